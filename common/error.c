@@ -1,0 +1,99 @@
+#include "common/error.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct error_type types[ERR_COUNT] = {
+    [ERR_NONE] = {"none", "No error", 200, 0},
+    [ERR_INTERNAL] = {"internal", "Internal error", 500, 1},
+    [ERR_USAGE] = {"usage", "Bad request", 400, 2},
+    [ERR_INVALID] = {"invalid", "Invalid document", 422, 2},
+    [ERR_UNSUPPORTED] = {"unsupported", "Not supported by this version", 422, 2},
+    [ERR_TOO_LARGE] = {"too-large", "Too large", 413, 2},
+    [ERR_NOT_FOUND] = {"not-found", "Not found", 404, 3},
+    [ERR_METHOD] = {"method-not-allowed", "Method not allowed", 405, 2},
+    [ERR_NOT_ALLOWED] = {"not-allowed", "Not allowed", 403, 4},
+    [ERR_CONFLICT] = {"conflict", "Conflict", 409, 1},
+    [ERR_CORRUPT] = {"corrupt", "Corrupt data", 422, 1},
+    [ERR_IO] = {"io", "Input or output failed", 500, 1},
+    [ERR_NO_SPACE] = {"no-space", "No space left", 507, 1},
+    [ERR_NO_MEMORY] = {"no-memory", "Out of memory", 503, 1},
+    [ERR_UNREACHABLE] = {"unreachable", "Unreachable", 503, 5},
+    [ERR_INTERRUPTED] = {"interrupted", "Interrupted", 503, 130},
+};
+
+const struct error_type *error_type(enum error_code code)
+{
+    return &types[(unsigned)code < ERR_COUNT ? code : ERR_INTERNAL];
+}
+
+int error_set(struct error *e, enum error_code code, const char *format, ...)
+{
+    if (e) {
+        va_list args;
+        e->code = code;
+        va_start(args, format);
+        vsnprintf(e->text, sizeof e->text, format, args);
+        va_end(args);
+    }
+    return -(int)code;
+}
+
+static enum error_code code_of_errno(int errnum)
+{
+    switch (errnum) {
+    case ENOSPC:
+    case EDQUOT:
+        return ERR_NO_SPACE;
+    case ENOENT:
+    case ENOTDIR:
+        return ERR_NOT_FOUND;
+    case EACCES:
+    case EPERM:
+        return ERR_NOT_ALLOWED;
+    case ENOMEM:
+        return ERR_NO_MEMORY;
+    default:
+        return ERR_IO;
+    }
+}
+
+int error_set_errno(struct error *e, int errnum, const char *format, ...)
+{
+    enum error_code code = code_of_errno(errnum);
+
+    if (e) {
+        va_list args;
+        size_t used;
+        va_start(args, format);
+        vsnprintf(e->text, sizeof e->text, format, args);
+        va_end(args);
+        used = strlen(e->text);
+        snprintf(e->text + used, sizeof e->text - used, ": %s", strerror(errnum));
+        e->code = code;
+    }
+    return -(int)code;
+}
+
+int error_prefix(struct error *e, const char *format, ...)
+{
+    char words[ERROR_TEXT_BYTES / 2];
+    va_list args;
+
+    if (!e)
+        return -(int)ERR_INTERNAL;
+    va_start(args, format);
+    vsnprintf(words, sizeof words - 2, format, args);
+    va_end(args);
+    strcat(words, ": ");
+
+    size_t front = strlen(words), rest = strlen(e->text);
+    if (front + rest > sizeof e->text - 1)
+        rest = sizeof e->text - 1 - front; /* a message too long keeps its beginning */
+    memmove(e->text + front, e->text, rest);
+    memcpy(e->text, words, front);
+    e->text[front + rest] = '\0';
+    return -(int)e->code;
+}

@@ -1,0 +1,150 @@
+#include "common/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Reads until end of file or one byte past the limit. */
+static int read_all(int fd, size_t limit, char **text, size_t *bytes)
+{
+    size_t room = 1 << 16, used = 0;
+    char *buffer = malloc(room + 1);
+
+    while (buffer && used <= limit) {
+        if (used == room) {
+            char *larger = realloc(buffer, 2 * room + 1);
+            if (!larger)
+                break;
+            buffer = larger;
+            room *= 2;
+        }
+        ssize_t n = read(fd, buffer + used, room - used);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            break;
+        if (n == 0) {
+            buffer[used] = '\0';
+            *text = buffer;
+            *bytes = used;
+            return 0;
+        }
+        used += (size_t)n;
+    }
+    int reason = !buffer ? ENOMEM : used > limit ? EFBIG : errno;
+    free(buffer);
+    return reason;
+}
+
+int file_read(const char *path, size_t limit_bytes, char **text, size_t *bytes, struct error *e)
+{
+    int is_stdin = strcmp(path, "-") == 0;
+    int fd = is_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0)
+        return error_set_errno(e, errno, "cannot open %s", path);
+    int reason = read_all(fd, limit_bytes, text, bytes);
+    if (!is_stdin)
+        close(fd);
+    if (reason == EFBIG)
+        return error_set(e, ERR_TOO_LARGE, "%s is larger than %zu bytes", path, limit_bytes);
+    if (reason)
+        return error_set_errno(e, reason, "cannot read %s", path);
+    return 0;
+}
+
+static int write_all(int fd, const char *data, size_t bytes)
+{
+    while (bytes > 0) {
+        ssize_t n = write(fd, data, bytes);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return -1;
+        data += n;
+        bytes -= (size_t)n;
+    }
+    return 0;
+}
+
+/* The entry of a renamed file is safe only once its folder is on disk too. */
+static void sync_folder_of(const char *path)
+{
+    char copy[PATH_MAX];
+    snprintf(copy, sizeof copy, "%s", path);
+    int fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd >= 0) {
+        fsync(fd);
+        close(fd);
+    }
+}
+
+int file_write_atomic(const char *path, const void *data, size_t bytes, struct error *e)
+{
+    char temporary[PATH_MAX];
+    if ((size_t)snprintf(temporary, sizeof temporary, "%s.tmp.%ld", path, (long)getpid()) >=
+        sizeof temporary)
+        return error_set(e, ERR_INVALID, "the path %s is too long", path);
+    int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    if (fd < 0)
+        return error_set_errno(e, errno, "cannot create %s", temporary);
+    int failed = write_all(fd, data, bytes) || fsync(fd);
+    int reason = errno;
+    if (close(fd) && !failed) {
+        failed = 1;
+        reason = errno;
+    }
+    if (!failed && rename(temporary, path)) {
+        failed = 1;
+        reason = errno;
+    }
+    if (failed) {
+        unlink(temporary);
+        return error_set_errno(e, reason, "cannot write %s", path);
+    }
+    sync_folder_of(path);
+    return 0;
+}
+
+int file_make_dirs(const char *path, struct error *e)
+{
+    char copy[PATH_MAX];
+    if ((size_t)snprintf(copy, sizeof copy, "%s", path) >= sizeof copy)
+        return error_set(e, ERR_INVALID, "the path %s is too long", path);
+    for (char *slash = copy + 1;; slash++) {
+        slash = strchr(slash, '/');
+        if (slash)
+            *slash = '\0';
+        if (mkdir(copy, 0755) && errno != EEXIST)
+            return error_set_errno(e, errno, "cannot create the folder %s", copy);
+        if (!slash)
+            break;
+        *slash = '/';
+    }
+    struct stat st;
+    if (stat(path, &st) || !S_ISDIR(st.st_mode))
+        return error_set(e, ERR_INVALID, "%s exists and is not a folder", path);
+    return 0;
+}
+
+static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *walk)
+{
+    (void)st;
+    (void)type;
+    (void)walk;
+    return remove(path);
+}
+
+int file_remove_tree(const char *path, struct error *e)
+{
+    if (nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS) && errno != ENOENT)
+        return error_set_errno(e, errno, "cannot remove %s", path);
+    return 0;
+}

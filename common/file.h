@@ -1,0 +1,22 @@
+/* Whole files: read with a limit, written so that a reader sees the old or the new, never half. */
+#ifndef TRAIND_COMMON_FILE_H
+#define TRAIND_COMMON_FILE_H
+
+#include <stddef.h>
+
+#include "common/error.h"
+
+/* Reads a file of at most limit_bytes; "-" is standard input. The caller frees *text, which is
+ * NUL-terminated behind its *bytes bytes. ERR_TOO_LARGE, ERR_NOT_FOUND, ERR_NOT_ALLOWED, ERR_IO. */
+int file_read(const char *path, size_t limit_bytes, char **text, size_t *bytes, struct error *e);
+
+/* Writes path through a temporary file beside it: fsync, rename, fsync of the folder. */
+int file_write_atomic(const char *path, const void *data, size_t bytes, struct error *e);
+
+/* mkdir -p with mode 0755. */
+int file_make_dirs(const char *path, struct error *e);
+
+/* Removes a folder and all below it, without following symbolic links; a missing one is fine. */
+int file_remove_tree(const char *path, struct error *e);
+
+#endif

@@ -1,0 +1,156 @@
+/*
+ * A job document as a C struct: what every other part reads.
+ *
+ * The keys, their defaults, ranges and help live in one table, common/job_options.c; parsing,
+ * defaults, validation, the JSON Schema and the man page come from it. The units and meanings of
+ * the fields are those of the job document (DESIGN.md, man/train-job.5).
+ */
+#ifndef TRAIND_COMMON_JOB_SPEC_H
+#define TRAIND_COMMON_JOB_SPEC_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/error.h"
+#include "common/problem.h"
+
+enum job_mode { JOB_MODE_TRAIN, JOB_MODE_EVAL };
+enum job_stem { JOB_STEM_IMAGENET, JOB_STEM_SMALL };
+enum job_preprocess { JOB_PREPROCESS_TPU, JOB_PREPROCESS_MLPERF, JOB_PREPROCESS_TORCHVISION };
+enum job_launcher { JOB_LAUNCHER_LOCAL, JOB_LAUNCHER_SLURM };
+enum job_precision { JOB_PRECISION_FP32, JOB_PRECISION_BF16 };
+enum job_scaling { JOB_SCALING_LINEAR, JOB_SCALING_SQRT, JOB_SCALING_NONE };
+enum job_decay { JOB_DECAY_POLY, JOB_DECAY_COSINE, JOB_DECAY_STEP, JOB_DECAY_NONE };
+enum job_optimizer { JOB_OPTIMIZER_SGD, JOB_OPTIMIZER_LARS };
+enum job_rescale { JOB_RESCALE_RESCALE, JOB_RESCALE_KEEP_BATCH };
+
+#define JOB_MILESTONES_MAX 32
+#define JOB_MPI_ARGS_MAX   64
+#define JOB_HOSTS_MAX      4096
+
+/* Strings are owned by the spec; NULL stands for JSON null. Optional numbers that may be null have
+ * a has_ flag beside them. */
+struct job_spec {
+    char *name;
+    char *preset;
+    enum job_mode mode;
+    struct {
+        char *arch;      /* a name of common/arch.c */
+        int64_t classes;
+        int64_t image_size; /* pixels, square */
+        enum job_stem stem;
+        char *init; /* a .safetensors file */
+        double bn_decay;
+        bool zero_init_residual;
+    } model;
+    struct {
+        char *train; /* a folder, or "synthetic" */
+        char *eval;  /* NULL: no evaluation */
+        bool has_train_images;
+        int64_t train_images;
+        enum job_preprocess preprocess;
+        bool augment;
+        bool shuffle;
+        double mixup; /* alpha of Beta(alpha, alpha); 0: off */
+        int64_t prefetch_threads;
+    } data;
+    struct {
+        enum job_launcher launcher;
+        int64_t nodes;
+        int64_t workers_per_node;
+        int64_t threads_per_worker; /* 0: cores / workers */
+        char **hosts;
+        size_t host_count;
+        char *interface;
+        char *partition;
+        char *time_limit;
+        char **mpi_args;
+        size_t mpi_arg_count;
+    } cluster;
+    int64_t batch_per_worker;
+    int64_t accumulate_steps;
+    double epochs;
+    bool has_steps;
+    int64_t steps;
+    int64_t seed;
+    enum job_precision precision;
+    struct {
+        double base;
+        int64_t base_batch;
+        enum job_scaling scaling;
+        double factor;
+        bool has_start;
+        double start;
+        double warmup_epochs;
+        enum job_decay decay;
+        double power;
+        double end;
+        double milestones[JOB_MILESTONES_MAX]; /* epochs */
+        size_t milestone_count;
+        double gamma;
+    } lr;
+    struct {
+        enum job_optimizer name;
+        double momentum;
+        bool nesterov;
+        double weight_decay;
+        bool decay_bn;
+        double lars_eta;
+        double label_smoothing;
+    } optimizer;
+    struct {
+        double every_epochs; /* 0: only at the end */
+        int64_t batch;
+        bool has_target_top1;
+        double target_top1; /* fraction, 0 to 1 */
+        bool stop_at_target;
+        bool predictions;
+    } eval;
+    struct {
+        double every_epochs;
+        int64_t every_steps;
+        int64_t keep;
+        bool disable;
+    } checkpoint;
+    struct {
+        int64_t fusion_bytes;
+        bool overlap;
+    } comm;
+    struct {
+        bool has_steps;
+        int64_t first_step, last_step;
+    } profile;
+    struct {
+        int64_t max;
+        enum job_rescale on_fewer_nodes;
+    } restart;
+    int64_t priority;
+};
+
+/* Finds a preset by name: a new reference to its document, or NULL. Lets the pure parser be given
+ * the folder of presets by those who may read files. */
+typedef json_t *job_preset_lookup(const char *name, void *context);
+
+/*
+ * Parses and checks a document: preset first, then the document over it, then defaults. Every problem is
+ * added to *problems (JSON pointer, what is wrong, the nearest right key). Values that are right
+ * but whose feature is not built in this version are added to *unsupported instead (NULL: not
+ * wanted): a plan shows them as warnings, a submission or a worker refuses them.
+ * Returns a new spec (free with job_spec_destroy), or NULL if there was a problem.
+ */
+struct job_spec *job_spec_parse(const json_t *document, job_preset_lookup *lookup, void *context,
+                                struct problems *problems, struct problems *unsupported);
+
+/* The whole document with every default written out; job_spec_parse(job_spec_to_json(s)) equals s. */
+json_t *job_spec_to_json(const struct job_spec *spec);
+
+/* The JSON Schema (draft 2020-12) of the document: GET /v1/schema/job, schema/job.schema.json. */
+json_t *job_spec_schema(void);
+
+void job_spec_destroy(struct job_spec *spec); /* NULL is fine */
+
+/* nodes x workers_per_node */
+int64_t job_spec_world_size(const struct job_spec *spec);
+
+#endif

@@ -1,0 +1,20 @@
+/*
+ * Log lines on stderr: "2026-11-21T13:15:02.123Z warning: words". Thread-safe, one write a line.
+ * A worker's rank is put in front of its lines once log_set_name("rank 3") was called.
+ */
+#ifndef TRAIND_COMMON_LOG_H
+#define TRAIND_COMMON_LOG_H
+
+enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
+
+void log_set_level(enum log_level most_talkative);
+void log_set_name(const char *name); /* copied; NULL for none */
+
+void log_at(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#define log_error(...)   log_at(LOG_LEVEL_ERROR, __VA_ARGS__)
+#define log_warning(...) log_at(LOG_LEVEL_WARNING, __VA_ARGS__)
+#define log_info(...)    log_at(LOG_LEVEL_INFO, __VA_ARGS__)
+#define log_debug(...)   log_at(LOG_LEVEL_DEBUG, __VA_ARGS__)
+
+#endif

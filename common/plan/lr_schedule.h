@@ -1,0 +1,22 @@
+/* The learning rate of a step: warm-up, then a decay. FACTS.md section 1. */
+#ifndef TRAIND_COMMON_PLAN_LR_SCHEDULE_H
+#define TRAIND_COMMON_PLAN_LR_SCHEDULE_H
+
+#include <stdint.h>
+
+#include "common/job_spec.h"
+
+struct lr_schedule {
+    enum job_decay decay;
+    double start, peak, end;
+    double power;                            /* poly */
+    int64_t warmup_steps, train_steps;       /* W, T */
+    int64_t milestone_steps[JOB_MILESTONES_MAX]; /* step decay: x gamma from this step on */
+    size_t milestone_count;
+    double gamma;
+};
+
+/* The rate used by step s (0-based, 0 <= s < train_steps). */
+double lr_at(const struct lr_schedule *schedule, int64_t step);
+
+#endif

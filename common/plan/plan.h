@@ -1,0 +1,55 @@
+/*
+ * The plan: what a job document means on a data set of a known size. Pure: no I/O, no clock, no
+ * MPI, no SQLite. The daemon, the worker and the client link this one library, so they agree by
+ * construction. Formulas: FACTS.md section 1, copied with their sources into explain.c.
+ */
+#ifndef TRAIND_COMMON_PLAN_PLAN_H
+#define TRAIND_COMMON_PLAN_PLAN_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/error.h"
+#include "common/job_spec.h"
+#include "common/plan/lr_schedule.h"
+
+/* What the document does not say itself. */
+struct plan_inputs {
+    int64_t train_images; /* counted, or data.train_images; must be >= 1 when mode is train */
+    int64_t eval_images;  /* 0: no evaluation data, or not counted */
+    double images_per_second_per_worker; /* measured with this model and size; 0: not known */
+};
+
+struct plan {
+    int64_t train_images;   /* N */
+    int64_t eval_images;
+    int64_t world_size;     /* ranks */
+    int64_t batch_per_node; /* workers_per_node x batch_per_worker */
+    int64_t global_batch;   /* B = nodes x batch_per_node x accumulate_steps */
+    int64_t steps_per_epoch; /* floor(N / B) */
+    int64_t warmup_steps;
+    int64_t train_steps;
+    int64_t dropped_images_per_epoch; /* N - steps_per_epoch x B */
+    double peak_lr, start_lr;
+    int64_t memory_bytes_per_worker; /* an estimate */
+    struct lr_schedule lr;
+    struct {
+        bool known;
+        double images_per_second, images_per_second_low, images_per_second_high;
+        double ttt_seconds, ttt_seconds_low, ttt_seconds_high;
+    } predicted;
+    json_t *warnings; /* array of strings */
+    json_t *explain;  /* object: key -> {formula, inputs, value, source} */
+};
+
+/* Makes the plan of a checked spec. Fills *problems where the numbers do not fit together (a
+ * global batch larger than the data, for one) and returns NULL then. Free with plan_destroy. */
+struct plan *plan_make(const struct job_spec *spec, const struct plan_inputs *inputs,
+                       struct problems *problems);
+void plan_destroy(struct plan *plan); /* NULL is fine */
+
+/* The contract's keys: POST /v1/plan, trainctl plan --json, plan.json. */
+json_t *plan_to_json(const struct plan *plan);
+
+#endif

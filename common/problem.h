@@ -1,0 +1,31 @@
+/* A list of what is wrong with a document, so that a person learns all of it at once. */
+#ifndef TRAIND_COMMON_PROBLEM_H
+#define TRAIND_COMMON_PROBLEM_H
+
+#include <jansson.h>
+#include <stddef.h>
+
+struct problem {
+    char *pointer; /* RFC 6901: "/lr/base"; "" is the whole document */
+    char *message; /* "must be a number from 0 to 1, not \"fast\"" */
+    char *suggestion; /* the nearest right key or value, or NULL */
+};
+
+/* Zero-initialise; free with problems_clear. */
+struct problems {
+    struct problem *items;
+    size_t count;
+};
+
+/* suggestion may be NULL. All strings are copied. */
+void problems_add(struct problems *p, const char *pointer, const char *suggestion,
+                  const char *format, ...) __attribute__((format(printf, 4, 5)));
+void problems_clear(struct problems *p);
+
+/* [{"pointer", "message", "suggestion"?}], as in problem+json's "errors". */
+json_t *problems_to_json(const struct problems *p);
+
+/* "/lr/base: must be ...; did you mean ...?", one a line, for a terminal. The caller frees it. */
+char *problems_to_text(const struct problems *p);
+
+#endif

@@ -1,0 +1,58 @@
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/json.h"
+
+static json_t *parse(const char *text, struct error *e)
+{
+    return json_document_parse(text, strlen(text), e);
+}
+
+Test(json, takes_an_object)
+{
+    struct error e;
+    json_t *value = parse("{\"a\": [1, \"[[[[\"]}", &e);
+    cr_assert_not_null(value);
+    json_decref(value);
+}
+
+Test(json, names_line_and_column_of_a_mistake)
+{
+    struct error e;
+    cr_assert_null(parse("{\"a\": 1,\n \"b\" 2}", &e));
+    cr_assert_eq(e.code, ERR_USAGE);
+    cr_assert_not_null(strstr(e.text, "line 2"), "%s", e.text);
+}
+
+Test(json, refuses_truncated_and_repeated_and_other_kinds)
+{
+    struct error e;
+    cr_assert_null(parse("{\"a\": [1, 2", &e));
+    cr_assert_null(parse("", &e));
+    cr_assert_null(parse("{\"a\": 1, \"a\": 2}", &e));
+    cr_assert_null(parse("[1]", &e));
+    cr_assert_eq(e.code, ERR_INVALID);
+}
+
+Test(json, refuses_deep_nesting_before_parsing)
+{
+    struct error e;
+    size_t levels = 100000;
+    char *text = malloc(levels);
+    memset(text, '[', levels);
+    cr_assert_null(json_document_parse(text, levels, &e));
+    cr_assert_not_null(strstr(e.text, "100000 levels"), "%s", e.text);
+    free(text);
+}
+
+Test(json, refuses_a_document_over_a_mebibyte)
+{
+    struct error e;
+    size_t bytes = JSON_DOCUMENT_LIMIT_BYTES + 1;
+    char *text = malloc(bytes);
+    memset(text, ' ', bytes);
+    cr_assert_null(json_document_parse(text, bytes, &e));
+    cr_assert_eq(e.code, ERR_TOO_LARGE);
+    free(text);
+}

@@ -1,0 +1,58 @@
+/*
+ * Batches of decoded, augmented, normalised images for one rank, made ahead by prefetch threads.
+ *
+ * Which images: the sampler shuffles all N images globally by (seed, epoch); step s of an epoch takes the
+ * positions [s B, (s+1) B) of that order, and rank r of them [r b, (r+1) b): so image i of a step goes
+ * to rank i / b, with b images a rank and B = world b; the last partial batch of an epoch is dropped.
+ * Evaluation visits every image exactly once, rank r taking every world-th run of a batch; the last batch may be short.
+ * Random numbers come from a counter-based generator keyed by (seed, epoch, image), so a batch does not depend on threads or ranks.
+ */
+#ifndef TRAIND_WORKER_DATA_LOADER_H
+#define TRAIND_WORKER_DATA_LOADER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/dataset/dataset.h"
+#include "common/job_spec.h"
+
+struct loader_config {
+    struct dataset *dataset; /* borrowed; must outlive the loader. NULL: synthetic */
+    enum dataset_role role;
+    enum job_preprocess preprocess;
+    bool augment, shuffle; /* training only */
+    int64_t images;        /* N: of the data set, or how many synthetic ones there are */
+    int image_size, classes;
+    int batch; /* images a rank and step; of evaluation: at most */
+    int rank, world;
+    int64_t seed;
+    int64_t first_step, steps;   /* training: global step numbers [first_step, steps) */
+    int64_t steps_per_epoch;
+    int threads; /* prefetch threads, >= 1 */
+    int depth;   /* batches made ahead, >= 1 */
+    double max_bad_fraction; /* of JPEGs that may fail to decode: 0.01 */
+};
+
+struct loader_batch {
+    const float *images; /* (n, image_size, image_size, 3), NHWC, normalised; valid until the next call */
+    const int32_t *labels; /* (n), 0-based */
+    const int64_t *indices; /* (n), positions in the data set: for predictions and messages */
+    int n;                 /* training: == batch; evaluation: <= batch; 0: the end */
+    int64_t epoch, step;
+    double wait_seconds; /* how long the caller waited for it */
+};
+
+struct loader;
+
+int loader_create(const struct loader_config *config, struct loader **out, struct error *e);
+
+/* The next batch. Errors: ERR_CORRUPT or ERR_IO naming file and offset; ERR_INVALID for a label outside
+ * [0, classes) or when over max_bad_fraction of the JPEGs seen do not decode (the fraction is judged once
+ * 100 images were seen, and at the end). A bad JPEG is named in a log line and replaced by the next good image of the batch (training) or
+ * counted as wrong (evaluation: label -1, image zero). */
+int loader_next(struct loader *l, struct loader_batch *batch, struct error *e);
+
+int64_t loader_bad_images(const struct loader *l); /* so far */
+void loader_destroy(struct loader *l);             /* stops the threads; NULL is fine */
+
+#endif
