@@ -1,0 +1,189 @@
+/*
+ * The daemon's memory: one SQLite database, STATE/traind.db, in WAL mode.
+ *
+ * One writer connection behind a mutex and a small pool of readers, so every function here may be
+ * called from any thread. All of them return 0 or a negative error code and fill *e; none keeps a
+ * pointer it was given. Times are Unix seconds and come from the caller (clock_now()), never from SQL.
+ *
+ * A job's state is what its last "state" event says: every change of state writes that event and
+ * the job row in one transaction, and is refused where common/job_state.h knows no such step.
+ *
+ * Durability: what a client was told (a submission, a change of state) is on disk when the function
+ * returns (synchronous=FULL). Ingested events are committed with synchronous=NORMAL: after a power
+ * cut the database may fall back to an older commit, and with it the position in events.jsonl, from
+ * which the daemon then reads on, so nothing is lost or doubled.
+ */
+#ifndef TRAIND_DAEMON_STORE_STORE_H
+#define TRAIND_DAEMON_STORE_STORE_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/error.h"
+#include "common/event.h"
+#include "common/job_state.h"
+
+struct store;
+
+/* Opens or makes the database and migrates it to this version. Refuses (ERR_CONFLICT, untouched) a
+ * database of a newer version, and a file system without WAL, as NFS. */
+int store_open(const char *path, struct store **out, struct error *e);
+void store_close(struct store *s); /* NULL is fine; no other thread may be inside */
+
+/* A read works: GET /readyz. */
+int store_check(struct store *s, struct error *e);
+
+/* ---------------------------------------------------------------- jobs (job.c) */
+
+#define STORE_NO_EXIT (-1) /* exit_code, exit_signal: none known */
+
+/* One row of the table job. Strings are owned by it, NULL where there is none. Times are 0 and measured
+ * values NAN where there is none yet. */
+struct store_job {
+    int64_t id;
+    char *name;
+    enum job_state state;
+    char *reason; /* words for a person */
+    char *spec;   /* JSON text, every default written out; NULL where a list was asked without documents */
+    char *plan;   /* JSON text, likewise */
+    int64_t attempt; /* 0: never launched; the first launch is 1 */
+    int64_t priority;
+    int64_t slots; /* local slots it takes while it runs */
+    char *idempotency_key;
+    double created_at, started_at, finished_at;
+    char *run_dir;         /* STATE/jobs/ID, absolute */
+    int64_t launcher_pid;  /* 0: none */
+    int64_t launcher_start; /* field 22 of /proc/PID/stat: tells a pid's second life from its first */
+    int64_t exit_code, exit_signal; /* of the launcher; STORE_NO_EXIT: none */
+    /* progress, from the newest step event, and results, from eval and run_stop */
+    int64_t train_steps; /* of the plan */
+    int64_t step;        /* steps done */
+    double epoch, loss, lr, images_per_sec;
+    double ttt_seconds, top1, top5;
+};
+void store_job_clear(struct store_job *job); /* frees the strings and zeroes it; NULL is fine */
+
+struct store_jobs {
+    struct store_job *items;
+    size_t count;
+};
+void store_jobs_clear(struct store_jobs *jobs);
+
+/* What a submission brings. */
+struct store_job_new {
+    const char *name;
+    const char *spec; /* JSON text of job_spec_to_json */
+    const char *plan; /* JSON text of plan_to_json */
+    const char *idempotency_key; /* NULL: none */
+    const char *request_digest;  /* of the body as sent: same key, other digest: ERR_CONFLICT */
+    int64_t priority, slots, train_steps;
+    const char *jobs_dir; /* STATE/jobs: run_dir becomes jobs_dir/ID */
+    const char *reason;   /* of the state queued */
+    double now;
+};
+
+/* Inserts a queued job with its first state event. With an idempotency key seen before: nothing is
+ * inserted, *id is the earlier job's and *existed is true. Durable. */
+int store_job_insert(struct store *s, const struct store_job_new *job, int64_t *id, bool *existed,
+                     struct error *e);
+
+/* ERR_NOT_FOUND: "there is no job 7". Clear with store_job_clear. */
+int store_job_get(struct store *s, int64_t id, struct store_job *job, struct error *e);
+
+enum store_order {
+    STORE_NEWEST_FIRST, /* id falling: listings; after = ids below it */
+    STORE_QUEUE_ORDER,  /* priority falling, then id rising: the queue; after is not used */
+};
+struct store_job_filter {
+    unsigned states; /* bits 1u << enum job_state; 0: all */
+    int64_t after;   /* 0: from the start */
+    int64_t limit;   /* 0: no limit */
+    enum store_order order;
+    bool documents; /* load spec and plan too */
+};
+int store_job_list(struct store *s, const struct store_job_filter *filter, struct store_jobs *jobs,
+                   struct error *e);
+
+/* A change of state with its words. Sets started_at at the first "starting" and finished_at at an end.
+ * ERR_CONFLICT where the job's state (as in the database, not as the caller thinks) does not lead
+ * there; the same state again only changes the reason. Durable. */
+struct store_state_change {
+    enum job_state to;
+    const char *reason; /* NULL: none */
+    double now;
+};
+int store_job_set_state(struct store *s, int64_t id, const struct store_state_change *change,
+                        struct error *e);
+
+/* A launch, in the order that makes a killed daemon safe: store_job_begin_attempt (state "starting",
+ * attempt + 1, launcher forgotten, durable) before mpirun is started, store_job_set_launcher after. */
+int store_job_begin_attempt(struct store *s, int64_t id, const char *reason, double now,
+                            int64_t *attempt, struct error *e);
+int store_job_set_launcher(struct store *s, int64_t id, int64_t pid, int64_t pid_start,
+                           struct error *e);
+/* How the launcher ended; STORE_NO_EXIT for what is not known. */
+int store_job_set_exit(struct store *s, int64_t id, int64_t exit_code, int64_t exit_signal,
+                       struct error *e);
+
+/* ---------------------------------------------------------------- events (event.c) */
+
+/* One line of events.jsonl, parsed. */
+struct store_event {
+    int64_t seq;
+    double t;
+    enum event_type type;
+    const json_t *body; /* the whole object, with seq, t and type */
+};
+
+/* A batch of lines of one attempt, bytes [from, to) of its events.jsonl, in one transaction: the
+ * events (a seq that is there already is left alone), their rows in step_metric and eval, the job's
+ * progress and results, the new position, and the change of state if one is given and the state differs.
+ * from must be the stored position, else ERR_CONFLICT and nothing is written. */
+struct store_batch {
+    int64_t job_id, attempt;
+    int64_t from_bytes, to_bytes;
+    const struct store_event *events;
+    size_t count;
+    const struct store_state_change *change; /* NULL: none */
+};
+int store_ingest(struct store *s, const struct store_batch *batch, struct error *e);
+
+/* Where to read on: 0 for an attempt never read. */
+int store_ingest_position(struct store *s, int64_t job_id, int64_t attempt, int64_t *bytes,
+                          struct error *e);
+
+/* An event of the daemon itself (not from a worker), as "warning" or "failed" with fields of its own.
+ * fields: a JSON object, or NULL. */
+int store_event_add(struct store *s, int64_t job_id, int64_t attempt, const char *type,
+                    const json_t *fields, double now, struct error *e);
+
+/* Events of a job with id > after, oldest first: a new JSON array of {"id", "attempt", "t", "type",
+ * ...its own fields}. */
+int store_event_list(struct store *s, int64_t job_id, int64_t after, int64_t limit, json_t **events,
+                     struct error *e);
+
+/* ---------------------------------------------------------------- series (metric.c) */
+
+/* Evaluations of a job by step: a new JSON array of {"step", "epoch", "top1", "top5", "loss",
+ * "images", "t"}. */
+int store_eval_list(struct store *s, int64_t job_id, json_t **evals, struct error *e);
+
+/* Called for each row in order of step; values[i] belongs to event_metric_at(i), NAN where absent. */
+typedef void store_metric_row(void *context, int64_t step, double epoch, double t,
+                              const double *values);
+int store_metric_each(struct store *s, int64_t job_id, int64_t from_step, store_metric_row *row,
+                      void *context, struct error *e);
+
+/* Images per second and worker that the newest succeeded jobs of this kind had: the median of up to
+ * five. 0: none ran yet. */
+struct store_speed_query {
+    const char *arch;
+    const char *precision; /* "fp32" */
+    int64_t image_size, threads_per_worker;
+};
+int store_speed(struct store *s, const struct store_speed_query *query,
+                double *images_per_second_per_worker, struct error *e);
+
+#endif
