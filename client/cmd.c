@@ -1,0 +1,311 @@
+#include "client/cmd.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <jansson.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/suggest.h"
+#include "config.h"
+
+struct client_settings client = {.server = "http://127.0.0.1:7077"};
+
+/* clang-format off */
+static const struct cmd_option common_options[] = {
+    {"server", 's', "ADDRESS", "the daemon: http://HOST:PORT or unix:PATH (also TRAINCTL_SERVER)"},
+    {"json", 'j', NULL, "print the daemon's JSON"},
+    {"no-color", 0, NULL, "no colours (also NO_COLOR)"},
+    {"help", 'h', NULL, "show this help"},
+    {"version", 'V', NULL, "show the version"},
+};
+
+static const struct cmd commands[] = {
+    {"plan", "[--explain] FILE|-", "show what a job document means, without a daemon", NULL, 1, 1,
+     {{"explain", 'e', NULL, "each number with its formula, inputs and source"}}},
+    {"submit", "[--wait|--watch] FILE|-", "submit a job document and print the job's id", NULL, 1, 1,
+     {{"wait", 0, NULL, "wait for its end; exit with its outcome"},
+      {"watch", 0, NULL, "watch it until its end; exit with its outcome"}}},
+    {"list", "[--state S] [--limit N]", "list jobs, the newest last", NULL, 0, 0,
+     {{"state", 0, "S", "only jobs in this state"},
+      {"limit", 0, "N", "at most N jobs, the newest (20)"}}},
+    {"show", "ID", "show one job", NULL, 1, 1, {{0}}},
+    {"watch", "ID", "watch a job's progress until it ends; exit with its outcome", NULL, 1, 1, {{0}}},
+    {"wait", "ID", "wait for a job's end; exit with its outcome", NULL, 1, 1, {{0}}},
+    {"logs", "[-f] ID", "print a job's log", NULL, 1, 1,
+     {{"follow", 'f', NULL, "go on until the job ends"}}},
+    {"cancel", "ID", "cancel a job", NULL, 1, 1, {{0}}},
+    {"metrics", "[--names A,B] [--csv] ID", "print a job's metrics by step", NULL, 1, 1,
+     {{"names", 0, "A,B", "which (loss,lr,images_per_sec)"},
+      {"csv", 0, NULL, "as comma-separated values"}}},
+    {"resume", "ID", "start a job again from its last checkpoint", NULL, 1, 1, {{0}}},
+    {"compare", "ID ID...", "compare jobs", NULL, 2, CMD_OPERANDS_MAX, {{0}}},
+    {"sweep", "FILE|-", "submit a set of jobs", NULL, 1, 1, {{0}}},
+    {"nodes", "", "list the cluster's nodes", NULL, 0, 0, {{0}}},
+    {"predict", "FILE|-", "predict throughput and time to train", NULL, 1, 1, {{0}}},
+    {"bench", "", "measure this machine", NULL, 0, 0, {{0}}},
+    {"doctor", "", "look for what is wrong with an installation", NULL, 0, 0, {{0}}},
+};
+/* clang-format on */
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+const struct cmd *cmd_at(size_t i)
+{
+    return i < COUNT(commands) ? &commands[i] : NULL;
+}
+
+const struct cmd *cmd_find(const char *name)
+{
+    for (size_t i = 0; i < COUNT(commands); i++)
+        if (strcmp(commands[i].name, name) == 0)
+            return &commands[i];
+    return NULL;
+}
+
+const struct cmd_option *cmd_common_at(size_t i)
+{
+    return i < COUNT(common_options) ? &common_options[i] : NULL;
+}
+
+/* Option i of a command: its own ones first, then the common ones; NULL behind the last. */
+static const struct cmd_option *option_at(const struct cmd *cmd, size_t i)
+{
+    size_t own = 0;
+
+    while (cmd && own < CMD_OPTIONS_MAX && cmd->options[own].name)
+        own++;
+    return i < own ? &cmd->options[i] : cmd_common_at(i - own);
+}
+
+#define OPTIONS_MAX (CMD_OPTIONS_MAX + COUNT(common_options))
+
+/* getopt's two tables from ours. A long option's val is its index from 1000 on. */
+#define LONG_BASE 1000
+static void getopt_tables(const struct cmd *cmd, struct option *longs, char *letters)
+{
+    const struct cmd_option *option;
+    size_t i = 0;
+
+    /* "+" stops at the first operand (the command's name); ":" tells a missing value apart. */
+    *letters++ = cmd ? ':' : '+';
+    if (!cmd)
+        *letters++ = ':';
+    for (; (option = option_at(cmd, i)); i++) {
+        longs[i] = (struct option){option->name, option->value ? required_argument : no_argument,
+                                   NULL, LONG_BASE + (int)i};
+        if (option->letter)
+            *letters++ = option->letter;
+        if (option->letter && option->value)
+            *letters++ = ':';
+    }
+    longs[i] = (struct option){0};
+    *letters = '\0';
+}
+
+static const struct cmd_option *option_of(const struct cmd *cmd, int found, size_t *index)
+{
+    const struct cmd_option *option;
+
+    for (size_t i = 0; (option = option_at(cmd, i)); i++)
+        if (found == LONG_BASE + (int)i || (option->letter && found == option->letter)) {
+            *index = i;
+            return option;
+        }
+    return NULL;
+}
+
+static int unknown_option(const struct cmd *cmd, const char *word)
+{
+    const struct cmd_option *option;
+    char name[64];
+
+    if (strncmp(word, "--", 2) != 0)
+        return cmd_usage(cmd, "there is no option -%c", optopt ? optopt : word[1]);
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(word + 2, "="), word + 2);
+    struct suggest near = {.word = name};
+    for (size_t i = 0; (option = option_at(cmd, i)); i++)
+        suggest_offer(&near, option->name);
+    if (near.best)
+        return cmd_usage(cmd, "there is no option --%s; did you mean --%s?", name, near.best);
+    return cmd_usage(cmd, "there is no option --%s", name);
+}
+
+/* Carries out a common option; -1 to go on, else the exit code. */
+static int take_common(const struct cmd *cmd, const struct cmd_option *option)
+{
+    if (strcmp(option->name, "server") == 0) {
+        client.server = optarg;
+    } else if (strcmp(option->name, "json") == 0) {
+        client.json = true;
+    } else if (strcmp(option->name, "no-color") == 0) {
+        client.color = false;
+    } else if (strcmp(option->name, "version") == 0) {
+        puts("trainctl " PACKAGE_VERSION);
+        return 0;
+    } else {
+        if (cmd)
+            cmd_print_help(stdout, cmd);
+        else
+            cmd_print_overview(stdout);
+        return 0;
+    }
+    return -1;
+}
+
+/* Options until getopt ends; values (may be NULL) takes those that are the command's own. */
+static int parse_options(const struct cmd *cmd, const char **values, int argc, char **argv)
+{
+    struct option longs[OPTIONS_MAX + 1];
+    char letters[3 * OPTIONS_MAX + 3];
+    const struct cmd_option *option;
+    size_t index;
+    int found, code;
+
+    getopt_tables(cmd, longs, letters);
+    optind = 0; /* GNU: start anew, also inside a second argv */
+    opterr = 0;
+    while ((found = getopt_long(argc, argv, letters, longs, NULL)) != -1) {
+        if (found == ':')
+            return cmd_usage(cmd, "%s needs a value", argv[optind - 1]);
+        option = option_of(cmd, found, &index);
+        if (found == '?' || !option)
+            return unknown_option(cmd, argv[optind - 1]);
+        if (values && cmd && index < CMD_OPTIONS_MAX && option == &cmd->options[index])
+            values[index] = option->value ? optarg : "";
+        else if ((code = take_common(cmd, option)) >= 0)
+            return code;
+    }
+    return -1;
+}
+
+int cmd_parse_common(int argc, char **argv, int *code)
+{
+    *code = parse_options(NULL, NULL, argc, argv);
+    if (*code >= 0)
+        return -1;
+    if (optind < argc)
+        return optind;
+    cmd_print_overview(stderr);
+    *code = error_type(ERR_USAGE)->exit_code;
+    return -1;
+}
+
+int cmd_parse(struct cmd_args *args, int argc, char **argv)
+{
+    memset(args, 0, sizeof *args);
+    args->cmd = cmd_find(argv[0]);
+    int code = parse_options(args->cmd, args->values, argc, argv);
+    if (code >= 0)
+        return code;
+    if (argc - optind < args->cmd->min_operands)
+        return cmd_usage(args->cmd, "something is missing: trainctl %s %s", args->cmd->name,
+                         args->cmd->synopsis);
+    if (argc - optind > args->cmd->max_operands)
+        return cmd_usage(args->cmd, "\"%s\" is one too many: trainctl %s %s",
+                         argv[optind + args->cmd->max_operands], args->cmd->name,
+                         args->cmd->synopsis);
+    for (int i = optind; i < argc; i++)
+        args->operands[args->operand_count++] = argv[i];
+    return -1;
+}
+
+const char *cmd_value(const struct cmd_args *args, const char *option)
+{
+    for (size_t i = 0; i < CMD_OPTIONS_MAX && args->cmd->options[i].name; i++)
+        if (strcmp(args->cmd->options[i].name, option) == 0)
+            return args->values[i];
+    return NULL;
+}
+
+bool cmd_flag(const struct cmd_args *args, const char *option)
+{
+    return cmd_value(args, option) != NULL;
+}
+
+static void print_option(FILE *out, const struct cmd_option *option)
+{
+    char left[64];
+
+    if (option->letter)
+        snprintf(left, sizeof left, "-%c, --%s%s%s", option->letter, option->name,
+                 option->value ? " " : "", option->value ? option->value : "");
+    else
+        snprintf(left, sizeof left, "    --%s%s%s", option->name, option->value ? " " : "",
+                 option->value ? option->value : "");
+    fprintf(out, "  %-24s %s\n", left, option->help);
+}
+
+void cmd_print_help(FILE *out, const struct cmd *cmd)
+{
+    const struct cmd_option *option;
+
+    fprintf(out, "usage: trainctl %s%s%s\n\n%s%s\n\noptions:\n", cmd->name,
+            *cmd->synopsis ? " " : "", cmd->synopsis, cmd->help,
+            cmd->run ? "" : " (not supported by this version)");
+    for (size_t i = 0; (option = option_at(cmd, i)); i++)
+        print_option(out, option);
+}
+
+void cmd_print_overview(FILE *out)
+{
+    const struct cmd_option *option;
+
+    fputs("usage: trainctl [--server ADDRESS] [--json] COMMAND ...\n\ncommands:\n", out);
+    for (size_t i = 0; i < COUNT(commands); i++)
+        if (commands[i].run)
+            fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].help);
+    fputs("\nnot supported by this version:", out);
+    for (size_t i = 0; i < COUNT(commands); i++)
+        if (!commands[i].run)
+            fprintf(out, " %s", commands[i].name);
+    fputc('\n', out);
+    fputs("\noptions:\n", out);
+    for (size_t i = 0; (option = cmd_common_at(i)); i++)
+        print_option(out, option);
+    fputs("\n\"trainctl COMMAND --help\" tells more; so does man trainctl.\n", out);
+}
+
+int cmd_fail(const struct error *e)
+{
+    const struct error_type *type = error_type(e->code);
+
+    fflush(stdout);
+    if (client.json) {
+        json_t *line = json_pack("{s:s, s:s, s:s}", "type", type->slug, "title", type->title,
+                                 "detail", e->text);
+        json_dumpf(line, stderr, JSON_COMPACT);
+        fputc('\n', stderr);
+        json_decref(line);
+    } else {
+        fprintf(stderr, "trainctl: %s\n", e->text);
+    }
+    return type->exit_code;
+}
+
+int cmd_usage(const struct cmd *cmd, const char *format, ...)
+{
+    struct error e;
+    char words[512];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(words, sizeof words, format, args);
+    va_end(args);
+    error_set(&e, ERR_USAGE, "%s\n  \"trainctl %s%s--help\" shows what there is", words,
+              cmd ? cmd->name : "", cmd ? " " : "");
+    return cmd_fail(&e);
+}
+
+int cmd_job_id(const char *text, long *id, struct error *e)
+{
+    char *end;
+
+    errno = 0;
+    *id = strtol(text, &end, 10);
+    if (end == text || *end || errno || *id < 1)
+        return error_set(e, ERR_USAGE, "\"%s\" is not a job's id: ids are numbers as in \"trainctl list\"",
+                         text);
+    return 0;
+}

@@ -1,0 +1,97 @@
+/*
+ * trainctl's commands: one table (cmd.c) that dispatch, option parsing, --help and the check of
+ * man/trainctl.1 use. A command lives in cmd_NAME.c, its entry is cmd_NAME(argc, argv) with
+ * argv[0] its name, and it returns the process's exit code (common/error.h's table).
+ *
+ *     int cmd_show(int argc, char **argv)
+ *     {
+ *         struct cmd_args args;
+ *         int done = cmd_parse(&args, argc, argv);
+ *
+ *         if (done >= 0)
+ *             return done; // --help was shown, or a usage error
+ *         ... args.operands[0], cmd_value(&args, "names"), cmd_flag(&args, "csv"), client.json ...
+ *     }
+ */
+#ifndef TRAIND_CLIENT_CMD_H
+#define TRAIND_CLIENT_CMD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include "common/error.h"
+
+#define CMD_OPTIONS_MAX  8
+#define CMD_OPERANDS_MAX 8
+
+struct cmd_option {
+    const char *name;  /* "limit" for --limit */
+    char letter;       /* 'f' for -f; 0: none */
+    const char *value; /* "N": what it takes; NULL: it is a flag */
+    const char *help;
+};
+
+struct cmd {
+    const char *name;
+    const char *synopsis; /* behind the name: "[--state S] [--limit N]" */
+    const char *help;     /* one line */
+    int (*run)(int argc, char **argv); /* NULL: not built in this version, and refused so */
+    int min_operands, max_operands;
+    struct cmd_option options[CMD_OPTIONS_MAX]; /* own ones, ends with a zeroed row */
+};
+
+struct cmd_args {
+    const struct cmd *cmd;
+    const char *operands[CMD_OPERANDS_MAX];
+    int operand_count;
+    const char *values[CMD_OPTIONS_MAX]; /* of cmd->options: the value, "" of a flag, NULL: absent */
+};
+
+/* What the options of all commands (--server, --json, --no-color) and the environment say. */
+struct client_settings {
+    const char *server; /* "http://127.0.0.1:7077", "unix:/path" */
+    bool json;          /* print the API's JSON instead of words for a person */
+    bool color;         /* stdout is a terminal, and neither NO_COLOR nor --no-color was given */
+};
+extern struct client_settings client;
+
+const struct cmd *cmd_at(size_t i);              /* NULL behind the last */
+const struct cmd *cmd_find(const char *name);    /* NULL: none of that name */
+const struct cmd_option *cmd_common_at(size_t i); /* the options all commands take */
+
+/* Parses a command's own options and the common ones, in any order with its operands. Returns -1
+ * to go on, else the exit code: 0 after --help, 2 after a usage error (both already printed). */
+int cmd_parse(struct cmd_args *args, int argc, char **argv);
+
+/* The options in front of the command. Returns the index of the command in argv, or -1 with the
+ * exit code in *code. */
+int cmd_parse_common(int argc, char **argv, int *code);
+
+const char *cmd_value(const struct cmd_args *args, const char *option); /* NULL: not given */
+bool cmd_flag(const struct cmd_args *args, const char *option);
+
+void cmd_print_help(FILE *out, const struct cmd *cmd);
+void cmd_print_overview(FILE *out);
+
+/* Prints "trainctl: words" (or one line of JSON under --json) to stderr; returns the exit code of the error's type. */
+int cmd_fail(const struct error *e);
+
+/* Prints a usage error of a command; returns 2. */
+int cmd_usage(const struct cmd *cmd, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* An operand that must be a job's id: 0, or a usage error that names the operand. */
+int cmd_job_id(const char *text, long *id, struct error *e);
+
+int cmd_plan(int argc, char **argv);
+int cmd_submit(int argc, char **argv);
+int cmd_list(int argc, char **argv);
+int cmd_show(int argc, char **argv);
+int cmd_watch(int argc, char **argv);
+int cmd_wait(int argc, char **argv);
+int cmd_logs(int argc, char **argv);
+int cmd_cancel(int argc, char **argv);
+int cmd_metrics(int argc, char **argv);
+
+#endif

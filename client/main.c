@@ -1,0 +1,72 @@
+/* trainctl: the command-line client of traind. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/cmd.h"
+#include "client/suggest.h"
+
+static int unknown_command(const char *name)
+{
+    struct suggest near = {.word = name};
+
+    for (size_t i = 0; cmd_at(i); i++)
+        suggest_offer(&near, cmd_at(i)->name);
+    if (near.best)
+        return cmd_usage(NULL, "there is no command \"%s\"; did you mean \"%s\"?", name, near.best);
+    return cmd_usage(NULL, "there is no command \"%s\"", name);
+}
+
+static int help(const char *name)
+{
+    const struct cmd *cmd = name ? cmd_find(name) : NULL;
+
+    if (name && !cmd)
+        return unknown_command(name);
+    if (cmd)
+        cmd_print_help(stdout, cmd);
+    else
+        cmd_print_overview(stdout);
+    return 0;
+}
+
+static void read_environment(void)
+{
+    const char *server = getenv("TRAINCTL_SERVER");
+    const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
+
+    if (server && *server)
+        client.server = server;
+    client.color = isatty(STDOUT_FILENO) && !(no_color && *no_color) &&
+                   !(term && strcmp(term, "dumb") == 0);
+}
+
+int main(int argc, char **argv)
+{
+    int code = 0;
+
+    read_environment();
+    int first = cmd_parse_common(argc, argv, &code);
+    if (first < 0)
+        return code;
+    const char *name = argv[first];
+    if (strcmp(name, "help") == 0)
+        return help(argv[first + 1]);
+    const struct cmd *cmd = cmd_find(name);
+    if (!cmd)
+        return unknown_command(name);
+    if (!cmd->run) {
+        struct error e;
+        error_set(&e, ERR_UNSUPPORTED, "\"%s\" is not supported by this version", name);
+        return cmd_fail(&e);
+    }
+    code = cmd->run(argc - first, argv + first);
+    if (fflush(stdout) != 0 && code == 0) {
+        struct error e;
+        error_set(&e, ERR_IO, "standard output could not be written");
+        code = cmd_fail(&e);
+    }
+    return code;
+}
