@@ -1,0 +1,126 @@
+#include "worker/report.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+
+struct report {
+    int fd;
+    int64_t seq;
+    FILE *line;
+    char *text;
+    size_t bytes;
+};
+
+/* An attempt's file is new, but a run started by hand may be started again in the same folder. */
+static int64_t count_lines(int fd)
+{
+    char buffer[65536];
+    int64_t lines = 0;
+    ssize_t n;
+
+    while ((n = read(fd, buffer, sizeof buffer)) > 0)
+        for (ssize_t i = 0; i < n; i++)
+            lines += buffer[i] == '\n';
+    return lines;
+}
+
+int report_create(const char *path, struct report **out, struct error *e)
+{
+    struct report *r = calloc(1, sizeof *r);
+    if (!r)
+        return error_set(e, ERR_NO_MEMORY, "no memory for the event log");
+    r->fd = -1;
+    if (path) {
+        r->fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+        if (r->fd < 0) {
+            free(r);
+            return error_set_errno(e, errno, "cannot open the event log %s", path);
+        }
+        r->seq = count_lines(r->fd);
+    }
+    *out = r;
+    return 0;
+}
+
+void report_destroy(struct report *r)
+{
+    if (!r)
+        return;
+    if (r->fd >= 0)
+        close(r->fd);
+    free(r);
+}
+
+void report_begin(struct report *r, enum event_type type)
+{
+    if (r->fd < 0)
+        return;
+    r->line = open_memstream(&r->text, &r->bytes);
+    if (r->line)
+        fprintf(r->line, "{\"seq\": %lld, \"t\": %.6f, \"type\": \"%s\"", (long long)++r->seq,
+                clock_now(), event_type_name(type));
+}
+
+void report_int(struct report *r, const char *name, int64_t value)
+{
+    if (r->line)
+        fprintf(r->line, ", \"%s\": %lld", name, (long long)value);
+}
+
+void report_real(struct report *r, const char *name, double value)
+{
+    if (!r->line)
+        return;
+    if (isfinite(value))
+        fprintf(r->line, ", \"%s\": %.9g", name, value);
+    else
+        fprintf(r->line, ", \"%s\": null", name);
+}
+
+void report_text(struct report *r, const char *name, const char *value)
+{
+    if (!r->line)
+        return;
+    /* jansson refuses bytes that are not UTF-8; a file's name may hold any. */
+    json_t *text = value ? json_string(value) : json_null();
+    if (!text)
+        text = json_string("(not UTF-8)");
+    char *quoted = json_dumps(text, JSON_ENCODE_ANY);
+    fprintf(r->line, ", \"%s\": %s", name, quoted ? quoted : "null");
+    free(quoted);
+    json_decref(text);
+}
+
+void report_flag(struct report *r, const char *name, int value)
+{
+    if (r->line)
+        fprintf(r->line, ", \"%s\": %s", name, value ? "true" : "false");
+}
+
+int report_end(struct report *r, struct error *e)
+{
+    int status = 0;
+
+    if (!r->line)
+        return 0;
+    fputs("}\n", r->line);
+    fclose(r->line);
+    r->line = NULL;
+    ssize_t written = write(r->fd, r->text, r->bytes);
+    if (written != (ssize_t)r->bytes) {
+        status = error_set_errno(e, written < 0 ? errno : ENOSPC, "cannot write the event log");
+        close(r->fd);
+        r->fd = -1;
+    }
+    free(r->text);
+    r->text = NULL;
+    return status;
+}

@@ -1,0 +1,56 @@
+/*
+ * One run of the worker: what all its parts share. Made by run_create on every rank, collectively.
+ */
+#ifndef TRAIND_WORKER_RUN_H
+#define TRAIND_WORKER_RUN_H
+
+#include <limits.h>
+#include <mpi.h>
+#include <stdbool.h>
+
+#include "common/dataset/dataset.h"
+#include "common/job_spec.h"
+#include "common/plan/plan.h"
+#include "worker/comm/agree.h"
+#include "worker/model/model.h"
+#include "worker/report.h"
+
+struct run_options {
+    const char *job_file;
+    const char *run_dir;
+    int attempt;
+};
+
+struct run {
+    MPI_Comm comm;
+    int rank, world;
+    int threads; /* of this rank */
+    char run_dir[PATH_MAX];
+    char attempt_dir[PATH_MAX];
+    struct job_spec *spec;
+    struct plan *plan; /* NULL until the data were counted */
+    struct model *model;
+    struct dataset *train_data, *eval_data; /* NULL: synthetic, or none */
+    struct report *report;
+    double started; /* monotonic clock at run_start: time to train counts from here */
+    const char *phase; /* of a `failed` event: start data train evaluate checkpoint */
+    struct failure_site failed_at;
+};
+
+/* Reads the job, builds and broadcasts the model, says run_start, opens the data, makes the plan.
+ * Collective; on an error all ranks get the same one, and r->failed_at says where it came from. */
+int run_create(const struct run_options *options, struct run *r, struct error *e);
+
+/* Trains and evaluates, or only evaluates, as the job says; writes run_stop and result.json. */
+int run_execute(struct run *r, struct error *e);
+
+/* Writes the `failed` event and the words on stderr (rank 0). */
+void run_report_failure(struct run *r, const struct error *e);
+
+void run_destroy(struct run *r);
+
+/* Set by SIGTERM, SIGINT and SIGUSR1: the ranks agree to stop after the step they are in. */
+void run_catch_signals(void);
+bool run_stop_requested(void);
+
+#endif
