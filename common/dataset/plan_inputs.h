@@ -1,0 +1,22 @@
+/* What a plan needs to know of the data: the one place where the sizes of data sets come from. */
+#ifndef TRAIND_COMMON_DATASET_PLAN_INPUTS_H
+#define TRAIND_COMMON_DATASET_PLAN_INPUTS_H
+
+#include "common/dataset/dataset.h"
+#include "common/job_spec.h"
+#include "common/plan/plan.h"
+
+#define SYNTHETIC_TRAIN_IMAGES 1281167 /* ImageNet-1k's, unless data.train_images says otherwise */
+#define SYNTHETIC_EVAL_IMAGES  50000   /* at most: never more than there are training images */
+
+/* Counts what the job names, for those who have not opened it: the daemon and the client.
+ * data.train_images spares the counting of the training data. ERR_NOT_FOUND and the other errors of
+ * dataset_count name the key ("data.train: ..."). */
+int plan_inputs_count(const struct job_spec *spec, struct plan_inputs *inputs, struct error *e);
+
+/* The same from data sets that are open already (NULL: synthetic or none): the worker. */
+int plan_inputs_of_open_data(const struct job_spec *spec, const struct dataset *train,
+                             const struct dataset *eval, struct plan_inputs *inputs,
+                             struct error *e);
+
+#endif

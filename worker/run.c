@@ -1,0 +1,345 @@
+#include "worker/run.h"
+
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/dataset/plan_inputs.h"
+#include "common/file.h"
+#include "common/json.h"
+#include "common/log.h"
+#include "common/preset.h"
+#include "worker/evaluate.h"
+#include "worker/model/weights.h"
+#include "worker/threads.h"
+#include "worker/train.h"
+
+static volatile sig_atomic_t stop_requested;
+
+static void request_stop(int signal_number)
+{
+    (void)signal_number;
+    stop_requested = 1;
+}
+
+void run_catch_signals(void)
+{
+    struct sigaction action = {.sa_handler = request_stop, .sa_flags = SA_RESTART};
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGUSR1, &action, NULL);
+}
+
+bool run_stop_requested(void)
+{
+    return stop_requested != 0;
+}
+
+/* Rank 0 reads the document for all: the others' hosts need not see the file. */
+static int share_document(struct run *r, const char *path, json_t **document, struct error *e)
+{
+    char *text = NULL;
+    long long bytes = -1;
+    json_t *value = NULL;
+    int status = 0;
+
+    if (r->rank == 0) {
+        value = json_document_load(path, e);
+        status = value ? 0 : -(int)e->code;
+    }
+    status = agree_on_error(r->comm, status, e, &r->failed_at);
+    if (status)
+        return status;
+    if (r->rank == 0) {
+        text = json_dumps(value, JSON_COMPACT);
+        bytes = (long long)strlen(text);
+    }
+    MPI_Bcast(&bytes, 1, MPI_LONG_LONG, 0, r->comm);
+    if (r->rank != 0)
+        text = malloc((size_t)bytes + 1);
+    MPI_Bcast(text, (int)bytes, MPI_BYTE, 0, r->comm);
+    if (r->rank != 0)
+        value = json_document_parse(text, (size_t)bytes, e);
+    free(text);
+    *document = value;
+    return value ? 0 : -(int)e->code;
+}
+
+static int refuse(const struct problems *problems, const char *path, enum error_code code,
+                  struct error *e)
+{
+    char *text = problems_to_text(problems);
+    int status = error_set(e, code, "%s: %s", path, text ? text : "not a valid job");
+    free(text);
+    return status;
+}
+
+static int parse_document(struct run *r, const char *path, const json_t *document, struct error *e)
+{
+    struct problems problems = {0}, unsupported = {0};
+    int status = 0;
+
+    r->spec = job_spec_parse(document, preset_lookup, NULL, &problems, &unsupported);
+    if (!r->spec)
+        status = refuse(&problems, path, ERR_INVALID, e);
+    else if (unsupported.count > 0)
+        status = refuse(&unsupported, path, ERR_UNSUPPORTED, e);
+    problems_clear(&problems);
+    problems_clear(&unsupported);
+    return status;
+}
+
+static int check_world(const struct run *r, struct error *e)
+{
+    int64_t wanted = job_spec_world_size(r->spec);
+    if (wanted == r->world)
+        return 0;
+    return error_set(e, ERR_INVALID,
+                     "the job asks for %lld x %lld = %lld workers, but %d were started: "
+                     "use mpirun -np %lld, or change cluster.nodes and cluster.workers_per_node",
+                     (long long)r->spec->cluster.nodes,
+                     (long long)r->spec->cluster.workers_per_node, (long long)wanted, r->world,
+                     (long long)wanted);
+}
+
+static int read_job(struct run *r, const char *path, struct error *e)
+{
+    json_t *document = NULL;
+    int status = share_document(r, path, &document, e);
+    if (!status)
+        status = parse_document(r, path, document, e);
+    json_decref(document);
+    if (!status)
+        status = check_world(r, e);
+    return agree_on_error(r->comm, status, e, &r->failed_at);
+}
+
+/* The event log is opened first, so that whatever fails afterwards is in it. */
+static int open_run_dir(struct run *r, const struct run_options *options, struct error *e)
+{
+    char path[PATH_MAX];
+    int status = 0;
+
+    if (!realpath(options->run_dir, r->run_dir))
+        snprintf(r->run_dir, sizeof r->run_dir, "%s", options->run_dir);
+    if ((size_t)snprintf(r->attempt_dir, sizeof r->attempt_dir, "%s/attempt-%d", r->run_dir,
+                         options->attempt) >= sizeof r->attempt_dir ||
+        (size_t)snprintf(path, sizeof path, "%s/events.jsonl", r->attempt_dir) >= sizeof path)
+        status = error_set(e, ERR_USAGE, "the path %s is too long", options->run_dir);
+    if (!status && r->rank == 0)
+        status = file_make_dirs(r->attempt_dir, e);
+    if (!status)
+        status = report_create(r->rank == 0 ? path : NULL, &r->report, e);
+    return agree_on_error(r->comm, status, e, &r->failed_at);
+}
+
+static int build_model(struct run *r, struct error *e)
+{
+    const struct job_spec *s = r->spec;
+    struct model_config config = {
+        .arch = arch_find(s->model.arch),
+        .stem = s->model.stem,
+        .classes = (int)s->model.classes,
+        .image_size = (int)s->model.image_size,
+        .batch = (int)(s->mode == JOB_MODE_EVAL ? s->eval.batch : s->batch_per_worker),
+        .inference = s->mode == JOB_MODE_EVAL,
+        .threads = r->threads,
+        .bn_momentum = 1.0 - s->model.bn_decay,
+        .zero_init_residual = s->model.zero_init_residual,
+        .label_smoothing = s->optimizer.label_smoothing,
+    };
+    int status = model_create(&config, &r->model, e);
+    if (!status && r->rank == 0) {
+        model_init(r->model, s->seed);
+        if (s->model.init)
+            status = model_load(r->model, s->model.init, e);
+    }
+    return agree_on_error(r->comm, status, e, &r->failed_at);
+}
+
+/* One call takes at most INT_MAX elements, and a broadcast in pieces is pipelined. */
+static void broadcast_floats(MPI_Comm comm, float *values, size_t count)
+{
+    const size_t piece = (size_t)1 << 22;
+    for (size_t from = 0; from < count; from += piece)
+        MPI_Bcast(values + from, (int)(count - from < piece ? count - from : piece), MPI_FLOAT, 0,
+                  comm);
+}
+
+static void broadcast_model(struct run *r)
+{
+    broadcast_floats(r->comm, model_params(r->model), model_param_count(r->model));
+    broadcast_floats(r->comm, model_stats(r->model), model_stat_count(r->model));
+    model_params_changed(r->model);
+}
+
+static int open_data(const char *path, enum dataset_role role, struct dataset **data,
+                     struct error *e)
+{
+    if (!path || strcmp(path, "synthetic") == 0)
+        return 0;
+    return dataset_open(path, role, data, e);
+}
+
+static int check_against_stored_plan(const struct run *r, const char *path, struct error *e)
+{
+    static const char *const keys[] = {"train_images", "global_batch", "train_steps",
+                                       "warmup_steps"};
+    json_t *stored = json_document_load(path, e);
+    json_t *mine = plan_to_json(r->plan);
+    int status = stored ? 0 : -(int)e->code;
+
+    for (size_t i = 0; !status && i < sizeof keys / sizeof keys[0]; i++) {
+        json_int_t then = json_integer_value(json_object_get(stored, keys[i]));
+        json_int_t now = json_integer_value(json_object_get(mine, keys[i]));
+        if (then != now)
+            status = error_set(e, ERR_CONFLICT,
+                               "%s says %s = %lld, but the data now give %lld: the data set or the "
+                               "job changed since the plan was made; submit the job again",
+                               path, keys[i], (long long)then, (long long)now);
+    }
+    json_decref(stored);
+    json_decref(mine);
+    return status;
+}
+
+static int store_or_check_plan(const struct run *r, struct error *e)
+{
+    char plan_path[PATH_MAX + 16], job_path[PATH_MAX + 16];
+
+    snprintf(plan_path, sizeof plan_path, "%s/plan.json", r->run_dir);
+    snprintf(job_path, sizeof job_path, "%s/job.json", r->run_dir);
+    if (access(plan_path, F_OK) == 0)
+        return check_against_stored_plan(r, plan_path, e);
+    json_t *job = job_spec_to_json(r->spec);
+    json_t *plan = plan_to_json(r->plan);
+    int status = access(job_path, F_OK) == 0 ? 0 : json_file_write(job_path, job, e);
+    if (!status)
+        status = json_file_write(plan_path, plan, e);
+    json_decref(job);
+    json_decref(plan);
+    return status;
+}
+
+static int check_image_count(const struct run *r, struct error *e)
+{
+    int64_t there = r->train_data ? dataset_images(r->train_data) : 0;
+    if (!r->train_data || r->plan->train_images <= there)
+        return 0;
+    return error_set(e, ERR_INVALID,
+                     "data.train_images is %lld, but %s holds only %lld images: leave "
+                     "train_images out to have them counted",
+                     (long long)r->plan->train_images, r->spec->data.train, (long long)there);
+}
+
+static int make_plan(struct run *r, struct error *e)
+{
+    struct plan_inputs inputs = {0};
+    struct problems problems = {0};
+    int status = plan_inputs_of_open_data(r->spec, r->train_data, r->eval_data, &inputs, e);
+    if (status)
+        return status;
+    r->plan = plan_make(r->spec, &inputs, &problems);
+    if (!r->plan)
+        status = refuse(&problems, "plan", ERR_INVALID, e);
+    problems_clear(&problems);
+    if (!status)
+        status = check_image_count(r, e);
+    return status;
+}
+
+static int prepare_data(struct run *r, struct error *e)
+{
+    int status = 0;
+
+    if (r->spec->mode == JOB_MODE_TRAIN)
+        status = open_data(r->spec->data.train, DATASET_TRAIN, &r->train_data, e);
+    if (!status)
+        status = open_data(r->spec->data.eval, DATASET_EVAL, &r->eval_data, e);
+    if (!status)
+        status = make_plan(r, e);
+    status = agree_on_error(r->comm, status, e, &r->failed_at);
+    if (!status && r->rank == 0)
+        status = store_or_check_plan(r, e);
+    return agree_on_error(r->comm, status, e, &r->failed_at);
+}
+
+static int say_run_start(struct run *r, struct error *e)
+{
+    char host[64] = "";
+    gethostname(host, sizeof host - 1);
+    r->started = clock_monotonic();
+    report_begin(r->report, EVENT_RUN_START);
+    report_text(r->report, "mode", r->spec->mode == JOB_MODE_EVAL ? "eval" : "train");
+    report_text(r->report, "arch", r->spec->model.arch);
+    report_int(r->report, "world_size", r->world);
+    report_int(r->report, "threads_per_worker", r->threads);
+    report_text(r->report, "host", host);
+    report_int(r->report, "seed", r->spec->seed);
+    report_int(r->report, "memory_bytes_per_worker", (int64_t)model_memory_bytes(r->model));
+    return report_end(r->report, e);
+}
+
+int run_create(const struct run_options *options, struct run *r, struct error *e)
+{
+    memset(r, 0, sizeof *r);
+    r->comm = MPI_COMM_WORLD;
+    MPI_Comm_rank(r->comm, &r->rank);
+    MPI_Comm_size(r->comm, &r->world);
+    r->phase = "start";
+    int status = open_run_dir(r, options, e);
+    if (!status)
+        status = read_job(r, options->job_file, e);
+    if (status)
+        return status;
+    r->threads = threads_of_rank(r->comm, (int)r->spec->cluster.threads_per_worker);
+    status = build_model(r, e);
+    if (status)
+        return status;
+    broadcast_model(r);
+    /* Time to train counts from just before the first touch of the data (MLPerf training rules). */
+    MPI_Barrier(r->comm);
+    status = agree_on_error(r->comm, say_run_start(r, e), e, &r->failed_at);
+    if (status)
+        return status;
+    r->phase = "data";
+    return prepare_data(r, e);
+}
+
+int run_execute(struct run *r, struct error *e)
+{
+    return r->spec->mode == JOB_MODE_EVAL ? evaluate_only(r, e) : train(r, e);
+}
+
+void run_report_failure(struct run *r, const struct error *e)
+{
+    struct error ignored;
+
+    if (r->rank != 0)
+        return;
+    log_error("rank %d on %s, phase %s: %s", r->failed_at.rank, r->failed_at.host, r->phase,
+              e->text);
+    if (!r->report)
+        return;
+    report_begin(r->report, EVENT_FAILED);
+    report_int(r->report, "rank", r->failed_at.rank);
+    report_text(r->report, "host", r->failed_at.host);
+    report_text(r->report, "phase", r->phase);
+    report_text(r->report, "signal", NULL);
+    report_text(r->report, "reason", e->text);
+    report_end(r->report, &ignored);
+}
+
+void run_destroy(struct run *r)
+{
+    dataset_close(r->train_data);
+    dataset_close(r->eval_data);
+    model_destroy(r->model);
+    plan_destroy(r->plan);
+    job_spec_destroy(r->spec);
+    report_destroy(r->report);
+}

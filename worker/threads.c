@@ -1,0 +1,38 @@
+#include "worker/threads.h"
+
+#include <omp.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include "common/log.h"
+
+static int cores_allowed(void)
+{
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set))
+        return 1;
+    return CPU_COUNT(&set);
+}
+
+int threads_of_rank(MPI_Comm comm, int wanted)
+{
+    MPI_Comm node;
+    int ranks_here, cores = cores_allowed();
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
+
+    MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
+    MPI_Comm_size(node, &ranks_here);
+    MPI_Comm_free(&node);
+    /* A rank that may use every core shares them with its neighbours. */
+    if (cores >= online)
+        cores /= ranks_here;
+    int threads = wanted > 0 ? wanted : cores;
+    if (threads < 1)
+        threads = 1;
+    if (cores > 0 && threads > cores)
+        log_warning("%d threads compute on %d cores: mpirun --map-by slot:PE=%d --bind-to core "
+                    "gives each rank its own",
+                    threads, cores, threads);
+    omp_set_num_threads(threads);
+    return threads;
+}

@@ -1,0 +1,11 @@
+/* How many threads a rank computes with. */
+#ifndef TRAIND_WORKER_THREADS_H
+#define TRAIND_WORKER_THREADS_H
+
+#include <mpi.h>
+
+/* wanted (cluster.threads_per_worker), or for 0: the cores this rank is bound to; unbound, this machine's cores
+ * divided by the ranks on it. At least 1. Sets OpenMP to it. Collective. */
+int threads_of_rank(MPI_Comm comm, int wanted);
+
+#endif
