@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/api.h"
 #include "client/suggest.h"
 #include "config.h"
 
@@ -24,18 +25,18 @@ static const struct cmd_option common_options[] = {
 static const struct cmd commands[] = {
     {"plan", "[--explain] FILE|-", "show what a job document means, without a daemon", NULL, 1, 1,
      {{"explain", 'e', NULL, "each number with its formula, inputs and source"}}},
-    {"submit", "[--wait|--watch] FILE|-", "submit a job document and print the job's id", NULL, 1, 1,
+    {"submit", "[--wait|--watch] FILE|-", "submit a job document and print the job's id", cmd_submit, 1, 1,
      {{"wait", 0, NULL, "wait for its end; exit with its outcome"},
       {"watch", 0, NULL, "watch it until its end; exit with its outcome"}}},
-    {"list", "[--state S] [--limit N]", "list jobs, the newest last", NULL, 0, 0,
+    {"list", "[--state S] [--limit N]", "list jobs, the newest first", cmd_list, 0, 0,
      {{"state", 0, "S", "only jobs in this state"},
       {"limit", 0, "N", "at most N jobs, the newest (20)"}}},
-    {"show", "ID", "show one job", NULL, 1, 1, {{0}}},
-    {"watch", "ID", "watch a job's progress until it ends; exit with its outcome", NULL, 1, 1, {{0}}},
-    {"wait", "ID", "wait for a job's end; exit with its outcome", NULL, 1, 1, {{0}}},
-    {"logs", "[-f] ID", "print a job's log", NULL, 1, 1,
+    {"show", "ID", "show one job", cmd_show, 1, 1, {{0}}},
+    {"watch", "ID", "watch a job's progress until it ends; exit with its outcome", cmd_watch, 1, 1, {{0}}},
+    {"wait", "ID", "wait for a job's end; exit with its outcome", cmd_wait, 1, 1, {{0}}},
+    {"logs", "[-f] ID", "print a job's log", cmd_logs, 1, 1,
      {{"follow", 'f', NULL, "go on until the job ends"}}},
-    {"cancel", "ID", "cancel a job", NULL, 1, 1, {{0}}},
+    {"cancel", "ID", "cancel a job", cmd_cancel, 1, 1, {{0}}},
     {"metrics", "[--names A,B] [--csv] ID", "print a job's metrics by step", NULL, 1, 1,
      {{"names", 0, "A,B", "which (loss,lr,images_per_sec)"},
       {"csv", 0, NULL, "as comma-separated values"}}},
@@ -272,7 +273,10 @@ int cmd_fail(const struct error *e)
     const struct error_type *type = error_type(e->code);
 
     fflush(stdout);
-    if (client.json) {
+    if (client.json && api_problem()) {
+        json_dumpf(api_problem(), stderr, JSON_COMPACT);
+        fputc('\n', stderr);
+    } else if (client.json) {
         json_t *line = json_pack("{s:s, s:s, s:s}", "type", type->slug, "title", type->title,
                                  "detail", e->text);
         json_dumpf(line, stderr, JSON_COMPACT);
@@ -305,7 +309,7 @@ int cmd_job_id(const char *text, long *id, struct error *e)
     errno = 0;
     *id = strtol(text, &end, 10);
     if (end == text || *end || errno || *id < 1)
-        return error_set(e, ERR_USAGE, "\"%s\" is not a job's id: ids are numbers as in \"trainctl list\"",
-                         text);
+        return error_set(e, ERR_USAGE,
+                         "\"%s\" is not a job's id: ids are numbers as in \"trainctl list\"", text);
     return 0;
 }

@@ -34,8 +34,8 @@ struct cmd_option {
 
 struct cmd {
     const char *name;
-    const char *synopsis; /* behind the name: "[--state S] [--limit N]" */
-    const char *help;     /* one line */
+    const char *synopsis;              /* behind the name: "[--state S] [--limit N]" */
+    const char *help;                  /* one line */
     int (*run)(int argc, char **argv); /* NULL: not built in this version, and refused so */
     int min_operands, max_operands;
     struct cmd_option options[CMD_OPTIONS_MAX]; /* own ones, ends with a zeroed row */
@@ -45,7 +45,8 @@ struct cmd_args {
     const struct cmd *cmd;
     const char *operands[CMD_OPERANDS_MAX];
     int operand_count;
-    const char *values[CMD_OPTIONS_MAX]; /* of cmd->options: the value, "" of a flag, NULL: absent */
+    const char
+        *values[CMD_OPTIONS_MAX]; /* of cmd->options: the value, "" of a flag, NULL: absent */
 };
 
 /* What the options of all commands (--server, --json, --no-color) and the environment say. */
@@ -56,8 +57,8 @@ struct client_settings {
 };
 extern struct client_settings client;
 
-const struct cmd *cmd_at(size_t i);              /* NULL behind the last */
-const struct cmd *cmd_find(const char *name);    /* NULL: none of that name */
+const struct cmd *cmd_at(size_t i);               /* NULL behind the last */
+const struct cmd *cmd_find(const char *name);     /* NULL: none of that name */
 const struct cmd_option *cmd_common_at(size_t i); /* the options all commands take */
 
 /* Parses a command's own options and the common ones, in any order with its operands. Returns -1
@@ -74,12 +75,12 @@ bool cmd_flag(const struct cmd_args *args, const char *option);
 void cmd_print_help(FILE *out, const struct cmd *cmd);
 void cmd_print_overview(FILE *out);
 
-/* Prints "trainctl: words" (or one line of JSON under --json) to stderr; returns the exit code of the error's type. */
+/* Prints "trainctl: words" (or one line of JSON under --json) to stderr; returns the exit code of
+ * the error's type. */
 int cmd_fail(const struct error *e);
 
 /* Prints a usage error of a command; returns 2. */
-int cmd_usage(const struct cmd *cmd, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+int cmd_usage(const struct cmd *cmd, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* An operand that must be a job's id: 0, or a usage error that names the operand. */
 int cmd_job_id(const char *text, long *id, struct error *e);

@@ -1,5 +1,5 @@
 /* trainctl: the command-line client of traind. */
-#include <signal.h>
+#include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,14 +39,15 @@ static void read_environment(void)
 
     if (server && *server)
         client.server = server;
-    client.color = isatty(STDOUT_FILENO) && !(no_color && *no_color) &&
-                   !(term && strcmp(term, "dumb") == 0);
+    client.color =
+        isatty(STDOUT_FILENO) && !(no_color && *no_color) && !(term && strcmp(term, "dumb") == 0);
 }
 
 int main(int argc, char **argv)
 {
     int code = 0;
 
+    setlocale(LC_CTYPE, "");
     read_environment();
     int first = cmd_parse_common(argc, argv, &code);
     if (first < 0)

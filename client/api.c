@@ -1,0 +1,288 @@
+#include "client/api.h"
+
+#include <curl/curl.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/cmd.h"
+
+#define CONNECT_TIMEOUT_MS 5000
+#define ANSWER_TIMEOUT_MS  60000
+
+struct buffer {
+    char *data;
+    size_t bytes, room;
+};
+
+static CURL *connection;
+static json_t *last_problem;
+
+const json_t *api_problem(void)
+{
+    return last_problem;
+}
+
+static size_t take_bytes(char *data, size_t size, size_t count, void *context)
+{
+    struct buffer *b = context;
+    size_t bytes = size * count;
+
+    if (b->bytes + bytes > API_ANSWER_LIMIT_BYTES)
+        return 0;
+    if (b->bytes + bytes + 1 > b->room) {
+        size_t room = 2 * (b->bytes + bytes + 1);
+        char *grown = realloc(b->data, room);
+        if (!grown)
+            return 0;
+        b->data = grown;
+        b->room = room;
+    }
+    memcpy(b->data + b->bytes, data, bytes);
+    b->bytes += bytes;
+    b->data[b->bytes] = '\0';
+    return bytes;
+}
+
+static int bad_address(struct error *e)
+{
+    return error_set(e, ERR_USAGE,
+                     "\"%s\" is not a server's address: it should look like http://HOST:PORT or "
+                     "unix:/path/to/traind.sock",
+                     client.server);
+}
+
+/* The URL of a path, and the socket it goes through. */
+static int set_address(CURL *curl, const char *path, struct error *e)
+{
+    char url[2048];
+    const char *server = client.server;
+
+    if (strncmp(server, "unix:", 5) == 0 && server[5]) {
+        snprintf(url, sizeof url, "http://localhost%s", path);
+        curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, server + 5);
+    } else if (strncmp(server, "http://", 7) == 0 && server[7] && server[7] != '/') {
+        size_t length = strlen(server);
+        while (server[length - 1] == '/')
+            length--;
+        snprintf(url, sizeof url, "%.*s%s", (int)length, server, path);
+    } else {
+        return bad_address(e);
+    }
+    curl_easy_setopt(curl, CURLOPT_URL, url);
+    return 0;
+}
+
+static int unreachable(const char *words, struct error *e)
+{
+    const char *server = client.server;
+
+    if (strncmp(server, "unix:", 5) == 0)
+        return error_set(e, ERR_UNREACHABLE,
+                         "no answer from %s (%s)\n  Is the daemon running? Start it with: traind "
+                         "--socket %s",
+                         server, words, server + 5);
+    return error_set(e, ERR_UNREACHABLE,
+                     "no answer from %s (%s)\n  Is the daemon running? Start it with: traind "
+                     "--listen %s\n  or name another one with --server or TRAINCTL_SERVER",
+                     server, words, server + strlen("http://"));
+}
+
+static enum error_code code_of(const char *type, long status)
+{
+    const char *slug = type ? type + strlen(type) : "";
+
+    while (type && slug > type && slug[-1] != '/' && slug[-1] != ':')
+        slug--;
+    for (int code = 1; code < ERR_COUNT; code++)
+        if (strcmp(error_type(code)->slug, slug) == 0)
+            return code;
+    switch (status) {
+    case 400:
+        return ERR_USAGE;
+    case 401:
+    case 403:
+        return ERR_NOT_ALLOWED;
+    case 404:
+        return ERR_NOT_FOUND;
+    case 409:
+        return ERR_CONFLICT;
+    case 413:
+        return ERR_TOO_LARGE;
+    case 422:
+        return ERR_INVALID;
+    default:
+        return ERR_INTERNAL;
+    }
+}
+
+static const char *text_of(const json_t *object, const char *key)
+{
+    return json_string_value(json_object_get(object, key));
+}
+
+/* Appends to the text of an error, cut at its end. */
+static void append(struct error *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void append(struct error *e, const char *format, ...)
+{
+    size_t used = strlen(e->text);
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(e->text + used, sizeof e->text - used, format, args);
+    va_end(args);
+}
+
+int api_problem_to_error(const json_t *problem, long status, struct error *e)
+{
+    const char *detail = text_of(problem, "detail"), *title = text_of(problem, "title");
+    const json_t *item;
+    size_t i;
+
+    if (!problem)
+        return error_set(e, code_of(NULL, status), "%s answered with HTTP status %ld",
+                         client.server, status);
+    error_set(e, code_of(text_of(problem, "type"), status), "%s",
+              detail  ? detail
+              : title ? title
+                      : "the daemon refused without a reason");
+    json_array_foreach (json_object_get(problem, "errors"), i, item) {
+        const char *pointer = text_of(item, "pointer"), *near = text_of(item, "suggestion");
+        append(e, "\n  %s: %s", pointer && *pointer ? pointer : "the document",
+               text_of(item, "message") ? text_of(item, "message") : "is wrong");
+        if (near)
+            append(e, "; did you mean \"%s\"?", near);
+    }
+    return -(int)e->code;
+}
+
+static int take_problem(const struct buffer *answer, long status, struct error *e)
+{
+    json_t *problem = answer->data ? json_loadb(answer->data, answer->bytes, 0, NULL) : NULL;
+
+    if (!json_is_object(problem)) {
+        json_decref(problem);
+        problem = NULL;
+    }
+    json_decref(last_problem);
+    last_problem = problem;
+    return api_problem_to_error(problem, status, e);
+}
+
+static CURL *prepare(struct error *e)
+{
+    if (!connection)
+        connection = curl_easy_init();
+    if (!connection) {
+        error_set(e, ERR_NO_MEMORY, "libcurl could not be started");
+        return NULL;
+    }
+    curl_easy_reset(connection); /* keeps the connection itself */
+    curl_easy_setopt(connection, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(connection, CURLOPT_PROXY, ""); /* a daemon on loopback is not behind one */
+    curl_easy_setopt(connection, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_TIMEOUT_MS);
+    curl_easy_setopt(connection, CURLOPT_TIMEOUT_MS, (long)ANSWER_TIMEOUT_MS);
+    curl_easy_setopt(connection, CURLOPT_USERAGENT, "trainctl");
+    return connection;
+}
+
+/* Carries out a prepared call; the caller frees answer->data in any case. */
+static int perform(CURL *curl, const char *path, struct buffer *answer, struct error *e)
+{
+    char words[CURL_ERROR_SIZE] = "";
+    long status = 0, os_errno = 0;
+
+    if (set_address(curl, path, e) < 0)
+        return -(int)e->code;
+    curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, words);
+    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take_bytes);
+    curl_easy_setopt(curl, CURLOPT_WRITEDATA, answer);
+    CURLcode code = curl_easy_perform(curl);
+    curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, NULL);
+    if (code == CURLE_WRITE_ERROR)
+        return error_set(e, ERR_TOO_LARGE, "the answer to %s is over %u MiB", path,
+                         API_ANSWER_LIMIT_BYTES >> 20);
+    if (code == CURLE_URL_MALFORMAT)
+        return bad_address(e);
+    if (code != CURLE_OK) {
+        curl_easy_getinfo(curl, CURLINFO_OS_ERRNO, &os_errno);
+        return unreachable(os_errno ? strerror((int)os_errno)
+                           : *words ? words
+                                    : curl_easy_strerror(code),
+                           e);
+    }
+    curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
+    if (status < 200 || status > 299)
+        return take_problem(answer, status, e);
+    return 0;
+}
+
+static int to_json(const char *path, const struct buffer *answer, json_t **json, struct error *e)
+{
+    json_error_t where;
+
+    *json = json_loadb(answer->data ? answer->data : "", answer->bytes, 0, &where);
+    if (!*json)
+        return error_set(e, ERR_INTERNAL, "%s answered %s with something that is not JSON (%s)",
+                         client.server, path, where.text);
+    return 0;
+}
+
+int api_get_text(const char *path, char **text, size_t *bytes, struct error *e)
+{
+    struct buffer answer = {0};
+    CURL *curl = prepare(e);
+
+    *text = NULL;
+    *bytes = 0;
+    if (!curl)
+        return -(int)e->code;
+    int code = perform(curl, path, &answer, e);
+    if (code == 0 && !answer.data && !(answer.data = calloc(1, 1)))
+        code = error_set(e, ERR_NO_MEMORY, "out of memory");
+    if (code < 0) {
+        free(answer.data);
+        return code;
+    }
+    *text = answer.data;
+    *bytes = answer.bytes;
+    return 0;
+}
+
+int api_get(const char *path, json_t **json, struct error *e)
+{
+    struct buffer answer = {0};
+
+    *json = NULL;
+    int code = api_get_text(path, &answer.data, &answer.bytes, e);
+    if (code == 0)
+        code = to_json(path, &answer, json, e);
+    free(answer.data);
+    return code;
+}
+
+int api_post(const char *path, const char *body, size_t bytes, json_t **json, struct error *e)
+{
+    struct buffer answer = {0};
+    CURL *curl = prepare(e);
+    struct curl_slist *headers = NULL;
+
+    *json = NULL;
+    if (!curl)
+        return -(int)e->code;
+    /* "Expect:" empty: a body goes at once, without a round of questions. */
+    headers =
+        curl_slist_append(curl_slist_append(headers, "Content-Type: application/json"), "Expect:");
+    curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
+    curl_easy_setopt(curl, CURLOPT_POST, 1L);
+    curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body ? body : "");
+    curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)(body ? bytes : 0));
+    int code = perform(curl, path, &answer, e);
+    if (code == 0)
+        code = to_json(path, &answer, json, e);
+    free(answer.data);
+    curl_slist_free_all(headers);
+    return code;
+}

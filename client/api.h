@@ -1,0 +1,32 @@
+/*
+ * Calls to the daemon, over TCP or its unix socket (client.server). One connection is kept for the
+ * life of the process. An answer that is an error becomes a struct error: the code by its problem
+ * type, the words from problem+json, each error of a document on a line with its pointer and
+ * suggestion. Single-threaded.
+ */
+#ifndef TRAIND_CLIENT_API_H
+#define TRAIND_CLIENT_API_H
+
+#include <jansson.h>
+#include <stddef.h>
+
+#include "common/error.h"
+
+#define API_ANSWER_LIMIT_BYTES (256u * 1024 * 1024)
+
+/* GET and POST of JSON. *answer is a new reference; NULL on error. A body of NULL posts nothing. */
+int api_get(const char *path, json_t **answer, struct error *e);
+int api_post(const char *path, const char *body, size_t bytes, json_t **answer, struct error *e);
+
+/* GET of text. The caller frees *text, which is NUL-terminated behind its *bytes bytes. */
+int api_get_text(const char *path, char **text, size_t *bytes, struct error *e);
+
+/* The problem+json document of the last answer that was an error (borrowed), NULL: there was none.
+ */
+const json_t *api_problem(void);
+
+/* Fills *e from a problem+json document (NULL: the answer was none) and its HTTP status; returns
+ * -e->code. */
+int api_problem_to_error(const json_t *problem, long status, struct error *e);
+
+#endif

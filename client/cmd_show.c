@@ -1,0 +1,116 @@
+#include <math.h>
+#include <string.h>
+
+#include "client/cmd.h"
+#include "client/human.h"
+#include "client/job.h"
+#include "client/print.h"
+#include "client/table.h"
+#include "common/clock.h"
+
+static void row(struct libscols_table *table, const char *name, const char *text)
+{
+    struct libscols_line *line;
+
+    if (!*text || strcmp(text, "-") == 0)
+        return;
+    line = table_line(table);
+    table_set(line, 0, name);
+    table_set(line, 1, text);
+}
+
+static void date_row(struct libscols_table *table, const char *name, double unix_time)
+{
+    char date[HUMAN_BYTES], ago[HUMAN_BYTES], text[2 * HUMAN_BYTES + 8];
+
+    if (isnan(unix_time))
+        return;
+    snprintf(text, sizeof text, "%s (%s)", human_date(date, sizeof date, unix_time),
+             human_ago(ago, sizeof ago, clock_now() - unix_time));
+    row(table, name, text);
+}
+
+static void progress_rows(struct libscols_table *table, const struct job *job)
+{
+    char text[2 * HUMAN_BYTES + 8];
+
+    if (!isnan(job->step) && !isnan(job->train_steps)) {
+        snprintf(text, sizeof text, "step %.0f of %.0f (%.0f %%)", job->step, job->train_steps,
+                 floor(100 * job_progress(job)));
+        row(table, "progress", text);
+    }
+    row(table, "epoch", human_number(text, sizeof text, job->epoch));
+    row(table, "loss", human_number(text, sizeof text, job->loss));
+    row(table, "learning rate", human_number(text, sizeof text, job->lr));
+    row(table, "speed", human_rate(text, sizeof text, job->images_per_sec));
+    if (strcmp(job->state, "running") == 0)
+        row(table, "time left",
+            human_duration(text, sizeof text, job_seconds_left(job, job->images_per_sec)));
+    row(table, "top-1", human_percent(text, sizeof text, job->top1));
+    row(table, "top-5", human_percent(text, sizeof text, job->top5));
+    row(table, "time to train", human_duration(text, sizeof text, job->ttt_seconds));
+}
+
+static void plan_rows(struct libscols_table *table, const json_t *plan)
+{
+    char text[2 * HUMAN_BYTES + 8], part[HUMAN_BYTES], images[HUMAN_BYTES];
+    const json_t *batch = json_object_get(plan, "global_batch");
+
+    if (!json_is_number(batch))
+        return;
+    snprintf(text, sizeof text, "%s images over %s ranks",
+             human_count(part, sizeof part, json_integer_value(batch)),
+             human_count(images, sizeof images,
+                         json_integer_value(json_object_get(plan, "world_size"))));
+    row(table, "global batch", text);
+    row(table, "peak rate",
+        human_number(text, sizeof text, json_number_value(json_object_get(plan, "peak_lr"))));
+    row(table, "training images",
+        human_count(text, sizeof text, json_integer_value(json_object_get(plan, "train_images"))));
+}
+
+static void print_job(const struct job *job, const json_t *json)
+{
+    struct libscols_table *table = table_create(0);
+    char id[HUMAN_BYTES];
+    const char *run_dir = json_string_value(json_object_get(json, "run_dir"));
+
+    table_column(table, "what", 0);
+    table_column(table, "value", 0);
+    snprintf(id, sizeof id, "%ld", job->id);
+    row(table, "job", id);
+    row(table, "name", job->name);
+    struct libscols_line *line = table_line(table);
+    table_set(line, 0, "state");
+    table_set(line, 1, job->state);
+    table_set_color(line, 1, job_state_color(job->state));
+    row(table, "reason", job->reason);
+    progress_rows(table, job);
+    plan_rows(table, json_object_get(json, "plan"));
+    date_row(table, "submitted", job->created_at);
+    date_row(table, "started", job->started_at);
+    date_row(table, "finished", job->finished_at);
+    row(table, "run directory", run_dir ? run_dir : "");
+    table_finish(table);
+}
+
+int cmd_show(int argc, char **argv)
+{
+    struct cmd_args args;
+    struct error e;
+    struct job job;
+    json_t *json;
+    long id;
+    int done = cmd_parse(&args, argc, argv);
+
+    if (done >= 0)
+        return done;
+    if (cmd_job_id(args.operands[0], &id, &e) < 0 || job_fetch(id, &json, &job, &e) < 0)
+        return cmd_fail(&e);
+    if (client.json)
+        print_json(json);
+    else
+        print_job(&job, json);
+    json_decref(json);
+    return 0;
+}

@@ -1,0 +1,134 @@
+#include "client/job.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "client/api.h"
+#include "client/cmd.h"
+#include "client/human.h"
+
+static const struct {
+    const char *state, *color;
+    int outcome;
+} states[] = {
+    {"queued",     NULL,     -1 },
+    {"starting",   "cyan",   -1 },
+    {"running",    "blue",   -1 },
+    {"evaluating", "blue",   -1 },
+    {"succeeded",  "green",  0  },
+    {"failed",     "red",    1  },
+    {"cancelled",  "yellow", 130},
+};
+
+static double number_of(const json_t *json, const char *key)
+{
+    const json_t *value = json_object_get(json, key);
+
+    return json_is_number(value) ? json_number_value(value) : NAN;
+}
+
+static const char *string_of(const json_t *json, const char *key)
+{
+    const char *value = json_string_value(json_object_get(json, key));
+
+    return value ? value : "";
+}
+
+void job_read(const json_t *json, struct job *job)
+{
+    *job = (struct job){
+        .id = (long)json_integer_value(json_object_get(json, "id")),
+        .name = string_of(json, "name"),
+        .state = string_of(json, "state"),
+        .reason = string_of(json, "reason"),
+        .created_at = number_of(json, "created_at"),
+        .started_at = number_of(json, "started_at"),
+        .finished_at = number_of(json, "finished_at"),
+        .step = number_of(json, "step"),
+        .train_steps = number_of(json, "train_steps"),
+        .epoch = number_of(json, "epoch"),
+        .loss = number_of(json, "loss"),
+        .lr = number_of(json, "lr"),
+        .images_per_sec = number_of(json, "images_per_sec"),
+        .ttt_seconds = number_of(json, "ttt_seconds"),
+        .top1 = number_of(json, "top1"),
+        .top5 = number_of(json, "top5"),
+        .global_batch = number_of(json_object_get(json, "plan"), "global_batch"),
+    };
+}
+
+int job_fetch(long id, json_t **json, struct job *job, struct error *e)
+{
+    char path[64];
+
+    snprintf(path, sizeof path, "/v1/jobs/%ld", id);
+    int code = api_get(path, json, e);
+    if (code == 0)
+        job_read(*json, job);
+    return code;
+}
+
+int job_outcome(const struct job *job)
+{
+    for (size_t i = 0; i < sizeof states / sizeof states[0]; i++)
+        if (strcmp(states[i].state, job->state) == 0)
+            return states[i].outcome;
+    return -1;
+}
+
+bool job_ended(const struct job *job)
+{
+    return job_outcome(job) >= 0;
+}
+
+const char *job_state_color(const char *state)
+{
+    for (size_t i = 0; i < sizeof states / sizeof states[0]; i++)
+        if (strcmp(states[i].state, state) == 0)
+            return states[i].color;
+    return NULL;
+}
+
+double job_seconds_left(const struct job *job, double images_per_sec)
+{
+    if (!(images_per_sec > 0) || isnan(job->train_steps) || isnan(job->global_batch))
+        return NAN;
+    return (job->train_steps - (isnan(job->step) ? 0 : job->step)) * job->global_batch /
+           images_per_sec;
+}
+
+double job_progress(const struct job *job)
+{
+    if (!(job->train_steps > 0) || isnan(job->step))
+        return 0;
+    return fmin(1, job->step / job->train_steps);
+}
+
+void job_print_outcome(const struct job *job)
+{
+    char text[HUMAN_BYTES];
+    const char *between = ": ";
+
+    printf("job %ld %s", job->id, job->state);
+    if (*job->reason && job_outcome(job) != 0) {
+        printf("%s%s", between, job->reason);
+        between = "; ";
+    }
+    if (!isnan(job->top1)) {
+        printf("%stop-1 %s", between, human_percent(text, sizeof text, job->top1));
+        between = ", ";
+    }
+    if (!isnan(job->top5)) {
+        printf("%stop-5 %s", between, human_percent(text, sizeof text, job->top5));
+        between = ", ";
+    }
+    if (!isnan(job->images_per_sec) && job_outcome(job) == 0) {
+        printf("%s%s", between, human_rate(text, sizeof text, job->images_per_sec));
+        between = ", ";
+    }
+    if (!isnan(job->ttt_seconds))
+        printf("%stime to train %s", between, human_duration(text, sizeof text, job->ttt_seconds));
+    putchar('\n');
+    fflush(stdout);
+}

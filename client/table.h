@@ -1,0 +1,23 @@
+/* Tables by libsmartcols: aligned, cut to the terminal's width, coloured where colours are wanted.
+ */
+#ifndef TRAIND_CLIENT_TABLE_H
+#define TRAIND_CLIENT_TABLE_H
+
+#include <libsmartcols.h>
+
+#define TABLE_RIGHT SCOLS_FL_RIGHT
+#define TABLE_TRUNC SCOLS_FL_TRUNC
+
+/* NULL: out of memory. Free with scols_unref_table. headings: show them. */
+struct libscols_table *table_create(int headings);
+void table_column(struct libscols_table *table, const char *heading, int flags);
+struct libscols_line *table_line(struct libscols_table *table);
+
+/* Sets column i of a line. A NULL line is fine. color: libsmartcols's name, or NULL. */
+void table_set(struct libscols_line *line, size_t i, const char *text);
+void table_set_color(struct libscols_line *line, size_t i, const char *color);
+
+/* Prints it to standard output and frees it. */
+void table_finish(struct libscols_table *table);
+
+#endif

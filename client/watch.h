@@ -1,0 +1,11 @@
+/* What watch, wait and submit --watch/--wait share: follow a job to its end, and say how it ended.
+ */
+#ifndef TRAIND_CLIENT_WATCH_H
+#define TRAIND_CLIENT_WATCH_H
+
+#include <stdbool.h>
+
+/* Returns the exit code: the job's outcome, or that of an error (printed). bar: show progress. */
+int watch_until_end(long id, bool bar);
+
+#endif
