@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "client/api.h"
-#include "client/suggest.h"
+#include "common/suggest.h"
 #include "config.h"
 
 struct client_settings client = {.server = "http://127.0.0.1:7077"};

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "client/cmd.h"
-#include "client/suggest.h"
+#include "common/suggest.h"
 
 static int unknown_command(const char *name)
 {

@@ -1,8 +1,8 @@
-#include "client/suggest.h"
+#include "common/suggest.h"
 
+#include <ctype.h>
+#include <stdbool.h>
 #include <string.h>
-
-#define WORD_MAX 32
 
 static size_t min3(size_t a, size_t b, size_t c)
 {
@@ -10,22 +10,28 @@ static size_t min3(size_t a, size_t b, size_t c)
     return least < c ? least : c;
 }
 
-/* Edits to get from a to b, a swap of neighbours counting as one (optimal string alignment). */
-static size_t distance_of(const char *a, const char *b)
+static bool same(char a, char b)
 {
-    size_t rows[3][WORD_MAX + 1];
+    a = a == '-' ? '_' : (char)tolower((unsigned char)a);
+    b = b == '-' ? '_' : (char)tolower((unsigned char)b);
+    return a == b;
+}
+
+size_t suggest_distance(const char *a, const char *b)
+{
+    size_t rows[3][SUGGEST_WORD_MAX + 1];
     size_t m = strlen(a), n = strlen(b);
 
-    if (m > WORD_MAX || n > WORD_MAX)
-        return WORD_MAX;
+    if (m > SUGGEST_WORD_MAX || n > SUGGEST_WORD_MAX)
+        return SUGGEST_WORD_MAX;
     for (size_t j = 0; j <= n; j++)
         rows[0][j] = j;
     for (size_t i = 1; i <= m; i++) {
         size_t *row = rows[i % 3], *above = rows[(i + 2) % 3], *two_above = rows[(i + 1) % 3];
         row[0] = i;
         for (size_t j = 1; j <= n; j++) {
-            row[j] = min3(above[j] + 1, row[j - 1] + 1, above[j - 1] + (a[i - 1] != b[j - 1]));
-            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
+            row[j] = min3(above[j] + 1, row[j - 1] + 1, above[j - 1] + !same(a[i - 1], b[j - 1]));
+            if (i > 1 && j > 1 && same(a[i - 1], b[j - 2]) && same(a[i - 2], b[j - 1]) &&
                 two_above[j - 2] + 1 < row[j])
                 row[j] = two_above[j - 2] + 1;
         }
@@ -35,7 +41,7 @@ static size_t distance_of(const char *a, const char *b)
 
 void suggest_offer(struct suggest *s, const char *candidate)
 {
-    size_t length = strlen(s->word), distance = distance_of(s->word, candidate);
+    size_t length = strlen(s->word), distance = suggest_distance(s->word, candidate);
 
     /* The start of a word is a good guess whatever is missing behind it. */
     if (length >= 2 && strncmp(s->word, candidate, length) == 0)
