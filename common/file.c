@@ -74,16 +74,20 @@ static int write_all(int fd, const char *data, size_t bytes)
     return 0;
 }
 
-/* The entry of a renamed file is safe only once its folder is on disk too. */
-static void sync_folder_of(const char *path)
+void file_sync_dir(const char *path)
 {
-    char copy[PATH_MAX];
-    snprintf(copy, sizeof copy, "%s", path);
-    int fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd >= 0) {
         fsync(fd);
         close(fd);
     }
+}
+
+static void sync_folder_of(const char *path)
+{
+    char copy[PATH_MAX];
+    snprintf(copy, sizeof copy, "%s", path);
+    file_sync_dir(dirname(copy));
 }
 
 int file_write_atomic(const char *path, const void *data, size_t bytes, struct error *e)

@@ -1,0 +1,17 @@
+/*
+ * checkpoints/step-00000520/: model.safetensors (torchvision's names), optimizer.safetensors,
+ * state.json. Made in a hidden folder and renamed, so that a folder of that name is always whole.
+ */
+#ifndef TRAIND_WORKER_CHECKPOINT_H
+#define TRAIND_WORKER_CHECKPOINT_H
+
+#include "worker/optim/sgd.h"
+#include "worker/run.h"
+
+/* step: training steps done. relative (64 bytes, may be NULL) gets "checkpoints/step-%08d/model.safetensors".
+ * Averages the running statistics over the ranks; rank 0 writes and removes all but the newest
+ * checkpoint.keep. Collective. ERR_NO_SPACE and ERR_IO leave the older checkpoints as they are. */
+int checkpoint_write(struct run *r, const struct sgd *optimizer, int64_t step, char *relative,
+                     struct error *e);
+
+#endif

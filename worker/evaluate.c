@@ -1,0 +1,229 @@
+#include "worker/evaluate.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "worker/data/loader.h"
+#include "worker/predictions.h"
+#include "worker/result.h"
+
+#define BAD_JPEG_FRACTION 0.01
+
+void average_statistics(struct run *r)
+{
+    float *stats = model_stats(r->model);
+    size_t count = model_stat_count(r->model);
+
+    if (r->world == 1)
+        return;
+    MPI_Allreduce(MPI_IN_PLACE, stats, (int)count, MPI_FLOAT, MPI_SUM, r->comm);
+    for (size_t i = 0; i < count; i++)
+        stats[i] /= (float)r->world;
+    model_params_changed(r->model);
+}
+
+/* Sums of one rank, then of all. */
+struct tally {
+    double loss;
+    double top1, top5, images, bad; /* counts; as doubles they travel in one all-reduce, exactly */
+};
+
+/* How many classes have a larger logit; ties go to the lower class number, as argmax does. */
+static int rank_of_label(const float *logits, int classes, int label)
+{
+    int better = 0;
+    for (int c = 0; c < classes; c++)
+        better += logits[c] > logits[label] || (logits[c] == logits[label] && c < label);
+    return better;
+}
+
+static double cross_entropy(const float *logits, int classes, int label)
+{
+    double largest = logits[0], sum = 0;
+    for (int c = 1; c < classes; c++)
+        largest = fmax(largest, logits[c]);
+    for (int c = 0; c < classes; c++)
+        sum += exp(logits[c] - largest);
+    return largest + log(sum) - logits[label];
+}
+
+static void tally_image(struct tally *t, const float *logits, int classes, int label)
+{
+    t->images++;
+    if (label < 0) { /* did not decode */
+        t->bad++;
+        return;
+    }
+    int better = rank_of_label(logits, classes, label);
+    t->top1 += better == 0;
+    t->top5 += better < 5;
+    t->loss += cross_entropy(logits, classes, label);
+}
+
+static int open_loader(struct run *r, struct loader **loader, struct error *e)
+{
+    const struct job_spec *s = r->spec;
+    struct loader_config config = {
+        .dataset = r->eval_data,
+        .role = DATASET_EVAL,
+        .preprocess = s->data.preprocess,
+        .images = r->plan->eval_images,
+        .image_size = (int)s->model.image_size,
+        .classes = (int)s->model.classes,
+        .batch = (int)s->eval.batch,
+        .rank = r->rank,
+        .world = r->world,
+        .seed = s->seed,
+        .threads = (int)s->data.prefetch_threads,
+        .depth = 2,
+        .max_bad_fraction = BAD_JPEG_FRACTION,
+    };
+    return loader_create(&config, loader, e);
+}
+
+/* The model takes so many images at once; the batch of the evaluation may be larger. */
+static void predict_batch(struct run *r, const struct loader_batch *b, float *logits)
+{
+    const struct job_spec *s = r->spec;
+    int classes = (int)s->model.classes, size = (int)s->model.image_size;
+    int most = (int)(s->mode == JOB_MODE_EVAL ? s->eval.batch : s->batch_per_worker);
+
+    for (int from = 0; from < b->n; from += most) {
+        int n = b->n - from < most ? b->n - from : most;
+        model_predict(r->model, b->images + (size_t)from * size * size * 3, n,
+                      logits + (size_t)from * classes);
+    }
+}
+
+static int say_progress(struct run *r, int64_t done, int64_t batches, int64_t step,
+                        struct error *e)
+{
+    printf("Evaluation [%lld/%lld]\n", (long long)done, (long long)batches);
+    fflush(stdout);
+    report_begin(r->report, EVENT_EVAL_PROGRESS);
+    report_int(r->report, "step", step);
+    report_int(r->report, "batch", done);
+    report_int(r->report, "batches", batches);
+    return report_end(r->report, e);
+}
+
+/* Ten lines an evaluation, like the seeds' log: rank 0 speaks for all, who are equally far. */
+static int progress_after(struct run *r, int64_t mine, int64_t batches, int64_t step,
+                          struct error *e)
+{
+    int64_t done = mine * r->world < batches ? mine * r->world : batches;
+    int64_t before = (mine - 1) * r->world;
+    if (r->rank != 0 || (done * 10 / batches == before * 10 / batches && done < batches))
+        return 0;
+    return say_progress(r, done, batches, step, e);
+}
+
+static int evaluate_batches(struct run *r, struct loader *loader, int64_t step,
+                            struct predictions *predictions, struct tally *t, struct error *e)
+{
+    const struct job_spec *s = r->spec;
+    int classes = (int)s->model.classes, status;
+    int64_t batches = (r->plan->eval_images + s->eval.batch - 1) / s->eval.batch;
+    struct loader_batch b;
+    float *logits = malloc((size_t)s->eval.batch * (size_t)classes * sizeof *logits);
+
+    if (!logits)
+        return error_set(e, ERR_NO_MEMORY, "no memory for the logits of an evaluation batch");
+    for (int64_t mine = 1;; mine++) {
+        status = loader_next(loader, &b, e);
+        if (status || b.n == 0)
+            break;
+        predict_batch(r, &b, logits);
+        for (int i = 0; i < b.n; i++)
+            tally_image(t, logits + (size_t)i * classes, classes, b.labels[i]);
+        status = predictions_add(predictions, &b, logits, classes, e);
+        if (!status)
+            status = progress_after(r, mine, batches, step, e);
+        if (status)
+            break;
+    }
+    free(logits);
+    return status;
+}
+
+static int say_eval(struct run *r, int64_t step, double epoch, const struct evaluation *v,
+                    struct error *e)
+{
+    report_begin(r->report, EVENT_EVAL);
+    report_int(r->report, "step", step);
+    report_real(r->report, "epoch", epoch);
+    report_real(r->report, "top1", v->top1);
+    report_real(r->report, "top5", v->top5);
+    report_real(r->report, "loss", v->loss);
+    report_int(r->report, "images", v->images);
+    report_real(r->report, "seconds", v->seconds);
+    if (r->rank == 0) {
+        printf("Evaluation at step %lld: Top-1 accuracy = %.5g, Top-5 accuracy = %.5g, "
+               "loss = %.7g, %lld images in %.1f s\n",
+               (long long)step, v->top1, v->top5, v->loss, (long long)v->images, v->seconds);
+        fflush(stdout);
+    }
+    return report_end(r->report, e);
+}
+
+static int check_all_counted(const struct run *r, const struct tally *sum, struct error *e)
+{
+    if ((int64_t)sum->images == r->plan->eval_images)
+        return 0;
+    return error_set(e, ERR_INTERNAL, "evaluation counted %lld images instead of %lld",
+                     (long long)sum->images, (long long)r->plan->eval_images);
+}
+
+int evaluate(struct run *r, int64_t step, double epoch, bool predictions, struct evaluation *out,
+             struct error *e)
+{
+    struct loader *loader = NULL;
+    struct predictions *file = NULL;
+    struct tally mine = {0}, sum = {0};
+    double start = clock_monotonic();
+
+    r->phase = "evaluate";
+    average_statistics(r);
+    int status = open_loader(r, &loader, e);
+    if (!status && predictions)
+        status = predictions_create(r, &file, e);
+    if (!status)
+        status = evaluate_batches(r, loader, step, file, &mine, e);
+    loader_destroy(loader);
+    status = agree_on_error(r->comm, status, e, &r->failed_at);
+    if (!status && predictions)
+        status = predictions_write(file, r, e);
+    predictions_destroy(file);
+    if (status)
+        return status;
+    MPI_Allreduce(&mine, &sum, sizeof sum / sizeof(double), MPI_DOUBLE, MPI_SUM, r->comm);
+    double good = sum.images - sum.bad;
+    *out = (struct evaluation){.top1 = sum.top1 / sum.images,
+                               .top5 = sum.top5 / sum.images,
+                               .loss = good > 0 ? sum.loss / good : NAN,
+                               .images = (int64_t)sum.images,
+                               .seconds = clock_monotonic() - start};
+    status = check_all_counted(r, &sum, e);
+    if (!status)
+        status = say_eval(r, step, epoch, out, e);
+    return agree_on_error(r->comm, status, e, &r->failed_at);
+}
+
+int evaluate_only(struct run *r, struct error *e)
+{
+    struct result result = {.status = "success", .evaluated = true};
+    int status = evaluate(r, 0, 0, r->spec->eval.predictions, &result.evaluation, e);
+
+    if (status)
+        return status;
+    result.ttt_seconds = clock_monotonic() - r->started;
+    result.images_per_sec = (double)result.evaluation.images / result.evaluation.seconds;
+    result.has_target = r->spec->eval.has_target_top1;
+    result.target_reached =
+        result.has_target && result.evaluation.top1 >= r->spec->eval.target_top1;
+    return agree_on_error(r->comm, result_write(r, &result, e), e, &r->failed_at);
+}

@@ -1,0 +1,28 @@
+/*
+ * Evaluation on all ranks: every image exactly once, top-1, top-5 and the mean loss over all of them.
+ * Progress lines have the form of the seeds' log: "Evaluation [25/250]".
+ */
+#ifndef TRAIND_WORKER_EVALUATE_H
+#define TRAIND_WORKER_EVALUATE_H
+
+#include "worker/run.h"
+
+struct evaluation {
+    double top1, top5; /* fractions of all images */
+    double loss;       /* mean cross entropy, without label smoothing */
+    int64_t images;    /* counted, images that do not decode included (as wrong) */
+    double seconds;
+};
+
+/* Averages the running statistics over the ranks first. step and epoch go into the events.
+ * predictions: also write attempt-N/predictions.csv. Collective. */
+int evaluate(struct run *r, int64_t step, double epoch, bool predictions, struct evaluation *out,
+             struct error *e);
+
+/* mode "eval": evaluate the weights of model.init, write run_stop and result.json. */
+int evaluate_only(struct run *r, struct error *e);
+
+/* The running means and variances of batch norm, averaged over all ranks, on all ranks. */
+void average_statistics(struct run *r);
+
+#endif

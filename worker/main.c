@@ -1,0 +1,106 @@
+/* train-worker: one rank of a training or evaluation run. See man train-worker. */
+#include "config.h"
+
+#include <getopt.h>
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/log.h"
+#include "worker/run.h"
+
+static const char usage[] =
+    "Usage: mpirun -np N train-worker --job FILE --run-dir DIR [--attempt N]\n"
+    "\n"
+    "Trains, or evaluates, what a traind job document describes. Rank 0 writes DIR/attempt-N/events.jsonl,\n"
+    "DIR/checkpoints/ and DIR/result.json; it needs no daemon.\n"
+    "\n"
+    "  --job FILE       job document (JSON), as for POST /v1/jobs; see man 5 train-job\n"
+    "  --run-dir DIR    run directory; made if it is not there\n"
+    "  --attempt N      number of this attempt (1)\n"
+    "  --version        version and the processor it is compiled for\n"
+    "  --help           this text\n"
+    "\n"
+    "Exit status: 0 done, 1 failed, 2 wrong usage or job document, 130 stopped by a signal.\n";
+
+static int usage_error(const char *message, const char *what)
+{
+    fprintf(stderr, "train-worker: %s%s; see train-worker --help\n", message, what);
+    return 2;
+}
+
+/* Returns -1 to go on, or an exit status. */
+static int parse_options(int argc, char **argv, struct run_options *o)
+{
+    static const struct option options[] = {
+        {"job", required_argument, NULL, 'j'},   {"run-dir", required_argument, NULL, 'r'},
+        {"attempt", required_argument, NULL, 'a'}, {"version", no_argument, NULL, 'v'},
+        {"help", no_argument, NULL, 'h'},        {NULL, 0, NULL, 0},
+    };
+    char *end;
+
+    *o = (struct run_options){.attempt = 1};
+    for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
+        switch (c) {
+        case 'j':
+            o->job_file = optarg;
+            break;
+        case 'r':
+            o->run_dir = optarg;
+            break;
+        case 'a':
+            o->attempt = (int)strtol(optarg, &end, 10);
+            if (*end || o->attempt < 1)
+                return usage_error("--attempt takes a number from 1, not ", optarg);
+            break;
+        case 'v':
+            printf("train-worker %s (%s)\n", PACKAGE_VERSION, TRAIND_MARCH);
+            return 0;
+        case 'h':
+            fputs(usage, stdout);
+            return 0;
+        default:
+            return 2;
+        }
+    }
+    if (optind < argc)
+        return usage_error("unexpected argument ", argv[optind]);
+    if (!o->job_file || !o->run_dir)
+        return usage_error("--job FILE and --run-dir DIR are needed", "");
+    return -1;
+}
+
+static int run_to_end(const struct run_options *options)
+{
+    struct run run;
+    struct error e = {0};
+    int status = run_create(options, &run, &e);
+
+    if (!status)
+        status = run_execute(&run, &e);
+    if (status)
+        run_report_failure(&run, &e);
+    run_destroy(&run);
+    if (!status)
+        return run_stop_requested() ? 130 : 0;
+    return error_type(e.code)->exit_code == 2 ? 2 : 1;
+}
+
+int main(int argc, char **argv)
+{
+    struct run_options options;
+    int exit_status = parse_options(argc, argv, &options), threads, rank;
+    char name[32];
+
+    if (exit_status >= 0)
+        return exit_status;
+    MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &threads);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    snprintf(name, sizeof name, "rank %d", rank);
+    log_set_name(name);
+    run_catch_signals();
+    exit_status = run_to_end(&options);
+    MPI_Finalize();
+    return exit_status;
+}

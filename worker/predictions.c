@@ -1,0 +1,155 @@
+#include "worker/predictions.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/file.h"
+
+/* As it travels between ranks: plain bytes. */
+struct prediction {
+    int64_t index; /* in the data set */
+    int32_t label; /* -1: did not decode */
+    int32_t top1;
+    float p; /* softmax probability of top1 */
+};
+
+struct predictions {
+    struct dataset *data; /* borrowed; NULL: synthetic */
+    struct prediction *items;
+    size_t count, room;
+};
+
+int predictions_create(const struct run *r, struct predictions **out, struct error *e)
+{
+    struct predictions *p = calloc(1, sizeof *p);
+    if (!p)
+        return error_set(e, ERR_NO_MEMORY, "no memory for the predictions");
+    p->data = r->eval_data;
+    *out = p;
+    return 0;
+}
+
+void predictions_destroy(struct predictions *p)
+{
+    if (!p)
+        return;
+    free(p->items);
+    free(p);
+}
+
+static struct prediction predict(const float *logits, int classes)
+{
+    struct prediction best = {.top1 = 0};
+    double sum = 0;
+    for (int c = 1; c < classes; c++)
+        if (logits[c] > logits[best.top1])
+            best.top1 = c;
+    for (int c = 0; c < classes; c++)
+        sum += exp((double)logits[c] - logits[best.top1]);
+    best.p = (float)(1.0 / sum);
+    return best;
+}
+
+int predictions_add(struct predictions *p, const struct loader_batch *batch, const float *logits,
+                    int classes, struct error *e)
+{
+    if (!p)
+        return 0;
+    if (p->count + (size_t)batch->n > p->room) {
+        size_t room = 2 * (p->count + (size_t)batch->n);
+        struct prediction *more = realloc(p->items, room * sizeof *more);
+        if (!more)
+            return error_set(e, ERR_NO_MEMORY, "no memory for %zu predictions", room);
+        p->items = more;
+        p->room = room;
+    }
+    for (int i = 0; i < batch->n; i++) {
+        struct prediction one = predict(logits + (size_t)i * classes, classes);
+        one.index = batch->indices[i];
+        one.label = batch->labels[i];
+        p->items[p->count++] = one;
+    }
+    return 0;
+}
+
+static int by_index(const void *a, const void *b)
+{
+    int64_t x = ((const struct prediction *)a)->index, y = ((const struct prediction *)b)->index;
+    return (x > y) - (x < y);
+}
+
+/* RFC 4180: quotes around a name, doubled inside it. */
+static void print_name(FILE *out, const char *name)
+{
+    fputc('"', out);
+    for (; *name; name++) {
+        if (*name == '"')
+            fputc('"', out);
+        fputc(*name, out);
+    }
+    fputc('"', out);
+}
+
+static int write_csv(struct predictions *p, const char *path, struct error *e)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = open_memstream(&text, &bytes);
+
+    if (!out)
+        return error_set(e, ERR_NO_MEMORY, "no memory for %s", path);
+    qsort(p->items, p->count, sizeof *p->items, by_index);
+    fputs("file,label,top1,p\n", out);
+    for (size_t i = 0; i < p->count; i++) {
+        struct dataset_image image = {.name = "synthetic"};
+        if (p->data && dataset_read(p->data, p->items[i].index, &image, e))
+            snprintf(image.name, sizeof image.name, "image %lld", (long long)p->items[i].index);
+        print_name(out, image.name);
+        fprintf(out, ",%d,%d,%.6g\n", p->items[i].label, p->items[i].top1, p->items[i].p);
+    }
+    fclose(out);
+    int status = file_write_atomic(path, text, bytes, e);
+    free(text);
+    return status;
+}
+
+static int gather(struct predictions *p, struct run *r, struct error *e)
+{
+    int mine = (int)(p->count * sizeof *p->items);
+    int *sizes = calloc((size_t)r->world, sizeof *sizes);
+    int *starts = calloc((size_t)r->world, sizeof *starts);
+    struct prediction *all = NULL;
+    int64_t total = 0;
+
+    MPI_Gather(&mine, 1, MPI_INT, sizes, 1, MPI_INT, 0, r->comm);
+    for (int i = 0; i < r->world; i++) {
+        starts[i] = (int)total;
+        total += sizes[i];
+    }
+    if (r->rank == 0)
+        all = malloc((size_t)total + 1);
+    MPI_Gatherv(p->items, mine, MPI_BYTE, all, sizes, starts, MPI_BYTE, 0, r->comm);
+    free(sizes);
+    free(starts);
+    if (r->rank != 0)
+        return 0;
+    if (!all)
+        return error_set(e, ERR_NO_MEMORY, "no memory for the predictions of all ranks");
+    free(p->items);
+    p->items = all;
+    p->count = (size_t)total / sizeof *all;
+    return 0;
+}
+
+int predictions_write(struct predictions *p, struct run *r, struct error *e)
+{
+    char path[PATH_MAX + 32];
+    int status = gather(p, r, e);
+
+    snprintf(path, sizeof path, "%s/predictions.csv", r->attempt_dir);
+    if (!status && r->rank == 0)
+        status = write_csv(p, path, e);
+    return agree_on_error(r->comm, status, e, &r->failed_at);
+}

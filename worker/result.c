@@ -1,0 +1,75 @@
+#include "worker/result.h"
+
+#include <jansson.h>
+#include <stdio.h>
+
+#include "common/json.h"
+
+static int say_run_stop(struct run *r, const struct result *s, struct error *e)
+{
+    report_begin(r->report, EVENT_RUN_STOP);
+    report_text(r->report, "status", s->status);
+    report_int(r->report, "step", s->steps);
+    report_real(r->report, "ttt_seconds", s->ttt_seconds);
+    report_real(r->report, "images_per_sec", s->images_per_sec);
+    if (s->evaluated) {
+        report_real(r->report, "top1", s->evaluation.top1);
+        report_real(r->report, "top5", s->evaluation.top5);
+    } else {
+        report_text(r->report, "top1", NULL);
+        report_text(r->report, "top5", NULL);
+    }
+    if (s->has_target)
+        report_flag(r->report, "target_reached", s->target_reached);
+    report_int(r->report, "bad_images", s->bad_images);
+    return report_end(r->report, e);
+}
+
+static json_t *real_or_null(bool known, double value)
+{
+    return known ? json_real(value) : json_null();
+}
+
+static int write_result_file(const struct run *r, const struct result *s, struct error *e)
+{
+    char path[PATH_MAX + 16];
+    const struct evaluation *v = &s->evaluation;
+    json_t *file = json_pack(
+        "{s:s, s:I, s:f, s:f, s:o, s:o, s:o, s:I, s:o, s:I, s:o}", "status", s->status, "steps",
+        (json_int_t)s->steps, "ttt_seconds", s->ttt_seconds, "images_per_sec", s->images_per_sec,
+        "top1", real_or_null(s->evaluated, v->top1), "top5", real_or_null(s->evaluated, v->top5),
+        "eval_loss", real_or_null(s->evaluated, v->loss), "eval_images", (json_int_t)v->images,
+        "target_reached", s->has_target ? json_boolean(s->target_reached) : json_null(),
+        "bad_images", (json_int_t)s->bad_images, "model",
+        s->model[0] ? json_string(s->model) : json_null());
+    if (!file)
+        return error_set(e, ERR_INTERNAL, "cannot format result.json");
+    snprintf(path, sizeof path, "%s/result.json", r->run_dir);
+    int status = json_file_write(path, file, e);
+    json_decref(file);
+    return status;
+}
+
+static void print_summary(const struct result *s)
+{
+    printf("Finished: %s after %lld steps, time to train %.1f s, %.1f images/s", s->status,
+           (long long)s->steps, s->ttt_seconds, s->images_per_sec);
+    if (s->evaluated)
+        printf(", Top-1 accuracy = %.5g, Top-5 accuracy = %.5g, loss = %.7g", s->evaluation.top1,
+               s->evaluation.top5, s->evaluation.loss);
+    printf("\n");
+    fflush(stdout);
+}
+
+int result_write(struct run *r, const struct result *result, struct error *e)
+{
+    if (r->rank != 0)
+        return 0;
+    /* The file first: whoever sees run_stop may read it. */
+    int status = write_result_file(r, result, e);
+    if (!status)
+        status = say_run_stop(r, result, e);
+    if (!status)
+        print_summary(result);
+    return status;
+}

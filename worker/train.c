@@ -1,0 +1,334 @@
+#include "worker/train.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "worker/checkpoint.h"
+#include "worker/comm/allreduce.h"
+#include "worker/data/loader.h"
+#include "worker/evaluate.h"
+#include "worker/optim/sgd.h"
+#include "worker/result.h"
+
+#define BAD_JPEG_FRACTION  0.01
+#define PROGRESS_SECONDS   5.0
+#define BATCHES_MADE_AHEAD 3
+
+struct trainer {
+    struct run *run;
+    struct loader *loader;
+    struct sgd *optimizer;
+    struct allreduce *allreduce;
+    double step_seconds_sum;
+    double last_progress; /* clock of the last line on stdout */
+    int64_t evaluated_at, saved_at; /* the step of the last one; -1: none yet */
+    struct result result;
+};
+
+/* What each rank tells the others after a step: plain doubles, so that one gather carries them. */
+struct rank_step {
+    double loss;
+    double busy_ms; /* without waiting for others: who is largest is the slowest rank */
+    double bad_images;
+};
+
+/* Times of one step on this rank. */
+struct step_times {
+    double start, data, forward, backward, comm, optim, total; /* seconds but start: clock */
+};
+
+static int open_trainer(struct run *r, struct trainer *t, struct error *e)
+{
+    const struct job_spec *s = r->spec;
+    struct loader_config loader = {
+        .dataset = r->train_data,
+        .role = DATASET_TRAIN,
+        .preprocess = s->data.preprocess,
+        .augment = s->data.augment,
+        .shuffle = s->data.shuffle,
+        .images = r->train_data ? dataset_images(r->train_data) : r->plan->train_images,
+        .image_size = (int)s->model.image_size,
+        .classes = (int)s->model.classes,
+        .batch = (int)s->batch_per_worker,
+        .rank = r->rank,
+        .world = r->world,
+        .seed = s->seed,
+        .first_step = 0,
+        .steps = r->plan->train_steps,
+        .steps_per_epoch = r->plan->steps_per_epoch,
+        .threads = (int)s->data.prefetch_threads,
+        .depth = BATCHES_MADE_AHEAD,
+        .max_bad_fraction = BAD_JPEG_FRACTION,
+    };
+    struct sgd_config sgd = {
+        .momentum = s->optimizer.momentum,
+        .nesterov = s->optimizer.nesterov,
+        .weight_decay = s->optimizer.weight_decay,
+        .decay_bn = s->optimizer.decay_bn,
+    };
+    int status = loader_create(&loader, &t->loader, e);
+    if (!status)
+        status = sgd_create(r->model, &sgd, &t->optimizer, e);
+    if (!status)
+        status = allreduce_create(r->comm, model_grads(r->model), model_param_count(r->model),
+                                  s->comm.fusion_bytes, s->comm.overlap, &t->allreduce, e);
+    return agree_on_error(r->comm, status, e, &r->failed_at);
+}
+
+static void close_trainer(struct trainer *t)
+{
+    loader_destroy(t->loader);
+    sgd_destroy(t->optimizer);
+    allreduce_destroy(t->allreduce);
+}
+
+static double lap(double *since)
+{
+    double now = clock_monotonic(), passed = now - *since;
+    *since = now;
+    return passed;
+}
+
+/* Forward, backward with the all-reduce behind it, update. Returns this rank's mean loss. */
+static double compute_step(struct trainer *t, const struct loader_batch *b, double lr,
+                           struct step_times *times, double *grad_norm)
+{
+    struct run *r = t->run;
+    double clock = clock_monotonic();
+
+    double loss = model_forward(r->model, b->images, b->labels, b->n, NULL);
+    times->forward = lap(&clock);
+    model_backward(r->model, 1.0 / r->world, false, allreduce_ready, t->allreduce);
+    times->backward = lap(&clock);
+    times->comm = allreduce_finish(t->allreduce);
+    clock = clock_monotonic();
+    *grad_norm = sqrt(sgd_step(t->optimizer, lr));
+    model_params_changed(r->model);
+    times->optim = lap(&clock);
+    return loss;
+}
+
+/* The mean loss and the slowest rank of the step just done. Collective; synchronises the ranks. */
+static struct rank_step gather_step(struct trainer *t, double loss,
+                                    const struct step_times *times, int *slowest)
+{
+    struct run *r = t->run;
+    struct rank_step mine = {.loss = loss,
+                             .busy_ms = 1e3 * (times->data + times->forward + times->backward +
+                                               times->optim),
+                             .bad_images = (double)loader_bad_images(t->loader)};
+    struct rank_step all = {0};
+    const int fields = sizeof mine / sizeof(double);
+    struct rank_step *every = malloc((size_t)r->world * sizeof *every);
+
+    *slowest = 0;
+    if (!every)
+        return mine;
+    MPI_Allgather(&mine, fields, MPI_DOUBLE, every, fields, MPI_DOUBLE, r->comm);
+    for (int i = 0; i < r->world; i++) {
+        all.loss += every[i].loss / r->world;
+        all.bad_images += every[i].bad_images;
+        if (every[i].busy_ms > every[*slowest].busy_ms)
+            *slowest = i;
+    }
+    all.busy_ms = every[*slowest].busy_ms;
+    free(every);
+    return all;
+}
+
+static int say_step(struct run *r, int64_t step, double lr, const struct rank_step *all,
+                    const struct step_times *times, double grad_norm, int slowest,
+                    struct error *e)
+{
+    report_begin(r->report, EVENT_STEP);
+    report_int(r->report, "step", step);
+    report_real(r->report, "epoch", (double)step / (double)r->plan->steps_per_epoch);
+    report_real(r->report, "loss", all->loss);
+    report_real(r->report, "lr", lr);
+    report_real(r->report, "images_per_sec", (double)r->plan->global_batch / times->total);
+    report_real(r->report, "step_ms", times->total * 1e3);
+    report_real(r->report, "data_ms", times->data * 1e3);
+    report_real(r->report, "forward_ms", times->forward * 1e3);
+    report_real(r->report, "backward_ms", times->backward * 1e3);
+    report_real(r->report, "comm_ms", times->comm * 1e3);
+    report_real(r->report, "optim_ms", times->optim * 1e3);
+    report_real(r->report, "grad_norm", grad_norm);
+    report_int(r->report, "slowest_rank", slowest);
+    return report_end(r->report, e);
+}
+
+static void print_progress(struct trainer *t, int64_t step, double loss, double lr)
+{
+    const struct plan *plan = t->run->plan;
+    double now = clock_monotonic();
+
+    if (t->run->rank != 0 ||
+        (now - t->last_progress < PROGRESS_SECONDS && step < plan->train_steps))
+        return;
+    t->last_progress = now;
+    double rate = (double)(step * plan->global_batch) / t->step_seconds_sum;
+    double left = (double)((plan->train_steps - step) * plan->global_batch) / rate;
+    printf("Step [%lld/%lld] epoch %.2f loss %.4f lr %.5g %.1f images/s, %.0f s left\n",
+           (long long)step, (long long)plan->train_steps,
+           (double)step / (double)plan->steps_per_epoch, loss, lr, rate, left);
+    fflush(stdout);
+}
+
+/* One step; index counts from 0. *stop: out, the ranks agreed to stop before it. */
+static int train_step(struct trainer *t, int64_t index, bool *stop, struct error *e)
+{
+    struct run *r = t->run;
+    struct step_times times = {.start = clock_monotonic()};
+    struct loader_batch batch;
+    double grad_norm, lr = lr_at(&r->plan->lr, index);
+    int slowest;
+
+    r->phase = "data";
+    int status = loader_next(t->loader, &batch, e);
+    *stop = run_stop_requested();
+    status = agree_on_step(r->comm, status, stop, e, &r->failed_at);
+    if (status || *stop)
+        return status;
+    times.data = batch.wait_seconds;
+    r->phase = "train";
+    double loss = compute_step(t, &batch, lr, &times, &grad_norm);
+    struct rank_step all = gather_step(t, loss, &times, &slowest);
+    times.total = clock_monotonic() - times.start;
+    t->step_seconds_sum += times.total;
+    t->result.bad_images = (int64_t)all.bad_images;
+    t->result.steps = index + 1;
+    status = say_step(r, index + 1, lr, &all, &times, grad_norm, slowest, e);
+    if (!status && !isfinite(all.loss)) /* the same number on every rank: all fail here */
+        return error_set(e, ERR_INVALID,
+                         "diverged at step %lld, loss was %g: try a smaller lr.base or a longer "
+                         "lr.warmup_epochs",
+                         (long long)index + 1, all.loss);
+    print_progress(t, index + 1, all.loss, lr);
+    return agree_on_error(r->comm, status, e, &r->failed_at);
+}
+
+/* Whether a thing done every so many epochs is due after `step` steps; 0: never. */
+static bool epoch_is_due(const struct plan *plan, double every_epochs, int64_t step)
+{
+    double period = every_epochs * (double)plan->steps_per_epoch;
+    return period > 0 && floor((double)step / period) > floor((double)(step - 1) / period);
+}
+
+static int evaluate_now(struct trainer *t, bool last, struct error *e)
+{
+    struct run *r = t->run;
+    struct result *result = &t->result;
+    double epoch = (double)result->steps / (double)r->plan->steps_per_epoch;
+    int status = evaluate(r, result->steps, epoch, last && r->spec->eval.predictions,
+                          &result->evaluation, e);
+    if (status)
+        return status;
+    result->evaluated = true;
+    t->evaluated_at = result->steps;
+    if (!result->target_reached) /* the first time counts */
+        result->ttt_seconds = clock_monotonic() - r->started;
+    if (r->spec->eval.has_target_top1 && result->evaluation.top1 >= r->spec->eval.target_top1)
+        result->target_reached = true;
+    return 0;
+}
+
+/* A checkpoint on the way that cannot be written is a warning: the older ones and the training are worth more. */
+static int checkpoint_now(struct trainer *t, bool last, struct error *e)
+{
+    struct run *r = t->run;
+    int status = checkpoint_write(r, t->optimizer, t->result.steps, t->result.model, e);
+
+    if (!status)
+        t->saved_at = t->result.steps;
+    if (!status || last)
+        return status;
+    if (r->rank == 0)
+        log_warning("%s; training goes on", e->text);
+    report_begin(r->report, EVENT_WARNING);
+    report_int(r->report, "step", t->result.steps);
+    report_text(r->report, "message", e->text);
+    status = report_end(r->report, e);
+    return agree_on_error(r->comm, status, e, &r->failed_at);
+}
+
+static int between_steps(struct trainer *t, struct error *e)
+{
+    const struct job_spec *s = t->run->spec;
+    const struct plan *plan = t->run->plan;
+    int64_t step = t->result.steps;
+    bool by_steps = s->checkpoint.every_steps > 0 && step % s->checkpoint.every_steps == 0;
+    int status = 0;
+
+    if (step == plan->train_steps)
+        return 0; /* the end has its own evaluation and checkpoint */
+    if (s->data.eval && epoch_is_due(plan, s->eval.every_epochs, step))
+        status = evaluate_now(t, false, e);
+    if (!status && !s->checkpoint.disable &&
+        (by_steps || epoch_is_due(plan, s->checkpoint.every_epochs, step)))
+        status = checkpoint_now(t, false, e);
+    return status;
+}
+
+static int train_steps(struct trainer *t, struct error *e)
+{
+    struct run *r = t->run;
+    bool stop = false;
+    int status = 0;
+
+    for (int64_t i = 0; i < r->plan->train_steps && !status; i++) {
+        status = train_step(t, i, &stop, e);
+        if (stop) {
+            t->result.status = "cancelled";
+            break;
+        }
+        if (!status)
+            status = between_steps(t, e);
+        if (r->spec->eval.stop_at_target && t->result.target_reached)
+            break;
+    }
+    return status;
+}
+
+static int finish(struct trainer *t, struct error *e)
+{
+    struct run *r = t->run;
+    struct result *result = &t->result;
+    bool cancelled = strcmp(result->status, "cancelled") == 0;
+    int status = 0;
+
+    if (!result->evaluated)
+        result->ttt_seconds = clock_monotonic() - r->started;
+    if (!cancelled && r->spec->data.eval && t->evaluated_at != result->steps)
+        status = evaluate_now(t, true, e);
+    if (!status && !r->spec->checkpoint.disable && t->saved_at != result->steps)
+        status = checkpoint_now(t, true, e);
+    if (status)
+        return status;
+    result->has_target = r->spec->eval.has_target_top1;
+    result->images_per_sec = t->step_seconds_sum > 0
+                                 ? (double)(result->steps * r->plan->global_batch) /
+                                       t->step_seconds_sum
+                                 : 0;
+    return agree_on_error(r->comm, result_write(r, result, e), e, &r->failed_at);
+}
+
+int train(struct run *r, struct error *e)
+{
+    struct trainer t = {.run = r,
+                        .evaluated_at = -1,
+                        .saved_at = -1,
+                        .last_progress = clock_monotonic(),
+                        .result = {.status = "success"}};
+
+    int status = open_trainer(r, &t, e);
+    if (!status)
+        status = train_steps(&t, e);
+    if (!status)
+        status = finish(&t, e);
+    close_trainer(&t);
+    return status;
+}
