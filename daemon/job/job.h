@@ -1,0 +1,78 @@
+/*
+ * The life of a job, from submission to its end: queue, launch, watch, ingest, cancel, recovery.
+ *
+ * One manager for a daemon. Its loop runs on one thread (job_manager_run, the main thread) and is
+ * alone in starting and ending launchers and in reading run directories; job_submit and job_cancel
+ * may be called from any thread: they write to the store and wake the loop. What a job is doing is
+ * always read from the store. The lifecycle in words: doc/job-lifecycle.md.
+ */
+#ifndef TRAIND_DAEMON_JOB_JOB_H
+#define TRAIND_DAEMON_JOB_JOB_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/error.h"
+#include "common/job_spec.h"
+#include "common/plan/plan.h"
+#include "daemon/store/store.h"
+
+struct job_manager;
+
+/* Strings are copied. */
+struct job_manager_config {
+    const char *jobs_dir; /* STATE/jobs, absolute; made if missing */
+    const char *mpirun;   /* a path, or a name to be found in PATH; NULL: "mpirun" */
+    const char *worker;   /* the train-worker program; NULL: BINDIR/train-worker */
+    int64_t slots;        /* cores of this node that jobs may take; 0: all this process may use */
+    double cancel_grace_seconds; /* between SIGTERM and SIGKILL; below 0: 10 */
+};
+
+/* The store must outlive the manager. Nothing is started yet. */
+int job_manager_create(const struct job_manager_config *config, struct store *store,
+                       struct job_manager **out, struct error *e);
+
+/* Recovers what a former daemon left, then serves until job_manager_stop: returns 0 with the jobs going
+ * on without the daemon, or a negative error that the daemon cannot work with. */
+int job_manager_run(struct job_manager *m, struct error *e);
+
+/* Async-signal-safe and callable from any thread, also before job_manager_run. */
+void job_manager_stop(struct job_manager *m);
+
+void job_manager_destroy(struct job_manager *m); /* NULL is fine; jobs go on */
+
+/* What a submission brings, checked by the caller: the document is valid and has no unsupported value. */
+struct job_submission {
+    const struct job_spec *spec;
+    const struct plan *plan;
+    const char *idempotency_key; /* NULL: none */
+    const char *request_digest;  /* of the body as sent; NULL: none */
+};
+
+/*
+ * Queues a job: makes its run directory with job.json and plan.json, and its row; durable when it
+ * returns. *existed (may be NULL): the key was seen before, *id is the earlier job.
+ * ERR_INVALID: it can never fit on this node (the numbers are named). ERR_CONFLICT: the same key
+ * with another body. ERR_IO and ERR_NO_SPACE: the run directory. Thread-safe.
+ */
+int job_submit(struct job_manager *m, const struct job_submission *submission, int64_t *id,
+               bool *existed, struct error *e);
+
+/*
+ * Cancels a job. A queued one is cancelled when this returns; of an active one the workers get
+ * SIGTERM, after the grace SIGKILL, and the state changes when all its processes are gone.
+ * ERR_NOT_FOUND; ERR_CONFLICT: it has ended already (its state is named). Thread-safe.
+ */
+int job_cancel(struct job_manager *m, int64_t id, struct error *e);
+
+/* How full the node is. Thread-safe. */
+struct job_slots {
+    int64_t total, used;
+    int64_t running, queued; /* jobs */
+};
+void job_manager_slots(struct job_manager *m, struct job_slots *slots);
+
+/* Slots a job takes: workers_per_node x max(1, threads_per_worker, or total / workers when 0). */
+int64_t job_slots_needed(const struct job_spec *spec, int64_t total);
+
+#endif
