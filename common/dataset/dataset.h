@@ -40,13 +40,18 @@ const char *dataset_file(const struct dataset *d, uint32_t file);
 int dataset_count(const char *path, enum dataset_role role, int64_t *images, struct error *e);
 
 /* One image as stored: the JPEG's bytes and its 0-based label (in [0, classes) is for the caller to
- * check). Thread-safe. *jpeg points into memory that lives until dataset_close (memory-mapped). */
+ * check). Thread-safe. *jpeg lives until dataset_image_release (and no longer than the data set: shards are
+ * memory-mapped, files of class folders are read). Errors name file and offset: ERR_CORRUPT (payload CRC, no
+ * tf.Example, no image or label in it), ERR_IO, ERR_NOT_FOUND. */
 struct dataset_image {
     const uint8_t *jpeg;
     size_t jpeg_bytes;
     int32_t label;
     char name[128]; /* for messages: the record's filename, or the file's */
+    char text[64];  /* TFRecord: the class in words, as the record has it; else "" */
+    void *owned;    /* for dataset_image_release */
 };
 int dataset_read(struct dataset *d, int64_t i, struct dataset_image *image, struct error *e);
+void dataset_image_release(struct dataset_image *image);
 
 #endif

@@ -1,0 +1,56 @@
+#include "common/dataset/manifest.h"
+
+#include <jansson.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* The images of one shard, or -1 if the manifest knows none of this name and size. */
+static int64_t shard_images(const json_t *manifest, const char *file, uint64_t bytes)
+{
+    static const char *const roles[] = {"train", "validation"};
+
+    for (int r = 0; r < 2; r++) {
+        const json_t *shards = json_object_get(json_object_get(manifest, roles[r]), "shards"), *shard;
+        size_t i;
+        json_array_foreach (shards, i, shard) {
+            const char *name = json_string_value(json_object_get(shard, "file"));
+            if (!name || strcmp(base_name(name), base_name(file)) != 0)
+                continue;
+            if ((uint64_t)json_integer_value(json_object_get(shard, "bytes")) != bytes)
+                return -1;
+            return json_integer_value(json_object_get(shard, "images"));
+        }
+    }
+    return -1;
+}
+
+bool manifest_count(const struct dataset_list *list, int64_t *images)
+{
+    static const char *const places[] = {"", "../"};
+    char path[PATH_MAX];
+    json_t *manifest = NULL;
+    int64_t sum = 0;
+
+    for (int i = 0; i < 2 && !manifest; i++)
+        if ((size_t)snprintf(path, sizeof path, "%s/%s" MANIFEST_NAME, list->folder, places[i]) <
+            sizeof path)
+            manifest = json_load_file(path, JSON_REJECT_DUPLICATES, NULL);
+    bool fits =
+        json_integer_value(json_object_get(manifest, "format")) == MANIFEST_FORMAT;
+    for (size_t i = 0; i < list->count && fits; i++) {
+        int64_t in_shard = shard_images(manifest, list->files[i], list->bytes[i]);
+        fits = in_shard > 0;
+        sum += in_shard;
+    }
+    json_decref(manifest);
+    if (fits)
+        *images = sum;
+    return fits;
+}

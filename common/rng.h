@@ -1,0 +1,142 @@
+/*
+ * Random numbers by counting: Philox-4x32-10 (Salmon et al., "Parallel random numbers: as easy as
+ * 1, 2, 3", SC 2011). A stream is named by (seed, epoch, image, purpose) and holds no other state,
+ * so what an image gets does not depend on threads, ranks, or which images came before it.
+ *
+ * Also a shuffle by formula: a keyed permutation of [0, n). It is a Feistel network with cycle
+ * walking instead of a Fisher-Yates array because any position is computed alone: nothing is
+ * allocated for each rank and epoch, a resumed run starts anywhere at once, and prefetch threads
+ * may work on both sides of an epoch's end.
+ */
+#ifndef TRAIND_COMMON_RNG_H
+#define TRAIND_COMMON_RNG_H
+
+#include <stdint.h>
+
+/* What a stream is for; two purposes never share numbers. */
+enum rng_purpose {
+    RNG_AUGMENT = 1, /* crop and flip of one image */
+    RNG_SHUFFLE,     /* the order of an epoch; image 0 */
+    RNG_SYNTHETIC,   /* content of synthetic batches */
+    RNG_CONVERT,     /* the order of records in shards; epoch is the role */
+    RNG_MODEL        /* initial weights; image is the tensor's number */
+};
+
+struct rng {
+    uint32_t key[2];
+    uint32_t counter[4]; /* block, epoch, image low, image high (24 bits) and purpose */
+    uint32_t words[4];
+    int used; /* of words */
+};
+
+static inline void rng_philox(const uint32_t key[2], const uint32_t counter[4], uint32_t out[4])
+{
+    uint32_t k0 = key[0], k1 = key[1];
+    uint32_t c0 = counter[0], c1 = counter[1], c2 = counter[2], c3 = counter[3];
+
+    for (int round = 0; round < 10; round++) {
+        uint64_t p0 = (uint64_t)0xD2511F53u * c0, p1 = (uint64_t)0xCD9E8D57u * c2;
+        c0 = (uint32_t)(p1 >> 32) ^ c1 ^ k0;
+        c1 = (uint32_t)p1;
+        c2 = (uint32_t)(p0 >> 32) ^ c3 ^ k1;
+        c3 = (uint32_t)p0;
+        k0 += 0x9E3779B9u;
+        k1 += 0xBB67AE85u;
+    }
+    out[0] = c0;
+    out[1] = c1;
+    out[2] = c2;
+    out[3] = c3;
+}
+
+static inline struct rng rng_stream(int64_t seed, int64_t epoch, int64_t image,
+                                    enum rng_purpose purpose)
+{
+    uint64_t s = (uint64_t)seed, i = (uint64_t)image;
+    return (struct rng){
+        .key = {(uint32_t)s, (uint32_t)(s >> 32)},
+        .counter = {0, (uint32_t)epoch, (uint32_t)i,
+                    (uint32_t)(i >> 32 & 0xffffff) | (uint32_t)purpose << 24},
+        .used = 4,
+    };
+}
+
+/* 32 random bits. */
+static inline uint32_t rng_u32(struct rng *r)
+{
+    if (r->used == 4) {
+        rng_philox(r->key, r->counter, r->words);
+        r->counter[0]++;
+        r->used = 0;
+    }
+    return r->words[r->used++];
+}
+
+/* Uniform in [0, 1), 53 bits. */
+static inline double rng_unit(struct rng *r)
+{
+    uint64_t high = rng_u32(r), low = rng_u32(r);
+    return (double)((high << 32 | low) >> 11) * 0x1p-53;
+}
+
+static inline double rng_range(struct rng *r, double from, double to)
+{
+    return from + (to - from) * rng_unit(r);
+}
+
+/* Uniform in [0, n), n >= 1, without the bias of a remainder (Lemire, 2019). */
+static inline uint32_t rng_below(struct rng *r, uint32_t n)
+{
+    uint64_t product = (uint64_t)rng_u32(r) * n;
+    if ((uint32_t)product < n) {
+        uint32_t threshold = -n % n;
+        while ((uint32_t)product < threshold)
+            product = (uint64_t)rng_u32(r) * n;
+    }
+    return (uint32_t)(product >> 32);
+}
+
+#define RNG_PERMUTATION_ROUNDS 8
+
+struct rng_permutation {
+    uint64_t n;
+    int half_bits; /* the network permutes [0, 4^half_bits), at most 4 n numbers (n > 1) */
+    uint64_t keys[RNG_PERMUTATION_ROUNDS];
+};
+
+/* The permutation of [0, n), 0 <= n < 2^62, that a stream stands for. */
+static inline struct rng_permutation rng_permutation(int64_t n, struct rng stream)
+{
+    struct rng_permutation p = {.n = (uint64_t)n, .half_bits = 1};
+    while (p.n >> (2 * p.half_bits) && (uint64_t)1 << (2 * p.half_bits) < p.n)
+        p.half_bits++;
+    for (int round = 0; round < RNG_PERMUTATION_ROUNDS; round++) {
+        uint64_t high = rng_u32(&stream);
+        p.keys[round] = high << 32 | rng_u32(&stream);
+    }
+    return p;
+}
+
+/* Which item stands at a position, 0 <= position < n. */
+static inline int64_t rng_permutation_at(const struct rng_permutation *p, int64_t position)
+{
+    uint64_t mask = ((uint64_t)1 << p->half_bits) - 1, x = (uint64_t)position;
+
+    do {
+        uint64_t left = x >> p->half_bits, right = x & mask;
+        for (int round = 0; round < RNG_PERMUTATION_ROUNDS; round++) {
+            /* The finaliser of SplitMix64 mixes the half with the round's key. */
+            uint64_t z = right + p->keys[round];
+            z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
+            z = (z ^ z >> 27) * 0x94D049BB133111EBu;
+            z ^= z >> 31;
+            uint64_t next = left ^ (z & mask);
+            left = right;
+            right = next;
+        }
+        x = left << p->half_bits | right;
+    } while (x >= p->n);
+    return (int64_t)x;
+}
+
+#endif

@@ -1,0 +1,206 @@
+#include "worker/data/jpeg.h"
+
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jpeglib.h>
+#include <jerror.h>
+
+struct jpeg_decoder {
+    struct jpeg_decompress_struct jpeg;
+    struct jpeg_error_mgr errors;
+    jmp_buf failed;
+    char words[JMSG_LENGTH_MAX];
+    uint8_t *pixels; /* grows to the largest image seen */
+    size_t room;
+};
+
+static struct jpeg_decoder *decoder_of(j_common_ptr jpeg)
+{
+    return jpeg->client_data;
+}
+
+static void fail(j_common_ptr jpeg)
+{
+    struct jpeg_decoder *d = decoder_of(jpeg);
+    jpeg->err->format_message(jpeg, d->words);
+    longjmp(d->failed, 1);
+}
+
+/* Some of libjpeg's warnings mean that part of the picture is made up. Others (a strange marker, extra
+ * bytes) are common in good photographs. */
+static void warn(j_common_ptr jpeg, int level)
+{
+    if (level >= 0)
+        return;
+    switch (jpeg->err->msg_code) {
+    case JWRN_JPEG_EOF:
+    case JWRN_HIT_MARKER:
+    case JWRN_HUFF_BAD_CODE:
+    case JWRN_ARITH_BAD_CODE:
+        fail(jpeg);
+    }
+}
+
+static void silent(j_common_ptr jpeg)
+{
+    (void)jpeg;
+}
+
+int jpeg_decoder_create(struct jpeg_decoder **out, struct error *e)
+{
+    struct jpeg_decoder *d = calloc(1, sizeof *d);
+
+    *out = NULL;
+    if (!d)
+        return error_set(e, ERR_NO_MEMORY, "no memory for a JPEG decoder");
+    d->jpeg.err = jpeg_std_error(&d->errors);
+    d->errors.error_exit = fail;
+    d->errors.emit_message = warn;
+    d->errors.output_message = silent;
+    if (setjmp(d->failed)) {
+        error_set(e, ERR_NO_MEMORY, "no JPEG decoder: %s", d->words);
+        free(d);
+        return -ERR_NO_MEMORY;
+    }
+    d->jpeg.client_data = d; /* kept by jpeg_create_decompress */
+    jpeg_create_decompress(&d->jpeg);
+    *out = d;
+    return 0;
+}
+
+void jpeg_decoder_destroy(struct jpeg_decoder *d)
+{
+    if (!d)
+        return;
+    jpeg_destroy_decompress(&d->jpeg);
+    free(d->pixels);
+    free(d);
+}
+
+/* The functions with `must_` in their names leave by longjmp when libjpeg is unhappy. */
+
+static void must_read_header(struct jpeg_decoder *d, const uint8_t *jpeg, size_t bytes)
+{
+    jpeg_mem_src(&d->jpeg, jpeg, bytes);
+    jpeg_read_header(&d->jpeg, TRUE);
+}
+
+static int check_header(const struct jpeg_decompress_struct *jpeg, struct error *e)
+{
+    if ((uint64_t)jpeg->image_width * jpeg->image_height > JPEG_PIXELS_MAX)
+        return error_set(e, ERR_TOO_LARGE, "%u x %u pixels are over the limit of %d million",
+                         jpeg->image_width, jpeg->image_height, JPEG_PIXELS_MAX / 1000000);
+    switch (jpeg->jpeg_color_space) {
+    case JCS_GRAYSCALE:
+    case JCS_RGB:
+    case JCS_YCbCr:
+    case JCS_CMYK:
+    case JCS_YCCK:
+        return 0;
+    default:
+        return error_set(e, ERR_UNSUPPORTED, "a JPEG of %d colour components is not supported",
+                         jpeg->num_components);
+    }
+}
+
+static J_COLOR_SPACE output_space(J_COLOR_SPACE stored)
+{
+    if (stored == JCS_GRAYSCALE)
+        return JCS_GRAYSCALE;
+    return stored == JCS_CMYK || stored == JCS_YCCK ? JCS_CMYK : JCS_RGB;
+}
+
+static int reserve(struct jpeg_decoder *d, size_t bytes, struct error *e)
+{
+    if (bytes <= d->room)
+        return 0;
+    uint8_t *larger = realloc(d->pixels, bytes);
+    if (!larger)
+        return error_set(e, ERR_NO_MEMORY, "no memory for an image of %zu bytes", bytes);
+    d->pixels = larger;
+    d->room = bytes;
+    return 0;
+}
+
+/* In place, 4 bytes a pixel to 3. Adobe stores the inks inverted. */
+static void rgb_from_cmyk(uint8_t *pixels, size_t count, int inverted)
+{
+    for (size_t i = 0; i < count; i++) {
+        const uint8_t *in = pixels + 4 * i;
+        uint8_t *out = pixels + 3 * i, ink[4];
+        for (int c = 0; c < 4; c++)
+            ink[c] = inverted ? in[c] : (uint8_t)(255 - in[c]);
+        for (int c = 0; c < 3; c++)
+            out[c] = (uint8_t)((ink[c] * ink[3] + 127) / 255);
+    }
+}
+
+static void must_read_rows(struct jpeg_decoder *d, size_t row_bytes)
+{
+    while (d->jpeg.output_scanline < d->jpeg.output_height) {
+        JSAMPROW rows[8];
+        for (int i = 0; i < 8; i++)
+            rows[i] = d->pixels + (d->jpeg.output_scanline + (size_t)i) * row_bytes;
+        unsigned left = d->jpeg.output_height - d->jpeg.output_scanline;
+        jpeg_read_scanlines(&d->jpeg, rows, left < 8 ? left : 8);
+    }
+}
+
+int jpeg_header(struct jpeg_decoder *d, const uint8_t *jpeg, size_t bytes, struct jpeg_info *out,
+                struct error *e)
+{
+    if (setjmp(d->failed)) {
+        jpeg_abort_decompress(&d->jpeg);
+        return error_set(e, ERR_CORRUPT, "%s", d->words);
+    }
+    must_read_header(d, jpeg, bytes);
+    int rc = check_header(&d->jpeg, e);
+    *out = (struct jpeg_info){(int)d->jpeg.image_width, (int)d->jpeg.image_height,
+                              d->jpeg.num_components};
+    jpeg_abort_decompress(&d->jpeg);
+    return rc;
+}
+
+static int decode(struct jpeg_decoder *d, const uint8_t *jpeg, size_t bytes, struct error *e)
+{
+    must_read_header(d, jpeg, bytes);
+    int rc = check_header(&d->jpeg, e);
+    if (rc)
+        return rc;
+    d->jpeg.out_color_space = output_space(d->jpeg.jpeg_color_space);
+    jpeg_start_decompress(&d->jpeg);
+    size_t row_bytes = (size_t)d->jpeg.output_width * (size_t)d->jpeg.output_components;
+    rc = reserve(d, row_bytes * d->jpeg.output_height, e);
+    if (rc)
+        return rc;
+    must_read_rows(d, row_bytes);
+    if (d->jpeg.out_color_space == JCS_CMYK)
+        rgb_from_cmyk(d->pixels, (size_t)d->jpeg.output_width * d->jpeg.output_height,
+                      d->jpeg.saw_Adobe_marker);
+    jpeg_finish_decompress(&d->jpeg);
+    return 0;
+}
+
+int jpeg_decode(struct jpeg_decoder *d, const uint8_t *jpeg, size_t bytes, struct jpeg_pixels *out,
+                struct error *e)
+{
+    if (setjmp(d->failed)) {
+        jpeg_abort_decompress(&d->jpeg);
+        return error_set(e, ERR_CORRUPT, "%s", d->words);
+    }
+    int rc = decode(d, jpeg, bytes, e);
+    if (rc) {
+        jpeg_abort_decompress(&d->jpeg);
+        return rc;
+    }
+    *out = (struct jpeg_pixels){
+        .data = d->pixels,
+        .width = (int)d->jpeg.output_width,
+        .height = (int)d->jpeg.output_height,
+        .channels = d->jpeg.out_color_space == JCS_GRAYSCALE ? 1 : 3,
+    };
+    return 0;
+}

@@ -1,0 +1,38 @@
+/* JPEG decoding by libjpeg-turbo: exact (slow integer DCT, fancy upsampling), as Pillow and TensorFlow decode for training. */
+#ifndef TRAIND_WORKER_DATA_JPEG_H
+#define TRAIND_WORKER_DATA_JPEG_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/error.h"
+
+#define JPEG_PIXELS_MAX 100000000 /* width x height: more is refused before memory is taken */
+
+struct jpeg_pixels {
+    const uint8_t *data; /* (height, width, channels); valid until the decoder's next call */
+    int width, height;
+    int channels; /* 1: grey; 3: RGB. CMYK and YCCK are turned into RGB */
+};
+
+struct jpeg_info {
+    int width, height;
+    int channels; /* as stored: 1, 3 or 4 */
+};
+
+/* A decoder keeps its tables and its pixel memory from image to image. For one thread at a time. */
+struct jpeg_decoder;
+
+int jpeg_decoder_create(struct jpeg_decoder **out, struct error *e);
+void jpeg_decoder_destroy(struct jpeg_decoder *d); /* NULL is fine */
+
+/* ERR_CORRUPT with libjpeg's words: no JPEG, truncated, or broken entropy-coded data;
+ * ERR_TOO_LARGE over JPEG_PIXELS_MAX; ERR_UNSUPPORTED for other colour spaces. */
+int jpeg_decode(struct jpeg_decoder *d, const uint8_t *jpeg, size_t bytes, struct jpeg_pixels *out,
+                struct error *e);
+
+/* Reads the header only; the same errors. */
+int jpeg_header(struct jpeg_decoder *d, const uint8_t *jpeg, size_t bytes, struct jpeg_info *out,
+                struct error *e);
+
+#endif
