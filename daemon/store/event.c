@@ -1,0 +1,259 @@
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/store/sql.h"
+#include "daemon/store/store.h"
+
+#define METRICS_MAX 16 /* at least as many as event_metric_at knows: see metric.c's test */
+
+static double number_of(const json_t *body, const char *key)
+{
+    const json_t *value = json_object_get(body, key);
+    return json_is_number(value) ? json_number_value(value) : NAN;
+}
+
+static int64_t integer_of(const json_t *body, const char *key)
+{
+    const json_t *value = json_object_get(body, key);
+    return json_is_integer(value) ? json_integer_value(value) : -1;
+}
+
+/* ---------------------------------------------------------------- writing */
+
+/* The type's own fields: seq, t and type have columns of their own. The caller frees it. */
+static char *own_fields(const json_t *body)
+{
+    json_t *own = body ? json_copy((json_t *)body) : json_object();
+    json_object_del(own, "seq");
+    json_object_del(own, "t");
+    json_object_del(own, "type");
+    char *text = json_dumps(own, JSON_COMPACT | JSON_REAL_PRECISION(12));
+    json_decref(own);
+    return text;
+}
+
+static int insert_event(struct sql *c, int64_t job_id, int64_t attempt, int64_t seq, double t,
+                        const char *type, const json_t *body, int *inserted, struct error *e)
+{
+    char *fields = own_fields(body);
+    if (!fields)
+        return error_set(e, ERR_NO_MEMORY, "no memory for an event");
+    int status = sql_run(c, e, inserted,
+                         "insert into job_event (job_id, attempt, seq, t, type, body) "
+                         "values (?, ?, ?, ?, ?, ?) on conflict (job_id, attempt, seq) do nothing",
+                         "iindss", job_id, attempt, seq, t, type, fields);
+    free(fields);
+    return status;
+}
+
+int store_event_state(struct sql *c, int64_t job_id, const struct store_state_change *change,
+                      struct error *e)
+{
+    json_t *body = json_pack("{s:s, s:s*}", "state", job_state_name(change->to), "reason",
+                             change->reason);
+    char *fields = json_dumps(body, JSON_COMPACT);
+    json_decref(body);
+    int status = sql_run(c, e, NULL,
+                         "insert into job_event (job_id, attempt, t, type, body) "
+                         "select id, attempt, ?2, 'state', ?3 from job where id = ?1",
+                         "ids", job_id, change->now, fields);
+    free(fields);
+    return status;
+}
+
+int store_event_add(struct store *s, int64_t job_id, int64_t attempt, const char *type,
+                    const json_t *fields, double now, struct error *e)
+{
+    struct sql *c = sql_write_begin(s, false, e);
+
+    if (!c)
+        return -(int)ERR_INTERNAL;
+    return sql_write_end(s, c, insert_event(c, job_id, attempt, -1, now, type, fields, NULL, e), e);
+}
+
+static int ingest_step(struct sql *c, int64_t job_id, const struct store_event *event,
+                       struct error *e)
+{
+    double v[METRICS_MAX];
+    const json_t *body = event->body;
+    int64_t step = integer_of(body, "step");
+    double epoch = number_of(body, "epoch");
+
+    if (step < 0)
+        return 0; /* kept as an event; a step without its number is in no series */
+    for (size_t i = 0; i < METRICS_MAX; i++)
+        v[i] = event_metric_at(i) ? number_of(body, event_metric_at(i)->name) : NAN;
+    int status = sql_run(c, e, NULL,
+                         "insert or replace into step_metric (job_id, step, epoch, t, loss, lr, "
+                         "images_per_sec, step_ms, data_ms, forward_ms, backward_ms, comm_ms, "
+                         "optim_ms, grad_norm, slowest_rank) "
+                         "values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                         "iiddddddddddddd", job_id, step, epoch, event->t, v[0], v[1], v[2],
+                         v[3], v[4], v[5], v[6], v[7], v[8], v[9], v[10]);
+    if (status)
+        return status;
+    return sql_run(c, e, NULL,
+                   "update job set step = ?2, epoch = ?3, loss = ?4, lr = ?5, images_per_sec = ?6 "
+                   "where id = ?1",
+                   "iidddd", job_id, step, epoch, v[0], v[1], v[2]);
+}
+
+static int ingest_eval(struct sql *c, int64_t job_id, const struct store_event *event,
+                       struct error *e)
+{
+    const json_t *body = event->body;
+    int64_t step = integer_of(body, "step");
+    double top1 = number_of(body, "top1"), top5 = number_of(body, "top5");
+
+    int status = sql_run(c, e, NULL,
+                         "insert or replace into eval (job_id, step, epoch, top1, top5, loss, "
+                         "images, t) values (?, ?, ?, ?, ?, ?, ?, ?)",
+                         "iiddddnd", job_id, step < 0 ? (int64_t)0 : step,
+                         number_of(body, "epoch"), top1, top5, number_of(body, "loss"),
+                         integer_of(body, "images"), event->t);
+    if (status)
+        return status;
+    return sql_run(c, e, NULL, "update job set top1 = ?2, top5 = ?3 where id = ?1", "idd", job_id,
+                   top1, top5);
+}
+
+static int ingest_run_stop(struct sql *c, int64_t job_id, const struct store_event *event,
+                           struct error *e)
+{
+    const json_t *body = event->body;
+    return sql_run(c, e, NULL,
+                   "update job set ttt_seconds = coalesce(?2, ttt_seconds), "
+                   "images_per_sec = coalesce(?3, images_per_sec), top1 = coalesce(?4, top1), "
+                   "top5 = coalesce(?5, top5) where id = ?1",
+                   "idddd", job_id, number_of(body, "ttt_seconds"),
+                   number_of(body, "images_per_sec"), number_of(body, "top1"),
+                   number_of(body, "top5"));
+}
+
+static int ingest_event(struct sql *c, const struct store_batch *batch,
+                        const struct store_event *event, struct error *e)
+{
+    const json_t *type = json_object_get(event->body, "type");
+    const char *name = json_is_string(type) ? json_string_value(type) : event_type_name(event->type);
+    int inserted = 0;
+
+    int status = insert_event(c, batch->job_id, batch->attempt, event->seq, event->t, name,
+                              event->body, &inserted, e);
+    if (status || !inserted)
+        return status;
+    switch (event->type) {
+    case EVENT_STEP:
+        return ingest_step(c, batch->job_id, event, e);
+    case EVENT_EVAL:
+        return ingest_eval(c, batch->job_id, event, e);
+    case EVENT_RUN_STOP:
+        return ingest_run_stop(c, batch->job_id, event, e);
+    default:
+        return 0;
+    }
+}
+
+static int position(struct sql *c, int64_t job_id, int64_t attempt, int64_t *bytes,
+                    struct error *e)
+{
+    sqlite3_stmt *row = sql_query(
+        c, e, "select bytes from ingest_position where job_id = ? and attempt = ?", "ii", job_id,
+        attempt);
+    int found = row ? sql_row(c, row, e) : -(int)ERR_INTERNAL;
+
+    *bytes = 0;
+    if (found > 0) {
+        *bytes = sqlite3_column_int64(row, 0);
+        sql_done(row);
+        found = 0;
+    }
+    return found;
+}
+
+static int change_state(struct sql *c, const struct store_batch *batch, struct error *e)
+{
+    if (!batch->change)
+        return 0;
+    sqlite3_stmt *row = sql_query(c, e, "select 1 from job where id = ? and state = ?", "is",
+                                  batch->job_id, job_state_name(batch->change->to));
+    int same = row ? sql_row(c, row, e) : -(int)ERR_INTERNAL;
+    if (same > 0)
+        sql_done(row);
+    if (same)
+        return same > 0 ? 0 : same;
+    return store_state_apply(c, batch->job_id, batch->change, e);
+}
+
+static int ingest(struct sql *c, const struct store_batch *batch, struct error *e)
+{
+    int64_t at;
+    int status = position(c, batch->job_id, batch->attempt, &at, e);
+
+    if (status == 0 && at != batch->from_bytes)
+        status = error_set(e, ERR_CONFLICT,
+                           "events of job %lld, attempt %lld, were read up to byte %lld, not %lld",
+                           (long long)batch->job_id, (long long)batch->attempt, (long long)at,
+                           (long long)batch->from_bytes);
+    for (size_t i = 0; status == 0 && i < batch->count; i++)
+        status = ingest_event(c, batch, &batch->events[i], e);
+    if (status == 0)
+        status = sql_run(c, e, NULL,
+                         "insert or replace into ingest_position (job_id, attempt, bytes) "
+                         "values (?, ?, ?)",
+                         "iii", batch->job_id, batch->attempt, batch->to_bytes);
+    return status ? status : change_state(c, batch, e);
+}
+
+int store_ingest(struct store *s, const struct store_batch *batch, struct error *e)
+{
+    struct sql *c = sql_write_begin(s, batch->change != NULL, e);
+
+    if (!c)
+        return -(int)ERR_INTERNAL;
+    return sql_write_end(s, c, ingest(c, batch, e), e);
+}
+
+/* ---------------------------------------------------------------- reading */
+
+int store_ingest_position(struct store *s, int64_t job_id, int64_t attempt, int64_t *bytes,
+                          struct error *e)
+{
+    struct sql *c = sql_read_begin(s);
+    int status = position(c, job_id, attempt, bytes, e);
+    sql_read_end(s, c);
+    return status;
+}
+
+static json_t *read_event(sqlite3_stmt *row)
+{
+    json_t *event = json_pack("{s:I, s:I, s:f, s:s}", "id",
+                              (json_int_t)sqlite3_column_int64(row, 0), "attempt",
+                              (json_int_t)sqlite3_column_int64(row, 1), "t",
+                              sqlite3_column_double(row, 2), "type", sqlite3_column_text(row, 3));
+    json_t *own = json_loads((const char *)sqlite3_column_text(row, 4), 0, NULL);
+    json_object_update_missing(event, own);
+    json_decref(own);
+    return event;
+}
+
+int store_event_list(struct store *s, int64_t job_id, int64_t after, int64_t limit, json_t **events,
+                     struct error *e)
+{
+    struct sql *c = sql_read_begin(s);
+    sqlite3_stmt *row = sql_query(c, e,
+                                  "select id, attempt, t, type, body from job_event "
+                                  "where job_id = ? and id > ? order by id limit ?",
+                                  "iii", job_id, after, limit > 0 ? limit : (int64_t)-1);
+    int status = row ? 1 : -(int)ERR_INTERNAL;
+
+    *events = json_array();
+    while (status > 0 && (status = sql_row(c, row, e)) > 0)
+        json_array_append_new(*events, read_event(row));
+    sql_read_end(s, c);
+    if (status) {
+        json_decref(*events);
+        *events = NULL;
+    }
+    return status;
+}

@@ -1,0 +1,343 @@
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/store/sql.h"
+#include "daemon/store/store.h"
+
+#define BRIEF                                                                                     \
+    "id, name, state, reason, attempt, priority, idempotency_key, created_at, started_at, "       \
+    "finished_at, slots, run_dir, launcher_pid, launcher_start, exit_code, exit_signal, "         \
+    "train_steps, step, epoch, loss, lr, images_per_sec, ttt_seconds, top1, top5"
+#define BRIEF_COLUMNS 25 /* spec and plan stand behind them */
+
+void store_job_clear(struct store_job *job)
+{
+    if (!job)
+        return;
+    free(job->name);
+    free(job->reason);
+    free(job->spec);
+    free(job->plan);
+    free(job->idempotency_key);
+    free(job->run_dir);
+    memset(job, 0, sizeof *job);
+}
+
+void store_jobs_clear(struct store_jobs *jobs)
+{
+    if (!jobs)
+        return;
+    for (size_t i = 0; i < jobs->count; i++)
+        store_job_clear(&jobs->items[i]);
+    free(jobs->items);
+    memset(jobs, 0, sizeof *jobs);
+}
+
+static double time_of(sqlite3_stmt *row, int column)
+{
+    double t = sql_double(row, column);
+    return isnan(t) ? 0 : t;
+}
+
+static void read_job(sqlite3_stmt *row, bool documents, struct store_job *job)
+{
+    memset(job, 0, sizeof *job);
+    job->id = sqlite3_column_int64(row, 0);
+    job->name = sql_text(row, 1);
+    job->state = job_state_of((const char *)sqlite3_column_text(row, 2));
+    job->reason = sql_text(row, 3);
+    job->attempt = sqlite3_column_int64(row, 4);
+    job->priority = sqlite3_column_int64(row, 5);
+    job->idempotency_key = sql_text(row, 6);
+    job->created_at = time_of(row, 7);
+    job->started_at = time_of(row, 8);
+    job->finished_at = time_of(row, 9);
+    job->slots = sqlite3_column_int64(row, 10);
+    job->run_dir = sql_text(row, 11);
+    job->launcher_pid = sql_int(row, 12, 0);
+    job->launcher_start = sql_int(row, 13, 0);
+    job->exit_code = sql_int(row, 14, STORE_NO_EXIT);
+    job->exit_signal = sql_int(row, 15, STORE_NO_EXIT);
+    job->train_steps = sqlite3_column_int64(row, 16);
+    job->step = sqlite3_column_int64(row, 17);
+    job->epoch = sql_double(row, 18);
+    job->loss = sql_double(row, 19);
+    job->lr = sql_double(row, 20);
+    job->images_per_sec = sql_double(row, 21);
+    job->ttt_seconds = sql_double(row, 22);
+    job->top1 = sql_double(row, 23);
+    job->top5 = sql_double(row, 24);
+    if (documents) {
+        job->spec = sql_text(row, BRIEF_COLUMNS);
+        job->plan = sql_text(row, BRIEF_COLUMNS + 1);
+    }
+}
+
+/* ---------------------------------------------------------------- reading */
+
+int store_job_get(struct store *s, int64_t id, struct store_job *job, struct error *e)
+{
+    memset(job, 0, sizeof *job);
+    struct sql *c = sql_read_begin(s);
+    sqlite3_stmt *row = sql_query(c, e, "select " BRIEF ", spec, plan from job where id = ?", "i", id);
+    int found = row ? sql_row(c, row, e) : -(int)ERR_INTERNAL;
+    if (found > 0) {
+        read_job(row, true, job);
+        sql_done(row);
+    }
+    sql_read_end(s, c);
+    if (found == 0)
+        return error_set(e, ERR_NOT_FOUND, "there is no job %lld", (long long)id);
+    return found > 0 ? 0 : found;
+}
+
+static int append(struct store_jobs *jobs, sqlite3_stmt *row, bool documents, struct error *e)
+{
+    if ((jobs->count & (jobs->count - 1)) == 0) { /* grows at powers of two */
+        size_t room = jobs->count ? 2 * jobs->count : 1;
+        struct store_job *larger = realloc(jobs->items, room * sizeof *larger);
+        if (!larger)
+            return error_set(e, ERR_NO_MEMORY, "no memory for a list of jobs");
+        jobs->items = larger;
+    }
+    read_job(row, documents, &jobs->items[jobs->count++]);
+    return 0;
+}
+
+/* "'queued','running'" for the states asked for; the names are our own, so nothing needs quoting. */
+static void states_text(unsigned states, char *text, size_t bytes)
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (int state = 0; state < JOB_STATE_COUNT; state++)
+        if (states & 1u << state)
+            used += (size_t)snprintf(text + used, bytes - used, "%s\"%s\"", used ? "," : "",
+                                     job_state_name((enum job_state)state));
+}
+
+#define STATE_IN "state in (select value from json_each('[' || ?1 || ']'))"
+
+static sqlite3_stmt *list_query(struct sql *c, const struct store_job_filter *filter,
+                                struct error *e)
+{
+    char states[256];
+    int64_t after = filter->after > 0 ? filter->after : INT64_MAX;
+    int64_t limit = filter->limit > 0 ? filter->limit : -1; /* SQLite: negative is no limit */
+
+    states_text(filter->states, states, sizeof states);
+    if (filter->order == STORE_QUEUE_ORDER)
+        return sql_query(c, e, "select " BRIEF ", spec, plan from job where " STATE_IN
+                         " order by priority desc, id limit ?2", "si", states, limit);
+    if (filter->states == 0)
+        return sql_query(c, e, "select " BRIEF ", spec, plan from job where id < ?1 "
+                         "order by id desc limit ?2", "ii", after, limit);
+    return sql_query(c, e, "select " BRIEF ", spec, plan from job where " STATE_IN
+                     " and id < ?2 order by id desc limit ?3", "sii", states, after, limit);
+}
+
+int store_job_list(struct store *s, const struct store_job_filter *filter, struct store_jobs *jobs,
+                   struct error *e)
+{
+    struct store_job_filter all = *filter;
+    int status;
+
+    memset(jobs, 0, sizeof *jobs);
+    if (all.order == STORE_QUEUE_ORDER && all.states == 0)
+        all.states = (1u << JOB_STATE_COUNT) - 1;
+    struct sql *c = sql_read_begin(s);
+    sqlite3_stmt *row = list_query(c, &all, e);
+    if (!row) {
+        status = -(int)ERR_INTERNAL;
+    } else {
+        while ((status = sql_row(c, row, e)) > 0) {
+            status = append(jobs, row, filter->documents, e);
+            if (status) {
+                sql_done(row);
+                break;
+            }
+        }
+    }
+    sql_read_end(s, c);
+    if (status)
+        store_jobs_clear(jobs);
+    return status;
+}
+
+/* ---------------------------------------------------------------- submission */
+
+/* 1: an earlier job has this key and came from the same body; 0: none; negative: a conflict or a failure. */
+static int find_by_key(struct sql *c, const struct store_job_new *job, int64_t *id, struct error *e)
+{
+    if (!job->idempotency_key)
+        return 0;
+    sqlite3_stmt *row = sql_query(
+        c, e, "select id, request_digest is ?2 from job where idempotency_key = ?1", "ss",
+        job->idempotency_key, job->request_digest);
+    int found = row ? sql_row(c, row, e) : -(int)ERR_INTERNAL;
+    if (found <= 0)
+        return found;
+    *id = sqlite3_column_int64(row, 0);
+    int same = sqlite3_column_int(row, 1);
+    sql_done(row);
+    if (same)
+        return 1;
+    return error_set(e, ERR_CONFLICT,
+                     "the Idempotency-Key \"%s\" came before with another document (job %lld); use "
+                     "a new key for a new job", job->idempotency_key, (long long)*id);
+}
+
+static int insert(struct sql *c, const struct store_job_new *job, int64_t *id, struct error *e)
+{
+    struct store_state_change queued = {JOB_QUEUED, job->reason, job->now};
+    char run_dir[PATH_MAX];
+
+    int status = sql_run(
+        c, e, NULL,
+        "insert into job (name, state, reason, spec, plan, idempotency_key, request_digest, "
+        "priority, slots, train_steps, created_at, run_dir) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '')",
+        "sssssssiiit", job->name, job_state_name(JOB_QUEUED), job->reason, job->spec,
+        job->plan, job->idempotency_key, job->request_digest, job->priority, job->slots,
+        job->train_steps, job->now);
+    if (status)
+        return status;
+    *id = sqlite3_last_insert_rowid(sql_db(c));
+    snprintf(run_dir, sizeof run_dir, "%s/%lld", job->jobs_dir, (long long)*id);
+    status = sql_run(c, e, NULL, "update job set run_dir = ? where id = ?", "si", run_dir, *id);
+    return status ? status : store_event_state(c, *id, &queued, e);
+}
+
+int store_job_insert(struct store *s, const struct store_job_new *job, int64_t *id, bool *existed,
+                     struct error *e)
+{
+    struct sql *c = sql_write_begin(s, true, e);
+
+    *existed = false;
+    if (!c)
+        return -(int)ERR_INTERNAL;
+    int status = find_by_key(c, job, id, e);
+    if (status > 0) {
+        *existed = true;
+        status = 0;
+    } else if (status == 0) {
+        status = insert(c, job, id, e);
+    }
+    return sql_write_end(s, c, status, e);
+}
+
+/* ---------------------------------------------------------------- changes */
+
+static int state_now(struct sql *c, int64_t id, enum job_state *state, struct error *e)
+{
+    sqlite3_stmt *row = sql_query(c, e, "select state from job where id = ?", "i", id);
+    int found = row ? sql_row(c, row, e) : -(int)ERR_INTERNAL;
+
+    if (found == 0)
+        return error_set(e, ERR_NOT_FOUND, "there is no job %lld", (long long)id);
+    if (found < 0)
+        return found;
+    *state = job_state_of((const char *)sqlite3_column_text(row, 0));
+    sql_done(row);
+    if (*state == JOB_STATE_COUNT)
+        return error_set(e, ERR_CORRUPT, "job %lld has a state this version does not know",
+                         (long long)id);
+    return 0;
+}
+
+int store_state_apply(struct sql *c, int64_t id, const struct store_state_change *change,
+                      struct error *e)
+{
+    enum job_state from;
+    int status = state_now(c, id, &from, e);
+
+    if (status)
+        return status;
+    if (from != change->to && !job_state_leads_to(from, change->to))
+        return error_set(e, ERR_CONFLICT, "job %lld is %s and cannot become %s", (long long)id,
+                         job_state_name(from), job_state_name(change->to));
+    status = sql_run(c, e, NULL,
+                     "update job set state = ?2, reason = ?3, "
+                     "started_at = case when ?2 = 'starting' then coalesce(started_at, ?4) else started_at end, "
+                     "finished_at = case when ?5 then ?4 else null end where id = ?1",
+                     "issti", id, job_state_name(change->to), change->reason, change->now,
+                     (int64_t)job_state_is_final(change->to));
+    return status ? status : store_event_state(c, id, change, e);
+}
+
+int store_job_set_state(struct store *s, int64_t id, const struct store_state_change *change,
+                        struct error *e)
+{
+    struct sql *c = sql_write_begin(s, true, e);
+
+    if (!c)
+        return -(int)ERR_INTERNAL;
+    return sql_write_end(s, c, store_state_apply(c, id, change, e), e);
+}
+
+static int begin_attempt(struct sql *c, int64_t id, const struct store_state_change *change,
+                         int64_t *attempt, struct error *e)
+{
+    int status = sql_run(c, e, NULL,
+                         "update job set attempt = attempt + 1, launcher_pid = null, "
+                         "launcher_start = null, exit_code = null, exit_signal = null where id = ?",
+                         "i", id);
+    if (status == 0)
+        status = store_state_apply(c, id, change, e);
+    if (status)
+        return status;
+    sqlite3_stmt *row = sql_query(c, e, "select attempt from job where id = ?", "i", id);
+    status = row ? sql_row(c, row, e) : -(int)ERR_INTERNAL;
+    if (status <= 0)
+        return status ? status : -(int)ERR_INTERNAL;
+    *attempt = sqlite3_column_int64(row, 0);
+    sql_done(row);
+    return 0;
+}
+
+int store_job_begin_attempt(struct store *s, int64_t id, const char *reason, double now,
+                            int64_t *attempt, struct error *e)
+{
+    struct store_state_change starting = {JOB_STARTING, reason, now};
+    struct sql *c = sql_write_begin(s, true, e);
+
+    if (!c)
+        return -(int)ERR_INTERNAL;
+    return sql_write_end(s, c, begin_attempt(c, id, &starting, attempt, e), e);
+}
+
+static int require_changed(int status, int changed, int64_t id, struct error *e)
+{
+    if (status == 0 && changed == 0)
+        return error_set(e, ERR_NOT_FOUND, "there is no job %lld", (long long)id);
+    return status;
+}
+
+int store_job_set_launcher(struct store *s, int64_t id, int64_t pid, int64_t pid_start,
+                           struct error *e)
+{
+    struct sql *c = sql_write_begin(s, true, e);
+    int changed = 0;
+
+    if (!c)
+        return -(int)ERR_INTERNAL;
+    int status = sql_run(c, e, &changed,
+                         "update job set launcher_pid = ?, launcher_start = ? where id = ?", "iii",
+                         pid, pid_start, id);
+    return sql_write_end(s, c, require_changed(status, changed, id, e), e);
+}
+
+int store_job_set_exit(struct store *s, int64_t id, int64_t exit_code, int64_t exit_signal,
+                       struct error *e)
+{
+    struct sql *c = sql_write_begin(s, true, e);
+    int changed = 0;
+
+    if (!c)
+        return -(int)ERR_INTERNAL;
+    int status = sql_run(c, e, &changed,
+                         "update job set exit_code = ?, exit_signal = ? where id = ?", "nni",
+                         exit_code, exit_signal, id);
+    return sql_write_end(s, c, require_changed(status, changed, id, e), e);
+}

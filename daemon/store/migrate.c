@@ -1,0 +1,90 @@
+#include "daemon/store/migrate.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "daemon/store/sql.h"
+
+static int read_number(sqlite3 *db, const char *sql, int *value, struct error *e)
+{
+    sqlite3_stmt *statement = NULL;
+    int code = sqlite3_prepare_v2(db, sql, -1, &statement, NULL);
+
+    if (code == SQLITE_OK)
+        code = sqlite3_step(statement);
+    if (code == SQLITE_ROW)
+        *value = sqlite3_column_int(statement, 0);
+    int status = code == SQLITE_ROW ? 0 : sql_error(db, e, "reading the database's version");
+    sqlite3_finalize(statement);
+    return status;
+}
+
+static int check_version(sqlite3 *db, const char *path, int count, struct error *e)
+{
+    int version, application, tables;
+
+    if (read_number(db, "pragma user_version", &version, e) ||
+        read_number(db, "pragma application_id", &application, e) ||
+        read_number(db, "select count(*) from sqlite_schema", &tables, e))
+        return error_prefix(e, "%s", path);
+    if (tables > 0 && application != STORE_APPLICATION_ID)
+        return error_set(e, ERR_CONFLICT,
+                         "%s is a database of another program; traind leaves it alone. Give "
+                         "another folder with --state", path);
+    if (version > count)
+        return error_set(e, ERR_CONFLICT,
+                         "%s has schema version %d, and this traind knows versions up to %d: it was "
+                         "written by a newer traind. Run that one, or give another folder with "
+                         "--state. The database was not changed", path, version, count);
+    return 0;
+}
+
+int store_migrate_check(const char *path, int count, struct error *e)
+{
+    sqlite3 *db = NULL;
+
+    if (access(path, F_OK))
+        return 0;
+    int code = sqlite3_open_v2(path, &db, SQLITE_OPEN_READONLY, NULL);
+    int status;
+    if (code != SQLITE_OK) {
+        sql_error(db, e, "opening the database");
+        status = error_prefix(e, "%s", path);
+    } else {
+        status = check_version(db, path, count, e);
+    }
+    sqlite3_close(db);
+    return status;
+}
+
+static int apply(sqlite3 *db, const struct store_migration *migration, int version,
+                 struct error *e)
+{
+    char last_words[128];
+
+    snprintf(last_words, sizeof last_words,
+             "pragma application_id = %d; pragma user_version = %d; commit", STORE_APPLICATION_ID,
+             version);
+    if (sqlite3_exec(db, "begin immediate", NULL, NULL, NULL) == SQLITE_OK &&
+        sqlite3_exec(db, migration->sql, NULL, NULL, NULL) == SQLITE_OK &&
+        sqlite3_exec(db, last_words, NULL, NULL, NULL) == SQLITE_OK)
+        return 0;
+    int status = sql_error(db, e, migration->name);
+    sqlite3_exec(db, "rollback", NULL, NULL, NULL);
+    return status;
+}
+
+int store_migrate(sqlite3 *db, const struct store_migration *migrations, int count,
+                  struct error *e)
+{
+    int version;
+    int status = read_number(db, "pragma user_version", &version, e);
+
+    for (; status == 0 && version < count; version++) {
+        status = apply(db, &migrations[version], version + 1, e);
+        if (status == 0)
+            log_debug("store: applied %s", migrations[version].name);
+    }
+    return status;
+}

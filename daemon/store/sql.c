@@ -1,0 +1,162 @@
+#include "daemon/store/sql.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/store/store_internal.h"
+
+int sql_error(sqlite3 *db, struct error *e, const char *what)
+{
+    int code = db ? sqlite3_errcode(db) : SQLITE_NOMEM;
+    const char *words = db ? sqlite3_errmsg(db) : "out of memory";
+
+    switch (code & 0xff) {
+    case SQLITE_FULL:
+        return error_set(e, ERR_NO_SPACE, "%s: the disk of the state folder is full", what);
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+        return error_set(e, ERR_CORRUPT,
+                         "%s: the database is damaged (%s). Put a backup of traind.db in its "
+                         "place, or move it away to start with an empty one", what, words);
+    case SQLITE_NOMEM:
+        return error_set(e, ERR_NO_MEMORY, "%s: out of memory", what);
+    case SQLITE_BUSY:
+        return error_set(e, ERR_IO,
+                         "%s: another program keeps the database locked; close it", what);
+    case SQLITE_READONLY:
+    case SQLITE_PERM:
+    case SQLITE_CANTOPEN:
+    case SQLITE_IOERR:
+        return error_set(e, ERR_IO, "%s: %s; see that the state folder is writable", what, words);
+    default:
+        return error_set(e, ERR_INTERNAL, "%s: %s", what, words);
+    }
+}
+
+sqlite3 *sql_db(struct sql *c)
+{
+    return c->db;
+}
+
+static sqlite3_stmt *prepared(struct sql *c, const char *sql)
+{
+    for (int i = 0; i < c->count; i++)
+        if (c->statements[i].sql == sql)
+            return c->statements[i].statement;
+    if (c->count == SQL_STATEMENTS)
+        return NULL;
+    sqlite3_stmt *statement = NULL;
+    if (sqlite3_prepare_v3(c->db, sql, -1, SQLITE_PREPARE_PERSISTENT, &statement, NULL))
+        return NULL;
+    c->statements[c->count].sql = sql;
+    c->statements[c->count++].statement = statement;
+    return statement;
+}
+
+static int bind_one(sqlite3_stmt *statement, int place, char kind, va_list *values)
+{
+    switch (kind) {
+    case 'i':
+        return sqlite3_bind_int64(statement, place, va_arg(*values, int64_t));
+    case 'n': {
+        int64_t value = va_arg(*values, int64_t);
+        return value < 0 ? sqlite3_bind_null(statement, place)
+                         : sqlite3_bind_int64(statement, place, value);
+    }
+    case 's':
+        return sqlite3_bind_text(statement, place, va_arg(*values, const char *), -1,
+                                 SQLITE_TRANSIENT);
+    default: {
+        double value = va_arg(*values, double);
+        return isnan(value) || (kind == 't' && value == 0)
+                   ? sqlite3_bind_null(statement, place)
+                   : sqlite3_bind_double(statement, place, value);
+    }
+    }
+}
+
+static sqlite3_stmt *query(struct sql *c, struct error *e, const char *sql, const char *format,
+                           va_list *values)
+{
+    sqlite3_stmt *statement = prepared(c, sql);
+
+    if (!statement) {
+        sql_error(c->db, e, "preparing a statement");
+        return NULL;
+    }
+    sqlite3_reset(statement);
+    for (int i = 0; format[i]; i++) {
+        if (bind_one(statement, i + 1, format[i], values) != SQLITE_OK) {
+            sql_error(c->db, e, "binding a value");
+            return NULL;
+        }
+    }
+    return statement;
+}
+
+sqlite3_stmt *sql_query(struct sql *c, struct error *e, const char *sql, const char *format, ...)
+{
+    va_list values;
+
+    va_start(values, format);
+    sqlite3_stmt *statement = query(c, e, sql, format, &values);
+    va_end(values);
+    return statement;
+}
+
+int sql_row(struct sql *c, sqlite3_stmt *statement, struct error *e)
+{
+    int code = sqlite3_step(statement);
+
+    if (code == SQLITE_ROW)
+        return 1;
+    int status = code == SQLITE_DONE ? 0 : sql_error(c->db, e, "database");
+    sqlite3_reset(statement);
+    return status;
+}
+
+void sql_done(sqlite3_stmt *statement)
+{
+    sqlite3_reset(statement);
+}
+
+int sql_run(struct sql *c, struct error *e, int *changed, const char *sql, const char *format, ...)
+{
+    va_list values;
+
+    va_start(values, format);
+    sqlite3_stmt *statement = query(c, e, sql, format, &values);
+    va_end(values);
+    if (!statement)
+        return -ERR_INTERNAL;
+    int status = sql_row(c, statement, e);
+    if (status > 0) {
+        sql_done(statement);
+        status = 0;
+    }
+    if (changed)
+        *changed = sqlite3_changes(c->db);
+    return status;
+}
+
+char *sql_text(sqlite3_stmt *statement, int column)
+{
+    const char *text = (const char *)sqlite3_column_text(statement, column);
+    return text ? strdup(text) : NULL;
+}
+
+double sql_double(sqlite3_stmt *statement, int column)
+{
+    return sqlite3_column_type(statement, column) == SQLITE_NULL
+               ? NAN
+               : sqlite3_column_double(statement, column);
+}
+
+int64_t sql_int(sqlite3_stmt *statement, int column, int64_t fallback)
+{
+    return sqlite3_column_type(statement, column) == SQLITE_NULL
+               ? fallback
+               : sqlite3_column_int64(statement, column);
+}

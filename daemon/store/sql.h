@@ -1,0 +1,52 @@
+/* What all files of the store share: connections, statements kept prepared, values bound in one call. */
+#ifndef TRAIND_DAEMON_STORE_SQL_H
+#define TRAIND_DAEMON_STORE_SQL_H
+
+#include <sqlite3.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/error.h"
+#include "daemon/store/store.h"
+
+struct sql; /* a connection, used by one thread at a time */
+
+/* The writer, inside a transaction. Every sql_write_begin that gave a connection is closed by one
+ * sql_write_end, which commits if status is 0, else rolls back, and returns the final status. */
+struct sql *sql_write_begin(struct store *s, bool durable, struct error *e);
+int sql_write_end(struct store *s, struct sql *c, int status, struct error *e);
+
+/* A reader; waits for a free one. */
+struct sql *sql_read_begin(struct store *s);
+void sql_read_end(struct store *s, struct sql *c);
+
+/* A prepared statement with its values bound, ready for sql_row. sql must be a literal: statements are
+ * kept by its address. format, a letter a value: i int64_t, d double (NAN: null), t double (0: null), s const
+ * char * (NULL: null), n int64_t (negative: null). NULL with *e filled on failure. */
+sqlite3_stmt *sql_query(struct sql *c, struct error *e, const char *sql, const char *format, ...);
+
+/* 1: a row is there; 0: no more, the statement is free again; negative: failed, likewise. */
+int sql_row(struct sql *c, sqlite3_stmt *statement, struct error *e);
+void sql_done(sqlite3_stmt *statement); /* leave a statement before its last row */
+
+/* sql_query and sql_row for a statement without rows; the number of rows changed in *changed (may be NULL). */
+int sql_run(struct sql *c, struct error *e, int *changed, const char *sql, const char *format, ...);
+
+sqlite3 *sql_db(struct sql *c);
+
+/* Column values: a copy, NULL for null; NAN for null; fallback for null. */
+char *sql_text(sqlite3_stmt *statement, int column);
+double sql_double(sqlite3_stmt *statement, int column);
+int64_t sql_int(sqlite3_stmt *statement, int column, int64_t fallback);
+
+/* Fills *e from the connection's last error. */
+int sql_error(sqlite3 *db, struct error *e, const char *what);
+
+/* event.c, for job.c: the event of a state change, inside the caller's transaction. */
+int store_event_state(struct sql *c, int64_t job_id, const struct store_state_change *change,
+                      struct error *e);
+/* job.c, for event.c: a state change inside the caller's transaction. */
+int store_state_apply(struct sql *c, int64_t id, const struct store_state_change *change,
+                      struct error *e);
+
+#endif

@@ -1,0 +1,186 @@
+#include "daemon/store/store.h"
+
+#include <libgen.h>
+#include <limits.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/vfs.h>
+
+#include "daemon/store/migrate.h"
+#include "daemon/store/sql.h"
+#include "daemon/store/store_internal.h"
+
+#define CIFS_MAGIC 0xFF534D42u
+#define SMB2_MAGIC 0xFE534D42u
+
+/* WAL needs shared memory between processes, which network file systems do not give: SQLite's
+ * documentation, "Write-Ahead Logging", section 1. */
+static int check_file_system(const char *path, struct error *e)
+{
+    char folder[PATH_MAX];
+    struct statfs fs;
+
+    snprintf(folder, sizeof folder, "%s", path);
+    if (statfs(dirname(folder), &fs))
+        return 0; /* opening the file will say it better */
+    unsigned long type = (unsigned long)fs.f_type & 0xffffffffu;
+    if (type != NFS_SUPER_MAGIC && type != SMB_SUPER_MAGIC && type != CIFS_MAGIC &&
+        type != SMB2_MAGIC)
+        return 0;
+    return error_set(e, ERR_UNSUPPORTED,
+                     "%s lies on a network file system, where SQLite's write-ahead log does not "
+                     "work. Give a folder on a local disk with --state", path);
+}
+
+static int open_connection(struct sql *c, const char *path, int flags, struct error *e)
+{
+    int code = sqlite3_open_v2(path, &c->db, flags | SQLITE_OPEN_NOMUTEX, NULL);
+
+    if (code == SQLITE_OK)
+        code = sqlite3_busy_timeout(c->db, 5000);
+    if (code == SQLITE_OK)
+        code = sqlite3_exec(c->db, "pragma foreign_keys = on; pragma synchronous = normal", NULL,
+                            NULL, NULL);
+    if (code == SQLITE_OK)
+        return 0;
+    sql_error(c->db, e, "opening the database");
+    return error_prefix(e, "%s", path);
+}
+
+static void close_connection(struct sql *c)
+{
+    for (int i = 0; i < c->count; i++)
+        sqlite3_finalize(c->statements[i].statement);
+    sqlite3_close(c->db);
+}
+
+static int use_wal(struct sql *c, const char *path, struct error *e)
+{
+    sqlite3_stmt *statement = NULL;
+    int wal = 0;
+
+    if (sqlite3_prepare_v2(c->db, "pragma journal_mode = wal", -1, &statement, NULL) ==
+            SQLITE_OK &&
+        sqlite3_step(statement) == SQLITE_ROW) {
+        const char *mode = (const char *)sqlite3_column_text(statement, 0);
+        wal = mode && strcmp(mode, "wal") == 0;
+    }
+    sqlite3_finalize(statement);
+    if (wal)
+        return 0;
+    return error_set(e, ERR_UNSUPPORTED,
+                     "SQLite cannot keep a write-ahead log beside %s (%s). Give a folder on a local "
+                     "disk with --state", path, sqlite3_errmsg(c->db));
+}
+
+static int open_all(struct store *s, const char *path, struct error *e)
+{
+    int status = open_connection(&s->writer, path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, e);
+
+    if (status == 0)
+        status = use_wal(&s->writer, path, e);
+    if (status == 0 && (status = store_migrate(s->writer.db, store_migrations,
+                                               store_migration_count, e)))
+        status = error_prefix(e, "%s", path);
+    for (int i = 0; status == 0 && i < STORE_READERS; i++) {
+        status = open_connection(&s->readers[i], path, SQLITE_OPEN_READONLY, e);
+        s->free_readers[i] = &s->readers[i];
+        s->free_count = i + 1;
+    }
+    return status;
+}
+
+int store_open(const char *path, struct store **out, struct error *e)
+{
+    *out = NULL;
+    int status = check_file_system(path, e);
+    if (status == 0)
+        status = store_migrate_check(path, store_migration_count, e);
+    if (status)
+        return status;
+    struct store *s = calloc(1, sizeof *s);
+    if (!s)
+        return error_set(e, ERR_NO_MEMORY, "no memory for the store");
+    pthread_mutex_init(&s->writing, NULL);
+    pthread_mutex_init(&s->lending, NULL);
+    pthread_cond_init(&s->returned, NULL);
+    status = open_all(s, path, e);
+    if (status) {
+        store_close(s);
+        return status;
+    }
+    *out = s;
+    return 0;
+}
+
+void store_close(struct store *s)
+{
+    if (!s)
+        return;
+    for (int i = 0; i < STORE_READERS; i++)
+        close_connection(&s->readers[i]);
+    close_connection(&s->writer); /* the last one writes the log back into the database */
+    pthread_cond_destroy(&s->returned);
+    pthread_mutex_destroy(&s->lending);
+    pthread_mutex_destroy(&s->writing);
+    free(s);
+}
+
+int store_check(struct store *s, struct error *e)
+{
+    struct sql *c = sql_read_begin(s);
+    int status = sql_run(c, e, NULL, "select count(*) from sqlite_schema", "");
+    sql_read_end(s, c);
+    return status;
+}
+
+static int set_durable(struct sql *c, bool durable, struct error *e)
+{
+    if (c->durable == durable)
+        return 0;
+    const char *sql = durable ? "pragma synchronous = full" : "pragma synchronous = normal";
+    if (sqlite3_exec(c->db, sql, NULL, NULL, NULL))
+        return sql_error(c->db, e, "database");
+    c->durable = durable;
+    return 0;
+}
+
+struct sql *sql_write_begin(struct store *s, bool durable, struct error *e)
+{
+    pthread_mutex_lock(&s->writing);
+    if (set_durable(&s->writer, durable, e) == 0 &&
+        sql_run(&s->writer, e, NULL, "begin immediate", "") == 0)
+        return &s->writer;
+    pthread_mutex_unlock(&s->writing);
+    return NULL;
+}
+
+int sql_write_end(struct store *s, struct sql *c, int status, struct error *e)
+{
+    if (status == 0)
+        status = sql_run(c, e, NULL, "commit", "");
+    if (status && !sqlite3_get_autocommit(c->db)) /* a full disk may have rolled back already */
+        sqlite3_exec(c->db, "rollback", NULL, NULL, NULL);
+    pthread_mutex_unlock(&s->writing);
+    return status;
+}
+
+struct sql *sql_read_begin(struct store *s)
+{
+    pthread_mutex_lock(&s->lending);
+    while (s->free_count == 0)
+        pthread_cond_wait(&s->returned, &s->lending);
+    struct sql *c = s->free_readers[--s->free_count];
+    pthread_mutex_unlock(&s->lending);
+    return c;
+}
+
+void sql_read_end(struct store *s, struct sql *c)
+{
+    pthread_mutex_lock(&s->lending);
+    s->free_readers[s->free_count++] = c;
+    pthread_cond_signal(&s->returned);
+    pthread_mutex_unlock(&s->lending);
+}

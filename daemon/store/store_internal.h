@@ -1,0 +1,34 @@
+/* The store's insides, for store.c and sql.c only. */
+#ifndef TRAIND_DAEMON_STORE_INTERNAL_H
+#define TRAIND_DAEMON_STORE_INTERNAL_H
+
+#include <pthread.h>
+#include <sqlite3.h>
+#include <stdbool.h>
+
+#include "daemon/store/store.h"
+
+#define STORE_READERS  4
+#define SQL_STATEMENTS 48
+
+struct sql {
+    sqlite3 *db;
+    bool durable; /* synchronous is FULL now */
+    int count;
+    struct {
+        const char *sql; /* a literal: known by its address */
+        sqlite3_stmt *statement;
+    } statements[SQL_STATEMENTS];
+};
+
+struct store {
+    pthread_mutex_t writing; /* held from sql_write_begin to sql_write_end */
+    struct sql writer;
+    pthread_mutex_t lending; /* guards free_readers */
+    pthread_cond_t returned;
+    struct sql readers[STORE_READERS];
+    struct sql *free_readers[STORE_READERS];
+    int free_count;
+};
+
+#endif

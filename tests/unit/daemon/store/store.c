@@ -1,0 +1,453 @@
+/* The store: migrations, strictness, submissions once, events once, states derived from events. */
+#include <criterion/criterion.h>
+#include <limits.h>
+#include <math.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/file.h"
+#include "daemon/store/migrate.h"
+#include "daemon/store/store.h"
+
+static char folder[64], path[PATH_MAX];
+static struct store *store;
+static struct error e;
+
+static void setup(void)
+{
+    strcpy(folder, "/tmp/traind-store-XXXXXX");
+    cr_assert_not_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/traind.db", folder);
+    cr_assert_eq(store_open(path, &store, &e), 0, "%s", e.text);
+}
+
+static void teardown(void)
+{
+    store_close(store);
+    file_remove_tree(folder, NULL);
+}
+
+TestSuite(store, .init = setup, .fini = teardown);
+
+static const struct store_job_new example = {
+    .name = "a",
+    .spec = "{\"mode\":\"train\",\"precision\":\"fp32\",\"model\":{\"arch\":\"resnet50\","
+            "\"image_size\":32},\"cluster\":{\"nodes\":1,\"workers_per_node\":2,"
+            "\"threads_per_worker\":1}}",
+    .plan = "{\"train_steps\":4}",
+    .slots = 2,
+    .train_steps = 4,
+    .jobs_dir = "/s/jobs",
+    .reason = "waits for its turn",
+    .now = 1000.5,
+};
+
+static int64_t submit(void)
+{
+    int64_t id = 0;
+    bool existed;
+    cr_assert_eq(store_job_insert(store, &example, &id, &existed, &e), 0, "%s", e.text);
+    cr_assert(!existed);
+    return id;
+}
+
+/* One number from the database as another program sees it. */
+static double look(const char *sql)
+{
+    sqlite3 *db;
+    sqlite3_stmt *row;
+    double value = NAN;
+    cr_assert_eq(sqlite3_open(path, &db), SQLITE_OK);
+    cr_assert_eq(sqlite3_prepare_v2(db, sql, -1, &row, NULL), SQLITE_OK, "%s", sqlite3_errmsg(db));
+    if (sqlite3_step(row) == SQLITE_ROW)
+        value = sqlite3_column_double(row, 0);
+    sqlite3_finalize(row);
+    sqlite3_close(db);
+    return value;
+}
+
+static int become(int64_t id, enum job_state to, double now)
+{
+    struct store_state_change change = {to, "because", now};
+    return store_job_set_state(store, id, &change, &e);
+}
+
+Test(store, a_submitted_job_is_read_back)
+{
+    struct store_job job;
+    int64_t id = submit();
+
+    cr_assert_eq(store_job_get(store, id, &job, &e), 0);
+    cr_assert_eq(job.id, 1);
+    cr_assert_str_eq(job.name, "a");
+    cr_assert_eq(job.state, JOB_QUEUED);
+    cr_assert_str_eq(job.run_dir, "/s/jobs/1");
+    cr_assert_str_eq(job.spec, example.spec);
+    cr_assert_eq(job.created_at, 1000.5);
+    cr_assert_eq(job.started_at, 0);
+    cr_assert_eq(job.exit_code, STORE_NO_EXIT);
+    cr_assert(isnan(job.loss));
+    store_job_clear(&job);
+    cr_assert_eq(store_job_get(store, 2, &job, &e), -ERR_NOT_FOUND);
+}
+
+Test(store, the_same_key_gives_the_same_job_and_another_body_a_conflict)
+{
+    struct store_job_new job = example;
+    int64_t first, second;
+    bool existed;
+
+    job.idempotency_key = "k";
+    job.request_digest = "d1";
+    cr_assert_eq(store_job_insert(store, &job, &first, &existed, &e), 0);
+    cr_assert_eq(store_job_insert(store, &job, &second, &existed, &e), 0);
+    cr_assert(existed);
+    cr_assert_eq(first, second);
+    job.request_digest = "d2";
+    cr_assert_eq(store_job_insert(store, &job, &second, &existed, &e), -ERR_CONFLICT);
+    cr_assert_eq(look("select count(*) from job"), 1);
+}
+
+Test(store, a_change_of_state_writes_its_event_and_a_wrong_one_nothing)
+{
+    int64_t id = submit(), attempt;
+    struct store_job job;
+
+    cr_assert_eq(store_job_begin_attempt(store, id, NULL, 1001, &attempt, &e), 0, "%s", e.text);
+    cr_assert_eq(attempt, 1);
+    cr_assert_eq(become(id, JOB_RUNNING, 1002), 0, "%s", e.text);
+    cr_assert_eq(become(id, JOB_SUCCEEDED, 1009), 0, "%s", e.text);
+    cr_assert_eq(become(id, JOB_RUNNING, 1010), -ERR_CONFLICT);
+    cr_assert_eq(store_job_begin_attempt(store, id, NULL, 1011, &attempt, &e), -ERR_CONFLICT);
+    cr_assert_eq(look("select count(*) from job_event where type = 'state'"), 4);
+    cr_assert_eq(look("select count(*) from job, job_event where job_event.type = 'state' and "
+                      "job_event.id = (select max(id) from job_event where type = 'state') and "
+                      "json_extract(body, '$.state') = state"), 1);
+    cr_assert_eq(store_job_get(store, id, &job, &e), 0);
+    cr_assert_eq(job.attempt, 1, "a refused attempt must not be counted");
+    cr_assert_eq(job.started_at, 1001);
+    cr_assert_eq(job.finished_at, 1009);
+    store_job_clear(&job);
+    cr_assert_eq(become(77, JOB_RUNNING, 1), -ERR_NOT_FOUND);
+}
+
+Test(store, jobs_are_listed_newest_first_and_queued_by_priority)
+{
+    struct store_job_new job = example;
+    struct store_jobs jobs;
+    int64_t id;
+    bool existed;
+
+    for (int i = 0; i < 5; i++) {
+        job.priority = i == 3 ? 9 : 0;
+        cr_assert_eq(store_job_insert(store, &job, &id, &existed, &e), 0);
+    }
+    struct store_job_filter newest = {.after = 5, .limit = 2};
+    cr_assert_eq(store_job_list(store, &newest, &jobs, &e), 0);
+    cr_assert_eq(jobs.count, 2);
+    cr_assert_eq(jobs.items[0].id, 4);
+    cr_assert_eq(jobs.items[1].id, 3);
+    cr_assert_null(jobs.items[0].spec);
+    store_jobs_clear(&jobs);
+
+    cr_assert_eq(become(2, JOB_CANCELLED, 1), 0, "%s", e.text);
+    struct store_job_filter queue = {.states = 1u << JOB_QUEUED, .order = STORE_QUEUE_ORDER,
+                                     .documents = true};
+    cr_assert_eq(store_job_list(store, &queue, &jobs, &e), 0);
+    cr_assert_eq(jobs.count, 4);
+    cr_assert_eq(jobs.items[0].id, 4);
+    cr_assert_eq(jobs.items[1].id, 1);
+    cr_assert_eq(jobs.items[2].id, 3);
+    cr_assert_str_eq(jobs.items[0].plan, example.plan);
+    store_jobs_clear(&jobs);
+
+    struct store_job_filter ended = {.states = 1u << JOB_CANCELLED};
+    cr_assert_eq(store_job_list(store, &ended, &jobs, &e), 0);
+    cr_assert_eq(jobs.count, 1);
+    store_jobs_clear(&jobs);
+}
+
+/* ---------------------------------------------------------------- events */
+
+static struct store_event event_of(json_t *body)
+{
+    struct store_event event = {
+        .seq = json_integer_value(json_object_get(body, "seq")),
+        .t = json_number_value(json_object_get(body, "t")),
+        .type = event_type_of(json_string_value(json_object_get(body, "type"))),
+        .body = body,
+    };
+    return event;
+}
+
+static json_t *step_body(int seq, int step, double loss)
+{
+    return json_pack("{s:i, s:f, s:s, s:i, s:f, s:f, s:f, s:f}", "seq", seq, "t", 2000.0 + seq,
+                     "type", "step", "step", step, "epoch", 0.5, "loss", loss, "lr", 0.1,
+                     "images_per_sec", 40.0);
+}
+
+Test(store, a_batch_read_twice_counts_once)
+{
+    int64_t id = submit(), at;
+    json_t *bodies[2] = {step_body(1, 1, 2.5), step_body(2, 2, 2.25)};
+    struct store_event events[2] = {event_of(bodies[0]), event_of(bodies[1])};
+    struct store_batch batch = {.job_id = id, .attempt = 1, .from_bytes = 0, .to_bytes = 100,
+                                .events = events, .count = 2};
+
+    cr_assert_eq(store_ingest(store, &batch, &e), 0, "%s", e.text);
+    cr_assert_eq(store_ingest(store, &batch, &e), -ERR_CONFLICT, "the position has moved");
+    batch.from_bytes = 100; /* the same lines once more, as after a file was written twice */
+    batch.to_bytes = 200;
+    cr_assert_eq(store_ingest(store, &batch, &e), 0);
+    cr_assert_eq(look("select count(*) from job_event where type = 'step'"), 2);
+    cr_assert_eq(look("select count(*) from step_metric"), 2);
+    cr_assert_eq(look("select loss from job"), 2.25);
+    cr_assert_eq(look("select step from job"), 2);
+    cr_assert_eq(store_ingest_position(store, id, 1, &at, &e), 0);
+    cr_assert_eq(at, 200);
+    cr_assert_eq(store_ingest_position(store, id, 2, &at, &e), 0);
+    cr_assert_eq(at, 0);
+    json_decref(bodies[0]);
+    json_decref(bodies[1]);
+}
+
+Test(store, a_batch_whose_state_is_impossible_leaves_nothing_behind)
+{
+    int64_t id = submit(), at;
+    json_t *body = step_body(1, 1, 2.5);
+    struct store_event event = event_of(body);
+    struct store_state_change change = {JOB_SUCCEEDED, NULL, 1};
+    struct store_batch batch = {id, 1, 0, 50, &event, 1, &change};
+
+    cr_assert_eq(store_ingest(store, &batch, &e), -ERR_CONFLICT, "queued cannot become succeeded");
+    cr_assert_eq(look("select count(*) from step_metric"), 0);
+    cr_assert_eq(look("select count(*) from job_event where type = 'step'"), 0);
+    cr_assert_eq(store_ingest_position(store, id, 1, &at, &e), 0);
+    cr_assert_eq(at, 0);
+    json_decref(body);
+}
+
+Test(store, results_of_a_run_reach_the_job_row_and_the_listing)
+{
+    int64_t id = submit();
+    json_t *bodies[2] = {
+        json_pack("{s:i, s:f, s:s, s:i, s:f, s:f, s:f, s:f, s:i}", "seq", 1, "t", 3000.0, "type",
+                  "eval", "step", 4, "epoch", 1.0, "top1", 0.5, "top5", 0.75, "loss", 1.5, "images",
+                  10000),
+        json_pack("{s:i, s:f, s:s, s:s, s:f, s:f, s:f, s:f}", "seq", 2, "t", 3001.0, "type",
+                  "run_stop", "status", "success", "ttt_seconds", 12.5, "images_per_sec", 216.0,
+                  "top1", 0.5, "top5", 0.75)};
+    struct store_event events[2] = {event_of(bodies[0]), event_of(bodies[1])};
+    struct store_batch batch = {.job_id = id, .attempt = 1, .to_bytes = 10, .events = events,
+                                .count = 2};
+    json_t *list;
+
+    cr_assert_eq(store_ingest(store, &batch, &e), 0, "%s", e.text);
+    cr_assert_eq(look("select ttt_seconds from job"), 12.5);
+    cr_assert_eq(look("select images_per_sec from job"), 216.0);
+    cr_assert_eq(look("select top5 from job"), 0.75);
+    cr_assert_eq(store_eval_list(store, id, &list, &e), 0);
+    cr_assert_eq(json_array_size(list), 1);
+    cr_assert_eq(json_integer_value(json_object_get(json_array_get(list, 0), "images")), 10000);
+    json_decref(list);
+    cr_assert_eq(store_event_list(store, id, 0, 0, &list, &e), 0);
+    cr_assert_eq(json_array_size(list), 3);
+    const json_t *last = json_array_get(list, 2);
+    cr_assert_str_eq(json_string_value(json_object_get(last, "type")), "run_stop");
+    cr_assert_eq(json_real_value(json_object_get(last, "ttt_seconds")), 12.5);
+    json_decref(list);
+    cr_assert_eq(store_event_list(store, id, 2, 1, &list, &e), 0);
+    cr_assert_eq(json_array_size(list), 1);
+    json_decref(list);
+    json_decref(bodies[0]);
+    json_decref(bodies[1]);
+}
+
+Test(store, speed_of_earlier_runs_is_per_worker)
+{
+    struct store_speed_query query = {"resnet50", "fp32", 32, 1};
+    double speed;
+    int64_t id = submit(), attempt;
+    json_t *body = json_pack("{s:i, s:f, s:s, s:f}", "seq", 1, "t", 1.0, "type", "run_stop",
+                             "images_per_sec", 216.0);
+    struct store_event event = event_of(body);
+    struct store_batch batch = {.job_id = id, .attempt = 1, .to_bytes = 10, .events = &event,
+                                .count = 1};
+
+    cr_assert_eq(store_job_begin_attempt(store, id, NULL, 1, &attempt, &e), 0);
+    cr_assert_eq(store_ingest(store, &batch, &e), 0);
+    cr_assert_eq(store_speed(store, &query, &speed, &e), 0, "%s", e.text);
+    cr_assert_eq(speed, 0, "a job that has not succeeded says nothing");
+    cr_assert_eq(become(id, JOB_RUNNING, 2), 0);
+    cr_assert_eq(become(id, JOB_SUCCEEDED, 3), 0);
+    cr_assert_eq(store_speed(store, &query, &speed, &e), 0);
+    cr_assert_eq(speed, 108);
+    query.image_size = 224;
+    cr_assert_eq(store_speed(store, &query, &speed, &e), 0);
+    cr_assert_eq(speed, 0);
+    json_decref(body);
+}
+
+static void count_row(void *context, int64_t step, double epoch, double t, const double *values)
+{
+    double *sum = context;
+    (void)epoch;
+    cr_assert_eq(t, 2000.0 + (double)step);
+    sum[0] += 1;
+    sum[1] += values[0];
+    cr_assert(isnan(values[3]), "step_ms was not in the event");
+}
+
+Test(store, every_metric_of_the_table_has_its_column)
+{
+    char sql[128];
+    double sum[2] = {0, 0};
+    int64_t id = submit();
+    json_t *bodies[3] = {step_body(1, 1, 3), step_body(2, 2, 2), step_body(3, 3, 1)};
+    struct store_event events[3] = {event_of(bodies[0]), event_of(bodies[1]), event_of(bodies[2])};
+    struct store_batch batch = {.job_id = id, .attempt = 1, .to_bytes = 10, .events = events,
+                                .count = 3};
+    int count = 0;
+
+    for (; event_metric_at((size_t)count); count++) {
+        snprintf(sql, sizeof sql, "select name = '%s' from pragma_table_info('step_metric') where cid = %d",
+                 event_metric_at((size_t)count)->name, count + 4);
+        cr_assert_eq(look(sql), 1, "column %s", event_metric_at((size_t)count)->name);
+    }
+    cr_assert_eq(look("select count(*) from pragma_table_info('step_metric')"), count + 4);
+    cr_assert_eq(store_ingest(store, &batch, &e), 0);
+    cr_assert_eq(store_metric_each(store, id, 2, count_row, sum, &e), 0);
+    cr_assert_eq(sum[0], 2);
+    cr_assert_eq(sum[1], 3);
+    for (int i = 0; i < 3; i++)
+        json_decref(bodies[i]);
+}
+
+/* ---------------------------------------------------------------- the schema */
+
+Test(store, tables_are_strict)
+{
+    sqlite3 *db;
+    cr_assert_eq(look("select count(*) from pragma_table_list where schema = 'main' and "
+                      "type = 'table' and name not like 'sqlite_%' and strict = 0"), 0);
+    submit();
+    cr_assert_eq(sqlite3_open(path, &db), SQLITE_OK);
+    cr_assert_eq(sqlite3_exec(db, "update job set step = 'three'", NULL, NULL, NULL),
+                 SQLITE_CONSTRAINT);
+    cr_assert_eq(sqlite3_exec(db, "update job set spec = '{'", NULL, NULL, NULL),
+                 SQLITE_CONSTRAINT);
+    sqlite3_close(db);
+}
+
+Test(store, a_second_open_finds_everything)
+{
+    struct store_job job;
+    int64_t id = submit();
+    store_close(store);
+    cr_assert_eq(store_open(path, &store, &e), 0, "%s", e.text);
+    cr_assert_eq(store_job_get(store, id, &job, &e), 0);
+    store_job_clear(&job);
+    cr_assert_eq(look("pragma user_version"), store_migration_count);
+}
+
+Test(store, a_newer_or_foreign_database_is_left_alone)
+{
+    char *before, *after, *sql = NULL;
+    size_t bytes, bytes_after;
+    sqlite3 *db;
+    struct store *other;
+
+    store_close(store);
+    store = NULL;
+    cr_assert_eq(sqlite3_open(path, &db), SQLITE_OK);
+    cr_assert(asprintf(&sql, "pragma user_version = %d", store_migration_count + 1) > 0);
+    sqlite3_exec(db, sql, NULL, NULL, NULL);
+    sqlite3_close(db);
+    free(sql);
+    cr_assert_eq(file_read(path, 1 << 24, &before, &bytes, &e), 0);
+    cr_assert_eq(store_open(path, &other, &e), -ERR_CONFLICT);
+    cr_assert_not_null(strstr(e.text, "newer"), "%s", e.text);
+    cr_assert_eq(file_read(path, 1 << 24, &after, &bytes_after, &e), 0);
+    cr_assert(bytes == bytes_after && memcmp(before, after, bytes) == 0);
+    free(before);
+    free(after);
+
+    cr_assert_eq(sqlite3_open(path, &db), SQLITE_OK);
+    sqlite3_exec(db, "pragma user_version = 0; pragma application_id = 7", NULL, NULL, NULL);
+    sqlite3_close(db);
+    cr_assert_eq(store_open(path, &other, &e), -ERR_CONFLICT);
+    cr_assert_not_null(strstr(e.text, "another program"), "%s", e.text);
+}
+
+Test(store, a_damaged_file_is_said_to_be_damaged)
+{
+    char junk[4096];
+    struct store *other;
+
+    store_close(store);
+    store = NULL;
+    memset(junk, 'x', sizeof junk);
+    cr_assert_eq(file_write_atomic(path, junk, sizeof junk, &e), 0);
+    cr_assert_eq(store_open(path, &other, &e), -ERR_CORRUPT);
+    cr_assert_not_null(strstr(e.text, "backup"), "%s", e.text);
+}
+
+/* ---------------------------------------------------------------- migrations in general */
+
+Test(store, migrations_lead_from_every_version_to_the_last)
+{
+    static const struct store_migration steps[] = {
+        {"0001_a.sql", "create table a (x integer) strict"},
+        {"0002_b.sql", "alter table a add column y text; insert into a values (1, 'kept')"},
+        {"0003_c.sql", "create table c (z integer) strict"},
+    };
+    for (int from = 0; from <= 3; from++) {
+        sqlite3 *db;
+        cr_assert_eq(sqlite3_open(":memory:", &db), SQLITE_OK);
+        cr_assert_eq(store_migrate(db, steps, from, &e), 0, "%s", e.text);
+        cr_assert_eq(store_migrate(db, steps, 3, &e), 0, "%s", e.text);
+        cr_assert_eq(sqlite3_exec(db, "insert into c select x from a where y = 'kept'", NULL, NULL,
+                                  NULL), SQLITE_OK);
+        cr_assert_eq(sqlite3_changes(db), 1, "from version %d", from);
+        sqlite3_close(db);
+    }
+}
+
+Test(store, the_real_migrations_lead_from_every_version_to_the_last)
+{
+    for (int from = 0; from <= store_migration_count; from++) {
+        sqlite3 *db;
+        cr_assert_eq(sqlite3_open(":memory:", &db), SQLITE_OK);
+        cr_assert_eq(store_migrate(db, store_migrations, from, &e), 0, "%s", e.text);
+        cr_assert_eq(store_migrate(db, store_migrations, store_migration_count, &e), 0, "%s",
+                     e.text);
+        cr_assert_eq(sqlite3_exec(db, "select id, name, state, ttt_seconds, images_per_sec, top1, "
+                                      "top5 from job", NULL, NULL, NULL), SQLITE_OK);
+        sqlite3_close(db);
+    }
+}
+
+Test(store, a_migration_that_fails_leaves_the_version_before_it)
+{
+    static const struct store_migration steps[] = {
+        {"0001_a.sql", "create table a (x integer) strict"},
+        {"0002_b.sql", "create table b (x integer) strict; create table a (again integer)"},
+    };
+    sqlite3 *db;
+    sqlite3_stmt *row;
+
+    cr_assert_eq(sqlite3_open(":memory:", &db), SQLITE_OK);
+    cr_assert_neq(store_migrate(db, steps, 2, &e), 0);
+    cr_assert_not_null(strstr(e.text, "0002_b.sql"), "%s", e.text);
+    sqlite3_prepare_v2(db, "select (select * from pragma_user_version), count(*) from sqlite_schema",
+                       -1, &row, NULL);
+    cr_assert_eq(sqlite3_step(row), SQLITE_ROW);
+    cr_assert_eq(sqlite3_column_int(row, 0), 1);
+    cr_assert_eq(sqlite3_column_int(row, 1), 1, "b must be rolled back");
+    sqlite3_finalize(row);
+    sqlite3_close(db);
+}
