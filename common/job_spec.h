@@ -126,14 +126,18 @@ struct job_spec {
         enum job_rescale on_fewer_nodes;
     } restart;
     int64_t priority;
+    int64_t recipe_images; /* not a key: the training images the preset's numbers are meant for, or 0 */
 };
 
 /* Finds a preset by name: a new reference to its document, or NULL. Lets the pure parser be given
- * the folder of presets by those who may read files. */
+ * the folder of presets by those who may read files: preset_lookup of common/preset.h. Called with
+ * NULL instead of a name it returns the list of all names (or NULL), for "did you mean". */
 typedef json_t *job_preset_lookup(const char *name, void *context);
 
 /*
- * Parses and checks a document: preset first, then the document over it, then defaults. Every problem is
+ * Parses and checks a document: preset first, then the document over it, then defaults. A document
+ * that states every key, as job_spec_to_json writes it, may name a preset that is not (or no longer)
+ * to be had; lookup may be NULL for such ones. Every problem is
  * added to *problems (JSON pointer, what is wrong, the nearest right key). Values that are right
  * but whose feature is not built in this version are added to *unsupported instead (NULL: not
  * wanted): a plan shows them as warnings, a submission or a worker refuses them.

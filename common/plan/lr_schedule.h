@@ -16,6 +16,12 @@ struct lr_schedule {
     double gamma;
 };
 
+/* base x B/base_batch x factor with linear scaling; sqrt takes the root of B/base_batch, none 1. */
+double lr_peak(const struct job_spec *spec, int64_t global_batch);
+
+/* lr.start, or else lr.base, but not above the peak. */
+double lr_start(const struct job_spec *spec, double peak);
+
 /* The rate used by step s (0-based, 0 <= s < train_steps). */
 double lr_at(const struct lr_schedule *schedule, int64_t step);
 

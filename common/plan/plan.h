@@ -13,6 +13,7 @@
 #include "common/error.h"
 #include "common/job_spec.h"
 #include "common/plan/lr_schedule.h"
+#include "common/problem.h"
 
 /* What the document does not say itself. */
 struct plan_inputs {
@@ -22,6 +23,7 @@ struct plan_inputs {
 };
 
 struct plan {
+    enum job_mode mode;     /* eval: the numbers of training are 0, and null in the JSON */
     int64_t train_images;   /* N */
     int64_t eval_images;
     int64_t world_size;     /* ranks */
@@ -40,7 +42,7 @@ struct plan {
         double ttt_seconds, ttt_seconds_low, ttt_seconds_high;
     } predicted;
     json_t *warnings; /* array of strings */
-    json_t *explain;  /* object: key -> {formula, inputs, value, source} */
+    json_t *explain;  /* object: key -> {formula, inputs, value, source, note?} */
 };
 
 /* Makes the plan of a checked spec. Fills *problems where the numbers do not fit together (a
@@ -48,6 +50,9 @@ struct plan {
 struct plan *plan_make(const struct job_spec *spec, const struct plan_inputs *inputs,
                        struct problems *problems);
 void plan_destroy(struct plan *plan); /* NULL is fine */
+
+/* What job_spec_parse put aside as not supported by this version becomes warnings of the plan. */
+void plan_warn_unsupported(struct plan *plan, const struct problems *unsupported);
 
 /* The contract's keys: POST /v1/plan, trainctl plan --json, plan.json. */
 json_t *plan_to_json(const struct plan *plan);

@@ -1,0 +1,54 @@
+/* What two keys of a job document demand of each other. */
+#include <string.h>
+
+#include "common/job_options.h"
+
+/* A key that is wrong in itself, or lies in a group that is, is not judged a second time. */
+static bool has_problem(const struct problems *problems, const char *pointer)
+{
+    for (size_t i = 0; i < problems->count; i++) {
+        const char *other = problems->items[i].pointer;
+        size_t length = strlen(other);
+        if (length && strncmp(pointer, other, length) == 0 &&
+            (pointer[length] == '\0' || pointer[length] == '/'))
+            return true;
+    }
+    return false;
+}
+
+static void demand(bool right, const char *pointer, const char *message, struct problems *problems)
+{
+    if (!right && !has_problem(problems, pointer))
+        problems_add(problems, pointer, NULL, "%s", message);
+}
+
+static bool ascending(const double *values, size_t count)
+{
+    for (size_t i = 1; i < count; i++)
+        if (values[i] <= values[i - 1])
+            return false;
+    return true;
+}
+
+void job_check_together(const struct job_spec *spec, struct problems *p)
+{
+    bool mode_known = !has_problem(p, "/mode"), eval_mode = mode_known && spec->mode == JOB_MODE_EVAL;
+
+    demand(!mode_known || eval_mode || spec->data.train, "/data/train",
+           "is required: a folder of TFRecord shards or of class folders, or \"synthetic\"", p);
+    demand(!eval_mode || spec->data.eval, "/data/eval",
+           "is required when mode is \"eval\": the images to evaluate on", p);
+    demand(!eval_mode || spec->model.init, "/model/init",
+           "is required when mode is \"eval\": the weights to evaluate (a safetensors file)", p);
+    demand(!spec->eval.stop_at_target || spec->eval.has_target_top1 || has_problem(p, "/eval/target_top1"),
+           "/eval/stop_at_target", "needs eval.target_top1, the accuracy to stop at", p);
+    demand(!spec->eval.stop_at_target || spec->data.eval || has_problem(p, "/data/eval"),
+           "/eval/stop_at_target", "needs data.eval, the images to measure the accuracy on", p);
+    demand(!spec->eval.predictions || spec->data.eval || has_problem(p, "/data/eval"),
+           "/eval/predictions", "needs data.eval, the images to write predictions of", p);
+    demand(ascending(spec->lr.milestones, spec->lr.milestone_count), "/lr/milestones",
+           "must be ascending", p);
+    demand(!spec->cluster.hosts || spec->cluster.host_count >= (size_t)spec->cluster.nodes ||
+               has_problem(p, "/cluster/nodes"),
+           "/cluster/hosts", "names fewer hosts than cluster.nodes asks for", p);
+}

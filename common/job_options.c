@@ -1,0 +1,349 @@
+#include "common/job_options.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "common/arch.h"
+#include "common/suggest.h"
+
+/* Enums are stored through an int, as gcc and clang lay them out. */
+_Static_assert(sizeof(enum job_mode) == sizeof(int), "enums are ints");
+
+#define LIST(...) (const char *const[]){__VA_ARGS__, NULL}
+
+#define AT(field)        .offset = offsetof(struct job_spec, field)
+#define FLAG(field)      .flag = offsetof(struct job_spec, field)
+#define OR_NULL          .nullable = true
+#define DEFAULT(json)    .fallback = json
+#define RANGE(low, high) .min = low, .max = high
+#define ABOVE            .above_min = true
+#define BELOW            .below_max = true
+#define LENGTH(high)     .min = 1, .max = high
+#define BUILT(json)      .built = json
+#define UNIT(name)       .unit = name
+#define HELP(words)      .help = words
+#define CHOICE(...)      JOB_OPTION_CHOICE, .choices = LIST(__VA_ARGS__)
+
+/* clang-format off */
+static const struct job_option options[] = {
+    {"/name", JOB_OPTION_STRING, OR_NULL, AT(name), DEFAULT("null"), LENGTH(200),
+     HELP("What lists and charts call the job.")},
+    {"/preset", JOB_OPTION_STRING, OR_NULL, AT(preset), DEFAULT("null"), LENGTH(200),
+     HELP("A published recipe that supplies the values the document does not state.")},
+    {"/mode", CHOICE("train", "eval"), AT(mode), DEFAULT("\"train\""),
+     HELP("eval evaluates the weights of model.init on data.eval without training.")},
+
+    {"/model/arch", JOB_OPTION_ARCH, AT(model.arch), DEFAULT("\"resnet50\""),
+     HELP("The network, by torchvision's name. resnet50 is v1.5 (the stride is in the 3x3); resnet50v1 is the paper's.")},
+    {"/model/classes", JOB_OPTION_INTEGER, AT(model.classes), DEFAULT("1000"), RANGE(2, 100000), UNIT("classes"),
+     HELP("Labels go from 0 to classes - 1.")},
+    {"/model/image_size", JOB_OPTION_INTEGER, AT(model.image_size), DEFAULT("224"), RANGE(16, 1024), UNIT("pixels"),
+     HELP("Width and height of the images the network sees.")},
+    {"/model/stem", CHOICE("imagenet", "small"), AT(model.stem), DEFAULT("\"imagenet\""), BUILT("[\"imagenet\"]"),
+     HELP("The first layers: imagenet is a 7x7 of stride 2 and a pooling; small is a 3x3 and no pooling.")},
+    {"/model/init", JOB_OPTION_STRING, OR_NULL, AT(model.init), DEFAULT("null"), LENGTH(4095),
+     HELP("A safetensors file with torchvision's names to start from; null starts from random weights.")},
+    {"/model/bn_decay", JOB_OPTION_NUMBER, AT(model.bn_decay), DEFAULT("0.95"), RANGE(0, 1), BELOW,
+     HELP("How much of batch norm's running statistics a step keeps (torch's momentum is 1 minus it).")},
+    {"/model/zero_init_residual", JOB_OPTION_BOOLEAN, AT(model.zero_init_residual), DEFAULT("true"),
+     HELP("Start the last batch norm of each block at 0, so that each block starts as the identity.")},
+
+    {"/data/train", JOB_OPTION_STRING, OR_NULL, AT(data.train), DEFAULT("null"), LENGTH(4095),
+     HELP("The training images: a folder of TFRecord shards, a folder of class folders of JPEGs, or \"synthetic\" "
+          "(random images). Required unless mode is eval.")},
+    {"/data/eval", JOB_OPTION_STRING, OR_NULL, AT(data.eval), DEFAULT("null"), LENGTH(4095),
+     HELP("The evaluation images, as data.train; null: no evaluation.")},
+    {"/data/train_images", JOB_OPTION_INTEGER, OR_NULL, AT(data.train_images), FLAG(data.has_train_images),
+     DEFAULT("null"), RANGE(1, 1e12), UNIT("images"),
+     HELP("How many training images there are; null: count them. Synthetic data has 1281167 (ImageNet's number) unless told otherwise.")},
+    {"/data/preprocess", CHOICE("tpu", "mlperf", "torchvision"), AT(data.preprocess), DEFAULT("\"tpu\""),
+     BUILT("[\"tpu\", \"torchvision\"]"),
+     HELP("The family of crop, resize and normalisation. They must not be mixed: published torchvision weights expect torchvision.")},
+    {"/data/augment", JOB_OPTION_BOOLEAN, AT(data.augment), DEFAULT("true"),
+     HELP("Random resized crop and flip in training; false: as in evaluation.")},
+    {"/data/shuffle", JOB_OPTION_BOOLEAN, AT(data.shuffle), DEFAULT("true"),
+     HELP("One global shuffle each epoch; false: the order of the files.")},
+    {"/data/mixup", JOB_OPTION_NUMBER, AT(data.mixup), DEFAULT("0"), RANGE(0, 10), BUILT("[0]"),
+     HELP("MixUp's alpha: mix pairs of images by a weight from Beta(alpha, alpha); 0: off.")},
+    {"/data/prefetch_threads", JOB_OPTION_INTEGER, AT(data.prefetch_threads), DEFAULT("1"), RANGE(1, 256), UNIT("threads"),
+     HELP("Threads of a worker that decode images ahead of the engine.")},
+
+    {"/cluster/launcher", CHOICE("local", "slurm"), AT(cluster.launcher), DEFAULT("\"local\""), BUILT("[\"local\"]"),
+     HELP("Who starts the workers: mpirun on this machine, or Slurm.")},
+    {"/cluster/nodes", JOB_OPTION_INTEGER, AT(cluster.nodes), DEFAULT("1"), RANGE(1, 100000), BUILT("[1]"), UNIT("nodes"),
+     HELP("Machines the job runs on. A plan can be made for any number.")},
+    {"/cluster/workers_per_node", JOB_OPTION_INTEGER, AT(cluster.workers_per_node), DEFAULT("2"), RANGE(1, 1024), UNIT("workers"),
+     HELP("MPI ranks on each node.")},
+    {"/cluster/threads_per_worker", JOB_OPTION_INTEGER, AT(cluster.threads_per_worker), DEFAULT("0"), RANGE(0, 1024), UNIT("threads"),
+     HELP("Threads each rank computes with; 0: cores / workers.")},
+    {"/cluster/hosts", JOB_OPTION_STRINGS, OR_NULL, AT(cluster.hosts), FLAG(cluster.host_count), DEFAULT("null"),
+     LENGTH(255), .most = JOB_HOSTS_MAX, BUILT("[null]"),
+     HELP("The nodes' host names; null: the launcher chooses.")},
+    {"/cluster/interface", JOB_OPTION_STRING, OR_NULL, AT(cluster.interface), DEFAULT("null"), LENGTH(64), BUILT("[null]"),
+     HELP("The network interface or subnet that MPI uses; null: MPI chooses.")},
+    {"/cluster/partition", JOB_OPTION_STRING, OR_NULL, AT(cluster.partition), DEFAULT("null"), LENGTH(255), BUILT("[null]"),
+     HELP("Slurm's partition; null: its default.")},
+    {"/cluster/time_limit", JOB_OPTION_STRING, OR_NULL, AT(cluster.time_limit), DEFAULT("null"), LENGTH(64), BUILT("[null]"),
+     HELP("Slurm's time limit, as in 02:30:00; null: the partition's.")},
+    {"/cluster/mpi_args", JOB_OPTION_STRINGS, AT(cluster.mpi_args), FLAG(cluster.mpi_arg_count), DEFAULT("[]"),
+     LENGTH(1024), .most = JOB_MPI_ARGS_MAX,
+     HELP("More arguments for mpirun, each a string of its own; no shell sees them.")},
+
+    {"/batch_per_worker", JOB_OPTION_INTEGER, AT(batch_per_worker), DEFAULT("48"), RANGE(1, 65536), UNIT("images"),
+     HELP("Images a worker handles at a time.")},
+    {"/accumulate_steps", JOB_OPTION_INTEGER, AT(accumulate_steps), DEFAULT("1"), RANGE(1, 1024), BUILT("[1]"), UNIT("batches"),
+     HELP("Batches a worker adds up before the weights change: makes the global batch larger without memory.")},
+    {"/epochs", JOB_OPTION_NUMBER, AT(epochs), DEFAULT("90"), RANGE(0, 10000), ABOVE, UNIT("epochs"),
+     HELP("Passes over the training images; fractions are fine.")},
+    {"/steps", JOB_OPTION_INTEGER, OR_NULL, AT(steps), FLAG(has_steps), DEFAULT("null"), RANGE(1, 1e9), UNIT("steps"),
+     HELP("Train this many steps instead of epochs; null: epochs decides.")},
+    {"/seed", JOB_OPTION_INTEGER, AT(seed), DEFAULT("1"), RANGE(0, 9007199254740991.0),
+     HELP("Start of all random numbers: weights, shuffle, crops. The same seed gives the same run.")},
+    {"/precision", CHOICE("fp32", "bf16"), AT(precision), DEFAULT("\"fp32\""), BUILT("[\"fp32\"]"),
+     HELP("The number format of the matrix products.")},
+
+    {"/lr/base", JOB_OPTION_NUMBER, AT(lr.base), DEFAULT("0.1"), RANGE(0, 1000), ABOVE,
+     HELP("The learning rate that suits a global batch of lr.base_batch.")},
+    {"/lr/base_batch", JOB_OPTION_INTEGER, AT(lr.base_batch), DEFAULT("256"), RANGE(1, 1e9), UNIT("images"),
+     HELP("The global batch that lr.base is meant for.")},
+    {"/lr/scaling", CHOICE("linear", "sqrt", "none"), AT(lr.scaling), DEFAULT("\"linear\""),
+     HELP("How the peak grows with the global batch B: by B / base_batch, by its square root, or not.")},
+    {"/lr/factor", JOB_OPTION_NUMBER, AT(lr.factor), DEFAULT("1"), RANGE(0, 1000), ABOVE,
+     HELP("The scaled rate is multiplied by it.")},
+    {"/lr/start", JOB_OPTION_NUMBER, OR_NULL, AT(lr.start), FLAG(lr.has_start), DEFAULT("null"), RANGE(0, 1000),
+     HELP("The rate of the first step, from which warm-up climbs to the peak; null: lr.base, or the peak where that is lower.")},
+    {"/lr/warmup_epochs", JOB_OPTION_NUMBER, AT(lr.warmup_epochs), DEFAULT("5"), RANGE(0, 10000), UNIT("epochs"),
+     HELP("Length of the linear warm-up; 0: none.")},
+    {"/lr/decay", CHOICE("poly", "cosine", "step", "none"), AT(lr.decay), DEFAULT("\"poly\""),
+     HELP("How the rate falls after warm-up.")},
+    {"/lr/power", JOB_OPTION_NUMBER, AT(lr.power), DEFAULT("1"), RANGE(0, 10), ABOVE,
+     HELP("Exponent of the poly decay; 1 is a straight line.")},
+    {"/lr/end", JOB_OPTION_NUMBER, AT(lr.end), DEFAULT("0"), RANGE(0, 1000),
+     HELP("The rate that the poly and cosine decays end at.")},
+    {"/lr/milestones", JOB_OPTION_NUMBERS, AT(lr.milestones), FLAG(lr.milestone_count), DEFAULT("[30, 60, 80]"),
+     RANGE(0, 10000), ABOVE, .most = JOB_MILESTONES_MAX, UNIT("epochs"),
+     HELP("Epochs at which the step decay multiplies the rate by lr.gamma, ascending.")},
+    {"/lr/gamma", JOB_OPTION_NUMBER, AT(lr.gamma), DEFAULT("0.1"), RANGE(0, 1), ABOVE,
+     HELP("The factor of the step decay.")},
+
+    {"/optimizer/name", CHOICE("sgd", "lars"), AT(optimizer.name), DEFAULT("\"sgd\""), BUILT("[\"sgd\"]"),
+     HELP("Stochastic gradient descent with momentum, or LARS on top of it for very large batches.")},
+    {"/optimizer/momentum", JOB_OPTION_NUMBER, AT(optimizer.momentum), DEFAULT("0.9"), RANGE(0, 1), BELOW,
+     HELP("Momentum; 0: none.")},
+    {"/optimizer/nesterov", JOB_OPTION_BOOLEAN, AT(optimizer.nesterov), DEFAULT("false"),
+     HELP("Nesterov's form of momentum.")},
+    {"/optimizer/weight_decay", JOB_OPTION_NUMBER, AT(optimizer.weight_decay), DEFAULT("5e-5"), RANGE(0, 1),
+     HELP("Added to the gradient: weight_decay times the weight.")},
+    {"/optimizer/decay_bn", JOB_OPTION_BOOLEAN, AT(optimizer.decay_bn), DEFAULT("false"),
+     HELP("Apply weight decay to batch norm's parameters and the biases too.")},
+    {"/optimizer/lars_eta", JOB_OPTION_NUMBER, AT(optimizer.lars_eta), DEFAULT("0.001"), RANGE(0, 1), ABOVE, BUILT("[0.001]"),
+     HELP("LARS's trust coefficient.")},
+    {"/optimizer/label_smoothing", JOB_OPTION_NUMBER, AT(optimizer.label_smoothing), DEFAULT("0"), RANGE(0, 1), BELOW,
+     HELP("Share of each label that is spread evenly over all classes.")},
+
+    {"/eval/every_epochs", JOB_OPTION_NUMBER, AT(eval.every_epochs), DEFAULT("0"), RANGE(0, 10000), UNIT("epochs"),
+     HELP("Evaluate this often, and at the end; 0: only at the end.")},
+    {"/eval/batch", JOB_OPTION_INTEGER, AT(eval.batch), DEFAULT("200"), RANGE(1, 65536), UNIT("images"),
+     HELP("Images of an evaluation batch.")},
+    {"/eval/target_top1", JOB_OPTION_NUMBER, OR_NULL, AT(eval.target_top1), FLAG(eval.has_target_top1), DEFAULT("null"),
+     RANGE(0, 1), ABOVE,
+     HELP("The top-1 accuracy to reach, as a fraction: 0.759 is 75.9 %.")},
+    {"/eval/stop_at_target", JOB_OPTION_BOOLEAN, AT(eval.stop_at_target), DEFAULT("false"),
+     HELP("End the run at the first evaluation that reaches eval.target_top1.")},
+    {"/eval/predictions", JOB_OPTION_BOOLEAN, AT(eval.predictions), DEFAULT("false"),
+     HELP("Write predictions.csv: file, label, top-1 and its probability for each evaluation image.")},
+
+    {"/checkpoint/every_epochs", JOB_OPTION_NUMBER, AT(checkpoint.every_epochs), DEFAULT("1"), RANGE(0, 10000), UNIT("epochs"),
+     HELP("Write a checkpoint this often; 0: not by epochs.")},
+    {"/checkpoint/every_steps", JOB_OPTION_INTEGER, AT(checkpoint.every_steps), DEFAULT("0"), RANGE(0, 1e9), UNIT("steps"),
+     HELP("Write a checkpoint this often; 0: not by steps.")},
+    {"/checkpoint/keep", JOB_OPTION_INTEGER, AT(checkpoint.keep), DEFAULT("2"), RANGE(1, 10000), UNIT("checkpoints"),
+     HELP("The newest ones that are kept.")},
+    {"/checkpoint/disable", JOB_OPTION_BOOLEAN, AT(checkpoint.disable), DEFAULT("false"),
+     HELP("Write none at all: on many nodes they cost throughput.")},
+
+    {"/comm/fusion_bytes", JOB_OPTION_INTEGER, AT(comm.fusion_bytes), DEFAULT("33554432"), RANGE(1024, 1073741824), UNIT("bytes"),
+     HELP("Gradients are sent in buckets of this size.")},
+    {"/comm/overlap", JOB_OPTION_BOOLEAN, AT(comm.overlap), DEFAULT("true"),
+     HELP("Send gradients while the backward pass goes on.")},
+    {"/profile/steps", JOB_OPTION_STEPS, OR_NULL, AT(profile.first_step), FLAG(profile.has_steps), DEFAULT("null"),
+     RANGE(0, 1e9), UNIT("steps"), BUILT("[null]"),
+     HELP("Trace the steps from the first to the last of [first, last], both included.")},
+    {"/restart/max", JOB_OPTION_INTEGER, AT(restart.max), DEFAULT("3"), RANGE(0, 1000), UNIT("restarts"), BUILT("[3]"),
+     HELP("How often a job that failed through no fault of its own is started again from its last checkpoint.")},
+    {"/restart/on_fewer_nodes", CHOICE("rescale", "keep_batch"), AT(restart.on_fewer_nodes), DEFAULT("\"rescale\""),
+     BUILT("[\"rescale\"]"),
+     HELP("When fewer nodes are left: a smaller global batch and learning rate, or the same batch by accumulation.")},
+    {"/priority", JOB_OPTION_INTEGER, AT(priority), DEFAULT("0"), RANGE(-1000, 1000), BUILT("[0]"),
+     HELP("Jobs of a higher priority leave the queue first.")},
+};
+
+/* What other programs call our keys. */
+static const struct {
+    const char *word, *pointer;
+} aliases[] = {
+    {"learning_rate", "/lr/base"},       {"base_lr", "/lr/base"},
+    {"peak_lr", "/lr/base"},             {"batch", "/batch_per_worker"},
+    {"batch_size", "/batch_per_worker"}, {"train_batch_size", "/batch_per_worker"},
+    {"bs", "/batch_per_worker"},         {"train_steps", "/steps"},
+    {"max_train_steps", "/steps"},       {"train_epochs", "/epochs"},
+    {"num_epochs", "/epochs"},           {"workers", "/cluster/workers_per_node"},
+    {"ranks", "/cluster/workers_per_node"},        {"np", "/cluster/workers_per_node"},
+    {"threads", "/cluster/threads_per_worker"},    {"num_classes", "/model/classes"},
+    {"wd", "/optimizer/weight_decay"},   {"data_dir", "/data/train"},
+    {"dataset", "/data/train"},          {"validation", "/data/eval"},
+    {"eval_batch_size", "/eval/batch"},  {"schedule", "/lr/decay"},
+    {"pretrained", "/model/init"},       {"weights", "/model/init"},
+    {"dtype", "/precision"},             {"resolution", "/model/image_size"},
+    {"disable_checkpoints", "/checkpoint/disable"},
+    {"profile_steps", "/profile/steps"}, {"gpus", "/cluster/workers_per_node"},
+};
+/* clang-format on */
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+const struct job_option *job_option_at(size_t i)
+{
+    return i < COUNT(options) ? &options[i] : NULL;
+}
+
+const struct job_option *job_option_find(const char *pointer)
+{
+    for (size_t i = 0; i < COUNT(options); i++)
+        if (strcmp(options[i].pointer, pointer) == 0)
+            return &options[i];
+    return NULL;
+}
+
+bool job_option_is_group(const char *pointer)
+{
+    size_t length = strlen(pointer);
+
+    for (size_t i = 0; i < COUNT(options); i++)
+        if (strncmp(options[i].pointer, pointer, length) == 0 && options[i].pointer[length] == '/')
+            return true;
+    return false;
+}
+
+const char *job_option_choice(const struct job_option *option, size_t i)
+{
+    const struct arch *arch = option->type == JOB_OPTION_ARCH ? arch_at(i) : NULL;
+
+    if (option->type == JOB_OPTION_CHOICE)
+        return option->choices[i];
+    return arch ? arch->name : NULL;
+}
+
+json_t *job_option_default(const struct job_option *option)
+{
+    return json_loads(option->fallback, JSON_DECODE_ANY, NULL);
+}
+
+json_t *job_option_built(const struct job_option *option)
+{
+    const struct arch *arch;
+
+    if (option->type != JOB_OPTION_ARCH)
+        return option->built ? json_loads(option->built, 0, NULL) : NULL;
+    json_t *list = json_array();
+    for (size_t i = 0; (arch = arch_at(i)); i++)
+        if (arch->built)
+            json_array_append_new(list, json_string(arch->name));
+    return list;
+}
+
+static const char *last_part(const char *pointer)
+{
+    return strrchr(pointer, '/') + 1;
+}
+
+/* How far a known key is from an unknown one; smaller is nearer. The same last part in another
+ * group is as near as one wrong letter in the right group. */
+static size_t key_distance(const char *unknown, const char *known)
+{
+    const char *a = last_part(unknown), *b = last_part(known);
+    bool same_group = a - unknown == b - known && strncmp(unknown, known, (size_t)(a - unknown)) == 0;
+    size_t edits = suggest_distance(a, b), length = strlen(a);
+
+    if (length >= 3 && edits > 1 && (strstr(b, a) || strstr(a, b)))
+        edits = 2;
+    if (edits > 1 + length / 4)
+        return SUGGEST_WORD_MAX;
+    return 2 * edits + (same_group ? 0 : 2);
+}
+
+const char *job_option_nearest(const char *unknown)
+{
+    size_t best = SUGGEST_WORD_MAX, distance;
+    const char *nearest = NULL;
+
+    for (size_t i = 0; i < COUNT(options); i++)
+        if ((distance = key_distance(unknown, options[i].pointer)) < best) {
+            best = distance;
+            nearest = options[i].pointer;
+        }
+    for (size_t i = 0; i < COUNT(aliases); i++)
+        if (suggest_distance(last_part(unknown), aliases[i].word) == 0 && best > 0)
+            return aliases[i].pointer;
+    return nearest;
+}
+
+/* "from 1 to 100000", "above 0, at most 1000", "from 0 up to but not including 1" */
+static void describe_range(const struct job_option *o, char *text, size_t bytes)
+{
+    if (o->above_min && o->below_max)
+        snprintf(text, bytes, "above %.16g and below %.16g", o->min, o->max);
+    else if (o->above_min)
+        snprintf(text, bytes, "above %.16g, at most %.16g", o->min, o->max);
+    else if (o->below_max)
+        snprintf(text, bytes, "from %.16g, below %.16g", o->min, o->max);
+    else
+        snprintf(text, bytes, "from %.16g to %.16g", o->min, o->max);
+}
+
+static void describe_choices(const struct job_option *o, char *text, size_t bytes)
+{
+    size_t used = (size_t)snprintf(text, bytes, "one of");
+    const char *choice;
+
+    for (size_t i = 0; (choice = job_option_choice(o, i)) && used < bytes; i++)
+        used += (size_t)snprintf(text + used, bytes - used, "%s \"%s\"", i ? "," : "", choice);
+}
+
+void job_option_expects(const struct job_option *o, char text[JOB_OPTION_EXPECTS_BYTES])
+{
+    size_t bytes = JOB_OPTION_EXPECTS_BYTES;
+    char range[128];
+
+    describe_range(o, range, sizeof range);
+    switch (o->type) {
+    case JOB_OPTION_BOOLEAN:
+        snprintf(text, bytes, "true or false");
+        break;
+    case JOB_OPTION_INTEGER:
+        snprintf(text, bytes, "an integer %s", range);
+        break;
+    case JOB_OPTION_NUMBER:
+        snprintf(text, bytes, "a number %s", range);
+        break;
+    case JOB_OPTION_STRING:
+        snprintf(text, bytes, "a string of %.0f to %.0f printable characters", o->min, o->max);
+        break;
+    case JOB_OPTION_CHOICE:
+    case JOB_OPTION_ARCH:
+        describe_choices(o, text, bytes);
+        break;
+    case JOB_OPTION_STRINGS:
+        snprintf(text, bytes, "a list of at most %zu strings of %.0f to %.0f printable characters",
+                 o->most, o->min, o->max);
+        break;
+    case JOB_OPTION_NUMBERS:
+        snprintf(text, bytes, "a list of at most %zu numbers %s", o->most, range);
+        break;
+    case JOB_OPTION_STEPS:
+        snprintf(text, bytes, "a list [first, last] of two integers %s, first <= last", range);
+        break;
+    }
+    if (o->nullable)
+        strncat(text, ", or null", bytes - strlen(text) - 1);
+}

@@ -1,0 +1,344 @@
+/* One value of a job document: is it right, and its way into struct job_spec and back. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/job_options.h"
+#include "common/suggest.h"
+
+/* ---- checks */
+
+static bool number_right(const struct job_option *o, const json_t *v)
+{
+    double x = json_number_value(v);
+
+    if (!json_is_number(v) || !isfinite(x))
+        return false;
+    return (o->above_min ? x > o->min : x >= o->min) && (o->below_max ? x < o->max : x <= o->max);
+}
+
+/* 2.0 is an integer, as in JSON Schema. */
+static bool integer_right(const struct job_option *o, const json_t *v)
+{
+    return number_right(o, v) && json_number_value(v) == trunc(json_number_value(v));
+}
+
+static bool string_right(const struct job_option *o, const json_t *v)
+{
+    const char *text = json_string_value(v);
+    size_t length = json_string_length(v);
+
+    if (!text || (double)length < o->min || (double)length > o->max)
+        return false;
+    for (size_t i = 0; i < length; i++)
+        if ((unsigned char)text[i] < ' ' || text[i] == 127)
+            return false;
+    return true;
+}
+
+static bool choice_right(const struct job_option *o, const json_t *v)
+{
+    const char *text = json_string_value(v), *choice;
+
+    for (size_t i = 0; text && (choice = job_option_choice(o, i)); i++)
+        if (strcmp(text, choice) == 0)
+            return true;
+    return false;
+}
+
+static bool list_right(const struct job_option *o, const json_t *v)
+{
+    size_t count = json_array_size(v);
+
+    if (!json_is_array(v) || count > o->most)
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        const json_t *element = json_array_get(v, i);
+        if (o->type == JOB_OPTION_STRINGS ? !string_right(o, element) : !number_right(o, element))
+            return false;
+    }
+    return true;
+}
+
+static bool steps_right(const struct job_option *o, const json_t *v)
+{
+    const json_t *first = json_array_get(v, 0), *last = json_array_get(v, 1);
+
+    return json_array_size(v) == 2 && integer_right(o, first) && integer_right(o, last) &&
+           json_number_value(first) <= json_number_value(last);
+}
+
+static bool value_right(const struct job_option *o, const json_t *v)
+{
+    if (json_is_null(v))
+        return o->nullable;
+    switch (o->type) {
+    case JOB_OPTION_BOOLEAN:
+        return json_is_boolean(v);
+    case JOB_OPTION_INTEGER:
+        return integer_right(o, v);
+    case JOB_OPTION_NUMBER:
+        return number_right(o, v);
+    case JOB_OPTION_STRING:
+        return string_right(o, v);
+    case JOB_OPTION_CHOICE:
+    case JOB_OPTION_ARCH:
+        return choice_right(o, v);
+    case JOB_OPTION_STRINGS:
+    case JOB_OPTION_NUMBERS:
+        return list_right(o, v);
+    case JOB_OPTION_STEPS:
+        return steps_right(o, v);
+    }
+    return false;
+}
+
+/* What was given, short enough for a message. The caller frees it. */
+static char *show_value(const json_t *v)
+{
+    char *text = json_dumps(v, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(10));
+    size_t cut = 57;
+
+    if (text && strlen(text) > cut + 3) {
+        while (((unsigned char)text[cut] & 0xc0) == 0x80)
+            cut--; /* not inside a UTF-8 character */
+        strcpy(text + cut, "...");
+    }
+    return text;
+}
+
+static const char *nearest_choice(const struct job_option *o, const json_t *v)
+{
+    const char *word = json_string_value(v), *choice;
+
+    if (!word)
+        return NULL;
+    struct suggest near = {.word = word};
+    for (size_t i = 0; (choice = job_option_choice(o, i)); i++) {
+        suggest_offer(&near, choice);
+        if (!near.best && strlen(choice) > 2 && strstr(word, choice))
+            return choice; /* "polynomial" */
+    }
+    return near.best;
+}
+
+bool job_value_check(const struct job_option *o, const json_t *v, struct problems *problems)
+{
+    char expects[JOB_OPTION_EXPECTS_BYTES];
+
+    if (value_right(o, v))
+        return true;
+    job_option_expects(o, expects);
+    char *shown = show_value(v);
+    problems_add(problems, o->pointer, nearest_choice(o, v), "must be %s, not %s", expects,
+                 shown ? shown : "this");
+    free(shown);
+    return false;
+}
+
+static bool same_value(const json_t *a, const json_t *b)
+{
+    if (json_is_number(a) && json_is_number(b))
+        return json_number_value(a) == json_number_value(b);
+    return json_equal(a, b);
+}
+
+void job_value_check_built(const struct job_option *o, const json_t *v,
+                           struct problems *unsupported)
+{
+    json_t *built = job_option_built(o), *choice, *takes = json_string("");
+    size_t i;
+
+    if (!built)
+        goto out;
+    json_array_foreach(built, i, choice) {
+        if (same_value(choice, v))
+            goto out;
+        char *shown = show_value(choice);
+        json_t *longer = json_sprintf("%s%s%s", json_string_value(takes), i ? " or " : "", shown);
+        json_decref(takes);
+        takes = longer;
+        free(shown);
+    }
+    char *shown = show_value(v);
+    problems_add(unsupported, o->pointer, NULL,
+                 "%s is not supported by this version: it takes %s only", shown,
+                 json_string_value(takes));
+    free(shown);
+out:
+    json_decref(takes);
+    json_decref(built);
+}
+
+/* ---- struct job_spec */
+
+static void *field(const struct job_option *o, const struct job_spec *spec)
+{
+    return (char *)(uintptr_t)spec + o->offset;
+}
+
+static void *flag_of(const struct job_option *o, const struct job_spec *spec)
+{
+    return (char *)(uintptr_t)spec + o->flag;
+}
+
+static char *copy(const char *text)
+{
+    char *result = strdup(text);
+
+    if (!result)
+        abort();
+    return result;
+}
+
+void job_value_clear(const struct job_option *o, struct job_spec *spec)
+{
+    if (o->type == JOB_OPTION_STRING || o->type == JOB_OPTION_ARCH) {
+        free(*(char **)field(o, spec));
+        *(char **)field(o, spec) = NULL;
+    } else if (o->type == JOB_OPTION_STRINGS) {
+        char ***list = field(o, spec);
+        size_t *count = flag_of(o, spec);
+        for (size_t i = 0; i < *count; i++)
+            free((*list)[i]);
+        free(*list);
+        *list = NULL;
+        *count = 0;
+    }
+}
+
+static void store_strings(const struct job_option *o, const json_t *v, struct job_spec *spec)
+{
+    size_t count = json_array_size(v);
+    char **list = count ? calloc(count, sizeof *list) : NULL;
+
+    if (count && !list)
+        abort();
+    for (size_t i = 0; i < count; i++)
+        list[i] = copy(json_string_value(json_array_get(v, i)));
+    *(char ***)field(o, spec) = list;
+    *(size_t *)flag_of(o, spec) = count;
+}
+
+static void store_numbers(const struct job_option *o, const json_t *v, struct job_spec *spec)
+{
+    size_t count = json_array_size(v);
+
+    for (size_t i = 0; i < count; i++)
+        ((double *)field(o, spec))[i] = json_number_value(json_array_get(v, i));
+    *(size_t *)flag_of(o, spec) = count;
+}
+
+static int64_t integer_of(const json_t *v)
+{
+    return json_is_integer(v) ? json_integer_value(v) : (int64_t)json_real_value(v);
+}
+
+static void store_steps(const struct job_option *o, const json_t *v, struct job_spec *spec)
+{
+    int64_t *pair = field(o, spec);
+
+    pair[0] = integer_of(json_array_get(v, 0));
+    pair[1] = integer_of(json_array_get(v, 1));
+}
+_Static_assert(offsetof(struct job_spec, profile.last_step) ==
+                   offsetof(struct job_spec, profile.first_step) + sizeof(int64_t),
+               "the pair is stored as an array");
+
+static int choice_index(const struct job_option *o, const json_t *v)
+{
+    int i = 0;
+
+    while (strcmp(json_string_value(v), o->choices[i]) != 0)
+        i++;
+    return i;
+}
+
+void job_value_store(const struct job_option *o, const json_t *v, struct job_spec *spec)
+{
+    bool is_null = json_is_null(v);
+
+    job_value_clear(o, spec);
+    if (o->flag && o->nullable && o->type != JOB_OPTION_STRINGS)
+        *(bool *)flag_of(o, spec) = !is_null;
+    if (is_null)
+        return;
+    switch (o->type) {
+    case JOB_OPTION_BOOLEAN:
+        *(bool *)field(o, spec) = json_is_true(v);
+        break;
+    case JOB_OPTION_INTEGER:
+        *(int64_t *)field(o, spec) = integer_of(v);
+        break;
+    case JOB_OPTION_NUMBER:
+        *(double *)field(o, spec) = json_number_value(v);
+        break;
+    case JOB_OPTION_STRING:
+    case JOB_OPTION_ARCH:
+        *(char **)field(o, spec) = copy(json_string_value(v));
+        break;
+    case JOB_OPTION_CHOICE:
+        *(int *)field(o, spec) = choice_index(o, v);
+        break;
+    case JOB_OPTION_STRINGS:
+        store_strings(o, v, spec);
+        break;
+    case JOB_OPTION_NUMBERS:
+        store_numbers(o, v, spec);
+        break;
+    case JOB_OPTION_STEPS:
+        store_steps(o, v, spec);
+        break;
+    }
+}
+
+/* 90 rather than 90.0: people read these documents. */
+static json_t *number_to_json(double x)
+{
+    return x == trunc(x) && fabs(x) < 1e15 ? json_integer((json_int_t)x) : json_real(x);
+}
+
+static json_t *list_to_json(const struct job_option *o, const struct job_spec *spec)
+{
+    size_t count = *(size_t *)flag_of(o, spec);
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < count; i++)
+        json_array_append_new(list, o->type == JOB_OPTION_STRINGS
+                                        ? json_string((*(char ***)field(o, spec))[i])
+                                        : number_to_json(((double *)field(o, spec))[i]));
+    return list;
+}
+
+json_t *job_value_load(const struct job_option *o, const struct job_spec *spec)
+{
+    const int64_t *integers = field(o, spec);
+    const char *text;
+
+    if (o->type == JOB_OPTION_STRINGS) {
+        if (o->nullable && !*(char ***)field(o, spec))
+            return json_null();
+    } else if (o->flag && o->nullable && !*(bool *)flag_of(o, spec)) {
+        return json_null();
+    }
+    switch (o->type) {
+    case JOB_OPTION_BOOLEAN:
+        return json_boolean(*(bool *)field(o, spec));
+    case JOB_OPTION_INTEGER:
+        return json_integer(*integers);
+    case JOB_OPTION_NUMBER:
+        return number_to_json(*(double *)field(o, spec));
+    case JOB_OPTION_STRING:
+    case JOB_OPTION_ARCH:
+        text = *(char **)field(o, spec);
+        return text ? json_string(text) : json_null();
+    case JOB_OPTION_CHOICE:
+        return json_string(o->choices[*(int *)field(o, spec)]);
+    case JOB_OPTION_STRINGS:
+    case JOB_OPTION_NUMBERS:
+        return list_to_json(o, spec);
+    case JOB_OPTION_STEPS:
+        return json_pack("[I, I]", (json_int_t)integers[0], (json_int_t)integers[1]);
+    }
+    return NULL;
+}

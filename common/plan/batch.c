@@ -1,0 +1,53 @@
+/* Batches and steps: FACTS of the large-batch schedule, rounding included. */
+#include <math.h>
+
+#include "common/plan/parts.h"
+
+static bool batch_fits(const struct plan *plan, const struct job_spec *spec,
+                       struct problems *problems)
+{
+    int64_t share = plan->train_images / (plan->world_size * spec->accumulate_steps);
+
+    if (plan->steps_per_epoch > 0)
+        return true;
+    if (share > 0)
+        problems_add(problems, "/batch_per_worker", NULL,
+                     "makes a global batch of %lld, but there are %lld training images: no step is "
+                     "possible; at most %lld images a worker fit",
+                     (long long)plan->global_batch, (long long)plan->train_images, (long long)share);
+    else
+        problems_add(problems, "/cluster/workers_per_node", NULL,
+                     "makes %lld workers, more than the %lld training images can feed",
+                     (long long)plan->world_size, (long long)plan->train_images);
+    return false;
+}
+
+bool plan_batch(struct plan *plan, const struct job_spec *spec, struct problems *problems)
+{
+    plan->world_size = job_spec_world_size(spec);
+    plan->batch_per_node = spec->cluster.workers_per_node * spec->batch_per_worker;
+    plan->global_batch = spec->cluster.nodes * plan->batch_per_node * spec->accumulate_steps;
+    if (plan->mode == JOB_MODE_EVAL)
+        return true;
+    if (plan->train_images < 1) {
+        problems_add(problems, "/data/train_images", NULL,
+                     "is not known: the plan needs the number of training images");
+        return false;
+    }
+    plan->steps_per_epoch = plan->train_images / plan->global_batch;
+    plan->dropped_images_per_epoch =
+        plan->train_images - plan->steps_per_epoch * plan->global_batch;
+    if (!batch_fits(plan, spec, problems))
+        return false;
+    plan->warmup_steps = llround((double)plan->steps_per_epoch * spec->lr.warmup_epochs);
+    plan->train_steps = spec->has_steps
+                            ? spec->steps
+                            : llround((double)plan->steps_per_epoch * spec->epochs);
+    if (plan->train_steps > 0)
+        return true;
+    problems_add(problems, "/epochs", NULL,
+                 "is less than one step: an epoch has %lld steps, of which %.10g epochs are %.3g",
+                 (long long)plan->steps_per_epoch, spec->epochs,
+                 (double)plan->steps_per_epoch * spec->epochs);
+    return false;
+}

@@ -1,0 +1,217 @@
+/*
+ * Every number of the plan with its formula, what went in, and where the formula is from.
+ *
+ * Sources: SURFsara and Intel, "TensorFlow BKMs for State-Of-The-Art Accuracy & Convergence", April
+ * 2018; Goyal et al., "Accurate, Large Minibatch SGD", 2017; Cray, "Scaling Deep Learning", ALCF SDL
+ * workshop 2018; the MLPerf training rules.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "common/arch.h"
+#include "common/plan/parts.h"
+
+#define BKM   "SURFsara and Intel, ResNet-50 BKM, 2018"
+#define GOYAL "Goyal et al. 2017, Accurate, Large Minibatch SGD"
+#define CRAY  "Cray, Scaling Deep Learning, ALCF 2018"
+#define JOB   "the job document"
+
+/* note may be NULL; value and inputs are taken over. */
+static void explain(struct plan *plan, const char *key, const char *formula, json_t *inputs,
+                    json_t *value, const char *source, json_t *note)
+{
+    json_t *entry = json_pack("{s:s, s:o, s:o, s:s}", "formula", formula, "inputs", inputs, "value",
+                              value, "source", source);
+
+    if (note)
+        json_object_set_new(entry, "note", note);
+    json_object_set_new(plan->explain, key, entry);
+}
+
+static void explain_images(struct plan *plan, const struct job_spec *spec)
+{
+    bool synthetic = spec->data.train && strcmp(spec->data.train, "synthetic") == 0;
+    bool given = spec->data.has_train_images && spec->data.train_images == plan->train_images;
+
+    if (plan->mode == JOB_MODE_TRAIN)
+        explain(plan, "train_images", given ? "data.train_images" : "images in data.train",
+                json_pack("{s:s}", "data.train", spec->data.train),
+                json_integer(plan->train_images),
+                given       ? JOB
+                : synthetic ? "synthetic data stands for ImageNet-1k's 1281167 images unless data.train_images says otherwise"
+                            : "counted",
+                NULL);
+    explain(plan, "eval_images", "images in data.eval", json_pack("{s:s?}", "data.eval", spec->data.eval),
+            json_integer(plan->eval_images), spec->data.eval ? "counted" : JOB,
+            spec->data.eval ? NULL : json_string("no data.eval: no evaluation"));
+}
+
+static void explain_batch(struct plan *plan, const struct job_spec *spec)
+{
+    json_int_t nodes = spec->cluster.nodes, workers = spec->cluster.workers_per_node;
+
+    explain(plan, "world_size", "nodes x workers_per_node",
+            json_pack("{s:I, s:I}", "nodes", nodes, "workers_per_node", workers),
+            json_integer(plan->world_size), BKM, NULL);
+    if (plan->mode == JOB_MODE_EVAL)
+        return;
+    explain(plan, "batch_per_node", "workers_per_node x batch_per_worker",
+            json_pack("{s:I, s:I}", "workers_per_node", workers, "batch_per_worker",
+                      (json_int_t)spec->batch_per_worker),
+            json_integer(plan->batch_per_node), BKM, NULL);
+    explain(plan, "global_batch", "nodes x batch_per_node x accumulate_steps",
+            json_pack("{s:I, s:I, s:I}", "nodes", nodes, "batch_per_node",
+                      (json_int_t)plan->batch_per_node, "accumulate_steps",
+                      (json_int_t)spec->accumulate_steps),
+            json_integer(plan->global_batch), BKM, NULL);
+}
+
+static void explain_steps(struct plan *plan, const struct job_spec *spec)
+{
+    double exact = (double)plan->train_images / (double)plan->global_batch;
+    json_int_t per_epoch = plan->steps_per_epoch;
+
+    explain(plan, "steps_per_epoch", "floor(train_images / global_batch)",
+            json_pack("{s:I, s:I}", "train_images", (json_int_t)plan->train_images, "global_batch",
+                      (json_int_t)plan->global_batch),
+            json_integer(per_epoch), BKM,
+            json_sprintf("%.2f before rounding down", exact));
+    explain(plan, "warmup_steps", "round(steps_per_epoch x warmup_epochs)",
+            json_pack("{s:I, s:f}", "steps_per_epoch", per_epoch, "warmup_epochs",
+                      spec->lr.warmup_epochs),
+            json_integer(plan->warmup_steps), BKM "; " GOYAL,
+            json_sprintf("%.1f without rounding the steps of an epoch down", exact * spec->lr.warmup_epochs));
+    if (spec->has_steps)
+        explain(plan, "train_steps", "steps", json_pack("{s:I}", "steps", (json_int_t)spec->steps),
+                json_integer(plan->train_steps), JOB,
+                json_sprintf("steps overrides epochs; it is %.4g epochs",
+                             (double)spec->steps / (double)per_epoch));
+    else
+        explain(plan, "train_steps", "round(steps_per_epoch x epochs)",
+                json_pack("{s:I, s:f}", "steps_per_epoch", per_epoch, "epochs", spec->epochs),
+                json_integer(plan->train_steps), BKM,
+                json_sprintf("%.1f without rounding the steps of an epoch down", exact * spec->epochs));
+}
+
+static void explain_peak(struct plan *plan, const struct job_spec *spec)
+{
+    static const char *const formulas[] = {
+        [JOB_SCALING_LINEAR] = "lr.base x global_batch / lr.base_batch x lr.factor",
+        [JOB_SCALING_SQRT] = "lr.base x sqrt(global_batch / lr.base_batch) x lr.factor",
+        [JOB_SCALING_NONE] = "lr.base x lr.factor",
+    };
+    static const char *const sources[] = {
+        [JOB_SCALING_LINEAR] = GOYAL "; " BKM,
+        [JOB_SCALING_SQRT] = CRAY,
+        [JOB_SCALING_NONE] = JOB,
+    };
+    json_t *inputs = json_pack("{s:f}", "lr.base", spec->lr.base);
+    json_t *note = NULL;
+
+    if (spec->lr.scaling != JOB_SCALING_NONE) {
+        json_object_set_new(inputs, "global_batch", json_integer(plan->global_batch));
+        json_object_set_new(inputs, "lr.base_batch", json_integer(spec->lr.base_batch));
+        if (spec->lr.factor != 1)
+            note = json_sprintf("%.10g before lr.factor", plan->peak_lr / spec->lr.factor);
+    }
+    json_object_set_new(inputs, "lr.factor", json_real(spec->lr.factor));
+    explain(plan, "peak_lr", formulas[spec->lr.scaling], inputs, json_real(plan->peak_lr),
+            sources[spec->lr.scaling], note);
+}
+
+static void explain_start(struct plan *plan, const struct job_spec *spec)
+{
+    if (spec->lr.has_start)
+        explain(plan, "start_lr", "lr.start", json_pack("{s:f}", "lr.start", spec->lr.start),
+                json_real(plan->start_lr), JOB, NULL);
+    else
+        explain(plan, "start_lr", "min(lr.base, peak_lr)",
+                json_pack("{s:f, s:f}", "lr.base", spec->lr.base, "peak_lr", plan->peak_lr),
+                json_real(plan->start_lr), BKM "; " GOYAL, NULL);
+}
+
+/* The rate by steps, s the step, W warmup_steps, T train_steps. */
+static void explain_schedule(struct plan *plan, const struct job_spec *spec)
+{
+    static const char *const formulas[] = {
+        [JOB_DECAY_POLY] = "s < W: start + (peak - start) s/W; then (peak - end) (1 - (s-W)/(T-W))^power + end",
+        [JOB_DECAY_COSINE] = "s < W: start + (peak - start) s/W; then (peak - end) (1 + cos(pi (s-W)/(T-W)))/2 + end",
+        [JOB_DECAY_STEP] = "s < W: start + (peak - start) s/W; then peak x gamma^(milestones passed)",
+        [JOB_DECAY_NONE] = "s < W: start + (peak - start) s/W; then peak",
+    };
+    static const char *const sources[] = {
+        [JOB_DECAY_POLY] = BKM " (power 1); MLPerf reference (power 2)",
+        [JOB_DECAY_COSINE] = "Loshchilov and Hutter 2017; Habana's ResNeXt-101 reference",
+        [JOB_DECAY_STEP] = GOYAL,
+        [JOB_DECAY_NONE] = JOB,
+    };
+    const struct lr_schedule *lr = &plan->lr;
+    json_t *inputs = json_pack("{s:f, s:f, s:I, s:I}", "start", lr->start, "peak", lr->peak, "W",
+                               (json_int_t)lr->warmup_steps, "T", (json_int_t)lr->train_steps);
+
+    if (lr->decay == JOB_DECAY_POLY)
+        json_object_set_new(inputs, "power", json_real(lr->power));
+    if (lr->decay == JOB_DECAY_POLY || lr->decay == JOB_DECAY_COSINE)
+        json_object_set_new(inputs, "end", json_real(lr->end));
+    if (lr->decay == JOB_DECAY_STEP) {
+        json_t *steps = json_array();
+        for (size_t i = 0; i < lr->milestone_count; i++)
+            json_array_append_new(steps, json_integer(lr->milestone_steps[i]));
+        json_object_set_new(inputs, "milestones", steps);
+        json_object_set_new(inputs, "gamma", json_real(lr->gamma));
+    }
+    explain(plan, "last_lr", formulas[spec->lr.decay], inputs,
+            json_real(lr_at(lr, lr->train_steps - 1)), sources[spec->lr.decay],
+            json_string("the rate by steps, s from 0 to T-1; the value is the last step's"));
+}
+
+static void explain_memory(struct plan *plan, const struct job_spec *spec)
+{
+    struct plan_memory m = plan_memory_of(spec);
+    bool trains = plan->mode == JOB_MODE_TRAIN;
+
+    explain(plan, "memory_bytes_per_worker",
+            trains ? "copies x parameter_bytes + batch_per_worker x bytes_per_image + fixed_bytes"
+                   : "copies x parameter_bytes + eval.batch x bytes_per_image + fixed_bytes",
+            json_pack("{s:i, s:I, s:I, s:I, s:I}", "copies", m.copies, "parameter_bytes",
+                      (json_int_t)m.parameter_bytes, trains ? "batch_per_worker" : "eval.batch",
+                      (json_int_t)m.images, "bytes_per_image", (json_int_t)m.bytes_per_image,
+                      "fixed_bytes", (json_int_t)m.fixed_bytes),
+            json_integer(plan->memory_bytes_per_worker), "the table of layers in common/arch.c",
+            trains ? json_string("an estimate: weights, gradients and momentum; of an image, each convolution's output "
+                                 "before and after batch norm, four gradients of the largest and two inputs")
+                   : json_string("an estimate: the weights; of an image, four outputs of the largest layer and two inputs"));
+}
+
+static void explain_predicted(struct plan *plan, const struct job_spec *spec, double per_worker)
+{
+    if (!plan->predicted.known) {
+        explain(plan, "predicted", "measured images/s of a worker x world_size", json_object(),
+                json_null(), "no measurement", json_string("not known: no speed was measured for this model and size"));
+        return;
+    }
+    explain(plan, "predicted",
+            "images/s = measured x world_size; seconds = (train_steps x global_batch + evaluations x eval_images / 3) / images/s",
+            json_pack("{s:f, s:I, s:I, s:I, s:I, s:I}", "measured", per_worker, "world_size",
+                      (json_int_t)plan->world_size, "train_steps", (json_int_t)plan->train_steps,
+                      "global_batch", (json_int_t)plan->global_batch, "evaluations",
+                      (json_int_t)plan_evaluations(plan, spec), "eval_images",
+                      (json_int_t)plan->eval_images),
+            json_real(plan->predicted.ttt_seconds), "MLPerf training rules: time to train includes evaluation",
+            json_sprintf("low and high: %.0f %% and %.0f %% of the linearly scaled speed, a rule of thumb (SURFsara: 81 %% at 256 nodes)",
+                         100 * PLAN_PREDICT_LOW, 100 * PLAN_PREDICT_HIGH));
+}
+
+void plan_explain(struct plan *plan, const struct job_spec *spec, const struct plan_inputs *inputs)
+{
+    explain_images(plan, spec);
+    explain_batch(plan, spec);
+    if (plan->mode == JOB_MODE_TRAIN) {
+        explain_steps(plan, spec);
+        explain_peak(plan, spec);
+        explain_start(plan, spec);
+        explain_schedule(plan, spec);
+        explain_predicted(plan, spec, inputs->images_per_second_per_worker);
+    }
+    explain_memory(plan, spec);
+}

@@ -1,0 +1,69 @@
+#include "common/plan/lr_schedule.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* To 15 significant digits, so that decimals stay decimals: 0.1 x 96 x 0.5 is 4.8. */
+static double decimal(double x)
+{
+    char text[32];
+
+    snprintf(text, sizeof text, "%.15g", x);
+    return strtod(text, NULL);
+}
+
+double lr_peak(const struct job_spec *spec, int64_t global_batch)
+{
+    double ratio = (double)global_batch / (double)spec->lr.base_batch;
+
+    if (spec->lr.scaling == JOB_SCALING_SQRT)
+        ratio = sqrt(ratio);
+    else if (spec->lr.scaling == JOB_SCALING_NONE)
+        ratio = 1;
+    return decimal(spec->lr.base * ratio * spec->lr.factor);
+}
+
+double lr_start(const struct job_spec *spec, double peak)
+{
+    if (spec->lr.has_start)
+        return spec->lr.start;
+    return spec->lr.base < peak ? spec->lr.base : peak;
+}
+
+/* Share of the time after warm-up that is over at step s, 0 to 1. */
+static double progress(const struct lr_schedule *lr, int64_t step)
+{
+    int64_t length = lr->train_steps - lr->warmup_steps;
+    double share = length > 0 ? (double)(step - lr->warmup_steps) / (double)length : 0;
+
+    return share > 1 ? 1 : share;
+}
+
+static double stepped(const struct lr_schedule *lr, int64_t step)
+{
+    double rate = lr->peak;
+
+    for (size_t i = 0; i < lr->milestone_count && step >= lr->milestone_steps[i]; i++)
+        rate *= lr->gamma;
+    return rate;
+}
+
+double lr_at(const struct lr_schedule *lr, int64_t step)
+{
+    double range = lr->peak - lr->end;
+
+    if (step < lr->warmup_steps)
+        return lr->start + (lr->peak - lr->start) * (double)step / (double)lr->warmup_steps;
+    switch (lr->decay) {
+    case JOB_DECAY_POLY:
+        return range * pow(1 - progress(lr, step), lr->power) + lr->end;
+    case JOB_DECAY_COSINE:
+        return range * 0.5 * (1 + cos(M_PI * progress(lr, step))) + lr->end;
+    case JOB_DECAY_STEP:
+        return stepped(lr, step);
+    case JOB_DECAY_NONE:
+        break;
+    }
+    return lr->peak;
+}

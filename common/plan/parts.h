@@ -1,0 +1,31 @@
+/* The plan's chapters, for plan.c: each fills its numbers of a zeroed plan, in this order. */
+#ifndef TRAIND_COMMON_PLAN_PARTS_H
+#define TRAIND_COMMON_PLAN_PARTS_H
+
+#include "common/plan/plan.h"
+
+/* batch.c: world size, batches, steps. False: no plan is possible, *problems says why. */
+bool plan_batch(struct plan *plan, const struct job_spec *spec, struct problems *problems);
+
+/* memory.c: what the estimate is made of. */
+struct plan_memory {
+    int64_t parameter_bytes;      /* of one copy */
+    int copies;                   /* weights, gradients, momentum; 1 in evaluation */
+    int64_t bytes_per_image;      /* activations and input */
+    int64_t images;               /* in memory at a time */
+    int64_t fixed_bytes;          /* the program, MPI, OpenBLAS, tiles */
+};
+struct plan_memory plan_memory_of(const struct job_spec *spec);
+int64_t plan_memory_bytes(const struct plan_memory *memory);
+
+/* predict.c: throughput and time to train from a measured speed. */
+#define PLAN_PREDICT_LOW  0.75
+#define PLAN_PREDICT_HIGH 1.05
+int64_t plan_evaluations(const struct plan *plan, const struct job_spec *spec);
+void plan_predict(struct plan *plan, const struct job_spec *spec, double images_per_second_per_worker);
+
+/* warn.c and explain.c */
+void plan_warn(struct plan *plan, const struct job_spec *spec);
+void plan_explain(struct plan *plan, const struct job_spec *spec, const struct plan_inputs *inputs);
+
+#endif

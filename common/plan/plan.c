@@ -1,0 +1,110 @@
+#include "common/plan/plan.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/plan/parts.h"
+
+static void plan_rate(struct plan *plan, const struct job_spec *spec)
+{
+    struct lr_schedule *lr = &plan->lr;
+
+    plan->peak_lr = lr_peak(spec, plan->global_batch);
+    plan->start_lr = lr_start(spec, plan->peak_lr);
+    *lr = (struct lr_schedule){
+        .decay = spec->lr.decay,
+        .start = plan->start_lr,
+        .peak = plan->peak_lr,
+        .end = spec->lr.end,
+        .power = spec->lr.power,
+        .warmup_steps = plan->warmup_steps,
+        .train_steps = plan->train_steps,
+        .milestone_count = spec->lr.milestone_count,
+        .gamma = spec->lr.gamma,
+    };
+    for (size_t i = 0; i < lr->milestone_count; i++)
+        lr->milestone_steps[i] = llround((double)plan->steps_per_epoch * spec->lr.milestones[i]);
+}
+
+struct plan *plan_make(const struct job_spec *spec, const struct plan_inputs *inputs,
+                       struct problems *problems)
+{
+    struct plan *plan = calloc(1, sizeof *plan);
+
+    if (!plan)
+        abort();
+    plan->mode = spec->mode;
+    plan->train_images = spec->mode == JOB_MODE_TRAIN ? inputs->train_images : 0;
+    plan->eval_images = inputs->eval_images;
+    plan->warnings = json_array();
+    plan->explain = json_object();
+    if (!plan_batch(plan, spec, problems)) {
+        plan_destroy(plan);
+        return NULL;
+    }
+    if (plan->mode == JOB_MODE_TRAIN)
+        plan_rate(plan, spec);
+    struct plan_memory memory = plan_memory_of(spec);
+    plan->memory_bytes_per_worker = plan_memory_bytes(&memory);
+    plan_predict(plan, spec, inputs->images_per_second_per_worker);
+    plan_warn(plan, spec);
+    plan_explain(plan, spec, inputs);
+    return plan;
+}
+
+void plan_destroy(struct plan *plan)
+{
+    if (!plan)
+        return;
+    json_decref(plan->warnings);
+    json_decref(plan->explain);
+    free(plan);
+}
+
+static json_t *count_or_null(bool known, int64_t count)
+{
+    return known ? json_integer(count) : json_null();
+}
+
+static json_t *band(bool known, double value, double low, double high)
+{
+    if (!known)
+        return json_pack("{s:n, s:n, s:n}", "value", "low", "high");
+    return json_pack("{s:f, s:f, s:f}", "value", value, "low", low, "high", high);
+}
+
+static json_t *predicted_to_json(const struct plan *plan)
+{
+    bool known = plan->predicted.known;
+
+    return json_pack("{s:o, s:o}", "images_per_second",
+                     band(known, plan->predicted.images_per_second,
+                          plan->predicted.images_per_second_low,
+                          plan->predicted.images_per_second_high),
+                     "ttt_seconds",
+                     band(known, plan->predicted.ttt_seconds, plan->predicted.ttt_seconds_low,
+                          plan->predicted.ttt_seconds_high));
+}
+
+json_t *plan_to_json(const struct plan *plan)
+{
+    bool trains = plan->mode == JOB_MODE_TRAIN;
+    json_t *out = json_object();
+
+    json_object_set_new(out, "train_images", count_or_null(trains, plan->train_images));
+    json_object_set_new(out, "global_batch", count_or_null(trains, plan->global_batch));
+    json_object_set_new(out, "batch_per_node", count_or_null(trains, plan->batch_per_node));
+    json_object_set_new(out, "world_size", json_integer(plan->world_size));
+    json_object_set_new(out, "steps_per_epoch", count_or_null(trains, plan->steps_per_epoch));
+    json_object_set_new(out, "warmup_steps", count_or_null(trains, plan->warmup_steps));
+    json_object_set_new(out, "train_steps", count_or_null(trains, plan->train_steps));
+    json_object_set_new(out, "peak_lr", trains ? json_real(plan->peak_lr) : json_null());
+    json_object_set_new(out, "start_lr", trains ? json_real(plan->start_lr) : json_null());
+    json_object_set_new(out, "eval_images", json_integer(plan->eval_images));
+    json_object_set_new(out, "memory_bytes_per_worker", json_integer(plan->memory_bytes_per_worker));
+    json_object_set_new(out, "predicted", predicted_to_json(plan));
+    json_object_set(out, "warnings", plan->warnings);
+    json_object_set(out, "explain", plan->explain);
+    return out;
+}

@@ -1,0 +1,71 @@
+#include "common/problem.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Jansson gives up on memory by returning NULL; a list of problems cannot, so this aborts. */
+static void *needed(void *memory)
+{
+    if (!memory)
+        abort();
+    return memory;
+}
+
+void problems_add(struct problems *p, const char *pointer, const char *suggestion,
+                  const char *format, ...)
+{
+    va_list args;
+    char *message;
+
+    va_start(args, format);
+    if (vasprintf(&message, format, args) < 0)
+        abort();
+    va_end(args);
+    p->items = needed(realloc(p->items, (p->count + 1) * sizeof *p->items));
+    p->items[p->count++] = (struct problem){
+        .pointer = needed(strdup(pointer)),
+        .message = message,
+        .suggestion = suggestion ? needed(strdup(suggestion)) : NULL,
+    };
+}
+
+void problems_clear(struct problems *p)
+{
+    for (size_t i = 0; i < p->count; i++) {
+        free(p->items[i].pointer);
+        free(p->items[i].message);
+        free(p->items[i].suggestion);
+    }
+    free(p->items);
+    *p = (struct problems){0};
+}
+
+json_t *problems_to_json(const struct problems *p)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < p->count; i++)
+        json_array_append_new(list, json_pack("{s:s, s:s, s:s*}", "pointer", p->items[i].pointer,
+                                              "message", p->items[i].message, "suggestion",
+                                              p->items[i].suggestion));
+    return list;
+}
+
+char *problems_to_text(const struct problems *p)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = needed(open_memstream(&text, &bytes));
+
+    for (size_t i = 0; i < p->count; i++) {
+        const struct problem *item = &p->items[i];
+        fprintf(out, "%s: %s", *item->pointer ? item->pointer : "the document", item->message);
+        if (item->suggestion)
+            fprintf(out, "; did you mean %s?", item->suggestion);
+        fputc('\n', out);
+    }
+    fclose(out);
+    return needed(text);
+}
