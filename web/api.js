@@ -1,0 +1,61 @@
+// Calls to the daemon that served this page, and polling that survives its restart.
+
+export class Problem extends Error {
+  constructor(status, document) {
+    super(document?.detail || document?.title || `the daemon answered with HTTP status ${status}`);
+    this.status = status;
+  }
+}
+
+async function call(path, options) {
+  const answer = await fetch(path, { cache: "no-store", ...options });
+  if (!answer.ok) throw new Problem(answer.status, await answer.json().catch(() => null));
+  return answer;
+}
+
+export const get = async (path, signal) => (await call(path, { signal })).json();
+export const getText = async (path, signal) => (await call(path, { signal })).text();
+export const getBytes = async (path, signal) => (await call(path, { signal })).arrayBuffer();
+export const post = async (path) => (await call(path, { method: "POST" })).json();
+
+const ANSWER_MS = 15000; // a daemon that takes longer counts as away
+
+// Calls work(signal) now and every period_ms until stop(). work may give the number of ms until
+// its next turn, or Infinity for never again. report(null) after success, report(error) after failure.
+export function poll(work, periodMs, report) {
+  let timer = 0, stopped = false, failures = 0, abort;
+  const turn = async () => {
+    timer = 0; // so that coming back on the screen starts no second chain
+    abort = new AbortController();
+    const limit = setTimeout(() => abort.abort(), ANSWER_MS);
+    let pause = periodMs;
+    try {
+      pause = (await work(abort.signal)) ?? periodMs;
+      failures = 0;
+      if (!stopped) report(null);
+    } catch (error) {
+      if (stopped) return;
+      failures++;
+      pause = Math.min(5000, periodMs * failures);
+      report(error);
+    } finally {
+      clearTimeout(limit);
+    }
+    if (!stopped && pause !== Infinity) timer = setTimeout(turn, pause);
+  };
+  // Back on the screen: look at once, background tabs are throttled.
+  const seen = () => {
+    if (document.visibilityState !== "visible" || !timer) return;
+    clearTimeout(timer);
+    timer = 0;
+    turn();
+  };
+  document.addEventListener("visibilitychange", seen);
+  turn();
+  return () => {
+    stopped = true;
+    clearTimeout(timer);
+    abort?.abort();
+    document.removeEventListener("visibilitychange", seen);
+  };
+}

@@ -1,0 +1,65 @@
+// Numbers as people say them; the same words as trainctl (client/human.c). null and NaN are "–".
+
+export const none = "–";
+
+const missing = (x) => x === null || x === undefined || Number.isNaN(x);
+
+// Three significant digits, never in exponents: 8.35, 64.1, 212.
+function digits3(x) {
+  return x.toFixed(x < 9.995 ? 2 : x < 99.95 ? 1 : 0);
+}
+
+export function rate(imagesPerSec) {
+  if (missing(imagesPerSec)) return none;
+  return imagesPerSec < 9999.5 ? digits3(imagesPerSec) : digits3(imagesPerSec / 1000) + "k";
+}
+
+export function percent(fraction) {
+  return missing(fraction) ? none : (100 * fraction).toFixed(2) + " %";
+}
+
+// Four significant digits: 0.8123, 4.8, 1.2e-5.
+export function number(x) {
+  if (missing(x)) return none;
+  if (x !== 0 && Math.abs(x) < 1e-4) return x.toExponential(2);
+  return String(Number(x.toPrecision(4)));
+}
+
+export function count(n) {
+  return missing(n) ? none : Math.round(n).toLocaleString("en-US");
+}
+
+export function duration(seconds) {
+  if (missing(seconds) || seconds < 0) return none;
+  const s = Math.round(seconds);
+  if (seconds < 9.95) return seconds.toFixed(1) + " s";
+  if (s < 60) return s + " s";
+  if (s < 3600) return `${Math.floor(s / 60)} min ${s % 60} s`;
+  const m = Math.round(seconds / 60);
+  if (m < 1440) return `${Math.floor(m / 60)} h ${m % 60} min`;
+  const h = Math.round(seconds / 3600);
+  return `${Math.floor(h / 24)} d ${h % 24} h`;
+}
+
+export function ago(unixTime) {
+  if (missing(unixTime)) return none;
+  const s = Math.max(0, Date.now() / 1000 - unixTime);
+  if (s < 10) return "just now";
+  if (s < 60) return `${Math.floor(s)} s ago`;
+  if (s < 3600) return `${Math.floor(s / 60)} min ago`;
+  return duration(s) + " ago";
+}
+
+export function date(unixTime) {
+  if (missing(unixTime)) return none;
+  return new Date(unixTime * 1000).toLocaleString("sv-SE"); // 2026-11-21 13:15:02
+}
+
+export function size(bytes) {
+  if (missing(bytes)) return none;
+  if (bytes < 1024) return `${bytes} bytes`;
+  const units = ["KiB", "MiB", "GiB", "TiB", "PiB"];
+  let unit = 0, x = bytes / 1024;
+  for (; x >= 1000 && unit < units.length - 1; unit++) x /= 1024;
+  return `${digits3(x)} ${units[unit]}`;
+}
