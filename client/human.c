@@ -15,6 +15,10 @@ char *human_duration(char *text, size_t bytes, double seconds)
 {
     if (isnan(seconds) || seconds < 0)
         return dash(text, bytes);
+    if (seconds >= 1000.0 * 86400) {
+        snprintf(text, bytes, "over 1000 d");
+        return text;
+    }
     long long s = llround(seconds);
     if (seconds < 9.95)
         snprintf(text, bytes, "%.1f s", seconds);
@@ -24,10 +28,8 @@ char *human_duration(char *text, size_t bytes, double seconds)
         snprintf(text, bytes, "%lld min %lld s", s / 60, s % 60);
     else if ((s = 60 * llround(seconds / 60)) < 86400)
         snprintf(text, bytes, "%lld h %lld min", s / 3600, s % 3600 / 60);
-    else if ((s = 3600 * llround(seconds / 3600)) < 1000LL * 86400)
+    else if ((s = 3600 * llround(seconds / 3600)) > 0)
         snprintf(text, bytes, "%lld d %lld h", s / 86400, s % 86400 / 3600);
-    else
-        snprintf(text, bytes, "over 1000 d");
     return text;
 }
 

@@ -1,0 +1,122 @@
+/* The table of commands: parsing, and the man page says the same. */
+#include <criterion/criterion.h>
+#include <criterion/redirect.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/cmd.h"
+#include "common/file.h"
+
+TestSuite(cmd, .init = cr_redirect_stdout);
+
+static int parse(struct cmd_args *args, const char *words)
+{
+    static char copy[256];
+    static char *argv[16];
+    int argc = 0;
+
+    snprintf(copy, sizeof copy, "%s", words);
+    for (char *word = strtok(copy, " "); word; word = strtok(NULL, " "))
+        argv[argc++] = word;
+    argv[argc] = NULL;
+    return cmd_parse(args, argc, argv);
+}
+
+Test(cmd, options_may_stand_behind_operands)
+{
+    struct cmd_args args;
+
+    cr_assert_eq(parse(&args, "metrics 3 --csv --names=loss,lr --json --server http://h:1"), -1);
+    cr_expect_eq(args.operand_count, 1);
+    cr_expect_str_eq(args.operands[0], "3");
+    cr_expect(cmd_flag(&args, "csv"));
+    cr_expect_str_eq(cmd_value(&args, "names"), "loss,lr");
+    cr_expect(client.json);
+    cr_expect_str_eq(client.server, "http://h:1");
+}
+
+Test(cmd, what_is_not_given_is_null)
+{
+    struct cmd_args args;
+
+    cr_assert_eq(parse(&args, "list"), -1);
+    cr_expect_null(cmd_value(&args, "state"));
+    cr_expect_not(cmd_flag(&args, "limit"));
+}
+
+Test(cmd, usage_errors_exit_with_2, .init = cr_redirect_stderr)
+{
+    static const char *const wrong[] = {"show",         "show 1 2",  "list --sttae running",
+                                        "list --limit", "logs -x 3", "show --csv 3"};
+    struct cmd_args args;
+
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+        cr_expect_eq(parse(&args, wrong[i]), 2, "%s", wrong[i]);
+}
+
+Test(cmd, ids_are_positive_numbers)
+{
+    struct error e;
+    long id;
+
+    cr_expect_eq(cmd_job_id("17", &id, &e), 0);
+    cr_expect_eq(id, 17);
+    static const char *const wrong[] = {"", "0", "-1", "3x", "x", "99999999999999999999"};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+        cr_expect_eq(cmd_job_id(wrong[i], &id, &e), -ERR_USAGE, "%s", wrong[i]);
+}
+
+/* Every option row of the table stands in the man page as "It Fl ... -name". */
+static void expect_option(const char *begin, const char *end, const struct cmd_option *option,
+                          const char *cmd)
+{
+    char row[128], with_letter[160];
+
+    snprintf(row, sizeof row, "Fl -%s%s%s\n", option->name, option->value ? " Ar " : "",
+             option->value ? option->value : "");
+    if (option->letter)
+        snprintf(with_letter, sizeof with_letter, ".It Fl %c , %s", option->letter, row);
+    else
+        snprintf(with_letter, sizeof with_letter, ".It %s", row);
+    const char *found = strstr(begin, with_letter);
+    cr_expect(found && found < end, "man/trainctl.1 lacks, under %s: %s", cmd, with_letter);
+}
+
+static void expect_command(const char *page, const struct cmd *cmd)
+{
+    char row[64];
+
+    if (!cmd->run) {
+        const char *later = strstr(page, "not supported by this version");
+        cr_expect(later && strstr(later, cmd->name), "man/trainctl.1 lacks %s", cmd->name);
+        return;
+    }
+    snprintf(row, sizeof row, "\n.It Cm %s ", cmd->name);
+    const char *begin = strstr(page, row);
+    cr_expect(begin, "man/trainctl.1 lacks the command %s", cmd->name);
+    if (!begin)
+        return;
+    const char *end = strstr(begin + 1, "\n.It Cm ");
+    if (!end)
+        end = page + strlen(page);
+    for (size_t i = 0; i < CMD_OPTIONS_MAX && cmd->options[i].name; i++)
+        expect_option(begin, end, &cmd->options[i], cmd->name);
+}
+
+Test(cmd, the_man_page_lists_what_the_table_has)
+{
+    const char *top = getenv("top_srcdir");
+    char path[4096], *page;
+    size_t bytes;
+    struct error e = {0};
+
+    snprintf(path, sizeof path, "%s/man/trainctl.1", top ? top : ".");
+    cr_assert_eq(file_read(path, 1 << 20, &page, &bytes, &e), 0, "%s", e.text);
+    const char *commands = strstr(page, ".Sh COMMANDS");
+    cr_assert_not_null(commands);
+    for (size_t i = 0; cmd_at(i); i++)
+        expect_command(commands, cmd_at(i));
+    for (size_t i = 0; cmd_common_at(i); i++)
+        expect_option(page, commands, cmd_common_at(i), "the common options");
+    free(page);
+}

@@ -1,0 +1,59 @@
+/* A job of the API, read; what its states mean for the exit code. */
+#include <criterion/criterion.h>
+#include <math.h>
+
+#include "client/job.h"
+
+static struct job read_state(const char *state)
+{
+    static json_t *json;
+    struct job job;
+
+    json_decref(json);
+    json = json_pack("{s:i, s:s, s:n, s:i, s:i, s:{s:i}}", "id", 3, "state", state, "top1", "step",
+                     117, "train_steps", 234, "plan", "global_batch", 256);
+    job_read(json, &job);
+    return job;
+}
+
+Test(job, what_is_null_or_missing_is_nan)
+{
+    struct job job = read_state("running");
+
+    cr_expect_eq(job.id, 3);
+    cr_expect(isnan(job.top1) && isnan(job.loss));
+    cr_expect_str_eq(job.reason, "");
+    cr_expect_float_eq(job_progress(&job), 0.5, 1e-12);
+}
+
+Test(job, outcomes_are_exit_codes)
+{
+    static const struct {
+        const char *state;
+        int outcome;
+    } all[] = {
+        {"queued",            -1 },
+        {"starting",          -1 },
+        {"running",           -1 },
+        {"evaluating",        -1 },
+        {"succeeded",         0  },
+        {"failed",            1  },
+        {"cancelled",         130},
+        {"a later version's", -1 }
+    };
+
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        struct job job = read_state(all[i].state);
+        cr_expect_eq(job_outcome(&job), all[i].outcome, "%s", all[i].state);
+        cr_expect_eq(job_ended(&job), all[i].outcome >= 0, "%s", all[i].state);
+    }
+}
+
+Test(job, time_left_is_images_left_by_speed)
+{
+    struct job job = read_state("running");
+
+    cr_expect_float_eq(job_seconds_left(&job, 128), 117 * 256 / 128.0, 1e-9);
+    cr_expect(isnan(job_seconds_left(&job, NAN)));
+    cr_expect(isnan(job_seconds_left(&job, 0)));
+}
