@@ -1,0 +1,77 @@
+#include "worker/data/decode.h"
+
+#include <inttypes.h>
+
+int decode_scratch_init(struct decode_scratch *s, struct error *e)
+{
+    *s = (struct decode_scratch){0};
+    return jpeg_decoder_create(&s->decoder, e);
+}
+
+void decode_scratch_free(struct decode_scratch *s)
+{
+    jpeg_decoder_destroy(s->decoder);
+    augmenter_free(&s->augmenter);
+}
+
+/* Puts the place of an image in front of a message. */
+static int name_place(const struct dataset *d, int64_t index, const char *name, struct error *e)
+{
+    const struct dataset_entry *entry = dataset_entry(d, index);
+    const char *file = dataset_file(d, entry->file);
+
+    if (dataset_format(d) == DATASET_FOLDER)
+        return error_prefix(e, "%s", file);
+    return error_prefix(e, "%s, record at byte %" PRIu64 " (%s)", file, entry->offset, name);
+}
+
+static int check_label(const struct loader_config *c, const struct dataset_image *image,
+                       struct error *e)
+{
+    if (image->label >= 0 && image->label < c->classes)
+        return 0;
+    if (dataset_format(c->dataset) == DATASET_FOLDER)
+        return error_set(e, ERR_INVALID, "this is class number %d, but model.classes is %d",
+                         image->label, c->classes);
+    return error_set(e, ERR_INVALID,
+                     "the label is %d, stored as %d; with %d classes it should be 1 to %d as stored",
+                     image->label, image->label + 1, c->classes, c->classes);
+}
+
+static int transform(struct decode_scratch *s, const struct loader_config *c, int64_t epoch,
+                     int64_t index, const struct jpeg_pixels *pixels, float *out, struct error *e)
+{
+    struct augment_plan plan;
+
+    if (c->role == DATASET_TRAIN && c->augment) {
+        struct rng r = rng_stream(c->seed, epoch, index, RNG_AUGMENT);
+        augment_plan_train(c->preprocess, pixels->width, pixels->height, c->image_size, &r, &plan);
+    } else {
+        augment_plan_eval(c->preprocess, pixels->width, pixels->height, c->image_size, &plan);
+    }
+    return augment_apply(&s->augmenter, c->preprocess, &plan, pixels, c->image_size, out, e);
+}
+
+int decode_image(struct decode_scratch *s, const struct loader_config *c, int64_t epoch,
+                 int64_t index, float *out, int32_t *label, bool *bad, struct error *e)
+{
+    struct dataset_image image;
+    struct jpeg_pixels pixels;
+
+    *bad = false;
+    int rc = dataset_read(c->dataset, index, &image, e);
+    if (rc)
+        return rc;
+    *label = image.label;
+    rc = check_label(c, &image, e);
+    if (rc == 0) {
+        rc = jpeg_decode(s->decoder, image.jpeg, image.jpeg_bytes, &pixels, e);
+        *bad = rc && rc != -ERR_NO_MEMORY;
+    }
+    if (rc == 0)
+        rc = transform(s, c, epoch, index, &pixels, out, e);
+    if (rc)
+        name_place(c->dataset, index, image.name, e);
+    dataset_image_release(&image);
+    return rc;
+}

@@ -1,0 +1,455 @@
+/*
+ * A ring of depth + 1 slots: one is with the caller, the others are filled ahead. Threads take runs of a few images of the
+ * oldest unfinished batch, so one thread more shortens the wait for the next batch as well as raising the throughput.
+ * Which image stands where is decided by the sampler alone, and what is done to it by its own random numbers: timing changes nothing.
+ */
+#include "worker/data/loader.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "worker/data/decode.h"
+#include "worker/data/sampler.h"
+#include "worker/data/synthetic.h"
+
+#define RUN              8   /* images a thread takes at a time */
+#define JUDGED_FROM      100 /* images seen before the bad ones are judged */
+#define SUBSTITUTE_TRIES 32
+
+struct slot {
+    float *images;
+    int32_t *labels;
+    int64_t *indices;
+    char **bad; /* (batch): what is wrong with the image, or NULL */
+    struct sampler_batch batch;
+    int taken, done; /* images; under the lock */
+    bool ready;
+    int failed_at; /* the first image that ended the run, or -1 */
+    struct error failure;
+};
+
+struct loader {
+    struct loader_config config;
+    size_t image_floats;
+    struct slot *slots;
+    int slot_count;
+    pthread_t *threads;
+    int thread_count;
+    pthread_mutex_t lock;
+    pthread_cond_t slot_free, slot_ready;
+    /* Numbers of batches; under the lock. */
+    int64_t filling;  /* being taken by threads */
+    int64_t released; /* given back by the caller */
+    bool stop;
+    /* The caller's own. */
+    int64_t next;
+    int64_t seen, bad;
+    bool failed;
+    struct error failure;
+};
+
+/* ---- filling */
+
+static float *image_at(const struct loader *l, const struct slot *s, int i)
+{
+    return s->images + (size_t)i * l->image_floats;
+}
+
+static void fail_slot(struct loader *l, struct slot *s, int i, const struct error *e)
+{
+    pthread_mutex_lock(&l->lock);
+    if (s->failed_at < 0 || i < s->failed_at) { /* the same one, whichever thread is faster */
+        s->failed_at = i;
+        s->failure = *e;
+    }
+    pthread_mutex_unlock(&l->lock);
+}
+
+static void fill_image(struct loader *l, struct decode_scratch *scratch, struct slot *s, int i)
+{
+    struct error e;
+    bool bad;
+
+    int rc = decode_image(scratch, &l->config, s->batch.epoch, s->indices[i], image_at(l, s, i),
+                          &s->labels[i], &bad, &e);
+    if (rc && !bad)
+        fail_slot(l, s, i, &e);
+    else if (rc && !(s->bad[i] = strdup(e.text))) {
+        error_set(&e, ERR_NO_MEMORY, "no memory for a message");
+        fail_slot(l, s, i, &e);
+    }
+}
+
+static void copy_image(struct loader *l, struct slot *s, int to, int from)
+{
+    memcpy(image_at(l, s, to), image_at(l, s, from), l->image_floats * sizeof(float));
+    s->labels[to] = s->labels[from];
+    s->indices[to] = s->indices[from];
+}
+
+/* A batch without one good image: those behind it in the data set are tried. */
+static void substitute(struct loader *l, struct decode_scratch *scratch, struct slot *s, int i)
+{
+    struct error e;
+    bool bad = true;
+    int rc = -ERR_INVALID;
+
+    for (int k = 1; k <= SUBSTITUTE_TRIES && rc && bad; k++) {
+        int64_t index = (s->indices[i] + k) % l->config.images;
+        rc = decode_image(scratch, &l->config, s->batch.epoch, index, image_at(l, s, i),
+                          &s->labels[i], &bad, &e);
+        if (rc == 0)
+            s->indices[i] = index;
+    }
+    if (rc)
+        fail_slot(l, s, i, &e);
+}
+
+static void replace_bad(struct loader *l, struct decode_scratch *scratch, struct slot *s)
+{
+    int n = s->batch.n;
+
+    for (int i = 0; i < n && s->failed_at < 0; i++) {
+        if (!s->bad[i])
+            continue;
+        if (l->config.role == DATASET_EVAL) {
+            memset(image_at(l, s, i), 0, l->image_floats * sizeof(float));
+            s->labels[i] = -1;
+            continue;
+        }
+        int good = 1;
+        while (good < n && s->bad[(i + good) % n])
+            good++;
+        if (good < n)
+            copy_image(l, s, i, (i + good) % n);
+        else
+            substitute(l, scratch, s, i);
+    }
+}
+
+static void start_slot(struct loader *l, struct slot *s)
+{
+    s->batch = sampler_batch(&l->config, l->filling, s->indices);
+    s->taken = s->done = 0;
+    s->failed_at = -1;
+}
+
+/* Waits for something to do: images [*first, *end) of the slot returned. NULL: the end. Called and returns locked. */
+static struct slot *take_run(struct loader *l, int *first, int *end)
+{
+    while (!l->stop && l->filling >= l->released + l->slot_count)
+        pthread_cond_wait(&l->slot_free, &l->lock);
+    if (l->stop)
+        return NULL;
+    struct slot *s = &l->slots[l->filling % l->slot_count];
+    if (s->taken == 0)
+        start_slot(l, s);
+    if (s->batch.n == 0) { /* the end of the data: the next thread sees it too */
+        s->ready = true;
+        pthread_cond_signal(&l->slot_ready);
+        return NULL;
+    }
+    *first = s->taken;
+    *end = s->taken + RUN < s->batch.n ? s->taken + RUN : s->batch.n;
+    s->taken = *end;
+    if (s->taken == s->batch.n) {
+        l->filling++;
+        l->slots[l->filling % l->slot_count].taken = 0;
+    }
+    return s;
+}
+
+static void fill_run(struct loader *l, struct decode_scratch *scratch, struct slot *s, int first,
+                     int end)
+{
+    for (int i = first; i < end; i++)
+        fill_image(l, scratch, s, i);
+    pthread_mutex_lock(&l->lock);
+    s->done += end - first;
+    bool last = s->done == s->batch.n;
+    pthread_mutex_unlock(&l->lock);
+    if (!last)
+        return;
+    replace_bad(l, scratch, s);
+    pthread_mutex_lock(&l->lock);
+    s->ready = true;
+    pthread_cond_signal(&l->slot_ready);
+    pthread_mutex_unlock(&l->lock);
+}
+
+/* A thread that cannot even begin fails the batch that would be next. */
+static void fail_start(struct loader *l, const struct error *e)
+{
+    pthread_mutex_lock(&l->lock);
+    l->stop = true;
+    l->failure = *e;
+    pthread_cond_broadcast(&l->slot_free);
+    pthread_cond_signal(&l->slot_ready);
+    pthread_mutex_unlock(&l->lock);
+}
+
+static void *prefetch(void *argument)
+{
+    struct loader *l = argument;
+    struct decode_scratch scratch;
+    struct error e;
+    struct slot *s;
+    int first, end;
+
+    if (decode_scratch_init(&scratch, &e)) {
+        fail_start(l, &e);
+        return NULL;
+    }
+    pthread_mutex_lock(&l->lock);
+    while ((s = take_run(l, &first, &end))) {
+        pthread_mutex_unlock(&l->lock);
+        fill_run(l, &scratch, s, first, end);
+        pthread_mutex_lock(&l->lock);
+    }
+    pthread_mutex_unlock(&l->lock);
+    decode_scratch_free(&scratch);
+    return NULL;
+}
+
+/* ---- making and ending */
+
+static int check_config(const struct loader_config *c, struct error *e)
+{
+    bool train = c->role == DATASET_TRAIN;
+
+    if (c->preprocess == JOB_PREPROCESS_MLPERF)
+        return error_set(e, ERR_UNSUPPORTED, "data.preprocess mlperf is not supported by this version");
+    if (c->batch < 1 || c->image_size < 1 || c->classes < 1 || c->world < 1 || c->rank < 0 ||
+        c->rank >= c->world || c->depth < 1 || c->threads < 1 || c->images < 1 ||
+        (train && (c->first_step < 0 || c->steps_per_epoch < 1)))
+        return error_set(e, ERR_INTERNAL, "the loader was given a number that makes no sense");
+    if (c->dataset && c->images > dataset_images(c->dataset))
+        return error_set(e, ERR_INVALID,
+                         "%" PRId64 " images are asked for, but the data set holds only %" PRId64,
+                         c->images, dataset_images(c->dataset));
+    if (train && c->steps_per_epoch > c->images / ((int64_t)c->batch * c->world))
+        return error_set(e, ERR_INVALID,
+                         "%" PRId64 " steps of %d images on each of %d ranks are more than the "
+                         "%" PRId64 " images of an epoch",
+                         c->steps_per_epoch, c->batch, c->world, c->images);
+    return 0;
+}
+
+static int make_slots(struct loader *l, struct error *e)
+{
+    size_t n = (size_t)l->config.batch, bytes = (n * l->image_floats * sizeof(float) + 63) / 64 * 64;
+
+    l->slots = calloc((size_t)l->slot_count, sizeof *l->slots);
+    for (int i = 0; l->slots && i < l->slot_count; i++) {
+        struct slot *s = &l->slots[i];
+        s->images = aligned_alloc(64, bytes);
+        s->labels = calloc(n, sizeof *s->labels);
+        s->indices = calloc(n, sizeof *s->indices);
+        s->bad = calloc(n, sizeof *s->bad);
+        if (!s->images || !s->labels || !s->indices || !s->bad)
+            return error_set(e, ERR_NO_MEMORY, "no memory for %d batches of %zu bytes ahead",
+                             l->slot_count, bytes);
+    }
+    return l->slots ? 0 : error_set(e, ERR_NO_MEMORY, "no memory for batches");
+}
+
+/* The threads leave signals to the thread that runs the loop. */
+static int start_threads(struct loader *l, struct error *e)
+{
+    sigset_t all, before;
+    int rc = 0;
+
+    l->threads = calloc((size_t)l->config.threads, sizeof *l->threads);
+    if (!l->threads)
+        return error_set(e, ERR_NO_MEMORY, "no memory for %d threads", l->config.threads);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    for (; l->thread_count < l->config.threads && rc == 0; l->thread_count += rc == 0) {
+        int reason = pthread_create(&l->threads[l->thread_count], NULL, prefetch, l);
+        if (reason)
+            rc = error_set_errno(e, reason, "cannot start a prefetch thread");
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return rc;
+}
+
+int loader_create(const struct loader_config *config, struct loader **out, struct error *e)
+{
+    struct loader *l;
+
+    *out = NULL;
+    int rc = check_config(config, e);
+    if (rc)
+        return rc;
+    l = calloc(1, sizeof *l);
+    if (!l)
+        return error_set(e, ERR_NO_MEMORY, "no memory for a loader");
+    l->config = *config;
+    l->image_floats = (size_t)config->image_size * (size_t)config->image_size * 3;
+    l->slot_count = config->dataset ? config->depth + 1 : 2;
+    pthread_mutex_init(&l->lock, NULL);
+    pthread_cond_init(&l->slot_free, NULL);
+    pthread_cond_init(&l->slot_ready, NULL);
+    rc = make_slots(l, e);
+    for (int i = 0; i < l->slot_count && rc == 0 && !config->dataset; i++)
+        synthetic_fill(config, i, l->slots[i].images, l->slots[i].labels);
+    if (rc == 0 && config->dataset)
+        rc = start_threads(l, e);
+    if (rc) {
+        loader_destroy(l);
+        return rc;
+    }
+    *out = l;
+    return 0;
+}
+
+static void forget_bad(const struct loader *l, struct slot *s)
+{
+    for (int i = 0; s->bad && i < l->config.batch; i++) {
+        free(s->bad[i]);
+        s->bad[i] = NULL;
+    }
+}
+
+static void free_slots(struct loader *l)
+{
+    for (int i = 0; l->slots && i < l->slot_count; i++) {
+        struct slot *s = &l->slots[i];
+        forget_bad(l, s);
+        free(s->images);
+        free(s->labels);
+        free(s->indices);
+        free(s->bad);
+    }
+    free(l->slots);
+}
+
+void loader_destroy(struct loader *l)
+{
+    if (!l)
+        return;
+    pthread_mutex_lock(&l->lock);
+    l->stop = true;
+    pthread_cond_broadcast(&l->slot_free);
+    pthread_mutex_unlock(&l->lock);
+    for (int i = 0; i < l->thread_count; i++)
+        pthread_join(l->threads[i], NULL);
+    free(l->threads);
+    free_slots(l);
+    pthread_cond_destroy(&l->slot_free);
+    pthread_cond_destroy(&l->slot_ready);
+    pthread_mutex_destroy(&l->lock);
+    free(l);
+}
+
+/* ---- giving */
+
+static void release_last(struct loader *l)
+{
+    if (l->next == l->released)
+        return;
+    struct slot *s = &l->slots[l->released % l->slot_count];
+    pthread_mutex_lock(&l->lock);
+    s->ready = false;
+    l->released++;
+    pthread_cond_broadcast(&l->slot_free);
+    pthread_mutex_unlock(&l->lock);
+}
+
+/* NULL: a thread could not begin. */
+static struct slot *wait_ready(struct loader *l)
+{
+    struct slot *s = &l->slots[l->next % l->slot_count];
+
+    pthread_mutex_lock(&l->lock);
+    while (!s->ready && !l->stop)
+        pthread_cond_wait(&l->slot_ready, &l->lock);
+    bool ready = s->ready;
+    pthread_mutex_unlock(&l->lock);
+    return ready ? s : NULL;
+}
+
+/* Judged where batches are handed over, so that the verdict does not depend on how far the threads are. */
+static int judge_bad(struct loader *l, struct slot *s, struct error *e)
+{
+    for (int i = 0; i < s->batch.n; i++) {
+        if (!s->bad[i])
+            continue;
+        l->bad++;
+        log_warning("a JPEG does not decode and is %s: %s",
+                    l->config.role == DATASET_EVAL ? "counted as wrong" : "replaced by another image",
+                    s->bad[i]);
+    }
+    forget_bad(l, s);
+    l->seen += s->batch.n;
+    bool enough = l->seen >= JUDGED_FROM || s->batch.n == 0;
+    if (!enough || (double)l->bad <= l->config.max_bad_fraction * (double)l->seen)
+        return 0;
+    return error_set(e, ERR_INVALID,
+                     "%" PRId64 " of the %" PRId64 " JPEGs read so far do not decode (%.2g %%); at most "
+                     "%g %% may; the log names each",
+                     l->bad, l->seen, 100.0 * (double)l->bad / (double)l->seen,
+                     100 * l->config.max_bad_fraction);
+}
+
+static int take_ready(struct loader *l, struct slot **out, struct error *e)
+{
+    release_last(l);
+    *out = wait_ready(l);
+    if (!*out) {
+        *e = l->failure;
+        return -(int)e->code;
+    }
+    if ((*out)->batch.n > 0 && (*out)->failed_at >= 0) {
+        *e = (*out)->failure;
+        return -(int)e->code;
+    }
+    return judge_bad(l, *out, e);
+}
+
+static int next_synthetic(struct loader *l, struct slot **out)
+{
+    *out = &l->slots[l->next % l->slot_count];
+    (*out)->batch = sampler_batch(&l->config, l->next, (*out)->indices);
+    return 0;
+}
+
+int loader_next(struct loader *l, struct loader_batch *batch, struct error *e)
+{
+    double started = clock_monotonic();
+    struct slot *s;
+
+    *batch = (struct loader_batch){0};
+    if (l->failed) {
+        *e = l->failure;
+        return -(int)e->code;
+    }
+    int rc = l->config.dataset ? take_ready(l, &s, e) : next_synthetic(l, &s);
+    if (rc) {
+        l->failed = true;
+        l->failure = *e;
+        return rc;
+    }
+    *batch = (struct loader_batch){
+        .images = s->images,
+        .labels = s->labels,
+        .indices = s->indices,
+        .n = s->batch.n,
+        .epoch = s->batch.epoch,
+        .step = s->batch.step,
+        .wait_seconds = clock_monotonic() - started,
+    };
+    if (s->batch.n > 0) /* the end stays the end */
+        l->next++;
+    return 0;
+}
+
+int64_t loader_bad_images(const struct loader *l)
+{
+    return l->bad;
+}

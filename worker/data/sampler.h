@@ -1,0 +1,16 @@
+/* Which images make up a batch of a rank (the rules stand in loader.h). Holds no state between calls: any thread may ask
+ * for any batch, and a run may start at any step. */
+#ifndef TRAIND_WORKER_DATA_SAMPLER_H
+#define TRAIND_WORKER_DATA_SAMPLER_H
+
+#include "worker/data/loader.h"
+
+struct sampler_batch {
+    int n;               /* 0: behind the last one */
+    int64_t epoch, step; /* evaluation: epoch 0, the number of the run */
+};
+
+/* Fills indices (config->batch) with the images of batch k = 0, 1, ... that the loader gives. */
+struct sampler_batch sampler_batch(const struct loader_config *config, int64_t k, int64_t *indices);
+
+#endif
