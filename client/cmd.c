@@ -37,8 +37,9 @@ static const struct cmd commands[] = {
     {"logs", "[-f] ID", "print a job's log", cmd_logs, 1, 1,
      {{"follow", 'f', NULL, "go on until the job ends"}}},
     {"cancel", "ID", "cancel a job", cmd_cancel, 1, 1, {{0}}},
-    {"metrics", "[--names A,B] [--csv] ID", "print a job's metrics by step", NULL, 1, 1,
+    {"metrics", "[--names A,B] [--points N] [--csv] ID", "print a job's metrics by step", cmd_metrics, 1, 1,
      {{"names", 0, "A,B", "which (loss,lr,images_per_sec)"},
+      {"points", 0, "N", "at most N rows: means of the steps between"},
       {"csv", 0, NULL, "as comma-separated values"}}},
     {"resume", "ID", "start a job again from its last checkpoint", NULL, 1, 1, {{0}}},
     {"compare", "ID ID...", "compare jobs", NULL, 2, CMD_OPERANDS_MAX, {{0}}},
@@ -311,5 +312,18 @@ int cmd_job_id(const char *text, long *id, struct error *e)
     if (end == text || *end || errno || *id < 1)
         return error_set(e, ERR_USAGE,
                          "\"%s\" is not a job's id: ids are numbers as in \"trainctl list\"", text);
+    return 0;
+}
+
+int cmd_number(const char *text, const char *option, long minimum, long maximum, long *number,
+               struct error *e)
+{
+    char *end;
+
+    errno = 0;
+    *number = strtol(text, &end, 10);
+    if (end == text || *end || errno || *number < minimum || *number > maximum)
+        return error_set(e, ERR_USAGE, "--%s must be a number from %ld to %ld, not \"%s\"", option,
+                         minimum, maximum, text);
     return 0;
 }

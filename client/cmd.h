@@ -85,6 +85,10 @@ int cmd_usage(const struct cmd *cmd, const char *format, ...) __attribute__((for
 /* An operand that must be a job's id: 0, or a usage error that names the operand. */
 int cmd_job_id(const char *text, long *id, struct error *e);
 
+/* An option's value that must be a whole number. */
+int cmd_number(const char *text, const char *option, long minimum, long maximum, long *number,
+               struct error *e);
+
 int cmd_plan(int argc, char **argv);
 int cmd_submit(int argc, char **argv);
 int cmd_list(int argc, char **argv);

@@ -1,6 +1,4 @@
-#include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "client/api.h"
@@ -65,32 +63,19 @@ static void print_jobs(const json_t *answer)
     table_finish(table);
 }
 
-static int limit_of(const char *text, long *limit, struct error *e)
-{
-    char *end;
-
-    *limit = LIMIT_DEFAULT;
-    if (!text)
-        return 0;
-    errno = 0;
-    *limit = strtol(text, &end, 10);
-    if (end == text || *end || errno || *limit < 1 || *limit > 1000)
-        return error_set(e, ERR_USAGE, "--limit must be a number from 1 to 1000, not \"%s\"", text);
-    return 0;
-}
-
 int cmd_list(int argc, char **argv)
 {
     struct cmd_args args;
     struct error e;
     char path[256];
     json_t *answer;
-    long limit;
+    long limit = LIMIT_DEFAULT;
     int done = cmd_parse(&args, argc, argv);
 
     if (done >= 0)
         return done;
-    if (limit_of(cmd_value(&args, "limit"), &limit, &e) < 0)
+    const char *count = cmd_value(&args, "limit");
+    if (count && cmd_number(count, "limit", 1, 1000, &limit, &e) < 0)
         return cmd_fail(&e);
     snprintf(path, sizeof path, "/v1/jobs?limit=%ld", limit);
     const char *state = cmd_value(&args, "state");

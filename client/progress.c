@@ -34,8 +34,11 @@ static void add(char *text, size_t bytes, const char *format, ...)
     va_end(args);
 }
 
-/* Everything that stands right of the bar. */
-static void words_of(char *text, size_t bytes, const struct job *job, double seconds_left)
+/* How much stands right of the bar: a narrow terminal loses the steps first, then the loss. */
+enum detail { DETAIL_SHORT, DETAIL_LOSS, DETAIL_ALL };
+
+static void words_of(char *text, size_t bytes, const struct job *job, double seconds_left,
+                     enum detail detail)
 {
     char part[HUMAN_BYTES];
 
@@ -44,15 +47,15 @@ static void words_of(char *text, size_t bytes, const struct job *job, double sec
         add(text, bytes, "%s", *job->reason ? job->reason : job->state);
         return;
     }
-    add(text, bytes, "%3.0f %%  step %.0f/%.0f", floor(100 * job_progress(job)), job->step,
-        job->train_steps);
+    add(text, bytes, "%3.0f %%", floor(100 * job_progress(job)));
+    if (detail >= DETAIL_ALL)
+        add(text, bytes, "  step %.0f/%.0f", job->step, job->train_steps);
     add(text, bytes, "  %s", human_rate(part, sizeof part, job->images_per_sec));
-    add(text, bytes, "  loss %s", human_number(part, sizeof part, job->loss));
+    if (detail >= DETAIL_LOSS)
+        add(text, bytes, "  loss %s", human_number(part, sizeof part, job->loss));
     if (!isnan(job->top1))
         add(text, bytes, "  top-1 %s", human_percent(part, sizeof part, job->top1));
-    if (strcmp(job->state, "evaluating") == 0)
-        add(text, bytes, "  evaluating");
-    else if (!isnan(seconds_left) && !job_ended(job))
+    if (strcmp(job->state, "running") == 0 && !isnan(seconds_left))
         add(text, bytes, "  %s left", human_duration(part, sizeof part, seconds_left));
 }
 
@@ -93,10 +96,13 @@ char *progress_line(char *text, size_t bytes, const struct job *job, double seco
                     int columns, bool utf8)
 {
     char words[512], bar[4 * BAR_MAX + 1];
+    int detail = DETAIL_ALL, room;
 
-    words_of(words, sizeof words, job, seconds_left);
     snprintf(text, bytes, "job %ld %s  ", job->id, job->state);
-    int room = columns - width_of(text) - width_of(words) - 4;
+    do {
+        words_of(words, sizeof words, job, seconds_left, (enum detail)detail);
+        room = columns - width_of(text) - width_of(words) - 4;
+    } while (room < BAR_MIN && detail-- > DETAIL_SHORT);
     if (room > BAR_MAX)
         room = BAR_MAX;
     if (started(job) && room >= BAR_MIN) {
@@ -157,7 +163,7 @@ void progress_show(struct progress *progress, const struct job *job)
         printf("\r%s\033[K", line);
         progress->drawn = true;
     } else if (is_news(progress, job) || now - progress->last_line >= PLAIN_LINE_SECONDS) {
-        words_of(line, sizeof line, job, left);
+        words_of(line, sizeof line, job, left, DETAIL_ALL);
         printf("job %ld %s  %s\n", job->id, job->state, line);
         progress->last_line = now;
     }

@@ -44,6 +44,18 @@ Test(progress, accuracy_shows_once_it_is_known)
     cr_expect_not(strstr(text, "left"), "%s", text);
 }
 
+Test(progress, a_usual_terminal_keeps_the_bar)
+{
+    struct job job = running;
+    char text[512];
+
+    progress_line(text, sizeof text, &job, 141, 79, false);
+    cr_expect(strstr(text, "[#####") && strstr(text, "loss 0.8123"), "%s", text);
+    job.top1 = 0.8412;
+    progress_line(text, sizeof text, &job, 141, 79, false);
+    cr_expect(strstr(text, "[####") && strstr(text, "top-1 84.12 %"), "%s", text);
+}
+
 Test(progress, never_wider_than_the_terminal)
 {
     char text[512];

@@ -1,0 +1,134 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/api.h"
+#include "client/cmd.h"
+#include "client/print.h"
+#include "client/table.h"
+
+#define NAMES_DEFAULT "loss,lr,images_per_sec"
+#define NAMES_MAX     32
+#define NAME_CHARS    "abcdefghijklmnopqrstuvwxyz0123456789_"
+
+/* The columns in the order they were asked for, behind step and epoch. */
+struct columns {
+    char copy[512];
+    const char *names[NAMES_MAX];
+    size_t count;
+};
+
+static int columns_read(struct columns *columns, const char *list, struct error *e)
+{
+    columns->count = 0;
+    columns->names[columns->count++] = "step";
+    columns->names[columns->count++] = "epoch";
+    if (strlen(list) >= sizeof columns->copy || strspn(list, NAME_CHARS ",") != strlen(list))
+        return error_set(e, ERR_USAGE,
+                         "--names takes metrics separated by commas, as in " NAMES_DEFAULT);
+    strcpy(columns->copy, list);
+    for (char *name = strtok(columns->copy, ","); name; name = strtok(NULL, ",")) {
+        if (columns->count == NAMES_MAX)
+            return error_set(e, ERR_USAGE, "--names takes at most %d names", NAMES_MAX - 2);
+        columns->names[columns->count++] = name;
+    }
+    if (columns->count == 2)
+        return error_set(e, ERR_USAGE, "--names names no metric; try " NAMES_DEFAULT);
+    return 0;
+}
+
+/* Column c of row i as text; empty where the step had no such number. */
+static const char *cell(char *text, size_t bytes, const json_t *answer, const char *name, size_t i,
+                        const char *format)
+{
+    const json_t *value = json_array_get(json_object_get(answer, name), i);
+
+    if (json_is_integer(value))
+        snprintf(text, bytes, "%lld", (long long)json_integer_value(value));
+    else if (json_is_real(value))
+        snprintf(text, bytes, format, json_real_value(value));
+    else
+        *text = '\0';
+    return text;
+}
+
+static size_t row_count(const json_t *answer)
+{
+    return json_array_size(json_object_get(answer, "step"));
+}
+
+static void print_csv(const json_t *answer, const struct columns *columns)
+{
+    char text[40];
+
+    for (size_t c = 0; c < columns->count; c++)
+        printf("%s%s", c ? "," : "", columns->names[c]);
+    putchar('\n');
+    for (size_t i = 0; i < row_count(answer); i++) {
+        for (size_t c = 0; c < columns->count; c++)
+            printf("%s%s", c ? "," : "",
+                   cell(text, sizeof text, answer, columns->names[c], i, "%.9g"));
+        putchar('\n');
+    }
+}
+
+static void print_table(const json_t *answer, const struct columns *columns)
+{
+    struct libscols_table *table = table_create(1);
+    char text[40];
+
+    for (size_t c = 0; c < columns->count; c++)
+        table_column(table, columns->names[c], TABLE_RIGHT);
+    for (size_t i = 0; i < row_count(answer); i++) {
+        struct libscols_line *line = table_line(table);
+        for (size_t c = 0; c < columns->count; c++)
+            table_set(line, c, cell(text, sizeof text, answer, columns->names[c], i, "%.4g"));
+    }
+    table_finish(table);
+}
+
+/* GET /v1/jobs/ID/metrics as the options say. */
+static int fetch(const struct cmd_args *args, struct columns *columns, json_t **answer,
+                 struct error *e)
+{
+    const char *names = cmd_value(args, "names"), *points = cmd_value(args, "points");
+    char path[1024];
+    long id, count;
+
+    if (cmd_job_id(args->operands[0], &id, e) < 0 ||
+        columns_read(columns, names ? names : NAMES_DEFAULT, e) < 0)
+        return -(int)e->code;
+    int used = snprintf(path, sizeof path, "/v1/jobs/%ld/metrics?names=%s", id,
+                        names ? names : NAMES_DEFAULT);
+    if (points) {
+        if (cmd_number(points, "points", 2, 100000, &count, e) < 0)
+            return -(int)e->code;
+        snprintf(path + used, sizeof path - (size_t)used, "&points=%ld", count);
+    }
+    return api_get(path, answer, e);
+}
+
+int cmd_metrics(int argc, char **argv)
+{
+    struct cmd_args args;
+    struct columns columns;
+    struct error e;
+    json_t *answer;
+    int done = cmd_parse(&args, argc, argv);
+
+    if (done >= 0)
+        return done;
+    if (client.json && cmd_flag(&args, "csv"))
+        return cmd_usage(args.cmd, "--json and --csv exclude each other");
+    if (fetch(&args, &columns, &answer, &e) < 0)
+        return cmd_fail(&e);
+    if (client.json)
+        print_json(answer);
+    else if (cmd_flag(&args, "csv"))
+        print_csv(answer, &columns);
+    else if (row_count(answer) == 0)
+        printf("job %s has no steps yet\n", args.operands[0]);
+    else
+        print_table(answer, &columns);
+    json_decref(answer);
+    return 0;
+}
