@@ -44,8 +44,8 @@ int store_eval_list(struct store *s, int64_t job_id, json_t **evals, struct erro
     return status;
 }
 
-int store_metric_each(struct store *s, int64_t job_id, int64_t from_step, store_metric_row *visit,
-                      void *context, struct error *e)
+int store_metric_each(struct store *s, int64_t job_id, int64_t from_step, int64_t limit,
+                      store_metric_row *visit, void *context, struct error *e)
 {
     double values[METRICS_MAX];
     struct sql *c = sql_read_begin(s);
@@ -53,8 +53,8 @@ int store_metric_each(struct store *s, int64_t job_id, int64_t from_step, store_
                                   "select step, epoch, t, loss, lr, images_per_sec, step_ms, "
                                   "data_ms, forward_ms, backward_ms, comm_ms, optim_ms, "
                                   "grad_norm, slowest_rank from step_metric "
-                                  "where job_id = ? and step >= ? order by step",
-                                  "ii", job_id, from_step);
+                                  "where job_id = ? and step >= ? order by step limit ?",
+                                  "iii", job_id, from_step, limit);
     int status = row ? 1 : -(int)ERR_INTERNAL;
 
     while (status > 0 && (status = sql_row(c, row, e)) > 0) {
@@ -62,6 +62,25 @@ int store_metric_each(struct store *s, int64_t job_id, int64_t from_step, store_
             values[i] = sql_double(row, 3 + i);
         visit(context, sqlite3_column_int64(row, 0), sql_double(row, 1),
               sqlite3_column_double(row, 2), values);
+    }
+    sql_read_end(s, c);
+    return status;
+}
+
+int store_metric_count(struct store *s, int64_t job_id, int64_t from_step, int64_t *rows,
+                       struct error *e)
+{
+    struct sql *c = sql_read_begin(s);
+    sqlite3_stmt *row = sql_query(
+        c, e, "select count(*) from step_metric where job_id = ? and step >= ?", "ii", job_id,
+        from_step);
+    int status = row ? sql_row(c, row, e) : -(int)ERR_INTERNAL;
+
+    *rows = 0;
+    if (status > 0) {
+        *rows = sqlite3_column_int64(row, 0);
+        sql_done(row);
+        status = 0;
     }
     sql_read_end(s, c);
     return status;

@@ -170,11 +170,14 @@ int store_event_list(struct store *s, int64_t job_id, int64_t after, int64_t lim
  * "images", "t"}. */
 int store_eval_list(struct store *s, int64_t job_id, json_t **evals, struct error *e);
 
-/* Called for each row in order of step; values[i] belongs to event_metric_at(i), NAN where absent. */
+/* Called for at most limit rows in order of step; values[i] belongs to event_metric_at(i), NAN where absent. */
 typedef void store_metric_row(void *context, int64_t step, double epoch, double t,
                               const double *values);
-int store_metric_each(struct store *s, int64_t job_id, int64_t from_step, store_metric_row *row,
-                      void *context, struct error *e);
+int store_metric_each(struct store *s, int64_t job_id, int64_t from_step, int64_t limit,
+                      store_metric_row *row, void *context, struct error *e);
+
+int store_metric_count(struct store *s, int64_t job_id, int64_t from_step, int64_t *rows,
+                       struct error *e);
 
 /* Images per second and worker that the newest succeeded jobs of this kind had: the median of up to
  * five. 0: none ran yet. */

@@ -320,7 +320,7 @@ Test(store, every_metric_of_the_table_has_its_column)
     }
     cr_assert_eq(look("select count(*) from pragma_table_info('step_metric')"), count + 4);
     cr_assert_eq(store_ingest(store, &batch, &e), 0);
-    cr_assert_eq(store_metric_each(store, id, 2, count_row, sum, &e), 0);
+    cr_assert_eq(store_metric_each(store, id, 2, 100, count_row, sum, &e), 0);
     cr_assert_eq(sum[0], 2);
     cr_assert_eq(sum[1], 3);
     for (int i = 0; i < 3; i++)

@@ -1,0 +1,266 @@
+#include "daemon/config.h"
+
+#include <errno.h>
+#include <ini.h>
+#include <limits.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/suggest.h"
+
+#define FIELD(name) offsetof(struct config, name)
+
+static const struct config_key keys[] = {
+    {"listen", 's', "127.0.0.1:7077", 0, 0, FIELD(listen),
+     "address and port of the HTTP server; port 0 takes a free one"},
+    {"socket", 's', NULL, 0, 0, FIELD(socket),
+     "path of the unix socket (default: traind.sock in the state folder)"},
+    {"state", 's', NULL, 0, 0, FIELD(state),
+     "folder of the database and the runs (default: $TRAIND_STATE, else /var/lib/traind for root, "
+     "else ~/.local/state/traind)"},
+    {"slots", 'i', "0", 0, 4096, FIELD(slots),
+     "local workers that may run at a time; 0 is the number of cores"},
+    {"mpirun", 's', MPIRUN, 0, 0, FIELD(mpirun), "program that starts the workers of a job"},
+    {"worker", 's', BINDIR "/train-worker", 0, 0, FIELD(worker), "the worker it starts"},
+    {"log_level", 'l', "info", 0, 0, FIELD(log_level), "error, warning, info or debug"},
+    {"max_body_bytes", 'i', "1048576", 1024, 1048576, FIELD(max_body_bytes),
+     "largest request body taken, in bytes"},
+    {"http_threads", 'i', "4", 1, 64, FIELD(http_threads), "threads that answer requests"},
+    {"web_dir", 's', PKGDATADIR "/web", 0, 0, FIELD(web_dir), "folder of the dashboard's files"},
+};
+#define KEY_COUNT (sizeof keys / sizeof keys[0])
+
+const struct config_key *config_key_at(size_t i)
+{
+    return i < KEY_COUNT ? &keys[i] : NULL;
+}
+
+static int64_t *number_of(struct config *c, const struct config_key *key)
+{
+    return (int64_t *)(void *)((char *)c + key->offset);
+}
+
+static char **text_of(struct config *c, const struct config_key *key)
+{
+    return (char **)(void *)((char *)c + key->offset);
+}
+
+static const char *const levels[] = {"error", "warning", "info", "debug"};
+
+static int set_level(struct config *c, const char *text, const char *source, struct error *e)
+{
+    for (int i = 0; i <= LOG_LEVEL_DEBUG; i++) {
+        if (strcmp(text, levels[i]) == 0) {
+            c->log_level = (enum log_level)i;
+            return 0;
+        }
+    }
+    return error_set(e, ERR_USAGE, "%s: log_level must be error, warning, info or debug, not \"%s\"",
+                     source, text);
+}
+
+static int set_number(struct config *c, const struct config_key *key, const char *text,
+                      const char *source, struct error *e)
+{
+    char *end;
+    errno = 0;
+    long long value = strtoll(text, &end, 10);
+
+    if (errno || end == text || *end || value < key->minimum || value > key->maximum)
+        return error_set(e, ERR_USAGE, "%s: %s must be a whole number from %lld to %lld, not \"%s\"",
+                         source, key->name, (long long)key->minimum, (long long)key->maximum, text);
+    *number_of(c, key) = value;
+    return 0;
+}
+
+static int set_text(struct config *c, const struct config_key *key, const char *text,
+                    const char *source, struct error *e)
+{
+    if (!*text)
+        return error_set(e, ERR_USAGE, "%s: %s must not be empty", source, key->name);
+    char *copy = strdup(text);
+    if (!copy)
+        return error_set(e, ERR_NO_MEMORY, "no memory for the configuration");
+    free(*text_of(c, key));
+    *text_of(c, key) = copy;
+    return 0;
+}
+
+static int set_value(struct config *c, const struct config_key *key, const char *text,
+                     const char *source, struct error *e)
+{
+    if (key->kind == 'l')
+        return set_level(c, text, source, e);
+    return key->kind == 'i' ? set_number(c, key, text, source, e)
+                            : set_text(c, key, text, source, e);
+}
+
+static int unknown_key(const char *name, const char *source, struct error *e)
+{
+    struct suggest nearest = {.word = name};
+    for (size_t i = 0; i < KEY_COUNT; i++)
+        suggest_offer(&nearest, keys[i].name);
+    if (nearest.best)
+        return error_set(e, ERR_USAGE, "%s: unknown key \"%s\"; did you mean \"%s\"?", source, name,
+                         nearest.best);
+    return error_set(e, ERR_USAGE, "%s: unknown key \"%s\"; traind.conf(5) lists them all", source,
+                     name);
+}
+
+static int index_of(const char *name)
+{
+    for (size_t i = 0; i < KEY_COUNT; i++)
+        if (strcmp(keys[i].name, name) == 0)
+            return (int)i;
+    return -1;
+}
+
+int config_set(struct config *c, const char *name, const char *text, const char *source,
+               struct error *e)
+{
+    int i = index_of(name);
+    if (i < 0)
+        return unknown_key(name, source, e);
+    int status = set_value(c, &keys[i], text, source, e);
+    if (status == 0)
+        c->given |= 1u << i;
+    return status;
+}
+
+/* ---------------------------------------------------------------- the file */
+
+struct reading {
+    struct config *config;
+    const char *path;
+    uint32_t outside; /* keys given before the file, which win over it */
+    uint32_t seen;
+    struct error *e;
+    int status; /* of the first bad line */
+};
+
+/* libinih's handler: returns 0 for a bad line, whose number ini_parse then returns. */
+static int take_line(void *context, const char *section, const char *name, const char *value)
+{
+    struct reading *r = context;
+    struct config unused = {0};
+    int i = index_of(name);
+
+    if (r->status)
+        return 1;
+    if (*section) {
+        r->status = error_set(r->e, ERR_USAGE, "sections are not used; write the keys without [%s]",
+                              section);
+        return 0;
+    }
+    if (i >= 0 && (r->seen & 1u << i)) {
+        r->status = error_set(r->e, ERR_USAGE, "the key \"%s\" is there twice", name);
+        return 0;
+    }
+    if (i >= 0)
+        r->seen |= 1u << i;
+    bool hidden = i >= 0 && (r->outside & 1u << i); /* still checked */
+    r->status = config_set(hidden ? &unused : r->config, name, value, r->path, r->e);
+    config_clear(&unused);
+    return r->status == 0;
+}
+
+static int read_file(struct config *c, const char *path, struct error *e)
+{
+    struct reading r = {c, path, c->given, 0, e, 0};
+
+    errno = 0;
+    int line = ini_parse(path, take_line, &r);
+    if (line == -1)
+        return error_set_errno(e, errno, "cannot read the configuration %s", path);
+    if (r.status)
+        return error_prefix(e, "line %d of %s", line, path);
+    if (line)
+        return error_set(e, ERR_USAGE, "line %d of %s is not \"key = value\"", line, path);
+    return 0;
+}
+
+/* ---------------------------------------------------------------- defaults */
+
+static char *default_state(void)
+{
+    const char *home = getenv("HOME");
+    char *path = NULL;
+
+    if (geteuid() == 0 || !home || !*home)
+        return strdup("/var/lib/traind");
+    if (asprintf(&path, "%s/.local/state/traind", home) < 0)
+        return NULL;
+    return path;
+}
+
+/* The folder may not exist yet; jobs' paths must not depend on where the daemon was started. */
+static char *absolute(char *path)
+{
+    char cwd[PATH_MAX], *full = NULL;
+
+    if (!path || *path == '/' || !getcwd(cwd, sizeof cwd))
+        return path;
+    if (asprintf(&full, "%s/%s", cwd, path) < 0)
+        return path;
+    free(path);
+    return full;
+}
+
+static int64_t cores(void)
+{
+    cpu_set_t set;
+    return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set)
+                                                        : sysconf(_SC_NPROCESSORS_ONLN);
+}
+
+static int fill_defaults(struct config *c, struct error *e)
+{
+    for (size_t i = 0; i < KEY_COUNT; i++)
+        if (!(c->given & 1u << i) && keys[i].default_text &&
+            set_value(c, &keys[i], keys[i].default_text, "default", e))
+            return -(int)e->code;
+    if (!c->state)
+        c->state = default_state();
+    c->state = absolute(c->state);
+    c->socket = absolute(c->socket);
+    if (!c->socket && c->state && asprintf(&c->socket, "%s/traind.sock", c->state) < 0)
+        c->socket = NULL;
+    if (!c->state || !c->socket)
+        return error_set(e, ERR_NO_MEMORY, "no memory for the configuration");
+    if (c->slots == 0)
+        c->slots = cores();
+    return 0;
+}
+
+int config_load(struct config *c, const char *path, struct error *e)
+{
+    static const char *const installed = SYSCONFDIR "/traind.conf";
+    const char *state = getenv("TRAIND_STATE");
+
+    if (state && *state && !c->state && config_set(c, "state", state, "TRAIND_STATE", e))
+        return -(int)e->code;
+    if (!path && access(installed, F_OK) == 0)
+        path = installed;
+    if (path && read_file(c, path, e))
+        return -(int)e->code;
+    return fill_defaults(c, e);
+}
+
+void config_help(FILE *out)
+{
+    for (size_t i = 0; i < KEY_COUNT; i++)
+        fprintf(out, "  %-15s %s%s%s%s\n", keys[i].name, keys[i].help,
+                keys[i].default_text ? " (default: " : "",
+                keys[i].default_text ? keys[i].default_text : "", keys[i].default_text ? ")" : "");
+}
+
+void config_clear(struct config *c)
+{
+    for (size_t i = 0; i < KEY_COUNT; i++)
+        if (keys[i].kind == 's')
+            free(*text_of(c, &keys[i]));
+    memset(c, 0, sizeof *c);
+}

@@ -1,0 +1,218 @@
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "common/dataset/plan_inputs.h"
+#include "common/json.h"
+#include "common/preset.h"
+#include "daemon/http/job_json.h"
+#include "daemon/http/routes.h"
+
+/* A body made into a plan. Zero-initialise; free with prepared_clear. */
+struct prepared {
+    struct job_spec *spec;
+    struct plan *plan;
+    struct problems problems;    /* what is wrong with the document */
+    struct problems unsupported; /* right, but not built in this version */
+};
+
+static void prepared_clear(struct prepared *p)
+{
+    plan_destroy(p->plan);
+    job_spec_destroy(p->spec);
+    problems_clear(&p->problems);
+    problems_clear(&p->unsupported);
+}
+
+static bool is_folder(const char *path)
+{
+    return path && strcmp(path, "synthetic") != 0;
+}
+
+/* data.train_images spares the counting, but a run on this machine needs the folder and its contents. */
+static int check_folder(const char *path, const char *pointer, struct problems *problems)
+{
+    DIR *folder = opendir(path);
+    const struct dirent *entry = NULL;
+
+    if (!folder) {
+        problems_add(problems, pointer, NULL, "cannot open the folder %s: %s", path,
+                     strerror(errno));
+        return -1;
+    }
+    do
+        entry = readdir(folder);
+    while (entry && entry->d_name[0] == '.');
+    closedir(folder);
+    if (entry)
+        return 0;
+    problems_add(problems, pointer, NULL, "the folder %s is empty", path);
+    return -1;
+}
+
+static void check_folders(const struct job_spec *spec, struct problems *problems)
+{
+    if (spec->cluster.launcher != JOB_LAUNCHER_LOCAL)
+        return; /* the nodes may see paths that this machine does not */
+    if (spec->mode == JOB_MODE_TRAIN && is_folder(spec->data.train))
+        check_folder(spec->data.train, "/data/train", problems);
+    if (is_folder(spec->data.eval))
+        check_folder(spec->data.eval, "/data/eval", problems);
+}
+
+/* What a job's data holds, and how fast such jobs were. A data set that cannot be counted is a problem of
+ * the document, whatever its cause. */
+static int find_inputs(const struct request *q, struct prepared *p, struct plan_inputs *inputs,
+                       struct error *e)
+{
+    json_t *spec = job_spec_to_json(p->spec);
+    const json_t *precision = json_object_get(spec, "precision");
+    struct store_speed_query speed = {p->spec->model.arch,
+                                      json_string_value(precision),
+                                      p->spec->model.image_size,
+                                      p->spec->cluster.threads_per_worker};
+
+    memset(inputs, 0, sizeof *inputs);
+    int status = store_speed(q->app->store, &speed, &inputs->images_per_second_per_worker, e);
+    json_decref(spec);
+    if (status)
+        return status;
+    double known_speed = inputs->images_per_second_per_worker;
+    if (plan_inputs_count(p->spec, inputs, e)) {
+        if (e->code == ERR_NO_MEMORY || e->code == ERR_INTERNAL)
+            return -(int)e->code;
+        bool eval = strncmp(e->text, "data.eval", 9) == 0;
+        problems_add(&p->problems, eval ? "/data/eval" : "/data/train", NULL, "%s", e->text);
+    }
+    inputs->images_per_second_per_worker = known_speed;
+    return 0;
+}
+
+/* 0: p->plan is there, or p->problems is not empty; negative: the request itself is wrong. */
+static int prepare(const struct request *q, bool will_run, struct prepared *p, struct error *e)
+{
+    struct plan_inputs inputs;
+
+    if (q->body_bytes == 0)
+        return error_set(e, ERR_USAGE, "send a job document as the body, as in "
+                                       "curl -d '{\"data\": {\"train\": \"/path/to/shards\"}}'");
+    json_t *document = json_document_parse(q->body, q->body_bytes, e);
+    if (!document)
+        return -(int)e->code;
+    p->spec = job_spec_parse(document, preset_lookup, NULL, &p->problems, &p->unsupported);
+    json_decref(document);
+    if (p->spec && will_run && p->unsupported.count == 0)
+        check_folders(p->spec, &p->problems);
+    if (!p->spec || p->problems.count || (will_run && p->unsupported.count))
+        return 0;
+    int status = find_inputs(q, p, &inputs, e);
+    if (status || p->problems.count)
+        return status;
+    p->plan = plan_make(p->spec, &inputs, &p->problems);
+    if (!p->plan && p->problems.count == 0)
+        return error_set(e, ERR_INTERNAL, "no plan could be made of this document");
+    return 0;
+}
+
+static int refuse(struct reply *r, enum error_code code, const struct problems *problems)
+{
+    struct error e;
+    const struct problem *first = &problems->items[0];
+
+    if (problems->count == 1)
+        error_set(&e, code, "%s%s%s", first->pointer, *first->pointer ? ": " : "", first->message);
+    else
+        error_set(&e, code, "the document has %zu problems, listed in \"errors\"",
+                  problems->count);
+    reply_problem(r, 422, &e, problems);
+    return 0;
+}
+
+/* ---------------------------------------------------------------- POST /v1/plan */
+
+static void warn_of_unsupported(json_t *plan, const struct problems *unsupported)
+{
+    json_t *warnings = json_object_get(plan, "warnings");
+
+    for (size_t i = 0; i < unsupported->count; i++)
+        json_array_append_new(warnings, json_sprintf("%s: %s", unsupported->items[i].pointer,
+                                                     unsupported->items[i].message));
+}
+
+int handle_plan(const struct request *q, struct reply *r, struct error *e)
+{
+    struct prepared p = {0};
+    int status = prepare(q, false, &p, e);
+
+    if (status == 0 && p.problems.count) {
+        status = refuse(r, ERR_INVALID, &p.problems);
+    } else if (status == 0) {
+        json_t *plan = plan_to_json(p.plan);
+        warn_of_unsupported(plan, &p.unsupported);
+        status = reply_json(r, 200, plan, e);
+    }
+    prepared_clear(&p);
+    return status;
+}
+
+/* ---------------------------------------------------------------- POST /v1/jobs */
+
+static int check_key(const char *key, struct error *e)
+{
+    size_t length = key ? strlen(key) : 1;
+
+    if (length == 0 || length > 200)
+        return error_set(e, ERR_USAGE, "the Idempotency-Key must have 1 to 200 characters");
+    for (const char *c = key; c && *c; c++)
+        if (*c < ' ' || *c > '~')
+            return error_set(e, ERR_USAGE, "the Idempotency-Key must be printable ASCII");
+    return 0;
+}
+
+static int answer_with_job(const struct request *q, int64_t id, bool existed, struct reply *r,
+                           struct error *e)
+{
+    struct store_job job;
+
+    if (store_job_get(q->app->store, id, &job, e))
+        return -(int)e->code;
+    json_t *json = job_to_json(&job);
+    store_job_clear(&job);
+    reply_header(r, "Location", "/v1/jobs/%lld", (long long)id);
+    return reply_json(r, existed ? 200 : 201, json, e);
+}
+
+static int submit(const struct request *q, const struct prepared *p, struct reply *r,
+                  struct error *e)
+{
+    char digest[40];
+    XXH128_hash_t hash = XXH3_128bits(q->body, q->body_bytes);
+    struct job_submission submission = {p->spec, p->plan, q->idempotency_key, digest};
+    int64_t id;
+    bool existed = false;
+
+    snprintf(digest, sizeof digest, "%016llx%016llx", (unsigned long long)hash.high64,
+             (unsigned long long)hash.low64);
+    int status = job_submit(q->app->jobs, &submission, &id, &existed, e);
+    return status ? status : answer_with_job(q, id, existed, r, e);
+}
+
+int handle_job_submit(const struct request *q, struct reply *r, struct error *e)
+{
+    struct prepared p = {0};
+    int status = check_key(q->idempotency_key, e);
+
+    if (status == 0)
+        status = prepare(q, true, &p, e);
+    if (status == 0 && p.problems.count)
+        status = refuse(r, ERR_INVALID, &p.problems);
+    else if (status == 0 && p.unsupported.count)
+        status = refuse(r, ERR_UNSUPPORTED, &p.unsupported);
+    else if (status == 0)
+        status = submit(q, &p, r, e);
+    prepared_clear(&p);
+    return status;
+}

@@ -1,0 +1,170 @@
+#include "daemon/http/listen.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define BACKLOG 256
+
+/* ---------------------------------------------------------------- TCP */
+
+static int split(const char *address, char *host, size_t host_bytes, const char **port,
+                 struct error *e)
+{
+    const char *colon = strrchr(address, ':');
+    const char *from = address, *to = colon;
+
+    if (colon && address[0] == '[' && colon > address + 1 && colon[-1] == ']') {
+        from++;
+        to--;
+    } else if (colon && memchr(address, ':', (size_t)(colon - address))) {
+        colon = NULL; /* an IPv6 address needs its brackets */
+    }
+    if (!colon || to == from || (size_t)(to - from) >= host_bytes || !colon[1] ||
+        strspn(colon + 1, "0123456789") != strlen(colon + 1) || strlen(colon + 1) > 5 ||
+        atoi(colon + 1) > 65535)
+        return error_set(e, ERR_USAGE,
+                         "listen must be HOST:PORT with a port from 0 to 65535, as in "
+                         "127.0.0.1:7077 or [::1]:7077, not \"%s\"", address);
+    memcpy(host, from, (size_t)(to - from));
+    host[to - from] = '\0';
+    *port = colon + 1;
+    return 0;
+}
+
+static bool is_loopback(const struct sockaddr *address)
+{
+    if (address->sa_family == AF_INET) {
+        const struct sockaddr_in *v4 = (const struct sockaddr_in *)(const void *)address;
+        return ntohl(v4->sin_addr.s_addr) >> 24 == 127;
+    }
+    const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)(const void *)address;
+    return address->sa_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
+}
+
+static int tell_url(int fd, char *url, size_t url_bytes, struct error *e)
+{
+    struct sockaddr_storage bound;
+    socklen_t length = sizeof bound;
+    char host[INET6_ADDRSTRLEN + 2], port[8];
+
+    if (getsockname(fd, (struct sockaddr *)&bound, &length) ||
+        getnameinfo((struct sockaddr *)&bound, length, host, sizeof host, port, sizeof port,
+                    NI_NUMERICHOST | NI_NUMERICSERV))
+        return error_set_errno(e, errno, "cannot find the address of the listening socket");
+    snprintf(url, url_bytes, bound.ss_family == AF_INET6 ? "http://[%s]:%s" : "http://%s:%s", host,
+             port);
+    return 0;
+}
+
+static int bind_and_listen(int fd, const struct addrinfo *found, const char *address,
+                           struct error *e)
+{
+    int yes = 1;
+
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+    if (bind(fd, found->ai_addr, found->ai_addrlen) == 0 && listen(fd, BACKLOG) == 0)
+        return 0;
+    if (errno == EADDRINUSE)
+        return error_set(e, ERR_CONFLICT,
+                         "%s is in use by another program. Stop that one, or choose another "
+                         "address with --listen HOST:PORT (port 0 takes a free one)", address);
+    return error_set_errno(e, errno, "cannot listen on %s", address);
+}
+
+static int open_tcp(const struct addrinfo *found, const char *address, int *fd, struct error *e)
+{
+    if (!is_loopback(found->ai_addr))
+        return error_set(e, ERR_UNSUPPORTED,
+                         "listening on %s is not supported by this version: without tokens and TLS "
+                         "it takes loopback addresses only, as 127.0.0.1:7077", address);
+    *fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (*fd < 0)
+        return error_set_errno(e, errno, "cannot make a socket for %s", address);
+    return bind_and_listen(*fd, found, address, e);
+}
+
+int listen_tcp(const char *address, int *fd, char *url, size_t url_bytes, struct error *e)
+{
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
+    struct addrinfo *found = NULL;
+    char host[256];
+    const char *port;
+
+    *fd = -1;
+    if (split(address, host, sizeof host, &port, e))
+        return -(int)e->code;
+    int reason = getaddrinfo(host, port, &hints, &found);
+    if (reason)
+        return error_set(e, ERR_USAGE, "cannot find the address %s: %s", address,
+                         gai_strerror(reason));
+    int status = open_tcp(found, address, fd, e);
+    freeaddrinfo(found);
+    if (status == 0)
+        status = tell_url(*fd, url, url_bytes, e);
+    if (status && *fd >= 0)
+        close(*fd);
+    return status;
+}
+
+/* ---------------------------------------------------------------- unix */
+
+/* A socket file that a killed daemon left refuses connections. */
+static int clear_stale(const struct sockaddr_un *address, struct error *e)
+{
+    struct stat st;
+
+    if (lstat(address->sun_path, &st))
+        return 0;
+    if (!S_ISSOCK(st.st_mode))
+        return error_set(e, ERR_CONFLICT,
+                         "%s exists and is not a socket; choose another path with --socket",
+                         address->sun_path);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return error_set_errno(e, errno, "cannot make a unix socket");
+    int answered = connect(fd, (const struct sockaddr *)address, sizeof *address) == 0;
+    close(fd);
+    if (answered)
+        return error_set(e, ERR_CONFLICT,
+                         "another daemon listens on %s; stop it, or choose another path with "
+                         "--socket", address->sun_path);
+    unlink(address->sun_path);
+    return 0;
+}
+
+int listen_unix(const char *path, int *fd, struct error *e)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+
+    *fd = -1;
+    if (strlen(path) >= sizeof address.sun_path)
+        return error_set(e, ERR_USAGE,
+                         "the path of the unix socket, %s, is longer than the %zu bytes that Linux "
+                         "takes; choose a shorter one with --socket", path,
+                         sizeof address.sun_path - 1);
+    strcpy(address.sun_path, path);
+    if (clear_stale(&address, e))
+        return -(int)e->code;
+    *fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (*fd < 0)
+        return error_set_errno(e, errno, "cannot make a unix socket");
+    mode_t old = umask(0177); /* only this user may connect, from the first moment on */
+    int failed = bind(*fd, (const struct sockaddr *)&address, sizeof address) ||
+                 listen(*fd, BACKLOG);
+    int reason = errno;
+    umask(old);
+    if (!failed)
+        return 0;
+    close(*fd);
+    return error_set_errno(e, reason, "cannot listen on %s", path);
+}

@@ -1,0 +1,89 @@
+#include "daemon/http/reply.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+void reply_header(struct reply *r, const char *name, const char *format, ...)
+{
+    va_list args;
+
+    if (r->header_count == REPLY_HEADERS_MAX)
+        return;
+    r->headers[r->header_count].name = name;
+    va_start(args, format);
+    vsnprintf(r->headers[r->header_count].value, sizeof r->headers[0].value, format, args);
+    va_end(args);
+    r->header_count++;
+}
+
+static void set_body(struct reply *r, int status, const char *type, char *body, size_t bytes)
+{
+    r->status = status;
+    r->type = type;
+    r->body = body;
+    r->bytes = bytes;
+}
+
+int reply_json(struct reply *r, int status, json_t *value, struct error *e)
+{
+    /* 16 digits keep a date's microseconds and print 0.1 as 0.1. */
+    char *text = value ? json_dumps(value, JSON_COMPACT | JSON_REAL_PRECISION(16)) : NULL;
+
+    json_decref(value);
+    if (!text)
+        return error_set(e, ERR_NO_MEMORY, "no memory for the answer");
+    size_t bytes = strlen(text);
+    text[bytes] = '\n'; /* in the place of the final NUL, which is not sent */
+    set_body(r, status, "application/json", text, bytes + 1);
+    return 0;
+}
+
+int reply_text(struct reply *r, int status, const char *type, const void *text, size_t bytes,
+               struct error *e)
+{
+    char *copy = malloc(bytes ? bytes : 1);
+
+    if (!copy)
+        return error_set(e, ERR_NO_MEMORY, "no memory for the answer");
+    if (bytes)
+        memcpy(copy, text, bytes);
+    set_body(r, status, type, copy, bytes);
+    return 0;
+}
+
+void reply_problem(struct reply *r, int status, const struct error *e,
+                   const struct problems *problems)
+{
+    const struct error_type *type = error_type(e->code);
+    char uri[64];
+    struct error ignored;
+
+    reply_clear(r);
+    if (status == 0)
+        status = type->http_status;
+    snprintf(uri, sizeof uri, "urn:traind:problem:%s", type->slug);
+    json_t *body = json_pack("{s:s, s:s, s:i}", "type", uri, "title", type->title, "status", status);
+    json_t *detail = json_string(e->text);
+    if (!detail) /* words that quote a client's broken UTF-8, or were cut within a character */
+        detail = json_string("the request holds text that is not UTF-8, or too much of it");
+    json_object_set_new(body, "detail", detail);
+    if (problems && problems->count)
+        json_object_set_new(body, "errors", problems_to_json(problems));
+    if (reply_json(r, status, body, &ignored))
+        set_body(r, status, NULL, NULL, 0);
+    r->type = "application/problem+json";
+}
+
+void reply_clear(struct reply *r)
+{
+    free(r->body);
+    if (r->file_bytes)
+        close(r->fd);
+    r->body = NULL;
+    r->bytes = 0;
+    r->file_bytes = 0;
+    r->status = 0;
+}

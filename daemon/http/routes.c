@@ -1,0 +1,199 @@
+#include "daemon/http/routes.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+
+static const struct route routes[] = {
+    {"POST", "/v1/plan", handle_plan, ROLE_READ, "", 200,
+     "What a job document means: batch, steps, learning rates, memory, time"},
+    {"POST", "/v1/jobs", handle_job_submit, ROLE_SUBMIT, "", 201,
+     "Submit a job (header Idempotency-Key: the same key gives the same job)"},
+    {"GET", "/v1/jobs", handle_job_list, ROLE_READ, "state after limit", 200,
+     "Jobs, newest first; after: ids below it; state: one or several with commas"},
+    {"GET", "/v1/jobs/{id}", handle_job_show, ROLE_READ, "", 200,
+     "A job: document, plan, progress and results"},
+    {"POST", "/v1/jobs/{id}/cancel", handle_job_cancel, ROLE_SUBMIT, "", 202,
+     "Cancel a job: 200 if it has ended by that, 202 while its workers are being stopped"},
+    {"POST", "/v1/jobs/{id}/resume", NULL, ROLE_SUBMIT, "", 202,
+     "Go on from the newest checkpoint"},
+    {"GET", "/v1/jobs/{id}/metrics", handle_metrics, ROLE_READ, "names from points", 200,
+     "Series of the steps; points: at most so many, with minimum, maximum and mean of each bucket"},
+    {"GET", "/v1/jobs/{id}/evals", handle_evals, ROLE_READ, "", 200, "Evaluations, by step"},
+    {"GET", "/v1/jobs/{id}/events", handle_events, ROLE_READ, "after limit", 200,
+     "Events, oldest first; after: ids above it"},
+    {"GET", "/v1/jobs/{id}/log", handle_log, ROLE_READ, "from attempt", 200,
+     "Output of the workers from byte from on; X-Log-Next is the next from"},
+    {"GET", "/v1/jobs/{id}/checkpoints", NULL, ROLE_READ, "", 200, "Checkpoints of a job"},
+    {"GET", "/v1/jobs/{id}/checkpoints/{step}", NULL, ROLE_READ, "", 200,
+     "A checkpoint's weights"},
+    {"GET", "/v1/jobs/{id}/trace", NULL, ROLE_READ, "", 200, "Chrome trace of the profiled steps"},
+    {"GET", "/v1/compare", NULL, ROLE_READ, "ids", 200, "Jobs side by side"},
+    {"GET", "/v1/nodes", NULL, ROLE_READ, "", 200, "Nodes and their slots"},
+    {"POST", "/v1/nodes/{name}/report", NULL, ROLE_NODE, "", 200, "A node's report"},
+    {"POST", "/v1/sweeps", NULL, ROLE_SUBMIT, "", 201, "Start a hyper-parameter search"},
+    {"GET", "/v1/sweeps/{id}", NULL, ROLE_READ, "", 200, "A search and its results"},
+    {"GET", "/v1/schema/job", handle_schema, ROLE_ANYONE, "", 200,
+     "JSON Schema of the job document"},
+    {"GET", "/v1/presets", handle_presets, ROLE_ANYONE, "", 200, "Presets and their documents"},
+    {"GET", "/openapi.json", handle_openapi, ROLE_ANYONE, "", 200, "This API"},
+    {"GET", "/healthz", handle_healthz, ROLE_ANYONE, "", 200, "The daemon answers"},
+    {"GET", "/readyz", handle_readyz, ROLE_ANYONE, "", 200, "The daemon can take jobs"},
+    {"GET", "/metrics", NULL, ROLE_READ, "", 200, "Metrics for Prometheus"},
+    {"GET", "/", handle_static, ROLE_ANYONE, "", 200, "The dashboard"},
+};
+#define ROUTE_COUNT (sizeof routes / sizeof routes[0])
+
+/* Every other path that is not under /v1 is a file of the dashboard, or 404. */
+static const struct route dashboard = {
+    "GET", "/{file}", handle_static, ROLE_ANYONE, NULL, 200, "A file of the dashboard"};
+
+const struct route *route_at(size_t i)
+{
+    return i < ROUTE_COUNT ? &routes[i] : NULL;
+}
+
+/* ---------------------------------------------------------------- finding */
+
+enum match { MATCH_NONE, MATCH_BAD_ID, MATCH_NO_SUCH_ID, MATCH_YES };
+
+/* An id is decimal digits. Digits that no int64 holds are an id that no job has. */
+static enum match match_id(const char *text, size_t length, int64_t *id)
+{
+    char digits[20];
+
+    if (length == 0 || strspn(text, "0123456789") < length)
+        return MATCH_BAD_ID;
+    if (length > 18)
+        return MATCH_NO_SUCH_ID;
+    memcpy(digits, text, length);
+    digits[length] = '\0';
+    *id = strtoll(digits, NULL, 10);
+    return *id > 0 ? MATCH_YES : MATCH_NO_SUCH_ID;
+}
+
+static enum match match(const char *pattern, const char *path, int64_t *id)
+{
+    enum match result = MATCH_YES;
+
+    while (*pattern && *path) {
+        size_t length = strcspn(path, "/");
+        if (*pattern != '{') {
+            if (*pattern++ != *path++)
+                return MATCH_NONE;
+            continue;
+        }
+        if (length == 0)
+            return MATCH_NONE;
+        if (strncmp(pattern, "{id}", 4) == 0)
+            result = match_id(path, length, id);
+        pattern = strchr(pattern, '}') + 1;
+        path += length;
+    }
+    return *pattern || *path ? MATCH_NONE : result;
+}
+
+static const struct route *not_found(const char *method, const char *path, struct error *e)
+{
+    if (strncmp(path, "/v1/", 4) != 0 && strcmp(path, "/v1") != 0 &&
+        strcmp(method, "GET") == 0)
+        return &dashboard;
+    error_set(e, ERR_NOT_FOUND, "there is no %s; GET /openapi.json lists the routes", path);
+    return NULL;
+}
+
+static void allow_also(char *allow, size_t bytes, const char *method)
+{
+    size_t used = strlen(allow);
+    snprintf(allow + used, bytes - used, "%s%s%s", used ? ", " : "", method,
+             strcmp(method, "GET") == 0 ? ", HEAD" : "");
+}
+
+const struct route *route_find(const char *method, const char *path, int64_t *id, char *allow,
+                               size_t allow_bytes, struct error *e)
+{
+    enum match found = MATCH_NONE;
+
+    allow[0] = '\0';
+    for (size_t i = 0; i < ROUTE_COUNT; i++) {
+        enum match m = match(routes[i].pattern, path, id);
+        if (m == MATCH_NONE)
+            continue;
+        if (m == MATCH_YES && strcmp(routes[i].method, method) == 0)
+            return &routes[i];
+        found = m;
+        allow_also(allow, allow_bytes, routes[i].method);
+    }
+    if (found == MATCH_NONE)
+        return not_found(method, path, e);
+    if (!strstr(allow, method))
+        error_set(e, ERR_METHOD, "%s does not take %s, only %s", path, method, allow);
+    else if (found == MATCH_BAD_ID)
+        error_set(e, ERR_USAGE, "the id in %s must be a whole number from 1", path);
+    else
+        error_set(e, ERR_NOT_FOUND, "%s: no job has this id", path);
+    return NULL;
+}
+
+/* ---------------------------------------------------------------- query parameters */
+
+const char *request_query(const struct request *q, const char *name)
+{
+    for (int i = 0; i < q->query_count; i++)
+        if (strcmp(q->query[i].name, name) == 0)
+            return q->query[i].value;
+    return NULL;
+}
+
+/* Is name one of the space-separated words? */
+static bool among(const char *words, const char *name)
+{
+    size_t length = strlen(name);
+
+    for (const char *at = words; *at; at += strcspn(at, " "), at += *at == ' ')
+        if (length && strcspn(at, " ") == length && strncmp(at, name, length) == 0)
+            return true;
+    return false;
+}
+
+int route_check_query(const struct request *q, struct error *e)
+{
+    const char *known = q->route->parameters;
+
+    if (!known) /* a file: a "?v=3" behind its name changes nothing */
+        return 0;
+    for (int i = 0; i < q->query_count; i++) {
+        const char *name = q->query[i].name;
+        if (!among(known, name))
+            return error_set(e, ERR_USAGE,
+                             *known ? "unknown query parameter \"%s\"; %s takes: %s"
+                                    : "unknown query parameter \"%s\"; %s takes none%s",
+                             name, q->path, known);
+        if (request_query(q, name) != q->query[i].value)
+            return error_set(e, ERR_USAGE, "the query parameter \"%s\" is there twice", name);
+        if (!q->query[i].value)
+            return error_set(e, ERR_USAGE, "the query parameter \"%s\" has no value", name);
+    }
+    return 0;
+}
+
+int request_query_int(const struct request *q, const char *name, int64_t minimum, int64_t maximum,
+                      int64_t fallback, int64_t *value, struct error *e)
+{
+    const char *text = request_query(q, name);
+    char *end;
+
+    *value = fallback;
+    if (!text)
+        return 0;
+    errno = 0;
+    long long number = strtoll(text, &end, 10);
+    if (errno || end == text || *end || strchr(" \t\n\v\f\r+", *text) || number < minimum ||
+        number > maximum)
+        return error_set(e, ERR_USAGE, "%s must be a whole number from %lld to %lld, not \"%s\"",
+                         name, (long long)minimum, (long long)maximum, text);
+    *value = number;
+    return 0;
+}

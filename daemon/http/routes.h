@@ -1,0 +1,90 @@
+/*
+ * The table of routes: what the API has, in one place. 404 and 405, the check of query parameters and
+ * openapi.json come from it. How to add one: doc/how-to-add-a-route.md.
+ */
+#ifndef TRAIND_DAEMON_HTTP_ROUTES_H
+#define TRAIND_DAEMON_HTTP_ROUTES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/error.h"
+#include "daemon/config.h"
+#include "daemon/http/reply.h"
+#include "daemon/job/job.h"
+#include "daemon/store/store.h"
+
+/* What handlers work with. */
+struct http_app {
+    const struct config *config;
+    struct store *store;
+    struct job_manager *jobs;
+};
+
+#define QUERY_MAX 16
+struct request {
+    const struct http_app *app;
+    const struct route *route;
+    const char *method; /* "GET" for HEAD too */
+    const char *path;   /* percent-decoded, without the query */
+    int64_t id;         /* of {id} in the pattern, >= 1 */
+    const char *body;
+    size_t body_bytes;
+    const char *accept, *idempotency_key, *if_none_match; /* header values, NULL: not sent */
+    struct {
+        const char *name, *value;
+    } query[QUERY_MAX];
+    int query_count;
+};
+
+/* Fills *r and returns 0, or returns a negative error with *e filled, which becomes a problem. A handler
+ * that has more to say about what is wrong fills the problem itself and returns 0. Handlers run on several
+ * threads at once and keep no state of their own. */
+typedef int route_handler(const struct request *q, struct reply *r, struct error *e);
+
+/* Who may use a route, once there are tokens. */
+enum route_role { ROLE_ANYONE, ROLE_READ, ROLE_SUBMIT, ROLE_NODE };
+
+struct route {
+    const char *method;
+    const char *pattern; /* "/v1/jobs/{id}/evals"; {id} is a whole number, other {words} any segment */
+    route_handler *handler; /* NULL: of the contract, but not built in this version (501) */
+    enum route_role role;
+    const char *parameters; /* of the query, space-separated; "" for none */
+    int success;            /* the status of a good answer */
+    const char *summary;
+};
+const struct route *route_at(size_t i); /* NULL behind the last */
+
+/* The route of a method and a path; *id is set where the pattern has {id}. NULL with *e filled: ERR_NOT_FOUND,
+ * ERR_USAGE (a bad id), or ERR_METHOD, when allow becomes the value of the Allow header. */
+const struct route *route_find(const char *method, const char *path, int64_t *id, char *allow,
+                               size_t allow_bytes, struct error *e);
+
+/* ERR_USAGE naming the right parameters where the query has one the route does not know, or one twice. */
+int route_check_query(const struct request *q, struct error *e);
+
+/* A parameter's text, or NULL. */
+const char *request_query(const struct request *q, const char *name);
+/* A parameter that is a whole number: fallback where it is not given; ERR_USAGE out of range. */
+int request_query_int(const struct request *q, const char *name, int64_t minimum, int64_t maximum,
+                      int64_t fallback, int64_t *value, struct error *e);
+
+/* The OpenAPI 3.1 document of the table: a new reference. */
+json_t *openapi_document(void);
+
+/* handle_plan.c */
+route_handler handle_plan, handle_job_submit;
+/* handle_jobs.c */
+route_handler handle_job_list, handle_job_show, handle_job_cancel;
+/* handle_series.c */
+route_handler handle_metrics, handle_evals, handle_events;
+/* handle_log.c */
+route_handler handle_log;
+/* handle_about.c */
+route_handler handle_schema, handle_presets, handle_openapi, handle_healthz, handle_readyz;
+/* static.c */
+route_handler handle_static;
+
+#endif

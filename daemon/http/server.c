@@ -1,0 +1,331 @@
+#include "daemon/http/server.h"
+
+#include <microhttpd.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "daemon/http/guard.h"
+#include "daemon/http/listen.h"
+
+#define CONNECTIONS_MAX   1024
+#define IDLE_SECONDS      60u
+#define DRAIN_FACTOR      8 /* of a body too large so much is read, for the client to see the answer */
+
+struct endpoint {
+    const struct http_app *app;
+    struct MHD_Daemon *daemon;
+    bool guarded; /* TCP: a browser can reach it */
+};
+
+struct http_server {
+    struct endpoint tcp, local;
+    char url[128];
+    char *socket; /* path, removed at the end */
+};
+
+/* ---------------------------------------------------------------- one request */
+
+/* Lives from a request's first byte to its completion. */
+struct exchange {
+    char *body;
+    size_t bytes, room;
+    uint64_t received;
+    bool too_large;
+};
+
+static const char *header(struct MHD_Connection *c, const char *name)
+{
+    return MHD_lookup_connection_value(c, MHD_HEADER_KIND, name);
+}
+
+static enum MHD_Result take_parameter(void *context, enum MHD_ValueKind kind, const char *name,
+                                      const char *value)
+{
+    struct request *q = context;
+
+    (void)kind;
+    if (q->query_count == QUERY_MAX)
+        return MHD_NO;
+    q->query[q->query_count].name = name;
+    q->query[q->query_count++].value = value;
+    return MHD_YES;
+}
+
+static bool is_gettable(const char *method)
+{
+    return strcmp(method, MHD_HTTP_METHOD_GET) == 0 || strcmp(method, MHD_HTTP_METHOD_HEAD) == 0;
+}
+
+static int check_request(const struct endpoint *at, struct MHD_Connection *c,
+                         const struct exchange *x, struct request *q, struct error *e)
+{
+    if (at->guarded && guard_check(header(c, "Host"), header(c, "Origin"),
+                                   header(c, "Sec-Fetch-Site"), strcmp(q->method, "GET") != 0, e))
+        return -(int)e->code;
+    if (x->too_large)
+        return error_set(e, ERR_TOO_LARGE, "the body is larger than the %lld bytes that are taken",
+                         (long long)at->app->config->max_body_bytes);
+    return 0;
+}
+
+static int route_request(struct MHD_Connection *c, struct request *q, struct reply *r,
+                         struct error *e)
+{
+    char allow[64];
+
+    q->route = route_find(q->method, q->path, &q->id, allow, sizeof allow, e);
+    if (!q->route && *allow)
+        reply_header(r, "Allow", "%s", allow);
+    if (!q->route)
+        return -(int)e->code;
+    if (!q->route->handler) {
+        error_set(e, ERR_UNSUPPORTED, "%s %s is not supported by this version", q->method, q->path);
+        reply_problem(r, 501, e, NULL);
+        return 0;
+    }
+    MHD_get_connection_values(c, MHD_GET_ARGUMENT_KIND, take_parameter, q);
+    if (q->query_count == QUERY_MAX)
+        return error_set(e, ERR_USAGE, "more than %d query parameters", QUERY_MAX - 1);
+    int status = route_check_query(q, e);
+    return status ? status : q->route->handler(q, r, e);
+}
+
+static void answer(const struct endpoint *at, struct MHD_Connection *c, const char *url,
+                   const char *method, const struct exchange *x, struct reply *r)
+{
+    struct error e = {0};
+    struct request q = {
+        .app = at->app,
+        .method = is_gettable(method) ? "GET" : method,
+        .path = url,
+        .body = x->body,
+        .body_bytes = x->bytes,
+        .accept = header(c, "Accept"),
+        .idempotency_key = header(c, "Idempotency-Key"),
+        .if_none_match = header(c, "If-None-Match"),
+    };
+
+    if (check_request(at, c, x, &q, &e) || route_request(c, &q, r, &e)) {
+        if (e.code == ERR_INTERNAL)
+            log_error("%s %s: %s", method, url, e.text);
+        reply_problem(r, 0, &e, NULL);
+    }
+    log_debug("%s %s: %d", method, url, r->status);
+}
+
+/* ---------------------------------------------------------------- sending */
+
+static const struct {
+    const char *name, *value;
+} always[] = {
+    {"X-Content-Type-Options", "nosniff"},
+    {"X-Frame-Options", "DENY"},
+    {"Referrer-Policy", "no-referrer"},
+    {"Cross-Origin-Resource-Policy", "same-origin"},
+    {"Cross-Origin-Opener-Policy", "same-origin"},
+    {"Content-Security-Policy", "default-src 'self'; base-uri 'none'; form-action 'none'; "
+                                "frame-ancestors 'none'; object-src 'none'"},
+};
+
+static struct MHD_Response *to_mhd(struct reply *r)
+{
+    struct MHD_Response *response;
+
+    if (r->file_bytes) {
+        response = MHD_create_response_from_fd_at_offset64(r->file_bytes, r->fd, r->file_from);
+        if (response)
+            r->file_bytes = 0; /* the response closes it */
+    } else {
+        response = MHD_create_response_from_buffer(r->bytes, r->body, MHD_RESPMEM_MUST_FREE);
+        if (response)
+            r->body = NULL;
+    }
+    return response;
+}
+
+static enum MHD_Result send_reply(struct MHD_Connection *c, struct reply *r)
+{
+    struct MHD_Response *response = to_mhd(r);
+    bool cached = false;
+
+    if (!response)
+        return MHD_NO;
+    if (r->type)
+        MHD_add_response_header(response, "Content-Type", r->type);
+    for (size_t i = 0; i < sizeof always / sizeof always[0]; i++)
+        MHD_add_response_header(response, always[i].name, always[i].value);
+    for (int i = 0; i < r->header_count; i++) {
+        MHD_add_response_header(response, r->headers[i].name, r->headers[i].value);
+        cached = cached || strcmp(r->headers[i].name, "Cache-Control") == 0;
+    }
+    if (!cached)
+        MHD_add_response_header(response, "Cache-Control", "no-store");
+    enum MHD_Result result = MHD_queue_response(c, (unsigned)r->status, response);
+    MHD_destroy_response(response);
+    return result;
+}
+
+/* ---------------------------------------------------------------- receiving */
+
+static int64_t limit_of(const struct endpoint *at)
+{
+    return at->app->config->max_body_bytes;
+}
+
+/* MHD_NO ends the connection. */
+static enum MHD_Result take_body(const struct endpoint *at, struct exchange *x, const char *data,
+                                 size_t *bytes)
+{
+    size_t limit = (size_t)limit_of(at), more = *bytes;
+
+    *bytes = 0;
+    x->received += more;
+    if (x->received > limit) {
+        x->too_large = true;
+        return x->received > DRAIN_FACTOR * limit ? MHD_NO : MHD_YES;
+    }
+    if (x->bytes + more > x->room) {
+        size_t room = x->room ? 2 * x->room : 4096;
+        while (room < x->bytes + more)
+            room *= 2;
+        char *larger = realloc(x->body, room);
+        if (!larger)
+            return MHD_NO;
+        x->body = larger;
+        x->room = room;
+    }
+    memcpy(x->body + x->bytes, data, more);
+    x->bytes += more;
+    return MHD_YES;
+}
+
+/* A body announced as far too large is refused before it is sent. */
+static bool announces_too_much(const struct endpoint *at, struct MHD_Connection *c)
+{
+    const char *length = header(c, "Content-Length");
+    bool waits = header(c, "Expect") != NULL; /* for "100 Continue": nothing is lost by refusing now */
+
+    if (!length)
+        return false;
+    return strtoull(length, NULL, 10) >
+           (unsigned long long)limit_of(at) * (waits ? 1 : DRAIN_FACTOR);
+}
+
+static enum MHD_Result handle(void *context, struct MHD_Connection *c, const char *url,
+                              const char *method, const char *version, const char *data,
+                              size_t *bytes, void **state)
+{
+    const struct endpoint *at = context;
+    struct exchange *x = *state;
+    struct reply r = {0};
+
+    (void)version;
+    if (!x) {
+        *state = x = calloc(1, sizeof *x);
+        if (!x)
+            return MHD_NO;
+        x->too_large = announces_too_much(at, c);
+        if (!x->too_large)
+            return MHD_YES;
+    } else if (*bytes) {
+        return take_body(at, x, data, bytes);
+    }
+    answer(at, c, url, method, x, &r);
+    enum MHD_Result result = send_reply(c, &r);
+    reply_clear(&r);
+    return result;
+}
+
+static void completed(void *context, struct MHD_Connection *c, void **state,
+                      enum MHD_RequestTerminationCode code)
+{
+    struct exchange *x = *state;
+
+    (void)context;
+    (void)c;
+    (void)code;
+    if (x)
+        free(x->body);
+    free(x);
+    *state = NULL;
+}
+
+/* ---------------------------------------------------------------- start and stop */
+
+static void library_words(void *context, const char *format, va_list args)
+{
+    char text[512];
+
+    (void)context;
+    vsnprintf(text, sizeof text, format, args);
+    text[strcspn(text, "\n")] = '\0';
+    log_debug("http: %s", text);
+}
+
+/* Takes over fd. */
+static int start_endpoint(struct endpoint *at, int fd, unsigned threads, struct error *e)
+{
+    at->daemon = MHD_start_daemon(
+        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_ITC | MHD_USE_ERROR_LOG, 0, NULL, NULL, handle, at,
+        MHD_OPTION_EXTERNAL_LOGGER, library_words, NULL, MHD_OPTION_LISTEN_SOCKET, fd,
+        MHD_OPTION_NOTIFY_COMPLETED, completed, NULL, MHD_OPTION_CONNECTION_LIMIT,
+        (unsigned)CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT, IDLE_SECONDS,
+        MHD_OPTION_THREAD_POOL_SIZE, threads, MHD_OPTION_END);
+    if (at->daemon)
+        return 0;
+    close(fd);
+    return error_set(e, ERR_IO, "the HTTP server could not be started; see the limits on open files "
+                                "and threads (ulimit -n, ulimit -u)");
+}
+
+static int start(struct http_server *s, const struct http_app *app, struct error *e)
+{
+    unsigned threads = (unsigned)app->config->http_threads;
+    int fd;
+
+    s->tcp = (struct endpoint){app, NULL, true};
+    s->local = (struct endpoint){app, NULL, false};
+    if (listen_tcp(app->config->listen, &fd, s->url, sizeof s->url, e) ||
+        start_endpoint(&s->tcp, fd, threads, e) || listen_unix(app->config->socket, &fd, e))
+        return -(int)e->code;
+    s->socket = strdup(app->config->socket);
+    return start_endpoint(&s->local, fd, threads > 1 ? 2 : 0, e);
+}
+
+int http_server_start(const struct http_app *app, struct http_server **out, struct error *e)
+{
+    struct http_server *s = calloc(1, sizeof *s);
+
+    *out = NULL;
+    if (!s)
+        return error_set(e, ERR_NO_MEMORY, "no memory for the HTTP server");
+    int status = start(s, app, e);
+    if (status)
+        http_server_stop(s);
+    else
+        *out = s;
+    return status;
+}
+
+const char *http_server_url(const struct http_server *s)
+{
+    return s->url;
+}
+
+void http_server_stop(struct http_server *s)
+{
+    if (!s)
+        return;
+    if (s->socket)
+        unlink(s->socket);
+    if (s->tcp.daemon)
+        MHD_stop_daemon(s->tcp.daemon);
+    if (s->local.daemon)
+        MHD_stop_daemon(s->local.daemon);
+    free(s->socket);
+    free(s);
+}

@@ -1,0 +1,22 @@
+/*
+ * The HTTP server: one set of routes on a TCP address and on a unix socket, answered by a pool of
+ * threads of libmicrohttpd. Requests from other web sites are refused (Host and Origin), bodies are
+ * bounded while they arrive.
+ */
+#ifndef TRAIND_DAEMON_HTTP_SERVER_H
+#define TRAIND_DAEMON_HTTP_SERVER_H
+
+#include "common/error.h"
+#include "daemon/http/routes.h"
+
+struct http_server;
+
+/* Listens and answers from now on. app is used, not copied, until http_server_stop. */
+int http_server_start(const struct http_app *app, struct http_server **out, struct error *e);
+
+const char *http_server_url(const struct http_server *s); /* "http://127.0.0.1:7077" */
+
+/* Ends answers under way and closes; NULL is fine. */
+void http_server_stop(struct http_server *s);
+
+#endif

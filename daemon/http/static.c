@@ -1,0 +1,96 @@
+/* Files of the dashboard: plain names below web_dir, nothing else. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon/http/routes.h"
+
+static const struct {
+    const char *suffix, *type;
+} types[] = {
+    {".html", "text/html; charset=utf-8"},      {".js", "text/javascript; charset=utf-8"},
+    {".mjs", "text/javascript; charset=utf-8"}, {".css", "text/css; charset=utf-8"},
+    {".svg", "image/svg+xml"},                  {".json", "application/json"},
+    {".png", "image/png"},                      {".ico", "image/vnd.microsoft.icon"},
+    {".woff2", "font/woff2"},                   {".txt", "text/plain; charset=utf-8"},
+};
+
+static const char *type_of(const char *path)
+{
+    size_t length = strlen(path);
+
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+        size_t n = strlen(types[i].suffix);
+        if (length > n && strcmp(path + length - n, types[i].suffix) == 0)
+            return types[i].type;
+    }
+    return NULL;
+}
+
+/* Letters, digits and "-_." in segments that do not begin with a dot: no way up, no hidden file. */
+static int is_plain(const char *path)
+{
+    if (strspn(path, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./") !=
+        strlen(path))
+        return 0;
+    return !strstr(path, "/.") && !strstr(path, "//");
+}
+
+static int no_such_file(const struct request *q, struct error *e)
+{
+    return error_set(e, ERR_NOT_FOUND, "there is no %s; GET /openapi.json lists the routes",
+                     q->path);
+}
+
+static int no_dashboard(const struct request *q, struct error *e)
+{
+    return error_set(e, ERR_NOT_FOUND,
+                     "the dashboard's files are not in %s; install them, or set web_dir",
+                     q->app->config->web_dir);
+}
+
+static int send_file(struct reply *r, int fd, const struct stat *st, struct error *e)
+{
+    if (st->st_size == 0) {
+        close(fd);
+        return reply_text(r, 200, r->type, "", 0, e);
+    }
+    r->status = 200;
+    r->fd = fd;
+    r->file_bytes = (uint64_t)st->st_size;
+    return 0;
+}
+
+int handle_static(const struct request *q, struct reply *r, struct error *e)
+{
+    const char *name = strcmp(q->path, "/") == 0 ? "/index.html" : q->path;
+    char path[PATH_MAX], tag[64];
+    struct stat st;
+
+    if (!is_plain(name) || !type_of(name) ||
+        (size_t)snprintf(path, sizeof path, "%s%s", q->app->config->web_dir, name) >= sizeof path)
+        return no_such_file(q, e);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
+        return strcmp(q->path, "/") == 0 ? no_dashboard(q, e) : no_such_file(q, e);
+    if (fd < 0)
+        return error_set_errno(e, errno, "cannot open %s", path);
+    if (fstat(fd, &st) || !S_ISREG(st.st_mode)) {
+        close(fd);
+        return no_such_file(q, e);
+    }
+    r->type = type_of(name);
+    snprintf(tag, sizeof tag, "\"%llx-%llx-%lx\"", (unsigned long long)st.st_size,
+             (unsigned long long)st.st_mtim.tv_sec, (unsigned long)st.st_mtim.tv_nsec);
+    reply_header(r, "ETag", "%s", tag);
+    reply_header(r, "Cache-Control", "no-cache");
+    if (q->if_none_match && strstr(q->if_none_match, tag)) {
+        close(fd);
+        return reply_text(r, 304, r->type, "", 0, e);
+    }
+    return send_file(r, fd, &st, e);
+}
