@@ -250,7 +250,7 @@ function evalsTable() {
     h("thead", {}, h("tr", {}, ...names.map((name) => h("th", { scope: "col", class: "num" }, name)))), body);
   const none = h("p", { class: "quiet" }, "None yet.");
   const element = h("section", { class: "card evals" }, h("h2", {}, "Evaluations"), none,
-    h("div", { class: "scroll", tabindex: 0, "aria-label": "Evaluations" }, table));
+    h("div", { class: "scroll", role: "group", tabindex: 0, "aria-label": "Evaluations" }, table));
   const update = (evals) => {
     none.hidden = evals.length > 0;
     table.hidden = evals.length === 0;

@@ -55,13 +55,13 @@ export class Chart {
     this.element = document.createElement("section");
     this.element.className = "chart card";
     this.element.innerHTML =
-      "<header><h3></h3><p class=reading></p></header><div class=plot role=img></div>" +
-      "<details><summary>As a table</summary><div class=scroll tabindex=0><table><thead><tr>" +
+      "<header><h2></h2><p class=reading></p></header><div class=plot role=img></div>" +
+      "<details><summary>As a table</summary><div class=scroll role=group tabindex=0><table><thead><tr>" +
       "<th scope=col>Step</th><th scope=col></th></tr></thead><tbody></tbody></table></div></details>";
     const find = (selector) => this.element.querySelector(selector);
     [this.reading, this.box, this.details, this.body] =
       [".reading", ".plot", "details", "tbody"].map(find);
-    find("h3").textContent = kind.title;
+    find("h2").textContent = kind.title;
     find("thead th + th").textContent = kind.title;
     find(".scroll").setAttribute("aria-label", kind.title + " by step");
     this.details.addEventListener("toggle", () => this.fillTable());

@@ -1,0 +1,236 @@
+// The dashboard in a real browser against a real daemon: node page.mjs http://HOST:PORT
+// Prints TAP. The daemon must have no jobs yet, and a worker that trains.
+
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { openBrowser } from "./browser.mjs";
+
+const origin = process.argv[2];
+const axeSource = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+let count = 0, failures = 0;
+
+function ok(good, name, why = "") {
+  count++;
+  if (!good) failures++;
+  console.log(`${good ? "ok" : "not ok"} ${count} - ${name}`);
+  if (!good && why !== "") console.log(String(why).replace(/^/gm, "# "));
+}
+const same = (got, want, name) => ok(got === want, name, `got ${JSON.stringify(got)}, want ${JSON.stringify(want)}`);
+
+async function api(path, options) {
+  const answer = await fetch(origin + path, options);
+  const body = await answer.json();
+  if (!answer.ok) throw new Error(`${path}: ${JSON.stringify(body)}`);
+  return body;
+}
+const submit = (document) => api("/v1/jobs", { method: "POST", body: JSON.stringify(document) });
+
+async function until(what, condition, seconds = 90) {
+  const end = Date.now() + seconds * 1000;
+  for (;;) {
+    const value = await condition();
+    if (value) return value;
+    if (Date.now() > end) throw new Error(`waited ${seconds} s in vain for ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+}
+const jobIn = (id, ...states) => until(`job ${id} to be ${states}`, async () => {
+  const job = await api(`/v1/jobs/${id}`);
+  if (job.state === "failed" && !states.includes("failed")) throw new Error(`job ${id} failed: ${job.reason}`);
+  return states.includes(job.state) && job;
+});
+
+// A short real training: synthetic images, one worker of one thread.
+const JOB = {
+  model: { arch: "resnet50", classes: 10, image_size: 32 },
+  data: { train: "synthetic", eval: "synthetic", train_images: 64 },
+  cluster: { workers_per_node: 1, threads_per_worker: 1 },
+  batch_per_worker: 8, eval: { batch: 8 }, checkpoint: { disable: true },
+};
+
+// ------------------------------------------------------------------ what a page must not do
+
+const errors = [], foreign = [];
+function listen(page) {
+  page.on("console", (message) => message.type() === "error" && errors.push(message.text()));
+  page.on("pageerror", (error) => errors.push(String(error)));
+  page.on("request", (request) => {
+    const url = request.url();
+    if (!url.startsWith(origin + "/") && !url.startsWith("data:")) foreign.push(url);
+  });
+}
+
+async function seriousFindings(page) {
+  await page.evaluate(axeSource);
+  const result = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
+  return result.violations.filter((v) => ["serious", "critical"].includes(v.impact))
+    .map((v) => `${v.id}: ${v.nodes.map((n) => n.html).slice(0, 3).join(" | ")}`).join("\n");
+}
+async function accessible(page, name) {
+  const found = await seriousFindings(page);
+  ok(found === "", `${name}: nothing serious for axe`, found);
+}
+
+const sideways = (page) => page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+const brightness = (page) => page.evaluate(() => {
+  const [r, g, b] = getComputedStyle(document.body).backgroundColor.match(/\d+/g).map(Number);
+  return (r + g + b) / 3;
+});
+
+// ------------------------------------------------------------------ the numbers, formatted anew here
+
+const digits3 = (x) => x.toFixed(x < 9.995 ? 2 : x < 99.95 ? 1 : 0);
+const WORDS = {
+  top1: (x) => `${(100 * x).toFixed(2)} %`,
+  top5: (x) => `${(100 * x).toFixed(2)} %`,
+  loss: (x) => String(Number(x.toPrecision(4))),
+  images_per_sec: (x) => digits3(x),
+  epoch: (x) => x.toFixed(2),
+};
+
+async function tilesMatch(page, job) {
+  for (const [key, words] of Object.entries(WORDS)) {
+    const tile = page.locator(`data[data-key=${key}]`);
+    const want = job[key] === null ? "–" : words(job[key]);
+    await until(`${key} to be ${want}`, async () => (await tile.textContent()) === want, 5).catch(() => {});
+    same(await tile.textContent(), want, `job: ${key} is the API's`);
+    same(await tile.getAttribute("value"), job[key] === null ? "" : String(job[key]), `job: ${key} is exact`);
+  }
+}
+
+async function chartsMatch(page, id) {
+  const series = await api(`/v1/jobs/${id}/metrics?names=loss,lr,images_per_sec`);
+  const charts = page.locator(".chart");
+  same(await charts.count(), 3, "job: three charts");
+  for (const [i, key] of ["loss", "images_per_sec", "lr"].entries()) {
+    const chart = charts.nth(i);
+    ok(await chart.locator("canvas").count() === 1, `job: the ${key} chart is drawn`);
+    await chart.locator("summary").click();
+    const rows = await chart.locator("tbody tr").allTextContents();
+    same(rows.length, series.step.length, `job: the table behind ${key} has every step`);
+    const last = `${series.step.at(-1)}${Number(series[key].at(-1).toPrecision(4))}`;
+    same(rows.at(-1), last, `job: the last ${key} is the API's`);
+    const label = await chart.locator("[role=img]").getAttribute("aria-label");
+    ok(label.includes(`at step ${series.step.at(-1)}`), `job: the ${key} chart is described`, label);
+  }
+}
+
+async function evalsMatch(page, id) {
+  const { evals } = await api(`/v1/jobs/${id}/evals`);
+  const shown = await page.locator(".evals tbody tr").evaluateAll((rows) =>
+    rows.map((row) => [...row.querySelectorAll("data")].map((d) => Number(d.value))));
+  const want = evals.map((e) => [e.step, e.epoch, e.top1, e.top5, e.loss, e.images]);
+  ok(evals.length > 0, "job: there was an evaluation");
+  same(JSON.stringify(shown), JSON.stringify(want), "job: evaluations are the API's");
+}
+
+// ------------------------------------------------------------------ the story
+
+async function listAndJob(page) {
+  await page.goto(origin + "/");
+  await page.getByText("No jobs yet").waitFor();
+  ok(true, "list: says that there are no jobs, and how to submit one");
+  await accessible(page, "empty list");
+
+  const { id } = await submit({ ...JOB, name: "first-job", steps: 6 });
+  const link = page.getByRole("link", { name: "first-job" });
+  await link.waitFor();
+  ok(true, "list: a new job appears by itself");
+  await link.focus();
+  await page.keyboard.press("Enter");
+  await page.getByRole("heading", { name: "first-job" }).waitFor();
+  same(await page.evaluate(() => location.hash), `#/jobs/${id}`, "job: has a permalink");
+  same(await page.evaluate(() => document.activeElement.tagName), "H1", "job: the keyboard starts at its heading");
+
+  const job = await jobIn(id, "succeeded");
+  await page.locator(".title .badge[data-state=succeeded]").waitFor();
+  ok(true, "job: its end shows by itself");
+  ok(await page.locator("button.danger:visible").count() === 0, "job: what has ended cannot be cancelled");
+  await tilesMatch(page, job);
+  await until("the evaluation to show", async () => await page.locator(".evals tbody tr").count() > 0, 20).catch(() => {});
+  await chartsMatch(page, id);
+  await evalsMatch(page, id);
+  const log = await (await fetch(`${origin}/v1/jobs/${id}/log`)).text();
+  same((await page.locator(".log").textContent()).trim(), log.trim(), "job: the log is the API's");
+  await accessible(page, "job");
+
+  await page.goto(`${origin}/#/jobs/${id}`);
+  await page.reload();
+  await page.getByRole("heading", { name: "first-job" }).waitFor();
+  ok(true, "job: its permalink opens in a fresh page");
+  return id;
+}
+
+async function cancelling(page) {
+  const { id } = await submit({ ...JOB, name: "long-job", steps: 100000 });
+  await page.goto(`${origin}/#/jobs/${id}`);
+  await jobIn(id, "running");
+  await page.locator(".title .badge[data-state=running]").waitFor();
+  await page.getByRole("button", { name: "Cancel…" }).click();
+  await accessible(page, "dialog");
+  await page.getByRole("button", { name: "Keep it running" }).click();
+  ok((await api(`/v1/jobs/${id}`)).state === "running", "cancel: asks first, and no means no");
+  await page.getByRole("button", { name: "Cancel…" }).click();
+  await page.getByRole("button", { name: "Cancel the job" }).click();
+  await page.locator(".title .badge[data-state=cancelled]").waitFor({ timeout: 60000 });
+  same((await api(`/v1/jobs/${id}`)).state, "cancelled", "cancel: the button cancels the job");
+}
+
+async function outage(context, page) {
+  const known = errors.length;
+  await page.goto(origin + "/");
+  await page.locator(".connection[data-state=live]").waitFor();
+  await context.setOffline(true);
+  await page.locator(".connection[data-state=lost]").waitFor();
+  ok(await page.locator("tr[data-job]").count() > 0, "outage: is told, and what was known stays");
+  await context.setOffline(false);
+  await page.locator(".connection[data-state=live]").waitFor();
+  ok(true, "outage: the page recovers by itself");
+  errors.length = known; // the browser logs each failed request
+}
+
+async function unknownJob(page) {
+  const known = errors.length;
+  await page.goto(origin + "/#/jobs/999");
+  await page.getByRole("heading", { name: "There is no job 999" }).waitFor();
+  ok(true, "job: one that does not exist is told as such");
+  errors.length = known; // the browser logs the 404
+}
+
+async function looks(id) {
+  for (const [name, options, dark] of [
+    ["dark", { colorScheme: "dark" }, true],
+    ["phone", { viewport: { width: 360, height: 740 }, colorScheme: "light" }, false],
+  ]) {
+    const browser = await openBrowser(options);
+    listen(browser.page);
+    for (const [kind, path] of [["list", "/"], ["job", `/#/jobs/${id}`]]) {
+      await browser.page.goto(origin + path);
+      await browser.page.getByText("first-job").first().waitFor();
+      await browser.page.waitForTimeout(300);
+      ok(await sideways(browser.page) <= 0, `${name}: the ${kind} does not scroll sideways`, await sideways(browser.page));
+      ok((await brightness(browser.page) < 100) === dark, `${name}: the ${kind} has the right ground`);
+      await accessible(browser.page, `${name}, ${kind}`);
+    }
+    await browser.close();
+  }
+}
+
+const browser = await openBrowser();
+try {
+  browser.page.setDefaultTimeout(20000);
+  listen(browser.page);
+  const id = await listAndJob(browser.page);
+  await cancelling(browser.page);
+  await outage(browser.context, browser.page);
+  await unknownJob(browser.page);
+  await looks(id);
+  ok(errors.length === 0, "no errors on the console", errors.join("\n"));
+  ok(foreign.length === 0, "no request to any other address", foreign.join("\n"));
+} catch (error) {
+  ok(false, "the story goes to its end", error.stack);
+} finally {
+  await browser.close();
+}
+console.log(`1..${count}`);
+process.exitCode = failures ? 1 : 0;
