@@ -1,0 +1,53 @@
+/* Job documents for tests, written as text. */
+#ifndef TRAIND_TESTS_UNIT_COMMON_JOB_H
+#define TRAIND_TESTS_UNIT_COMMON_JOB_H
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/job_spec.h"
+#include "common/preset.h"
+
+static inline struct job_spec *job_parse(const char *text, struct problems *problems,
+                                         struct problems *unsupported)
+{
+    json_error_t where;
+    json_t *document = json_loads(text, 0, &where);
+
+    cr_assert_not_null(document, "the test's own JSON is wrong: %s in %s", where.text, text);
+    struct job_spec *spec = job_spec_parse(document, preset_lookup, NULL, problems, unsupported);
+    json_decref(document);
+    return spec;
+}
+
+/* A document that must be right. */
+static inline struct job_spec *job_of(const char *text)
+{
+    struct problems problems = {0};
+    struct job_spec *spec = job_parse(text, &problems, NULL);
+    char *words = problems_to_text(&problems);
+
+    cr_assert_not_null(spec, "%s: %s", text, words);
+    free(words);
+    return spec;
+}
+
+static inline const struct problem *problem_at(const struct problems *problems, const char *pointer)
+{
+    for (size_t i = 0; i < problems->count; i++)
+        if (strcmp(problems->items[i].pointer, pointer) == 0)
+            return &problems->items[i];
+    return NULL;
+}
+
+static inline void use_source_presets(void)
+{
+    char path[4096];
+    const char *top = getenv("top_srcdir");
+
+    snprintf(path, sizeof path, "%s/etc/presets", top ? top : ".");
+    setenv("TRAIND_PRESETS", path, 1);
+}
+
+#endif

@@ -1,0 +1,238 @@
+#include "common/plan/plan.h"
+
+#include <math.h>
+
+#include "tests/unit/common/job.h"
+
+TestSuite(plan, .init = use_source_presets);
+
+static struct plan *plan_of(const char *text, int64_t images, struct problems *problems)
+{
+    struct job_spec *spec = job_of(text);
+    struct plan_inputs inputs = {.train_images = images};
+    struct plan *plan = plan_make(spec, &inputs, problems);
+
+    job_spec_destroy(spec);
+    return plan;
+}
+
+static struct plan *right_plan_of(const char *text, int64_t images)
+{
+    struct problems problems = {0};
+    struct plan *plan = plan_of(text, images, &problems);
+    char *words = problems_to_text(&problems);
+
+    cr_assert_not_null(plan, "%s", words);
+    free(words);
+    return plan;
+}
+
+static bool warns(const struct plan *plan, const char *words)
+{
+    json_t *warning;
+    size_t i;
+
+    json_array_foreach(plan->warnings, i, warning)
+        if (strstr(json_string_value(warning), words))
+            return true;
+    return false;
+}
+
+#define SURFSARA "{\"preset\": \"surfsara-24k\", \"data\": {\"train\": \"x\"}}"
+
+/* The document's own example: 24576, 52, 260, 4680, 0.1, 4.8. */
+Test(plan, surfsara_24k_is_the_documents_example)
+{
+    struct plan *plan = right_plan_of(SURFSARA, 1280000);
+
+    cr_assert_eq(plan->batch_per_node, 96);
+    cr_assert_eq(plan->world_size, 512);
+    cr_assert_eq(plan->global_batch, 24576);
+    cr_assert_eq(plan->steps_per_epoch, 52);
+    cr_assert_eq(plan->warmup_steps, 260);
+    cr_assert_eq(plan->train_steps, 4680);
+    cr_assert_eq(plan->start_lr, 0.1);
+    cr_assert_eq(plan->peak_lr, 4.8);
+    cr_assert(!warns(plan, "the recipe's numbers"));
+    cr_assert(warns(plan, "above 8192 without LARS"));
+    cr_assert(warns(plan, "2048 of 1280000 images"));
+    plan_destroy(plan);
+}
+
+Test(plan, the_real_number_of_images_is_shown_with_its_rounding)
+{
+    struct plan *plan = right_plan_of(SURFSARA, 1281167);
+    const json_t *steps = json_object_get(plan->explain, "train_steps");
+
+    cr_assert_eq(plan->train_steps, 4680);
+    cr_assert(warns(plan, "the recipe's numbers are for 1280000 training images, here are 1281167"));
+    cr_assert_not_null(strstr(json_string_value(json_object_get(steps, "note")), "4691.8"));
+    plan_destroy(plan);
+}
+
+static void preset_gives(const char *name, int64_t batch, int64_t warmup, int64_t steps, double peak)
+{
+    char text[128];
+
+    snprintf(text, sizeof text, "{\"preset\": \"%s\", \"data\": {\"train\": \"x\"}}", name);
+    struct plan *plan = right_plan_of(text, 1281167);
+    cr_assert_eq(plan->global_batch, batch, "%s", name);
+    cr_assert_eq(plan->warmup_steps, warmup, "%s: %lld", name, (long long)plan->warmup_steps);
+    cr_assert_eq(plan->train_steps, steps, "%s: %lld", name, (long long)plan->train_steps);
+    cr_assert_float_eq(plan->peak_lr, peak, 1e-12, "%s: %.15g", name, plan->peak_lr);
+    plan_destroy(plan);
+}
+
+Test(plan, of_every_other_preset)
+{
+    preset_gives("goyal-8k", 8192, 780, 14040, 3.2);
+    preset_gives("mlperf-lars", 8192, 780, 6864, 17);
+    preset_gives("habana-resnext101", 1024, 10008, 112590, 1.024);
+    preset_gives("habana-resnext101-250", 1024, 10008, 312750, 1.024);
+    preset_gives("cray-sqrt", 4096, 1560, 28080, 0.01 * sqrt(128));
+}
+
+Test(plan, fractional_epochs_are_rounded_to_steps)
+{
+    struct plan *plan = right_plan_of("{\"data\": {\"train\": \"x\"}, \"batch_per_worker\": 5, \"epochs\": 1.25,"
+                                      " \"lr\": {\"warmup_epochs\": 0.25}}", 105);
+
+    cr_assert_eq(plan->steps_per_epoch, 10);
+    cr_assert_eq(plan->dropped_images_per_epoch, 5);
+    cr_assert_eq(plan->train_steps, 13); /* 12.5 */
+    cr_assert_eq(plan->warmup_steps, 3); /* 2.5 */
+    plan_destroy(plan);
+}
+
+Test(plan, steps_override_epochs)
+{
+    struct plan *plan = right_plan_of("{\"data\": {\"train\": \"x\"}, \"batch_per_worker\": 5, \"steps\": 17}", 100);
+
+    cr_assert_eq(plan->train_steps, 17);
+    cr_assert_eq(plan->lr.train_steps, 17);
+    cr_assert_eq(plan->lr.milestone_steps[0], 300);
+    cr_assert(warns(plan, "warm-up (50 steps) is longer than the run (17 steps)"));
+    plan_destroy(plan);
+}
+
+Test(plan, fewer_images_than_the_global_batch_are_refused)
+{
+    struct problems p = {0};
+
+    cr_assert_null(plan_of("{\"data\": {\"train\": \"x\"}}", 95, &p));
+    cr_assert_eq(p.count, 1);
+    cr_assert_str_eq(p.items[0].pointer, "/batch_per_worker");
+    cr_assert_not_null(strstr(p.items[0].message, "at most 47 images a worker"));
+    problems_clear(&p);
+    cr_assert_null(plan_of("{\"data\": {\"train\": \"x\"}}", 1, &p));
+    cr_assert_str_eq(p.items[0].pointer, "/cluster/workers_per_node");
+    problems_clear(&p);
+    cr_assert_null(plan_of("{\"data\": {\"train\": \"x\"}}", 0, &p));
+    cr_assert_str_eq(p.items[0].pointer, "/data/train_images");
+    problems_clear(&p);
+    cr_assert_null(plan_of("{\"data\": {\"train\": \"x\"}, \"epochs\": 0.01}", 960, &p));
+    cr_assert_str_eq(p.items[0].pointer, "/epochs");
+    problems_clear(&p);
+}
+
+Test(plan, exactly_one_batch_is_enough)
+{
+    struct plan *plan = right_plan_of("{\"data\": {\"train\": \"x\"}}", 96);
+
+    cr_assert_eq(plan->steps_per_epoch, 1);
+    cr_assert_eq(plan->dropped_images_per_epoch, 0);
+    cr_assert(!warns(plan, "dropped"));
+    plan_destroy(plan);
+}
+
+Test(plan, of_an_evaluation_has_no_training_numbers)
+{
+    struct plan *plan = right_plan_of("{\"mode\": \"eval\", \"model\": {\"init\": \"w\"}, \"data\": {\"eval\": \"e\"}}", 0);
+    json_t *out = plan_to_json(plan);
+
+    cr_assert(json_is_null(json_object_get(out, "train_steps")));
+    cr_assert(json_is_null(json_object_get(out, "peak_lr")));
+    cr_assert_eq(json_integer_value(json_object_get(out, "world_size")), 2);
+    json_decref(out);
+    plan_destroy(plan);
+}
+
+/* What the throw-away engine measured: 102 MB an image and 440 MB besides. */
+Test(plan, memory_of_resnet50)
+{
+    struct plan *one = right_plan_of("{\"data\": {\"train\": \"x\"}, \"batch_per_worker\": 1}", 1000);
+    struct plan *two = right_plan_of("{\"data\": {\"train\": \"x\"}, \"batch_per_worker\": 2}", 1000);
+    double an_image = (double)(two->memory_bytes_per_worker - one->memory_bytes_per_worker);
+
+    cr_assert_float_eq(an_image, 102e6, 2e6);
+    cr_assert_float_eq((double)one->memory_bytes_per_worker - an_image, 440e6, 5e6);
+    plan_destroy(one);
+    plan_destroy(two);
+}
+
+Test(plan, prediction_needs_a_measurement)
+{
+    struct job_spec *spec = job_of("{\"data\": {\"train\": \"x\", \"eval\": \"e\"}, \"epochs\": 2}");
+    struct plan_inputs inputs = {.train_images = 9600, .eval_images = 300};
+    struct problems p = {0};
+    struct plan *plan = plan_make(spec, &inputs, &p);
+    json_t *out = plan_to_json(plan);
+
+    cr_assert(!plan->predicted.known);
+    cr_assert(json_is_null(json_object_get(
+        json_object_get(json_object_get(out, "predicted"), "ttt_seconds"), "value")));
+    json_decref(out);
+    plan_destroy(plan);
+
+    inputs.images_per_second_per_worker = 10;
+    plan = plan_make(spec, &inputs, &p);
+    cr_assert(plan->predicted.known);
+    cr_assert_float_eq(plan->predicted.images_per_second, 20, 1e-9);
+    cr_assert_float_eq(plan->predicted.ttt_seconds, (19200 + 100) / 20.0, 1e-9);
+    cr_assert_lt(plan->predicted.ttt_seconds_low, plan->predicted.ttt_seconds);
+    cr_assert_gt(plan->predicted.ttt_seconds_high, plan->predicted.ttt_seconds);
+    plan_destroy(plan);
+    job_spec_destroy(spec);
+}
+
+Test(plan, every_number_is_explained_by_what_it_says)
+{
+    struct plan *plan = right_plan_of(SURFSARA, 1281167);
+    json_t *out = plan_to_json(plan), *value;
+    const char *key;
+
+    json_object_foreach(out, key, value) {
+        if (strcmp(key, "warnings") == 0 || strcmp(key, "explain") == 0)
+            continue;
+        const json_t *entry = json_object_get(plan->explain, key);
+        cr_assert_not_null(entry, "%s is not explained", key);
+        cr_assert(json_is_string(json_object_get(entry, "formula")), "%s", key);
+        cr_assert(json_is_object(json_object_get(entry, "inputs")), "%s", key);
+        cr_assert(json_is_string(json_object_get(entry, "source")), "%s", key);
+        if (json_is_number(value))
+            cr_assert(json_equal(json_object_get(entry, "value"), value), "%s", key);
+    }
+    json_decref(out);
+    plan_destroy(plan);
+}
+
+Test(plan, what_is_not_supported_becomes_a_warning)
+{
+    struct problems unsupported = {0};
+    struct plan *plan = right_plan_of(SURFSARA, 1280000);
+
+    problems_add(&unsupported, "/precision", NULL, "bf16 is not supported by this version");
+    plan_warn_unsupported(plan, &unsupported);
+    cr_assert(warns(plan, "/precision: bf16 is not supported by this version"));
+    problems_clear(&unsupported);
+    plan_destroy(plan);
+}
+
+Test(plan, rates_that_go_the_wrong_way_are_mentioned)
+{
+    struct plan *plan = right_plan_of("{\"data\": {\"train\": \"x\"}, \"lr\": {\"start\": 5, \"end\": 6}}", 96000);
+
+    cr_assert(warns(plan, "lr.start 5 is above the peak"));
+    cr_assert(warns(plan, "lr.end 6 is above the peak"));
+    plan_destroy(plan);
+}

@@ -1,0 +1,29 @@
+#include <criterion/criterion.h>
+#include <stdlib.h>
+
+#include "common/problem.h"
+
+Test(problem, as_text_and_as_json)
+{
+    struct problems p = {0};
+
+    problems_add(&p, "/lr/base", NULL, "must be %s", "a number");
+    problems_add(&p, "/lr/bas", "/lr/base", "is no key");
+    problems_add(&p, "", NULL, "is too long");
+    char *text = problems_to_text(&p);
+    cr_assert_str_eq(text, "/lr/base: must be a number\n"
+                           "/lr/bas: is no key; did you mean /lr/base?\n"
+                           "the document: is too long\n");
+    free(text);
+    json_t *list = problems_to_json(&p);
+    cr_assert_eq(json_array_size(list), 3);
+    cr_assert_null(json_object_get(json_array_get(list, 0), "suggestion"));
+    cr_assert_str_eq(json_string_value(json_object_get(json_array_get(list, 1), "suggestion")),
+                     "/lr/base");
+    json_decref(list);
+    problems_clear(&p);
+    cr_assert_eq(p.count, 0);
+    text = problems_to_text(&p);
+    cr_assert_str_eq(text, "");
+    free(text);
+}
