@@ -122,11 +122,22 @@ static void unknown_preset(const char *name, job_preset_lookup *lookup, void *co
     json_decref(names);
 }
 
+/* The preset's name; NULL: none, or one that parse_row will refuse. */
+static const char *preset_name(const json_t *document)
+{
+    const json_t *value = json_object_get(document, "preset");
+    struct problems ignored = {0};
+    bool right = value && job_value_check(job_option_find("/preset"), value, &ignored);
+
+    problems_clear(&ignored);
+    return right ? json_string_value(value) : NULL;
+}
+
 /* The preset's values, checked and without what it says of itself: a new reference, or NULL. */
 static json_t *find_preset(const json_t *document, job_preset_lookup *lookup, void *context,
                            int64_t *recipe_images, struct problems *problems)
 {
-    const char *name = json_string_value(json_object_get(document, "preset"));
+    const char *name = preset_name(document);
     json_t *found = name && lookup ? lookup(name, context) : NULL;
 
     if (name && !found && !is_complete(document))
