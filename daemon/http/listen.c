@@ -98,7 +98,7 @@ int listen_tcp(const char *address, int *fd, char *url, size_t url_bytes, struct
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
     struct addrinfo *found = NULL;
     char host[256];
-    const char *port;
+    const char *port = NULL;
 
     *fd = -1;
     if (split(address, host, sizeof host, &port, e))
