@@ -1,0 +1,284 @@
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/dataset/dataset.h"
+#include "common/dataset/list.h"
+#include "common/rng.h"
+#include "common/tfrecord.h"
+#include "tests/unit/data_fixture.h"
+
+static char *folder;
+
+static void begin(void)
+{
+    folder = fixture_folder();
+}
+
+static void end(void)
+{
+    fixture_remove(folder);
+}
+
+TestSuite(dataset, .init = begin, .fini = end);
+
+static const char *in_folder(const char *name)
+{
+    return fixture_path(folder, name);
+}
+
+static struct dataset *open_good(const char *path, enum dataset_role role)
+{
+    struct dataset *d;
+    struct error e;
+    cr_assert_eq(dataset_open(path, role, &d, &e), 0, "%s", e.text);
+    return d;
+}
+
+static void expect_refused(const char *path, enum error_code code, const char *words)
+{
+    struct dataset *d = NULL;
+    struct error e = {0};
+    cr_assert_eq(dataset_open(path, DATASET_TRAIN, &d, &e), -(int)code, "%s", e.text);
+    cr_assert_null(d);
+    cr_assert_not_null(strstr(e.text, words), "%s", e.text);
+}
+
+Test(dataset, reads_shards_in_file_order)
+{
+    fixture_shard(in_folder("train-00001-of-00002"), 3, 2, 10);
+    fixture_shard(in_folder("train-00000-of-00002"), 0, 3, 10);
+    struct dataset *d = open_good(folder, DATASET_TRAIN);
+    cr_assert_eq(dataset_format(d), DATASET_TFRECORD);
+    cr_assert_eq(dataset_images(d), 5);
+    for (int i = 0; i < 5; i++) {
+        struct dataset_image image;
+        struct error e;
+        char name[32];
+        size_t bytes;
+        uint8_t *jpeg = fixture_jpeg(28, 28, 1, i, &bytes);
+        snprintf(name, sizeof name, "%d.jpg", i);
+        cr_assert_eq(dataset_read(d, i, &image, &e), 0, "%s", e.text);
+        cr_expect_eq(image.label, i);
+        cr_expect_str_eq(image.name, name);
+        cr_assert_eq(image.jpeg_bytes, bytes);
+        cr_expect_arr_eq(image.jpeg, jpeg, bytes);
+        cr_expect_eq(dataset_entry(d, i)->file, (uint32_t)(i >= 3));
+        dataset_image_release(&image);
+        free(jpeg);
+    }
+    dataset_close(d);
+}
+
+Test(dataset, takes_the_role_asked_for_or_the_only_one)
+{
+    fixture_shard(in_folder("train-00000-of-00001"), 0, 3, 10);
+    struct dataset *d = open_good(folder, DATASET_EVAL);
+    cr_expect_eq(dataset_images(d), 3);
+    dataset_close(d);
+    fixture_shard(in_folder("validation-00000-of-00001"), 0, 2, 10);
+    d = open_good(folder, DATASET_EVAL);
+    cr_expect_eq(dataset_images(d), 2);
+    dataset_close(d);
+    d = open_good(folder, DATASET_TRAIN);
+    cr_expect_eq(dataset_images(d), 3);
+    dataset_close(d);
+}
+
+Test(dataset, enters_train_prep_s_folder_by_role)
+{
+    mkdir(in_folder("train"), 0755);
+    mkdir(in_folder("validation"), 0755);
+    fixture_shard(in_folder("train/train-00000-of-00001"), 0, 3, 10);
+    fixture_shard(in_folder("validation/validation-00000-of-00001"), 0, 1, 10);
+    struct dataset *d = open_good(folder, DATASET_TRAIN);
+    cr_expect_eq(dataset_images(d), 3);
+    dataset_close(d);
+    d = open_good(in_folder("validation/"), DATASET_EVAL);
+    cr_expect_eq(dataset_images(d), 1);
+    dataset_close(d);
+}
+
+static void class_image(const char *name, int seed)
+{
+    size_t bytes;
+    uint8_t *jpeg = fixture_jpeg(28, 28, 1, seed, &bytes);
+    fixture_write(in_folder(name), jpeg, bytes);
+    free(jpeg);
+}
+
+Test(dataset, numbers_class_folders_in_sorted_order)
+{
+    struct dataset_image image;
+    struct error e;
+    mkdir(in_folder("zebra"), 0755);
+    mkdir(in_folder("Ant"), 0755);
+    mkdir(in_folder("train"), 0755); /* a class, as it has others beside it */
+    class_image("zebra/b.jpg", 1);
+    class_image("Ant/a.JPEG", 2);
+    class_image("train/c.jpeg", 3);
+    fixture_write(in_folder("Ant/.hidden"), "x", 1);
+    struct dataset *d = open_good(folder, DATASET_TRAIN);
+    cr_assert_eq(dataset_format(d), DATASET_FOLDER);
+    cr_assert_eq(dataset_images(d), 3);
+    const char *names[] = {"a.JPEG", "c.jpeg", "b.jpg"};
+    for (int i = 0; i < 3; i++) {
+        cr_assert_eq(dataset_read(d, i, &image, &e), 0);
+        cr_expect_eq(image.label, i);
+        cr_expect_str_eq(image.name, names[i]);
+        dataset_image_release(&image);
+    }
+    dataset_close(d);
+}
+
+Test(dataset, names_what_is_missing_empty_or_no_data_set)
+{
+    expect_refused(in_folder("nowhere"), ERR_NOT_FOUND, "there is no data set at");
+    expect_refused(folder, ERR_INVALID, "holds no data set");
+    fixture_write(in_folder("notes.txt"), "x", 1);
+    expect_refused(folder, ERR_INVALID, "holds no data set");
+    expect_refused(in_folder("notes.txt"), ERR_INVALID, "is a file");
+    fixture_write(in_folder("train-00000-of-00002"), "", 0);
+    expect_refused(folder, ERR_NOT_FOUND, "shard train-00001-of-00002 is missing");
+    fixture_write(in_folder("train-00001-of-00002"), "", 0);
+    expect_refused(folder, ERR_CORRUPT, "train-00000-of-00002 is empty");
+    mkdir(in_folder("class"), 0755);
+    mkdir(in_folder("class/a"), 0755);
+    fixture_write(in_folder("class/a/readme.txt"), "x", 1);
+    expect_refused(in_folder("class"), ERR_INVALID, "readme.txt is not a JPEG file");
+}
+
+/* For root every folder is readable. */
+Test(dataset, names_an_unreadable_folder)
+{
+    chmod(folder, 0);
+    if (geteuid() == 0) {
+        pid_t nobody = 65534;
+        cr_assert_eq(seteuid((uid_t)nobody), 0);
+    }
+    struct dataset *d;
+    struct error e;
+    int rc = dataset_open(folder, DATASET_TRAIN, &d, &e);
+    if (getuid() == 0)
+        cr_assert_eq(seteuid(0), 0);
+    chmod(folder, 0755);
+    cr_assert_eq(rc, -ERR_NOT_ALLOWED, "%s", e.text);
+    cr_assert_not_null(strstr(e.text, "cannot read the folder"));
+}
+
+Test(dataset, refuses_shards_of_two_sets)
+{
+    fixture_shard(in_folder("train-00000-of-00002"), 0, 1, 10);
+    fixture_shard(in_folder("train-00001-of-00003"), 0, 1, 10);
+    expect_refused(folder, ERR_INVALID, "shards of two data sets");
+}
+
+/* Damage to the second record of a shard is named by its offset: length and end when opened, payload when read. */
+Test(dataset, names_file_and_offset_of_damage)
+{
+    const char *path = in_folder("train-00000-of-00001");
+    char words[64];
+    size_t bytes;
+    struct dataset_image image;
+    struct error e;
+    fixture_shard(path, 0, 3, 10);
+    struct dataset *d = open_good(folder, DATASET_TRAIN);
+    uint64_t offset = dataset_entry(d, 1)->offset, third = dataset_entry(d, 2)->offset;
+    dataset_close(d);
+    uint8_t *good = fixture_read(path, &bytes);
+
+    good[offset] ^= 1;
+    fixture_write(path, good, bytes);
+    snprintf(words, sizeof words, "length at byte %llu is wrong", (unsigned long long)offset);
+    expect_refused(folder, ERR_CORRUPT, words);
+    good[offset] ^= 1;
+
+    snprintf(words, sizeof words, "is truncated: the record at byte %llu", (unsigned long long)third);
+    for (size_t cut = 1; cut < bytes - third; cut += 7) {
+        fixture_write(path, good, bytes - cut);
+        expect_refused(folder, ERR_CORRUPT, words);
+    }
+
+    good[offset + 100] ^= 1;
+    fixture_write(path, good, bytes);
+    d = open_good(folder, DATASET_TRAIN);
+    cr_assert_eq(dataset_read(d, 0, &image, &e), 0);
+    cr_assert_eq(dataset_read(d, 1, &image, &e), -ERR_CORRUPT);
+    snprintf(words, sizeof words, "checksum of the record at byte %llu", (unsigned long long)offset);
+    cr_assert(strstr(e.text, words) && strstr(e.text, "train-00000-of-00001"), "%s", e.text);
+    dataset_close(d);
+    free(good);
+}
+
+Test(dataset, random_damage_never_crashes)
+{
+    const char *path = in_folder("train-00000-of-00001");
+    struct rng r = rng_stream(3, 0, 0, RNG_SYNTHETIC);
+    size_t bytes;
+    int opened = 0, refused = 0;
+    fixture_shard(path, 0, 3, 10);
+    uint8_t *good = fixture_read(path, &bytes);
+    for (int i = 0; i < 300; i++) {
+        uint8_t *bad = malloc(bytes);
+        struct dataset_image image;
+        struct dataset *d;
+        struct error e;
+        memcpy(bad, good, bytes);
+        for (uint32_t k = rng_below(&r, 3) + 1; k > 0; k--)
+            bad[rng_below(&r, (uint32_t)bytes)] = (uint8_t)rng_u32(&r);
+        FILE *file = fopen(path, "wb");
+        fwrite(bad, 1, i % 3 ? bytes : 1 + rng_below(&r, (uint32_t)bytes - 1), file);
+        fclose(file);
+        if (dataset_open(folder, DATASET_TRAIN, &d, &e) == 0) {
+            for (int64_t k = 0; k < dataset_images(d); k++)
+                if (dataset_read(d, k, &image, &e))
+                    refused++;
+            opened++;
+            dataset_close(d);
+        }
+        free(bad);
+    }
+    cr_assert(opened > 0 && refused > 0);
+    free(good);
+}
+
+static int64_t count(void)
+{
+    int64_t images;
+    struct error e;
+    cr_assert_eq(dataset_count(folder, DATASET_TRAIN, &images, &e), 0, "%s", e.text);
+    return images;
+}
+
+static void write_manifest(long bytes, int images)
+{
+    char text[256];
+    int n = snprintf(text, sizeof text,
+                     "{\"format\": 1, \"train\": {\"images\": %d, \"shards\": [{\"file\": "
+                     "\"train/train-00000-of-00001\", \"images\": %d, \"bytes\": %ld}]}}",
+                     images, images, bytes);
+    fixture_write(in_folder("manifest.json"), text, (size_t)n);
+}
+
+/* The manifest here lies on purpose: to see whether it is believed. */
+Test(dataset, counts_by_a_manifest_only_if_it_fits)
+{
+    struct stat st;
+    fixture_shard(in_folder("train-00000-of-00001"), 0, 3, 10);
+    stat(in_folder("train-00000-of-00001"), &st);
+    cr_expect_eq(count(), 3);
+    write_manifest(st.st_size, 99);
+    cr_expect_eq(count(), 99);
+    write_manifest(st.st_size + 1, 99);
+    cr_expect_eq(count(), 3);
+    fixture_write(in_folder("manifest.json"), "{", 1);
+    cr_expect_eq(count(), 3);
+    int64_t images = 1;
+    struct error e;
+    cr_expect_eq(dataset_count("synthetic", DATASET_TRAIN, &images, &e), 0);
+    cr_expect_eq(images, 0);
+    cr_expect_eq(dataset_count(in_folder("none"), DATASET_TRAIN, &images, &e), -ERR_NOT_FOUND);
+}
