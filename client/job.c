@@ -54,7 +54,7 @@ void job_read(const json_t *json, struct job *job)
         .ttt_seconds = number_of(json, "ttt_seconds"),
         .top1 = number_of(json, "top1"),
         .top5 = number_of(json, "top5"),
-        .global_batch = number_of(json_object_get(json, "plan"), "global_batch"),
+        .global_batch = number_of(json, "global_batch"),
     };
 }
 

@@ -16,7 +16,7 @@ struct job {
     double step, train_steps, epoch;
     double loss, lr, images_per_sec;
     double ttt_seconds, top1, top5; /* fractions */
-    double global_batch;            /* of its plan */
+    double global_batch;            /* images a step */
 };
 
 void job_read(const json_t *json, struct job *job);

@@ -45,7 +45,7 @@ const progress = (job) => (job.train_steps > 0 ? Math.min(1, (job.step ?? 0) / j
 const speeds = new Map();
 function secondsLeft(job) {
   if (job.state !== "running" || !(job.images_per_sec > 0)) return null;
-  const batch = job.plan?.global_batch ?? job.global_batch;
+  const batch = job.global_batch;
   const known = speeds.get(job.id) ?? { step: -1, speed: job.images_per_sec };
   if (job.step !== known.step)
     known.speed += (known.step < 0 ? 1 : 0.2) * (job.images_per_sec - known.speed);

@@ -31,6 +31,9 @@ static void add_progress(json_t *json, const struct store_job *job)
 {
     json_object_set_new(json, "step", json_integer(job->step));
     json_object_set_new(json, "train_steps", json_integer(job->train_steps));
+    /* time left = (train_steps - step) * global_batch / images_per_sec */
+    json_object_set_new(json, "global_batch",
+                        job->global_batch > 0 ? json_integer(job->global_batch) : json_null());
     json_object_set_new(json, "epoch", real_or_null(job->epoch));
     json_object_set_new(json, "loss", real_or_null(job->loss));
     json_object_set_new(json, "lr", real_or_null(job->lr));

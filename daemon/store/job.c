@@ -10,8 +10,9 @@
 #define BRIEF                                                                                     \
     "id, name, state, reason, attempt, priority, idempotency_key, created_at, started_at, "       \
     "finished_at, slots, run_dir, launcher_pid, launcher_start, exit_code, exit_signal, "         \
-    "train_steps, step, epoch, loss, lr, images_per_sec, ttt_seconds, top1, top5"
-#define BRIEF_COLUMNS 25 /* spec and plan stand behind them */
+    "train_steps, step, epoch, loss, lr, images_per_sec, ttt_seconds, top1, top5, "  \
+    "json_extract(plan, '$.global_batch')"
+#define BRIEF_COLUMNS 26 /* spec and plan stand behind them */
 
 void store_job_clear(struct store_job *job)
 {
@@ -70,6 +71,7 @@ static void read_job(sqlite3_stmt *row, bool documents, struct store_job *job)
     job->ttt_seconds = sql_double(row, 22);
     job->top1 = sql_double(row, 23);
     job->top5 = sql_double(row, 24);
+    job->global_batch = sql_int(row, 25, 0);
     if (documents) {
         job->spec = sql_text(row, BRIEF_COLUMNS);
         job->plan = sql_text(row, BRIEF_COLUMNS + 1);

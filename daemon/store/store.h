@@ -59,6 +59,7 @@ struct store_job {
     int64_t exit_code, exit_signal; /* of the launcher; STORE_NO_EXIT: none */
     /* progress, from the newest step event, and results, from eval and run_stop */
     int64_t train_steps; /* of the plan */
+    int64_t global_batch; /* of the plan; 0: it has none */
     int64_t step;        /* steps done */
     double epoch, loss, lr, images_per_sec;
     double ttt_seconds, top1, top5;

@@ -10,8 +10,8 @@ static struct job read_state(const char *state)
     struct job job;
 
     json_decref(json);
-    json = json_pack("{s:i, s:s, s:n, s:i, s:i, s:{s:i}}", "id", 3, "state", state, "top1", "step",
-                     117, "train_steps", 234, "plan", "global_batch", 256);
+    json = json_pack("{s:i, s:s, s:n, s:i, s:i, s:i}", "id", 3, "state", state, "top1", "step", 117,
+                     "train_steps", 234, "global_batch", 256);
     job_read(json, &job);
     return job;
 }
