@@ -1,0 +1,213 @@
+#include "daemon/ingest/apply.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "daemon/ingest/follow.h"
+
+#define EVENTS_A_COMMIT 4096 /* bounds the memory and the time that the one writer is taken */
+#define WARNINGS_KEPT   20   /* of an attempt: a broken file must not fill the database */
+
+struct ingest {
+    struct store *store;
+    int64_t job_id, attempt;
+    struct follow *follow;
+    int64_t last_seq;
+    int warnings;
+    struct store_event events[EVENTS_A_COMMIT];
+};
+
+/* A batch while it is collected. */
+struct batch {
+    size_t count;
+    int64_t bad;
+    char bad_words[256];      /* of the first bad line */
+    enum job_state state;     /* the last that the events say; JOB_STATE_COUNT: none */
+};
+
+int ingest_create(struct store *store, int64_t job_id, int64_t attempt, const char *attempt_dir,
+                  struct ingest **out, struct error *e)
+{
+    char path[PATH_MAX];
+    int64_t position;
+    struct ingest *i = calloc(1, sizeof *i);
+
+    if (!i)
+        return error_set(e, ERR_NO_MEMORY, "no memory to follow job %lld", (long long)job_id);
+    *i = (struct ingest){.store = store, .job_id = job_id, .attempt = attempt};
+    snprintf(path, sizeof path, "%s/events.jsonl", attempt_dir);
+    int status = store_ingest_position(store, job_id, attempt, &position, e);
+    if (!status)
+        status = follow_create(path, position, &i->follow, e);
+    if (status) {
+        ingest_destroy(i);
+        return status;
+    }
+    *out = i;
+    return 0;
+}
+
+void ingest_destroy(struct ingest *i)
+{
+    if (!i)
+        return;
+    follow_destroy(i->follow);
+    free(i);
+}
+
+static void note_bad(struct batch *b, const char *what, const char *line)
+{
+    if (b->bad++ == 0)
+        snprintf(b->bad_words, sizeof b->bad_words, "%s: %.120s", what, line);
+}
+
+/* The state a type of event tells; JOB_STATE_COUNT: none. */
+static enum job_state state_told(enum event_type type)
+{
+    switch (type) {
+    case EVENT_RUN_START:
+    case EVENT_STEP:
+        return JOB_RUNNING;
+    case EVENT_EVAL_PROGRESS:
+    case EVENT_EVAL:
+        return JOB_EVALUATING;
+    default:
+        return JOB_STATE_COUNT;
+    }
+}
+
+static void take_event(struct ingest *i, struct batch *b, json_t *body, const char *line)
+{
+    const json_t *seq = json_object_get(body, "seq");
+    const json_t *t = json_object_get(body, "t");
+    const char *type = json_string_value(json_object_get(body, "type"));
+
+    if (!json_is_integer(seq) || !json_is_number(t) || !type) {
+        note_bad(b, "an event without seq, t or type", line);
+        json_decref(body);
+        return;
+    }
+    if (json_integer_value(seq) <= i->last_seq) {
+        note_bad(b, "an event whose seq does not rise", line);
+        json_decref(body);
+        return;
+    }
+    struct store_event *event = &i->events[b->count++];
+    *event = (struct store_event){json_integer_value(seq), json_number_value(t),
+                                  event_type_of(type), body};
+    i->last_seq = event->seq;
+    if (event->type == EVENT_TYPE_COUNT)
+        note_bad(b, "an event of an unknown type, kept as it is", line);
+    if (state_told(event->type) != JOB_STATE_COUNT)
+        b->state = state_told(event->type);
+}
+
+static void take_line(struct ingest *i, struct batch *b, const char *line)
+{
+    json_t *body = json_loads(line, JSON_REJECT_DUPLICATES, NULL);
+
+    if (json_is_object(body)) {
+        take_event(i, b, body, line);
+        return;
+    }
+    json_decref(body);
+    note_bad(b, "a line that is not a JSON object", line);
+}
+
+static void warn(struct ingest *i, const char *message)
+{
+    struct error e;
+    json_t *fields = json_pack("{s:s}", "message", message);
+
+    log_warning("job %lld: events.jsonl: %s", (long long)i->job_id, message);
+    if (i->warnings++ < WARNINGS_KEPT &&
+        store_event_add(i->store, i->job_id, i->attempt, "warning", fields, clock_now(), &e))
+        log_warning("job %lld: a warning was not stored: %s", (long long)i->job_id, e.text);
+    json_decref(fields);
+}
+
+/* The events tell a state, but the store may know better: a job that is at its end stays there. */
+static bool wants_change(struct ingest *i, const struct batch *b)
+{
+    struct store_job job;
+    struct error e;
+
+    if (b->state == JOB_STATE_COUNT || store_job_get(i->store, i->job_id, &job, &e))
+        return false;
+    bool wanted = job_state_leads_to(job.state, b->state);
+    store_job_clear(&job);
+    return wanted;
+}
+
+static int commit(struct ingest *i, struct batch *b, int64_t to_bytes, struct error *e)
+{
+    struct store_state_change change = {b->state, NULL, clock_now()};
+    struct store_batch batch = {
+        .job_id = i->job_id,
+        .attempt = i->attempt,
+        .from_bytes = follow_position(i->follow),
+        .to_bytes = to_bytes,
+        .events = i->events,
+        .count = b->count,
+        .change = wants_change(i, b) ? &change : NULL,
+    };
+    int64_t seq_before = b->count ? i->events[0].seq - 1 : i->last_seq;
+
+    int status = store_ingest(i->store, &batch, e);
+    for (size_t k = 0; k < b->count; k++)
+        json_decref((json_t *)i->events[k].body);
+    if (status) {
+        i->last_seq = seq_before; /* the lines come again */
+        return status;
+    }
+    follow_advance(i->follow, to_bytes);
+    if (b->bad) {
+        char message[320];
+        snprintf(message, sizeof message, "%lld bad line%s, the first is %s", (long long)b->bad,
+                 b->bad == 1 ? "" : "s", b->bad_words);
+        warn(i, message);
+    }
+    return 0;
+}
+
+static int apply_chunk(struct ingest *i, const struct follow_chunk *chunk, struct error *e)
+{
+    struct batch b = {.state = JOB_STATE_COUNT};
+    const char *line = chunk->text, *end = chunk->text + chunk->bytes;
+
+    if (chunk->overlong) {
+        note_bad(&b, "a line longer than 256 KiB", chunk->text);
+        return commit(i, &b, chunk->to_bytes, e);
+    }
+    while (line < end) {
+        take_line(i, &b, line);
+        line += strlen(line) + 1;
+        if (b.count == EVENTS_A_COMMIT || line >= end) {
+            int status = commit(i, &b, chunk->from_bytes + (line - chunk->text), e);
+            if (status)
+                return status;
+            b = (struct batch){.state = JOB_STATE_COUNT};
+        }
+    }
+    return 0;
+}
+
+int ingest_catch_up(struct ingest *i, struct error *e)
+{
+    struct follow_chunk chunk;
+    bool truncated;
+    int status;
+
+    while ((status = follow_read(i->follow, &chunk, &truncated, e)) > 0) {
+        status = apply_chunk(i, &chunk, e);
+        if (status)
+            return status;
+    }
+    if (truncated)
+        warn(i, "the file became shorter than what was read of it: events may be missing");
+    return status;
+}

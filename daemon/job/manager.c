@@ -1,0 +1,268 @@
+#include "daemon/job/manager.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/inotify.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/file.h"
+#include "common/log.h"
+
+#define POLL_SECONDS   1.0  /* where inotify says nothing (NFS, or a watch that could not be had) */
+#define GATHER_SECONDS 0.05 /* lines that come within this time share a commit */
+
+static char *copy(const char *text)
+{
+    return text ? strdup(text) : NULL;
+}
+
+/* Run directories are told to clients and workers, whose current folder is another. */
+static int make_absolute(char **path, struct error *e)
+{
+    char *absolute = realpath(*path, NULL);
+    if (!absolute)
+        return error_set_errno(e, errno, "%s", *path);
+    free(*path);
+    *path = absolute;
+    return 0;
+}
+
+int job_manager_create(const struct job_manager_config *config, struct store *store,
+                       struct job_manager **out, struct error *e)
+{
+    struct job_manager *m = calloc(1, sizeof *m);
+
+    if (!m)
+        return error_set(e, ERR_NO_MEMORY, "no memory for the job manager");
+    m->store = store;
+    m->wake_fd = m->inotify_fd = -1;
+    pthread_mutex_init(&m->mutex, NULL);
+    m->jobs_dir = copy(config->jobs_dir);
+    m->mpirun = copy(config->mpirun ? config->mpirun : "mpirun");
+    m->worker = copy(config->worker ? config->worker : BINDIR "/train-worker");
+    m->slots = config->slots > 0 ? config->slots : launch_node_cores();
+    m->cancel_grace_seconds = config->cancel_grace_seconds < 0 ? 10 : config->cancel_grace_seconds;
+    m->used.total = m->slots;
+    m->look_at_queue = true;
+    int status = m->jobs_dir && m->mpirun && m->worker
+                     ? file_make_dirs(m->jobs_dir, e)
+                     : error_set(e, ERR_NO_MEMORY, "no memory for the job manager");
+    if (!status)
+        status = make_absolute(&m->jobs_dir, e);
+    if (!status && (m->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0)
+        status = error_set_errno(e, errno, "cannot make an eventfd");
+    if (status) {
+        job_manager_destroy(m);
+        return status;
+    }
+    m->inotify_fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+    if (m->inotify_fd < 0)
+        log_warning("inotify cannot be used (%s): run directories are looked at once a second",
+                    strerror(errno));
+    *out = m;
+    return 0;
+}
+
+void job_manager_destroy(struct job_manager *m)
+{
+    if (!m)
+        return;
+    while (m->active)
+        job_forget(m, m->active);
+    if (m->wake_fd >= 0)
+        close(m->wake_fd);
+    if (m->inotify_fd >= 0)
+        close(m->inotify_fd);
+    free(m->cancel_ids);
+    free(m->jobs_dir);
+    free(m->mpirun);
+    free(m->worker);
+    pthread_mutex_destroy(&m->mutex);
+    free(m);
+}
+
+void manager_wake(struct job_manager *m)
+{
+    int before = errno; /* a signal handler must not change it */
+    uint64_t one = 1;
+    ssize_t ignored = write(m->wake_fd, &one, sizeof one);
+    (void)ignored; /* full: it is awake already */
+    errno = before;
+}
+
+void job_manager_stop(struct job_manager *m)
+{
+    m->stop = true;
+    manager_wake(m);
+}
+
+void job_manager_slots(struct job_manager *m, struct job_slots *slots)
+{
+    pthread_mutex_lock(&m->mutex);
+    *slots = m->used;
+    pthread_mutex_unlock(&m->mutex);
+}
+
+/* ---------------------------------------------------------------- the loop */
+
+enum { FD_WAKE, FD_INOTIFY, FD_PROCESSES };
+
+struct round {
+    struct pollfd *fds; /* FD_WAKE, FD_INOTIFY, then one for each active job, in order */
+    size_t room;
+    double next_poll; /* monotonic: when all run directories are looked at in any case */
+    double gather_at; /* monotonic: when those that inotify told of are; 0: none told */
+};
+
+static size_t fill_fds(const struct job_manager *m, struct round *r)
+{
+    size_t count = FD_PROCESSES;
+
+    for (const struct active_job *a = m->active; a; a = a->next)
+        count++;
+    if (count > r->room) {
+        struct pollfd *grown = realloc(r->fds, 2 * count * sizeof *grown);
+        if (!grown)
+            return 0;
+        r->fds = grown;
+        r->room = 2 * count;
+    }
+    r->fds[FD_WAKE] = (struct pollfd){.fd = m->wake_fd, .events = POLLIN};
+    r->fds[FD_INOTIFY] = (struct pollfd){.fd = m->inotify_fd, .events = POLLIN};
+    struct pollfd *fd = r->fds + FD_PROCESSES;
+    for (const struct active_job *a = m->active; a; a = a->next)
+        *fd++ = (struct pollfd){.fd = a->ended ? -1 : a->process.pidfd, .events = POLLIN};
+    return count;
+}
+
+static int wait_ms(const struct job_manager *m, const struct round *r, double now)
+{
+    double until = r->next_poll;
+
+    if (m->look_at_queue)
+        return 0;
+    if (!m->active)
+        return -1;
+    if (r->gather_at && r->gather_at < until)
+        until = r->gather_at;
+    for (const struct active_job *a = m->active; a; a = a->next) {
+        if (a->ended && now + 0.1 < until)
+            until = now + 0.1; /* its last processes are about to go */
+        if (a->cancel != CANCEL_NONE && a->cancel_next_at < until)
+            until = a->cancel_next_at;
+    }
+    return until <= now ? 0 : (int)((until - now) * 1000) + 1;
+}
+
+static void drain(int fd)
+{
+    char bytes[4096];
+    while (read(fd, bytes, sizeof bytes) > 0)
+        ;
+}
+
+static void note_end(struct active_job *a)
+{
+    launch_reap(&a->process, &a->exit_code, &a->exit_signal);
+    a->ended = true;
+    a->ended_at = clock_monotonic();
+}
+
+static void look_at_results(struct job_manager *m, struct round *r, double now)
+{
+    struct pollfd *fd = r->fds + FD_PROCESSES;
+
+    if (r->fds[FD_WAKE].revents) {
+        drain(m->wake_fd);
+        m->look_at_queue = true;
+    }
+    if (r->fds[FD_INOTIFY].revents) {
+        drain(m->inotify_fd);
+        if (!r->gather_at)
+            r->gather_at = now + GATHER_SECONDS;
+    }
+    for (struct active_job *a = m->active; a; a = a->next, fd++)
+        if (!a->ended && fd->fd >= 0 && fd->revents)
+            note_end(a);
+}
+
+static void catch_up(struct active_job *a, double now)
+{
+    struct error e;
+
+    if (ingest_catch_up(a->ingest, &e) == 0 || (a->complained_at && now - a->complained_at < 10))
+        return;
+    a->complained_at = now;
+    log_error("job %lld: its events cannot be stored yet: %s", (long long)a->id, e.text);
+}
+
+static void look_at_jobs(struct job_manager *m, struct round *r, double now)
+{
+    bool due = now >= r->next_poll || (r->gather_at && now >= r->gather_at);
+
+    for (struct active_job *a = m->active, *next; a; a = next) {
+        next = a->next;
+        cancel_go_on(m, a, now);
+        if (a->ended)
+            job_try_to_end(m, a, now);
+        else if (due)
+            catch_up(a, now);
+    }
+    if (due) {
+        r->gather_at = 0;
+        r->next_poll = now + POLL_SECONDS;
+    }
+}
+
+static void publish_slots(struct job_manager *m)
+{
+    int64_t running = 0;
+
+    for (const struct active_job *a = m->active; a; a = a->next)
+        running++;
+    pthread_mutex_lock(&m->mutex);
+    m->used.used = queue_slots_used(m);
+    m->used.running = running;
+    pthread_mutex_unlock(&m->mutex);
+}
+
+static int one_round(struct job_manager *m, struct round *r, struct error *e)
+{
+    size_t count = fill_fds(m, r);
+    if (!count)
+        return error_set(e, ERR_NO_MEMORY, "no memory to watch the jobs");
+    if (poll(r->fds, count, wait_ms(m, r, clock_monotonic())) < 0) {
+        if (errno == EINTR)
+            return 0;
+        return error_set_errno(e, errno, "cannot wait for the jobs");
+    }
+    double now = clock_monotonic();
+    look_at_results(m, r, now);
+    if (m->stop)
+        return 0;
+    cancel_take_requests(m);
+    look_at_jobs(m, r, now);
+    if (m->look_at_queue)
+        queue_start_jobs(m);
+    publish_slots(m);
+    return 0;
+}
+
+int job_manager_run(struct job_manager *m, struct error *e)
+{
+    struct round round = {0};
+    int status = job_recover_all(m, e);
+
+    publish_slots(m);
+    while (!status && !m->stop)
+        status = one_round(m, &round, e);
+    /* What is there is stored; the rest is read by the next daemon. */
+    for (struct active_job *a = m->active; a; a = a->next)
+        catch_up(a, clock_monotonic());
+    free(round.fds);
+    return status;
+}

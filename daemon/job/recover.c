@@ -1,0 +1,50 @@
+/*
+ * After a restart: every job that the store calls active is looked for by its launcher's pid and start
+ * time. One that is there is followed on; one that is gone is judged by its run directory. A job that was
+ * never let through the gate goes back to the queue.
+ */
+#include "common/clock.h"
+#include "common/log.h"
+#include "daemon/job/manager.h"
+
+static int back_to_queue(struct job_manager *m, const struct store_job *job, struct error *e)
+{
+    struct store_state_change queued = {
+        JOB_QUEUED, "the daemon ended before it had launched the job", clock_now()};
+    log_info("job %lld: back to the queue, its launch had not been completed", (long long)job->id);
+    return store_job_set_state(m->store, job->id, &queued, e);
+}
+
+static int recover(struct job_manager *m, const struct store_job *job, struct error *e)
+{
+    struct launch_process process;
+
+    if (job->launcher_pid <= 0)
+        return back_to_queue(m, job, e);
+    bool alive = launch_adopt(job->launcher_pid, job->launcher_start, &process);
+    struct active_job *a = job_follow(m, job, job->attempt, &process, e);
+    if (!a) {
+        launch_process_close(&process);
+        return -(int)e->code;
+    }
+    a->ended = !alive;
+    a->ended_at = clock_monotonic();
+    log_info("job %lld: %s", (long long)job->id,
+             alive ? "still runs, followed again" : "ended while traind was away");
+    return 0;
+}
+
+int job_recover_all(struct job_manager *m, struct error *e)
+{
+    struct store_job_filter filter = {
+        .states = 1u << JOB_STARTING | 1u << JOB_RUNNING | 1u << JOB_EVALUATING,
+        .order = STORE_QUEUE_ORDER,
+    };
+    struct store_jobs jobs = {0};
+    int status = store_job_list(m->store, &filter, &jobs, e);
+
+    for (size_t i = 0; !status && i < jobs.count; i++)
+        status = recover(m, &jobs.items[i], e);
+    store_jobs_clear(&jobs);
+    return status;
+}

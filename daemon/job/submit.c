@@ -1,0 +1,140 @@
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/file.h"
+#include "common/log.h"
+#include "daemon/job/manager.h"
+
+int64_t job_threads(const struct job_spec *spec, int64_t total)
+{
+    int64_t threads = spec->cluster.threads_per_worker;
+    if (threads <= 0 && spec->cluster.workers_per_node > 0)
+        threads = total / spec->cluster.workers_per_node;
+    return threads > 0 ? threads : 1;
+}
+
+int64_t job_slots_needed(const struct job_spec *spec, int64_t total)
+{
+    int64_t needed;
+    if (__builtin_mul_overflow(spec->cluster.workers_per_node, job_threads(spec, total), &needed))
+        return INT64_MAX;
+    return needed;
+}
+
+static int check_fits(const struct job_manager *m, const struct job_spec *spec, struct error *e)
+{
+    int64_t needed = job_slots_needed(spec, m->slots);
+
+    if (spec->cluster.launcher != JOB_LAUNCHER_LOCAL)
+        return error_set(e, ERR_UNSUPPORTED,
+                         "/cluster/launcher: \"slurm\" is not supported by this version; "
+                         "\"local\" is");
+    if (spec->cluster.nodes != 1)
+        return error_set(e, ERR_UNSUPPORTED,
+                         "/cluster/nodes: %lld nodes are not supported by this version with "
+                         "launcher \"local\"; 1 is",
+                         (long long)spec->cluster.nodes);
+    if (needed <= m->slots)
+        return 0;
+    return error_set(e, ERR_INVALID,
+                     "the job takes %lld x %lld = %lld slots (workers_per_node x "
+                     "threads_per_worker), but this node has %lld: use fewer workers or threads, or set "
+                     "slots in traind.conf",
+                     (long long)spec->cluster.workers_per_node,
+                     (long long)job_threads(spec, m->slots), (long long)needed,
+                     (long long)m->slots);
+}
+
+static int write_if_missing(const char *run_dir, const char *name, const char *text,
+                            struct error *e)
+{
+    char path[PATH_MAX];
+
+    if ((size_t)snprintf(path, sizeof path, "%s/%s", run_dir, name) >= sizeof path)
+        return error_set(e, ERR_INVALID, "the path of the run directory is too long: %s", run_dir);
+    if (access(path, F_OK) == 0)
+        return 0;
+    return file_write_atomic(path, text, strlen(text), e);
+}
+
+int job_prepare_run_dir(const char *run_dir, const char *spec, const char *plan, struct error *e)
+{
+    int status = file_make_dirs(run_dir, e);
+    if (!status)
+        status = write_if_missing(run_dir, "job.json", spec, e);
+    if (!status)
+        status = write_if_missing(run_dir, "plan.json", plan, e);
+    return status;
+}
+
+static char *json_text(json_t *value)
+{
+    char *text = value ? json_dumps(value, JSON_INDENT(2)) : NULL;
+    json_decref(value);
+    return text;
+}
+
+/* The row is there already: without its run directory the job must not stay in the queue. */
+static int give_up(struct job_manager *m, int64_t id, struct error *e)
+{
+    struct store_state_change failed = {JOB_FAILED, e->text, clock_now()};
+    struct error second;
+
+    if (store_job_set_state(m->store, id, &failed, &second))
+        log_error("job %lld: %s; and its state was not stored: %s", (long long)id, e->text,
+                  second.text);
+    return error_prefix(e, "job %lld", (long long)id);
+}
+
+static int insert(struct job_manager *m, const struct job_submission *s, const char *spec,
+                  const char *plan, int64_t *id, bool *existed, struct error *e)
+{
+    struct store_job_new row = {
+        .name = s->spec->name,
+        .spec = spec,
+        .plan = plan,
+        .idempotency_key = s->idempotency_key,
+        .request_digest = s->request_digest,
+        .priority = s->spec->priority,
+        .slots = job_slots_needed(s->spec, m->slots),
+        .train_steps = s->plan->train_steps,
+        .jobs_dir = m->jobs_dir,
+        .reason = "just submitted",
+        .now = clock_now(),
+    };
+    return store_job_insert(m->store, &row, id, existed, e);
+}
+
+int job_submit(struct job_manager *m, const struct job_submission *s, int64_t *id, bool *existed,
+               struct error *e)
+{
+    char run_dir[PATH_MAX];
+    bool before = false;
+    int status = check_fits(m, s->spec, e);
+
+    if (status)
+        return status;
+    char *spec = json_text(job_spec_to_json(s->spec));
+    char *plan = json_text(plan_to_json(s->plan));
+    if (!spec || !plan)
+        status = error_set(e, ERR_NO_MEMORY, "no memory for the job document");
+    if (!status)
+        status = insert(m, s, spec, plan, id, &before, e);
+    if (!status && !before) {
+        snprintf(run_dir, sizeof run_dir, "%s/%lld", m->jobs_dir, (long long)*id);
+        if ((status = job_prepare_run_dir(run_dir, spec, plan, e)))
+            give_up(m, *id, e);
+    }
+    free(spec);
+    free(plan);
+    if (status)
+        return status;
+    if (existed)
+        *existed = before;
+    manager_wake(m);
+    return 0;
+}

@@ -1,0 +1,180 @@
+#include "daemon/launch/command.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct vector {
+    char **items;
+    size_t count, room;
+    bool failed;
+};
+
+static void add(struct vector *v, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void add(struct vector *v, const char *format, ...)
+{
+    va_list arguments;
+    char *text;
+
+    if (v->count + 2 > v->room) {
+        size_t room = v->room ? 2 * v->room : 64;
+        char **grown = realloc(v->items, room * sizeof *grown);
+        if (!grown) {
+            v->failed = true;
+            return;
+        }
+        v->items = grown;
+        v->room = room;
+    }
+    va_start(arguments, format);
+    if (vasprintf(&text, format, arguments) < 0)
+        v->failed = true;
+    else
+        v->items[v->count++] = text;
+    va_end(arguments);
+    v->items[v->count] = NULL;
+}
+
+static char **finish(struct vector *v)
+{
+    if (!v->failed)
+        return v->items;
+    command_free(v->items);
+    return NULL;
+}
+
+void command_free(char **strings)
+{
+    for (char **s = strings; s && *s; s++)
+        free(*s);
+    free(strings);
+}
+
+/* Two jobs on one node would both be bound to its first cores, as one mpirun knows nothing of the
+ * other: binding is only for a job that has the node for itself. */
+static void add_placement(struct vector *v, const struct launch_request *r)
+{
+    add(v, "--map-by");
+    if (r->bind) {
+        add(v, "slot:PE=%lld", (long long)r->threads);
+        add(v, "--bind-to");
+        add(v, "core");
+    } else {
+        add(v, "slot:OVERSUBSCRIBE");
+        add(v, "--bind-to");
+        add(v, "none");
+    }
+}
+
+char **command_argv(const struct launch_request *r, const char *attempt_dir, bool as_root)
+{
+    struct vector v = {0};
+
+    add(&v, "%s", r->mpirun);
+    if (as_root)
+        add(&v, "--allow-run-as-root");
+    add(&v, "-np");
+    add(&v, "%lld", (long long)job_spec_world_size(r->spec));
+    add(&v, "--hostfile");
+    add(&v, "%s/hostfile", attempt_dir);
+    add_placement(&v, r);
+    /* A rank that ends with an error ends the job, also behind MPI_Finalize. */
+    add(&v, "--mca");
+    add(&v, "orte_abort_on_non_zero_status");
+    add(&v, "1");
+    static const char *const exported[] = {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", LAUNCH_MARK};
+    for (size_t i = 0; i < sizeof exported / sizeof exported[0]; i++) {
+        add(&v, "-x");
+        add(&v, "%s", exported[i]);
+    }
+    for (size_t i = 0; i < r->spec->cluster.mpi_arg_count; i++)
+        add(&v, "%s", r->spec->cluster.mpi_args[i]);
+    add(&v, "%s", r->worker);
+    add(&v, "--job");
+    add(&v, "%s/job.json", r->run_dir);
+    add(&v, "--run-dir");
+    add(&v, "%s", r->run_dir);
+    add(&v, "--attempt");
+    add(&v, "%lld", (long long)r->attempt);
+    return finish(&v);
+}
+
+static bool starts_with(const char *text, const char *prefix)
+{
+    return strncmp(text, prefix, strlen(prefix)) == 0;
+}
+
+static bool from_an_outer_launcher(const char *variable)
+{
+    static const char *const prefixes[] = {
+        "OMPI_COMM_",  "OMPI_UNIVERSE_", "OMPI_APP_",  "OMPI_FILE_", "OMPI_ARGV",
+        "OMPI_COMMAND", "OMPI_FIRST_",   "OMPI_NUM_",  "OMPI_MCA_orte", "OMPI_MCA_ess",
+        "OMPI_MCA_pmix", "OMPI_MCA_initial", "OMPI_MCA_shmem", "PMIX_", "PMI_", "ORTE_",
+        "SLURM_", "OMP_NUM_THREADS=", "OPENBLAS_NUM_THREADS=", LAUNCH_MARK "=", "NOTIFY_SOCKET=",
+        "LISTEN_", "WATCHDOG_",
+    };
+    for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++)
+        if (starts_with(variable, prefixes[i]))
+            return true;
+    return false;
+}
+
+char **command_environment(char *const *inherited, const struct launch_request *r,
+                           const char *attempt_dir)
+{
+    struct vector v = {0};
+
+    for (; inherited && *inherited; inherited++)
+        if (!from_an_outer_launcher(*inherited))
+            add(&v, "%s", *inherited);
+    add(&v, "OMP_NUM_THREADS=%lld", (long long)r->threads);
+    /* The engine's threads call BLAS each for themselves. */
+    add(&v, "OPENBLAS_NUM_THREADS=1");
+    add(&v, LAUNCH_MARK "=%s", attempt_dir);
+    return finish(&v);
+}
+
+static void quote_into(FILE *out, const char *word)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "_-+=./:,@%^";
+    if (*word && word[strspn(word, plain)] == '\0') {
+        fputs(word, out);
+        return;
+    }
+    fputc('\'', out);
+    for (; *word; word++)
+        if (*word == '\'')
+            fputs("'\\''", out);
+        else
+            fputc(*word, out);
+    fputc('\'', out);
+}
+
+char *command_quote(char *const *argv)
+{
+    char *text = NULL;
+    size_t bytes;
+    FILE *out = open_memstream(&text, &bytes);
+
+    if (!out)
+        return NULL;
+    for (char *const *word = argv; *word; word++) {
+        if (word != argv)
+            fputc(' ', out);
+        quote_into(out, *word);
+    }
+    fputc('\n', out);
+    fclose(out);
+    return text;
+}
+
+char *command_hostfile(const struct launch_request *r)
+{
+    char *text;
+    if (asprintf(&text, "localhost slots=%lld\n", (long long)job_spec_world_size(r->spec)) < 0)
+        return NULL;
+    return text;
+}

@@ -1,0 +1,79 @@
+/*
+ * Launchers: what starts the workers of a job, behind one table of functions. This version has
+ * `local` (mpirun on this host); Slurm and several hosts get rows of their own.
+ *
+ * A launch has two halves so that a daemon killed in between starts nothing twice: start() makes a
+ * process that waits at a gate, the caller stores its identity, launch_release() opens the gate.
+ * A daemon that dies before closes the gate with it and the process ends without having run anything.
+ *
+ * All functions are called from the manager's thread only.
+ */
+#ifndef TRAIND_DAEMON_LAUNCH_LAUNCH_H
+#define TRAIND_DAEMON_LAUNCH_LAUNCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "common/error.h"
+#include "common/job_spec.h"
+
+/* What is to run. */
+struct launch_request {
+    int64_t job_id, attempt;
+    const char *run_dir; /* absolute; holds job.json */
+    const struct job_spec *spec;
+    int64_t threads; /* per worker, resolved */
+    bool bind;       /* the job has this node's cores for itself: each rank is bound to its own */
+    const char *mpirun; /* as found by launch_find_program */
+    const char *worker;
+};
+
+/* A started launcher. Its identity is pid and start: a pid's second life has another start. */
+struct launch_process {
+    pid_t pid;
+    int64_t start; /* field 22 of /proc/PID/stat, clock ticks since boot */
+    int pidfd;     /* readable once it has ended; -1: not open */
+    int gate;      /* -1: released */
+};
+
+/* How hard to ask for the end. */
+enum launch_stop {
+    LAUNCH_STOP_AFTER_STEP, /* SIGUSR1, which mpirun hands to all ranks: they stop after their step.
+                               (SIGTERM does not do: mpirun kills the ranks one second later.) */
+    LAUNCH_STOP_NOW,        /* SIGTERM: mpirun ends its ranks and cleans up behind itself */
+    LAUNCH_STOP_KILL,       /* SIGKILL to every process of the attempt */
+};
+
+struct launcher {
+    const char *name; /* of cluster.launcher */
+    /* Writes attempt-N/hostfile and attempt-N/command and starts the gated process, whose output goes to
+     * attempt-N/stdout.log. */
+    int (*start)(const struct launch_request *request, struct launch_process *process,
+                 struct error *e);
+    void (*stop)(const struct launch_process *process, const char *attempt_dir,
+                 enum launch_stop how);
+    /* Processes of the attempt that are still there, whoever their parent is. */
+    int (*survivors)(const char *attempt_dir);
+};
+
+extern const struct launcher launcher_local;
+
+/* Opens the gate; false: the process is gone already. */
+bool launch_release(struct launch_process *process);
+/* Finds a process of an earlier daemon again; false: it has ended. */
+bool launch_adopt(int64_t pid, int64_t start, struct launch_process *process);
+/* Reaps an ended process. *code or *signal is set where known (own child), else both stay -1. */
+void launch_reap(struct launch_process *process, int64_t *code, int64_t *signal_number);
+/* Closes an unopened gate and waits for the process behind it, which ends at once. */
+void launch_abandon(struct launch_process *process);
+void launch_process_close(struct launch_process *process);
+
+/* The absolute path of a program given by path or, through PATH, by name. The caller frees *path.
+ * ERR_NOT_FOUND or ERR_NOT_ALLOWED, without a remedy: the caller knows it. */
+int launch_find_program(const char *name, char **path, struct error *e);
+
+/* Cores (not hardware threads) that this process may use; at least 1. */
+int64_t launch_node_cores(void);
+
+#endif

@@ -1,0 +1,168 @@
+/* The launcher `local`: mpirun on this host, in a session of its own. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <unistd.h>
+
+#include "common/file.h"
+#include "common/log.h"
+#include "daemon/launch/command.h"
+#include "daemon/launch/process.h"
+
+/* Everything the child needs, made before fork(): behind it, in a process with other threads, only
+ * async-signal-safe calls are allowed. */
+struct child {
+    char **argv, **environment;
+    int gate, log;
+    const char *run_dir;
+};
+
+static void say(const char *text)
+{
+    ssize_t ignored = write(STDERR_FILENO, text, strlen(text));
+    (void)ignored;
+}
+
+static void become_mpirun(const struct child *c) __attribute__((noreturn));
+
+static void become_mpirun(const struct child *c)
+{
+    struct sigaction standard = {.sa_handler = SIG_DFL};
+    sigset_t none;
+    char go;
+
+    setsid();
+    for (int s = 1; s < NSIG; s++)
+        sigaction(s, &standard, NULL);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    int null = open("/dev/null", O_RDONLY);
+    /* main.c keeps 0 to 2 open, so log and gate are above them. */
+    dup2(null, STDIN_FILENO);
+    dup2(c->log, STDOUT_FILENO);
+    dup2(c->log, STDERR_FILENO);
+    dup2(c->gate, 3);
+    close_range(4, ~0u, 0);
+    ssize_t n;
+    while ((n = read(3, &go, 1)) < 0 && errno == EINTR)
+        ;
+    if (n != 1)
+        _exit(125); /* the daemon died before it had stored this process */
+    close(3);
+    if (chdir(c->run_dir) == 0)
+        execve(c->argv[0], c->argv, c->environment);
+    say("traind: cannot run ");
+    say(c->argv[0]);
+    say(": ");
+    say(strerrordesc_np(errno) ? strerrordesc_np(errno) : "unknown error");
+    say("\n");
+    _exit(127);
+}
+
+static int start_child(struct child *c, struct launch_process *p, struct error *e)
+{
+    int gate[2];
+
+    if (pipe2(gate, O_CLOEXEC))
+        return error_set_errno(e, errno, "cannot make a pipe");
+    c->gate = gate[0];
+    pid_t pid = fork();
+    if (pid == 0)
+        become_mpirun(c);
+    int why = errno;
+    close(gate[0]);
+    if (pid < 0) {
+        close(gate[1]);
+        return error_set_errno(e, why, "cannot start a process");
+    }
+    *p = (struct launch_process){.pid = pid, .gate = gate[1], .start = process_start(pid)};
+    p->pidfd = pidfd_open(pid, 0);
+    if (p->pidfd >= 0)
+        return 0;
+    error_set_errno(e, errno, "cannot watch the process %d", (int)pid);
+    launch_abandon(p);
+    return -(int)e->code;
+}
+
+static int write_file(const char *folder, const char *name, char *text, struct error *e)
+{
+    char path[PATH_MAX];
+    int status = text ? 0 : error_set(e, ERR_NO_MEMORY, "no memory for %s", name);
+
+    if (!status && (size_t)snprintf(path, sizeof path, "%s/%s", folder, name) >= sizeof path)
+        status = error_set(e, ERR_INTERNAL, "the path of %s is too long", name);
+    if (!status)
+        status = file_write_atomic(path, text, strlen(text), e);
+    free(text);
+    return status;
+}
+
+static int open_log(const char *attempt_dir, int *fd, struct error *e)
+{
+    char path[PATH_MAX + 16];
+
+    snprintf(path, sizeof path, "%s/stdout.log", attempt_dir);
+    *fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    return *fd < 0 ? error_set_errno(e, errno, "cannot open %s", path) : 0;
+}
+
+static int start(const struct launch_request *r, struct launch_process *p, struct error *e)
+{
+    char attempt_dir[PATH_MAX];
+    struct child c = {.log = -1, .run_dir = r->run_dir};
+
+    *p = (struct launch_process){.pidfd = -1, .gate = -1};
+    if (snprintf(attempt_dir, sizeof attempt_dir, "%s/attempt-%lld", r->run_dir,
+                 (long long)r->attempt) > PATH_MAX - 32)
+        return error_set(e, ERR_INVALID, "the run directory's path is too long");
+    c.argv = command_argv(r, attempt_dir, geteuid() == 0);
+    c.environment = command_environment(environ, r, attempt_dir);
+    int status = c.argv && c.environment ? 0 : error_set(e, ERR_NO_MEMORY, "no memory to launch");
+    if (!status)
+        status = file_make_dirs(attempt_dir, e);
+    if (!status)
+        status = write_file(attempt_dir, "hostfile", command_hostfile(r), e);
+    if (!status)
+        status = write_file(attempt_dir, "command", command_quote(c.argv), e);
+    if (!status)
+        status = open_log(attempt_dir, &c.log, e);
+    if (!status)
+        status = start_child(&c, p, e);
+    if (c.log >= 0)
+        close(c.log);
+    command_free(c.argv);
+    command_free(c.environment);
+    return status;
+}
+
+static void mark_of(const char *attempt_dir, char *mark, size_t bytes)
+{
+    snprintf(mark, bytes, LAUNCH_MARK "=%s", attempt_dir);
+}
+
+static void stop(const struct launch_process *p, const char *attempt_dir, enum launch_stop how)
+{
+    char mark[PATH_MAX + 32];
+
+    if (how == LAUNCH_STOP_KILL) {
+        mark_of(attempt_dir, mark, sizeof mark);
+        process_signal_marked(mark, SIGKILL);
+    } else if (p->pidfd >= 0) {
+        pidfd_send_signal(p->pidfd, how == LAUNCH_STOP_NOW ? SIGTERM : SIGUSR1, NULL, 0);
+    }
+}
+
+static int survivors(const char *attempt_dir)
+{
+    char mark[PATH_MAX + 32];
+    mark_of(attempt_dir, mark, sizeof mark);
+    return process_signal_marked(mark, 0);
+}
+
+const struct launcher launcher_local = {
+    .name = "local", .start = start, .stop = stop, .survivors = survivors};
