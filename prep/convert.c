@@ -163,7 +163,23 @@ static int write_role(struct job *job, enum dataset_role role, struct error *e)
     return rc;
 }
 
-/* Renames (or, after a failure, removes) the temporary files of both roles. */
+static void manifest_paths(const struct convert_options *o, char temporary[PATH_MAX],
+                           char final[PATH_MAX])
+{
+    snprintf(temporary, PATH_MAX, "%s/." MANIFEST_NAME ".tmp", o->out);
+    snprintf(final, PATH_MAX, "%s/" MANIFEST_NAME, o->out);
+}
+
+static int settle_file(const char *temporary, const char *final, int rc, struct error *e)
+{
+    if (rc)
+        unlink(temporary);
+    else if (rename(temporary, final))
+        rc = error_set_errno(e, errno, "cannot rename %s to %s", temporary, final);
+    return rc;
+}
+
+/* Renames (or, after a failure, removes) the temporary files, the manifest last. */
 static int settle(const struct job *job, int rc, struct error *e)
 {
     char temporary[PATH_MAX], final[PATH_MAX];
@@ -173,20 +189,18 @@ static int settle(const struct job *job, int rc, struct error *e)
             continue;
         for (int k = 0; k < shards_of(job->options, role); k++) {
             shard_paths(job->options, role, k, temporary, final);
-            if (rc)
-                unlink(temporary);
-            else if (rename(temporary, final))
-                rc = error_set_errno(e, errno, "cannot rename %s to %s", temporary, final);
+            rc = settle_file(temporary, final, rc, e);
         }
     }
-    return rc;
+    manifest_paths(job->options, temporary, final);
+    return settle_file(temporary, final, rc, e);
 }
 
 static int write_manifest(struct job *job, struct error *e)
 {
     const struct source_class_list *classes = &job->source->classes;
     json_t *names = json_array();
-    char path[PATH_MAX];
+    char temporary[PATH_MAX], final[PATH_MAX];
 
     for (int i = 0; i < classes->count; i++)
         if (json_array_append_new(names, json_string(classes->names[i]))) {
@@ -194,8 +208,8 @@ static int write_manifest(struct job *job, struct error *e)
             return error_set(e, ERR_INVALID, "the name of class %d is not UTF-8", i);
         }
     json_object_set_new(job->manifest, "classes", names);
-    snprintf(path, sizeof path, "%s/" MANIFEST_NAME, job->options->out);
-    return json_file_write(path, job->manifest, e);
+    manifest_paths(job->options, temporary, final);
+    return json_file_write(temporary, job->manifest, e);
 }
 
 static int check_options(const struct convert_options *o, const struct source *s, struct error *e)
@@ -219,8 +233,10 @@ static int write_all(struct job *job, struct error *e)
     for (enum dataset_role role = DATASET_TRAIN; role <= DATASET_EVAL && rc == 0; role++)
         if (job->source->images[role] > 0)
             rc = write_role(job, role, e);
-    rc = settle(job, rc, e);
-    return rc ? rc : write_manifest(job, e);
+    /* Written before anything is renamed: a disk that is full now leaves nothing that looks complete. */
+    if (rc == 0)
+        rc = write_manifest(job, e);
+    return settle(job, rc, e);
 }
 
 static void report(const struct job *job)

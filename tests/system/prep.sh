@@ -1,0 +1,192 @@
+#!/bin/bash
+# train-prep as a user runs it: conversions, their results, and every refusal.
+# shellcheck disable=SC2317,SC2016
+set -u
+prep=${top_builddir:?is set by make check}/train-prep
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+number=0
+failed=0
+
+check() { # description, then a command that must succeed
+    local what=$1
+    shift
+    number=$((number + 1))
+    if "$@" >check.log 2>&1; then
+        echo "ok $number - $what"
+    else
+        echo "not ok $number - $what"
+        sed 's/^/# /' check.log out err 2>/dev/null
+        failed=1
+    fi
+}
+
+run() { # runs train-prep; leaves its output in out and err, its exit status in status
+    "$prep" "$@" >out 2>err
+    status=$?
+}
+
+refused() { # expected exit status, words of the message, then the arguments
+    local expected=$1 words=$2
+    shift 2
+    run "$@"
+    echo "exit status $status, expected $expected, with the words: $words"
+    [ "$status" = "$expected" ] && grep -qF -- "$words" err
+}
+
+u32() { printf '\\x%02x\\x%02x\\x%02x\\x%02x' $(($1 >> 24 & 255)) $(($1 >> 16 & 255)) $(($1 >> 8 & 255)) $(($1 & 255)); }
+
+# idx FOLDER STEM IMAGES LABELS: grey 4x4 images, image i all of i mod 256 but for its label; label i mod 5.
+idx() {
+    mkdir -p "$1"
+    {
+        printf '%b' "$(u32 0x803)$(u32 "$3")$(u32 4)$(u32 4)"
+        awk -v n="$3" 'BEGIN { for (i = 0; i < n; i++) for (k = 0; k < 16; k++) printf "\\x%02x", (i * 3 + k * 5) % 256 }' |
+            xargs -0 printf '%b'
+    } >"$1/$2-images-idx3-ubyte"
+    {
+        printf '%b' "$(u32 0x801)$(u32 "$4")"
+        awk -v n="$4" 'BEGIN { for (i = 0; i < n; i++) printf "\\x%02x", i % 5 }' | xargs -0 printf '%b'
+    } >"$1/$2-labels-idx1-ubyte"
+}
+
+same_tree() { diff -r "$1" "$2"; }
+count() { "$prep" show --json "$@" | wc -l; }
+names() { "$prep" show --json "$@" | sed 's/.*"name":"\([^"]*\)".*/\1/'; }
+
+idx small train 103 103
+idx small t10k 11 11
+gzip -k small/train-images-idx3-ubyte
+rm small/train-images-idx3-ubyte
+
+# ---- conversion
+
+run convert --from idx --in small --out a --shards 5 --eval-shards 2 --seed 7
+check "convert --from idx succeeds" test "$status" = 0
+check "shards have the agreed names" test -f a/train/train-00004-of-00005 -a -f a/validation/validation-00001-of-00002
+check "nothing else is left" test "$(find a -type f | wc -l)" = 8
+check "every training image is kept" test "$(names a | sort -u | wc -l)" = 103
+check "every validation image is kept" test "$(names --role validation a | sort -u | wc -l)" = 11
+sizes() { for f in a/train/*; do "$prep" show --json a | grep -c "\"$f\""; done | sort -u | tr '\n' ' '; }
+check "shard sizes differ by at most one" test "$(sizes)" = "20 21 "
+mixed() { for f in a/train/*; do "$prep" show --json a | grep "\"$f\"" | sed 's/.*"class":\([0-9]*\).*/\1/' | sort -u | wc -l; done | sort -u; }
+check "every shard holds all classes" test "$(mixed)" = 5
+check "the manifest's hash is xxh128 of the shard" \
+    bash -c '! command -v xxhsum >/dev/null || grep -q "$(xxhsum -q -H2 a/train/train-00000-of-00005 | cut -d" " -f1)" a/manifest.json'
+run convert --from idx --in small --out b --shards 5 --eval-shards 2 --seed 7
+check "the same input and seed give the same bytes" same_tree a b
+run convert --from idx --in small --out c --shards 5 --eval-shards 2 --seed 8
+check "another seed gives another order" bash -c '! cmp -s a/train/train-00000-of-00005 c/train/train-00000-of-00005'
+check "labels go with their images" bash -c "'$prep' show --json a | sed 's/.*\"class\":\([0-9]*\).*train-\([0-9]*\).*/\1 \2/' |
+    awk '{ if (\$2 % 5 != \$1) exit 1; n++ } END { exit n != 103 }'"
+
+# ---- an existing folder
+
+check "an existing conversion is not touched" refused 1 "holds data already" convert --from idx --in small --out a --shards 5
+check "and is still whole" same_tree a b
+run convert --from idx --in small --out c --shards 3 --seed 7 --force
+check "--force replaces it whole" test "$status" = 0 -a "$(ls c/train | wc -l)" = 3 -a "$(count c)" = 103
+mkdir other && echo precious >other/notes.txt
+check "a folder with other things is refused" refused 1 "other/notes.txt" convert --from idx --in small --out other --shards 5
+mkdir -p cut/train && echo half >cut/train/.train-00000-of-00005.tmp
+run convert --from idx --in small --out cut --shards 5 --eval-shards 2 --seed 7
+check "what an interrupted run left is replaced" same_tree a cut
+mkdir busy
+exec 9<busy && flock 9
+check "two runs do not write into one folder" refused 1 "another train-prep is writing" convert --from idx --in small --out busy --shards 5
+exec 9<&-
+
+# ---- class folders
+
+run extract --out jpegs a
+check "extract writes every image" test "$status" = 0 -a "$(ls jpegs | wc -l)" = 103
+check "extract does not overwrite" refused 1 "exists already" extract --out jpegs a
+mkdir -p folder/train/{b,a,C} folder/validation/b
+i=0
+for f in jpegs/*; do
+    set -- b a C
+    shift $((i % 3))
+    cp "$f" "folder/train/$1/$((i * 7919 % 1000)).jpg"
+    i=$((i + 1))
+done
+cp jpegs/000000000-* folder/validation/b/x.JPEG
+run convert --from folder --in folder --out f --shards 4
+check "convert --from folder succeeds" test "$status" = 0 -a "$(count f)" = 103
+check "classes are numbered in bytewise order" bash -c "tr -d ' \n' <f/manifest.json | grep -qF '\"classes\":[\"C\",\"a\",\"b\"]'"
+check "a validation folder keeps the training's numbers" bash -c "'$prep' show --json --role validation f | grep -q '\"class\":2,\"text\":\"b\"'"
+check "the JPEG's bytes are kept" bash -c "'$prep' extract --role validation --out v f && cmp v/* folder/validation/b/x.JPEG"
+mkdir moved && cp -r folder/train/b moved/b && cp -r folder/train/C moved/C && cp -r folder/train/a moved/a
+run convert --from folder --in moved --out g --shards 4
+check "the order does not depend on the file system, nor on train/" same_tree f/train g/train
+
+# ---- bad input
+
+check "no command" refused 2 "Usage"
+check "an unknown command" refused 2 "there is no command bake" bake
+check "an unknown option" refused 2 "unrecognized option" convert --wings
+check "a missing option" refused 2 "--shards is missing" convert --from idx --in small --out x
+check "a bad number" refused 2 "expected a whole number from 1" convert --from idx --in small --out x --shards 0
+check "an unknown kind" refused 2 "expected idx or folder" convert --from tar --in small --out x --shards 1
+check "imagenet is named as not built" refused 2 "not supported by this version" convert --from imagenet --in small --out x --shards 1
+check "cifar is named as not built" refused 2 "not supported by this version" convert --from cifar --in small --out x --shards 1
+check "audit is named as not built" refused 2 "not supported by this version" audit a
+check "a missing input" refused 3 "nowhere" convert --from idx --in nowhere --out x --shards 1
+check "more shards than images" refused 2 "more than the 103 images" convert --from idx --in small --out x --shards 104
+mkdir empty
+check "no idx files" refused 3 "there is no train-images-idx3-ubyte[.gz]" convert --from idx --in empty --out x --shards 1
+check "an empty folder" refused 2 "holds no data set" convert --from folder --in empty --out x --shards 1
+idx counts train 10 9
+check "counts that differ" refused 2 "10 train images, but 9 labels" convert --from idx --in counts --out x --shards 1
+cp -r small magic && cp magic/train-labels-idx1-ubyte magic/t10k-images-idx3-ubyte
+check "a bad magic number" refused 2 "magic number is 0x00000801, expected 0x00000803" convert --from idx --in magic --out x --shards 1
+cp -r small cutgz && truncate -s -20 cutgz/train-images-idx3-ubyte.gz
+check "a truncated gzip" refused 1 "train-images-idx3-ubyte.gz is truncated" convert --from idx --in cutgz --out x --shards 1
+cp -r small badgz && printf '\377\377' | dd of=badgz/train-images-idx3-ubyte.gz bs=1 seek=60 conv=notrunc 2>/dev/null
+check "a corrupt gzip" refused 1 "train-images-idx3-ubyte.gz is " convert --from idx --in badgz --out x --shards 1
+cp -r small longer && echo more >>longer/train-labels-idx1-ubyte
+check "bytes behind the end" refused 2 "longer than its header says" convert --from idx --in longer --out x --shards 1
+cp -r small half && rm half/t10k-labels-idx1-ubyte
+check "images without labels" refused 3 "t10k-labels" convert --from idx --in half --out x --shards 1
+printf 'a\nb\nc\nd\n' >four
+check "a label beyond the names of the classes" refused 2 "there is a label 4, but four names only 4" \
+    convert --from idx --in small --out x --shards 1 --classes four
+cp -r folder png && printf '\211PNG\r\n\032\n' >png/train/a/cat.JPEG
+check "a file that is no JPEG inside" refused 1 "png/train/a/cat.JPEG: Not a JPEG file" convert --from folder --in png --out y --shards 2
+check "nothing half-written is left" test "$(find y -type f | wc -l)" = 0
+cp -r folder text && echo hello >text/train/a/readme.txt
+check "a file that is no JPEG by name" refused 2 "readme.txt is not a JPEG file" convert --from folder --in text --out x --shards 2
+mkdir -p stranger/validation/zebra && cp -r folder/train stranger/ && cp folder/validation/b/* stranger/validation/zebra
+check "a validation class unknown to training" refused 2 "the class zebra" convert --from folder --in stranger --out x --shards 2
+cp -r a damaged && printf '\0' | dd of=damaged/train/train-00002-of-00005 bs=1 seek=300 conv=notrunc 2>/dev/null
+check "show names a damaged record" refused 1 "train-00002-of-00005 is corrupt" show damaged
+
+# ---- no space: a file system of 64 KiB, where that can be had
+if [ "$(id -u)" = 0 ] && mkdir full && mount -t tmpfs -o size=64k none full 2>/dev/null; then
+    check "a full disk" refused 1 "No space left" convert --from idx --in small --out full/x --shards 2
+    check "leaves no shard behind" test "$(find full -type f | wc -l)" = 0
+    umount full
+else
+    number=$((number + 1))
+    echo "ok $number - a full disk # SKIP needs root and mount"
+fi
+
+# ---- interrupted
+if [ -f /usr/share/datasets/fashion-mnist/train-images-idx3-ubyte.gz ]; then
+    "$prep" convert --from idx --in /usr/share/datasets/fashion-mnist --out fm --shards 8 >out 2>err &
+    pid=$!
+    for _ in $(seq 100); do
+        [ -e fm/train/.train-00000-of-00008.tmp ] && break
+        sleep 0.05
+    done
+    kill -TERM "$pid"
+    wait "$pid"
+    check "a signal ends it with 130" test $? = 130
+    check "and leaves no shard behind" test "$(find fm -type f | wc -l)" = 0
+else
+    number=$((number + 1))
+    echo "ok $number - interrupted # SKIP the package dataset-fashion-mnist is not installed"
+fi
+
+echo "1..$number"
+exit $failed

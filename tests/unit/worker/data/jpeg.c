@@ -1,0 +1,117 @@
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/rng.h"
+#include "tests/unit/data_fixture.h"
+#include "worker/data/jpeg.h"
+
+static struct jpeg_decoder *decoder;
+
+static void begin(void)
+{
+    struct error e;
+    cr_assert_eq(jpeg_decoder_create(&decoder, &e), 0);
+}
+
+static void end(void)
+{
+    jpeg_decoder_destroy(decoder);
+}
+
+TestSuite(jpeg, .init = begin, .fini = end);
+
+static struct jpeg_pixels decode_fixture(int width, int height, int channels)
+{
+    struct jpeg_pixels pixels;
+    struct error e;
+    size_t bytes;
+    uint8_t *jpeg = fixture_jpeg(width, height, channels, 1, &bytes);
+    cr_assert_eq(jpeg_decode(decoder, jpeg, bytes, &pixels, &e), 0, "%s", e.text);
+    free(jpeg);
+    return pixels;
+}
+
+Test(jpeg, decodes_grey_as_one_channel_and_colour_as_three)
+{
+    for (int channels = 1; channels <= 3; channels += 2) {
+        struct jpeg_pixels p = decode_fixture(33, 17, channels);
+        cr_expect_eq(p.width, 33);
+        cr_expect_eq(p.height, 17);
+        cr_expect_eq(p.channels, channels);
+    }
+    struct jpeg_pixels p = decode_fixture(1, 1, 1);
+    cr_expect_eq(p.width * p.height, 1);
+    cr_expect(abs(p.data[0] - 236) < 4, "%d", p.data[0]); /* 128 + 60 sin 1 + 60 cos 0.3 */
+}
+
+/* libjpeg marks the CMYK it writes as Adobe's: inks inverted, so a channel is ink x black. */
+Test(jpeg, turns_cmyk_into_rgb)
+{
+    struct jpeg_pixels p = decode_fixture(40, 24, 4);
+    cr_assert_eq(p.channels, 3);
+    double sum = 0;
+    for (int i = 0; i < 40 * 24 * 3; i++)
+        sum += p.data[i];
+    double mean = sum / (40 * 24 * 3);
+    cr_expect(mean > 30 && mean < 160, "%g", mean);
+}
+
+static void expect_bad(const uint8_t *jpeg, size_t bytes, enum error_code code, const char *words)
+{
+    struct jpeg_pixels p;
+    struct error e = {0};
+    cr_assert_eq(jpeg_decode(decoder, jpeg, bytes, &p, &e), -(int)code, "%s", e.text);
+    cr_expect_not_null(strstr(e.text, words), "%s", e.text);
+}
+
+Test(jpeg, names_what_does_not_decode_and_goes_on)
+{
+    size_t bytes;
+    uint8_t *jpeg = fixture_jpeg(64, 64, 3, 1, &bytes);
+    expect_bad((const uint8_t *)"\x89PNG\r\n\x1a\n....", 12, ERR_CORRUPT, "Not a JPEG file");
+    expect_bad(jpeg, bytes / 2, ERR_CORRUPT, "end");
+    expect_bad(jpeg, 0, ERR_CORRUPT, "mpty");
+    decode_fixture(64, 64, 3);
+    free(jpeg);
+}
+
+/* The size in the header is believed only up to a limit, before memory is taken. */
+Test(jpeg, refuses_gigantic_dimensions)
+{
+    struct jpeg_info info;
+    struct error e;
+    size_t bytes;
+    uint8_t *jpeg = fixture_jpeg(16, 16, 1, 1, &bytes);
+    uint8_t *frame = memmem(jpeg, bytes, "\xff\xc0", 2);
+    memcpy(frame + 5, "\xff\xdc\xff\xdc", 4); /* 65500 x 65500 */
+    expect_bad(jpeg, bytes, ERR_TOO_LARGE, "65500 x 65500");
+    cr_expect_eq(jpeg_header(decoder, jpeg, bytes, &info, &e), -ERR_TOO_LARGE);
+    free(jpeg);
+}
+
+Test(jpeg, random_damage_never_crashes)
+{
+    struct rng r = rng_stream(1, 0, 0, RNG_SYNTHETIC);
+    struct jpeg_pixels p;
+    struct error e;
+    size_t bytes;
+    int bad = 0;
+    uint8_t *good = fixture_jpeg(40, 40, 3, 1, &bytes);
+    for (int i = 0; i < 2000; i++) {
+        size_t n = i % 2 ? bytes : 1 + rng_below(&r, (uint32_t)bytes);
+        uint8_t *jpeg = malloc(n);
+        memcpy(jpeg, good, n);
+        for (int k = 0; k < 3; k++)
+            jpeg[rng_below(&r, (uint32_t)n)] = (uint8_t)rng_u32(&r);
+        /* Up to 65535 x 65535 may stand there now; the small ones are decoded. */
+        struct jpeg_info info;
+        int rc = jpeg_header(decoder, jpeg, n, &info, &e);
+        if (rc == 0 && (long)info.width * info.height < 1000000)
+            rc = jpeg_decode(decoder, jpeg, n, &p, &e);
+        bad += rc != 0;
+        free(jpeg);
+    }
+    cr_assert(bad > 0 && bad < 2000);
+    free(good);
+}

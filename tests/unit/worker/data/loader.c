@@ -1,0 +1,417 @@
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/log.h"
+#include "tests/unit/data_fixture.h"
+#include "worker/data/loader.h"
+
+#define IMAGES 130
+#define SIZE   16
+#define FLOATS (SIZE * SIZE * 3)
+
+static char *folder;
+static struct dataset *data;
+
+static void open_data(void)
+{
+    struct error e;
+    cr_assert_eq(dataset_open(folder, DATASET_TRAIN, &data, &e), 0, "%s", e.text);
+}
+
+static void begin(void)
+{
+    log_set_level(LOG_LEVEL_ERROR); /* bad images are named by warnings */
+    folder = fixture_folder();
+    fixture_shard(fixture_path(folder, "train-00000-of-00002"), 0, 50, 10);
+    fixture_shard(fixture_path(folder, "train-00001-of-00002"), 50, IMAGES - 50, 10);
+    open_data();
+}
+
+static void end(void)
+{
+    dataset_close(data);
+    fixture_remove(folder);
+}
+
+TestSuite(loader, .init = begin, .fini = end);
+
+/* Two epochs on one rank, all the data that makes whole batches. */
+static struct loader_config training(int world, int rank, int batch)
+{
+    int64_t steps = IMAGES / (world * batch);
+    return (struct loader_config){
+        .dataset = data,
+        .role = DATASET_TRAIN,
+        .preprocess = JOB_PREPROCESS_TORCHVISION,
+        .augment = true,
+        .shuffle = true,
+        .images = IMAGES,
+        .image_size = SIZE,
+        .classes = 10,
+        .batch = batch,
+        .rank = rank,
+        .world = world,
+        .seed = 5,
+        .steps = 2 * steps,
+        .steps_per_epoch = steps,
+        .threads = 1,
+        .depth = 2,
+        .max_bad_fraction = 0.01,
+    };
+}
+
+static struct loader_config evaluation(int world, int rank, int batch)
+{
+    struct loader_config c = training(world, rank, batch);
+    c.role = DATASET_EVAL;
+    return c;
+}
+
+static struct loader *create(const struct loader_config *c)
+{
+    struct loader *l;
+    struct error e;
+    cr_assert_eq(loader_create(c, &l, &e), 0, "%s", e.text);
+    return l;
+}
+
+static bool next(struct loader *l, struct loader_batch *b)
+{
+    struct error e;
+    cr_assert_eq(loader_next(l, b, &e), 0, "%s", e.text);
+    return b->n > 0;
+}
+
+/* All that a loader gives, one after the other. */
+struct record {
+    int count; /* images */
+    int64_t indices[2 * IMAGES], steps[2 * IMAGES], epochs[2 * IMAGES];
+    int32_t labels[2 * IMAGES];
+    float images[2 * IMAGES][FLOATS];
+};
+
+static struct record *record(const struct loader_config *c)
+{
+    struct record *r = calloc(1, sizeof *r);
+    struct loader *l = create(c);
+    struct loader_batch b;
+    while (next(l, &b))
+        for (int i = 0; i < b.n; i++) {
+            cr_assert_lt(r->count, 2 * IMAGES);
+            r->indices[r->count] = b.indices[i];
+            r->labels[r->count] = b.labels[i];
+            r->steps[r->count] = b.step;
+            r->epochs[r->count] = b.epoch;
+            memcpy(r->images[r->count++], b.images + i * FLOATS, sizeof r->images[0]);
+        }
+    cr_assert(!next(l, &b), "the end stays the end");
+    loader_destroy(l);
+    return r;
+}
+
+static void expect_same(const struct record *a, const struct record *b)
+{
+    cr_assert_eq(a->count, b->count);
+    cr_assert_arr_eq(a->indices, b->indices, sizeof a->indices);
+    cr_assert_arr_eq(a->labels, b->labels, sizeof a->labels);
+    cr_assert_arr_eq(a->images, b->images, sizeof a->images);
+}
+
+Test(loader, batches_do_not_depend_on_threads_or_depth)
+{
+    struct loader_config c = training(1, 0, 13);
+    struct record *one = record(&c);
+    cr_assert_eq(one->count, 2 * IMAGES);
+    static const int others[][2] = {{2, 1}, {3, 4}, {7, 2}, {1, 1}};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        c.threads = others[i][0];
+        c.depth = others[i][1];
+        struct record *other = record(&c);
+        expect_same(one, other);
+        free(other);
+    }
+    free(one);
+}
+
+/* Whatever the number of ranks, step s takes the same images, and with the same crops. */
+Test(loader, ranks_share_a_step_disjointly)
+{
+    static const int worlds[] = {1, 2, 3, 5};
+    struct loader_config c = training(1, 0, 30);
+    struct record *whole = record(&c);
+    for (size_t w = 0; w < sizeof worlds / sizeof *worlds; w++) {
+        int world = worlds[w], batch = 30 / world;
+        for (int rank = 0; rank < world; rank++) {
+            c = training(world, rank, batch);
+            struct record *part = record(&c);
+            cr_assert_eq(part->count * world, whole->count);
+            for (int i = 0; i < part->count; i++) {
+                int at = i / batch * 30 + rank * batch + i % batch;
+                cr_assert_eq(part->indices[i], whole->indices[at]);
+                cr_assert_eq(part->steps[i], whole->steps[at]);
+                cr_assert_arr_eq(part->images[i], whole->images[at], sizeof part->images[0]);
+            }
+            free(part);
+        }
+    }
+    free(whole);
+}
+
+Test(loader, an_epoch_visits_all_once_and_epochs_differ)
+{
+    struct loader_config c = training(1, 0, 13);
+    struct record *r = record(&c);
+    int seen[IMAGES] = {0}, same = 0;
+    for (int i = 0; i < 2 * IMAGES; i++) {
+        seen[r->indices[i]]++;
+        cr_assert_eq(r->labels[i], r->indices[i] % 10);
+        cr_assert_eq(r->epochs[i], i / IMAGES);
+        cr_assert_eq(r->steps[i], i / 13);
+        same += i < IMAGES && r->indices[i] == r->indices[i + IMAGES];
+    }
+    for (int i = 0; i < IMAGES; i++)
+        cr_assert_eq(seen[i], 2);
+    cr_expect_lt(same, 10);
+    free(r);
+}
+
+Test(loader, starts_again_at_any_step)
+{
+    struct loader_config c = training(1, 0, 13);
+    struct record *whole = record(&c);
+    c.first_step = 12; /* in the second epoch */
+    struct record *rest = record(&c);
+    cr_assert_eq(rest->count, whole->count - 12 * 13);
+    cr_assert_arr_eq(rest->indices, whole->indices + 12 * 13, (size_t)rest->count * 8);
+    cr_assert_arr_eq(rest->images, whole->images + 12 * 13, (size_t)rest->count * sizeof rest->images[0]);
+    free(whole);
+    free(rest);
+}
+
+Test(loader, file_order_without_shuffle_and_the_same_image_without_augment)
+{
+    struct loader_config c = training(1, 0, 13);
+    c.shuffle = c.augment = false;
+    struct record *r = record(&c);
+    for (int i = 0; i < 2 * IMAGES; i++)
+        cr_assert_eq(r->indices[i], i % IMAGES);
+    cr_assert_arr_eq(r->images[0], r->images[IMAGES], IMAGES * sizeof r->images[0]);
+    c.augment = true;
+    struct record *augmented = record(&c);
+    cr_assert_neq(memcmp(augmented->images[0], augmented->images[IMAGES], sizeof r->images[0]), 0);
+    free(augmented);
+    free(r);
+}
+
+Test(loader, evaluation_counts_every_image_once)
+{
+    static const int worlds[] = {1, 2, 3, 5};
+    for (size_t w = 0; w < sizeof worlds / sizeof *worlds; w++)
+        for (int batch = 7; batch <= 200; batch += 193) {
+            int seen[IMAGES] = {0};
+            for (int rank = 0; rank < worlds[w]; rank++) {
+                struct loader_config c = evaluation(worlds[w], rank, batch);
+                struct record *r = record(&c);
+                for (int i = 0; i < r->count; i++)
+                    seen[r->indices[i]]++;
+                free(r);
+            }
+            for (int i = 0; i < IMAGES; i++)
+                cr_assert_eq(seen[i], 1, "world %d, batch %d, image %d", worlds[w], batch, i);
+        }
+}
+
+/* Puts a broken JPEG, in a record that is whole, at the end of another shard. */
+static void spoil(int count, int64_t label)
+{
+    FILE *file;
+    dataset_close(data);
+    file = fopen(fixture_path(folder, "train-00001-of-00002"), "ab");
+    for (int i = 0; i < count; i++) {
+        size_t jpeg_bytes, bytes;
+        uint8_t *jpeg = fixture_jpeg(28, 28, 1, i, &jpeg_bytes);
+        uint8_t *record = fixture_record(jpeg, jpeg_bytes / 2, label, "broken.jpg", &bytes);
+        fwrite(record, 1, bytes, file);
+        free(record);
+        free(jpeg);
+    }
+    fclose(file);
+    open_data();
+}
+
+Test(loader, a_bad_jpeg_is_replaced_in_training_and_wrong_in_evaluation)
+{
+    spoil(1, 1);
+    for (int threads = 1; threads <= 3; threads++) {
+        struct loader_config c = training(1, 0, 131);
+        struct loader_batch b;
+        c.images = 131;
+        c.steps_per_epoch = c.steps = 1;
+        c.shuffle = c.augment = false;
+        c.threads = threads;
+        struct loader *l = create(&c);
+        cr_assert(next(l, &b));
+        cr_expect_eq(b.indices[130], 0);
+        cr_expect_eq(b.labels[130], b.labels[0]);
+        cr_expect_arr_eq(b.images + 130 * FLOATS, b.images, FLOATS * sizeof(float));
+        cr_expect_eq(loader_bad_images(l), 1);
+        loader_destroy(l);
+    }
+    struct loader_config c = evaluation(1, 0, 131);
+    struct loader_batch b;
+    c.images = 131;
+    struct loader *l = create(&c);
+    cr_assert(next(l, &b));
+    cr_expect_eq(b.indices[130], 130);
+    cr_expect_eq(b.labels[130], -1);
+    for (int i = 0; i < FLOATS; i++)
+        cr_assert_eq(b.images[130 * FLOATS + i], 0);
+    cr_assert(!next(l, &b));
+    loader_destroy(l);
+}
+
+Test(loader, a_batch_of_one_bad_jpeg_takes_another)
+{
+    spoil(1, 1);
+    struct loader_config c = training(1, 0, 1);
+    struct loader_batch b;
+    c.images = c.steps = c.steps_per_epoch = 131;
+    c.first_step = 130;
+    c.shuffle = false;
+    struct loader *l = create(&c);
+    cr_assert(next(l, &b));
+    cr_expect_eq(b.indices[0], 0);
+    loader_destroy(l);
+}
+
+/* Reads until an error or the end; returns what loader_next returned. */
+static int read_all(const struct loader_config *c, struct error *e)
+{
+    struct loader *l = create(c);
+    struct loader_batch b;
+    int rc;
+    while ((rc = loader_next(l, &b, e)) == 0 && b.n > 0)
+        ;
+    if (rc)
+        cr_expect_eq(loader_next(l, &b, e), rc, "an error stays");
+    loader_destroy(l);
+    return rc;
+}
+
+Test(loader, too_many_bad_jpegs_end_it)
+{
+    struct error e = {0};
+    spoil(2, 1);
+    struct loader_config c = evaluation(1, 0, 66);
+    c.images = 132;
+    cr_assert_eq(read_all(&c, &e), -ERR_INVALID);
+    cr_assert_not_null(strstr(e.text, "2 of the 132 JPEGs"), "%s", e.text);
+    c.max_bad_fraction = 0.02;
+    cr_assert_eq(read_all(&c, &e), 0);
+    c.images = 10; /* few images are judged at the end */
+    c.max_bad_fraction = 0;
+    cr_assert_eq(read_all(&c, &e), 0);
+}
+
+Test(loader, a_label_outside_the_classes_is_named)
+{
+    struct error e = {0};
+    struct loader_config c = training(1, 0, 13);
+    c.classes = 9;
+    c.shuffle = false;
+    for (c.threads = 1; c.threads <= 3; c.threads++) {
+        cr_assert_eq(read_all(&c, &e), -ERR_INVALID);
+        cr_assert(strstr(e.text, "train-00000-of-00002, record at byte ") && strstr(e.text, "(9.jpg)") &&
+                      strstr(e.text, "the label is 9, stored as 10; with 9 classes"),
+                  "%s", e.text);
+    }
+    spoil(1, 0);
+    c = evaluation(1, 0, 200);
+    c.images = 131;
+    cr_assert_eq(read_all(&c, &e), -ERR_INVALID);
+    cr_assert_not_null(strstr(e.text, "the label is -1, stored as 0"), "%s", e.text);
+}
+
+Test(loader, a_corrupt_record_ends_it)
+{
+    struct error e = {0};
+    size_t bytes;
+    const char *path = fixture_path(folder, "train-00000-of-00002");
+    uint8_t *shard = fixture_read(path, &bytes);
+    shard[200] ^= 1;
+    dataset_close(data);
+    fixture_write(path, shard, bytes);
+    open_data();
+    struct loader_config c = training(1, 0, 13);
+    cr_assert_eq(read_all(&c, &e), -ERR_CORRUPT);
+    cr_assert(strstr(e.text, "train-00000-of-00002") && strstr(e.text, "byte 0"), "%s", e.text);
+    free(shard);
+}
+
+Test(loader, refuses_what_it_cannot_do)
+{
+    struct loader_config c = training(1, 0, 13);
+    struct loader *l;
+    struct error e;
+    c.preprocess = JOB_PREPROCESS_MLPERF;
+    cr_expect_eq(loader_create(&c, &l, &e), -ERR_UNSUPPORTED);
+    c = training(1, 0, 13);
+    c.images++;
+    cr_expect_eq(loader_create(&c, &l, &e), -ERR_INVALID);
+    c = training(1, 0, 13);
+    c.steps_per_epoch++;
+    cr_expect_eq(loader_create(&c, &l, &e), -ERR_INVALID);
+    cr_expect_null(l);
+}
+
+Test(loader, is_destroyed_at_any_moment)
+{
+    struct loader_config c = training(1, 0, 13);
+    struct loader_batch b;
+    c.threads = 3;
+    for (int taken = 0; taken < 6; taken++) {
+        struct loader *l = create(&c);
+        for (int i = 0; i < taken; i++)
+            next(l, &b);
+        loader_destroy(l);
+    }
+    loader_destroy(NULL);
+}
+
+Test(loader, synthetic_batches_look_normalised_and_repeat)
+{
+    struct loader_config c = training(2, 1, 13);
+    struct loader_batch b;
+    double sum = 0, squares = 0;
+    c.dataset = NULL;
+    c.images = 1000;
+    c.steps_per_epoch = c.steps = 38;
+    struct loader *l = create(&c);
+    int steps = 0;
+    while (next(l, &b)) {
+        cr_assert_eq(b.n, 13);
+        cr_assert_eq(b.step, steps++);
+        for (int i = 0; i < 13; i++)
+            cr_assert(b.labels[i] >= 0 && b.labels[i] < 10);
+        for (int i = 0; i < 13 * FLOATS; i++) {
+            sum += b.images[i];
+            squares += b.images[i] * b.images[i];
+        }
+    }
+    cr_expect_eq(steps, 38);
+    double n = 38.0 * 13 * FLOATS;
+    cr_expect_float_eq(sum / n, 0, 0.03);
+    cr_expect_float_eq(squares / n, 1, 0.03);
+    loader_destroy(l);
+    c = evaluation(2, 1, 13);
+    c.dataset = NULL;
+    c.images = 20;
+    l = create(&c);
+    cr_assert(next(l, &b));
+    cr_expect_eq(b.n, 7);
+    cr_expect(!next(l, &b));
+    loader_destroy(l);
+}
