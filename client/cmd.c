@@ -23,8 +23,10 @@ static const struct cmd_option common_options[] = {
 };
 
 static const struct cmd commands[] = {
-    {"plan", "[--explain] FILE|-", "show what a job document means, without a daemon", NULL, 1, 1,
-     {{"explain", 'e', NULL, "each number with its formula, inputs and source"}}},
+    {"plan", "[--explain] FILE|-", "show what a job document means, without a daemon", cmd_plan, 1, 1,
+     {{"explain", 'e', NULL, "each number with its formula, inputs and source"},
+      {"train-images", 0, "N", "there are N training images; count none"},
+      {"eval-images", 0, "N", "there are N evaluation images"}}},
     {"submit", "[--wait|--watch] FILE|-", "submit a job document and print the job's id", cmd_submit, 1, 1,
      {{"wait", 0, NULL, "wait for its end; exit with its outcome"},
       {"watch", 0, NULL, "watch it until its end; exit with its outcome"}}},

@@ -42,7 +42,7 @@ static void explain_images(struct plan *plan, const struct job_spec *spec)
                             : "counted",
                 NULL);
     explain(plan, "eval_images", "images in data.eval", json_pack("{s:s?}", "data.eval", spec->data.eval),
-            json_integer(plan->eval_images), spec->data.eval ? "counted" : JOB,
+            json_integer(plan->eval_images), spec->data.eval ? "counted, or stated beside the document" : JOB,
             spec->data.eval ? NULL : json_string("no data.eval: no evaluation"));
 }
 

@@ -1,0 +1,80 @@
+#!/bin/bash
+# trainctl plan, as a person calls it: answers, exit codes, and what is said of bad documents.
+set -u
+trainctl=${top_builddir:?is set by make check}/trainctl
+TRAIND_PRESETS=${top_srcdir:?is set by make check}/etc/presets
+export TRAIND_PRESETS NO_COLOR=1
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+count=0
+
+verdict() { # verdict STATUS WORDS
+    count=$((count + 1))
+    if [ "$1" = 0 ]; then
+        echo "ok $count - $2"
+    else
+        sed 's/^/# /' "$tmp/out" "$tmp/err"
+        echo "not ok $count - $2"
+    fi
+}
+
+# plan EXIT-CODE WORDS DOCUMENT PATTERN... : each pattern stands in what is printed, on either stream
+plan() {
+    local code=$1 words=$2 document=$3 status=0 pattern
+    shift 3
+    printf '%s' "$document" | "$trainctl" plan "${options[@]}" - > "$tmp/out" 2> "$tmp/err"
+    [ $? = "$code" ] || status=1
+    for pattern; do
+        cat "$tmp/out" "$tmp/err" | grep -qE -- "$pattern" || status=1
+    done
+    verdict $status "$words"
+}
+
+surfsara='{"preset": "surfsara-24k", "data": {"train": "/not/here"}}'
+
+options=(--train-images 1280000)
+plan 0 "the 24K recipe as a table" "$surfsara" '^global_batch +24576' '^steps_per_epoch +52' \
+    '^warmup_steps +260' '^train_steps +4680' '^start_lr +0.1 ' '^peak_lr +4.8 ' 'warning: .*without LARS'
+options=(--json --train-images 1280000)
+plan 0 "the 24K recipe as JSON" "$surfsara" '"global_batch": 24576' '"peak_lr": 4.8,' '"start_lr": 0.1,'
+options=(--explain --train-images 1281167)
+plan 0 "each number explained, with N and the rounding" "$surfsara" '^train_steps = 4680' \
+    'round\(steps_per_epoch x epochs\)' '4691.8 without rounding' 'source: SURFsara' "the recipe's numbers are for 1280000"
+options=()
+plan 3 "data that is not here: how to plan without it" "$surfsara" '/not/here' 'data.train_images'
+plan 0 "a size in the document needs no data" \
+    '{"data": {"train": "/not/here", "train_images": 9600, "eval": "/nor/here"}}' '^train_steps +9000' '/nor/here'
+plan 0 "synthetic data has ImageNet's size" '{"data": {"train": "synthetic"}}' '^train_images +1281167'
+
+plan 2 "all problems at once, each with its pointer" \
+    '{"learning_rate": 1, "cluster": {"nodes": -1}, "lr": {"decay": "linear"}}' \
+    '^/learning_rate: .*did you mean /lr/base\?' '^/cluster/nodes: must be an integer from 1 to 100000' \
+    '^/lr/decay: must be one of "poly"' '^/data/train: is required'
+plan 2 "nodes 0" '{"data": {"train": "synthetic"}, "cluster": {"nodes": 0}}' '^/cluster/nodes: .*from 1 to 100000, not 0'
+plan 2 "nodes 10^9" '{"data": {"train": "synthetic"}, "cluster": {"nodes": 1000000000}}' '^/cluster/nodes: .*not 1000000000'
+plan 2 "a number JSON does not have" '{"data": {"train": "synthetic"}, "lr": {"base": 1e400}}' 'line 1'
+plan 2 "NaN" '{"data": {"train": "synthetic"}, "lr": {"base": NaN}}' 'line 1'
+plan 2 "a batch larger than the data" '{"data": {"train": "x", "train_images": 50}}' \
+    '^/batch_per_worker: makes a global batch of 96, but there are 50 training images'
+plan 2 "an unknown preset" '{"preset": "surfsara", "data": {"train": "synthetic"}}' '^/preset: .*did you mean surfsara-24k'
+plan 2 "a truncated document" '{"data": {"tra' 'line 1'
+plan 2 "an empty document" '' 'JSON'
+plan 2 "a list" '[1]' 'must be a JSON object'
+options=(--json)
+plan 2 "problems as JSON" '{"lr": {"bas": 1}, "data": {"train": "synthetic"}}' '"pointer": "/lr/bas"' '"suggestion": "/lr/base"' '^/lr/bas: '
+options=(--train-images many)
+plan 2 "a wrong number of images" "$surfsara" '"many" is not a number of images'
+options=()
+
+{ printf '{"data": {"train": "synthetic"}, "name": "'; head -c 1100000 /dev/zero | tr '\0' x; printf '"}'; } > "$tmp/huge"
+"$trainctl" plan "$tmp/huge" > "$tmp/out" 2> "$tmp/err"
+[ $? = 2 ] && grep -q 1048576 "$tmp/err"
+verdict $? "a document over 1 MiB"
+head -c 100000 /dev/zero | tr '\0' '[' > "$tmp/deep"
+"$trainctl" plan "$tmp/deep" > "$tmp/out" 2> "$tmp/err"
+[ $? = 2 ] && grep -q '100000 levels' "$tmp/err"
+verdict $? "a document nested 100000 levels deep"
+"$trainctl" plan "$tmp/missing" > "$tmp/out" 2> "$tmp/err"
+[ $? = 3 ] && grep -q "$tmp/missing" "$tmp/err"
+verdict $? "a file that is not there"
+echo "1..$count"
