@@ -25,6 +25,8 @@ static const struct config_key keys[] = {
      "local workers that may run at a time; 0 is the number of cores"},
     {"mpirun", 's', MPIRUN, 0, 0, FIELD(mpirun), "program that starts the workers of a job"},
     {"worker", 's', BINDIR "/train-worker", 0, 0, FIELD(worker), "the worker it starts"},
+    {"cancel_grace_seconds", 'i', "10", 0, 3600, FIELD(cancel_grace_seconds),
+     "time that the workers of a cancelled job get to end their step, in seconds"},
     {"log_level", 'l', "info", 0, 0, FIELD(log_level), "error, warning, info or debug"},
     {"max_body_bytes", 'i', "1048576", 1024, 1048576, FIELD(max_body_bytes),
      "largest request body taken, in bytes"},

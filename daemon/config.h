@@ -22,6 +22,7 @@ struct config {
     int64_t slots; /* local workers at a time; never 0 after config_load */
     char *mpirun;  /* program that starts workers */
     char *worker;  /* program it starts */
+    int64_t cancel_grace_seconds;
     enum log_level log_level;
     int64_t max_body_bytes; /* of a request */
     int64_t http_threads;

@@ -11,7 +11,7 @@
 
 #include "common/file.h"
 #include "common/log.h"
-#include "config.h"
+#include <config.h> /* the build's, not daemon/config.h */
 #include "daemon/config.h"
 #include "daemon/http/server.h"
 #include "daemon/job/job.h"
@@ -183,7 +183,8 @@ static int create_manager(const struct config *c, struct store *store, struct jo
         return -(int)e->code;
     struct job_manager_config settings = {.jobs_dir = jobs_dir, .mpirun = c->mpirun,
                                           .worker = c->worker, .slots = c->slots,
-                                          .cancel_grace_seconds = -1};
+                                          .cancel_grace_seconds =
+                                              (double)c->cancel_grace_seconds};
     int status = job_manager_create(&settings, store, m, e);
     free(jobs_dir);
     return status;
