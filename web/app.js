@@ -225,8 +225,14 @@ function facts(title) {
   return { element, update };
 }
 
+// "4 min 52 s, between 4 min 20 s and 5 min 30 s"
+function band(values, format) {
+  if (values?.value == null) return null;
+  return `${format(values.value)}, between ${format(values.low)} and ${format(values.high)}`;
+}
+
 function planFacts(job) {
-  const plan = job.plan ?? {}, spec = job.spec ?? job.job ?? {};
+  const plan = job.plan ?? {}, spec = job.spec ?? {};
   const entries = [
     ["Model", spec.model && `${spec.model.arch}, ${spec.model.image_size} × ${spec.model.image_size}, ${f.count(spec.model.classes)} classes`],
     ["Data", spec.data?.train],
@@ -235,6 +241,8 @@ function planFacts(job) {
     ["Steps", plan.train_steps && `${f.count(plan.train_steps)}, ${f.count(plan.steps_per_epoch)} an epoch, ${f.count(plan.warmup_steps)} of warm-up`],
     ["Learning rate", plan.peak_lr !== undefined && `peak ${f.number(plan.peak_lr)}, from ${f.number(plan.start_lr)}${spec.lr ? `, ${spec.lr.decay} decay` : ""}`],
     ["Memory a worker", plan.memory_bytes_per_worker && `${f.size(plan.memory_bytes_per_worker)} (estimate)`],
+    ["Predicted time", band(plan.predicted?.ttt_seconds, f.duration)],
+    ["Warnings", plan.warnings?.join("; ")],
     ["Submitted", job.created_at && f.date(job.created_at)],
     ["Started", job.started_at && f.date(job.started_at)],
     ["Finished", job.finished_at && f.date(job.finished_at)],

@@ -34,6 +34,12 @@ async function until(what, condition, seconds = 90) {
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
 }
+async function cancelAll() {
+  const { jobs } = await api("/v1/jobs?state=queued,starting,running,evaluating");
+  for (const { id } of jobs) await api(`/v1/jobs/${id}/cancel`, { method: "POST" });
+  await until("the jobs to end", async () =>
+    !(await api("/v1/jobs?state=queued,starting,running,evaluating")).jobs.length, 30);
+}
 const jobIn = (id, ...states) => until(`job ${id} to be ${states}`, async () => {
   const job = await api(`/v1/jobs/${id}`);
   if (job.state === "failed" && !states.includes("failed")) throw new Error(`job ${id} failed: ${job.reason}`);
@@ -231,6 +237,7 @@ try {
   ok(false, "the story goes to its end", error.stack);
 } finally {
   await browser.close();
+  await cancelAll().catch(() => {}); // workers outlive the daemon: leave none behind
 }
 console.log(`1..${count}`);
 process.exitCode = failures ? 1 : 0;

@@ -1,0 +1,166 @@
+#!/usr/bin/env bash
+# trainctl against a real daemon and real short trainings, over TCP and the unix socket. Prints TAP.
+. "$(dirname "$0")/lib.sh"
+
+trainctl=$top_builddir/trainctl
+dir=$work/trainctl
+mkdir "$dir"
+unset TRAINCTL_SERVER NO_COLOR
+
+# Workers outlive the daemon: leave none behind when a check bails out.
+leave() {
+    local id
+    [ -z "$daemon" ] || for id in $("$trainctl" list --json --state queued,starting,running,evaluating | jq '.jobs[].id'); do
+        "$trainctl" cancel "$id" && timeout 30 "$trainctl" wait "$id"
+    done
+    clean_up
+}
+trap 'leave >/dev/null 2>&1' EXIT
+
+# run ARGUMENTS...: trainctl's exit code in $code, its output in $out, its errors in $err
+run() {
+    "$trainctl" "$@" >"$dir/out" 2>"$dir/err"
+    code=$?
+    out=$(cat "$dir/out")
+    err=$(cat "$dir/err")
+}
+# exits CODE NAME ARGUMENTS...
+exits() {
+    local want=$1 name=$2
+    shift 2
+    run "$@"
+    [ "$code" = "$want" ]
+    report $? "$name" "exit code $code, expected $want" "$err"
+}
+says() { # TEXT PART NAME
+    [[ $1 == *"$2"* ]]
+    report $? "$3" "it does not say \"$2\":" "$1"
+}
+
+# ---------------------------------------------------------------- without a daemon
+
+nobody=http://127.0.0.1:1
+exits 0 "--help" --help
+says "$out" "submit" "--help lists the commands"
+best=$(for _ in 1 2 3 4 5; do
+    start=$(date +%s%N)
+    "$trainctl" --help >/dev/null
+    echo $((($(date +%s%N) - start) / 1000))
+done | sort -n | head -1)
+[ "$best" -lt 50000 ]
+report $? "--help within 50 ms" "$best us"
+exits 2 "no command is a usage error"
+exits 2 "an unknown command is a usage error" lsit
+says "$err" 'did you mean "list"' "an unknown command: the nearest is named"
+exits 2 "an unknown option is a usage error" list --lmit 3
+says "$err" "did you mean --limit" "an unknown option: the nearest is named"
+exits 2 "an id that is no number" show three
+exits 2 "an address that is none" --server ftp://x list
+for later in resume compare sweep nodes predict bench doctor; do
+    exits 2 "$later is refused" "$later"
+    says "$err" "not supported by this version" "$later says why"
+done
+exits 5 "nobody there: 5" --server $nobody list
+says "$err" "$nobody" "nobody there: the address is named"
+says "$err" "traind --listen 127.0.0.1:1" "nobody there: how to start the daemon"
+exits 5 "no socket there: 5" --server "unix:$dir/none" list
+exits 5 "wait on nobody: 5" --server $nobody wait 1
+
+# ---------------------------------------------------------------- with one
+
+echo "worker = $top_builddir/train-worker" >"$dir/traind.conf"
+start_daemon --config "$dir/traind.conf"
+export TRAINCTL_SERVER=$url
+
+job() { # job NAME STEPS [MORE JSON]: a short real training on synthetic images
+    cat <<END
+{"name": "$1", "model": {"arch": "resnet50", "classes": 10, "image_size": 32},
+ "data": {"train": "synthetic", "eval": "synthetic", "train_images": 64},
+ "cluster": {"workers_per_node": 1, "threads_per_worker": 1},
+ "batch_per_worker": 8, "steps": $2, "eval": {"batch": 8}, "checkpoint": {"disable": true}}
+END
+}
+
+exits 0 "list of no jobs" list
+says "$out" "no jobs yet" "list of no jobs says so"
+exits 3 "show of no job: 3" show 1
+says "$err" "there is no job 1" "show of no job says so"
+exits 3 "wait for no job: 3" wait 1
+
+job bad 4 | sed 's/"steps"/"stesp"/' >"$dir/bad.json"
+exits 2 "submit of a bad document: 2" submit "$dir/bad.json"
+says "$err" "/stesp" "submit of a bad document names the place"
+says "$err" 'did you mean "steps"' "submit of a bad document names the nearest key"
+echo '{"name": ' >"$dir/cut.json"
+exits 2 "submit of half a document: 2" submit "$dir/cut.json"
+says "$err" "line 2" "submit of half a document names the line"
+exits 3 "submit of no file: 3" submit "$dir/none.json"
+run --json submit "$dir/bad.json"
+[ "$(jq -r '.errors[0].pointer' <"$dir/err")" = /stesp ]
+report $? "--json gives the daemon's problem" "$err"
+
+job first 6 >"$dir/first.json"
+exits 0 "submit --watch" submit --watch "$dir/first.json"
+says "$out" "job 1 queued" "submit tells the id"
+says "$out" "job 1 succeeded: top-1 " "watch tells the result"
+says "$out" "images/s" "watch shows the speed off a terminal too"
+[[ $out != *$'\r'* ]]
+report $? "watch off a terminal draws no bar" "$out"
+job second 4 | "$trainctl" --server "unix:$socket" submit --wait - >"$dir/out" 2>&1
+is $? 0 "submit --wait from standard input over the unix socket"
+
+exits 0 "list" list
+says "$out" "first" "list shows the name"
+exits 0 "list --json" list --json --limit 1
+is "$(jq -r '.jobs | length' <"$dir/out")" 1 "list --limit"
+is "$(jq -r '.jobs[0].name' <"$dir/out")" second "list: the newest first"
+exits 0 "list --state" list --state failed
+says "$out" "no job in state failed" "list --state leaves others out"
+exits 2 "list --state of no state" list --state walking
+exits 0 "show" show 1
+says "$out" "time to train" "show tells the time to train"
+run show 1 --json
+curl -s "$url/v1/jobs/1" | jq -S . >"$dir/api.json"
+jq -S . <"$dir/out" | cmp -s - "$dir/api.json"
+report $? "show --json is the API's"
+
+exits 0 "metrics" metrics 1
+says "$out" "images_per_sec" "metrics has a heading"
+exits 0 "metrics --csv" metrics 1 --csv --names loss
+is "$(wc -l <"$dir/out")" 7 "metrics --csv: a heading and a line a step"
+is "$(sed -n 7p "$dir/out" | cut -d, -f1)" 6 "metrics --csv: the last step is the last line"
+want=$(curl -s "$url/v1/jobs/1/metrics?names=loss" | jq -r '.loss[5] * 1e6 | round')
+is "$(sed -n 7p "$dir/out" | awk -F, '{ printf "%.0f", $3 * 1e6 }')" "$want" "metrics --csv: the loss is the API's"
+exits 2 "metrics of no such name" metrics 1 --names lose
+exits 0 "logs" logs 1
+curl -s "$url/v1/jobs/1/log" | cmp -s - "$dir/out"
+report $? "logs are the API's"
+
+job long 100000 >"$dir/long.json"
+run --json submit "$dir/long.json"
+id=$(jq .id <"$dir/out")
+timeout 120 "$trainctl" wait "$id" >"$dir/wait" 2>&1 &
+waiter=$!
+timeout 120 "$trainctl" logs -f "$id" >"$dir/log" 2>&1 &
+follower=$!
+for _ in $(seq 300); do
+    [ "$("$trainctl" show "$id" --json | jq .step)" -gt 1 ] && break
+    sleep 0.2
+done
+stop_daemon
+sleep 1.5
+start_daemon --config "$dir/traind.conf" --listen "${url#http://}"
+sleep 1.5
+exits 0 "cancel" cancel "$id"
+wait $waiter
+is $? 130 "wait exits with 130 for a cancelled job"
+says "$(cat "$dir/wait")" "does not answer" "wait tells that the daemon went away"
+says "$(cat "$dir/wait")" "is back" "wait goes on when the daemon is back"
+says "$(cat "$dir/wait")" "job $id cancelled" "wait tells the outcome"
+wait $follower
+is $? 0 "logs -f ends with the job"
+curl -s "$url/v1/jobs/$id/log" | cmp -s - <(grep -v "^trainctl: " "$dir/log")
+report $? "logs -f printed all of it"
+exits 1 "cancel of what has ended: 1" cancel "$id"
+
+done_testing
