@@ -37,7 +37,7 @@ static const struct job_option options[] = {
      HELP("The network, by torchvision's name. resnet50 is v1.5 (the stride is in the 3x3); resnet50v1 is the paper's.")},
     {"/model/classes", JOB_OPTION_INTEGER, AT(model.classes), DEFAULT("1000"), RANGE(2, 100000), UNIT("classes"),
      HELP("Labels go from 0 to classes - 1.")},
-    {"/model/image_size", JOB_OPTION_INTEGER, AT(model.image_size), DEFAULT("224"), RANGE(16, 1024), UNIT("pixels"),
+    {"/model/image_size", JOB_OPTION_INTEGER, AT(model.image_size), DEFAULT("224"), RANGE(32, 1024), UNIT("pixels"),
      HELP("Width and height of the images the network sees.")},
     {"/model/stem", CHOICE("imagenet", "small"), AT(model.stem), DEFAULT("\"imagenet\""), BUILT("[\"imagenet\"]"),
      HELP("The first layers: imagenet is a 7x7 of stride 2 and a pooling; small is a 3x3 and no pooling.")},

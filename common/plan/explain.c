@@ -161,7 +161,7 @@ static void explain_schedule(struct plan *plan, const struct job_spec *spec)
         json_object_set_new(inputs, "gamma", json_real(lr->gamma));
     }
     explain(plan, "last_lr", formulas[spec->lr.decay], inputs,
-            json_real(lr_at(lr, lr->train_steps - 1)), sources[spec->lr.decay],
+            json_real(plan_decimal(lr_at(lr, lr->train_steps - 1))), sources[spec->lr.decay],
             json_string("the rate by steps, s from 0 to T-1; the value is the last step's"));
 }
 
@@ -179,7 +179,7 @@ static void explain_memory(struct plan *plan, const struct job_spec *spec)
                       "fixed_bytes", (json_int_t)m.fixed_bytes),
             json_integer(plan->memory_bytes_per_worker), "the table of layers in common/arch.c",
             trains ? json_string("an estimate: weights, gradients and momentum; of an image, each convolution's output "
-                                 "before and after batch norm, four gradients of the largest and two inputs")
+                                 "before and after batch norm, four buffers of the largest and two inputs")
                    : json_string("an estimate: the weights; of an image, four outputs of the largest layer and two inputs"));
 }
 
@@ -192,12 +192,12 @@ static void explain_predicted(struct plan *plan, const struct job_spec *spec, do
     }
     explain(plan, "predicted",
             "images/s = measured x world_size; seconds = (train_steps x global_batch + evaluations x eval_images / 3) / images/s",
-            json_pack("{s:f, s:I, s:I, s:I, s:I, s:I}", "measured", per_worker, "world_size",
+            json_pack("{s:f, s:I, s:I, s:I, s:I, s:I}", "measured", plan_decimal(per_worker), "world_size",
                       (json_int_t)plan->world_size, "train_steps", (json_int_t)plan->train_steps,
                       "global_batch", (json_int_t)plan->global_batch, "evaluations",
                       (json_int_t)plan_evaluations(plan, spec), "eval_images",
                       (json_int_t)plan->eval_images),
-            json_real(plan->predicted.ttt_seconds), "MLPerf training rules: time to train includes evaluation",
+            json_real(plan_decimal(plan->predicted.ttt_seconds)), "MLPerf training rules: time to train includes evaluation",
             json_sprintf("low and high: %.0f %% and %.0f %% of the linearly scaled speed, a rule of thumb (SURFsara: 81 %% at 256 nodes)",
                          100 * PLAN_PREDICT_LOW, 100 * PLAN_PREDICT_HIGH));
 }

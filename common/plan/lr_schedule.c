@@ -1,17 +1,8 @@
 #include "common/plan/lr_schedule.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 
-/* To 15 significant digits, so that decimals stay decimals: 0.1 x 96 x 0.5 is 4.8. */
-static double decimal(double x)
-{
-    char text[32];
-
-    snprintf(text, sizeof text, "%.15g", x);
-    return strtod(text, NULL);
-}
+#include "common/plan/parts.h"
 
 double lr_peak(const struct job_spec *spec, int64_t global_batch)
 {
@@ -21,7 +12,7 @@ double lr_peak(const struct job_spec *spec, int64_t global_batch)
         ratio = sqrt(ratio);
     else if (spec->lr.scaling == JOB_SCALING_NONE)
         ratio = 1;
-    return decimal(spec->lr.base * ratio * spec->lr.factor);
+    return plan_decimal(spec->lr.base * ratio * spec->lr.factor);
 }
 
 double lr_start(const struct job_spec *spec, double peak)

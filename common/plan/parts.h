@@ -4,6 +4,9 @@
 
 #include "common/plan/plan.h"
 
+/* To 15 significant digits, so that decimals stay decimals when printed: 0.1 x 96 x 0.5 is 4.8. */
+double plan_decimal(double x);
+
 /* batch.c: world size, batches, steps. False: no plan is possible, *problems says why. */
 bool plan_batch(struct plan *plan, const struct job_spec *spec, struct problems *problems);
 

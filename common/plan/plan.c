@@ -1,10 +1,18 @@
 #include "common/plan/plan.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/plan/parts.h"
+
+double plan_decimal(double x)
+{
+    char text[32];
+
+    snprintf(text, sizeof text, "%.15g", x);
+    return strtod(text, NULL);
+}
 
 static void plan_rate(struct plan *plan, const struct job_spec *spec)
 {
@@ -71,7 +79,8 @@ static json_t *band(bool known, double value, double low, double high)
 {
     if (!known)
         return json_pack("{s:n, s:n, s:n}", "value", "low", "high");
-    return json_pack("{s:f, s:f, s:f}", "value", value, "low", low, "high", high);
+    return json_pack("{s:f, s:f, s:f}", "value", plan_decimal(value), "low",
+                     plan_decimal(low), "high", plan_decimal(high));
 }
 
 static json_t *predicted_to_json(const struct plan *plan)

@@ -133,15 +133,6 @@ static int refuse(struct reply *r, enum error_code code, const struct problems *
 
 /* ---------------------------------------------------------------- POST /v1/plan */
 
-static void warn_of_unsupported(json_t *plan, const struct problems *unsupported)
-{
-    json_t *warnings = json_object_get(plan, "warnings");
-
-    for (size_t i = 0; i < unsupported->count; i++)
-        json_array_append_new(warnings, json_sprintf("%s: %s", unsupported->items[i].pointer,
-                                                     unsupported->items[i].message));
-}
-
 int handle_plan(const struct request *q, struct reply *r, struct error *e)
 {
     struct prepared p = {0};
@@ -150,9 +141,8 @@ int handle_plan(const struct request *q, struct reply *r, struct error *e)
     if (status == 0 && p.problems.count) {
         status = refuse(r, ERR_INVALID, &p.problems);
     } else if (status == 0) {
-        json_t *plan = plan_to_json(p.plan);
-        warn_of_unsupported(plan, &p.unsupported);
-        status = reply_json(r, 200, plan, e);
+        plan_warn_unsupported(p.plan, &p.unsupported);
+        status = reply_json(r, 200, plan_to_json(p.plan), e);
     }
     prepared_clear(&p);
     return status;

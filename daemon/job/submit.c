@@ -73,7 +73,7 @@ int job_prepare_run_dir(const char *run_dir, const char *spec, const char *plan,
 
 static char *json_text(json_t *value)
 {
-    char *text = value ? json_dumps(value, JSON_INDENT(2)) : NULL;
+    char *text = value ? json_dumps(value, JSON_INDENT(2) | JSON_REAL_PRECISION(16)) : NULL;
     json_decref(value);
     return text;
 }

@@ -157,14 +157,15 @@ Test(plan, of_an_evaluation_has_no_training_numbers)
     plan_destroy(plan);
 }
 
-/* What the throw-away engine measured: 102 MB an image and 440 MB besides. */
+/* A first engine measured 102 MB an image and 440 MB besides, with a second copy of the outputs of the four
+ * down-sampling convolutions (6 MB) that this one does not keep. */
 Test(plan, memory_of_resnet50)
 {
     struct plan *one = right_plan_of("{\"data\": {\"train\": \"x\"}, \"batch_per_worker\": 1}", 1000);
     struct plan *two = right_plan_of("{\"data\": {\"train\": \"x\"}, \"batch_per_worker\": 2}", 1000);
     double an_image = (double)(two->memory_bytes_per_worker - one->memory_bytes_per_worker);
 
-    cr_assert_float_eq(an_image, 102e6, 2e6);
+    cr_assert_float_eq(an_image, 102e6 - 6e6, 3e6);
     cr_assert_float_eq((double)one->memory_bytes_per_worker - an_image, 440e6, 5e6);
     plan_destroy(one);
     plan_destroy(two);
