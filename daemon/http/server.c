@@ -254,6 +254,16 @@ static void completed(void *context, struct MHD_Connection *c, void **state,
     *state = NULL;
 }
 
+/* A "%00" would end a path early and hide what is behind it: it becomes a byte that nothing matches. */
+static size_t unescape(void *context, struct MHD_Connection *c, char *text)
+{
+    (void)context;
+    (void)c;
+    for (char *at = strstr(text, "%00"); at; at = strstr(at, "%00"))
+        at[2] = '1';
+    return MHD_http_unescape(text);
+}
+
 /* ---------------------------------------------------------------- start and stop */
 
 static void library_words(void *context, const char *format, va_list args)
@@ -271,7 +281,8 @@ static int start_endpoint(struct endpoint *at, int fd, unsigned threads, struct 
 {
     at->daemon = MHD_start_daemon(
         MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_ITC | MHD_USE_ERROR_LOG, 0, NULL, NULL, handle, at,
-        MHD_OPTION_EXTERNAL_LOGGER, library_words, NULL, MHD_OPTION_LISTEN_SOCKET, fd,
+        MHD_OPTION_EXTERNAL_LOGGER, library_words, NULL, MHD_OPTION_UNESCAPE_CALLBACK, unescape,
+        NULL, MHD_OPTION_LISTEN_SOCKET, fd,
         MHD_OPTION_NOTIFY_COMPLETED, completed, NULL, MHD_OPTION_CONNECTION_LIMIT,
         (unsigned)CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT, IDLE_SECONDS,
         MHD_OPTION_THREAD_POOL_SIZE, threads, MHD_OPTION_END);

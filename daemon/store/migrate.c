@@ -1,6 +1,9 @@
 #include "daemon/store/migrate.h"
 
+#include <limits.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/log.h"
@@ -40,15 +43,38 @@ static int check_version(sqlite3 *db, const char *path, int count, struct error 
     return 0;
 }
 
+/* "file:PATH?immutable=1": SQLite then puts nothing beside the file. Only right while there is no log that
+ * holds newer pages. */
+static void immutable_uri(const char *path, char *uri, size_t bytes)
+{
+    size_t used = (size_t)snprintf(uri, bytes, "file:");
+
+    for (; *path && used + 32 < bytes; path++)
+        used += (size_t)snprintf(uri + used, bytes - used, strchr("%?#", *path) ? "%%%02X" : "%c",
+                                 (unsigned char)*path);
+    snprintf(uri + used, bytes - used, "?immutable=1");
+}
+
+static int open_to_look(const char *path, sqlite3 **db)
+{
+    char uri[3 * PATH_MAX], log[PATH_MAX + 8];
+    struct stat st;
+
+    snprintf(log, sizeof log, "%s-wal", path);
+    if (stat(log, &st) == 0 && st.st_size > 0)
+        return sqlite3_open_v2(path, db, SQLITE_OPEN_READONLY, NULL);
+    immutable_uri(path, uri, sizeof uri);
+    return sqlite3_open_v2(uri, db, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, NULL);
+}
+
 int store_migrate_check(const char *path, int count, struct error *e)
 {
     sqlite3 *db = NULL;
+    int status;
 
     if (access(path, F_OK))
         return 0;
-    int code = sqlite3_open_v2(path, &db, SQLITE_OPEN_READONLY, NULL);
-    int status;
-    if (code != SQLITE_OK) {
+    if (open_to_look(path, &db) != SQLITE_OK) {
         sql_error(db, e, "opening the database");
         status = error_prefix(e, "%s", path);
     } else {

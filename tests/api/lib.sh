@@ -1,0 +1,138 @@
+# Shared by tests/api/*.sh and others that need a daemon: TAP, and the real traind with a state folder of its
+# own. Source it, call the checks, and end with done_testing.
+#
+#   start_daemon [ARGUMENT...]   on a free port; sets $url, $state, $socket, $daemon (its pid)
+#   stop_daemon                  SIGTERM, waits; fails if it does not end in order
+#   kill_daemon                  SIGKILL, waits
+#   call [CURL ARGUMENT...] PATH  one request; sets $status, $body and $headers
+#   ok NAME COMMAND...           is GOT EXPECTED NAME     like GOT REGEX NAME
+#   want STATUS NAME             the last call's status   json JQ EXPECTED NAME   of the last call's body
+set -u
+
+top_builddir=${top_builddir:-$(pwd)}
+top_srcdir=${top_srcdir:-$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)}
+traind=${TRAIND:-$top_builddir/traind}
+export TRAIND_PRESETS=${TRAIND_PRESETS:-$top_srcdir/etc/presets}
+unset TRAIND_STATE
+unset http_proxy https_proxy all_proxy HTTP_PROXY HTTPS_PROXY ALL_PROXY
+
+tests=0
+failures=0
+daemon=
+work=$(mktemp -d "${TMPDIR:-/tmp}/traind-api.XXXXXX")
+state=$work/state
+socket=$state/traind.sock
+
+clean_up() {
+    [ -z "$daemon" ] || { kill -KILL "$daemon" && wait "$daemon"; } 2>/dev/null
+    rm -rf "$work"
+}
+trap clean_up EXIT
+trap 'exit 1' INT TERM
+
+# ------------------------------------------------------------------ TAP
+
+report() { # PASSED NAME [DETAIL...]
+    tests=$((tests + 1))
+    if [ "$1" = 0 ]; then
+        echo "ok $tests - $2"
+        return
+    fi
+    failures=$((failures + 1))
+    echo "not ok $tests - $2"
+    shift 2
+    [ $# = 0 ] || printf '%s\n' "$@" | head -c 3000 | sed 's/^/#   /'
+}
+
+ok() {
+    local name=$1 result=0
+    shift
+    "$@" || result=$?
+    report "$result" "$name" "failed: $*"
+}
+
+is() {
+    [ "$1" = "$2" ]
+    report $? "$3" "got:      $1" "expected: $2"
+}
+
+like() {
+    grep -Eq -- "$2" <<<"$1"
+    report $? "$3" "got:      $1" "expected: /$2/"
+}
+
+done_testing() {
+    echo "1..$tests"
+    [ "$failures" = 0 ]
+    exit
+}
+
+# ------------------------------------------------------------------ the daemon
+
+# Waits up to 20 s until the command succeeds.
+eventually() {
+    local _
+    for _ in $(seq 200); do
+        "$@" && return
+        sleep 0.1
+    done
+    return 1
+}
+
+answers() {
+    kill -0 "$daemon" 2>/dev/null || return 0 # it died: no use in waiting
+    [ -s "$state/listen" ] && curl -sf -o /dev/null "$(cat "$state/listen")/healthz"
+}
+
+start_daemon() {
+    rm -f "$state/listen"
+    "$traind" --state "$state" --listen 127.0.0.1:0 "$@" >>"$work/daemon.log" 2>&1 &
+    daemon=$!
+    if ! eventually answers || ! kill -0 "$daemon" 2>/dev/null; then
+        echo "Bail out! traind did not start"
+        sed 's/^/# /' "$work/daemon.log"
+        exit 1
+    fi
+    url=$(cat "$state/listen")
+}
+
+stop_daemon() {
+    local result=0
+    kill -TERM "$daemon"
+    wait "$daemon" || result=$?
+    daemon=
+    [ "$result" = 0 ] || sed 's/^/# /' "$work/daemon.log"
+    return "$result"
+}
+
+kill_daemon() {
+    kill -KILL "$daemon"
+    wait "$daemon" 2>/dev/null
+    daemon=
+}
+
+# ------------------------------------------------------------------ requests
+
+call() {
+    local path=${!#}
+    status=$(curl -sS --path-as-is -o "$work/body" -D "$work/headers" -w '%{http_code}' "${@:1:$#-1}" "$url$path" 2>"$work/curl")
+    body=$(tr -d '\0' <"$work/body" 2>/dev/null)
+    headers=$(tr -d '\r' <"$work/headers" 2>/dev/null)
+}
+
+want() {
+    [ "$status" = "$1" ]
+    report $? "$2" "status:   $status" "expected: $1" "body:     $body" "curl:     $(cat "$work/curl")"
+}
+
+json() {
+    is "$(jq -cr "$1" <<<"$body" 2>&1)" "$2" "$3"
+}
+
+# The last call was refused: STATUS, problem type, words in its detail or its errors.
+refused() {
+    want "$1" "$4"
+    like "$headers" '^Content-Type: application/problem\+json' "$4: as problem+json"
+    is "$(jq -r '"\(.status) \(.type | sub(".*:"; ""))"' <<<"$body" 2>&1)" "$1 $2" "$4: its type"
+    like "$(jq -r '.detail, (.errors[]? | .pointer, .message, .suggestion)' <<<"$body" 2>&1)" "$3" "$4: its words"
+}

@@ -1,0 +1,206 @@
+#!/usr/bin/env bash
+# Every way in which a request can be wrong, and what a good one gives, by curl against the real daemon.
+. "$(dirname "$0")/lib.sh"
+start_daemon
+
+# ------------------------------------------------------------------ about
+
+call /healthz
+want 200 "healthz"
+json .status ok "healthz says ok"
+call /readyz
+want 200 "readyz"
+call -I /healthz
+want 200 "HEAD works like GET"
+like "$headers" '^Content-Length: [1-9]' "HEAD tells the length of what GET would give"
+call /v1/schema/job
+want 200 "the job schema"
+json '.properties.data.properties.train | type' object "it knows data.train"
+call /v1/presets
+want 200 "presets"
+json '.presets | map(.name) | index("surfsara-24k") != null' true "surfsara-24k is among them"
+call /openapi.json
+want 200 "openapi.json"
+json .openapi 3.1.0 "it is OpenAPI 3.1"
+json '.paths["/v1/jobs/{id}/metrics"].get.parameters | map(.name) | join(" ")' "id names from points" \
+    "it tells a route's parameters"
+call --unix-socket "$socket" /healthz
+want 200 "the unix socket answers too"
+is "$(stat -c %a "$socket")" 600 "only its owner may use the unix socket"
+
+# Every route of the contract is in the table.
+"$traind" --openapi >"$work/openapi.json"
+for route in 'post /v1/plan' 'post /v1/jobs' 'get /v1/jobs' 'get /v1/jobs/{id}' 'post /v1/jobs/{id}/cancel' \
+    'post /v1/jobs/{id}/resume' 'get /v1/jobs/{id}/metrics' 'get /v1/jobs/{id}/evals' 'get /v1/jobs/{id}/log' \
+    'get /v1/jobs/{id}/checkpoints' 'get /v1/jobs/{id}/checkpoints/{step}' 'get /v1/jobs/{id}/events' \
+    'get /v1/jobs/{id}/trace' 'get /v1/compare' 'get /v1/nodes' 'post /v1/nodes/{name}/report' 'post /v1/sweeps' \
+    'get /v1/sweeps/{id}' 'get /v1/schema/job' 'get /v1/presets' 'get /openapi.json' 'get /healthz' 'get /readyz' \
+    'get /metrics' 'get /'; do
+    is "$(jq --arg m "${route%% *}" --arg p "${route#* }" '.paths[$p][$m] | has("responses")' "$work/openapi.json")" \
+        true "openapi has $route"
+done
+
+# ------------------------------------------------------------------ routes
+
+call /v1/nothing
+refused 404 not-found 'openapi.json' "an unknown route"
+call -X DELETE /v1/jobs
+refused 405 method-not-allowed 'GET, HEAD' "a wrong method"
+like "$headers" '^Allow: POST, GET, HEAD$' "it names the right methods"
+call -X POST /v1/jobs/1
+refused 405 method-not-allowed 'GET' "POST where only GET is"
+for route in '/v1/nodes' '/v1/compare?ids=1,2' '/v1/jobs/1/checkpoints' '/v1/jobs/1/trace' '/metrics' '/v1/sweeps/1'; do
+    call "$route"
+    refused 501 unsupported 'not supported by this version' "$route is not built yet"
+done
+call -d '{}' /v1/jobs/1/resume
+refused 501 unsupported 'not supported by this version' "resume is not built yet"
+for id in abc -1 1.5 '%31%00' 0x1 '1%20'; do
+    call "/v1/jobs/$id"
+    refused 400 usage 'whole number' "the id $id"
+done
+for id in 0 99 9223372036854775807 1000000000000000000000000000000; do
+    call "/v1/jobs/$id"
+    refused 404 not-found 'no job' "the id $id"
+done
+for tail in metrics evals events log; do
+    call "/v1/jobs/99/$tail"
+    refused 404 not-found 'no job 99' "$tail of a job that is not there"
+done
+call -X POST /v1/jobs/99/cancel
+refused 404 not-found 'no job 99' "cancel of a job that is not there"
+call '/v1/jobs?sate=queued'
+refused 400 usage 'state after limit' "an unknown query parameter"
+call '/healthz?a=1'
+refused 400 usage 'takes none' "a query parameter where there is none"
+call '/v1/jobs?limit=1&limit=2'
+refused 400 usage 'twice' "a query parameter twice"
+call '/v1/jobs?limit'
+refused 400 usage 'no value' "a query parameter without a value"
+call "/v1/jobs?$(seq -s '&' -f 'a%g=1' 100)"
+refused 400 usage 'query parameters' "a hundred query parameters"
+for limit in 0 -1 1001 abc 1e3 99999999999999999999 '%201' ''; do
+    call "/v1/jobs?limit=$limit"
+    refused 400 usage 'from 1 to 1000' "limit=$limit"
+done
+call '/v1/jobs?state=sleeping'
+refused 400 usage 'queued, starting' "an unknown state"
+
+# ------------------------------------------------------------------ bodies
+
+for route in /v1/plan /v1/jobs; do
+    call -X POST "$route"
+    refused 400 usage 'job document' "$route without a body"
+    call -d '{"data": ' "$route"
+    refused 400 usage 'line 1' "$route with a truncated document"
+    call -d '{"data" "x"}' "$route"
+    refused 400 usage 'column' "$route with a malformed document"
+    call -d '[1]' "$route"
+    refused 422 invalid 'object' "$route with an array"
+    call -d "$(printf '{"a":%.0s' $(seq 200))" "$route"
+    refused 400 usage 'nested' "$route with a deeply nested document"
+    call -d "$(printf '[%.0s' $(seq 100000))" "$route"
+    refused 400 usage 'nested' "$route with 100,000 brackets"
+    call -d '{"data": {"train": "synthetic"}, "data": {}}' "$route"
+    refused 400 usage 'duplicate' "$route with a key twice"
+    call --data-binary $'{"name": "\xff\xfe"}' "$route"
+    refused 400 usage 'decode byte 0xff' "$route with broken UTF-8"
+    call -d '{}' "$route"
+    refused 422 invalid '/data/train' "$route without data.train"
+    call -d '{"data": {"train": "synthetic"}, "epochz": 3, "cluster": {"nodes": 0}}' "$route"
+    refused 422 invalid 'epochs' "$route with two problems"
+    json '.errors | length' 2 "both problems are told"
+    json '[.errors[].pointer] | sort | join(" ")' '/cluster/nodes /epochz' "with their pointers"
+    for nodes in 0 -1 1000000000 '"two"' 1.5; do
+        call -d "{\"data\": {\"train\": \"synthetic\"}, \"cluster\": {\"nodes\": $nodes}}" "$route"
+        refused 422 invalid '/cluster/nodes' "$route with nodes $nodes"
+    done
+    call -d '{"data": {"train": "synthetic", "train_images": 10}, "batch_per_worker": 48}' "$route"
+    refused 422 invalid 'batch' "$route with a batch larger than the data"
+    call -d '{"data": {"train": "/no/such/folder"}}' "$route"
+    refused 422 invalid '/no/such/folder' "$route with a data folder that is missing"
+    mkdir -p "$work/empty"
+    call -d "{\"data\": {\"train\": \"$work/empty\"}}" "$route"
+    refused 422 invalid "$work/empty" "$route with an empty data folder"
+done
+call -d '{"data": {"train": "/no/such/folder", "train_images": 100000}}' /v1/jobs
+refused 422 invalid '/no/such/folder' "a submission whose images need no counting, but whose folder is missing"
+call -d "{\"data\": {\"train\": \"$work/empty\", \"train_images\": 100000}}" /v1/jobs
+refused 422 invalid 'empty' "the same with an empty folder"
+call -d '{"data": {"train": "/no/such/folder", "train_images": 100000}}' /v1/plan
+want 200 "a plan of it needs no folder"
+
+head -c 1048577 /dev/zero | tr '\0' ' ' >"$work/large"
+call --data-binary "@$work/large" /v1/plan
+refused 413 too-large '1048576' "a body of 1 MiB and a byte"
+call -H 'Expect:' --data-binary "@$work/large" /v1/plan
+refused 413 too-large '1048576' "the same without Expect"
+call -H 'Transfer-Encoding: chunked' -H 'Expect:' --data-binary "@$work/large" /v1/plan
+refused 413 too-large '1048576' "the same in chunks"
+head -c 1048576 "$work/large" >"$work/full"
+call --data-binary "@$work/full" /v1/plan
+refused 400 usage 'JSON' "a body of exactly 1 MiB is read"
+head -c 40000000 /dev/zero >"$work/huge"
+call --data-binary "@$work/huge" /v1/plan
+want 413 "a body of 40 MB is refused before it is sent"
+curl -s -m 20 -H 'Transfer-Encoding: chunked' --data-binary "@$work/huge" "$url/v1/plan" >/dev/null 2>&1
+call /healthz
+want 200 "the daemon lives on after a huge body in chunks"
+
+call -H 'Content-Type: text/plain' -d '{"data": {"train": "synthetic"}, "steps": 4}' /v1/plan
+want 200 "a wrong Content-Type is tolerated"
+json .train_steps 4 "steps overrides"
+call -d '{"preset": "surfsara-24k", "data": {"train": "synthetic", "train_images": 1280000}}' /v1/plan
+want 200 "the plan of surfsara-24k"
+json '[.global_batch, .steps_per_epoch, .warmup_steps, .train_steps, .start_lr, .peak_lr] | map(tostring) | join(" ")' \
+    "24576 52 260 4680 0.1 4.8" "has the published numbers"
+
+# ------------------------------------------------------------------ other sites, headers, files
+
+call -H 'Host: evil.example' /v1/jobs
+refused 403 not-allowed 'loopback' "a foreign Host (DNS rebinding)"
+call -H 'Host: localhost:9999' /v1/jobs
+want 200 "localhost through a tunnel"
+call -H 'Origin: http://evil.example' -d '{}' /v1/jobs
+refused 403 not-allowed 'other web sites' "a POST from another site's page"
+call -H 'Sec-Fetch-Site: cross-site' -d '{}' /v1/jobs
+refused 403 not-allowed 'other web sites' "the same, told by Sec-Fetch-Site"
+call -H "Origin: $url" -d '{"data": {"train": "synthetic"}, "steps": 4}' /v1/plan
+want 200 "a POST from the daemon's own page"
+call --unix-socket "$socket" -H 'Host: any' /v1/jobs
+want 200 "any Host on the unix socket"
+call /v1/jobs
+like "$headers" "^Content-Security-Policy: default-src 'self'" "a strict CSP"
+like "$headers" '^X-Content-Type-Options: nosniff$' "nosniff"
+like "$headers" '^Cache-Control: no-store$' "answers are not cached"
+is "$(grep -ci '^access-control' <<<"$headers")" 0 "no CORS"
+
+mkdir -p "$work/web/sub"
+echo '<!doctype html><title>t</title>' >"$work/web/index.html"
+echo 'let a' >"$work/web/sub/a.js"
+echo secret >"$work/secret.txt"
+echo hidden >"$work/web/.hidden.txt"
+ln -s ../secret.txt "$work/web/link.txt"
+stop_daemon
+printf 'web_dir = %s\n' "$work/web" >"$work/traind.conf"
+start_daemon --config "$work/traind.conf"
+call /
+want 200 "the dashboard"
+like "$headers" '^Content-Type: text/html; charset=utf-8$' "its type"
+tag=$(sed -n 's/^ETag: //p' <<<"$headers")
+call -H "If-None-Match: $tag" /
+want 304 "its ETag answers 304"
+call /sub/a.js
+want 200 "a file below"
+like "$headers" '^Content-Type: text/javascript' "its type"
+call -I /sub/a.js
+like "$headers" '^Content-Length: 6$' "HEAD of a file tells its size"
+for path in /../secret.txt /%2e%2e/secret.txt /sub/../../secret.txt /..%2fsecret.txt /sub/%2e%2e%2f%2e%2e%2fsecret.txt \
+    /.hidden.txt //etc/passwd /sub /sub/ /link.txt%00.js '/a%0d%0ab.js' "/$(head -c 6000 /dev/zero | tr '\0' a).js"; do
+    call "$path"
+    refused 404 not-found 'openapi.json|there is no' "no way to ${path:0:40}"
+done
+
+ok "the daemon stops in order" stop_daemon
+is "$(grep -c 'runtime error\|AddressSanitizer\|LeakSanitizer' "$work/daemon.log")" 0 "no sanitizer complaint"
+done_testing
