@@ -144,13 +144,17 @@ int api_problem_to_error(const json_t *problem, long status, struct error *e)
     if (!problem)
         return error_set(e, code_of(NULL, status), "%s answered with HTTP status %ld",
                          client.server, status);
+    const json_t *errors = json_object_get(problem, "errors");
+    bool single = json_array_size(errors) == 1; /* its own words say it all */
+
     error_set(e, code_of(text_of(problem, "type"), status), "%s",
-              detail  ? detail
-              : title ? title
-                      : "the daemon refused without a reason");
-    json_array_foreach (json_object_get(problem, "errors"), i, item) {
+              single   ? ""
+              : detail ? detail
+              : title  ? title
+                       : "the daemon refused without a reason");
+    json_array_foreach (errors, i, item) {
         const char *pointer = text_of(item, "pointer"), *near = text_of(item, "suggestion");
-        append(e, "\n  %s: %s", pointer && *pointer ? pointer : "the document",
+        append(e, "%s%s: %s", single ? "" : "\n  ", pointer && *pointer ? pointer : "the document",
                text_of(item, "message") ? text_of(item, "message") : "is wrong");
         if (near)
             append(e, "; did you mean \"%s\"?", near);

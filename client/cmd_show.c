@@ -58,10 +58,10 @@ static void plan_rows(struct libscols_table *table, const json_t *plan)
 
     if (!json_is_number(batch))
         return;
-    snprintf(text, sizeof text, "%s images over %s ranks",
+    long long ranks = json_integer_value(json_object_get(plan, "world_size"));
+    snprintf(text, sizeof text, "%s images over %s %s",
              human_count(part, sizeof part, json_integer_value(batch)),
-             human_count(images, sizeof images,
-                         json_integer_value(json_object_get(plan, "world_size"))));
+             human_count(images, sizeof images, ranks), ranks == 1 ? "rank" : "ranks");
     row(table, "global batch", text);
     row(table, "peak rate",
         human_number(text, sizeof text, json_number_value(json_object_get(plan, "peak_lr"))));

@@ -90,7 +90,7 @@ exits 3 "wait for no job: 3" wait 1
 job bad 4 | sed 's/"steps"/"stesp"/' >"$dir/bad.json"
 exits 2 "submit of a bad document: 2" submit "$dir/bad.json"
 says "$err" "/stesp" "submit of a bad document names the place"
-says "$err" 'did you mean "steps"' "submit of a bad document names the nearest key"
+says "$err" 'did you mean "/steps"' "submit of a bad document names the nearest key"
 echo '{"name": ' >"$dir/cut.json"
 exits 2 "submit of half a document: 2" submit "$dir/cut.json"
 says "$err" "line 2" "submit of half a document names the line"

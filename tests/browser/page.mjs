@@ -62,6 +62,7 @@ function listen(page) {
   page.on("pageerror", (error) => errors.push(String(error)));
   page.on("request", (request) => {
     const url = request.url();
+    if (url === "about:blank") return;
     if (!url.startsWith(origin + "/") && !url.startsWith("data:")) foreign.push(url);
   });
 }
@@ -112,6 +113,7 @@ async function chartsMatch(page, id) {
     const chart = charts.nth(i);
     ok(await chart.locator("canvas").count() === 1, `job: the ${key} chart is drawn`);
     await chart.locator("summary").click();
+    await chart.locator("tbody tr").first().waitFor();
     const rows = await chart.locator("tbody tr").allTextContents();
     same(rows.length, series.step.length, `job: the table behind ${key} has every step`);
     const last = `${series.step.at(-1)}${Number(series[key].at(-1).toPrecision(4))}`;
@@ -200,7 +202,8 @@ async function unknownJob(page) {
   await page.goto(origin + "/#/jobs/999");
   await page.getByRole("heading", { name: "There is no job 999" }).waitFor();
   ok(true, "job: one that does not exist is told as such");
-  errors.length = known; // the browser logs the 404
+  await page.goto("about:blank");
+  errors.length = known; // the browser logs each 404
 }
 
 async function looks(id) {

@@ -36,6 +36,15 @@ Test(api, each_error_of_a_document_has_its_line)
                              "  the document: data.train is missing");
 }
 
+Test(api, a_single_error_is_not_told_twice)
+{
+    struct error e = error_of("{\"type\": \"invalid\", \"detail\": \"/lr: is wrong\", \"errors\": ["
+                              "{\"pointer\": \"/lr\", \"message\": \"is wrong\"}]}",
+                              422);
+
+    cr_expect_str_eq(e.text, "/lr: is wrong");
+}
+
 Test(api, many_errors_are_cut_not_overrun)
 {
     json_t *errors = json_array();
