@@ -1,6 +1,6 @@
 /*
- * trainctl plan: what a job document means. Needs no daemon: it links the planner that the daemon and
- * the workers use, and counts the images itself.
+ * trainctl plan: what a job document means. Needs no daemon: it links the planner that the daemon
+ * and the workers use, and counts the images itself.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -25,9 +25,9 @@ static int refuse(const struct problems *problems)
     fputs(text, stderr);
     free(text);
     if (client.json) {
-        json_t *answer = json_pack("{s:s, s:s, s:i, s:o}", "type", type->slug, "title", type->title,
-                                   "status", type->http_status, "errors",
-                                   problems_to_json(problems));
+        json_t *answer =
+            json_pack("{s:s, s:s, s:i, s:o}", "type", type->slug, "title", type->title, "status",
+                      type->http_status, "errors", problems_to_json(problems));
         print_json(answer);
         json_decref(answer);
     }
@@ -54,7 +54,8 @@ static int image_option(const struct cmd_args *args, const char *option, int64_t
     return 0;
 }
 
-/* The training images are needed for a plan; evaluation data that is elsewhere is only mentioned. */
+/* The training images are needed for a plan; evaluation data that is elsewhere is only mentioned.
+ */
 static int count_images(struct job_spec *spec, int64_t eval_images, struct plan_inputs *inputs,
                         json_t *remarks, struct error *e)
 {
@@ -63,16 +64,19 @@ static int count_images(struct job_spec *spec, int64_t eval_images, struct plan_
     *inputs = (struct plan_inputs){.train_images = -1, .eval_images = -1};
     int status = plan_inputs_count(spec, inputs, e);
     if (status && trains && inputs->train_images < 1) {
-        error_prefix(e, "the training images cannot be counted here (data.train_images or --train-images N "
-                        "would say how many there are)");
+        error_prefix(
+            e, "the training images cannot be counted here (data.train_images or --train-images N "
+               "would say how many there are)");
         return status;
     }
     if (eval_images)
         inputs->eval_images = eval_images;
     else if (status) {
         inputs->eval_images = 0;
-        json_array_append_new(remarks, json_sprintf("the evaluation images cannot be counted here, the plan is "
-                                                    "without them (--eval-images N): %s", e->text));
+        json_array_append_new(
+            remarks, json_sprintf("the evaluation images cannot be counted here, the plan is "
+                                  "without them (--eval-images N): %s",
+                                  e->text));
     }
     return 0;
 }
@@ -172,7 +176,7 @@ static void print_warnings(const struct plan *plan)
 
     if (json_array_size(plan->warnings))
         putchar('\n');
-    json_array_foreach(plan->warnings, i, warning)
+    json_array_foreach (plan->warnings, i, warning)
         printf("warning: %s\n", json_string_value(warning));
 }
 
@@ -200,7 +204,7 @@ static void print_entry(const char *key, const json_t *entry)
     printf("\n    %s\n", json_string_value(json_object_get(entry, "formula")));
     if (json_object_size(inputs))
         fputs("    with ", stdout);
-    json_object_foreach(inputs, name, value) {
+    json_object_foreach (inputs, name, value) {
         printf("%s%s = ", comma, name);
         print_value(value);
         comma = ", ";
@@ -217,7 +221,7 @@ static void print_explained(const struct plan *plan)
     const char *key;
     json_t *entry;
 
-    json_object_foreach(plan->explain, key, entry)
+    json_object_foreach (plan->explain, key, entry)
         print_entry(key, entry);
 }
 

@@ -32,7 +32,8 @@ static bool ascending(const double *values, size_t count)
 
 void job_check_together(const struct job_spec *spec, struct problems *p)
 {
-    bool mode_known = !has_problem(p, "/mode"), eval_mode = mode_known && spec->mode == JOB_MODE_EVAL;
+    bool mode_known = !has_problem(p, "/mode"),
+         eval_mode = mode_known && spec->mode == JOB_MODE_EVAL;
 
     demand(!mode_known || eval_mode || spec->data.train, "/data/train",
            "is required: a folder of TFRecord shards or of class folders, or \"synthetic\"", p);
@@ -40,7 +41,8 @@ void job_check_together(const struct job_spec *spec, struct problems *p)
            "is required when mode is \"eval\": the images to evaluate on", p);
     demand(!eval_mode || spec->model.init, "/model/init",
            "is required when mode is \"eval\": the weights to evaluate (a safetensors file)", p);
-    demand(!spec->eval.stop_at_target || spec->eval.has_target_top1 || has_problem(p, "/eval/target_top1"),
+    demand(!spec->eval.stop_at_target || spec->eval.has_target_top1 ||
+               has_problem(p, "/eval/target_top1"),
            "/eval/stop_at_target", "needs eval.target_top1, the accuracy to stop at", p);
     demand(!spec->eval.stop_at_target || spec->data.eval || has_problem(p, "/data/eval"),
            "/eval/stop_at_target", "needs data.eval, the images to measure the accuracy on", p);

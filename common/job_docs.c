@@ -1,6 +1,7 @@
 /*
- * job-docs schema | man: prints schema/job.schema.json, or the list of keys in man/train-job.5, from
- * the table of job options. "make update-docs" writes both; a test checks that they are up to date.
+ * job-docs schema | man: prints schema/job.schema.json, or the list of keys in man/train-job.5,
+ * from the table of job options. "make update-docs" writes both; a test checks that they are up to
+ * date.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -9,8 +9,7 @@
 /* Enums are stored through an int, as gcc and clang lay them out. */
 _Static_assert(sizeof(enum job_mode) == sizeof(int), "enums are ints");
 
-#define LIST(...) (const char *const[]){__VA_ARGS__, NULL}
-
+#define LIST(...)        (const char *const[]){__VA_ARGS__, NULL}
 #define AT(field)        .offset = offsetof(struct job_spec, field)
 #define FLAG(field)      .flag = offsetof(struct job_spec, field)
 #define OR_NULL          .nullable = true
@@ -262,7 +261,8 @@ static const char *last_part(const char *pointer)
 static size_t key_distance(const char *unknown, const char *known)
 {
     const char *a = last_part(unknown), *b = last_part(known);
-    bool same_group = a - unknown == b - known && strncmp(unknown, known, (size_t)(a - unknown)) == 0;
+    bool same_group =
+        a - unknown == b - known && strncmp(unknown, known, (size_t)(a - unknown)) == 0;
     size_t edits = suggest_distance(a, b), length = strlen(a);
 
     if (length >= 3 && edits > 1 && (strstr(b, a) || strstr(a, b)))

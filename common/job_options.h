@@ -32,13 +32,13 @@ struct job_option {
     const char *pointer; /* "/lr/base" */
     enum job_option_type type;
     bool nullable;
-    bool above_min; /* min itself is too small */
-    bool below_max; /* max itself is too large */
-    size_t offset;  /* of the field in struct job_spec */
-    size_t flag;    /* of its has_ field, or of a list's count; 0: it has none */
+    bool above_min;       /* min itself is too small */
+    bool below_max;       /* max itself is too large */
+    size_t offset;        /* of the field in struct job_spec */
+    size_t flag;          /* of its has_ field, or of a list's count; 0: it has none */
     const char *fallback; /* the default, as JSON text */
-    double min, max; /* of a number or of each in a list; of a string's length in bytes */
-    size_t most;     /* elements of a list */
+    double min, max;      /* of a number or of each in a list; of a string's length in bytes */
+    size_t most;          /* elements of a list */
     const char *const *choices; /* ends with NULL; in the order of the field's enum */
     const char *built; /* JSON list of the values this version supports; NULL: all of them */
     const char *unit;  /* "images"; NULL: a bare number, or none at all */
@@ -69,7 +69,8 @@ void job_option_expects(const struct job_option *option, char text[JOB_OPTION_EX
 /* ---- one value: job_value.c */
 
 /* Adds at most one problem. True: the value is right. */
-bool job_value_check(const struct job_option *option, const json_t *value, struct problems *problems);
+bool job_value_check(const struct job_option *option, const json_t *value,
+                     struct problems *problems);
 
 /* Adds a line to *unsupported if the (right) value is one this version does not support. */
 void job_value_check_built(const struct job_option *option, const json_t *value,

@@ -70,8 +70,7 @@ static json_t *row_schema(const struct job_option *o)
     json_t *schema = json_object(), *type = json_string(type_names[o->type]);
 
     json_object_set_new(schema, "description", describe(o));
-    json_object_set_new(schema, "type",
-                        o->nullable ? json_pack("[o, s]", type, "null") : type);
+    json_object_set_new(schema, "type", o->nullable ? json_pack("[o, s]", type, "null") : type);
     json_object_set_new(schema, "default", job_option_default(o));
     if (o->type == JOB_OPTION_CHOICE || o->type == JOB_OPTION_ARCH)
         add_choices(schema, o);
@@ -92,19 +91,21 @@ static json_t *object_schema(void)
 /* What a training and what an evaluation cannot do without; a preset may supply anything else. */
 static json_t *required_by_mode(void)
 {
-    return json_loads("{\"if\": {\"required\": [\"mode\"], \"properties\": {\"mode\": {\"const\": \"eval\"}}},"
-                      " \"then\": {\"required\": [\"data\", \"model\"], \"properties\": {"
-                      "\"data\": {\"required\": [\"eval\"]}, \"model\": {\"required\": [\"init\"]}}},"
-                      " \"else\": {\"required\": [\"data\"], \"properties\": {"
-                      "\"data\": {\"required\": [\"train\"], \"properties\": {\"train\": {\"type\": \"string\"}}}}}}",
-                      0, NULL);
+    return json_loads(
+        "{\"if\": {\"required\": [\"mode\"], \"properties\": {\"mode\": {\"const\": \"eval\"}}},"
+        " \"then\": {\"required\": [\"data\", \"model\"], \"properties\": {"
+        "\"data\": {\"required\": [\"eval\"]}, \"model\": {\"required\": [\"init\"]}}},"
+        " \"else\": {\"required\": [\"data\"], \"properties\": {"
+        "\"data\": {\"required\": [\"train\"], \"properties\": {\"train\": {\"type\": "
+        "\"string\"}}}}}}",
+        0, NULL);
 }
 
 json_t *job_spec_schema(void)
 {
-    json_t *schema = json_pack("{s:s, s:s, s:s}", "$schema",
-                               "https://json-schema.org/draft/2020-12/schema", "title",
-                               "A traind job", "description", "Made from common/job_options.c.");
+    json_t *schema =
+        json_pack("{s:s, s:s, s:s}", "$schema", "https://json-schema.org/draft/2020-12/schema",
+                  "title", "A traind job", "description", "Made from common/job_options.c.");
     json_t *object = object_schema(), *rules = required_by_mode();
 
     json_object_update(schema, object);

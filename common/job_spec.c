@@ -57,7 +57,8 @@ static void unknown_key(const char *pointer, size_t *unknown, struct problems *p
     if (*unknown > UNKNOWN_KEYS_SHOWN)
         problems_add(problems, "", NULL, "has more than %d unknown keys", UNKNOWN_KEYS_SHOWN);
     else
-        problems_add(problems, pointer, job_option_nearest(pointer), "is not a key of a job document");
+        problems_add(problems, pointer, job_option_nearest(pointer),
+                     "is not a key of a job document");
 }
 
 static void check_keys(const json_t *object, const char *parent, size_t *unknown,
@@ -66,13 +67,14 @@ static void check_keys(const json_t *object, const char *parent, size_t *unknown
     const char *key;
     json_t *value;
 
-    json_object_foreach((json_t *)(uintptr_t)object, key, value) {
+    json_object_foreach ((json_t *)(uintptr_t)object, key, value) {
         char *pointer = child_pointer(parent, key);
         bool group = job_option_is_group(pointer);
         if (group && json_is_object(value))
             check_keys(value, pointer, unknown, problems);
         else if (group)
-            problems_add(problems, pointer, NULL, "must be an object {...} of keys as in man train-job");
+            problems_add(problems, pointer, NULL,
+                         "must be an object {...} of keys as in man train-job");
         else if (!job_option_find(pointer))
             unknown_key(pointer, unknown, problems);
         free(pointer);
@@ -116,7 +118,7 @@ static void unknown_preset(const char *name, job_preset_lookup *lookup, void *co
     struct suggest near = {.word = name};
     size_t i;
 
-    json_array_foreach(names, i, known)
+    json_array_foreach (names, i, known)
         suggest_offer(&near, json_string_value(known));
     problems_add(problems, "/preset", near.best, "there is no preset \"%s\"", name);
     json_decref(names);
@@ -158,7 +160,8 @@ static json_t *find_preset(const json_t *document, job_preset_lookup *lookup, vo
 
 /* Stores the row's value from the document, else the preset, else the default. */
 static void parse_row(const struct job_option *option, const json_t *document, const json_t *preset,
-                      struct job_spec *spec, struct problems *problems, struct problems *unsupported)
+                      struct job_spec *spec, struct problems *problems,
+                      struct problems *unsupported)
 {
     const json_t *given = value_at(document, option->pointer);
     json_t *fallback = job_option_default(option);

@@ -151,7 +151,7 @@ void job_value_check_built(const struct job_option *o, const json_t *v,
 
     if (!built)
         goto out;
-    json_array_foreach(built, i, choice) {
+    json_array_foreach (built, i, choice) {
         if (same_value(choice, v))
             goto out;
         char *shown = show_value(choice);

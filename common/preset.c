@@ -81,7 +81,7 @@ json_t *preset_list(void)
     json_t *list = json_array(), *all = names(), *name;
     size_t i;
 
-    json_array_foreach(all, i, name) {
+    json_array_foreach (all, i, name) {
         json_t *document = load(json_string_value(name));
         if (document)
             json_array_append_new(list, describe(json_string_value(name), document));

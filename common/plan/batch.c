@@ -14,7 +14,8 @@ static bool batch_fits(const struct plan *plan, const struct job_spec *spec,
         problems_add(problems, "/batch_per_worker", NULL,
                      "makes a global batch of %lld, but there are %lld training images: no step is "
                      "possible; at most %lld images a worker fit",
-                     (long long)plan->global_batch, (long long)plan->train_images, (long long)share);
+                     (long long)plan->global_batch, (long long)plan->train_images,
+                     (long long)share);
     else
         problems_add(problems, "/cluster/workers_per_node", NULL,
                      "makes %lld workers, more than the %lld training images can feed",
@@ -40,9 +41,8 @@ bool plan_batch(struct plan *plan, const struct job_spec *spec, struct problems 
     if (!batch_fits(plan, spec, problems))
         return false;
     plan->warmup_steps = llround((double)plan->steps_per_epoch * spec->lr.warmup_epochs);
-    plan->train_steps = spec->has_steps
-                            ? spec->steps
-                            : llround((double)plan->steps_per_epoch * spec->epochs);
+    plan->train_steps =
+        spec->has_steps ? spec->steps : llround((double)plan->steps_per_epoch * spec->epochs);
     if (plan->train_steps > 0)
         return true;
     problems_add(problems, "/epochs", NULL,

@@ -2,8 +2,8 @@
  * Every number of the plan with its formula, what went in, and where the formula is from.
  *
  * Sources: SURFsara and Intel, "TensorFlow BKMs for State-Of-The-Art Accuracy & Convergence", April
- * 2018; Goyal et al., "Accurate, Large Minibatch SGD", 2017; Cray, "Scaling Deep Learning", ALCF SDL
- * workshop 2018; the MLPerf training rules.
+ * 2018; Goyal et al., "Accurate, Large Minibatch SGD", 2017; Cray, "Scaling Deep Learning", ALCF
+ * SDL workshop 2018; the MLPerf training rules.
  */
 #include <stdio.h>
 #include <string.h>
@@ -38,11 +38,13 @@ static void explain_images(struct plan *plan, const struct job_spec *spec)
                 json_pack("{s:s}", "data.train", spec->data.train),
                 json_integer(plan->train_images),
                 given       ? JOB
-                : synthetic ? "synthetic data stands for ImageNet-1k's 1281167 images unless data.train_images says otherwise"
+                : synthetic ? "synthetic data stands for ImageNet-1k's 1281167 images unless "
+                              "data.train_images says otherwise"
                             : "counted",
                 NULL);
-    explain(plan, "eval_images", "images in data.eval", json_pack("{s:s?}", "data.eval", spec->data.eval),
-            json_integer(plan->eval_images), spec->data.eval ? "counted, or stated beside the document" : JOB,
+    explain(plan, "eval_images", "images in data.eval",
+            json_pack("{s:s?}", "data.eval", spec->data.eval), json_integer(plan->eval_images),
+            spec->data.eval ? "counted, or stated beside the document" : JOB,
             spec->data.eval ? NULL : json_string("no data.eval: no evaluation"));
 }
 
@@ -74,23 +76,24 @@ static void explain_steps(struct plan *plan, const struct job_spec *spec)
     explain(plan, "steps_per_epoch", "floor(train_images / global_batch)",
             json_pack("{s:I, s:I}", "train_images", (json_int_t)plan->train_images, "global_batch",
                       (json_int_t)plan->global_batch),
-            json_integer(per_epoch), BKM,
-            json_sprintf("%.2f before rounding down", exact));
+            json_integer(per_epoch), BKM, json_sprintf("%.2f before rounding down", exact));
     explain(plan, "warmup_steps", "round(steps_per_epoch x warmup_epochs)",
             json_pack("{s:I, s:f}", "steps_per_epoch", per_epoch, "warmup_epochs",
                       spec->lr.warmup_epochs),
             json_integer(plan->warmup_steps), BKM "; " GOYAL,
-            json_sprintf("%.1f without rounding the steps of an epoch down", exact * spec->lr.warmup_epochs));
+            json_sprintf("%.1f without rounding the steps of an epoch down",
+                         exact * spec->lr.warmup_epochs));
     if (spec->has_steps)
         explain(plan, "train_steps", "steps", json_pack("{s:I}", "steps", (json_int_t)spec->steps),
                 json_integer(plan->train_steps), JOB,
                 json_sprintf("steps overrides epochs; it is %.4g epochs",
                              (double)spec->steps / (double)per_epoch));
     else
-        explain(plan, "train_steps", "round(steps_per_epoch x epochs)",
-                json_pack("{s:I, s:f}", "steps_per_epoch", per_epoch, "epochs", spec->epochs),
-                json_integer(plan->train_steps), BKM,
-                json_sprintf("%.1f without rounding the steps of an epoch down", exact * spec->epochs));
+        explain(
+            plan, "train_steps", "round(steps_per_epoch x epochs)",
+            json_pack("{s:I, s:f}", "steps_per_epoch", per_epoch, "epochs", spec->epochs),
+            json_integer(plan->train_steps), BKM,
+            json_sprintf("%.1f without rounding the steps of an epoch down", exact * spec->epochs));
 }
 
 static void explain_peak(struct plan *plan, const struct job_spec *spec)
@@ -134,9 +137,12 @@ static void explain_start(struct plan *plan, const struct job_spec *spec)
 static void explain_schedule(struct plan *plan, const struct job_spec *spec)
 {
     static const char *const formulas[] = {
-        [JOB_DECAY_POLY] = "s < W: start + (peak - start) s/W; then (peak - end) (1 - (s-W)/(T-W))^power + end",
-        [JOB_DECAY_COSINE] = "s < W: start + (peak - start) s/W; then (peak - end) (1 + cos(pi (s-W)/(T-W)))/2 + end",
-        [JOB_DECAY_STEP] = "s < W: start + (peak - start) s/W; then peak x gamma^(milestones passed)",
+        [JOB_DECAY_POLY] =
+            "s < W: start + (peak - start) s/W; then (peak - end) (1 - (s-W)/(T-W))^power + end",
+        [JOB_DECAY_COSINE] = "s < W: start + (peak - start) s/W; then (peak - end) (1 + cos(pi "
+                             "(s-W)/(T-W)))/2 + end",
+        [JOB_DECAY_STEP] =
+            "s < W: start + (peak - start) s/W; then peak x gamma^(milestones passed)",
         [JOB_DECAY_NONE] = "s < W: start + (peak - start) s/W; then peak",
     };
     static const char *const sources[] = {
@@ -178,27 +184,34 @@ static void explain_memory(struct plan *plan, const struct job_spec *spec)
                       (json_int_t)m.images, "bytes_per_image", (json_int_t)m.bytes_per_image,
                       "fixed_bytes", (json_int_t)m.fixed_bytes),
             json_integer(plan->memory_bytes_per_worker), "the table of layers in common/arch.c",
-            trains ? json_string("an estimate: weights, gradients and momentum; of an image, each convolution's output "
-                                 "before and after batch norm, four buffers of the largest and two inputs")
-                   : json_string("an estimate: the weights; of an image, four outputs of the largest layer and two inputs"));
+            trains ? json_string(
+                         "an estimate: weights, gradients and momentum; of an image, each "
+                         "convolution's output "
+                         "before and after batch norm, four buffers of the largest and two inputs")
+                   : json_string("an estimate: the weights; of an image, four outputs of the "
+                                 "largest layer and two inputs"));
 }
 
 static void explain_predicted(struct plan *plan, const struct job_spec *spec, double per_worker)
 {
     if (!plan->predicted.known) {
         explain(plan, "predicted", "measured images/s of a worker x world_size", json_object(),
-                json_null(), "no measurement", json_string("not known: no speed was measured for this model and size"));
+                json_null(), "no measurement",
+                json_string("not known: no speed was measured for this model and size"));
         return;
     }
     explain(plan, "predicted",
-            "images/s = measured x world_size; seconds = (train_steps x global_batch + evaluations x eval_images / 3) / images/s",
-            json_pack("{s:f, s:I, s:I, s:I, s:I, s:I}", "measured", plan_decimal(per_worker), "world_size",
-                      (json_int_t)plan->world_size, "train_steps", (json_int_t)plan->train_steps,
-                      "global_batch", (json_int_t)plan->global_batch, "evaluations",
-                      (json_int_t)plan_evaluations(plan, spec), "eval_images",
+            "images/s = measured x world_size; seconds = (train_steps x global_batch + evaluations "
+            "x eval_images / 3) / images/s",
+            json_pack("{s:f, s:I, s:I, s:I, s:I, s:I}", "measured", plan_decimal(per_worker),
+                      "world_size", (json_int_t)plan->world_size, "train_steps",
+                      (json_int_t)plan->train_steps, "global_batch", (json_int_t)plan->global_batch,
+                      "evaluations", (json_int_t)plan_evaluations(plan, spec), "eval_images",
                       (json_int_t)plan->eval_images),
-            json_real(plan_decimal(plan->predicted.ttt_seconds)), "MLPerf training rules: time to train includes evaluation",
-            json_sprintf("low and high: %.0f %% and %.0f %% of the linearly scaled speed, a rule of thumb (SURFsara: 81 %% at 256 nodes)",
+            json_real(plan_decimal(plan->predicted.ttt_seconds)),
+            "MLPerf training rules: time to train includes evaluation",
+            json_sprintf("low and high: %.0f %% and %.0f %% of the linearly scaled speed, a rule "
+                         "of thumb (SURFsara: 81 %% at 256 nodes)",
                          100 * PLAN_PREDICT_LOW, 100 * PLAN_PREDICT_HIGH));
 }
 

@@ -9,8 +9,8 @@
 struct lr_schedule {
     enum job_decay decay;
     double start, peak, end;
-    double power;                            /* poly */
-    int64_t warmup_steps, train_steps;       /* W, T */
+    double power;                                /* poly */
+    int64_t warmup_steps, train_steps;           /* W, T */
     int64_t milestone_steps[JOB_MILESTONES_MAX]; /* step decay: x gamma from this step on */
     size_t milestone_count;
     double gamma;

@@ -1,9 +1,9 @@
 /*
  * Memory of a worker, estimated from the table of layers. In training the engine keeps for each
- * convolution its output before batch norm and, but for the down-sampling ones, the same after batch
- * norm and ReLU; the output of the stem's pooling with one byte a value that says where the maximum
- * was; and four buffers of the largest size, which are all that evaluation needs. Two batches of
- * images are in memory, the one in work and the one being decoded.
+ * convolution its output before batch norm and, but for the down-sampling ones, the same after
+ * batch norm and ReLU; the output of the stem's pooling with one byte a value that says where the
+ * maximum was; and four buffers of the largest size, which are all that evaluation needs. Two
+ * batches of images are in memory, the one in work and the one being decoded.
  */
 #include <string.h>
 
@@ -44,8 +44,8 @@ struct plan_memory plan_memory_of(const struct job_spec *spec)
     int64_t input = 3 * spec->model.image_size * spec->model.image_size;
 
     arch_each_conv(arch, spec->model.stem, (int)spec->model.image_size, add_output, &outputs);
-    int64_t floats = INPUT_BATCHES * input + LARGEST_BUFFERS * outputs.largest +
-                     (trains ? outputs.kept : 0);
+    int64_t floats =
+        INPUT_BATCHES * input + LARGEST_BUFFERS * outputs.largest + (trains ? outputs.kept : 0);
     int64_t parameters = arch_parameters(arch, spec->model.stem, (int)spec->model.classes);
     return (struct plan_memory){
         .parameter_bytes = (int64_t)sizeof(float) * parameters,

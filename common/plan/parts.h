@@ -12,11 +12,11 @@ bool plan_batch(struct plan *plan, const struct job_spec *spec, struct problems 
 
 /* memory.c: what the estimate is made of. */
 struct plan_memory {
-    int64_t parameter_bytes;      /* of one copy */
-    int copies;                   /* weights, gradients, momentum; 1 in evaluation */
-    int64_t bytes_per_image;      /* activations and input */
-    int64_t images;               /* in memory at a time */
-    int64_t fixed_bytes;          /* the program, MPI, OpenBLAS, tiles */
+    int64_t parameter_bytes; /* of one copy */
+    int copies;              /* weights, gradients, momentum; 1 in evaluation */
+    int64_t bytes_per_image; /* activations and input */
+    int64_t images;          /* in memory at a time */
+    int64_t fixed_bytes;     /* the program, MPI, OpenBLAS, tiles */
 };
 struct plan_memory plan_memory_of(const struct job_spec *spec);
 int64_t plan_memory_bytes(const struct plan_memory *memory);
@@ -25,7 +25,8 @@ int64_t plan_memory_bytes(const struct plan_memory *memory);
 #define PLAN_PREDICT_LOW  0.75
 #define PLAN_PREDICT_HIGH 1.05
 int64_t plan_evaluations(const struct plan *plan, const struct job_spec *spec);
-void plan_predict(struct plan *plan, const struct job_spec *spec, double images_per_second_per_worker);
+void plan_predict(struct plan *plan, const struct job_spec *spec,
+                  double images_per_second_per_worker);
 
 /* warn.c and explain.c */
 void plan_warn(struct plan *plan, const struct job_spec *spec);

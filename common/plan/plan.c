@@ -79,8 +79,8 @@ static json_t *band(bool known, double value, double low, double high)
 {
     if (!known)
         return json_pack("{s:n, s:n, s:n}", "value", "low", "high");
-    return json_pack("{s:f, s:f, s:f}", "value", plan_decimal(value), "low",
-                     plan_decimal(low), "high", plan_decimal(high));
+    return json_pack("{s:f, s:f, s:f}", "value", plan_decimal(value), "low", plan_decimal(low),
+                     "high", plan_decimal(high));
 }
 
 static json_t *predicted_to_json(const struct plan *plan)
@@ -111,7 +111,8 @@ json_t *plan_to_json(const struct plan *plan)
     json_object_set_new(out, "peak_lr", trains ? json_real(plan->peak_lr) : json_null());
     json_object_set_new(out, "start_lr", trains ? json_real(plan->start_lr) : json_null());
     json_object_set_new(out, "eval_images", json_integer(plan->eval_images));
-    json_object_set_new(out, "memory_bytes_per_worker", json_integer(plan->memory_bytes_per_worker));
+    json_object_set_new(out, "memory_bytes_per_worker",
+                        json_integer(plan->memory_bytes_per_worker));
     json_object_set_new(out, "predicted", predicted_to_json(plan));
     json_object_set(out, "warnings", plan->warnings);
     json_object_set(out, "explain", plan->explain);

@@ -23,12 +23,12 @@ struct plan_inputs {
 };
 
 struct plan {
-    enum job_mode mode;     /* eval: the numbers of training are 0, and null in the JSON */
-    int64_t train_images;   /* N */
+    enum job_mode mode;   /* eval: the numbers of training are 0, and null in the JSON */
+    int64_t train_images; /* N */
     int64_t eval_images;
-    int64_t world_size;     /* ranks */
-    int64_t batch_per_node; /* workers_per_node x batch_per_worker */
-    int64_t global_batch;   /* B = nodes x batch_per_node x accumulate_steps */
+    int64_t world_size;      /* ranks */
+    int64_t batch_per_node;  /* workers_per_node x batch_per_worker */
+    int64_t global_batch;    /* B = nodes x batch_per_node x accumulate_steps */
     int64_t steps_per_epoch; /* floor(N / B) */
     int64_t warmup_steps;
     int64_t train_steps;

@@ -1,7 +1,7 @@
 /*
- * Throughput and time to train from a speed measured on one worker. The band is a rule of thumb, not
- * a model: communication and stragglers cost up to a quarter (SURFsara's 256 nodes ran at 81 % of
- * linear), and a measured speed is rarely more than 5 % too low.
+ * Throughput and time to train from a speed measured on one worker. The band is a rule of thumb,
+ * not a model: communication and stragglers cost up to a quarter (SURFsara's 256 nodes ran at 81 %
+ * of linear), and a measured speed is rarely more than 5 % too low.
  */
 #include <math.h>
 

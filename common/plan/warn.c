@@ -13,19 +13,24 @@ static void warn_of_batch(struct plan *plan, const struct job_spec *spec)
     long long n = plan->train_images, b = plan->global_batch;
 
     if (b > LARGE_BATCH && spec->optimizer.name != JOB_OPTIMIZER_LARS)
-        warn(plan, json_sprintf("a global batch of %lld is above %d without LARS: with plain SGD the accuracy "
-                                "usually falls from there on (Goyal et al. 2017); SURFsara and Intel trained "
-                                "24576 with half the linearly scaled rate (lr.factor 0.5)", b, LARGE_BATCH));
+        warn(plan,
+             json_sprintf(
+                 "a global batch of %lld is above %d without LARS: with plain SGD the accuracy "
+                 "usually falls from there on (Goyal et al. 2017); SURFsara and Intel trained "
+                 "24576 with half the linearly scaled rate (lr.factor 0.5)",
+                 b, LARGE_BATCH));
     if (plan->dropped_images_per_epoch)
-        warn(plan, json_sprintf("the last partial batch of an epoch is dropped: %lld of %lld images (%.2g %%)",
-                                (long long)plan->dropped_images_per_epoch, n,
-                                100.0 * (double)plan->dropped_images_per_epoch / (double)n));
+        warn(plan,
+             json_sprintf(
+                 "the last partial batch of an epoch is dropped: %lld of %lld images (%.2g %%)",
+                 (long long)plan->dropped_images_per_epoch, n,
+                 100.0 * (double)plan->dropped_images_per_epoch / (double)n));
     if (spec->recipe_images && spec->recipe_images != n)
-        warn(plan, json_sprintf("the recipe's numbers are for %lld training images, here are %lld: "
-                                "%lld / %lld = %.2f steps an epoch, rounded down to %lld, instead of %.2f",
-                                (long long)spec->recipe_images, n, n, b, (double)n / (double)b,
-                                (long long)plan->steps_per_epoch,
-                                (double)spec->recipe_images / (double)b));
+        warn(plan, json_sprintf(
+                       "the recipe's numbers are for %lld training images, here are %lld: "
+                       "%lld / %lld = %.2f steps an epoch, rounded down to %lld, instead of %.2f",
+                       (long long)spec->recipe_images, n, n, b, (double)n / (double)b,
+                       (long long)plan->steps_per_epoch, (double)spec->recipe_images / (double)b));
 }
 
 static void warn_of_rate(struct plan *plan, const struct job_spec *spec)
@@ -34,18 +39,21 @@ static void warn_of_rate(struct plan *plan, const struct job_spec *spec)
     bool falls_to_end = spec->lr.decay == JOB_DECAY_POLY || spec->lr.decay == JOB_DECAY_COSINE;
 
     if (warmup >= steps)
-        warn(plan, json_sprintf("warm-up (%lld steps) is %s the run (%lld steps): the learning rate never "
-                                "reaches its peak; lower lr.warmup_epochs or train longer",
-                                warmup, warmup > steps ? "longer than" : "as long as", steps));
+        warn(plan, json_sprintf(
+                       "warm-up (%lld steps) is %s the run (%lld steps): the learning rate never "
+                       "reaches its peak; lower lr.warmup_epochs or train longer",
+                       warmup, warmup > steps ? "longer than" : "as long as", steps));
     if (plan->start_lr > plan->peak_lr && warmup > 0)
         warn(plan, json_sprintf("lr.start %.10g is above the peak %.10g: the rate falls in warm-up",
                                 plan->start_lr, plan->peak_lr));
     if (falls_to_end && spec->lr.end > plan->peak_lr)
-        warn(plan, json_sprintf("lr.end %.10g is above the peak %.10g: the rate rises after warm-up",
-                                spec->lr.end, plan->peak_lr));
+        warn(plan,
+             json_sprintf("lr.end %.10g is above the peak %.10g: the rate rises after warm-up",
+                          spec->lr.end, plan->peak_lr));
     if (spec->lr.decay == JOB_DECAY_STEP && plan->lr.milestone_count &&
         plan->lr.milestone_steps[0] >= steps)
-        warn(plan, json_string("the run ends before the first of lr.milestones: the rate never falls"));
+        warn(plan,
+             json_string("the run ends before the first of lr.milestones: the rate never falls"));
 }
 
 void plan_warn(struct plan *plan, const struct job_spec *spec)
@@ -55,12 +63,13 @@ void plan_warn(struct plan *plan, const struct job_spec *spec)
     warn_of_batch(plan, spec);
     warn_of_rate(plan, spec);
     if (spec->eval.has_target_top1 && !spec->data.eval)
-        warn(plan, json_string("eval.target_top1 is set, but without data.eval nothing measures it"));
+        warn(plan,
+             json_string("eval.target_top1 is set, but without data.eval nothing measures it"));
 }
 
 void plan_warn_unsupported(struct plan *plan, const struct problems *unsupported)
 {
     for (size_t i = 0; i < unsupported->count; i++)
-        warn(plan, json_sprintf("%s: %s", unsupported->items[i].pointer,
-                                unsupported->items[i].message));
+        warn(plan,
+             json_sprintf("%s: %s", unsupported->items[i].pointer, unsupported->items[i].message));
 }

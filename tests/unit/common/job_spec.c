@@ -203,7 +203,8 @@ Test(job_spec, every_value_survives_the_way_to_json_and_back)
         cr_assert(job_value_check(o, value, &problems), "%s", o->pointer);
         job_value_store(o, value, spec);
         json_t *loaded = job_value_load(o, spec);
-        cr_assert(json_equal(loaded, value) || json_number_value(loaded) == json_number_value(value),
+        cr_assert(json_equal(loaded, value) ||
+                      json_number_value(loaded) == json_number_value(value),
                   "%s", o->pointer);
         json_decref(loaded);
         json_decref(value);
@@ -213,10 +214,11 @@ Test(job_spec, every_value_survives_the_way_to_json_and_back)
 
 Test(job_spec, a_written_document_parses_to_the_same)
 {
-    struct job_spec *spec = job_of("{\"name\": \"a\", \"data\": {\"train\": \"x\", \"train_images\": 5},"
-                                   " \"lr\": {\"milestones\": [], \"start\": 0.1, \"base\": 0.3333333333333333},"
-                                   " \"cluster\": {\"mpi_args\": [\"-x\", \"A=b c\"], \"hosts\": [\"n1\"]},"
-                                   " \"profile\": {\"steps\": [3, 4]}, \"steps\": 7.0}");
+    struct job_spec *spec =
+        job_of("{\"name\": \"a\", \"data\": {\"train\": \"x\", \"train_images\": 5},"
+               " \"lr\": {\"milestones\": [], \"start\": 0.1, \"base\": 0.3333333333333333},"
+               " \"cluster\": {\"mpi_args\": [\"-x\", \"A=b c\"], \"hosts\": [\"n1\"]},"
+               " \"profile\": {\"steps\": [3, 4]}, \"steps\": 7.0}");
     json_t *written = job_spec_to_json(spec);
     struct problems problems = {0};
     struct job_spec *again = job_spec_parse(written, NULL, NULL, &problems, NULL);
@@ -244,26 +246,28 @@ Test(job_spec, all_problems_at_once_with_the_nearest_right_key)
     static const struct {
         const char *pointer, *suggestion;
     } expected[] = {
-        {"/learning_rate", "/lr/base"},
-        {"/lr/bas", "/lr/base"},
-        {"/lr/warmup", "/lr/warmup_epochs"},
-        {"/lr/scaling", "linear"},
-        {"/lr/decay", "poly"},
-        {"/momentum", "/optimizer/momentum"},
-        {"/batch_per_workers", "/batch_per_worker"},
-        {"/cluster/workers", "/cluster/workers_per_node"},
-        {"/model/arch", "resnet50"},
-        {"/data/evaluation", NULL},
-        {"/cluster/nodes", NULL},
-        {"/seed", NULL},
-        {"/a~1b", NULL},
+        {"/learning_rate",     "/lr/base"                 },
+        {"/lr/bas",            "/lr/base"                 },
+        {"/lr/warmup",         "/lr/warmup_epochs"        },
+        {"/lr/scaling",        "linear"                   },
+        {"/lr/decay",          "poly"                     },
+        {"/momentum",          "/optimizer/momentum"      },
+        {"/batch_per_workers", "/batch_per_worker"        },
+        {"/cluster/workers",   "/cluster/workers_per_node"},
+        {"/model/arch",        "resnet50"                 },
+        {"/data/evaluation",   NULL                       },
+        {"/cluster/nodes",     NULL                       },
+        {"/seed",              NULL                       },
+        {"/a~1b",              NULL                       },
     };
 
     cr_assert_null(job_parse(
-        "{\"learning_rate\": 1, \"momentum\": 0.9, \"batch_per_workers\": 3, \"seed\": 1.5, \"a/b\": 1,"
+        "{\"learning_rate\": 1, \"momentum\": 0.9, \"batch_per_workers\": 3, \"seed\": 1.5, "
+        "\"a/b\": 1,"
         " \"lr\": {\"bas\": 1, \"warmup\": 3, \"scaling\": \"linea\", \"decay\": \"polynomial\"},"
         " \"cluster\": {\"nodes\": -1, \"workers\": 2}, \"model\": {\"arch\": \"ResNet-50\"},"
-        " \"data\": {\"train\": \"x\", \"evaluation\": \"y\"}}", &p, NULL));
+        " \"data\": {\"train\": \"x\", \"evaluation\": \"y\"}}",
+        &p, NULL));
     cr_assert_eq(p.count, sizeof expected / sizeof expected[0]);
     for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++) {
         const struct problem *found = problem_at(&p, expected[i].pointer);
@@ -336,16 +340,23 @@ Test(job_spec, keys_that_need_each_other)
 {
     refuse_document("{\"mode\": \"eval\", \"model\": {\"init\": \"w\"}}", "/data/eval");
     refuse_document("{\"mode\": \"eval\", \"data\": {\"eval\": \"e\"}}", "/model/init");
-    refuse_document("{\"data\": {\"train\": \"x\", \"eval\": \"e\"}, \"eval\": {\"stop_at_target\": true}}",
+    refuse_document(
+        "{\"data\": {\"train\": \"x\", \"eval\": \"e\"}, \"eval\": {\"stop_at_target\": true}}",
+        "/eval/stop_at_target");
+    refuse_document("{\"data\": {\"train\": \"x\"}, \"eval\": {\"stop_at_target\": true, "
+                    "\"target_top1\": 0.5}}",
                     "/eval/stop_at_target");
-    refuse_document("{\"data\": {\"train\": \"x\"}, \"eval\": {\"stop_at_target\": true, \"target_top1\": 0.5}}",
-                    "/eval/stop_at_target");
-    refuse_document("{\"data\": {\"train\": \"x\"}, \"eval\": {\"predictions\": true}}", "/eval/predictions");
-    refuse_document("{\"data\": {\"train\": \"x\"}, \"lr\": {\"milestones\": [30, 30]}}", "/lr/milestones");
-    refuse_document("{\"data\": {\"train\": \"x\"}, \"profile\": {\"steps\": [8, 5]}}", "/profile/steps");
-    refuse_document("{\"data\": {\"train\": \"x\"}, \"cluster\": {\"nodes\": 3, \"hosts\": [\"a\", \"b\"]}}",
-                    "/cluster/hosts");
-    job_spec_destroy(job_of("{\"mode\": \"eval\", \"model\": {\"init\": \"w\"}, \"data\": {\"eval\": \"e\"}}"));
+    refuse_document("{\"data\": {\"train\": \"x\"}, \"eval\": {\"predictions\": true}}",
+                    "/eval/predictions");
+    refuse_document("{\"data\": {\"train\": \"x\"}, \"lr\": {\"milestones\": [30, 30]}}",
+                    "/lr/milestones");
+    refuse_document("{\"data\": {\"train\": \"x\"}, \"profile\": {\"steps\": [8, 5]}}",
+                    "/profile/steps");
+    refuse_document(
+        "{\"data\": {\"train\": \"x\"}, \"cluster\": {\"nodes\": 3, \"hosts\": [\"a\", \"b\"]}}",
+        "/cluster/hosts");
+    job_spec_destroy(
+        job_of("{\"mode\": \"eval\", \"model\": {\"init\": \"w\"}, \"data\": {\"eval\": \"e\"}}"));
 }
 
 /* ---- what this version supports */
@@ -379,16 +390,20 @@ Test(job_spec, what_is_not_built_is_told_apart_from_what_is_wrong)
     unsupported_is("\"accumulate_steps\": 2", "/accumulate_steps");
     unsupported_is("\"profile\": {\"steps\": [5, 8]}", "/profile/steps");
     unsupported_is("\"priority\": 1", "/priority");
-    unsupported_is("\"optimizer\": {\"nesterov\": true, \"label_smoothing\": 0.1, \"decay_bn\": true}", NULL);
+    unsupported_is(
+        "\"optimizer\": {\"nesterov\": true, \"label_smoothing\": 0.1, \"decay_bn\": true}", NULL);
     unsupported_is("\"cluster\": {\"mpi_args\": [\"-x\"]}, \"restart\": {\"max\": 3}", NULL);
-    unsupported_is("\"lr\": {\"decay\": \"cosine\", \"scaling\": \"sqrt\"}, \"comm\": {\"overlap\": false}", NULL);
+    unsupported_is(
+        "\"lr\": {\"decay\": \"cosine\", \"scaling\": \"sqrt\"}, \"comm\": {\"overlap\": false}",
+        NULL);
 }
 
 /* ---- presets */
 
 Test(job_spec, a_preset_supplies_what_the_document_does_not_state)
 {
-    struct job_spec *spec = job_of("{\"preset\": \"surfsara-24k\", \"data\": {\"train\": \"x\"}, \"epochs\": 3}");
+    struct job_spec *spec =
+        job_of("{\"preset\": \"surfsara-24k\", \"data\": {\"train\": \"x\"}, \"epochs\": 3}");
 
     cr_assert_eq(spec->cluster.nodes, 256);
     cr_assert_float_eq(spec->lr.factor, 0.5, 0);
@@ -412,12 +427,14 @@ Test(job_spec, an_unknown_preset_gets_the_nearest_name)
 {
     struct problems p = {0};
 
-    cr_assert_null(job_parse("{\"preset\": \"surfsara24k\", \"data\": {\"train\": \"x\"}}", &p, NULL));
+    cr_assert_null(
+        job_parse("{\"preset\": \"surfsara24k\", \"data\": {\"train\": \"x\"}}", &p, NULL));
     cr_assert_eq(p.count, 1);
     cr_assert_str_eq(p.items[0].pointer, "/preset");
     cr_assert_str_eq(p.items[0].suggestion, "surfsara-24k");
     problems_clear(&p);
-    cr_assert_null(job_parse("{\"preset\": \"../surfsara-24k\", \"data\": {\"train\": \"x\"}}", &p, NULL));
+    cr_assert_null(
+        job_parse("{\"preset\": \"../surfsara-24k\", \"data\": {\"train\": \"x\"}}", &p, NULL));
     problems_clear(&p);
 }
 
@@ -427,7 +444,7 @@ Test(job_spec, every_preset_is_right_and_names_its_source)
     size_t i;
 
     cr_assert_eq(json_array_size(list), 6);
-    json_array_foreach(list, i, entry) {
+    json_array_foreach (list, i, entry) {
         const char *name = json_string_value(json_object_get(entry, "name"));
         char text[256];
         cr_assert_not_null(json_string_value(json_object_get(entry, "description")), "%s", name);

@@ -6,9 +6,18 @@
 
 static struct lr_schedule bkm(enum job_decay decay)
 {
-    return (struct lr_schedule){.decay = decay, .start = 0.1, .peak = 4.8, .end = 0, .power = 1,
-                                .warmup_steps = 260, .train_steps = 4680, .gamma = 0.1,
-                                .milestone_steps = {1560, 3120, 4160}, .milestone_count = 3};
+    return (struct lr_schedule){
+        .decay = decay,
+        .start = 0.1,
+        .peak = 4.8,
+        .end = 0,
+        .power = 1,
+        .warmup_steps = 260,
+        .train_steps = 4680,
+        .gamma = 0.1,
+        .milestone_steps = {1560, 3120, 4160},
+        .milestone_count = 3
+    };
 }
 
 static void near(const struct lr_schedule *lr, int64_t step, double expected)
@@ -98,7 +107,8 @@ Test(lr_schedule, scaling_rules)
     cr_assert_eq(peak_of("\"factor\": 0.5", 24576), 4.8);
     cr_assert_eq(peak_of("\"base\": 0.1", 8192), 3.2);
     cr_assert_eq(peak_of("\"base\": 0.256", 1024), 1.024);
-    cr_assert_eq(peak_of("\"base\": 0.01, \"base_batch\": 32, \"scaling\": \"sqrt\"", 32 * 64), 0.08);
+    cr_assert_eq(peak_of("\"base\": 0.01, \"base_batch\": 32, \"scaling\": \"sqrt\"", 32 * 64),
+                 0.08);
     cr_assert_eq(peak_of("\"base\": 17, \"scaling\": \"none\"", 8192), 17.0);
 }
 

@@ -32,7 +32,7 @@ static bool warns(const struct plan *plan, const char *words)
     json_t *warning;
     size_t i;
 
-    json_array_foreach(plan->warnings, i, warning)
+    json_array_foreach (plan->warnings, i, warning)
         if (strstr(json_string_value(warning), words))
             return true;
     return false;
@@ -65,12 +65,14 @@ Test(plan, the_real_number_of_images_is_shown_with_its_rounding)
     const json_t *steps = json_object_get(plan->explain, "train_steps");
 
     cr_assert_eq(plan->train_steps, 4680);
-    cr_assert(warns(plan, "the recipe's numbers are for 1280000 training images, here are 1281167"));
+    cr_assert(
+        warns(plan, "the recipe's numbers are for 1280000 training images, here are 1281167"));
     cr_assert_not_null(strstr(json_string_value(json_object_get(steps, "note")), "4691.8"));
     plan_destroy(plan);
 }
 
-static void preset_gives(const char *name, int64_t batch, int64_t warmup, int64_t steps, double peak)
+static void preset_gives(const char *name, int64_t batch, int64_t warmup, int64_t steps,
+                         double peak)
 {
     char text[128];
 
@@ -94,8 +96,10 @@ Test(plan, of_every_other_preset)
 
 Test(plan, fractional_epochs_are_rounded_to_steps)
 {
-    struct plan *plan = right_plan_of("{\"data\": {\"train\": \"x\"}, \"batch_per_worker\": 5, \"epochs\": 1.25,"
-                                      " \"lr\": {\"warmup_epochs\": 0.25}}", 105);
+    struct plan *plan =
+        right_plan_of("{\"data\": {\"train\": \"x\"}, \"batch_per_worker\": 5, \"epochs\": 1.25,"
+                      " \"lr\": {\"warmup_epochs\": 0.25}}",
+                      105);
 
     cr_assert_eq(plan->steps_per_epoch, 10);
     cr_assert_eq(plan->dropped_images_per_epoch, 5);
@@ -106,7 +110,8 @@ Test(plan, fractional_epochs_are_rounded_to_steps)
 
 Test(plan, steps_override_epochs)
 {
-    struct plan *plan = right_plan_of("{\"data\": {\"train\": \"x\"}, \"batch_per_worker\": 5, \"steps\": 17}", 100);
+    struct plan *plan = right_plan_of(
+        "{\"data\": {\"train\": \"x\"}, \"batch_per_worker\": 5, \"steps\": 17}", 100);
 
     cr_assert_eq(plan->train_steps, 17);
     cr_assert_eq(plan->lr.train_steps, 17);
@@ -147,7 +152,8 @@ Test(plan, exactly_one_batch_is_enough)
 
 Test(plan, of_an_evaluation_has_no_training_numbers)
 {
-    struct plan *plan = right_plan_of("{\"mode\": \"eval\", \"model\": {\"init\": \"w\"}, \"data\": {\"eval\": \"e\"}}", 0);
+    struct plan *plan = right_plan_of(
+        "{\"mode\": \"eval\", \"model\": {\"init\": \"w\"}, \"data\": {\"eval\": \"e\"}}", 0);
     json_t *out = plan_to_json(plan);
 
     cr_assert(json_is_null(json_object_get(out, "train_steps")));
@@ -157,12 +163,14 @@ Test(plan, of_an_evaluation_has_no_training_numbers)
     plan_destroy(plan);
 }
 
-/* A first engine measured 102 MB an image and 440 MB besides, with a second copy of the outputs of the four
- * down-sampling convolutions (6 MB) that this one does not keep. */
+/* A first engine measured 102 MB an image and 440 MB besides, with a second copy of the outputs of
+ * the four down-sampling convolutions (6 MB) that this one does not keep. */
 Test(plan, memory_of_resnet50)
 {
-    struct plan *one = right_plan_of("{\"data\": {\"train\": \"x\"}, \"batch_per_worker\": 1}", 1000);
-    struct plan *two = right_plan_of("{\"data\": {\"train\": \"x\"}, \"batch_per_worker\": 2}", 1000);
+    struct plan *one =
+        right_plan_of("{\"data\": {\"train\": \"x\"}, \"batch_per_worker\": 1}", 1000);
+    struct plan *two =
+        right_plan_of("{\"data\": {\"train\": \"x\"}, \"batch_per_worker\": 2}", 1000);
     double an_image = (double)(two->memory_bytes_per_worker - one->memory_bytes_per_worker);
 
     cr_assert_float_eq(an_image, 102e6 - 6e6, 3e6);
@@ -173,7 +181,8 @@ Test(plan, memory_of_resnet50)
 
 Test(plan, prediction_needs_a_measurement)
 {
-    struct job_spec *spec = job_of("{\"data\": {\"train\": \"x\", \"eval\": \"e\"}, \"epochs\": 2}");
+    struct job_spec *spec =
+        job_of("{\"data\": {\"train\": \"x\", \"eval\": \"e\"}, \"epochs\": 2}");
     struct plan_inputs inputs = {.train_images = 9600, .eval_images = 300};
     struct problems p = {0};
     struct plan *plan = plan_make(spec, &inputs, &p);
@@ -202,7 +211,7 @@ Test(plan, every_number_is_explained_by_what_it_says)
     json_t *out = plan_to_json(plan), *value;
     const char *key;
 
-    json_object_foreach(out, key, value) {
+    json_object_foreach (out, key, value) {
         if (strcmp(key, "warnings") == 0 || strcmp(key, "explain") == 0)
             continue;
         const json_t *entry = json_object_get(plan->explain, key);
@@ -231,7 +240,8 @@ Test(plan, what_is_not_supported_becomes_a_warning)
 
 Test(plan, rates_that_go_the_wrong_way_are_mentioned)
 {
-    struct plan *plan = right_plan_of("{\"data\": {\"train\": \"x\"}, \"lr\": {\"start\": 5, \"end\": 6}}", 96000);
+    struct plan *plan =
+        right_plan_of("{\"data\": {\"train\": \"x\"}, \"lr\": {\"start\": 5, \"end\": 6}}", 96000);
 
     cr_assert(warns(plan, "lr.start 5 is above the peak"));
     cr_assert(warns(plan, "lr.end 6 is above the peak"));
