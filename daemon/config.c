@@ -22,7 +22,7 @@ static const struct config_key keys[] = {
      "folder of the database and the runs (default: $TRAIND_STATE, else /var/lib/traind for root, "
      "else ~/.local/state/traind)"},
     {"slots", 'i', "0", 0, 4096, FIELD(slots),
-     "local workers that may run at a time; 0 is the number of cores"},
+     "cores that jobs may take at a time; 0 is all of them"},
     {"mpirun", 's', MPIRUN, 0, 0, FIELD(mpirun), "program that starts the workers of a job"},
     {"worker", 's', BINDIR "/train-worker", 0, 0, FIELD(worker), "the worker it starts"},
     {"cancel_grace_seconds", 'i', "10", 0, 3600, FIELD(cancel_grace_seconds),
@@ -254,7 +254,7 @@ int config_load(struct config *c, const char *path, struct error *e)
 void config_help(FILE *out)
 {
     for (size_t i = 0; i < KEY_COUNT; i++)
-        fprintf(out, "  %-15s %s%s%s%s\n", keys[i].name, keys[i].help,
+        fprintf(out, "  %-20s %s%s%s%s\n", keys[i].name, keys[i].help,
                 keys[i].default_text ? " (default: " : "",
                 keys[i].default_text ? keys[i].default_text : "", keys[i].default_text ? ")" : "");
 }

@@ -19,10 +19,10 @@ struct config {
     char *listen;  /* "127.0.0.1:7077"; port 0 takes a free one */
     char *socket;  /* path of the unix socket */
     char *state;   /* folder of everything the daemon keeps; absolute */
-    int64_t slots; /* local workers at a time; never 0 after config_load */
+    int64_t slots; /* cores that jobs may take; never 0 after config_load */
     char *mpirun;  /* program that starts workers */
     char *worker;  /* program it starts */
-    int64_t cancel_grace_seconds;
+    int64_t cancel_grace_seconds; /* between SIGTERM and SIGKILL */
     enum log_level log_level;
     int64_t max_body_bytes; /* of a request */
     int64_t http_threads;

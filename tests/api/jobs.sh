@@ -73,12 +73,13 @@ json '[.jobs[].id] | join(",")' '6,5' "and by two states"
 
 call '/v1/jobs/6/events'
 want 200 "events"
-json '[.events[] | select(.type == "state") | .state] | join(",")' 'queued,cancelled' "tell the states it had"
+json '[.events[] | select(.type == "state") | .state] | [first, last] | join(",")' 'queued,cancelled' "tell the states it had"
 call "/v1/jobs/6/events?limit=1"
 after=$(jq .next <<<"$body")
 json '.events | length' 1 "events by pages"
 call "/v1/jobs/6/events?limit=5&after=$after"
-json '.events[0].state' cancelled "go on behind the last id"
+json '.events[-1].state' cancelled "go on behind the last id"
+json ".events[0].id > $after" true "without the one seen"
 call -H 'Accept: text/event-stream' /v1/jobs/6/events
 refused 406 unsupported 'not supported by this version' "a stream of events"
 

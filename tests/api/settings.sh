@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# The settings stand in one table: --help, traind.conf(5) and etc/traind.conf name the same keys and defaults.
+. "$(dirname "$0")/lib.sh"
+
+help=$("$traind" --help)
+keys=$(sed -n '/^Keys of the settings/,$p' <<<"$help" | sed -n 's/^  \([a-z_]*\) .*/\1/p' | sort)
+like "$keys" '^max_body_bytes$' "--help lists the keys"
+is "$(sed -n 's/^\.It Cm //p' "$top_srcdir/man/traind.conf.5" | sort)" "$keys" "traind.conf(5) has each of them"
+is "$(sed -n 's/^#\([a-z_]*\) = .*/\1/p' "$top_srcdir/etc/traind.conf" | sort)" "$keys" "etc/traind.conf has each of them"
+for option in config state listen socket openapi; do
+    like "$help" "--$option" "--help has --$option"
+    like "$(cat "$top_srcdir/man/traind.8")" "Fl (c , |s , |l , |u , )?-$option" "traind(8) has --$option"
+done
+
+# The file as it is shipped can be used, and so can each of its lines once it is taken out of its comment.
+start_daemon --config "$top_srcdir/etc/traind.conf"
+call /healthz
+want 200 "the shipped settings work"
+ok "and stop" stop_daemon
+mkdir "$work/web"
+sed -n 's/^#\([a-z_]* = .*\)/\1/p' "$top_srcdir/etc/traind.conf" | sed "s|^socket = .*|socket = $work/s|; s|^web_dir = .*|web_dir = $work/web|" >"$work/all.conf"
+start_daemon --config "$work/all.conf"
+call --unix-socket "$work/s" /healthz
+want 200 "all its keys with their defaults work"
+ok "and stop again" stop_daemon
+
+# TRAIND_STATE stands between the command line and the file.
+printf 'state = %s\n' "$work/from-file" >"$work/state.conf"
+(TRAIND_STATE=$work/from-environment exec timeout 3 "$traind" --config "$work/state.conf" --listen 127.0.0.1:0 2>/dev/null)
+ok "TRAIND_STATE wins over the file" test -f "$work/from-environment/traind.db" -a ! -e "$work/from-file"
+
+for page in traind.8 traind.conf.5; do
+    if command -v mandoc >/dev/null; then
+        is "$(mandoc -T lint -W warning "$top_srcdir/man/$page" 2>&1)" "" "mandoc finds nothing in $page"
+    else
+        echo "ok $((tests += 1)) - mandoc finds nothing in $page # SKIP mandoc is missing"
+    fi
+done
+done_testing
