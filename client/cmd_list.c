@@ -26,7 +26,7 @@ static void add_job(struct libscols_table *table, const struct job *job)
     table_set(line, 3, text);
     table_set(line, 4, human_percent(text, sizeof text, job->top1));
     table_set(line, 5, human_rate(text, sizeof text, job->images_per_sec));
-    if (strcmp(job->state, "running") == 0)
+    if (!job_ended(job) && job->step < job->train_steps)
         left = job_seconds_left(job, job->images_per_sec);
     table_set(line, 6, human_duration(text, sizeof text, left));
     table_set(line, 7, human_ago(text, sizeof text, clock_now() - job->created_at));

@@ -43,7 +43,7 @@ static void progress_rows(struct libscols_table *table, const struct job *job)
     row(table, "loss", human_number(text, sizeof text, job->loss));
     row(table, "learning rate", human_number(text, sizeof text, job->lr));
     row(table, "speed", human_rate(text, sizeof text, job->images_per_sec));
-    if (strcmp(job->state, "running") == 0)
+    if (!job_ended(job) && job->step < job->train_steps)
         row(table, "time left",
             human_duration(text, sizeof text, job_seconds_left(job, job->images_per_sec)));
     row(table, "top-1", human_percent(text, sizeof text, job->top1));

@@ -3,7 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The fewest digits that give every number back as it is: 0.1 stays 0.1, a date keeps its microseconds. */
+/* The fewest digits that give every number back as it is: 0.1 stays 0.1, a date keeps its
+ * microseconds. */
 static char *dump(const json_t *value)
 {
     for (size_t digits = 15;; digits++) {

@@ -55,7 +55,7 @@ static void words_of(char *text, size_t bytes, const struct job *job, double sec
         add(text, bytes, "  loss %s", human_number(part, sizeof part, job->loss));
     if (!isnan(job->top1))
         add(text, bytes, "  top-1 %s", human_percent(part, sizeof part, job->top1));
-    if (strcmp(job->state, "running") == 0 && !isnan(seconds_left))
+    if (!job_ended(job) && seconds_left > 0)
         add(text, bytes, "  %s left", human_duration(part, sizeof part, seconds_left));
 }
 

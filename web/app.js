@@ -44,7 +44,7 @@ const progress = (job) => (job.train_steps > 0 ? Math.min(1, (job.step ?? 0) / j
 // One step's speed is noisy: a running mean a job, so that the time left does not jump.
 const speeds = new Map();
 function secondsLeft(job) {
-  if (job.state !== "running" || !(job.images_per_sec > 0)) return null;
+  if (ended(job) || !(job.images_per_sec > 0) || job.step >= job.train_steps) return null;
   const batch = job.global_batch;
   const known = speeds.get(job.id) ?? { step: -1, speed: job.images_per_sec };
   if (job.step !== known.step)

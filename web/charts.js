@@ -14,9 +14,7 @@ export function smooth(values) {
     counts.push(counts[i] + (v === null ? 0 : 1));
   });
   return values.map((v, i) => {
-    // As far to the left as to the right, so that a slope is not bent at the ends.
-    const room = Math.min(reach, i, values.length - 1 - i);
-    const [from, to] = [i - room, i + room + 1];
+    const from = Math.max(0, i - reach), to = Math.min(values.length, i + reach + 1);
     return v === null ? null : (sums[to] - sums[from]) / (counts[to] - counts[from]);
   });
 }
