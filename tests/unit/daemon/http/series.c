@@ -1,0 +1,124 @@
+/* Down-sampling: nothing is lost at the ends, nothing is counted twice, extremes survive. */
+#include <criterion/criterion.h>
+#include <math.h>
+
+#include "common/event.h"
+#include "daemon/http/series.h"
+
+#define LOSS 0 /* place in event_metric_at */
+
+static double at(const json_t *json, const char *part, const char *name, size_t i)
+{
+    const json_t *columns = part ? json_object_get(json, part) : json;
+    const json_t *value = json_array_get(json_object_get(columns, name), i);
+    return json_is_number(value) ? json_number_value(value) : NAN;
+}
+
+/* Rows 0..rows-1 with loss = f(row). */
+static json_t *sample(int64_t rows, int64_t points, double (*f)(int64_t))
+{
+    struct series *s = series_create(1u << LOSS, rows, points);
+    double values[16];
+
+    for (int i = 0; i < 16; i++)
+        values[i] = NAN;
+    for (int64_t i = 0; i < rows; i++) {
+        values[LOSS] = f(i);
+        series_add(s, i, (double)i / 10, 1000.0 + (double)i, values);
+    }
+    json_t *json = series_to_json(s);
+    series_destroy(s);
+    return json;
+}
+
+static double itself(int64_t i)
+{
+    return (double)i;
+}
+
+static double spike(int64_t i)
+{
+    return i == 4321 ? 1e6 : i == 1234 ? -1e6 : 1;
+}
+
+static double sometimes(int64_t i)
+{
+    return i % 3 ? NAN : (double)i;
+}
+
+Test(series, rows_that_fit_stay_as_they_are)
+{
+    for (int64_t rows = 0; rows < 5; rows++) {
+        json_t *json = sample(rows, 5, itself);
+        cr_assert_eq(json_array_size(json_object_get(json, "step")), (size_t)rows);
+        for (size_t i = 0; i < (size_t)rows; i++)
+            cr_assert_eq(at(json, NULL, "loss", i), (double)i);
+        cr_assert(json_is_false(json_object_get(json, "downsampled")));
+        cr_assert_null(json_object_get(json, "min"));
+        json_decref(json);
+    }
+}
+
+Test(series, first_and_last_are_exact_and_every_row_counts_once)
+{
+    for (int64_t points = 2; points < 40; points++) {
+        for (int64_t rows = points + 1; rows < 130; rows += 7) {
+            json_t *json = sample(rows, points, itself);
+            size_t n = json_array_size(json_object_get(json, "step"));
+            double next = 0;
+            cr_assert_eq(n, (size_t)points, "%zu points of %zu, %zu rows", n, (size_t)points,
+                         (size_t)rows);
+            cr_assert_eq(at(json, NULL, "loss", 0), 0);
+            cr_assert_eq(at(json, NULL, "loss", n - 1), (double)(rows - 1));
+            for (size_t i = 0; points > 2 && i < n; i++) {
+                double low = at(json, "min", "loss", i), high = at(json, "max", "loss", i);
+                cr_assert_eq(low, next, "buckets leave no row out");
+                cr_assert_float_eq(at(json, NULL, "loss", i), (low + high) / 2, 1e-9);
+                cr_assert_eq(at(json, NULL, "step", i), high);
+                next = high + 1;
+            }
+            json_decref(json);
+        }
+    }
+}
+
+Test(series, extremes_survive)
+{
+    json_t *json = sample(10000, 50, spike);
+    double low = 0, high = 0;
+    for (size_t i = 0; i < 50; i++) {
+        low = fmin(low, at(json, "min", "loss", i));
+        high = fmax(high, at(json, "max", "loss", i));
+    }
+    cr_assert_eq(low, -1e6);
+    cr_assert_eq(high, 1e6);
+    json_decref(json);
+}
+
+Test(series, rows_without_a_number_do_not_count_in_the_mean)
+{
+    json_t *json = sample(1000, 10, sometimes);
+    cr_assert_eq(at(json, NULL, "loss", 0), 0);
+    for (size_t i = 1; i < 9; i++) {
+        double mean = at(json, NULL, "loss", i);
+        cr_assert(mean >= at(json, "min", "loss", i) && mean <= at(json, "max", "loss", i));
+        cr_assert_eq(fmod(at(json, "min", "loss", i), 3), 0);
+    }
+    json_decref(json);
+    json = sample(3, 5, sometimes);
+    cr_assert(json_is_null(json_array_get(json_object_get(json, "loss"), 1)), "not a number is null");
+    json_decref(json);
+}
+
+Test(series, rows_that_came_since_they_were_counted_are_left_out)
+{
+    struct series *s = series_create(1u << LOSS, 2, 2);
+    double values[16] = {0};
+    for (int64_t i = 0; i < 5; i++)
+        series_add(s, i, 0, 0, values);
+    cr_assert_eq(series_next(s), 2);
+    json_t *json = series_to_json(s);
+    cr_assert_eq(json_array_size(json_object_get(json, "step")), 2);
+    json_decref(json);
+    series_destroy(s);
+}
