@@ -175,21 +175,24 @@ static void explain_memory(struct plan *plan, const struct job_spec *spec)
 {
     struct plan_memory m = plan_memory_of(spec);
     bool trains = plan->mode == JOB_MODE_TRAIN;
+    json_t *inputs = json_pack(
+        "{s:i, s:I, s:I, s:I, s:I, s:I}", "copies", m.copies, "parameter_bytes",
+        (json_int_t)m.parameter_bytes, trains ? "batch_per_worker" : "eval.batch",
+        (json_int_t)m.images, "bytes_per_image", (json_int_t)m.bytes_per_image, "eval_input_bytes",
+        (json_int_t)m.eval_input_bytes, "fixed_bytes", (json_int_t)m.fixed_bytes);
 
-    explain(plan, "memory_bytes_per_worker",
-            trains ? "copies x parameter_bytes + batch_per_worker x bytes_per_image + fixed_bytes"
-                   : "copies x parameter_bytes + eval.batch x bytes_per_image + fixed_bytes",
-            json_pack("{s:i, s:I, s:I, s:I, s:I}", "copies", m.copies, "parameter_bytes",
-                      (json_int_t)m.parameter_bytes, trains ? "batch_per_worker" : "eval.batch",
-                      (json_int_t)m.images, "bytes_per_image", (json_int_t)m.bytes_per_image,
-                      "fixed_bytes", (json_int_t)m.fixed_bytes),
-            json_integer(plan->memory_bytes_per_worker), "the table of layers in common/arch.c",
-            trains ? json_string(
-                         "an estimate: weights, gradients and momentum; of an image, each "
-                         "convolution's output "
-                         "before and after batch norm, four buffers of the largest and two inputs")
-                   : json_string("an estimate: the weights; of an image, four outputs of the "
-                                 "largest layer and two inputs"));
+    explain(
+        plan, "memory_bytes_per_worker",
+        trains ? "copies x parameter_bytes + batch_per_worker x bytes_per_image + "
+                 "eval_input_bytes + fixed_bytes"
+               : "copies x parameter_bytes + eval.batch x bytes_per_image + eval_input_bytes + "
+                 "fixed_bytes",
+        inputs, json_integer(plan->memory_bytes_per_worker), "the table of layers in common/arch.c",
+        json_string(trains ? "an estimate: weights, gradients and momentum; of an image, each "
+                             "convolution's output before and after batch norm, four buffers of "
+                             "the largest and three inputs; three evaluation batches of inputs"
+                           : "an estimate: the weights; of an image, four buffers of the largest "
+                             "output; three evaluation batches of inputs"));
 }
 
 static void explain_predicted(struct plan *plan, const struct job_spec *spec, double per_worker)

@@ -2,8 +2,9 @@
  * Memory of a worker, estimated from the table of layers. In training the engine keeps for each
  * convolution its output before batch norm and, but for the down-sampling ones, the same after
  * batch norm and ReLU; the output of the stem's pooling with one byte a value that says where the
- * maximum was; and four buffers of the largest size, which are all that evaluation needs. Two
- * batches of images are in memory, the one in work and the one being decoded.
+ * maximum was; and four buffers of the largest size, which are all that evaluation needs. Three
+ * batches of images are in memory for training, and as many for evaluation: one in work, two being
+ * decoded. Measured at 224 with one thread (resident at most): 98.1 MB an image and 326 MB besides.
  */
 #include <string.h>
 
@@ -11,8 +12,8 @@
 #include "common/plan/parts.h"
 
 #define LARGEST_BUFFERS 4
-#define INPUT_BATCHES   2
-#define FIXED_BYTES     (128ll << 20)
+#define INPUT_BATCHES   3
+#define FIXED_BYTES     (64ll << 20)
 
 struct outputs {
     int64_t kept, largest; /* floats an image */
@@ -52,11 +53,14 @@ struct plan_memory plan_memory_of(const struct job_spec *spec)
         .copies = trains ? 3 : 1,
         .bytes_per_image = (int64_t)sizeof(float) * floats + (trains ? pooled_bytes(spec) : 0),
         .images = trains ? spec->batch_per_worker : spec->eval.batch,
+        .eval_input_bytes =
+            spec->data.eval ? (int64_t)sizeof(float) * INPUT_BATCHES * input * spec->eval.batch : 0,
         .fixed_bytes = FIXED_BYTES,
     };
 }
 
 int64_t plan_memory_bytes(const struct plan_memory *m)
 {
-    return m->copies * m->parameter_bytes + m->images * m->bytes_per_image + m->fixed_bytes;
+    return m->copies * m->parameter_bytes + m->images * m->bytes_per_image + m->eval_input_bytes +
+           m->fixed_bytes;
 }
