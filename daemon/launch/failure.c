@@ -41,12 +41,13 @@ static char *read_tail(const char *folder, const char *name)
 
 static bool read_signal(const char *log, struct failure_rank *r)
 {
-    const char *at = strstr(log, "mpirun noticed that process rank ");
+    /* "mpirun noticed ...", or by what other name it was called */
+    const char *at = strstr(log, " noticed that process rank ");
     long long rank, signal_number;
 
     if (!at || sscanf(at,
-                      "mpirun noticed that process rank %lld with PID %*d on node %127s exited on "
-                      "signal %lld",
+                      " noticed that process rank %lld with PID %*d on node %127s exited on signal "
+                      "%lld",
                       &rank, r->host, &signal_number) != 3)
         return false;
     r->rank = rank;

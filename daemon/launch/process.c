@@ -2,6 +2,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -178,8 +179,13 @@ int launch_find_program(const char *name, char **path, struct error *e)
         return error_set_errno(e, errno, "%s cannot be run", name);
     if (!is_program(name))
         return error_set(e, ERR_NOT_ALLOWED, "%s is not an executable file", name);
-    *path = realpath(name, NULL);
-    return *path ? 0 : error_set_errno(e, errno, "%s", name);
+    /* Not realpath(): mpirun is a link and looks at the name it was called by. */
+    char folder[PATH_MAX];
+    if (*name == '/' || !getcwd(folder, sizeof folder))
+        *path = strdup(name);
+    else if (asprintf(path, "%s/%s", folder, name) < 0)
+        *path = NULL;
+    return *path ? 0 : error_set(e, ERR_NO_MEMORY, "no memory for a path");
 }
 
 /* The lowest hardware thread of a core stands for it. */

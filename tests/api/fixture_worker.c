@@ -1,0 +1,195 @@
+/*
+ * A real MPI program with train-worker's command line, for tests of the launcher: it writes genuine events
+ * through worker/report.c but trains nothing, so that a test chooses how a run goes. The job's name says it, as
+ * words "key=value": steps, step_ms, eval (events), rank and at (who and at which step) with one of signal (raise
+ * it), exit (code), abort (MPI_Abort code), fail (1: a failed event and exit 1), or junk (1: bad lines in
+ * events.jsonl); deaf (1: SIGUSR1 and SIGTERM are ignored).
+ */
+#include <fcntl.h>
+#include <jansson.h>
+#include <mpi.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/json.h"
+#include "worker/report.h"
+
+static volatile sig_atomic_t stop;
+static char name[1024], attempt_dir[4096];
+static struct report *events;
+
+static void request_stop(int number)
+{
+    (void)number;
+    stop = 1;
+}
+
+static long word(const char *key, long otherwise)
+{
+    char pattern[32];
+    snprintf(pattern, sizeof pattern, " %s=", key);
+    const char *at = strstr(name, pattern);
+    return at ? strtol(at + strlen(pattern), NULL, 10) : otherwise;
+}
+
+static void finish_event(void)
+{
+    struct error e;
+    if (report_end(events, &e)) {
+        fprintf(stderr, "fixture: %s\n", e.text);
+        exit(1);
+    }
+}
+
+static void write_junk(void)
+{
+    char path[4200];
+    snprintf(path, sizeof path, "%s/events.jsonl", attempt_dir);
+    int fd = open(path, O_WRONLY | O_APPEND);
+    static const char junk[] = "this is not JSON\n[1]\n{\"seq\": 1, \"t\": 1, \"type\": \"step\"}\n\n";
+    if (fd < 0 || write(fd, junk, sizeof junk - 1) < 0)
+        exit(1);
+    close(fd);
+}
+
+static void go_wrong(int rank)
+{
+    if (word("signal", 0)) {
+        struct sigaction standard = {.sa_handler = SIG_DFL};
+        sigaction((int)word("signal", 0), &standard, NULL);
+        raise((int)word("signal", 0));
+    }
+    if (word("fail", 0)) {
+        report_begin(events, EVENT_FAILED);
+        report_int(events, "rank", rank);
+        report_text(events, "host", "testhost");
+        report_text(events, "phase", "data");
+        report_text(events, "reason", "shard train-00003-of-00008 is damaged at byte 4711");
+        finish_event();
+        exit(1);
+    }
+    if (word("abort", 0))
+        MPI_Abort(MPI_COMM_WORLD, (int)word("abort", 0));
+    if (word("exit", 0))
+        exit((int)word("exit", 0));
+    if (word("junk", 0) && rank == 0)
+        write_junk();
+}
+
+static void say_step(long step)
+{
+    report_begin(events, EVENT_STEP);
+    report_int(events, "step", step);
+    report_real(events, "epoch", (double)step / 100);
+    report_real(events, "loss", 2.0 / (double)step);
+    report_real(events, "lr", 0.1);
+    report_real(events, "images_per_sec", 100);
+    finish_event();
+}
+
+static void say_eval(long step)
+{
+    for (int part = 1; part <= 2; part++) {
+        report_begin(events, EVENT_EVAL_PROGRESS);
+        report_int(events, "step", step);
+        report_int(events, "done", part);
+        finish_event();
+    }
+    report_begin(events, EVENT_EVAL);
+    report_int(events, "step", step);
+    report_real(events, "epoch", 1);
+    report_real(events, "top1", 0.75);
+    report_real(events, "top5", 0.9375);
+    report_real(events, "loss", 0.5);
+    report_int(events, "images", 64);
+    finish_event();
+}
+
+static void nap(long ms)
+{
+    struct timespec t = {ms / 1000, ms % 1000 * 1000000};
+    if (ms > 0)
+        nanosleep(&t, NULL);
+}
+
+/* Returns the steps done; *stopped as all ranks agreed. */
+static long run_steps(int rank, int *stopped)
+{
+    long steps = word("steps", 4), step;
+
+    *stopped = 0;
+    for (step = 1; step <= steps && !*stopped; step++) {
+        nap(word("step_ms", 0));
+        if (rank == 0)
+            say_step(step);
+        if (step == word("at", -1) && rank == word("rank", -1))
+            go_wrong(rank);
+        int mine = stop && !word("deaf", 0);
+        MPI_Allreduce(&mine, stopped, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+    }
+    return step - 1;
+}
+
+static void read_job(const char *path)
+{
+    struct error e;
+    json_t *job = json_document_load(path, &e);
+    if (!job) {
+        fprintf(stderr, "fixture: %s\n", e.text);
+        exit(2);
+    }
+    snprintf(name, sizeof name, " %s", json_string_value(json_object_get(job, "name")));
+    json_decref(job);
+}
+
+static void open_events(int rank, const char *run_dir, const char *attempt)
+{
+    char path[4200];
+    struct error e;
+    snprintf(attempt_dir, sizeof attempt_dir, "%s/attempt-%s", run_dir, attempt);
+    snprintf(path, sizeof path, "%s/events.jsonl", attempt_dir);
+    if (report_create(rank == 0 ? path : NULL, &events, &e)) {
+        fprintf(stderr, "fixture: %s\n", e.text);
+        exit(1);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    struct sigaction action = {.sa_handler = request_stop, .sa_flags = SA_RESTART};
+    int rank, stopped;
+
+    if (argc != 7)
+        return 2;
+    read_job(argv[2]);
+    sigaction(SIGUSR1, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    open_events(rank, argv[4], argv[6]);
+    fprintf(stderr, "rank %d is process %d with OMP_NUM_THREADS=%s\n", rank, (int)getpid(),
+            getenv("OMP_NUM_THREADS") ? getenv("OMP_NUM_THREADS") : "");
+    if (rank == 0) {
+        report_begin(events, EVENT_RUN_START);
+        finish_event();
+    }
+    long step = run_steps(rank, &stopped);
+    if (rank == 0) {
+        if (word("eval", 0) && !stopped)
+            say_eval(step);
+        report_begin(events, EVENT_RUN_STOP);
+        report_text(events, "status", stopped ? "cancelled" : "success");
+        report_int(events, "step", step);
+        report_real(events, "ttt_seconds", 1.5);
+        report_real(events, "images_per_sec", 123.25);
+        finish_event();
+    }
+    report_destroy(events);
+    MPI_Finalize();
+    return stopped ? 130 : 0;
+}

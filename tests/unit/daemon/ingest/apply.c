@@ -1,0 +1,251 @@
+/* Events become rows exactly once, whatever the file looks like and whenever the reader is killed. */
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/file.h"
+#include "daemon/ingest/apply.h"
+
+static char folder[64], database[PATH_MAX], events_path[PATH_MAX];
+static struct store *store;
+static struct ingest *ingest;
+static struct error e;
+static int64_t job_id;
+
+static void submit(void)
+{
+    struct store_job_new job = {.name = "a", .spec = "{}", .plan = "{}", .slots = 1, .train_steps = 4,
+                                .jobs_dir = "/s", .reason = "r", .now = 1};
+    bool existed;
+    int64_t attempt;
+    cr_assert_eq(store_job_insert(store, &job, &job_id, &existed, &e), 0, "%s", e.text);
+    cr_assert_eq(store_job_begin_attempt(store, job_id, "r", 2, &attempt, &e), 0, "%s", e.text);
+}
+
+static void set_up(void)
+{
+    strcpy(folder, "/tmp/traind-ingest.XXXXXX");
+    cr_assert_not_null(mkdtemp(folder));
+    snprintf(database, sizeof database, "%s/traind.db", folder);
+    snprintf(events_path, sizeof events_path, "%s/events.jsonl", folder);
+    cr_assert_eq(store_open(database, &store, &e), 0, "%s", e.text);
+    submit();
+    cr_assert_eq(ingest_create(store, job_id, 1, folder, &ingest, &e), 0, "%s", e.text);
+}
+
+static void tear_down(void)
+{
+    ingest_destroy(ingest);
+    store_close(store);
+    file_remove_tree(folder, NULL);
+}
+
+TestSuite(apply, .init = set_up, .fini = tear_down);
+
+static void append(const char *text)
+{
+    int fd = open(events_path, O_WRONLY | O_CREAT | O_APPEND, 0600);
+    cr_assert_eq(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+    close(fd);
+}
+
+static void catch_up(void)
+{
+    cr_assert_eq(ingest_catch_up(ingest, &e), 0, "%s", e.text);
+}
+
+static struct store_job look(void)
+{
+    struct store_job job;
+    cr_assert_eq(store_job_get(store, job_id, &job, &e), 0, "%s", e.text);
+    return job;
+}
+
+static enum job_state state(void)
+{
+    struct store_job job = look();
+    enum job_state s = job.state;
+    store_job_clear(&job);
+    return s;
+}
+
+static size_t count_events(const char *type)
+{
+    json_t *events, *event;
+    size_t i, count = 0;
+    cr_assert_eq(store_event_list(store, job_id, 0, 0, &events, &e), 0);
+    json_array_foreach(events, i, event)
+        count += strcmp(json_string_value(json_object_get(event, "type")), type) == 0;
+    json_decref(events);
+    return count;
+}
+
+Test(apply, events_move_the_job_and_its_progress)
+{
+    append("{\"seq\":1,\"t\":1,\"type\":\"run_start\"}\n");
+    catch_up();
+    cr_assert_eq(state(), JOB_RUNNING);
+    append("{\"seq\":2,\"t\":2,\"type\":\"step\",\"step\":1,\"epoch\":0.5,\"loss\":2.5,\"lr\":0.1}\n");
+    catch_up();
+    struct store_job job = look();
+    cr_assert_eq(job.step, 1);
+    cr_assert_eq(job.loss, 2.5);
+    store_job_clear(&job);
+    append("{\"seq\":3,\"t\":3,\"type\":\"eval_progress\",\"step\":1}\n");
+    catch_up();
+    cr_assert_eq(state(), JOB_EVALUATING);
+    append("{\"seq\":4,\"t\":3,\"type\":\"eval\",\"step\":1,\"top1\":0.5,\"top5\":0.75}\n"
+           "{\"seq\":5,\"t\":4,\"type\":\"step\",\"step\":2,\"loss\":2.25}\n");
+    catch_up();
+    cr_assert_eq(state(), JOB_RUNNING);
+    append("{\"seq\":6,\"t\":9,\"type\":\"run_stop\",\"status\":\"success\",\"ttt_seconds\":8.5}\n");
+    catch_up();
+    job = look();
+    cr_assert_eq(job.state, JOB_RUNNING, "the end is decided by the manager, not by a line");
+    cr_assert_eq(job.ttt_seconds, 8.5);
+    cr_assert_eq(job.top1, 0.5);
+    store_job_clear(&job);
+}
+
+Test(apply, bad_lines_are_a_warning_and_the_rest_counts)
+{
+    append("{\"seq\":1,\"t\":1,\"type\":\"run_start\"}\n"
+           "not json\n"
+           "\n"
+           "[1,2]\n"
+           "{\"seq\":\"x\",\"t\":1,\"type\":\"step\"}\n"
+           "{\"seq\":1,\"t\":1,\"type\":\"step\",\"step\":9}\n"
+           "{\"seq\":2,\"t\":1,\"type\":\"hiccup\"}\n"
+           "{\"seq\":3,\"t\":1,\"type\":\"step\",\"step\":1}\n");
+    catch_up();
+    cr_assert_eq(count_events("step"), 1);
+    cr_assert_eq(count_events("hiccup"), 1, "an unknown type is kept");
+    cr_assert_eq(count_events("warning"), 1);
+    struct store_job job = look();
+    cr_assert_eq(job.step, 1);
+    store_job_clear(&job);
+}
+
+Test(apply, a_broken_file_cannot_flood_the_store)
+{
+    for (int i = 0; i < 100; i++) {
+        append("junk\n");
+        catch_up();
+    }
+    cr_assert_eq(count_events("warning"), 20);
+}
+
+Test(apply, an_ended_job_stays_ended)
+{
+    struct store_state_change cancelled = {JOB_CANCELLED, "r", 3};
+    cr_assert_eq(store_job_set_state(store, job_id, &cancelled, &e), 0);
+    append("{\"seq\":1,\"t\":1,\"type\":\"run_start\"}\n");
+    catch_up();
+    cr_assert_eq(state(), JOB_CANCELLED);
+    cr_assert_eq(count_events("run_start"), 1);
+}
+
+/* ---------------------------------------------------------------- killed readers */
+
+#define LINES 3000
+
+/* Appends in pieces that have nothing to do with lines. */
+static void write_in_pieces(void)
+{
+    static char text[LINES * 80];
+    size_t bytes = 0;
+    unsigned random = 12345;
+    struct timespec pause = {0, 300000};
+    int fd = open(events_path, O_WRONLY | O_CREAT | O_APPEND, 0600);
+
+    for (int i = 1; i <= LINES; i++)
+        bytes += (size_t)sprintf(text + bytes, "{\"seq\":%d,\"t\":%d,\"type\":\"step\",\"step\":%d,\"loss\":1.5}\n", i, i, i);
+    for (size_t at = 0; at < bytes;) {
+        random = random * 1103515245 + 12345;
+        size_t n = 1 + (random >> 16) % 400;
+        if (n > bytes - at)
+            n = bytes - at;
+        if (write(fd, text + at, n) != (ssize_t)n)
+            _exit(1);
+        at += n;
+        nanosleep(&pause, NULL);
+    }
+    _exit(0);
+}
+
+static void read_until_killed(void)
+{
+    struct store *s;
+    struct ingest *i;
+    struct timespec pause = {0, 1000000};
+
+    if (store_open(database, &s, &e) || ingest_create(s, job_id, 1, folder, &i, &e))
+        _exit(1);
+    while (ingest_catch_up(i, &e) == 0)
+        nanosleep(&pause, NULL);
+    _exit(2);
+}
+
+Test(apply, no_event_is_lost_or_doubled_by_kills, .timeout = 60)
+{
+    unsigned random = 99;
+    int kills = 0, status;
+
+    ingest_destroy(ingest);
+    ingest = NULL;
+    store_close(store);
+    store = NULL;
+    pid_t writer = fork();
+    if (writer == 0)
+        write_in_pieces();
+    while (waitpid(writer, &status, WNOHANG) == 0) {
+        pid_t reader = fork();
+        if (reader == 0)
+            read_until_killed();
+        random = random * 1103515245 + 12345;
+        struct timespec life = {0, (long)(5 + (random >> 16) % 60) * 1000000};
+        nanosleep(&life, NULL);
+        kill(reader, SIGKILL);
+        int how;
+        waitpid(reader, &how, 0);
+        cr_assert(WIFSIGNALED(how), "the reader ended by itself with %d", how);
+        kills++;
+    }
+    cr_assert_eq(status, 0);
+    cr_assert_geq(kills, 10);
+    cr_assert_eq(store_open(database, &store, &e), 0, "%s", e.text);
+    cr_assert_eq(ingest_create(store, job_id, 1, folder, &ingest, &e), 0, "%s", e.text);
+    catch_up();
+    cr_assert_eq(count_events("step"), LINES, "%d kills", kills);
+    cr_assert_eq(count_events("warning"), 0);
+}
+
+static void append_steps(FILE *file, int from, int count)
+{
+    for (int i = from; i < from + count; i++)
+        fprintf(file, "{\"seq\":%d,\"t\":%d,\"type\":\"step\",\"step\":%d,\"epoch\":0.1,\"loss\":1.5,\"lr\":0.1,"
+                "\"images_per_sec\":200.5,\"step_ms\":40.1,\"data_ms\":0.1,\"forward_ms\":11.5,"
+                "\"backward_ms\":22.5,\"comm_ms\":3.5,\"optim_ms\":1.5,\"grad_norm\":3.25,\"slowest_rank\":1}\n", i, i, i);
+}
+
+/* Ten seconds' worth of what ingest must keep up with; the bound is loose, machines are shared. */
+Test(apply, keeps_up_with_a_thousand_events_a_second, .timeout = 60)
+{
+    FILE *file = fopen(events_path, "a");
+    append_steps(file, 1, 10000);
+    fclose(file);
+    double start = clock_monotonic();
+    catch_up();
+    double seconds = clock_monotonic() - start;
+    fprintf(stderr, "# %.0f events/s\n", 10000 / seconds);
+    cr_assert_lt(seconds, 10);
+    cr_assert_eq(count_events("step"), 10000);
+}

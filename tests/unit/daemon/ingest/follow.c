@@ -1,0 +1,132 @@
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/ingest/follow.h"
+
+static char path[64];
+static struct follow *follow;
+static struct follow_chunk chunk;
+static bool truncated;
+static struct error e;
+
+static void set_up(void)
+{
+    snprintf(path, sizeof path, "/tmp/traind-follow.XXXXXX");
+    int fd = mkstemp(path);
+    cr_assert(fd >= 0);
+    close(fd);
+    cr_assert_eq(follow_create(path, 0, &follow, &e), 0);
+}
+
+static void tear_down(void)
+{
+    follow_destroy(follow);
+    unlink(path);
+}
+
+static void append(const char *text)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND, 0600);
+    cr_assert_eq(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+    close(fd);
+}
+
+static int next(void)
+{
+    int status = follow_read(follow, &chunk, &truncated, &e);
+    if (status > 0)
+        follow_advance(follow, chunk.to_bytes);
+    return status;
+}
+
+TestSuite(follow, .init = set_up, .fini = tear_down);
+
+Test(follow, waits_for_a_file_that_is_not_there)
+{
+    unlink(path);
+    cr_assert_eq(next(), 0);
+    append("a\n");
+    cr_assert_eq(next(), 1);
+    cr_assert_str_eq(chunk.text, "a");
+}
+
+Test(follow, a_torn_last_line_waits_for_its_rest)
+{
+    append("one\ntw");
+    cr_assert_eq(next(), 1);
+    cr_assert_eq(chunk.to_bytes, 4);
+    cr_assert_str_eq(chunk.text, "one");
+    cr_assert_eq(next(), 0);
+    append("o\nthree\n");
+    cr_assert_eq(next(), 1);
+    cr_assert_eq(chunk.bytes, 10);
+    cr_assert_arr_eq(chunk.text, "two\0three", 10);
+    cr_assert_eq(next(), 0);
+}
+
+Test(follow, the_same_comes_again_until_it_is_advanced)
+{
+    append("one\n");
+    for (int i = 0; i < 3; i++) {
+        cr_assert_eq(follow_read(follow, &chunk, &truncated, &e), 1);
+        cr_assert_str_eq(chunk.text, "one");
+        cr_assert_eq(chunk.from_bytes, 0);
+    }
+}
+
+Test(follow, starts_where_it_is_told)
+{
+    append("one\ntwo\n");
+    follow_destroy(follow);
+    cr_assert_eq(follow_create(path, 4, &follow, &e), 0);
+    cr_assert_eq(next(), 1);
+    cr_assert_str_eq(chunk.text, "two");
+    cr_assert_eq(chunk.from_bytes, 4);
+}
+
+Test(follow, says_once_that_a_file_became_shorter)
+{
+    append("one\ntwo\n");
+    cr_assert_eq(next(), 1);
+    cr_assert_eq(truncate(path, 2), 0);
+    cr_assert_eq(next(), 0);
+    cr_assert(truncated);
+    cr_assert_eq(next(), 0);
+    cr_assert_not(truncated);
+}
+
+Test(follow, many_lines_come_in_pieces_and_none_twice)
+{
+    static char line[1001];
+    size_t total = 0, seen = 0;
+
+    memset(line, 'x', 999);
+    line[999] = '\n';
+    for (int i = 0; i < 1000; i++)
+        append(line);
+    total = 1000 * 1000;
+    while (next() == 1) {
+        cr_assert_eq(chunk.from_bytes, (int64_t)seen);
+        cr_assert_eq(chunk.bytes % 1000, 0);
+        seen += chunk.bytes;
+    }
+    cr_assert_eq(seen, total);
+}
+
+Test(follow, a_line_without_end_comes_in_marked_pieces)
+{
+    static char line[FOLLOW_CHUNK_BYTES + 100];
+    memset(line, 'x', sizeof line - 1);
+    append(line);
+    append("\nshort\n");
+    cr_assert_eq(next(), 1);
+    cr_assert(chunk.overlong);
+    cr_assert_eq(chunk.bytes, FOLLOW_CHUNK_BYTES);
+    cr_assert_eq(next(), 1);
+    cr_assert_not(chunk.overlong);
+    cr_assert_str_eq(chunk.text + strlen(chunk.text) + 1, "short");
+}

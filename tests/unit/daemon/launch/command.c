@@ -1,0 +1,135 @@
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/launch/command.h"
+
+static char arg_a[] = "--mca", arg_b[] = "it's $(here)";
+
+static struct launch_request request_of(struct job_spec *spec)
+{
+    static char *args[] = {arg_a, arg_b};
+    *spec = (struct job_spec){0};
+    spec->cluster.nodes = 1;
+    spec->cluster.workers_per_node = 4;
+    spec->cluster.mpi_args = args;
+    spec->cluster.mpi_arg_count = 2;
+    return (struct launch_request){.job_id = 7,
+                                   .attempt = 2,
+                                   .run_dir = "/state/jobs/7",
+                                   .spec = spec,
+                                   .threads = 3,
+                                   .bind = true,
+                                   .mpirun = "/usr/bin/mpirun",
+                                   .worker = "/opt/train-worker"};
+}
+
+static int index_of(char **argv, const char *word)
+{
+    for (int i = 0; argv[i]; i++)
+        if (strcmp(argv[i], word) == 0)
+            return i;
+    return -1;
+}
+
+/* The argument behind a word, "" if the word is not there. */
+static const char *behind(char **argv, const char *word)
+{
+    int i = index_of(argv, word);
+    return i >= 0 && argv[i + 1] ? argv[i + 1] : "";
+}
+
+Test(command, says_ranks_hostfile_cores_and_worker)
+{
+    struct job_spec spec;
+    struct launch_request r = request_of(&spec);
+    char **argv = command_argv(&r, "/state/jobs/7/attempt-2", false);
+
+    cr_assert_str_eq(argv[0], "/usr/bin/mpirun");
+    cr_assert_eq(index_of(argv, "--allow-run-as-root"), -1);
+    cr_assert_str_eq(behind(argv, "-np"), "4");
+    cr_assert_str_eq(behind(argv, "--hostfile"), "/state/jobs/7/attempt-2/hostfile");
+    cr_assert_str_eq(behind(argv, "--map-by"), "slot:PE=3");
+    cr_assert_str_eq(behind(argv, "--bind-to"), "core");
+    cr_assert_str_eq(behind(argv, "--job"), "/state/jobs/7/job.json");
+    cr_assert_str_eq(behind(argv, "--run-dir"), "/state/jobs/7");
+    cr_assert_str_eq(behind(argv, "--attempt"), "2");
+    command_free(argv);
+}
+
+Test(command, puts_mpi_args_before_the_worker_and_its_own_behind)
+{
+    struct job_spec spec;
+    struct launch_request r = request_of(&spec);
+    char **argv = command_argv(&r, "/a", true);
+    int worker = index_of(argv, "/opt/train-worker");
+
+    cr_assert_str_eq(argv[1], "--allow-run-as-root");
+    cr_assert_str_eq(argv[worker - 1], arg_b);
+    cr_assert_str_eq(argv[worker - 2], arg_a);
+    cr_assert_str_eq(argv[worker + 1], "--job");
+    command_free(argv);
+}
+
+Test(command, binds_nothing_where_cores_are_shared)
+{
+    struct job_spec spec;
+    struct launch_request r = request_of(&spec);
+    r.bind = false;
+    char **argv = command_argv(&r, "/a", false);
+
+    cr_assert_str_eq(behind(argv, "--map-by"), "slot:OVERSUBSCRIBE");
+    cr_assert_str_eq(behind(argv, "--bind-to"), "none");
+    command_free(argv);
+    char *hostfile = command_hostfile(&r);
+    cr_assert_str_eq(hostfile, "localhost slots=4\n");
+    free(hostfile);
+}
+
+static char *value_of(char **environment, const char *name)
+{
+    size_t length = strlen(name);
+    for (; *environment; environment++)
+        if (strncmp(*environment, name, length) == 0 && (*environment)[length] == '=')
+            return *environment + length + 1;
+    return NULL;
+}
+
+Test(command, cleans_the_environment_of_an_outer_mpirun)
+{
+    struct job_spec spec;
+    struct launch_request r = request_of(&spec);
+    char path[] = "PATH=/bin", rank[] = "OMPI_COMM_WORLD_RANK=3", pmix[] = "PMIX_RANK=3";
+    char slurm[] = "SLURM_JOB_ID=12", omp[] = "OMP_NUM_THREADS=64", root[] = "OMPI_ALLOW_RUN_AS_ROOT=1";
+    char notify[] = "NOTIFY_SOCKET=/run/x", mca[] = "OMPI_MCA_btl=self,tcp";
+    char *inherited[] = {path, rank, pmix, slurm, omp, root, notify, mca, NULL};
+    char **environment = command_environment(inherited, &r, "/state/jobs/7/attempt-2");
+
+    cr_assert_str_eq(value_of(environment, "PATH"), "/bin");
+    cr_assert_str_eq(value_of(environment, "OMPI_ALLOW_RUN_AS_ROOT"), "1");
+    cr_assert_str_eq(value_of(environment, "OMPI_MCA_btl"), "self,tcp", "a site's own setting stays");
+    cr_assert_null(value_of(environment, "OMPI_COMM_WORLD_RANK"));
+    cr_assert_null(value_of(environment, "PMIX_RANK"));
+    cr_assert_null(value_of(environment, "SLURM_JOB_ID"));
+    cr_assert_null(value_of(environment, "NOTIFY_SOCKET"));
+    cr_assert_str_eq(value_of(environment, "OMP_NUM_THREADS"), "3");
+    cr_assert_str_eq(value_of(environment, LAUNCH_MARK), "/state/jobs/7/attempt-2");
+    command_free(environment);
+}
+
+/* The quoted line goes through a real shell and must come out as it went in. */
+Test(command, quotes_so_that_a_shell_reads_the_same)
+{
+    char a[] = "plain-1.0/x=y", b[] = "it's", c[] = "$(touch x) `id` \"q\" \\ * ~", d[] = "", e[] = "a\nb";
+    char *argv[] = {a, b, c, d, e, NULL}, script[512], got[512];
+    char *quoted = command_quote(argv);
+
+    quoted[strlen(quoted) - 1] = '\0';
+    snprintf(script, sizeof script, "printf '<%%s>' %s", quoted);
+    FILE *shell = popen(script, "r");
+    size_t n = fread(got, 1, sizeof got - 1, shell);
+    got[n] = '\0';
+    cr_assert_eq(pclose(shell), 0);
+    cr_assert_str_eq(got, "<plain-1.0/x=y><it's><$(touch x) `id` \"q\" \\ * ~><><a\nb>");
+    free(quoted);
+}

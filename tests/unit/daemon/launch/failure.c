@@ -1,0 +1,192 @@
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/file.h"
+#include "daemon/launch/failure.h"
+
+#define RULE "--------------------------------------------------------------------------\n"
+#define ABORTED \
+    RULE "Primary job  terminated normally, but 1 process returned\n" \
+         "a non-zero exit code. Per user-direction, the job has been aborted.\n" RULE
+
+/* As Open MPI 4.1.4 printed them on Debian 12. */
+static const char killed[] =
+    "2026-11-21T13:47:02.000Z info: rank 1: epoch 1\n" ABORTED RULE
+    "mpirun noticed that process rank 1 with PID 0 on node vm exited on signal 9 (Killed).\n" RULE;
+
+static const char crashed[] =
+    "step 3, loss 2.1\n"
+    "[vm:00571] *** Process received signal ***\n"
+    "[vm:00571] Signal: Segmentation fault (11)\n"
+    "[vm:00571] [ 0] /lib/x86_64-linux-gnu/libc.so.6(+0x3c050)[0x7f8a7f9cc050]\n"
+    "[vm:00571] *** End of error message ***\n" ABORTED RULE
+    "mpirun noticed that process rank 17 with PID 571 on node node-12.cluster exited on signal 11 "
+    "(Segmentation fault).\n" RULE;
+
+static const char non_zero[] = "error: bad thing\n" ABORTED RULE
+    "mpirun detected that one or more processes exited with non-zero status, thus causing\n"
+    "the job to be terminated. The first process to do so was:\n"
+    "\n"
+    "  Process name: [[28351,1],1]\n"
+    "  Exit code:    4\n" RULE;
+
+static const char mpi_abort[] =
+    RULE "MPI_ABORT was invoked on rank 1 in communicator MPI_COMM_WORLD\n"
+         "with errorcode 3.\n"
+         "\n"
+         "NOTE: invoking MPI_ABORT causes Open MPI to kill all MPI processes.\n"
+         "You may or may not see output from other processes, depending on\n"
+         "exactly when Open MPI kills them.\n" RULE;
+
+static const char not_launched[] =
+    RULE "mpirun was unable to launch the specified application as it could not access\n"
+         "or execute an executable:\n\nExecutable: /opt/train-worker\nNode: vm\n\n"
+         "while attempting to start process rank 0.\n" RULE "2 total processes failed to start\n";
+
+Test(failure, reads_mpiruns_words_on_a_killed_rank)
+{
+    struct failure_rank r;
+    cr_assert(failure_read_log(killed, &r));
+    cr_assert_eq(r.rank, 1);
+    cr_assert_eq(r.signal, 9);
+    cr_assert_str_eq(r.host, "vm");
+    cr_assert(failure_read_log(crashed, &r));
+    cr_assert_eq(r.rank, 17);
+    cr_assert_eq(r.signal, 11);
+    cr_assert_str_eq(r.host, "node-12.cluster");
+}
+
+Test(failure, reads_exit_codes_and_aborts)
+{
+    struct failure_rank r;
+    cr_assert(failure_read_log(non_zero, &r));
+    cr_assert_eq(r.rank, 1);
+    cr_assert_eq(r.exit_code, 4);
+    cr_assert_eq(r.signal, -1);
+    cr_assert(failure_read_log(mpi_abort, &r));
+    cr_assert(r.aborted);
+    cr_assert_eq(r.exit_code, 3);
+    cr_assert_not(failure_read_log("all is well\n", &r));
+    cr_assert_not(failure_read_log("", &r));
+    cr_assert_not(failure_read_log(" noticed that process rank", &r));
+}
+
+Test(failure, last_lines_are_the_workers_own)
+{
+    char text[512];
+    failure_last_lines(crashed, text, sizeof text);
+    cr_assert_str_eq(text, "step 3, loss 2.1");
+    failure_last_lines("a\nb\n\nc\n\x1b[31md\n", text, sizeof text);
+    cr_assert_str_eq(text, "b; c;  [31md");
+    failure_last_lines("no newline", text, sizeof text);
+    cr_assert_str_eq(text, "no newline");
+    failure_last_lines(mpi_abort, text, sizeof text);
+    cr_assert_str_eq(text, "");
+}
+
+Test(failure, names_signals)
+{
+    char text[128];
+    failure_signal_words(11, text, sizeof text);
+    cr_assert_str_eq(text, "signal 11 (SIGSEGV, Segmentation fault)");
+    failure_signal_words(9, text, sizeof text);
+    cr_assert_str_eq(text, "signal 9 (SIGKILL, Killed)");
+    failure_signal_words(250, text, sizeof text);
+    cr_assert_str_eq(text, "signal 250");
+}
+
+/* ---------------------------------------------------------------- verdicts on a folder */
+
+static struct verdict judge(const char *events, const char *log, int64_t code, int64_t signal_number,
+                            bool cancelled)
+{
+    char folder[] = "/tmp/traind-failure.XXXXXX", path[64];
+    struct launch_exit how = {code, signal_number};
+    struct verdict verdict;
+    struct error e;
+
+    cr_assert_not_null(mkdtemp(folder));
+    if (events) {
+        snprintf(path, sizeof path, "%s/events.jsonl", folder);
+        cr_assert_eq(file_write_atomic(path, events, strlen(events), &e), 0);
+    }
+    if (log) {
+        snprintf(path, sizeof path, "%s/stdout.log", folder);
+        cr_assert_eq(file_write_atomic(path, log, strlen(log), &e), 0);
+    }
+    failure_judge(folder, &how, cancelled, &verdict);
+    file_remove_tree(folder, &e);
+    return verdict;
+}
+
+#define RUN_START "{\"seq\": 1, \"t\": 1, \"type\": \"run_start\"}\n"
+#define SUCCESS   "{\"seq\": 9, \"t\": 9, \"type\": \"run_stop\", \"status\": \"success\", \"step\": 4}\n"
+#define STOPPED   "{\"seq\": 9, \"t\": 9, \"type\": \"run_stop\", \"status\": \"cancelled\", \"step\": 4}\n"
+#define FAILED \
+    "{\"seq\": 9, \"t\": 9, \"type\": \"failed\", \"rank\": 3, \"host\": \"n4\", \"phase\": \"data\", " \
+    "\"signal\": null, \"reason\": \"shard-2 is damaged at byte 40\"}\n"
+
+Test(failure, success_needs_its_run_stop)
+{
+    cr_assert_eq(judge(RUN_START SUCCESS, "done\n", 0, -1, false).state, JOB_SUCCEEDED);
+    /* found again after a restart of the daemon: the exit is not known */
+    cr_assert_eq(judge(RUN_START SUCCESS, "done\n", -1, -1, false).state, JOB_SUCCEEDED);
+    struct verdict v = judge(RUN_START, "step 1\n", 0, -1, false);
+    cr_assert_eq(v.state, JOB_FAILED);
+    cr_assert_not_null(strstr(v.reason, "without saying"), "%s", v.reason);
+    /* the line was torn by a full disk or a crash */
+    v = judge(RUN_START "{\"seq\": 9, \"t\": 9, \"type\": \"run_stop\", \"status\": \"success\"", "", 0, -1, false);
+    cr_assert_eq(v.state, JOB_FAILED);
+}
+
+Test(failure, names_rank_host_signal_and_last_lines)
+{
+    struct verdict v = judge(RUN_START, killed, 137, -1, false);
+    cr_assert_eq(v.state, JOB_FAILED);
+    cr_assert_not_null(strstr(v.reason, "rank 1 on vm was ended by signal 9 (SIGKILL, Killed)"), "%s", v.reason);
+    cr_assert_not_null(strstr(v.reason, "last lines of the log: 2026-11-21T13:47:02.000Z info: rank 1: epoch 1"), "%s", v.reason);
+    cr_assert_null(strchr(v.reason, '\n'));
+    v = judge(RUN_START, non_zero, 4, -1, false);
+    cr_assert_str_eq(v.reason, "rank 1 ended with exit code 4; last lines of the log: error: bad thing");
+}
+
+Test(failure, the_workers_own_word_counts_first)
+{
+    struct verdict v = judge(RUN_START FAILED, non_zero, 1, -1, false);
+    cr_assert_eq(v.state, JOB_FAILED);
+    cr_assert_str_eq(v.reason, "rank 3 on n4, phase data: shard-2 is damaged at byte 40");
+}
+
+Test(failure, says_what_mpirun_said_when_no_worker_ran)
+{
+    struct verdict v = judge(NULL, RULE "There are not enough slots available\nin the system\n" RULE, 1, -1, false);
+    cr_assert_str_eq(v.reason, "mpirun ended with exit code 1; mpirun says: There are not enough slots available in the system");
+    v = judge(NULL, not_launched, 132, -1, false);
+    cr_assert_not_null(strstr(v.reason, "failed to start"), "%s", v.reason);
+}
+
+Test(failure, cancelled_is_what_was_asked_for)
+{
+    cr_assert_eq(judge(RUN_START STOPPED, "", 130, -1, true).state, JOB_CANCELLED);
+    cr_assert_eq(judge(RUN_START, killed, 137, -1, true).state, JOB_CANCELLED);
+    cr_assert_eq(judge(NULL, NULL, -1, 9, true).state, JOB_CANCELLED);
+    /* it was faster than the request */
+    cr_assert_eq(judge(RUN_START SUCCESS, "", 0, -1, true).state, JOB_SUCCEEDED);
+    /* somebody else's signal */
+    struct verdict v = judge(RUN_START STOPPED, "", 130, -1, false);
+    cr_assert_eq(v.state, JOB_CANCELLED);
+    cr_assert_not_null(strstr(v.reason, "not traind's"), "%s", v.reason);
+}
+
+Test(failure, what_never_ran_goes_back_to_the_queue)
+{
+    cr_assert_eq(judge(NULL, NULL, -1, -1, false).state, JOB_QUEUED);
+    cr_assert_eq(judge(NULL, "", -1, -1, false).state, JOB_QUEUED);
+    cr_assert_eq(judge(NULL, "mpirun: no\n", -1, -1, false).state, JOB_FAILED);
+    cr_assert_eq(judge(NULL, "", 1, -1, false).state, JOB_FAILED);
+    cr_assert_eq(judge(NULL, "", -1, 9, false).state, JOB_FAILED);
+}
