@@ -104,7 +104,7 @@ static void explain_peak(struct plan *plan, const struct job_spec *spec)
         [JOB_SCALING_NONE] = "lr.base x lr.factor",
     };
     static const char *const sources[] = {
-        [JOB_SCALING_LINEAR] = GOYAL "; " BKM,
+        [JOB_SCALING_LINEAR] = (GOYAL "; " BKM),
         [JOB_SCALING_SQRT] = CRAY,
         [JOB_SCALING_NONE] = JOB,
     };
@@ -139,14 +139,14 @@ static void explain_schedule(struct plan *plan, const struct job_spec *spec)
     static const char *const formulas[] = {
         [JOB_DECAY_POLY] =
             "s < W: start + (peak - start) s/W; then (peak - end) (1 - (s-W)/(T-W))^power + end",
-        [JOB_DECAY_COSINE] = "s < W: start + (peak - start) s/W; then (peak - end) (1 + cos(pi "
-                             "(s-W)/(T-W)))/2 + end",
+        [JOB_DECAY_COSINE] = ("s < W: start + (peak - start) s/W; then (peak - end) (1 + cos(pi "
+                              "(s-W)/(T-W)))/2 + end"),
         [JOB_DECAY_STEP] =
             "s < W: start + (peak - start) s/W; then peak x gamma^(milestones passed)",
         [JOB_DECAY_NONE] = "s < W: start + (peak - start) s/W; then peak",
     };
     static const char *const sources[] = {
-        [JOB_DECAY_POLY] = BKM " (power 1); MLPerf reference (power 2)",
+        [JOB_DECAY_POLY] = (BKM " (power 1); MLPerf reference (power 2)"),
         [JOB_DECAY_COSINE] = "Loshchilov and Hutter 2017; Habana's ResNeXt-101 reference",
         [JOB_DECAY_STEP] = GOYAL,
         [JOB_DECAY_NONE] = JOB,
