@@ -5,7 +5,7 @@
 Test(job_state, names_go_both_ways)
 {
     for (int s = 0; s < JOB_STATE_COUNT; s++)
-        cr_assert_eq(job_state_of(job_state_name((enum job_state)s)), s);
+        cr_assert_eq((int)job_state_of(job_state_name((enum job_state)s)), s);
     cr_assert_eq(job_state_of("done"), JOB_STATE_COUNT);
     cr_assert_eq(job_state_of(NULL), JOB_STATE_COUNT);
     cr_assert_str_eq(job_state_name(JOB_STATE_COUNT), "unknown");
