@@ -43,7 +43,7 @@ int store_check(struct store *s, struct error *e);
  * values NAN where there is none yet. */
 struct store_job {
     int64_t id;
-    char *name;
+    char *name;     /* NULL: none given */
     enum job_state state;
     char *reason; /* words for a person */
     char *spec;   /* JSON text, every default written out; NULL where a list was asked without documents */

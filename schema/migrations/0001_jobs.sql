@@ -2,7 +2,7 @@
 
 create table job (
     id integer primary key autoincrement,
-    name text not null,
+    name text,
     state text not null,            -- derived: the newest event of type 'state' says the same
     reason text,                    -- in words for a person
     spec text not null check (json_valid(spec)),  -- the job document, every default written out

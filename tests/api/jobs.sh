@@ -69,6 +69,12 @@ json '[.jobs[].id] | join(",")' '6' "filtered by state"
 call '/v1/jobs?state=queued,cancelled&limit=2'
 json '[.jobs[].id] | join(",")' '6,5' "and by two states"
 
+call -d '{"data": {"train": "synthetic"}, "cluster": {"workers_per_node": 1, "threads_per_worker": 1}}' /v1/jobs
+want 201 "a document without a name"
+json '[.id, .name] | tostring' '[7,null]' "it has no name"
+call -X POST /v1/jobs/7/cancel
+want 200 "and can be cancelled"
+
 # ------------------------------------------------------------------ events
 
 call '/v1/jobs/6/events'
