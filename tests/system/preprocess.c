@@ -1,0 +1,58 @@
+/*
+ * For tests/system/preprocess.sh: what worker/data makes of one JPEG.
+ *   preprocess FILE FAMILY SIZE eval|NUMBER      NUMBER: the training crop of that image of seed 1, epoch 0
+ * Prints the plan in a line (crop x y width height, flip), then the (SIZE, SIZE, 3) floats as they lie in memory.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/file.h"
+#include "worker/data/augment.h"
+
+static int run(char **argv, struct error *e)
+{
+    enum job_preprocess family =
+        strcmp(argv[2], "torchvision") == 0 ? JOB_PREPROCESS_TORCHVISION : JOB_PREPROCESS_TPU;
+    int size = atoi(argv[3]);
+    size_t bytes, floats = (size_t)size * (size_t)size * 3;
+    struct jpeg_decoder *decoder;
+    struct augmenter augmenter = {0};
+    struct augment_plan plan;
+    struct jpeg_pixels pixels;
+    char *jpeg;
+
+    if (file_read(argv[1], 64 << 20, &jpeg, &bytes, e) || jpeg_decoder_create(&decoder, e) ||
+        jpeg_decode(decoder, (uint8_t *)jpeg, bytes, &pixels, e))
+        return 1;
+    if (strcmp(argv[4], "eval") == 0) {
+        augment_plan_eval(family, pixels.width, pixels.height, size, &plan);
+    } else {
+        struct rng r = rng_stream(1, 0, atoi(argv[4]), RNG_AUGMENT);
+        augment_plan_train(family, pixels.width, pixels.height, size, &r, &plan);
+    }
+    float *out = malloc(floats * sizeof *out);
+    if (!out || augment_apply(&augmenter, family, &plan, &pixels, size, out, e))
+        return 1;
+    printf("%d %d %d %d %d\n", plan.box.x, plan.box.y, plan.box.width, plan.box.height, plan.flip);
+    fwrite(out, sizeof *out, floats, stdout);
+    free(out);
+    free(jpeg);
+    augmenter_free(&augmenter);
+    jpeg_decoder_destroy(decoder);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    struct error e = {0};
+    if (argc != 5) {
+        fprintf(stderr, "usage: preprocess FILE tpu|torchvision SIZE eval|NUMBER\n");
+        return 2;
+    }
+    if (run(argv, &e)) {
+        fprintf(stderr, "preprocess: %s\n", e.text);
+        return 1;
+    }
+    return 0;
+}
