@@ -212,6 +212,13 @@ static void add_last_lines(struct verdict *v, const char *log, bool only_workers
         snprintf(v->reason + used, sizeof v->reason - used, "; %s: %s", title, lines);
 }
 
+/* mpirun ends with 128 + signal of a rank; its words on it may be missing. (132, that would be SIGILL, is
+ * also its code for workers that could not be started.) */
+static bool is_signal_code(int64_t code)
+{
+    return code == 134 || code == 135 || code == 136 || code == 137 || code == 139 || code == 143;
+}
+
 static void judge_by_log(struct verdict *v, const struct launch_exit *how, const char *log)
 {
     struct failure_rank r;
@@ -230,6 +237,10 @@ static void judge_by_log(struct verdict *v, const struct launch_exit *how, const
         failure_signal_words(how->signal, words, sizeof words);
         snprintf(v->reason, sizeof v->reason, "mpirun was ended by %s%s", words,
                  signal_hint(how->signal));
+    } else if (is_signal_code(how->code)) {
+        failure_signal_words(how->code - 128, words, sizeof words);
+        snprintf(v->reason, sizeof v->reason, "a worker was ended by %s%s", words,
+                 signal_hint(how->code - 128));
     } else if (how->code > 0) {
         snprintf(v->reason, sizeof v->reason, "mpirun ended with exit code %lld",
                  (long long)how->code);

@@ -154,6 +154,12 @@ Test(failure, names_rank_host_signal_and_last_lines)
     cr_assert_str_eq(v.reason, "rank 1 ended with exit code 4; last lines of the log: error: bad thing");
 }
 
+Test(failure, a_signal_is_known_from_the_exit_code_too)
+{
+    struct verdict v = judge(RUN_START, "step 1\n", 139, -1, false);
+    cr_assert_str_eq(v.reason, "a worker was ended by signal 11 (SIGSEGV, Segmentation fault); last lines of the log: step 1");
+}
+
 Test(failure, the_workers_own_word_counts_first)
 {
     struct verdict v = judge(RUN_START FAILED, non_zero, 1, -1, false);
