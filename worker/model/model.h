@@ -88,5 +88,6 @@ void model_predict(struct model *m, const float *images, int n, float *logits);
 void model_freeze_bn(struct model *m, bool frozen);
 
 size_t model_memory_bytes(const struct model *m); /* what this model allocated */
+int model_threads(const struct model *m);         /* of its configuration */
 
 #endif

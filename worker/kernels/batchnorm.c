@@ -1,0 +1,190 @@
+#include "worker/kernels/batchnorm.h"
+
+#include "worker/kernels/vec.h"
+
+enum { ROWS_IN_FLOAT = 128, WIDE = 4 * VEC };
+
+static size_t at_most(size_t x, size_t limit)
+{
+    return x < limit ? x : limit;
+}
+
+static void add_to(double *sum, const float *part, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        sum[i] += part[i];
+}
+
+/* `width` vectors of channels, `rows` rows; accumulators stay in registers. */
+static inline __attribute__((always_inline)) void sums_block(const float *z, size_t rows, size_t c,
+                                                             const float *shift, int width,
+                                                             double *sum, double *square_sum)
+{
+    vec s[4] = {{0}}, q[4] = {{0}};
+    float out[WIDE];
+
+    for (size_t r = 0; r < rows; r++)
+        for (int v = 0; v < width; v++) {
+            vec d = vec_load(z + r * c + v * VEC) - vec_load(shift + v * VEC);
+            s[v] += d;
+            q[v] += d * d;
+        }
+    for (int v = 0; v < width; v++)
+        vec_store(out + v * VEC, s[v]);
+    add_to(sum, out, (size_t)width * VEC);
+    for (int v = 0; v < width; v++)
+        vec_store(out + v * VEC, q[v]);
+    add_to(square_sum, out, (size_t)width * VEC);
+}
+
+void batchnorm_sums(const float *z, size_t rows, size_t c, const float *shift, double *sum,
+                    double *square_sum)
+{
+    for (size_t r = 0; r < rows; r += ROWS_IN_FLOAT) {
+        size_t n = at_most(rows - r, ROWS_IN_FLOAT), j = 0;
+        const float *block = z + r * c;
+        for (; j + WIDE <= c; j += WIDE)
+            sums_block(block + j, n, c, shift + j, 4, sum + j, square_sum + j);
+        for (; j + VEC <= c; j += VEC)
+            sums_block(block + j, n, c, shift + j, 1, sum + j, square_sum + j);
+        for (; j < c; j++)
+            for (size_t i = 0; i < n; i++) {
+                double d = block[i * c + j] - shift[j];
+                sum[j] += d;
+                square_sum[j] += d * d;
+            }
+    }
+}
+
+enum residual_kind { NO_RESIDUAL, PLAIN_RESIDUAL, SCALED_RESIDUAL };
+
+static inline __attribute__((always_inline)) void
+apply(const float *z, size_t rows, size_t c, const float *scale, const float *shift,
+      const struct batchnorm_residual *res, enum residual_kind kind, bool with_relu, float *y)
+{
+    for (size_t r = 0; r < rows; r++) {
+        const float *zr = z + r * c, *rr = kind ? res->rows + r * c : NULL;
+        float *yr = y + r * c;
+        size_t j = 0;
+        for (; j + VEC <= c; j += VEC) {
+            vec v = vec_load(zr + j) * vec_load(scale + j) + vec_load(shift + j);
+            if (kind == PLAIN_RESIDUAL)
+                v += vec_load(rr + j);
+            if (kind == SCALED_RESIDUAL)
+                v += vec_load(rr + j) * vec_load(res->scale + j) + vec_load(res->shift + j);
+            if (with_relu)
+                v = vec_relu(v);
+            vec_store(yr + j, v);
+        }
+        for (; j < c; j++) {
+            float v = zr[j] * scale[j] + shift[j];
+            if (kind == PLAIN_RESIDUAL)
+                v += rr[j];
+            if (kind == SCALED_RESIDUAL)
+                v += rr[j] * res->scale[j] + res->shift[j];
+            yr[j] = with_relu ? relu(v) : v;
+        }
+    }
+}
+
+void batchnorm_apply(const float *z, size_t rows, size_t c, const float *scale, const float *shift,
+                     const struct batchnorm_residual *residual, bool with_relu, float *y)
+{
+    if (!residual || !residual->rows)
+        with_relu ? apply(z, rows, c, scale, shift, residual, NO_RESIDUAL, true, y)
+                  : apply(z, rows, c, scale, shift, residual, NO_RESIDUAL, false, y);
+    else if (!residual->scale)
+        apply(z, rows, c, scale, shift, residual, PLAIN_RESIDUAL, with_relu, y);
+    else
+        apply(z, rows, c, scale, shift, residual, SCALED_RESIDUAL, with_relu, y);
+}
+
+/* `width` vectors of channels from j on. */
+static inline __attribute__((always_inline)) void
+mask_sums_block(float *g, const float *y, size_t rows, size_t c, size_t j, int width, bool masked,
+                int branches, const struct batchnorm_branch *branch, double *g_sum)
+{
+    vec s[2] = {{0}}, p[2] = {{0}}, q[2] = {{0}};
+    float out[2 * VEC];
+    size_t n = (size_t)width * VEC;
+
+    for (size_t r = 0; r < rows; r++)
+        for (int v = 0; v < width; v++) {
+            size_t at = r * c + j + (size_t)v * VEC;
+            vec x = vec_load(g + at);
+            if (masked) {
+                x = vec_where_positive(x, vec_load(y + at));
+                vec_store(g + at, x);
+            }
+            s[v] += x;
+            if (branches > 0)
+                p[v] += x * (vec_load(branch[0].z + at) - vec_load(branch[0].mean + j + v * VEC));
+            if (branches > 1)
+                q[v] += x * (vec_load(branch[1].z + at) - vec_load(branch[1].mean + j + v * VEC));
+        }
+    for (int v = 0; v < width; v++)
+        vec_store(out + v * VEC, s[v]);
+    add_to(g_sum + j, out, n);
+    for (int v = 0; v < width; v++)
+        vec_store(out + v * VEC, p[v]);
+    if (branches > 0)
+        add_to(branch[0].gz_sum + j, out, n);
+    for (int v = 0; v < width; v++)
+        vec_store(out + v * VEC, q[v]);
+    if (branches > 1)
+        add_to(branch[1].gz_sum + j, out, n);
+}
+
+static void mask_sums_column(float *g, const float *y, size_t rows, size_t c, size_t j,
+                             const struct batchnorm_branch *branch, double *g_sum)
+{
+    for (size_t r = 0; r < rows; r++) {
+        size_t at = r * c + j;
+        if (y && !(y[at] > 0))
+            g[at] = 0;
+        g_sum[j] += g[at];
+        for (int b = 0; b < 2; b++)
+            if (branch[b].z)
+                branch[b].gz_sum[j] += (double)g[at] * (branch[b].z[at] - branch[b].mean[j]);
+    }
+}
+
+void batchnorm_mask_sums(float *g, const float *y, size_t rows, size_t c,
+                         const struct batchnorm_branch branch[2], double *g_sum)
+{
+    int branches = !branch[0].z ? 0 : !branch[1].z ? 1 : 2;
+
+    for (size_t r = 0; r < rows; r += ROWS_IN_FLOAT) {
+        size_t n = at_most(rows - r, ROWS_IN_FLOAT), j = 0;
+        struct batchnorm_branch b[2] = {branch[0], branch[1]};
+        float *gb = g + r * c;
+        const float *yb = y ? y + r * c : NULL;
+        for (int i = 0; i < branches; i++)
+            b[i].z += r * c;
+        for (; j + 2 * VEC <= c; j += 2 * VEC) {
+            if (branches == 1 && y)
+                mask_sums_block(gb, yb, n, c, j, 2, true, 1, b, g_sum);
+            else if (branches == 2 && y)
+                mask_sums_block(gb, yb, n, c, j, 2, true, 2, b, g_sum);
+            else
+                mask_sums_block(gb, yb, n, c, j, 2, y != NULL, branches, b, g_sum);
+        }
+        for (; j < c; j++)
+            mask_sums_column(gb, yb, n, c, j, b, g_sum);
+    }
+}
+
+void batchnorm_input_gradient(const float *g, const float *z, size_t rows, size_t c, const float *a,
+                              const float *b, const float *c0, float *dz)
+{
+    for (size_t r = 0; r < rows; r++) {
+        const float *gr = g + r * c, *zr = z + r * c;
+        float *to = dz + r * c;
+        size_t j = 0;
+        for (; j + VEC <= c; j += VEC)
+            vec_store(to + j, vec_load(a + j) * vec_load(gr + j) +
+                                  (vec_load(b + j) * vec_load(zr + j) + vec_load(c0 + j)));
+        for (; j < c; j++)
+            to[j] = a[j] * gr[j] + (b[j] * zr[j] + c0[j]);
+    }
+}

@@ -1,0 +1,34 @@
+#include "worker/kernels/gemm.h"
+
+#include <cblas.h>
+
+void gemm_single_threaded(void)
+{
+    openblas_set_num_threads(1);
+}
+
+static void gemm(CBLAS_TRANSPOSE ta, CBLAS_TRANSPOSE tb, size_t m, size_t n, size_t k, const float *a,
+                 size_t lda, const float *b, size_t ldb, float *c, size_t ldc, bool add)
+{
+    if (m && n)
+        cblas_sgemm(CblasRowMajor, ta, tb, (int)m, (int)n, (int)k, 1.0f, a, (int)lda, b, (int)ldb,
+                    add ? 1.0f : 0.0f, c, (int)ldc);
+}
+
+void gemm_nn(size_t m, size_t n, size_t k, const float *a, size_t lda, const float *b, size_t ldb,
+             float *c, size_t ldc, bool add)
+{
+    gemm(CblasNoTrans, CblasNoTrans, m, n, k, a, lda, b, ldb, c, ldc, add);
+}
+
+void gemm_nt(size_t m, size_t n, size_t k, const float *a, size_t lda, const float *b, size_t ldb,
+             float *c, size_t ldc, bool add)
+{
+    gemm(CblasNoTrans, CblasTrans, m, n, k, a, lda, b, ldb, c, ldc, add);
+}
+
+void gemm_tn(size_t m, size_t n, size_t k, const float *a, size_t lda, const float *b, size_t ldb,
+             float *c, size_t ldc, bool add)
+{
+    gemm(CblasTrans, CblasNoTrans, m, n, k, a, lda, b, ldb, c, ldc, add);
+}

@@ -1,0 +1,21 @@
+/*
+ * Softmax cross entropy with label smoothing as torch defines it: the target is (1 - s) at the label plus s / classes everywhere.
+ * Szegedy et al., arXiv:1512.00567, section 7. The _reference twin is the definition without tricks, in double.
+ */
+#ifndef TRAIND_WORKER_KERNELS_SOFTMAX_LOSS_H
+#define TRAIND_WORKER_KERNELS_SOFTMAX_LOSS_H
+
+#include <stdint.h>
+
+/* logits (n, classes); labels (n). Returns the sum of the losses (not the mean). probabilities (n, classes; may be logits)
+ * gets the softmax; *correct (NULL: not wanted) is the number of rows whose first largest logit is the label's. */
+double softmax_loss(const float *logits, const int32_t *labels, int n, int classes, double smoothing,
+                    float *probabilities, int *correct);
+
+/* dlogits (may be probabilities) = scale (probabilities - target) */
+void softmax_loss_backward(const float *probabilities, const int32_t *labels, int n, int classes,
+                           double smoothing, double scale, float *dlogits);
+
+double softmax_loss_reference(const double *logits, int32_t label, int classes, double smoothing);
+
+#endif

@@ -1,0 +1,26 @@
+/*
+ * The geometry of a square convolution or pooling window over images (N, in, in, C) -> (N, out, out, ...).
+ * Taps that only ever see padding are left out: [tap_first, tap_end) is what remains of [0, kernel) in each direction. At a
+ * 1x1 input, one of the nine taps of a padded 3x3 remains.
+ */
+#ifndef TRAIND_WORKER_KERNELS_WINDOW_H
+#define TRAIND_WORKER_KERNELS_WINDOW_H
+
+#include <stddef.h>
+
+struct window {
+    int in, out; /* height and width */
+    int channels;
+    int kernel, stride, pad;
+    int tap_first, tap_end;
+};
+
+struct window window_make(int in, int channels, int kernel, int stride, int pad);
+
+/* Taps of one direction that remain. */
+static inline int window_taps(const struct window *w)
+{
+    return w->tap_end - w->tap_first;
+}
+
+#endif

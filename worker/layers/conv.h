@@ -1,0 +1,54 @@
+/*
+ * Convolution of square NHWC images without bias: forward and backward over a range of a batch, in one thread.
+ *
+ * Weights are (ky, kx, c_in, c_out), row-major: as a matrix (K, c_out) with K = kernel^2 c_in.
+ * Rows are output (or input) pixels counted through the whole batch: row r = (image, y, x). Work goes tile by tile; a caller's hooks
+ * see the rows of a tile just before they are read or just after they were written, while they are in cache, so that
+ * batch norm needs no passes of its own.
+ */
+#ifndef TRAIND_WORKER_LAYERS_CONV_H
+#define TRAIND_WORKER_LAYERS_CONV_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "worker/kernels/window.h"
+
+struct conv {
+    struct window window; /* of the input */
+    int out_channels;
+};
+
+struct conv conv_make(int in_size, int in_channels, int out_channels, int kernel, int stride, int pad);
+
+size_t conv_weights(const struct conv *c);       /* floats */
+size_t conv_scratch_floats(const struct conv *c); /* of one thread, for any call below */
+
+/* Rows [row, row + rows) are about to be read, or were written. */
+typedef void conv_rows(size_t row, size_t rows, void *context);
+
+/* z (N, out, out, c_out) of the images [first, end). done may be NULL. */
+void conv_forward(const struct conv *c, const float *w, const float *x, float *z, int first, int end,
+                  float *scratch, conv_rows *done, void *context);
+
+struct conv_backward {
+    const float *w, *x;
+    const float *dz;       /* (N, out, out, c_out), read after `ready` was called for the rows */
+    float *dx;             /* (N, in, in, c_in); NULL: not wanted */
+    bool add_dx;           /* added to what is there instead of overwriting */
+    float *dw;             /* (K, c_out) */
+    bool add_dw;           /* added instead of overwriting */
+    float *scratch;
+    conv_rows *ready, *done; /* of dz; of dx. NULL: none */
+    void *context;
+};
+
+/* Gradients from the images [first, end) (first < end). */
+void conv_backward(const struct conv *c, const struct conv_backward *b, int first, int end);
+
+/* The definition, in double, of the whole batch: what tests compare with. dx and dw are overwritten. */
+void conv_forward_reference(const struct conv *c, const float *w, const float *x, float *z, int n);
+void conv_backward_reference(const struct conv *c, const float *w, const float *x, const float *dz,
+                             int n, float *dx, float *dw);
+
+#endif

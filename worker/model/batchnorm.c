@@ -1,0 +1,99 @@
+/* Batch norm's numbers a channel: what happens between two passes over the images. */
+#include <math.h>
+#include <string.h>
+
+#include "worker/kernels/parallel.h"
+#include "worker/model/internal.h"
+
+void unit_clear_sums(struct model *m, const struct unit *u)
+{
+    size_t bytes = unit_channels(u) * sizeof(double);
+    for (int t = 0; t < m->config.threads; t++) {
+        struct lane *l = &m->lanes[t];
+        memset(l->sum, 0, bytes);
+        memset(l->square_sum, 0, bytes);
+        memset(l->branch_sum, 0, bytes);
+        l->rows = 0;
+    }
+}
+
+struct moments {
+    double count, mean, m2;
+};
+
+/* Chan et al. 1983: moments of two sets together. */
+static void add_moments(struct moments *a, double count, double mean, double m2)
+{
+    double total = a->count + count, delta = mean - a->mean;
+    if (count == 0)
+        return;
+    a->m2 += m2 + delta * delta * a->count * count / total;
+    a->mean += delta * count / total;
+    a->count = total;
+}
+
+static struct moments moments_of_channel(const struct model *m, size_t j)
+{
+    struct moments all = {0};
+    for (int t = 0; t < m->config.threads; t++) {
+        const struct lane *l = &m->lanes[t];
+        if (!l->rows)
+            continue;
+        double n = (double)l->rows, mean = l->sum[j] / n;
+        double m2 = l->square_sum[j] - l->sum[j] * mean;
+        add_moments(&all, n, l->shift[j] + mean, m2 > 0 ? m2 : isnan(m2) ? m2 : 0);
+    }
+    return all;
+}
+
+static void set_scale(struct model *m, struct unit *u, size_t j, double mean, double var)
+{
+    double inv_sd = 1 / sqrt(var + BATCHNORM_EPSILON);
+    u->batch_mean[j] = (float)mean;
+    u->inv_sd[j] = (float)inv_sd;
+    u->scale[j] = (float)(m->params[u->gamma + j] * inv_sd);
+    u->shift[j] = (float)(m->params[u->beta + j] - m->params[u->gamma + j] * inv_sd * mean);
+}
+
+void unit_finish_statistics(struct model *m, struct unit *u, int n)
+{
+    double momentum = m->config.bn_momentum, count = (double)n * (double)unit_pixels(u);
+    float *mean = m->stats + u->mean, *var = m->stats + u->var;
+
+    for (size_t j = 0; j < unit_channels(u); j++) {
+        struct moments all = moments_of_channel(m, j);
+        double biased = all.m2 / count;
+        double unbiased = count > 1 ? all.m2 / (count - 1) : biased; /* one value has no variance */
+        set_scale(m, u, j, all.mean, biased);
+        mean[j] = (float)((1 - momentum) * mean[j] + momentum * all.mean);
+        var[j] = (float)((1 - momentum) * var[j] + momentum * unbiased);
+    }
+}
+
+void unit_use_running_statistics(struct model *m, struct unit *u)
+{
+    for (size_t j = 0; j < unit_channels(u); j++)
+        set_scale(m, u, j, m->stats[u->mean + j], m->stats[u->var + j]);
+}
+
+void unit_finish_gradients(struct model *m, struct unit *u, int n, bool shortcut, bool accumulate)
+{
+    double count = (double)n * (double)unit_pixels(u);
+    float *d_gamma = m->grads + u->gamma, *d_beta = m->grads + u->beta;
+
+    for (size_t j = 0; j < unit_channels(u); j++) {
+        double g = 0, gz = 0;
+        for (int t = 0; t < m->config.threads; t++) {
+            g += m->lanes[t].sum[j];
+            gz += shortcut ? m->lanes[t].branch_sum[j] : m->lanes[t].square_sum[j];
+        }
+        double inv_sd = u->inv_sd[j], gx = gz * inv_sd; /* sum of g xhat */
+        double a = m->params[u->gamma + j] * inv_sd;
+        double b = m->frozen ? 0 : -a * inv_sd * gx / count;
+        u->ga[j] = (float)a;
+        u->gb[j] = (float)b;
+        u->gc[j] = m->frozen ? 0 : (float)(-a * g / count - b * u->batch_mean[j]);
+        d_gamma[j] = (float)((accumulate ? d_gamma[j] : 0) + gx);
+        d_beta[j] = (float)((accumulate ? d_beta[j] : 0) + g);
+    }
+}

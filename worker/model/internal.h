@@ -1,0 +1,112 @@
+/*
+ * What the files of worker/model/ share. A model is a list of units (convolution + batch norm), grouped into residual blocks, behind a stem and
+ * before an average pool and a classifier.
+ *
+ * Shapes: N = batch. A unit's z (N, out, out, C) is the convolution's output, y the activation after batch norm and ReLU. The last
+ * unit of a block and its downsample unit have no y of their own: the block's `out` = relu(bn(z) + shortcut).
+ */
+#ifndef TRAIND_WORKER_MODEL_INTERNAL_H
+#define TRAIND_WORKER_MODEL_INTERNAL_H
+
+#include "worker/kernels/batchnorm.h"
+#include "worker/layers/conv.h"
+#include "worker/model/model.h"
+
+#define BATCHNORM_EPSILON 1e-5
+
+struct unit {
+    struct conv conv;
+    char name[48], bn_name[48];
+    size_t weight, gamma, beta; /* offsets in the parameters */
+    size_t grads_end;           /* of the range that starts at weight */
+    size_t mean, var;           /* offsets in the running statistics */
+    bool starts_at_zero;        /* gamma, if zero_init_residual */
+    float *z, *y;
+    float *batch_mean, *inv_sd; /* (C) of the last forward */
+    float *scale, *shift;       /* (C): normalised = scale z + shift */
+    float *ga, *gb, *gc;        /* (C): dz = ga g + gb z + gc */
+};
+
+struct block {
+    int first, units; /* the main path */
+    int downsample;   /* unit of the shortcut, or -1 */
+    const float *in;
+    float *out; /* (N, s, s, C) */
+};
+
+/* What one thread works with. */
+struct lane {
+    float *scratch;
+    float *dw;                  /* its part of a weight gradient; lane 0 uses the gradient buffer */
+    double *sum, *square_sum;   /* (widest C); backward: sums of g and of g (z - mean) */
+    double *branch_sum;         /* of the shortcut's batch norm */
+    float *shift;               /* (widest C) */
+    size_t rows;                /* that went into the sums */
+};
+
+struct model {
+    struct model_config config;
+    struct unit *units;
+    int unit_count;
+    struct block *blocks;
+    int block_count;
+    bool frozen, evaluating;
+
+    struct model_tensor *tensors;
+    size_t tensor_count, trainable_count;
+    float *params, *grads, *stats;
+    size_t param_count, stat_count;
+    size_t fc_weight, fc_bias;
+    int features; /* channels into the classifier */
+
+    bool pools; /* the ImageNet stem */
+    struct window pool;
+    float *pooled;     /* (N, pool.out, pool.out, 64) */
+    uint8_t *pool_tap; /* its shape */
+    float *average;    /* (N, features) */
+    float *logits;     /* (N, classes): then probabilities, then their gradient */
+    float *d_average;  /* (N, features) */
+    float *work[4];    /* inference: activations take turns; training: gradients */
+
+    struct lane *lanes;
+    size_t memory_bytes;
+
+    int n; /* of the last forward */
+    const float *images;
+    const int32_t *labels;
+};
+
+/* 64-byte aligned, zeroed, counted in memory_bytes; NULL with *e filled. */
+void *model_allocate(struct model *m, size_t bytes, struct error *e);
+
+/* Offsets are multiples of 16 floats. */
+size_t model_align(size_t floats);
+
+static inline size_t unit_pixels(const struct unit *u)
+{
+    return (size_t)u->conv.window.out * (size_t)u->conv.window.out;
+}
+
+static inline size_t unit_channels(const struct unit *u)
+{
+    return (size_t)u->conv.out_channels;
+}
+
+/* The last unit of a block's main path. */
+static inline struct unit *block_last(const struct model *m, const struct block *b)
+{
+    return &m->units[b->first + b->units - 1];
+}
+
+/* tensors.c: fills the table and the offsets from the units. */
+int model_lay_out_tensors(struct model *m, struct error *e);
+void tensor_to_torch(const struct model_tensor *t, const float *engine, float *torch);
+
+/* batchnorm.c: between the passes over the images. The lanes' sums are read in order and cleared. */
+void unit_clear_sums(struct model *m, const struct unit *u);
+void unit_finish_statistics(struct model *m, struct unit *u, int n);
+void unit_use_running_statistics(struct model *m, struct unit *u);
+/* Gradients of gamma and beta, and ga, gb, gc. gz_sums picks the lanes' square_sum or branch_sum. */
+void unit_finish_gradients(struct model *m, struct unit *u, int n, bool shortcut, bool accumulate);
+
+#endif

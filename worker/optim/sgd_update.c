@@ -1,0 +1,48 @@
+#include "worker/kernels/vec.h"
+#include "worker/optim/sgd.h"
+
+enum { FLOATS_IN_SUM = 4096 }; /* then the sum of squares goes on in double */
+
+static inline float update_one(const struct sgd_rule *r, float *w, float *v, float g)
+{
+    float d = g + r->decay * *w;
+    *v = r->momentum * *v + d;
+    *w -= r->lr * (r->nesterov ? d + r->momentum * *v : *v);
+    return g * g;
+}
+
+static inline __attribute__((always_inline)) float
+update_chunk(const struct sgd_rule *r, float *w, float *v, const float *g, size_t n, bool nesterov)
+{
+    vec lr = vec_all(r->lr), momentum = vec_all(r->momentum), decay = vec_all(r->decay);
+    vec squares = {0};
+    float sum = 0;
+    size_t i = 0;
+
+    for (; i + VEC <= n; i += VEC) {
+        vec wi = vec_load(w + i), gi = vec_load(g + i), d = gi + decay * wi;
+        vec vi = momentum * vec_load(v + i) + d;
+        squares += gi * gi;
+        vec_store(v + i, vi);
+        vec step = vi;
+        if (nesterov)
+            step = d + momentum * vi;
+        vec_store(w + i, wi - lr * step);
+    }
+    for (; i < n; i++)
+        sum += update_one(r, w + i, v + i, g[i]);
+    for (int k = 0; k < VEC; k++)
+        sum += squares[k];
+    return sum;
+}
+
+double sgd_update(const struct sgd_rule *r, float *w, float *v, const float *g, size_t n)
+{
+    double sum = 0;
+    for (size_t i = 0; i < n; i += FLOATS_IN_SUM) {
+        size_t count = n - i < FLOATS_IN_SUM ? n - i : FLOATS_IN_SUM;
+        sum += r->nesterov ? update_chunk(r, w + i, v + i, g + i, count, true)
+                           : update_chunk(r, w + i, v + i, g + i, count, false);
+    }
+    return sum;
+}
