@@ -13,6 +13,7 @@
 
 #define FIELD(name) offsetof(struct config, name)
 
+/* clang-format off */
 static const struct config_key keys[] = {
     {"listen", 's', "127.0.0.1:7077", 0, 0, FIELD(listen),
      "address and port of the HTTP server; port 0 takes a free one"},
@@ -33,6 +34,7 @@ static const struct config_key keys[] = {
     {"http_threads", 'i', "4", 1, 64, FIELD(http_threads), "threads that answer requests"},
     {"web_dir", 's', PKGDATADIR "/web", 0, 0, FIELD(web_dir), "folder of the dashboard's files"},
 };
+/* clang-format on */
 #define KEY_COUNT (sizeof keys / sizeof keys[0])
 
 const struct config_key *config_key_at(size_t i)
@@ -60,8 +62,9 @@ static int set_level(struct config *c, const char *text, const char *source, str
             return 0;
         }
     }
-    return error_set(e, ERR_USAGE, "%s: log_level must be error, warning, info or debug, not \"%s\"",
-                     source, text);
+    return error_set(e, ERR_USAGE,
+                     "%s: log_level must be error, warning, info or debug, not \"%s\"", source,
+                     text);
 }
 
 static int set_number(struct config *c, const struct config_key *key, const char *text,
@@ -72,8 +75,9 @@ static int set_number(struct config *c, const struct config_key *key, const char
     long long value = strtoll(text, &end, 10);
 
     if (errno || end == text || *end || value < key->minimum || value > key->maximum)
-        return error_set(e, ERR_USAGE, "%s: %s must be a whole number from %lld to %lld, not \"%s\"",
-                         source, key->name, (long long)key->minimum, (long long)key->maximum, text);
+        return error_set(e, ERR_USAGE,
+                         "%s: %s must be a whole number from %lld to %lld, not \"%s\"", source,
+                         key->name, (long long)key->minimum, (long long)key->maximum, text);
     *number_of(c, key) = value;
     return 0;
 }
@@ -215,7 +219,7 @@ static int64_t cores(void)
 {
     cpu_set_t set;
     return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set)
-                                                        : sysconf(_SC_NPROCESSORS_ONLN);
+                                                       : sysconf(_SC_NPROCESSORS_ONLN);
 }
 
 static int fill_defaults(struct config *c, struct error *e)

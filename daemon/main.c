@@ -27,6 +27,7 @@ struct arguments {
 
 enum { OPTION_OPENAPI = 256 };
 
+/* clang-format off */
 static const struct argp_option options[] = {
     {"config", 'c', "FILE", 0, "settings (default: " SYSCONFDIR "/traind.conf)", 0},
     {"state", 's', "DIR", 0, "folder of the database and the runs", 0},
@@ -35,6 +36,7 @@ static const struct argp_option options[] = {
     {"openapi", OPTION_OPENAPI, NULL, 0, "print the API's OpenAPI document and exit", 0},
     {0},
 };
+/* clang-format on */
 
 static error_t parse_option(int key, char *text, struct argp_state *state)
 {
@@ -105,7 +107,8 @@ static int lock_state(const struct config *c, int *fd, struct error *e)
         text[strcspn(text, "\n")] = '\0';
         status = error_set(e, ERR_CONFLICT,
                            "another traind (pid %s) works in %s. Stop that one, or give another "
-                           "folder with --state", *text ? text : "unknown", c->state);
+                           "folder with --state",
+                           *text ? text : "unknown", c->state);
     }
     if (status == 0 && (ftruncate(*fd, 0) || dprintf(*fd, "%ld\n", (long)getpid()) < 0))
         status = error_set_errno(e, errno, "cannot write %s", path);
@@ -181,10 +184,11 @@ static int create_manager(const struct config *c, struct store *store, struct jo
 
     if (state_file(c, "jobs", &jobs_dir, e))
         return -(int)e->code;
-    struct job_manager_config settings = {.jobs_dir = jobs_dir, .mpirun = c->mpirun,
-                                          .worker = c->worker, .slots = c->slots,
-                                          .cancel_grace_seconds =
-                                              (double)c->cancel_grace_seconds};
+    struct job_manager_config settings = {.jobs_dir = jobs_dir,
+                                          .mpirun = c->mpirun,
+                                          .worker = c->worker,
+                                          .slots = c->slots,
+                                          .cancel_grace_seconds = (double)c->cancel_grace_seconds};
     int status = job_manager_create(&settings, store, m, e);
     free(jobs_dir);
     return status;
@@ -241,8 +245,8 @@ static int print_openapi(void)
 int main(int argc, char **argv)
 {
     static const struct argp parser = {
-        options, parse_option, NULL,
-        "Serves training jobs over HTTP, in the foreground.\v(keys)", NULL, help_text, NULL};
+        options, parse_option, NULL, "Serves training jobs over HTTP, in the foreground.\v(keys)",
+        NULL,    help_text,    NULL};
     struct arguments a = {0};
     struct error e = {0};
 

@@ -31,7 +31,8 @@ int guard_check(const char *host, const char *origin, const char *fetch_site, bo
     if (host && !is_loopback_name(host))
         return error_set(e, ERR_NOT_ALLOWED,
                          "the Host header must name this machine's loopback, as localhost or "
-                         "127.0.0.1, not \"%.100s\"", host);
+                         "127.0.0.1, not \"%.100s\"",
+                         host);
     if (!changes)
         return 0;
     if ((origin && !same_site(origin, host)) ||

@@ -47,5 +47,6 @@ int handle_readyz(const struct request *q, struct reply *r, struct error *e)
                       json_pack("{s:s, s:{s:I, s:I}, s:{s:I, s:I}}", "status", "ready", "slots",
                                 "total", (json_int_t)slots.total, "used", (json_int_t)slots.used,
                                 "jobs", "running", (json_int_t)slots.running, "queued",
-                                (json_int_t)slots.queued), e);
+                                (json_int_t)slots.queued),
+                      e);
 }

@@ -83,7 +83,8 @@ static int parse_states(const char *text, unsigned *states, struct error *e)
         if (state == JOB_STATE_COUNT)
             return error_set(e, ERR_USAGE,
                              "there is no state \"%s\"; the states are queued, starting, running, "
-                             "evaluating, succeeded, failed and cancelled", name);
+                             "evaluating, succeeded, failed and cancelled",
+                             name);
         *states |= 1u << state;
         text += length + (text[length] == ',');
     }
@@ -112,7 +113,8 @@ int handle_job_list(const struct request *q, struct reply *r, struct error *e)
     return reply_json(r, 200, json_pack("{s:o, s:o}", "jobs", list, "next", next), e);
 }
 
-/* ---------------------------------------------------------------- GET /v1/jobs/ID, POST .../cancel */
+/* ---------------------------------------------------------------- GET /v1/jobs/ID, POST .../cancel
+ */
 
 int handle_job_show(const struct request *q, struct reply *r, struct error *e)
 {

@@ -8,7 +8,7 @@
 #include "daemon/http/routes.h"
 
 #define CHUNK_BYTES (8 * 1024 * 1024) /* of one answer: readers go on at X-Log-Next */
-#define LOG_TYPE "text/plain; charset=utf-8"
+#define LOG_TYPE    "text/plain; charset=utf-8"
 
 static int empty(struct reply *r, int64_t next, struct error *e)
 {

@@ -32,7 +32,8 @@ static bool is_folder(const char *path)
     return path && strcmp(path, "synthetic") != 0;
 }
 
-/* data.train_images spares the counting, but a run on this machine needs the folder and its contents. */
+/* data.train_images spares the counting, but a run on this machine needs the folder and its
+ * contents. */
 static int check_folder(const char *path, const char *pointer, struct problems *problems)
 {
     DIR *folder = opendir(path);
@@ -63,15 +64,14 @@ static void check_folders(const struct job_spec *spec, struct problems *problems
         check_folder(spec->data.eval, "/data/eval", problems);
 }
 
-/* What a job's data holds, and how fast such jobs were. A data set that cannot be counted is a problem of
- * the document, whatever its cause. */
+/* What a job's data holds, and how fast such jobs were. A data set that cannot be counted is a
+ * problem of the document, whatever its cause. */
 static int find_inputs(const struct request *q, struct prepared *p, struct plan_inputs *inputs,
                        struct error *e)
 {
     json_t *spec = job_spec_to_json(p->spec);
     const json_t *precision = json_object_get(spec, "precision");
-    struct store_speed_query speed = {p->spec->model.arch,
-                                      json_string_value(precision),
+    struct store_speed_query speed = {p->spec->model.arch, json_string_value(precision),
                                       p->spec->model.image_size,
                                       p->spec->cluster.threads_per_worker};
 
@@ -97,8 +97,9 @@ static int prepare(const struct request *q, bool will_run, struct prepared *p, s
     struct plan_inputs inputs;
 
     if (q->body_bytes == 0)
-        return error_set(e, ERR_USAGE, "send a job document as the body, as in "
-                                       "curl -d '{\"data\": {\"train\": \"/path/to/shards\"}}'");
+        return error_set(e, ERR_USAGE,
+                         "send a job document as the body, as in "
+                         "curl -d '{\"data\": {\"train\": \"/path/to/shards\"}}'");
     json_t *document = json_document_parse(q->body, q->body_bytes, e);
     if (!document)
         return -(int)e->code;
@@ -125,8 +126,7 @@ static int refuse(struct reply *r, enum error_code code, const struct problems *
     if (problems->count == 1)
         error_set(&e, code, "%s%s%s", first->pointer, *first->pointer ? ": " : "", first->message);
     else
-        error_set(&e, code, "the document has %zu problems, listed in \"errors\"",
-                  problems->count);
+        error_set(&e, code, "the document has %zu problems, listed in \"errors\"", problems->count);
     reply_problem(r, 422, &e, problems);
     return 0;
 }

@@ -72,7 +72,8 @@ int handle_metrics(const struct request *q, struct reply *r, struct error *e)
     if (status == 0) {
         json_t *json = series_to_json(series);
         json_object_set_new(json, "job", json_integer(q->id));
-        json_object_set_new(json, "next", taken < rows ? json_integer(series_next(series)) : json_null());
+        json_object_set_new(json, "next",
+                            taken < rows ? json_integer(series_next(series)) : json_null());
         status = reply_json(r, 200, json, e);
     }
     series_destroy(series);
@@ -96,9 +97,10 @@ int handle_events(const struct request *q, struct reply *r, struct error *e)
     json_t *events, *next = NULL;
 
     if (q->accept && strstr(q->accept, "text/event-stream")) {
-        error_set(e, ERR_UNSUPPORTED,
-                  "a stream of events (text/event-stream) is not supported by this version; ask for "
-                  "application/json, and again with after= the last id");
+        error_set(
+            e, ERR_UNSUPPORTED,
+            "a stream of events (text/event-stream) is not supported by this version; ask for "
+            "application/json, and again with after= the last id");
         reply_problem(r, 406, e, NULL);
         return 0;
     }
@@ -109,6 +111,8 @@ int handle_events(const struct request *q, struct reply *r, struct error *e)
     size_t count = json_array_size(events);
     if (count == (size_t)limit)
         next = json_incref(json_object_get(json_array_get(events, count - 1), "id"));
-    return reply_json(r, 200, json_pack("{s:I, s:o, s:o}", "job", (json_int_t)q->id, "events",
-                                        events, "next", next ? next : json_null()), e);
+    return reply_json(r, 200,
+                      json_pack("{s:I, s:o, s:o}", "job", (json_int_t)q->id, "events", events,
+                                "next", next ? next : json_null()),
+                      e);
 }

@@ -34,7 +34,8 @@ static int split(const char *address, char *host, size_t host_bytes, const char 
         atoi(colon + 1) > 65535)
         return error_set(e, ERR_USAGE,
                          "listen must be HOST:PORT with a port from 0 to 65535, as in "
-                         "127.0.0.1:7077 or [::1]:7077, not \"%s\"", address);
+                         "127.0.0.1:7077 or [::1]:7077, not \"%s\"",
+                         address);
     memcpy(host, from, (size_t)(to - from));
     host[to - from] = '\0';
     *port = colon + 1;
@@ -77,7 +78,8 @@ static int bind_and_listen(int fd, const struct addrinfo *found, const char *add
     if (errno == EADDRINUSE)
         return error_set(e, ERR_CONFLICT,
                          "%s is in use by another program. Stop that one, or choose another "
-                         "address with --listen HOST:PORT (port 0 takes a free one)", address);
+                         "address with --listen HOST:PORT (port 0 takes a free one)",
+                         address);
     return error_set_errno(e, errno, "cannot listen on %s", address);
 }
 
@@ -86,7 +88,8 @@ static int open_tcp(const struct addrinfo *found, const char *address, int *fd, 
     if (!is_loopback(found->ai_addr))
         return error_set(e, ERR_UNSUPPORTED,
                          "listening on %s is not supported by this version: without tokens and TLS "
-                         "it takes loopback addresses only, as 127.0.0.1:7077", address);
+                         "it takes loopback addresses only, as 127.0.0.1:7077",
+                         address);
     *fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (*fd < 0)
         return error_set_errno(e, errno, "cannot make a socket for %s", address);
@@ -137,7 +140,8 @@ static int clear_stale(const struct sockaddr_un *address, struct error *e)
     if (answered)
         return error_set(e, ERR_CONFLICT,
                          "another daemon listens on %s; stop it, or choose another path with "
-                         "--socket", address->sun_path);
+                         "--socket",
+                         address->sun_path);
     unlink(address->sun_path);
     return 0;
 }
@@ -150,8 +154,8 @@ int listen_unix(const char *path, int *fd, struct error *e)
     if (strlen(path) >= sizeof address.sun_path)
         return error_set(e, ERR_USAGE,
                          "the path of the unix socket, %s, is longer than the %zu bytes that Linux "
-                         "takes; choose a shorter one with --socket", path,
-                         sizeof address.sun_path - 1);
+                         "takes; choose a shorter one with --socket",
+                         path, sizeof address.sun_path - 1);
     strcpy(address.sun_path, path);
     if (clear_stale(&address, e))
         return -(int)e->code;
@@ -159,8 +163,8 @@ int listen_unix(const char *path, int *fd, struct error *e)
     if (*fd < 0)
         return error_set_errno(e, errno, "cannot make a unix socket");
     mode_t old = umask(0177); /* only this user may connect, from the first moment on */
-    int failed = bind(*fd, (const struct sockaddr *)&address, sizeof address) ||
-                 listen(*fd, BACKLOG);
+    int failed =
+        bind(*fd, (const struct sockaddr *)&address, sizeof address) || listen(*fd, BACKLOG);
     int reason = errno;
     umask(old);
     if (!failed)

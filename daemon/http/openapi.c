@@ -16,9 +16,9 @@ static json_t *path_parameters(const char *pattern)
         bool whole = strncmp(at, "{id}", 4) == 0 || strncmp(at, "{step}", 6) == 0;
         json_t *schema = whole ? json_pack("{s:s, s:i}", "type", "integer", "minimum", 0)
                                : json_pack("{s:s}", "type", "string");
-        json_array_append_new(list, json_pack("{s:s%, s:s, s:b, s:o}", "name", at + 1,
-                                              (size_t)length, "in", "path", "required", 1, "schema",
-                                              schema));
+        json_array_append_new(list,
+                              json_pack("{s:s%, s:s, s:b, s:o}", "name", at + 1, (size_t)length,
+                                        "in", "path", "required", 1, "schema", schema));
     }
     return list;
 }
@@ -29,17 +29,17 @@ static void add_query_parameters(json_t *list, const char *words)
         size_t length = strcspn(at, " ");
         bool text = strncmp(at, "state", length) == 0 || strncmp(at, "names", length) == 0 ||
                     strncmp(at, "ids", length) == 0;
-        json_array_append_new(list, json_pack("{s:s%, s:s, s:{s:s}}", "name", at, length, "in",
-                                              "query", "schema", "type",
-                                              text ? "string" : "integer"));
+        json_array_append_new(list,
+                              json_pack("{s:s%, s:s, s:{s:s}}", "name", at, length, "in", "query",
+                                        "schema", "type", text ? "string" : "integer"));
     }
 }
 
 static void add_key_header(json_t *list)
 {
-    json_array_append_new(list, json_pack("{s:s, s:s, s:{s:s, s:i}}", "name", "Idempotency-Key",
-                                          "in", "header", "schema", "type", "string", "maxLength",
-                                          200));
+    json_array_append_new(list,
+                          json_pack("{s:s, s:s, s:{s:s, s:i}}", "name", "Idempotency-Key", "in",
+                                    "header", "schema", "type", "string", "maxLength", 200));
 }
 
 static json_t *responses(const struct route *route)
@@ -55,8 +55,9 @@ static json_t *responses(const struct route *route)
 static json_t *operation(const struct route *route)
 {
     json_t *parameters = path_parameters(route->pattern);
-    bool takes_job = strcmp(route->pattern, "/v1/plan") == 0 ||
-                     (strcmp(route->pattern, "/v1/jobs") == 0 && strcmp(route->method, "POST") == 0);
+    bool takes_job =
+        strcmp(route->pattern, "/v1/plan") == 0 ||
+        (strcmp(route->pattern, "/v1/jobs") == 0 && strcmp(route->method, "POST") == 0);
 
     add_query_parameters(parameters, route->parameters);
     if (takes_job && route->success == 201)
@@ -103,10 +104,11 @@ static json_t *problem_schema(void)
 
 json_t *openapi_document(void)
 {
-    json_t *schemas = json_pack("{s:o, s:o}", "Problem", problem_schema(), "Job", job_spec_schema());
-    json_t *problem = json_pack("{s:s, s:{s:{s:{s:s}}}}", "description",
-                                "What is wrong (RFC 9457)", "content", "application/problem+json",
-                                "schema", "$ref", "#/components/schemas/Problem");
+    json_t *schemas =
+        json_pack("{s:o, s:o}", "Problem", problem_schema(), "Job", job_spec_schema());
+    json_t *problem =
+        json_pack("{s:s, s:{s:{s:{s:s}}}}", "description", "What is wrong (RFC 9457)", "content",
+                  "application/problem+json", "schema", "$ref", "#/components/schemas/Problem");
     return json_pack("{s:s, s:{s:s, s:s, s:s}, s:o, s:{s:o, s:{s:o}}}", "openapi", "3.1.0", "info",
                      "title", "traind", "version", PACKAGE_VERSION, "description",
                      "Trains ResNets on clusters of CPUs.", "paths", paths(), "components",

@@ -65,7 +65,8 @@ void reply_problem(struct reply *r, int status, const struct error *e,
     if (status == 0)
         status = type->http_status;
     snprintf(uri, sizeof uri, "urn:traind:problem:%s", type->slug);
-    json_t *body = json_pack("{s:s, s:s, s:i}", "type", uri, "title", type->title, "status", status);
+    json_t *body =
+        json_pack("{s:s, s:s, s:i}", "type", uri, "title", type->title, "status", status);
     json_t *detail = json_string(e->text);
     if (!detail) /* words that quote a client's broken UTF-8, or were cut within a character */
         detail = json_string("the request holds text that is not UTF-8, or too much of it");

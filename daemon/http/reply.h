@@ -36,9 +36,9 @@ int reply_json(struct reply *r, int status, json_t *value, struct error *e);
 int reply_text(struct reply *r, int status, const char *type, const void *text, size_t bytes,
                struct error *e);
 
-/* An RFC 9457 problem: type and title of the code, its usual status unless status says otherwise (0: the
- * usual), the words as detail, and the problems of a document (NULL: none). Headers that were set stay.
- * Never fails: without memory it answers with an empty body. */
+/* An RFC 9457 problem: type and title of the code, its usual status unless status says otherwise
+ * (0: the usual), the words as detail, and the problems of a document (NULL: none). Headers that
+ * were set stay. Never fails: without memory it answers with an empty body. */
 void reply_problem(struct reply *r, int status, const struct error *e,
                    const struct problems *problems);
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-
+/* clang-format off */
 static const struct route routes[] = {
     {"POST", "/v1/plan", handle_plan, ROLE_READ, "", 200,
      "What a job document means: batch, steps, learning rates, memory, time"},
@@ -44,6 +44,7 @@ static const struct route routes[] = {
     {"GET", "/metrics", NULL, ROLE_READ, "", 200, "Metrics for Prometheus"},
     {"GET", "/", handle_static, ROLE_ANYONE, "", 200, "The dashboard"},
 };
+/* clang-format on */
 #define ROUTE_COUNT (sizeof routes / sizeof routes[0])
 
 /* Every other path that is not under /v1 is a file of the dashboard, or 404. */
@@ -97,8 +98,7 @@ static enum match match(const char *pattern, const char *path, int64_t *id)
 
 static const struct route *not_found(const char *method, const char *path, struct error *e)
 {
-    if (strncmp(path, "/v1/", 4) != 0 && strcmp(path, "/v1") != 0 &&
-        strcmp(method, "GET") == 0)
+    if (strncmp(path, "/v1/", 4) != 0 && strcmp(path, "/v1") != 0 && strcmp(method, "GET") == 0)
         return &dashboard;
     error_set(e, ERR_NOT_FOUND, "there is no %s; GET /openapi.json lists the routes", path);
     return NULL;

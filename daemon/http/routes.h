@@ -1,6 +1,6 @@
 /*
- * The table of routes: what the API has, in one place. 404 and 405, the check of query parameters and
- * openapi.json come from it. How to add one: doc/how-to-add-a-route.md.
+ * The table of routes: what the API has, in one place. 404 and 405, the check of query parameters
+ * and openapi.json come from it. How to add one: doc/how-to-add-a-route.md.
  */
 #ifndef TRAIND_DAEMON_HTTP_ROUTES_H
 #define TRAIND_DAEMON_HTTP_ROUTES_H
@@ -38,9 +38,9 @@ struct request {
     int query_count;
 };
 
-/* Fills *r and returns 0, or returns a negative error with *e filled, which becomes a problem. A handler
- * that has more to say about what is wrong fills the problem itself and returns 0. Handlers run on several
- * threads at once and keep no state of their own. */
+/* Fills *r and returns 0, or returns a negative error with *e filled, which becomes a problem. A
+ * handler that has more to say about what is wrong fills the problem itself and returns 0. Handlers
+ * run on several threads at once and keep no state of their own. */
 typedef int route_handler(const struct request *q, struct reply *r, struct error *e);
 
 /* Who may use a route, once there are tokens. */
@@ -48,7 +48,8 @@ enum route_role { ROLE_ANYONE, ROLE_READ, ROLE_SUBMIT, ROLE_NODE };
 
 struct route {
     const char *method;
-    const char *pattern; /* "/v1/jobs/{id}/evals"; {id} is a whole number, other {words} any segment */
+    const char
+        *pattern; /* "/v1/jobs/{id}/evals"; {id} is a whole number, other {words} any segment */
     route_handler *handler; /* NULL: of the contract, but not built in this version (501) */
     enum route_role role;
     const char *parameters; /* of the query, space-separated; "" for none */
@@ -57,12 +58,14 @@ struct route {
 };
 const struct route *route_at(size_t i); /* NULL behind the last */
 
-/* The route of a method and a path; *id is set where the pattern has {id}. NULL with *e filled: ERR_NOT_FOUND,
- * ERR_USAGE (a bad id), or ERR_METHOD, when allow becomes the value of the Allow header. */
+/* The route of a method and a path; *id is set where the pattern has {id}. NULL with *e filled:
+ * ERR_NOT_FOUND, ERR_USAGE (a bad id), or ERR_METHOD, when allow becomes the value of the Allow
+ * header. */
 const struct route *route_find(const char *method, const char *path, int64_t *id, char *allow,
                                size_t allow_bytes, struct error *e);
 
-/* ERR_USAGE naming the right parameters where the query has one the route does not know, or one twice. */
+/* ERR_USAGE naming the right parameters where the query has one the route does not know, or one
+ * twice. */
 int route_check_query(const struct request *q, struct error *e);
 
 /* A parameter's text, or NULL. */

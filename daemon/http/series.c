@@ -91,11 +91,11 @@ static json_t *column(const struct series *s, int metric, enum part part)
     for (int64_t i = 0; i < s->points && s->buckets[i].rows; i++) {
         const struct bucket *b = &s->buckets[i];
         int64_t n = b->of[metric].count;
-        double value = n == 0              ? NAN
-                       : part == PART_MIN  ? b->of[metric].min
-                       : part == PART_MAX  ? b->of[metric].max
-                       : n == 1            ? b->of[metric].sum
-                                           : b->of[metric].sum / (double)n;
+        double value = n == 0             ? NAN
+                       : part == PART_MIN ? b->of[metric].min
+                       : part == PART_MAX ? b->of[metric].max
+                       : n == 1           ? b->of[metric].sum
+                                          : b->of[metric].sum / (double)n;
         json_array_append_new(list, number(value));
     }
     return list;

@@ -11,9 +11,9 @@
 #include "daemon/http/guard.h"
 #include "daemon/http/listen.h"
 
-#define CONNECTIONS_MAX   1024
-#define IDLE_SECONDS      60u
-#define DRAIN_FACTOR      8 /* of a body too large so much is read, for the client to see the answer */
+#define CONNECTIONS_MAX 1024
+#define IDLE_SECONDS    60u
+#define DRAIN_FACTOR    8 /* of a body too large so much is read, for the client to see the answer */
 
 struct endpoint {
     const struct http_app *app;
@@ -122,12 +122,12 @@ static void answer(const struct endpoint *at, struct MHD_Connection *c, const ch
 static const struct {
     const char *name, *value;
 } always[] = {
-    {"X-Content-Type-Options", "nosniff"},
-    {"X-Frame-Options", "DENY"},
-    {"Referrer-Policy", "no-referrer"},
-    {"Cross-Origin-Resource-Policy", "same-origin"},
-    {"Cross-Origin-Opener-Policy", "same-origin"},
-    {"Content-Security-Policy", "default-src 'self'; base-uri 'none'; form-action 'none'; "
+    {"X-Content-Type-Options",       "nosniff"                                                            },
+    {"X-Frame-Options",              "DENY"                                                               },
+    {"Referrer-Policy",              "no-referrer"                                                        },
+    {"Cross-Origin-Resource-Policy", "same-origin"                                                        },
+    {"Cross-Origin-Opener-Policy",   "same-origin"                                                        },
+    {"Content-Security-Policy",      "default-src 'self'; base-uri 'none'; form-action 'none'; "
                                 "frame-ancestors 'none'; object-src 'none'"},
 };
 
@@ -207,7 +207,8 @@ static enum MHD_Result take_body(const struct endpoint *at, struct exchange *x, 
 static bool announces_too_much(const struct endpoint *at, struct MHD_Connection *c)
 {
     const char *length = header(c, "Content-Length");
-    bool waits = header(c, "Expect") != NULL; /* for "100 Continue": nothing is lost by refusing now */
+    bool waits =
+        header(c, "Expect") != NULL; /* for "100 Continue": nothing is lost by refusing now */
 
     if (!length)
         return false;
@@ -254,7 +255,8 @@ static void completed(void *context, struct MHD_Connection *c, void **state,
     *state = NULL;
 }
 
-/* A "%00" would end a path early and hide what is behind it: it becomes a byte that nothing matches. */
+/* A "%00" would end a path early and hide what is behind it: it becomes a byte that nothing
+ * matches. */
 static size_t unescape(void *context, struct MHD_Connection *c, char *text)
 {
     (void)context;
@@ -282,15 +284,15 @@ static int start_endpoint(struct endpoint *at, int fd, unsigned threads, struct 
     at->daemon = MHD_start_daemon(
         MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_ITC | MHD_USE_ERROR_LOG, 0, NULL, NULL, handle, at,
         MHD_OPTION_EXTERNAL_LOGGER, library_words, NULL, MHD_OPTION_UNESCAPE_CALLBACK, unescape,
-        NULL, MHD_OPTION_LISTEN_SOCKET, fd,
-        MHD_OPTION_NOTIFY_COMPLETED, completed, NULL, MHD_OPTION_CONNECTION_LIMIT,
-        (unsigned)CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT, IDLE_SECONDS,
-        MHD_OPTION_THREAD_POOL_SIZE, threads, MHD_OPTION_END);
+        NULL, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_NOTIFY_COMPLETED, completed, NULL,
+        MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT,
+        IDLE_SECONDS, MHD_OPTION_THREAD_POOL_SIZE, threads, MHD_OPTION_END);
     if (at->daemon)
         return 0;
     close(fd);
-    return error_set(e, ERR_IO, "the HTTP server could not be started; see the limits on open files "
-                                "and threads (ulimit -n, ulimit -u)");
+    return error_set(e, ERR_IO,
+                     "the HTTP server could not be started; see the limits on open files "
+                     "and threads (ulimit -n, ulimit -u)");
 }
 
 static int start(struct http_server *s, const struct http_app *app, struct error *e)

@@ -12,11 +12,16 @@
 static const struct {
     const char *suffix, *type;
 } types[] = {
-    {".html", "text/html; charset=utf-8"},      {".js", "text/javascript; charset=utf-8"},
-    {".mjs", "text/javascript; charset=utf-8"}, {".css", "text/css; charset=utf-8"},
-    {".svg", "image/svg+xml"},                  {".json", "application/json"},
-    {".png", "image/png"},                      {".ico", "image/vnd.microsoft.icon"},
-    {".woff2", "font/woff2"},                   {".txt", "text/plain; charset=utf-8"},
+    {".html",  "text/html; charset=utf-8"      },
+    {".js",    "text/javascript; charset=utf-8"},
+    {".mjs",   "text/javascript; charset=utf-8"},
+    {".css",   "text/css; charset=utf-8"       },
+    {".svg",   "image/svg+xml"                 },
+    {".json",  "application/json"              },
+    {".png",   "image/png"                     },
+    {".ico",   "image/vnd.microsoft.icon"      },
+    {".woff2", "font/woff2"                    },
+    {".txt",   "text/plain; charset=utf-8"     },
 };
 
 static const char *type_of(const char *path)

@@ -50,8 +50,8 @@ static int insert_event(struct sql *c, int64_t job_id, int64_t attempt, int64_t 
 int store_event_state(struct sql *c, int64_t job_id, const struct store_state_change *change,
                       struct error *e)
 {
-    json_t *body = json_pack("{s:s, s:s*}", "state", job_state_name(change->to), "reason",
-                             change->reason);
+    json_t *body =
+        json_pack("{s:s, s:s*}", "state", job_state_name(change->to), "reason", change->reason);
     char *fields = json_dumps(body, JSON_COMPACT);
     json_decref(body);
     int status = sql_run(c, e, NULL,
@@ -89,8 +89,8 @@ static int ingest_step(struct sql *c, int64_t job_id, const struct store_event *
                          "images_per_sec, step_ms, data_ms, forward_ms, backward_ms, comm_ms, "
                          "optim_ms, grad_norm, slowest_rank) "
                          "values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                         "iiddddddddddddd", job_id, step, epoch, event->t, v[0], v[1], v[2],
-                         v[3], v[4], v[5], v[6], v[7], v[8], v[9], v[10]);
+                         "iiddddddddddddd", job_id, step, epoch, event->t, v[0], v[1], v[2], v[3],
+                         v[4], v[5], v[6], v[7], v[8], v[9], v[10]);
     if (status)
         return status;
     return sql_run(c, e, NULL,
@@ -109,9 +109,8 @@ static int ingest_eval(struct sql *c, int64_t job_id, const struct store_event *
     int status = sql_run(c, e, NULL,
                          "insert or replace into eval (job_id, step, epoch, top1, top5, loss, "
                          "images, t) values (?, ?, ?, ?, ?, ?, ?, ?)",
-                         "iiddddnd", job_id, step < 0 ? (int64_t)0 : step,
-                         number_of(body, "epoch"), top1, top5, number_of(body, "loss"),
-                         integer_of(body, "images"), event->t);
+                         "iiddddnd", job_id, step < 0 ? (int64_t)0 : step, number_of(body, "epoch"),
+                         top1, top5, number_of(body, "loss"), integer_of(body, "images"), event->t);
     if (status)
         return status;
     return sql_run(c, e, NULL, "update job set top1 = ?2, top5 = ?3 where id = ?1", "idd", job_id,
@@ -135,7 +134,8 @@ static int ingest_event(struct sql *c, const struct store_batch *batch,
                         const struct store_event *event, struct error *e)
 {
     const json_t *type = json_object_get(event->body, "type");
-    const char *name = json_is_string(type) ? json_string_value(type) : event_type_name(event->type);
+    const char *name =
+        json_is_string(type) ? json_string_value(type) : event_type_name(event->type);
     int inserted = 0;
 
     int status = insert_event(c, batch->job_id, batch->attempt, event->seq, event->t, name,
@@ -154,12 +154,11 @@ static int ingest_event(struct sql *c, const struct store_batch *batch,
     }
 }
 
-static int position(struct sql *c, int64_t job_id, int64_t attempt, int64_t *bytes,
-                    struct error *e)
+static int position(struct sql *c, int64_t job_id, int64_t attempt, int64_t *bytes, struct error *e)
 {
-    sqlite3_stmt *row = sql_query(
-        c, e, "select bytes from ingest_position where job_id = ? and attempt = ?", "ii", job_id,
-        attempt);
+    sqlite3_stmt *row =
+        sql_query(c, e, "select bytes from ingest_position where job_id = ? and attempt = ?", "ii",
+                  job_id, attempt);
     int found = row ? sql_row(c, row, e) : -(int)ERR_INTERNAL;
 
     *bytes = 0;
@@ -227,10 +226,10 @@ int store_ingest_position(struct store *s, int64_t job_id, int64_t attempt, int6
 
 static json_t *read_event(sqlite3_stmt *row)
 {
-    json_t *event = json_pack("{s:I, s:I, s:f, s:s}", "id",
-                              (json_int_t)sqlite3_column_int64(row, 0), "attempt",
-                              (json_int_t)sqlite3_column_int64(row, 1), "t",
-                              sqlite3_column_double(row, 2), "type", sqlite3_column_text(row, 3));
+    json_t *event =
+        json_pack("{s:I, s:I, s:f, s:s}", "id", (json_int_t)sqlite3_column_int64(row, 0), "attempt",
+                  (json_int_t)sqlite3_column_int64(row, 1), "t", sqlite3_column_double(row, 2),
+                  "type", sqlite3_column_text(row, 3));
     json_t *own = json_loads((const char *)sqlite3_column_text(row, 4), 0, NULL);
     json_object_update_missing(event, own);
     json_decref(own);

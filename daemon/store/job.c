@@ -7,10 +7,10 @@
 #include "daemon/store/sql.h"
 #include "daemon/store/store.h"
 
-#define BRIEF                                                                                     \
-    "id, name, state, reason, attempt, priority, idempotency_key, created_at, started_at, "       \
-    "finished_at, slots, run_dir, launcher_pid, launcher_start, exit_code, exit_signal, "         \
-    "train_steps, step, epoch, loss, lr, images_per_sec, ttt_seconds, top1, top5, "  \
+#define BRIEF                                                                                      \
+    "id, name, state, reason, attempt, priority, idempotency_key, created_at, started_at, "        \
+    "finished_at, slots, run_dir, launcher_pid, launcher_start, exit_code, exit_signal, "          \
+    "train_steps, step, epoch, loss, lr, images_per_sec, ttt_seconds, top1, top5, "                \
     "json_extract(plan, '$.global_batch')"
 #define BRIEF_COLUMNS 26 /* spec and plan stand behind them */
 
@@ -84,7 +84,8 @@ int store_job_get(struct store *s, int64_t id, struct store_job *job, struct err
 {
     memset(job, 0, sizeof *job);
     struct sql *c = sql_read_begin(s);
-    sqlite3_stmt *row = sql_query(c, e, "select " BRIEF ", spec, plan from job where id = ?", "i", id);
+    sqlite3_stmt *row =
+        sql_query(c, e, "select " BRIEF ", spec, plan from job where id = ?", "i", id);
     int found = row ? sql_row(c, row, e) : -(int)ERR_INTERNAL;
     if (found > 0) {
         read_job(row, true, job);
@@ -109,7 +110,8 @@ static int append(struct store_jobs *jobs, sqlite3_stmt *row, bool documents, st
     return 0;
 }
 
-/* "'queued','running'" for the states asked for; the names are our own, so nothing needs quoting. */
+/* "'queued','running'" for the states asked for; the names are our own, so nothing needs quoting.
+ */
 static void states_text(unsigned states, char *text, size_t bytes)
 {
     size_t used = 0;
@@ -131,13 +133,19 @@ static sqlite3_stmt *list_query(struct sql *c, const struct store_job_filter *fi
 
     states_text(filter->states, states, sizeof states);
     if (filter->order == STORE_QUEUE_ORDER)
-        return sql_query(c, e, "select " BRIEF ", spec, plan from job where " STATE_IN
-                         " order by priority desc, id limit ?2", "si", states, limit);
+        return sql_query(c, e,
+                         "select " BRIEF ", spec, plan from job where " STATE_IN
+                         " order by priority desc, id limit ?2",
+                         "si", states, limit);
     if (filter->states == 0)
-        return sql_query(c, e, "select " BRIEF ", spec, plan from job where id < ?1 "
-                         "order by id desc limit ?2", "ii", after, limit);
-    return sql_query(c, e, "select " BRIEF ", spec, plan from job where " STATE_IN
-                     " and id < ?2 order by id desc limit ?3", "sii", states, after, limit);
+        return sql_query(c, e,
+                         "select " BRIEF ", spec, plan from job where id < ?1 "
+                         "order by id desc limit ?2",
+                         "ii", after, limit);
+    return sql_query(c, e,
+                     "select " BRIEF ", spec, plan from job where " STATE_IN
+                     " and id < ?2 order by id desc limit ?3",
+                     "sii", states, after, limit);
 }
 
 int store_job_list(struct store *s, const struct store_job_filter *filter, struct store_jobs *jobs,
@@ -170,14 +178,15 @@ int store_job_list(struct store *s, const struct store_job_filter *filter, struc
 
 /* ---------------------------------------------------------------- submission */
 
-/* 1: an earlier job has this key and came from the same body; 0: none; negative: a conflict or a failure. */
+/* 1: an earlier job has this key and came from the same body; 0: none; negative: a conflict or a
+ * failure. */
 static int find_by_key(struct sql *c, const struct store_job_new *job, int64_t *id, struct error *e)
 {
     if (!job->idempotency_key)
         return 0;
-    sqlite3_stmt *row = sql_query(
-        c, e, "select id, request_digest is ?2 from job where idempotency_key = ?1", "ss",
-        job->idempotency_key, job->request_digest);
+    sqlite3_stmt *row =
+        sql_query(c, e, "select id, request_digest is ?2 from job where idempotency_key = ?1", "ss",
+                  job->idempotency_key, job->request_digest);
     int found = row ? sql_row(c, row, e) : -(int)ERR_INTERNAL;
     if (found <= 0)
         return found;
@@ -188,7 +197,8 @@ static int find_by_key(struct sql *c, const struct store_job_new *job, int64_t *
         return 1;
     return error_set(e, ERR_CONFLICT,
                      "the Idempotency-Key \"%s\" came before with another document (job %lld); use "
-                     "a new key for a new job", job->idempotency_key, (long long)*id);
+                     "a new key for a new job",
+                     job->idempotency_key, (long long)*id);
 }
 
 static int insert(struct sql *c, const struct store_job_new *job, int64_t *id, struct error *e)
@@ -199,10 +209,11 @@ static int insert(struct sql *c, const struct store_job_new *job, int64_t *id, s
     int status = sql_run(
         c, e, NULL,
         "insert into job (name, state, reason, spec, plan, idempotency_key, request_digest, "
-        "priority, slots, train_steps, created_at, run_dir) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '')",
-        "sssssssiiit", job->name, job_state_name(JOB_QUEUED), job->reason, job->spec,
-        job->plan, job->idempotency_key, job->request_digest, job->priority, job->slots,
-        job->train_steps, job->now);
+        "priority, slots, train_steps, created_at, run_dir) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
+        "?, '')",
+        "sssssssiiit", job->name, job_state_name(JOB_QUEUED), job->reason, job->spec, job->plan,
+        job->idempotency_key, job->request_digest, job->priority, job->slots, job->train_steps,
+        job->now);
     if (status)
         return status;
     *id = sqlite3_last_insert_rowid(sql_db(c));
@@ -259,12 +270,13 @@ int store_state_apply(struct sql *c, int64_t id, const struct store_state_change
     if (from != change->to && !job_state_leads_to(from, change->to))
         return error_set(e, ERR_CONFLICT, "job %lld is %s and cannot become %s", (long long)id,
                          job_state_name(from), job_state_name(change->to));
-    status = sql_run(c, e, NULL,
-                     "update job set state = ?2, reason = ?3, "
-                     "started_at = case when ?2 = 'starting' then coalesce(started_at, ?4) else started_at end, "
-                     "finished_at = case when ?5 then ?4 else null end where id = ?1",
-                     "issti", id, job_state_name(change->to), change->reason, change->now,
-                     (int64_t)job_state_is_final(change->to));
+    status = sql_run(
+        c, e, NULL,
+        "update job set state = ?2, reason = ?3, "
+        "started_at = case when ?2 = 'starting' then coalesce(started_at, ?4) else started_at end, "
+        "finished_at = case when ?5 then ?4 else null end where id = ?1",
+        "issti", id, job_state_name(change->to), change->reason, change->now,
+        (int64_t)job_state_is_final(change->to));
     return status ? status : store_event_state(c, id, change, e);
 }
 
@@ -324,9 +336,9 @@ int store_job_set_launcher(struct store *s, int64_t id, int64_t pid, int64_t pid
 
     if (!c)
         return -(int)ERR_INTERNAL;
-    int status = sql_run(c, e, &changed,
-                         "update job set launcher_pid = ?, launcher_start = ? where id = ?", "iii",
-                         pid, pid_start, id);
+    int status =
+        sql_run(c, e, &changed, "update job set launcher_pid = ?, launcher_start = ? where id = ?",
+                "iii", pid, pid_start, id);
     return sql_write_end(s, c, require_changed(status, changed, id, e), e);
 }
 
@@ -338,8 +350,8 @@ int store_job_set_exit(struct store *s, int64_t id, int64_t exit_code, int64_t e
 
     if (!c)
         return -(int)ERR_INTERNAL;
-    int status = sql_run(c, e, &changed,
-                         "update job set exit_code = ?, exit_signal = ? where id = ?", "nni",
-                         exit_code, exit_signal, id);
+    int status =
+        sql_run(c, e, &changed, "update job set exit_code = ?, exit_signal = ? where id = ?", "nni",
+                exit_code, exit_signal, id);
     return sql_write_end(s, c, require_changed(status, changed, id, e), e);
 }

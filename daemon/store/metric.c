@@ -71,9 +71,9 @@ int store_metric_count(struct store *s, int64_t job_id, int64_t from_step, int64
                        struct error *e)
 {
     struct sql *c = sql_read_begin(s);
-    sqlite3_stmt *row = sql_query(
-        c, e, "select count(*) from step_metric where job_id = ? and step >= ?", "ii", job_id,
-        from_step);
+    sqlite3_stmt *row =
+        sql_query(c, e, "select count(*) from step_metric where job_id = ? and step >= ?", "ii",
+                  job_id, from_step);
     int status = row ? sql_row(c, row, e) : -(int)ERR_INTERNAL;
 
     *rows = 0;

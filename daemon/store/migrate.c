@@ -34,17 +34,20 @@ static int check_version(sqlite3 *db, const char *path, int count, struct error 
     if (tables > 0 && application != STORE_APPLICATION_ID)
         return error_set(e, ERR_CONFLICT,
                          "%s is a database of another program; traind leaves it alone. Give "
-                         "another folder with --state", path);
+                         "another folder with --state",
+                         path);
     if (version > count)
-        return error_set(e, ERR_CONFLICT,
-                         "%s has schema version %d, and this traind knows versions up to %d: it was "
-                         "written by a newer traind. Run that one, or give another folder with "
-                         "--state. The database was not changed", path, version, count);
+        return error_set(
+            e, ERR_CONFLICT,
+            "%s has schema version %d, and this traind knows versions up to %d: it was "
+            "written by a newer traind. Run that one, or give another folder with "
+            "--state. The database was not changed",
+            path, version, count);
     return 0;
 }
 
-/* "file:PATH?immutable=1": SQLite then puts nothing beside the file. Only right while there is no log that
- * holds newer pages. */
+/* "file:PATH?immutable=1": SQLite then puts nothing beside the file. Only right while there is no
+ * log that holds newer pages. */
 static void immutable_uri(const char *path, char *uri, size_t bytes)
 {
     size_t used = (size_t)snprintf(uri, bytes, "file:");
@@ -84,8 +87,7 @@ int store_migrate_check(const char *path, int count, struct error *e)
     return status;
 }
 
-static int apply(sqlite3 *db, const struct store_migration *migration, int version,
-                 struct error *e)
+static int apply(sqlite3 *db, const struct store_migration *migration, int version, struct error *e)
 {
     char last_words[128];
 
@@ -101,8 +103,7 @@ static int apply(sqlite3 *db, const struct store_migration *migration, int versi
     return status;
 }
 
-int store_migrate(sqlite3 *db, const struct store_migration *migrations, int count,
-                  struct error *e)
+int store_migrate(sqlite3 *db, const struct store_migration *migrations, int count, struct error *e)
 {
     int version;
     int status = read_number(db, "pragma user_version", &version, e);

@@ -15,12 +15,12 @@ struct store_migration {
 extern const struct store_migration store_migrations[]; /* generated: embed-migrations.sh */
 extern const int store_migration_count;
 
-/* ERR_CONFLICT where the file is of a version newer than count, or belongs to another program. Opens it
- * read-only and changes nothing; a missing or empty file is fine. */
+/* ERR_CONFLICT where the file is of a version newer than count, or belongs to another program.
+ * Opens it read-only and changes nothing; a missing or empty file is fine. */
 int store_migrate_check(const char *path, int count, struct error *e);
 
-/* Brings the database from its user_version to count, each step in a transaction of its own: a step that
- * fails leaves the version before it. */
+/* Brings the database from its user_version to count, each step in a transaction of its own: a step
+ * that fails leaves the version before it. */
 int store_migrate(sqlite3 *db, const struct store_migration *migrations, int count,
                   struct error *e);
 

@@ -19,12 +19,13 @@ int sql_error(sqlite3 *db, struct error *e, const char *what)
     case SQLITE_NOTADB:
         return error_set(e, ERR_CORRUPT,
                          "%s: the database is damaged (%s). Put a backup of traind.db in its "
-                         "place, or move it away to start with an empty one", what, words);
+                         "place, or move it away to start with an empty one",
+                         what, words);
     case SQLITE_NOMEM:
         return error_set(e, ERR_NO_MEMORY, "%s: out of memory", what);
     case SQLITE_BUSY:
-        return error_set(e, ERR_IO,
-                         "%s: another program keeps the database locked; close it", what);
+        return error_set(e, ERR_IO, "%s: another program keeps the database locked; close it",
+                         what);
     case SQLITE_READONLY:
     case SQLITE_PERM:
     case SQLITE_CANTOPEN:

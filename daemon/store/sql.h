@@ -1,4 +1,5 @@
-/* What all files of the store share: connections, statements kept prepared, values bound in one call. */
+/* What all files of the store share: connections, statements kept prepared, values bound in one
+ * call. */
 #ifndef TRAIND_DAEMON_STORE_SQL_H
 #define TRAIND_DAEMON_STORE_SQL_H
 
@@ -20,16 +21,18 @@ int sql_write_end(struct store *s, struct sql *c, int status, struct error *e);
 struct sql *sql_read_begin(struct store *s);
 void sql_read_end(struct store *s, struct sql *c);
 
-/* A prepared statement with its values bound, ready for sql_row. sql must be a literal: statements are
- * kept by its address. format, a letter a value: i int64_t, d double (NAN: null), t double (0: null), s const
- * char * (NULL: null), n int64_t (negative: null). NULL with *e filled on failure. */
+/* A prepared statement with its values bound, ready for sql_row. sql must be a literal: statements
+ * are kept by its address. format, a letter a value: i int64_t, d double (NAN: null), t double (0:
+ * null), s const char * (NULL: null), n int64_t (negative: null). NULL with *e filled on failure.
+ */
 sqlite3_stmt *sql_query(struct sql *c, struct error *e, const char *sql, const char *format, ...);
 
 /* 1: a row is there; 0: no more, the statement is free again; negative: failed, likewise. */
 int sql_row(struct sql *c, sqlite3_stmt *statement, struct error *e);
 void sql_done(sqlite3_stmt *statement); /* leave a statement before its last row */
 
-/* sql_query and sql_row for a statement without rows; the number of rows changed in *changed (may be NULL). */
+/* sql_query and sql_row for a statement without rows; the number of rows changed in *changed (may
+ * be NULL). */
 int sql_run(struct sql *c, struct error *e, int *changed, const char *sql, const char *format, ...);
 
 sqlite3 *sql_db(struct sql *c);

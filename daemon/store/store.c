@@ -31,7 +31,8 @@ static int check_file_system(const char *path, struct error *e)
         return 0;
     return error_set(e, ERR_UNSUPPORTED,
                      "%s lies on a network file system, where SQLite's write-ahead log does not "
-                     "work. Give a folder on a local disk with --state", path);
+                     "work. Give a folder on a local disk with --state",
+                     path);
 }
 
 static int open_connection(struct sql *c, const char *path, int flags, struct error *e)
@@ -61,8 +62,7 @@ static int use_wal(struct sql *c, const char *path, struct error *e)
     sqlite3_stmt *statement = NULL;
     int wal = 0;
 
-    if (sqlite3_prepare_v2(c->db, "pragma journal_mode = wal", -1, &statement, NULL) ==
-            SQLITE_OK &&
+    if (sqlite3_prepare_v2(c->db, "pragma journal_mode = wal", -1, &statement, NULL) == SQLITE_OK &&
         sqlite3_step(statement) == SQLITE_ROW) {
         const char *mode = (const char *)sqlite3_column_text(statement, 0);
         wal = mode && strcmp(mode, "wal") == 0;
@@ -70,9 +70,11 @@ static int use_wal(struct sql *c, const char *path, struct error *e)
     sqlite3_finalize(statement);
     if (wal)
         return 0;
-    return error_set(e, ERR_UNSUPPORTED,
-                     "SQLite cannot keep a write-ahead log beside %s (%s). Give a folder on a local "
-                     "disk with --state", path, sqlite3_errmsg(c->db));
+    return error_set(
+        e, ERR_UNSUPPORTED,
+        "SQLite cannot keep a write-ahead log beside %s (%s). Give a folder on a local "
+        "disk with --state",
+        path, sqlite3_errmsg(c->db));
 }
 
 static int open_all(struct store *s, const char *path, struct error *e)
@@ -81,8 +83,8 @@ static int open_all(struct store *s, const char *path, struct error *e)
 
     if (status == 0)
         status = use_wal(&s->writer, path, e);
-    if (status == 0 && (status = store_migrate(s->writer.db, store_migrations,
-                                               store_migration_count, e)))
+    if (status == 0 &&
+        (status = store_migrate(s->writer.db, store_migrations, store_migration_count, e)))
         status = error_prefix(e, "%s", path);
     for (int i = 0; status == 0 && i < STORE_READERS; i++) {
         status = open_connection(&s->readers[i], path, SQLITE_OPEN_READONLY, e);

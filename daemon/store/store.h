@@ -3,7 +3,8 @@
  *
  * One writer connection behind a mutex and a small pool of readers, so every function here may be
  * called from any thread. All of them return 0 or a negative error code and fill *e; none keeps a
- * pointer it was given. Times are Unix seconds and come from the caller (clock_now()), never from SQL.
+ * pointer it was given. Times are Unix seconds and come from the caller (clock_now()), never from
+ * SQL.
  *
  * A job's state is what its last "state" event says: every change of state writes that event and
  * the job row in one transaction, and is refused where common/job_state.h knows no such step.
@@ -39,28 +40,30 @@ int store_check(struct store *s, struct error *e);
 
 #define STORE_NO_EXIT (-1) /* exit_code, exit_signal: none known */
 
-/* One row of the table job. Strings are owned by it, NULL where there is none. Times are 0 and measured
- * values NAN where there is none yet. */
+/* One row of the table job. Strings are owned by it, NULL where there is none. Times are 0 and
+ * measured values NAN where there is none yet. */
 struct store_job {
     int64_t id;
-    char *name;     /* NULL: none given */
+    char *name; /* NULL: none given */
     enum job_state state;
-    char *reason; /* words for a person */
-    char *spec;   /* JSON text, every default written out; NULL where a list was asked without documents */
-    char *plan;   /* JSON text, likewise */
+    char *reason;    /* words for a person */
+    char *spec;      /* JSON text, every default written out; NULL where a list was asked without
+                        documents */
+    char *plan;      /* JSON text, likewise */
     int64_t attempt; /* 0: never launched; the first launch is 1 */
     int64_t priority;
     int64_t slots; /* local slots it takes while it runs */
     char *idempotency_key;
     double created_at, started_at, finished_at;
-    char *run_dir;         /* STATE/jobs/ID, absolute */
-    int64_t launcher_pid;  /* 0: none */
-    int64_t launcher_start; /* field 22 of /proc/PID/stat: tells a pid's second life from its first */
+    char *run_dir;        /* STATE/jobs/ID, absolute */
+    int64_t launcher_pid; /* 0: none */
+    /* Field 22 of /proc/PID/stat: tells a pid's second life from its first. */
+    int64_t launcher_start;
     int64_t exit_code, exit_signal; /* of the launcher; STORE_NO_EXIT: none */
     /* progress, from the newest step event, and results, from eval and run_stop */
-    int64_t train_steps; /* of the plan */
+    int64_t train_steps;  /* of the plan */
     int64_t global_batch; /* of the plan; 0: it has none */
-    int64_t step;        /* steps done */
+    int64_t step;         /* steps done */
     double epoch, loss, lr, images_per_sec;
     double ttt_seconds, top1, top5;
 };
@@ -75,8 +78,8 @@ void store_jobs_clear(struct store_jobs *jobs);
 /* What a submission brings. */
 struct store_job_new {
     const char *name;
-    const char *spec; /* JSON text of job_spec_to_json */
-    const char *plan; /* JSON text of plan_to_json */
+    const char *spec;            /* JSON text of job_spec_to_json */
+    const char *plan;            /* JSON text of plan_to_json */
     const char *idempotency_key; /* NULL: none */
     const char *request_digest;  /* of the body as sent: same key, other digest: ERR_CONFLICT */
     int64_t priority, slots, train_steps;
@@ -107,9 +110,9 @@ struct store_job_filter {
 int store_job_list(struct store *s, const struct store_job_filter *filter, struct store_jobs *jobs,
                    struct error *e);
 
-/* A change of state with its words. Sets started_at at the first "starting" and finished_at at an end.
- * ERR_CONFLICT where the job's state (as in the database, not as the caller thinks) does not lead
- * there; the same state again only changes the reason. Durable. */
+/* A change of state with its words. Sets started_at at the first "starting" and finished_at at an
+ * end. ERR_CONFLICT where the job's state (as in the database, not as the caller thinks) does not
+ * lead there; the same state again only changes the reason. Durable. */
 struct store_state_change {
     enum job_state to;
     const char *reason; /* NULL: none */
@@ -118,8 +121,9 @@ struct store_state_change {
 int store_job_set_state(struct store *s, int64_t id, const struct store_state_change *change,
                         struct error *e);
 
-/* A launch, in the order that makes a killed daemon safe: store_job_begin_attempt (state "starting",
- * attempt + 1, launcher forgotten, durable) before mpirun is started, store_job_set_launcher after. */
+/* A launch, in the order that makes a killed daemon safe: store_job_begin_attempt (state
+ * "starting", attempt + 1, launcher forgotten, durable) before mpirun is started,
+ * store_job_set_launcher after. */
 int store_job_begin_attempt(struct store *s, int64_t id, const char *reason, double now,
                             int64_t *attempt, struct error *e);
 int store_job_set_launcher(struct store *s, int64_t id, int64_t pid, int64_t pid_start,
@@ -140,8 +144,8 @@ struct store_event {
 
 /* A batch of lines of one attempt, bytes [from, to) of its events.jsonl, in one transaction: the
  * events (a seq that is there already is left alone), their rows in step_metric and eval, the job's
- * progress and results, the new position, and the change of state if one is given and the state differs.
- * from must be the stored position, else ERR_CONFLICT and nothing is written. */
+ * progress and results, the new position, and the change of state if one is given and the state
+ * differs. from must be the stored position, else ERR_CONFLICT and nothing is written. */
 struct store_batch {
     int64_t job_id, attempt;
     int64_t from_bytes, to_bytes;
@@ -155,8 +159,8 @@ int store_ingest(struct store *s, const struct store_batch *batch, struct error 
 int store_ingest_position(struct store *s, int64_t job_id, int64_t attempt, int64_t *bytes,
                           struct error *e);
 
-/* An event of the daemon itself (not from a worker), as "warning" or "failed" with fields of its own.
- * fields: a JSON object, or NULL. */
+/* An event of the daemon itself (not from a worker), as "warning" or "failed" with fields of its
+ * own. fields: a JSON object, or NULL. */
 int store_event_add(struct store *s, int64_t job_id, int64_t attempt, const char *type,
                     const json_t *fields, double now, struct error *e);
 
@@ -171,7 +175,8 @@ int store_event_list(struct store *s, int64_t job_id, int64_t after, int64_t lim
  * "images", "t"}. */
 int store_eval_list(struct store *s, int64_t job_id, json_t **evals, struct error *e);
 
-/* Called for at most limit rows in order of step; values[i] belongs to event_metric_at(i), NAN where absent. */
+/* Called for at most limit rows in order of step; values[i] belongs to event_metric_at(i), NAN
+ * where absent. */
 typedef void store_metric_row(void *context, int64_t step, double epoch, double t,
                               const double *values);
 int store_metric_each(struct store *s, int64_t job_id, int64_t from_step, int64_t limit,

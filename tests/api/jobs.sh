@@ -37,7 +37,7 @@ refused 400 usage '200 characters' "an empty key"
 for n in $(seq 20); do
     submit -H 'Idempotency-Key: race' race >/dev/null &
 done
-wait $(jobs -p | grep -vx "$daemon")
+while read -r client; do wait "$client"; done < <(jobs -p | grep -vx "$daemon")
 submit -H 'Idempotency-Key: race' race
 want 200 "one key from twenty clients at once"
 call /v1/jobs

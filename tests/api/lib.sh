@@ -21,7 +21,7 @@ failures=0
 daemon=
 work=$(mktemp -d "${TMPDIR:-/tmp}/traind-api.XXXXXX")
 state=$work/state
-socket=$state/traind.sock
+export socket=$state/traind.sock
 
 clean_up() {
     [ -z "$daemon" ] || { kill -KILL "$daemon" && wait "$daemon"; } 2>/dev/null

@@ -27,7 +27,8 @@ Test(routes, a_path_finds_its_route)
     cr_assert_str_eq(found("GET", "/v1/jobs"), "/v1/jobs");
     cr_assert_str_eq(found("GET", "/v1/jobs/7"), "/v1/jobs/{id}");
     cr_assert_eq(id, 7);
-    cr_assert_str_eq(found("GET", "/v1/jobs/12/checkpoints/520"), "/v1/jobs/{id}/checkpoints/{step}");
+    cr_assert_str_eq(found("GET", "/v1/jobs/12/checkpoints/520"),
+                     "/v1/jobs/{id}/checkpoints/{step}");
     cr_assert_eq(id, 12);
     cr_assert_str_eq(found("POST", "/v1/nodes/n 1.x/report"), "/v1/nodes/{name}/report");
     cr_assert_str_eq(found("GET", "/"), "/");
@@ -86,9 +87,16 @@ static int guard(const char *host, const char *origin, const char *site, bool ch
 Test(guard, only_names_of_the_loopback_are_hosts)
 {
     static const char *const good[] = {"localhost", "LOCALHOST:80", "127.0.0.1", "127.0.0.1:7077",
-                                       "127.9.9.9", "[::1]", "[::1]:7077"};
-    static const char *const bad[] = {"evil.example", "localhost.evil.example", "128.0.0.1", "",
-                                      "127.0.0.1.evil.example", "[::2]", "0.0.0.0", "::1", "1.127.0.0"};
+                                       "127.9.9.9", "[::1]",        "[::1]:7077"};
+    static const char *const bad[] = {"evil.example",
+                                      "localhost.evil.example",
+                                      "128.0.0.1",
+                                      "",
+                                      "127.0.0.1.evil.example",
+                                      "[::2]",
+                                      "0.0.0.0",
+                                      "::1",
+                                      "1.127.0.0"};
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++)
         cr_assert_eq(guard(good[i], NULL, NULL, false), 0, "%s", good[i]);
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)

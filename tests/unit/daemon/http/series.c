@@ -106,7 +106,8 @@ Test(series, rows_without_a_number_do_not_count_in_the_mean)
     }
     json_decref(json);
     json = sample(3, 5, sometimes);
-    cr_assert(json_is_null(json_array_get(json_object_get(json, "loss"), 1)), "not a number is null");
+    cr_assert(json_is_null(json_array_get(json_object_get(json, "loss"), 1)),
+              "not a number is null");
     json_decref(json);
 }
 

@@ -125,7 +125,8 @@ Test(store, a_change_of_state_writes_its_event_and_a_wrong_one_nothing)
     cr_assert_eq(look("select count(*) from job_event where type = 'state'"), 4);
     cr_assert_eq(look("select count(*) from job, job_event where job_event.type = 'state' and "
                       "job_event.id = (select max(id) from job_event where type = 'state') and "
-                      "json_extract(body, '$.state') = state"), 1);
+                      "json_extract(body, '$.state') = state"),
+                 1);
     cr_assert_eq(store_job_get(store, id, &job, &e), 0);
     cr_assert_eq(job.attempt, 1, "a refused attempt must not be counted");
     cr_assert_eq(job.started_at, 1001);
@@ -154,8 +155,8 @@ Test(store, jobs_are_listed_newest_first_and_queued_by_priority)
     store_jobs_clear(&jobs);
 
     cr_assert_eq(become(2, JOB_CANCELLED, 1), 0, "%s", e.text);
-    struct store_job_filter queue = {.states = 1u << JOB_QUEUED, .order = STORE_QUEUE_ORDER,
-                                     .documents = true};
+    struct store_job_filter queue = {
+        .states = 1u << JOB_QUEUED, .order = STORE_QUEUE_ORDER, .documents = true};
     cr_assert_eq(store_job_list(store, &queue, &jobs, &e), 0);
     cr_assert_eq(jobs.count, 4);
     cr_assert_eq(jobs.items[0].id, 4);
@@ -195,8 +196,8 @@ Test(store, a_batch_read_twice_counts_once)
     int64_t id = submit(), at;
     json_t *bodies[2] = {step_body(1, 1, 2.5), step_body(2, 2, 2.25)};
     struct store_event events[2] = {event_of(bodies[0]), event_of(bodies[1])};
-    struct store_batch batch = {.job_id = id, .attempt = 1, .from_bytes = 0, .to_bytes = 100,
-                                .events = events, .count = 2};
+    struct store_batch batch = {
+        .job_id = id, .attempt = 1, .from_bytes = 0, .to_bytes = 100, .events = events, .count = 2};
 
     cr_assert_eq(store_ingest(store, &batch, &e), 0, "%s", e.text);
     cr_assert_eq(store_ingest(store, &batch, &e), -ERR_CONFLICT, "the position has moved");
@@ -234,16 +235,15 @@ Test(store, a_batch_whose_state_is_impossible_leaves_nothing_behind)
 Test(store, results_of_a_run_reach_the_job_row_and_the_listing)
 {
     int64_t id = submit();
-    json_t *bodies[2] = {
-        json_pack("{s:i, s:f, s:s, s:i, s:f, s:f, s:f, s:f, s:i}", "seq", 1, "t", 3000.0, "type",
-                  "eval", "step", 4, "epoch", 1.0, "top1", 0.5, "top5", 0.75, "loss", 1.5, "images",
-                  10000),
-        json_pack("{s:i, s:f, s:s, s:s, s:f, s:f, s:f, s:f}", "seq", 2, "t", 3001.0, "type",
-                  "run_stop", "status", "success", "ttt_seconds", 12.5, "images_per_sec", 216.0,
-                  "top1", 0.5, "top5", 0.75)};
+    json_t *bodies[2] = {json_pack("{s:i, s:f, s:s, s:i, s:f, s:f, s:f, s:f, s:i}", "seq", 1, "t",
+                                   3000.0, "type", "eval", "step", 4, "epoch", 1.0, "top1", 0.5,
+                                   "top5", 0.75, "loss", 1.5, "images", 10000),
+                         json_pack("{s:i, s:f, s:s, s:s, s:f, s:f, s:f, s:f}", "seq", 2, "t",
+                                   3001.0, "type", "run_stop", "status", "success", "ttt_seconds",
+                                   12.5, "images_per_sec", 216.0, "top1", 0.5, "top5", 0.75)};
     struct store_event events[2] = {event_of(bodies[0]), event_of(bodies[1])};
-    struct store_batch batch = {.job_id = id, .attempt = 1, .to_bytes = 10, .events = events,
-                                .count = 2};
+    struct store_batch batch = {
+        .job_id = id, .attempt = 1, .to_bytes = 10, .events = events, .count = 2};
     json_t *list;
 
     cr_assert_eq(store_ingest(store, &batch, &e), 0, "%s", e.text);
@@ -275,8 +275,8 @@ Test(store, speed_of_earlier_runs_is_per_worker)
     json_t *body = json_pack("{s:i, s:f, s:s, s:f}", "seq", 1, "t", 1.0, "type", "run_stop",
                              "images_per_sec", 216.0);
     struct store_event event = event_of(body);
-    struct store_batch batch = {.job_id = id, .attempt = 1, .to_bytes = 10, .events = &event,
-                                .count = 1};
+    struct store_batch batch = {
+        .job_id = id, .attempt = 1, .to_bytes = 10, .events = &event, .count = 1};
 
     cr_assert_eq(store_job_begin_attempt(store, id, NULL, 1, &attempt, &e), 0);
     cr_assert_eq(store_ingest(store, &batch, &e), 0);
@@ -309,12 +309,13 @@ Test(store, every_metric_of_the_table_has_its_column)
     int64_t id = submit();
     json_t *bodies[3] = {step_body(1, 1, 3), step_body(2, 2, 2), step_body(3, 3, 1)};
     struct store_event events[3] = {event_of(bodies[0]), event_of(bodies[1]), event_of(bodies[2])};
-    struct store_batch batch = {.job_id = id, .attempt = 1, .to_bytes = 10, .events = events,
-                                .count = 3};
+    struct store_batch batch = {
+        .job_id = id, .attempt = 1, .to_bytes = 10, .events = events, .count = 3};
     int count = 0;
 
     for (; event_metric_at((size_t)count); count++) {
-        snprintf(sql, sizeof sql, "select name = '%s' from pragma_table_info('step_metric') where cid = %d",
+        snprintf(sql, sizeof sql,
+                 "select name = '%s' from pragma_table_info('step_metric') where cid = %d",
                  event_metric_at((size_t)count)->name, count + 4);
         cr_assert_eq(look(sql), 1, "column %s", event_metric_at((size_t)count)->name);
     }
@@ -333,7 +334,8 @@ Test(store, tables_are_strict)
 {
     sqlite3 *db;
     cr_assert_eq(look("select count(*) from pragma_table_list where schema = 'main' and "
-                      "type = 'table' and name not like 'sqlite_%' and strict = 0"), 0);
+                      "type = 'table' and name not like 'sqlite_%' and strict = 0"),
+                 0);
     submit();
     cr_assert_eq(sqlite3_open(path, &db), SQLITE_OK);
     cr_assert_eq(sqlite3_exec(db, "update job set step = 'three'", NULL, NULL, NULL),
@@ -401,17 +403,18 @@ Test(store, a_damaged_file_is_said_to_be_damaged)
 Test(store, migrations_lead_from_every_version_to_the_last)
 {
     static const struct store_migration steps[] = {
-        {"0001_a.sql", "create table a (x integer) strict"},
+        {"0001_a.sql", "create table a (x integer) strict"                                },
         {"0002_b.sql", "alter table a add column y text; insert into a values (1, 'kept')"},
-        {"0003_c.sql", "create table c (z integer) strict"},
+        {"0003_c.sql", "create table c (z integer) strict"                                },
     };
     for (int from = 0; from <= 3; from++) {
         sqlite3 *db;
         cr_assert_eq(sqlite3_open(":memory:", &db), SQLITE_OK);
         cr_assert_eq(store_migrate(db, steps, from, &e), 0, "%s", e.text);
         cr_assert_eq(store_migrate(db, steps, 3, &e), 0, "%s", e.text);
-        cr_assert_eq(sqlite3_exec(db, "insert into c select x from a where y = 'kept'", NULL, NULL,
-                                  NULL), SQLITE_OK);
+        cr_assert_eq(
+            sqlite3_exec(db, "insert into c select x from a where y = 'kept'", NULL, NULL, NULL),
+            SQLITE_OK);
         cr_assert_eq(sqlite3_changes(db), 1, "from version %d", from);
         sqlite3_close(db);
     }
@@ -425,8 +428,11 @@ Test(store, the_real_migrations_lead_from_every_version_to_the_last)
         cr_assert_eq(store_migrate(db, store_migrations, from, &e), 0, "%s", e.text);
         cr_assert_eq(store_migrate(db, store_migrations, store_migration_count, &e), 0, "%s",
                      e.text);
-        cr_assert_eq(sqlite3_exec(db, "select id, name, state, ttt_seconds, images_per_sec, top1, "
-                                      "top5 from job", NULL, NULL, NULL), SQLITE_OK);
+        cr_assert_eq(sqlite3_exec(db,
+                                  "select id, name, state, ttt_seconds, images_per_sec, top1, "
+                                  "top5 from job",
+                                  NULL, NULL, NULL),
+                     SQLITE_OK);
         sqlite3_close(db);
     }
 }
@@ -434,7 +440,7 @@ Test(store, the_real_migrations_lead_from_every_version_to_the_last)
 Test(store, a_migration_that_fails_leaves_the_version_before_it)
 {
     static const struct store_migration steps[] = {
-        {"0001_a.sql", "create table a (x integer) strict"},
+        {"0001_a.sql", "create table a (x integer) strict"                                },
         {"0002_b.sql", "create table b (x integer) strict; create table a (again integer)"},
     };
     sqlite3 *db;
@@ -443,7 +449,8 @@ Test(store, a_migration_that_fails_leaves_the_version_before_it)
     cr_assert_eq(sqlite3_open(":memory:", &db), SQLITE_OK);
     cr_assert_neq(store_migrate(db, steps, 2, &e), 0);
     cr_assert_not_null(strstr(e.text, "0002_b.sql"), "%s", e.text);
-    sqlite3_prepare_v2(db, "select (select * from pragma_user_version), count(*) from sqlite_schema",
+    sqlite3_prepare_v2(db,
+                       "select (select * from pragma_user_version), count(*) from sqlite_schema",
                        -1, &row, NULL);
     cr_assert_eq(sqlite3_step(row), SQLITE_ROW);
     cr_assert_eq(sqlite3_column_int(row, 0), 1);
