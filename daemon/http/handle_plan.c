@@ -175,34 +175,47 @@ static int answer_with_job(const struct request *q, int64_t id, bool existed, st
     return reply_json(r, existed ? 200 : 201, json, e);
 }
 
-static int submit(const struct request *q, const struct prepared *p, struct reply *r,
-                  struct error *e)
+#define DIGEST_BYTES 40
+
+static void digest_body(const struct request *q, char digest[DIGEST_BYTES])
 {
-    char digest[40];
     XXH128_hash_t hash = XXH3_128bits(q->body, q->body_bytes);
-    struct job_submission submission = {p->spec, p->plan, q->idempotency_key, digest};
+
+    snprintf(digest, DIGEST_BYTES, "%016llx%016llx", (unsigned long long)hash.high64,
+             (unsigned long long)hash.low64);
+}
+
+static int submit(const struct request *q, const char *digest, struct reply *r, struct error *e)
+{
+    struct prepared p = {0};
     int64_t id;
     bool existed = false;
 
-    snprintf(digest, sizeof digest, "%016llx%016llx", (unsigned long long)hash.high64,
-             (unsigned long long)hash.low64);
-    int status = job_submit(q->app->jobs, &submission, &id, &existed, e);
-    return status ? status : answer_with_job(q, id, existed, r, e);
+    int status = prepare(q, true, &p, e);
+    if (status == 0 && p.problems.count) {
+        status = refuse(r, ERR_INVALID, &p.problems);
+    } else if (status == 0 && p.unsupported.count) {
+        status = refuse(r, ERR_UNSUPPORTED, &p.unsupported);
+    } else if (status == 0) {
+        struct job_submission submission = {p.spec, p.plan, q->idempotency_key, digest};
+        status = job_submit(q->app->jobs, &submission, &id, &existed, e);
+        if (status == 0)
+            status = answer_with_job(q, id, existed, r, e);
+    }
+    prepared_clear(&p);
+    return status;
 }
 
 int handle_job_submit(const struct request *q, struct reply *r, struct error *e)
 {
-    struct prepared p = {0};
-    int status = check_key(q->idempotency_key, e);
+    char digest[DIGEST_BYTES];
+    int64_t earlier = 0;
 
-    if (status == 0)
-        status = prepare(q, true, &p, e);
-    if (status == 0 && p.problems.count)
-        status = refuse(r, ERR_INVALID, &p.problems);
-    else if (status == 0 && p.unsupported.count)
-        status = refuse(r, ERR_UNSUPPORTED, &p.unsupported);
-    else if (status == 0)
-        status = submit(q, &p, r, e);
-    prepared_clear(&p);
-    return status;
+    int status = check_key(q->idempotency_key, e);
+    digest_body(q, digest);
+    if (status == 0 && q->idempotency_key)
+        status = store_job_find_key(q->app->store, q->idempotency_key, digest, &earlier, e);
+    if (status)
+        return status;
+    return earlier ? answer_with_job(q, earlier, true, r, e) : submit(q, digest, r, e);
 }

@@ -180,13 +180,14 @@ int store_job_list(struct store *s, const struct store_job_filter *filter, struc
 
 /* 1: an earlier job has this key and came from the same body; 0: none; negative: a conflict or a
  * failure. */
-static int find_by_key(struct sql *c, const struct store_job_new *job, int64_t *id, struct error *e)
+static int find_by_key(struct sql *c, const char *key, const char *digest, int64_t *id,
+                       struct error *e)
 {
-    if (!job->idempotency_key)
+    if (!key)
         return 0;
     sqlite3_stmt *row =
         sql_query(c, e, "select id, request_digest is ?2 from job where idempotency_key = ?1", "ss",
-                  job->idempotency_key, job->request_digest);
+                  key, digest);
     int found = row ? sql_row(c, row, e) : -(int)ERR_INTERNAL;
     if (found <= 0)
         return found;
@@ -198,7 +199,18 @@ static int find_by_key(struct sql *c, const struct store_job_new *job, int64_t *
     return error_set(e, ERR_CONFLICT,
                      "the Idempotency-Key \"%s\" came before with another document (job %lld); use "
                      "a new key for a new job",
-                     job->idempotency_key, (long long)*id);
+                     key, (long long)*id);
+}
+
+int store_job_find_key(struct store *s, const char *key, const char *request_digest, int64_t *id,
+                       struct error *e)
+{
+    struct sql *c = sql_read_begin(s);
+
+    *id = 0;
+    int found = find_by_key(c, key, request_digest, id, e);
+    sql_read_end(s, c);
+    return found < 0 ? found : 0;
 }
 
 static int insert(struct sql *c, const struct store_job_new *job, int64_t *id, struct error *e)
@@ -230,7 +242,7 @@ int store_job_insert(struct store *s, const struct store_job_new *job, int64_t *
     *existed = false;
     if (!c)
         return -(int)ERR_INTERNAL;
-    int status = find_by_key(c, job, id, e);
+    int status = find_by_key(c, job->idempotency_key, job->request_digest, id, e);
     if (status > 0) {
         *existed = true;
         status = 0;

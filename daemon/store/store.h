@@ -93,6 +93,11 @@ struct store_job_new {
 int store_job_insert(struct store *s, const struct store_job_new *job, int64_t *id, bool *existed,
                      struct error *e);
 
+/* The job that came with this key before, so that a repeated submission is answered without looking
+ * at its data again: *id is 0 if there is none. ERR_CONFLICT: it came from another body. */
+int store_job_find_key(struct store *s, const char *key, const char *request_digest, int64_t *id,
+                       struct error *e);
+
 /* ERR_NOT_FOUND: "there is no job 7". Clear with store_job_clear. */
 int store_job_get(struct store *s, int64_t id, struct store_job *job, struct error *e);
 

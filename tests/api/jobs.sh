@@ -30,6 +30,16 @@ want 200 "the same again"
 json .id 2 "gives the same job"
 submit -H 'Idempotency-Key: k1' other
 refused 409 conflict 'k1.*job 2' "the key with another body"
+mkdir -p "$work/data/class"
+touch "$work/data/class/a.jpg"
+gone="{\"data\": {\"train\": \"$work/data\", \"train_images\": 1000}, \"cluster\": {\"workers_per_node\": 1, \"threads_per_worker\": 1}}"
+call -H 'Idempotency-Key: k2' -d "$gone" /v1/jobs
+want 201 "a submission whose data vanishes then"
+rm -r "$work/data"
+call -H 'Idempotency-Key: k2' -d "$gone" /v1/jobs
+want 200 "its repetition is still answered with the job"
+call -d "$gone" /v1/jobs
+refused 422 invalid 'cannot open the folder' "a new one is refused"
 submit -H "Idempotency-Key: $(printf 'k%.0s' $(seq 201))" long
 refused 400 usage '200 characters' "a key that is too long"
 submit -H 'Idempotency-Key;' empty
@@ -50,7 +60,7 @@ like "$(jq -r '.warnings[]' <<<"$body")" 'not supported by this version' "warns 
 
 # ------------------------------------------------------------------ listing
 
-for n in 4 5 6; do submit "more $n"; done
+for n in 5 6; do submit "more $n"; done
 call '/v1/jobs?limit=2'
 json '[.jobs[].id] | join(",")' '6,5' "the newest first"
 json .next 5 "with the place to go on"

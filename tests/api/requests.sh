@@ -201,6 +201,30 @@ for path in /../secret.txt /%2e%2e/secret.txt /sub/../../secret.txt /..%2fsecret
     refused 404 not-found 'openapi.json|there is no' "no way to ${path:0:40}"
 done
 
+# ------------------------------------------------------------------ what is no HTTP, or stops half-way
+
+# Sends bytes to the daemon and hangs up; prints the first line of the answer, if there is one.
+raw() {
+    local line=
+    exec 3<>"/dev/tcp/127.0.0.1/${url##*:}"
+    printf "$1" >&3 2>/dev/null
+    [ "${2-}" = hang-up ] || read -r -t 5 line <&3
+    exec 3>&-
+    tr -d '\r' <<<"$line"
+}
+like "$(raw 'nonsense\r\n\r\n')" '^(HTTP/1.[01] 4[0-9][0-9] .*|)$' "a line that is no HTTP"
+like "$(raw 'GET /healthz HTTP/1.0\r\n\r\n')" '^HTTP/1.[01] 200' "HTTP/1.0 without a Host"
+like "$(raw 'POST /v1/plan HTTP/1.1\r\nHost: localhost\r\nContent-Length: -5\r\n\r\n')" '^(HTTP/1.1 4[0-9][0-9] .*|)$' "a negative Content-Length"
+for n in $(seq 20); do
+    raw 'POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{"data"' hang-up
+done >/dev/null
+call /v1/jobs
+json '.jobs | length' 0 "twenty bodies cut off make no job"
+call "/healthz?$(head -c 60000 /dev/zero | tr '\0' a)"
+like "$status" '^(4[0-9][0-9]|431)$' "an address of 60 kB"
+call /healthz
+want 200 "the daemon lives on"
+
 ok "the daemon stops in order" stop_daemon
 is "$(grep -c 'runtime error\|AddressSanitizer\|LeakSanitizer' "$work/daemon.log")" 0 "no sanitizer complaint"
 done_testing
