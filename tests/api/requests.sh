@@ -215,7 +215,7 @@ raw() {
 like "$(raw 'nonsense\r\n\r\n')" '^(HTTP/1.[01] 4[0-9][0-9] .*|)$' "a line that is no HTTP"
 like "$(raw 'GET /healthz HTTP/1.0\r\n\r\n')" '^HTTP/1.[01] 200' "HTTP/1.0 without a Host"
 like "$(raw 'POST /v1/plan HTTP/1.1\r\nHost: localhost\r\nContent-Length: -5\r\n\r\n')" '^(HTTP/1.1 4[0-9][0-9] .*|)$' "a negative Content-Length"
-for n in $(seq 20); do
+for _ in $(seq 20); do
     raw 'POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{"data"' hang-up
 done >/dev/null
 call /v1/jobs
