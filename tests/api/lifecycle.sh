@@ -87,7 +87,26 @@ call /v1/jobs
 json '[.jobs[].name] | join(",")' 'job 5,job 4,job 3,job 2,job 1' "a restarted one has all jobs"
 call -d '{"name": "job 6", "data": {"train": "synthetic"}, "steps": 4}' /v1/jobs
 json .id 6 "and goes on counting"
-for id in 6 5 4 3 2 1; do
+# Killed at any moment of a stream of submissions: what was answered with 201 is there.
+submissions() {
+    while answer=$(curl -sf -d '{"data": {"train": "synthetic"}, "steps": 4}' "$url/v1/jobs"); do
+        jq .id <<<"$answer"
+    done >>"$work/promised" 2>/dev/null
+}
+for pause in 0.05 0.13 0.21 0.34; do
+    submissions &
+    client=$!
+    sleep "$pause"
+    kill_daemon
+    wait "$client"
+    start_daemon --config "$work/bad.conf"
+done
+sort -n "$work/promised" >"$work/promised.sorted"
+ok "jobs were promised" test -s "$work/promised.sorted"
+is "$(uniq -d "$work/promised.sorted")" "" "no id was given twice"
+sqlite3 "$state/traind.db" 'select id from job' | sort >"$work/kept"
+is "$(sort "$work/promised" | comm -23 - "$work/kept")" "" "none of them was lost by four kills"
+for id in $(sort -rn "$work/kept"); do
     curl -s -o /dev/null -X POST "$url/v1/jobs/$id/cancel"
 done
 all_ended() {
