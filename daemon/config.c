@@ -255,12 +255,30 @@ int config_load(struct config *c, const char *path, struct error *e)
     return fill_defaults(c, e);
 }
 
+#define HELP_COLUMNS 78
+#define HELP_INDENT  6
+
+static void print_wrapped(FILE *out, const char *words)
+{
+    int column = fprintf(out, "%*s", HELP_INDENT - 1, "");
+
+    while (*words) {
+        int length = (int)strcspn(words, " ");
+        if (column + 1 + length > HELP_COLUMNS)
+            column = fprintf(out, "\n%*s", HELP_INDENT - 1, "") - 1;
+        column += fprintf(out, " %.*s", length, words);
+        words += length + (words[length] == ' ');
+    }
+    fputc('\n', out);
+}
+
 void config_help(FILE *out)
 {
-    for (size_t i = 0; i < KEY_COUNT; i++)
-        fprintf(out, "  %-20s %s%s%s%s\n", keys[i].name, keys[i].help,
-                keys[i].default_text ? " (default: " : "",
-                keys[i].default_text ? keys[i].default_text : "", keys[i].default_text ? ")" : "");
+    for (size_t i = 0; i < KEY_COUNT; i++) {
+        fprintf(out, "  %s%s%s\n", keys[i].name, keys[i].default_text ? " = " : "",
+                keys[i].default_text ? keys[i].default_text : "");
+        print_wrapped(out, keys[i].help);
+    }
 }
 
 void config_clear(struct config *c)

@@ -83,7 +83,7 @@ static char *help_text(int key, const char *text, void *input)
     FILE *out = open_memstream(&keys, &bytes);
     if (!out)
         return (char *)text;
-    fputs("Keys of the settings file, a \"key = value\" a line (the command line wins over it):\n",
+    fputs("Keys of the settings file and their defaults (the command line wins over the file):\n",
           out);
     config_help(out);
     fclose(out);

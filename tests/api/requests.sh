@@ -123,6 +123,16 @@ for route in /v1/plan /v1/jobs; do
     call -d "{\"data\": {\"train\": \"$work/empty\"}}" "$route"
     refused 422 invalid "$work/empty" "$route with an empty data folder"
 done
+mkdir "$work/corrupt"
+printf 'not a record' >"$work/corrupt/train-00000-of-00001"
+for route in /v1/plan /v1/jobs; do
+    call -d "{\"data\": {\"train\": \"$work/corrupt\"}}" "$route"
+    refused 422 invalid "train-00000-of-00001" "$route with a corrupt shard names it"
+    json '.errors[0].pointer' /data/train "and the key"
+done
+call -d "{\"data\": {\"train\": \"synthetic\", \"eval\": \"$work/empty\"}}" /v1/plan
+refused 422 invalid "$work/empty" "an empty folder of evaluation data"
+json '.errors[0].pointer' /data/eval "its key"
 call -d '{"data": {"train": "/no/such/folder", "train_images": 100000}}' /v1/jobs
 refused 422 invalid '/no/such/folder' "a submission whose images need no counting, but whose folder is missing"
 call -d "{\"data\": {\"train\": \"$work/empty\", \"train_images\": 100000}}" /v1/jobs

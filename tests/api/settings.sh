@@ -3,7 +3,7 @@
 . "$(dirname "$0")/lib.sh"
 
 help=$("$traind" --help)
-keys=$(sed -n '/^Keys of the settings/,$p' <<<"$help" | sed -n 's/^  \([a-z_]*\) .*/\1/p' | sort)
+keys=$(sed -n '/^Keys of the settings/,$p' <<<"$help" | sed -nE 's/^  ([a-z_]+)( = .*)?$/\1/p' | sort)
 like "$keys" '^max_body_bytes$' "--help lists the keys"
 is "$(sed -n 's/^\.It Cm //p' "$top_srcdir/man/traind.conf.5" | sort)" "$keys" "traind.conf(5) has each of them"
 is "$(sed -n 's/^#\([a-z_]*\) = .*/\1/p' "$top_srcdir/etc/traind.conf" | sort)" "$keys" "etc/traind.conf has each of them"
