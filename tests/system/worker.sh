@@ -1,0 +1,140 @@
+#!/usr/bin/env bash
+# train-worker by itself, under real mpirun, on real shards: what it writes, and what it says of bad input.
+set -u
+: "${top_srcdir:?run it by make check}" "${top_builddir:?}"
+# shellcheck source=tests/tap.sh
+. "$top_srcdir/tests/tap.sh"
+work=$(mktemp -d)
+trap 'umount "$work/small" 2>/dev/null; rm -rf "$work"' EXIT
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMP_NUM_THREADS=1
+
+fashion=/usr/share/datasets/fashion-mnist
+[ -d $fashion ] || skip_all "needs the Debian package dataset-fashion-mnist"
+
+# idx COUNT IMAGES LABELS: the first COUNT of a pair of IDX files
+idx() {
+    local count=$1 size
+    size=$(printf '%08x' "$count")
+    {
+        printf '\x00\x00\x08\x03'
+        printf '%b' "\\x${size:0:2}\\x${size:2:2}\\x${size:4:2}\\x${size:6:2}"
+        zcat $fashion/"$2" | tail -c +9 | head -c $((8 + count * 784))
+    } >"$work/idx/${2%.gz}"
+    {
+        printf '\x00\x00\x08\x01'
+        printf '%b' "\\x${size:0:2}\\x${size:2:2}\\x${size:4:2}\\x${size:6:2}"
+        zcat $fashion/"$3" | tail -c +9 | head -c "$count"
+    } >"$work/idx/${3%.gz}"
+}
+
+# worker RANKS JOB RUN: the exit status is mpirun's; words go to $output
+worker() {
+    local ranks=$1 job=$2 run=$3
+    output=$(mpirun --oversubscribe --bind-to none -np "$ranks" "$top_builddir/train-worker" \
+        --job "$job" --run-dir "$run" 2>&1)
+}
+
+# job FILE JQ-EXPRESSION: the small job with changes
+job() {
+    jq "$2" "$work/small.json" >"$1"
+}
+
+failed_event() {
+    jq -c 'select(.type == "failed")' "$1/attempt-1/events.jsonl"
+}
+
+mkdir "$work/idx"
+idx 96 train-images-idx3-ubyte.gz train-labels-idx1-ubyte.gz
+idx 50 t10k-images-idx3-ubyte.gz t10k-labels-idx1-ubyte.gz
+"$top_builddir/train-prep" convert --from idx --in "$work/idx" --out "$work/data" --shards 2 --eval-shards 1 >/dev/null 2>&1
+cat >"$work/small.json" <<END
+{"name": "small", "model": {"classes": 10, "image_size": 32}, "data": {"train": "$work/data/train",
+ "eval": "$work/data/validation"}, "cluster": {"workers_per_node": 2, "threads_per_worker": 1},
+ "batch_per_worker": 8, "steps": 4, "lr": {"warmup_epochs": 0}, "eval": {"batch": 7, "predictions": true}}
+END
+
+# ---- a run
+worker 2 "$work/small.json" "$work/run"
+is $? 0 "a small job on two ranks ends well"
+events=$work/run/attempt-1/events.jsonl
+is "$(jq -r .type "$events" | uniq | tr '\n' ' ')" "run_start step eval_progress eval checkpoint run_stop " \
+    "events come in their order"
+is "$(jq -s -c 'map(.seq) == [range(1; length + 1)]' "$events")" true "and are numbered without a hole"
+is "$(jq -c 'select(.type == "step") | .step' "$events" | tr '\n' ' ')" "1 2 3 4 " "a step event for each step"
+is "$(jq -r 'select(.type == "step" and .step == 1) | keys_unsorted | join(" ")' "$events")" \
+    "seq t type step epoch loss lr images_per_sec step_ms data_ms forward_ms backward_ms comm_ms optim_ms grad_norm slowest_rank" \
+    "with the contract's fields"
+is "$(jq 'select(.type == "eval") | .images' "$events")" 50 "evaluation counts every image once"
+is "$(jq -c '[.status, .steps]' "$work/run/result.json")" '["success",4]' "result.json says how it ended"
+is "$(jq -n -c --slurpfile e "$events" --slurpfile r "$work/run/result.json" \
+    '[$e[] | select(.type == "run_stop")][0] as $s | [$s.top1, $s.top5] == [$r[0].top1, $r[0].top5]')" true \
+    "with the numbers of run_stop"
+like "$output" 'Evaluation \[[0-9]+/8\]' "progress lines have the seeds' form"
+is "$(wc -l <"$work/run/attempt-1/predictions.csv")" 51 "predictions.csv has a line an image"
+weights=$(echo "$work"/run/checkpoints/step-*/model.safetensors)
+is "${weights#"$work/run/checkpoints/"}" step-00000004/model.safetensors "the weights are where the contract says"
+
+# ---- its weights, evaluated by themselves
+job "$work/eval.json" ".mode = \"eval\" | .model.init = \"$weights\" | .eval.batch = 25"
+worker 2 "$work/eval.json" "$work/eval"
+is $? 0 "mode eval runs"
+is "$(jq -c '[.top1, .top5, (.eval_loss * 1e4 | round)]' "$work/eval/result.json")" \
+    "$(jq -c '[.top1, .top5, (.eval_loss * 1e4 | round)]' "$work/run/result.json")" "and finds what the training's evaluation found"
+
+# ---- the same job again gives the same bits
+job "$work/again.json" '.data.prefetch_threads = 3'
+worker 2 "$work/again.json" "$work/again"
+is "$(sha256sum <"$work/again/checkpoints/step-00000004/model.safetensors")" "$(sha256sum <"$weights")" \
+    "the same job gives the same bits, whatever the prefetch threads"
+
+# ---- bad input
+worker 3 "$work/small.json" "$work/np"
+like "$output" 'asks for 1 x 2 = 2 workers, but 3 were started' "a wrong number of ranks is named"
+
+job "$work/bad.json" '.batch_per_worker = 100'
+worker 2 "$work/bad.json" "$work/bad"
+like "$(failed_event "$work/bad")" 'global batch' "a global batch larger than the data is refused"
+
+job "$work/missing.json" '.data.train = "/nowhere/at/all"'
+worker 2 "$work/missing.json" "$work/missing"
+isnt=$?
+is "$([ $isnt -ne 0 ] && echo failed)" failed "a missing data folder ends the run"
+like "$(failed_event "$work/missing")" '"phase": ?"data".*/nowhere/at/all' "with an event that names phase and folder"
+
+cp -r "$work/data" "$work/torn"
+truncate -s -10 "$work/torn/train/train-00001-of-00002"
+job "$work/torn.json" ".data.train = \"$work/torn/train\""
+worker 2 "$work/torn.json" "$work/torn-run"
+like "$(failed_event "$work/torn-run")" 'train-00001-of-00002.*[0-9]{3,}' "a truncated record is named with file and offset"
+
+cp -r "$work/data" "$work/corrupt"
+for shard in "$work"/corrupt/train/train-*; do
+    printf 'XXXX' | dd of="$shard" bs=1 seek=400 conv=notrunc status=none
+done
+job "$work/corrupt.json" ".data.train = \"$work/corrupt/train\""
+worker 2 "$work/corrupt.json" "$work/corrupt-run"
+like "$(failed_event "$work/corrupt-run")" 'train-0000[01]-of-00002.*[0-9]' "a corrupt record is named with file and offset"
+
+job "$work/label.json" '.model.classes = 5'
+worker 2 "$work/label.json" "$work/label"
+like "$(failed_event "$work/label")" 'label' "a label out of range is named"
+
+job "$work/diverge.json" '.lr.base = 1e30 | .lr.scaling = "none" | .data.eval = null | .eval.predictions = false | .steps = 6'
+worker 2 "$work/diverge.json" "$work/diverge"
+like "$(failed_event "$work/diverge")" 'diverged at step [0-9]+, loss was' "a loss that is no number stops the run"
+
+# ---- a full disk at the checkpoint
+mkdir "$work/small"
+if mount -t tmpfs -o size=30m tmpfs "$work/small" 2>/dev/null; then
+    worker 2 "$work/small.json" "$work/small/run"
+    like "$(failed_event "$work/small/run")" '"phase": ?"checkpoint".*[Nn]o space left' "a full disk at the last checkpoint fails the run by name"
+    is "$(ls -A "$work/small/run/checkpoints")" "" "and leaves no half checkpoint"
+    job "$work/often.json" '.checkpoint.every_steps = 2 | .steps = 3'
+    worker 2 "$work/often.json" "$work/small/run2"
+    like "$(jq -c 'select(.type == "warning")' "$work/small/run2/attempt-1/events.jsonl")" 'No space left' \
+        "on the way it is a warning, and training goes on"
+else
+    skip "a full disk at the checkpoint" "cannot mount a small file system here"
+fi
+
+done_testing
