@@ -54,9 +54,9 @@ static inline struct rng rng_stream(int64_t seed, int64_t epoch, int64_t image,
 {
     uint64_t s = (uint64_t)seed, i = (uint64_t)image;
     return (struct rng){
-        .key = {(uint32_t)s, (uint32_t)(s >> 32)},
-        .counter = {0, (uint32_t)epoch, (uint32_t)i,
-                    (uint32_t)(i >> 32 & 0xffffff) | (uint32_t)purpose << 24},
+        .key = {(uint32_t)s,  (uint32_t)(s >> 32)                       },
+        .counter = { 0, (uint32_t)epoch, (uint32_t)i,
+                (uint32_t)(i >> 32 & 0xffffff) | (uint32_t)purpose << 24},
         .used = 4,
     };
 }

@@ -117,8 +117,8 @@ static void copy_text(char *out, size_t room, const ProtobufCBinaryData *text)
     out[bytes] = '\0';
 }
 
-/* protobuf-c copies what it parses; the copy's place in the payload is wanted, which lives longer. A
- * search for the first bytes finds it at once, as they hold a JPEG's start. */
+/* protobuf-c copies what it parses; the copy's place in the payload is wanted, which lives longer.
+ * A search for the first bytes finds it at once, as they hold a JPEG's start. */
 static const uint8_t *locate(const uint8_t *payload, size_t bytes, const ProtobufCBinaryData *copy)
 {
     size_t anchor = copy->len < 16 ? copy->len : 16;

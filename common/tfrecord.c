@@ -80,7 +80,7 @@ int tfrecord_check(const uint8_t *file, const char *name, uint64_t offset, uint6
     if (read_u32(payload + payload_bytes) == tfrecord_mask(tfrecord_crc32c(payload, payload_bytes)))
         return 0;
     return error_set(e, ERR_CORRUPT,
-                     "%s is corrupt: the checksum of the record at byte %" PRIu64
-                     " (%" PRIu64 " bytes) is wrong",
+                     "%s is corrupt: the checksum of the record at byte %" PRIu64 " (%" PRIu64
+                     " bytes) is wrong",
                      name, offset, payload_bytes);
 }

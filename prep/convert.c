@@ -50,7 +50,8 @@ static void shard_paths(const struct convert_options *o, enum dataset_role role,
 {
     const char *role_name = role_names[role];
     int of = shards_of(o, role);
-    snprintf(temporary, PATH_MAX, "%s/%s/.%s-%05d-of-%05d.tmp", o->out, role_name, role_name, k, of);
+    snprintf(temporary, PATH_MAX, "%s/%s/.%s-%05d-of-%05d.tmp", o->out, role_name, role_name, k,
+             of);
     snprintf(final, PATH_MAX, "%s/%s/%s-%05d-of-%05d", o->out, role_name, role_name, k, of);
 }
 
@@ -148,8 +149,7 @@ static int write_role(struct job *job, enum dataset_role role, struct error *e)
 {
     const struct convert_options *o = job->options;
     int64_t n = job->source->images[role];
-    struct rng_permutation order =
-        rng_permutation(n, rng_stream(o->seed, role, 0, RNG_CONVERT));
+    struct rng_permutation order = rng_permutation(n, rng_stream(o->seed, role, 0, RNG_CONVERT));
     char folder[PATH_MAX];
     json_t *shards = json_array();
 
@@ -233,7 +233,8 @@ static int write_all(struct job *job, struct error *e)
     for (enum dataset_role role = DATASET_TRAIN; role <= DATASET_EVAL && rc == 0; role++)
         if (job->source->images[role] > 0)
             rc = write_role(job, role, e);
-    /* Written before anything is renamed: a disk that is full now leaves nothing that looks complete. */
+    /* Written before anything is renamed: a disk that is full now leaves nothing that looks
+     * complete. */
     if (rc == 0)
         rc = write_manifest(job, e);
     return settle(job, rc, e);
@@ -264,9 +265,9 @@ int convert(const struct convert_options *o, struct error *e)
     if (rc == 0)
         rc = out_folder_take(o->out, o->force, &lock, e);
     if (rc == 0) {
-        job.manifest = json_pack("{s:s, s:i, s:s, s:I}", "tool", "train-prep " PACKAGE_VERSION,
-                                 "format", MANIFEST_FORMAT, "source", o->from, "seed",
-                                 (json_int_t)o->seed);
+        job.manifest =
+            json_pack("{s:s, s:i, s:s, s:I}", "tool", "train-prep " PACKAGE_VERSION, "format",
+                      MANIFEST_FORMAT, "source", o->from, "seed", (json_int_t)o->seed);
         rc = write_all(&job, e);
         json_decref(job.manifest);
         close(lock);

@@ -7,8 +7,8 @@
 
 #include "common/error.h"
 
-/* Quality 100, which quantises nothing: the pixels come back within 1 or 2 of 255 (tests/unit/prep), and small images are
- * mostly header anyway: 28x28 Fashion-MNIST takes 1.4 times the bytes of quality 95. */
+/* Quality 100: of Fashion-MNIST no pixel is off by more than 2 of 255, 0.06 on average (quality 95:
+ * 10 and 0.93), for 857 bytes an image instead of 673. */
 #define ENCODE_QUALITY 100
 
 struct encoder;
@@ -16,7 +16,8 @@ struct encoder;
 int encoder_create(struct encoder **out, struct error *e);
 void encoder_destroy(struct encoder *c); /* NULL is fine */
 
-/* pixels (height, width). *jpeg is the encoder's, valid until its next call. The same pixels give the same bytes. */
+/* pixels (height, width). *jpeg is the encoder's, valid until its next call. The same pixels give
+ * the same bytes. */
 int encode_grey(struct encoder *c, const uint8_t *pixels, int width, int height,
                 const uint8_t **jpeg, size_t *bytes, struct error *e);
 

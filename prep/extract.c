@@ -8,16 +8,18 @@
 #include "common/file.h"
 #include "prep/prep.h"
 
-/* A record's filename comes from others: only its last part is used, and only harmless characters of it. */
+/* A record's filename comes from others: only its last part is used, and only harmless characters
+ * of it. */
 static void safe_name(const char *name, char out[128])
 {
     const char *slash = strrchr(name, '/');
     size_t used = 0;
 
     for (name = slash ? slash + 1 : name; *name && used < 127; name++)
-        out[used++] = strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-", *name)
-                          ? *name
-                          : '_';
+        out[used++] =
+            strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-", *name)
+                ? *name
+                : '_';
     out[used] = '\0';
 }
 

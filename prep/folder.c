@@ -1,5 +1,5 @@
-// Folders of class folders of JPEGs: PATH/train/CLASS and PATH/validation/CLASS, or PATH/CLASS for train alone.
-// The JPEGs' bytes are kept as they are.
+// Folders of class folders of JPEGs: PATH/train/CLASS and PATH/validation/CLASS, or PATH/CLASS for
+// train alone. The JPEGs' bytes are kept as they are.
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,7 +41,8 @@ static int find_class(const struct source_class_list *list, const char *name)
     return -1;
 }
 
-/* The classes are numbered by the training folder, so that a validation folder that lacks one keeps the numbers. */
+/* The classes are numbered by the training folder, so that a validation folder that lacks one keeps
+ * the numbers. */
 static int match_classes(struct folder_source *s, enum dataset_role role, struct error *e)
 {
     const struct dataset_list *list = &s->lists[role];
@@ -146,7 +147,8 @@ int source_folder_open(const char *path, const char *classes_file, struct source
     struct folder_source *s;
 
     if (classes_file)
-        return error_set(e, ERR_USAGE, "--classes is for --from idx: here the folders name the classes");
+        return error_set(e, ERR_USAGE,
+                         "--classes is for --from idx: here the folders name the classes");
     if ((size_t)snprintf(folder, sizeof folder, "%s", path) >= sizeof folder)
         return error_set(e, ERR_INVALID, "the path %s is too long", path);
     for (size_t end = strlen(folder); end > 1 && folder[end - 1] == '/'; end--)

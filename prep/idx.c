@@ -1,7 +1,8 @@
 /*
- * The MNIST family's IDX files, plain or in gzip: train-images-idx3-ubyte, train-labels-idx1-ubyte, and
- * t10k-* for the validation. http://yann.lecun.com/exdb/mnist: a big-endian u32 magic (0x00000803 for
- * three dimensions of bytes, 0x00000801 for one), a u32 for each dimension, then the bytes.
+ * The MNIST family's IDX files, plain or in gzip: train-images-idx3-ubyte, train-labels-idx1-ubyte,
+ * and t10k-* for the validation. http://yann.lecun.com/exdb/mnist: a big-endian u32 magic
+ * (0x00000803 for three dimensions of bytes, 0x00000801 for one), a u32 for each dimension, then
+ * the bytes.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -59,8 +60,8 @@ static uint32_t big_endian(const uint8_t at[4])
     return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
 }
 
-static int read_header(gzFile file, const char *path, int dimensions, struct idx *idx, size_t *bytes,
-                       struct error *e)
+static int read_header(gzFile file, const char *path, int dimensions, struct idx *idx,
+                       size_t *bytes, struct error *e)
 {
     uint8_t word[4];
     int rc = read_bytes(file, path, word, 4, e);
@@ -173,8 +174,8 @@ static int name_classes(struct idx_source *s, const char *classes_file, struct e
     if (classes_file) {
         int rc = source_classes_read(classes_file, list, e);
         if (rc == 0 && most >= list->count)
-            rc = error_set(e, ERR_INVALID, "there is a label %d, but %s names only %d classes", most,
-                           classes_file, list->count);
+            rc = error_set(e, ERR_INVALID, "there is a label %d, but %s names only %d classes",
+                           most, classes_file, list->count);
         return rc;
     }
     list->names = calloc((size_t)most + 1, sizeof *list->names);
@@ -191,7 +192,8 @@ static int idx_read(struct source *base, enum dataset_role role, int64_t i, stru
 {
     struct idx_source *s = (struct idx_source *)base;
     const struct idx *pixels = &s->pixels[role];
-    int height = (int)pixels->dims[1], width = (int)pixels->dims[2], label = s->labels[role].data[i];
+    int height = (int)pixels->dims[1], width = (int)pixels->dims[2],
+        label = s->labels[role].data[i];
 
     snprintf(s->filename, sizeof s->filename, "%s-%06" PRId64 ".jpg", stems[role], i);
     *x = (struct tf_example){

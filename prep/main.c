@@ -30,18 +30,30 @@ static int64_t number(struct argp_state *state, const char *option, const char *
     return value;
 }
 
-enum { KEY_IN = 1000, KEY_SHARDS, KEY_EVAL_SHARDS, KEY_SEED, KEY_FORCE, KEY_CLASSES, KEY_JSON, KEY_ROLE };
+enum {
+    KEY_IN = 1000,
+    KEY_SHARDS,
+    KEY_EVAL_SHARDS,
+    KEY_SEED,
+    KEY_FORCE,
+    KEY_CLASSES,
+    KEY_JSON,
+    KEY_ROLE
+};
 
 static const struct argp_option convert_table[] = {
-    {"from",        'f',             "KIND",  0, "idx (MNIST-style files, plain or .gz) or folder (class folders of JPEGs)", 0},
-    {"in",          KEY_IN,          "PATH",  0, "the folder to read",                                                       0},
-    {"out",         'o',             "DIR",   0, "the folder to write: DIR/train, DIR/validation, DIR/manifest.json",        0},
-    {"shards",      KEY_SHARDS,      "N",     0, "training shards",                                                          0},
-    {"eval-shards", KEY_EVAL_SHARDS, "M",     0, "validation shards (default: an eighth of N, at least 1)",                  0},
-    {"seed",        KEY_SEED,        "S",     0, "of the shuffle (default: 1)",                                              0},
-    {"classes",     KEY_CLASSES,     "FILE",  0, "names of the classes, one a line (idx; default: 0, 1, ...)",               0},
-    {"force",       KEY_FORCE,       0,       0, "replace an earlier conversion in DIR",                                     0},
-    {0},
+    {"from",                                                                     'f', "KIND", 0,
+     "idx (MNIST-style files, plain or .gz) or folder (class folders of JPEGs)", 0},
+    {"in",                                                                    KEY_IN, "PATH", 0, "the folder to read", 0},
+    {"out", 'o', "DIR", 0, "the folder to write: DIR/train, DIR/validation, DIR/manifest.json", 0},
+    {"shards",                                                                          KEY_SHARDS, "N", 0, "training shards", 0},
+    {"eval-shards", KEY_EVAL_SHARDS, "M", 0,
+     "validation shards (default: an eighth of N, at least 1)", 0},
+    {"seed",                                                                         KEY_SEED, "S", 0, "of the shuffle (default: 1)", 0},
+    {"classes",                                                                         KEY_CLASSES, "FILE", 0,
+     "names of the classes, one a line (idx; default: 0, 1, ...)", 0},
+    {"force",                                                                      KEY_FORCE, 0, 0, "replace an earlier conversion in DIR", 0},
+    {0                                                                    },
 };
 
 static error_t parse_convert(int key, char *arg, struct argp_state *state)
@@ -79,7 +91,10 @@ static error_t parse_convert(int key, char *arg, struct argp_state *state)
     case ARGP_KEY_END:
         if (!o->from || !o->in || !o->out || !o->shards)
             argp_error(state, "--%s is missing",
-                       !o->from ? "from" : !o->in ? "in" : !o->out ? "out" : "shards");
+                       !o->from  ? "from"
+                       : !o->in  ? "in"
+                       : !o->out ? "out"
+                                 : "shards");
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -88,9 +103,15 @@ static error_t parse_convert(int key, char *arg, struct argp_state *state)
 
 static int run_convert(int argc, char **argv, struct error *e)
 {
-    static const struct argp argp = {convert_table, parse_convert, "",
-        "Makes TFRecord shards of labelled JPEGs in the format of TensorFlow's imagenet_to_gcs, shuffled by "
-        "seed. The same input and seed give the same bytes.", 0, 0, 0};
+    static const struct argp argp = {convert_table,
+                                     parse_convert,
+                                     "",
+                                     "Makes TFRecord shards of labelled JPEGs in the format of "
+                                     "TensorFlow's imagenet_to_gcs, shuffled by "
+                                     "seed. The same input and seed give the same bytes.",
+                                     0,
+                                     0,
+                                     0};
     struct convert_options o = {.seed = 1};
     argp_parse(&argp, argc, argv, 0, 0, &o);
     return convert(&o, e);
@@ -104,10 +125,10 @@ static enum dataset_role role(struct argp_state *state, const char *text)
 }
 
 static const struct argp_option show_table[] = {
-    {"limit", 'n',      "N",    0, "at most so many records (default: all)",                          0},
-    {"role",  KEY_ROLE, "ROLE", 0, "train (default) or validation, of a folder that holds both",      0},
-    {"json",  KEY_JSON, 0,      0, "one JSON object a line",                                          0},
-    {0},
+    {"limit",                                   'n', "N", 0, "at most so many records (default: all)", 0},
+    {"role",                                      KEY_ROLE, "ROLE", 0, "train (default) or validation, of a folder that holds both", 0},
+    {"json", KEY_JSON, 0, 0, "one JSON object a line", 0},
+    {0                                        },
 };
 
 static error_t parse_show(int key, char *arg, struct argp_state *state)
@@ -140,18 +161,21 @@ static error_t parse_show(int key, char *arg, struct argp_state *state)
 
 static int run_show(int argc, char **argv, struct error *e)
 {
-    static const struct argp argp = {show_table, parse_show, "DIR",
-        "Lists the records of a data set in file order; checksums are verified.", 0, 0, 0};
+    static const struct argp argp = {
+        show_table, parse_show,
+        "DIR",      "Lists the records of a data set in file order; checksums are verified.",
+        0,          0,
+        0};
     struct show_options o = {0};
     argp_parse(&argp, argc, argv, 0, 0, &o);
     return show(&o, e);
 }
 
 static const struct argp_option extract_table[] = {
-    {"out",   'o',      "FOLDER", 0, "the folder to write to",                                     0},
-    {"limit", 'n',      "N",      0, "at most so many images (default: all)",                      0},
-    {"role",  KEY_ROLE, "ROLE",   0, "train (default) or validation, of a folder that holds both", 0},
-    {0},
+    {"out",                     'o', "FOLDER", 0, "the folder to write to", 0},
+    {"limit",                 'n', "N", 0, "at most so many images (default: all)", 0},
+    {"role", KEY_ROLE, "ROLE", 0, "train (default) or validation, of a folder that holds both", 0},
+    {0                        },
 };
 
 static error_t parse_extract(int key, char *arg, struct argp_state *state)
@@ -184,8 +208,14 @@ static error_t parse_extract(int key, char *arg, struct argp_state *state)
 
 static int run_extract(int argc, char **argv, struct error *e)
 {
-    static const struct argp argp = {extract_table, parse_extract, "DIR",
-        "Writes the images of a data set as JPEG files, just as they are stored.", 0, 0, 0};
+    static const struct argp argp = {
+        extract_table,
+        parse_extract,
+        "DIR",
+        "Writes the images of a data set as JPEG files, just as they are stored.",
+        0,
+        0,
+        0};
     struct extract_options o = {0};
     argp_parse(&argp, argc, argv, 0, 0, &o);
     return extract(&o, e);
@@ -203,9 +233,9 @@ static const struct command {
     int (*run)(int argc, char **argv, struct error *e);
 } commands[] = {
     {"convert", "make TFRecord shards from IDX files or class folders", run_convert},
-    {"show",    "list the records of a data set",                      run_show   },
-    {"extract", "write the images of a data set as JPEG files",        run_extract},
-    {"audit",   "not supported by this version",                       run_audit  },
+    {"show",    "list the records of a data set",                       run_show   },
+    {"extract", "write the images of a data set as JPEG files",         run_extract},
+    {"audit",   "not supported by this version",                        run_audit  },
 };
 #define COMMANDS (sizeof commands / sizeof *commands)
 
@@ -215,7 +245,8 @@ static void print_help(FILE *to)
     for (size_t i = 0; i < COMMANDS; i++)
         fprintf(to, "  %-9s %s\n", commands[i].name, commands[i].help);
     fputs("\n'train-prep COMMAND --help' shows a command's options; train-prep(1) tells more.\n"
-          "Exit status: 0 done, 1 failed, 2 wrong use or input, 3 not found, 4 not allowed, 130 interrupted.\n",
+          "Exit status: 0 done, 1 failed, 2 wrong use or input, 3 not found, 4 not allowed, 130 "
+          "interrupted.\n",
           to);
 }
 

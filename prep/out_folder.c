@@ -35,7 +35,8 @@ static bool is_shard(const char *name, const char *role)
            !name[prefix + (size_t)used];
 }
 
-/* Removes what conversions make: temporary files always, finished shards with force. *other gets the name of the first thing that stays. */
+/* Removes what conversions make: temporary files always, finished shards with force. *other gets
+ * the name of the first thing that stays. */
 static int clean_role(const char *path, const char *role, bool force, char other[PATH_MAX],
                       struct error *e)
 {
@@ -95,10 +96,11 @@ static int make_fresh(const char *path, bool force, struct error *e)
     for (int r = 0; r < 2 && rc == 0; r++)
         rc = clean_role(path, role_folders[r], force, other, e);
     if (rc == 0 && !force && other[0])
-        return error_set(e, ERR_CONFLICT,
-                         "%s holds data already (%.500s): choose another --out, or --force to replace "
-                         "an earlier conversion",
-                         path, other);
+        return error_set(
+            e, ERR_CONFLICT,
+            "%s holds data already (%.500s): choose another --out, or --force to replace "
+            "an earlier conversion",
+            path, other);
     return rc;
 }
 

@@ -1,4 +1,5 @@
-/* The folder train-prep writes to: taken by one process at a time, fresh, and complete only when its manifest is there. */
+/* The folder train-prep writes to: taken by one process at a time, fresh, and complete only when
+ * its manifest is there. */
 #ifndef TRAIND_PREP_OUT_FOLDER_H
 #define TRAIND_PREP_OUT_FOLDER_H
 
@@ -6,9 +7,9 @@
 
 #include "common/error.h"
 
-/* Creates the folder if need be and locks it; *fd holds the lock until closed. ERR_CONFLICT: another process has it, or it holds
- * anything but what an interrupted conversion leaves. With force, what an earlier conversion made is removed, and
- * anything else is left alone. */
+/* Creates the folder if need be and locks it; *fd holds the lock until closed. ERR_CONFLICT:
+ * another process has it, or it holds anything but what an interrupted conversion leaves. With
+ * force, what an earlier conversion made is removed, and anything else is left alone. */
 int out_folder_take(const char *path, bool force, int *fd, struct error *e);
 
 #endif

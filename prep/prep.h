@@ -18,9 +18,10 @@ struct convert_options {
     bool force; /* replace what an earlier conversion left in out */
 };
 
-/* Writes out/train/train-%05d-of-%05d, out/validation/validation-%05d-of-%05d and, last, out/manifest.json
- * (common/dataset/manifest.h). The order is a shuffle of all images of a role by seed; shard sizes differ by at most one.
- * All is written under temporary names and renamed at the end. ERR_CONFLICT if out holds other data or is being written by another. */
+/* Writes out/train/train-%05d-of-%05d, out/validation/validation-%05d-of-%05d and, last,
+ * out/manifest.json (common/dataset/manifest.h). The order is a shuffle of all images of a role by
+ * seed; shard sizes differ by at most one. All is written under temporary names and renamed at the
+ * end. ERR_CONFLICT if out holds other data or is being written by another. */
 int convert(const struct convert_options *o, struct error *e);
 
 struct show_options {
@@ -40,7 +41,8 @@ struct extract_options {
 /* Writes out/000000042-NAME.jpg for record 42; refuses to overwrite. */
 int extract(const struct extract_options *o, struct error *e);
 
-/* A line on a terminal's stderr, at most ten times a second; nothing elsewhere. done == total ends it. */
+/* A line on a terminal's stderr, at most ten times a second; nothing elsewhere. done == total ends
+ * it. */
 void progress(const char *what, int64_t done, int64_t total, double started);
 
 /* Set by SIGINT and SIGTERM; the commands stop at the next image with ERR_INTERRUPTED. */

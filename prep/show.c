@@ -9,8 +9,8 @@
 
 static void show_header(void)
 {
-    printf("%8s  %-28s %12s %7s %6s %9s  %s\n", "record", "file", "offset", "bytes", "class", "size",
-           "name");
+    printf("%8s  %-28s %12s %7s %6s %9s  %s\n", "record", "file", "offset", "bytes", "class",
+           "size", "name");
 }
 
 static void show_line(const struct dataset *d, int64_t i, const struct dataset_image *image,
@@ -53,8 +53,8 @@ static int show_record(struct dataset *d, int64_t i, struct jpeg_decoder *decode
         return rc;
     rc = jpeg_header(decoder, image.jpeg, image.jpeg_bytes, &info, e);
     if (rc)
-        error_prefix(e, "%s, record at byte %" PRIu64,
-                     dataset_file(d, dataset_entry(d, i)->file), dataset_entry(d, i)->offset);
+        error_prefix(e, "%s, record at byte %" PRIu64, dataset_file(d, dataset_entry(d, i)->file),
+                     dataset_entry(d, i)->offset);
     else if (json)
         rc = show_json(d, i, &image, &info, e);
     else

@@ -25,7 +25,8 @@ int source_open(const char *kind, const char *path, const char *classes_file, st
         if (strcmp(kind, kinds[i].kind) != 0)
             continue;
         if (!kinds[i].open)
-            return error_set(e, ERR_UNSUPPORTED, "--from %s is not supported by this version", kind);
+            return error_set(e, ERR_UNSUPPORTED, "--from %s is not supported by this version",
+                             kind);
         return kinds[i].open(path, classes_file, out, e);
     }
     return error_set(e, ERR_USAGE, "--from %s is unknown: expected idx or folder", kind);

@@ -1,4 +1,5 @@
-/* Where train-prep takes labelled images from. A source of a new kind is one file and one row in source.c's table. */
+/* Where train-prep takes labelled images from. A source of a new kind is one file and one row in
+ * source.c's table. */
 #ifndef TRAIND_PREP_SOURCE_H
 #define TRAIND_PREP_SOURCE_H
 
@@ -22,7 +23,8 @@ struct source {
     void (*destroy)(struct source *s);
 };
 
-/* classes_file: names of the classes, one a line, for kinds that hold none (idx); NULL: "0", "1", ... */
+/* classes_file: names of the classes, one a line, for kinds that hold none (idx); NULL: "0", "1",
+ * ... */
 int source_open(const char *kind, const char *path, const char *classes_file, struct source **out,
                 struct error *e);
 void source_destroy(struct source *s); /* NULL is fine */

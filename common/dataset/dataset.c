@@ -31,7 +31,8 @@ static int add_entry(struct dataset *d, struct dataset_entry entry, struct error
         int64_t room = d->room ? 2 * d->room : 1024;
         struct dataset_entry *larger = realloc(d->entries, (size_t)room * sizeof *larger);
         if (!larger)
-            return error_set(e, ERR_NO_MEMORY, "no memory for an index of %" PRId64 " images", room);
+            return error_set(e, ERR_NO_MEMORY, "no memory for an index of %" PRId64 " images",
+                             room);
         d->entries = larger;
         d->room = room;
     }

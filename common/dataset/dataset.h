@@ -24,9 +24,9 @@ struct dataset_entry {
 
 struct dataset;
 
-/* Opens and indexes path. Frames are walked and the length CRCs checked; payload CRCs when a record is
- * read. Errors name file and offset: ERR_NOT_FOUND, ERR_NOT_ALLOWED, ERR_INVALID (empty, or no known
- * format), ERR_CORRUPT (a truncated or corrupt frame). */
+/* Opens and indexes path. Frames are walked and the length CRCs checked; payload CRCs when a record
+ * is read. Errors name file and offset: ERR_NOT_FOUND, ERR_NOT_ALLOWED, ERR_INVALID (empty, or no
+ * known format), ERR_CORRUPT (a truncated or corrupt frame). */
 int dataset_open(const char *path, enum dataset_role role, struct dataset **out, struct error *e);
 void dataset_close(struct dataset *d); /* NULL is fine */
 
@@ -40,9 +40,9 @@ const char *dataset_file(const struct dataset *d, uint32_t file);
 int dataset_count(const char *path, enum dataset_role role, int64_t *images, struct error *e);
 
 /* One image as stored: the JPEG's bytes and its 0-based label (in [0, classes) is for the caller to
- * check). Thread-safe. *jpeg lives until dataset_image_release (and no longer than the data set: shards are
- * memory-mapped, files of class folders are read). Errors name file and offset: ERR_CORRUPT (payload CRC, no
- * tf.Example, no image or label in it), ERR_IO, ERR_NOT_FOUND. */
+ * check). Thread-safe. *jpeg lives until dataset_image_release (and no longer than the data set:
+ * shards are memory-mapped, files of class folders are read). Errors name file and offset:
+ * ERR_CORRUPT (payload CRC, no tf.Example, no image or label in it), ERR_IO, ERR_NOT_FOUND. */
 struct dataset_image {
     const uint8_t *jpeg;
     size_t jpeg_bytes;

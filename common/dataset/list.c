@@ -206,10 +206,11 @@ static int list_classes(const struct names *names, struct dataset_list *list, st
         list->class_count++;
     }
     if (rc == 0 && list->count == 0)
-        return error_set(e, ERR_INVALID,
-                         "%s holds no data set: expected shards named train-* or validation-*, or a "
-                         "folder of JPEGs for each class",
-                         list->folder);
+        return error_set(
+            e, ERR_INVALID,
+            "%s holds no data set: expected shards named train-* or validation-*, or a "
+            "folder of JPEGs for each class",
+            list->folder);
     return rc;
 }
 
@@ -220,7 +221,8 @@ static bool is_role_name(const char *name, enum dataset_role role)
     return strcmp(name, "validation") == 0 || strcmp(name, "val") == 0;
 }
 
-/* The entry to go into, or NULL. A class may be called "train" too: then other classes stand beside it. */
+/* The entry to go into, or NULL. A class may be called "train" too: then other classes stand beside
+ * it. */
 static const char *role_folder(const char *folder, const struct names *names,
                                enum dataset_role role)
 {

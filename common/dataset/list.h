@@ -6,8 +6,9 @@
 
 struct dataset_list {
     enum dataset_format format;
-    char *folder;  /* where the shards or class folders lie: path, or a folder of the role's name in it */
-    char **files;  /* full paths; shards sorted by name, images sorted by class, then by name */
+    char *folder; /* where the shards or class folders lie: path, or a folder of the role's name in
+                     it */
+    char **files; /* full paths; shards sorted by name, images sorted by class, then by name */
     uint64_t *bytes;
     int32_t *labels; /* of the class folder, -1 for shards */
     size_t count, room;
@@ -15,10 +16,11 @@ struct dataset_list {
     int class_count;
 };
 
-/* Finds the files of a data set without opening them. Shards are files named train-* or validation-*: those
- * of the role, or the others if there are only those; of shards named NAME-%05d-of-%05d none may be
- * missing. Else each subfolder is a class. A folder that holds nothing but folders named train,
- * validation or val is entered by role. Errors as dataset_open. Free with dataset_list_free, also after an error. */
+/* Finds the files of a data set without opening them. Shards are files named train-* or
+ * validation-*: those of the role, or the others if there are only those; of shards named
+ * NAME-%05d-of-%05d none may be missing. Else each subfolder is a class. A folder that holds
+ * nothing but folders named train, validation or val is entered by role. Errors as dataset_open.
+ * Free with dataset_list_free, also after an error. */
 int dataset_list(const char *path, enum dataset_role role, struct dataset_list *list,
                  struct error *e);
 void dataset_list_free(struct dataset_list *list);

@@ -17,7 +17,8 @@ static int64_t shard_images(const json_t *manifest, const char *file, uint64_t b
     static const char *const roles[] = {"train", "validation"};
 
     for (int r = 0; r < 2; r++) {
-        const json_t *shards = json_object_get(json_object_get(manifest, roles[r]), "shards"), *shard;
+        const json_t *shards = json_object_get(json_object_get(manifest, roles[r]), "shards"),
+                     *shard;
         size_t i;
         json_array_foreach (shards, i, shard) {
             const char *name = json_string_value(json_object_get(shard, "file"));
@@ -42,8 +43,7 @@ bool manifest_count(const struct dataset_list *list, int64_t *images)
         if ((size_t)snprintf(path, sizeof path, "%s/%s" MANIFEST_NAME, list->folder, places[i]) <
             sizeof path)
             manifest = json_load_file(path, JSON_REJECT_DUPLICATES, NULL);
-    bool fits =
-        json_integer_value(json_object_get(manifest, "format")) == MANIFEST_FORMAT;
+    bool fits = json_integer_value(json_object_get(manifest, "format")) == MANIFEST_FORMAT;
     for (size_t i = 0; i < list->count && fits; i++) {
         int64_t in_shard = shard_images(manifest, list->files[i], list->bytes[i]);
         fits = in_shard > 0;

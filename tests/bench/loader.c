@@ -1,6 +1,7 @@
 /*
- * Images a second of the loader: tests/bench/loader DIR [train|validation] [size] [threads] [tpu|torchvision].
- * Prints one JSON object. Run it pinned (taskset -c 0) for the figure of one core.
+ * Images a second of the loader: tests/bench/loader DIR [train|validation] [size] [threads]
+ * [tpu|torchvision]. Prints one JSON object. Run it pinned (taskset -c 0) for the figure of one
+ * core.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,10 +39,12 @@ int main(int argc, char **argv)
     struct error e;
 
     if (argc < 2) {
-        fprintf(stderr, "usage: loader DIR [train|validation] [size] [threads] [tpu|torchvision]\n");
+        fprintf(stderr,
+                "usage: loader DIR [train|validation] [size] [threads] [tpu|torchvision]\n");
         return 2;
     }
-    enum dataset_role role = argc > 2 && strcmp(argv[2], "validation") == 0 ? DATASET_EVAL : DATASET_TRAIN;
+    enum dataset_role role =
+        argc > 2 && strcmp(argv[2], "validation") == 0 ? DATASET_EVAL : DATASET_TRAIN;
     if (dataset_open(argv[1], role, &d, &e)) {
         fprintf(stderr, "%s\n", e.text);
         return 1;

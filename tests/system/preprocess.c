@@ -1,7 +1,8 @@
 /*
  * For tests/system/preprocess.sh: what worker/data makes of one JPEG.
- *   preprocess FILE FAMILY SIZE eval|NUMBER      NUMBER: the training crop of that image of seed 1, epoch 0
- * Prints the plan in a line (crop x y width height, flip), then the (SIZE, SIZE, 3) floats as they lie in memory.
+ *   preprocess FILE FAMILY SIZE eval|NUMBER      NUMBER: the training crop of that image of seed 1,
+ * epoch 0 Prints the plan in a line (crop x y width height, flip), then the (SIZE, SIZE, 3) floats
+ * as they lie in memory.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -51,7 +51,8 @@ uint8_t *fixture_read(const char *path, size_t *bytes)
 
 static uint8_t smooth(int x, int y, int c, int seed)
 {
-    return (uint8_t)lrint(128 + 60 * sin(0.11 * x * (1 + c) + seed) + 60 * cos(0.07 * y + 0.3 * seed));
+    return (uint8_t)lrint(128 + 60 * sin(0.11 * x * (1 + c) + seed) +
+                          60 * cos(0.07 * y + 0.3 * seed));
 }
 
 uint8_t *fixture_jpeg(int width, int height, int channels, int seed, size_t *bytes)

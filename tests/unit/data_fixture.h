@@ -15,14 +15,16 @@ const char *fixture_path(const char *folder, const char *name);
 void fixture_write(const char *path, const void *data, size_t bytes);
 uint8_t *fixture_read(const char *path, size_t *bytes);
 
-/* A smooth picture that depends on seed, as a JPEG: 1 channel grey, 3 RGB, 4 CMYK as Adobe writes it. The caller frees it. */
+/* A smooth picture that depends on seed, as a JPEG: 1 channel grey, 3 RGB, 4 CMYK as Adobe writes
+ * it. The caller frees it. */
 uint8_t *fixture_jpeg(int width, int height, int channels, int seed, size_t *bytes);
 
 /* One framed tf.Example; label as stored (1-based). The caller frees it. */
 uint8_t *fixture_record(const uint8_t *jpeg, size_t jpeg_bytes, int64_t label, const char *filename,
                         size_t *bytes);
 
-/* Writes a shard of count grey 28x28 images numbered from first: named "NUMBER.jpg", stored label 1 + number % classes. */
+/* Writes a shard of count grey 28x28 images numbered from first: named "NUMBER.jpg", stored label 1
+ * + number % classes. */
 void fixture_shard(const char *path, int first, int count, int classes);
 
 #endif

@@ -7,11 +7,13 @@
 
 static const double min_area = 0.08, min_aspect = 3.0 / 4, max_aspect = 4.0 / 3;
 
-/* TensorFlow's GenerateRandomCrop (core/kernels/image/sample_distorted_bounding_box_op.cc): a height uniform between those of the
- * least and the largest area at this aspect, in single precision as there. Its offsets leave out the last one. */
+/* TensorFlow's GenerateRandomCrop (core/kernels/image/sample_distorted_bounding_box_op.cc): a
+ * height uniform between those of the least and the largest area at this aspect, in single
+ * precision as there. Its offsets leave out the last one. */
 static bool tf_crop(int width, int height, float aspect, struct rng *r, struct resample_box *box)
 {
-    float least = (float)min_area * (float)width * (float)height, most = (float)width * (float)height;
+    float least = (float)min_area * (float)width * (float)height,
+          most = (float)width * (float)height;
     int h = (int)lrintf(sqrtf(least / aspect)), max_h = (int)lrintf(sqrtf(most / aspect));
 
     if (lrintf((float)max_h * aspect) > width) {
@@ -40,7 +42,8 @@ static bool tf_crop(int width, int height, float aspect, struct rng *r, struct r
     return true;
 }
 
-/* False where the recipe falls back to the centre crop: no attempt fits, or the crop is the whole image. */
+/* False where the recipe falls back to the centre crop: no attempt fits, or the crop is the whole
+ * image. */
 static bool tpu_box(int width, int height, struct rng *r, struct resample_box *box)
 {
     const double min_covered = 0.1; /* of the whole image, the op's only bounding box */
@@ -110,7 +113,8 @@ static void torchvision_eval(int width, int height, int size, struct augment_pla
         .resized_width = width <= height ? side : (int)((int64_t)side * width / height),
         .resized_height = width <= height ? (int)((int64_t)side * height / width) : side,
     };
-    plan->left = (int)lrint((plan->resized_width - size) / 2.0); /* half to even, as Python rounds */
+    plan->left =
+        (int)lrint((plan->resized_width - size) / 2.0); /* half to even, as Python rounds */
     plan->top = (int)lrint((plan->resized_height - size) / 2.0);
 }
 
@@ -139,7 +143,8 @@ static int make_filters(struct augmenter *a, enum job_preprocess family,
     if (family == JOB_PREPROCESS_TORCHVISION) {
         rc = resample_filter_triangle(&a->rows, p->box.height, p->resized_height, p->top, size, e);
         if (rc == 0)
-            rc = resample_filter_triangle(&a->columns, p->box.width, p->resized_width, p->left, size, e);
+            rc = resample_filter_triangle(&a->columns, p->box.width, p->resized_width, p->left,
+                                          size, e);
     } else {
         rc = resample_filter_tf_bicubic(&a->rows, p->box.height, size, e);
         if (rc == 0)

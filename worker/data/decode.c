@@ -33,9 +33,10 @@ static int check_label(const struct loader_config *c, const struct dataset_image
     if (dataset_format(c->dataset) == DATASET_FOLDER)
         return error_set(e, ERR_INVALID, "this is class number %d, but model.classes is %d",
                          image->label, c->classes);
-    return error_set(e, ERR_INVALID,
-                     "the label is %d, stored as %d; with %d classes it should be 1 to %d as stored",
-                     image->label, image->label + 1, c->classes, c->classes);
+    return error_set(
+        e, ERR_INVALID,
+        "the label is %d, stored as %d; with %d classes it should be 1 to %d as stored",
+        image->label, image->label + 1, c->classes, c->classes);
 }
 
 static int transform(struct decode_scratch *s, const struct loader_config *c, int64_t epoch,

@@ -29,8 +29,8 @@ static void fail(j_common_ptr jpeg)
     longjmp(d->failed, 1);
 }
 
-/* Some of libjpeg's warnings mean that part of the picture is made up. Others (a strange marker, extra
- * bytes) are common in good photographs. */
+/* Some of libjpeg's warnings mean that part of the picture is made up. Others (a strange marker,
+ * extra bytes) are common in good photographs. */
 static void warn(j_common_ptr jpeg, int level)
 {
     if (level >= 0)

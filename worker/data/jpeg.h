@@ -1,4 +1,5 @@
-/* JPEG decoding by libjpeg-turbo: exact (slow integer DCT, fancy upsampling), as Pillow and TensorFlow decode for training. */
+/* JPEG decoding by libjpeg-turbo: exact (slow integer DCT, fancy upsampling), as Pillow and
+ * TensorFlow decode for training. */
 #ifndef TRAIND_WORKER_DATA_JPEG_H
 #define TRAIND_WORKER_DATA_JPEG_H
 

@@ -1,7 +1,8 @@
 /*
- * A ring of depth + 1 slots: one is with the caller, the others are filled ahead. Threads take runs of a few images of the
- * oldest unfinished batch, so one thread more shortens the wait for the next batch as well as raising the throughput.
- * Which image stands where is decided by the sampler alone, and what is done to it by its own random numbers: timing changes nothing.
+ * A ring of depth + 1 slots: one is with the caller, the others are filled ahead. Threads take runs
+ * of a few images of the oldest unfinished batch, so one thread more shortens the wait for the next
+ * batch as well as raising the throughput. Which image stands where is decided by the sampler
+ * alone, and what is done to it by its own random numbers: timing changes nothing.
  */
 #include "worker/data/loader.h"
 
@@ -139,7 +140,8 @@ static void start_slot(struct loader *l, struct slot *s)
     s->failed_at = -1;
 }
 
-/* Waits for something to do: images [*first, *end) of the slot returned. NULL: the end. Called and returns locked. */
+/* Waits for something to do: images [*first, *end) of the slot returned. NULL: the end. Called and
+ * returns locked. */
 static struct slot *take_run(struct loader *l, int *first, int *end)
 {
     while (!l->stop && l->filling >= l->released + l->slot_count)
@@ -223,7 +225,8 @@ static int check_config(const struct loader_config *c, struct error *e)
     bool train = c->role == DATASET_TRAIN;
 
     if (c->preprocess == JOB_PREPROCESS_MLPERF)
-        return error_set(e, ERR_UNSUPPORTED, "data.preprocess mlperf is not supported by this version");
+        return error_set(e, ERR_UNSUPPORTED,
+                         "data.preprocess mlperf is not supported by this version");
     if (c->batch < 1 || c->image_size < 1 || c->classes < 1 || c->world < 1 || c->rank < 0 ||
         c->rank >= c->world || c->depth < 1 || c->threads < 1 || c->images < 1 ||
         (train && (c->first_step < 0 || c->steps_per_epoch < 1)))
@@ -242,7 +245,8 @@ static int check_config(const struct loader_config *c, struct error *e)
 
 static int make_slots(struct loader *l, struct error *e)
 {
-    size_t n = (size_t)l->config.batch, bytes = (n * l->image_floats * sizeof(float) + 63) / 64 * 64;
+    size_t n = (size_t)l->config.batch,
+           bytes = (n * l->image_floats * sizeof(float) + 63) / 64 * 64;
 
     l->slots = calloc((size_t)l->slot_count, sizeof *l->slots);
     for (int i = 0; l->slots && i < l->slot_count; i++) {
@@ -374,7 +378,8 @@ static struct slot *wait_ready(struct loader *l)
     return ready ? s : NULL;
 }
 
-/* Judged where batches are handed over, so that the verdict does not depend on how far the threads are. */
+/* Judged where batches are handed over, so that the verdict does not depend on how far the threads
+ * are. */
 static int judge_bad(struct loader *l, struct slot *s, struct error *e)
 {
     for (int i = 0; i < s->batch.n; i++) {
@@ -382,7 +387,8 @@ static int judge_bad(struct loader *l, struct slot *s, struct error *e)
             continue;
         l->bad++;
         log_warning("a JPEG does not decode and is %s: %s",
-                    l->config.role == DATASET_EVAL ? "counted as wrong" : "replaced by another image",
+                    l->config.role == DATASET_EVAL ? "counted as wrong"
+                                                   : "replaced by another image",
                     s->bad[i]);
     }
     forget_bad(l, s);
@@ -391,7 +397,8 @@ static int judge_bad(struct loader *l, struct slot *s, struct error *e)
     if (!enough || (double)l->bad <= l->config.max_bad_fraction * (double)l->seen)
         return 0;
     return error_set(e, ERR_INVALID,
-                     "%" PRId64 " of the %" PRId64 " JPEGs read so far do not decode (%.2g %%); at most "
+                     "%" PRId64 " of the %" PRId64
+                     " JPEGs read so far do not decode (%.2g %%); at most "
                      "%g %% may; the log names each",
                      l->bad, l->seen, 100.0 * (double)l->bad / (double)l->seen,
                      100 * l->config.max_bad_fraction);

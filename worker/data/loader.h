@@ -21,7 +21,7 @@ struct loader_config {
     enum dataset_role role;
     enum job_preprocess preprocess;
     bool augment, shuffle; /* training only */
-    int64_t images;        /* N: of the data set, or how many synthetic ones there are */
+    int64_t images;        /* N: of the data set (fewer: its first N), or of synthetic ones */
     int image_size, classes;
     int batch; /* images a rank and step; of evaluation: at most */
     int rank, world;

@@ -33,8 +33,9 @@ static int reserve(struct resample_filter *f, int outputs, int taps, struct erro
     return 0;
 }
 
-/* As Pillow's precompute_coeffs (libImaging/Resample.c): the centre of output i is (i + 0.5) * scale, the triangle's
- * support is max(scale, 1), its ends are rounded to whole pixels, and the weights are normalised. */
+/* As Pillow's precompute_coeffs (libImaging/Resample.c): the centre of output i is (i + 0.5) *
+ * scale, the triangle's support is max(scale, 1), its ends are rounded to whole pixels, and the
+ * weights are normalised. */
 int resample_filter_triangle(struct resample_filter *f, int inputs, int size, int first, int count,
                              struct error *e)
 {
@@ -113,8 +114,8 @@ void resample_filter_flip(struct resample_filter *f)
 }
 
 /* row[i] = sum over the taps of weight * source row. */
-static void add_rows(const uint8_t *source, size_t stride, const float *weights, int taps, int count,
-                     float *restrict row)
+static void add_rows(const uint8_t *source, size_t stride, const float *weights, int taps,
+                     int count, float *restrict row)
 {
     for (int i = 0; i < count; i++)
         row[i] = weights[0] * source[i];
@@ -181,7 +182,8 @@ void resample(const struct jpeg_pixels *in, const struct resample_box *box,
               const struct resample_output *output, float *row, float *out)
 {
     size_t stride = (size_t)in->width * (size_t)in->channels;
-    const uint8_t *corner = in->data + (size_t)box->y * stride + (size_t)box->x * (size_t)in->channels;
+    const uint8_t *corner =
+        in->data + (size_t)box->y * stride + (size_t)box->x * (size_t)in->channels;
     int first, end;
 
     used_inputs(columns, &first, &end);

@@ -1,7 +1,7 @@
 /*
- * Separable resampling of 8-bit pixels to normalised floats. A filter holds, for each output along one axis, the first
- * input and the weights of a fixed number of inputs; two of them and a crop make a resized image.
- * Rows first (whole rows are added, which vectorises), then columns.
+ * Separable resampling of 8-bit pixels to normalised floats. A filter holds, for each output along
+ * one axis, the first input and the weights of a fixed number of inputs; two of them and a crop
+ * make a resized image. Rows first (whole rows are added, which vectorises), then columns.
  */
 #ifndef TRAIND_WORKER_DATA_RESAMPLE_H
 #define TRAIND_WORKER_DATA_RESAMPLE_H
@@ -21,13 +21,14 @@ struct resample_filter {
 
 void resample_filter_free(struct resample_filter *f);
 
-/* Pillow's BILINEAR (a triangle widened by the scale: antialiased) from inputs to size outputs, of which the window
- * [first, first + count) is made. */
+/* Pillow's BILINEAR (a triangle widened by the scale: antialiased) from inputs to size outputs, of
+ * which the window [first, first + count) is made. */
 int resample_filter_triangle(struct resample_filter *f, int inputs, int size, int first, int count,
                              struct error *e);
 
-/* TensorFlow 1's tf.image.resize_bicubic (align_corners and half_pixel_centers off, as the TPU ResNet calls it): Keys' cubic with
- * a = -0.75, output x at input x * inputs / size, phases rounded to 1/1024, edge pixels repeated, no antialiasing. */
+/* TensorFlow 1's tf.image.resize_bicubic (align_corners and half_pixel_centers off, as the TPU
+ * ResNet calls it): Keys' cubic with a = -0.75, output x at input x * inputs / size, phases rounded
+ * to 1/1024, edge pixels repeated, no antialiasing. */
 int resample_filter_tf_bicubic(struct resample_filter *f, int inputs, int size, struct error *e);
 
 /* Reverses the outputs: a mirror image. */
@@ -43,8 +44,8 @@ struct resample_output {
     float scale[3], shift[3];
 };
 
-/* Writes the (rows->outputs, columns->outputs, 3) floats at out; grey is repeated thrice. row: scratch for
- * box->width * channels floats. */
+/* Writes the (rows->outputs, columns->outputs, 3) floats at out; grey is repeated thrice. row:
+ * scratch for box->width * channels floats. */
 void resample(const struct jpeg_pixels *in, const struct resample_box *box,
               const struct resample_filter *rows, const struct resample_filter *columns,
               const struct resample_output *output, float *row, float *out);

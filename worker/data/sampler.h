@@ -1,5 +1,5 @@
-/* Which images make up a batch of a rank (the rules stand in loader.h). Holds no state between calls: any thread may ask
- * for any batch, and a run may start at any step. */
+/* Which images make up a batch of a rank (the rules stand in loader.h). Holds no state between
+ * calls: any thread may ask for any batch, and a run may start at any step. */
 #ifndef TRAIND_WORKER_DATA_SAMPLER_H
 #define TRAIND_WORKER_DATA_SAMPLER_H
 

@@ -4,8 +4,8 @@
 
 #include "worker/data/loader.h"
 
-/* Fills images (batch, size, size, 3) with mean 0 and deviation 1, as normalised ones have, and labels (batch). Images of different
- * numbers, ranks or seeds differ. */
+/* Fills images (batch, size, size, 3) with mean 0 and deviation 1, as normalised ones have, and
+ * labels (batch). Images of different numbers, ranks or seeds differ. */
 void synthetic_fill(const struct loader_config *config, int number, float *images, int32_t *labels);
 
 #endif

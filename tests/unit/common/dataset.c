@@ -176,7 +176,8 @@ Test(dataset, refuses_shards_of_two_sets)
     expect_refused(folder, ERR_INVALID, "shards of two data sets");
 }
 
-/* Damage to the second record of a shard is named by its offset: length and end when opened, payload when read. */
+/* Damage to the second record of a shard is named by its offset: length and end when opened,
+ * payload when read. */
 Test(dataset, names_file_and_offset_of_damage)
 {
     const char *path = in_folder("train-00000-of-00001");
@@ -196,7 +197,8 @@ Test(dataset, names_file_and_offset_of_damage)
     expect_refused(folder, ERR_CORRUPT, words);
     good[offset] ^= 1;
 
-    snprintf(words, sizeof words, "is truncated: the record at byte %llu", (unsigned long long)third);
+    snprintf(words, sizeof words, "is truncated: the record at byte %llu",
+             (unsigned long long)third);
     for (size_t cut = 1; cut < bytes - third; cut += 7) {
         fixture_write(path, good, bytes - cut);
         expect_refused(folder, ERR_CORRUPT, words);
@@ -207,7 +209,8 @@ Test(dataset, names_file_and_offset_of_damage)
     d = open_good(folder, DATASET_TRAIN);
     cr_assert_eq(dataset_read(d, 0, &image, &e), 0);
     cr_assert_eq(dataset_read(d, 1, &image, &e), -ERR_CORRUPT);
-    snprintf(words, sizeof words, "checksum of the record at byte %llu", (unsigned long long)offset);
+    snprintf(words, sizeof words, "checksum of the record at byte %llu",
+             (unsigned long long)offset);
     cr_assert(strstr(e.text, words) && strstr(e.text, "train-00000-of-00001"), "%s", e.text);
     dataset_close(d);
     free(good);

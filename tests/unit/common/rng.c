@@ -11,13 +11,13 @@ Test(rng, is_philox)
     static const struct {
         uint32_t counter[4], key[2], answer[4];
     } known[] = {
-        {{0, 0, 0, 0}, {0, 0}, {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}},
+        {{0, 0, 0, 0},                                     {0, 0}, {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}},
         {{0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff},
          {0xffffffff, 0xffffffff},
-         {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}},
+         {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}                                                          },
         {{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344},
          {0xa4093822, 0x299f31d0},
-         {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}},
+         {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}                                                          },
     };
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         uint32_t out[4];
@@ -29,9 +29,9 @@ Test(rng, is_philox)
 Test(rng, streams_repeat_and_differ_by_each_part_of_their_name)
 {
     struct rng streams[] = {
-        rng_stream(1, 2, 3, RNG_AUGMENT),       rng_stream(1, 2, 3, RNG_AUGMENT),
-        rng_stream(2, 2, 3, RNG_AUGMENT),       rng_stream(1, 3, 3, RNG_AUGMENT),
-        rng_stream(1, 2, 4, RNG_AUGMENT),       rng_stream(1, 2, 3, RNG_SHUFFLE),
+        rng_stream(1, 2, 3, RNG_AUGMENT),         rng_stream(1, 2, 3, RNG_AUGMENT),
+        rng_stream(2, 2, 3, RNG_AUGMENT),         rng_stream(1, 3, 3, RNG_AUGMENT),
+        rng_stream(1, 2, 4, RNG_AUGMENT),         rng_stream(1, 2, 3, RNG_SHUFFLE),
         rng_stream(1, 2, 1LL << 33, RNG_AUGMENT), rng_stream(1LL << 33 | 1, 2, 3, RNG_AUGMENT),
     };
     const int n = sizeof streams / sizeof *streams;
@@ -85,7 +85,8 @@ Test(rng, permutation_visits_everything_once)
     check_permutation(65537, 2);
 }
 
-/* A shuffle has one fixed point on average; neighbours do not stay neighbours; epochs are unrelated. */
+/* A shuffle has one fixed point on average; neighbours do not stay neighbours; epochs are
+ * unrelated. */
 Test(rng, permutation_shuffles)
 {
     const int n = 50000;

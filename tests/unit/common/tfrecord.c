@@ -22,7 +22,8 @@ Test(tfrecord, mask_rotates_and_adds)
     cr_assert_eq(tfrecord_mask(1), 0xa282ead8 + (1u << 17));
 }
 
-/* The empty record as TensorFlow writes it: a length of 0 has the crc 0x8c28b28a before the mask. */
+/* The empty record as TensorFlow writes it: a length of 0 has the crc 0x8c28b28a before the mask.
+ */
 Test(tfrecord, empty_record_has_the_known_bytes)
 {
     static const uint8_t zero[8] = {0};
@@ -98,7 +99,8 @@ Test(tfrecord, lengths_up_to_2_to_64_do_not_overflow)
 
 Test(tfrecord, example_round_trip)
 {
-    struct tf_example x = {5, 7, 3, 1000, "n01440764", "tench", "a\tb.JPEG", (uint8_t *)"\xff\xd8 jpeg", 7};
+    struct tf_example x = {
+        5, 7, 3, 1000, "n01440764", "tench", "a\tb.JPEG", (uint8_t *)"\xff\xd8 jpeg", 7};
     struct tf_example_view view;
     uint8_t *payload;
     size_t bytes;
@@ -114,13 +116,16 @@ Test(tfrecord, example_round_trip)
     free(payload);
 }
 
-/* Features{ feature { key: "image/class/label" value { int64_list { value: 3 } } } } written by hand: unpacked, as old writers do. */
+/* Features{ feature { key: "image/class/label" value { int64_list { value: 3 } } } } written by
+ * hand: unpacked, as old writers do. */
 Test(tfrecord, example_without_an_image_or_a_label_is_refused)
 {
-    static const char label_only[] = "\x0a\x1d\x0a\x1b\x0a\x11image/class/label\x12\x06\x1a\x04\x08\x03\x08\x04";
+    static const char label_only[] =
+        "\x0a\x1d\x0a\x1b\x0a\x11image/class/label\x12\x06\x1a\x04\x08\x03\x08\x04";
     struct tf_example_view view;
     struct error e;
-    cr_assert_eq(tf_example_parse((const uint8_t *)label_only, sizeof label_only - 1, &view, &e), -ERR_CORRUPT);
+    cr_assert_eq(tf_example_parse((const uint8_t *)label_only, sizeof label_only - 1, &view, &e),
+                 -ERR_CORRUPT);
     cr_assert_str_eq(e.text, "the record has no image/encoded");
     cr_assert_eq(tf_example_parse((const uint8_t *)"", 0, &view, &e), -ERR_CORRUPT);
     cr_assert_str_eq(e.text, "the record has no features");
@@ -154,7 +159,8 @@ Test(tfrecord, random_damage_never_crashes_the_parser)
         memcpy(payload, record + TFRECORD_HEADER_BYTES, cut);
         /* Mostly in the first bytes, where the structure is. */
         for (uint32_t k = rng_below(&r, 4) + 1; k > 0 && cut; k--)
-            payload[rng_below(&r, (uint32_t)(cut < 300 || k == 1 ? cut : 300))] = (uint8_t)rng_u32(&r);
+            payload[rng_below(&r, (uint32_t)(cut < 300 || k == 1 ? cut : 300))] =
+                (uint8_t)rng_u32(&r);
         if (tf_example_parse(payload, cut, &view, &e) == 0) {
             cr_assert(view.jpeg >= payload && view.jpeg + view.jpeg_bytes <= payload + cut);
             good++;

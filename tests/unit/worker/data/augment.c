@@ -19,7 +19,8 @@ static struct jpeg_pixels random_pixels(int width, int height, int channels, int
     return (struct jpeg_pixels){data, width, height, channels};
 }
 
-static double pixel(const struct jpeg_pixels *p, const struct resample_box *box, int x, int y, int c)
+static double pixel(const struct jpeg_pixels *p, const struct resample_box *box, int x, int y,
+                    int c)
 {
     x = x < 0 ? 0 : x >= box->width ? box->width - 1 : x;
     y = y < 0 ? 0 : y >= box->height ? box->height - 1 : y;
@@ -37,8 +38,8 @@ static double keys_cubic(double x)
 }
 
 /* The plain twin of the tpu family: 16 pixels, two cubics, nothing precomputed. */
-static double tpu_twin(const struct jpeg_pixels *p, const struct augment_plan *plan, int size, int x,
-                       int y, int c)
+static double tpu_twin(const struct jpeg_pixels *p, const struct augment_plan *plan, int size,
+                       int x, int y, int c)
 {
     static const double mean[3] = {.485, .456, .406}, deviation[3] = {.229, .224, .225};
     double value = 0;
@@ -53,9 +54,10 @@ static double tpu_twin(const struct jpeg_pixels *p, const struct augment_plan *p
     return (value / 255 - mean[c]) / deviation[c];
 }
 
-/* The plain twin of torchvision's: the triangle over every pixel of the crop, normalised; then 8 bits. */
-static double torchvision_twin(const struct jpeg_pixels *p, const struct augment_plan *plan, int size,
-                               int x, int y, int c)
+/* The plain twin of torchvision's: the triangle over every pixel of the crop, normalised; then 8
+ * bits. */
+static double torchvision_twin(const struct jpeg_pixels *p, const struct augment_plan *plan,
+                               int size, int x, int y, int c)
 {
     static const double mean[3] = {.485, .456, .406}, deviation[3] = {.229, .224, .225};
     double value = 0, sum = 0;
@@ -98,7 +100,14 @@ static void compare(enum job_preprocess family, const struct jpeg_pixels *p,
 
 static void check_family(enum job_preprocess family, double most)
 {
-    static const int sizes[][3] = {{28, 28, 32}, {50, 37, 24}, {1, 1, 8}, {3, 40, 16}, {40, 2, 16}, {90, 64, 17}};
+    static const int sizes[][3] = {
+        {28, 28, 32},
+        {50, 37, 24},
+        {1,  1,  8 },
+        {3,  40, 16},
+        {40, 2,  16},
+        {90, 64, 17}
+    };
     struct augment_plan plan;
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         for (int channels = 1; channels <= 3; channels += 2) {
@@ -115,7 +124,8 @@ static void check_family(enum job_preprocess family, double most)
         }
 }
 
-/* Phases are rounded to 1/1024, as TensorFlow's table has them: a steep edge moves by up to 255 x 2.25/2048 in each direction. */
+/* Phases are rounded to 1/1024, as TensorFlow's table has them: a steep edge moves by up to 255
+ * x 2.25/2048 in each direction. */
 Test(augment, tpu_equals_its_plain_twin)
 {
     check_family(TPU, 1.0);
@@ -139,8 +149,8 @@ Test(augment, evaluation_crops_are_the_recipes)
     cr_expect(p.resized_height == 37 && p.resized_width == 37 && p.left == 2 && p.top == 2);
 }
 
-static void check_crop(enum job_preprocess family, int width, int height, const struct augment_plan *p,
-                       double area)
+static void check_crop(enum job_preprocess family, int width, int height,
+                       const struct augment_plan *p, double area)
 {
     const struct resample_box *b = &p->box;
     double aspect = (double)b->width / b->height, slack = 1.0 / b->width + 1.0 / b->height;
@@ -174,8 +184,8 @@ static void check_crops(enum job_preprocess family, double least_mean_area, doub
 
 Test(augment, random_crops_keep_the_rules)
 {
-    /* The height is uniform from about 0.33 of the image's to all of it, the aspect is 1.04 on average: a mean area of 0.49 x 1.04 x
-     * 375/500 = 0.38. */
+    /* The height is uniform from about 0.33 of the image's to all of it, the aspect is 1.04 on
+     * average: a mean area of 0.49 x 1.04 x 375/500 = 0.38. */
     check_crops(TPU, 0.36, 0.40);
     /* Uniform in 0.08 to 1 would be 0.54; the largest often do not fit. */
     check_crops(TORCHVISION, 0.42, 0.54);

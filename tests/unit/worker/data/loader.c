@@ -125,7 +125,12 @@ Test(loader, batches_do_not_depend_on_threads_or_depth)
     struct loader_config c = training(1, 0, 13);
     struct record *one = record(&c);
     cr_assert_eq(one->count, 2 * IMAGES);
-    static const int others[][2] = {{2, 1}, {3, 4}, {7, 2}, {1, 1}};
+    static const int others[][2] = {
+        {2, 1},
+        {3, 4},
+        {7, 2},
+        {1, 1}
+    };
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         c.threads = others[i][0];
         c.depth = others[i][1];
@@ -186,7 +191,8 @@ Test(loader, starts_again_at_any_step)
     struct record *rest = record(&c);
     cr_assert_eq(rest->count, whole->count - 12 * 13);
     cr_assert_arr_eq(rest->indices, whole->indices + 12 * 13, (size_t)rest->count * 8);
-    cr_assert_arr_eq(rest->images, whole->images + 12 * 13, (size_t)rest->count * sizeof rest->images[0]);
+    cr_assert_arr_eq(rest->images, whole->images + 12 * 13,
+                     (size_t)rest->count * sizeof rest->images[0]);
     free(whole);
     free(rest);
 }
@@ -324,7 +330,8 @@ Test(loader, a_label_outside_the_classes_is_named)
     c.shuffle = false;
     for (c.threads = 1; c.threads <= 3; c.threads++) {
         cr_assert_eq(read_all(&c, &e), -ERR_INVALID);
-        cr_assert(strstr(e.text, "train-00000-of-00002, record at byte ") && strstr(e.text, "(9.jpg)") &&
+        cr_assert(strstr(e.text, "train-00000-of-00002, record at byte ") &&
+                      strstr(e.text, "(9.jpg)") &&
                       strstr(e.text, "the label is 9, stored as 10; with 9 classes"),
                   "%s", e.text);
     }
