@@ -108,6 +108,7 @@ static int write_csv(struct predictions *p, const char *path, struct error *e)
             snprintf(image.name, sizeof image.name, "image %lld", (long long)p->items[i].index);
         print_name(out, image.name);
         fprintf(out, ",%d,%d,%.6g\n", p->items[i].label, p->items[i].top1, p->items[i].p);
+        dataset_image_release(&image);
     }
     fclose(out);
     int status = file_write_atomic(path, text, bytes, e);

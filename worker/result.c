@@ -1,6 +1,7 @@
 #include "worker/result.h"
 
 #include <jansson.h>
+#include <math.h>
 #include <stdio.h>
 
 #include "common/json.h"
@@ -35,13 +36,13 @@ static int write_result_file(const struct run *r, const struct result *s, struct
     char path[PATH_MAX + 16];
     const struct evaluation *v = &s->evaluation;
     json_t *file = json_pack(
-        "{s:s, s:I, s:f, s:f, s:o, s:o, s:o, s:I, s:o, s:I, s:o}", "status", s->status, "steps",
-        (json_int_t)s->steps, "ttt_seconds", s->ttt_seconds, "images_per_sec", s->images_per_sec,
-        "top1", real_or_null(s->evaluated, v->top1), "top5", real_or_null(s->evaluated, v->top5),
-        "eval_loss", real_or_null(s->evaluated, v->loss), "eval_images", (json_int_t)v->images,
-        "target_reached", s->has_target ? json_boolean(s->target_reached) : json_null(),
-        "bad_images", (json_int_t)s->bad_images, "model",
-        s->model[0] ? json_string(s->model) : json_null());
+        "{s:s, s:I, s:o, s:f, s:o, s:o, s:o, s:I, s:o, s:I, s:o}", "status", s->status, "steps",
+        (json_int_t)s->steps, "ttt_seconds", real_or_null(isfinite(s->ttt_seconds), s->ttt_seconds),
+        "images_per_sec", s->images_per_sec, "top1", real_or_null(s->evaluated, v->top1), "top5",
+        real_or_null(s->evaluated, v->top5), "eval_loss", real_or_null(s->evaluated, v->loss),
+        "eval_images", (json_int_t)v->images, "target_reached",
+        s->has_target ? json_boolean(s->target_reached) : json_null(), "bad_images",
+        (json_int_t)s->bad_images, "model", s->model[0] ? json_string(s->model) : json_null());
     if (!file)
         return error_set(e, ERR_INTERNAL, "cannot format result.json");
     snprintf(path, sizeof path, "%s/result.json", r->run_dir);
@@ -52,8 +53,10 @@ static int write_result_file(const struct run *r, const struct result *s, struct
 
 static void print_summary(const struct result *s)
 {
-    printf("Finished: %s after %lld steps, time to train %.1f s, %.1f images/s", s->status,
-           (long long)s->steps, s->ttt_seconds, s->images_per_sec);
+    printf("Finished: %s after %lld steps", s->status, (long long)s->steps);
+    if (isfinite(s->ttt_seconds))
+        printf(", time to train %.1f s", s->ttt_seconds);
+    printf(", %.1f images/s", s->images_per_sec);
     if (s->evaluated)
         printf(", Top-1 accuracy = %.5g, Top-5 accuracy = %.5g, loss = %.7g", s->evaluation.top1,
                s->evaluation.top5, s->evaluation.loss);

@@ -24,7 +24,7 @@ struct trainer {
     struct sgd *optimizer;
     struct allreduce *allreduce;
     double step_seconds_sum;
-    double last_progress; /* clock of the last line on stdout */
+    double last_progress;           /* clock of the last line on stdout */
     int64_t evaluated_at, saved_at; /* the step of the last one; -1: none yet */
     struct result result;
 };
@@ -113,14 +113,14 @@ static double compute_step(struct trainer *t, const struct loader_batch *b, doub
 }
 
 /* The mean loss and the slowest rank of the step just done. Collective; synchronises the ranks. */
-static struct rank_step gather_step(struct trainer *t, double loss,
-                                    const struct step_times *times, int *slowest)
+static struct rank_step gather_step(struct trainer *t, double loss, const struct step_times *times,
+                                    int *slowest)
 {
     struct run *r = t->run;
-    struct rank_step mine = {.loss = loss,
-                             .busy_ms = 1e3 * (times->data + times->forward + times->backward +
-                                               times->optim),
-                             .bad_images = (double)loader_bad_images(t->loader)};
+    struct rank_step mine = {
+        .loss = loss,
+        .busy_ms = 1e3 * (times->data + times->forward + times->backward + times->optim),
+        .bad_images = (double)loader_bad_images(t->loader)};
     struct rank_step all = {0};
     const int fields = sizeof mine / sizeof(double);
     struct rank_step *every = malloc((size_t)r->world * sizeof *every);
@@ -141,8 +141,7 @@ static struct rank_step gather_step(struct trainer *t, double loss,
 }
 
 static int say_step(struct run *r, int64_t step, double lr, const struct rank_step *all,
-                    const struct step_times *times, double grad_norm, int slowest,
-                    struct error *e)
+                    const struct step_times *times, double grad_norm, int slowest, struct error *e)
 {
     report_begin(r->report, EVENT_STEP);
     report_int(r->report, "step", step);
@@ -236,7 +235,8 @@ static int evaluate_now(struct trainer *t, bool last, struct error *e)
     return 0;
 }
 
-/* A checkpoint on the way that cannot be written is a warning: the older ones and the training are worth more. */
+/* A checkpoint on the way that cannot be written is a warning: the older ones and the training are
+ * worth more. */
 static int checkpoint_now(struct trainer *t, bool last, struct error *e)
 {
     struct run *r = t->run;
@@ -300,7 +300,9 @@ static int finish(struct trainer *t, struct error *e)
     bool cancelled = strcmp(result->status, "cancelled") == 0;
     int status = 0;
 
-    if (!result->evaluated)
+    if (cancelled)
+        result->ttt_seconds = NAN;
+    else if (!result->evaluated)
         result->ttt_seconds = clock_monotonic() - r->started;
     if (!cancelled && r->spec->data.eval && t->evaluated_at != result->steps)
         status = evaluate_now(t, true, e);
@@ -309,10 +311,10 @@ static int finish(struct trainer *t, struct error *e)
     if (status)
         return status;
     result->has_target = r->spec->eval.has_target_top1;
-    result->images_per_sec = t->step_seconds_sum > 0
-                                 ? (double)(result->steps * r->plan->global_batch) /
-                                       t->step_seconds_sum
-                                 : 0;
+    result->images_per_sec =
+        t->step_seconds_sum > 0
+            ? (double)(result->steps * r->plan->global_batch) / t->step_seconds_sum
+            : 0;
     return agree_on_error(r->comm, result_write(r, result, e), e, &r->failed_at);
 }
 
