@@ -3,13 +3,13 @@
 #include <errno.h>
 #include <ini.h>
 #include <limits.h>
-#include <sched.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "common/suggest.h"
+#include "daemon/launch/launch.h"
 
 #define FIELD(name) offsetof(struct config, name)
 
@@ -215,13 +215,6 @@ static char *absolute(char *path)
     return full;
 }
 
-static int64_t cores(void)
-{
-    cpu_set_t set;
-    return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set)
-                                                       : sysconf(_SC_NPROCESSORS_ONLN);
-}
-
 static int fill_defaults(struct config *c, struct error *e)
 {
     for (size_t i = 0; i < KEY_COUNT; i++)
@@ -237,7 +230,7 @@ static int fill_defaults(struct config *c, struct error *e)
     if (!c->state || !c->socket)
         return error_set(e, ERR_NO_MEMORY, "no memory for the configuration");
     if (c->slots == 0)
-        c->slots = cores();
+        c->slots = launch_node_cores();
     return 0;
 }
 

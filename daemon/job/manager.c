@@ -41,6 +41,7 @@ int job_manager_create(const struct job_manager_config *config, struct store *st
     m->store = store;
     m->wake_fd = m->inotify_fd = -1;
     pthread_mutex_init(&m->mutex, NULL);
+    pthread_mutex_init(&m->files, NULL);
     m->jobs_dir = copy(config->jobs_dir);
     m->mpirun = copy(config->mpirun ? config->mpirun : "mpirun");
     m->worker = copy(config->worker ? config->worker : BINDIR "/train-worker");
@@ -82,6 +83,7 @@ void job_manager_destroy(struct job_manager *m)
     free(m->mpirun);
     free(m->worker);
     pthread_mutex_destroy(&m->mutex);
+    pthread_mutex_destroy(&m->files);
     free(m);
 }
 

@@ -39,6 +39,7 @@ struct job_manager {
     struct active_job *active; /* the loop's */
     bool look_at_queue;        /* the loop's: something changed that may let a job start */
 
+    pthread_mutex_t files; /* taken while a run directory is made: a job may be launched in the same moment */
     pthread_mutex_t mutex; /* guards what follows */
     int64_t *cancel_ids;   /* requests for the loop */
     size_t cancel_count, cancel_room;
@@ -48,7 +49,8 @@ struct job_manager {
 void manager_wake(struct job_manager *m); /* async-signal-safe */
 
 /* submit.c: the run directory with job.json and plan.json, made again if it is not there. */
-int job_prepare_run_dir(const char *run_dir, const char *spec, const char *plan, struct error *e);
+int job_prepare_run_dir(struct job_manager *m, const char *run_dir, const char *spec,
+                        const char *plan, struct error *e);
 
 int64_t job_threads(const struct job_spec *spec, int64_t total); /* per worker, resolved */
 

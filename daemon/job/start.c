@@ -153,7 +153,7 @@ void job_start(struct job_manager *m, const struct store_job *job)
     if (!status)
         status = find_programs(m, &mpirun, &worker, &e);
     if (!status)
-        status = job_prepare_run_dir(job->run_dir, job->spec, job->plan, &e);
+        status = job_prepare_run_dir(m, job->run_dir, job->spec, job->plan, &e);
     if (status) {
         fail(m, job->id, e.text);
     } else {
@@ -162,7 +162,7 @@ void job_start(struct job_manager *m, const struct store_job *job)
             .run_dir = job->run_dir,
             .spec = spec,
             .threads = job_threads(spec, m->slots),
-            .bind = job->slots == m->slots && m->slots <= launch_node_cores(),
+            .bind = 2 * job->slots > m->slots && m->slots <= launch_node_cores(),
             .mpirun = mpirun,
             .worker = worker,
         };

@@ -61,13 +61,16 @@ static int write_if_missing(const char *run_dir, const char *name, const char *t
     return file_write_atomic(path, text, strlen(text), e);
 }
 
-int job_prepare_run_dir(const char *run_dir, const char *spec, const char *plan, struct error *e)
+int job_prepare_run_dir(struct job_manager *m, const char *run_dir, const char *spec,
+                        const char *plan, struct error *e)
 {
+    pthread_mutex_lock(&m->files);
     int status = file_make_dirs(run_dir, e);
     if (!status)
         status = write_if_missing(run_dir, "job.json", spec, e);
     if (!status)
         status = write_if_missing(run_dir, "plan.json", plan, e);
+    pthread_mutex_unlock(&m->files);
     return status;
 }
 
@@ -126,7 +129,7 @@ int job_submit(struct job_manager *m, const struct job_submission *s, int64_t *i
         status = insert(m, s, spec, plan, id, &before, e);
     if (!status && !before) {
         snprintf(run_dir, sizeof run_dir, "%s/%lld", m->jobs_dir, (long long)*id);
-        if ((status = job_prepare_run_dir(run_dir, spec, plan, e)))
+        if ((status = job_prepare_run_dir(m, run_dir, spec, plan, e)))
             give_up(m, *id, e);
     }
     free(spec);

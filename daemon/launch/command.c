@@ -52,8 +52,7 @@ void command_free(char **strings)
     free(strings);
 }
 
-/* Two jobs on one node would both be bound to its first cores, as one mpirun knows nothing of the
- * other: binding is only for a job that has the node for itself. */
+/* Two bound jobs on one node would both get its first cores, as one mpirun knows nothing of the other. */
 static void add_placement(struct vector *v, const struct launch_request *r)
 {
     add(v, "--map-by");

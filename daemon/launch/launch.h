@@ -24,7 +24,8 @@ struct launch_request {
     const char *run_dir; /* absolute; holds job.json */
     const struct job_spec *spec;
     int64_t threads; /* per worker, resolved */
-    bool bind;       /* the job has this node's cores for itself: each rank is bound to its own */
+    bool bind;       /* each rank is bound to cores of its own: for a job with more than half of the slots,
+                        as no second one can be bound beside it */
     const char *mpirun; /* as found by launch_find_program */
     const char *worker;
 };

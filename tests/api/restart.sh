@@ -54,6 +54,19 @@ ok "what was queued or starting at a kill still runs" wait_state "$second" succe
 ok "both" wait_state "$first" succeeded
 steps_are_complete "$first" 50 "killed while starting"
 
+# Killed while jobs are taken, launched and end: each runs once, and to its end.
+last=$id
+for _ in 1 2 3 4 5 6 7 8; do
+    submit "steps=20 step_ms=5" '{"workers_per_node": 1, "threads_per_worker": 1}'
+    sleep "0.$((RANDOM % 5))"
+    kill_daemon
+    restart_runs
+done
+all_ended() { [ "$(sql "select count(*) from job where id > $last and state = 'succeeded'")" = 8 ]; }
+ok "eight jobs and eight kills: all succeed" eventually all_ended
+is "$(sql "select count(*), count(distinct job_id) from job_event where job_id > $last and type = 'run_start'")" "8|8" "each was run once"
+is "$(sql "select count(*) from job_event where job_id > $last and type = 'step'")" 160 "no step is missing or doubled"
+
 # A pid that another process has by now is not mistaken for mpirun.
 submit "steps=10000 step_ms=20"
 ok "a job runs" wait_state "$id" running
