@@ -4,19 +4,34 @@
 
 #include "worker/kernels/gemm.h"
 #include "worker/kernels/im2col.h"
+#include "worker/kernels/tile_gemm.h"
+#include "worker/layers/conv_pixel.h"
 
 /* Measured best for tiles that go through GEMM once: it need not fit the second-level cache. */
 enum { TILE_FLOATS = 2 * 1024 * 1024 / 4 };
 
+/* CONV_PIXEL: images of this height at most, and as many of them as fill a product. */
+enum { PIXEL_SIZE = 4, PIXEL_IMAGES = 48, PIXEL_IMAGES_AT_ONCE = 256 };
+
 struct conv conv_make(int in_size, int in_channels, int out_channels, int kernel, int stride, int pad)
 {
-    return (struct conv){window_make(in_size, in_channels, kernel, stride, pad), out_channels};
+    struct conv c = {window_make(in_size, in_channels, kernel, stride, pad), out_channels, CONV_TILE};
+    bool fits = tile_gemm_takes((size_t)in_channels) && tile_gemm_takes((size_t)out_channels);
+
+    if (fits && c.window.out <= PIXEL_SIZE && (kernel > 1 || stride > 1))
+        c.algorithm = CONV_PIXEL;
+    return c;
+}
+
+static size_t matrix_rows(const struct conv *c)
+{
+    const struct window *w = &c->window;
+    return (size_t)w->kernel * (size_t)w->kernel * (size_t)w->channels;
 }
 
 size_t conv_weights(const struct conv *c)
 {
-    const struct window *w = &c->window;
-    return (size_t)w->kernel * (size_t)w->kernel * (size_t)w->channels * (size_t)c->out_channels;
+    return matrix_rows(c) * (size_t)c->out_channels;
 }
 
 /* Columns of the im2col matrix: the taps that see pixels. */
@@ -50,7 +65,7 @@ static size_t tile_rows(const struct conv *c)
 
 size_t conv_scratch_floats(const struct conv *c)
 {
-    return reads_in_place(c) ? 0 : tile_rows(c) * columns(c);
+    return conv_weights(c) + (reads_in_place(c) ? 0 : tile_rows(c) * columns(c));
 }
 
 /*
@@ -74,25 +89,50 @@ static struct runs weight_runs(const struct conv *c)
     return (struct runs){taps, taps * ch, (from * k + from) * ch, k * ch};
 }
 
+/* A weight matrix as the products want it: as it is, or packed beforehand when several tiles need it. */
+struct weights {
+    const float *data;
+    bool packed;
+};
+
+static bool packs(const struct conv *c, size_t rows, size_t n)
+{
+    return c->algorithm != CONV_OPENBLAS && tile_gemm_takes(n) && rows > tile_rows(c);
+}
+
 /* z = col W, dcol = dz W^T, dW += col^T dz: over the runs. */
-static void multiply_forward(const struct conv *c, const float *w, const float *col, size_t rows,
+static void multiply_forward(const struct conv *c, struct weights w, const float *col, size_t rows,
                              float *z)
 {
     struct runs runs = weight_runs(c);
     size_t k = columns(c), n = (size_t)c->out_channels;
-    for (size_t i = 0; i < runs.count; i++)
-        gemm_nn(rows, n, runs.length, col + i * runs.length, k, w + (runs.first + i * runs.step) * n,
-                n, z, n, i > 0);
+    for (size_t i = 0; i < runs.count; i++) {
+        size_t row = runs.first + i * runs.step;
+        struct tile_matrix b = {w.data + row * n, n, false, false};
+        if (w.packed)
+            b = (struct tile_matrix){w.data + row * TILE_COLUMNS, matrix_rows(c), false, true};
+        if (c->algorithm != CONV_OPENBLAS && tile_gemm_takes(n))
+            tile_gemm(rows, n, runs.length, col + i * runs.length, k, &b, z, n, i > 0);
+        else
+            gemm_nn(rows, n, runs.length, col + i * runs.length, k, b.data, n, z, n, i > 0);
+    }
 }
 
-static void multiply_data(const struct conv *c, const float *w, const float *dz, size_t rows,
+static void multiply_data(const struct conv *c, struct weights w, const float *dz, size_t rows,
                           float *dcol, bool add)
 {
     struct runs runs = weight_runs(c);
     size_t k = columns(c), n = (size_t)c->out_channels;
-    for (size_t i = 0; i < runs.count; i++)
-        gemm_nt(rows, runs.length, n, dz, n, w + (runs.first + i * runs.step) * n, n,
-                dcol + i * runs.length, k, add);
+    for (size_t i = 0; i < runs.count; i++) {
+        size_t row = runs.first + i * runs.step;
+        struct tile_matrix b = {w.data + row * n, n, true, false};
+        if (w.packed)
+            b = (struct tile_matrix){w.data + row * n, n, true, true};
+        if (c->algorithm != CONV_OPENBLAS && tile_gemm_takes(runs.length))
+            tile_gemm(rows, runs.length, n, dz, n, &b, dcol + i * runs.length, k, add);
+        else
+            gemm_nt(rows, runs.length, n, dz, n, b.data, n, dcol + i * runs.length, k, add);
+    }
 }
 
 static void multiply_weights(const struct conv *c, const float *col, const float *dz, size_t rows,
@@ -100,9 +140,14 @@ static void multiply_weights(const struct conv *c, const float *col, const float
 {
     struct runs runs = weight_runs(c);
     size_t k = columns(c), n = (size_t)c->out_channels;
-    for (size_t i = 0; i < runs.count; i++)
-        gemm_tn(runs.length, n, rows, col + i * runs.length, k, dz, n,
-                dw + (runs.first + i * runs.step) * n, n, add);
+    struct tile_matrix b = {dz, n, false, false};
+    for (size_t i = 0; i < runs.count; i++) {
+        float *to = dw + (runs.first + i * runs.step) * n;
+        if (c->algorithm != CONV_OPENBLAS && tile_gemm_takes(n))
+            tile_gemm_transposed(runs.length, n, rows, col + i * runs.length, k, &b, to, n, add);
+        else
+            gemm_tn(runs.length, n, rows, col + i * runs.length, k, dz, n, to, n, add);
+    }
 }
 
 static size_t at_most(size_t x, size_t limit)
@@ -110,49 +155,101 @@ static size_t at_most(size_t x, size_t limit)
     return x < limit ? x : limit;
 }
 
+static bool by_pixel(const struct conv *c, int images)
+{
+    return c->algorithm == CONV_PIXEL && images >= PIXEL_IMAGES;
+}
+
+/* Images that are worked on together: of tiny ones as many as a product of all their rows wants. */
+static size_t images_at_once(const struct conv *c, int images)
+{
+    size_t fit = tile_rows(c) / pixels_out(c);
+
+    if (by_pixel(c, images))
+        return PIXEL_IMAGES_AT_ONCE;
+    if (reads_in_place(c))
+        return (size_t)images;
+    return fit ? fit : 1;
+}
+
+static void forward_by_pixel(const struct conv *c, const float *w, const float *x, float *z, size_t first,
+                             size_t end, float *scratch, conv_rows *done, void *context)
+{
+    for (size_t i = first; i < end; i += PIXEL_IMAGES_AT_ONCE) {
+        size_t images = at_most(end - i, PIXEL_IMAGES_AT_ONCE);
+        conv_pixel_forward(c, w, x, z, i, images, scratch);
+        if (done)
+            done(i * pixels_out(c), images * pixels_out(c), context);
+    }
+}
+
 void conv_forward(const struct conv *c, const float *w, const float *x, float *z, int first, int end,
                   float *scratch, conv_rows *done, void *context)
 {
     size_t row = (size_t)first * pixels_out(c), last = (size_t)end * pixels_out(c);
-    size_t tile = tile_rows(c);
+    size_t tile = tile_rows(c), k = matrix_rows(c), n = (size_t)c->out_channels;
+    struct weights weights = {w, packs(c, last - row, n)};
+    float *tile_col = scratch + conv_weights(c);
 
+    if (by_pixel(c, end - first)) {
+        forward_by_pixel(c, w, x, z, (size_t)first, (size_t)end, scratch, done, context);
+        return;
+    }
+    if (weights.packed) {
+        tile_pack(&(struct tile_matrix){w, n, false, false}, k, n, scratch, k);
+        weights.data = scratch;
+    }
     for (; row < last; row += tile) {
         size_t rows = at_most(last - row, tile);
-        const float *col = scratch;
+        const float *col = tile_col;
         if (reads_in_place(c))
             col = x + row * (size_t)c->window.channels;
         else
-            im2col(&c->window, x, row, rows, scratch);
-        multiply_forward(c, w, col, rows, z + row * (size_t)c->out_channels);
+            im2col(&c->window, x, row, rows, tile_col);
+        multiply_forward(c, weights, col, rows, z + row * n);
         if (done)
             done(row, rows, context);
     }
 }
 
-static void backward_tile(const struct conv *c, const struct conv_backward *b, size_t row,
-                          size_t rows, bool first_tile)
+/* A tile's rows of dz are in cache. */
+static void backward_tile(const struct conv *c, const struct conv_backward *b, struct weights w,
+                          size_t row, size_t rows, bool first_tile)
 {
     const float *dz = b->dz + row * (size_t)c->out_channels;
+    float *col = b->scratch + conv_weights(c);
     bool add_dw = b->add_dw || !first_tile;
 
     if (reads_in_place(c)) {
         size_t at = row * (size_t)c->window.channels;
         multiply_weights(c, b->x + at, dz, rows, b->dw, add_dw);
         if (b->dx)
-            multiply_data(c, b->w, dz, rows, b->dx + at, b->add_dx);
+            multiply_data(c, w, dz, rows, b->dx + at, b->add_dx);
         return;
     }
-    im2col(&c->window, b->x, row, rows, b->scratch);
-    multiply_weights(c, b->scratch, dz, rows, b->dw, add_dw);
+    im2col(&c->window, b->x, row, rows, col);
+    multiply_weights(c, col, dz, rows, b->dw, add_dw);
     if (b->dx) {
-        multiply_data(c, b->w, dz, rows, b->scratch, false);
-        col2im(&c->window, b->scratch, row, rows, b->dx);
+        multiply_data(c, w, dz, rows, col, false);
+        col2im(&c->window, col, row, rows, b->dx);
     }
 }
 
+static void backward_pixels(const struct conv *c, const struct conv_backward *b, size_t image,
+                            size_t images, bool first_group)
+{
+    if (b->ready)
+        b->ready(image * pixels_out(c), images * pixels_out(c), b->context);
+    conv_pixel_weights(c, b->x, b->dz, image, images, b->dw, b->add_dw || !first_group);
+    if (b->dx)
+        conv_pixel_data(c, b->w, b->dz, b->dx, b->add_dx, image, images, b->scratch);
+    if (b->dx && b->done)
+        b->done(image * pixels_in(c), images * pixels_in(c), b->context);
+}
+
 /* A group of images is finished together, because windows overlap within one. */
-static void backward_group(const struct conv *c, const struct conv_backward *b, size_t image,
-                           size_t images, bool first_group)
+static void backward_group(const struct conv *c, const struct conv_backward *b, struct weights w,
+                           size_t image, size_t images, bool first_group)
 {
     size_t out = pixels_out(c), in = pixels_in(c), ch = (size_t)c->window.channels;
     size_t row = image * out, last = (image + images) * out, tile = tile_rows(c);
@@ -163,7 +260,7 @@ static void backward_group(const struct conv *c, const struct conv_backward *b, 
         size_t rows = at_most(last - row, tile);
         if (b->ready)
             b->ready(row, rows, b->context);
-        backward_tile(c, b, row, rows, first_group && row == image * out);
+        backward_tile(c, b, w, row, rows, first_group && row == image * out);
         if (b->done && reads_in_place(c))
             b->done(row, rows, b->context);
     }
@@ -173,14 +270,22 @@ static void backward_group(const struct conv *c, const struct conv_backward *b, 
 
 void conv_backward(const struct conv *c, const struct conv_backward *b, int first, int end)
 {
-    size_t images = tile_rows(c) / pixels_out(c);
+    bool pixels = by_pixel(c, end - first);
+    size_t images = images_at_once(c, end - first), k = matrix_rows(c), n = (size_t)c->out_channels;
+    struct weights w = {b->w, b->dx && !pixels && packs(c, (size_t)(end - first) * pixels_out(c), k) &&
+                                  weight_runs(c).count == 1};
 
-    if (images < 1)
-        images = 1;
-    if (reads_in_place(c))
-        images = (size_t)(end - first);
-    if (!b->add_dw && window_taps(&c->window) < c->window.kernel)
+    if (w.packed) {
+        tile_pack(&(struct tile_matrix){b->w, n, true, false}, n, k, b->scratch, n);
+        w.data = b->scratch;
+    }
+    if (!pixels && !b->add_dw && window_taps(&c->window) < c->window.kernel)
         memset(b->dw, 0, conv_weights(c) * sizeof *b->dw);
-    for (size_t i = (size_t)first; i < (size_t)end; i += images)
-        backward_group(c, b, i, at_most((size_t)end - i, images), i == (size_t)first);
+    for (size_t i = (size_t)first; i < (size_t)end; i += images) {
+        size_t count = at_most((size_t)end - i, images);
+        if (pixels)
+            backward_pixels(c, b, i, count, i == (size_t)first);
+        else
+            backward_group(c, b, w, i, count, i == (size_t)first);
+    }
 }

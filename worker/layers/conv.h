@@ -14,9 +14,17 @@
 
 #include "worker/kernels/window.h"
 
+/*
+ * How the products are made, chosen by shape: im2col tiles and OpenBLAS, which takes everything; im2col tiles and the own register tile,
+ * for channels in multiples of TILE_COLUMNS; and, where images are tiny and many, the own tile over images: at each pixel the rows
+ * of a product are the images of the batch and only taps that hit real pixels are multiplied (at 2x2 four of nine), in place.
+ */
+enum conv_algorithm { CONV_OPENBLAS, CONV_TILE, CONV_PIXEL };
+
 struct conv {
     struct window window; /* of the input */
     int out_channels;
+    enum conv_algorithm algorithm;
 };
 
 struct conv conv_make(int in_size, int in_channels, int out_channels, int kernel, int stride, int pad);

@@ -1,0 +1,219 @@
+#include "worker/kernels/tile_gemm.h"
+
+#include <string.h>
+
+/* Rows of B in a block: 32 KiB of a panel with AVX-512. */
+enum { BLOCK_K = 256, COPY_LD = BLOCK_K + 16, COPY_ROWS = 256 };
+
+#define INLINE static inline __attribute__((always_inline))
+
+/* C (rows, TILE_COLUMNS) of k products. Element (i, k) of A lies at a[i lda + k], or a[k lda + i] if by_k. */
+INLINE void micro(int rows, bool by_k, const float *a, size_t lda, const float *b, size_t k, float *c,
+                  size_t ldc, bool add)
+{
+    vec sum[TILE_ROWS][2];
+    const float *lower = a + 7 * lda; /* spares the compiler most multiples of lda */
+
+#pragma GCC unroll 14
+    for (int i = 0; i < rows; i++)
+        sum[i][0] = sum[i][1] = (vec){0};
+    for (size_t l = 0; l < k; l++, b += TILE_COLUMNS) {
+        vec b0 = vec_load(b), b1 = vec_load(b + VEC);
+#pragma GCC unroll 14
+        for (int i = 0; i < rows; i++) {
+            vec x = vec_all(by_k ? a[i] : i < 7 ? a[(size_t)i * lda] : lower[(size_t)(i - 7) * lda]);
+            sum[i][0] += x * b0;
+            sum[i][1] += x * b1;
+        }
+        a += by_k ? lda : 1;
+        lower++;
+    }
+#pragma GCC unroll 14
+    for (int i = 0; i < rows; i++) {
+        float *to = c + (size_t)i * ldc;
+        if (add) {
+            sum[i][0] += vec_load(to);
+            sum[i][1] += vec_load(to + VEC);
+        }
+        vec_store(to, sum[i][0]);
+        vec_store(to + VEC, sum[i][1]);
+    }
+}
+
+typedef void micro_kernel(const float *a, size_t lda, const float *b, size_t k, float *c, size_t ldc,
+                          bool add);
+
+#define MICRO(rows)                                                                                \
+    static void rows_##rows(const float *a, size_t lda, const float *b, size_t k, float *c,        \
+                            size_t ldc, bool add)                                                  \
+    {                                                                                              \
+        micro(rows, false, a, lda, b, k, c, ldc, add);                                             \
+    }                                                                                              \
+    static void columns_##rows(const float *a, size_t lda, const float *b, size_t k, float *c,     \
+                               size_t ldc, bool add)                                               \
+    {                                                                                              \
+        micro(rows, true, a, lda, b, k, c, ldc, add);                                              \
+    }
+
+MICRO(1)
+MICRO(2)
+MICRO(3)
+MICRO(4)
+MICRO(5)
+MICRO(6)
+#if VEC == 16
+MICRO(7)
+MICRO(8)
+MICRO(9)
+MICRO(10)
+MICRO(11)
+MICRO(12)
+MICRO(13)
+MICRO(14)
+#define MORE(kind) , kind##7, kind##8, kind##9, kind##10, kind##11, kind##12, kind##13, kind##14
+#else
+#define MORE(kind)
+#endif
+
+static micro_kernel *const by_rows[TILE_ROWS + 1] = {NULL,   rows_1, rows_2, rows_3,
+                                                     rows_4, rows_5, rows_6 MORE(rows_)};
+static micro_kernel *const by_columns[TILE_ROWS + 1] = {
+    NULL, columns_1, columns_2, columns_3, columns_4, columns_5, columns_6 MORE(columns_)};
+
+static size_t at_most(size_t x, size_t limit)
+{
+    return x < limit ? x : limit;
+}
+
+/* k rows of one panel from B (k, n). */
+static void copy_panel(const float *b, size_t ld, size_t k, float *panel)
+{
+    for (size_t l = 0; l < k; l++, b += ld, panel += TILE_COLUMNS) {
+        vec_store(panel, vec_load(b));
+        vec_store(panel + VEC, vec_load(b + VEC));
+    }
+}
+
+#ifdef __AVX512F__
+/* Rows of 16 floats, ld apart, become columns of the panel. */
+static void transpose_block(const float *from, size_t ld, float *to, size_t to_ld)
+{
+    __m512 r[16], t[16];
+
+    for (int i = 0; i < 16; i++)
+        r[i] = _mm512_loadu_ps(from + (size_t)i * ld);
+    for (int i = 0; i < 8; i++) {
+        t[2 * i] = _mm512_unpacklo_ps(r[2 * i], r[2 * i + 1]);
+        t[2 * i + 1] = _mm512_unpackhi_ps(r[2 * i], r[2 * i + 1]);
+    }
+    for (int i = 0; i < 4; i++) {
+        __m512d a = _mm512_castps_pd(t[4 * i]), b = _mm512_castps_pd(t[4 * i + 1]);
+        __m512d c = _mm512_castps_pd(t[4 * i + 2]), d = _mm512_castps_pd(t[4 * i + 3]);
+        r[4 * i] = _mm512_castpd_ps(_mm512_unpacklo_pd(a, c));
+        r[4 * i + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(a, c));
+        r[4 * i + 2] = _mm512_castpd_ps(_mm512_unpacklo_pd(b, d));
+        r[4 * i + 3] = _mm512_castpd_ps(_mm512_unpackhi_pd(b, d));
+    }
+    for (int i = 0; i < 4; i++) {
+        t[i] = _mm512_shuffle_f32x4(r[i], r[i + 4], 0x88);
+        t[i + 4] = _mm512_shuffle_f32x4(r[i], r[i + 4], 0xdd);
+        t[i + 8] = _mm512_shuffle_f32x4(r[i + 8], r[i + 12], 0x88);
+        t[i + 12] = _mm512_shuffle_f32x4(r[i + 8], r[i + 12], 0xdd);
+    }
+    for (int i = 0; i < 8; i++) {
+        _mm512_storeu_ps(to + (size_t)i * to_ld, _mm512_shuffle_f32x4(t[i], t[i + 8], 0x88));
+        _mm512_storeu_ps(to + (size_t)(i + 8) * to_ld, _mm512_shuffle_f32x4(t[i], t[i + 8], 0xdd));
+    }
+}
+#endif
+
+/* k rows of one panel from B stored as (n, k). */
+static void transpose_panel(const float *b, size_t ld, size_t k, float *panel)
+{
+    size_t l = 0;
+#ifdef __AVX512F__
+    for (; l + 16 <= k; l += 16) {
+        transpose_block(b + l, ld, panel + l * TILE_COLUMNS, TILE_COLUMNS);
+        transpose_block(b + 16 * ld + l, ld, panel + l * TILE_COLUMNS + 16, TILE_COLUMNS);
+    }
+#endif
+    for (; l < k; l++)
+        for (size_t j = 0; j < TILE_COLUMNS; j++)
+            panel[l * TILE_COLUMNS + j] = b[j * ld + l];
+}
+
+static void make_panel(const struct tile_matrix *b, size_t k0, size_t k, size_t column, float *panel)
+{
+    if (b->transposed)
+        transpose_panel(b->data + column * b->ld + k0, b->ld, k, panel);
+    else
+        copy_panel(b->data + k0 * b->ld + column, b->ld, k, panel);
+}
+
+void tile_pack(const struct tile_matrix *b, size_t k, size_t n, float *panels, size_t k_all)
+{
+    for (size_t j = 0; j < n; j += TILE_COLUMNS)
+        make_panel(b, 0, k, j, panels + j * k_all);
+}
+
+/* All rows of C for one block of a panel: shares of almost the same size, so that none is tiny. */
+static void run_rows(size_t m, const float *a, size_t lda, bool by_k, const float *panel, size_t k,
+                     float *c, size_t ldc, bool add)
+{
+    micro_kernel *const *kernels = by_k ? by_columns : by_rows;
+    size_t shares = (m + TILE_ROWS - 1) / TILE_ROWS;
+
+    for (size_t s = 0, row = 0; s < shares; s++) {
+        size_t end = m * (s + 1) / shares;
+        kernels[end - row](a + (by_k ? row : row * lda), lda, panel, k, c + row * ldc, ldc, add);
+        row = end;
+    }
+}
+
+/* k columns of A, rows a multiple of 4 KiB apart, to rows that do not fall on each other in the first-level cache. */
+static void copy_rows(size_t m, const float *a, size_t lda, size_t k, float *to)
+{
+    for (size_t i = 0; i < m; i++)
+        memcpy(to + i * COPY_LD, a + i * lda, k * sizeof *to);
+}
+
+/* One block of k for all columns of C; A at its first column (or row, by_k). */
+INLINE void run_block(size_t m, size_t n, size_t k0, size_t k, const float *a, size_t lda, bool by_k,
+                      const struct tile_matrix *b, float *c, size_t ldc, bool add)
+{
+    float block[BLOCK_K * TILE_COLUMNS] __attribute__((aligned(64)));
+
+    for (size_t j = 0; j < n; j += TILE_COLUMNS) {
+        const float *panel = b->data + j * b->ld + k0 * TILE_COLUMNS;
+        if (!b->packed) {
+            make_panel(b, k0, k, j, block);
+            panel = block;
+        }
+        run_rows(m, a, lda, by_k, panel, k, c + j, ldc, add);
+    }
+}
+
+void tile_gemm(size_t m, size_t n, size_t k, const float *a, size_t lda, const struct tile_matrix *b,
+               float *c, size_t ldc, bool add)
+{
+    float copy[COPY_ROWS * COPY_LD] __attribute__((aligned(64)));
+    bool collide = lda % 1024 == 0 && n > TILE_COLUMNS;
+    size_t step = collide ? COPY_ROWS : m;
+
+    for (size_t row = 0; row < m; row += step)
+        for (size_t k0 = 0; k0 < k; k0 += BLOCK_K) {
+            size_t rows = at_most(m - row, step), length = at_most(k - k0, BLOCK_K);
+            const float *block = a + row * lda + k0;
+            if (collide)
+                copy_rows(rows, block, lda, length, copy);
+            run_block(rows, n, k0, length, collide ? copy : block, collide ? COPY_LD : lda, false, b,
+                      c + row * ldc, ldc, add || k0);
+        }
+}
+
+void tile_gemm_transposed(size_t m, size_t n, size_t k, const float *a, size_t lda,
+                          const struct tile_matrix *b, float *c, size_t ldc, bool add)
+{
+    for (size_t k0 = 0; m && k0 < k; k0 += BLOCK_K)
+        run_block(m, n, k0, at_most(k - k0, BLOCK_K), a + k0 * lda, lda, true, b, c, ldc, add || k0);
+}

@@ -1,0 +1,144 @@
+#include "worker/layers/conv_pixel.h"
+
+#include <string.h>
+
+#include "worker/kernels/tile_gemm.h"
+
+struct sizes {
+    size_t ci, co;             /* channels */
+    size_t image_in, image_out; /* floats */
+    size_t tap;                /* floats of one tap's weights */
+};
+
+static struct sizes sizes_of(const struct conv *c)
+{
+    const struct window *w = &c->window;
+    struct sizes s = {.ci = (size_t)w->channels, .co = (size_t)c->out_channels};
+    s.image_in = (size_t)w->in * (size_t)w->in * s.ci;
+    s.image_out = (size_t)w->out * (size_t)w->out * s.co;
+    s.tap = s.ci * s.co;
+    return s;
+}
+
+/* Taps [*from, *end) of one direction that hit pixels for output position o. */
+static void taps_at(const struct window *w, int o, int *from, int *end)
+{
+    int start = o * w->stride - w->pad;
+    *from = start < 0 ? -start : 0;
+    *end = start + w->kernel > w->in ? w->in - start : w->kernel;
+}
+
+/* All taps of a pixel: a product for each kernel row, whose taps lie side by side in image and weights. */
+static void forward_pixel(const struct conv *c, const struct tile_matrix *weights, const float *x,
+                          float *z, int oy, int ox, size_t images)
+{
+    const struct window *w = &c->window;
+    struct sizes s = sizes_of(c);
+    int ky0, ky1, kx0, kx1;
+
+    taps_at(w, oy, &ky0, &ky1);
+    taps_at(w, ox, &kx0, &kx1);
+    for (int ky = ky0; ky < ky1; ky++) {
+        int iy = oy * w->stride - w->pad + ky, ix = ox * w->stride - w->pad + kx0;
+        size_t k0 = (size_t)(ky * w->kernel + kx0) * s.ci, k = (size_t)(kx1 - kx0) * s.ci;
+        struct tile_matrix b = *weights;
+        b.data += b.packed ? k0 * TILE_COLUMNS : k0 * s.co;
+        tile_gemm(images, s.co, k, x + (size_t)(iy * w->in + ix) * s.ci, s.image_in, &b,
+                  z + (size_t)(oy * w->out + ox) * s.co, s.image_out, ky > ky0);
+    }
+}
+
+void conv_pixel_forward(const struct conv *c, const float *w, const float *x, float *z, size_t first,
+                        size_t images, float *scratch)
+{
+    struct sizes s = sizes_of(c);
+    size_t k = (size_t)(c->window.kernel * c->window.kernel) * s.ci;
+    struct tile_matrix weights = {.data = w, .ld = s.co};
+    int out = c->window.out;
+
+    if (out > 1) { /* else they are needed once */
+        tile_pack(&weights, k, s.co, scratch, k);
+        weights = (struct tile_matrix){.data = scratch, .ld = k, .packed = true};
+    }
+    for (int p = 0; p < out * out; p++)
+        forward_pixel(c, &weights, x + first * s.image_in, z + first * s.image_out, p / out, p % out,
+                      images);
+}
+
+/* The output position that reads input position i through a tap, or -1. */
+static int reader(const struct window *w, int i, int tap)
+{
+    int at = i + w->pad - tap;
+    if (at < 0 || at % w->stride || at / w->stride >= w->out)
+        return -1;
+    return at / w->stride;
+}
+
+static void weights_of_tap(const struct conv *c, const float *x, const float *dz, int ky, int kx,
+                           size_t images, float *dw, bool add)
+{
+    const struct window *w = &c->window;
+    struct sizes s = sizes_of(c);
+
+    for (int p = 0; p < w->in * w->in; p++) {
+        int oy = reader(w, p / w->in, ky), ox = reader(w, p % w->in, kx);
+        if (oy < 0 || ox < 0)
+            continue;
+        struct tile_matrix b = {.data = dz + (size_t)(oy * w->out + ox) * s.co, .ld = s.image_out};
+        tile_gemm_transposed(s.ci, s.co, images, x + (size_t)p * s.ci, s.image_in, &b, dw, s.co, add);
+        add = true;
+    }
+    if (!add)
+        memset(dw, 0, s.tap * sizeof *dw);
+}
+
+void conv_pixel_weights(const struct conv *c, const float *x, const float *dz, size_t first,
+                        size_t images, float *dw, bool add)
+{
+    struct sizes s = sizes_of(c);
+    int kernel = c->window.kernel;
+
+    for (int t = 0; t < kernel * kernel; t++)
+        weights_of_tap(c, x + first * s.image_in, dz + first * s.image_out, t / kernel, t % kernel,
+                       images, dw + (size_t)t * s.tap, add);
+}
+
+static void data_of_pixel(const struct conv *c, const struct tile_matrix *weights, const float *dz,
+                          float *dx, bool add, int iy, int ix, size_t images)
+{
+    const struct window *w = &c->window;
+    struct sizes s = sizes_of(c);
+    float *to = dx + (size_t)(iy * w->in + ix) * s.ci;
+
+    for (int t = 0; t < w->kernel * w->kernel; t++) {
+        int oy = reader(w, iy, t / w->kernel), ox = reader(w, ix, t % w->kernel);
+        struct tile_matrix b = *weights;
+        if (oy < 0 || ox < 0)
+            continue;
+        b.data += (size_t)t * s.tap;
+        tile_gemm(images, s.ci, s.co, dz + (size_t)(oy * w->out + ox) * s.co, s.image_out, &b, to,
+                  s.image_in, add);
+        add = true;
+    }
+    for (size_t i = 0; !add && i < images; i++)
+        memset(to + i * s.image_in, 0, s.ci * sizeof *to);
+}
+
+void conv_pixel_data(const struct conv *c, const float *w, const float *dz, float *dx, bool add,
+                     size_t first, size_t images, float *scratch)
+{
+    struct sizes s = sizes_of(c);
+    struct tile_matrix weights = {.data = w, .ld = s.co, .transposed = true};
+    int in = c->window.in, taps = c->window.kernel * c->window.kernel;
+
+    if (c->window.out > 1) {
+        for (int t = 0; t < taps; t++) {
+            struct tile_matrix tap = {.data = w + (size_t)t * s.tap, .ld = s.co, .transposed = true};
+            tile_pack(&tap, s.co, s.ci, scratch + (size_t)t * s.tap, s.co);
+        }
+        weights = (struct tile_matrix){.data = scratch, .ld = s.co, .packed = true};
+    }
+    for (int p = 0; p < in * in; p++)
+        data_of_pixel(c, &weights, dz + first * s.image_out, dx + first * s.image_in, add, p / in, p % in,
+                      images);
+}
