@@ -9,18 +9,18 @@ static const struct {
     bool active;
     unsigned next; /* the states it leads to */
 } states[JOB_STATE_COUNT] = {
-    [JOB_QUEUED] = {"queued", false, TO(JOB_STARTING) | TO(JOB_FAILED) | TO(JOB_CANCELLED)},
-    /* back to queued: the daemon was killed before the launcher ran */
-    [JOB_STARTING] = {"starting", true,
-                      TO(JOB_QUEUED) | TO(JOB_RUNNING) | TO(JOB_EVALUATING) | TO(JOB_FAILED) |
-                          TO(JOB_CANCELLED)},
-    [JOB_RUNNING] = {"running", true,
-                     TO(JOB_EVALUATING) | TO(JOB_SUCCEEDED) | TO(JOB_FAILED) | TO(JOB_CANCELLED)},
+    [JOB_QUEUED] = {"queued",     false, TO(JOB_STARTING) | TO(JOB_FAILED) | TO(JOB_CANCELLED) },
+ /* back to queued: the daemon was killed before the launcher ran */
+    [JOB_STARTING] = {"starting",   true,
+                    TO(JOB_QUEUED) | TO(JOB_RUNNING) | TO(JOB_EVALUATING) | TO(JOB_FAILED) |
+                          TO(JOB_CANCELLED)                                                    },
+    [JOB_RUNNING] = {"running",    true,
+                    TO(JOB_EVALUATING) | TO(JOB_SUCCEEDED) | TO(JOB_FAILED) | TO(JOB_CANCELLED)},
     [JOB_EVALUATING] = {"evaluating", true,
-                        TO(JOB_RUNNING) | TO(JOB_SUCCEEDED) | TO(JOB_FAILED) | TO(JOB_CANCELLED)},
-    [JOB_SUCCEEDED] = {"succeeded", false, 0},
-    [JOB_FAILED] = {"failed", false, 0},
-    [JOB_CANCELLED] = {"cancelled", false, 0},
+                    TO(JOB_RUNNING) | TO(JOB_SUCCEEDED) | TO(JOB_FAILED) | TO(JOB_CANCELLED)   },
+    [JOB_SUCCEEDED] = {"succeeded",  false, 0                                                     },
+    [JOB_FAILED] = {"failed",     false, 0                                                     },
+    [JOB_CANCELLED] = {"cancelled",  false, 0                                                     },
 };
 
 const char *job_state_name(enum job_state state)

@@ -25,8 +25,8 @@ struct ingest {
 struct batch {
     size_t count;
     int64_t bad;
-    char bad_words[256];      /* of the first bad line */
-    enum job_state state;     /* the last that the events say; JOB_STATE_COUNT: none */
+    char bad_words[256];  /* of the first bad line */
+    enum job_state state; /* the last that the events say; JOB_STATE_COUNT: none */
 };
 
 int ingest_create(struct store *store, int64_t job_id, int64_t attempt, const char *attempt_dir,

@@ -1,7 +1,7 @@
 /*
- * From lines of events.jsonl to rows: parses what follow_read found and commits it together with the
- * position behind it, so that every event is stored exactly once whatever happens to the daemon.
- * A line that is not an event is counted and told as a warning, never an error.
+ * From lines of events.jsonl to rows: parses what follow_read found and commits it together with
+ * the position behind it, so that every event is stored exactly once whatever happens to the
+ * daemon. A line that is not an event is counted and told as a warning, never an error.
  */
 #ifndef TRAIND_DAEMON_INGEST_APPLY_H
 #define TRAIND_DAEMON_INGEST_APPLY_H
@@ -18,7 +18,8 @@ int ingest_create(struct store *store, int64_t job_id, int64_t attempt, const ch
                   struct ingest **out, struct error *e);
 void ingest_destroy(struct ingest *i); /* NULL is fine */
 
-/* Stores every whole line that is there now. Nothing is lost on an error: the next call tries again. */
+/* Stores every whole line that is there now. Nothing is lost on an error: the next call tries
+ * again. */
 int ingest_catch_up(struct ingest *i, struct error *e);
 
 #endif

@@ -42,7 +42,8 @@ static int ask_loop(struct job_manager *m, const struct store_job *job, struct e
             m->cancel_ids = grown;
             m->cancel_room = room;
         } else {
-            status = error_set(e, ERR_NO_MEMORY, "no memory to cancel job %lld", (long long)job->id);
+            status =
+                error_set(e, ERR_NO_MEMORY, "no memory to cancel job %lld", (long long)job->id);
         }
     }
     if (!status)
@@ -56,7 +57,8 @@ static int cancel_once(struct job_manager *m, const struct store_job *job, struc
 {
     if (job_state_is_final(job->state))
         return error_set(e, ERR_CONFLICT, "job %lld has %s already", (long long)job->id,
-                         job->state == JOB_CANCELLED ? "been cancelled" : job_state_name(job->state));
+                         job->state == JOB_CANCELLED ? "been cancelled"
+                                                     : job_state_name(job->state));
     if (job_state_is_active(job->state))
         return ask_loop(m, job, e);
     struct store_state_change cancelled = {JOB_CANCELLED, "cancelled on request before it started",

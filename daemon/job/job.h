@@ -32,8 +32,8 @@ struct job_manager_config {
 int job_manager_create(const struct job_manager_config *config, struct store *store,
                        struct job_manager **out, struct error *e);
 
-/* Recovers what a former daemon left, then serves until job_manager_stop: returns 0 with the jobs going
- * on without the daemon, or a negative error that the daemon cannot work with. */
+/* Recovers what a former daemon left, then serves until job_manager_stop: returns 0 with the jobs
+ * going on without the daemon, or a negative error that the daemon cannot work with. */
 int job_manager_run(struct job_manager *m, struct error *e);
 
 /* Async-signal-safe and callable from any thread, also before job_manager_run. */
@@ -41,7 +41,8 @@ void job_manager_stop(struct job_manager *m);
 
 void job_manager_destroy(struct job_manager *m); /* NULL is fine; jobs go on */
 
-/* What a submission brings, checked by the caller: the document is valid and has no unsupported value. */
+/* What a submission brings, checked by the caller: the document is valid and has no unsupported
+ * value. */
 struct job_submission {
     const struct job_spec *spec;
     const struct plan *plan;

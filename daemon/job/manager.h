@@ -19,8 +19,8 @@ struct active_job {
     const struct launcher *launcher;
     struct launch_process process;
     struct ingest *ingest;
-    int watch;      /* of inotify, on attempt_dir; -1: none (polling alone) */
-    bool ended;     /* the launcher has ended */
+    int watch;  /* of inotify, on attempt_dir; -1: none (polling alone) */
+    bool ended; /* the launcher has ended */
     int64_t exit_code, exit_signal;
     double ended_at;
     enum cancel_stage cancel;
@@ -39,7 +39,8 @@ struct job_manager {
     struct active_job *active; /* the loop's */
     bool look_at_queue;        /* the loop's: something changed that may let a job start */
 
-    pthread_mutex_t files; /* taken while a run directory is made: a job may be launched in the same moment */
+    pthread_mutex_t
+        files; /* taken while a run directory is made: a job may be launched in the same moment */
     pthread_mutex_t mutex; /* guards what follows */
     int64_t *cancel_ids;   /* requests for the loop */
     size_t cancel_count, cancel_room;

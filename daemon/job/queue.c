@@ -1,5 +1,5 @@
-/* First come, first served (within a priority): a job that does not fit yet holds back those behind it, so
- * that no stream of small jobs keeps a large one waiting for ever. */
+/* First come, first served (within a priority): a job that does not fit yet holds back those behind
+ * it, so that no stream of small jobs keeps a large one waiting for ever. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /*
- * After a restart: every job that the store calls active is looked for by its launcher's pid and start
- * time. One that is there is followed on; one that is gone is judged by its run directory. A job that was
- * never let through the gate goes back to the queue.
+ * After a restart: every job that the store calls active is looked for by its launcher's pid and
+ * start time. One that is there is followed on; one that is gone is judged by its run directory. A
+ * job that was never let through the gate goes back to the queue.
  */
 #include "common/clock.h"
 #include "common/log.h"

@@ -20,7 +20,8 @@ static void fail(struct job_manager *m, int64_t id, const char *reason)
         log_error("job %lld: its end was not stored: %s", (long long)id, e.text);
 }
 
-/* As the document was valid when it was taken, a problem here comes from another version of traind. */
+/* As the document was valid when it was taken, a problem here comes from another version of traind.
+ */
 static struct job_spec *parse_spec(const struct store_job *job, struct error *e)
 {
     struct problems problems = {0};
@@ -40,8 +41,7 @@ static struct job_spec *parse_spec(const struct store_job *job, struct error *e)
     return spec;
 }
 
-static int find_programs(const struct job_manager *m, char **mpirun, char **worker,
-                         struct error *e)
+static int find_programs(const struct job_manager *m, char **mpirun, char **worker, struct error *e)
 {
     int status = launch_find_program(m->mpirun, mpirun, e);
     if (status)
@@ -64,9 +64,14 @@ struct active_job *job_follow(struct job_manager *m, const struct store_job *job
     struct active_job *a = calloc(1, sizeof *a);
 
     if (a)
-        *a = (struct active_job){.id = job->id, .attempt = attempt, .slots = job->slots,
-                                 .launcher = &launcher_local, .process = *process, .watch = -1,
-                                 .exit_code = -1, .exit_signal = -1};
+        *a = (struct active_job){.id = job->id,
+                                 .attempt = attempt,
+                                 .slots = job->slots,
+                                 .launcher = &launcher_local,
+                                 .process = *process,
+                                 .watch = -1,
+                                 .exit_code = -1,
+                                 .exit_signal = -1};
     if (!a || !(a->run_dir = strdup(job->run_dir)) ||
         asprintf(&a->attempt_dir, "%s/attempt-%lld", job->run_dir, (long long)attempt) < 0) {
         error_set(e, ERR_NO_MEMORY, "no memory to follow job %lld", (long long)job->id);

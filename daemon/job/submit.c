@@ -40,13 +40,13 @@ static int check_fits(const struct job_manager *m, const struct job_spec *spec, 
                          (long long)spec->cluster.nodes);
     if (needed <= m->slots)
         return 0;
-    return error_set(e, ERR_INVALID,
-                     "the job takes %lld x %lld = %lld slots (workers_per_node x "
-                     "threads_per_worker), but this node has %lld: use fewer workers or threads, or set "
-                     "slots in traind.conf",
-                     (long long)spec->cluster.workers_per_node,
-                     (long long)job_threads(spec, m->slots), (long long)needed,
-                     (long long)m->slots);
+    return error_set(
+        e, ERR_INVALID,
+        "the job takes %lld x %lld = %lld slots (workers_per_node x "
+        "threads_per_worker), but this node has %lld: use fewer workers or threads, or set "
+        "slots in traind.conf",
+        (long long)spec->cluster.workers_per_node, (long long)job_threads(spec, m->slots),
+        (long long)needed, (long long)m->slots);
 }
 
 static int write_if_missing(const char *run_dir, const char *name, const char *text,

@@ -52,7 +52,8 @@ void command_free(char **strings)
     free(strings);
 }
 
-/* Two bound jobs on one node would both get its first cores, as one mpirun knows nothing of the other. */
+/* Two bound jobs on one node would both get its first cores, as one mpirun knows nothing of the
+ * other. */
 static void add_placement(struct vector *v, const struct launch_request *r)
 {
     add(v, "--map-by");
@@ -108,11 +109,29 @@ static bool starts_with(const char *text, const char *prefix)
 static bool from_an_outer_launcher(const char *variable)
 {
     static const char *const prefixes[] = {
-        "OMPI_COMM_",  "OMPI_UNIVERSE_", "OMPI_APP_",  "OMPI_FILE_", "OMPI_ARGV",
-        "OMPI_COMMAND", "OMPI_FIRST_",   "OMPI_NUM_",  "OMPI_MCA_orte", "OMPI_MCA_ess",
-        "OMPI_MCA_pmix", "OMPI_MCA_initial", "OMPI_MCA_shmem", "PMIX_", "PMI_", "ORTE_",
-        "SLURM_", "OMP_NUM_THREADS=", "OPENBLAS_NUM_THREADS=", LAUNCH_MARK "=", "NOTIFY_SOCKET=",
-        "LISTEN_", "WATCHDOG_",
+        "OMPI_COMM_",
+        "OMPI_UNIVERSE_",
+        "OMPI_APP_",
+        "OMPI_FILE_",
+        "OMPI_ARGV",
+        "OMPI_COMMAND",
+        "OMPI_FIRST_",
+        "OMPI_NUM_",
+        "OMPI_MCA_orte",
+        "OMPI_MCA_ess",
+        "OMPI_MCA_pmix",
+        "OMPI_MCA_initial",
+        "OMPI_MCA_shmem",
+        "PMIX_",
+        "PMI_",
+        "ORTE_",
+        "SLURM_",
+        "OMP_NUM_THREADS=",
+        "OPENBLAS_NUM_THREADS=",
+        LAUNCH_MARK "=",
+        "NOTIFY_SOCKET=",
+        "LISTEN_",
+        "WATCHDOG_",
     };
     for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++)
         if (starts_with(variable, prefixes[i]))

@@ -1,5 +1,5 @@
-/* The command line of mpirun and what it reads: argument vector, environment, hostfile. Pure but for the
- * two files; no shell is involved anywhere. */
+/* The command line of mpirun and what it reads: argument vector, environment, hostfile. Pure but
+ * for the two files; no shell is involved anywhere. */
 #ifndef TRAIND_DAEMON_LAUNCH_COMMAND_H
 #define TRAIND_DAEMON_LAUNCH_COMMAND_H
 
@@ -13,8 +13,8 @@
 /* A NULL-terminated vector of strings; free with command_free. */
 char **command_argv(const struct launch_request *request, const char *attempt_dir, bool as_root);
 
-/* The environment for mpirun: the given one (environ) without what an outer Open MPI, PMIx or Slurm step
- * left in it, with LAUNCH_MARK and the thread counts. */
+/* The environment for mpirun: the given one (environ) without what an outer Open MPI, PMIx or Slurm
+ * step left in it, with LAUNCH_MARK and the thread counts. */
 char **command_environment(char *const *inherited, const struct launch_request *request,
                            const char *attempt_dir);
 

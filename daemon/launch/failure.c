@@ -60,8 +60,9 @@ static bool read_exit(const char *log, struct failure_rank *r)
     const char *at = strstr(log, "The first process to do so was:");
     long long rank, code;
 
-    if (!at || sscanf(at, "The first process to do so was: Process name: [[%*d,%*d],%lld] Exit code: %lld",
-                      &rank, &code) != 2)
+    if (!at ||
+        sscanf(at, "The first process to do so was: Process name: [[%*d,%*d],%lld] Exit code: %lld",
+               &rank, &code) != 2)
         return false;
     r->rank = rank;
     r->exit_code = code;
@@ -73,8 +74,9 @@ static bool read_abort(const char *log, struct failure_rank *r)
     const char *at = strstr(log, "MPI_ABORT was invoked on rank ");
     long long rank, code;
 
-    if (!at || sscanf(at, "MPI_ABORT was invoked on rank %lld in communicator %*s with errorcode %lld",
-                      &rank, &code) != 2)
+    if (!at ||
+        sscanf(at, "MPI_ABORT was invoked on rank %lld in communicator %*s with errorcode %lld",
+               &rank, &code) != 2)
         return false;
     r->rank = rank;
     r->exit_code = code;
@@ -212,8 +214,8 @@ static void add_last_lines(struct verdict *v, const char *log, bool only_workers
         snprintf(v->reason + used, sizeof v->reason - used, "; %s: %s", title, lines);
 }
 
-/* mpirun ends with 128 + signal of a rank; its words on it may be missing. (132, that would be SIGILL, is
- * also its code for workers that could not be started.) */
+/* mpirun ends with 128 + signal of a rank; its words on it may be missing. (132, that would be
+ * SIGILL, is also its code for workers that could not be started.) */
 static bool is_signal_code(int64_t code)
 {
     return code == 134 || code == 135 || code == 136 || code == 137 || code == 139 || code == 143;
@@ -230,9 +232,8 @@ static void judge_by_log(struct verdict *v, const struct launch_exit *how, const
         snprintf(v->reason, sizeof v->reason, "rank %lld on %s was ended by %s%s",
                  (long long)r.rank, r.host, words, signal_hint(r.signal));
     } else if (said) {
-        snprintf(v->reason, sizeof v->reason, "rank %lld %s with exit code %lld",
-                 (long long)r.rank, r.aborted ? "called MPI_Abort" : "ended",
-                 (long long)r.exit_code);
+        snprintf(v->reason, sizeof v->reason, "rank %lld %s with exit code %lld", (long long)r.rank,
+                 r.aborted ? "called MPI_Abort" : "ended", (long long)r.exit_code);
     } else if (how->signal >= 0) {
         failure_signal_words(how->signal, words, sizeof words);
         snprintf(v->reason, sizeof v->reason, "mpirun was ended by %s%s", words,
@@ -245,8 +246,7 @@ static void judge_by_log(struct verdict *v, const struct launch_exit *how, const
         snprintf(v->reason, sizeof v->reason, "mpirun ended with exit code %lld",
                  (long long)how->code);
     } else {
-        snprintf(v->reason, sizeof v->reason,
-                 "the workers ended without saying how the run went");
+        snprintf(v->reason, sizeof v->reason, "the workers ended without saying how the run went");
     }
     add_last_lines(v, log, said);
 }
@@ -302,8 +302,9 @@ static void judge_by_run_stop(struct verdict *v, const json_t *run_stop,
     } else if (cancel_requested || (status && strcmp(status, "failed") != 0)) {
         v->state = JOB_CANCELLED;
         snprintf(v->reason, sizeof v->reason, "%s after step %lld",
-                 cancel_requested ? "cancelled on request"
-                                  : "the workers were told to stop by a signal that was not traind's",
+                 cancel_requested
+                     ? "cancelled on request"
+                     : "the workers were told to stop by a signal that was not traind's",
                  (long long)json_integer_value(step));
     } else {
         snprintf(v->reason, sizeof v->reason, "the workers ended the run with status %s",

@@ -1,7 +1,7 @@
 /*
  * Why a run ended: from what it left in its attempt's folder and how its launcher exited.
- * Sources, most trusted first: the last run_stop or failed event; mpirun's own message in the log; the exit
- * status; the last lines of the log.
+ * Sources, most trusted first: the last run_stop or failed event; mpirun's own message in the log;
+ * the exit status; the last lines of the log.
  */
 #ifndef TRAIND_DAEMON_LAUNCH_FAILURE_H
 #define TRAIND_DAEMON_LAUNCH_FAILURE_H
@@ -21,18 +21,18 @@ struct launch_exit {
 
 /* What mpirun says of the first rank that went wrong. */
 struct failure_rank {
-    int64_t rank;     /* -1: not said */
-    char host[128];   /* "": not said */
-    int64_t signal;   /* -1: none */
+    int64_t rank;      /* -1: not said */
+    char host[128];    /* "": not said */
+    int64_t signal;    /* -1: none */
     int64_t exit_code; /* -1: not said */
-    bool aborted;     /* it called MPI_Abort */
+    bool aborted;      /* it called MPI_Abort */
 };
 
 /* Reads mpirun's messages out of (the end of) a log; false: there is none. */
 bool failure_read_log(const char *log, struct failure_rank *rank);
 
-/* "line; line; line": the last lines of a log that are the workers' own, without mpirun's banners, without a
- * crash's stack trace and without control characters. "" if there is none. */
+/* "line; line; line": the last lines of a log that are the workers' own, without mpirun's banners,
+ * without a crash's stack trace and without control characters. "" if there is none. */
 void failure_last_lines(const char *log, char *text, size_t bytes);
 
 /* "signal 9 (SIGKILL, Killed)" */
@@ -40,7 +40,7 @@ void failure_signal_words(int64_t signal_number, char *text, size_t bytes);
 
 /* The verdict on an attempt whose launcher has ended. */
 struct verdict {
-    enum job_state state; /* succeeded, failed or cancelled; queued: it never ran */
+    enum job_state state;            /* succeeded, failed or cancelled; queued: it never ran */
     char reason[FAILURE_TEXT_BYTES]; /* "": nothing to say */
 };
 void failure_judge(const char *attempt_dir, const struct launch_exit *how, bool cancel_requested,

@@ -4,7 +4,8 @@
  *
  * A launch has two halves so that a daemon killed in between starts nothing twice: start() makes a
  * process that waits at a gate, the caller stores its identity, launch_release() opens the gate.
- * A daemon that dies before closes the gate with it and the process ends without having run anything.
+ * A daemon that dies before closes the gate with it and the process ends without having run
+ * anything.
  *
  * All functions are called from the manager's thread only.
  */
@@ -24,8 +25,8 @@ struct launch_request {
     const char *run_dir; /* absolute; holds job.json */
     const struct job_spec *spec;
     int64_t threads; /* per worker, resolved */
-    bool bind;       /* each rank is bound to cores of its own: for a job with more than half of the slots,
-                        as no second one can be bound beside it */
+    bool bind;       /* each rank is bound to cores of its own: for a job with more than half of the
+                        slots,       as no second one can be bound beside it */
     const char *mpirun; /* as found by launch_find_program */
     const char *worker;
 };
@@ -48,8 +49,8 @@ enum launch_stop {
 
 struct launcher {
     const char *name; /* of cluster.launcher */
-    /* Writes attempt-N/hostfile and attempt-N/command and starts the gated process, whose output goes to
-     * attempt-N/stdout.log. */
+    /* Writes attempt-N/hostfile and attempt-N/command and starts the gated process, whose output
+     * goes to attempt-N/stdout.log. */
     int (*start)(const struct launch_request *request, struct launch_process *process,
                  struct error *e);
     void (*stop)(const struct launch_process *process, const char *attempt_dir,

@@ -116,7 +116,8 @@ static bool has_variable(int64_t pid, const char *variable)
     return found;
 }
 
-/* The pidfd is opened first, so that the process that is signalled is the one that was looked at. */
+/* The pidfd is opened first, so that the process that is signalled is the one that was looked at.
+ */
 static bool signal_if_marked(int64_t pid, const char *variable, int signal_number)
 {
     int fd = pidfd_open((pid_t)pid, 0);

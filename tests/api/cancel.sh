@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Cancelling in every state, and that nothing of the job is left over.
+# shellcheck source=tests/api/runs.sh.inc
 . "$(dirname "$0")/runs.sh.inc"
 start_runs
 
@@ -9,20 +10,20 @@ cancel() {
 
 submit "steps=10000 step_ms=20"
 running=$id
-ok "a job runs" wait_state $running running
+ok "a job runs" wait_state "$running" running
 submit "steps=1"
 cancel "$id"
 is "$(job "$id" state)" cancelled "a queued job is cancelled at once"
 like "$(job "$id" reason)" "before it started" "... and says so"
 is "$(job "$id" attempt)" 0 "... and was never launched"
-is "$(processes $running)" 3 "mpirun and two workers are there"
-cancel $running
+is "$(processes "$running")" 3 "mpirun and two workers are there"
+cancel "$running"
 like "$status" "^20[02]$" "a running job's cancelling is taken"
-like "$(job $running reason)" "being cancelled|cancelled on request" "... which its reason says meanwhile"
-ok "it is cancelled" wait_state $running cancelled
-is "$(processes $running)" 0 "no process is left"
-like "$(job $running reason)" "^cancelled on request after step [0-9]+$" "... after a whole step"
-cancel $running
+like "$(job "$running" reason)" "being cancelled|cancelled on request" "... which its reason says meanwhile"
+ok "it is cancelled" wait_state "$running" cancelled
+is "$(processes "$running")" 0 "no process is left"
+like "$(job "$running" reason)" "^cancelled on request after step [0-9]+$" "... after a whole step"
+cancel "$running"
 want 409 "it cannot be cancelled twice"
 cancel 999
 want 404 "what is not there cannot be cancelled"

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Runs that go wrong: the job fails, at once, and its reason names the cause.
+# shellcheck source=tests/api/runs.sh.inc
 . "$(dirname "$0")/runs.sh.inc"
 host=$(hostname)
 start_runs

@@ -1,9 +1,10 @@
 /*
- * A real MPI program with train-worker's command line, for tests of the launcher: it writes genuine events
- * through worker/report.c but trains nothing, so that a test chooses how a run goes. The job's name says it, as
- * words "key=value": steps, step_ms, eval (events), rank and at (who and at which step) with one of signal (raise
- * it), exit (code), abort (MPI_Abort code), fail (1: a failed event and exit 1), or junk (1: bad lines in
- * events.jsonl); deaf (1: SIGUSR1 and SIGTERM are ignored).
+ * A real MPI program with train-worker's command line, for tests of the launcher: it writes genuine
+ * events through worker/report.c but trains nothing, so that a test chooses how a run goes. The
+ * job's name says it, as words "key=value": steps, step_ms, eval (events), rank and at (who and at
+ * which step) with one of signal (raise it), exit (code), abort (MPI_Abort code), fail (1: a failed
+ * event and exit 1), or junk (1: bad lines in events.jsonl); deaf (1: SIGUSR1 and SIGTERM are
+ * ignored).
  */
 #include <fcntl.h>
 #include <jansson.h>
@@ -51,7 +52,8 @@ static void write_junk(void)
     char path[4200];
     snprintf(path, sizeof path, "%s/events.jsonl", attempt_dir);
     int fd = open(path, O_WRONLY | O_APPEND);
-    static const char junk[] = "this is not JSON\n[1]\n{\"seq\": 1, \"t\": 1, \"type\": \"step\"}\n\n";
+    static const char junk[] =
+        "this is not JSON\n[1]\n{\"seq\": 1, \"t\": 1, \"type\": \"step\"}\n\n";
     if (fd < 0 || write(fd, junk, sizeof junk - 1) < 0)
         exit(1);
     close(fd);

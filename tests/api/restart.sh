@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # The daemon goes away while jobs run: they go on, and it misses and doubles nothing.
+# shellcheck source=tests/api/runs.sh.inc
 . "$(dirname "$0")/runs.sh.inc"
 start_runs
 
@@ -79,7 +80,7 @@ other=$!
 sql "update job set launcher_pid = $other where id = $id"
 restart_runs
 ok "a reused pid is not taken for mpirun" wait_state "$id" failed
-ok "... and is left alone" kill -0 $other
-kill $other
+ok "... and is left alone" kill -0 "$other"
+kill "$other"
 ok "the daemon stops in order" stop_daemon
 done_testing

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # A job's way through the queue, mpirun and the store.
+# shellcheck source=tests/api/runs.sh.inc
 . "$(dirname "$0")/runs.sh.inc"
 start_runs
 
@@ -10,20 +11,20 @@ submit "steps=5"
 second=$id
 submit "steps=5"
 third=$id
-like "$(job $second reason)" "^waits for 2 of 2 slots; running: job $first$" "the second says what it waits for"
-like "$(job $third reason)" "^waits behind job $second$" "the third says whom it waits behind"
-ok "the first succeeds" wait_state $first succeeded
-is "$(job $first step)" 20 "its progress"
-is "$(job $first top1)" 0.75 "its top-1"
-is "$(job $first ttt_seconds)" 1.5 "its time to train"
-is "$(job $first exit_code)" 0 "mpirun's exit code"
-is "$(job $first reason)" null "there is nothing to explain"
-steps_are_complete $first 20 "the first"
+like "$(job "$second" reason)" "^waits for 2 of 2 slots; running: job $first$" "the second says what it waits for"
+like "$(job "$third" reason)" "^waits behind job $second$" "the third says whom it waits behind"
+ok "the first succeeds" wait_state "$first" succeeded
+is "$(job "$first" step)" 20 "its progress"
+is "$(job "$first" top1)" 0.75 "its top-1"
+is "$(job "$first" ttt_seconds)" 1.5 "its time to train"
+is "$(job "$first" exit_code)" 0 "mpirun's exit code"
+is "$(job "$first" reason)" null "there is nothing to explain"
+steps_are_complete "$first" 20 "the first"
 is "$(sql "select group_concat(json_extract(body, '\$.state'), ' ') from (select body from job_event
            where job_id = $first and type = 'state' order by id)" | tr ' ' '\n' | uniq | tr '\n' ' ')" \
     "queued starting running evaluating succeeded " "the states it went through"
-ok "the second succeeds" wait_state $second succeeded
-ok "the third succeeds" wait_state $third succeeded
+ok "the second succeeds" wait_state "$second" succeeded
+ok "the third succeeds" wait_state "$third" succeeded
 is "$(sql "select group_concat(id) from (select id from job order by started_at)")" "$first,$second,$third" "first come, first served"
 is "$(sql "select count(*) from job a join job b on b.id = a.id + 1 and b.started_at < a.finished_at")" 0 "with all slots taken, one at a time"
 
@@ -38,7 +39,7 @@ submit "steps=100 step_ms=20" "$one"
 first=$id
 submit "steps=100 step_ms=20" "$one"
 ok "two small jobs run" wait_state "$id" running
-is "$(job $first state)" running "... at the same time"
+is "$(job "$first" state)" running "... at the same time"
 like "$(cat "$state/jobs/$id/attempt-1/command")" "--bind-to none" "... and are not bound to the same core"
 ok "they succeed" wait_state "$first" succeeded
 ok "both" wait_state "$id" succeeded

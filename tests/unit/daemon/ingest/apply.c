@@ -1,4 +1,5 @@
-/* Events become rows exactly once, whatever the file looks like and whenever the reader is killed. */
+/* Events become rows exactly once, whatever the file looks like and whenever the reader is killed.
+ */
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -22,8 +23,14 @@ static int64_t job_id;
 
 static void submit(void)
 {
-    struct store_job_new job = {.name = "a", .spec = "{}", .plan = "{}", .slots = 1, .train_steps = 4,
-                                .jobs_dir = "/s", .reason = "r", .now = 1};
+    struct store_job_new job = {.name = "a",
+                                .spec = "{}",
+                                .plan = "{}",
+                                .slots = 1,
+                                .train_steps = 4,
+                                .jobs_dir = "/s",
+                                .reason = "r",
+                                .now = 1};
     bool existed;
     int64_t attempt;
     cr_assert_eq(store_job_insert(store, &job, &job_id, &existed, &e), 0, "%s", e.text);
@@ -82,7 +89,7 @@ static size_t count_events(const char *type)
     json_t *events, *event;
     size_t i, count = 0;
     cr_assert_eq(store_event_list(store, job_id, 0, 0, &events, &e), 0);
-    json_array_foreach(events, i, event)
+    json_array_foreach (events, i, event)
         count += strcmp(json_string_value(json_object_get(event, "type")), type) == 0;
     json_decref(events);
     return count;
@@ -93,7 +100,8 @@ Test(apply, events_move_the_job_and_its_progress)
     append("{\"seq\":1,\"t\":1,\"type\":\"run_start\"}\n");
     catch_up();
     cr_assert_eq(state(), JOB_RUNNING);
-    append("{\"seq\":2,\"t\":2,\"type\":\"step\",\"step\":1,\"epoch\":0.5,\"loss\":2.5,\"lr\":0.1}\n");
+    append(
+        "{\"seq\":2,\"t\":2,\"type\":\"step\",\"step\":1,\"epoch\":0.5,\"loss\":2.5,\"lr\":0.1}\n");
     catch_up();
     struct store_job job = look();
     cr_assert_eq(job.step, 1);
@@ -106,7 +114,8 @@ Test(apply, events_move_the_job_and_its_progress)
            "{\"seq\":5,\"t\":4,\"type\":\"step\",\"step\":2,\"loss\":2.25}\n");
     catch_up();
     cr_assert_eq(state(), JOB_RUNNING);
-    append("{\"seq\":6,\"t\":9,\"type\":\"run_stop\",\"status\":\"success\",\"ttt_seconds\":8.5}\n");
+    append(
+        "{\"seq\":6,\"t\":9,\"type\":\"run_stop\",\"status\":\"success\",\"ttt_seconds\":8.5}\n");
     catch_up();
     job = look();
     cr_assert_eq(job.state, JOB_RUNNING, "the end is decided by the manager, not by a line");
@@ -167,7 +176,9 @@ static void write_in_pieces(void)
     int fd = open(events_path, O_WRONLY | O_CREAT | O_APPEND, 0600);
 
     for (int i = 1; i <= LINES; i++)
-        bytes += (size_t)sprintf(text + bytes, "{\"seq\":%d,\"t\":%d,\"type\":\"step\",\"step\":%d,\"loss\":1.5}\n", i, i, i);
+        bytes += (size_t)sprintf(
+            text + bytes, "{\"seq\":%d,\"t\":%d,\"type\":\"step\",\"step\":%d,\"loss\":1.5}\n", i,
+            i, i);
     for (size_t at = 0; at < bytes;) {
         random = random * 1103515245 + 12345;
         size_t n = 1 + (random >> 16) % 400;
@@ -231,9 +242,13 @@ Test(apply, no_event_is_lost_or_doubled_by_kills, .timeout = 60)
 static void append_steps(FILE *file, int from, int count)
 {
     for (int i = from; i < from + count; i++)
-        fprintf(file, "{\"seq\":%d,\"t\":%d,\"type\":\"step\",\"step\":%d,\"epoch\":0.1,\"loss\":1.5,\"lr\":0.1,"
+        fprintf(file,
+                "{\"seq\":%d,\"t\":%d,\"type\":\"step\",\"step\":%d,\"epoch\":0.1,\"loss\":1.5,"
+                "\"lr\":0.1,"
                 "\"images_per_sec\":200.5,\"step_ms\":40.1,\"data_ms\":0.1,\"forward_ms\":11.5,"
-                "\"backward_ms\":22.5,\"comm_ms\":3.5,\"optim_ms\":1.5,\"grad_norm\":3.25,\"slowest_rank\":1}\n", i, i, i);
+                "\"backward_ms\":22.5,\"comm_ms\":3.5,\"optim_ms\":1.5,\"grad_norm\":3.25,"
+                "\"slowest_rank\":1}\n",
+                i, i, i);
 }
 
 /* Ten seconds' worth of what ingest must keep up with; the bound is loose, machines are shared. */

@@ -25,7 +25,8 @@ static void parse(const char *cluster)
 
     snprintf(text, sizeof text,
              "{\"name\":\"a\",\"data\":{\"train\":\"synthetic\",\"train_images\":64},"
-             "\"batch_per_worker\":1,\"steps\":4,\"cluster\":{%s}}", cluster);
+             "\"batch_per_worker\":1,\"steps\":4,\"cluster\":{%s}}",
+             cluster);
     json_t *document = json_document_parse(text, strlen(text), &e);
     cr_assert_not_null(document, "%s", e.text);
     job_spec_destroy(spec);
@@ -44,7 +45,8 @@ static void set_up(void)
     cr_assert_not_null(mkdtemp(folder));
     snprintf(database, sizeof database, "%s/traind.db", folder);
     snprintf(jobs_dir, sizeof jobs_dir, "%s/jobs", folder);
-    struct job_manager_config config = {.jobs_dir = jobs_dir, .slots = 4, .cancel_grace_seconds = -1};
+    struct job_manager_config config = {
+        .jobs_dir = jobs_dir, .slots = 4, .cancel_grace_seconds = -1};
     cr_assert_eq(store_open(database, &store, &e), 0, "%s", e.text);
     cr_assert_eq(job_manager_create(&config, store, &manager, &e), 0, "%s", e.text);
     parse("\"workers_per_node\":2,\"threads_per_worker\":1");
@@ -72,7 +74,8 @@ Test(submit, counts_slots)
     cr_assert_eq(slots("\"workers_per_node\":2,\"threads_per_worker\":3", 64), 6);
     cr_assert_eq(slots("\"workers_per_node\":2,\"threads_per_worker\":0", 64), 64);
     cr_assert_eq(slots("\"workers_per_node\":3,\"threads_per_worker\":0", 64), 63);
-    cr_assert_eq(slots("\"workers_per_node\":4,\"threads_per_worker\":0", 2), 4, "a worker takes one at least");
+    cr_assert_eq(slots("\"workers_per_node\":4,\"threads_per_worker\":0", 2), 4,
+                 "a worker takes one at least");
 }
 
 static int submit(const char *key, const char *digest, int64_t *id, bool *existed)

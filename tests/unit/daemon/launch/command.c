@@ -100,14 +100,16 @@ Test(command, cleans_the_environment_of_an_outer_mpirun)
     struct job_spec spec;
     struct launch_request r = request_of(&spec);
     char path[] = "PATH=/bin", rank[] = "OMPI_COMM_WORLD_RANK=3", pmix[] = "PMIX_RANK=3";
-    char slurm[] = "SLURM_JOB_ID=12", omp[] = "OMP_NUM_THREADS=64", root[] = "OMPI_ALLOW_RUN_AS_ROOT=1";
+    char slurm[] = "SLURM_JOB_ID=12", omp[] = "OMP_NUM_THREADS=64",
+         root[] = "OMPI_ALLOW_RUN_AS_ROOT=1";
     char notify[] = "NOTIFY_SOCKET=/run/x", mca[] = "OMPI_MCA_btl=self,tcp";
     char *inherited[] = {path, rank, pmix, slurm, omp, root, notify, mca, NULL};
     char **environment = command_environment(inherited, &r, "/state/jobs/7/attempt-2");
 
     cr_assert_str_eq(value_of(environment, "PATH"), "/bin");
     cr_assert_str_eq(value_of(environment, "OMPI_ALLOW_RUN_AS_ROOT"), "1");
-    cr_assert_str_eq(value_of(environment, "OMPI_MCA_btl"), "self,tcp", "a site's own setting stays");
+    cr_assert_str_eq(value_of(environment, "OMPI_MCA_btl"), "self,tcp",
+                     "a site's own setting stays");
     cr_assert_null(value_of(environment, "OMPI_COMM_WORLD_RANK"));
     cr_assert_null(value_of(environment, "PMIX_RANK"));
     cr_assert_null(value_of(environment, "SLURM_JOB_ID"));
@@ -120,7 +122,8 @@ Test(command, cleans_the_environment_of_an_outer_mpirun)
 /* The quoted line goes through a real shell and must come out as it went in. */
 Test(command, quotes_so_that_a_shell_reads_the_same)
 {
-    char a[] = "plain-1.0/x=y", b[] = "it's", c[] = "$(touch x) `id` \"q\" \\ * ~", d[] = "", e[] = "a\nb";
+    char a[] = "plain-1.0/x=y", b[] = "it's", c[] = "$(touch x) `id` \"q\" \\ * ~", d[] = "",
+         e[] = "a\nb";
     char *argv[] = {a, b, c, d, e, NULL}, script[512], got[512];
     char *quoted = command_quote(argv);
 

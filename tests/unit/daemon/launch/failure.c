@@ -9,8 +9,8 @@
 #include "daemon/launch/failure.h"
 
 #define RULE "--------------------------------------------------------------------------\n"
-#define ABORTED \
-    RULE "Primary job  terminated normally, but 1 process returned\n" \
+#define ABORTED                                                                                    \
+    RULE "Primary job  terminated normally, but 1 process returned\n"                              \
          "a non-zero exit code. Per user-direction, the job has been aborted.\n" RULE
 
 /* As Open MPI 4.1.4 printed them on Debian 12. */
@@ -27,7 +27,8 @@ static const char crashed[] =
     "mpirun noticed that process rank 17 with PID 571 on node node-12.cluster exited on signal 11 "
     "(Segmentation fault).\n" RULE;
 
-static const char non_zero[] = "error: bad thing\n" ABORTED RULE
+static const char non_zero[] =
+    "error: bad thing\n" ABORTED RULE
     "mpirun detected that one or more processes exited with non-zero status, thus causing\n"
     "the job to be terminated. The first process to do so was:\n"
     "\n"
@@ -101,8 +102,8 @@ Test(failure, names_signals)
 
 /* ---------------------------------------------------------------- verdicts on a folder */
 
-static struct verdict judge(const char *events, const char *log, int64_t code, int64_t signal_number,
-                            bool cancelled)
+static struct verdict judge(const char *events, const char *log, int64_t code,
+                            int64_t signal_number, bool cancelled)
 {
     char folder[] = "/tmp/traind-failure.XXXXXX", path[64];
     struct launch_exit how = {code, signal_number};
@@ -124,10 +125,13 @@ static struct verdict judge(const char *events, const char *log, int64_t code, i
 }
 
 #define RUN_START "{\"seq\": 1, \"t\": 1, \"type\": \"run_start\"}\n"
-#define SUCCESS   "{\"seq\": 9, \"t\": 9, \"type\": \"run_stop\", \"status\": \"success\", \"step\": 4}\n"
-#define STOPPED   "{\"seq\": 9, \"t\": 9, \"type\": \"run_stop\", \"status\": \"cancelled\", \"step\": 4}\n"
-#define FAILED \
-    "{\"seq\": 9, \"t\": 9, \"type\": \"failed\", \"rank\": 3, \"host\": \"n4\", \"phase\": \"data\", " \
+#define SUCCESS                                                                                    \
+    "{\"seq\": 9, \"t\": 9, \"type\": \"run_stop\", \"status\": \"success\", \"step\": 4}\n"
+#define STOPPED                                                                                    \
+    "{\"seq\": 9, \"t\": 9, \"type\": \"run_stop\", \"status\": \"cancelled\", \"step\": 4}\n"
+#define FAILED                                                                                     \
+    "{\"seq\": 9, \"t\": 9, \"type\": \"failed\", \"rank\": 3, \"host\": \"n4\", \"phase\": "      \
+    "\"data\", "                                                                                   \
     "\"signal\": null, \"reason\": \"shard-2 is damaged at byte 40\"}\n"
 
 Test(failure, success_needs_its_run_stop)
@@ -139,7 +143,8 @@ Test(failure, success_needs_its_run_stop)
     cr_assert_eq(v.state, JOB_FAILED);
     cr_assert_not_null(strstr(v.reason, "without saying"), "%s", v.reason);
     /* the line was torn by a full disk or a crash */
-    v = judge(RUN_START "{\"seq\": 9, \"t\": 9, \"type\": \"run_stop\", \"status\": \"success\"", "", 0, -1, false);
+    v = judge(RUN_START "{\"seq\": 9, \"t\": 9, \"type\": \"run_stop\", \"status\": \"success\"",
+              "", 0, -1, false);
     cr_assert_eq(v.state, JOB_FAILED);
 }
 
@@ -147,17 +152,22 @@ Test(failure, names_rank_host_signal_and_last_lines)
 {
     struct verdict v = judge(RUN_START, killed, 137, -1, false);
     cr_assert_eq(v.state, JOB_FAILED);
-    cr_assert_not_null(strstr(v.reason, "rank 1 on vm was ended by signal 9 (SIGKILL, Killed)"), "%s", v.reason);
-    cr_assert_not_null(strstr(v.reason, "last lines of the log: 2026-11-21T13:47:02.000Z info: rank 1: epoch 1"), "%s", v.reason);
+    cr_assert_not_null(strstr(v.reason, "rank 1 on vm was ended by signal 9 (SIGKILL, Killed)"),
+                       "%s", v.reason);
+    cr_assert_not_null(
+        strstr(v.reason, "last lines of the log: 2026-11-21T13:47:02.000Z info: rank 1: epoch 1"),
+        "%s", v.reason);
     cr_assert_null(strchr(v.reason, '\n'));
     v = judge(RUN_START, non_zero, 4, -1, false);
-    cr_assert_str_eq(v.reason, "rank 1 ended with exit code 4; last lines of the log: error: bad thing");
+    cr_assert_str_eq(v.reason,
+                     "rank 1 ended with exit code 4; last lines of the log: error: bad thing");
 }
 
 Test(failure, a_signal_is_known_from_the_exit_code_too)
 {
     struct verdict v = judge(RUN_START, "step 1\n", 139, -1, false);
-    cr_assert_str_eq(v.reason, "a worker was ended by signal 11 (SIGSEGV, Segmentation fault); last lines of the log: step 1");
+    cr_assert_str_eq(v.reason, "a worker was ended by signal 11 (SIGSEGV, Segmentation fault); "
+                               "last lines of the log: step 1");
 }
 
 Test(failure, the_workers_own_word_counts_first)
@@ -169,8 +179,10 @@ Test(failure, the_workers_own_word_counts_first)
 
 Test(failure, says_what_mpirun_said_when_no_worker_ran)
 {
-    struct verdict v = judge(NULL, RULE "There are not enough slots available\nin the system\n" RULE, 1, -1, false);
-    cr_assert_str_eq(v.reason, "mpirun ended with exit code 1; mpirun says: There are not enough slots available in the system");
+    struct verdict v = judge(
+        NULL, RULE "There are not enough slots available\nin the system\n" RULE, 1, -1, false);
+    cr_assert_str_eq(v.reason, "mpirun ended with exit code 1; mpirun says: There are not enough "
+                               "slots available in the system");
     v = judge(NULL, not_launched, 132, -1, false);
     cr_assert_not_null(strstr(v.reason, "failed to start"), "%s", v.reason);
 }
