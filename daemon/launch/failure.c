@@ -221,7 +221,8 @@ static bool is_signal_code(int64_t code)
     return code == 134 || code == 135 || code == 136 || code == 137 || code == 139 || code == 143;
 }
 
-static void judge_by_log(struct verdict *v, const struct launch_exit *how, const char *log)
+static void judge_by_log(struct verdict *v, const struct launch_exit *how, const char *log,
+                         int64_t step)
 {
     struct failure_rank r;
     char words[128];
@@ -248,15 +249,21 @@ static void judge_by_log(struct verdict *v, const struct launch_exit *how, const
     } else {
         snprintf(v->reason, sizeof v->reason, "the workers ended without saying how the run went");
     }
+    if (step > 0) {
+        size_t used = strlen(v->reason);
+        snprintf(v->reason + used, sizeof v->reason - used, "; the last step was %lld",
+                 (long long)step);
+    }
     add_last_lines(v, log, said);
 }
 
 /* ---------------------------------------------------------------- the verdict */
 
-/* The last run_stop and failed events. New references or NULL. */
-static void read_outcome(const char *events, json_t **run_stop, json_t **failed)
+/* The last run_stop and failed events (new references or NULL) and the last step; 0: none. */
+static void read_outcome(const char *events, json_t **run_stop, json_t **failed, int64_t *step)
 {
     *run_stop = *failed = NULL;
+    *step = 0;
     for (const char *line = events; *line;) {
         size_t length = strcspn(line, "\n");
         json_t *event = line[length] == '\n' ? json_loadb(line, length, 0, NULL) : NULL;
@@ -266,6 +273,8 @@ static void read_outcome(const char *events, json_t **run_stop, json_t **failed)
             kept = run_stop;
         else if (type && event_type_of(type) == EVENT_FAILED)
             kept = failed;
+        else if (type && event_type_of(type) == EVENT_STEP)
+            *step = json_integer_value(json_object_get(event, "step"));
         if (kept) {
             json_decref(*kept);
             *kept = json_incref(event);
@@ -316,11 +325,12 @@ void failure_judge(const char *attempt_dir, const struct launch_exit *how, bool 
                    struct verdict *v)
 {
     json_t *run_stop = NULL, *failed = NULL;
+    int64_t step;
     char *events = read_tail(attempt_dir, "events.jsonl");
     char *log = read_tail(attempt_dir, "stdout.log");
 
     *v = (struct verdict){.state = JOB_FAILED};
-    read_outcome(events ? events : "", &run_stop, &failed);
+    read_outcome(events ? events : "", &run_stop, &failed, &step);
     if (run_stop) {
         judge_by_run_stop(v, run_stop, how, cancel_requested);
     } else if (cancel_requested) {
@@ -332,7 +342,7 @@ void failure_judge(const char *attempt_dir, const struct launch_exit *how, bool 
         v->state = JOB_QUEUED;
         snprintf(v->reason, sizeof v->reason, "the daemon ended before it had launched the job");
     } else {
-        judge_by_log(v, how, log ? log : "");
+        judge_by_log(v, how, log ? log : "", step);
     }
     json_decref(run_stop);
     json_decref(failed);

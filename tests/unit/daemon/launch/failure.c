@@ -163,6 +163,14 @@ Test(failure, names_rank_host_signal_and_last_lines)
                      "rank 1 ended with exit code 4; last lines of the log: error: bad thing");
 }
 
+Test(failure, names_the_last_step)
+{
+    struct verdict v = judge(RUN_START "{\"seq\": 2, \"t\": 1, \"type\": \"step\", \"step\": 41}\n",
+                             non_zero, 4, -1, false);
+    cr_assert_str_eq(v.reason, "rank 1 ended with exit code 4; the last step was 41; "
+                               "last lines of the log: error: bad thing");
+}
+
 Test(failure, a_signal_is_known_from_the_exit_code_too)
 {
     struct verdict v = judge(RUN_START, "step 1\n", 139, -1, false);

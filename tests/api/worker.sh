@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# The real train-worker under the daemon: ResNet-50 on synthetic images, to its end, killed, cancelled, and with the
+# daemon killed meanwhile.
+# shellcheck source=tests/api/runs.sh.inc
+. "$(dirname "$0")/runs.sh.inc"
+
+train() { # STEPS: sets $id
+    jq -n --argjson steps "$1" '{name: "real", cluster: {workers_per_node: 2, threads_per_worker: 1},
+        data: {train: "synthetic", eval: "synthetic", train_images: 64}, batch_per_worker: 4,
+        steps: $steps, model: {image_size: 32, classes: 10}, checkpoint: {disable: true}}' >"$work/job.json"
+    call -H 'Content-Type: application/json' --data-binary "@$work/job.json" /v1/jobs
+    id=$(jq -r '.id // 0' <<<"$body")
+}
+
+printf '%s\n' "worker = $top_builddir/train-worker" "slots = 2" >"$work/traind.conf"
+restart_runs
+train 6
+want 201 "a job is taken"
+ok "it trains" eventually has_events "$id" 2
+kill_daemon
+restart_runs
+ok "and succeeds, its daemon killed meanwhile" wait_state "$id" succeeded
+steps_are_complete "$id" 6 "the real worker"
+is "$(sql "select count(*) from job_event where job_id = $id and seq > 0")" \
+    "$(wc -l <"$state/jobs/$id/attempt-1/events.jsonl")" "as many events as lines"
+digits='[.top1, .ttt_seconds] | map(. * 1e6 | round)' # events have 9 significant digits
+is "$(jq -c "$digits" "$state/jobs/$id/result.json")" "$(curl -sS "$url/v1/jobs/$id" | jq -c "$digits")" "the result is the worker's"
+
+train 100000
+ok "a long one trains and logs it" eventually grep -qs '^Step' "$state/jobs/$id/attempt-1/stdout.log"
+kill -KILL "$(process_ids "$id" | sort -n | tail -n 1)"
+ok "a killed rank fails it" wait_state "$id" failed
+like "$(job "$id" reason)" "^rank [01] on $(hostname) was ended by signal 9 \(SIGKILL, Killed\).*; the last step was [0-9]+; last lines of the log: .*Step " "with rank, host, signal and last lines"
+
+train 100000
+ok "another trains" eventually has_events "$id" 2
+call -X POST "/v1/jobs/$id/cancel"
+ok "it is cancelled" wait_state "$id" cancelled
+like "$(job "$id" reason)" "^cancelled on request after step [0-9]+$" "after a whole step"
+is "$(processes "$id")" 0 "no process is left"
+ok "the daemon stops in order" stop_daemon
+done_testing
