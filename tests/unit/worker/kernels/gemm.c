@@ -1,0 +1,59 @@
+#include "tests/unit/worker/compare.h"
+#include "worker/kernels/gemm.h"
+#include "worker/kernels/tile_gemm.h"
+
+/* m, k and what rows are longer than they need be: odd on purpose, and 1024 where rows collide in the cache. */
+static const struct {
+    size_t m, k, gap;
+} shapes[] = {{1, 1, 0}, {5, 3, 1}, {14, 64, 0}, {15, 257, 3}, {29, 300, 7}, {130, 515, 509}, {300, 700, 324}};
+
+static void check(bool transpose_a, bool transpose_b, bool packed, bool add, size_t at, size_t n)
+{
+    size_t m = shapes[at].m, k = shapes[at].k, lda = (transpose_a ? m : k) + shapes[at].gap, ldc = n + 5;
+    size_t ldb = (transpose_b ? k : n) + 3;
+    float *a = noise(lda * (transpose_a ? k : m), 1), *b = noise(ldb * (transpose_b ? n : k), 2);
+    float *c = noise(m * ldc, 3), *want = copy_of(c, m * ldc), *panels = malloc(k * n * sizeof *panels);
+    struct tile_matrix plain = {b, ldb, transpose_b, false}, packs = {panels, k, false, true};
+
+    gemm_reference(transpose_a, transpose_b, m, n, k, a, lda, b, ldb, want, ldc, add);
+    if (packed)
+        tile_pack(&plain, k, n, panels, k);
+    (transpose_a ? tile_gemm_transposed : tile_gemm)(m, n, k, a, lda, packed ? &packs : &plain, c, ldc, add);
+    assert_close(c, want, m * ldc, 1e-5, "m %zu n %zu k %zu%s%s%s%s", m, n, k, transpose_a ? " A^T" : "",
+                 transpose_b ? " B^T" : "", packed ? " packed" : "", add ? " added" : "");
+    free(a);
+    free(b);
+    free(c);
+    free(want);
+    free(panels);
+}
+
+Test(gemm, own_tile_equals_the_plain_product)
+{
+    for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++)
+        for (size_t n = TILE_COLUMNS; n <= 3 * TILE_COLUMNS; n += 2 * TILE_COLUMNS)
+            for (int bits = 0; bits < 16; bits++)
+                check(bits & 1, bits & 2, bits & 4, bits & 8, s, n);
+}
+
+Test(gemm, openblas_is_called_with_the_right_layout)
+{
+    size_t m = 7, n = 5, k = 9;
+    float *a = noise(m * k, 1), *b = noise(k * n, 2), *c = noise(m * n, 3);
+    float *want = copy_of(c, m * n);
+
+    gemm_single_threaded();
+    gemm_nn(m, n, k, a, k, b, n, c, n, true);
+    gemm_reference(false, false, m, n, k, a, k, b, n, want, n, true);
+    assert_close(c, want, m * n, 1e-5, "nn");
+    gemm_nt(m, n, k, a, k, b, k, c, n, false);
+    gemm_reference(false, true, m, n, k, a, k, b, k, want, n, false);
+    assert_close(c, want, m * n, 1e-5, "nt");
+    gemm_tn(m, n, k, a, m, b, n, c, n, false);
+    gemm_reference(true, false, m, n, k, a, m, b, n, want, n, false);
+    assert_close(c, want, m * n, 1e-5, "tn");
+    free(a);
+    free(b);
+    free(c);
+    free(want);
+}

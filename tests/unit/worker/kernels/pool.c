@@ -1,0 +1,64 @@
+#include "tests/unit/worker/compare.h"
+#include "worker/kernels/pool.h"
+
+static void check_max(int in, int channels, bool ties)
+{
+    struct window w = window_make(in, channels, 3, 2, 1);
+    size_t n = 2, from = n * (size_t)(in * in * channels), to = n * (size_t)(w.out * w.out * channels);
+    float *x = noise(from, 1), *y = noise(to, 2), *want = noise(to, 3);
+    float *dx = noise(from, 4), *want_dx = noise(from, 5);
+    uint8_t *tap = malloc(to), *want_tap = malloc(to);
+
+    for (size_t i = 0; ties && i < from; i++)
+        x[i] = x[i] > 0;
+    pool_max(&w, x, (int)n, y, tap);
+    pool_max_reference(&w, x, (int)n, want, want_tap);
+    assert_close(y, want, to, 0, "maxima, %d x %d x %d", in, in, channels);
+    cr_assert(!memcmp(tap, want_tap, to), "the first maximum wins, %d x %d x %d", in, in, channels);
+    pool_max_backward(&w, y, tap, (int)n, dx);
+    pool_max_backward_reference(&w, y, tap, (int)n, want_dx);
+    assert_close(dx, want_dx, from, 1e-6, "back, %d x %d x %d", in, in, channels);
+    pool_max(&w, x, (int)n, dx, NULL);
+    assert_close(dx, want, to, 0, "maxima without taps");
+    free(x);
+    free(y);
+    free(want);
+    free(dx);
+    free(want_dx);
+    free(tap);
+    free(want_tap);
+}
+
+Test(pool, maximum_equals_the_plain_one)
+{
+    for (int ties = 0; ties < 2; ties++) {
+        check_max(16, 64, ties);
+        check_max(7, 17, ties);
+        check_max(3, 1, ties);
+        check_max(2, 33, ties);
+    }
+}
+
+Test(pool, a_nan_is_a_maximum)
+{
+    struct window w = window_make(3, 1, 3, 2, 1);
+    float x[9] = {1, 2, 3, 4, NAN, 6, 7, 8, 9}, y[4];
+    pool_max(&w, x, 1, y, NULL);
+    for (int i = 0; i < 4; i++)
+        cr_assert(isnan(y[i]));
+}
+
+Test(pool, average_and_back)
+{
+    int n = 3, pixels = 49, c = 37;
+    float *x = noise((size_t)(n * pixels * c), 1), *y = noise((size_t)(n * c), 2), *want = noise((size_t)(n * c), 3);
+    pool_average(x, n, pixels, c, y);
+    pool_average_reference(x, n, pixels, c, want);
+    assert_close(y, want, n * c, 1e-6, "average");
+    pool_average_backward(y, n, pixels, c, x);
+    for (int i = 0; i < n * pixels * c; i++)
+        cr_assert_float_eq(x[i], y[i / (pixels * c) * c + i % c] / 49, 1e-7);
+    free(x);
+    free(y);
+    free(want);
+}

@@ -1,0 +1,59 @@
+#include "tests/unit/worker/compare.h"
+#include "worker/kernels/softmax_loss.h"
+
+enum { N = 5, CLASSES = 13 };
+
+static double plain_loss(const double *logits, const int32_t *labels, double smoothing)
+{
+    double loss = 0;
+    for (int i = 0; i < N; i++)
+        loss += softmax_loss_reference(logits + i * CLASSES, labels[i], CLASSES, smoothing);
+    return loss;
+}
+
+static void check(double smoothing)
+{
+    float *x = noise(N * CLASSES, 1), p[N * CLASSES];
+    double logits[N * CLASSES], want[N * CLASSES];
+    int32_t labels[N] = {0, 12, 5, 5, 7};
+
+    for (int i = 0; i < N * CLASSES; i++)
+        logits[i] = x[i] *= 5;
+    double loss = softmax_loss(x, labels, N, CLASSES, smoothing, p, NULL);
+    cr_assert_float_eq(loss, plain_loss(logits, labels, smoothing), 1e-5 * loss);
+    for (int i = 0; i < N * CLASSES; i++) {
+        double keep = logits[i];
+        logits[i] = keep + 1e-5;
+        want[i] = plain_loss(logits, labels, smoothing);
+        logits[i] = keep - 1e-5;
+        want[i] = 3 * (want[i] - plain_loss(logits, labels, smoothing)) / 2e-5;
+        logits[i] = keep;
+    }
+    softmax_loss_backward(p, labels, N, CLASSES, smoothing, 3, p);
+    assert_close(p, want, N * CLASSES, 1e-5, "gradient, smoothing %g", smoothing);
+    free(x);
+}
+
+Test(softmax_loss, loss_and_gradient_with_and_without_smoothing)
+{
+    check(0);
+    check(0.1);
+}
+
+Test(softmax_loss, counts_hits_and_survives_large_logits)
+{
+    float x[6] = {1000, -1000, 0, 3, 4, 1e30f}, p[6];
+    int32_t labels[2] = {0, 1};
+    int correct;
+    double loss = softmax_loss(x, labels, 2, 3, 0, p, &correct);
+    cr_assert_eq(correct, 1);
+    cr_assert(isfinite(loss) && loss > 1e29);
+    cr_assert_float_eq(p[0], 1, 1e-6);
+}
+
+Test(softmax_loss, a_nan_comes_out_as_nan)
+{
+    float x[3] = {1, NAN, 2}, p[3];
+    int32_t label = 0;
+    cr_assert(isnan(softmax_loss(x, &label, 1, 3, 0.1, p, NULL)));
+}

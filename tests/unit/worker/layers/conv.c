@@ -1,0 +1,131 @@
+#include "tests/unit/worker/compare.h"
+#include "worker/kernels/gemm.h"
+#include "worker/layers/conv.h"
+
+static const struct shape {
+    int n, in, ci, co, kernel, stride, pad;
+} shapes[] = {
+    {2, 9, 3, 64, 7, 2, 3},   /* the stem */
+    {1, 5, 5, 7, 3, 1, 1},    /* channels of no multiple */
+    {3, 6, 16, 24, 3, 2, 1},  {2, 7, 64, 32, 3, 1, 1}, {2, 6, 32, 64, 1, 1, 0}, {2, 6, 33, 64, 1, 2, 0},
+    {1, 1, 32, 32, 3, 1, 1},  {3, 2, 32, 64, 3, 1, 1}, {2, 2, 64, 32, 3, 2, 1}, /* vanished taps, few images */
+    {50, 1, 32, 32, 3, 1, 1}, {50, 2, 32, 32, 3, 1, 1}, {49, 2, 32, 64, 3, 2, 1}, /* by pixel */
+    {50, 3, 32, 32, 3, 1, 1}, {48, 5, 32, 32, 3, 2, 1}, {50, 4, 64, 32, 1, 2, 0},
+};
+
+struct data {
+    struct conv c;
+    size_t in, out, weights; /* floats */
+    float *x, *w, *dz, *scratch;
+};
+
+static struct data make(const struct shape *s)
+{
+    struct data d = {.c = conv_make(s->in, s->ci, s->co, s->kernel, s->stride, s->pad)};
+    d.in = (size_t)(s->n * s->in * s->in * s->ci);
+    d.out = (size_t)(s->n * d.c.window.out * d.c.window.out * s->co);
+    d.weights = conv_weights(&d.c);
+    d.x = noise(d.in, 1);
+    d.w = noise(d.weights, 2);
+    d.dz = noise(d.out, 3);
+    d.scratch = malloc(conv_scratch_floats(&d.c) * sizeof(float));
+    gemm_single_threaded();
+    return d;
+}
+
+static void drop(struct data *d)
+{
+    free(d->x);
+    free(d->w);
+    free(d->dz);
+    free(d->scratch);
+}
+
+static const char *name(const struct shape *s, const struct conv *c)
+{
+    static char text[160];
+    snprintf(text, sizeof text, "%d x (%d, %d, %d) -> %d, kernel %d, stride %d, algorithm %d", s->n, s->in,
+             s->in, s->ci, s->co, s->kernel, s->stride, (int)c->algorithm);
+    return text;
+}
+
+static void count_rows(size_t row, size_t rows, void *context)
+{
+    size_t *next = context;
+    cr_assert_eq(row, *next, "rows come in order and once");
+    *next += rows;
+}
+
+static void check_forward(struct data *d, const struct shape *s)
+{
+    float *z = noise(d->out, 4), *want = noise(d->out, 5);
+    size_t rows = 0;
+    int half = s->n > 50 ? s->n / 2 : 0; /* also in two ranges */
+
+    conv_forward(&d->c, d->w, d->x, z, 0, half, d->scratch, count_rows, &rows);
+    conv_forward(&d->c, d->w, d->x, z, half, s->n, d->scratch, count_rows, &rows);
+    conv_forward_reference(&d->c, d->w, d->x, want, s->n);
+    cr_assert_eq(rows * (size_t)s->co, d->out);
+    assert_close(z, want, d->out, 2e-6, "z of %s", name(s, &d->c));
+    free(z);
+    free(want);
+}
+
+static void check_backward(struct data *d, const struct shape *s, bool add)
+{
+    float *dx = noise(d->in, 6), *dw = noise(d->weights, 7), *old_dx = copy_of(dx, d->in);
+    float *old_dw = copy_of(dw, d->weights), *want_dx = noise(d->in, 8), *want_dw = noise(d->weights, 9);
+    struct conv_backward b = {.w = d->w, .x = d->x, .dz = d->dz, .dx = dx, .add_dx = add, .dw = dw, .add_dw = add,
+                              .scratch = d->scratch};
+
+    conv_backward(&d->c, &b, 0, s->n);
+    conv_backward_reference(&d->c, d->w, d->x, d->dz, s->n, want_dx, want_dw);
+    for (size_t i = 0; add && i < d->in; i++)
+        want_dx[i] += old_dx[i];
+    for (size_t i = 0; add && i < d->weights; i++)
+        want_dw[i] += old_dw[i];
+    assert_close(dx, want_dx, d->in, 2e-6, "dx of %s", name(s, &d->c));
+    assert_close(dw, want_dw, d->weights, 5e-6, "dw of %s", name(s, &d->c));
+    free(dx);
+    free(dw);
+    free(old_dx);
+    free(old_dw);
+    free(want_dx);
+    free(want_dw);
+}
+
+static void check_all(bool openblas)
+{
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
+        struct data d = make(&shapes[i]);
+        if (openblas)
+            d.c.algorithm = CONV_OPENBLAS;
+        check_forward(&d, &shapes[i]);
+        check_backward(&d, &shapes[i], false);
+        check_backward(&d, &shapes[i], true);
+        drop(&d);
+    }
+}
+
+Test(conv, chosen_algorithm_equals_the_plain_convolution)
+{
+    check_all(false);
+}
+
+Test(conv, openblas_equals_the_plain_convolution)
+{
+    check_all(true);
+}
+
+/* A tile holds 2 MiB: so many rows that several are needed, with the hooks called for each. */
+Test(conv, many_tiles)
+{
+    struct shape s = {2, 40, 32, 32, 3, 1, 1}, point = {3, 80, 32, 64, 1, 1, 0};
+    struct data d = make(&s), p = make(&point);
+    check_forward(&d, &s);
+    check_backward(&d, &s, false);
+    check_forward(&p, &point);
+    check_backward(&p, &point, true);
+    drop(&d);
+    drop(&p);
+}

@@ -1,0 +1,340 @@
+#include <unistd.h>
+
+#include "tests/unit/worker/compare.h"
+#include "worker/model/weights.h"
+
+enum { SIZE = 64, BATCH = 6, CLASSES = 5 };
+
+/* A ResNet of four blocks, so that a test has time for finite differences. */
+static const struct arch tiny = {.name = "tiny", .bottleneck = true, .blocks = {1, 1, 1, 1}, .groups = 1,
+                                 .width_per_group = 64, .built = true};
+static const struct arch tiny_basic = {.name = "tiny_basic", .blocks = {2, 1, 1, 1}, .groups = 1,
+                                       .width_per_group = 64, .built = true};
+
+static const int32_t labels[BATCH] = {0, 1, 2, 3, 4, 0};
+
+static struct model_config config_of(const struct arch *arch, int threads)
+{
+    return (struct model_config){.arch = arch, .stem = JOB_STEM_IMAGENET, .classes = CLASSES, .image_size = SIZE,
+                                 .batch = BATCH, .threads = threads, .bn_momentum = 0.1, .label_smoothing = 0.1};
+}
+
+static struct model *make(const struct model_config *c)
+{
+    struct error e;
+    struct model *m;
+    cr_assert_eq(model_create(c, &m, &e), 0, "%s", e.text);
+    model_init(m, 1);
+    return m;
+}
+
+static struct model *make_tiny(int threads)
+{
+    struct model_config c = config_of(&tiny, threads);
+    return make(&c);
+}
+
+static float *images(void)
+{
+    return noise((size_t)BATCH * SIZE * SIZE * 3, 4);
+}
+
+static double loss_at(struct model *m, const float *x, float *at, const float *from, const float *direction,
+                      size_t n, double step)
+{
+    for (size_t i = 0; i < n; i++)
+        at[i] = (float)(from[i] + step * direction[i]);
+    model_params_changed(m);
+    return model_forward(m, x, labels, BATCH, NULL);
+}
+
+/* The slope of the loss along a tensor's own gradient is the gradient's norm. The step is such that the loss moves by about 0.004: far
+ * above what float rounds, far below where it bends. */
+static void check_tensor(struct model *m, const float *x, const struct model_tensor *t)
+{
+    float *at = model_params(m) + t->offset, *from = copy_of(at, t->count);
+    float *g = copy_of(model_grads(m) + t->offset, t->count);
+    double squares = 0;
+
+    for (size_t i = 0; i < t->count; i++)
+        squares += (double)g[i] * g[i];
+    double step = 0.002 / squares;
+    double slope = (loss_at(m, x, at, from, g, t->count, step) - loss_at(m, x, at, from, g, t->count, -step)) /
+                   (2 * step);
+    cr_assert(fabs(slope / squares - 1) < 0.03, "%s: slope %g, squared gradient %g", t->name, slope, squares);
+    memcpy(at, from, t->count * sizeof *at);
+    free(from);
+    free(g);
+}
+
+static void check_gradients(const struct arch *arch, enum job_stem stem, int size, bool frozen)
+{
+    struct model_config c = config_of(arch, 1);
+    c.stem = stem;
+    c.image_size = size;
+    c.bn_momentum = frozen ? 1 : 0.1;
+    struct model *m = make(&c);
+    float *x = images();
+
+    model_forward(m, x, labels, BATCH, NULL); /* so that frozen statistics are those of the images */
+    model_freeze_bn(m, frozen);
+    model_forward(m, x, labels, BATCH, NULL);
+    model_backward(m, 1, false, NULL, NULL);
+    for (size_t i = 0; i < model_tensor_count(m); i++)
+        if (model_tensor(m, i)->kind < MODEL_BN_MEAN)
+            check_tensor(m, x, model_tensor(m, i));
+    free(x);
+    model_destroy(m);
+}
+
+Test(model, gradients_of_every_tensor_equal_finite_differences)
+{
+    check_gradients(&tiny, JOB_STEM_IMAGENET, SIZE, false);
+}
+
+Test(model, gradients_with_frozen_batch_norm)
+{
+    check_gradients(&tiny, JOB_STEM_IMAGENET, SIZE, true);
+}
+
+Test(model, gradients_of_basic_blocks_and_the_small_stem)
+{
+    check_gradients(&tiny_basic, JOB_STEM_SMALL, 32, false);
+}
+
+/* The same bits each time; with another number of threads the same numbers but for rounding. */
+Test(model, is_deterministic_and_threads_agree)
+{
+    struct model *m[3] = {make_tiny(1), make_tiny(2), make_tiny(2)};
+    float *x = images();
+    double loss[3];
+
+    for (int i = 0; i < 3; i++) {
+        loss[i] = model_forward(m[i], x, labels, BATCH, NULL);
+        model_backward(m[i], 1, false, NULL, NULL);
+    }
+    cr_assert_float_eq(loss[0], loss[1], 1e-5 * loss[0]);
+    cr_assert_eq(loss[1], loss[2]);
+    cr_assert(!memcmp(model_grads(m[1]), model_grads(m[2]), model_param_count(m[1]) * sizeof(float)));
+    cr_assert(!memcmp(model_stats(m[1]), model_stats(m[2]), model_stat_count(m[1]) * sizeof(float)));
+    assert_close(model_stats(m[0]), model_stats(m[1]), model_stat_count(m[0]), 1e-5, "statistics");
+    double difference = 0, norm = 0;
+    for (size_t i = 0; i < model_param_count(m[0]); i++) {
+        difference += pow((double)model_grads(m[0])[i] - model_grads(m[1])[i], 2);
+        norm += pow(model_grads(m[0])[i], 2);
+    }
+    cr_assert(sqrt(difference / norm) < 2e-2, "gradients differ by %g", sqrt(difference / norm));
+    free(x);
+    for (int i = 0; i < 3; i++)
+        model_destroy(m[i]);
+}
+
+Test(model, accumulates_and_scales_gradients)
+{
+    struct model *m = make_tiny(2);
+    float *x = images();
+
+    model_freeze_bn(m, true);
+    model_forward(m, x, labels, BATCH, NULL);
+    model_backward(m, 1, false, NULL, NULL);
+    float *once = copy_of(model_grads(m), model_param_count(m));
+    for (size_t i = 0; i < model_param_count(m); i++)
+        once[i] *= 1.5f;
+    model_forward(m, x, labels, BATCH, NULL);
+    model_backward(m, 0.5, true, NULL, NULL);
+    assert_close(model_grads(m), once, model_param_count(m), 1e-5, "gradient and a half");
+    free(once);
+    free(x);
+    model_destroy(m);
+}
+
+static void take_range(size_t offset, size_t count, void *context)
+{
+    size_t *end = context;
+    cr_assert_eq(offset + count, *end, "ranges come from the end without holes");
+    *end = offset;
+}
+
+Test(model, announces_every_gradient_from_the_end_to_the_beginning)
+{
+    struct model *m = make_tiny(1);
+    float *x = images();
+    size_t end = model_param_count(m);
+
+    model_forward(m, x, labels, BATCH, NULL);
+    model_backward(m, 1, false, take_range, &end);
+    cr_assert_eq(end, 0);
+    free(x);
+    model_destroy(m);
+}
+
+Test(model, predicts_the_same_with_little_memory_and_any_batch)
+{
+    struct model_config c = config_of(&tiny, 2);
+    struct model *m = make(&c);
+    c.inference = true;
+    struct model *small = make(&c);
+    float *x = images(), logits[2][BATCH * CLASSES];
+
+    model_forward(m, x, labels, BATCH, NULL);
+    memcpy(model_stats(small), model_stats(m), model_stat_count(m) * sizeof(float));
+    model_predict(m, x, BATCH, logits[0]);
+    model_predict(small, x, 4, logits[1]);
+    model_predict(small, x + (size_t)4 * SIZE * SIZE * 3, 2, logits[1] + 4 * CLASSES);
+    assert_close(logits[1], logits[0], BATCH * CLASSES, 1e-5, "logits");
+    cr_assert_lt(model_memory_bytes(small), model_memory_bytes(m) - model_param_count(m) * sizeof(float));
+    free(x);
+    model_destroy(m);
+    model_destroy(small);
+}
+
+Test(model, a_single_value_a_channel_has_no_variance)
+{
+    struct model_config c = config_of(&tiny, 1);
+    c.image_size = 32;
+    c.batch = 1;
+    struct model *m = make(&c);
+    float *x = images();
+    double loss = model_forward(m, x, labels, 1, NULL);
+    model_backward(m, 1, false, NULL, NULL);
+    cr_assert(isfinite(loss));
+    for (size_t i = 0; i < model_stat_count(m); i++)
+        cr_assert(isfinite(model_stats(m)[i]));
+    free(x);
+    model_destroy(m);
+}
+
+Test(model, a_nan_image_gives_a_nan_loss)
+{
+    struct model *m = make_tiny(1);
+    float *x = images();
+    x[12345] = NAN;
+    cr_assert(isnan(model_forward(m, x, labels, BATCH, NULL)));
+    free(x);
+    model_destroy(m);
+}
+
+Test(model, initial_weights_depend_on_the_seed_alone)
+{
+    struct model *a = make_tiny(1), *b = make_tiny(2);
+    size_t bytes = model_param_count(a) * sizeof(float);
+    cr_assert(!memcmp(model_params(a), model_params(b), bytes));
+    model_init(b, 2);
+    cr_assert(memcmp(model_params(a), model_params(b), bytes));
+    model_destroy(a);
+    model_destroy(b);
+}
+
+Test(model, has_the_tensors_of_resnet50)
+{
+    struct model_config c = config_of(arch_find("resnet50"), 1);
+    c.classes = 1000;
+    c.inference = true;
+    c.image_size = 32;
+    struct model *m = make(&c);
+    size_t floats = 0, trainable = 0;
+    for (size_t i = 0; i < model_tensor_count(m); i++)
+        if (model_tensor(m, i)->kind < MODEL_BN_MEAN)
+            trainable++, floats += model_tensor(m, i)->count;
+    cr_assert_eq(floats, 25557032);
+    cr_assert_eq(trainable, 161);
+    model_destroy(m);
+}
+
+Test(model, refuses_what_it_cannot_do)
+{
+    struct error e;
+    struct model *m;
+    struct model_config c = config_of(&tiny, 1);
+    c.image_size = 31;
+    cr_assert_eq(model_create(&c, &m, &e), -ERR_INVALID);
+    cr_assert_not_null(strstr(e.text, "at least 32"));
+    c.image_size = 32;
+    struct arch other = tiny;
+    other.built = false;
+    c.arch = &other;
+    cr_assert_eq(model_create(&c, &m, &e), -ERR_UNSUPPORTED);
+    cr_assert_not_null(strstr(e.text, "not supported by this version"));
+}
+
+static void in_folder(char path[64])
+{
+    char folder[] = "/tmp/model-XXXXXX";
+    cr_assert_not_null(mkdtemp(folder));
+    snprintf(path, 64, "%s/w.safetensors", folder);
+}
+
+static void remove_folder(char path[64])
+{
+    unlink(path);
+    *strrchr(path, '/') = '\0';
+    cr_assert_eq(rmdir(path), 0, "nothing but the file was left");
+}
+
+Test(weights, come_back_as_they_were)
+{
+    struct model *a = make_tiny(1), *b = make_tiny(1);
+    struct safetensors_meta meta = {"format", "pt"};
+    struct safetensors *file;
+    struct error e;
+    char path[64];
+
+    in_folder(path);
+    model_init(b, 2);
+    model_stats(a)[3] = 0.25f;
+    cr_assert_eq(model_save(a, path, &meta, 1, &e), 0, "%s", e.text);
+    cr_assert_eq(model_load(b, path, &e), 0, "%s", e.text);
+    cr_assert(!memcmp(model_params(a), model_params(b), model_param_count(a) * sizeof(float)));
+    cr_assert(!memcmp(model_stats(a), model_stats(b), model_stat_count(a) * sizeof(float)));
+    cr_assert_eq(safetensors_open(path, &file, &e), 0);
+    const struct safetensors_tensor *t = safetensors_find(file, "layer2.0.conv2.weight");
+    cr_assert(t && t->dims == 4 && t->shape[0] == 128 && t->shape[1] == 128 && t->shape[2] == 3);
+    t = safetensors_find(file, "layer2.0.downsample.1.num_batches_tracked");
+    cr_assert(t && t->dtype == SAFETENSORS_I64 && t->dims == 0);
+    cr_assert_str_eq(safetensors_metadata(file, "format"), "pt");
+    safetensors_close(file);
+    remove_folder(path);
+    model_destroy(a);
+    model_destroy(b);
+}
+
+Test(weights, of_another_class_count_say_what_would_be_right)
+{
+    struct model_config c = config_of(&tiny, 1);
+    struct model *a = make(&c);
+    struct error e;
+    char path[64];
+
+    c.classes = 7;
+    struct model *b = make(&c);
+    float *before = copy_of(model_params(b), model_param_count(b));
+    in_folder(path);
+    cr_assert_eq(model_save(a, path, NULL, 0, &e), 0);
+    cr_assert_eq(model_load(b, path, &e), -ERR_INVALID);
+    cr_assert_not_null(strstr(e.text, "set model.classes to 5"), "%s", e.text);
+    cr_assert(!memcmp(before, model_params(b), model_param_count(b) * sizeof(float)), "model unchanged");
+    free(before);
+    remove_folder(path);
+    model_destroy(a);
+    model_destroy(b);
+}
+
+Test(weights, of_another_network_are_named)
+{
+    struct model_config c = config_of(&tiny, 1), d = config_of(&tiny_basic, 1);
+    struct model *a = make(&c), *b = make(&d);
+    struct error e;
+    char path[64];
+
+    in_folder(path);
+    cr_assert_eq(model_save(a, path, NULL, 0, &e), 0);
+    cr_assert_eq(model_load(b, path, &e), -ERR_INVALID);
+    cr_assert_not_null(strstr(e.text, "layer1.1.conv1.weight is missing"), "%s", e.text);
+    cr_assert_not_null(strstr(e.text, "layer1.0.conv1.weight has shape (64, 64, 1, 1) instead of (64, 64, 3, 3)"), "%s",
+                       e.text);
+    cr_assert_not_null(strstr(e.text, "more"), "%s", e.text);
+    remove_folder(path);
+    cr_assert_eq(model_load(b, "/nowhere/w", &e), -ERR_NOT_FOUND);
+    model_destroy(a);
+    model_destroy(b);
+}
