@@ -99,8 +99,7 @@ static void predict_batch(struct run *r, const struct loader_batch *b, float *lo
     }
 }
 
-static int say_progress(struct run *r, int64_t done, int64_t batches, int64_t step,
-                        struct error *e)
+static int say_progress(struct run *r, int64_t done, int64_t batches, int64_t step, struct error *e)
 {
     printf("Evaluation [%lld/%lld]\n", (long long)done, (long long)batches);
     fflush(stdout);
@@ -143,7 +142,7 @@ static int evaluate_batches(struct run *r, struct loader *loader, int64_t step,
         status = predictions_add(predictions, &b, logits, classes, e);
         if (!status)
             status = progress_after(r, mine, batches, step, e);
-        if (status)
+        if (status || run_stop_requested())
             break;
     }
     free(logits);
@@ -179,7 +178,7 @@ static int check_all_counted(const struct run *r, const struct tally *sum, struc
 }
 
 int evaluate(struct run *r, int64_t step, double epoch, bool predictions, struct evaluation *out,
-             struct error *e)
+             bool *stopped, struct error *e)
 {
     struct loader *loader = NULL;
     struct predictions *file = NULL;
@@ -194,11 +193,12 @@ int evaluate(struct run *r, int64_t step, double epoch, bool predictions, struct
     if (!status)
         status = evaluate_batches(r, loader, step, file, &mine, e);
     loader_destroy(loader);
-    status = agree_on_error(r->comm, status, e, &r->failed_at);
-    if (!status && predictions)
+    *stopped = run_stop_requested();
+    status = agree_on_step(r->comm, status, stopped, e, &r->failed_at);
+    if (!status && !*stopped && predictions)
         status = predictions_write(file, r, e);
     predictions_destroy(file);
-    if (status)
+    if (status || *stopped)
         return status;
     MPI_Allreduce(&mine, &sum, sizeof sum / sizeof(double), MPI_DOUBLE, MPI_SUM, r->comm);
     double good = sum.images - sum.bad;
@@ -216,10 +216,15 @@ int evaluate(struct run *r, int64_t step, double epoch, bool predictions, struct
 int evaluate_only(struct run *r, struct error *e)
 {
     struct result result = {.status = "success", .evaluated = true};
-    int status = evaluate(r, 0, 0, r->spec->eval.predictions, &result.evaluation, e);
+    bool stopped;
+    int status = evaluate(r, 0, 0, r->spec->eval.predictions, &result.evaluation, &stopped, e);
 
     if (status)
         return status;
+    if (stopped) {
+        result = (struct result){.status = "cancelled", .ttt_seconds = NAN};
+        return agree_on_error(r->comm, result_write(r, &result, e), e, &r->failed_at);
+    }
     result.ttt_seconds = clock_monotonic() - r->started;
     result.images_per_sec = (double)result.evaluation.images / result.evaluation.seconds;
     result.has_target = r->spec->eval.has_target_top1;

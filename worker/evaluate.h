@@ -1,6 +1,6 @@
 /*
- * Evaluation on all ranks: every image exactly once, top-1, top-5 and the mean loss over all of them.
- * Progress lines have the form of the seeds' log: "Evaluation [25/250]".
+ * Evaluation on all ranks: every image exactly once, top-1, top-5 and the mean loss over all of
+ * them. Progress lines have the form of the seeds' log: "Evaluation [25/250]".
  */
 #ifndef TRAIND_WORKER_EVALUATE_H
 #define TRAIND_WORKER_EVALUATE_H
@@ -14,10 +14,11 @@ struct evaluation {
     double seconds;
 };
 
-/* Averages the running statistics over the ranks first. step and epoch go into the events.
- * predictions: also write attempt-N/predictions.csv. Collective. */
+/* Averages the running statistics over the ranks first. A request to stop (run_stop_requested on
+ * any rank) ends it early: *stopped is then true on all ranks and *out says nothing. step and epoch
+ * go into the events. predictions: also write attempt-N/predictions.csv. Collective. */
 int evaluate(struct run *r, int64_t step, double epoch, bool predictions, struct evaluation *out,
-             struct error *e);
+             bool *stopped, struct error *e);
 
 /* mode "eval": evaluate the weights of model.init, write run_stop and result.json. */
 int evaluate_only(struct run *r, struct error *e);

@@ -221,12 +221,17 @@ static int evaluate_now(struct trainer *t, bool last, struct error *e)
 {
     struct run *r = t->run;
     struct result *result = &t->result;
+    struct evaluation evaluation;
+    bool stopped;
     double epoch = (double)result->steps / (double)r->plan->steps_per_epoch;
-    int status = evaluate(r, result->steps, epoch, last && r->spec->eval.predictions,
-                          &result->evaluation, e);
-    if (status)
+    int status = evaluate(r, result->steps, epoch, last && r->spec->eval.predictions, &evaluation,
+                          &stopped, e);
+    if (stopped)
+        result->status = "cancelled";
+    if (status || stopped)
         return status;
     result->evaluated = true;
+    result->evaluation = evaluation;
     t->evaluated_at = result->steps;
     if (!result->target_reached) /* the first time counts */
         result->ttt_seconds = clock_monotonic() - r->started;
@@ -273,13 +278,18 @@ static int between_steps(struct trainer *t, struct error *e)
     return status;
 }
 
+static bool was_stopped(const struct trainer *t)
+{
+    return strcmp(t->result.status, "cancelled") == 0;
+}
+
 static int train_steps(struct trainer *t, struct error *e)
 {
     struct run *r = t->run;
     bool stop = false;
     int status = 0;
 
-    for (int64_t i = 0; i < r->plan->train_steps && !status; i++) {
+    for (int64_t i = 0; i < r->plan->train_steps && !status && !was_stopped(t); i++) {
         status = train_step(t, i, &stop, e);
         if (stop) {
             t->result.status = "cancelled";
@@ -297,15 +307,14 @@ static int finish(struct trainer *t, struct error *e)
 {
     struct run *r = t->run;
     struct result *result = &t->result;
-    bool cancelled = strcmp(result->status, "cancelled") == 0;
     int status = 0;
 
-    if (cancelled)
-        result->ttt_seconds = NAN;
-    else if (!result->evaluated)
+    if (!result->evaluated)
         result->ttt_seconds = clock_monotonic() - r->started;
-    if (!cancelled && r->spec->data.eval && t->evaluated_at != result->steps)
+    if (!was_stopped(t) && r->spec->data.eval && t->evaluated_at != result->steps)
         status = evaluate_now(t, true, e);
+    if (was_stopped(t))
+        result->ttt_seconds = NAN;
     if (!status && !r->spec->checkpoint.disable && t->saved_at != result->steps)
         status = checkpoint_now(t, true, e);
     if (status)
