@@ -255,19 +255,20 @@ static void report(const struct job *job)
 
 int convert(const struct convert_options *o, struct error *e)
 {
+    struct source_options source = {.classes_file = o->classes_file, .pad = o->pad};
     struct job job = {.options = o};
     int lock;
 
-    int rc = source_open(o->from, o->in, o->classes_file, &job.source, e);
+    int rc = source_open(o->from, o->in, &source, &job.source, e);
     if (rc)
         return rc;
     rc = check_options(o, job.source, e);
     if (rc == 0)
         rc = out_folder_take(o->out, o->force, &lock, e);
     if (rc == 0) {
-        job.manifest =
-            json_pack("{s:s, s:i, s:s, s:I}", "tool", "train-prep " PACKAGE_VERSION, "format",
-                      MANIFEST_FORMAT, "source", o->from, "seed", (json_int_t)o->seed);
+        job.manifest = json_pack("{s:s, s:i, s:s, s:I, s:i}", "tool", "train-prep " PACKAGE_VERSION,
+                                 "format", MANIFEST_FORMAT, "source", o->from, "seed",
+                                 (json_int_t)o->seed, "pad", o->pad);
         rc = write_all(&job, e);
         json_decref(job.manifest);
         close(lock);

@@ -140,13 +140,16 @@ static void folder_destroy(struct source *base)
     free(s);
 }
 
-int source_folder_open(const char *path, const char *classes_file, struct source **out,
+int source_folder_open(const char *path, const struct source_options *options, struct source **out,
                        struct error *e)
 {
     char folder[PATH_MAX];
     struct folder_source *s;
 
-    if (classes_file)
+    if (options->pad)
+        return error_set(e, ERR_USAGE,
+                         "--pad is for --from idx: here the JPEGs are kept as they are");
+    if (options->classes_file)
         return error_set(e, ERR_USAGE,
                          "--classes is for --from idx: here the folders name the classes");
     if ((size_t)snprintf(folder, sizeof folder, "%s", path) >= sizeof folder)

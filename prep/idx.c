@@ -156,6 +156,29 @@ static int read_role(struct idx_source *s, const char *folder, enum dataset_role
     return 0;
 }
 
+/* Replaces the images (n, h, w) by (n, h + 2 pad, w + 2 pad), black around. */
+static int pad_images(struct idx *pixels, uint32_t pad, struct error *e)
+{
+    size_t height = pixels->dims[1], width = pixels->dims[2];
+    size_t tall = height + 2 * pad, wide = width + 2 * pad;
+
+    if (!pixels->data)
+        return 0;
+    uint8_t *padded = calloc(pixels->dims[0], tall * wide);
+    if (!padded)
+        return error_set(e, ERR_NO_MEMORY, "no memory for %" PRIu32 " padded images",
+                         pixels->dims[0]);
+    for (size_t i = 0; i < pixels->dims[0]; i++)
+        for (size_t y = 0; y < height; y++)
+            memcpy(padded + (i * tall + pad + y) * wide + pad,
+                   pixels->data + (i * height + y) * width, width);
+    free(pixels->data);
+    pixels->data = padded;
+    pixels->dims[1] = (uint32_t)tall;
+    pixels->dims[2] = (uint32_t)wide;
+    return 0;
+}
+
 static int largest_label(const struct idx_source *s)
 {
     int most = 0;
@@ -221,7 +244,7 @@ static void idx_destroy(struct source *base)
     free(s);
 }
 
-int source_idx_open(const char *path, const char *classes_file, struct source **out,
+int source_idx_open(const char *path, const struct source_options *options, struct source **out,
                     struct error *e)
 {
     struct idx_source *s = calloc(1, sizeof *s);
@@ -239,7 +262,9 @@ int source_idx_open(const char *path, const char *classes_file, struct source **
             rc = 0;
     }
     if (rc == 0)
-        rc = name_classes(s, classes_file, e);
+        rc = name_classes(s, options->classes_file, e);
+    for (int role = 0; role < 2 && rc == 0 && options->pad > 0; role++)
+        rc = pad_images(&s->pixels[role], (uint32_t)options->pad, e);
     if (rc == 0)
         rc = encoder_create(&s->encoder, e);
     if (rc) {

@@ -37,6 +37,7 @@ enum {
     KEY_SEED,
     KEY_FORCE,
     KEY_CLASSES,
+    KEY_PAD,
     KEY_JSON,
     KEY_ROLE
 };
@@ -52,8 +53,9 @@ static const struct argp_option convert_table[] = {
     {"seed",                                                                         KEY_SEED, "S", 0, "of the shuffle (default: 1)", 0},
     {"classes",                                                                         KEY_CLASSES, "FILE", 0,
      "names of the classes, one a line (idx; default: 0, 1, ...)", 0},
-    {"force",                                                                      KEY_FORCE, 0, 0, "replace an earlier conversion in DIR", 0},
-    {0                                                                    },
+    {"pad",                                                                      KEY_PAD, "N", 0, "rows and columns of black around each image (idx; default: 0)", 0},
+    {"force",                                                                     KEY_FORCE, 0, 0, "replace an earlier conversion in DIR", 0},
+    {0      },
 };
 
 static error_t parse_convert(int key, char *arg, struct argp_state *state)
@@ -81,6 +83,9 @@ static error_t parse_convert(int key, char *arg, struct argp_state *state)
         return 0;
     case KEY_CLASSES:
         o->classes_file = arg;
+        return 0;
+    case KEY_PAD:
+        o->pad = (int)number(state, "--pad", arg, 0, 1000);
         return 0;
     case KEY_FORCE:
         o->force = true;

@@ -12,6 +12,7 @@ struct convert_options {
     const char *from; /* idx, folder */
     const char *in, *out;
     const char *classes_file; /* NULL: none */
+    int pad;                  /* idx: rows and columns of black around each image */
     int shards;
     int eval_shards; /* 0: an eighth of shards, at least 1 */
     int64_t seed;

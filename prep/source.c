@@ -9,7 +9,8 @@
 
 static const struct {
     const char *kind;
-    int (*open)(const char *, const char *, struct source **, struct error *); /* NULL: not built */
+    /* NULL: not built */
+    int (*open)(const char *, const struct source_options *, struct source **, struct error *);
 } kinds[] = {
     {"idx",      source_idx_open   },
     {"folder",   source_folder_open},
@@ -17,8 +18,8 @@ static const struct {
     {"cifar",    NULL              },
 };
 
-int source_open(const char *kind, const char *path, const char *classes_file, struct source **out,
-                struct error *e)
+int source_open(const char *kind, const char *path, const struct source_options *options,
+                struct source **out, struct error *e)
 {
     *out = NULL;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
@@ -27,7 +28,7 @@ int source_open(const char *kind, const char *path, const char *classes_file, st
         if (!kinds[i].open)
             return error_set(e, ERR_UNSUPPORTED, "--from %s is not supported by this version",
                              kind);
-        return kinds[i].open(path, classes_file, out, e);
+        return kinds[i].open(path, options, out, e);
     }
     return error_set(e, ERR_USAGE, "--from %s is unknown: expected idx or folder", kind);
 }

@@ -23,15 +23,19 @@ struct source {
     void (*destroy)(struct source *s);
 };
 
-/* classes_file: names of the classes, one a line, for kinds that hold none (idx); NULL: "0", "1",
- * ... */
-int source_open(const char *kind, const char *path, const char *classes_file, struct source **out,
-                struct error *e);
+/* What some kinds want to be told; a kind refuses what it has no use for. */
+struct source_options {
+    const char *classes_file; /* idx: names of the classes, one a line; NULL: "0", "1", ... */
+    int pad;                  /* idx: rows and columns of black (0) around each image */
+};
+
+int source_open(const char *kind, const char *path, const struct source_options *options,
+                struct source **out, struct error *e);
 void source_destroy(struct source *s); /* NULL is fine */
 
-int source_idx_open(const char *path, const char *classes_file, struct source **out,
+int source_idx_open(const char *path, const struct source_options *options, struct source **out,
                     struct error *e);
-int source_folder_open(const char *path, const char *classes_file, struct source **out,
+int source_folder_open(const char *path, const struct source_options *options, struct source **out,
                        struct error *e);
 
 /* For the kinds: reads the names of a file, and frees a list. */

@@ -149,6 +149,9 @@ check "bytes behind the end" refused 2 "longer than its header says" convert --f
 cp -r small half && rm half/t10k-labels-idx1-ubyte
 check "images without labels" refused 3 "t10k-labels" convert --from idx --in half --out x --shards 1
 printf 'a\nb\nc\nd\n' >four
+"$prep" convert --from idx --in small --out padded --shards 1 --pad 2 >/dev/null 2>&1
+check "--pad puts rows and columns around each image" bash -c "'$prep' show padded --json --limit 1 | jq -e '.width == 8 and .height == 8'"
+check "--pad is not for folders" refused 2 "--pad is for --from idx" convert --from folder --in . --out y --shards 1 --pad 2
 check "a label beyond the names of the classes" refused 2 "there is a label 4, but four names only 4" \
     convert --from idx --in small --out x --shards 1 --classes four
 cp -r folder png && printf '\211PNG\r\n\032\n' >png/train/a/cat.JPEG
