@@ -156,15 +156,25 @@ void tile_pack(const struct tile_matrix *b, size_t k, size_t n, float *panels, s
         make_panel(b, 0, k, j, panels + j * k_all);
 }
 
+/* The next rows of A: no hardware prefetcher follows 14 short rows at once. */
+static void prefetch_rows(const float *a, size_t lda, size_t rows, size_t k)
+{
+    for (size_t i = 0; i < rows; i++)
+        for (size_t l = 0; l < k; l += 16)
+            __builtin_prefetch(a + i * lda + l, 0, 2);
+}
+
 /* All rows of C for one block of a panel: shares of almost the same size, so that none is tiny. */
-static void run_rows(size_t m, const float *a, size_t lda, bool by_k, const float *panel, size_t k,
-                     float *c, size_t ldc, bool add)
+static void run_rows(size_t m, const float *a, size_t lda, bool by_k, bool fetch, const float *panel,
+                     size_t k, float *c, size_t ldc, bool add)
 {
     micro_kernel *const *kernels = by_k ? by_columns : by_rows;
     size_t shares = (m + TILE_ROWS - 1) / TILE_ROWS;
 
     for (size_t s = 0, row = 0; s < shares; s++) {
         size_t end = m * (s + 1) / shares;
+        if (fetch && s + 1 < shares)
+            prefetch_rows(a + end * lda, lda, m * (s + 2) / shares - end, k);
         kernels[end - row](a + (by_k ? row : row * lda), lda, panel, k, c + row * ldc, ldc, add);
         row = end;
     }
@@ -189,7 +199,7 @@ INLINE void run_block(size_t m, size_t n, size_t k0, size_t k, const float *a, s
             make_panel(b, k0, k, j, block);
             panel = block;
         }
-        run_rows(m, a, lda, by_k, panel, k, c + j, ldc, add);
+        run_rows(m, a, lda, by_k, !by_k && !j, panel, k, c + j, ldc, add);
     }
 }
 

@@ -8,7 +8,7 @@
 #include "worker/layers/conv_pixel.h"
 
 /* Measured best for tiles that go through GEMM once: it need not fit the second-level cache. */
-enum { TILE_FLOATS = 2 * 1024 * 1024 / 4 };
+enum { TILE_FLOATS = 2048 * 1024 / 4 };
 
 /* CONV_PIXEL: images of this height at most, and as many of them as fill a product. */
 enum { PIXEL_SIZE = 4, PIXEL_IMAGES = 48, PIXEL_IMAGES_AT_ONCE = 256 };
@@ -34,6 +34,24 @@ size_t conv_weights(const struct conv *c)
     return matrix_rows(c) * (size_t)c->out_channels;
 }
 
+/*
+ * The input gradient of a stride-1 convolution is a convolution too: of dz, with the kernel turned by 180 degrees and the channels swapped
+ * (Dumoulin and Visin, arXiv:1603.07285, section 4). That reads where col2im reads, adds and writes.
+ */
+static bool turns_kernel(const struct conv *c)
+{
+    return c->algorithm != CONV_OPENBLAS && c->window.stride == 1 && c->window.kernel > 1 &&
+           c->window.kernel == 2 * c->window.pad + 1 && tile_gemm_takes((size_t)c->window.channels);
+}
+
+/* The window of that convolution, over dz. */
+static struct window turned_window(const struct conv *c)
+{
+    struct window w = c->window;
+    w.channels = c->out_channels;
+    return w;
+}
+
 /* Columns of the im2col matrix: the taps that see pixels. */
 static size_t columns(const struct conv *c)
 {
@@ -56,16 +74,26 @@ static size_t pixels_in(const struct conv *c)
     return (size_t)c->window.in * (size_t)c->window.in;
 }
 
+/* Columns of the widest im2col matrix: of x, or of dz. */
+static size_t widest_columns(const struct conv *c)
+{
+    struct window w = turned_window(c);
+    size_t turned = turns_kernel(c) ? (size_t)(window_taps(&w) * window_taps(&w) * w.channels) : 0;
+    return columns(c) > turned ? columns(c) : turned;
+}
+
 static size_t tile_rows(const struct conv *c)
 {
-    size_t widest = columns(c) > (size_t)c->out_channels ? columns(c) : (size_t)c->out_channels;
+    size_t widest = widest_columns(c);
+    if (widest < (size_t)c->out_channels)
+        widest = (size_t)c->out_channels;
     size_t rows = TILE_FLOATS / widest & ~(size_t)15;
     return rows < 16 ? 16 : rows;
 }
 
 size_t conv_scratch_floats(const struct conv *c)
 {
-    return conv_weights(c) + (reads_in_place(c) ? 0 : tile_rows(c) * columns(c));
+    return conv_weights(c) + (reads_in_place(c) ? 0 : tile_rows(c) * widest_columns(c));
 }
 
 /*
@@ -229,7 +257,7 @@ static void backward_tile(const struct conv *c, const struct conv_backward *b, s
     }
     im2col(&c->window, b->x, row, rows, col);
     multiply_weights(c, col, dz, rows, b->dw, add_dw);
-    if (b->dx) {
+    if (b->dx && !turns_kernel(c)) {
         multiply_data(c, w, dz, rows, col, false);
         col2im(&c->window, col, row, rows, b->dx);
     }
@@ -247,38 +275,86 @@ static void backward_pixels(const struct conv *c, const struct conv_backward *b,
         b->done(image * pixels_in(c), images * pixels_in(c), b->context);
 }
 
+/* The turned kernel as panels: rows (ky, kx, c_out), columns c_in. */
+static void pack_turned(const struct conv *c, const float *w, float *panels)
+{
+    struct window t = turned_window(c);
+    size_t ci = (size_t)c->window.channels, co = (size_t)c->out_channels;
+    int taps = window_taps(&t), kernel = t.kernel;
+
+    for (int i = 0; i < taps * taps; i++) {
+        int ky = kernel - 1 - (t.tap_first + i / taps), kx = kernel - 1 - (t.tap_first + i % taps);
+        struct tile_matrix tap = {w + (size_t)(ky * kernel + kx) * ci * co, co, true, false};
+        tile_pack(&tap, co, ci, panels + (size_t)i * co * TILE_COLUMNS, (size_t)(taps * taps) * co);
+    }
+}
+
+/* dx of a group of images whose dz is ready. */
+static void data_by_turned_kernel(const struct conv *c, const struct conv_backward *b, struct weights w,
+                                  size_t row, size_t last)
+{
+    struct window t = turned_window(c);
+    size_t k = (size_t)(window_taps(&t) * window_taps(&t) * t.channels), ci = (size_t)c->window.channels;
+    size_t tile = tile_rows(c);
+    float *col = b->scratch + conv_weights(c);
+
+    for (; row < last; row += tile) {
+        size_t rows = at_most(last - row, tile);
+        im2col(&t, b->dz, row, rows, col);
+        tile_gemm(rows, ci, k, col, k, &(struct tile_matrix){w.data, k, false, true}, b->dx + row * ci, ci,
+                  b->add_dx);
+        if (b->done)
+            b->done(row, rows, b->context);
+    }
+}
+
 /* A group of images is finished together, because windows overlap within one. */
 static void backward_group(const struct conv *c, const struct conv_backward *b, struct weights w,
                            size_t image, size_t images, bool first_group)
 {
     size_t out = pixels_out(c), in = pixels_in(c), ch = (size_t)c->window.channels;
     size_t row = image * out, last = (image + images) * out, tile = tile_rows(c);
+    bool whole = b->dx && !reads_in_place(c), turned = whole && turns_kernel(c);
 
-    if (b->dx && !b->add_dx && !reads_in_place(c))
+    if (whole && !turned && !b->add_dx)
         memset(b->dx + image * in * ch, 0, images * in * ch * sizeof *b->dx);
     for (; row < last; row += tile) {
         size_t rows = at_most(last - row, tile);
         if (b->ready)
             b->ready(row, rows, b->context);
         backward_tile(c, b, w, row, rows, first_group && row == image * out);
-        if (b->done && reads_in_place(c))
+        if (b->dx && b->done && reads_in_place(c))
             b->done(row, rows, b->context);
     }
-    if (b->done && !reads_in_place(c))
+    if (turned)
+        data_by_turned_kernel(c, b, w, image * out, last);
+    else if (whole && b->done)
         b->done(image * in, images * in, b->context);
+}
+
+/* What the products with the weights will read: packed once if many tiles need it. */
+static struct weights backward_weights(const struct conv *c, const struct conv_backward *b, int images)
+{
+    size_t k = matrix_rows(c), n = (size_t)c->out_channels;
+
+    if (!b->dx || by_pixel(c, images))
+        return (struct weights){b->w, false};
+    if (turns_kernel(c)) {
+        pack_turned(c, b->w, b->scratch);
+        return (struct weights){b->scratch, true};
+    }
+    if (!packs(c, (size_t)images * pixels_out(c), k) || weight_runs(c).count > 1)
+        return (struct weights){b->w, false};
+    tile_pack(&(struct tile_matrix){b->w, n, true, false}, n, k, b->scratch, n);
+    return (struct weights){b->scratch, true};
 }
 
 void conv_backward(const struct conv *c, const struct conv_backward *b, int first, int end)
 {
     bool pixels = by_pixel(c, end - first);
-    size_t images = images_at_once(c, end - first), k = matrix_rows(c), n = (size_t)c->out_channels;
-    struct weights w = {b->w, b->dx && !pixels && packs(c, (size_t)(end - first) * pixels_out(c), k) &&
-                                  weight_runs(c).count == 1};
+    size_t images = images_at_once(c, end - first);
+    struct weights w = backward_weights(c, b, end - first);
 
-    if (w.packed) {
-        tile_pack(&(struct tile_matrix){b->w, n, true, false}, n, k, b->scratch, n);
-        w.data = b->scratch;
-    }
     if (!pixels && !b->add_dw && window_taps(&c->window) < c->window.kernel)
         memset(b->dw, 0, conv_weights(c) * sizeof *b->dw);
     for (size_t i = (size_t)first; i < (size_t)end; i += images) {
