@@ -4,39 +4,38 @@
 tap_count=0
 tap_failed=0
 
-pass() {
+# report STATUS NAME [DETAIL...]: 0 passes; the details are shown of what did not
+report() {
+    local status=$1 name=$2
+    shift 2
     tap_count=$((tap_count + 1))
-    printf 'ok %d - %s\n' "$tap_count" "$1"
-}
-
-# fail NAME [details]
-fail() {
-    tap_count=$((tap_count + 1))
+    if [ "$status" = 0 ]; then
+        printf 'ok %d - %s\n' "$tap_count" "$name"
+        return
+    fi
     tap_failed=$((tap_failed + 1))
-    printf 'not ok %d - %s\n' "$tap_count" "$1"
-    [ -z "${2-}" ] || printf '%s\n' "$2" | head -n 40 | sed 's/^/# /'
+    printf 'not ok %d - %s\n' "$tap_count" "$name"
+    [ $# = 0 ] || printf '%s\n' "$@" | head -c 4000 | sed 's/^/#   /'
 }
 
-# ok NAME COMMAND...: passes if the command succeeds
+# ok NAME COMMAND...: passes if the command succeeds; it runs in this shell, and what it prints goes to the log
 ok() {
-    local name=$1 output
+    local name=$1 status=0
     shift
-    if output=$("$@" 2>&1); then pass "$name"; else fail "$name" "$output"; fi
+    "$@" 2>&1 || status=$?
+    report $status "$name" "failed: $*"
 }
 
 # is GOT WANTED NAME
 is() {
-    if [ "$1" = "$2" ]; then pass "$3"; else fail "$3" "got \"$1\", wanted \"$2\""; fi
+    [ "$1" = "$2" ]
+    report $? "$3" "got:      $1" "expected: $2"
 }
 
 # like TEXT ERE NAME: the extended regular expression is found in the text
 like() {
-    if grep -qE -- "$2" <<<"$1"; then pass "$3"; else fail "$3" "no /$2/ in: $1"; fi
-}
-
-# unlike TEXT ERE NAME
-unlike() {
-    if grep -qE -- "$2" <<<"$1"; then fail "$3" "found /$2/ in: $1"; else pass "$3"; fi
+    grep -qE -- "$2" <<<"$1"
+    report $? "$3" "got:      $1" "expected: /$2/"
 }
 
 # skip NAME WHY

@@ -1,4 +1,4 @@
-# Shared by tests/api/*.sh and others that need a daemon: TAP, and the real traind with a state folder of its
+# Shared by tests/api/*.sh and others that need a daemon: the checks of tests/tap.sh, and the real traind with a state folder of its
 # own. Source it, call the checks, and end with done_testing.
 #
 #   start_daemon [ARGUMENT...]   on a free port; sets $url, $state, $socket, $daemon (its pid)
@@ -7,17 +7,18 @@
 #   call [CURL ARGUMENT...] PATH  one request; sets $status, $body and $headers
 #   ok NAME COMMAND...           is GOT EXPECTED NAME     like GOT REGEX NAME
 #   want STATUS NAME             the last call's status   json JQ EXPECTED NAME   of the last call's body
+# shellcheck shell=bash
 set -u
 
 top_builddir=${top_builddir:-$(pwd)}
 top_srcdir=${top_srcdir:-$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)}
+# shellcheck source=tests/tap.sh
+. "$top_srcdir/tests/tap.sh"
 traind=${TRAIND:-$top_builddir/traind}
 export TRAIND_PRESETS=${TRAIND_PRESETS:-$top_srcdir/etc/presets}
 unset TRAIND_STATE
 unset http_proxy https_proxy all_proxy HTTP_PROXY HTTPS_PROXY ALL_PROXY
 
-tests=0
-failures=0
 daemon=
 work=$(mktemp -d "${TMPDIR:-/tmp}/traind-api.XXXXXX")
 state=$work/state
@@ -29,43 +30,6 @@ clean_up() {
 }
 trap clean_up EXIT
 trap 'exit 1' INT TERM
-
-# ------------------------------------------------------------------ TAP
-
-report() { # PASSED NAME [DETAIL...]
-    tests=$((tests + 1))
-    if [ "$1" = 0 ]; then
-        echo "ok $tests - $2"
-        return
-    fi
-    failures=$((failures + 1))
-    echo "not ok $tests - $2"
-    shift 2
-    [ $# = 0 ] || printf '%s\n' "$@" | head -c 3000 | sed 's/^/#   /'
-}
-
-ok() {
-    local name=$1 result=0
-    shift
-    "$@" || result=$?
-    report "$result" "$name" "failed: $*"
-}
-
-is() {
-    [ "$1" = "$2" ]
-    report $? "$3" "got:      $1" "expected: $2"
-}
-
-like() {
-    grep -Eq -- "$2" <<<"$1"
-    report $? "$3" "got:      $1" "expected: /$2/"
-}
-
-done_testing() {
-    echo "1..$tests"
-    [ "$failures" = 0 ]
-    exit
-}
 
 # ------------------------------------------------------------------ the daemon
 

@@ -29,11 +29,4 @@ printf 'state = %s\n' "$work/from-file" >"$work/state.conf"
 (TRAIND_STATE=$work/from-environment exec timeout 3 "$traind" --config "$work/state.conf" --listen 127.0.0.1:0 2>/dev/null)
 ok "TRAIND_STATE wins over the file" test -f "$work/from-environment/traind.db" -a ! -e "$work/from-file"
 
-for page in traind.8 traind.conf.5; do
-    if command -v mandoc >/dev/null; then
-        is "$(mandoc -T lint -W warning "$top_srcdir/man/$page" 2>&1)" "" "mandoc finds nothing in $page"
-    else
-        echo "ok $((tests += 1)) - mandoc finds nothing in $page # SKIP mandoc is missing"
-    fi
-done
 done_testing

@@ -42,13 +42,6 @@ says() { # TEXT PART NAME
 nobody=http://127.0.0.1:1
 exits 0 "--help" --help
 says "$out" "submit" "--help lists the commands"
-best=$(for _ in 1 2 3 4 5; do
-    start=$(date +%s%N)
-    "$trainctl" --help >/dev/null
-    echo $((($(date +%s%N) - start) / 1000))
-done | sort -n | head -1)
-[ "$best" -lt 50000 ]
-report $? "--help within 50 ms" "$best us"
 exits 2 "no command is a usage error"
 exits 2 "an unknown command is a usage error" lsit
 says "$err" 'did you mean "list"' "an unknown command: the nearest is named"

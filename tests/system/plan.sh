@@ -1,21 +1,16 @@
 #!/bin/bash
 # trainctl plan, as a person calls it: answers, exit codes, and what is said of bad documents.
 set -u
+# shellcheck source=tests/tap.sh
+. "${top_srcdir:?is set by make check}/tests/tap.sh"
 trainctl=${top_builddir:?is set by make check}/trainctl
 TRAIND_PRESETS=${top_srcdir:?is set by make check}/etc/presets
 export TRAIND_PRESETS NO_COLOR=1
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
-count=0
 
 verdict() { # verdict STATUS WORDS
-    count=$((count + 1))
-    if [ "$1" = 0 ]; then
-        echo "ok $count - $2"
-    else
-        sed 's/^/# /' "$tmp/out" "$tmp/err"
-        echo "not ok $count - $2"
-    fi
+    report "$1" "$2" "$(cat "$tmp/out" "$tmp/err")"
 }
 
 # plan EXIT-CODE WORDS DOCUMENT PATTERN... : each pattern stands in what is printed, on either stream
@@ -77,4 +72,4 @@ verdict $? "a document nested 100000 levels deep"
 "$trainctl" plan "$tmp/missing" > "$tmp/out" 2> "$tmp/err"
 [ $? = 3 ] && grep -q "$tmp/missing" "$tmp/err"
 verdict $? "a file that is not there"
-echo "1..$count"
+done_testing

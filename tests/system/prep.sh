@@ -2,24 +2,17 @@
 # train-prep as a user runs it: conversions, their results, and every refusal.
 # shellcheck disable=SC2317,SC2016
 set -u
+# shellcheck source=tests/tap.sh
+. "${top_srcdir:?is set by make check}/tests/tap.sh"
 prep=${top_builddir:?is set by make check}/train-prep
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
-number=0
-failed=0
 
 check() { # description, then a command that must succeed
-    local what=$1
-    shift
-    number=$((number + 1))
-    if "$@" >check.log 2>&1; then
-        echo "ok $number - $what"
-    else
-        echo "not ok $number - $what"
-        sed 's/^/# /' check.log out err 2>/dev/null
-        failed=1
-    fi
+    local result=0
+    "${@:2}" >check.log 2>&1 || result=$?
+    report $result "$1" "$(cat check.log out err 2>/dev/null)"
 }
 
 run() { # runs train-prep; leaves its output in out and err, its exit status in status
@@ -170,8 +163,7 @@ if [ "$(id -u)" = 0 ] && mkdir full && mount -t tmpfs -o size=64k none full 2>/d
     check "leaves no shard behind" test "$(find full -type f | wc -l)" = 0
     umount full
 else
-    number=$((number + 1))
-    echo "ok $number - a full disk # SKIP needs root and mount"
+    skip "a full disk" "needs root and mount"
 fi
 
 # ---- interrupted
@@ -187,9 +179,7 @@ if [ -f /usr/share/datasets/fashion-mnist/train-images-idx3-ubyte.gz ]; then
     check "a signal ends it with 130" test $? = 130
     check "and leaves no shard behind" test "$(find fm -type f | wc -l)" = 0
 else
-    number=$((number + 1))
-    echo "ok $number - interrupted # SKIP the package dataset-fashion-mnist is not installed"
+    skip "interrupted" "the package dataset-fashion-mnist is not installed"
 fi
 
-echo "1..$number"
-exit $failed
+done_testing

@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# What CONTRIBUTING.md asks of the sources, as far as a tool can tell: shell scripts, man pages, the format of C files,
+# and that nothing names a path of somebody's machine.
+set -u
+: "${top_srcdir:?run it by make check}"
+# shellcheck source=tests/tap.sh
+. "$top_srcdir/tests/tap.sh"
+cd "$top_srcdir" || exit 1
+
+files() { # below the top, without what is built or installed
+    find . -name '_*' -prune -o -name b -prune -o -name node_modules -prune -o -name build-aux -prune -o -name .git -prune -o -name 'traind-*' -prune \
+        -o -type f "$@" -print | sort
+}
+
+if command -v shellcheck >/dev/null; then
+    for script in ./bootstrap ./quickstart ./runtests ./setup/lib.sh $(files -name '*.sh'); do
+        ok "shellcheck $script" shellcheck -x -s bash -S warning -e SC2154 "$script"
+    done
+else
+    skip "shellcheck" "not installed"
+fi
+
+if command -v mandoc >/dev/null; then
+    for page in man/*.[158]; do
+        ok "mandoc $page" mandoc -T lint -W warning "$page"
+    done
+else
+    skip "mandoc" "not installed"
+fi
+
+if command -v clang-format >/dev/null; then
+    unformatted() {
+        local out
+        out=$(files -name '*.[ch]' ! -name '*.pb-c.*' ! -name migrations.c ! -name config.h | xargs clang-format --dry-run 2>&1 |
+            grep -oE '^[^:]+\.[ch]:' | sort -u)
+        printf '%s\n' "$out"
+        [ -z "$out" ]
+    }
+    ok "C files are formatted by .clang-format" unformatted
+else
+    skip "clang-format" "not installed"
+fi
+
+foreign_paths() {
+    ! files ! -name '*.md' ! -name lint.sh \( -name '*.[ch158]' -o -name '*.sh' -o -name '*.am' -o -name '*.ac' -o -name '*.json' -o -name '*.mjs' -o -name '*.js' \) |
+        xargs grep -nE '/(work|home)/[a-z]|/tmp/wt|registry\.npmjs|deb\.debian\.org'
+}
+ok "no file names a path of somebody's machine, or a registry's host" foreign_paths
+
+done_testing
