@@ -22,6 +22,8 @@
 typedef float vec __attribute__((vector_size(VEC * 4), aligned(4), may_alias));
 typedef int vec_int __attribute__((vector_size(VEC * 4), aligned(4), may_alias));
 
+typedef unsigned char vec_bytes __attribute__((vector_size(VEC), aligned(1), may_alias));
+
 static inline vec vec_load(const float *p)
 {
     return *(const vec *)p;
