@@ -15,10 +15,11 @@ enum { PIXEL_SIZE = 4, PIXEL_IMAGES = 48, PIXEL_IMAGES_AT_ONCE = 256 };
 
 struct conv conv_make(int in_size, int in_channels, int out_channels, int kernel, int stride, int pad)
 {
-    struct conv c = {window_make(in_size, in_channels, kernel, stride, pad), out_channels, CONV_TILE};
+    struct conv c = {window_make(in_size, in_channels, kernel, stride, pad), out_channels,
+                     TILE_GEMM_PAYS ? CONV_TILE : CONV_OPENBLAS};
     bool fits = tile_gemm_takes((size_t)in_channels) && tile_gemm_takes((size_t)out_channels);
 
-    if (fits && c.window.out <= PIXEL_SIZE && (kernel > 1 || stride > 1))
+    if (TILE_GEMM_PAYS && fits && c.window.out <= PIXEL_SIZE && (kernel > 1 || stride > 1))
         c.algorithm = CONV_PIXEL;
     return c;
 }

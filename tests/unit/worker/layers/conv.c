@@ -1,5 +1,6 @@
 #include "tests/unit/worker/compare.h"
 #include "worker/kernels/gemm.h"
+#include "worker/kernels/tile_gemm.h"
 #include "worker/layers/conv.h"
 
 static const struct shape {
@@ -94,12 +95,20 @@ static void check_backward(struct data *d, const struct shape *s, bool add)
     free(want_dw);
 }
 
-static void check_all(bool openblas)
+enum { AS_CHOSEN = -1 };
+
+static void check_all(int algorithm)
 {
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
         struct data d = make(&shapes[i]);
-        if (openblas)
-            d.c.algorithm = CONV_OPENBLAS;
+        if (algorithm == CONV_PIXEL && (!tile_gemm_takes((size_t)shapes[i].ci) || !tile_gemm_takes((size_t)shapes[i].co))) {
+            drop(&d);
+            continue;
+        }
+        if (algorithm != AS_CHOSEN) {
+            d.c.algorithm = (enum conv_algorithm)algorithm;
+            d.scratch = realloc(d.scratch, conv_scratch_floats(&d.c) * sizeof(float));
+        }
         check_forward(&d, &shapes[i]);
         check_backward(&d, &shapes[i], false);
         check_backward(&d, &shapes[i], true);
@@ -109,12 +118,22 @@ static void check_all(bool openblas)
 
 Test(conv, chosen_algorithm_equals_the_plain_convolution)
 {
-    check_all(false);
+    check_all(AS_CHOSEN);
 }
 
 Test(conv, openblas_equals_the_plain_convolution)
 {
-    check_all(true);
+    check_all(CONV_OPENBLAS);
+}
+
+Test(conv, own_tile_equals_the_plain_convolution)
+{
+    check_all(CONV_TILE);
+}
+
+Test(conv, by_pixel_equals_the_plain_convolution)
+{
+    check_all(CONV_PIXEL);
 }
 
 /* A tile holds 2 MiB: so many rows that several are needed, with the hooks called for each. */
