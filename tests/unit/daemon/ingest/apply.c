@@ -253,7 +253,7 @@ static void append_steps(FILE *file, int from, int count)
                 i, i, i);
 }
 
-/* Ten seconds' worth of what ingest must keep up with; the bound is loose, machines are shared. */
+/* Its speed is printed, not judged: ingest must keep up with 1,000 events/s. */
 Test(apply, ten_thousand_events_in_one_go, .timeout = 60)
 {
     FILE *file = fopen(events_path, "a");
