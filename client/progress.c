@@ -44,7 +44,7 @@ static void words_of(char *text, size_t bytes, const struct job *job, double sec
 
     *text = '\0';
     if (!started(job)) {
-        add(text, bytes, "%s", *job->reason ? job->reason : job->state);
+        add(text, bytes, "%s", *job->reason ? job->reason : "no step is done yet");
         return;
     }
     add(text, bytes, "%3.0f %%", floor(100 * job_progress(job)));
