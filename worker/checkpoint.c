@@ -16,36 +16,20 @@
 #include "worker/evaluate.h"
 #include "worker/model/weights.h"
 
-static int write_state(const struct run *r, int64_t step, const char *folder, struct error *e)
-{
-    char path[PATH_MAX + 128];
-    json_t *state = json_pack("{s:I, s:f, s:I, s:I, s:I, s:I}", "step", (json_int_t)step, "epoch",
-                              (double)step / (double)r->plan->steps_per_epoch, "images_seen",
-                              (json_int_t)(step * r->plan->global_batch), "global_batch",
-                              (json_int_t)r->plan->global_batch, "world_size",
-                              (json_int_t)r->world, "seed", (json_int_t)r->spec->seed);
-    if (!state)
-        return error_set(e, ERR_NO_MEMORY, "no memory for state.json");
-    snprintf(path, sizeof path, "%s/state.json", folder);
-    int status = json_file_write(path, state, e);
-    json_decref(state);
-    return status;
-}
-
-static int fill_folder(const struct run *r, const struct sgd *optimizer, int64_t step,
-                       const char *folder, struct error *e)
+static int fill_folder(const struct run *r, const struct sgd *optimizer,
+                       const struct run_state *state, const char *folder, struct error *e)
 {
     char path[PATH_MAX + 128], steps[32];
     struct safetensors_meta meta[] = {{"format", "pt"}, {"arch", r->spec->model.arch}, {"step", steps}};
 
-    snprintf(steps, sizeof steps, "%lld", (long long)step);
+    snprintf(steps, sizeof steps, "%lld", (long long)state->step);
     snprintf(path, sizeof path, "%s/model.safetensors", folder);
     int status = model_save(r->model, path, meta, sizeof meta / sizeof meta[0], e);
     if (status)
         return status;
     snprintf(path, sizeof path, "%s/optimizer.safetensors", folder);
-    status = sgd_save(optimizer, path, e);
-    return status ? status : write_state(r, step, folder, e);
+    status = sgd_save(optimizer, state->step, path, e);
+    return status ? status : run_state_write(state, r->spec, folder, e);
 }
 
 static int step_of_name(const char *name, long long *step)
@@ -68,37 +52,81 @@ static int is_checkpoint(const struct dirent *entry)
     return step_of_name(entry->d_name, &step);
 }
 
-static void remove_old(const struct run *r, const char *checkpoints)
+int checkpoint_list(const char *checkpoints, struct dirent ***names)
+{
+    int count = scandir(checkpoints, names, is_checkpoint, newest_first);
+    if (count < 0)
+        *names = NULL;
+    return count < 0 ? 0 : count;
+}
+
+void checkpoint_list_free(struct dirent **names, int count)
+{
+    for (int i = 0; i < count; i++)
+        free(names[i]);
+    free(names);
+}
+
+/* Keeps the newest up to this step. Those of later steps are, in a resumed run, of a past that this
+ * run left; one that began anew in a used folder does not touch them. */
+static void remove_old(const struct run *r, const char *checkpoints, int64_t step)
 {
     struct dirent **names;
     struct error e;
-    int count = scandir(checkpoints, &names, is_checkpoint, newest_first);
+    int count = checkpoint_list(checkpoints, &names), kept = 0;
+
+    for (int i = 0; i < count; i++) {
+        char path[PATH_MAX + 300];
+        long long of = 0;
+        step_of_name(names[i]->d_name, &of);
+        bool later = of > step, old = !later && kept++ >= r->spec->checkpoint.keep;
+        snprintf(path, sizeof path, "%s/%s", checkpoints, names[i]->d_name);
+        if ((old || (later && r->resumes)) && file_remove_tree(path, &e))
+            log_warning("%s", e.text);
+    }
+    checkpoint_list_free(names, count);
+}
+
+static int is_unfinished(const struct dirent *entry)
+{
+    long long step;
+    int used = 0;
+    return sscanf(entry->d_name, ".step-%lld.tmp%n", &step, &used) == 1 && used > 0 &&
+           entry->d_name[used] == '\0';
+}
+
+/* What a run that was killed while it wrote has left. */
+static void remove_unfinished(const char *checkpoints)
+{
+    struct dirent **names;
+    struct error e;
+    int count = scandir(checkpoints, &names, is_unfinished, alphasort);
 
     for (int i = 0; i < count; i++) {
         char path[PATH_MAX + 300];
         snprintf(path, sizeof path, "%s/%s", checkpoints, names[i]->d_name);
-        if (i >= r->spec->checkpoint.keep && file_remove_tree(path, &e))
+        if (file_remove_tree(path, &e))
             log_warning("%s", e.text);
-        free(names[i]);
     }
     if (count >= 0)
-        free(names);
+        checkpoint_list_free(names, count);
 }
 
-static int write_folder(struct run *r, const struct sgd *optimizer, int64_t step, struct error *e)
+static int write_folder(struct run *r, const struct sgd *optimizer, const struct run_state *state,
+                        struct error *e)
 {
+    int64_t step = state->step;
     char checkpoints[PATH_MAX + 16], hidden[PATH_MAX + 64], final[PATH_MAX + 64];
 
     snprintf(checkpoints, sizeof checkpoints, "%s/checkpoints", r->run_dir);
     snprintf(hidden, sizeof hidden, "%s/.step-%08lld.tmp", checkpoints, (long long)step);
     snprintf(final, sizeof final, "%s/step-%08lld", checkpoints, (long long)step);
-    int status = file_remove_tree(hidden, e);
+    remove_unfinished(checkpoints);
+    int status = file_make_dirs(hidden, e);
     if (!status)
-        status = file_make_dirs(hidden, e);
+        status = fill_folder(r, optimizer, state, hidden, e);
     if (!status)
-        status = fill_folder(r, optimizer, step, hidden, e);
-    if (!status)
-        status = file_remove_tree(final, e); /* of a run by hand in the same folder */
+        status = file_remove_tree(final, e); /* of a past that this run left */
     if (!status && rename(hidden, final))
         status = error_set_errno(e, errno, "cannot name the checkpoint %s", final);
     if (status) {
@@ -107,7 +135,7 @@ static int write_folder(struct run *r, const struct sgd *optimizer, int64_t step
         return error_prefix(e, "checkpoint of step %lld", (long long)step);
     }
     file_sync_dir(checkpoints);
-    remove_old(r, checkpoints);
+    remove_old(r, checkpoints, step);
     return 0;
 }
 
@@ -116,15 +144,16 @@ static int say_checkpoint(struct run *r, int64_t step, const char *relative, dou
 {
     report_begin(r->report, EVENT_CHECKPOINT);
     report_int(r->report, "step", step);
-    report_real(r->report, "epoch", (double)step / (double)r->plan->steps_per_epoch);
+    report_real(r->report, "epoch", run_epoch(r, step));
     report_text(r->report, "path", relative);
     report_real(r->report, "seconds", seconds);
     return report_end(r->report, e);
 }
 
-int checkpoint_write(struct run *r, const struct sgd *optimizer, int64_t step, char *relative,
-                     struct error *e)
+int checkpoint_write(struct run *r, const struct sgd *optimizer, const struct run_state *state,
+                     char *relative, struct error *e)
 {
+    int64_t step = state->step;
     char model_path[64];
     double start = clock_monotonic();
     int status = 0;
@@ -134,7 +163,7 @@ int checkpoint_write(struct run *r, const struct sgd *optimizer, int64_t step, c
     snprintf(model_path, sizeof model_path, "checkpoints/step-%08lld/model.safetensors",
              (long long)step);
     if (r->rank == 0) {
-        status = write_folder(r, optimizer, step, e);
+        status = write_folder(r, optimizer, state, e);
         if (!status)
             status = say_checkpoint(r, step, model_path, clock_monotonic() - start, e);
     }

@@ -5,13 +5,19 @@
 #ifndef TRAIND_WORKER_CHECKPOINT_H
 #define TRAIND_WORKER_CHECKPOINT_H
 
+#include <dirent.h>
+
 #include "worker/optim/sgd.h"
 #include "worker/run.h"
 
-/* step: training steps done. relative (64 bytes, may be NULL) gets "checkpoints/step-%08d/model.safetensors".
+/* relative (64 bytes, may be NULL) gets "checkpoints/step-%08d/model.safetensors".
  * Averages the running statistics over the ranks; rank 0 writes and removes all but the newest
  * checkpoint.keep. Collective. ERR_NO_SPACE and ERR_IO leave the older checkpoints as they are. */
-int checkpoint_write(struct run *r, const struct sgd *optimizer, int64_t step, char *relative,
-                     struct error *e);
+int checkpoint_write(struct run *r, const struct sgd *optimizer, const struct run_state *state,
+                     char *relative, struct error *e);
+
+/* The folders of checkpoints, newest first. Returns how many; a missing folder has none. */
+int checkpoint_list(const char *checkpoints, struct dirent ***names);
+void checkpoint_list_free(struct dirent **names, int count);
 
 #endif

@@ -17,12 +17,19 @@ void average_statistics(struct run *r)
 {
     float *stats = model_stats(r->model);
     size_t count = model_stat_count(r->model);
+    double sums[1024];
 
     if (r->world == 1)
         return;
-    MPI_Allreduce(MPI_IN_PLACE, stats, (int)count, MPI_FLOAT, MPI_SUM, r->comm);
-    for (size_t i = 0; i < count; i++)
-        stats[i] /= (float)r->world;
+    for (size_t from = 0; from < count; from += sizeof sums / sizeof sums[0]) {
+        size_t n = count - from < sizeof sums / sizeof sums[0] ? count - from
+                                                               : sizeof sums / sizeof sums[0];
+        for (size_t i = 0; i < n; i++)
+            sums[i] = stats[from + i];
+        MPI_Allreduce(MPI_IN_PLACE, sums, (int)n, MPI_DOUBLE, MPI_SUM, r->comm);
+        for (size_t i = 0; i < n; i++)
+            stats[from + i] = (float)(sums[i] / r->world);
+    }
     model_params_changed(r->model);
 }
 

@@ -7,13 +7,6 @@
 
 #include "worker/run.h"
 
-struct evaluation {
-    double top1, top5; /* fractions of all images */
-    double loss;       /* mean cross entropy, without label smoothing */
-    int64_t images;    /* counted, images that do not decode included (as wrong) */
-    double seconds;
-};
-
 /* Averages the running statistics over the ranks first. A request to stop (run_stop_requested on
  * any rank) ends it early: *stopped is then true on all ranks and *out says nothing. step and epoch
  * go into the events. predictions: also write attempt-N/predictions.csv. Collective. */
@@ -23,7 +16,8 @@ int evaluate(struct run *r, int64_t step, double epoch, bool predictions, struct
 /* mode "eval": evaluate the weights of model.init, write run_stop and result.json. */
 int evaluate_only(struct run *r, struct error *e);
 
-/* The running means and variances of batch norm, averaged over all ranks, on all ranks. */
+/* The running means and variances of batch norm, averaged over all ranks, on all ranks. In double, so that to
+ * average what is averaged already changes no bit. */
 void average_statistics(struct run *r);
 
 #endif

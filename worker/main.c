@@ -11,7 +11,7 @@
 #include "worker/run.h"
 
 static const char usage[] =
-    "Usage: mpirun -np N train-worker --job FILE --run-dir DIR [--attempt N]\n"
+    "Usage: mpirun -np N train-worker --job FILE --run-dir DIR [--attempt N] [--resume FROM]\n"
     "\n"
     "Trains, or evaluates, what a traind job document describes. Rank 0 writes DIR/attempt-N/events.jsonl,\n"
     "DIR/checkpoints/ and DIR/result.json; it needs no daemon.\n"
@@ -19,6 +19,7 @@ static const char usage[] =
     "  --job FILE       job document (JSON), as for POST /v1/jobs; see man 5 train-job\n"
     "  --run-dir DIR    run directory; made if it is not there\n"
     "  --attempt N      number of this attempt (1)\n"
+    "  --resume FROM    go on from a checkpoint: its folder, or \"latest\" for the newest of DIR that is whole\n"
     "  --version        version and the processor it is compiled for\n"
     "  --help           this text\n"
     "\n"
@@ -35,8 +36,9 @@ static int parse_options(int argc, char **argv, struct run_options *o)
 {
     static const struct option options[] = {
         {"job", required_argument, NULL, 'j'},   {"run-dir", required_argument, NULL, 'r'},
-        {"attempt", required_argument, NULL, 'a'}, {"version", no_argument, NULL, 'v'},
-        {"help", no_argument, NULL, 'h'},        {NULL, 0, NULL, 0},
+        {"attempt", required_argument, NULL, 'a'}, {"resume", required_argument, NULL, 'c'},
+        {"version", no_argument, NULL, 'v'},     {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0},
     };
     char *end;
 
@@ -53,6 +55,9 @@ static int parse_options(int argc, char **argv, struct run_options *o)
             o->attempt = (int)strtol(optarg, &end, 10);
             if (*end || o->attempt < 1)
                 return usage_error("--attempt takes a number from 1, not ", optarg);
+            break;
+        case 'c':
+            o->resume = optarg;
             break;
         case 'v':
             printf("train-worker %s (%s)\n", PACKAGE_VERSION, TRAIND_MARCH);

@@ -15,6 +15,7 @@
 #include "common/preset.h"
 #include "worker/evaluate.h"
 #include "worker/model/weights.h"
+#include "worker/resume.h"
 #include "worker/threads.h"
 #include "worker/train.h"
 
@@ -137,6 +138,38 @@ static int open_run_dir(struct run *r, const struct run_options *options, struct
     return agree_on_error(r->comm, status, e, &r->failed_at);
 }
 
+static int find_checkpoint(struct run *r, const char *from, struct error *e)
+{
+    int status = 0;
+
+    if (!from)
+        return 0;
+    if (r->spec->mode == JOB_MODE_EVAL)
+        status =
+            error_set(e, ERR_USAGE, "--resume is for mode train; mode eval has nothing to resume");
+    else if (r->rank == 0)
+        status = resume_find(r->run_dir, from, r->spec, r->resumed_from, &r->from, r->warnings, e);
+    status = agree_on_error(r->comm, status, e, &r->failed_at);
+    if (status)
+        return status;
+    MPI_Bcast(r->resumed_from, sizeof r->resumed_from, MPI_BYTE, 0, r->comm);
+    MPI_Bcast(&r->from, sizeof r->from, MPI_BYTE, 0, r->comm);
+    r->resumes = r->resumed_from[0] != '\0';
+    return 0;
+}
+
+static int fill_model(struct run *r, struct error *e)
+{
+    char path[PATH_MAX + 32];
+
+    if (r->resumes) {
+        snprintf(path, sizeof path, "%s/model.safetensors", r->resumed_from);
+        return model_load(r->model, path, e);
+    }
+    model_init(r->model, r->spec->seed);
+    return r->spec->model.init ? model_load(r->model, r->spec->model.init, e) : 0;
+}
+
 static int build_model(struct run *r, struct error *e)
 {
     const struct job_spec *s = r->spec;
@@ -153,27 +186,25 @@ static int build_model(struct run *r, struct error *e)
         .label_smoothing = s->optimizer.label_smoothing,
     };
     int status = model_create(&config, &r->model, e);
-    if (!status && r->rank == 0) {
-        model_init(r->model, s->seed);
-        if (s->model.init)
-            status = model_load(r->model, s->model.init, e);
-    }
+    if (!status && r->rank == 0)
+        status = fill_model(r, e);
     return agree_on_error(r->comm, status, e, &r->failed_at);
 }
 
 /* One call takes at most INT_MAX elements, and a broadcast in pieces is pipelined. */
-static void broadcast_floats(MPI_Comm comm, float *values, size_t count)
+
+void run_broadcast(struct run *r, float *values, size_t count)
 {
     const size_t piece = (size_t)1 << 22;
     for (size_t from = 0; from < count; from += piece)
         MPI_Bcast(values + from, (int)(count - from < piece ? count - from : piece), MPI_FLOAT, 0,
-                  comm);
+                  r->comm);
 }
 
 static void broadcast_model(struct run *r)
 {
-    broadcast_floats(r->comm, model_params(r->model), model_param_count(r->model));
-    broadcast_floats(r->comm, model_stats(r->model), model_stat_count(r->model));
+    run_broadcast(r, model_params(r->model), model_param_count(r->model));
+    run_broadcast(r, model_stats(r->model), model_stat_count(r->model));
     model_params_changed(r->model);
 }
 
@@ -252,6 +283,27 @@ static int make_plan(struct run *r, struct error *e)
     return status;
 }
 
+static int check_resumed(const struct run *r, struct error *e)
+{
+    const struct run_state *from = &r->from;
+
+    if (!r->resumes)
+        return 0;
+    if (from->train_images != r->plan->train_images)
+        return error_set(e, ERR_CONFLICT,
+                         "%s is of a run on %lld training images, here are %lld: the data set or "
+                         "the job changed",
+                         r->resumed_from, (long long)from->train_images,
+                         (long long)r->plan->train_images);
+    if (from->global_batch != r->plan->global_batch || from->world_size != r->world)
+        return error_set(e, ERR_UNSUPPORTED,
+                         "%s is of %lld workers and a global batch of %lld, here are %d and %lld: "
+                         "to resume with other numbers is not supported by this version",
+                         r->resumed_from, (long long)from->world_size,
+                         (long long)from->global_batch, r->world, (long long)r->plan->global_batch);
+    return 0;
+}
+
 static int prepare_data(struct run *r, struct error *e)
 {
     int status = 0;
@@ -262,6 +314,8 @@ static int prepare_data(struct run *r, struct error *e)
         status = open_data(r->spec->data.eval, DATASET_EVAL, &r->eval_data, e);
     if (!status)
         status = make_plan(r, e);
+    if (!status)
+        status = check_resumed(r, e);
     status = agree_on_error(r->comm, status, e, &r->failed_at);
     if (!status && r->rank == 0)
         status = store_or_check_plan(r, e);
@@ -272,7 +326,9 @@ static int say_run_start(struct run *r, struct error *e)
 {
     char host[64] = "";
     gethostname(host, sizeof host - 1);
-    r->started = clock_monotonic();
+    double now = clock_now();
+    r->run_started = r->resumes && r->from.run_started < now ? r->from.run_started : now;
+    r->started = clock_monotonic() - (now - r->run_started);
     report_begin(r->report, EVENT_RUN_START);
     report_text(r->report, "mode", r->spec->mode == JOB_MODE_EVAL ? "eval" : "train");
     report_text(r->report, "arch", r->spec->model.arch);
@@ -281,7 +337,29 @@ static int say_run_start(struct run *r, struct error *e)
     report_text(r->report, "host", host);
     report_int(r->report, "seed", r->spec->seed);
     report_int(r->report, "memory_bytes_per_worker", (int64_t)model_memory_bytes(r->model));
+    if (r->resumes) {
+        report_text(r->report, "resumed_from", r->resumed_from);
+        report_int(r->report, "resumed_step", r->from.step);
+    }
+    int status = report_end(r->report, e);
+    for (size_t i = 0; i < json_array_size(r->warnings) && !status; i++)
+        status = run_warn(r, r->from.step, json_string_value(json_array_get(r->warnings, i)), e);
+    return status;
+}
+
+int run_warn(struct run *r, int64_t step, const char *message, struct error *e)
+{
+    if (r->rank == 0)
+        log_warning("%s", message);
+    report_begin(r->report, EVENT_WARNING);
+    report_int(r->report, "step", step);
+    report_text(r->report, "message", message);
     return report_end(r->report, e);
+}
+
+double run_epoch(const struct run *r, int64_t step)
+{
+    return (double)(step + r->step_shift) / (double)r->plan->steps_per_epoch;
 }
 
 int run_create(const struct run_options *options, struct run *r, struct error *e)
@@ -291,9 +369,12 @@ int run_create(const struct run_options *options, struct run *r, struct error *e
     MPI_Comm_rank(r->comm, &r->rank);
     MPI_Comm_size(r->comm, &r->world);
     r->phase = "start";
+    r->warnings = json_array();
     int status = open_run_dir(r, options, e);
     if (!status)
         status = read_job(r, options->job_file, e);
+    if (!status)
+        status = find_checkpoint(r, options->resume, e);
     if (status)
         return status;
     r->threads = threads_of_rank(r->comm, (int)r->spec->cluster.threads_per_worker);
@@ -342,4 +423,5 @@ void run_destroy(struct run *r)
     plan_destroy(r->plan);
     job_spec_destroy(r->spec);
     report_destroy(r->report);
+    json_decref(r->warnings);
 }

@@ -14,11 +14,13 @@
 #include "worker/comm/agree.h"
 #include "worker/model/model.h"
 #include "worker/report.h"
+#include "worker/state.h"
 
 struct run_options {
     const char *job_file;
     const char *run_dir;
     int attempt;
+    const char *resume; /* a checkpoint's folder, or "latest"; NULL: from the beginning */
 };
 
 struct run {
@@ -32,9 +34,15 @@ struct run {
     struct model *model;
     struct dataset *train_data, *eval_data; /* NULL: synthetic, or none */
     struct report *report;
-    double started; /* monotonic clock at run_start: time to train counts from here */
+    double started;    /* monotonic clock at run_start: time to train counts from here */
     const char *phase; /* of a `failed` event: start data train evaluate checkpoint */
     struct failure_site failed_at;
+    double run_started; /* Unix time of the first attempt's run_start */
+    bool resumes;
+    char resumed_from[PATH_MAX]; /* the checkpoint's folder; "": from the beginning */
+    struct run_state from;       /* of that checkpoint */
+    int64_t step_shift; /* a step's number in the plan's schedule, less its number in the run */
+    json_t *warnings;   /* of the start, rank 0: said behind run_start */
 };
 
 /* Reads the job, builds and broadcasts the model, says run_start, opens the data, makes the plan.
@@ -48,6 +56,15 @@ int run_execute(struct run *r, struct error *e);
 void run_report_failure(struct run *r, const struct error *e);
 
 void run_destroy(struct run *r);
+
+/* Rank 0's values to all. Collective. */
+void run_broadcast(struct run *r, float *values, size_t count);
+
+/* How many epochs are done after so many steps of the run. */
+double run_epoch(const struct run *r, int64_t step);
+
+/* A `warning` event, and the words on stderr. */
+int run_warn(struct run *r, int64_t step, const char *message, struct error *e);
 
 /* Set by SIGTERM, SIGINT and SIGUSR1: the ranks agree to stop after the step they are in. */
 void run_catch_signals(void);

@@ -25,7 +25,9 @@ struct trainer {
     struct allreduce *allreduce;
     double step_seconds_sum;
     double last_progress;           /* clock of the last line on stdout */
+    int64_t first_step;             /* steps done when this attempt began */
     int64_t evaluated_at, saved_at; /* the step of the last one; -1: none yet */
+    double lr;                      /* of the last step */
     struct result result;
 };
 
@@ -40,6 +42,13 @@ struct rank_step {
 struct step_times {
     double start, data, forward, backward, comm, optim, total; /* seconds but start: clock */
 };
+
+static int load_optimizer(const struct run *r, struct sgd *optimizer, struct error *e)
+{
+    char path[PATH_MAX + 32];
+    snprintf(path, sizeof path, "%s/optimizer.safetensors", r->resumed_from);
+    return sgd_load(optimizer, path, e);
+}
 
 static int open_trainer(struct run *r, struct trainer *t, struct error *e)
 {
@@ -57,7 +66,7 @@ static int open_trainer(struct run *r, struct trainer *t, struct error *e)
         .rank = r->rank,
         .world = r->world,
         .seed = s->seed,
-        .first_step = 0,
+        .first_step = t->first_step + r->step_shift,
         .steps = r->plan->train_steps,
         .steps_per_epoch = r->plan->steps_per_epoch,
         .threads = (int)s->data.prefetch_threads,
@@ -76,7 +85,12 @@ static int open_trainer(struct run *r, struct trainer *t, struct error *e)
     if (!status)
         status = allreduce_create(r->comm, model_grads(r->model), model_param_count(r->model),
                                   s->comm.fusion_bytes, s->comm.overlap, &t->allreduce, e);
-    return agree_on_error(r->comm, status, e, &r->failed_at);
+    if (!status && r->resumes && r->rank == 0)
+        status = load_optimizer(r, t->optimizer, e);
+    status = agree_on_error(r->comm, status, e, &r->failed_at);
+    if (!status && r->resumes)
+        run_broadcast(r, sgd_velocity(t->optimizer), model_param_count(r->model));
+    return status;
 }
 
 static void close_trainer(struct trainer *t)
@@ -145,7 +159,7 @@ static int say_step(struct run *r, int64_t step, double lr, const struct rank_st
 {
     report_begin(r->report, EVENT_STEP);
     report_int(r->report, "step", step);
-    report_real(r->report, "epoch", (double)step / (double)r->plan->steps_per_epoch);
+    report_real(r->report, "epoch", run_epoch(r, step));
     report_real(r->report, "loss", all->loss);
     report_real(r->report, "lr", lr);
     report_real(r->report, "images_per_sec", (double)r->plan->global_batch / times->total);
@@ -160,20 +174,31 @@ static int say_step(struct run *r, int64_t step, double lr, const struct rank_st
     return report_end(r->report, e);
 }
 
+/* The number of the run's last step. */
+static int64_t last_step(const struct run *r)
+{
+    return r->plan->train_steps - r->step_shift;
+}
+
+/* Images a second in the steps of this attempt. */
+static double images_per_sec(const struct trainer *t)
+{
+    double images = (double)((t->result.steps - t->first_step) * t->run->plan->global_batch);
+    return t->step_seconds_sum > 0 ? images / t->step_seconds_sum : 0;
+}
+
 static void print_progress(struct trainer *t, int64_t step, double loss, double lr)
 {
-    const struct plan *plan = t->run->plan;
+    struct run *r = t->run;
     double now = clock_monotonic();
 
-    if (t->run->rank != 0 ||
-        (now - t->last_progress < PROGRESS_SECONDS && step < plan->train_steps))
+    if (r->rank != 0 || (now - t->last_progress < PROGRESS_SECONDS && step < last_step(r)))
         return;
     t->last_progress = now;
-    double rate = (double)(step * plan->global_batch) / t->step_seconds_sum;
-    double left = (double)((plan->train_steps - step) * plan->global_batch) / rate;
+    double rate = images_per_sec(t);
+    double left = (double)((last_step(r) - step) * r->plan->global_batch) / rate;
     printf("Step [%lld/%lld] epoch %.2f loss %.4f lr %.5g %.1f images/s, %.0f s left\n",
-           (long long)step, (long long)plan->train_steps,
-           (double)step / (double)plan->steps_per_epoch, loss, lr, rate, left);
+           (long long)step, (long long)last_step(r), run_epoch(r, step), loss, lr, rate, left);
     fflush(stdout);
 }
 
@@ -183,7 +208,7 @@ static int train_step(struct trainer *t, int64_t index, bool *stop, struct error
     struct run *r = t->run;
     struct step_times times = {.start = clock_monotonic()};
     struct loader_batch batch;
-    double grad_norm, lr = lr_at(&r->plan->lr, index);
+    double grad_norm, lr = lr_at(&r->plan->lr, index + r->step_shift);
     int slowest;
 
     r->phase = "data";
@@ -198,8 +223,9 @@ static int train_step(struct trainer *t, int64_t index, bool *stop, struct error
     struct rank_step all = gather_step(t, loss, &times, &slowest);
     times.total = clock_monotonic() - times.start;
     t->step_seconds_sum += times.total;
-    t->result.bad_images = (int64_t)all.bad_images;
+    t->result.bad_images = r->from.bad_images + (int64_t)all.bad_images;
     t->result.steps = index + 1;
+    t->lr = lr;
     status = say_step(r, index + 1, lr, &all, &times, grad_norm, slowest, e);
     if (!status && !isfinite(all.loss)) /* the same number on every rank: all fail here */
         return error_set(e, ERR_INVALID,
@@ -223,7 +249,7 @@ static int evaluate_now(struct trainer *t, bool last, struct error *e)
     struct result *result = &t->result;
     struct evaluation evaluation;
     bool stopped;
-    double epoch = (double)result->steps / (double)r->plan->steps_per_epoch;
+    double epoch = run_epoch(r, result->steps);
     int status = evaluate(r, result->steps, epoch, last && r->spec->eval.predictions, &evaluation,
                           &stopped, e);
     if (stopped)
@@ -240,40 +266,76 @@ static int evaluate_now(struct trainer *t, bool last, struct error *e)
     return 0;
 }
 
+/* Where the run is now, for a checkpoint. */
+static struct run_state state_of(const struct trainer *t)
+{
+    const struct run *r = t->run;
+    const struct plan *plan = r->plan;
+    const struct result *result = &t->result;
+    int64_t schedule_step = result->steps + r->step_shift;
+    int64_t in_epoch = schedule_step % plan->steps_per_epoch;
+
+    return (struct run_state){
+        .step = result->steps,
+        .schedule_step = schedule_step,
+        .epoch = schedule_step / plan->steps_per_epoch,
+        .epoch_images = in_epoch * plan->global_batch,
+        .images_seen = r->from.images_seen + (result->steps - t->first_step) * plan->global_batch,
+        .global_batch = plan->global_batch,
+        .world_size = r->world,
+        .steps_per_epoch = plan->steps_per_epoch,
+        .train_images = plan->train_images,
+        .peak_lr = plan->peak_lr,
+        .lr = t->lr,
+        .bad_images = result->bad_images,
+        .run_started = r->run_started,
+        .evaluated = result->evaluated,
+        .evaluated_at = t->evaluated_at,
+        .target_reached = result->target_reached,
+        .ttt_seconds = result->ttt_seconds,
+        .evaluation = result->evaluation,
+    };
+}
+
 /* A checkpoint on the way that cannot be written is a warning: the older ones and the training are
  * worth more. */
 static int checkpoint_now(struct trainer *t, bool last, struct error *e)
 {
     struct run *r = t->run;
-    int status = checkpoint_write(r, t->optimizer, t->result.steps, t->result.model, e);
+    struct run_state state = state_of(t);
+    int status = checkpoint_write(r, t->optimizer, &state, t->result.model, e);
 
     if (!status)
         t->saved_at = t->result.steps;
     if (!status || last)
         return status;
-    if (r->rank == 0)
-        log_warning("%s; training goes on", e->text);
-    report_begin(r->report, EVENT_WARNING);
-    report_int(r->report, "step", t->result.steps);
-    report_text(r->report, "message", e->text);
-    status = report_end(r->report, e);
-    return agree_on_error(r->comm, status, e, &r->failed_at);
+    char message[ERROR_TEXT_BYTES];
+    memcpy(message, e->text, sizeof message);
+    return agree_on_error(r->comm, run_warn(r, t->result.steps, message, e), e, &r->failed_at);
 }
 
+static int evaluate_if_due(struct trainer *t, struct error *e)
+{
+    const struct run *r = t->run;
+    int64_t step = t->result.steps;
+
+    if (!r->spec->data.eval || t->evaluated_at == step || step == last_step(r) ||
+        !epoch_is_due(r->plan, r->spec->eval.every_epochs, step + r->step_shift))
+        return 0;
+    return evaluate_now(t, false, e);
+}
+
+/* The end has its own evaluation and checkpoint. */
 static int between_steps(struct trainer *t, struct error *e)
 {
-    const struct job_spec *s = t->run->spec;
-    const struct plan *plan = t->run->plan;
+    const struct run *r = t->run;
+    const struct job_spec *s = r->spec;
     int64_t step = t->result.steps;
     bool by_steps = s->checkpoint.every_steps > 0 && step % s->checkpoint.every_steps == 0;
-    int status = 0;
+    int status = evaluate_if_due(t, e);
 
-    if (step == plan->train_steps)
-        return 0; /* the end has its own evaluation and checkpoint */
-    if (s->data.eval && epoch_is_due(plan, s->eval.every_epochs, step))
-        status = evaluate_now(t, false, e);
-    if (!status && !s->checkpoint.disable &&
-        (by_steps || epoch_is_due(plan, s->checkpoint.every_epochs, step)))
+    if (!status && !s->checkpoint.disable && step != last_step(r) &&
+        (by_steps || epoch_is_due(r->plan, s->checkpoint.every_epochs, step + r->step_shift)))
         status = checkpoint_now(t, false, e);
     return status;
 }
@@ -283,22 +345,24 @@ static bool was_stopped(const struct trainer *t)
     return strcmp(t->result.status, "cancelled") == 0;
 }
 
+static bool goes_on(const struct trainer *t)
+{
+    bool reached = t->run->spec->eval.stop_at_target && t->result.target_reached;
+    return t->result.steps < last_step(t->run) && !reached && !was_stopped(t);
+}
+
 static int train_steps(struct trainer *t, struct error *e)
 {
-    struct run *r = t->run;
     bool stop = false;
-    int status = 0;
+    /* An evaluation that a signal cut short before the checkpoint was written. */
+    int status = t->run->resumes ? evaluate_if_due(t, e) : 0;
 
-    for (int64_t i = 0; i < r->plan->train_steps && !status && !was_stopped(t); i++) {
-        status = train_step(t, i, &stop, e);
-        if (stop) {
+    while (!status && goes_on(t)) {
+        status = train_step(t, t->result.steps, &stop, e);
+        if (stop)
             t->result.status = "cancelled";
-            break;
-        }
-        if (!status)
+        else if (!status)
             status = between_steps(t, e);
-        if (r->spec->eval.stop_at_target && t->result.target_reached)
-            break;
     }
     return status;
 }
@@ -320,11 +384,32 @@ static int finish(struct trainer *t, struct error *e)
     if (status)
         return status;
     result->has_target = r->spec->eval.has_target_top1;
-    result->images_per_sec =
-        t->step_seconds_sum > 0
-            ? (double)(result->steps * r->plan->global_batch) / t->step_seconds_sum
-            : 0;
+    result->images_per_sec = images_per_sec(t);
     return agree_on_error(r->comm, result_write(r, result, e), e, &r->failed_at);
+}
+
+/* What was done before this attempt. */
+static void take_up(struct trainer *t)
+{
+    const struct run *r = t->run;
+    const struct run_state *from = &r->from;
+    struct result *result = &t->result;
+    char relative[64], own[PATH_MAX + 64];
+
+    t->first_step = result->steps = from->step;
+    t->lr = from->lr;
+    t->evaluated_at = from->evaluated ? from->evaluated_at : -1;
+    result->evaluated = from->evaluated;
+    result->evaluation = from->evaluation;
+    result->target_reached = from->target_reached;
+    result->ttt_seconds = from->ttt_seconds;
+    result->bad_images = from->bad_images;
+    snprintf(relative, sizeof relative, "checkpoints/step-%08lld", (long long)from->step);
+    snprintf(own, sizeof own, "%s/%s", r->run_dir, relative);
+    if (strcmp(own, r->resumed_from))
+        return;
+    t->saved_at = from->step;
+    snprintf(result->model, sizeof result->model, "%.40s/model.safetensors", relative);
 }
 
 int train(struct run *r, struct error *e)
@@ -335,6 +420,8 @@ int train(struct run *r, struct error *e)
                         .last_progress = clock_monotonic(),
                         .result = {.status = "success"}};
 
+    if (r->resumes)
+        take_up(&t);
     int status = open_trainer(r, &t, e);
     if (!status)
         status = train_steps(&t, e);

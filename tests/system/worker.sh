@@ -4,49 +4,10 @@ set -u
 : "${top_srcdir:?run it by make check}" "${top_builddir:?}"
 # shellcheck source=tests/tap.sh
 . "$top_srcdir/tests/tap.sh"
-work=$(mktemp -d)
+# shellcheck source=tests/system/lib.sh
+. "$top_srcdir/tests/system/lib.sh"
 trap 'umount "$work/small" 2>/dev/null; rm -rf "$work"' EXIT
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMP_NUM_THREADS=1
-
-fashion=/usr/share/datasets/fashion-mnist
-[ -d $fashion ] || skip_all "needs the Debian package dataset-fashion-mnist"
-
-# idx COUNT IMAGES LABELS: the first COUNT of a pair of IDX files
-idx() {
-    local count=$1 size
-    size=$(printf '%08x' "$count")
-    {
-        printf '\x00\x00\x08\x03'
-        printf '%b' "\\x${size:0:2}\\x${size:2:2}\\x${size:4:2}\\x${size:6:2}"
-        zcat $fashion/"$2" | tail -c +9 | head -c $((8 + count * 784))
-    } >"$work/idx/${2%.gz}"
-    {
-        printf '\x00\x00\x08\x01'
-        printf '%b' "\\x${size:0:2}\\x${size:2:2}\\x${size:4:2}\\x${size:6:2}"
-        zcat $fashion/"$3" | tail -c +9 | head -c "$count"
-    } >"$work/idx/${3%.gz}"
-}
-
-# worker RANKS JOB RUN: the exit status is mpirun's; words go to $output
-worker() {
-    local ranks=$1 job=$2 run=$3
-    output=$(mpirun --oversubscribe --bind-to none -np "$ranks" "$top_builddir/train-worker" \
-        --job "$job" --run-dir "$run" 2>&1)
-}
-
-# job FILE JQ-EXPRESSION: the small job with changes
-job() {
-    jq "$2" "$work/small.json" >"$1"
-}
-
-failed_event() {
-    jq -c 'select(.type == "failed")' "$1/attempt-1/events.jsonl"
-}
-
-mkdir "$work/idx"
-idx 96 train-images-idx3-ubyte.gz train-labels-idx1-ubyte.gz
-idx 50 t10k-images-idx3-ubyte.gz t10k-labels-idx1-ubyte.gz
-"$top_builddir/train-prep" convert --from idx --in "$work/idx" --out "$work/data" --shards 2 --eval-shards 1 >/dev/null 2>&1
+small_data
 cat >"$work/small.json" <<END
 {"name": "small", "model": {"classes": 10, "image_size": 32}, "data": {"train": "$work/data/train",
  "eval": "$work/data/validation"}, "cluster": {"workers_per_node": 2, "threads_per_worker": 1},

@@ -421,7 +421,7 @@ static int take_ready(struct loader *l, struct slot **out, struct error *e)
 
 static int next_synthetic(struct loader *l, struct slot **out)
 {
-    *out = &l->slots[l->next % l->slot_count];
+    *out = &l->slots[(l->config.first_step + l->next) % l->slot_count]; /* the same one in a resumed run */
     (*out)->batch = sampler_batch(&l->config, l->next, (*out)->indices);
     return 0;
 }

@@ -101,6 +101,7 @@ static inline struct unit *block_last(const struct model *m, const struct block 
 /* tensors.c: fills the table and the offsets from the units. */
 int model_lay_out_tensors(struct model *m, struct error *e);
 void tensor_to_torch(const struct model_tensor *t, const float *engine, float *torch);
+void tensor_from_torch(const struct model_tensor *t, const float *torch, float *engine);
 
 /* batchnorm.c: between the passes over the images. The lanes' sums are read in order and cleared. */
 void unit_clear_sums(struct model *m, const struct unit *u);

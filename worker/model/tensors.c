@@ -100,6 +100,14 @@ void tensor_to_torch(const struct model_tensor *t, const float *engine, float *t
         memcpy(torch, engine, t->count * sizeof(float));
 }
 
+void tensor_from_torch(const struct model_tensor *t, const float *torch, float *engine)
+{
+    if (t->kind == MODEL_CONV_WEIGHT)
+        reorder(t, engine, (float *)torch, false);
+    else
+        memcpy(engine, torch, t->count * sizeof(float));
+}
+
 void model_tensor_export(const struct model *m, size_t i, float *torch_layout)
 {
     tensor_to_torch(&m->tensors[i], storage(m, i), torch_layout);
@@ -107,9 +115,5 @@ void model_tensor_export(const struct model *m, size_t i, float *torch_layout)
 
 void model_tensor_import(struct model *m, size_t i, const float *torch_layout)
 {
-    const struct model_tensor *t = &m->tensors[i];
-    if (t->kind == MODEL_CONV_WEIGHT)
-        reorder(t, storage(m, i), (float *)torch_layout, false);
-    else
-        memcpy(storage(m, i), torch_layout, t->count * sizeof(float));
+    tensor_from_torch(&m->tensors[i], torch_layout, storage(m, i));
 }

@@ -90,19 +90,26 @@ int model_save(const struct model *m, const char *path, const struct safetensors
     return status;
 }
 
+static void list_buffer(struct listing *l, const char *prefix)
+{
+    const struct model *m = l->m;
+    char name[NAME_BYTES];
+
+    for (size_t i = 0; i < m->trainable_count; i++) {
+        snprintf(name, sizeof name, "%.15s%s", prefix, m->tensors[i].name);
+        list_tensor(l, name, SAFETENSORS_F32, &m->tensors[i], i);
+    }
+}
+
 int model_save_buffer(const struct model *m, const float *buffer, const char *prefix, const char *path,
                       const struct safetensors_meta *meta, size_t meta_count, struct error *e)
 {
     struct listing l;
-    char name[NAME_BYTES];
     int status = allocate_listing(&l, m, e);
     if (status)
         return status;
     l.buffer = buffer;
-    for (size_t i = 0; i < m->trainable_count; i++) {
-        snprintf(name, sizeof name, "%.15s%s", prefix, m->tensors[i].name);
-        list_tensor(&l, name, SAFETENSORS_F32, &m->tensors[i], i);
-    }
+    list_buffer(&l, prefix);
     status = safetensors_write(path, l.tensors, l.count, meta, meta_count, fill_tensor, &l, e);
     free_listing(&l);
     return status;
@@ -239,6 +246,44 @@ int model_load(struct model *m, const char *path, struct error *e)
         status = check_file(&l, file, path, e);
         if (!status)
             status = import_file(m, &l, file, e);
+        free_listing(&l);
+    }
+    safetensors_close(file);
+    return status;
+}
+
+static int import_buffer(const struct listing *l, struct safetensors *file, float *buffer, struct error *e)
+{
+    int status = 0;
+
+    for (size_t i = 0; i < l->count && !status; i++) {
+        const struct model_tensor *t = &l->m->tensors[l->sources[i]];
+        float *data = malloc(t->count * sizeof *data);
+        if (!data)
+            return error_set(e, ERR_NO_MEMORY, "no memory to read %s", l->names[i]);
+        status = safetensors_read(file, safetensors_find(file, l->names[i]), data, e);
+        if (!status)
+            tensor_from_torch(t, data, buffer + t->offset);
+        free(data);
+    }
+    return status;
+}
+
+int model_load_buffer(const struct model *m, float *buffer, const char *prefix, const char *path,
+                      struct error *e)
+{
+    struct safetensors *file;
+    struct listing l;
+    int status = safetensors_open(path, &file, e);
+
+    if (status)
+        return status;
+    status = allocate_listing(&l, m, e);
+    if (!status) {
+        list_buffer(&l, prefix);
+        status = check_file(&l, file, path, e);
+        if (!status)
+            status = import_buffer(&l, file, buffer, e);
         free_listing(&l);
     }
     safetensors_close(file);

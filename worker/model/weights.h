@@ -20,4 +20,8 @@ int model_load(struct model *m, const char *path, struct error *e);
 int model_save_buffer(const struct model *m, const float *buffer, const char *prefix, const char *path,
                       const struct safetensors_meta *meta, size_t meta_count, struct error *e);
 
+/* Reads such a file back, bit for bit. After an error the buffer's content is undefined. */
+int model_load_buffer(const struct model *m, float *buffer, const char *prefix, const char *path,
+                      struct error *e);
+
 #endif

@@ -1,0 +1,96 @@
+#include "worker/resume.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/safetensors.h"
+#include "worker/checkpoint.h"
+
+/* A safetensors file is whole if its header is and the sizes agree: a torn one is shorter. */
+static int check_file(const char *folder, const char *name, int64_t step, struct error *e)
+{
+    char path[PATH_MAX + 64], wanted[32];
+    struct safetensors *file;
+
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    snprintf(wanted, sizeof wanted, "%lld", (long long)step);
+    int status = safetensors_open(path, &file, e);
+    if (status)
+        return error_prefix(e, "the checkpoint %s is not whole", folder);
+    const char *of = safetensors_metadata(file, "step");
+    if (!of || strcmp(of, wanted))
+        status =
+            error_set(e, ERR_CORRUPT,
+                      "the checkpoint %s is not whole: %s is of step %s, state.json of step %s",
+                      folder, name, of ? of : "?", wanted);
+    safetensors_close(file);
+    return status;
+}
+
+static int check_folder(const char *folder, const struct job_spec *spec, struct run_state *state,
+                        struct error *e)
+{
+    int status = run_state_read(folder, spec, state, e);
+    if (!status)
+        status = check_file(folder, "model.safetensors", state->step, e);
+    if (!status)
+        status = check_file(folder, "optimizer.safetensors", state->step, e);
+    return status;
+}
+
+static int find_named(const char *from, const struct job_spec *spec, char path[PATH_MAX],
+                      struct run_state *state, struct error *e)
+{
+    if (!realpath(from, path)) {
+        path[0] = '\0';
+        return error_set(e, ERR_NOT_FOUND,
+                         "there is no checkpoint %s: --resume takes the folder of one, as "
+                         "checkpoints/step-00000520, or latest",
+                         from);
+    }
+    return check_folder(path, spec, state, e);
+}
+
+static int find_latest(const char *run_dir, const struct job_spec *spec, char path[PATH_MAX],
+                       struct run_state *state, json_t *warnings, struct error *e)
+{
+    char checkpoints[PATH_MAX + 16], folder[PATH_MAX + 300];
+    struct dirent **names;
+    struct error first;
+    int status = 0;
+
+    snprintf(checkpoints, sizeof checkpoints, "%s/checkpoints", run_dir);
+    int count = checkpoint_list(checkpoints, &names);
+    for (int i = 0; i < count && !path[0]; i++) {
+        snprintf(folder, sizeof folder, "%s/%s", checkpoints, names[i]->d_name);
+        status = strlen(folder) < PATH_MAX
+                     ? check_folder(folder, spec, state, e)
+                     : error_set(e, ERR_USAGE, "the path %.200s... is too long", folder);
+        if (!status)
+            memcpy(path, folder, strlen(folder) + 1);
+        else
+            json_array_append_new(warnings, json_sprintf("%s; an older one is tried", e->text));
+        if (status && i == 0)
+            first = *e;
+    }
+    checkpoint_list_free(names, count);
+    if (count == 0)
+        json_array_append_new(
+            warnings,
+            json_sprintf("there is no checkpoint in %s: the run starts from the beginning",
+                         checkpoints));
+    if (!status)
+        return 0;
+    *e = first;
+    return error_prefix(e, "none of the %d checkpoints in %s can be resumed", count, checkpoints);
+}
+
+int resume_find(const char *run_dir, const char *from, const struct job_spec *spec,
+                char path[PATH_MAX], struct run_state *state, json_t *warnings, struct error *e)
+{
+    path[0] = '\0';
+    if (strcmp(from, "latest") == 0)
+        return find_latest(run_dir, spec, path, state, warnings, e);
+    return find_named(from, spec, path, state, e);
+}

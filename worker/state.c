@@ -1,0 +1,179 @@
+#include "worker/state.h"
+
+#include "config.h"
+#include <jansson.h>
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/json.h"
+
+#define FORMAT 2 /* of state.json; 1 could not be resumed */
+
+static json_t *real_or_null(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+static json_t *evaluation_to_json(const struct run_state *s)
+{
+    const struct evaluation *v = &s->evaluation;
+    if (!s->evaluated)
+        return json_null();
+    return json_pack("{s:I, s:f, s:f, s:o, s:I, s:o}", "step", (json_int_t)s->evaluated_at, "top1",
+                     v->top1, "top5", v->top5, "loss", real_or_null(v->loss), "images",
+                     (json_int_t)v->images, "ttt_seconds", real_or_null(s->ttt_seconds));
+}
+
+/* What a run cannot change on its way: of another value, the checkpoint is not this job's. */
+static json_t *identity_of(const struct job_spec *spec)
+{
+    static const char *const pointers[][2] = {
+        {"model",     "arch"      },
+        {"model",     "stem"      },
+        {"model",     "classes"   },
+        {"model",     "image_size"},
+        {NULL,        "seed"      },
+        {"optimizer", "name"      },
+        {"data",      "shuffle"   },
+    };
+    json_t *job = job_spec_to_json(spec), *out = json_object();
+
+    for (size_t i = 0; i < sizeof pointers / sizeof pointers[0]; i++) {
+        const char *group = pointers[i][0], *key = pointers[i][1];
+        char name[64];
+        snprintf(name, sizeof name, "%s%s%s", group ? group : "", group ? "." : "", key);
+        json_object_set(out, name, json_object_get(group ? json_object_get(job, group) : job, key));
+    }
+    json_decref(job);
+    return out;
+}
+
+int run_state_write(const struct run_state *s, const struct job_spec *spec, const char *folder,
+                    struct error *e)
+{
+    char path[PATH_MAX + 128];
+    json_t *state = json_pack(
+        "{s:i, s:s, s:o, s:I, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:I, s:f, "
+        "s:b, "
+        "s:o}",
+        "format", FORMAT, "version", PACKAGE_VERSION, "job", identity_of(spec), "step",
+        (json_int_t)s->step, "epoch", (double)s->schedule_step / (double)s->steps_per_epoch,
+        "schedule_step", (json_int_t)s->schedule_step, "epoch_number", (json_int_t)s->epoch,
+        "epoch_images", (json_int_t)s->epoch_images, "images_seen", (json_int_t)s->images_seen,
+        "global_batch", (json_int_t)s->global_batch, "world_size", (json_int_t)s->world_size,
+        "steps_per_epoch", (json_int_t)s->steps_per_epoch, "train_images",
+        (json_int_t)s->train_images, "peak_lr", s->peak_lr, "lr", s->lr, "bad_images",
+        (json_int_t)s->bad_images, "run_started", s->run_started, "target_reached",
+        s->target_reached, "evaluation", evaluation_to_json(s));
+    if (!state)
+        return error_set(e, ERR_NO_MEMORY, "no memory for state.json");
+    snprintf(path, sizeof path, "%s/state.json", folder);
+    int status = json_file_write(path, state, e);
+    json_decref(state);
+    return status;
+}
+
+static int check_identity(const json_t *state, const struct job_spec *spec, const char *path,
+                          struct error *e)
+{
+    json_t *mine = identity_of(spec), *theirs = json_object_get(state, "job"), *value;
+    const char *key;
+    int status = 0;
+
+    json_object_foreach (mine, key, value) {
+        json_t *other = json_object_get(theirs, key);
+        if (json_equal(value, other))
+            continue;
+        char *now = json_dumps(value, JSON_ENCODE_ANY);
+        char *then = other ? json_dumps(other, JSON_ENCODE_ANY) : NULL;
+        status = error_set(e, ERR_CONFLICT, "%s is of another job: its %s is %s, this job's is %s",
+                           path, key, then ? then : "not there", now ? now : "?");
+        free(now);
+        free(then);
+        break;
+    }
+    json_decref(mine);
+    return status;
+}
+
+static int read_numbers(json_t *state, struct run_state *s)
+{
+    json_int_t step, schedule, epoch, images, seen, batch, world, per_epoch, train, bad;
+    int target;
+
+    if (json_unpack(state, "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:F, s:F, s:I, s:F, s:b}",
+                    "step", &step, "schedule_step", &schedule, "epoch_number", &epoch,
+                    "epoch_images", &images, "images_seen", &seen, "global_batch", &batch,
+                    "world_size", &world, "steps_per_epoch", &per_epoch, "train_images", &train,
+                    "peak_lr", &s->peak_lr, "lr", &s->lr, "bad_images", &bad, "run_started",
+                    &s->run_started, "target_reached", &target))
+        return -1;
+    if (step < 1 || schedule < 0 || epoch < 0 || images < 0 || seen < 1 || batch < 1 || world < 1 ||
+        per_epoch < 1 || train < 1 || images > train)
+        return -1;
+    s->step = step;
+    s->schedule_step = schedule;
+    s->epoch = epoch;
+    s->epoch_images = images;
+    s->images_seen = seen;
+    s->global_batch = batch;
+    s->world_size = world;
+    s->steps_per_epoch = per_epoch;
+    s->train_images = train;
+    s->bad_images = bad;
+    s->target_reached = target;
+    return 0;
+}
+
+static double number_or_nan(const json_t *object, const char *key)
+{
+    const json_t *value = json_object_get(object, key);
+    return json_is_number(value) ? json_number_value(value) : NAN;
+}
+
+static void read_evaluation(const json_t *state, struct run_state *s)
+{
+    const json_t *v = json_object_get(state, "evaluation");
+
+    s->evaluated = json_is_object(v);
+    s->evaluated_at = s->evaluated ? json_integer_value(json_object_get(v, "step")) : -1;
+    s->ttt_seconds = number_or_nan(v, "ttt_seconds");
+    s->evaluation = (struct evaluation){
+        .top1 = number_or_nan(v, "top1"),
+        .top5 = number_or_nan(v, "top5"),
+        .loss = number_or_nan(v, "loss"),
+        .images = json_integer_value(json_object_get(v, "images")),
+    };
+}
+
+int run_state_read(const char *folder, const struct job_spec *spec, struct run_state *s,
+                   struct error *e)
+{
+    char path[PATH_MAX + 128];
+
+    *s = (struct run_state){0};
+    snprintf(path, sizeof path, "%s/state.json", folder);
+    json_t *state = json_document_load(path, e);
+    if (!state && e->code == ERR_NOT_FOUND)
+        return error_set(e, ERR_NOT_FOUND, "%s is no checkpoint: it has no state.json", folder);
+    if (!state)
+        return error_prefix(e, "the checkpoint %s is not whole", folder);
+    int status = 0;
+    if (json_integer_value(json_object_get(state, "format")) != FORMAT)
+        status = error_set(e, ERR_CONFLICT,
+                           "%s is of a version whose checkpoints cannot be resumed (format %d is "
+                           "wanted); model.init can load its weights",
+                           path, FORMAT);
+    if (!status)
+        status = check_identity(state, spec, path, e);
+    if (!status && read_numbers(state, s))
+        status =
+            error_set(e, ERR_CORRUPT, "%s lacks a number or has one that makes no sense", path);
+    if (!status)
+        read_evaluation(state, s);
+    json_decref(state);
+    return status;
+}
