@@ -22,7 +22,7 @@
 
 #include "common/error.h"
 
-#define CMD_OPTIONS_MAX  8
+#define CMD_OPTIONS_MAX  12
 #define CMD_OPERANDS_MAX 8
 
 struct cmd_option {
@@ -98,5 +98,6 @@ int cmd_wait(int argc, char **argv);
 int cmd_logs(int argc, char **argv);
 int cmd_cancel(int argc, char **argv);
 int cmd_metrics(int argc, char **argv);
+int cmd_bench(int argc, char **argv);
 
 #endif

@@ -39,7 +39,7 @@ void job_check_together(const struct job_spec *spec, struct problems *p)
            "is required: a folder of TFRecord shards or of class folders, or \"synthetic\"", p);
     demand(!eval_mode || spec->data.eval, "/data/eval",
            "is required when mode is \"eval\": the images to evaluate on", p);
-    demand(!eval_mode || spec->model.init, "/model/init",
+    demand(!eval_mode || spec->model.init || job_spec_is_synthetic(spec->data.eval), "/model/init",
            "is required when mode is \"eval\": the weights to evaluate (a safetensors file)", p);
     demand(!spec->eval.stop_at_target || spec->eval.has_target_top1 ||
                has_problem(p, "/eval/target_top1"),

@@ -232,6 +232,11 @@ void job_spec_destroy(struct job_spec *spec)
     free(spec);
 }
 
+bool job_spec_is_synthetic(const char *path)
+{
+    return path && strcmp(path, "synthetic") == 0;
+}
+
 int64_t job_spec_world_size(const struct job_spec *spec)
 {
     return spec->cluster.nodes * spec->cluster.workers_per_node;

@@ -154,6 +154,9 @@ json_t *job_spec_schema(void);
 
 void job_spec_destroy(struct job_spec *spec); /* NULL is fine */
 
+/* Of data.train and data.eval: random images instead of a folder. NULL is none. */
+bool job_spec_is_synthetic(const char *path);
+
 /* nodes x workers_per_node */
 int64_t job_spec_world_size(const struct job_spec *spec);
 

@@ -12,6 +12,7 @@
 
 static const char usage[] =
     "Usage: mpirun -np N train-worker --job FILE --run-dir DIR [--attempt N] [--resume FROM]\n"
+    "                                 [--measure-peak]\n"
     "\n"
     "Trains, or evaluates, what a traind job document describes. Rank 0 writes DIR/attempt-N/events.jsonl,\n"
     "DIR/checkpoints/ and DIR/result.json; it needs no daemon.\n"
@@ -20,6 +21,7 @@ static const char usage[] =
     "  --run-dir DIR    run directory; made if it is not there\n"
     "  --attempt N      number of this attempt (1)\n"
     "  --resume FROM    go on from a checkpoint: its folder, or \"latest\" for the newest of DIR that is whole\n"
+    "  --measure-peak   also measure SGEMM on these cores, for run_stop (trainctl bench)\n"
     "  --version        version and the processor it is compiled for\n"
     "  --help           this text\n"
     "\n"
@@ -37,6 +39,7 @@ static int parse_options(int argc, char **argv, struct run_options *o)
     static const struct option options[] = {
         {"job", required_argument, NULL, 'j'},   {"run-dir", required_argument, NULL, 'r'},
         {"attempt", required_argument, NULL, 'a'}, {"resume", required_argument, NULL, 'c'},
+        {"measure-peak", no_argument, NULL, 'p'},
         {"version", no_argument, NULL, 'v'},     {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
     };
@@ -58,6 +61,9 @@ static int parse_options(int argc, char **argv, struct run_options *o)
             break;
         case 'c':
             o->resume = optarg;
+            break;
+        case 'p':
+            o->measure_peak = true;
             break;
         case 'v':
             printf("train-worker %s (%s)\n", PACKAGE_VERSION, TRAIND_MARCH);

@@ -5,8 +5,9 @@
 #include <stdio.h>
 
 #include "common/json.h"
+#include "worker/peak.h"
 
-static int say_run_stop(struct run *r, const struct result *s, struct error *e)
+static int say_run_stop(struct run *r, const struct result *s, int64_t memory, struct error *e)
 {
     report_begin(r->report, EVENT_RUN_STOP);
     report_text(r->report, "status", s->status);
@@ -23,6 +24,9 @@ static int say_run_stop(struct run *r, const struct result *s, struct error *e)
     if (s->has_target)
         report_flag(r->report, "target_reached", s->target_reached);
     report_int(r->report, "bad_images", s->bad_images);
+    report_int(r->report, "memory_peak_bytes", memory);
+    if (r->measures_peak)
+        report_real(r->report, "sgemm_gflops", r->sgemm_gflops);
     return report_end(r->report, e);
 }
 
@@ -66,12 +70,16 @@ static void print_summary(const struct result *s)
 
 int result_write(struct run *r, const struct result *result, struct error *e)
 {
+    int64_t memory = peak_memory_bytes(r->comm);
+
+    if (r->measures_peak) /* again, as others may have used the cores the first time */
+        r->sgemm_gflops = fmax(r->sgemm_gflops, peak_sgemm_gflops(r->comm, r->threads));
     if (r->rank != 0)
         return 0;
     /* The file first: whoever sees run_stop may read it. */
     int status = write_result_file(r, result, e);
     if (!status)
-        status = say_run_stop(r, result, e);
+        status = say_run_stop(r, result, memory, e);
     if (!status)
         print_summary(result);
     return status;

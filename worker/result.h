@@ -18,7 +18,7 @@ struct result {
     char model[64]; /* the final weights, relative to the run directory; "" for none */
 };
 
-/* Rank 0 writes; the others return 0. */
+/* Collective. Rank 0 writes; the others return 0. */
 int result_write(struct run *r, const struct result *result, struct error *e);
 
 #endif

@@ -15,6 +15,7 @@
 #include "common/preset.h"
 #include "worker/evaluate.h"
 #include "worker/model/weights.h"
+#include "worker/peak.h"
 #include "worker/resume.h"
 #include "worker/threads.h"
 #include "worker/train.h"
@@ -378,6 +379,9 @@ int run_create(const struct run_options *options, struct run *r, struct error *e
     if (status)
         return status;
     r->threads = threads_of_rank(r->comm, (int)r->spec->cluster.threads_per_worker);
+    r->measures_peak = options->measure_peak;
+    if (r->measures_peak)
+        r->sgemm_gflops = peak_sgemm_gflops(r->comm, r->threads);
     status = build_model(r, e);
     if (status)
         return status;

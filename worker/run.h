@@ -21,6 +21,7 @@ struct run_options {
     const char *run_dir;
     int attempt;
     const char *resume; /* a checkpoint's folder, or "latest"; NULL: from the beginning */
+    bool measure_peak; /* of SGEMM on these cores, for run_stop: see peak.h */
 };
 
 struct run {
@@ -43,6 +44,8 @@ struct run {
     struct run_state from;       /* of that checkpoint */
     int64_t step_shift; /* a step's number in the plan's schedule, less its number in the run */
     json_t *warnings;   /* of the start, rank 0: said behind run_start */
+    bool measures_peak;
+    double sgemm_gflops; /* of all ranks, before the run */
 };
 
 /* Reads the job, builds and broadcasts the model, says run_start, opens the data, makes the plan.

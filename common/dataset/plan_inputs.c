@@ -1,10 +1,13 @@
 #include "common/dataset/plan_inputs.h"
 
-#include <string.h>
-
-static bool is_synthetic(const char *path)
+/* As many as the training set has, at most ImageNet's: so that data.train_images sizes an
+ * evaluation too. */
+static int64_t synthetic_eval_images(const struct job_spec *spec)
 {
-    return path && strcmp(path, "synthetic") == 0;
+    bool sized = job_spec_is_synthetic(spec->data.train) && spec->data.has_train_images;
+    int64_t images = spec->data.train_images;
+
+    return sized && images < SYNTHETIC_EVAL_IMAGES ? images : SYNTHETIC_EVAL_IMAGES;
 }
 
 /* Everything that needs no look at the data; -1 where a look is needed. */
@@ -12,18 +15,15 @@ static void fill_from_spec(const struct job_spec *spec, struct plan_inputs *inpu
 {
     bool trains = spec->mode == JOB_MODE_TRAIN;
 
-    inputs->train_images = !trains                            ? 0
-                           : spec->data.has_train_images      ? spec->data.train_images
-                           : is_synthetic(spec->data.train)   ? SYNTHETIC_TRAIN_IMAGES
-                                                              : -1;
+    inputs->train_images = !trains                                   ? 0
+                           : spec->data.has_train_images             ? spec->data.train_images
+                           : job_spec_is_synthetic(spec->data.train) ? SYNTHETIC_TRAIN_IMAGES
+                                                                     : -1;
     inputs->eval_images = -1;
     if (!spec->data.eval)
         inputs->eval_images = 0;
-    else if (is_synthetic(spec->data.eval))
-        inputs->eval_images =
-            trains && is_synthetic(spec->data.train) && inputs->train_images < SYNTHETIC_EVAL_IMAGES
-                ? inputs->train_images
-                : SYNTHETIC_EVAL_IMAGES;
+    else if (job_spec_is_synthetic(spec->data.eval))
+        inputs->eval_images = synthetic_eval_images(spec);
 }
 
 int plan_inputs_count(const struct job_spec *spec, struct plan_inputs *inputs, struct error *e)

@@ -24,7 +24,7 @@ _trainctl() {
         mapfile -t COMPREPLY < <(compgen -W "$commands" -- "$cur")
     elif [[ $command == plan || $command == submit ]]; then
         mapfile -t COMPREPLY < <(compgen -f -- "$cur")
-    elif [[ $command != list ]]; then
+    elif [[ $command != list && $command != bench ]]; then
         mapfile -t COMPREPLY < <(compgen -W "$(trainctl list 2>/dev/null | awk 'NR > 1 { print $1 }')" -- "$cur")
     fi
 }

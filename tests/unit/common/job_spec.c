@@ -340,6 +340,7 @@ Test(job_spec, keys_that_need_each_other)
 {
     refuse_document("{\"mode\": \"eval\", \"model\": {\"init\": \"w\"}}", "/data/eval");
     refuse_document("{\"mode\": \"eval\", \"data\": {\"eval\": \"e\"}}", "/model/init");
+    job_spec_destroy(job_of("{\"mode\": \"eval\", \"data\": {\"eval\": \"synthetic\"}}"));
     refuse_document(
         "{\"data\": {\"train\": \"x\", \"eval\": \"e\"}, \"eval\": {\"stop_at_target\": true}}",
         "/eval/stop_at_target");

@@ -1,0 +1,400 @@
+/*
+ * trainctl bench: a short run on synthetic images without a daemon, in a folder of its own that is
+ * removed afterwards. mpirun is started by the daemon's launcher, so that what is measured is what
+ * a job would get.
+ */
+#include <errno.h>
+#include <libgen.h>
+#include <limits.h>
+#include <math.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/bench.h"
+#include "client/cmd.h"
+#include "client/human.h"
+#include "client/print.h"
+#include "client/table.h"
+#include "common/file.h"
+#include "common/json.h"
+#include "daemon/launch/launch.h"
+
+#define STEPS_DEFAULT "5"
+#define LOG_TAIL      600 /* bytes of the workers' output that an error shows */
+
+/* The options that are keys of the job document. */
+static const struct {
+    const char *option, *pointer, *fallback;
+} keys[] = {
+    {"arch",       "/model/arch",                 "resnet50"},
+    {"image-size", "/model/image_size",           "224"     },
+    {"batch",      "/batch_per_worker",           "16"      },
+    {"workers",    "/cluster/workers_per_node",   "2"       },
+    {"threads",    "/cluster/threads_per_worker", "0"       },
+    {"precision",  "/precision",                  "fp32"    },
+};
+#define KEY_COUNT (sizeof keys / sizeof keys[0])
+
+struct run {
+    struct job_spec *spec;
+    long steps;
+    char dir[PATH_MAX - 64];
+    struct launch_process process;
+};
+
+static volatile sig_atomic_t interrupted;
+
+static void note_signal(int number)
+{
+    (void)number;
+    interrupted = 1;
+}
+
+/* ---- the job */
+
+/* A number where it is one; else text, which the table of job options then refuses in its own
+ * words. */
+static json_t *value_of(const char *text)
+{
+    char *end;
+
+    errno = 0;
+    long long number = strtoll(text, &end, 10);
+    return errno || end == text || *end ? json_string(text) : json_integer(number);
+}
+
+static void set_at(json_t *document, const char *pointer, json_t *value)
+{
+    char copy[64], *rest;
+
+    snprintf(copy, sizeof copy, "%s", pointer + 1);
+    char *name = strtok_r(copy, "/", &rest), *next = strtok_r(NULL, "/", &rest);
+    for (; next; name = next, next = strtok_r(NULL, "/", &rest)) {
+        if (!json_object_get(document, name))
+            json_object_set_new(document, name, json_object());
+        document = json_object_get(document, name);
+    }
+    json_object_set_new(document, name, value);
+}
+
+/* Enough images for one epoch of all steps, as far as the numbers make sense at all. */
+static double images_needed(const json_t *document, long steps)
+{
+    double batch = json_number_value(json_object_get(document, "batch_per_worker"));
+    double workers = json_number_value(
+        json_object_get(json_object_get(document, "cluster"), "workers_per_node"));
+    return fmin(fmax(batch * workers * (double)(steps + 1), 1), 1e12);
+}
+
+static json_t *make_document(const struct cmd_args *args, long steps)
+{
+    json_t *d = json_object();
+    bool eval = cmd_flag(args, "eval");
+
+    for (size_t i = 0; i < KEY_COUNT; i++) {
+        const char *text = cmd_value(args, keys[i].option);
+        set_at(d, keys[i].pointer, value_of(text ? text : keys[i].fallback));
+    }
+    set_at(d, "/mode", json_string(eval ? "eval" : "train"));
+    set_at(d, "/data/train", json_string("synthetic"));
+    set_at(d, "/data/train_images", json_integer((json_int_t)images_needed(d, steps)));
+    set_at(d, "/checkpoint/disable", json_true());
+    set_at(d, "/lr/warmup_epochs", json_integer(0));
+    set_at(d, "/lr/scaling",
+           json_string("none")); /* random labels: a large batch must not diverge */
+    set_at(d, "/lr/base", json_real(0.001));
+    if (eval) {
+        set_at(d, "/data/eval", json_string("synthetic"));
+        set_at(d, "/eval/batch", json_incref(json_object_get(d, "batch_per_worker")));
+    } else {
+        set_at(d, "/steps", json_integer(steps + 1));
+    }
+    return d;
+}
+
+static const char *option_of(const char *pointer)
+{
+    for (size_t i = 0; i < KEY_COUNT; i++)
+        if (strcmp(keys[i].pointer, pointer) == 0)
+            return keys[i].option;
+    return NULL;
+}
+
+/* The first problem that an option made, in the option's name. */
+static int refuse(const struct problems *problems, struct error *e)
+{
+    for (size_t i = 0; i < problems->count; i++) {
+        const struct problem *p = &problems->items[i];
+        const char *option = option_of(p->pointer);
+        if (option && p->suggestion)
+            return error_set(e, ERR_USAGE, "--%s: %s; did you mean %s?", option, p->message,
+                             p->suggestion);
+        if (option)
+            return error_set(e, ERR_USAGE, "--%s: %s", option, p->message);
+    }
+    return error_set(e, ERR_INTERNAL, "%s: %s", problems->items[0].pointer,
+                     problems->items[0].message);
+}
+
+static int make_spec(const struct cmd_args *args, struct run *r, struct error *e)
+{
+    struct problems problems = {0}, unsupported = {0};
+    const char *steps = cmd_value(args, "steps");
+    int status = cmd_number(steps ? steps : STEPS_DEFAULT, "steps", 1, 100000, &r->steps, e);
+
+    if (status)
+        return status;
+    json_t *document = make_document(args, r->steps);
+    r->spec = job_spec_parse(document, NULL, NULL, &problems, &unsupported);
+    if (!r->spec)
+        status = refuse(&problems, e);
+    else if (unsupported.count)
+        status = refuse(&unsupported, e);
+    json_decref(document);
+    problems_clear(&problems);
+    problems_clear(&unsupported);
+    return status;
+}
+
+/* ---- the run */
+
+/* The worker that was built or installed beside this program; else by PATH. */
+static int find_worker(char **path, struct error *e)
+{
+    char self[PATH_MAX], beside[PATH_MAX + 16];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+
+    if (n > 0) {
+        self[n] = '\0';
+        snprintf(beside, sizeof beside, "%s/train-worker", dirname(self));
+        if (launch_find_program(beside, path, e) == 0)
+            return 0;
+    }
+    return launch_find_program("train-worker", path, e);
+}
+
+static int make_folder(struct run *r, struct error *e)
+{
+    char path[PATH_MAX];
+    const char *tmp = getenv("TMPDIR");
+
+    snprintf(r->dir, sizeof r->dir, "%s/trainctl-bench-XXXXXX", tmp && *tmp ? tmp : "/tmp");
+    if (!mkdtemp(r->dir)) {
+        error_set_errno(e, errno, "cannot make the folder %s", r->dir);
+        r->dir[0] = '\0';
+        return -(int)e->code;
+    }
+    snprintf(path, sizeof path, "%s/job.json", r->dir);
+    json_t *job = job_spec_to_json(r->spec);
+    int status = json_file_write(path, job, e);
+    json_decref(job);
+    return status;
+}
+
+/* Until mpirun has ended; a signal to us ends it too. */
+static int wait_for_end(struct run *r, const char *attempt_dir, struct error *e)
+{
+    struct sigaction note = {.sa_handler = note_signal};
+    struct pollfd ended = {.fd = r->process.pidfd, .events = POLLIN};
+    int64_t code, signal_number;
+    bool asked = false;
+
+    sigaction(SIGINT, &note, NULL);
+    sigaction(SIGTERM, &note, NULL);
+    sigaction(SIGHUP, &note, NULL);
+    while (poll(&ended, 1, 200) <= 0)
+        if (interrupted && !asked) {
+            launcher_local.stop(&r->process, attempt_dir, LAUNCH_STOP_NOW);
+            asked = true;
+        }
+    launch_reap(&r->process, &code, &signal_number);
+    launch_process_close(&r->process);
+    if (interrupted)
+        return error_set(e, ERR_INTERRUPTED, "interrupted");
+    return code == 0 ? 0 : error_set(e, ERR_INTERNAL, "the workers failed");
+}
+
+/* Why the workers failed: the reason of their event, or the end of what they printed. */
+static void explain_failure(const char *attempt_dir, struct error *e)
+{
+    char path[PATH_MAX], *text;
+    size_t bytes;
+    struct error ignored;
+
+    snprintf(path, sizeof path, "%s/events.jsonl", attempt_dir);
+    char *reason = bench_failure(path);
+    if (reason) {
+        error_set(e, e->code, "the workers failed: %s", reason);
+        free(reason);
+        return;
+    }
+    snprintf(path, sizeof path, "%s/stdout.log", attempt_dir);
+    if (file_read(path, 1 << 20, &text, &bytes, &ignored))
+        return;
+    error_set(e, e->code, "the workers failed; the end of their output:\n%s",
+              text + (bytes > LOG_TAIL ? bytes - LOG_TAIL : 0));
+    free(text);
+}
+
+static int64_t threads_of(const struct job_spec *spec)
+{
+    int64_t share = launch_node_cores() / spec->cluster.workers_per_node;
+
+    if (spec->cluster.threads_per_worker > 0)
+        return spec->cluster.threads_per_worker;
+    return share > 0 ? share : 1;
+}
+
+static int launch(struct run *r, const char *attempt_dir, const char *mpirun, const char *worker,
+                  struct error *e)
+{
+    int64_t threads = threads_of(r->spec);
+    struct launch_request request = {
+        .attempt = 1,
+        .run_dir = r->dir,
+        .spec = r->spec,
+        .threads = threads,
+        .bind = threads * r->spec->cluster.workers_per_node <= launch_node_cores(),
+        .mpirun = mpirun,
+        .worker = worker,
+        .measure_peak = true,
+    };
+    int status = launcher_local.start(&request, &r->process, e);
+
+    if (!status && !launch_release(&r->process))
+        status = error_set(e, ERR_INTERNAL, "mpirun ended before it began");
+    if (!status)
+        status = wait_for_end(r, attempt_dir, e);
+    return status;
+}
+
+static int run_job(struct run *r, struct bench *bench, struct error *e)
+{
+    char attempt_dir[PATH_MAX - 32], events[PATH_MAX];
+    char *mpirun = NULL, *worker = NULL;
+    int status = launch_find_program(MPIRUN, &mpirun, e);
+
+    if (!status)
+        status = find_worker(&worker, e);
+    if (!status)
+        status = make_folder(r, e);
+    if (!status) {
+        snprintf(attempt_dir, sizeof attempt_dir, "%s/attempt-1", r->dir);
+        snprintf(events, sizeof events, "%s/events.jsonl", attempt_dir);
+        status = launch(r, attempt_dir, mpirun, worker, e);
+        if (status && e->code != ERR_INTERRUPTED)
+            explain_failure(attempt_dir, e);
+    }
+    if (!status)
+        status = bench_read(events, r->spec, bench, e);
+    free(mpirun);
+    free(worker);
+    return status;
+}
+
+/* ---- what it says */
+
+static void show_json(const struct run *r, const struct bench *b)
+{
+    json_t *phases = json_object();
+
+    for (int i = 0; i < BENCH_PHASES; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "%s_ms", bench_phase_name((enum bench_phase)i));
+        json_object_set_new(phases, name, json_real(b->phase_ms[i]));
+    }
+    json_t *answer = json_pack(
+        "{s:s, s:s, s:I, s:I, s:I, s:I, s:s, s:i, s:f, s:f, s:f, s:f, s:o, s:I, s:f, s:o}", "arch",
+        r->spec->model.arch, "mode", b->evaluates ? "eval" : "train", "image_size",
+        (json_int_t)r->spec->model.image_size, "batch", (json_int_t)r->spec->batch_per_worker,
+        "workers", (json_int_t)r->spec->cluster.workers_per_node, "threads",
+        (json_int_t)threads_of(r->spec), "precision",
+        r->spec->precision == JOB_PRECISION_BF16 ? "bf16" : "fp32", "steps", (int)b->steps,
+        "images_per_sec", b->images_per_sec, "gflops", b->gflops, "gflop_per_image",
+        b->gflop_per_image, "peak_gflops", b->peak_gflops, "share_of_peak",
+        b->peak_gflops > 0 ? json_real(b->gflops / b->peak_gflops) : json_null(),
+        "memory_bytes_per_worker", (json_int_t)b->memory_bytes, "step_ms", b->step_ms, "phases",
+        phases);
+    print_json(answer);
+    json_decref(answer);
+}
+
+static void row(struct libscols_table *table, const char *name, const char *value,
+                const char *remark)
+{
+    struct libscols_line *line = table_line(table);
+
+    table_set(line, 0, name);
+    table_set(line, 1, value);
+    table_set(line, 2, remark);
+}
+
+static void phase_row(struct libscols_table *table, const struct bench *b, int phase)
+{
+    char name[32], value[32], share[32];
+
+    snprintf(name, sizeof name, "  %s", bench_phase_name((enum bench_phase)phase));
+    snprintf(value, sizeof value, "%.1f ms", b->phase_ms[phase]);
+    snprintf(share, sizeof share, "%.1f %% of the step", 100 * b->phase_ms[phase] / b->step_ms);
+    row(table, name, value, share);
+}
+
+static void show_table(const struct run *r, const struct bench *b)
+{
+    struct libscols_table *table = table_create(0);
+    const struct job_spec *s = r->spec;
+    char value[HUMAN_BYTES], remark[96];
+
+    printf("%s, %s at %lldx%lld, batch %lld a worker, %lld workers x %lld threads; median of %ld "
+           "steps\n\n",
+           s->model.arch, b->evaluates ? "evaluation" : "training", (long long)s->model.image_size,
+           (long long)s->model.image_size, (long long)s->batch_per_worker,
+           (long long)s->cluster.workers_per_node, (long long)threads_of(s), b->steps);
+    table_column(table, "", 0);
+    table_column(table, "", TABLE_RIGHT);
+    table_column(table, "", 0);
+    snprintf(value, sizeof value, "%.4g", b->images_per_sec);
+    row(table, "images/s", value, "all workers");
+    snprintf(value, sizeof value, "%.1f", b->gflops);
+    snprintf(remark, sizeof remark, "%.3g GFLOP an image", b->gflop_per_image);
+    row(table, "GFLOP/s", value, remark);
+    snprintf(value, sizeof value, "%.1f %%", 100 * b->gflops / b->peak_gflops);
+    snprintf(remark, sizeof remark, "of %.1f GFLOP/s, SGEMM on the same cores", b->peak_gflops);
+    row(table, "share of peak", b->peak_gflops > 0 ? value : "-", remark);
+    row(table, "memory a worker", human_size(value, sizeof value, b->memory_bytes),
+        "resident, at most");
+    snprintf(value, sizeof value, "%.1f ms", b->step_ms);
+    row(table, b->evaluates ? "batch" : "step", value, "");
+    for (int i = 0; i < BENCH_PHASES; i++)
+        if (!b->evaluates || i == BENCH_FORWARD)
+            phase_row(table, b, i);
+    table_finish(table);
+}
+
+int cmd_bench(int argc, char **argv)
+{
+    struct cmd_args args;
+    struct run r = {
+        .process = {.pidfd = -1, .gate = -1}
+    };
+    struct bench bench;
+    struct error e, ignored;
+    int done = cmd_parse(&args, argc, argv);
+
+    if (done >= 0)
+        return done;
+    int status = make_spec(&args, &r, &e);
+    if (!status)
+        status = run_job(&r, &bench, &e);
+    if (r.dir[0])
+        file_remove_tree(r.dir, &ignored);
+    if (!status && client.json)
+        show_json(&r, &bench);
+    else if (!status)
+        show_table(&r, &bench);
+    job_spec_destroy(r.spec);
+    return status ? cmd_fail(&e) : 0;
+}

@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# trainctl bench: short real runs; what it prints, what it refuses, what it leaves behind. Prints TAP.
+set -u
+# shellcheck source=tests/tap.sh
+. "${top_srcdir:?is set by make check}/tests/tap.sh"
+trainctl=${top_builddir:?is set by make check}/trainctl
+TMPDIR=$(mktemp -d)
+export TMPDIR NO_COLOR=1
+trap 'rm -rf "$TMPDIR"' EXIT
+
+bench() {
+    output=$("$trainctl" bench "$@" 2>&1)
+}
+
+bench --image-size 32 --batch 4 --workers 2 --threads 1 --steps 2 --json
+is $? 0 "a small training"
+is "$(jq -c '[.arch, .mode, .image_size, .batch, .workers, .threads, .steps, .precision]' <<<"$output")" \
+    '["resnet50","train",32,4,2,1,2,"fp32"]' "says what was measured"
+is "$(jq '.images_per_sec > 0 and .gflops > 0 and .peak_gflops > 0 and .share_of_peak > 0 and
+    .memory_bytes_per_worker > 1e8' <<<"$output")" true "has images/s, GFLOP/s, share of peak and memory"
+# each is a median by itself, so the sum is near the step, not the step
+is "$(jq '.step_ms > 0 and ([.phases[]] | length == 5 and all(. >= 0)) and .phases.forward_ms < .step_ms and
+    .phases.backward_ms > .phases.forward_ms / 2' <<<"$output")" true "and the phases of a step"
+is "$(jq '(.images_per_sec * .step_ms / 8000 - 1 | fabs) < 1e-6 and (.gflops / .peak_gflops / .share_of_peak - 1 | fabs) < 1e-6' \
+    <<<"$output")" true "which fit together"
+
+bench --image-size 32 --batch 4 --workers 1 --threads 2 --steps 2 --eval
+is $? 0 "an evaluation on two threads"
+like "$output" 'evaluation at 32x32, batch 4 a worker, 1 workers x 2 threads' "says so above the table"
+like "$output" '^images/s +[0-9.]+' "which has images/s"
+like "$output" '^share of peak +[0-9.]+ %' "and the share of SGEMM's peak"
+
+bench --arch resnet500
+is $? 2 "an unknown network is a usage error"
+like "$output" '--arch: must be one of .*did you mean resnet50\?' "that names the nearest"
+bench --batch many
+is $? 2 "a batch that is no number"
+like "$output" '--batch: must be an integer from 1' "is named by its option"
+bench --precision fp8
+like "$output" '--precision: must be one of "fp32"' "so is an unknown precision"
+bench --steps 0
+like "$output" '--steps must be a number from 1' "and no steps"
+
+limited() (
+    ulimit -v 1200000
+    exec "$trainctl" "$@"
+)
+if limited --version >/dev/null 2>&1; then
+    output=$(limited bench --workers 2 --threads 1 --steps 1 2>&1)
+    is $? 1 "a batch that needs more memory than there is fails"
+    like "$output" 'the workers failed: .*memory' "with the workers' reason"
+else
+    skip "workers that fail" "a program with sanitizers does not run in little memory"
+fi
+
+timeout -s TERM 2 "$trainctl" bench --image-size 32 --batch 4 --steps 100000 --threads 1 >/dev/null 2>&1
+is $? 124 "a signal ends it"
+is "$(ls -A "$TMPDIR")" "" "and nothing is left behind"
+# the workers are known by what the launcher put into their environment
+left=$(grep -lzs "^TRAIND_ATTEMPT_DIR=$TMPDIR" /proc/[0-9]*/environ)
+is "$left" "" "no process either"
+
+done_testing
