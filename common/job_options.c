@@ -90,7 +90,7 @@ static const struct job_option options[] = {
 
     {"/batch_per_worker", JOB_OPTION_INTEGER, AT(batch_per_worker), DEFAULT("48"), RANGE(1, 65536), UNIT("images"),
      HELP("Images a worker handles at a time.")},
-    {"/accumulate_steps", JOB_OPTION_INTEGER, AT(accumulate_steps), DEFAULT("1"), RANGE(1, 1024), BUILT("[1]"), UNIT("batches"),
+    {"/accumulate_steps", JOB_OPTION_INTEGER, AT(accumulate_steps), DEFAULT("1"), RANGE(1, 1024), UNIT("batches"),
      HELP("Batches a worker adds up before the weights change: makes the global batch larger without memory.")},
     {"/epochs", JOB_OPTION_NUMBER, AT(epochs), DEFAULT("90"), RANGE(0, 10000), ABOVE, UNIT("epochs"),
      HELP("Passes over the training images; fractions are fine.")},

@@ -69,6 +69,7 @@ static int open_trainer(struct run *r, struct trainer *t, struct error *e)
         .first_step = t->first_step + r->step_shift,
         .steps = r->plan->train_steps,
         .steps_per_epoch = r->plan->steps_per_epoch,
+        .batches_per_step = (int)s->accumulate_steps,
         .threads = (int)s->data.prefetch_threads,
         .depth = BATCHES_MADE_AHEAD,
         .max_bad_fraction = BAD_JPEG_FRACTION,
@@ -107,23 +108,33 @@ static double lap(double *since)
     return passed;
 }
 
-/* Forward, backward with the all-reduce behind it, update. Returns this rank's mean loss. */
-static double compute_step(struct trainer *t, const struct loader_batch *b, double lr,
-                           struct step_times *times, double *grad_norm)
+/* Batch j of the step's accumulate_steps: the gradients of the first overwrite, the others add, and
+ * those of the last are complete, so that the all-reduce goes behind its backward. Returns its mean
+ * loss. */
+static double compute_batch(struct trainer *t, const struct loader_batch *b, int64_t j,
+                            struct step_times *times)
 {
     struct run *r = t->run;
+    int64_t batches = r->spec->accumulate_steps;
+    bool last = j == batches - 1;
     double clock = clock_monotonic();
 
     double loss = model_forward(r->model, b->images, b->labels, b->n, NULL);
-    times->forward = lap(&clock);
-    model_backward(r->model, 1.0 / r->world, false, allreduce_ready, t->allreduce);
-    times->backward = lap(&clock);
-    times->comm = allreduce_finish(t->allreduce);
-    clock = clock_monotonic();
-    *grad_norm = sqrt(sgd_step(t->optimizer, lr));
-    model_params_changed(r->model);
-    times->optim = lap(&clock);
+    times->forward += lap(&clock);
+    model_backward(r->model, 1.0 / (double)(r->world * batches), j > 0,
+                   last ? allreduce_ready : NULL, t->allreduce);
+    times->backward += lap(&clock);
     return loss;
+}
+
+static double update(struct trainer *t, double lr, struct step_times *times)
+{
+    times->comm = allreduce_finish(t->allreduce);
+    double clock = clock_monotonic();
+    double norm = sqrt(sgd_step(t->optimizer, lr));
+    model_params_changed(t->run->model);
+    times->optim = lap(&clock);
+    return norm;
 }
 
 /* The mean loss and the slowest rank of the step just done. Collective; synchronises the ranks. */
@@ -202,24 +213,51 @@ static void print_progress(struct trainer *t, int64_t step, double loss, double 
     fflush(stdout);
 }
 
+/* Forward and backward of all batches of a step. The ranks agree on a stop before the first one, so
+ * that no half step is left in the running statistics, and on errors before the first and the last
+ * one: behind that they meet in the all-reduce. *loss gets this rank's mean. */
+static int compute_gradients(struct trainer *t, double *loss, struct step_times *times, bool *stop,
+                             struct error *e)
+{
+    struct run *r = t->run;
+    int64_t batches = r->spec->accumulate_steps;
+    struct loader_batch batch;
+    int status = 0;
+
+    *loss = 0;
+    for (int64_t j = 0; j < batches; j++) {
+        r->phase = "data";
+        if (!status)
+            status = loader_next(t->loader, &batch, e);
+        if (j == 0)
+            *stop = run_stop_requested();
+        if (j == 0)
+            status = agree_on_step(r->comm, status, stop, e, &r->failed_at);
+        else if (j == batches - 1)
+            status = agree_on_error(r->comm, status, e, &r->failed_at);
+        if ((status && (j == 0 || j == batches - 1)) || *stop)
+            return status;
+        if (status)
+            continue;
+        times->data += batch.wait_seconds;
+        r->phase = "train";
+        *loss += compute_batch(t, &batch, j, times) / (double)batches;
+    }
+    return 0;
+}
+
 /* One step; index counts from 0. *stop: out, the ranks agreed to stop before it. */
 static int train_step(struct trainer *t, int64_t index, bool *stop, struct error *e)
 {
     struct run *r = t->run;
     struct step_times times = {.start = clock_monotonic()};
-    struct loader_batch batch;
-    double grad_norm, lr = lr_at(&r->plan->lr, index + r->step_shift);
+    double loss, lr = lr_at(&r->plan->lr, index + r->step_shift);
     int slowest;
 
-    r->phase = "data";
-    int status = loader_next(t->loader, &batch, e);
-    *stop = run_stop_requested();
-    status = agree_on_step(r->comm, status, stop, e, &r->failed_at);
+    int status = compute_gradients(t, &loss, &times, stop, e);
     if (status || *stop)
         return status;
-    times.data = batch.wait_seconds;
-    r->phase = "train";
-    double loss = compute_step(t, &batch, lr, &times, &grad_norm);
+    double grad_norm = update(t, lr, &times);
     struct rank_step all = gather_step(t, loss, &times, &slowest);
     times.total = clock_monotonic() - times.start;
     t->step_seconds_sum += times.total;

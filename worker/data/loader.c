@@ -220,6 +220,22 @@ static void *prefetch(void *argument)
 
 /* ---- making and ending */
 
+static int check_epoch(const struct loader_config *c, struct error *e)
+{
+    int64_t mine = (int64_t)c->batch * (c->batches_per_step ? c->batches_per_step : 1);
+    int64_t batch = mine * c->world;
+
+    if (c->steps_per_epoch > c->images / batch)
+        return error_set(e, ERR_INVALID,
+                         "%" PRId64 " steps of %" PRId64 " images on each of %d ranks are more "
+                         "than the %" PRId64 " images of an epoch",
+                         c->steps_per_epoch, mine, c->world, c->images);
+    if (c->first_epoch_shift > 0 || c->first_epoch_shift <= -batch ||
+        (c->first_epoch_shift < 0 && c->first_step % c->steps_per_epoch == 0))
+        return error_set(e, ERR_INTERNAL, "the loader was given a place that is not in the epoch");
+    return 0;
+}
+
 static int check_config(const struct loader_config *c, struct error *e)
 {
     bool train = c->role == DATASET_TRAIN;
@@ -229,18 +245,13 @@ static int check_config(const struct loader_config *c, struct error *e)
                          "data.preprocess mlperf is not supported by this version");
     if (c->batch < 1 || c->image_size < 1 || c->classes < 1 || c->world < 1 || c->rank < 0 ||
         c->rank >= c->world || c->depth < 1 || c->threads < 1 || c->images < 1 ||
-        (train && (c->first_step < 0 || c->steps_per_epoch < 1)))
+        (train && (c->first_step < 0 || c->steps_per_epoch < 1 || c->batches_per_step < 0)))
         return error_set(e, ERR_INTERNAL, "the loader was given a number that makes no sense");
     if (c->dataset && c->images > dataset_images(c->dataset))
         return error_set(e, ERR_INVALID,
                          "%" PRId64 " images are asked for, but the data set holds only %" PRId64,
                          c->images, dataset_images(c->dataset));
-    if (train && c->steps_per_epoch > c->images / ((int64_t)c->batch * c->world))
-        return error_set(e, ERR_INVALID,
-                         "%" PRId64 " steps of %d images on each of %d ranks are more than the "
-                         "%" PRId64 " images of an epoch",
-                         c->steps_per_epoch, c->batch, c->world, c->images);
-    return 0;
+    return train ? check_epoch(c, e) : 0;
 }
 
 static int make_slots(struct loader *l, struct error *e)
@@ -421,7 +432,9 @@ static int take_ready(struct loader *l, struct slot **out, struct error *e)
 
 static int next_synthetic(struct loader *l, struct slot **out)
 {
-    *out = &l->slots[(l->config.first_step + l->next) % l->slot_count]; /* the same one in a resumed run */
+    /* The same one in a resumed run. */
+    int per_step = l->config.batches_per_step ? l->config.batches_per_step : 1;
+    *out = &l->slots[(l->config.first_step * per_step + l->next) % l->slot_count];
     (*out)->batch = sampler_batch(&l->config, l->next, (*out)->indices);
     return 0;
 }

@@ -2,8 +2,9 @@
  * Batches of decoded, augmented, normalised images for one rank, made ahead by prefetch threads.
  *
  * Which images: the sampler shuffles all N images globally by (seed, epoch); step s of an epoch takes the
- * positions [s B, (s+1) B) of that order, and rank r of them [r b, (r+1) b): so image i of a step goes
- * to rank i / b, with b images a rank and B = world b; the last partial batch of an epoch is dropped.
+ * positions [s B, (s+1) B) of that order, and rank r of them [r k b, (r+1) k b) in k batches of b: so image i of a
+ * step goes to rank i / (k b), as its batch i / b % k, and B = world k b; the last partial batch of an epoch is dropped. Thus
+ * the same B shared out over other ranks is the same batches of b.
  * Evaluation visits every image exactly once, rank r taking every world-th run of a batch; the last batch may be short.
  * Random numbers come from a counter-based generator keyed by (seed, epoch, image), so a batch does not depend on threads or ranks.
  */
@@ -28,6 +29,9 @@ struct loader_config {
     int64_t seed;
     int64_t first_step, steps;   /* training: global step numbers [first_step, steps) */
     int64_t steps_per_epoch;
+    int batches_per_step; /* k; 0 is 1. The loader gives them one after the other */
+    int64_t first_epoch_shift; /* added to the positions of the epoch of first_step: a run that was resumed with another B
+                                  goes on where it was, which may be inside one of its steps; -B < shift <= 0 */
     int threads; /* prefetch threads, >= 1 */
     int depth;   /* batches made ahead, >= 1 */
     double max_bad_fraction; /* of JPEGs that may fail to decode: 0.01 */

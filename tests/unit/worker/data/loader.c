@@ -197,6 +197,51 @@ Test(loader, starts_again_at_any_step)
     free(rest);
 }
 
+Test(loader, several_batches_a_step_are_the_images_of_one_large_batch)
+{
+    struct loader_config c = training(1, 0, 26);
+    struct record *large = record(&c);
+    c.batch = 13;
+    c.batches_per_step = 2;
+    struct record *halves = record(&c);
+    cr_assert_eq(halves->count, large->count);
+    cr_assert_arr_eq(halves->indices, large->indices, (size_t)large->count * 8);
+    cr_assert_arr_eq(halves->steps, large->steps, (size_t)large->count * 8);
+    cr_assert_arr_eq(halves->images, large->images,
+                     (size_t)large->count * sizeof large->images[0]);
+    c.world = 2; /* image i of a step goes to rank i / (2 x 13) */
+    c.rank = 1;
+    c.steps_per_epoch = 2;
+    c.steps = 4;
+    struct record *second = record(&c);
+    cr_assert_eq(second->count, 4 * 26);
+    for (int i = 0; i < second->count; i++) {
+        int step = i / 26, run = 2 * (step % 2) + 1;
+        cr_assert_eq(second->indices[i],
+                     large->indices[step / 2 * IMAGES + run * 26 + i % 26]);
+    }
+    free(large);
+    free(halves);
+    free(second);
+}
+
+Test(loader, goes_on_inside_a_step_of_another_batch)
+{
+    struct loader_config c = training(1, 0, 13);
+    struct record *whole = record(&c);
+    c.batch = 20; /* 39 images were seen; the second step of 20 would begin at 40 */
+    c.steps_per_epoch = 6;
+    c.steps = 12;
+    c.first_step = 2;
+    c.first_epoch_shift = -1;
+    struct record *rest = record(&c);
+    cr_assert_eq(rest->count, 4 * 20 + 6 * 20);
+    cr_assert_arr_eq(rest->indices, whole->indices + 39, 80 * 8);
+    cr_assert_arr_eq(rest->indices + 80, whole->indices + IMAGES, 120 * 8);
+    free(whole);
+    free(rest);
+}
+
 Test(loader, file_order_without_shuffle_and_the_same_image_without_augment)
 {
     struct loader_config c = training(1, 0, 13);
