@@ -171,7 +171,6 @@ static const struct job_option options[] = {
     {"/restart/max", JOB_OPTION_INTEGER, AT(restart.max), DEFAULT("3"), RANGE(0, 1000), UNIT("restarts"), BUILT("[3]"),
      HELP("How often a job that failed through no fault of its own is started again from its last checkpoint.")},
     {"/restart/on_fewer_nodes", CHOICE("rescale", "keep_batch"), AT(restart.on_fewer_nodes), DEFAULT("\"rescale\""),
-     BUILT("[\"rescale\"]"),
      HELP("When fewer nodes are left: a smaller global batch and learning rate, or the same batch by accumulation.")},
     {"/priority", JOB_OPTION_INTEGER, AT(priority), DEFAULT("0"), RANGE(-1000, 1000), BUILT("[0]"),
      HELP("Jobs of a higher priority leave the queue first.")},

@@ -16,6 +16,7 @@
 #include "worker/evaluate.h"
 #include "worker/model/weights.h"
 #include "worker/peak.h"
+#include "worker/replan.h"
 #include "worker/resume.h"
 #include "worker/threads.h"
 #include "worker/train.h"
@@ -95,11 +96,15 @@ static int parse_document(struct run *r, const char *path, const json_t *documen
     return status;
 }
 
-static int check_world(const struct run *r, struct error *e)
+/* A run that is resumed may have other workers than the job asks for; one that begins may not. */
+static int fit_world(struct run *r, bool resumes, struct error *e)
 {
     int64_t wanted = job_spec_world_size(r->spec);
     if (wanted == r->world)
         return 0;
+    r->replanned = resumes;
+    if (resumes)
+        return replan_spec(r->spec, r->world, e);
     return error_set(e, ERR_INVALID,
                      "the job asks for %lld x %lld = %lld workers, but %d were started: "
                      "use mpirun -np %lld, or change cluster.nodes and cluster.workers_per_node",
@@ -108,7 +113,7 @@ static int check_world(const struct run *r, struct error *e)
                      (long long)wanted);
 }
 
-static int read_job(struct run *r, const char *path, struct error *e)
+static int read_job(struct run *r, const char *path, bool resumes, struct error *e)
 {
     json_t *document = NULL;
     int status = share_document(r, path, &document, e);
@@ -116,7 +121,7 @@ static int read_job(struct run *r, const char *path, struct error *e)
         status = parse_document(r, path, document, e);
     json_decref(document);
     if (!status)
-        status = check_world(r, e);
+        status = fit_world(r, resumes, e);
     return agree_on_error(r->comm, status, e, &r->failed_at);
 }
 
@@ -225,7 +230,8 @@ static int check_against_stored_plan(const struct run *r, const char *path, stru
     json_t *mine = plan_to_json(r->plan);
     int status = stored ? 0 : -(int)e->code;
 
-    for (size_t i = 0; !status && i < sizeof keys / sizeof keys[0]; i++) {
+    size_t count = r->replanned ? 1 : sizeof keys / sizeof keys[0]; /* the number of images */
+    for (size_t i = 0; !status && i < count; i++) {
         json_int_t then = json_integer_value(json_object_get(stored, keys[i]));
         json_int_t now = json_integer_value(json_object_get(mine, keys[i]));
         if (then != now)
@@ -284,7 +290,7 @@ static int make_plan(struct run *r, struct error *e)
     return status;
 }
 
-static int check_resumed(const struct run *r, struct error *e)
+static int take_place(struct run *r, struct error *e)
 {
     const struct run_state *from = &r->from;
 
@@ -296,13 +302,32 @@ static int check_resumed(const struct run *r, struct error *e)
                          "the job changed",
                          r->resumed_from, (long long)from->train_images,
                          (long long)r->plan->train_images);
-    if (from->global_batch != r->plan->global_batch || from->world_size != r->world)
-        return error_set(e, ERR_UNSUPPORTED,
-                         "%s is of %lld workers and a global batch of %lld, here are %d and %lld: "
-                         "to resume with other numbers is not supported by this version",
-                         r->resumed_from, (long long)from->world_size,
-                         (long long)from->global_batch, r->world, (long long)r->plan->global_batch);
+    int64_t schedule_step;
+    replan_place(from, r->plan, &schedule_step, &r->image_shift);
+    r->step_shift = schedule_step - from->step;
     return 0;
+}
+
+/* A `warning` with the old and new numbers. */
+static int say_new_numbers(struct run *r, struct error *e)
+{
+    const struct run_state *from = &r->from;
+    const struct plan *plan = r->plan;
+    int64_t done = from->step + r->step_shift;
+    char message[512];
+
+    if (!r->resumes || (from->world_size == r->world && from->global_batch == plan->global_batch))
+        return 0;
+    snprintf(message, sizeof message,
+             "resumed on %d worker%s instead of %lld: a global batch of %lld images (%lld x %lld a "
+             "worker) instead of "
+             "%lld, a peak learning rate of %.9g instead of %.9g; %lld of %lld steps are left",
+             r->world, r->world == 1 ? "" : "s", (long long)from->world_size,
+             (long long)plan->global_batch, (long long)r->spec->accumulate_steps,
+             (long long)r->spec->batch_per_worker, (long long)from->global_batch, plan->peak_lr,
+             from->peak_lr, (long long)(plan->train_steps > done ? plan->train_steps - done : 0),
+             (long long)plan->train_steps);
+    return run_warn(r, from->step, message, e);
 }
 
 static int prepare_data(struct run *r, struct error *e)
@@ -316,10 +341,12 @@ static int prepare_data(struct run *r, struct error *e)
     if (!status)
         status = make_plan(r, e);
     if (!status)
-        status = check_resumed(r, e);
+        status = take_place(r, e);
     status = agree_on_error(r->comm, status, e, &r->failed_at);
     if (!status && r->rank == 0)
         status = store_or_check_plan(r, e);
+    if (!status)
+        status = say_new_numbers(r, e);
     return agree_on_error(r->comm, status, e, &r->failed_at);
 }
 
@@ -373,7 +400,7 @@ int run_create(const struct run_options *options, struct run *r, struct error *e
     r->warnings = json_array();
     int status = open_run_dir(r, options, e);
     if (!status)
-        status = read_job(r, options->job_file, e);
+        status = read_job(r, options->job_file, options->resume != NULL, e);
     if (!status)
         status = find_checkpoint(r, options->resume, e);
     if (status)

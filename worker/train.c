@@ -70,6 +70,7 @@ static int open_trainer(struct run *r, struct trainer *t, struct error *e)
         .steps = r->plan->train_steps,
         .steps_per_epoch = r->plan->steps_per_epoch,
         .batches_per_step = (int)s->accumulate_steps,
+        .first_epoch_shift = r->image_shift,
         .threads = (int)s->data.prefetch_threads,
         .depth = BATCHES_MADE_AHEAD,
         .max_bad_fraction = BAD_JPEG_FRACTION,
@@ -311,13 +312,15 @@ static struct run_state state_of(const struct trainer *t)
     const struct plan *plan = r->plan;
     const struct result *result = &t->result;
     int64_t schedule_step = result->steps + r->step_shift;
-    int64_t in_epoch = schedule_step % plan->steps_per_epoch;
+    int64_t epoch = schedule_step / plan->steps_per_epoch;
+    int64_t first_epoch = (t->first_step + r->step_shift) / plan->steps_per_epoch;
+    int64_t epoch_images = schedule_step % plan->steps_per_epoch * plan->global_batch;
 
     return (struct run_state){
         .step = result->steps,
         .schedule_step = schedule_step,
-        .epoch = schedule_step / plan->steps_per_epoch,
-        .epoch_images = in_epoch * plan->global_batch,
+        .epoch = epoch,
+        .epoch_images = epoch_images + (epoch == first_epoch ? r->image_shift : 0),
         .images_seen = r->from.images_seen + (result->steps - t->first_step) * plan->global_batch,
         .global_batch = plan->global_batch,
         .world_size = r->world,
@@ -357,7 +360,7 @@ static int evaluate_if_due(struct trainer *t, struct error *e)
     const struct run *r = t->run;
     int64_t step = t->result.steps;
 
-    if (!r->spec->data.eval || t->evaluated_at == step || step == last_step(r) ||
+    if (!r->spec->data.eval || t->evaluated_at == step || step >= last_step(r) ||
         !epoch_is_due(r->plan, r->spec->eval.every_epochs, step + r->step_shift))
         return 0;
     return evaluate_now(t, false, e);
@@ -372,7 +375,7 @@ static int between_steps(struct trainer *t, struct error *e)
     bool by_steps = s->checkpoint.every_steps > 0 && step % s->checkpoint.every_steps == 0;
     int status = evaluate_if_due(t, e);
 
-    if (!status && !s->checkpoint.disable && step != last_step(r) &&
+    if (!status && !s->checkpoint.disable && step < last_step(r) &&
         (by_steps || epoch_is_due(r->plan, s->checkpoint.every_epochs, step + r->step_shift)))
         status = checkpoint_now(t, false, e);
     return status;

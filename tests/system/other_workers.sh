@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# A run that goes on with fewer or more workers: restart.on_fewer_nodes rescale and keep_batch.
+set -u
+: "${top_srcdir:?run it by make check}" "${top_builddir:?}"
+# shellcheck source=tests/tap.sh
+. "$top_srcdir/tests/tap.sh"
+# shellcheck source=tests/system/lib.sh
+. "$top_srcdir/tests/system/lib.sh"
+trap 'rm -rf "$work"' EXIT
+small_data
+
+# An epoch: 6 steps of 16 images.
+cat >"$work/small.json" <<END
+{"model": {"classes": 10, "image_size": 32}, "data": {"train": "$work/data/train", "shuffle": false, "augment": false},
+ "cluster": {"workers_per_node": 2, "threads_per_worker": 1}, "batch_per_worker": 8, "epochs": 1,
+ "lr": {"warmup_epochs": 0, "base": 0.016}, "checkpoint": {"every_steps": 3, "every_epochs": 0, "keep": 9}}
+END
+
+# step RUN ATTEMPT FIELD: of all its step events
+step() {
+    jq -s -c "[.[] | select(.type == \"step\") | .$3]" "$1/attempt-$2/events.jsonl"
+}
+
+# warning RUN ATTEMPT
+warning() {
+    jq -r 'select(.type == "warning") | .message' "$1/attempt-$2/events.jsonl"
+}
+
+worker 2 "$work/small.json" "$work/two"
+is $? 0 "two workers run an epoch"
+from=$work/two/checkpoints/step-00000003
+
+# ---- rescale
+run=$work/one
+cp -r "$work/two" "$run"
+rm -r "$run/checkpoints/step-00000006"
+worker 1 "$work/small.json" "$run" --attempt 2 --resume latest
+is $? 0 "one goes on from the middle"
+like "$(warning "$run" 2)" 'on 1 worker instead of 2: a global batch of 8 images \(1 x 8 a worker\) instead of 16, a peak learning rate of 0.0005 instead of 0.001; 6 of 12 steps are left' \
+    "a warning says the old and the new numbers"
+is "$(step "$run" 2 step)" "[4,5,6,7,8,9]" "the rest of the epoch takes twice the steps, whose numbers go on"
+is "$(step "$run" 2 epoch | jq -c 'map(. * 12 | round)')" "[7,8,9,10,11,12]" "epochs go on from the middle"
+is "$(step "$run" 2 lr | jq -c "map(. * 24000 | round)")" "[6,5,4,3,2,1]" "the rate falls on from half of the new peak"
+is "$(jq -c '[.step, .images_seen, .epoch_number, .epoch_images]' "$run/checkpoints/step-00000009/state.json")" '[9,96,1,0]' \
+    "every image of the epoch was seen once"
+
+# ---- and back, from inside a step of the larger batch: 48 + 3 x 8 = 72 images are seen, 4.5 steps of 16
+worker 2 "$work/small.json" "$run" --attempt 3 --resume "$run/checkpoints/step-00000006"
+is $? 0 "two workers take over from one"
+is "$(step "$run" 3 step)" "[7]" "one step of 16 is left of the epoch"
+is "$(jq -c '[.step, .images_seen, .epoch_number, .epoch_images]' "$run/checkpoints/step-00000007/state.json")" '[7,88,1,0]' \
+    "8 images are too few for a step"
+
+# ---- keep_batch
+job "$work/keep.json" '.restart.on_fewer_nodes = "keep_batch"'
+worker 1 "$work/keep.json" "$work/keep" --attempt 2 --resume "$from"
+is $? 0 "keep_batch goes on with one worker"
+like "$(warning "$work/keep" 2)" 'on 1 worker instead of 2: a global batch of 16 images \(2 x 8 a worker\) instead of 16, a peak learning rate of 0.001 instead of 0.001; 3 of 6' \
+    "a warning says so"
+is "$(step "$work/keep" 2 lr)" "$(step "$work/two" 1 lr | jq -c '.[3:]')" "the learning rate is what it would have been"
+one=$(step "$work/keep" 2 loss) two=$(step "$work/two" 1 loss | jq -c '.[3:]')
+is "$(jq -n "[$one, $two] | transpose | all((.[0] - .[1] | fabs) < 5e-3 * .[1])")" true "and so is the loss ($one, $two)"
+worker 3 "$work/keep.json" "$work/three" --attempt 2 --resume "$from"
+like "$output" 'global batch of 16 images cannot be shared out over 3 workers' "an uneven share is refused by name"
+
+done_testing
