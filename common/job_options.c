@@ -166,7 +166,7 @@ static const struct job_option options[] = {
     {"/comm/overlap", JOB_OPTION_BOOLEAN, AT(comm.overlap), DEFAULT("true"),
      HELP("Send gradients while the backward pass goes on.")},
     {"/profile/steps", JOB_OPTION_STEPS, OR_NULL, AT(profile.first_step), FLAG(profile.has_steps), DEFAULT("null"),
-     RANGE(0, 1e9), UNIT("steps"), BUILT("[null]"),
+     RANGE(1, 1e9), UNIT("steps"),
      HELP("Trace the steps from the first to the last of [first, last], both included.")},
     {"/restart/max", JOB_OPTION_INTEGER, AT(restart.max), DEFAULT("3"), RANGE(0, 1000), UNIT("restarts"), BUILT("[3]"),
      HELP("How often a job that failed through no fault of its own is started again from its last checkpoint.")},

@@ -7,6 +7,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/trace.h"
 #include "worker/data/loader.h"
 #include "worker/predictions.h"
 #include "worker/result.h"
@@ -190,7 +191,7 @@ int evaluate(struct run *r, int64_t step, double epoch, bool predictions, struct
     struct loader *loader = NULL;
     struct predictions *file = NULL;
     struct tally mine = {0}, sum = {0};
-    double start = clock_monotonic();
+    double start = clock_monotonic(), span = trace_begin();
 
     r->phase = "evaluate";
     average_statistics(r);
@@ -200,6 +201,7 @@ int evaluate(struct run *r, int64_t step, double epoch, bool predictions, struct
     if (!status)
         status = evaluate_batches(r, loader, step, file, &mine, e);
     loader_destroy(loader);
+    trace_end(span, "phase", "evaluation", 0);
     *stopped = run_stop_requested();
     status = agree_on_step(r->comm, status, stopped, e, &r->failed_at);
     if (!status && !*stopped && predictions)

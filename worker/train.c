@@ -7,11 +7,13 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/trace.h"
 #include "worker/checkpoint.h"
 #include "worker/comm/allreduce.h"
 #include "worker/data/loader.h"
 #include "worker/evaluate.h"
 #include "worker/optim/sgd.h"
+#include "worker/profile.h"
 #include "worker/result.h"
 
 #define BAD_JPEG_FRACTION  0.01
@@ -23,6 +25,7 @@ struct trainer {
     struct loader *loader;
     struct sgd *optimizer;
     struct allreduce *allreduce;
+    struct profile *profile;
     double step_seconds_sum;
     double last_progress;           /* clock of the last line on stdout */
     int64_t first_step;             /* steps done when this attempt began */
@@ -87,6 +90,8 @@ static int open_trainer(struct run *r, struct trainer *t, struct error *e)
     if (!status)
         status = allreduce_create(r->comm, model_grads(r->model), model_param_count(r->model),
                                   s->comm.fusion_bytes, s->comm.overlap, &t->allreduce, e);
+    if (!status)
+        status = profile_create(r, &t->profile, e);
     if (!status && r->resumes && r->rank == 0)
         status = load_optimizer(r, t->optimizer, e);
     status = agree_on_error(r->comm, status, e, &r->failed_at);
@@ -100,10 +105,13 @@ static void close_trainer(struct trainer *t)
     loader_destroy(t->loader);
     sgd_destroy(t->optimizer);
     allreduce_destroy(t->allreduce);
+    profile_destroy(t->profile);
 }
 
-static double lap(double *since)
+/* Seconds since the last lap, which were this phase; the trace gets the same. */
+static double lap(double *since, const char *phase)
 {
+    trace_since(*since, "phase", phase);
     double now = clock_monotonic(), passed = now - *since;
     *since = now;
     return passed;
@@ -121,20 +129,21 @@ static double compute_batch(struct trainer *t, const struct loader_batch *b, int
     double clock = clock_monotonic();
 
     double loss = model_forward(r->model, b->images, b->labels, b->n, NULL);
-    times->forward += lap(&clock);
+    times->forward += lap(&clock, "forward");
     model_backward(r->model, 1.0 / (double)(r->world * batches), j > 0,
                    last ? allreduce_ready : NULL, t->allreduce);
-    times->backward += lap(&clock);
+    times->backward += lap(&clock, "backward");
     return loss;
 }
 
 static double update(struct trainer *t, double lr, struct step_times *times)
 {
-    times->comm = allreduce_finish(t->allreduce);
     double clock = clock_monotonic();
+    times->comm = allreduce_finish(t->allreduce);
+    lap(&clock, "all-reduce");
     double norm = sqrt(sgd_step(t->optimizer, lr));
     model_params_changed(t->run->model);
-    times->optim = lap(&clock);
+    times->optim = lap(&clock, "optimizer");
     return norm;
 }
 
@@ -258,9 +267,11 @@ static int train_step(struct trainer *t, int64_t index, bool *stop, struct error
     int status = compute_gradients(t, &loss, &times, stop, e);
     if (status || *stop)
         return status;
-    double grad_norm = update(t, lr, &times);
+    double grad_norm = update(t, lr, &times), clock = clock_monotonic();
     struct rank_step all = gather_step(t, loss, &times, &slowest);
+    lap(&clock, "wait for all ranks");
     times.total = clock_monotonic() - times.start;
+    trace_since(times.start, "step", "step");
     t->step_seconds_sum += times.total;
     t->result.bad_images = r->from.bad_images + (int64_t)all.bad_images;
     t->result.steps = index + 1;
@@ -399,7 +410,9 @@ static int train_steps(struct trainer *t, struct error *e)
     int status = t->run->resumes ? evaluate_if_due(t, e) : 0;
 
     while (!status && goes_on(t)) {
-        status = train_step(t, t->result.steps, &stop, e);
+        status = profile_before_step(t->profile, t->result.steps + 1, e);
+        if (!status)
+            status = train_step(t, t->result.steps, &stop, e);
         if (stop)
             t->result.status = "cancelled";
         else if (!status)
@@ -420,6 +433,8 @@ static int finish(struct trainer *t, struct error *e)
         status = evaluate_now(t, true, e);
     if (was_stopped(t))
         result->ttt_seconds = NAN;
+    if (!status)
+        status = profile_finish(t->profile, e);
     if (!status && !r->spec->checkpoint.disable && t->saved_at != result->steps)
         status = checkpoint_now(t, true, e);
     if (status)

@@ -85,6 +85,8 @@ route_handler handle_job_list, handle_job_show, handle_job_cancel;
 route_handler handle_metrics, handle_evals, handle_events;
 /* handle_log.c */
 route_handler handle_log;
+/* handle_trace.c */
+route_handler handle_trace;
 /* handle_about.c */
 route_handler handle_schema, handle_presets, handle_openapi, handle_healthz, handle_readyz;
 /* static.c */

@@ -38,5 +38,15 @@ call -X POST "/v1/jobs/$id/cancel"
 ok "it is cancelled" wait_state "$id" cancelled
 like "$(job "$id" reason)" "^cancelled on request after step [0-9]+$" "after a whole step"
 is "$(processes "$id")" 0 "no process is left"
+jq '.profile.steps = [2, 3]' "$work/job.json" | jq '.steps = 4' >"$work/traced.json"
+call -H 'Content-Type: application/json' --data-binary "@$work/traced.json" /v1/jobs
+id=$(jq -r '.id // 0' <<<"$body")
+ok "one with profile.steps succeeds" wait_state "$id" succeeded
+call "/v1/jobs/$id/trace"
+want 200 "its trace is served"
+is "$(jq -c '[.[] | select(.name == "step") | .pid] | sort' <<<"$body")" '[0,0,1,1]' "two steps of each rank are in it"
+call "/v1/jobs/$((id - 1))/trace"
+want 404 "a job without profile.steps has none"
+like "$body" 'profile\.steps' "and the answer says why"
 ok "the daemon stops in order" stop_daemon
 done_testing

@@ -4,6 +4,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/trace.h"
+
 struct report_of_failure {
     struct error error;
     struct failure_site site;
@@ -31,7 +33,9 @@ int agree_on_step(MPI_Comm comm, int status, bool *stop, struct error *e,
 
     int mine[2] = {status ? rank : INT_MAX, *stop ? 0 : 1};
     int all[2];
+    double span = trace_begin();
     MPI_Allreduce(mine, all, 2, MPI_INT, MPI_MIN, comm);
+    trace_end(span, "phase", "agree", 0);
     *stop = all[1] == 0;
     return all[0] == INT_MAX ? 0 : share_failure(comm, all[0], e, site);
 }

@@ -1,8 +1,10 @@
 #include "worker/comm/allreduce.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "common/clock.h"
+#include "common/trace.h"
 
 #define PIECE_FLOATS ((size_t)1 << 19) /* 2 MiB: fits the L2 cache */
 
@@ -73,10 +75,21 @@ void allreduce_assume_network(struct allreduce *a)
     a->same_machine = false;
 }
 
+static void trace_bytes(double span, const char *what, int number, size_t floats)
+{
+    char name[40];
+    if (!(span > 0))
+        return;
+    snprintf(name, sizeof name, "%s %d", what, number);
+    trace_end(span, "all-reduce", name, (double)(floats * sizeof(float)));
+}
+
 static void send_bucket(struct allreduce *a, size_t from)
 {
+    double span = trace_begin();
     MPI_Iallreduce(MPI_IN_PLACE, a->gradients + from, (int)(a->sent_from - from), MPI_FLOAT,
                    MPI_SUM, a->comm, &a->requests[a->request_count++]);
+    trace_bytes(span, "start bucket", a->request_count, a->sent_from - from);
     a->sent_from = from;
 }
 
@@ -106,7 +119,9 @@ static void reduce_pieces(struct allreduce *a)
 {
     for (size_t from = 0; from < a->count; from += PIECE_FLOATS) {
         size_t n = a->count - from < PIECE_FLOATS ? a->count - from : PIECE_FLOATS;
+        double span = trace_begin();
         MPI_Allreduce(MPI_IN_PLACE, a->gradients + from, (int)n, MPI_FLOAT, MPI_SUM, a->comm);
+        trace_bytes(span, "piece", (int)(from / PIECE_FLOATS) + 1, n);
     }
 }
 
@@ -121,7 +136,9 @@ double allreduce_finish(struct allreduce *a)
         send_full_buckets(a);
         if (a->sent_from > 0)
             send_bucket(a, 0);
+        double span = trace_begin();
         MPI_Waitall(a->request_count, a->requests, MPI_STATUSES_IGNORE);
+        trace_end(span, "all-reduce", "wait for buckets", 0);
     }
     a->request_count = 0;
     a->sent_from = a->ready_from = a->count;

@@ -14,6 +14,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/trace.h"
 #include "worker/data/decode.h"
 #include "worker/data/sampler.h"
 #include "worker/data/synthetic.h"
@@ -75,9 +76,11 @@ static void fill_image(struct loader *l, struct decode_scratch *scratch, struct 
 {
     struct error e;
     bool bad;
+    double span = trace_begin();
 
     int rc = decode_image(scratch, &l->config, s->batch.epoch, s->indices[i], image_at(l, s, i),
                           &s->labels[i], &bad, &e);
+    trace_end(span, "decode", "decode image", 0);
     if (rc && !bad)
         fail_slot(l, s, i, &e);
     else if (rc && !(s->bad[i] = strdup(e.text))) {
@@ -203,6 +206,7 @@ static void *prefetch(void *argument)
     struct slot *s;
     int first, end;
 
+    trace_name_thread("prefetch");
     if (decode_scratch_init(&scratch, &e)) {
         fail_start(l, &e);
         return NULL;
@@ -464,6 +468,7 @@ int loader_next(struct loader *l, struct loader_batch *batch, struct error *e)
         .step = s->batch.step,
         .wait_seconds = clock_monotonic() - started,
     };
+    trace_since(started, "phase", "data");
     if (s->batch.n > 0) /* the end stays the end */
         l->next++;
     return 0;

@@ -7,6 +7,7 @@
  */
 #include <string.h>
 
+#include "common/trace.h"
 #include "worker/kernels/gemm.h"
 #include "worker/kernels/parallel.h"
 #include "worker/kernels/pool.h"
@@ -99,6 +100,7 @@ static void add_lanes(int thread, int first, int end, void *context)
 static void run_unit(struct pass *p)
 {
     struct model *m = p->m;
+    double span = trace_begin();
 
     if (p->target.unit)
         unit_clear_sums(m, p->target.unit);
@@ -109,6 +111,7 @@ static void run_unit(struct pass *p)
         unit_finish_gradients(m, p->target.unit, m->n, false, p->accumulate);
     if (p->target.downsample)
         unit_finish_gradients(m, p->target.downsample, m->n, true, p->accumulate);
+    trace_end(span, "backward", p->u->name, unit_flops(p->u, m->n) * (p->dx ? 2 : 1));
 }
 
 struct announcement {
@@ -168,6 +171,7 @@ static void run_classifier(struct model *m, double scale, bool accumulate)
 {
     size_t n = (size_t)m->n, classes = (size_t)m->config.classes, features = (size_t)m->features;
     float *d_bias = m->grads + m->fc_bias;
+    double span = trace_begin();
 
     softmax_loss_backward(m->logits, m->labels, m->n, m->config.classes, m->config.label_smoothing,
                           scale / m->n, m->logits);
@@ -181,6 +185,7 @@ static void run_classifier(struct model *m, double scale, bool accumulate)
     }
     gemm_nn(n, features, classes, m->logits, classes, m->params + m->fc_weight, features, m->d_average,
             features, false);
+    trace_end(span, "backward", "avgpool, fc", 4.0 * (double)(n * classes * features));
 }
 
 /* Gradient of the last block's output, masked and summed. */
@@ -215,11 +220,13 @@ static void spread_maxima(int thread, int first, int end, void *context)
 static void start_target(struct pass *p, parallel_body *body)
 {
     struct model *m = p->m;
+    double span = trace_begin();
     unit_clear_sums(m, p->target.unit);
     parallel_run(m->config.threads, m->n, body, p);
     unit_finish_gradients(m, p->target.unit, m->n, false, p->accumulate);
     if (p->target.downsample)
         unit_finish_gradients(m, p->target.downsample, m->n, true, p->accumulate);
+    trace_end(span, "backward", body == spread_maxima ? "maxpool" : "avgpool, fc", 0);
 }
 
 static void run_stem(struct model *m, int at, bool accumulate)

@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "common/trace.h"
 #include "worker/kernels/gemm.h"
 #include "worker/kernels/parallel.h"
 #include "worker/kernels/pool.h"
@@ -15,6 +16,11 @@ struct pass {
     const float *identity;       /* apply: rows to add, or NULL */
     float *out;
 };
+
+static const char *trace_category(const struct model *m)
+{
+    return m->evaluating ? "predict" : "forward";
+}
 
 static void take_sums(size_t row, size_t rows, void *context)
 {
@@ -43,12 +49,14 @@ static void run_unit(struct model *m, struct unit *u, const float *in, int n)
 {
     struct pass p = {.m = m, .u = u, .in = in};
 
+    double span = trace_begin();
     unit_clear_sums(m, u);
     parallel_run(m->config.threads, n, convolve, &p);
     if (m->evaluating || m->frozen)
         unit_use_running_statistics(m, u);
     else
         unit_finish_statistics(m, u, n);
+    trace_end(span, trace_category(m), u->name, unit_flops(u, n));
 }
 
 static void apply(int thread, int first, int end, void *context)
@@ -68,6 +76,13 @@ static void apply(int thread, int first, int end, void *context)
     batchnorm_apply(u->z + row * c, rows, c, u->scale, u->shift, &residual, true, p->out + row * c);
 }
 
+static void run_apply(struct model *m, struct pass *p, int n)
+{
+    double span = trace_begin();
+    parallel_run(m->config.threads, n, apply, p);
+    trace_end(span, trace_category(m), p->u->bn_name, 0);
+}
+
 static void run_block(struct model *m, const struct block *b, int n)
 {
     const float *in = b->in;
@@ -78,7 +93,7 @@ static void run_block(struct model *m, const struct block *b, int n)
         run_unit(m, u, in, n);
         p.u = u;
         p.out = u->y;
-        parallel_run(m->config.threads, n, apply, &p);
+        run_apply(m, &p, n);
         in = u->y;
     }
     p.u = block_last(m, b);
@@ -90,7 +105,7 @@ static void run_block(struct model *m, const struct block *b, int n)
         p.identity = b->in;
     }
     p.out = b->out;
-    parallel_run(m->config.threads, n, apply, &p);
+    run_apply(m, &p, n);
 }
 
 static void pool(int thread, int first, int end, void *context)
@@ -104,17 +119,26 @@ static void pool(int thread, int first, int end, void *context)
              m->pool_tap && !m->evaluating ? m->pool_tap + at : NULL);
 }
 
+static void run_pool(struct model *m, struct pass *p, int n)
+{
+    double span = trace_begin();
+    parallel_run(m->config.threads, n, pool, p);
+    trace_end(span, trace_category(m), "maxpool", 0);
+}
+
 static void run_head(struct model *m, int n)
 {
     const struct block *b = &m->blocks[m->block_count - 1];
     size_t classes = (size_t)m->config.classes, features = (size_t)m->features;
     const float *bias = m->params + m->fc_bias;
+    double span = trace_begin();
 
     pool_average(b->out, n, (int)unit_pixels(block_last(m, b)), m->features, m->average);
     for (size_t i = 0; i < (size_t)n * classes; i++)
         m->logits[i] = bias[i % classes];
     gemm_nt((size_t)n, classes, features, m->average, features, m->params + m->fc_weight, features,
             m->logits, classes, true);
+    trace_end(span, trace_category(m), "avgpool, fc", 2.0 * n * (double)(classes * features));
 }
 
 static void run(struct model *m, const float *images, int n)
@@ -122,9 +146,9 @@ static void run(struct model *m, const float *images, int n)
     struct pass p = {.m = m, .u = &m->units[0], .out = m->units[0].y};
 
     run_unit(m, &m->units[0], images, n);
-    parallel_run(m->config.threads, n, apply, &p);
+    run_apply(m, &p, n);
     if (m->pools)
-        parallel_run(m->config.threads, n, pool, &p);
+        run_pool(m, &p, n);
     for (int i = 0; i < m->block_count; i++)
         run_block(m, &m->blocks[i], n);
     run_head(m, n);

@@ -92,6 +92,12 @@ static inline size_t unit_channels(const struct unit *u)
     return (size_t)u->conv.out_channels;
 }
 
+/* Of its convolution, of n images forward; backward does twice that. */
+static inline double unit_flops(const struct unit *u, int n)
+{
+    return 2.0 * n * (double)conv_weights(&u->conv) * (double)unit_pixels(u);
+}
+
 /* The last unit of a block's main path. */
 static inline struct unit *block_last(const struct model *m, const struct block *b)
 {

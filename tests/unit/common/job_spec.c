@@ -388,7 +388,6 @@ Test(job_spec, what_is_not_built_is_told_apart_from_what_is_wrong)
     unsupported_is("\"cluster\": {\"launcher\": \"slurm\"}", "/cluster/launcher");
     unsupported_is("\"cluster\": {\"hosts\": [\"a\"]}", "/cluster/hosts");
     unsupported_is("\"optimizer\": {\"name\": \"lars\"}", "/optimizer/name");
-    unsupported_is("\"profile\": {\"steps\": [5, 8]}", "/profile/steps");
     unsupported_is("\"priority\": 1", "/priority");
     unsupported_is(
         "\"optimizer\": {\"nesterov\": true, \"label_smoothing\": 0.1, \"decay_bn\": true}", NULL);

@@ -1,0 +1,72 @@
+#!/usr/bin/env bash
+# profile.steps: the Chrome trace and the table of layers of a short run on two ranks. Prints TAP.
+# shellcheck disable=SC2016
+set -u
+# shellcheck source=tests/tap.sh
+. "${top_srcdir:?is set by make check}/tests/tap.sh"
+# shellcheck source=tests/system/lib.sh
+. "$top_srcdir/tests/system/lib.sh"
+trap 'rm -rf "$work"' EXIT
+small_data
+
+cat >"$work/small.json" <<END
+{"model": {"classes": 10, "image_size": 32}, "data": {"train": "$work/data/train", "eval": "$work/data/validation"},
+ "cluster": {"workers_per_node": 2, "threads_per_worker": 1}, "batch_per_worker": 8, "steps": 5,
+ "lr": {"warmup_epochs": 0}, "eval": {"batch": 25}, "checkpoint": {"disable": true}, "profile": {"steps": [2, 3]}}
+END
+
+# spans JQ: of the trace's complete events
+spans() {
+    jq -c "[.[] | select(.ph == \"X\")] | $1" "$trace"
+}
+
+worker 2 "$work/small.json" "$work/run"
+is $? 0 "a traced run ends well"
+trace=$work/run/attempt-1/trace.json
+events=$work/run/attempt-1/events.jsonl
+is "$(jq -c 'type, all(.[]; .ph == "X" or .ph == "M")' "$trace" | tr '\n' ' ')" '"array" true ' "the trace is an array of events"
+is "$(spans 'all(has("ts") and has("dur") and has("pid") and has("tid") and has("name") and .dur >= 0)')" true \
+    "each with its times and its place"
+is "$(spans '[.[] | select(.cat == "step") | .pid] | sort')" '[0,0,1,1]' "two steps of both ranks"
+is "$(jq -c '[.[] | select(.name == "process_labels") | .args | .clock_error_us >= 0 and .clock_error_us < 1e5 and .spans_dropped == 0]' "$trace")" \
+    '[true,true]' "clocks are aligned, to a stated error"
+is "$(spans '[.[] | select(.cat == "forward" and (.name | test("conv|downsample"))) | .name] | group_by(.) | [length, (map(length) | unique)]')" \
+    '[53,[4]]' "53 convolutions forward: twice on each rank"
+is "$(spans '[.[] | select(.cat == "backward" and (.name | test("conv|downsample"))) | .name] | group_by(.) | [length, (map(length) | unique)]')" \
+    '[53,[4]]' "and backward"
+is "$(spans '[.[] | select(.cat == "forward" and .name == "layer1.0.conv2") | .args.gflop] | unique')" '[0.0377]' \
+    "with their work: 2 x 8 images x 8 x 8 pixels x 64 x 64 x 9"
+is "$(spans 'map(select(.cat == "all-reduce")) | (map(.args.bytes // 0) | add) / 4 | . > 94e6 and . < 103e6')" true \
+    "all gradients' bytes are in the all-reduce's pieces"
+is "$(spans 'map(select(.cat == "decode")) | length > 0 and (map(.tid) | unique) != [0]')" true "decoding is in it, on threads of its own"
+is "$(spans '[.[] | select(.name == "optimizer") | .pid] | sort')" '[0,0,1,1]' "the optimiser too"
+is "$(spans '[.[] | select(.name == "evaluation")] | length')" 0 "an evaluation long behind the steps is not"
+
+# by thread in order of begin: each span lies within the one that is open, or behind it (a nanosecond of rounding)
+is "$(spans 'group_by([.pid, .tid]) | map(sort_by(.ts, -.dur) | reduce .[] as $s ({open: [], ok: true};
+    .open |= map(select(. > $s.ts + 0.002)) | .ok = (.ok and all(.open[]; . >= $s.ts + $s.dur - 0.002)) |
+    .open += [$s.ts + $s.dur]) | .ok) | all')" true "spans nest"
+is "$(jq -n --slurpfile t "$trace" --slurpfile e "$events" \
+    '[$t[0][] | select(.cat == "step" and .pid == 0) | .dur / 1000] as $d | [$e[] | select(.type == "step" and (.step == 2 or .step == 3)) | .step_ms] as $s |
+     [range(2) | ($d[.] / $s[.] - 1 | fabs) < 0.02] | all')" true "a step is as long as its event says"
+is "$(spans 'map(select(.cat == "step")) as $steps | map(select(.cat == "phase") | . as $p |
+    select(any($steps[]; .pid == $p.pid and .ts <= $p.ts and $p.ts + $p.dur <= .ts + .dur + 0.002)) | .dur) | add /
+    ($steps | map(.dur) | add) | . > 0.95 and . < 1.0001')" true "and its phases fill it"
+
+table=$work/run/attempt-1/layers.txt
+is "$(grep -cE '^(conv1|layer[1-4]\.[0-9]\.(conv[123]|downsample\.0)) +[0-9.]+ +[0-9.]+ +[0-9]+ % +[0-9.]+ +[0-9.]+ +[0-9]+ %$' "$table")" 53 \
+    "the table has a line a convolution, with time, GFLOP/s and share of peak"
+like "$(tail -n 1 "$table")" '^all +[0-9.]+ ' "and closes with their sum"
+
+job "$work/last.json" '.profile.steps = [5, 9] | .steps = 5 | .accumulate_steps = 1'
+worker 2 "$work/last.json" "$work/last"
+trace=$work/last/attempt-1/trace.json
+is "$(spans '[(map(select(.cat == "step")) | length), (map(select(.name == "evaluation")) | length), (map(select(.cat == "predict" and .name == "conv1")) | length > 0)]')" \
+    '[2,2,true]' "the last step's trace holds the evaluation behind it"
+
+job "$work/never.json" '.profile.steps = [8, 9] | .data.eval = null'
+worker 2 "$work/never.json" "$work/never"
+is $? 0 "steps that never come do no harm"
+like "$(jq -r 'select(.type == "warning") | .message' "$work/never/attempt-1/events.jsonl")" 'profile\.steps \[8, 9\]' "and are warned of"
+
+done_testing

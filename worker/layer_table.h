@@ -1,0 +1,14 @@
+/* A trace's spans, added up by layer. */
+#ifndef TRAIND_WORKER_LAYER_TABLE_H
+#define TRAIND_WORKER_LAYER_TABLE_H
+
+#include <stddef.h>
+
+#include "common/trace.h"
+
+/* Text for a person: a line a layer (spans of the categories forward and backward, in the order
+ * they were first seen), with milliseconds of a step, GFLOP/s and their share of peak_gflops (of
+ * one rank; 0: not known), and a line of sums. The caller frees it; NULL without memory. */
+char *layer_table(const struct trace_span *spans, size_t count, double peak_gflops);
+
+#endif
