@@ -125,7 +125,7 @@ static const struct job_option options[] = {
     {"/lr/gamma", JOB_OPTION_NUMBER, AT(lr.gamma), DEFAULT("0.1"), RANGE(0, 1), ABOVE,
      HELP("The factor of the step decay.")},
 
-    {"/optimizer/name", CHOICE("sgd", "lars"), AT(optimizer.name), DEFAULT("\"sgd\""), BUILT("[\"sgd\"]"),
+    {"/optimizer/name", CHOICE("sgd", "lars"), AT(optimizer.name), DEFAULT("\"sgd\""),
      HELP("Stochastic gradient descent with momentum, or LARS on top of it for very large batches.")},
     {"/optimizer/momentum", JOB_OPTION_NUMBER, AT(optimizer.momentum), DEFAULT("0.9"), RANGE(0, 1), BELOW,
      HELP("Momentum; 0: none.")},
@@ -135,7 +135,7 @@ static const struct job_option options[] = {
      HELP("Added to the gradient: weight_decay times the weight.")},
     {"/optimizer/decay_bn", JOB_OPTION_BOOLEAN, AT(optimizer.decay_bn), DEFAULT("false"),
      HELP("Apply weight decay to batch norm's parameters and the biases too.")},
-    {"/optimizer/lars_eta", JOB_OPTION_NUMBER, AT(optimizer.lars_eta), DEFAULT("0.001"), RANGE(0, 1), ABOVE, BUILT("[0.001]"),
+    {"/optimizer/lars_eta", JOB_OPTION_NUMBER, AT(optimizer.lars_eta), DEFAULT("0.001"), RANGE(0, 1), ABOVE,
      HELP("LARS's trust coefficient.")},
     {"/optimizer/label_smoothing", JOB_OPTION_NUMBER, AT(optimizer.label_smoothing), DEFAULT("0"), RANGE(0, 1), BELOW,
      HELP("Share of each label that is spread evenly over all classes.")},

@@ -16,11 +16,15 @@
 #include "worker/evaluate.h"
 #include "worker/model/weights.h"
 
-static int fill_folder(const struct run *r, const struct sgd *optimizer,
+static int fill_folder(const struct run *r, struct optimizer *optimizer,
                        const struct run_state *state, const char *folder, struct error *e)
 {
     char path[PATH_MAX + 128], steps[32];
-    struct safetensors_meta meta[] = {{"format", "pt"}, {"arch", r->spec->model.arch}, {"step", steps}};
+    struct safetensors_meta meta[] = {
+        {"format", "pt"               },
+        {"arch",   r->spec->model.arch},
+        {"step",   steps              }
+    };
 
     snprintf(steps, sizeof steps, "%lld", (long long)state->step);
     snprintf(path, sizeof path, "%s/model.safetensors", folder);
@@ -28,7 +32,7 @@ static int fill_folder(const struct run *r, const struct sgd *optimizer,
     if (status)
         return status;
     snprintf(path, sizeof path, "%s/optimizer.safetensors", folder);
-    status = sgd_save(optimizer, state->step, path, e);
+    status = optimizer_save(optimizer, state->step, path, e);
     return status ? status : run_state_write(state, r->spec, folder, e);
 }
 
@@ -112,7 +116,7 @@ static void remove_unfinished(const char *checkpoints)
         checkpoint_list_free(names, count);
 }
 
-static int write_folder(struct run *r, const struct sgd *optimizer, const struct run_state *state,
+static int write_folder(struct run *r, struct optimizer *optimizer, const struct run_state *state,
                         struct error *e)
 {
     int64_t step = state->step;
@@ -150,7 +154,7 @@ static int say_checkpoint(struct run *r, int64_t step, const char *relative, dou
     return report_end(r->report, e);
 }
 
-int checkpoint_write(struct run *r, const struct sgd *optimizer, const struct run_state *state,
+int checkpoint_write(struct run *r, struct optimizer *optimizer, const struct run_state *state,
                      char *relative, struct error *e)
 {
     int64_t step = state->step;

@@ -7,13 +7,13 @@
 
 #include <dirent.h>
 
-#include "worker/optim/sgd.h"
+#include "worker/optim/optimizer.h"
 #include "worker/run.h"
 
 /* relative (64 bytes, may be NULL) gets "checkpoints/step-%08d/model.safetensors".
  * Averages the running statistics over the ranks; rank 0 writes and removes all but the newest
  * checkpoint.keep. Collective. ERR_NO_SPACE and ERR_IO leave the older checkpoints as they are. */
-int checkpoint_write(struct run *r, const struct sgd *optimizer, const struct run_state *state,
+int checkpoint_write(struct run *r, struct optimizer *optimizer, const struct run_state *state,
                      char *relative, struct error *e);
 
 /* The folders of checkpoints, newest first. Returns how many; a missing folder has none. */

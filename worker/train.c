@@ -12,7 +12,7 @@
 #include "worker/comm/allreduce.h"
 #include "worker/data/loader.h"
 #include "worker/evaluate.h"
-#include "worker/optim/sgd.h"
+#include "worker/optim/optimizer.h"
 #include "worker/profile.h"
 #include "worker/result.h"
 
@@ -23,7 +23,7 @@
 struct trainer {
     struct run *run;
     struct loader *loader;
-    struct sgd *optimizer;
+    struct optimizer *optimizer;
     struct allreduce *allreduce;
     struct profile *profile;
     double step_seconds_sum;
@@ -46,11 +46,11 @@ struct step_times {
     double start, data, forward, backward, comm, optim, total; /* seconds but start: clock */
 };
 
-static int load_optimizer(const struct run *r, struct sgd *optimizer, struct error *e)
+static int load_optimizer(const struct run *r, struct optimizer *optimizer, struct error *e)
 {
     char path[PATH_MAX + 32];
     snprintf(path, sizeof path, "%s/optimizer.safetensors", r->resumed_from);
-    return sgd_load(optimizer, path, e);
+    return optimizer_load(optimizer, path, e);
 }
 
 static int open_trainer(struct run *r, struct trainer *t, struct error *e)
@@ -78,15 +78,9 @@ static int open_trainer(struct run *r, struct trainer *t, struct error *e)
         .depth = BATCHES_MADE_AHEAD,
         .max_bad_fraction = BAD_JPEG_FRACTION,
     };
-    struct sgd_config sgd = {
-        .momentum = s->optimizer.momentum,
-        .nesterov = s->optimizer.nesterov,
-        .weight_decay = s->optimizer.weight_decay,
-        .decay_bn = s->optimizer.decay_bn,
-    };
     int status = loader_create(&loader, &t->loader, e);
     if (!status)
-        status = sgd_create(r->model, &sgd, &t->optimizer, e);
+        status = optimizer_create(r->model, s, &t->optimizer, e);
     if (!status)
         status = allreduce_create(r->comm, model_grads(r->model), model_param_count(r->model),
                                   s->comm.fusion_bytes, s->comm.overlap, &t->allreduce, e);
@@ -96,14 +90,14 @@ static int open_trainer(struct run *r, struct trainer *t, struct error *e)
         status = load_optimizer(r, t->optimizer, e);
     status = agree_on_error(r->comm, status, e, &r->failed_at);
     if (!status && r->resumes)
-        run_broadcast(r, sgd_velocity(t->optimizer), model_param_count(r->model));
+        run_broadcast(r, optimizer_momentum(t->optimizer), model_param_count(r->model));
     return status;
 }
 
 static void close_trainer(struct trainer *t)
 {
     loader_destroy(t->loader);
-    sgd_destroy(t->optimizer);
+    optimizer_destroy(t->optimizer);
     allreduce_destroy(t->allreduce);
     profile_destroy(t->profile);
 }
@@ -141,7 +135,7 @@ static double update(struct trainer *t, double lr, struct step_times *times)
     double clock = clock_monotonic();
     times->comm = allreduce_finish(t->allreduce);
     lap(&clock, "all-reduce");
-    double norm = sqrt(sgd_step(t->optimizer, lr));
+    double norm = sqrt(optimizer_step(t->optimizer, lr));
     model_params_changed(t->run->model);
     times->optim = lap(&clock, "optimizer");
     return norm;

@@ -83,5 +83,6 @@ def train(number, name, smoothing, losses_path, weights, batches, out):
     tap(number + 2, far < 1e-3, f"{name}: running statistics within 1e-3 of torch's (largest {far:.1e}, {which})")
 
 
-torch.manual_seed(0)
-{"logits": logits, "train": train}[sys.argv[1]](int(sys.argv[2]), *sys.argv[3:])
+if __name__ == "__main__":
+    torch.manual_seed(0)
+    {"logits": logits, "train": train}[sys.argv[1]](int(sys.argv[2]), *sys.argv[3:])

@@ -1,11 +1,9 @@
 #include "worker/optim/sgd.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "worker/kernels/parallel.h"
-#include "worker/model/weights.h"
 
 /* Neighbouring tensors that share their decay, padding included. */
 struct range {
@@ -120,18 +118,4 @@ double sgd_step(struct sgd *s, double lr)
 float *sgd_velocity(struct sgd *s)
 {
     return s->velocity;
-}
-
-int sgd_save(const struct sgd *s, int64_t step, const char *path, struct error *e)
-{
-    char steps[32];
-    struct safetensors_meta meta[] = {{"format", "pt"}, {"optimizer", "sgd"}, {"step", steps}};
-
-    snprintf(steps, sizeof steps, "%lld", (long long)step);
-    return model_save_buffer(s->model, s->velocity, "momentum.", path, meta, 3, e);
-}
-
-int sgd_load(struct sgd *s, const char *path, struct error *e)
-{
-    return model_load_buffer(s->model, s->velocity, "momentum.", path, e);
 }

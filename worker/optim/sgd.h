@@ -33,10 +33,6 @@ double sgd_step(struct sgd *s, double lr);
 /* The velocities, in the layout of model_params. */
 float *sgd_velocity(struct sgd *s);
 
-/* Writes the velocities as "momentum.NAME", in torchvision's shapes, to a safetensors file. step is noted in it. */
-int sgd_save(const struct sgd *s, int64_t step, const char *path, struct error *e);
-int sgd_load(struct sgd *s, const char *path, struct error *e);
-
 /* What one range of the buffers goes through; returns the sum of g^2. The _reference twin is in double. */
 struct sgd_rule {
     float lr, momentum, decay;

@@ -387,11 +387,10 @@ Test(job_spec, what_is_not_built_is_told_apart_from_what_is_wrong)
     unsupported_is("\"cluster\": {\"nodes\": 256}", "/cluster/nodes");
     unsupported_is("\"cluster\": {\"launcher\": \"slurm\"}", "/cluster/launcher");
     unsupported_is("\"cluster\": {\"hosts\": [\"a\"]}", "/cluster/hosts");
-    unsupported_is("\"optimizer\": {\"name\": \"lars\"}", "/optimizer/name");
     unsupported_is("\"priority\": 1", "/priority");
     unsupported_is(
         "\"optimizer\": {\"nesterov\": true, \"label_smoothing\": 0.1, \"decay_bn\": true}", NULL);
-    unsupported_is("\"accumulate_steps\": 2", NULL);
+    unsupported_is("\"accumulate_steps\": 2, \"optimizer\": {\"name\": \"lars\"}", NULL);
     unsupported_is("\"cluster\": {\"mpi_args\": [\"-x\"]}, \"restart\": {\"max\": 3}", NULL);
     unsupported_is(
         "\"lr\": {\"decay\": \"cosine\", \"scaling\": \"sqrt\"}, \"comm\": {\"overlap\": false}",

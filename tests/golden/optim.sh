@@ -1,0 +1,24 @@
+#!/bin/bash
+# LARS against a few lines of numpy.
+set -u
+python=${PYTHON3:-/usr/bin/python3}
+here=${top_srcdir:-.}/tests/golden
+driver=${top_builddir:-.}/tests/golden/optim_driver
+if ! "$python" -c 'import torch, torchvision' 2>/dev/null; then
+    echo "1..0 # SKIP python3-torch and python3-torchvision are not installed"
+    exit 0
+fi
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+
+echo 1..2
+number=1
+for nesterov in 0 1; do
+    if "$driver" lars 5 $nesterov "$work/w" "$work/g" "$work/o"; then
+        "$python" -B "$here/optim.py" lars $number 5 $nesterov "$work/w" "$work/g" "$work/o" ||
+            echo "not ok $number - LARS: comparison stopped"
+    else
+        echo "not ok $number - LARS: optim_driver failed"
+    fi
+    number=$((number + 1))
+done
