@@ -85,6 +85,16 @@ void report_real(struct report *r, const char *name, double value)
         fprintf(r->line, ", \"%s\": null", name);
 }
 
+void report_reals(struct report *r, const char *name, const double *values, size_t count)
+{
+    if (!r->line)
+        return;
+    fprintf(r->line, ", \"%s\": [", name);
+    for (size_t i = 0; i < count; i++)
+        fprintf(r->line, "%s%.6g", i ? ", " : "", isfinite(values[i]) ? values[i] : 0.0);
+    fputc(']', r->line);
+}
+
 void report_text(struct report *r, const char *name, const char *value)
 {
     if (!r->line)

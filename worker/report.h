@@ -5,6 +5,7 @@
 #ifndef TRAIND_WORKER_REPORT_H
 #define TRAIND_WORKER_REPORT_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "common/error.h"
@@ -20,6 +21,7 @@ void report_destroy(struct report *r); /* NULL is fine */
 void report_begin(struct report *r, enum event_type type);
 void report_int(struct report *r, const char *name, int64_t value);
 void report_real(struct report *r, const char *name, double value); /* 9 significant digits */
+void report_reals(struct report *r, const char *name, const double *values, size_t count);
 void report_text(struct report *r, const char *name, const char *value); /* NULL: null */
 void report_flag(struct report *r, const char *name, int value);
 /* Returns ERR_NO_SPACE or ERR_IO when the line could not be written; later events are then dropped too. */

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/clock.h"
 #include "common/log.h"
@@ -15,10 +16,12 @@
 #include "worker/optim/optimizer.h"
 #include "worker/profile.h"
 #include "worker/result.h"
+#include "worker/straggler.h"
 
 #define BAD_JPEG_FRACTION  0.01
 #define PROGRESS_SECONDS   5.0
 #define BATCHES_MADE_AHEAD 3
+#define RANKS_IN_AN_EVENT  64
 
 struct trainer {
     struct run *run;
@@ -26,6 +29,10 @@ struct trainer {
     struct optimizer *optimizer;
     struct allreduce *allreduce;
     struct profile *profile;
+    struct stragglers *stragglers;
+    struct host *hosts;             /* (world) */
+    struct rank_step *every;        /* (world), of the last step */
+    struct rank_times *every_times; /* (world), of it */
     double step_seconds_sum;
     double last_progress;           /* clock of the last line on stdout */
     int64_t first_step;             /* steps done when this attempt began */
@@ -37,8 +44,12 @@ struct trainer {
 /* What each rank tells the others after a step: plain doubles, so that one gather carries them. */
 struct rank_step {
     double loss;
-    double busy_ms; /* without waiting for others: who is largest is the slowest rank */
     double bad_images;
+    struct rank_times times; /* without waiting for others: who is largest is the slowest rank */
+};
+
+struct host {
+    char name[64];
 };
 
 /* Times of one step on this rank. */
@@ -51,6 +62,25 @@ static int load_optimizer(const struct run *r, struct optimizer *optimizer, stru
     char path[PATH_MAX + 32];
     snprintf(path, sizeof path, "%s/optimizer.safetensors", r->resumed_from);
     return optimizer_load(optimizer, path, e);
+}
+
+/* What watches the pace of the ranks. Collective. */
+static int open_pace(struct run *r, struct trainer *t, struct error *e)
+{
+    struct host mine = {""};
+    size_t world = (size_t)r->world;
+
+    gethostname(mine.name, sizeof mine.name - 1);
+    t->hosts = calloc(world, sizeof *t->hosts);
+    t->every = calloc(world, sizeof *t->every);
+    t->every_times = calloc(world, sizeof *t->every_times);
+    int status = t->hosts && t->every && t->every_times
+                     ? stragglers_create(r->world, &t->stragglers, e)
+                     : error_set(e, ERR_NO_MEMORY, "no memory for %d ranks", r->world);
+    status = agree_on_error(r->comm, status, e, &r->failed_at);
+    if (!status)
+        MPI_Allgather(&mine, sizeof mine, MPI_BYTE, t->hosts, sizeof mine, MPI_BYTE, r->comm);
+    return status;
 }
 
 static int open_trainer(struct run *r, struct trainer *t, struct error *e)
@@ -100,6 +130,10 @@ static void close_trainer(struct trainer *t)
     optimizer_destroy(t->optimizer);
     allreduce_destroy(t->allreduce);
     profile_destroy(t->profile);
+    stragglers_destroy(t->stragglers);
+    free(t->hosts);
+    free(t->every);
+    free(t->every_times);
 }
 
 /* Seconds since the last lap, which were this phase; the trace gets the same. */
@@ -141,42 +175,84 @@ static double update(struct trainer *t, double lr, struct step_times *times)
     return norm;
 }
 
-/* The mean loss and the slowest rank of the step just done. Collective; synchronises the ranks. */
-static struct rank_step gather_step(struct trainer *t, double loss, const struct step_times *times,
-                                    int *slowest)
+static struct rank_times times_of_rank(const struct step_times *times)
+{
+    return (struct rank_times){
+        {1e3 * times->data, 1e3 * times->forward, 1e3 * times->backward, 1e3 * times->optim}
+    };
+}
+
+/* The mean loss of the step just done, and what each rank did (t->every). Collective; synchronises
+ * the ranks. */
+static struct rank_step gather_step(struct trainer *t, double loss, const struct step_times *times)
 {
     struct run *r = t->run;
-    struct rank_step mine = {
-        .loss = loss,
-        .busy_ms = 1e3 * (times->data + times->forward + times->backward + times->optim),
-        .bad_images = (double)loader_bad_images(t->loader)};
+    struct rank_step mine = {.loss = loss,
+                             .bad_images = (double)loader_bad_images(t->loader),
+                             .times = times_of_rank(times)};
     struct rank_step all = {0};
     const int fields = sizeof mine / sizeof(double);
-    struct rank_step *every = malloc((size_t)r->world * sizeof *every);
 
-    *slowest = 0;
-    if (!every)
-        return mine;
-    MPI_Allgather(&mine, fields, MPI_DOUBLE, every, fields, MPI_DOUBLE, r->comm);
+    MPI_Allgather(&mine, fields, MPI_DOUBLE, t->every, fields, MPI_DOUBLE, r->comm);
     for (int i = 0; i < r->world; i++) {
-        all.loss += every[i].loss / r->world;
-        all.bad_images += every[i].bad_images;
-        if (every[i].busy_ms > every[*slowest].busy_ms)
-            *slowest = i;
+        all.loss += t->every[i].loss / r->world;
+        all.bad_images += t->every[i].bad_images;
+        t->every_times[i] = t->every[i].times;
     }
-    all.busy_ms = every[*slowest].busy_ms;
-    free(every);
     return all;
 }
 
-static int say_step(struct run *r, int64_t step, double lr, const struct rank_step *all,
-                    const struct step_times *times, double grad_norm, int slowest, struct error *e)
+static int slowest_rank(const struct trainer *t)
 {
+    int slowest = 0;
+    for (int i = 1; i < t->run->world; i++)
+        if (rank_busy_ms(&t->every_times[i]) > rank_busy_ms(&t->every_times[slowest]))
+            slowest = i;
+    return slowest;
+}
+
+/* Of each rank, where they are few enough for a line: the rest of its step it waited for others. */
+static void report_ranks(const struct trainer *t)
+{
+    double busy[RANKS_IN_AN_EVENT];
+
+    if (t->run->world > RANKS_IN_AN_EVENT)
+        return;
+    for (int i = 0; i < t->run->world; i++)
+        busy[i] = rank_busy_ms(&t->every_times[i]);
+    report_reals(t->run->report, "rank_busy_ms", busy, (size_t)t->run->world);
+}
+
+static int say_straggler(const struct trainer *t, int64_t step, const struct straggler *s,
+                         struct error *e)
+{
+    struct report *report = t->run->report;
+
+    log_warning(
+        "rank %d on %s holds up the others: %.1f ms a step against %.1f ms, most of it in %s",
+        s->rank, t->hosts[s->rank].name, s->busy_ms, s->median_ms, rank_phase_name(s->phase));
+    report_begin(report, EVENT_STRAGGLER);
+    report_int(report, "step", step);
+    report_int(report, "rank", s->rank);
+    report_text(report, "host", t->hosts[s->rank].name);
+    report_text(report, "phase", rank_phase_name(s->phase));
+    report_real(report, "busy_ms", s->busy_ms);
+    report_real(report, "median_ms", s->median_ms);
+    report_int(report, "steps", STRAGGLER_STEPS);
+    return report_end(report, e);
+}
+
+static int say_step(const struct trainer *t, int64_t step, const struct rank_step *all,
+                    const struct step_times *times, double grad_norm, struct error *e)
+{
+    struct run *r = t->run;
+    struct straggler found;
+
     report_begin(r->report, EVENT_STEP);
     report_int(r->report, "step", step);
     report_real(r->report, "epoch", run_epoch(r, step));
     report_real(r->report, "loss", all->loss);
-    report_real(r->report, "lr", lr);
+    report_real(r->report, "lr", t->lr);
     report_real(r->report, "images_per_sec", (double)r->plan->global_batch / times->total);
     report_real(r->report, "step_ms", times->total * 1e3);
     report_real(r->report, "data_ms", times->data * 1e3);
@@ -185,8 +261,12 @@ static int say_step(struct run *r, int64_t step, double lr, const struct rank_st
     report_real(r->report, "comm_ms", times->comm * 1e3);
     report_real(r->report, "optim_ms", times->optim * 1e3);
     report_real(r->report, "grad_norm", grad_norm);
-    report_int(r->report, "slowest_rank", slowest);
-    return report_end(r->report, e);
+    report_int(r->report, "slowest_rank", slowest_rank(t));
+    report_ranks(t);
+    int status = report_end(r->report, e);
+    if (!status && r->rank == 0 && stragglers_add(t->stragglers, t->every_times, &found))
+        status = say_straggler(t, step, &found, e);
+    return status;
 }
 
 /* The number of the run's last step. */
@@ -256,13 +336,12 @@ static int train_step(struct trainer *t, int64_t index, bool *stop, struct error
     struct run *r = t->run;
     struct step_times times = {.start = clock_monotonic()};
     double loss, lr = lr_at(&r->plan->lr, index + r->step_shift);
-    int slowest;
 
     int status = compute_gradients(t, &loss, &times, stop, e);
     if (status || *stop)
         return status;
     double grad_norm = update(t, lr, &times), clock = clock_monotonic();
-    struct rank_step all = gather_step(t, loss, &times, &slowest);
+    struct rank_step all = gather_step(t, loss, &times);
     lap(&clock, "wait for all ranks");
     times.total = clock_monotonic() - times.start;
     trace_since(times.start, "step", "step");
@@ -270,7 +349,7 @@ static int train_step(struct trainer *t, int64_t index, bool *stop, struct error
     t->result.bad_images = r->from.bad_images + (int64_t)all.bad_images;
     t->result.steps = index + 1;
     t->lr = lr;
-    status = say_step(r, index + 1, lr, &all, &times, grad_norm, slowest, e);
+    status = say_step(t, index + 1, &all, &times, grad_norm, e);
     if (!status && !isfinite(all.loss)) /* the same number on every rank: all fail here */
         return error_set(e, ERR_INVALID,
                          "diverged at step %lld, loss was %g: try a smaller lr.base or a longer "
@@ -473,6 +552,8 @@ int train(struct run *r, struct error *e)
     if (r->resumes)
         take_up(&t);
     int status = open_trainer(r, &t, e);
+    if (!status)
+        status = open_pace(r, &t, e);
     if (!status)
         status = train_steps(&t, e);
     if (!status)
