@@ -38,7 +38,7 @@ static const struct job_option options[] = {
      HELP("Labels go from 0 to classes - 1.")},
     {"/model/image_size", JOB_OPTION_INTEGER, AT(model.image_size), DEFAULT("224"), RANGE(32, 1024), UNIT("pixels"),
      HELP("Width and height of the images the network sees.")},
-    {"/model/stem", CHOICE("imagenet", "small"), AT(model.stem), DEFAULT("\"imagenet\""), BUILT("[\"imagenet\"]"),
+    {"/model/stem", CHOICE("imagenet", "small"), AT(model.stem), DEFAULT("\"imagenet\""),
      HELP("The first layers: imagenet is a 7x7 of stride 2 and a pooling; small is a 3x3 and no pooling.")},
     {"/model/init", JOB_OPTION_STRING, OR_NULL, AT(model.init), DEFAULT("null"), LENGTH(4095),
      HELP("A safetensors file with torchvision's names to start from; null starts from random weights.")},

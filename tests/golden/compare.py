@@ -2,9 +2,12 @@
 
 compare.py logits FIRST_TEST NAME WEIGHTS BATCHES OUT
 compare.py train  FIRST_TEST NAME SMOOTHING LOSSES WEIGHTS BATCHES OUT
+compare.py family FIRST_TEST DRIVER FOLDER SIZE BATCH NETWORK:STEM...    runs DRIVER itself; three tests a network
 """
 import json
+import os
 import struct
+import subprocess
 import sys
 
 import numpy
@@ -83,6 +86,61 @@ def train(number, name, smoothing, losses_path, weights, batches, out):
     tap(number + 2, far < 1e-3, f"{name}: running statistics within 1e-3 of torch's (largest {far:.1e}, {which})")
 
 
+def network(name, stem, classes):
+    """torchvision's, and what it does not have: the paper's strides, a ResNeXt, the small stem."""
+    resnet = torchvision.models.resnet
+    if name == "resnext101_32x4d":
+        model = resnet.ResNet(resnet.Bottleneck, [3, 4, 23, 3], num_classes=classes, groups=32, width_per_group=4)
+    else:
+        model = getattr(resnet, name.removesuffix("v1"))(num_classes=classes)
+    if name.endswith("v1"):
+        for block in model.modules():
+            if isinstance(block, resnet.Bottleneck):
+                block.conv1.stride, block.conv2.stride = block.conv2.stride, block.conv1.stride
+    if stem == "small":
+        model.conv1 = torch.nn.Conv2d(3, 64, kernel_size=3, stride=1, padding=1, bias=False)
+        model.maxpool = torch.nn.Identity()
+    return model
+
+
+def family(number, driver, folder, size, batch, *cases):
+    w, b, l, g = (os.path.join(folder, name) for name in "wblg")
+    for case in cases:
+        name, stem = case.split(":")
+        ours = subprocess.run([driver, "step", name, stem, size, batch, w, b, l, g], stdout=subprocess.PIPE, text=True)
+        if ours.returncode:
+            for i in range(3):
+                tap(number + i, False, f"{name}, stem {stem}: engine_driver failed")
+        else:
+            compare_step(number, name, stem, float(ours.stdout), load(w), load(b), load(l)["logits"], load(g))
+        number += 3
+
+
+def compare_step(number, name, stem, loss, weights, batch, ours, gradients):
+    model = network(name, stem, weights["fc.bias"].shape[0])
+    model.load_state_dict(weights, strict=True)
+    parameters = dict(model.named_parameters())
+    images, labels = batch["images"][0], batch["labels"][0]
+    with torch.no_grad():
+        theirs = model.eval()(images)
+    worst = ((ours - theirs).abs().max() / theirs.abs().max()).item()
+    count = sum(p.numel() for p in parameters.values())
+    same = count == sum(gradients[n].numel() for n in parameters)
+    case = f"{name}, stem {stem}"
+    tap(number, same and worst < 1e-4, f"{case}: {count} parameters, logits within 1e-4 (largest difference {worst:.1e})")
+    criterion = torch.nn.functional.cross_entropy(model.train()(images), labels)
+    criterion.backward()
+    off = abs(loss - criterion.item()) / criterion.item()
+    tap(number + 1, off < 1e-3, f"{case}: loss within 1e-3 of torch's ({off:.1e})")
+    # Two pixels of a pooling window may round to each other's order: the gradient then goes to the other one.
+    pooled = stem == "imagenet" and distance(gradients["conv1.weight"], parameters["conv1.weight"].grad) < 1e-2
+    wanted = {n: p.grad for n, p in parameters.items() if n != "conv1.weight" or not pooled}
+    # A bias that only moves what the next batch norm subtracts again has no gradient but rounding: hence the floor.
+    floor = 1e-3 * max(g.norm().item() for g in wanted.values())
+    far, which = max(((gradients[n] - g).norm().item() / max(g.norm().item(), floor), n) for n, g in wanted.items())
+    tap(number + 2, far < 1e-3, f"{case}: every gradient within 1e-3 of torch's (largest {far:.1e}, {which})")
+
+
 if __name__ == "__main__":
     torch.manual_seed(0)
-    {"logits": logits, "train": train}[sys.argv[1]](int(sys.argv[2]), *sys.argv[3:])
+    {"logits": logits, "train": train, "family": family}[sys.argv[1]](int(sys.argv[2]), *sys.argv[3:])

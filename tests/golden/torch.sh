@@ -1,5 +1,6 @@
 #!/bin/bash
-# The engine against PyTorch, live: logits, losses, weights and running statistics of a ResNet-50.
+# The engine against PyTorch, live: logits, losses, weights and running statistics of a ResNet-50; then logits, loss and
+# gradients of one step of the whole family.
 # Training: batch 16 and 64x64 images leave 64 values a channel in the last stage; at 32x32 it would be 16, and batch norm over so few
 # amplifies rounding from step to step. The learning rate rises to 0.0005: at 0.01 the first gradients of a random network throw the weights far, and rounding grows with them.
 set -u
@@ -13,7 +14,10 @@ fi
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 
-echo 1..9
+family="resnet18:imagenet resnet34:imagenet resnet101:imagenet resnet152:imagenet resnet50v1:imagenet
+        resnet18:small resnet50:small"
+count=$(wc -w <<<"$family")
+echo 1..$((9 + 3 * count))
 number=1
 for case in "32 8" "64 4" "224 2"; do
     read -r size n <<<"$case"
@@ -36,3 +40,5 @@ for case in "0 1" "0.1 2"; do
     fi
     number=$((number + 3))
 done
+# shellcheck disable=SC2086 # a list
+"$python" "$here/compare.py" family $number "$driver" "$work" 64 8 $family || echo "not ok $number - the family: comparison stopped"

@@ -247,7 +247,7 @@ static int check_config(const struct model_config *c, struct error *e)
 {
     if (!c->arch->built)
         return error_set(e, ERR_UNSUPPORTED,
-                         "model.arch \"%s\" is not supported by this version; resnet50 is", c->arch->name);
+                         "model.arch \"%s\" is not supported by this version", c->arch->name);
     if (c->image_size < 32)
         return error_set(e, ERR_INVALID, "model.image_size is %d; at least 32 is needed", c->image_size);
     if (c->classes < 1 || c->batch < 1 || c->threads < 1)
