@@ -62,7 +62,7 @@ static const struct job_option options[] = {
      HELP("Random resized crop and flip in training; false: as in evaluation.")},
     {"/data/shuffle", JOB_OPTION_BOOLEAN, AT(data.shuffle), DEFAULT("true"),
      HELP("One global shuffle each epoch; false: the order of the files.")},
-    {"/data/mixup", JOB_OPTION_NUMBER, AT(data.mixup), DEFAULT("0"), RANGE(0, 10), BUILT("[0]"),
+    {"/data/mixup", JOB_OPTION_NUMBER, AT(data.mixup), DEFAULT("0"), RANGE(0, 10),
      HELP("MixUp's alpha: mix pairs of images by a weight from Beta(alpha, alpha); 0: off.")},
     {"/data/prefetch_threads", JOB_OPTION_INTEGER, AT(data.prefetch_threads), DEFAULT("1"), RANGE(1, 256), UNIT("threads"),
      HELP("Threads of a worker that decode images ahead of the engine.")},

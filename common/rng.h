@@ -19,7 +19,8 @@ enum rng_purpose {
     RNG_SHUFFLE,     /* the order of an epoch; image 0 */
     RNG_SYNTHETIC,   /* content of synthetic batches */
     RNG_CONVERT,     /* the order of records in shards; epoch is the role */
-    RNG_MODEL        /* initial weights; image is the tensor's number */
+    RNG_MODEL,       /* initial weights; image is the tensor's number */
+    RNG_MIXUP        /* the weight of a mixed batch; image is the step */
 };
 
 struct rng {

@@ -104,6 +104,7 @@ static int open_trainer(struct run *r, struct trainer *t, struct error *e)
         .steps_per_epoch = r->plan->steps_per_epoch,
         .batches_per_step = (int)s->accumulate_steps,
         .first_epoch_shift = r->image_shift,
+        .mixup = s->data.mixup,
         .threads = (int)s->data.prefetch_threads,
         .depth = BATCHES_MADE_AHEAD,
         .max_bad_fraction = BAD_JPEG_FRACTION,
@@ -156,6 +157,7 @@ static double compute_batch(struct trainer *t, const struct loader_batch *b, int
     bool last = j == batches - 1;
     double clock = clock_monotonic();
 
+    model_mix(r->model, b->lambda);
     double loss = model_forward(r->model, b->images, b->labels, b->n, NULL);
     times->forward += lap(&clock, "forward");
     model_backward(r->model, 1.0 / (double)(r->world * batches), j > 0,

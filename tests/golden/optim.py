@@ -1,12 +1,14 @@
 """The Python side of tests/golden/optim.sh: repeats what optim_driver did and prints TAP lines.
 
 optim.py lars FIRST_TEST STEPS NESTEROV WEIGHTS GRADIENTS OUT
+optim.py mixup FIRST_TEST LAMBDA SMOOTHING LOSS WEIGHTS BATCH OUT
 """
 import sys
 
 import numpy
+import torch
 
-from compare import load, tap
+from compare import load, model_of, tap
 
 
 def lars_step(w, m, g, lr, nesterov, momentum=0.9, decay=1e-3, eta=0.01):
@@ -37,4 +39,18 @@ def lars(number, steps, nesterov, weights, gradients, out):
         f"LARS, nesterov {nesterov}: {steps} steps of all {len(g)} tensors as numpy makes them (largest difference {worst:.1e} of the way)")
 
 
-{"lars": lars}[sys.argv[1]](int(sys.argv[2]), *sys.argv[3:])
+def mixup(number, weight, smoothing, loss, weights, batch, out):
+    # In double: one float's rounding that turns a ReLU moves a gradient by a thousandth, in torch as here.
+    model, b, weight = model_of(weights).train().double(), load(batch), float(weight)
+    criterion = torch.nn.CrossEntropyLoss(label_smoothing=float(smoothing))
+    x, y = b["images"].double(), b["labels"]
+    logits = model(weight * x + (1 - weight) * x.flip(0))
+    theirs = weight * criterion(logits, y) + (1 - weight) * criterion(logits, y.flip(0))
+    theirs.backward()
+    ours = load(out)
+    far = max(((ours[n] - p.grad).norm() / p.grad.norm()).item() for n, p in model.named_parameters())
+    tap(number, abs(float(loss) - theirs.item()) < 1e-5 * theirs.item(), f"mixup by {weight}, smoothing {smoothing}: the loss is torch's ({loss})")
+    tap(number + 1, far < 3e-3, f"and so is every gradient (largest difference {far:.1e})")
+
+
+{"lars": lars, "mixup": mixup}[sys.argv[1]](int(sys.argv[2]), *sys.argv[3:])

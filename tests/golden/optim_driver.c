@@ -3,12 +3,15 @@
  *
  *   optim_driver lars STEPS NESTEROV WEIGHTS GRADIENTS OUT    a ResNet-50 with random gradients,
  * those of step i times (i + 1)
+ *   optim_driver mixup N LAMBDA SMOOTHING WEIGHTS BATCH OUT   loss on stdout, gradients -> OUT;
+ * BATCH is not mixed yet
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/rng.h"
+#include "worker/data/mixup.h"
 #include "worker/model/weights.h"
 #include "worker/optim/lars.h"
 
@@ -18,7 +21,7 @@ static void die(const struct error *e)
     exit(1);
 }
 
-static struct model *make_model(int size, int n)
+static struct model *make_model(int size, int n, double smoothing)
 {
     struct error e;
     struct model *m;
@@ -28,7 +31,8 @@ static struct model *make_model(int size, int n)
                              .image_size = size,
                              .batch = n,
                              .threads = 1,
-                             .bn_momentum = 0.1};
+                             .bn_momentum = 0.1,
+                             .label_smoothing = smoothing};
     if (model_create(&c, &m, &e))
         die(&e);
     model_init(m, 3);
@@ -57,7 +61,7 @@ static int run_lars(char **a)
     struct lars *l;
     struct lars_config c = {
         .momentum = 0.9, .nesterov = atoi(a[1]), .weight_decay = 1e-3, .eta = 0.01};
-    struct model *m = make_model(32, 1);
+    struct model *m = make_model(32, 1, 0);
     float *g = make_gradients(m);
 
     if (model_save(m, a[2], NULL, 0, &e) || model_save_buffer(m, g, "", a[3], NULL, 0, &e) ||
@@ -77,10 +81,88 @@ static int run_lars(char **a)
     return 0;
 }
 
+enum { SIZE = 64, PIXELS = SIZE * SIZE, FLOATS = 3 * PIXELS };
+
+/* A small gamma at the end of every block, as after training: a random network amplifies rounding.
+ */
+static void calm(struct model *m)
+{
+    for (size_t i = 0; i < model_tensor_count(m); i++) {
+        const struct model_tensor *t = model_tensor(m, i);
+        if (t->kind != MODEL_BN_GAMMA || !strstr(t->name, "bn3"))
+            continue;
+        for (size_t k = 0; k < t->count; k++)
+            model_params(m)[t->offset + k] = 0.1f;
+    }
+    model_params_changed(m);
+}
+
+struct batch {
+    int n;
+    float *images; /* (n, SIZE, SIZE, 3) */
+    int32_t *labels;
+};
+
+static void fill_batch(size_t tensor, void *data, void *context)
+{
+    const struct batch *b = context;
+    float *out = data;
+
+    for (int i = 0; i < b->n; i++) {
+        if (tensor == 1)
+            ((int64_t *)data)[i] = b->labels[i];
+        for (size_t p = 0; tensor == 0 && p < PIXELS; p++)
+            for (size_t c = 0; c < 3; c++)
+                out[((size_t)i * 3 + c) * PIXELS + p] = b->images[((size_t)i * PIXELS + p) * 3 + c];
+    }
+}
+
+static struct batch make_batch(int n)
+{
+    struct batch b = {n, malloc((size_t)n * FLOATS * sizeof(float)),
+                      malloc((size_t)n * sizeof(int32_t))};
+    struct rng r = rng_stream(9, 0, 0, RNG_SYNTHETIC);
+
+    for (int i = 0; i < n; i++)
+        b.labels[i] = (int32_t)rng_below(&r, 10);
+    for (size_t k = 0; k < (size_t)n * FLOATS; k++)
+        b.images[k] = (float)rng_range(&r, -1.7, 1.7);
+    return b;
+}
+
+static int run_mixup(char **a)
+{
+    struct error e;
+    struct batch b = make_batch(atoi(a[0]));
+    double lambda = atof(a[1]);
+    struct model *m = make_model(SIZE, b.n, atof(a[2]));
+    struct safetensors_tensor t[] = {
+        {"images", SAFETENSORS_F32, 4, {b.n, 3, SIZE, SIZE}},
+        {"labels", SAFETENSORS_I64, 1, {b.n}               }
+    };
+
+    calm(m);
+    if (model_save(m, a[3], NULL, 0, &e) ||
+        safetensors_write(a[4], t, 2, NULL, 0, fill_batch, &b, &e))
+        die(&e);
+    mixup_images(b.images, b.images, b.n, FLOATS, lambda);
+    model_mix(m, lambda);
+    printf("%.9g\n", model_forward(m, b.images, b.labels, b.n, NULL));
+    model_backward(m, 1, false, NULL, NULL);
+    if (model_save_buffer(m, model_grads(m), "", a[5], NULL, 0, &e))
+        die(&e);
+    free(b.images);
+    free(b.labels);
+    model_destroy(m);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     if (argc == 7 && !strcmp(argv[1], "lars"))
         return run_lars(argv + 2);
+    if (argc == 8 && !strcmp(argv[1], "mixup"))
+        return run_mixup(argv + 2);
     fprintf(stderr, "usage: see the head of optim_driver.c\n");
     return 2;
 }

@@ -16,6 +16,7 @@
 #include "common/log.h"
 #include "common/trace.h"
 #include "worker/data/decode.h"
+#include "worker/data/mixup.h"
 #include "worker/data/sampler.h"
 #include "worker/data/synthetic.h"
 
@@ -38,6 +39,7 @@ struct slot {
 struct loader {
     struct loader_config config;
     size_t image_floats;
+    float *mixed; /* synthetic with mixup: the slots stay as they are */
     struct slot *slots;
     int slot_count;
     pthread_t *threads;
@@ -143,6 +145,20 @@ static void start_slot(struct loader *l, struct slot *s)
     s->failed_at = -1;
 }
 
+static double lambda_of(const struct loader *l, const struct slot *s)
+{
+    if (l->config.mixup <= 0 || l->config.role != DATASET_TRAIN)
+        return 1;
+    return mixup_lambda(l->config.mixup, l->config.seed, s->batch.epoch, s->batch.step);
+}
+
+static void mix(const struct loader *l, const struct slot *s, float *to)
+{
+    double lambda = lambda_of(l, s);
+    if (lambda < 1)
+        mixup_images(to, s->images, s->batch.n, l->image_floats, lambda);
+}
+
 /* Waits for something to do: images [*first, *end) of the slot returned. NULL: the end. Called and
  * returns locked. */
 static struct slot *take_run(struct loader *l, int *first, int *end)
@@ -181,6 +197,7 @@ static void fill_run(struct loader *l, struct decode_scratch *scratch, struct sl
     if (!last)
         return;
     replace_bad(l, scratch, s);
+    mix(l, s, s->images);
     pthread_mutex_lock(&l->lock);
     s->ready = true;
     pthread_cond_signal(&l->slot_ready);
@@ -274,6 +291,8 @@ static int make_slots(struct loader *l, struct error *e)
             return error_set(e, ERR_NO_MEMORY, "no memory for %d batches of %zu bytes ahead",
                              l->slot_count, bytes);
     }
+    if (l->config.mixup > 0 && !l->config.dataset && !(l->mixed = aligned_alloc(64, bytes)))
+        return error_set(e, ERR_NO_MEMORY, "no memory for a mixed batch of %zu bytes", bytes);
     return l->slots ? 0 : error_set(e, ERR_NO_MEMORY, "no memory for batches");
 }
 
@@ -359,6 +378,7 @@ void loader_destroy(struct loader *l)
     for (int i = 0; i < l->thread_count; i++)
         pthread_join(l->threads[i], NULL);
     free(l->threads);
+    free(l->mixed);
     free_slots(l);
     pthread_cond_destroy(&l->slot_free);
     pthread_cond_destroy(&l->slot_ready);
@@ -440,6 +460,8 @@ static int next_synthetic(struct loader *l, struct slot **out)
     int per_step = l->config.batches_per_step ? l->config.batches_per_step : 1;
     *out = &l->slots[(l->config.first_step * per_step + l->next) % l->slot_count];
     (*out)->batch = sampler_batch(&l->config, l->next, (*out)->indices);
+    if (l->mixed)
+        mix(l, *out, l->mixed);
     return 0;
 }
 
@@ -459,13 +481,15 @@ int loader_next(struct loader *l, struct loader_batch *batch, struct error *e)
         l->failure = *e;
         return rc;
     }
+    double lambda = s->batch.n > 0 ? lambda_of(l, s) : 1;
     *batch = (struct loader_batch){
-        .images = s->images,
+        .images = l->mixed && lambda < 1 ? l->mixed : s->images,
         .labels = s->labels,
         .indices = s->indices,
         .n = s->batch.n,
         .epoch = s->batch.epoch,
         .step = s->batch.step,
+        .lambda = lambda,
         .wait_seconds = clock_monotonic() - started,
     };
     trace_since(started, "phase", "data");

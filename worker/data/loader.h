@@ -34,6 +34,7 @@ struct loader_config {
                                   goes on where it was, which may be inside one of its steps; -B < shift <= 0 */
     int threads; /* prefetch threads, >= 1 */
     int depth;   /* batches made ahead, >= 1 */
+    double mixup; /* alpha of mixup.h; 0: off. Training only */
     double max_bad_fraction; /* of JPEGs that may fail to decode: 0.01 */
 };
 
@@ -43,6 +44,7 @@ struct loader_batch {
     const int64_t *indices; /* (n), positions in the data set: for predictions and messages */
     int n;                 /* training: == batch; evaluation: <= batch; 0: the end */
     int64_t epoch, step;
+    double lambda; /* mixup: the images are mixed by it, the labels are not (1: nor the images) */
     double wait_seconds; /* how long the caller waited for it */
 };
 

@@ -12,9 +12,10 @@ static int largest(const float *x, int n)
     return best;
 }
 
-static double loss_of_row(const float *x, int label, int classes, double smoothing, float *p)
+/* own: the logit of the label, or the mean of two labels' by their weights. */
+static double loss_of_row(const float *x, int classes, double own, double smoothing, float *p)
 {
-    double top = x[largest(x, classes)], own = x[label], sum = 0, all = 0;
+    double top = x[largest(x, classes)], sum = 0, all = 0;
 
     for (int j = 0; j < classes; j++) {
         double shifted = x[j] - top;
@@ -28,29 +29,48 @@ static double loss_of_row(const float *x, int label, int classes, double smoothi
     return log(sum) - (1 - smoothing) * (own - top) - smoothing * all / classes;
 }
 
-double softmax_loss(const float *logits, const int32_t *labels, int n, int classes, double smoothing,
-                    float *probabilities, int *correct)
+double softmax_loss_mixed(const float *logits, const int32_t *labels, int n, int classes, double smoothing,
+                          double lambda, float *probabilities, int *correct)
 {
     double loss = 0;
     int hits = 0;
 
     for (int i = 0; i < n; i++) {
-        size_t row = (size_t)i * (size_t)classes;
-        hits += largest(logits + row, classes) == labels[i];
-        loss += loss_of_row(logits + row, labels[i], classes, smoothing, probabilities + row);
+        const float *x = logits + (size_t)i * (size_t)classes;
+        double own = x[labels[i]];
+        if (lambda < 1)
+            own = lambda * own + (1 - lambda) * x[labels[n - 1 - i]];
+        hits += largest(x, classes) == labels[i];
+        loss += loss_of_row(x, classes, own, smoothing, probabilities + (size_t)i * (size_t)classes);
     }
     if (correct)
         *correct = hits;
     return loss;
 }
 
-void softmax_loss_backward(const float *probabilities, const int32_t *labels, int n, int classes,
-                           double smoothing, double scale, float *dlogits)
+void softmax_loss_mixed_backward(const float *probabilities, const int32_t *labels, int n, int classes,
+                                 double smoothing, double lambda, double scale, float *dlogits)
 {
     for (int i = 0; i < n; i++)
         for (int j = 0; j < classes; j++) {
             size_t at = (size_t)i * (size_t)classes + (size_t)j;
-            double target = smoothing / classes + (j == labels[i] ? 1 - smoothing : 0);
+            double target = smoothing / classes;
+            if (j == labels[i])
+                target += (1 - smoothing) * lambda;
+            if (j == labels[n - 1 - i])
+                target += (1 - smoothing) * (1 - lambda);
             dlogits[at] = (float)(scale * (probabilities[at] - target));
         }
+}
+
+double softmax_loss(const float *logits, const int32_t *labels, int n, int classes, double smoothing,
+                    float *probabilities, int *correct)
+{
+    return softmax_loss_mixed(logits, labels, n, classes, smoothing, 1, probabilities, correct);
+}
+
+void softmax_loss_backward(const float *probabilities, const int32_t *labels, int n, int classes,
+                           double smoothing, double scale, float *dlogits)
+{
+    softmax_loss_mixed_backward(probabilities, labels, n, classes, smoothing, 1, scale, dlogits);
 }

@@ -16,6 +16,13 @@ double softmax_loss(const float *logits, const int32_t *labels, int n, int class
 void softmax_loss_backward(const float *probabilities, const int32_t *labels, int n, int classes,
                            double smoothing, double scale, float *dlogits);
 
+/* The same for mixed images (mixup): row i counts lambda for its own label and 1 - lambda for that of row n-1-i. With lambda 1 they are
+ * the two above, to the bit. */
+double softmax_loss_mixed(const float *logits, const int32_t *labels, int n, int classes, double smoothing,
+                          double lambda, float *probabilities, int *correct);
+void softmax_loss_mixed_backward(const float *probabilities, const int32_t *labels, int n, int classes,
+                                 double smoothing, double lambda, double scale, float *dlogits);
+
 double softmax_loss_reference(const double *logits, int32_t label, int classes, double smoothing);
 
 #endif

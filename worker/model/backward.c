@@ -173,8 +173,8 @@ static void run_classifier(struct model *m, double scale, bool accumulate)
     float *d_bias = m->grads + m->fc_bias;
     double span = trace_begin();
 
-    softmax_loss_backward(m->logits, m->labels, m->n, m->config.classes, m->config.label_smoothing,
-                          scale / m->n, m->logits);
+    softmax_loss_mixed_backward(m->logits, m->labels, m->n, m->config.classes, m->config.label_smoothing,
+                                1 - m->mixed, scale / m->n, m->logits);
     gemm_tn(classes, features, n, m->logits, classes, m->average, features, m->grads + m->fc_weight,
             features, accumulate);
     for (size_t j = 0; j < classes; j++) {

@@ -161,9 +161,14 @@ double model_forward(struct model *m, const float *images, const int32_t *labels
     m->images = images;
     m->labels = labels;
     run(m, images, n);
-    return softmax_loss(m->logits, labels, n, m->config.classes, m->config.label_smoothing, m->logits,
-                        correct) /
+    return softmax_loss_mixed(m->logits, labels, n, m->config.classes, m->config.label_smoothing, 1 - m->mixed,
+                              m->logits, correct) /
            n;
+}
+
+void model_mix(struct model *m, double lambda)
+{
+    m->mixed = 1 - lambda;
 }
 
 void model_predict(struct model *m, const float *images, int n, float *logits)

@@ -74,6 +74,7 @@ struct model {
     int n; /* of the last forward */
     const float *images;
     const int32_t *labels;
+    double mixed; /* 1 - lambda of model_mix */
 };
 
 /* 64-byte aligned, zeroed, counted in memory_bytes; NULL with *e filled. */

@@ -73,6 +73,10 @@ void model_params_changed(struct model *m);
  * images (n, S, S, 3) must stay valid until backward is done. correct (NULL: not wanted) counts top-1 hits. */
 double model_forward(struct model *m, const float *images, const int32_t *labels, int n, int *correct);
 
+/* From the next model_forward on, image i of a batch is lambda of itself and 1 - lambda of image n-1-i (the caller has mixed
+ * them), and its loss is lambda CE(its label) + (1 - lambda) CE(label of n-1-i). 1, as at first: not mixed. */
+void model_mix(struct model *m, double lambda);
+
 /* Called as backward goes: the gradients [offset, offset + count) are final. Ranges come from the end of the buffer to its beginning,
  * without holes. */
 typedef void model_grads_ready(size_t offset, size_t count, void *context);

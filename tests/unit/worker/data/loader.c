@@ -7,6 +7,7 @@
 #include "common/log.h"
 #include "tests/unit/data_fixture.h"
 #include "worker/data/loader.h"
+#include "worker/data/mixup.h"
 
 #define IMAGES 130
 #define SIZE   16
@@ -240,6 +241,25 @@ Test(loader, goes_on_inside_a_step_of_another_batch)
     cr_assert_arr_eq(rest->indices + 80, whole->indices + IMAGES, 120 * 8);
     free(whole);
     free(rest);
+}
+
+Test(loader, mixup_mixes_a_batch_by_the_weight_of_its_step)
+{
+    struct loader_config c = training(2, 1, 13);
+    struct record *plain = record(&c);
+    c.mixup = 0.5;
+    c.threads = 3;
+    struct loader *l = create(&c);
+    struct loader_batch b;
+    float want[13 * FLOATS];
+    for (int i = 0; next(l, &b); i += b.n) {
+        cr_assert_eq(b.lambda, mixup_lambda(0.5, c.seed, b.epoch, b.step));
+        mixup_images(want, plain->images[i], b.n, FLOATS, b.lambda);
+        cr_assert_arr_eq(b.images, want, sizeof want);
+        cr_assert_arr_eq(b.labels, plain->labels + i, (size_t)b.n * sizeof *b.labels);
+    }
+    loader_destroy(l);
+    free(plain);
 }
 
 Test(loader, file_order_without_shuffle_and_the_same_image_without_augment)

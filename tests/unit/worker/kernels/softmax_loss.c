@@ -11,6 +11,47 @@ static double plain_loss(const double *logits, const int32_t *labels, double smo
     return loss;
 }
 
+/* What mixup means: the mean of two losses by lambda. */
+static double mixed_loss(const double *logits, const int32_t *labels, double smoothing, double lambda)
+{
+    double loss = 0;
+    for (int i = 0; i < N; i++) {
+        loss += lambda * softmax_loss_reference(logits + i * CLASSES, labels[i], CLASSES, smoothing);
+        loss += (1 - lambda) * softmax_loss_reference(logits + i * CLASSES, labels[N - 1 - i], CLASSES, smoothing);
+    }
+    return loss;
+}
+
+static void check_mixed(double smoothing, double lambda)
+{
+    float *x = noise(N * CLASSES, 1), p[N * CLASSES];
+    double logits[N * CLASSES], want[N * CLASSES];
+    int32_t labels[N] = {0, 5, 5, 5, 7};
+
+    for (int i = 0; i < N * CLASSES; i++)
+        logits[i] = x[i] *= 5;
+    double loss = softmax_loss_mixed(x, labels, N, CLASSES, smoothing, lambda, p, NULL);
+    cr_assert_float_eq(loss, mixed_loss(logits, labels, smoothing, lambda), 1e-5 * loss);
+    for (int i = 0; i < N * CLASSES; i++) {
+        double keep = logits[i];
+        logits[i] = keep + 1e-5;
+        want[i] = mixed_loss(logits, labels, smoothing, lambda);
+        logits[i] = keep - 1e-5;
+        want[i] = 3 * (want[i] - mixed_loss(logits, labels, smoothing, lambda)) / 2e-5;
+        logits[i] = keep;
+    }
+    softmax_loss_mixed_backward(p, labels, N, CLASSES, smoothing, lambda, 3, p);
+    assert_close(p, want, N * CLASSES, 1e-5, "gradient, smoothing %g, lambda %g", smoothing, lambda);
+    free(x);
+}
+
+Test(softmax_loss, mixed_labels)
+{
+    check_mixed(0, 0.3);
+    check_mixed(0.1, 0.8);
+    check_mixed(0.1, 1);
+}
+
 static void check(double smoothing)
 {
     float *x = noise(N * CLASSES, 1), p[N * CLASSES];
