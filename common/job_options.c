@@ -137,6 +137,9 @@ static const struct job_option options[] = {
      HELP("Apply weight decay to batch norm's parameters and the biases too.")},
     {"/optimizer/lars_eta", JOB_OPTION_NUMBER, AT(optimizer.lars_eta), DEFAULT("0.001"), RANGE(0, 1), ABOVE,
      HELP("LARS's trust coefficient.")},
+    {"/optimizer/momentum_correction", JOB_OPTION_BOOLEAN, AT(optimizer.momentum_correction), DEFAULT("false"),
+     HELP("When the learning rate changes, scale the momentum with it (Goyal et al. 2017, section 3). It matters for lars, whose momentum "
+          "holds the rate; that of sgd holds none, so there it is so already.")},
     {"/optimizer/label_smoothing", JOB_OPTION_NUMBER, AT(optimizer.label_smoothing), DEFAULT("0"), RANGE(0, 1), BELOW,
      HELP("Share of each label that is spread evenly over all classes.")},
 

@@ -97,6 +97,7 @@ struct job_spec {
         double weight_decay;
         bool decay_bn;
         double lars_eta;
+        bool momentum_correction;
         double label_smoothing;
     } optimizer;
     struct {

@@ -120,8 +120,10 @@ static int open_trainer(struct run *r, struct trainer *t, struct error *e)
     if (!status && r->resumes && r->rank == 0)
         status = load_optimizer(r, t->optimizer, e);
     status = agree_on_error(r->comm, status, e, &r->failed_at);
-    if (!status && r->resumes)
-        run_broadcast(r, optimizer_momentum(t->optimizer), model_param_count(r->model));
+    if (status || !r->resumes)
+        return status;
+    run_broadcast(r, optimizer_momentum(t->optimizer), model_param_count(r->model));
+    optimizer_set_last_rate(t->optimizer, r->from.lr);
     return status;
 }
 

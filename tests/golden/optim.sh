@@ -11,11 +11,12 @@ fi
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 
-echo 1..6
+echo 1..8
 number=1
-for nesterov in 0 1; do
-    if "$driver" lars 5 $nesterov "$work/w" "$work/g" "$work/o"; then
-        "$python" -B "$here/optim.py" lars $number 5 $nesterov "$work/w" "$work/g" "$work/o" ||
+for case in "0 0" "1 0" "0 1" "1 1"; do
+    read -r nesterov correct <<<"$case"
+    if "$driver" lars 5 "$nesterov" "$correct" "$work/w" "$work/g" "$work/o"; then
+        "$python" -B "$here/optim.py" lars $number 5 "$nesterov" "$correct" "$work/w" "$work/g" "$work/o" ||
             echo "not ok $number - LARS: comparison stopped"
     else
         echo "not ok $number - LARS: optim_driver failed"

@@ -1,10 +1,9 @@
 /*
  * The C side of tests/golden/optim.sh: writes what the Python side repeats, as safetensors.
  *
- *   optim_driver lars STEPS NESTEROV WEIGHTS GRADIENTS OUT    a ResNet-50 with random gradients,
- * those of step i times (i + 1)
- *   optim_driver mixup N LAMBDA SMOOTHING WEIGHTS BATCH OUT   loss on stdout, gradients -> OUT;
- * BATCH is not mixed yet
+ *   optim_driver lars STEPS NESTEROV CORRECT WEIGHTS GRADIENTS OUT    a ResNet-50 with random
+ * gradients, those of step i times (i + 1) optim_driver mixup N LAMBDA SMOOTHING WEIGHTS BATCH OUT
+ * loss on stdout, gradients -> OUT; BATCH is not mixed yet
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,12 +58,15 @@ static int run_lars(char **a)
     int steps = atoi(a[0]);
     struct error e;
     struct lars *l;
-    struct lars_config c = {
-        .momentum = 0.9, .nesterov = atoi(a[1]), .weight_decay = 1e-3, .eta = 0.01};
+    struct lars_config c = {.momentum = 0.9,
+                            .nesterov = atoi(a[1]),
+                            .weight_decay = 1e-3,
+                            .eta = 0.01,
+                            .momentum_correction = atoi(a[2])};
     struct model *m = make_model(32, 1, 0);
     float *g = make_gradients(m);
 
-    if (model_save(m, a[2], NULL, 0, &e) || model_save_buffer(m, g, "", a[3], NULL, 0, &e) ||
+    if (model_save(m, a[3], NULL, 0, &e) || model_save_buffer(m, g, "", a[4], NULL, 0, &e) ||
         lars_create(m, &c, &l, &e))
         die(&e);
     for (int i = 0; i < steps; i++) {
@@ -73,7 +75,7 @@ static int run_lars(char **a)
         lars_step(l, 0.5 * (i + 1)); /* the rate moves: where the forms of momentum differ */
         model_params_changed(m);
     }
-    if (model_save(m, a[4], NULL, 0, &e))
+    if (model_save(m, a[5], NULL, 0, &e))
         die(&e);
     lars_destroy(l);
     model_destroy(m);
@@ -159,7 +161,7 @@ static int run_mixup(char **a)
 
 int main(int argc, char **argv)
 {
-    if (argc == 7 && !strcmp(argv[1], "lars"))
+    if (argc == 8 && !strcmp(argv[1], "lars"))
         return run_lars(argv + 2);
     if (argc == 8 && !strcmp(argv[1], "mixup"))
         return run_mixup(argv + 2);

@@ -82,7 +82,7 @@ is "$(jq -c '[.status, .steps, .top1]' "$run/result.json")" "$(jq -c '[.status, 
 like "$(jq -r .ttt_seconds "$run/result.json")" '^[0-9]+\.' "with a time to train"
 
 # ---- all that has a memory at once
-job "$work/all.json" '.optimizer = {"name": "lars", "label_smoothing": 0.1} | .accumulate_steps = 2 | .data.mixup = 0.2 | .lr.base = 1 |
+job "$work/all.json" '.optimizer = {"name": "lars", "label_smoothing": 0.1, "momentum_correction": true} | .accumulate_steps = 2 | .data.mixup = 0.2 | .lr.base = 1 |
     .steps = 4 | .eval.every_epochs = 0 | .data.eval = null | .eval.target_top1 = null'
 worker 2 "$work/all.json" "$work/all"
 cat "$work"/all/checkpoints/step-00000004/{model,optimizer}.safetensors | sha256sum >"$work/all.sum"

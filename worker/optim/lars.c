@@ -21,6 +21,7 @@ struct lars {
     struct piece *pieces;
     size_t piece_count;
     struct lars_norms *sums; /* of every piece, so that a norm does not depend on the threads */
+    double last_lr;          /* of the step before; 0: none */
     struct lars_rule *rules; /* of every tensor, for the step going on */
 };
 
@@ -85,6 +86,11 @@ void lars_destroy(struct lars *l)
     free(l);
 }
 
+void lars_set_last_rate(struct lars *l, double lr)
+{
+    l->last_lr = lr;
+}
+
 float *lars_momentum(struct lars *l)
 {
     return l->momentum;
@@ -122,12 +128,13 @@ static void update_one(const struct lars_rule *r, float *w, float *m, float g)
 {
     float step = r->rate * (g + r->decay * *w);
     *m = r->momentum * *m + step;
-    *w -= r->nesterov ? r->momentum * *m + step : *m;
+    *w -= r->nesterov ? r->ahead * *m + step : *m;
 }
 
 void lars_update(const struct lars_rule *r, float *w, float *m, const float *g, size_t n)
 {
     vec rate = vec_all(r->rate), momentum = vec_all(r->momentum), decay = vec_all(r->decay);
+    vec ahead = vec_all(r->ahead);
     size_t i = 0;
 
     for (; i + VEC <= n; i += VEC) {
@@ -136,7 +143,7 @@ void lars_update(const struct lars_rule *r, float *w, float *m, const float *g, 
         vec_store(m + i, mi);
         vec down = mi;
         if (r->nesterov)
-            down = momentum * mi + step;
+            down = ahead * mi + step;
         vec_store(w + i, wi - down);
     }
     for (; i < n; i++)
@@ -176,7 +183,10 @@ static struct lars_rule rule_of(const struct lars *l, size_t tensor, const struc
     double decay = !excluded || c->decay_bn ? c->weight_decay : 0;
     double trust = excluded ? 1 : lars_trust(norms, c->eta, decay);
 
-    return (struct lars_rule){(float)(lr * trust), (float)c->momentum, (float)decay, c->nesterov};
+    double correction = c->momentum_correction && l->last_lr > 0 ? lr / l->last_lr : 1;
+
+    return (struct lars_rule){(float)(lr * trust), (float)(c->momentum * correction), (float)decay,
+                              c->nesterov, (float)c->momentum};
 }
 
 double lars_step(struct lars *l, double lr)
@@ -196,5 +206,6 @@ double lars_step(struct lars *l, double lr)
         l->rules[tensor] = rule_of(l, tensor, &norms, lr);
     }
     parallel_run(threads, (int)l->piece_count, update_pieces, l);
+    l->last_lr = lr;
     return all;
 }

@@ -25,6 +25,10 @@ struct lars_config {
     double weight_decay;
     bool decay_bn;
     double eta;
+    bool
+        momentum_correction; /* m = momentum lr / lr_before m + ...: Goyal et al., arXiv:1706.02677,
+                                section 3, the remark on eq. 10. The rate then acts on all of m at
+                                once, as in the form of torch and sgd.h, eq. 9. */
 };
 
 struct lars;
@@ -39,6 +43,9 @@ void lars_destroy(struct lars *l); /* NULL is fine */
  * threads. */
 double lars_step(struct lars *l, double lr);
 
+/* The rate of the step before the next one, for the correction: of a run that is resumed. */
+void lars_set_last_rate(struct lars *l, double lr);
+
 /* m above, in the layout of model_params. */
 float *lars_momentum(struct lars *l);
 
@@ -49,6 +56,7 @@ struct lars_norms {
 struct lars_rule {
     float rate, momentum, decay;
     bool nesterov;
+    float ahead; /* momentum without correction: of Nesterov's look ahead */
 };
 struct lars_norms lars_norms_of(const float *w, const float *g, size_t n);
 double lars_trust(const struct lars_norms *norms, double eta, double decay);

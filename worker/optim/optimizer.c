@@ -34,6 +34,7 @@ static int create_lars(struct optimizer *o, const struct job_spec *spec, struct 
         .weight_decay = spec->optimizer.weight_decay,
         .decay_bn = spec->optimizer.decay_bn,
         .eta = spec->optimizer.lars_eta,
+        .momentum_correction = spec->optimizer.momentum_correction,
     };
     return lars_create(o->model, &config, &o->lars, e);
 }
@@ -68,6 +69,12 @@ void optimizer_destroy(struct optimizer *o)
 double optimizer_step(struct optimizer *o, double lr)
 {
     return o->lars ? lars_step(o->lars, lr) : sgd_step(o->sgd, lr);
+}
+
+void optimizer_set_last_rate(struct optimizer *o, double lr)
+{
+    if (o->lars)
+        lars_set_last_rate(o->lars, lr);
 }
 
 float *optimizer_momentum(struct optimizer *o)
