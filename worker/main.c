@@ -10,9 +10,11 @@
 #include "common/log.h"
 #include "worker/run.h"
 
+#define STALL_SECONDS 300
+
 static const char usage[] =
     "Usage: mpirun -np N train-worker --job FILE --run-dir DIR [--attempt N] [--resume FROM]\n"
-    "                                 [--measure-peak]\n"
+    "                                 [--stall-seconds S] [--measure-peak]\n"
     "\n"
     "Trains, or evaluates, what a traind job document describes. Rank 0 writes DIR/attempt-N/events.jsonl,\n"
     "DIR/checkpoints/ and DIR/result.json; it needs no daemon.\n"
@@ -21,6 +23,7 @@ static const char usage[] =
     "  --run-dir DIR    run directory; made if it is not there\n"
     "  --attempt N      number of this attempt (1)\n"
     "  --resume FROM    go on from a checkpoint: its folder, or \"latest\" for the newest of DIR that is whole\n"
+    "  --stall-seconds S  warn when no step ended for so long, and say which rank is the cause (300; 0: never)\n"
     "  --measure-peak   also measure SGEMM on these cores, for run_stop (trainctl bench)\n"
     "  --version        version and the processor it is compiled for\n"
     "  --help           this text\n"
@@ -40,12 +43,13 @@ static int parse_options(int argc, char **argv, struct run_options *o)
         {"job", required_argument, NULL, 'j'},   {"run-dir", required_argument, NULL, 'r'},
         {"attempt", required_argument, NULL, 'a'}, {"resume", required_argument, NULL, 'c'},
         {"measure-peak", no_argument, NULL, 'p'},
+        {"stall-seconds", required_argument, NULL, 's'},
         {"version", no_argument, NULL, 'v'},     {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
     };
     char *end;
 
-    *o = (struct run_options){.attempt = 1};
+    *o = (struct run_options){.attempt = 1, .stall_seconds = STALL_SECONDS};
     for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
         switch (c) {
         case 'j':
@@ -61,6 +65,11 @@ static int parse_options(int argc, char **argv, struct run_options *o)
             break;
         case 'c':
             o->resume = optarg;
+            break;
+        case 's':
+            o->stall_seconds = strtod(optarg, &end);
+            if (end == optarg || *end || !(o->stall_seconds >= 0 && o->stall_seconds <= 1e6))
+                return usage_error("--stall-seconds takes seconds, 0 for never, not ", optarg);
             break;
         case 'p':
             o->measure_peak = true;

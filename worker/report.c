@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <jansson.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 #include "common/clock.h"
 
 struct report {
+    pthread_mutex_t lock; /* from begin to end: the thread that watches for stalls writes too */
     int fd;
     int64_t seq;
     FILE *line;
@@ -37,6 +39,7 @@ int report_create(const char *path, struct report **out, struct error *e)
     struct report *r = calloc(1, sizeof *r);
     if (!r)
         return error_set(e, ERR_NO_MEMORY, "no memory for the event log");
+    pthread_mutex_init(&r->lock, NULL);
     r->fd = -1;
     if (path) {
         r->fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
@@ -61,6 +64,7 @@ void report_destroy(struct report *r)
 
 void report_begin(struct report *r, enum event_type type)
 {
+    pthread_mutex_lock(&r->lock);
     if (r->fd < 0)
         return;
     r->line = open_memstream(&r->text, &r->bytes);
@@ -119,8 +123,10 @@ int report_end(struct report *r, struct error *e)
 {
     int status = 0;
 
-    if (!r->line)
+    if (!r->line) {
+        pthread_mutex_unlock(&r->lock);
         return 0;
+    }
     fputs("}\n", r->line);
     fclose(r->line);
     r->line = NULL;
@@ -132,5 +138,6 @@ int report_end(struct report *r, struct error *e)
     }
     free(r->text);
     r->text = NULL;
+    pthread_mutex_unlock(&r->lock);
     return status;
 }

@@ -17,7 +17,7 @@ struct report;
 int report_create(const char *path, struct report **out, struct error *e);
 void report_destroy(struct report *r); /* NULL is fine */
 
-/* One event: begin, fields, end. end writes the line with one write(2). NaN and infinities become null. */
+/* One event: begin, fields, end. Other threads that begin one wait until then. end writes the line with one write(2). NaN and infinities become null. */
 void report_begin(struct report *r, enum event_type type);
 void report_int(struct report *r, const char *name, int64_t value);
 void report_real(struct report *r, const char *name, double value); /* 9 significant digits */

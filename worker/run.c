@@ -407,6 +407,7 @@ int run_create(const struct run_options *options, struct run *r, struct error *e
         return status;
     r->threads = threads_of_rank(r->comm, (int)r->spec->cluster.threads_per_worker);
     r->measures_peak = options->measure_peak;
+    r->stall_seconds = options->stall_seconds;
     if (r->measures_peak)
         r->sgemm_gflops = peak_sgemm_gflops(r->comm, r->threads);
     status = build_model(r, e);

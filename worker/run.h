@@ -21,6 +21,7 @@ struct run_options {
     const char *run_dir;
     int attempt;
     const char *resume; /* a checkpoint's folder, or "latest"; NULL: from the beginning */
+    double stall_seconds; /* 0: stalls are not watched for */
     bool measure_peak; /* of SGEMM on these cores, for run_stop: see peak.h */
 };
 
@@ -47,6 +48,7 @@ struct run {
     int64_t step_shift; /* a step's number in the plan's schedule, less its number in the run */
     json_t *warnings;   /* of the start, rank 0: said behind run_start */
     bool measures_peak;
+    double stall_seconds;
     double sgemm_gflops; /* of all ranks, before the run */
 };
 

@@ -16,6 +16,7 @@
 #include "worker/optim/optimizer.h"
 #include "worker/profile.h"
 #include "worker/result.h"
+#include "worker/stall.h"
 #include "worker/straggler.h"
 
 #define BAD_JPEG_FRACTION  0.01
@@ -30,6 +31,7 @@ struct trainer {
     struct allreduce *allreduce;
     struct profile *profile;
     struct stragglers *stragglers;
+    struct stall *stall;
     struct host *hosts;             /* (world) */
     struct rank_step *every;        /* (world), of the last step */
     struct rank_times *every_times; /* (world), of it */
@@ -133,6 +135,7 @@ static void close_trainer(struct trainer *t)
     optimizer_destroy(t->optimizer);
     allreduce_destroy(t->allreduce);
     profile_destroy(t->profile);
+    stall_destroy(t->stall);
     stragglers_destroy(t->stragglers);
     free(t->hosts);
     free(t->every);
@@ -171,7 +174,9 @@ static double compute_batch(struct trainer *t, const struct loader_batch *b, int
 static double update(struct trainer *t, double lr, struct step_times *times)
 {
     double clock = clock_monotonic();
+    stall_doing(t->stall, STALL_ALLREDUCE);
     times->comm = allreduce_finish(t->allreduce);
+    stall_doing(t->stall, STALL_COMPUTE);
     lap(&clock, "all-reduce");
     double norm = sqrt(optimizer_step(t->optimizer, lr));
     model_params_changed(t->run->model);
@@ -315,8 +320,10 @@ static int compute_gradients(struct trainer *t, double *loss, struct step_times 
     *loss = 0;
     for (int64_t j = 0; j < batches; j++) {
         r->phase = "data";
+        stall_doing(t->stall, STALL_DATA);
         if (!status)
             status = loader_next(t->loader, &batch, e);
+        stall_doing(t->stall, STALL_WAIT);
         if (j == 0)
             *stop = run_stop_requested();
         if (j == 0)
@@ -329,6 +336,7 @@ static int compute_gradients(struct trainer *t, double *loss, struct step_times 
             continue;
         times->data += batch.wait_seconds;
         r->phase = "train";
+        stall_doing(t->stall, STALL_COMPUTE);
         *loss += compute_batch(t, &batch, j, times) / (double)batches;
     }
     return 0;
@@ -345,7 +353,9 @@ static int train_step(struct trainer *t, int64_t index, bool *stop, struct error
     if (status || *stop)
         return status;
     double grad_norm = update(t, lr, &times), clock = clock_monotonic();
+    stall_doing(t->stall, STALL_WAIT);
     struct rank_step all = gather_step(t, loss, &times);
+    stall_doing(t->stall, STALL_OTHER);
     lap(&clock, "wait for all ranks");
     times.total = clock_monotonic() - times.start;
     trace_since(times.start, "step", "step");
@@ -558,6 +568,8 @@ int train(struct run *r, struct error *e)
     int status = open_trainer(r, &t, e);
     if (!status)
         status = open_pace(r, &t, e);
+    if (!status)
+        status = stall_create(r, r->stall_seconds, &t.stall, e);
     if (!status)
         status = train_steps(&t, e);
     if (!status)

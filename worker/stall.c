@@ -1,0 +1,275 @@
+#include "worker/stall.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+
+#define BEAT_SECONDS 0.5
+#define LATE_SECONDS 3 /* without a beat: its process does not run */
+
+/* A rank, as the others on its machine see it. Written by that rank alone. Clocks are monotonic,
+ * one for the machine. */
+struct pulse {
+    _Atomic int doing;
+    _Atomic double since;   /* that it is doing this */
+    _Atomic double step_at; /* end of its last step */
+    _Atomic double beat;    /* its watching thread's last sign of life */
+    int rank;
+    pid_t pid;
+};
+
+struct stall {
+    struct run *run;
+    double seconds;
+    MPI_Win window;
+    struct pulse *own, **here; /* (ranks_here) */
+    int ranks_here;
+    bool speaks; /* the first rank of this machine */
+    double told; /* step_at of the stall already spoken of */
+    pthread_t thread;
+    bool watched; /* the thread is there */
+    pthread_mutex_t lock;
+    pthread_cond_t ends;
+    bool end;
+};
+
+static const char *const words[] = {"between steps", "waiting for data", "computing",
+                                    "in the all-reduce", "waiting for the other ranks"};
+
+void stall_doing(struct stall *s, enum stall_doing doing)
+{
+    if (!s)
+        return;
+    double now = clock_monotonic();
+    atomic_store(&s->own->doing, doing);
+    atomic_store(&s->own->since, now);
+    if (doing == STALL_OTHER)
+        atomic_store(&s->own->step_at, now);
+}
+
+/* ---- what is wrong */
+
+/* The letter of /proc/PID/stat: T is stopped, Z dead; '\0': no such process. */
+static char process_state(pid_t pid)
+{
+    char path[64], state = '\0';
+
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return '\0';
+    if (fscanf(file, "%*d (%*[^)]) %c", &state) != 1)
+        state = '\0';
+    fclose(file);
+    return state;
+}
+
+struct verdict {
+    const char *cause; /* of the event: rank_dead rank_stopped data compute all_reduce */
+    const char *text;
+    const struct pulse *who; /* NULL: all */
+};
+
+static struct verdict judge_process(const struct pulse *p)
+{
+    char state = process_state(p->pid);
+
+    if (state == 'T' || state == 't')
+        return (struct verdict){"rank_stopped", "is stopped by a signal", p};
+    if (state == '\0' || state == 'Z' || state == 'X')
+        return (struct verdict){"rank_dead", "is dead", p};
+    return (struct verdict){"rank_stopped", "gets no processor time", p};
+}
+
+static const struct pulse *first_doing(const struct stall *s, enum stall_doing doing)
+{
+    for (int i = 0; i < s->ranks_here; i++)
+        if (atomic_load(&s->here[i]->doing) == (int)doing)
+            return s->here[i];
+    return NULL;
+}
+
+/* The worst first: whoever does not run, then who has not come to the all-reduce. */
+static struct verdict judge(const struct stall *s, double now)
+{
+    const struct pulse *p;
+
+    for (int i = 0; i < s->ranks_here; i++)
+        if (now - atomic_load(&s->here[i]->beat) > LATE_SECONDS)
+            return judge_process(s->here[i]);
+    if ((p = first_doing(s, STALL_DATA)))
+        return (struct verdict){"data", "waits for data", p};
+    if ((p = first_doing(s, STALL_COMPUTE)))
+        return (struct verdict){"compute", "still computes", p};
+    return (struct verdict){"all_reduce",
+                            "all ranks of this machine wait for ranks of others: a network or a "
+                            "machine is gone",
+                            NULL};
+}
+
+static void say_event(struct stall *s, const struct verdict *v, const char *host, const char *text,
+                      double idle)
+{
+    struct report *report = s->run->report;
+    struct error ignored;
+
+    report_begin(report, EVENT_WARNING);
+    report_text(report, "message", text);
+    report_text(report, "cause", v->cause);
+    if (v->who) {
+        report_int(report, "rank", v->who->rank);
+        report_text(report, "host", host);
+    }
+    report_real(report, "stalled_seconds", idle);
+    report_end(report, &ignored);
+}
+
+static void speak(struct stall *s, double now, double idle)
+{
+    struct verdict v = judge(s, now);
+    char host[64] = "", text[256];
+
+    gethostname(host, sizeof host - 1);
+    if (v.who)
+        snprintf(text, sizeof text, "no step for %.0f s: rank %d on %s %s", idle, v.who->rank, host,
+                 v.text);
+    else
+        snprintf(text, sizeof text, "no step for %.0f s on %s: %s", idle, host, v.text);
+    log_warning("%s", text);
+    if (s->run->rank == 0)
+        say_event(s, &v, host, text, idle);
+}
+
+static void look(struct stall *s)
+{
+    double now = clock_monotonic(), step_at = atomic_load(&s->own->step_at);
+    int doing = atomic_load(&s->own->doing);
+
+    /* A watcher that was itself stopped wakes up with an old beat: its rank's clocks say nothing
+     * about a stall. */
+    bool slept = now - atomic_load(&s->own->beat) > LATE_SECONDS;
+    atomic_store(&s->own->beat, now);
+    if (slept || doing == STALL_OTHER || now - step_at < s->seconds || s->told == step_at)
+        return;
+    s->told = step_at;
+    log_warning("no step for %.0f s; this rank is %s for %.0f s", now - step_at, words[doing],
+                now - atomic_load(&s->own->since));
+    if (s->speaks)
+        speak(s, now, now - step_at);
+}
+
+static void *watch(void *argument)
+{
+    struct stall *s = argument;
+    struct timespec at;
+
+    pthread_mutex_lock(&s->lock);
+    while (!s->end) {
+        double next = clock_monotonic() + BEAT_SECONDS;
+        at.tv_sec = (time_t)next;
+        at.tv_nsec = (long)((next - (double)at.tv_sec) * 1e9);
+        pthread_cond_timedwait(&s->ends, &s->lock, &at);
+        if (!s->end)
+            look(s);
+    }
+    pthread_mutex_unlock(&s->lock);
+    return NULL;
+}
+
+/* ---- making and ending */
+
+static int share_memory(struct stall *s, struct error *e)
+{
+    MPI_Comm node;
+    int here, size, unit;
+
+    MPI_Comm_split_type(s->run->comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
+    MPI_Comm_rank(node, &here);
+    MPI_Comm_size(node, &size);
+    int status =
+        MPI_Win_allocate_shared(sizeof(struct pulse), 1, MPI_INFO_NULL, node, &s->own, &s->window);
+    s->here = calloc((size_t)size, sizeof(struct pulse *));
+    for (int i = 0; !status && s->here && i < size; i++) {
+        MPI_Aint bytes;
+        MPI_Win_shared_query(s->window, i, &bytes, &unit, &s->here[i]);
+    }
+    s->ranks_here = size;
+    s->speaks = here == 0;
+    double now = clock_monotonic();
+    if (!status) {
+        s->own->rank = s->run->rank;
+        s->own->pid = getpid();
+        atomic_store(&s->own->since, now);
+        atomic_store(&s->own->step_at, now);
+        atomic_store(&s->own->beat, now);
+        atomic_store(&s->own->doing, STALL_OTHER);
+    }
+    MPI_Barrier(node); /* nobody looks before all have written */
+    MPI_Comm_free(&node);
+    return !status && s->here ? 0 : error_set(e, ERR_NO_MEMORY, "no memory to watch for stalls");
+}
+
+static int start_thread(struct stall *s, struct error *e)
+{
+    pthread_condattr_t monotonic;
+    sigset_t all, before;
+
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&s->ends, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    sigfillset(&all); /* signals are for the thread that trains */
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int reason = pthread_create(&s->thread, NULL, watch, s);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    s->watched = reason == 0;
+    return reason ? error_set_errno(e, reason, "cannot start a thread that watches for stalls") : 0;
+}
+
+int stall_create(struct run *r, double seconds, struct stall **out, struct error *e)
+{
+    struct stall *s = seconds > 0 ? calloc(1, sizeof *s) : NULL;
+    int status =
+        s || seconds <= 0 ? 0 : error_set(e, ERR_NO_MEMORY, "no memory to watch for stalls");
+
+    *out = NULL;
+    status = agree_on_error(r->comm, status, e, &r->failed_at);
+    if (status || !s) {
+        free(s);
+        return status;
+    }
+    s->run = r;
+    s->seconds = seconds;
+    s->window = MPI_WIN_NULL;
+    status = share_memory(s, e);
+    if (!status)
+        status = start_thread(s, e);
+    *out = s;
+    return agree_on_error(r->comm, status, e, &r->failed_at);
+}
+
+void stall_destroy(struct stall *s)
+{
+    if (!s)
+        return;
+    if (s->watched) {
+        pthread_mutex_lock(&s->lock);
+        s->end = true;
+        pthread_cond_signal(&s->ends);
+        pthread_mutex_unlock(&s->lock);
+        pthread_join(s->thread, NULL);
+    }
+    if (s->window != MPI_WIN_NULL)
+        MPI_Win_free(&s->window);
+    free(s->here);
+    free(s);
+}
