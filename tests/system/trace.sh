@@ -11,7 +11,7 @@ small_data
 
 cat >"$work/small.json" <<END
 {"model": {"classes": 10, "image_size": 32}, "data": {"train": "$work/data/train", "eval": "$work/data/validation"},
- "cluster": {"workers_per_node": 2, "threads_per_worker": 1}, "batch_per_worker": 8, "steps": 5,
+ "cluster": {"workers_per_node": 2, "threads_per_worker": 1}, "batch_per_worker": 8, "steps": 9,
  "lr": {"warmup_epochs": 0}, "eval": {"batch": 25}, "checkpoint": {"disable": true}, "profile": {"steps": [2, 3]}}
 END
 
