@@ -101,6 +101,9 @@ const char *trace_thread_name(int thread)
 
 void trace_start(void)
 {
+    /* The caller is thread 0, however early the others record. */
+    if (!own)
+        own = make_buffer();
     for (struct buffer *b = first_buffer(); b; b = b->next) {
         pthread_mutex_lock(&b->lock);
         b->count = b->dropped = 0;

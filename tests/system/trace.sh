@@ -64,7 +64,7 @@ trace=$work/last/attempt-1/trace.json
 is "$(spans '[(map(select(.cat == "step")) | length), (map(select(.name == "evaluation")) | length), (map(select(.cat == "predict" and .name == "conv1")) | length > 0)]')" \
     '[2,2,true]' "the last step's trace holds the evaluation behind it"
 
-job "$work/never.json" '.profile.steps = [8, 9] | .data.eval = null'
+job "$work/never.json" '.steps = 5 | .profile.steps = [8, 9] | .data.eval = null'
 worker 2 "$work/never.json" "$work/never"
 is $? 0 "steps that never come do no harm"
 like "$(jq -r 'select(.type == "warning") | .message' "$work/never/attempt-1/events.jsonl")" 'profile\.steps \[8, 9\]' "and are warned of"
