@@ -11,9 +11,9 @@ static const struct arch archs[] = {
     {"resnet101",        true,  {3, 4, 23, 3}, 1,  64, false, true },
     {"resnet152",        true,  {3, 8, 36, 3}, 1,  64, false, true },
     {"resnet50v1",       true,  {3, 4, 6, 3},  1,  64, true,  true },
-    {"resnext50_32x4d",  true,  {3, 4, 6, 3},  32, 4,  false, false},
-    {"resnext101_32x4d", true,  {3, 4, 23, 3}, 32, 4,  false, false},
-    {"resnext101_32x8d", true,  {3, 4, 23, 3}, 32, 8,  false, false},
+    {"resnext50_32x4d",  true,  {3, 4, 6, 3},  32, 4,  false, true },
+    {"resnext101_32x4d", true,  {3, 4, 23, 3}, 32, 4,  false, true },
+    {"resnext101_32x8d", true,  {3, 4, 23, 3}, 32, 8,  false, true },
 };
 
 #define ARCH_COUNT (sizeof archs / sizeof archs[0])

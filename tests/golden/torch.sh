@@ -15,7 +15,7 @@ work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 
 family="resnet18:imagenet resnet34:imagenet resnet101:imagenet resnet152:imagenet resnet50v1:imagenet
-        resnet18:small resnet50:small"
+        resnet18:small resnet50:small resnext50_32x4d:imagenet resnext101_32x4d:imagenet resnext101_32x8d:imagenet"
 count=$(wc -w <<<"$family")
 echo 1..$((9 + 3 * count))
 number=1

@@ -5,6 +5,7 @@
 #include "worker/kernels/gemm.h"
 #include "worker/kernels/im2col.h"
 #include "worker/kernels/tile_gemm.h"
+#include "worker/layers/conv_grouped.h"
 #include "worker/layers/conv_pixel.h"
 
 /* Measured best for tiles that go through GEMM once: it need not fit the second-level cache. */
@@ -13,21 +14,24 @@ enum { TILE_FLOATS = 2048 * 1024 / 4 };
 /* CONV_PIXEL: images of this height at most, and as many of them as fill a product. */
 enum { PIXEL_SIZE = 4, PIXEL_IMAGES = 48, PIXEL_IMAGES_AT_ONCE = 256 };
 
-struct conv conv_make(int in_size, int in_channels, int out_channels, int kernel, int stride, int pad)
+struct conv conv_make(int in_size, int in_channels, int out_channels, int kernel, int stride, int pad,
+                      int groups)
 {
-    struct conv c = {window_make(in_size, in_channels, kernel, stride, pad), out_channels,
+    struct conv c = {window_make(in_size, in_channels, kernel, stride, pad), out_channels, groups,
                      TILE_GEMM_PAYS ? CONV_TILE : CONV_OPENBLAS};
     bool fits = tile_gemm_takes((size_t)in_channels) && tile_gemm_takes((size_t)out_channels);
 
     if (TILE_GEMM_PAYS && fits && c.window.out <= PIXEL_SIZE && (kernel > 1 || stride > 1))
         c.algorithm = CONV_PIXEL;
+    if (groups > 1)
+        c.algorithm = CONV_GROUPED;
     return c;
 }
 
 static size_t matrix_rows(const struct conv *c)
 {
     const struct window *w = &c->window;
-    return (size_t)w->kernel * (size_t)w->kernel * (size_t)w->channels;
+    return (size_t)w->kernel * (size_t)w->kernel * (size_t)(w->channels / c->groups);
 }
 
 size_t conv_weights(const struct conv *c)
@@ -94,6 +98,8 @@ static size_t tile_rows(const struct conv *c)
 
 size_t conv_scratch_floats(const struct conv *c)
 {
+    if (c->algorithm == CONV_GROUPED)
+        return conv_grouped_scratch_floats(c);
     return conv_weights(c) + (reads_in_place(c) ? 0 : tile_rows(c) * widest_columns(c));
 }
 
@@ -220,6 +226,10 @@ void conv_forward(const struct conv *c, const float *w, const float *x, float *z
     struct weights weights = {w, packs(c, last - row, n)};
     float *tile_col = scratch + conv_weights(c);
 
+    if (c->algorithm == CONV_GROUPED) {
+        conv_grouped_forward(c, w, x, z, (size_t)first, (size_t)end, scratch, done, context);
+        return;
+    }
     if (by_pixel(c, end - first)) {
         forward_by_pixel(c, w, x, z, (size_t)first, (size_t)end, scratch, done, context);
         return;
@@ -352,6 +362,10 @@ static struct weights backward_weights(const struct conv *c, const struct conv_b
 
 void conv_backward(const struct conv *c, const struct conv_backward *b, int first, int end)
 {
+    if (c->algorithm == CONV_GROUPED) {
+        conv_grouped_backward(c, b, (size_t)first, (size_t)end);
+        return;
+    }
     bool pixels = by_pixel(c, end - first);
     size_t images = images_at_once(c, end - first);
     struct weights w = backward_weights(c, b, end - first);

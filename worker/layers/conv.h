@@ -1,7 +1,7 @@
 /*
  * Convolution of square NHWC images without bias: forward and backward over a range of a batch, in one thread.
  *
- * Weights are (ky, kx, c_in, c_out), row-major: as a matrix (K, c_out) with K = kernel^2 c_in.
+ * Weights are (ky, kx, c_in / groups, c_out), row-major: as a matrix (K, c_out) with K = kernel^2 c_in / groups.
  * Rows are output (or input) pixels counted through the whole batch: row r = (image, y, x). Work goes tile by tile; a caller's hooks
  * see the rows of a tile just before they are read or just after they were written, while they are in cache, so that
  * batch norm needs no passes of its own.
@@ -18,16 +18,18 @@
  * How the products are made, chosen by shape: im2col tiles and OpenBLAS, which takes everything; im2col tiles and the own register tile,
  * for channels in multiples of TILE_COLUMNS; and, where images are tiny and many, the own tile over images: at each pixel the rows
  * of a product are the images of the batch and only taps that hit real pixels are multiplied (at 2x2 four of nine), in place.
+ * Several groups go to CONV_GROUPED (conv_grouped.h, with the shapes it takes), which multiplies directly.
  */
-enum conv_algorithm { CONV_OPENBLAS, CONV_TILE, CONV_PIXEL };
+enum conv_algorithm { CONV_OPENBLAS, CONV_TILE, CONV_PIXEL, CONV_GROUPED };
 
 struct conv {
     struct window window; /* of the input */
-    int out_channels;
+    int out_channels, groups;
     enum conv_algorithm algorithm;
 };
 
-struct conv conv_make(int in_size, int in_channels, int out_channels, int kernel, int stride, int pad);
+struct conv conv_make(int in_size, int in_channels, int out_channels, int kernel, int stride, int pad,
+                      int groups);
 
 size_t conv_weights(const struct conv *c);       /* floats */
 size_t conv_scratch_floats(const struct conv *c); /* of one thread, for any call below */

@@ -21,6 +21,7 @@ static void each_product(const struct conv *c, int n, void (*visit)(const struct
                          void *context)
 {
     const struct window *g = &c->window;
+    size_t per_group = (size_t)(g->channels / c->groups), out_per_group = (size_t)(c->out_channels / c->groups);
     size_t ci = (size_t)g->channels, co = (size_t)c->out_channels;
     size_t in = (size_t)g->in * (size_t)g->in, out = (size_t)g->out * (size_t)g->out;
     size_t taps = (size_t)g->kernel * (size_t)g->kernel;
@@ -31,9 +32,10 @@ static void each_product(const struct conv *c, int n, void (*visit)(const struct
                                       (int)t / g->kernel, (int)t % g->kernel);
             for (size_t i = 0; p >= 0 && i < ci; i++)
                 for (size_t o = 0; o < co; o++)
-                    visit(&(struct pair){(row / out * in + (size_t)p) * ci + i,
-                                         (t * ci + i) * co + o, row * co + o},
-                          context);
+                    if (i / per_group == o / out_per_group)
+                        visit(&(struct pair){(row / out * in + (size_t)p) * ci + i,
+                                             (t * per_group + i % per_group) * co + o, row * co + o},
+                              context);
         }
 }
 

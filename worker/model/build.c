@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "worker/kernels/gemm.h"
+#include "worker/layers/conv_grouped.h"
 #include "worker/model/internal.h"
 
 void *model_allocate(struct model *m, size_t bytes, struct error *e)
@@ -32,7 +33,8 @@ static void add_unit(const struct arch_conv *c, void *context)
 
     memcpy(u->name, c->name, sizeof u->name);
     memcpy(u->bn_name, c->bn_name, sizeof u->bn_name);
-    u->conv = conv_make(c->in_size, c->in_channels, c->out_channels, c->kernel, c->stride, c->padding);
+    u->conv = conv_make(c->in_size, c->in_channels, c->out_channels, c->kernel, c->stride, c->padding,
+                        c->groups);
 }
 
 static void count_unit(const struct arch_conv *c, void *context)
@@ -79,6 +81,11 @@ static int build_graph(struct model *m, struct error *e)
     if (!m->units || !m->blocks || !m->lanes)
         return error_set(e, ERR_NO_MEMORY, "no memory for a model's layers");
     arch_each_conv(c->arch, c->stem, c->image_size, add_unit, m);
+    for (int i = 0; i < m->unit_count; i++)
+        if (m->units[i].conv.groups > 1 && !conv_grouped_takes(&m->units[i].conv))
+            return error_set(e, ERR_UNSUPPORTED, "%s of %s: %d groups of %d channels are not supported by this version",
+                             m->units[i].name, c->arch->name, m->units[i].conv.groups,
+                             m->units[i].conv.window.channels / m->units[i].conv.groups);
     group_blocks(m);
     m->features = block_last(m, &m->blocks[m->block_count - 1])->conv.out_channels;
     m->pools = c->stem == JOB_STEM_IMAGENET;

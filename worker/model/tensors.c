@@ -32,7 +32,7 @@ static void lay_out_unit(struct model *m, struct unit *u)
 {
     const struct window *w = &u->conv.window;
     int64_t channels[4] = {u->conv.out_channels};
-    int64_t shape[4] = {u->conv.out_channels, w->channels, w->kernel, w->kernel};
+    int64_t shape[4] = {u->conv.out_channels, w->channels / u->conv.groups, w->kernel, w->kernel};
 
     u->weight = add_tensor(m, MODEL_CONV_WEIGHT, u->name, "weight", shape, &m->param_count);
     u->gamma = add_tensor(m, MODEL_BN_GAMMA, u->bn_name, "weight", channels, &m->param_count);

@@ -1,17 +1,17 @@
 #include "tests/unit/worker/compare.h"
 #include "worker/kernels/gemm.h"
 #include "worker/kernels/tile_gemm.h"
-#include "worker/layers/conv.h"
+#include "worker/layers/conv_grouped.h"
 
 static const struct shape {
-    int n, in, ci, co, kernel, stride, pad;
+    int n, in, ci, co, kernel, stride, pad, groups;
 } shapes[] = {
-    {2, 9, 3, 64, 7, 2, 3},   /* the stem */
-    {1, 5, 5, 7, 3, 1, 1},    /* channels of no multiple */
-    {3, 6, 16, 24, 3, 2, 1},  {2, 7, 64, 32, 3, 1, 1}, {2, 6, 32, 64, 1, 1, 0}, {2, 6, 33, 64, 1, 2, 0},
-    {1, 1, 32, 32, 3, 1, 1},  {3, 2, 32, 64, 3, 1, 1}, {2, 2, 64, 32, 3, 2, 1}, /* vanished taps, few images */
-    {50, 1, 32, 32, 3, 1, 1}, {50, 2, 32, 32, 3, 1, 1}, {49, 2, 32, 64, 3, 2, 1}, /* by pixel */
-    {50, 3, 32, 32, 3, 1, 1}, {48, 5, 32, 32, 3, 2, 1}, {50, 4, 64, 32, 1, 2, 0},
+    {2, 9, 3, 64, 7, 2, 3, 1},   /* the stem */
+    {1, 5, 5, 7, 3, 1, 1, 1},    /* channels of no multiple */
+    {3, 6, 16, 24, 3, 2, 1, 1},  {2, 7, 64, 32, 3, 1, 1, 1}, {2, 6, 32, 64, 1, 1, 0, 1}, {2, 6, 33, 64, 1, 2, 0, 1},
+    {1, 1, 32, 32, 3, 1, 1, 1},  {3, 2, 32, 64, 3, 1, 1, 1}, {2, 2, 64, 32, 3, 2, 1, 1}, /* vanished taps, few images */
+    {50, 1, 32, 32, 3, 1, 1, 1}, {50, 2, 32, 32, 3, 1, 1, 1}, {49, 2, 32, 64, 3, 2, 1, 1}, /* by pixel */
+    {50, 3, 32, 32, 3, 1, 1, 1}, {48, 5, 32, 32, 3, 2, 1, 1}, {50, 4, 64, 32, 1, 2, 0, 1},
 };
 
 struct data {
@@ -22,7 +22,7 @@ struct data {
 
 static struct data make(const struct shape *s)
 {
-    struct data d = {.c = conv_make(s->in, s->ci, s->co, s->kernel, s->stride, s->pad)};
+    struct data d = {.c = conv_make(s->in, s->ci, s->co, s->kernel, s->stride, s->pad, s->groups)};
     d.in = (size_t)(s->n * s->in * s->in * s->ci);
     d.out = (size_t)(s->n * d.c.window.out * d.c.window.out * s->co);
     d.weights = conv_weights(&d.c);
@@ -136,10 +136,38 @@ Test(conv, by_pixel_equals_the_plain_convolution)
     check_all(CONV_PIXEL);
 }
 
+/* Groups of 4 to 64 channels, several slices of them, strides, and rows of every strip length. */
+Test(conv, groups_equal_the_plain_convolution)
+{
+    static const struct shape grouped[] = {
+        {2, 31, 32, 32, 3, 1, 1, 8}, {1, 28, 64, 64, 3, 2, 1, 16}, {2, 9, 32, 32, 3, 2, 1, 4}, {2, 7, 64, 64, 3, 1, 1, 8},
+        {3, 6, 64, 64, 3, 2, 1, 4},  {2, 7, 64, 64, 3, 1, 1, 2},   {2, 5, 128, 128, 3, 2, 1, 2}, {2, 1, 64, 64, 3, 1, 1, 2},
+        {1, 2, 64, 64, 3, 2, 1, 16}, {1, 14, 128, 128, 3, 1, 1, 32},
+    };
+    for (size_t i = 0; i < sizeof grouped / sizeof grouped[0]; i++) {
+        struct data d = make(&grouped[i]);
+        cr_assert_eq(d.c.algorithm, CONV_GROUPED);
+        cr_assert(conv_grouped_takes(&d.c), "%s", name(&grouped[i], &d.c));
+        check_forward(&d, &grouped[i]);
+        check_backward(&d, &grouped[i], false);
+        check_backward(&d, &grouped[i], true);
+        drop(&d);
+    }
+}
+
+Test(conv, groups_of_other_shapes_are_told)
+{
+    struct conv odd = conv_make(8, 48, 48, 3, 1, 1, 16), five = conv_make(8, 64, 64, 5, 1, 2, 16);
+    struct conv wider = conv_make(8, 64, 128, 3, 1, 1, 16);
+    cr_assert(!conv_grouped_takes(&odd));
+    cr_assert(!conv_grouped_takes(&five));
+    cr_assert(!conv_grouped_takes(&wider));
+}
+
 /* A tile holds 2 MiB: so many rows that several are needed, with the hooks called for each. */
 Test(conv, many_tiles)
 {
-    struct shape s = {2, 40, 32, 32, 3, 1, 1}, point = {3, 80, 32, 64, 1, 1, 0};
+    struct shape s = {2, 40, 32, 32, 3, 1, 1, 1}, point = {3, 80, 32, 64, 1, 1, 0, 1};
     struct data d = make(&s), p = make(&point);
     check_forward(&d, &s);
     check_backward(&d, &s, false);
