@@ -5,15 +5,15 @@
 
 /* He et al. 2015 (18 to 152), Xie et al. 2017 (ResNeXt); torchvision's names and block counts. */
 static const struct arch archs[] = {
-    {"resnet50",         true,  {3, 4, 6, 3},  1,  64, false, true },
-    {"resnet18",         false, {2, 2, 2, 2},  1,  64, false, true },
-    {"resnet34",         false, {3, 4, 6, 3},  1,  64, false, true },
-    {"resnet101",        true,  {3, 4, 23, 3}, 1,  64, false, true },
-    {"resnet152",        true,  {3, 8, 36, 3}, 1,  64, false, true },
-    {"resnet50v1",       true,  {3, 4, 6, 3},  1,  64, true,  true },
-    {"resnext50_32x4d",  true,  {3, 4, 6, 3},  32, 4,  false, true },
-    {"resnext101_32x4d", true,  {3, 4, 23, 3}, 32, 4,  false, true },
-    {"resnext101_32x8d", true,  {3, 4, 23, 3}, 32, 8,  false, true },
+    {"resnet50",         true,  {3, 4, 6, 3},  1,  64, false, true},
+    {"resnet18",         false, {2, 2, 2, 2},  1,  64, false, true},
+    {"resnet34",         false, {3, 4, 6, 3},  1,  64, false, true},
+    {"resnet101",        true,  {3, 4, 23, 3}, 1,  64, false, true},
+    {"resnet152",        true,  {3, 8, 36, 3}, 1,  64, false, true},
+    {"resnet50v1",       true,  {3, 4, 6, 3},  1,  64, true,  true},
+    {"resnext50_32x4d",  true,  {3, 4, 6, 3},  32, 4,  false, true},
+    {"resnext101_32x4d", true,  {3, 4, 23, 3}, 32, 4,  false, true},
+    {"resnext101_32x8d", true,  {3, 4, 23, 3}, 32, 8,  false, true},
 };
 
 #define ARCH_COUNT (sizeof archs / sizeof archs[0])

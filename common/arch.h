@@ -1,6 +1,6 @@
 /*
- * The model family, described: one table of architectures, and the list of tensors and layers each one has.
- * Planner (memory, FLOPs) and engine (worker/model) both build from it.
+ * The model family, described: one table of architectures, and the list of tensors and layers each
+ * one has. Planner (memory, FLOPs) and engine (worker/model) both build from it.
  */
 #ifndef TRAIND_COMMON_ARCH_H
 #define TRAIND_COMMON_ARCH_H
@@ -12,13 +12,13 @@
 #include "common/job_spec.h"
 
 struct arch {
-    const char *name;     /* "resnet50" */
-    bool bottleneck;      /* three convolutions a block, or two */
-    int blocks[4];        /* of each stage */
-    int groups;           /* of the 3x3 convolution */
-    int width_per_group;  /* 64 for ResNet */
-    bool stride_in_1x1;   /* v1: the down-sampling stride is in the first 1x1; v1.5: in the 3x3 */
-    bool built;           /* this version's engine can train it */
+    const char *name;    /* "resnet50" */
+    bool bottleneck;     /* three convolutions a block, or two */
+    int blocks[4];       /* of each stage */
+    int groups;          /* of the 3x3 convolution */
+    int width_per_group; /* 64 for ResNet */
+    bool stride_in_1x1;  /* v1: the down-sampling stride is in the first 1x1; v1.5: in the 3x3 */
+    bool built;          /* this version's engine can train it */
 };
 
 const struct arch *arch_find(const char *name); /* NULL: none of that name */

@@ -6,22 +6,22 @@
 #include <string.h>
 
 static const struct error_type types[ERR_COUNT] = {
-    [ERR_NONE] = {"none", "No error", 200, 0},
-    [ERR_INTERNAL] = {"internal", "Internal error", 500, 1},
-    [ERR_USAGE] = {"usage", "Bad request", 400, 2},
-    [ERR_INVALID] = {"invalid", "Invalid document", 422, 2},
-    [ERR_UNSUPPORTED] = {"unsupported", "Not supported by this version", 422, 2},
-    [ERR_TOO_LARGE] = {"too-large", "Too large", 413, 2},
-    [ERR_NOT_FOUND] = {"not-found", "Not found", 404, 3},
-    [ERR_METHOD] = {"method-not-allowed", "Method not allowed", 405, 2},
-    [ERR_NOT_ALLOWED] = {"not-allowed", "Not allowed", 403, 4},
-    [ERR_CONFLICT] = {"conflict", "Conflict", 409, 1},
-    [ERR_CORRUPT] = {"corrupt", "Corrupt data", 422, 1},
-    [ERR_IO] = {"io", "Input or output failed", 500, 1},
-    [ERR_NO_SPACE] = {"no-space", "No space left", 507, 1},
-    [ERR_NO_MEMORY] = {"no-memory", "Out of memory", 503, 1},
-    [ERR_UNREACHABLE] = {"unreachable", "Unreachable", 503, 5},
-    [ERR_INTERRUPTED] = {"interrupted", "Interrupted", 503, 130},
+    [ERR_NONE] = {"none",               "No error",                      200, 0  },
+    [ERR_INTERNAL] = {"internal",           "Internal error",                500, 1  },
+    [ERR_USAGE] = {"usage",              "Bad request",                   400, 2  },
+    [ERR_INVALID] = {"invalid",            "Invalid document",              422, 2  },
+    [ERR_UNSUPPORTED] = {"unsupported",        "Not supported by this version", 422, 2  },
+    [ERR_TOO_LARGE] = {"too-large",          "Too large",                     413, 2  },
+    [ERR_NOT_FOUND] = {"not-found",          "Not found",                     404, 3  },
+    [ERR_METHOD] = {"method-not-allowed", "Method not allowed",            405, 2  },
+    [ERR_NOT_ALLOWED] = {"not-allowed",        "Not allowed",                   403, 4  },
+    [ERR_CONFLICT] = {"conflict",           "Conflict",                      409, 1  },
+    [ERR_CORRUPT] = {"corrupt",            "Corrupt data",                  422, 1  },
+    [ERR_IO] = {"io",                 "Input or output failed",        500, 1  },
+    [ERR_NO_SPACE] = {"no-space",           "No space left",                 507, 1  },
+    [ERR_NO_MEMORY] = {"no-memory",          "Out of memory",                 503, 1  },
+    [ERR_UNREACHABLE] = {"unreachable",        "Unreachable",                   503, 5  },
+    [ERR_INTERRUPTED] = {"interrupted",        "Interrupted",                   503, 130},
 };
 
 const struct error_type *error_type(enum error_code code)

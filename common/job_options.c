@@ -9,7 +9,11 @@
 /* Enums are stored through an int, as gcc and clang lay them out. */
 _Static_assert(sizeof(enum job_mode) == sizeof(int), "enums are ints");
 
-#define LIST(...)        (const char *const[]){__VA_ARGS__, NULL}
+#define LIST(...)                                                                                  \
+    (const char *const[])                                                                          \
+    {                                                                                              \
+        __VA_ARGS__, NULL                                                                          \
+    }
 #define AT(field)        .offset = offsetof(struct job_spec, field)
 #define FLAG(field)      .flag = offsetof(struct job_spec, field)
 #define OR_NULL          .nullable = true

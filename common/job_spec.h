@@ -36,7 +36,7 @@ struct job_spec {
     char *preset;
     enum job_mode mode;
     struct {
-        char *arch;      /* a name of common/arch.c */
+        char *arch; /* a name of common/arch.c */
         int64_t classes;
         int64_t image_size; /* pixels, square */
         enum job_stem stem;
@@ -127,7 +127,8 @@ struct job_spec {
         enum job_rescale on_fewer_nodes;
     } restart;
     int64_t priority;
-    int64_t recipe_images; /* not a key: the training images the preset's numbers are meant for, or 0 */
+    int64_t
+        recipe_images; /* not a key: the training images the preset's numbers are meant for, or 0 */
 };
 
 /* Finds a preset by name: a new reference to its document, or NULL. Lets the pure parser be given
@@ -137,17 +138,18 @@ typedef json_t *job_preset_lookup(const char *name, void *context);
 
 /*
  * Parses and checks a document: preset first, then the document over it, then defaults. A document
- * that states every key, as job_spec_to_json writes it, may name a preset that is not (or no longer)
- * to be had; lookup may be NULL for such ones. Every problem is
- * added to *problems (JSON pointer, what is wrong, the nearest right key). Values that are right
- * but whose feature is not built in this version are added to *unsupported instead (NULL: not
- * wanted): a plan shows them as warnings, a submission or a worker refuses them.
- * Returns a new spec (free with job_spec_destroy), or NULL if there was a problem.
+ * that states every key, as job_spec_to_json writes it, may name a preset that is not (or no
+ * longer) to be had; lookup may be NULL for such ones. Every problem is added to *problems (JSON
+ * pointer, what is wrong, the nearest right key). Values that are right but whose feature is not
+ * built in this version are added to *unsupported instead (NULL: not wanted): a plan shows them as
+ * warnings, a submission or a worker refuses them. Returns a new spec (free with job_spec_destroy),
+ * or NULL if there was a problem.
  */
 struct job_spec *job_spec_parse(const json_t *document, job_preset_lookup *lookup, void *context,
                                 struct problems *problems, struct problems *unsupported);
 
-/* The whole document with every default written out; job_spec_parse(job_spec_to_json(s)) equals s. */
+/* The whole document with every default written out; job_spec_parse(job_spec_to_json(s)) equals s.
+ */
 json_t *job_spec_to_json(const struct job_spec *spec);
 
 /* The JSON Schema (draft 2020-12) of the document: GET /v1/schema/job, schema/job.schema.json. */

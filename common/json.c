@@ -53,8 +53,9 @@ json_t *json_document_parse(const char *text, size_t bytes, struct error *e)
     }
     if (!json_is_object(value)) {
         json_decref(value);
-        error_set(e, ERR_INVALID, "the document must be a JSON object, as in {\"data\": "
-                                  "{\"train\": \"/path/to/shards\"}}");
+        error_set(e, ERR_INVALID,
+                  "the document must be a JSON object, as in {\"data\": "
+                  "{\"train\": \"/path/to/shards\"}}");
         return NULL;
     }
     return value;

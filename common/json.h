@@ -11,14 +11,15 @@
 #define JSON_DEPTH_LIMIT          32            /* levels of arrays and objects in it */
 
 /* Parses a document of at most JSON_DOCUMENT_LIMIT_BYTES and JSON_DEPTH_LIMIT levels that is an
- * object and names no key twice. Returns a new reference, or NULL with *e filled: line and column of what
- * is malformed (ERR_USAGE), ERR_TOO_LARGE, or ERR_INVALID when it is not an object. */
+ * object and names no key twice. Returns a new reference, or NULL with *e filled: line and column
+ * of what is malformed (ERR_USAGE), ERR_TOO_LARGE, or ERR_INVALID when it is not an object. */
 json_t *json_document_parse(const char *text, size_t bytes, struct error *e);
 
 /* The same from a file; "-" is standard input. */
 json_t *json_document_load(const char *path, struct error *e);
 
-/* Writes a value as indented JSON with a final newline, atomically. Does not steal the reference. */
+/* Writes a value as indented JSON with a final newline, atomically. Does not steal the reference.
+ */
 int json_file_write(const char *path, const json_t *value, struct error *e);
 
 #endif

@@ -6,8 +6,8 @@
 #include <stddef.h>
 
 struct problem {
-    char *pointer; /* RFC 6901: "/lr/base"; "" is the whole document */
-    char *message; /* "must be a number from 0 to 1, not \"fast\"" */
+    char *pointer;    /* RFC 6901: "/lr/base"; "" is the whole document */
+    char *message;    /* "must be a number from 0 to 1, not \"fast\"" */
     char *suggestion; /* the nearest right key or value, or NULL */
 };
 

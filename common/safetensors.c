@@ -15,7 +15,10 @@
 static const struct {
     const char *name;
     size_t bytes;
-} dtypes[] = {[SAFETENSORS_F32] = {"F32", 4}, [SAFETENSORS_I64] = {"I64", 8}};
+} dtypes[] = {
+    [SAFETENSORS_F32] = {"F32", 4},
+      [SAFETENSORS_I64] = {"I64", 8}
+};
 
 size_t safetensors_count(const struct safetensors_tensor *t)
 {
@@ -38,7 +41,8 @@ static json_t *describe(const struct safetensors_tensor *t, size_t offset)
     for (int i = 0; i < t->dims; i++)
         json_array_append_new(shape, json_integer(t->shape[i]));
     return json_pack("{s:s, s:o, s:[I, I]}", "dtype", dtypes[t->dtype].name, "shape", shape,
-                     "data_offsets", (json_int_t)offset, (json_int_t)(offset + safetensors_bytes(t)));
+                     "data_offsets", (json_int_t)offset,
+                     (json_int_t)(offset + safetensors_bytes(t)));
 }
 
 /* The header's text, padded to a multiple of 8; the caller frees it. */
@@ -103,7 +107,8 @@ static int write_tensors(int fd, const struct safetensors_tensor *tensors, size_
     int failed = 0;
 
     for (size_t i = 0; i < count; i++)
-        largest = safetensors_bytes(&tensors[i]) > largest ? safetensors_bytes(&tensors[i]) : largest;
+        largest =
+            safetensors_bytes(&tensors[i]) > largest ? safetensors_bytes(&tensors[i]) : largest;
     void *buffer = malloc(largest);
     if (!buffer)
         return ENOMEM;
@@ -126,8 +131,8 @@ static void sync_folder_of(const char *path)
 }
 
 int safetensors_write(const char *path, const struct safetensors_tensor *tensors, size_t count,
-                      const struct safetensors_meta *meta, size_t meta_count, safetensors_fill *fill,
-                      void *context, struct error *e)
+                      const struct safetensors_meta *meta, size_t meta_count,
+                      safetensors_fill *fill, void *context, struct error *e)
 {
     size_t length = 0;
     char temporary[4096];
@@ -242,10 +247,12 @@ static int read_header(struct safetensors *s, struct error *e)
     return 0;
 }
 
-static int bad_tensor(const struct safetensors *s, struct error *e, const char *name, const char *what)
+static int bad_tensor(const struct safetensors *s, struct error *e, const char *name,
+                      const char *what)
 {
-    return error_set(e, ERR_CORRUPT, "%s is not a sound safetensors file: header, tensor \"%.200s\": %s",
-                     s->path, name, what);
+    return error_set(e, ERR_CORRUPT,
+                     "%s is not a sound safetensors file: header, tensor \"%.200s\": %s", s->path,
+                     name, what);
 }
 
 static int read_dtype(const struct safetensors *s, const char *name, const json_t *value,
@@ -259,10 +266,11 @@ static int read_dtype(const struct safetensors *s, const char *name, const json_
             entry->tensor.dtype = (enum safetensors_dtype)i;
             return 0;
         }
-    return error_set(e, ERR_UNSUPPORTED,
-                     "%s: tensor \"%.200s\" has dtype %.20s, which is not supported by this version; F32 "
-                     "and I64 are",
-                     s->path, name, dtype);
+    return error_set(
+        e, ERR_UNSUPPORTED,
+        "%s: tensor \"%.200s\" has dtype %.20s, which is not supported by this version; F32 "
+        "and I64 are",
+        s->path, name, dtype);
 }
 
 static int read_shape(const struct safetensors *s, const char *name, const json_t *value,
@@ -274,10 +282,11 @@ static int read_shape(const struct safetensors *s, const char *name, const json_
 
     if (!json_is_array(value) || json_array_size(value) > SAFETENSORS_DIMS_MAX)
         return bad_tensor(s, e, name, "its shape is not a list of at most 8 sizes");
-    json_array_foreach(value, i, dim) {
+    json_array_foreach (value, i, dim) {
         json_int_t size = json_integer_value(dim);
         if (!json_is_integer(dim) || size < 0)
-            return bad_tensor(s, e, name, "its shape has a size that is not a whole number from 0 on");
+            return bad_tensor(s, e, name,
+                              "its shape has a size that is not a whole number from 0 on");
         if (__builtin_mul_overflow(bytes, (uint64_t)size, &bytes))
             return bad_tensor(s, e, name, "its shape is too large");
         entry->tensor.shape[i] = size;
@@ -327,7 +336,7 @@ static int check_metadata(const struct safetensors *s, const json_t *meta, struc
 
     if (!json_is_object(meta))
         return corrupt(s, e, 8, "__metadata__ is not a JSON object");
-    json_object_foreach((json_t *)meta, key, value)
+    json_object_foreach ((json_t *)meta, key, value)
         if (!json_is_string(value))
             return corrupt(s, e, 8, "__metadata__ holds something other than strings");
     return 0;
@@ -364,7 +373,7 @@ static int read_entries(struct safetensors *s, struct error *e)
     s->entries = calloc(json_object_size(s->header) + 1, sizeof *s->entries);
     if (!s->entries)
         return error_set(e, ERR_NO_MEMORY, "no memory for the header of %s", s->path);
-    json_object_foreach(s->header, name, value) {
+    json_object_foreach (s->header, name, value) {
         int status;
         if (!strcmp(name, "__metadata__"))
             status = check_metadata(s, value, e);

@@ -1,6 +1,7 @@
 /*
- * safetensors files (https://github.com/huggingface/safetensors, "Format"): u64 little-endian header length, a JSON header padded
- * with spaces, then the tensors' bytes without holes, row-major. F32 and I64 are what this program knows.
+ * safetensors files (https://github.com/huggingface/safetensors, "Format"): u64 little-endian
+ * header length, a JSON header padded with spaces, then the tensors' bytes without holes,
+ * row-major. F32 and I64 are what this program knows.
  */
 #ifndef TRAIND_COMMON_SAFETENSORS_H
 #define TRAIND_COMMON_SAFETENSORS_H
@@ -33,21 +34,24 @@ size_t safetensors_bytes(const struct safetensors_tensor *t);
 /* Gives the bytes of tensor i into a buffer of safetensors_bytes bytes. */
 typedef void safetensors_fill(size_t i, void *data, void *context);
 
-/* Writes path through a temporary file beside it: fsync, rename, fsync of the folder. What was there stays if anything fails, and the
- * temporary file is removed. ERR_NO_SPACE for a full disk. */
+/* Writes path through a temporary file beside it: fsync, rename, fsync of the folder. What was
+ * there stays if anything fails, and the temporary file is removed. ERR_NO_SPACE for a full disk.
+ */
 int safetensors_write(const char *path, const struct safetensors_tensor *tensors, size_t count,
-                      const struct safetensors_meta *meta, size_t meta_count, safetensors_fill *fill,
-                      void *context, struct error *e);
+                      const struct safetensors_meta *meta, size_t meta_count,
+                      safetensors_fill *fill, void *context, struct error *e);
 
 struct safetensors;
 
-/* Opens and checks a whole file: header length, JSON, dtypes, shapes against offsets, no hole, no overlap, nothing behind the
- * end. ERR_CORRUPT names file and offset; a dtype other than the two is ERR_UNSUPPORTED. */
+/* Opens and checks a whole file: header length, JSON, dtypes, shapes against offsets, no hole, no
+ * overlap, nothing behind the end. ERR_CORRUPT names file and offset; a dtype other than the two is
+ * ERR_UNSUPPORTED. */
 int safetensors_open(const char *path, struct safetensors **out, struct error *e);
 void safetensors_close(struct safetensors *s); /* NULL is fine */
 
 size_t safetensors_tensors(const struct safetensors *s);
-const struct safetensors_tensor *safetensors_at(const struct safetensors *s, size_t i); /* in file order */
+const struct safetensors_tensor *safetensors_at(const struct safetensors *s,
+                                                size_t i); /* in file order */
 const struct safetensors_tensor *safetensors_find(const struct safetensors *s, const char *name);
 const char *safetensors_metadata(const struct safetensors *s, const char *key); /* NULL: none */
 

@@ -16,14 +16,17 @@ static const char usage[] =
     "Usage: mpirun -np N train-worker --job FILE --run-dir DIR [--attempt N] [--resume FROM]\n"
     "                                 [--stall-seconds S] [--measure-peak]\n"
     "\n"
-    "Trains, or evaluates, what a traind job document describes. Rank 0 writes DIR/attempt-N/events.jsonl,\n"
+    "Trains, or evaluates, what a traind job document describes. Rank 0 writes "
+    "DIR/attempt-N/events.jsonl,\n"
     "DIR/checkpoints/ and DIR/result.json; it needs no daemon.\n"
     "\n"
     "  --job FILE       job document (JSON), as for POST /v1/jobs; see man 5 train-job\n"
     "  --run-dir DIR    run directory; made if it is not there\n"
     "  --attempt N      number of this attempt (1)\n"
-    "  --resume FROM    go on from a checkpoint: its folder, or \"latest\" for the newest of DIR that is whole\n"
-    "  --stall-seconds S  warn when no step ended for so long, and say which rank is the cause (300; 0: never)\n"
+    "  --resume FROM    go on from a checkpoint: its folder, or \"latest\" for the newest of DIR "
+    "that is whole\n"
+    "  --stall-seconds S  warn when no step ended for so long, and say which rank is the cause "
+    "(300; 0: never)\n"
     "  --measure-peak   also measure SGEMM on these cores, for run_stop (trainctl bench)\n"
     "  --version        version and the processor it is compiled for\n"
     "  --help           this text\n"
@@ -40,12 +43,15 @@ static int usage_error(const char *message, const char *what)
 static int parse_options(int argc, char **argv, struct run_options *o)
 {
     static const struct option options[] = {
-        {"job", required_argument, NULL, 'j'},   {"run-dir", required_argument, NULL, 'r'},
-        {"attempt", required_argument, NULL, 'a'}, {"resume", required_argument, NULL, 'c'},
-        {"measure-peak", no_argument, NULL, 'p'},
+        {"job",           required_argument, NULL, 'j'},
+        {"run-dir",       required_argument, NULL, 'r'},
+        {"attempt",       required_argument, NULL, 'a'},
+        {"resume",        required_argument, NULL, 'c'},
+        {"measure-peak",  no_argument,       NULL, 'p'},
         {"stall-seconds", required_argument, NULL, 's'},
-        {"version", no_argument, NULL, 'v'},     {"help", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0},
+        {"version",       no_argument,       NULL, 'v'},
+        {"help",          no_argument,       NULL, 'h'},
+        {NULL,            0,                 NULL, 0  },
     };
     char *end;
 

@@ -1,4 +1,5 @@
-/* predictions.csv of an evaluation: file,label,top1,p - one line an image, in the data set's order. */
+/* predictions.csv of an evaluation: file,label,top1,p - one line an image, in the data set's order.
+ */
 #ifndef TRAIND_WORKER_PREDICTIONS_H
 #define TRAIND_WORKER_PREDICTIONS_H
 

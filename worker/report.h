@@ -13,18 +13,21 @@
 
 struct report;
 
-/* path NULL (every rank but 0): all calls do nothing. Appends; numbering goes on where the file ends. */
+/* path NULL (every rank but 0): all calls do nothing. Appends; numbering goes on where the file
+ * ends. */
 int report_create(const char *path, struct report **out, struct error *e);
 void report_destroy(struct report *r); /* NULL is fine */
 
-/* One event: begin, fields, end. Other threads that begin one wait until then. end writes the line with one write(2). NaN and infinities become null. */
+/* One event: begin, fields, end. Other threads that begin one wait until then. end writes the line
+ * with one write(2). NaN and infinities become null. */
 void report_begin(struct report *r, enum event_type type);
 void report_int(struct report *r, const char *name, int64_t value);
 void report_real(struct report *r, const char *name, double value); /* 9 significant digits */
 void report_reals(struct report *r, const char *name, const double *values, size_t count);
 void report_text(struct report *r, const char *name, const char *value); /* NULL: null */
 void report_flag(struct report *r, const char *name, int value);
-/* Returns ERR_NO_SPACE or ERR_IO when the line could not be written; later events are then dropped too. */
+/* Returns ERR_NO_SPACE or ERR_IO when the line could not be written; later events are then dropped
+ * too. */
 int report_end(struct report *r, struct error *e);
 
 #endif

@@ -6,11 +6,12 @@
 #include "worker/run.h"
 
 struct result {
-    const char *status;    /* "success" or "cancelled" */
-    int64_t steps;         /* done */
-    double ttt_seconds;    /* run_start to the end of the evaluation that reached the target, else of the last one;
-                              NAN when the run was stopped before its end */
-    double images_per_sec; /* training: images of all steps / time spent in steps; eval: of the evaluation */
+    const char *status; /* "success" or "cancelled" */
+    int64_t steps;      /* done */
+    double ttt_seconds; /* run_start to the end of the evaluation that reached the target, else of
+                           the last one; NAN when the run was stopped before its end */
+    double images_per_sec; /* training: images of all steps / time spent in steps; eval: of the
+                              evaluation */
     bool evaluated;
     struct evaluation evaluation; /* the last one */
     bool has_target, target_reached;

@@ -20,9 +20,9 @@ struct run_options {
     const char *job_file;
     const char *run_dir;
     int attempt;
-    const char *resume; /* a checkpoint's folder, or "latest"; NULL: from the beginning */
+    const char *resume;   /* a checkpoint's folder, or "latest"; NULL: from the beginning */
     double stall_seconds; /* 0: stalls are not watched for */
-    bool measure_peak; /* of SGEMM on these cores, for run_stop: see peak.h */
+    bool measure_peak;    /* of SGEMM on these cores, for run_stop: see peak.h */
 };
 
 struct run {
@@ -43,8 +43,8 @@ struct run {
     bool resumes;
     char resumed_from[PATH_MAX]; /* the checkpoint's folder; "": from the beginning */
     struct run_state from;       /* of that checkpoint */
-    bool replanned; /* on another number of workers than the job asks for */
-    int64_t image_shift; /* replan.h */
+    bool replanned;              /* on another number of workers than the job asks for */
+    int64_t image_shift;         /* replan.h */
     int64_t step_shift; /* a step's number in the plan's schedule, less its number in the run */
     json_t *warnings;   /* of the start, rank 0: said behind run_start */
     bool measures_peak;

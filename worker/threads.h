@@ -4,8 +4,8 @@
 
 #include <mpi.h>
 
-/* wanted (cluster.threads_per_worker), or for 0: the cores this rank is bound to; unbound, this machine's cores
- * divided by the ranks on it. At least 1. Sets OpenMP to it. Collective. */
+/* wanted (cluster.threads_per_worker), or for 0: the cores this rank is bound to; unbound, this
+ * machine's cores divided by the ranks on it. At least 1. Sets OpenMP to it. Collective. */
 int threads_of_rank(MPI_Comm comm, int wanted);
 
 #endif

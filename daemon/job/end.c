@@ -6,8 +6,9 @@
 #include "daemon/job/manager.h"
 #include "daemon/launch/failure.h"
 
-#define RANKS_SECONDS 2 /* ranks that outlive mpirun end by themselves within this, or are killed  \
-                         */
+#define RANKS_SECONDS                                                                              \
+    2 /* ranks that outlive mpirun end by themselves within this, or are killed                    \
+       */
 
 static void complain(struct active_job *a, double now, const struct error *e)
 {

@@ -1,6 +1,7 @@
 /*
- * How long ResNet-50's gradients take between the ranks started: the way taken on one machine (blocking pieces), the
- * way taken between machines (non-blocking buckets), and MPI_Allreduce in one call. Minima of interleaved rounds.
+ * How long ResNet-50's gradients take between the ranks started: the way taken on one machine
+ * (blocking pieces), the way taken between machines (non-blocking buckets), and MPI_Allreduce in
+ * one call. Minima of interleaved rounds.
  */
 #include <mpi.h>
 #include <stdio.h>
@@ -48,7 +49,8 @@ int main(int argc, char **argv)
         keep_least(&least[2], one_call(g));
     }
     if (rank == 0)
-        printf("all-reduce of %.1f MB, %d ranks: %.1f ms in pieces, %.1f ms in 32 MiB buckets (MPI_Iallreduce), "
+        printf("all-reduce of %.1f MB, %d ranks: %.1f ms in pieces, %.1f ms in 32 MiB buckets "
+               "(MPI_Iallreduce), "
                "%.1f ms in one MPI_Allreduce\n",
                COUNT * 4e-6, world, least[0] * 1e3, least[1] * 1e3, least[2] * 1e3);
     allreduce_destroy(pieces);

@@ -1,4 +1,5 @@
-/* Times training steps of the engine alone: no data, no MPI. Prints one line a run and JSON with --json. */
+/* Times training steps of the engine alone: no data, no MPI. Prints one line a run and JSON with
+ * --json. */
 #include <getopt.h>
 #include <math.h>
 #include <stdbool.h>
@@ -14,7 +15,8 @@ struct options {
     const char *arch;
     int image_size, batch, threads, steps, classes;
     bool small_stem, json, eval;
-    bool cpu; /* time by this process's processor time: on a machine that others use too; of one thread */
+    bool cpu; /* time by this process's processor time: on a machine that others use too; of one
+                 thread */
 };
 
 enum phase { FORWARD, BACKWARD, OPTIM, PHASES };
@@ -22,27 +24,53 @@ enum phase { FORWARD, BACKWARD, OPTIM, PHASES };
 static int parse(int argc, char **argv, struct options *o)
 {
     static const struct option options[] = {
-        {"arch", required_argument, NULL, 'a'},    {"image-size", required_argument, NULL, 's'},
-        {"batch", required_argument, NULL, 'b'},   {"threads", required_argument, NULL, 't'},
-        {"steps", required_argument, NULL, 'n'},   {"classes", required_argument, NULL, 'c'},
-        {"small-stem", no_argument, NULL, 'm'},    {"json", no_argument, NULL, 'j'},
-        {"eval", no_argument, NULL, 'e'},          {"cpu-time", no_argument, NULL, 'p'},
-        {0},
+        {"arch",             required_argument, NULL, 'a'},
+        {"image-size",              required_argument, NULL, 's'},
+        {"batch",                  required_argument, NULL, 'b'},
+        {"threads",required_argument, NULL, 't'},
+        {"steps",               required_argument, NULL, 'n'},
+        {"classes",            required_argument, NULL, 'c'},
+        {"small-stem",              no_argument, NULL, 'm'},
+        {"json",                  no_argument, NULL, 'j'},
+        {"eval",              no_argument, NULL, 'e'},
+        {"cpu-time",               no_argument, NULL, 'p'},
+        {0           },
     };
     int c;
     while ((c = getopt_long(argc, argv, "", options, NULL)) != -1)
         switch (c) {
-        case 'a': o->arch = optarg; break;
-        case 's': o->image_size = atoi(optarg); break;
-        case 'b': o->batch = atoi(optarg); break;
-        case 't': o->threads = atoi(optarg); break;
-        case 'n': o->steps = atoi(optarg); break;
-        case 'c': o->classes = atoi(optarg); break;
-        case 'm': o->small_stem = true; break;
-        case 'j': o->json = true; break;
-        case 'e': o->eval = true; break;
-        case 'p': o->cpu = true; break;
-        default: return -1;
+        case 'a':
+            o->arch = optarg;
+            break;
+        case 's':
+            o->image_size = atoi(optarg);
+            break;
+        case 'b':
+            o->batch = atoi(optarg);
+            break;
+        case 't':
+            o->threads = atoi(optarg);
+            break;
+        case 'n':
+            o->steps = atoi(optarg);
+            break;
+        case 'c':
+            o->classes = atoi(optarg);
+            break;
+        case 'm':
+            o->small_stem = true;
+            break;
+        case 'j':
+            o->json = true;
+            break;
+        case 'e':
+            o->eval = true;
+            break;
+        case 'p':
+            o->cpu = true;
+            break;
+        default:
+            return -1;
         }
     return optind == argc ? 0 : -1;
 }
@@ -88,24 +116,29 @@ static double step(struct model *m, struct sgd *s, const struct options *o, cons
     return loss;
 }
 
-static void print(const struct options *o, const struct model *m, const double best[PHASES], double loss)
+static void print(const struct options *o, const struct model *m, const double best[PHASES],
+                  double loss)
 {
     double total = best[FORWARD] + best[BACKWARD] + best[OPTIM];
-    double macs = arch_forward_macs(arch_find(o->arch), o->small_stem ? JOB_STEM_SMALL : JOB_STEM_IMAGENET,
-                                    o->classes, o->image_size);
+    double macs =
+        arch_forward_macs(arch_find(o->arch), o->small_stem ? JOB_STEM_SMALL : JOB_STEM_IMAGENET,
+                          o->classes, o->image_size);
     double gflops = 2e-9 * macs * (o->eval ? 1 : 3) * o->batch / total;
 
-    printf(o->json ? "{\"images_per_sec\": %.2f, \"gflops\": %.2f, \"forward_ms\": %.2f, \"backward_ms\": %.2f, "
-                     "\"optim_ms\": %.2f, \"memory_bytes\": %zu, \"loss\": %.6g}\n"
-                   : "%8.2f images/s  %7.2f GFLOP/s  forward %.2f ms  backward %.2f ms  optim %.2f ms  "
-                     "memory %zu bytes  loss %.6g\n",
+    printf(o->json
+               ? "{\"images_per_sec\": %.2f, \"gflops\": %.2f, \"forward_ms\": %.2f, "
+                 "\"backward_ms\": %.2f, "
+                 "\"optim_ms\": %.2f, \"memory_bytes\": %zu, \"loss\": %.6g}\n"
+               : "%8.2f images/s  %7.2f GFLOP/s  forward %.2f ms  backward %.2f ms  optim %.2f ms  "
+                 "memory %zu bytes  loss %.6g\n",
            o->batch / total, gflops, 1e3 * best[FORWARD], 1e3 * best[BACKWARD], 1e3 * best[OPTIM],
            model_memory_bytes(m), loss);
 }
 
 static int run(const struct options *o, struct model *m, struct sgd *s)
 {
-    float *images = random_images(o), *logits = malloc((size_t)o->batch * (size_t)o->classes * sizeof(float));
+    float *images = random_images(o),
+          *logits = malloc((size_t)o->batch * (size_t)o->classes * sizeof(float));
     int32_t *labels = calloc((size_t)o->batch, sizeof *labels);
     double best[PHASES] = {INFINITY, INFINITY, INFINITY}, loss = 0;
 
@@ -117,7 +150,8 @@ static int run(const struct options *o, struct model *m, struct sgd *s)
     for (int i = 0; i <= o->steps; i++) {
         double seconds[PHASES];
         loss = step(m, s, o, images, labels, logits, seconds);
-        /* The first step warms up; of the others the fastest counts, because neighbours only slow one down. */
+        /* The first step warms up; of the others the fastest counts, because neighbours only slow
+         * one down. */
         if (i > 0 && seconds[0] + seconds[1] + seconds[2] < best[0] + best[1] + best[2])
             memcpy(best, seconds, sizeof best);
     }
@@ -130,20 +164,31 @@ static int run(const struct options *o, struct model *m, struct sgd *s)
 
 int main(int argc, char **argv)
 {
-    struct options o = {.arch = "resnet50", .image_size = 224, .batch = 16, .threads = 1, .steps = 3,
+    struct options o = {.arch = "resnet50",
+                        .image_size = 224,
+                        .batch = 16,
+                        .threads = 1,
+                        .steps = 3,
                         .classes = 1000};
     struct error e;
     struct model *m;
     struct sgd *s = NULL;
 
     if (parse(argc, argv, &o) || !arch_find(o.arch)) {
-        fprintf(stderr, "usage: engine_step [--arch A] [--image-size S] [--batch B] [--threads T] [--steps N]\n"
-                        "                   [--classes K] [--small-stem] [--eval] [--json] [--cpu-time]\n");
+        fprintf(
+            stderr,
+            "usage: engine_step [--arch A] [--image-size S] [--batch B] [--threads T] [--steps N]\n"
+            "                   [--classes K] [--small-stem] [--eval] [--json] [--cpu-time]\n");
         return 2;
     }
-    struct model_config c = {.arch = arch_find(o.arch), .stem = o.small_stem ? JOB_STEM_SMALL : JOB_STEM_IMAGENET,
-                             .classes = o.classes, .image_size = o.image_size, .batch = o.batch,
-                             .inference = o.eval, .threads = o.threads, .bn_momentum = 0.1,
+    struct model_config c = {.arch = arch_find(o.arch),
+                             .stem = o.small_stem ? JOB_STEM_SMALL : JOB_STEM_IMAGENET,
+                             .classes = o.classes,
+                             .image_size = o.image_size,
+                             .batch = o.batch,
+                             .inference = o.eval,
+                             .threads = o.threads,
+                             .bn_momentum = 0.1,
                              .zero_init_residual = true};
     struct sgd_config sc = {.momentum = 0.9, .weight_decay = 5e-5};
     if (model_create(&c, &m, &e) || (!o.eval && sgd_create(m, &sc, &s, &e))) {

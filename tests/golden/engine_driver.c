@@ -1,13 +1,13 @@
 /*
- * The C side of tests/golden/torch.sh: writes weights, runs what the Python side repeats, writes results as safetensors.
+ * The C side of tests/golden/torch.sh: writes weights, runs what the Python side repeats, writes
+ * results as safetensors.
  *
- *   engine_driver logits S N WEIGHTS BATCHES OUT      random weights and statistics -> WEIGHTS; logits of the images -> OUT
- *   engine_driver train S N STEPS SMOOTHING THREADS WEIGHTS BATCHES OUT
- *                                                     losses of the steps on stdout; weights afterwards -> OUT
- *   engine_driver step ARCH STEM S N WEIGHTS BATCHES LOGITS GRADS
- *                                                     one step of any network: logits of the evaluation -> LOGITS,
- *                                                     loss of the training on stdout, its gradients -> GRADS
- * BATCHES gets the images (steps, n, 3, s, s as torch wants them) and labels that were used.
+ *   engine_driver logits S N WEIGHTS BATCHES OUT      random weights and statistics -> WEIGHTS;
+ * logits of the images -> OUT engine_driver train S N STEPS SMOOTHING THREADS WEIGHTS BATCHES OUT
+ *                                                     losses of the steps on stdout; weights
+ * afterwards -> OUT engine_driver step ARCH STEM S N WEIGHTS BATCHES LOGITS GRADS one step of any
+ * network: logits of the evaluation -> LOGITS, loss of the training on stdout, its gradients ->
+ * GRADS BATCHES gets the images (steps, n, 3, s, s as torch wants them) and labels that were used.
  */
 #include <math.h>
 #include <stdio.h>
@@ -84,7 +84,7 @@ static void write_batches(const struct batches *b, const char *path)
     struct error e;
     struct safetensors_tensor t[] = {
         {"images", SAFETENSORS_F32, 5, {b->steps, b->n, 3, b->size, b->size}},
-        {"labels", SAFETENSORS_I64, 2, {b->steps, b->n}},
+        {"labels", SAFETENSORS_I64, 2, {b->steps, b->n}                     },
     };
     if (safetensors_write(path, t, 2, NULL, 0, fill_batches, (void *)b, &e))
         die(&e);
@@ -102,9 +102,15 @@ static struct model *make_model_of(const struct model_config *c)
 
 static struct model *make_model(int size, int n, int threads, double smoothing, bool inference)
 {
-    struct model_config c = {.arch = arch_find("resnet50"), .stem = JOB_STEM_IMAGENET, .classes = CLASSES,
-                             .image_size = size, .batch = n, .inference = inference, .threads = threads,
-                             .bn_momentum = 0.1, .label_smoothing = smoothing};
+    struct model_config c = {.arch = arch_find("resnet50"),
+                             .stem = JOB_STEM_IMAGENET,
+                             .classes = CLASSES,
+                             .image_size = size,
+                             .batch = n,
+                             .inference = inference,
+                             .threads = threads,
+                             .bn_momentum = 0.1,
+                             .label_smoothing = smoothing};
     return make_model_of(&c);
 }
 
@@ -123,9 +129,10 @@ static bool ends_branch(const struct model *m, size_t tensor)
     return true;
 }
 
-/* Statistics and affine numbers as a trained network may have them. branch scales the last gamma of every block: with 1, a
- * random network amplifies rounding so much that two correct programs differ by 2 % in the first gradients already (torch in float
- * against torch in double does); with 0.1 it does not, and every layer still gets gradients. */
+/* Statistics and affine numbers as a trained network may have them. branch scales the last gamma of
+ * every block: with 1, a random network amplifies rounding so much that two correct programs differ
+ * by 2 % in the first gradients already (torch in float against torch in double does); with 0.1 it
+ * does not, and every layer still gets gradients. */
 static void shake_batch_norm(struct model *m, double branch)
 {
     for (size_t i = 0; i < model_tensor_count(m); i++) {
@@ -146,9 +153,10 @@ static void shake_batch_norm(struct model *m, double branch)
 }
 
 /*
- * Pushes every activation of a training step away from zero, whole channels on or off. Otherwise one of a million lies so near to zero
- * that two correct programs round it to different sides of the ReLU, and a small gradient differs by 1 % (torch in float and
- * in double differ by 4e-3 in resnet50 with the small stem).
+ * Pushes every activation of a training step away from zero, whole channels on or off. Otherwise
+ * one of a million lies so near to zero that two correct programs round it to different sides of
+ * the ReLU, and a small gradient differs by 1 % (torch in float and in double differ by 4e-3 in
+ * resnet50 with the small stem).
  */
 static void leave_zero(struct model *m)
 {
@@ -157,7 +165,9 @@ static void leave_zero(struct model *m)
         bool shortcut = strstr(t->name, "downsample") != NULL;
         float *x = model_params(m) + t->offset;
         for (size_t j = 0; t->kind == MODEL_BN_BETA && j < t->count; j++)
-            x[j] += ends_branch(m, i) ? 1 : shortcut || j % 4 ? 9 : -9; /* branches are scaled by 0.1 */
+            x[j] += ends_branch(m, i)   ? 1
+                    : shortcut || j % 4 ? 9
+                                        : -9; /* branches are scaled by 0.1 */
     }
     model_params_changed(m);
 }
@@ -171,7 +181,9 @@ static void fill_floats(size_t i, void *data, void *context)
 static void write_logits(const char *path, const float *logits, int n)
 {
     struct error e;
-    struct safetensors_tensor t = {"logits", SAFETENSORS_F32, 2, {n, CLASSES}};
+    struct safetensors_tensor t = {
+        "logits", SAFETENSORS_F32, 2, {n, CLASSES}
+    };
     void *context[] = {&t, (void *)logits};
     if (safetensors_write(path, &t, 1, NULL, 0, fill_floats, context, &e))
         die(&e);
@@ -213,7 +225,8 @@ static int run_train(char **a)
     write_batches(&b, a[6]);
     for (int i = 0; i < steps; i++) {
         size_t at = (size_t)i * (size_t)n;
-        printf("%.9g\n", model_forward(m, b.images + at * image_floats(&b), b.labels + at, n, NULL));
+        printf("%.9g\n",
+               model_forward(m, b.images + at * image_floats(&b), b.labels + at, n, NULL));
         model_backward(m, 1, false, NULL, NULL);
         sgd_step(s, 0.0005 * (i + 1) / steps); /* a warm-up: the LR moves */
         model_params_changed(m);
@@ -231,9 +244,13 @@ static int run_step(char **a)
 {
     int size = atoi(a[2]), n = atoi(a[3]);
     struct error e;
-    struct model_config c = {.arch = arch_find(a[0]), .classes = CLASSES, .image_size = size, .batch = n,
+    struct model_config c = {.arch = arch_find(a[0]),
+                             .classes = CLASSES,
+                             .image_size = size,
+                             .batch = n,
                              .stem = strcmp(a[1], "small") ? JOB_STEM_IMAGENET : JOB_STEM_SMALL,
-                             .threads = 2, .bn_momentum = 0.1};
+                             .threads = 2,
+                             .bn_momentum = 0.1};
     if (!c.arch) {
         fprintf(stderr, "engine_driver: no network is called %s\n", a[0]);
         return 1;
@@ -251,7 +268,8 @@ static int run_step(char **a)
     write_logits(a[6], logits, n);
     printf("%.9g\n", model_forward(m, b.images, b.labels, n, NULL));
     model_backward(m, 1, false, NULL, NULL);
-    /* Gradients have the layout of the parameters: saved as such they get torchvision's names and shapes. */
+    /* Gradients have the layout of the parameters: saved as such they get torchvision's names and
+     * shapes. */
     memcpy(model_params(m), model_grads(m), model_param_count(m) * sizeof(float));
     if (model_save(m, a[7], NULL, 0, &e))
         die(&e);

@@ -1,4 +1,5 @@
-/* The gradient all-reduce: the sum, whatever the buckets, the ranges backward reports, and the way taken. */
+/* The gradient all-reduce: the sum, whatever the buckets, the ranges backward reports, and the way
+ * taken. */
 #include <stdlib.h>
 
 #include "tests/mpi/tap.h"
@@ -29,7 +30,8 @@ static int is_sum(const float *g, int world)
     return 1;
 }
 
-/* Ranges of uneven sizes, from the end to the beginning, as backward reports them; another cut on each rank. */
+/* Ranges of uneven sizes, from the end to the beginning, as backward reports them; another cut on
+ * each rank. */
 static void report_ranges(struct allreduce *a, int rank)
 {
     size_t from = COUNT, n = (size_t)100 + (size_t)rank * 17;

@@ -1,6 +1,7 @@
 /*
- * Data parallelism is exact: one step of a whole batch on one rank, and the same images split over the ranks, give
- * the same gradients up to rounding. Batch norm is in evaluation mode, as its batch statistics are each rank's own.
+ * Data parallelism is exact: one step of a whole batch on one rank, and the same images split over
+ * the ranks, give the same gradients up to rounding. Batch norm is in evaluation mode, as its batch
+ * statistics are each rank's own.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -35,7 +36,8 @@ static struct model *make_model(void)
     }
     model_init(m, 7);
     model_freeze_bn(m, true);
-    /* Without batch statistics every block adds its whole branch: small last gammas keep the sums small. */
+    /* Without batch statistics every block adds its whole branch: small last gammas keep the sums
+     * small. */
     for (size_t i = 0; i < model_tensor_count(m); i++) {
         const struct model_tensor *t = model_tensor(m, i);
         if (strstr(t->name, ".bn3.weight"))
@@ -92,8 +94,8 @@ int main(int argc, char **argv)
     memcpy(whole, model_grads(m), n * sizeof *whole);
 
     int mine = IMAGES / world;
-    double part = model_forward(m, images + (size_t)rank * mine * FLOATS, labels + rank * mine,
-                                mine, NULL);
+    double part =
+        model_forward(m, images + (size_t)rank * mine * FLOATS, labels + rank * mine, mine, NULL);
     model_backward(m, 1.0 / world, false, allreduce_ready, all);
     allreduce_finish(all);
     MPI_Allreduce(MPI_IN_PLACE, &part, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);

@@ -25,8 +25,7 @@ static int share_failure(MPI_Comm comm, int who, struct error *e, struct failure
     return -(int)e->code;
 }
 
-int agree_on_step(MPI_Comm comm, int status, bool *stop, struct error *e,
-                  struct failure_site *site)
+int agree_on_step(MPI_Comm comm, int status, bool *stop, struct error *e, struct failure_site *site)
 {
     int rank;
     MPI_Comm_rank(comm, &rank);

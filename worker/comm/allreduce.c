@@ -12,11 +12,11 @@ struct allreduce {
     MPI_Comm comm;
     int world;
     bool same_machine; /* all ranks: blocking pieces instead of non-blocking buckets */
-    float *gradients; /* (count), borrowed */
+    float *gradients;  /* (count), borrowed */
     size_t count;
     size_t bucket_floats;
     bool overlap;
-    size_t sent_from; /* gradients[sent_from..count) are on their way or done */
+    size_t sent_from;  /* gradients[sent_from..count) are on their way or done */
     size_t ready_from; /* gradients[ready_from..count) are complete on this rank */
     MPI_Request *requests;
     int request_count, request_room;
@@ -93,8 +93,8 @@ static void send_bucket(struct allreduce *a, size_t from)
     a->sent_from = from;
 }
 
-/* Every rank cuts the buffer at the same places, whatever ranges backward reports: a collective must
- * have the same count everywhere. */
+/* Every rank cuts the buffer at the same places, whatever ranges backward reports: a collective
+ * must have the same count everywhere. */
 static void send_full_buckets(struct allreduce *a)
 {
     while (a->sent_from - a->ready_from >= a->bucket_floats)

@@ -1,12 +1,13 @@
 /*
  * Batches of decoded, augmented, normalised images for one rank, made ahead by prefetch threads.
  *
- * Which images: the sampler shuffles all N images globally by (seed, epoch); step s of an epoch takes the
- * positions [s B, (s+1) B) of that order, and rank r of them [r k b, (r+1) k b) in k batches of b: so image i of a
- * step goes to rank i / (k b), as its batch i / b % k, and B = world k b; the last partial batch of an epoch is dropped. Thus
- * the same B shared out over other ranks is the same batches of b.
- * Evaluation visits every image exactly once, rank r taking every world-th run of a batch; the last batch may be short.
- * Random numbers come from a counter-based generator keyed by (seed, epoch, image), so a batch does not depend on threads or ranks.
+ * Which images: the sampler shuffles all N images globally by (seed, epoch); step s of an epoch
+ * takes the positions [s B, (s+1) B) of that order, and rank r of them [r k b, (r+1) k b) in k
+ * batches of b: so image i of a step goes to rank i / (k b), as its batch i / b % k, and B = world
+ * k b; the last partial batch of an epoch is dropped. Thus the same B shared out over other ranks
+ * is the same batches of b. Evaluation visits every image exactly once, rank r taking every
+ * world-th run of a batch; the last batch may be short. Random numbers come from a counter-based
+ * generator keyed by (seed, epoch, image), so a batch does not depend on threads or ranks.
  */
 #ifndef TRAIND_WORKER_DATA_LOADER_H
 #define TRAIND_WORKER_DATA_LOADER_H
@@ -27,22 +28,24 @@ struct loader_config {
     int batch; /* images a rank and step; of evaluation: at most */
     int rank, world;
     int64_t seed;
-    int64_t first_step, steps;   /* training: global step numbers [first_step, steps) */
+    int64_t first_step, steps; /* training: global step numbers [first_step, steps) */
     int64_t steps_per_epoch;
-    int batches_per_step; /* k; 0 is 1. The loader gives them one after the other */
-    int64_t first_epoch_shift; /* added to the positions of the epoch of first_step: a run that was resumed with another B
-                                  goes on where it was, which may be inside one of its steps; -B < shift <= 0 */
-    int threads; /* prefetch threads, >= 1 */
-    int depth;   /* batches made ahead, >= 1 */
-    double mixup; /* alpha of mixup.h; 0: off. Training only */
-    double max_bad_fraction; /* of JPEGs that may fail to decode: 0.01 */
+    int batches_per_step;      /* k; 0 is 1. The loader gives them one after the other */
+    int64_t first_epoch_shift; /* added to the positions of the epoch of first_step: a run that was
+                                  resumed with another B goes on where it was, which may be inside
+                                  one of its steps; -B < shift <= 0 */
+    int threads;               /* prefetch threads, >= 1 */
+    int depth;                 /* batches made ahead, >= 1 */
+    double mixup;              /* alpha of mixup.h; 0: off. Training only */
+    double max_bad_fraction;   /* of JPEGs that may fail to decode: 0.01 */
 };
 
 struct loader_batch {
-    const float *images; /* (n, image_size, image_size, 3), NHWC, normalised; valid until the next call */
-    const int32_t *labels; /* (n), 0-based */
+    const float
+        *images; /* (n, image_size, image_size, 3), NHWC, normalised; valid until the next call */
+    const int32_t *labels;  /* (n), 0-based */
     const int64_t *indices; /* (n), positions in the data set: for predictions and messages */
-    int n;                 /* training: == batch; evaluation: <= batch; 0: the end */
+    int n;                  /* training: == batch; evaluation: <= batch; 0: the end */
     int64_t epoch, step;
     double lambda; /* mixup: the images are mixed by it, the labels are not (1: nor the images) */
     double wait_seconds; /* how long the caller waited for it */
@@ -52,10 +55,11 @@ struct loader;
 
 int loader_create(const struct loader_config *config, struct loader **out, struct error *e);
 
-/* The next batch. Errors: ERR_CORRUPT or ERR_IO naming file and offset; ERR_INVALID for a label outside
- * [0, classes) or when over max_bad_fraction of the JPEGs seen do not decode (the fraction is judged once
- * 100 images were seen, and at the end). A bad JPEG is named in a log line and replaced by the next good image of the batch (training) or
- * counted as wrong (evaluation: label -1, image zero). */
+/* The next batch. Errors: ERR_CORRUPT or ERR_IO naming file and offset; ERR_INVALID for a label
+ * outside [0, classes) or when over max_bad_fraction of the JPEGs seen do not decode (the fraction
+ * is judged once 100 images were seen, and at the end). A bad JPEG is named in a log line and
+ * replaced by the next good image of the batch (training) or counted as wrong (evaluation: label
+ * -1, image zero). */
 int loader_next(struct loader *l, struct loader_batch *batch, struct error *e);
 
 int64_t loader_bad_images(const struct loader *l); /* so far */

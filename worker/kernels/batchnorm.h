@@ -1,11 +1,13 @@
 /*
- * The element-wise half of batch normalisation with its ReLU and residual addition, over rows (r, C) of an NHWC tensor: each a
- * single pass, to be called while the rows are in cache. Sums are taken in float over at most 128 rows, then in double.
+ * The element-wise half of batch normalisation with its ReLU and residual addition, over rows (r,
+ * C) of an NHWC tensor: each a single pass, to be called while the rows are in cache. Sums are
+ * taken in float over at most 128 rows, then in double.
  *
- * Forward: y = relu(scale z + shift + residual). Backward, with g the gradient of y masked by y > 0 and xhat = (z - mean) / sd:
- * the gradient of z is gamma / sd (g - mean(g) - xhat mean(g xhat)) = a g + b z + c with three numbers a channel, so that it needs the
- * sums of g and g (z - mean) only (Ioffe and Szegedy, arXiv:1502.03167, section 3).
- * The _reference twins do the same from the definition, in double.
+ * Forward: y = relu(scale z + shift + residual). Backward, with g the gradient of y masked by y > 0
+ * and xhat = (z - mean) / sd: the gradient of z is gamma / sd (g - mean(g) - xhat mean(g xhat)) = a
+ * g + b z + c with three numbers a channel, so that it needs the sums of g and g (z - mean) only
+ * (Ioffe and Szegedy, arXiv:1502.03167, section 3). The _reference twins do the same from the
+ * definition, in double.
  */
 #ifndef TRAIND_WORKER_KERNELS_BATCHNORM_H
 #define TRAIND_WORKER_KERNELS_BATCHNORM_H
@@ -13,11 +15,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Adds sum(z - shift) and sum((z - shift)^2) of each channel. shift (C) near the mean keeps the digits of the variance. */
+/* Adds sum(z - shift) and sum((z - shift)^2) of each channel. shift (C) near the mean keeps the
+ * digits of the variance. */
 void batchnorm_sums(const float *z, size_t rows, size_t c, const float *shift, double *sum,
                     double *square_sum);
 
-/* What is added to scale z + shift. All NULL: nothing; scale NULL: rows as they are; else scale rows + shift. */
+/* What is added to scale z + shift. All NULL: nothing; scale NULL: rows as they are; else scale
+ * rows + shift. */
 struct batchnorm_residual {
     const float *rows, *scale, *shift;
 };
@@ -41,8 +45,8 @@ void batchnorm_mask_sums(float *g, const float *y, size_t rows, size_t c,
 void batchnorm_input_gradient(const float *g, const float *z, size_t rows, size_t c, const float *a,
                               const float *b, const float *c0, float *dz);
 
-void batchnorm_sums_reference(const float *z, size_t rows, size_t c, const float *shift, double *sum,
-                              double *square_sum);
+void batchnorm_sums_reference(const float *z, size_t rows, size_t c, const float *shift,
+                              double *sum, double *square_sum);
 void batchnorm_apply_reference(const float *z, size_t rows, size_t c, const float *scale,
                                const float *shift, const struct batchnorm_residual *residual,
                                bool relu, float *y);

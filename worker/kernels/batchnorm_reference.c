@@ -1,7 +1,7 @@
 #include "worker/kernels/batchnorm.h"
 
-void batchnorm_sums_reference(const float *z, size_t rows, size_t c, const float *shift, double *sum,
-                              double *square_sum)
+void batchnorm_sums_reference(const float *z, size_t rows, size_t c, const float *shift,
+                              double *sum, double *square_sum)
 {
     for (size_t i = 0; i < rows * c; i++) {
         double d = (double)z[i] - shift[i % c];
@@ -18,8 +18,9 @@ void batchnorm_apply_reference(const float *z, size_t rows, size_t c, const floa
         size_t j = i % c;
         double v = (double)z[i] * scale[j] + shift[j];
         if (residual && residual->rows)
-            v += residual->scale ? (double)residual->rows[i] * residual->scale[j] + residual->shift[j]
-                                 : residual->rows[i];
+            v += residual->scale
+                     ? (double)residual->rows[i] * residual->scale[j] + residual->shift[j]
+                     : residual->rows[i];
         y[i] = (float)(relu && v < 0 ? 0 : v);
     }
 }

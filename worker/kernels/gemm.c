@@ -7,8 +7,9 @@ void gemm_single_threaded(void)
     openblas_set_num_threads(1);
 }
 
-static void gemm(CBLAS_TRANSPOSE ta, CBLAS_TRANSPOSE tb, size_t m, size_t n, size_t k, const float *a,
-                 size_t lda, const float *b, size_t ldb, float *c, size_t ldc, bool add)
+static void gemm(CBLAS_TRANSPOSE ta, CBLAS_TRANSPOSE tb, size_t m, size_t n, size_t k,
+                 const float *a, size_t lda, const float *b, size_t ldb, float *c, size_t ldc,
+                 bool add)
 {
     if (m && n)
         cblas_sgemm(CblasRowMajor, ta, tb, (int)m, (int)n, (int)k, 1.0f, a, (int)lda, b, (int)ldb,

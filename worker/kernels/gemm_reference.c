@@ -1,7 +1,8 @@
 #include "worker/kernels/gemm.h"
 
-void gemm_reference(bool transpose_a, bool transpose_b, size_t m, size_t n, size_t k, const float *a,
-                    size_t lda, const float *b, size_t ldb, float *c, size_t ldc, bool add)
+void gemm_reference(bool transpose_a, bool transpose_b, size_t m, size_t n, size_t k,
+                    const float *a, size_t lda, const float *b, size_t ldb, float *c, size_t ldc,
+                    bool add)
 {
     for (size_t i = 0; i < m; i++)
         for (size_t j = 0; j < n; j++) {

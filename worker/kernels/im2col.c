@@ -2,7 +2,8 @@
 
 #include <string.h>
 
-/* One kernel row of one output pixel: taps [first, end) hit pixels, in order, from image column x of the row at `line`. */
+/* One kernel row of one output pixel: taps [first, end) hit pixels, in order, from image column x
+ * of the row at `line`. */
 struct tap_row {
     int iy, ix; /* of the first tap kept; may lie outside */
     int first, end;

@@ -22,8 +22,8 @@ static struct taps taps_at(const struct window *w, int o)
 }
 
 /* VEC channels from x on, all taps: the maximum and its tap stay in registers. */
-static void max_of_vector(const struct window *w, const float *x, struct taps ty, struct taps tx, float *y,
-                          uint8_t *tap)
+static void max_of_vector(const struct window *w, const float *x, struct taps ty, struct taps tx,
+                          float *y, uint8_t *tap)
 {
     vec best = vec_all(-INFINITY);
     vec_int best_tap = {0};
@@ -32,7 +32,8 @@ static void max_of_vector(const struct window *w, const float *x, struct taps ty
         for (int kx = tx.first; kx < tx.end; kx++) {
             size_t pixel = (size_t)((ty.start + ky) * w->in + tx.start + kx);
             vec v = vec_load(x + pixel * (size_t)w->channels);
-            vec_int larger = (vec_int)(v > best) | (vec_int)(v != v), here = (vec_int){0} + (ky * w->kernel + kx);
+            vec_int larger = (vec_int)(v > best) | (vec_int)(v != v),
+                    here = (vec_int){0} + (ky * w->kernel + kx);
             best = (vec)(((vec_int)v & larger) | ((vec_int)best & ~larger));
             best_tap = (here & larger) | (best_tap & ~larger);
         }
@@ -41,8 +42,8 @@ static void max_of_vector(const struct window *w, const float *x, struct taps ty
         *(vec_bytes *)tap = __builtin_convertvector(best_tap, vec_bytes);
 }
 
-static void max_of_channel(const struct window *w, const float *x, struct taps ty, struct taps tx, float *y,
-                           uint8_t *tap)
+static void max_of_channel(const struct window *w, const float *x, struct taps ty, struct taps tx,
+                           float *y, uint8_t *tap)
 {
     uint8_t best = 0;
     *y = -INFINITY;
@@ -64,7 +65,8 @@ void pool_max(const struct window *w, const float *x, int n, float *y, uint8_t *
     size_t image = (size_t)w->in * (size_t)w->in * c;
 
     for (size_t i = 0; i < (size_t)n * pixels; i++) {
-        struct taps ty = taps_at(w, (int)(i % pixels) / w->out), tx = taps_at(w, (int)(i % pixels) % w->out);
+        struct taps ty = taps_at(w, (int)(i % pixels) / w->out),
+                    tx = taps_at(w, (int)(i % pixels) % w->out);
         const float *from = x + i / pixels * image;
         size_t j = 0;
         for (; j + VEC <= c; j += VEC)
@@ -87,14 +89,16 @@ static void send_back(const float *dy, const uint8_t *tap, uint8_t wanted, size_
         dx[j] += tap[j] == wanted ? dy[j] : 0;
 }
 
-void pool_max_backward(const struct window *w, const float *dy, const uint8_t *tap, int n, float *dx)
+void pool_max_backward(const struct window *w, const float *dy, const uint8_t *tap, int n,
+                       float *dx)
 {
     size_t c = (size_t)w->channels, pixels = (size_t)w->out * (size_t)w->out;
     size_t image = (size_t)w->in * (size_t)w->in * c;
 
     memset(dx, 0, (size_t)n * image * sizeof *dx);
     for (size_t i = 0; i < (size_t)n * pixels; i++) {
-        struct taps ty = taps_at(w, (int)(i % pixels) / w->out), tx = taps_at(w, (int)(i % pixels) % w->out);
+        struct taps ty = taps_at(w, (int)(i % pixels) / w->out),
+                    tx = taps_at(w, (int)(i % pixels) % w->out);
         float *to = dx + i / pixels * image;
         for (int ky = ty.first; ky < ty.end; ky++)
             for (int kx = tx.first; kx < tx.end; kx++)

@@ -9,7 +9,8 @@ static ptrdiff_t under(const struct window *w, size_t i, int tap)
 {
     size_t c = (size_t)w->channels, out = (size_t)w->out;
     int oy = (int)(i / c / out % out), ox = (int)(i / c % out);
-    int iy = oy * w->stride + tap / w->kernel - w->pad, ix = ox * w->stride + tap % w->kernel - w->pad;
+    int iy = oy * w->stride + tap / w->kernel - w->pad,
+        ix = ox * w->stride + tap % w->kernel - w->pad;
 
     if (iy < 0 || iy >= w->in || ix < 0 || ix >= w->in)
         return -1;

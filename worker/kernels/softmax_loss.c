@@ -29,8 +29,8 @@ static double loss_of_row(const float *x, int classes, double own, double smooth
     return log(sum) - (1 - smoothing) * (own - top) - smoothing * all / classes;
 }
 
-double softmax_loss_mixed(const float *logits, const int32_t *labels, int n, int classes, double smoothing,
-                          double lambda, float *probabilities, int *correct)
+double softmax_loss_mixed(const float *logits, const int32_t *labels, int n, int classes,
+                          double smoothing, double lambda, float *probabilities, int *correct)
 {
     double loss = 0;
     int hits = 0;
@@ -41,15 +41,17 @@ double softmax_loss_mixed(const float *logits, const int32_t *labels, int n, int
         if (lambda < 1)
             own = lambda * own + (1 - lambda) * x[labels[n - 1 - i]];
         hits += largest(x, classes) == labels[i];
-        loss += loss_of_row(x, classes, own, smoothing, probabilities + (size_t)i * (size_t)classes);
+        loss +=
+            loss_of_row(x, classes, own, smoothing, probabilities + (size_t)i * (size_t)classes);
     }
     if (correct)
         *correct = hits;
     return loss;
 }
 
-void softmax_loss_mixed_backward(const float *probabilities, const int32_t *labels, int n, int classes,
-                                 double smoothing, double lambda, double scale, float *dlogits)
+void softmax_loss_mixed_backward(const float *probabilities, const int32_t *labels, int n,
+                                 int classes, double smoothing, double lambda, double scale,
+                                 float *dlogits)
 {
     for (int i = 0; i < n; i++)
         for (int j = 0; j < classes; j++) {
@@ -63,8 +65,8 @@ void softmax_loss_mixed_backward(const float *probabilities, const int32_t *labe
         }
 }
 
-double softmax_loss(const float *logits, const int32_t *labels, int n, int classes, double smoothing,
-                    float *probabilities, int *correct)
+double softmax_loss(const float *logits, const int32_t *labels, int n, int classes,
+                    double smoothing, float *probabilities, int *correct)
 {
     return softmax_loss_mixed(logits, labels, n, classes, smoothing, 1, probabilities, correct);
 }

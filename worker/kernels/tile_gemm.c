@@ -7,9 +7,10 @@ enum { BLOCK_K = 256, COPY_LD = BLOCK_K + 16, COPY_ROWS = 256 };
 
 #define INLINE static inline __attribute__((always_inline))
 
-/* C (rows, TILE_COLUMNS) of k products. Element (i, k) of A lies at a[i lda + k], or a[k lda + i] if by_k. */
-INLINE void micro(int rows, bool by_k, const float *a, size_t lda, const float *b, size_t k, float *c,
-                  size_t ldc, bool add)
+/* C (rows, TILE_COLUMNS) of k products. Element (i, k) of A lies at a[i lda + k], or a[k lda + i]
+ * if by_k. */
+INLINE void micro(int rows, bool by_k, const float *a, size_t lda, const float *b, size_t k,
+                  float *c, size_t ldc, bool add)
 {
     vec sum[TILE_ROWS][2];
     const float *lower = a + 7 * lda; /* spares the compiler most multiples of lda */
@@ -21,7 +22,9 @@ INLINE void micro(int rows, bool by_k, const float *a, size_t lda, const float *
         vec b0 = vec_load(b), b1 = vec_load(b + VEC);
 #pragma GCC unroll 14
         for (int i = 0; i < rows; i++) {
-            vec x = vec_all(by_k ? a[i] : i < 7 ? a[(size_t)i * lda] : lower[(size_t)(i - 7) * lda]);
+            vec x = vec_all(by_k    ? a[i]
+                            : i < 7 ? a[(size_t)i * lda]
+                                    : lower[(size_t)(i - 7) * lda]);
             sum[i][0] += x * b0;
             sum[i][1] += x * b1;
         }
@@ -40,8 +43,8 @@ INLINE void micro(int rows, bool by_k, const float *a, size_t lda, const float *
     }
 }
 
-typedef void micro_kernel(const float *a, size_t lda, const float *b, size_t k, float *c, size_t ldc,
-                          bool add);
+typedef void micro_kernel(const float *a, size_t lda, const float *b, size_t k, float *c,
+                          size_t ldc, bool add);
 
 #define MICRO(rows)                                                                                \
     static void rows_##rows(const float *a, size_t lda, const float *b, size_t k, float *c,        \
@@ -75,8 +78,8 @@ MICRO(14)
 #define MORE(kind)
 #endif
 
-static micro_kernel *const by_rows[TILE_ROWS + 1] = {NULL,   rows_1, rows_2, rows_3,
-                                                     rows_4, rows_5, rows_6 MORE(rows_)};
+static micro_kernel *const by_rows[TILE_ROWS + 1] = {
+    NULL, rows_1, rows_2, rows_3, rows_4, rows_5, rows_6 MORE(rows_)};
 static micro_kernel *const by_columns[TILE_ROWS + 1] = {
     NULL, columns_1, columns_2, columns_3, columns_4, columns_5, columns_6 MORE(columns_)};
 
@@ -142,7 +145,8 @@ static void transpose_panel(const float *b, size_t ld, size_t k, float *panel)
             panel[l * TILE_COLUMNS + j] = b[j * ld + l];
 }
 
-static void make_panel(const struct tile_matrix *b, size_t k0, size_t k, size_t column, float *panel)
+static void make_panel(const struct tile_matrix *b, size_t k0, size_t k, size_t column,
+                       float *panel)
 {
     if (b->transposed)
         transpose_panel(b->data + column * b->ld + k0, b->ld, k, panel);
@@ -165,8 +169,8 @@ static void prefetch_rows(const float *a, size_t lda, size_t rows, size_t k)
 }
 
 /* All rows of C for one block of a panel: shares of almost the same size, so that none is tiny. */
-static void run_rows(size_t m, const float *a, size_t lda, bool by_k, bool fetch, const float *panel,
-                     size_t k, float *c, size_t ldc, bool add)
+static void run_rows(size_t m, const float *a, size_t lda, bool by_k, bool fetch,
+                     const float *panel, size_t k, float *c, size_t ldc, bool add)
 {
     micro_kernel *const *kernels = by_k ? by_columns : by_rows;
     size_t shares = (m + TILE_ROWS - 1) / TILE_ROWS;
@@ -180,7 +184,8 @@ static void run_rows(size_t m, const float *a, size_t lda, bool by_k, bool fetch
     }
 }
 
-/* k columns of A, rows a multiple of 4 KiB apart, to rows that do not fall on each other in the first-level cache. */
+/* k columns of A, rows a multiple of 4 KiB apart, to rows that do not fall on each other in the
+ * first-level cache. */
 static void copy_rows(size_t m, const float *a, size_t lda, size_t k, float *to)
 {
     for (size_t i = 0; i < m; i++)
@@ -188,8 +193,8 @@ static void copy_rows(size_t m, const float *a, size_t lda, size_t k, float *to)
 }
 
 /* One block of k for all columns of C; A at its first column (or row, by_k). */
-INLINE void run_block(size_t m, size_t n, size_t k0, size_t k, const float *a, size_t lda, bool by_k,
-                      const struct tile_matrix *b, float *c, size_t ldc, bool add)
+INLINE void run_block(size_t m, size_t n, size_t k0, size_t k, const float *a, size_t lda,
+                      bool by_k, const struct tile_matrix *b, float *c, size_t ldc, bool add)
 {
     float block[BLOCK_K * TILE_COLUMNS] __attribute__((aligned(64)));
 
@@ -203,8 +208,8 @@ INLINE void run_block(size_t m, size_t n, size_t k0, size_t k, const float *a, s
     }
 }
 
-void tile_gemm(size_t m, size_t n, size_t k, const float *a, size_t lda, const struct tile_matrix *b,
-               float *c, size_t ldc, bool add)
+void tile_gemm(size_t m, size_t n, size_t k, const float *a, size_t lda,
+               const struct tile_matrix *b, float *c, size_t ldc, bool add)
 {
     float copy[COPY_ROWS * COPY_LD] __attribute__((aligned(64)));
     bool collide = lda % 1024 == 0 && n > TILE_COLUMNS;
@@ -216,8 +221,8 @@ void tile_gemm(size_t m, size_t n, size_t k, const float *a, size_t lda, const s
             const float *block = a + row * lda + k0;
             if (collide)
                 copy_rows(rows, block, lda, length, copy);
-            run_block(rows, n, k0, length, collide ? copy : block, collide ? COPY_LD : lda, false, b,
-                      c + row * ldc, ldc, add || k0);
+            run_block(rows, n, k0, length, collide ? copy : block, collide ? COPY_LD : lda, false,
+                      b, c + row * ldc, ldc, add || k0);
         }
 }
 
@@ -225,5 +230,6 @@ void tile_gemm_transposed(size_t m, size_t n, size_t k, const float *a, size_t l
                           const struct tile_matrix *b, float *c, size_t ldc, bool add)
 {
     for (size_t k0 = 0; m && k0 < k; k0 += BLOCK_K)
-        run_block(m, n, k0, at_most(k - k0, BLOCK_K), a + k0 * lda, lda, true, b, c, ldc, add || k0);
+        run_block(m, n, k0, at_most(k - k0, BLOCK_K), a + k0 * lda, lda, true, b, c, ldc,
+                  add || k0);
 }

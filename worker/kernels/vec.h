@@ -1,6 +1,7 @@
 /*
- * The widest float vector of the processor this is compiled for, by GCC's vector extensions (clang has them too), so that one
- * text serves AVX-512, AVX2, SSE and others; the two operations that compilers translate badly are intrinsics.
+ * The widest float vector of the processor this is compiled for, by GCC's vector extensions (clang
+ * has them too), so that one text serves AVX-512, AVX2, SSE and others; the two operations that
+ * compilers translate badly are intrinsics.
  */
 #ifndef TRAIND_WORKER_KERNELS_VEC_H
 #define TRAIND_WORKER_KERNELS_VEC_H

@@ -13,7 +13,8 @@ static int tap_is_used(const struct window *w, int tap)
 
 struct window window_make(int in, int channels, int kernel, int stride, int pad)
 {
-    struct window w = {.in = in, .channels = channels, .kernel = kernel, .stride = stride, .pad = pad};
+    struct window w = {
+        .in = in, .channels = channels, .kernel = kernel, .stride = stride, .pad = pad};
     w.out = (in + 2 * pad - kernel) / stride + 1;
     w.tap_end = kernel;
     while (w.tap_first + 1 < kernel && !tap_is_used(&w, w.tap_first))

@@ -1,7 +1,7 @@
 /*
- * The geometry of a square convolution or pooling window over images (N, in, in, C) -> (N, out, out, ...).
- * Taps that only ever see padding are left out: [tap_first, tap_end) is what remains of [0, kernel) in each direction. At a
- * 1x1 input, one of the nine taps of a padded 3x3 remains.
+ * The geometry of a square convolution or pooling window over images (N, in, in, C) -> (N, out,
+ * out, ...). Taps that only ever see padding are left out: [tap_first, tap_end) is what remains of
+ * [0, kernel) in each direction. At a 1x1 input, one of the nine taps of a padded 3x3 remains.
  */
 #ifndef TRAIND_WORKER_KERNELS_WINDOW_H
 #define TRAIND_WORKER_KERNELS_WINDOW_H

@@ -14,8 +14,8 @@ enum { TILE_FLOATS = 2048 * 1024 / 4 };
 /* CONV_PIXEL: images of this height at most, and as many of them as fill a product. */
 enum { PIXEL_SIZE = 4, PIXEL_IMAGES = 48, PIXEL_IMAGES_AT_ONCE = 256 };
 
-struct conv conv_make(int in_size, int in_channels, int out_channels, int kernel, int stride, int pad,
-                      int groups)
+struct conv conv_make(int in_size, int in_channels, int out_channels, int kernel, int stride,
+                      int pad, int groups)
 {
     struct conv c = {window_make(in_size, in_channels, kernel, stride, pad), out_channels, groups,
                      TILE_GEMM_PAYS ? CONV_TILE : CONV_OPENBLAS};
@@ -40,8 +40,9 @@ size_t conv_weights(const struct conv *c)
 }
 
 /*
- * The input gradient of a stride-1 convolution is a convolution too: of dz, with the kernel turned by 180 degrees and the channels swapped
- * (Dumoulin and Visin, arXiv:1603.07285, section 4). That reads where col2im reads, adds and writes.
+ * The input gradient of a stride-1 convolution is a convolution too: of dz, with the kernel turned
+ * by 180 degrees and the channels swapped (Dumoulin and Visin, arXiv:1603.07285, section 4). That
+ * reads where col2im reads, adds and writes.
  */
 static bool turns_kernel(const struct conv *c)
 {
@@ -104,13 +105,13 @@ size_t conv_scratch_floats(const struct conv *c)
 }
 
 /*
- * The taps kept are a square in the middle of the kernel; in the weight matrix they are one run of rows for each ky, or a single one when
- * nothing was left out.
+ * The taps kept are a square in the middle of the kernel; in the weight matrix they are one run of
+ * rows for each ky, or a single one when nothing was left out.
  */
 struct runs {
     size_t count;
-    size_t length;       /* rows of the weight matrix, columns of the im2col matrix */
-    size_t first, step;  /* row of the weight matrix of run i: first + i * step */
+    size_t length;      /* rows of the weight matrix, columns of the im2col matrix */
+    size_t first, step; /* row of the weight matrix of run i: first + i * step */
 };
 
 static struct runs weight_runs(const struct conv *c)
@@ -124,7 +125,8 @@ static struct runs weight_runs(const struct conv *c)
     return (struct runs){taps, taps * ch, (from * k + from) * ch, k * ch};
 }
 
-/* A weight matrix as the products want it: as it is, or packed beforehand when several tiles need it. */
+/* A weight matrix as the products want it: as it is, or packed beforehand when several tiles need
+ * it. */
 struct weights {
     const float *data;
     bool packed;
@@ -207,8 +209,9 @@ static size_t images_at_once(const struct conv *c, int images)
     return fit ? fit : 1;
 }
 
-static void forward_by_pixel(const struct conv *c, const float *w, const float *x, float *z, size_t first,
-                             size_t end, float *scratch, conv_rows *done, void *context)
+static void forward_by_pixel(const struct conv *c, const float *w, const float *x, float *z,
+                             size_t first, size_t end, float *scratch, conv_rows *done,
+                             void *context)
 {
     for (size_t i = first; i < end; i += PIXEL_IMAGES_AT_ONCE) {
         size_t images = at_most(end - i, PIXEL_IMAGES_AT_ONCE);
@@ -218,8 +221,8 @@ static void forward_by_pixel(const struct conv *c, const float *w, const float *
     }
 }
 
-void conv_forward(const struct conv *c, const float *w, const float *x, float *z, int first, int end,
-                  float *scratch, conv_rows *done, void *context)
+void conv_forward(const struct conv *c, const float *w, const float *x, float *z, int first,
+                  int end, float *scratch, conv_rows *done, void *context)
 {
     size_t row = (size_t)first * pixels_out(c), last = (size_t)end * pixels_out(c);
     size_t tile = tile_rows(c), k = matrix_rows(c), n = (size_t)c->out_channels;
@@ -301,19 +304,20 @@ static void pack_turned(const struct conv *c, const float *w, float *panels)
 }
 
 /* dx of a group of images whose dz is ready. */
-static void data_by_turned_kernel(const struct conv *c, const struct conv_backward *b, struct weights w,
-                                  size_t row, size_t last)
+static void data_by_turned_kernel(const struct conv *c, const struct conv_backward *b,
+                                  struct weights w, size_t row, size_t last)
 {
     struct window t = turned_window(c);
-    size_t k = (size_t)(window_taps(&t) * window_taps(&t) * t.channels), ci = (size_t)c->window.channels;
+    size_t k = (size_t)(window_taps(&t) * window_taps(&t) * t.channels),
+           ci = (size_t)c->window.channels;
     size_t tile = tile_rows(c);
     float *col = b->scratch + conv_weights(c);
 
     for (; row < last; row += tile) {
         size_t rows = at_most(last - row, tile);
         im2col(&t, b->dz, row, rows, col);
-        tile_gemm(rows, ci, k, col, k, &(struct tile_matrix){w.data, k, false, true}, b->dx + row * ci, ci,
-                  b->add_dx);
+        tile_gemm(rows, ci, k, col, k, &(struct tile_matrix){w.data, k, false, true},
+                  b->dx + row * ci, ci, b->add_dx);
         if (b->done)
             b->done(row, rows, b->context);
     }
@@ -344,7 +348,8 @@ static void backward_group(const struct conv *c, const struct conv_backward *b, 
 }
 
 /* What the products with the weights will read: packed once if many tiles need it. */
-static struct weights backward_weights(const struct conv *c, const struct conv_backward *b, int images)
+static struct weights backward_weights(const struct conv *c, const struct conv_backward *b,
+                                       int images)
 {
     size_t k = matrix_rows(c), n = (size_t)c->out_channels;
 

@@ -1,10 +1,12 @@
 /*
- * Convolution of square NHWC images without bias: forward and backward over a range of a batch, in one thread.
+ * Convolution of square NHWC images without bias: forward and backward over a range of a batch, in
+ * one thread.
  *
- * Weights are (ky, kx, c_in / groups, c_out), row-major: as a matrix (K, c_out) with K = kernel^2 c_in / groups.
- * Rows are output (or input) pixels counted through the whole batch: row r = (image, y, x). Work goes tile by tile; a caller's hooks
- * see the rows of a tile just before they are read or just after they were written, while they are in cache, so that
- * batch norm needs no passes of its own.
+ * Weights are (ky, kx, c_in / groups, c_out), row-major: as a matrix (K, c_out) with K = kernel^2
+ * c_in / groups. Rows are output (or input) pixels counted through the whole batch: row r = (image,
+ * y, x). Work goes tile by tile; a caller's hooks see the rows of a tile just before they are read
+ * or just after they were written, while they are in cache, so that batch norm needs no passes of
+ * its own.
  */
 #ifndef TRAIND_WORKER_LAYERS_CONV_H
 #define TRAIND_WORKER_LAYERS_CONV_H
@@ -15,10 +17,12 @@
 #include "worker/kernels/window.h"
 
 /*
- * How the products are made, chosen by shape: im2col tiles and OpenBLAS, which takes everything; im2col tiles and the own register tile,
- * for channels in multiples of TILE_COLUMNS; and, where images are tiny and many, the own tile over images: at each pixel the rows
- * of a product are the images of the batch and only taps that hit real pixels are multiplied (at 2x2 four of nine), in place.
- * Several groups go to CONV_GROUPED (conv_grouped.h, with the shapes it takes), which multiplies directly.
+ * How the products are made, chosen by shape: im2col tiles and OpenBLAS, which takes everything;
+ * im2col tiles and the own register tile, for channels in multiples of TILE_COLUMNS; and, where
+ * images are tiny and many, the own tile over images: at each pixel the rows of a product are the
+ * images of the batch and only taps that hit real pixels are multiplied (at 2x2 four of nine), in
+ * place. Several groups go to CONV_GROUPED (conv_grouped.h, with the shapes it takes), which
+ * multiplies directly.
  */
 enum conv_algorithm { CONV_OPENBLAS, CONV_TILE, CONV_PIXEL, CONV_GROUPED };
 
@@ -28,26 +32,26 @@ struct conv {
     enum conv_algorithm algorithm;
 };
 
-struct conv conv_make(int in_size, int in_channels, int out_channels, int kernel, int stride, int pad,
-                      int groups);
+struct conv conv_make(int in_size, int in_channels, int out_channels, int kernel, int stride,
+                      int pad, int groups);
 
-size_t conv_weights(const struct conv *c);       /* floats */
+size_t conv_weights(const struct conv *c);        /* floats */
 size_t conv_scratch_floats(const struct conv *c); /* of one thread, for any call below */
 
 /* Rows [row, row + rows) are about to be read, or were written. */
 typedef void conv_rows(size_t row, size_t rows, void *context);
 
 /* z (N, out, out, c_out) of the images [first, end). done may be NULL. */
-void conv_forward(const struct conv *c, const float *w, const float *x, float *z, int first, int end,
-                  float *scratch, conv_rows *done, void *context);
+void conv_forward(const struct conv *c, const float *w, const float *x, float *z, int first,
+                  int end, float *scratch, conv_rows *done, void *context);
 
 struct conv_backward {
     const float *w, *x;
-    const float *dz;       /* (N, out, out, c_out), read after `ready` was called for the rows */
-    float *dx;             /* (N, in, in, c_in); NULL: not wanted */
-    bool add_dx;           /* added to what is there instead of overwriting */
-    float *dw;             /* (K, c_out) */
-    bool add_dw;           /* added instead of overwriting */
+    const float *dz; /* (N, out, out, c_out), read after `ready` was called for the rows */
+    float *dx;       /* (N, in, in, c_in); NULL: not wanted */
+    bool add_dx;     /* added to what is there instead of overwriting */
+    float *dw;       /* (K, c_out) */
+    bool add_dw;     /* added instead of overwriting */
     float *scratch;
     conv_rows *ready, *done; /* of dz; of dx. NULL: none */
     void *context;
@@ -56,7 +60,8 @@ struct conv_backward {
 /* Gradients from the images [first, end) (first < end). */
 void conv_backward(const struct conv *c, const struct conv_backward *b, int first, int end);
 
-/* The definition, in double, of the whole batch: what tests compare with. dx and dw are overwritten. */
+/* The definition, in double, of the whole batch: what tests compare with. dx and dw are
+ * overwritten. */
 void conv_forward_reference(const struct conv *c, const float *w, const float *x, float *z, int n);
 void conv_backward_reference(const struct conv *c, const float *w, const float *x, const float *dz,
                              int n, float *dx, float *dw);

@@ -6,7 +6,8 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
-/* Sums that stay in registers: pixels of a strip (forward); three taps of so many channels of a group (weights). */
+/* Sums that stay in registers: pixels of a strip (forward); three taps of so many channels of a
+ * group (weights). */
 enum { KERNEL = 3, TAPS = 9, STRIP = VEC == 16 ? 14 : 7, WEIGHT_CHANNELS = 4 };
 
 /* Channels are worked on in slices: a vector of small groups, or one large group. */
@@ -58,7 +59,8 @@ static void pack(const struct slices *s, const float *w, float *to)
             memcpy(to, w + row * s->channels + at, s->width * sizeof *to);
 }
 
-/* The same of the kernel that leads back: turned by 180 degrees, channels swapped within the groups. */
+/* The same of the kernel that leads back: turned by 180 degrees, channels swapped within the
+ * groups. */
 static void pack_turned(const struct slices *s, const float *w, float *to)
 {
     for (size_t at = 0; at < s->channels; at += s->width)
@@ -81,7 +83,8 @@ static void unpack(const struct slices *s, const float *from, float *dw, bool ad
 }
 
 /* A slice of an image (size, size, channels), its pixels `step` apart, inside a border of zeros. */
-static void copy_padded(const struct slices *s, const float *from, size_t size, size_t step, float *to)
+static void copy_padded(const struct slices *s, const float *from, size_t size, size_t step,
+                        float *to)
 {
     size_t row = s->padded * s->width;
 
@@ -135,8 +138,8 @@ INLINE vec of_group(const float *pixel, bool several, vec_int starts, size_t cha
 }
 
 /* One vector of channels of `pixels` outputs in a row; from: the upper left tap of the first. */
-INLINE void strip(const struct slices *s, size_t pixels, bool several, const float *from, size_t step,
-                  const float *w, float *z, bool add)
+INLINE void strip(const struct slices *s, size_t pixels, bool several, const float *from,
+                  size_t step, const float *w, float *z, bool add)
 {
     vec sum[STRIP];
     vec_int starts = group_starts(s->group);
@@ -181,8 +184,8 @@ static size_t next_strip(size_t pixels)
 }
 
 /* A slice (size, size) of the outputs, at z in rows of all channels. */
-static void convolve(const struct slices *s, const float *padded, const float *w, size_t size, size_t stride,
-                     float *z, bool add)
+static void convolve(const struct slices *s, const float *padded, const float *w, size_t size,
+                     size_t stride, float *z, bool add)
 {
     size_t step = stride * s->width;
 
@@ -199,8 +202,8 @@ static void convolve(const struct slices *s, const float *padded, const float *w
             }
 }
 
-void conv_grouped_forward(const struct conv *c, const float *w, const float *x, float *z, size_t first,
-                          size_t end, float *scratch, conv_rows *done, void *context)
+void conv_grouped_forward(const struct conv *c, const float *w, const float *x, float *z,
+                          size_t first, size_t end, float *scratch, conv_rows *done, void *context)
 {
     struct slices s = slices_of(c);
     float *padded = scratch + 2 * conv_weights(c);
@@ -227,14 +230,16 @@ INLINE void weights_of_row(const struct slices *s, bool several, const float *fr
 
 #pragma GCC unroll 12
     for (size_t j = 0; j < KERNEL * WEIGHT_CHANNELS; j++)
-        sum[j / WEIGHT_CHANNELS][j % WEIGHT_CHANNELS] =
-            vec_load(dw + (j / WEIGHT_CHANNELS * s->group + channel + j % WEIGHT_CHANNELS) * s->width);
+        sum[j / WEIGHT_CHANNELS][j % WEIGHT_CHANNELS] = vec_load(
+            dw + (j / WEIGHT_CHANNELS * s->group + channel + j % WEIGHT_CHANNELS) * s->width);
     for (size_t x = 0; x < s->out; x++, from += s->stride * s->width, dz += s->width) {
         vec d = vec_load(dz);
 #pragma GCC unroll 12
         for (size_t j = 0; j < KERNEL * WEIGHT_CHANNELS; j++)
             sum[j / WEIGHT_CHANNELS][j % WEIGHT_CHANNELS] +=
-                of_group(from + j / WEIGHT_CHANNELS * s->width, several, starts, channel + j % WEIGHT_CHANNELS) * d;
+                of_group(from + j / WEIGHT_CHANNELS * s->width, several, starts,
+                         channel + j % WEIGHT_CHANNELS) *
+                d;
     }
 #pragma GCC unroll 12
     for (size_t j = 0; j < KERNEL * WEIGHT_CHANNELS; j++)
@@ -242,7 +247,8 @@ INLINE void weights_of_row(const struct slices *s, bool several, const float *fr
                   sum[j / WEIGHT_CHANNELS][j % WEIGHT_CHANNELS]);
 }
 
-static void weights_of_slice(const struct slices *s, const float *padded, const float *dz, float *dw)
+static void weights_of_slice(const struct slices *s, const float *padded, const float *dz,
+                             float *dw)
 {
     for (size_t y = 0; y < s->out; y++)
         for (size_t ky = 0; ky < KERNEL; ky++)
@@ -276,7 +282,8 @@ static void backward_image(const struct slices *s, const struct conv_backward *b
     }
 }
 
-void conv_grouped_backward(const struct conv *c, const struct conv_backward *b, size_t first, size_t end)
+void conv_grouped_backward(const struct conv *c, const struct conv_backward *b, size_t first,
+                           size_t end)
 {
     struct slices s = slices_of(c);
     size_t weights = conv_weights(c), in = s.in * s.in, out = s.out * s.out;

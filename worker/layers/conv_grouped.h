@@ -1,9 +1,11 @@
 /*
- * CONV_GROUPED of conv.h: 3x3 convolutions, padded by 1, whose output channel sees only the channels of its group (Xie et al.,
- * arXiv:1611.05431). A vector holds output channels of several small groups, or a part of a large one, so no lane multiplies
- * by the zeros between groups; sums of a strip of pixels stay in registers.
+ * CONV_GROUPED of conv.h: 3x3 convolutions, padded by 1, whose output channel sees only the
+ * channels of its group (Xie et al., arXiv:1611.05431). A vector holds output channels of several
+ * small groups, or a part of a large one, so no lane multiplies by the zeros between groups; sums
+ * of a strip of pixels stay in registers.
  *
- * Weights are (ky, kx, c_in / groups, c_out). The hooks are called image by image. conv.h tells the rest.
+ * Weights are (ky, kx, c_in / groups, c_out). The hooks are called image by image. conv.h tells the
+ * rest.
  */
 #ifndef TRAIND_WORKER_LAYERS_CONV_GROUPED_H
 #define TRAIND_WORKER_LAYERS_CONV_GROUPED_H
@@ -15,8 +17,9 @@ bool conv_grouped_takes(const struct conv *c);
 
 size_t conv_grouped_scratch_floats(const struct conv *c);
 
-void conv_grouped_forward(const struct conv *c, const float *w, const float *x, float *z, size_t first,
-                          size_t end, float *scratch, conv_rows *done, void *context);
-void conv_grouped_backward(const struct conv *c, const struct conv_backward *b, size_t first, size_t end);
+void conv_grouped_forward(const struct conv *c, const float *w, const float *x, float *z,
+                          size_t first, size_t end, float *scratch, conv_rows *done, void *context);
+void conv_grouped_backward(const struct conv *c, const struct conv_backward *b, size_t first,
+                           size_t end);
 
 #endif

@@ -5,9 +5,9 @@
 #include "worker/kernels/tile_gemm.h"
 
 struct sizes {
-    size_t ci, co;             /* channels */
+    size_t ci, co;              /* channels */
     size_t image_in, image_out; /* floats */
-    size_t tap;                /* floats of one tap's weights */
+    size_t tap;                 /* floats of one tap's weights */
 };
 
 static struct sizes sizes_of(const struct conv *c)
@@ -28,7 +28,8 @@ static void taps_at(const struct window *w, int o, int *from, int *end)
     *end = start + w->kernel > w->in ? w->in - start : w->kernel;
 }
 
-/* All taps of a pixel: a product for each kernel row, whose taps lie side by side in image and weights. */
+/* All taps of a pixel: a product for each kernel row, whose taps lie side by side in image and
+ * weights. */
 static void forward_pixel(const struct conv *c, const struct tile_matrix *weights, const float *x,
                           float *z, int oy, int ox, size_t images)
 {
@@ -48,8 +49,8 @@ static void forward_pixel(const struct conv *c, const struct tile_matrix *weight
     }
 }
 
-void conv_pixel_forward(const struct conv *c, const float *w, const float *x, float *z, size_t first,
-                        size_t images, float *scratch)
+void conv_pixel_forward(const struct conv *c, const float *w, const float *x, float *z,
+                        size_t first, size_t images, float *scratch)
 {
     struct sizes s = sizes_of(c);
     size_t k = (size_t)(c->window.kernel * c->window.kernel) * s.ci;
@@ -61,8 +62,8 @@ void conv_pixel_forward(const struct conv *c, const float *w, const float *x, fl
         weights = (struct tile_matrix){.data = scratch, .ld = k, .packed = true};
     }
     for (int p = 0; p < out * out; p++)
-        forward_pixel(c, &weights, x + first * s.image_in, z + first * s.image_out, p / out, p % out,
-                      images);
+        forward_pixel(c, &weights, x + first * s.image_in, z + first * s.image_out, p / out,
+                      p % out, images);
 }
 
 /* The output position that reads input position i through a tap, or -1. */
@@ -85,7 +86,8 @@ static void weights_of_tap(const struct conv *c, const float *x, const float *dz
         if (oy < 0 || ox < 0)
             continue;
         struct tile_matrix b = {.data = dz + (size_t)(oy * w->out + ox) * s.co, .ld = s.image_out};
-        tile_gemm_transposed(s.ci, s.co, images, x + (size_t)p * s.ci, s.image_in, &b, dw, s.co, add);
+        tile_gemm_transposed(s.ci, s.co, images, x + (size_t)p * s.ci, s.image_in, &b, dw, s.co,
+                             add);
         add = true;
     }
     if (!add)
@@ -133,12 +135,13 @@ void conv_pixel_data(const struct conv *c, const float *w, const float *dz, floa
 
     if (c->window.out > 1) {
         for (int t = 0; t < taps; t++) {
-            struct tile_matrix tap = {.data = w + (size_t)t * s.tap, .ld = s.co, .transposed = true};
+            struct tile_matrix tap = {
+                .data = w + (size_t)t * s.tap, .ld = s.co, .transposed = true};
             tile_pack(&tap, s.co, s.ci, scratch + (size_t)t * s.tap, s.co);
         }
         weights = (struct tile_matrix){.data = scratch, .ld = s.co, .packed = true};
     }
     for (int p = 0; p < in * in; p++)
-        data_of_pixel(c, &weights, dz + first * s.image_out, dx + first * s.image_in, add, p / in, p % in,
-                      images);
+        data_of_pixel(c, &weights, dz + first * s.image_out, dx + first * s.image_in, add, p / in,
+                      p % in, images);
 }

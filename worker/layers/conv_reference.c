@@ -21,7 +21,8 @@ static void each_product(const struct conv *c, int n, void (*visit)(const struct
                          void *context)
 {
     const struct window *g = &c->window;
-    size_t per_group = (size_t)(g->channels / c->groups), out_per_group = (size_t)(c->out_channels / c->groups);
+    size_t per_group = (size_t)(g->channels / c->groups),
+           out_per_group = (size_t)(c->out_channels / c->groups);
     size_t ci = (size_t)g->channels, co = (size_t)c->out_channels;
     size_t in = (size_t)g->in * (size_t)g->in, out = (size_t)g->out * (size_t)g->out;
     size_t taps = (size_t)g->kernel * (size_t)g->kernel;
@@ -34,7 +35,8 @@ static void each_product(const struct conv *c, int n, void (*visit)(const struct
                 for (size_t o = 0; o < co; o++)
                     if (i / per_group == o / out_per_group)
                         visit(&(struct pair){(row / out * in + (size_t)p) * ci + i,
-                                             (t * per_group + i % per_group) * co + o, row * co + o},
+                                             (t * per_group + i % per_group) * co + o,
+                                             row * co + o},
                               context);
         }
 }
@@ -71,7 +73,8 @@ static void round_to(float *to, double *from, size_t n)
 
 void conv_forward_reference(const struct conv *c, const float *w, const float *x, float *z, int n)
 {
-    size_t count = (size_t)n * (size_t)c->window.out * (size_t)c->window.out * (size_t)c->out_channels;
+    size_t count =
+        (size_t)n * (size_t)c->window.out * (size_t)c->window.out * (size_t)c->out_channels;
     struct sums s = {.a = x, .b = w, .z = calloc(count, sizeof(double))};
     each_product(c, n, add_forward, &s);
     round_to(z, s.z, count);
@@ -80,7 +83,8 @@ void conv_forward_reference(const struct conv *c, const float *w, const float *x
 void conv_backward_reference(const struct conv *c, const float *w, const float *x, const float *dz,
                              int n, float *dx, float *dw)
 {
-    size_t count = (size_t)n * (size_t)c->window.in * (size_t)c->window.in * (size_t)c->window.channels;
+    size_t count =
+        (size_t)n * (size_t)c->window.in * (size_t)c->window.in * (size_t)c->window.channels;
     struct gradient_sums s = {w, x, dz, calloc(count, sizeof(double)),
                               calloc(conv_weights(c), sizeof(double))};
     each_product(c, n, add_backward, &s);

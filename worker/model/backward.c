@@ -1,9 +1,10 @@
 /*
- * Backward. A gradient tensor g lies masked (by the ReLU of its activation) and with its batch norm sums taken: whoever
- * produces it does both in its epilogue. The convolution that consumes it turns it into dz in the tile it is about to read.
+ * Backward. A gradient tensor g lies masked (by the ReLU of its activation) and with its batch norm
+ * sums taken: whoever produces it does both in its epilogue. The convolution that consumes it turns
+ * it into dz in the tile it is about to read.
  *
- * Four buffers: work[0] and work[1] take turns as gradient of a block's output and of its input, work[2] and work[3] hold
- * what is between the units of a block.
+ * Four buffers: work[0] and work[1] take turns as gradient of a block's output and of its input,
+ * work[2] and work[3] hold what is between the units of a block.
  */
 #include <string.h>
 
@@ -46,7 +47,7 @@ static void finish_rows(const struct target *t, struct lane *l, float *g, size_t
     size_t c = unit_channels(t->unit), at = row * c;
     struct batchnorm_branch branch[2] = {
         {t->unit->z + at, t->unit->batch_mean, l->square_sum},
-        {NULL, NULL, l->branch_sum},
+        {NULL,            NULL,                l->branch_sum},
     };
     if (t->downsample) {
         branch[1].z = t->downsample->z + at;
@@ -96,7 +97,8 @@ static void add_lanes(int thread, int first, int end, void *context)
             sum[i] += p->m->lanes[t].dw[i];
 }
 
-/* Weight gradient and input gradient of one unit; then the numbers of the batch norms behind the input gradient. */
+/* Weight gradient and input gradient of one unit; then the numbers of the batch norms behind the
+ * input gradient. */
 static void run_unit(struct pass *p)
 {
     struct model *m = p->m;
@@ -134,8 +136,13 @@ static void run_block(struct model *m, const struct block *b, struct target befo
 
     if (shortcut) {
         struct unit *d = &m->units[b->downsample];
-        dx = m->work[*at ^= 1];
-        run_unit(&(struct pass){.m = m, .u = d, .x = b->in, .g = g, .dz = m->work[2], .dx = dx,
+        dx = m->work[ *at ^= 1];
+        run_unit(&(struct pass){.m = m,
+                                .u = d,
+                                .x = b->in,
+                                .g = g,
+                                .dz = m->work[2],
+                                .dx = dx,
                                 .accumulate = accumulate});
         announce(a, d);
     }
@@ -173,8 +180,8 @@ static void run_classifier(struct model *m, double scale, bool accumulate)
     float *d_bias = m->grads + m->fc_bias;
     double span = trace_begin();
 
-    softmax_loss_mixed_backward(m->logits, m->labels, m->n, m->config.classes, m->config.label_smoothing,
-                                1 - m->mixed, scale / m->n, m->logits);
+    softmax_loss_mixed_backward(m->logits, m->labels, m->n, m->config.classes,
+                                m->config.label_smoothing, 1 - m->mixed, scale / m->n, m->logits);
     gemm_tn(classes, features, n, m->logits, classes, m->average, features, m->grads + m->fc_weight,
             features, accumulate);
     for (size_t j = 0; j < classes; j++) {
@@ -183,8 +190,8 @@ static void run_classifier(struct model *m, double scale, bool accumulate)
             sum += m->logits[i * classes + j];
         d_bias[j] = (float)sum;
     }
-    gemm_nn(n, features, classes, m->logits, classes, m->params + m->fc_weight, features, m->d_average,
-            features, false);
+    gemm_nn(n, features, classes, m->logits, classes, m->params + m->fc_weight, features,
+            m->d_average, features, false);
     trace_end(span, "backward", "avgpool, fc", 4.0 * (double)(n * classes * features));
 }
 
@@ -232,8 +239,13 @@ static void start_target(struct pass *p, parallel_body *body)
 static void run_stem(struct model *m, int at, bool accumulate)
 {
     struct unit *stem = &m->units[0];
-    struct pass p = {.m = m, .accumulate = accumulate, .g = m->work[at], .dx = m->work[at ^ 1],
-                     .target = {stem->y, stem, NULL}};
+    struct pass p = {
+        .m = m,
+        .accumulate = accumulate,
+        .g = m->work[at],
+        .dx = m->work[at ^ 1],
+        .target = {stem->y, stem, NULL}
+    };
 
     if (m->pools) {
         start_target(&p, spread_maxima);
@@ -256,7 +268,9 @@ void model_backward(struct model *m, double scale, bool accumulate, model_grads_
     run_classifier(m, scale, accumulate);
     if (ready)
         ready(m->fc_weight, m->param_count - m->fc_weight, context);
-    struct pass top = {.m = m, .accumulate = accumulate, .dx = m->work[0],
+    struct pass top = {.m = m,
+                       .accumulate = accumulate,
+                       .dx = m->work[0],
                        .target = target_of_block(m, &m->blocks[m->block_count - 1])};
     start_target(&top, spread_average);
     for (int i = m->block_count - 1; i >= 0; i--) {

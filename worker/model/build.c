@@ -11,8 +11,9 @@ void *model_allocate(struct model *m, size_t bytes, struct error *e)
     void *p;
     bytes = (bytes + 63) & ~(size_t)63;
     if (posix_memalign(&p, 64, bytes ? bytes : 64)) {
-        error_set(e, ERR_NO_MEMORY, "no memory for the model: %zu MiB more are needed beside %zu MiB",
-                  bytes >> 20, m->memory_bytes >> 20);
+        error_set(e, ERR_NO_MEMORY,
+                  "no memory for the model: %zu MiB more are needed beside %zu MiB", bytes >> 20,
+                  m->memory_bytes >> 20);
         return NULL;
     }
     memset(p, 0, bytes);
@@ -33,8 +34,8 @@ static void add_unit(const struct arch_conv *c, void *context)
 
     memcpy(u->name, c->name, sizeof u->name);
     memcpy(u->bn_name, c->bn_name, sizeof u->bn_name);
-    u->conv = conv_make(c->in_size, c->in_channels, c->out_channels, c->kernel, c->stride, c->padding,
-                        c->groups);
+    u->conv = conv_make(c->in_size, c->in_channels, c->out_channels, c->kernel, c->stride,
+                        c->padding, c->groups);
 }
 
 static void count_unit(const struct arch_conv *c, void *context)
@@ -83,7 +84,8 @@ static int build_graph(struct model *m, struct error *e)
     arch_each_conv(c->arch, c->stem, c->image_size, add_unit, m);
     for (int i = 0; i < m->unit_count; i++)
         if (m->units[i].conv.groups > 1 && !conv_grouped_takes(&m->units[i].conv))
-            return error_set(e, ERR_UNSUPPORTED, "%s of %s: %d groups of %d channels are not supported by this version",
+            return error_set(e, ERR_UNSUPPORTED,
+                             "%s of %s: %d groups of %d channels are not supported by this version",
                              m->units[i].name, c->arch->name, m->units[i].conv.groups,
                              m->units[i].conv.window.channels / m->units[i].conv.groups);
     group_blocks(m);
@@ -208,7 +210,8 @@ static int allocate_head(struct model *m, struct error *e)
     size_t pooled = n * (size_t)m->pool.out * (size_t)m->pool.out * (size_t)m->pool.channels;
 
     if (m->pools && !m->config.inference) {
-        if (allocate_floats(m, &m->pooled, pooled, e) || !(m->pool_tap = model_allocate(m, pooled, e)))
+        if (allocate_floats(m, &m->pooled, pooled, e) ||
+            !(m->pool_tap = model_allocate(m, pooled, e)))
             return -(int)e->code;
     }
     if (allocate_floats(m, &m->average, n * (size_t)m->features, e) ||
@@ -253,12 +256,14 @@ static void connect_blocks(struct model *m)
 static int check_config(const struct model_config *c, struct error *e)
 {
     if (!c->arch->built)
-        return error_set(e, ERR_UNSUPPORTED,
-                         "model.arch \"%s\" is not supported by this version", c->arch->name);
+        return error_set(e, ERR_UNSUPPORTED, "model.arch \"%s\" is not supported by this version",
+                         c->arch->name);
     if (c->image_size < 32)
-        return error_set(e, ERR_INVALID, "model.image_size is %d; at least 32 is needed", c->image_size);
+        return error_set(e, ERR_INVALID, "model.image_size is %d; at least 32 is needed",
+                         c->image_size);
     if (c->classes < 1 || c->batch < 1 || c->threads < 1)
-        return error_set(e, ERR_INVALID, "classes, batch and threads must be at least 1 (are %d, %d, %d)",
+        return error_set(e, ERR_INVALID,
+                         "classes, batch and threads must be at least 1 (are %d, %d, %d)",
                          c->classes, c->batch, c->threads);
     return 0;
 }
@@ -322,8 +327,8 @@ void model_destroy(struct model *m)
         free(m->pooled);
     for (int i = 0; i < 4; i++)
         free(m->work[i]);
-    void *rest[] = {m->units,  m->blocks,   m->lanes,   m->tensors, m->params,   m->grads,
-                    m->stats,  m->pool_tap, m->average, m->logits,  m->d_average};
+    void *rest[] = {m->units, m->blocks,   m->lanes,   m->tensors, m->params,   m->grads,
+                    m->stats, m->pool_tap, m->average, m->logits,  m->d_average};
     for (size_t i = 0; i < sizeof rest / sizeof rest[0]; i++)
         free(rest[i]);
     free(m);

@@ -154,15 +154,16 @@ static void run(struct model *m, const float *images, int n)
     run_head(m, n);
 }
 
-double model_forward(struct model *m, const float *images, const int32_t *labels, int n, int *correct)
+double model_forward(struct model *m, const float *images, const int32_t *labels, int n,
+                     int *correct)
 {
     m->evaluating = false;
     m->n = n;
     m->images = images;
     m->labels = labels;
     run(m, images, n);
-    return softmax_loss_mixed(m->logits, labels, n, m->config.classes, m->config.label_smoothing, 1 - m->mixed,
-                              m->logits, correct) /
+    return softmax_loss_mixed(m->logits, labels, n, m->config.classes, m->config.label_smoothing,
+                              1 - m->mixed, m->logits, correct) /
            n;
 }
 

@@ -1,4 +1,5 @@
-/* Initial weights: tensor t draws from the stream (seed, 0, t), so they depend on the seed alone. */
+/* Initial weights: tensor t draws from the stream (seed, 0, t), so they depend on the seed alone.
+ */
 #include <math.h>
 
 #include "common/rng.h"

@@ -1,9 +1,10 @@
 /*
- * What the files of worker/model/ share. A model is a list of units (convolution + batch norm), grouped into residual blocks, behind a stem and
- * before an average pool and a classifier.
+ * What the files of worker/model/ share. A model is a list of units (convolution + batch norm),
+ * grouped into residual blocks, behind a stem and before an average pool and a classifier.
  *
- * Shapes: N = batch. A unit's z (N, out, out, C) is the convolution's output, y the activation after batch norm and ReLU. The last
- * unit of a block and its downsample unit have no y of their own: the block's `out` = relu(bn(z) + shortcut).
+ * Shapes: N = batch. A unit's z (N, out, out, C) is the convolution's output, y the activation
+ * after batch norm and ReLU. The last unit of a block and its downsample unit have no y of their
+ * own: the block's `out` = relu(bn(z) + shortcut).
  */
 #ifndef TRAIND_WORKER_MODEL_INTERNAL_H
 #define TRAIND_WORKER_MODEL_INTERNAL_H
@@ -37,11 +38,11 @@ struct block {
 /* What one thread works with. */
 struct lane {
     float *scratch;
-    float *dw;                  /* its part of a weight gradient; lane 0 uses the gradient buffer */
-    double *sum, *square_sum;   /* (widest C); backward: sums of g and of g (z - mean) */
-    double *branch_sum;         /* of the shortcut's batch norm */
-    float *shift;               /* (widest C) */
-    size_t rows;                /* that went into the sums */
+    float *dw;                /* its part of a weight gradient; lane 0 uses the gradient buffer */
+    double *sum, *square_sum; /* (widest C); backward: sums of g and of g (z - mean) */
+    double *branch_sum;       /* of the shortcut's batch norm */
+    float *shift;             /* (widest C) */
+    size_t rows;              /* that went into the sums */
 };
 
 struct model {
@@ -110,11 +111,13 @@ int model_lay_out_tensors(struct model *m, struct error *e);
 void tensor_to_torch(const struct model_tensor *t, const float *engine, float *torch);
 void tensor_from_torch(const struct model_tensor *t, const float *torch, float *engine);
 
-/* batchnorm.c: between the passes over the images. The lanes' sums are read in order and cleared. */
+/* batchnorm.c: between the passes over the images. The lanes' sums are read in order and cleared.
+ */
 void unit_clear_sums(struct model *m, const struct unit *u);
 void unit_finish_statistics(struct model *m, struct unit *u, int n);
 void unit_use_running_statistics(struct model *m, struct unit *u);
-/* Gradients of gamma and beta, and ga, gb, gc. gz_sums picks the lanes' square_sum or branch_sum. */
+/* Gradients of gamma and beta, and ga, gb, gc. gz_sums picks the lanes' square_sum or branch_sum.
+ */
 void unit_finish_gradients(struct model *m, struct unit *u, int n, bool shortcut, bool accumulate);
 
 #endif

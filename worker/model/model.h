@@ -1,10 +1,11 @@
 /*
- * A network of the ResNet family: forward, loss, backward, on one rank. NHWC, fp32, im2col + OpenBLAS GEMM.
+ * A network of the ResNet family: forward, loss, backward, on one rank. NHWC, fp32, im2col +
+ * OpenBLAS GEMM.
  *
- * All parameters lie in one flat buffer in forward order, their gradients in a second one of the same
- * layout, so that an all-reduce bucket is a range of it; backward completes gradients from the end of the buffer to its
- * beginning. Running statistics lie in a third. Storage layouts are the engine's own; model_tensor_export/import convert to
- * torchvision's (OIHW).
+ * All parameters lie in one flat buffer in forward order, their gradients in a second one of the
+ * same layout, so that an all-reduce bucket is a range of it; backward completes gradients from the
+ * end of the buffer to its beginning. Running statistics lie in a third. Storage layouts are the
+ * engine's own; model_tensor_export/import convert to torchvision's (OIHW).
  */
 #ifndef TRAIND_WORKER_MODEL_MODEL_H
 #define TRAIND_WORKER_MODEL_MODEL_H
@@ -20,9 +21,9 @@ struct model_config {
     const struct arch *arch;
     enum job_stem stem;
     int classes, image_size;
-    int batch;      /* the largest number of images a call gets */
-    bool inference; /* evaluation only: no memory for backward */
-    int threads;    /* OpenMP threads of this rank, >= 1 */
+    int batch;          /* the largest number of images a call gets */
+    bool inference;     /* evaluation only: no memory for backward */
+    int threads;        /* OpenMP threads of this rank, >= 1 */
     double bn_momentum; /* torch's: 1 - bn_decay */
     bool zero_init_residual;
     double label_smoothing;
@@ -39,7 +40,7 @@ enum model_tensor_kind {
 };
 
 struct model_tensor {
-    char name[64];   /* torchvision's: "layer1.0.conv2.weight" */
+    char name[64]; /* torchvision's: "layer1.0.conv2.weight" */
     enum model_tensor_kind kind;
     int dims;
     int64_t shape[4]; /* torchvision's: (O, I, kh, kw) for convolutions */
@@ -52,13 +53,14 @@ struct model;
 int model_create(const struct model_config *config, struct model **out, struct error *e);
 void model_destroy(struct model *m); /* NULL is fine */
 
-/* Kaiming fan_out normal for convolutions, torch's uniform for the classifier, gamma 1 (0 for the last of a
- * block if zero_init_residual), beta 0, running mean 0 and variance 1. The same seed gives the same bits on any machine of the same libm. */
+/* Kaiming fan_out normal for convolutions, torch's uniform for the classifier, gamma 1 (0 for the
+ * last of a block if zero_init_residual), beta 0, running mean 0 and variance 1. The same seed
+ * gives the same bits on any machine of the same libm. */
 void model_init(struct model *m, int64_t seed);
 
 float *model_params(struct model *m);
 float *model_grads(struct model *m);
-float *model_stats(struct model *m); /* running means and variances */
+float *model_stats(struct model *m);             /* running means and variances */
 size_t model_param_count(const struct model *m); /* floats, padding included */
 size_t model_stat_count(const struct model *m);
 size_t model_tensor_count(const struct model *m); /* trainable ones first, then the statistics */
@@ -69,26 +71,32 @@ void model_tensor_import(struct model *m, size_t i, const float *torch_layout);
 /* Must be called after the parameters were changed from outside (optimiser, import, broadcast). */
 void model_params_changed(struct model *m);
 
-/* Training forward with batch statistics; updates the running ones. Returns the mean loss over the n images.
- * images (n, S, S, 3) must stay valid until backward is done. correct (NULL: not wanted) counts top-1 hits. */
-double model_forward(struct model *m, const float *images, const int32_t *labels, int n, int *correct);
+/* Training forward with batch statistics; updates the running ones. Returns the mean loss over the
+ * n images. images (n, S, S, 3) must stay valid until backward is done. correct (NULL: not wanted)
+ * counts top-1 hits. */
+double model_forward(struct model *m, const float *images, const int32_t *labels, int n,
+                     int *correct);
 
-/* From the next model_forward on, image i of a batch is lambda of itself and 1 - lambda of image n-1-i (the caller has mixed
- * them), and its loss is lambda CE(its label) + (1 - lambda) CE(label of n-1-i). 1, as at first: not mixed. */
+/* From the next model_forward on, image i of a batch is lambda of itself and 1 - lambda of image
+ * n-1-i (the caller has mixed them), and its loss is lambda CE(its label) + (1 - lambda) CE(label
+ * of n-1-i). 1, as at first: not mixed. */
 void model_mix(struct model *m, double lambda);
 
-/* Called as backward goes: the gradients [offset, offset + count) are final. Ranges come from the end of the buffer to its beginning,
- * without holes. */
+/* Called as backward goes: the gradients [offset, offset + count) are final. Ranges come from the
+ * end of the buffer to its beginning, without holes. */
 typedef void model_grads_ready(size_t offset, size_t count, void *context);
 
-/* Backward of the last model_forward. Gradients are of the mean loss times scale (1 / world_size makes a sum over
- * ranks the mean over the global batch); they overwrite the buffer, or are added to it if accumulate. */
-void model_backward(struct model *m, double scale, bool accumulate, model_grads_ready *ready, void *context);
+/* Backward of the last model_forward. Gradients are of the mean loss times scale (1 / world_size
+ * makes a sum over ranks the mean over the global batch); they overwrite the buffer, or are added
+ * to it if accumulate. */
+void model_backward(struct model *m, double scale, bool accumulate, model_grads_ready *ready,
+                    void *context);
 
 /* Evaluation forward with running statistics: logits (n, classes). */
 void model_predict(struct model *m, const float *images, int n, float *logits);
 
-/* In training, use the running statistics instead of the batch's (and leave them alone): for tests of exactness and fine-tuning. */
+/* In training, use the running statistics instead of the batch's (and leave them alone): for tests
+ * of exactness and fine-tuning. */
 void model_freeze_bn(struct model *m, bool frozen);
 
 size_t model_memory_bytes(const struct model *m); /* what this model allocated */

@@ -55,7 +55,8 @@ int model_lay_out_tensors(struct model *m, struct error *e)
     for (int i = 0; i < m->unit_count; i++) {
         struct unit *u = &m->units[i];
         int64_t channels[4] = {u->conv.out_channels};
-        u->mean = add_tensor(m, MODEL_BN_MEAN, u->bn_name, "running_mean", channels, &m->stat_count);
+        u->mean =
+            add_tensor(m, MODEL_BN_MEAN, u->bn_name, "running_mean", channels, &m->stat_count);
         u->var = add_tensor(m, MODEL_BN_VAR, u->bn_name, "running_var", channels, &m->stat_count);
     }
     return 0;
@@ -79,12 +80,14 @@ static float *storage(const struct model *m, size_t i)
 /* Every weight with its place in (O, I, kh, kw) and in (kh, kw, I, O). */
 static void reorder(const struct model_tensor *t, float *engine, float *torch, bool to_torch)
 {
-    size_t o = (size_t)t->shape[0], i = (size_t)t->shape[1], taps = (size_t)(t->shape[2] * t->shape[3]);
+    size_t o = (size_t)t->shape[0], i = (size_t)t->shape[1],
+           taps = (size_t)(t->shape[2] * t->shape[3]);
 
     for (size_t a = 0; a < o; a++)
         for (size_t b = 0; b < i; b++)
             for (size_t k = 0; k < taps; k++) {
-                float *ours = &engine[(k * i + b) * o + a], *theirs = &torch[(a * i + b) * taps + k];
+                float *ours = &engine[(k * i + b) * o + a],
+                      *theirs = &torch[(a * i + b) * taps + k];
                 if (to_torch)
                     *theirs = *ours;
                 else

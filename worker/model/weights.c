@@ -10,7 +10,8 @@
 
 enum { NAMED_AT_MOST = 10, NAME_BYTES = 80 };
 
-/* What a file is to hold: the model's tensors (or a buffer of their layout), and torch's counters. */
+/* What a file is to hold: the model's tensors (or a buffer of their layout), and torch's counters.
+ */
 struct listing {
     const struct model *m;
     const float *buffer; /* NULL: the model's own */
@@ -101,8 +102,9 @@ static void list_buffer(struct listing *l, const char *prefix)
     }
 }
 
-int model_save_buffer(const struct model *m, const float *buffer, const char *prefix, const char *path,
-                      const struct safetensors_meta *meta, size_t meta_count, struct error *e)
+int model_save_buffer(const struct model *m, const float *buffer, const char *prefix,
+                      const char *path, const struct safetensors_meta *meta, size_t meta_count,
+                      struct error *e)
 {
     struct listing l;
     int status = allocate_listing(&l, m, e);
@@ -123,7 +125,8 @@ struct complaint {
     int count;
 };
 
-static void __attribute__((format(printf, 2, 3))) complain(struct complaint *c, const char *format, ...)
+static void __attribute__((format(printf, 2, 3)))
+complain(struct complaint *c, const char *format, ...)
 {
     size_t used = strlen(c->text);
     va_list args;
@@ -143,7 +146,8 @@ static const char *shape_text(const struct safetensors_tensor *t, char text[96])
     text[0] = '(';
     text[1] = '\0';
     for (int i = 0; i < t->dims && used < 80; i++)
-        used += (size_t)snprintf(text + used, 96 - used, "%s%lld", i ? ", " : "", (long long)t->shape[i]);
+        used += (size_t)snprintf(text + used, 96 - used, "%s%lld", i ? ", " : "",
+                                 (long long)t->shape[i]);
     snprintf(text + used, 96 - used, ")");
     return text;
 }
@@ -164,9 +168,11 @@ static void check_tensor(const struct safetensors *file, const struct safetensor
             complain(c, "%s is missing", want->name);
     } else if (have->dtype != want->dtype) {
         complain(c, "%s has the wrong dtype", want->name);
-    } else if (!same_shape(have, want) && !strncmp(want->name, "fc.", 3) && have->dims == want->dims) {
-        complain(c, "%s is for %lld classes, the job has %lld (set model.classes to %lld)", want->name,
-                 (long long)have->shape[0], (long long)want->shape[0], (long long)have->shape[0]);
+    } else if (!same_shape(have, want) && !strncmp(want->name, "fc.", 3) &&
+               have->dims == want->dims) {
+        complain(c, "%s is for %lld classes, the job has %lld (set model.classes to %lld)",
+                 want->name, (long long)have->shape[0], (long long)want->shape[0],
+                 (long long)have->shape[0]);
     } else if (!same_shape(have, want)) {
         complain(c, "%s has shape %s instead of %s", want->name, shape_text(have, there),
                  shape_text(want, here));
@@ -201,7 +207,8 @@ static int check_file(const struct listing *l, const struct safetensors *file, c
 }
 
 /* Reads everything before the model is touched. */
-static int read_tensors(const struct listing *l, struct safetensors *file, float **data, struct error *e)
+static int read_tensors(const struct listing *l, struct safetensors *file, float **data,
+                        struct error *e)
 {
     for (size_t i = 0; i < l->m->tensor_count; i++) {
         data[i] = malloc(l->m->tensors[i].count * sizeof(float));
@@ -252,7 +259,8 @@ int model_load(struct model *m, const char *path, struct error *e)
     return status;
 }
 
-static int import_buffer(const struct listing *l, struct safetensors *file, float *buffer, struct error *e)
+static int import_buffer(const struct listing *l, struct safetensors *file, float *buffer,
+                         struct error *e)
 {
     int status = 0;
 

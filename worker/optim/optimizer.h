@@ -20,7 +20,8 @@ void optimizer_destroy(struct optimizer *o); /* NULL is fine */
  * (without decay). The caller calls model_params_changed. */
 double optimizer_step(struct optimizer *o, double lr);
 
-/* The rate of the last step, where a resumed run begins: for optimizer.momentum_correction. On every rank. */
+/* The rate of the last step, where a resumed run begins: for optimizer.momentum_correction. On
+ * every rank. */
 void optimizer_set_last_rate(struct optimizer *o, double lr);
 
 /* What it remembers from step to step: one number for each of model_params, in that layout. */

@@ -20,7 +20,7 @@ struct sgd {
     struct range *ranges;
     size_t range_count;
     double *piece_sums; /* of every piece, so that the total does not depend on the threads */
-    double lr; /* of the step going on */
+    double lr;          /* of the step going on */
 };
 
 static bool decays(const struct sgd_config *c, enum model_tensor_kind kind)
@@ -66,7 +66,8 @@ int sgd_create(struct model *m, const struct sgd_config *config, struct sgd **ou
 
     if (!s || posix_memalign(&velocity, 64, bytes)) {
         free(s);
-        return error_set(e, ERR_NO_MEMORY, "no memory for the optimiser's velocities: %zu MiB", bytes >> 20);
+        return error_set(e, ERR_NO_MEMORY, "no memory for the optimiser's velocities: %zu MiB",
+                         bytes >> 20);
     }
     memset(velocity, 0, bytes);
     *s = (struct sgd){.model = m, .config = *config, .velocity = velocity};

@@ -8,7 +8,8 @@ double sgd_update_reference(const struct sgd_rule *r, float *w, float *v, const 
         double velocity = (double)r->momentum * v[i] + d;
         sum += (double)g[i] * g[i];
         v[i] = (float)velocity;
-        w[i] = (float)(w[i] - (double)r->lr * (r->nesterov ? d + (double)r->momentum * velocity : velocity));
+        w[i] = (float)(w[i] - (double)r->lr *
+                                  (r->nesterov ? d + (double)r->momentum * velocity : velocity));
     }
     return sum;
 }

@@ -34,7 +34,10 @@ static void fill(size_t i, void *data, void *context)
         memcpy(data, &(int64_t){42}, 8);
 }
 
-static const struct safetensors_tensor tensors[] = {{"a", SAFETENSORS_F32, 2, {2, 3}}, {"b", SAFETENSORS_I64, 0, {0}}};
+static const struct safetensors_tensor tensors[] = {
+    {"a", SAFETENSORS_F32, 2, {2, 3}},
+    {"b", SAFETENSORS_I64, 0, {0}   }
+};
 
 Test(safetensors, what_was_written_is_read, .init = make_folder, .fini = remove_folder)
 {
@@ -78,7 +81,8 @@ static void refuse(const char *header, size_t data_bytes, int code, const char *
 }
 
 #define TENSOR(name, dtype, shape, from, to)                                                       \
-    "\"" name "\":{\"dtype\":\"" dtype "\",\"shape\":" shape ",\"data_offsets\":[" #from "," #to "]}"
+    "\"" name "\":{\"dtype\":\"" dtype "\",\"shape\":" shape ",\"data_offsets\":[" #from "," #to   \
+    "]}"
 
 Test(safetensors, refuses_unsound_headers, .init = make_folder, .fini = remove_folder)
 {
@@ -87,11 +91,14 @@ Test(safetensors, refuses_unsound_headers, .init = make_folder, .fini = remove_f
     refuse("{" TENSOR("a", "F32", "[2]", 0, 8) "}", 4, ERR_CORRUPT, "cut off");
     refuse("{" TENSOR("a", "F32", "[2]", 0, 4) "}", 4, ERR_CORRUPT, "shape needs");
     refuse("{" TENSOR("a", "F32", "[-1]", 0, 4) "}", 4, ERR_CORRUPT, "whole number");
-    refuse("{" TENSOR("a", "F32", "[4294967296, 4294967296, 4]", 0, 0) "}", 0, ERR_CORRUPT, "too large");
+    refuse("{" TENSOR("a", "F32", "[4294967296, 4294967296, 4]", 0, 0) "}", 0, ERR_CORRUPT,
+           "too large");
     refuse("{" TENSOR("a", "F32", "[1]", 8, 4) "}", 8, ERR_CORRUPT, "growing");
     refuse("{" TENSOR("a", "BF16", "[2]", 0, 4) "}", 4, ERR_UNSUPPORTED, "BF16");
-    refuse("{" TENSOR("a", "F32", "[1]", 0, 4) "," TENSOR("b", "F32", "[1]", 8, 12) "}", 12, ERR_CORRUPT, "hole");
-    refuse("{" TENSOR("a", "F32", "[2]", 0, 8) "," TENSOR("b", "F32", "[1]", 4, 8) "}", 8, ERR_CORRUPT, "overlap");
+    refuse("{" TENSOR("a", "F32", "[1]", 0, 4) "," TENSOR("b", "F32", "[1]", 8, 12) "}", 12,
+           ERR_CORRUPT, "hole");
+    refuse("{" TENSOR("a", "F32", "[2]", 0, 8) "," TENSOR("b", "F32", "[1]", 4, 8) "}", 8,
+           ERR_CORRUPT, "overlap");
     refuse("{" TENSOR("a", "F32", "[1]", 0, 4) "}", 8, ERR_CORRUPT, "behind the last");
     refuse("{\"a\": {\"dtype\": 1}}", 0, ERR_CORRUPT, "no dtype");
     refuse("{\"a\": 3}", 0, ERR_CORRUPT, "not described");
@@ -115,7 +122,8 @@ Test(safetensors, refuses_lengths_that_are_no_lengths, .init = make_folder, .fin
 }
 
 /* A limit of the file size stands in for a full disk: the write fails in the middle. */
-Test(safetensors, a_failed_write_leaves_the_old_file_and_no_other, .init = make_folder, .fini = remove_folder)
+Test(safetensors, a_failed_write_leaves_the_old_file_and_no_other, .init = make_folder,
+     .fini = remove_folder)
 {
     static const struct safetensors_tensor large = {"a", SAFETENSORS_F32, 1, {6}};
     struct safetensors_tensor huge = {"a", SAFETENSORS_F32, 1, {100000}};

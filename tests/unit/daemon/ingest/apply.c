@@ -218,7 +218,8 @@ Test(apply, no_event_is_lost_or_doubled_by_kills, .timeout = 60)
     pid_t writer = fork();
     if (writer == 0)
         write_in_pieces();
-    /* A fast machine writes it all before ten readers were killed: the rest die over a whole file. */
+    /* A fast machine writes it all before ten readers were killed: the rest die over a whole file.
+     */
     while (writing || kills < 10) {
         writing = writing && waitpid(writer, &status, WNOHANG) == 0;
         pid_t reader = fork();

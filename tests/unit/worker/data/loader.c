@@ -208,8 +208,7 @@ Test(loader, several_batches_a_step_are_the_images_of_one_large_batch)
     cr_assert_eq(halves->count, large->count);
     cr_assert_arr_eq(halves->indices, large->indices, (size_t)large->count * 8);
     cr_assert_arr_eq(halves->steps, large->steps, (size_t)large->count * 8);
-    cr_assert_arr_eq(halves->images, large->images,
-                     (size_t)large->count * sizeof large->images[0]);
+    cr_assert_arr_eq(halves->images, large->images, (size_t)large->count * sizeof large->images[0]);
     c.world = 2; /* image i of a step goes to rank i / (2 x 13) */
     c.rank = 1;
     c.steps_per_epoch = 2;
@@ -218,8 +217,7 @@ Test(loader, several_batches_a_step_are_the_images_of_one_large_batch)
     cr_assert_eq(second->count, 4 * 26);
     for (int i = 0; i < second->count; i++) {
         int step = i / 26, run = 2 * (step % 2) + 1;
-        cr_assert_eq(second->indices[i],
-                     large->indices[step / 2 * IMAGES + run * 26 + i % 26]);
+        cr_assert_eq(second->indices[i], large->indices[step / 2 * IMAGES + run * 26 + i % 26]);
     }
     free(large);
     free(halves);

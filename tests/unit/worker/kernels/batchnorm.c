@@ -9,7 +9,8 @@ static const size_t channels[] = {1, 3, 16, 31, 64, 100, 130}, rows[] = {1, 2, 1
 
 Test(batchnorm, sums_equal_the_plain_ones)
 {
-    EACH_SHAPE (c, r) {
+    EACH_SHAPE(c, r)
+    {
         float *z = noise(r * c, 1), *shift = noise(c, 2);
         double have[260] = {0}, want[260] = {0};
         batchnorm_sums(z, r, c, shift, have, have + c);
@@ -42,21 +43,21 @@ Test(batchnorm, a_shift_near_the_mean_keeps_the_digits_of_the_variance)
 
 Test(batchnorm, apply_equals_the_plain_one_with_every_residual)
 {
-    EACH_SHAPE (c, r)
-        for (int kind = 0; kind < 6; kind++) {
-            float *z = noise(r * c, 1), *more = noise(r * c, 2), *numbers = noise(4 * c, 3);
-            float *y = noise(r * c, 4), *want = noise(r * c, 5);
-            struct batchnorm_residual res = {kind % 3 ? more : NULL, kind % 3 == 2 ? numbers + 2 * c : NULL,
-                                             numbers + 3 * c};
-            batchnorm_apply(z, r, c, numbers, numbers + c, &res, kind > 2, y);
-            batchnorm_apply_reference(z, r, c, numbers, numbers + c, &res, kind > 2, want);
-            assert_close(y, want, r * c, 1e-6, "%zu rows of %zu, kind %d", r, c, kind);
-            free(z);
-            free(more);
-            free(numbers);
-            free(y);
-            free(want);
-        }
+    EACH_SHAPE(c, r)
+    for (int kind = 0; kind < 6; kind++) {
+        float *z = noise(r * c, 1), *more = noise(r * c, 2), *numbers = noise(4 * c, 3);
+        float *y = noise(r * c, 4), *want = noise(r * c, 5);
+        struct batchnorm_residual res = {kind % 3 ? more : NULL,
+                                         kind % 3 == 2 ? numbers + 2 * c : NULL, numbers + 3 * c};
+        batchnorm_apply(z, r, c, numbers, numbers + c, &res, kind > 2, y);
+        batchnorm_apply_reference(z, r, c, numbers, numbers + c, &res, kind > 2, want);
+        assert_close(y, want, r * c, 1e-6, "%zu rows of %zu, kind %d", r, c, kind);
+        free(z);
+        free(more);
+        free(numbers);
+        free(y);
+        free(want);
+    }
 }
 
 Test(batchnorm, relu_lets_nan_through)
@@ -73,33 +74,37 @@ Test(batchnorm, relu_lets_nan_through)
 
 Test(batchnorm, mask_and_sums_equal_the_plain_ones)
 {
-    EACH_SHAPE (c, r)
-        for (int kind = 0; kind < 6; kind++) {
-            float *g = noise(r * c, 1), *want = copy_of(g, r * c), *y = noise(r * c, 2);
-            float *z = noise(r * c, 3), *z2 = noise(r * c, 4), *mean = noise(2 * c, 5);
-            double have[390] = {0}, sums[390] = {0};
-            struct batchnorm_branch a[2] = {{kind % 3 ? z : NULL, mean, have + c},
-                                            {kind % 3 == 2 ? z2 : NULL, mean + c, have + 2 * c}};
-            struct batchnorm_branch b[2] = {a[0], a[1]};
-            b[0].gz_sum = sums + c;
-            b[1].gz_sum = sums + 2 * c;
-            batchnorm_mask_sums(g, kind > 2 ? y : NULL, r, c, a, have);
-            batchnorm_mask_sums_reference(want, kind > 2 ? y : NULL, r, c, b, sums);
-            assert_close(g, want, r * c, 0, "%zu rows of %zu, kind %d", r, c, kind);
-            assert_close(have, sums, 3 * c, 1e-5, "sums of %zu rows of %zu, kind %d", r, c, kind);
-            free(g);
-            free(want);
-            free(y);
-            free(z);
-            free(z2);
-            free(mean);
-        }
+    EACH_SHAPE(c, r)
+    for (int kind = 0; kind < 6; kind++) {
+        float *g = noise(r * c, 1), *want = copy_of(g, r * c), *y = noise(r * c, 2);
+        float *z = noise(r * c, 3), *z2 = noise(r * c, 4), *mean = noise(2 * c, 5);
+        double have[390] = {0}, sums[390] = {0};
+        struct batchnorm_branch a[2] = {
+            {kind % 3 ? z : NULL,       mean,     have + c    },
+            {kind % 3 == 2 ? z2 : NULL, mean + c, have + 2 * c}
+        };
+        struct batchnorm_branch b[2] = {a[0], a[1]};
+        b[0].gz_sum = sums + c;
+        b[1].gz_sum = sums + 2 * c;
+        batchnorm_mask_sums(g, kind > 2 ? y : NULL, r, c, a, have);
+        batchnorm_mask_sums_reference(want, kind > 2 ? y : NULL, r, c, b, sums);
+        assert_close(g, want, r * c, 0, "%zu rows of %zu, kind %d", r, c, kind);
+        assert_close(have, sums, 3 * c, 1e-5, "sums of %zu rows of %zu, kind %d", r, c, kind);
+        free(g);
+        free(want);
+        free(y);
+        free(z);
+        free(z2);
+        free(mean);
+    }
 }
 
 Test(batchnorm, input_gradient_equals_the_plain_one)
 {
-    EACH_SHAPE (c, r) {
-        float *g = noise(r * c, 1), *z = noise(r * c, 2), *n = noise(3 * c, 3), *want = noise(r * c, 4);
+    EACH_SHAPE(c, r)
+    {
+        float *g = noise(r * c, 1), *z = noise(r * c, 2), *n = noise(3 * c, 3),
+              *want = noise(r * c, 4);
         batchnorm_input_gradient_reference(g, z, r, c, n, n + c, n + 2 * c, want);
         batchnorm_input_gradient(g, z, r, c, n, n + c, n + 2 * c, g);
         assert_close(g, want, r * c, 1e-6, "%zu rows of %zu", r, c);

@@ -2,25 +2,38 @@
 #include "worker/kernels/gemm.h"
 #include "worker/kernels/tile_gemm.h"
 
-/* m, k and what rows are longer than they need be: odd on purpose, and 1024 where rows collide in the cache. */
+/* m, k and what rows are longer than they need be: odd on purpose, and 1024 where rows collide in
+ * the cache. */
 static const struct {
     size_t m, k, gap;
-} shapes[] = {{1, 1, 0}, {5, 3, 1}, {14, 64, 0}, {15, 257, 3}, {29, 300, 7}, {130, 515, 509}, {300, 700, 324}};
+} shapes[] = {
+    {1,   1,   0  },
+    {5,   3,   1  },
+    {14,  64,  0  },
+    {15,  257, 3  },
+    {29,  300, 7  },
+    {130, 515, 509},
+    {300, 700, 324}
+};
 
 static void check(bool transpose_a, bool transpose_b, bool packed, bool add, size_t at, size_t n)
 {
-    size_t m = shapes[at].m, k = shapes[at].k, lda = (transpose_a ? m : k) + shapes[at].gap, ldc = n + 5;
+    size_t m = shapes[at].m, k = shapes[at].k, lda = (transpose_a ? m : k) + shapes[at].gap,
+           ldc = n + 5;
     size_t ldb = (transpose_b ? k : n) + 3;
     float *a = noise(lda * (transpose_a ? k : m), 1), *b = noise(ldb * (transpose_b ? n : k), 2);
-    float *c = noise(m * ldc, 3), *want = copy_of(c, m * ldc), *panels = malloc(k * n * sizeof *panels);
+    float *c = noise(m * ldc, 3), *want = copy_of(c, m * ldc),
+          *panels = malloc(k * n * sizeof *panels);
     struct tile_matrix plain = {b, ldb, transpose_b, false}, packs = {panels, k, false, true};
 
     gemm_reference(transpose_a, transpose_b, m, n, k, a, lda, b, ldb, want, ldc, add);
     if (packed)
         tile_pack(&plain, k, n, panels, k);
-    (transpose_a ? tile_gemm_transposed : tile_gemm)(m, n, k, a, lda, packed ? &packs : &plain, c, ldc, add);
-    assert_close(c, want, m * ldc, 1e-5, "m %zu n %zu k %zu%s%s%s%s", m, n, k, transpose_a ? " A^T" : "",
-                 transpose_b ? " B^T" : "", packed ? " packed" : "", add ? " added" : "");
+    (transpose_a ? tile_gemm_transposed : tile_gemm)(m, n, k, a, lda, packed ? &packs : &plain, c,
+                                                     ldc, add);
+    assert_close(c, want, m * ldc, 1e-5, "m %zu n %zu k %zu%s%s%s%s", m, n, k,
+                 transpose_a ? " A^T" : "", transpose_b ? " B^T" : "", packed ? " packed" : "",
+                 add ? " added" : "");
     free(a);
     free(b);
     free(c);

@@ -3,15 +3,24 @@
 
 static const struct {
     int in, channels, kernel, stride, pad;
-} shapes[] = {{8, 3, 7, 2, 3}, {5, 17, 3, 1, 1}, {6, 4, 3, 2, 1}, {2, 5, 3, 1, 1}, {1, 3, 3, 1, 1},
-              {2, 8, 3, 2, 1}, {7, 6, 1, 2, 0}, {4, 2, 1, 1, 0}};
+} shapes[] = {
+    {8, 3,  7, 2, 3},
+    {5, 17, 3, 1, 1},
+    {6, 4,  3, 2, 1},
+    {2, 5,  3, 1, 1},
+    {1, 3,  3, 1, 1},
+    {2, 8,  3, 2, 1},
+    {7, 6,  1, 2, 0},
+    {4, 2,  1, 1, 0}
+};
 
 Test(im2col, equals_the_plain_one_from_any_row_to_any_row)
 {
     for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++) {
-        struct window w = window_make(shapes[s].in, shapes[s].channels, shapes[s].kernel, shapes[s].stride,
-                                      shapes[s].pad);
-        size_t n = 3, all = n * (size_t)(w.out * w.out), floats = n * (size_t)(w.in * w.in * w.channels);
+        struct window w = window_make(shapes[s].in, shapes[s].channels, shapes[s].kernel,
+                                      shapes[s].stride, shapes[s].pad);
+        size_t n = 3, all = n * (size_t)(w.out * w.out),
+               floats = n * (size_t)(w.in * w.in * w.channels);
         size_t columns = (size_t)(window_taps(&w) * window_taps(&w) * w.channels);
         float *x = noise(floats, 1), *dx = noise(floats, 2), *want_dx = copy_of(dx, floats);
         float *col = noise(all * columns, 3), *want = noise(all * columns, 4);

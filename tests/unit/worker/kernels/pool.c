@@ -4,7 +4,8 @@
 static void check_max(int in, int channels, bool ties)
 {
     struct window w = window_make(in, channels, 3, 2, 1);
-    size_t n = 2, from = n * (size_t)(in * in * channels), to = n * (size_t)(w.out * w.out * channels);
+    size_t n = 2, from = n * (size_t)(in * in * channels),
+           to = n * (size_t)(w.out * w.out * channels);
     float *x = noise(from, 1), *y = noise(to, 2), *want = noise(to, 3);
     float *dx = noise(from, 4), *want_dx = noise(from, 5);
     uint8_t *tap = malloc(to), *want_tap = malloc(to);
@@ -51,7 +52,8 @@ Test(pool, a_nan_is_a_maximum)
 Test(pool, average_and_back)
 {
     int n = 3, pixels = 49, c = 37;
-    float *x = noise((size_t)(n * pixels * c), 1), *y = noise((size_t)(n * c), 2), *want = noise((size_t)(n * c), 3);
+    float *x = noise((size_t)(n * pixels * c), 1), *y = noise((size_t)(n * c), 2),
+          *want = noise((size_t)(n * c), 3);
     pool_average(x, n, pixels, c, y);
     pool_average_reference(x, n, pixels, c, want);
     assert_close(y, want, n * c, 1e-6, "average");

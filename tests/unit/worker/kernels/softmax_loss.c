@@ -12,12 +12,15 @@ static double plain_loss(const double *logits, const int32_t *labels, double smo
 }
 
 /* What mixup means: the mean of two losses by lambda. */
-static double mixed_loss(const double *logits, const int32_t *labels, double smoothing, double lambda)
+static double mixed_loss(const double *logits, const int32_t *labels, double smoothing,
+                         double lambda)
 {
     double loss = 0;
     for (int i = 0; i < N; i++) {
-        loss += lambda * softmax_loss_reference(logits + i * CLASSES, labels[i], CLASSES, smoothing);
-        loss += (1 - lambda) * softmax_loss_reference(logits + i * CLASSES, labels[N - 1 - i], CLASSES, smoothing);
+        loss +=
+            lambda * softmax_loss_reference(logits + i * CLASSES, labels[i], CLASSES, smoothing);
+        loss += (1 - lambda) *
+                softmax_loss_reference(logits + i * CLASSES, labels[N - 1 - i], CLASSES, smoothing);
     }
     return loss;
 }
@@ -41,7 +44,8 @@ static void check_mixed(double smoothing, double lambda)
         logits[i] = keep;
     }
     softmax_loss_mixed_backward(p, labels, N, CLASSES, smoothing, lambda, 3, p);
-    assert_close(p, want, N * CLASSES, 1e-5, "gradient, smoothing %g, lambda %g", smoothing, lambda);
+    assert_close(p, want, N * CLASSES, 1e-5, "gradient, smoothing %g, lambda %g", smoothing,
+                 lambda);
     free(x);
 }
 

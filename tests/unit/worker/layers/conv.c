@@ -6,12 +6,21 @@
 static const struct shape {
     int n, in, ci, co, kernel, stride, pad, groups;
 } shapes[] = {
-    {2, 9, 3, 64, 7, 2, 3, 1},   /* the stem */
-    {1, 5, 5, 7, 3, 1, 1, 1},    /* channels of no multiple */
-    {3, 6, 16, 24, 3, 2, 1, 1},  {2, 7, 64, 32, 3, 1, 1, 1}, {2, 6, 32, 64, 1, 1, 0, 1}, {2, 6, 33, 64, 1, 2, 0, 1},
-    {1, 1, 32, 32, 3, 1, 1, 1},  {3, 2, 32, 64, 3, 1, 1, 1}, {2, 2, 64, 32, 3, 2, 1, 1}, /* vanished taps, few images */
-    {50, 1, 32, 32, 3, 1, 1, 1}, {50, 2, 32, 32, 3, 1, 1, 1}, {49, 2, 32, 64, 3, 2, 1, 1}, /* by pixel */
-    {50, 3, 32, 32, 3, 1, 1, 1}, {48, 5, 32, 32, 3, 2, 1, 1}, {50, 4, 64, 32, 1, 2, 0, 1},
+    {2,  9, 3,  64, 7, 2, 3, 1}, /* the stem */
+    {1,  5, 5,  7,  3, 1, 1, 1}, /* channels of no multiple */
+    {3,  6, 16, 24, 3, 2, 1, 1},
+    {2,  7, 64, 32, 3, 1, 1, 1},
+    {2,  6, 32, 64, 1, 1, 0, 1},
+    {2,  6, 33, 64, 1, 2, 0, 1},
+    {1,  1, 32, 32, 3, 1, 1, 1},
+    {3,  2, 32, 64, 3, 1, 1, 1},
+    {2,  2, 64, 32, 3, 2, 1, 1}, /* vanished taps, few images */
+    {50, 1, 32, 32, 3, 1, 1, 1},
+    {50, 2, 32, 32, 3, 1, 1, 1},
+    {49, 2, 32, 64, 3, 2, 1, 1}, /* by pixel */
+    {50, 3, 32, 32, 3, 1, 1, 1},
+    {48, 5, 32, 32, 3, 2, 1, 1},
+    {50, 4, 64, 32, 1, 2, 0, 1},
 };
 
 struct data {
@@ -45,8 +54,8 @@ static void drop(struct data *d)
 static const char *name(const struct shape *s, const struct conv *c)
 {
     static char text[160];
-    snprintf(text, sizeof text, "%d x (%d, %d, %d) -> %d, kernel %d, stride %d, algorithm %d", s->n, s->in,
-             s->in, s->ci, s->co, s->kernel, s->stride, (int)c->algorithm);
+    snprintf(text, sizeof text, "%d x (%d, %d, %d) -> %d, kernel %d, stride %d, algorithm %d", s->n,
+             s->in, s->in, s->ci, s->co, s->kernel, s->stride, (int)c->algorithm);
     return text;
 }
 
@@ -75,8 +84,15 @@ static void check_forward(struct data *d, const struct shape *s)
 static void check_backward(struct data *d, const struct shape *s, bool add)
 {
     float *dx = noise(d->in, 6), *dw = noise(d->weights, 7), *old_dx = copy_of(dx, d->in);
-    float *old_dw = copy_of(dw, d->weights), *want_dx = noise(d->in, 8), *want_dw = noise(d->weights, 9);
-    struct conv_backward b = {.w = d->w, .x = d->x, .dz = d->dz, .dx = dx, .add_dx = add, .dw = dw, .add_dw = add,
+    float *old_dw = copy_of(dw, d->weights), *want_dx = noise(d->in, 8),
+          *want_dw = noise(d->weights, 9);
+    struct conv_backward b = {.w = d->w,
+                              .x = d->x,
+                              .dz = d->dz,
+                              .dx = dx,
+                              .add_dx = add,
+                              .dw = dw,
+                              .add_dw = add,
                               .scratch = d->scratch};
 
     conv_backward(&d->c, &b, 0, s->n);
@@ -101,7 +117,8 @@ static void check_all(int algorithm)
 {
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
         struct data d = make(&shapes[i]);
-        if (algorithm == CONV_PIXEL && (!tile_gemm_takes((size_t)shapes[i].ci) || !tile_gemm_takes((size_t)shapes[i].co))) {
+        if (algorithm == CONV_PIXEL &&
+            (!tile_gemm_takes((size_t)shapes[i].ci) || !tile_gemm_takes((size_t)shapes[i].co))) {
             drop(&d);
             continue;
         }
@@ -140,9 +157,16 @@ Test(conv, by_pixel_equals_the_plain_convolution)
 Test(conv, groups_equal_the_plain_convolution)
 {
     static const struct shape grouped[] = {
-        {2, 31, 32, 32, 3, 1, 1, 8}, {1, 28, 64, 64, 3, 2, 1, 16}, {2, 9, 32, 32, 3, 2, 1, 4}, {2, 7, 64, 64, 3, 1, 1, 8},
-        {3, 6, 64, 64, 3, 2, 1, 4},  {2, 7, 64, 64, 3, 1, 1, 2},   {2, 5, 128, 128, 3, 2, 1, 2}, {2, 1, 64, 64, 3, 1, 1, 2},
-        {1, 2, 64, 64, 3, 2, 1, 16}, {1, 14, 128, 128, 3, 1, 1, 32},
+        {2, 31, 32,  32,  3, 1, 1, 8 },
+        {1, 28, 64,  64,  3, 2, 1, 16},
+        {2, 9,  32,  32,  3, 2, 1, 4 },
+        {2, 7,  64,  64,  3, 1, 1, 8 },
+        {3, 6,  64,  64,  3, 2, 1, 4 },
+        {2, 7,  64,  64,  3, 1, 1, 2 },
+        {2, 5,  128, 128, 3, 2, 1, 2 },
+        {2, 1,  64,  64,  3, 1, 1, 2 },
+        {1, 2,  64,  64,  3, 2, 1, 16},
+        {1, 14, 128, 128, 3, 1, 1, 32},
     };
     for (size_t i = 0; i < sizeof grouped / sizeof grouped[0]; i++) {
         struct data d = make(&grouped[i]);

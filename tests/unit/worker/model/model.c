@@ -6,17 +6,34 @@
 enum { SIZE = 64, BATCH = 6, CLASSES = 5 };
 
 /* A ResNet of four blocks, so that a test has time for finite differences. */
-static const struct arch tiny = {.name = "tiny", .bottleneck = true, .blocks = {1, 1, 1, 1}, .groups = 1,
-                                 .width_per_group = 64, .built = true};
-static const struct arch tiny_basic = {.name = "tiny_basic", .blocks = {2, 1, 1, 1}, .groups = 1,
-                                       .width_per_group = 64, .built = true};
+static const struct arch tiny = {
+    .name = "tiny",
+    .bottleneck = true,
+    .blocks = {1, 1, 1, 1},
+    .groups = 1,
+    .width_per_group = 64,
+    .built = true
+};
+static const struct arch tiny_basic = {
+    .name = "tiny_basic",
+    .blocks = {2, 1, 1, 1},
+    .groups = 1,
+    .width_per_group = 64,
+    .built = true
+};
 
 static const int32_t labels[BATCH] = {0, 1, 2, 3, 4, 0};
 
 static struct model_config config_of(const struct arch *arch, int threads)
 {
-    return (struct model_config){.arch = arch, .stem = JOB_STEM_IMAGENET, .classes = CLASSES, .image_size = SIZE,
-                                 .batch = BATCH, .threads = threads, .bn_momentum = 0.1, .label_smoothing = 0.1};
+    return (struct model_config){.arch = arch,
+                                 .stem = JOB_STEM_IMAGENET,
+                                 .classes = CLASSES,
+                                 .image_size = SIZE,
+                                 .batch = BATCH,
+                                 .threads = threads,
+                                 .bn_momentum = 0.1,
+                                 .label_smoothing = 0.1};
 }
 
 static struct model *make(const struct model_config *c)
@@ -39,8 +56,8 @@ static float *images(void)
     return noise((size_t)BATCH * SIZE * SIZE * 3, 4);
 }
 
-static double loss_at(struct model *m, const float *x, float *at, const float *from, const float *direction,
-                      size_t n, double step)
+static double loss_at(struct model *m, const float *x, float *at, const float *from,
+                      const float *direction, size_t n, double step)
 {
     for (size_t i = 0; i < n; i++)
         at[i] = (float)(from[i] + step * direction[i]);
@@ -48,8 +65,8 @@ static double loss_at(struct model *m, const float *x, float *at, const float *f
     return model_forward(m, x, labels, BATCH, NULL);
 }
 
-/* The slope of the loss along a tensor's own gradient is the gradient's norm. The step is such that the loss moves by about 0.004: far
- * above what float rounds, far below where it bends. */
+/* The slope of the loss along a tensor's own gradient is the gradient's norm. The step is such that
+ * the loss moves by about 0.004: far above what float rounds, far below where it bends. */
 static void check_tensor(struct model *m, const float *x, const struct model_tensor *t)
 {
     float *at = model_params(m) + t->offset, *from = copy_of(at, t->count);
@@ -59,9 +76,11 @@ static void check_tensor(struct model *m, const float *x, const struct model_ten
     for (size_t i = 0; i < t->count; i++)
         squares += (double)g[i] * g[i];
     double step = 0.002 / squares;
-    double slope = (loss_at(m, x, at, from, g, t->count, step) - loss_at(m, x, at, from, g, t->count, -step)) /
-                   (2 * step);
-    cr_assert(fabs(slope / squares - 1) < 0.03, "%s: slope %g, squared gradient %g", t->name, slope, squares);
+    double slope =
+        (loss_at(m, x, at, from, g, t->count, step) - loss_at(m, x, at, from, g, t->count, -step)) /
+        (2 * step);
+    cr_assert(fabs(slope / squares - 1) < 0.03, "%s: slope %g, squared gradient %g", t->name, slope,
+              squares);
     memcpy(at, from, t->count * sizeof *at);
     free(from);
     free(g);
@@ -76,7 +95,8 @@ static void check_gradients(const struct arch *arch, enum job_stem stem, int siz
     struct model *m = make(&c);
     float *x = images();
 
-    model_forward(m, x, labels, BATCH, NULL); /* so that frozen statistics are those of the images */
+    model_forward(m, x, labels, BATCH,
+                  NULL); /* so that frozen statistics are those of the images */
     model_freeze_bn(m, frozen);
     model_forward(m, x, labels, BATCH, NULL);
     model_backward(m, 1, false, NULL, NULL);
@@ -115,8 +135,10 @@ Test(model, is_deterministic_and_threads_agree)
     }
     cr_assert_float_eq(loss[0], loss[1], 1e-5 * loss[0]);
     cr_assert_eq(loss[1], loss[2]);
-    cr_assert(!memcmp(model_grads(m[1]), model_grads(m[2]), model_param_count(m[1]) * sizeof(float)));
-    cr_assert(!memcmp(model_stats(m[1]), model_stats(m[2]), model_stat_count(m[1]) * sizeof(float)));
+    cr_assert(
+        !memcmp(model_grads(m[1]), model_grads(m[2]), model_param_count(m[1]) * sizeof(float)));
+    cr_assert(
+        !memcmp(model_stats(m[1]), model_stats(m[2]), model_stat_count(m[1]) * sizeof(float)));
     assert_close(model_stats(m[0]), model_stats(m[1]), model_stat_count(m[0]), 1e-5, "statistics");
     double difference = 0, norm = 0;
     for (size_t i = 0; i < model_param_count(m[0]); i++) {
@@ -182,7 +204,8 @@ Test(model, predicts_the_same_with_little_memory_and_any_batch)
     model_predict(small, x, 4, logits[1]);
     model_predict(small, x + (size_t)4 * SIZE * SIZE * 3, 2, logits[1] + 4 * CLASSES);
     assert_close(logits[1], logits[0], BATCH * CLASSES, 1e-5, "logits");
-    cr_assert_lt(model_memory_bytes(small), model_memory_bytes(m) - model_param_count(m) * sizeof(float));
+    cr_assert_lt(model_memory_bytes(small),
+                 model_memory_bytes(m) - model_param_count(m) * sizeof(float));
     free(x);
     model_destroy(m);
     model_destroy(small);
@@ -312,7 +335,8 @@ Test(weights, of_another_class_count_say_what_would_be_right)
     cr_assert_eq(model_save(a, path, NULL, 0, &e), 0);
     cr_assert_eq(model_load(b, path, &e), -ERR_INVALID);
     cr_assert_not_null(strstr(e.text, "set model.classes to 5"), "%s", e.text);
-    cr_assert(!memcmp(before, model_params(b), model_param_count(b) * sizeof(float)), "model unchanged");
+    cr_assert(!memcmp(before, model_params(b), model_param_count(b) * sizeof(float)),
+              "model unchanged");
     free(before);
     remove_folder(path);
     model_destroy(a);
@@ -330,8 +354,9 @@ Test(weights, of_another_network_are_named)
     cr_assert_eq(model_save(a, path, NULL, 0, &e), 0);
     cr_assert_eq(model_load(b, path, &e), -ERR_INVALID);
     cr_assert_not_null(strstr(e.text, "layer1.1.conv1.weight is missing"), "%s", e.text);
-    cr_assert_not_null(strstr(e.text, "layer1.0.conv1.weight has shape (64, 64, 1, 1) instead of (64, 64, 3, 3)"), "%s",
-                       e.text);
+    cr_assert_not_null(
+        strstr(e.text, "layer1.0.conv1.weight has shape (64, 64, 1, 1) instead of (64, 64, 3, 3)"),
+        "%s", e.text);
     cr_assert_not_null(strstr(e.text, "more"), "%s", e.text);
     remove_folder(path);
     cr_assert_eq(model_load(b, "/nowhere/w", &e), -ERR_NOT_FOUND);

@@ -8,7 +8,8 @@ Test(sgd, update_equals_the_plain_one)
         for (size_t i = 0; i < 5; i++) {
             size_t n = sizes[i];
             struct sgd_rule r = {0.1f, 0.9f, 0.01f, nesterov};
-            float *w = noise(n, 1), *v = noise(n, 2), *g = noise(n, 3), *w2 = copy_of(w, n), *v2 = copy_of(v, n);
+            float *w = noise(n, 1), *v = noise(n, 2), *g = noise(n, 3), *w2 = copy_of(w, n),
+                  *v2 = copy_of(v, n);
             double have = sgd_update(&r, w, v, g, n), want = sgd_update_reference(&r, w2, v2, g, n);
             cr_assert_float_eq(have, want, 1e-5 * want);
             assert_close(w, w2, n, 1e-6, "w of %zu", n);
@@ -21,15 +22,22 @@ Test(sgd, update_equals_the_plain_one)
         }
 }
 
-static const struct arch tiny = {.name = "tiny", .blocks = {1, 1, 1, 1}, .groups = 1, .width_per_group = 64,
-                                 .built = true};
+static const struct arch tiny = {
+    .name = "tiny", .blocks = {1, 1, 1, 1},
+         .groups = 1, .width_per_group = 64, .built = true
+};
 
 static struct model *small_model(int threads)
 {
     struct model *m;
     struct error e;
-    struct model_config c = {.arch = &tiny, .stem = JOB_STEM_IMAGENET, .classes = 3, .image_size = 32,
-                             .batch = 1, .threads = threads, .bn_momentum = 0.1};
+    struct model_config c = {.arch = &tiny,
+                             .stem = JOB_STEM_IMAGENET,
+                             .classes = 3,
+                             .image_size = 32,
+                             .batch = 1,
+                             .threads = threads,
+                             .bn_momentum = 0.1};
     cr_assert_eq(model_create(&c, &m, &e), 0, "%s", e.text);
     model_init(m, 1);
     return m;
@@ -43,7 +51,8 @@ static void check_decay(bool decay_bn)
     struct sgd *s;
     struct error e;
     size_t stats = model_stat_count(m);
-    float *before = copy_of(model_params(m), model_param_count(m)), *old_stats = copy_of(model_stats(m), stats);
+    float *before = copy_of(model_params(m), model_param_count(m)),
+          *old_stats = copy_of(model_stats(m), stats);
 
     cr_assert_eq(sgd_create(m, &c, &s, &e), 0);
     cr_assert_eq(sgd_step(s, 1), 0);
@@ -54,7 +63,8 @@ static void check_decay(bool decay_bn)
             continue;
         for (size_t j = 0; j < t->count; j++)
             cr_assert_float_eq(model_params(m)[t->offset + j],
-                               before[t->offset + j] * (bn && !decay_bn ? 1 : 0.5f), 1e-7, "%s", t->name);
+                               before[t->offset + j] * (bn && !decay_bn ? 1 : 0.5f), 1e-7, "%s",
+                               t->name);
     }
     cr_assert(!memcmp(old_stats, model_stats(m), stats * sizeof(float)));
     free(before);
