@@ -6,10 +6,11 @@
 #include "common/job_spec.h"
 #include "common/plan/plan.h"
 
-#define SYNTHETIC_TRAIN_IMAGES 1281167 /* ImageNet-1k's, unless data.train_images says otherwise   \
-                                        */
-#define SYNTHETIC_EVAL_IMAGES                                                                      \
-    50000 /* at most: never more than data.train_images says of synthetic data */
+/* Synthetic training images: as many as ImageNet-1k has, unless data.train_images says otherwise.
+ */
+#define SYNTHETIC_TRAIN_IMAGES 1281167
+/* Synthetic evaluation images: never more than data.train_images says of synthetic data. */
+#define SYNTHETIC_EVAL_IMAGES 50000
 
 /* Counts what the job names, for those who have not opened it: the daemon and the client.
  * data.train_images spares the counting of the training data. ERR_NOT_FOUND and the other errors of
