@@ -83,7 +83,7 @@ void file_sync_dir(const char *path)
     }
 }
 
-static void sync_folder_of(const char *path)
+void file_sync_dir_of(const char *path)
 {
     char copy[PATH_MAX];
     snprintf(copy, sizeof copy, "%s", path);
@@ -113,7 +113,7 @@ int file_write_atomic(const char *path, const void *data, size_t bytes, struct e
         unlink(temporary);
         return error_set_errno(e, reason, "cannot write %s", path);
     }
-    sync_folder_of(path);
+    file_sync_dir_of(path);
     return 0;
 }
 

@@ -15,6 +15,7 @@ int file_write_atomic(const char *path, const void *data, size_t bytes, struct e
 
 /* fsync of a folder: a renamed entry is safe only once its folder is on disk too. */
 void file_sync_dir(const char *path);
+void file_sync_dir_of(const char *path); /* the folder that path lies in */
 
 /* mkdir -p with mode 0755. */
 int file_make_dirs(const char *path, struct error *e);

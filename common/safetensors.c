@@ -120,16 +120,6 @@ static int write_tensors(int fd, const struct safetensors_tensor *tensors, size_
     return failed;
 }
 
-static void sync_folder_of(const char *path)
-{
-    char folder[4096];
-    snprintf(folder, sizeof folder, "%s", path);
-    char *slash = strrchr(folder, '/');
-    if (slash)
-        slash[slash == folder] = '\0';
-    file_sync_dir(slash ? folder : ".");
-}
-
 int safetensors_write(const char *path, const struct safetensors_tensor *tensors, size_t count,
                       const struct safetensors_meta *meta, size_t meta_count,
                       safetensors_fill *fill, void *context, struct error *e)
@@ -164,7 +154,7 @@ int safetensors_write(const char *path, const struct safetensors_tensor *tensors
             unlink(temporary);
         return error_set_errno(e, failed, "cannot write %s", path);
     }
-    sync_folder_of(path);
+    file_sync_dir_of(path);
     return 0;
 }
 

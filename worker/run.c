@@ -198,7 +198,6 @@ static int build_model(struct run *r, struct error *e)
 }
 
 /* One call takes at most INT_MAX elements, and a broadcast in pieces is pipelined. */
-
 void run_broadcast(struct run *r, float *values, size_t count)
 {
     const size_t piece = (size_t)1 << 22;

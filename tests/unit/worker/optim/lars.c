@@ -1,27 +1,7 @@
 #include "tests/unit/worker/compare.h"
+#include "tests/unit/worker/optim/small_model.h"
 #include "worker/optim/lars.h"
 #include "worker/optim/optimizer.h"
-
-static const struct arch tiny = {
-    .name = "tiny", .blocks = {1, 1, 1, 1},
-         .groups = 1, .width_per_group = 64, .built = true
-};
-
-static struct model *small_model(int threads)
-{
-    struct model *m;
-    struct error e;
-    struct model_config c = {.arch = &tiny,
-                             .stem = JOB_STEM_IMAGENET,
-                             .classes = 3,
-                             .image_size = 32,
-                             .batch = 1,
-                             .threads = threads,
-                             .bn_momentum = 0.1};
-    cr_assert_eq(model_create(&c, &m, &e), 0, "%s", e.text);
-    model_init(m, 1);
-    return m;
-}
 
 static void fill_gradients(struct model *m, int64_t step)
 {

@@ -1,4 +1,5 @@
 #include "tests/unit/worker/compare.h"
+#include "tests/unit/worker/optim/small_model.h"
 #include "worker/optim/sgd.h"
 
 Test(sgd, update_equals_the_plain_one)
@@ -20,27 +21,6 @@ Test(sgd, update_equals_the_plain_one)
             free(w2);
             free(v2);
         }
-}
-
-static const struct arch tiny = {
-    .name = "tiny", .blocks = {1, 1, 1, 1},
-         .groups = 1, .width_per_group = 64, .built = true
-};
-
-static struct model *small_model(int threads)
-{
-    struct model *m;
-    struct error e;
-    struct model_config c = {.arch = &tiny,
-                             .stem = JOB_STEM_IMAGENET,
-                             .classes = 3,
-                             .image_size = 32,
-                             .batch = 1,
-                             .threads = threads,
-                             .bn_momentum = 0.1};
-    cr_assert_eq(model_create(&c, &m, &e), 0, "%s", e.text);
-    model_init(m, 1);
-    return m;
 }
 
 /* With momentum 0, lr 1 and gradient 0 only the decay moves a weight: w -= decay w. */
