@@ -8,7 +8,7 @@ set -u
 cd "$top_srcdir" || exit 1
 
 files() { # below the top, without what is built or installed
-    find . -name '_*' -prune -o -name b -prune -o -name node_modules -prune -o -name build-aux -prune -o -name .git -prune -o -name 'traind-*' -prune \
+    find . -name '_*' -prune -o -name b -prune -o -name node_modules -prune -o -name build-aux -prune -o -name autom4te.cache -prune -o -name .git -prune -o -name 'traind-*' -prune \
         -o -type f "$@" -print | sort
 }
 

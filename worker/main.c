@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "common/log.h"
+#include "worker/kernels/kind.h"
 #include "worker/run.h"
 
 #define STALL_SECONDS 300
@@ -81,7 +82,7 @@ static int parse_options(int argc, char **argv, struct run_options *o)
             o->measure_peak = true;
             break;
         case 'v':
-            printf("train-worker %s (%s)\n", PACKAGE_VERSION, TRAIND_MARCH);
+            printf("train-worker %s (kernels: %s)\n", PACKAGE_VERSION, kernels_kind());
             return 0;
         case 'h':
             fputs(usage, stdout);

@@ -14,6 +14,7 @@
 #include "common/log.h"
 #include "common/preset.h"
 #include "worker/evaluate.h"
+#include "worker/kernels/kind.h"
 #include "worker/model/weights.h"
 #include "worker/peak.h"
 #include "worker/replan.h"
@@ -362,6 +363,7 @@ static int say_run_start(struct run *r, struct error *e)
     report_int(r->report, "world_size", r->world);
     report_int(r->report, "threads_per_worker", r->threads);
     report_text(r->report, "host", host);
+    report_text(r->report, "kernels", kernels_kind());
     report_int(r->report, "seed", r->spec->seed);
     report_int(r->report, "memory_bytes_per_worker", (int64_t)model_memory_bytes(r->model));
     if (r->resumes) {

@@ -2,8 +2,20 @@
 
 #include <string.h>
 
+#include "worker/kernels/tile_size.h"
+
 /* Rows of B in a block: 32 KiB of a panel with AVX-512. */
 enum { BLOCK_K = 256, COPY_LD = BLOCK_K + 16, COPY_ROWS = 256 };
+
+size_t tile_columns(void)
+{
+    return TILE_COLUMNS;
+}
+
+bool tile_gemm_takes(size_t n)
+{
+    return n % TILE_COLUMNS == 0;
+}
 
 #define INLINE static inline __attribute__((always_inline))
 

@@ -14,24 +14,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "worker/kernels/vec.h"
-
-enum {
-    TILE_COLUMNS = 2 * VEC,
-    /* 2 x 14 sums, two columns and one row element fill the 32 registers of AVX-512; others
-       have 16. */
-    TILE_ROWS = VEC == 16 ? 14 : 6
-};
-
-/* Where the register tile is measured to be as fast as OpenBLAS or faster: AVX-512 (114 against 100
- * GFLOP/s), AVX2 by gcc (the same; clang 14 spills its sums: 42 against 106). Not with SSE alone,
- * where OpenBLAS finds better code when it starts. */
-#if defined __AVX512F__ || (defined __AVX2__ && !defined __clang__)
-#define TILE_GEMM_PAYS 1
-#else
-#define TILE_GEMM_PAYS 0
-#endif
-
 /* B (k, n) by its storage. */
 struct tile_matrix {
     const float *data;
@@ -40,10 +22,9 @@ struct tile_matrix {
     bool packed;     /* data is panels, ld is the k they were packed with */
 };
 
-static inline bool tile_gemm_takes(size_t n)
-{
-    return n % TILE_COLUMNS == 0;
-}
+size_t tile_columns(void); /* TILE_COLUMNS of the engine that is loaded */
+
+bool tile_gemm_takes(size_t n);
 
 /* Writes panels; k_all >= k is the k of the whole matrix, if only some of its rows are packed by
  * this call. */

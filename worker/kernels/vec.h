@@ -2,9 +2,16 @@
  * The widest float vector of the processor this is compiled for, by GCC's vector extensions (clang
  * has them too), so that one text serves AVX-512, AVX2, SSE and others; the two operations that
  * compilers translate badly are intrinsics.
+ *
+ * For the engine's own files: libtrainengine is compiled several times, and only at run time is it
+ * known which of them is loaded. What others need to know of the width is asked by a function.
  */
 #ifndef TRAIND_WORKER_KERNELS_VEC_H
 #define TRAIND_WORKER_KERNELS_VEC_H
+
+#ifndef TRAIND_ENGINE
+#error "worker/kernels/vec.h is included outside of libtrainengine, where its width is not known"
+#endif
 
 #include <stddef.h>
 #ifdef __AVX__

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "worker/kernels/tile_gemm.h"
+#include "worker/kernels/tile_size.h"
 
 struct sizes {
     size_t ci, co;              /* channels */

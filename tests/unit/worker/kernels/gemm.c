@@ -44,7 +44,7 @@ static void check(bool transpose_a, bool transpose_b, bool packed, bool add, siz
 Test(gemm, own_tile_equals_the_plain_product)
 {
     for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++)
-        for (size_t n = TILE_COLUMNS; n <= 3 * TILE_COLUMNS; n += 2 * TILE_COLUMNS)
+        for (size_t n = tile_columns(); n <= 3 * tile_columns(); n += 2 * tile_columns())
             for (int bits = 0; bits < 16; bits++)
                 check(bits & 1, bits & 2, bits & 4, bits & 8, s, n);
 }

@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# The engine is built for several kinds of processor and the best is loaded (Makefile.am): the unit tests of the kernels, which
+# ran on the best already, with each of the others that this processor can run. Prints TAP.
+set -u
+# shellcheck source=tests/tap.sh
+. "${top_srcdir:?is set by make check}/tests/tap.sh"
+: "${top_builddir:?is set by make check}"
+[ -d "$top_builddir/worker/v4" ] || skip_all "this build has one kind of engine (configure --with-march, or another architecture)"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+loader=/lib64/ld-linux-x86-64.so.2
+
+has() { # LEVEL: of this processor, as the dynamic linker sees it
+    $loader --help | grep -q "$1 (supported"
+}
+
+best="sse4.2"
+! has x86-64-v3 || best=avx2
+! has x86-64-v4 || best=avx512
+is "$("$top_builddir/train-worker" --version | sed 's/.*(kernels: \(.*\))/\1/')" $best "the best kernels are loaded by themselves"
+
+# A folder without glibc-hwcaps below it, searched first: what is in it is taken.
+mkdir "$work/x86-64-v2"
+ln -s "$top_builddir/worker/.libs/libtrainengine.so" "$work/x86-64-v2/"
+ln -s "$top_builddir/worker/v3/.libs" "$work/x86-64-v3"
+
+for level in x86-64-v3 x86-64-v2; do
+    if ! has $level || [ "$level $best" = "x86-64-v3 avx2" ]; then
+        skip "$level" "this processor cannot run it, or did already"
+        continue
+    fi
+    for program in "$top_builddir"/tests/unit/worker/{kernels,layers}/*; do
+        [ -f "$program" ] && [ -x "$program" ] || continue
+        output=$(LD_LIBRARY_PATH=$work/$level "$program" --quiet 2>&1)
+        report $? "${program#"$top_builddir"/tests/unit/worker/} with the engine for $level" "$output"
+    done
+    library=$(LD_LIBRARY_PATH=$work/$level ldd "$top_builddir/tests/unit/worker/kernels/gemm" | sed -n 's/.*libtrainengine.so => \([^ ]*\).*/\1/p')
+    is "$library" "$work/$level/libtrainengine.so" "which was the one"
+done
+
+done_testing

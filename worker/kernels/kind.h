@@ -1,0 +1,12 @@
+/*
+ * The kind of processor that the loaded engine was compiled for: libtrainengine is built for
+ * several (Makefile.am), and the dynamic linker loads the best that the processor has.
+ */
+#ifndef TRAIND_WORKER_KERNELS_KIND_H
+#define TRAIND_WORKER_KERNELS_KIND_H
+
+/* The widest vectors its loops use: "avx512", "avx2", "sse4.2", or "generic" on other processors.
+ */
+const char *kernels_kind(void);
+
+#endif

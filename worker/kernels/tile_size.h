@@ -1,0 +1,26 @@
+/*
+ * The register tile of tile_gemm.h and whether it pays, for the processor kind this is compiled
+ * for: for the engine's own files.
+ */
+#ifndef TRAIND_WORKER_KERNELS_TILE_SIZE_H
+#define TRAIND_WORKER_KERNELS_TILE_SIZE_H
+
+#include "worker/kernels/vec.h"
+
+enum {
+    TILE_COLUMNS = 2 * VEC,
+    /* 2 x 14 sums, two columns and one row element fill the 32 registers of AVX-512; others
+       have 16. */
+    TILE_ROWS = VEC == 16 ? 14 : 6
+};
+
+/* Where the register tile is measured to be as fast as OpenBLAS or faster: AVX-512 (114 against 100
+ * GFLOP/s), AVX2 by gcc (the same; clang 14 spills its sums: 42 against 106). Not with SSE alone,
+ * where OpenBLAS finds better code when it starts. */
+#if defined __AVX512F__ || (defined __AVX2__ && !defined __clang__)
+#define TILE_GEMM_PAYS 1
+#else
+#define TILE_GEMM_PAYS 0
+#endif
+
+#endif
