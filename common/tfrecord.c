@@ -46,7 +46,7 @@ void tfrecord_footer(const void *payload, size_t bytes, uint8_t out[TFRECORD_FOO
     write_u32(out, tfrecord_mask(tfrecord_crc32c(payload, bytes)));
 }
 
-int tfrecord_frame(const uint8_t *file, uint64_t file_bytes, const char *name, uint64_t offset,
+int tfrecord_frame(const uint8_t *header, uint64_t file_bytes, const char *name, uint64_t offset,
                    uint64_t *payload_bytes, struct error *e)
 {
     uint64_t rest = file_bytes - offset, length;
@@ -56,9 +56,9 @@ int tfrecord_frame(const uint8_t *file, uint64_t file_bytes, const char *name, u
                          "%s is truncated: the record at byte %" PRIu64 " has only %" PRIu64
                          " of the %d bytes of its header",
                          name, offset, rest, TFRECORD_HEADER_BYTES);
-    memcpy(&length, file + offset, sizeof length);
+    memcpy(&length, header, sizeof length);
     length = le64toh(length);
-    if (read_u32(file + offset + 8) != tfrecord_mask(tfrecord_crc32c(file + offset, 8)))
+    if (read_u32(header + 8) != tfrecord_mask(tfrecord_crc32c(header, 8)))
         return error_set(e, ERR_CORRUPT,
                          "%s is corrupt: the checksum of the record length at byte %" PRIu64
                          " is wrong",
@@ -73,10 +73,9 @@ int tfrecord_frame(const uint8_t *file, uint64_t file_bytes, const char *name, u
     return 0;
 }
 
-int tfrecord_check(const uint8_t *file, const char *name, uint64_t offset, uint64_t payload_bytes,
-                   struct error *e)
+int tfrecord_check(const uint8_t *payload, uint64_t payload_bytes, const char *name,
+                   uint64_t offset, struct error *e)
 {
-    const uint8_t *payload = file + offset + TFRECORD_HEADER_BYTES;
     if (read_u32(payload + payload_bytes) == tfrecord_mask(tfrecord_crc32c(payload, payload_bytes)))
         return 0;
     return error_set(e, ERR_CORRUPT,

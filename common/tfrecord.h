@@ -23,14 +23,15 @@ uint32_t tfrecord_mask(uint32_t crc);
 void tfrecord_header(uint64_t payload_bytes, uint8_t out[TFRECORD_HEADER_BYTES]);
 void tfrecord_footer(const void *payload, size_t bytes, uint8_t out[TFRECORD_FOOTER_BYTES]);
 
-/* Looks at the frame at offset < file_bytes of a file in memory: the length CRC is checked and the
- * whole frame must lie within the file; the payload is not touched. The next frame is at
- * offset + 12 + *payload_bytes + 4. ERR_CORRUPT naming the file and the offset. */
-int tfrecord_frame(const uint8_t *file, uint64_t file_bytes, const char *name, uint64_t offset,
+/* Judges the header of the frame at offset < file_bytes of a file: header holds the file's bytes
+ * from there (12, or the fewer that are left), the length CRC must be right and the whole frame lie
+ * within the file. The next frame is at offset + 12 + *payload_bytes + 4. ERR_CORRUPT naming the
+ * file and the offset. */
+int tfrecord_frame(const uint8_t *header, uint64_t file_bytes, const char *name, uint64_t offset,
                    uint64_t *payload_bytes, struct error *e);
 
-/* Checks the payload's CRC of a frame that tfrecord_frame found good. ERR_CORRUPT. */
-int tfrecord_check(const uint8_t *file, const char *name, uint64_t offset, uint64_t payload_bytes,
-                   struct error *e);
+/* Checks the payload's CRC, which stands behind it, of the frame at offset. ERR_CORRUPT. */
+int tfrecord_check(const uint8_t *payload, uint64_t payload_bytes, const char *name,
+                   uint64_t offset, struct error *e);
 
 #endif

@@ -219,7 +219,40 @@ static int open_data(const char *path, enum dataset_role role, struct dataset **
 {
     if (!path || strcmp(path, "synthetic") == 0)
         return 0;
-    return dataset_open(path, role, data, e);
+    int status = dataset_open(path, role, data, e);
+    if (!status)
+        dataset_keep_index(*data);
+    return status;
+}
+
+static int open_both(struct run *r, struct error *e)
+{
+    int status = 0;
+
+    if (r->spec->mode == JOB_MODE_TRAIN)
+        status = open_data(r->spec->data.train, DATASET_TRAIN, &r->train_data, e);
+    if (!status)
+        status = open_data(r->spec->data.eval, DATASET_EVAL, &r->eval_data, e);
+    return status;
+}
+
+/* Rank 0 first, then one rank of each other machine, then all: so that an index that has to be made
+ * is made once, whether the data lie on a shared disk or on each machine's own. Collective. */
+static int open_in_turn(struct run *r, struct error *e)
+{
+    MPI_Comm machine;
+    int here, status = 0;
+
+    MPI_Comm_split_type(r->comm, MPI_COMM_TYPE_SHARED, r->rank, MPI_INFO_NULL, &machine);
+    MPI_Comm_rank(machine, &here);
+    MPI_Comm_free(&machine);
+    int mine = r->rank == 0 ? 0 : here == 0 ? 1 : 2;
+    for (int turn = 0; turn < 3 && !status; turn++) {
+        if (turn == mine)
+            status = open_both(r, e);
+        status = agree_on_error(r->comm, status, e, &r->failed_at);
+    }
+    return status;
 }
 
 static int check_against_stored_plan(const struct run *r, const char *path, struct error *e)
@@ -332,14 +365,10 @@ static int say_new_numbers(struct run *r, struct error *e)
 
 static int prepare_data(struct run *r, struct error *e)
 {
-    int status = 0;
-
-    if (r->spec->mode == JOB_MODE_TRAIN)
-        status = open_data(r->spec->data.train, DATASET_TRAIN, &r->train_data, e);
-    if (!status)
-        status = open_data(r->spec->data.eval, DATASET_EVAL, &r->eval_data, e);
-    if (!status)
-        status = make_plan(r, e);
+    int status = open_in_turn(r, e);
+    if (status)
+        return status;
+    status = make_plan(r, e);
     if (!status)
         status = take_place(r, e);
     status = agree_on_error(r->comm, status, e, &r->failed_at);

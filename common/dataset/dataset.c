@@ -1,17 +1,15 @@
 #include "common/dataset/dataset.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
+#include "common/clock.h"
+#include "common/dataset/index.h"
 #include "common/dataset/list.h"
 #include "common/dataset/manifest.h"
+#include "common/dataset/shards.h"
 #include "common/file.h"
 #include "common/tf_example.h"
 #include "common/tfrecord.h"
@@ -20,96 +18,85 @@
 
 struct dataset {
     struct dataset_list list;
-    const uint8_t **maps; /* (files) of shards; NULL where not mapped */
-    struct dataset_entry *entries;
-    int64_t images, room;
+    struct dataset_index index;  /* of all that is there */
+    struct dataset_entry *owned; /* (images): those of the part, where that is not all; else NULL */
+    int64_t images;
+    struct shards *shards; /* NULL: class folders */
+    double listed_at;      /* Unix time */
+    bool was_kept;
 };
 
-static int add_entry(struct dataset *d, struct dataset_entry entry, struct error *e)
+static int index_shard(struct dataset *d, uint32_t file, struct error *e)
 {
-    if (d->images == d->room) {
-        int64_t room = d->room ? 2 * d->room : 1024;
-        struct dataset_entry *larger = realloc(d->entries, (size_t)room * sizeof *larger);
-        if (!larger)
-            return error_set(e, ERR_NO_MEMORY, "no memory for an index of %" PRId64 " images",
-                             room);
-        d->entries = larger;
-        d->room = room;
+    uint64_t *lengths, count, offset = 0;
+    int rc = shards_walk(&d->list, file, &lengths, &count, e);
+
+    for (uint64_t i = 0; i < count && rc == 0; i++) {
+        struct dataset_entry entry = {file, -1, offset, lengths[i]};
+        rc = dataset_index_add(&d->index, entry, e);
+        offset += TFRECORD_HEADER_BYTES + lengths[i] + TFRECORD_FOOTER_BYTES;
     }
-    d->entries[d->images++] = entry;
-    return 0;
-}
-
-static int map_shard(struct dataset *d, size_t file, struct error *e)
-{
-    const char *name = d->list.files[file];
-    struct stat st;
-    int fd = open(name, O_RDONLY | O_CLOEXEC);
-
-    if (fd < 0)
-        return error_set_errno(e, errno, "cannot open %s", name);
-    if (fstat(fd, &st) || st.st_size == 0) {
-        close(fd);
-        return error_set(e, ERR_CORRUPT, "%s is empty", name);
-    }
-    d->list.bytes[file] = (uint64_t)st.st_size;
-    void *map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
-    int reason = errno;
-    close(fd);
-    if (map == MAP_FAILED)
-        return error_set_errno(e, reason, "cannot map %s", name);
-    d->maps[file] = map;
-    return 0;
-}
-
-static int index_shard(struct dataset *d, size_t file, struct error *e)
-{
-    uint64_t bytes, offset = 0, payload;
-    int rc = map_shard(d, file, e);
-
-    if (rc)
-        return rc;
-    bytes = d->list.bytes[file];
-    /* The walk touches a few bytes a record: reading ahead would read the whole shard. */
-    madvise((void *)d->maps[file], bytes, MADV_RANDOM);
-    while (offset < bytes && rc == 0) {
-        rc = tfrecord_frame(d->maps[file], bytes, d->list.files[file], offset, &payload, e);
-        if (rc)
-            break;
-        struct dataset_entry entry = {(uint32_t)file, -1, offset, payload};
-        rc = add_entry(d, entry, e);
-        offset += TFRECORD_HEADER_BYTES + payload + TFRECORD_FOOTER_BYTES;
-    }
-    madvise((void *)d->maps[file], bytes, MADV_NORMAL);
+    free(lengths);
     return rc;
 }
 
-static int index_files(struct dataset *d, struct error *e)
+static int make_index(struct dataset *d, struct error *e)
 {
-    int rc = 0;
+    bool shards = d->list.format == DATASET_TFRECORD;
+    int rc = shards ? 0 : dataset_list_images(&d->list, e);
 
-    if (d->list.format == DATASET_TFRECORD) {
-        d->maps = calloc(d->list.count, sizeof *d->maps);
-        if (!d->maps)
-            return error_set(e, ERR_NO_MEMORY, "no memory for the list of shards");
-    }
-    for (size_t i = 0; i < d->list.count && rc == 0; i++) {
-        struct dataset_entry image = {(uint32_t)i, d->list.labels[i], 0, d->list.bytes[i]};
-        rc = d->maps ? index_shard(d, i, e) : add_entry(d, image, e);
+    for (uint32_t i = 0; i < d->list.count && rc == 0; i++) {
+        struct dataset_entry image = {i, d->list.labels[i], 0, d->list.bytes[i]};
+        rc = shards ? index_shard(d, i, e) : dataset_index_add(&d->index, image, e);
     }
     return rc;
 }
 
-int dataset_open(const char *path, enum dataset_role role, struct dataset **out, struct error *e)
+/* The images of the part, in their order. */
+static int take_part(struct dataset *d, struct dataset_part part, struct error *e)
+{
+    const struct dataset_entry *all = d->index.entries;
+    bool owns = true;
+
+    d->images = d->index.images;
+    if (part.of == 1)
+        return 0;
+    d->owned = malloc((size_t)d->index.images * sizeof *d->owned);
+    if (!d->owned)
+        return error_set(e, ERR_NO_MEMORY, "no memory for an index of %" PRId64 " images",
+                         d->index.images);
+    d->images = 0;
+    for (int64_t i = 0; i < d->index.images; i++) {
+        if (i == 0 || all[i].file != all[i - 1].file)
+            owns = dataset_list_node(&d->list, part.of, all[i].file) == part.number;
+        if (owns)
+            d->owned[d->images++] = all[i];
+    }
+    if (d->images > 0)
+        return 0;
+    return error_set(e, ERR_INVALID,
+                     "%s has too few files to share out over %d nodes: node %d gets none",
+                     d->list.folder, part.of, part.number);
+}
+
+int dataset_open_part(const char *path, enum dataset_role role, struct dataset_part part,
+                      struct dataset **out, struct error *e)
 {
     struct dataset *d = calloc(1, sizeof *d);
 
     *out = NULL;
     if (!d)
         return error_set(e, ERR_NO_MEMORY, "no memory for a data set");
-    int rc = dataset_list(path, role, &d->list, e);
+    d->listed_at = clock_now();
+    int rc = dataset_list_find(path, role, part, &d->list, e);
     if (rc == 0)
-        rc = index_files(d, e);
+        d->was_kept = dataset_index_load(&d->list, &d->index);
+    if (rc == 0 && !d->was_kept)
+        rc = make_index(d, e);
+    if (rc == 0)
+        rc = take_part(d, part, e);
+    if (rc == 0 && d->list.format == DATASET_TFRECORD)
+        rc = shards_create(&d->list, &d->shards, e);
     if (rc) {
         dataset_close(d);
         return rc;
@@ -118,17 +105,31 @@ int dataset_open(const char *path, enum dataset_role role, struct dataset **out,
     return 0;
 }
 
+int dataset_open(const char *path, enum dataset_role role, struct dataset **out, struct error *e)
+{
+    return dataset_open_part(path, role, (struct dataset_part){0, 1}, out, e);
+}
+
 void dataset_close(struct dataset *d)
 {
     if (!d)
         return;
-    for (size_t i = 0; d->maps && i < d->list.count; i++)
-        if (d->maps[i])
-            munmap((void *)d->maps[i], d->list.bytes[i]);
-    free(d->maps);
-    free(d->entries);
+    shards_destroy(d->shards);
+    free(d->index.entries);
+    free(d->owned);
     dataset_list_free(&d->list);
     free(d);
+}
+
+void dataset_keep_index(const struct dataset *d)
+{
+    if (!d->was_kept)
+        dataset_index_store(&d->list, &d->index, d->listed_at);
+}
+
+bool dataset_index_was_kept(const struct dataset *d)
+{
+    return d->was_kept;
 }
 
 enum dataset_format dataset_format(const struct dataset *d)
@@ -143,7 +144,7 @@ int64_t dataset_images(const struct dataset *d)
 
 const struct dataset_entry *dataset_entry(const struct dataset *d, int64_t i)
 {
-    return &d->entries[i];
+    return d->owned ? &d->owned[i] : &d->index.entries[i];
 }
 
 const char *dataset_file(const struct dataset *d, uint32_t file)
@@ -151,39 +152,84 @@ const char *dataset_file(const struct dataset *d, uint32_t file)
     return d->list.files[file];
 }
 
-int dataset_count(const char *path, enum dataset_role role, int64_t *images, struct error *e)
+/* Adds up the images of the files by the nodes they belong to. */
+static int count_parts(const struct dataset_list *list, const int64_t *in_file, int nodes,
+                       struct dataset_counts *counts, struct error *e)
 {
-    struct dataset_list list;
-    struct dataset *d;
+    int64_t *of_node = calloc((size_t)nodes, sizeof *of_node);
 
-    *images = 0;
-    if (strcmp(path, "synthetic") == 0)
-        return 0;
-    int rc = dataset_list(path, role, &list, e);
-    if (rc == 0 && list.format == DATASET_FOLDER) {
-        *images = (int64_t)list.count;
-    } else if (rc == 0 && !manifest_count(&list, images)) {
-        rc = dataset_open(path, role, &d, e);
-        if (rc == 0)
-            *images = dataset_images(d);
-        dataset_close(rc ? NULL : d);
+    if (!of_node)
+        return error_set(e, ERR_NO_MEMORY, "no memory to count the images of %d nodes", nodes);
+    for (size_t i = 0; i < list->count; i++) {
+        counts->images += in_file[i];
+        of_node[dataset_list_node(list, nodes, (uint32_t)i)] += in_file[i];
     }
-    dataset_list_free(&list);
+    counts->least = of_node[0];
+    for (int node = 0; node < nodes; node++) {
+        counts->least = of_node[node] < counts->least ? of_node[node] : counts->least;
+        counts->most = of_node[node] > counts->most ? of_node[node] : counts->most;
+    }
+    free(of_node);
+    return 0;
+}
+
+static int count_by_index(const char *path, enum dataset_role role, int nodes,
+                          struct dataset_counts *counts, struct error *e)
+{
+    struct dataset *d;
+    int rc = dataset_open(path, role, &d, e);
+
+    if (rc)
+        return rc;
+    dataset_keep_index(d);
+    int64_t *in_file = calloc(d->list.count, sizeof *in_file);
+    for (int64_t i = 0; in_file && i < d->images; i++)
+        in_file[d->index.entries[i].file]++;
+    rc = in_file ? count_parts(&d->list, in_file, nodes, counts, e)
+                 : error_set(e, ERR_NO_MEMORY, "no memory for the list of files");
+    free(in_file);
+    dataset_close(d);
     return rc;
 }
 
-static int read_record(const struct dataset *d, const struct dataset_entry *entry,
+int dataset_count_parts(const char *path, enum dataset_role role, int nodes,
+                        struct dataset_counts *counts, struct error *e)
+{
+    struct dataset_list list;
+    bool known = false;
+
+    *counts = (struct dataset_counts){0};
+    if (strcmp(path, "synthetic") == 0)
+        return 0;
+    int rc = dataset_list_find(path, role, (struct dataset_part){0, 1}, &list, e);
+    if (rc == 0 && list.format == DATASET_TFRECORD) {
+        int64_t *in_file = calloc(list.count, sizeof *in_file);
+        known = in_file && manifest_count(&list, in_file);
+        if (known)
+            rc = count_parts(&list, in_file, nodes, counts, e);
+        free(in_file);
+    }
+    dataset_list_free(&list);
+    return rc || known ? rc : count_by_index(path, role, nodes, counts, e);
+}
+
+int dataset_count(const char *path, enum dataset_role role, int64_t *images, struct error *e)
+{
+    struct dataset_counts counts;
+    int rc = dataset_count_parts(path, role, 1, &counts, e);
+
+    *images = counts.images;
+    return rc;
+}
+
+static int view_record(const struct dataset *d, const struct dataset_entry *entry,
                        struct dataset_image *image, struct error *e)
 {
-    const uint8_t *file = d->maps[entry->file];
     const char *name = d->list.files[entry->file];
+    const uint8_t *payload = (const uint8_t *)image->owned + TFRECORD_HEADER_BYTES;
     struct tf_example_view view;
 
-    int rc = tfrecord_check(file, name, entry->offset, entry->bytes, e);
-    if (rc)
-        return rc;
-    rc = tf_example_parse(file + entry->offset + TFRECORD_HEADER_BYTES, entry->bytes, &view, e);
-    if (rc)
+    if (tf_example_parse(payload, entry->bytes, &view, e))
         return error_prefix(e, "%s, record at byte %" PRIu64, name, entry->offset);
     if (view.label < INT32_MIN + 1 || view.label > INT32_MAX)
         return error_set(e, ERR_CORRUPT,
@@ -195,6 +241,21 @@ static int read_record(const struct dataset *d, const struct dataset_entry *entr
     memcpy(image->name, view.filename, sizeof image->name);
     memcpy(image->text, view.text, sizeof image->text);
     return 0;
+}
+
+static int read_record(const struct dataset *d, const struct dataset_entry *entry,
+                       struct dataset_image *image, struct error *e)
+{
+    uint8_t *frame;
+    int rc = shards_read(d->shards, entry, &frame, e);
+
+    if (rc)
+        return rc;
+    image->owned = frame;
+    rc = view_record(d, entry, image, e);
+    if (rc)
+        dataset_image_release(image);
+    return rc;
 }
 
 static int read_file(const struct dataset *d, const struct dataset_entry *entry,
@@ -215,10 +276,10 @@ static int read_file(const struct dataset *d, const struct dataset_entry *entry,
 
 int dataset_read(struct dataset *d, int64_t i, struct dataset_image *image, struct error *e)
 {
-    const struct dataset_entry *entry = &d->entries[i];
+    const struct dataset_entry *entry = dataset_entry(d, i);
 
     *image = (struct dataset_image){0};
-    return d->maps ? read_record(d, entry, image, e) : read_file(d, entry, image, e);
+    return d->shards ? read_record(d, entry, image, e) : read_file(d, entry, image, e);
 }
 
 void dataset_image_release(struct dataset_image *image)
@@ -226,4 +287,10 @@ void dataset_image_release(struct dataset_image *image)
     free(image->owned);
     image->owned = NULL;
     image->jpeg = NULL;
+}
+
+void dataset_expect(struct dataset *d, const int64_t *images, int count)
+{
+    for (int i = 0; d->shards && i < count; i++)
+        shards_expect(d->shards, dataset_entry(d, images[i]));
 }

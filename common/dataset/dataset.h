@@ -6,6 +6,7 @@
 #ifndef TRAIND_COMMON_DATASET_DATASET_H
 #define TRAIND_COMMON_DATASET_DATASET_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -22,13 +23,30 @@ struct dataset_entry {
     uint64_t bytes;  /* of the payload (the tf.Example, or the JPEG file) */
 };
 
+/* Of n nodes with copies of their own, node i owns the files s with s % n == i: shards by the
+ * number in their names NAME-%05d-of-%05d, other files by their place in the sorted list. {0, 1}:
+ * all. */
+struct dataset_part {
+    int number, of;
+};
+
 struct dataset;
 
-/* Opens and indexes path. Frames are walked and the length CRCs checked; payload CRCs when a record
- * is read. Errors name file and offset: ERR_NOT_FOUND, ERR_NOT_ALLOWED, ERR_INVALID (empty, or no
- * known format), ERR_CORRUPT (a truncated or corrupt frame). */
+/* Opens path and makes or takes over its index. Making it walks the frames and checks the length
+ * CRCs; payload CRCs are checked when a record is read. Errors name file and offset: ERR_NOT_FOUND,
+ * ERR_NOT_ALLOWED, ERR_INVALID (empty, or no known format), ERR_CORRUPT (a truncated or corrupt
+ * frame). */
 int dataset_open(const char *path, enum dataset_role role, struct dataset **out, struct error *e);
+
+/* The same for the images of a part; the index is that of all files that are there. */
+int dataset_open_part(const char *path, enum dataset_role role, struct dataset_part part,
+                      struct dataset **out, struct error *e);
 void dataset_close(struct dataset *d); /* NULL is fine */
+
+/* Keeps the index for the next dataset_open (see index.h), if that had to make it. At best: a
+ * failure is only logged. */
+void dataset_keep_index(const struct dataset *d);
+bool dataset_index_was_kept(const struct dataset *d); /* dataset_open found it */
 
 enum dataset_format dataset_format(const struct dataset *d);
 int64_t dataset_images(const struct dataset *d);
@@ -36,13 +54,22 @@ const struct dataset_entry *dataset_entry(const struct dataset *d, int64_t i); /
 const char *dataset_file(const struct dataset *d, uint32_t file);
 
 /* Only counts the images: from a manifest.json of train-prep beside the shards when it fits them
- * (file names and sizes), else by dataset_open. Synthetic: *images = 0, the caller chooses. */
+ * (file names and sizes), else by dataset_open, whose index is kept. Synthetic: all 0, the caller
+ * chooses. */
 int dataset_count(const char *path, enum dataset_role role, int64_t *images, struct error *e);
 
+/* The same shared out over nodes by dataset_part: of the node with the fewest and the most. */
+struct dataset_counts {
+    int64_t images, least, most;
+};
+int dataset_count_parts(const char *path, enum dataset_role role, int nodes,
+                        struct dataset_counts *counts, struct error *e);
+
 /* One image as stored: the JPEG's bytes and its 0-based label (in [0, classes) is for the caller to
- * check). Thread-safe. *jpeg lives until dataset_image_release (and no longer than the data set:
- * shards are memory-mapped, files of class folders are read). Errors name file and offset:
- * ERR_CORRUPT (payload CRC, no tf.Example, no image or label in it), ERR_IO, ERR_NOT_FOUND. */
+ * check). Thread-safe. *jpeg lives until dataset_image_release. Files are read, not mapped: one
+ * that shrinks, vanishes or changes while it is in use is an error that names it, never a SIGBUS.
+ * Errors name file and offset: ERR_CORRUPT (payload CRC, no tf.Example, no image or label in it, a
+ * shard that has another size than when it was opened), ERR_IO, ERR_NOT_FOUND. */
 struct dataset_image {
     const uint8_t *jpeg;
     size_t jpeg_bytes;
@@ -53,5 +80,8 @@ struct dataset_image {
 };
 int dataset_read(struct dataset *d, int64_t i, struct dataset_image *image, struct error *e);
 void dataset_image_release(struct dataset_image *image);
+
+/* These images will be read soon: lets the kernel fetch them meanwhile. */
+void dataset_expect(struct dataset *d, const int64_t *images, int count);
 
 #endif

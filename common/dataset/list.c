@@ -2,7 +2,6 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,7 +63,7 @@ static bool is_folder(const char *folder, const struct dirent *entry)
     return yes;
 }
 
-/* Grows the three arrays together. */
+/* Grows the four arrays together. */
 static int list_reserve(struct dataset_list *list)
 {
     size_t room = list->room ? 2 * list->room : 64;
@@ -74,34 +73,55 @@ static int list_reserve(struct dataset_list *list)
     uint64_t *bytes = realloc(list->bytes, room * sizeof *bytes);
     if (bytes)
         list->bytes = bytes;
+    int64_t *changed_ns = realloc(list->changed_ns, room * sizeof *changed_ns);
+    if (changed_ns)
+        list->changed_ns = changed_ns;
     int32_t *labels = realloc(list->labels, room * sizeof *labels);
     if (labels)
         list->labels = labels;
-    if (!files || !bytes || !labels)
+    if (!files || !bytes || !changed_ns || !labels)
         return -1;
     list->room = room;
     return 0;
 }
 
-static int list_add(struct dataset_list *list, const char *folder, const char *name, int32_t label,
-                    struct error *e)
+int dataset_list_add(struct dataset_list *list, char *path, uint64_t bytes, int64_t changed_ns,
+                     int32_t label, struct error *e)
+{
+    if (!path || (list->count == list->room && list_reserve(list))) {
+        free(path);
+        return error_set(e, ERR_NO_MEMORY, "no memory for the list of files in %s", list->folder);
+    }
+    list->files[list->count] = path;
+    list->bytes[list->count] = bytes;
+    list->changed_ns[list->count] = changed_ns;
+    list->labels[list->count] = label;
+    list->count++;
+    return 0;
+}
+
+static int64_t changed_ns(const struct stat *st)
+{
+    return (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec;
+}
+
+static int list_file(struct dataset_list *list, const char *folder, const char *name, int32_t label,
+                     struct error *e)
 {
     struct stat st;
     char *path = join(folder, name);
+    int rc = 0;
 
-    if (!path || (list->count == list->room && list_reserve(list))) {
+    if (path && stat(path, &st))
+        rc = error_set_errno(e, errno, "cannot look at %s", path);
+    else if (path && !S_ISREG(st.st_mode))
+        rc = error_set(e, ERR_INVALID, "%s is not a regular file", path);
+    if (rc) {
         free(path);
-        return error_set(e, ERR_NO_MEMORY, "no memory for the list of files in %s", folder);
+        return rc;
     }
-    list->files[list->count] = path; /* owned by the list from here on */
-    list->labels[list->count] = label;
-    list->count++;
-    if (stat(path, &st))
-        return error_set_errno(e, errno, "cannot look at %s", path);
-    if (!S_ISREG(st.st_mode))
-        return error_set(e, ERR_INVALID, "%s is not a regular file", path);
-    list->bytes[list->count - 1] = (uint64_t)st.st_size;
-    return 0;
+    return dataset_list_add(list, path, (uint64_t)st.st_size, label < 0 ? changed_ns(&st) : 0,
+                            label, e);
 }
 
 static const char *const prefixes[] = {
@@ -115,35 +135,54 @@ static bool is_shard(const char *folder, const struct dirent *entry, enum datase
            !is_folder(folder, entry);
 }
 
-/* Of shards named NAME-00003-of-00008 all eight must be there, and no others. */
-static int check_complete(const struct dataset_list *list, enum dataset_role role, struct error *e)
+/* The 3 and the 8 of NAME-00003-of-00008. False: other people's names promise nothing. */
+static bool shard_number(const char *path, int *number, int *of)
 {
-    int total = 0;
+    const char *name = strrchr(path, '/') + 1, *dash = strchr(name, '-');
+    int used = 0;
+
+    return dash && sscanf(dash, "-%d-of-%d%n", number, of, &used) == 2 && !dash[used] &&
+           *number >= 0 && *number < *of;
+}
+
+int dataset_list_node(const struct dataset_list *list, int nodes, uint32_t file)
+{
+    int number, of;
+
+    if (list->format != DATASET_TFRECORD || !shard_number(list->files[file], &number, &of))
+        number = (int)file;
+    return number % nodes;
+}
+
+/* Of numbered shards all that are the part's must be there, and none of another set. */
+static int check_complete(const struct dataset_list *list, enum dataset_role role,
+                          struct dataset_part part, struct error *e)
+{
+    int number, of, total = 0, next = part.number;
 
     for (size_t i = 0; i < list->count; i++) {
-        const char *name = strrchr(list->files[i], '/') + 1 + strlen(prefixes[role]);
-        int number, of, used = 0;
-        if (sscanf(name, "%d-of-%d%n", &number, &of, &used) != 2 || name[used] || of < 1)
-            return 0; /* other people's names promise nothing */
-        if (i == 0)
-            total = of;
+        if (!shard_number(list->files[i], &number, &of))
+            return 0;
+        total = i == 0 ? of : total;
         if (of != total)
             return error_set(e, ERR_INVALID,
                              "%s holds shards of two data sets: some are of %d, some of %d",
                              list->folder, total, of);
-        if (number != (int)i)
-            return error_set(e, ERR_NOT_FOUND, "shard %s%05d-of-%05d is missing in %s",
-                             prefixes[role], (int)i, total, list->folder);
+        if (number % part.of != part.number)
+            continue;
+        if (number != next)
+            break;
+        next += part.of;
     }
-    if (list->count < (size_t)total)
-        return error_set(e, ERR_NOT_FOUND, "shard %s%05d-of-%05d is missing in %s", prefixes[role],
-                         (int)list->count, total, list->folder);
-    return 0;
+    if (next >= total)
+        return 0;
+    return error_set(e, ERR_NOT_FOUND, "shard %s%05d-of-%05d is missing in %s", prefixes[role],
+                     next, total, list->folder);
 }
 
 /* Leaves the list empty if the folder holds no shards. */
-static int list_shards(const struct names *names, enum dataset_role role, struct dataset_list *list,
-                       struct error *e)
+static int list_shards(const struct names *names, enum dataset_role role, struct dataset_part part,
+                       struct dataset_list *list, struct error *e)
 {
     enum dataset_role tries[] = {role, role == DATASET_TRAIN ? DATASET_EVAL : DATASET_TRAIN};
     int rc = 0;
@@ -151,12 +190,12 @@ static int list_shards(const struct names *names, enum dataset_role role, struct
     for (int t = 0; t < 2 && list->count == 0; t++) {
         for (int i = 0; i < names->count && rc == 0; i++)
             if (is_shard(list->folder, names->entries[i], tries[t]))
-                rc = list_add(list, list->folder, names->entries[i]->d_name, -1, e);
+                rc = list_file(list, list->folder, names->entries[i]->d_name, -1, e);
         if (rc)
             return rc;
         if (list->count > 0) {
             list->format = DATASET_TFRECORD;
-            return check_complete(list, tries[t], e);
+            return check_complete(list, tries[t], part, e);
         }
     }
     return 0;
@@ -168,10 +207,10 @@ int dataset_is_jpeg_name(const char *name)
     return dot && (strcasecmp(dot, ".jpg") == 0 || strcasecmp(dot, ".jpeg") == 0);
 }
 
-static int list_class(struct dataset_list *list, const char *name, int32_t label, struct error *e)
+static int list_class(struct dataset_list *list, int32_t label, struct error *e)
 {
     struct names images = {0};
-    char *folder = join(list->folder, name);
+    char *folder = join(list->folder, list->classes[label]);
     int rc = folder ? names_read(folder, &images, e)
                     : error_set(e, ERR_NO_MEMORY, "no memory for a list of files");
 
@@ -182,36 +221,53 @@ static int list_class(struct dataset_list *list, const char *name, int32_t label
                            "%s/%s is not a JPEG file: its name should end in .jpg or .jpeg", folder,
                            image);
         else
-            rc = list_add(list, folder, image, label, e);
+            rc = list_file(list, folder, image, label, e);
     }
     names_free(&images);
     free(folder);
     return rc;
 }
 
-static int list_classes(const struct names *names, struct dataset_list *list, struct error *e)
+static int no_data_set(const char *folder, struct error *e)
+{
+    return error_set(e, ERR_INVALID,
+                     "%s holds no data set: expected shards named train-* or validation-*, or a "
+                     "folder of JPEGs for each class",
+                     folder);
+}
+
+int dataset_list_images(struct dataset_list *list, struct error *e)
 {
     int rc = 0;
 
+    for (int i = 0; i < list->class_count && rc == 0; i++)
+        rc = list_class(list, i, e);
+    if (rc == 0 && list->count == 0)
+        rc = no_data_set(list->folder, e);
+    return rc;
+}
+
+static int list_classes(const struct names *names, struct dataset_list *list, struct error *e)
+{
+    size_t room = (size_t)names->count + 1;
+
     list->format = DATASET_FOLDER;
-    list->classes = calloc((size_t)names->count + 1, sizeof *list->classes);
-    if (!list->classes)
+    list->classes = calloc(room, sizeof *list->classes);
+    list->class_changed_ns = calloc(room, sizeof *list->class_changed_ns);
+    if (!list->classes || !list->class_changed_ns)
         return error_set(e, ERR_NO_MEMORY, "no memory for %d classes", names->count);
-    for (int i = 0; i < names->count && rc == 0; i++) {
-        const char *name = names->entries[i]->d_name;
+    for (int i = 0; i < names->count; i++) {
+        struct stat st;
         if (!is_folder(list->folder, names->entries[i]))
             continue;
-        list->classes[list->class_count] = strdup(name);
-        rc = list_class(list, name, list->class_count, e);
+        char *path = join(list->folder, names->entries[i]->d_name);
+        bool seen = path && stat(path, &st) == 0;
+        free(path);
+        list->class_changed_ns[list->class_count] = seen ? changed_ns(&st) : 0;
+        list->classes[list->class_count] = strdup(names->entries[i]->d_name);
         list->class_count++;
     }
-    if (rc == 0 && list->count == 0)
-        return error_set(
-            e, ERR_INVALID,
-            "%s holds no data set: expected shards named train-* or validation-*, or a "
-            "folder of JPEGs for each class",
-            list->folder);
-    return rc;
+    return list->class_count > 0 ? 0 : no_data_set(list->folder, e);
 }
 
 static bool is_role_name(const char *name, enum dataset_role role)
@@ -239,21 +295,21 @@ static const char *role_folder(const char *folder, const struct names *names,
     return found;
 }
 
-static int list_folder(struct dataset_list *list, enum dataset_role role, bool enter,
-                       struct error *e)
+static int list_folder(struct dataset_list *list, enum dataset_role role, struct dataset_part part,
+                       bool enter, struct error *e)
 {
     struct names names = {0};
     int rc = names_read(list->folder, &names, e);
 
     if (rc == 0)
-        rc = list_shards(&names, role, list, e);
+        rc = list_shards(&names, role, part, list, e);
     if (rc == 0 && list->count == 0) {
         const char *deeper = enter ? role_folder(list->folder, &names, role) : NULL;
         char *folder = deeper ? join(list->folder, deeper) : NULL;
         if (folder) {
             free(list->folder);
             list->folder = folder;
-            rc = list_folder(list, role, false, e);
+            rc = list_folder(list, role, part, false, e);
         } else {
             rc = list_classes(&names, list, e);
         }
@@ -262,8 +318,8 @@ static int list_folder(struct dataset_list *list, enum dataset_role role, bool e
     return rc;
 }
 
-int dataset_list(const char *path, enum dataset_role role, struct dataset_list *list,
-                 struct error *e)
+int dataset_list_find(const char *path, enum dataset_role role, struct dataset_part part,
+                      struct dataset_list *list, struct error *e)
 {
     *list = (struct dataset_list){0};
     list->folder = strdup(path);
@@ -271,7 +327,16 @@ int dataset_list(const char *path, enum dataset_role role, struct dataset_list *
         return error_set(e, ERR_NO_MEMORY, "no memory for a path");
     for (size_t end = strlen(list->folder); end > 1 && list->folder[end - 1] == '/'; end--)
         list->folder[end - 1] = '\0';
-    return list_folder(list, role, true, e);
+    return list_folder(list, role, part, true, e);
+}
+
+int dataset_list(const char *path, enum dataset_role role, struct dataset_list *list,
+                 struct error *e)
+{
+    int rc = dataset_list_find(path, role, (struct dataset_part){0, 1}, list, e);
+    if (rc == 0 && list->format == DATASET_FOLDER)
+        rc = dataset_list_images(list, e);
+    return rc;
 }
 
 void dataset_list_free(struct dataset_list *list)
@@ -281,6 +346,8 @@ void dataset_list_free(struct dataset_list *list)
     for (int i = 0; i < list->class_count; i++)
         free(list->classes[i]);
     free(list->classes);
+    free(list->class_changed_ns);
+    free(list->changed_ns);
     free(list->files);
     free(list->bytes);
     free(list->labels);

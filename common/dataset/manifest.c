@@ -32,12 +32,11 @@ static int64_t shard_images(const json_t *manifest, const char *file, uint64_t b
     return -1;
 }
 
-bool manifest_count(const struct dataset_list *list, int64_t *images)
+bool manifest_count(const struct dataset_list *list, int64_t *in_file)
 {
     static const char *const places[] = {"", "../"};
     char path[PATH_MAX];
     json_t *manifest = NULL;
-    int64_t sum = 0;
 
     for (int i = 0; i < 2 && !manifest; i++)
         if ((size_t)snprintf(path, sizeof path, "%s/%s" MANIFEST_NAME, list->folder, places[i]) <
@@ -45,12 +44,9 @@ bool manifest_count(const struct dataset_list *list, int64_t *images)
             manifest = json_load_file(path, JSON_REJECT_DUPLICATES, NULL);
     bool fits = json_integer_value(json_object_get(manifest, "format")) == MANIFEST_FORMAT;
     for (size_t i = 0; i < list->count && fits; i++) {
-        int64_t in_shard = shard_images(manifest, list->files[i], list->bytes[i]);
-        fits = in_shard > 0;
-        sum += in_shard;
+        in_file[i] = shard_images(manifest, list->files[i], list->bytes[i]);
+        fits = in_file[i] > 0;
     }
     json_decref(manifest);
-    if (fits)
-        *images = sum;
     return fits;
 }

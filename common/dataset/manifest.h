@@ -18,9 +18,9 @@
 #define MANIFEST_NAME   "manifest.json"
 #define MANIFEST_FORMAT 1
 
-/* Counts the images of the listed shards by a manifest in their folder or the one above. False if
- * there is none, it cannot be read, or any shard is not in it with just this size: then the shards
- * must be walked. */
-bool manifest_count(const struct dataset_list *list, int64_t *images);
+/* Fills in_file (list->count) with the images of each shard by a manifest in their folder or the
+ * one above. False if there is none, it cannot be read, or any shard is not in it with just this
+ * size: then the shards must be walked. */
+bool manifest_count(const struct dataset_list *list, int64_t *in_file);
 
 #endif

@@ -188,6 +188,7 @@ static struct slot *take_run(struct loader *l, int *first, int *end)
 static void fill_run(struct loader *l, struct decode_scratch *scratch, struct slot *s, int first,
                      int end)
 {
+    dataset_expect(l->config.dataset, s->indices + first, end - first);
     for (int i = first; i < end; i++)
         fill_image(l, scratch, s, i);
     pthread_mutex_lock(&l->lock);

@@ -50,8 +50,9 @@ static uint8_t *record_of(const char *payload, size_t *bytes)
 static int look(const uint8_t *file, size_t bytes, uint64_t offset, struct error *e)
 {
     uint64_t payload;
-    int rc = tfrecord_frame(file, bytes, "FILE", offset, &payload, e);
-    return rc ? rc : tfrecord_check(file, "FILE", offset, payload, e);
+    int rc = tfrecord_frame(file + offset, bytes, "FILE", offset, &payload, e);
+    return rc ? rc
+              : tfrecord_check(file + offset + TFRECORD_HEADER_BYTES, payload, "FILE", offset, e);
 }
 
 Test(tfrecord, every_truncation_is_named)

@@ -1,0 +1,349 @@
+#include "common/dataset/index.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/file.h"
+#include "common/log.h"
+#include "common/tfrecord.h"
+
+#define MAGIC             0x31584449444e5254u /* "TRNDIDX1" where bytes stand as on a PC */
+#define INDEX_LIMIT_BYTES ((size_t)16 << 30)
+
+/*
+ * A header; then for each key (shard or class folder) its number of images and its name, size and
+ * time; then for each image the bytes of its record, or the bytes and the name of its file. A name
+ * is its length and its bytes.
+ */
+struct header {
+    uint64_t magic, body_bytes;
+    uint32_t body_crc;
+    uint32_t format; /* enum dataset_format */
+    uint64_t keys;
+};
+
+/* ---- keys: what an index is believed by */
+
+static bool of_shards(const struct dataset_list *list)
+{
+    return list->format == DATASET_TFRECORD;
+}
+
+static size_t key_count(const struct dataset_list *list)
+{
+    return of_shards(list) ? list->count : (size_t)list->class_count;
+}
+
+static const char *base_name(const char *path)
+{
+    return strrchr(path, '/') + 1;
+}
+
+static const char *key_name(const struct dataset_list *list, size_t i)
+{
+    return of_shards(list) ? base_name(list->files[i]) : list->classes[i];
+}
+
+static uint64_t key_bytes(const struct dataset_list *list, size_t i)
+{
+    return of_shards(list) ? list->bytes[i] : 0;
+}
+
+static int64_t key_changed_ns(const struct dataset_list *list, size_t i)
+{
+    return of_shards(list) ? list->changed_ns[i] : list->class_changed_ns[i];
+}
+
+/* ---- where it lies */
+
+static void place_beside(const struct dataset_list *list, char path[PATH_MAX])
+{
+    const char *kind = "classes";
+
+    if (of_shards(list))
+        kind = strncmp(base_name(list->files[0]), "train-", 6) == 0 ? "train" : "validation";
+    snprintf(path, PATH_MAX, "%s/.traind-index-%s", list->folder, kind);
+}
+
+/* "" where there is no cache folder. */
+static void place_in_cache(const struct dataset_list *list, char path[PATH_MAX])
+{
+    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    char beside[PATH_MAX], real[PATH_MAX];
+
+    path[0] = '\0';
+    place_beside(list, beside);
+    if (!realpath(list->folder, real))
+        return;
+    unsigned folder = tfrecord_crc32c(real, strlen(real));
+    if (cache && cache[0] == '/')
+        snprintf(path, PATH_MAX, "%s/traind/%08x%s", cache, folder, base_name(beside));
+    else if (home && home[0] == '/')
+        snprintf(path, PATH_MAX, "%s/.cache/traind/%08x%s", home, folder, base_name(beside));
+}
+
+/* ---- reading */
+
+struct cursor {
+    const char *at, *end;
+    bool bad; /* read past the end */
+};
+
+static uint64_t take_u64(struct cursor *c)
+{
+    uint64_t value = 0;
+
+    if (c->end - c->at < (ptrdiff_t)sizeof value) {
+        c->bad = true;
+        return 0;
+    }
+    memcpy(&value, c->at, sizeof value);
+    c->at += sizeof value;
+    return value;
+}
+
+/* The name's bytes, without an end. */
+static const char *take_name(struct cursor *c, size_t *length)
+{
+    uint64_t bytes = take_u64(c);
+    const char *name = c->at;
+
+    if (c->bad || bytes > (uint64_t)(c->end - c->at)) {
+        c->bad = true;
+        return NULL;
+    }
+    c->at += bytes;
+    *length = bytes;
+    return name;
+}
+
+static bool key_fits(struct cursor *c, const struct dataset_list *list, size_t i, uint64_t *images)
+{
+    size_t length = 0;
+    *images = take_u64(c);
+    const char *name = take_name(c, &length);
+    uint64_t bytes = take_u64(c), changed = take_u64(c);
+
+    return !c->bad && strlen(key_name(list, i)) == length &&
+           memcmp(key_name(list, i), name, length) == 0 && bytes == key_bytes(list, i) &&
+           (int64_t)changed == key_changed_ns(list, i);
+}
+
+static bool load_shard(struct cursor *c, const struct dataset_list *list, size_t file,
+                       uint64_t images, struct dataset_index *index)
+{
+    uint64_t offset = 0;
+    struct error e;
+
+    for (uint64_t i = 0; i < images; i++) {
+        uint64_t left = list->bytes[file] - offset, bytes = take_u64(c);
+        if (c->bad || bytes > left ||
+            left - bytes < TFRECORD_HEADER_BYTES + TFRECORD_FOOTER_BYTES ||
+            dataset_index_add(index, (struct dataset_entry){(uint32_t)file, -1, offset, bytes}, &e))
+            return false;
+        offset += TFRECORD_HEADER_BYTES + bytes + TFRECORD_FOOTER_BYTES;
+    }
+    return offset == list->bytes[file];
+}
+
+static bool load_class(struct cursor *c, struct dataset_list *list, size_t class, uint64_t images)
+{
+    struct error e;
+
+    for (uint64_t i = 0; i < images; i++) {
+        size_t length = 0;
+        uint64_t bytes = take_u64(c);
+        const char *name = take_name(c, &length);
+        char *path;
+        if (c->bad || asprintf(&path, "%s/%s/%.*s", list->folder, list->classes[class], (int)length,
+                               name) < 0)
+            return false;
+        if (dataset_list_add(list, path, bytes, 0, (int32_t) class, &e))
+            return false;
+    }
+    return true;
+}
+
+/* The keys come first: their numbers of images are read again with the images. */
+static bool load_body(struct cursor c, struct dataset_list *list, struct dataset_index *index)
+{
+    size_t keys = key_count(list);
+    uint64_t *images = calloc(keys + 1, sizeof *images);
+    bool good = images != NULL;
+
+    for (size_t i = 0; i < keys && good; i++)
+        good = key_fits(&c, list, i, &images[i]);
+    for (size_t i = 0; i < keys && good; i++)
+        good = of_shards(list) ? load_shard(&c, list, i, images[i], index)
+                               : load_class(&c, list, i, images[i]);
+    free(images);
+    return good && c.at == c.end;
+}
+
+static void forget(struct dataset_list *list, struct dataset_index *index)
+{
+    if (!of_shards(list)) {
+        for (size_t i = 0; i < list->count; i++)
+            free(list->files[i]);
+        list->count = 0;
+    }
+    index->images = 0;
+}
+
+static bool load_from(const char *path, struct dataset_list *list, struct dataset_index *index)
+{
+    struct header h;
+    struct error e;
+    char *text;
+    size_t bytes;
+
+    if (!path[0] || file_read(path, INDEX_LIMIT_BYTES, &text, &bytes, &e))
+        return false;
+    bool good = bytes >= sizeof h;
+    if (good) {
+        memcpy(&h, text, sizeof h);
+        good = h.magic == MAGIC && h.body_bytes == bytes - sizeof h &&
+               h.format == (uint32_t)list->format && h.keys == key_count(list) &&
+               h.body_crc == tfrecord_crc32c(text + sizeof h, h.body_bytes);
+    }
+    if (good)
+        good = load_body((struct cursor){text + sizeof h, text + bytes, false}, list, index);
+    free(text);
+    if (!good)
+        forget(list, index);
+    return good;
+}
+
+bool dataset_index_load(struct dataset_list *list, struct dataset_index *index)
+{
+    char path[PATH_MAX];
+    struct error e;
+
+    place_beside(list, path);
+    bool good = load_from(path, list, index);
+    if (!good) {
+        place_in_cache(list, path);
+        good = load_from(path, list, index);
+    }
+    for (size_t i = 0; i < list->count && good && !of_shards(list); i++)
+        good = dataset_index_add(
+                   index, (struct dataset_entry){(uint32_t)i, list->labels[i], 0, list->bytes[i]},
+                   &e) == 0;
+    return good;
+}
+
+int dataset_index_add(struct dataset_index *index, struct dataset_entry entry, struct error *e)
+{
+    if (index->images == index->room) {
+        int64_t room = index->room ? 2 * index->room : 1024;
+        struct dataset_entry *larger = realloc(index->entries, (size_t)room * sizeof *larger);
+        if (!larger)
+            return error_set(e, ERR_NO_MEMORY, "no memory for an index of %" PRId64 " images",
+                             room);
+        index->entries = larger;
+        index->room = room;
+    }
+    index->entries[index->images++] = entry;
+    return 0;
+}
+
+/* ---- writing */
+
+static void put_u64(FILE *out, uint64_t value)
+{
+    fwrite(&value, sizeof value, 1, out);
+}
+
+static void put_name(FILE *out, const char *name)
+{
+    put_u64(out, strlen(name));
+    fputs(name, out);
+}
+
+static void put_body(FILE *out, const struct dataset_list *list, const struct dataset_index *index)
+{
+    const struct dataset_entry *entry = index->entries, *end = entry + index->images;
+
+    for (size_t i = 0; i < key_count(list); i++) {
+        uint64_t images = 0;
+        while (entry < end && (of_shards(list) ? entry->file : (uint32_t)entry->label) == i) {
+            images++;
+            entry++;
+        }
+        put_u64(out, images);
+        put_name(out, key_name(list, i));
+        put_u64(out, key_bytes(list, i));
+        put_u64(out, (uint64_t)key_changed_ns(list, i));
+    }
+    for (entry = index->entries; entry < end; entry++) {
+        put_u64(out, entry->bytes);
+        if (!of_shards(list))
+            put_name(out, base_name(list->files[entry->file]));
+    }
+}
+
+static bool is_settled(const struct dataset_list *list, double listed_at)
+{
+    for (size_t i = 0; i < key_count(list); i++)
+        if (1e-9 * (double)key_changed_ns(list, i) > listed_at - 1)
+            return false;
+    return true;
+}
+
+static char *make(const struct dataset_list *list, const struct dataset_index *index, size_t *bytes)
+{
+    struct header h = {.magic = MAGIC, .format = list->format, .keys = key_count(list)};
+    char *text = NULL;
+    FILE *out = open_memstream(&text, bytes);
+
+    if (!out)
+        return NULL;
+    fwrite(&h, sizeof h, 1, out);
+    put_body(out, list, index);
+    if (fclose(out)) {
+        free(text);
+        return NULL;
+    }
+    h.body_bytes = *bytes - sizeof h;
+    h.body_crc = tfrecord_crc32c(text + sizeof h, h.body_bytes);
+    memcpy(text, &h, sizeof h);
+    return text;
+}
+
+static int store_in_cache(const struct dataset_list *list, const char *text, size_t bytes,
+                          struct error *e)
+{
+    char path[PATH_MAX];
+
+    place_in_cache(list, path);
+    if (!path[0])
+        return error_set(e, ERR_NOT_FOUND, "there is no cache folder: HOME is not set");
+    char *slash = strrchr(path, '/');
+    *slash = '\0';
+    int rc = file_make_dirs(path, e);
+    *slash = '/';
+    return rc ? rc : file_write_atomic(path, text, bytes, e);
+}
+
+void dataset_index_store(const struct dataset_list *list, const struct dataset_index *index,
+                         double listed_at)
+{
+    char path[PATH_MAX];
+    struct error beside, in_cache;
+    size_t bytes;
+
+    if (!is_settled(list, listed_at))
+        return;
+    char *text = make(list, index, &bytes);
+    if (!text)
+        return;
+    place_beside(list, path);
+    if (file_write_atomic(path, text, bytes, &beside) &&
+        store_in_cache(list, text, bytes, &in_cache))
+        log_info("the index of %s is not kept, so the next run makes it again: %s; %s",
+                 list->folder, beside.text, in_cache.text);
+    free(text);
+}

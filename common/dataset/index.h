@@ -1,0 +1,33 @@
+/*
+ * Internal to common/dataset: the index of a data set in a file, so that only the first run walks
+ * shards or lists a million images.
+ *
+ * It lies beside the data as .traind-index-train, -validation or -classes, or, where that cannot be
+ * written, in $XDG_CACHE_HOME/traind (~/.cache/traind). It is believed only if its checksum is
+ * right and each shard (or class folder) has the name, size and time of change it had; else it is
+ * made anew. Of class folders, an image whose content changes under its name keeps its entry, which
+ * holds nothing of the content. The numbers are in this machine's byte order; another one's is not
+ * believed.
+ */
+#ifndef TRAIND_COMMON_DATASET_INDEX_H
+#define TRAIND_COMMON_DATASET_INDEX_H
+
+#include "common/dataset/list.h"
+
+struct dataset_index {
+    struct dataset_entry *entries; /* (images), in the order of the files; freed by the caller */
+    int64_t images, room;
+};
+
+int dataset_index_add(struct dataset_index *index, struct dataset_entry entry, struct error *e);
+
+/* Fills the index, and of class folders the list's images too. False: there is none that fits. */
+bool dataset_index_load(struct dataset_list *list, struct dataset_index *index);
+
+/* Writes it, atomically. A data set that changed in the second before listed_at (Unix time) is left
+ * for the next time: it might change again within one tick of the file system's clock. At best: a
+ * failure is logged. */
+void dataset_index_store(const struct dataset_list *list, const struct dataset_index *index,
+                         double listed_at);
+
+#endif

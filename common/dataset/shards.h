@@ -1,0 +1,33 @@
+/*
+ * Internal to common/dataset: reading the shards of a list.
+ *
+ * By pread, not by mapping: a shard that shrinks under a mapping kills the process by SIGBUS, while
+ * a read says so. Descriptors are kept open as far as the process's limit allows (raised to its
+ * hard limit), others are opened for each record. Thread-safe.
+ */
+#ifndef TRAIND_COMMON_DATASET_SHARDS_H
+#define TRAIND_COMMON_DATASET_SHARDS_H
+
+#include "common/dataset/list.h"
+
+struct shards;
+
+/* The list is borrowed and must outlive them. ERR_NO_MEMORY. */
+int shards_create(const struct dataset_list *list, struct shards **out, struct error *e);
+void shards_destroy(struct shards *s); /* NULL is fine */
+
+/* Walks the frames of a shard: *lengths gets the payload bytes of its *count records; the caller
+ * frees it. The size and the time in the list become those of the file that was walked. ERR_CORRUPT
+ * and others, naming the file. */
+int shards_walk(struct dataset_list *list, uint32_t file, uint64_t **lengths, uint64_t *count,
+                struct error *e);
+
+/* Reads and checks the record at offset: *frame gets it with its header; the caller frees it.
+ * ERR_CORRUPT where the shard is not as the index says, ERR_NOT_FOUND, ERR_IO, ERR_NO_MEMORY. */
+int shards_read(struct shards *s, const struct dataset_entry *entry, uint8_t **frame,
+                struct error *e);
+
+/* Lets the kernel read the record ahead. */
+void shards_expect(struct shards *s, const struct dataset_entry *entry);
+
+#endif
