@@ -8,6 +8,7 @@
 #include "worker/kernels/tile_size.h"
 #include "worker/layers/conv_grouped.h"
 #include "worker/layers/conv_pixel.h"
+#include "worker/layers/conv_winograd.h"
 
 /* Measured best for tiles that go through GEMM once: it need not fit the second-level cache. */
 enum { TILE_FLOATS = 2048 * 1024 / 4 };
@@ -18,8 +19,11 @@ enum { PIXEL_SIZE = 4, PIXEL_IMAGES = 48, PIXEL_IMAGES_AT_ONCE = 256 };
 struct conv conv_make(int in_size, int in_channels, int out_channels, int kernel, int stride,
                       int pad, int groups)
 {
-    struct conv c = {window_make(in_size, in_channels, kernel, stride, pad), out_channels, groups,
-                     TILE_GEMM_PAYS ? CONV_TILE : CONV_OPENBLAS};
+    struct conv c = {window_make(in_size, in_channels, kernel, stride, pad),
+                     out_channels,
+                     groups,
+                     TILE_GEMM_PAYS ? CONV_TILE : CONV_OPENBLAS,
+                     {CONV_NO_WINOGRAD}};
     bool fits = tile_gemm_takes((size_t)in_channels) && tile_gemm_takes((size_t)out_channels);
 
     if (TILE_GEMM_PAYS && fits && c.window.out <= PIXEL_SIZE && (kernel > 1 || stride > 1))
@@ -47,8 +51,9 @@ size_t conv_weights(const struct conv *c)
  */
 static bool turns_kernel(const struct conv *c)
 {
-    return c->algorithm != CONV_OPENBLAS && c->window.stride == 1 && c->window.kernel > 1 &&
-           c->window.kernel == 2 * c->window.pad + 1 && tile_gemm_takes((size_t)c->window.channels);
+    return (c->algorithm != CONV_OPENBLAS || c->winograd[CONV_WEIGHTS]) && c->window.stride == 1 &&
+           c->window.kernel > 1 && c->window.kernel == 2 * c->window.pad + 1 &&
+           tile_gemm_takes((size_t)c->window.channels);
 }
 
 /* The window of that convolution, over dz. */
@@ -98,11 +103,29 @@ static size_t tile_rows(const struct conv *c)
     return rows < 16 ? 16 : rows;
 }
 
+static size_t larger(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+/* A pass by Winograd finds its transformed weights (or their gradient) at the beginning of the
+ * scratch memory, its tiles behind them. */
+static size_t winograd_scratch_floats(const struct conv *c)
+{
+    size_t most = 0;
+    for (int i = 0; i < CONV_DIRECTIONS; i++)
+        if (c->winograd[i])
+            most = larger(most, conv_winograd_weights_floats(c, c->winograd[i]) +
+                                    conv_winograd_work_floats(c, c->winograd[i]));
+    return most;
+}
+
 size_t conv_scratch_floats(const struct conv *c)
 {
     if (c->algorithm == CONV_GROUPED)
         return conv_grouped_scratch_floats(c);
-    return conv_weights(c) + (reads_in_place(c) ? 0 : tile_rows(c) * widest_columns(c));
+    return larger(conv_weights(c) + (reads_in_place(c) ? 0 : tile_rows(c) * widest_columns(c)),
+                  winograd_scratch_floats(c));
 }
 
 /*
@@ -222,6 +245,22 @@ static void forward_by_pixel(const struct conv *c, const float *w, const float *
     }
 }
 
+static void forward_by_winograd(const struct conv *c, const float *w, const float *x, float *z,
+                                size_t first, size_t end, float *scratch, conv_rows *done,
+                                void *context)
+{
+    enum conv_winograd m = c->winograd[CONV_FORWARD];
+    struct conv_winograd_pass p = {.m = m,
+                                   .u = scratch,
+                                   .from = x,
+                                   .to = z,
+                                   .work = scratch + conv_winograd_weights_floats(c, m),
+                                   .done = done,
+                                   .context = context};
+    conv_winograd_pack(c, m, false, w, scratch);
+    conv_winograd_run(c, &p, first, end);
+}
+
 void conv_forward(const struct conv *c, const float *w, const float *x, float *z, int first,
                   int end, float *scratch, conv_rows *done, void *context)
 {
@@ -232,6 +271,10 @@ void conv_forward(const struct conv *c, const float *w, const float *x, float *z
 
     if (c->algorithm == CONV_GROUPED) {
         conv_grouped_forward(c, w, x, z, (size_t)first, (size_t)end, scratch, done, context);
+        return;
+    }
+    if (c->winograd[CONV_FORWARD]) {
+        forward_by_winograd(c, w, x, z, (size_t)first, (size_t)end, scratch, done, context);
         return;
     }
     if (by_pixel(c, end - first)) {
@@ -366,12 +409,9 @@ static struct weights backward_weights(const struct conv *c, const struct conv_b
     return (struct weights){b->scratch, true};
 }
 
-void conv_backward(const struct conv *c, const struct conv_backward *b, int first, int end)
+static void backward_directly(const struct conv *c, const struct conv_backward *b, int first,
+                              int end)
 {
-    if (c->algorithm == CONV_GROUPED) {
-        conv_grouped_backward(c, b, (size_t)first, (size_t)end);
-        return;
-    }
     bool pixels = by_pixel(c, end - first);
     size_t images = images_at_once(c, end - first);
     struct weights w = backward_weights(c, b, end - first);
@@ -385,4 +425,67 @@ void conv_backward(const struct conv *c, const struct conv_backward *b, int firs
         else
             backward_group(c, b, w, i, count, i == (size_t)first);
     }
+}
+
+static void weights_by_winograd(const struct conv *c, const struct conv_backward *b, size_t first,
+                                size_t end)
+{
+    enum conv_winograd m = c->winograd[CONV_WEIGHTS];
+    size_t images = conv_winograd_images(c, m);
+    float *sums = b->scratch, *work = sums + conv_winograd_weights_floats(c, m);
+
+    for (size_t i = first; i < end; i += images) {
+        size_t count = at_most(end - i, images);
+        if (b->ready)
+            b->ready(i * pixels_out(c), count * pixels_out(c), b->context);
+        conv_winograd_sum_weights(c, m, b->x, b->dz, i, i + count, sums, i > first, work);
+    }
+    conv_winograd_finish_weights(c, m, sums, b->dw, b->add_dw);
+}
+
+static void data_by_winograd(const struct conv *c, const struct conv_backward *b, size_t first,
+                             size_t end)
+{
+    enum conv_winograd m = c->winograd[CONV_DATA];
+    struct conv_winograd_pass p = {.m = m,
+                                   .turned = true,
+                                   .add = b->add_dx,
+                                   .u = b->scratch,
+                                   .from = b->dz,
+                                   .to = b->dx,
+                                   .work = b->scratch + conv_winograd_weights_floats(c, m),
+                                   .done = b->done,
+                                   .context = b->context};
+    conv_winograd_pack(c, m, true, b->w, b->scratch);
+    conv_winograd_run(c, &p, first, end);
+}
+
+/* One gradient after the other: of the weights first, which calls `ready`. */
+static void backward_by_winograd(const struct conv *c, const struct conv_backward *b, int first,
+                                 int end)
+{
+    struct conv_backward weights = *b;
+
+    weights.dx = NULL;
+    if (c->winograd[CONV_WEIGHTS])
+        weights_by_winograd(c, b, (size_t)first, (size_t)end);
+    else
+        backward_directly(c, &weights, first, end);
+    if (!b->dx)
+        return;
+    if (c->winograd[CONV_DATA])
+        data_by_winograd(c, b, (size_t)first, (size_t)end);
+    else
+        data_by_turned_kernel(c, b, backward_weights(c, b, 1), (size_t)first * pixels_out(c),
+                              (size_t)end * pixels_out(c));
+}
+
+void conv_backward(const struct conv *c, const struct conv_backward *b, int first, int end)
+{
+    if (c->algorithm == CONV_GROUPED)
+        conv_grouped_backward(c, b, (size_t)first, (size_t)end);
+    else if (c->winograd[CONV_WEIGHTS] || c->winograd[CONV_DATA])
+        backward_by_winograd(c, b, first, end);
+    else
+        backward_directly(c, b, first, end);
 }

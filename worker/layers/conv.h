@@ -26,10 +26,18 @@
  */
 enum conv_algorithm { CONV_OPENBLAS, CONV_TILE, CONV_PIXEL, CONV_GROUPED };
 
+/* What is made: z, dx, dw. */
+enum conv_direction { CONV_FORWARD, CONV_DATA, CONV_WEIGHTS, CONV_DIRECTIONS };
+
+/* Winograd's minimal filtering instead of the algorithm above, in tiles of 2x2 or 4x4 outputs
+ * (conv_winograd.h, with the shapes it takes): fewer products, with a larger rounding error. */
+enum conv_winograd { CONV_NO_WINOGRAD = 0, CONV_WINOGRAD_2 = 2, CONV_WINOGRAD_4 = 4 };
+
 struct conv {
     struct window window; /* of the input */
     int out_channels, groups;
     enum conv_algorithm algorithm;
+    enum conv_winograd winograd[CONV_DIRECTIONS]; /* conv_make: none */
 };
 
 struct conv conv_make(int in_size, int in_channels, int out_channels, int kernel, int stride,

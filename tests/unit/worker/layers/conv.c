@@ -2,6 +2,7 @@
 #include "worker/kernels/gemm.h"
 #include "worker/kernels/tile_gemm.h"
 #include "worker/layers/conv_grouped.h"
+#include "worker/layers/conv_winograd.h"
 
 static const struct shape {
     int n, in, ci, co, kernel, stride, pad, groups;
@@ -199,4 +200,57 @@ Test(conv, many_tiles)
     check_backward(&p, &point, true);
     drop(&d);
     drop(&p);
+}
+
+/* Tiles that stick out, single pixels, several groups of tiles, both sides of a batch. */
+static const struct shape winograd_shapes[] = {
+    {2,  1,  32, 32, 3, 1, 1, 1},
+    {3,  2,  32, 64, 3, 1, 1, 1},
+    {1,  4,  64, 32, 3, 1, 1, 1},
+    {2,  7,  64, 96, 3, 1, 1, 1},
+    {2,  14, 96, 32, 3, 1, 1, 1},
+    {51, 5,  32, 32, 3, 1, 1, 1},
+};
+
+static void check_winograd(const struct shape *s, enum conv_winograd forward,
+                           enum conv_winograd data, enum conv_winograd weights)
+{
+    struct data d = make(s);
+    cr_assert(conv_winograd_takes(&d.c), "%s", name(s, &d.c));
+    d.c.winograd[CONV_FORWARD] = forward;
+    d.c.winograd[CONV_DATA] = data;
+    d.c.winograd[CONV_WEIGHTS] = weights;
+    d.scratch = realloc(d.scratch, conv_scratch_floats(&d.c) * sizeof(float));
+    check_forward(&d, s);
+    check_backward(&d, s, false);
+    check_backward(&d, s, true);
+    drop(&d);
+}
+
+Test(conv, winograd_equals_the_plain_convolution)
+{
+    for (size_t i = 0; i < sizeof winograd_shapes / sizeof winograd_shapes[0]; i++) {
+        check_winograd(&winograd_shapes[i], CONV_WINOGRAD_2, CONV_WINOGRAD_2, CONV_WINOGRAD_2);
+        check_winograd(&winograd_shapes[i], CONV_WINOGRAD_4, CONV_WINOGRAD_4, CONV_WINOGRAD_4);
+    }
+}
+
+Test(conv, each_direction_has_its_own_way)
+{
+    for (size_t i = 0; i < sizeof winograd_shapes / sizeof winograd_shapes[0]; i++) {
+        check_winograd(&winograd_shapes[i], CONV_WINOGRAD_2, CONV_NO_WINOGRAD, CONV_WINOGRAD_4);
+        check_winograd(&winograd_shapes[i], CONV_NO_WINOGRAD, CONV_WINOGRAD_4, CONV_NO_WINOGRAD);
+    }
+}
+
+Test(conv, winograd_is_for_padded_3x3_of_stride_1)
+{
+    struct conv strided = conv_make(8, 64, 64, 3, 2, 1, 1), bare = conv_make(8, 64, 64, 3, 1, 0, 1);
+    struct conv point = conv_make(8, 64, 64, 1, 1, 0, 1), odd = conv_make(8, 64, 65, 3, 1, 1, 1);
+    struct conv grouped = conv_make(8, 64, 64, 3, 1, 1, 8);
+    cr_assert(!conv_winograd_takes(&strided));
+    cr_assert(!conv_winograd_takes(&bare));
+    cr_assert(!conv_winograd_takes(&point));
+    cr_assert(!conv_winograd_takes(&odd));
+    cr_assert(!conv_winograd_takes(&grouped));
 }

@@ -1,0 +1,250 @@
+#include "worker/kernels/winograd.h"
+
+#include "worker/kernels/vec.h"
+
+#define INLINE static inline __attribute__((always_inline))
+
+/* F(4x4)'s points +-S and +-L; their squares' product is 1. */
+#define S  (2.0f / 3)
+#define L  1.5f
+#define S2 (S * S)
+#define L2 (L * L)
+
+/* The rows of G at +-S are (1, +-S, S^2) / (2 S^2 (S^2 - L^2)), as at +-L. */
+#define GS (1 / (2 * S2 * (S2 - L2)))
+#define GL (1 / (2 * L2 * (L2 - S2)))
+
+/* One dimension of each transform: what lies `from` apart becomes what lies `to` apart. */
+
+INLINE void input_1d(int m, const vec *x, int from, vec *y, int to)
+{
+    const vec x0 = x[0], x1 = x[from], x2 = x[2 * from], x3 = x[3 * from];
+
+    if (m == 2) {
+        y[0] = x0 - x2;
+        y[to] = x1 + x2;
+        y[2 * to] = x2 - x1;
+        y[3 * to] = x3 - x1;
+        return;
+    }
+    const vec x4 = x[4 * from], x5 = x[5 * from];
+    vec even_s = x4 - L2 * x2, odd_s = x3 - L2 * x1;
+    vec even_l = x4 - S2 * x2, odd_l = x3 - S2 * x1;
+    y[0] = x4 + x0 - (S2 + L2) * x2;
+    y[to] = even_s + S * odd_s;
+    y[2 * to] = even_s - S * odd_s;
+    y[3 * to] = even_l + L * odd_l;
+    y[4 * to] = even_l - L * odd_l;
+    y[5 * to] = x5 + x1 - (S2 + L2) * x3;
+}
+
+INLINE void output_1d(int m, const vec *x, int from, vec *y, int to)
+{
+    vec sum_s = x[from] + x[2 * from], difference_s = x[from] - x[2 * from];
+
+    if (m == 2) {
+        y[0] = x[0] + sum_s;
+        y[to] = difference_s + x[3 * from];
+        return;
+    }
+    vec sum_l = x[3 * from] + x[4 * from], difference_l = x[3 * from] - x[4 * from];
+    y[0] = x[0] + sum_s + sum_l;
+    y[to] = S * difference_s + L * difference_l;
+    y[2 * to] = S2 * sum_s + L2 * sum_l;
+    y[3 * to] = S * S2 * difference_s + L * L2 * difference_l + x[5 * from];
+}
+
+INLINE void output_gradient_1d(int m, const vec *x, int from, vec *y, int to)
+{
+    if (m == 2) {
+        y[0] = x[0];
+        y[to] = x[0] + x[from];
+        y[2 * to] = x[0] - x[from];
+        y[3 * to] = x[from];
+        return;
+    }
+    vec even_s = x[0] + S2 * x[2 * from], odd_s = x[from] + S2 * x[3 * from];
+    vec even_l = x[0] + L2 * x[2 * from], odd_l = x[from] + L2 * x[3 * from];
+    y[0] = x[0];
+    y[to] = even_s + S * odd_s;
+    y[2 * to] = even_s - S * odd_s;
+    y[3 * to] = even_l + L * odd_l;
+    y[4 * to] = even_l - L * odd_l;
+    y[5 * to] = x[3 * from];
+}
+
+INLINE void kernel_1d(int m, const vec *x, int from, vec *y, int to)
+{
+    const vec x0 = x[0], x1 = x[from], x2 = x[2 * from];
+
+    y[0] = x0;
+    if (m == 2) {
+        y[to] = 0.5f * (x0 + x2) + 0.5f * x1;
+        y[2 * to] = 0.5f * (x0 + x2) - 0.5f * x1;
+        y[3 * to] = x2;
+        return;
+    }
+    vec even_s = GS * x0 + GS * S2 * x2, even_l = GL * x0 + GL * L2 * x2;
+    y[to] = even_s + GS * S * x1;
+    y[2 * to] = even_s - GS * S * x1;
+    y[3 * to] = even_l + GL * L * x1;
+    y[4 * to] = even_l - GL * L * x1;
+    y[5 * to] = x2;
+}
+
+INLINE void kernel_gradient_1d(int m, const vec *x, int from, vec *y, int to)
+{
+    vec sum_s = x[from] + x[2 * from], difference_s = x[from] - x[2 * from];
+
+    if (m == 2) {
+        y[0] = x[0] + 0.5f * sum_s;
+        y[to] = 0.5f * difference_s;
+        y[2 * to] = 0.5f * sum_s + x[3 * from];
+        return;
+    }
+    vec sum_l = x[3 * from] + x[4 * from], difference_l = x[3 * from] - x[4 * from];
+    y[0] = x[0] + GS * sum_s + GL * sum_l;
+    y[to] = GS * S * difference_s + GL * L * difference_l;
+    y[2 * to] = GS * S2 * sum_s + GL * L2 * sum_l + x[5 * from];
+}
+
+typedef void transform_1d(int m, const vec *x, int from, vec *y, int to);
+
+/* (rows, rows) -> (columns, columns): down the columns, then along the rows. */
+INLINE void transform_2d(transform_1d *one, int m, int in, int out, const vec *x, vec *y)
+{
+    vec half[WINOGRAD_POSITIONS_MAX];
+
+#pragma GCC unroll 6
+    for (int i = 0; i < in; i++)
+        one(m, x + i, in, half + i, in);
+#pragma GCC unroll 6
+    for (int i = 0; i < out; i++)
+        one(m, half + i * in, 1, y + i * out, 1);
+}
+
+INLINE void load_pixels(const float *const *pixels, int count, size_t c, vec *x)
+{
+#pragma GCC unroll 36
+    for (int i = 0; i < count; i++)
+        x[i] = vec_load(pixels[i] + c);
+}
+
+INLINE void store_positions(const vec *y, int count, size_t ld, float *v)
+{
+#pragma GCC unroll 36
+    for (int i = 0; i < count; i++)
+        vec_store(v + (size_t)i * ld, y[i]);
+}
+
+INLINE void load_positions(const float *v, int count, size_t ld, vec *x)
+{
+#pragma GCC unroll 36
+    for (int i = 0; i < count; i++)
+        x[i] = vec_load(v + (size_t)i * ld);
+}
+
+INLINE void store(float *to, vec y, bool add)
+{
+    if (add)
+        y += vec_load(to);
+    vec_store(to, y);
+}
+
+INLINE void input(int m, const float *const *pixels, size_t channels, float *v, size_t ld)
+{
+    vec x[WINOGRAD_POSITIONS_MAX], y[WINOGRAD_POSITIONS_MAX];
+
+    for (size_t c = 0; c < channels; c += VEC) {
+        load_pixels(pixels, (m + 2) * (m + 2), c, x);
+        transform_2d(input_1d, m, m + 2, m + 2, x, y);
+        store_positions(y, (m + 2) * (m + 2), ld, v + c);
+    }
+}
+
+void winograd_input(int m, const float *const *pixels, size_t channels, float *v, size_t ld)
+{
+    m == 2 ? input(2, pixels, channels, v, ld) : input(4, pixels, channels, v, ld);
+}
+
+INLINE void output(int m, const float *v, size_t ld, size_t channels, float *const *pixels,
+                   bool add)
+{
+    vec x[WINOGRAD_POSITIONS_MAX], y[WINOGRAD_OUTPUTS_MAX];
+
+    for (size_t c = 0; c < channels; c += VEC) {
+        load_positions(v + c, (m + 2) * (m + 2), ld, x);
+        transform_2d(output_1d, m, m + 2, m, x, y);
+#pragma GCC unroll 16
+        for (int i = 0; i < m * m; i++)
+            store(pixels[i] + c, y[i], add);
+    }
+}
+
+void winograd_output(int m, const float *v, size_t ld, size_t channels, float *const *pixels,
+                     bool add)
+{
+    if (m == 2)
+        output(2, v, ld, channels, pixels, add);
+    else if (add)
+        output(4, v, ld, channels, pixels, true);
+    else
+        output(4, v, ld, channels, pixels, false);
+}
+
+INLINE void output_gradient(int m, const float *const *pixels, size_t channels, float *v, size_t ld)
+{
+    vec x[WINOGRAD_OUTPUTS_MAX], y[WINOGRAD_POSITIONS_MAX];
+
+    for (size_t c = 0; c < channels; c += VEC) {
+        load_pixels(pixels, m * m, c, x);
+        transform_2d(output_gradient_1d, m, m, m + 2, x, y);
+        store_positions(y, (m + 2) * (m + 2), ld, v + c);
+    }
+}
+
+void winograd_output_gradient(int m, const float *const *pixels, size_t channels, float *v,
+                              size_t ld)
+{
+    m == 2 ? output_gradient(2, pixels, channels, v, ld)
+           : output_gradient(4, pixels, channels, v, ld);
+}
+
+INLINE void kernel(int m, const float *w, ptrdiff_t tap_ld, size_t channels, float *u, size_t ld)
+{
+    vec x[9], y[WINOGRAD_POSITIONS_MAX];
+
+    for (size_t c = 0; c < channels; c += VEC) {
+#pragma GCC unroll 9
+        for (int i = 0; i < 9; i++)
+            x[i] = vec_load(w + i * tap_ld + c);
+        transform_2d(kernel_1d, m, 3, m + 2, x, y);
+        store_positions(y, (m + 2) * (m + 2), ld, u + c);
+    }
+}
+
+void winograd_kernel(int m, const float *w, ptrdiff_t tap_ld, size_t channels, float *u, size_t ld)
+{
+    m == 2 ? kernel(2, w, tap_ld, channels, u, ld) : kernel(4, w, tap_ld, channels, u, ld);
+}
+
+INLINE void kernel_gradient(int m, const float *u, size_t ld, size_t channels, float *dw,
+                            size_t tap_ld, bool add)
+{
+    vec x[WINOGRAD_POSITIONS_MAX], y[9];
+
+    for (size_t c = 0; c < channels; c += VEC) {
+        load_positions(u + c, (m + 2) * (m + 2), ld, x);
+        transform_2d(kernel_gradient_1d, m, m + 2, 3, x, y);
+#pragma GCC unroll 9
+        for (size_t i = 0; i < 9; i++)
+            store(dw + i * tap_ld + c, y[i], add);
+    }
+}
+
+void winograd_kernel_gradient(int m, const float *u, size_t ld, size_t channels, float *dw,
+                              size_t tap_ld, bool add)
+{
+    m == 2 ? kernel_gradient(2, u, ld, channels, dw, tap_ld, add)
+           : kernel_gradient(4, u, ld, channels, dw, tap_ld, add);
+}
