@@ -4,40 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/safetensors.h"
 #include "worker/checkpoint.h"
-
-/* A safetensors file is whole if its header is and the sizes agree: a torn one is shorter. */
-static int check_file(const char *folder, const char *name, int64_t step, struct error *e)
-{
-    char path[PATH_MAX + 64], wanted[32];
-    struct safetensors *file;
-
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    snprintf(wanted, sizeof wanted, "%lld", (long long)step);
-    int status = safetensors_open(path, &file, e);
-    if (status)
-        return error_prefix(e, "the checkpoint %s is not whole", folder);
-    const char *of = safetensors_metadata(file, "step");
-    if (!of || strcmp(of, wanted))
-        status =
-            error_set(e, ERR_CORRUPT,
-                      "the checkpoint %s is not whole: %s is of step %s, state.json of step %s",
-                      folder, name, of ? of : "?", wanted);
-    safetensors_close(file);
-    return status;
-}
-
-static int check_folder(const char *folder, const struct job_spec *spec, struct run_state *state,
-                        struct error *e)
-{
-    int status = run_state_read(folder, spec, state, e);
-    if (!status)
-        status = check_file(folder, "model.safetensors", state->step, e);
-    if (!status)
-        status = check_file(folder, "optimizer.safetensors", state->step, e);
-    return status;
-}
 
 static int find_named(const char *from, const struct job_spec *spec, char path[PATH_MAX],
                       struct run_state *state, struct error *e)
@@ -49,7 +16,12 @@ static int find_named(const char *from, const struct job_spec *spec, char path[P
                          "checkpoints/step-00000520, or latest",
                          from);
     }
-    return check_folder(path, spec, state, e);
+    int status = run_state_read(path, spec, state, e);
+    struct error what = *e;
+    if (status == -ERR_CORRUPT)
+        return error_set(e, ERR_CORRUPT, "%s; --resume latest takes the newest one that is whole",
+                         what.text);
+    return status;
 }
 
 static int find_latest(const char *run_dir, const struct job_spec *spec, char path[PATH_MAX],
@@ -65,7 +37,7 @@ static int find_latest(const char *run_dir, const struct job_spec *spec, char pa
     for (int i = 0; i < count && !path[0]; i++) {
         snprintf(folder, sizeof folder, "%s/%s", checkpoints, names[i]->d_name);
         status = strlen(folder) < PATH_MAX
-                     ? check_folder(folder, spec, state, e)
+                     ? run_state_read(folder, spec, state, e)
                      : error_set(e, ERR_USAGE, "the path %.200s... is too long", folder);
         if (!status)
             memcpy(path, folder, strlen(folder) + 1);

@@ -7,8 +7,8 @@
 
 #include "worker/state.h"
 
-/* Checks the checkpoint of that folder: whole (sizes and headers of its files, all of one step) and
- * of this job; a checkpoint that is not is refused by name. "latest" takes the newest one of
+/* Checks the checkpoint of that folder: whole (the digests of its files)
+ * and of this job; a checkpoint that is not is refused by name. "latest" takes the newest one of
  * run_dir/checkpoints that passes, and words about each newer one go into warnings (strings). A run
  * that has no checkpoint at all starts from the beginning: path is then "" and a warning says so;
  * but if there are some and none passes, that is an error. */

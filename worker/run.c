@@ -103,7 +103,6 @@ static int fit_world(struct run *r, bool resumes, struct error *e)
     int64_t wanted = job_spec_world_size(r->spec);
     if (wanted == r->world)
         return 0;
-    r->replanned = resumes;
     if (resumes)
         return replan_spec(r->spec, r->world, e);
     return error_set(e, ERR_INVALID,
@@ -255,42 +254,75 @@ static int open_in_turn(struct run *r, struct error *e)
     return status;
 }
 
-static int check_against_stored_plan(const struct run *r, const char *path, struct error *e)
-{
-    static const char *const keys[] = {"train_images", "global_batch", "train_steps",
-                                       "warmup_steps"};
-    json_t *stored = json_document_load(path, e);
-    json_t *mine = plan_to_json(r->plan);
-    int status = stored ? 0 : -(int)e->code;
+static const char *const plan_keys[] = {"train_images", "global_batch", "train_steps",
+                                        "warmup_steps"};
+#define PLAN_KEYS (sizeof plan_keys / sizeof plan_keys[0])
 
-    size_t count = r->replanned ? 1 : sizeof keys / sizeof keys[0]; /* the number of images */
-    for (size_t i = 0; !status && i < count; i++) {
-        json_int_t then = json_integer_value(json_object_get(stored, keys[i]));
-        json_int_t now = json_integer_value(json_object_get(mine, keys[i]));
-        if (then != now)
-            status = error_set(e, ERR_CONFLICT,
-                               "%s says %s = %lld, but the data now give %lld: the data set or the "
-                               "job changed since the plan was made; submit the job again",
-                               path, keys[i], (long long)then, (long long)now);
-    }
+/* Compares the first keys of two plans. Returns the first that differs, or keys. */
+static size_t first_difference(const json_t *stored, const json_t *mine, size_t keys)
+{
+    size_t i = 0;
+    while (i < keys &&
+           json_equal(json_object_get(stored, plan_keys[i]), json_object_get(mine, plan_keys[i])))
+        i++;
+    return i;
+}
+
+static int refuse_plan(const char *path, const char *key, const json_t *stored, const json_t *mine,
+                       struct error *e)
+{
+    return error_set(e, ERR_CONFLICT,
+                     "%s says %s = %lld, but the data now give %lld: the data set or the "
+                     "job changed since the plan was made; submit the job again",
+                     path, key, (long long)json_integer_value(json_object_get(stored, key)),
+                     (long long)json_integer_value(json_object_get(mine, key)));
+}
+
+/* A resumed run may go by another plan (on other workers): plan.json is then the one in force, and
+ * the attempt's folder keeps the one before it. */
+static int replace_plan(const struct run *r, const char *path, const json_t *stored,
+                        const json_t *mine, struct error *e)
+{
+    char kept[PATH_MAX + 32];
+
+    snprintf(kept, sizeof kept, "%s/plan-before.json", r->attempt_dir);
+    int status = json_file_write(kept, stored, e);
+    return status ? status : json_file_write(path, mine, e);
+}
+
+static int check_against_stored_plan(const struct run *r, const char *path, const json_t *mine,
+                                     struct error *e)
+{
+    json_t *stored = json_document_load(path, e);
+    if (!stored)
+        return -(int)e->code;
+    size_t strict = r->resumes ? 1 : PLAN_KEYS; /* the number of images */
+    size_t differs = first_difference(stored, mine, PLAN_KEYS);
+    int status = 0;
+    if (differs < strict)
+        status = refuse_plan(path, plan_keys[differs], stored, mine, e);
+    else if (differs < PLAN_KEYS)
+        status = replace_plan(r, path, stored, mine, e);
     json_decref(stored);
-    json_decref(mine);
     return status;
 }
 
 static int store_or_check_plan(const struct run *r, struct error *e)
 {
     char plan_path[PATH_MAX + 16], job_path[PATH_MAX + 16];
+    json_t *job = job_spec_to_json(r->spec), *plan = plan_to_json(r->plan);
+    int status = 0;
 
     snprintf(plan_path, sizeof plan_path, "%s/plan.json", r->run_dir);
     snprintf(job_path, sizeof job_path, "%s/job.json", r->run_dir);
-    if (access(plan_path, F_OK) == 0)
-        return check_against_stored_plan(r, plan_path, e);
-    json_t *job = job_spec_to_json(r->spec);
-    json_t *plan = plan_to_json(r->plan);
-    int status = access(job_path, F_OK) == 0 ? 0 : json_file_write(job_path, job, e);
-    if (!status)
-        status = json_file_write(plan_path, plan, e);
+    if (access(plan_path, F_OK) == 0) {
+        status = check_against_stored_plan(r, plan_path, plan, e);
+    } else {
+        if (access(job_path, F_OK) != 0)
+            status = json_file_write(job_path, job, e);
+        if (!status)
+            status = json_file_write(plan_path, plan, e);
+    }
     json_decref(job);
     json_decref(plan);
     return status;
@@ -363,6 +395,20 @@ static int say_new_numbers(struct run *r, struct error *e)
     return run_warn(r, from->step, message, e);
 }
 
+static int say_other_threads(struct run *r, struct error *e)
+{
+    char message[256];
+
+    if (!r->resumes || r->from.threads == r->threads)
+        return 0;
+    snprintf(
+        message, sizeof message,
+        "resumed with %d thread%s a worker instead of %lld: sums are rounded in another order, "
+        "so the weights will not be bit for bit those of an undisturbed run",
+        r->threads, r->threads == 1 ? "" : "s", (long long)r->from.threads);
+    return run_warn(r, r->from.step, message, e);
+}
+
 static int prepare_data(struct run *r, struct error *e)
 {
     int status = open_in_turn(r, e);
@@ -376,6 +422,8 @@ static int prepare_data(struct run *r, struct error *e)
         status = store_or_check_plan(r, e);
     if (!status)
         status = say_new_numbers(r, e);
+    if (!status)
+        status = say_other_threads(r, e);
     return agree_on_error(r->comm, status, e, &r->failed_at);
 }
 

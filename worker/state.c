@@ -8,9 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/digest.h"
+#include "common/file.h"
 #include "common/json.h"
 
-#define FORMAT 2 /* of state.json; 1 could not be resumed */
+#define FORMAT 3 /* of state.json; older ones had no digests */
+
+static const char *const files[] = {"model.safetensors", "optimizer.safetensors"};
 
 static json_t *real_or_null(double value)
 {
@@ -51,28 +55,117 @@ static json_t *identity_of(const struct job_spec *spec)
     return out;
 }
 
-int run_state_write(const struct run_state *s, const struct job_spec *spec, const char *folder,
-                    struct error *e)
+/* Of the folder's files, by name. NULL: an error. */
+static json_t *digests_of(const char *folder, struct error *e)
 {
-    char path[PATH_MAX + 128];
-    json_t *state = json_pack(
-        "{s:i, s:s, s:o, s:I, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:I, s:f, "
-        "s:b, "
-        "s:o}",
+    json_t *out = json_object();
+
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        char path[PATH_MAX + 128], hex[DIGEST_BYTES];
+        snprintf(path, sizeof path, "%s/%s", folder, files[i]);
+        if (digest_file(path, hex, e)) {
+            json_decref(out);
+            return NULL;
+        }
+        json_object_set_new(out, files[i], json_string(hex));
+    }
+    return out;
+}
+
+/* state.json's own digest is of its values without the digest, so that no editor's spaces matter.
+ */
+static void digest_self(const json_t *state, char hex[DIGEST_BYTES])
+{
+    json_t *rest = json_copy((json_t *)state);
+
+    json_object_del(rest, "xxh128");
+    char *text = json_dumps(rest, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(17));
+    digest_text(text ? text : "", text ? strlen(text) : 0, hex);
+    free(text);
+    json_decref(rest);
+}
+
+static json_t *state_to_json(const struct run_state *s, const struct job_spec *spec)
+{
+    return json_pack(
+        "{s:i, s:s, s:o, s:I, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:I, "
+        "s:f, s:b, s:o}",
         "format", FORMAT, "version", PACKAGE_VERSION, "job", identity_of(spec), "step",
         (json_int_t)s->step, "epoch", (double)s->schedule_step / (double)s->steps_per_epoch,
         "schedule_step", (json_int_t)s->schedule_step, "epoch_number", (json_int_t)s->epoch,
         "epoch_images", (json_int_t)s->epoch_images, "images_seen", (json_int_t)s->images_seen,
         "global_batch", (json_int_t)s->global_batch, "world_size", (json_int_t)s->world_size,
-        "steps_per_epoch", (json_int_t)s->steps_per_epoch, "train_images",
-        (json_int_t)s->train_images, "peak_lr", s->peak_lr, "lr", s->lr, "bad_images",
-        (json_int_t)s->bad_images, "run_started", s->run_started, "target_reached",
-        s->target_reached, "evaluation", evaluation_to_json(s));
-    if (!state)
-        return error_set(e, ERR_NO_MEMORY, "no memory for state.json");
-    snprintf(path, sizeof path, "%s/state.json", folder);
-    int status = json_file_write(path, state, e);
+        "threads_per_worker", (json_int_t)s->threads, "steps_per_epoch",
+        (json_int_t)s->steps_per_epoch, "train_images", (json_int_t)s->train_images, "peak_lr",
+        s->peak_lr, "lr", s->lr, "bad_images", (json_int_t)s->bad_images, "run_started",
+        s->run_started, "target_reached", s->target_reached, "evaluation", evaluation_to_json(s));
+}
+
+/* Every digit of its numbers: the learning rate of the last step is among what makes the next one.
+ */
+static int write_exactly(const char *path, const json_t *state, struct error *e)
+{
+    char *text = json_dumps(state, JSON_INDENT(2) | JSON_REAL_PRECISION(17));
+    int status = text ? file_write_atomic(path, text, strlen(text), e)
+                      : error_set(e, ERR_NO_MEMORY, "no memory for %s", path);
+    free(text);
+    return status;
+}
+
+int run_state_write(const struct run_state *s, const struct job_spec *spec, const char *folder,
+                    struct error *e)
+{
+    char path[PATH_MAX + 128], hex[DIGEST_BYTES];
+    json_t *digests = digests_of(folder, e);
+    if (!digests)
+        return -(int)e->code;
+    json_t *state = state_to_json(s, spec);
+    int status = state && !json_object_set(state, "files", digests)
+                     ? 0
+                     : error_set(e, ERR_NO_MEMORY, "no memory for state.json");
+    if (!status) {
+        digest_self(state, hex);
+        json_object_set_new(state, "xxh128", json_string(hex));
+        snprintf(path, sizeof path, "%s/state.json", folder);
+        status = write_exactly(path, state, e);
+    }
+    json_decref(digests);
     json_decref(state);
+    return status;
+}
+
+static int differs(const json_t *wanted, const char *hex)
+{
+    const char *text = json_string_value(wanted);
+    return !text || strcmp(text, hex) != 0;
+}
+
+static int check_self(const json_t *state, const char *folder, struct error *e)
+{
+    char hex[DIGEST_BYTES];
+
+    digest_self(state, hex);
+    if (!differs(json_object_get(state, "xxh128"), hex))
+        return 0;
+    return error_set(e, ERR_CORRUPT,
+                     "the checkpoint %s is not whole: state.json is not what was written into it",
+                     folder);
+}
+
+static int check_files(const json_t *state, const char *folder, struct error *e)
+{
+    const json_t *wanted = json_object_get(state, "files");
+    json_t *found = digests_of(folder, e);
+    int status = found ? 0 : error_prefix(e, "the checkpoint %s is not whole", folder);
+
+    for (size_t i = 0; !status && i < sizeof files / sizeof files[0]; i++)
+        if (differs(json_object_get(wanted, files[i]),
+                    json_string_value(json_object_get(found, files[i]))))
+            status = error_set(e, ERR_CORRUPT,
+                               "the checkpoint %s is not whole: %s is not what was written into it "
+                               "(its xxh128 is not the one in state.json)",
+                               folder, files[i]);
+    json_decref(found);
     return status;
 }
 
@@ -101,18 +194,19 @@ static int check_identity(const json_t *state, const struct job_spec *spec, cons
 
 static int read_numbers(json_t *state, struct run_state *s)
 {
-    json_int_t step, schedule, epoch, images, seen, batch, world, per_epoch, train, bad;
+    json_int_t step, schedule, epoch, images, seen, batch, world, threads, per_epoch, train, bad;
     int target;
 
-    if (json_unpack(state, "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:F, s:F, s:I, s:F, s:b}",
+    if (json_unpack(state,
+                    "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:F, s:F, s:I, s:F, s:b}",
                     "step", &step, "schedule_step", &schedule, "epoch_number", &epoch,
                     "epoch_images", &images, "images_seen", &seen, "global_batch", &batch,
-                    "world_size", &world, "steps_per_epoch", &per_epoch, "train_images", &train,
-                    "peak_lr", &s->peak_lr, "lr", &s->lr, "bad_images", &bad, "run_started",
-                    &s->run_started, "target_reached", &target))
+                    "world_size", &world, "threads_per_worker", &threads, "steps_per_epoch",
+                    &per_epoch, "train_images", &train, "peak_lr", &s->peak_lr, "lr", &s->lr,
+                    "bad_images", &bad, "run_started", &s->run_started, "target_reached", &target))
         return -1;
     if (step < 1 || schedule < 0 || epoch < 0 || images < 0 || seen < 1 || batch < 1 || world < 1 ||
-        per_epoch < 1 || train < 1 || images > train)
+        threads < 1 || per_epoch < 1 || train < 1 || images > train)
         return -1;
     s->step = step;
     s->schedule_step = schedule;
@@ -121,6 +215,7 @@ static int read_numbers(json_t *state, struct run_state *s)
     s->images_seen = seen;
     s->global_batch = batch;
     s->world_size = world;
+    s->threads = threads;
     s->steps_per_epoch = per_epoch;
     s->train_images = train;
     s->bad_images = bad;
@@ -168,7 +263,11 @@ int run_state_read(const char *folder, const struct job_spec *spec, struct run_s
                            "wanted); model.init can load its weights",
                            path, FORMAT);
     if (!status)
+        status = check_self(state, folder, e);
+    if (!status)
         status = check_identity(state, spec, path, e);
+    if (!status)
+        status = check_files(state, folder, e);
     if (!status && read_numbers(state, s))
         status =
             error_set(e, ERR_CORRUPT, "%s lacks a number or has one that makes no sense", path);

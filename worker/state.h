@@ -28,7 +28,7 @@ struct run_state {
     int64_t step;          /* updates done */
     int64_t schedule_step; /* of the plan below */
     int64_t epoch, epoch_images, images_seen;
-    int64_t global_batch, world_size, steps_per_epoch, train_images;
+    int64_t global_batch, world_size, threads, steps_per_epoch, train_images;
     double peak_lr, lr; /* of the plan; of the last step */
     int64_t bad_images;
     double run_started; /* Unix time of the first run_start: time to train never pauses */
@@ -38,11 +38,13 @@ struct run_state {
     struct evaluation evaluation; /* the last one; seconds is not kept */
 };
 
-/* Writes folder/state.json, with the job's keys that a run cannot change on its way. */
+/* Writes folder/state.json, with the job's keys that a run cannot change on its way and the digests
+ * (common/digest.h) of the folder's other files and of itself. */
 int run_state_write(const struct run_state *s, const struct job_spec *spec, const char *folder,
                     struct error *e);
 
-/* ERR_NOT_FOUND, ERR_CORRUPT (not whole), ERR_CONFLICT (of another job: names what differs). */
+/* Checks every byte of the folder's files against the digests. ERR_NOT_FOUND, ERR_CORRUPT (not
+ * whole: names the file), ERR_CONFLICT (of another job: names what differs). */
 int run_state_read(const char *folder, const struct job_spec *spec, struct run_state *s,
                    struct error *e);
 

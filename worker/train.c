@@ -422,6 +422,7 @@ static struct run_state state_of(const struct trainer *t)
         .images_seen = r->from.images_seen + (result->steps - t->first_step) * plan->global_batch,
         .global_batch = plan->global_batch,
         .world_size = r->world,
+        .threads = r->threads,
         .steps_per_epoch = plan->steps_per_epoch,
         .train_images = plan->train_images,
         .peak_lr = plan->peak_lr,

@@ -44,12 +44,16 @@ is "$(step "$run" 2 lr | jq -c "map(. * 24000 | round)")" "[6,5,4,3,2,1]" "the r
 is "$(jq -c '[.step, .images_seen, .epoch_number, .epoch_images]' "$run/checkpoints/step-00000009/state.json")" '[9,96,1,0]' \
     "every image of the epoch was seen once"
 
+is "$(jq -c '[.global_batch, .train_steps]' "$run/plan.json" "$run/attempt-2/plan-before.json" | tr '\n' ' ')" "[8,12] [16,6] " \
+    "plan.json is the plan in force, and the one before is kept"
+
 # ---- and back, from inside a step of the larger batch: 48 + 3 x 8 = 72 images are seen, 4.5 steps of 16
 worker 2 "$work/small.json" "$run" --attempt 3 --resume "$run/checkpoints/step-00000006"
 is $? 0 "two workers take over from one"
 is "$(step "$run" 3 step)" "[7]" "one step of 16 is left of the epoch"
 is "$(jq -c '[.step, .images_seen, .epoch_number, .epoch_images]' "$run/checkpoints/step-00000007/state.json")" '[7,88,1,0]' \
     "8 images are too few for a step"
+is "$(jq -c '[.global_batch, .train_steps]' "$run/plan.json" "$run/attempt-3/plan-before.json" | tr '\n' ' ')" "[16,6] [8,12] " "plan.json is again that of two"
 
 # ---- keep_batch
 job "$work/keep.json" '.restart.on_fewer_nodes = "keep_batch"'

@@ -9,9 +9,9 @@ set -u
 trap 'rm -rf "$work"' EXIT
 small_data
 
-# Momentum, a moving learning rate, augmentation, evaluations on the way: all that a resumed run could get wrong.
+# A moving learning rate, augmentation, evaluations on the way: all that a resumed run could get wrong.
 cat >"$work/small.json" <<END
-{"model": {"classes": 10, "image_size": 32}, "data": {"train": "$work/data/train", "eval": "$work/data/validation"},
+{"model": {"arch": "resnet18", "classes": 10, "image_size": 32}, "data": {"train": "$work/data/train", "eval": "$work/data/validation"},
  "cluster": {"workers_per_node": 2, "threads_per_worker": 1}, "batch_per_worker": 4, "steps": 6,
  "lr": {"warmup_epochs": 0.2, "scaling": "none", "base": 0.01}, "eval": {"batch": 25, "every_epochs": 0.4, "target_top1": 0.01},
  "checkpoint": {"every_steps": 2, "every_epochs": 0, "keep": 100}}
@@ -22,24 +22,34 @@ last_weights() {
     cat "$1"/checkpoints/step-00000006/{model,optimizer}.safetensors | sha256sum
 }
 
-# killed_at STEP JOB RUN: starts a run of two ranks and kills both with -9 once that step was reported
-killed_at() {
-    local events=$3/attempt-1/events.jsonl launcher
-    mpirun --oversubscribe --bind-to none -np 2 "$top_builddir/train-worker" --job "$2" --run-dir "$3" >/dev/null 2>&1 &
+# killed RANKS JOB RUN COMMAND...: starts a run and kills its ranks with -9 once the command succeeds
+killed() {
+    local ranks=$1 job=$2 dir=$3 launcher
+    shift 3
+    mpirun --oversubscribe --bind-to none -np "$ranks" "$top_builddir/train-worker" --job "$job" --run-dir "$dir" >/dev/null 2>&1 &
     launcher=$!
-    for _ in $(seq 1200); do
-        grep -qs "\"type\": \"step\", \"step\": $1," "$events" && break
+    for _ in $(seq 6000); do
+        "$@" && break
         kill -0 $launcher 2>/dev/null || break
-        sleep 0.05
+        sleep 0.01
     done
     pkill -KILL -P $launcher
     wait $launcher 2>/dev/null
-    ! grep -q run_stop "$events"
+    ! grep -q run_stop "$dir/attempt-1/events.jsonl"
+}
+at_step() { # RUN STEP
+    grep -qs "\"type\": \"step\", \"step\": $2," "$1/attempt-1/events.jsonl"
+}
+writes_checkpoint() { # RUN STEP: it is in the middle of it
+    [ -e "$1/checkpoints/.step-0000000$2.tmp/model.safetensors" ]
+}
+after_checkpoint() { # RUN STEP SECONDS: so long behind it
+    [ -e "$1/checkpoints/step-0000000$2" ] && sleep "$3"
 }
 
-# resume FROM JOB RUN
+# resume FROM JOB RUN [RANKS]
 resume() {
-    worker 2 "$2" "$3" --attempt 2 --resume "$1"
+    worker "${4:-2}" "$2" "$3" --attempt 2 --resume "$1"
 }
 
 # events RUN FILTER: of the second attempt
@@ -47,28 +57,53 @@ events() {
     jq -c "$2" "$1/attempt-2/events.jsonl" | tr '\n' ' '
 }
 
+# survives NAME JOB RANKS WHOLE-RUN COMMAND...: killed when the command ("$run" follows its first word) succeeds, and resumed,
+# it comes to the bits of the whole run
+survives() {
+    local name=$1 job=$2 ranks=$3 undisturbed=$4 command=$5 newest from
+    shift 5
+    run=$(mktemp -d "$work/killed-XXXXXX")
+    ok "$name: killed" killed "$ranks" "$job" "$run" "$command" "$run" "$@"
+    newest=$(find "$run/checkpoints" -maxdepth 1 -name 'step-*' | sort | tail -1)
+    from=${newest##*-}
+    resume latest "$job" "$run" "$ranks"
+    is $? 0 "$name: resumed, it ends well"
+    is "$(events "$run" 'select(.type == "run_start") | .resumed_from')" "\"$newest\" " "$name: from its newest checkpoint"
+    is "$(events "$run" 'select(.type == "step") | .step')" "$(seq -s ' ' $((10#$from + 1)) 6) " "$name: step numbers go on"
+    is "$(last_weights "$run")" "$(last_weights "$undisturbed")" "$name: weights and momentum are bit for bit those of the undisturbed run"
+    is "$(jq -c '[.status, .steps, .target_reached, .top1, .top5, .eval_loss]' "$run/result.json")" \
+        "$(jq -c '[.status, .steps, .target_reached, .top1, .top5, .eval_loss]' "$undisturbed/result.json")" "$name: and so is the result"
+    is "$(find "$run/checkpoints" -name '.*.tmp')" "" "$name: nothing unfinished is left"
+}
+
 worker 2 "$work/small.json" "$work/whole"
 is $? 0 "a run that nobody disturbs"
-whole=$(last_weights "$work/whole")
 top1=$(jq -c 'select(.type == "eval" and .step == 5) | [.top1, .top5, .loss]' "$work/whole/attempt-1/events.jsonl")
+whole=$(last_weights "$work/whole")
 
-# ---- killed and resumed
-for step in 3 5; do
-    run=$work/killed-$step
-    if killed_at $step "$work/small.json" "$run"; then pass "killed at step $step"; else fail "killed at step $step" "it had ended"; fi
-    from=$(find "$run/checkpoints" -maxdepth 1 -name 'step-*' | sort | tail -1)
-    resume latest "$work/small.json" "$run"
-    is $? 0 "and resumed, it ends well"
-    is "$(events "$run" 'select(.type == "run_start") | .resumed_from')" "\"$from\" " "run_start says from where"
-    is "$(events "$run" 'select(.type == "step") | .step')" "$(seq -s ' ' $((10#${from##*-} + 1)) 6) " "step numbers go on"
-    is "$(last_weights "$run")" "$whole" "weights and momentum are bit for bit those of the undisturbed run"
-    is "$(jq -c '[.status, .steps, .target_reached]' "$run/result.json")" '["success",6,true]' "result.json counts all steps"
-    is "$(jq -c '[.top1, .top5, .eval_loss]' "$run/result.json")" "$(jq -c '[.top1, .top5, .eval_loss]' "$work/whole/result.json")" \
-        "and has the same accuracy"
-done
+survives "SGD, 2 ranks, step 3" "$work/small.json" 2 "$work/whole" at_step 3
+survives "in the middle of a checkpoint" "$work/small.json" 2 "$work/whole" writes_checkpoint 4
+survives "at any time" "$work/small.json" 2 "$work/whole" after_checkpoint 2 "0.$((RANDOM % 2))$((RANDOM % 10))"
+
+job "$work/nesterov.json" '.optimizer = {"nesterov": true, "momentum_correction": true, "label_smoothing": 0.1} | .accumulate_steps = 2 |
+    .cluster = {"workers_per_node": 1, "threads_per_worker": 2}'
+worker 1 "$work/nesterov.json" "$work/nesterov"
+survives "Nesterov, correction, accumulation, 2 threads" "$work/nesterov.json" 1 "$work/nesterov" writes_checkpoint 4
+
+job "$work/lars.json" '.optimizer = {"name": "lars", "label_smoothing": 0.1, "momentum_correction": true} | .accumulate_steps = 2 | .data.mixup = 0.2 | .lr.base = 1'
+worker 2 "$work/lars.json" "$work/lars"
+survives "LARS, mixup, accumulation" "$work/lars.json" 2 "$work/lars" at_step 5
+
+# ---- other threads round otherwise
+run=$work/given
+cp -r "$work/whole" "$run"
+job "$work/threads.json" '.cluster.threads_per_worker = 2'
+resume "$run/checkpoints/step-00000004" "$work/threads.json" "$run"
+is $? 0 "another number of threads goes on"
+like "$(events "$run" 'select(.type == "warning") | .message')" 'with 2 threads a worker instead of 1:.*not be bit for bit' "and a warning says what that means"
 
 # ---- a given checkpoint, that is not the newest
-run=$work/given
+rm -r "$run"
 cp -r "$work/whole" "$run"
 resume "$run/checkpoints/step-00000004" "$work/small.json" "$run"
 is "$(last_weights "$run")" "$whole" "from a given checkpoint it comes to the same bits"
@@ -81,26 +116,15 @@ is "$(jq -c '[.status, .steps, .top1]' "$run/result.json")" "$(jq -c '[.status, 
     "and ends as it did"
 like "$(jq -r .ttt_seconds "$run/result.json")" '^[0-9]+\.' "with a time to train"
 
-# ---- all that has a memory at once
-job "$work/all.json" '.optimizer = {"name": "lars", "label_smoothing": 0.1, "momentum_correction": true} | .accumulate_steps = 2 | .data.mixup = 0.2 | .lr.base = 1 |
-    .steps = 4 | .eval.every_epochs = 0 | .data.eval = null | .eval.target_top1 = null'
-worker 2 "$work/all.json" "$work/all"
-cat "$work"/all/checkpoints/step-00000004/{model,optimizer}.safetensors | sha256sum >"$work/all.sum"
-rm -r "$work/all/checkpoints/step-00000004"
-resume latest "$work/all.json" "$work/all"
-is "$(events "$work/all" 'select(.type == "step") | .step')" "3 4 " "LARS, mixup and accumulation are resumed in the middle"
-is "$(cat "$work"/all/checkpoints/step-00000004/{model,optimizer}.safetensors | sha256sum)" "$(cat "$work/all.sum")" \
-    "to the same bits"
-
 # ---- checkpoints that cannot be used
 truncate -s -100 "$run/checkpoints/step-00000006/optimizer.safetensors"
 resume "$run/checkpoints/step-00000006" "$work/small.json" "$run"
-like "$output" 'step-00000006 is not whole.*optimizer.safetensors' "a torn checkpoint is refused by name"
+like "$output" 'step-00000006 is not whole: optimizer.safetensors is not .*--resume latest takes the newest' "a torn checkpoint is refused by name"
 cp "$run/checkpoints/step-00000002/model.safetensors" "$run/checkpoints/step-00000004/"
 rm "$run/attempt-2/events.jsonl"
 resume latest "$work/small.json" "$run"
 is "$(last_weights "$run")" "$whole" "latest takes an older one that is whole, and comes to the same bits"
-like "$(events "$run" 'select(.type == "warning") | .message')" 'step-00000006 is not whole.*step-00000004 is not whole: model.safetensors is of step 2' \
+like "$(events "$run" 'select(.type == "warning") | .message')" 'step-00000006 is not whole.*step-00000004 is not whole: model.safetensors is not what was written' \
     "and a warning names each that is not"
 
 job "$work/foreign.json" '.seed = 2'

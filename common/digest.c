@@ -1,0 +1,55 @@
+#include "common/digest.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define XXH_INLINE_ALL /* one definition of the streaming state, on the stack */
+#include <xxhash.h>
+
+#define PIECE_BYTES ((size_t)1 << 20)
+
+static void write_hex(XXH128_hash_t hash, char hex[DIGEST_BYTES])
+{
+    snprintf(hex, DIGEST_BYTES, "%016llx%016llx", (unsigned long long)hash.high64,
+             (unsigned long long)hash.low64);
+}
+
+void digest_text(const void *data, size_t bytes, char hex[DIGEST_BYTES])
+{
+    write_hex(XXH3_128bits(data, bytes), hex);
+}
+
+/* Returns an errno. */
+static int hash_all(int fd, XXH3_state_t *state)
+{
+    char *piece = malloc(PIECE_BYTES);
+    ssize_t n = 0;
+
+    if (!piece)
+        return ENOMEM;
+    XXH3_128bits_reset(state);
+    while ((n = read(fd, piece, PIECE_BYTES)) > 0 || (n < 0 && errno == EINTR))
+        if (n > 0)
+            XXH3_128bits_update(state, piece, (size_t)n);
+    int failed = n < 0 ? errno : 0;
+    free(piece);
+    return failed;
+}
+
+int digest_file(const char *path, char hex[DIGEST_BYTES], struct error *e)
+{
+    XXH3_state_t state;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0)
+        return error_set_errno(e, errno, "cannot open %s", path);
+    int failed = hash_all(fd, &state);
+    close(fd);
+    if (failed)
+        return error_set_errno(e, failed, "cannot read %s", path);
+    write_hex(XXH3_128bits_digest(&state), hex);
+    return 0;
+}

@@ -1,0 +1,17 @@
+/* XXH3's 128 bits of a file (xxhash.com), as 32 hex digits in the form that xxh128sum prints: tells
+ * a file that changed from one that did not. Not against malice. */
+#ifndef TRAIND_COMMON_DIGEST_H
+#define TRAIND_COMMON_DIGEST_H
+
+#include <stddef.h>
+
+#include "common/error.h"
+
+#define DIGEST_BYTES 33 /* with the final NUL */
+
+void digest_text(const void *data, size_t bytes, char hex[DIGEST_BYTES]);
+
+/* ERR_NOT_FOUND, ERR_NOT_ALLOWED, ERR_IO. */
+int digest_file(const char *path, char hex[DIGEST_BYTES], struct error *e);
+
+#endif

@@ -1,0 +1,89 @@
+#!/usr/bin/env bash
+# Checkpoints that were damaged are noticed, and a full disk costs the new checkpoint, not the older one or the run. Prints TAP.
+set -u
+# shellcheck source=tests/tap.sh
+. "${top_srcdir:?is set by make check}/tests/tap.sh"
+# shellcheck source=tests/system/lib.sh
+. "$top_srcdir/tests/system/lib.sh"
+trap 'rm -rf "$work"' EXIT
+
+cat >"$work/small.json" <<END
+{"model": {"arch": "resnet18", "classes": 10, "image_size": 32}, "data": {"train": "synthetic", "train_images": 400},
+ "cluster": {"workers_per_node": 1, "threads_per_worker": 1}, "batch_per_worker": 4, "steps": 3, "eval": {"every_epochs": 0},
+ "lr": {"warmup_epochs": 0}, "checkpoint": {"every_steps": 1, "every_epochs": 0, "keep": 2}}
+END
+
+# flip FILE OFFSET: one bit; a second time, back again
+flip() {
+    local byte
+    byte=$(od -An -tu1 -j "$2" -N 1 "$1")
+    printf '%b' "\\x$(printf '%x' $((byte ^ 1)))" | dd of="$1" bs=1 seek="$2" conv=notrunc status=none
+}
+
+worker 1 "$work/small.json" "$work/run"
+is $? 0 "a run with a checkpoint a step"
+checkpoints=$work/run/checkpoints
+is "$(cd "$checkpoints" && echo step-*)" "step-00000002 step-00000003" "keeps two"
+newest=$checkpoints/step-00000003
+if command -v xxh128sum >/dev/null; then
+    is "$(jq -r '.files["model.safetensors"]' "$newest/state.json")" "$(xxh128sum <"$newest/model.safetensors" | cut -d ' ' -f 1)" \
+        "state.json has the digest that xxh128sum prints"
+fi
+
+# ---- a flipped bit, anywhere
+model=$newest/model.safetensors
+size=$(stat -c %s "$model")
+for place in 3 40 $((size / 2)) $((size - 1)); do
+    flip "$model" "$place"
+    worker 1 "$work/small.json" "$work/flip" --resume "$newest"
+    like "$output" 'step-00000003 is not whole: model.safetensors is not what was written.*--resume latest' "a flipped bit in byte $place of the model is noticed"
+    flip "$model" "$place"
+done
+flip "$newest/optimizer.safetensors" 1000000
+cp -r "$newest" "$work/flipped"
+worker 1 "$work/small.json" "$work/run" --attempt 2 --resume latest
+is "$(jq -r 'select(.type == "run_start") | .resumed_from' "$work/run/attempt-2/events.jsonl")" "$checkpoints/step-00000002" \
+    "one in the momentum: latest takes the older checkpoint"
+like "$(jq -r 'select(.type == "warning") | .message' "$work/run/attempt-2/events.jsonl")" \
+    'step-00000003 is not whole: optimizer.safetensors is not .*; an older one is tried' "and warns of the broken one"
+ok "whose place a whole one takes" cmp "$model" "$work/flipped/model.safetensors"
+cp "$newest/state.json" "$work/"
+sed -i 's/"schedule_step": 3,/"schedule_step": 2,/' "$newest/state.json"
+worker 1 "$work/small.json" "$work/flip" --resume "$newest"
+like "$output" 'step-00000003 is not whole: state.json is not what was written' "a changed number in state.json is noticed"
+cp "$work/state.json" "$newest/"
+rm "$model"
+worker 1 "$work/small.json" "$work/flip" --resume "$newest"
+like "$output" 'step-00000003 is not whole: cannot open .*model.safetensors' "and a missing file"
+
+# ---- a full disk: room for two checkpoints of 90 MB, and for a third once the ballast is gone
+cat >"$work/full.sh" <<'END'
+mount -t tmpfs -o size=300m traind-test "$1" || exit 1
+head -c 90M /dev/zero >"$1/ballast"
+mpirun --oversubscribe --bind-to none -np 1 "$top_builddir/train-worker" --job "$2" --run-dir "$1/run" >"$3/log" 2>&1 &
+until [ "$(grep -cs '"type": "warning"' "$1/run/attempt-1/events.jsonl")" -ge 2 ] 2>/dev/null; do
+    kill -0 $! 2>/dev/null || break
+    sleep 0.02
+done
+ls "$1/run/checkpoints" >"$3/then"
+rm "$1/ballast"
+wait $!
+status=$?
+ls -A "$1/run/checkpoints" >"$3/now"
+cp "$1/run/attempt-1/events.jsonl" "$3/"
+exit $status
+END
+mkdir "$work/disk" "$work/seen"
+job "$work/full.json" '.steps = 16'
+if unshare --mount true 2>/dev/null; then
+    unshare --mount bash "$work/full.sh" "$work/disk" "$work/full.json" "$work/seen"
+    is "$?:$(jq -r 'select(.type == "run_stop") | .status' "$work/seen/events.jsonl")" "0:success" "training goes on over a full disk"
+    like "$(jq -r 'select(.type == "warning") | .message' "$work/seen/events.jsonl" | head -n 1)" \
+        '^checkpoint of step 3: cannot write .*[Nn]o space left' "with a warning that says why there is no checkpoint"
+    is "$(tr '\n' ' ' <"$work/seen/then")" "step-00000001 step-00000002 " "the older ones stay"
+    is "$(tr '\n' ' ' <"$work/seen/now")" "step-00000015 step-00000016 " "with room again they are written again, and nothing unfinished is left"
+else
+    skip "training goes on over a full disk" "needs the right to mount"
+fi
+
+done_testing
