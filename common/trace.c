@@ -19,6 +19,8 @@ struct buffer {
 };
 
 atomic_bool trace_is_on;
+static _Atomic int64_t room_left; /* spans */
+_Atomic int64_t trace_part_ns[TRACE_PARTS];
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct buffer *buffers; /* the newest first */
 static _Thread_local struct buffer *own;
@@ -55,8 +57,7 @@ static bool grow(struct buffer *b)
 
     if (b->count < b->room)
         return true;
-    struct trace_span *spans =
-        b->count < TRACE_SPANS_MAX ? realloc(b->spans, room * sizeof *spans) : NULL;
+    struct trace_span *spans = realloc(b->spans, room * sizeof *spans);
     if (!spans)
         return false;
     b->spans = spans;
@@ -64,23 +65,36 @@ static bool grow(struct buffer *b)
     return true;
 }
 
-void trace_record(double start, const char *category, const char *name, double work)
+static void keep(struct trace_span *span, const char *category, const char *name)
 {
-    struct trace_span span = {.start = start, .end = clock_monotonic(), .work = work};
-
     if (!own)
         own = make_buffer();
     if (!own)
         return;
-    snprintf(span.category, sizeof span.category, "%s", category);
-    snprintf(span.name, sizeof span.name, "%s", name);
-    span.thread = own->thread;
+    snprintf(span->category, sizeof span->category, "%s", category);
+    snprintf(span->name, sizeof span->name, "%s", name);
+    span->thread = own->thread;
     pthread_mutex_lock(&own->lock);
-    if (grow(own))
-        own->spans[own->count++] = span;
+    if (atomic_fetch_sub(&room_left, 1) > 0 && grow(own))
+        own->spans[own->count++] = *span;
     else
         own->dropped++;
     pthread_mutex_unlock(&own->lock);
+}
+
+void trace_record(double start, const char *category, const char *name, double work)
+{
+    struct trace_span span = {.start = start, .end = clock_monotonic(), .work = work};
+    keep(&span, category, name);
+}
+
+void trace_record_layer(double start, const char *category, const char *name, double work)
+{
+    struct trace_span span = {.start = start, .end = clock_monotonic(), .work = work};
+
+    for (int i = 0; i < TRACE_PARTS; i++)
+        span.parts[i] = 1e-9 * (double)atomic_exchange(&trace_part_ns[i], 0);
+    keep(&span, category, name);
 }
 
 static struct buffer *first_buffer(void)
@@ -99,7 +113,7 @@ const char *trace_thread_name(int thread)
     return NULL;
 }
 
-void trace_start(void)
+void trace_start(size_t limit)
 {
     /* The caller is thread 0, however early the others record. */
     if (!own)
@@ -109,6 +123,9 @@ void trace_start(void)
         b->count = b->dropped = 0;
         pthread_mutex_unlock(&b->lock);
     }
+    for (int i = 0; i < TRACE_PARTS; i++)
+        atomic_store(&trace_part_ns[i], 0);
+    atomic_store(&room_left, (int64_t)limit);
     atomic_store(&trace_is_on, true);
 }
 

@@ -7,6 +7,13 @@
  *     ... work ...
  *     trace_end(span, "forward", "layer1.0.conv2", flops);
  *
+ * What a layer's threads do inside it in pieces too small for spans of their own is added up in
+ * parts, which the layer's span carries:
+ *
+ *     double piece = trace_begin();
+ *     ... im2col of a tile ...
+ *     trace_part(piece, TRACE_IM2COL);
+ *
  * Spans of one thread must nest. trace_start, trace_stop and trace_take are called by one thread;
  * the others by any.
  */
@@ -15,19 +22,23 @@
 
 #include <stdatomic.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "common/clock.h"
 
-#define TRACE_SPANS_MAX 1000000 /* of a thread; what is more is counted and left out */
+/* im2col, col2im, Winograd's transforms; the products; batch norm's sums and gradients. */
+enum trace_part { TRACE_IM2COL, TRACE_GEMM, TRACE_NORM, TRACE_PARTS };
 
 struct trace_span {
-    double start, end; /* clock_monotonic */
+    double start, end;         /* clock_monotonic */
+    double parts[TRACE_PARTS]; /* seconds, of all threads together; only a layer's are not 0 */
     double work; /* floating-point operations of a convolution, bytes of an all-reduce; 0: none */
     int thread;
     char category[12], name[48];
 };
 
 extern atomic_bool trace_is_on;
+extern _Atomic int64_t trace_part_ns[TRACE_PARTS]; /* since the last layer ended */
 
 static inline double trace_begin(void)
 {
@@ -42,6 +53,25 @@ static inline void trace_end(double start, const char *category, const char *nam
         trace_record(start, category, name, work);
 }
 
+/* The same for a layer: with the parts that its threads, which have ended, added up. One layer at a
+ * time. */
+void trace_record_layer(double start, const char *category, const char *name, double work);
+
+static inline void trace_end_layer(double start, const char *category, const char *name,
+                                   double work)
+{
+    if (start > 0)
+        trace_record_layer(start, category, name, work);
+}
+
+static inline void trace_part(double start, enum trace_part part)
+{
+    if (start > 0)
+        atomic_fetch_add_explicit(&trace_part_ns[part],
+                                  (int64_t)((clock_monotonic() - start) * 1e9),
+                                  memory_order_relaxed);
+}
+
 /* For a start that was taken anyway. */
 static inline void trace_since(double start, const char *category, const char *name)
 {
@@ -53,7 +83,9 @@ static inline void trace_since(double start, const char *category, const char *n
 void trace_name_thread(const char *format, ...) __attribute__((format(printf, 1, 2)));
 const char *trace_thread_name(int thread); /* NULL behind the last that recorded anything */
 
-void trace_start(void); /* forgets what was not taken */
+/* Forgets what was not taken. All threads together keep so many spans; what is more is counted and
+ * left out. */
+void trace_start(size_t limit);
 void trace_stop(void);
 
 /* All spans of all threads, by thread and start, a span before those inside it. The caller frees

@@ -9,11 +9,13 @@ enum { FORWARD, BACKWARD, WAYS };
 struct layer {
     char name[48];
     double seconds[WAYS], work[WAYS];
+    double parts[WAYS][TRACE_PARTS]; /* seconds of all threads */
 };
 
 struct table {
     struct layer *layers;
     size_t count, steps;
+    int threads;
 };
 
 static struct layer *layer_of(struct table *t, const char *name)
@@ -42,10 +44,13 @@ static void add_span(struct table *t, const struct trace_span *s)
     struct layer *l = layer_of(t, s->name);
     l->seconds[way] += s->end - s->start;
     l->work[way] += s->work;
+    for (int i = 0; i < TRACE_PARTS; i++)
+        l->parts[way][i] += s->parts[i];
 }
 
-static void write_way(FILE *out, double seconds, double work, double steps, double peak)
+static void write_way(FILE *out, const struct table *t, const struct layer *l, int way, double peak)
 {
+    double seconds = l->seconds[way], work = l->work[way], steps = t->steps ? (double)t->steps : 1;
     double gflops = seconds > 0 ? work / seconds * 1e-9 : 0;
 
     if (seconds > 0)
@@ -60,41 +65,59 @@ static void write_way(FILE *out, double seconds, double work, double steps, doub
         fprintf(out, " %5.0f %%", 100 * gflops / peak);
     else
         fprintf(out, " %7s", "-");
+    for (int i = 0; i < TRACE_PARTS; i++)
+        if (work > 0 && seconds > 0)
+            fprintf(out, " %4.0f %%", 100 * l->parts[way][i] / (seconds * t->threads));
+        else
+            fprintf(out, " %6s", "-");
 }
 
-static void write_layer(FILE *out, const struct layer *l, double steps, double peak)
+static void write_layer(FILE *out, const struct table *t, const struct layer *l, double peak)
 {
     fprintf(out, "%-26s", l->name);
     for (int way = 0; way < WAYS; way++)
-        write_way(out, l->seconds[way], l->work[way], steps, peak);
+        write_way(out, t, l, way, peak);
+    fputc('\n', out);
+}
+
+static void add_layer(struct layer *sum, const struct layer *l)
+{
+    for (int way = 0; way < WAYS; way++) {
+        sum->seconds[way] += l->seconds[way];
+        sum->work[way] += l->work[way];
+        for (int i = 0; i < TRACE_PARTS; i++)
+            sum->parts[way][i] += l->parts[way][i];
+    }
+}
+
+static void write_head(FILE *out, const struct table *t, double peak)
+{
+    fprintf(out,
+            "Rank 0, mean of %zu steps; SGEMM peak of a rank %.1f GFLOP/s.\n"
+            "im2col (or Winograd's transforms), products and bn (batch norm's sums and gradients, "
+            "taken while a tile is in the cache) are shares of a layer's time.\n\n%-26s",
+            t->steps, peak, "layer");
+    for (int way = 0; way < WAYS; way++)
+        fprintf(out, " %11s %8s %7s %6s %6s %6s", way == FORWARD ? "forward ms" : "backward ms",
+                "GFLOP/s", "peak", "im2col", "gemm", "bn");
     fputc('\n', out);
 }
 
 static void write_table(FILE *out, const struct table *t, double peak)
 {
     struct layer sum = {.name = "all"};
-    double steps = t->steps ? (double)t->steps : 1;
 
-    fprintf(out,
-            "Rank 0, mean of %.0f steps; SGEMM peak of a rank %.1f GFLOP/s.\n"
-            "A convolution's time includes im2col and the sums of batch norms around it; backward, "
-            "all of them.\n\n"
-            "%-26s %11s %8s %7s %11s %8s %7s\n",
-            steps, peak, "layer", "forward ms", "GFLOP/s", "peak", "backward ms", "GFLOP/s",
-            "peak");
+    write_head(out, t, peak);
     for (size_t i = 0; i < t->count; i++) {
-        write_layer(out, &t->layers[i], steps, peak);
-        for (int way = 0; way < WAYS; way++) {
-            sum.seconds[way] += t->layers[i].seconds[way];
-            sum.work[way] += t->layers[i].work[way];
-        }
+        write_layer(out, t, &t->layers[i], peak);
+        add_layer(&sum, &t->layers[i]);
     }
-    write_layer(out, &sum, steps, peak);
+    write_layer(out, t, &sum, peak);
 }
 
-char *layer_table(const struct trace_span *spans, size_t count, double peak_gflops)
+char *layer_table(const struct trace_span *spans, size_t count, int threads, double peak_gflops)
 {
-    struct table t = {.layers = calloc(count + 1, sizeof *t.layers)};
+    struct table t = {.layers = calloc(count + 1, sizeof *t.layers), .threads = threads};
     char *text = NULL;
     size_t bytes;
 

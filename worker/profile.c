@@ -15,6 +15,9 @@
 #define PINGS 50 /* the fastest of them says the offset */
 #define TAG   7
 
+#define SPANS_MAX                                                                                  \
+    400000 /* of all ranks: a file of at most about 100 MB, which viewers still open */
+
 enum state { WAITS, RUNS, DONE };
 
 struct profile {
@@ -95,7 +98,7 @@ static void start(struct profile *p)
     align_clocks(p);
     p->zero = clock_monotonic();
     MPI_Bcast(&p->zero, 1, MPI_DOUBLE, 0, p->run->comm);
-    trace_start();
+    trace_start(SPANS_MAX / (size_t)p->run->world);
     p->state = RUNS;
 }
 
@@ -127,6 +130,16 @@ static void write_names(const struct profile *p, FILE *out, size_t dropped)
         write_name(out, "thread_name", r->rank, t, trace_thread_name(t));
 }
 
+/* Of a layer: means of the threads, to be compared with its duration. */
+static void write_parts(FILE *out, const struct trace_span *s, int threads)
+{
+    static const char *const names[TRACE_PARTS] = {"im2col_ms", "gemm_ms", "bn_ms"};
+
+    for (int i = 0; i < TRACE_PARTS; i++)
+        if (s->parts[i] > 0)
+            fprintf(out, ", \"%s\": %.4f", names[i], 1e3 * s->parts[i] / threads);
+}
+
 static void write_span(const struct profile *p, FILE *out, const struct trace_span *s)
 {
     double seconds = s->end - s->start;
@@ -136,12 +149,15 @@ static void write_span(const struct profile *p, FILE *out, const struct trace_sp
             "%.3f, \"dur\": %.3f",
             s->name, s->category, p->run->rank, s->thread, (s->start - p->offset - p->zero) * 1e6,
             seconds * 1e6);
-    if (s->work > 0 && strcmp(s->category, "all-reduce") == 0)
+    if (s->work > 0 && strcmp(s->category, "all-reduce") == 0) {
         fprintf(out, ", \"args\": {\"bytes\": %.0f, \"gb_per_sec\": %.3f}", s->work,
                 s->work / seconds * 1e-9);
-    else if (s->work > 0)
-        fprintf(out, ", \"args\": {\"gflop\": %.4f, \"gflops\": %.2f}", s->work * 1e-9,
+    } else if (s->work > 0) {
+        fprintf(out, ", \"args\": {\"gflop\": %.4f, \"gflops\": %.2f", s->work * 1e-9,
                 s->work / seconds * 1e-9);
+        write_parts(out, s, p->run->threads);
+        fputc('}', out);
+    }
     fputs("},\n", out);
 }
 
@@ -240,11 +256,28 @@ static int write_all(struct profile *p, const struct trace_span *spans, size_t c
     free(all);
     free(text);
     if (!status && r->rank == 0) {
-        char *table = layer_table(spans, count, peak);
+        char *table = layer_table(spans, count, r->threads, peak);
         status = table ? write_file(r, "layers.txt", table, e)
                        : error_set(e, ERR_NO_MEMORY, "no memory for the table of layers");
         free(table);
     }
+    return agree_on_error(r->comm, status, e, &r->failed_at);
+}
+
+static int warn_of_dropped(struct profile *p, size_t dropped, struct error *e)
+{
+    struct run *r = p->run;
+    long long all = 0, mine = (long long)dropped;
+    char words[160];
+    int status = 0;
+
+    MPI_Allreduce(&mine, &all, 1, MPI_LONG_LONG, MPI_SUM, r->comm);
+    snprintf(words, sizeof words,
+             "profile.steps: the trace holds its first %d spans, %lld more were left out; trace "
+             "fewer steps",
+             SPANS_MAX, all);
+    if (all > 0)
+        status = run_warn(r, r->spec->profile.last_step, words, e);
     return agree_on_error(r->comm, status, e, &r->failed_at);
 }
 
@@ -258,7 +291,7 @@ static int end(struct profile *p, struct error *e)
     size_t count = trace_take(&spans, &dropped);
     int status = write_all(p, spans, count, dropped, e);
     free(spans);
-    return status;
+    return status ? status : warn_of_dropped(p, dropped, e);
 }
 
 int profile_before_step(struct profile *p, int64_t step, struct error *e)
@@ -284,7 +317,5 @@ int profile_finish(struct profile *p, struct error *e)
     snprintf(words, sizeof words,
              "profile.steps [%lld, %lld]: the run had no such step, nothing was traced",
              (long long)r->spec->profile.first_step, (long long)r->spec->profile.last_step);
-    report_begin(r->report, EVENT_WARNING);
-    report_text(r->report, "message", words);
-    return agree_on_error(r->comm, report_end(r->report, e), e, &r->failed_at);
+    return agree_on_error(r->comm, run_warn(r, r->plan->train_steps, words, e), e, &r->failed_at);
 }

@@ -2,6 +2,8 @@
 
 #include <cblas.h>
 
+#include "common/trace.h"
+
 void gemm_single_threaded(void)
 {
     openblas_set_num_threads(1);
@@ -11,9 +13,12 @@ static void gemm(CBLAS_TRANSPOSE ta, CBLAS_TRANSPOSE tb, size_t m, size_t n, siz
                  const float *a, size_t lda, const float *b, size_t ldb, float *c, size_t ldc,
                  bool add)
 {
+    double piece = trace_begin();
+
     if (m && n)
         cblas_sgemm(CblasRowMajor, ta, tb, (int)m, (int)n, (int)k, 1.0f, a, (int)lda, b, (int)ldb,
                     add ? 1.0f : 0.0f, c, (int)ldc);
+    trace_part(piece, TRACE_GEMM);
 }
 
 void gemm_nn(size_t m, size_t n, size_t k, const float *a, size_t lda, const float *b, size_t ldb,

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "common/trace.h"
+
 /* One kernel row of one output pixel: taps [first, end) hit pixels, in order, from image column x
  * of the row at `line`. */
 struct tap_row {
@@ -27,6 +29,7 @@ void im2col(const struct window *w, const float *x, size_t row0, size_t rows, fl
 {
     size_t c = (size_t)w->channels, taps = (size_t)window_taps(w), out = (size_t)w->out;
     size_t line = (size_t)w->in * c, image = line * (size_t)w->in;
+    double piece = trace_begin();
 
     for (size_t r = row0; r < row0 + rows; r++) {
         size_t pixel = r % (out * out);
@@ -44,12 +47,14 @@ void im2col(const struct window *w, const float *x, size_t row0, size_t rows, fl
                 memset(col + before + real, 0, (taps * c - before - real) * sizeof *col);
         }
     }
+    trace_part(piece, TRACE_IM2COL);
 }
 
 void col2im(const struct window *w, const float *col, size_t row0, size_t rows, float *dx)
 {
     size_t c = (size_t)w->channels, taps = (size_t)window_taps(w), out = (size_t)w->out;
     size_t line = (size_t)w->in * c, image = line * (size_t)w->in;
+    double piece = trace_begin();
 
     for (size_t r = row0; r < row0 + rows; r++) {
         size_t pixel = r % (out * out);
@@ -66,4 +71,5 @@ void col2im(const struct window *w, const float *col, size_t row0, size_t rows, 
                 to[i] += from[i];
         }
     }
+    trace_part(piece, TRACE_IM2COL);
 }

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "common/trace.h"
 #include "worker/kernels/tile_size.h"
 
 /* Rows of B in a block: 32 KiB of a panel with AVX-512. */
@@ -226,6 +227,7 @@ void tile_gemm(size_t m, size_t n, size_t k, const float *a, size_t lda,
     float copy[COPY_ROWS * COPY_LD] __attribute__((aligned(64)));
     bool collide = lda % 1024 == 0 && n > TILE_COLUMNS;
     size_t step = collide ? COPY_ROWS : m;
+    double piece = trace_begin();
 
     for (size_t row = 0; row < m; row += step)
         for (size_t k0 = 0; k0 < k; k0 += BLOCK_K) {
@@ -236,12 +238,16 @@ void tile_gemm(size_t m, size_t n, size_t k, const float *a, size_t lda,
             run_block(rows, n, k0, length, collide ? copy : block, collide ? COPY_LD : lda, false,
                       b, c + row * ldc, ldc, add || k0);
         }
+    trace_part(piece, TRACE_GEMM);
 }
 
 void tile_gemm_transposed(size_t m, size_t n, size_t k, const float *a, size_t lda,
                           const struct tile_matrix *b, float *c, size_t ldc, bool add)
 {
+    double piece = trace_begin();
+
     for (size_t k0 = 0; m && k0 < k; k0 += BLOCK_K)
         run_block(m, n, k0, at_most(k - k0, BLOCK_K), a + k0 * lda, lda, true, b, c, ldc,
                   add || k0);
+    trace_part(piece, TRACE_GEMM);
 }

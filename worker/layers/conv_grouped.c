@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "common/trace.h"
 #include "worker/kernels/vec.h"
 
 #define INLINE static inline __attribute__((always_inline))
@@ -212,9 +213,13 @@ void conv_grouped_forward(const struct conv *c, const float *w, const float *x, 
     pack(&s, w, scratch);
     for (size_t i = first; i < end; i++) {
         for (size_t at = 0; at < s.channels; at += s.width) {
+            double piece = trace_begin();
             copy_padded(&s, x + i * s.in * s.in * s.channels + at, s.in, 1, padded);
+            trace_part(piece, TRACE_IM2COL);
+            piece = trace_begin();
             convolve(&s, padded, scratch + at / s.width * slice_weights(&s), s.out, s.stride,
                      z + i * pixels * s.channels + at, false);
+            trace_part(piece, TRACE_GEMM);
         }
         if (done)
             done(i * pixels, pixels, context);
@@ -272,13 +277,21 @@ static void backward_image(const struct slices *s, const struct conv_backward *b
         const float *from = b->dz + image * s->out * s->out * s->channels + at;
         size_t in = image * s->in * s->in * s->channels + at;
 
+        double piece = trace_begin();
         copy_slice(s, from, dz);
         copy_padded(s, b->x + in, s->in, 1, padded);
+        trace_part(piece, TRACE_IM2COL);
+        piece = trace_begin();
         weights_of_slice(s, padded, dz, dw + weights);
-        if (b->dx) {
-            copy_padded(s, from, s->out, s->stride, padded);
-            convolve(s, padded, turned + weights, s->in, 1, b->dx + in, b->add_dx);
-        }
+        trace_part(piece, TRACE_GEMM);
+        if (!b->dx)
+            continue;
+        piece = trace_begin();
+        copy_padded(s, from, s->out, s->stride, padded);
+        trace_part(piece, TRACE_IM2COL);
+        piece = trace_begin();
+        convolve(s, padded, turned + weights, s->in, 1, b->dx + in, b->add_dx);
+        trace_part(piece, TRACE_GEMM);
     }
 }
 

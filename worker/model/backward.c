@@ -37,8 +37,10 @@ static void make_dz(size_t row, size_t rows, void *context)
     const struct pass *p = context;
     const struct unit *u = p->u;
     size_t c = unit_channels(u);
+    double piece = trace_begin();
     batchnorm_input_gradient(p->g + row * c, u->z + row * c, rows, c, u->ga, u->gb, u->gc,
                              p->dz + row * c);
+    trace_part(piece, TRACE_NORM);
 }
 
 /* Masks rows of g and takes the sums of the target's batch norms. */
@@ -59,7 +61,9 @@ static void finish_rows(const struct target *t, struct lane *l, float *g, size_t
 static void finish_dx(size_t row, size_t rows, void *context)
 {
     const struct pass *p = context;
+    double piece = trace_begin();
     finish_rows(&p->target, p->lane, p->dx, row, rows);
+    trace_part(piece, TRACE_NORM);
 }
 
 static void convolve_back(int thread, int first, int end, void *context)
@@ -113,7 +117,7 @@ static void run_unit(struct pass *p)
         unit_finish_gradients(m, p->target.unit, m->n, false, p->accumulate);
     if (p->target.downsample)
         unit_finish_gradients(m, p->target.downsample, m->n, true, p->accumulate);
-    trace_end(span, "backward", p->u->name, unit_flops(p->u, m->n) * (p->dx ? 2 : 1));
+    trace_end_layer(span, "backward", p->u->name, unit_flops(p->u, m->n) * (p->dx ? 2 : 1));
 }
 
 struct announcement {
@@ -192,7 +196,7 @@ static void run_classifier(struct model *m, double scale, bool accumulate)
     }
     gemm_nn(n, features, classes, m->logits, classes, m->params + m->fc_weight, features,
             m->d_average, features, false);
-    trace_end(span, "backward", "avgpool, fc", 4.0 * (double)(n * classes * features));
+    trace_end_layer(span, "backward", "avgpool, fc", 4.0 * (double)(n * classes * features));
 }
 
 /* Gradient of the last block's output, masked and summed. */

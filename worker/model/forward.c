@@ -28,10 +28,13 @@ static void take_sums(size_t row, size_t rows, void *context)
     size_t c = unit_channels(p->u);
     const float *z = p->u->z + row * c;
 
+    double piece = trace_begin();
+
     if (!p->lane->rows)
         memcpy(p->lane->shift, z, c * sizeof *z);
     batchnorm_sums(z, rows, c, p->lane->shift, p->lane->sum, p->lane->square_sum);
     p->lane->rows += rows;
+    trace_part(piece, TRACE_NORM);
 }
 
 static void convolve(int thread, int first, int end, void *context)
@@ -56,7 +59,7 @@ static void run_unit(struct model *m, struct unit *u, const float *in, int n)
         unit_use_running_statistics(m, u);
     else
         unit_finish_statistics(m, u, n);
-    trace_end(span, trace_category(m), u->name, unit_flops(u, n));
+    trace_end_layer(span, trace_category(m), u->name, unit_flops(u, n));
 }
 
 static void apply(int thread, int first, int end, void *context)
@@ -138,7 +141,7 @@ static void run_head(struct model *m, int n)
         m->logits[i] = bias[i % classes];
     gemm_nt((size_t)n, classes, features, m->average, features, m->params + m->fc_weight, features,
             m->logits, classes, true);
-    trace_end(span, trace_category(m), "avgpool, fc", 2.0 * n * (double)(classes * features));
+    trace_end_layer(span, trace_category(m), "avgpool, fc", 2.0 * n * (double)(classes * features));
 }
 
 static void run(struct model *m, const float *images, int n)

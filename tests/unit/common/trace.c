@@ -24,7 +24,7 @@ Test(trace, outer_spans_come_before_inner_ones)
     struct trace_span *spans;
     size_t dropped;
 
-    trace_start();
+    trace_start(100000);
     double outer = trace_begin(), inner = trace_begin();
     trace_end(inner, "layer", "inner", 7);
     trace_end(outer, "step", "outer", 0);
@@ -60,7 +60,7 @@ Test(trace, threads_that_have_ended_are_still_there)
     struct trace_span *spans;
     size_t dropped;
 
-    trace_start();
+    trace_start(100000);
     for (int i = 0; i < THREADS; i++) {
         numbers[i] = i;
         cr_assert_eq(pthread_create(&threads[i], NULL, record, &numbers[i]), 0);
@@ -82,12 +82,52 @@ Test(trace, starting_again_forgets_what_was_not_taken)
     struct trace_span *spans;
     size_t dropped;
 
-    trace_start();
+    trace_start(100000);
     trace_end(trace_begin(), "x", "old", 0);
-    trace_start();
+    trace_start(100000);
     trace_end(trace_begin(), "x", "new", 0);
     trace_stop();
     cr_assert_eq(trace_take(&spans, &dropped), 1);
     cr_expect_str_eq(spans[0].name, "new");
+    free(spans);
+}
+
+Test(trace, a_layer_carries_its_parts)
+{
+    struct trace_span *spans;
+    size_t dropped;
+
+    trace_part(trace_begin(), TRACE_GEMM); /* off: nothing */
+    trace_start(100);
+    double layer = trace_begin(), piece = trace_begin();
+    trace_part(piece, TRACE_GEMM);
+    piece = trace_begin();
+    trace_part(piece, TRACE_GEMM);
+    trace_end(trace_begin(), "decode", "of another thread", 0);
+    trace_end_layer(layer, "forward", "conv", 1);
+    trace_end_layer(trace_begin(), "forward", "next", 1);
+    trace_stop();
+    cr_assert_eq(trace_take(&spans, &dropped), 3);
+    cr_expect_str_eq(spans[0].name, "conv");
+    cr_expect_gt(spans[0].parts[TRACE_GEMM], 0);
+    cr_expect_leq(spans[0].parts[TRACE_GEMM], spans[0].end - spans[0].start);
+    cr_expect_eq(spans[0].parts[TRACE_IM2COL], 0);
+    cr_expect_eq(spans[1].parts[TRACE_GEMM], 0, "a plain span has none");
+    cr_expect_eq(spans[2].parts[TRACE_GEMM], 0, "the next layer begins at 0");
+    free(spans);
+}
+
+Test(trace, what_is_too_much_is_counted)
+{
+    struct trace_span *spans;
+    size_t dropped;
+
+    trace_start(3);
+    for (int i = 0; i < 5; i++)
+        trace_end(trace_begin(), "x", "y", i);
+    trace_stop();
+    cr_assert_eq(trace_take(&spans, &dropped), 3);
+    cr_expect_eq(dropped, 2);
+    cr_expect_eq(spans[2].work, 2, "the first are kept");
     free(spans);
 }
