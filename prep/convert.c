@@ -1,23 +1,23 @@
-#include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#define XXH_INLINE_ALL /* one definition of the streaming state, on the stack */
-#include <xxhash.h>
-
-#include "common/clock.h"
 #include "common/dataset/manifest.h"
 #include "common/file.h"
 #include "common/json.h"
 #include "common/rng.h"
-#include "common/tfrecord.h"
 #include "config.h"
+#include "prep/journal.h"
 #include "prep/out_folder.h"
+#include "prep/parallel.h"
+#include "prep/picture.h"
 #include "prep/prep.h"
+#include "prep/progress.h"
+#include "prep/shard_writer.h"
 #include "prep/source.h"
 
 static const char *const role_names[] = {[DATASET_TRAIN] = "train", [DATASET_EVAL] = "validation"};
@@ -25,232 +25,339 @@ static const char *const role_names[] = {[DATASET_TRAIN] = "train", [DATASET_EVA
 struct job {
     const struct convert_options *options;
     struct source *source;
-    json_t *manifest;
-    double started;
+    struct journal *journal;
+    struct progress progress;
+    struct rng_permutation orders[2]; /* by role */
+    int shards[2];                    /* by role; 0: the source has no such images */
+    bool *done;                       /* (shards of both roles): by an earlier run */
 };
 
-/* One shard as it is written. */
-struct shard {
-    FILE *file;
-    uint64_t bytes;
-    XXH3_state_t hash;
-    char name[64]; /* "train/train-00003-of-00008" */
-    char temporary[PATH_MAX];
-};
-
-static int shards_of(const struct convert_options *o, enum dataset_role role)
-{
-    if (role == DATASET_TRAIN)
-        return o->shards;
-    return o->eval_shards ? o->eval_shards : (o->shards + 7) / 8;
-}
-
-static void shard_paths(const struct convert_options *o, enum dataset_role role, int k,
-                        char temporary[PATH_MAX], char final[PATH_MAX])
-{
-    const char *role_name = role_names[role];
-    int of = shards_of(o, role);
-    snprintf(temporary, PATH_MAX, "%s/%s/.%s-%05d-of-%05d.tmp", o->out, role_name, role_name, k,
-             of);
-    snprintf(final, PATH_MAX, "%s/%s/%s-%05d-of-%05d", o->out, role_name, role_name, k, of);
-}
-
-static int put(struct shard *s, const void *data, size_t bytes, struct error *e)
-{
-    XXH3_128bits_update(&s->hash, data, bytes);
-    s->bytes += bytes;
-    if (fwrite(data, 1, bytes, s->file) == bytes)
-        return 0;
-    return error_set_errno(e, errno, "cannot write %s", s->temporary);
-}
-
-static int put_record(struct shard *s, const struct tf_example *x, struct error *e)
-{
-    uint8_t header[TFRECORD_HEADER_BYTES], footer[TFRECORD_FOOTER_BYTES], *payload;
-    size_t bytes;
-
-    int rc = tf_example_pack(x, &payload, &bytes, e);
-    if (rc)
-        return rc;
-    tfrecord_header(bytes, header);
-    tfrecord_footer(payload, bytes, footer);
-    rc = put(s, header, sizeof header, e);
-    if (rc == 0)
-        rc = put(s, payload, bytes, e);
-    if (rc == 0)
-        rc = put(s, footer, sizeof footer, e);
-    free(payload);
-    return rc;
-}
-
-static int put_images(struct job *job, struct shard *s, enum dataset_role role,
-                      const struct rng_permutation *order, int64_t first, int64_t end,
-                      struct error *e)
-{
-    struct tf_example x;
-    int rc = 0;
-
-    for (int64_t at = first; at < end && rc == 0; at++) {
-        if (prep_interrupted)
-            return error_set(e, ERR_INTERRUPTED, "interrupted; nothing was kept");
-        rc = job->source->read(job->source, role, rng_permutation_at(order, at), &x, e);
-        if (rc == 0)
-            rc = put_record(s, &x, e);
-        progress(role_names[role], at + 1, job->source->images[role], job->started);
-    }
-    return rc;
-}
-
-static int shard_finish(struct shard *s, int rc, struct error *e)
-{
-    if (rc == 0 && (fflush(s->file) || fsync(fileno(s->file))))
-        rc = error_set_errno(e, errno, "cannot write %s", s->temporary);
-    if (fclose(s->file) && rc == 0)
-        rc = error_set_errno(e, errno, "cannot write %s", s->temporary);
-    return rc;
-}
-
-static void describe_shard(json_t *shards, const struct shard *s, int64_t images)
-{
-    XXH128_canonical_t canonical;
-    char hex[2 * sizeof canonical + 1];
-
-    XXH128_canonicalFromHash(&canonical, XXH3_128bits_digest(&s->hash));
-    for (size_t i = 0; i < sizeof canonical; i++)
-        snprintf(hex + 2 * i, 3, "%02x", canonical.digest[i]);
-    json_array_append_new(shards, json_pack("{s:s, s:I, s:I, s:s}", "file", s->name, "images",
-                                            (json_int_t)images, "bytes", (json_int_t)s->bytes,
-                                            "xxh128", hex));
-}
-
-static int write_shard(struct job *job, enum dataset_role role, int k,
-                       const struct rng_permutation *order, json_t *shards, struct error *e)
-{
-    const struct convert_options *o = job->options;
-    int64_t n = job->source->images[role], count = shards_of(o, role);
-    int64_t first = n * k / count, end = n * (k + 1) / count; /* sizes differ by at most one */
-    struct shard s = {0};
-    char final[PATH_MAX];
-
-    shard_paths(o, role, k, s.temporary, final);
-    snprintf(s.name, sizeof s.name, "%s/%s", role_names[role], strrchr(final, '/') + 1);
-    XXH3_128bits_reset(&s.hash);
-    s.file = fopen(s.temporary, "wbxe");
-    if (!s.file)
-        return error_set_errno(e, errno, "cannot create %s", s.temporary);
-    int rc = put_images(job, &s, role, order, first, end, e);
-    rc = shard_finish(&s, rc, e);
-    if (rc == 0)
-        describe_shard(shards, &s, end - first);
-    return rc;
-}
-
-static int write_role(struct job *job, enum dataset_role role, struct error *e)
-{
-    const struct convert_options *o = job->options;
-    int64_t n = job->source->images[role];
-    struct rng_permutation order = rng_permutation(n, rng_stream(o->seed, role, 0, RNG_CONVERT));
-    char folder[PATH_MAX];
-    json_t *shards = json_array();
-
-    json_object_set_new(job->manifest, role_names[role],
-                        json_pack("{s:I, s:o}", "images", (json_int_t)n, "shards", shards));
-    snprintf(folder, sizeof folder, "%s/%s", o->out, role_names[role]);
-    int rc = file_make_dirs(folder, e);
-    job->started = clock_monotonic();
-    for (int k = 0; k < shards_of(o, role) && rc == 0; k++)
-        rc = write_shard(job, role, k, &order, shards, e);
-    return rc;
-}
-
-static void manifest_paths(const struct convert_options *o, char temporary[PATH_MAX],
-                           char final[PATH_MAX])
-{
-    snprintf(temporary, PATH_MAX, "%s/." MANIFEST_NAME ".tmp", o->out);
-    snprintf(final, PATH_MAX, "%s/" MANIFEST_NAME, o->out);
-}
-
-static int settle_file(const char *temporary, const char *final, int rc, struct error *e)
-{
-    if (rc)
-        unlink(temporary);
-    else if (rename(temporary, final))
-        rc = error_set_errno(e, errno, "cannot rename %s to %s", temporary, final);
-    return rc;
-}
-
-/* Renames (or, after a failure, removes) the temporary files, the manifest last. */
-static int settle(const struct job *job, int rc, struct error *e)
-{
+/* Shards are numbered through both roles: the training's first. */
+struct place {
+    enum dataset_role role;
+    int k, of;          /* of the role's shards */
+    int64_t first, end; /* of the role's images, in shuffled order */
+    char name[64];      /* "train/train-00003-of-00008" */
     char temporary[PATH_MAX], final[PATH_MAX];
+};
 
-    for (enum dataset_role role = DATASET_TRAIN; role <= DATASET_EVAL; role++) {
-        if (job->source->images[role] == 0)
-            continue;
-        for (int k = 0; k < shards_of(job->options, role); k++) {
-            shard_paths(job->options, role, k, temporary, final);
-            rc = settle_file(temporary, final, rc, e);
-        }
-    }
-    manifest_paths(job->options, temporary, final);
-    return settle_file(temporary, final, rc, e);
+static void find_place(const struct job *job, int64_t i, struct place *p)
+{
+    bool train = i < job->shards[DATASET_TRAIN];
+
+    p->role = train ? DATASET_TRAIN : DATASET_EVAL;
+    p->k = (int)(train ? i : i - job->shards[DATASET_TRAIN]);
+    p->of = job->shards[p->role];
+    int64_t n = job->source->images[p->role];
+    p->first = n * p->k / p->of; /* sizes differ by at most one */
+    p->end = n * (p->k + 1) / p->of;
+    const char *role = role_names[p->role], *out = job->options->out;
+    snprintf(p->name, sizeof p->name, "%s/%s-%05d-of-%05d", role, role, p->k, p->of);
+    snprintf(p->final, PATH_MAX, "%.3900s/%s", out, p->name);
+    snprintf(p->temporary, PATH_MAX, "%.3900s/%s/.%s-%05d-of-%05d.tmp", out, role, role, p->k,
+             p->of);
 }
 
-static int write_manifest(struct job *job, struct error *e)
+static int all_shards(const struct job *job)
+{
+    return job->shards[DATASET_TRAIN] + job->shards[DATASET_EVAL];
+}
+
+/* ---- one shard, by any thread */
+
+static int put_image(struct job *job, struct picture_maker *maker, struct shard_writer *w,
+                     enum dataset_role role, int64_t i, struct error *e)
 {
     const struct source_class_list *classes = &job->source->classes;
-    json_t *names = json_array();
-    char temporary[PATH_MAX], final[PATH_MAX];
+    struct source_image image = {0};
+    struct tf_example x = {0};
 
-    for (int i = 0; i < classes->count; i++)
-        if (json_array_append_new(names, json_string(classes->names[i]))) {
-            json_decref(names);
-            return error_set(e, ERR_INVALID, "the name of class %d is not UTF-8", i);
-        }
-    json_object_set_new(job->manifest, "classes", names);
-    manifest_paths(job->options, temporary, final);
-    return json_file_write(temporary, job->manifest, e);
+    int rc = job->source->read(job->source, role, i, &image, e);
+    if (rc)
+        return rc;
+    x.label = image.class + 1;
+    x.synset = classes->names[image.class];
+    x.text = classes->texts ? classes->texts[image.class] : x.synset;
+    x.filename = image.filename;
+    rc = picture_make(maker, &image, &x, e);
+    if (rc)
+        error_prefix(e, "%s", image.place);
+    else
+        rc = shard_writer_put(w, &x, e);
+    progress_add(&job->progress, 1, (int64_t)x.jpeg_bytes);
+    source_image_release(&image);
+    return rc;
 }
 
-static int check_options(const struct convert_options *o, const struct source *s, struct error *e)
+static int write_shard(void *context, void *maker, int64_t i, struct error *e)
 {
-    if (strlen(o->out) > PATH_MAX - 128)
-        return error_set(e, ERR_INVALID, "the path %s is too long", o->out);
-    if (s->images[DATASET_EVAL] == 0 && o->eval_shards)
-        return error_set(e, ERR_USAGE, "--eval-shards is given, but %s holds no validation images",
-                         o->in);
-    for (enum dataset_role role = DATASET_TRAIN; role <= DATASET_EVAL; role++)
-        if (s->images[role] && s->images[role] < shards_of(o, role))
-            return error_set(e, ERR_INVALID, "%d %s shards are more than the %" PRId64 " images",
-                             shards_of(o, role), role_names[role], s->images[role]);
-    return 0;
+    struct job *job = context;
+    struct shard_writer *w;
+    struct place p;
+    char hex[HASH_HEX_BYTES];
+    uint64_t bytes;
+
+    if (job->done[i])
+        return 0;
+    find_place(job, i, &p);
+    int rc = shard_writer_create(p.temporary, &w, e);
+    for (int64_t at = p.first; at < p.end && rc == 0; at++) {
+        rc = prep_interrupted ? error_set(e, ERR_INTERRUPTED, "interrupted") : 0;
+        if (rc == 0)
+            rc = put_image(job, maker, w, p.role, rng_permutation_at(&job->orders[p.role], at), e);
+    }
+    if (rc) {
+        shard_writer_abandon(w);
+        return rc;
+    }
+    rc = shard_writer_finish(w, &bytes, hex, e);
+    if (rc)
+        return rc;
+    return journal_add(job->journal,
+                       json_pack("{s:s, s:I, s:I, s:s}", "file", p.name, "images",
+                                 (json_int_t)(p.end - p.first), "bytes", (json_int_t)bytes,
+                                 "xxh128", hex),
+                       e);
 }
 
-static int write_all(struct job *job, struct error *e)
+static int begin_thread(void *context, void **scratch, struct error *e)
 {
+    const struct convert_options *o = ((struct job *)context)->options;
+    struct picture_options picture = {o->resize, o->quality};
+    return picture_maker_create(&picture, (struct picture_maker **)scratch, e);
+}
+
+static void end_thread(void *maker)
+{
+    picture_maker_destroy(maker);
+}
+
+/* ---- going on from an earlier run */
+
+static bool is_there(const char *path, const json_t *shard)
+{
+    struct stat st;
+    return stat(path, &st) == 0 &&
+           st.st_size == json_integer_value(json_object_get(shard, "bytes"));
+}
+
+/* What the journal has, if its file is still there: under its own name if the earlier run ended
+ * while it renamed. */
+static int64_t find_done(struct job *job)
+{
+    int64_t images = 0;
+    struct place p;
+
+    for (int i = 0; i < all_shards(job); i++) {
+        find_place(job, i, &p);
+        const json_t *shard = journal_find(job->journal, p.name);
+        job->done[i] = shard && (is_there(p.temporary, shard) || is_there(p.final, shard));
+        images += job->done[i] ? p.end - p.first : 0;
+    }
+    return images;
+}
+
+static json_t *settings(const struct job *job)
+{
+    const struct convert_options *o = job->options;
+    char identity[17];
+
+    snprintf(identity, sizeof identity, "%016" PRIx64, job->source->identity);
+    return json_pack("{s:i, s:s, s:I, s:i, s:i, s:i, s:i, s:i, s:s}", "format", MANIFEST_FORMAT,
+                     "from", o->from, "seed", (json_int_t)o->seed, "shards",
+                     job->shards[DATASET_TRAIN], "eval-shards", job->shards[DATASET_EVAL], "pad",
+                     o->pad, "resize", o->resize, "quality", o->resize ? o->quality : 0, "input",
+                     identity);
+}
+
+/* ---- the end */
+
+static int settle_shard(const struct place *p, struct error *e)
+{
+    if (rename(p->temporary, p->final) == 0 || access(p->final, F_OK) == 0)
+        return 0;
+    return error_set(e, ERR_IO, "cannot rename %s to %s", p->temporary, p->final);
+}
+
+static int describe_role(const struct job *job, enum dataset_role role, json_t *manifest,
+                         struct error *e)
+{
+    json_t *shards = json_array();
+    struct place p;
+
+    for (int k = 0; k < job->shards[role]; k++) {
+        find_place(job, role == DATASET_TRAIN ? k : job->shards[DATASET_TRAIN] + k, &p);
+        json_array_append(shards, journal_find(job->journal, p.name));
+    }
+    if ((int)json_array_size(shards) == job->shards[role])
+        return json_object_set_new(manifest, role_names[role],
+                                   json_pack("{s:I, s:o}", "images",
+                                             (json_int_t)job->source->images[role], "shards",
+                                             shards));
+    json_decref(shards);
+    return error_set(e, ERR_INTERNAL, "a shard was not written");
+}
+
+static int describe_classes(const struct source_class_list *classes, json_t *manifest,
+                            struct error *e)
+{
+    json_t *names = json_array(), *texts = json_array();
     int rc = 0;
 
-    for (enum dataset_role role = DATASET_TRAIN; role <= DATASET_EVAL && rc == 0; role++)
-        if (job->source->images[role] > 0)
-            rc = write_role(job, role, e);
-    /* Written before anything is renamed: a disk that is full now leaves nothing that looks
-     * complete. */
-    if (rc == 0)
-        rc = write_manifest(job, e);
-    return settle(job, rc, e);
+    for (int i = 0; i < classes->count && rc == 0; i++)
+        if (json_array_append_new(names, json_string(classes->names[i])) ||
+            (classes->texts && json_array_append_new(texts, json_string(classes->texts[i]))))
+            rc = error_set(e, ERR_INVALID, "the name of class %d is not UTF-8", i);
+    json_object_set_new(manifest, "classes", names);
+    if (classes->texts)
+        json_object_set(manifest, "texts", texts);
+    json_decref(texts);
+    return rc;
 }
 
-static void report(const struct job *job)
+static int write_manifest(const struct job *job, const char *path, struct error *e)
+{
+    const struct convert_options *o = job->options;
+    json_t *manifest =
+        json_pack("{s:s, s:i, s:s, s:I, s:i, s:i, s:i}", "tool", "train-prep " PACKAGE_VERSION,
+                  "format", MANIFEST_FORMAT, "source", o->from, "seed", (json_int_t)o->seed, "pad",
+                  o->pad, "resize", o->resize, "quality", o->resize ? o->quality : 0);
+
+    int rc = describe_classes(&job->source->classes, manifest, e);
+    for (enum dataset_role role = DATASET_TRAIN; role <= DATASET_EVAL && rc == 0; role++)
+        if (job->shards[role])
+            rc = describe_role(job, role, manifest, e);
+    if (rc == 0)
+        rc = json_file_write(path, manifest, e);
+    json_decref(manifest);
+    return rc;
+}
+
+/* The manifest is written before anything is renamed (a disk that is full now leaves nothing that
+ * looks complete) and renamed when all shards have their names. */
+static int settle(const struct job *job, struct error *e)
+{
+    const char *out = job->options->out;
+    char temporary[PATH_MAX], final[PATH_MAX];
+    struct place p;
+
+    snprintf(temporary, PATH_MAX, "%.3900s/." MANIFEST_NAME ".tmp", out);
+    snprintf(final, PATH_MAX, "%.3900s/" MANIFEST_NAME, out);
+    int rc = write_manifest(job, temporary, e);
+    for (int i = 0; i < all_shards(job) && rc == 0; i++) {
+        find_place(job, i, &p);
+        rc = settle_shard(&p, e);
+        if (rc == 0 && p.k == p.of - 1)
+            file_sync_dir_of(p.final);
+    }
+    if (rc == 0 && rename(temporary, final))
+        rc = error_set(e, ERR_IO, "cannot rename %s to %s", temporary, final);
+    if (rc == 0)
+        file_sync_dir(out);
+    if (rc == 0)
+        journal_remove(out);
+    return rc;
+}
+
+/* ---- the whole */
+
+static int check_options(struct job *job, struct error *e)
 {
     const struct convert_options *o = job->options;
     const int64_t *images = job->source->images;
 
-    printf("%s: %" PRId64 " training images in %d shards", o->out, images[DATASET_TRAIN],
-           shards_of(o, DATASET_TRAIN));
+    if (strlen(o->out) > PATH_MAX - 256)
+        return error_set(e, ERR_INVALID, "the path %s is too long", o->out);
+    if (images[DATASET_EVAL] == 0 && o->eval_shards)
+        return error_set(e, ERR_USAGE, "--eval-shards is given, but %s holds no validation images",
+                         o->in);
+    job->shards[DATASET_TRAIN] = images[DATASET_TRAIN] ? o->shards : 0;
     if (images[DATASET_EVAL])
-        printf(", %" PRId64 " validation images in %d", images[DATASET_EVAL],
-               shards_of(o, DATASET_EVAL));
-    printf(", %d classes\n", job->source->classes.count);
+        job->shards[DATASET_EVAL] = o->eval_shards ? o->eval_shards : (o->shards + 7) / 8;
+    for (enum dataset_role role = DATASET_TRAIN; role <= DATASET_EVAL; role++)
+        if (images[role] < job->shards[role])
+            return error_set(e, ERR_INVALID, "%d %s shards are more than the %" PRId64 " images",
+                             job->shards[role], role_names[role], images[role]);
+    return 0;
+}
+
+static int make_folders(const struct job *job, struct error *e)
+{
+    char folder[PATH_MAX];
+    int rc = 0;
+
+    for (enum dataset_role role = DATASET_TRAIN; role <= DATASET_EVAL && rc == 0; role++) {
+        snprintf(folder, sizeof folder, "%.3900s/%s", job->options->out, role_names[role]);
+        if (job->shards[role])
+            rc = file_make_dirs(folder, e);
+    }
+    return rc;
+}
+
+static int write_shards(struct job *job, struct error *e)
+{
+    static const struct parallel_work work = {begin_thread, write_shard, end_thread};
+    const int64_t *images = job->source->images;
+    int64_t done = find_done(job);
+
+    for (enum dataset_role role = DATASET_TRAIN; role <= DATASET_EVAL; role++)
+        job->orders[role] =
+            rng_permutation(images[role], rng_stream(job->options->seed, role, 0, RNG_CONVERT));
+    if (done)
+        fprintf(stderr,
+                "train-prep: going on with an earlier run: %" PRId64 " of %" PRId64
+                " images are in finished shards\n",
+                done, images[DATASET_TRAIN] + images[DATASET_EVAL]);
+    progress_begin(&job->progress, "convert", images[DATASET_TRAIN] + images[DATASET_EVAL] - done,
+                   0);
+    int rc = parallel_run(job->options->threads, all_shards(job), &work, job, e);
+    progress_end(&job->progress);
+    return rc;
+}
+
+static int write_all(struct job *job, struct error *e)
+{
+    json_t *set = settings(job);
+    int rc = journal_open(job->options->out, set, &job->journal, e);
+
+    json_decref(set);
+    if (rc)
+        return rc;
+    job->done = calloc((size_t)all_shards(job), sizeof *job->done);
+    if (!job->done)
+        rc = error_set(e, ERR_NO_MEMORY, "no memory for a list of shards");
+    if (rc == 0)
+        rc = make_folders(job, e);
+    if (rc == 0)
+        rc = write_shards(job, e);
+    if (rc == 0)
+        rc = settle(job, e);
+    else if (journal_count(job->journal) == 0)
+        journal_remove(job->options->out);
+    else
+        fprintf(stderr,
+                "train-prep: %" PRId64 " of %d shards are finished: the same command goes on from "
+                "there\n",
+                journal_count(job->journal), all_shards(job));
+    journal_close(job->journal);
+    free(job->done);
+    return rc;
+}
+
+static void report(const struct job *job)
+{
+    const int64_t *images = job->source->images;
+    double seconds = progress_seconds(&job->progress);
+
+    printf("%s: ", job->options->out);
+    if (images[DATASET_TRAIN])
+        printf("%" PRId64 " training images in %d shards", images[DATASET_TRAIN],
+               job->shards[DATASET_TRAIN]);
+    if (images[DATASET_EVAL])
+        printf("%s%" PRId64 " validation images in %d", images[DATASET_TRAIN] ? ", " : "",
+               images[DATASET_EVAL], job->shards[DATASET_EVAL]);
+    printf(", %d classes; %.0f images/s, %.1f MB/s\n", job->source->classes.count,
+           (double)job->progress.images / seconds, (double)job->progress.bytes * 1e-6 / seconds);
 }
 
 int convert(const struct convert_options *o, struct error *e)
@@ -262,15 +369,11 @@ int convert(const struct convert_options *o, struct error *e)
     int rc = source_open(o->from, o->in, &source, &job.source, e);
     if (rc)
         return rc;
-    rc = check_options(o, job.source, e);
+    rc = check_options(&job, e);
     if (rc == 0)
         rc = out_folder_take(o->out, o->force, &lock, e);
     if (rc == 0) {
-        job.manifest = json_pack("{s:s, s:i, s:s, s:I, s:i}", "tool", "train-prep " PACKAGE_VERSION,
-                                 "format", MANIFEST_FORMAT, "source", o->from, "seed",
-                                 (json_int_t)o->seed, "pad", o->pad);
         rc = write_all(&job, e);
-        json_decref(job.manifest);
         close(lock);
     }
     if (rc == 0)

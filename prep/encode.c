@@ -51,8 +51,22 @@ void encoder_destroy(struct encoder *c)
     free(c);
 }
 
-int encode_grey(struct encoder *c, const uint8_t *pixels, int width, int height,
-                const uint8_t **jpeg, size_t *bytes, struct error *e)
+static void set_parameters(struct jpeg_compress_struct *jpeg, int width, int height, int channels,
+                           int quality)
+{
+    jpeg->image_width = (JDIMENSION)width;
+    jpeg->image_height = (JDIMENSION)height;
+    jpeg->input_components = channels;
+    jpeg->in_color_space = channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
+    jpeg_set_defaults(jpeg);
+    jpeg_set_quality(jpeg, quality, TRUE);
+    if (quality == ENCODE_QUALITY_BEST)
+        jpeg->comp_info[0].h_samp_factor = jpeg->comp_info[0].v_samp_factor = 1;
+    jpeg->optimize_coding = TRUE; /* own Huffman tables: small images are mostly header */
+}
+
+int encode(struct encoder *c, const uint8_t *pixels, int width, int height, int channels,
+           int quality, const uint8_t **jpeg, size_t *bytes, struct error *e)
 {
     if (setjmp(c->failed)) {
         jpeg_abort_compress(&c->jpeg);
@@ -61,16 +75,10 @@ int encode_grey(struct encoder *c, const uint8_t *pixels, int width, int height,
     unsigned long size = c->room;
     unsigned char *before = c->out;
     jpeg_mem_dest(&c->jpeg, &c->out, &size);
-    c->jpeg.image_width = (JDIMENSION)width;
-    c->jpeg.image_height = (JDIMENSION)height;
-    c->jpeg.input_components = 1;
-    c->jpeg.in_color_space = JCS_GRAYSCALE;
-    jpeg_set_defaults(&c->jpeg);
-    jpeg_set_quality(&c->jpeg, ENCODE_QUALITY, TRUE);
-    c->jpeg.optimize_coding = TRUE; /* own Huffman tables: small images are mostly header */
+    set_parameters(&c->jpeg, width, height, channels, quality);
     jpeg_start_compress(&c->jpeg, TRUE);
     while (c->jpeg.next_scanline < c->jpeg.image_height) {
-        JSAMPROW row = (JSAMPROW)pixels + (size_t)c->jpeg.next_scanline * (size_t)width;
+        JSAMPROW row = (JSAMPROW)pixels + c->jpeg.next_scanline * (size_t)width * (size_t)channels;
         jpeg_write_scanlines(&c->jpeg, &row, 1);
     }
     jpeg_finish_compress(&c->jpeg);

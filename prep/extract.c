@@ -4,9 +4,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/clock.h"
 #include "common/file.h"
 #include "prep/prep.h"
+#include "prep/progress.h"
 
 /* A record's filename comes from others: only its last part is used, and only harmless characters
  * of it. */
@@ -44,7 +44,7 @@ static int extract_record(struct dataset *d, int64_t i, const char *folder, stru
 
 int extract(const struct extract_options *o, struct error *e)
 {
-    double started = clock_monotonic();
+    struct progress progress;
     struct dataset *d;
 
     int rc = dataset_open(o->dir, o->role, &d, e);
@@ -54,13 +54,15 @@ int extract(const struct extract_options *o, struct error *e)
     if (o->limit && o->limit < count)
         count = o->limit;
     rc = file_make_dirs(o->out, e);
+    progress_begin(&progress, "extract", count, 0);
     for (int64_t i = 0; i < count && rc == 0; i++) {
         if (prep_interrupted)
             rc = error_set(e, ERR_INTERRUPTED, "interrupted after %" PRId64 " images", i);
         else
             rc = extract_record(d, i, o->out, e);
-        progress("extract", i + 1, count, started);
+        progress_add(&progress, 1, (int64_t)dataset_entry(d, i)->bytes);
     }
+    progress_end(&progress);
     dataset_close(d);
     if (rc == 0)
         printf("%s: %" PRId64 " images\n", o->out, count);

@@ -1,15 +1,16 @@
 // Folders of class folders of JPEGs: PATH/train/CLASS and PATH/validation/CLASS, or PATH/CLASS for
-// train alone. The JPEGs' bytes are kept as they are.
+// train alone.
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include <xxhash.h>
+
 #include "common/dataset/list.h"
 #include "common/file.h"
 #include "prep/source.h"
-#include "worker/data/jpeg.h"
 
 #define IMAGE_FILE_LIMIT_BYTES (256u << 20)
 
@@ -17,8 +18,6 @@ struct folder_source {
     struct source base;
     struct dataset_list lists[2]; /* by role */
     int *class_of[2]; /* (classes of the role's list) -> class of the data set; -1: unknown */
-    struct jpeg_decoder *decoder;
-    char *jpeg;
 };
 
 static int take_classes(struct folder_source *s, const struct dataset_list *train, struct error *e)
@@ -100,31 +99,37 @@ static int open_roles(struct folder_source *s, const char *path, struct error *e
     return 0;
 }
 
-static int folder_read(struct source *base, enum dataset_role role, int64_t i, struct tf_example *x,
-                       struct error *e)
+static int folder_read(struct source *base, enum dataset_role role, int64_t i,
+                       struct source_image *x, struct error *e)
 {
     struct folder_source *s = (struct folder_source *)base;
     const struct dataset_list *list = &s->lists[role];
     const char *path = list->files[i];
-    struct jpeg_info info;
+    char *bytes;
 
-    free(s->jpeg);
-    s->jpeg = NULL;
-    int rc = file_read(path, IMAGE_FILE_LIMIT_BYTES, &s->jpeg, &x->jpeg_bytes, e);
+    int rc = file_read(path, IMAGE_FILE_LIMIT_BYTES, &bytes, &x->file_bytes, e);
     if (rc)
         return rc;
-    rc = jpeg_header(s->decoder, (uint8_t *)s->jpeg, x->jpeg_bytes, &info, e);
-    if (rc)
-        return error_prefix(e, "%s", path);
-    int class = s->class_of[role][list->labels[i]];
-    x->width = info.width;
-    x->height = info.height;
-    x->channels = info.channels == 1 ? 1 : 3; /* as decoded */
-    x->label = class + 1;
-    x->synset = x->text = base->classes.names[class];
-    x->filename = strrchr(path, '/') + 1;
-    x->jpeg = (uint8_t *)s->jpeg;
+    x->owned = bytes;
+    x->file = x->owned;
+    x->class = s->class_of[role][list->labels[i]];
+    snprintf(x->filename, sizeof x->filename, "%s", strrchr(path, '/') + 1);
+    snprintf(x->place, sizeof x->place, "%s", path);
     return 0;
+}
+
+/* Names, classes and sizes; where the folder lies makes no difference. */
+static uint64_t identify(const struct folder_source *s)
+{
+    uint64_t hash = 0;
+
+    for (int role = 0; role < 2; role++)
+        for (size_t i = 0; i < s->lists[role].count; i++) {
+            const struct dataset_list *list = &s->lists[role];
+            const char *name = list->files[i] + strlen(list->folder);
+            hash = XXH3_64bits_withSeed(name, strlen(name), hash + list->bytes[i]);
+        }
+    return hash;
 }
 
 static void folder_destroy(struct source *base)
@@ -134,8 +139,6 @@ static void folder_destroy(struct source *base)
         dataset_list_free(&s->lists[role]);
         free(s->class_of[role]);
     }
-    jpeg_decoder_destroy(s->decoder);
-    free(s->jpeg);
     source_classes_free(&base->classes);
     free(s);
 }
@@ -148,7 +151,7 @@ int source_folder_open(const char *path, const struct source_options *options, s
 
     if (options->pad)
         return error_set(e, ERR_USAGE,
-                         "--pad is for --from idx: here the JPEGs are kept as they are");
+                         "--pad is for --from idx and cifar: here the JPEGs are kept as they are");
     if (options->classes_file)
         return error_set(e, ERR_USAGE,
                          "--classes is for --from idx: here the folders name the classes");
@@ -162,12 +165,11 @@ int source_folder_open(const char *path, const struct source_options *options, s
     s->base.read = folder_read;
     s->base.destroy = folder_destroy;
     int rc = open_roles(s, folder, e);
-    if (rc == 0)
-        rc = jpeg_decoder_create(&s->decoder, e);
     if (rc) {
         folder_destroy(&s->base);
         return rc;
     }
+    s->base.identity = identify(s);
     *out = &s->base;
     return 0;
 }

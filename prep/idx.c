@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <xxhash.h>
 #include <zlib.h>
 
-#include "prep/encode.h"
 #include "prep/source.h"
 
 #define IDX_DIMENSION_MAX 65500       /* a JPEG's */
@@ -28,8 +28,6 @@ struct idx {
 struct idx_source {
     struct source base;
     struct idx pixels[2], labels[2]; /* by role */
-    struct encoder *encoder;
-    char filename[64];
 };
 
 static const char *const stems[] = {[DATASET_TRAIN] = "train", [DATASET_EVAL] = "t10k"};
@@ -156,27 +154,14 @@ static int read_role(struct idx_source *s, const char *folder, enum dataset_role
     return 0;
 }
 
-/* Replaces the images (n, h, w) by (n, h + 2 pad, w + 2 pad), black around. */
-static int pad_images(struct idx *pixels, uint32_t pad, struct error *e)
+static int pad_images(struct idx *pixels, int pad, struct error *e)
 {
-    size_t height = pixels->dims[1], width = pixels->dims[2];
-    size_t tall = height + 2 * pad, wide = width + 2 * pad;
+    int rc = source_pad(&pixels->data, pixels->dims[0], (int)pixels->dims[1], (int)pixels->dims[2],
+                        1, pad, e);
 
-    if (!pixels->data)
-        return 0;
-    uint8_t *padded = calloc(pixels->dims[0], tall * wide);
-    if (!padded)
-        return error_set(e, ERR_NO_MEMORY, "no memory for %" PRIu32 " padded images",
-                         pixels->dims[0]);
-    for (size_t i = 0; i < pixels->dims[0]; i++)
-        for (size_t y = 0; y < height; y++)
-            memcpy(padded + (i * tall + pad + y) * wide + pad,
-                   pixels->data + (i * height + y) * width, width);
-    free(pixels->data);
-    pixels->data = padded;
-    pixels->dims[1] = (uint32_t)tall;
-    pixels->dims[2] = (uint32_t)wide;
-    return 0;
+    pixels->dims[1] += 2 * (uint32_t)pad;
+    pixels->dims[2] += 2 * (uint32_t)pad;
+    return rc;
 }
 
 static int largest_label(const struct idx_source *s)
@@ -210,26 +195,28 @@ static int name_classes(struct idx_source *s, const char *classes_file, struct e
     return 0;
 }
 
-static int idx_read(struct source *base, enum dataset_role role, int64_t i, struct tf_example *x,
+static int idx_read(struct source *base, enum dataset_role role, int64_t i, struct source_image *x,
                     struct error *e)
 {
     struct idx_source *s = (struct idx_source *)base;
     const struct idx *pixels = &s->pixels[role];
-    int height = (int)pixels->dims[1], width = (int)pixels->dims[2],
-        label = s->labels[role].data[i];
 
-    snprintf(s->filename, sizeof s->filename, "%s-%06" PRId64 ".jpg", stems[role], i);
-    *x = (struct tf_example){
-        .width = width,
-        .height = height,
-        .channels = 1,
-        .label = label + 1,
-        .synset = base->classes.names[label],
-        .text = base->classes.names[label],
-        .filename = s->filename,
-    };
-    return encode_grey(s->encoder, pixels->data + (size_t)i * (size_t)width * (size_t)height, width,
-                       height, &x->jpeg, &x->jpeg_bytes, e);
+    (void)e;
+    x->height = (int)pixels->dims[1];
+    x->width = (int)pixels->dims[2];
+    x->channels = 1;
+    x->pixels = pixels->data + (size_t)i * (size_t)x->width * (size_t)x->height;
+    x->class = s->labels[role].data[i];
+    snprintf(x->filename, sizeof x->filename, "%s-%06" PRId64 ".jpg", stems[role], i);
+    snprintf(x->place, sizeof x->place, "%s image %" PRId64, stems[role], i);
+    return 0;
+}
+
+static uint64_t identify(const struct idx *idx, uint64_t hash)
+{
+    size_t bytes = (size_t)idx->dims[0] * idx->dims[1] * idx->dims[2];
+    hash = XXH3_64bits_withSeed(idx->dims, sizeof idx->dims, hash);
+    return idx->data ? XXH3_64bits_withSeed(idx->data, bytes, hash) : hash;
 }
 
 static void idx_destroy(struct source *base)
@@ -239,7 +226,6 @@ static void idx_destroy(struct source *base)
         free(s->pixels[role].data);
         free(s->labels[role].data);
     }
-    encoder_destroy(s->encoder);
     source_classes_free(&base->classes);
     free(s);
 }
@@ -264,13 +250,13 @@ int source_idx_open(const char *path, const struct source_options *options, stru
     if (rc == 0)
         rc = name_classes(s, options->classes_file, e);
     for (int role = 0; role < 2 && rc == 0 && options->pad > 0; role++)
-        rc = pad_images(&s->pixels[role], (uint32_t)options->pad, e);
-    if (rc == 0)
-        rc = encoder_create(&s->encoder, e);
+        rc = pad_images(&s->pixels[role], options->pad, e);
     if (rc) {
         idx_destroy(&s->base);
         return rc;
     }
+    for (int role = 0; role < 2; role++)
+        s->base.identity = identify(&s->labels[role], identify(&s->pixels[role], s->base.identity));
     *out = &s->base;
     return 0;
 }

@@ -11,6 +11,7 @@
 
 #include "common/dataset/manifest.h"
 #include "common/file.h"
+#include "prep/journal.h"
 
 static const char *const role_folders[] = {"train", "validation"};
 
@@ -35,10 +36,15 @@ static bool is_shard(const char *name, const char *role)
            !name[prefix + (size_t)used];
 }
 
-/* Removes what conversions make: temporary files always, finished shards with force. *other gets
- * the name of the first thing that stays. */
-static int clean_role(const char *path, const char *role, bool force, char other[PATH_MAX],
-                      struct error *e)
+/* What may lie in a folder that is taken, and what becomes of it. */
+struct cleaning {
+    bool force;     /* remove finished shards too */
+    bool keep_ours; /* a journal tells what they are worth: remove nothing */
+};
+
+/* *other gets the name of the first thing that is not ours. */
+static int clean_role(const char *path, const char *role, const struct cleaning *cleaning,
+                      char other[PATH_MAX], struct error *e)
 {
     char folder[PATH_MAX], file[PATH_MAX];
     struct dirent *entry;
@@ -55,9 +61,10 @@ static int clean_role(const char *path, const char *role, bool force, char other
             continue;
         if ((size_t)snprintf(file, sizeof file, "%s/%s", folder, name) >= sizeof file)
             continue;
-        if (!is_temporary(name) && !(force && is_shard(name, role)))
+        bool shard = is_shard(name, role) && (cleaning->force || cleaning->keep_ours);
+        if (!is_temporary(name) && !shard)
             snprintf(other, PATH_MAX, "%s", file);
-        else if (unlink(file))
+        else if (!cleaning->keep_ours && unlink(file))
             rc = error_set_errno(e, errno, "cannot remove %s", file);
     }
     closedir(dir);
@@ -73,7 +80,8 @@ static int find_strangers(const char *path, char other[PATH_MAX], struct error *
         return error_set_errno(e, errno, "cannot read %s", path);
     while ((entry = readdir(dir))) {
         const char *name = entry->d_name;
-        bool ours = strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || is_temporary(name);
+        bool ours = strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || is_temporary(name) ||
+                    strcmp(name, JOURNAL_NAME) == 0;
         for (int r = 0; r < 2; r++)
             ours = ours || strcmp(name, role_folders[r]) == 0;
         if (!ours)
@@ -85,16 +93,20 @@ static int find_strangers(const char *path, char other[PATH_MAX], struct error *
 
 static int make_fresh(const char *path, bool force, struct error *e)
 {
-    char manifest[PATH_MAX], other[PATH_MAX] = "";
+    char manifest[PATH_MAX], journal[PATH_MAX], other[PATH_MAX] = "";
 
     if ((size_t)snprintf(manifest, sizeof manifest, "%s/" MANIFEST_NAME, path) >= sizeof manifest)
         return error_set(e, ERR_INVALID, "the path %s is too long", path);
+    snprintf(journal, sizeof journal, "%.3900s/" JOURNAL_NAME, path);
+    struct cleaning cleaning = {force, !force && access(journal, F_OK) == 0};
     /* Without its manifest the folder is unfinished: so it goes first. */
     if (force && unlink(manifest) && errno != ENOENT)
         return error_set_errno(e, errno, "cannot remove %s", manifest);
+    if (force)
+        journal_remove(path);
     int rc = force ? 0 : find_strangers(path, other, e);
     for (int r = 0; r < 2 && rc == 0; r++)
-        rc = clean_role(path, role_folders[r], force, other, e);
+        rc = clean_role(path, role_folders[r], &cleaning, other, e);
     if (rc == 0 && !force && other[0])
         return error_set(
             e, ERR_CONFLICT,

@@ -8,8 +8,9 @@
 #include "common/error.h"
 
 /* Creates the folder if need be and locks it; *fd holds the lock until closed. ERR_CONFLICT:
- * another process has it, or it holds anything but what an interrupted conversion leaves. With
- * force, what an earlier conversion made is removed, and anything else is left alone. */
+ * another process has it, or it holds anything but what an unfinished conversion leaves: that stays
+ * if it has its journal (prep/journal.h), else its temporary files are removed. With force, what
+ * any earlier conversion made is removed, and anything else is left alone. */
 int out_folder_take(const char *path, bool force, int *fd, struct error *e);
 
 #endif

@@ -1,22 +1,79 @@
+#include "prep/progress.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "prep/prep.h"
 
-void progress(const char *what, int64_t done, int64_t total, double started)
+#define TERMINAL_SECONDS 0.1
+#define PLAIN_SECONDS    10.0
+
+void progress_begin(struct progress *p, const char *what, int64_t total_images, int64_t total_bytes)
 {
-    static double last;
-    double now = clock_monotonic(), spent = now - started;
+    *p = (struct progress){.what = what,
+                           .total_images = total_images,
+                           .total_bytes = total_bytes,
+                           .started = clock_monotonic(),
+                           .terminal = isatty(STDERR_FILENO)};
+    p->last = p->started;
+    pthread_mutex_init(&p->lock, NULL);
+}
 
-    if (!isatty(STDERR_FILENO) || (now - last < 0.1 && done < total))
-        return;
-    last = now;
-    double left = done > 0 ? spent / (double)done * (double)(total - done) : 0;
-    fprintf(stderr, "\r%-10s %3d %%  %" PRId64 " of %" PRId64 " images, %.0f s %s \033[K", what,
-            (int)(100 * done / total), done, total, done < total ? left : spent,
-            done < total ? "left" : "in all");
-    if (done == total)
+double progress_seconds(const struct progress *p)
+{
+    return clock_monotonic() - p->started;
+}
+
+static void duration(double seconds, char out[32])
+{
+    int64_t s = (int64_t)(seconds + 0.5);
+    if (s < 100)
+        snprintf(out, 32, "%" PRId64 " s", s);
+    else if (s < 6000)
+        snprintf(out, 32, "%" PRId64 " min %02" PRId64 " s", s / 60, s % 60);
+    else
+        snprintf(out, 32, "%" PRId64 " h %02" PRId64 " min", s / 3600, s / 60 % 60);
+}
+
+static void print_line(const struct progress *p, bool last)
+{
+    double spent = progress_seconds(p);
+    double share = p->total_images  ? (double)p->images / (double)p->total_images
+                   : p->total_bytes ? (double)p->bytes / (double)p->total_bytes
+                                    : 0;
+    double per_sec = spent > 0 ? 1 / spent : 0;
+    char count[96] = "", time[32];
+
+    if (p->total_images)
+        snprintf(count, sizeof count, "%" PRId64 " of %" PRId64 " images, %.0f images/s, ",
+                 p->images, p->total_images, (double)p->images * per_sec);
+    duration(last || share <= 0 ? spent : spent / share * (1 - share), time);
+    fprintf(stderr, "%s%-8s %3d %%  %s%.1f MB/s, %s %s%s", p->terminal ? "\r" : "", p->what,
+            (int)(100 * share), count, (double)p->bytes * 1e-6 * per_sec, time,
+            last ? "in all" : "left", p->terminal ? "\033[K" : "\n");
+    if (last && p->terminal)
         fputc('\n', stderr);
+}
+
+void progress_add(struct progress *p, int64_t images, int64_t bytes)
+{
+    double every = p->terminal ? TERMINAL_SECONDS : PLAIN_SECONDS;
+
+    pthread_mutex_lock(&p->lock);
+    p->images += images;
+    p->bytes += bytes;
+    double now = clock_monotonic();
+    if (now - p->last >= every) {
+        p->last = now;
+        print_line(p, false);
+    }
+    pthread_mutex_unlock(&p->lock);
+}
+
+void progress_end(struct progress *p)
+{
+    if (p->terminal || p->last > p->started)
+        print_line(p, true);
+    pthread_mutex_destroy(&p->lock);
 }

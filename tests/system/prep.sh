@@ -120,10 +120,7 @@ check "an unknown command" refused 2 "there is no command bake" bake
 check "an unknown option" refused 2 "unrecognized option" convert --wings
 check "a missing option" refused 2 "--shards is missing" convert --from idx --in small --out x
 check "a bad number" refused 2 "expected a whole number from 1" convert --from idx --in small --out x --shards 0
-check "an unknown kind" refused 2 "expected idx or folder" convert --from tar --in small --out x --shards 1
-check "imagenet is named as not built" refused 2 "not supported by this version" convert --from imagenet --in small --out x --shards 1
-check "cifar is named as not built" refused 2 "not supported by this version" convert --from cifar --in small --out x --shards 1
-check "audit is named as not built" refused 2 "not supported by this version" audit a
+check "an unknown kind" refused 2 "expected imagenet, folder, idx or cifar" convert --from tar --in small --out x --shards 1
 check "a missing input" refused 3 "nowhere" convert --from idx --in nowhere --out x --shards 1
 check "more shards than images" refused 2 "more than the 103 images" convert --from idx --in small --out x --shards 104
 mkdir empty
@@ -148,8 +145,17 @@ check "--pad is not for folders" refused 2 "--pad is for --from idx" convert --f
 check "a label beyond the names of the classes" refused 2 "there is a label 4, but four names only 4" \
     convert --from idx --in small --out x --shards 1 --classes four
 cp -r folder png && printf '\211PNG\r\n\032\n' >png/train/a/cat.JPEG
-check "a file that is no JPEG inside" refused 1 "png/train/a/cat.JPEG: Not a JPEG file" convert --from folder --in png --out y --shards 2
-check "nothing half-written is left" test "$(find y -type f | wc -l)" = 0
+check "a broken PNG named .JPEG" refused 1 "png/train/a/cat.JPEG: a PNG that cannot be read" convert --from folder --in png --out y --shards 2
+check "nothing half-written looks complete" test "$(find y -name 'train-*' -o -name manifest.json | wc -l)" = 0
+printf 'GIF89a, no JPEG' >png/train/a/cat.JPEG
+check "a file that is no JPEG inside" refused 1 "png/train/a/cat.JPEG: Not a JPEG file" convert --from folder --in png --out y2 --shards 2
+head -c -20 "folder/train/b/$(ls folder/train/b | head -1)" >png/train/a/cat.JPEG
+check "a truncated JPEG" refused 1 "png/train/a/cat.JPEG: Premature end of JPEG file" convert --from folder --in png --out y3 --shards 2
+# SOF0 of 65500 x 65500: where a small file wants 12 GB of memory
+cp "folder/train/b/$(ls folder/train/b | head -1)" png/train/a/cat.JPEG
+sof=$(LC_ALL=C grep -abo -m 1 -P '\xff\xc0' png/train/a/cat.JPEG | head -1 | cut -d: -f1)
+printf '\377\334\377\334' | dd of=png/train/a/cat.JPEG bs=1 seek=$((sof + 5)) conv=notrunc 2>/dev/null
+check "a JPEG of 65500 x 65500 pixels" refused 2 "65500 x 65500 pixels are over the limit" convert --from folder --in png --out y4 --shards 2
 cp -r folder text && echo hello >text/train/a/readme.txt
 check "a file that is no JPEG by name" refused 2 "readme.txt is not a JPEG file" convert --from folder --in text --out x --shards 2
 mkdir -p stranger/validation/zebra && cp -r folder/train stranger/ && cp folder/validation/b/* stranger/validation/zebra
@@ -157,27 +163,51 @@ check "a validation class unknown to training" refused 2 "the class zebra" conve
 cp -r a damaged && printf '\0' | dd of=damaged/train/train-00002-of-00005 bs=1 seek=300 conv=notrunc 2>/dev/null
 check "show names a damaged record" refused 1 "train-00002-of-00005 is corrupt" show damaged
 
-# ---- no space: a file system of 64 KiB, where that can be had
-if [ "$(id -u)" = 0 ] && mkdir full && mount -t tmpfs -o size=64k none full 2>/dev/null; then
-    check "a full disk" refused 1 "No space left" convert --from idx --in small --out full/x --shards 2
-    check "leaves no shard behind" test "$(find full -type f | wc -l)" = 0
+# ---- no space: a small file system, where that can be had
+complete_names() { find "$1" -name 'train-*' -o -name 'validation-*' -o -name manifest.json | wc -l; }
+if [ "$(id -u)" = 0 ] && mkdir full && mount -t tmpfs -o size=48k none full 2>/dev/null; then
+    check "a full disk" refused 1 "No space left" convert --from idx --in small --out full/x --shards 5 --eval-shards 2 --seed 7 --threads 1
+    check "nothing half-written looks complete" test "$(complete_names full)" = 0
+    check "the finished shards are said to be kept" grep -q "of 7 shards are finished" err
+    mount -o remount,size=1m full
+    run convert --from idx --in small --out full/x --shards 5 --eval-shards 2 --seed 7
+    check "with more space the same command goes on" grep -q "going on with an earlier run" err
+    check "to the same bytes" same_tree a full/x
     umount full
 else
     skip "a full disk" "needs root and mount"
 fi
 
-# ---- interrupted
+# ---- interrupted, killed, and gone on with
 if [ -f /usr/share/datasets/fashion-mnist/train-images-idx3-ubyte.gz ]; then
-    "$prep" convert --from idx --in /usr/share/datasets/fashion-mnist --out fm --shards 8 >out 2>err &
+    fm() { "$prep" convert --from idx --in /usr/share/datasets/fashion-mnist --shards 24 "$@"; }
+    begun() { # OUT SHARDS: waits until so many are finished
+        for _ in $(seq 400); do
+            [ "$(cat "$1/.convert.jsonl" 2>/dev/null | wc -l)" -gt "$2" ] && return
+            sleep 0.02
+        done
+    }
+    fm --out whole --threads 2 >out 2>err
+    "$prep" convert --from idx --in /usr/share/datasets/fashion-mnist --shards 24 --out fm >out 2>err &
     pid=$!
-    for _ in $(seq 100); do
-        [ -e fm/train/.train-00000-of-00008.tmp ] && break
-        sleep 0.05
-    done
+    begun fm 2
     kill -TERM "$pid"
     wait "$pid"
     check "a signal ends it with 130" test $? = 130
-    check "and leaves no shard behind" test "$(find fm -type f | wc -l)" = 0
+    check "and leaves nothing that looks complete" test "$(complete_names fm)" = 0
+    check "another seed does not go on with it" refused 1 "with seed 1, not 2" \
+        convert --from idx --in /usr/share/datasets/fashion-mnist --out fm --shards 24 --seed 2
+    check "nor does other input" refused 1 "other input" convert --from idx --in small --out fm --shards 24 --eval-shards 3
+    done_before=$(wc -l <fm/.convert.jsonl)
+    "$prep" convert --from idx --in /usr/share/datasets/fashion-mnist --shards 24 --out fm >out 2>err &
+    pid=$!
+    begun fm $((done_before + 2))
+    kill -KILL "$pid"
+    wait "$pid" 2>/dev/null
+    printf '{"file": "train/train-000' >>fm/.convert.jsonl # what a torn write leaves
+    fm --out fm --threads 1 >out 2>err
+    check "after a kill -9 the same command goes on" grep -q "going on with an earlier run" err
+    check "to the same bytes as without, whatever the threads" same_tree whole fm
 else
     skip "interrupted" "the package dataset-fashion-mnist is not installed"
 fi

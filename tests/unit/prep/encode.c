@@ -32,7 +32,7 @@ Test(encode, pixels_come_back_within_2)
         size_t bytes;
         for (int i = 0; i < width * height; i++)
             pixels[i] = (uint8_t)rng_u32(&r);
-        cr_assert_eq(encode_grey(encoder, pixels, width, height, &jpeg, &bytes, &e), 0);
+        cr_assert_eq(encode(encoder, pixels, width, height, 1, 100, &jpeg, &bytes, &e), 0);
         cr_assert_eq(jpeg_decode(decoder, jpeg, bytes, &back, &e), 0, "%s", e.text);
         cr_assert(back.width == width && back.height == height && back.channels == 1);
         for (int i = 0; i < width * height; i++)
