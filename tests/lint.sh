@@ -21,7 +21,7 @@ else
 fi
 
 if command -v mandoc >/dev/null; then
-    for page in man/*.[158]; do
+    for page in man/*.[1358]; do
         ok "mandoc $page" mandoc -T lint -W warning "$page"
     done
 else
@@ -46,5 +46,11 @@ foreign_paths() {
         xargs grep -nE '/(work|home)/[a-z]|/tmp/wt|registry\.npmjs|deb\.debian\.org'
 }
 ok "no file names a path of somebody's machine, or a registry's host" foreign_paths
+
+# Everything between ranks goes through libtraincomm.
+direct_mpi() {
+    ! grep -nE '<mpi\.h>|\bMPI_[A-Z]' worker/*.[ch] worker/{data,kernels,layers,model,optim}/*.[ch]
+}
+ok "the worker has no MPI but libtraincomm" direct_mpi
 
 done_testing

@@ -171,7 +171,7 @@ int checkpoint_write(struct run *r, struct optimizer *optimizer, const struct ru
         if (!status)
             status = say_checkpoint(r, step, model_path, clock_monotonic() - start, e);
     }
-    status = agree_on_error(r->comm, status, e, &r->failed_at);
+    status = run_agree(r, status, e);
     if (!status && relative)
         memcpy(relative, model_path, sizeof model_path);
     return status;

@@ -27,7 +27,7 @@ void average_statistics(struct run *r)
                                                                : sizeof sums / sizeof sums[0];
         for (size_t i = 0; i < n; i++)
             sums[i] = stats[from + i];
-        MPI_Allreduce(MPI_IN_PLACE, sums, (int)n, MPI_DOUBLE, MPI_SUM, r->comm);
+        traincomm_reduce(r->comm, TRAINCOMM_SUM, sums, n);
         for (size_t i = 0; i < n; i++)
             stats[from + i] = (float)(sums[i] / r->world);
     }
@@ -203,13 +203,14 @@ int evaluate(struct run *r, int64_t step, double epoch, bool predictions, struct
     loader_destroy(loader);
     trace_end(span, "phase", "evaluation", 0);
     *stopped = run_stop_requested();
-    status = agree_on_step(r->comm, status, stopped, e, &r->failed_at);
+    status = run_agree_on_stop(r, status, stopped, e);
     if (!status && !*stopped && predictions)
         status = predictions_write(file, r, e);
     predictions_destroy(file);
     if (status || *stopped)
         return status;
-    MPI_Allreduce(&mine, &sum, sizeof sum / sizeof(double), MPI_DOUBLE, MPI_SUM, r->comm);
+    sum = mine;
+    traincomm_reduce(r->comm, TRAINCOMM_SUM, (double *)&sum, sizeof sum / sizeof(double));
     double good = sum.images - sum.bad;
     *out = (struct evaluation){.top1 = sum.top1 / sum.images,
                                .top5 = sum.top5 / sum.images,
@@ -219,7 +220,7 @@ int evaluate(struct run *r, int64_t step, double epoch, bool predictions, struct
     status = check_all_counted(r, &sum, e);
     if (!status)
         status = say_eval(r, step, epoch, out, e);
-    return agree_on_error(r->comm, status, e, &r->failed_at);
+    return run_agree(r, status, e);
 }
 
 int evaluate_only(struct run *r, struct error *e)
@@ -232,12 +233,12 @@ int evaluate_only(struct run *r, struct error *e)
         return status;
     if (stopped) {
         result = (struct result){.status = "cancelled", .ttt_seconds = NAN};
-        return agree_on_error(r->comm, result_write(r, &result, e), e, &r->failed_at);
+        return run_agree(r, result_write(r, &result, e), e);
     }
     result.ttt_seconds = clock_monotonic() - r->started;
     result.images_per_sec = (double)result.evaluation.images / result.evaluation.seconds;
     result.has_target = r->spec->eval.has_target_top1;
     result.target_reached =
         result.has_target && result.evaluation.top1 >= r->spec->eval.target_top1;
-    return agree_on_error(r->comm, result_write(r, &result, e), e, &r->failed_at);
+    return run_agree(r, result_write(r, &result, e), e);
 }

@@ -2,13 +2,13 @@
 #include "config.h"
 
 #include <getopt.h>
-#include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/log.h"
 #include "worker/kernels/kind.h"
+#include "worker/profile.h"
 #include "worker/run.h"
 
 #define STALL_SECONDS 300
@@ -98,11 +98,11 @@ static int parse_options(int argc, char **argv, struct run_options *o)
     return -1;
 }
 
-static int run_to_end(const struct run_options *options)
+static int run_to_end(const struct run_options *options, struct traincomm *comm)
 {
     struct run run;
     struct error e = {0};
-    int status = run_create(options, &run, &e);
+    int status = run_create(options, comm, &run, &e);
 
     if (!status)
         status = run_execute(&run, &e);
@@ -117,17 +117,22 @@ static int run_to_end(const struct run_options *options)
 int main(int argc, char **argv)
 {
     struct run_options options;
-    int exit_status = parse_options(argc, argv, &options), threads, rank;
+    struct traincomm *comm;
+    int exit_status = parse_options(argc, argv, &options);
     char name[32];
 
     if (exit_status >= 0)
         return exit_status;
-    MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &threads);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    snprintf(name, sizeof name, "rank %d", rank);
+    int status = traincomm_init(&comm);
+    if (status) {
+        log_error("cannot begin: %s", traincomm_strerror(status));
+        return 1;
+    }
+    snprintf(name, sizeof name, "rank %d", traincomm_rank(comm));
     log_set_name(name);
+    traincomm_on_span(comm, profile_comm_span, NULL);
     run_catch_signals();
-    exit_status = run_to_end(&options);
-    MPI_Finalize();
+    exit_status = run_to_end(&options, comm);
+    traincomm_finalize(comm);
     return exit_status;
 }

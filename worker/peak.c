@@ -30,19 +30,19 @@ static void multiply(int thread, int first, int end, void *context)
 }
 
 /* One product on every thread of every rank, started together. */
-static double one_round(MPI_Comm comm, struct bench *b, int threads)
+static double one_round(struct traincomm *comm, struct bench *b, int threads)
 {
-    double mine = 0, all;
+    double all = 0;
 
-    MPI_Barrier(comm);
+    traincomm_barrier(comm);
     parallel_run(threads, threads, multiply, b);
     for (int t = 0; t < threads; t++)
-        mine += b->gflops[t];
-    MPI_Allreduce(&mine, &all, 1, MPI_DOUBLE, MPI_SUM, comm);
+        all += b->gflops[t];
+    traincomm_reduce(comm, TRAINCOMM_SUM, &all, 1);
     return all;
 }
 
-double peak_sgemm_gflops(MPI_Comm comm, int threads)
+double peak_sgemm_gflops(struct traincomm *comm, int threads)
 {
     size_t count = 3 * FLOATS * (size_t)threads;
     /* Mapped, not allocated: freeing large blocks would change how malloc serves the run that
@@ -50,14 +50,14 @@ double peak_sgemm_gflops(MPI_Comm comm, int threads)
     void *memory = mmap(NULL, count * sizeof(float), PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     struct bench b = {memory, calloc((size_t)threads, sizeof(double))};
-    int ready = memory != MAP_FAILED && b.gflops;
+    double ready = memory != MAP_FAILED && b.gflops;
     double best = 0;
 
-    MPI_Allreduce(MPI_IN_PLACE, &ready, 1, MPI_INT, MPI_MIN, comm);
-    for (size_t i = 0; ready && i < count; i++)
+    traincomm_reduce(comm, TRAINCOMM_MIN, &ready, 1);
+    for (size_t i = 0; ready > 0 && i < count; i++)
         b.matrices[i] = (float)(i % 17) / 17;
     gemm_single_threaded();
-    for (int i = 0; ready && i < ROUNDS; i++) {
+    for (int i = 0; ready > 0 && i < ROUNDS; i++) {
         double now = one_round(comm, &b, threads);
         if (now > best)
             best = now;
@@ -68,12 +68,12 @@ double peak_sgemm_gflops(MPI_Comm comm, int threads)
     return best;
 }
 
-int64_t peak_memory_bytes(MPI_Comm comm)
+int64_t peak_memory_bytes(struct traincomm *comm)
 {
     struct rusage usage = {0};
 
     getrusage(RUSAGE_SELF, &usage);
-    long long bytes = usage.ru_maxrss * 1024LL; /* Linux counts it in KiB */
-    MPI_Allreduce(MPI_IN_PLACE, &bytes, 1, MPI_LONG_LONG, MPI_MAX, comm);
-    return bytes;
+    double bytes = (double)usage.ru_maxrss * 1024; /* Linux counts it in KiB */
+    traincomm_reduce(comm, TRAINCOMM_MAX, &bytes, 1);
+    return (int64_t)bytes;
 }

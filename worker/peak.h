@@ -2,16 +2,17 @@
 #ifndef TRAIND_WORKER_PEAK_H
 #define TRAIND_WORKER_PEAK_H
 
-#include <mpi.h>
 #include <stdint.h>
+
+#include "worker/comm/traincomm.h"
 
 /* GFLOP/s of large square SGEMMs by OpenBLAS, on all threads of all ranks at the same time: the
  * best of several rounds, summed over the ranks. Collective; takes about a second; 0 without memory
  * for it. */
-double peak_sgemm_gflops(MPI_Comm comm, int threads);
+double peak_sgemm_gflops(struct traincomm *comm, int threads);
 
 /* The most memory this process ever had resident (VmHWM of /proc), the largest of all ranks.
  * Collective. */
-int64_t peak_memory_bytes(MPI_Comm comm);
+int64_t peak_memory_bytes(struct traincomm *comm);
 
 #endif

@@ -118,29 +118,16 @@ static int write_csv(struct predictions *p, const char *path, struct error *e)
 
 static int gather(struct predictions *p, struct run *r, struct error *e)
 {
-    int mine = (int)(p->count * sizeof *p->items);
-    int *sizes = calloc((size_t)r->world, sizeof *sizes);
-    int *starts = calloc((size_t)r->world, sizeof *starts);
-    struct prediction *all = NULL;
-    int64_t total = 0;
+    void *all;
+    size_t bytes;
 
-    MPI_Gather(&mine, 1, MPI_INT, sizes, 1, MPI_INT, 0, r->comm);
-    for (int i = 0; i < r->world; i++) {
-        starts[i] = (int)total;
-        total += sizes[i];
-    }
-    if (r->rank == 0)
-        all = malloc((size_t)total + 1);
-    MPI_Gatherv(p->items, mine, MPI_BYTE, all, sizes, starts, MPI_BYTE, 0, r->comm);
-    free(sizes);
-    free(starts);
+    if (traincomm_gather(r->comm, p->items, p->count * sizeof *p->items, &all, &bytes))
+        return error_set(e, ERR_NO_MEMORY, "no memory for the predictions of all ranks");
     if (r->rank != 0)
         return 0;
-    if (!all)
-        return error_set(e, ERR_NO_MEMORY, "no memory for the predictions of all ranks");
     free(p->items);
     p->items = all;
-    p->count = (size_t)total / sizeof *all;
+    p->count = bytes / sizeof *p->items;
     return 0;
 }
 
@@ -152,5 +139,5 @@ int predictions_write(struct predictions *p, struct run *r, struct error *e)
     snprintf(path, sizeof path, "%s/predictions.csv", r->attempt_dir);
     if (!status && r->rank == 0)
         status = write_csv(p, path, e);
-    return agree_on_error(r->comm, status, e, &r->failed_at);
+    return run_agree(r, status, e);
 }

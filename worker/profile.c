@@ -1,6 +1,5 @@
 #include "worker/profile.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,9 +10,6 @@
 #include "common/trace.h"
 #include "worker/layer_table.h"
 #include "worker/peak.h"
-
-#define PINGS 50 /* the fastest of them says the offset */
-#define TAG   7
 
 #define SPANS_MAX                                                                                  \
     400000 /* of all ranks: a file of at most about 100 MB, which viewers still open */
@@ -46,60 +42,29 @@ void profile_destroy(struct profile *p)
     free(p);
 }
 
-/* ---- clocks */
-
-/* Rank 0's side: the offset of the other's clock is best known from the fastest answer, to half its
- * time (Cristian 1989). */
-static void ping(MPI_Comm comm, int other, double answer[2])
-{
-    double fastest = INFINITY, there;
-
-    for (int i = 0; i < PINGS; i++) {
-        double sent = clock_monotonic();
-        MPI_Send(&sent, 1, MPI_DOUBLE, other, TAG, comm);
-        MPI_Recv(&there, 1, MPI_DOUBLE, other, TAG, comm, MPI_STATUS_IGNORE);
-        double back = clock_monotonic();
-        if (back - sent < fastest) {
-            fastest = back - sent;
-            answer[0] = there - (sent + back) / 2;
-            answer[1] = fastest / 2;
-        }
-    }
-    MPI_Send(answer, 2, MPI_DOUBLE, other, TAG, comm);
-}
-
-static void answer_pings(MPI_Comm comm, double result[2])
-{
-    for (int i = 0; i < PINGS; i++) {
-        double sent, now;
-        MPI_Recv(&sent, 1, MPI_DOUBLE, 0, TAG, comm, MPI_STATUS_IGNORE);
-        now = clock_monotonic();
-        MPI_Send(&now, 1, MPI_DOUBLE, 0, TAG, comm);
-    }
-    MPI_Recv(result, 2, MPI_DOUBLE, 0, TAG, comm, MPI_STATUS_IGNORE);
-}
-
-static void align_clocks(struct profile *p)
-{
-    const struct run *r = p->run;
-    double mine[2] = {0, 0}, other[2];
-
-    if (r->rank != 0)
-        answer_pings(r->comm, mine);
-    else
-        for (int i = 1; i < r->world; i++)
-            ping(r->comm, i, other);
-    p->offset = mine[0];
-    p->error = mine[1];
-}
-
 static void start(struct profile *p)
 {
-    align_clocks(p);
+    traincomm_clock_offset(p->run->comm, &p->offset, &p->error);
     p->zero = clock_monotonic();
-    MPI_Bcast(&p->zero, 1, MPI_DOUBLE, 0, p->run->comm);
+    traincomm_broadcast(p->run->comm, &p->zero, sizeof p->zero, 0);
     trace_start(SPANS_MAX / (size_t)p->run->world);
     p->state = RUNS;
+}
+
+void profile_comm_span(void *context, const char *what, int number, double start, double end,
+                       size_t bytes)
+{
+    bool agrees = strcmp(what, "agree") == 0;
+    char name[40];
+
+    (void)context;
+    (void)end; /* now */
+    if (!atomic_load_explicit(&trace_is_on, memory_order_relaxed))
+        return;
+    if (gettid() != getpid())
+        trace_name_thread("all-reduce");
+    snprintf(name, sizeof name, number > 0 ? "%s %d" : "%s", what, number);
+    trace_end(start, agrees ? "phase" : "all-reduce", name, (double)bytes);
 }
 
 /* ---- one rank's part of the file */
@@ -178,55 +143,21 @@ static char *rank_text(const struct profile *p, const struct trace_span *spans, 
 
 /* ---- all ranks */
 
-/* Appends a rank's text to *all, of *used bytes. */
-static int append(char **all, size_t *used, const char *text, size_t bytes, struct error *e)
-{
-    char *grown = realloc(*all, *used + bytes + 1);
-
-    if (!grown)
-        return error_set(e, ERR_NO_MEMORY, "no memory for the trace of all ranks");
-    *all = grown;
-    memcpy(grown + *used, text, bytes);
-    *used += bytes;
-    grown[*used] = '\0';
-    return 0;
-}
-
-static int receive_and_append(MPI_Comm comm, int rank, char **all, size_t *used, struct error *e)
-{
-    MPI_Status envelope;
-    int bytes, status;
-
-    MPI_Probe(rank, TAG, comm, &envelope);
-    MPI_Get_count(&envelope, MPI_BYTE, &bytes);
-    char *text = malloc((size_t)bytes + 1);
-    if (!text) /* truncated on purpose: the sender must not wait for ever */
-        MPI_Abort(comm, 1);
-    MPI_Recv(text, bytes, MPI_BYTE, rank, TAG, comm, MPI_STATUS_IGNORE);
-    status = append(all, used, text, (size_t)bytes, e);
-    free(text);
-    return status;
-}
-
 /* Rank 0 gets the texts of all, in the order of the ranks, as one JSON array. */
 static int gather(const struct run *r, const char *text, size_t bytes, char **all, struct error *e)
 {
-    size_t used = 0;
-    int status = 0;
+    void *texts;
+    size_t used;
 
-    if (r->rank != 0) {
-        MPI_Send(text, (int)bytes, MPI_BYTE, 0, TAG, r->comm);
+    if (traincomm_gather(r->comm, text, bytes, &texts, &used))
+        return error_set(e, ERR_NO_MEMORY, "no memory for the trace of all ranks");
+    if (r->rank != 0)
         return 0;
-    }
-    status = append(all, &used, "[\n", 2, e);
-    if (!status)
-        status = append(all, &used, text, bytes, e);
-    for (int i = 1; i < r->world; i++) {
-        int other = receive_and_append(r->comm, i, all, &used, e);
-        status = status ? status : other;
-    }
-    if (!status)
-        memcpy(*all + used - 2, "\n]", 2); /* over the last comma */
+    /* without the last line's comma */
+    int status = asprintf(all, "[\n%.*s\n]\n", (int)used - 2, (char *)texts) < 0
+                     ? error_set(e, ERR_NO_MEMORY, "no memory for the trace of all ranks")
+                     : 0;
+    free(texts);
     return status;
 }
 
@@ -248,7 +179,7 @@ static int write_all(struct profile *p, const struct trace_span *spans, size_t c
     char *text = rank_text(p, spans, count, dropped, &bytes);
     int status = text ? 0 : error_set(e, ERR_NO_MEMORY, "no memory for a trace");
 
-    status = agree_on_error(r->comm, status, e, &r->failed_at);
+    status = run_agree(r, status, e);
     if (!status)
         status = gather(r, text, bytes, &all, e);
     if (!status && r->rank == 0)
@@ -261,24 +192,24 @@ static int write_all(struct profile *p, const struct trace_span *spans, size_t c
                        : error_set(e, ERR_NO_MEMORY, "no memory for the table of layers");
         free(table);
     }
-    return agree_on_error(r->comm, status, e, &r->failed_at);
+    return run_agree(r, status, e);
 }
 
 static int warn_of_dropped(struct profile *p, size_t dropped, struct error *e)
 {
     struct run *r = p->run;
-    long long all = 0, mine = (long long)dropped;
+    double all = (double)dropped;
     char words[160];
     int status = 0;
 
-    MPI_Allreduce(&mine, &all, 1, MPI_LONG_LONG, MPI_SUM, r->comm);
+    traincomm_reduce(r->comm, TRAINCOMM_SUM, &all, 1);
     snprintf(words, sizeof words,
-             "profile.steps: the trace holds its first %d spans, %lld more were left out; trace "
+             "profile.steps: the trace holds its first %d spans, %.0f more were left out; trace "
              "fewer steps",
              SPANS_MAX, all);
     if (all > 0)
         status = run_warn(r, r->spec->profile.last_step, words, e);
-    return agree_on_error(r->comm, status, e, &r->failed_at);
+    return run_agree(r, status, e);
 }
 
 static int end(struct profile *p, struct error *e)
@@ -317,5 +248,5 @@ int profile_finish(struct profile *p, struct error *e)
     snprintf(words, sizeof words,
              "profile.steps [%lld, %lld]: the run had no such step, nothing was traced",
              (long long)r->spec->profile.first_step, (long long)r->spec->profile.last_step);
-    return agree_on_error(r->comm, run_warn(r, r->plan->train_steps, words, e), e, &r->failed_at);
+    return run_agree(r, run_warn(r, r->plan->train_steps, words, e), e);
 }

@@ -22,4 +22,8 @@ int profile_before_step(struct profile *p, int64_t step, struct error *e);
  * reached. */
 int profile_finish(struct profile *p, struct error *e);
 
+/* For traincomm_on_span: the spans of the all-reduce and of agreements, into the trace. */
+void profile_comm_span(void *context, const char *what, int number, double start, double end,
+                       size_t bytes);
+
 #endif

@@ -43,6 +43,29 @@ bool run_stop_requested(void)
     return stop_requested != 0;
 }
 
+/* ---- agreement */
+
+int run_agree_on_stop(struct run *r, int status, bool *stop, struct error *e)
+{
+    struct traincomm_failure failure = {.code = -status};
+
+    if (status)
+        snprintf(failure.text, sizeof failure.text, "%s", e->text);
+    int code = traincomm_agree(r->comm, stop, &failure);
+    if (!code)
+        return 0;
+    r->failed_at.rank = failure.rank;
+    memcpy(r->failed_at.host, failure.host, sizeof failure.host);
+    return error_set(e, (enum error_code)code, "%s", failure.text);
+}
+
+int run_agree(struct run *r, int status, struct error *e)
+{
+    return run_agree_on_stop(r, status, NULL, e);
+}
+
+/* ---- start */
+
 /* Rank 0 reads the document for all: the others' hosts need not see the file. */
 static int share_document(struct run *r, const char *path, json_t **document, struct error *e)
 {
@@ -55,17 +78,17 @@ static int share_document(struct run *r, const char *path, json_t **document, st
         value = json_document_load(path, e);
         status = value ? 0 : -(int)e->code;
     }
-    status = agree_on_error(r->comm, status, e, &r->failed_at);
+    status = run_agree(r, status, e);
     if (status)
         return status;
     if (r->rank == 0) {
         text = json_dumps(value, JSON_COMPACT);
         bytes = (long long)strlen(text);
     }
-    MPI_Bcast(&bytes, 1, MPI_LONG_LONG, 0, r->comm);
+    traincomm_broadcast(r->comm, &bytes, sizeof bytes, 0);
     if (r->rank != 0)
         text = malloc((size_t)bytes + 1);
-    MPI_Bcast(text, (int)bytes, MPI_BYTE, 0, r->comm);
+    traincomm_broadcast(r->comm, text, (size_t)bytes, 0);
     if (r->rank != 0)
         value = json_document_parse(text, (size_t)bytes, e);
     free(text);
@@ -122,7 +145,7 @@ static int read_job(struct run *r, const char *path, bool resumes, struct error 
     json_decref(document);
     if (!status)
         status = fit_world(r, resumes, e);
-    return agree_on_error(r->comm, status, e, &r->failed_at);
+    return run_agree(r, status, e);
 }
 
 /* The event log is opened first, so that whatever fails afterwards is in it. */
@@ -141,7 +164,7 @@ static int open_run_dir(struct run *r, const struct run_options *options, struct
         status = file_make_dirs(r->attempt_dir, e);
     if (!status)
         status = report_create(r->rank == 0 ? path : NULL, &r->report, e);
-    return agree_on_error(r->comm, status, e, &r->failed_at);
+    return run_agree(r, status, e);
 }
 
 static int find_checkpoint(struct run *r, const char *from, struct error *e)
@@ -155,11 +178,11 @@ static int find_checkpoint(struct run *r, const char *from, struct error *e)
             error_set(e, ERR_USAGE, "--resume is for mode train; mode eval has nothing to resume");
     else if (r->rank == 0)
         status = resume_find(r->run_dir, from, r->spec, r->resumed_from, &r->from, r->warnings, e);
-    status = agree_on_error(r->comm, status, e, &r->failed_at);
+    status = run_agree(r, status, e);
     if (status)
         return status;
-    MPI_Bcast(r->resumed_from, sizeof r->resumed_from, MPI_BYTE, 0, r->comm);
-    MPI_Bcast(&r->from, sizeof r->from, MPI_BYTE, 0, r->comm);
+    traincomm_broadcast(r->comm, r->resumed_from, sizeof r->resumed_from, 0);
+    traincomm_broadcast(r->comm, &r->from, sizeof r->from, 0);
     r->resumes = r->resumed_from[0] != '\0';
     return 0;
 }
@@ -194,22 +217,15 @@ static int build_model(struct run *r, struct error *e)
     int status = model_create(&config, &r->model, e);
     if (!status && r->rank == 0)
         status = fill_model(r, e);
-    return agree_on_error(r->comm, status, e, &r->failed_at);
-}
-
-/* One call takes at most INT_MAX elements, and a broadcast in pieces is pipelined. */
-void run_broadcast(struct run *r, float *values, size_t count)
-{
-    const size_t piece = (size_t)1 << 22;
-    for (size_t from = 0; from < count; from += piece)
-        MPI_Bcast(values + from, (int)(count - from < piece ? count - from : piece), MPI_FLOAT, 0,
-                  r->comm);
+    return run_agree(r, status, e);
 }
 
 static void broadcast_model(struct run *r)
 {
-    run_broadcast(r, model_params(r->model), model_param_count(r->model));
-    run_broadcast(r, model_stats(r->model), model_stat_count(r->model));
+    traincomm_broadcast(r->comm, model_params(r->model),
+                        model_param_count(r->model) * sizeof(float), 0);
+    traincomm_broadcast(r->comm, model_stats(r->model), model_stat_count(r->model) * sizeof(float),
+                        0);
     model_params_changed(r->model);
 }
 
@@ -239,17 +255,12 @@ static int open_both(struct run *r, struct error *e)
  * is made once, whether the data lie on a shared disk or on each machine's own. Collective. */
 static int open_in_turn(struct run *r, struct error *e)
 {
-    MPI_Comm machine;
-    int here, status = 0;
+    int mine = r->rank == 0 ? 0 : traincomm_host_rank(r->comm) == 0 ? 1 : 2, status = 0;
 
-    MPI_Comm_split_type(r->comm, MPI_COMM_TYPE_SHARED, r->rank, MPI_INFO_NULL, &machine);
-    MPI_Comm_rank(machine, &here);
-    MPI_Comm_free(&machine);
-    int mine = r->rank == 0 ? 0 : here == 0 ? 1 : 2;
     for (int turn = 0; turn < 3 && !status; turn++) {
         if (turn == mine)
             status = open_both(r, e);
-        status = agree_on_error(r->comm, status, e, &r->failed_at);
+        status = run_agree(r, status, e);
     }
     return status;
 }
@@ -417,14 +428,14 @@ static int prepare_data(struct run *r, struct error *e)
     status = make_plan(r, e);
     if (!status)
         status = take_place(r, e);
-    status = agree_on_error(r->comm, status, e, &r->failed_at);
+    status = run_agree(r, status, e);
     if (!status && r->rank == 0)
         status = store_or_check_plan(r, e);
     if (!status)
         status = say_new_numbers(r, e);
     if (!status)
         status = say_other_threads(r, e);
-    return agree_on_error(r->comm, status, e, &r->failed_at);
+    return run_agree(r, status, e);
 }
 
 static int say_run_start(struct run *r, struct error *e)
@@ -468,12 +479,13 @@ double run_epoch(const struct run *r, int64_t step)
     return (double)(step + r->step_shift) / (double)r->plan->steps_per_epoch;
 }
 
-int run_create(const struct run_options *options, struct run *r, struct error *e)
+int run_create(const struct run_options *options, struct traincomm *comm, struct run *r,
+               struct error *e)
 {
     memset(r, 0, sizeof *r);
-    r->comm = MPI_COMM_WORLD;
-    MPI_Comm_rank(r->comm, &r->rank);
-    MPI_Comm_size(r->comm, &r->world);
+    r->comm = comm;
+    r->rank = traincomm_rank(comm);
+    r->world = traincomm_size(comm);
     r->phase = "start";
     r->warnings = json_array();
     int status = open_run_dir(r, options, e);
@@ -493,8 +505,8 @@ int run_create(const struct run_options *options, struct run *r, struct error *e
         return status;
     broadcast_model(r);
     /* Time to train counts from just before the first touch of the data (MLPerf training rules). */
-    MPI_Barrier(r->comm);
-    status = agree_on_error(r->comm, say_run_start(r, e), e, &r->failed_at);
+    traincomm_barrier(r->comm);
+    status = run_agree(r, say_run_start(r, e), e);
     if (status)
         return status;
     r->phase = "data";

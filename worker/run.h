@@ -5,16 +5,21 @@
 #define TRAIND_WORKER_RUN_H
 
 #include <limits.h>
-#include <mpi.h>
 #include <stdbool.h>
 
 #include "common/dataset/dataset.h"
 #include "common/job_spec.h"
 #include "common/plan/plan.h"
-#include "worker/comm/agree.h"
+#include "worker/comm/traincomm.h"
 #include "worker/model/model.h"
 #include "worker/report.h"
 #include "worker/state.h"
+
+/* Where a failure came from: the fields of a `failed` event. */
+struct failure_site {
+    int rank;
+    char host[TRAINCOMM_HOST_BYTES];
+};
 
 struct run_options {
     const char *job_file;
@@ -26,7 +31,7 @@ struct run_options {
 };
 
 struct run {
-    MPI_Comm comm;
+    struct traincomm *comm; /* borrowed */
     int rank, world;
     int threads; /* of this rank */
     char run_dir[PATH_MAX];
@@ -53,7 +58,8 @@ struct run {
 
 /* Reads the job, builds and broadcasts the model, says run_start, opens the data, makes the plan.
  * Collective; on an error all ranks get the same one, and r->failed_at says where it came from. */
-int run_create(const struct run_options *options, struct run *r, struct error *e);
+int run_create(const struct run_options *options, struct traincomm *comm, struct run *r,
+               struct error *e);
 
 /* Trains and evaluates, or only evaluates, as the job says; writes run_stop and result.json. */
 int run_execute(struct run *r, struct error *e);
@@ -63,8 +69,13 @@ void run_report_failure(struct run *r, const struct error *e);
 
 void run_destroy(struct run *r);
 
-/* Rank 0's values to all. Collective. */
-void run_broadcast(struct run *r, float *values, size_t count);
+/* status: 0, or this rank's error with *e filled. Returns 0 if all ranks had 0, else the error of
+ * the lowest failing rank, in *e and r->failed_at on every rank. Collective. */
+int run_agree(struct run *r, int status, struct error *e);
+
+/* The same, and *stop becomes true on all ranks if it was on any. One collective when all is well.
+ */
+int run_agree_on_stop(struct run *r, int status, bool *stop, struct error *e);
 
 /* How many epochs are done after so many steps of the run. */
 double run_epoch(const struct run *r, int64_t step);

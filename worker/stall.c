@@ -29,8 +29,8 @@ struct pulse {
 struct stall {
     struct run *run;
     double seconds;
-    MPI_Win window;
-    struct pulse *own, **here; /* (ranks_here) */
+    struct traincomm_shared *shared;
+    struct pulse *own; /* this rank's */
     int ranks_here;
     bool speaks; /* the first rank of this machine */
     double told; /* step_at of the stall already spoken of */
@@ -43,6 +43,11 @@ struct stall {
 
 static const char *const words[] = {"between steps", "waiting for data", "computing",
                                     "in the all-reduce", "waiting for the other ranks"};
+
+static struct pulse *pulse_of(const struct stall *s, int host_rank)
+{
+    return traincomm_shared_part(s->shared, host_rank);
+}
 
 void stall_doing(struct stall *s, enum stall_doing doing)
 {
@@ -92,8 +97,8 @@ static struct verdict judge_process(const struct pulse *p)
 static const struct pulse *first_doing(const struct stall *s, enum stall_doing doing)
 {
     for (int i = 0; i < s->ranks_here; i++)
-        if (atomic_load(&s->here[i]->doing) == (int)doing)
-            return s->here[i];
+        if (atomic_load(&pulse_of(s, i)->doing) == (int)doing)
+            return pulse_of(s, i);
     return NULL;
 }
 
@@ -103,8 +108,8 @@ static struct verdict judge(const struct stall *s, double now)
     const struct pulse *p;
 
     for (int i = 0; i < s->ranks_here; i++)
-        if (now - atomic_load(&s->here[i]->beat) > LATE_SECONDS)
-            return judge_process(s->here[i]);
+        if (now - atomic_load(&pulse_of(s, i)->beat) > LATE_SECONDS)
+            return judge_process(pulse_of(s, i));
     if ((p = first_doing(s, STALL_DATA)))
         return (struct verdict){"data", "waits for data", p};
     if ((p = first_doing(s, STALL_COMPUTE)))
@@ -188,33 +193,24 @@ static void *watch(void *argument)
 
 static int share_memory(struct stall *s, struct error *e)
 {
-    MPI_Comm node;
-    int here, size, unit;
+    struct traincomm *comm = s->run->comm;
+    int status = traincomm_shared_create(comm, sizeof(struct pulse), &s->shared);
 
-    MPI_Comm_split_type(s->run->comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
-    MPI_Comm_rank(node, &here);
-    MPI_Comm_size(node, &size);
-    int status =
-        MPI_Win_allocate_shared(sizeof(struct pulse), 1, MPI_INFO_NULL, node, &s->own, &s->window);
-    s->here = calloc((size_t)size, sizeof(struct pulse *));
-    for (int i = 0; !status && s->here && i < size; i++) {
-        MPI_Aint bytes;
-        MPI_Win_shared_query(s->window, i, &bytes, &unit, &s->here[i]);
-    }
-    s->ranks_here = size;
-    s->speaks = here == 0;
+    if (status)
+        return error_set(e, ERR_NO_MEMORY, "no memory to watch for stalls: %s",
+                         traincomm_strerror(status));
+    s->own = pulse_of(s, traincomm_host_rank(comm));
+    s->ranks_here = traincomm_host_size(comm);
+    s->speaks = traincomm_host_rank(comm) == 0;
     double now = clock_monotonic();
-    if (!status) {
-        s->own->rank = s->run->rank;
-        s->own->pid = getpid();
-        atomic_store(&s->own->since, now);
-        atomic_store(&s->own->step_at, now);
-        atomic_store(&s->own->beat, now);
-        atomic_store(&s->own->doing, STALL_OTHER);
-    }
-    MPI_Barrier(node); /* nobody looks before all have written */
-    MPI_Comm_free(&node);
-    return !status && s->here ? 0 : error_set(e, ERR_NO_MEMORY, "no memory to watch for stalls");
+    s->own->rank = s->run->rank;
+    s->own->pid = getpid();
+    atomic_store(&s->own->since, now);
+    atomic_store(&s->own->step_at, now);
+    atomic_store(&s->own->beat, now);
+    atomic_store(&s->own->doing, STALL_OTHER);
+    traincomm_barrier(comm); /* nobody looks before all have written */
+    return 0;
 }
 
 static int start_thread(struct stall *s, struct error *e)
@@ -242,19 +238,18 @@ int stall_create(struct run *r, double seconds, struct stall **out, struct error
         s || seconds <= 0 ? 0 : error_set(e, ERR_NO_MEMORY, "no memory to watch for stalls");
 
     *out = NULL;
-    status = agree_on_error(r->comm, status, e, &r->failed_at);
+    status = run_agree(r, status, e);
     if (status || !s) {
         free(s);
         return status;
     }
     s->run = r;
     s->seconds = seconds;
-    s->window = MPI_WIN_NULL;
     status = share_memory(s, e);
     if (!status)
         status = start_thread(s, e);
     *out = s;
-    return agree_on_error(r->comm, status, e, &r->failed_at);
+    return run_agree(r, status, e);
 }
 
 void stall_destroy(struct stall *s)
@@ -268,8 +263,6 @@ void stall_destroy(struct stall *s)
         pthread_mutex_unlock(&s->lock);
         pthread_join(s->thread, NULL);
     }
-    if (s->window != MPI_WIN_NULL)
-        MPI_Win_free(&s->window);
-    free(s->here);
+    traincomm_shared_destroy(s->shared);
     free(s);
 }

@@ -14,18 +14,14 @@ static int cores_allowed(void)
     return CPU_COUNT(&set);
 }
 
-int threads_of_rank(MPI_Comm comm, int wanted)
+int threads_of_rank(struct traincomm *comm, int wanted)
 {
-    MPI_Comm node;
-    int ranks_here, cores = cores_allowed();
+    int cores = cores_allowed();
     long online = sysconf(_SC_NPROCESSORS_ONLN);
 
-    MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
-    MPI_Comm_size(node, &ranks_here);
-    MPI_Comm_free(&node);
     /* A rank that may use every core shares them with its neighbours. */
     if (cores >= online)
-        cores /= ranks_here;
+        cores /= traincomm_host_size(comm);
     int threads = wanted > 0 ? wanted : cores;
     if (threads < 1)
         threads = 1;

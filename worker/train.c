@@ -10,7 +10,6 @@
 #include "common/log.h"
 #include "common/trace.h"
 #include "worker/checkpoint.h"
-#include "worker/comm/allreduce.h"
 #include "worker/data/loader.h"
 #include "worker/evaluate.h"
 #include "worker/optim/optimizer.h"
@@ -28,11 +27,10 @@ struct trainer {
     struct run *run;
     struct loader *loader;
     struct optimizer *optimizer;
-    struct allreduce *allreduce;
+    struct traincomm_gradients *gradients;
     struct profile *profile;
     struct stragglers *stragglers;
     struct stall *stall;
-    struct host *hosts;             /* (world) */
     struct rank_step *every;        /* (world), of the last step */
     struct rank_times *every_times; /* (world), of it */
     double step_seconds_sum;
@@ -50,10 +48,6 @@ struct rank_step {
     struct rank_times times; /* without waiting for others: who is largest is the slowest rank */
 };
 
-struct host {
-    char name[64];
-};
-
 /* Times of one step on this rank. */
 struct step_times {
     double start, data, forward, backward, comm, optim, total; /* seconds but start: clock */
@@ -69,20 +63,27 @@ static int load_optimizer(const struct run *r, struct optimizer *optimizer, stru
 /* What watches the pace of the ranks. Collective. */
 static int open_pace(struct run *r, struct trainer *t, struct error *e)
 {
-    struct host mine = {""};
     size_t world = (size_t)r->world;
 
-    gethostname(mine.name, sizeof mine.name - 1);
-    t->hosts = calloc(world, sizeof *t->hosts);
     t->every = calloc(world, sizeof *t->every);
     t->every_times = calloc(world, sizeof *t->every_times);
-    int status = t->hosts && t->every && t->every_times
+    int status = t->every && t->every_times
                      ? stragglers_create(r->world, &t->stragglers, e)
                      : error_set(e, ERR_NO_MEMORY, "no memory for %d ranks", r->world);
-    status = agree_on_error(r->comm, status, e, &r->failed_at);
-    if (!status)
-        MPI_Allgather(&mine, sizeof mine, MPI_BYTE, t->hosts, sizeof mine, MPI_BYTE, r->comm);
-    return status;
+    return run_agree(r, status, e);
+}
+
+/* An error is the same on every rank. */
+static int open_gradients(struct run *r, struct trainer *t, struct error *e)
+{
+    struct traincomm_options options = {.bucket_bytes = (size_t)r->spec->comm.fusion_bytes,
+                                        .no_overlap = !r->spec->comm.overlap};
+    int status = traincomm_gradients_create(r->comm, model_grads(r->model),
+                                            model_param_count(r->model), &options, &t->gradients);
+
+    return status ? error_set(e, ERR_NO_MEMORY, "the all-reduce of the gradients: %s",
+                              traincomm_strerror(status))
+                  : 0;
 }
 
 static int open_trainer(struct run *r, struct trainer *t, struct error *e)
@@ -115,16 +116,16 @@ static int open_trainer(struct run *r, struct trainer *t, struct error *e)
     if (!status)
         status = optimizer_create(r->model, s, &t->optimizer, e);
     if (!status)
-        status = allreduce_create(r->comm, model_grads(r->model), model_param_count(r->model),
-                                  s->comm.fusion_bytes, s->comm.overlap, &t->allreduce, e);
-    if (!status)
         status = profile_create(r, &t->profile, e);
     if (!status && r->resumes && r->rank == 0)
         status = load_optimizer(r, t->optimizer, e);
-    status = agree_on_error(r->comm, status, e, &r->failed_at);
+    status = run_agree(r, status, e);
+    if (!status)
+        status = open_gradients(r, t, e);
     if (status || !r->resumes)
         return status;
-    run_broadcast(r, optimizer_momentum(t->optimizer), model_param_count(r->model));
+    traincomm_broadcast(r->comm, optimizer_momentum(t->optimizer),
+                        model_param_count(r->model) * sizeof(float), 0);
     optimizer_set_last_rate(t->optimizer, r->from.lr);
     return status;
 }
@@ -133,11 +134,10 @@ static void close_trainer(struct trainer *t)
 {
     loader_destroy(t->loader);
     optimizer_destroy(t->optimizer);
-    allreduce_destroy(t->allreduce);
+    traincomm_gradients_destroy(t->gradients);
     profile_destroy(t->profile);
     stall_destroy(t->stall);
     stragglers_destroy(t->stragglers);
-    free(t->hosts);
     free(t->every);
     free(t->every_times);
 }
@@ -149,6 +149,12 @@ static double lap(double *since, const char *phase)
     double now = clock_monotonic(), passed = now - *since;
     *since = now;
     return passed;
+}
+
+static void gradients_ready(size_t offset, size_t count, void *gradients)
+{
+    (void)count;
+    traincomm_gradients_ready(gradients, offset);
 }
 
 /* Batch j of the step's accumulate_steps: the gradients of the first overwrite, the others add, and
@@ -166,7 +172,7 @@ static double compute_batch(struct trainer *t, const struct loader_batch *b, int
     double loss = model_forward(r->model, b->images, b->labels, b->n, NULL);
     times->forward += lap(&clock, "forward");
     model_backward(r->model, 1.0 / (double)(r->world * batches), j > 0,
-                   last ? allreduce_ready : NULL, t->allreduce);
+                   last ? gradients_ready : NULL, t->gradients);
     times->backward += lap(&clock, "backward");
     return loss;
 }
@@ -175,7 +181,7 @@ static double update(struct trainer *t, double lr, struct step_times *times)
 {
     double clock = clock_monotonic();
     stall_doing(t->stall, STALL_ALLREDUCE);
-    times->comm = allreduce_finish(t->allreduce);
+    times->comm = traincomm_gradients_wait(t->gradients);
     stall_doing(t->stall, STALL_COMPUTE);
     lap(&clock, "all-reduce");
     double norm = sqrt(optimizer_step(t->optimizer, lr));
@@ -200,9 +206,8 @@ static struct rank_step gather_step(struct trainer *t, double loss, const struct
                              .bad_images = (double)loader_bad_images(t->loader),
                              .times = times_of_rank(times)};
     struct rank_step all = {0};
-    const int fields = sizeof mine / sizeof(double);
 
-    MPI_Allgather(&mine, fields, MPI_DOUBLE, t->every, fields, MPI_DOUBLE, r->comm);
+    traincomm_all_gather(r->comm, &mine, sizeof mine, t->every);
     for (int i = 0; i < r->world; i++) {
         all.loss += t->every[i].loss / r->world;
         all.bad_images += t->every[i].bad_images;
@@ -239,11 +244,12 @@ static int say_straggler(const struct trainer *t, int64_t step, const struct str
 
     log_warning(
         "rank %d on %s holds up the others: %.1f ms a step against %.1f ms, most of it in %s",
-        s->rank, t->hosts[s->rank].name, s->busy_ms, s->median_ms, rank_phase_name(s->phase));
+        s->rank, traincomm_host(t->run->comm, s->rank), s->busy_ms, s->median_ms,
+        rank_phase_name(s->phase));
     report_begin(report, EVENT_STRAGGLER);
     report_int(report, "step", step);
     report_int(report, "rank", s->rank);
-    report_text(report, "host", t->hosts[s->rank].name);
+    report_text(report, "host", traincomm_host(t->run->comm, s->rank));
     report_text(report, "phase", rank_phase_name(s->phase));
     report_real(report, "busy_ms", s->busy_ms);
     report_real(report, "median_ms", s->median_ms);
@@ -327,9 +333,9 @@ static int compute_gradients(struct trainer *t, double *loss, struct step_times 
         if (j == 0)
             *stop = run_stop_requested();
         if (j == 0)
-            status = agree_on_step(r->comm, status, stop, e, &r->failed_at);
+            status = run_agree_on_stop(r, status, stop, e);
         else if (j == batches - 1)
-            status = agree_on_error(r->comm, status, e, &r->failed_at);
+            status = run_agree(r, status, e);
         if ((status && (j == 0 || j == batches - 1)) || *stop)
             return status;
         if (status)
@@ -370,7 +376,7 @@ static int train_step(struct trainer *t, int64_t index, bool *stop, struct error
                          "lr.warmup_epochs",
                          (long long)index + 1, all.loss);
     print_progress(t, index + 1, all.loss, lr);
-    return agree_on_error(r->comm, status, e, &r->failed_at);
+    return run_agree(r, status, e);
 }
 
 /* Whether a thing done every so many epochs is due after `step` steps; 0: never. */
@@ -451,7 +457,7 @@ static int checkpoint_now(struct trainer *t, bool last, struct error *e)
         return status;
     char message[ERROR_TEXT_BYTES];
     memcpy(message, e->text, sizeof message);
-    return agree_on_error(r->comm, run_warn(r, t->result.steps, message, e), e, &r->failed_at);
+    return run_agree(r, run_warn(r, t->result.steps, message, e), e);
 }
 
 static int evaluate_if_due(struct trainer *t, struct error *e)
@@ -529,7 +535,7 @@ static int finish(struct trainer *t, struct error *e)
         return status;
     result->has_target = r->spec->eval.has_target_top1;
     result->images_per_sec = images_per_sec(t);
-    return agree_on_error(r->comm, result_write(r, result, e), e, &r->failed_at);
+    return run_agree(r, result_write(r, result, e), e);
 }
 
 /* What was done before this attempt. */

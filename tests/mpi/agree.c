@@ -1,35 +1,43 @@
-/* Agreement: the error of one rank reaches all, in words; so does a request to stop. */
+/* Agreement: the failure of one rank reaches all, in words; so does a request to stop. */
+#include <stdio.h>
 #include <string.h>
 
 #include "tests/mpi/tap.h"
-#include "worker/comm/agree.h"
+#include "worker/comm/traincomm.h"
 
-int main(int argc, char **argv)
+int main(void)
 {
-    struct error e = {0};
-    struct failure_site site = {0};
+    struct traincomm_failure failure = {0};
+    struct traincomm *c;
     bool stop = false;
-    int rank, status = 0;
 
-    MPI_Init(&argc, &argv);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (traincomm_init(&c))
+        return 1;
+    int rank = traincomm_rank(c);
+    tap_check(traincomm_agree(c, NULL, &failure) == 0, "no error, nobody stops");
 
-    tap_check(agree_on_error(MPI_COMM_WORLD, 0, &e, &site) == 0, "no error, nobody stops");
+    if (rank == 1) {
+        failure.code = 42;
+        snprintf(failure.text, sizeof failure.text, "shard 7 is torn at byte 123");
+    }
+    tap_check(traincomm_agree(c, NULL, &failure) == 42 && failure.code == 42,
+              "the code of rank 1's error is everybody's");
+    tap_check(strcmp(failure.text, "shard 7 is torn at byte 123") == 0, "and so are its words");
+    tap_check(failure.rank == 1 && strcmp(failure.host, traincomm_host(c, 1)) == 0,
+              "and where it happened");
 
-    if (rank == 1)
-        status = error_set(&e, ERR_CORRUPT, "shard 7 is torn at byte 123");
-    status = agree_on_error(MPI_COMM_WORLD, status, &e, &site);
-    tap_check(status == -ERR_CORRUPT, "the code of rank 1's error is everybody's");
-    tap_check(strcmp(e.text, "shard 7 is torn at byte 123") == 0, "and so are its words");
-    tap_check(site.rank == 1 && site.host[0], "and where it happened");
+    memset(&failure, 0, sizeof failure);
+    failure.code = rank + 7;
+    tap_check(traincomm_agree(c, NULL, &failure) == 7, "of several failures the lowest rank's");
 
+    memset(&failure, 0, sizeof failure);
     stop = rank == 1;
-    tap_check(agree_on_step(MPI_COMM_WORLD, 0, &stop, &e, &site) == 0 && stop,
+    tap_check(traincomm_agree(c, &stop, &failure) == 0 && stop,
               "a request to stop on one rank stops all");
     stop = false;
-    tap_check(agree_on_step(MPI_COMM_WORLD, 0, &stop, &e, &site) == 0 && !stop, "none stops none");
+    tap_check(traincomm_agree(c, &stop, &failure) == 0 && !stop, "none stops none");
 
     int failed = tap_done();
-    MPI_Finalize();
+    traincomm_finalize(c);
     return failed;
 }

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "tests/mpi/tap.h"
-#include "worker/comm/allreduce.h"
+#include "worker/comm/traincomm.h"
 #include "worker/model/model.h"
 
 #define IMAGES  16
@@ -69,24 +69,29 @@ static double relative_distance(const float *a, const float *b, size_t n)
     return norm > 0 ? sqrt(difference / norm) : INFINITY;
 }
 
-int main(int argc, char **argv)
+static void gradients_ready(size_t offset, size_t count, void *gradients)
 {
-    int rank, world;
+    (void)count;
+    traincomm_gradients_ready(gradients, offset);
+}
+
+int main(void)
+{
     int32_t labels[IMAGES];
 
-    MPI_Init(&argc, &argv);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &world);
+    struct traincomm *c;
+    if (traincomm_init(&c))
+        return 1;
+    int rank = traincomm_rank(c), world = traincomm_size(c);
     struct model *m = make_model();
-    struct allreduce *all = NULL;
-    struct error e;
+    struct traincomm_options options = {.bucket_bytes = 1 << 20, .way = TRAINCOMM_WAY_THREAD};
+    struct traincomm_gradients *all = NULL;
     float *images = malloc((size_t)IMAGES * FLOATS * sizeof *images);
     size_t n = m ? model_param_count(m) : 0;
     float *whole = malloc(n * sizeof *whole + 1);
 
-    if (!m || !images || !whole ||
-        allreduce_create(MPI_COMM_WORLD, model_grads(m), n, 1 << 20, true, &all, &e))
-        MPI_Abort(MPI_COMM_WORLD, 1);
+    if (!m || !images || !whole || traincomm_gradients_create(c, model_grads(m), n, &options, &all))
+        traincomm_abort(c, 1);
     make_images(images, labels);
 
     double loss = model_forward(m, images, labels, IMAGES, NULL);
@@ -96,9 +101,9 @@ int main(int argc, char **argv)
     int mine = IMAGES / world;
     double part =
         model_forward(m, images + (size_t)rank * mine * FLOATS, labels + rank * mine, mine, NULL);
-    model_backward(m, 1.0 / world, false, allreduce_ready, all);
-    allreduce_finish(all);
-    MPI_Allreduce(MPI_IN_PLACE, &part, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    model_backward(m, 1.0 / world, false, gradients_ready, all);
+    traincomm_gradients_wait(all);
+    traincomm_reduce(c, TRAINCOMM_SUM, &part, 1);
 
     double distance = relative_distance(model_grads(m), whole, n);
     if (rank == 0)
@@ -107,11 +112,11 @@ int main(int argc, char **argv)
     tap_check(isfinite(loss) && fabs(part / world - loss) < 1e-6 * fabs(loss),
               "the mean loss of the ranks is the loss of the whole batch");
     tap_check(distance < 1e-5, "the summed gradients are the gradient of the whole batch");
-    allreduce_destroy(all);
+    traincomm_gradients_destroy(all);
     model_destroy(m);
     free(images);
     free(whole);
     int failed = tap_done();
-    MPI_Finalize();
+    traincomm_finalize(c);
     return failed;
 }

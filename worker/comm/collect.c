@@ -1,0 +1,98 @@
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "worker/comm/internal.h"
+
+#define BROADCAST_BYTES ((size_t)1 << 24) /* in pieces a broadcast is pipelined */
+#define REDUCE_COUNT    ((size_t)1 << 24)
+#define TAG             1
+
+void traincomm_barrier(struct traincomm *c)
+{
+    MPI_Barrier(c->comm);
+}
+
+void traincomm_broadcast(struct traincomm *c, void *data, size_t bytes, int root)
+{
+    for (size_t from = 0; from < bytes; from += BROADCAST_BYTES) {
+        size_t n = bytes - from < BROADCAST_BYTES ? bytes - from : BROADCAST_BYTES;
+        MPI_Bcast((char *)data + from, (int)n, MPI_BYTE, root, c->comm);
+    }
+}
+
+void traincomm_reduce(struct traincomm *c, enum traincomm_op op, double *values, size_t count)
+{
+    MPI_Op how = op == TRAINCOMM_MIN ? MPI_MIN : op == TRAINCOMM_MAX ? MPI_MAX : MPI_SUM;
+
+    for (size_t from = 0; from < count; from += REDUCE_COUNT) {
+        size_t n = count - from < REDUCE_COUNT ? count - from : REDUCE_COUNT;
+        MPI_Allreduce(MPI_IN_PLACE, values + from, (int)n, MPI_DOUBLE, how, c->comm);
+    }
+}
+
+void traincomm_all_gather(struct traincomm *c, const void *mine, size_t bytes, void *all)
+{
+    MPI_Allgather(mine, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, c->comm);
+}
+
+static void send_to_root(struct traincomm *c, const char *data, size_t bytes)
+{
+    for (size_t from = 0; from < bytes; from += PIECE_BYTES_MAX) {
+        size_t n = bytes - from < PIECE_BYTES_MAX ? bytes - from : PIECE_BYTES_MAX;
+        MPI_Send(data + from, (int)n, MPI_BYTE, 0, TAG, c->comm);
+    }
+}
+
+static void receive(struct traincomm *c, int rank, char *data, size_t bytes)
+{
+    for (size_t from = 0; from < bytes; from += PIECE_BYTES_MAX) {
+        size_t n = bytes - from < PIECE_BYTES_MAX ? bytes - from : PIECE_BYTES_MAX;
+        MPI_Recv(data + from, (int)n, MPI_BYTE, rank, TAG, c->comm, MPI_STATUS_IGNORE);
+    }
+}
+
+/* Rank 0's memory for all of it, or the same error on every rank. */
+static int make_room(struct traincomm *c, uint64_t bytes, uint64_t **sizes, char **all)
+{
+    uint64_t total = 0;
+    int status = 0;
+
+    *sizes = c->rank == 0 ? calloc((size_t)c->size, sizeof **sizes) : NULL;
+    if (c->rank == 0 && !*sizes)
+        status = -TRAINCOMM_ERROR_MEMORY;
+    MPI_Bcast(&status, 1, MPI_INT, 0, c->comm);
+    if (status)
+        return status;
+    MPI_Gather(&bytes, 1, MPI_UINT64_T, *sizes, 1, MPI_UINT64_T, 0, c->comm);
+    for (int i = 0; c->rank == 0 && i < c->size; i++)
+        total += (*sizes)[i];
+    *all = c->rank == 0 ? malloc(total + 1) : NULL;
+    if (c->rank == 0 && !*all)
+        status = -TRAINCOMM_ERROR_MEMORY;
+    MPI_Bcast(&status, 1, MPI_INT, 0, c->comm);
+    return status;
+}
+
+int traincomm_gather(struct traincomm *c, const void *mine, size_t bytes, void **all,
+                     size_t *all_bytes)
+{
+    uint64_t *sizes;
+    char *to = NULL;
+    size_t used = 0;
+    int status = make_room(c, bytes, &sizes, &to);
+
+    if (!status && c->rank != 0)
+        send_to_root(c, mine, bytes);
+    for (int i = 0; !status && c->rank == 0 && i < c->size; i++) {
+        if (i > 0)
+            receive(c, i, to + used, sizes[i]);
+        else if (bytes > 0)
+            memcpy(to, mine, bytes);
+        used += sizes[i];
+    }
+    free(sizes);
+    *all = to;
+    *all_bytes = used;
+    return status;
+}

@@ -1,0 +1,150 @@
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "config.h"
+#include "worker/comm/internal.h"
+
+double comm_clock(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+const char *traincomm_strerror(int error)
+{
+    switch (error < 0 ? -error : error) {
+    case 0:
+        return "no error";
+    case TRAINCOMM_ERROR_MEMORY:
+        return "not enough memory";
+    case TRAINCOMM_ERROR_ARGUMENT:
+        return "an argument that makes no sense";
+    case TRAINCOMM_ERROR_MPI:
+        return "MPI could not be started, or has ended already";
+    case TRAINCOMM_ERROR_THREAD:
+        return "no thread could be started";
+    default:
+        return "an unknown error";
+    }
+}
+
+const char *traincomm_version(void)
+{
+    return TRAINCOMM_VERSION;
+}
+
+/* An error of one rank is everybody's: what follows is collective. */
+static int worst_of_all(MPI_Comm comm, int status)
+{
+    MPI_Allreduce(MPI_IN_PLACE, &status, 1, MPI_INT, MPI_MIN, comm);
+    return status;
+}
+
+static int learn_hosts(struct traincomm *c)
+{
+    char mine[TRAINCOMM_HOST_BYTES] = "";
+
+    gethostname(mine, sizeof mine - 1);
+    c->hosts = calloc((size_t)c->size, sizeof *c->hosts);
+    int status = worst_of_all(c->comm, c->hosts ? 0 : -TRAINCOMM_ERROR_MEMORY);
+    if (!status)
+        MPI_Allgather(mine, sizeof mine, MPI_BYTE, c->hosts, sizeof mine, MPI_BYTE, c->comm);
+    return status;
+}
+
+int traincomm_init_from(MPI_Comm comm, struct traincomm **out)
+{
+    int threads, status;
+    struct traincomm *c = calloc(1, sizeof *c);
+
+    *out = NULL;
+    status = worst_of_all(comm, c ? 0 : -TRAINCOMM_ERROR_MEMORY);
+    if (status) {
+        free(c);
+        return status;
+    }
+    MPI_Comm_dup(comm, &c->comm);
+    MPI_Comm_rank(c->comm, &c->rank);
+    MPI_Comm_size(c->comm, &c->size);
+    MPI_Comm_split_type(c->comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &c->node);
+    MPI_Comm_rank(c->node, &c->host_rank);
+    MPI_Comm_size(c->node, &c->host_size);
+    MPI_Query_thread(&threads);
+    c->many_threads = threads == MPI_THREAD_MULTIPLE;
+    status = learn_hosts(c);
+    if (status) {
+        traincomm_finalize(c);
+        return status;
+    }
+    *out = c;
+    return 0;
+}
+
+int traincomm_init(struct traincomm **out)
+{
+    int began, ended, threads;
+
+    *out = NULL;
+    MPI_Initialized(&began);
+    MPI_Finalized(&ended);
+    if (ended || (!began && MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &threads)))
+        return -TRAINCOMM_ERROR_MPI;
+    int status = traincomm_init_from(MPI_COMM_WORLD, out);
+    if (!status)
+        (*out)->ends_mpi = !began;
+    else if (!began)
+        MPI_Finalize();
+    return status;
+}
+
+void traincomm_finalize(struct traincomm *c)
+{
+    if (!c)
+        return;
+    MPI_Comm_free(&c->node);
+    MPI_Comm_free(&c->comm);
+    if (c->ends_mpi)
+        MPI_Finalize();
+    free(c->hosts);
+    free(c);
+}
+
+void traincomm_abort(struct traincomm *c, int exit_status)
+{
+    MPI_Abort(c->comm, exit_status);
+    abort(); /* MPI_Abort does not come back, but does not say so */
+}
+
+int traincomm_rank(const struct traincomm *c)
+{
+    return c->rank;
+}
+
+int traincomm_size(const struct traincomm *c)
+{
+    return c->size;
+}
+
+int traincomm_host_rank(const struct traincomm *c)
+{
+    return c->host_rank;
+}
+
+int traincomm_host_size(const struct traincomm *c)
+{
+    return c->host_size;
+}
+
+const char *traincomm_host(const struct traincomm *c, int rank)
+{
+    return c->hosts[rank];
+}
+
+void traincomm_on_span(struct traincomm *c, traincomm_span *span, void *context)
+{
+    c->span = span;
+    c->span_context = context;
+}

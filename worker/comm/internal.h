@@ -1,0 +1,31 @@
+/* What the files of libtraincomm share. */
+#ifndef TRAINCOMM_INTERNAL_H
+#define TRAINCOMM_INTERNAL_H
+
+#include <mpi.h>
+
+#include "worker/comm/traincomm.h"
+
+#define PIECE_BYTES_MAX ((size_t)1 << 30) /* MPI counts are int */
+
+struct traincomm {
+    MPI_Comm comm;     /* our own duplicate */
+    MPI_Comm node;     /* the ranks of this machine */
+    bool ends_mpi;     /* we started it */
+    bool many_threads; /* MPI_THREAD_MULTIPLE */
+    int rank, size, host_rank, host_size;
+    char (*hosts)[TRAINCOMM_HOST_BYTES]; /* (size) */
+    traincomm_span *span;                /* NULL: nobody wants to know */
+    void *span_context;
+};
+
+double comm_clock(void);
+
+static inline void comm_span(const struct traincomm *c, const char *what, int number, double start,
+                             size_t bytes)
+{
+    if (c->span)
+        c->span(c->span_context, what, number, start, comm_clock(), bytes);
+}
+
+#endif
