@@ -187,12 +187,14 @@ static void explain_memory(struct plan *plan, const struct job_spec *spec)
                  "eval_input_bytes + fixed_bytes"
                : "copies x parameter_bytes + eval.batch x bytes_per_image + eval_input_bytes + "
                  "fixed_bytes",
-        inputs, json_integer(plan->memory_bytes_per_worker), "the table of layers in common/arch.c",
-        json_string(trains ? "an estimate: weights, gradients and momentum; of an image, each "
-                             "convolution's output before and after batch norm, four buffers of "
-                             "the largest and three inputs; three evaluation batches of inputs"
-                           : "an estimate: the weights; of an image, four buffers of the largest "
-                             "output; three evaluation batches of inputs"));
+        inputs, json_integer(plan->memory_bytes_per_worker),
+        "the engine's plan of buffers in common/activations.c",
+        json_string(trains ? "weights, gradients and momentum; of an image, what the engine's "
+                             "arena holds at its fullest (each convolution's output, and what is "
+                             "made again from them in backward) and three inputs; three evaluation "
+                             "batches of inputs; the program is an estimate"
+                           : "the weights; of an image, what the engine's arena holds at its "
+                             "fullest and three inputs; the program is an estimate"));
 }
 
 static void explain_predicted(struct plan *plan, const struct job_spec *spec, double per_worker)

@@ -56,6 +56,12 @@ void batchnorm_sums(const float *z, size_t rows, size_t c, const float *shift, d
     }
 }
 
+/* One text for forward and for backward's mask, so that both round alike. */
+static inline vec normalised(const float *z, const float *scale, const float *shift)
+{
+    return vec_load(z) * vec_load(scale) + vec_load(shift);
+}
+
 enum residual_kind { NO_RESIDUAL, PLAIN_RESIDUAL, SCALED_RESIDUAL };
 
 static inline __attribute__((always_inline)) void
@@ -67,7 +73,7 @@ apply(const float *z, size_t rows, size_t c, const float *scale, const float *sh
         float *yr = y + r * c;
         size_t j = 0;
         for (; j + VEC <= c; j += VEC) {
-            vec v = vec_load(zr + j) * vec_load(scale + j) + vec_load(shift + j);
+            vec v = normalised(zr + j, scale + j, shift + j);
             if (kind == PLAIN_RESIDUAL)
                 v += vec_load(rr + j);
             if (kind == SCALED_RESIDUAL)
@@ -99,10 +105,13 @@ void batchnorm_apply(const float *z, size_t rows, size_t c, const float *scale, 
         apply(z, rows, c, scale, shift, residual, SCALED_RESIDUAL, with_relu, y);
 }
 
+enum mask_kind { NO_MASK, MASK_OF_Y, MASK_OF_Z };
+
 /* `width` vectors of channels from j on. */
 static inline __attribute__((always_inline)) void
-mask_sums_block(float *g, const float *y, size_t rows, size_t c, size_t j, int width, bool masked,
-                int branches, const struct batchnorm_branch *branch, double *g_sum)
+mask_sums_block(float *g, const struct batchnorm_mask *mask, size_t rows, size_t c, size_t j,
+                int width, enum mask_kind kind, int branches, const struct batchnorm_branch *branch,
+                double *g_sum)
 {
     vec s[2] = {{0}}, p[2] = {{0}}, q[2] = {{0}};
     float out[2 * VEC];
@@ -110,17 +119,20 @@ mask_sums_block(float *g, const float *y, size_t rows, size_t c, size_t j, int w
 
     for (size_t r = 0; r < rows; r++)
         for (int v = 0; v < width; v++) {
-            size_t at = r * c + j + (size_t)v * VEC;
+            size_t channel = j + (size_t)v * VEC, at = r * c + channel;
             vec x = vec_load(g + at);
-            if (masked) {
-                x = vec_where_positive(x, vec_load(y + at));
+            if (kind == MASK_OF_Y)
+                x = vec_where_positive(x, vec_load(mask->y + at));
+            if (kind == MASK_OF_Z)
+                x = vec_where_positive(
+                    x, normalised(branch[0].z + at, mask->scale + channel, mask->shift + channel));
+            if (kind)
                 vec_store(g + at, x);
-            }
             s[v] += x;
             if (branches > 0)
-                p[v] += x * (vec_load(branch[0].z + at) - vec_load(branch[0].mean + j + v * VEC));
+                p[v] += x * (vec_load(branch[0].z + at) - vec_load(branch[0].mean + channel));
             if (branches > 1)
-                q[v] += x * (vec_load(branch[1].z + at) - vec_load(branch[1].mean + j + v * VEC));
+                q[v] += x * (vec_load(branch[1].z + at) - vec_load(branch[1].mean + channel));
         }
     for (int v = 0; v < width; v++)
         vec_store(out + v * VEC, s[v]);
@@ -135,12 +147,19 @@ mask_sums_block(float *g, const float *y, size_t rows, size_t c, size_t j, int w
         add_to(branch[1].gz_sum + j, out, n);
 }
 
-static void mask_sums_column(float *g, const float *y, size_t rows, size_t c, size_t j,
-                             const struct batchnorm_branch *branch, double *g_sum)
+static bool passes(const struct batchnorm_mask *mask, const float *z, size_t at, size_t j)
+{
+    if (!mask)
+        return true;
+    return (mask->y ? mask->y[at] : z[at] * mask->scale[j] + mask->shift[j]) > 0;
+}
+
+static void mask_sums_column(float *g, const struct batchnorm_mask *mask, size_t rows, size_t c,
+                             size_t j, const struct batchnorm_branch *branch, double *g_sum)
 {
     for (size_t r = 0; r < rows; r++) {
         size_t at = r * c + j;
-        if (y && !(y[at] > 0))
+        if (!passes(mask, branch[0].z, at, j))
             g[at] = 0;
         g_sum[j] += g[at];
         for (int b = 0; b < 2; b++)
@@ -149,28 +168,39 @@ static void mask_sums_column(float *g, const float *y, size_t rows, size_t c, si
     }
 }
 
-void batchnorm_mask_sums(float *g, const float *y, size_t rows, size_t c,
-                         const struct batchnorm_branch branch[2], double *g_sum)
+/* Rows that are summed in float; the kinds that training has are compiled by themselves. */
+static void mask_sums_rows(float *g, const struct batchnorm_mask *mask, size_t rows, size_t c,
+                           const struct batchnorm_branch *branch, double *g_sum)
 {
     int branches = !branch[0].z ? 0 : !branch[1].z ? 1 : 2;
+    enum mask_kind kind = !mask ? NO_MASK : mask->y ? MASK_OF_Y : MASK_OF_Z;
+    size_t j = 0;
 
+    for (; j + 2 * VEC <= c; j += 2 * VEC) {
+        if (kind == MASK_OF_Z && branches == 1)
+            mask_sums_block(g, mask, rows, c, j, 2, MASK_OF_Z, 1, branch, g_sum);
+        else if (kind == MASK_OF_Y && branches == 1)
+            mask_sums_block(g, mask, rows, c, j, 2, MASK_OF_Y, 1, branch, g_sum);
+        else if (kind == MASK_OF_Y && branches == 2)
+            mask_sums_block(g, mask, rows, c, j, 2, MASK_OF_Y, 2, branch, g_sum);
+        else
+            mask_sums_block(g, mask, rows, c, j, 2, kind, branches, branch, g_sum);
+    }
+    for (; j < c; j++)
+        mask_sums_column(g, mask, rows, c, j, branch, g_sum);
+}
+
+void batchnorm_mask_sums(float *g, const struct batchnorm_mask *mask, size_t rows, size_t c,
+                         const struct batchnorm_branch branch[2], double *g_sum)
+{
     for (size_t r = 0; r < rows; r += ROWS_IN_FLOAT) {
-        size_t n = at_most(rows - r, ROWS_IN_FLOAT), j = 0;
+        size_t n = at_most(rows - r, ROWS_IN_FLOAT), at = r * c;
         struct batchnorm_branch b[2] = {branch[0], branch[1]};
-        float *gb = g + r * c;
-        const float *yb = y ? y + r * c : NULL;
-        for (int i = 0; i < branches; i++)
-            b[i].z += r * c;
-        for (; j + 2 * VEC <= c; j += 2 * VEC) {
-            if (branches == 1 && y)
-                mask_sums_block(gb, yb, n, c, j, 2, true, 1, b, g_sum);
-            else if (branches == 2 && y)
-                mask_sums_block(gb, yb, n, c, j, 2, true, 2, b, g_sum);
-            else
-                mask_sums_block(gb, yb, n, c, j, 2, y != NULL, branches, b, g_sum);
-        }
-        for (; j < c; j++)
-            mask_sums_column(gb, yb, n, c, j, b, g_sum);
+        struct batchnorm_mask shifted = mask ? *mask : (struct batchnorm_mask){0};
+        for (int i = 0; i < 2; i++)
+            b[i].z = b[i].z ? b[i].z + at : NULL;
+        shifted.y = shifted.y ? shifted.y + at : NULL;
+        mask_sums_rows(g + at, mask ? &shifted : NULL, n, c, b, g_sum);
     }
 }
 

@@ -37,8 +37,16 @@ struct batchnorm_branch {
     double *gz_sum;    /* (C) gets sum of g (z - mean) added */
 };
 
-/* g = y > 0 ? g : 0 in place (y NULL: g stays), and adds sum g to g_sum and the branches' sums. */
-void batchnorm_mask_sums(float *g, const float *y, size_t rows, size_t c,
+/* Where g passes: y > 0. y NULL: scale z + shift of the first branch's z, which has the same sign
+ * as the y that batchnorm_apply makes of it. */
+struct batchnorm_mask {
+    const float *y;             /* rows */
+    const float *scale, *shift; /* (C) */
+};
+
+/* g = passes ? g : 0 in place (mask NULL: g stays), and adds sum g to g_sum and the branches' sums.
+ */
+void batchnorm_mask_sums(float *g, const struct batchnorm_mask *mask, size_t rows, size_t c,
                          const struct batchnorm_branch branch[2], double *g_sum);
 
 /* dz = a g + b z + c; dz may be g. */
@@ -50,8 +58,9 @@ void batchnorm_sums_reference(const float *z, size_t rows, size_t c, const float
 void batchnorm_apply_reference(const float *z, size_t rows, size_t c, const float *scale,
                                const float *shift, const struct batchnorm_residual *residual,
                                bool relu, float *y);
-void batchnorm_mask_sums_reference(float *g, const float *y, size_t rows, size_t c,
-                                   const struct batchnorm_branch branch[2], double *g_sum);
+void batchnorm_mask_sums_reference(float *g, const struct batchnorm_mask *mask, size_t rows,
+                                   size_t c, const struct batchnorm_branch branch[2],
+                                   double *g_sum);
 void batchnorm_input_gradient_reference(const float *g, const float *z, size_t rows, size_t c,
                                         const float *a, const float *b, const float *c0, float *dz);
 

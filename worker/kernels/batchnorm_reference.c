@@ -25,12 +25,15 @@ void batchnorm_apply_reference(const float *z, size_t rows, size_t c, const floa
     }
 }
 
-void batchnorm_mask_sums_reference(float *g, const float *y, size_t rows, size_t c,
-                                   const struct batchnorm_branch branch[2], double *g_sum)
+void batchnorm_mask_sums_reference(float *g, const struct batchnorm_mask *mask, size_t rows,
+                                   size_t c, const struct batchnorm_branch branch[2], double *g_sum)
 {
     for (size_t i = 0; i < rows * c; i++) {
         size_t j = i % c;
-        if (y && !(y[i] > 0))
+        double y = 1;
+        if (mask)
+            y = mask->y ? mask->y[i] : (double)branch[0].z[i] * mask->scale[j] + mask->shift[j];
+        if (!(y > 0))
             g[i] = 0;
         g_sum[j] += g[i];
         for (int b = 0; b < 2; b++)

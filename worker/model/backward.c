@@ -3,8 +3,8 @@
  * sums taken: whoever produces it does both in its epilogue. The convolution that consumes it turns
  * it into dz in the tile it is about to read.
  *
- * Four buffers: work[0] and work[1] take turns as gradient of a block's output and of its input,
- * work[2] and work[3] hold what is between the units of a block.
+ * Activations were not kept: a unit's input is made again from the z before it, just before the
+ * convolution reads it, and outputs of blocks for a run of them at once (derive_run).
  */
 #include <string.h>
 
@@ -17,8 +17,8 @@
 
 /* The tensor behind a gradient: its activation and the batch norms that made it. */
 struct target {
-    const float *y;          /* NULL: nothing to mask */
-    struct unit *unit;       /* NULL: no sums to take */
+    const float *y;          /* NULL: known by the sign of scale z + shift */
+    struct unit *unit;       /* NULL: nothing to mask and no sums to take */
     struct unit *downsample; /* or NULL */
 };
 
@@ -26,11 +26,24 @@ struct pass {
     struct model *m;
     struct unit *u;
     struct lane *lane;
-    const float *x, *g; /* input of the convolution; gradient of its normalised output */
-    float *dz, *dx;     /* dz may be g's memory */
+    const float *x, *g;       /* input of the convolution; gradient of its normalised output */
+    const struct unit *below; /* whose activation x is, to be made again; NULL: x is there */
+    float *dz, *dx;           /* dz may be g's memory */
     bool add_dx, accumulate;
     struct target target; /* of dx */
 };
+
+static void make_y_again(const struct unit *u, size_t row, size_t rows)
+{
+    size_t c = unit_channels(u), at = row * c;
+    batchnorm_apply(u->z + at, rows, c, u->scale, u->shift, NULL, true, u->y_again + at);
+}
+
+/* A 1x1 convolution reads the same rows of x and dz: both are made in the tile. */
+static bool reads_rows(const struct conv *c)
+{
+    return c->window.kernel == 1 && c->window.stride == 1;
+}
 
 static void make_dz(size_t row, size_t rows, void *context)
 {
@@ -38,6 +51,9 @@ static void make_dz(size_t row, size_t rows, void *context)
     const struct unit *u = p->u;
     size_t c = unit_channels(u);
     double piece = trace_begin();
+
+    if (p->below && reads_rows(&u->conv))
+        make_y_again(p->below, row, rows);
     batchnorm_input_gradient(p->g + row * c, u->z + row * c, rows, c, u->ga, u->gb, u->gc,
                              p->dz + row * c);
     trace_part(piece, TRACE_NORM);
@@ -46,16 +62,18 @@ static void make_dz(size_t row, size_t rows, void *context)
 /* Masks rows of g and takes the sums of the target's batch norms. */
 static void finish_rows(const struct target *t, struct lane *l, float *g, size_t row, size_t rows)
 {
-    size_t c = unit_channels(t->unit), at = row * c;
+    const struct unit *u = t->unit;
+    size_t c = unit_channels(u), at = row * c;
+    struct batchnorm_mask mask = {t->y ? t->y + at : NULL, u->scale, u->shift};
     struct batchnorm_branch branch[2] = {
-        {t->unit->z + at, t->unit->batch_mean, l->square_sum},
-        {NULL,            NULL,                l->branch_sum},
+        {u->z + at, u->batch_mean, l->square_sum},
+        {NULL,      NULL,          l->branch_sum},
     };
     if (t->downsample) {
         branch[1].z = t->downsample->z + at;
         branch[1].mean = t->downsample->batch_mean;
     }
-    batchnorm_mask_sums(g + at, t->y + at, rows, c, branch, l->sum);
+    batchnorm_mask_sums(g + at, &mask, rows, c, branch, l->sum);
 }
 
 static void finish_dx(size_t row, size_t rows, void *context)
@@ -72,6 +90,12 @@ static void convolve_back(int thread, int first, int end, void *context)
     struct model *m = p.m;
 
     p.lane = &m->lanes[thread];
+    if (p.below && !reads_rows(&p.u->conv)) {
+        size_t pixels = unit_pixels(p.below);
+        double piece = trace_begin();
+        make_y_again(p.below, (size_t)first * pixels, (size_t)(end - first) * pixels);
+        trace_part(piece, TRACE_NORM);
+    }
     struct conv_backward b = {
         .w = m->params + p.u->weight,
         .x = p.x,
@@ -131,51 +155,109 @@ static void announce(const struct announcement *a, const struct unit *u)
         a->ready(u->weight, u->grads_end - u->weight, a->context);
 }
 
-/* Gradient of the block's output is in work[*at] when called; of its input when done. */
-static void run_block(struct model *m, const struct block *b, struct target before, bool accumulate,
-                      int *at, const struct announcement *a)
+static const float *block_input(const struct model *m, int i)
 {
-    float *g = m->work[*at], *dx = g;
-    bool shortcut = b->downsample >= 0;
+    return i ? m->blocks[i - 1].out_again : m->in_again;
+}
 
-    if (shortcut) {
-        struct unit *d = &m->units[b->downsample];
-        dx = m->work[ *at ^= 1];
-        run_unit(&(struct pass){.m = m,
-                                .u = d,
-                                .x = b->in,
-                                .g = g,
-                                .dz = m->work[2],
-                                .dx = dx,
-                                .accumulate = accumulate});
-        announce(a, d);
+struct run {
+    struct model *m;
+    int first, end; /* blocks */
+};
+
+/* Rows of the run's outputs, one block after the other: what the next one adds is in cache. */
+static void derive_rows(const struct run *r, size_t row, size_t rows)
+{
+    struct model *m = r->m;
+
+    for (int i = r->first; i < r->end; i++) {
+        const struct block *b = &m->blocks[i];
+        const struct unit *u = block_last(m, b);
+        size_t c = unit_channels(u), at = row * c;
+        struct batchnorm_residual residual = {.rows = block_input(m, i) + at};
+        if (b->downsample >= 0) {
+            const struct unit *d = &m->units[b->downsample];
+            residual = (struct batchnorm_residual){d->z + at, d->scale, d->shift};
+        }
+        batchnorm_apply(u->z + at, rows, c, u->scale, u->shift, &residual, true, b->out_again + at);
     }
-    struct pass p = {.m = m, .g = g, .dz = m->work[2], .dx = m->work[3], .accumulate = accumulate};
+}
+
+enum { DERIVED_FLOATS = 16 * 1024 }; /* at once */
+
+static void derive_images(int thread, int first, int end, void *context)
+{
+    const struct run *r = context;
+    const struct unit *u = block_last(r->m, &r->m->blocks[r->first]);
+    size_t rows = DERIVED_FLOATS / unit_channels(u), last = (size_t)end * unit_pixels(u);
+
+    (void)thread;
+    if (r->first == 0 && !r->m->pools) {
+        size_t pixels = unit_pixels(&r->m->units[0]);
+        make_y_again(&r->m->units[0], (size_t)first * pixels, (size_t)(end - first) * pixels);
+    }
+    for (size_t row = (size_t)first * unit_pixels(u); row < last; row += rows)
+        derive_rows(r, row, last - row < rows ? last - row : rows);
+}
+
+/* The outputs of the blocks [first, end), as forward had made them. */
+static void derive_run(struct model *m, int first, int end)
+{
+    struct run r = {m, first, end};
+    double span = trace_begin();
+    parallel_run(m->config.threads, m->n, derive_images, &r);
+    trace_end(span, "backward", "recompute", 0);
+}
+
+static struct target target_of_block(const struct model *m, int i)
+{
+    const struct block *b = &m->blocks[i];
+
+    if (i < 0)
+        return (struct target){.unit = m->pools ? NULL : &m->units[0]};
+    return (struct target){b->out_again, block_last(m, b),
+                           b->downsample >= 0 ? &m->units[b->downsample] : NULL};
+}
+
+/* From the gradient of the block's output to that of its input. */
+static void run_block(struct model *m, int i, bool accumulate, const struct announcement *a)
+{
+    const struct block *b = &m->blocks[i];
+    float *g_in = i ? m->blocks[i - 1].g : m->g_in;
+    struct pass p = {.m = m, .g = b->g, .accumulate = accumulate};
+
+    if (b->derive >= 0)
+        derive_run(m, b->derive, i);
+    if (b->downsample >= 0) {
+        struct pass d = p;
+        d.u = &m->units[b->downsample];
+        d.x = block_input(m, i);
+        d.dz = d.u->dz;
+        d.dx = g_in;
+        run_unit(&d);
+        announce(a, d.u);
+    }
     for (int k = b->units - 1; k > 0; k--) {
         struct unit *below = &m->units[b->first + k - 1];
         p.u = &m->units[b->first + k];
-        p.x = below->y;
-        p.target = (struct target){below->y, below, NULL};
+        p.dz = p.u->dz;
+        p.below = below;
+        p.x = below->y_again;
+        p.dx = below->g;
+        p.target = (struct target){NULL, below, NULL};
         run_unit(&p);
         announce(a, p.u);
-        /* dx becomes the next g, in whose memory its dz is made; the old dz is free. */
-        float *free_again = p.dz;
-        p.g = p.dz = p.dx;
-        p.dx = free_again;
+        p.g = p.dx;
     }
     p.u = &m->units[b->first];
-    p.x = b->in;
-    p.dx = dx;
+    p.dz = p.u->dz;
+    p.below = NULL;
+    p.x = block_input(m, i);
+    p.dx = g_in;
     p.add_dx = true; /* onto the shortcut's gradient */
-    p.target = before;
+    p.target = target_of_block(m, i - 1);
     run_unit(&p);
     announce(a, p.u);
-}
-
-static struct target target_of_block(const struct model *m, const struct block *b)
-{
-    return (struct target){b->out, block_last(m, b),
-                           b->downsample >= 0 ? &m->units[b->downsample] : NULL};
 }
 
 static void run_classifier(struct model *m, double scale, bool accumulate)
@@ -222,7 +304,7 @@ static void spread_maxima(int thread, int first, int end, void *context)
     size_t out = (size_t)m->pool.out * (size_t)m->pool.out;
 
     for (size_t i = (size_t)first; i < (size_t)end; i++) {
-        pool_max_backward(&m->pool, p->g + i * out * c, m->pool_tap + i * out * c, 1,
+        pool_max_backward(&m->pool, p->g + i * out * c, m->tap + i * out * c, 1,
                           p->dx + i * in * c);
         finish_rows(&p->target, &m->lanes[thread], p->dx, i * in, in);
     }
@@ -240,51 +322,37 @@ static void start_target(struct pass *p, parallel_body *body)
     trace_end(span, "backward", body == spread_maxima ? "maxpool" : "avgpool, fc", 0);
 }
 
-static void run_stem(struct model *m, int at, bool accumulate)
+static void run_stem(struct model *m, bool accumulate)
 {
     struct unit *stem = &m->units[0];
-    struct pass p = {
-        .m = m,
-        .accumulate = accumulate,
-        .g = m->work[at],
-        .dx = m->work[at ^ 1],
-        .target = {stem->y, stem, NULL}
-    };
+    struct pass p = {.m = m, .accumulate = accumulate};
 
     if (m->pools) {
+        p.g = m->g_in;
+        p.dx = stem->g;
+        p.target.unit = stem;
         start_target(&p, spread_maxima);
-        p.g = p.dx;
     }
-    p.u = stem;
-    p.x = m->images;
-    p.dz = (float *)p.g;
-    p.dx = NULL;
-    p.target = (struct target){0};
-    run_unit(&p);
+    run_unit(&(struct pass){
+        .m = m, .u = stem, .x = m->images, .g = stem->g, .dz = stem->dz, .accumulate = accumulate});
 }
 
 void model_backward(struct model *m, double scale, bool accumulate, model_grads_ready *ready,
                     void *context)
 {
     struct announcement a = {ready, context};
-    int at = 0;
+    int last = m->block_count - 1;
 
     run_classifier(m, scale, accumulate);
     if (ready)
         ready(m->fc_weight, m->param_count - m->fc_weight, context);
-    struct pass top = {.m = m,
-                       .accumulate = accumulate,
-                       .dx = m->work[0],
-                       .target = target_of_block(m, &m->blocks[m->block_count - 1])};
-    start_target(&top, spread_average);
-    for (int i = m->block_count - 1; i >= 0; i--) {
-        struct target before = {0};
-        if (i > 0)
-            before = target_of_block(m, &m->blocks[i - 1]);
-        else if (!m->pools)
-            before = (struct target){m->units[0].y, &m->units[0], NULL};
-        run_block(m, &m->blocks[i], before, accumulate, &at, &a);
-    }
-    run_stem(m, at, accumulate);
+    start_target(&(struct pass){.m = m,
+                                .accumulate = accumulate,
+                                .dx = m->blocks[last].g,
+                                .target = target_of_block(m, last)},
+                 spread_average);
+    for (int i = last; i >= 0; i--)
+        run_block(m, i, accumulate, &a);
+    run_stem(m, accumulate);
     announce(&a, &m->units[0]);
 }

@@ -7,13 +7,14 @@
 #include "worker/kernels/softmax_loss.h"
 #include "worker/model/internal.h"
 
+/* A unit's convolution, or what comes behind it. */
 struct pass {
     struct model *m;
     struct unit *u;
     const float *in;
     struct lane *lane;
-    const struct unit *shortcut; /* apply: the downsample unit, or NULL */
-    const float *identity;       /* apply: rows to add, or NULL */
+    const struct unit *shortcut; /* the downsample unit, or NULL */
+    const float *identity;       /* rows to add, or NULL */
     float *out;
 };
 
@@ -27,7 +28,6 @@ static void take_sums(size_t row, size_t rows, void *context)
     struct pass *p = context;
     size_t c = unit_channels(p->u);
     const float *z = p->u->z + row * c;
-
     double piece = trace_begin();
 
     if (!p->lane->rows)
@@ -37,131 +37,157 @@ static void take_sums(size_t row, size_t rows, void *context)
     trace_part(piece, TRACE_NORM);
 }
 
+static void normalise(const struct pass *p, size_t row, size_t rows)
+{
+    const struct unit *u = p->u;
+    size_t at = row * unit_channels(u);
+    struct batchnorm_residual residual = {0};
+
+    if (p->shortcut)
+        residual = (struct batchnorm_residual){p->shortcut->z + at, p->shortcut->scale,
+                                               p->shortcut->shift};
+    else if (p->identity)
+        residual.rows = p->identity + at;
+    batchnorm_apply(u->z + at, rows, unit_channels(u), u->scale, u->shift, &residual, true,
+                    p->out + at);
+}
+
+static void normalise_tile(size_t row, size_t rows, void *context)
+{
+    double piece = trace_begin();
+    normalise(context, row, rows);
+    trace_part(piece, TRACE_NORM);
+}
+
 static void convolve(int thread, int first, int end, void *context)
 {
     struct pass p = *(struct pass *)context;
-    bool sums = !p.m->evaluating && !p.m->frozen;
+    conv_rows *done = p.m->evaluating ? p.out ? normalise_tile : NULL
+                      : p.m->frozen   ? NULL
+                                      : take_sums;
 
     p.lane = &p.m->lanes[thread];
     conv_forward(&p.u->conv, p.m->params + p.u->weight, p.in, p.u->z, first, end, p.lane->scratch,
-                 sums ? take_sums : NULL, &p);
+                 done, &p);
 }
 
-/* z of a unit, and what normalises it. */
-static void run_unit(struct model *m, struct unit *u, const float *in, int n)
+/* z of a unit, and what normalises it; in evaluation p->out, if wanted, is made of it at once. */
+static void run_unit(struct pass *p)
 {
-    struct pass p = {.m = m, .u = u, .in = in};
-
+    struct model *m = p->m;
+    struct unit *u = p->u;
     double span = trace_begin();
-    unit_clear_sums(m, u);
-    parallel_run(m->config.threads, n, convolve, &p);
-    if (m->evaluating || m->frozen)
+    bool running = m->evaluating || m->frozen;
+
+    if (running)
         unit_use_running_statistics(m, u);
     else
-        unit_finish_statistics(m, u, n);
-    trace_end_layer(span, trace_category(m), u->name, unit_flops(u, n));
+        unit_clear_sums(m, u);
+    parallel_run(m->config.threads, m->n, convolve, p);
+    if (!running)
+        unit_finish_statistics(m, u, m->n);
+    trace_end_layer(span, trace_category(m), u->name, unit_flops(u, m->n));
 }
 
 static void apply(int thread, int first, int end, void *context)
 {
     const struct pass *p = context;
-    const struct unit *u = p->u;
-    size_t c = unit_channels(u), row = (size_t)first * unit_pixels(u);
-    size_t rows = (size_t)(end - first) * unit_pixels(u);
-    struct batchnorm_residual residual = {0};
+    size_t pixels = unit_pixels(p->u);
 
     (void)thread;
-    if (p->shortcut)
-        residual = (struct batchnorm_residual){p->shortcut->z + row * c, p->shortcut->scale,
-                                               p->shortcut->shift};
-    else if (p->identity)
-        residual.rows = p->identity + row * c;
-    batchnorm_apply(u->z + row * c, rows, c, u->scale, u->shift, &residual, true, p->out + row * c);
+    normalise(p, (size_t)first * pixels, (size_t)(end - first) * pixels);
 }
 
-static void run_apply(struct model *m, struct pass *p, int n)
+/* p->out of a unit, and where it lies. Evaluation has it in the place of z. */
+static const float *run_normalised(struct pass *p, float *out)
 {
+    struct model *m = p->m;
+
+    p->out = m->evaluating ? p->u->z : NULL;
+    run_unit(p);
+    if (m->evaluating)
+        return p->out;
+    p->out = out;
     double span = trace_begin();
-    parallel_run(m->config.threads, n, apply, p);
+    parallel_run(m->config.threads, m->n, apply, p);
     trace_end(span, trace_category(m), p->u->bn_name, 0);
+    return p->out;
 }
 
-static void run_block(struct model *m, const struct block *b, int n)
+/* Returns the block's output. */
+static const float *run_block(struct model *m, const struct block *b, const float *in)
 {
-    const float *in = b->in;
-    struct pass p = {.m = m};
+    struct pass p = {.m = m, .in = in};
 
+    if (b->downsample >= 0) {
+        p.u = &m->units[b->downsample];
+        run_unit(&p);
+    }
     for (int k = 0; k < b->units - 1; k++) {
-        struct unit *u = &m->units[b->first + k];
-        run_unit(m, u, in, n);
-        p.u = u;
-        p.out = u->y;
-        run_apply(m, &p, n);
-        in = u->y;
+        p.u = &m->units[b->first + k];
+        p.in = run_normalised(&p, p.u->y);
     }
     p.u = block_last(m, b);
-    run_unit(m, p.u, in, n);
-    if (b->downsample >= 0) {
-        run_unit(m, &m->units[b->downsample], b->in, n);
+    if (b->downsample >= 0)
         p.shortcut = &m->units[b->downsample];
-    } else {
-        p.identity = b->in;
-    }
-    p.out = b->out;
-    run_apply(m, &p, n);
+    else
+        p.identity = in;
+    return run_normalised(&p, b->out);
 }
 
 static void pool(int thread, int first, int end, void *context)
 {
-    struct model *m = ((struct pass *)context)->m;
+    const struct pass *p = context;
+    struct model *m = p->m;
     size_t c = (size_t)m->pool.channels, in = (size_t)m->pool.in, out = (size_t)m->pool.out;
     size_t at = (size_t)first * out * out * c;
 
     (void)thread;
-    pool_max(&m->pool, m->units[0].y + (size_t)first * in * in * c, end - first, m->pooled + at,
-             m->pool_tap && !m->evaluating ? m->pool_tap + at : NULL);
+    pool_max(&m->pool, p->in + (size_t)first * in * in * c, end - first, p->out + at,
+             m->evaluating ? NULL : m->tap + at);
 }
 
-static void run_pool(struct model *m, struct pass *p, int n)
+static const float *run_pool(struct model *m, const float *y)
 {
+    struct pass p = {.m = m, .in = y, .out = m->in};
     double span = trace_begin();
-    parallel_run(m->config.threads, n, pool, p);
+    parallel_run(m->config.threads, m->n, pool, &p);
     trace_end(span, trace_category(m), "maxpool", 0);
+    return m->in;
 }
 
-static void run_head(struct model *m, int n)
+static void run_head(struct model *m, const float *in)
 {
     const struct block *b = &m->blocks[m->block_count - 1];
-    size_t classes = (size_t)m->config.classes, features = (size_t)m->features;
+    size_t classes = (size_t)m->config.classes, features = (size_t)m->features, n = (size_t)m->n;
     const float *bias = m->params + m->fc_bias;
     double span = trace_begin();
 
-    pool_average(b->out, n, (int)unit_pixels(block_last(m, b)), m->features, m->average);
-    for (size_t i = 0; i < (size_t)n * classes; i++)
+    pool_average(in, m->n, (int)unit_pixels(block_last(m, b)), m->features, m->average);
+    for (size_t i = 0; i < n * classes; i++)
         m->logits[i] = bias[i % classes];
-    gemm_nt((size_t)n, classes, features, m->average, features, m->params + m->fc_weight, features,
+    gemm_nt(n, classes, features, m->average, features, m->params + m->fc_weight, features,
             m->logits, classes, true);
-    trace_end_layer(span, trace_category(m), "avgpool, fc", 2.0 * n * (double)(classes * features));
+    trace_end_layer(span, trace_category(m), "avgpool, fc", 2.0 * (double)(n * classes * features));
 }
 
 static void run(struct model *m, const float *images, int n)
 {
-    struct pass p = {.m = m, .u = &m->units[0], .out = m->units[0].y};
+    m->n = n;
+    struct pass p = {.m = m, .u = &m->units[0], .in = images};
+    const float *at = run_normalised(&p, m->units[0].y);
 
-    run_unit(m, &m->units[0], images, n);
-    run_apply(m, &p, n);
     if (m->pools)
-        run_pool(m, &p, n);
+        at = run_pool(m, at);
     for (int i = 0; i < m->block_count; i++)
-        run_block(m, &m->blocks[i], n);
-    run_head(m, n);
+        at = run_block(m, &m->blocks[i], at);
+    run_head(m, at);
 }
 
 double model_forward(struct model *m, const float *images, const int32_t *labels, int n,
                      int *correct)
 {
     m->evaluating = false;
-    m->n = n;
     m->images = images;
     m->labels = labels;
     run(m, images, n);

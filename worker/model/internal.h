@@ -4,11 +4,13 @@
  *
  * Shapes: N = batch. A unit's z (N, out, out, C) is the convolution's output, y the activation
  * after batch norm and ReLU. The last unit of a block and its downsample unit have no y of their
- * own: the block's `out` = relu(bn(z) + shortcut).
+ * own: the block's `out` = relu(bn(z) + shortcut). All of these lie in one arena and share it by
+ * lifetime: common/activations.h says which are kept and which are made again.
  */
 #ifndef TRAIND_WORKER_MODEL_INTERNAL_H
 #define TRAIND_WORKER_MODEL_INTERNAL_H
 
+#include "common/activations.h"
 #include "worker/kernels/batchnorm.h"
 #include "worker/layers/conv.h"
 #include "worker/model/model.h"
@@ -18,21 +20,21 @@
 struct unit {
     struct conv conv;
     char name[48], bn_name[48];
-    size_t weight, gamma, beta; /* offsets in the parameters */
-    size_t grads_end;           /* of the range that starts at weight */
-    size_t mean, var;           /* offsets in the running statistics */
-    bool starts_at_zero;        /* gamma, if zero_init_residual */
-    float *z, *y;
-    float *batch_mean, *inv_sd; /* (C) of the last forward */
-    float *scale, *shift;       /* (C): normalised = scale z + shift */
-    float *ga, *gb, *gc;        /* (C): dz = ga g + gb z + gc */
+    size_t weight, gamma, beta;      /* offsets in the parameters */
+    size_t grads_end;                /* of the range that starts at weight */
+    size_t mean, var;                /* offsets in the running statistics */
+    bool starts_at_zero;             /* gamma, if zero_init_residual */
+    float *z, *y, *y_again, *g, *dz; /* struct activation_unit */
+    float *batch_mean, *inv_sd;      /* (C) of the last forward */
+    float *scale, *shift;            /* (C): normalised = scale z + shift */
+    float *ga, *gb, *gc;             /* (C): dz = ga g + gb z + gc */
 };
 
 struct block {
-    int first, units; /* the main path */
-    int downsample;   /* unit of the shortcut, or -1 */
-    const float *in;
-    float *out; /* (N, s, s, C) */
+    int first, units;           /* the main path */
+    int downsample;             /* unit of the shortcut, or -1 */
+    float *out, *out_again, *g; /* (N, s, s, C): struct activation_block */
+    int derive;
 };
 
 /* What one thread works with. */
@@ -62,12 +64,12 @@ struct model {
 
     bool pools; /* the ImageNet stem */
     struct window pool;
-    float *pooled;     /* (N, pool.out, pool.out, 64) */
-    uint8_t *pool_tap; /* its shape */
-    float *average;    /* (N, features) */
-    float *logits;     /* (N, classes): then probabilities, then their gradient */
-    float *d_average;  /* (N, features) */
-    float *work[4];    /* inference: activations take turns; training: gradients */
+    float *arena;
+    float *in, *in_again, *g_in; /* of the first block: pooled, or the stem's y */
+    uint8_t *tap;                /* (N, pool.out, pool.out, 64) */
+    float *average;              /* (N, features) */
+    float *logits;               /* (N, classes): then probabilities, then their gradient */
+    float *d_average;            /* (N, features) */
 
     struct lane *lanes;
     size_t memory_bytes;

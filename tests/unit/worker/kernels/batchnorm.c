@@ -75,9 +75,13 @@ Test(batchnorm, relu_lets_nan_through)
 Test(batchnorm, mask_and_sums_equal_the_plain_ones)
 {
     EACH_SHAPE(c, r)
-    for (int kind = 0; kind < 6; kind++) {
+    for (int kind = 0; kind < 9; kind++) {
         float *g = noise(r * c, 1), *want = copy_of(g, r * c), *y = noise(r * c, 2);
-        float *z = noise(r * c, 3), *z2 = noise(r * c, 4), *mean = noise(2 * c, 5);
+        float *z = noise(r * c, 3), *z2 = noise(r * c, 4), *mean = noise(4 * c, 5);
+        struct batchnorm_mask by_y = {y, NULL, NULL}, by_z = {NULL, mean + 2 * c, mean + 3 * c},
+                              *mask = NULL;
+        if (kind > 2)
+            mask = kind > 5 && kind % 3 ? &by_z : &by_y;
         double have[390] = {0}, sums[390] = {0};
         struct batchnorm_branch a[2] = {
             {kind % 3 ? z : NULL,       mean,     have + c    },
@@ -86,8 +90,8 @@ Test(batchnorm, mask_and_sums_equal_the_plain_ones)
         struct batchnorm_branch b[2] = {a[0], a[1]};
         b[0].gz_sum = sums + c;
         b[1].gz_sum = sums + 2 * c;
-        batchnorm_mask_sums(g, kind > 2 ? y : NULL, r, c, a, have);
-        batchnorm_mask_sums_reference(want, kind > 2 ? y : NULL, r, c, b, sums);
+        batchnorm_mask_sums(g, mask, r, c, a, have);
+        batchnorm_mask_sums_reference(want, mask, r, c, b, sums);
         assert_close(g, want, r * c, 0, "%zu rows of %zu, kind %d", r, c, kind);
         assert_close(have, sums, 3 * c, 1e-5, "sums of %zu rows of %zu, kind %d", r, c, kind);
         free(g);
@@ -97,6 +101,35 @@ Test(batchnorm, mask_and_sums_equal_the_plain_ones)
         free(z2);
         free(mean);
     }
+}
+
+/* What backward relies on, instead of keeping y. */
+Test(batchnorm, the_mask_of_z_is_exactly_that_of_y)
+{
+    enum { ROWS = 3000, C = 40 };
+    float *z = noise(ROWS * C, 1), *numbers = noise(3 * C, 2), *y = noise(ROWS * C, 3);
+    float *g[2] = {noise(ROWS * C, 4), noise(ROWS * C, 4)};
+    double sums[2][2 * C] = {{0}};
+
+    for (size_t i = 0; i < ROWS * C; i++) /* many at zero but for rounding */
+        if (i % 3 == 0)
+            z[i] = -numbers[C + i % C] / numbers[i % C];
+    batchnorm_apply(z, ROWS, C, numbers, numbers + C, NULL, true, y);
+    for (int i = 0; i < 2; i++) {
+        struct batchnorm_mask mask = {i ? y : NULL, numbers, numbers + C};
+        struct batchnorm_branch branch[2] = {
+            {z,            numbers + 2 * C, sums[i] + C},
+            {0}
+        };
+        batchnorm_mask_sums(g[i], &mask, ROWS, C, branch, sums[i]);
+    }
+    cr_assert(!memcmp(g[0], g[1], ROWS * C * sizeof(float)));
+    cr_assert(!memcmp(sums[0], sums[1], sizeof sums[0]));
+    free(z);
+    free(numbers);
+    free(y);
+    free(g[0]);
+    free(g[1]);
 }
 
 Test(batchnorm, input_gradient_equals_the_plain_one)

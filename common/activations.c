@@ -1,0 +1,307 @@
+#include "common/activations.h"
+
+#include <assert.h>
+
+enum { MOST_IN_RUN = 4, ALIGNMENT = 16 /* floats: a cache line */ };
+
+/* A walk through a step in the engine's order. */
+struct walk {
+    const struct network *n;
+    struct activations *a;
+    int now;
+};
+
+static int add(struct walk *w, size_t floats)
+{
+    struct activations *a = w->a;
+
+    assert(a->count < ARENA_BUFFERS);
+    floats = (floats + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    a->buffers[a->count] = (struct arena_buffer){.size = floats, .first = -1};
+    return a->count++;
+}
+
+static int add_like(struct walk *w, int unit)
+{
+    return add(w, network_floats(&w->n->convs[unit]));
+}
+
+/* In use now. -1 is allowed. */
+static void use(struct walk *w, int buffer)
+{
+    if (buffer < 0)
+        return;
+    struct arena_buffer *b = &w->a->buffers[buffer];
+    if (b->first < 0)
+        b->first = w->now;
+    b->last = w->now;
+}
+
+static bool is_inner(const struct network *n, int unit)
+{
+    for (int i = 0; i < n->block_count; i++)
+        if (unit == network_block_last(&n->blocks[i]) || unit == n->blocks[i].downsample)
+            return false;
+    return true;
+}
+
+static void add_units(struct walk *w, bool inference)
+{
+    for (int i = 0; i < w->n->conv_count; i++) {
+        struct activation_unit *u = &w->a->units[i];
+        *u = (struct activation_unit){add_like(w, i), -1, -1, -1, -1};
+        if (inference)
+            continue;
+        if (!is_inner(w->n, i)) {
+            u->dz = add_like(w, i);
+            continue;
+        }
+        u->y = add_like(w, i);
+        u->g = u->dz = add_like(w, i);
+        u->y_again = i == 0 && w->n->pools ? -1 : add_like(w, i);
+    }
+}
+
+/* The first block behind the stage that block i is in. */
+static int stage_end(const struct network *n, int i)
+{
+    for (i++; i < n->block_count && n->blocks[i].downsample < 0; i++)
+        ;
+    return i;
+}
+
+/* Cuts a stage's outputs into runs of about the same length: the end of each but the last is kept.
+ */
+static void cut_stage(struct walk *w, int first, int end)
+{
+    struct activation_block *b = w->a->blocks;
+    int blocks = end - first, runs = (blocks + MOST_IN_RUN - 1) / MOST_IN_RUN;
+
+    for (int r = 0, from = first; r < runs; r++) {
+        int behind = first + blocks * (r + 1) / runs;
+        bool kept = r < runs - 1;
+        for (int i = from; i < behind; i++)
+            b[i].out_again = kept && i == behind - 1
+                                 ? b[i].out
+                                 : add_like(w, network_block_last(&w->n->blocks[i]));
+        if (!kept || behind - 1 > from)
+            b[kept ? behind - 1 : behind].derive = from;
+        from = behind;
+    }
+}
+
+static void add_outputs(struct walk *w)
+{
+    const struct network *n = w->n;
+    struct activation_block *b = w->a->blocks;
+
+    for (int i = 0; i < n->block_count; i++)
+        b[i].out = add_like(w, network_block_last(&n->blocks[i]));
+    for (int i = 0, end; i < n->block_count; i = end) {
+        end = stage_end(n, i);
+        if (end < n->block_count)
+            cut_stage(w, i, end);
+        else
+            for (; i < end; i++)
+                b[i].out_again = b[i].out;
+    }
+}
+
+/* The gradient of an output goes on as that of the input, unless a shortcut changes the shape. A
+ * block with such a shortcut needs it last in its last unit, which may overwrite it. */
+static void add_gradients(struct walk *w)
+{
+    const struct network *n = w->n;
+    struct activations *a = w->a;
+
+    for (int i = n->block_count - 1; i >= 0; i--) {
+        const struct network_block *b = &n->blocks[i];
+        bool goes_on = i + 1 < n->block_count && n->blocks[i + 1].downsample < 0;
+        int last = network_block_last(b);
+        a->blocks[i].g = goes_on ? a->blocks[i + 1].g : add_like(w, last);
+        if (b->downsample >= 0)
+            a->units[last].dz = a->blocks[i].g;
+    }
+}
+
+static void add_input(struct walk *w, bool inference)
+{
+    const struct network *n = w->n;
+    struct activations *a = w->a;
+    size_t floats =
+        (size_t)n->pooled_size * (size_t)n->pooled_size * (size_t)n->convs[0].out_channels;
+
+    bool goes_on = n->blocks[0].downsample < 0; /* the gradient, as in add_gradients */
+
+    if (!n->pools) {
+        a->in = inference ? a->units[0].z : a->units[0].y;
+        a->in_again = a->units[0].y_again;
+        if (!inference && goes_on)
+            a->units[0].g = a->units[0].dz = a->blocks[0].g;
+        a->g_in = a->units[0].g;
+        return;
+    }
+    a->in = a->in_again = add(w, floats);
+    if (inference)
+        return;
+    a->tap = add(w, (floats + sizeof(float) - 1) / sizeof(float));
+    a->g_in = goes_on ? a->blocks[0].g : add(w, floats);
+}
+
+/* z of a unit, and in training its y in a pass behind it. */
+static void forward_unit(struct walk *w, int unit, int in)
+{
+    w->now++;
+    use(w, in);
+    use(w, w->a->units[unit].z);
+    if (w->a->units[unit].y < 0)
+        return;
+    w->now++;
+    use(w, w->a->units[unit].z);
+    use(w, w->a->units[unit].y);
+}
+
+/* Returns the buffer of the output. */
+static int forward_block(struct walk *w, int i, int in)
+{
+    const struct network_block *b = &w->n->blocks[i];
+    const struct activations *a = w->a;
+    int last = network_block_last(b), out = a->blocks[i].out, x = in;
+
+    if (b->downsample >= 0)
+        forward_unit(w, b->downsample, in);
+    for (int u = b->first; u <= last; u++) {
+        forward_unit(w, u, x);
+        x = a->units[u].y >= 0 ? a->units[u].y : a->units[u].z;
+    }
+    if (out >= 0)
+        w->now++; /* else normalised in the convolution's tiles */
+    use(w, a->units[last].z);
+    use(w, b->downsample >= 0 ? a->units[b->downsample].z : in);
+    use(w, out);
+    return out >= 0 ? out : a->units[last].z;
+}
+
+static void forward(struct walk *w)
+{
+    const struct activations *a = w->a;
+    int in = a->in;
+
+    forward_unit(w, 0, -1);
+    if (w->n->pools) {
+        w->now++;
+        use(w, a->units[0].y >= 0 ? a->units[0].y : a->units[0].z);
+        use(w, a->in);
+        use(w, a->tap);
+    }
+    for (int i = 0; i < w->n->block_count; i++)
+        in = forward_block(w, i, in);
+    w->now++;
+    use(w, in);
+}
+
+/* What masks the gradient of a block's output and takes its sums. */
+static void use_target(struct walk *w, int block)
+{
+    const struct network_block *b = &w->n->blocks[block];
+
+    use(w, w->a->blocks[block].out_again);
+    use(w, w->a->units[network_block_last(b)].z);
+    if (b->downsample >= 0)
+        use(w, w->a->units[b->downsample].z);
+}
+
+static void derive(struct walk *w, int first, int end)
+{
+    const struct activations *a = w->a;
+
+    w->now++;
+    if (first == 0 && !w->n->pools)
+        use(w, a->units[0].z);
+    use(w, first ? a->blocks[first - 1].out_again : a->in_again);
+    for (int i = first; i < end; i++)
+        use_target(w, i);
+}
+
+/* Gradients of a unit's weights and of its input x; g may be dz. */
+static void backward_unit(struct walk *w, int unit, int g, int x, int dx)
+{
+    w->now++;
+    use(w, g);
+    use(w, w->a->units[unit].z);
+    use(w, w->a->units[unit].dz);
+    use(w, x);
+    use(w, dx);
+}
+
+static void backward_block(struct walk *w, int i)
+{
+    const struct network_block *b = &w->n->blocks[i];
+    const struct activations *a = w->a;
+    int in = i ? a->blocks[i - 1].out_again : a->in_again, g_in = i ? a->blocks[i - 1].g : a->g_in;
+    int g = a->blocks[i].g;
+
+    if (a->blocks[i].derive >= 0)
+        derive(w, a->blocks[i].derive, i);
+    if (b->downsample >= 0)
+        backward_unit(w, b->downsample, g, in, g_in);
+    for (int u = network_block_last(b); u > b->first; u--) {
+        backward_unit(w, u, g, a->units[u - 1].y_again, a->units[u - 1].g);
+        use(w, a->units[u - 1].z);
+        g = a->units[u - 1].g;
+    }
+    backward_unit(w, b->first, g, in, g_in);
+    if (i)
+        use_target(w, i - 1);
+    else if (!w->n->pools)
+        use(w, a->units[0].z);
+}
+
+static void backward(struct walk *w)
+{
+    const struct activations *a = w->a;
+    int blocks = w->n->block_count;
+
+    w->now++;
+    use(w, a->blocks[blocks - 1].g);
+    use_target(w, blocks - 1);
+    for (int i = blocks - 1; i >= 0; i--)
+        backward_block(w, i);
+    if (w->n->pools) {
+        w->now++;
+        use(w, a->g_in);
+        use(w, a->tap);
+        use(w, a->units[0].z);
+        use(w, a->units[0].g);
+    }
+    backward_unit(w, 0, a->units[0].g, -1, -1);
+}
+
+/* Buffers that turned out to be another's: of size 0. */
+static void drop_unused(struct activations *a)
+{
+    for (int i = 0; i < a->count; i++)
+        if (a->buffers[i].first < 0)
+            a->buffers[i].size = 0;
+}
+
+void activations_plan(const struct network *network, bool inference, struct activations *out)
+{
+    struct walk w = {.n = network, .a = out};
+
+    out->count = 0;
+    out->tap = out->g_in = -1;
+    for (int i = 0; i < network->block_count; i++)
+        out->blocks[i] = (struct activation_block){-1, -1, -1, -1};
+    add_units(&w, inference);
+    if (!inference) {
+        add_outputs(&w);
+        add_gradients(&w);
+    }
+    add_input(&w, inference);
+    forward(&w);
+    if (!inference)
+        backward(&w);
+    drop_unused(out);
+    out->floats = arena_place(out->buffers, out->count);
+}

@@ -1,0 +1,50 @@
+/*
+ * Where the engine keeps what belongs to an image: one arena, whose buffers are shared by lifetime.
+ * The planner states its size, the engine allocates it and works in exactly this order.
+ *
+ * Training keeps every convolution's output z from forward to backward, and what cannot be had from
+ * them cheaply: the pooled input of the first block with its taps. Activations y = relu(scale z +
+ * shift) live from the convolution before to the one behind, and are made again for backward. So
+ * are the blocks' outputs: behind the last unit of a block that is the end of a run, the outputs of
+ * the whole run are derived, forward, from the z alone (a run begins at a down-sampling shortcut or
+ * at an output that was kept). The last stage's outputs are kept, because backward begins there.
+ * Chen et al., arXiv:1604.06174, describe such recomputation.
+ *
+ * Evaluation normalises z in place, tile by tile, and needs z only.
+ */
+#ifndef TRAIND_COMMON_ACTIVATIONS_H
+#define TRAIND_COMMON_ACTIVATIONS_H
+
+#include "common/network.h"
+#include "common/arena.h"
+
+/* Indices of buffers; -1: there is none. */
+struct activation_unit {
+    int z;
+    int y;       /* forward: not of the last unit of a block and of a down-sampling one */
+    int y_again; /* the same in backward */
+    int g;       /* gradient of y, then of z */
+    int dz;      /* gradient of z where g must stay as it is */
+};
+
+struct activation_block {
+    int out;       /* relu(bn(z of the last unit) + shortcut), forward */
+    int out_again; /* in backward; the same as out if it was kept */
+    int g;         /* gradient of out; of the input too, if nothing is down-sampled */
+    int derive;    /* before backward of this block, the outputs of the blocks [derive, this one)
+                      are derived; -1: nothing */
+};
+
+struct activations {
+    struct arena_buffer buffers[ARENA_BUFFERS]; /* in floats of one image */
+    int count;
+    struct activation_unit units[NETWORK_CONVS];
+    struct activation_block blocks[NETWORK_BLOCKS];
+    int in, in_again, g_in; /* of the first block: pooled, or the stem's y */
+    int tap;                /* where the maxima of the pooling were: a byte for each float */
+    size_t floats;          /* an image, all together */
+};
+
+void activations_plan(const struct network *network, bool inference, struct activations *out);
+
+#endif

@@ -1,0 +1,57 @@
+#include "common/network.h"
+
+#include <assert.h>
+#include <string.h>
+
+static void add_conv(const struct arch_conv *conv, void *context)
+{
+    struct network *n = context;
+    assert(n->conv_count < NETWORK_CONVS);
+    n->convs[n->conv_count++] = *conv;
+}
+
+/* "layer1.0.conv2" belongs to block "layer1.0." */
+static size_t block_prefix(const char *name)
+{
+    const char *dot = strchr(name, '.');
+    return dot && (dot = strchr(dot + 1, '.')) ? (size_t)(dot + 1 - name) : 0;
+}
+
+static void group_blocks(struct network *n)
+{
+    const char *open = "";
+
+    for (int i = 1; i < n->conv_count; i++) {
+        const char *name = n->convs[i].name;
+        size_t prefix = block_prefix(name);
+        if (block_prefix(open) != prefix || strncmp(open, name, prefix) != 0) {
+            assert(n->block_count < NETWORK_BLOCKS);
+            n->blocks[n->block_count++] = (struct network_block){.first = i, .downsample = -1};
+        }
+        open = name;
+        struct network_block *b = &n->blocks[n->block_count - 1];
+        if (!strncmp(name + prefix, "downsample", 10))
+            b->downsample = i;
+        else
+            b->convs++;
+    }
+}
+
+void network_make(const struct arch *arch, enum job_stem stem, int image_size, struct network *out)
+{
+    out->conv_count = out->block_count = 0;
+    arch_each_conv(arch, stem, image_size, add_conv, out);
+    group_blocks(out);
+    out->pools = stem == JOB_STEM_IMAGENET;
+    out->pooled_size = out->convs[out->blocks[0].first].in_size;
+}
+
+size_t network_floats(const struct arch_conv *conv)
+{
+    return (size_t)conv->out_size * (size_t)conv->out_size * (size_t)conv->out_channels;
+}
+
+int network_block_last(const struct network_block *block)
+{
+    return block->first + block->convs - 1;
+}
