@@ -21,8 +21,15 @@ import torch
 import torchvision
 
 
+def network(arch):
+    if arch == "resnext101_32x4d":  # the paper's, which torchvision has no function for
+        resnet = torchvision.models.resnet
+        return resnet.ResNet(resnet.Bottleneck, [3, 4, 23, 3], groups=32, width_per_group=4)
+    return getattr(torchvision.models, arch)()
+
+
 def training(arch, size, batch, layout):
-    model = getattr(torchvision.models, arch)().train().to(memory_format=layout)
+    model = network(arch).train().to(memory_format=layout)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.001, momentum=0.9, weight_decay=5e-5)
     x = torch.randn(batch, 3, size, size).to(memory_format=layout)
     y = torch.arange(batch) % 1000
@@ -36,7 +43,7 @@ def training(arch, size, batch, layout):
 
 
 def evaluation(arch, size, batch, layout):
-    model = getattr(torchvision.models, arch)().eval().to(memory_format=layout)
+    model = network(arch).eval().to(memory_format=layout)
     x = torch.randn(batch, 3, size, size).to(memory_format=layout)
 
     def step():
