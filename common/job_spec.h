@@ -50,7 +50,7 @@ struct job_spec {
         bool has_train_images;
         int64_t train_images;
         enum job_preprocess preprocess;
-        bool augment;
+        bool augment, random_crop, random_flip; /* all of it; its parts */
         bool shuffle;
         double mixup; /* alpha of Beta(alpha, alpha); 0: off */
         int64_t prefetch_threads;

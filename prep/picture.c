@@ -119,7 +119,7 @@ static int shrink(struct picture_maker *m, struct jpeg_pixels *pixels, int width
     if (rc == 0)
         rc = resample_filter_triangle(&m->columns, pixels->width, width, 0, width, e);
     if (rc == 0)
-        rc = take_memory(&m->row, (size_t)pixels->width * channels * sizeof *m->row, e);
+        rc = take_memory(&m->row, ((size_t)pixels->width * channels + 1) * sizeof *m->row, e);
     if (rc == 0)
         rc = take_memory(&m->floats, 3 * count * sizeof *m->floats, e);
     if (rc == 0)

@@ -94,6 +94,8 @@ static int open_trainer(struct run *r, struct trainer *t, struct error *e)
         .role = DATASET_TRAIN,
         .preprocess = s->data.preprocess,
         .augment = s->data.augment,
+        .random_crop = s->data.random_crop,
+        .random_flip = s->data.random_flip,
         .shuffle = s->data.shuffle,
         .images = r->train_data ? dataset_images(r->train_data) : r->plan->train_images,
         .image_size = (int)s->model.image_size,

@@ -55,6 +55,8 @@ int main(int argc, char **argv)
         .preprocess = argc > 5 && strcmp(argv[5], "torchvision") == 0 ? JOB_PREPROCESS_TORCHVISION
                                                                       : JOB_PREPROCESS_TPU,
         .augment = true,
+        .random_crop = true,
+        .random_flip = true,
         .shuffle = true,
         .images = dataset_images(d),
         .image_size = argc > 3 ? atoi(argv[3]) : 32,

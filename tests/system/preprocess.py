@@ -12,6 +12,7 @@ from torchvision.transforms import functional
 program, work = sys.argv[1], sys.argv[2]
 MEAN = np.array([0.485, 0.456, 0.406])
 STD = np.array([0.229, 0.224, 0.225])
+MLPERF_MEAN = np.array([123.68, 116.78, 103.94])
 number = 0
 failed = False
 
@@ -21,6 +22,8 @@ def ours(path, family, size, which):
     out = subprocess.run([program, path, family, str(size), str(which)], check=True, capture_output=True).stdout
     line, raw = out.split(b"\n", 1)
     image = np.frombuffer(raw, np.float32).reshape(size, size, 3)
+    if family == "mlperf":
+        return [int(word) for word in line.split()], (image + MLPERF_MEAN) / 255
     return [int(word) for word in line.split()], image * STD + MEAN
 
 
@@ -78,6 +81,32 @@ def tpu_eval_plan(width, height):
     return [(width - side + 1) // 2, (height - side + 1) // 2, side, side, 0]
 
 
+def bilinear_matrix(inputs, size):
+    """TF 1's resize_bilinear along one axis."""
+    matrix = np.zeros((size, inputs))
+    for i in range(size):
+        at = i * inputs / size
+        low = math.floor(at)
+        matrix[i, low] += 1 - (at - low)
+        matrix[i, min(low + 1, inputs - 1)] += at - low
+    return matrix
+
+
+def mlperf_train(image, plan, size):
+    x, y, width, height, flip = plan
+    pixels = np.asarray(image)[y:y + height, x:x + width] / 255
+    pixels = pixels[:, ::-1] if flip else pixels
+    return np.einsum("yj,jic,xi->yxc", bilinear_matrix(height, size), pixels, bilinear_matrix(width, size), optimize=True)
+
+
+def mlperf_eval(image, size):
+    scale = np.float32(round(size * 256 / 224)) / np.float32(min(image.size))
+    width, height = (int(np.float32(side) * scale) for side in image.size)
+    rows, columns = bilinear_matrix(image.height, height), bilinear_matrix(image.width, width)
+    left, top = (width - size) // 2, (height - size) // 2
+    return np.einsum("yj,jic,xi->yxc", rows[top:top + size], np.asarray(image) / 255, columns[left:left + size], optimize=True)
+
+
 def picture(width, height, mode):
     """Shapes, gradients and noise, from a fixed seed."""
     random = np.random.default_rng(width * 10000 + height)
@@ -93,7 +122,7 @@ def picture(width, height, mode):
 
 def main():
     cases = [(500, 375, "RGB", 224), (375, 500, "RGB", 224), (28, 28, "L", 32), (64, 48, "RGB", 96),
-             (1200, 900, "RGB", 160), (301, 200, "CMYK", 64), (256, 256, "L", 224), (1, 1, "RGB", 32), (3, 200, "RGB", 32)]
+             (1200, 900, "RGB", 160), (10000, 70, "RGB", 64), (301, 200, "CMYK", 64), (256, 256, "L", 224), (1, 1, "RGB", 32), (3, 200, "RGB", 32)]
     for width, height, mode, size in cases:
         path = f"{work}/{width}x{height}-{mode}.jpg"
         picture(width, height, mode).save(path, quality=92)
@@ -104,7 +133,10 @@ def main():
         if plan != tpu_eval_plan(width, height):
             out = np.zeros((0, 0, 3))
         check(f"tpu evaluation, {name}", out, tpu(image, tpu_eval_plan(width, height), size))
+        check(f"mlperf evaluation, {name}", ours(path, "mlperf", size, "eval")[1], mlperf_eval(image, size))
         for which in range(3):
+            plan, out = ours(path, "mlperf", size, which)
+            check(f"mlperf training crop {which}, {name}", out, mlperf_train(image, plan, size))
             plan, out = ours(path, "torchvision", size, which)
             check(f"torchvision training crop {which}, {name}", out, torchvision_train(image, plan, size))
             plan, out = ours(path, "tpu", size, which)

@@ -1,6 +1,6 @@
 #!/bin/bash
 # The preprocessing against independent ones on the same JPEGs and the same crops: torchvision's by torchvision and
-# Pillow, tpu's evaluation crop and TF 1's bicubic by numpy. Mean absolute difference under 0.5/255 of [0, 1].
+# Pillow, tpu's and mlperf's evaluation crops and TF 1's bicubic and bilinear by numpy. Mean absolute difference under 0.5/255 of [0, 1].
 set -u
 python=/usr/bin/python3
 if ! $python -c 'import torch, torchvision, PIL, numpy' 2>/dev/null; then

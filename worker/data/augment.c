@@ -3,17 +3,23 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define ATTEMPTS 10
-
-static const double min_area = 0.08, min_aspect = 3.0 / 4, max_aspect = 4.0 / 3;
+/* Random crops: area as a fraction of the image's, aspect as width / height. */
+static const struct crop_rule {
+    double min_area, min_aspect, max_aspect;
+    int attempts;
+} crop_rules[] = {
+    [JOB_PREPROCESS_TPU] = {0.08, 3.0 / 4, 4.0 / 3, 10 },
+    [JOB_PREPROCESS_MLPERF] = {0.05, 0.75,    1.33,    100},
+    [JOB_PREPROCESS_TORCHVISION] = {0.08, 3.0 / 4, 4.0 / 3, 10 },
+};
 
 /* TensorFlow's GenerateRandomCrop (core/kernels/image/sample_distorted_bounding_box_op.cc): a
  * height uniform between those of the least and the largest area at this aspect, in single
  * precision as there. Its offsets leave out the last one. */
-static bool tf_crop(int width, int height, float aspect, struct rng *r, struct resample_box *box)
+static bool tf_crop(int width, int height, float min_area, float aspect, struct rng *r,
+                    struct resample_box *box)
 {
-    float least = (float)min_area * (float)width * (float)height,
-          most = (float)width * (float)height;
+    float least = min_area * (float)width * (float)height, most = (float)width * (float)height;
     int h = (int)lrintf(sqrtf(least / aspect)), max_h = (int)lrintf(sqrtf(most / aspect));
 
     if (lrintf((float)max_h * aspect) > width) {
@@ -42,28 +48,29 @@ static bool tf_crop(int width, int height, float aspect, struct rng *r, struct r
     return true;
 }
 
-/* False where the recipe falls back to the centre crop: no attempt fits, or the crop is the whole
- * image. */
-static bool tpu_box(int width, int height, struct rng *r, struct resample_box *box)
+/* sample_distorted_bounding_box. False: no attempt fits. */
+static bool tf_box(const struct crop_rule *rule, int width, int height, struct rng *r,
+                   struct resample_box *box)
 {
     const double min_covered = 0.1; /* of the whole image, the op's only bounding box */
 
-    for (int i = 0; i < ATTEMPTS; i++) {
-        float aspect = (float)rng_range(r, min_aspect, max_aspect);
-        if (tf_crop(width, height, aspect, r, box) &&
+    for (int i = 0; i < rule->attempts; i++) {
+        float aspect = (float)rng_range(r, rule->min_aspect, rule->max_aspect);
+        if (tf_crop(width, height, (float)rule->min_area, aspect, r, box) &&
             (double)box->width * box->height >= min_covered * width * height)
-            return box->width != width || box->height != height;
+            return true;
     }
     return false;
 }
 
-static void torchvision_box(int width, int height, struct rng *r, struct resample_box *box)
+static void torchvision_box(const struct crop_rule *rule, int width, int height, struct rng *r,
+                            struct resample_box *box)
 {
     double area = (double)width * height, ratio = (double)width / height;
 
-    for (int i = 0; i < ATTEMPTS; i++) {
-        double target = area * rng_range(r, min_area, 1);
-        double aspect = exp(rng_range(r, log(min_aspect), log(max_aspect)));
+    for (int i = 0; i < rule->attempts; i++) {
+        double target = area * rng_range(r, rule->min_area, 1);
+        double aspect = exp(rng_range(r, log(rule->min_aspect), log(rule->max_aspect)));
         long w = lrint(sqrt(target * aspect)), h = lrint(sqrt(target / aspect));
         if (w <= 0 || w > width || h <= 0 || h > height)
             continue;
@@ -73,23 +80,41 @@ static void torchvision_box(int width, int height, struct rng *r, struct resampl
         box->height = (int)h;
         return;
     }
-    box->width = ratio > max_aspect ? (int)lrint(height * max_aspect) : width;
-    box->height = ratio < min_aspect ? (int)lrint(width / min_aspect) : height;
+    box->width = ratio > rule->max_aspect ? (int)lrint(height * rule->max_aspect) : width;
+    box->height = ratio < rule->min_aspect ? (int)lrint(width / rule->min_aspect) : height;
     box->x = (width - box->width) / 2;
     box->y = (height - box->height) / 2;
 }
 
-void augment_plan_train(enum job_preprocess family, int width, int height, int size, struct rng *r,
+static void random_crop(enum job_preprocess family, int width, int height, int size, struct rng *r,
                         struct augment_plan *plan)
+{
+    const struct crop_rule *rule = &crop_rules[family];
+    struct resample_box *box = &plan->box;
+
+    *plan = (struct augment_plan){.resized_width = size, .resized_height = size};
+    if (family == JOB_PREPROCESS_TORCHVISION) {
+        torchvision_box(rule, width, height, r, box);
+        return;
+    }
+    bool found = tf_box(rule, width, height, r, box);
+    if (family == JOB_PREPROCESS_MLPERF && !found)
+        *box = (struct resample_box){0, 0, width, height};
+    else if (family == JOB_PREPROCESS_TPU &&
+             (!found || (box->width == width && box->height == height)))
+        augment_plan_eval(family, width, height, size, plan);
+}
+
+void augment_plan_train(enum job_preprocess family, struct augment_parts parts, int width,
+                        int height, int size, struct rng *r, struct augment_plan *plan)
 {
     bool flip = rng_u32(r) >> 31; /* drawn first: the crop takes more or fewer numbers */
 
-    *plan = (struct augment_plan){.resized_width = size, .resized_height = size};
-    if (family == JOB_PREPROCESS_TORCHVISION)
-        torchvision_box(width, height, r, &plan->box);
-    else if (!tpu_box(width, height, r, &plan->box))
+    if (parts.crop)
+        random_crop(family, width, height, size, r, plan);
+    else
         augment_plan_eval(family, width, height, size, plan);
-    plan->flip = flip;
+    plan->flip = parts.flip && flip;
 }
 
 static void tpu_eval(int width, int height, int size, struct augment_plan *plan)
@@ -118,11 +143,27 @@ static void torchvision_eval(int width, int height, int size, struct augment_pla
     plan->top = (int)lrint((plan->resized_height - size) / 2.0);
 }
 
+/* Single precision and a whole central offset, as the reference has them. */
+static void mlperf_eval(int width, int height, int size, struct augment_plan *plan)
+{
+    float scale = roundf((float)size * 256 / 224) / (float)(width < height ? width : height);
+
+    *plan = (struct augment_plan){
+        .box = {0, 0, width, height},
+        .resized_width = (int)((float)width * scale),
+        .resized_height = (int)((float)height * scale),
+    };
+    plan->left = (plan->resized_width - size) / 2;
+    plan->top = (plan->resized_height - size) / 2;
+}
+
 void augment_plan_eval(enum job_preprocess family, int width, int height, int size,
                        struct augment_plan *plan)
 {
     if (family == JOB_PREPROCESS_TORCHVISION)
         torchvision_eval(width, height, size, plan);
+    else if (family == JOB_PREPROCESS_MLPERF)
+        mlperf_eval(width, height, size, plan);
     else
         tpu_eval(width, height, size, plan);
 }
@@ -135,37 +176,60 @@ void augmenter_free(struct augmenter *a)
     *a = (struct augmenter){0};
 }
 
-static int make_filters(struct augmenter *a, enum job_preprocess family,
-                        const struct augment_plan *p, int size, struct error *e)
-{
-    int rc;
+typedef int make_filter(struct resample_filter *f, int inputs, int size, int first, int count,
+                        struct error *e);
 
-    if (family == JOB_PREPROCESS_TORCHVISION) {
-        rc = resample_filter_triangle(&a->rows, p->box.height, p->resized_height, p->top, size, e);
-        if (rc == 0)
-            rc = resample_filter_triangle(&a->columns, p->box.width, p->resized_width, p->left,
-                                          size, e);
-    } else {
-        rc = resample_filter_tf_bicubic(&a->rows, p->box.height, size, e);
-        if (rc == 0)
-            rc = resample_filter_tf_bicubic(&a->columns, p->box.width, size, e);
-    }
-    if (rc == 0 && p->flip)
-        resample_filter_flip(&a->columns);
-    return rc;
+static make_filter *const filters[] = {
+    [JOB_PREPROCESS_TPU] = resample_filter_tf_bicubic,
+    [JOB_PREPROCESS_MLPERF] = resample_filter_tf_bilinear,
+    [JOB_PREPROCESS_TORCHVISION] = resample_filter_triangle,
+};
+
+int augment_prepare(struct augmenter *a, enum job_preprocess family, const struct augment_plan *p,
+                    int size, struct jpeg_rectangle *needed, struct error *e)
+{
+    int left, right, top, bottom;
+    int rc = filters[family](&a->rows, p->box.height, p->resized_height, p->top, size, e);
+
+    if (rc == 0)
+        rc = filters[family](&a->columns, p->box.width, p->resized_width, p->left, size, e);
+    if (rc)
+        return rc;
+    if (p->flip && family == JOB_PREPROCESS_MLPERF)
+        resample_filter_flip_inputs(&a->columns);
+    else if (p->flip)
+        resample_filter_flip_outputs(&a->columns);
+    resample_filter_used(&a->columns, &left, &right);
+    resample_filter_used(&a->rows, &top, &bottom);
+    *needed = (struct jpeg_rectangle){p->box.x + left, p->box.y + top, right - left, bottom - top};
+    return 0;
 }
 
-int augment_apply(struct augmenter *a, enum job_preprocess family, const struct augment_plan *plan,
-                  const struct jpeg_pixels *in, int size, float *out, struct error *e)
+static struct resample_output output_of(enum job_preprocess family)
 {
     static const float mean[3] = {.485f, .456f, .406f}, deviation[3] = {.229f, .224f, .225f};
     struct resample_output output = {.round = family == JOB_PREPROCESS_TORCHVISION};
-    size_t room = (size_t)plan->box.width * (size_t)in->channels;
 
+    if (family == JOB_PREPROCESS_MLPERF)
+        return (struct resample_output){
+            false, {1,        1,        1       },
+             {-123.68f, -116.78f, -103.94f}
+        };
     for (int c = 0; c < 3; c++) {
         output.scale[c] = 1 / (255 * deviation[c]);
         output.shift[c] = -mean[c] / deviation[c];
     }
+    return output;
+}
+
+int augment_apply(struct augmenter *a, enum job_preprocess family, const struct augment_plan *plan,
+                  const struct jpeg_pixels *in, const struct jpeg_rectangle *part, float *out,
+                  struct error *e)
+{
+    struct resample_output output = output_of(family);
+    struct resample_box box = plan->box;
+    size_t room = (size_t)box.width * (size_t)in->channels + 1;
+
     if (room > a->row_room) {
         free(a->row);
         a->row = malloc(room * sizeof *a->row);
@@ -173,8 +237,8 @@ int augment_apply(struct augmenter *a, enum job_preprocess family, const struct 
         if (!a->row)
             return error_set(e, ERR_NO_MEMORY, "no memory for a row of %zu values", room);
     }
-    int rc = make_filters(a, family, plan, size, e);
-    if (rc == 0)
-        resample(in, &plan->box, &a->rows, &a->columns, &output, a->row, out);
-    return rc;
+    box.x -= part->x;
+    box.y -= part->y;
+    resample(in, &box, &a->rows, &a->columns, &output, a->row, out);
+    return 0;
 }

@@ -39,25 +39,45 @@ static int check_label(const struct loader_config *c, const struct dataset_image
         image->label, image->label + 1, c->classes, c->classes);
 }
 
-static int transform(struct decode_scratch *s, const struct loader_config *c, int64_t epoch,
-                     int64_t index, const struct jpeg_pixels *pixels, float *out, struct error *e)
+static void plan_image(const struct loader_config *c, int64_t epoch, int64_t index,
+                       const struct jpeg_info *info, struct augment_plan *plan)
 {
-    struct augment_plan plan;
+    struct augment_parts parts = {c->random_crop, c->random_flip};
 
     if (c->role == DATASET_TRAIN && c->augment) {
-        struct rng r = rng_stream(c->seed, epoch, index, RNG_AUGMENT);
-        augment_plan_train(c->preprocess, pixels->width, pixels->height, c->image_size, &r, &plan);
+        struct rng r = rng_stream(c->seed, epoch, c->first_number + index, RNG_AUGMENT);
+        augment_plan_train(c->preprocess, parts, info->width, info->height, c->image_size, &r,
+                           plan);
     } else {
-        augment_plan_eval(c->preprocess, pixels->width, pixels->height, c->image_size, &plan);
+        augment_plan_eval(c->preprocess, info->width, info->height, c->image_size, plan);
     }
-    return augment_apply(&s->augmenter, c->preprocess, &plan, pixels, c->image_size, out, e);
+}
+
+static int decode_jpeg(struct decode_scratch *s, const struct loader_config *c, int64_t epoch,
+                       int64_t index, const struct dataset_image *image, float *out,
+                       struct error *e)
+{
+    struct jpeg_info info;
+    struct jpeg_rectangle part;
+    struct jpeg_pixels pixels;
+    struct augment_plan plan;
+    int rc = jpeg_open(s->decoder, image->jpeg, image->jpeg_bytes, &info, e);
+
+    if (rc)
+        return rc;
+    plan_image(c, epoch, index, &info, &plan);
+    rc = augment_prepare(&s->augmenter, c->preprocess, &plan, c->image_size, &part, e);
+    if (rc == 0)
+        rc = jpeg_read(s->decoder, &part, &pixels, e);
+    if (rc == 0)
+        rc = augment_apply(&s->augmenter, c->preprocess, &plan, &pixels, &part, out, e);
+    return rc;
 }
 
 int decode_image(struct decode_scratch *s, const struct loader_config *c, int64_t epoch,
                  int64_t index, float *out, int32_t *label, bool *bad, struct error *e)
 {
     struct dataset_image image;
-    struct jpeg_pixels pixels;
 
     *bad = false;
     int rc = dataset_read(c->dataset, index, &image, e);
@@ -66,11 +86,9 @@ int decode_image(struct decode_scratch *s, const struct loader_config *c, int64_
     *label = image.label;
     rc = check_label(c, &image, e);
     if (rc == 0) {
-        rc = jpeg_decode(s->decoder, image.jpeg, image.jpeg_bytes, &pixels, e);
+        rc = decode_jpeg(s, c, epoch, index, &image, out, e);
         *bad = rc && rc != -ERR_NO_MEMORY;
     }
-    if (rc == 0)
-        rc = transform(s, c, epoch, index, &pixels, out, e);
     if (rc)
         name_place(c->dataset, index, image.name, e);
     dataset_image_release(&image);

@@ -1,6 +1,7 @@
 #include "worker/data/jpeg.h"
 
 #include <setjmp.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@ struct jpeg_decoder {
     char words[JMSG_LENGTH_MAX];
     uint8_t *pixels; /* grows to the largest image seen */
     size_t room;
+    bool has_end; /* the open JPEG ends with its end marker */
 };
 
 static struct jpeg_decoder *decoder_of(j_common_ptr jpeg)
@@ -106,11 +108,11 @@ static int check_header(const struct jpeg_decompress_struct *jpeg, struct error 
     }
 }
 
-static J_COLOR_SPACE output_space(J_COLOR_SPACE stored)
+static J_COLOR_SPACE output_space(J_COLOR_SPACE stored, J_COLOR_SPACE rgb)
 {
     if (stored == JCS_GRAYSCALE)
         return JCS_GRAYSCALE;
-    return stored == JCS_CMYK || stored == JCS_YCCK ? JCS_CMYK : JCS_RGB;
+    return stored == JCS_CMYK || stored == JCS_YCCK ? JCS_CMYK : rgb;
 }
 
 static int reserve(struct jpeg_decoder *d, size_t bytes, struct error *e)
@@ -125,12 +127,12 @@ static int reserve(struct jpeg_decoder *d, size_t bytes, struct error *e)
     return 0;
 }
 
-/* In place, 4 bytes a pixel to 3. Adobe stores the inks inverted. */
-static void rgb_from_cmyk(uint8_t *pixels, size_t count, int inverted)
+/* In place, 4 bytes a pixel to channels, 3 or 4. Adobe stores the inks inverted. */
+static void rgb_from_cmyk(uint8_t *pixels, size_t count, int channels, bool inverted)
 {
     for (size_t i = 0; i < count; i++) {
         const uint8_t *in = pixels + 4 * i;
-        uint8_t *out = pixels + 3 * i, ink[4];
+        uint8_t *out = pixels + (size_t)channels * i, ink[4];
         for (int c = 0; c < 4; c++)
             ink[c] = inverted ? in[c] : (uint8_t)(255 - in[c]);
         for (int c = 0; c < 3; c++)
@@ -138,14 +140,15 @@ static void rgb_from_cmyk(uint8_t *pixels, size_t count, int inverted)
     }
 }
 
-static void must_read_rows(struct jpeg_decoder *d, size_t row_bytes)
+/* Reads from the decoder's scanline on, below each other to pixels. */
+static void must_read_rows(struct jpeg_decoder *d, unsigned count, size_t row_bytes)
 {
-    while (d->jpeg.output_scanline < d->jpeg.output_height) {
+    for (unsigned done = 0; done < count;) {
         JSAMPROW rows[8];
-        for (int i = 0; i < 8; i++)
-            rows[i] = d->pixels + (d->jpeg.output_scanline + (size_t)i) * row_bytes;
-        unsigned left = d->jpeg.output_height - d->jpeg.output_scanline;
-        jpeg_read_scanlines(&d->jpeg, rows, left < 8 ? left : 8);
+        for (unsigned i = 0; i < 8; i++)
+            rows[i] = d->pixels + (done + i) * row_bytes;
+        unsigned left = count - done;
+        done += jpeg_read_scanlines(&d->jpeg, rows, left < 8 ? left : 8);
     }
 }
 
@@ -170,15 +173,15 @@ static int decode(struct jpeg_decoder *d, const uint8_t *jpeg, size_t bytes, str
     int rc = check_header(&d->jpeg, e);
     if (rc)
         return rc;
-    d->jpeg.out_color_space = output_space(d->jpeg.jpeg_color_space);
+    d->jpeg.out_color_space = output_space(d->jpeg.jpeg_color_space, JCS_RGB);
     jpeg_start_decompress(&d->jpeg);
     size_t row_bytes = (size_t)d->jpeg.output_width * (size_t)d->jpeg.output_components;
     rc = reserve(d, row_bytes * d->jpeg.output_height, e);
     if (rc)
         return rc;
-    must_read_rows(d, row_bytes);
+    must_read_rows(d, d->jpeg.output_height, row_bytes);
     if (d->jpeg.out_color_space == JCS_CMYK)
-        rgb_from_cmyk(d->pixels, (size_t)d->jpeg.output_width * d->jpeg.output_height,
+        rgb_from_cmyk(d->pixels, (size_t)d->jpeg.output_width * d->jpeg.output_height, 3,
                       d->jpeg.saw_Adobe_marker);
     jpeg_finish_decompress(&d->jpeg);
     return 0;
@@ -203,4 +206,103 @@ int jpeg_decode(struct jpeg_decoder *d, const uint8_t *jpeg, size_t bytes, struc
         .channels = d->jpeg.out_color_space == JCS_GRAYSCALE ? 1 : 3,
     };
     return 0;
+}
+
+/* ---- a part of the image */
+
+/* Some files have a few bytes behind it. */
+static bool ends_with_marker(const uint8_t *jpeg, size_t bytes)
+{
+    size_t from = bytes > 64 ? bytes - 64 : 0;
+    return memmem(jpeg + from, bytes - from, "\xff\xd9", 2) != NULL;
+}
+
+int jpeg_open(struct jpeg_decoder *d, const uint8_t *jpeg, size_t bytes, struct jpeg_info *out,
+              struct error *e)
+{
+    if (setjmp(d->failed)) {
+        jpeg_abort_decompress(&d->jpeg);
+        return error_set(e, ERR_CORRUPT, "%s", d->words);
+    }
+    must_read_header(d, jpeg, bytes);
+    int rc = check_header(&d->jpeg, e);
+    if (rc) {
+        jpeg_abort_decompress(&d->jpeg);
+        return rc;
+    }
+    d->has_end = ends_with_marker(jpeg, bytes);
+    *out = (struct jpeg_info){(int)d->jpeg.image_width, (int)d->jpeg.image_height,
+                              d->jpeg.num_components};
+    return 0;
+}
+
+/* At the rim of what it decodes, libjpeg has no neighbours to take colour from: what is wanted
+ * gets a rim of so many pixels. */
+#define RIM 2
+
+/* Widens [*first, *end) by the rim, within [0, size). */
+static void add_rim(int *first, int *end, unsigned size)
+{
+    *first = *first > RIM ? *first - RIM : 0;
+    *end = *end + RIM < (int)size ? *end + RIM : (int)size;
+}
+
+/* Skipping to the very end would not look at what it skips. */
+static void must_read_to_end(struct jpeg_decoder *d, JSAMPROW row)
+{
+    JDIMENSION left = d->jpeg.output_height - d->jpeg.output_scanline;
+
+    if (left > 1)
+        jpeg_skip_scanlines(&d->jpeg, left - 1);
+    if (left > 0)
+        jpeg_read_scanlines(&d->jpeg, &row, 1);
+}
+
+static int read_part(struct jpeg_decoder *d, struct jpeg_rectangle *part, struct error *e)
+{
+    struct jpeg_decompress_struct *jpeg = &d->jpeg;
+    int left = part->x, right = part->x + part->width;
+    int top = part->y, bottom = part->y + part->height;
+
+    jpeg->out_color_space = output_space(jpeg->jpeg_color_space, JCS_EXT_RGBX);
+    jpeg_start_decompress(jpeg);
+    add_rim(&left, &right, jpeg->output_width);
+    add_rim(&top, &bottom, jpeg->output_height);
+    JDIMENSION x = (JDIMENSION)left, width = (JDIMENSION)(right - left);
+    if (width < jpeg->output_width)
+        jpeg_crop_scanline(jpeg, &x, &width);
+    *part = (struct jpeg_rectangle){(int)x, top, (int)width, bottom - top};
+    size_t row_bytes = (size_t)width * (size_t)jpeg->output_components;
+    int rc = reserve(d, row_bytes * ((size_t)part->height + 1), e);
+    if (rc)
+        return rc;
+    if (top > 0)
+        jpeg_skip_scanlines(jpeg, (JDIMENSION)top);
+    must_read_rows(d, (unsigned)part->height, row_bytes);
+    if (!d->has_end)
+        must_read_to_end(d, d->pixels + row_bytes * (size_t)part->height);
+    if (jpeg->out_color_space == JCS_CMYK)
+        rgb_from_cmyk(d->pixels, (size_t)width * (size_t)part->height, 4, jpeg->saw_Adobe_marker);
+    return 0;
+}
+
+int jpeg_read(struct jpeg_decoder *d, struct jpeg_rectangle *part, struct jpeg_pixels *out,
+              struct error *e)
+{
+    if (setjmp(d->failed)) {
+        jpeg_abort_decompress(&d->jpeg);
+        return error_set(e, ERR_CORRUPT, "%s", d->words);
+    }
+    int rc = read_part(d, part, e);
+    *out = (struct jpeg_pixels){
+        .data = d->pixels,
+        .width = part->width,
+        .height = part->height,
+        .channels = d->jpeg.out_color_space == JCS_GRAYSCALE ? 1 : 4,
+    };
+    if (rc == 0 && !d->has_end)
+        jpeg_finish_decompress(&d->jpeg); /* complains of a missing end */
+    else
+        jpeg_abort_decompress(&d->jpeg);
+    return rc;
 }

@@ -13,7 +13,7 @@
 struct jpeg_pixels {
     const uint8_t *data; /* (height, width, channels); valid until the decoder's next call */
     int width, height;
-    int channels; /* 1: grey; 3: RGB. CMYK and YCCK are turned into RGB */
+    int channels; /* 1: grey; 3: RGB; 4: RGB and a byte of nothing. CMYK and YCCK become RGB */
 };
 
 struct jpeg_info {
@@ -31,6 +31,18 @@ void jpeg_decoder_destroy(struct jpeg_decoder *d); /* NULL is fine */
  * ERR_TOO_LARGE over JPEG_PIXELS_MAX; ERR_UNSUPPORTED for other colour spaces. */
 int jpeg_decode(struct jpeg_decoder *d, const uint8_t *jpeg, size_t bytes, struct jpeg_pixels *out,
                 struct error *e);
+
+/* The same in two steps, to decode only what is needed: jpeg_open reads the header; the JPEG stays
+ * borrowed until jpeg_read, which decodes a part of the image, bit for bit as jpeg_decode does, to
+ * pixels of 1 or 4 channels. The part is widened to what is decoded anyway. Rows behind it are not
+ * looked at, unless the JPEG has no end marker: so a truncated one is refused whatever the part. */
+struct jpeg_rectangle {
+    int x, y, width, height;
+};
+int jpeg_open(struct jpeg_decoder *d, const uint8_t *jpeg, size_t bytes, struct jpeg_info *out,
+              struct error *e);
+int jpeg_read(struct jpeg_decoder *d, struct jpeg_rectangle *part, struct jpeg_pixels *out,
+              struct error *e);
 
 /* Reads the header only; the same errors. */
 int jpeg_header(struct jpeg_decoder *d, const uint8_t *jpeg, size_t bytes, struct jpeg_info *out,

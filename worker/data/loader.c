@@ -262,9 +262,6 @@ static int check_config(const struct loader_config *c, struct error *e)
 {
     bool train = c->role == DATASET_TRAIN;
 
-    if (c->preprocess == JOB_PREPROCESS_MLPERF)
-        return error_set(e, ERR_UNSUPPORTED,
-                         "data.preprocess mlperf is not supported by this version");
     if (c->batch < 1 || c->image_size < 1 || c->classes < 1 || c->world < 1 || c->rank < 0 ||
         c->rank >= c->world || c->depth < 1 || c->threads < 1 || c->images < 1 ||
         (train && (c->first_step < 0 || c->steps_per_epoch < 1 || c->batches_per_step < 0)))

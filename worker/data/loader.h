@@ -22,8 +22,11 @@ struct loader_config {
     struct dataset *dataset; /* borrowed; must outlive the loader. NULL: synthetic */
     enum dataset_role role;
     enum job_preprocess preprocess;
-    bool augment, shuffle; /* training only */
-    int64_t images;        /* N: of the data set (fewer: its first N), or of synthetic ones */
+    bool augment, shuffle;         /* training only */
+    bool random_crop, random_flip; /* the parts of augment */
+    int64_t images;       /* N: of the data set (fewer: its first N), or of synthetic ones */
+    int64_t first_number; /* of the first image, for its random numbers: 0 unless other ranks have
+                             another data set */
     int image_size, classes;
     int batch; /* images a rank and step; of evaluation: at most */
     int rank, world;

@@ -11,7 +11,7 @@ void resample_filter_free(struct resample_filter *f)
     *f = (struct resample_filter){0};
 }
 
-static int reserve(struct resample_filter *f, int outputs, int taps, struct error *e)
+static int reserve(struct resample_filter *f, int inputs, int outputs, int taps, struct error *e)
 {
     size_t starts = (size_t)outputs, weights = (size_t)outputs * (size_t)taps;
 
@@ -25,12 +25,22 @@ static int reserve(struct resample_filter *f, int outputs, int taps, struct erro
         f->weights = malloc(weights * sizeof *f->weights);
         f->weights_room = f->weights ? weights : 0;
     }
+    f->inputs = inputs;
     f->outputs = outputs;
     f->taps = taps;
     if (!f->start || !f->weights)
         return error_set(e, ERR_NO_MEMORY, "no memory for a filter of %zu weights", weights);
     memset(f->weights, 0, weights * sizeof *f->weights);
     return 0;
+}
+
+/* The inputs [*from, *end) of the triangle around center. */
+static void triangle_span(double center, double support, int inputs, int *from, int *end)
+{
+    *from = (int)(center - support + 0.5);
+    *end = (int)(center + support + 0.5);
+    *from = *from < 0 ? 0 : *from;
+    *end = *end > inputs ? inputs : *end;
 }
 
 /* As Pillow's precompute_coeffs (libImaging/Resample.c): the centre of output i is (i + 0.5) *
@@ -40,18 +50,18 @@ int resample_filter_triangle(struct resample_filter *f, int inputs, int size, in
                              struct error *e)
 {
     double scale = (double)inputs / size, support = scale < 1 ? 1 : scale;
-    int taps = 2 * (int)ceil(support) + 1;
+    int taps = 1, from, end;
 
-    if (taps > inputs)
-        taps = inputs;
-    int rc = reserve(f, count, taps, e);
+    for (int i = 0; i < count; i++) {
+        triangle_span((first + i + 0.5) * scale, support, inputs, &from, &end);
+        taps = end - from > taps ? end - from : taps;
+    }
+    int rc = reserve(f, inputs, count, taps, e);
     if (rc)
         return rc;
     for (int i = 0; i < count; i++) {
         double center = (first + i + 0.5) * scale, sum = 0;
-        int from = (int)(center - support + 0.5), end = (int)(center + support + 0.5);
-        from = from < 0 ? 0 : from;
-        end = end > inputs ? inputs : end;
+        triangle_span(center, support, inputs, &from, &end);
         int start = from + taps > inputs ? inputs - taps : from;
         float *weights = f->weights + (size_t)i * (size_t)taps;
         for (int x = from; x < end; x++)
@@ -72,16 +82,17 @@ static float cubic(float x)
     return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a;
 }
 
-int resample_filter_tf_bicubic(struct resample_filter *f, int inputs, int size, struct error *e)
+int resample_filter_tf_bicubic(struct resample_filter *f, int inputs, int size, int first,
+                               int count, struct error *e)
 {
     float scale = (float)inputs / (float)size;
     int taps = inputs < 4 ? inputs : 4;
 
-    int rc = reserve(f, size, taps, e);
+    int rc = reserve(f, inputs, count, taps, e);
     if (rc)
         return rc;
-    for (int i = 0; i < size; i++) {
-        float at = (float)i * scale;
+    for (int i = 0; i < count; i++) {
+        float at = (float)(first + i) * scale;
         int in = (int)floorf(at), start = in - 1;
         float phase = (float)lrintf((at - (float)in) * 1024) / 1024;
         float four[4] = {cubic(1 + phase), cubic(phase), cubic(1 - phase), cubic(2 - phase)};
@@ -97,33 +108,102 @@ int resample_filter_tf_bicubic(struct resample_filter *f, int inputs, int size, 
     return 0;
 }
 
-void resample_filter_flip(struct resample_filter *f)
+int resample_filter_tf_bilinear(struct resample_filter *f, int inputs, int size, int first,
+                                int count, struct error *e)
 {
+    float scale = (float)inputs / (float)size;
+    int taps = inputs < 2 ? inputs : 2;
+
+    int rc = reserve(f, inputs, count, taps, e);
+    if (rc)
+        return rc;
+    for (int i = 0; i < count; i++) {
+        float at = (float)(first + i) * scale;
+        int low = (int)at;
+        low = low > inputs - 1 ? inputs - 1 : low;
+        int high = low + 1 < inputs ? low + 1 : low;
+        int start = low + taps > inputs ? inputs - taps : low;
+        float *weights = f->weights + (size_t)i * (size_t)taps;
+        weights[low - start] += 1 - (at - (float)low);
+        weights[high - start] += at - (float)low;
+        f->start[i] = start;
+    }
+    return 0;
+}
+
+static void swap_weights(float *a, float *b)
+{
+    float weight = *a;
+    *a = *b;
+    *b = weight;
+}
+
+void resample_filter_flip_outputs(struct resample_filter *f)
+{
+    size_t taps = (size_t)f->taps;
+
     for (int i = 0, j = f->outputs - 1; i < j; i++, j--) {
         int start = f->start[i];
         f->start[i] = f->start[j];
         f->start[j] = start;
-        for (int k = 0; k < f->taps; k++) {
-            float *a = f->weights + (size_t)i * (size_t)f->taps + k;
-            float *b = f->weights + (size_t)j * (size_t)f->taps + k;
-            float weight = *a;
-            *a = *b;
-            *b = weight;
-        }
+        for (size_t k = 0; k < taps; k++)
+            swap_weights(f->weights + (size_t)i * taps + k, f->weights + (size_t)j * taps + k);
     }
 }
 
-/* row[i] = sum over the taps of weight * source row. */
-static void add_rows(const uint8_t *source, size_t stride, const float *weights, int taps,
-                     int count, float *restrict row)
+void resample_filter_flip_inputs(struct resample_filter *f)
 {
-    for (int i = 0; i < count; i++)
-        row[i] = weights[0] * source[i];
-    for (int k = 1; k < taps; k++) {
-        const uint8_t *restrict from = source + (size_t)k * stride;
-        const float weight = weights[k];
-        for (int i = 0; i < count; i++)
-            row[i] += weight * from[i];
+    for (int i = 0; i < f->outputs; i++) {
+        float *weights = f->weights + (size_t)i * (size_t)f->taps;
+        f->start[i] = f->inputs - f->start[i] - f->taps;
+        for (int a = 0, b = f->taps - 1; a < b; a++, b--)
+            swap_weights(weights + a, weights + b);
+    }
+}
+
+void resample_filter_used(const struct resample_filter *f, int *first, int *end)
+{
+    *first = f->start[0];
+    *end = f->start[0];
+    for (int i = 0; i < f->outputs; i++) {
+        *first = f->start[i] < *first ? f->start[i] : *first;
+        *end = f->start[i] + f->taps > *end ? f->start[i] + f->taps : *end;
+    }
+}
+
+/* row[i] (+)= sum over the taps of weight * source row; inlined, so that taps is a constant and the
+ * loop over i takes vectors. */
+static inline __attribute__((always_inline)) void add_taps(const uint8_t *restrict source,
+                                                           size_t stride,
+                                                           const float *restrict weights, int taps,
+                                                           int count, bool add, float *restrict row)
+{
+    for (int i = 0; i < count; i++) {
+        float value = add ? row[i] : 0;
+        for (int k = 0; k < taps; k++)
+            value += weights[k] * source[(size_t)k * stride + (size_t)i];
+        row[i] = value;
+    }
+}
+
+/* row[i] = sum over all taps. */
+static void add_rows(const uint8_t *source, size_t stride, const float *weights, int taps,
+                     int count, float *row)
+{
+    for (bool add = false; taps > 0; add = true) {
+        if (taps >= 4 && add)
+            add_taps(source, stride, weights, 4, count, true, row);
+        else if (taps >= 4)
+            add_taps(source, stride, weights, 4, count, false, row);
+        else if (taps == 3)
+            add_taps(source, stride, weights, 3, count, add, row);
+        else if (taps == 2)
+            add_taps(source, stride, weights, 2, count, add, row);
+        else
+            add_taps(source, stride, weights, 1, count, add, row);
+        source += 4 * stride;
+        weights += 4;
+        taps -= 4;
     }
 }
 
@@ -148,54 +228,76 @@ static void grey_columns(const float *row, const struct resample_filter *f,
     }
 }
 
-static void rgb_columns(const float *row, const struct resample_filter *f,
-                        const struct resample_output *o, float *restrict out)
+/* The colours of a pixel and a fourth value of no meaning. */
+typedef float pixel __attribute__((vector_size(16)));
+typedef float pixel_anywhere __attribute__((vector_size(16), aligned(4)));
+typedef int32_t whole_pixel __attribute__((vector_size(16)));
+
+/* To the nearest of 0 to 255; the comparisons give all bits or none. */
+static inline pixel round_pixel(pixel p)
 {
-    for (int x = 0; x < f->outputs; x++) {
-        const float *from = row + 3 * f->start[x];
-        const float *weights = f->weights + (size_t)x * (size_t)f->taps;
-        float value[3] = {0, 0, 0};
-        for (int k = 0; k < f->taps; k++)
-            for (int c = 0; c < 3; c++)
-                value[c] += weights[k] * from[3 * k + c];
-        for (int c = 0; c < 3; c++) {
-            if (o->round)
-                value[c] = whole(value[c]);
-            out[3 * x + c] = value[c] * o->scale[c] + o->shift[c];
-        }
+    whole_pixel number = __builtin_convertvector(p + 0.5f, whole_pixel);
+    number &= number > 0;
+    whole_pixel over = number > 255;
+    return __builtin_convertvector((number & ~over) | (over & 255), pixel);
+}
+
+/* Each pixel is stored as four floats, the last of which the next one overwrites; *last, the pixel
+ * behind which another image may begin, is not. */
+static inline __attribute__((always_inline)) void
+colour_taps(const float *row, int channels, const struct resample_filter *f, int taps,
+            const struct resample_output *o, float *out, float *last)
+{
+    const pixel scale = {o->scale[0], o->scale[1], o->scale[2], 0};
+    const pixel shift = {o->shift[0], o->shift[1], o->shift[2], 0};
+    const float *weights = f->weights;
+
+    for (int x = 0; x < f->outputs; x++, weights += taps, out += 3) {
+        const float *from = row + channels * f->start[x];
+        pixel value = weights[0] * *(const pixel_anywhere *)from;
+        for (int k = 1; k < taps; k++)
+            value += weights[k] * *(const pixel_anywhere *)(from + k * channels);
+        if (o->round)
+            value = round_pixel(value);
+        value = value * scale + shift;
+        if (out == last)
+            memcpy(out, &value, 3 * sizeof *out);
+        else
+            memcpy(out, &value, 4 * sizeof *out);
     }
 }
 
-/* The columns that any output looks at: an evaluation crop leaves out the sides. */
-static void used_inputs(const struct resample_filter *f, int *first, int *end)
+static void colour_columns(const float *row, int channels, const struct resample_filter *f,
+                           const struct resample_output *o, float *out, float *last)
 {
-    *first = f->start[0];
-    *end = f->start[0];
-    for (int i = 0; i < f->outputs; i++) {
-        *first = f->start[i] < *first ? f->start[i] : *first;
-        *end = f->start[i] + f->taps > *end ? f->start[i] + f->taps : *end;
-    }
+    if (channels == 4 && f->taps == 2)
+        colour_taps(row, 4, f, 2, o, out, last);
+    else if (channels == 4 && f->taps == 3)
+        colour_taps(row, 4, f, 3, o, out, last);
+    else if (channels == 4 && f->taps == 4)
+        colour_taps(row, 4, f, 4, o, out, last);
+    else
+        colour_taps(row, channels, f, f->taps, o, out, last);
 }
 
 void resample(const struct jpeg_pixels *in, const struct resample_box *box,
               const struct resample_filter *rows, const struct resample_filter *columns,
               const struct resample_output *output, float *row, float *out)
 {
-    size_t stride = (size_t)in->width * (size_t)in->channels;
-    const uint8_t *corner =
-        in->data + (size_t)box->y * stride + (size_t)box->x * (size_t)in->channels;
+    size_t channels = (size_t)in->channels, stride = (size_t)in->width * channels;
+    size_t floats = 3 * (size_t)columns->outputs;
+    float *last = out + floats * (size_t)rows->outputs - 3;
     int first, end;
 
-    used_inputs(columns, &first, &end);
-    first *= in->channels;
-    end *= in->channels;
-    for (int y = 0; y < rows->outputs; y++, out += 3 * (size_t)columns->outputs) {
-        const uint8_t *source = corner + (size_t)rows->start[y] * stride + first;
+    resample_filter_used(columns, &first, &end);
+    size_t skip = (size_t)(box->x + first) * channels, into = (size_t)first * channels;
+    for (int y = 0; y < rows->outputs; y++, out += floats) {
+        const uint8_t *source = in->data + (size_t)(box->y + rows->start[y]) * stride + skip;
         const float *weights = rows->weights + (size_t)y * (size_t)rows->taps;
-        add_rows(source, stride, weights, rows->taps, end - first, row + first);
+        add_rows(source, stride, weights, rows->taps, (end - first) * in->channels, row + into);
         if (in->channels == 1)
             grey_columns(row, columns, output, out);
         else
-            rgb_columns(row, columns, output, out);
+            colour_columns(row, in->channels, columns, output, out, last);
     }
 }

@@ -1,7 +1,8 @@
 /*
  * Separable resampling of 8-bit pixels to normalised floats. A filter holds, for each output along
  * one axis, the first input and the weights of a fixed number of inputs; two of them and a crop
- * make a resized image. Rows first (whole rows are added, which vectorises), then columns.
+ * make a resized image. Rows first (whole rows are added, which vectorises), then columns (the
+ * colours of a pixel are a vector of four).
  */
 #ifndef TRAIND_WORKER_DATA_RESAMPLE_H
 #define TRAIND_WORKER_DATA_RESAMPLE_H
@@ -13,7 +14,7 @@
 #include "worker/data/jpeg.h"
 
 struct resample_filter {
-    int outputs, taps;
+    int inputs, outputs, taps;
     int *start;     /* (outputs); start + taps <= inputs */
     float *weights; /* (outputs, taps); each row sums to 1 */
     size_t start_room, weights_room;
@@ -21,18 +22,29 @@ struct resample_filter {
 
 void resample_filter_free(struct resample_filter *f);
 
-/* Pillow's BILINEAR (a triangle widened by the scale: antialiased) from inputs to size outputs, of
- * which the window [first, first + count) is made. */
+/* All filters: from inputs to size outputs, of which the window [first, first + count) is made. */
+
+/* Pillow's BILINEAR: a triangle widened by the scale, that is antialiased. */
 int resample_filter_triangle(struct resample_filter *f, int inputs, int size, int first, int count,
                              struct error *e);
 
 /* TensorFlow 1's tf.image.resize_bicubic (align_corners and half_pixel_centers off, as the TPU
  * ResNet calls it): Keys' cubic with a = -0.75, output x at input x * inputs / size, phases rounded
  * to 1/1024, edge pixels repeated, no antialiasing. */
-int resample_filter_tf_bicubic(struct resample_filter *f, int inputs, int size, struct error *e);
+int resample_filter_tf_bicubic(struct resample_filter *f, int inputs, int size, int first,
+                               int count, struct error *e);
 
-/* Reverses the outputs: a mirror image. */
-void resample_filter_flip(struct resample_filter *f);
+/* TensorFlow 1's tf.image.resize_bilinear, likewise (MLPerf's reference). */
+int resample_filter_tf_bilinear(struct resample_filter *f, int inputs, int size, int first,
+                                int count, struct error *e);
+
+/* A mirror image: of the outputs, or of the inputs. With TensorFlow's filters, which are not
+ * symmetric, it matters which comes first, the resizing or the mirror. */
+void resample_filter_flip_outputs(struct resample_filter *f);
+void resample_filter_flip_inputs(struct resample_filter *f);
+
+/* The inputs [*first, *end) that any output looks at. */
+void resample_filter_used(const struct resample_filter *f, int *first, int *end);
 
 struct resample_box {
     int x, y, width, height; /* in pixels of the source; the filters' inputs */
@@ -44,8 +56,10 @@ struct resample_output {
     float scale[3], shift[3];
 };
 
-/* Writes the (rows->outputs, columns->outputs, 3) floats at out; grey is repeated thrice. row:
- * scratch for box->width * channels floats. */
+/* Writes the (rows->outputs, columns->outputs, 3) floats at out; grey is repeated thrice. Of the
+ * box only what the filters use must lie within in. row: scratch for box->width * channels + 1
+ * floats.
+ */
 void resample(const struct jpeg_pixels *in, const struct resample_box *box,
               const struct resample_filter *rows, const struct resample_filter *columns,
               const struct resample_output *output, float *row, float *out);

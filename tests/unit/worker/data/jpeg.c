@@ -90,6 +90,84 @@ Test(jpeg, refuses_gigantic_dimensions)
     free(jpeg);
 }
 
+/* A part of a picture with fine detail, against the same pixels of the whole. */
+static void check_part(const uint8_t *jpeg, size_t bytes, const struct jpeg_pixels *whole,
+                       struct jpeg_rectangle wanted)
+{
+    struct jpeg_rectangle part = wanted;
+    struct jpeg_pixels p;
+    struct jpeg_info info;
+    struct error e;
+    int same = whole->channels;
+    cr_assert_eq(jpeg_open(decoder, jpeg, bytes, &info, &e), 0, "%s", e.text);
+    cr_assert(info.width == whole->width && info.height == whole->height);
+    cr_assert_eq(jpeg_read(decoder, &part, &p, &e), 0, "%s", e.text);
+    cr_assert(part.x <= wanted.x && part.y <= wanted.y &&
+              part.x + part.width >= wanted.x + wanted.width &&
+              part.y + part.height >= wanted.y + wanted.height);
+    for (int y = wanted.y; y < wanted.y + wanted.height; y++)
+        for (int x = wanted.x; x < wanted.x + wanted.width; x++)
+            cr_assert_arr_eq(p.data + ((y - part.y) * part.width + x - part.x) * p.channels,
+                             whole->data + (y * whole->width + x) * same, (size_t)same,
+                             "%d %d of %d+%d %d+%d", x, y, wanted.x, wanted.width, wanted.y,
+                             wanted.height);
+}
+
+Test(jpeg, a_part_equals_the_same_part_of_the_whole)
+{
+    static const int sizes[][3] = {
+        {150, 97, 3},
+        {150, 97, 1},
+        {150, 97, 4},
+        {64,  64, 3},
+        {1,   1,  3},
+        {17,  3,  3},
+        {5,   90, 1}
+    };
+    struct rng r = rng_stream(2, 0, 0, RNG_SYNTHETIC);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        int width = sizes[i][0], height = sizes[i][1];
+        size_t bytes;
+        struct error e;
+        struct jpeg_pixels whole;
+        uint8_t *jpeg = fixture_jpeg(width, height, sizes[i][2], 3, &bytes);
+        cr_assert_eq(jpeg_decode(decoder, jpeg, bytes, &whole, &e), 0);
+        size_t n = (size_t)(width * height * whole.channels);
+        uint8_t *copy = malloc(n);
+        memcpy(copy, whole.data, n);
+        whole.data = copy;
+        check_part(jpeg, bytes, &whole, (struct jpeg_rectangle){0, 0, width, height});
+        for (int k = 0; k < 200; k++) {
+            struct jpeg_rectangle part = {(int)rng_below(&r, (uint32_t)width),
+                                          (int)rng_below(&r, (uint32_t)height), 0, 0};
+            part.width = 1 + (int)rng_below(&r, (uint32_t)(width - part.x));
+            part.height = 1 + (int)rng_below(&r, (uint32_t)(height - part.y));
+            check_part(jpeg, bytes, &whole, part);
+        }
+        free(jpeg);
+        free(copy);
+    }
+}
+
+/* Even where only rows above the cut are wanted. */
+Test(jpeg, a_truncated_one_is_refused_whatever_the_part)
+{
+    size_t bytes;
+    uint8_t *jpeg = fixture_jpeg(200, 200, 3, 1, &bytes);
+    for (size_t cut = 2; cut < bytes - 700; cut += 97) {
+        struct jpeg_rectangle top = {0, 0, 20, 8};
+        struct jpeg_pixels p;
+        struct jpeg_info info;
+        struct error e;
+        int rc = jpeg_open(decoder, jpeg, bytes - cut, &info, &e);
+        if (rc == 0)
+            rc = jpeg_read(decoder, &top, &p, &e);
+        cr_assert_eq(rc, -ERR_CORRUPT, "without the last %zu bytes", cut);
+    }
+    decode_fixture(64, 64, 3);
+    free(jpeg);
+}
+
 Test(jpeg, random_damage_never_crashes)
 {
     struct rng r = rng_stream(1, 0, 0, RNG_SYNTHETIC);
@@ -110,6 +188,11 @@ Test(jpeg, random_damage_never_crashes)
         if (rc == 0 && (long)info.width * info.height < 1000000)
             rc = jpeg_decode(decoder, jpeg, n, &p, &e);
         bad += rc != 0;
+        if (rc == 0 && jpeg_open(decoder, jpeg, n, &info, &e) == 0) {
+            struct jpeg_rectangle part = {info.width / 3, info.height / 3, info.width / 3 + 1,
+                                          info.height / 3 + 1};
+            jpeg_read(decoder, &part, &p, &e);
+        }
         free(jpeg);
     }
     cr_assert(bad > 0 && bad < 2000);
