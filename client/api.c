@@ -290,3 +290,19 @@ int api_post(const char *path, const char *body, size_t bytes, json_t **json, st
     curl_slist_free_all(headers);
     return code;
 }
+
+int api_delete(const char *path, json_t **json, struct error *e)
+{
+    struct buffer answer = {0};
+    CURL *curl = prepare(e);
+
+    *json = NULL;
+    if (!curl)
+        return -(int)e->code;
+    curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, "DELETE");
+    int code = perform(curl, path, &answer, e);
+    if (code == 0)
+        code = to_json(path, &answer, json, e);
+    free(answer.data);
+    return code;
+}

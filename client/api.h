@@ -18,6 +18,8 @@
 int api_get(const char *path, json_t **answer, struct error *e);
 int api_post(const char *path, const char *body, size_t bytes, json_t **answer, struct error *e);
 
+int api_delete(const char *path, json_t **answer, struct error *e);
+
 /* GET of text. The caller frees *text, which is NUL-terminated behind its *bytes bytes. */
 int api_get_text(const char *path, char **text, size_t *bytes, struct error *e);
 

@@ -39,6 +39,9 @@ static const struct cmd commands[] = {
     {"logs", "[-f] ID", "print a job's log", cmd_logs, 1, 1,
      {{"follow", 'f', NULL, "go on until the job ends"}}},
     {"cancel", "ID", "cancel a job", cmd_cancel, 1, 1, {{0}}},
+    {"resume", "[--set KEY=VALUE...] ID", "go on with a job from its newest checkpoint", cmd_resume, 1, CMD_OPERANDS_MAX,
+     {{"set", 0, "KEY=VALUE", "change a key of cluster or restart, or the priority, as cluster.workers_per_node=1"}}},
+    {"rm", "ID...", "remove ended jobs with their run directories", cmd_rm, 1, CMD_OPERANDS_MAX, {{0}}},
     {"metrics", "[--names A,B] [--points N] [--csv] ID", "print a job's metrics by step", cmd_metrics, 1, 1,
      {{"names", 0, "A,B", "which (loss,lr,images_per_sec)"},
       {"points", 0, "N", "at most N rows: means of the steps between"},
@@ -53,7 +56,6 @@ static const struct cmd commands[] = {
       {"steps", 0, "N", "steps that are measured, behind one to warm up (5)"},
       {"precision", 0, "P", "number format of the matrix products (fp32)"},
       {"eval", 0, NULL, "measure evaluation: forward passes only"}}},
-    {"resume", "ID", "start a job again from its last checkpoint", NULL, 1, 1, {{0}}},
     {"compare", "ID ID...", "compare jobs", NULL, 2, CMD_OPERANDS_MAX, {{0}}},
     {"sweep", "FILE|-", "submit a set of jobs", NULL, 1, 1, {{0}}},
     {"nodes", "", "list the cluster's nodes", NULL, 0, 0, {{0}}},
@@ -167,8 +169,21 @@ static int take_common(const struct cmd *cmd, const struct cmd_option *option)
     return -1;
 }
 
-/* Options until getopt ends; values (may be NULL) takes those that are the command's own. */
-static int parse_options(const struct cmd *cmd, const char **values, int argc, char **argv)
+/* Keeps a command's own option; -1 to go on, else the exit code. */
+static int take_own(const struct cmd *cmd, const struct cmd_option *option, size_t index,
+                    struct cmd_args *args)
+{
+    args->values[index] = option->value ? optarg : "";
+    if (!option->value || strcmp(option->value, "KEY=VALUE") != 0)
+        return -1;
+    if (args->repeated_count == CMD_OPERANDS_MAX)
+        return cmd_usage(cmd, "--%s is there more than %d times", option->name, CMD_OPERANDS_MAX);
+    args->repeated[args->repeated_count++] = optarg;
+    return -1;
+}
+
+/* Options until getopt ends; args (may be NULL) takes those that are the command's own. */
+static int parse_options(const struct cmd *cmd, struct cmd_args *args, int argc, char **argv)
 {
     struct option longs[OPTIONS_MAX + 1];
     char letters[3 * OPTIONS_MAX + 3];
@@ -185,9 +200,11 @@ static int parse_options(const struct cmd *cmd, const char **values, int argc, c
         option = option_of(cmd, found, &index);
         if (found == '?' || !option)
             return unknown_option(cmd, argv[optind - 1]);
-        if (values && cmd && index < CMD_OPTIONS_MAX && option == &cmd->options[index])
-            values[index] = option->value ? optarg : "";
-        else if ((code = take_common(cmd, option)) >= 0)
+        if (!args || !cmd || index >= CMD_OPTIONS_MAX || option != &cmd->options[index])
+            code = take_common(cmd, option);
+        else
+            code = take_own(cmd, option, index, args);
+        if (code >= 0)
             return code;
     }
     return -1;
@@ -209,7 +226,7 @@ int cmd_parse(struct cmd_args *args, int argc, char **argv)
 {
     memset(args, 0, sizeof *args);
     args->cmd = cmd_find(argv[0]);
-    int code = parse_options(args->cmd, args->values, argc, argv);
+    int code = parse_options(args->cmd, args, argc, argv);
     if (code >= 0)
         return code;
     if (argc - optind < args->cmd->min_operands)

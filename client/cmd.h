@@ -26,9 +26,10 @@
 #define CMD_OPERANDS_MAX 8
 
 struct cmd_option {
-    const char *name;  /* "limit" for --limit */
-    char letter;       /* 'f' for -f; 0: none */
-    const char *value; /* "N": what it takes; NULL: it is a flag */
+    const char *name; /* "limit" for --limit */
+    char letter;      /* 'f' for -f; 0: none */
+    const char
+        *value; /* "N": what it takes; NULL: it is a flag; "KEY=VALUE" may come several times */
     const char *help;
 };
 
@@ -45,6 +46,8 @@ struct cmd_args {
     const struct cmd *cmd;
     const char *operands[CMD_OPERANDS_MAX];
     int operand_count;
+    const char *repeated[CMD_OPERANDS_MAX]; /* the values of "KEY=VALUE" options, in order */
+    int repeated_count;
     const char
         *values[CMD_OPTIONS_MAX]; /* of cmd->options: the value, "" of a flag, NULL: absent */
 };
@@ -97,6 +100,8 @@ int cmd_watch(int argc, char **argv);
 int cmd_wait(int argc, char **argv);
 int cmd_logs(int argc, char **argv);
 int cmd_cancel(int argc, char **argv);
+int cmd_resume(int argc, char **argv);
+int cmd_rm(int argc, char **argv);
 int cmd_metrics(int argc, char **argv);
 int cmd_bench(int argc, char **argv);
 

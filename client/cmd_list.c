@@ -28,7 +28,13 @@ static void add_job(struct libscols_table *table, const struct job *job)
     table_set(line, 5, human_rate(text, sizeof text, job->images_per_sec));
     if (!job_ended(job) && job->step < job->train_steps)
         left = job_seconds_left(job, job->images_per_sec);
-    table_set(line, 6, human_duration(text, sizeof text, left));
+    if (!isnan(job->estimated_start)) {
+        char in[HUMAN_BYTES];
+        left = fmax(0, job->estimated_start - clock_now());
+        snprintf(text, sizeof text, "starts in %s", human_duration(in, sizeof in, left));
+        table_set(line, 6, text);
+    } else
+        table_set(line, 6, human_duration(text, sizeof text, left));
     table_set(line, 7, human_ago(text, sizeof text, clock_now() - job->created_at));
     table_set(line, 8, job->reason);
 }

@@ -69,6 +69,39 @@ static void plan_rows(struct libscols_table *table, const json_t *plan)
         human_count(text, sizeof text, json_integer_value(json_object_get(plan, "train_images"))));
 }
 
+static void starts_row(struct libscols_table *table, const struct job *job)
+{
+    char date[HUMAN_BYTES], in[HUMAN_BYTES], text[2 * HUMAN_BYTES + 16];
+    double left = job->estimated_start - clock_now();
+
+    if (isnan(job->estimated_start))
+        return;
+    snprintf(text, sizeof text, "%s (in about %s)",
+             human_date(date, sizeof date, job->estimated_start),
+             human_duration(in, sizeof in, left > 0 ? left : 0));
+    row(table, "starts", text);
+}
+
+/* Of the first attempt that failed, whatever came after it. */
+static void failure_rows(struct libscols_table *table, const json_t *failure)
+{
+    const char *reason = json_string_value(json_object_get(failure, "reason"));
+    const json_t *line;
+    size_t i;
+
+    if (!reason)
+        return;
+    row(table, "first failure", reason);
+    json_array_foreach (json_object_get(failure, "log"), i, line)
+        row(table, i ? "" : "its log ended", json_string_value(line));
+}
+
+static char *human_step(char *text, size_t bytes, double step)
+{
+    snprintf(text, bytes, "step %.0f", step);
+    return text;
+}
+
 static void print_job(const struct job *job, const json_t *json)
 {
     struct libscols_table *table = table_create(0);
@@ -85,7 +118,11 @@ static void print_job(const struct job *job, const json_t *json)
     table_set(line, 1, job->state);
     table_set_color(line, 1, job_state_color(job->state));
     row(table, "reason", job->reason);
+    starts_row(table, job);
+    failure_rows(table, json_object_get(json, "failure"));
     progress_rows(table, job);
+    if (!isnan(job->checkpoint_step) && strcmp(job->state, "succeeded") != 0)
+        row(table, "checkpoint", human_step(id, sizeof id, job->checkpoint_step));
     plan_rows(table, json_object_get(json, "plan"));
     date_row(table, "submitted", job->created_at);
     date_row(table, "started", job->started_at);

@@ -55,6 +55,9 @@ void job_read(const json_t *json, struct job *job)
         .top1 = number_of(json, "top1"),
         .top5 = number_of(json, "top5"),
         .global_batch = number_of(json, "global_batch"),
+        .estimated_start = number_of(json, "estimated_start"),
+        .checkpoint_step = number_of(json, "checkpoint_step"),
+        .restarts = number_of(json, "restarts"),
     };
 }
 

@@ -17,6 +17,8 @@ struct job {
     double loss, lr, images_per_sec;
     double ttt_seconds, top1, top5; /* fractions */
     double global_batch;            /* images a step */
+    double estimated_start;         /* of a queued job, Unix seconds */
+    double checkpoint_step, restarts;
 };
 
 void job_read(const json_t *json, struct job *job);

@@ -1,7 +1,9 @@
 /* What two keys of a job document demand of each other. */
+#include <math.h>
 #include <string.h>
 
 #include "common/job_options.h"
+#include "common/time_limit.h"
 
 /* A key that is wrong in itself, or lies in a group that is, is not judged a second time. */
 static bool has_problem(const struct problems *problems, const char *pointer)
@@ -50,6 +52,11 @@ void job_check_together(const struct job_spec *spec, struct problems *p)
            "/eval/predictions", "needs data.eval, the images to write predictions of", p);
     demand(ascending(spec->lr.milestones, spec->lr.milestone_count), "/lr/milestones",
            "must be ascending", p);
+    demand(!spec->cluster.time_limit || !isnan(time_limit_seconds(spec->cluster.time_limit)),
+           "/cluster/time_limit",
+           "must be a time above 0 as Slurm writes it: \"90\" (minutes), \"90:00\" "
+           "(minutes:seconds), \"01:30:00\", \"2-12\" (days-hours) or \"2-12:30:00\"",
+           p);
     demand(!spec->cluster.hosts || spec->cluster.host_count >= (size_t)spec->cluster.nodes ||
                has_problem(p, "/cluster/nodes"),
            "/cluster/hosts", "names fewer hosts than cluster.nodes asks for", p);

@@ -90,8 +90,8 @@ static const struct job_option options[] = {
      HELP("The network interface or subnet that MPI uses; null: MPI chooses.")},
     {"/cluster/partition", JOB_OPTION_STRING, OR_NULL, AT(cluster.partition), DEFAULT("null"), LENGTH(255), BUILT("[null]"),
      HELP("Slurm's partition; null: its default.")},
-    {"/cluster/time_limit", JOB_OPTION_STRING, OR_NULL, AT(cluster.time_limit), DEFAULT("null"), LENGTH(64), BUILT("[null]"),
-     HELP("Slurm's time limit, as in 02:30:00; null: the partition's.")},
+    {"/cluster/time_limit", JOB_OPTION_STRING, OR_NULL, AT(cluster.time_limit), DEFAULT("null"), LENGTH(64),
+     HELP("How long an attempt may run, as Slurm writes it (minutes, minutes:seconds, hours:minutes:seconds, days-hours...); it then stops in order, with a checkpoint. null: no limit, or the partition's.")},
     {"/cluster/mpi_args", JOB_OPTION_STRINGS, AT(cluster.mpi_args), FLAG(cluster.mpi_arg_count), DEFAULT("[]"),
      LENGTH(1024), .most = JOB_MPI_ARGS_MAX,
      HELP("More arguments for mpirun, each a string of its own; no shell sees them.")},
@@ -179,12 +179,12 @@ static const struct job_option options[] = {
     {"/profile/steps", JOB_OPTION_STEPS, OR_NULL, AT(profile.first_step), FLAG(profile.has_steps), DEFAULT("null"),
      RANGE(1, 1e9), UNIT("steps"),
      HELP("Trace the steps from the first to the last of [first, last], both included.")},
-    {"/restart/max", JOB_OPTION_INTEGER, AT(restart.max), DEFAULT("3"), RANGE(0, 1000), UNIT("restarts"), BUILT("[3]"),
+    {"/restart/max", JOB_OPTION_INTEGER, AT(restart.max), DEFAULT("3"), RANGE(0, 1000), UNIT("restarts"),
      HELP("How often a job that failed through no fault of its own is started again from its last checkpoint.")},
     {"/restart/on_fewer_nodes", CHOICE("rescale", "keep_batch"), AT(restart.on_fewer_nodes), DEFAULT("\"rescale\""),
      HELP("When fewer nodes are left: a smaller global batch and learning rate, or the same batch by accumulation.")},
-    {"/priority", JOB_OPTION_INTEGER, AT(priority), DEFAULT("0"), RANGE(-1000, 1000), BUILT("[0]"),
-     HELP("Jobs of a higher priority leave the queue first.")},
+    {"/priority", JOB_OPTION_INTEGER, AT(priority), DEFAULT("0"), RANGE(-1000, 1000),
+     HELP("Jobs of a higher priority leave the queue first; each point counts as an hour of waiting (priority_seconds of traind.conf).")},
 };
 
 /* What other programs call our keys. */

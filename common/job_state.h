@@ -24,7 +24,7 @@ enum job_state job_state_of(const char *name);    /* NULL is fine: JOB_STATE_COU
 /* One step of the table. A state does not lead to itself. */
 bool job_state_leads_to(enum job_state from, enum job_state to);
 
-bool job_state_is_final(enum job_state state);  /* leads nowhere */
+bool job_state_is_final(enum job_state state);  /* ended; a resume may queue it again */
 bool job_state_is_active(enum job_state state); /* has a launcher and holds slots */
 
 #endif

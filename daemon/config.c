@@ -27,7 +27,17 @@ static const struct config_key keys[] = {
     {"mpirun", 's', MPIRUN, 0, 0, FIELD(mpirun), "program that starts the workers of a job"},
     {"worker", 's', BINDIR "/train-worker", 0, 0, FIELD(worker), "the worker it starts"},
     {"cancel_grace_seconds", 'i', "10", 0, 3600, FIELD(cancel_grace_seconds),
-     "time that the workers of a cancelled job get to end their step, in seconds"},
+     "time that the workers of a job that is stopped get to end their step and write a checkpoint, in seconds; three steps if those take longer"},
+    {"priority_seconds", 'i', "3600", 1, 604800, FIELD(priority_seconds),
+     "time of waiting that counts as much as one point of a job's priority, in seconds"},
+    {"restart_delay_seconds", 'i', "10", 0, 600, FIELD(restart_delay_seconds),
+     "pause before a failed job is started again, in seconds; it doubles with each restart, up to 600"},
+    {"keep_runs", 'i', "0", 0, 1000000000, FIELD(keep_runs),
+     "jobs that have ended are kept up to this number; older ones are removed with their run directories; 0 keeps all"},
+    {"keep_checkpoints", 'i', "0", 0, 1000000, FIELD(keep_checkpoints),
+     "newest checkpoints that are kept of a job that has ended; 0 keeps all that its document does"},
+    {"log_limit_bytes", 'i', "0", 0, 1073741824, FIELD(log_limit_bytes),
+     "end of a worker log that is kept when its attempt has ended, in bytes; 0 keeps all of it"},
     {"log_level", 'l', "info", 0, 0, FIELD(log_level), "error, warning, info or debug"},
     {"max_body_bytes", 'i', "1048576", 1024, 1048576, FIELD(max_body_bytes),
      "largest request body taken, in bytes"},
@@ -132,7 +142,7 @@ int config_set(struct config *c, const char *name, const char *text, const char 
         return unknown_key(name, source, e);
     int status = set_value(c, &keys[i], text, source, e);
     if (status == 0)
-        c->given |= 1u << i;
+        c->given |= UINT64_C(1) << i;
     return status;
 }
 
@@ -141,8 +151,8 @@ int config_set(struct config *c, const char *name, const char *text, const char 
 struct reading {
     struct config *config;
     const char *path;
-    uint32_t outside; /* keys given before the file, which win over it */
-    uint32_t seen;
+    uint64_t outside; /* keys given before the file, which win over it */
+    uint64_t seen;
     struct error *e;
     int status; /* of the first bad line */
 };
@@ -161,13 +171,13 @@ static int take_line(void *context, const char *section, const char *name, const
                               section);
         return 0;
     }
-    if (i >= 0 && (r->seen & 1u << i)) {
+    if (i >= 0 && (r->seen & UINT64_C(1) << i)) {
         r->status = error_set(r->e, ERR_USAGE, "the key \"%s\" is there twice", name);
         return 0;
     }
     if (i >= 0)
-        r->seen |= 1u << i;
-    bool hidden = i >= 0 && (r->outside & 1u << i); /* still checked */
+        r->seen |= UINT64_C(1) << i;
+    bool hidden = i >= 0 && (r->outside & UINT64_C(1) << i); /* still checked */
     r->status = config_set(hidden ? &unused : r->config, name, value, r->path, r->e);
     config_clear(&unused);
     return r->status == 0;
@@ -218,7 +228,7 @@ static char *absolute(char *path)
 static int fill_defaults(struct config *c, struct error *e)
 {
     for (size_t i = 0; i < KEY_COUNT; i++)
-        if (!(c->given & 1u << i) && keys[i].default_text &&
+        if (!(c->given & UINT64_C(1) << i) && keys[i].default_text &&
             set_value(c, &keys[i], keys[i].default_text, "default", e))
             return -(int)e->code;
     if (!c->state)

@@ -15,14 +15,18 @@
 
 /* Zero-initialise. Strings are owned by the struct; all values are set once config_load gave 0. */
 struct config {
-    uint32_t given;               /* bit i: config_key_at(i) was set by hand */
+    uint64_t given;               /* bit i: config_key_at(i) was set by hand */
     char *listen;                 /* "127.0.0.1:7077"; port 0 takes a free one */
     char *socket;                 /* path of the unix socket */
     char *state;                  /* folder of everything the daemon keeps; absolute */
     int64_t slots;                /* cores that jobs may take; never 0 after config_load */
     char *mpirun;                 /* program that starts workers */
     char *worker;                 /* program it starts */
-    int64_t cancel_grace_seconds; /* between SIGTERM and SIGKILL */
+    int64_t cancel_grace_seconds; /* between asking the workers to stop and SIGTERM */
+    int64_t priority_seconds;     /* of waiting, for a point of priority */
+    int64_t restart_delay_seconds;
+    int64_t keep_runs, keep_checkpoints; /* 0: all */
+    int64_t log_limit_bytes;             /* 0: none */
     enum log_level log_level;
     int64_t max_body_bytes; /* of a request */
     int64_t http_threads;

@@ -188,7 +188,12 @@ static int create_manager(const struct config *c, struct store *store, struct jo
                                           .mpirun = c->mpirun,
                                           .worker = c->worker,
                                           .slots = c->slots,
-                                          .cancel_grace_seconds = (double)c->cancel_grace_seconds};
+                                          .cancel_grace_seconds = (double)c->cancel_grace_seconds,
+                                          .priority_seconds = (double)c->priority_seconds,
+                                          .restart_delay_seconds = (double)c->restart_delay_seconds,
+                                          .keep_runs = c->keep_runs,
+                                          .keep_checkpoints = c->keep_checkpoints,
+                                          .log_limit_bytes = c->log_limit_bytes};
     int status = job_manager_create(&settings, store, m, e);
     free(jobs_dir);
     return status;

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/checkpoints.h"
 #include "common/clock.h"
 #include "common/file.h"
 #include "common/json.h"
@@ -36,41 +37,6 @@ static int fill_folder(const struct run *r, struct optimizer *optimizer,
     return status ? status : run_state_write(state, r->spec, folder, e);
 }
 
-static int step_of_name(const char *name, long long *step)
-{
-    int used = 0;
-    return sscanf(name, "step-%lld%n", step, &used) == 1 && name[used] == '\0';
-}
-
-static int newest_first(const struct dirent **a, const struct dirent **b)
-{
-    long long x = 0, y = 0;
-    step_of_name((*a)->d_name, &x);
-    step_of_name((*b)->d_name, &y);
-    return (x < y) - (x > y);
-}
-
-static int is_checkpoint(const struct dirent *entry)
-{
-    long long step;
-    return step_of_name(entry->d_name, &step);
-}
-
-int checkpoint_list(const char *checkpoints, struct dirent ***names)
-{
-    int count = scandir(checkpoints, names, is_checkpoint, newest_first);
-    if (count < 0)
-        *names = NULL;
-    return count < 0 ? 0 : count;
-}
-
-void checkpoint_list_free(struct dirent **names, int count)
-{
-    for (int i = 0; i < count; i++)
-        free(names[i]);
-    free(names);
-}
-
 /* Keeps the newest up to this step. Those of later steps are, in a resumed run, of a past that this
  * run left; one that began anew in a used folder does not touch them. */
 static void remove_old(const struct run *r, const char *checkpoints, int64_t step)
@@ -81,8 +47,8 @@ static void remove_old(const struct run *r, const char *checkpoints, int64_t ste
 
     for (int i = 0; i < count; i++) {
         char path[PATH_MAX + 300];
-        long long of = 0;
-        step_of_name(names[i]->d_name, &of);
+        int64_t of = 0;
+        checkpoint_step(names[i]->d_name, &of);
         bool later = of > step, old = !later && kept++ >= r->spec->checkpoint.keep;
         snprintf(path, sizeof path, "%s/%s", checkpoints, names[i]->d_name);
         if ((old || (later && r->resumes)) && file_remove_tree(path, &e))

@@ -5,8 +5,6 @@
 #ifndef TRAIND_WORKER_CHECKPOINT_H
 #define TRAIND_WORKER_CHECKPOINT_H
 
-#include <dirent.h>
-
 #include "worker/optim/optimizer.h"
 #include "worker/run.h"
 
@@ -15,9 +13,5 @@
  * checkpoint.keep. Collective. ERR_NO_SPACE and ERR_IO leave the older checkpoints as they are. */
 int checkpoint_write(struct run *r, struct optimizer *optimizer, const struct run_state *state,
                      char *relative, struct error *e);
-
-/* The folders of checkpoints, newest first. Returns how many; a missing folder has none. */
-int checkpoint_list(const char *checkpoints, struct dirent ***names);
-void checkpoint_list_free(struct dirent **names, int count);
 
 #endif

@@ -12,12 +12,12 @@
 #include "common/file.h"
 #include "common/json.h"
 #include "common/log.h"
+#include "common/plan/replan.h"
 #include "common/preset.h"
 #include "worker/evaluate.h"
 #include "worker/kernels/kind.h"
 #include "worker/model/weights.h"
 #include "worker/peak.h"
-#include "worker/replan.h"
 #include "worker/resume.h"
 #include "worker/threads.h"
 #include "worker/train.h"
@@ -379,7 +379,7 @@ static int take_place(struct run *r, struct error *e)
                          r->resumed_from, (long long)from->train_images,
                          (long long)r->plan->train_images);
     int64_t schedule_step;
-    replan_place(from, r->plan, &schedule_step, &r->image_shift);
+    replan_place(from->epoch, from->epoch_images, r->plan, &schedule_step, &r->image_shift);
     r->step_shift = schedule_step - from->step;
     return 0;
 }

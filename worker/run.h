@@ -48,7 +48,7 @@ struct run {
     bool resumes;
     char resumed_from[PATH_MAX]; /* the checkpoint's folder; "": from the beginning */
     struct run_state from;       /* of that checkpoint */
-    int64_t image_shift;         /* replan.h */
+    int64_t image_shift;         /* common/plan/replan.h */
     int64_t step_shift; /* a step's number in the plan's schedule, less its number in the run */
     json_t *warnings;   /* of the start, rank 0: said behind run_start */
     bool measures_peak;

@@ -54,6 +54,11 @@ json_t *job_to_json(const struct store_job *job)
     json_object_set_new(json, "attempt", json_integer(job->attempt));
     json_object_set_new(json, "priority", json_integer(job->priority));
     json_object_set_new(json, "slots", json_integer(job->slots));
+    json_object_set_new(json, "restarts", json_integer(job->restarts));
+    json_object_set_new(json, "failure",
+                        job->failure ? json_loads(job->failure, 0, NULL) : json_null());
+    json_object_set_new(json, "estimated_start",
+                        time_or_null(job->state == JOB_QUEUED ? job->estimated_start : 0));
     json_object_set_new(json, "created_at", time_or_null(job->created_at));
     json_object_set_new(json, "started_at", time_or_null(job->started_at));
     json_object_set_new(json, "finished_at", time_or_null(job->finished_at));
@@ -123,6 +128,9 @@ int handle_job_show(const struct request *q, struct reply *r, struct error *e)
     if (store_job_get(q->app->store, q->id, &job, e))
         return -(int)e->code;
     json_t *json = job_to_json(&job);
+    int64_t checkpoint = job_newest_checkpoint(job.run_dir);
+    json_object_set_new(json, "checkpoint_step",
+                        checkpoint > 0 ? json_integer(checkpoint) : json_null());
     store_job_clear(&job);
     return reply_json(r, 200, json, e);
 }

@@ -118,19 +118,6 @@ static int prepare(const struct request *q, bool will_run, struct prepared *p, s
     return 0;
 }
 
-static int refuse(struct reply *r, enum error_code code, const struct problems *problems)
-{
-    struct error e;
-    const struct problem *first = &problems->items[0];
-
-    if (problems->count == 1)
-        error_set(&e, code, "%s%s%s", first->pointer, *first->pointer ? ": " : "", first->message);
-    else
-        error_set(&e, code, "the document has %zu problems, listed in \"errors\"", problems->count);
-    reply_problem(r, 422, &e, problems);
-    return 0;
-}
-
 /* ---------------------------------------------------------------- POST /v1/plan */
 
 int handle_plan(const struct request *q, struct reply *r, struct error *e)
@@ -139,7 +126,7 @@ int handle_plan(const struct request *q, struct reply *r, struct error *e)
     int status = prepare(q, false, &p, e);
 
     if (status == 0 && p.problems.count) {
-        status = refuse(r, ERR_INVALID, &p.problems);
+        status = reply_refusal(r, ERR_INVALID, &p.problems);
     } else if (status == 0) {
         plan_warn_unsupported(p.plan, &p.unsupported);
         status = reply_json(r, 200, plan_to_json(p.plan), e);
@@ -193,9 +180,9 @@ static int submit(const struct request *q, const char *digest, struct reply *r, 
 
     int status = prepare(q, true, &p, e);
     if (status == 0 && p.problems.count) {
-        status = refuse(r, ERR_INVALID, &p.problems);
+        status = reply_refusal(r, ERR_INVALID, &p.problems);
     } else if (status == 0 && p.unsupported.count) {
-        status = refuse(r, ERR_UNSUPPORTED, &p.unsupported);
+        status = reply_refusal(r, ERR_UNSUPPORTED, &p.unsupported);
     } else if (status == 0) {
         struct job_submission submission = {p.spec, p.plan, q->idempotency_key, digest};
         status = job_submit(q->app->jobs, &submission, &id, &existed, e);

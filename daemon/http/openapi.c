@@ -52,6 +52,15 @@ static json_t *responses(const struct route *route)
     return json_pack("{s:{s:s}, s:o}", status, "description", route->summary, "default", problem);
 }
 
+static json_t *resume_body(void)
+{
+    json_t *schema = json_pack("{s:s, s:{s:{s:s}, s:{s:s}, s:{s:s}}, s:b}", "type", "object",
+                               "properties", "cluster", "type", "object", "restart", "type",
+                               "object", "priority", "type", "integer", "additionalProperties", 0);
+    return json_pack("{s:b, s:{s:{s:o}}}", "required", 0, "content", "application/json", "schema",
+                     schema);
+}
+
 static json_t *operation(const struct route *route)
 {
     json_t *parameters = path_parameters(route->pattern);
@@ -67,6 +76,8 @@ static json_t *operation(const struct route *route)
     if (!route->handler)
         json_object_set_new(json, "description",
                             json_string("Not supported by this version: answers 501."));
+    if (strcmp(route->pattern, "/v1/jobs/{id}/resume") == 0)
+        json_object_set_new(json, "requestBody", resume_body());
     if (takes_job)
         json_object_set_new(json, "requestBody",
                             json_pack("{s:b, s:{s:{s:{s:s}}}}", "required", 1, "content",
@@ -81,7 +92,9 @@ static json_t *paths(void)
 
     for (size_t i = 0; route_at(i); i++) {
         const struct route *route = route_at(i);
-        const char *method = strcmp(route->method, "GET") == 0 ? "get" : "post";
+        const char *method = strcmp(route->method, "GET") == 0      ? "get"
+                             : strcmp(route->method, "DELETE") == 0 ? "delete"
+                                                                    : "post";
         json_t *path = json_object_get(all, route->pattern);
         if (!path) {
             path = json_object();

@@ -88,3 +88,16 @@ void reply_clear(struct reply *r)
     r->file_bytes = 0;
     r->status = 0;
 }
+
+int reply_refusal(struct reply *r, enum error_code code, const struct problems *problems)
+{
+    struct error e;
+    const struct problem *first = &problems->items[0];
+
+    if (problems->count == 1)
+        error_set(&e, code, "%s%s%s", first->pointer, *first->pointer ? ": " : "", first->message);
+    else
+        error_set(&e, code, "the document has %zu problems, listed in \"errors\"", problems->count);
+    reply_problem(r, 422, &e, problems);
+    return 0;
+}

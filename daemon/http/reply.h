@@ -42,6 +42,9 @@ int reply_text(struct reply *r, int status, const char *type, const void *text, 
 void reply_problem(struct reply *r, int status, const struct error *e,
                    const struct problems *problems);
 
+/* 422 with the problems of a document (at least one); returns 0. */
+int reply_refusal(struct reply *r, enum error_code code, const struct problems *problems);
+
 void reply_clear(struct reply *r); /* the body; headers stay */
 
 #endif

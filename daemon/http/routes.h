@@ -81,6 +81,8 @@ json_t *openapi_document(void);
 route_handler handle_plan, handle_job_submit;
 /* handle_jobs.c */
 route_handler handle_job_list, handle_job_show, handle_job_cancel;
+/* handle_resume.c */
+route_handler handle_job_resume, handle_job_remove;
 /* handle_series.c */
 route_handler handle_metrics, handle_evals, handle_events;
 /* handle_log.c */

@@ -1,6 +1,6 @@
 /*
- * Cancelling: any thread may ask, the loop does it in stages. The request is also a file in the run
- * directory, so that a daemon that is killed in between goes on with it when it is back.
+ * Cancelling: any thread may ask, the loop does it (stop.c). The request is also a file in the
+ * attempt's folder, so that a daemon that is killed in between goes on with it when it is back.
  */
 #include <limits.h>
 #include <stdio.h>
@@ -9,30 +9,34 @@
 
 #include "common/clock.h"
 #include "common/file.h"
-#include "common/log.h"
 #include "daemon/job/manager.h"
 
-#define TERM_SECONDS 3 /* mpirun kills its ranks one second behind SIGTERM and then cleans up */
+#define REQUEST "cancel-requested"
 
-static int request_path(const char *run_dir, char *path, size_t bytes)
-{
-    return (size_t)snprintf(path, bytes, "%s/cancel-requested", run_dir) < bytes ? 0 : -1;
-}
-
-bool cancel_is_requested(const char *run_dir)
+bool cancel_is_requested(const char *attempt_dir)
 {
     char path[PATH_MAX];
-    return request_path(run_dir, path, sizeof path) == 0 && access(path, F_OK) == 0;
+    return (size_t)snprintf(path, sizeof path, "%s/" REQUEST, attempt_dir) < sizeof path &&
+           access(path, F_OK) == 0;
+}
+
+static int write_request(const struct store_job *job, struct error *e)
+{
+    char folder[PATH_MAX - sizeof "/" REQUEST], path[PATH_MAX];
+
+    if ((size_t)snprintf(folder, sizeof folder, "%s/attempt-%lld", job->run_dir,
+                         (long long)job->attempt) >= sizeof folder)
+        return error_set(e, ERR_INTERNAL, "the path of the run directory is too long");
+    snprintf(path, sizeof path, "%s/" REQUEST, folder);
+    int status = file_make_dirs(folder, e); /* it is about to be started, perhaps */
+    return status ? status : file_write_atomic(path, "", 0, e);
 }
 
 static int ask_loop(struct job_manager *m, const struct store_job *job, struct error *e)
 {
-    char path[PATH_MAX];
-    int status = 0;
+    int status = write_request(job, e);
 
-    if (request_path(job->run_dir, path, sizeof path))
-        return error_set(e, ERR_INTERNAL, "the path of the run directory is too long");
-    if ((status = file_write_atomic(path, "", 0, e)))
+    if (status)
         return status;
     pthread_mutex_lock(&m->mutex);
     if (m->cancel_count == m->cancel_room) {
@@ -61,7 +65,10 @@ static int cancel_once(struct job_manager *m, const struct store_job *job, struc
                                                      : job_state_name(job->state));
     if (job_state_is_active(job->state))
         return ask_loop(m, job, e);
-    struct store_state_change cancelled = {JOB_CANCELLED, "cancelled on request before it started",
+    struct store_state_change cancelled = {JOB_CANCELLED,
+                                           job->attempt > 0
+                                               ? "cancelled on request while it waited to go on"
+                                               : "cancelled on request before it started",
                                            clock_now()};
     return store_job_set_state(m->store, job->id, &cancelled, e);
 }
@@ -84,33 +91,6 @@ int job_cancel(struct job_manager *m, int64_t id, struct error *e)
     }
 }
 
-/* ---------------------------------------------------------------- the loop's side */
-
-static void say_cancelling(struct job_manager *m, const struct active_job *a)
-{
-    struct store_job job;
-    struct error e;
-
-    if (store_job_get(m->store, a->id, &job, &e))
-        return;
-    struct store_state_change same = {
-        job.state, "being cancelled: the workers end after the step they are in", clock_now()};
-    if (store_job_set_state(m->store, a->id, &same, &e))
-        log_warning("job %lld: %s", (long long)a->id, e.text);
-    store_job_clear(&job);
-}
-
-static void start_cancel(struct job_manager *m, struct active_job *a)
-{
-    if (a->cancel != CANCEL_NONE || a->ended)
-        return;
-    log_info("job %lld: being cancelled", (long long)a->id);
-    a->launcher->stop(&a->process, a->attempt_dir, LAUNCH_STOP_AFTER_STEP);
-    a->cancel = CANCEL_ASKED;
-    a->cancel_next_at = clock_monotonic() + m->cancel_grace_seconds;
-    say_cancelling(m, a);
-}
-
 void cancel_take_requests(struct job_manager *m)
 {
     pthread_mutex_lock(&m->mutex);
@@ -123,21 +103,6 @@ void cancel_take_requests(struct job_manager *m)
     for (size_t i = 0; i < count; i++)
         for (struct active_job *a = m->active; a; a = a->next)
             if (a->id == ids[i])
-                start_cancel(m, a);
+                stop_begin(m, a, FAILURE_CANCELLED);
     free(ids);
-}
-
-void cancel_go_on(struct job_manager *m, struct active_job *a, double now)
-{
-    if (a->cancel == CANCEL_NONE && !a->ended && cancel_is_requested(a->run_dir))
-        start_cancel(m, a);
-    if (a->cancel == CANCEL_NONE || a->ended || now < a->cancel_next_at)
-        return;
-    bool terminate = a->cancel == CANCEL_ASKED;
-    a->cancel = terminate ? CANCEL_TERMINATED : CANCEL_KILLED;
-    a->cancel_next_at = now + TERM_SECONDS;
-    log_info("job %lld: %s", (long long)a->id,
-             terminate ? "the workers did not stop in time, mpirun is told to end them"
-                       : "its processes are killed");
-    a->launcher->stop(&a->process, a->attempt_dir, terminate ? LAUNCH_STOP_NOW : LAUNCH_STOP_KILL);
 }

@@ -1,14 +1,14 @@
 #include <limits.h>
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/clock.h"
 #include "common/log.h"
 #include "daemon/job/manager.h"
-#include "daemon/launch/failure.h"
 
-#define RANKS_SECONDS                                                                              \
-    2 /* ranks that outlive mpirun end by themselves within this, or are killed                    \
-       */
+#define RANKS_SECONDS 2 /* ranks that outlive mpirun end within this, or are killed */
+#define REASON_BYTES  (2 * FAILURE_TEXT_BYTES + 256)
 
 static void complain(struct active_job *a, double now, const struct error *e)
 {
@@ -18,42 +18,117 @@ static void complain(struct active_job *a, double now, const struct error *e)
     log_error("job %lld: its end cannot be stored yet: %s", (long long)a->id, e->text);
 }
 
-static int set_state(struct job_manager *m, const struct active_job *a, enum job_state to,
-                     const char *reason, struct error *e)
+/* ---------------------------------------------------------------- restarts */
+
+/* restart.max of the document, which has every default written out. */
+static int64_t restarts_allowed(const struct store_job *job, bool *trains)
 {
-    struct store_state_change change = {to, reason && *reason ? reason : NULL, clock_now()};
-    return store_job_set_state(m->store, a->id, &change, e);
+    json_t *spec = job->spec ? json_loads(job->spec, 0, NULL) : NULL;
+    const json_t *most = json_object_get(json_object_get(spec, "restart"), "max");
+    const char *mode = json_string_value(json_object_get(spec, "mode"));
+    int64_t allowed = json_integer_value(most);
+
+    *trains = !mode || strcmp(mode, "train") == 0;
+    json_decref(spec);
+    return allowed;
 }
 
-/* A run so short that no event told of its running has run nevertheless. */
-static int pass_through_running(struct job_manager *m, const struct active_job *a,
-                                const struct verdict *v, struct error *e)
+/* A job that failed before its first step would do so again, and so would one whose document is
+ * wrong or that diverged. */
+static bool is_worth_a_restart(const struct store_job *job, const struct verdict *v,
+                               int64_t allowed)
 {
-    struct store_job job;
-    int status = store_job_get(m->store, a->id, &job, e);
-    if (status)
-        return status;
-    if (v->state == JOB_SUCCEEDED && job.state == JOB_STARTING)
-        status = set_state(m, a, JOB_RUNNING, NULL, e);
-    store_job_clear(&job);
-    return status;
+    return v->state == JOB_FAILED && v->step > 0 && !v->own_fault && job->restarts < allowed;
 }
+
+static double delay(const struct job_manager *m, const struct store_job *job)
+{
+    return fmin(RESTART_DELAY_MAX_SECONDS,
+                m->restart_delay_seconds * pow(2, (double)job->restarts));
+}
+
+static void failure_reason(const struct store_job *job, char *text, size_t bytes)
+{
+    json_t *failure = job->failure ? json_loads(job->failure, 0, NULL) : NULL;
+    const char *reason = json_string_value(json_object_get(failure, "reason"));
+
+    snprintf(text, bytes, "%s", reason ? reason : "");
+    json_decref(failure);
+}
+
+static void say_restart(const struct job_manager *m, const struct store_job *job,
+                        const struct verdict *v, int64_t allowed, char *reason)
+{
+    int64_t step = job_newest_checkpoint(job->run_dir);
+    char from[64] = "the beginning, as it has no checkpoint";
+
+    if (step > 0)
+        snprintf(from, sizeof from, "its checkpoint of step %lld", (long long)step);
+    snprintf(reason, REASON_BYTES, "%s; restart %lld of %lld follows in %.0f s, from %s", v->reason,
+             (long long)job->restarts + 1, (long long)allowed, delay(m, job), from);
+}
+
+/* The first cause comes first. */
+static void say_end(const struct store_job *job, const struct verdict *v, char *reason)
+{
+    char first[FAILURE_TEXT_BYTES];
+    const char *times = job->restarts == 1 ? "restart" : "restarts";
+
+    snprintf(reason, REASON_BYTES, "%s", v->reason);
+    if (job->restarts == 0)
+        return;
+    failure_reason(job, first, sizeof first);
+    if (v->state == JOB_SUCCEEDED)
+        snprintf(reason, REASON_BYTES, "complete after %lld %s; the first failure: %s",
+                 (long long)job->restarts, times, first);
+    else if (v->state == JOB_FAILED)
+        snprintf(reason, REASON_BYTES, "%s; failed again after %lld %s, the last time: %s", first,
+                 (long long)job->restarts, times, v->reason);
+}
+
+/* ---------------------------------------------------------------- the end */
 
 static int store_end(struct job_manager *m, struct active_job *a, const struct verdict *v,
                      struct error *e)
 {
-    int status = store_job_set_exit(m->store, a->id, a->exit_code, a->exit_signal, e);
+    struct store_job job;
+    char reason[REASON_BYTES];
+    bool trains;
+    int status = store_job_get(m->store, a->id, &job, e);
+
+    if (status)
+        return status;
+    int64_t allowed = restarts_allowed(&job, &trains);
+    bool restarts = is_worth_a_restart(&job, v, allowed);
+    if (restarts)
+        say_restart(m, &job, v, allowed, reason);
+    else
+        say_end(&job, v, reason);
+    json_t *failure = v->state == JOB_FAILED ? failure_to_json(v, a->attempt) : NULL;
+    double now = clock_now();
+    struct store_attempt_end end = {
+        .attempt = a->attempt,
+        .change = {restarts ? JOB_QUEUED : v->state, *reason ? reason : NULL, now},
+        .exit_code = a->exit_code,
+        .exit_signal = a->exit_signal,
+        .failure = failure,
+        .restarts = restarts,
+        .resumes = trains,
+        .not_before = restarts ? now + delay(m, &job) : 0,
+    };
+    status = store_attempt_end(m->store, a->id, &end, e);
     if (!status)
-        status = pass_through_running(m, a, v, e);
-    if (!status)
-        status = set_state(m, a, v->state, v->reason, e);
+        log_info("job %lld: %s%s%s", (long long)a->id, job_state_name(end.change.to),
+                 *reason ? ": " : "", reason);
+    json_decref(failure);
+    store_job_clear(&job);
     return status;
 }
 
 /* True when no process of the attempt is left. */
 static bool clear_up(struct active_job *a, double now)
 {
-    if (a->launcher->survivors(a->attempt_dir) == 0)
+    if (a->launcher->survivors(&a->process, a->attempt_dir) == 0)
         return true;
     if (now - a->ended_at >= RANKS_SECONDS || a->exit_signal > 0)
         a->launcher->stop(&a->process, a->attempt_dir, LAUNCH_STOP_KILL);
@@ -70,17 +145,16 @@ bool job_try_to_end(struct job_manager *m, struct active_job *a, double now)
         return false;
     int status = ingest_catch_up(a->ingest, &e);
     if (!status) {
-        failure_judge(a->attempt_dir, &how,
-                      a->cancel != CANCEL_NONE || cancel_is_requested(a->run_dir), &verdict);
+        failure_judge(a->attempt_dir, &how, stop_why(a), &verdict);
         status = store_end(m, a, &verdict, &e);
     }
     if (status) {
         complain(a, now, &e);
         return false;
     }
-    log_info("job %lld: %s%s%s", (long long)a->id, job_state_name(verdict.state),
-             verdict.reason[0] ? ": " : "", verdict.reason);
+    job_trim_run(m, a);
     m->look_at_queue = true;
     job_forget(m, a);
+    job_keep_limits(m);
     return true;
 }

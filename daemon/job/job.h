@@ -25,7 +25,14 @@ struct job_manager_config {
     const char *mpirun;   /* a path, or a name to be found in PATH; NULL: "mpirun" */
     const char *worker;   /* the train-worker program; NULL: BINDIR/train-worker */
     int64_t slots;        /* cores of this node that jobs may take; 0: all this process may use */
-    double cancel_grace_seconds; /* between SIGTERM and SIGKILL; below 0: 10 */
+    /* Between asking the workers to stop after their step, with a checkpoint, and SIGTERM; below 0:
+     * 10. A job whose steps are long gets three of them. */
+    double cancel_grace_seconds;
+    double priority_seconds; /* of waiting, that a point of priority counts as much as; 0: 3600 */
+    double restart_delay_seconds; /* before the first automatic restart; it doubles with each */
+    int64_t keep_runs;            /* ended jobs that are kept; 0: all */
+    int64_t keep_checkpoints;     /* of an ended job; 0: all that its checkpoint.keep left */
+    int64_t log_limit_bytes;      /* of an ended attempt's stdout.log; 0: none */
 };
 
 /* The store must outlive the manager. Nothing is started yet. */
@@ -65,6 +72,24 @@ int job_submit(struct job_manager *m, const struct job_submission *submission, i
  * ERR_NOT_FOUND; ERR_CONFLICT: it has ended already (its state is named). Thread-safe.
  */
 int job_cancel(struct job_manager *m, int64_t id, struct error *e);
+
+/*
+ * Puts a failed or cancelled job back into the queue, to go on from its newest checkpoint. changes
+ * (NULL: none) is an object with keys of cluster, restart and priority; with other workers the job
+ * is planned again. *answer gets {"step", "before", "after", "steps_left"}: the numbers of the old
+ * and of the new plan, a new reference. Problems of the changes go into *problems.
+ * ERR_NOT_FOUND; ERR_CONFLICT: it runs, has succeeded, or has no checkpoint; ERR_INVALID: the
+ * changes (problems->count tells if they are listed). Thread-safe.
+ */
+int job_resume(struct job_manager *m, int64_t id, const json_t *changes, struct problems *problems,
+               json_t **answer, struct error *e);
+
+/* Removes an ended job: its rows and its run directory. ERR_NOT_FOUND; ERR_CONFLICT: it has not
+ * ended. Thread-safe. */
+int job_remove(struct job_manager *m, int64_t id, struct error *e);
+
+/* The step of the newest checkpoint of a run; 0: it has none. */
+int64_t job_newest_checkpoint(const char *run_dir);
 
 /* How full the node is. Thread-safe. */
 struct job_slots {

@@ -1,6 +1,7 @@
 #include "daemon/job/manager.h"
 
 #include <errno.h>
+#include <math.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,6 +48,12 @@ int job_manager_create(const struct job_manager_config *config, struct store *st
     m->worker = copy(config->worker ? config->worker : BINDIR "/train-worker");
     m->slots = config->slots > 0 ? config->slots : launch_node_cores();
     m->cancel_grace_seconds = config->cancel_grace_seconds < 0 ? 10 : config->cancel_grace_seconds;
+    m->priority_seconds = config->priority_seconds > 0 ? config->priority_seconds : 3600;
+    m->restart_delay_seconds = config->restart_delay_seconds;
+    m->keep_runs = config->keep_runs;
+    m->keep_checkpoints = config->keep_checkpoints;
+    m->log_limit_bytes = config->log_limit_bytes;
+    m->queue_next_at = INFINITY;
     m->used.total = m->slots;
     m->look_at_queue = true;
     int status = m->jobs_dir && m->mpirun && m->worker
@@ -143,21 +150,20 @@ static size_t fill_fds(const struct job_manager *m, struct round *r)
 
 static int wait_ms(const struct job_manager *m, const struct round *r, double now)
 {
-    double until = r->next_poll;
+    double until = fmin(m->active ? r->next_poll : INFINITY, m->queue_next_at);
 
     if (m->look_at_queue)
         return 0;
-    if (!m->active)
-        return -1;
     if (r->gather_at && r->gather_at < until)
         until = r->gather_at;
     for (const struct active_job *a = m->active; a; a = a->next) {
         if (a->ended && now + 0.1 < until)
             until = now + 0.1; /* its last processes are about to go */
-        if (a->cancel != CANCEL_NONE && a->cancel_next_at < until)
-            until = a->cancel_next_at;
+        until = fmin(until, stop_next_at(a));
     }
-    return until <= now ? 0 : (int)((until - now) * 1000) + 1;
+    if (until == INFINITY)
+        return -1;
+    return until <= now ? 0 : (int)(fmin(until - now, 3600) * 1000) + 1;
 }
 
 static void drain(int fd)
@@ -208,7 +214,7 @@ static void look_at_jobs(struct job_manager *m, struct round *r, double now)
 
     for (struct active_job *a = m->active, *next; a; a = next) {
         next = a->next;
-        cancel_go_on(m, a, now);
+        stop_go_on(m, a, now);
         if (a->ended)
             job_try_to_end(m, a, now);
         else if (due)
@@ -248,7 +254,7 @@ static int one_round(struct job_manager *m, struct round *r, struct error *e)
         return 0;
     cancel_take_requests(m);
     look_at_jobs(m, r, now);
-    if (m->look_at_queue)
+    if (m->look_at_queue || now >= m->queue_next_at)
         queue_start_jobs(m);
     publish_slots(m);
     return 0;
@@ -257,8 +263,10 @@ static int one_round(struct job_manager *m, struct round *r, struct error *e)
 int job_manager_run(struct job_manager *m, struct error *e)
 {
     struct round round = {0};
+    job_finish_removals(m);
     int status = job_recover_all(m, e);
 
+    job_keep_limits(m);
     publish_slots(m);
     while (!status && !m->stop)
         status = one_round(m, &round, e);

@@ -7,9 +7,12 @@
 
 #include "daemon/ingest/apply.h"
 #include "daemon/job/job.h"
+#include "daemon/launch/failure.h"
 #include "daemon/launch/launch.h"
 
-enum cancel_stage { CANCEL_NONE, CANCEL_ASKED, CANCEL_TERMINATED, CANCEL_KILLED };
+#define RESTART_DELAY_MAX_SECONDS 600.0
+
+enum stop_stage { STOP_NONE, STOP_ASKED, STOP_TERMINATED, STOP_KILLED };
 
 /* A job that has, or had until just now, a launcher. Owned by the loop's thread. */
 struct active_job {
@@ -23,24 +26,28 @@ struct active_job {
     bool ended; /* the launcher has ended */
     int64_t exit_code, exit_signal;
     double ended_at;
-    enum cancel_stage cancel;
-    double cancel_next_at; /* monotonic: when the next stage is due */
-    double complained_at;  /* monotonic: of the last log line about an error that repeats */
+    enum stop_stage stop;
+    enum failure_stop stop_why;
+    double stop_next_at;  /* monotonic: when the next stage is due */
+    double limit_at;      /* monotonic: when its time limit is over; INFINITY: none */
+    double complained_at; /* monotonic: of the last log line about an error that repeats */
 };
 
 struct job_manager {
     struct store *store;
     char *jobs_dir, *mpirun, *worker;
-    double cancel_grace_seconds;
+    double cancel_grace_seconds, priority_seconds, restart_delay_seconds;
+    int64_t keep_runs, keep_checkpoints, log_limit_bytes;
     int64_t slots;
     int wake_fd;    /* eventfd */
     int inotify_fd; /* -1: not to be had, polling alone */
     atomic_bool stop;
     struct active_job *active; /* the loop's */
     bool look_at_queue;        /* the loop's: something changed that may let a job start */
+    double queue_next_at;      /* the loop's: when the queue is looked at in any case, monotonic */
 
-    pthread_mutex_t
-        files; /* taken while a run directory is made: a job may be launched in the same moment */
+    pthread_mutex_t files; /* taken while a run directory is made, changed or removed: a job may be
+                              launched in the same moment */
     pthread_mutex_t mutex; /* guards what follows */
     int64_t *cancel_ids;   /* requests for the loop */
     size_t cancel_count, cancel_room;
@@ -49,9 +56,15 @@ struct job_manager {
 
 void manager_wake(struct job_manager *m); /* async-signal-safe */
 
-/* submit.c: the run directory with job.json and plan.json, made again if it is not there. */
+/* submit.c: the run directory with job.json and plan.json, which are made to say this. */
 int job_prepare_run_dir(struct job_manager *m, const char *run_dir, const char *spec,
                         const char *plan, struct error *e);
+/* What the queue must know of a plan. */
+struct store_job_size job_size(const struct job_manager *m, const struct job_spec *spec,
+                               const struct plan *plan);
+/* ERR_INVALID or ERR_UNSUPPORTED: it can never run on this node. */
+int job_check_fits(const struct job_manager *m, const struct job_spec *spec, struct error *e);
+char *job_json_text(json_t *value); /* steals the reference; the caller frees the text */
 
 int64_t job_threads(const struct job_spec *spec, int64_t total); /* per worker, resolved */
 
@@ -69,12 +82,28 @@ void job_forget(struct job_manager *m, struct active_job *a);
 /* recover.c: takes up what an earlier daemon left. */
 int job_recover_all(struct job_manager *m, struct error *e);
 
+/* resume.c: a queued job that has become too large for this node goes on with fewer workers. */
+int job_shrink(struct job_manager *m, int64_t id, struct error *e);
+/* The stored document: it was valid when it was taken, so a problem comes from another version. */
+struct job_spec *job_stored_spec(const struct store_job *job, struct error *e);
+
 /* cancel.c */
-bool cancel_is_requested(const char *run_dir);
+bool cancel_is_requested(const char *attempt_dir);
 void cancel_take_requests(struct job_manager *m);
-void cancel_go_on(struct job_manager *m, struct active_job *a, double now);
+
+/* stop.c: takes an active job's stages towards its end, for whatever reason. */
+void stop_begin(struct job_manager *m, struct active_job *a, enum failure_stop why);
+void stop_go_on(struct job_manager *m, struct active_job *a, double now);
+double stop_next_at(const struct active_job *a); /* monotonic: when there is something to do */
+/* Why this attempt was asked to stop, also by a daemon before this one. */
+enum failure_stop stop_why(const struct active_job *a);
 
 /* end.c: true when the job's end is in the store and the job is forgotten. */
 bool job_try_to_end(struct job_manager *m, struct active_job *a, double now);
+
+/* remove.c */
+void job_finish_removals(struct job_manager *m); /* that a killed daemon left half done */
+void job_keep_limits(struct job_manager *m);     /* keep_runs */
+void job_trim_run(const struct job_manager *m, const struct active_job *a); /* an ended one */
 
 #endif

@@ -1,13 +1,23 @@
-/* First come, first served (within a priority): a job that does not fit yet holds back those behind
- * it, so that no stream of small jobs keeps a large one waiting for ever. */
+/*
+ * The queue. Jobs stand in the order of store_job_list's STORE_QUEUE_ORDER: as though each point of
+ * priority had let a job wait for priority_seconds already; so whoever waits comes first in the
+ * end. A job that does not fit yet holds back those behind it. One of those may start before it
+ * only where it does not delay it: where it will have ended, by its time limit or the upper end of
+ * its prediction, before the running jobs can have made room.
+ */
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "daemon/job/forecast.h"
 #include "daemon/job/manager.h"
 
-#define QUEUE_TOLD 256 /* jobs at the head of the queue that are told what they wait for */
+#define QUEUE_TOLD      256 /* jobs at the head of the queue that are looked at and told */
+#define REFRESH_SECONDS 10  /* estimates change while jobs run */
+#define REASON_BYTES    320
 
 int64_t queue_slots_used(const struct job_manager *m)
 {
@@ -17,19 +27,73 @@ int64_t queue_slots_used(const struct job_manager *m)
     return used;
 }
 
-static void say_reason(struct job_manager *m, const struct store_job *job, const char *reason)
-{
-    struct store_state_change same = {JOB_QUEUED, reason, clock_now()};
-    struct error e;
+/* One look at the queue. */
+struct look {
+    double now;                             /* Unix seconds */
+    struct forecast_span *soonest, *likely; /* of running jobs, then of those placed before */
+    int64_t *ids;                           /* whose span it is */
+    size_t count, running;
+    int64_t held_by;            /* the first job that does not fit; 0: none */
+    double held_until;          /* the earliest that it can start: seconds from now */
+    double last_start;          /* estimated, of the job before */
+    struct store_waiting *told; /* what is to be written */
+    size_t told_count;
+};
 
-    if (job->reason && strcmp(job->reason, reason) == 0)
-        return;
-    /* A conflict is fine: the job was cancelled just now. */
-    if (store_job_set_state(m->store, job->id, &same, &e) && e.code != ERR_CONFLICT)
-        log_warning("job %lld: %s", (long long)job->id, e.text);
+static void look_clear(struct look *l)
+{
+    for (size_t i = 0; i < l->told_count; i++)
+        free((char *)l->told[i].reason);
+    free(l->soonest);
+    free(l->likely);
+    free(l->ids);
+    free(l->told);
 }
 
-/* "jobs 3 and 4 are running" */
+static int look_create(struct job_manager *m, struct look *l)
+{
+    size_t room = QUEUE_TOLD;
+
+    for (const struct active_job *a = m->active; a; a = a->next)
+        room++;
+    *l = (struct look){.now = clock_now()};
+    l->soonest = calloc(room, sizeof *l->soonest);
+    l->likely = calloc(room, sizeof *l->likely);
+    l->ids = calloc(room, sizeof *l->ids);
+    l->told = calloc(QUEUE_TOLD, sizeof *l->told);
+    if (l->soonest && l->likely && l->ids && l->told)
+        return 0;
+    look_clear(l);
+    log_error("no memory to look at the queue");
+    return -1;
+}
+
+static void add_span(struct look *l, int64_t id, int64_t slots, double soonest, double likely)
+{
+    l->ids[l->count] = id;
+    l->soonest[l->count] = (struct forecast_span){slots, soonest};
+    l->likely[l->count++] = (struct forecast_span){slots, likely};
+}
+
+/* A job whose progress cannot be read is one that nothing is known of. */
+static void add_running(struct job_manager *m, struct look *l)
+{
+    for (struct active_job *a = m->active; a; a = a->next) {
+        struct forecast_end end = {0, INFINITY, INFINITY};
+        struct store_job job;
+        struct error e;
+        if (store_job_get(m->store, a->id, &job, &e) == 0) {
+            end = forecast_running(&job, launch_elapsed_seconds(&a->process));
+            store_job_clear(&job);
+        }
+        add_span(l, a->id, a->slots, end.soonest, end.likely);
+    }
+    l->running = l->count;
+}
+
+/* ---------------------------------------------------------------- words */
+
+/* "3, 4 and 5" */
 static void name_running(const struct job_manager *m, char *text, size_t bytes)
 {
     int count = 0;
@@ -43,84 +107,181 @@ static void name_running(const struct job_manager *m, char *text, size_t bytes)
     }
 }
 
-static void say_waits_for_slots(struct job_manager *m, const struct store_job *job)
+static void words_for_slots(const struct job_manager *m, const struct look *l,
+                            const struct store_job *job, char *reason)
 {
-    char running[128], reason[320];
+    char running[128];
+    int by;
+    double when = forecast_fit(l->likely, l->running, m->slots, job->slots, 0, &by);
+    int used = snprintf(reason, REASON_BYTES, "waits for %lld of %lld slots; ",
+                        (long long)job->slots, (long long)m->slots);
 
+    if (isfinite(when) && by >= 0) {
+        used += snprintf(reason + used, (size_t)(REASON_BYTES - used), "job %lld ends ",
+                         (long long)l->ids[by]);
+        forecast_words(when, reason + used, (size_t)(REASON_BYTES - used));
+        return;
+    }
     name_running(m, running, sizeof running);
-    snprintf(reason, sizeof reason, "waits for %lld of %lld slots; running: job%s %s",
-             (long long)job->slots, (long long)m->slots, m->active && m->active->next ? "s" : "",
-             running);
-    say_reason(m, job, reason);
+    snprintf(reason + used, (size_t)(REASON_BYTES - used), "running: job%s %s",
+             m->active && m->active->next ? "s" : "", running);
 }
 
-/* The daemon was started again with fewer slots than when the job was taken. */
-static void refuse_for_ever(struct job_manager *m, const struct store_job *job)
+/* Where this job starts, as far as one can say, if all before it take the time they are thought to.
+ */
+static double place(struct job_manager *m, struct look *l, const struct store_job *job)
 {
-    char reason[256];
+    double from = fmax(l->last_start, job->not_before > l->now ? job->not_before - l->now : 0);
+    double start = forecast_fit(l->likely, l->count, m->slots, job->slots, from, NULL);
+    struct forecast_end length = forecast_queued(job);
+
+    l->last_start = start;
+    if (isfinite(start))
+        add_span(l, job->id, job->slots, start + length.soonest, start + length.likely);
+    return isfinite(start) ? l->now + start : 0;
+}
+
+static void tell(struct look *l, const struct store_job *job, const char *reason,
+                 double estimated_start)
+{
+    double moved = fabs(estimated_start - job->estimated_start);
+    bool same_time = moved < 5 || (estimated_start > 0 && job->estimated_start > 0 &&
+                                   moved < 0.05 * (estimated_start - l->now));
+
+    if (!reason)
+        reason = job->reason;
+    if (same_time && reason && job->reason && strcmp(job->reason, reason) == 0)
+        return;
+    char *copy = strdup(reason ? reason : "");
+    if (copy)
+        l->told[l->told_count++] = (struct store_waiting){job->id, copy, estimated_start};
+}
+
+/* ---------------------------------------------------------------- one job */
+
+/* The daemon was started again with fewer slots than when the job was taken. */
+static void refuse_for_ever(struct job_manager *m, const struct store_job *job, const char *why)
+{
+    char reason[ERROR_TEXT_BYTES + REASON_BYTES];
     struct error e;
     struct store_state_change failed = {JOB_FAILED, reason, clock_now()};
 
     snprintf(reason, sizeof reason,
-             "takes %lld slots, but this node has only %lld now: submit it again with fewer "
+             "takes %lld slots, but this node has only %lld now%s%s: submit it again with fewer "
              "workers, or set slots in traind.conf",
-             (long long)job->slots, (long long)m->slots);
+             (long long)job->slots, (long long)m->slots, why ? "; " : "", why ? why : "");
     if (store_job_set_state(m->store, job->id, &failed, &e) && e.code != ERR_CONFLICT)
         log_warning("job %lld: %s", (long long)job->id, e.text);
 }
 
-/* The list has no documents: they are loaded for the one that starts. */
-static void start(struct job_manager *m, int64_t id)
+/* The list has no documents: they are loaded for the one that starts. True: it holds slots now. */
+static bool start(struct job_manager *m, struct look *l, const struct store_job *brief)
 {
     struct store_job job;
     struct error e;
+    int64_t used = queue_slots_used(m);
 
-    if (store_job_get(m->store, id, &job, &e)) {
-        log_error("job %lld cannot be started: %s", (long long)id, e.text);
-        return;
+    if (store_job_get(m->store, brief->id, &job, &e)) {
+        log_error("job %lld cannot be started: %s", (long long)brief->id, e.text);
+        return false;
     }
     job_start(m, &job);
     store_job_clear(&job);
+    if (queue_slots_used(m) == used)
+        return false;
+    struct forecast_end length = forecast_queued(brief);
+    add_span(l, brief->id, brief->slots, length.soonest, length.likely);
+    return true;
+}
+
+/* The node has become too small: a job that has a checkpoint goes on with fewer workers, as its
+ * restart.on_fewer_nodes says. True: it stays in the queue, with other numbers. */
+static bool shrink(struct job_manager *m, const struct store_job *job)
+{
+    struct error e = {0};
+
+    if (job->resumes && job_shrink(m, job->id, &e) == 0) {
+        m->look_at_queue = true;
+        return true;
+    }
+    refuse_for_ever(m, job, job->resumes ? e.text : NULL);
+    return false;
 }
 
 /* True: the job stays in the queue. */
-static bool look_at(struct job_manager *m, const struct store_job *job, int64_t *held_by)
+static bool look_at(struct job_manager *m, struct look *l, const struct store_job *job)
 {
-    char reason[128];
+    char reason[REASON_BYTES];
+    bool fits = job->slots <= m->slots - queue_slots_used(m);
 
-    if (*held_by) {
-        snprintf(reason, sizeof reason, "waits behind job %lld", (long long)*held_by);
-        say_reason(m, job, reason);
-    } else if (job->slots > m->slots) {
-        refuse_for_ever(m, job);
-        return false;
-    } else if (job->slots > m->slots - queue_slots_used(m)) {
-        say_waits_for_slots(m, job);
-        *held_by = job->id;
-    } else {
-        start(m, job->id);
+    if (job->slots > m->slots)
+        return shrink(m, job);
+    if (job->not_before > l->now) {
+        /* A clock that was set back must not make it wait for ever. */
+        double wait = fmin(job->not_before - l->now, RESTART_DELAY_MAX_SECONDS);
+        m->queue_next_at = fmin(m->queue_next_at, clock_monotonic() + wait);
+        tell(l, job, NULL, job->not_before);
+        return true;
+    }
+    if (fits && (!l->held_by || forecast_queued(job).latest <= l->held_until)) {
+        if (l->held_by)
+            log_info("job %lld starts before job %lld, which it does not delay", (long long)job->id,
+                     (long long)l->held_by);
+        start(m, l, job);
         return false;
     }
+    if (l->held_by) {
+        snprintf(reason, sizeof reason, "waits behind job %lld", (long long)l->held_by);
+    } else {
+        l->held_by = job->id;
+        l->held_until = forecast_fit(l->soonest, l->count, m->slots, job->slots, 0, NULL);
+        words_for_slots(m, l, job, reason);
+    }
+    tell(l, job, reason, place(m, l, job));
     return true;
+}
+
+static void publish_queued(struct job_manager *m)
+{
+    int64_t queued;
+    struct error e;
+
+    if (store_job_count(m->store, 1u << JOB_QUEUED, &queued, &e))
+        return;
+    pthread_mutex_lock(&m->mutex);
+    m->used.queued = queued;
+    pthread_mutex_unlock(&m->mutex);
 }
 
 void queue_start_jobs(struct job_manager *m)
 {
-    struct store_job_filter filter = {.states = 1u << JOB_QUEUED, .order = STORE_QUEUE_ORDER};
+    struct store_job_filter filter = {.states = 1u << JOB_QUEUED,
+                                      .order = STORE_QUEUE_ORDER,
+                                      .priority_seconds = m->priority_seconds,
+                                      .limit = QUEUE_TOLD};
     struct store_jobs jobs = {0};
+    struct look l;
     struct error e;
-    int64_t held_by = 0, queued = 0;
+    bool waiting = false;
 
     m->look_at_queue = false;
+    m->queue_next_at = INFINITY;
+    if (look_create(m, &l))
+        return;
     if (store_job_list(m->store, &filter, &jobs, &e)) {
         log_error("cannot read the queue: %s", e.text);
-        return;
+        m->queue_next_at = clock_monotonic() + 1;
+    } else {
+        if (jobs.count)
+            add_running(m, &l);
+        for (size_t i = 0; i < jobs.count && !m->stop; i++)
+            waiting |= look_at(m, &l, &jobs.items[i]);
     }
-    for (size_t i = 0; i < jobs.count && !m->stop; i++)
-        if (queued >= QUEUE_TOLD || look_at(m, &jobs.items[i], &held_by))
-            queued++;
+    if (l.told_count && store_jobs_wait(m->store, l.told, l.told_count, &e))
+        log_warning("what the queue waits for was not stored: %s", e.text);
+    if (waiting && m->active)
+        m->queue_next_at = fmin(m->queue_next_at, clock_monotonic() + REFRESH_SECONDS);
     store_jobs_clear(&jobs);
-    pthread_mutex_lock(&m->mutex);
-    m->used.queued = queued;
-    pthread_mutex_unlock(&m->mutex);
+    look_clear(&l);
+    publish_queued(m);
 }

@@ -28,6 +28,8 @@ static int recover(struct job_manager *m, const struct store_job *job, struct er
         return -(int)e->code;
     }
     a->ended = !alive;
+    if (!alive)
+        a->process.session = 0; /* another may have this number by now */
     a->ended_at = clock_monotonic();
     log_info("job %lld: %s", (long long)job->id,
              alive ? "still runs, followed again" : "ended while traind was away");

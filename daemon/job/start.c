@@ -1,4 +1,5 @@
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,9 +21,7 @@ static void fail(struct job_manager *m, int64_t id, const char *reason)
         log_error("job %lld: its end was not stored: %s", (long long)id, e.text);
 }
 
-/* As the document was valid when it was taken, a problem here comes from another version of traind.
- */
-static struct job_spec *parse_spec(const struct store_job *job, struct error *e)
+struct job_spec *job_stored_spec(const struct store_job *job, struct error *e)
 {
     struct problems problems = {0};
     json_t *document = json_document_parse(job->spec, strlen(job->spec), e);
@@ -58,6 +57,13 @@ static int find_programs(const struct job_manager *m, char **mpirun, char **work
     return 0;
 }
 
+static double limit_at(const struct store_job *job, const struct launch_process *process)
+{
+    if (isnan(job->time_limit_seconds))
+        return INFINITY;
+    return clock_monotonic() + job->time_limit_seconds - launch_elapsed_seconds(process);
+}
+
 struct active_job *job_follow(struct job_manager *m, const struct store_job *job, int64_t attempt,
                               const struct launch_process *process, struct error *e)
 {
@@ -71,7 +77,8 @@ struct active_job *job_follow(struct job_manager *m, const struct store_job *job
                                  .process = *process,
                                  .watch = -1,
                                  .exit_code = -1,
-                                 .exit_signal = -1};
+                                 .exit_signal = -1,
+                                 .limit_at = limit_at(job, process)};
     if (!a || !(a->run_dir = strdup(job->run_dir)) ||
         asprintf(&a->attempt_dir, "%s/attempt-%lld", job->run_dir, (long long)attempt) < 0) {
         error_set(e, ERR_NO_MEMORY, "no memory to follow job %lld", (long long)job->id);
@@ -142,7 +149,8 @@ static int begin(struct job_manager *m, const struct store_job *job, struct laun
 {
     char reason[128];
 
-    snprintf(reason, sizeof reason, "starts %lld workers on %lld of %lld slots",
+    snprintf(reason, sizeof reason, "%s %lld workers on %lld of %lld slots",
+             job->resumes ? "goes on with" : "starts",
              (long long)job_spec_world_size(request->spec), (long long)job->slots,
              (long long)m->slots);
     return store_job_begin_attempt(m->store, job->id, reason, clock_now(), &request->attempt, e);
@@ -152,7 +160,7 @@ void job_start(struct job_manager *m, const struct store_job *job)
 {
     struct error e = {0};
     char *mpirun = NULL, *worker = NULL;
-    struct job_spec *spec = parse_spec(job, &e);
+    struct job_spec *spec = job_stored_spec(job, &e);
     int status = spec ? 0 : -(int)e.code;
 
     if (!status)
@@ -170,6 +178,7 @@ void job_start(struct job_manager *m, const struct store_job *job)
             .bind = 2 * job->slots > m->slots && m->slots <= launch_node_cores(),
             .mpirun = mpirun,
             .worker = worker,
+            .resumes = job->resumes,
         };
         /* A conflict: the job was cancelled in this moment. */
         if (begin(m, job, &request, &e))

@@ -1,4 +1,5 @@
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +8,10 @@
 #include "common/clock.h"
 #include "common/file.h"
 #include "common/log.h"
+#include "common/time_limit.h"
 #include "daemon/job/manager.h"
+
+#define RUN_FILE_LIMIT_BYTES ((size_t)16 << 20) /* of job.json and plan.json */
 
 int64_t job_threads(const struct job_spec *spec, int64_t total)
 {
@@ -25,7 +29,7 @@ int64_t job_slots_needed(const struct job_spec *spec, int64_t total)
     return needed;
 }
 
-static int check_fits(const struct job_manager *m, const struct job_spec *spec, struct error *e)
+int job_check_fits(const struct job_manager *m, const struct job_spec *spec, struct error *e)
 {
     int64_t needed = job_slots_needed(spec, m->slots);
 
@@ -49,16 +53,26 @@ static int check_fits(const struct job_manager *m, const struct job_spec *spec, 
         (long long)needed, (long long)m->slots);
 }
 
-static int write_if_missing(const char *run_dir, const char *name, const char *text,
-                            struct error *e)
+static bool says(const char *path, const char *text)
+{
+    char *there;
+    size_t bytes;
+    bool same;
+
+    if (file_read(path, RUN_FILE_LIMIT_BYTES, &there, &bytes, NULL))
+        return false;
+    same = bytes == strlen(text) && memcmp(there, text, bytes) == 0;
+    free(there);
+    return same;
+}
+
+static int write_if_other(const char *run_dir, const char *name, const char *text, struct error *e)
 {
     char path[PATH_MAX];
 
     if ((size_t)snprintf(path, sizeof path, "%s/%s", run_dir, name) >= sizeof path)
         return error_set(e, ERR_INVALID, "the path of the run directory is too long: %s", run_dir);
-    if (access(path, F_OK) == 0)
-        return 0;
-    return file_write_atomic(path, text, strlen(text), e);
+    return says(path, text) ? 0 : file_write_atomic(path, text, strlen(text), e);
 }
 
 int job_prepare_run_dir(struct job_manager *m, const char *run_dir, const char *spec,
@@ -67,14 +81,14 @@ int job_prepare_run_dir(struct job_manager *m, const char *run_dir, const char *
     pthread_mutex_lock(&m->files);
     int status = file_make_dirs(run_dir, e);
     if (!status)
-        status = write_if_missing(run_dir, "job.json", spec, e);
+        status = write_if_other(run_dir, "job.json", spec, e);
     if (!status)
-        status = write_if_missing(run_dir, "plan.json", plan, e);
+        status = write_if_other(run_dir, "plan.json", plan, e);
     pthread_mutex_unlock(&m->files);
     return status;
 }
 
-static char *json_text(json_t *value)
+char *job_json_text(json_t *value)
 {
     char *text = value ? json_dumps(value, JSON_INDENT(2) | JSON_REAL_PRECISION(16)) : NULL;
     json_decref(value);
@@ -93,6 +107,22 @@ static int give_up(struct job_manager *m, int64_t id, struct error *e)
     return error_prefix(e, "job %lld", (long long)id);
 }
 
+struct store_job_size job_size(const struct job_manager *m, const struct job_spec *spec,
+                               const struct plan *plan)
+{
+    bool known = plan->predicted.known;
+
+    return (struct store_job_size){
+        .slots = job_slots_needed(spec, m->slots),
+        .train_steps = plan->train_steps,
+        .global_batch = plan->global_batch,
+        .time_limit_seconds = time_limit_seconds(spec->cluster.time_limit),
+        .predicted_seconds = known ? plan->predicted.ttt_seconds : NAN,
+        .predicted_low_seconds = known ? plan->predicted.ttt_seconds_low : NAN,
+        .predicted_high_seconds = known ? plan->predicted.ttt_seconds_high : NAN,
+    };
+}
+
 static int insert(struct job_manager *m, const struct job_submission *s, const char *spec,
                   const char *plan, int64_t *id, bool *existed, struct error *e)
 {
@@ -103,8 +133,7 @@ static int insert(struct job_manager *m, const struct job_submission *s, const c
         .idempotency_key = s->idempotency_key,
         .request_digest = s->request_digest,
         .priority = s->spec->priority,
-        .slots = job_slots_needed(s->spec, m->slots),
-        .train_steps = s->plan->train_steps,
+        .size = job_size(m, s->spec, s->plan),
         .jobs_dir = m->jobs_dir,
         .reason = "just submitted",
         .now = clock_now(),
@@ -117,12 +146,12 @@ int job_submit(struct job_manager *m, const struct job_submission *s, int64_t *i
 {
     char run_dir[PATH_MAX];
     bool before = false;
-    int status = check_fits(m, s->spec, e);
+    int status = job_check_fits(m, s->spec, e);
 
     if (status)
         return status;
-    char *spec = json_text(job_spec_to_json(s->spec));
-    char *plan = json_text(plan_to_json(s->plan));
+    char *spec = job_json_text(job_spec_to_json(s->spec));
+    char *plan = job_json_text(plan_to_json(s->plan));
     if (!spec || !plan)
         status = error_set(e, ERR_NO_MEMORY, "no memory for the job document");
     if (!status)

@@ -98,6 +98,10 @@ char **command_argv(const struct launch_request *r, const char *attempt_dir, boo
     add(&v, "%s", r->run_dir);
     add(&v, "--attempt");
     add(&v, "%lld", (long long)r->attempt);
+    if (r->resumes) {
+        add(&v, "--resume");
+        add(&v, "latest");
+    }
     if (r->measure_peak)
         add(&v, "--measure-peak");
     return finish(&v);

@@ -160,13 +160,18 @@ static void print_lines(const struct lines *lines, const char *between, char *te
     text[bytes - 1] = '\0';
 }
 
-void failure_last_lines(const char *log, char *text, size_t bytes)
+static void last_lines(const char *log, const char *between, char *text, size_t bytes)
 {
     struct lines lines = {0};
     text[0] = '\0';
     collect_lines(log, false, &lines);
     if (lines.count)
-        print_lines(&lines, "; ", text, bytes);
+        print_lines(&lines, between, text, bytes);
+}
+
+void failure_last_lines(const char *log, char *text, size_t bytes)
+{
+    last_lines(log, "; ", text, bytes);
 }
 
 /* What mpirun itself had to say, when no worker said anything. */
@@ -221,64 +226,98 @@ static bool is_signal_code(int64_t code)
     return code == 134 || code == 135 || code == 136 || code == 137 || code == 139 || code == 143;
 }
 
-static void judge_by_log(struct verdict *v, const struct launch_exit *how, const char *log,
-                         int64_t step)
+/* Who went wrong, in words and in v->who. */
+static void name_rank(struct verdict *v, const struct launch_exit *how, bool said)
 {
-    struct failure_rank r;
+    struct failure_rank *r = &v->who;
     char words[128];
-    bool said = failure_read_log(log, &r);
 
-    if (said && r.signal >= 0) {
-        failure_signal_words(r.signal, words, sizeof words);
-        snprintf(v->reason, sizeof v->reason, "rank %lld on %s was ended by %s%s",
-                 (long long)r.rank, r.host, words, signal_hint(r.signal));
-    } else if (said) {
-        snprintf(v->reason, sizeof v->reason, "rank %lld %s with exit code %lld", (long long)r.rank,
-                 r.aborted ? "called MPI_Abort" : "ended", (long long)r.exit_code);
-    } else if (how->signal >= 0) {
-        failure_signal_words(how->signal, words, sizeof words);
-        snprintf(v->reason, sizeof v->reason, "mpirun was ended by %s%s", words,
-                 signal_hint(how->signal));
-    } else if (is_signal_code(how->code)) {
-        failure_signal_words(how->code - 128, words, sizeof words);
-        snprintf(v->reason, sizeof v->reason, "a worker was ended by %s%s", words,
-                 signal_hint(how->code - 128));
-    } else if (how->code > 0) {
+    if (!said)
+        r->signal = how->signal >= 0            ? how->signal
+                    : is_signal_code(how->code) ? how->code - 128
+                                                : -1;
+    if (!said && r->signal < 0)
+        r->exit_code = how->code;
+    if (r->signal >= 0)
+        failure_signal_words(r->signal, words, sizeof words);
+    if (said && r->signal >= 0)
+        snprintf(v->reason, sizeof v->reason, "rank %lld on %s was ended by %s", (long long)r->rank,
+                 r->host, words);
+    else if (said)
+        snprintf(v->reason, sizeof v->reason, "rank %lld %s with exit code %lld",
+                 (long long)r->rank, r->aborted ? "called MPI_Abort" : "ended",
+                 (long long)r->exit_code);
+    else if (r->signal >= 0)
+        snprintf(v->reason, sizeof v->reason, "%s was ended by %s",
+                 how->signal >= 0 ? "mpirun" : "a worker", words);
+    else if (how->code > 0)
         snprintf(v->reason, sizeof v->reason, "mpirun ended with exit code %lld",
                  (long long)how->code);
-    } else {
+    else
         snprintf(v->reason, sizeof v->reason, "the workers ended without saying how the run went");
-    }
-    if (step > 0) {
-        size_t used = strlen(v->reason);
+}
+
+static void judge_by_log(struct verdict *v, const struct launch_exit *how, const char *log)
+{
+    bool said = failure_read_log(log, &v->who);
+    size_t used;
+
+    name_rank(v, how, said);
+    used = strlen(v->reason);
+    if (v->phase[0])
+        snprintf(v->reason + used, sizeof v->reason - used, " in phase %s", v->phase);
+    used = strlen(v->reason);
+    snprintf(v->reason + used, sizeof v->reason - used, "%s", signal_hint(v->who.signal));
+    if (v->step > 0) {
+        used = strlen(v->reason);
         snprintf(v->reason + used, sizeof v->reason - used, "; the last step was %lld",
-                 (long long)step);
+                 (long long)v->step);
     }
     add_last_lines(v, log, said);
 }
 
 /* ---------------------------------------------------------------- the verdict */
 
-/* The last run_stop and failed events (new references or NULL) and the last step; 0: none. */
-static void read_outcome(const char *events, json_t **run_stop, json_t **failed, int64_t *step)
+/* What a run is at behind an event; NULL: as before. */
+static const char *phase_behind(enum event_type type)
+{
+    switch (type) {
+    case EVENT_RUN_START:
+        return "data";
+    case EVENT_STEP:
+    case EVENT_EVAL:
+    case EVENT_CHECKPOINT:
+        return "train";
+    case EVENT_EVAL_PROGRESS:
+        return "evaluate";
+    default:
+        return NULL;
+    }
+}
+
+static void keep(json_t **kept, json_t *event)
+{
+    json_decref(*kept);
+    *kept = json_incref(event);
+}
+
+/* The last run_stop and failed events (new references or NULL), the last step and the phase. */
+static void read_outcome(const char *events, json_t **run_stop, json_t **failed, struct verdict *v)
 {
     *run_stop = *failed = NULL;
-    *step = 0;
     for (const char *line = events; *line;) {
         size_t length = strcspn(line, "\n");
         json_t *event = line[length] == '\n' ? json_loadb(line, length, 0, NULL) : NULL;
-        const char *type = json_string_value(json_object_get(event, "type"));
-        json_t **kept = NULL;
-        if (type && event_type_of(type) == EVENT_RUN_STOP)
-            kept = run_stop;
-        else if (type && event_type_of(type) == EVENT_FAILED)
-            kept = failed;
-        else if (type && event_type_of(type) == EVENT_STEP)
-            *step = json_integer_value(json_object_get(event, "step"));
-        if (kept) {
-            json_decref(*kept);
-            *kept = json_incref(event);
-        }
+        const char *name = json_string_value(json_object_get(event, "type"));
+        enum event_type type = name ? event_type_of(name) : EVENT_TYPE_COUNT;
+        if (type == EVENT_RUN_STOP)
+            keep(run_stop, event);
+        else if (type == EVENT_FAILED)
+            keep(failed, event);
+        else if (type == EVENT_STEP)
+            v->step = json_integer_value(json_object_get(event, "step"));
+        if (phase_behind(type))
+            snprintf(v->phase, sizeof v->phase, "%s", phase_behind(type));
         json_decref(event);
         line += length + (line[length] == '\n');
     }
@@ -291,14 +330,25 @@ static void judge_by_failed_event(struct verdict *v, const json_t *failed)
     const char *reason = json_string_value(json_object_get(failed, "reason"));
     const json_t *rank = json_object_get(failed, "rank");
 
-    snprintf(v->reason, sizeof v->reason, "rank %lld on %s%s%s: %s",
-             json_is_integer(rank) ? (long long)json_integer_value(rank) : 0LL,
+    v->who.rank = json_is_integer(rank) ? json_integer_value(rank) : 0;
+    snprintf(v->who.host, sizeof v->who.host, "%s", host ? host : "");
+    snprintf(v->phase, sizeof v->phase, "%s", phase ? phase : "");
+    snprintf(v->reason, sizeof v->reason, "rank %lld on %s%s%s: %s", (long long)v->who.rank,
              host ? host : "this host", phase ? ", phase " : "", phase ? phase : "",
              reason ? reason : "failed without a reason");
 }
 
+static const char *stop_words(enum failure_stop why)
+{
+    if (why == FAILURE_CANCELLED)
+        return "cancelled on request";
+    return why == FAILURE_TIME_LIMIT
+               ? "stopped at its time limit (cluster.time_limit)"
+               : "the workers were told to stop by a signal that was not traind's";
+}
+
 static void judge_by_run_stop(struct verdict *v, const json_t *run_stop,
-                              const struct launch_exit *how, bool cancel_requested)
+                              const struct launch_exit *how, enum failure_stop why)
 {
     const char *status = json_string_value(json_object_get(run_stop, "status"));
     const json_t *step = json_object_get(run_stop, "step");
@@ -308,12 +358,9 @@ static void judge_by_run_stop(struct verdict *v, const json_t *run_stop,
         if (how->code > 0 || how->signal > 0)
             snprintf(v->reason, sizeof v->reason,
                      "complete; mpirun ended with an error behind the end of the run");
-    } else if (cancel_requested || (status && strcmp(status, "failed") != 0)) {
+    } else if (why || (status && strcmp(status, "failed") != 0)) {
         v->state = JOB_CANCELLED;
-        snprintf(v->reason, sizeof v->reason, "%s after step %lld",
-                 cancel_requested
-                     ? "cancelled on request"
-                     : "the workers were told to stop by a signal that was not traind's",
+        snprintf(v->reason, sizeof v->reason, "%s after step %lld", stop_words(why),
                  (long long)json_integer_value(step));
     } else {
         snprintf(v->reason, sizeof v->reason, "the workers ended the run with status %s",
@@ -321,31 +368,84 @@ static void judge_by_run_stop(struct verdict *v, const json_t *run_stop,
     }
 }
 
-void failure_judge(const char *attempt_dir, const struct launch_exit *how, bool cancel_requested,
+#define OWN_FAULT_EXIT 2 /* train-worker: wrong usage or document, or a run that diverged */
+
+void failure_judge(const char *attempt_dir, const struct launch_exit *how, enum failure_stop why,
                    struct verdict *v)
 {
     json_t *run_stop = NULL, *failed = NULL;
-    int64_t step;
     char *events = read_tail(attempt_dir, "events.jsonl");
     char *log = read_tail(attempt_dir, "stdout.log");
 
-    *v = (struct verdict){.state = JOB_FAILED};
-    read_outcome(events ? events : "", &run_stop, &failed, &step);
+    *v = (struct verdict){
+        .state = JOB_FAILED, .who = {.rank = -1, .signal = -1, .exit_code = -1}
+    };
+    read_outcome(events ? events : "", &run_stop, &failed, v);
+    last_lines(log ? log : "", "\n", v->lines, sizeof v->lines);
     if (run_stop) {
-        judge_by_run_stop(v, run_stop, how, cancel_requested);
-    } else if (cancel_requested) {
+        judge_by_run_stop(v, run_stop, how, why);
+    } else if (why) {
         v->state = JOB_CANCELLED;
-        snprintf(v->reason, sizeof v->reason, "cancelled on request");
+        snprintf(v->reason, sizeof v->reason, "%s%s", stop_words(why),
+                 how->signal == 9 || how->code == 137 ? "; its workers did not stop in time and "
+                                                        "were killed"
+                                                      : "");
     } else if (failed) {
         judge_by_failed_event(v, failed);
+        v->own_fault = how->code == OWN_FAULT_EXIT;
     } else if (how->code < 0 && how->signal < 0 && events && !*events && log && !*log) {
         v->state = JOB_QUEUED;
         snprintf(v->reason, sizeof v->reason, "the daemon ended before it had launched the job");
     } else {
-        judge_by_log(v, how, log ? log : "", step);
+        judge_by_log(v, how, log ? log : "");
+        v->own_fault = v->who.exit_code == OWN_FAULT_EXIT;
     }
     json_decref(run_stop);
     json_decref(failed);
     free(events);
     free(log);
+}
+
+/* ---------------------------------------------------------------- for the store */
+
+static json_t *number_or_null(int64_t number)
+{
+    return number < 0 ? json_null() : json_integer(number);
+}
+
+static json_t *text_or_null(const char *text)
+{
+    json_t *string = *text ? json_string(text) : NULL;
+    return string ? string : json_null();
+}
+
+static json_t *signal_to_json(int64_t signal_number)
+{
+    const char *name = signal_number < 0 ? NULL : sigabbrev_np((int)signal_number);
+
+    if (signal_number < 0)
+        return json_null();
+    return name ? json_sprintf("SIG%s", name) : json_sprintf("%lld", (long long)signal_number);
+}
+
+static json_t *lines_to_json(const char *lines)
+{
+    json_t *list = json_array();
+
+    while (*lines) {
+        size_t length = strcspn(lines, "\n");
+        json_array_append_new(list, json_stringn(lines, length)); /* not UTF-8: left out */
+        lines += length + (lines[length] == '\n');
+    }
+    return list;
+}
+
+json_t *failure_to_json(const struct verdict *v, int64_t attempt)
+{
+    return json_pack("{s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "attempt",
+                     (json_int_t)attempt, "step", (json_int_t)v->step, "rank",
+                     number_or_null(v->who.rank), "host", text_or_null(v->who.host), "phase",
+                     text_or_null(v->phase), "signal", signal_to_json(v->who.signal), "exit_code",
+                     number_or_null(v->who.exit_code), "reason", text_or_null(v->reason), "log",
+                     lines_to_json(v->lines));
 }

@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <jansson.h>
+
 #include "common/job_state.h"
 
 #define FAILURE_TEXT_BYTES 1024
@@ -38,12 +40,25 @@ void failure_last_lines(const char *log, char *text, size_t bytes);
 /* "signal 9 (SIGKILL, Killed)" */
 void failure_signal_words(int64_t signal_number, char *text, size_t bytes);
 
+/* Why traind asked an attempt to stop. */
+enum failure_stop { FAILURE_NOT_STOPPED, FAILURE_CANCELLED, FAILURE_TIME_LIMIT };
+
 /* The verdict on an attempt whose launcher has ended. */
 struct verdict {
     enum job_state state;            /* succeeded, failed or cancelled; queued: it never ran */
     char reason[FAILURE_TEXT_BYTES]; /* "": nothing to say */
+    int64_t step;                    /* the last one that it did; 0: none */
+    /* Of a failure. */
+    bool own_fault;          /* of the job: the document, or it diverged. Again, it would again */
+    struct failure_rank who; /* the first rank that went wrong */
+    char phase[32];          /* start, data, train, evaluate, checkpoint; "": not known */
+    char lines[3 * 256];     /* the last lines of the log, separated by newlines */
 };
-void failure_judge(const char *attempt_dir, const struct launch_exit *how, bool cancel_requested,
+void failure_judge(const char *attempt_dir, const struct launch_exit *how, enum failure_stop why,
                    struct verdict *verdict);
+
+/* {"attempt", "step", "rank", "host", "phase", "signal", "exit_code", "reason", "log": [lines]},
+ * null what is not known; signal as "SIGKILL". A new reference. */
+json_t *failure_to_json(const struct verdict *verdict, int64_t attempt);
 
 #endif

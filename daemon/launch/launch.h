@@ -30,6 +30,16 @@ struct launch_request {
     bool measure_peak;  /* for trainctl bench */
     const char *mpirun; /* as found by launch_find_program */
     const char *worker;
+    bool resumes; /* from the newest checkpoint */
+};
+
+/* Processes by pid and start: a pid's second life has another start. */
+struct process_id {
+    int64_t pid, start;
+};
+struct process_set {
+    struct process_id *items;
+    size_t count, room;
 };
 
 /* A started launcher. Its identity is pid and start: a pid's second life has another start. */
@@ -38,6 +48,8 @@ struct launch_process {
     int64_t start; /* field 22 of /proc/PID/stat, clock ticks since boot */
     int pidfd;     /* readable once it has ended; -1: not open */
     int gate;      /* -1: released */
+    pid_t session; /* its own; 0: not known to be its, as it had ended before it was looked for */
+    struct process_set members; /* of the attempt, as last seen */
 };
 
 /* How hard to ask for the end. */
@@ -45,7 +57,7 @@ enum launch_stop {
     LAUNCH_STOP_AFTER_STEP, /* SIGUSR1, which mpirun hands to all ranks: they stop after their step.
                                (SIGTERM does not do: mpirun kills the ranks one second later.) */
     LAUNCH_STOP_NOW,        /* SIGTERM: mpirun ends its ranks and cleans up behind itself */
-    LAUNCH_STOP_KILL,       /* SIGKILL to every process of the attempt */
+    LAUNCH_STOP_KILL,       /* SIGKILL to every process of the attempt and their descendants */
 };
 
 struct launcher {
@@ -54,10 +66,9 @@ struct launcher {
      * goes to attempt-N/stdout.log. */
     int (*start)(const struct launch_request *request, struct launch_process *process,
                  struct error *e);
-    void (*stop)(const struct launch_process *process, const char *attempt_dir,
-                 enum launch_stop how);
+    void (*stop)(struct launch_process *process, const char *attempt_dir, enum launch_stop how);
     /* Processes of the attempt that are still there, whoever their parent is. */
-    int (*survivors)(const char *attempt_dir);
+    int (*survivors)(struct launch_process *process, const char *attempt_dir);
 };
 
 extern const struct launcher launcher_local;
@@ -70,6 +81,8 @@ bool launch_adopt(int64_t pid, int64_t start, struct launch_process *process);
 void launch_reap(struct launch_process *process, int64_t *code, int64_t *signal_number);
 /* Closes an unopened gate and waits for the process behind it, which ends at once. */
 void launch_abandon(struct launch_process *process);
+/* Seconds since it was started, by a clock that nobody sets. */
+double launch_elapsed_seconds(const struct launch_process *process);
 void launch_process_close(struct launch_process *process);
 
 /* The absolute path of a program given by path or, through PATH, by name. The caller frees *path.

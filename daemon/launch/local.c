@@ -80,7 +80,8 @@ static int start_child(struct child *c, struct launch_process *p, struct error *
         close(gate[1]);
         return error_set_errno(e, why, "cannot start a process");
     }
-    *p = (struct launch_process){.pid = pid, .gate = gate[1], .start = process_start(pid)};
+    *p = (struct launch_process){
+        .pid = pid, .gate = gate[1], .start = process_start(pid), .session = pid};
     p->pidfd = pidfd_open(pid, 0);
     if (p->pidfd >= 0)
         return 0;
@@ -140,28 +141,32 @@ static int start(const struct launch_request *r, struct launch_process *p, struc
     return status;
 }
 
-static void mark_of(const char *attempt_dir, char *mark, size_t bytes)
-{
-    snprintf(mark, bytes, LAUNCH_MARK "=%s", attempt_dir);
-}
-
-static void stop(const struct launch_process *p, const char *attempt_dir, enum launch_stop how)
+static size_t look_for_members(struct launch_process *p, const char *attempt_dir)
 {
     char mark[PATH_MAX + 32];
+    snprintf(mark, sizeof mark, LAUNCH_MARK "=%s", attempt_dir);
+    return process_set_update(&p->members, mark, p->session);
+}
 
-    if (how == LAUNCH_STOP_KILL) {
-        mark_of(attempt_dir, mark, sizeof mark);
-        process_signal_marked(mark, SIGKILL);
-    } else if (p->pidfd >= 0) {
-        pidfd_send_signal(p->pidfd, how == LAUNCH_STOP_NOW ? SIGTERM : SIGUSR1, NULL, 0);
+/* What is forked between the look and the signal is found by the next look. */
+static void stop(struct launch_process *p, const char *attempt_dir, enum launch_stop how)
+{
+    size_t members = look_for_members(p, attempt_dir);
+
+    if (how != LAUNCH_STOP_KILL) {
+        if (p->pidfd >= 0)
+            pidfd_send_signal(p->pidfd, how == LAUNCH_STOP_NOW ? SIGTERM : SIGUSR1, NULL, 0);
+        return;
+    }
+    for (int look = 0; look < 3 && members; look++) {
+        process_set_signal(&p->members, SIGKILL);
+        members = look_for_members(p, attempt_dir);
     }
 }
 
-static int survivors(const char *attempt_dir)
+static int survivors(struct launch_process *p, const char *attempt_dir)
 {
-    char mark[PATH_MAX + 32];
-    mark_of(attempt_dir, mark, sizeof mark);
-    return process_signal_marked(mark, 0);
+    return (int)look_for_members(p, attempt_dir);
 }
 
 const struct launcher launcher_local = {

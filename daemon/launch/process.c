@@ -12,31 +12,48 @@
 #include <sys/pidfd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "daemon/launch/process.h"
 
-int64_t process_start(int64_t pid)
+/* Of /proc/PID/stat: fields 4, 6 and 22. */
+struct stat_fields {
+    int64_t parent, session, start;
+};
+
+/* False: no such process, or it has ended and only waits to be reaped. */
+static bool read_stat(int64_t pid, struct stat_fields *f)
 {
     char path[64], text[1024];
     snprintf(path, sizeof path, "/proc/%lld/stat", (long long)pid);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    int64_t fields[23] = {0};
 
     if (fd >= 0)
         close(fd);
     if (n <= 0)
-        return -1;
+        return false;
     text[n] = '\0';
     /* The name, field 2, may hold spaces and parentheses: count from the last one. */
     char *field = strrchr(text, ')');
     if (!field || field[1] != ' ' || field[2] == 'Z' || field[2] == 'X')
-        return -1;
+        return false;
     field += 2;
-    for (int number = 3; number < 22 && field; number++)
-        if ((field = strchr(field, ' ')))
-            field++;
-    return field ? strtoll(field, NULL, 10) : -1;
+    for (int number = 3; number < 22; number++) {
+        if (!(field = strchr(field, ' ')))
+            return false;
+        fields[number + 1] = strtoll(++field, NULL, 10);
+    }
+    *f = (struct stat_fields){fields[4], fields[6], fields[22]};
+    return true;
+}
+
+int64_t process_start(int64_t pid)
+{
+    struct stat_fields f;
+    return read_stat(pid, &f) ? f.start : -1;
 }
 
 bool launch_release(struct launch_process *p)
@@ -62,6 +79,7 @@ bool launch_adopt(int64_t pid, int64_t start, struct launch_process *p)
         launch_process_close(p);
         return false;
     }
+    p->session = p->pid;
     return true;
 }
 
@@ -95,6 +113,8 @@ void launch_process_close(struct launch_process *p)
     if (p->gate >= 0)
         close(p->gate);
     p->pidfd = p->gate = -1;
+    free(p->members.items);
+    p->members = (struct process_set){0};
 }
 
 /* /proc/PID/environ: NUL-terminated strings. */
@@ -116,35 +136,126 @@ static bool has_variable(int64_t pid, const char *variable)
     return found;
 }
 
-/* The pidfd is opened first, so that the process that is signalled is the one that was looked at.
- */
-static bool signal_if_marked(int64_t pid, const char *variable, int signal_number)
+/* ---------------------------------------------------------------- an attempt's processes */
+
+struct process {
+    int64_t pid, parent, session, start;
+    bool member;
+};
+
+struct process_list {
+    struct process *items;
+    size_t count, room;
+};
+
+static void *grown(void *items, size_t count, size_t *room, size_t bytes)
 {
-    int fd = pidfd_open((pid_t)pid, 0);
-    if (fd < 0)
-        return false;
-    bool marked = process_start(pid) >= 0 && has_variable(pid, variable);
-    if (marked && signal_number)
-        pidfd_send_signal(fd, signal_number, NULL, 0);
-    close(fd);
-    return marked;
+    if (count < *room)
+        return items;
+    size_t more = *room ? 2 * *room : 64;
+    void *larger = realloc(items, more * bytes);
+    if (larger)
+        *room = more;
+    return larger;
 }
 
-int process_signal_marked(const char *variable, int signal_number)
+/* Every living process. */
+static void list_processes(struct process_list *list)
 {
     DIR *folder = opendir("/proc");
     struct dirent *entry;
-    int count = 0;
 
     while (folder && (entry = readdir(folder))) {
         char *end;
+        struct stat_fields f;
         long pid = strtol(entry->d_name, &end, 10);
-        if (*end == '\0' && pid > 1 && pid != getpid())
-            count += signal_if_marked(pid, variable, signal_number);
+        if (*end || pid <= 1 || pid == getpid() || !read_stat(pid, &f))
+            continue;
+        struct process *items = grown(list->items, list->count, &list->room, sizeof *list->items);
+        if (!items)
+            break;
+        list->items = items;
+        list->items[list->count++] = (struct process){pid, f.parent, f.session, f.start, false};
     }
     if (folder)
         closedir(folder);
-    return count;
+}
+
+static bool in_set(const struct process_set *set, const struct process *p)
+{
+    for (size_t i = 0; i < set->count; i++)
+        if (set->items[i].pid == p->pid && set->items[i].start == p->start)
+            return true;
+    return false;
+}
+
+static bool is_child_of_member(const struct process_list *list, const struct process *p)
+{
+    for (size_t i = 0; i < list->count; i++)
+        if (list->items[i].member && list->items[i].pid == p->parent)
+            return true;
+    return false;
+}
+
+static void mark_members(struct process_list *list, const struct process_set *set,
+                         const char *variable, int64_t session)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        struct process *p = &list->items[i];
+        p->member = in_set(set, p) || (session > 0 && p->session == session) ||
+                    has_variable(p->pid, variable);
+    }
+    for (bool more = true; more;) {
+        more = false;
+        for (size_t i = 0; i < list->count; i++) {
+            struct process *p = &list->items[i];
+            if (!p->member && is_child_of_member(list, p))
+                p->member = more = true;
+        }
+    }
+}
+
+size_t process_set_update(struct process_set *set, const char *variable, int64_t session)
+{
+    struct process_list list = {0};
+
+    list_processes(&list);
+    mark_members(&list, set, variable, session);
+    set->count = 0;
+    for (size_t i = 0; i < list.count; i++) {
+        if (!list.items[i].member)
+            continue;
+        struct process_id *items = grown(set->items, set->count, &set->room, sizeof *set->items);
+        if (!items)
+            break;
+        set->items = items;
+        set->items[set->count++] = (struct process_id){list.items[i].pid, list.items[i].start};
+    }
+    free(list.items);
+    return set->count;
+}
+
+/* The pidfd is opened first, so that the process that is signalled is the one that was looked at.
+ */
+void process_set_signal(const struct process_set *set, int signal_number)
+{
+    for (size_t i = 0; i < set->count; i++) {
+        int fd = pidfd_open((pid_t)set->items[i].pid, 0);
+        if (fd < 0)
+            continue;
+        if (process_start(set->items[i].pid) == set->items[i].start)
+            pidfd_send_signal(fd, signal_number, NULL, 0);
+        close(fd);
+    }
+}
+
+double launch_elapsed_seconds(const struct launch_process *p)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    double elapsed = (double)now.tv_sec + 1e-9 * (double)now.tv_nsec -
+                     (double)p->start / (double)sysconf(_SC_CLK_TCK);
+    return p->start > 0 && elapsed > 0 ? elapsed : 0;
 }
 
 static bool is_program(const char *path)

@@ -7,8 +7,11 @@
 /* Field 22 of /proc/PID/stat; -1: no such process, or it has ended and only waits to be reaped. */
 int64_t process_start(int64_t pid);
 
-/* Sends a signal (0: none) to every living process that was started with this "NAME=value" in its
- * environment, and returns how many there are. Finds what left its session or lost its parent. */
-int process_signal_marked(const char *variable, int signal_number);
+/* Brings a set up to date: the dead leave it, and every living process joins that was started with
+ * this "NAME=value" in its environment, is in that session (0: not asked), or is a descendant of
+ * one that is in it. So what clears its environment, leaves its session or loses its parent is
+ * found as long as it was seen once. Returns how many there are. */
+size_t process_set_update(struct process_set *set, const char *variable, int64_t session);
+void process_set_signal(const struct process_set *set, int signal_number);
 
 #endif

@@ -62,14 +62,20 @@ int store_event_state(struct sql *c, int64_t job_id, const struct store_state_ch
     return status;
 }
 
+int store_event_insert(struct sql *c, int64_t job_id, int64_t attempt, const char *type,
+                       const json_t *fields, double now, struct error *e)
+{
+    return insert_event(c, job_id, attempt, -1, now, type, fields, NULL, e);
+}
+
 int store_event_add(struct store *s, int64_t job_id, int64_t attempt, const char *type,
                     const json_t *fields, double now, struct error *e)
 {
     struct sql *c = sql_write_begin(s, false, e);
 
     if (!c)
-        return -(int)ERR_INTERNAL;
-    return sql_write_end(s, c, insert_event(c, job_id, attempt, -1, now, type, fields, NULL, e), e);
+        return -(int)e->code;
+    return sql_write_end(s, c, store_event_insert(c, job_id, attempt, type, fields, now, e), e);
 }
 
 static int ingest_step(struct sql *c, int64_t job_id, const struct store_event *event,
@@ -209,7 +215,7 @@ int store_ingest(struct store *s, const struct store_batch *batch, struct error 
     struct sql *c = sql_write_begin(s, batch->change != NULL, e);
 
     if (!c)
-        return -(int)ERR_INTERNAL;
+        return -(int)e->code;
     return sql_write_end(s, c, ingest(c, batch, e), e);
 }
 

@@ -10,9 +10,10 @@
 #define BRIEF                                                                                      \
     "id, name, state, reason, attempt, priority, idempotency_key, created_at, started_at, "        \
     "finished_at, slots, run_dir, launcher_pid, launcher_start, exit_code, exit_signal, "          \
-    "train_steps, step, epoch, loss, lr, images_per_sec, ttt_seconds, top1, top5, "                \
-    "json_extract(plan, '$.global_batch')"
-#define BRIEF_COLUMNS 26 /* spec and plan stand behind them */
+    "train_steps, step, epoch, loss, lr, images_per_sec, ttt_seconds, top1, top5, global_batch, "  \
+    "queued_at, estimated_start, not_before, restarts, resumes, failure, time_limit_seconds, "     \
+    "predicted_seconds, predicted_low_seconds, predicted_high_seconds"
+#define BRIEF_COLUMNS 36 /* spec and plan stand behind them */
 
 void store_job_clear(struct store_job *job)
 {
@@ -24,6 +25,7 @@ void store_job_clear(struct store_job *job)
     free(job->plan);
     free(job->idempotency_key);
     free(job->run_dir);
+    free(job->failure);
     memset(job, 0, sizeof *job);
 }
 
@@ -72,6 +74,16 @@ static void read_job(sqlite3_stmt *row, bool documents, struct store_job *job)
     job->top1 = sql_double(row, 23);
     job->top5 = sql_double(row, 24);
     job->global_batch = sql_int(row, 25, 0);
+    job->queued_at = time_of(row, 26);
+    job->estimated_start = time_of(row, 27);
+    job->not_before = time_of(row, 28);
+    job->restarts = sqlite3_column_int64(row, 29);
+    job->resumes = sqlite3_column_int64(row, 30) != 0;
+    job->failure = sql_text(row, 31);
+    job->time_limit_seconds = sql_double(row, 32);
+    job->predicted_seconds = sql_double(row, 33);
+    job->predicted_low_seconds = sql_double(row, 34);
+    job->predicted_high_seconds = sql_double(row, 35);
     if (documents) {
         job->spec = sql_text(row, BRIEF_COLUMNS);
         job->plan = sql_text(row, BRIEF_COLUMNS + 1);
@@ -134,9 +146,10 @@ static sqlite3_stmt *list_query(struct sql *c, const struct store_job_filter *fi
     states_text(filter->states, states, sizeof states);
     if (filter->order == STORE_QUEUE_ORDER)
         return sql_query(c, e,
-                         "select " BRIEF ", spec, plan from job where " STATE_IN
-                         " order by priority desc, id limit ?2",
-                         "si", states, limit);
+                         "select " BRIEF ", spec, plan from job where id in (select id from job "
+                         "where " STATE_IN " order by queued_at - priority * ?2, id limit ?3) "
+                         "order by queued_at - priority * ?2, id",
+                         "sdi", states, filter->priority_seconds, limit);
     if (filter->states == 0)
         return sql_query(c, e,
                          "select " BRIEF ", spec, plan from job where id < ?1 "
@@ -213,6 +226,29 @@ int store_job_find_key(struct store *s, const char *key, const char *request_dig
     return found < 0 ? found : 0;
 }
 
+/* Behind all that wait, whatever the clock says: a step back must not change their order. */
+#define END_OF_QUEUE                                                                               \
+    "max(?1, coalesce((select max(queued_at) from job where state = 'queued'), ?1))"
+
+int store_job_to_end_of_queue(struct sql *c, int64_t id, double now, struct error *e)
+{
+    return sql_run(c, e, NULL, "update job set queued_at = " END_OF_QUEUE " where id = ?2", "di",
+                   now, id);
+}
+
+int store_job_set_size(struct sql *c, int64_t id, const struct store_job_size *size,
+                       struct error *e)
+{
+    return sql_run(
+        c, e, NULL,
+        "update job set slots = ?2, train_steps = ?3, global_batch = ?4, time_limit_seconds = ?5, "
+        "predicted_seconds = ?6, predicted_low_seconds = ?7, predicted_high_seconds = ?8 "
+        "where id = ?1",
+        "iiiidddd", id, size->slots, size->train_steps, size->global_batch,
+        size->time_limit_seconds, size->predicted_seconds, size->predicted_low_seconds,
+        size->predicted_high_seconds);
+}
+
 static int insert(struct sql *c, const struct store_job_new *job, int64_t *id, struct error *e)
 {
     struct store_state_change queued = {JOB_QUEUED, job->reason, job->now};
@@ -224,13 +260,17 @@ static int insert(struct sql *c, const struct store_job_new *job, int64_t *id, s
         "priority, slots, train_steps, created_at, run_dir) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
         "?, '')",
         "sssssssiiit", job->name, job_state_name(JOB_QUEUED), job->reason, job->spec, job->plan,
-        job->idempotency_key, job->request_digest, job->priority, job->slots, job->train_steps,
-        job->now);
+        job->idempotency_key, job->request_digest, job->priority, job->size.slots,
+        job->size.train_steps, job->now);
     if (status)
         return status;
     *id = sqlite3_last_insert_rowid(sql_db(c));
     snprintf(run_dir, sizeof run_dir, "%s/%lld", job->jobs_dir, (long long)*id);
     status = sql_run(c, e, NULL, "update job set run_dir = ? where id = ?", "si", run_dir, *id);
+    if (!status)
+        status = store_job_set_size(c, *id, &job->size, e);
+    if (!status)
+        status = store_job_to_end_of_queue(c, *id, job->now, e);
     return status ? status : store_event_state(c, *id, &queued, e);
 }
 
@@ -241,7 +281,7 @@ int store_job_insert(struct store *s, const struct store_job_new *job, int64_t *
 
     *existed = false;
     if (!c)
-        return -(int)ERR_INTERNAL;
+        return -(int)e->code;
     int status = find_by_key(c, job->idempotency_key, job->request_digest, id, e);
     if (status > 0) {
         *existed = true;
@@ -298,72 +338,63 @@ int store_job_set_state(struct store *s, int64_t id, const struct store_state_ch
     struct sql *c = sql_write_begin(s, true, e);
 
     if (!c)
-        return -(int)ERR_INTERNAL;
+        return -(int)e->code;
     return sql_write_end(s, c, store_state_apply(c, id, change, e), e);
 }
 
-static int begin_attempt(struct sql *c, int64_t id, const struct store_state_change *change,
-                         int64_t *attempt, struct error *e)
+int store_job_count(struct store *s, unsigned states, int64_t *count, struct error *e)
 {
-    int status = sql_run(c, e, NULL,
-                         "update job set attempt = attempt + 1, launcher_pid = null, "
-                         "launcher_start = null, exit_code = null, exit_signal = null where id = ?",
-                         "i", id);
-    if (status == 0)
-        status = store_state_apply(c, id, change, e);
+    char names[256];
+    struct sql *c = sql_read_begin(s);
+
+    states_text(states, names, sizeof names);
+    sqlite3_stmt *row = sql_query(c, e, "select count(*) from job where " STATE_IN, "s", names);
+    int found = row ? sql_row(c, row, e) : -(int)ERR_INTERNAL;
+    *count = 0;
+    if (found > 0) {
+        *count = sqlite3_column_int64(row, 0);
+        sql_done(row);
+    }
+    sql_read_end(s, c);
+    return found < 0 ? found : 0;
+}
+
+static int delete_job(struct sql *c, int64_t id, struct error *e)
+{
+    enum job_state state;
+    int status = state_now(c, id, &state, e);
+
     if (status)
         return status;
-    sqlite3_stmt *row = sql_query(c, e, "select attempt from job where id = ?", "i", id);
-    status = row ? sql_row(c, row, e) : -(int)ERR_INTERNAL;
-    if (status <= 0)
-        return status ? status : -(int)ERR_INTERNAL;
-    *attempt = sqlite3_column_int64(row, 0);
-    sql_done(row);
-    return 0;
+    if (!job_state_is_final(state))
+        return error_set(e, ERR_CONFLICT, "job %lld is %s: cancel it first", (long long)id,
+                         job_state_name(state));
+    return sql_run(c, e, NULL, "delete from job where id = ?", "i", id);
 }
 
-int store_job_begin_attempt(struct store *s, int64_t id, const char *reason, double now,
-                            int64_t *attempt, struct error *e)
+int store_job_delete(struct store *s, int64_t id, struct error *e)
 {
-    struct store_state_change starting = {JOB_STARTING, reason, now};
     struct sql *c = sql_write_begin(s, true, e);
 
     if (!c)
-        return -(int)ERR_INTERNAL;
-    return sql_write_end(s, c, begin_attempt(c, id, &starting, attempt, e), e);
+        return -(int)e->code;
+    return sql_write_end(s, c, delete_job(c, id, e), e);
 }
 
-static int require_changed(int status, int changed, int64_t id, struct error *e)
+int store_jobs_beyond(struct store *s, int64_t keep, int64_t *ids, size_t most, size_t *count,
+                      struct error *e)
 {
-    if (status == 0 && changed == 0)
-        return error_set(e, ERR_NOT_FOUND, "there is no job %lld", (long long)id);
+    struct sql *c = sql_read_begin(s);
+    sqlite3_stmt *row = sql_query(c, e,
+                                  "select id from job where state in ('succeeded', 'failed', "
+                                  "'cancelled') order by finished_at desc, id desc "
+                                  "limit ?1 offset ?2",
+                                  "ii", (int64_t)most, keep);
+    int status = row ? 1 : -(int)ERR_INTERNAL;
+
+    *count = 0;
+    while (status > 0 && (status = sql_row(c, row, e)) > 0)
+        ids[(*count)++] = sqlite3_column_int64(row, 0);
+    sql_read_end(s, c);
     return status;
-}
-
-int store_job_set_launcher(struct store *s, int64_t id, int64_t pid, int64_t pid_start,
-                           struct error *e)
-{
-    struct sql *c = sql_write_begin(s, true, e);
-    int changed = 0;
-
-    if (!c)
-        return -(int)ERR_INTERNAL;
-    int status =
-        sql_run(c, e, &changed, "update job set launcher_pid = ?, launcher_start = ? where id = ?",
-                "iii", pid, pid_start, id);
-    return sql_write_end(s, c, require_changed(status, changed, id, e), e);
-}
-
-int store_job_set_exit(struct store *s, int64_t id, int64_t exit_code, int64_t exit_signal,
-                       struct error *e)
-{
-    struct sql *c = sql_write_begin(s, true, e);
-    int changed = 0;
-
-    if (!c)
-        return -(int)ERR_INTERNAL;
-    int status =
-        sql_run(c, e, &changed, "update job set exit_code = ?, exit_signal = ? where id = ?", "nni",
-                exit_code, exit_signal, id);
-    return sql_write_end(s, c, require_changed(status, changed, id, e), e);
 }

@@ -48,7 +48,14 @@ int sql_error(sqlite3 *db, struct error *e, const char *what);
 /* event.c, for job.c: the event of a state change, inside the caller's transaction. */
 int store_event_state(struct sql *c, int64_t job_id, const struct store_state_change *change,
                       struct error *e);
-/* job.c, for event.c: a state change inside the caller's transaction. */
+/* event.c: an event of the daemon itself, inside the caller's transaction. */
+int store_event_insert(struct sql *c, int64_t job_id, int64_t attempt, const char *type,
+                       const json_t *fields, double now, struct error *e);
+/* job.c, for attempt.c. */
+int store_job_set_size(struct sql *c, int64_t id, const struct store_job_size *size,
+                       struct error *e);
+int store_job_to_end_of_queue(struct sql *c, int64_t id, double now, struct error *e);
+/* job.c, for event.c and attempt.c: a state change inside the caller's transaction. */
 int store_state_apply(struct sql *c, int64_t id, const struct store_state_change *change,
                       struct error *e);
 

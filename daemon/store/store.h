@@ -55,6 +55,14 @@ struct store_job {
     int64_t slots; /* local slots it takes while it runs */
     char *idempotency_key;
     double created_at, started_at, finished_at;
+    double queued_at;          /* its place in the queue */
+    double estimated_start;    /* of a queued job; 0: not known */
+    double not_before;         /* of a queued job: when a restart's back-off ends; 0: none */
+    int64_t restarts;          /* automatic ones, since it was submitted or resumed */
+    bool resumes;              /* its next attempt goes on from the newest checkpoint */
+    char *failure;             /* JSON text: what ended the first attempt that failed */
+    double time_limit_seconds; /* of an attempt; NAN: none */
+    double predicted_seconds, predicted_low_seconds, predicted_high_seconds; /* of the plan */
     char *run_dir;        /* STATE/jobs/ID, absolute */
     int64_t launcher_pid; /* 0: none */
     /* Field 22 of /proc/PID/stat: tells a pid's second life from its first. */
@@ -75,6 +83,13 @@ struct store_jobs {
 };
 void store_jobs_clear(struct store_jobs *jobs);
 
+/* What the queue must know of a plan. Seconds are NAN where there are none. */
+struct store_job_size {
+    int64_t slots, train_steps, global_batch;
+    double time_limit_seconds;
+    double predicted_seconds, predicted_low_seconds, predicted_high_seconds;
+};
+
 /* What a submission brings. */
 struct store_job_new {
     const char *name;
@@ -82,7 +97,8 @@ struct store_job_new {
     const char *plan;            /* JSON text of plan_to_json */
     const char *idempotency_key; /* NULL: none */
     const char *request_digest;  /* of the body as sent: same key, other digest: ERR_CONFLICT */
-    int64_t priority, slots, train_steps;
+    int64_t priority;
+    struct store_job_size size;
     const char *jobs_dir; /* STATE/jobs: run_dir becomes jobs_dir/ID */
     const char *reason;   /* of the state queued */
     double now;
@@ -103,14 +119,16 @@ int store_job_get(struct store *s, int64_t id, struct store_job *job, struct err
 
 enum store_order {
     STORE_NEWEST_FIRST, /* id falling: listings; after = ids below it */
-    STORE_QUEUE_ORDER,  /* priority falling, then id rising: the queue; after is not used */
+    STORE_QUEUE_ORDER,  /* the queue: by queued_at - priority x priority_seconds, then by id; after
+                           is not used */
 };
 struct store_job_filter {
     unsigned states; /* bits 1u << enum job_state; 0: all */
     int64_t after;   /* 0: from the start */
     int64_t limit;   /* 0: no limit */
     enum store_order order;
-    bool documents; /* load spec and plan too */
+    double priority_seconds; /* of waiting, that a point of priority counts as much as */
+    bool documents;          /* load spec and plan too */
 };
 int store_job_list(struct store *s, const struct store_job_filter *filter, struct store_jobs *jobs,
                    struct error *e);
@@ -126,6 +144,19 @@ struct store_state_change {
 int store_job_set_state(struct store *s, int64_t id, const struct store_state_change *change,
                         struct error *e);
 
+/* How many jobs are in these states (bits as in the filter). */
+int store_job_count(struct store *s, unsigned states, int64_t *count, struct error *e);
+
+/* At most `most` ids of ended jobs beyond the `keep` that ended last. */
+int store_jobs_beyond(struct store *s, int64_t keep, int64_t *ids, size_t most, size_t *count,
+                      struct error *e);
+
+/* Removes a job's rows: all or none, durable. ERR_NOT_FOUND; ERR_CONFLICT where it has not ended.
+ */
+int store_job_delete(struct store *s, int64_t id, struct error *e);
+
+/* ---------------------------------------------------------------- attempts (attempt.c) */
+
 /* A launch, in the order that makes a killed daemon safe: store_job_begin_attempt (state
  * "starting", attempt + 1, launcher forgotten, durable) before mpirun is started,
  * store_job_set_launcher after. */
@@ -133,9 +164,47 @@ int store_job_begin_attempt(struct store *s, int64_t id, const char *reason, dou
                             int64_t *attempt, struct error *e);
 int store_job_set_launcher(struct store *s, int64_t id, int64_t pid, int64_t pid_start,
                            struct error *e);
-/* How the launcher ended; STORE_NO_EXIT for what is not known. */
-int store_job_set_exit(struct store *s, int64_t id, int64_t exit_code, int64_t exit_signal,
-                       struct error *e);
+
+/* How an attempt ended. */
+struct store_attempt_end {
+    int64_t attempt;
+    struct store_state_change change; /* to an end, or to queued: a restart, or it never ran */
+    int64_t exit_code, exit_signal;   /* of the launcher; STORE_NO_EXIT for what is not known */
+    const json_t *failure;            /* of a failed attempt, else NULL: kept if it is the job's
+                                         first, and a "failed" event unless the workers sent one */
+    bool restarts;                    /* counts as an automatic restart, from the checkpoint */
+    bool resumes;
+    double not_before; /* of a restart: when its back-off ends */
+};
+/* In one transaction, durable. */
+int store_attempt_end(struct store *s, int64_t id, const struct store_attempt_end *end,
+                      struct error *e);
+
+/* Back into the queue, with other documents. */
+struct store_job_again {
+    const char *spec, *plan; /* JSON text */
+    int64_t priority;
+    struct store_job_size size;
+    bool resumes;
+    bool keeps_place;    /* it is in the queue already and stays where it is */
+    const json_t *event; /* fields of a "resume" event: the old and the new numbers */
+    const char *reason;
+    double now;
+};
+/* In one transaction, durable. ERR_CONFLICT where the job is neither failed nor cancelled (with
+ * keeps_place: not queued). */
+int store_job_again(struct store *s, int64_t id, const struct store_job_again *again,
+                    struct error *e);
+
+/* What a queued job waits for, as words and as a time (0: not known). Written for those that still
+ * are queued; no events are made of it, as it changes with every minute. */
+struct store_waiting {
+    int64_t id;
+    const char *reason;
+    double estimated_start;
+};
+int store_jobs_wait(struct store *s, const struct store_waiting *jobs, size_t count,
+                    struct error *e);
 
 /* ---------------------------------------------------------------- events (event.c) */
 

@@ -9,7 +9,7 @@
 #include "daemon/store/store.h"
 
 #define STORE_READERS  4
-#define SQL_STATEMENTS 48
+#define SQL_STATEMENTS 96
 
 struct sql {
     sqlite3 *db;

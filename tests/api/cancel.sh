@@ -56,6 +56,23 @@ restart_runs
 ok "a killed daemon goes on with the cancelling" wait_state "$id" cancelled
 is "$(processes "$id")" 0 "nothing is left then either"
 
+# Each rank has a child and a grandchild in a session of their own, deaf to signals and without the environment by
+# which an attempt's processes are known.
+submit "steps=10000 step_ms=20 deaf=1 children=1"
+ok "a job with deaf children runs" wait_state "$id" running
+descendants() { # PID
+    local child
+    for child in $(pgrep -P "$1"); do
+        echo "$child"
+        descendants "$child"
+    done
+}
+tree=$(descendants "$(sql "select launcher_pid from job where id = $id")" | tr '\n' ,)
+is "$(ps -o pid= -p "${tree%,}" | wc -l)" 6 "two ranks, two children and two grandchildren are there"
+cancel "$id"
+ok "it is cancelled" wait_state "$id" cancelled
+is "$(ps -o pid=,args= -p "${tree%,}")" "" "none of them is left"
+
 submit "steps=3"
 ok "the slots are free again" wait_state "$id" succeeded
 ok "the daemon stops in order" stop_daemon

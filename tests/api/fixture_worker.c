@@ -4,12 +4,15 @@
  * job's name says it, as words "key=value": steps, step_ms, eval (events), rank and at (who and at
  * which step) with one of signal (raise it), exit (code), abort (MPI_Abort code), fail (1: a failed
  * event and exit 1), or junk (1: bad lines in events.jsonl); deaf (1: SIGUSR1 and SIGTERM are
- * ignored).
+ * ignored); every (a checkpoint every so many steps, a folder with its state.json, from which
+ * --resume latest goes on); first (1: what goes wrong does so in the first attempt alone); children
+ * (1: each rank starts one that ignores signals and has one of its own, without their environment).
  */
 #include <fcntl.h>
 #include <jansson.h>
 #include <mpi.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,11 +20,14 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/checkpoints.h"
+#include "common/file.h"
 #include "common/json.h"
 #include "worker/report.h"
 
 static volatile sig_atomic_t stop;
-static char name[1024], attempt_dir[4096];
+static char name[1024], attempt_dir[4096], checkpoints[4200];
+static int attempt;
 static struct report *events;
 
 static void request_stop(int number)
@@ -83,6 +89,52 @@ static void go_wrong(int rank)
         write_junk();
 }
 
+static void write_checkpoint(long step)
+{
+    char path[4300];
+    struct error e;
+    json_t *state = json_pack("{s:i, s:i, s:i}", "step", (int)step, "epoch_number", 0,
+                              "epoch_images", (int)step * 4);
+
+    snprintf(path, sizeof path, "%s/step-%08ld", checkpoints, step);
+    if (file_make_dirs(path, &e))
+        exit(1);
+    snprintf(path, sizeof path, "%s/step-%08ld/state.json", checkpoints, step);
+    if (json_file_write(path, state, &e))
+        exit(1);
+    json_decref(state);
+    report_begin(events, EVENT_CHECKPOINT);
+    report_int(events, "step", step);
+    finish_event();
+}
+
+static long newest_checkpoint(void)
+{
+    struct dirent **names;
+    int64_t step = 0;
+    int count = checkpoint_list(checkpoints, &names);
+
+    if (count > 0)
+        checkpoint_step(names[0]->d_name, &step);
+    checkpoint_list_free(names, count);
+    return (long)step;
+}
+
+static void have_children(void)
+{
+    if (fork())
+        return;
+    signal(SIGTERM, SIG_IGN);
+    signal(SIGUSR1, SIG_IGN);
+    signal(SIGHUP, SIG_IGN);
+    fork();
+    setsid();
+    char *const argv[] = {"sleep", "1000", NULL};
+    char *const environment[] = {NULL};
+    execve("/bin/sleep", argv, environment);
+    _exit(1);
+}
+
 static void say_step(long step)
 {
     report_begin(events, EVENT_STEP);
@@ -120,19 +172,22 @@ static void nap(long ms)
 }
 
 /* Returns the steps done; *stopped as all ranks agreed. */
-static long run_steps(int rank, int *stopped)
+static long run_steps(int rank, long from, int *stopped)
 {
-    long steps = word("steps", 4), step;
+    long steps = word("steps", 4), step, every = word("every", 0);
+    bool wrong = attempt == 1 || !word("first", 0);
 
     *stopped = 0;
-    for (step = 1; step <= steps && !*stopped; step++) {
+    for (step = from + 1; step <= steps && !*stopped; step++) {
         nap(word("step_ms", 0));
         if (rank == 0)
             say_step(step);
-        if (step == word("at", -1) && rank == word("rank", -1))
+        if (wrong && step == word("at", -1) && rank == word("rank", -1))
             go_wrong(rank);
         int mine = stop && !word("deaf", 0);
         MPI_Allreduce(&mine, stopped, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+        if (rank == 0 && every && (step % every == 0 || *stopped))
+            write_checkpoint(step);
     }
     return step - 1;
 }
@@ -149,11 +204,13 @@ static void read_job(const char *path)
     json_decref(job);
 }
 
-static void open_events(int rank, const char *run_dir, const char *attempt)
+static void open_events(int rank, const char *run_dir, const char *number)
 {
     char path[4200];
     struct error e;
-    snprintf(attempt_dir, sizeof attempt_dir, "%s/attempt-%s", run_dir, attempt);
+    snprintf(attempt_dir, sizeof attempt_dir, "%s/attempt-%s", run_dir, number);
+    snprintf(checkpoints, sizeof checkpoints, "%s/checkpoints", run_dir);
+    attempt = (int)strtol(number, NULL, 10);
     snprintf(path, sizeof path, "%s/events.jsonl", attempt_dir);
     if (report_create(rank == 0 ? path : NULL, &events, &e)) {
         fprintf(stderr, "fixture: %s\n", e.text);
@@ -166,7 +223,7 @@ int main(int argc, char **argv)
     struct sigaction action = {.sa_handler = request_stop, .sa_flags = SA_RESTART};
     int rank, stopped;
 
-    if (argc != 7)
+    if (argc != 7 && argc != 9) /* --resume latest comes last */
         return 2;
     read_job(argv[2]);
     sigaction(SIGUSR1, &action, NULL);
@@ -180,7 +237,9 @@ int main(int argc, char **argv)
         report_begin(events, EVENT_RUN_START);
         finish_event();
     }
-    long step = run_steps(rank, &stopped);
+    if (word("children", 0))
+        have_children();
+    long step = run_steps(rank, argc == 9 ? newest_checkpoint() : 0, &stopped);
     if (rank == 0) {
         if (word("eval", 0) && !stopped)
             say_eval(step);

@@ -31,7 +31,7 @@ is "$(stat -c %a "$socket")" 600 "only its owner may use the unix socket"
 # Every route of the contract is in the table.
 "$traind" --openapi >"$work/openapi.json"
 for route in 'post /v1/plan' 'post /v1/jobs' 'get /v1/jobs' 'get /v1/jobs/{id}' 'post /v1/jobs/{id}/cancel' \
-    'post /v1/jobs/{id}/resume' 'get /v1/jobs/{id}/metrics' 'get /v1/jobs/{id}/evals' 'get /v1/jobs/{id}/log' \
+    'post /v1/jobs/{id}/resume' 'delete /v1/jobs/{id}' 'get /v1/jobs/{id}/metrics' 'get /v1/jobs/{id}/evals' 'get /v1/jobs/{id}/log' \
     'get /v1/jobs/{id}/checkpoints' 'get /v1/jobs/{id}/checkpoints/{step}' 'get /v1/jobs/{id}/events' \
     'get /v1/jobs/{id}/trace' 'get /v1/compare' 'get /v1/nodes' 'post /v1/nodes/{name}/report' 'post /v1/sweeps' \
     'get /v1/sweeps/{id}' 'get /v1/schema/job' 'get /v1/presets' 'get /openapi.json' 'get /healthz' 'get /readyz' \
@@ -48,13 +48,21 @@ call -X DELETE /v1/jobs
 refused 405 method-not-allowed 'GET, HEAD' "a wrong method"
 like "$headers" '^Allow: POST, GET, HEAD$' "it names the right methods"
 call -X POST /v1/jobs/1
-refused 405 method-not-allowed 'GET' "POST where only GET is"
+refused 405 method-not-allowed 'GET, HEAD, DELETE' "POST where only GET is"
 for route in '/v1/nodes' '/v1/compare?ids=1,2' '/v1/jobs/1/checkpoints' '/metrics' '/v1/sweeps/1'; do
     call "$route"
     refused 501 unsupported 'not supported by this version' "$route is not built yet"
 done
-call -d '{}' /v1/jobs/1/resume
-refused 501 unsupported 'not supported by this version' "resume is not built yet"
+for body in '{}' ''; do
+    call -X POST -d "$body" /v1/jobs/1/resume
+    refused 404 not-found 'there is no job 1' "resume of no job ($body)"
+done
+call -d '[1]' /v1/jobs/1/resume
+refused 422 invalid 'object' "resume with a list"
+call -d '{"a"' /v1/jobs/1/resume
+refused 400 usage 'line 1' "resume with half a document"
+call -X DELETE /v1/jobs/1
+refused 404 not-found 'there is no job 1' "removal of no job"
 for id in abc -1 1.5 '%31%00' 0x1 '1%20'; do
     call "/v1/jobs/$id"
     refused 400 usage 'whole number' "the id $id"

@@ -11,7 +11,7 @@ submit "steps=5"
 second=$id
 submit "steps=5"
 third=$id
-like "$(job "$second" reason)" "^waits for 2 of 2 slots; running: job $first$" "the second says what it waits for"
+like "$(job "$second" reason)" "^waits for 2 of 2 slots; (running: job $first|job $first ends in .*)$" "the second says what it waits for"
 like "$(job "$third" reason)" "^waits behind job $second$" "the third says whom it waits behind"
 ok "the first succeeds" wait_state "$first" succeeded
 is "$(job "$first" step)" 20 "its progress"

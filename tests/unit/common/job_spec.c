@@ -351,6 +351,8 @@ Test(job_spec, keys_that_need_each_other)
                     "/eval/predictions");
     refuse_document("{\"data\": {\"train\": \"x\"}, \"lr\": {\"milestones\": [30, 30]}}",
                     "/lr/milestones");
+    refuse_document("{\"data\": {\"train\": \"x\"}, \"cluster\": {\"time_limit\": \"1h\"}}",
+                    "/cluster/time_limit");
     refuse_document("{\"data\": {\"train\": \"x\"}, \"profile\": {\"steps\": [8, 5]}}",
                     "/profile/steps");
     refuse_document(
@@ -387,7 +389,8 @@ Test(job_spec, what_is_not_built_is_told_apart_from_what_is_wrong)
     unsupported_is("\"cluster\": {\"nodes\": 256}", "/cluster/nodes");
     unsupported_is("\"cluster\": {\"launcher\": \"slurm\"}", "/cluster/launcher");
     unsupported_is("\"cluster\": {\"hosts\": [\"a\"]}", "/cluster/hosts");
-    unsupported_is("\"priority\": 1", "/priority");
+    unsupported_is("\"priority\": 1, \"restart\": {\"max\": 0}", NULL);
+    unsupported_is("\"cluster\": {\"time_limit\": \"1:30:00\"}", NULL);
     unsupported_is(
         "\"optimizer\": {\"nesterov\": true, \"label_smoothing\": 0.1, \"decay_bn\": true}", NULL);
     unsupported_is("\"accumulate_steps\": 2, \"optimizer\": {\"name\": \"lars\"}", NULL);

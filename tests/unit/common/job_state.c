@@ -11,7 +11,7 @@ Test(job_state, names_go_both_ways)
     cr_assert_str_eq(job_state_name(JOB_STATE_COUNT), "unknown");
 }
 
-Test(job_state, an_end_is_an_end)
+Test(job_state, an_end_leads_only_back_to_the_queue)
 {
     int final = 0;
     for (int from = 0; from < JOB_STATE_COUNT; from++) {
@@ -20,7 +20,8 @@ Test(job_state, an_end_is_an_end)
         final++;
         cr_assert_not(job_state_is_active((enum job_state)from));
         for (int to = 0; to < JOB_STATE_COUNT; to++)
-            cr_assert_not(job_state_leads_to((enum job_state)from, (enum job_state)to));
+            cr_assert_eq(job_state_leads_to((enum job_state)from, (enum job_state)to),
+                         to == JOB_QUEUED && from != JOB_SUCCEEDED);
     }
     cr_assert_eq(final, 3);
 }
@@ -43,7 +44,7 @@ Test(job_state, success_needs_a_run)
     cr_assert_not(job_state_leads_to(JOB_STARTING, JOB_SUCCEEDED));
     cr_assert(job_state_leads_to(JOB_RUNNING, JOB_SUCCEEDED));
     cr_assert(job_state_leads_to(JOB_EVALUATING, JOB_SUCCEEDED));
-    cr_assert_not(job_state_leads_to(JOB_RUNNING, JOB_QUEUED));
+    cr_assert(job_state_leads_to(JOB_RUNNING, JOB_QUEUED), "an automatic restart");
     cr_assert_not(job_state_leads_to(JOB_QUEUED, JOB_RUNNING));
 }
 

@@ -23,14 +23,15 @@ static int64_t job_id;
 
 static void submit(void)
 {
-    struct store_job_new job = {.name = "a",
-                                .spec = "{}",
-                                .plan = "{}",
-                                .slots = 1,
-                                .train_steps = 4,
-                                .jobs_dir = "/s",
-                                .reason = "r",
-                                .now = 1};
+    struct store_job_new job = {
+        .name = "a",
+        .spec = "{}",
+        .plan = "{}",
+        .size = {.slots = 1, .train_steps = 4},
+        .jobs_dir = "/s",
+        .reason = "r",
+        .now = 1
+    };
     bool existed;
     int64_t attempt;
     cr_assert_eq(store_job_insert(store, &job, &job_id, &existed, &e), 0, "%s", e.text);

@@ -103,7 +103,7 @@ Test(failure, names_signals)
 /* ---------------------------------------------------------------- verdicts on a folder */
 
 static struct verdict judge(const char *events, const char *log, int64_t code,
-                            int64_t signal_number, bool cancelled)
+                            int64_t signal_number, enum failure_stop why)
 {
     char folder[] = "/tmp/traind-failure.XXXXXX", path[64];
     struct launch_exit how = {code, signal_number};
@@ -119,7 +119,7 @@ static struct verdict judge(const char *events, const char *log, int64_t code,
         snprintf(path, sizeof path, "%s/stdout.log", folder);
         cr_assert_eq(file_write_atomic(path, log, strlen(log), &e), 0);
     }
-    failure_judge(folder, &how, cancelled, &verdict);
+    failure_judge(folder, &how, why, &verdict);
     file_remove_tree(folder, &e);
     return verdict;
 }
@@ -136,21 +136,23 @@ static struct verdict judge(const char *events, const char *log, int64_t code,
 
 Test(failure, success_needs_its_run_stop)
 {
-    cr_assert_eq(judge(RUN_START SUCCESS, "done\n", 0, -1, false).state, JOB_SUCCEEDED);
+    cr_assert_eq(judge(RUN_START SUCCESS, "done\n", 0, -1, FAILURE_NOT_STOPPED).state,
+                 JOB_SUCCEEDED);
     /* found again after a restart of the daemon: the exit is not known */
-    cr_assert_eq(judge(RUN_START SUCCESS, "done\n", -1, -1, false).state, JOB_SUCCEEDED);
-    struct verdict v = judge(RUN_START, "step 1\n", 0, -1, false);
+    cr_assert_eq(judge(RUN_START SUCCESS, "done\n", -1, -1, FAILURE_NOT_STOPPED).state,
+                 JOB_SUCCEEDED);
+    struct verdict v = judge(RUN_START, "step 1\n", 0, -1, FAILURE_NOT_STOPPED);
     cr_assert_eq(v.state, JOB_FAILED);
     cr_assert_not_null(strstr(v.reason, "without saying"), "%s", v.reason);
     /* the line was torn by a full disk or a crash */
     v = judge(RUN_START "{\"seq\": 9, \"t\": 9, \"type\": \"run_stop\", \"status\": \"success\"",
-              "", 0, -1, false);
+              "", 0, -1, FAILURE_NOT_STOPPED);
     cr_assert_eq(v.state, JOB_FAILED);
 }
 
 Test(failure, names_rank_host_signal_and_last_lines)
 {
-    struct verdict v = judge(RUN_START, killed, 137, -1, false);
+    struct verdict v = judge(RUN_START, killed, 137, -1, FAILURE_NOT_STOPPED);
     cr_assert_eq(v.state, JOB_FAILED);
     cr_assert_not_null(strstr(v.reason, "rank 1 on vm was ended by signal 9 (SIGKILL, Killed)"),
                        "%s", v.reason);
@@ -158,61 +160,97 @@ Test(failure, names_rank_host_signal_and_last_lines)
         strstr(v.reason, "last lines of the log: 2026-11-21T13:47:02.000Z info: rank 1: epoch 1"),
         "%s", v.reason);
     cr_assert_null(strchr(v.reason, '\n'));
-    v = judge(RUN_START, non_zero, 4, -1, false);
-    cr_assert_str_eq(v.reason,
-                     "rank 1 ended with exit code 4; last lines of the log: error: bad thing");
+    v = judge(RUN_START, non_zero, 4, -1, FAILURE_NOT_STOPPED);
+    cr_assert_str_eq(v.reason, "rank 1 ended with exit code 4 in phase data; "
+                               "last lines of the log: error: bad thing");
 }
 
 Test(failure, names_the_last_step)
 {
     struct verdict v = judge(RUN_START "{\"seq\": 2, \"t\": 1, \"type\": \"step\", \"step\": 41}\n",
-                             non_zero, 4, -1, false);
-    cr_assert_str_eq(v.reason, "rank 1 ended with exit code 4; the last step was 41; "
-                               "last lines of the log: error: bad thing");
+                             non_zero, 4, -1, FAILURE_NOT_STOPPED);
+    cr_assert_str_eq(v.reason,
+                     "rank 1 ended with exit code 4 in phase train; the last step was 41; "
+                     "last lines of the log: error: bad thing");
 }
 
 Test(failure, a_signal_is_known_from_the_exit_code_too)
 {
-    struct verdict v = judge(RUN_START, "step 1\n", 139, -1, false);
-    cr_assert_str_eq(v.reason, "a worker was ended by signal 11 (SIGSEGV, Segmentation fault); "
+    struct verdict v = judge(RUN_START, "step 1\n", 139, -1, FAILURE_NOT_STOPPED);
+    cr_assert_str_eq(v.reason, "a worker was ended by signal 11 (SIGSEGV, Segmentation fault) in "
+                               "phase data; "
                                "last lines of the log: step 1");
 }
 
 Test(failure, the_workers_own_word_counts_first)
 {
-    struct verdict v = judge(RUN_START FAILED, non_zero, 1, -1, false);
+    struct verdict v = judge(RUN_START FAILED, non_zero, 1, -1, FAILURE_NOT_STOPPED);
     cr_assert_eq(v.state, JOB_FAILED);
     cr_assert_str_eq(v.reason, "rank 3 on n4, phase data: shard-2 is damaged at byte 40");
 }
 
 Test(failure, says_what_mpirun_said_when_no_worker_ran)
 {
-    struct verdict v = judge(
-        NULL, RULE "There are not enough slots available\nin the system\n" RULE, 1, -1, false);
+    struct verdict v =
+        judge(NULL, RULE "There are not enough slots available\nin the system\n" RULE, 1, -1,
+              FAILURE_NOT_STOPPED);
     cr_assert_str_eq(v.reason, "mpirun ended with exit code 1; mpirun says: There are not enough "
                                "slots available in the system");
-    v = judge(NULL, not_launched, 132, -1, false);
+    v = judge(NULL, not_launched, 132, -1, FAILURE_NOT_STOPPED);
     cr_assert_not_null(strstr(v.reason, "failed to start"), "%s", v.reason);
 }
 
 Test(failure, cancelled_is_what_was_asked_for)
 {
-    cr_assert_eq(judge(RUN_START STOPPED, "", 130, -1, true).state, JOB_CANCELLED);
-    cr_assert_eq(judge(RUN_START, killed, 137, -1, true).state, JOB_CANCELLED);
-    cr_assert_eq(judge(NULL, NULL, -1, 9, true).state, JOB_CANCELLED);
+    cr_assert_eq(judge(RUN_START STOPPED, "", 130, -1, FAILURE_CANCELLED).state, JOB_CANCELLED);
+    cr_assert_eq(judge(RUN_START, killed, 137, -1, FAILURE_CANCELLED).state, JOB_CANCELLED);
+    cr_assert_eq(judge(NULL, NULL, -1, 9, FAILURE_CANCELLED).state, JOB_CANCELLED);
     /* it was faster than the request */
-    cr_assert_eq(judge(RUN_START SUCCESS, "", 0, -1, true).state, JOB_SUCCEEDED);
+    cr_assert_eq(judge(RUN_START SUCCESS, "", 0, -1, FAILURE_CANCELLED).state, JOB_SUCCEEDED);
     /* somebody else's signal */
-    struct verdict v = judge(RUN_START STOPPED, "", 130, -1, false);
+    struct verdict v = judge(RUN_START STOPPED, "", 130, -1, FAILURE_NOT_STOPPED);
     cr_assert_eq(v.state, JOB_CANCELLED);
     cr_assert_not_null(strstr(v.reason, "not traind's"), "%s", v.reason);
 }
 
 Test(failure, what_never_ran_goes_back_to_the_queue)
 {
-    cr_assert_eq(judge(NULL, NULL, -1, -1, false).state, JOB_QUEUED);
-    cr_assert_eq(judge(NULL, "", -1, -1, false).state, JOB_QUEUED);
-    cr_assert_eq(judge(NULL, "mpirun: no\n", -1, -1, false).state, JOB_FAILED);
-    cr_assert_eq(judge(NULL, "", 1, -1, false).state, JOB_FAILED);
-    cr_assert_eq(judge(NULL, "", -1, 9, false).state, JOB_FAILED);
+    cr_assert_eq(judge(NULL, NULL, -1, -1, FAILURE_NOT_STOPPED).state, JOB_QUEUED);
+    cr_assert_eq(judge(NULL, "", -1, -1, FAILURE_NOT_STOPPED).state, JOB_QUEUED);
+    cr_assert_eq(judge(NULL, "mpirun: no\n", -1, -1, FAILURE_NOT_STOPPED).state, JOB_FAILED);
+    cr_assert_eq(judge(NULL, "", 1, -1, FAILURE_NOT_STOPPED).state, JOB_FAILED);
+    cr_assert_eq(judge(NULL, "", -1, 9, FAILURE_NOT_STOPPED).state, JOB_FAILED);
+}
+
+Test(failure, a_time_limit_is_an_end_in_order)
+{
+    struct verdict v = judge(RUN_START STOPPED, "", 130, -1, FAILURE_TIME_LIMIT);
+    cr_assert_eq(v.state, JOB_CANCELLED);
+    cr_assert_str_eq(v.reason, "stopped at its time limit (cluster.time_limit) after step 4");
+    v = judge(RUN_START, killed, -1, 9, FAILURE_TIME_LIMIT);
+    cr_assert_eq(v.state, JOB_CANCELLED);
+    cr_assert_not_null(strstr(v.reason, "did not stop in time"), "%s", v.reason);
+}
+
+Test(failure, tells_what_the_job_did_itself_from_what_was_done_to_it)
+{
+    cr_assert(judge(RUN_START FAILED, non_zero, 2, -1, FAILURE_NOT_STOPPED).own_fault);
+    cr_assert_not(judge(RUN_START FAILED, non_zero, 1, -1, FAILURE_NOT_STOPPED).own_fault);
+    cr_assert_not(judge(RUN_START, killed, 137, -1, FAILURE_NOT_STOPPED).own_fault);
+}
+
+Test(failure, has_its_fields_for_the_store)
+{
+    struct verdict v = judge(RUN_START "{\"seq\": 2, \"t\": 1, \"type\": \"step\", \"step\": 41}\n",
+                             crashed, 139, -1, FAILURE_NOT_STOPPED);
+    json_t *json = failure_to_json(&v, 2);
+    char *text = json_dumps(json, JSON_COMPACT | JSON_SORT_KEYS);
+    json_object_del(json, "reason");
+    json_t *wanted = json_pack("{s:i, s:i, s:i, s:s, s:s, s:s, s:n, s:[s]}", "attempt", 2, "step",
+                               41, "rank", 17, "host", "node-12.cluster", "phase", "train",
+                               "signal", "SIGSEGV", "exit_code", "log", "step 3, loss 2.1");
+    cr_assert(json_equal(json, wanted), "%s", text);
+    free(text);
+    json_decref(json);
+    json_decref(wanted);
 }

@@ -38,8 +38,7 @@ static const struct store_job_new example = {
             "\"image_size\":32},\"cluster\":{\"nodes\":1,\"workers_per_node\":2,"
             "\"threads_per_worker\":1}}",
     .plan = "{\"train_steps\":4}",
-    .slots = 2,
-    .train_steps = 4,
+    .size = {.slots = 2, .train_steps = 4},
     .jobs_dir = "/s/jobs",
     .reason = "waits for its turn",
     .now = 1000.5,
@@ -155,8 +154,10 @@ Test(store, jobs_are_listed_newest_first_and_queued_by_priority)
     store_jobs_clear(&jobs);
 
     cr_assert_eq(become(2, JOB_CANCELLED, 1), 0, "%s", e.text);
-    struct store_job_filter queue = {
-        .states = 1u << JOB_QUEUED, .order = STORE_QUEUE_ORDER, .documents = true};
+    struct store_job_filter queue = {.states = 1u << JOB_QUEUED,
+                                     .order = STORE_QUEUE_ORDER,
+                                     .priority_seconds = 3600,
+                                     .documents = true};
     cr_assert_eq(store_job_list(store, &queue, &jobs, &e), 0);
     cr_assert_eq(jobs.count, 4);
     cr_assert_eq(jobs.items[0].id, 4);

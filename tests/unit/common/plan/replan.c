@@ -1,7 +1,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "worker/replan.h"
+#include "common/plan/replan.h"
 
 static struct job_spec spec_of(enum job_rescale rescale, int64_t workers, int64_t batch,
                                int64_t steps)
@@ -63,10 +63,9 @@ Test(replan, keep_batch_refuses_what_is_uneven_or_tiny)
 static void stands(int64_t epoch, int64_t images, int64_t batch, int64_t steps_per_epoch,
                    int64_t step, int64_t shift)
 {
-    struct run_state from = {.epoch = epoch, .epoch_images = images};
     struct plan plan = {.global_batch = batch, .steps_per_epoch = steps_per_epoch};
     int64_t schedule_step, image_shift;
-    replan_place(&from, &plan, &schedule_step, &image_shift);
+    replan_place(epoch, images, &plan, &schedule_step, &image_shift);
     cr_assert_eq(schedule_step, step, "%lld", (long long)schedule_step);
     cr_assert_eq(image_shift, shift, "%lld", (long long)image_shift);
 }

@@ -1,4 +1,4 @@
-#include "worker/replan.h"
+#include "common/plan/replan.h"
 
 #include <math.h>
 
@@ -52,16 +52,16 @@ int replan_spec(struct job_spec *spec, int64_t world, struct error *e)
     return 0;
 }
 
-void replan_place(const struct run_state *from, const struct plan *plan, int64_t *schedule_step,
-                  int64_t *image_shift)
+void replan_place(int64_t epoch, int64_t epoch_images, const struct plan *plan,
+                  int64_t *schedule_step, int64_t *image_shift)
 {
     int64_t batch = plan->global_batch;
-    int64_t steps = (from->epoch_images + batch - 1) / batch;
+    int64_t steps = (epoch_images + batch - 1) / batch;
 
-    *schedule_step = from->epoch * plan->steps_per_epoch + steps;
-    *image_shift = from->epoch_images - steps * batch;
+    *schedule_step = epoch * plan->steps_per_epoch + steps;
+    *image_shift = epoch_images - steps * batch;
     if (steps < plan->steps_per_epoch)
         return;
-    *schedule_step = (from->epoch + 1) * plan->steps_per_epoch;
+    *schedule_step = (epoch + 1) * plan->steps_per_epoch;
     *image_shift = 0;
 }

@@ -1,0 +1,26 @@
+/*
+ * A job on another number of workers than it asks for, as a resumed one may have to run.
+ *
+ * restart.on_fewer_nodes "rescale": each worker keeps its batch, so the global batch and with it
+ * (lr.scaling) the learning rate change. "keep_batch": the global batch stays, shared out over the
+ * workers by accumulate_steps; the schedule then stays as it is. Both hold for more workers too.
+ */
+#ifndef TRAIND_COMMON_PLAN_REPLAN_H
+#define TRAIND_COMMON_PLAN_REPLAN_H
+
+#include "common/job_spec.h"
+#include "common/plan/plan.h"
+
+/* Changes cluster, batch_per_worker, accumulate_steps and (rescale) steps of the spec. ERR_INVALID
+ * when keep_batch cannot share the batch out evenly. */
+int replan_spec(struct job_spec *spec, int64_t world, struct error *e);
+
+/* Where a checkpoint (after so many images of an epoch) stands in a plan: *schedule_step of it are
+ * done, and the images of that epoch's later steps stand at their positions + *image_shift
+ * (loader.h, first_epoch_shift). With the checkpoint's own global batch this is exact; with another
+ * one the next step begins at the first image that was not seen, and at most one partial batch more
+ * than usual is dropped at the epoch's end. */
+void replan_place(int64_t epoch, int64_t epoch_images, const struct plan *plan,
+                  int64_t *schedule_step, int64_t *image_shift);
+
+#endif

@@ -1,0 +1,50 @@
+#include "common/json.h"
+#include "daemon/http/job_json.h"
+#include "daemon/http/routes.h"
+
+/* The body may be left out: then nothing changes. */
+static int read_changes(const struct request *q, json_t **changes, struct error *e)
+{
+    *changes = NULL;
+    if (q->body_bytes == 0)
+        return 0;
+    *changes = json_document_parse(q->body, q->body_bytes, e);
+    return *changes ? 0 : -(int)e->code;
+}
+
+static int answer(const struct request *q, json_t *numbers, struct reply *r, struct error *e)
+{
+    struct store_job job;
+
+    if (store_job_get(q->app->store, q->id, &job, e)) {
+        json_decref(numbers);
+        return -(int)e->code;
+    }
+    json_t *json = job_to_json(&job);
+    store_job_clear(&job);
+    json_object_set_new(json, "resume", numbers);
+    return reply_json(r, 202, json, e);
+}
+
+int handle_job_resume(const struct request *q, struct reply *r, struct error *e)
+{
+    struct problems problems = {0};
+    json_t *changes, *numbers;
+
+    if (read_changes(q, &changes, e))
+        return -(int)e->code;
+    int status = job_resume(q->app->jobs, q->id, changes, &problems, &numbers, e);
+    json_decref(changes);
+    if (status == 0)
+        status = answer(q, numbers, r, e);
+    else if (problems.count)
+        status = reply_refusal(r, ERR_INVALID, &problems);
+    problems_clear(&problems);
+    return status;
+}
+
+int handle_job_remove(const struct request *q, struct reply *r, struct error *e)
+{
+    int status = job_remove(q->app->jobs, q->id, e);
+    return status ? status : reply_json(r, 200, json_pack("{s:I}", "removed", q->id), e);
+}

@@ -1,0 +1,197 @@
+/*
+ * Removing runs: on request, and those beyond keep_runs. A run directory is renamed first, then the
+ * rows go, then the files: a daemon that is killed in between finds the renamed folder, and either
+ * gives it back (the rows are there still) or goes on.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/checkpoints.h"
+#include "common/file.h"
+#include "common/log.h"
+#include "daemon/job/manager.h"
+
+#define REMOVED        ".removed-" /* and the job's id: in the folder of jobs */
+#define RUNS_AT_A_TIME 32          /* removed in one go by keep_runs: the loop has other work */
+
+static int paths_of(const struct job_manager *m, int64_t id, char *run, char *removed,
+                    struct error *e)
+{
+    if ((size_t)snprintf(run, PATH_MAX, "%s/%lld", m->jobs_dir, (long long)id) < PATH_MAX &&
+        (size_t)snprintf(removed, PATH_MAX, "%s/" REMOVED "%lld", m->jobs_dir, (long long)id) <
+            PATH_MAX)
+        return 0;
+    return error_set(e, ERR_INTERNAL, "the path of the run directory is too long");
+}
+
+static int put_aside(const char *run, const char *removed, struct error *e)
+{
+    if (rename(run, removed) == 0 || errno == ENOENT)
+        return 0;
+    return error_set_errno(e, errno, "cannot remove %s", run);
+}
+
+static int check_ended(struct job_manager *m, int64_t id, struct error *e)
+{
+    struct store_job job;
+    int status = store_job_get(m->store, id, &job, e);
+
+    if (status)
+        return status;
+    if (!job_state_is_final(job.state))
+        status = error_set(e, ERR_CONFLICT,
+                           "job %lld is %s: cancel it first, and remove it when it has ended",
+                           (long long)id, job_state_name(job.state));
+    store_job_clear(&job);
+    return status;
+}
+
+int job_remove(struct job_manager *m, int64_t id, struct error *e)
+{
+    char run[PATH_MAX], removed[PATH_MAX];
+    struct error ignored;
+    int status = paths_of(m, id, run, removed, e);
+
+    if (!status)
+        status = check_ended(m, id, e);
+    if (status)
+        return status;
+    pthread_mutex_lock(&m->files);
+    status = put_aside(run, removed, e);
+    if (!status && (status = store_job_delete(m->store, id, e)) && rename(removed, run))
+        log_warning("%s could not be given its name back", removed);
+    pthread_mutex_unlock(&m->files);
+    if (status)
+        return status;
+    log_info("job %lld: removed", (long long)id);
+    if (file_remove_tree(removed, &ignored)) /* the next start tries again */
+        log_warning("job %lld: %s", (long long)id, ignored.text);
+    return 0;
+}
+
+static void finish_removal(struct job_manager *m, int64_t id)
+{
+    char run[PATH_MAX], removed[PATH_MAX];
+    struct store_job job;
+    struct error e;
+
+    if (paths_of(m, id, run, removed, &e))
+        return;
+    int status = store_job_get(m->store, id, &job, &e);
+    if (status == 0 && rename(removed, run) == 0)
+        log_info("job %lld: its removal had not been completed, it is there again", (long long)id);
+    else if (status == -(int)ERR_NOT_FOUND && file_remove_tree(removed, &e) == 0)
+        log_info("job %lld: its removal is completed", (long long)id);
+    else
+        log_warning("%s is left over from a removal, and could not be cleared up", removed);
+    if (status == 0)
+        store_job_clear(&job);
+}
+
+void job_finish_removals(struct job_manager *m)
+{
+    DIR *folder = opendir(m->jobs_dir);
+    const struct dirent *entry;
+    long long id;
+    int used;
+
+    while (folder && (entry = readdir(folder))) {
+        used = 0;
+        if (sscanf(entry->d_name, REMOVED "%lld%n", &id, &used) == 1 && !entry->d_name[used])
+            finish_removal(m, id);
+    }
+    if (folder)
+        closedir(folder);
+}
+
+/* ---------------------------------------------------------------- limits */
+
+void job_keep_limits(struct job_manager *m)
+{
+    int64_t ids[RUNS_AT_A_TIME];
+    size_t count;
+    struct error e;
+
+    if (m->keep_runs <= 0)
+        return;
+    if (store_jobs_beyond(m->store, m->keep_runs, ids, RUNS_AT_A_TIME, &count, &e)) {
+        log_warning("old runs are not looked for: %s", e.text);
+        return;
+    }
+    for (size_t i = 0; i < count; i++)
+        if (job_remove(m, ids[i], &e) && e.code != ERR_CONFLICT)
+            log_warning("job %lld could not be removed: %s", (long long)ids[i], e.text);
+}
+
+static void trim_checkpoints(const struct job_manager *m, const struct active_job *a)
+{
+    char folder[PATH_MAX], path[PATH_MAX + 300];
+    struct dirent **names;
+    struct error e;
+
+    if (m->keep_checkpoints <= 0 ||
+        (size_t)snprintf(folder, sizeof folder, "%s/checkpoints", a->run_dir) >= sizeof folder)
+        return;
+    int count = checkpoint_list(folder, &names);
+    for (int64_t i = m->keep_checkpoints; i < count; i++) {
+        snprintf(path, sizeof path, "%s/%s", folder, names[i]->d_name);
+        if (file_remove_tree(path, &e))
+            log_warning("job %lld: %s", (long long)a->id, e.text);
+    }
+    checkpoint_list_free(names, count);
+}
+
+/* The last bytes of a log, from the first whole line on, behind a line that tells of the rest. */
+static int cut_log(const char *path, int64_t size, int64_t keep, struct error *e)
+{
+    char title[128], *text = calloc(1, (size_t)keep + sizeof title + 1);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = -1;
+    int used =
+        snprintf(title, sizeof title,
+                 "[traind: the first part of this log was removed: log_limit_bytes = %lld]\n",
+                 (long long)keep);
+
+    if (text && fd >= 0)
+        n = pread(fd, text + used, (size_t)keep, (off_t)(size - keep));
+    int status = n < 0 ? error_set_errno(e, errno, "cannot cut %s", path) : 0;
+    if (!status) {
+        size_t bytes = (size_t)n;
+        text[(size_t)used + bytes] = '\0';
+        char *line = strchr(text + used, '\n');
+        char *from = line ? line + 1 : text + used;
+        char *start = memcpy(from - used, title, (size_t)used);
+        status = file_write_atomic(path, start, (size_t)(text + used + bytes - start), e);
+    }
+    if (fd >= 0)
+        close(fd);
+    free(text);
+    return status;
+}
+
+static void trim_log(const struct job_manager *m, const struct active_job *a)
+{
+    char path[PATH_MAX];
+    struct stat st;
+    struct error e;
+
+    if (m->log_limit_bytes <= 0 ||
+        (size_t)snprintf(path, sizeof path, "%s/stdout.log", a->attempt_dir) >= sizeof path ||
+        stat(path, &st) || st.st_size <= m->log_limit_bytes)
+        return;
+    if (cut_log(path, st.st_size, m->log_limit_bytes, &e))
+        log_warning("job %lld: %s", (long long)a->id, e.text);
+}
+
+void job_trim_run(const struct job_manager *m, const struct active_job *a)
+{
+    trim_log(m, a);
+    trim_checkpoints(m, a);
+}

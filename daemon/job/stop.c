@@ -1,0 +1,130 @@
+/*
+ * How an attempt is brought to its end before it is done, on request or at its time limit: the
+ * workers are asked to stop after their step, with a checkpoint; then mpirun is told to end them;
+ * then all that is left is killed. What was begun is found again by the next daemon: a request is a
+ * file (cancel.c), and so is a time limit that was reached.
+ */
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/file.h"
+#include "common/log.h"
+#include "daemon/job/manager.h"
+
+#define TERM_SECONDS 3 /* mpirun kills its ranks one second behind SIGTERM and then cleans up */
+#define GRACE_STEPS  3 /* the one they are in, and a checkpoint */
+#define LOOK_SECONDS 10
+#define AT_LIMIT     "time-limit-reached"
+
+static bool has_reached_limit(const struct active_job *a)
+{
+    char path[PATH_MAX];
+    return (size_t)snprintf(path, sizeof path, "%s/" AT_LIMIT, a->attempt_dir) < sizeof path &&
+           access(path, F_OK) == 0;
+}
+
+enum failure_stop stop_why(const struct active_job *a)
+{
+    if (a->stop_why == FAILURE_CANCELLED || cancel_is_requested(a->attempt_dir))
+        return FAILURE_CANCELLED;
+    return a->stop_why == FAILURE_TIME_LIMIT || has_reached_limit(a) ? FAILURE_TIME_LIMIT
+                                                                     : FAILURE_NOT_STOPPED;
+}
+
+static double grace(const struct job_manager *m, const struct store_job *job)
+{
+    double step = job->images_per_sec > 0 && job->global_batch > 0
+                      ? (double)job->global_batch / job->images_per_sec
+                      : 0;
+    return fmax(m->cancel_grace_seconds, GRACE_STEPS * step);
+}
+
+static void say_stopping(struct job_manager *m, const struct store_job *job, enum failure_stop why)
+{
+    struct error e;
+    struct store_state_change same = {
+        job->state,
+        why == FAILURE_CANCELLED
+            ? "being cancelled: the workers end after the step they are in"
+            : "at its time limit: the workers end after the step they are in, with a checkpoint",
+        clock_now()};
+    if (store_job_set_state(m->store, job->id, &same, &e))
+        log_warning("job %lld: %s", (long long)job->id, e.text);
+}
+
+void stop_begin(struct job_manager *m, struct active_job *a, enum failure_stop why)
+{
+    struct store_job job = {0};
+    struct error e;
+
+    if (a->stop != STOP_NONE || a->ended)
+        return;
+    log_info("job %lld: %s", (long long)a->id,
+             why == FAILURE_CANCELLED ? "being cancelled" : "at its time limit");
+    a->launcher->stop(&a->process, a->attempt_dir, LAUNCH_STOP_AFTER_STEP);
+    a->stop = STOP_ASKED;
+    a->stop_why = why;
+    a->stop_next_at = clock_monotonic() + m->cancel_grace_seconds;
+    if (store_job_get(m->store, a->id, &job, &e))
+        return;
+    a->stop_next_at = clock_monotonic() + grace(m, &job);
+    say_stopping(m, &job, why);
+    store_job_clear(&job);
+}
+
+/* The workers are asked so long before the limit as they may need, but not before its half. */
+static double ask_at(const struct job_manager *m, const struct active_job *a)
+{
+    struct store_job job;
+    struct error e;
+    double lead = m->cancel_grace_seconds;
+
+    if (store_job_get(m->store, a->id, &job, &e) == 0) {
+        lead = fmin(grace(m, &job), job.time_limit_seconds / 2);
+        store_job_clear(&job);
+    }
+    return a->limit_at - lead;
+}
+
+static void look_at_limit(struct job_manager *m, struct active_job *a, double now)
+{
+    char path[PATH_MAX];
+    struct error e;
+
+    if (a->stop != STOP_NONE || now < a->stop_next_at)
+        return;
+    double at = ask_at(m, a);
+    a->stop_next_at = fmin(at, now + LOOK_SECONDS); /* its steps may become longer */
+    if (now < at)
+        return;
+    snprintf(path, sizeof path, "%s/" AT_LIMIT, a->attempt_dir);
+    if (file_write_atomic(path, "", 0, &e))
+        log_warning("job %lld: %s", (long long)a->id, e.text);
+    stop_begin(m, a, FAILURE_TIME_LIMIT);
+}
+
+void stop_go_on(struct job_manager *m, struct active_job *a, double now)
+{
+    if (a->stop == STOP_NONE && !a->ended && cancel_is_requested(a->attempt_dir))
+        stop_begin(m, a, FAILURE_CANCELLED);
+    if (a->stop == STOP_NONE && !a->ended && isfinite(a->limit_at))
+        look_at_limit(m, a, now);
+    if (a->stop == STOP_NONE || a->ended || now < a->stop_next_at)
+        return;
+    bool terminate = a->stop == STOP_ASKED;
+    a->stop = terminate ? STOP_TERMINATED : STOP_KILLED;
+    a->stop_next_at = now + TERM_SECONDS;
+    log_info("job %lld: %s", (long long)a->id,
+             terminate ? "the workers did not stop in time, mpirun is told to end them"
+                       : "its processes are killed");
+    a->launcher->stop(&a->process, a->attempt_dir, terminate ? LAUNCH_STOP_NOW : LAUNCH_STOP_KILL);
+}
+
+double stop_next_at(const struct active_job *a)
+{
+    return !a->ended && (a->stop != STOP_NONE || isfinite(a->limit_at)) ? a->stop_next_at
+                                                                        : INFINITY;
+}

@@ -1,0 +1,199 @@
+/* A job's attempts: their begin, their end, and what puts a job back into the queue. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/store/sql.h"
+#include "daemon/store/store.h"
+
+static int begin_attempt(struct sql *c, int64_t id, const struct store_state_change *change,
+                         int64_t *attempt, struct error *e)
+{
+    int status = sql_run(c, e, NULL,
+                         "update job set attempt = attempt + 1, launcher_pid = null, "
+                         "launcher_start = null, exit_code = null, exit_signal = null, "
+                         "not_before = null, estimated_start = null where id = ?",
+                         "i", id);
+    if (status == 0)
+        status = store_state_apply(c, id, change, e);
+    if (status)
+        return status;
+    sqlite3_stmt *row = sql_query(c, e, "select attempt from job where id = ?", "i", id);
+    status = row ? sql_row(c, row, e) : -(int)ERR_INTERNAL;
+    if (status <= 0)
+        return status ? status : -(int)ERR_INTERNAL;
+    *attempt = sqlite3_column_int64(row, 0);
+    sql_done(row);
+    return 0;
+}
+
+int store_job_begin_attempt(struct store *s, int64_t id, const char *reason, double now,
+                            int64_t *attempt, struct error *e)
+{
+    struct store_state_change starting = {JOB_STARTING, reason, now};
+    struct sql *c = sql_write_begin(s, true, e);
+
+    if (!c)
+        return -(int)e->code;
+    return sql_write_end(s, c, begin_attempt(c, id, &starting, attempt, e), e);
+}
+
+int store_job_set_launcher(struct store *s, int64_t id, int64_t pid, int64_t pid_start,
+                           struct error *e)
+{
+    struct sql *c = sql_write_begin(s, true, e);
+    int changed = 0;
+
+    if (!c)
+        return -(int)e->code;
+    int status =
+        sql_run(c, e, &changed, "update job set launcher_pid = ?, launcher_start = ? where id = ?",
+                "iii", pid, pid_start, id);
+    if (status == 0 && changed == 0)
+        status = error_set(e, ERR_NOT_FOUND, "there is no job %lld", (long long)id);
+    return sql_write_end(s, c, status, e);
+}
+
+/* ---------------------------------------------------------------- the end of an attempt */
+
+/* 1: there is a row; 0: none. */
+static int exists(struct sql *c, sqlite3_stmt *row, struct error *e)
+{
+    int found = row ? sql_row(c, row, e) : -(int)ERR_INTERNAL;
+    if (found > 0)
+        sql_done(row);
+    return found;
+}
+
+static int keep_failure(struct sql *c, int64_t id, const struct store_attempt_end *end,
+                        struct error *e)
+{
+    char *text = json_dumps(end->failure, JSON_COMPACT);
+    if (!text)
+        return error_set(e, ERR_NO_MEMORY, "no memory for the cause of a failure");
+    int status = sql_run(c, e, NULL, "update job set failure = coalesce(failure, ?) where id = ?",
+                         "si", text, id);
+    free(text);
+    if (status)
+        return status;
+    int told = exists(
+        c,
+        sql_query(c, e,
+                  "select 1 from job_event where job_id = ? and attempt = ? and type = 'failed'",
+                  "ii", id, end->attempt),
+        e);
+    if (told)
+        return told < 0 ? told : 0;
+    return store_event_insert(c, id, end->attempt, "failed", end->failure, end->change.now, e);
+}
+
+/* A run so short that no event told of its running has run nevertheless. */
+static int pass_through_running(struct sql *c, int64_t id, const struct store_attempt_end *end,
+                                struct error *e)
+{
+    struct store_state_change running = {JOB_RUNNING, NULL, end->change.now};
+    int starting = 0;
+
+    if (end->change.to == JOB_SUCCEEDED)
+        starting = exists(
+            c, sql_query(c, e, "select 1 from job where id = ? and state = 'starting'", "i", id),
+            e);
+    return starting > 0 ? store_state_apply(c, id, &running, e) : starting;
+}
+
+static int end_attempt(struct sql *c, int64_t id, const struct store_attempt_end *end,
+                       struct error *e)
+{
+    int status = sql_run(c, e, NULL, "update job set exit_code = ?, exit_signal = ? where id = ?",
+                         "nni", end->exit_code, end->exit_signal, id);
+    if (!status && end->failure)
+        status = keep_failure(c, id, end, e);
+    if (!status && end->restarts)
+        status = sql_run(c, e, NULL,
+                         "update job set restarts = restarts + 1, resumes = ?2, not_before = ?3 "
+                         "where id = ?1",
+                         "iit", id, (int64_t)end->resumes, end->not_before);
+    if (!status)
+        status = pass_through_running(c, id, end, e);
+    return status ? status : store_state_apply(c, id, &end->change, e);
+}
+
+int store_attempt_end(struct store *s, int64_t id, const struct store_attempt_end *end,
+                      struct error *e)
+{
+    struct sql *c = sql_write_begin(s, true, e);
+
+    if (!c)
+        return -(int)e->code;
+    return sql_write_end(s, c, end_attempt(c, id, end, e), e);
+}
+
+/* ---------------------------------------------------------------- back into the queue */
+
+static int check_from(struct sql *c, int64_t id, bool queued, struct error *e)
+{
+    sqlite3_stmt *row =
+        queued
+            ? sql_query(c, e, "select 1 from job where id = ? and state = 'queued'", "i", id)
+            : sql_query(c, e, "select 1 from job where id = ? and state in ('failed', 'cancelled')",
+                        "i", id);
+    int right = exists(c, row, e);
+
+    if (right)
+        return right < 0 ? right : 0;
+    return error_set(e, ERR_CONFLICT, "the state of job %lld has just changed", (long long)id);
+}
+
+static int again(struct sql *c, int64_t id, const struct store_job_again *a, struct error *e)
+{
+    struct store_state_change queued = {JOB_QUEUED, a->reason, a->now};
+    int status = check_from(c, id, a->keeps_place, e);
+
+    if (!status)
+        status = sql_run(c, e, NULL,
+                         "update job set spec = ?2, plan = ?3, priority = ?4, resumes = ?5, "
+                         "not_before = null, estimated_start = null where id = ?1",
+                         "issii", id, a->spec, a->plan, a->priority, (int64_t)a->resumes);
+    if (!status && !a->keeps_place)
+        status = sql_run(c, e, NULL, "update job set restarts = 0, failure = null where id = ?",
+                         "i", id);
+    if (!status && !a->keeps_place)
+        status = store_job_to_end_of_queue(c, id, a->now, e);
+    if (!status)
+        status = store_job_set_size(c, id, &a->size, e);
+    if (!status)
+        status = store_state_apply(c, id, &queued, e);
+    if (status)
+        return status;
+    sqlite3_stmt *row = sql_query(c, e, "select attempt from job where id = ?", "i", id);
+    int found = row ? sql_row(c, row, e) : -(int)ERR_INTERNAL;
+    if (found <= 0)
+        return found ? found : -(int)ERR_INTERNAL;
+    int64_t attempt = sqlite3_column_int64(row, 0);
+    sql_done(row);
+    return store_event_insert(c, id, attempt, "resume", a->event, a->now, e);
+}
+
+int store_job_again(struct store *s, int64_t id, const struct store_job_again *a, struct error *e)
+{
+    struct sql *c = sql_write_begin(s, true, e);
+
+    if (!c)
+        return -(int)e->code;
+    return sql_write_end(s, c, again(c, id, a, e), e);
+}
+
+int store_jobs_wait(struct store *s, const struct store_waiting *jobs, size_t count,
+                    struct error *e)
+{
+    struct sql *c = sql_write_begin(s, false, e);
+    int status = 0;
+
+    if (!c)
+        return -(int)e->code;
+    for (size_t i = 0; i < count && !status; i++)
+        status = sql_run(c, e, NULL,
+                         "update job set reason = ?2, estimated_start = ?3 "
+                         "where id = ?1 and state = 'queued'",
+                         "ist", jobs[i].id, jobs[i].reason, jobs[i].estimated_start);
+    return sql_write_end(s, c, status, e);
+}
