@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# The daemon is killed at random moments while jobs are submitted, started, run and read: no job is lost, none is run
+# twice, no event is lost or doubled. TRAIND_TEST_KILLS rounds (20), from the seed TRAIND_TEST_SEED.
+# shellcheck source=tests/api/runs.sh.inc
+. "$(dirname "$0")/runs.sh.inc"
+rounds=${TRAIND_TEST_KILLS:-20}
+seed=${TRAIND_TEST_SEED:-$((10#$(date +%N)))}
+RANDOM=$((seed % 32768))
+echo "# $rounds rounds, TRAIND_TEST_SEED=$((seed % 32768))"
+one='{"workers_per_node": 1, "threads_per_worker": 1}'
+
+# The address stays the same, for the clients that try again.
+start_runs
+listen=${url#http://}
+again() {
+    start_daemon --config "$work/traind.conf" --listen "$listen"
+}
+
+# A client that submits a job until it is answered; the same key makes it one job.
+submit_until_taken() { # KEY
+    jq -n --argjson cluster "$one" '{name: "steps=12 step_ms=8 every=4", cluster: $cluster, batch_per_worker: 4, steps: 12,
+        data: {train: "synthetic", train_images: 64}, model: {image_size: 32, classes: 10}}' >"$work/$1.json"
+    until curl -sf -m 5 -o "$work/$1.answer" -H "Idempotency-Key: $1" --data-binary "@$work/$1.json" "http://$listen/v1/jobs" &&
+        jq -e .id "$work/$1.answer" >/dev/null; do
+        sleep 0.02
+    done
+}
+
+clients=()
+for round in $(seq "$rounds"); do
+    for n in 1 2; do
+        submit_until_taken "key-$round-$n" &
+        clients+=($!)
+    done
+    sleep "0.$(printf %03d $((RANDOM % 400)))"
+    kill_daemon
+    sleep "0.0$((RANDOM % 10))"
+    again
+done
+wait "${clients[@]}"
+wanted=$((2 * rounds))
+ended() { [ "$(sql "select count(*) from job where state in ('queued', 'starting', 'running', 'evaluating')")" = 0 ]; }
+for _ in 1 2 3 4 5 6; do
+    eventually ended && break
+done
+
+is "$(cat "$work"/key-*.answer | jq -s 'map(.id) | unique | length')" "$wanted" "every client got a job of its own"
+is "$(sql "select count(*), count(distinct idempotency_key) from job")" "$wanted|$wanted" "no job is lost, none is there twice"
+is "$(sql "select count(*) from job where state = 'succeeded'")" "$wanted" "all have succeeded"
+is "$(sql "select count(*), count(distinct job_id) from job_event where type = 'run_start'")" "$wanted|$wanted" "each was run once"
+lines=$(cat "$state"/jobs/*/attempt-*/events.jsonl | wc -l)
+is "$(sql "select count(*) from job_event where seq is not null")" "$lines" "as many events as lines"
+is "$(sql "select count(*) from (select distinct job_id, attempt, seq from job_event where seq is not null)")" "$lines" "none is doubled"
+is "$(sql "select count(*) from step_metric")" "$((12 * wanted))" "every step is in the series"
+is "$(sql "select count(*) from job j where state <> (select json_extract(body, '\$.state') from job_event
+    where job_id = j.id and type = 'state' order by id desc limit 1)")" 0 "each state is what its last event says"
+is "$(sql "pragma integrity_check")" ok "the database is whole"
+is "$(processes '[0-9]*')" 0 "no process is left"
+ok "the daemon stops in order" stop_daemon
+done_testing
