@@ -1,5 +1,6 @@
 /* The command lines of train-prep's commands: options by glibc's argp, one table a command. Each
- * parses its own, does the work, and returns 0 or a negative error code with *e filled. */
+ * parses its own, does the work, and returns 0 or a negative error code with *e filled; stage
+ * returns an exit status above 0 for failures that it has told of itself. */
 #ifndef TRAIND_PREP_CMD_H
 #define TRAIND_PREP_CMD_H
 
@@ -12,6 +13,8 @@
 int cmd_convert(int argc, char **argv, struct error *e);
 int cmd_show(int argc, char **argv, struct error *e);
 int cmd_extract(int argc, char **argv, struct error *e);
+int cmd_audit(int argc, char **argv, struct error *e);
+int cmd_stage(int argc, char **argv, struct error *e);
 
 /* Values of options; a wrong one ends the program with status 2 and words. */
 int64_t cmd_number(struct argp_state *state, const char *option, const char *text, int64_t least,

@@ -22,18 +22,23 @@ static const struct command {
     {"convert", "make TFRecord shards from ImageNet's tars, class folders, IDX files or CIFAR",
      cmd_convert                                                                                           },
     {"show",    "list the records of a data set",                                               cmd_show   },
+    {"audit",   "check a data set: checksums, pictures, classes, mixing, duplicates",           cmd_audit  },
+    {"stage",   "copy the shards that a node needs to its own disk",                            cmd_stage  },
     {"extract", "write the images of a data set as JPEG files",                                 cmd_extract},
 };
 #define COMMANDS (sizeof commands / sizeof *commands)
 
 static void print_help(FILE *to)
 {
-    fputs("Usage: train-prep COMMAND [OPTION...]\nMakes and shows data sets for traind.\n\n", to);
+    fputs("Usage: train-prep COMMAND [OPTION...]\nMakes, checks, shows and hands out data sets for "
+          "traind.\n\n",
+          to);
     for (size_t i = 0; i < COMMANDS; i++)
         fprintf(to, "  %-9s %s\n", commands[i].name, commands[i].help);
     fputs("\n'train-prep COMMAND --help' shows a command's options; train-prep(1) tells more.\n"
           "Exit status: 0 done, 1 failed, 2 wrong use or input, 3 not found, 4 not allowed, 130 "
-          "interrupted.\n",
+          "interrupted;\nof audit 1 also: there are problems; of stage 6: the data are wrong, 7: "
+          "scratch cannot hold them.\n",
           to);
 }
 
@@ -53,8 +58,8 @@ static int run(const struct command *command, int argc, char **argv)
     snprintf(name, sizeof name, "train-prep %s", command->name);
     argv[1] = name; /* argp's messages begin with it */
     int rc = command->run(argc - 1, argv + 1, &e);
-    if (rc == 0)
-        return 0;
+    if (rc >= 0)
+        return rc;
     fprintf(stderr, "train-prep: %s\n", e.text);
     return error_type(e.code)->exit_code;
 }

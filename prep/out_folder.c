@@ -26,8 +26,7 @@ static bool is_temporary(const char *name)
     return name[0] == '.' && ends_with(name, ".tmp");
 }
 
-/* train-00003-of-00008 in the folder train. */
-static bool is_shard(const char *name, const char *role)
+bool out_folder_is_shard(const char *name, const char *role)
 {
     int number, of, used = 0;
     size_t prefix = strlen(role);
@@ -61,7 +60,7 @@ static int clean_role(const char *path, const char *role, const struct cleaning 
             continue;
         if ((size_t)snprintf(file, sizeof file, "%s/%s", folder, name) >= sizeof file)
             continue;
-        bool shard = is_shard(name, role) && (cleaning->force || cleaning->keep_ours);
+        bool shard = out_folder_is_shard(name, role) && (cleaning->force || cleaning->keep_ours);
         if (!is_temporary(name) && !shard)
             snprintf(other, PATH_MAX, "%s", file);
         else if (!cleaning->keep_ours && unlink(file))

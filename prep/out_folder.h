@@ -13,4 +13,7 @@
  * any earlier conversion made is removed, and anything else is left alone. */
 int out_folder_take(const char *path, bool force, int *fd, struct error *e);
 
+/* Whether a file in the folder of a role ("train") is named as its shards: train-00003-of-00008. */
+bool out_folder_is_shard(const char *name, const char *role);
+
 #endif

@@ -47,6 +47,35 @@ struct extract_options {
 /* Writes out/000000042-NAME.jpg for record 42; refuses to overwrite. */
 int extract(const struct extract_options *o, struct error *e);
 
+struct audit_options {
+    const char *dir;  /* of convert's --out, or its train or validation */
+    const char *plan; /* a job document; NULL: none */
+    int64_t sample;   /* images to decode */
+    bool all;         /* decode every image */
+    bool json;
+    int threads;
+};
+
+/* Prints what is found to standard output. *problems: the data set should not be trained on as it
+ * is. An error is one of this program or machine, not of the data. */
+int audit(const struct audit_options *o, bool *problems, struct error *e);
+
+struct stage_options {
+    const char *from, *to;
+    struct dataset_part part;   /* the node's of so many */
+    uint64_t bandwidth_per_sec; /* bytes; 0: no limit */
+    uint64_t keep_free;         /* bytes to leave on the file system of to */
+    bool keep;                  /* shards of earlier stagings that are not wanted now */
+    bool json;
+};
+
+/* What stage failed on: a Slurm prolog does different things about it. */
+enum stage_fault { STAGE_FAULT_NONE, STAGE_FAULT_DATA, STAGE_FAULT_SCRATCH };
+
+/* Copies the shards of a part, and the manifest, to local scratch; what is there already and right
+ * is not copied again. */
+int stage(const struct stage_options *o, enum stage_fault *fault, struct error *e);
+
 /* Set by SIGINT and SIGTERM; the commands stop at the next image with ERR_INTERRUPTED. */
 extern volatile int prep_interrupted;
 

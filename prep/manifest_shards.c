@@ -1,0 +1,100 @@
+#include "prep/manifest_shards.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/dataset/manifest.h"
+
+static const char *const folders[] = {[DATASET_TRAIN] = "train/", [DATASET_EVAL] = "validation/"};
+
+/* A manifest may come from anywhere: what it names is copied and written, so it stays inside. */
+static int is_harmless(const char *file, enum dataset_role role)
+{
+    size_t folder = strlen(folders[role]);
+    return file && strncmp(file, folders[role], folder) == 0 && strlen(file) < 128 &&
+           file[folder] && file[folder] != '.' && !strchr(file + folder, '/');
+}
+
+static int take_shard(struct manifest_shards *m, enum dataset_role role, int number,
+                      const json_t *shard)
+{
+    struct manifest_shard *s = &m->shards[m->count];
+
+    s->file = json_string_value(json_object_get(shard, "file"));
+    s->hash = json_string_value(json_object_get(shard, "xxh128"));
+    s->images = json_integer_value(json_object_get(shard, "images"));
+    s->bytes = (uint64_t)json_integer_value(json_object_get(shard, "bytes"));
+    s->role = role;
+    s->number = number;
+    if (!is_harmless(s->file, role) || !s->hash || s->images < 1 || (int64_t)s->bytes < 1)
+        return -1;
+    m->count++;
+    return 0;
+}
+
+static int take_role(struct manifest_shards *m, enum dataset_role role)
+{
+    const char *name = role == DATASET_TRAIN ? "train" : "validation";
+    const json_t *shards = json_object_get(json_object_get(m->manifest, name), "shards");
+    size_t room = m->count + json_array_size(shards) + 1;
+    struct manifest_shard *larger = realloc(m->shards, room * sizeof *larger);
+    const json_t *shard;
+    size_t i;
+
+    if (!larger)
+        return -1;
+    m->shards = larger;
+    json_array_foreach (shards, i, shard)
+        if (take_shard(m, role, (int)i, shard))
+            return -1;
+    return 0;
+}
+
+int manifest_shards_read(const char *folder, struct manifest_shards *m, struct error *e)
+{
+    char path[PATH_MAX];
+    json_error_t reason;
+
+    *m = (struct manifest_shards){
+        .part = {0, 1}
+    };
+    snprintf(path, sizeof path, "%.3900s/" MANIFEST_NAME, folder);
+    if (access(path, F_OK))
+        return error_set(e, ERR_NOT_FOUND,
+                         "there is no %s: the data set was not made by train-prep convert, or its "
+                         "conversion is not finished",
+                         path);
+    m->manifest = json_load_file(path, JSON_REJECT_DUPLICATES, &reason);
+    if (!m->manifest)
+        return error_set(e, ERR_CORRUPT, "%s cannot be read, line %d: %s", path, reason.line,
+                         reason.text);
+    if (json_integer_value(json_object_get(m->manifest, "format")) != MANIFEST_FORMAT ||
+        take_role(m, DATASET_TRAIN) || take_role(m, DATASET_EVAL) || m->count == 0)
+        return error_set(e, ERR_CORRUPT,
+                         "%s is not a manifest of format %d as train-prep writes it", path,
+                         MANIFEST_FORMAT);
+    const json_t *stage = json_object_get(m->manifest, "stage");
+    if (stage)
+        m->part = (struct dataset_part){
+            (int)json_integer_value(json_object_get(stage, "node")),
+            (int)json_integer_value(json_object_get(stage, "nodes")),
+        };
+    if (m->part.of < 1 || m->part.number < 0 || m->part.number >= m->part.of)
+        return error_set(e, ERR_CORRUPT, "%s has a \"stage\" that makes no sense", path);
+    return 0;
+}
+
+void manifest_shards_free(struct manifest_shards *m)
+{
+    json_decref(m->manifest);
+    free(m->shards);
+    *m = (struct manifest_shards){0};
+}
+
+int manifest_shard_in(const struct manifest_shard *shard, struct dataset_part part)
+{
+    return shard->role == DATASET_EVAL || shard->number % part.of == part.number;
+}

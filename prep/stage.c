@@ -1,0 +1,456 @@
+/*
+ * Shards to local scratch, as a Slurm prolog wants it: safe to call again, from several processes
+ * of a node at once, and from many nodes against one file server.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/dataset/manifest.h"
+#include "common/file.h"
+#include "common/json.h"
+#include "prep/hash.h"
+#include "prep/manifest_shards.h"
+#include "prep/out_folder.h"
+#include "prep/prep.h"
+#include "prep/progress.h"
+
+#define CHUNK_BYTES (1 << 20)
+#define LOCK_NAME   ".stage.lock"
+#define SPARE_BYTES (1 << 20) /* for the manifest and the folders */
+
+struct stage {
+    const struct stage_options *options;
+    enum stage_fault *fault;
+    struct manifest_shards from;
+    struct hash *hash;
+    uint8_t *chunk; /* (CHUNK_BYTES) */
+    bool was_staged;
+    bool *wanted; /* (from.count): to be copied */
+    struct progress progress;
+    uint64_t budget_bytes; /* copied since budget_started: for the bandwidth */
+    double budget_started, started;
+    uint64_t copied_bytes, kept_bytes;
+    int copied, kept;
+};
+
+/* Errors are told apart by whose they are. */
+static int data_error(struct stage *s, int rc)
+{
+    if (rc)
+        *s->fault = STAGE_FAULT_DATA;
+    return rc;
+}
+
+static int scratch_error(struct stage *s, int rc)
+{
+    if (rc)
+        *s->fault = STAGE_FAULT_SCRATCH;
+    return rc;
+}
+
+static void say(const struct stage *s, json_t *line)
+{
+    if (s->options->json) {
+        json_dumpf(line, stdout, JSON_COMPACT);
+        putchar('\n');
+        fflush(stdout);
+    }
+    json_decref(line);
+}
+
+/* ---- the bandwidth */
+
+/* Sleeps until so many more bytes are due: an average over the whole copy, not a burst a second. */
+static void pace(struct stage *s, size_t bytes)
+{
+    uint64_t rate = s->options->bandwidth_per_sec;
+
+    s->budget_bytes += bytes;
+    if (rate == 0)
+        return;
+    double due = (double)s->budget_bytes / (double)rate;
+    double ahead = due - (clock_monotonic() - s->budget_started);
+    if (ahead > 0) {
+        struct timespec wait = {(time_t)ahead, (long)((ahead - (double)(time_t)ahead) * 1e9)};
+        nanosleep(&wait, NULL); /* a signal ends it early: then prep_interrupted is looked at */
+    }
+}
+
+/* ---- one shard */
+
+static void paths(const struct stage *s, const struct manifest_shard *shard, char from[PATH_MAX],
+                  char to[PATH_MAX], char temporary[PATH_MAX])
+{
+    int folder = (int)(strchr(shard->file, '/') - shard->file);
+
+    snprintf(from, PATH_MAX, "%.3900s/%s", s->options->from, shard->file);
+    snprintf(to, PATH_MAX, "%.3900s/%s", s->options->to, shard->file);
+    snprintf(temporary, PATH_MAX, "%.3800s/%.*s/.%s.tmp", s->options->to, folder, shard->file,
+             shard->file + folder + 1);
+}
+
+/* Whether what lies there has the manifest's size and hash. */
+static int is_whole(struct stage *s, const char *path, const struct manifest_shard *shard,
+                    bool *whole, struct error *e)
+{
+    char hex[HASH_HEX_BYTES];
+    struct stat st;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t got;
+
+    *whole = false;
+    if (fd < 0 && errno == ENOENT)
+        return 0;
+    if (fd < 0 || fstat(fd, &st)) {
+        int reason = errno;
+        if (fd >= 0)
+            close(fd);
+        return error_set_errno(e, reason, "cannot read %s", path);
+    }
+    hash_reset(s->hash);
+    if ((uint64_t)st.st_size == shard->bytes) {
+        while ((got = read(fd, s->chunk, CHUNK_BYTES)) > 0 && !prep_interrupted)
+            hash_add(s->hash, s->chunk, (size_t)got);
+        hash_hex(s->hash, hex);
+        *whole = got == 0 && strcmp(hex, shard->hash) == 0;
+    }
+    close(fd);
+    return prep_interrupted ? error_set(e, ERR_INTERRUPTED, "interrupted") : 0;
+}
+
+static int write_chunk(int fd, const uint8_t *data, size_t bytes)
+{
+    while (bytes > 0) {
+        ssize_t done = write(fd, data, bytes);
+        if (done < 0 && errno == EINTR)
+            continue;
+        if (done < 0)
+            return -1;
+        data += done;
+        bytes -= (size_t)done;
+    }
+    return 0;
+}
+
+/* From one open file to another, hashed on the way. */
+static int copy_bytes(struct stage *s, int in, int out, const char *from, const char *temporary,
+                      const struct manifest_shard *shard, struct error *e)
+{
+    char hex[HASH_HEX_BYTES];
+    uint64_t bytes = 0;
+    ssize_t got;
+
+    hash_reset(s->hash);
+    while ((got = read(in, s->chunk, CHUNK_BYTES)) != 0) {
+        if (prep_interrupted)
+            return error_set(e, ERR_INTERRUPTED, "interrupted");
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return data_error(s, error_set_errno(e, errno, "cannot read %s", from));
+        bytes += (uint64_t)got;
+        if (bytes > shard->bytes)
+            break;
+        hash_add(s->hash, s->chunk, (size_t)got);
+        if (write_chunk(out, s->chunk, (size_t)got))
+            return scratch_error(s, error_set_errno(e, errno, "cannot write %s", temporary));
+        progress_add(&s->progress, 0, got);
+        pace(s, (size_t)got);
+    }
+    hash_hex(s->hash, hex);
+    if (bytes != shard->bytes)
+        return data_error(s, error_set(e, ERR_CORRUPT,
+                                       "%s is %s than the %" PRIu64 " bytes of the manifest", from,
+                                       bytes < shard->bytes ? "shorter" : "longer", shard->bytes));
+    if (strcmp(hex, shard->hash) != 0)
+        return data_error(s, error_set(e, ERR_CORRUPT,
+                                       "%s is not what the manifest says: its hash is %s, expected "
+                                       "%s",
+                                       from, hex, shard->hash));
+    return fsync(out) ? scratch_error(s, error_set_errno(e, errno, "cannot write %s", temporary))
+                      : 0;
+}
+
+static int copy_shard(struct stage *s, const struct manifest_shard *shard, struct error *e)
+{
+    char from[PATH_MAX], to[PATH_MAX], temporary[PATH_MAX];
+
+    paths(s, shard, from, to, temporary);
+    int in = open(from, O_RDONLY | O_CLOEXEC);
+    if (in < 0)
+        return data_error(s, error_set_errno(e, errno, "cannot open %s", from));
+    int out = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    if (out < 0) {
+        int reason = errno;
+        close(in);
+        return scratch_error(s, error_set_errno(e, reason, "cannot create %s", temporary));
+    }
+    posix_fadvise(in, 0, 0, POSIX_FADV_SEQUENTIAL);
+    int rc = copy_bytes(s, in, out, from, temporary, shard, e);
+    close(in);
+    if (close(out) && rc == 0)
+        rc = scratch_error(s, error_set_errno(e, errno, "cannot write %s", temporary));
+    if (rc == 0 && rename(temporary, to))
+        rc = scratch_error(s, error_set_errno(e, errno, "cannot rename %s", temporary));
+    if (rc) {
+        unlink(temporary);
+        return rc;
+    }
+    s->copied++;
+    s->copied_bytes += shard->bytes;
+    say(s, json_pack("{s:s, s:s, s:I, s:i, s:I}", "type", "copied", "file", shard->file, "bytes",
+                     (json_int_t)shard->bytes, "files_done", s->copied, "bytes_done",
+                     (json_int_t)s->copied_bytes));
+    return 0;
+}
+
+/* ---- what is wanted */
+
+static int find_wanted(struct stage *s, uint64_t *bytes, struct error *e)
+{
+    char from[PATH_MAX], to[PATH_MAX], temporary[PATH_MAX];
+
+    *bytes = 0;
+    for (size_t i = 0; i < s->from.count; i++) {
+        const struct manifest_shard *shard = &s->from.shards[i];
+        bool whole;
+        if (!manifest_shard_in(shard, s->options->part))
+            continue;
+        paths(s, shard, from, to, temporary);
+        unlink(temporary); /* of a copy that was interrupted: the lock is ours */
+        int rc = is_whole(s, to, shard, &whole, e);
+        if (rc)
+            return rc == -ERR_INTERRUPTED ? rc : scratch_error(s, rc);
+        s->wanted[i] = !whole;
+        *bytes += whole ? 0 : shard->bytes;
+        s->kept += whole;
+        s->kept_bytes += whole ? shard->bytes : 0;
+    }
+    return 0;
+}
+
+static int check_space(struct stage *s, uint64_t needed, struct error *e)
+{
+    struct statvfs fs;
+    uint64_t free_bytes;
+
+    if (needed == 0)
+        return 0;
+    if (statvfs(s->options->to, &fs))
+        return scratch_error(s, error_set_errno(e, errno, "cannot look at %s", s->options->to));
+    free_bytes = (uint64_t)fs.f_bavail * fs.f_frsize;
+    needed += s->options->keep_free + SPARE_BYTES;
+    if (free_bytes >= needed)
+        return 0;
+    return scratch_error(s,
+                         error_set(e, ERR_NO_SPACE,
+                                   "%s has %.1f MB free, and %.1f MB are needed%s: %.1f MB too few",
+                                   s->options->to, (double)free_bytes * 1e-6, (double)needed * 1e-6,
+                                   s->options->keep_free ? " with what --keep-free leaves" : "",
+                                   (double)(needed - free_bytes) * 1e-6));
+}
+
+/* ---- what is not wanted */
+
+static bool is_wanted(const struct stage *s, const char *role, const char *name)
+{
+    size_t folder = strlen(role);
+
+    for (size_t i = 0; i < s->from.count; i++) {
+        const char *file = s->from.shards[i].file;
+        if (manifest_shard_in(&s->from.shards[i], s->options->part) &&
+            strncmp(file, role, folder) == 0 && file[folder] == '/' &&
+            strcmp(file + folder + 1, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Shards of an earlier staging, of other data or as another node: they take space, and shards of
+ * two data sets in one folder cannot be read. */
+static int remove_unwanted(struct stage *s, const char *role, struct error *e)
+{
+    char folder[PATH_MAX], path[PATH_MAX];
+    struct dirent *entry;
+    DIR *dir;
+    int rc = 0;
+
+    snprintf(folder, sizeof folder, "%.3800s/%s", s->options->to, role);
+    dir = opendir(folder);
+    while (dir && rc == 0 && (entry = readdir(dir))) {
+        snprintf(path, sizeof path, "%.3800s/%s/%.255s", s->options->to, role, entry->d_name);
+        if (out_folder_is_shard(entry->d_name, role) && !is_wanted(s, role, entry->d_name) &&
+            unlink(path))
+            rc = scratch_error(s, error_set_errno(e, errno, "cannot remove %s", path));
+    }
+    if (dir)
+        closedir(dir);
+    return rc;
+}
+
+/* ---- the manifest, which makes it complete */
+
+static int write_manifest(struct stage *s, struct error *e)
+{
+    struct dataset_part part = s->options->part;
+    char path[PATH_MAX];
+
+    snprintf(path, sizeof path, "%.3900s/" MANIFEST_NAME, s->options->to);
+    if (part.of > 1)
+        json_object_set_new(s->from.manifest, "stage",
+                            json_pack("{s:i, s:i}", "node", part.number, "nodes", part.of));
+    return scratch_error(s, json_file_write(path, s->from.manifest, e));
+}
+
+/* ---- the whole */
+
+/* Shards are replaced and removed here: that must not happen to the one copy of a data set. */
+static int check_folder(struct stage *s, struct error *e)
+{
+    char path[PATH_MAX];
+
+    snprintf(path, sizeof path, "%.3900s/" LOCK_NAME, s->options->to);
+    s->was_staged = access(path, F_OK) == 0;
+    snprintf(path, sizeof path, "%.3900s/" MANIFEST_NAME, s->options->to);
+    if (s->was_staged || access(path, F_OK))
+        return 0;
+    return scratch_error(s, error_set(e, ERR_CONFLICT,
+                                      "%s holds a data set that was not staged there: choose "
+                                      "another --to",
+                                      s->options->to));
+}
+
+/* Waits for another process that stages to the same folder; what it has copied is then there. */
+static int take_lock(struct stage *s, int *lock, struct error *e)
+{
+    static const char *const roles[] = {"train", "validation"};
+    char path[PATH_MAX];
+    int rc = 0;
+
+    *lock = -1;
+    for (int r = 0; r < 2 && rc == 0; r++) {
+        snprintf(path, sizeof path, "%.3900s/%s", s->options->to, roles[r]);
+        if (json_object_get(s->from.manifest, roles[r]))
+            rc = scratch_error(s, file_make_dirs(path, e));
+    }
+    if (rc)
+        return rc;
+    snprintf(path, sizeof path, "%.3900s/" LOCK_NAME, s->options->to);
+    *lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    if (*lock < 0)
+        return scratch_error(s, error_set_errno(e, errno, "cannot create %s", path));
+    if (flock(*lock, LOCK_EX | LOCK_NB) == 0)
+        return 0;
+    fprintf(stderr, "train-prep: another process is staging to %s: waiting for it\n",
+            s->options->to);
+    while (flock(*lock, LOCK_EX)) {
+        if (errno == EINTR && prep_interrupted)
+            return error_set(e, ERR_INTERRUPTED, "interrupted");
+        if (errno != EINTR)
+            return scratch_error(s, error_set_errno(e, errno, "cannot lock %s", path));
+    }
+    return 0;
+}
+
+static int copy_wanted(struct stage *s, uint64_t bytes, struct error *e)
+{
+    char manifest[PATH_MAX];
+    int rc = 0;
+
+    snprintf(manifest, sizeof manifest, "%.3900s/" MANIFEST_NAME, s->options->to);
+    if (bytes) /* not complete until all is copied */
+        unlink(manifest);
+    progress_begin(&s->progress, "stage", 0, (int64_t)bytes);
+    s->budget_started = clock_monotonic();
+    for (size_t i = 0; i < s->from.count && rc == 0; i++)
+        if (s->wanted[i])
+            rc = copy_shard(s, &s->from.shards[i], e);
+    progress_end(&s->progress);
+    return rc;
+}
+
+static void report(struct stage *s)
+{
+    double seconds = clock_monotonic() - s->started;
+
+    if (!s->options->json) {
+        printf("%s: %d shards (%.1f MB) copied, %d (%.1f MB) were there; %.1f s\n", s->options->to,
+               s->copied, (double)s->copied_bytes * 1e-6, s->kept, (double)s->kept_bytes * 1e-6,
+               seconds);
+        return;
+    }
+    say(s, json_pack("{s:s, s:i, s:I, s:i, s:I, s:f}", "type", "done", "copied", s->copied,
+                     "copied_bytes", (json_int_t)s->copied_bytes, "kept", s->kept, "kept_bytes",
+                     (json_int_t)s->kept_bytes, "seconds", seconds));
+}
+
+static int stage_locked(struct stage *s, struct error *e)
+{
+    uint64_t bytes;
+    int rc = 0;
+
+    if (s->was_staged && !s->options->keep) {
+        rc = remove_unwanted(s, "train", e);
+        if (rc == 0)
+            rc = remove_unwanted(s, "validation", e);
+    }
+    if (rc == 0)
+        rc = find_wanted(s, &bytes, e);
+    if (rc == 0)
+        rc = check_space(s, bytes, e);
+    if (rc)
+        return rc;
+    say(s,
+        json_pack("{s:s, s:I, s:i}", "type", "start", "bytes", (json_int_t)bytes, "kept", s->kept));
+    rc = copy_wanted(s, bytes, e);
+    if (rc == 0)
+        rc = write_manifest(s, e);
+    if (rc == 0)
+        report(s);
+    return rc;
+}
+
+int stage(const struct stage_options *o, enum stage_fault *fault, struct error *e)
+{
+    struct stage s = {.options = o, .fault = fault, .started = clock_monotonic()};
+    int lock = -1;
+
+    *fault = STAGE_FAULT_NONE;
+    int rc = data_error(&s, manifest_shards_read(o->from, &s.from, e));
+    if (rc == 0 && s.from.part.of > 1)
+        rc = data_error(&s, error_set(e, ERR_INVALID,
+                                      "%s was staged itself and holds only a part: give the whole "
+                                      "data set",
+                                      o->from));
+    if (rc == 0)
+        rc = hash_create(&s.hash, e);
+    s.chunk = malloc(CHUNK_BYTES);
+    s.wanted = calloc(s.from.count + 1, sizeof *s.wanted);
+    if (rc == 0 && (!s.chunk || !s.wanted))
+        rc = error_set(e, ERR_NO_MEMORY, "no memory to copy shards");
+    if (rc == 0)
+        rc = check_folder(&s, e);
+    if (rc == 0)
+        rc = take_lock(&s, &lock, e);
+    if (rc == 0)
+        rc = stage_locked(&s, e);
+    if (lock >= 0)
+        close(lock);
+    hash_destroy(s.hash);
+    free(s.chunk);
+    free(s.wanted);
+    manifest_shards_free(&s.from);
+    return rc;
+}
