@@ -43,6 +43,7 @@ struct job_spec {
         char *init; /* a .safetensors file */
         double bn_decay;
         bool zero_init_residual;
+        bool winograd;
     } model;
     struct {
         char *train; /* a folder, or "synthetic" */

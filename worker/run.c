@@ -199,6 +199,28 @@ static int fill_model(struct run *r, struct error *e)
     return r->spec->model.init ? model_load(r->model, r->spec->model.init, e) : 0;
 }
 
+/* Rank 0 measures, or remembers, for all; a run that goes on computes as it did before. */
+static void choose_convolutions(struct run *r, const struct model_config *config)
+{
+    char problem[256] = "";
+
+    if (r->resumes) {
+        r->tuning = r->from.tuning;
+        return;
+    }
+    if (!r->spec->model.winograd)
+        return;
+    if (r->rank == 0)
+        model_tune(config, &r->tuning, problem);
+    traincomm_broadcast(r->comm, &r->tuning, sizeof r->tuning, 0);
+    if (problem[0])
+        json_array_append_new(
+            r->warnings,
+            json_sprintf("which convolutions go by Winograd is measured at each start, because it "
+                         "cannot be remembered: %s",
+                         problem));
+}
+
 static int build_model(struct run *r, struct error *e)
 {
     const struct job_spec *s = r->spec;
@@ -213,7 +235,9 @@ static int build_model(struct run *r, struct error *e)
         .bn_momentum = 1.0 - s->model.bn_decay,
         .zero_init_residual = s->model.zero_init_residual,
         .label_smoothing = s->optimizer.label_smoothing,
+        .tuning = &r->tuning,
     };
+    choose_convolutions(r, &config);
     int status = model_create(&config, &r->model, e);
     if (!status && r->rank == 0)
         status = fill_model(r, e);
@@ -440,7 +464,7 @@ static int prepare_data(struct run *r, struct error *e)
 
 static int say_run_start(struct run *r, struct error *e)
 {
-    char host[64] = "";
+    char host[64] = "", tuning[TUNING_TEXT_BYTES];
     gethostname(host, sizeof host - 1);
     double now = clock_now();
     r->run_started = r->resumes && r->from.run_started < now ? r->from.run_started : now;
@@ -453,6 +477,8 @@ static int say_run_start(struct run *r, struct error *e)
     report_text(r->report, "host", host);
     report_text(r->report, "kernels", kernels_kind());
     report_int(r->report, "seed", r->spec->seed);
+    model_tuning_to_text(&r->tuning, tuning);
+    report_text(r->report, "winograd", tuning);
     report_int(r->report, "memory_bytes_per_worker", (int64_t)model_memory_bytes(r->model));
     if (r->resumes) {
         report_text(r->report, "resumed_from", r->resumed_from);

@@ -39,6 +39,7 @@ struct run {
     struct job_spec *spec;
     struct plan *plan; /* NULL until the data were counted */
     struct model *model;
+    struct model_tuning tuning;
     struct dataset *train_data, *eval_data; /* NULL: synthetic, or none */
     struct report *report;
     double started;    /* monotonic clock at run_start: time to train counts from here */

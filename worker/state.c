@@ -87,9 +87,12 @@ static void digest_self(const json_t *state, char hex[DIGEST_BYTES])
 
 static json_t *state_to_json(const struct run_state *s, const struct job_spec *spec)
 {
+    char tuning[TUNING_TEXT_BYTES];
+
+    model_tuning_to_text(&s->tuning, tuning);
     return json_pack(
         "{s:i, s:s, s:o, s:I, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:I, "
-        "s:f, s:b, s:o}",
+        "s:f, s:b, s:o, s:s}",
         "format", FORMAT, "version", PACKAGE_VERSION, "job", identity_of(spec), "step",
         (json_int_t)s->step, "epoch", (double)s->schedule_step / (double)s->steps_per_epoch,
         "schedule_step", (json_int_t)s->schedule_step, "epoch_number", (json_int_t)s->epoch,
@@ -98,7 +101,8 @@ static json_t *state_to_json(const struct run_state *s, const struct job_spec *s
         "threads_per_worker", (json_int_t)s->threads, "steps_per_epoch",
         (json_int_t)s->steps_per_epoch, "train_images", (json_int_t)s->train_images, "peak_lr",
         s->peak_lr, "lr", s->lr, "bad_images", (json_int_t)s->bad_images, "run_started",
-        s->run_started, "target_reached", s->target_reached, "evaluation", evaluation_to_json(s));
+        s->run_started, "target_reached", s->target_reached, "evaluation", evaluation_to_json(s),
+        "winograd", tuning);
 }
 
 /* Every digit of its numbers: the learning rate of the last step is among what makes the next one.
@@ -195,6 +199,7 @@ static int check_identity(const json_t *state, const struct job_spec *spec, cons
 static int read_numbers(json_t *state, struct run_state *s)
 {
     json_int_t step, schedule, epoch, images, seen, batch, world, threads, per_epoch, train, bad;
+    const char *tuning;
     int target;
 
     if (json_unpack(state,
@@ -207,6 +212,10 @@ static int read_numbers(json_t *state, struct run_state *s)
         return -1;
     if (step < 1 || schedule < 0 || epoch < 0 || images < 0 || seen < 1 || batch < 1 || world < 1 ||
         threads < 1 || per_epoch < 1 || train < 1 || images > train)
+        return -1;
+    /* Older checkpoints have none. */
+    tuning = json_string_value(json_object_get(state, "winograd"));
+    if (tuning && model_tuning_from_text(tuning, &s->tuning))
         return -1;
     s->step = step;
     s->schedule_step = schedule;

@@ -15,6 +15,7 @@
 
 #include "common/error.h"
 #include "common/job_spec.h"
+#include "worker/model/tune.h"
 
 struct evaluation {
     double top1, top5; /* fractions of all images */
@@ -36,6 +37,7 @@ struct run_state {
     int64_t evaluated_at; /* step */
     double ttt_seconds;
     struct evaluation evaluation; /* the last one; seconds is not kept */
+    struct model_tuning tuning;   /* which convolutions are computed how decides the last bits */
 };
 
 /* Writes folder/state.json, with the job's keys that a run cannot change on its way and the digests

@@ -442,6 +442,7 @@ static struct run_state state_of(const struct trainer *t)
         .target_reached = result->target_reached,
         .ttt_seconds = result->ttt_seconds,
         .evaluation = result->evaluation,
+        .tuning = r->tuning,
     };
 }
 

@@ -9,12 +9,13 @@
 #include <time.h>
 
 #include "common/clock.h"
+#include "worker/model/tune.h"
 #include "worker/optim/sgd.h"
 
 struct options {
     const char *arch;
     int image_size, batch, threads, steps, classes;
-    bool small_stem, json, eval;
+    bool small_stem, json, eval, direct;
     bool cpu; /* time by this process's processor time: on a machine that others use too; of one
                  thread */
 };
@@ -33,8 +34,9 @@ static int parse(int argc, char **argv, struct options *o)
         {"small-stem",              no_argument, NULL, 'm'},
         {"json",                  no_argument, NULL, 'j'},
         {"eval",              no_argument, NULL, 'e'},
-        {"cpu-time",               no_argument, NULL, 'p'},
-        {0           },
+        {"no-winograd",               no_argument, NULL, 'w'},
+        {"cpu-time",            no_argument, NULL, 'p'},
+        {0             },
     };
     int c;
     while ((c = getopt_long(argc, argv, "", options, NULL)) != -1)
@@ -65,6 +67,9 @@ static int parse(int argc, char **argv, struct options *o)
             break;
         case 'e':
             o->eval = true;
+            break;
+        case 'w':
+            o->direct = true;
             break;
         case 'p':
             o->cpu = true;
@@ -178,7 +183,8 @@ int main(int argc, char **argv)
         fprintf(
             stderr,
             "usage: engine_step [--arch A] [--image-size S] [--batch B] [--threads T] [--steps N]\n"
-            "                   [--classes K] [--small-stem] [--eval] [--json] [--cpu-time]\n");
+            "                   [--classes K] [--small-stem] [--eval] [--json] [--cpu-time]\n"
+            "                   [--no-winograd]\n");
         return 2;
     }
     struct model_config c = {.arch = arch_find(o.arch),
@@ -190,6 +196,11 @@ int main(int argc, char **argv)
                              .threads = o.threads,
                              .bn_momentum = 0.1,
                              .zero_init_residual = true};
+    struct model_tuning tuning = {0};
+    char problem[256];
+    if (!o.direct)
+        model_tune(&c, &tuning, problem);
+    c.tuning = &tuning;
     struct sgd_config sc = {.momentum = 0.9, .weight_decay = 5e-5};
     if (model_create(&c, &m, &e) || (!o.eval && sgd_create(m, &sc, &s, &e))) {
         fprintf(stderr, "%s\n", e.text);

@@ -16,6 +16,7 @@
 
 #include "common/rng.h"
 #include "common/safetensors.h"
+#include "worker/model/tune.h"
 #include "worker/model/weights.h"
 #include "worker/optim/sgd.h"
 
@@ -94,7 +95,12 @@ static struct model *make_model_of(const struct model_config *c)
 {
     struct error e;
     struct model *m;
-    if (model_create(c, &m, &e))
+    struct model_config config = *c;
+    struct model_tuning tuning;
+
+    model_tune_all(c, CONV_WINOGRAD_4, &tuning);
+    config.tuning = &tuning;
+    if (model_create(&config, &m, &e))
         die(&e);
     model_init(m, 3);
     return m;

@@ -29,8 +29,12 @@ enum conv_algorithm { CONV_OPENBLAS, CONV_TILE, CONV_PIXEL, CONV_GROUPED };
 /* What is made: z, dx, dw. */
 enum conv_direction { CONV_FORWARD, CONV_DATA, CONV_WEIGHTS, CONV_DIRECTIONS };
 
-/* Winograd's minimal filtering instead of the algorithm above, in tiles of 2x2 or 4x4 outputs
- * (conv_winograd.h, with the shapes it takes): fewer products, with a larger rounding error. */
+/*
+ * Winograd's minimal filtering instead of the algorithm above, in tiles of 2x2 or 4x4 outputs
+ * (conv_winograd.h, with the shapes it takes): fewer products, with a larger rounding error. Of 256
+ * channels of noise, in parts of the largest element, root mean square and at most: direct 1.5e-7
+ * and 1e-6, 2x2 2e-7 and 1.5e-6, 4x4 4e-7 and 3e-6 (a test holds them to that).
+ */
 enum conv_winograd { CONV_NO_WINOGRAD = 0, CONV_WINOGRAD_2 = 2, CONV_WINOGRAD_4 = 4 };
 
 struct conv {

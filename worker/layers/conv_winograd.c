@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "common/trace.h"
 #include "worker/kernels/tile_gemm.h"
 #include "worker/kernels/tile_size.h"
 #include "worker/kernels/winograd.h"
@@ -123,7 +124,10 @@ void conv_winograd_pack(const struct conv *c, enum conv_winograd m, bool turned,
                         float *u)
 {
     struct sizes s = sizes_of(c, m, turned);
+    double piece = trace_begin();
+
     turned ? pack_turned(&s, w, u) : pack_forward(&s, w, u);
+    trace_part(piece, TRACE_IM2COL);
 }
 
 /* A tile's place: rows of tiles count through the whole batch. */
@@ -156,6 +160,7 @@ static void transform_inputs(const struct sizes *s, const float *x, size_t row, 
                              const float *zeros, float *v)
 {
     const float *pixels[WINOGRAD_POSITIONS_MAX];
+    double piece = trace_begin();
 
     for (size_t t = 0; t < rows * s->tiles; t++) {
         struct place p = place_of(s, row + t / s->tiles, t % s->tiles);
@@ -163,30 +168,35 @@ static void transform_inputs(const struct sizes *s, const float *x, size_t row, 
                     pixels);
         winograd_input(s->m, pixels, s->from, v + t * s->from_ld, s->from_step);
     }
+    trace_part(piece, TRACE_IM2COL);
 }
 
 static void transform_outputs(const struct sizes *s, const float *v, size_t row, size_t rows,
                               float *unwanted, float *z, bool add)
 {
     const float *pixels[WINOGRAD_OUTPUTS_MAX];
+    double piece = trace_begin();
 
     for (size_t t = 0; t < rows * s->tiles; t++) {
         struct place p = place_of(s, row + t / s->tiles, t % s->tiles);
         find_pixels(s, p.image, (ptrdiff_t)p.y, (ptrdiff_t)p.x, s->m, z, s->to, unwanted, pixels);
         winograd_output(s->m, v + t * s->to_ld, s->to_step, s->to, (float *const *)pixels, add);
     }
+    trace_part(piece, TRACE_IM2COL);
 }
 
 static void transform_gradients(const struct sizes *s, const float *dz, size_t row, size_t rows,
                                 const float *zeros, float *v)
 {
     const float *pixels[WINOGRAD_OUTPUTS_MAX];
+    double piece = trace_begin();
 
     for (size_t t = 0; t < rows * s->tiles; t++) {
         struct place p = place_of(s, row + t / s->tiles, t % s->tiles);
         find_pixels(s, p.image, (ptrdiff_t)p.y, (ptrdiff_t)p.x, s->m, dz, s->to, zeros, pixels);
         winograd_output_gradient(s->m, pixels, s->to, v + t * s->to_ld, s->to_step);
     }
+    trace_part(piece, TRACE_IM2COL);
 }
 
 /* The first row of pixels of a row of tiles. */
@@ -244,8 +254,10 @@ void conv_winograd_finish_weights(const struct conv *c, enum conv_winograd m, co
                                   float *dw, bool add)
 {
     struct sizes s = sizes_of(c, m, false);
+    double piece = trace_begin();
 
     for (size_t i = 0; i < s.from; i++)
         winograd_kernel_gradient(s.m, sums + i * s.to, s.weights_step, s.to, dw + i * s.to,
                                  s.from * s.to, add);
+    trace_part(piece, TRACE_IM2COL);
 }

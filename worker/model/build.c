@@ -5,6 +5,7 @@
 #include "worker/kernels/gemm.h"
 #include "worker/layers/conv_grouped.h"
 #include "worker/model/internal.h"
+#include "worker/model/tune.h"
 
 void *model_allocate(struct model *m, size_t bytes, struct error *e)
 {
@@ -27,12 +28,13 @@ static int allocate_floats(struct model *m, float **p, size_t floats, struct err
     return *p ? 0 : -(int)e->code;
 }
 
-static struct unit make_unit(const struct arch_conv *c)
+static struct unit make_unit(const struct arch_conv *c, const struct model_tuning *tuning)
 {
     struct unit u = {.conv = conv_make(c->in_size, c->in_channels, c->out_channels, c->kernel,
                                        c->stride, c->padding, c->groups)};
     memcpy(u.name, c->name, sizeof u.name);
     memcpy(u.bn_name, c->bn_name, sizeof u.bn_name);
+    model_tuning_apply(tuning, &u.conv);
     return u;
 }
 
@@ -48,7 +50,7 @@ static int build_graph(struct model *m, const struct network *n, struct error *e
     if (!m->units || !m->blocks || !m->lanes)
         return error_set(e, ERR_NO_MEMORY, "no memory for a model's layers");
     for (int i = 0; i < m->unit_count; i++)
-        m->units[i] = make_unit(&n->convs[i]);
+        m->units[i] = make_unit(&n->convs[i], c->tuning);
     for (int i = 0; i < m->block_count; i++) {
         const struct network_block *b = &n->blocks[i];
         m->blocks[i] =
@@ -207,6 +209,7 @@ int model_create(const struct model_config *config, struct model **out, struct e
     struct network n;
     network_make(config->arch, config->stem, config->image_size, &n);
     status = build_graph(m, &n, e);
+    m->config.tuning = NULL;
     if (!status)
         status = model_lay_out_tensors(m, e);
     if (!status)

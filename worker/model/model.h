@@ -17,6 +17,8 @@
 #include "common/arch.h"
 #include "common/error.h"
 
+struct model_tuning;
+
 struct model_config {
     const struct arch *arch;
     enum job_stem stem;
@@ -27,6 +29,7 @@ struct model_config {
     double bn_momentum; /* torch's: 1 - bn_decay */
     bool zero_init_residual;
     double label_smoothing;
+    const struct model_tuning *tuning; /* tune.h; NULL: no Winograd. Read by model_create only */
 };
 
 enum model_tensor_kind {

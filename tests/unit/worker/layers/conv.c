@@ -254,3 +254,54 @@ Test(conv, winograd_is_for_padded_3x3_of_stride_1)
     cr_assert(!conv_winograd_takes(&odd));
     cr_assert(!conv_winograd_takes(&grouped));
 }
+
+struct distance {
+    double rms, most; /* of the largest element */
+};
+
+static struct distance distance_of(const float *have, const float *want, size_t n)
+{
+    double squares = 0, most = 0, largest = 0;
+    for (size_t i = 0; i < n; i++) {
+        double d = fabs((double)have[i] - want[i]);
+        squares += d * d;
+        most = fmax(most, d);
+        largest = fmax(largest, fabs((double)want[i]));
+    }
+    return (struct distance){sqrt(squares / (double)n) / largest, most / largest};
+}
+
+/* What conv.h, the job option's help and the man page say: against sums in double. */
+static void check_stated_error(enum conv_winograd m, double rms, double most)
+{
+    struct shape s = {2, 14, 256, 32, 3, 1, 1, 1};
+    struct data d = make(&s);
+    float *z = noise(d.out, 4), *want_z = noise(d.out, 5), *dx = noise(d.in, 6),
+          *want_dx = noise(d.in, 7), *dw = noise(d.weights, 8), *want_dw = noise(d.weights, 9);
+    for (int i = 0; i < CONV_DIRECTIONS; i++)
+        d.c.winograd[i] = m;
+    d.scratch = realloc(d.scratch, conv_scratch_floats(&d.c) * sizeof(float));
+    struct conv_backward b = {
+        .w = d.w, .x = d.x, .dz = d.dz, .dx = dx, .dw = dw, .scratch = d.scratch};
+
+    conv_forward(&d.c, d.w, d.x, z, 0, s.n, d.scratch, NULL, NULL);
+    conv_backward(&d.c, &b, 0, s.n);
+    conv_forward_reference(&d.c, d.w, d.x, want_z, s.n);
+    conv_backward_reference(&d.c, d.w, d.x, d.dz, s.n, want_dx, want_dw);
+    struct distance all[] = {distance_of(z, want_z, d.out), distance_of(dx, want_dx, d.in),
+                             distance_of(dw, want_dw, d.weights)};
+    for (int i = 0; i < 3; i++)
+        cr_assert(all[i].rms <= rms && all[i].most <= most, "F(%d), direction %d: rms %g, most %g",
+                  (int)m, i, all[i].rms, all[i].most);
+    float *memory[] = {z, want_z, dx, want_dx, dw, want_dw};
+    for (size_t i = 0; i < sizeof memory / sizeof memory[0]; i++)
+        free(memory[i]);
+    drop(&d);
+}
+
+Test(conv, rounding_errors_are_as_stated)
+{
+    check_stated_error(CONV_NO_WINOGRAD, 1.5e-7, 1e-6);
+    check_stated_error(CONV_WINOGRAD_2, 2e-7, 1.5e-6);
+    check_stated_error(CONV_WINOGRAD_4, 4e-7, 3e-6);
+}

@@ -1,0 +1,338 @@
+#include "worker/model/tune.h"
+
+#include "config.h"
+#include <ctype.h>
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "common/file.h"
+#include "worker/kernels/kind.h"
+#include "worker/kernels/parallel.h"
+#include "worker/layers/conv_winograd.h"
+
+enum { ROUNDS = 2 };
+
+/* Products of one direct pass: enough that the reading of weights is shared as in a batch. */
+#define TRIAL_FLOPS 3e9
+
+/* A way with a larger rounding error must be this much faster. */
+#define MARGIN 0.9
+
+static const enum conv_winograd ways[] = {CONV_NO_WINOGRAD, CONV_WINOGRAD_2, CONV_WINOGRAD_4};
+enum { WAYS = sizeof ways / sizeof ways[0] };
+
+static bool is_shape_of(const struct tuned_shape *s, const struct conv *c)
+{
+    return s->size == c->window.in && s->in_channels == c->window.channels &&
+           s->out_channels == c->out_channels;
+}
+
+void model_tuning_apply(const struct model_tuning *tuning, struct conv *c)
+{
+    for (int i = 0; tuning && i < tuning->count; i++)
+        if (is_shape_of(&tuning->shapes[i], c) && conv_winograd_takes(c))
+            memcpy(c->winograd, tuning->shapes[i].winograd, sizeof c->winograd);
+}
+
+static void add_shape(const struct arch_conv *a, void *context)
+{
+    struct model_tuning *t = context;
+    struct conv c = conv_make(a->in_size, a->in_channels, a->out_channels, a->kernel, a->stride,
+                              a->padding, a->groups);
+
+    if (!conv_winograd_takes(&c) || t->count == TUNED_SHAPES_MAX)
+        return;
+    for (int i = 0; i < t->count; i++)
+        if (is_shape_of(&t->shapes[i], &c))
+            return;
+    t->shapes[t->count++] =
+        (struct tuned_shape){a->in_size, a->in_channels, a->out_channels, {CONV_NO_WINOGRAD}};
+}
+
+static void list_shapes(const struct model_config *c, struct model_tuning *t)
+{
+    *t = (struct model_tuning){0};
+    arch_each_conv(c->arch, c->stem, c->image_size, add_shape, t);
+}
+
+void model_tune_all(const struct model_config *config, enum conv_winograd m,
+                    struct model_tuning *tuning)
+{
+    list_shapes(config, tuning);
+    for (int i = 0; i < tuning->count; i++)
+        for (int k = 0; k < CONV_DIRECTIONS; k++)
+            tuning->shapes[i].winograd[k] = m;
+}
+
+/* One shape's measurement. */
+struct trial {
+    struct conv c;
+    int images;
+    float *x, *w, *z, *dx, *dw, *scratch;
+};
+
+/* The values do not matter, only that there are no denormals. */
+static float *filled(size_t floats)
+{
+    float *p = malloc(floats * sizeof *p);
+    for (size_t i = 0; p && i < floats; i++)
+        p[i] = 0.5f;
+    return p;
+}
+
+static size_t most_scratch(struct conv c)
+{
+    size_t most = 0;
+    for (int i = 0; i < WAYS; i++) {
+        for (int k = 0; k < CONV_DIRECTIONS; k++)
+            c.winograd[k] = ways[i];
+        size_t floats = conv_scratch_floats(&c);
+        most = floats > most ? floats : most;
+    }
+    return most;
+}
+
+static bool make_trial(struct trial *t)
+{
+    size_t pixels =
+        (size_t)t->images * (size_t)t->c.window.in * (size_t)t->c.window.in; /* in and out */
+    size_t in = pixels * (size_t)t->c.window.channels, out = pixels * (size_t)t->c.out_channels;
+
+    t->x = filled(in);
+    t->dx = filled(in);
+    t->z = filled(out);
+    t->w = filled(conv_weights(&t->c));
+    t->dw = filled(conv_weights(&t->c));
+    t->scratch = filled(most_scratch(t->c));
+    return t->x && t->dx && t->z && t->w && t->dw && t->scratch;
+}
+
+static void drop_trial(struct trial *t)
+{
+    free(t->x);
+    free(t->dx);
+    free(t->z);
+    free(t->w);
+    free(t->dw);
+    free(t->scratch);
+}
+
+enum pass { PASS_FORWARD, PASS_WEIGHTS, PASS_BACKWARD };
+
+struct timed_pass {
+    const struct trial *trial;
+    enum pass pass;
+};
+
+static void run_pass(int thread, int first, int end, void *context)
+{
+    const struct timed_pass *p = context;
+    const struct trial *t = p->trial;
+    struct conv_backward b = {.w = t->w,
+                              .x = t->x,
+                              .dz = t->z,
+                              .dx = p->pass == PASS_BACKWARD ? t->dx : NULL,
+                              .dw = t->dw,
+                              .scratch = t->scratch};
+    (void)thread;
+    if (p->pass == PASS_FORWARD)
+        conv_forward(&t->c, t->w, t->x, t->z, first, end, t->scratch, NULL, NULL);
+    else
+        conv_backward(&t->c, &b, first, end);
+}
+
+/* Of this thread's processor: neighbours on the machine count less. */
+static double processor_seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Tries all ways of one direction, taking turns, and leaves the chosen one in the convolution.
+ * `fixed` seconds of the pass do not depend on the way. Returns the chosen one's seconds. */
+static double choose(struct trial *t, enum conv_direction direction, enum pass pass, double fixed)
+{
+    double best[WAYS] = {INFINITY, INFINITY, INFINITY};
+    int chosen = 0;
+
+    for (int i = 0; i < ROUNDS * WAYS; i++) {
+        struct timed_pass p = {t, pass};
+        t->c.winograd[direction] = ways[i % WAYS];
+        double start = processor_seconds();
+        parallel_run(1, t->images, run_pass, &p);
+        best[i % WAYS] = fmin(best[i % WAYS], processor_seconds() - start);
+    }
+    for (int i = 1; i < WAYS; i++)
+        if (best[i] - fixed < MARGIN * (best[chosen] - fixed))
+            chosen = i;
+    t->c.winograd[direction] = ways[chosen];
+    return best[chosen];
+}
+
+static void measure(struct tuned_shape *s, int images)
+{
+    struct trial t = {.c = conv_make(s->size, s->in_channels, s->out_channels, 3, 1, 1, 1),
+                      .images = images};
+
+    if (make_trial(&t)) {
+        choose(&t, CONV_FORWARD, PASS_FORWARD, 0);
+        double weights = choose(&t, CONV_WEIGHTS, PASS_WEIGHTS, 0);
+        choose(&t, CONV_DATA, PASS_BACKWARD, weights);
+        memcpy(s->winograd, t.c.winograd, sizeof s->winograd);
+    }
+    drop_trial(&t);
+}
+
+/* Of a thread's share of the batch. */
+static int trial_images(const struct model_config *c, const struct tuned_shape *s)
+{
+    int share = (c->batch + c->threads - 1) / c->threads;
+    double flops = 18.0 * s->size * s->size * s->in_channels * s->out_channels;
+    double enough = ceil(TRIAL_FLOPS / flops);
+    return share < enough ? share : (int)enough;
+}
+
+static void processor_model(char *model, size_t size)
+{
+    char line[256];
+    FILE *f = fopen("/proc/cpuinfo", "r");
+
+    snprintf(model, size, "unknown");
+    while (f && fgets(line, sizeof line, f))
+        if (!strncmp(line, "model name", 10) && strchr(line, ':')) {
+            snprintf(model, size, "%s", strchr(line, ':') + 2);
+            model[strcspn(model, "\n")] = '\0';
+            break;
+        }
+    if (f)
+        fclose(f);
+    for (char *p = model; *p; p++)
+        if (!isalnum((unsigned char)*p) && *p != '.' && *p != '-')
+            *p = '_';
+}
+
+/* NULL: there is none. */
+static const char *cache_folder(char *path, size_t size)
+{
+    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    int length;
+
+    if (cache && *cache == '/')
+        length = snprintf(path, size, "%s/traind/winograd", cache);
+    else if (home && *home == '/')
+        length = snprintf(path, size, "%s/.cache/traind/winograd", home);
+    else
+        return NULL;
+    return (size_t)length < size ? path : NULL;
+}
+
+static void cache_file(const char *folder, const struct tuned_shape *s, int images, char *path,
+                       size_t size)
+{
+    char model[128];
+    processor_model(model, sizeof model);
+    snprintf(path, size, "%s/%s-%s-%s-%dx%d-%d-%d", folder, PACKAGE_VERSION, kernels_kind(), model,
+             s->size, s->in_channels, s->out_channels, images);
+}
+
+/* A file holds the text of its one shape. */
+static bool read_choice(const char *path, struct tuned_shape *s)
+{
+    struct model_tuning t = {0};
+    struct error e;
+    size_t bytes;
+    char *text;
+
+    if (file_read(path, TUNING_TEXT_BYTES, &text, &bytes, &e))
+        return false;
+    text[strcspn(text, "\n")] = '\0';
+    bool found = !model_tuning_from_text(text, &t) && t.count == 1 && t.shapes[0].size == s->size &&
+                 t.shapes[0].in_channels == s->in_channels &&
+                 t.shapes[0].out_channels == s->out_channels;
+    if (found)
+        *s = t.shapes[0];
+    free(text);
+    return found;
+}
+
+static int write_choice(const char *folder, const char *path, const struct tuned_shape *s,
+                        struct error *e)
+{
+    struct model_tuning t = {1, {*s}};
+    char text[TUNING_TEXT_BYTES + 1];
+    int status = file_make_dirs(folder, e);
+
+    model_tuning_to_text(&t, text);
+    strcat(text, "\n");
+    return status ? status : file_write_atomic(path, text, strlen(text), e);
+}
+
+void model_tune(const struct model_config *config, struct model_tuning *tuning, char *problem)
+{
+    char folder[PATH_MAX], path[PATH_MAX + 512];
+    struct error e;
+    const char *cache = cache_folder(folder, sizeof folder);
+
+    problem[0] = '\0';
+    if (!cache)
+        snprintf(problem, 256, "neither XDG_CACHE_HOME nor HOME is the path of a folder");
+    list_shapes(config, tuning);
+    for (int i = 0; i < tuning->count; i++) {
+        struct tuned_shape *s = &tuning->shapes[i];
+        int images = trial_images(config, s);
+        if (cache)
+            cache_file(cache, s, images, path, sizeof path);
+        if (cache && read_choice(path, s))
+            continue;
+        measure(s, images);
+        if (cache && write_choice(cache, path, s, &e))
+            snprintf(problem, 256, "%.250s", e.text);
+    }
+}
+
+void model_tuning_to_text(const struct model_tuning *tuning, char text[TUNING_TEXT_BYTES])
+{
+    text[0] = '\0';
+    for (int i = 0; i < tuning->count; i++) {
+        const struct tuned_shape *s = &tuning->shapes[i];
+        size_t used = strlen(text);
+        snprintf(text + used, TUNING_TEXT_BYTES - used, "%s%dx%d-%d:%d/%d/%d", i ? " " : "",
+                 s->size, s->in_channels, s->out_channels, (int)s->winograd[CONV_FORWARD],
+                 (int)s->winograd[CONV_DATA], (int)s->winograd[CONV_WEIGHTS]);
+    }
+}
+
+static bool is_way(int m)
+{
+    return m == CONV_NO_WINOGRAD || m == CONV_WINOGRAD_2 || m == CONV_WINOGRAD_4;
+}
+
+int model_tuning_from_text(const char *text, struct model_tuning *tuning)
+{
+    struct model_tuning t = {0};
+    int m[CONV_DIRECTIONS], length;
+
+    while (*text) {
+        struct tuned_shape *s = &t.shapes[t.count];
+        if (t.count == TUNED_SHAPES_MAX ||
+            sscanf(text, "%dx%d-%d:%d/%d/%d%n", &s->size, &s->in_channels, &s->out_channels,
+                   &m[CONV_FORWARD], &m[CONV_DATA], &m[CONV_WEIGHTS], &length) != 6)
+            return -1;
+        for (int i = 0; i < CONV_DIRECTIONS; i++) {
+            if (!is_way(m[i]))
+                return -1;
+            s->winograd[i] = (enum conv_winograd)m[i];
+        }
+        t.count++;
+        text += length;
+        if (*text && *text++ != ' ')
+            return -1;
+    }
+    *tuning = t;
+    return 0;
+}
