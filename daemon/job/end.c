@@ -41,10 +41,9 @@ static bool is_worth_a_restart(const struct store_job *job, const struct verdict
     return v->state == JOB_FAILED && v->step > 0 && !v->own_fault && job->restarts < allowed;
 }
 
-static double delay(const struct job_manager *m, const struct store_job *job)
+double job_restart_delay(const struct job_manager *m, int64_t restarts)
 {
-    return fmin(RESTART_DELAY_MAX_SECONDS,
-                m->restart_delay_seconds * pow(2, (double)job->restarts));
+    return fmin(RESTART_DELAY_MAX_SECONDS, m->restart_delay_seconds * pow(2, (double)restarts));
 }
 
 static void failure_reason(const struct store_job *job, char *text, size_t bytes)
@@ -65,7 +64,8 @@ static void say_restart(const struct job_manager *m, const struct store_job *job
     if (step > 0)
         snprintf(from, sizeof from, "its checkpoint of step %lld", (long long)step);
     snprintf(reason, REASON_BYTES, "%s; restart %lld of %lld follows in %.0f s, from %s", v->reason,
-             (long long)job->restarts + 1, (long long)allowed, delay(m, job), from);
+             (long long)job->restarts + 1, (long long)allowed, job_restart_delay(m, job->restarts),
+             from);
 }
 
 /* The first cause comes first. */
@@ -114,7 +114,7 @@ static int store_end(struct job_manager *m, struct active_job *a, const struct v
         .failure = failure,
         .restarts = restarts,
         .resumes = trains,
-        .not_before = restarts ? now + delay(m, &job) : 0,
+        .not_before = restarts ? now + job_restart_delay(m, job.restarts) : 0,
     };
     status = store_attempt_end(m->store, a->id, &end, e);
     if (!status)

@@ -101,6 +101,9 @@ enum failure_stop stop_why(const struct active_job *a);
 /* end.c: true when the job's end is in the store and the job is forgotten. */
 bool job_try_to_end(struct job_manager *m, struct active_job *a, double now);
 
+/* end.c: the pause before a restart, after so many others. */
+double job_restart_delay(const struct job_manager *m, int64_t restarts);
+
 /* remove.c */
 void job_finish_removals(struct job_manager *m); /* that a killed daemon left half done */
 void job_keep_limits(struct job_manager *m);     /* keep_runs */

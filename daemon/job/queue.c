@@ -216,9 +216,9 @@ static bool look_at(struct job_manager *m, struct look *l, const struct store_jo
 
     if (job->slots > m->slots)
         return shrink(m, job);
-    if (job->not_before > l->now) {
-        /* A clock that was set back must not make it wait for ever. */
-        double wait = fmin(job->not_before - l->now, RESTART_DELAY_MAX_SECONDS);
+    double wait = job->not_before - l->now;
+    /* A longer pause than there can be: the clock was set back. */
+    if (wait > 0 && wait <= job_restart_delay(m, job->restarts - 1) + 1) {
         m->queue_next_at = fmin(m->queue_next_at, clock_monotonic() + wait);
         tell(l, job, NULL, job->not_before);
         return true;

@@ -17,9 +17,7 @@ int sql_error(sqlite3 *db, struct error *e, const char *what)
         return error_set(e, ERR_NO_SPACE, "%s: the disk of the state folder is full", what);
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
-        return error_set(e, ERR_CORRUPT,
-                         "%s: the database is damaged (%s). Put a backup of traind.db in its "
-                         "place, or move it away to start with an empty one",
+        return error_set(e, ERR_CORRUPT, "%s: the database is damaged (%s). " STORE_DAMAGED_ADVICE,
                          what, words);
     case SQLITE_NOMEM:
         return error_set(e, ERR_NO_MEMORY, "%s: out of memory", what);

@@ -42,6 +42,11 @@ char *sql_text(sqlite3_stmt *statement, int column);
 double sql_double(sqlite3_stmt *statement, int column);
 int64_t sql_int(sqlite3_stmt *statement, int column, int64_t fallback);
 
+#define STORE_DAMAGED_ADVICE                                                                       \
+    "Stop traind, move traind.db, traind.db-wal and traind.db-shm away, and put a backup of "      \
+    "traind.db in their place; without one, \"sqlite3 OLD .recover | sqlite3 traind.db\" saves "   \
+    "what can be read. The runs themselves are in jobs/"
+
 /* Fills *e from the connection's last error. */
 int sql_error(sqlite3 *db, struct error *e, const char *what);
 

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/vfs.h>
 
+#include "common/clock.h"
 #include "daemon/store/migrate.h"
 #include "daemon/store/sql.h"
 #include "daemon/store/store_internal.h"
@@ -77,6 +78,45 @@ static int use_wal(struct sql *c, const char *path, struct error *e)
         path, sqlite3_errmsg(c->db));
 }
 
+#define CHECK_SECONDS 0.15 /* at start: a large database is checked as far as this goes */
+
+static int out_of_time(void *deadline)
+{
+    return clock_monotonic() > *(const double *)deadline;
+}
+
+/* 0 where the table is whole, or could not be read to its end in time. */
+static int check_table(sqlite3 *db, const char *path, const char *sql, struct error *e)
+{
+    sqlite3_stmt *statement = NULL;
+    int code = sqlite3_prepare_v2(db, sql, -1, &statement, NULL);
+
+    if (code == SQLITE_OK)
+        code = sqlite3_step(statement);
+    const char *words =
+        code == SQLITE_ROW ? (const char *)sqlite3_column_text(statement, 0) : sqlite3_errmsg(db);
+    int status = 0;
+    if ((code == SQLITE_ROW && strcmp(words, "ok") != 0) || code == SQLITE_CORRUPT ||
+        code == SQLITE_NOTADB)
+        status = error_set(e, ERR_CORRUPT, "%s is damaged (%.*s). " STORE_DAMAGED_ADVICE, path,
+                           (int)strcspn(words, "\n"), words);
+    sqlite3_finalize(statement);
+    return status;
+}
+
+/* The table of jobs first: it is the one that nothing else can replace. */
+static int check_pages(struct sql *c, const char *path, struct error *e)
+{
+    double deadline = clock_monotonic() + CHECK_SECONDS;
+
+    sqlite3_progress_handler(c->db, 1000, out_of_time, &deadline);
+    int status = check_table(c->db, path, "pragma quick_check('job')", e);
+    if (status == 0)
+        status = check_table(c->db, path, "pragma quick_check(1)", e);
+    sqlite3_progress_handler(c->db, 0, NULL, NULL);
+    return status;
+}
+
 static int open_all(struct store *s, const char *path, struct error *e)
 {
     int status = open_connection(&s->writer, path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, e);
@@ -86,6 +126,8 @@ static int open_all(struct store *s, const char *path, struct error *e)
     if (status == 0 &&
         (status = store_migrate(s->writer.db, store_migrations, store_migration_count, e)))
         status = error_prefix(e, "%s", path);
+    if (status == 0)
+        status = check_pages(&s->writer, path, e);
     for (int i = 0; status == 0 && i < STORE_READERS; i++) {
         status = open_connection(&s->readers[i], path, SQLITE_OPEN_READONLY, e);
         s->free_readers[i] = &s->readers[i];
