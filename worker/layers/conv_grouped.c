@@ -7,8 +7,8 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
-/* Sums that stay in registers: pixels of a strip (forward); three taps of so many channels of a
- * group (weights). */
+/* Sums that stay in registers: pixels of a strip (forward, input gradient); three taps of so many
+ * channels of a group (weights; with 16 registers, some of them spill). */
 enum { KERNEL = 3, TAPS = 9, STRIP = VEC == 16 ? 14 : 7, WEIGHT_CHANNELS = 4 };
 
 /* Channels are worked on in slices: a vector of small groups, or one large group. */
@@ -45,11 +45,12 @@ static size_t slice_weights(const struct slices *s)
     return TAPS * s->group * s->width;
 }
 
-/* Weights, their gradient, an input slice with its border, a slice of dz. */
+/* Weights, their gradient, slices of input and dz with their borders. */
 size_t conv_grouped_scratch_floats(const struct conv *c)
 {
     struct slices s = slices_of(c);
-    return 2 * conv_weights(c) + (s.padded * s.padded + s.out * s.out) * s.width;
+    size_t out = s.out + 2;
+    return 2 * conv_weights(c) + (s.padded * s.padded + out * out) * s.width;
 }
 
 /* To (slice, ky, kx, channel of the group that is read, channel written). */
@@ -65,12 +66,13 @@ static void pack(const struct slices *s, const float *w, float *to)
 static void pack_turned(const struct slices *s, const float *w, float *to)
 {
     for (size_t at = 0; at < s->channels; at += s->width)
-        for (size_t t = 0; t < TAPS; t++)
-            for (size_t o = 0; o < s->group; o++)
-                for (size_t i = 0; i < s->width; i++) {
-                    size_t in_group = i % s->group, written = at + i - in_group + o;
-                    *to++ = w[((TAPS - 1 - t) * s->group + in_group) * s->channels + written];
-                }
+        for (size_t t = 0; t < TAPS; t++, to += s->group * s->width)
+            for (size_t i = 0; i < s->group; i++) {
+                const float *row = w + ((TAPS - 1 - t) * s->group + i) * s->channels + at;
+                for (size_t group = 0; group < s->width; group += s->group)
+                    for (size_t o = 0; o < s->group; o++)
+                        to[o * s->width + group + i] = row[group + o];
+            }
 }
 
 static void unpack(const struct slices *s, const float *from, float *dw, bool add)
@@ -83,33 +85,24 @@ static void unpack(const struct slices *s, const float *from, float *dw, bool ad
         }
 }
 
-/* A slice of an image (size, size, channels), its pixels `step` apart, inside a border of zeros. */
-static void copy_padded(const struct slices *s, const float *from, size_t size, size_t step,
-                        float *to)
+/* A slice of an image (size, size, channels), inside a border of zeros. The slice beside it is
+ * wanted next, and no hardware prefetcher follows steps of all channels. */
+static void copy_padded(const struct slices *s, const float *from, size_t size, float *to)
 {
-    size_t row = s->padded * s->width;
+    size_t row = (size + 2) * s->width;
 
-    if (step > 1) {
-        memset(to, 0, s->padded * row * sizeof *to);
-    } else {
-        memset(to, 0, row * sizeof *to);
-        memset(to + (s->padded - 1) * row, 0, row * sizeof *to);
-    }
+    memset(to, 0, (row + s->width) * sizeof *to);
+    to += row + s->width;
     for (size_t y = 0; y < size; y++) {
-        float *line = to + (y * step + 1) * row;
-        memset(line, 0, s->width * sizeof *to);
-        for (size_t x = 0; x < size; x++, from += s->channels)
-            for (size_t i = 0; i < s->width; i += VEC)
-                vec_store(line + (x * step + 1) * s->width + i, vec_load(from + i));
-        memset(line + (s->padded - 1) * s->width, 0, s->width * sizeof *to);
+        for (size_t x = 0; x < size; x++, from += s->channels, to += s->width)
+            for (size_t i = 0; i < s->width; i += VEC) {
+                __builtin_prefetch(from + s->width + i, 0, 2);
+                vec_store(to + i, vec_load(from + i));
+            }
+        memset(to, 0, 2 * s->width * sizeof *to);
+        to += 2 * s->width;
     }
-}
-
-static void copy_slice(const struct slices *s, const float *from, float *to)
-{
-    for (size_t p = 0; p < s->out * s->out; p++)
-        for (size_t i = 0; i < s->width; i += VEC)
-            vec_store(to + p * s->width + i, vec_load(from + p * s->channels + i));
+    memset(to, 0, (row - s->width) * sizeof *to);
 }
 
 /* For each lane, the number of the first channel of its group. */
@@ -138,57 +131,123 @@ INLINE vec of_group(const float *pixel, bool several, vec_int starts, size_t cha
 #endif
 }
 
-/* One vector of channels of `pixels` outputs in a row; from: the upper left tap of the first. */
-INLINE void strip(const struct slices *s, size_t pixels, bool several, const float *from,
-                  size_t step, const float *w, float *z, bool add)
+/*
+ * One vector of channels of `pixels` outputs in a row; from: the upper left tap of the first. A
+ * pixel's channel is spread over a vector once and used by all outputs of the strip that see it.
+ */
+INLINE void strip(const struct slices *s, size_t pixels, size_t stride, bool several,
+                  const float *from, const float *w, float *z, bool add)
 {
     vec sum[STRIP];
     vec_int starts = group_starts(s->group);
+    size_t tap = s->group * s->width;
 
 #pragma GCC unroll 14
     for (size_t p = 0; p < pixels; p++)
         sum[p] = add ? vec_load(z + p * s->channels) : (vec){0};
-    for (size_t t = 0; t < TAPS; t++) {
-        const float *tap = from + (t / KERNEL * s->padded + t % KERNEL) * s->width;
+    for (size_t ky = 0; ky < KERNEL; ky++, from += s->padded * s->width, w += 2 * tap)
         for (size_t i = 0; i < s->group; i++, w += s->width) {
-            vec weight = vec_load(w);
-#pragma GCC unroll 14
-            for (size_t p = 0; p < pixels; p++)
-                sum[p] += of_group(tap + p * step, several, starts, i) * weight;
+            vec weights[KERNEL] = {vec_load(w), vec_load(w + tap), vec_load(w + 2 * tap)};
+#pragma GCC unroll 30
+            for (size_t q = 0; q < (pixels - 1) * stride + KERNEL; q++) {
+                vec x = of_group(from + q * s->width, several, starts, i);
+#pragma GCC unroll 3
+                for (size_t kx = 0; kx < KERNEL && kx <= q; kx++)
+                    if ((q - kx) % stride == 0 && (q - kx) / stride < pixels)
+                        sum[(q - kx) / stride] += x * weights[kx];
+            }
         }
-    }
 #pragma GCC unroll 14
     for (size_t p = 0; p < pixels; p++)
         vec_store(z + p * s->channels, sum[p]);
 }
 
-#define STRIPS(name, several)                                                                      \
-    static void name(const struct slices *s, size_t pixels, const float *from, size_t step,        \
-                     const float *w, float *z, bool add)                                           \
+/*
+ * Stride 2 led back: a row of dx from up to two rows of dz, whose pixel x lies on dx's pixel 2 x.
+ * There the middle tap of the turned kernel is met; in between, its first by x and its last by
+ * x + 1. Of the rows of taps, `first_ky` and every second one see pixels. `pixels` of dz, `valid`
+ * of dx; from: dz's first pixel for first_ky.
+ */
+INLINE void strip_back(const struct slices *s, size_t pixels, size_t valid, size_t first_ky,
+                       bool several, const float *from, const float *w, float *dx, bool add)
+{
+    vec sum[STRIP];
+    vec_int starts = group_starts(s->group);
+    size_t tap = s->group * s->width;
+
+#pragma GCC unroll 14
+    for (size_t p = 0; p < 2 * pixels; p++)
+        sum[p] = add && p < valid ? vec_load(dx + p * s->channels) : (vec){0};
+    for (size_t ky = first_ky; ky < KERNEL; ky += 2, from += (s->out + 2) * s->width)
+        for (size_t i = 0; i < s->group; i++) {
+            const float *row = w + ky * KERNEL * tap + i * s->width;
+            vec first = vec_load(row), middle = vec_load(row + tap), last = vec_load(row + 2 * tap);
+#pragma GCC unroll 8
+            for (size_t q = 0; q <= pixels; q++) {
+                vec d = of_group(from + q * s->width, several, starts, i);
+                if (q > 0)
+                    sum[2 * q - 1] += d * last;
+                if (q < pixels) {
+                    sum[2 * q] += d * middle;
+                    sum[2 * q + 1] += d * first;
+                }
+            }
+        }
+#pragma GCC unroll 14
+    for (size_t p = 0; p < 2 * pixels; p++)
+        if (p < valid)
+            vec_store(dx + p * s->channels, sum[p]);
+}
+
+#define STRIPS(name, stride, several)                                                              \
+    static void name(const struct slices *s, size_t pixels, const float *from, const float *w,     \
+                     float *z, bool add)                                                           \
     {                                                                                              \
         if (pixels == STRIP)                                                                       \
-            strip(s, STRIP, several, from, step, w, z, add);                                       \
+            strip(s, STRIP, stride, several, from, w, z, add);                                     \
         else if (pixels == 7)                                                                      \
-            strip(s, 7, several, from, step, w, z, add);                                           \
+            strip(s, 7, stride, several, from, w, z, add);                                         \
         else if (pixels == 4)                                                                      \
-            strip(s, 4, several, from, step, w, z, add);                                           \
+            strip(s, 4, stride, several, from, w, z, add);                                         \
         else                                                                                       \
-            strip(s, 1, several, from, step, w, z, add);                                           \
+            strip(s, 1, stride, several, from, w, z, add);                                         \
     }
 
-STRIPS(strip_of_groups, true)
-STRIPS(strip_of_one_group, false)
+STRIPS(strip_of_groups, 1, true)
+STRIPS(strip_of_one_group, 1, false)
+STRIPS(strip_of_groups_apart, 2, true)
+STRIPS(strip_of_one_group_apart, 2, false)
+
+#define BACKS(name, several)                                                                       \
+    static void name(const struct slices *s, size_t pixels, size_t valid, size_t first_ky,         \
+                     const float *from, const float *w, float *dx, bool add)                       \
+    {                                                                                              \
+        if (pixels == STRIP / 2)                                                                   \
+            strip_back(s, STRIP / 2, valid, first_ky, several, from, w, dx, add);                  \
+        else if (pixels == 2)                                                                      \
+            strip_back(s, 2, valid, first_ky, several, from, w, dx, add);                          \
+        else                                                                                       \
+            strip_back(s, 1, valid, first_ky, several, from, w, dx, add);                          \
+    }
+
+BACKS(back_of_groups, true)
+BACKS(back_of_one_group, false)
 
 static size_t next_strip(size_t pixels)
 {
     return pixels >= STRIP ? STRIP : pixels >= 7 ? 7 : pixels >= 4 ? 4 : 1;
 }
 
+static size_t next_back(size_t pixels)
+{
+    return pixels >= STRIP / 2 ? STRIP / 2 : pixels >= 2 ? 2 : 1;
+}
+
 /* A slice (size, size) of the outputs, at z in rows of all channels. */
 static void convolve(const struct slices *s, const float *padded, const float *w, size_t size,
                      size_t stride, float *z, bool add)
 {
-    size_t step = stride * s->width;
+    bool several = s->group<VEC, apart = stride> 1;
 
     for (size_t v = 0; v < s->width; v += VEC)
         for (size_t y = 0; y < size; y++)
@@ -196,10 +255,29 @@ static void convolve(const struct slices *s, const float *padded, const float *w
                 const float *from = padded + (y * stride * s->padded + x * stride) * s->width;
                 float *to = z + (y * size + x) * s->channels + v;
                 n = next_strip(size - x);
-                if (s->group < VEC)
-                    strip_of_groups(s, n, from, step, w + v, to, add);
+                if (several)
+                    (apart ? strip_of_groups_apart : strip_of_groups)(s, n, from, w + v, to, add);
                 else
-                    strip_of_one_group(s, n, from, step, w + v, to, add);
+                    (apart ? strip_of_one_group_apart : strip_of_one_group)(s, n, from, w + v, to,
+                                                                            add);
+            }
+}
+
+/* A slice of dx of a convolution of stride 2; dz inside its border. */
+static void convolve_back(const struct slices *s, const float *dz, const float *w, float *dx,
+                          bool add)
+{
+    for (size_t v = 0; v < s->width; v += VEC)
+        for (size_t y = 0; y < s->in; y++)
+            for (size_t x = 0, n; x < s->out; x += n) {
+                const float *from = dz + ((y / 2 + 1) * (s->out + 2) + x + 1) * s->width;
+                float *to = dx + (y * s->in + 2 * x) * s->channels + v;
+                size_t first_ky = y % 2 ? 0 : 1, valid = s->in - 2 * x;
+                n = next_back(s->out - x);
+                if (s->group < VEC)
+                    back_of_groups(s, n, valid, first_ky, from, w + v, to, add);
+                else
+                    back_of_one_group(s, n, valid, first_ky, from, w + v, to, add);
             }
 }
 
@@ -214,7 +292,7 @@ void conv_grouped_forward(const struct conv *c, const float *w, const float *x, 
     for (size_t i = first; i < end; i++) {
         for (size_t at = 0; at < s.channels; at += s.width) {
             double piece = trace_begin();
-            copy_padded(&s, x + i * s.in * s.in * s.channels + at, s.in, 1, padded);
+            copy_padded(&s, x + i * s.in * s.in * s.channels + at, s.in, padded);
             trace_part(piece, TRACE_IM2COL);
             piece = trace_begin();
             convolve(&s, padded, scratch + at / s.width * slice_weights(&s), s.out, s.stride,
@@ -226,47 +304,73 @@ void conv_grouped_forward(const struct conv *c, const float *w, const float *x, 
     }
 }
 
-/* A row of outputs' share in the weights of three taps and WEIGHT_CHANNELS channels of a group. */
-INLINE void weights_of_row(const struct slices *s, bool several, const float *from, const float *dz,
-                           size_t channel, float *dw)
+/*
+ * The weights of a row of three taps and WEIGHT_CHANNELS channels of a group, from a whole image.
+ * Input pixel q is met by output q - kx with tap kx (stride 2: by (q - kx) / 2), where dz's border
+ * stands for outputs that are not there. x: the row's first pixel for the first row of outputs;
+ * dz: the border before that row.
+ */
+INLINE void weights_of_row(const struct slices *s, size_t stride, bool several, const float *x,
+                           const float *dz, size_t channel, float *dw)
 {
-    vec sum[KERNEL][WEIGHT_CHANNELS];
+    vec sum[KERNEL][WEIGHT_CHANNELS] = {0};
     vec_int starts = group_starts(s->group);
+    size_t width = s->width;
 
+    for (size_t y = 0; y < s->out; y++, x += stride * s->padded * width, dz += (s->out + 2) * width)
+        for (size_t q = 0; q < (stride > 1 ? s->out + 1 : s->out + 2); q++) {
+            const float *pixel = x + stride * q * width;
+            vec now = vec_load(dz + (q + 1) * width), before = vec_load(dz + q * width);
+            vec long_before = stride > 1 ? now : vec_load(dz + q * width - width);
+#pragma GCC unroll 4
+            for (size_t i = 0; i < WEIGHT_CHANNELS; i++) {
+                vec v = of_group(pixel, several, starts, channel + i);
+                sum[0][i] += v * now;
+                if (stride > 1) {
+                    sum[2][i] += v * before;
+                    sum[1][i] += of_group(pixel + width, several, starts, channel + i) * now;
+                } else {
+                    sum[1][i] += v * before;
+                    sum[2][i] += v * long_before;
+                }
+            }
+        }
 #pragma GCC unroll 12
-    for (size_t j = 0; j < KERNEL * WEIGHT_CHANNELS; j++)
-        sum[j / WEIGHT_CHANNELS][j % WEIGHT_CHANNELS] = vec_load(
-            dw + (j / WEIGHT_CHANNELS * s->group + channel + j % WEIGHT_CHANNELS) * s->width);
-    for (size_t x = 0; x < s->out; x++, from += s->stride * s->width, dz += s->width) {
-        vec d = vec_load(dz);
-#pragma GCC unroll 12
-        for (size_t j = 0; j < KERNEL * WEIGHT_CHANNELS; j++)
-            sum[j / WEIGHT_CHANNELS][j % WEIGHT_CHANNELS] +=
-                of_group(from + j / WEIGHT_CHANNELS * s->width, several, starts,
-                         channel + j % WEIGHT_CHANNELS) *
-                d;
+    for (size_t j = 0; j < KERNEL * WEIGHT_CHANNELS; j++) {
+        float *to =
+            dw + (j / WEIGHT_CHANNELS * s->group + channel + j % WEIGHT_CHANNELS) * s->width;
+        vec_store(to, vec_load(to) + sum[j / WEIGHT_CHANNELS][j % WEIGHT_CHANNELS]);
     }
-#pragma GCC unroll 12
-    for (size_t j = 0; j < KERNEL * WEIGHT_CHANNELS; j++)
-        vec_store(dw + (j / WEIGHT_CHANNELS * s->group + channel + j % WEIGHT_CHANNELS) * s->width,
-                  sum[j / WEIGHT_CHANNELS][j % WEIGHT_CHANNELS]);
 }
+
+#define WEIGHTS(name, stride, several)                                                             \
+    static void name(const struct slices *s, const float *x, const float *dz, size_t channel,      \
+                     float *dw)                                                                    \
+    {                                                                                              \
+        weights_of_row(s, stride, several, x, dz, channel, dw);                                    \
+    }
+
+WEIGHTS(weights_of_groups, 1, true)
+WEIGHTS(weights_of_one_group, 1, false)
+WEIGHTS(weights_of_groups_apart, 2, true)
+WEIGHTS(weights_of_one_group_apart, 2, false)
 
 static void weights_of_slice(const struct slices *s, const float *padded, const float *dz,
                              float *dw)
 {
-    for (size_t y = 0; y < s->out; y++)
-        for (size_t ky = 0; ky < KERNEL; ky++)
-            for (size_t v = 0; v < s->width; v += VEC)
-                for (size_t i = 0; i < s->group; i += WEIGHT_CHANNELS) {
-                    const float *from = padded + (y * s->stride + ky) * s->padded * s->width;
-                    const float *d = dz + y * s->out * s->width + v;
-                    float *to = dw + ky * KERNEL * s->group * s->width + v;
-                    if (s->group < VEC)
-                        weights_of_row(s, true, from, d, i, to);
-                    else
-                        weights_of_row(s, false, from, d, i, to);
-                }
+    bool several = s->group<VEC, apart = s->stride> 1;
+
+    for (size_t ky = 0; ky < KERNEL; ky++)
+        for (size_t v = 0; v < s->width; v += VEC)
+            for (size_t i = 0; i < s->group; i += WEIGHT_CHANNELS) {
+                const float *x = padded + ky * s->padded * s->width;
+                const float *d = dz + (s->out + 2) * s->width + v;
+                float *to = dw + ky * KERNEL * s->group * s->width + v;
+                if (several)
+                    (apart ? weights_of_groups_apart : weights_of_groups)(s, x, d, i, to);
+                else
+                    (apart ? weights_of_one_group_apart : weights_of_one_group)(s, x, d, i, to);
+            }
 }
 
 static void backward_image(const struct slices *s, const struct conv_backward *b, size_t image,
@@ -274,23 +378,18 @@ static void backward_image(const struct slices *s, const struct conv_backward *b
 {
     for (size_t at = 0; at < s->channels; at += s->width) {
         size_t weights = at / s->width * slice_weights(s);
-        const float *from = b->dz + image * s->out * s->out * s->channels + at;
         size_t in = image * s->in * s->in * s->channels + at;
-
         double piece = trace_begin();
-        copy_slice(s, from, dz);
-        copy_padded(s, b->x + in, s->in, 1, padded);
+
+        copy_padded(s, b->dz + image * s->out * s->out * s->channels + at, s->out, dz);
+        copy_padded(s, b->x + in, s->in, padded);
         trace_part(piece, TRACE_IM2COL);
         piece = trace_begin();
         weights_of_slice(s, padded, dz, dw + weights);
-        trace_part(piece, TRACE_GEMM);
-        if (!b->dx)
-            continue;
-        piece = trace_begin();
-        copy_padded(s, from, s->out, s->stride, padded);
-        trace_part(piece, TRACE_IM2COL);
-        piece = trace_begin();
-        convolve(s, padded, turned + weights, s->in, 1, b->dx + in, b->add_dx);
+        if (b->dx && s->stride > 1)
+            convolve_back(s, dz, turned + weights, b->dx + in, b->add_dx);
+        else if (b->dx)
+            convolve(s, dz, turned + weights, s->in, 1, b->dx + in, b->add_dx);
         trace_part(piece, TRACE_GEMM);
     }
 }
@@ -301,6 +400,7 @@ void conv_grouped_backward(const struct conv *c, const struct conv_backward *b, 
     struct slices s = slices_of(c);
     size_t weights = conv_weights(c), in = s.in * s.in, out = s.out * s.out;
     float *dw = b->scratch + weights, *padded = dw + weights;
+    float *dz = padded + s.padded * s.padded * s.width;
 
     memset(dw, 0, weights * sizeof *dw);
     if (b->dx)
@@ -308,7 +408,7 @@ void conv_grouped_backward(const struct conv *c, const struct conv_backward *b, 
     for (size_t i = first; i < end; i++) {
         if (b->ready)
             b->ready(i * out, out, b->context);
-        backward_image(&s, b, i, b->scratch, dw, padded, padded + s.padded * s.padded * s.width);
+        backward_image(&s, b, i, b->scratch, dw, padded, dz);
         if (b->dx && b->done)
             b->done(i * in, in, b->context);
     }
