@@ -305,6 +305,18 @@ function cancelButton(id) {
   return button;
 }
 
+// Goes on from the newest checkpoint; the page then begins anew.
+function resumeButton(id) {
+  const button = h("button", { type: "button", hidden: true }, "Resume");
+  button.addEventListener("click", async () => {
+    button.disabled = true;
+    await post(`/v1/jobs/${id}/resume`).then(() => route(false), (e) =>
+      say(button, e instanceof Problem ? e.message : "No answer from traind. Try again."));
+    button.disabled = false;
+  });
+  return button;
+}
+
 // Asks in the dialog; on yes does work() and shows there what went wrong. True once it was done.
 function ask(title, text, work) {
   const [dialog, yes, no, error] = ["ask", "ask-yes", "ask-no", "ask-error"].map((id) => document.getElementById(id));
@@ -334,7 +346,8 @@ async function fetchSeries(id, signal) {
 }
 
 function jobPage(id) {
-  const title = h("h1", { tabindex: -1 }, `Job ${id}`), state = badge(), cancel = cancelButton(id);
+  const title = h("h1", { tabindex: -1 }, `Job ${id}`), state = badge();
+  const cancel = cancelButton(id), resume = resumeButton(id);
   const reason = h("p", { class: "why", role: "status" });
   const bar = meter(`progress of job ${id}`), numbers = tiles(), plan = facts("Plan");
   const charts = CHARTS.map((kind) => new Chart(kind));
@@ -344,7 +357,7 @@ function jobPage(id) {
     h("div", { class: "columns" }, plan.element, evals.element), log.element);
   const wait = notice(`Loading job ${id}…`);
   main.replaceChildren(h("nav", { class: "crumbs", "aria-label": "Where you are" }, h("a", { href: "#/" }, "Jobs"), ` / ${id}`),
-    h("div", { class: "title" }, title, state, cancel), reason, wait, content);
+    h("div", { class: "title" }, title, state, cancel, resume), reason, wait, content);
   heading(`Job ${id}`);
 
   const show = (job) => {
@@ -356,6 +369,7 @@ function jobPage(id) {
     say(reason, job.reason ?? "");
     mark(reason, "data-state", job.state);
     cancel.hidden = ended(job);
+    resume.hidden = !["failed", "cancelled"].includes(job.state) || !job.checkpoint_step;
     setMeter(bar, job);
     numbers.update(job);
     plan.update(planFacts(job));

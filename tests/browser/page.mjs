@@ -170,9 +170,11 @@ async function listAndJob(page) {
 }
 
 async function cancelling(page) {
-  const { id } = await submit({ ...JOB, name: "long-job", steps: 100000 });
+  const { id } = await submit({ ...JOB, name: "long-job", steps: 100000, checkpoint: { every_epochs: 0 },
+    model: { ...JOB.model, arch: "resnet18" } });
   await page.goto(`${origin}/#/jobs/${id}`);
   await jobIn(id, "running");
+  await until("a step", async () => (await api(`/v1/jobs/${id}`)).step > 0);
   await page.locator(".title .badge[data-state=running]").waitFor();
   await page.getByRole("button", { name: "Cancel…" }).click();
   await accessible(page, "dialog");
@@ -182,6 +184,12 @@ async function cancelling(page) {
   await page.getByRole("button", { name: "Cancel the job" }).click();
   await page.locator(".title .badge[data-state=cancelled]").waitFor({ timeout: 60000 });
   same((await api(`/v1/jobs/${id}`)).state, "cancelled", "cancel: the button cancels the job");
+  await page.getByRole("button", { name: "Resume" }).click();
+  const again = await jobIn(id, "running");
+  same(again.attempt, 2, "resume: the button starts it again");
+  await page.locator(".title .badge[data-state=running]").waitFor();
+  await api(`/v1/jobs/${id}/cancel`, { method: "POST" });
+  await jobIn(id, "cancelled");
 }
 
 async function outage(context, page) {
