@@ -184,9 +184,7 @@ static int choose_way(const struct traincomm *c, enum traincomm_way wanted, int 
     else if (name && strcmp(name, "auto") != 0)
         return -TRAINCOMM_ERROR_ARGUMENT;
     if (wanted == TRAINCOMM_WAY_AUTO)
-        wanted = all_here          ? TRAINCOMM_WAY_PIECES
-                 : c->many_threads ? TRAINCOMM_WAY_THREAD
-                                   : TRAINCOMM_WAY_CALLS;
+        wanted = all_here ? TRAINCOMM_WAY_PIECES : TRAINCOMM_WAY_CALLS;
     *way = wanted;
     return wanted == TRAINCOMM_WAY_THREAD && !c->many_threads ? -TRAINCOMM_ERROR_THREAD : 0;
 }

@@ -130,7 +130,7 @@ int traincomm_agree(struct traincomm *c, bool *stop, struct traincomm_failure *f
 struct traincomm_gradients;
 
 enum traincomm_way {
-    TRAINCOMM_WAY_AUTO,   /* pieces on one machine, otherwise a thread where MPI allows threads */
+    TRAINCOMM_WAY_AUTO,   /* pieces if all ranks are on one machine, otherwise calls */
     TRAINCOMM_WAY_PIECES, /* blocking calls in traincomm_gradients_wait, on pieces that fit a cache
                            */
     TRAINCOMM_WAY_THREAD, /* buckets behind backward; a thread moves them on */
