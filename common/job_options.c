@@ -113,7 +113,7 @@ static const struct job_option options[] = {
     {"/precision", CHOICE("fp32", "bf16"), AT(precision), DEFAULT("\"fp32\""), BUILT("[\"fp32\"]"),
      HELP("The number format of the matrix products.")},
 
-    {"/lr/base", JOB_OPTION_NUMBER, AT(lr.base), DEFAULT("0.1"), RANGE(0, 1000), ABOVE,
+    {"/lr/base", JOB_OPTION_NUMBER, AT(lr.base), DEFAULT("0.1"), RANGE(0, 1e12), ABOVE,
      HELP("The learning rate that suits a global batch of lr.base_batch.")},
     {"/lr/base_batch", JOB_OPTION_INTEGER, AT(lr.base_batch), DEFAULT("256"), RANGE(1, 1e9), UNIT("images"),
      HELP("The global batch that lr.base is meant for.")},

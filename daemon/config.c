@@ -38,6 +38,8 @@ static const struct config_key keys[] = {
      "newest checkpoints that are kept of a job that has ended; 0 keeps all that its document does"},
     {"log_limit_bytes", 'i', "0", 0, 1073741824, FIELD(log_limit_bytes),
      "end of a worker log that is kept when its attempt has ended, in bytes; 0 keeps all of it"},
+    {"stall_seconds", 'i', "300", 0, 1000000, FIELD(stall_seconds),
+     "time without a step before a run's warning says which rank is the cause, in seconds; 0: never"},
     {"log_level", 'l', "info", 0, 0, FIELD(log_level), "error, warning, info or debug"},
     {"max_body_bytes", 'i', "1048576", 1024, 1048576, FIELD(max_body_bytes),
      "largest request body taken, in bytes"},

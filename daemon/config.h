@@ -27,6 +27,7 @@ struct config {
     int64_t restart_delay_seconds;
     int64_t keep_runs, keep_checkpoints; /* 0: all */
     int64_t log_limit_bytes;             /* 0: none */
+    int64_t stall_seconds;               /* without a step before a run warns of it; 0: never */
     enum log_level log_level;
     int64_t max_body_bytes; /* of a request */
     int64_t http_threads;

@@ -193,7 +193,8 @@ static int create_manager(const struct config *c, struct store *store, struct jo
                                           .restart_delay_seconds = (double)c->restart_delay_seconds,
                                           .keep_runs = c->keep_runs,
                                           .keep_checkpoints = c->keep_checkpoints,
-                                          .log_limit_bytes = c->log_limit_bytes};
+                                          .log_limit_bytes = c->log_limit_bytes,
+                                          .stall_seconds = c->stall_seconds};
     int status = job_manager_create(&settings, store, m, e);
     free(jobs_dir);
     return status;

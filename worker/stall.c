@@ -22,6 +22,7 @@ struct pulse {
     _Atomic double since;   /* that it is doing this */
     _Atomic double step_at; /* end of its last step */
     _Atomic double beat;    /* its watching thread's last sign of life */
+    _Atomic int64_t steps;  /* that ended in this run, of all attempts */
     int rank;
     pid_t pid;
 };
@@ -56,8 +57,10 @@ void stall_doing(struct stall *s, enum stall_doing doing)
     double now = clock_monotonic();
     atomic_store(&s->own->doing, doing);
     atomic_store(&s->own->since, now);
-    if (doing == STALL_OTHER)
-        atomic_store(&s->own->step_at, now);
+    if (doing != STALL_OTHER)
+        return;
+    atomic_store(&s->own->step_at, now);
+    atomic_fetch_add(&s->own->steps, 1);
 }
 
 /* ---- what is wrong */
@@ -127,6 +130,7 @@ static void say_event(struct stall *s, const struct verdict *v, const char *host
     struct error ignored;
 
     report_begin(report, EVENT_WARNING);
+    report_int(report, "step", atomic_load(&s->own->steps));
     report_text(report, "message", text);
     report_text(report, "cause", v->cause);
     if (v->who) {
@@ -205,6 +209,7 @@ static int share_memory(struct stall *s, struct error *e)
     double now = clock_monotonic();
     s->own->rank = s->run->rank;
     s->own->pid = getpid();
+    atomic_store(&s->own->steps, s->run->from.step);
     atomic_store(&s->own->since, now);
     atomic_store(&s->own->step_at, now);
     atomic_store(&s->own->beat, now);

@@ -54,6 +54,7 @@ int job_manager_create(const struct job_manager_config *config, struct store *st
     m->keep_checkpoints = config->keep_checkpoints;
     m->log_limit_bytes = config->log_limit_bytes;
     m->queue_next_at = INFINITY;
+    m->stall_seconds = config->stall_seconds;
     m->used.total = m->slots;
     m->look_at_queue = true;
     int status = m->jobs_dir && m->mpirun && m->worker

@@ -37,7 +37,7 @@ struct job_manager {
     struct store *store;
     char *jobs_dir, *mpirun, *worker;
     double cancel_grace_seconds, priority_seconds, restart_delay_seconds;
-    int64_t keep_runs, keep_checkpoints, log_limit_bytes;
+    int64_t keep_runs, keep_checkpoints, log_limit_bytes, stall_seconds;
     int64_t slots;
     int wake_fd;    /* eventfd */
     int inotify_fd; /* -1: not to be had, polling alone */

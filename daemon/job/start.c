@@ -176,6 +176,7 @@ void job_start(struct job_manager *m, const struct store_job *job)
             .spec = spec,
             .threads = job_threads(spec, m->slots),
             .bind = 2 * job->slots > m->slots && m->slots <= launch_node_cores(),
+            .stall_seconds = m->stall_seconds,
             .mpirun = mpirun,
             .worker = worker,
             .resumes = job->resumes,

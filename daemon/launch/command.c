@@ -98,6 +98,8 @@ char **command_argv(const struct launch_request *r, const char *attempt_dir, boo
     add(&v, "%s", r->run_dir);
     add(&v, "--attempt");
     add(&v, "%lld", (long long)r->attempt);
+    add(&v, "--stall-seconds");
+    add(&v, "%lld", (long long)r->stall_seconds);
     if (r->resumes) {
         add(&v, "--resume");
         add(&v, "latest");

@@ -27,8 +27,9 @@ struct launch_request {
     int64_t threads; /* per worker, resolved */
     bool bind;       /* each rank is bound to cores of its own: for a job with more than half of the
                         slots,       as no second one can be bound beside it */
-    bool measure_peak;  /* for trainctl bench */
-    const char *mpirun; /* as found by launch_find_program */
+    int64_t stall_seconds; /* of train-worker */
+    bool measure_peak;     /* for trainctl bench */
+    const char *mpirun;    /* as found by launch_find_program */
     const char *worker;
     bool resumes; /* from the newest checkpoint */
 };

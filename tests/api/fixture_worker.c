@@ -223,7 +223,7 @@ int main(int argc, char **argv)
     struct sigaction action = {.sa_handler = request_stop, .sa_flags = SA_RESTART};
     int rank, stopped;
 
-    if (argc != 7 && argc != 9) /* --resume latest comes last */
+    if (argc != 9 && argc != 11) /* --stall-seconds N and --resume latest come last */
         return 2;
     read_job(argv[2]);
     sigaction(SIGUSR1, &action, NULL);
@@ -239,7 +239,7 @@ int main(int argc, char **argv)
     }
     if (word("children", 0))
         have_children();
-    long step = run_steps(rank, argc == 9 ? newest_checkpoint() : 0, &stopped);
+    long step = run_steps(rank, argc == 11 ? newest_checkpoint() : 0, &stopped);
     if (rank == 0) {
         if (word("eval", 0) && !stopped)
             say_eval(step);

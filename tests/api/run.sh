@@ -29,7 +29,7 @@ is "$(sql "select group_concat(id) from (select id from job order by started_at)
 is "$(sql "select count(*) from job a join job b on b.id = a.id + 1 and b.started_at < a.finished_at")" 0 "with all slots taken, one at a time"
 
 run=$state/jobs/$first
-like "$(cat "$run/attempt-1/command")" "^/.*mpirun .*-np 2 .*--hostfile $run/attempt-1/hostfile .*fixture_worker --job $run/job.json --run-dir $run --attempt 1$" "the command line can be read"
+like "$(cat "$run/attempt-1/command")" "^/.*mpirun .*-np 2 .*--hostfile $run/attempt-1/hostfile .*fixture_worker --job $run/job.json --run-dir $run --attempt 1 --stall-seconds 300$" "the command line can be read"
 is "$(cat "$run/attempt-1/hostfile")" "localhost slots=2" "the hostfile"
 like "$(cat "$run/attempt-1/stdout.log")" "rank 1 is process [0-9]+ with OMP_NUM_THREADS=1" "the workers' output is in the log"
 is "$(jq -r .steps "$run/job.json") $(jq -r .train_steps "$run/plan.json")" "4 4" "job.json and plan.json"

@@ -48,5 +48,32 @@ is "$(jq -c '[.[] | select(.name == "step") | .pid] | sort' <<<"$body")" '[0,0,1
 call "/v1/jobs/$((id - 1))/trace"
 want 404 "a job without profile.steps has none"
 like "$body" 'profile\.steps' "and the answer says why"
+
+jq '.lr = {base: 1e10, warmup_epochs: 0} | .steps = 50' "$work/job.json" >"$work/diverges.json"
+call -H 'Content-Type: application/json' --data-binary "@$work/diverges.json" /v1/jobs
+id=$(jq -r '.id // 0' <<<"$body")
+ok "a learning rate of 1e10 fails a job" wait_state "$id" failed
+like "$(job "$id" reason)" 'diverged at step [0-9]+, loss was (nan|-nan|inf)' "and the reason says at which step, and what the loss was"
+is "$(curl -sS "$url/v1/jobs/$id/events" | jq -r '[.. | objects | select(.type? == "failed")] | length')" 1 "once, as an event"
+ok "the daemon stops in order" stop_daemon
+
+# ---- a run that stands still: the setting goes to the worker, its warning comes back
+echo "stall_seconds = 4" >>"$work/traind.conf"
+restart_runs
+train 100000
+ok "a job trains" eventually has_events "$id" 2
+stopped=$(for pid in $(process_ids "$id"); do grep -qzx OMPI_COMM_WORLD_RANK=1 "/proc/$pid/environ" 2>/dev/null && echo "$pid"; done)
+kill -STOP "$stopped"
+warned() {
+    [ "$(sql "select count(*) from job_event where job_id = $id and type = 'warning' and body like '%rank_stopped%'")" = 1 ]
+}
+ok "a stopped rank is warned of" eventually warned
+like "$(curl -sS "$url/v1/jobs/$id/events")" "no step for [0-9]+ s: rank 1 on $(hostname) is stopped by a signal" "in words, by the API"
+is "$(job "$id" state)" running "the job is not ended for it"
+kill -CONT "$stopped"
+before=$(sql "select count(*) from step_metric where job_id = $id")
+ok "and it goes on when the rank does" eventually has_events "$id" $((before + 2))
+call -X POST "/v1/jobs/$id/cancel"
+ok "until it is cancelled" wait_state "$id" cancelled
 ok "the daemon stops in order" stop_daemon
 done_testing

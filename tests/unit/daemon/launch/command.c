@@ -16,6 +16,7 @@ static struct launch_request request_of(struct job_spec *spec)
     spec->cluster.mpi_arg_count = 2;
     return (struct launch_request){.job_id = 7,
                                    .attempt = 2,
+                                   .stall_seconds = 60,
                                    .run_dir = "/state/jobs/7",
                                    .spec = spec,
                                    .threads = 3,
@@ -54,6 +55,7 @@ Test(command, says_ranks_hostfile_cores_and_worker)
     cr_assert_str_eq(behind(argv, "--job"), "/state/jobs/7/job.json");
     cr_assert_str_eq(behind(argv, "--run-dir"), "/state/jobs/7");
     cr_assert_str_eq(behind(argv, "--attempt"), "2");
+    cr_assert_str_eq(behind(argv, "--stall-seconds"), "60");
     command_free(argv);
 }
 
