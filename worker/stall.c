@@ -86,15 +86,20 @@ struct verdict {
     const struct pulse *who; /* NULL: all */
 };
 
-static struct verdict judge_process(const struct pulse *p)
+/* Whether a rank's process can run at all. */
+static bool judge_process(const struct pulse *p, double now, struct verdict *v)
 {
     char state = process_state(p->pid);
 
     if (state == 'T' || state == 't')
-        return (struct verdict){"rank_stopped", "is stopped by a signal", p};
-    if (state == '\0' || state == 'Z' || state == 'X')
-        return (struct verdict){"rank_dead", "is dead", p};
-    return (struct verdict){"rank_stopped", "gets no processor time", p};
+        *v = (struct verdict){"rank_stopped", "is stopped by a signal", p};
+    else if (state == '\0' || state == 'Z' || state == 'X')
+        *v = (struct verdict){"rank_dead", "is dead", p};
+    else if (now - atomic_load(&p->beat) > LATE_SECONDS)
+        *v = (struct verdict){"rank_stopped", "gets no processor time", p};
+    else
+        return false;
+    return true;
 }
 
 static const struct pulse *first_doing(const struct stall *s, enum stall_doing doing)
@@ -109,14 +114,17 @@ static const struct pulse *first_doing(const struct stall *s, enum stall_doing d
 static struct verdict judge(const struct stall *s, double now)
 {
     const struct pulse *p;
+    struct verdict v;
 
     for (int i = 0; i < s->ranks_here; i++)
-        if (now - atomic_load(&pulse_of(s, i)->beat) > LATE_SECONDS)
-            return judge_process(pulse_of(s, i));
+        if (judge_process(pulse_of(s, i), now, &v))
+            return v;
     if ((p = first_doing(s, STALL_DATA)))
         return (struct verdict){"data", "waits for data", p};
     if ((p = first_doing(s, STALL_COMPUTE)))
         return (struct verdict){"compute", "still computes", p};
+    if (s->ranks_here == s->run->world)
+        return (struct verdict){"all_reduce", "all ranks are in the all-reduce", NULL};
     return (struct verdict){"all_reduce",
                             "all ranks of this machine wait for ranks of others: a network or a "
                             "machine is gone",
