@@ -342,17 +342,35 @@ static void phase_row(struct libscols_table *table, const struct bench *b, int p
     row(table, name, value, share);
 }
 
+static const char *plural(int64_t count)
+{
+    return count == 1 ? "" : "s";
+}
+
+/* To stderr, so that JSON stays JSON. */
+static void warn_of_crowding(const struct job_spec *s)
+{
+    int64_t wanted = s->cluster.workers_per_node * threads_of(s), cores = launch_node_cores();
+
+    if (wanted > cores)
+        fprintf(stderr,
+                "trainctl: warning: %lld threads share %lld core%s, so the figures say little; "
+                "--workers times --threads should not exceed the cores\n",
+                (long long)wanted, (long long)cores, plural(cores));
+}
+
 static void show_table(const struct run *r, const struct bench *b)
 {
     struct libscols_table *table = table_create(0);
     const struct job_spec *s = r->spec;
     char value[HUMAN_BYTES], remark[96];
 
-    printf("%s, %s at %lldx%lld, batch %lld a worker, %lld workers x %lld threads; median of %ld "
-           "steps\n\n",
+    printf("%s, %s at %lldx%lld, batch %lld a worker, %lld worker%s x %lld thread%s; median of %ld "
+           "step%s\n\n",
            s->model.arch, b->evaluates ? "evaluation" : "training", (long long)s->model.image_size,
            (long long)s->model.image_size, (long long)s->batch_per_worker,
-           (long long)s->cluster.workers_per_node, (long long)threads_of(s), b->steps);
+           (long long)s->cluster.workers_per_node, plural(s->cluster.workers_per_node),
+           (long long)threads_of(s), plural(threads_of(s)), b->steps, plural(b->steps));
     table_column(table, "", 0);
     table_column(table, "", TABLE_RIGHT);
     table_column(table, "", 0);
@@ -387,6 +405,8 @@ int cmd_bench(int argc, char **argv)
     if (done >= 0)
         return done;
     int status = make_spec(&args, &r, &e);
+    if (!status)
+        warn_of_crowding(r.spec);
     if (!status)
         status = run_job(&r, &bench, &e);
     if (r.dir[0])
