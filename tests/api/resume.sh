@@ -102,7 +102,7 @@ json '.resume | "\(.before.world_size) \(.after.world_size) \(.before.global_bat
 json '.resume.after.peak_lr < .resume.before.peak_lr' true "with the learning rate"
 ok "it runs" eventually in_state "$id" running
 is "$(jq -r .cluster.workers_per_node "$state/jobs/$id/job.json") $(jq -r .global_batch "$state/jobs/$id/plan.json")" "1 4" "the run directory has the new document and plan"
-like "$(cat "$state/jobs/$id/attempt-2/command")" "-np 1 .*--attempt 2 --resume latest$" "one worker goes on from the newest checkpoint"
+like "$(cat "$state/jobs/$id/attempt-2/command")" "-np 1 .*--attempt 2 .*--resume latest$" "one worker goes on from the newest checkpoint"
 is "$(sql "select json_extract(body, '\$.before.world_size') || ' ' || json_extract(body, '\$.after.world_size') from job_event where job_id = $id and type = 'resume'")" "2 1" "the event log has the numbers"
 like "$(steps_of_attempt "$id" 2)" "^$((step + 1))-" "it goes on behind the checkpoint"
 call -X POST "/v1/jobs/$id/cancel"
