@@ -74,6 +74,9 @@ static const struct job_option options[] = {
      HELP("The flip of data.augment: half of the images are mirrored; false: none.")},
     {"/data/shuffle", JOB_OPTION_BOOLEAN, AT(data.shuffle), DEFAULT("true"),
      HELP("One global shuffle each epoch; false: the order of the files.")},
+    {"/data/locality", CHOICE("global", "node"), AT(data.locality), DEFAULT("\"global\""),
+     HELP("node: for training data copied to each node. Node i of n trains on the shards s with s % n = i, shuffled among themselves; data.train "
+          "needs to hold no others there. The plan says what that changes. data.eval is read whole on each node.")},
     {"/data/mixup", JOB_OPTION_NUMBER, AT(data.mixup), DEFAULT("0"), RANGE(0, 10),
      HELP("MixUp's alpha: mix pairs of images by a weight from Beta(alpha, alpha); 0: off.")},
     {"/data/prefetch_threads", JOB_OPTION_INTEGER, AT(data.prefetch_threads), DEFAULT("1"), RANGE(1, 256), UNIT("threads"),

@@ -18,6 +18,7 @@
 enum job_mode { JOB_MODE_TRAIN, JOB_MODE_EVAL };
 enum job_stem { JOB_STEM_IMAGENET, JOB_STEM_SMALL };
 enum job_preprocess { JOB_PREPROCESS_TPU, JOB_PREPROCESS_MLPERF, JOB_PREPROCESS_TORCHVISION };
+enum job_locality { JOB_LOCALITY_GLOBAL, JOB_LOCALITY_NODE };
 enum job_launcher { JOB_LAUNCHER_LOCAL, JOB_LAUNCHER_SLURM };
 enum job_precision { JOB_PRECISION_FP32, JOB_PRECISION_BF16 };
 enum job_scaling { JOB_SCALING_LINEAR, JOB_SCALING_SQRT, JOB_SCALING_NONE };
@@ -53,6 +54,7 @@ struct job_spec {
         enum job_preprocess preprocess;
         bool augment, random_crop, random_flip; /* all of it; its parts */
         bool shuffle;
+        enum job_locality locality;
         double mixup; /* alpha of Beta(alpha, alpha); 0: off */
         int64_t prefetch_threads;
     } data;

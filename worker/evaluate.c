@@ -12,8 +12,6 @@
 #include "worker/predictions.h"
 #include "worker/result.h"
 
-#define BAD_JPEG_FRACTION 0.01
-
 void average_statistics(struct run *r)
 {
     float *stats = model_stats(r->model);
@@ -88,7 +86,6 @@ static int open_loader(struct run *r, struct loader **loader, struct error *e)
         .seed = s->seed,
         .threads = (int)s->data.prefetch_threads,
         .depth = 2,
-        .max_bad_fraction = BAD_JPEG_FRACTION,
     };
     return loader_create(&config, loader, e);
 }
@@ -218,6 +215,8 @@ int evaluate(struct run *r, int64_t step, double epoch, bool predictions, struct
                                .images = (int64_t)sum.images,
                                .seconds = clock_monotonic() - start};
     status = check_all_counted(r, &sum, e);
+    if (!status)
+        status = loader_judge_bad((int64_t)sum.bad, (int64_t)sum.images, true, e);
     if (!status)
         status = say_eval(r, step, epoch, out, e);
     return run_agree(r, status, e);

@@ -253,12 +253,12 @@ static void broadcast_model(struct run *r)
     model_params_changed(r->model);
 }
 
-static int open_data(const char *path, enum dataset_role role, struct dataset **data,
-                     struct error *e)
+static int open_data(const char *path, enum dataset_role role, struct dataset_part part,
+                     struct dataset **data, struct error *e)
 {
     if (!path || strcmp(path, "synthetic") == 0)
         return 0;
-    int status = dataset_open(path, role, data, e);
+    int status = dataset_open_part(path, role, part, data, e);
     if (!status)
         dataset_keep_index(*data);
     return status;
@@ -266,12 +266,13 @@ static int open_data(const char *path, enum dataset_role role, struct dataset **
 
 static int open_both(struct run *r, struct error *e)
 {
+    const struct dataset_part whole = {0, 1};
     int status = 0;
 
     if (r->spec->mode == JOB_MODE_TRAIN)
-        status = open_data(r->spec->data.train, DATASET_TRAIN, &r->train_data, e);
+        status = open_data(r->spec->data.train, DATASET_TRAIN, r->part, &r->train_data, e);
     if (!status)
-        status = open_data(r->spec->data.eval, DATASET_EVAL, &r->eval_data, e);
+        status = open_data(r->spec->data.eval, DATASET_EVAL, whole, &r->eval_data, e);
     return status;
 }
 
@@ -363,22 +364,48 @@ static int store_or_check_plan(const struct run *r, struct error *e)
     return status;
 }
 
-static int check_image_count(const struct run *r, struct error *e)
+/* Ranks are numbered node by node, as mpirun places them. */
+static struct dataset_part part_of_rank(const struct run *r)
 {
-    int64_t there = r->train_data ? dataset_images(r->train_data) : 0;
-    if (!r->train_data || r->plan->train_images <= there)
+    int workers = (int)r->spec->cluster.workers_per_node;
+
+    if (r->spec->data.locality == JOB_LOCALITY_GLOBAL)
+        return (struct dataset_part){0, 1};
+    return (struct dataset_part){r->rank / workers, (int)r->spec->cluster.nodes};
+}
+
+/* Of all nodes: with data.locality node each rank has opened its node's part. Collective. */
+static void count_images(const struct run *r, struct plan_counts *counts)
+{
+    double mine = r->train_data ? (double)dataset_images(r->train_data) : 0;
+    double least = mine, most = mine;
+    double sum = r->rank % (r->world / r->part.of) == 0 ? mine : 0;
+
+    traincomm_reduce(r->comm, TRAINCOMM_MIN, &least, 1);
+    traincomm_reduce(r->comm, TRAINCOMM_MAX, &most, 1);
+    traincomm_reduce(r->comm, TRAINCOMM_SUM, &sum, 1);
+    *counts = (struct plan_counts){
+        .train = {.images = (int64_t)sum, .least = (int64_t)least, .most = (int64_t)most},
+        .eval = r->eval_data ? dataset_images(r->eval_data) : 0,
+    };
+}
+
+static int check_image_count(const struct run *r, const struct plan_counts *counts, struct error *e)
+{
+    if (!r->train_data || r->plan->train_images <= counts->train.images)
         return 0;
     return error_set(e, ERR_INVALID,
                      "data.train_images is %lld, but %s holds only %lld images: leave "
                      "train_images out to have them counted",
-                     (long long)r->plan->train_images, r->spec->data.train, (long long)there);
+                     (long long)r->plan->train_images, r->spec->data.train,
+                     (long long)counts->train.images);
 }
 
-static int make_plan(struct run *r, struct error *e)
+static int make_plan(struct run *r, const struct plan_counts *counts, struct error *e)
 {
     struct plan_inputs inputs = {0};
     struct problems problems = {0};
-    int status = plan_inputs_of_open_data(r->spec, r->train_data, r->eval_data, &inputs, e);
+    int status = plan_inputs_of_counts(r->spec, counts, &inputs, e);
     if (status)
         return status;
     r->plan = plan_make(r->spec, &inputs, &problems);
@@ -386,7 +413,7 @@ static int make_plan(struct run *r, struct error *e)
         status = refuse(&problems, "plan", ERR_INVALID, e);
     problems_clear(&problems);
     if (!status)
-        status = check_image_count(r, e);
+        status = check_image_count(r, counts, e);
     return status;
 }
 
@@ -446,10 +473,14 @@ static int say_other_threads(struct run *r, struct error *e)
 
 static int prepare_data(struct run *r, struct error *e)
 {
+    struct plan_counts counts;
+
+    r->part = part_of_rank(r);
     int status = open_in_turn(r, e);
     if (status)
         return status;
-    status = make_plan(r, e);
+    count_images(r, &counts);
+    status = make_plan(r, &counts, e);
     if (!status)
         status = take_place(r, e);
     status = run_agree(r, status, e);

@@ -40,7 +40,8 @@ struct run {
     struct plan *plan; /* NULL until the data were counted */
     struct model *model;
     struct model_tuning tuning;
-    struct dataset *train_data, *eval_data; /* NULL: synthetic, or none */
+    struct dataset *train_data, *eval_data; /* NULL: synthetic, or none; train_data: the part */
+    struct dataset_part part; /* data.locality node: which node of how many this rank is on */
     struct report *report;
     double started;    /* monotonic clock at run_start: time to train counts from here */
     const char *phase; /* of a `failed` event: start data train evaluate checkpoint */

@@ -18,7 +18,6 @@
 #include "worker/stall.h"
 #include "worker/straggler.h"
 
-#define BAD_JPEG_FRACTION  0.01
 #define PROGRESS_SECONDS   5.0
 #define BATCHES_MADE_AHEAD 3
 #define RANKS_IN_AN_EVENT  64
@@ -101,8 +100,9 @@ static int open_trainer(struct run *r, struct trainer *t, struct error *e)
         .image_size = (int)s->model.image_size,
         .classes = (int)s->model.classes,
         .batch = (int)s->batch_per_worker,
-        .rank = r->rank,
-        .world = r->world,
+        .first_number = (int64_t)r->part.number << 40,
+        .rank = r->rank % (r->world / r->part.of),
+        .world = r->world / r->part.of,
         .seed = s->seed,
         .first_step = t->first_step + r->step_shift,
         .steps = r->plan->train_steps,
@@ -112,7 +112,6 @@ static int open_trainer(struct run *r, struct trainer *t, struct error *e)
         .mixup = s->data.mixup,
         .threads = (int)s->data.prefetch_threads,
         .depth = BATCHES_MADE_AHEAD,
-        .max_bad_fraction = BAD_JPEG_FRACTION,
     };
     int status = loader_create(&loader, &t->loader, e);
     if (!status)
@@ -377,6 +376,10 @@ static int train_step(struct trainer *t, int64_t index, bool *stop, struct error
                          "diverged at step %lld, loss was %g: try a smaller lr.base or a longer "
                          "lr.warmup_epochs",
                          (long long)index + 1, all.loss);
+    if (!status)
+        status = loader_judge_bad((int64_t)all.bad_images,
+                                  (t->result.steps - t->first_step) * r->plan->global_batch,
+                                  t->result.steps == last_step(r), e);
     print_progress(t, index + 1, all.loss, lr);
     return run_agree(r, status, e);
 }

@@ -26,28 +26,61 @@ static void fill_from_spec(const struct job_spec *spec, struct plan_inputs *inpu
         inputs->eval_images = synthetic_eval_images(spec);
 }
 
+/* Images that each node must have of its own. Fewer by data.train_images: each node's share of
+ * them.
+ */
+static void fill_node_images(const struct job_spec *spec, const struct dataset_counts *counts,
+                             struct plan_inputs *inputs)
+{
+    int64_t share = inputs->train_images / spec->cluster.nodes;
+    bool fewer = inputs->train_images < counts->images;
+
+    inputs->node_images_least = fewer && share < counts->least ? share : counts->least;
+    inputs->node_images_most = fewer && share < counts->most ? share : counts->most;
+}
+
+static bool is_shared_out(const struct job_spec *spec)
+{
+    return spec->mode == JOB_MODE_TRAIN && spec->data.locality == JOB_LOCALITY_NODE &&
+           !job_spec_is_synthetic(spec->data.train);
+}
+
 int plan_inputs_count(const struct job_spec *spec, struct plan_inputs *inputs, struct error *e)
 {
+    struct dataset_counts counts;
+
     fill_from_spec(spec, inputs);
-    if (inputs->train_images < 0 &&
-        dataset_count(spec->data.train, DATASET_TRAIN, &inputs->train_images, e))
-        return error_prefix(e, "data.train");
+    if (inputs->train_images < 0 || is_shared_out(spec)) {
+        if (dataset_count_parts(spec->data.train, DATASET_TRAIN, (int)spec->cluster.nodes, &counts,
+                                e))
+            return error_prefix(e, "data.train");
+        if (inputs->train_images < 0)
+            inputs->train_images = counts.images;
+        if (is_shared_out(spec) && counts.least == 0)
+            return error_set(
+                e, ERR_INVALID,
+                "data.locality node: %s has too few files to share out over %lld nodes",
+                spec->data.train, (long long)spec->cluster.nodes);
+        if (is_shared_out(spec))
+            fill_node_images(spec, &counts, inputs);
+    }
     if (inputs->eval_images < 0 &&
         dataset_count(spec->data.eval, DATASET_EVAL, &inputs->eval_images, e))
         return error_prefix(e, "data.eval");
     return 0;
 }
 
-int plan_inputs_of_open_data(const struct job_spec *spec, const struct dataset *train,
-                             const struct dataset *eval, struct plan_inputs *inputs,
-                             struct error *e)
+int plan_inputs_of_counts(const struct job_spec *spec, const struct plan_counts *counts,
+                          struct plan_inputs *inputs, struct error *e)
 {
     fill_from_spec(spec, inputs);
     if (inputs->train_images < 0)
-        inputs->train_images = train ? dataset_images(train) : -1;
+        inputs->train_images = counts->train.images > 0 ? counts->train.images : -1;
     if (inputs->eval_images < 0)
-        inputs->eval_images = eval ? dataset_images(eval) : -1;
+        inputs->eval_images = counts->eval > 0 ? counts->eval : -1;
     if (inputs->train_images < 0 || inputs->eval_images < 0)
         return error_set(e, ERR_INTERNAL, "a data set was not opened before the plan was made");
+    if (is_shared_out(spec))
+        fill_node_images(spec, &counts->train, inputs);
     return 0;
 }

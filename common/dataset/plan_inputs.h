@@ -17,9 +17,15 @@
  * dataset_count name the key ("data.train: ..."). */
 int plan_inputs_count(const struct job_spec *spec, struct plan_inputs *inputs, struct error *e);
 
-/* The same from data sets that are open already (NULL: synthetic or none): the worker. */
-int plan_inputs_of_open_data(const struct job_spec *spec, const struct dataset *train,
-                             const struct dataset *eval, struct plan_inputs *inputs,
-                             struct error *e);
+/* What open data sets hold: the worker. Synthetic or none: all 0. */
+struct plan_counts {
+    struct dataset_counts train; /* of all nodes */
+    int64_t eval;
+};
+
+/* The same from the counts of data sets that are open already. ERR_INTERNAL where one is needed and
+ * was not opened. */
+int plan_inputs_of_counts(const struct job_spec *spec, const struct plan_counts *counts,
+                          struct plan_inputs *inputs, struct error *e);
 
 #endif

@@ -36,6 +36,10 @@ bool plan_batch(struct plan *plan, const struct job_spec *spec, struct problems 
         return false;
     }
     plan->steps_per_epoch = plan->train_images / plan->global_batch;
+    if (plan->node_images_least > 0) {
+        int64_t on_node = plan->node_images_least / (plan->batch_per_node * spec->accumulate_steps);
+        plan->steps_per_epoch = on_node < plan->steps_per_epoch ? on_node : plan->steps_per_epoch;
+    }
     plan->dropped_images_per_epoch =
         plan->train_images - plan->steps_per_epoch * plan->global_batch;
     if (!batch_fits(plan, spec, problems))

@@ -73,10 +73,22 @@ static void explain_steps(struct plan *plan, const struct job_spec *spec)
     double exact = (double)plan->train_images / (double)plan->global_batch;
     json_int_t per_epoch = plan->steps_per_epoch;
 
-    explain(plan, "steps_per_epoch", "floor(train_images / global_batch)",
-            json_pack("{s:I, s:I}", "train_images", (json_int_t)plan->train_images, "global_batch",
-                      (json_int_t)plan->global_batch),
-            json_integer(per_epoch), BKM, json_sprintf("%.2f before rounding down", exact));
+    if (plan->node_images_least > 0)
+        explain(plan, "steps_per_epoch",
+                "floor(node_images / (batch_per_node x accumulate_steps)), of the node with the "
+                "fewest images",
+                json_pack("{s:I, s:I, s:I}", "node_images", (json_int_t)plan->node_images_least,
+                          "batch_per_node", (json_int_t)plan->batch_per_node, "accumulate_steps",
+                          (json_int_t)spec->accumulate_steps),
+                json_integer(per_epoch), "data.locality node",
+                json_sprintf("the node with the most has %lld images; with one global shuffle it "
+                             "would be floor(%.2f)",
+                             (long long)plan->node_images_most, exact));
+    else
+        explain(plan, "steps_per_epoch", "floor(train_images / global_batch)",
+                json_pack("{s:I, s:I}", "train_images", (json_int_t)plan->train_images,
+                          "global_batch", (json_int_t)plan->global_batch),
+                json_integer(per_epoch), BKM, json_sprintf("%.2f before rounding down", exact));
     explain(plan, "warmup_steps", "round(steps_per_epoch x warmup_epochs)",
             json_pack("{s:I, s:f}", "steps_per_epoch", per_epoch, "warmup_epochs",
                       spec->lr.warmup_epochs),

@@ -45,6 +45,8 @@ struct plan *plan_make(const struct job_spec *spec, const struct plan_inputs *in
     plan->mode = spec->mode;
     plan->train_images = spec->mode == JOB_MODE_TRAIN ? inputs->train_images : 0;
     plan->eval_images = inputs->eval_images;
+    plan->node_images_least = inputs->node_images_least;
+    plan->node_images_most = inputs->node_images_most;
     plan->warnings = json_array();
     plan->explain = json_object();
     if (!plan_batch(plan, spec, problems)) {

@@ -19,6 +19,8 @@
 struct plan_inputs {
     int64_t train_images; /* counted, or data.train_images; must be >= 1 when mode is train */
     int64_t eval_images;  /* 0: no evaluation data, or not counted */
+    int64_t node_images_least, node_images_most; /* data.locality node: of train_images, on the
+                                                    nodes with the fewest and the most; else 0 */
     double images_per_second_per_worker; /* measured with this model and size; 0: not known */
 };
 
@@ -29,7 +31,8 @@ struct plan {
     int64_t world_size;      /* ranks */
     int64_t batch_per_node;  /* workers_per_node x batch_per_worker */
     int64_t global_batch;    /* B = nodes x batch_per_node x accumulate_steps */
-    int64_t steps_per_epoch; /* floor(N / B) */
+    int64_t steps_per_epoch; /* floor(N / B); data.locality node: of the node with the fewest */
+    int64_t node_images_least, node_images_most; /* as in the inputs */
     int64_t warmup_steps;
     int64_t train_steps;
     int64_t dropped_images_per_epoch; /* N - steps_per_epoch x B */

@@ -33,6 +33,21 @@ static void warn_of_batch(struct plan *plan, const struct job_spec *spec)
                        (long long)plan->steps_per_epoch, (double)spec->recipe_images / (double)b));
 }
 
+static void warn_of_locality(struct plan *plan, const struct job_spec *spec)
+{
+    long long least = plan->node_images_least, most = plan->node_images_most;
+    long long together = plan->train_images / plan->global_batch;
+
+    if (spec->data.locality != JOB_LOCALITY_NODE || least == 0 || spec->cluster.nodes == 1)
+        return;
+    warn(plan, json_sprintf(
+                   "data.locality node: each node trains on its own %lld to %lld images (%.2g %% "
+                   "more than the fewest), shuffled among themselves only; an epoch has the %lld "
+                   "steps of the node with the fewest, %lld fewer than with one global shuffle",
+                   least, most, 100.0 * (double)(most - least) / (double)least,
+                   (long long)plan->steps_per_epoch, together - plan->steps_per_epoch));
+}
+
 static void warn_of_rate(struct plan *plan, const struct job_spec *spec)
 {
     long long warmup = plan->warmup_steps, steps = plan->train_steps;
@@ -61,6 +76,7 @@ void plan_warn(struct plan *plan, const struct job_spec *spec)
     if (plan->mode == JOB_MODE_EVAL)
         return;
     warn_of_batch(plan, spec);
+    warn_of_locality(plan, spec);
     warn_of_rate(plan, spec);
     if (spec->eval.has_target_top1 && !spec->data.eval)
         warn(plan,

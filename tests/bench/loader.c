@@ -1,7 +1,7 @@
 /*
  * Images a second of the loader: tests/bench/loader DIR [train|validation] [size] [threads]
- * [tpu|torchvision]. Prints one JSON object. Run it pinned (taskset -c 0) for the figure of one
- * core.
+ * [tpu|mlperf|torchvision]. Prints one JSON object. Run it pinned (taskset -c 0) for the figure of
+ * one core.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,6 +33,13 @@ static int measure(const struct loader_config *c)
     return images == 0;
 }
 
+static enum job_preprocess family_of(const char *name)
+{
+    if (strcmp(name, "mlperf") == 0)
+        return JOB_PREPROCESS_MLPERF;
+    return strcmp(name, "tpu") == 0 ? JOB_PREPROCESS_TPU : JOB_PREPROCESS_TORCHVISION;
+}
+
 int main(int argc, char **argv)
 {
     struct dataset *d;
@@ -40,7 +47,7 @@ int main(int argc, char **argv)
 
     if (argc < 2) {
         fprintf(stderr,
-                "usage: loader DIR [train|validation] [size] [threads] [tpu|torchvision]\n");
+                "usage: loader DIR [train|validation] [size] [threads] [tpu|mlperf|torchvision]\n");
         return 2;
     }
     enum dataset_role role =
@@ -52,8 +59,7 @@ int main(int argc, char **argv)
     struct loader_config c = {
         .dataset = d,
         .role = role,
-        .preprocess = argc > 5 && strcmp(argv[5], "torchvision") == 0 ? JOB_PREPROCESS_TORCHVISION
-                                                                      : JOB_PREPROCESS_TPU,
+        .preprocess = argc > 5 ? family_of(argv[5]) : JOB_PREPROCESS_TPU,
         .augment = true,
         .random_crop = true,
         .random_flip = true,
@@ -66,7 +72,6 @@ int main(int argc, char **argv)
         .seed = 1,
         .threads = argc > 4 ? atoi(argv[4]) : 1,
         .depth = 4,
-        .max_bad_fraction = 0.01,
     };
     c.batch = c.images < c.batch ? (int)c.images : c.batch;
     c.steps_per_epoch = c.steps = c.images / c.batch;

@@ -22,6 +22,7 @@
 
 #define RUN              8   /* images a thread takes at a time */
 #define JUDGED_FROM      100 /* images seen before the bad ones are judged */
+#define MOST_BAD         0.01
 #define SUBSTITUTE_TRIES 32
 
 struct slot {
@@ -52,7 +53,7 @@ struct loader {
     bool stop;
     /* The caller's own. */
     int64_t next;
-    int64_t seen, bad;
+    int64_t bad;
     bool failed;
     struct error failure;
 };
@@ -411,9 +412,9 @@ static struct slot *wait_ready(struct loader *l)
     return ready ? s : NULL;
 }
 
-/* Judged where batches are handed over, so that the verdict does not depend on how far the threads
+/* Counted where batches are handed over, so that the number does not depend on how far the threads
  * are. */
-static int judge_bad(struct loader *l, struct slot *s, struct error *e)
+static void count_bad(struct loader *l, struct slot *s)
 {
     for (int i = 0; i < s->batch.n; i++) {
         if (!s->bad[i])
@@ -425,16 +426,17 @@ static int judge_bad(struct loader *l, struct slot *s, struct error *e)
                     s->bad[i]);
     }
     forget_bad(l, s);
-    l->seen += s->batch.n;
-    bool enough = l->seen >= JUDGED_FROM || s->batch.n == 0;
-    if (!enough || (double)l->bad <= l->config.max_bad_fraction * (double)l->seen)
+}
+
+int loader_judge_bad(int64_t bad, int64_t seen, bool end, struct error *e)
+{
+    if ((seen < JUDGED_FROM && !end) || (double)bad <= MOST_BAD * (double)seen)
         return 0;
     return error_set(e, ERR_INVALID,
                      "%" PRId64 " of the %" PRId64
                      " JPEGs read so far do not decode (%.2g %%); at most "
                      "%g %% may; the log names each",
-                     l->bad, l->seen, 100.0 * (double)l->bad / (double)l->seen,
-                     100 * l->config.max_bad_fraction);
+                     bad, seen, 100.0 * (double)bad / (double)seen, 100 * MOST_BAD);
 }
 
 static int take_ready(struct loader *l, struct slot **out, struct error *e)
@@ -449,7 +451,8 @@ static int take_ready(struct loader *l, struct slot **out, struct error *e)
         *e = (*out)->failure;
         return -(int)e->code;
     }
-    return judge_bad(l, *out, e);
+    count_bad(l, *out);
+    return 0;
 }
 
 static int next_synthetic(struct loader *l, struct slot **out)

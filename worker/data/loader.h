@@ -40,7 +40,6 @@ struct loader_config {
     int threads;               /* prefetch threads, >= 1 */
     int depth;                 /* batches made ahead, >= 1 */
     double mixup;              /* alpha of mixup.h; 0: off. Training only */
-    double max_bad_fraction;   /* of JPEGs that may fail to decode: 0.01 */
 };
 
 struct loader_batch {
@@ -58,14 +57,16 @@ struct loader;
 
 int loader_create(const struct loader_config *config, struct loader **out, struct error *e);
 
-/* The next batch. Errors: ERR_CORRUPT or ERR_IO naming file and offset; ERR_INVALID for a label
- * outside [0, classes) or when over max_bad_fraction of the JPEGs seen do not decode (the fraction
- * is judged once 100 images were seen, and at the end). A bad JPEG is named in a log line and
- * replaced by the next good image of the batch (training) or counted as wrong (evaluation: label
- * -1, image zero). */
+/* The next batch. Errors: ERR_CORRUPT, ERR_NOT_FOUND or ERR_IO naming file and offset; ERR_INVALID
+ * for a label outside [0, classes). A bad JPEG is named in a log line and replaced by the next good
+ * image of the batch (training) or counted as wrong (evaluation: label -1, image zero). */
 int loader_next(struct loader *l, struct loader_batch *batch, struct error *e);
 
-int64_t loader_bad_images(const struct loader *l); /* so far */
-void loader_destroy(struct loader *l);             /* stops the threads; NULL is fine */
+int64_t loader_bad_images(const struct loader *l); /* of the batches given so far */
+
+/* ERR_INVALID if more than 1 % of the JPEGs that all ranks have seen do not decode. Fewer than 100
+ * are judged only at the end. */
+int loader_judge_bad(int64_t bad, int64_t seen, bool end, struct error *e);
+void loader_destroy(struct loader *l); /* stops the threads; NULL is fine */
 
 #endif

@@ -59,6 +59,29 @@ Test(plan, surfsara_24k_is_the_documents_example)
     plan_destroy(plan);
 }
 
+/* 100 images on two nodes, of which the one with fewer has 44: 5 steps instead of 6. */
+Test(plan, node_local_data_are_bound_by_the_node_with_the_fewest)
+{
+    struct job_spec *spec =
+        job_of("{\"data\": {\"train\": \"x\", \"locality\": \"node\"}, \"batch_per_worker\": 4, "
+               "\"cluster\": {\"nodes\": 2, \"workers_per_node\": 2}}");
+    struct plan_inputs inputs = {
+        .train_images = 100, .node_images_least = 44, .node_images_most = 56};
+    struct problems problems = {0};
+    struct plan *plan = plan_make(spec, &inputs, &problems);
+
+    cr_assert_not_null(plan);
+    cr_assert_eq(plan->steps_per_epoch, 5);
+    cr_assert_eq(plan->dropped_images_per_epoch, 100 - 5 * 16);
+    cr_assert(warns(plan, "its own 44 to 56 images (27 % more than the fewest)"));
+    cr_assert(warns(plan, "the 5 steps of the node with the fewest, 1 fewer than"));
+    const json_t *steps = json_object_get(plan->explain, "steps_per_epoch");
+    cr_assert_eq(
+        json_integer_value(json_object_get(json_object_get(steps, "inputs"), "node_images")), 44);
+    plan_destroy(plan);
+    job_spec_destroy(spec);
+}
+
 Test(plan, the_real_number_of_images_is_shown_with_its_rounding)
 {
     struct plan *plan = right_plan_of(SURFSARA, 1281167);

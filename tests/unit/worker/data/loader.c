@@ -62,7 +62,6 @@ static struct loader_config training(int world, int rank, int batch)
         .steps_per_epoch = steps,
         .threads = 1,
         .depth = 2,
-        .max_bad_fraction = 0.01,
     };
 }
 
@@ -372,19 +371,26 @@ static int read_all(const struct loader_config *c, struct error *e)
     return rc;
 }
 
-Test(loader, too_many_bad_jpegs_end_it)
+Test(loader, bad_jpegs_are_counted_and_judged_over_all)
 {
     struct error e = {0};
+    struct loader_batch b;
     spoil(2, 1);
     struct loader_config c = evaluation(1, 0, 66);
     c.images = 132;
-    cr_assert_eq(read_all(&c, &e), -ERR_INVALID);
-    cr_assert_not_null(strstr(e.text, "2 of the 132 JPEGs"), "%s", e.text);
-    c.max_bad_fraction = 0.02;
-    cr_assert_eq(read_all(&c, &e), 0);
-    c.images = 10; /* few images are judged at the end */
-    c.max_bad_fraction = 0;
-    cr_assert_eq(read_all(&c, &e), 0);
+    struct loader *l = create(&c);
+    cr_assert(next(l, &b));
+    cr_expect_eq(loader_bad_images(l), 0);
+    while (next(l, &b))
+        ;
+    cr_expect_eq(loader_bad_images(l), 2);
+    loader_destroy(l);
+    cr_expect_eq(loader_judge_bad(2, 132, false, &e), -ERR_INVALID);
+    cr_expect_not_null(strstr(e.text, "2 of the 132 JPEGs"), "%s", e.text);
+    cr_expect_eq(loader_judge_bad(2, 200, true, &e), 0);
+    cr_expect_eq(loader_judge_bad(2, 99, false, &e), 0, "few are judged at the end");
+    cr_expect_eq(loader_judge_bad(2, 99, true, &e), -ERR_INVALID);
+    cr_expect_eq(loader_judge_bad(0, 0, true, &e), 0);
 }
 
 Test(loader, a_label_outside_the_classes_is_named)

@@ -1,0 +1,110 @@
+/*
+ * Images a second on one core, from JPEGs in memory: decode FOLDER [PEER-IMAGES-PER-SEC]. Prints a
+ * row for bare decoding of whole images by libjpeg-turbo, and one for what training does to each
+ * image in each family: decode what is needed, random crop to 224, flip, normalise. The rounds are
+ * interleaved, the best of each counts. Run it pinned (taskset -c 0); tests/bench/data.sh does.
+ */
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "common/dataset/list.h"
+#include "common/file.h"
+#include "worker/data/augment.h"
+
+#define SIZE       224
+#define MOST_FILES 4096
+#define ROUNDS     7
+
+static struct {
+    char *bytes;
+    size_t length;
+} files[MOST_FILES];
+static int file_count;
+static float out[SIZE * SIZE * 3];
+
+static int take_file(const char *path, const struct stat *st, int type)
+{
+    struct error e;
+    (void)st;
+    if (type != FTW_F || !dataset_is_jpeg_name(path) || file_count == MOST_FILES)
+        return 0;
+    return file_read(path, 64 << 20, &files[file_count].bytes, &files[file_count].length, &e)
+               ? -1
+               : (file_count++, 0);
+}
+
+static int decode_whole(struct jpeg_decoder *d, int i, struct error *e)
+{
+    struct jpeg_pixels pixels;
+    return jpeg_decode(d, (uint8_t *)files[i].bytes, files[i].length, &pixels, e);
+}
+
+static int decode_and_augment(struct jpeg_decoder *d, struct augmenter *a,
+                              enum job_preprocess family, int i, int round, struct error *e)
+{
+    struct rng r = rng_stream(1, round, i, RNG_AUGMENT);
+    struct augment_plan plan;
+    struct jpeg_rectangle part;
+    struct jpeg_pixels pixels;
+    struct jpeg_info info;
+    int rc = jpeg_open(d, (uint8_t *)files[i].bytes, files[i].length, &info, e);
+
+    if (rc)
+        return rc;
+    augment_plan_train(family, (struct augment_parts){true, true}, info.width, info.height, SIZE,
+                       &r, &plan);
+    rc = augment_prepare(a, family, &plan, SIZE, &part, e);
+    if (rc == 0)
+        rc = jpeg_read(d, &part, &pixels, e);
+    return rc ? rc : augment_apply(a, family, &plan, &pixels, &part, out, e);
+}
+
+/* family -1: bare decoding. Images a second of one pass, or 0. */
+static double pass(struct jpeg_decoder *d, struct augmenter *a, int family, int round)
+{
+    double started = clock_monotonic();
+    struct error e;
+
+    for (int i = 0; i < file_count; i++)
+        if (family < 0 ? decode_whole(d, i, &e)
+                       : decode_and_augment(d, a, (enum job_preprocess)family, i, round, &e)) {
+            fprintf(stderr, "decode: %s\n", e.text);
+            return 0;
+        }
+    return file_count / (clock_monotonic() - started);
+}
+
+int main(int argc, char **argv)
+{
+    static const char *const names[] = {"whole image, libjpeg-turbo", "tpu, training",
+                                        "mlperf, training", "torchvision, training"};
+    double best[4] = {0}, peer = argc > 2 ? atof(argv[2]) : 0;
+    struct jpeg_decoder *decoder;
+    struct augmenter augmenter = {0};
+    struct error e;
+
+    if (argc < 2 || ftw(argv[1], take_file, 16) || file_count == 0 ||
+        jpeg_decoder_create(&decoder, &e)) {
+        fprintf(stderr, "usage: decode FOLDER-OF-JPEGS [PEER-IMAGES-PER-SEC]\n");
+        return 2;
+    }
+    for (int round = 0; round < ROUNDS; round++)
+        for (int row = 0; row < 4; row++) {
+            double rate = pass(decoder, &augmenter, row - 1, round);
+            if (rate == 0)
+                return 1;
+            best[row] = rate > best[row] ? rate : best[row];
+        }
+    printf("%-30s %10s %18s %20s\n", "one core", "images/s", "time x bare decode",
+           "speed x torchvision");
+    for (int row = 0; row < 4; row++)
+        printf("%-30s %10.0f %18.2f %20.2f\n", names[row], best[row], best[0] / best[row],
+               peer > 0 ? best[row] / peer : 0);
+    if (peer > 0)
+        printf("%-30s %10.0f %18.2f %20.2f\n", "torchvision + Pillow, training", peer,
+               best[0] / peer, 1.0);
+    return 0;
+}

@@ -1,0 +1,44 @@
+/*
+ * libFuzzer's target for what a shard may hold: the frames of the input are walked as the index is
+ * made, their payloads read as tf.Examples. As the checksums stop almost every change, the bytes
+ * are taken for a payload as well.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/tf_example.h"
+#include "common/tfrecord.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
+
+/* A view must lie within the payload, and its strings end. */
+static void parse(const uint8_t *payload, size_t bytes)
+{
+    struct tf_example_view view;
+    struct error e;
+
+    if (tf_example_parse(payload, bytes, &view, &e))
+        return;
+    if (view.jpeg < payload || view.jpeg_bytes > bytes ||
+        view.jpeg + view.jpeg_bytes > payload + bytes || view.jpeg_bytes == 0 ||
+        strnlen(view.filename, sizeof view.filename) == sizeof view.filename ||
+        strnlen(view.text, sizeof view.text) == sizeof view.text)
+        abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+    uint64_t length;
+    struct error e;
+
+    for (uint64_t at = 0; at < bytes;
+         at += TFRECORD_HEADER_BYTES + length + TFRECORD_FOOTER_BYTES) {
+        if (tfrecord_frame(data + at, bytes, "input", at, &length, &e))
+            break;
+        const uint8_t *payload = data + at + TFRECORD_HEADER_BYTES;
+        if (tfrecord_check(payload, length, "input", at, &e) == 0)
+            parse(payload, length);
+    }
+    parse(data, bytes);
+    return 0;
+}
