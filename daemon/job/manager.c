@@ -239,6 +239,21 @@ static void publish_slots(struct job_manager *m)
     pthread_mutex_unlock(&m->mutex);
 }
 
+/* Many submissions in a row share a look at the queue. */
+static bool queue_is_due(struct job_manager *m, double now)
+{
+    double earliest = m->queue_looked_at + GATHER_SECONDS;
+
+    if (m->look_at_queue && now < earliest) {
+        m->look_at_queue = false;
+        m->queue_next_at = fmin(m->queue_next_at, earliest);
+    }
+    if (!m->look_at_queue && now < m->queue_next_at)
+        return false;
+    m->queue_looked_at = now;
+    return true;
+}
+
 static int one_round(struct job_manager *m, struct round *r, struct error *e)
 {
     size_t count = fill_fds(m, r);
@@ -255,7 +270,7 @@ static int one_round(struct job_manager *m, struct round *r, struct error *e)
         return 0;
     cancel_take_requests(m);
     look_at_jobs(m, r, now);
-    if (m->look_at_queue || now >= m->queue_next_at)
+    if (queue_is_due(m, now))
         queue_start_jobs(m);
     publish_slots(m);
     return 0;

@@ -17,3 +17,5 @@ update job set queued_at = created_at,
     predicted_seconds = json_extract(plan, '$.predicted.ttt_seconds.value'),
     predicted_low_seconds = json_extract(plan, '$.predicted.ttt_seconds.low'),
     predicted_high_seconds = json_extract(plan, '$.predicted.ttt_seconds.high');
+
+create index job_by_queue on job (queued_at) where state = 'queued';
