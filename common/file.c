@@ -90,7 +90,8 @@ void file_sync_dir_of(const char *path)
     file_sync_dir(dirname(copy));
 }
 
-int file_write_atomic(const char *path, const void *data, size_t bytes, struct error *e)
+static int write_and_rename(const char *path, const void *data, size_t bytes, int durable,
+                            struct error *e)
 {
     char temporary[PATH_MAX];
     if ((size_t)snprintf(temporary, sizeof temporary, "%s.tmp.%ld", path, (long)getpid()) >=
@@ -99,7 +100,7 @@ int file_write_atomic(const char *path, const void *data, size_t bytes, struct e
     int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     if (fd < 0)
         return error_set_errno(e, errno, "cannot create %s", temporary);
-    int failed = write_all(fd, data, bytes) || fsync(fd);
+    int failed = write_all(fd, data, bytes) || (durable && fsync(fd));
     int reason = errno;
     if (close(fd) && !failed) {
         failed = 1;
@@ -113,8 +114,19 @@ int file_write_atomic(const char *path, const void *data, size_t bytes, struct e
         unlink(temporary);
         return error_set_errno(e, reason, "cannot write %s", path);
     }
-    file_sync_dir_of(path);
+    if (durable)
+        file_sync_dir_of(path);
     return 0;
+}
+
+int file_write_atomic(const char *path, const void *data, size_t bytes, struct error *e)
+{
+    return write_and_rename(path, data, bytes, 1, e);
+}
+
+int file_write_unsynced(const char *path, const void *data, size_t bytes, struct error *e)
+{
+    return write_and_rename(path, data, bytes, 0, e);
 }
 
 int file_make_dirs(const char *path, struct error *e)

@@ -13,6 +13,9 @@ int file_read(const char *path, size_t limit_bytes, char **text, size_t *bytes, 
 /* Writes path through a temporary file beside it: fsync, rename, fsync of the folder. */
 int file_write_atomic(const char *path, const void *data, size_t bytes, struct error *e);
 
+/* The same without the syncs, for what is checked and written again after a power cut. */
+int file_write_unsynced(const char *path, const void *data, size_t bytes, struct error *e);
+
 /* fsync of a folder: a renamed entry is safe only once its folder is on disk too. */
 void file_sync_dir(const char *path);
 void file_sync_dir_of(const char *path); /* the folder that path lies in */

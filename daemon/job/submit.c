@@ -66,13 +66,14 @@ static bool says(const char *path, const char *text)
     return same;
 }
 
+/* Not synced: it is looked at again before each start, and the database has it. */
 static int write_if_other(const char *run_dir, const char *name, const char *text, struct error *e)
 {
     char path[PATH_MAX];
 
     if ((size_t)snprintf(path, sizeof path, "%s/%s", run_dir, name) >= sizeof path)
         return error_set(e, ERR_INVALID, "the path of the run directory is too long: %s", run_dir);
-    return says(path, text) ? 0 : file_write_atomic(path, text, strlen(text), e);
+    return says(path, text) ? 0 : file_write_unsynced(path, text, strlen(text), e);
 }
 
 int job_prepare_run_dir(struct job_manager *m, const char *run_dir, const char *spec,
