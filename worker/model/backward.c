@@ -260,25 +260,47 @@ static void run_block(struct model *m, int i, bool accumulate, const struct anno
     announce(a, p.u);
 }
 
-static void run_classifier(struct model *m, double scale, bool accumulate)
+/* Gradients of the weights and biases of a thread's classes. */
+static void classes_back(int thread, int first, int end, void *context)
 {
-    size_t n = (size_t)m->n, classes = (size_t)m->config.classes, features = (size_t)m->features;
+    const struct pass *p = context;
+    struct model *m = p->m;
+    size_t classes = (size_t)m->config.classes, features = (size_t)m->features, n = (size_t)m->n;
     float *d_bias = m->grads + m->fc_bias;
-    double span = trace_begin();
 
-    softmax_loss_mixed_backward(m->logits, m->labels, m->n, m->config.classes,
-                                m->config.label_smoothing, 1 - m->mixed, scale / m->n, m->logits);
-    gemm_tn(classes, features, n, m->logits, classes, m->average, features, m->grads + m->fc_weight,
-            features, accumulate);
-    for (size_t j = 0; j < classes; j++) {
-        double sum = accumulate ? d_bias[j] : 0;
+    (void)thread;
+    gemm_tn((size_t)(end - first), features, n, m->logits + first, classes, m->average, features,
+            m->grads + m->fc_weight + (size_t)first * features, features, p->accumulate);
+    for (size_t j = (size_t)first; j < (size_t)end; j++) {
+        double sum = p->accumulate ? d_bias[j] : 0;
         for (size_t i = 0; i < n; i++)
             sum += m->logits[i * classes + j];
         d_bias[j] = (float)sum;
     }
-    gemm_nn(n, features, classes, m->logits, classes, m->params + m->fc_weight, features,
-            m->d_average, features, false);
-    trace_end_layer(span, "backward", "avgpool, fc", 4.0 * (double)(n * classes * features));
+}
+
+/* Gradients of the averages of a thread's images. */
+static void averages_back(int thread, int first, int end, void *context)
+{
+    struct model *m = ((struct pass *)context)->m;
+    size_t classes = (size_t)m->config.classes, features = (size_t)m->features, at = (size_t)first;
+
+    (void)thread;
+    gemm_nn((size_t)(end - first), features, classes, m->logits + at * classes, classes,
+            m->params + m->fc_weight, features, m->d_average + at * features, features, false);
+}
+
+static void run_classifier(struct model *m, double scale, bool accumulate)
+{
+    struct pass p = {.m = m, .accumulate = accumulate};
+    double span = trace_begin();
+
+    softmax_loss_mixed_backward(m->logits, m->labels, m->n, m->config.classes,
+                                m->config.label_smoothing, 1 - m->mixed, scale / m->n, m->logits);
+    parallel_run(m->config.threads, m->config.classes, classes_back, &p);
+    parallel_run(m->config.threads, m->n, averages_back, &p);
+    trace_end_layer(span, "backward", "avgpool, fc",
+                    4.0 * m->n * (double)m->config.classes * m->features);
 }
 
 /* Gradient of the last block's output, masked and summed. */

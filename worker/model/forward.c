@@ -156,19 +156,33 @@ static const float *run_pool(struct model *m, const float *y)
     return m->in;
 }
 
+/* Averages and logits of a thread's images. */
+static void classify(int thread, int first, int end, void *context)
+{
+    const struct pass *p = context;
+    struct model *m = p->m;
+    size_t classes = (size_t)m->config.classes, features = (size_t)m->features;
+    size_t n = (size_t)(end - first), pixels = unit_pixels(p->u);
+    float *average = m->average + (size_t)first * features;
+    float *logits = m->logits + (size_t)first * classes;
+
+    (void)thread;
+    pool_average(p->in + (size_t)first * pixels * features, end - first, (int)pixels, m->features,
+                 average);
+    for (size_t i = 0; i < n; i++)
+        memcpy(logits + i * classes, m->params + m->fc_bias, classes * sizeof *logits);
+    gemm_nt(n, classes, features, average, features, m->params + m->fc_weight, features, logits,
+            classes, true);
+}
+
 static void run_head(struct model *m, const float *in)
 {
-    const struct block *b = &m->blocks[m->block_count - 1];
-    size_t classes = (size_t)m->config.classes, features = (size_t)m->features, n = (size_t)m->n;
-    const float *bias = m->params + m->fc_bias;
+    struct pass p = {.m = m, .u = block_last(m, &m->blocks[m->block_count - 1]), .in = in};
     double span = trace_begin();
 
-    pool_average(in, m->n, (int)unit_pixels(block_last(m, b)), m->features, m->average);
-    for (size_t i = 0; i < n * classes; i++)
-        m->logits[i] = bias[i % classes];
-    gemm_nt(n, classes, features, m->average, features, m->params + m->fc_weight, features,
-            m->logits, classes, true);
-    trace_end_layer(span, trace_category(m), "avgpool, fc", 2.0 * (double)(n * classes * features));
+    parallel_run(m->config.threads, m->n, classify, &p);
+    trace_end_layer(span, trace_category(m), "avgpool, fc",
+                    2.0 * m->n * (double)m->config.classes * m->features);
 }
 
 static void run(struct model *m, const float *images, int n)
