@@ -343,10 +343,12 @@ static int run_audit(struct audit *a, struct error *e)
 
 int audit(const struct audit_options *o, bool *problems, struct error *e)
 {
-    struct audit a = {.options = o, .findings = json_array(), .checks = json_array()};
+    struct audit a = {.options = o};
 
     if (access(o->dir, R_OK | X_OK))
         return error_set_errno(e, errno, "cannot read %s", o->dir);
+    a.findings = json_array();
+    a.checks = json_array();
     pthread_mutex_init(&a.lock, NULL);
     int rc = run_audit(&a, e);
     *problems = strcmp(verdict(&a), "problems") == 0;
