@@ -53,7 +53,7 @@ static const struct job_option options[] = {
     {"/model/winograd", JOB_OPTION_BOOLEAN, AT(model.winograd), DEFAULT("true"),
      HELP("Compute 3x3 convolutions of stride 1 by Winograd's minimal filtering where a short measurement shows it to be "
           "faster. Rounding errors grow, to about 4e-7 (root mean square) and 3e-6 (at most) of the largest output; false keeps "
-          "them at a quarter of that.")},
+          "them at a third of that.")},
 
     {"/data/train", JOB_OPTION_STRING, OR_NULL, AT(data.train), DEFAULT("null"), LENGTH(4095),
      HELP("The training images: a folder of TFRecord shards, a folder of class folders of JPEGs, or \"synthetic\" "
