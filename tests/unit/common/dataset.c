@@ -208,6 +208,7 @@ Test(dataset, names_file_and_offset_of_damage)
     fixture_write(path, good, bytes);
     d = open_good(folder, DATASET_TRAIN);
     cr_assert_eq(dataset_read(d, 0, &image, &e), 0);
+    dataset_image_release(&image);
     cr_assert_eq(dataset_read(d, 1, &image, &e), -ERR_CORRUPT);
     snprintf(words, sizeof words, "checksum of the record at byte %llu",
              (unsigned long long)offset);
@@ -239,6 +240,8 @@ Test(dataset, random_damage_never_crashes)
             for (int64_t k = 0; k < dataset_images(d); k++)
                 if (dataset_read(d, k, &image, &e))
                     refused++;
+                else
+                    dataset_image_release(&image);
             opened++;
             dataset_close(d);
         }
