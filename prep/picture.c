@@ -115,9 +115,11 @@ static int shrink(struct picture_maker *m, struct jpeg_pixels *pixels, int width
     struct resample_box box = {0, 0, pixels->width, pixels->height};
     size_t count = (size_t)width * (size_t)height, channels = (size_t)pixels->channels;
 
-    int rc = resample_filter_triangle(&m->rows, pixels->height, height, 0, height, e);
+    int rc =
+        resample_filter_triangle(&m->rows, pixels->height, 0, pixels->height, height, 0, height, e);
     if (rc == 0)
-        rc = resample_filter_triangle(&m->columns, pixels->width, width, 0, width, e);
+        rc = resample_filter_triangle(&m->columns, pixels->width, 0, pixels->width, width, 0, width,
+                                      e);
     if (rc == 0)
         rc = take_memory(&m->row, ((size_t)pixels->width * channels + 1) * sizeof *m->row, e);
     if (rc == 0)

@@ -122,7 +122,8 @@ def picture(width, height, mode):
 
 def main():
     cases = [(500, 375, "RGB", 224), (375, 500, "RGB", 224), (28, 28, "L", 32), (64, 48, "RGB", 96),
-             (1200, 900, "RGB", 160), (10000, 70, "RGB", 64), (301, 200, "CMYK", 64), (256, 256, "L", 224), (1, 1, "RGB", 32), (3, 200, "RGB", 32)]
+             (1200, 900, "RGB", 160), (10000, 70, "RGB", 64), (301, 200, "CMYK", 64), (256, 256, "L", 224), (1, 1, "RGB", 32), (3, 200, "RGB", 32),
+             (1601, 1203, "RGB", 160), (901, 1300, "L", 64), (1210, 907, "CMYK", 64)]
     for width, height, mode, size in cases:
         path = f"{work}/{width}x{height}-{mode}.jpg"
         picture(width, height, mode).save(path, quality=92)

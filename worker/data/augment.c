@@ -176,23 +176,57 @@ void augmenter_free(struct augmenter *a)
     *a = (struct augmenter){0};
 }
 
-typedef int make_filter(struct resample_filter *f, int inputs, int size, int first, int count,
-                        struct error *e);
+/* From here on an image is decoded at half its size: what is left of it has two pixels and more for
+ * each of the result, and the means of a triangle over them differ by less than 0.5/255 on
+ * average (measured: doc/engine.md). TensorFlow's filters take single pixels and would differ. */
+#define HALVE_FROM 4
 
-static make_filter *const filters[] = {
-    [JOB_PREPROCESS_TPU] = resample_filter_tf_bicubic,
-    [JOB_PREPROCESS_MLPERF] = resample_filter_tf_bilinear,
-    [JOB_PREPROCESS_TORCHVISION] = resample_filter_triangle,
-};
+static bool may_be_halved(enum job_preprocess family, const struct augment_plan *p)
+{
+    return family == JOB_PREPROCESS_TORCHVISION && p->box.width >= HALVE_FROM * p->resized_width &&
+           p->box.height >= HALVE_FROM * p->resized_height;
+}
+
+/* The pixels of the decoded image that hold the plan's box. */
+static struct resample_box decoded_box(const struct resample_box *box, bool halved)
+{
+    int x = box->x / 2, y = box->y / 2;
+
+    if (!halved)
+        return *box;
+    return (struct resample_box){x, y, (box->x + box->width + 1) / 2 - x,
+                                 (box->y + box->height + 1) / 2 - y};
+}
+
+/* One axis of the box: of its pixels from `start` to `start + length` the window of size. */
+static int make_filter(struct resample_filter *f, enum job_preprocess family, bool halved,
+                       int start, int length, int resized, int first, int size, struct error *e)
+{
+    int inputs = halved ? (start + length + 1) / 2 - start / 2 : length;
+
+    switch (family) {
+    case JOB_PREPROCESS_TPU:
+        return resample_filter_tf_bicubic(f, inputs, resized, first, size, e);
+    case JOB_PREPROCESS_MLPERF:
+        return resample_filter_tf_bilinear(f, inputs, resized, first, size, e);
+    default:
+        return resample_filter_triangle(f, inputs, halved ? start % 2 / 2.0 : 0,
+                                        halved ? length / 2.0 : length, resized, first, size, e);
+    }
+}
 
 int augment_prepare(struct augmenter *a, enum job_preprocess family, const struct augment_plan *p,
                     int size, struct jpeg_rectangle *needed, struct error *e)
 {
+    bool halved = may_be_halved(family, p);
+    struct resample_box box = decoded_box(&p->box, halved);
     int left, right, top, bottom;
-    int rc = filters[family](&a->rows, p->box.height, p->resized_height, p->top, size, e);
+    int rc = make_filter(&a->rows, family, halved, p->box.y, p->box.height, p->resized_height,
+                         p->top, size, e);
 
     if (rc == 0)
-        rc = filters[family](&a->columns, p->box.width, p->resized_width, p->left, size, e);
+        rc = make_filter(&a->columns, family, halved, p->box.x, p->box.width, p->resized_width,
+                         p->left, size, e);
     if (rc)
         return rc;
     if (p->flip && family == JOB_PREPROCESS_MLPERF)
@@ -201,7 +235,8 @@ int augment_prepare(struct augmenter *a, enum job_preprocess family, const struc
         resample_filter_flip_outputs(&a->columns);
     resample_filter_used(&a->columns, &left, &right);
     resample_filter_used(&a->rows, &top, &bottom);
-    *needed = (struct jpeg_rectangle){p->box.x + left, p->box.y + top, right - left, bottom - top};
+    *needed =
+        (struct jpeg_rectangle){box.x + left, box.y + top, right - left, bottom - top, halved};
     return 0;
 }
 
@@ -227,7 +262,7 @@ int augment_apply(struct augmenter *a, enum job_preprocess family, const struct 
                   struct error *e)
 {
     struct resample_output output = output_of(family);
-    struct resample_box box = plan->box;
+    struct resample_box box = decoded_box(&plan->box, part->halved);
     size_t room = (size_t)box.width * (size_t)in->channels + 1;
 
     if (room > a->row_room) {

@@ -265,13 +265,14 @@ static int read_part(struct jpeg_decoder *d, struct jpeg_rectangle *part, struct
     int top = part->y, bottom = part->y + part->height;
 
     jpeg->out_color_space = output_space(jpeg->jpeg_color_space, JCS_EXT_RGBX);
+    jpeg->scale_denom = part->halved ? 2 : 1; /* jpeg_open has set scale_num to 1 */
     jpeg_start_decompress(jpeg);
     add_rim(&left, &right, jpeg->output_width);
     add_rim(&top, &bottom, jpeg->output_height);
     JDIMENSION x = (JDIMENSION)left, width = (JDIMENSION)(right - left);
     if (width < jpeg->output_width)
         jpeg_crop_scanline(jpeg, &x, &width);
-    *part = (struct jpeg_rectangle){(int)x, top, (int)width, bottom - top};
+    *part = (struct jpeg_rectangle){(int)x, top, (int)width, bottom - top, part->halved};
     size_t row_bytes = (size_t)width * (size_t)jpeg->output_components;
     int rc = reserve(d, row_bytes * ((size_t)part->height + 1), e);
     if (rc)

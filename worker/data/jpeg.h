@@ -3,6 +3,7 @@
 #ifndef TRAIND_WORKER_DATA_JPEG_H
 #define TRAIND_WORKER_DATA_JPEG_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -35,9 +36,13 @@ int jpeg_decode(struct jpeg_decoder *d, const uint8_t *jpeg, size_t bytes, struc
 /* The same in two steps, to decode only what is needed: jpeg_open reads the header; the JPEG stays
  * borrowed until jpeg_read, which decodes a part of the image, bit for bit as jpeg_decode does, to
  * pixels of 1 or 4 channels. The part is widened to what is decoded anyway. Rows behind it are not
- * looked at, unless the JPEG has no end marker: so a truncated one is refused whatever the part. */
+ * looked at, unless the JPEG has no end marker: so a truncated one is refused whatever the part.
+ *
+ * halved: the image is decoded at half its size (width and height rounded up) by libjpeg's smaller
+ * inverse DCT, and the part is in pixels of that. */
 struct jpeg_rectangle {
     int x, y, width, height;
+    bool halved;
 };
 int jpeg_open(struct jpeg_decoder *d, const uint8_t *jpeg, size_t bytes, struct jpeg_info *out,
               struct error *e);

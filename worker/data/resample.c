@@ -46,21 +46,21 @@ static void triangle_span(double center, double support, int inputs, int *from, 
 /* As Pillow's precompute_coeffs (libImaging/Resample.c): the centre of output i is (i + 0.5) *
  * scale, the triangle's support is max(scale, 1), its ends are rounded to whole pixels, and the
  * weights are normalised. */
-int resample_filter_triangle(struct resample_filter *f, int inputs, int size, int first, int count,
-                             struct error *e)
+int resample_filter_triangle(struct resample_filter *f, int inputs, double low, double length,
+                             int size, int first, int count, struct error *e)
 {
-    double scale = (double)inputs / size, support = scale < 1 ? 1 : scale;
+    double scale = length / size, support = scale < 1 ? 1 : scale;
     int taps = 1, from, end;
 
     for (int i = 0; i < count; i++) {
-        triangle_span((first + i + 0.5) * scale, support, inputs, &from, &end);
+        triangle_span(low + (first + i + 0.5) * scale, support, inputs, &from, &end);
         taps = end - from > taps ? end - from : taps;
     }
     int rc = reserve(f, inputs, count, taps, e);
     if (rc)
         return rc;
     for (int i = 0; i < count; i++) {
-        double center = (first + i + 0.5) * scale, sum = 0;
+        double center = low + (first + i + 0.5) * scale, sum = 0;
         triangle_span(center, support, inputs, &from, &end);
         int start = from + taps > inputs ? inputs - taps : from;
         float *weights = f->weights + (size_t)i * (size_t)taps;

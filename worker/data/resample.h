@@ -24,9 +24,11 @@ void resample_filter_free(struct resample_filter *f);
 
 /* All filters: from inputs to size outputs, of which the window [first, first + count) is made. */
 
-/* Pillow's BILINEAR: a triangle widened by the scale, that is antialiased. */
-int resample_filter_triangle(struct resample_filter *f, int inputs, int size, int first, int count,
-                             struct error *e);
+/* Pillow's BILINEAR: a triangle widened by the scale, that is antialiased. Of the inputs, the
+ * outputs cover [from, from + length), which is [0, inputs) but for images decoded at half their
+ * size: a box of theirs may begin and end in the middle of a pixel. */
+int resample_filter_triangle(struct resample_filter *f, int inputs, double from, double length,
+                             int size, int first, int count, struct error *e);
 
 /* TensorFlow 1's tf.image.resize_bicubic (align_corners and half_pixel_centers off, as the TPU
  * ResNet calls it): Keys' cubic with a = -0.75, output x at input x * inputs / size, phases rounded

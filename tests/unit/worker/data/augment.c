@@ -16,11 +16,11 @@ static const struct augment_parts both = {true, true};
 static void apply(struct augmenter *a, enum job_preprocess family, const struct augment_plan *plan,
                   const struct jpeg_pixels *in, int size, float *out)
 {
-    struct jpeg_rectangle needed, whole = {0, 0, in->width, in->height};
+    struct jpeg_rectangle needed, whole = {0, 0, in->width, in->height, false};
     struct error e;
     cr_assert_eq(augment_prepare(a, family, plan, size, &needed, &e), 0);
-    cr_assert(needed.x >= 0 && needed.y >= 0 && needed.x + needed.width <= in->width &&
-              needed.y + needed.height <= in->height);
+    cr_assert(!needed.halved && needed.x >= 0 && needed.y >= 0 &&
+              needed.x + needed.width <= in->width && needed.y + needed.height <= in->height);
     cr_assert_eq(augment_apply(a, family, plan, in, &whole, out, &e), 0);
 }
 
@@ -301,4 +301,28 @@ Test(augment, flip_mirrors)
     }
     augmenter_free(&a);
     free((void *)in.data);
+}
+
+/* Only torchvision's antialiased filter, and only where four pixels and more make one. */
+Test(augment, large_crops_are_taken_from_half_the_size)
+{
+    struct augmenter a = {0};
+    struct jpeg_rectangle needed;
+    struct error e;
+    for (int family = 0; family < 3; family++)
+        for (int width = 128; width <= 129; width++) {
+            struct augment_plan plan = {
+                .box = {11, 20, width == 128 ? 127 : width, 128},
+                .resized_width = 32,
+                .resized_height = 32
+            };
+            cr_assert_eq(augment_prepare(&a, (enum job_preprocess)family, &plan, 32, &needed, &e),
+                         0);
+            bool halved = family == TORCHVISION && width == 129;
+            cr_expect_eq(needed.halved, halved);
+            if (halved) /* 11 to 140 and 20 to 148 */
+                cr_expect(needed.x == 5 && needed.width == 65 && needed.y == 10 &&
+                          needed.height == 64);
+        }
+    augmenter_free(&a);
 }

@@ -98,9 +98,11 @@ static void check_part(const uint8_t *jpeg, size_t bytes, const struct jpeg_pixe
     struct jpeg_pixels p;
     struct jpeg_info info;
     struct error e;
-    int same = whole->channels;
+    int same = whole->channels < 3 ? 1 : 3;
     cr_assert_eq(jpeg_open(decoder, jpeg, bytes, &info, &e), 0, "%s", e.text);
-    cr_assert(info.width == whole->width && info.height == whole->height);
+    int by = wanted.halved ? 2 : 1;
+    cr_assert((info.width + by - 1) / by == whole->width &&
+              (info.height + by - 1) / by == whole->height);
     cr_assert_eq(jpeg_read(decoder, &part, &p, &e), 0, "%s", e.text);
     cr_assert(part.x <= wanted.x && part.y <= wanted.y &&
               part.x + part.width >= wanted.x + wanted.width &&
@@ -108,12 +110,27 @@ static void check_part(const uint8_t *jpeg, size_t bytes, const struct jpeg_pixe
     for (int y = wanted.y; y < wanted.y + wanted.height; y++)
         for (int x = wanted.x; x < wanted.x + wanted.width; x++)
             cr_assert_arr_eq(p.data + ((y - part.y) * part.width + x - part.x) * p.channels,
-                             whole->data + (y * whole->width + x) * same, (size_t)same,
+                             whole->data + (y * whole->width + x) * whole->channels, (size_t)same,
                              "%d %d of %d+%d %d+%d", x, y, wanted.x, wanted.width, wanted.y,
                              wanted.height);
 }
 
-Test(jpeg, a_part_equals_the_same_part_of_the_whole)
+/* The whole image; halved: at half its size. */
+static void decode_whole(const uint8_t *jpeg, size_t bytes, bool halved, struct jpeg_pixels *whole)
+{
+    struct jpeg_info info;
+    struct error e;
+    if (!halved) {
+        cr_assert_eq(jpeg_decode(decoder, jpeg, bytes, whole, &e), 0);
+        return;
+    }
+    cr_assert_eq(jpeg_open(decoder, jpeg, bytes, &info, &e), 0);
+    struct jpeg_rectangle all = {0, 0, (info.width + 1) / 2, (info.height + 1) / 2, true};
+    cr_assert_eq(jpeg_read(decoder, &all, whole, &e), 0);
+    cr_assert(all.width == whole->width && all.x == 0 && all.y == 0);
+}
+
+static void check_parts(bool halved)
 {
     static const int sizes[][3] = {
         {150, 97, 3},
@@ -128,18 +145,19 @@ Test(jpeg, a_part_equals_the_same_part_of_the_whole)
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         int width = sizes[i][0], height = sizes[i][1];
         size_t bytes;
-        struct error e;
         struct jpeg_pixels whole;
         uint8_t *jpeg = fixture_jpeg(width, height, sizes[i][2], 3, &bytes);
-        cr_assert_eq(jpeg_decode(decoder, jpeg, bytes, &whole, &e), 0);
+        decode_whole(jpeg, bytes, halved, &whole);
+        width = whole.width;
+        height = whole.height;
         size_t n = (size_t)(width * height * whole.channels);
         uint8_t *copy = malloc(n);
         memcpy(copy, whole.data, n);
         whole.data = copy;
-        check_part(jpeg, bytes, &whole, (struct jpeg_rectangle){0, 0, width, height});
+        check_part(jpeg, bytes, &whole, (struct jpeg_rectangle){0, 0, width, height, halved});
         for (int k = 0; k < 200; k++) {
             struct jpeg_rectangle part = {(int)rng_below(&r, (uint32_t)width),
-                                          (int)rng_below(&r, (uint32_t)height), 0, 0};
+                                          (int)rng_below(&r, (uint32_t)height), 0, 0, halved};
             part.width = 1 + (int)rng_below(&r, (uint32_t)(width - part.x));
             part.height = 1 + (int)rng_below(&r, (uint32_t)(height - part.y));
             check_part(jpeg, bytes, &whole, part);
@@ -149,13 +167,23 @@ Test(jpeg, a_part_equals_the_same_part_of_the_whole)
     }
 }
 
+Test(jpeg, a_part_equals_the_same_part_of_the_whole)
+{
+    check_parts(false);
+}
+
+Test(jpeg, a_part_at_half_the_size_equals_the_same_part_of_the_whole_at_half)
+{
+    check_parts(true);
+}
+
 /* Even where only rows above the cut are wanted. */
 Test(jpeg, a_truncated_one_is_refused_whatever_the_part)
 {
     size_t bytes;
     uint8_t *jpeg = fixture_jpeg(200, 200, 3, 1, &bytes);
     for (size_t cut = 2; cut < bytes - 700; cut += 97) {
-        struct jpeg_rectangle top = {0, 0, 20, 8};
+        struct jpeg_rectangle top = {0, 0, 20, 8, false};
         struct jpeg_pixels p;
         struct jpeg_info info;
         struct error e;
@@ -190,7 +218,7 @@ Test(jpeg, random_damage_never_crashes)
         bad += rc != 0;
         if (rc == 0 && jpeg_open(decoder, jpeg, n, &info, &e) == 0) {
             struct jpeg_rectangle part = {info.width / 3, info.height / 3, info.width / 3 + 1,
-                                          info.height / 3 + 1};
+                                          info.height / 3 + 1, false};
             jpeg_read(decoder, &part, &p, &e);
         }
         free(jpeg);
