@@ -7,9 +7,11 @@
 #include <string.h>
 
 #include "common/log.h"
+#include "worker/evaluate.h"
 #include "worker/kernels/kind.h"
 #include "worker/profile.h"
-#include "worker/run.h"
+#include "worker/start.h"
+#include "worker/train.h"
 
 #define STALL_SECONDS 300
 
@@ -41,7 +43,7 @@ static int usage_error(const char *message, const char *what)
 }
 
 /* Returns -1 to go on, or an exit status. */
-static int parse_options(int argc, char **argv, struct run_options *o)
+static int parse_options(int argc, char **argv, struct start_options *o)
 {
     static const struct option options[] = {
         {"job",           required_argument, NULL, 'j'},
@@ -56,7 +58,7 @@ static int parse_options(int argc, char **argv, struct run_options *o)
     };
     char *end;
 
-    *o = (struct run_options){.attempt = 1, .stall_seconds = STALL_SECONDS};
+    *o = (struct start_options){.attempt = 1, .stall_seconds = STALL_SECONDS};
     for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
         switch (c) {
         case 'j':
@@ -98,14 +100,14 @@ static int parse_options(int argc, char **argv, struct run_options *o)
     return -1;
 }
 
-static int run_to_end(const struct run_options *options, struct traincomm *comm)
+static int run_to_end(const struct start_options *options, struct traincomm *comm)
 {
     struct run run;
     struct error e = {0};
-    int status = run_create(options, comm, &run, &e);
+    int status = start_run(options, comm, &run, &e);
 
     if (!status)
-        status = run_execute(&run, &e);
+        status = run.spec->mode == JOB_MODE_EVAL ? evaluate_only(&run, &e) : train(&run, &e);
     if (status)
         run_report_failure(&run, &e);
     run_destroy(&run);
@@ -116,7 +118,7 @@ static int run_to_end(const struct run_options *options, struct traincomm *comm)
 
 int main(int argc, char **argv)
 {
-    struct run_options options;
+    struct start_options options;
     struct traincomm *comm;
     int exit_status = parse_options(argc, argv, &options);
     char name[32];

@@ -1,5 +1,6 @@
 /*
- * One run of the worker: what all its parts share. Made by run_create on every rank, collectively.
+ * One run of the worker: what all its parts share. Filled by start_run (start.h) on every rank,
+ * collectively.
  */
 #ifndef TRAIND_WORKER_RUN_H
 #define TRAIND_WORKER_RUN_H
@@ -19,15 +20,6 @@
 struct failure_site {
     int rank;
     char host[TRAINCOMM_HOST_BYTES];
-};
-
-struct run_options {
-    const char *job_file;
-    const char *run_dir;
-    int attempt;
-    const char *resume;   /* a checkpoint's folder, or "latest"; NULL: from the beginning */
-    double stall_seconds; /* 0: stalls are not watched for */
-    bool measure_peak;    /* of SGEMM on these cores, for run_stop: see peak.h */
 };
 
 struct run {
@@ -58,17 +50,10 @@ struct run {
     double sgemm_gflops; /* of all ranks, before the run */
 };
 
-/* Reads the job, builds and broadcasts the model, says run_start, opens the data, makes the plan.
- * Collective; on an error all ranks get the same one, and r->failed_at says where it came from. */
-int run_create(const struct run_options *options, struct traincomm *comm, struct run *r,
-               struct error *e);
-
-/* Trains and evaluates, or only evaluates, as the job says; writes run_stop and result.json. */
-int run_execute(struct run *r, struct error *e);
-
 /* Writes the `failed` event and the words on stderr (rank 0). */
 void run_report_failure(struct run *r, const struct error *e);
 
+/* Frees what start_run filled, whole or in part. */
 void run_destroy(struct run *r);
 
 /* status: 0, or this rank's error with *e filled. Returns 0 if all ranks had 0, else the error of

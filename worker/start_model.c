@@ -1,0 +1,80 @@
+/* The model of a run that starts: built on every rank, filled on rank 0, the same everywhere. */
+#include <limits.h>
+#include <stdio.h>
+
+#include "worker/model/weights.h"
+#include "worker/start_parts.h"
+
+static int fill_model(struct run *r, struct error *e)
+{
+    char path[PATH_MAX + 32];
+
+    if (r->resumes) {
+        snprintf(path, sizeof path, "%s/model.safetensors", r->resumed_from);
+        return model_load(r->model, path, e);
+    }
+    model_init(r->model, r->spec->seed);
+    return r->spec->model.init ? model_load(r->model, r->spec->model.init, e) : 0;
+}
+
+/* Rank 0 measures, or remembers, for all; a run that goes on computes as it did before. */
+static void choose_convolutions(struct run *r, const struct model_config *config)
+{
+    char problem[256] = "";
+
+    if (r->resumes) {
+        r->tuning = r->from.tuning;
+        return;
+    }
+    if (!r->spec->model.winograd)
+        return;
+    if (r->rank == 0)
+        model_tune(config, &r->tuning, problem);
+    traincomm_broadcast(r->comm, &r->tuning, sizeof r->tuning, 0);
+    if (problem[0])
+        json_array_append_new(
+            r->warnings,
+            json_sprintf("which convolutions go by Winograd is measured at each start, because it "
+                         "cannot be remembered: %s",
+                         problem));
+}
+
+static int build_model(struct run *r, struct error *e)
+{
+    const struct job_spec *s = r->spec;
+    struct model_config config = {
+        .arch = arch_find(s->model.arch),
+        .stem = s->model.stem,
+        .classes = (int)s->model.classes,
+        .image_size = (int)s->model.image_size,
+        .batch = (int)(s->mode == JOB_MODE_EVAL ? s->eval.batch : s->batch_per_worker),
+        .inference = s->mode == JOB_MODE_EVAL,
+        .threads = r->threads,
+        .bn_momentum = 1.0 - s->model.bn_decay,
+        .zero_init_residual = s->model.zero_init_residual,
+        .label_smoothing = s->optimizer.label_smoothing,
+        .tuning = &r->tuning,
+    };
+    choose_convolutions(r, &config);
+    int status = model_create(&config, &r->model, e);
+    if (!status && r->rank == 0)
+        status = fill_model(r, e);
+    return run_agree(r, status, e);
+}
+
+static void broadcast_model(struct run *r)
+{
+    traincomm_broadcast(r->comm, model_params(r->model),
+                        model_param_count(r->model) * sizeof(float), 0);
+    traincomm_broadcast(r->comm, model_stats(r->model), model_stat_count(r->model) * sizeof(float),
+                        0);
+    model_params_changed(r->model);
+}
+
+int start_model(struct run *r, struct error *e)
+{
+    int status = build_model(r, e);
+    if (!status)
+        broadcast_model(r);
+    return status;
+}
