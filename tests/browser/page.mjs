@@ -4,18 +4,10 @@
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { openBrowser } from "./browser.mjs";
+import { done, ok, same } from "./tap.mjs";
 
 const origin = process.argv[2];
 const axeSource = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-let count = 0, failures = 0;
-
-function ok(good, name, why = "") {
-  count++;
-  if (!good) failures++;
-  console.log(`${good ? "ok" : "not ok"} ${count} - ${name}`);
-  if (!good && why !== "") console.log(String(why).replace(/^/gm, "# "));
-}
-const same = (got, want, name) => ok(got === want, name, `got ${JSON.stringify(got)}, want ${JSON.stringify(want)}`);
 
 async function api(path, options) {
   const answer = await fetch(origin + path, options);
@@ -250,5 +242,4 @@ try {
   await browser.close();
   await cancelAll().catch(() => {}); // workers outlive the daemon: leave none behind
 }
-console.log(`1..${count}`);
-process.exitCode = failures ? 1 : 0;
+done();
