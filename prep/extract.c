@@ -1,12 +1,13 @@
 #include <inttypes.h>
+#include <jansson.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "common/file.h"
-#include "prep/prep.h"
 #include "prep/progress.h"
+#include "prep/records.h"
 
 /* A record's filename comes from others: only its last part is used, and only harmless characters
  * of it. */
@@ -23,48 +24,63 @@ static void safe_name(const char *name, char out[128])
     out[used] = '\0';
 }
 
-static int extract_record(struct dataset *d, int64_t i, const char *folder, struct error *e)
-{
-    char path[PATH_MAX], name[128];
-    struct dataset_image image;
+struct extraction {
+    const struct extract_options *options;
+    struct progress progress;
+};
 
-    int rc = dataset_read(d, i, &image, e);
-    if (rc)
-        return rc;
-    safe_name(image.name[0] ? image.name : "image.jpg", name);
+static int print_file(int64_t i, const struct dataset_image *image, const char *path,
+                      struct error *e)
+{
+    json_t *line =
+        json_pack("{s:I, s:i, s:s, s:s, s:I}", "record", (json_int_t)i, "class", image->label,
+                  "name", image->name, "path", path, "jpeg_bytes", (json_int_t)image->jpeg_bytes);
+    if (!line)
+        return error_set(e, ERR_CORRUPT, "record %" PRId64 " holds a name that is not UTF-8", i);
+    json_dumpf(line, stdout, JSON_COMPACT);
+    putchar('\n');
+    json_decref(line);
+    return 0;
+}
+
+static int extract_record(struct dataset *d, int64_t i, const struct dataset_image *image,
+                          void *context, struct error *e)
+{
+    struct extraction *x = context;
+    const char *folder = x->options->out;
+    char path[PATH_MAX], name[128];
+    (void)d;
+
+    safe_name(image->name[0] ? image->name : "image.jpg", name);
     if ((size_t)snprintf(path, sizeof path, "%s/%09" PRId64 "-%s", folder, i, name) >= sizeof path)
-        rc = error_set(e, ERR_INVALID, "the path %s is too long", folder);
-    else if (access(path, F_OK) == 0)
-        rc = error_set(e, ERR_CONFLICT, "%s exists already", path);
-    else
-        rc = file_write_atomic(path, image.jpeg, image.jpeg_bytes, e);
-    dataset_image_release(&image);
+        return error_set(e, ERR_INVALID, "the path %s is too long", folder);
+    if (access(path, F_OK) == 0)
+        return error_set(e, ERR_CONFLICT, "%s exists already", path);
+    int rc = file_write_atomic(path, image->jpeg, image->jpeg_bytes, e);
+    if (rc == 0 && x->options->json)
+        rc = print_file(i, image, path, e);
+    progress_add(&x->progress, 1, (int64_t)image->jpeg_bytes);
     return rc;
 }
 
 int extract(const struct extract_options *o, struct error *e)
 {
-    struct progress progress;
+    struct extraction x = {.options = o};
     struct dataset *d;
+    int64_t end, taken = 0;
 
-    int rc = dataset_open(o->dir, o->role, &d, e);
+    int rc = records_open(o->dir, &o->choice, &d, &end, e);
     if (rc)
         return rc;
-    int64_t count = dataset_images(d);
-    if (o->limit && o->limit < count)
-        count = o->limit;
+    int64_t most = end - o->choice.first;
     rc = file_make_dirs(o->out, e);
-    progress_begin(&progress, "extract", count, 0);
-    for (int64_t i = 0; i < count && rc == 0; i++) {
-        if (prep_interrupted)
-            rc = error_set(e, ERR_INTERRUPTED, "interrupted after %" PRId64 " images", i);
-        else
-            rc = extract_record(d, i, o->out, e);
-        progress_add(&progress, 1, (int64_t)dataset_entry(d, i)->bytes);
-    }
-    progress_end(&progress);
-    dataset_close(d);
+    progress_begin(&x.progress, "extract",
+                   o->choice.limit && o->choice.limit < most ? o->choice.limit : most, 0);
     if (rc == 0)
-        printf("%s: %" PRId64 " images\n", o->out, count);
+        rc = records_visit(d, &o->choice, end, extract_record, &x, &taken, e);
+    progress_end(&x.progress);
+    dataset_close(d);
+    if (rc == 0 && !o->json)
+        printf("%s: %" PRId64 " images\n", o->out, taken);
     return rc;
 }

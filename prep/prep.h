@@ -30,18 +30,27 @@ struct convert_options {
  * conversion with other options, or is being written by another process. */
 int convert(const struct convert_options *o, struct error *e);
 
+/* Records of a data set, by their numbers in file order and by class. */
+struct record_choice {
+    enum dataset_role role;
+    int64_t first, last; /* both included */
+    bool to_end;         /* instead of last */
+    bool any_class;
+    int32_t class; /* counted from 0 */
+    int64_t limit; /* of those that are left; 0: all */
+};
+
 struct show_options {
     const char *dir;
-    enum dataset_role role;
-    int64_t limit; /* 0: all */
-    bool json;     /* one object a line */
+    struct record_choice choice;
+    bool json; /* one object a line */
 };
 int show(const struct show_options *o, struct error *e);
 
 struct extract_options {
     const char *dir, *out;
-    enum dataset_role role;
-    int64_t limit; /* 0: all */
+    struct record_choice choice;
+    bool json; /* one object a line: each file */
 };
 
 /* Writes out/000000042-NAME.jpg for record 42; refuses to overwrite. */

@@ -4,25 +4,49 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "prep/prep.h"
+#include "prep/records.h"
 #include "worker/data/jpeg.h"
 
-static void show_header(void)
+struct table {
+    struct jpeg_decoder *decoder;
+    bool json;
+    int file_width;
+};
+
+static const char *base_name(const char *path)
 {
-    printf("%8s  %-28s %12s %7s %6s %9s  %s\n", "record", "file", "offset", "bytes", "class",
-           "size", "name");
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
 }
 
-static void show_line(const struct dataset *d, int64_t i, const struct dataset_image *image,
-                      const struct jpeg_info *info)
+/* As wide as the longest name, within reason. */
+static int width_of_files(const struct dataset *d, int64_t first, int64_t end)
+{
+    size_t width = strlen("file");
+
+    for (int64_t i = first; i < end; i++) {
+        size_t length = strlen(base_name(dataset_file(d, dataset_entry(d, i)->file)));
+        width = length > width ? length : width;
+    }
+    return width > 48 ? 48 : (int)width;
+}
+
+static void show_header(const struct table *t)
+{
+    printf("%8s  %-*s %12s %8s %6s %11s  %s\n", "record", t->file_width, "file", "offset", "bytes",
+           "class", "size", "name");
+}
+
+static void show_line(const struct table *t, const struct dataset *d, int64_t i,
+                      const struct dataset_image *image, const struct jpeg_info *info)
 {
     const struct dataset_entry *entry = dataset_entry(d, i);
-    const char *file = dataset_file(d, entry->file), *slash = strrchr(file, '/');
     char size[32];
 
     snprintf(size, sizeof size, "%dx%d", info->width, info->height);
-    printf("%8" PRId64 "  %-28s %12" PRIu64 " %7zu %6d %9s  %s\n", i, slash ? slash + 1 : file,
-           entry->offset, image->jpeg_bytes, image->label, size, image->name);
+    printf("%8" PRId64 "  %-*s %12" PRIu64 " %8zu %6d %11s  %s\n", i, t->file_width,
+           base_name(dataset_file(d, entry->file)), entry->offset, image->jpeg_bytes, image->label,
+           size, image->name);
 }
 
 static int show_json(const struct dataset *d, int64_t i, const struct dataset_image *image,
@@ -42,45 +66,42 @@ static int show_json(const struct dataset *d, int64_t i, const struct dataset_im
     return 0;
 }
 
-static int show_record(struct dataset *d, int64_t i, struct jpeg_decoder *decoder, bool json,
-                       struct error *e)
+static int show_record(struct dataset *d, int64_t i, const struct dataset_image *image,
+                       void *context, struct error *e)
 {
-    struct dataset_image image;
+    struct table *t = context;
     struct jpeg_info info;
 
-    int rc = dataset_read(d, i, &image, e);
+    int rc = jpeg_header(t->decoder, image->jpeg, image->jpeg_bytes, &info, e);
     if (rc)
-        return rc;
-    rc = jpeg_header(decoder, image.jpeg, image.jpeg_bytes, &info, e);
-    if (rc)
-        error_prefix(e, "%s, record at byte %" PRIu64, dataset_file(d, dataset_entry(d, i)->file),
-                     dataset_entry(d, i)->offset);
-    else if (json)
-        rc = show_json(d, i, &image, &info, e);
-    else
-        show_line(d, i, &image, &info);
-    dataset_image_release(&image);
-    return rc;
+        return error_prefix(e, "%s, record at byte %" PRIu64,
+                            dataset_file(d, dataset_entry(d, i)->file),
+                            dataset_entry(d, i)->offset);
+    if (t->json)
+        return show_json(d, i, image, &info, e);
+    show_line(t, d, i, image, &info);
+    return 0;
 }
 
 int show(const struct show_options *o, struct error *e)
 {
-    struct jpeg_decoder *decoder = NULL;
+    struct table t = {.json = o->json};
     struct dataset *d;
+    int64_t end, taken;
 
-    int rc = dataset_open(o->dir, o->role, &d, e);
+    int rc = records_open(o->dir, &o->choice, &d, &end, e);
+    if (rc)
+        return rc;
+    rc = jpeg_decoder_create(&t.decoder, e);
+    if (!o->json && rc == 0) {
+        t.file_width = width_of_files(d, o->choice.first, end);
+        show_header(&t);
+    }
     if (rc == 0)
-        rc = jpeg_decoder_create(&decoder, e);
-    int64_t count = rc ? 0 : dataset_images(d);
-    if (o->limit && o->limit < count)
-        count = o->limit;
-    if (!o->json && rc == 0)
-        show_header();
-    for (int64_t i = 0; i < count && rc == 0 && !prep_interrupted; i++)
-        rc = show_record(d, i, decoder, o->json, e);
+        rc = records_visit(d, &o->choice, end, show_record, &t, &taken, e);
     if (rc == 0 && (fflush(stdout) || ferror(stdout)))
         rc = error_set(e, ERR_IO, "cannot write to standard output");
-    jpeg_decoder_destroy(decoder);
+    jpeg_decoder_destroy(t.decoder);
     dataset_close(d);
     return rc;
 }

@@ -61,9 +61,9 @@ check "shards have the agreed names" test -f a/train/train-00004-of-00005 -a -f 
 check "nothing else is left" test "$(find a -type f | wc -l)" = 8
 check "every training image is kept" test "$(names a | sort -u | wc -l)" = 103
 check "every validation image is kept" test "$(names --role validation a | sort -u | wc -l)" = 11
-sizes() { for f in a/train/*; do "$prep" show --json a | grep -c "\"$f\""; done | sort -u | tr '\n' ' '; }
+sizes() { "$prep" show --json a | jq -r .file | uniq -c | awk '{ print $1 }' | sort -u | tr '\n' ' '; }
 check "shard sizes differ by at most one" test "$(sizes)" = "20 21 "
-mixed() { for f in a/train/*; do "$prep" show --json a | grep "\"$f\"" | sed 's/.*"class":\([0-9]*\).*/\1/' | sort -u | wc -l; done | sort -u; }
+mixed() { "$prep" show --json a | jq -r '"\(.file) \(.class)"' | sort -u | cut -d" " -f1 | uniq -c | awk '{ print $1 }' | sort -u; }
 check "every shard holds all classes" test "$(mixed)" = 5
 check "the manifest's hash is xxh128 of the shard" \
     bash -c '! command -v xxhsum >/dev/null || grep -q "$(xxhsum -q -H2 a/train/train-00000-of-00005 | cut -d" " -f1)" a/manifest.json'
@@ -94,6 +94,17 @@ exec 9<&-
 
 run extract --out jpegs a
 check "extract writes every image" test "$status" = 0 -a "$(ls jpegs | wc -l)" = 103
+check "show takes a record" test "$("$prep" show --json --record 7 a | jq -c .record)" = 7
+check "or a range" test "$("$prep" show --json --record 7-9 a | jq .record | tr '\n' ' ')" = "7 8 9 "
+check "or all from one on" test "$("$prep" show --json --record 101- a | jq .record | tr '\n' ' ')" = "101 102 "
+check "and a class" test "$("$prep" show --json --class 4 a | jq -s -c '[length, (map(.class) | unique)]')" = "[20,[4]]"
+check "and at most so many of it" test "$("$prep" show --json --class 4 --record 50- --limit 2 a | jq -s 'map(select(.class == 4 and .record >= 50)) | length')" = 2
+check "a record that is not there" refused 2 "there is no record 103: a holds the records 0 to 102" show --record 100-103 a
+check "a class that is not there" refused 3 "none of the records 0 to 102 is of class 5" show --class 5 a
+check "a range that is none" refused 2 "expected N, N-M or N-" show --record 9-7 a
+check "the table's columns are aligned" test "$("$prep" show a | sed -E 's/^( *[a-z0-9]+  [^ ]+ +[a-z0-9]+ +[a-z0-9]+ +[a-z0-9]+ +[a-z0-9]+)  .*/\1/' | awk '{ print length }' | sort -u | wc -l)" = 1
+run extract --json --class 2 --limit 3 --out three a
+check "extract chooses likewise and lists what it writes" test "$(jq -r 'select(.class == 2) | .path' out | sort)" = "$(find three -type f | sort)"
 check "extract does not overwrite" refused 1 "exists already" extract --out jpegs a
 mkdir -p folder/train/{b,a,C} folder/validation/b
 i=0
@@ -180,15 +191,25 @@ fi
 
 # ---- interrupted, killed, and gone on with
 if [ -f /usr/share/datasets/fashion-mnist/train-images-idx3-ubyte.gz ]; then
-    fm() { "$prep" convert --from idx --in /usr/share/datasets/fashion-mnist --shards 24 "$@"; }
+    # 16,000 of its training images: long enough to be met at work
+    mkdir fm-in
+    fm_cut() { # FILE HEADER BYTES
+        {
+            printf '%b' "$2"
+            zcat "/usr/share/datasets/fashion-mnist/$1.gz" | tail -c "+$((${#2} / 4 + 1))" | head -c "$3"
+        } >"fm-in/$1"
+    }
+    fm_cut train-images-idx3-ubyte "$(u32 0x803)$(u32 16000)$(u32 28)$(u32 28)" $((16000 * 784))
+    fm_cut train-labels-idx1-ubyte "$(u32 0x801)$(u32 16000)" 16000
+    fm=(convert --from idx --in fm-in --shards 24 --pad 2)
     begun() { # OUT SHARDS: waits until so many are finished
         for _ in $(seq 400); do
             [ "$(cat "$1/.convert.jsonl" 2>/dev/null | wc -l)" -gt "$2" ] && return
             sleep 0.02
         done
     }
-    fm --out whole --threads 2 >out 2>err
-    "$prep" convert --from idx --in /usr/share/datasets/fashion-mnist --shards 24 --out fm >out 2>err &
+    run "${fm[@]}" --out whole --threads 2
+    "$prep" "${fm[@]}" --out fm --threads 1 >out 2>err &
     pid=$!
     begun fm 2
     kill -TERM "$pid"
@@ -196,16 +217,17 @@ if [ -f /usr/share/datasets/fashion-mnist/train-images-idx3-ubyte.gz ]; then
     check "a signal ends it with 130" test $? = 130
     check "and leaves nothing that looks complete" test "$(complete_names fm)" = 0
     check "another seed does not go on with it" refused 1 "with seed 1, not 2" \
-        convert --from idx --in /usr/share/datasets/fashion-mnist --out fm --shards 24 --seed 2
-    check "nor does other input" refused 1 "other input" convert --from idx --in small --out fm --shards 24 --eval-shards 3
+        "${fm[@]}" --out fm --seed 2
+    mkdir only && cp small/train* only/
+    check "nor does other input" refused 1 "other input" convert --from idx --in only --out fm --shards 24 --pad 2
     done_before=$(wc -l <fm/.convert.jsonl)
-    "$prep" convert --from idx --in /usr/share/datasets/fashion-mnist --shards 24 --out fm >out 2>err &
+    "$prep" "${fm[@]}" --out fm --threads 2 >out 2>err &
     pid=$!
     begun fm $((done_before + 2))
     kill -KILL "$pid"
     wait "$pid" 2>/dev/null
     printf '{"file": "train/train-000' >>fm/.convert.jsonl # what a torn write leaves
-    fm --out fm --threads 1 >out 2>err
+    run "${fm[@]}" --out fm --threads 1
     check "after a kill -9 the same command goes on" grep -q "going on with an earlier run" err
     check "to the same bytes as without, whatever the threads" same_tree whole fm
 else

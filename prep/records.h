@@ -1,0 +1,20 @@
+/* The records of a data set that a user has chosen, one after the other. */
+#ifndef TRAIND_PREP_RECORDS_H
+#define TRAIND_PREP_RECORDS_H
+
+#include "prep/prep.h"
+
+/* Called for record i. An error ends the visit. */
+typedef int record_taker(struct dataset *d, int64_t i, const struct dataset_image *image,
+                         void *context, struct error *e);
+
+/* Opens what is chosen: ERR_INVALID if it has no such record. *end: the record behind the last. */
+int records_open(const char *dir, const struct record_choice *choice, struct dataset **out,
+                 int64_t *end, struct error *e);
+
+/* Of class chosen, in file order; the checksum of each record read is verified. *taken counts them.
+ * ERR_NOT_FOUND: the class has none; ERR_INTERRUPTED. */
+int records_visit(struct dataset *d, const struct record_choice *choice, int64_t end,
+                  record_taker *take, void *context, int64_t *taken, struct error *e);
+
+#endif
