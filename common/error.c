@@ -12,6 +12,7 @@ static const struct error_type types[ERR_COUNT] = {
     [ERR_INVALID] = {"invalid",            "Invalid document",              422, 2  },
     [ERR_UNSUPPORTED] = {"unsupported",        "Not supported by this version", 422, 2  },
     [ERR_TOO_LARGE] = {"too-large",          "Too large",                     413, 2  },
+    [ERR_TOO_MANY] = {"too-many",           "Too many requests",             429, 1  },
     [ERR_NOT_FOUND] = {"not-found",          "Not found",                     404, 3  },
     [ERR_METHOD] = {"method-not-allowed", "Method not allowed",            405, 2  },
     [ERR_NOT_ALLOWED] = {"not-allowed",        "Not allowed",                   403, 4  },

@@ -17,6 +17,7 @@ enum error_code {
     ERR_INVALID,     /* a document or value that is wrong */
     ERR_UNSUPPORTED, /* right, but not built in this version */
     ERR_TOO_LARGE,   /* over a stated limit */
+    ERR_TOO_MANY,    /* of a thing that one client may have so many of */
     ERR_NOT_FOUND,   /* a job, file or route that does not exist */
     ERR_METHOD,      /* a route that exists, but not for this HTTP method */
     ERR_NOT_ALLOWED, /* permission or token */

@@ -31,6 +31,7 @@ struct config {
     enum log_level log_level;
     int64_t max_body_bytes; /* of a request */
     int64_t http_threads;
+    int64_t streams_per_client, heartbeat_seconds; /* of events, live */
     char *web_dir; /* the dashboard's files */
 };
 

@@ -14,6 +14,7 @@
 #include <config.h> /* the build's, not daemon/config.h */
 #include "daemon/config.h"
 #include "daemon/http/server.h"
+#include "daemon/http/stream.h"
 #include "daemon/job/job.h"
 #include "daemon/store/store.h"
 
@@ -200,6 +201,14 @@ static int create_manager(const struct config *c, struct store *store, struct jo
     return status;
 }
 
+static int create_streams(const struct config *c, struct store *store, struct streams **streams,
+                          struct error *e)
+{
+    struct streams_limits limits = {c->streams_per_client, c->heartbeat_seconds};
+
+    return streams_create(store, &limits, streams, e);
+}
+
 static int serve(const struct http_app *app, struct error *e)
 {
     struct http_server *server;
@@ -214,6 +223,7 @@ static int serve(const struct http_app *app, struct error *e)
         status = job_manager_run(app->jobs, e);
         remove_url(app->config);
     }
+    streams_stop(app->streams);
     http_server_stop(server);
     return status;
 }
@@ -231,7 +241,10 @@ static int run(const struct config *config, struct error *e)
     if (status == 0)
         status = create_manager(config, app.store, &app.jobs, e);
     if (status == 0)
+        status = create_streams(config, app.store, &app.streams, e);
+    if (status == 0)
         status = serve(&app, e);
+    streams_destroy(app.streams);
     job_manager_destroy(app.jobs);
     store_close(app.store);
     if (lock >= 0)

@@ -80,7 +80,7 @@ int handle_metrics(const struct request *q, struct reply *r, struct error *e)
     return status;
 }
 
-/* ---------------------------------------------------------------- evals, events */
+/* ---------------------------------------------------------------- evals */
 
 int handle_evals(const struct request *q, struct reply *r, struct error *e)
 {
@@ -89,30 +89,4 @@ int handle_evals(const struct request *q, struct reply *r, struct error *e)
     if (check_job(q, e) || store_eval_list(q->app->store, q->id, &evals, e))
         return -(int)e->code;
     return reply_json(r, 200, json_pack("{s:I, s:o}", "job", (json_int_t)q->id, "evals", evals), e);
-}
-
-int handle_events(const struct request *q, struct reply *r, struct error *e)
-{
-    int64_t after, limit;
-    json_t *events, *next = NULL;
-
-    if (q->accept && strstr(q->accept, "text/event-stream")) {
-        error_set(
-            e, ERR_UNSUPPORTED,
-            "a stream of events (text/event-stream) is not supported by this version; ask for "
-            "application/json, and again with after= the last id");
-        reply_problem(r, 406, e, NULL);
-        return 0;
-    }
-    if (request_query_int(q, "after", 0, INT64_MAX, 0, &after, e) ||
-        request_query_int(q, "limit", 1, 10000, 1000, &limit, e) || check_job(q, e) ||
-        store_event_list(q->app->store, q->id, after, limit, &events, e))
-        return -(int)e->code;
-    size_t count = json_array_size(events);
-    if (count == (size_t)limit)
-        next = json_incref(json_object_get(json_array_get(events, count - 1), "id"));
-    return reply_json(r, 200,
-                      json_pack("{s:I, s:o, s:o}", "job", (json_int_t)q->id, "events", events,
-                                "next", next ? next : json_null()),
-                      e);
 }

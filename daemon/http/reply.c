@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/http/stream.h"
+
 void reply_header(struct reply *r, const char *name, const char *format, ...)
 {
     va_list args;
@@ -83,6 +85,8 @@ void reply_clear(struct reply *r)
     free(r->body);
     if (r->file_bytes)
         close(r->fd);
+    stream_close(r->stream);
+    r->stream = NULL;
     r->body = NULL;
     r->bytes = 0;
     r->file_bytes = 0;

@@ -12,6 +12,8 @@
 #define REPLY_HEADERS_MAX 6
 
 /* Zero-initialise; a status of 0 is none yet. */
+struct stream; /* stream.h */
+
 struct reply {
     int status;
     const char *type; /* content type, a literal */
@@ -19,6 +21,7 @@ struct reply {
     size_t bytes;
     int fd; /* with file_bytes > 0: the body is this part of a file; owned */
     uint64_t file_from, file_bytes;
+    struct stream *stream; /* the body is this stream of events; owned */
     struct {
         const char *name; /* a literal */
         char value[160];

@@ -25,7 +25,10 @@ static const struct route routes[] = {
      "Series of the steps; points: at most so many, with minimum, maximum and mean of each bucket"},
     {"GET", "/v1/jobs/{id}/evals", handle_evals, ROLE_READ, "", 200, "Evaluations, by step"},
     {"GET", "/v1/jobs/{id}/events", handle_events, ROLE_READ, "after limit", 200,
-     "Events, oldest first; after: ids above it"},
+     "Events, oldest first; after: ids above it. With Accept: text/event-stream a live stream of "
+     "them, from after or the header Last-Event-ID on"},
+    {"GET", "/v1/events", handle_all_events, ROLE_READ, "after limit", 200,
+     "Events of all jobs, likewise; the stream begins with those to come if neither is given"},
     {"GET", "/v1/jobs/{id}/log", handle_log, ROLE_READ, "from attempt", 200,
      "Output of the workers from byte from on; X-Log-Next is the next from"},
     {"GET", "/v1/jobs/{id}/checkpoints", NULL, ROLE_READ, "", 200, "Checkpoints of a job"},

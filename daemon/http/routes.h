@@ -20,6 +20,7 @@ struct http_app {
     const struct config *config;
     struct store *store;
     struct job_manager *jobs;
+    struct streams *streams;
 };
 
 #define QUERY_MAX 16
@@ -31,11 +32,13 @@ struct request {
     int64_t id;         /* of {id} in the pattern, >= 1 */
     const char *body;
     size_t body_bytes;
-    const char *accept, *idempotency_key, *if_none_match; /* header values, NULL: not sent */
+    const char *accept, *idempotency_key, *if_none_match,
+        *last_event_id; /* header values, NULL: not sent */
     struct {
         const char *name, *value;
     } query[QUERY_MAX];
     int query_count;
+    char client[64]; /* who asks: an address, or "unix" */
 };
 
 /* Fills *r and returns 0, or returns a negative error with *e filled, which becomes a problem. A
@@ -84,7 +87,9 @@ route_handler handle_job_list, handle_job_show, handle_job_cancel;
 /* handle_resume.c */
 route_handler handle_job_resume, handle_job_remove;
 /* handle_series.c */
-route_handler handle_metrics, handle_evals, handle_events;
+route_handler handle_metrics, handle_evals;
+/* handle_events.c */
+route_handler handle_events, handle_all_events;
 /* handle_log.c */
 route_handler handle_log;
 /* handle_trace.c */

@@ -1,6 +1,7 @@
 #include "daemon/http/server.h"
 
 #include <microhttpd.h>
+#include <netdb.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 #include "common/log.h"
 #include "daemon/http/guard.h"
 #include "daemon/http/listen.h"
+#include "daemon/http/stream.h"
 
 #define CONNECTIONS_MAX 1024
 #define IDLE_SECONDS    60u
@@ -94,6 +96,20 @@ static int route_request(struct MHD_Connection *c, struct request *q, struct rep
     return status ? status : q->route->handler(q, r, e);
 }
 
+static void name_client(struct MHD_Connection *c, char *name, size_t bytes)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(c, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    const struct sockaddr *address = info ? info->client_addr : NULL;
+    socklen_t length = !address                         ? 0
+                       : address->sa_family == AF_INET6 ? (socklen_t)sizeof(struct sockaddr_in6)
+                                                        : (socklen_t)sizeof(struct sockaddr_in);
+
+    if (!address || address->sa_family == AF_UNIX ||
+        getnameinfo(address, length, name, (socklen_t)bytes, NULL, 0, NI_NUMERICHOST))
+        snprintf(name, bytes, "unix");
+}
+
 static void answer(const struct endpoint *at, struct MHD_Connection *c, const char *url,
                    const char *method, const struct exchange *x, struct reply *r)
 {
@@ -107,7 +123,9 @@ static void answer(const struct endpoint *at, struct MHD_Connection *c, const ch
         .accept = header(c, "Accept"),
         .idempotency_key = header(c, "Idempotency-Key"),
         .if_none_match = header(c, "If-None-Match"),
+        .last_event_id = header(c, "Last-Event-ID"),
     };
+    name_client(c, q.client, sizeof q.client);
 
     if (check_request(at, c, x, &q, &e) || route_request(c, &q, r, &e)) {
         if (e.code == ERR_INTERNAL)
@@ -131,11 +149,15 @@ static const struct {
                                 "frame-ancestors 'none'; object-src 'none'"},
 };
 
-static struct MHD_Response *to_mhd(struct reply *r)
+static struct MHD_Response *to_mhd(struct reply *r, struct MHD_Connection *c)
 {
     struct MHD_Response *response;
 
-    if (r->file_bytes) {
+    if (r->stream) {
+        response = stream_response(r->stream, c);
+        if (response)
+            r->stream = NULL;
+    } else if (r->file_bytes) {
         response = MHD_create_response_from_fd_at_offset64(r->file_bytes, r->fd, r->file_from);
         if (response)
             r->file_bytes = 0; /* the response closes it */
@@ -149,7 +171,7 @@ static struct MHD_Response *to_mhd(struct reply *r)
 
 static enum MHD_Result send_reply(struct MHD_Connection *c, struct reply *r)
 {
-    struct MHD_Response *response = to_mhd(r);
+    struct MHD_Response *response = to_mhd(r, c);
     bool cached = false;
 
     if (!response)
@@ -282,9 +304,9 @@ static void library_words(void *context, const char *format, va_list args)
 static int start_endpoint(struct endpoint *at, int fd, unsigned threads, struct error *e)
 {
     at->daemon = MHD_start_daemon(
-        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_ITC | MHD_USE_ERROR_LOG, 0, NULL, NULL, handle, at,
-        MHD_OPTION_EXTERNAL_LOGGER, library_words, NULL, MHD_OPTION_UNESCAPE_CALLBACK, unescape,
-        NULL, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_NOTIFY_COMPLETED, completed, NULL,
+        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, NULL, NULL,
+        handle, at, MHD_OPTION_EXTERNAL_LOGGER, library_words, NULL, MHD_OPTION_UNESCAPE_CALLBACK,
+        unescape, NULL, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_NOTIFY_COMPLETED, completed, NULL,
         MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT,
         IDLE_SECONDS, MHD_OPTION_THREAD_POOL_SIZE, threads, MHD_OPTION_END);
     if (at->daemon)

@@ -229,36 +229,3 @@ int store_ingest_position(struct store *s, int64_t job_id, int64_t attempt, int6
     sql_read_end(s, c);
     return status;
 }
-
-static json_t *read_event(sqlite3_stmt *row)
-{
-    json_t *event =
-        json_pack("{s:I, s:I, s:f, s:s}", "id", (json_int_t)sqlite3_column_int64(row, 0), "attempt",
-                  (json_int_t)sqlite3_column_int64(row, 1), "t", sqlite3_column_double(row, 2),
-                  "type", sqlite3_column_text(row, 3));
-    json_t *own = json_loads((const char *)sqlite3_column_text(row, 4), 0, NULL);
-    json_object_update_missing(event, own);
-    json_decref(own);
-    return event;
-}
-
-int store_event_list(struct store *s, int64_t job_id, int64_t after, int64_t limit, json_t **events,
-                     struct error *e)
-{
-    struct sql *c = sql_read_begin(s);
-    sqlite3_stmt *row = sql_query(c, e,
-                                  "select id, attempt, t, type, body from job_event "
-                                  "where job_id = ? and id > ? order by id limit ?",
-                                  "iii", job_id, after, limit > 0 ? limit : (int64_t)-1);
-    int status = row ? 1 : -(int)ERR_INTERNAL;
-
-    *events = json_array();
-    while (status > 0 && (status = sql_row(c, row, e)) > 0)
-        json_array_append_new(*events, read_event(row));
-    sql_read_end(s, c);
-    if (status) {
-        json_decref(*events);
-        *events = NULL;
-    }
-    return status;
-}

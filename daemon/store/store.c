@@ -207,8 +207,18 @@ int sql_write_end(struct store *s, struct sql *c, int status, struct error *e)
         status = sql_run(c, e, NULL, "commit", "");
     if (status && !sqlite3_get_autocommit(c->db)) /* a full disk may have rolled back already */
         sqlite3_exec(c->db, "rollback", NULL, NULL, NULL);
+    if (status == 0 && s->told)
+        s->told(s->told_context);
     pthread_mutex_unlock(&s->writing);
     return status;
+}
+
+void store_on_commit(struct store *s, void (*told)(void *context), void *context)
+{
+    pthread_mutex_lock(&s->writing);
+    s->told = told;
+    s->told_context = context;
+    pthread_mutex_unlock(&s->writing);
 }
 
 struct sql *sql_read_begin(struct store *s)

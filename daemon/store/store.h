@@ -238,10 +238,39 @@ int store_ingest_position(struct store *s, int64_t job_id, int64_t attempt, int6
 int store_event_add(struct store *s, int64_t job_id, int64_t attempt, const char *type,
                     const json_t *fields, double now, struct error *e);
 
-/* Events of a job with id > after, oldest first: a new JSON array of {"id", "attempt", "t", "type",
- * ...its own fields}. */
+/* ---------------------------------------------------------------- reading events (event_read.c) */
+
+/* Ids rise in the order of the commits, so that whoever has seen id n has seen all below it. */
+#define STORE_ALL_JOBS 0
+struct store_event_range {
+    int64_t job_id; /* or STORE_ALL_JOBS */
+    int64_t after;  /* ids above it */
+    int64_t limit;  /* 0: none */
+};
+struct store_event_row {
+    int64_t id, job_id, attempt;
+    double t;
+    const char *type,
+        *body; /* body: the type's own fields, a JSON object; valid during the visit */
+};
+/* false: enough. */
+typedef bool store_event_visit(void *context, const struct store_event_row *row);
+
+/* Oldest first. visit must not call the store. */
+int store_event_each(struct store *s, const struct store_event_range *range,
+                     store_event_visit *visit, void *context, struct error *e);
+
+/* {"id", "job", "attempt", "t", "type", ...its own fields}: a new reference. */
+json_t *store_event_json(const struct store_event_row *row);
+/* The same as a new JSON array. */
 int store_event_list(struct store *s, int64_t job_id, int64_t after, int64_t limit, json_t **events,
                      struct error *e);
+
+int store_event_newest(struct store *s, int64_t *id, struct error *e); /* 0: there are none */
+
+/* Calls told(context) after every commit, from the thread that committed: it must be quick and not
+ * call the store. NULL ends it. */
+void store_on_commit(struct store *s, void (*told)(void *context), void *context);
 
 /* ---------------------------------------------------------------- series (metric.c) */
 

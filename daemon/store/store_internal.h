@@ -24,6 +24,8 @@ struct sql {
 struct store {
     pthread_mutex_t writing; /* held from sql_write_begin to sql_write_end */
     struct sql writer;
+    void (*told)(void *context); /* of commits; guarded by writing */
+    void *told_context;
     pthread_mutex_t lending; /* guards free_readers */
     pthread_cond_t returned;
     struct sql readers[STORE_READERS];

@@ -1,0 +1,83 @@
+/* Events, as a page of JSON or as a live stream. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/http/routes.h"
+#include "daemon/http/stream.h"
+
+static bool wants_stream(const struct request *q)
+{
+    return q->accept && strstr(q->accept, "text/event-stream");
+}
+
+/* A client that comes again after a break tells the last id it got, which is newer than what stands
+ * in its URL. */
+static int place_of(const struct request *q, int64_t otherwise, int64_t *after, struct error *e)
+{
+    char *end;
+
+    if (!q->last_event_id)
+        return request_query_int(q, "after", 0, INT64_MAX, otherwise, after, e);
+    errno = 0;
+    *after = strtoll(q->last_event_id, &end, 10);
+    if (errno || end == q->last_event_id || *end || *after < 0)
+        return error_set(e, ERR_USAGE,
+                         "the header Last-Event-ID must be the id of an event, a whole number, not "
+                         "\"%.40s\"",
+                         q->last_event_id);
+    return 0;
+}
+
+static int stream(const struct request *q, int64_t job_id, struct reply *r, struct error *e)
+{
+    struct stream_request request = {.client = q->client, .job_id = job_id};
+    int64_t from = job_id == STORE_ALL_JOBS ? STREAM_FROM_NOW : 0;
+
+    if (request_query(q, "limit"))
+        return error_set(e, ERR_USAGE, "limit is for pages of JSON; a stream of events has none");
+    if (place_of(q, from, &request.after, e))
+        return -(int)e->code;
+    int status = stream_open(q->app->streams, &request, &r->stream, e);
+    if (status == -(int)ERR_TOO_MANY)
+        reply_header(r, "Retry-After", "10");
+    if (status)
+        return status;
+    r->status = 200;
+    r->type = "text/event-stream";
+    reply_header(r, "X-Accel-Buffering", "no"); /* nginx: pass it on at once */
+    return 0;
+}
+
+static int page(const struct request *q, int64_t job_id, struct reply *r, struct error *e)
+{
+    int64_t after, limit;
+    json_t *events, *next = NULL;
+
+    if (request_query_int(q, "after", 0, INT64_MAX, 0, &after, e) ||
+        request_query_int(q, "limit", 1, 10000, 1000, &limit, e) ||
+        store_event_list(q->app->store, job_id, after, limit, &events, e))
+        return -(int)e->code;
+    size_t count = json_array_size(events);
+    if (count == (size_t)limit)
+        next = json_incref(json_object_get(json_array_get(events, count - 1), "id"));
+    json_t *json = json_pack("{s:o, s:o}", "events", events, "next", next ? next : json_null());
+    if (job_id != STORE_ALL_JOBS)
+        json_object_set_new(json, "job", json_integer(job_id));
+    return reply_json(r, 200, json, e);
+}
+
+int handle_events(const struct request *q, struct reply *r, struct error *e)
+{
+    struct store_job job;
+
+    if (store_job_get(q->app->store, q->id, &job, e))
+        return -(int)e->code;
+    store_job_clear(&job);
+    return wants_stream(q) ? stream(q, q->id, r, e) : page(q, q->id, r, e);
+}
+
+int handle_all_events(const struct request *q, struct reply *r, struct error *e)
+{
+    return wants_stream(q) ? stream(q, STORE_ALL_JOBS, r, e) : page(q, STORE_ALL_JOBS, r, e);
+}

@@ -1,0 +1,92 @@
+#include <string.h>
+
+#include "daemon/store/sql.h"
+#include "daemon/store/store.h"
+
+static sqlite3_stmt *select_events(struct sql *c, int64_t job_id, int64_t after, int64_t limit,
+                                   struct error *e)
+{
+    if (job_id == STORE_ALL_JOBS)
+        return sql_query(c, e,
+                         "select id, job_id, attempt, t, type, body from job_event "
+                         "where id > ? order by id limit ?",
+                         "ii", after, limit);
+    return sql_query(c, e,
+                     "select id, job_id, attempt, t, type, body from job_event "
+                     "where job_id = ? and id > ? order by id limit ?",
+                     "iii", job_id, after, limit);
+}
+
+int store_event_each(struct store *s, const struct store_event_range *range,
+                     store_event_visit *visit, void *context, struct error *e)
+{
+    struct sql *c = sql_read_begin(s);
+    sqlite3_stmt *row = select_events(c, range->job_id, range->after,
+                                      range->limit > 0 ? range->limit : (int64_t)-1, e);
+    int status = row ? 1 : -(int)ERR_INTERNAL;
+
+    while (status > 0 && (status = sql_row(c, row, e)) > 0) {
+        struct store_event_row event = {
+            .id = sqlite3_column_int64(row, 0),
+            .job_id = sqlite3_column_int64(row, 1),
+            .attempt = sqlite3_column_int64(row, 2),
+            .t = sqlite3_column_double(row, 3),
+            .type = (const char *)sqlite3_column_text(row, 4),
+            .body = (const char *)sqlite3_column_text(row, 5),
+        };
+        if (!visit(context, &event)) {
+            sql_done(row);
+            status = 0;
+        }
+    }
+    sql_read_end(s, c);
+    return status;
+}
+
+json_t *store_event_json(const struct store_event_row *row)
+{
+    json_t *event = json_pack("{s:I, s:I, s:I, s:f, s:s}", "id", (json_int_t)row->id, "job",
+                              (json_int_t)row->job_id, "attempt", (json_int_t)row->attempt, "t",
+                              row->t, "type", row->type);
+    json_t *own = json_loads(row->body, 0, NULL);
+
+    json_object_update_missing(event, own);
+    json_decref(own);
+    return event;
+}
+
+static bool append(void *context, const struct store_event_row *row)
+{
+    json_array_append_new(context, store_event_json(row));
+    return true;
+}
+
+int store_event_list(struct store *s, int64_t job_id, int64_t after, int64_t limit, json_t **events,
+                     struct error *e)
+{
+    struct store_event_range range = {job_id, after, limit};
+
+    *events = json_array();
+    int status = store_event_each(s, &range, append, *events, e);
+    if (status) {
+        json_decref(*events);
+        *events = NULL;
+    }
+    return status;
+}
+
+int store_event_newest(struct store *s, int64_t *id, struct error *e)
+{
+    struct sql *c = sql_read_begin(s);
+    sqlite3_stmt *row = sql_query(c, e, "select coalesce(max(id), 0) from job_event", "");
+    int status = row ? sql_row(c, row, e) : -(int)ERR_INTERNAL;
+
+    *id = 0;
+    if (status > 0) {
+        *id = sqlite3_column_int64(row, 0);
+        sql_done(row);
+        status = 0;
+    }
+    sql_read_end(s, c);
+    return status;
+}
