@@ -1,9 +1,8 @@
 /*
- * Images a second on one core, from JPEGs in memory: decode FOLDER [PEER-IMAGES-PER-SEC]. Prints a
- * row for bare decoding of whole images by libjpeg-turbo, and one for what training does to each
- * image in each family: decode what is needed, random crop to 224, flip, normalise. The rounds are
- * interleaved, the best of each counts, in seconds of the processor. Run it pinned (taskset -c 0);
- * tests/bench/data.sh does.
+ * Images a second on one core, from JPEGs in memory: decode FOLDER. Prints a JSON object: bare
+ * decoding of whole images by libjpeg-turbo, and what training does to each image in each family:
+ * decode what is needed, random crop to 224, flip, normalise. The rounds are interleaved, the best
+ * of each counts, in seconds of the processor. Run it pinned (taskset -c 0).
  */
 #include <ftw.h>
 #include <stdio.h>
@@ -17,7 +16,7 @@
 
 #define SIZE       224
 #define MOST_FILES 4096
-#define ROUNDS     7
+#define ROUNDS     3
 
 static struct {
     char *bytes;
@@ -88,16 +87,15 @@ static double pass(struct jpeg_decoder *d, struct augmenter *a, int family, int 
 
 int main(int argc, char **argv)
 {
-    static const char *const names[] = {"whole image, libjpeg-turbo", "tpu, training",
-                                        "mlperf, training", "torchvision, training"};
-    double best[4] = {0}, peer = argc > 2 ? atof(argv[2]) : 0;
+    static const char *const names[] = {"bare", "tpu", "mlperf", "torchvision"};
+    double best[4] = {0};
     struct jpeg_decoder *decoder;
     struct augmenter augmenter = {0};
     struct error e;
 
-    if (argc < 2 || ftw(argv[1], take_file, 16) || file_count == 0 ||
+    if (argc != 2 || ftw(argv[1], take_file, 16) || file_count == 0 ||
         jpeg_decoder_create(&decoder, &e)) {
-        fprintf(stderr, "usage: decode FOLDER-OF-JPEGS [PEER-IMAGES-PER-SEC]\n");
+        fprintf(stderr, "usage: decode FOLDER-OF-JPEGS\n");
         return 2;
     }
     for (int round = 0; round < ROUNDS; round++)
@@ -107,13 +105,10 @@ int main(int argc, char **argv)
                 return 1;
             best[row] = rate > best[row] ? rate : best[row];
         }
-    printf("%-30s %10s %18s %20s\n", "one core", "images/s", "time x bare decode",
-           "speed x torchvision");
     for (int row = 0; row < 4; row++)
-        printf("%-30s %10.0f %18.2f %20.2f\n", names[row], best[row], best[0] / best[row],
-               peer > 0 ? best[row] / peer : 0);
-    if (peer > 0)
-        printf("%-30s %10.0f %18.2f %20.2f\n", "torchvision + Pillow, training", peer,
-               best[0] / peer, 1.0);
+        printf("%s\"%s_images_per_sec\": %.1f", row ? ", " : "{", names[row], best[row]);
+    printf("}\n");
+    augmenter_free(&augmenter);
+    jpeg_decoder_destroy(decoder);
     return 0;
 }

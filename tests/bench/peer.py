@@ -3,15 +3,17 @@
 peer.py train  ARCH IMAGE_SIZE BATCH LAYOUT THREADS     forward, loss, backward, SGD with momentum and weight decay
 peer.py eval   ARCH IMAGE_SIZE BATCH LAYOUT THREADS     forward without gradients
 peer.py loader FOLDER IMAGE_SIZE                        decode, random resized crop, flip, normalise: one core
-peer.py images FOLDER COUNT                             makes JPEGs of 500x375 for the loaders
+peer.py decode FOLDER IMAGE_SIZE                        the same from memory, in seconds of the processor
 peer.py versions
 
-train, eval and loader wait for requests: each line of standard input is a number of steps (of passes over the folder)
+All but versions wait for requests: each line of standard input is a number of steps (of passes over the folder)
 and is answered by {"seconds": [one a step], "images": of a step, "memory_bytes": resident at most}. LAYOUT is contiguous
 or channels_last.
 """
+import io
 import json
 import os
+import pathlib
 import re
 import resource
 import sys
@@ -19,6 +21,7 @@ import time
 
 import torch
 import torchvision
+from PIL import Image
 
 
 def network(arch):
@@ -53,14 +56,18 @@ def evaluation(arch, size, batch, layout):
     return step, batch
 
 
-def loading(folder, size):
+def training_transforms(size):
     transforms = torchvision.transforms
-    images = torchvision.datasets.ImageFolder(folder, transforms.Compose([
+    return transforms.Compose([
         transforms.RandomResizedCrop(size),
         transforms.RandomHorizontalFlip(),
         transforms.ToTensor(),
         transforms.Normalize([0.485, 0.456, 0.406], [0.229, 0.224, 0.225]),
-    ]))
+    ])
+
+
+def loading(folder, size):
+    images = torchvision.datasets.ImageFolder(folder, training_transforms(size))
 
     def step():
         for i in range(len(images)):
@@ -69,14 +76,15 @@ def loading(folder, size):
     return step, len(images)
 
 
-def make_images(folder, count):
-    """Smooth colours with a little noise: files of the size of photographs."""
-    os.makedirs(folder)
-    torch.manual_seed(1)
-    for i in range(count):
-        smooth = torch.nn.functional.interpolate(torch.rand(1, 3, 12, 16), (375, 500), mode="bicubic")[0]
-        image = (smooth + 0.03 * torch.randn_like(smooth)).clamp(0, 1)
-        torchvision.transforms.functional.to_pil_image(image).save(f"{folder}/{i}.jpg", quality=90)
+def decoding(folder, size):
+    transform = training_transforms(size)
+    files = [path.read_bytes() for path in sorted(pathlib.Path(folder).rglob("*.jpg"))]
+
+    def step():
+        for data in files:
+            transform(Image.open(io.BytesIO(data)).convert("RGB"))
+
+    return step, len(files)
 
 
 def versions():
@@ -85,13 +93,13 @@ def versions():
             "onednn": f"oneDNN {found.group(1)}" if found else "unknown oneDNN"}
 
 
-def serve(step, images):
+def serve(step, images, clock=time.monotonic):
     for line in sys.stdin:
         seconds = []
         for _ in range(int(line)):
-            start = time.monotonic()
+            start = clock()
             step()
-            seconds.append(time.monotonic() - start)
+            seconds.append(clock() - start)
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         print(json.dumps({"seconds": seconds, "images": images, "memory_bytes": memory}), flush=True)
 
@@ -100,13 +108,11 @@ def main(what, *args):
     if what == "versions":
         print(json.dumps(versions()))
         return
-    if what == "images":
-        make_images(args[0], int(args[1]))
-        return
     torch.set_flush_denormal(True)
-    if what == "loader":
+    if what in ("loader", "decode"):
         torch.set_num_threads(1)
-        serve(*loading(args[0], int(args[1])))
+        serve(*{"loader": loading, "decode": decoding}[what](args[0], int(args[1])),
+              time.thread_time if what == "decode" else time.monotonic)
         return
     arch, size, batch, layout, threads = args
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:int(threads)])
