@@ -12,6 +12,7 @@
 #include "common/arch.h"
 #include "common/clock.h"
 #include "worker/kernels/gemm.h"
+#include "worker/kernels/memory.h"
 #include "worker/layers/conv.h"
 #include "worker/layers/conv_winograd.h"
 
@@ -45,7 +46,7 @@ static void add_shape(const struct arch_conv *c, void *context)
 
 static float *noise(size_t n)
 {
-    float *x = malloc(n * sizeof *x);
+    float *x = memory_allocate(n * sizeof *x);
     for (size_t i = 0; x && i < n; i++)
         x[i] = (float)rand() / (float)RAND_MAX - 0.5f;
     if (!x)

@@ -3,21 +3,20 @@
 #include <string.h>
 
 #include "worker/kernels/gemm.h"
+#include "worker/kernels/memory.h"
 #include "worker/layers/conv_grouped.h"
 #include "worker/model/internal.h"
 #include "worker/model/tune.h"
 
 void *model_allocate(struct model *m, size_t bytes, struct error *e)
 {
-    void *p;
-    bytes = (bytes + 63) & ~(size_t)63;
-    if (posix_memalign(&p, 64, bytes ? bytes : 64)) {
+    void *p = memory_allocate(bytes);
+    if (!p) {
         error_set(e, ERR_NO_MEMORY,
                   "no memory for the model: %zu MiB more are needed beside %zu MiB", bytes >> 20,
                   m->memory_bytes >> 20);
         return NULL;
     }
-    memset(p, 0, bytes);
     m->memory_bytes += bytes;
     return p;
 }

@@ -11,6 +11,7 @@
 
 #include "common/file.h"
 #include "worker/kernels/kind.h"
+#include "worker/kernels/memory.h"
 #include "worker/kernels/parallel.h"
 #include "worker/layers/conv_winograd.h"
 
@@ -78,7 +79,7 @@ struct trial {
 /* The values do not matter, only that there are no denormals. */
 static float *filled(size_t floats)
 {
-    float *p = malloc(floats * sizeof *p);
+    float *p = memory_allocate(floats * sizeof *p);
     for (size_t i = 0; p && i < floats; i++)
         p[i] = 0.5f;
     return p;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "worker/kernels/memory.h"
 #include "worker/kernels/parallel.h"
 #include "worker/kernels/vec.h"
 
@@ -52,16 +53,16 @@ int lars_create(struct model *m, const struct lars_config *config, struct lars *
                 struct error *e)
 {
     struct lars *l = calloc(1, sizeof *l);
-    void *momentum = NULL;
     size_t floats = model_param_count(m), tensors = model_tensor_count(m);
+    void *momentum = memory_allocate(floats * sizeof(float));
     size_t most = tensors + floats / PIECE_FLOATS + 1;
 
-    if (!l || posix_memalign(&momentum, 64, floats * sizeof(float))) {
+    if (!l || !momentum) {
+        free(momentum);
         free(l);
         return error_set(e, ERR_NO_MEMORY, "no memory for the optimiser's momentum: %zu MiB",
                          floats * sizeof(float) >> 20);
     }
-    memset(momentum, 0, floats * sizeof(float));
     *l = (struct lars){.model = m, .config = *config, .momentum = momentum};
     l->pieces = calloc(most, sizeof *l->pieces);
     l->sums = calloc(most, sizeof *l->sums);

@@ -1,8 +1,8 @@
 #include "worker/optim/sgd.h"
 
 #include <stdlib.h>
-#include <string.h>
 
+#include "worker/kernels/memory.h"
 #include "worker/kernels/parallel.h"
 
 /* Neighbouring tensors that share their decay, padding included. */
@@ -61,15 +61,15 @@ static int build_ranges(struct sgd *s, struct error *e)
 int sgd_create(struct model *m, const struct sgd_config *config, struct sgd **out, struct error *e)
 {
     struct sgd *s = calloc(1, sizeof *s);
-    void *velocity = NULL;
     size_t bytes = model_param_count(m) * sizeof(float);
+    void *velocity = memory_allocate(bytes);
 
-    if (!s || posix_memalign(&velocity, 64, bytes)) {
+    if (!s || !velocity) {
+        free(velocity);
         free(s);
         return error_set(e, ERR_NO_MEMORY, "no memory for the optimiser's velocities: %zu MiB",
                          bytes >> 20);
     }
-    memset(velocity, 0, bytes);
     *s = (struct sgd){.model = m, .config = *config, .velocity = velocity};
     int status = build_ranges(s, e);
     if (status) {
