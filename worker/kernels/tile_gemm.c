@@ -181,9 +181,11 @@ static void prefetch_rows(const float *a, size_t lda, size_t rows, size_t k)
             __builtin_prefetch(a + i * lda + l, 0, 2);
 }
 
-/* All rows of C for one block of a panel: shares of almost the same size, so that none is tiny. */
+/* All rows of C for one block of a panel: shares of almost the same size, so that none is tiny.
+ * Meanwhile as many rows of B that the next panel will be made of are fetched (later, or NULL). */
 static void run_rows(size_t m, const float *a, size_t lda, bool by_k, bool fetch,
-                     const float *panel, size_t k, float *c, size_t ldc, bool add)
+                     const float *panel, size_t k, float *c, size_t ldc, bool add,
+                     const float *later, size_t later_ld)
 {
     micro_kernel *const *kernels = by_k ? by_columns : by_rows;
     size_t shares = (m + TILE_ROWS - 1) / TILE_ROWS;
@@ -192,6 +194,9 @@ static void run_rows(size_t m, const float *a, size_t lda, bool by_k, bool fetch
         size_t end = m * (s + 1) / shares;
         if (fetch && s + 1 < shares)
             prefetch_rows(a + end * lda, lda, m * (s + 2) / shares - end, k);
+        if (later)
+            prefetch_rows(later + k * s / shares * later_ld, later_ld,
+                          k * (s + 1) / shares - k * s / shares, TILE_COLUMNS);
         kernels[end - row](a + (by_k ? row : row * lda), lda, panel, k, c + row * ldc, ldc, add);
         row = end;
     }
@@ -205,9 +210,11 @@ static void copy_rows(size_t m, const float *a, size_t lda, size_t k, float *to)
         memcpy(to + i * COPY_LD, a + i * lda, k * sizeof *to);
 }
 
-/* One block of k for all columns of C; A at its first column (or row, by_k). */
+/* One block of k for all columns of C; A at its first column (or row, by_k). more: as long a block
+ * follows, or almost. */
 INLINE void run_block(size_t m, size_t n, size_t k0, size_t k, const float *a, size_t lda,
-                      bool by_k, const struct tile_matrix *b, float *c, size_t ldc, bool add)
+                      bool by_k, const struct tile_matrix *b, float *c, size_t ldc, bool add,
+                      bool more)
 {
     float block[BLOCK_K * TILE_COLUMNS] __attribute__((aligned(64)));
 
@@ -217,17 +224,63 @@ INLINE void run_block(size_t m, size_t n, size_t k0, size_t k, const float *a, s
             make_panel(b, k0, k, j, block);
             panel = block;
         }
-        run_rows(m, a, lda, by_k, !by_k && !j, panel, k, c + j, ldc, add);
+        const float *later = NULL;
+        if (by_k && !b->packed && !b->transposed)
+            later = j + TILE_COLUMNS < n ? b->data + k0 * b->ld + j + TILE_COLUMNS
+                    : more               ? b->data + (k0 + k) * b->ld
+                                         : NULL;
+        run_rows(m, a, lda, by_k, !by_k && !j, panel, k, c + j, ldc, add, later, b->ld);
     }
 }
 
-void tile_gemm(size_t m, size_t n, size_t k, const float *a, size_t lda,
-               const struct tile_matrix *b, float *c, size_t ldc, bool add)
+/* Rows of C, complete from left to right: 14 rows of A stay in the first-level cache and meet the
+ * packed panels, which stay in the second. Meanwhile the next rows are fetched. */
+static void run_panels(size_t m, size_t n, const float *a, size_t lda, const float *panels,
+                       size_t panel_ld, size_t k, float *c, size_t ldc, bool add)
+{
+    float copy[TILE_ROWS * COPY_LD] __attribute__((aligned(64)));
+    size_t shares = (m + TILE_ROWS - 1) / TILE_ROWS, columns = n / TILE_COLUMNS;
+    bool collide = lda % 1024 == 0 && columns > 1;
+
+    for (size_t s = 0, row = 0; s < shares; s++) {
+        size_t end = m * (s + 1) / shares, next = s + 1 < shares ? m * (s + 2) / shares - end : 0;
+        const float *rows = a + row * lda;
+        if (collide)
+            copy_rows(end - row, rows, lda, k, copy);
+        for (size_t j = 0; j < columns; j++) {
+            size_t from = next * j / columns, to = next * (j + 1) / columns;
+            prefetch_rows(a + (end + from) * lda, lda, to - from, k);
+            by_rows[end - row](collide ? copy : rows, collide ? COPY_LD : lda,
+                               panels + j * panel_ld, k, c + row * ldc + j * TILE_COLUMNS, ldc,
+                               add);
+        }
+        row = end;
+    }
+}
+
+/* Measured best: of packed panels in the second-level cache; rows that pay for bringing them there.
+ */
+enum { PANELS_FLOATS = 96 * 1024, MANY_ROWS = 256 };
+
+static void gemm_by_panels(size_t m, size_t n, size_t k, const float *a, size_t lda,
+                           const struct tile_matrix *b, float *c, size_t ldc, bool add)
+{
+    for (size_t k0 = 0; k0 < k; k0 += BLOCK_K) {
+        size_t length = at_most(k - k0, BLOCK_K);
+        size_t step = PANELS_FLOATS / length / TILE_COLUMNS * TILE_COLUMNS;
+        for (size_t j = 0; j < n; j += step)
+            run_panels(m, at_most(n - j, step), a + k0, lda,
+                       b->data + j * b->ld + k0 * TILE_COLUMNS, b->ld * TILE_COLUMNS, length, c + j,
+                       ldc, add || k0);
+    }
+}
+
+static void gemm_by_rows(size_t m, size_t n, size_t k, const float *a, size_t lda,
+                         const struct tile_matrix *b, float *c, size_t ldc, bool add)
 {
     float copy[COPY_ROWS * COPY_LD] __attribute__((aligned(64)));
     bool collide = lda % 1024 == 0 && n > TILE_COLUMNS;
     size_t step = collide ? COPY_ROWS : m;
-    double piece = trace_begin();
 
     for (size_t row = 0; row < m; row += step)
         for (size_t k0 = 0; k0 < k; k0 += BLOCK_K) {
@@ -236,8 +289,19 @@ void tile_gemm(size_t m, size_t n, size_t k, const float *a, size_t lda,
             if (collide)
                 copy_rows(rows, block, lda, length, copy);
             run_block(rows, n, k0, length, collide ? copy : block, collide ? COPY_LD : lda, false,
-                      b, c + row * ldc, ldc, add || k0);
+                      b, c + row * ldc, ldc, add || k0, false);
         }
+}
+
+void tile_gemm(size_t m, size_t n, size_t k, const float *a, size_t lda,
+               const struct tile_matrix *b, float *c, size_t ldc, bool add)
+{
+    double piece = trace_begin();
+
+    if (b->packed && m >= MANY_ROWS)
+        gemm_by_panels(m, n, k, a, lda, b, c, ldc, add);
+    else
+        gemm_by_rows(m, n, k, a, lda, b, c, ldc, add);
     trace_part(piece, TRACE_GEMM);
 }
 
@@ -247,7 +311,7 @@ void tile_gemm_transposed(size_t m, size_t n, size_t k, const float *a, size_t l
     double piece = trace_begin();
 
     for (size_t k0 = 0; m && k0 < k; k0 += BLOCK_K)
-        run_block(m, n, k0, at_most(k - k0, BLOCK_K), a + k0 * lda, lda, true, b, c, ldc,
-                  add || k0);
+        run_block(m, n, k0, at_most(k - k0, BLOCK_K), a + k0 * lda, lda, true, b, c, ldc, add || k0,
+                  k0 + BLOCK_K < k);
     trace_part(piece, TRACE_GEMM);
 }

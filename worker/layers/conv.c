@@ -10,8 +10,13 @@
 #include "worker/layers/conv_pixel.h"
 #include "worker/layers/conv_winograd.h"
 
-/* Measured best for tiles that go through GEMM once: it need not fit the second-level cache. */
-enum { TILE_FLOATS = 2048 * 1024 / 4 };
+/* Measured best: a tile fits the second-level cache, unless its weights, which are read once a
+ * tile, do not. */
+enum {
+    TILE_FLOATS = 512 * 1024 / 4,
+    LARGE_TILE_FLOATS = 2048 * 1024 / 4,
+    LARGE_WEIGHTS_FLOATS = 512 * 1024 / 4
+};
 
 /* CONV_PIXEL: images of this height at most, and as many of them as fill a product. */
 enum { PIXEL_SIZE = 4, PIXEL_IMAGES = 48, PIXEL_IMAGES_AT_ONCE = 256 };
@@ -94,12 +99,17 @@ static size_t widest_columns(const struct conv *c)
     return columns(c) > turned ? columns(c) : turned;
 }
 
+static size_t tile_floats(const struct conv *c)
+{
+    return conv_weights(c) > LARGE_WEIGHTS_FLOATS ? LARGE_TILE_FLOATS : TILE_FLOATS;
+}
+
 static size_t tile_rows(const struct conv *c)
 {
     size_t widest = widest_columns(c);
     if (widest < (size_t)c->out_channels)
         widest = (size_t)c->out_channels;
-    size_t rows = TILE_FLOATS / widest & ~(size_t)15;
+    size_t rows = tile_floats(c) / widest & ~(size_t)15;
     return rows < 16 ? 16 : rows;
 }
 

@@ -49,6 +49,13 @@ Test(gemm, own_tile_equals_the_plain_product)
                 check(bits & 1, bits & 2, bits & 4, bits & 8, s, n);
 }
 
+/* More columns than panels stay in the cache. */
+Test(gemm, own_tile_takes_many_rows_by_many_columns)
+{
+    size_t last = sizeof shapes / sizeof shapes[0] - 1;
+    check(false, false, true, true, last, 400 / tile_columns() * tile_columns() + tile_columns());
+}
+
 Test(gemm, openblas_is_called_with_the_right_layout)
 {
     size_t m = 7, n = 5, k = 9;
