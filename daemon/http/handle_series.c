@@ -54,28 +54,82 @@ static int parse_names(const char *text, unsigned *wanted, struct error *e)
     return 0;
 }
 
+/* CSV by ?format=csv or by Accept; JSON otherwise. */
+static int parse_format(const struct request *q, bool *csv, struct error *e)
+{
+    const char *format = request_query(q, "format");
+
+    *csv = format ? strcmp(format, "csv") == 0 : q->accept && strstr(q->accept, "text/csv");
+    if (format && !*csv && strcmp(format, "json") != 0)
+        return error_set(e, ERR_USAGE, "format must be json or csv, not \"%.40s\"", format);
+    return 0;
+}
+
+#define PARTS_MIN 1000 /* few points are made of many parts, and so are even */
+
+/* Everything, where it has room in so many points; else from the coarser scales of the store. */
+static int fill(const struct request *q, struct series *series, const struct series_shape *shape,
+                int64_t from, struct error *e)
+{
+    struct store *store = q->app->store;
+
+    if (shape->exact)
+        return store_metric_each(store, q->id, from, shape->points, series_add, series, e);
+    int status = store_metric_each(store, q->id, shape->first_step, 1, series_add, series, e);
+    if (status == 0)
+        status = store_metric_parts(store, q->id, shape->first_step + 1, shape->last_step,
+                                    shape->points > PARTS_MIN ? shape->points : PARTS_MIN,
+                                    series_add, series, e);
+    if (status == 0)
+        status = store_metric_each(store, q->id, shape->last_step, 1, series_add, series, e);
+    return status;
+}
+
+static int answer(const struct request *q, const struct series *series, bool more, bool csv,
+                  struct reply *r, struct error *e)
+{
+    if (csv) {
+        size_t bytes;
+        char *text = series_to_csv(series, &bytes);
+        int status = text ? reply_text(r, 200, "text/csv; charset=utf-8", text, bytes, e)
+                          : error_set(e, ERR_NO_MEMORY, "no memory for the series");
+        free(text);
+        if (status == 0 && more)
+            reply_header(r, "X-Metrics-Next", "%lld", (long long)series_next(series));
+        return status;
+    }
+    json_t *json = series_to_json(series);
+    json_object_set_new(json, "job", json_integer(q->id));
+    json_object_set_new(json, "next", more ? json_integer(series_next(series)) : json_null());
+    return reply_json(r, 200, json, e);
+}
+
 int handle_metrics(const struct request *q, struct reply *r, struct error *e)
 {
-    unsigned wanted;
-    int64_t from, points, rows;
+    struct store_metric_ends ends;
+    struct series_shape shape;
+    int64_t from, points;
+    bool csv;
 
-    if (parse_names(request_query(q, "names"), &wanted, e) ||
+    if (parse_names(request_query(q, "names"), &shape.wanted, e) || parse_format(q, &csv, e) ||
         request_query_int(q, "from", 0, INT64_MAX, 0, &from, e) ||
-        request_query_int(q, "points", 2, SERIES_POINTS_MAX, 0, &points, e) || check_job(q, e) ||
-        store_metric_count(q->app->store, q->id, from, &rows, e))
+        request_query_int(q, "points", 2, SERIES_POINTS_MAX, 0, &points, e) || check_job(q, e))
         return -(int)e->code;
-    int64_t taken = points || rows < SERIES_POINTS_MAX ? rows : SERIES_POINTS_MAX;
-    struct series *series = series_create(wanted, taken, points ? points : taken);
+    shape.points = points ? points : SERIES_POINTS_MAX;
+    if (store_metric_ends(q->app->store, q->id, from, shape.points, &ends, e))
+        return -(int)e->code;
+    bool more = ends.rows > shape.points;
+    shape.exact = !points || !more;
+    shape.first_step = ends.first_step;
+    shape.last_step = ends.last_step;
+    if (!more)
+        shape.points = ends.rows;
+    struct series *series = series_create(&shape);
     if (!series)
         return error_set(e, ERR_NO_MEMORY, "no memory for the series");
-    int status = store_metric_each(q->app->store, q->id, from, taken, series_add, series, e);
-    if (status == 0) {
-        json_t *json = series_to_json(series);
-        json_object_set_new(json, "job", json_integer(q->id));
-        json_object_set_new(json, "next",
-                            taken < rows ? json_integer(series_next(series)) : json_null());
-        status = reply_json(r, 200, json, e);
-    }
+    int status = fill(q, series, &shape, from, e);
+    if (status == 0)
+        status = answer(q, series, more && shape.exact, csv, r, e);
     series_destroy(series);
     return status;
 }

@@ -21,8 +21,9 @@ static const struct route routes[] = {
      "Cancel a job: 200 if it has ended by that, 202 while its workers are being stopped"},
     {"POST", "/v1/jobs/{id}/resume", handle_job_resume, ROLE_SUBMIT, "", 202,
      "Go on from the newest checkpoint; the body may change keys of cluster, restart and priority"},
-    {"GET", "/v1/jobs/{id}/metrics", handle_metrics, ROLE_READ, "names from points", 200,
-     "Series of the steps; points: at most so many, with minimum, maximum and mean of each bucket"},
+    {"GET", "/v1/jobs/{id}/metrics", handle_metrics, ROLE_READ, "names from points format", 200,
+     "Series of the steps; points: at most so many, with minimum, maximum and mean of each bucket; "
+     "format: json or csv"},
     {"GET", "/v1/jobs/{id}/evals", handle_evals, ROLE_READ, "", 200, "Evaluations, by step"},
     {"GET", "/v1/jobs/{id}/events", handle_events, ROLE_READ, "after limit", 200,
      "Events, oldest first; after: ids above it. With Accept: text/event-stream a live stream of "

@@ -1,8 +1,7 @@
 /*
- * Down-sampling of a job's metrics. The first and the last row stay exactly as they are; the rows
- * between them are shared out evenly over the buckets between, and of each bucket the mean, the
- * minimum and the maximum of every metric are told, at the bucket's last step. Where the rows fit,
- * nothing is averaged.
+ * A job's metrics as an answer. Where there are more rows than points, the first and the last row
+ * stay exactly as they are; the steps between them are shared out evenly over the points between,
+ * and of each the mean, the minimum and the maximum of every metric are told, at its last step.
  */
 #ifndef TRAIND_DAEMON_HTTP_SERIES_H
 #define TRAIND_DAEMON_HTTP_SERIES_H
@@ -10,19 +9,31 @@
 #include <jansson.h>
 #include <stdint.h>
 
+#include "daemon/store/store.h"
+
 #define SERIES_POINTS_MAX 20000 /* of one answer: bounds its memory */
 
 struct series;
 
-/* wanted: bits of event_metric_at; rows: how many will come; points >= 2. NULL without memory. */
-struct series *series_create(unsigned wanted, int64_t rows, int64_t points);
+struct series_shape {
+    unsigned wanted; /* bits of event_metric_at */
+    int64_t points;  /* >= 2 */
+    bool exact;      /* each part is a point; else down-sampled over these steps: */
+    int64_t first_step, last_step;
+};
+struct series *series_create(const struct series_shape *shape); /* NULL without memory */
 
-/* A store_metric_row; context is the series. Rows beyond those announced are left out. */
-void series_add(void *context, int64_t step, double epoch, double t, const double *values);
+/* A store_metric_visit; context is the series. Steps must rise; exact: those behind the last point
+ * are left out. */
+void series_add(void *context, const struct store_metric_part *part);
 
 /* {"rows", "points", "downsampled", "step": [], "epoch": [], "t": [], "loss": [], ...}, and where
- * it was down-sampled "min" and "max": {"loss": [], ...}. null where a step had no such number. */
+ * it was down-sampled "min" and "max": {"loss": [], ...}. null where no step had such a number. */
 json_t *series_to_json(const struct series *s);
+
+/* The same as RFC 4180 lines under a line of names: step,epoch,t,loss,... with loss_min,loss_max
+ * behind loss where it was down-sampled; nothing for null. The caller frees it; NULL: no memory. */
+char *series_to_csv(const struct series *s, size_t *bytes);
 
 /* The step behind the last one taken: where to go on. */
 int64_t series_next(const struct series *s);

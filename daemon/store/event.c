@@ -2,10 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/store/bucket.h"
 #include "daemon/store/sql.h"
 #include "daemon/store/store.h"
-
-#define METRICS_MAX 16 /* at least as many as event_metric_at knows: see metric.c's test */
 
 static double number_of(const json_t *body, const char *key)
 {
@@ -78,31 +77,57 @@ int store_event_add(struct store *s, int64_t job_id, int64_t attempt, const char
     return sql_write_end(s, c, store_event_insert(c, job_id, attempt, type, fields, now, e), e);
 }
 
-static int ingest_step(struct sql *c, int64_t job_id, const struct store_event *event,
-                       struct error *e)
+/* What the steps of a batch leave to be done once, behind the last. */
+struct steps {
+    int64_t first, last; /* the lowest and the highest number */
+    const struct store_event *newest;
+};
+
+static void note_step(struct steps *steps, int64_t step, const struct store_event *event)
 {
-    double v[METRICS_MAX];
+    if (!steps->newest || step < steps->first)
+        steps->first = step;
+    if (!steps->newest || step > steps->last)
+        steps->last = step;
+    steps->newest = event;
+}
+
+static int finish_steps(struct sql *c, int64_t job_id, const struct steps *steps, struct error *e)
+{
+    if (!steps->newest)
+        return 0;
+    const json_t *body = steps->newest->body;
+    int status = store_buckets_update(c, job_id, steps->first, steps->last, e);
+    if (status)
+        return status;
+    return sql_run(c, e, NULL,
+                   "update job set step = ?2, epoch = ?3, loss = ?4, lr = ?5, images_per_sec = ?6 "
+                   "where id = ?1",
+                   "iidddd", job_id, integer_of(body, "step"), number_of(body, "epoch"),
+                   number_of(body, "loss"), number_of(body, "lr"),
+                   number_of(body, "images_per_sec"));
+}
+
+static int ingest_step(struct sql *c, int64_t job_id, const struct store_event *event,
+                       struct steps *steps, struct error *e)
+{
+    double v[EVENT_METRICS_MAX];
     const json_t *body = event->body;
     int64_t step = integer_of(body, "step");
     double epoch = number_of(body, "epoch");
 
     if (step < 0)
         return 0; /* kept as an event; a step without its number is in no series */
-    for (size_t i = 0; i < METRICS_MAX; i++)
+    for (size_t i = 0; i < EVENT_METRICS_MAX; i++)
         v[i] = event_metric_at(i) ? number_of(body, event_metric_at(i)->name) : NAN;
-    int status = sql_run(c, e, NULL,
-                         "insert or replace into step_metric (job_id, step, epoch, t, loss, lr, "
-                         "images_per_sec, step_ms, data_ms, forward_ms, backward_ms, comm_ms, "
-                         "optim_ms, grad_norm, slowest_rank) "
-                         "values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                         "iiddddddddddddd", job_id, step, epoch, event->t, v[0], v[1], v[2], v[3],
-                         v[4], v[5], v[6], v[7], v[8], v[9], v[10]);
-    if (status)
-        return status;
+    note_step(steps, step, event);
     return sql_run(c, e, NULL,
-                   "update job set step = ?2, epoch = ?3, loss = ?4, lr = ?5, images_per_sec = ?6 "
-                   "where id = ?1",
-                   "iidddd", job_id, step, epoch, v[0], v[1], v[2]);
+                   "insert or replace into step_metric (job_id, step, epoch, t, loss, lr, "
+                   "images_per_sec, step_ms, data_ms, forward_ms, backward_ms, comm_ms, "
+                   "optim_ms, grad_norm, slowest_rank) "
+                   "values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                   "iiddddddddddddd", job_id, step, epoch, event->t, v[0], v[1], v[2], v[3], v[4],
+                   v[5], v[6], v[7], v[8], v[9], v[10]);
 }
 
 static int ingest_eval(struct sql *c, int64_t job_id, const struct store_event *event,
@@ -137,7 +162,7 @@ static int ingest_run_stop(struct sql *c, int64_t job_id, const struct store_eve
 }
 
 static int ingest_event(struct sql *c, const struct store_batch *batch,
-                        const struct store_event *event, struct error *e)
+                        const struct store_event *event, struct steps *steps, struct error *e)
 {
     const json_t *type = json_object_get(event->body, "type");
     const char *name =
@@ -150,7 +175,7 @@ static int ingest_event(struct sql *c, const struct store_batch *batch,
         return status;
     switch (event->type) {
     case EVENT_STEP:
-        return ingest_step(c, batch->job_id, event, e);
+        return ingest_step(c, batch->job_id, event, steps, e);
     case EVENT_EVAL:
         return ingest_eval(c, batch->job_id, event, e);
     case EVENT_RUN_STOP:
@@ -193,6 +218,7 @@ static int change_state(struct sql *c, const struct store_batch *batch, struct e
 static int ingest(struct sql *c, const struct store_batch *batch, struct error *e)
 {
     int64_t at;
+    struct steps steps = {0};
     int status = position(c, batch->job_id, batch->attempt, &at, e);
 
     if (status == 0 && at != batch->from_bytes)
@@ -201,7 +227,9 @@ static int ingest(struct sql *c, const struct store_batch *batch, struct error *
                            (long long)batch->job_id, (long long)batch->attempt, (long long)at,
                            (long long)batch->from_bytes);
     for (size_t i = 0; status == 0 && i < batch->count; i++)
-        status = ingest_event(c, batch, &batch->events[i], e);
+        status = ingest_event(c, batch, &batch->events[i], &steps, e);
+    if (status == 0)
+        status = finish_steps(c, batch->job_id, &steps, e);
     if (status == 0)
         status = sql_run(c, e, NULL,
                          "insert or replace into ingest_position (job_id, attempt, bytes) "

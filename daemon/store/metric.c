@@ -5,8 +5,6 @@
 #include "daemon/store/sql.h"
 #include "daemon/store/store.h"
 
-#define METRICS_MAX 16
-
 /* NULL columns become JSON null, as NaN has no place in JSON. */
 static json_t *number_or_null(sqlite3_stmt *row, int column)
 {
@@ -41,48 +39,6 @@ int store_eval_list(struct store *s, int64_t job_id, json_t **evals, struct erro
         json_decref(*evals);
         *evals = NULL;
     }
-    return status;
-}
-
-int store_metric_each(struct store *s, int64_t job_id, int64_t from_step, int64_t limit,
-                      store_metric_row *visit, void *context, struct error *e)
-{
-    double values[METRICS_MAX];
-    struct sql *c = sql_read_begin(s);
-    sqlite3_stmt *row = sql_query(c, e,
-                                  "select step, epoch, t, loss, lr, images_per_sec, step_ms, "
-                                  "data_ms, forward_ms, backward_ms, comm_ms, optim_ms, "
-                                  "grad_norm, slowest_rank from step_metric "
-                                  "where job_id = ? and step >= ? order by step limit ?",
-                                  "iii", job_id, from_step, limit);
-    int status = row ? 1 : -(int)ERR_INTERNAL;
-
-    while (status > 0 && (status = sql_row(c, row, e)) > 0) {
-        for (int i = 0; event_metric_at((size_t)i); i++)
-            values[i] = sql_double(row, 3 + i);
-        visit(context, sqlite3_column_int64(row, 0), sql_double(row, 1),
-              sqlite3_column_double(row, 2), values);
-    }
-    sql_read_end(s, c);
-    return status;
-}
-
-int store_metric_count(struct store *s, int64_t job_id, int64_t from_step, int64_t *rows,
-                       struct error *e)
-{
-    struct sql *c = sql_read_begin(s);
-    sqlite3_stmt *row =
-        sql_query(c, e, "select count(*) from step_metric where job_id = ? and step >= ?", "ii",
-                  job_id, from_step);
-    int status = row ? sql_row(c, row, e) : -(int)ERR_INTERNAL;
-
-    *rows = 0;
-    if (status > 0) {
-        *rows = sqlite3_column_int64(row, 0);
-        sql_done(row);
-        status = 0;
-    }
-    sql_read_end(s, c);
     return status;
 }
 

@@ -64,6 +64,11 @@ static int bind_one(sqlite3_stmt *statement, int place, char kind, va_list *valu
         return value < 0 ? sqlite3_bind_null(statement, place)
                          : sqlite3_bind_int64(statement, place, value);
     }
+    case 'b': {
+        const void *bytes = va_arg(*values, const void *);
+        return sqlite3_bind_blob(statement, place, bytes, (int)va_arg(*values, int64_t),
+                                 SQLITE_TRANSIENT);
+    }
     case 's':
         return sqlite3_bind_text(statement, place, va_arg(*values, const char *), -1,
                                  SQLITE_TRANSIENT);

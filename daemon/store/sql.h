@@ -22,8 +22,9 @@ struct sql *sql_read_begin(struct store *s);
 void sql_read_end(struct store *s, struct sql *c);
 
 /* A prepared statement with its values bound, ready for sql_row. sql must be a literal: statements
- * are kept by its address. format, a letter a value: i int64_t, d double (NAN: null), t double (0:
- * null), s const char * (NULL: null), n int64_t (negative: null). NULL with *e filled on failure.
+ * are kept by its address. format, a letter a value: b const void * and int64_t bytes, i int64_t, d
+ * double (NAN: null), t double (0: null), s const char * (NULL: null), n int64_t (negative: null).
+ * NULL with *e filled on failure.
  */
 sqlite3_stmt *sql_query(struct sql *c, struct error *e, const char *sql, const char *format, ...);
 

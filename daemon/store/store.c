@@ -9,6 +9,7 @@
 #include <sys/vfs.h>
 
 #include "common/clock.h"
+#include "daemon/store/bucket.h"
 #include "daemon/store/migrate.h"
 #include "daemon/store/sql.h"
 #include "daemon/store/store_internal.h"
@@ -133,7 +134,7 @@ static int open_all(struct store *s, const char *path, struct error *e)
         s->free_readers[i] = &s->readers[i];
         s->free_count = i + 1;
     }
-    return status;
+    return status ? status : store_buckets_fill(s, e);
 }
 
 int store_open(const char *path, struct store **out, struct error *e)

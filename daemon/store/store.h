@@ -272,21 +272,44 @@ int store_event_newest(struct store *s, int64_t *id, struct error *e); /* 0: the
  * call the store. NULL ends it. */
 void store_on_commit(struct store *s, void (*told)(void *context), void *context);
 
-/* ---------------------------------------------------------------- series (metric.c) */
+/* ---------------------------------------------------------------- series (metric.c, bucket.c) */
 
 /* Evaluations of a job by step: a new JSON array of {"step", "epoch", "top1", "top5", "loss",
  * "images", "t"}. */
 int store_eval_list(struct store *s, int64_t job_id, json_t **evals, struct error *e);
 
-/* Called for at most limit rows in order of step; values[i] belongs to event_metric_at(i), NAN
- * where absent. */
-typedef void store_metric_row(void *context, int64_t step, double epoch, double t,
-                              const double *values);
-int store_metric_each(struct store *s, int64_t job_id, int64_t from_step, int64_t limit,
-                      store_metric_row *row, void *context, struct error *e);
+/* Some steps of a series in one: a single one, or a bucket of them (bucket.c). */
+struct store_metric_sum {
+    double count; /* of steps that had such a number */
+    double sum, min, max;
+};
+struct store_metric_part {
+    int64_t rows;
+    int64_t step; /* of the last row, as are epoch and t */
+    double epoch, t;
+    struct store_metric_sum of[EVENT_METRICS_MAX]; /* by place in event_metric_at */
+};
+typedef void store_metric_visit(void *context, const struct store_metric_part *part);
 
-int store_metric_count(struct store *s, int64_t job_id, int64_t from_step, int64_t *rows,
-                       struct error *e);
+/* Adds part, which lies behind it, to into. */
+void store_metric_fold(struct store_metric_part *into, const struct store_metric_part *part);
+
+/* What a series has from a step on. */
+struct store_metric_ends {
+    int64_t rows; /* at most most + 1: so many or more */
+    int64_t first_step, last_step;
+};
+int store_metric_ends(struct store *s, int64_t job_id, int64_t from_step, int64_t most,
+                      struct store_metric_ends *ends, struct error *e);
+
+/* The steps of [from_step, to_step) in order, in parts: at least `parts` of them where there are
+ * so many steps without gaps, and about 8 times that at most. 0 parts: step by step. */
+int store_metric_parts(struct store *s, int64_t job_id, int64_t from_step, int64_t to_step,
+                       int64_t parts, store_metric_visit *visit, void *context, struct error *e);
+
+/* At most limit steps from from_step on. */
+int store_metric_each(struct store *s, int64_t job_id, int64_t from_step, int64_t limit,
+                      store_metric_visit *visit, void *context, struct error *e);
 
 /* Images per second and worker that the newest succeeded jobs of this kind had: the median of up to
  * five. 0: none ran yet. */

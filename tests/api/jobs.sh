@@ -118,6 +118,14 @@ json '[.min.loss[1], .max.loss[1]] | tostring' '[899,998]' "minimum and maximum 
 json '.loss[1] | tostring' '948.5' "and its mean"
 json '[.min.loss[1:11][]] | sort | reverse == . ' false "buckets are in order"
 json '([.max.loss[]] | max) == 999 and ([.min.loss[]] | min) == 0' true "no extreme is lost"
+call '/v1/jobs/6/metrics?names=loss&points=12&format=csv'
+like "$headers" '^Content-Type: text/csv' "as CSV"
+is "$(tr -d '\r' <<<"$body" | sed -n '1,3p;$p')" $'step,epoch,t,loss,loss_min,loss_max\n1,0.01,1001.000000,999,999,999\n101,1.01,1101.000000,948.5,899,998\n1000,10,2000.000000,0,0,0' \
+    "with the same numbers"
+call -H 'Accept: text/csv' '/v1/jobs/6/metrics?names=loss&from=999'
+is "$(tr -d '\r' <<<"$body")" $'step,epoch,t,loss\n999,9.99,1999.000000,1\n1000,10,2000.000000,0' "or by Accept"
+call '/v1/jobs/6/metrics?format=xml'
+refused 400 usage 'format must be json or csv' "another format"
 call '/v1/jobs/6/metrics?from=999'
 json '.step | tostring' '[999,1000]' "from a step on"
 json 'has("grad_norm") and has("slowest_rank")' true "all metrics where none is named"

@@ -22,7 +22,7 @@ json '.presets | map(.name) | index("surfsara-24k") != null' true "surfsara-24k 
 call /openapi.json
 want 200 "openapi.json"
 json .openapi 3.1.0 "it is OpenAPI 3.1"
-json '.paths["/v1/jobs/{id}/metrics"].get.parameters | map(.name) | join(" ")' "id names from points" \
+json '.paths["/v1/jobs/{id}/metrics"].get.parameters | map(.name) | join(" ")' "id names from points format" \
     "it tells a route's parameters"
 call --unix-socket "$socket" /healthz
 want 200 "the unix socket answers too"

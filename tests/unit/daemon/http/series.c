@@ -1,6 +1,7 @@
 /* Down-sampling: nothing is lost at the ends, nothing is counted twice, extremes survive. */
 #include <criterion/criterion.h>
 #include <math.h>
+#include <stdlib.h>
 
 #include "common/event.h"
 #include "daemon/http/series.h"
@@ -17,14 +18,16 @@ static double at(const json_t *json, const char *part, const char *name, size_t 
 /* Rows 0..rows-1 with loss = f(row). */
 static json_t *sample(int64_t rows, int64_t points, double (*f)(int64_t))
 {
-    struct series *s = series_create(1u << LOSS, rows, points);
-    double values[16];
+    struct series_shape shape = {1u << LOSS, rows < points ? rows : points, rows <= points, 0,
+                                 rows - 1};
+    struct series *s = series_create(&shape);
 
-    for (int i = 0; i < 16; i++)
-        values[i] = NAN;
     for (int64_t i = 0; i < rows; i++) {
-        values[LOSS] = f(i);
-        series_add(s, i, (double)i / 10, 1000.0 + (double)i, values);
+        struct store_metric_part part = {
+            .rows = 1, .step = i, .epoch = (double)i / 10, .t = 1000.0 + (double)i};
+        if (isfinite(f(i)))
+            part.of[LOSS] = (struct store_metric_sum){1, f(i), f(i), f(i)};
+        series_add(s, &part);
     }
     json_t *json = series_to_json(s);
     series_destroy(s);
@@ -113,13 +116,35 @@ Test(series, rows_without_a_number_do_not_count_in_the_mean)
 
 Test(series, rows_that_came_since_they_were_counted_are_left_out)
 {
-    struct series *s = series_create(1u << LOSS, 2, 2);
-    double values[16] = {0};
-    for (int64_t i = 0; i < 5; i++)
-        series_add(s, i, 0, 0, values);
+    struct series_shape shape = {.wanted = 1u << LOSS, .points = 2, .exact = true};
+    struct series *s = series_create(&shape);
+    for (int64_t i = 0; i < 5; i++) {
+        struct store_metric_part part = {.rows = 1, .step = i};
+        series_add(s, &part);
+    }
     cr_assert_eq(series_next(s), 2);
     json_t *json = series_to_json(s);
     cr_assert_eq(json_array_size(json_object_get(json, "step")), 2);
     json_decref(json);
+    series_destroy(s);
+}
+
+Test(series, csv_has_the_same_numbers)
+{
+    struct series_shape shape = {1u << LOSS, 3, false, 0, 9};
+    struct series *s = series_create(&shape);
+    size_t bytes;
+    for (int64_t i = 0; i < 10; i++) {
+        struct store_metric_part part = {.rows = 1, .step = i, .epoch = 0.5, .t = 7};
+        if (i < 9)
+            part.of[LOSS] = (struct store_metric_sum){1, (double)i, (double)i, (double)i};
+        series_add(s, &part);
+    }
+    char *csv = series_to_csv(s, &bytes);
+    cr_assert_str_eq(csv, "step,epoch,t,loss,loss_min,loss_max\r\n"
+                          "0,0.5,7.000000,0,0,0\r\n"
+                          "8,0.5,7.000000,4.5,1,8\r\n"
+                          "9,0.5,7.000000,,,\r\n");
+    free(csv);
     series_destroy(s);
 }

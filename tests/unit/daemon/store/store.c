@@ -293,14 +293,13 @@ Test(store, speed_of_earlier_runs_is_per_worker)
     json_decref(body);
 }
 
-static void count_row(void *context, int64_t step, double epoch, double t, const double *values)
+static void count_row(void *context, const struct store_metric_part *part)
 {
     double *sum = context;
-    (void)epoch;
-    cr_assert_eq(t, 2000.0 + (double)step);
-    sum[0] += 1;
-    sum[1] += values[0];
-    cr_assert(isnan(values[3]), "step_ms was not in the event");
+    cr_assert_eq(part->t, 2000.0 + (double)part->step);
+    sum[0] += (double)part->rows;
+    sum[1] += part->of[0].sum;
+    cr_assert_eq(part->of[3].count, 0, "step_ms was not in the event");
 }
 
 Test(store, every_metric_of_the_table_has_its_column)
@@ -327,6 +326,85 @@ Test(store, every_metric_of_the_table_has_its_column)
     cr_assert_eq(sum[1], 3);
     for (int i = 0; i < 3; i++)
         json_decref(bodies[i]);
+}
+
+/* Stores steps [from, to), every `stride`th, with loss = step x factor. */
+static void store_steps(int64_t id, int64_t *place, int from, int to, int stride, double factor)
+{
+    struct store_event events[1024];
+    struct store_batch batch = {.job_id = id, .attempt = 1, .events = events};
+    static int seq;
+
+    for (int step = from; step < to;) {
+        batch.count = 0;
+        for (; step < to && batch.count < 700; step += stride)
+            events[batch.count++] = event_of(step_body(++seq, step, step * factor));
+        batch.from_bytes = *place;
+        batch.to_bytes = *place += 100;
+        cr_assert_eq(store_ingest(store, &batch, &e), 0, "%s", e.text);
+        for (size_t i = 0; i < batch.count; i++)
+            json_decref((json_t *)events[i].body);
+    }
+}
+
+static void fold(void *context, const struct store_metric_part *part)
+{
+    struct store_metric_part *all = context;
+    cr_assert(all->rows == 0 || part->step > all->step, "parts are in order");
+    store_metric_fold(all, part);
+}
+
+/* The parts of [from, to) say together what the rows say. */
+static void check_parts(int64_t id, int64_t from, int64_t to, int64_t parts)
+{
+    char sql[200];
+    struct store_metric_part all = {0};
+    cr_assert_eq(store_metric_parts(store, id, from, to, parts, fold, &all, &e), 0, "%s", e.text);
+    static const char *const columns[] = {"count(*)", "sum(loss)", "min(loss)", "max(loss)"};
+    double got[] = {(double)all.rows, all.of[0].sum, all.of[0].min, all.of[0].max};
+    for (int i = 0; i < 4; i++) {
+        snprintf(sql, sizeof sql,
+                 "select coalesce(%s, 0) from step_metric where step >= %d and step < %d",
+                 columns[i], (int)from, (int)to);
+        cr_assert_float_eq(got[i], look(sql), 1e-6, "%s of [%d, %d): %g", columns[i], (int)from,
+                           (int)to, got[i]);
+    }
+}
+
+Test(store, buckets_say_what_the_steps_say)
+{
+    int64_t id = submit(), place = 0;
+
+    store_steps(id, &place, 1, 3000, 1, 1);
+    store_steps(id, &place, 5000, 9000, 7, 1);  /* with gaps */
+    store_steps(id, &place, 2500, 5600, 1, -2); /* done again after a resume */
+    cr_assert_gt(look("select count(*) from metric_bucket where level = 1"), 600);
+    for (int64_t parts = 1; parts < 3000; parts *= 3)
+        for (int64_t from = 0; from < 9000; from += 977) {
+            check_parts(id, from, 9001, parts);
+            check_parts(id, from, from + 70, parts);
+            check_parts(id, 0, from, parts);
+        }
+}
+
+Test(store, a_database_without_buckets_gets_them_when_it_is_opened)
+{
+    sqlite3 *db;
+    int64_t id = submit(), place = 0;
+
+    store_steps(id, &place, 0, 2000, 1, 1);
+    store_close(store);
+    store = NULL;
+    cr_assert_eq(sqlite3_open(path, &db), SQLITE_OK);
+    cr_assert_eq(sqlite3_exec(db,
+                              "delete from metric_bucket; insert into metric_unfilled values (1)",
+                              NULL, NULL, NULL),
+                 SQLITE_OK);
+    sqlite3_close(db);
+    cr_assert_eq(store_open(path, &store, &e), 0, "%s", e.text);
+    cr_assert_eq(look("select count(*) from metric_unfilled"), 0);
+    cr_assert_eq(look("select count(*) from metric_bucket where level = 1"), 250);
+    check_parts(id, 0, 2000, 3);
 }
 
 /* ---------------------------------------------------------------- the schema */
