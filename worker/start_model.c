@@ -17,16 +17,20 @@ static int fill_model(struct run *r, struct error *e)
     return r->spec->model.init ? model_load(r->model, r->spec->model.init, e) : 0;
 }
 
-/* Rank 0 measures, or remembers, for all; a run that goes on computes as it did before. */
+/* Rank 0 measures, or remembers, for all; a run that goes on computes as it did before, unless the
+ * job turns Winograd off. */
 static void choose_convolutions(struct run *r, const struct model_config *config)
 {
     char problem[256] = "";
 
-    if (r->resumes) {
+    if (r->resumes && r->spec->model.winograd)
         r->tuning = r->from.tuning;
-        return;
-    }
-    if (!r->spec->model.winograd)
+    else if (r->resumes && r->from.tuning.count)
+        json_array_append_new(
+            r->warnings, json_string("the checkpoint was computed with Winograd's convolutions; "
+                                     "here model.winograd is false: the result will not be bit for "
+                                     "bit that of an undisturbed run"));
+    if (r->resumes || !r->spec->model.winograd)
         return;
     if (r->rank == 0)
         model_tune(config, &r->tuning, problem);

@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# Which convolutions go by Winograd decides the last bits: a checkpoint remembers it, so a run goes on the same on a machine
+# that would choose otherwise. Prints TAP.
+set -u
+: "${top_srcdir:?run it by make check}" "${top_builddir:?}"
+# shellcheck source=tests/tap.sh
+. "$top_srcdir/tests/tap.sh"
+# shellcheck source=tests/system/lib.sh
+. "$top_srcdir/tests/system/lib.sh"
+trap 'rm -rf "$work"' EXIT
+small_data
+
+cat >"$work/small.json" <<END
+{"model": {"arch": "resnet18", "classes": 10, "image_size": 32}, "data": {"train": "$work/data/train"},
+ "cluster": {"workers_per_node": 2, "threads_per_worker": 1}, "batch_per_worker": 4, "steps": 4,
+ "lr": {"warmup_epochs": 0, "scaling": "none", "base": 0.01},
+ "checkpoint": {"every_steps": 2, "every_epochs": 0, "keep": 9}}
+END
+job "$work/off.json" '.model.winograd = false'
+
+# last_weights RUN: the hash of the final model and of its momentum
+last_weights() {
+    cat "$1"/checkpoints/step-00000004/{model,optimizer}.safetensors | sha256sum
+}
+# chosen RUN ATTEMPT: as its run_start says
+chosen() {
+    jq -r 'select(.type == "run_start") | .winograd' "$1/attempt-$2/events.jsonl"
+}
+# resume FROM-RUN JOB RUN CACHE: from step 2, in a copy
+resume() {
+    mkdir "$3"
+    cp -r "$1/checkpoints" "$3/"
+    XDG_CACHE_HOME=$4 worker 2 "$2" "$3" --attempt 2 --resume "$3/checkpoints/step-00000002"
+}
+
+# What was measured here is replaced by a choice that no measurement would make for all shapes.
+export XDG_CACHE_HOME=$work/cache
+job "$work/one.json" '.steps = 1 | .checkpoint = {"disable": true}'
+worker 2 "$work/one.json" "$work/one"
+is $? 0 "a run measures, and remembers"
+is "$(find "$work/cache/traind/winograd" -type f | wc -l)" 4 "in a file a shape"
+sed -i 's|:.*|:4/2/4|' "$work"/cache/traind/winograd/*
+
+worker 2 "$work/small.json" "$work/on"
+is $? 0 "a run with the choice that was remembered"
+is "$(chosen "$work/on" 1)" "8x64-64:4/2/4 4x128-128:4/2/4 2x256-256:4/2/4 1x512-512:4/2/4" "takes it as it is"
+resume "$work/on" "$work/small.json" "$work/elsewhere" "$work/empty"
+is $? 0 "resumed where nothing is remembered, it ends well"
+is "$(chosen "$work/elsewhere" 2)" "$(chosen "$work/on" 1)" "computes as its checkpoint says"
+is "$(last_weights "$work/elsewhere")" "$(last_weights "$work/on")" "and comes to the same bits"
+ok "nothing was measured for it" test ! -e "$work/empty/traind"
+
+worker 2 "$work/off.json" "$work/off"
+is "$? $(chosen "$work/off" 1)" "0 " "a run without Winograd"
+ok "has other last bits: the choice matters here" test "$(last_weights "$work/off")" != "$(last_weights "$work/on")"
+resume "$work/off" "$work/off.json" "$work/off-again" "$work/cache"
+is "$? $(chosen "$work/off-again" 2)" "0 " "resumed, it has none either"
+is "$(last_weights "$work/off-again")" "$(last_weights "$work/off")" "and comes to the same bits"
+
+resume "$work/on" "$work/off.json" "$work/turned-off" "$work/cache"
+is "$? $(chosen "$work/turned-off" 2)" "0 " "a job that turns Winograd off is heeded when it resumes"
+like "$(jq -r 'select(.type == "warning") | .message' "$work/turned-off/attempt-2/events.jsonl")" \
+    'computed with Winograd.*model\.winograd is false.*not be bit for bit' "and a warning says what that means"
+
+done_testing
