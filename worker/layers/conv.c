@@ -255,19 +255,26 @@ static void forward_by_pixel(const struct conv *c, const float *w, const float *
     }
 }
 
+static struct conv_winograd_pass forward_pass(const struct conv *c, const float *x, float *z,
+                                              float *scratch, conv_rows *done, void *context)
+{
+    enum conv_winograd m = c->winograd[CONV_FORWARD];
+    return (struct conv_winograd_pass){.m = m,
+                                       .u = scratch,
+                                       .from = x,
+                                       .to = z,
+                                       .work = scratch + conv_winograd_weights_floats(c, m),
+                                       .done = done,
+                                       .context = context};
+}
+
 static void forward_by_winograd(const struct conv *c, const float *w, const float *x, float *z,
                                 size_t first, size_t end, float *scratch, conv_rows *done,
                                 void *context)
 {
-    enum conv_winograd m = c->winograd[CONV_FORWARD];
-    struct conv_winograd_pass p = {.m = m,
-                                   .u = scratch,
-                                   .from = x,
-                                   .to = z,
-                                   .work = scratch + conv_winograd_weights_floats(c, m),
-                                   .done = done,
-                                   .context = context};
-    conv_winograd_pack(c, m, false, w, scratch);
+    struct conv_winograd_pass p = forward_pass(c, x, z, scratch, done, context);
+
+    conv_winograd_pack(c, p.m, false, CONV_ALL, w, scratch);
     conv_winograd_run(c, &p, first, end);
 }
 
@@ -437,36 +444,52 @@ static void backward_directly(const struct conv *c, const struct conv_backward *
     }
 }
 
+static struct conv_winograd_sums sums_pass(const struct conv *c, const struct conv_backward *b)
+{
+    enum conv_winograd m = c->winograd[CONV_WEIGHTS];
+    return (struct conv_winograd_sums){.m = m,
+                                       .x = b->x,
+                                       .dz = b->dz,
+                                       .sums = b->scratch,
+                                       .work = b->scratch + conv_winograd_weights_floats(c, m)};
+}
+
 static void weights_by_winograd(const struct conv *c, const struct conv_backward *b, size_t first,
                                 size_t end)
 {
-    enum conv_winograd m = c->winograd[CONV_WEIGHTS];
-    size_t images = conv_winograd_images(c, m);
-    float *sums = b->scratch, *work = sums + conv_winograd_weights_floats(c, m);
+    struct conv_winograd_sums p = sums_pass(c, b);
+    size_t images = conv_winograd_images(c, p.m);
 
     for (size_t i = first; i < end; i += images) {
         size_t count = at_most(end - i, images);
         if (b->ready)
             b->ready(i * pixels_out(c), count * pixels_out(c), b->context);
-        conv_winograd_sum_weights(c, m, b->x, b->dz, i, i + count, sums, i > first, work);
+        p.add = i > first;
+        conv_winograd_sum_weights(c, &p, i, i + count);
     }
-    conv_winograd_finish_weights(c, m, sums, b->dw, b->add_dw);
+    conv_winograd_finish_weights(c, p.m, CONV_ALL, p.sums, b->dw, b->add_dw);
+}
+
+static struct conv_winograd_pass data_pass(const struct conv *c, const struct conv_backward *b)
+{
+    enum conv_winograd m = c->winograd[CONV_DATA];
+    return (struct conv_winograd_pass){.m = m,
+                                       .turned = true,
+                                       .add = b->add_dx,
+                                       .u = b->scratch,
+                                       .from = b->dz,
+                                       .to = b->dx,
+                                       .work = b->scratch + conv_winograd_weights_floats(c, m),
+                                       .done = b->done,
+                                       .context = b->context};
 }
 
 static void data_by_winograd(const struct conv *c, const struct conv_backward *b, size_t first,
                              size_t end)
 {
-    enum conv_winograd m = c->winograd[CONV_DATA];
-    struct conv_winograd_pass p = {.m = m,
-                                   .turned = true,
-                                   .add = b->add_dx,
-                                   .u = b->scratch,
-                                   .from = b->dz,
-                                   .to = b->dx,
-                                   .work = b->scratch + conv_winograd_weights_floats(c, m),
-                                   .done = b->done,
-                                   .context = b->context};
-    conv_winograd_pack(c, m, true, b->w, b->scratch);
+    struct conv_winograd_pass p = data_pass(c, b);
+
+    conv_winograd_pack(c, p.m, true, CONV_ALL, b->w, b->scratch);
     conv_winograd_run(c, &p, first, end);
 }
 
@@ -498,4 +521,87 @@ void conv_backward(const struct conv *c, const struct conv_backward *b, int firs
         backward_by_winograd(c, b, first, end);
     else
         backward_directly(c, b, first, end);
+}
+
+static bool shares(const struct conv *c, enum conv_direction direction)
+{
+    enum conv_winograd m = c->winograd[direction];
+    return m && conv_winograd_has_large_weights(c, m);
+}
+
+static int groups_of(const struct conv *c, enum conv_direction direction, int images)
+{
+    return (int)conv_winograd_groups(c, c->winograd[direction], (size_t)images);
+}
+
+/* Packing; then three steps a group. */
+int conv_forward_stages(const struct conv *c, int images)
+{
+    return shares(c, CONV_FORWARD) ? 1 + CONV_WINOGRAD_STEPS * groups_of(c, CONV_FORWARD, images)
+                                   : 0;
+}
+
+enum { SUM_STEPS = 2 };
+
+/* dz; two steps a group, and the sums' end; packing, and three steps a group. */
+int conv_backward_stages(const struct conv *c, int images, bool wants_dx)
+{
+    if (!shares(c, CONV_WEIGHTS) || (wants_dx && !shares(c, CONV_DATA)))
+        return 0;
+    int sums = 2 + SUM_STEPS * groups_of(c, CONV_WEIGHTS, images);
+    return wants_dx ? sums + 1 + CONV_WINOGRAD_STEPS * groups_of(c, CONV_DATA, images) : sums;
+}
+
+static void pass_stage(const struct conv *c, const struct conv_winograd_pass *p, const float *w,
+                       float *u, int images, int stage, struct conv_share share)
+{
+    if (stage == 0) {
+        if (share.part == 0)
+            conv_winograd_begin(c, p->m, p->turned, p->work);
+        conv_winograd_pack(c, p->m, p->turned, share, w, u);
+        return;
+    }
+    stage--;
+    conv_winograd_run_step(c, p, (size_t)images, (size_t)(stage / CONV_WINOGRAD_STEPS),
+                           (enum conv_winograd_step)(stage % CONV_WINOGRAD_STEPS), share);
+}
+
+void conv_forward_stage(const struct conv *c, const float *w, const float *x, float *z, int images,
+                        int stage, struct conv_share share, float *scratch, conv_rows *done,
+                        void *context)
+{
+    struct conv_winograd_pass p = forward_pass(c, x, z, scratch, done, context);
+    pass_stage(c, &p, w, scratch, images, stage, share);
+}
+
+static void make_ready(const struct conv *c, const struct conv_backward *b, int images,
+                       struct conv_share share)
+{
+    size_t first = (size_t)(images * share.part / share.parts) * pixels_out(c);
+    size_t end = (size_t)(images * (share.part + 1) / share.parts) * pixels_out(c);
+
+    if (b->ready && first < end)
+        b->ready(first, end - first, b->context);
+}
+
+void conv_backward_stage(const struct conv *c, const struct conv_backward *b, int images, int stage,
+                         struct conv_share share)
+{
+    struct conv_winograd_sums p = sums_pass(c, b);
+    int sums = SUM_STEPS * groups_of(c, CONV_WEIGHTS, images), group = (stage - 1) / SUM_STEPS;
+
+    if (stage == 0) {
+        if (share.part == 0)
+            conv_winograd_begin(c, p.m, false, p.work);
+        make_ready(c, b, images, share);
+    } else if (stage <= sums) {
+        p.add = group > 0;
+        conv_winograd_sum_step(c, &p, (size_t)images, (size_t)group,
+                               (enum conv_winograd_step)((stage - 1) % SUM_STEPS), share);
+    } else if (stage == sums + 1) {
+        conv_winograd_finish_weights(c, p.m, share, p.sums, b->dw, b->add_dw);
+    } else {
+        struct conv_winograd_pass data = data_pass(c, b);
+        pass_stage(c, &data, b->w, b->scratch, images, stage - sums - 2, share);
+    }
 }

@@ -48,7 +48,7 @@ struct conv conv_make(int in_size, int in_channels, int out_channels, int kernel
                       int pad, int groups);
 
 size_t conv_weights(const struct conv *c);        /* floats */
-size_t conv_scratch_floats(const struct conv *c); /* of one thread, for any call below */
+size_t conv_scratch_floats(const struct conv *c); /* of a thread that works by itself */
 
 /* Rows [row, row + rows) are about to be read, or were written. */
 typedef void conv_rows(size_t row, size_t rows, void *context);
@@ -71,6 +71,28 @@ struct conv_backward {
 
 /* Gradients from the images [first, end) (first < end). */
 void conv_backward(const struct conv *c, const struct conv_backward *b, int first, int end);
+
+/*
+ * Where the transformed weights are larger than a core's cache, threads that each took some of the
+ * images would all make and read them. They share each product instead, stage by stage: all of them
+ * call a stage, and none begins the next before all have done it. Rows reach a thread's hooks as
+ * above, though not all rows of an image reach the same thread; `ready` gets whole images. scratch
+ * is one for all; x is there when stage 0 begins.
+ */
+struct conv_share {
+    int part, parts; /* 0 <= part < parts */
+};
+#define CONV_ALL ((struct conv_share){0, 1})
+
+/* How many stages; 0: not shared, threads take images. */
+int conv_forward_stages(const struct conv *c, int images);
+int conv_backward_stages(const struct conv *c, int images, bool wants_dx);
+
+void conv_forward_stage(const struct conv *c, const float *w, const float *x, float *z, int images,
+                        int stage, struct conv_share share, float *scratch, conv_rows *done,
+                        void *context);
+void conv_backward_stage(const struct conv *c, const struct conv_backward *b, int images, int stage,
+                         struct conv_share share);
 
 /* The definition, in double, of the whole batch: what tests compare with. dx and dw are
  * overwritten. */

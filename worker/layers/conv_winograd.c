@@ -28,11 +28,15 @@ struct sizes {
     size_t weights_step;
 };
 
+static bool has_large_weights(const struct sizes *s)
+{
+    return s->positions * s->weights_step * sizeof(float) > LARGE_WEIGHTS_BYTES;
+}
+
 static size_t group_rows(const struct sizes *s)
 {
     size_t tile_bytes = s->positions * (s->from_ld + s->to_ld) * sizeof(float);
-    bool large = s->positions * s->weights_step * sizeof(float) > LARGE_WEIGHTS_BYTES;
-    size_t tiles = (large ? LARGE_WORK_BYTES : WORK_BYTES) / tile_bytes;
+    size_t tiles = (has_large_weights(s) ? LARGE_WORK_BYTES : WORK_BYTES) / tile_bytes;
 
     return tiles < s->tiles ? 1 : tiles / s->tiles;
 }
@@ -62,6 +66,12 @@ bool conv_winograd_takes(const struct conv *c)
            tile_gemm_takes((size_t)w->channels) && tile_gemm_takes((size_t)c->out_channels);
 }
 
+bool conv_winograd_has_large_weights(const struct conv *c, enum conv_winograd m)
+{
+    struct sizes s = sizes_of(c, m, false);
+    return has_large_weights(&s);
+}
+
 size_t conv_winograd_images(const struct conv *c, enum conv_winograd m)
 {
     struct sizes s = sizes_of(c, m, false);
@@ -86,12 +96,23 @@ size_t conv_winograd_work_floats(const struct conv *c, enum conv_winograd m)
     return s.positions * (s.from_step + s.to_step) + 2 * edge_floats(&s);
 }
 
+struct range {
+    size_t first, end;
+};
+
+/* A thread's part of n. */
+static struct range range_of(struct conv_share share, size_t n)
+{
+    size_t part = (size_t)share.part, parts = (size_t)share.parts;
+    return (struct range){n * part / parts, n * (part + 1) / parts};
+}
+
 /* Panels (to / TILE_COLUMNS, from, TILE_COLUMNS) of each position. */
-static void pack_forward(const struct sizes *s, const float *w, float *u)
+static void pack_forward(const struct sizes *s, struct range panels, const float *w, float *u)
 {
     size_t tap = s->from * s->to;
 
-    for (size_t j = 0; j < s->to; j += TILE_COLUMNS)
+    for (size_t j = panels.first * TILE_COLUMNS; j < panels.end * TILE_COLUMNS; j += TILE_COLUMNS)
         for (size_t i = 0; i < s->from; i++)
             winograd_kernel(s->m, w + i * s->to + j, (ptrdiff_t)tap, TILE_COLUMNS,
                             u + j * s->from + i * TILE_COLUMNS, s->weights_step);
@@ -101,12 +122,12 @@ enum { TURN_AT_ONCE = 64 };
 
 /* Blocks of TILE_COLUMNS input channels by TURN_AT_ONCE output channels, transposed on their way.
  */
-static void pack_turned(const struct sizes *s, const float *w, float *u)
+static void pack_turned(const struct sizes *s, struct range panels, const float *w, float *u)
 {
     float block[WINOGRAD_POSITIONS_MAX * TILE_COLUMNS * TURN_AT_ONCE] __attribute__((aligned(64)));
     size_t tap = s->from * s->to, step = TILE_COLUMNS * TURN_AT_ONCE;
 
-    for (size_t j = 0; j < s->to; j += TILE_COLUMNS)
+    for (size_t j = panels.first * TILE_COLUMNS; j < panels.end * TILE_COLUMNS; j += TILE_COLUMNS)
         for (size_t k = 0, n; k < s->from; k += n) {
             n = s->from - k < TURN_AT_ONCE ? s->from - k : TURN_AT_ONCE;
             for (size_t i = 0; i < TILE_COLUMNS; i++)
@@ -120,13 +141,14 @@ static void pack_turned(const struct sizes *s, const float *w, float *u)
         }
 }
 
-void conv_winograd_pack(const struct conv *c, enum conv_winograd m, bool turned, const float *w,
-                        float *u)
+void conv_winograd_pack(const struct conv *c, enum conv_winograd m, bool turned,
+                        struct conv_share share, const float *w, float *u)
 {
     struct sizes s = sizes_of(c, m, turned);
+    struct range panels = range_of(share, s.to / TILE_COLUMNS);
     double piece = trace_begin();
 
-    turned ? pack_turned(&s, w, u) : pack_forward(&s, w, u);
+    turned ? pack_turned(&s, panels, w, u) : pack_forward(&s, panels, w, u);
     trace_part(piece, TRACE_IM2COL);
 }
 
@@ -156,14 +178,19 @@ static void find_pixels(const struct sizes *s, size_t image, ptrdiff_t y, ptrdif
     }
 }
 
-static void transform_inputs(const struct sizes *s, const float *x, size_t row, size_t rows,
+/* Some rows of a group of tiles, which begins at row `base` of the batch. */
+struct rows {
+    size_t base, first, end;
+};
+
+static void transform_inputs(const struct sizes *s, const float *x, struct rows r,
                              const float *zeros, float *v)
 {
     const float *pixels[WINOGRAD_POSITIONS_MAX];
     double piece = trace_begin();
 
-    for (size_t t = 0; t < rows * s->tiles; t++) {
-        struct place p = place_of(s, row + t / s->tiles, t % s->tiles);
+    for (size_t t = r.first * s->tiles; t < r.end * s->tiles; t++) {
+        struct place p = place_of(s, r.base + t / s->tiles, t % s->tiles);
         find_pixels(s, p.image, (ptrdiff_t)p.y - 1, (ptrdiff_t)p.x - 1, s->m + 2, x, s->from, zeros,
                     pixels);
         winograd_input(s->m, pixels, s->from, v + t * s->from_ld, s->from_step);
@@ -171,28 +198,28 @@ static void transform_inputs(const struct sizes *s, const float *x, size_t row, 
     trace_part(piece, TRACE_IM2COL);
 }
 
-static void transform_outputs(const struct sizes *s, const float *v, size_t row, size_t rows,
-                              float *unwanted, float *z, bool add)
+static void transform_outputs(const struct sizes *s, const float *v, struct rows r, float *unwanted,
+                              float *z, bool add)
 {
     const float *pixels[WINOGRAD_OUTPUTS_MAX];
     double piece = trace_begin();
 
-    for (size_t t = 0; t < rows * s->tiles; t++) {
-        struct place p = place_of(s, row + t / s->tiles, t % s->tiles);
+    for (size_t t = r.first * s->tiles; t < r.end * s->tiles; t++) {
+        struct place p = place_of(s, r.base + t / s->tiles, t % s->tiles);
         find_pixels(s, p.image, (ptrdiff_t)p.y, (ptrdiff_t)p.x, s->m, z, s->to, unwanted, pixels);
         winograd_output(s->m, v + t * s->to_ld, s->to_step, s->to, (float *const *)pixels, add);
     }
     trace_part(piece, TRACE_IM2COL);
 }
 
-static void transform_gradients(const struct sizes *s, const float *dz, size_t row, size_t rows,
+static void transform_gradients(const struct sizes *s, const float *dz, struct rows r,
                                 const float *zeros, float *v)
 {
     const float *pixels[WINOGRAD_OUTPUTS_MAX];
     double piece = trace_begin();
 
-    for (size_t t = 0; t < rows * s->tiles; t++) {
-        struct place p = place_of(s, row + t / s->tiles, t % s->tiles);
+    for (size_t t = r.first * s->tiles; t < r.end * s->tiles; t++) {
+        struct place p = place_of(s, r.base + t / s->tiles, t % s->tiles);
         find_pixels(s, p.image, (ptrdiff_t)p.y, (ptrdiff_t)p.x, s->m, dz, s->to, zeros, pixels);
         winograd_output_gradient(s->m, pixels, s->to, v + t * s->to_ld, s->to_step);
     }
@@ -205,58 +232,134 @@ static size_t first_pixel(const struct sizes *s, size_t row)
     return (row / s->tiles * s->side + row % s->tiles * (size_t)s->m) * s->side;
 }
 
+/* What the steps work in: transformed inputs, and products or transformed gradients. */
+struct work {
+    float *inputs, *others, *zeros, *unwanted;
+};
+
+static struct work work_at(const struct sizes *s, float *memory)
+{
+    struct work w = {.inputs = memory, .others = memory + s->positions * s->from_step};
+
+    w.zeros = w.others + s->positions * s->to_step;
+    w.unwanted = w.zeros + edge_floats(s);
+    return w;
+}
+
+void conv_winograd_begin(const struct conv *c, enum conv_winograd m, bool turned, float *work)
+{
+    struct sizes s = sizes_of(c, m, turned);
+    memset(work_at(&s, work).zeros, 0, edge_floats(&s) * sizeof *work);
+}
+
+/* A thread's share of one step for the group of tiles that begins at row `base`. */
+static struct rows rows_of(const struct sizes *s, size_t base, size_t last, struct conv_share share)
+{
+    struct range r = range_of(share, last - base < s->rows ? last - base : s->rows);
+    return (struct rows){base, r.first, r.end};
+}
+
+static void multiply(const struct sizes *s, const struct work *w, const float *u, size_t tiles,
+                     struct range positions)
+{
+    for (size_t i = positions.first; i < positions.end; i++) {
+        struct tile_matrix b = {u + i * s->weights_step, s->from, false, true};
+        tile_gemm(tiles, s->to, s->from, w->inputs + i * s->from_step, s->from_ld, &b,
+                  w->others + i * s->to_step, s->to_ld, false);
+    }
+}
+
+static void run_step(const struct sizes *s, const struct conv_winograd_pass *p, size_t base,
+                     size_t last, enum conv_winograd_step step, struct conv_share share)
+{
+    struct work w = work_at(s, p->work);
+    struct rows r = rows_of(s, base, last, share), all = rows_of(s, base, last, CONV_ALL);
+
+    if (step == CONV_WINOGRAD_TRANSFORM)
+        transform_inputs(s, p->from, r, w.zeros, w.inputs);
+    if (step == CONV_WINOGRAD_MULTIPLY)
+        multiply(s, &w, p->u, all.end * s->tiles, range_of(share, s->positions));
+    if (step != CONV_WINOGRAD_BACK || r.first == r.end)
+        return;
+    transform_outputs(s, w.others, r, w.unwanted, p->to, p->add);
+    if (p->done) {
+        size_t pixel = first_pixel(s, base + r.first);
+        p->done(pixel, first_pixel(s, base + r.end) - pixel, p->context);
+    }
+}
+
+size_t conv_winograd_groups(const struct conv *c, enum conv_winograd m, size_t images)
+{
+    struct sizes s = sizes_of(c, m, false);
+    return (images * s.tiles + s.rows - 1) / s.rows;
+}
+
+void conv_winograd_run_step(const struct conv *c, const struct conv_winograd_pass *p, size_t images,
+                            size_t group, enum conv_winograd_step step, struct conv_share share)
+{
+    struct sizes s = sizes_of(c, p->m, p->turned);
+    run_step(&s, p, group * s.rows, images * s.tiles, step, share);
+}
+
 void conv_winograd_run(const struct conv *c, const struct conv_winograd_pass *p, size_t first,
                        size_t end)
 {
     struct sizes s = sizes_of(c, p->m, p->turned);
-    float *v = p->work, *products = v + s.positions * s.from_step;
-    float *zeros = products + s.positions * s.to_step, *unwanted = zeros + edge_floats(&s);
 
-    memset(zeros, 0, 2 * edge_floats(&s) * sizeof *zeros);
-    for (size_t row = first * s.tiles, rows; row < end * s.tiles; row += rows) {
-        rows = end * s.tiles - row < s.rows ? end * s.tiles - row : s.rows;
-        transform_inputs(&s, p->from, row, rows, zeros, v);
-        for (size_t i = 0; i < s.positions; i++) {
-            struct tile_matrix b = {p->u + i * s.weights_step, s.from, false, true};
-            tile_gemm(rows * s.tiles, s.to, s.from, v + i * s.from_step, s.from_ld, &b,
-                      products + i * s.to_step, s.to_ld, false);
-        }
-        transform_outputs(&s, products, row, rows, unwanted, p->to, p->add);
-        if (p->done)
-            p->done(first_pixel(&s, row), first_pixel(&s, row + rows) - first_pixel(&s, row),
-                    p->context);
+    conv_winograd_begin(c, p->m, p->turned, p->work);
+    for (size_t row = first * s.tiles; row < end * s.tiles; row += s.rows)
+        for (int step = 0; step < CONV_WINOGRAD_STEPS; step++)
+            run_step(&s, p, row, end * s.tiles, (enum conv_winograd_step)step, CONV_ALL);
+}
+
+static void sum_step(const struct sizes *s, const struct conv_winograd_sums *p, size_t base,
+                     size_t last, enum conv_winograd_step step, struct conv_share share)
+{
+    struct work w = work_at(s, p->work);
+    struct rows r = rows_of(s, base, last, share), all = rows_of(s, base, last, CONV_ALL);
+    struct range positions = range_of(share, s->positions);
+
+    if (step == CONV_WINOGRAD_TRANSFORM) {
+        transform_inputs(s, p->x, r, w.zeros, w.inputs);
+        transform_gradients(s, p->dz, r, w.zeros, w.others);
+        return;
+    }
+    for (size_t i = positions.first; i < positions.end; i++) {
+        struct tile_matrix b = {w.others + i * s->to_step, s->to_ld, false, false};
+        tile_gemm_transposed(s->from, s->to, all.end * s->tiles, w.inputs + i * s->from_step,
+                             s->from_ld, &b, p->sums + i * s->weights_step, s->to, p->add);
     }
 }
 
-void conv_winograd_sum_weights(const struct conv *c, enum conv_winograd m, const float *x,
-                               const float *dz, size_t first, size_t end, float *sums, bool add,
-                               float *work)
+void conv_winograd_sum_step(const struct conv *c, const struct conv_winograd_sums *p, size_t images,
+                            size_t group, enum conv_winograd_step step, struct conv_share share)
 {
-    struct sizes s = sizes_of(c, m, false);
-    float *v = work, *gradients = v + s.positions * s.from_step;
-    float *zeros = gradients + s.positions * s.to_step;
+    struct sizes s = sizes_of(c, p->m, false);
+    sum_step(&s, p, group * s.rows, images * s.tiles, step, share);
+}
 
-    memset(zeros, 0, edge_floats(&s) * sizeof *zeros);
-    for (size_t row = first * s.tiles, rows; row < end * s.tiles; row += rows) {
-        rows = end * s.tiles - row < s.rows ? end * s.tiles - row : s.rows;
-        transform_inputs(&s, x, row, rows, zeros, v);
-        transform_gradients(&s, dz, row, rows, zeros, gradients);
-        for (size_t i = 0; i < s.positions; i++) {
-            struct tile_matrix b = {gradients + i * s.to_step, s.to_ld, false, false};
-            tile_gemm_transposed(s.from, s.to, rows * s.tiles, v + i * s.from_step, s.from_ld, &b,
-                                 sums + i * s.weights_step, s.to, add);
-        }
-        add = true;
+void conv_winograd_sum_weights(const struct conv *c, const struct conv_winograd_sums *p,
+                               size_t first, size_t end)
+{
+    struct sizes s = sizes_of(c, p->m, false);
+    struct conv_winograd_sums pass = *p;
+
+    conv_winograd_begin(c, p->m, false, p->work);
+    for (size_t row = first * s.tiles; row < end * s.tiles; row += s.rows) {
+        sum_step(&s, &pass, row, end * s.tiles, CONV_WINOGRAD_TRANSFORM, CONV_ALL);
+        sum_step(&s, &pass, row, end * s.tiles, CONV_WINOGRAD_MULTIPLY, CONV_ALL);
+        pass.add = true;
     }
 }
 
-void conv_winograd_finish_weights(const struct conv *c, enum conv_winograd m, const float *sums,
-                                  float *dw, bool add)
+void conv_winograd_finish_weights(const struct conv *c, enum conv_winograd m,
+                                  struct conv_share share, const float *sums, float *dw, bool add)
 {
     struct sizes s = sizes_of(c, m, false);
+    struct range channels = range_of(share, s.from);
     double piece = trace_begin();
 
-    for (size_t i = 0; i < s.from; i++)
+    for (size_t i = channels.first; i < channels.end; i++)
         winograd_kernel_gradient(s.m, sums + i * s.to, s.weights_step, s.to, dw + i * s.to,
                                  s.from * s.to, add);
     trace_part(piece, TRACE_IM2COL);

@@ -31,6 +31,7 @@ struct pass {
     float *dz, *dx;           /* dz may be g's memory */
     bool add_dx, accumulate;
     struct target target; /* of dx */
+    int stage;
 };
 
 static void make_y_again(const struct unit *u, size_t row, size_t rows)
@@ -84,32 +85,61 @@ static void finish_dx(size_t row, size_t rows, void *context)
     trace_part(piece, TRACE_NORM);
 }
 
+static struct conv_backward arguments(struct pass *p)
+{
+    const struct model *m = p->m;
+    return (struct conv_backward){
+        .w = m->params + p->u->weight,
+        .x = p->x,
+        .dz = p->dz,
+        .dx = p->dx,
+        .add_dx = p->add_dx,
+        .dw = m->grads + p->u->weight,
+        .add_dw = p->accumulate,
+        .scratch = m->lanes[0].scratch,
+        .ready = make_dz,
+        .done = p->target.unit ? finish_dx : NULL,
+        .context = p,
+    };
+}
+
+/* The input of a thread's images, for a convolution that reads beyond the rows of a tile. */
+static void make_input_again(int thread, int first, int end, void *context)
+{
+    const struct pass *p = context;
+    size_t pixels = unit_pixels(p->below);
+    double piece = trace_begin();
+
+    (void)thread;
+    make_y_again(p->below, (size_t)first * pixels, (size_t)(end - first) * pixels);
+    trace_part(piece, TRACE_NORM);
+}
+
 static void convolve_back(int thread, int first, int end, void *context)
 {
     struct pass p = *(struct pass *)context;
-    struct model *m = p.m;
 
-    p.lane = &m->lanes[thread];
-    if (p.below && !reads_rows(&p.u->conv)) {
-        size_t pixels = unit_pixels(p.below);
-        double piece = trace_begin();
-        make_y_again(p.below, (size_t)first * pixels, (size_t)(end - first) * pixels);
-        trace_part(piece, TRACE_NORM);
+    p.lane = &p.m->lanes[thread];
+    if (p.below && !reads_rows(&p.u->conv))
+        make_input_again(thread, first, end, &p);
+    struct conv_backward b = arguments(&p);
+    b.scratch = p.lane->scratch;
+    if (thread) {
+        b.dw = p.lane->dw;
+        b.add_dw = false;
     }
-    struct conv_backward b = {
-        .w = m->params + p.u->weight,
-        .x = p.x,
-        .dz = p.dz,
-        .dx = p.dx,
-        .add_dx = p.add_dx,
-        .dw = thread ? p.lane->dw : m->grads + p.u->weight,
-        .add_dw = thread ? false : p.accumulate,
-        .scratch = p.lane->scratch,
-        .ready = make_dz,
-        .done = p.target.unit ? finish_dx : NULL,
-        .context = &p,
-    };
     conv_backward(&p.u->conv, &b, first, end);
+}
+
+static void convolve_back_stage(int thread, int first, int end, void *context)
+{
+    struct pass p = *(struct pass *)context;
+    struct conv_share share = {thread, p.m->config.threads};
+
+    (void)first, (void)end;
+    p.lane = &p.m->lanes[thread];
+    struct conv_backward b = arguments(&p);
+    conv_backward_stage(&p.u->conv, &b, p.m->n, p.stage, share);
 }
 
 /* The threads' weight gradients, in order, onto the first one's. */
@@ -125,18 +155,39 @@ static void add_lanes(int thread, int first, int end, void *context)
             sum[i] += p->m->lanes[t].dw[i];
 }
 
+static void convolve_back_together(struct pass *p, int stages)
+{
+    struct model *m = p->m;
+
+    if (p->below)
+        parallel_run(m->config.threads, m->n, make_input_again, p);
+    for (p->stage = 0; p->stage < stages; p->stage++)
+        parallel_run(m->config.threads, m->config.threads, convolve_back_stage, p);
+}
+
+static void convolve_back_by_images(struct pass *p)
+{
+    struct model *m = p->m;
+
+    parallel_run(m->config.threads, m->n, convolve_back, p);
+    if (parallel_busy(m->config.threads, m->n) > 1)
+        parallel_run(m->config.threads, (int)conv_weights(&p->u->conv), add_lanes, p);
+}
+
 /* Weight gradient and input gradient of one unit; then the numbers of the batch norms behind the
  * input gradient. */
 static void run_unit(struct pass *p)
 {
     struct model *m = p->m;
     double span = trace_begin();
+    int stages = m->config.threads > 1 ? conv_backward_stages(&p->u->conv, m->n, p->dx != NULL) : 0;
 
     if (p->target.unit)
         unit_clear_sums(m, p->target.unit);
-    parallel_run(m->config.threads, m->n, convolve_back, p);
-    if (parallel_busy(m->config.threads, m->n) > 1)
-        parallel_run(m->config.threads, (int)conv_weights(&p->u->conv), add_lanes, p);
+    if (stages)
+        convolve_back_together(p, stages);
+    else
+        convolve_back_by_images(p);
     if (p->target.unit)
         unit_finish_gradients(m, p->target.unit, m->n, false, p->accumulate);
     if (p->target.downsample)

@@ -128,6 +128,15 @@ static int allocate_activations(struct model *m, const struct network *n, struct
     return 0;
 }
 
+/* Layers that the threads share work in the first one's. */
+static size_t lane_scratch_floats(const struct model *m, const struct conv *c, int t)
+{
+    bool forward = conv_forward_stages(c, m->config.batch),
+         backward = m->config.inference || conv_backward_stages(c, m->config.batch, true);
+
+    return t > 0 && forward && backward ? 0 : conv_scratch_floats(c);
+}
+
 static int allocate_lane(struct model *m, int t, struct error *e)
 {
     struct lane *l = &m->lanes[t];
@@ -135,7 +144,7 @@ static int allocate_lane(struct model *m, int t, struct error *e)
 
     for (int i = 0; i < m->unit_count; i++) {
         const struct unit *u = &m->units[i];
-        size_t s = conv_scratch_floats(&u->conv), w = conv_weights(&u->conv);
+        size_t s = lane_scratch_floats(m, &u->conv, t), w = conv_weights(&u->conv);
         scratch = s > scratch ? s : scratch;
         dw = w > dw ? w : dw;
         widest = unit_channels(u) > widest ? unit_channels(u) : widest;

@@ -16,6 +16,7 @@ struct pass {
     const struct unit *shortcut; /* the downsample unit, or NULL */
     const float *identity;       /* rows to add, or NULL */
     float *out;
+    int stage;
 };
 
 static const char *trace_category(const struct model *m)
@@ -59,16 +60,32 @@ static void normalise_tile(size_t row, size_t rows, void *context)
     trace_part(piece, TRACE_NORM);
 }
 
+/* What a thread does with rows of z. */
+static conv_rows *rows_done(const struct pass *p)
+{
+    if (p->m->evaluating)
+        return p->out ? normalise_tile : NULL;
+    return p->m->frozen ? NULL : take_sums;
+}
+
 static void convolve(int thread, int first, int end, void *context)
 {
     struct pass p = *(struct pass *)context;
-    conv_rows *done = p.m->evaluating ? p.out ? normalise_tile : NULL
-                      : p.m->frozen   ? NULL
-                                      : take_sums;
 
     p.lane = &p.m->lanes[thread];
     conv_forward(&p.u->conv, p.m->params + p.u->weight, p.in, p.u->z, first, end, p.lane->scratch,
-                 done, &p);
+                 rows_done(&p), &p);
+}
+
+static void convolve_stage(int thread, int first, int end, void *context)
+{
+    struct pass p = *(struct pass *)context;
+    struct conv_share share = {thread, p.m->config.threads};
+
+    (void)first, (void)end;
+    p.lane = &p.m->lanes[thread];
+    conv_forward_stage(&p.u->conv, p.m->params + p.u->weight, p.in, p.u->z, p.m->n, p.stage, share,
+                       p.m->lanes[0].scratch, rows_done(&p), &p);
 }
 
 /* z of a unit, and what normalises it; in evaluation p->out, if wanted, is made of it at once. */
@@ -78,12 +95,16 @@ static void run_unit(struct pass *p)
     struct unit *u = p->u;
     double span = trace_begin();
     bool running = m->evaluating || m->frozen;
+    int stages = m->config.threads > 1 ? conv_forward_stages(&u->conv, m->n) : 0;
 
     if (running)
         unit_use_running_statistics(m, u);
     else
         unit_clear_sums(m, u);
-    parallel_run(m->config.threads, m->n, convolve, p);
+    for (p->stage = 0; p->stage < stages; p->stage++)
+        parallel_run(m->config.threads, m->config.threads, convolve_stage, p);
+    if (!stages)
+        parallel_run(m->config.threads, m->n, convolve, p);
     if (!running)
         unit_finish_statistics(m, u, m->n);
     trace_end_layer(span, trace_category(m), u->name, unit_flops(u, m->n));

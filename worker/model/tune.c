@@ -189,13 +189,12 @@ static void measure(struct tuned_shape *s, int images)
     drop_trial(&t);
 }
 
-/* Of a thread's share of the batch. */
+/* Of the batch: threads share what is made of large weights. */
 static int trial_images(const struct model_config *c, const struct tuned_shape *s)
 {
-    int share = (c->batch + c->threads - 1) / c->threads;
     double flops = 18.0 * s->size * s->size * s->in_channels * s->out_channels;
     double enough = ceil(TRIAL_FLOPS / flops);
-    return share < enough ? share : (int)enough;
+    return c->batch < enough ? c->batch : (int)enough;
 }
 
 static void processor_model(char *model, size_t size)

@@ -243,6 +243,82 @@ Test(conv, each_direction_has_its_own_way)
     }
 }
 
+static void count_pixels(size_t row, size_t rows, void *context)
+{
+    size_t *count = context;
+    (void)row;
+    *count += rows;
+}
+
+/* All parts of a stage in turn, from the last to the first: none may need another's. */
+static void run_stages(const struct conv *c, const struct data *d, const struct conv_backward *b,
+                       float *z, int images, int parts)
+{
+    int forward = conv_forward_stages(c, images), backward = conv_backward_stages(c, images, true);
+    size_t pixels = 0;
+
+    cr_assert_gt(forward, 4, "several groups of tiles");
+    cr_assert_gt(backward, 7);
+    for (int i = 0; i < forward; i++)
+        for (int part = parts - 1; part >= 0; part--)
+            conv_forward_stage(c, d->w, d->x, z, images, i, (struct conv_share){part, parts},
+                               d->scratch, count_pixels, &pixels);
+    cr_assert_eq(pixels * (size_t)c->out_channels, d->out);
+    for (int i = 0; i < backward; i++)
+        for (int part = parts - 1; part >= 0; part--)
+            conv_backward_stage(c, b, images, i, (struct conv_share){part, parts});
+}
+
+static void check_stages(const struct shape *s, int parts)
+{
+    struct data d = make(s);
+    for (int i = 0; i < CONV_DIRECTIONS; i++)
+        d.c.winograd[i] = CONV_WINOGRAD_4;
+    d.scratch = realloc(d.scratch, conv_scratch_floats(&d.c) * sizeof(float));
+    float *z = noise(d.out, 4), *want_z = noise(d.out, 5), *dx = noise(d.in, 6),
+          *want_dx = copy_of(dx, d.in), *dw = noise(d.weights, 8),
+          *want_dw = copy_of(dw, d.weights);
+    size_t done = 0;
+    struct conv_backward b = {.w = d.w,
+                              .x = d.x,
+                              .dz = d.dz,
+                              .dx = want_dx,
+                              .add_dx = true,
+                              .dw = want_dw,
+                              .add_dw = true,
+                              .scratch = d.scratch};
+
+    conv_forward(&d.c, d.w, d.x, want_z, 0, s->n, d.scratch, NULL, NULL);
+    conv_backward(&d.c, &b, 0, s->n);
+    b.dx = dx;
+    b.dw = dw;
+    b.done = count_pixels;
+    b.context = &done;
+    run_stages(&d.c, &d, &b, z, s->n, parts);
+    cr_assert_eq(done * (size_t)s->ci, d.in);
+    assert_close(z, want_z, d.out, 1e-6, "z of %s", name(s, &d.c));
+    assert_close(dx, want_dx, d.in, 1e-6, "dx of %s", name(s, &d.c));
+    assert_close(dw, want_dw, d.weights, 5e-6, "dw of %s", name(s, &d.c));
+    float *memory[] = {z, want_z, dx, want_dx, dw, want_dw};
+    for (size_t i = 0; i < sizeof memory / sizeof memory[0]; i++)
+        free(memory[i]);
+    drop(&d);
+}
+
+Test(conv, threads_share_products_with_large_weights)
+{
+    struct shape several = {13, 14, 192, 160, 3, 1, 1, 1}, odd = {25, 9, 160, 192, 3, 1, 1, 1};
+    struct conv small = conv_make(56, 64, 64, 3, 1, 1, 1),
+                direct = conv_make(7, 512, 512, 3, 1, 1, 1);
+
+    check_stages(&several, 2);
+    check_stages(&odd, 7);
+    for (int i = 0; i < CONV_DIRECTIONS; i++)
+        small.winograd[i] = CONV_WINOGRAD_4;
+    cr_assert_eq(conv_forward_stages(&small, 16) + conv_backward_stages(&small, 16, true), 0);
+    cr_assert_eq(conv_forward_stages(&direct, 16) + conv_backward_stages(&direct, 16, true), 0);
+}
+
 Test(conv, winograd_is_for_padded_3x3_of_stride_1)
 {
     struct conv strided = conv_make(8, 64, 64, 3, 2, 1, 1), bare = conv_make(8, 64, 64, 3, 1, 0, 1);
