@@ -104,5 +104,6 @@ int cmd_resume(int argc, char **argv);
 int cmd_rm(int argc, char **argv);
 int cmd_metrics(int argc, char **argv);
 int cmd_bench(int argc, char **argv);
+int cmd_predict(int argc, char **argv);
 
 #endif

@@ -17,6 +17,7 @@
 #include "client/cmd.h"
 #include "client/human.h"
 #include "client/print.h"
+#include "client/speeds.h"
 #include "client/table.h"
 #include "common/file.h"
 #include "common/json.h"
@@ -239,19 +240,10 @@ static void explain_failure(const char *attempt_dir, struct error *e)
     free(text);
 }
 
-static int64_t threads_of(const struct job_spec *spec)
-{
-    int64_t share = launch_node_cores() / spec->cluster.workers_per_node;
-
-    if (spec->cluster.threads_per_worker > 0)
-        return spec->cluster.threads_per_worker;
-    return share > 0 ? share : 1;
-}
-
 static int launch(struct run *r, const char *attempt_dir, const char *mpirun, const char *worker,
                   struct error *e)
 {
-    int64_t threads = threads_of(r->spec);
+    int64_t threads = speeds_threads(r->spec);
     struct launch_request request = {
         .attempt = 1,
         .run_dir = r->dir,
@@ -311,7 +303,7 @@ static void show_json(const struct run *r, const struct bench *b)
         r->spec->model.arch, "mode", b->evaluates ? "eval" : "train", "image_size",
         (json_int_t)r->spec->model.image_size, "batch", (json_int_t)r->spec->batch_per_worker,
         "workers", (json_int_t)r->spec->cluster.workers_per_node, "threads",
-        (json_int_t)threads_of(r->spec), "precision",
+        (json_int_t)speeds_threads(r->spec), "precision",
         r->spec->precision == JOB_PRECISION_BF16 ? "bf16" : "fp32", "steps", (int)b->steps,
         "images_per_sec", b->images_per_sec, "gflops", b->gflops, "gflop_per_image",
         b->gflop_per_image, "peak_gflops", b->peak_gflops, "share_of_peak",
@@ -350,7 +342,7 @@ static const char *plural(int64_t count)
 /* To stderr, so that JSON stays JSON. */
 static void warn_of_crowding(const struct job_spec *s)
 {
-    int64_t wanted = s->cluster.workers_per_node * threads_of(s), cores = launch_node_cores();
+    int64_t wanted = s->cluster.workers_per_node * speeds_threads(s), cores = launch_node_cores();
 
     if (wanted > cores)
         fprintf(stderr,
@@ -370,7 +362,7 @@ static void show_table(const struct run *r, const struct bench *b)
            s->model.arch, b->evaluates ? "evaluation" : "training", (long long)s->model.image_size,
            (long long)s->model.image_size, (long long)s->batch_per_worker,
            (long long)s->cluster.workers_per_node, plural(s->cluster.workers_per_node),
-           (long long)threads_of(s), plural(threads_of(s)), b->steps, plural(b->steps));
+           (long long)speeds_threads(s), plural(speeds_threads(s)), b->steps, plural(b->steps));
     table_column(table, "", 0);
     table_column(table, "", TABLE_RIGHT);
     table_column(table, "", 0);
@@ -411,6 +403,8 @@ int cmd_bench(int argc, char **argv)
         status = run_job(&r, &bench, &e);
     if (r.dir[0])
         file_remove_tree(r.dir, &ignored);
+    if (!status && !bench.evaluates)
+        speeds_keep(r.spec, &bench);
     if (!status && client.json)
         show_json(&r, &bench);
     else if (!status)

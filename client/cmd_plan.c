@@ -2,84 +2,16 @@
  * trainctl plan: what a job document means. Needs no daemon: it links the planner that the daemon
  * and the workers use, and counts the images itself.
  */
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "client/cmd.h"
+#include "client/document.h"
 #include "client/human.h"
 #include "client/print.h"
+#include "client/speeds.h"
 #include "client/table.h"
 #include "common/dataset/plan_inputs.h"
-#include "common/json.h"
-#include "common/preset.h"
-
-/* ---- a document that is wrong */
-
-static int refuse(const struct problems *problems)
-{
-    const struct error_type *type = error_type(ERR_INVALID);
-    char *text = problems_to_text(problems);
-
-    fputs(text, stderr);
-    free(text);
-    if (client.json) {
-        json_t *answer =
-            json_pack("{s:s, s:s, s:i, s:o}", "type", type->slug, "title", type->title, "status",
-                      type->http_status, "errors", problems_to_json(problems));
-        print_json(answer);
-        json_decref(answer);
-    }
-    return type->exit_code;
-}
-
-/* ---- counting images */
-
-/* --train-images and --eval-images; 0: not given. */
-static int image_option(const struct cmd_args *args, const char *option, int64_t *images,
-                        struct error *e)
-{
-    const char *text = cmd_value(args, option);
-    char *end;
-
-    *images = 0;
-    if (!text)
-        return 0;
-    errno = 0;
-    *images = strtoll(text, &end, 10);
-    if (errno || end == text || *end || *images < 1)
-        return error_set(e, ERR_USAGE, "--%s: \"%s\" is not a number of images, 1 or more", option,
-                         text);
-    return 0;
-}
-
-/* The training images are needed for a plan; evaluation data that is elsewhere is only mentioned.
- */
-static int count_images(struct job_spec *spec, int64_t eval_images, struct plan_inputs *inputs,
-                        json_t *remarks, struct error *e)
-{
-    bool trains = spec->mode == JOB_MODE_TRAIN;
-
-    *inputs = (struct plan_inputs){.train_images = -1, .eval_images = -1};
-    int status = plan_inputs_count(spec, inputs, e);
-    if (status && trains && inputs->train_images < 1) {
-        error_prefix(
-            e, "the training images cannot be counted here (data.train_images or --train-images N "
-               "would say how many there are)");
-        return status;
-    }
-    if (eval_images)
-        inputs->eval_images = eval_images;
-    else if (status) {
-        inputs->eval_images = 0;
-        json_array_append_new(
-            remarks, json_sprintf("the evaluation images cannot be counted here, the plan is "
-                                  "without them (--eval-images N): %s",
-                                  e->text));
-    }
-    return 0;
-}
 
 /* ---- a plan for a person */
 
@@ -129,15 +61,15 @@ static void predicted_rows(struct libscols_table *table, const struct plan *plan
     if (!plan->predicted.known)
         return;
     snprintf(band, sizeof band, "%s to %s",
-             human_rate(low, sizeof low, plan->predicted.images_per_second_low),
-             human_rate(high, sizeof high, plan->predicted.images_per_second_high));
+             human_rate(low, sizeof low, plan->predicted.images_per_second.low),
+             human_rate(high, sizeof high, plan->predicted.images_per_second.high));
     add_row(table, "images_per_second",
-            human_rate(value, sizeof value, plan->predicted.images_per_second), band);
+            human_rate(value, sizeof value, plan->predicted.images_per_second.value), band);
     snprintf(band, sizeof band, "%s to %s",
-             human_duration(low, sizeof low, plan->predicted.ttt_seconds_low),
-             human_duration(high, sizeof high, plan->predicted.ttt_seconds_high));
-    add_row(table, "ttt_seconds", human_duration(value, sizeof value, plan->predicted.ttt_seconds),
-            band);
+             human_duration(low, sizeof low, plan->predicted.ttt_seconds.low),
+             human_duration(high, sizeof high, plan->predicted.ttt_seconds.high));
+    add_row(table, "ttt_seconds",
+            human_duration(value, sizeof value, plan->predicted.ttt_seconds.value), band);
 }
 
 static void print_table(const struct plan *plan)
@@ -252,8 +184,8 @@ static int plan_spec(struct job_spec *spec, const struct cmd_args *args,
     struct plan *plan = NULL;
     int code = 0;
 
-    if (image_option(args, "train-images", &train_images, &e) ||
-        image_option(args, "eval-images", &eval_images, &e)) {
+    if (document_images(args, "train-images", &train_images, &e) ||
+        document_images(args, "eval-images", &eval_images, &e)) {
         code = cmd_fail(&e);
         goto out;
     }
@@ -261,13 +193,14 @@ static int plan_spec(struct job_spec *spec, const struct cmd_args *args,
         spec->data.has_train_images = true;
         spec->data.train_images = train_images;
     }
-    if (count_images(spec, eval_images, &inputs, remarks, &e)) {
+    if (document_count(spec, eval_images, &inputs, remarks, &e)) {
         code = cmd_fail(&e);
         goto out;
     }
+    inputs.speed = speeds_find(spec);
     plan = plan_make(spec, &inputs, problems);
     if (!plan) {
-        code = refuse(problems);
+        code = document_refuse(problems);
         goto out;
     }
     plan_warn_unsupported(plan, unsupported);
@@ -283,18 +216,15 @@ int cmd_plan(int argc, char **argv)
 {
     struct problems problems = {0}, unsupported = {0};
     struct cmd_args args;
-    struct error e;
+    struct job_spec *spec;
     int code = cmd_parse(&args, argc, argv);
 
     if (code >= 0)
         return code;
-    json_t *document = json_document_load(args.operands[0], &e);
-    if (!document)
-        return cmd_fail(&e);
-    struct job_spec *spec = job_spec_parse(document, preset_lookup, NULL, &problems, &unsupported);
-    code = spec ? plan_spec(spec, &args, &unsupported, &problems) : refuse(&problems);
+    code = document_open(args.operands[0], &spec, &unsupported);
+    if (spec)
+        code = plan_spec(spec, &args, &unsupported, &problems);
     job_spec_destroy(spec);
-    json_decref(document);
     problems_clear(&problems);
     problems_clear(&unsupported);
     return code;

@@ -20,7 +20,9 @@ enum rng_purpose {
     RNG_SYNTHETIC,   /* content of synthetic batches */
     RNG_CONVERT,     /* the order of records in shards; epoch is the role */
     RNG_MODEL,       /* initial weights; image is the tensor's number */
-    RNG_MIXUP        /* the weight of a mixed batch; image is the step */
+    RNG_MIXUP,       /* the weight of a mixed batch; image is the step */
+    RNG_JITTER,      /* simulated nodes; image is the step */
+    RNG_SWEEP        /* a sweep's random points; image is the point */
 };
 
 struct rng {

@@ -209,27 +209,37 @@ static void explain_memory(struct plan *plan, const struct job_spec *spec)
                              "fullest and three inputs; the program is an estimate"));
 }
 
-static void explain_predicted(struct plan *plan, const struct job_spec *spec, double per_worker)
+static void explain_predicted(struct plan *plan, const struct job_spec *spec,
+                              const struct plan_inputs *inputs)
 {
+    const struct plan_network *network = inputs->network ? inputs->network : &plan_network_default;
+    const struct plan_speed *speed = &inputs->speed;
+
     if (!plan->predicted.known) {
-        explain(plan, "predicted", "measured images/s of a worker x world_size", json_object(),
+        explain(plan, "predicted", "seconds of a step from a measured speed", json_object(),
                 json_null(), "no measurement",
-                json_string("not known: no speed was measured for this model and size"));
+                json_string("not known: no speed was measured for this model, size, precision and "
+                            "number of threads; \"trainctl bench\" measures one"));
         return;
     }
+    json_t *in = json_pack(
+        "{s:f, s:f, s:f, s:I, s:f, s:f, s:f, s:I, s:I}", "image_ms",
+        plan_decimal(1e3 * speed->image_seconds), "update_ms",
+        plan_decimal(1e3 * speed->update_seconds), "exchange_ms",
+        plan_decimal(1e3 * speed->exchange_seconds), "measured_runs", (json_int_t)speed->samples,
+        "step_seconds", plan_decimal(plan->predicted.step_seconds.value), "epochs",
+        plan_decimal(plan->predicted.epochs.value), "jitter", network->jitter, "evaluations",
+        (json_int_t)plan_evaluations(plan, spec), "eval_images", (json_int_t)plan->eval_images);
     explain(plan, "predicted",
-            "images/s = measured x world_size; seconds = (train_steps x global_batch + evaluations "
-            "x eval_images / 3) / images/s",
-            json_pack("{s:f, s:I, s:I, s:I, s:I, s:I}", "measured", plan_decimal(per_worker),
-                      "world_size", (json_int_t)plan->world_size, "train_steps",
-                      (json_int_t)plan->train_steps, "global_batch", (json_int_t)plan->global_batch,
-                      "evaluations", (json_int_t)plan_evaluations(plan, spec), "eval_images",
-                      (json_int_t)plan->eval_images),
-            json_real(plan_decimal(plan->predicted.ttt_seconds)),
-            "MLPerf training rules: time to train includes evaluation",
-            json_sprintf("low and high: %.0f %% and %.0f %% of the linearly scaled speed, a rule "
-                         "of thumb (SURFsara: 81 %% at 256 nodes)",
-                         100 * PLAN_PREDICT_LOW, 100 * PLAN_PREDICT_HIGH));
+            spec->cluster.nodes > 1
+                ? "step = (batch x image + update + exchange) (1 + jitter x slowest of n nodes) + "
+                  "2 (n-1) hops + bytes not hidden; seconds = steps x step + evaluations"
+                : "step = batch x image + update + exchange; seconds = steps x step + evaluations",
+            in, json_real(plan_decimal(plan->predicted.ttt_seconds.value)),
+            "measured on this kind of processor; MLPerf training rules: time to train includes "
+            "evaluation; between nodes fitted to SURFsara's 81 % at 256 nodes",
+            json_string("an evaluated image costs a third of a trained one; low and high: the "
+                        "spread of the measurements, and a quicker or slower network"));
 }
 
 void plan_explain(struct plan *plan, const struct job_spec *spec, const struct plan_inputs *inputs)
@@ -241,7 +251,7 @@ void plan_explain(struct plan *plan, const struct job_spec *spec, const struct p
         explain_peak(plan, spec);
         explain_start(plan, spec);
         explain_schedule(plan, spec);
-        explain_predicted(plan, spec, inputs->images_per_second_per_worker);
+        explain_predicted(plan, spec, inputs);
     }
     explain_memory(plan, spec);
 }

@@ -23,11 +23,8 @@ struct plan_memory plan_memory_of(const struct job_spec *spec);
 int64_t plan_memory_bytes(const struct plan_memory *memory);
 
 /* predict.c: throughput and time to train from a measured speed. */
-#define PLAN_PREDICT_LOW  0.75
-#define PLAN_PREDICT_HIGH 1.05
 int64_t plan_evaluations(const struct plan *plan, const struct job_spec *spec);
-void plan_predict(struct plan *plan, const struct job_spec *spec,
-                  double images_per_second_per_worker);
+void plan_predict(struct plan *plan, const struct job_spec *spec, const struct plan_inputs *inputs);
 
 /* warn.c and explain.c */
 void plan_warn(struct plan *plan, const struct job_spec *spec);

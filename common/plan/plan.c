@@ -57,7 +57,7 @@ struct plan *plan_make(const struct job_spec *spec, const struct plan_inputs *in
         plan_rate(plan, spec);
     struct plan_memory memory = plan_memory_of(spec);
     plan->memory_bytes_per_worker = plan_memory_bytes(&memory);
-    plan_predict(plan, spec, inputs->images_per_second_per_worker);
+    plan_predict(plan, spec, inputs);
     plan_warn(plan, spec);
     plan_explain(plan, spec, inputs);
     return plan;
@@ -77,12 +77,12 @@ static json_t *count_or_null(bool known, int64_t count)
     return known ? json_integer(count) : json_null();
 }
 
-static json_t *band(bool known, double value, double low, double high)
+json_t *plan_band_to_json(bool known, const struct plan_band *band)
 {
     if (!known)
         return json_pack("{s:n, s:n, s:n}", "value", "low", "high");
-    return json_pack("{s:f, s:f, s:f}", "value", plan_decimal(value), "low", plan_decimal(low),
-                     "high", plan_decimal(high));
+    return json_pack("{s:f, s:f, s:f}", "value", plan_decimal(band->value), "low",
+                     plan_decimal(band->low), "high", plan_decimal(band->high));
 }
 
 static json_t *predicted_to_json(const struct plan *plan)
@@ -90,12 +90,8 @@ static json_t *predicted_to_json(const struct plan *plan)
     bool known = plan->predicted.known;
 
     return json_pack("{s:o, s:o}", "images_per_second",
-                     band(known, plan->predicted.images_per_second,
-                          plan->predicted.images_per_second_low,
-                          plan->predicted.images_per_second_high),
-                     "ttt_seconds",
-                     band(known, plan->predicted.ttt_seconds, plan->predicted.ttt_seconds_low,
-                          plan->predicted.ttt_seconds_high));
+                     plan_band_to_json(known, &plan->predicted.images_per_second), "ttt_seconds",
+                     plan_band_to_json(known, &plan->predicted.ttt_seconds));
 }
 
 json_t *plan_to_json(const struct plan *plan)

@@ -13,6 +13,7 @@
 #include "common/error.h"
 #include "common/job_spec.h"
 #include "common/plan/lr_schedule.h"
+#include "common/plan/predict.h"
 #include "common/problem.h"
 
 /* What the document does not say itself. */
@@ -21,7 +22,9 @@ struct plan_inputs {
     int64_t eval_images;  /* 0: no evaluation data, or not counted */
     int64_t node_images_least, node_images_most; /* data.locality node: of train_images, on the
                                                     nodes with the fewest and the most; else 0 */
-    double images_per_second_per_worker; /* measured with this model and size; 0: not known */
+    struct plan_speed speed;            /* measured with this model and size; zeroed: not known */
+    const struct plan_network *network; /* NULL: plan_network_default */
+    struct plan_band epochs; /* to predict the time of, instead of the job's; value 0: the job's */
 };
 
 struct plan {
@@ -39,10 +42,10 @@ struct plan {
     double peak_lr, start_lr;
     int64_t memory_bytes_per_worker; /* an estimate */
     struct lr_schedule lr;
-    struct {
+    struct plan_predicted {
         bool known;
-        double images_per_second, images_per_second_low, images_per_second_high;
-        double ttt_seconds, ttt_seconds_low, ttt_seconds_high;
+        struct plan_band step_seconds, images_per_second, ttt_seconds;
+        struct plan_band epochs; /* that ttt_seconds is about */
     } predicted;
     json_t *warnings; /* array of strings */
     json_t *explain;  /* object: key -> {formula, inputs, value, source, note?} */
@@ -56,6 +59,9 @@ void plan_destroy(struct plan *plan); /* NULL is fine */
 
 /* What job_spec_parse put aside as not supported by this version becomes warnings of the plan. */
 void plan_warn_unsupported(struct plan *plan, const struct problems *unsupported);
+
+/* {"value", "low", "high"}, null where it is not known. */
+json_t *plan_band_to_json(bool known, const struct plan_band *band);
 
 /* The contract's keys: POST /v1/plan, trainctl plan --json, plan.json. */
 json_t *plan_to_json(const struct plan *plan);

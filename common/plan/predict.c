@@ -1,11 +1,143 @@
-/*
- * Throughput and time to train from a speed measured on one worker. The band is a rule of thumb,
- * not a model: communication and stragglers cost up to a quarter (SURFsara's 256 nodes ran at 81 %
- * of linear), and a measured speed is rarely more than 5 % too low.
- */
+#include "common/plan/predict.h"
+
 #include <math.h>
 
+#include "common/arch.h"
 #include "common/plan/parts.h"
+#include "common/rng.h"
+
+const struct plan_network plan_network_default = {
+    .hop_seconds = 0.4e-3,
+    .bytes_per_second = 7.5e9,
+    .node_bytes_per_second = 4e9,
+    .jitter = 0.02,
+};
+
+#define BACKWARD_SHARE 2.0 / 3 /* of forward and backward */
+
+/* ---- the slowest of n nodes */
+
+#define DRAWS_MAX 262144
+#define STEPS_MIN 24
+#define STEPS_MAX 2048
+#define NODES_MAX 65536 /* beyond it m(n) hardly grows: 4.4 */
+
+static double largest_normal(struct rng *r, int64_t n)
+{
+    double largest = -INFINITY;
+
+    for (int64_t i = 0; i < n; i += 2) { /* Box and Muller give two at a time */
+        double radius = sqrt(-2 * log(1 - rng_unit(r))), angle = 2 * M_PI * rng_unit(r);
+        largest = fmax(largest, radius * cos(angle));
+        if (i + 1 < n)
+            largest = fmax(largest, radius * sin(angle));
+    }
+    return largest;
+}
+
+double predict_slowest(int64_t nodes)
+{
+    int64_t n = nodes < NODES_MAX ? nodes : NODES_MAX, steps = DRAWS_MAX / (n > 0 ? n : 1);
+    double sum = 0;
+
+    if (n <= 1)
+        return 0;
+    steps = steps < STEPS_MIN ? STEPS_MIN : steps > STEPS_MAX ? STEPS_MAX : steps;
+    for (int64_t step = 0; step < steps; step++) {
+        struct rng r = rng_stream(PREDICT_SEED, 0, step, RNG_JITTER);
+        sum += largest_normal(&r, n);
+    }
+    return sum / (double)steps;
+}
+
+/* ---- a step */
+
+/* How sure one may be of a speed that was measured elsewhere or once. */
+#define SPREAD_MIN     0.03 /* runs differ by this from day to day */
+#define SPREAD_ONE     0.08 /* of a single measurement */
+#define SPREAD_BATCH   0.05 /* more: it was another batch */
+#define SPREAD_WORKERS 0.15 /* more: fewer or more workers shared the node's memory */
+
+static double spread_of(const struct job_spec *spec, const struct plan_speed *speed)
+{
+    double spread = speed->samples > 1 ? fmax(SPREAD_MIN, speed->spread) : SPREAD_ONE;
+
+    if (speed->batch && speed->batch != spec->batch_per_worker)
+        spread += SPREAD_BATCH;
+    if (speed->workers && speed->workers != spec->cluster.workers_per_node)
+        spread += SPREAD_WORKERS;
+    return fmin(spread, 0.9);
+}
+
+static double gradient_bytes(const struct job_spec *spec)
+{
+    return 4.0 * (double)arch_parameters(arch_find(spec->model.arch), spec->model.stem,
+                                         (int)spec->model.classes);
+}
+
+static double ring_share(int64_t n)
+{
+    return n > 1 ? 2.0 * (double)(n - 1) / (double)n : 0;
+}
+
+/* All-reduce among a node's workers: as measured, for another number of them by a ring's share. */
+static double node_exchange(const struct job_spec *spec, const struct plan_speed *speed,
+                            const struct plan_network *network)
+{
+    double share = ring_share(spec->cluster.workers_per_node);
+
+    if (speed->workers == 0 || speed->workers == spec->cluster.workers_per_node)
+        return speed->exchange_seconds;
+    if (speed->workers > 1)
+        return speed->exchange_seconds * share / ring_share(speed->workers);
+    return speed->exchange_seconds + gradient_bytes(spec) * share / network->node_bytes_per_second;
+}
+
+/* What backward cannot hide of the bytes between nodes. */
+static double wire_seconds(const struct job_spec *spec, const struct plan_network *network,
+                           double image_seconds)
+{
+    double bytes = gradient_bytes(spec);
+    double wire = bytes * ring_share(spec->cluster.nodes) / network->bytes_per_second;
+    double last = fmin(1, (double)spec->comm.fusion_bytes / bytes);
+    double backward = BACKWARD_SHARE * (double)spec->batch_per_worker * image_seconds;
+
+    return spec->comm.overlap ? wire - fmin(wire * (1 - last), backward) : wire;
+}
+
+/* scale: of the image's time; hops: messages behind each other; noise: of the jitter. */
+static double step_seconds(const struct job_spec *spec, const struct plan_speed *speed,
+                           const struct plan_network *network, double scale, double hops,
+                           double slowdown)
+{
+    double images = (double)spec->batch_per_worker * (double)spec->accumulate_steps;
+    double image = speed->image_seconds * scale;
+    double node = images * image + scale * (speed->update_seconds + //
+                                            node_exchange(spec, speed, network));
+
+    if (spec->cluster.nodes <= 1)
+        return node;
+    return node * (1 + slowdown) + hops * network->hop_seconds + wire_seconds(spec, network, image);
+}
+
+bool predict_step(const struct job_spec *spec, const struct plan_speed *speed,
+                  const struct plan_network *network, struct plan_band *seconds)
+{
+    double spread = spread_of(spec, speed);
+    double nodes = (double)spec->cluster.nodes, ring = 2 * (nodes - 1);
+    double slowest = predict_slowest(spec->cluster.nodes) * network->jitter;
+
+    if (!(speed->image_seconds > 0))
+        return false;
+    seconds->value = step_seconds(spec, speed, network, 1, ring, slowest);
+    /* At best the messages go up and down a tree, and the nodes are twice as steady. */
+    seconds->low = step_seconds(spec, speed, network, 1 - spread, fmin(ring, 2 * ceil(log2(nodes))),
+                                slowest / 2);
+    seconds->high = step_seconds(spec, speed, network, 1 + spread, 1.5 * ring, slowest * 1.5);
+    return true;
+}
+
+/* ---- the plan */
 
 int64_t plan_evaluations(const struct plan *plan, const struct job_spec *spec)
 {
@@ -19,20 +151,50 @@ int64_t plan_evaluations(const struct plan *plan, const struct job_spec *spec)
     return (int64_t)fmax(1, ceil(epochs / spec->eval.every_epochs));
 }
 
-void plan_predict(struct plan *plan, const struct job_spec *spec, double per_worker)
+/* The epochs that will be trained: those of the job, unless it stops at a target that is reached
+ * before, as others reached it. */
+static struct plan_band epochs_of(const struct plan *plan, const struct job_spec *spec)
 {
-    double rate = per_worker * (double)plan->world_size;
-    /* An evaluated image costs a forward pass: a third of training's forward and backward. */
-    double images = (double)plan->train_steps * (double)plan->global_batch +
-                    (double)plan_evaluations(plan, spec) * (double)plan->eval_images / 3;
+    double own = (double)plan->train_steps / (double)plan->steps_per_epoch;
+    struct plan_band epochs;
 
-    if (!(per_worker > 0) || plan->mode == JOB_MODE_EVAL)
+    if (!spec->eval.stop_at_target || !spec->eval.has_target_top1 ||
+        spec->eval.target_top1 < PREDICT_TARGET_LOW ||
+        spec->eval.target_top1 > PREDICT_TARGET_HIGH ||
+        !predict_table_applies(spec, plan->train_images) ||
+        !predict_epochs_to_target(plan->global_batch, &epochs))
+        return (struct plan_band){own, own, own};
+    return (struct plan_band){fmin(own, epochs.value), fmin(own, epochs.low),
+                              fmin(own, epochs.high)};
+}
+
+/* An evaluated image costs a forward pass: a third of training's forward and backward. */
+static double training_seconds(const struct plan *plan, const struct job_spec *spec, double epochs,
+                               double step)
+{
+    double rate = (double)plan->global_batch / step;
+    double share = epochs * (double)plan->steps_per_epoch / (double)plan->train_steps;
+
+    return epochs * (double)plan->steps_per_epoch * step +
+           ceil(share * (double)plan_evaluations(plan, spec)) * (double)plan->eval_images / 3 /
+               rate;
+}
+
+void plan_predict(struct plan *plan, const struct job_spec *spec, const struct plan_inputs *inputs)
+{
+    const struct plan_network *network = inputs->network ? inputs->network : &plan_network_default;
+    struct plan_predicted *p = &plan->predicted;
+    double batch = (double)plan->global_batch;
+
+    if (plan->mode == JOB_MODE_EVAL || plan->steps_per_epoch < 1 || plan->train_steps < 1 ||
+        !predict_step(spec, &inputs->speed, network, &p->step_seconds))
         return;
-    plan->predicted.known = true;
-    plan->predicted.images_per_second = rate;
-    plan->predicted.images_per_second_low = rate * PLAN_PREDICT_LOW;
-    plan->predicted.images_per_second_high = rate * PLAN_PREDICT_HIGH;
-    plan->predicted.ttt_seconds = images / rate;
-    plan->predicted.ttt_seconds_low = images / plan->predicted.images_per_second_high;
-    plan->predicted.ttt_seconds_high = images / plan->predicted.images_per_second_low;
+    p->known = true;
+    p->images_per_second = (struct plan_band){
+        batch / p->step_seconds.value, batch / p->step_seconds.high, batch / p->step_seconds.low};
+    p->epochs = inputs->epochs.value > 0 ? inputs->epochs : epochs_of(plan, spec);
+    p->ttt_seconds =
+        (struct plan_band){training_seconds(plan, spec, p->epochs.value, p->step_seconds.value),
+                           training_seconds(plan, spec, p->epochs.low, p->step_seconds.low),
+                           training_seconds(plan, spec, p->epochs.high, p->step_seconds.high)};
 }

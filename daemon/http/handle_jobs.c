@@ -2,9 +2,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/clock.h"
 #include "common/job_state.h"
 #include "daemon/http/job_json.h"
 #include "daemon/http/routes.h"
+#include "daemon/job/measure.h"
 
 static json_t *real_or_null(double value)
 {
@@ -63,6 +65,9 @@ json_t *job_to_json(const struct store_job *job)
     json_object_set_new(json, "started_at", time_or_null(job->started_at));
     json_object_set_new(json, "finished_at", time_or_null(job->finished_at));
     add_progress(json, job);
+    json_object_set_new(json, "time_left", measure_time_left(job, clock_now()));
+    json_object_set_new(json, "forecast",
+                        job->forecast ? json_loads(job->forecast, 0, NULL) : json_null());
     json_object_set_new(json, "exit_code", exit_or_null(job->exit_code));
     json_object_set_new(json, "exit_signal", exit_or_null(job->exit_signal));
     json_object_set_new(json, "run_dir", text_or_null(job->run_dir));

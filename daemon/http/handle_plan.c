@@ -8,8 +8,10 @@
 #include "common/dataset/plan_inputs.h"
 #include "common/json.h"
 #include "common/preset.h"
+#include "common/speed.h"
 #include "daemon/http/job_json.h"
 #include "daemon/http/routes.h"
+#include "daemon/job/measure.h"
 
 /* A body made into a plan. Zero-initialise; free with prepared_clear. */
 struct prepared {
@@ -69,25 +71,21 @@ static void check_folders(const struct job_spec *spec, struct problems *problems
 static int find_inputs(const struct request *q, struct prepared *p, struct plan_inputs *inputs,
                        struct error *e)
 {
-    json_t *spec = job_spec_to_json(p->spec);
-    const json_t *precision = json_object_get(spec, "precision");
-    struct store_speed_query speed = {p->spec->model.arch, json_string_value(precision),
-                                      p->spec->model.image_size,
-                                      p->spec->cluster.threads_per_worker};
+    struct job_slots slots;
 
     memset(inputs, 0, sizeof *inputs);
-    int status = store_speed(q->app->store, &speed, &inputs->images_per_second_per_worker, e);
-    json_decref(spec);
+    job_manager_slots(q->app->jobs, &slots);
+    int status = measure_speed(q->app->store, p->spec, slots.total, &inputs->speed, e);
     if (status)
         return status;
-    double known_speed = inputs->images_per_second_per_worker;
+    struct plan_speed known_speed = inputs->speed;
     if (plan_inputs_count(p->spec, inputs, e)) {
         if (e->code == ERR_NO_MEMORY || e->code == ERR_INTERNAL)
             return -(int)e->code;
         bool eval = strncmp(e->text, "data.eval", 9) == 0;
         problems_add(&p->problems, eval ? "/data/eval" : "/data/train", NULL, "%s", e->text);
     }
-    inputs->images_per_second_per_worker = known_speed;
+    inputs->speed = known_speed;
     return 0;
 }
 
@@ -205,4 +203,29 @@ int handle_job_submit(const struct request *q, struct reply *r, struct error *e)
     if (status)
         return status;
     return earlier ? answer_with_job(q, earlier, true, r, e) : submit(q, digest, r, e);
+}
+
+/* ---------------------------------------------------------------- GET /v1/speeds */
+
+#define SPEEDS_MAX 50
+
+int handle_speeds(const struct request *q, struct reply *r, struct error *e)
+{
+    struct plan_sample samples[SPEEDS_MAX];
+    const char *key = request_query(q, "key");
+    char cpu[SPEED_CPU_BYTES];
+    size_t count;
+
+    if (!key || !*key)
+        return error_set(e, ERR_USAGE,
+                         "key must say of which jobs, as in key=resnet50-imagenet-224-fp32-t1");
+    int status =
+        store_speed_find(q->app->store, key, speed_cpu(cpu), samples, SPEEDS_MAX, &count, e);
+    if (status)
+        return status;
+    json_t *speeds = json_array();
+    for (size_t i = 0; i < count; i++)
+        json_array_append_new(speeds, speed_sample_to_json(&samples[i]));
+    return reply_json(r, 200,
+                      json_pack("{s:s, s:s, s:o}", "key", key, "cpu", cpu, "speeds", speeds), e);
 }

@@ -42,6 +42,8 @@ static const struct route routes[] = {
     {"POST", "/v1/nodes/{name}/report", NULL, ROLE_NODE, "", 200, "A node's report"},
     {"POST", "/v1/sweeps", NULL, ROLE_SUBMIT, "", 201, "Start a hyper-parameter search"},
     {"GET", "/v1/sweeps/{id}", NULL, ROLE_READ, "", 200, "A search and its results"},
+    {"GET", "/v1/speeds", handle_speeds, ROLE_READ, "key", 200,
+     "What finished jobs of a kind measured on this processor, newest first"},
     {"GET", "/v1/schema/job", handle_schema, ROLE_ANYONE, "", 200,
      "JSON Schema of the job document"},
     {"GET", "/v1/presets", handle_presets, ROLE_ANYONE, "", 200, "Presets and their documents"},

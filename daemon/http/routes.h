@@ -81,7 +81,7 @@ int request_query_int(const struct request *q, const char *name, int64_t minimum
 json_t *openapi_document(void);
 
 /* handle_plan.c */
-route_handler handle_plan, handle_job_submit;
+route_handler handle_plan, handle_job_submit, handle_speeds;
 /* handle_jobs.c */
 route_handler handle_job_list, handle_job_show, handle_job_cancel;
 /* handle_resume.c */

@@ -6,6 +6,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "daemon/job/manager.h"
+#include "daemon/job/measure.h"
 
 #define RANKS_SECONDS 2 /* ranks that outlive mpirun end within this, or are killed */
 #define REASON_BYTES  (2 * FAILURE_TEXT_BYTES + 256)
@@ -152,6 +153,8 @@ bool job_try_to_end(struct job_manager *m, struct active_job *a, double now)
         complain(a, now, &e);
         return false;
     }
+    if (verdict.state == JOB_SUCCEEDED)
+        measure_finished(m->store, a->id, m->slots, clock_now());
     job_trim_run(m, a);
     m->look_at_queue = true;
     job_forget(m, a);

@@ -16,6 +16,7 @@
 #include "common/plan/replan.h"
 #include "common/preset.h"
 #include "daemon/job/manager.h"
+#include "daemon/job/measure.h"
 
 /* ---------------------------------------------------------------- the checkpoint */
 
@@ -139,22 +140,17 @@ static struct job_spec *changed_spec(const struct store_job *job, const json_t *
 static struct plan *new_plan(struct job_manager *m, const struct job_spec *spec,
                              const json_t *old_plan, struct problems *problems, struct error *e)
 {
-    json_t *document = job_spec_to_json(spec);
-    struct store_speed_query speed = {spec->model.arch,
-                                      json_string_value(json_object_get(document, "precision")),
-                                      spec->model.image_size, spec->cluster.threads_per_worker};
     struct plan_inputs inputs = {
         .train_images = json_integer_value(json_object_get(old_plan, "train_images")),
         .eval_images = json_integer_value(json_object_get(old_plan, "eval_images")),
     };
     struct plan *plan = NULL;
 
-    if (store_speed(m->store, &speed, &inputs.images_per_second_per_worker, e) == 0) {
+    if (measure_speed(m->store, spec, m->slots, &inputs.speed, e) == 0) {
         plan = plan_make(spec, &inputs, problems);
         if (!plan)
             error_set(e, ERR_INVALID, "no plan can be made for these workers");
     }
-    json_decref(document);
     return plan;
 }
 

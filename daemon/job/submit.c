@@ -118,9 +118,9 @@ struct store_job_size job_size(const struct job_manager *m, const struct job_spe
         .train_steps = plan->train_steps,
         .global_batch = plan->global_batch,
         .time_limit_seconds = time_limit_seconds(spec->cluster.time_limit),
-        .predicted_seconds = known ? plan->predicted.ttt_seconds : NAN,
-        .predicted_low_seconds = known ? plan->predicted.ttt_seconds_low : NAN,
-        .predicted_high_seconds = known ? plan->predicted.ttt_seconds_high : NAN,
+        .predicted_seconds = known ? plan->predicted.ttt_seconds.value : NAN,
+        .predicted_low_seconds = known ? plan->predicted.ttt_seconds.low : NAN,
+        .predicted_high_seconds = known ? plan->predicted.ttt_seconds.high : NAN,
     };
 }
 

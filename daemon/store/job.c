@@ -12,8 +12,8 @@
     "finished_at, slots, run_dir, launcher_pid, launcher_start, exit_code, exit_signal, "          \
     "train_steps, step, epoch, loss, lr, images_per_sec, ttt_seconds, top1, top5, global_batch, "  \
     "queued_at, estimated_start, not_before, restarts, resumes, failure, time_limit_seconds, "     \
-    "predicted_seconds, predicted_low_seconds, predicted_high_seconds"
-#define BRIEF_COLUMNS 36 /* spec and plan stand behind them */
+    "predicted_seconds, predicted_low_seconds, predicted_high_seconds, forecast"
+#define BRIEF_COLUMNS 37 /* spec and plan stand behind them */
 
 void store_job_clear(struct store_job *job)
 {
@@ -26,6 +26,7 @@ void store_job_clear(struct store_job *job)
     free(job->idempotency_key);
     free(job->run_dir);
     free(job->failure);
+    free(job->forecast);
     memset(job, 0, sizeof *job);
 }
 
@@ -84,6 +85,7 @@ static void read_job(sqlite3_stmt *row, bool documents, struct store_job *job)
     job->predicted_seconds = sql_double(row, 33);
     job->predicted_low_seconds = sql_double(row, 34);
     job->predicted_high_seconds = sql_double(row, 35);
+    job->forecast = sql_text(row, 36);
     if (documents) {
         job->spec = sql_text(row, BRIEF_COLUMNS);
         job->plan = sql_text(row, BRIEF_COLUMNS + 1);

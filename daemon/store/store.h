@@ -25,6 +25,7 @@
 #include "common/error.h"
 #include "common/event.h"
 #include "common/job_state.h"
+#include "common/plan/predict.h"
 
 struct store;
 
@@ -63,6 +64,7 @@ struct store_job {
     char *failure;             /* JSON text: what ended the first attempt that failed */
     double time_limit_seconds; /* of an attempt; NAN: none */
     double predicted_seconds, predicted_low_seconds, predicted_high_seconds; /* of the plan */
+    char *forecast;       /* JSON text: of an ended job, how good its predictions were */
     char *run_dir;        /* STATE/jobs/ID, absolute */
     int64_t launcher_pid; /* 0: none */
     /* Field 22 of /proc/PID/stat: tells a pid's second life from its first. */
@@ -311,14 +313,20 @@ int store_metric_parts(struct store *s, int64_t job_id, int64_t from_step, int64
 int store_metric_each(struct store *s, int64_t job_id, int64_t from_step, int64_t limit,
                       store_metric_visit *visit, void *context, struct error *e);
 
-/* Images per second and worker that the newest succeeded jobs of this kind had: the median of up to
- * five. 0: none ran yet. */
-struct store_speed_query {
-    const char *arch;
-    const char *precision; /* "fp32" */
-    int64_t image_size, threads_per_worker;
+/* ---------------------------------------------------------------- speeds (speed.c) */
+
+/* What a finished job measured; key and processor as common/speed.h names them. */
+struct store_speed {
+    const char *key, *cpu;
+    double t;
+    struct plan_sample sample;
 };
-int store_speed(struct store *s, const struct store_speed_query *query,
-                double *images_per_second_per_worker, struct error *e);
+int store_speed_add(struct store *s, const struct store_speed *speed, struct error *e);
+/* The newest first, at most `most`. */
+int store_speed_find(struct store *s, const char *key, const char *cpu, struct plan_sample *samples,
+                     size_t most, size_t *count, struct error *e);
+
+/* How good an ended job's predictions were: JSON text. */
+int store_job_set_forecast(struct store *s, int64_t id, const char *forecast, struct error *e);
 
 #endif

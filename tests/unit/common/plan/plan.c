@@ -225,13 +225,13 @@ Test(plan, prediction_needs_a_measurement)
     json_decref(out);
     plan_destroy(plan);
 
-    inputs.images_per_second_per_worker = 10;
+    inputs.speed = (struct plan_speed){.image_seconds = 0.1, .workers = 2, .samples = 1};
     plan = plan_make(spec, &inputs, &p);
     cr_assert(plan->predicted.known);
-    cr_assert_float_eq(plan->predicted.images_per_second, 20, 1e-9);
-    cr_assert_float_eq(plan->predicted.ttt_seconds, (19200 + 100) / 20.0, 1e-9);
-    cr_assert_lt(plan->predicted.ttt_seconds_low, plan->predicted.ttt_seconds);
-    cr_assert_gt(plan->predicted.ttt_seconds_high, plan->predicted.ttt_seconds);
+    cr_assert_float_eq(plan->predicted.images_per_second.value, 20, 1e-9);
+    cr_assert_float_eq(plan->predicted.ttt_seconds.value, (19200 + 100) / 20.0, 1e-9);
+    cr_assert_lt(plan->predicted.ttt_seconds.low, plan->predicted.ttt_seconds.value);
+    cr_assert_gt(plan->predicted.ttt_seconds.high, plan->predicted.ttt_seconds.value);
     plan_destroy(plan);
     job_spec_destroy(spec);
 }

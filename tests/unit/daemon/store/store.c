@@ -268,29 +268,28 @@ Test(store, results_of_a_run_reach_the_job_row_and_the_listing)
     json_decref(bodies[1]);
 }
 
-Test(store, speed_of_earlier_runs_is_per_worker)
+Test(store, speeds_are_kept_by_kind_and_processor)
 {
-    struct store_speed_query query = {"resnet50", "fp32", 32, 1};
-    double speed;
-    int64_t id = submit(), attempt;
-    json_t *body = json_pack("{s:i, s:f, s:s, s:f}", "seq", 1, "t", 1.0, "type", "run_stop",
-                             "images_per_sec", 216.0);
-    struct store_event event = event_of(body);
-    struct store_batch batch = {
-        .job_id = id, .attempt = 1, .to_bytes = 10, .events = &event, .count = 1};
+    struct store_speed speed = {
+        "a-t1", "cpu", 1, {0.25, 0.5, 0.125, 2, 16}
+    };
+    struct plan_sample found[2];
+    size_t count;
 
-    cr_assert_eq(store_job_begin_attempt(store, id, NULL, 1, &attempt, &e), 0);
-    cr_assert_eq(store_ingest(store, &batch, &e), 0);
-    cr_assert_eq(store_speed(store, &query, &speed, &e), 0, "%s", e.text);
-    cr_assert_eq(speed, 0, "a job that has not succeeded says nothing");
-    cr_assert_eq(become(id, JOB_RUNNING, 2), 0);
-    cr_assert_eq(become(id, JOB_SUCCEEDED, 3), 0);
-    cr_assert_eq(store_speed(store, &query, &speed, &e), 0);
-    cr_assert_eq(speed, 108);
-    query.image_size = 224;
-    cr_assert_eq(store_speed(store, &query, &speed, &e), 0);
-    cr_assert_eq(speed, 0);
-    json_decref(body);
+    cr_assert_eq(store_speed_add(store, &speed, &e), 0, "%s", e.text);
+    speed.cpu = "another";
+    cr_assert_eq(store_speed_add(store, &speed, &e), 0);
+    speed.cpu = "cpu";
+    speed.sample.batch = 32;
+    cr_assert_eq(store_speed_add(store, &speed, &e), 0);
+    cr_assert_eq(store_speed_find(store, "a-t1", "cpu", found, 2, &count, &e), 0);
+    cr_assert_eq(count, 2);
+    cr_assert_eq(found[0].batch, 32, "the newest comes first");
+    cr_assert_eq(found[1].batch, 16);
+    cr_assert_eq(found[1].image_seconds, 0.25);
+    cr_assert_eq(found[1].exchange_seconds, 0.125);
+    cr_assert_eq(store_speed_find(store, "b-t1", "cpu", found, 2, &count, &e), 0);
+    cr_assert_eq(count, 0);
 }
 
 static void count_row(void *context, const struct store_metric_part *part)

@@ -1,0 +1,93 @@
+#include "client/document.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "client/print.h"
+#include "common/dataset/plan_inputs.h"
+#include "common/json.h"
+#include "common/preset.h"
+
+/* ---- a document that is wrong */
+
+int document_refuse(const struct problems *problems)
+{
+    const struct error_type *type = error_type(ERR_INVALID);
+    char *text = problems_to_text(problems);
+
+    fputs(text, stderr);
+    free(text);
+    if (client.json) {
+        json_t *answer =
+            json_pack("{s:s, s:s, s:i, s:o}", "type", type->slug, "title", type->title, "status",
+                      type->http_status, "errors", problems_to_json(problems));
+        print_json(answer);
+        json_decref(answer);
+    }
+    return type->exit_code;
+}
+
+/* ---- counting images */
+
+int document_images(const struct cmd_args *args, const char *option, int64_t *images,
+                    struct error *e)
+{
+    const char *text = cmd_value(args, option);
+    char *end;
+
+    *images = 0;
+    if (!text)
+        return 0;
+    errno = 0;
+    *images = strtoll(text, &end, 10);
+    if (errno || end == text || *end || *images < 1)
+        return error_set(e, ERR_USAGE, "--%s: \"%s\" is not a number of images, 1 or more", option,
+                         text);
+    return 0;
+}
+
+int document_count(struct job_spec *spec, int64_t eval_images, struct plan_inputs *inputs,
+                   json_t *remarks, struct error *e)
+{
+    bool trains = spec->mode == JOB_MODE_TRAIN;
+
+    *inputs = (struct plan_inputs){.train_images = -1, .eval_images = -1};
+    int status = plan_inputs_count(spec, inputs, e);
+    if (status && trains && inputs->train_images < 1) {
+        error_prefix(
+            e, "the training images cannot be counted here (data.train_images or --train-images N "
+               "would say how many there are)");
+        return status;
+    }
+    if (eval_images)
+        inputs->eval_images = eval_images;
+    else if (status) {
+        inputs->eval_images = 0;
+        json_array_append_new(
+            remarks, json_sprintf("the evaluation images cannot be counted here, the plan is "
+                                  "without them (--eval-images N): %s",
+                                  e->text));
+    }
+    return 0;
+}
+
+/* ---- the file */
+
+int document_open(const char *path, struct job_spec **spec, struct problems *unsupported)
+{
+    struct problems problems = {0};
+    struct error e;
+    json_t *document = json_document_load(path, &e);
+    int code = 0;
+
+    *spec = NULL;
+    if (!document)
+        return cmd_fail(&e);
+    *spec = job_spec_parse(document, preset_lookup, NULL, &problems, unsupported);
+    if (!*spec)
+        code = document_refuse(&problems);
+    json_decref(document);
+    problems_clear(&problems);
+    return code;
+}

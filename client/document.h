@@ -1,0 +1,24 @@
+/* A job document of the command line, for commands that need no daemon. */
+#ifndef TRAIND_CLIENT_DOCUMENT_H
+#define TRAIND_CLIENT_DOCUMENT_H
+
+#include "client/cmd.h"
+#include "common/plan/plan.h"
+
+/* Reads and checks a document ("-": standard input). Returns 0, or the exit code with *spec NULL
+ * and everything that is wrong printed. The caller destroys *spec and clears *unsupported. */
+int document_open(const char *path, struct job_spec **spec, struct problems *unsupported);
+
+/* Prints what is wrong; returns the exit code. */
+int document_refuse(const struct problems *problems);
+
+/* --train-images and --eval-images; 0: not given. */
+int document_images(const struct cmd_args *args, const char *option, int64_t *images,
+                    struct error *e);
+
+/* Counts the images. Those for training are needed for a plan; evaluation data that is elsewhere is
+ * only mentioned, in *remarks. eval_images: as stated, 0: to be counted. */
+int document_count(struct job_spec *spec, int64_t eval_images, struct plan_inputs *inputs,
+                   json_t *remarks, struct error *e);
+
+#endif

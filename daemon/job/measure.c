@@ -1,0 +1,223 @@
+#include "daemon/job/measure.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/event.h"
+#include "common/log.h"
+#include "common/plan/plan.h"
+#include "common/speed.h"
+#include "daemon/job/forecast.h"
+#include "daemon/job/manager.h"
+
+#define STEPS_LEFT_OUT 2 /* page faults, BLAS's buffers */
+#define STEPS_MIN      3
+#define STEPS_MAX      1024
+
+int measure_speed(struct store *s, const struct job_spec *spec, int64_t slots,
+                  struct plan_speed *speed, struct error *e)
+{
+    struct plan_sample samples[4 * PLAN_SAMPLES_MAX];
+    char key[SPEED_KEY_BYTES], cpu[SPEED_CPU_BYTES];
+    size_t count;
+    int status = store_speed_find(s, speed_key(spec, job_threads(spec, slots), key), speed_cpu(cpu),
+                                  samples, sizeof samples / sizeof samples[0], &count, e);
+
+    if (!status)
+        *speed =
+            plan_speed_of(samples, count, spec->cluster.workers_per_node, spec->batch_per_worker);
+    return status;
+}
+
+/* ---- the speed of a run */
+
+enum column { STEP, COMM, OPTIM, RATE, COLUMNS };
+static const char *const names[COLUMNS] = {"step_ms", "comm_ms", "optim_ms", "images_per_sec"};
+
+struct steps {
+    size_t index[COLUMNS]; /* of event_metric_at */
+    double values[COLUMNS][STEPS_MAX];
+    size_t count;
+    double t; /* of the newest row */
+};
+
+static void take_step(void *context, const struct store_metric_part *part)
+{
+    struct steps *s = context;
+
+    s->t = part->t;
+    if (s->count == STEPS_MAX)
+        return;
+    for (int i = 0; i < COLUMNS; i++)
+        s->values[i][s->count] = part->of[s->index[i]].sum;
+    s->count++;
+}
+
+static void find_columns(struct steps *s)
+{
+    for (size_t m = 0; event_metric_at(m); m++)
+        for (int i = 0; i < COLUMNS; i++)
+            if (strcmp(event_metric_at(m)->name, names[i]) == 0)
+                s->index[i] = m;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double middle(double *values, size_t count)
+{
+    qsort(values, count, sizeof *values, by_value);
+    return values[count / 2];
+}
+
+static int store_speed_of(struct store *s, const struct store_job *job, const struct job_spec *spec,
+                          int64_t slots, struct steps *steps, double now, struct error *e)
+{
+    char key[SPEED_KEY_BYTES], cpu[SPEED_CPU_BYTES];
+    int status = store_metric_each(s, job->id, STEPS_LEFT_OUT + 1, STEPS_MAX, take_step, steps, e);
+
+    if (status || steps->count < STEPS_MIN || spec->cluster.nodes != 1)
+        return status;
+    double exchange = middle(steps->values[COMM], steps->count) / 1e3;
+    double update = middle(steps->values[OPTIM], steps->count) / 1e3;
+    double images = (double)spec->batch_per_worker * (double)spec->accumulate_steps;
+    struct store_speed speed = {
+        .key = speed_key(spec, job_threads(spec, slots), key),
+        .cpu = speed_cpu(cpu),
+        .t = now,
+        .sample = {.workers = spec->cluster.workers_per_node,
+                   .batch = spec->batch_per_worker,
+                   .exchange_seconds = exchange,
+                   .update_seconds = update,
+                   .image_seconds =
+                       (middle(steps->values[STEP], steps->count) / 1e3 - exchange - update) /
+                       images},
+    };
+    return speed.sample.image_seconds > 0 ? store_speed_add(s, &speed, e) : 0;
+}
+
+/* ---- how good the bands were */
+
+static json_t *judged(const struct plan_band *band, double actual)
+{
+    json_t *out = plan_band_to_json(true, band);
+
+    json_object_set_new(out, "actual", json_real(actual));
+    json_object_set_new(out, "inside", json_boolean(actual >= band->low && actual <= band->high));
+    if (actual > 0)
+        json_object_set_new(out, "error", json_real(band->value / actual - 1));
+    return out;
+}
+
+static json_t *band_or_null(const struct forecast_end *end)
+{
+    struct plan_band band = {end->likely, end->soonest, end->latest};
+    bool known = isfinite(band.value);
+
+    if (known && !isfinite(band.high))
+        known = false;
+    return plan_band_to_json(known, &band);
+}
+
+/* What was said of the time left when this share of the steps was done. */
+static json_t *judge_at(struct store *s, const struct store_job *job, double share, double end)
+{
+    static const struct steps none;
+    struct steps *row = malloc(sizeof *row);
+    struct store_job then = *job;
+    struct error ignored;
+    json_t *out = NULL;
+
+    if (!row)
+        return NULL;
+    *row = none;
+    find_columns(row);
+    then.step = (int64_t)ceil(share * (double)job->train_steps);
+    then.state = JOB_RUNNING;
+    if (store_metric_each(s, job->id, then.step, 1, take_step, row, &ignored) == 0 && row->count) {
+        then.images_per_sec = row->values[RATE][0];
+        struct forecast_end said = forecast_running(&then, 0);
+        struct plan_band band = {said.likely, said.soonest, said.latest};
+        if (isfinite(band.high)) {
+            out = judged(&band, end - row->t);
+            json_object_set_new(out, "share", json_real(share));
+        }
+    }
+    free(row);
+    return out;
+}
+
+static json_t *forecast_judged(struct store *s, const struct store_job *job, double now)
+{
+    static const double shares[] = {0.25, 0.5, 0.75};
+    json_t *left = json_array(), *out = json_object();
+    struct plan_band predicted = {job->predicted_seconds, job->predicted_low_seconds,
+                                  job->predicted_high_seconds};
+
+    json_object_set_new(out, "ttt_seconds",
+                        predicted.value > 0 && job->ttt_seconds > 0
+                            ? judged(&predicted, job->ttt_seconds)
+                            : json_null());
+    for (size_t i = 0; i < sizeof shares / sizeof shares[0]; i++) {
+        json_t *at = judge_at(s, job, shares[i], now);
+        if (at)
+            json_array_append_new(left, at);
+    }
+    json_object_set_new(out, "time_left", left);
+    return out;
+}
+
+/* ---- the end of a job */
+
+static int measure(struct store *s, const struct store_job *job, const struct job_spec *spec,
+                   int64_t slots, double now, struct error *e)
+{
+    struct steps *steps = calloc(1, sizeof *steps);
+
+    if (!steps)
+        return error_set(e, ERR_NO_MEMORY, "no memory for its steps");
+    find_columns(steps);
+    int status = store_speed_of(s, job, spec, slots, steps, now, e);
+    free(steps);
+    if (status || job->attempt != 1) /* after a restart the times are those of several attempts */
+        return status;
+    json_t *forecast = forecast_judged(s, job, now);
+    char *text = json_dumps(forecast, JSON_COMPACT | JSON_REAL_PRECISION(9));
+    json_decref(forecast);
+    if (text)
+        status = store_job_set_forecast(s, job->id, text, e);
+    free(text);
+    return status;
+}
+
+void measure_finished(struct store *s, int64_t id, int64_t slots, double now)
+{
+    struct store_job job;
+    struct error e;
+    int status = store_job_get(s, id, &job, &e);
+
+    if (!status) {
+        struct job_spec *spec = job_stored_spec(&job, &e);
+        if (!spec)
+            status = -(int)e.code;
+        else if (spec->mode == JOB_MODE_TRAIN && job.train_steps > 0)
+            status = measure(s, &job, spec, slots, now, &e);
+        job_spec_destroy(spec);
+    }
+    if (status)
+        log_warning("job %lld: what it measured was not kept: %s", (long long)id, e.text);
+    store_job_clear(&job);
+}
+
+json_t *measure_time_left(const struct store_job *job, double now)
+{
+    if (job->state != JOB_STARTING && job->state != JOB_RUNNING && job->state != JOB_EVALUATING)
+        return json_null();
+    struct forecast_end end =
+        forecast_running(job, job->started_at > 0 ? now - job->started_at : 0);
+    return band_or_null(&end);
+}

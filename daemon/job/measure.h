@@ -1,0 +1,20 @@
+/* What a finished job teaches: the speed that later predictions are made from, and how good its own
+ * were. */
+#ifndef TRAIND_DAEMON_JOB_MEASURE_H
+#define TRAIND_DAEMON_JOB_MEASURE_H
+
+#include "common/job_spec.h"
+#include "daemon/store/store.h"
+
+/* The speed of jobs of this kind on this processor; zeroed where none has ended. slots: of the node
+ * (threads_per_worker 0 shares them out). */
+int measure_speed(struct store *s, const struct job_spec *spec, int64_t slots,
+                  struct plan_speed *speed, struct error *e);
+
+/* Of a job that has just succeeded: stores both. Best effort: what goes wrong is logged. */
+void measure_finished(struct store *s, int64_t id, int64_t slots, double now);
+
+/* {"value", "low", "high"} of the seconds left, or null: of an active job. */
+json_t *measure_time_left(const struct store_job *job, double now);
+
+#endif

@@ -1,0 +1,54 @@
+/* Measured speeds of finished jobs. */
+#include "daemon/store/sql.h"
+#include "daemon/store/store_internal.h"
+
+int store_speed_add(struct store *s, const struct store_speed *speed, struct error *e)
+{
+    const struct plan_sample *sample = &speed->sample;
+    struct sql *c = sql_write_begin(s, false, e);
+
+    if (!c)
+        return -(int)e->code;
+    int status =
+        sql_run(c, e, NULL,
+                "insert into speed (key, cpu, t, workers, batch, image_seconds, update_seconds, "
+                "exchange_seconds) values (?, ?, ?, ?, ?, ?, ?, ?)",
+                "ssdiiddd", speed->key, speed->cpu, speed->t, sample->workers, sample->batch,
+                sample->image_seconds, sample->update_seconds, sample->exchange_seconds);
+    return sql_write_end(s, c, status, e);
+}
+
+int store_speed_find(struct store *s, const char *key, const char *cpu, struct plan_sample *samples,
+                     size_t most, size_t *count, struct error *e)
+{
+    struct sql *c = sql_read_begin(s);
+    sqlite3_stmt *row =
+        sql_query(c, e,
+                  "select workers, batch, image_seconds, update_seconds, exchange_seconds "
+                  "from speed where key = ? and cpu = ? order by id desc limit ?",
+                  "ssi", key, cpu, (int64_t)most);
+    int status = row ? 1 : -(int)ERR_INTERNAL;
+
+    *count = 0;
+    while (status > 0 && (status = sql_row(c, row, e)) > 0)
+        samples[(*count)++] = (struct plan_sample){
+            .workers = sqlite3_column_int64(row, 0),
+            .batch = sqlite3_column_int64(row, 1),
+            .image_seconds = sqlite3_column_double(row, 2),
+            .update_seconds = sqlite3_column_double(row, 3),
+            .exchange_seconds = sqlite3_column_double(row, 4),
+        };
+    sql_read_end(s, c);
+    return status;
+}
+
+int store_job_set_forecast(struct store *s, int64_t id, const char *forecast, struct error *e)
+{
+    struct sql *c = sql_write_begin(s, false, e);
+
+    if (!c)
+        return -(int)e->code;
+    int status =
+        sql_run(c, e, NULL, "update job set forecast = ?2 where id = ?1", "is", id, forecast);
+    return sql_write_end(s, c, status, e);
+}

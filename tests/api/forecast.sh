@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# A running job's time left, and what a finished one leaves: its speed, and how good its predictions were.
+# shellcheck source=tests/api/runs.sh.inc
+. "$(dirname "$0")/runs.sh.inc"
+printf "%s\n" "worker = $top_builddir/train-worker" "slots = 2" >"$work/traind.conf"
+export OMP_NUM_THREADS=1
+start_daemon --config "$work/traind.conf"
+
+document='{"data": {"train": "synthetic", "train_images": 64}, "model": {"image_size": 32, "classes": 10, "stem": "small"},
+    "batch_per_worker": 4, "steps": 12, "checkpoint": {"disable": true}, "lr": {"base": 0.001, "scaling": "none"},
+    "cluster": {"workers_per_node": 1, "threads_per_worker": 1}}'
+key=resnet50-small-32-fp32-t1
+call -d "$document" /v1/plan
+json '.predicted.ttt_seconds.value' null "nothing is predicted of what was never measured"
+call "/v1/speeds?key=$key"
+json '.speeds | length' 0 "there is no speed yet"
+call /v1/speeds
+refused 400 usage 'key must say' "speeds without a key"
+
+call -d "$document" /v1/jobs
+json .time_left null "a queued job has no time left"
+json .forecast null "nor a forecast that was judged"
+ok "it runs" eventually has_events 1 3
+call /v1/jobs/1
+[ "$(jq -r .state <<<"$body")" != running ] ||
+    json '.time_left | .low <= .value and .value <= .high' true "a running job's time left has a band"
+ok "it succeeds" wait_state 1 succeeded
+ok "its forecast is judged" eventually test "$(job 1 'forecast | type')" = object
+call /v1/jobs/1
+json .time_left null "an ended job has no time left"
+json '.forecast.ttt_seconds' null "nothing was predicted of its time to train"
+json '[.forecast.time_left[] | .share] | tojson' '[0.25,0.5,0.75]' "the bands are judged at three moments"
+json '[.forecast.time_left[] | (.inside | type) == "boolean" and .actual > 0 and .low <= .value] | all' true "by what happened"
+
+call "/v1/speeds?key=$key"
+json '.speeds[0] | .image_seconds > 0 and .workers == 1 and .batch == 4' true "its speed is kept"
+call -d "$document" /v1/plan
+json '.predicted.ttt_seconds | .low < .value and .value < .high' true "the next plan predicts, with a band"
+call -d "$document" /v1/jobs
+ok "the next job succeeds" wait_state 2 succeeded
+call /v1/jobs/2
+json '.forecast.ttt_seconds | .actual > 0 and (.inside | type) == "boolean"' true "its prediction is judged"
+echo "# prediction: $(jq -c .forecast.ttt_seconds <<<"$body")"
+plan=$(XDG_CACHE_HOME=$work/cache "$top_builddir/trainctl" --server "$url" plan --json - <<<"$document")
+is "$(jq '.predicted.images_per_second.value > 0' <<<"$plan")" true "trainctl plan asks the daemon"
+is "$(curl -sS -X DELETE "$url/v1/jobs/1" -o /dev/null -w '%{http_code}')" 200 "a job is removed"
+call "/v1/speeds?key=$key"
+json '.speeds | length' 2 "what it measured stays"
+ok "the daemon stops in order" stop_daemon
+done_testing

@@ -1,0 +1,84 @@
+#!/usr/bin/env bash
+# trainctl predict: its table, its choice, what it refuses; and the model against real runs with 1 and 2 ranks. Prints TAP.
+set -u
+# shellcheck source=tests/tap.sh
+. "${top_srcdir:?is set by make check}/tests/tap.sh"
+trainctl=${top_builddir:?is set by make check}/trainctl
+work=$(mktemp -d)
+export TRAIND_PRESETS=$top_srcdir/etc/presets XDG_CACHE_HOME=$work/cache NO_COLOR=1
+export TRAINCTL_SERVER=unix:$work/no-daemon
+trap 'rm -rf "$work"' EXIT
+
+predict() {
+    output=$("$trainctl" predict "$@" 2>&1)
+}
+
+echo '{"preset": "surfsara-24k", "data": {"train": "/nowhere", "train_images": 1281167}}' >"$work/s.json"
+
+predict "$work/s.json"
+is $? 3 "without a measurement there is no prediction"
+like "$output" 'trainctl bench --arch resnet50 --image-size 224 --workers 2' "and it says how to measure"
+
+predict --node-speed 79 --nodes 1,16,64,256,1024 --json "$work/s.json"
+is $? 0 "a table for five numbers of nodes"
+is "$(jq -c '[.points[].nodes]' <<<"$output")" "[1,16,64,256,1024]" "has a point for each"
+is "$(jq '.points[3] | .images_per_second.value > 16200 and .images_per_second.value < 16600 and .efficiency > 0.80 and .efficiency < 0.82' \
+    <<<"$output")" true "SURFsara's 256 nodes do 16400 images/s, 81 %"
+is "$(jq '[.points[] | .ttt_seconds.low < .ttt_seconds.value and .ttt_seconds.value < .ttt_seconds.high] | all' <<<"$output")" \
+    true "each time has a low and a high"
+is "$(jq '[.points[] | (.node_hours.value - .nodes * .ttt_seconds.value / 3600 | fabs) < 1e-6] | all' <<<"$output")" true "node-hours are nodes x hours"
+is "$(jq -c '[.points[] | select(.marks | index("cheapest")) | .nodes]' <<<"$output")" "[1]" "one node is the cheapest"
+is "$(jq '([.points[].ttt_seconds.value] | min) == (.points[] | select(.marks | index("fastest")) | .ttt_seconds.value)' <<<"$output")" \
+    true "the fastest has the least time"
+first=$output
+predict --node-speed 79 --nodes 1,16,64,256,1024 --json "$work/s.json"
+is "$output" "$first" "the simulation is seeded: the same again"
+
+predict --node-speed 79 --nodes 64,128,256,512 --deadline 3h "$work/s.json"
+like "$output" 'choice: 256 nodes$' "a deadline chooses the cheapest that keeps to it by the worse end of its band"
+predict --node-speed 79 --nodes 64,128,256,512 --deadline 10min "$work/s.json"
+like "$output" 'none of these keeps to the deadline' "or says that there is none"
+predict --node-speed 79 --nodes 1,16,64,256 --budget 480 --json "$work/s.json"
+is "$(jq '.choice.nodes as $n | [.points[] | select(.nodes == $n)][0].node_hours.value <= 480' <<<"$output")" true "a budget is kept to"
+predict --node-speed 79 --nodes 16,600,1024 --to-target --json "$work/s.json"
+is "$(jq '.points[0].epochs.value > 33 and .points[0].epochs.value < 37 and .points[1].epochs.value > .points[0].epochs.value + 30' <<<"$output")" \
+    true "--to-target: larger batches need more epochs"
+like "$(jq -r '.points[2].problem' <<<"$output")" '98304 is beyond the largest' "and nothing is said beyond the published batches"
+
+predict --nodes 1,x "$work/s.json"
+is $? 2 "nodes that are no numbers are a usage error"
+predict --deadline soon "$work/s.json"
+is $? 2 "so is a deadline that is no time"
+predict --node-speed fast "$work/s.json"
+like "$output" '--node-speed must be a number of at least' "and a speed that is none"
+predict --to-target --node-speed 79 - <<<'{"data": {"train": "synthetic", "train_images": 100000}, "model": {"classes": 10}}'
+like "$output" 'not for this job' "--to-target is about ImageNet"
+
+# Real runs: the speed with one rank and with two is predicted from what the other measured, and from itself.
+small() {
+    printf '{"model": {"image_size": 32}, "data": {"train": "synthetic", "train_images": 1000}, "batch_per_worker": 8,
+        "lr": {"warmup_epochs": 0}, "epochs": 1, "cluster": {"workers_per_node": %d, "threads_per_worker": 1}}' "$1"
+}
+rate() {
+    jq .images_per_sec <<<"$1"
+}
+predicted() { # WORKERS
+    "$trainctl" plan --json - <<<"$(small "$1")" | jq .predicted.images_per_second.value
+}
+error() { # PREDICTED MEASURED
+    jq -rn --argjson p "$1" --argjson m "$2" '"predicted \($p), measured \($m) images/s: error \((1000 * ($p / $m - 1) | round) / 10) %"'
+}
+is "$(predicted 1)" null "nothing was measured yet"
+one=$("$trainctl" bench --image-size 32 --batch 8 --workers 1 --threads 1 --steps 8 --json)
+from_one=$(predicted 2)
+is "$(jq -n --argjson m "$(rate "$one")" --argjson p "$(predicted 1)" '(($p / $m - 1) | fabs) < 0.02')" true "a bench is what the plan predicts from"
+two=$("$trainctl" bench --image-size 32 --batch 8 --workers 2 --threads 1 --steps 8 --json)
+echo "# 1 rank: $(error "$(predicted 1)" "$(rate "$one")")"
+echo "# 2 ranks from 1: $(error "$from_one" "$(rate "$two")")"
+echo "# 2 ranks from 2: $(error "$(predicted 2)" "$(rate "$two")")"
+# the machine may be busy: a bound that only a wrong model leaves
+is "$(jq -n --argjson m "$(rate "$two")" --argjson p "$from_one" '$p > $m / 10 and $p < $m * 10')" true "two ranks from one: the right size"
+is "$(wc -l <"$work/cache/traind/speeds.jsonl")" 2 "both are in the cache"
+echo "not json" >>"$work/cache/traind/speeds.jsonl"
+is "$(jq -n --argjson m "$(rate "$two")" --argjson p "$(predicted 2)" '(($p / $m - 1) | fabs) < 0.02')" true "a broken line of the cache is passed over"
+done_testing
