@@ -80,7 +80,24 @@ static enum job_state state_told(enum event_type type)
     }
 }
 
-static void take_event(struct ingest *i, struct batch *b, json_t *body, const char *line)
+/* The text behind seq, t and type, if these are what the line begins with, as the worker writes it;
+ * makes it an object in place. NULL otherwise. */
+static const char *own_text(char *line, const char *type)
+{
+    char begin[64];
+    int seq = 0, t = 0;
+
+    if (strchr(line, '\r') || sscanf(line, "{\"seq\": %*d, %n\"t\": %*f, %n", &seq, &t) < 0 || !t)
+        return NULL;
+    int length = snprintf(begin, sizeof begin, "\"type\": \"%s\", ", type);
+    if (length >= (int)sizeof begin || strncmp(line + t, begin, (size_t)length) != 0)
+        return NULL;
+    char *own = line + t + length - 1;
+    *own = '{';
+    return own;
+}
+
+static void take_event(struct ingest *i, struct batch *b, json_t *body, char *line)
 {
     const json_t *seq = json_object_get(body, "seq");
     const json_t *t = json_object_get(body, "t");
@@ -98,15 +115,17 @@ static void take_event(struct ingest *i, struct batch *b, json_t *body, const ch
     }
     struct store_event *event = &i->events[b->count++];
     *event = (struct store_event){json_integer_value(seq), json_number_value(t),
-                                  event_type_of(type), body};
+                                  event_type_of(type), body, NULL};
     i->last_seq = event->seq;
     if (event->type == EVENT_TYPE_COUNT)
         note_bad(b, "an event of an unknown type, kept as it is", line);
+    else
+        event->own = own_text(line, type);
     if (state_told(event->type) != JOB_STATE_COUNT)
         b->state = state_told(event->type);
 }
 
-static void take_line(struct ingest *i, struct batch *b, const char *line)
+static void take_line(struct ingest *i, struct batch *b, char *line)
 {
     json_t *body = json_loads(line, JSON_REJECT_DUPLICATES, NULL);
 
@@ -177,7 +196,7 @@ static int commit(struct ingest *i, struct batch *b, int64_t to_bytes, struct er
 static int apply_chunk(struct ingest *i, const struct follow_chunk *chunk, struct error *e)
 {
     struct batch b = {.state = JOB_STATE_COUNT};
-    const char *line = chunk->text, *end = chunk->text + chunk->bytes;
+    char *line = chunk->text, *end = chunk->text + chunk->bytes;
 
     if (chunk->overlong) {
         note_bad(&b, "a line longer than 256 KiB", chunk->text);

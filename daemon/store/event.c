@@ -32,16 +32,22 @@ static char *own_fields(const json_t *body)
     return text;
 }
 
+static int insert_text(struct sql *c, int64_t job_id, int64_t attempt, int64_t seq, double t,
+                       const char *type, const char *fields, int *inserted, struct error *e)
+{
+    return sql_run(c, e, inserted,
+                         "insert into job_event (job_id, attempt, seq, t, type, body) "
+                         "values (?, ?, ?, ?, ?, ?) on conflict (job_id, attempt, seq) do nothing",
+                         "iindss", job_id, attempt, seq, t, type, fields);
+}
+
 static int insert_event(struct sql *c, int64_t job_id, int64_t attempt, int64_t seq, double t,
                         const char *type, const json_t *body, int *inserted, struct error *e)
 {
     char *fields = own_fields(body);
     if (!fields)
         return error_set(e, ERR_NO_MEMORY, "no memory for an event");
-    int status = sql_run(c, e, inserted,
-                         "insert into job_event (job_id, attempt, seq, t, type, body) "
-                         "values (?, ?, ?, ?, ?, ?) on conflict (job_id, attempt, seq) do nothing",
-                         "iindss", job_id, attempt, seq, t, type, fields);
+    int status = insert_text(c, job_id, attempt, seq, t, type, fields, inserted, e);
     free(fields);
     return status;
 }
@@ -169,8 +175,10 @@ static int ingest_event(struct sql *c, const struct store_batch *batch,
         json_is_string(type) ? json_string_value(type) : event_type_name(event->type);
     int inserted = 0;
 
-    int status = insert_event(c, batch->job_id, batch->attempt, event->seq, event->t, name,
-                              event->body, &inserted, e);
+    int status = event->own ? insert_text(c, batch->job_id, batch->attempt, event->seq, event->t,
+                                          name, event->own, &inserted, e)
+                            : insert_event(c, batch->job_id, batch->attempt, event->seq, event->t,
+                                           name, event->body, &inserted, e);
     if (status || !inserted)
         return status;
     switch (event->type) {

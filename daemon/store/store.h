@@ -216,6 +216,7 @@ struct store_event {
     double t;
     enum event_type type;
     const json_t *body; /* the whole object, with seq, t and type */
+    const char *own;    /* its text without these, where the caller has it; NULL: made from body */
 };
 
 /* A batch of lines of one attempt, bytes [from, to) of its events.jsonl, in one transaction: the
