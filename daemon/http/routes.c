@@ -50,7 +50,7 @@ static const struct route routes[] = {
     {"GET", "/openapi.json", handle_openapi, ROLE_ANYONE, "", 200, "This API"},
     {"GET", "/healthz", handle_healthz, ROLE_ANYONE, "", 200, "The daemon answers"},
     {"GET", "/readyz", handle_readyz, ROLE_ANYONE, "", 200, "The daemon can take jobs"},
-    {"GET", "/metrics", NULL, ROLE_READ, "", 200, "Metrics for Prometheus"},
+    {"GET", "/metrics", handle_prometheus, ROLE_READ, "", 200, "Metrics for Prometheus"},
     {"GET", "/", handle_static, ROLE_ANYONE, "", 200, "The dashboard"},
 };
 /* clang-format on */

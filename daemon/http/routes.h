@@ -90,6 +90,8 @@ route_handler handle_job_resume, handle_job_remove;
 route_handler handle_metrics, handle_evals;
 /* handle_events.c */
 route_handler handle_events, handle_all_events;
+/* handle_prometheus.c */
+route_handler handle_prometheus;
 /* handle_log.c */
 route_handler handle_log;
 /* handle_trace.c */

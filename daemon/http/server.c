@@ -8,9 +8,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "common/log.h"
 #include "daemon/http/guard.h"
 #include "daemon/http/listen.h"
+#include "daemon/http/stats.h"
 #include "daemon/http/stream.h"
 
 #define CONNECTIONS_MAX 1024
@@ -125,6 +127,8 @@ static void answer(const struct endpoint *at, struct MHD_Connection *c, const ch
         .if_none_match = header(c, "If-None-Match"),
         .last_event_id = header(c, "Last-Event-ID"),
     };
+    double began = clock_monotonic();
+
     name_client(c, q.client, sizeof q.client);
 
     if (check_request(at, c, x, &q, &e) || route_request(c, &q, r, &e)) {
@@ -132,6 +136,7 @@ static void answer(const struct endpoint *at, struct MHD_Connection *c, const ch
             log_error("%s %s: %s", method, url, e.text);
         reply_problem(r, 0, &e, NULL);
     }
+    stats_count(q.route, r->status, clock_monotonic() - began);
     log_debug("%s %s: %d", method, url, r->status);
 }
 

@@ -36,9 +36,9 @@ static int insert_text(struct sql *c, int64_t job_id, int64_t attempt, int64_t s
                        const char *type, const char *fields, int *inserted, struct error *e)
 {
     return sql_run(c, e, inserted,
-                         "insert into job_event (job_id, attempt, seq, t, type, body) "
-                         "values (?, ?, ?, ?, ?, ?) on conflict (job_id, attempt, seq) do nothing",
-                         "iindss", job_id, attempt, seq, t, type, fields);
+                   "insert into job_event (job_id, attempt, seq, t, type, body) "
+                   "values (?, ?, ?, ?, ?, ?) on conflict (job_id, attempt, seq) do nothing",
+                   "iindss", job_id, attempt, seq, t, type, fields);
 }
 
 static int insert_event(struct sql *c, int64_t job_id, int64_t attempt, int64_t seq, double t,

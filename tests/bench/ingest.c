@@ -1,6 +1,6 @@
 /*
- * How fast step events of a spool get into SQLite: ingest [EVENTS]. Prints events/s, and the time to
- * read a down-sampled series back.
+ * How fast step events of a spool get into SQLite: ingest [EVENTS]. Prints events/s, and the time
+ * to read a down-sampled series back.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,17 +17,18 @@ static void write_spool(const char *path, long events)
     FILE *out = fopen(path, "w");
 
     for (long i = 1; out && i <= events; i++)
-        fprintf(out,
-                "{\"seq\": %ld, \"t\": %.6f, \"type\": \"step\", \"step\": %ld, \"epoch\": %.9g, "
-                "\"loss\": %.9g, \"lr\": %.9g, \"images_per_sec\": %.9g, \"step_ms\": %.9g, "
-                "\"data_ms\": %.9g, \"forward_ms\": %.9g, \"backward_ms\": %.9g, \"comm_ms\": %.9g, "
-                "\"optim_ms\": %.9g, \"grad_norm\": %.9g, \"slowest_rank\": %ld, "
-                "\"rank_busy_ms\": [%.6g, %.6g]}\n",
-                i, 1.7e9 + (double)i / 7, i, (double)i / 5004, 7.0 / (double)i, 0.1 / (double)i,
-                211.5 + (double)(i % 97) / 3, 240.1 + (double)(i % 89) / 7, 0.1 + (double)(i % 3) / 9,
-                80.5 + (double)(i % 11) / 7, 150.2 + (double)(i % 13) / 7, 3.0 + (double)(i % 5) / 7,
-                5.5 + (double)(i % 7) / 9, 1.0 + (double)(i % 101) / 77, i % 2,
-                240.0 + (double)(i % 17) / 3, 239.0 + (double)(i % 19) / 3);
+        fprintf(
+            out,
+            "{\"seq\": %ld, \"t\": %.6f, \"type\": \"step\", \"step\": %ld, \"epoch\": %.9g, "
+            "\"loss\": %.9g, \"lr\": %.9g, \"images_per_sec\": %.9g, \"step_ms\": %.9g, "
+            "\"data_ms\": %.9g, \"forward_ms\": %.9g, \"backward_ms\": %.9g, \"comm_ms\": %.9g, "
+            "\"optim_ms\": %.9g, \"grad_norm\": %.9g, \"slowest_rank\": %ld, "
+            "\"rank_busy_ms\": [%.6g, %.6g]}\n",
+            i, 1.7e9 + (double)i / 7, i, (double)i / 5004, 7.0 / (double)i, 0.1 / (double)i,
+            211.5 + (double)(i % 97) / 3, 240.1 + (double)(i % 89) / 7, 0.1 + (double)(i % 3) / 9,
+            80.5 + (double)(i % 11) / 7, 150.2 + (double)(i % 13) / 7, 3.0 + (double)(i % 5) / 7,
+            5.5 + (double)(i % 7) / 9, 1.0 + (double)(i % 101) / 77, i % 2,
+            240.0 + (double)(i % 17) / 3, 239.0 + (double)(i % 19) / 3);
     if (!out || fclose(out))
         exit(1);
 }

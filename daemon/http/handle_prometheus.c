@@ -1,0 +1,134 @@
+/* GET /metrics: the text format 0.0.4 of Prometheus. */
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "config.h"
+#include "daemon/http/routes.h"
+#include "daemon/http/stats.h"
+#include "daemon/http/stream.h"
+
+static void gauge(FILE *out, const char *name, const char *help, double value)
+{
+    fprintf(out, "# HELP %s %s\n# TYPE %s gauge\n%s %.10g\n", name, help, name, name, value);
+}
+
+static int print_states(const struct request *q, FILE *out, struct error *e)
+{
+    fputs("# HELP traind_jobs Jobs by state.\n# TYPE traind_jobs gauge\n", out);
+    for (int state = 0; state < JOB_STATE_COUNT; state++) {
+        int64_t count;
+        if (store_job_count(q->app->store, 1u << state, &count, e))
+            return -(int)e->code;
+        fprintf(out, "traind_jobs{state=\"%s\"} %lld\n", job_state_name((enum job_state)state),
+                (long long)count);
+    }
+    return 0;
+}
+
+static void print_slots(const struct request *q, FILE *out)
+{
+    struct job_slots slots;
+
+    job_manager_slots(q->app->jobs, &slots);
+    gauge(out, "traind_slots", "Slots that jobs may take.", (double)slots.total);
+    gauge(out, "traind_slots_used", "Slots that jobs take.", (double)slots.used);
+    gauge(out, "traind_event_streams", "Live streams of events that are open.",
+          (double)streams_count(q->app->streams));
+}
+
+/* ---------------------------------------------------------------- running jobs */
+
+static double lag_bytes(const struct request *q, const struct store_job *job)
+{
+    char path[PATH_MAX];
+    struct stat st;
+    struct error e;
+    int64_t read;
+
+    snprintf(path, sizeof path, "%s/attempt-%lld/events.jsonl", job->run_dir,
+             (long long)job->attempt);
+    if (stat(path, &st) || store_ingest_position(q->app->store, job->id, job->attempt, &read, &e))
+        return NAN;
+    return fmax(0, (double)st.st_size - (double)read);
+}
+
+enum job_value { JOB_STEP, JOB_EPOCH, JOB_LOSS, JOB_RATE, JOB_SPEED, JOB_LAG, JOB_VALUES };
+
+static const struct {
+    const char *name, *help;
+} job_values[JOB_VALUES] = {
+    [JOB_STEP] = {"traind_job_step",              "Steps done by a running job."                 },
+    [JOB_EPOCH] = {"traind_job_epoch",             "Epochs done by a running job."                },
+    [JOB_LOSS] = {"traind_job_loss",              "Training loss of a running job's newest step."},
+    [JOB_RATE] = {"traind_job_learning_rate",     "Learning rate of a running job's newest step."},
+    [JOB_SPEED] = {"traind_job_images_per_second", "Images per second of a running job."          },
+    [JOB_LAG] = {"traind_ingest_lag_bytes",      "Bytes of a running job's events not read yet."},
+};
+
+static double value_of(const struct request *q, const struct store_job *job, enum job_value which)
+{
+    switch (which) {
+    case JOB_STEP:
+        return (double)job->step;
+    case JOB_EPOCH:
+        return job->epoch;
+    case JOB_LOSS:
+        return job->loss;
+    case JOB_RATE:
+        return job->lr;
+    case JOB_SPEED:
+        return job->images_per_sec;
+    default:
+        return lag_bytes(q, job);
+    }
+}
+
+static int print_running(const struct request *q, FILE *out, struct error *e)
+{
+    struct store_job_filter filter = {.states = 1u << JOB_STARTING | 1u << JOB_RUNNING |
+                                                1u << JOB_EVALUATING,
+                                      .order = STORE_NEWEST_FIRST};
+    struct store_jobs jobs = {0};
+
+    if (store_job_list(q->app->store, &filter, &jobs, e))
+        return -(int)e->code;
+    for (int which = 0; which < JOB_VALUES; which++) {
+        fprintf(out, "# HELP %s %s\n# TYPE %s gauge\n", job_values[which].name,
+                job_values[which].help, job_values[which].name);
+        for (size_t i = 0; i < jobs.count; i++) {
+            double value = value_of(q, &jobs.items[i], (enum job_value)which);
+            if (!isnan(value))
+                fprintf(out, "%s{job=\"%lld\"} %.10g\n", job_values[which].name,
+                        (long long)jobs.items[i].id, value);
+        }
+    }
+    store_jobs_clear(&jobs);
+    return 0;
+}
+
+int handle_prometheus(const struct request *q, struct reply *r, struct error *e)
+{
+    char *text = NULL;
+    size_t bytes;
+    FILE *out = open_memstream(&text, &bytes);
+
+    if (!out)
+        return error_set(e, ERR_NO_MEMORY, "no memory for the metrics");
+    fprintf(out,
+            "# HELP traind_build_info The version that runs.\n# TYPE traind_build_info gauge\n"
+            "traind_build_info{version=\"%s\"} 1\n",
+            PACKAGE_VERSION);
+    int status = print_states(q, out, e);
+    if (status == 0)
+        status = print_running(q, out, e);
+    print_slots(q, out);
+    stats_print(out);
+    fclose(out);
+    if (status == 0)
+        status = reply_text(r, 200, "text/plain; version=0.0.4; charset=utf-8", text, bytes, e);
+    free(text);
+    return status;
+}
