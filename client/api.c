@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "client/cmd.h"
+#include "client/token.h"
 
 #define CONNECT_TIMEOUT_MS 5000
 #define ANSWER_TIMEOUT_MS  60000
@@ -49,8 +50,8 @@ static size_t take_bytes(char *data, size_t size, size_t count, void *context)
 static int bad_address(struct error *e)
 {
     return error_set(e, ERR_USAGE,
-                     "\"%s\" is not a server's address: it should look like http://HOST:PORT or "
-                     "unix:/path/to/traind.sock",
+                     "\"%s\" is not a server's address: it should look like http://HOST:PORT, "
+                     "https://HOST:PORT or unix:/path/to/traind.sock",
                      client.server);
 }
 
@@ -63,7 +64,8 @@ static int set_address(CURL *curl, const char *path, struct error *e)
     if (strncmp(server, "unix:", 5) == 0 && server[5]) {
         snprintf(url, sizeof url, "http://localhost%s", path);
         curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, server + 5);
-    } else if (strncmp(server, "http://", 7) == 0 && server[7] && server[7] != '/') {
+    } else if ((strncmp(server, "http://", 7) == 0 && server[7] && server[7] != '/') ||
+               (strncmp(server, "https://", 8) == 0 && server[8] && server[8] != '/')) {
         size_t length = strlen(server);
         while (server[length - 1] == '/')
             length--;
@@ -87,7 +89,7 @@ static int unreachable(const char *words, struct error *e)
     return error_set(e, ERR_UNREACHABLE,
                      "no answer from %s (%s)\n  Is the daemon running? Start it with: traind "
                      "--listen %s\n  or name another one with --server or TRAINCTL_SERVER",
-                     server, words, server + strlen("http://"));
+                     server, words, strstr(server, "//") + 2);
 }
 
 static enum error_code code_of(const char *type, long status)
@@ -103,6 +105,7 @@ static enum error_code code_of(const char *type, long status)
     case 400:
         return ERR_USAGE;
     case 401:
+        return ERR_NO_TOKEN;
     case 403:
         return ERR_NOT_ALLOWED;
     case 404:
@@ -175,6 +178,38 @@ static int take_problem(const struct buffer *answer, long status, struct error *
     return api_problem_to_error(problem, status, e);
 }
 
+/* "http://127.0.0.1:7077", "http://localhost": nothing leaves this machine. */
+static bool is_loopback(const char *server)
+{
+    const char *host = strstr(server, "//") ? strstr(server, "//") + 2 : server;
+
+    return strncmp(host, "127.", 4) == 0 || strncmp(host, "[::1]", 5) == 0 ||
+           (strncmp(host, "localhost", 9) == 0 && strchr(":/", host[9]));
+}
+
+/* The header with the token, where there is one and the server is not a socket, which knows us
+ * anyway. */
+static int add_token(struct curl_slist **headers, struct error *e)
+{
+    char token[TOKEN_BYTES], line[TOKEN_BYTES + 32];
+    bool local = strncmp(client.server, "unix:", 5) == 0;
+    int found = local ? 0 : token_find(token, e);
+
+    if (found <= 0)
+        return found;
+    if (strncmp(client.server, "https://", 8) != 0 && !is_loopback(client.server))
+        found = error_set(e, ERR_NOT_ALLOWED,
+                          "a token would cross the network in the clear: name the server as "
+                          "https://HOST:PORT, not as %s",
+                          client.server);
+    snprintf(line, sizeof line, "Authorization: Bearer %s", token);
+    if (found > 0)
+        *headers = curl_slist_append(*headers, line);
+    explicit_bzero(token, sizeof token);
+    explicit_bzero(line, sizeof line);
+    return found < 0 ? found : 0;
+}
+
 static CURL *prepare(struct error *e)
 {
     if (!connection)
@@ -189,11 +224,14 @@ static CURL *prepare(struct error *e)
     curl_easy_setopt(connection, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_TIMEOUT_MS);
     curl_easy_setopt(connection, CURLOPT_TIMEOUT_MS, (long)ANSWER_TIMEOUT_MS);
     curl_easy_setopt(connection, CURLOPT_USERAGENT, "trainctl");
+    curl_easy_setopt(connection, CURLOPT_ACCEPT_ENCODING, "gzip");
+    if (getenv("TRAINCTL_CA"))
+        curl_easy_setopt(connection, CURLOPT_CAINFO, getenv("TRAINCTL_CA"));
     return connection;
 }
 
 /* Carries out a prepared call; the caller frees answer->data in any case. */
-static int perform(CURL *curl, const char *path, struct buffer *answer, struct error *e)
+static int perform_with(CURL *curl, const char *path, struct buffer *answer, struct error *e)
 {
     char words[CURL_ERROR_SIZE] = "";
     long status = 0, os_errno = 0;
@@ -201,8 +239,10 @@ static int perform(CURL *curl, const char *path, struct buffer *answer, struct e
     if (set_address(curl, path, e) < 0)
         return -(int)e->code;
     curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, words);
-    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take_bytes);
-    curl_easy_setopt(curl, CURLOPT_WRITEDATA, answer);
+    if (answer) {
+        curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take_bytes);
+        curl_easy_setopt(curl, CURLOPT_WRITEDATA, answer);
+    }
     CURLcode code = curl_easy_perform(curl);
     curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, NULL);
     if (code == CURLE_WRITE_ERROR)
@@ -210,6 +250,11 @@ static int perform(CURL *curl, const char *path, struct buffer *answer, struct e
                          API_ANSWER_LIMIT_BYTES >> 20);
     if (code == CURLE_URL_MALFORMAT)
         return bad_address(e);
+    if (code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE)
+        return error_set(e, ERR_NOT_ALLOWED,
+                         "%s cannot be trusted: %s\n  TRAINCTL_CA names a PEM file with its "
+                         "certificate, or with that of who signed it",
+                         client.server, *words ? words : curl_easy_strerror(code));
     if (code != CURLE_OK) {
         curl_easy_getinfo(curl, CURLINFO_OS_ERRNO, &os_errno);
         return unreachable(os_errno ? strerror((int)os_errno)
@@ -219,8 +264,28 @@ static int perform(CURL *curl, const char *path, struct buffer *answer, struct e
     }
     curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
     if (status < 200 || status > 299)
-        return take_problem(answer, status, e);
+        return answer ? take_problem(answer, status, e) : api_problem_to_error(NULL, status, e);
     return 0;
+}
+
+/* Headers: of the call, and the caller's to free no more. answer NULL: the caller set where the
+ * answer goes. */
+static int perform_and_free(CURL *curl, const char *path, struct curl_slist *headers,
+                            struct buffer *answer, struct error *e)
+{
+    int code = add_token(&headers, e);
+
+    if (code == 0) {
+        curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
+        code = perform_with(curl, path, answer, e);
+    }
+    curl_slist_free_all(headers);
+    return code;
+}
+
+static int perform(CURL *curl, const char *path, struct buffer *answer, struct error *e)
+{
+    return perform_and_free(curl, path, NULL, answer, e);
 }
 
 static int to_json(const char *path, const struct buffer *answer, json_t **json, struct error *e)
@@ -255,6 +320,17 @@ int api_get_text(const char *path, char **text, size_t *bytes, struct error *e)
     return 0;
 }
 
+int api_get_file(const char *path, FILE *out, struct error *e)
+{
+    CURL *curl = prepare(e);
+
+    if (!curl)
+        return -(int)e->code;
+    curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, 0L);
+    curl_easy_setopt(curl, CURLOPT_WRITEDATA, out); /* libcurl's own way: fwrite */
+    return perform_and_free(curl, path, NULL, NULL, e);
+}
+
 int api_get(const char *path, json_t **json, struct error *e)
 {
     struct buffer answer = {0};
@@ -279,15 +355,13 @@ int api_post(const char *path, const char *body, size_t bytes, json_t **json, st
     /* "Expect:" empty: a body goes at once, without a round of questions. */
     headers =
         curl_slist_append(curl_slist_append(headers, "Content-Type: application/json"), "Expect:");
-    curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
     curl_easy_setopt(curl, CURLOPT_POST, 1L);
     curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body ? body : "");
     curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)(body ? bytes : 0));
-    int code = perform(curl, path, &answer, e);
+    int code = perform_and_free(curl, path, headers, &answer, e);
     if (code == 0)
         code = to_json(path, &answer, json, e);
     free(answer.data);
-    curl_slist_free_all(headers);
     return code;
 }
 

@@ -9,10 +9,14 @@
 
 #include <jansson.h>
 #include <stddef.h>
+#include <stdio.h>
 
 #include "common/error.h"
 
 #define API_ANSWER_LIMIT_BYTES (256u * 1024 * 1024)
+
+/* Writes an answer of any length into out as it comes. */
+int api_get_file(const char *path, FILE *out, struct error *e);
 
 /* GET and POST of JSON. *answer is a new reference; NULL on error. A body of NULL posts nothing. */
 int api_get(const char *path, json_t **answer, struct error *e);

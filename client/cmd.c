@@ -15,7 +15,7 @@ struct client_settings client = {.server = "http://127.0.0.1:7077"};
 
 /* clang-format off */
 static const struct cmd_option common_options[] = {
-    {"server", 's', "ADDRESS", "the daemon: http://HOST:PORT or unix:PATH (also TRAINCTL_SERVER)"},
+    {"server", 's', "ADDRESS", "the daemon: http://HOST:PORT, https://HOST:PORT or unix:PATH (also TRAINCTL_SERVER)"},
     {"json", 'j', NULL, "print the daemon's JSON"},
     {"no-color", 0, NULL, "no colours (also NO_COLOR)"},
     {"help", 'h', NULL, "show this help"},
@@ -56,6 +56,10 @@ static const struct cmd commands[] = {
       {"steps", 0, "N", "steps that are measured, behind one to warm up (5)"},
       {"precision", 0, "P", "number format of the matrix products (fp32)"},
       {"eval", 0, NULL, "measure evaluation: forward passes only"}}},
+    {"token", "create [--role R] [--expires T] NAME | list | revoke ID", "make, list and revoke tokens; over the unix socket, or with a token of role admin", cmd_token, 1, 2,
+     {{"role", 0, "R", "what it may: read, submit, node or admin (submit)"},
+      {"expires", 0, "T", "it ends after this time, as 90m, 12h or 30d (never)"}}},
+    {"backup", "FILE", "copy the daemon's database, while it works, into a file", cmd_backup, 1, 1, {{0}}},
     {"compare", "ID ID...", "compare jobs", NULL, 2, CMD_OPERANDS_MAX, {{0}}},
     {"sweep", "FILE|-", "submit a set of jobs", NULL, 1, 1, {{0}}},
     {"nodes", "", "list the cluster's nodes", NULL, 0, 0, {{0}}},

@@ -28,6 +28,7 @@ enum error_code {
     ERR_NO_MEMORY,
     ERR_UNREACHABLE, /* no answer from the daemon */
     ERR_INTERRUPTED, /* by a signal */
+    ERR_NO_TOKEN,    /* a token is missing, wrong or expired */
     ERR_COUNT
 };
 

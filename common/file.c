@@ -91,13 +91,13 @@ void file_sync_dir_of(const char *path)
 }
 
 static int write_and_rename(const char *path, const void *data, size_t bytes, int durable,
-                            struct error *e)
+                            mode_t mode, struct error *e)
 {
     char temporary[PATH_MAX];
     if ((size_t)snprintf(temporary, sizeof temporary, "%s.tmp.%ld", path, (long)getpid()) >=
         sizeof temporary)
         return error_set(e, ERR_INVALID, "the path %s is too long", path);
-    int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
     if (fd < 0)
         return error_set_errno(e, errno, "cannot create %s", temporary);
     int failed = write_all(fd, data, bytes) || (durable && fsync(fd));
@@ -121,12 +121,17 @@ static int write_and_rename(const char *path, const void *data, size_t bytes, in
 
 int file_write_atomic(const char *path, const void *data, size_t bytes, struct error *e)
 {
-    return write_and_rename(path, data, bytes, 1, e);
+    return write_and_rename(path, data, bytes, 1, 0644, e);
+}
+
+int file_write_secret(const char *path, const void *data, size_t bytes, struct error *e)
+{
+    return write_and_rename(path, data, bytes, 1, 0600, e);
 }
 
 int file_write_unsynced(const char *path, const void *data, size_t bytes, struct error *e)
 {
-    return write_and_rename(path, data, bytes, 0, e);
+    return write_and_rename(path, data, bytes, 0, 0644, e);
 }
 
 int file_make_dirs(const char *path, struct error *e)

@@ -16,6 +16,9 @@ int file_write_atomic(const char *path, const void *data, size_t bytes, struct e
 /* The same without the syncs, for what is checked and written again after a power cut. */
 int file_write_unsynced(const char *path, const void *data, size_t bytes, struct error *e);
 
+/* As file_write_atomic, for what only the owner may read (mode 0600). */
+int file_write_secret(const char *path, const void *data, size_t bytes, struct error *e);
+
 /* fsync of a folder: a renamed entry is safe only once its folder is on disk too. */
 void file_sync_dir(const char *path);
 void file_sync_dir_of(const char *path); /* the folder that path lies in */

@@ -1,12 +1,21 @@
 #include "common/log.h"
 
+#include <jansson.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 static enum log_level limit = LOG_LEVEL_INFO;
+static enum log_format shape = LOG_TEXT;
 static char speaker[64];
+
+void log_set_format(enum log_format format)
+{
+    shape = format;
+}
 
 void log_set_level(enum log_level most_talkative)
 {
@@ -18,29 +27,59 @@ void log_set_name(const char *name)
     snprintf(speaker, sizeof speaker, "%s%s", name ? name : "", name ? ": " : "");
 }
 
+/* Words as the inside of a JSON string: quotes, backslashes and control characters escaped, bytes
+ * that are not UTF-8's replaced by "?". Returns the bytes written, always fewer than room. */
+static size_t escape(char *out, size_t room, const char *words)
+{
+    json_t *string = json_string(words);
+    char *text = string ? json_dumps(string, JSON_ENCODE_ANY) : NULL;
+    size_t bytes = text ? strlen(text) : 0;
+
+    if (bytes + 1 > room)
+        bytes = 0;
+    if (bytes)
+        memcpy(out, text, bytes);
+    else
+        bytes = (size_t)snprintf(out, room, "\"a message that is not UTF-8, or too long\"");
+    free(text);
+    json_decref(string);
+    return bytes;
+}
+
+static void write_line(char *line, size_t used)
+{
+    line[used++] = '\n';
+    if (write(STDERR_FILENO, line, used) < 0)
+        return; /* nowhere left to say so */
+}
+
 void log_at(enum log_level level, const char *format, ...)
 {
     static const char *const words[] = {"error", "warning", "info", "debug"};
-    char line[4096];
+    char line[6 * 4096], message[4096 - 64], date[40];
     struct timespec now;
     struct tm utc;
     va_list args;
+    size_t used;
 
     if (level > limit)
         return;
     clock_gettime(CLOCK_REALTIME, &now);
     gmtime_r(&now.tv_sec, &utc);
-    size_t used = strftime(line, sizeof line, "%Y-%m-%dT%H:%M:%S", &utc);
-    used += (size_t)snprintf(line + used, sizeof line - used, ".%03ldZ %s: %s",
-                             now.tv_nsec / 1000000, words[level], speaker);
+    used = strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%S", &utc);
+    snprintf(date + used, sizeof date - used, ".%03ldZ", now.tv_nsec / 1000000);
+    used = (size_t)snprintf(message, sizeof message, "%s", speaker);
     va_start(args, format);
-    int more = vsnprintf(line + used, sizeof line - used - 1, format, args);
+    vsnprintf(message + used, sizeof message - used, format, args);
     va_end(args);
-    if (more > 0)
-        used += (size_t)more;
-    if (used > sizeof line - 2)
-        used = sizeof line - 2;
-    line[used++] = '\n';
-    if (write(STDERR_FILENO, line, used) < 0)
-        return; /* nowhere left to say so */
+    if (shape == LOG_JSON) {
+        used = (size_t)snprintf(line, sizeof line,
+                                "{\"t\": \"%s\", \"level\": \"%s\", \"message\": ", date,
+                                words[level]);
+        used += escape(line + used, sizeof line - used - 2, message);
+        line[used++] = '}';
+    } else {
+        used = (size_t)snprintf(line, sizeof line, "%s %s: %s", date, words[level], message);
+    }
+    write_line(line, used);
 }

@@ -7,6 +7,10 @@
 
 enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
 
+enum log_format { LOG_TEXT, LOG_JSON };
+
+/* One object a line: {"t": "2026-11-21T13:15:02.123Z", "level": "warning", "message": "words"}. */
+void log_set_format(enum log_format format);
 void log_set_level(enum log_level most_talkative);
 void log_set_name(const char *name); /* copied; NULL for none */
 

@@ -1,11 +1,13 @@
 #include "daemon/config.h"
 
 #include <errno.h>
+#include <grp.h>
 #include <ini.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/suggest.h"
@@ -40,7 +42,8 @@ static const struct config_key keys[] = {
      "end of a worker log that is kept when its attempt has ended, in bytes; 0 keeps all of it"},
     {"stall_seconds", 'i', "300", 0, 1000000, FIELD(stall_seconds),
      "time without a step before a run's warning says which rank is the cause, in seconds; 0: never"},
-    {"log_level", 'l', "info", 0, 0, FIELD(log_level), "error, warning, info or debug"},
+    {"log_level", 'w', "info", 0, 0, FIELD(log_level), "error, warning, info or debug"},
+    {"log_format", 'w', "text", 0, 0, FIELD(log_format), "text, or json: one object a line"},
     {"max_body_bytes", 'i', "1048576", 1024, 1048576, FIELD(max_body_bytes),
      "largest request body taken, in bytes"},
     {"http_threads", 'i', "4", 1, 64, FIELD(http_threads), "threads that answer requests"},
@@ -49,9 +52,59 @@ static const struct config_key keys[] = {
     {"heartbeat_seconds", 'i', "10", 1, 15, FIELD(heartbeat_seconds),
      "a stream of events without any says that it is alive after this time, in seconds"},
     {"web_dir", 's', PKGDATADIR "/web", 0, 0, FIELD(web_dir), "folder of the dashboard's files"},
+    {"require_token", 'w', "no", 0, 0, FIELD(require_token),
+     "yes: requests over TCP need a token, see trainctl token; it must be yes for addresses beyond the loopback"},
+    {"tls_certificate", 's', NULL, 0, 0, FIELD(tls_certificate),
+     "PEM file with the server's certificate and those above it; with tls_key the server speaks HTTPS (default: none)"},
+    {"tls_key", 's', NULL, 0, 0, FIELD(tls_key), "PEM file with the certificate's private key (default: none)"},
+    {"socket_group", 's', NULL, 0, 0, FIELD(socket_group),
+     "group whose members may submit over the unix socket (default: none; root and the daemon's own user may do all)"},
+    {"data_roots", 's', NULL, 0, 0, FIELD(data_roots),
+     "folders, with colons between, that the paths of jobs must lie in (default: any folder)"},
+    {"max_connections", 'i', "1024", 8, 100000, FIELD(max_connections), "connections at a time, over TCP as well as over the unix socket"},
+    {"requests_per_second", 'i', "1000", 0, 1000000, FIELD(requests_per_second),
+     "requests that a token may make a second; 0 is any number"},
 };
 /* clang-format on */
 #define KEY_COUNT (sizeof keys / sizeof keys[0])
+
+/* The words of the keys of kind 'w'. */
+static const char *words_of(const struct config_key *key)
+{
+    static const char *const words[][2] = {
+        {"log_level",     "error warning info debug"},
+        {"log_format",    "text json"               },
+        {"require_token", "no yes"                  },
+    };
+
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (strcmp(words[i][0], key->name) == 0)
+            return words[i][1];
+    return "";
+}
+
+bool config_key_reloads(const struct config_key *key)
+{
+    static const char *const names[] = {
+        "cancel_grace_seconds",
+        "priority_seconds",
+        "restart_delay_seconds",
+        "keep_runs",
+        "keep_checkpoints",
+        "log_limit_bytes",
+        "stall_seconds",
+        "log_level",
+        "log_format",
+        "max_body_bytes",
+        "data_roots",
+        "requests_per_second",
+    };
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(names[i], key->name) == 0)
+            return true;
+    return false;
+}
 
 const struct config_key *config_key_at(size_t i)
 {
@@ -68,19 +121,40 @@ static char **text_of(struct config *c, const struct config_key *key)
     return (char **)(void *)((char *)c + key->offset);
 }
 
-static const char *const levels[] = {"error", "warning", "info", "debug"};
-
-static int set_level(struct config *c, const char *text, const char *source, struct error *e)
+/* The index of text among space-separated words, -1: it is none of them. */
+static int word_index(const char *words, const char *text)
 {
-    for (int i = 0; i <= LOG_LEVEL_DEBUG; i++) {
-        if (strcmp(text, levels[i]) == 0) {
-            c->log_level = (enum log_level)i;
-            return 0;
-        }
+    size_t length = strlen(text);
+
+    for (int i = 0; *words; i++) {
+        size_t n = strcspn(words, " ");
+        if (n == length && strncmp(words, text, n) == 0)
+            return i;
+        words += n + (words[n] == ' ');
     }
-    return error_set(e, ERR_USAGE,
-                     "%s: log_level must be error, warning, info or debug, not \"%s\"", source,
-                     text);
+    return -1;
+}
+
+static int set_word(struct config *c, const struct config_key *key, const char *text,
+                    const char *source, struct error *e)
+{
+    int i = word_index(words_of(key), text);
+    char words[128];
+
+    if (i >= 0) {
+        *number_of(c, key) = i;
+        return 0;
+    }
+    /* "a, b or c" */
+    size_t used = 0;
+    for (const char *w = words_of(key); *w && used < sizeof words - 1;) {
+        size_t n = strcspn(w, " ");
+        const char *rest = w[n] ? w + n + 1 : w + n;
+        const char *between = !*rest ? "" : strchr(rest, ' ') ? ", " : " or ";
+        used += (size_t)snprintf(words + used, sizeof words - used, "%.*s%s", (int)n, w, between);
+        w = rest;
+    }
+    return error_set(e, ERR_USAGE, "%s: %s must be %s, not \"%s\"", source, key->name, words, text);
 }
 
 static int set_number(struct config *c, const struct config_key *key, const char *text,
@@ -114,8 +188,8 @@ static int set_text(struct config *c, const struct config_key *key, const char *
 static int set_value(struct config *c, const struct config_key *key, const char *text,
                      const char *source, struct error *e)
 {
-    if (key->kind == 'l')
-        return set_level(c, text, source, e);
+    if (key->kind == 'w')
+        return set_word(c, key, text, source, e);
     return key->kind == 'i' ? set_number(c, key, text, source, e)
                             : set_text(c, key, text, source, e);
 }
@@ -262,6 +336,82 @@ int config_load(struct config *c, const char *path, struct error *e)
     if (path && read_file(c, path, e))
         return -(int)e->code;
     return fill_defaults(c, e);
+}
+
+/* ---------------------------------------------------------------- reloading and checking */
+
+static bool same_value(struct config *a, struct config *b, const struct config_key *key)
+{
+    if (key->kind != 's')
+        return *number_of(a, key) == *number_of(b, key);
+    const char *x = *text_of(a, key), *y = *text_of(b, key);
+    return x && y ? strcmp(x, y) == 0 : x == y;
+}
+
+/* Other threads read the values meanwhile: each is exchanged at once. */
+static void exchange(struct config *c, struct config *fresh, const struct config_key *key)
+{
+    if (key->kind == 's')
+        *text_of(fresh, key) =
+            __atomic_exchange_n(text_of(c, key), *text_of(fresh, key), __ATOMIC_ACQ_REL);
+    else
+        *number_of(fresh, key) =
+            __atomic_exchange_n(number_of(c, key), *number_of(fresh, key), __ATOMIC_ACQ_REL);
+}
+
+void config_reload(struct config *c, struct config *fresh, char *needs_restart, size_t bytes)
+{
+    size_t used = 0;
+
+    needs_restart[0] = '\0';
+    for (size_t i = 0; i < KEY_COUNT; i++) {
+        if (same_value(c, fresh, &keys[i]))
+            continue;
+        if (config_key_reloads(&keys[i]))
+            exchange(c, fresh, &keys[i]);
+        else if (used < bytes)
+            used += (size_t)snprintf(needs_restart + used, bytes - used, "%s%s", used ? ", " : "",
+                                     keys[i].name);
+    }
+}
+
+static int check_readable(const char *key, const char *path, struct error *e)
+{
+    if (access(path, R_OK) == 0)
+        return 0;
+    return error_set(e, ERR_USAGE, "%s: cannot read %s: %s", key, path, strerror(errno));
+}
+
+static int check_roots(const char *roots, struct error *e)
+{
+    char path[PATH_MAX];
+
+    for (const char *at = roots; *at; at += strcspn(at, ":"), at += *at == ':') {
+        struct stat st;
+        snprintf(path, sizeof path, "%.*s", (int)strcspn(at, ":"), at);
+        if (path[0] != '/')
+            return error_set(e, ERR_USAGE,
+                             "data_roots must be absolute folders with colons between, as in "
+                             "/data:/scratch, and \"%s\" is none",
+                             path);
+        if (stat(path, &st) || !S_ISDIR(st.st_mode))
+            return error_set(e, ERR_USAGE, "data_roots: there is no folder %s", path);
+    }
+    return 0;
+}
+
+int config_check(const struct config *c, struct error *e)
+{
+    if (!c->tls_certificate != !c->tls_key)
+        return error_set(e, ERR_USAGE,
+                         "TLS needs both tls_certificate and tls_key, and %s is not set",
+                         c->tls_key ? "tls_certificate" : "tls_key");
+    if (c->tls_key && (check_readable("tls_certificate", c->tls_certificate, e) ||
+                       check_readable("tls_key", c->tls_key, e)))
+        return -(int)e->code;
+    if (c->socket_group && !getgrnam(c->socket_group))
+        return error_set(e, ERR_USAGE, "socket_group: there is no group \"%s\"", c->socket_group);
+    return c->data_roots ? check_roots(c->data_roots, e) : 0;
 }
 
 #define HELP_COLUMNS 78

@@ -6,6 +6,7 @@
 #ifndef TRAIND_DAEMON_CONFIG_H
 #define TRAIND_DAEMON_CONFIG_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -28,22 +29,31 @@ struct config {
     int64_t keep_runs, keep_checkpoints; /* 0: all */
     int64_t log_limit_bytes;             /* 0: none */
     int64_t stall_seconds;               /* without a step before a run warns of it; 0: never */
-    enum log_level log_level;
-    int64_t max_body_bytes; /* of a request */
+    int64_t log_level;                   /* enum log_level */
+    int64_t log_format;                  /* enum log_format */
+    int64_t max_body_bytes;              /* of a request */
     int64_t http_threads;
     int64_t streams_per_client, heartbeat_seconds; /* of events, live */
-    char *web_dir; /* the dashboard's files */
+    char *web_dir;                                 /* the dashboard's files */
+    int64_t require_token;                         /* over TCP; 0: no */
+    char *tls_certificate, *tls_key;               /* PEM files; NULL: no TLS */
+    char *socket_group;                            /* its members may use the socket; NULL: none */
+    char *data_roots;                              /* "/a:/b"; NULL: any folder */
+    int64_t max_connections;
+    int64_t requests_per_second; /* of a token; 0: any number */
 };
 
 struct config_key {
     const char *name;
-    char kind;                /* 's' text, 'i' integer, 'l' log level */
+    char kind;                /* 's' text, 'i' integer, 'w' one of some words (its index) */
     const char *default_text; /* as it would stand in the file; NULL: see help */
     int64_t minimum, maximum; /* of an integer */
     size_t offset;            /* in struct config */
     const char *help;
 };
 const struct config_key *config_key_at(size_t i); /* NULL behind the last */
+
+bool config_key_reloads(const struct config_key *key); /* SIGHUP changes it as the daemon runs */
 
 /* Reads path ("key = value" lines; NULL: SYSCONFDIR/traind/traind.conf if that exists), then fills
  * what is still unset with defaults. What is set in *c already (from the command line) wins. Errors
@@ -53,6 +63,15 @@ int config_load(struct config *c, const char *path, struct error *e);
 /* Sets one key from text; source is put into messages ("--listen", "traind.conf:3"). */
 int config_set(struct config *c, const char *key, const char *text, const char *source,
                struct error *e);
+
+/* Takes over from fresh what a running daemon may change (those of config_key_reloads). What fresh
+ * had and c has now are exchanged, so both are still to be cleared. The names of other keys that
+ * differ and need a restart stand in needs_restart, with commas; "" for none. */
+void config_reload(struct config *c, struct config *fresh, char *needs_restart, size_t bytes);
+
+/* ERR_USAGE where settings do not go together: TLS with one of its two files, addresses beyond the
+ * loopback without tokens and TLS, a group or a folder that is not there. */
+int config_check(const struct config *c, struct error *e);
 
 void config_help(FILE *out); /* the table, for --help */
 void config_clear(struct config *c);

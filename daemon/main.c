@@ -2,11 +2,14 @@
 #include <argp.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <systemd/sd-daemon.h>
 #include <unistd.h>
 
 #include "common/file.h"
@@ -15,18 +18,22 @@
 #include "daemon/config.h"
 #include "daemon/http/server.h"
 #include "daemon/http/stream.h"
+#include "daemon/http/token.h"
 #include "daemon/job/job.h"
 #include "daemon/store/store.h"
 
 /* ---------------------------------------------------------------- command line */
 
 struct arguments {
-    struct config config;
+    struct {
+        const char *key, *text, *option;
+    } given[16]; /* settings of the command line, which win over the file */
+    size_t given_count;
     const char *config_file;
-    bool print_openapi;
+    bool print_openapi, check_config;
 };
 
-enum { OPTION_OPENAPI = 256 };
+enum { OPTION_OPENAPI = 256, OPTION_CHECK };
 
 /* clang-format off */
 static const struct argp_option options[] = {
@@ -34,29 +41,48 @@ static const struct argp_option options[] = {
     {"state", 's', "DIR", 0, "folder of the database and the runs", 0},
     {"listen", 'l', "HOST:PORT", 0, "address of the HTTP server (default: 127.0.0.1:7077)", 0},
     {"socket", 'u', "PATH", 0, "unix socket (default: traind.sock in the state folder)", 0},
+    {"check-config", OPTION_CHECK, NULL, 0, "say whether the settings are right, and exit", 0},
     {"openapi", OPTION_OPENAPI, NULL, 0, "print the API's OpenAPI document and exit", 0},
     {0},
 };
 /* clang-format on */
 
+/* Refused at once where it is wrong, kept for when the settings are loaded. */
+static void take_setting(struct arguments *a, const char *key, const char *text, const char *option,
+                         struct argp_state *state)
+{
+    struct config unused = {0};
+    struct error e;
+
+    if (config_set(&unused, key, text, option, &e))
+        argp_error(state, "%s", e.text);
+    config_clear(&unused);
+    if (a->given_count == sizeof a->given / sizeof a->given[0])
+        argp_error(state, "too many options");
+    a->given[a->given_count].key = key;
+    a->given[a->given_count].text = text;
+    a->given[a->given_count++].option = option;
+}
+
 static error_t parse_option(int key, char *text, struct argp_state *state)
 {
     struct arguments *a = state->input;
-    struct error e;
-    int status = 0;
 
     switch (key) {
     case 'c':
         a->config_file = text;
         break;
     case 's':
-        status = config_set(&a->config, "state", text, "--state", &e);
+        take_setting(a, "state", text, "--state", state);
         break;
     case 'l':
-        status = config_set(&a->config, "listen", text, "--listen", &e);
+        take_setting(a, "listen", text, "--listen", state);
         break;
     case 'u':
-        status = config_set(&a->config, "socket", text, "--socket", &e);
+        take_setting(a, "socket", text, "--socket", state);
+        break;
+    case OPTION_CHECK:
+        a->check_config = true;
         break;
     case OPTION_OPENAPI:
         a->print_openapi = true;
@@ -67,8 +93,6 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     default:
         return ARGP_ERR_UNKNOWN;
     }
-    if (status)
-        argp_error(state, "%s", e.text);
     return 0;
 }
 
@@ -149,31 +173,122 @@ static void remove_url(const struct config *c)
 
 /* ---------------------------------------------------------------- the life of the daemon */
 
+/* What the daemon is made of, and what it needs to change its settings as it runs. */
+struct daemon_life {
+    const struct arguments *arguments;
+    struct http_app app;
+    struct config *config;
+    struct config retired[16]; /* replaced settings: a request under way may still read them */
+    size_t retired_count;
+    double watchdog_seconds; /* 0: systemd watches not */
+};
+
 static struct job_manager *signalled; /* what a signal stops */
+static volatile sig_atomic_t reload_wanted;
 
 static void on_signal(int number)
 {
-    (void)number;
-    job_manager_stop(signalled);
+    if (number == SIGHUP) {
+        reload_wanted = 1;
+        job_manager_wake(signalled);
+    } else {
+        job_manager_stop(signalled);
+    }
 }
 
 static void catch_signals(struct job_manager *m)
 {
-    struct sigaction stop = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+    struct sigaction act = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
 
     signalled = m;
     signal(SIGPIPE, SIG_IGN);
-    sigaction(SIGTERM, &stop, NULL);
-    sigaction(SIGINT, &stop, NULL);
+    sigaction(SIGTERM, &act, NULL);
+    sigaction(SIGINT, &act, NULL);
+    sigaction(SIGHUP, &act, NULL);
 }
 
-static int open_store(const struct config *c, struct store **store, struct error *e)
+static struct job_manager_config manager_settings(const struct config *c)
+{
+    return (struct job_manager_config){.mpirun = c->mpirun,
+                                       .worker = c->worker,
+                                       .slots = c->slots,
+                                       .cancel_grace_seconds = (double)c->cancel_grace_seconds,
+                                       .priority_seconds = (double)c->priority_seconds,
+                                       .restart_delay_seconds = (double)c->restart_delay_seconds,
+                                       .keep_runs = c->keep_runs,
+                                       .keep_checkpoints = c->keep_checkpoints,
+                                       .log_limit_bytes = c->log_limit_bytes,
+                                       .stall_seconds = c->stall_seconds};
+}
+
+static void use_log_settings(const struct config *c)
+{
+    log_set_level((enum log_level)c->log_level);
+    log_set_format((enum log_format)c->log_format);
+}
+
+/* The settings as they would be at a new start: the command line, the file, the defaults. */
+static int load_settings(const struct arguments *a, struct config *c, struct error *e)
+{
+    memset(c, 0, sizeof *c);
+    for (size_t i = 0; i < a->given_count; i++)
+        if (config_set(c, a->given[i].key, a->given[i].text, a->given[i].option, e))
+            return -(int)e->code;
+    int status = config_load(c, a->config_file, e);
+    return status ? status : config_check(c, e);
+}
+
+static void reload(struct daemon_life *d)
+{
+    struct config *fresh = &d->retired[d->retired_count];
+    char needs_restart[512];
+    struct error e;
+
+    sd_notify(0, "RELOADING=1");
+    if (d->retired_count == sizeof d->retired / sizeof d->retired[0]) {
+        log_warning("the settings were read %zu times; restart the daemon to read them again",
+                    d->retired_count);
+    } else if (load_settings(d->arguments, fresh, &e)) {
+        log_error("the settings stay as they were: %s", e.text);
+        config_clear(fresh);
+    } else {
+        d->retired_count++;
+        config_reload(d->config, fresh, needs_restart, sizeof needs_restart);
+        use_log_settings(d->config);
+        struct job_manager_config settings = manager_settings(d->config);
+        job_manager_configure(d->app.jobs, &settings);
+        log_info("the settings were read again%s%s",
+                 *needs_restart ? "; only a restart changes " : "", needs_restart);
+    }
+    sd_notify(0, "READY=1");
+}
+
+/* Each round of the manager's loop: its thread is what the watchdog watches. */
+static double on_round(void *context)
+{
+    struct daemon_life *d = context;
+
+    if (reload_wanted) {
+        reload_wanted = 0;
+        reload(d);
+    }
+    if (d->watchdog_seconds == 0)
+        return INFINITY;
+    sd_notify(0, "WATCHDOG=1");
+    return d->watchdog_seconds / 3;
+}
+
+static int open_store(const struct config *c, struct http_app *app, struct error *e)
 {
     char *path;
 
     if (state_file(c, "traind.db", &path, e))
         return -(int)e->code;
-    int status = store_open(path, store, e);
+    int status = store_open(path, &app->store, e);
+    free(path);
+    if (status || state_file(c, "tokens.json", &path, e))
+        return -(int)e->code;
+    status = tokens_open(path, &app->tokens, e);
     free(path);
     return status;
 }
@@ -181,21 +296,12 @@ static int open_store(const struct config *c, struct store **store, struct error
 static int create_manager(const struct config *c, struct store *store, struct job_manager **m,
                           struct error *e)
 {
+    struct job_manager_config settings = manager_settings(c);
     char *jobs_dir;
 
     if (state_file(c, "jobs", &jobs_dir, e))
         return -(int)e->code;
-    struct job_manager_config settings = {.jobs_dir = jobs_dir,
-                                          .mpirun = c->mpirun,
-                                          .worker = c->worker,
-                                          .slots = c->slots,
-                                          .cancel_grace_seconds = (double)c->cancel_grace_seconds,
-                                          .priority_seconds = (double)c->priority_seconds,
-                                          .restart_delay_seconds = (double)c->restart_delay_seconds,
-                                          .keep_runs = c->keep_runs,
-                                          .keep_checkpoints = c->keep_checkpoints,
-                                          .log_limit_bytes = c->log_limit_bytes,
-                                          .stall_seconds = c->stall_seconds};
+    settings.jobs_dir = jobs_dir;
     int status = job_manager_create(&settings, store, m, e);
     free(jobs_dir);
     return status;
@@ -209,44 +315,67 @@ static int create_streams(const struct config *c, struct store *store, struct st
     return streams_create(store, &limits, streams, e);
 }
 
-static int serve(const struct http_app *app, struct error *e)
+static void say_ready(struct daemon_life *d, const char *url)
+{
+    uint64_t microseconds = 0;
+
+    if (sd_watchdog_enabled(0, &microseconds) > 0)
+        d->watchdog_seconds = (double)microseconds / 1e6;
+    log_info("listening on %s and on %s; state in %s", url, d->config->socket, d->config->state);
+    if (d->config->require_token && !d->config->data_roots)
+        log_warning("data_roots is not set: jobs may name any folder that this user can read");
+    sd_notifyf(0, "READY=1\nSTATUS=listening on %s", url);
+}
+
+static int serve(struct daemon_life *d, struct error *e)
 {
     struct http_server *server;
 
-    catch_signals(app->jobs);
-    if (http_server_start(app, &server, e))
+    catch_signals(d->app.jobs);
+    job_manager_each_round(d->app.jobs, on_round, d);
+    if (http_server_start(&d->app, &server, e))
         return -(int)e->code;
-    int status = write_url(app->config, http_server_url(server), e);
+    int status = write_url(d->config, http_server_url(server), e);
     if (status == 0) {
-        log_info("listening on %s and on %s; state in %s", http_server_url(server),
-                 app->config->socket, app->config->state);
-        status = job_manager_run(app->jobs, e);
-        remove_url(app->config);
+        say_ready(d, http_server_url(server));
+        status = job_manager_run(d->app.jobs, e);
+        remove_url(d->config);
     }
-    streams_stop(app->streams);
+    sd_notify(0, "STOPPING=1");
+    streams_stop(d->app.streams);
     http_server_stop(server);
     return status;
 }
 
-static int run(const struct config *config, struct error *e)
+static gid_t group_of(const char *name)
 {
-    struct http_app app = {.config = config};
+    const struct group *group = name ? getgrnam(name) : NULL;
+    return group ? group->gr_gid : (gid_t)-1;
+}
+
+static int run(struct daemon_life *d, struct error *e)
+{
+    struct config *config = d->config;
+    struct http_app *app = &d->app;
     int lock = -1;
 
+    app->config = config;
+    app->socket_gid = group_of(config->socket_group);
     int status = file_make_dirs(config->state, e);
     if (status == 0)
         status = lock_state(config, &lock, e);
     if (status == 0)
-        status = open_store(config, &app.store, e);
+        status = open_store(config, app, e);
     if (status == 0)
-        status = create_manager(config, app.store, &app.jobs, e);
+        status = create_manager(config, app->store, &app->jobs, e);
     if (status == 0)
-        status = create_streams(config, app.store, &app.streams, e);
+        status = create_streams(config, app->store, &app->streams, e);
     if (status == 0)
-        status = serve(&app, e);
-    streams_destroy(app.streams);
-    job_manager_destroy(app.jobs);
-    store_close(app.store);
+        status = serve(d, e);
+    streams_destroy(app->streams);
+    job_manager_destroy(app->jobs);
+    tokens_close(app->tokens);
+    store_close(app->store);
     if (lock >= 0)
         close(lock);
     return status;
@@ -261,12 +390,21 @@ static int print_openapi(void)
     return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
+static int check_config(const struct config *c)
+{
+    printf("the settings are right: traind would listen on %s%s and on %s, with its state in %s\n",
+           c->listen, c->tls_key ? " (TLS)" : "", c->socket, c->state);
+    return EXIT_SUCCESS;
+}
+
 int main(int argc, char **argv)
 {
     static const struct argp parser = {
         options, parse_option, NULL, "Serves training jobs over HTTP, in the foreground.\v(keys)",
         NULL,    help_text,    NULL};
     struct arguments a = {0};
+    struct config config;
+    struct daemon_life life = {.arguments = &a, .config = &config};
     struct error e = {0};
 
     argp_program_version = "traind " PACKAGE_VERSION;
@@ -274,15 +412,21 @@ int main(int argc, char **argv)
     argp_parse(&parser, argc, argv, 0, NULL, &a);
     if (a.print_openapi)
         return print_openapi();
-    int status = config_load(&a.config, a.config_file, &e);
-    if (status == 0) {
-        log_set_level(a.config.log_level);
-        status = run(&a.config, &e);
+    int status = load_settings(&a, &config, &e);
+    if (status == 0 && a.check_config) {
+        status = http_server_check(&config, &e);
+        if (status == 0)
+            check_config(&config);
+    } else if (status == 0) {
+        use_log_settings(&config);
+        status = run(&life, &e);
+        if (status == 0)
+            log_info("stopped; trainings that run go on");
     }
-    if (status == 0)
-        log_info("stopped; trainings that run go on");
-    else
+    if (status)
         log_error("%s", e.text);
-    config_clear(&a.config);
+    for (size_t i = 0; i < life.retired_count; i++)
+        config_clear(&life.retired[i]);
+    config_clear(&config);
     return status ? error_type(e.code)->exit_code : EXIT_SUCCESS;
 }

@@ -22,13 +22,17 @@ static bool is_loopback_name(const char *host)
 
 static bool same_site(const char *origin, const char *host)
 {
-    return host && strncasecmp(origin, "http://", 7) == 0 && strcasecmp(origin + 7, host) == 0;
+    size_t scheme = strncasecmp(origin, "http://", 7) == 0    ? 7
+                    : strncasecmp(origin, "https://", 8) == 0 ? 8
+                                                              : 0;
+
+    return host && scheme && strcasecmp(origin + scheme, host) == 0;
 }
 
-int guard_check(const char *host, const char *origin, const char *fetch_site, bool changes,
-                struct error *e)
+int guard_check(bool any_host, const char *host, const char *origin, const char *fetch_site,
+                bool changes, struct error *e)
 {
-    if (host && !is_loopback_name(host))
+    if (!any_host && host && !is_loopback_name(host))
         return error_set(e, ERR_NOT_ALLOWED,
                          "the Host header must name this machine's loopback, as localhost or "
                          "127.0.0.1, not \"%.100s\"",

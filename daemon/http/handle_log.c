@@ -1,11 +1,10 @@
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "daemon/http/routes.h"
+#include "daemon/http/run_file.h"
 
 #define CHUNK_BYTES (8 * 1024 * 1024) /* of one answer: readers go on at X-Log-Next */
 #define LOG_TYPE    "text/plain; charset=utf-8"
@@ -37,7 +36,7 @@ static int send_part(struct reply *r, int fd, int64_t from, struct error *e)
 
 int handle_log(const struct request *q, struct reply *r, struct error *e)
 {
-    char path[PATH_MAX];
+    char name[64];
     struct store_job job;
     int64_t from, attempt;
 
@@ -48,15 +47,17 @@ int handle_log(const struct request *q, struct reply *r, struct error *e)
     int64_t newest = job.attempt;
     if (attempt == 0)
         attempt = newest;
-    snprintf(path, sizeof path, "%s/attempt-%lld/stdout.log", job.run_dir, (long long)attempt);
+    snprintf(name, sizeof name, "attempt-%lld/stdout.log", (long long)attempt);
+    int fd = attempt > newest ? -1 : run_file_open(job.run_dir, name);
+    int why = errno;
     store_job_clear(&job);
     if (attempt > newest)
         return error_set(e, ERR_NOT_FOUND, "job %lld has had %lld attempts so far",
                          (long long)q->id, (long long)newest);
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    if (fd < 0 && errno == ENOENT)
+    if (fd < 0 && why == ENOENT)
         return empty(r, from, e); /* nothing was written yet */
     if (fd < 0)
-        return error_set_errno(e, errno, "cannot open the log %s", path);
+        return error_set_errno(e, why, "cannot open the log %s of job %lld", name,
+                               (long long)q->id);
     return send_part(r, fd, from, e);
 }

@@ -9,7 +9,9 @@
 #include "common/json.h"
 #include "common/preset.h"
 #include "common/speed.h"
+#include "daemon/http/auth.h"
 #include "daemon/http/job_json.h"
+#include "daemon/http/permit.h"
 #include "daemon/http/routes.h"
 #include "daemon/job/measure.h"
 
@@ -103,7 +105,10 @@ static int prepare(const struct request *q, bool will_run, struct prepared *p, s
         return -(int)e->code;
     p->spec = job_spec_parse(document, preset_lookup, NULL, &p->problems, &p->unsupported);
     json_decref(document);
-    if (p->spec && will_run && p->unsupported.count == 0)
+    if (p->spec)
+        permit_spec(p->spec, __atomic_load_n(&q->app->config->data_roots, __ATOMIC_ACQUIRE),
+                    !will_run || (q->rights & RIGHT(ROLE_ADMIN)), &p->problems);
+    if (p->spec && will_run && p->problems.count == 0 && p->unsupported.count == 0)
         check_folders(p->spec, &p->problems);
     if (!p->spec || p->problems.count || (will_run && p->unsupported.count))
         return 0;

@@ -1,5 +1,7 @@
 #include "common/json.h"
+#include "daemon/http/auth.h"
 #include "daemon/http/job_json.h"
+#include "daemon/http/permit.h"
 #include "daemon/http/routes.h"
 
 /* The body may be left out: then nothing changes. */
@@ -10,6 +12,22 @@ static int read_changes(const struct request *q, json_t **changes, struct error 
         return 0;
     *changes = json_document_parse(q->body, q->body_bytes, e);
     return *changes ? 0 : -(int)e->code;
+}
+
+/* Of the changes, mpirun's arguments are the ones that not everybody may give. What is no list of
+ * texts is refused elsewhere. */
+static void check_changes(const struct request *q, const json_t *changes, struct problems *problems)
+{
+    const json_t *list = json_object_get(json_object_get(changes, "cluster"), "mpi_args");
+    char *args[JOB_MPI_ARGS_MAX];
+    size_t count = json_array_size(list);
+
+    if (q->rights & RIGHT(ROLE_ADMIN) || count > JOB_MPI_ARGS_MAX)
+        return;
+    for (size_t i = 0; i < count; i++)
+        if (!(args[i] = (char *)json_string_value(json_array_get(list, i))))
+            return;
+    permit_mpi_args(args, count, problems);
 }
 
 static int answer(const struct request *q, json_t *numbers, struct reply *r, struct error *e)
@@ -33,7 +51,9 @@ int handle_job_resume(const struct request *q, struct reply *r, struct error *e)
 
     if (read_changes(q, &changes, e))
         return -(int)e->code;
-    int status = job_resume(q->app->jobs, q->id, changes, &problems, &numbers, e);
+    check_changes(q, changes, &problems);
+    int status = problems.count ? -(int)ERR_INVALID
+                                : job_resume(q->app->jobs, q->id, changes, &problems, &numbers, e);
     json_decref(changes);
     if (status == 0)
         status = answer(q, numbers, r, e);

@@ -1,11 +1,10 @@
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "daemon/http/routes.h"
+#include "daemon/http/run_file.h"
 
 static int send_file(struct reply *r, int fd, struct error *e)
 {
@@ -26,12 +25,12 @@ static int send_file(struct reply *r, int fd, struct error *e)
  */
 static int open_newest(const struct store_job *job, int64_t attempt)
 {
-    char path[PATH_MAX];
+    char name[64];
     int fd = -1;
 
     for (errno = ENOENT; fd < 0 && errno == ENOENT && attempt > 0; attempt--) {
-        snprintf(path, sizeof path, "%s/attempt-%lld/trace.json", job->run_dir, (long long)attempt);
-        fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+        snprintf(name, sizeof name, "attempt-%lld/trace.json", (long long)attempt);
+        fd = run_file_open(job->run_dir, name);
     }
     return fd;
 }

@@ -52,7 +52,7 @@ static bool is_loopback(const struct sockaddr *address)
     return address->sa_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
 }
 
-static int tell_url(int fd, char *url, size_t url_bytes, struct error *e)
+static int tell_url(int fd, bool tls, char *url, size_t url_bytes, struct error *e)
 {
     struct sockaddr_storage bound;
     socklen_t length = sizeof bound;
@@ -62,8 +62,8 @@ static int tell_url(int fd, char *url, size_t url_bytes, struct error *e)
         getnameinfo((struct sockaddr *)&bound, length, host, sizeof host, port, sizeof port,
                     NI_NUMERICHOST | NI_NUMERICSERV))
         return error_set_errno(e, errno, "cannot find the address of the listening socket");
-    snprintf(url, url_bytes, bound.ss_family == AF_INET6 ? "http://[%s]:%s" : "http://%s:%s", host,
-             port);
+    snprintf(url, url_bytes, bound.ss_family == AF_INET6 ? "http%s://[%s]:%s" : "http%s://%s:%s",
+             tls ? "s" : "", host, port);
     return 0;
 }
 
@@ -83,37 +83,69 @@ static int bind_and_listen(int fd, const struct addrinfo *found, const char *add
     return error_set_errno(e, errno, "cannot listen on %s", address);
 }
 
+static int check_address(const struct addrinfo *found, const char *address, bool everywhere,
+                         struct error *e)
+{
+    if (!everywhere && !is_loopback(found->ai_addr))
+        return error_set(
+            e, ERR_USAGE,
+            "listen = %s can be reached from other machines, which needs tokens and "
+            "TLS: set require_token = yes, tls_certificate and tls_key in traind.conf, "
+            "or listen on the loopback only, as on 127.0.0.1:7077",
+            address);
+    return 0;
+}
+
 static int open_tcp(const struct addrinfo *found, const char *address, int *fd, struct error *e)
 {
-    if (!is_loopback(found->ai_addr))
-        return error_set(e, ERR_UNSUPPORTED,
-                         "listening on %s is not supported by this version: without tokens and TLS "
-                         "it takes loopback addresses only, as 127.0.0.1:7077",
-                         address);
     *fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (*fd < 0)
         return error_set_errno(e, errno, "cannot make a socket for %s", address);
     return bind_and_listen(*fd, found, address, e);
 }
 
-int listen_tcp(const char *address, int *fd, char *url, size_t url_bytes, struct error *e)
+/* The address found and allowed; freed with freeaddrinfo where 0 is returned. */
+static int find(const char *address, const struct listen_rules *rules, struct addrinfo **found,
+                struct error *e)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
-    struct addrinfo *found = NULL;
     char host[256];
     const char *port = NULL;
 
-    *fd = -1;
     if (split(address, host, sizeof host, &port, e))
         return -(int)e->code;
-    int reason = getaddrinfo(host, port, &hints, &found);
+    int reason = getaddrinfo(host, port, &hints, found);
     if (reason)
         return error_set(e, ERR_USAGE, "cannot find the address %s: %s", address,
                          gai_strerror(reason));
+    int status = check_address(*found, address, rules->everywhere, e);
+    if (status)
+        freeaddrinfo(*found);
+    return status;
+}
+
+int listen_check(const char *address, const struct listen_rules *rules, struct error *e)
+{
+    struct addrinfo *found;
+
+    if (find(address, rules, &found, e))
+        return -(int)e->code;
+    freeaddrinfo(found);
+    return 0;
+}
+
+int listen_tcp(const char *address, const struct listen_rules *rules, int *fd, char *url,
+               size_t url_bytes, struct error *e)
+{
+    struct addrinfo *found;
+
+    *fd = -1;
+    if (find(address, rules, &found, e))
+        return -(int)e->code;
     int status = open_tcp(found, address, fd, e);
     freeaddrinfo(found);
     if (status == 0)
-        status = tell_url(*fd, url, url_bytes, e);
+        status = tell_url(*fd, rules->tls, url, url_bytes, e);
     if (status && *fd >= 0)
         close(*fd);
     return status;
@@ -146,7 +178,7 @@ static int clear_stale(const struct sockaddr_un *address, struct error *e)
     return 0;
 }
 
-int listen_unix(const char *path, int *fd, struct error *e)
+int listen_unix(const char *path, gid_t group, int *fd, struct error *e)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
 
@@ -165,6 +197,8 @@ int listen_unix(const char *path, int *fd, struct error *e)
     mode_t old = umask(0177); /* only this user may connect, from the first moment on */
     int failed =
         bind(*fd, (const struct sockaddr *)&address, sizeof address) || listen(*fd, BACKLOG);
+    if (!failed && group != (gid_t)-1)
+        failed = chown(path, (uid_t)-1, group) || chmod(path, 0660);
     int reason = errno;
     umask(old);
     if (!failed)

@@ -2,17 +2,28 @@
 #ifndef TRAIND_DAEMON_HTTP_LISTEN_H
 #define TRAIND_DAEMON_HTTP_LISTEN_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 #include "common/error.h"
 
 /* "HOST:PORT", "[::1]:PORT" or "localhost:0" to a listening socket; url becomes "http://HOST:PORT"
- * with the port really taken. ERR_USAGE: not an address. ERR_UNSUPPORTED: not of this machine's
- * loopback. ERR_CONFLICT: in use. */
-int listen_tcp(const char *address, int *fd, char *url, size_t url_bytes, struct error *e);
+ * with the port really taken, or "https://..." with tls. ERR_USAGE: not an address, or, where not
+ * everywhere, not of this machine's loopback. ERR_CONFLICT: in use. */
+struct listen_rules {
+    bool tls;
+    bool everywhere; /* addresses that other machines reach may be listened on */
+};
+int listen_tcp(const char *address, const struct listen_rules *rules, int *fd, char *url,
+               size_t url_bytes, struct error *e);
 
-/* A unix socket with mode 0600. A socket nobody listens on any more is replaced; ERR_CONFLICT where
- * somebody does, or where path is something else. */
-int listen_unix(const char *path, int *fd, struct error *e);
+/* The same without listening: is the address one, and allowed? */
+int listen_check(const char *address, const struct listen_rules *rules, struct error *e);
+
+/* A unix socket with mode 0600, or 0660 for members of a group ((gid_t)-1: none). A socket nobody
+ * listens on any more is replaced; ERR_CONFLICT where somebody does, or where path is something
+ * else. */
+int listen_unix(const char *path, gid_t group, int *fd, struct error *e);
 
 #endif

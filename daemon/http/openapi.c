@@ -5,6 +5,7 @@
 
 #include "common/job_spec.h"
 #include "config.h"
+#include "daemon/http/auth.h"
 #include "daemon/http/routes.h"
 
 static json_t *path_parameters(const char *pattern)
@@ -73,6 +74,7 @@ static json_t *operation(const struct route *route)
         add_key_header(parameters);
     json_t *json = json_pack("{s:s, s:o, s:o}", "summary", route->summary, "parameters", parameters,
                              "responses", responses(route));
+    json_object_set_new(json, "x-role", json_string(auth_role_name(route->role)));
     if (!route->handler)
         json_object_set_new(json, "description",
                             json_string("Not supported by this version: answers 501."));

@@ -9,7 +9,7 @@
 #include "common/error.h"
 #include "common/problem.h"
 
-#define REPLY_HEADERS_MAX 6
+#define REPLY_HEADERS_MAX 10
 
 /* Zero-initialise; a status of 0 is none yet. */
 struct stream; /* stream.h */

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "common/error.h"
 #include "daemon/config.h"
@@ -21,6 +22,8 @@ struct http_app {
     struct store *store;
     struct job_manager *jobs;
     struct streams *streams;
+    struct tokens *tokens;
+    gid_t socket_gid; /* of socket_group; (gid_t)-1: none */
 };
 
 #define QUERY_MAX 16
@@ -30,6 +33,7 @@ struct request {
     const char *method; /* "GET" for HEAD too */
     const char *path;   /* percent-decoded, without the query */
     int64_t id;         /* of {id} in the pattern, >= 1 */
+    unsigned rights;    /* of the caller: RIGHT() bits of auth.h */
     const char *body;
     size_t body_bytes;
     const char *accept, *idempotency_key, *if_none_match,
@@ -46,8 +50,8 @@ struct request {
  * run on several threads at once and keep no state of their own. */
 typedef int route_handler(const struct request *q, struct reply *r, struct error *e);
 
-/* Who may use a route, once there are tokens. */
-enum route_role { ROLE_ANYONE, ROLE_READ, ROLE_SUBMIT, ROLE_NODE };
+/* What a caller needs to use a route: auth.h. */
+enum route_role { ROLE_ANYONE, ROLE_READ, ROLE_SUBMIT, ROLE_NODE, ROLE_ADMIN };
 
 struct route {
     const char *method;
@@ -98,6 +102,10 @@ route_handler handle_log;
 route_handler handle_trace;
 /* handle_about.c */
 route_handler handle_schema, handle_presets, handle_openapi, handle_healthz, handle_readyz;
+/* handle_tokens.c */
+route_handler handle_token_create, handle_token_list, handle_token_revoke;
+/* handle_backup.c */
+route_handler handle_backup;
 /* static.c */
 route_handler handle_static;
 

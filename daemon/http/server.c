@@ -9,15 +9,17 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/file.h"
 #include "common/log.h"
+#include "daemon/http/auth.h"
+#include "daemon/http/encode.h"
 #include "daemon/http/guard.h"
 #include "daemon/http/listen.h"
 #include "daemon/http/stats.h"
 #include "daemon/http/stream.h"
 
-#define CONNECTIONS_MAX 1024
-#define IDLE_SECONDS    60u
-#define DRAIN_FACTOR    8 /* of a body too large so much is read, for the client to see the answer */
+#define IDLE_SECONDS 60u
+#define DRAIN_FACTOR 8 /* of a body too large so much is read, for the client to see the answer */
 
 struct endpoint {
     const struct http_app *app;
@@ -28,7 +30,8 @@ struct endpoint {
 struct http_server {
     struct endpoint tcp, local;
     char url[128];
-    char *socket; /* path, removed at the end */
+    char *socket;            /* path, removed at the end */
+    char *certificate, *key; /* PEM texts, NULL: no TLS */
 };
 
 /* ---------------------------------------------------------------- one request */
@@ -39,6 +42,7 @@ struct exchange {
     size_t bytes, room;
     uint64_t received;
     bool too_large;
+    bool refused; /* by who sends it: its body is not kept */
 };
 
 static const char *header(struct MHD_Connection *c, const char *name)
@@ -67,8 +71,9 @@ static bool is_gettable(const char *method)
 static int check_request(const struct endpoint *at, struct MHD_Connection *c,
                          const struct exchange *x, struct request *q, struct error *e)
 {
-    if (at->guarded && guard_check(header(c, "Host"), header(c, "Origin"),
-                                   header(c, "Sec-Fetch-Site"), strcmp(q->method, "GET") != 0, e))
+    if (at->guarded &&
+        guard_check(at->app->config->require_token, header(c, "Host"), header(c, "Origin"),
+                    header(c, "Sec-Fetch-Site"), strcmp(q->method, "GET") != 0, e))
         return -(int)e->code;
     if (x->too_large)
         return error_set(e, ERR_TOO_LARGE, "the body is larger than the %lld bytes that are taken",
@@ -76,15 +81,36 @@ static int check_request(const struct endpoint *at, struct MHD_Connection *c,
     return 0;
 }
 
-static int route_request(struct MHD_Connection *c, struct request *q, struct reply *r,
-                         struct error *e)
+/* What the sender may do; counts: against a token's rate. */
+static int find_rights(const struct endpoint *at, struct MHD_Connection *c, bool counts,
+                       unsigned *rights, struct error *e)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
+    int socket = at->guarded || !info ? -1 : info->connect_fd;
+
+    return auth_rights(at->app, socket, header(c, "Authorization"), counts, rights, e);
+}
+
+static void say_how_to_come_back(struct reply *r, const struct error *e)
+{
+    if (e->code == ERR_NO_TOKEN)
+        reply_header(r, "WWW-Authenticate", "Bearer realm=\"traind\"");
+    if (e->code == ERR_TOO_MANY)
+        reply_header(r, "Retry-After", "1");
+}
+
+static int route_request(const struct endpoint *at, struct MHD_Connection *c, struct request *q,
+                         struct reply *r, struct error *e)
 {
     char allow[64];
 
+    if (find_rights(at, c, true, &q->rights, e))
+        return -(int)e->code;
     q->route = route_find(q->method, q->path, &q->id, allow, sizeof allow, e);
     if (!q->route && *allow)
         reply_header(r, "Allow", "%s", allow);
-    if (!q->route)
+    if (!q->route || auth_check(q->route, q->rights, e))
         return -(int)e->code;
     if (!q->route->handler) {
         error_set(e, ERR_UNSUPPORTED, "%s %s is not supported by this version", q->method, q->path);
@@ -131,12 +157,17 @@ static void answer(const struct endpoint *at, struct MHD_Connection *c, const ch
 
     name_client(c, q.client, sizeof q.client);
 
-    if (check_request(at, c, x, &q, &e) || route_request(c, &q, r, &e)) {
+    if (check_request(at, c, x, &q, &e) || route_request(at, c, &q, r, &e)) {
+        say_how_to_come_back(r, &e);
         if (e.code == ERR_INTERNAL)
             log_error("%s %s: %s", method, url, e.text);
         reply_problem(r, 0, &e, NULL);
     }
     stats_count(q.route, r->status, clock_monotonic() - began);
+    if (r->body && r->status == 200 && strcmp(q.method, "GET") == 0)
+        encode_tag(r, q.if_none_match);
+    if (r->body)
+        encode_compress(r, header(c, "Accept-Encoding"));
     log_debug("%s %s: %d", method, url, r->status);
 }
 
@@ -177,7 +208,7 @@ static struct MHD_Response *to_mhd(struct reply *r, struct MHD_Connection *c)
 static enum MHD_Result send_reply(struct MHD_Connection *c, struct reply *r)
 {
     struct MHD_Response *response = to_mhd(r, c);
-    bool cached = false;
+    bool cached = false, tagged = false;
 
     if (!response)
         return MHD_NO;
@@ -188,9 +219,11 @@ static enum MHD_Result send_reply(struct MHD_Connection *c, struct reply *r)
     for (int i = 0; i < r->header_count; i++) {
         MHD_add_response_header(response, r->headers[i].name, r->headers[i].value);
         cached = cached || strcmp(r->headers[i].name, "Cache-Control") == 0;
+        tagged = tagged || strcmp(r->headers[i].name, "ETag") == 0;
     }
     if (!cached)
-        MHD_add_response_header(response, "Cache-Control", "no-store");
+        MHD_add_response_header(response, "Cache-Control",
+                                tagged ? "private, no-cache" : "no-store");
     enum MHD_Result result = MHD_queue_response(c, (unsigned)r->status, response);
     MHD_destroy_response(response);
     return result;
@@ -215,6 +248,8 @@ static enum MHD_Result take_body(const struct endpoint *at, struct exchange *x, 
         x->too_large = true;
         return x->received > DRAIN_FACTOR * limit ? MHD_NO : MHD_YES;
     }
+    if (x->refused)
+        return MHD_YES;
     if (x->bytes + more > x->room) {
         size_t room = x->room ? 2 * x->room : 4096;
         while (room < x->bytes + more)
@@ -243,6 +278,22 @@ static bool announces_too_much(const struct endpoint *at, struct MHD_Connection 
            (unsigned long long)limit_of(at) * (waits ? 1 : DRAIN_FACTOR);
 }
 
+/* Nobody without a token may fill the memory with bodies. The answer says why, later. */
+static bool is_refused(const struct endpoint *at, struct MHD_Connection *c, const char *url,
+                       const char *method)
+{
+    const struct route *route;
+    struct error e;
+    unsigned rights;
+    int64_t id;
+    char allow[64];
+
+    if (find_rights(at, c, false, &rights, &e))
+        return true;
+    route = route_find(method, url, &id, allow, sizeof allow, &e);
+    return !route || auth_check(route, rights, &e);
+}
+
 static enum MHD_Result handle(void *context, struct MHD_Connection *c, const char *url,
                               const char *method, const char *version, const char *data,
                               size_t *bytes, void **state)
@@ -257,6 +308,7 @@ static enum MHD_Result handle(void *context, struct MHD_Connection *c, const cha
         if (!x)
             return MHD_NO;
         x->too_large = announces_too_much(at, c);
+        x->refused = is_refused(at, c, url, is_gettable(method) ? "GET" : method);
         if (!x->too_large)
             return MHD_YES;
     } else if (*bytes) {
@@ -306,34 +358,77 @@ static void library_words(void *context, const char *format, va_list args)
 }
 
 /* Takes over fd. */
-static int start_endpoint(struct endpoint *at, int fd, unsigned threads, struct error *e)
+static int start_endpoint(struct endpoint *at, int fd, unsigned threads,
+                          const struct http_server *s, struct error *e)
 {
-    at->daemon = MHD_start_daemon(
-        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, NULL, NULL,
-        handle, at, MHD_OPTION_EXTERNAL_LOGGER, library_words, NULL, MHD_OPTION_UNESCAPE_CALLBACK,
-        unescape, NULL, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_NOTIFY_COMPLETED, completed, NULL,
-        MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT,
-        IDLE_SECONDS, MHD_OPTION_THREAD_POOL_SIZE, threads, MHD_OPTION_END);
+    bool tls = at->guarded && s->key;
+    struct MHD_OptionItem keys[] = {
+        {MHD_OPTION_HTTPS_MEM_CERT, 0, s->certificate},
+        {MHD_OPTION_HTTPS_MEM_KEY,  0, s->key        },
+        {MHD_OPTION_END,            0, NULL          }
+    };
+
+    at->daemon =
+        MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME |
+                             MHD_USE_ERROR_LOG | (tls ? MHD_USE_TLS : 0u),
+                         0, NULL, NULL, handle, at, MHD_OPTION_EXTERNAL_LOGGER, library_words, NULL,
+                         MHD_OPTION_UNESCAPE_CALLBACK, unescape, NULL, MHD_OPTION_LISTEN_SOCKET, fd,
+                         MHD_OPTION_NOTIFY_COMPLETED, completed, NULL, MHD_OPTION_CONNECTION_LIMIT,
+                         (unsigned)at->app->config->max_connections, MHD_OPTION_CONNECTION_TIMEOUT,
+                         IDLE_SECONDS, MHD_OPTION_THREAD_POOL_SIZE, threads, MHD_OPTION_ARRAY,
+                         tls ? keys : &keys[2], MHD_OPTION_END);
     if (at->daemon)
         return 0;
     close(fd);
+    if (tls)
+        return error_set(e, ERR_USAGE,
+                         "the HTTPS server could not be started: see that tls_certificate and "
+                         "tls_key are PEM files that belong together");
     return error_set(e, ERR_IO,
                      "the HTTP server could not be started; see the limits on open files "
                      "and threads (ulimit -n, ulimit -u)");
 }
 
+#define PEM_LIMIT_BYTES ((size_t)1 << 20)
+
+static int load_keys(struct http_server *s, const struct config *c, struct error *e)
+{
+    size_t bytes;
+
+    if (!c->tls_key)
+        return 0;
+    if (file_read(c->tls_certificate, PEM_LIMIT_BYTES, &s->certificate, &bytes, e) ||
+        file_read(c->tls_key, PEM_LIMIT_BYTES, &s->key, &bytes, e))
+        return -(int)e->code;
+    return 0;
+}
+
+static struct listen_rules rules_of(const struct config *c)
+{
+    return (struct listen_rules){c->tls_key != NULL, c->tls_key && c->require_token};
+}
+
 static int start(struct http_server *s, const struct http_app *app, struct error *e)
 {
-    unsigned threads = (unsigned)app->config->http_threads;
+    const struct config *c = app->config;
+    struct listen_rules rules = rules_of(c);
+    unsigned threads = (unsigned)c->http_threads;
     int fd;
 
     s->tcp = (struct endpoint){app, NULL, true};
     s->local = (struct endpoint){app, NULL, false};
-    if (listen_tcp(app->config->listen, &fd, s->url, sizeof s->url, e) ||
-        start_endpoint(&s->tcp, fd, threads, e) || listen_unix(app->config->socket, &fd, e))
+    if (load_keys(s, c, e) || listen_tcp(c->listen, &rules, &fd, s->url, sizeof s->url, e) ||
+        start_endpoint(&s->tcp, fd, threads, s, e) ||
+        listen_unix(c->socket, app->socket_gid, &fd, e))
         return -(int)e->code;
-    s->socket = strdup(app->config->socket);
-    return start_endpoint(&s->local, fd, threads > 1 ? 2 : 0, e);
+    s->socket = strdup(c->socket);
+    return start_endpoint(&s->local, fd, threads > 1 ? 2 : 0, s, e);
+}
+
+int http_server_check(const struct config *c, struct error *e)
+{
+    struct listen_rules rules = rules_of(c);
+    return listen_check(c->listen, &rules, e);
 }
 
 int http_server_start(const struct http_app *app, struct http_server **out, struct error *e)
@@ -367,5 +462,9 @@ void http_server_stop(struct http_server *s)
     if (s->local.daemon)
         MHD_stop_daemon(s->local.daemon);
     free(s->socket);
+    free(s->certificate);
+    if (s->key)
+        explicit_bzero(s->key, strlen(s->key));
+    free(s->key);
     free(s);
 }

@@ -14,6 +14,10 @@ struct http_server;
 /* Listens and answers from now on. app is used, not copied, until http_server_stop. */
 int http_server_start(const struct http_app *app, struct http_server **out, struct error *e);
 
+/* traind --check-config: whether the address can be listened on under these settings, without
+ * listening. */
+int http_server_check(const struct config *c, struct error *e);
+
 const char *http_server_url(const struct http_server *s); /* "http://127.0.0.1:7077" */
 
 /* Ends answers under way and closes; NULL is fine. */

@@ -36,6 +36,18 @@ struct job_manager_config {
     int64_t stall_seconds;        /* of train-worker; 0: it watches for no stalls */
 };
 
+/* Called on the manager's thread after each round of its loop, and at the latest so many seconds
+ * after the last call as that one returned (INFINITY: whenever something happens). */
+typedef double job_manager_round(void *context);
+void job_manager_each_round(struct job_manager *m, job_manager_round *round, void *context);
+
+/* Makes a signal handler's wish known to the round: async-signal-safe. */
+void job_manager_wake(struct job_manager *m);
+
+/* What a new configuration changes in a manager that runs: all but paths and slots. On its thread.
+ */
+void job_manager_configure(struct job_manager *m, const struct job_manager_config *config);
+
 /* The store must outlive the manager. Nothing is started yet. */
 int job_manager_create(const struct job_manager_config *config, struct store *store,
                        struct job_manager **out, struct error *e);

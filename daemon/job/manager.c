@@ -32,6 +32,24 @@ static int make_absolute(char **path, struct error *e)
     return 0;
 }
 
+void job_manager_configure(struct job_manager *m, const struct job_manager_config *config)
+{
+    m->cancel_grace_seconds = config->cancel_grace_seconds < 0 ? 10 : config->cancel_grace_seconds;
+    m->priority_seconds = config->priority_seconds > 0 ? config->priority_seconds : 3600;
+    m->restart_delay_seconds = config->restart_delay_seconds;
+    m->keep_runs = config->keep_runs;
+    m->keep_checkpoints = config->keep_checkpoints;
+    m->log_limit_bytes = config->log_limit_bytes;
+    m->stall_seconds = config->stall_seconds;
+}
+
+void job_manager_each_round(struct job_manager *m, job_manager_round *round, void *context)
+{
+    m->each_round = round;
+    m->round_context = context;
+    m->round_next_at = 0;
+}
+
 int job_manager_create(const struct job_manager_config *config, struct store *store,
                        struct job_manager **out, struct error *e)
 {
@@ -47,14 +65,8 @@ int job_manager_create(const struct job_manager_config *config, struct store *st
     m->mpirun = copy(config->mpirun ? config->mpirun : "mpirun");
     m->worker = copy(config->worker ? config->worker : BINDIR "/train-worker");
     m->slots = config->slots > 0 ? config->slots : launch_node_cores();
-    m->cancel_grace_seconds = config->cancel_grace_seconds < 0 ? 10 : config->cancel_grace_seconds;
-    m->priority_seconds = config->priority_seconds > 0 ? config->priority_seconds : 3600;
-    m->restart_delay_seconds = config->restart_delay_seconds;
-    m->keep_runs = config->keep_runs;
-    m->keep_checkpoints = config->keep_checkpoints;
-    m->log_limit_bytes = config->log_limit_bytes;
-    m->queue_next_at = INFINITY;
-    m->stall_seconds = config->stall_seconds;
+    m->queue_next_at = m->round_next_at = INFINITY;
+    job_manager_configure(m, config);
     m->used.total = m->slots;
     m->look_at_queue = true;
     int status = m->jobs_dir && m->mpirun && m->worker
@@ -104,6 +116,11 @@ void manager_wake(struct job_manager *m)
     errno = before;
 }
 
+void job_manager_wake(struct job_manager *m)
+{
+    manager_wake(m);
+}
+
 void job_manager_stop(struct job_manager *m)
 {
     m->stop = true;
@@ -151,7 +168,8 @@ static size_t fill_fds(const struct job_manager *m, struct round *r)
 
 static int wait_ms(const struct job_manager *m, const struct round *r, double now)
 {
-    double until = fmin(m->active ? r->next_poll : INFINITY, m->queue_next_at);
+    double until =
+        fmin(fmin(m->active ? r->next_poll : INFINITY, m->queue_next_at), m->round_next_at);
 
     if (m->look_at_queue)
         return 0;
@@ -273,6 +291,8 @@ static int one_round(struct job_manager *m, struct round *r, struct error *e)
     if (queue_is_due(m, now))
         queue_start_jobs(m);
     publish_slots(m);
+    if (m->each_round)
+        m->round_next_at = clock_monotonic() + m->each_round(m->round_context);
     return 0;
 }
 

@@ -34,6 +34,9 @@ struct active_job {
 };
 
 struct job_manager {
+    job_manager_round *each_round; /* NULL: none */
+    void *round_context;
+    double round_next_at; /* monotonic: when it wants to be called again */
     struct store *store;
     char *jobs_dir, *mpirun, *worker;
     double cancel_grace_seconds, priority_seconds, restart_delay_seconds;

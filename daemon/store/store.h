@@ -34,6 +34,10 @@ struct store;
 int store_open(const char *path, struct store **out, struct error *e);
 void store_close(struct store *s); /* NULL is fine; no other thread may be inside */
 
+/* Copies the database as it is now into path (a new or empty file), while others read and write
+ * (backup.c). */
+int store_backup(struct store *s, const char *path, struct error *e);
+
 /* A read works: GET /readyz. */
 int store_check(struct store *s, struct error *e);
 

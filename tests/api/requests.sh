@@ -190,7 +190,7 @@ want 200 "any Host on the unix socket"
 call /v1/jobs
 like "$headers" "^Content-Security-Policy: default-src 'self'" "a strict CSP"
 like "$headers" '^X-Content-Type-Options: nosniff$' "nosniff"
-like "$headers" '^Cache-Control: no-store$' "answers are not cached"
+like "$headers" '^Cache-Control: private, no-cache$' "answers are asked for again"
 is "$(grep -ci '^access-control' <<<"$headers")" 0 "no CORS"
 
 mkdir -p "$work/web/sub"

@@ -83,7 +83,7 @@ Test(routes, every_row_is_whole_and_openapi_tells_it)
 
 static int guard(const char *host, const char *origin, const char *site, bool changes)
 {
-    return guard_check(host, origin, site, changes, &e);
+    return guard_check(false, host, origin, site, changes, &e);
 }
 
 Test(guard, only_names_of_the_loopback_are_hosts)

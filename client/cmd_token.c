@@ -1,0 +1,156 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/api.h"
+#include "client/cmd.h"
+#include "client/human.h"
+#include "client/print.h"
+#include "client/table.h"
+#include "common/clock.h"
+
+static double number(const json_t *object, const char *key)
+{
+    return json_number_value(json_object_get(object, key));
+}
+
+static const char *text(const json_t *object, const char *key)
+{
+    const char *value = json_string_value(json_object_get(object, key));
+    return value ? value : "";
+}
+
+/* ---------------------------------------------------------------- create */
+
+/* "30d", "12h", "90m", "45s" to seconds; 0: it is none of these. */
+static double seconds_of(const char *words)
+{
+    char *end;
+    double value = strtod(words, &end);
+    const char *unit = strchr("smhd", *end);
+
+    if (end == words || !*end || !unit || end[1] || !(value > 0))
+        return 0;
+    return value * (*unit == 's' ? 1 : *unit == 'm' ? 60 : *unit == 'h' ? 3600 : 86400);
+}
+
+static int create(const struct cmd_args *args, struct error *e)
+{
+    const char *expires = cmd_value(args, "expires"), *role = cmd_value(args, "role");
+    double seconds = expires ? seconds_of(expires) : 0;
+    json_t *answer;
+
+    if (args->operand_count != 2)
+        return error_set(e, ERR_USAGE, "say whom it is for: trainctl token create NAME");
+    if (expires && seconds == 0)
+        return error_set(e, ERR_USAGE, "--expires must be a time as 90m, 12h or 30d, not \"%s\"",
+                         expires);
+    json_t *body =
+        json_pack("{s:s, s:s, s:o}", "name", args->operands[1], "role", role ? role : "submit",
+                  "expires_seconds", expires ? json_real(seconds) : json_null());
+    char *document = body ? json_dumps(body, 0) : NULL;
+    json_decref(body);
+    if (!document)
+        return error_set(e, ERR_USAGE, "the name must be UTF-8");
+    int status = api_post("/v1/tokens", document, strlen(document), &answer, e);
+    free(document);
+    if (status)
+        return status;
+    if (client.json) {
+        print_json(answer);
+    } else {
+        puts(text(answer, "token"));
+        fprintf(stderr,
+                "This is token %.0f (%s, role %s). It is not shown again: put it into "
+                "~/.config/traind/token (chmod 600) or TRAINCTL_TOKEN.\n",
+                number(answer, "id"), text(answer, "name"), text(answer, "role"));
+    }
+    json_decref(answer);
+    return 0;
+}
+
+/* ---------------------------------------------------------------- list, revoke */
+
+static void add_token(struct libscols_table *table, const json_t *token)
+{
+    struct libscols_line *line = table_line(table);
+    char words[HUMAN_BYTES];
+    double now = clock_now(), expires = number(token, "expires_at"),
+           used = number(token, "used_at");
+
+    snprintf(words, sizeof words, "%.0f", number(token, "id"));
+    table_set(line, 0, words);
+    table_set(line, 1, text(token, "name"));
+    table_set(line, 2, text(token, "role"));
+    table_set(line, 3, human_ago(words, sizeof words, now - number(token, "created_at")));
+    if (expires > 0 && expires <= now)
+        table_set(line, 4, "has expired");
+    else
+        table_set(line, 4,
+                  expires > 0 ? human_duration(words, sizeof words, expires - now) : "never");
+    table_set(line, 5, used > 0 ? human_ago(words, sizeof words, now - used) : "-");
+}
+
+static int list(struct error *e)
+{
+    static const char *const headings[] = {"ID", "NAME", "ROLE", "MADE", "EXPIRES IN", "USED"};
+    const json_t *token;
+    json_t *answer;
+    size_t i;
+
+    if (api_get("/v1/tokens", &answer, e) < 0)
+        return -(int)e->code;
+    if (client.json) {
+        print_json(answer);
+    } else {
+        struct libscols_table *table = table_create(1);
+        for (i = 0; i < sizeof headings / sizeof headings[0]; i++)
+            table_column(table, headings[i], i == 0 ? TABLE_RIGHT : 0);
+        json_array_foreach (json_object_get(answer, "tokens"), i, token)
+            add_token(table, token);
+        table_finish(table);
+    }
+    json_decref(answer);
+    return 0;
+}
+
+static int revoke(const struct cmd_args *args, struct error *e)
+{
+    char path[64];
+    json_t *answer;
+    long id;
+
+    if (args->operand_count != 2)
+        return error_set(e, ERR_USAGE,
+                         "say which: trainctl token revoke ID (see trainctl token list)");
+    if (cmd_job_id(args->operands[1], &id, e) < 0)
+        return error_set(e, ERR_USAGE, "\"%s\" is not a token's id: see trainctl token list",
+                         args->operands[1]);
+    snprintf(path, sizeof path, "/v1/tokens/%ld", id);
+    if (api_delete(path, &answer, e) < 0)
+        return -(int)e->code;
+    if (client.json)
+        print_json(answer);
+    else
+        printf("token %ld is revoked\n", id);
+    json_decref(answer);
+    return 0;
+}
+
+int cmd_token(int argc, char **argv)
+{
+    struct cmd_args args;
+    struct error e;
+    int done = cmd_parse(&args, argc, argv), status;
+
+    if (done >= 0)
+        return done;
+    if (strcmp(args.operands[0], "create") == 0)
+        status = create(&args, &e);
+    else if (strcmp(args.operands[0], "list") == 0)
+        status = list(&e);
+    else if (strcmp(args.operands[0], "revoke") == 0)
+        status = revoke(&args, &e);
+    else
+        return cmd_usage(args.cmd, "\"%s\" is not create, list or revoke", args.operands[0]);
+    return status < 0 ? cmd_fail(&e) : 0;
+}

@@ -1,0 +1,71 @@
+#include "client/token.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Printable and without spaces: nothing of it can end a header. */
+static int take(const char *text, const char *source, char token[TOKEN_BYTES], struct error *e)
+{
+    size_t length = strcspn(text, "\r\n");
+    bool good = length > 0 && length < TOKEN_BYTES;
+
+    for (size_t i = 0; good && i < length; i++)
+        good = text[i] > ' ' && text[i] <= '~';
+    if (!good)
+        return error_set(e, ERR_INVALID,
+                         "%s holds no token: it should be the one line that trainctl token create "
+                         "printed",
+                         source);
+    memcpy(token, text, length);
+    token[length] = '\0';
+    return 1;
+}
+
+static int path_of(char path[PATH_MAX])
+{
+    const char *config = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
+
+    if (config && *config)
+        return snprintf(path, PATH_MAX, "%s/traind/token", config) < PATH_MAX;
+    return home && *home && snprintf(path, PATH_MAX, "%s/.config/traind/token", home) < PATH_MAX;
+}
+
+static int read_from(int fd, const char *path, char token[TOKEN_BYTES], struct error *e)
+{
+    char text[TOKEN_BYTES + 1] = "";
+    struct stat st;
+
+    if (fstat(fd, &st) || (st.st_mode & 077) || (st.st_uid != geteuid() && st.st_uid != 0))
+        return error_set(
+            e, ERR_NOT_ALLOWED,
+            "%s can be read by others, so its token may be known to them: chmod 600 it "
+            "(and have a new token made)",
+            path);
+    ssize_t bytes = read(fd, text, sizeof text - 1);
+    int found =
+        bytes < 0 ? error_set_errno(e, errno, "cannot read %s", path) : take(text, path, token, e);
+    explicit_bzero(text, sizeof text);
+    return found;
+}
+
+int token_find(char token[TOKEN_BYTES], struct error *e)
+{
+    const char *given = getenv("TRAINCTL_TOKEN");
+    char path[PATH_MAX];
+
+    if (given && *given)
+        return take(given, "TRAINCTL_TOKEN", token, e);
+    int fd = path_of(path) ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    if (fd < 0)
+        return 0;
+    int found = read_from(fd, path, token, e);
+    close(fd);
+    return found;
+}

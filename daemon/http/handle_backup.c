@@ -1,0 +1,39 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon/http/routes.h"
+
+/* The copy is made whole first, in a file that has no name any more when it is sent: so neither a
+ * slow client holds the database, nor is anything left behind. */
+int handle_backup(const struct request *q, struct reply *r, struct error *e)
+{
+    char path[PATH_MAX];
+    struct stat st;
+
+    if ((size_t)snprintf(path, sizeof path, "%s/backup-XXXXXX", q->app->config->state) >=
+        sizeof path)
+        return error_set(e, ERR_INTERNAL, "the path of the state folder is too long");
+    int fd = mkostemp(path, O_CLOEXEC);
+    if (fd < 0)
+        return error_set_errno(e, errno, "cannot make a file for the backup in %s",
+                               q->app->config->state);
+    int status = store_backup(q->app->store, path, e);
+    unlink(path);
+    if (status == 0 && fstat(fd, &st))
+        status = error_set_errno(e, errno, "cannot look at the backup");
+    if (status) {
+        close(fd);
+        return status;
+    }
+    r->status = 200;
+    r->type = "application/vnd.sqlite3";
+    r->fd = fd;
+    r->file_bytes = (uint64_t)st.st_size;
+    reply_header(r, "Content-Disposition", "attachment; filename=\"traind.db\"");
+    return 0;
+}

@@ -1,0 +1,334 @@
+#include "daemon/http/token.h"
+
+#include <errno.h>
+#include <math.h>
+#include <pthread.h>
+#include <sodium.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/file.h"
+
+#define HASH_BYTES   crypto_generichash_BYTES
+#define SECRET_BYTES 32
+
+struct token {
+    int64_t id;
+    char name[64];
+    enum token_role role;
+    double created_at, expires_at, used_at; /* 0: never */
+    unsigned char hash[HASH_BYTES];
+    double allowance, counted_at; /* requests it may still make, as of then */
+};
+
+struct tokens {
+    pthread_mutex_t mutex;
+    char *path;
+    struct token *items;
+    size_t count;
+    int64_t next;
+};
+
+static const char *const roles[TOKEN_ROLES] = {"read", "submit", "node", "admin"};
+
+const char *token_role_name(enum token_role role)
+{
+    return roles[role];
+}
+
+int token_role_of(const char *name)
+{
+    for (int i = 0; name && i < TOKEN_ROLES; i++)
+        if (strcmp(roles[i], name) == 0)
+            return i;
+    return -1;
+}
+
+static json_t *time_or_null(double t)
+{
+    return t > 0 ? json_real(t) : json_null();
+}
+
+static json_t *shown(const struct token *k)
+{
+    return json_pack("{s:I, s:s, s:s, s:f, s:o, s:o}", "id", (json_int_t)k->id, "name", k->name,
+                     "role", roles[k->role], "created_at", k->created_at, "expires_at",
+                     time_or_null(k->expires_at), "used_at", time_or_null(k->used_at));
+}
+
+static void hash_of(const char *text, unsigned char hash[HASH_BYTES])
+{
+    crypto_generichash(hash, HASH_BYTES, (const unsigned char *)text, strlen(text), NULL, 0);
+}
+
+/* ---------------------------------------------------------------- the file */
+
+static struct token *append(struct tokens *t, struct error *e)
+{
+    struct token *grown = realloc(t->items, (t->count + 1) * sizeof *grown);
+
+    if (!grown) {
+        error_set(e, ERR_NO_MEMORY, "no memory for the tokens");
+        return NULL;
+    }
+    t->items = grown;
+    memset(&grown[t->count], 0, sizeof *grown);
+    return &grown[t->count];
+}
+
+static int read_token(struct tokens *t, const json_t *item, struct error *e)
+{
+    const char *name = json_string_value(json_object_get(item, "name"));
+    const char *hash = json_string_value(json_object_get(item, "hash"));
+    int role = token_role_of(json_string_value(json_object_get(item, "role")));
+    struct token *k = append(t, e);
+    size_t bytes = 0;
+
+    if (!k)
+        return -(int)e->code;
+    k->id = json_integer_value(json_object_get(item, "id"));
+    if (!name || !hash || role < 0 || k->id < 1 || k->id >= t->next ||
+        sodium_hex2bin(k->hash, HASH_BYTES, hash, strlen(hash), NULL, &bytes, NULL) ||
+        bytes != HASH_BYTES)
+        return error_set(e, ERR_CORRUPT,
+                         "%s is damaged: put a copy of it in its place, or remove it and make new "
+                         "tokens with trainctl token create",
+                         t->path);
+    snprintf(k->name, sizeof k->name, "%s", name);
+    k->role = (enum token_role)role;
+    k->created_at = json_number_value(json_object_get(item, "created_at"));
+    k->expires_at = json_number_value(json_object_get(item, "expires_at"));
+    t->count++;
+    return 0;
+}
+
+static int load(struct tokens *t, struct error *e)
+{
+    json_t *document = json_load_file(t->path, 0, NULL), *item;
+    int status = 0;
+    size_t i;
+
+    t->next = json_integer_value(json_object_get(document, "next"));
+    const json_t *list = json_object_get(document, "tokens");
+    if (t->next < 1 || !json_is_array(list))
+        status = error_set(e, ERR_CORRUPT,
+                           "%s cannot be read, or is damaged: put a copy of it in its place, or "
+                           "remove it and make new tokens with trainctl token create",
+                           t->path);
+    json_array_foreach (list, i, item)
+        if (status == 0)
+            status = read_token(t, item, e);
+    json_decref(document);
+    return status;
+}
+
+static int save(struct tokens *t, struct error *e)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < t->count; i++) {
+        char hex[2 * HASH_BYTES + 1];
+        json_t *item = shown(&t->items[i]);
+        json_object_del(item, "used_at");
+        json_object_set_new(
+            item, "hash",
+            json_string(sodium_bin2hex(hex, sizeof hex, t->items[i].hash, HASH_BYTES)));
+        json_array_append_new(list, item);
+    }
+    json_t *document = json_pack("{s:I, s:o}", "next", (json_int_t)t->next, "tokens", list);
+    char *text = document ? json_dumps(document, JSON_INDENT(1) | JSON_REAL_PRECISION(16)) : NULL;
+    int status = text ? file_write_secret(t->path, text, strlen(text), e)
+                      : error_set(e, ERR_NO_MEMORY, "no memory for the tokens");
+    free(text);
+    json_decref(document);
+    return status;
+}
+
+int tokens_open(const char *path, struct tokens **out, struct error *e)
+{
+    struct tokens *t = calloc(1, sizeof *t);
+
+    *out = NULL;
+    if (sodium_init() < 0 || !t || !(t->path = strdup(path))) {
+        free(t);
+        return error_set(e, ERR_NO_MEMORY, "no memory for the tokens, or no random numbers");
+    }
+    pthread_mutex_init(&t->mutex, NULL);
+    t->next = 1;
+    int status = access(path, F_OK) == 0 ? load(t, e) : 0;
+    if (status)
+        tokens_close(t);
+    else
+        *out = t;
+    return status;
+}
+
+void tokens_close(struct tokens *t)
+{
+    if (!t)
+        return;
+    pthread_mutex_destroy(&t->mutex);
+    if (t->items)
+        sodium_memzero(t->items, t->count * sizeof *t->items);
+    free(t->items);
+    free(t->path);
+    free(t);
+}
+
+/* ---------------------------------------------------------------- changes */
+
+static void make_text(int64_t id, char text[TOKEN_TEXT_BYTES])
+{
+    unsigned char secret[SECRET_BYTES];
+
+    randombytes_buf(secret, sizeof secret);
+    int used = snprintf(text, TOKEN_TEXT_BYTES, "traind-%lld-", (long long)id);
+    sodium_bin2base64(text + used, TOKEN_TEXT_BYTES - (size_t)used, secret, sizeof secret,
+                      sodium_base64_VARIANT_URLSAFE_NO_PADDING);
+    sodium_memzero(secret, sizeof secret);
+}
+
+static int add(struct tokens *t, const struct token *wanted, char text[TOKEN_TEXT_BYTES],
+               json_t **as_shown, struct error *e)
+{
+    if (t->count >= TOKENS_MAX)
+        return error_set(e, ERR_CONFLICT, "there are %d tokens: revoke some first", TOKENS_MAX);
+    struct token *k = append(t, e);
+    if (!k)
+        return -(int)e->code;
+    *k = *wanted;
+    k->id = t->next++;
+    make_text(k->id, text);
+    hash_of(text, k->hash);
+    t->count++;
+    int status = save(t, e);
+    if (status) {
+        t->count--;
+        sodium_memzero(text, TOKEN_TEXT_BYTES);
+    } else {
+        *as_shown = shown(k);
+    }
+    return status;
+}
+
+int tokens_create(struct tokens *t, const char *name, enum token_role role, double expires_at,
+                  double now, char text[TOKEN_TEXT_BYTES], json_t **as_shown, struct error *e)
+{
+    struct token wanted = {.role = role, .created_at = now, .expires_at = expires_at};
+
+    *as_shown = NULL;
+    snprintf(wanted.name, sizeof wanted.name, "%s", name);
+    pthread_mutex_lock(&t->mutex);
+    int status = add(t, &wanted, text, as_shown, e);
+    pthread_mutex_unlock(&t->mutex);
+    return status;
+}
+
+json_t *tokens_list(struct tokens *t)
+{
+    json_t *list = json_array();
+
+    pthread_mutex_lock(&t->mutex);
+    for (size_t i = 0; i < t->count; i++)
+        json_array_append_new(list, shown(&t->items[i]));
+    pthread_mutex_unlock(&t->mutex);
+    return list;
+}
+
+static int forget(struct tokens *t, int64_t id, struct error *e)
+{
+    size_t i = 0;
+
+    while (i < t->count && t->items[i].id != id)
+        i++;
+    if (i == t->count)
+        return error_set(e, ERR_NOT_FOUND, "there is no token %lld", (long long)id);
+    struct token gone = t->items[i];
+    memmove(&t->items[i], &t->items[i + 1], (t->count - i - 1) * sizeof gone);
+    t->count--;
+    int status = save(t, e);
+    if (status) { /* it is still in the file: keep it here too */
+        memmove(&t->items[i + 1], &t->items[i], (t->count - i) * sizeof gone);
+        t->items[i] = gone;
+        t->count++;
+    }
+    return status;
+}
+
+int tokens_revoke(struct tokens *t, int64_t id, struct error *e)
+{
+    pthread_mutex_lock(&t->mutex);
+    int status = forget(t, id, e);
+    pthread_mutex_unlock(&t->mutex);
+    return status;
+}
+
+/* ---------------------------------------------------------------- checking */
+
+/* The id within "traind-ID-SECRET", 0: it is not such a text. */
+static int64_t id_of(const char *text)
+{
+    char *end;
+
+    if (strncmp(text, "traind-", 7) != 0 || text[7] < '1' || text[7] > '9')
+        return 0;
+    errno = 0;
+    long long id = strtoll(text + 7, &end, 10);
+    return errno || *end != '-' ? 0 : id;
+}
+
+/* Bucket of a second's requests, refilled all the time. */
+static bool within_rate(struct token *k, double now, double per_second)
+{
+    double passed = fmin(fmax(now - k->counted_at, 0), 1);
+
+    if (per_second == 0)
+        return true;
+    k->counted_at = now;
+    k->allowance = fmin(k->allowance + passed * per_second, per_second);
+    if (k->allowance < 1)
+        return false;
+    k->allowance -= 1;
+    return true;
+}
+
+static int check(struct tokens *t, const unsigned char hash[HASH_BYTES], int64_t id, double now,
+                 int64_t per_second, enum token_role *role, struct error *e)
+{
+    static const unsigned char nobody[HASH_BYTES];
+    struct token *k = NULL;
+
+    for (size_t i = 0; i < t->count; i++)
+        if (t->items[i].id == id)
+            k = &t->items[i];
+    if (sodium_memcmp(hash, k ? k->hash : nobody, HASH_BYTES) != 0 || !k)
+        return error_set(e, ERR_NO_TOKEN, "this token is not known here, or was revoked");
+    if (k->expires_at > 0 && now >= k->expires_at)
+        return error_set(e, ERR_NO_TOKEN,
+                         "the token %lld (%s) has expired: have a new one made with trainctl token "
+                         "create",
+                         (long long)id, k->name);
+    if (!within_rate(k, now, (double)per_second))
+        return error_set(e, ERR_TOO_MANY,
+                         "the token %lld (%s) has made more than %lld requests within a second "
+                         "(requests_per_second)",
+                         (long long)id, k->name, (long long)per_second);
+    k->used_at = now;
+    *role = k->role;
+    return 0;
+}
+
+int tokens_check(struct tokens *t, const char *text, double now, int64_t per_second,
+                 enum token_role *role, struct error *e)
+{
+    unsigned char hash[HASH_BYTES];
+
+    hash_of(text, hash);
+    pthread_mutex_lock(&t->mutex);
+    int status = check(t, hash, id_of(text), now, per_second, role, e);
+    pthread_mutex_unlock(&t->mutex);
+    return status;
+}
