@@ -50,7 +50,7 @@ with() { # ROLE [CURL ARGUMENT...] PATH
 # What is refused for want of a role is 401 or 403; what passes may well be refused for something else.
 declare -A reach=([anyone]=anyone [read]='anyone read' [submit]='anyone read submit' [node]='anyone node' [admin]='anyone read submit node admin')
 "$traind" --openapi >"$work/openapi.json"
-wrong= count=0
+wrong='' count=0
 while read -r method path need; do
     for who in anyone read submit node admin; do
         auth=()

@@ -19,7 +19,7 @@ Test(api, the_type_decides_the_code)
     cr_expect_eq(error_of("{\"type\": \"/problems/unsupported\"}", 422).code, ERR_UNSUPPORTED);
     cr_expect_eq(error_of("{\"type\": \"urn:traind:conflict\"}", 409).code, ERR_CONFLICT);
     cr_expect_eq(error_of("{\"type\": \"about:blank\"}", 404).code, ERR_NOT_FOUND);
-    cr_expect_eq(error_of(NULL, 401).code, ERR_NOT_ALLOWED);
+    cr_expect_eq(error_of(NULL, 401).code, ERR_NO_TOKEN);
     cr_expect_eq(error_of(NULL, 500).code, ERR_INTERNAL);
 }
 
