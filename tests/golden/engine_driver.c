@@ -1,13 +1,17 @@
 /*
  * The C side of tests/golden/torch.sh: writes weights, runs what the Python side repeats, writes
- * results as safetensors.
+ * results as safetensors into FOLDER.
  *
- *   engine_driver logits S N WEIGHTS BATCHES OUT      random weights and statistics -> WEIGHTS;
- * logits of the images -> OUT engine_driver train S N STEPS SMOOTHING THREADS WEIGHTS BATCHES OUT
- *                                                     losses of the steps on stdout; weights
- * afterwards -> OUT engine_driver step ARCH STEM S N WEIGHTS BATCHES LOGITS GRADS one step of any
- * network: logits of the evaluation -> LOGITS, loss of the training on stdout, its gradients ->
- * GRADS BATCHES gets the images (steps, n, 3, s, s as torch wants them) and labels that were used.
+ *   engine_driver logits S N FOLDER
+ *       a ResNet-50 with random weights and statistics: weights, batches, logits
+ *   engine_driver train ARCH S N STEPS THREADS OPTIONS FOLDER
+ *       weights, batches, trained (the weights afterwards); the losses of the steps on stdout.
+ *       OPTIONS: letters, as struct options has them; "-" for none
+ *   engine_driver step ARCH STEM S N FOLDER
+ *       one step of any network, twice: its activations kept from zero (calm-), and plain (plain-):
+ *       weights, logits of the evaluation, gradients of the training; batches; two losses on stdout
+ *
+ * batches holds the images (steps, n, 3, s, s as torch wants them) and labels that were used.
  */
 #include <math.h>
 #include <stdio.h>
@@ -16,6 +20,7 @@
 
 #include "common/rng.h"
 #include "common/safetensors.h"
+#include "worker/data/mixup.h"
 #include "worker/model/tune.h"
 #include "worker/model/weights.h"
 #include "worker/optim/sgd.h"
@@ -91,33 +96,24 @@ static void write_batches(const struct batches *b, const char *path)
         die(&e);
 }
 
-static struct model *make_model_of(const struct model_config *c)
+static struct model *make_model(const struct model_config *c, bool winograd)
 {
     struct error e;
     struct model *m;
     struct model_config config = *c;
-    struct model_tuning tuning;
+    struct model_tuning tuning = {0};
 
-    model_tune_all(c, CONV_WINOGRAD_4, &tuning);
+    if (!c->arch) {
+        fprintf(stderr, "engine_driver: there is no such network\n");
+        exit(1);
+    }
+    if (winograd)
+        model_tune_all(c, CONV_WINOGRAD_4, &tuning);
     config.tuning = &tuning;
     if (model_create(&config, &m, &e))
         die(&e);
     model_init(m, 3);
     return m;
-}
-
-static struct model *make_model(int size, int n, int threads, double smoothing, bool inference)
-{
-    struct model_config c = {.arch = arch_find("resnet50"),
-                             .stem = JOB_STEM_IMAGENET,
-                             .classes = CLASSES,
-                             .image_size = size,
-                             .batch = n,
-                             .inference = inference,
-                             .threads = threads,
-                             .bn_momentum = 0.1,
-                             .label_smoothing = smoothing};
-    return make_model_of(&c);
 }
 
 /* The last batch norm of a block: bn3 of a bottleneck, bn2 of a basic block. */
@@ -195,20 +191,40 @@ static void write_logits(const char *path, const float *logits, int n)
         die(&e);
 }
 
+static const char *in(const char *folder, const char *prefix, const char *name)
+{
+    static char path[4096];
+    snprintf(path, sizeof path, "%s/%s%s", folder, prefix, name);
+    return path;
+}
+
+static void save_weights(struct model *m, const char *path)
+{
+    struct error e;
+    if (model_save(m, path, NULL, 0, &e))
+        die(&e);
+}
+
 static int run_logits(char **a)
 {
     int size = atoi(a[0]), n = atoi(a[1]);
-    struct error e;
     struct batches b = make_batches(1, n, size);
-    struct model *m = make_model(size, n, 1, 0, true);
+    struct model_config c = {.arch = arch_find("resnet50"),
+                             .stem = JOB_STEM_IMAGENET,
+                             .classes = CLASSES,
+                             .image_size = size,
+                             .batch = n,
+                             .inference = true,
+                             .threads = 1,
+                             .bn_momentum = 0.1};
+    struct model *m = make_model(&c, true);
     float *logits = malloc((size_t)n * CLASSES * sizeof *logits);
 
     shake_batch_norm(m, 1);
-    if (model_save(m, a[2], NULL, 0, &e))
-        die(&e);
-    write_batches(&b, a[3]);
+    save_weights(m, in(a[2], "", "weights"));
+    write_batches(&b, in(a[2], "", "batches"));
     model_predict(m, b.images, n, logits);
-    write_logits(a[4], logits, n);
+    write_logits(in(a[2], "", "logits"), logits, n);
     free(logits);
     free(b.images);
     free(b.labels);
@@ -216,29 +232,72 @@ static int run_logits(char **a)
     return 0;
 }
 
-static int run_train(char **a)
-{
-    int size = atoi(a[0]), n = atoi(a[1]), steps = atoi(a[2]);
-    struct error e;
-    struct sgd *s;
-    struct sgd_config sc = {.momentum = 0.9, .weight_decay = 5e-5};
-    struct batches b = make_batches(steps, n, size);
-    struct model *m = make_model(size, n, atoi(a[4]), atof(a[3]), false);
+/* Of one training; decay is large with d, so that it can be seen in five steps. */
+struct options {
+    bool smooth;   /* s: label smoothing 0.1 */
+    bool nesterov; /* n */
+    bool
+        decay_bn; /* d: weight decay 0.1, for batch norm too; w: the same, but not for batch norm */
+    bool heavy;
+    bool mixup;  /* m: lambda 0.3, and 0.05 more each step */
+    bool direct; /* x: no Winograd */
+};
 
-    shake_batch_norm(m, 0.1);
-    if (model_save(m, a[5], NULL, 0, &e) || sgd_create(m, &sc, &s, &e))
-        die(&e);
-    write_batches(&b, a[6]);
-    for (int i = 0; i < steps; i++) {
-        size_t at = (size_t)i * (size_t)n;
+static struct options options_of(const char *text)
+{
+    return (struct options){.smooth = strchr(text, 's'),
+                            .nesterov = strchr(text, 'n'),
+                            .decay_bn = strchr(text, 'd'),
+                            .heavy = strpbrk(text, "dw"),
+                            .mixup = strchr(text, 'm'),
+                            .direct = strchr(text, 'x')};
+}
+
+static void train(struct model *m, struct sgd *s, struct batches *b, bool mixup)
+{
+    for (int i = 0; i < b->steps; i++) {
+        float *images = b->images + (size_t)i * (size_t)b->n * image_floats(b);
+        double lambda = 0.3 + 0.05 * i;
+        if (mixup) {
+            mixup_images(images, images, b->n, image_floats(b), lambda);
+            model_mix(m, lambda);
+        }
         printf("%.9g\n",
-               model_forward(m, b.images + at * image_floats(&b), b.labels + at, n, NULL));
+               model_forward(m, images, b->labels + (size_t)i * (size_t)b->n, b->n, NULL));
         model_backward(m, 1, false, NULL, NULL);
-        sgd_step(s, 0.0005 * (i + 1) / steps); /* a warm-up: the LR moves */
+        sgd_step(s, 0.0005 * (i + 1) / b->steps); /* a warm-up: the LR moves */
         model_params_changed(m);
     }
-    if (model_save(m, a[7], NULL, 0, &e))
+}
+
+static int run_train(char **a)
+{
+    int size = atoi(a[1]), n = atoi(a[2]);
+    struct options o = options_of(a[5]);
+    struct error e;
+    struct sgd *s;
+    struct sgd_config sc = {.momentum = 0.9,
+                            .nesterov = o.nesterov,
+                            .weight_decay = o.heavy ? 0.1 : 5e-5,
+                            .decay_bn = o.decay_bn};
+    struct model_config c = {.arch = arch_find(a[0]),
+                             .stem = JOB_STEM_IMAGENET,
+                             .classes = CLASSES,
+                             .image_size = size,
+                             .batch = n,
+                             .threads = atoi(a[4]),
+                             .bn_momentum = 0.1,
+                             .label_smoothing = o.smooth ? 0.1 : 0};
+    struct batches b = make_batches(atoi(a[3]), n, size);
+    struct model *m = make_model(&c, !o.direct);
+
+    shake_batch_norm(m, 0.1);
+    save_weights(m, in(a[6], "", "weights"));
+    write_batches(&b, in(a[6], "", "batches"));
+    if (sgd_create(m, &sc, &s, &e))
         die(&e);
+    train(m, s, &b, o.mixup);
+    save_weights(m, in(a[6], "", "trained"));
     sgd_destroy(s);
     free(b.images);
     free(b.labels);
@@ -246,10 +305,24 @@ static int run_train(char **a)
     return 0;
 }
 
+static void step(struct model *m, const struct batches *b, const char *folder, const char *prefix)
+{
+    struct error e;
+    float *logits = malloc((size_t)b->n * CLASSES * sizeof *logits);
+
+    save_weights(m, in(folder, prefix, "weights"));
+    model_predict(m, b->images, b->n, logits);
+    write_logits(in(folder, prefix, "logits"), logits, b->n);
+    printf("%.9g\n", model_forward(m, b->images, b->labels, b->n, NULL));
+    model_backward(m, 1, false, NULL, NULL);
+    if (model_save_buffer(m, model_grads(m), "", in(folder, prefix, "gradients"), NULL, 0, &e))
+        die(&e);
+    free(logits);
+}
+
 static int run_step(char **a)
 {
     int size = atoi(a[2]), n = atoi(a[3]);
-    struct error e;
     struct model_config c = {.arch = arch_find(a[0]),
                              .classes = CLASSES,
                              .image_size = size,
@@ -257,29 +330,15 @@ static int run_step(char **a)
                              .stem = strcmp(a[1], "small") ? JOB_STEM_IMAGENET : JOB_STEM_SMALL,
                              .threads = 2,
                              .bn_momentum = 0.1};
-    if (!c.arch) {
-        fprintf(stderr, "engine_driver: no network is called %s\n", a[0]);
-        return 1;
-    }
     struct batches b = make_batches(1, n, size);
-    struct model *m = make_model_of(&c);
-    float *logits = malloc((size_t)n * CLASSES * sizeof *logits);
+    struct model *m = make_model(&c, true);
 
+    write_batches(&b, in(a[4], "", "batches"));
     shake_batch_norm(m, 0.1);
     leave_zero(m);
-    if (model_save(m, a[4], NULL, 0, &e))
-        die(&e);
-    write_batches(&b, a[5]);
-    model_predict(m, b.images, n, logits);
-    write_logits(a[6], logits, n);
-    printf("%.9g\n", model_forward(m, b.images, b.labels, n, NULL));
-    model_backward(m, 1, false, NULL, NULL);
-    /* Gradients have the layout of the parameters: saved as such they get torchvision's names and
-     * shapes. */
-    memcpy(model_params(m), model_grads(m), model_param_count(m) * sizeof(float));
-    if (model_save(m, a[7], NULL, 0, &e))
-        die(&e);
-    free(logits);
+    step(m, &b, a[4], "calm-");
+    shake_batch_norm(m, 1);
+    step(m, &b, a[4], "plain-");
     free(b.images);
     free(b.labels);
     model_destroy(m);
@@ -288,11 +347,11 @@ static int run_step(char **a)
 
 int main(int argc, char **argv)
 {
-    if (argc == 7 && !strcmp(argv[1], "logits"))
+    if (argc == 5 && !strcmp(argv[1], "logits"))
         return run_logits(argv + 2);
-    if (argc == 10 && !strcmp(argv[1], "train"))
+    if (argc == 9 && !strcmp(argv[1], "train"))
         return run_train(argv + 2);
-    if (argc == 10 && !strcmp(argv[1], "step"))
+    if (argc == 7 && !strcmp(argv[1], "step"))
         return run_step(argv + 2);
     fprintf(stderr, "usage: see the head of engine_driver.c\n");
     return 2;
