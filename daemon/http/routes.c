@@ -37,6 +37,8 @@ static const struct route routes[] = {
      "A checkpoint's weights"},
     {"GET", "/v1/jobs/{id}/trace", handle_trace, ROLE_READ, "", 200,
      "Chrome trace of the profiled steps, of the newest attempt that has one"},
+    {"GET", "/v1/jobs/{id}/mllog", handle_mllog, ROLE_READ, "", 200,
+     "The training's log by MLPerf's rules"},
     {"GET", "/v1/compare", NULL, ROLE_READ, "ids", 200, "Jobs side by side"},
     {"GET", "/v1/nodes", NULL, ROLE_READ, "", 200, "Nodes and their slots"},
     {"POST", "/v1/nodes/{name}/report", NULL, ROLE_NODE, "", 200, "A node's report"},

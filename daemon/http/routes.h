@@ -96,6 +96,8 @@ route_handler handle_metrics, handle_evals;
 route_handler handle_events, handle_all_events;
 /* handle_prometheus.c */
 route_handler handle_prometheus;
+/* handle_export.c */
+route_handler handle_mllog;
 /* handle_log.c */
 route_handler handle_log;
 /* handle_trace.c */

@@ -251,7 +251,7 @@ static bool add_to_page(void *context, const struct store_event_row *row)
 static int read_page(struct stream *s, int64_t head)
 {
     struct page page = {.stream = s};
-    struct store_event_range range = {s->job_id, s->after, PAGE_EVENTS};
+    struct store_event_range range = {.job_id = s->job_id, .after = s->after, .limit = PAGE_EVENTS};
     struct error e;
 
     if (store_event_each(s->all->store, &range, add_to_page, &page, &e))

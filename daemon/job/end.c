@@ -5,6 +5,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "daemon/export/export.h"
 #include "daemon/job/manager.h"
 #include "daemon/job/measure.h"
 
@@ -136,6 +137,15 @@ static bool clear_up(struct active_job *a, double now)
     return false;
 }
 
+/* Others' formats, for those who look into the run directory; the routes make them anew. */
+static void write_exports(struct job_manager *m, const struct active_job *a)
+{
+    struct error e;
+
+    if (export_write(m->store, a->id, &e))
+        log_warning("job %lld: its logs for others are not written: %s", (long long)a->id, e.text);
+}
+
 bool job_try_to_end(struct job_manager *m, struct active_job *a, double now)
 {
     struct launch_exit how = {a->exit_code, a->exit_signal};
@@ -155,6 +165,7 @@ bool job_try_to_end(struct job_manager *m, struct active_job *a, double now)
     }
     if (verdict.state == JOB_SUCCEEDED)
         measure_finished(m->store, a->id, m->slots, clock_now());
+    write_exports(m, a);
     job_trim_run(m, a);
     m->look_at_queue = true;
     job_forget(m, a);

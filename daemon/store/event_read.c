@@ -3,14 +3,22 @@
 #include "daemon/store/sql.h"
 #include "daemon/store/store.h"
 
-static sqlite3_stmt *select_events(struct sql *c, int64_t job_id, int64_t after, int64_t limit,
+static sqlite3_stmt *select_events(struct sql *c, const struct store_event_range *range,
                                    struct error *e)
 {
+    int64_t job_id = range->job_id, after = range->after;
+    int64_t limit = range->limit > 0 ? range->limit : -1;
+
     if (job_id == STORE_ALL_JOBS)
         return sql_query(c, e,
                          "select id, job_id, attempt, t, type, body from job_event "
                          "where id > ? order by id limit ?",
                          "ii", after, limit);
+    if (range->without_steps)
+        return sql_query(c, e,
+                         "select id, job_id, attempt, t, type, body from job_event "
+                         "where job_id = ? and id > ? and type <> 'step' order by id limit ?",
+                         "iii", job_id, after, limit);
     return sql_query(c, e,
                      "select id, job_id, attempt, t, type, body from job_event "
                      "where job_id = ? and id > ? order by id limit ?",
@@ -21,8 +29,7 @@ int store_event_each(struct store *s, const struct store_event_range *range,
                      store_event_visit *visit, void *context, struct error *e)
 {
     struct sql *c = sql_read_begin(s);
-    sqlite3_stmt *row = select_events(c, range->job_id, range->after,
-                                      range->limit > 0 ? range->limit : (int64_t)-1, e);
+    sqlite3_stmt *row = select_events(c, range, e);
     int status = row ? 1 : -(int)ERR_INTERNAL;
 
     while (status > 0 && (status = sql_row(c, row, e)) > 0) {
@@ -64,7 +71,7 @@ static bool append(void *context, const struct store_event_row *row)
 int store_event_list(struct store *s, int64_t job_id, int64_t after, int64_t limit, json_t **events,
                      struct error *e)
 {
-    struct store_event_range range = {job_id, after, limit};
+    struct store_event_range range = {.job_id = job_id, .after = after, .limit = limit};
 
     *events = json_array();
     int status = store_event_each(s, &range, append, *events, e);

@@ -250,9 +250,10 @@ int store_event_add(struct store *s, int64_t job_id, int64_t attempt, const char
 /* Ids rise in the order of the commits, so that whoever has seen id n has seen all below it. */
 #define STORE_ALL_JOBS 0
 struct store_event_range {
-    int64_t job_id; /* or STORE_ALL_JOBS */
-    int64_t after;  /* ids above it */
-    int64_t limit;  /* 0: none */
+    int64_t job_id;     /* or STORE_ALL_JOBS */
+    int64_t after;      /* ids above it */
+    int64_t limit;      /* 0: none */
+    bool without_steps; /* of one job */
 };
 struct store_event_row {
     int64_t id, job_id, attempt;

@@ -1,0 +1,20 @@
+/*
+ * A job in the formats of others, made from the store whenever asked for: so a run that was resumed
+ * has each step once. The run directory gets both when an attempt ends.
+ */
+#ifndef TRAIND_DAEMON_EXPORT_H
+#define TRAIND_DAEMON_EXPORT_H
+
+#include <stdio.h>
+
+#include "common/error.h"
+#include "daemon/store/store.h"
+
+/* The log of a training by MLPerf's rules (mlcommons/training_policies, training_rules: "Required
+ * logging"): ":::MLLOG {json}" lines by time. */
+int export_mllog(struct store *store, const struct store_job *job, FILE *out, struct error *e);
+
+/* RUN/mllog.txt, each whole or not at all. */
+int export_write(struct store *store, int64_t job_id, struct error *e);
+
+#endif

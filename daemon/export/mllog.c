@@ -1,0 +1,269 @@
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/export/export.h"
+
+#define BENCHMARK  "resnet"
+#define EPOCHS_MAX 10000
+
+enum kind { POINT, START, END };
+static const char *const kinds[] = {
+    [POINT] = "POINT_IN_TIME", [START] = "INTERVAL_START", [END] = "INTERVAL_END"};
+
+struct line {
+    double t;
+    size_t order; /* of lines of the same moment */
+    char *text;
+};
+
+struct mllog {
+    const struct store_job *job;
+    json_t *spec, *plan;
+    struct line *lines;
+    size_t count, room;
+    double started, run_start, run_stop; /* 0: not yet */
+    bool success;
+    struct error *e;
+    int status;
+};
+
+/* ---------------------------------------------------------------- lines */
+
+static bool make_room(struct mllog *m)
+{
+    if (m->count < m->room)
+        return true;
+    size_t room = m->room ? 2 * m->room : 256;
+    struct line *lines = realloc(m->lines, room * sizeof *lines);
+    if (!lines)
+        return false;
+    m->lines = lines;
+    m->room = room;
+    return true;
+}
+
+/* Takes over value (NULL: null) and metadata (NULL: none). */
+static void put(struct mllog *m, double t, enum kind kind, const char *key, json_t *value,
+                json_t *metadata, int line)
+{
+    json_t *about = json_pack("{s:s, s:i}", "file", __FILE__, "lineno", line);
+
+    if (metadata)
+        json_object_update(about, metadata);
+    json_decref(metadata);
+    json_t *json = json_pack("{s:s, s:I, s:s, s:s, s:o, s:o}", "namespace", "", "time_ms",
+                             (json_int_t)llround(t * 1e3), "event_type", kinds[kind], "key", key,
+                             "value", value ? value : json_null(), "metadata", about);
+    char *text = json ? json_dumps(json, JSON_REAL_PRECISION(12)) : NULL;
+    json_decref(json);
+    if (!text || !make_room(m)) {
+        free(text);
+        m->status = error_set(m->e, ERR_NO_MEMORY, "no memory for the log");
+        return;
+    }
+    m->lines[m->count] = (struct line){t, m->count, text};
+    m->count++;
+}
+#define PUT(m, t, kind, key, value, metadata) put(m, t, kind, key, value, metadata, __LINE__)
+
+static int by_time(const void *a, const void *b)
+{
+    const struct line *x = a, *y = b;
+
+    if (x->t != y->t)
+        return x->t < y->t ? -1 : 1;
+    return x->order < y->order ? -1 : 1;
+}
+
+/* ---------------------------------------------------------------- the document */
+
+static json_t *in(const json_t *object, const char *path)
+{
+    char word[64];
+    const json_t *at = object;
+
+    for (const char *from = path; at && *from; from += strcspn(from, "."), from += *from == '.') {
+        snprintf(word, sizeof word, "%.*s", (int)strcspn(from, "."), from);
+        at = json_object_get(at, word);
+    }
+    return at ? json_incref((json_t *)at) : NULL;
+}
+
+static double number_in(const json_t *object, const char *path)
+{
+    json_t *value = in(object, path);
+    double number = json_is_number(value) ? json_number_value(value) : NAN;
+
+    json_decref(value);
+    return number;
+}
+
+static void put_optimizer(struct mllog *m, double t)
+{
+    json_t *value = in(m->spec, "optimizer.name");
+    bool lars = value && strcmp(json_string_value(value), "lars") == 0;
+    const char *of = lars ? "lars" : "sgd";
+    char key[80];
+    static const struct {
+        const char *key;
+        bool of_plan;
+        const char *path;
+    } settings[] = {
+        {"opt_base_learning_rate",             true,  "peak_lr"               },
+        {"opt_end_learning_rate",              false, "lr.end"                },
+        {"opt_learning_rate_decay_poly_power", false, "lr.power"              },
+        {"opt_learning_rate_decay_steps",      true,  "train_steps"           },
+        {"opt_learning_rate_warmup_epochs",    false, "lr.warmup_epochs"      },
+        {"opt_momentum",                       false, "optimizer.momentum"    },
+        {"opt_weight_decay",                   false, "optimizer.weight_decay"},
+    };
+
+    PUT(m, t, POINT, "opt_name", value, NULL);
+    if (lars)
+        PUT(m, t, POINT, "lars_epsilon", json_integer(0), NULL);
+    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
+        snprintf(key, sizeof key, "%s_%s", of, settings[i].key);
+        PUT(m, t, POINT, key, in(settings[i].of_plan ? m->plan : m->spec, settings[i].path), NULL);
+    }
+}
+
+static void put_settings(struct mllog *m, double t)
+{
+    PUT(m, t, POINT, "submission_benchmark", json_string(BENCHMARK), NULL);
+    PUT(m, t, POINT, "submission_org", json_string("traind"), NULL);
+    PUT(m, t, POINT, "submission_division", json_string("open"), NULL);
+    PUT(m, t, POINT, "submission_status", json_string("research"), NULL);
+    PUT(m, t, POINT, "submission_platform",
+        json_sprintf("%lldx CPU", (long long)number_in(m->spec, "cluster.nodes")), NULL);
+    PUT(m, t, POINT, "seed", in(m->spec, "seed"), NULL);
+    PUT(m, t, POINT, "global_batch_size", in(m->plan, "global_batch"), NULL);
+    PUT(m, t, POINT, "gradient_accumulation_steps", in(m->spec, "accumulate_steps"), NULL);
+    PUT(m, t, POINT, "train_samples", in(m->plan, "train_images"), NULL);
+    PUT(m, t, POINT, "eval_samples", in(m->plan, "eval_images"), NULL);
+    put_optimizer(m, t);
+}
+
+/* ---------------------------------------------------------------- the run */
+
+static void take_eval(struct mllog *m, const json_t *body, double t)
+{
+    double epoch = number_in(body, "epoch"), seconds = number_in(body, "seconds");
+    json_int_t number = (json_int_t)ceil(isnan(epoch) ? 0 : epoch - 1e-9);
+
+    PUT(m, t - (seconds > 0 ? seconds : 0), START, "eval_start", NULL,
+        json_pack("{s:I}", "epoch_num", number));
+    PUT(m, t, POINT, "eval_accuracy", in(body, "top1"), json_pack("{s:I}", "epoch_num", number));
+    PUT(m, t, END, "eval_stop", NULL, json_pack("{s:I}", "epoch_num", number));
+}
+
+static void take_run_stop(struct mllog *m, const json_t *body, double t)
+{
+    json_t *status = in(body, "status"), *reached = in(body, "target_reached");
+
+    m->run_stop = t;
+    m->success =
+        status && strcmp(json_string_value(status), "success") == 0 && !json_is_false(reached);
+    json_decref(status);
+    json_decref(reached);
+}
+
+static bool take(void *context, const struct store_event_row *row)
+{
+    struct mllog *m = context;
+    json_t *body = json_loads(row->body, 0, NULL);
+    json_t *state = in(body, "state");
+
+    if (strcmp(row->type, "state") == 0 && m->started == 0 && state &&
+        strcmp(json_string_value(state), "starting") == 0)
+        m->started = row->t;
+    else if (strcmp(row->type, "run_start") == 0 && m->run_start == 0)
+        m->run_start = row->t;
+    else if (strcmp(row->type, "eval") == 0)
+        take_eval(m, body, row->t);
+    else if (strcmp(row->type, "run_stop") == 0)
+        take_run_stop(m, body, row->t);
+    json_decref(state);
+    json_decref(body);
+    return m->status == 0;
+}
+
+/* ---------------------------------------------------------------- epochs */
+
+static void take_time(void *context, const struct store_metric_part *part)
+{
+    double *t = context;
+    *t = part->t;
+}
+
+static void put_epoch(struct mllog *m, int64_t number, double begin, double end)
+{
+    PUT(m, begin, START, "epoch_start", NULL, json_pack("{s:I}", "epoch_num", (json_int_t)number));
+    PUT(m, end, END, "epoch_stop", NULL, json_pack("{s:I}", "epoch_num", (json_int_t)number));
+}
+
+/* An epoch ends with its last step; the last one may be cut short. */
+static int put_epochs(struct mllog *m, struct store *store, struct error *e)
+{
+    int64_t steps = (int64_t)number_in(m->plan, "steps_per_epoch");
+    double begin = m->run_start;
+
+    for (int64_t n = 1; steps > 0 && n <= EPOCHS_MAX && (n - 1) * steps < m->job->step; n++) {
+        int64_t last = n * steps < m->job->step ? n * steps : m->job->step;
+        double end = 0;
+        if (store_metric_each(store, m->job->id, last, 1, take_time, &end, e))
+            return -(int)e->code;
+        if (end >= begin) {
+            put_epoch(m, n, begin, end);
+            begin = end;
+        }
+    }
+    return 0;
+}
+
+/* ---------------------------------------------------------------- all */
+
+static int gather(struct mllog *m, struct store *store, struct error *e)
+{
+    struct store_event_range range = {.job_id = m->job->id, .without_steps = true};
+    int status = store_event_each(store, &range, take, m, e);
+
+    if (status || m->status || m->started == 0)
+        return status ? status : m->status;
+    PUT(m, m->started, POINT, "cache_clear", json_true(), NULL);
+    PUT(m, m->started, START, "init_start", NULL, NULL);
+    put_settings(m, m->started);
+    if (m->run_start == 0)
+        return m->status;
+    PUT(m, m->run_start, END, "init_stop", NULL, NULL);
+    PUT(m, m->run_start, START, "run_start", NULL, NULL);
+    status = put_epochs(m, store, e);
+    if (m->run_stop > 0)
+        PUT(m, m->run_stop, END, "run_stop", NULL,
+            json_pack("{s:s}", "status", m->success ? "success" : "aborted"));
+    return status ? status : m->status;
+}
+
+static void clear(struct mllog *m)
+{
+    for (size_t i = 0; i < m->count; i++)
+        free(m->lines[i].text);
+    free(m->lines);
+    json_decref(m->spec);
+    json_decref(m->plan);
+}
+
+int export_mllog(struct store *store, const struct store_job *job, FILE *out, struct error *e)
+{
+    struct mllog m = {.job = job, .e = e};
+
+    m.spec = json_loads(job->spec, 0, NULL);
+    m.plan = json_loads(job->plan, 0, NULL);
+    int status = gather(&m, store, e);
+    if (status == 0)
+        qsort(m.lines, m.count, sizeof *m.lines, by_time);
+    for (size_t i = 0; status == 0 && i < m.count; i++)
+        fprintf(out, ":::MLLOG %s\n", m.lines[i].text);
+    clear(&m);
+    return status;
+}

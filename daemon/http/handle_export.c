@@ -1,0 +1,35 @@
+/* A job's logs in the formats of others. */
+#include <stdlib.h>
+
+#include "daemon/export/export.h"
+#include "daemon/http/routes.h"
+
+typedef int exporter(struct store *store, const struct store_job *job, FILE *out, struct error *e);
+
+static int send(const struct request *q, exporter *export, const char *type, struct reply *r,
+                struct error *e)
+{
+    struct store_job job;
+    char *text = NULL;
+    size_t bytes;
+
+    if (store_job_get(q->app->store, q->id, &job, e))
+        return -(int)e->code;
+    FILE *out = open_memstream(&text, &bytes);
+    int status = out ? export(q->app->store, &job, out, e)
+                     : error_set(e, ERR_NO_MEMORY, "no memory for the log");
+    if (out)
+        fclose(out);
+    store_job_clear(&job);
+    if (status == 0)
+        status = reply_text(r, 200, type, text, bytes, e);
+    free(text);
+    return status;
+}
+
+int handle_mllog(const struct request *q, struct reply *r, struct error *e)
+{
+    reply_header(r, "Content-Disposition", "attachment; filename=\"job-%lld-mllog.txt\"",
+                 (long long)q->id);
+    return send(q, export_mllog, "text/plain; charset=utf-8", r, e);
+}
