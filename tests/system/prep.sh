@@ -1,32 +1,8 @@
 #!/bin/bash
 # train-prep as a user runs it: conversions, their results, and every refusal.
 # shellcheck disable=SC2317,SC2016
-set -u
-# shellcheck source=tests/tap.sh
-. "${top_srcdir:?is set by make check}/tests/tap.sh"
-prep=${top_builddir:?is set by make check}/train-prep
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work" || exit 1
-
-check() { # description, then a command that must succeed
-    local result=0
-    "${@:2}" >check.log 2>&1 || result=$?
-    report $result "$1" "$(cat check.log out err 2>/dev/null)"
-}
-
-run() { # runs train-prep; leaves its output in out and err, its exit status in status
-    "$prep" "$@" >out 2>err
-    status=$?
-}
-
-refused() { # expected exit status, words of the message, then the arguments
-    local expected=$1 words=$2
-    shift 2
-    run "$@"
-    echo "exit status $status, expected $expected, with the words: $words"
-    [ "$status" = "$expected" ] && grep -qF -- "$words" err
-}
+# shellcheck source=tests/system/prep_lib.sh
+. "${top_srcdir:?is set by make check}/tests/system/prep_lib.sh"
 
 u32() { printf '\\x%02x\\x%02x\\x%02x\\x%02x' $(($1 >> 24 & 255)) $(($1 >> 16 & 255)) $(($1 >> 8 & 255)) $(($1 & 255)); }
 

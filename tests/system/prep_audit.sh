@@ -1,22 +1,10 @@
 #!/bin/bash
 # train-prep audit: what it says of good data and of data with each kind of fault.
 # shellcheck disable=SC2317,SC2016
-set -u
-# shellcheck source=tests/tap.sh
-. "${top_srcdir:?is set by make check}/tests/tap.sh"
-prep=${top_builddir:?is set by make check}/train-prep
-top_srcdir=$(cd "$top_srcdir" && pwd)
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work" || exit 1
-python=/usr/bin/python3
-$python -c 'import PIL, google.protobuf' 2>/dev/null || skip_all "needs python3-pil and python3-protobuf"
+# shellcheck source=tests/system/prep_lib.sh
+. "${top_srcdir:?is set by make check}/tests/system/prep_lib.sh"
+need_python
 
-check() { # description, then a command that must succeed
-    local result=0
-    "${@:2}" >check.log 2>&1 || result=$?
-    report $result "$1" "$(cat check.log out err 2>/dev/null)"
-}
 audit() { # leaves a JSON object in out
     "$prep" audit --json "$@" >out 2>err
     status=$?

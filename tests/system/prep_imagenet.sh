@@ -1,35 +1,9 @@
 #!/bin/bash
 # train-prep convert from what is downloaded: ImageNet's tars and CIFAR's, in small; read back by a reader of its own.
 # shellcheck disable=SC2317,SC2016
-set -u
-# shellcheck source=tests/tap.sh
-. "${top_srcdir:?is set by make check}/tests/tap.sh"
-prep=${top_builddir:?is set by make check}/train-prep
-top_srcdir=$(cd "$top_srcdir" && pwd)
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work" || exit 1
-python=/usr/bin/python3
-$python -c 'import PIL, google.protobuf' 2>/dev/null || skip_all "needs python3-pil and python3-protobuf"
-
-check() { # description, then a command that must succeed
-    local result=0
-    "${@:2}" >check.log 2>&1 || result=$?
-    report $result "$1" "$(cat check.log out err 2>/dev/null)"
-}
-
-run() {
-    "$prep" "$@" >out 2>err
-    status=$?
-}
-
-refused() { # expected exit status, words of the message, then the arguments
-    local expected=$1 words=$2
-    shift 2
-    run "$@"
-    echo "exit status $status, expected $expected, with the words: $words"
-    [ "$status" = "$expected" ] && grep -qF -- "$words" err
-}
+# shellcheck source=tests/system/prep_lib.sh
+. "${top_srcdir:?is set by make check}/tests/system/prep_lib.sh"
+need_python
 
 data() { $python "$top_srcdir/tests/system/prep_data.py" "$@"; }
 same_tree() { diff -r "$1" "$2"; }

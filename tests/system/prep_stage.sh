@@ -1,32 +1,12 @@
 #!/bin/bash
 # train-prep stage: shards to a node's own disk, as a Slurm prolog calls it.
 # shellcheck disable=SC2317,SC2016
-set -u
-# shellcheck source=tests/tap.sh
-. "${top_srcdir:?is set by make check}/tests/tap.sh"
-prep=${top_builddir:?is set by make check}/train-prep
-work=$(mktemp -d)
+# shellcheck source=tests/system/prep_lib.sh
+. "${top_srcdir:?is set by make check}/tests/system/prep_lib.sh"
 trap 'cd /; umount "$work/tiny" 2>/dev/null; rm -rf "$work"' EXIT
-cd "$work" || exit 1
 fashion=/usr/share/datasets/fashion-mnist
 [ -d $fashion ] || skip_all "needs the Debian package dataset-fashion-mnist"
 
-check() { # description, then a command that must succeed
-    local result=0
-    "${@:2}" >check.log 2>&1 || result=$?
-    report $result "$1" "$(cat check.log out err 2>/dev/null)"
-}
-run() {
-    "$prep" "$@" >out 2>err
-    status=$?
-}
-refused() { # expected exit status, words of the message, then the arguments
-    local expected=$1 words=$2
-    shift 2
-    run "$@"
-    echo "exit status $status, expected $expected, with the words: $words"
-    [ "$status" = "$expected" ] && grep -qF -- "$words" err
-}
 said() { jq -es "map(select(.type == \"done\")) | length == 1 and (.[0] | $1)" out; }
 
 mkdir idx

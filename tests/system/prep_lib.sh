@@ -1,0 +1,34 @@
+# For tests of train-prep: works in a private folder of its own, runs it and judges it. Source it instead of tap.sh.
+# shellcheck shell=bash disable=SC2034
+set -u
+# shellcheck source=tests/tap.sh
+. "${top_srcdir:?is set by make check}/tests/tap.sh"
+prep=${top_builddir:?is set by make check}/train-prep
+top_srcdir=$(cd "$top_srcdir" && pwd)
+python=/usr/bin/python3
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+
+check() { # description, then a command that must succeed
+    local result=0
+    "${@:2}" >check.log 2>&1 || result=$?
+    report $result "$1" "$(cat check.log out err 2>/dev/null)"
+}
+
+run() { # runs train-prep; leaves its output in out and err, its exit status in status
+    "$prep" "$@" >out 2>err
+    status=$?
+}
+
+refused() { # expected exit status, words of the message, then the arguments
+    local expected=$1 words=$2
+    shift 2
+    run "$@"
+    echo "exit status $status, expected $expected, with the words: $words"
+    [ "$status" = "$expected" ] && grep -qF -- "$words" err
+}
+
+need_python() { # for what makes pictures and reads shards by itself
+    $python -c 'import PIL, google.protobuf' 2>/dev/null || skip_all "needs python3-pil and python3-protobuf"
+}
