@@ -8,74 +8,73 @@
 #include "daemon/http/routes.h"
 #include "daemon/job/measure.h"
 
-static json_t *real_or_null(double value)
+static void add_exit(struct json_text *t, const char *key, int64_t value)
 {
-    return isfinite(value) ? json_real(value) : json_null();
+    if (value == STORE_NO_EXIT)
+        json_text_raw(t, key, NULL);
+    else
+        json_text_integer(t, key, value);
 }
 
-static json_t *time_or_null(double t)
+static void add_time(struct json_text *t, const char *key, double time)
 {
-    return t > 0 ? json_real(t) : json_null();
+    json_text_real(t, key, time > 0 ? time : NAN);
 }
 
-static json_t *text_or_null(const char *text)
+static void add_progress(struct json_text *t, const struct store_job *job)
 {
-    json_t *string = text ? json_string(text) : NULL;
-    return string ? string : json_null();
-}
-
-static json_t *exit_or_null(int64_t value)
-{
-    return value == STORE_NO_EXIT ? json_null() : json_integer(value);
-}
-
-static void add_progress(json_t *json, const struct store_job *job)
-{
-    json_object_set_new(json, "step", json_integer(job->step));
-    json_object_set_new(json, "train_steps", json_integer(job->train_steps));
+    json_text_integer(t, "step", job->step);
+    json_text_integer(t, "train_steps", job->train_steps);
     /* time left = (train_steps - step) * global_batch / images_per_sec */
-    json_object_set_new(json, "global_batch",
-                        job->global_batch > 0 ? json_integer(job->global_batch) : json_null());
-    json_object_set_new(json, "epoch", real_or_null(job->epoch));
-    json_object_set_new(json, "loss", real_or_null(job->loss));
-    json_object_set_new(json, "lr", real_or_null(job->lr));
-    json_object_set_new(json, "images_per_sec", real_or_null(job->images_per_sec));
-    json_object_set_new(json, "ttt_seconds", real_or_null(job->ttt_seconds));
-    json_object_set_new(json, "top1", real_or_null(job->top1));
-    json_object_set_new(json, "top5", real_or_null(job->top5));
+    if (job->global_batch > 0)
+        json_text_integer(t, "global_batch", job->global_batch);
+    else
+        json_text_raw(t, "global_batch", NULL);
+    json_text_real(t, "epoch", job->epoch);
+    json_text_real(t, "loss", job->loss);
+    json_text_real(t, "lr", job->lr);
+    json_text_real(t, "images_per_sec", job->images_per_sec);
+    json_text_real(t, "ttt_seconds", job->ttt_seconds);
+    json_text_real(t, "top1", job->top1);
+    json_text_real(t, "top5", job->top5);
 }
 
-json_t *job_to_json(const struct store_job *job)
+void job_members(struct json_text *t, const struct store_job *job)
 {
-    json_t *json = json_object();
-
-    json_object_set_new(json, "id", json_integer(job->id));
-    json_object_set_new(json, "name", text_or_null(job->name));
-    json_object_set_new(json, "state", json_string(job_state_name(job->state)));
-    json_object_set_new(json, "reason", text_or_null(job->reason));
-    json_object_set_new(json, "attempt", json_integer(job->attempt));
-    json_object_set_new(json, "priority", json_integer(job->priority));
-    json_object_set_new(json, "slots", json_integer(job->slots));
-    json_object_set_new(json, "restarts", json_integer(job->restarts));
-    json_object_set_new(json, "failure",
-                        job->failure ? json_loads(job->failure, 0, NULL) : json_null());
-    json_object_set_new(json, "estimated_start",
-                        time_or_null(job->state == JOB_QUEUED ? job->estimated_start : 0));
-    json_object_set_new(json, "created_at", time_or_null(job->created_at));
-    json_object_set_new(json, "started_at", time_or_null(job->started_at));
-    json_object_set_new(json, "finished_at", time_or_null(job->finished_at));
-    add_progress(json, job);
-    json_object_set_new(json, "time_left", measure_time_left(job, clock_now()));
-    json_object_set_new(json, "forecast",
-                        job->forecast ? json_loads(job->forecast, 0, NULL) : json_null());
-    json_object_set_new(json, "exit_code", exit_or_null(job->exit_code));
-    json_object_set_new(json, "exit_signal", exit_or_null(job->exit_signal));
-    json_object_set_new(json, "run_dir", text_or_null(job->run_dir));
+    json_text_integer(t, "id", job->id);
+    json_text_string(t, "name", job->name);
+    json_text_string(t, "state", job_state_name(job->state));
+    json_text_string(t, "reason", job->reason);
+    json_text_integer(t, "attempt", job->attempt);
+    json_text_integer(t, "priority", job->priority);
+    json_text_integer(t, "slots", job->slots);
+    json_text_integer(t, "restarts", job->restarts);
+    json_text_raw(t, "failure", job->failure);
+    add_time(t, "estimated_start", job->state == JOB_QUEUED ? job->estimated_start : 0);
+    add_time(t, "created_at", job->created_at);
+    add_time(t, "started_at", job->started_at);
+    add_time(t, "finished_at", job->finished_at);
+    add_progress(t, job);
+    json_text_value(t, "time_left", measure_time_left(job, clock_now()));
+    json_text_raw(t, "forecast", job->forecast);
+    add_exit(t, "exit_code", job->exit_code);
+    add_exit(t, "exit_signal", job->exit_signal);
+    json_text_string(t, "run_dir", job->run_dir);
     if (job->spec)
-        json_object_set_new(json, "spec", json_loads(job->spec, 0, NULL));
+        json_text_raw(t, "spec", job->spec);
     if (job->plan)
-        json_object_set_new(json, "plan", json_loads(job->plan, 0, NULL));
-    return json;
+        json_text_raw(t, "plan", job->plan);
+}
+
+int reply_job(struct reply *r, int status, struct store_job *job, struct error *e)
+{
+    struct json_text text = {0};
+
+    json_text_open(&text, NULL, '{');
+    job_members(&text, job);
+    json_text_close(&text, '}');
+    store_job_clear(job);
+    return reply_json_text(r, status, &text, e);
 }
 
 /* ---------------------------------------------------------------- GET /v1/jobs */
@@ -114,13 +113,22 @@ int handle_job_list(const struct request *q, struct reply *r, struct error *e)
         request_query_int(q, "limit", 1, 1000, 50, &filter.limit, e) ||
         store_job_list(q->app->store, &filter, &jobs, e))
         return -(int)e->code;
-    json_t *list = json_array();
-    for (size_t i = 0; i < jobs.count; i++)
-        json_array_append_new(list, job_to_json(&jobs.items[i]));
-    bool more = jobs.count == (size_t)filter.limit;
-    json_t *next = more ? json_integer(jobs.items[jobs.count - 1].id) : json_null();
+    struct json_text text = {0};
+    json_text_open(&text, NULL, '{');
+    json_text_open(&text, "jobs", '[');
+    for (size_t i = 0; i < jobs.count; i++) {
+        json_text_open(&text, NULL, '{');
+        job_members(&text, &jobs.items[i]);
+        json_text_close(&text, '}');
+    }
+    json_text_close(&text, ']');
+    if (jobs.count == (size_t)filter.limit)
+        json_text_integer(&text, "next", jobs.items[jobs.count - 1].id);
+    else
+        json_text_raw(&text, "next", NULL);
+    json_text_close(&text, '}');
     store_jobs_clear(&jobs);
-    return reply_json(r, 200, json_pack("{s:o, s:o}", "jobs", list, "next", next), e);
+    return reply_json_text(r, 200, &text, e);
 }
 
 /* ---------------------------------------------------------------- GET /v1/jobs/ID, POST .../cancel
@@ -132,12 +140,17 @@ int handle_job_show(const struct request *q, struct reply *r, struct error *e)
 
     if (store_job_get(q->app->store, q->id, &job, e))
         return -(int)e->code;
-    json_t *json = job_to_json(&job);
+    struct json_text text = {0};
     int64_t checkpoint = job_newest_checkpoint(job.run_dir);
-    json_object_set_new(json, "checkpoint_step",
-                        checkpoint > 0 ? json_integer(checkpoint) : json_null());
+    json_text_open(&text, NULL, '{');
+    job_members(&text, &job);
+    if (checkpoint > 0)
+        json_text_integer(&text, "checkpoint_step", checkpoint);
+    else
+        json_text_raw(&text, "checkpoint_step", NULL);
+    json_text_close(&text, '}');
     store_job_clear(&job);
-    return reply_json(r, 200, json, e);
+    return reply_json_text(r, 200, &text, e);
 }
 
 int handle_job_cancel(const struct request *q, struct reply *r, struct error *e)
@@ -147,7 +160,5 @@ int handle_job_cancel(const struct request *q, struct reply *r, struct error *e)
     if (job_cancel(q->app->jobs, q->id, e) || store_job_get(q->app->store, q->id, &job, e))
         return -(int)e->code;
     int status = job_state_is_final(job.state) ? 200 : 202;
-    json_t *json = job_to_json(&job);
-    store_job_clear(&job);
-    return reply_json(r, status, json, e);
+    return reply_job(r, status, &job, e);
 }

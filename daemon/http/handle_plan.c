@@ -159,10 +159,8 @@ static int answer_with_job(const struct request *q, int64_t id, bool existed, st
 
     if (store_job_get(q->app->store, id, &job, e))
         return -(int)e->code;
-    json_t *json = job_to_json(&job);
-    store_job_clear(&job);
     reply_header(r, "Location", "/v1/jobs/%lld", (long long)id);
-    return reply_json(r, existed ? 200 : 201, json, e);
+    return reply_job(r, existed ? 200 : 201, &job, e);
 }
 
 #define DIGEST_BYTES 40

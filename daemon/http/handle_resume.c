@@ -38,10 +38,13 @@ static int answer(const struct request *q, json_t *numbers, struct reply *r, str
         json_decref(numbers);
         return -(int)e->code;
     }
-    json_t *json = job_to_json(&job);
+    struct json_text text = {0};
+    json_text_open(&text, NULL, '{');
+    job_members(&text, &job);
+    json_text_value(&text, "resume", numbers);
+    json_text_close(&text, '}');
     store_job_clear(&job);
-    json_object_set_new(json, "resume", numbers);
-    return reply_json(r, 202, json, e);
+    return reply_json_text(r, 202, &text, e);
 }
 
 int handle_job_resume(const struct request *q, struct reply *r, struct error *e)

@@ -2,11 +2,14 @@
 #ifndef TRAIND_DAEMON_HTTP_JOB_JSON_H
 #define TRAIND_DAEMON_HTTP_JOB_JSON_H
 
-#include <jansson.h>
-
+#include "daemon/http/json_text.h"
+#include "daemon/http/reply.h"
 #include "daemon/store/store.h"
 
-/* Numbers and times that are not there yet are null. A new reference. */
-json_t *job_to_json(const struct store_job *job);
+/* Its members, for an object that is open. Numbers and times that are not there yet are null. */
+void job_members(struct json_text *t, const struct store_job *job);
+
+/* The whole answer; clears the job. */
+int reply_job(struct reply *r, int status, struct store_job *job, struct error *e);
 
 #endif

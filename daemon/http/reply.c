@@ -43,6 +43,17 @@ int reply_json(struct reply *r, int status, json_t *value, struct error *e)
     return 0;
 }
 
+int reply_json_text(struct reply *r, int status, struct json_text *text, struct error *e)
+{
+    json_text_end(text);
+    if (text->failed) {
+        json_text_clear(text);
+        return error_set(e, ERR_NO_MEMORY, "no memory for the answer");
+    }
+    set_body(r, status, "application/json", text->data, text->bytes);
+    return 0;
+}
+
 int reply_text(struct reply *r, int status, const char *type, const void *text, size_t bytes,
                struct error *e)
 {

@@ -8,6 +8,7 @@
 
 #include "common/error.h"
 #include "common/problem.h"
+#include "daemon/http/json_text.h"
 
 #define REPLY_HEADERS_MAX 10
 
@@ -34,6 +35,9 @@ void reply_header(struct reply *r, const char *name, const char *format, ...)
 
 /* Steals the reference. Returns 0, or ERR_NO_MEMORY. */
 int reply_json(struct reply *r, int status, json_t *value, struct error *e);
+
+/* Takes the text's bytes over. Returns 0, or ERR_NO_MEMORY where it failed. */
+int reply_json_text(struct reply *r, int status, struct json_text *text, struct error *e);
 
 /* Copies the text. */
 int reply_text(struct reply *r, int status, const char *type, const void *text, size_t bytes,

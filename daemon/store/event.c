@@ -186,8 +186,10 @@ static int ingest_event(struct sql *c, const struct store_batch *batch,
         return ingest_step(c, batch->job_id, event, steps, e);
     case EVENT_EVAL:
         return ingest_eval(c, batch->job_id, event, e);
-    case EVENT_RUN_STOP:
-        return ingest_run_stop(c, batch->job_id, event, e);
+    case EVENT_RUN_STOP: /* says more of the speed than the last step */
+        status = finish_steps(c, batch->job_id, steps, e);
+        steps->newest = NULL;
+        return status ? status : ingest_run_stop(c, batch->job_id, event, e);
     default:
         return 0;
     }

@@ -276,22 +276,28 @@ static int insert(struct sql *c, const struct store_job_new *job, int64_t *id, s
     return status ? status : store_event_state(c, *id, &queued, e);
 }
 
+struct insertion {
+    const struct store_job_new *job;
+    int64_t *id;
+    bool *existed;
+};
+
+static int insert_once(struct sql *c, void *context, struct error *e)
+{
+    struct insertion *i = context;
+    int status = find_by_key(c, i->job->idempotency_key, i->job->request_digest, i->id, e);
+
+    *i->existed = status > 0;
+    return status ? (status > 0 ? 0 : status) : insert(c, i->job, i->id, e);
+}
+
 int store_job_insert(struct store *s, const struct store_job_new *job, int64_t *id, bool *existed,
                      struct error *e)
 {
-    struct sql *c = sql_write_begin(s, true, e);
+    struct insertion insertion = {job, id, existed};
 
     *existed = false;
-    if (!c)
-        return -(int)e->code;
-    int status = find_by_key(c, job->idempotency_key, job->request_digest, id, e);
-    if (status > 0) {
-        *existed = true;
-        status = 0;
-    } else if (status == 0) {
-        status = insert(c, job, id, e);
-    }
-    return sql_write_end(s, c, status, e);
+    return sql_write_grouped(s, insert_once, &insertion, e);
 }
 
 /* ---------------------------------------------------------------- changes */

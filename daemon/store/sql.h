@@ -17,6 +17,14 @@ struct sql; /* a connection, used by one thread at a time */
 struct sql *sql_write_begin(struct store *s, bool durable, struct error *e);
 int sql_write_end(struct store *s, struct sql *c, int status, struct error *e);
 
+/* Something to write inside the writer's transaction; a failure (negative, *e filled) undoes this
+ * write alone. Called once, on any thread. */
+typedef int sql_write(struct sql *c, void *context, struct error *e);
+
+/* Durable when it returns, as sql_write_begin and sql_write_end, but what several threads bring at
+ * a time shares one commit (group.c). */
+int sql_write_grouped(struct store *s, sql_write *write, void *context, struct error *e);
+
 /* A reader; waits for a free one. */
 struct sql *sql_read_begin(struct store *s);
 void sql_read_end(struct store *s, struct sql *c);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/vfs.h>
 
 #include "common/clock.h"
@@ -79,7 +80,8 @@ static int use_wal(struct sql *c, const char *path, struct error *e)
         path, sqlite3_errmsg(c->db));
 }
 
-#define CHECK_SECONDS 0.15 /* at start: a large database is checked as far as this goes */
+#define CHECK_SECONDS     0.15 /* at start: a large database is checked as far as this goes */
+#define CHECK_WHOLE_BYTES ((int64_t)48 << 20)
 
 static int out_of_time(void *deadline)
 {
@@ -105,14 +107,21 @@ static int check_table(sqlite3 *db, const char *path, const char *sql, struct er
     return status;
 }
 
-/* The table of jobs first: it is the one that nothing else can replace. */
+/* The table of jobs first: it is the one that nothing else can replace. quick_check cannot be
+ * stopped inside a table, so a large one is read instead, the newest jobs first. */
 static int check_pages(struct sql *c, const char *path, struct error *e)
 {
     double deadline = clock_monotonic() + CHECK_SECONDS;
+    struct stat st;
+    bool large = stat(path, &st) == 0 && st.st_size > CHECK_WHOLE_BYTES;
 
     sqlite3_progress_handler(c->db, 1000, out_of_time, &deadline);
-    int status = check_table(c->db, path, "pragma quick_check('job')", e);
-    if (status == 0)
+    int status = check_table(c->db, path,
+                             large ? "select 'ok', sum(length(spec) + length(plan) + created_at) "
+                                     "from (select * from job order by id desc)"
+                                   : "pragma quick_check('job')",
+                             e);
+    if (status == 0 && !large)
         status = check_table(c->db, path, "pragma quick_check(1)", e);
     sqlite3_progress_handler(c->db, 0, NULL, NULL);
     return status;
@@ -149,6 +158,9 @@ int store_open(const char *path, struct store **out, struct error *e)
     if (!s)
         return error_set(e, ERR_NO_MEMORY, "no memory for the store");
     pthread_mutex_init(&s->writing, NULL);
+    pthread_mutex_init(&s->grouping, NULL);
+    pthread_cond_init(&s->group_written, NULL);
+    s->group_end = &s->group;
     pthread_mutex_init(&s->lending, NULL);
     pthread_cond_init(&s->returned, NULL);
     status = open_all(s, path, e);
@@ -169,6 +181,8 @@ void store_close(struct store *s)
     close_connection(&s->writer); /* the last one writes the log back into the database */
     pthread_cond_destroy(&s->returned);
     pthread_mutex_destroy(&s->lending);
+    pthread_cond_destroy(&s->group_written);
+    pthread_mutex_destroy(&s->grouping);
     pthread_mutex_destroy(&s->writing);
     free(s);
 }

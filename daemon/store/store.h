@@ -111,7 +111,8 @@ struct store_job_new {
 };
 
 /* Inserts a queued job with its first state event. With an idempotency key seen before: nothing is
- * inserted, *id is the earlier job's and *existed is true. Durable. */
+ * inserted, *id is the earlier job's and *existed is true. Durable; what
+ * several threads submit at a time shares one commit. */
 int store_job_insert(struct store *s, const struct store_job_new *job, int64_t *id, bool *existed,
                      struct error *e);
 

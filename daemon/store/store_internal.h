@@ -26,7 +26,11 @@ struct store {
     struct sql writer;
     void (*told)(void *context); /* of commits; guarded by writing */
     void *told_context;
-    pthread_mutex_t lending; /* guards free_readers */
+    pthread_mutex_t grouping; /* group.c: guards the four below */
+    pthread_cond_t group_written;
+    struct sql_member *group, **group_end; /* writes that wait for a leader, in order */
+    bool group_leads;                      /* one is writing */
+    pthread_mutex_t lending;               /* guards free_readers */
     pthread_cond_t returned;
     struct sql readers[STORE_READERS];
     struct sql *free_readers[STORE_READERS];

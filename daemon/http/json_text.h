@@ -1,0 +1,38 @@
+/*
+ * JSON written straight into one growing text, for answers that are asked for thousands of times a
+ * second: no tree, no second copy, and documents that are JSON text already are taken as they are.
+ */
+#ifndef TRAIND_DAEMON_HTTP_JSON_TEXT_H
+#define TRAIND_DAEMON_HTTP_JSON_TEXT_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Zero-initialise. Without memory it fails once and for all, and says so at the end. */
+struct json_text {
+    char *data; /* owned; not NUL-terminated */
+    size_t bytes, room;
+    bool failed;
+};
+
+/* '{', '}', '[' or ']', with the comma that belongs before an opening one. key: NULL in an array.
+ */
+void json_text_open(struct json_text *t, const char *key, char bracket);
+void json_text_close(struct json_text *t, char bracket);
+
+/* Members: key needs no escapes. */
+void json_text_string(struct json_text *t, const char *key, const char *value); /* NULL: null */
+void json_text_integer(struct json_text *t, const char *key, int64_t value);
+/* As many digits as it needs, 16 at most; null where it is not finite. */
+void json_text_real(struct json_text *t, const char *key, double value);
+/* Anything else; steals the reference; NULL: null. */
+void json_text_value(struct json_text *t, const char *key, json_t *value);
+/* JSON text, less its white space between tokens; NULL: null. */
+void json_text_raw(struct json_text *t, const char *key, const char *json);
+
+void json_text_end(struct json_text *t); /* the line's end */
+void json_text_clear(struct json_text *t);
+
+#endif

@@ -1,0 +1,111 @@
+/*
+ * Durable writes of several threads in one transaction: a disk takes milliseconds to make a commit
+ * safe, however much is in it. Whoever comes while nobody leads takes the writer and writes what
+ * all have brought by then; those who come meanwhile are the next group. Each write is in a
+ * savepoint of its own, so one that fails takes nothing of the others' with it.
+ */
+#include "daemon/store/sql.h"
+#include "daemon/store/store_internal.h"
+
+struct sql_member {
+    sql_write *write;
+    void *context;
+    struct error *e;
+    int status;
+    bool done;
+    struct sql_member *next;
+};
+
+static int write_member(struct sql *c, struct sql_member *m)
+{
+    int status = sql_run(c, m->e, NULL, "savepoint member", "");
+    if (status)
+        return status;
+    status = m->write(c, m->context, m->e);
+    if (status && sqlite3_get_autocommit(c->db))
+        return status; /* SQLite gave up the whole transaction, as on a full disk */
+    if (status)
+        sqlite3_exec(c->db, "rollback to member", NULL, NULL, NULL);
+    struct error second;
+    int released = sql_run(c, &second, NULL, "release member", "");
+    if (released && !status)
+        *m->e = second;
+    return status ? status : released;
+}
+
+/* Those whose write had gone well until then learn of what happened to the transaction. */
+static void fail_all(struct sql_member *group, int status, const struct error *e)
+{
+    for (struct sql_member *m = group; m; m = m->next) {
+        if (m->status)
+            continue;
+        m->status = status;
+        *m->e = *e;
+    }
+}
+
+static void write_group(struct sql *c, struct store *s, struct sql_member *group)
+{
+    struct error e = {0};
+    int status = 0;
+
+    for (struct sql_member *m = group; m && !status; m = m->next) {
+        m->status = write_member(c, m);
+        if (m->status && sqlite3_get_autocommit(c->db)) {
+            status = m->status;
+            e = *m->e;
+        }
+    }
+    status = sql_write_end(s, c, status, &e);
+    if (status)
+        fail_all(group, status, &e);
+}
+
+static struct sql_member *take_group(struct store *s)
+{
+    pthread_mutex_lock(&s->grouping);
+    struct sql_member *group = s->group;
+    s->group = NULL;
+    s->group_end = &s->group;
+    pthread_mutex_unlock(&s->grouping);
+    return group;
+}
+
+/* Others join until the writer is free. */
+static struct sql_member *lead(struct store *s)
+{
+    struct error e = {0};
+    struct sql *c = sql_write_begin(s, true, &e);
+    struct sql_member *group = take_group(s);
+
+    if (c)
+        write_group(c, s, group);
+    else
+        fail_all(group, -(int)e.code, &e);
+    return group;
+}
+
+int sql_write_grouped(struct store *s, sql_write *write, void *context, struct error *e)
+{
+    struct sql_member own = {.write = write, .context = context, .e = e};
+
+    pthread_mutex_lock(&s->grouping);
+    *s->group_end = &own;
+    s->group_end = &own.next;
+    while (!own.done && s->group_leads)
+        pthread_cond_wait(&s->group_written, &s->grouping);
+    if (!own.done) {
+        s->group_leads = true;
+        pthread_mutex_unlock(&s->grouping);
+        struct sql_member *group = lead(s);
+        pthread_mutex_lock(&s->grouping);
+        for (struct sql_member *m = group, *next; m; m = next) {
+            next = m->next; /* a member that is done may be gone as soon as the mutex is free */
+            m->done = true;
+        }
+        s->group_leads = false;
+        pthread_cond_broadcast(&s->group_written);
+    }
+    pthread_mutex_unlock(&s->grouping);
+    return own.status;
+}

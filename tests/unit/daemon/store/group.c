@@ -1,0 +1,220 @@
+/* Submissions that share a commit: none takes harm from another, and what was answered is there. */
+#include <criterion/criterion.h>
+#include <limits.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/file.h"
+#include "daemon/store/sql.h"
+#include "daemon/store/store.h"
+
+#define CLIENTS 8
+
+static char folder[64], path[PATH_MAX];
+static struct store *store;
+static struct error e;
+static int commits, refuse_commit;
+
+static void setup(void)
+{
+    strcpy(folder, "/tmp/traind-group-XXXXXX");
+    cr_assert_not_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/traind.db", folder);
+}
+
+static void teardown(void)
+{
+    store_close(store);
+    file_remove_tree(folder, NULL);
+}
+
+TestSuite(group, .init = setup, .fini = teardown);
+
+static void open_store(void)
+{
+    cr_assert_eq(store_open(path, &store, &e), 0, "%s", e.text);
+}
+
+struct client {
+    pthread_t thread;
+    struct store_job_new job;
+    int64_t id;
+    bool existed;
+    int status;
+    struct error e;
+};
+
+static void client_init(struct client *c)
+{
+    *c = (struct client){
+        .job = {.name = "a",
+                .spec = "{}",
+                .plan = "{}",
+                .size = {.slots = 1, .train_steps = 1},
+                .jobs_dir = "/s/jobs",
+                .reason = "waits",
+                .now = 1000.5}
+    };
+}
+
+static void *submit(void *context)
+{
+    struct client *c = context;
+    c->status = store_job_insert(store, &c->job, &c->id, &c->existed, &c->e);
+    return NULL;
+}
+
+static int count_commit(void *context)
+{
+    (void)context;
+    commits++;
+    return refuse_commit;
+}
+
+/* The writer is taken while they come, so all but the first share one group, or all do. */
+static void submit_at_once(struct client *clients)
+{
+    struct sql *writer = sql_write_begin(store, false, &e);
+
+    cr_assert_not_null(writer);
+    sqlite3_commit_hook(sql_db(writer), count_commit, NULL);
+    for (int i = 0; i < CLIENTS; i++)
+        cr_assert_eq(pthread_create(&clients[i].thread, NULL, submit, &clients[i]), 0);
+    usleep(100000);
+    cr_assert_eq(sql_write_end(store, writer, -1, &e), -1);
+    for (int i = 0; i < CLIENTS; i++)
+        pthread_join(clients[i].thread, NULL);
+}
+
+static int64_t jobs_there(void)
+{
+    int64_t count;
+    cr_assert_eq(store_job_count(store, 1u << JOB_QUEUED, &count, &e), 0, "%s", e.text);
+    return count;
+}
+
+Test(group, those_who_come_together_share_a_commit)
+{
+    struct client clients[CLIENTS];
+
+    open_store();
+    for (int i = 0; i < CLIENTS; i++)
+        client_init(&clients[i]);
+    submit_at_once(clients);
+    for (int i = 0; i < CLIENTS; i++)
+        cr_expect_eq(clients[i].status, 0, "%s", clients[i].e.text);
+    cr_expect_eq(jobs_there(), CLIENTS);
+    cr_expect_lt(commits, CLIENTS / 2, "%d commits", commits);
+}
+
+Test(group, one_that_fails_does_not_harm_the_others)
+{
+    struct client clients[CLIENTS];
+    struct store_job job;
+
+    open_store();
+    for (int i = 0; i < CLIENTS; i++)
+        client_init(&clients[i]);
+    clients[1].job.spec = "no JSON";
+    clients[CLIENTS - 1].job.plan = "no JSON";
+    submit_at_once(clients);
+    for (int i = 0; i < CLIENTS; i++) {
+        bool bad = i == 1 || i == CLIENTS - 1;
+        cr_expect_eq(clients[i].status != 0, bad, "client %d: %s", i, clients[i].e.text);
+        if (bad) {
+            cr_expect_not_null(strstr(clients[i].e.text, "json_valid"), "%s", clients[i].e.text);
+            continue;
+        }
+        cr_expect_eq(store_job_get(store, clients[i].id, &job, &e), 0, "%s", e.text);
+        store_job_clear(&job);
+    }
+    cr_expect_eq(jobs_there(), CLIENTS - 2);
+}
+
+Test(group, the_same_key_twice_in_a_group_is_one_job)
+{
+    struct client clients[CLIENTS];
+    int existed = 0;
+
+    open_store();
+    for (int i = 0; i < CLIENTS; i++) {
+        client_init(&clients[i]);
+        clients[i].job.idempotency_key = "k";
+        clients[i].job.request_digest = i == 3 ? "other" : "d";
+    }
+    submit_at_once(clients);
+    int others = clients[3].status == 0 ? 3 : 0; /* who came first decides what the key is for */
+    for (int i = 0; i < CLIENTS; i++) {
+        bool fits = (i == 3) == (others == 3);
+        cr_expect_eq(clients[i].status, fits ? 0 : -(int)ERR_CONFLICT, "%s", clients[i].e.text);
+        existed += fits && clients[i].existed;
+    }
+    cr_expect_eq(jobs_there(), 1);
+    cr_expect_eq(existed, others == 3 ? 0 : CLIENTS - 2);
+}
+
+Test(group, a_commit_that_fails_is_told_to_all_of_the_group)
+{
+    struct client clients[CLIENTS];
+
+    open_store();
+    refuse_commit = 1;
+    for (int i = 0; i < CLIENTS; i++)
+        client_init(&clients[i]);
+    submit_at_once(clients);
+    for (int i = 0; i < CLIENTS; i++) {
+        cr_expect_lt(clients[i].status, 0);
+        cr_expect_neq(clients[i].e.text[0], '\0');
+    }
+    cr_expect_eq(jobs_there(), 0);
+}
+
+static void die(void *context)
+{
+    (void)context;
+    kill(getpid(), SIGKILL);
+}
+
+/* The store tells of a commit before those who wait for it are answered. */
+Test(group, a_crash_between_commit_and_answer_loses_and_doubles_nothing)
+{
+    struct client clients[CLIENTS];
+    char keys[CLIENTS][8];
+    int how;
+
+    for (int i = 0; i < CLIENTS; i++) {
+        client_init(&clients[i]);
+        snprintf(keys[i], sizeof keys[i], "key%d", i);
+        clients[i].job.idempotency_key = keys[i];
+        clients[i].job.request_digest = "d";
+    }
+    pid_t child = fork();
+    if (child == 0) {
+        open_store();
+        submit(&clients[0]);
+        store_on_commit(store, die, NULL);
+        for (int i = 1; i < CLIENTS; i++)
+            pthread_create(&clients[i].thread, NULL, submit, &clients[i]);
+        pause();
+        _exit(0);
+    }
+    cr_assert_eq(waitpid(child, &how, 0), child);
+    cr_assert(WIFSIGNALED(how) && WTERMSIG(how) == SIGKILL);
+    open_store();
+    int64_t before = jobs_there();
+    cr_expect_geq(before, 2, "the one that was answered, and those of the commit");
+    int existed = 0;
+    for (int i = 0; i < CLIENTS; i++) {
+        submit(&clients[i]);
+        cr_expect_eq(clients[i].status, 0, "%s", clients[i].e.text);
+        existed += clients[i].existed;
+    }
+    cr_expect_eq(existed, before);
+    cr_expect(clients[0].existed);
+    cr_expect_eq(jobs_there(), CLIENTS);
+}
