@@ -75,7 +75,7 @@ static const struct cmd commands[] = {
       {"jitter", 0, "P", "standard deviation of a node's step, in percent (2)"},
       {"train-images", 0, "N", "there are N training images; count none"},
       {"eval-images", 0, "N", "there are N evaluation images"}}},
-    {"doctor", "", "look for what is wrong with an installation", NULL, 0, 0, {{0}}},
+    {"doctor", "", "look for what is wrong with an installation; exit 1 where something is", cmd_doctor, 0, 0, {{0}}},
 };
 /* clang-format on */
 

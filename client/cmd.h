@@ -105,6 +105,7 @@ int cmd_rm(int argc, char **argv);
 int cmd_metrics(int argc, char **argv);
 int cmd_bench(int argc, char **argv);
 int cmd_predict(int argc, char **argv);
+int cmd_doctor(int argc, char **argv);
 int cmd_token(int argc, char **argv);
 int cmd_backup(int argc, char **argv);
 

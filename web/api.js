@@ -7,8 +7,47 @@ export class Problem extends Error {
   }
 }
 
+// A daemon that wants tokens answers 401: the person is asked once, and the token is kept until the
+// tab is closed. No cookie: nothing is sent that this page does not put there.
+const KEPT = "traind-token";
+let asking = null;
+
+function askForToken(words) {
+  asking ??= new Promise((given) => {
+    const dialog = document.getElementById("token-ask"), field = document.getElementById("token-field");
+    document.getElementById("token-text").textContent = words;
+    field.value = "";
+    dialog.onclose = () => {
+      const token = field.value.trim();
+      field.value = "";
+      asking = null;
+      if (token) sessionStorage.setItem(KEPT, token);
+      given(Boolean(token));
+    };
+    document.getElementById("token-form").onsubmit = (event) => {
+      event.preventDefault();
+      dialog.close();
+    };
+    dialog.showModal();
+  });
+  return asking;
+}
+
+// fetch with the token; what it was when the request went out decides whether to ask.
+export async function authorized(path, options = {}) {
+  const token = sessionStorage.getItem(KEPT);
+  const headers = { ...options.headers, ...(token ? { Authorization: `Bearer ${token}` } : {}) };
+  const answer = await fetch(path, { ...options, headers });
+  if (answer.status !== 401) return answer;
+  if (token !== sessionStorage.getItem(KEPT)) return authorized(path, options); // given meanwhile
+  sessionStorage.removeItem(KEPT);
+  const words = (await answer.clone().json().catch(() => null))?.detail ?? "";
+  return (await askForToken(token ? words : "This daemon wants a token: trainctl token create makes one."))
+    ? authorized(path, options) : answer;
+}
+
 async function call(path, options) {
-  const answer = await fetch(path, { cache: "no-store", ...options });
+  const answer = await authorized(path, { cache: "no-store", ...options });
   if (!answer.ok) throw new Problem(answer.status, await answer.json().catch(() => null));
   return answer;
 }

@@ -49,7 +49,7 @@ exits 2 "an unknown option is a usage error" list --lmit 3
 says "$err" "did you mean --limit" "an unknown option: the nearest is named"
 exits 2 "an id that is no number" show three
 exits 2 "an address that is none" --server ftp://x list
-for later in compare sweep nodes doctor; do
+for later in compare sweep nodes; do
     exits 2 "$later is refused" "$later"
     says "$err" "not supported by this version" "$later says why"
 done
@@ -73,6 +73,15 @@ job() { # job NAME STEPS [MORE JSON]: a short real training on synthetic images
  "batch_per_worker": 8, "steps": $2, "eval": {"batch": 8}, "checkpoint": {"disable": true}}
 END
 }
+
+run doctor --json
+is "$(jq -c '[.[] | .check]' <<<"$out")" '["libraries","BLAS","MPI","worker","Slurm","disk","clock","daemon","slots"]' "doctor looks at everything"
+is "$(jq -c '[.[] | select(.check == "daemon" or .check == "BLAS" or .check == "MPI") | .ok]' <<<"$out")" '[true,true,true]' "and finds this daemon, BLAS and MPI"
+like "$(jq -r '.[1].found' <<<"$out")" 'OpenBLAS for .*[1-9][0-9.]* GFLOP/s' "BLAS is measured"
+is "$(jq '[.[] | select(.ok == false and (.advice | length) < 10)] | length' <<<"$out")" 0 "what is bad has advice"
+run --server $nobody doctor
+is "$code" 1 "doctor without a daemon: 1"
+says "$out" "start traind" "it says what to do"
 
 exits 0 "list of no jobs" list
 says "$out" "no jobs yet" "list of no jobs says so"
