@@ -2,25 +2,41 @@
 
 #include <limits.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/file.h"
 
-static int write_mllog(struct store *store, const struct store_job *job, struct error *e)
+typedef int exporter(struct store *store, const struct store_job *job, FILE *out, struct error *e);
+
+static int write_one(struct store *store, const struct store_job *job, exporter *export,
+                     const char *path, struct error *e)
 {
-    char path[PATH_MAX], *text = NULL;
+    char *text = NULL;
     size_t bytes;
     FILE *out = open_memstream(&text, &bytes);
 
     if (!out)
-        return error_set(e, ERR_NO_MEMORY, "no memory for mllog.txt");
-    int status = export_mllog(store, job, out, e);
+        return error_set(e, ERR_NO_MEMORY, "no memory for %s", path);
+    int status = export(store, job, out, e);
     fclose(out);
-    snprintf(path, sizeof path, "%s/mllog.txt", job->run_dir);
     if (status == 0)
         status = file_write_atomic(path, text, bytes, e);
     free(text);
     return status;
+}
+
+static int write_both(struct store *store, const struct store_job *job, struct error *e)
+{
+    char path[PATH_MAX];
+
+    snprintf(path, sizeof path, "%s/mllog.txt", job->run_dir);
+    if (write_one(store, job, export_mllog, path, e))
+        return -(int)e->code;
+    snprintf(path, sizeof path, "%s/tensorboard", job->run_dir);
+    if (file_make_dirs(path, e))
+        return -(int)e->code;
+    snprintf(path, sizeof path, "%s/tensorboard/" EXPORT_TENSORBOARD_NAME, job->run_dir,
+             (long long)job->created_at, (long long)job->id);
+    return write_one(store, job, export_tensorboard, path, e);
 }
 
 int export_write(struct store *store, int64_t job_id, struct error *e)
@@ -29,7 +45,7 @@ int export_write(struct store *store, int64_t job_id, struct error *e)
 
     if (store_job_get(store, job_id, &job, e))
         return -(int)e->code;
-    int status = write_mllog(store, &job, e);
+    int status = write_both(store, &job, e);
     store_job_clear(&job);
     return status;
 }

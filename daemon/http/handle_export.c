@@ -33,3 +33,10 @@ int handle_mllog(const struct request *q, struct reply *r, struct error *e)
                  (long long)q->id);
     return send(q, export_mllog, "text/plain; charset=utf-8", r, e);
 }
+
+int handle_tensorboard(const struct request *q, struct reply *r, struct error *e)
+{
+    reply_header(r, "Content-Disposition", "attachment; filename=\"events.out.tfevents.job-%lld\"",
+                 (long long)q->id);
+    return send(q, export_tensorboard, "application/octet-stream", r, e);
+}

@@ -37,6 +37,8 @@ static const struct route routes[] = {
      "A checkpoint's weights"},
     {"GET", "/v1/jobs/{id}/trace", handle_trace, ROLE_READ, "", 200,
      "Chrome trace of the profiled steps, of the newest attempt that has one"},
+    {"GET", "/v1/jobs/{id}/tensorboard", handle_tensorboard, ROLE_READ, "", 200,
+     "The job as an event file of TensorBoard"},
     {"GET", "/v1/jobs/{id}/mllog", handle_mllog, ROLE_READ, "", 200,
      "The training's log by MLPerf's rules"},
     {"GET", "/v1/compare", NULL, ROLE_READ, "ids", 200, "Jobs side by side"},

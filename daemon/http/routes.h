@@ -97,7 +97,7 @@ route_handler handle_events, handle_all_events;
 /* handle_prometheus.c */
 route_handler handle_prometheus;
 /* handle_export.c */
-route_handler handle_mllog;
+route_handler handle_mllog, handle_tensorboard;
 /* handle_log.c */
 route_handler handle_log;
 /* handle_trace.c */

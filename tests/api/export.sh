@@ -19,6 +19,22 @@ is "$("$python" "$top_srcdir/tests/api/check_mllog.py" "$work/body" 2>&1 | tail 
     '{"epochs": 3, "evals": 1, "batch": 8, "samples": 64, "status": "success"}' "follows the rules"
 is "$(cat "$state/jobs/$id/mllog.txt")" "$body" "it lies in the run directory too"
 is "$(sed -n 's/^:::MLLOG //p' "$work/body" | jq -c 'select(.key == "eval_accuracy") | [.value, .metadata.epoch_num]')" "[0.75,1]" "with the accuracy"
+
+# ------------------------------------------------------------------ TensorBoard
+
+call "/v1/jobs/$id/tensorboard"
+want 200 "the TensorBoard file"
+ok "is the one in the run directory" cmp "$work/body" "$state/jobs/$id/tensorboard/"events.out.tfevents.*.job-"$id"
+"$python" "$top_srcdir/tests/api/read_tfevents.py" "$work/body" >"$work/board" 2>&1
+read_board() {
+    jq -cr "$1" "$work/board" 2>&1
+}
+is "$(read_board '.series.loss | map(.[0])')" "[$(seq -s, 20)]" "a reader of its own finds each step once, in order"
+is "$(read_board '[.series.loss[0], .series.loss[19], .series.images_per_sec[4], .series.lr[0]]')" '[[1,2],[20,0.1],[5,100],[1,0.1]]' "with its numbers"
+is "$(read_board '[.series["eval/top1"], .series["eval/top5"], .series["eval/loss"]]')" '[[[20,0.75]],[[20,0.9375]],[[20,0.5]]]' "the evaluation"
+is "$(read_board '[.hparams | .["optimizer.momentum"], .batch_per_worker, .["model.arch"], .["optimizer.nesterov"]]')" '[0.9,4,"resnet50",false]' \
+    "and the hyper-parameters"
+
 submit "steps=1000 step_ms=20"
 wait_state "$id" running
 call "/v1/jobs/$id/mllog"

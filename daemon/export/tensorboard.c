@@ -1,0 +1,248 @@
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/event.pb-c.h"
+#include "common/tfrecord.h"
+#include "daemon/export/export.h"
+
+#define STEPS_EXACT 20000 /* longer series are told by the means of their parts */
+#define HPARAMS_MAX 128
+#define VALUES_MAX  8
+#define FLOAT_TYPE  1 /* DT_FLOAT */
+
+struct board {
+    FILE *out;
+    struct error *e;
+    int status;
+};
+
+/* ---------------------------------------------------------------- records */
+
+static void write_event(struct board *b, const Tensorboard__Event *event)
+{
+    uint8_t header[TFRECORD_HEADER_BYTES], footer[TFRECORD_FOOTER_BYTES];
+    size_t bytes = tensorboard__event__get_packed_size(event);
+    uint8_t *payload = malloc(bytes);
+
+    if (!payload) {
+        b->status = error_set(b->e, ERR_NO_MEMORY, "no memory for the TensorBoard file");
+        return;
+    }
+    tensorboard__event__pack(event, payload);
+    tfrecord_header(bytes, header);
+    tfrecord_footer(payload, bytes, footer);
+    fwrite(header, 1, sizeof header, b->out);
+    fwrite(payload, 1, bytes, b->out);
+    fwrite(footer, 1, sizeof footer, b->out);
+    free(payload);
+}
+
+static void write_version(struct board *b, double t)
+{
+    Tensorboard__Event event = TENSORBOARD__EVENT__INIT;
+
+    event.wall_time = t;
+    event.what_case = TENSORBOARD__EVENT__WHAT_FILE_VERSION;
+    event.file_version = (char *)"brain.Event:2";
+    write_event(b, &event);
+}
+
+static void write_summary(struct board *b, double t, int64_t step,
+                          Tensorboard__SummaryValue **values, size_t count)
+{
+    Tensorboard__Event event = TENSORBOARD__EVENT__INIT;
+    Tensorboard__Summary summary = TENSORBOARD__SUMMARY__INIT;
+
+    if (count == 0)
+        return;
+    summary.n_value = count;
+    summary.value = values;
+    event.wall_time = t;
+    event.step = step;
+    event.what_case = TENSORBOARD__EVENT__WHAT_SUMMARY;
+    event.summary = &summary;
+    write_event(b, &event);
+}
+
+/* ---------------------------------------------------------------- scalars */
+
+struct scalars {
+    Tensorboard__SummaryValue values[VALUES_MAX], *pointers[VALUES_MAX];
+    size_t count;
+};
+
+static void add(struct scalars *s, const char *tag, double value)
+{
+    if (!isfinite(value) || s->count == VALUES_MAX)
+        return;
+    Tensorboard__SummaryValue *v = &s->values[s->count];
+    tensorboard__summary_value__init(v);
+    v->tag = (char *)tag;
+    v->value_case = TENSORBOARD__SUMMARY_VALUE__VALUE_SIMPLE_VALUE;
+    v->simple_value = (float)value;
+    s->pointers[s->count++] = v;
+}
+
+static void write_step(void *context, const struct store_metric_part *part)
+{
+    static const char *const wanted[] = {"loss", "lr", "images_per_sec", "grad_norm"};
+    struct board *b = context;
+    struct scalars s = {.count = 0};
+
+    for (size_t i = 0; event_metric_at(i); i++)
+        for (size_t w = 0; w < sizeof wanted / sizeof wanted[0]; w++)
+            if (part->of[i].count && strcmp(event_metric_at(i)->name, wanted[w]) == 0)
+                add(&s, wanted[w], part->of[i].sum / part->of[i].count);
+    write_summary(b, part->t, part->step, s.pointers, s.count);
+}
+
+static double number(const json_t *object, const char *key)
+{
+    const json_t *value = json_object_get(object, key);
+    return json_is_number(value) ? json_number_value(value) : NAN;
+}
+
+static int write_evals(struct board *b, struct store *store, int64_t job_id, struct error *e)
+{
+    json_t *evals, *eval;
+    size_t i;
+
+    if (store_eval_list(store, job_id, &evals, e))
+        return -(int)e->code;
+    json_array_foreach (evals, i, eval) {
+        struct scalars s = {.count = 0};
+        add(&s, "eval/top1", number(eval, "top1"));
+        add(&s, "eval/top5", number(eval, "top5"));
+        add(&s, "eval/loss", number(eval, "loss"));
+        write_summary(b, number(eval, "t"), json_integer_value(json_object_get(eval, "step")),
+                      s.pointers, s.count);
+    }
+    json_decref(evals);
+    return 0;
+}
+
+/* ---------------------------------------------------------------- hyper-parameters */
+
+struct hparams {
+    Tensorboard__HparamEntry entries[HPARAMS_MAX], *pointers[HPARAMS_MAX];
+    Tensorboard__HparamValue values[HPARAMS_MAX];
+    char keys[HPARAMS_MAX][64];
+    size_t count;
+};
+
+static void add_hparam(struct hparams *h, const char *key, const json_t *value)
+{
+    if (h->count == HPARAMS_MAX ||
+        !(json_is_number(value) || json_is_string(value) || json_is_boolean(value)))
+        return;
+    size_t n = h->count++;
+    Tensorboard__HparamValue *v = &h->values[n];
+    tensorboard__hparam_value__init(v);
+    tensorboard__hparam_entry__init(&h->entries[n]);
+    snprintf(h->keys[n], sizeof h->keys[n], "%s", key);
+    h->entries[n].key = h->keys[n];
+    h->entries[n].value = v;
+    h->pointers[n] = &h->entries[n];
+    if (json_is_string(value)) {
+        v->kind_case = TENSORBOARD__HPARAM_VALUE__KIND_STRING_VALUE;
+        v->string_value = (char *)json_string_value(value);
+    } else if (json_is_boolean(value)) {
+        v->kind_case = TENSORBOARD__HPARAM_VALUE__KIND_BOOL_VALUE;
+        v->bool_value = json_is_true(value);
+    } else {
+        v->kind_case = TENSORBOARD__HPARAM_VALUE__KIND_NUMBER_VALUE;
+        v->number_value = json_number_value(value);
+    }
+}
+
+/* "optimizer.momentum": the document's keys, down to the values. */
+static void add_hparams(struct hparams *h, json_t *object, const char *prefix)
+{
+    const char *key;
+    json_t *value;
+
+    json_object_foreach (object, key, value) {
+        char path[64];
+        snprintf(path, sizeof path, "%s%s%s", prefix, *prefix ? "." : "", key);
+        if (json_is_object(value))
+            add_hparams(h, value, path);
+        else
+            add_hparam(h, path, value);
+    }
+}
+
+/* TensorBoard wants a tensor beside the plug-in's data, whatever it holds. */
+static void write_plugin(struct board *b, double t, uint8_t *content, size_t bytes)
+{
+    Tensorboard__SummaryValue value = TENSORBOARD__SUMMARY_VALUE__INIT, *pointer = &value;
+    Tensorboard__SummaryMetadata metadata = TENSORBOARD__SUMMARY_METADATA__INIT;
+    Tensorboard__PluginData plugin = TENSORBOARD__PLUGIN_DATA__INIT;
+    Tensorboard__Tensor tensor = TENSORBOARD__TENSOR__INIT;
+    Tensorboard__TensorShape shape = TENSORBOARD__TENSOR_SHAPE__INIT;
+    float zero = 0;
+
+    plugin.plugin_name = (char *)"hparams";
+    plugin.content = (ProtobufCBinaryData){bytes, content};
+    metadata.plugin_data = &plugin;
+    tensor.dtype = FLOAT_TYPE;
+    tensor.tensor_shape = &shape;
+    tensor.n_float_val = 1;
+    tensor.float_val = &zero;
+    value.tag = (char *)"_hparams_/session_start_info";
+    value.metadata = &metadata;
+    value.value_case = TENSORBOARD__SUMMARY_VALUE__VALUE_TENSOR;
+    value.tensor = &tensor;
+    write_summary(b, t, 0, &pointer, 1);
+}
+
+static int write_hparams(struct board *b, const struct store_job *job)
+{
+    Tensorboard__HparamsData data = TENSORBOARD__HPARAMS_DATA__INIT;
+    Tensorboard__SessionStart start = TENSORBOARD__SESSION_START__INIT;
+    struct hparams *h = calloc(1, sizeof *h);
+    json_t *spec = json_loads(job->spec, 0, NULL);
+    char name[32];
+
+    if (!h) {
+        json_decref(spec);
+        return error_set(b->e, ERR_NO_MEMORY, "no memory for the TensorBoard file");
+    }
+    add_hparams(h, spec, "");
+    snprintf(name, sizeof name, "job-%lld", (long long)job->id);
+    start.n_hparams = h->count;
+    start.hparams = h->pointers;
+    start.group_name = name;
+    start.start_time_secs = job->created_at;
+    data.session_start_info = &start;
+    size_t bytes = tensorboard__hparams_data__get_packed_size(&data);
+    uint8_t *content = malloc(bytes);
+    if (content) {
+        tensorboard__hparams_data__pack(&data, content);
+        write_plugin(b, job->created_at, content, bytes);
+    }
+    free(content);
+    free(h);
+    json_decref(spec);
+    return content ? 0 : error_set(b->e, ERR_NO_MEMORY, "no memory for the TensorBoard file");
+}
+
+/* ---------------------------------------------------------------- all */
+
+int export_tensorboard(struct store *store, const struct store_job *job, FILE *out, struct error *e)
+{
+    struct board b = {.out = out, .e = e};
+    struct store_metric_ends ends;
+
+    write_version(&b, job->created_at);
+    int status = write_hparams(&b, job);
+    if (status == 0)
+        status = store_metric_ends(store, job->id, 0, STEPS_EXACT, &ends, e);
+    if (status == 0)
+        status = store_metric_parts(store, job->id, ends.first_step, ends.last_step + 1,
+                                    ends.rows > STEPS_EXACT ? STEPS_EXACT / 2 : INT64_MAX,
+                                    write_step, &b, e);
+    if (status == 0)
+        status = write_evals(&b, store, job->id, e);
+    return status ? status : b.status;
+}
