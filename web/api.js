@@ -59,11 +59,34 @@ export const post = async (path) => (await call(path, { method: "POST" })).json(
 
 const ANSWER_MS = 15000; // a daemon that takes longer counts as away
 
-// Calls work(signal) now and every period_ms until stop(). work may give the number of ms until
+const TYPES = ["state", "run_start", "step", "eval_progress", "eval", "checkpoint", "straggler", "warning", "run_stop", "failed", "resume"];
+const LIVE_MS = 5000; // between looks while a stream tells what happens: a queue's estimates are no events
+
+// The daemon's stream of events while the page is on the screen (browsers have few connections to spare). It comes
+// back by itself after a restart of the daemon; where it cannot be had, polling goes on as without it.
+function live(heard) {
+  let source = null;
+  const open = () => {
+    if (document.visibilityState !== "visible" || (source && source.readyState !== EventSource.CLOSED)) return;
+    source = new EventSource("/v1/events");
+    TYPES.forEach((type) => source.addEventListener(type, (event) => heard(JSON.parse(event.data))));
+  };
+  const close = () => {
+    source?.close();
+    source = null;
+  };
+  open();
+  return { open, close, isOpen: () => source?.readyState === EventSource.OPEN };
+}
+
+// Calls work(signal) now and every period_ms until stop(), and when an event comes that wanted(event) says yes to. work may give the number of ms until
 // its next turn, or Infinity for never again. report(null) after success, report(error) after failure.
-export function poll(work, periodMs, report) {
+export function poll(work, periodMs, report, wanted) {
+  let again = false, began = 0;
   let timer = 0, stopped = false, failures = 0, abort;
   const turn = async () => {
+    again = false;
+    began = Date.now();
     timer = 0; // so that coming back on the screen starts no second chain
     abort = new AbortController();
     const limit = setTimeout(() => abort.abort(), ANSWER_MS);
@@ -80,10 +103,22 @@ export function poll(work, periodMs, report) {
     } finally {
       clearTimeout(limit);
     }
-    if (!stopped && pause !== Infinity) timer = setTimeout(turn, pause);
+    if (stopped || pause === Infinity) return;
+    stream.open();
+    if (failures === 0 && stream.isOpen() && !again) pause = Math.max(pause, LIVE_MS);
+    timer = setTimeout(turn, pause);
   };
+  // At most as often as without the stream: a fast run has a hundred steps a second.
+  const stream = live((event) => {
+    if (stopped || !wanted(event)) return;
+    again = true;
+    if (!timer) return; // it is looking
+    clearTimeout(timer);
+    timer = setTimeout(turn, Math.max(0, began + periodMs - Date.now()));
+  });
   // Back on the screen: look at once, background tabs are throttled.
   const seen = () => {
+    if (document.visibilityState !== "visible") stream.close();
     if (document.visibilityState !== "visible" || !timer) return;
     clearTimeout(timer);
     timer = 0;
@@ -93,6 +128,7 @@ export function poll(work, periodMs, report) {
   turn();
   return () => {
     stopped = true;
+    stream.close();
     clearTimeout(timer);
     abort?.abort();
     document.removeEventListener("visibilitychange", seen);

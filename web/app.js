@@ -177,7 +177,7 @@ function listPage() {
   }, 1500, (error) => {
     report(error);
     if (!wait.hidden && error) say(wait.firstChild, "No answer yet from traind; trying again…");
-  });
+  }, () => true);
 }
 
 // ------------------------------------------------------------------ one job
@@ -393,7 +393,7 @@ function jobPage(id) {
     } else if (error && !wait.hidden) {
       say(wait.firstChild, "No answer yet from traind; trying again…");
     }
-  });
+  }, (event) => event.job === id);
   return () => {
     stop();
     charts.forEach((chart) => chart.close());
