@@ -20,6 +20,10 @@ ok "it trains" eventually has_events "$id" 2
 kill_daemon
 restart_runs
 ok "and succeeds, its daemon killed meanwhile" wait_state "$id" succeeded
+call "/v1/jobs/$id/mllog"
+like "$(/usr/bin/python3 "$top_srcdir/tests/api/check_mllog.py" "$work/body" 2>&1 | tail -n 1)" '"status": "success"' "its log follows MLPerf's rules"
+call "/v1/jobs/$id/tensorboard"
+is "$(/usr/bin/python3 "$top_srcdir/tests/api/read_tfevents.py" "$work/body" | jq '.series.loss | length')" "$(job "$id" step)" "TensorBoard's file has its steps"
 steps_are_complete "$id" 6 "the real worker"
 is "$(sql "select count(*) from job_event where job_id = $id and seq > 0")" \
     "$(wc -l <"$state/jobs/$id/attempt-1/events.jsonl")" "as many events as lines"
