@@ -40,6 +40,10 @@ struct bench {
 int bench_read(const char *events_path, const struct job_spec *spec, struct bench *out,
                struct error *e);
 
+/* Runs a job on this machine and reads what it measured (bench_run.c); leaves nothing behind. A
+ * signal ends it: ERR_INTERRUPTED. */
+int bench_run(const struct job_spec *spec, struct bench *bench, struct error *e);
+
 /* The reason of the `failed` event, NULL without one. The caller frees it. */
 char *bench_failure(const char *events_path);
 

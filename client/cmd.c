@@ -61,7 +61,7 @@ static const struct cmd commands[] = {
       {"expires", 0, "T", "it ends after this time, as 90m, 12h or 30d (never)"}}},
     {"backup", "FILE", "copy the daemon's database, while it works, into a file", cmd_backup, 1, 1, {{0}}},
     {"compare", "ID ID...", "compare jobs", NULL, 2, CMD_OPERANDS_MAX, {{0}}},
-    {"sweep", "FILE|-", "submit a set of jobs", NULL, 1, 1, {{0}}},
+    {"sweep", "FILE|- | show ID | list | cancel ID", "search over job keys: submit one, show results, list, cancel", cmd_sweep, 1, 2, {{0}}},
     {"nodes", "", "list the cluster's nodes", NULL, 0, 0, {{0}}},
     {"predict", "[--nodes N,N...] [--deadline T] [--budget H] FILE|-",
      "predict throughput, time to train and node-hours by number of nodes, without a daemon", cmd_predict, 1, 1,
@@ -75,6 +75,13 @@ static const struct cmd commands[] = {
       {"jitter", 0, "P", "standard deviation of a node's step, in percent (2)"},
       {"train-images", 0, "N", "there are N training images; count none"},
       {"eval-images", 0, "N", "there are N evaluation images"}}},
+    {"scale", "--workers N,N... [--strong|--weak] [--steps N] FILE|-",
+     "measure how a job scales over this machine's workers, beside the prediction, without a daemon", cmd_scale, 1, 1,
+     {{"workers", 0, "N,N...", "numbers of MPI ranks, as 1,2,4"},
+      {"strong", 0, NULL, "only strong scaling: the global batch stays"},
+      {"weak", 0, NULL, "only weak scaling: each worker keeps its batch"},
+      {"steps", 0, "N", "steps that are measured, behind one to warm up (5)"},
+      {"oversubscribe", 0, NULL, "also more workers than there are slots"}}},
     {"doctor", "", "look for what is wrong with an installation; exit 1 where something is", cmd_doctor, 0, 0, {{0}}},
 };
 /* clang-format on */

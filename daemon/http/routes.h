@@ -100,6 +100,8 @@ route_handler handle_prometheus;
 route_handler handle_mllog, handle_tensorboard;
 /* handle_log.c */
 route_handler handle_log;
+/* handle_sweeps.c */
+route_handler handle_sweep_create, handle_sweep_list, handle_sweep_show, handle_sweep_cancel;
 /* handle_trace.c */
 route_handler handle_trace;
 /* handle_about.c */

@@ -12,6 +12,7 @@
 #include "common/clock.h"
 #include "common/file.h"
 #include "common/log.h"
+#include "daemon/job/sweep.h"
 
 #define POLL_SECONDS   1.0  /* where inotify says nothing (NFS, or a watch that could not be had) */
 #define GATHER_SECONDS 0.05 /* lines that come within this time share a commit */
@@ -288,8 +289,10 @@ static int one_round(struct job_manager *m, struct round *r, struct error *e)
         return 0;
     cancel_take_requests(m);
     look_at_jobs(m, r, now);
-    if (queue_is_due(m, now))
+    if (queue_is_due(m, now)) {
+        sweeps_go_on(m);
         queue_start_jobs(m);
+    }
     publish_slots(m);
     if (m->each_round)
         m->round_next_at = clock_monotonic() + m->each_round(m->round_context);

@@ -336,4 +336,39 @@ int store_speed_find(struct store *s, const char *key, const char *cpu, struct p
 /* How good an ended job's predictions were: JSON text. */
 int store_job_set_forecast(struct store *s, int64_t id, const char *forecast, struct error *e);
 
+/* ---------------------------------------------------------------- sweeps (sweep.c) */
+
+struct store_trial {
+    int64_t rung, number;
+    char *point, *spec; /* JSON text */
+    char *state;        /* waiting, submitted, succeeded, failed, cancelled */
+    int64_t job_id;     /* 0: not submitted yet */
+    double metric;      /* NAN: none */
+};
+struct store_sweep {
+    int64_t id;
+    char *name;     /* NULL: none given */
+    char *state;    /* running, succeeded, cancelled */
+    char *document; /* JSON text, every default written out */
+    int64_t train_images, eval_images;
+    double created_at, finished_at; /* NAN: not yet */
+    struct store_trial *trials;     /* by rung and number */
+    size_t count;
+};
+void store_sweep_clear(struct store_sweep *sweep); /* frees what it points to */
+
+/* With its first trials, in one transaction; sets sweep->id. Durable. */
+int store_sweep_insert(struct store *s, struct store_sweep *sweep, struct error *e);
+/* Trials that are there already are left alone. */
+int store_sweep_add_trials(struct store *s, int64_t id, const struct store_trial *trials,
+                           size_t count, struct error *e);
+int store_sweep_set_trial(struct store *s, int64_t id, const struct store_trial *trial,
+                          struct error *e);
+/* Waiting trials become cancelled. ERR_CONFLICT: it has ended. */
+int store_sweep_end(struct store *s, int64_t id, const char *state, double now, struct error *e);
+int store_sweep_get(struct store *s, int64_t id, struct store_sweep *sweep, struct error *e);
+/* The newest first. */
+int store_sweep_ids(struct store *s, bool running, int64_t *ids, size_t most, size_t *count,
+                    struct error *e);
+
 #endif

@@ -49,7 +49,7 @@ exits 2 "an unknown option is a usage error" list --lmit 3
 says "$err" "did you mean --limit" "an unknown option: the nearest is named"
 exits 2 "an id that is no number" show three
 exits 2 "an address that is none" --server ftp://x list
-for later in compare sweep nodes; do
+for later in compare nodes; do
     exits 2 "$later is refused" "$later"
     says "$err" "not supported by this version" "$later says why"
 done

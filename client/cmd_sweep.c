@@ -1,0 +1,151 @@
+/* trainctl sweep FILE | show ID | list | cancel ID. A file of such a name is ./show. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/api.h"
+#include "client/cmd.h"
+#include "client/human.h"
+#include "client/job.h"
+#include "client/print.h"
+#include "client/table.h"
+#include "common/file.h"
+#include "common/json.h"
+
+static const char *text_of(const json_t *json, const char *key)
+{
+    const char *text = json_string_value(json_object_get(json, key));
+    return text ? text : "";
+}
+
+static long whole_of(const json_t *json, const char *key)
+{
+    return (long)json_integer_value(json_object_get(json, key));
+}
+
+static char *number_of(const json_t *json, const char *key, char text[HUMAN_BYTES])
+{
+    const json_t *value = json_object_get(json, key);
+    return human_number(text, HUMAN_BYTES, json_is_number(value) ? json_number_value(value) : NAN);
+}
+
+static void trial_row(struct libscols_table *table, const json_t *trial)
+{
+    struct libscols_line *line = table_line(table);
+    char text[HUMAN_BYTES];
+    char *point =
+        json_dumps(json_object_get(trial, "point"), JSON_COMPACT | JSON_REAL_PRECISION(6));
+
+    table_set(line, 0, number_of(trial, "metric", text));
+    table_set(line, 1, number_of(trial, "budget", text));
+    table_set(line, 2, text_of(trial, "state"));
+    table_set_color(line, 2, job_state_color(text_of(trial, "state")));
+    table_set(line, 3, number_of(trial, "job", text));
+    table_set(line, 4, point);
+    free(point);
+}
+
+static void show(const json_t *sweep)
+{
+    struct libscols_table *table = table_create(1);
+    const json_t *trial;
+    size_t i;
+
+    printf("sweep %ld %s%s%s, the best first\n\n", whole_of(sweep, "id"), text_of(sweep, "name"),
+           *text_of(sweep, "name") ? " " : "", text_of(sweep, "state"));
+    table_column(table, text_of(json_object_get(sweep, "document"), "metric"), TABLE_RIGHT);
+    table_column(table, "BUDGET", TABLE_RIGHT);
+    table_column(table, "STATE", 0);
+    table_column(table, "JOB", TABLE_RIGHT);
+    table_column(table, "POINT", 0);
+    json_array_foreach (json_object_get(sweep, "trials"), i, trial)
+        trial_row(table, trial);
+    table_finish(table);
+}
+
+static void list(const json_t *answer)
+{
+    struct libscols_table *table = table_create(1);
+    static const char *const headings[] = {"ID", "NAME", "STATE", "TRIALS", "BEST"};
+    char text[HUMAN_BYTES];
+    const json_t *sweep;
+    size_t i;
+
+    for (size_t c = 0; c < sizeof headings / sizeof headings[0]; c++)
+        table_column(table, headings[c], c == 1 || c == 2 ? 0 : TABLE_RIGHT);
+    json_array_foreach (json_object_get(answer, "sweeps"), i, sweep) {
+        struct libscols_line *line = table_line(table);
+        table_set(line, 0, number_of(sweep, "id", text));
+        table_set(line, 1, text_of(sweep, "name"));
+        table_set(line, 2, text_of(sweep, "state"));
+        table_set(line, 3, number_of(sweep, "trial_count", text));
+        table_set(line, 4, number_of(json_object_get(sweep, "best"), "metric", text));
+    }
+    table_finish(table);
+}
+
+static int submit(const char *file, json_t **answer, struct error *e)
+{
+    char *text;
+    size_t bytes;
+    int status = file_read(file, JSON_DOCUMENT_LIMIT_BYTES, &text, &bytes, e);
+
+    if (status)
+        return status;
+    status = api_post("/v1/sweeps", text, bytes, answer, e);
+    free(text);
+    return status;
+}
+
+static int sweep_id(const char *text, long *id, struct error *e)
+{
+    char *end;
+
+    *id = strtol(text, &end, 10);
+    if (end == text || *end || *id < 1)
+        return error_set(
+            e, ERR_USAGE,
+            "\"%s\" is not a sweep's id: ids are numbers as in \"trainctl sweep list\"", text);
+    return 0;
+}
+
+static int ask(const struct cmd_args *args, json_t **answer, struct error *e)
+{
+    const char *word = args->operands[0];
+    bool cancels = strcmp(word, "cancel") == 0;
+    char path[64];
+    long id;
+
+    if (strcmp(word, "list") == 0)
+        return api_get("/v1/sweeps", answer, e);
+    if (!cancels && strcmp(word, "show") != 0)
+        return submit(word, answer, e);
+    if (args->operand_count < 2)
+        return error_set(e, ERR_USAGE, "which one? trainctl sweep %s ID", word);
+    int status = sweep_id(args->operands[1], &id, e);
+    snprintf(path, sizeof path, "/v1/sweeps/%ld%s", id, cancels ? "/cancel" : "");
+    if (status)
+        return status;
+    return cancels ? api_post(path, NULL, 0, answer, e) : api_get(path, answer, e);
+}
+
+int cmd_sweep(int argc, char **argv)
+{
+    struct cmd_args args;
+    struct error e;
+    json_t *answer;
+    int done = cmd_parse(&args, argc, argv);
+
+    if (done >= 0)
+        return done;
+    if (ask(&args, &answer, &e))
+        return cmd_fail(&e);
+    if (client.json)
+        print_json(answer);
+    else if (json_object_get(answer, "sweeps"))
+        list(answer);
+    else
+        show(answer);
+    json_decref(answer);
+    return 0;
+}

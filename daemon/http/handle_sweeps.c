@@ -1,0 +1,92 @@
+/* Searches over job keys: daemon/job/sweep.h. */
+#include "common/json.h"
+#include "daemon/http/auth.h"
+#include "daemon/http/permit.h"
+#include "daemon/http/routes.h"
+#include "daemon/job/sweep.h"
+
+#define LIST_MAX 1000
+
+static int answer(const struct request *q, int64_t id, int status, struct reply *r, struct error *e)
+{
+    struct store_sweep sweep;
+
+    if (store_sweep_get(q->app->store, id, &sweep, e))
+        return -(int)e->code;
+    json_t *json = sweep_to_json(&sweep);
+    store_sweep_clear(&sweep);
+    return reply_json(r, status, json, e);
+}
+
+/* A sweep's jobs may name no more than a job that is submitted by itself. */
+static void permit(const struct job_spec *spec, const void *context, struct problems *problems)
+{
+    const struct request *q = context;
+
+    permit_spec(spec, __atomic_load_n(&q->app->config->data_roots, __ATOMIC_ACQUIRE),
+                (q->rights & RIGHT(ROLE_ADMIN)) != 0, problems);
+}
+
+int handle_sweep_create(const struct request *q, struct reply *r, struct error *e)
+{
+    const struct sweep_permit permitted = {permit, q};
+    struct problems problems = {0};
+    int64_t id = 0;
+
+    if (q->body_bytes == 0)
+        return error_set(
+            e, ERR_USAGE,
+            "send a sweep as the body: {\"base\": {...}, \"parameters\": {\"/lr/base\": "
+            "[0.1, 0.2]}}");
+    json_t *document = json_document_parse(q->body, q->body_bytes, e);
+    if (!document)
+        return -(int)e->code;
+    int status = sweep_create(q->app->jobs, document, &permitted, &problems, &id, e);
+    json_decref(document);
+    if (!status && problems.count) {
+        status = reply_refusal(r, ERR_INVALID, &problems);
+    } else if (!status) {
+        reply_header(r, "Location", "/v1/sweeps/%lld", (long long)id);
+        status = answer(q, id, 201, r, e);
+    }
+    problems_clear(&problems);
+    return status;
+}
+
+int handle_sweep_list(const struct request *q, struct reply *r, struct error *e)
+{
+    int64_t ids[LIST_MAX], limit;
+    json_t *list = json_array();
+    size_t count = 0;
+    int status = request_query_int(q, "limit", 1, LIST_MAX, 50, &limit, e);
+
+    if (!status)
+        status = store_sweep_ids(q->app->store, false, ids, (size_t)limit, &count, e);
+    for (size_t i = 0; !status && i < count; i++) {
+        struct store_sweep sweep;
+        status = store_sweep_get(q->app->store, ids[i], &sweep, e);
+        if (status)
+            break;
+        json_t *one = sweep_to_json(&sweep);
+        json_object_del(one, "trials");
+        json_object_del(one, "document");
+        json_object_set_new(one, "trial_count", json_integer((json_int_t)sweep.count));
+        json_array_append_new(list, one);
+        store_sweep_clear(&sweep);
+    }
+    if (!status)
+        return reply_json(r, 200, json_pack("{s:o}", "sweeps", list), e);
+    json_decref(list);
+    return status;
+}
+
+int handle_sweep_show(const struct request *q, struct reply *r, struct error *e)
+{
+    return answer(q, q->id, 200, r, e);
+}
+
+int handle_sweep_cancel(const struct request *q, struct reply *r, struct error *e)
+{
+    int status = sweep_cancel(q->app->jobs, q->id, e);
+    return status ? status : answer(q, q->id, 200, r, e);
+}

@@ -1,0 +1,387 @@
+#include "daemon/job/sweep.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "common/dataset/plan_inputs.h"
+#include "common/log.h"
+#include "common/preset.h"
+#include "daemon/job/manager.h"
+#include "daemon/job/measure.h"
+
+#define RUNNING_MAX 256 /* sweeps that go on at a time */
+
+static bool has_state(const struct store_trial *t, const char *state)
+{
+    return strcmp(t->state, state) == 0;
+}
+
+/* ---- a new one */
+
+/* A trial's document must be right, and its feature built; problems go under its parameters. */
+static struct job_spec *parse_trial(const json_t *document, const struct sweep_permit *permit,
+                                    struct problems *problems)
+{
+    struct problems own = {0}, unsupported = {0};
+    struct job_spec *spec = job_spec_parse(document, preset_lookup, NULL, &own, &unsupported);
+    const struct problems *both[] = {&own, &unsupported};
+    char pointer[300];
+
+    if (spec && permit)
+        permit->check(spec, permit->context, &own);
+
+    for (int b = 0; b < 2; b++)
+        for (size_t i = 0; i < both[b]->count; i++) {
+            const struct problem *p = &both[b]->items[i];
+            snprintf(pointer, sizeof pointer, "/base%s", p->pointer);
+            problems_add(problems, pointer, p->suggestion, "%s", p->message);
+        }
+    if (unsupported.count) {
+        job_spec_destroy(spec);
+        spec = NULL;
+    }
+    problems_clear(&own);
+    problems_clear(&unsupported);
+    return spec;
+}
+
+static int fill_trial(struct job_manager *m, const json_t *d, const struct sweep_permit *permit,
+                      int64_t rung, int64_t number, struct store_trial *t,
+                      struct problems *problems, struct error *e)
+{
+    json_t *point = sweep_point(d, number), *job = sweep_job(d, point, rung);
+    struct job_spec *spec = parse_trial(job, permit, problems);
+    int status = spec ? job_check_fits(m, spec, e) : 0;
+
+    if (status) {
+        problems_add(problems, "/base/cluster", NULL, "%s", e->text);
+        status = 0;
+    }
+    *t = (struct store_trial){.rung = rung, .number = number, .metric = NAN};
+    if (spec) {
+        t->point = json_dumps(point, JSON_COMPACT);
+        t->spec = job_json_text(job_spec_to_json(spec));
+        t->state = strdup("waiting");
+        if (!t->point || !t->spec || !t->state)
+            status = error_set(e, ERR_NO_MEMORY, "no memory for a sweep's trials");
+    }
+    job_spec_destroy(spec);
+    json_decref(point);
+    json_decref(job);
+    return status;
+}
+
+/* All points of the first rung; the first point that is wrong ends it, with all of its problems. */
+static int fill_trials(struct job_manager *m, const json_t *d, const struct sweep_permit *permit,
+                       struct store_sweep *sweep, struct problems *problems, struct error *e)
+{
+    json_t *point;
+    int status = 0;
+
+    for (int64_t i = 0; !status && problems->count == 0 && (point = sweep_point(d, i)); i++) {
+        json_decref(point);
+        struct store_trial *more =
+            realloc(sweep->trials, (sweep->count + 1) * sizeof *sweep->trials);
+        if (!more)
+            return error_set(e, ERR_NO_MEMORY, "no memory for a sweep's trials");
+        sweep->trials = more;
+        status = fill_trial(m, d, permit, 0, i, &more[sweep->count++], problems, e);
+    }
+    return status;
+}
+
+static int count_images(struct store_sweep *sweep, struct problems *problems, struct error *e)
+{
+    json_t *document = json_loads(sweep->trials[0].spec, 0, NULL);
+    struct problems ignored = {0};
+    struct job_spec *spec = job_spec_parse(document, NULL, NULL, &ignored, NULL);
+    struct plan_inputs inputs = {0};
+    int status = spec ? plan_inputs_count(spec, &inputs, e) : 0;
+
+    if (status)
+        problems_add(problems, "/base/data", NULL, "%s", e->text);
+    sweep->train_images = inputs.train_images;
+    sweep->eval_images = inputs.eval_images;
+    job_spec_destroy(spec);
+    json_decref(document);
+    problems_clear(&ignored);
+    return 0;
+}
+
+int sweep_create(struct job_manager *m, const json_t *document, const struct sweep_permit *permit,
+                 struct problems *problems, int64_t *id, struct error *e)
+{
+    struct store_sweep sweep = {.created_at = clock_now()};
+    json_t *d = sweep_document_check(document, problems);
+    int status = 0;
+
+    *id = 0;
+    if (!d)
+        return 0;
+    const char *name = json_string_value(json_object_get(d, "name"));
+    status = fill_trials(m, d, permit, &sweep, problems, e);
+    if (!status && problems->count == 0)
+        status = count_images(&sweep, problems, e);
+    sweep.name = name ? strdup(name) : NULL;
+    sweep.document = json_dumps(d, JSON_COMPACT | JSON_REAL_PRECISION(16));
+    if (!status && problems->count == 0)
+        status = store_sweep_insert(m->store, &sweep, e);
+    if (!status && problems->count == 0) {
+        *id = sweep.id;
+        manager_wake(m);
+    }
+    store_sweep_clear(&sweep);
+    json_decref(d);
+    return status;
+}
+
+int sweep_cancel(struct job_manager *m, int64_t id, struct error *e)
+{
+    struct store_sweep sweep;
+    struct error ignored;
+    int status = store_sweep_get(m->store, id, &sweep, e);
+
+    if (status)
+        return status;
+    status = store_sweep_end(m->store, id, "cancelled", clock_now(), e);
+    for (size_t i = 0; !status && i < sweep.count; i++)
+        if (has_state(&sweep.trials[i], "submitted"))
+            job_cancel(m, sweep.trials[i].job_id, &ignored); /* it may just have ended */
+    store_sweep_clear(&sweep);
+    manager_wake(m);
+    return status;
+}
+
+/* ---- its way */
+
+static double metric_of(const struct store_job *job, const char *name)
+{
+    return strcmp(name, "top1") == 0             ? job->top1
+           : strcmp(name, "top5") == 0           ? job->top5
+           : strcmp(name, "loss") == 0           ? job->loss
+           : strcmp(name, "images_per_sec") == 0 ? job->images_per_sec
+                                                 : job->ttt_seconds;
+}
+
+static void set_state(struct store_trial *t, const char *state)
+{
+    free(t->state);
+    t->state = strdup(state);
+}
+
+static int take_result(struct job_manager *m, const struct store_sweep *sweep, const json_t *d,
+                       struct store_trial *t, struct error *e)
+{
+    struct store_job job;
+    int status = store_job_get(m->store, t->job_id, &job, e);
+
+    if (status == -(int)ERR_NOT_FOUND) { /* removed by its user */
+        set_state(t, "cancelled");
+        return store_sweep_set_trial(m->store, sweep->id, t, e);
+    }
+    if (status)
+        return status;
+    if (job.state == JOB_SUCCEEDED || job.state == JOB_FAILED || job.state == JOB_CANCELLED) {
+        set_state(t, job_state_name(job.state));
+        if (job.state == JOB_SUCCEEDED)
+            t->metric = metric_of(&job, json_string_value(json_object_get(d, "metric")));
+        status = store_sweep_set_trial(m->store, sweep->id, t, e);
+    }
+    store_job_clear(&job);
+    return status;
+}
+
+static int submit_trial(struct job_manager *m, const struct store_sweep *sweep,
+                        struct store_trial *t, struct error *e)
+{
+    struct problems problems = {0};
+    struct plan_inputs inputs = {.train_images = sweep->train_images,
+                                 .eval_images = sweep->eval_images};
+    json_t *document = json_loads(t->spec, 0, NULL);
+    struct job_spec *spec = job_spec_parse(document, preset_lookup, NULL, &problems, NULL);
+    struct plan *plan = NULL;
+    char key[64];
+    int status = spec ? measure_speed(m->store, spec, m->slots, &inputs.speed, e) : 0;
+
+    snprintf(key, sizeof key, "sweep-%lld-%lld-%lld", (long long)sweep->id, (long long)t->rung,
+             (long long)t->number);
+    if (spec && !status)
+        plan = plan_make(spec, &inputs, &problems);
+    if (plan) {
+        struct job_submission submission = {spec, plan, key, "sweep"};
+        status = job_submit(m, &submission, &t->job_id, NULL, e);
+    } else if (!status) {
+        status = error_set(e, ERR_INVALID, "%s",
+                           problems.count ? problems.items[0].message : "no plan can be made");
+    }
+    set_state(t, "submitted");
+    if (status == -(int)ERR_INVALID || status == -(int)ERR_UNSUPPORTED) {
+        log_warning("sweep %lld, point %lld: %s", (long long)sweep->id, (long long)t->number,
+                    e->text);
+        set_state(t, "failed");
+        status = 0;
+    }
+    if (!status)
+        status = store_sweep_set_trial(m->store, sweep->id, t, e);
+    plan_destroy(plan);
+    job_spec_destroy(spec);
+    json_decref(document);
+    problems_clear(&problems);
+    return status;
+}
+
+/* ---- ranking */
+
+static int better_by(const void *a, const void *b, void *context)
+{
+    const struct store_trial *x = *(struct store_trial *const *)a;
+    const struct store_trial *y = *(struct store_trial *const *)b;
+    const bool *maximises = context;
+
+    if (x->rung != y->rung)
+        return x->rung > y->rung ? -1 : 1;
+    if (isnan(x->metric) != isnan(y->metric))
+        return isnan(x->metric) ? 1 : -1;
+    if (!isnan(x->metric) && x->metric != y->metric)
+        return (x->metric > y->metric) == *maximises ? -1 : 1;
+    return (x->number > y->number) - (x->number < y->number);
+}
+
+/* The best first; the caller frees the list. */
+static struct store_trial **ranked(const struct store_sweep *sweep, const json_t *d)
+{
+    struct store_trial **order = calloc(sweep->count + 1, sizeof(*order));
+    const char *goal = json_string_value(json_object_get(d, "goal"));
+    bool maximises = goal && strcmp(goal, "max") == 0;
+
+    if (!order)
+        abort();
+    for (size_t i = 0; i < sweep->count; i++)
+        order[i] = &sweep->trials[i];
+    qsort_r(order, sweep->count, sizeof(*order), better_by, &maximises);
+    return order;
+}
+
+/* The best 1/eta of the newest rung get the next budget. *ended: there is no next rung. */
+static int promote(struct job_manager *m, const struct store_sweep *sweep, const json_t *d,
+                   bool *ended, struct error *e)
+{
+    struct store_trial **order = ranked(sweep, d);
+    struct problems problems = {0};
+    int64_t rung = order[0] ? order[0]->rung : 0;
+    double eta = json_number_value(json_object_get(json_object_get(d, "budget"), "eta"));
+    size_t count = 0, most = 0, made = 0;
+    int status = 0;
+
+    while (count < sweep->count && order[count]->rung == rung && !isnan(order[count]->metric))
+        count++;
+    for (size_t i = 0; i < sweep->count; i++)
+        most += sweep->trials[i].rung == rung;
+    *ended = sweep_budget(d, rung + 1) <= 0 || count == 0;
+    most = (size_t)ceil((double)most / eta);
+    struct store_trial *next = *ended ? NULL : calloc(most, sizeof *next);
+    for (size_t i = 0; next && !status && i < count && i < most; i++)
+        status = fill_trial(m, d, NULL, rung + 1, order[i]->number, &next[made++], &problems, e);
+    if (next && !status && problems.count)
+        status = error_set(e, ERR_INVALID, "%s", problems.items[0].message);
+    if (next && !status)
+        status = store_sweep_add_trials(m->store, sweep->id, next, made, e);
+    for (size_t i = 0; i < made; i++) {
+        free(next[i].point);
+        free(next[i].spec);
+        free(next[i].state);
+    }
+    free(next);
+    free(order);
+    problems_clear(&problems);
+    return status;
+}
+
+/* *again: something was promoted, which may run at once. */
+static int go_on(struct job_manager *m, struct store_sweep *sweep, bool *again, struct error *e)
+{
+    json_t *d = json_loads(sweep->document, 0, NULL);
+    int64_t active = 0, waiting = 0;
+    int64_t most = json_integer_value(json_object_get(d, "concurrency"));
+    bool ended = false;
+    int status = 0;
+
+    for (size_t i = 0; !status && i < sweep->count; i++) {
+        if (has_state(&sweep->trials[i], "submitted"))
+            status = take_result(m, sweep, d, &sweep->trials[i], e);
+        active += has_state(&sweep->trials[i], "submitted");
+    }
+    for (size_t i = 0; !status && i < sweep->count; i++) {
+        if (!has_state(&sweep->trials[i], "waiting"))
+            continue;
+        if (active < most)
+            status = submit_trial(m, sweep, &sweep->trials[i], e);
+        active += has_state(&sweep->trials[i], "submitted");
+        waiting += has_state(&sweep->trials[i], "waiting");
+    }
+    if (!status && active == 0 && waiting == 0) {
+        status = promote(m, sweep, d, &ended, e);
+        *again = !status && !ended;
+        if (!status && ended)
+            status = store_sweep_end(m->store, sweep->id, "succeeded", clock_now(), e);
+    }
+    json_decref(d);
+    return status;
+}
+
+void sweeps_go_on(struct job_manager *m)
+{
+    int64_t ids[RUNNING_MAX];
+    struct store_sweep sweep;
+    struct error e;
+    size_t count;
+
+    if (store_sweep_ids(m->store, true, ids, RUNNING_MAX, &count, &e))
+        return;
+    for (size_t i = count; i-- > 0;) {
+        bool again = true;
+        int status = 0;
+        while (again && !status) {
+            again = false;
+            status = store_sweep_get(m->store, ids[i], &sweep, &e);
+            if (!status)
+                status = go_on(m, &sweep, &again, &e);
+            store_sweep_clear(&sweep);
+        }
+        if (status)
+            log_warning("sweep %lld: %s", (long long)ids[i], e.text);
+    }
+}
+
+/* ---- as JSON */
+
+static json_t *trial_to_json(const struct store_trial *t, const json_t *d)
+{
+    double budget = sweep_budget(d, t->rung);
+
+    return json_pack("{s:I, s:I, s:o, s:s, s:o, s:o, s:o}", "number", (json_int_t)t->number, "rung",
+                     (json_int_t)t->rung, "point", json_loads(t->point, 0, NULL), "state", t->state,
+                     "job", t->job_id > 0 ? json_integer(t->job_id) : json_null(), "metric",
+                     isfinite(t->metric) ? json_real(t->metric) : json_null(), "budget",
+                     budget > 0 ? json_real(budget) : json_null());
+}
+
+json_t *sweep_to_json(const struct store_sweep *sweep)
+{
+    json_t *d = json_loads(sweep->document, 0, NULL), *trials = json_array();
+    struct store_trial **order = ranked(sweep, d);
+
+    for (size_t i = 0; i < sweep->count; i++)
+        json_array_append_new(trials, trial_to_json(order[i], d));
+    json_t *best =
+        sweep->count && !isnan(order[0]->metric) ? trial_to_json(order[0], d) : json_null();
+    free(order);
+    return json_pack("{s:I, s:s?, s:s, s:f, s:o, s:o, s:o, s:o}", "id", (json_int_t)sweep->id,
+                     "name", sweep->name, "state", sweep->state, "created_at", sweep->created_at,
+                     "finished_at",
+                     sweep->finished_at > 0 ? json_real(sweep->finished_at) : json_null(), "best",
+                     best, "trials", trials, "document", d);
+}

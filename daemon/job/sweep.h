@@ -1,0 +1,52 @@
+/*
+ * Searches over job keys: POST /v1/sweeps.
+ *
+ *     {"name": "lr", "base": {job document}, "method": "grid" | "random" | "halving",
+ *      "parameters": {"/lr/base": [0.1, 0.4], "optimizer.momentum": {"min": 0.8, "max": 0.99}},
+ *      "samples": 8, "seed": 1, "concurrency": 1, "metric": "top1", "goal": "max",
+ *      "budget": {"key": "/epochs", "min": 1, "max": 9, "eta": 3}}
+ *
+ * A grid takes every combination of lists. Random and halving draw `samples` points: of a list one
+ * value, of a range a uniform number ("log": true: of its logarithm, "integer": true: whole).
+ * Halving gives all points the least budget, the best 1/eta of them eta times as much, and so on to
+ * the greatest; each rung trains anew with a schedule of its own length, for a schedule that is cut
+ * off says little of a whole one. State is in SQLite (sweep, sweep_trial); a trial's job is
+ * submitted under a key of its own, so a daemon that is killed submits none twice.
+ */
+#ifndef TRAIND_DAEMON_JOB_SWEEP_H
+#define TRAIND_DAEMON_JOB_SWEEP_H
+
+#include "daemon/job/job.h"
+
+#define SWEEP_TRIALS_MAX 1000
+
+/* Adds what this caller's jobs may not name to *problems. */
+struct sweep_permit {
+    void (*check)(const struct job_spec *spec, const void *context, struct problems *problems);
+    const void *context;
+};
+
+/* Checks a document; everything that is wrong goes into *problems (then 0 and *id 0). Durable when
+ * it returns. Thread-safe. */
+int sweep_create(struct job_manager *m, const json_t *document, const struct sweep_permit *permit,
+                 struct problems *problems, int64_t *id, struct error *e);
+
+/* Ends it and cancels its jobs. ERR_NOT_FOUND, ERR_CONFLICT. Thread-safe. */
+int sweep_cancel(struct job_manager *m, int64_t id, struct error *e);
+
+/* The loop's: takes results, submits what may run, promotes, ends. */
+void sweeps_go_on(struct job_manager *m);
+
+/* The sweep with its table of results, the best first (the highest rung, then the metric). */
+json_t *sweep_to_json(const struct store_sweep *sweep);
+
+/* sweep_document.c, inside. A document with its defaults, or NULL with problems. */
+json_t *sweep_document_check(const json_t *document, struct problems *problems);
+/* {"/lr/base": 0.1, ...} of point `number`; NULL behind the last. */
+json_t *sweep_point(const json_t *document, int64_t number);
+/* The job of a point in a rung: a new document. */
+json_t *sweep_job(const json_t *document, const json_t *point, int64_t rung);
+/* The budget of a rung; 0: there is no such rung. */
+double sweep_budget(const json_t *document, int64_t rung);
+
+#endif

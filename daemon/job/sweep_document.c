@@ -1,0 +1,262 @@
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/rng.h"
+#include "common/suggest.h"
+#include "daemon/job/sweep.h"
+
+static const char *const keys[] = {"name",    "base",   "method",      "parameters",
+                                   "samples", "seed",   "concurrency", "metric",
+                                   "goal",    "budget", NULL};
+static const char *const budget_keys[] = {"key", "min", "max", "eta", NULL};
+static const char *const range_keys[] = {"min", "max", "log", "integer", NULL};
+static const char *const methods[] = {"grid", "random", "halving", NULL};
+static const char *const metrics[] = {"top1",           "top5",        "loss",
+                                      "images_per_sec", "ttt_seconds", NULL};
+static const char *const goals[] = {"max", "min", NULL};
+
+static bool is_one_of(const char *word, const char *const *words)
+{
+    for (; *words; words++)
+        if (strcmp(word, *words) == 0)
+            return true;
+    return false;
+}
+
+static void check_keys(const json_t *object, const char *where, const char *const *known,
+                       struct problems *problems)
+{
+    const char *key;
+    json_t *value;
+    char pointer[256];
+
+    json_object_foreach ((json_t *)object, key, value) {
+        struct suggest near = {.word = key};
+        if (is_one_of(key, known))
+            continue;
+        for (const char *const *k = known; *k; k++)
+            suggest_offer(&near, *k);
+        snprintf(pointer, sizeof pointer, "%s/%s", where, key);
+        problems_add(problems, pointer, near.best, "there is no such key");
+    }
+}
+
+static void choice(json_t *d, const char *key, const char *const *words, struct problems *problems)
+{
+    const json_t *value = json_object_get(d, key);
+    char pointer[64];
+
+    snprintf(pointer, sizeof pointer, "/%s", key);
+    if (!value)
+        json_object_set_new(d, key, json_string(words[0]));
+    else if (!json_is_string(value) || !is_one_of(json_string_value(value), words))
+        problems_add(problems, pointer, NULL, "must be one of %s, %s%s%s...", words[0], words[1],
+                     words[2] ? ", " : "", words[2] ? words[2] : "");
+}
+
+static void whole(json_t *d, const char *key, int64_t fallback, int64_t least, int64_t most,
+                  struct problems *problems)
+{
+    const json_t *value = json_object_get(d, key);
+    char pointer[64];
+
+    snprintf(pointer, sizeof pointer, "/%s", key);
+    if (!value)
+        json_object_set_new(d, key, json_integer(fallback));
+    else if (!json_is_integer(value) || json_integer_value(value) < least ||
+             json_integer_value(value) > most)
+        problems_add(problems, pointer, NULL, "must be a whole number from %lld to %lld",
+                     (long long)least, (long long)most);
+}
+
+static double number(const json_t *object, const char *key)
+{
+    const json_t *value = json_object_get(object, key);
+    return json_is_number(value) ? json_number_value(value) : NAN;
+}
+
+static void check_budget(json_t *d, struct problems *problems)
+{
+    json_t *budget = json_object_get(d, "budget");
+    const char *key = json_string_value(json_object_get(budget, "key"));
+
+    if (!json_is_object(budget)) {
+        problems_add(problems, "/budget", NULL,
+                     "halving needs one, as in {\"key\": \"/epochs\", \"min\": 1, \"max\": 9}");
+        return;
+    }
+    check_keys(budget, "/budget", budget_keys, problems);
+    if (!json_object_get(budget, "eta"))
+        json_object_set_new(budget, "eta", json_integer(3));
+    if (!key || (strcmp(key, "/epochs") != 0 && strcmp(key, "/steps") != 0))
+        problems_add(problems, "/budget/key", NULL, "must be \"/epochs\" or \"/steps\"");
+    if (!(number(budget, "min") > 0))
+        problems_add(problems, "/budget/min", NULL, "must be a number above 0");
+    if (!(number(budget, "max") >= number(budget, "min")))
+        problems_add(problems, "/budget/max", NULL, "must be a number of at least min");
+    if (!(number(budget, "eta") >= 2 && number(budget, "eta") <= 100))
+        problems_add(problems, "/budget/eta", NULL, "must be a number from 2 to 100");
+}
+
+static void check_parameter(const char *name, const json_t *values, bool grid,
+                            struct problems *problems)
+{
+    char pointer[256];
+
+    snprintf(pointer, sizeof pointer, "/parameters/%s", name);
+    if (json_is_array(values) && json_array_size(values) > 0)
+        return;
+    if (!json_is_object(values) || grid) {
+        problems_add(problems, pointer, NULL,
+                     grid ? "must be a list of values in a grid"
+                          : "must be a list of values, or {\"min\": ..., \"max\": ...}");
+        return;
+    }
+    check_keys(values, pointer, range_keys, problems);
+    bool logs = json_is_true(json_object_get(values, "log"));
+    if (!(number(values, "min") < number(values, "max")) || (logs && !(number(values, "min") > 0)))
+        problems_add(problems, pointer, NULL, "needs numbers min < max%s",
+                     logs ? ", above 0 for log" : "");
+}
+
+static void check_parameters(json_t *d, struct problems *problems)
+{
+    json_t *parameters = json_object_get(d, "parameters"), *values;
+    const char *method = json_string_value(json_object_get(d, "method")), *name;
+    bool grid = method && strcmp(method, "grid") == 0;
+    double points = 1;
+
+    if (!json_is_object(parameters) || json_object_size(parameters) == 0) {
+        problems_add(problems, "/parameters", NULL,
+                     "must be an object of job keys and their values, as in {\"/lr/base\": [0.1, "
+                     "0.2]}");
+        return;
+    }
+    json_object_foreach (parameters, name, values) {
+        check_parameter(name, values, grid, problems);
+        points *= (double)json_array_size(values);
+    }
+    if (grid && points > SWEEP_TRIALS_MAX)
+        problems_add(problems, "/parameters", NULL, "%.0f combinations are more than %d", points,
+                     SWEEP_TRIALS_MAX);
+}
+
+json_t *sweep_document_check(const json_t *document, struct problems *problems)
+{
+    json_t *d = json_deep_copy(document);
+    const json_t *name = json_object_get(d, "name");
+
+    check_keys(d, "", keys, problems);
+    choice(d, "method", methods, problems);
+    choice(d, "metric", metrics, problems);
+    const char *metric = json_string_value(json_object_get(d, "metric"));
+    if (metric && !json_object_get(d, "goal"))
+        json_object_set_new(
+            d, "goal",
+            json_string(strcmp(metric, "loss") == 0 || strcmp(metric, "ttt_seconds") == 0 ? "min"
+                                                                                          : "max"));
+    choice(d, "goal", goals, problems);
+    whole(d, "samples", 8, 1, SWEEP_TRIALS_MAX, problems);
+    whole(d, "seed", 1, 0, INT64_MAX, problems);
+    whole(d, "concurrency", 1, 1, SWEEP_TRIALS_MAX, problems);
+    if (name && !json_is_string(name) && !json_is_null(name))
+        problems_add(problems, "/name", NULL, "must be a string");
+    if (!json_is_object(json_object_get(d, "base")))
+        problems_add(problems, "/base", NULL, "must be a job document");
+    check_parameters(d, problems);
+    const char *method = json_string_value(json_object_get(d, "method"));
+    if (method && strcmp(method, "halving") == 0)
+        check_budget(d, problems);
+    else if (json_object_get(d, "budget"))
+        problems_add(problems, "/budget", NULL, "is for the method halving");
+    if (problems->count == 0)
+        return d;
+    json_decref(d);
+    return NULL;
+}
+
+/* ---- points */
+
+static json_t *draw(const json_t *values, struct rng *r)
+{
+    double u = rng_unit(r);
+
+    if (json_is_array(values))
+        return json_incref(json_array_get(values, (size_t)(u * (double)json_array_size(values))));
+    double low = number(values, "min"), high = number(values, "max");
+    double x = json_is_true(json_object_get(values, "log")) ? low * pow(high / low, u)
+                                                            : low + u * (high - low);
+    return json_is_true(json_object_get(values, "integer")) ? json_integer(llround(x))
+                                                            : json_real(x);
+}
+
+json_t *sweep_point(const json_t *d, int64_t index)
+{
+    json_t *parameters = json_object_get(d, "parameters"), *values, *point = json_object();
+    bool grid = strcmp(json_string_value(json_object_get(d, "method")), "grid") == 0;
+    struct rng r = rng_stream(json_integer_value(json_object_get(d, "seed")), 0, index, RNG_SWEEP);
+    int64_t rest = index;
+    const char *name;
+
+    json_object_foreach (parameters, name, values) {
+        int64_t size = (int64_t)json_array_size(values);
+        if (grid) {
+            json_object_set(point, name, json_array_get(values, (size_t)(rest % size)));
+            rest /= size;
+        } else {
+            json_object_set_new(point, name, draw(values, &r));
+        }
+    }
+    if (grid ? rest == 0 : index < json_integer_value(json_object_get(d, "samples")))
+        return point;
+    json_decref(point);
+    return NULL;
+}
+
+/* "/lr/base" or "lr.base". */
+static void set_at(json_t *document, const char *name, json_t *value)
+{
+    char copy[256], *rest;
+
+    snprintf(copy, sizeof copy, "%s", name);
+    char *part = strtok_r(copy, "/.", &rest), *next = part ? strtok_r(NULL, "/.", &rest) : NULL;
+    for (; next; part = next, next = strtok_r(NULL, "/.", &rest)) {
+        if (!json_is_object(json_object_get(document, part)))
+            json_object_set_new(document, part, json_object());
+        document = json_object_get(document, part);
+    }
+    if (part)
+        json_object_set(document, part, value);
+}
+
+double sweep_budget(const json_t *d, int64_t rung)
+{
+    const json_t *budget = json_object_get(d, "budget");
+    double least = number(budget, "min"), most = number(budget, "max"), eta = number(budget, "eta");
+
+    if (!budget)
+        return 0;
+    if (rung > 0 && least * pow(eta, (double)rung - 1) >= most * (1 - 1e-9))
+        return 0;
+    return fmin(most, least * pow(eta, (double)rung));
+}
+
+json_t *sweep_job(const json_t *d, const json_t *point, int64_t rung)
+{
+    json_t *job = json_deep_copy(json_object_get(d, "base")), *value;
+    const json_t *budget = json_object_get(d, "budget");
+    const char *name;
+
+    json_object_foreach ((json_t *)point, name, value)
+        set_at(job, name, value);
+    if (budget) {
+        const char *key = json_string_value(json_object_get(budget, "key"));
+        double amount = sweep_budget(d, rung);
+        value = strcmp(key, "/steps") == 0 ? json_integer(llround(amount)) : json_real(amount);
+        set_at(job, key, value);
+        json_decref(value);
+    }
+    return job;
+}

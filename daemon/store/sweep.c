@@ -1,0 +1,172 @@
+/* Sweeps and their trials. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/store/sql.h"
+#include "daemon/store/store_internal.h"
+
+void store_sweep_clear(struct store_sweep *sweep)
+{
+    free(sweep->name);
+    free(sweep->state);
+    free(sweep->document);
+    for (size_t i = 0; i < sweep->count; i++) {
+        free(sweep->trials[i].point);
+        free(sweep->trials[i].spec);
+        free(sweep->trials[i].state);
+    }
+    free(sweep->trials);
+    memset(sweep, 0, sizeof *sweep);
+}
+
+static int insert_trials(struct sql *c, int64_t id, const struct store_trial *trials, size_t count,
+                         struct error *e)
+{
+    int status = 0;
+
+    for (size_t i = 0; i < count && !status; i++)
+        status =
+            sql_run(c, e, NULL,
+                    "insert or ignore into sweep_trial (sweep_id, rung, number, point, spec, "
+                    "state) values (?, ?, ?, ?, ?, 'waiting')",
+                    "iiiss", id, trials[i].rung, trials[i].number, trials[i].point, trials[i].spec);
+    return status;
+}
+
+int store_sweep_insert(struct store *s, struct store_sweep *sweep, struct error *e)
+{
+    struct sql *c = sql_write_begin(s, true, e);
+
+    if (!c)
+        return -(int)e->code;
+    int status = sql_run(c, e, NULL,
+                         "insert into sweep (name, state, document, train_images, eval_images, "
+                         "created_at) values (?, 'running', ?, ?, ?, ?)",
+                         "ssiid", sweep->name, sweep->document, sweep->train_images,
+                         sweep->eval_images, sweep->created_at);
+    sweep->id = sqlite3_last_insert_rowid(sql_db(c));
+    if (!status)
+        status = insert_trials(c, sweep->id, sweep->trials, sweep->count, e);
+    return sql_write_end(s, c, status, e);
+}
+
+int store_sweep_add_trials(struct store *s, int64_t id, const struct store_trial *trials,
+                           size_t count, struct error *e)
+{
+    struct sql *c = sql_write_begin(s, true, e);
+
+    if (!c)
+        return -(int)e->code;
+    return sql_write_end(s, c, insert_trials(c, id, trials, count, e), e);
+}
+
+int store_sweep_set_trial(struct store *s, int64_t id, const struct store_trial *t, struct error *e)
+{
+    struct sql *c = sql_write_begin(s, true, e);
+
+    if (!c)
+        return -(int)e->code;
+    int status = sql_run(c, e, NULL,
+                         "update sweep_trial set state = ?4, job_id = ?5, metric = ?6 "
+                         "where sweep_id = ?1 and rung = ?2 and number = ?3",
+                         "iiisnd", id, t->rung, t->number, t->state,
+                         t->job_id > 0 ? t->job_id : (int64_t)-1, t->metric);
+    return sql_write_end(s, c, status, e);
+}
+
+int store_sweep_end(struct store *s, int64_t id, const char *state, double now, struct error *e)
+{
+    int changed = 0;
+    struct sql *c = sql_write_begin(s, true, e);
+
+    if (!c)
+        return -(int)e->code;
+    int status = sql_run(c, e, &changed,
+                         "update sweep set state = ?2, finished_at = ?3 "
+                         "where id = ?1 and state = 'running'",
+                         "isd", id, state, now);
+    if (!status)
+        status = sql_run(c, e, NULL,
+                         "update sweep_trial set state = 'cancelled' "
+                         "where sweep_id = ? and state = 'waiting'",
+                         "i", id);
+    if (!status && !changed)
+        status = error_set(e, ERR_CONFLICT, "sweep %lld has ended already", (long long)id);
+    return sql_write_end(s, c, status, e);
+}
+
+static int read_trials(struct sql *c, struct store_sweep *sweep, struct error *e)
+{
+    sqlite3_stmt *row = sql_query(c, e,
+                                  "select rung, number, point, spec, state, job_id, metric "
+                                  "from sweep_trial where sweep_id = ? order by rung, number",
+                                  "i", sweep->id);
+    int status = row ? 1 : -(int)ERR_INTERNAL;
+
+    while (status > 0 && (status = sql_row(c, row, e)) > 0) {
+        struct store_trial *more =
+            realloc(sweep->trials, (sweep->count + 1) * sizeof *sweep->trials);
+        if (!more) {
+            sql_done(row);
+            return error_set(e, ERR_NO_MEMORY, "no memory for a sweep's trials");
+        }
+        sweep->trials = more;
+        more[sweep->count++] = (struct store_trial){
+            .rung = sqlite3_column_int64(row, 0),
+            .number = sqlite3_column_int64(row, 1),
+            .point = sql_text(row, 2),
+            .spec = sql_text(row, 3),
+            .state = sql_text(row, 4),
+            .job_id = sql_int(row, 5, 0),
+            .metric = sql_double(row, 6),
+        };
+    }
+    return status;
+}
+
+int store_sweep_get(struct store *s, int64_t id, struct store_sweep *sweep, struct error *e)
+{
+    struct sql *c = sql_read_begin(s);
+    sqlite3_stmt *row =
+        sql_query(c, e,
+                  "select id, name, state, document, train_images, eval_images, created_at, "
+                  "finished_at from sweep where id = ?",
+                  "i", id);
+    int found = row ? sql_row(c, row, e) : -(int)ERR_INTERNAL, status = found;
+
+    memset(sweep, 0, sizeof *sweep);
+    if (found > 0) {
+        sweep->id = sqlite3_column_int64(row, 0);
+        sweep->name = sql_text(row, 1);
+        sweep->state = sql_text(row, 2);
+        sweep->document = sql_text(row, 3);
+        sweep->train_images = sqlite3_column_int64(row, 4);
+        sweep->eval_images = sqlite3_column_int64(row, 5);
+        sweep->created_at = sqlite3_column_double(row, 6);
+        sweep->finished_at = sql_double(row, 7);
+        sql_done(row);
+        status = read_trials(c, sweep, e);
+    }
+    sql_read_end(s, c);
+    if (status)
+        store_sweep_clear(sweep);
+    if (found == 0)
+        return error_set(e, ERR_NOT_FOUND, "there is no sweep %lld", (long long)id);
+    return status;
+}
+
+int store_sweep_ids(struct store *s, bool running, int64_t *ids, size_t most, size_t *count,
+                    struct error *e)
+{
+    struct sql *c = sql_read_begin(s);
+    sqlite3_stmt *row = sql_query(
+        c, e, "select id from sweep where ?1 = 0 or state = 'running' order by id desc limit ?2",
+        "ii", (int64_t)running, (int64_t)most);
+    int status = row ? 1 : -(int)ERR_INTERNAL;
+
+    *count = 0;
+    while (status > 0 && (status = sql_row(c, row, e)) > 0)
+        ids[(*count)++] = sqlite3_column_int64(row, 0);
+    sql_read_end(s, c);
+    return status;
+}
