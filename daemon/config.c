@@ -46,7 +46,7 @@ static const struct config_key keys[] = {
     {"log_format", 'w', "text", 0, 0, FIELD(log_format), "text, or json: one object a line"},
     {"max_body_bytes", 'i', "1048576", 1024, 1048576, FIELD(max_body_bytes),
      "largest request body taken, in bytes"},
-    {"http_threads", 'i', "16", 1, 64, FIELD(http_threads), "threads that answer requests"},
+    {"http_threads", 'i', "4", 1, 64, FIELD(http_threads), "threads that answer requests"},
     {"streams_per_client", 'i', "256", 1, 1024, FIELD(streams_per_client),
      "live streams of events that one client (address) may have open at a time"},
     {"heartbeat_seconds", 'i', "10", 1, 15, FIELD(heartbeat_seconds),
