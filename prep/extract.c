@@ -35,12 +35,7 @@ static int print_file(int64_t i, const struct dataset_image *image, const char *
     json_t *line =
         json_pack("{s:I, s:i, s:s, s:s, s:I}", "record", (json_int_t)i, "class", image->label,
                   "name", image->name, "path", path, "jpeg_bytes", (json_int_t)image->jpeg_bytes);
-    if (!line)
-        return error_set(e, ERR_CORRUPT, "record %" PRId64 " holds a name that is not UTF-8", i);
-    json_dumpf(line, stdout, JSON_COMPACT);
-    putchar('\n');
-    json_decref(line);
-    return 0;
+    return records_print(i, line, e);
 }
 
 static int extract_record(struct dataset *d, int64_t i, const struct dataset_image *image,

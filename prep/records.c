@@ -1,6 +1,7 @@
 #include "prep/records.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 int records_open(const char *dir, const struct record_choice *choice, struct dataset **out,
                  int64_t *end, struct error *e)
@@ -47,4 +48,14 @@ int records_visit(struct dataset *d, const struct record_choice *choice, int64_t
                        " is of class %d (counted from 0)",
                        choice->first, end - 1, choice->class);
     return rc;
+}
+
+int records_print(int64_t i, json_t *line, struct error *e)
+{
+    if (!line)
+        return error_set(e, ERR_CORRUPT, "record %" PRId64 " holds a name that is not UTF-8", i);
+    json_dumpf(line, stdout, JSON_COMPACT);
+    putchar('\n');
+    json_decref(line);
+    return 0;
 }

@@ -2,6 +2,8 @@
 #ifndef TRAIND_PREP_RECORDS_H
 #define TRAIND_PREP_RECORDS_H
 
+#include <jansson.h>
+
 #include "prep/prep.h"
 
 /* Called for record i. An error ends the visit. */
@@ -16,5 +18,9 @@ int records_open(const char *dir, const struct record_choice *choice, struct dat
  * ERR_NOT_FOUND: the class has none; ERR_INTERRUPTED. */
 int records_visit(struct dataset *d, const struct record_choice *choice, int64_t end,
                   record_taker *take, void *context, int64_t *taken, struct error *e);
+
+/* Prints a record's JSON object on one line and frees it; NULL is what json_pack made of a name
+ * that is not UTF-8: ERR_CORRUPT. */
+int records_print(int64_t i, json_t *line, struct error *e);
 
 #endif

@@ -58,12 +58,7 @@ static int show_json(const struct dataset *d, int64_t i, const struct dataset_im
         dataset_file(d, entry->file), "offset", (json_int_t)entry->offset, "jpeg_bytes",
         (json_int_t)image->jpeg_bytes, "class", image->label, "text", image->text, "width",
         info->width, "height", info->height, "channels", info->channels, "name", image->name);
-    if (!line)
-        return error_set(e, ERR_CORRUPT, "record %" PRId64 " holds a name that is not UTF-8", i);
-    json_dumpf(line, stdout, JSON_COMPACT);
-    putchar('\n');
-    json_decref(line);
-    return 0;
+    return records_print(i, line, e);
 }
 
 static int show_record(struct dataset *d, int64_t i, const struct dataset_image *image,
