@@ -169,3 +169,15 @@ int file_remove_tree(const char *path, struct error *e)
         return error_set_errno(e, errno, "cannot remove %s", path);
     return 0;
 }
+
+bool file_cache_folder(char path[PATH_MAX])
+{
+    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    int length = -1;
+
+    if (cache && *cache == '/')
+        length = snprintf(path, PATH_MAX, "%s/traind", cache);
+    else if (home && *home == '/')
+        length = snprintf(path, PATH_MAX, "%s/.cache/traind", home);
+    return length > 0 && length < PATH_MAX - 32;
+}

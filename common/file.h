@@ -2,6 +2,8 @@
 #ifndef TRAIND_COMMON_FILE_H
 #define TRAIND_COMMON_FILE_H
 
+#include <limits.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "common/error.h"
@@ -25,6 +27,10 @@ void file_sync_dir_of(const char *path); /* the folder that path lies in */
 
 /* mkdir -p with mode 0755. */
 int file_make_dirs(const char *path, struct error *e);
+
+/* The user's folder for what can be made again: $XDG_CACHE_HOME/traind, else ~/.cache/traind (XDG
+ * Base Directory Specification). It need not exist. false: neither variable names a folder. */
+bool file_cache_folder(char path[PATH_MAX]);
 
 /* Removes a folder and all below it, without following symbolic links; a missing one is fine. */
 int file_remove_tree(const char *path, struct error *e);

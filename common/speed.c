@@ -71,18 +71,6 @@ bool speed_sample_read(const json_t *json, struct plan_sample *s)
 
 /* ---- the cache file */
 
-static bool cache_folder(char path[PATH_MAX])
-{
-    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    int length = -1;
-
-    if (cache && *cache == '/')
-        length = snprintf(path, PATH_MAX, "%s/traind", cache);
-    else if (home && *home == '/')
-        length = snprintf(path, PATH_MAX, "%s/.cache/traind", home);
-    return length > 0 && length < PATH_MAX - 32;
-}
-
 /* The cache's text; "" where there is none. The caller frees it. */
 static char *cache_text(const char *folder)
 {
@@ -112,7 +100,7 @@ int speed_cache_add(const char *key, const struct plan_sample *sample, struct er
 {
     char folder[PATH_MAX], path[PATH_MAX], cpu[SPEED_CPU_BYTES], *text = NULL;
 
-    if (!cache_folder(folder))
+    if (!file_cache_folder(folder))
         return error_set(e, ERR_NOT_FOUND, "neither XDG_CACHE_HOME nor HOME names a folder");
     int status = file_make_dirs(folder, e);
     if (status)
@@ -148,7 +136,7 @@ size_t speed_cache_find(const char *key, struct plan_sample *samples, size_t mos
     char folder[PATH_MAX], cpu[SPEED_CPU_BYTES];
     size_t count = 0;
 
-    if (!cache_folder(folder))
+    if (!file_cache_folder(folder))
         return 0;
     char *text = cache_text(folder), *end;
     speed_cpu(cpu);

@@ -71,18 +71,15 @@ static void place_beside(const struct dataset_list *list, char path[PATH_MAX])
 /* "" where there is no cache folder. */
 static void place_in_cache(const struct dataset_list *list, char path[PATH_MAX])
 {
-    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    char beside[PATH_MAX], real[PATH_MAX];
+    char beside[PATH_MAX], real[PATH_MAX], cache[PATH_MAX];
 
     path[0] = '\0';
     place_beside(list, beside);
-    if (!realpath(list->folder, real))
+    if (!realpath(list->folder, real) || !file_cache_folder(cache))
         return;
-    unsigned folder = tfrecord_crc32c(real, strlen(real));
-    if (cache && cache[0] == '/')
-        snprintf(path, PATH_MAX, "%s/traind/%08x%s", cache, folder, base_name(beside));
-    else if (home && home[0] == '/')
-        snprintf(path, PATH_MAX, "%s/.cache/traind/%08x%s", home, folder, base_name(beside));
+    if ((size_t)snprintf(path, PATH_MAX, "%s/%08x%s", cache, tfrecord_crc32c(real, strlen(real)),
+                         base_name(beside)) >= PATH_MAX)
+        path[0] = '\0';
 }
 
 /* ---- reading */

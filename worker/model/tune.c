@@ -217,18 +217,13 @@ static void processor_model(char *model, size_t size)
 }
 
 /* NULL: there is none. */
-static const char *cache_folder(char *path, size_t size)
+static const char *choices_folder(char *path, size_t size)
 {
-    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    int length;
+    char cache[PATH_MAX];
 
-    if (cache && *cache == '/')
-        length = snprintf(path, size, "%s/traind/winograd", cache);
-    else if (home && *home == '/')
-        length = snprintf(path, size, "%s/.cache/traind/winograd", home);
-    else
+    if (!file_cache_folder(cache) || (size_t)snprintf(path, size, "%s/winograd", cache) >= size)
         return NULL;
-    return (size_t)length < size ? path : NULL;
+    return path;
 }
 
 static void cache_file(const char *folder, const struct tuned_shape *s, int images, char *path,
@@ -276,7 +271,7 @@ void model_tune(const struct model_config *config, struct model_tuning *tuning, 
 {
     char folder[PATH_MAX], path[PATH_MAX + 512];
     struct error e;
-    const char *cache = cache_folder(folder, sizeof folder);
+    const char *cache = choices_folder(folder, sizeof folder);
 
     problem[0] = '\0';
     if (!cache)
