@@ -210,6 +210,16 @@ static int add_token(struct curl_slist **headers, struct error *e)
     return found < 0 ? found : 0;
 }
 
+static void set_defaults(CURL *curl)
+{
+    curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(curl, CURLOPT_PROXY, ""); /* a daemon on loopback is not behind one */
+    curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_TIMEOUT_MS);
+    curl_easy_setopt(curl, CURLOPT_USERAGENT, "trainctl");
+    if (getenv("TRAINCTL_CA"))
+        curl_easy_setopt(curl, CURLOPT_CAINFO, getenv("TRAINCTL_CA"));
+}
+
 static CURL *prepare(struct error *e)
 {
     if (!connection)
@@ -219,32 +229,20 @@ static CURL *prepare(struct error *e)
         return NULL;
     }
     curl_easy_reset(connection); /* keeps the connection itself */
-    curl_easy_setopt(connection, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(connection, CURLOPT_PROXY, ""); /* a daemon on loopback is not behind one */
-    curl_easy_setopt(connection, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_TIMEOUT_MS);
+    set_defaults(connection);
     curl_easy_setopt(connection, CURLOPT_TIMEOUT_MS, (long)ANSWER_TIMEOUT_MS);
-    curl_easy_setopt(connection, CURLOPT_USERAGENT, "trainctl");
     curl_easy_setopt(connection, CURLOPT_ACCEPT_ENCODING, "gzip");
-    if (getenv("TRAINCTL_CA"))
-        curl_easy_setopt(connection, CURLOPT_CAINFO, getenv("TRAINCTL_CA"));
     return connection;
 }
 
-/* Carries out a prepared call; the caller frees answer->data in any case. */
-static int perform_with(CURL *curl, const char *path, struct buffer *answer, struct error *e)
+/* Why a call got no answer; 0 if it got one. words: libcurl's. */
+static int failure_of(CURL *curl, CURLcode code, const char *path, const char *words,
+                      struct error *e)
 {
-    char words[CURL_ERROR_SIZE] = "";
-    long status = 0, os_errno = 0;
+    long os_errno = 0;
 
-    if (set_address(curl, path, e) < 0)
-        return -(int)e->code;
-    curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, words);
-    if (answer) {
-        curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take_bytes);
-        curl_easy_setopt(curl, CURLOPT_WRITEDATA, answer);
-    }
-    CURLcode code = curl_easy_perform(curl);
-    curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, NULL);
+    if (code == CURLE_OK)
+        return 0;
     if (code == CURLE_WRITE_ERROR)
         return error_set(e, ERR_TOO_LARGE, "the answer to %s is over %u MiB", path,
                          API_ANSWER_LIMIT_BYTES >> 20);
@@ -255,13 +253,30 @@ static int perform_with(CURL *curl, const char *path, struct buffer *answer, str
                          "%s cannot be trusted: %s\n  TRAINCTL_CA names a PEM file with its "
                          "certificate, or with that of who signed it",
                          client.server, *words ? words : curl_easy_strerror(code));
-    if (code != CURLE_OK) {
-        curl_easy_getinfo(curl, CURLINFO_OS_ERRNO, &os_errno);
-        return unreachable(os_errno ? strerror((int)os_errno)
-                           : *words ? words
-                                    : curl_easy_strerror(code),
-                           e);
+    curl_easy_getinfo(curl, CURLINFO_OS_ERRNO, &os_errno);
+    return unreachable(os_errno ? strerror((int)os_errno)
+                       : *words ? words
+                                : curl_easy_strerror(code),
+                       e);
+}
+
+/* Carries out a prepared call; the caller frees answer->data in any case. */
+static int perform_with(CURL *curl, const char *path, struct buffer *answer, struct error *e)
+{
+    char words[CURL_ERROR_SIZE] = "";
+    long status = 0;
+
+    if (set_address(curl, path, e) < 0)
+        return -(int)e->code;
+    curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, words);
+    if (answer) {
+        curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take_bytes);
+        curl_easy_setopt(curl, CURLOPT_WRITEDATA, answer);
     }
+    int code = failure_of(curl, curl_easy_perform(curl), path, words, e);
+    curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, NULL);
+    if (code)
+        return code;
     curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
     if (status < 200 || status > 299)
         return answer ? take_problem(answer, status, e) : api_problem_to_error(NULL, status, e);
@@ -297,6 +312,37 @@ static int to_json(const char *path, const struct buffer *answer, json_t **json,
         return error_set(e, ERR_INTERNAL, "%s answered %s with something that is not JSON (%s)",
                          client.server, path, where.text);
     return 0;
+}
+
+CURL *api_open(const char *path, struct curl_slist **headers, char *words, struct error *e)
+{
+    CURL *curl = curl_easy_init();
+
+    if (!curl) {
+        error_set(e, ERR_NO_MEMORY, "libcurl could not be started");
+        return NULL;
+    }
+    set_defaults(curl);
+    *words = '\0';
+    curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, words);
+    if (set_address(curl, path, e) == 0 && add_token(headers, e) == 0) {
+        curl_easy_setopt(curl, CURLOPT_HTTPHEADER, *headers);
+        return curl;
+    }
+    curl_easy_cleanup(curl);
+    return NULL;
+}
+
+int api_outcome(CURL *curl, CURLcode code, const char *path, const char *words, const char *body,
+                size_t bytes, struct error *e)
+{
+    struct buffer answer = {.data = (char *)body, .bytes = bytes};
+    long status = 0;
+
+    curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
+    if (code == CURLE_OK && (status < 200 || status > 299))
+        return take_problem(&answer, status, e);
+    return failure_of(curl, code, path, words, e);
 }
 
 int api_get_text(const char *path, char **text, size_t *bytes, struct error *e)

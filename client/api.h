@@ -7,6 +7,7 @@
 #ifndef TRAIND_CLIENT_API_H
 #define TRAIND_CLIENT_API_H
 
+#include <curl/curl.h>
 #include <jansson.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -26,6 +27,15 @@ int api_delete(const char *path, json_t **answer, struct error *e);
 
 /* GET of text. The caller frees *text, which is NUL-terminated behind its *bytes bytes. */
 int api_get_text(const char *path, char **text, size_t *bytes, struct error *e);
+
+/* For an answer that is read as it comes: a GET with address and token, its header lines *headers
+ * (the caller's to free, behind the call) beside those in it already, and libcurl's words on a
+ * failure to come in words[CURL_ERROR_SIZE]. NULL with *e filled. Free with curl_easy_cleanup. */
+CURL *api_open(const char *path, struct curl_slist **headers, char *words, struct error *e);
+
+/* What became of it: 0 after a good answer, else the error; body: what came instead of one. */
+int api_outcome(CURL *curl, CURLcode code, const char *path, const char *words, const char *body,
+                size_t bytes, struct error *e);
 
 /* The problem+json document of the last answer that was an error (borrowed), NULL: there was none.
  */

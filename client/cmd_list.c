@@ -15,7 +15,7 @@ static void add_job(struct libscols_table *table, const struct job *job)
 {
     struct libscols_line *line = table_line(table);
     char text[HUMAN_BYTES];
-    double left = NAN;
+    double left = job_time_left(job, clock_now()).value;
 
     snprintf(text, sizeof text, "%ld", job->id);
     table_set(line, 0, text);
@@ -26,8 +26,6 @@ static void add_job(struct libscols_table *table, const struct job *job)
     table_set(line, 3, text);
     table_set(line, 4, human_percent(text, sizeof text, job->top1));
     table_set(line, 5, human_rate(text, sizeof text, job->images_per_sec));
-    if (!job_ended(job) && job->step < job->train_steps)
-        left = job_seconds_left(job, job->images_per_sec);
     if (!isnan(job->estimated_start)) {
         char in[HUMAN_BYTES];
         left = fmax(0, job->estimated_start - clock_now());

@@ -1,51 +1,60 @@
+#include <math.h>
 #include <stdlib.h>
 
 #include "client/api.h"
 #include "client/cmd.h"
 #include "client/follow.h"
 
-#define POLL_SECONDS 0.5
+#define LOOK_SECONDS 0.2 /* events may come by the thousand */
 
-/* Prints what stands in the log behind byte *from, and moves it on. */
-static int print_rest(long id, size_t *from, struct error *e)
+struct log {
+    long id;
+    double attempt; /* that is printed; NAN: the newest */
+    size_t from;    /* byte */
+};
+
+/* Prints what stands in the log behind what was printed. */
+static int print_rest(struct log *log, struct error *e)
 {
-    char path[96], *text;
+    char path[128], *text;
     size_t bytes = 1;
 
     while (bytes > 0) {
-        snprintf(path, sizeof path, "/v1/jobs/%ld/log?from=%zu", id, *from);
+        int used = snprintf(path, sizeof path, "/v1/jobs/%ld/log?from=%zu", log->id, log->from);
+        if (log->attempt > 0)
+            snprintf(path + used, sizeof path - (size_t)used, "&attempt=%.0f", log->attempt);
         int code = api_get_text(path, &text, &bytes, e);
         if (code < 0)
             return code;
         fwrite(text, 1, bytes, stdout);
         free(text);
-        *from += bytes;
+        log->from += bytes;
     }
     fflush(stdout);
     return 0;
 }
 
-struct log_follower {
-    long id;
-    size_t from;
-};
-
-static void observe(void *context, const struct job *job, const json_t *json)
+/* The workers write before their event does, so an event says that there is more to read; what they
+ * write without one is seen at the next heartbeat. Each attempt has a log of its own. */
+static void observe(void *context, const struct job *job)
 {
-    struct log_follower *f = context;
+    struct log *log = context;
     struct error e;
 
-    (void)json;
-    (void)job;
-    /* A failure here comes again, and is told, at the next poll or behind the last one. */
-    print_rest(f->id, &f->from, &e);
+    if (!isnan(log->attempt))
+        print_rest(log, &e); /* what fails comes again, and is told, behind the last event */
+    if (job->attempt > 0 && !(job->attempt <= log->attempt)) {
+        log->attempt = job->attempt;
+        log->from = 0;
+        print_rest(log, &e);
+    }
 }
 
 static int follow_log(long id)
 {
-    struct log_follower follower = {.id = id};
+    struct log log = {.id = id, .attempt = NAN};
     struct follow follow = {
-        .id = id, .interval_seconds = POLL_SECONDS, .observe = observe, .context = &follower};
+        .id = id, .observe = observe, .context = &log, .interval_seconds = LOOK_SECONDS};
     struct error e;
     json_t *json = NULL;
 
@@ -53,7 +62,7 @@ static int follow_log(long id)
     int outcome = follow_job(&follow, &json, &e);
     json_decref(json);
     /* The last lines may have come after the last look. */
-    if (outcome < 0 || print_rest(id, &follower.from, &e) < 0)
+    if (outcome < 0 || print_rest(&log, &e) < 0)
         return cmd_fail(&e);
     return 0;
 }
@@ -62,15 +71,14 @@ int cmd_logs(int argc, char **argv)
 {
     struct cmd_args args;
     struct error e;
-    size_t from = 0;
-    long id;
+    struct log log = {.attempt = NAN};
     int done = cmd_parse(&args, argc, argv);
 
     if (done >= 0)
         return done;
-    if (cmd_job_id(args.operands[0], &id, &e) < 0)
+    if (cmd_job_id(args.operands[0], &log.id, &e) < 0)
         return cmd_fail(&e);
     if (cmd_flag(&args, "follow"))
-        return follow_log(id);
-    return print_rest(id, &from, &e) < 0 ? cmd_fail(&e) : 0;
+        return follow_log(log.id);
+    return print_rest(&log, &e) < 0 ? cmd_fail(&e) : 0;
 }

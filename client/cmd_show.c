@@ -32,7 +32,7 @@ static void date_row(struct libscols_table *table, const char *name, double unix
 
 static void progress_rows(struct libscols_table *table, const struct job *job)
 {
-    char text[2 * HUMAN_BYTES + 8];
+    char text[2 * HUMAN_BYTES + 8], left[JOB_LEFT_BYTES];
 
     if (!isnan(job->step) && !isnan(job->train_steps)) {
         snprintf(text, sizeof text, "step %.0f of %.0f (%.0f %%)", job->step, job->train_steps,
@@ -43,9 +43,7 @@ static void progress_rows(struct libscols_table *table, const struct job *job)
     row(table, "loss", human_number(text, sizeof text, job->loss));
     row(table, "learning rate", human_number(text, sizeof text, job->lr));
     row(table, "speed", human_rate(text, sizeof text, job->images_per_sec));
-    if (!job_ended(job) && job->step < job->train_steps)
-        row(table, "time left",
-            human_duration(text, sizeof text, job_seconds_left(job, job->images_per_sec)));
+    row(table, "time left", job_left_words(left, sizeof left, job_time_left(job, clock_now())));
     row(table, "top-1", human_percent(text, sizeof text, job->top1));
     row(table, "top-5", human_percent(text, sizeof text, job->top5));
     row(table, "time to train", human_duration(text, sizeof text, job->ttt_seconds));

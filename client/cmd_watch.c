@@ -1,42 +1,26 @@
-#include <unistd.h>
-
 #include "client/cmd.h"
 #include "client/follow.h"
 #include "client/print.h"
 #include "client/progress.h"
 #include "client/watch.h"
 
-#define REDRAW_SECONDS 0.5
-#define POLL_SECONDS   1.0
-
-static void show(void *context, const struct job *job, const json_t *json)
+static void show(void *context, const struct job *job)
 {
-    (void)json;
     progress_show(context, job);
 }
 
-static void lost(void *context)
+int watch_until_end(long id, bool progress)
 {
-    progress_end(context);
-}
-
-int watch_until_end(long id, bool bar)
-{
-    struct progress progress;
-    struct follow follow = {.id = id, .interval_seconds = POLL_SECONDS, .context = &progress};
+    struct progress shown = {0};
+    struct follow follow = {.id = id, .context = &shown};
     struct error e;
     struct job job;
     json_t *json = NULL;
 
-    progress_init(&progress);
-    if (bar && !client.json) {
+    if (progress && !client.json)
         follow.observe = show;
-        follow.lost = lost;
-        follow.interval_seconds = progress.redraw ? REDRAW_SECONDS : POLL_SECONDS;
-    }
     follow_on_interrupt();
     int outcome = follow_job(&follow, &json, &e);
-    progress_end(&progress);
     if (outcome < 0)
         return cmd_fail(&e);
     job_read(json, &job);
@@ -48,7 +32,7 @@ int watch_until_end(long id, bool bar)
     return outcome;
 }
 
-static int watch(int argc, char **argv, bool bar)
+static int watch(int argc, char **argv, bool progress)
 {
     struct cmd_args args;
     struct error e;
@@ -59,7 +43,7 @@ static int watch(int argc, char **argv, bool bar)
         return done;
     if (cmd_job_id(args.operands[0], &id, &e) < 0)
         return cmd_fail(&e);
-    return watch_until_end(id, bar);
+    return watch_until_end(id, progress);
 }
 
 int cmd_watch(int argc, char **argv)

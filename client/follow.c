@@ -2,26 +2,20 @@
 
 #include <signal.h>
 #include <stdio.h>
-#include <time.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "client/cmd.h"
+#include "client/stream.h"
 #include "common/clock.h"
 
-void follow_sleep(double seconds)
-{
-    struct timespec pause = {.tv_sec = (time_t)seconds};
-
-    pause.tv_nsec = (long)((seconds - (double)pause.tv_sec) * 1e9);
-    nanosleep(&pause, NULL);
-}
+const char follow_interrupted[] = "trainctl: interrupted; the job itself goes on\n";
 
 static void interrupted(int signal_number)
 {
-    static const char words[] = "\ntrainctl: interrupted; the job itself goes on\n";
-
     (void)signal_number;
-    if (write(STDERR_FILENO, words, sizeof words - 1) < 0)
+    if (write(STDERR_FILENO, "\n", 1) < 0 ||
+        write(STDERR_FILENO, follow_interrupted, strlen(follow_interrupted)) < 0)
         _exit(1);
     _exit(130);
 }
@@ -34,57 +28,106 @@ void follow_on_interrupt(void)
     sigaction(SIGINT, &action, NULL);
 }
 
-/* One message when the daemon goes, one when it is back: not one a poll. */
-struct outage {
-    bool answered; /* at least once */
-    double since;  /* clock_monotonic; 0: it is there */
+struct following {
+    const struct follow *follow;
+    struct job job;
+    json_t *json; /* that job's strings borrow from */
+    bool news;    /* that were not shown */
+    double shown; /* clock_monotonic */
 };
 
-static int wait_out(struct outage *outage, const struct follow *follow, struct error *e)
+static void show(struct following *f)
 {
-    double now = clock_monotonic();
+    if (f->follow->observe)
+        f->follow->observe(f->follow->context, &f->job);
+    f->news = false;
+    f->shown = clock_monotonic();
+}
 
-    if (e->code != ERR_UNREACHABLE || !outage->answered)
-        return -(int)e->code;
-    if (outage->since == 0) {
-        outage->since = now;
-        if (follow->lost)
-            follow->lost(follow->context);
-        fprintf(stderr, "trainctl: %s does not answer; the job goes on without it, trying again\n",
-                client.server);
+/* Seconds until what is new may be shown; below 0: nothing is. */
+static double until_shown(const struct following *f)
+{
+    double left = f->shown + f->follow->interval_seconds - clock_monotonic();
+
+    return !f->news ? -1 : left > 0 ? left : 0;
+}
+
+static int read_job(struct following *f, struct error *e)
+{
+    json_t *before = f->json;
+
+    f->json = NULL;
+    int status = job_fetch(f->follow->id, &f->json, &f->job, e);
+    if (status) { /* what was known stays known */
+        f->json = before;
+        return status;
     }
-    if (now - outage->since > FOLLOW_PATIENCE_SECONDS)
-        return error_prefix(e, "gave up after %d s", FOLLOW_PATIENCE_SECONDS);
+    json_decref(before);
+    show(f);
     return 0;
 }
 
-static void back_again(struct outage *outage)
+/* One message when the daemon goes, one when it is back: not one a try. */
+static void say(const struct following *f, int news)
 {
-    if (outage->since > 0)
+    if (news == STREAM_LOST)
+        fprintf(stderr, "trainctl: %s does not answer; %s goes on without it, trying again\n",
+                client.server, job_ended(&f->job) ? "all" : "the job");
+    else
         fprintf(stderr, "trainctl: %s is back\n", client.server);
-    outage->since = 0;
-    outage->answered = true;
+}
+
+/* What a piece of news means for the job. A daemon that went away between the event and our
+ * question is found again by the stream. */
+static int take(struct following *f, int news, const struct stream_event *event, struct error *e)
+{
+    bool read = news == STREAM_BACK || (news == STREAM_EVENT && strcmp(event->type, "state") == 0);
+
+    if (news == STREAM_LOST || news == STREAM_BACK)
+        say(f, news);
+    if (read) {
+        int status = read_job(f, e);
+        return status == -(int)ERR_UNREACHABLE ? 0 : status;
+    }
+    if (news == STREAM_EVENT)
+        job_take_event(&f->job, event->type, event->body);
+    f->news = f->news || news == STREAM_EVENT || news == STREAM_ALIVE;
+    if (f->news && until_shown(f) == 0)
+        show(f);
+    return 0;
+}
+
+static int follow_stream(struct following *f, struct error *e)
+{
+    struct stream_event event;
+    long long newest;
+    char path[64];
+    int status = stream_newest(&newest, e);
+
+    if (status)
+        return status;
+    snprintf(path, sizeof path, "/v1/jobs/%ld/events", f->follow->id);
+    struct stream *stream = stream_create(path, newest);
+    status = read_job(f, e); /* it may have ended before the stream's first event */
+    while (status == 0 && !job_ended(&f->job)) {
+        int news = stream_next(stream, -1, until_shown(f), &event, e);
+        status = news < 0 ? news : take(f, news, &event, e);
+    }
+    stream_destroy(stream);
+    return status;
 }
 
 int follow_job(const struct follow *follow, json_t **json, struct error *e)
 {
-    struct outage outage = {0};
-    struct job job;
+    struct following f = {.follow = follow};
+    int status = read_job(&f, e);
 
-    for (;; follow_sleep(follow->interval_seconds)) {
-        int code = job_fetch(follow->id, json, &job, e);
-        if (code < 0) {
-            code = wait_out(&outage, follow, e);
-            if (code < 0)
-                return code;
-            continue;
-        }
-        back_again(&outage);
-        if (follow->observe)
-            follow->observe(follow->context, &job, *json);
-        if (job_ended(&job))
-            return job_outcome(&job);
-        json_decref(*json);
-        *json = NULL;
-    }
+    if (status == 0 && !job_ended(&f.job))
+        status = follow_stream(&f, e);
+    *json = f.json;
+    if (status == 0)
+        return job_outcome(&f.job);
+    json_decref(f.json);
+    *json = NULL;
+    return status;
 }

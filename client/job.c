@@ -7,6 +7,7 @@
 #include "client/api.h"
 #include "client/cmd.h"
 #include "client/human.h"
+#include "common/clock.h"
 
 static const struct {
     const char *state, *color;
@@ -37,6 +38,8 @@ static const char *string_of(const json_t *json, const char *key)
 
 void job_read(const json_t *json, struct job *job)
 {
+    const json_t *left = json_object_get(json, "time_left");
+
     *job = (struct job){
         .id = (long)json_integer_value(json_object_get(json, "id")),
         .name = string_of(json, "name"),
@@ -58,7 +61,39 @@ void job_read(const json_t *json, struct job *job)
         .estimated_start = number_of(json, "estimated_start"),
         .checkpoint_step = number_of(json, "checkpoint_step"),
         .restarts = number_of(json, "restarts"),
+        .attempt = number_of(json, "attempt"),
+        .left = number_of(left, "value"),
+        .left_low = number_of(left, "low"),
+        .left_high = number_of(left, "high"),
+        .read_at = clock_now(),
     };
+}
+
+static void take(double *field, const json_t *body, const char *key)
+{
+    double value = number_of(body, key);
+
+    if (!isnan(value))
+        *field = value;
+}
+
+bool job_take_event(struct job *job, const char *type, const json_t *body)
+{
+    bool step = strcmp(type, "step") == 0, eval = strcmp(type, "eval") == 0;
+
+    if (!step && !eval)
+        return false;
+    take(&job->step, body, "step");
+    take(&job->epoch, body, "epoch");
+    if (step) {
+        take(&job->loss, body, "loss");
+        take(&job->lr, body, "lr");
+        take(&job->images_per_sec, body, "images_per_sec");
+    } else {
+        take(&job->top1, body, "top1");
+        take(&job->top5, body, "top5");
+    }
+    return true;
 }
 
 int job_fetch(long id, json_t **json, struct job *job, struct error *e)
@@ -93,12 +128,37 @@ const char *job_state_color(const char *state)
     return NULL;
 }
 
-double job_seconds_left(const struct job *job, double images_per_sec)
+static double training_left(const struct job *job)
 {
-    if (!(images_per_sec > 0) || isnan(job->train_steps) || isnan(job->global_batch))
+    if (!(job->images_per_sec > 0) || isnan(job->train_steps) || isnan(job->global_batch))
         return NAN;
     return (job->train_steps - (isnan(job->step) ? 0 : job->step)) * job->global_batch /
-           images_per_sec;
+           job->images_per_sec;
+}
+
+struct job_left job_time_left(const struct job *job, double now)
+{
+    double passed = now - job->read_at;
+
+    if (job_ended(job))
+        return (struct job_left){NAN, NAN, NAN};
+    if (isnan(job->left))
+        return (struct job_left){job->step < job->train_steps ? training_left(job) : NAN, NAN, NAN};
+    return (struct job_left){fmax(job->left - passed, 0), fmax(job->left_low - passed, 0),
+                             fmax(job->left_high - passed, 0)};
+}
+
+char *job_left_words(char *text, size_t bytes, struct job_left left)
+{
+    char value[HUMAN_BYTES], low[HUMAN_BYTES], high[HUMAN_BYTES];
+
+    human_duration(value, sizeof value, left.value);
+    if (isnan(left.low) || isnan(left.high))
+        snprintf(text, bytes, "%s", value);
+    else
+        snprintf(text, bytes, "%s (%s to %s)", value, human_duration(low, sizeof low, left.low),
+                 human_duration(high, sizeof high, left.high));
+    return text;
 }
 
 double job_progress(const struct job *job)

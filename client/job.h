@@ -18,10 +18,17 @@ struct job {
     double ttt_seconds, top1, top5; /* fractions */
     double global_batch;            /* images a step */
     double estimated_start;         /* of a queued job, Unix seconds */
-    double checkpoint_step, restarts;
+    double checkpoint_step, restarts, attempt;
+    double left, left_low,
+        left_high;  /* of an active job: seconds to its end, as the daemon thinks */
+    double read_at; /* when, Unix seconds */
 };
 
 void job_read(const json_t *json, struct job *job);
+
+/* What an event of the live stream says of it: step, speed, accuracy. Not the state: whoever sees
+ * it change asks for the job. True: something changed. */
+bool job_take_event(struct job *job, const char *type, const json_t *body);
 
 /* GET /v1/jobs/ID. *json is a new reference that the strings of *job borrow from. */
 int job_fetch(long id, json_t **json, struct job *job, struct error *e);
@@ -32,9 +39,14 @@ bool job_ended(const struct job *job);
  */
 int job_outcome(const struct job *job);
 
-/* Seconds of training left at this speed; NAN where it cannot be said. Evaluations are not in it.
- */
-double job_seconds_left(const struct job *job, double images_per_sec);
+/* Seconds to its end now, with a low and a high that may be NAN (all may): what the daemon said,
+ * less what has passed, or else the training that is left at its speed. */
+struct job_left {
+    double value, low, high;
+};
+struct job_left job_time_left(const struct job *job, double now);
+#define JOB_LEFT_BYTES 160
+char *job_left_words(char *text, size_t bytes, struct job_left left); /* "3 min (2 min to 5 min)" */
 
 /* 0 to 1; 0 where there are no steps yet. */
 double job_progress(const struct job *job);

@@ -1,27 +1,32 @@
-/* A job's progress on a terminal: one line, redrawn; elsewhere: plain lines, now and then. */
+/* A job's progress in plain lines, where there is no terminal to draw on; and a bar for those who
+ * draw. */
 #ifndef TRAIND_CLIENT_PROGRESS_H
 #define TRAIND_CLIENT_PROGRESS_H
 
+#include <stdbool.h>
+#include <stddef.h>
+
 #include "client/job.h"
 
+#define PROGRESS_BAR_BYTES(cells) (4 * (cells) + 8)
+
+/* A bar of so many columns with its ends, at least 3. utf8: eighths of a cell, so that slow runs
+ * are seen to move. Returns text. */
+char *progress_bar(char *text, size_t bytes, double share, int columns, bool utf8);
+
+/* "50 %  step 117/234  212 images/s  loss 0.8123  2 min 21 s left", or the reason before the first
+ * step. Returns text. */
+char *progress_words(char *text, size_t bytes, const struct job *job, double now);
+
+/* What was told last. Zero-initialise. */
 struct progress {
-    bool redraw;           /* standard output is a terminal */
-    bool drawn;            /* a line stands there that has no newline yet */
-    char state[32];        /* last shown */
-    char reason[256];      /* last shown */
-    double top1;           /* last shown */
-    double last_line;      /* clock_monotonic of the last plain line */
-    double images_per_sec; /* smoothed over polls, for the time left */
-    double last_step;
+    char state[32];
+    char reason[256];
+    double top1;
+    double last_line; /* clock_monotonic */
 };
 
-void progress_init(struct progress *progress);
+/* Prints a line if there is news: a change of state, an accuracy, else every 10 seconds. */
 void progress_show(struct progress *progress, const struct job *job);
-void progress_end(struct progress *progress); /* leaves the cursor at the start of a fresh line */
-
-/* The line of one moment, at most `columns` wide: a bar takes what the words leave (none under 8).
- * utf8: block characters. Returns text. Pure: for tests. */
-char *progress_line(char *text, size_t bytes, const struct job *job, double seconds_left,
-                    int columns, bool utf8);
 
 #endif

@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-/* Returns the exit code: the job's outcome, or that of an error (printed). bar: show progress. */
-int watch_until_end(long id, bool bar);
+/* Returns the exit code: the job's outcome, or that of an error (printed). progress: show it. */
+int watch_until_end(long id, bool progress);
 
 #endif

@@ -49,11 +49,44 @@ Test(job, outcomes_are_exit_codes)
     }
 }
 
-Test(job, time_left_is_images_left_by_speed)
+Test(job, without_a_forecast_time_left_is_images_left_by_speed)
 {
     struct job job = read_state("running");
 
-    cr_expect_float_eq(job_seconds_left(&job, 128), 117 * 256 / 128.0, 1e-9);
-    cr_expect(isnan(job_seconds_left(&job, NAN)));
-    cr_expect(isnan(job_seconds_left(&job, 0)));
+    job.images_per_sec = 128;
+    cr_expect_float_eq(job_time_left(&job, job.read_at).value, 117 * 256 / 128.0, 1e-9);
+    cr_expect(isnan(job_time_left(&job, job.read_at).low));
+    job.images_per_sec = 0;
+    cr_expect(isnan(job_time_left(&job, job.read_at).value));
+}
+
+Test(job, the_daemons_time_left_passes)
+{
+    struct job job = read_state("running");
+
+    job.left = 100;
+    job.left_low = 5;
+    job.left_high = 150;
+    struct job_left left = job_time_left(&job, job.read_at + 10);
+    cr_expect_float_eq(left.value, 90, 1e-9);
+    cr_expect_float_eq(left.low, 0, 1e-9);
+    cr_expect_float_eq(left.high, 140, 1e-9);
+    job.state = "succeeded";
+    cr_expect(isnan(job_time_left(&job, job.read_at).value));
+}
+
+Test(job, events_move_its_numbers)
+{
+    struct job job = read_state("running");
+    json_t *step = json_pack("{s:i, s:f, s:f}", "step", 120, "loss", 0.5, "lr", 0.1);
+    json_t *eval = json_pack("{s:i, s:f, s:f}", "step", 120, "loss", 9.0, "top1", 0.25);
+
+    cr_expect(job_take_event(&job, "step", step));
+    cr_expect(job_take_event(&job, "eval", eval));
+    cr_expect_not(job_take_event(&job, "checkpoint", step));
+    cr_expect_float_eq(job.step, 120, 0);
+    cr_expect_float_eq(job.loss, 0.5, 0, "an evaluation's loss is another one");
+    cr_expect_float_eq(job.top1, 0.25, 0);
+    json_decref(step);
+    json_decref(eval);
 }

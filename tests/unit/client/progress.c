@@ -1,4 +1,4 @@
-/* The progress line fits the terminal, whatever its width. */
+/* What is told of a job's progress in words and as a bar. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <string.h>
@@ -13,7 +13,9 @@ static const struct job running = {.id = 3,
                                    .images_per_sec = 212.4,
                                    .loss = 0.8123,
                                    .top1 = NAN,
-                                   .global_batch = 256};
+                                   .global_batch = 256,
+                                   .left = 141,
+                                   .read_at = 1000};
 
 static int columns_of(const char *text)
 {
@@ -24,13 +26,12 @@ static int columns_of(const char *text)
     return columns;
 }
 
-Test(progress, one_line_has_bar_and_numbers)
+Test(progress, words_have_all_numbers)
 {
     char text[512];
 
-    progress_line(text, sizeof text, &running, 141, 200, false);
-    cr_expect_str_eq(text, "job 3 running  [###############...............]  50 %  step 117/234  "
-                           "212 images/s  loss 0.8123  2 min 21 s left");
+    cr_expect_str_eq(progress_words(text, sizeof text, &running, 1000),
+                     " 50 %  step 117/234  212 images/s  loss 0.8123  2 min 21 s left");
 }
 
 Test(progress, accuracy_shows_once_it_is_known)
@@ -39,43 +40,29 @@ Test(progress, accuracy_shows_once_it_is_known)
     char text[512];
 
     job.top1 = 0.8412;
-    progress_line(text, sizeof text, &job, NAN, 200, false);
+    job.state = "succeeded";
+    progress_words(text, sizeof text, &job, 1000);
     cr_expect(strstr(text, "top-1 84.12 %"), "%s", text);
     cr_expect_not(strstr(text, "left"), "%s", text);
 }
 
-Test(progress, a_usual_terminal_keeps_the_bar)
+Test(progress, before_the_first_step_the_reason_stands_there)
 {
     struct job job = running;
     char text[512];
 
-    progress_line(text, sizeof text, &job, 141, 79, false);
-    cr_expect(strstr(text, "[#####") && strstr(text, "loss 0.8123"), "%s", text);
-    job.top1 = 0.8412;
-    progress_line(text, sizeof text, &job, 141, 79, false);
-    cr_expect(strstr(text, "[####") && strstr(text, "top-1 84.12 %"), "%s", text);
+    job.step = NAN;
+    job.reason = "waits for 2 of 4 slots";
+    cr_expect_str_eq(progress_words(text, sizeof text, &job, 1000), "waits for 2 of 4 slots");
 }
 
-Test(progress, never_wider_than_the_terminal)
+Test(progress, a_bar_has_its_width_and_grows)
 {
-    char text[512];
+    char text[PROGRESS_BAR_BYTES(100)];
 
-    for (int columns = 1; columns < 160; columns++) {
-        progress_line(text, sizeof text, &running, 141, columns, true);
-        cr_expect_leq(columns_of(text), columns, "%d columns: %s", columns, text);
-    }
-}
-
-Test(progress, what_waits_says_why)
-{
-    struct job job = {.id = 4,
-                      .state = "queued",
-                      .reason = "waits for 2 slots",
-                      .step = NAN,
-                      .train_steps = 234,
-                      .top1 = NAN};
-    char text[512];
-
-    progress_line(text, sizeof text, &job, NAN, 80, false);
-    cr_expect_str_eq(text, "job 4 queued  waits for 2 slots");
+    cr_expect_str_eq(progress_bar(text, sizeof text, 0.5, 10, false), "[####....]");
+    cr_expect_str_eq(progress_bar(text, sizeof text, 1, 10, false), "[########]");
+    cr_expect_str_eq(progress_bar(text, sizeof text, 1.0 / 16, 4, true), "▕▏ ▏");
+    for (int columns = 3; columns <= 100; columns++)
+        cr_expect_eq(columns_of(progress_bar(text, sizeof text, 0.37, columns, true)), columns);
 }

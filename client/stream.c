@@ -1,0 +1,234 @@
+#include "client/stream.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/api.h"
+#include "common/clock.h"
+
+#define RETRY_MS        1000 /* if the daemon names none */
+#define RETRY_MS_MOST   15000
+#define SILENCE_SECONDS 45L /* three of the longest heartbeats that can be set */
+
+struct stream {
+    char path[64];
+    CURLM *multi;
+    CURL *call; /* NULL: not connected */
+    struct curl_slist *headers;
+    char words[CURL_ERROR_SIZE];
+    struct sse sse;
+    json_t *event;    /* what the caller was given last */
+    bool begun;       /* this connection sent something good */
+    bool ever;        /* one did */
+    double next_try;  /* clock_monotonic */
+    double lost_at;   /* clock_monotonic; 0: not lost */
+    int failed_tries; /* since it was last connected */
+};
+
+struct stream *stream_create(const char *path, long long after)
+{
+    struct stream *s = calloc(1, sizeof *s);
+
+    if (!s || !(s->multi = curl_multi_init()))
+        abort();
+    snprintf(s->path, sizeof s->path, "%s", path);
+    s->sse = (struct sse){.coming = -1, .id = after, .retry_ms = RETRY_MS};
+    return s;
+}
+
+static void disconnect(struct stream *s)
+{
+    if (s->call) {
+        curl_multi_remove_handle(s->multi, s->call);
+        curl_easy_cleanup(s->call);
+    }
+    curl_slist_free_all(s->headers);
+    s->call = NULL;
+    s->headers = NULL;
+    s->begun = false;
+    sse_clear(&s->sse);
+}
+
+void stream_destroy(struct stream *s)
+{
+    if (!s)
+        return;
+    disconnect(s);
+    curl_multi_cleanup(s->multi);
+    json_decref(s->event);
+    free(s);
+}
+
+long long stream_position(const struct stream *s)
+{
+    return s->sse.id;
+}
+
+static size_t take(char *text, size_t size, size_t count, void *context)
+{
+    struct stream *s = context;
+    return sse_add(&s->sse, text, size * count) ? 0 : size * count;
+}
+
+static int connect_now(struct stream *s, struct error *e)
+{
+    char position[64];
+
+    s->headers = curl_slist_append(NULL, "Accept: text/event-stream");
+    if (s->sse.id >= 0) {
+        snprintf(position, sizeof position, "Last-Event-ID: %lld", s->sse.id);
+        s->headers = curl_slist_append(s->headers, position);
+    }
+    s->call = api_open(s->path, &s->headers, s->words, e);
+    if (!s->call) {
+        disconnect(s);
+        return -(int)e->code;
+    }
+    curl_easy_setopt(s->call, CURLOPT_WRITEFUNCTION, take);
+    curl_easy_setopt(s->call, CURLOPT_WRITEDATA, s);
+    curl_easy_setopt(s->call, CURLOPT_LOW_SPEED_LIMIT, 1L);
+    curl_easy_setopt(s->call, CURLOPT_LOW_SPEED_TIME, SILENCE_SECONDS);
+    curl_multi_add_handle(s->multi, s->call);
+    return 0;
+}
+
+static bool answered_well(const struct stream *s)
+{
+    long status = 0;
+
+    if (s->call)
+        curl_easy_getinfo(s->call, CURLINFO_RESPONSE_CODE, &status);
+    return status >= 200 && status <= 299;
+}
+
+/* The next event out of what has come: 1 with *event, 0 without, 2: one without data. */
+static int parse(struct stream *s, struct stream_event *event)
+{
+    const char *type, *data;
+
+    if (!answered_well(s) || !sse_next(&s->sse, &type, &data))
+        return 0;
+    json_decref(s->event);
+    s->event = strcmp(type, "heartbeat") == 0 ? NULL : json_loads(data, 0, NULL);
+    *event = (struct stream_event){.type = type, .body = s->event};
+    return s->event ? 1 : 2;
+}
+
+/* Whether a failure may pass by itself. */
+static bool may_pass(const struct error *e)
+{
+    return e->code == ERR_UNREACHABLE || e->code == ERR_INTERNAL || e->code == ERR_TOO_MANY ||
+           e->code == ERR_NO_MEMORY || e->code == ERR_IO;
+}
+
+/* The connection ended. Returns the news, or negative if that is for good. A stream that was good
+ * is asked for again at once, without a word: the server may have had its reasons. */
+static int ended(struct stream *s, CURLcode code, struct error *e)
+{
+    double now = clock_monotonic();
+    bool was_good = s->begun;
+    int status = api_outcome(s->call, code, s->path, s->words, s->sse.text, s->sse.bytes, e);
+
+    disconnect(s);
+    if (status == 0)
+        status = error_set(e, ERR_UNREACHABLE, "the stream of events ended");
+    if (was_good) {
+        s->next_try = now;
+        return STREAM_NOTHING;
+    }
+    if (!s->ever || !may_pass(e))
+        return status;
+    double pause = (double)s->sse.retry_ms * pow(1.6, s->failed_tries++);
+    s->next_try = now + fmin(pause, RETRY_MS_MOST) / 1e3;
+    if (s->lost_at > 0 && now - s->lost_at > STREAM_PATIENCE_SECONDS)
+        return error_prefix(e, "gave up after %d s", STREAM_PATIENCE_SECONDS);
+    if (s->lost_at > 0)
+        return STREAM_NOTHING;
+    s->lost_at = now;
+    return STREAM_LOST;
+}
+
+/* Moves the connection on; STREAM_NOTHING, STREAM_LOST, or negative. */
+static int work(struct stream *s, struct error *e)
+{
+    int running, left, news = STREAM_NOTHING;
+    CURLMsg *message;
+
+    if (!s->call && clock_monotonic() >= s->next_try && connect_now(s, e) < 0)
+        return -(int)e->code;
+    curl_multi_perform(s->multi, &running);
+    while ((message = curl_multi_info_read(s->multi, &left)))
+        if (message->msg == CURLMSG_DONE && news == STREAM_NOTHING)
+            news = ended(s, message->data.result, e);
+    return news;
+}
+
+/* What has come, as news; STREAM_NOTHING: not even a heartbeat. */
+static int read_news(struct stream *s, struct stream_event *event)
+{
+    if (answered_well(s) && !s->begun) {
+        bool back = s->lost_at > 0;
+        s->begun = s->ever = true;
+        s->lost_at = 0;
+        s->failed_tries = 0;
+        return back ? STREAM_BACK : STREAM_ALIVE;
+    }
+    switch (parse(s, event)) {
+    case 0:
+        return STREAM_NOTHING;
+    case 1:
+        return STREAM_EVENT;
+    default:
+        return STREAM_ALIVE;
+    }
+}
+
+/* Until something can be done; true: fd can be read. */
+static bool wait_for(struct stream *s, int fd, double until)
+{
+    struct curl_waitfd extra = {.fd = fd, .events = CURL_WAIT_POLLIN};
+    double now = clock_monotonic();
+    int active;
+
+    if (!s->call && s->next_try < until)
+        until = s->next_try;
+    double ms = fmin(fmax(1e3 * (until - now), 0), 60e3);
+    curl_multi_poll(s->multi, &extra, fd >= 0, (int)ceil(ms), &active);
+    return fd >= 0 && extra.revents;
+}
+
+int stream_next(struct stream *s, int fd, double seconds, struct stream_event *event,
+                struct error *e)
+{
+    double until = seconds < 0 ? INFINITY : clock_monotonic() + seconds;
+
+    for (;;) {
+        int news = read_news(s, event);
+        if (news != STREAM_NOTHING)
+            return news;
+        news = work(s, e);
+        if (news != STREAM_NOTHING)
+            return news;
+        news = read_news(s, event);
+        if (news != STREAM_NOTHING)
+            return news;
+        if (wait_for(s, fd, until) || clock_monotonic() >= until)
+            return STREAM_NOTHING;
+    }
+}
+
+int stream_newest(long long *id, struct error *e)
+{
+    struct stream *s = stream_create("/v1/events", -1);
+    struct stream_event event;
+    int news = 0;
+
+    while (news >= 0 && stream_position(s) < 0)
+        news = stream_next(s, -1, -1, &event, e);
+    *id = stream_position(s);
+    stream_destroy(s);
+    return news < 0 ? news : 0;
+}
