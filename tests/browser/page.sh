@@ -9,7 +9,7 @@ browser_needed
 # The page as it is installed: its files, and the bundled ones from where they were built.
 dir=$work/browser
 mkdir -p "$dir" "$work/web/vendor"
-cp "$top_srcdir"/web/*.{html,js,css,svg} "$work/web/"
+cp -r "$top_srcdir"/web/{*.{html,js,css,svg},views} "$work/web/"
 for file in uPlot.iife.min.js uPlot.min.css; do
     cp "$top_builddir/web/vendor/$file" "$work/web/vendor/" 2>/dev/null || cp "$top_srcdir/web/vendor/$file" "$work/web/vendor/"
 done

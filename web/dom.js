@@ -1,0 +1,91 @@
+// Elements, and the pieces that several views are made of.
+
+import * as f from "./format.js";
+
+// h("p", {class: "x", onclick}, "text", node): an element. Attributes: true sets, false, null and undefined leave out,
+// on… listens. Children that are null are left out.
+export function h(tag, attributes = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (name === "style") element.style.cssText = value; // as an attribute it would be stopped by the policy of the page
+    else if (value === true) element.setAttribute(name, "");
+    else if (value !== false && value !== null && value !== undefined) element.setAttribute(name, value);
+  }
+  element.append(...children.flat().filter((child) => child !== null));
+  return element;
+}
+
+// Touch the page only where something changed, so that selections and screen readers stay calm and nothing is laid out anew.
+export function say(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}
+export function mark(element, name, value) {
+  if (element.getAttribute(name) !== String(value)) element.setAttribute(name, value);
+}
+export function show(element, visible) {
+  if (element.hidden === visible) element.hidden = !visible;
+}
+
+// A number of the API, shown in people's units; value keeps it exact.
+export function datum(attributes = {}) {
+  return h("data", { value: "", ...attributes }, f.none);
+}
+export function setDatum(element, value, text) {
+  mark(element, "value", value ?? "");
+  say(element, text);
+}
+
+// A job's state. setBadge(badge(), "running")
+export const badge = () => h("span", { class: "badge" });
+export function setBadge(element, state) {
+  mark(element, "data-state", state);
+  say(element, state);
+}
+
+// A bar of a job's progress with words below it.
+export function meter(label) {
+  const bar = h("progress", { max: 1, value: 0, "aria-label": label });
+  const words = h("span", { class: "words" });
+  return { element: h("div", { class: "meter" }, bar, words), bar, words };
+}
+export function setMeter({ bar, words }, job) {
+  const share = job.train_steps > 0 ? Math.min(1, (job.step ?? 0) / job.train_steps) : 0;
+  if (bar.value !== share) bar.value = share;
+  mark(bar, "data-state", job.state);
+  say(words, job.train_steps ? `${Math.floor(100 * share)} % · ${f.count(job.step ?? 0)} of ${f.count(job.train_steps)} steps` : f.none);
+}
+
+// A card that says why there is nothing else: loading, empty, not found.
+export function notice(title, ...rest) {
+  return h("div", { class: "notice card" }, h("h2", {}, title), ...rest);
+}
+
+// A card of names and values: {element, update([["Name", "value" or node], …])}
+export function facts(title) {
+  const list = h("dl", { class: "facts" });
+  const element = h("section", { class: "card" }, h("h2", {}, title), list);
+  const update = (entries) => {
+    const text = JSON.stringify(entries);
+    if (list.dataset.text === text) return;
+    list.dataset.text = text;
+    list.replaceChildren(...entries.flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));
+  };
+  return { element, update };
+}
+
+// Buttons of which one is pressed: {element, set(value)}; choices: [[value, words], …]
+export function choice(label, choices, value, chosen) {
+  const buttons = choices.map(([name, words]) => h("button", {
+    type: "button", "aria-pressed": name === value, onclick: () => { set(name); chosen(name); },
+  }, words));
+  const set = (name) => buttons.forEach((button, i) => mark(button, "aria-pressed", choices[i][0] === name));
+  return { element: h("div", { class: "choice", role: "group", "aria-label": label }, ...buttons), set };
+}
+
+// Gives the person a file that was made here.
+export function download(name, type, content) {
+  const url = URL.createObjectURL(content instanceof Blob ? content : new Blob([content], { type }));
+  h("a", { href: url, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(url), 10000);
+}

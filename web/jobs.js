@@ -1,0 +1,12 @@
+// What is derived from a job as the API tells it.
+
+export const ended = (job) => ["succeeded", "failed", "cancelled"].includes(job.state);
+export const title = (job) => job.name || `job ${job.id}`;
+
+// {value, low, high} in seconds, as of now: the API's estimate less what has passed since it was made. null: unknown.
+export function timeLeft(job, askedAtMs) {
+  if (ended(job) || !job.time_left) return null;
+  const passed = (Date.now() - askedAtMs) / 1000;
+  const less = (x) => Math.max(0, x - passed);
+  return { value: less(job.time_left.value), low: less(job.time_left.low), high: less(job.time_left.high) };
+}

@@ -1,0 +1,162 @@
+// What happens now: the daemon's stream of events, one for the whole page, and looking again when it tells of something.
+// By fetch and not by EventSource, which could not send the token.
+
+import { authorized, Away, Problem } from "./api.js";
+
+const ANSWER_MS = 15000; // a daemon that takes longer counts as away
+const LIVE_MS = 5000; // between looks while the stream tells what happens: a queue's estimates are no events
+const SILENT_MS = 60000; // without even a heartbeat: the connection is dead
+const AGAIN_MS = [500, 1000, 2000, 5000]; // between attempts, the longer the more failed
+
+const listeners = new Set();
+let stream = null; // {abort, open}
+let last = null; // the id of the newest event that came
+let failed = 0, timer = 0;
+
+// Hears every event: heard({id, job, attempt, t, type, ...}). Returns how to stop.
+export function hear(heard) {
+  listeners.add(heard);
+  connect();
+  return () => {
+    listeners.delete(heard);
+    if (!listeners.size) disconnect();
+  };
+}
+export const isLive = () => Boolean(stream?.open);
+
+// One block of lines up to an empty one, as WHATWG HTML's "Server-sent events" has it.
+function take(block) {
+  let data = "", type = "";
+  for (const line of block.split("\n")) {
+    if (line.startsWith("data:")) data += (data ? "\n" : "") + line.slice(line[5] === " " ? 6 : 5);
+    else if (line.startsWith("id:")) last = line.slice(3).trim();
+    else if (line.startsWith("event:")) type = line.slice(6).trim();
+  }
+  if (!data || type === "heartbeat") return;
+  const event = JSON.parse(data);
+  listeners.forEach((heard) => heard(event));
+}
+
+async function read(body, alive) {
+  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+  for (let rest = "";;) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    alive();
+    const blocks = (rest + value).split("\n\n");
+    rest = blocks.pop();
+    blocks.forEach(take);
+  }
+}
+
+async function connect() {
+  clearTimeout(timer);
+  if (stream || !listeners.size || document.visibilityState !== "visible") return;
+  const mine = (stream = { abort: new AbortController(), open: false });
+  let silent = 0;
+  const alive = () => {
+    clearTimeout(silent);
+    silent = setTimeout(() => mine.abort.abort(), SILENT_MS);
+  };
+  try {
+    alive();
+    const answer = await authorized("/v1/events", {
+      signal: mine.abort.signal,
+      headers: { Accept: "text/event-stream", ...(last === null ? {} : { "Last-Event-ID": last }) },
+    });
+    if (!answer.ok) throw new Problem(answer.status, null);
+    mine.open = true;
+    failed = 0;
+    await read(answer.body, alive);
+  } catch {
+    // Polling goes on, and says so where the daemon is away.
+  }
+  clearTimeout(silent);
+  if (stream !== mine) return; // this end was wanted
+  stream = null;
+  timer = setTimeout(connect, AGAIN_MS[Math.min(failed++, AGAIN_MS.length - 1)]);
+}
+
+function disconnect() {
+  clearTimeout(timer);
+  stream?.abort.abort();
+  stream = null;
+}
+
+// Browsers have few connections to spare: a page that is not on the screen has none.
+document.addEventListener("visibilitychange", () => {
+  if (document.visibilityState === "visible") connect();
+  else disconnect();
+});
+
+// The page's head tells whether the daemon answers.
+const connection = document.getElementById("connection");
+function tell(error) {
+  const lost = error instanceof Away;
+  const state = lost ? "lost" : error ? "error" : "live";
+  document.body.classList.toggle("stale", lost);
+  if (connection.dataset.state !== state) connection.dataset.state = state;
+  const words = lost ? "no answer from traind, trying again…" : error ? error.message : "live";
+  if (connection.textContent !== words) connection.textContent = words;
+}
+
+// Calls work(signal) now, and again every periodMs until stop(): while the stream is open every 5 s, and besides when an event comes
+// that wanted(event) says yes to, but at most every periodMs. work may give the number of ms until its next turn, or Infinity
+// for never again. After each turn done(null), or done(error) of what work threw; the page's head says the same.
+//   {stop, again}: again() looks at once
+export function watch(work, { periodMs = 1500, wanted = () => false, done = () => {} }) {
+  let again = false, began = 0, next = 0, stopped = false, failures = 0, abort;
+  const turn = async () => {
+    again = false;
+    began = Date.now();
+    next = 0; // so that coming back on the screen starts no second chain
+    abort = new AbortController();
+    const limit = setTimeout(() => abort.abort(), ANSWER_MS);
+    let pause = periodMs;
+    try {
+      pause = (await work(abort.signal)) ?? periodMs;
+      failures = 0;
+      if (stopped) return;
+      tell(null);
+      done(null);
+    } catch (error) {
+      if (stopped) return;
+      if (!(error instanceof Problem || error instanceof Away)) console.error(error); // of this page itself
+      failures++;
+      pause = Math.min(5000, periodMs * failures);
+      tell(error);
+      done(error);
+    } finally {
+      clearTimeout(limit);
+    }
+    if (pause === Infinity && !again) return;
+    if (again) pause = Math.max(0, began + periodMs - Date.now());
+    else if (failures === 0 && isLive()) pause = Math.max(pause, LIVE_MS);
+    next = setTimeout(turn, pause);
+  };
+  const sooner = (at) => {
+    again = true;
+    if (!next) return; // it is looking
+    clearTimeout(next);
+    next = setTimeout(turn, Math.max(0, at - Date.now()));
+  };
+  const deafen = hear((event) => {
+    if (!stopped && !again && wanted(event)) sooner(began + periodMs);
+  });
+  // Back on the screen: look at once, tabs in the background are throttled.
+  const seen = () => {
+    if (document.visibilityState === "visible") sooner(0);
+  };
+  document.addEventListener("visibilitychange", seen);
+  turn();
+  return {
+    again: () => sooner(0),
+    stop: () => {
+      stopped = true;
+      deafen();
+      clearTimeout(next);
+      abort?.abort();
+      document.removeEventListener("visibilitychange", seen);
+    },
+  };
+}
