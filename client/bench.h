@@ -44,6 +44,10 @@ int bench_read(const char *events_path, const struct job_spec *spec, struct benc
  * signal ends it: ERR_INTERRUPTED. */
 int bench_run(const struct job_spec *spec, struct bench *bench, struct error *e);
 
+/* The worker that was built or installed beside this program; else by PATH. The caller frees *path.
+ */
+int bench_find_worker(char **path, struct error *e);
+
 /* The reason of the `failed` event, NULL without one. The caller frees it. */
 char *bench_failure(const char *events_path);
 

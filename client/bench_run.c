@@ -33,8 +33,7 @@ static void note_signal(int number)
     interrupted = 1;
 }
 
-/* The worker that was built or installed beside this program; else by PATH. */
-static int find_worker(char **path, struct error *e)
+int bench_find_worker(char **path, struct error *e)
 {
     char self[PATH_MAX], beside[PATH_MAX + 16];
     ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
@@ -141,7 +140,7 @@ static int run_job(struct run *r, struct bench *bench, struct error *e)
     int status = launch_find_program(MPIRUN, &mpirun, e);
 
     if (!status)
-        status = find_worker(&worker, e);
+        status = bench_find_worker(&worker, e);
     if (!status)
         status = make_folder(r, e);
     if (!status) {

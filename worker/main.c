@@ -10,6 +10,7 @@
 #include "worker/evaluate.h"
 #include "worker/kernels/kind.h"
 #include "worker/profile.h"
+#include "worker/self_check.h"
 #include "worker/start.h"
 #include "worker/train.h"
 
@@ -18,6 +19,7 @@
 static const char usage[] =
     "Usage: mpirun -np N train-worker --job FILE --run-dir DIR [--attempt N] [--resume FROM]\n"
     "                                 [--stall-seconds S] [--measure-peak]\n"
+    "       train-worker --self-check [--json] [--data DIR]... [--scratch DIR]\n"
     "\n"
     "Trains, or evaluates, what a traind job document describes. Rank 0 writes "
     "DIR/attempt-N/events.jsonl,\n"
@@ -31,15 +33,40 @@ static const char usage[] =
     "  --stall-seconds S  warn when no step ended for so long, and say which rank is the cause "
     "(300; 0: never)\n"
     "  --measure-peak   also measure SGEMM on these cores, for run_stop (trainctl bench)\n"
+    "  --self-check     say how fit this machine is, in less than two seconds: speed of its cores "
+    "and memory, clock,\n"
+    "                   free memory and scratch, versions, data sets; without mpirun\n"
+    "  --json           of the self-check: one JSON object\n"
+    "  --data DIR       a data set to look at; up to four\n"
+    "  --scratch DIR    a folder on this machine's own disk to look at\n"
     "  --version        version and the processor it is compiled for\n"
     "  --help           this text\n"
     "\n"
-    "Exit status: 0 done, 1 failed, 2 wrong usage or job document, 130 stopped by a signal.\n";
+    "Exit status: 0 done, 1 failed, 2 wrong usage or job document, 130 stopped by a signal; of the "
+    "self-check\n1: this machine is not fit, 6: the data are not, 7: its scratch is not.\n";
 
 static int usage_error(const char *message, const char *what)
 {
     fprintf(stderr, "train-worker: %s%s; see train-worker --help\n", message, what);
     return 2;
+}
+
+static int add_data(struct self_check_options *check, const char *path)
+{
+    if (check->data_count == SELF_CHECK_DATA_MAX)
+        return usage_error("too many data sets: ", path);
+    check->data[check->data_count++] = path;
+    return -1;
+}
+
+static int check_together(const struct start_options *o, const struct self_check_options *check,
+                          bool checks)
+{
+    if (!checks && (check->json || check->data_count || check->scratch))
+        return usage_error("--json, --data and --scratch belong to --self-check", "");
+    if (!checks && (!o->job_file || !o->run_dir))
+        return usage_error("--job FILE and --run-dir DIR are needed", "");
+    return checks ? self_check(check) : -1;
 }
 
 /* Returns -1 to go on, or an exit status. */
@@ -52,10 +79,16 @@ static int parse_options(int argc, char **argv, struct start_options *o)
         {"resume",        required_argument, NULL, 'c'},
         {"measure-peak",  no_argument,       NULL, 'p'},
         {"stall-seconds", required_argument, NULL, 's'},
+        {"self-check",    no_argument,       NULL, 'k'},
+        {"json",          no_argument,       NULL, 'o'},
+        {"data",          required_argument, NULL, 'd'},
+        {"scratch",       required_argument, NULL, 't'},
         {"version",       no_argument,       NULL, 'v'},
         {"help",          no_argument,       NULL, 'h'},
         {NULL,            0,                 NULL, 0  },
     };
+    struct self_check_options check = {0};
+    bool checks = false;
     char *end;
 
     *o = (struct start_options){.attempt = 1, .stall_seconds = STALL_SECONDS};
@@ -83,6 +116,19 @@ static int parse_options(int argc, char **argv, struct start_options *o)
         case 'p':
             o->measure_peak = true;
             break;
+        case 'k':
+            checks = true;
+            break;
+        case 'o':
+            check.json = true;
+            break;
+        case 'd':
+            if (add_data(&check, optarg) >= 0)
+                return 2;
+            break;
+        case 't':
+            check.scratch = optarg;
+            break;
         case 'v':
             printf("train-worker %s (kernels: %s)\n", PACKAGE_VERSION, kernels_kind());
             return 0;
@@ -95,9 +141,7 @@ static int parse_options(int argc, char **argv, struct start_options *o)
     }
     if (optind < argc)
         return usage_error("unexpected argument ", argv[optind]);
-    if (!o->job_file || !o->run_dir)
-        return usage_error("--job FILE and --run-dir DIR are needed", "");
-    return -1;
+    return check_together(o, &check, checks);
 }
 
 static int run_to_end(const struct start_options *options, struct traincomm *comm)

@@ -1,3 +1,4 @@
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -34,6 +35,16 @@ const char *traincomm_strerror(int error)
 const char *traincomm_version(void)
 {
     return TRAINCOMM_VERSION;
+}
+
+void traincomm_mpi_version(char *text, size_t bytes)
+{
+    char words[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+    int length;
+
+    if (MPI_Get_library_version(words, &length))
+        words[0] = '\0';
+    snprintf(text, bytes, "%s", words);
 }
 
 /* An error of one rank is everybody's: what follows is collective. */

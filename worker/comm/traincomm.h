@@ -47,7 +47,11 @@ enum traincomm_error {
 };
 
 const char *traincomm_strerror(int error); /* of a return value, in words */
-const char *traincomm_version(void);       /* "1.0.0" */
+const char *traincomm_version(void);       /* "1.1.0" */
+
+/* What MPI library the program runs with, in its own words ("Open MPI v4.1.4, ..."), cut to bytes;
+ * also before it is started. Since 1.1. */
+void traincomm_mpi_version(char *text, size_t bytes);
 
 /* ---- beginning and end */
 

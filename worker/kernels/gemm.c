@@ -9,6 +9,11 @@ void gemm_single_threaded(void)
     openblas_set_num_threads(1);
 }
 
+const char *gemm_processor(void)
+{
+    return openblas_get_corename();
+}
+
 static void gemm(CBLAS_TRANSPOSE ta, CBLAS_TRANSPOSE tb, size_t m, size_t n, size_t k,
                  const float *a, size_t lda, const float *b, size_t ldb, float *c, size_t ldc,
                  bool add)

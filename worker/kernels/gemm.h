@@ -12,6 +12,10 @@
 /* Makes OpenBLAS run in the calling thread; once a process, before the others. */
 void gemm_single_threaded(void);
 
+/* The processor that OpenBLAS has chosen its kernels for: "SkylakeX", or "Prescott" where it knows
+ * no better. */
+const char *gemm_processor(void);
+
 /* A (m, k), B (k, n) */
 void gemm_nn(size_t m, size_t n, size_t k, const float *a, size_t lda, const float *b, size_t ldb,
              float *c, size_t ldc, bool add);

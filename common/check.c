@@ -1,0 +1,78 @@
+#include "common/check.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <sys/timex.h>
+
+#include "common/clock.h"
+
+#define FOUND_BYTES  512
+#define CLOCK_OLDEST 1.7e9 /* Unix time: before this program was written */
+
+void check_note(json_t *list, const char *check, bool ok, const char *advice, const char *format,
+                ...)
+{
+    char found[FOUND_BYTES];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(found, sizeof found, format, args);
+    va_end(args);
+    json_array_append_new(list, json_pack("{s:s, s:b, s:s, s:s?}", "check", check, "ok", ok,
+                                          "found", found, "advice", ok ? NULL : advice));
+}
+
+bool check_all_ok(const json_t *list)
+{
+    const json_t *item;
+    size_t i;
+
+    json_array_foreach (list, i, item)
+        if (!json_is_true(json_object_get(item, "ok")))
+            return false;
+    return true;
+}
+
+void check_print(FILE *out, const json_t *list)
+{
+    const json_t *item;
+    size_t i;
+
+    json_array_foreach (list, i, item) {
+        bool ok = json_is_true(json_object_get(item, "ok"));
+        fprintf(out, "%-4s  %-9s  %s\n", ok ? "ok" : "BAD",
+                json_string_value(json_object_get(item, "check")),
+                json_string_value(json_object_get(item, "found")));
+        if (!ok)
+            fprintf(out, "                 %s\n",
+                    json_string_value(json_object_get(item, "advice")));
+    }
+}
+
+void check_clock(json_t *list)
+{
+    struct timex t = {0};
+    bool set = clock_now() > CLOCK_OLDEST;
+    bool synchronised = adjtimex(&t) >= 0 && !(t.status & STA_UNSYNC);
+
+    check_note(list, "clock", set,
+               "set the clock: the times of jobs and the ends of tokens come from it", "%s",
+               !set           ? "is years behind"
+               : synchronised ? "synchronised"
+                              : "runs free, without NTP");
+}
+
+void check_disk(json_t *list, const char *check, const char *folder, const char *advice)
+{
+    struct statvfs fs;
+
+    if (statvfs(folder, &fs)) {
+        check_note(list, check, false, advice, "cannot look at %s: %s", folder, strerror(errno));
+        return;
+    }
+    double free_bytes = (double)fs.f_bavail * (double)fs.f_frsize;
+    check_note(list, check, free_bytes > CHECK_DISK_LOW_BYTES, advice, "%.1f GB free in %s",
+               free_bytes / 1e9, folder);
+}

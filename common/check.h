@@ -1,0 +1,32 @@
+/*
+ * A list of things looked at, each with a verdict in words: what `trainctl doctor` and
+ * `train-worker --self-check` print. An item is {"check", "ok", "found", "advice"} (advice: null
+ * where it is ok).
+ */
+#ifndef TRAIND_COMMON_CHECK_H
+#define TRAIND_COMMON_CHECK_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+/* Adds an item; format makes "found", advice says what would put it right. */
+void check_note(json_t *list, const char *check, bool ok, const char *advice, const char *format,
+                ...) __attribute__((format(printf, 5, 6)));
+
+bool check_all_ok(const json_t *list);
+
+/* A line an item, the advice below it where it is not ok. */
+void check_print(FILE *out, const json_t *list);
+
+/* ---- things that more than one program looks at */
+
+#define CHECK_DISK_LOW_BYTES 1e9
+
+/* Whether the wall clock makes sense, and whether NTP keeps it. */
+void check_clock(json_t *list);
+
+/* Free space of a folder that is there. */
+void check_disk(json_t *list, const char *check, const char *folder, const char *advice);
+
+#endif

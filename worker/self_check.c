@@ -1,0 +1,179 @@
+#include "worker/self_check.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/check.h"
+#include "common/clock.h"
+#include "common/json.h"
+#include "common/speed.h"
+#include "config.h"
+#include "worker/comm/traincomm.h"
+#include "worker/kernels/gemm.h"
+#include "worker/kernels/kind.h"
+#include "worker/self_check_parts.h"
+
+#define MEMORY_LOW_SHARE 0.05 /* of all: then something of an earlier job is still there */
+
+/* ---- who this is */
+
+static void add_versions(json_t *report, json_t *list)
+{
+    char mpi[TRAINCOMM_TEXT_BYTES], cpu[SPEED_CPU_BYTES], host[HOST_NAME_MAX + 1] = "";
+
+    gethostname(host, sizeof host - 1);
+    traincomm_mpi_version(mpi, sizeof mpi);
+    mpi[strcspn(mpi, ",\n")] = '\0';
+    json_object_set_new(report, "t", json_real(clock_now()));
+    json_object_set_new(report, "host", json_string(host));
+    json_object_set_new(report, "kind", json_string(speed_cpu(cpu)));
+    json_object_set_new(report, "version", json_string(PACKAGE_VERSION));
+    json_object_set_new(report, "engine", json_string(kernels_kind()));
+    json_object_set_new(report, "mpi", json_string(mpi));
+    check_note(list, "versions", true, NULL, "train-worker %s with the %s engine, %s",
+               PACKAGE_VERSION, kernels_kind(), mpi);
+}
+
+static void check_blas(json_t *report, json_t *list)
+{
+    const char *core = gemm_processor();
+    bool slow = strcmp(core, "Prescott") == 0 || strcmp(core, "Generic") == 0;
+
+    json_object_set_new(report, "blas", json_string(core));
+    check_note(list, "BLAS", !slow,
+               "OpenBLAS does not know this processor and takes its slowest kernels: set "
+               "OPENBLAS_CORETYPE (as Haswell or SkylakeX) in the environment of the daemon and "
+               "of jobs",
+               "OpenBLAS for %s", core);
+}
+
+/* ---- what is free */
+
+/* Of /proc/meminfo, in bytes. */
+static double memory_of(const char *text, const char *name)
+{
+    const char *at = strstr(text, name);
+    return at ? strtod(at + strlen(name), NULL) * 1024 : 0;
+}
+
+static void check_memory(json_t *report, json_t *list)
+{
+    char text[4096];
+    FILE *file = fopen("/proc/meminfo", "re");
+    size_t got = file ? fread(text, 1, sizeof text - 1, file) : 0;
+
+    if (file)
+        fclose(file);
+    text[got] = '\0';
+    double all = memory_of(text, "MemTotal:"), free_bytes = memory_of(text, "MemAvailable:");
+    json_object_set_new(report, "memory_bytes", json_real(all));
+    json_object_set_new(report, "memory_free_bytes", json_real(free_bytes));
+    check_note(list, "memory", free_bytes > MEMORY_LOW_SHARE * all,
+               "look with top for processes of earlier jobs, and in /dev/shm and tmpfs for files",
+               "%.1f of %.1f GB free", free_bytes / 1e9, all / 1e9);
+}
+
+/* Others that want a processor in this moment. */
+static void add_load(json_t *report, json_t *list)
+{
+    int running = 1;
+    FILE *file = fopen("/proc/loadavg", "re");
+
+    if (file && fscanf(file, "%*f %*f %*f %d/", &running) != 1)
+        running = 1;
+    if (file)
+        fclose(file);
+    running = running > 1 ? running - 1 : 0;
+    json_object_set_new(report, "load", json_integer(running));
+    check_note(list, "load", true, NULL, "%d other thread%s want%s a processor", running,
+               running == 1 ? "" : "s", running == 1 ? "s" : "");
+}
+
+static bool is_writable(const char *folder, struct error *e)
+{
+    char path[PATH_MAX];
+
+    snprintf(path, sizeof path, "%.4000s/.traind-check-XXXXXX", folder);
+    int fd = mkstemp(path);
+    bool good = fd >= 0 && write(fd, "x", 1) == 1 && fsync(fd) == 0;
+    if (!good)
+        error_set_errno(e, errno, "cannot write in %s", folder);
+    if (fd >= 0) {
+        close(fd);
+        unlink(path);
+    }
+    return good;
+}
+
+static bool check_scratch(const char *folder, json_t *report, json_t *list)
+{
+    static const char advice[] = "mount or clean the scratch of this machine";
+    struct error e;
+    size_t before = json_array_size(list);
+
+    json_object_set_new(report, "scratch", json_pack("{s:s}", "path", folder));
+    if (!is_writable(folder, &e)) {
+        check_note(list, "scratch", false, advice, "%s", e.text);
+        return false;
+    }
+    check_disk(list, "scratch", folder, advice);
+    return json_is_true(json_object_get(json_array_get(list, before), "ok"));
+}
+
+/* ---- the whole */
+
+static const char *outcome_name(int status)
+{
+    return status == SELF_CHECK_FINE      ? "fine"
+           : status == SELF_CHECK_DATA    ? "data"
+           : status == SELF_CHECK_SCRATCH ? "scratch"
+                                          : "node";
+}
+
+static int look(const struct self_check_options *o, json_t *report, json_t *list)
+{
+    bool data = true, scratch = true;
+
+    add_load(report, list); /* before we are a load ourselves */
+    self_check_speed(report, list);
+    add_versions(report, list);
+    check_blas(report, list);
+    check_memory(report, list);
+    check_clock(list);
+    int status = check_all_ok(list) ? SELF_CHECK_FINE : SELF_CHECK_NODE;
+    if (o->scratch)
+        scratch = check_scratch(o->scratch, report, list);
+    json_object_set_new(report, "data", json_array());
+    for (int i = 0; i < o->data_count; i++)
+        data = self_check_data(o->data[i], report, list) && data;
+    if (status == SELF_CHECK_FINE && !scratch)
+        status = SELF_CHECK_SCRATCH;
+    if (status == SELF_CHECK_FINE && !data)
+        status = SELF_CHECK_DATA;
+    return status;
+}
+
+int self_check(const struct self_check_options *o)
+{
+    double began = clock_monotonic();
+    json_t *report = json_object(), *list = json_array();
+    int status = look(o, report, list);
+
+    json_object_set_new(report, "outcome", json_string(outcome_name(status)));
+    json_object_set_new(report, "seconds", json_real(clock_monotonic() - began));
+    if (o->json) {
+        json_object_set(report, "checks", list);
+        json_dumpf(report, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
+        putchar('\n');
+    } else {
+        check_print(stdout, list);
+    }
+    json_decref(report);
+    json_decref(list);
+    return status;
+}
