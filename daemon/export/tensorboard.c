@@ -237,7 +237,7 @@ int export_tensorboard(struct store *store, const struct store_job *job, FILE *o
     write_version(&b, job->created_at);
     int status = write_hparams(&b, job);
     if (status == 0)
-        status = store_metric_ends(store, job->id, 0, STEPS_EXACT, &ends, e);
+        status = store_metric_ends(store, job->id, 0, INT64_MAX, STEPS_EXACT, &ends, e);
     if (status == 0)
         status = store_metric_parts(store, job->id, ends.first_step, ends.last_step + 1,
                                     ends.rows > STEPS_EXACT ? STEPS_EXACT / 2 : INT64_MAX,

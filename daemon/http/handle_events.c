@@ -34,8 +34,9 @@ static int stream(const struct request *q, int64_t job_id, struct reply *r, stru
     struct stream_request request = {.client = q->client, .job_id = job_id};
     int64_t from = job_id == STORE_ALL_JOBS ? STREAM_FROM_NOW : 0;
 
-    if (request_query(q, "limit"))
-        return error_set(e, ERR_USAGE, "limit is for pages of JSON; a stream of events has none");
+    if (request_query(q, "limit") || request_query(q, "types"))
+        return error_set(e, ERR_USAGE,
+                         "limit and types are for pages of JSON; a stream of events has neither");
     if (place_of(q, from, &request.after, e))
         return -(int)e->code;
     int status = stream_open(q->app->streams, &request, &r->stream, e);
@@ -51,12 +52,15 @@ static int stream(const struct request *q, int64_t job_id, struct reply *r, stru
 
 static int page(const struct request *q, int64_t job_id, struct reply *r, struct error *e)
 {
-    int64_t after, limit;
+    struct store_event_range range = {.job_id = job_id, .types = request_query(q, "types")};
+    int64_t limit;
     json_t *events, *next = NULL;
 
-    if (request_query_int(q, "after", 0, INT64_MAX, 0, &after, e) ||
-        request_query_int(q, "limit", 1, 10000, 1000, &limit, e) ||
-        store_event_list(q->app->store, job_id, after, limit, &events, e))
+    if (request_query_int(q, "after", 0, INT64_MAX, 0, &range.after, e) ||
+        request_query_int(q, "limit", 1, 10000, 1000, &limit, e))
+        return -(int)e->code;
+    range.limit = limit;
+    if (store_event_list(q->app->store, &range, &events, e))
         return -(int)e->code;
     size_t count = json_array_size(events);
     if (count == (size_t)limit)

@@ -108,15 +108,16 @@ int handle_metrics(const struct request *q, struct reply *r, struct error *e)
 {
     struct store_metric_ends ends;
     struct series_shape shape;
-    int64_t from, points;
+    int64_t from, to, points;
     bool csv;
 
     if (parse_names(request_query(q, "names"), &shape.wanted, e) || parse_format(q, &csv, e) ||
         request_query_int(q, "from", 0, INT64_MAX, 0, &from, e) ||
+        request_query_int(q, "to", 0, INT64_MAX, INT64_MAX, &to, e) ||
         request_query_int(q, "points", 2, SERIES_POINTS_MAX, 0, &points, e) || check_job(q, e))
         return -(int)e->code;
     shape.points = points ? points : SERIES_POINTS_MAX;
-    if (store_metric_ends(q->app->store, q->id, from, shape.points, &ends, e))
+    if (store_metric_ends(q->app->store, q->id, from, to, shape.points, &ends, e))
         return -(int)e->code;
     bool more = ends.rows > shape.points;
     shape.exact = !points || !more;

@@ -29,7 +29,8 @@ static void add_query_parameters(json_t *list, const char *words)
     for (const char *at = words; *at; at += strcspn(at, " "), at += *at == ' ') {
         size_t length = strcspn(at, " ");
         bool text = strncmp(at, "state", length) == 0 || strncmp(at, "names", length) == 0 ||
-                    strncmp(at, "ids", length) == 0 || strncmp(at, "format", length) == 0;
+                    strncmp(at, "ids", length) == 0 || strncmp(at, "types", length) == 0 ||
+                    strncmp(at, "format", length) == 0;
         json_array_append_new(list,
                               json_pack("{s:s%, s:s, s:{s:s}}", "name", at, length, "in", "query",
                                         "schema", "type", text ? "string" : "integer"));

@@ -21,13 +21,19 @@ static const struct route routes[] = {
      "Cancel a job: 200 if it has ended by that, 202 while its workers are being stopped"},
     {"POST", "/v1/jobs/{id}/resume", handle_job_resume, ROLE_SUBMIT, "", 202,
      "Go on from the newest checkpoint; the body may change keys of cluster, restart and priority"},
-    {"GET", "/v1/jobs/{id}/metrics", handle_metrics, ROLE_READ, "names from points format", 200,
-     "Series of the steps; points: at most so many, with minimum, maximum and mean of each bucket; "
+    {"GET", "/v1/jobs/{id}/metrics", handle_metrics, ROLE_READ, "names from to points format",
+     200,
+     "Series of the steps [from, to]; points: at most so many, with minimum, maximum and mean of each bucket; "
      "format: json or csv"},
     {"GET", "/v1/jobs/{id}/evals", handle_evals, ROLE_READ, "", 200, "Evaluations, by step"},
-    {"GET", "/v1/jobs/{id}/events", handle_events, ROLE_READ, "after limit", 200,
-     "Events, oldest first; after: ids above it. With Accept: text/event-stream a live stream of "
+    {"GET", "/v1/jobs/{id}/events", handle_events, ROLE_READ, "after limit types", 200,
+     "Events, oldest first; after: ids above it; types: as checkpoint,straggler. With Accept: text/event-stream a live stream of "
      "them, from after or the header Last-Event-ID on"},
+    {"GET", "/v1/jobs/{id}/ranks", handle_ranks, ROLE_READ, "points", 200,
+     "What each rank worked in a step, without waiting for others: at most so many steps, spread "
+     "over the run"},
+    {"GET", "/v1/throughput", handle_throughput, ROLE_READ, "seconds points", 200,
+     "Images a second of all jobs together, over the last so many seconds"},
     {"GET", "/v1/events", handle_all_events, ROLE_READ, "after limit", 200,
      "Events of all jobs, likewise; the stream begins with those to come if neither is given"},
     {"GET", "/v1/jobs/{id}/log", handle_log, ROLE_READ, "from attempt", 200,

@@ -96,6 +96,10 @@ route_handler handle_metrics, handle_evals;
 route_handler handle_events, handle_all_events;
 /* handle_prometheus.c */
 route_handler handle_prometheus;
+/* handle_ranks.c */
+route_handler handle_ranks;
+/* handle_throughput.c */
+route_handler handle_throughput;
 /* handle_export.c */
 route_handler handle_mllog, handle_tensorboard;
 /* handle_log.c */

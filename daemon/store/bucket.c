@@ -249,17 +249,19 @@ int store_metric_parts(struct store *s, int64_t job_id, int64_t from_step, int64
     return status;
 }
 
-int store_metric_ends(struct store *s, int64_t job_id, int64_t from_step, int64_t most,
-                      struct store_metric_ends *ends, struct error *e)
+int store_metric_ends(struct store *s, int64_t job_id, int64_t from_step, int64_t to_step,
+                      int64_t most, struct store_metric_ends *ends, struct error *e)
 {
     struct sql *c = sql_read_begin(s);
-    sqlite3_stmt *row = sql_query(
-        c, e,
-        "select (select count(*) from (select 1 from step_metric where job_id = ?1 and step >= ?2 "
-        "limit ?3 + 1)), "
-        "coalesce((select min(step) from step_metric where job_id = ?1 and step >= ?2), 0), "
-        "coalesce((select max(step) from step_metric where job_id = ?1 and step >= ?2), 0)",
-        "iii", job_id, from_step, most);
+    sqlite3_stmt *row =
+        sql_query(c, e,
+                  "select (select count(*) from (select 1 from step_metric where job_id = ?1 "
+                  "and step >= ?2 and step <= ?3 limit ?4 + 1)), "
+                  "coalesce((select min(step) from step_metric where job_id = ?1 and step >= ?2 "
+                  "and step <= ?3), 0), "
+                  "coalesce((select max(step) from step_metric where job_id = ?1 and step >= ?2 "
+                  "and step <= ?3), 0)",
+                  "iiii", job_id, from_step, to_step, most);
     int status = row ? sql_row(c, row, e) : -(int)ERR_INTERNAL;
 
     *ends = (struct store_metric_ends){0};

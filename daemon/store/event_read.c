@@ -14,6 +14,12 @@ static sqlite3_stmt *select_events(struct sql *c, const struct store_event_range
                          "select id, job_id, attempt, t, type, body from job_event "
                          "where id > ? order by id limit ?",
                          "ii", after, limit);
+    if (range->types)
+        return sql_query(c, e,
+                         "select id, job_id, attempt, t, type, body from job_event "
+                         "where job_id = ? and id > ? and instr(',' || ? || ',', ',' || type || "
+                         "',') order by id limit ?",
+                         "iisi", job_id, after, range->types, limit);
     if (range->without_steps)
         return sql_query(c, e,
                          "select id, job_id, attempt, t, type, body from job_event "
@@ -25,6 +31,18 @@ static sqlite3_stmt *select_events(struct sql *c, const struct store_event_range
                      "iii", job_id, after, limit);
 }
 
+static struct store_event_row event_of(sqlite3_stmt *row)
+{
+    return (struct store_event_row){
+        .id = sqlite3_column_int64(row, 0),
+        .job_id = sqlite3_column_int64(row, 1),
+        .attempt = sqlite3_column_int64(row, 2),
+        .t = sqlite3_column_double(row, 3),
+        .type = (const char *)sqlite3_column_text(row, 4),
+        .body = (const char *)sqlite3_column_text(row, 5),
+    };
+}
+
 int store_event_each(struct store *s, const struct store_event_range *range,
                      store_event_visit *visit, void *context, struct error *e)
 {
@@ -33,14 +51,7 @@ int store_event_each(struct store *s, const struct store_event_range *range,
     int status = row ? 1 : -(int)ERR_INTERNAL;
 
     while (status > 0 && (status = sql_row(c, row, e)) > 0) {
-        struct store_event_row event = {
-            .id = sqlite3_column_int64(row, 0),
-            .job_id = sqlite3_column_int64(row, 1),
-            .attempt = sqlite3_column_int64(row, 2),
-            .t = sqlite3_column_double(row, 3),
-            .type = (const char *)sqlite3_column_text(row, 4),
-            .body = (const char *)sqlite3_column_text(row, 5),
-        };
+        struct store_event_row event = event_of(row);
         if (!visit(context, &event)) {
             sql_done(row);
             status = 0;
@@ -68,13 +79,11 @@ static bool append(void *context, const struct store_event_row *row)
     return true;
 }
 
-int store_event_list(struct store *s, int64_t job_id, int64_t after, int64_t limit, json_t **events,
+int store_event_list(struct store *s, const struct store_event_range *range, json_t **events,
                      struct error *e)
 {
-    struct store_event_range range = {.job_id = job_id, .after = after, .limit = limit};
-
     *events = json_array();
-    int status = store_event_each(s, &range, append, *events, e);
+    int status = store_event_each(s, range, append, *events, e);
     if (status) {
         json_decref(*events);
         *events = NULL;
@@ -93,6 +102,57 @@ int store_event_newest(struct store *s, int64_t *id, struct error *e)
         *id = sqlite3_column_int64(row, 0);
         sql_done(row);
         status = 0;
+    }
+    sql_read_end(s, c);
+    return status;
+}
+
+/* 0 and -1 where it has none yet. */
+static int first_and_last_step(struct sql *c, int64_t job_id, int64_t *first, int64_t *last,
+                               struct error *e)
+{
+    sqlite3_stmt *row =
+        sql_query(c, e,
+                  "select coalesce((select id from job_event where job_id = ?1 and type = 'step' "
+                  "order by id limit 1), 0), coalesce((select id from job_event where job_id = ?1 "
+                  "and type = 'step' order by id desc limit 1), -1)",
+                  "i", job_id);
+    int status = row ? sql_row(c, row, e) : -(int)ERR_INTERNAL;
+
+    if (status <= 0)
+        return status;
+    *first = sqlite3_column_int64(row, 0);
+    *last = sqlite3_column_int64(row, 1);
+    sql_done(row);
+    return 0;
+}
+
+int store_event_steps_spread(struct store *s, int64_t job_id, int64_t most,
+                             store_event_visit *visit, void *context, struct error *e)
+{
+    int64_t first = 0, last = -1, taken = -1;
+    struct sql *c = sql_read_begin(s);
+    int status = first_and_last_step(c, job_id, &first, &last, e);
+
+    for (int64_t i = 0; status == 0 && first <= last && i < most; i++) {
+        int64_t from =
+            most > 1 ? first + (int64_t)((double)(last - first) * (double)i / (double)(most - 1))
+                     : first;
+        sqlite3_stmt *row =
+            sql_query(c, e,
+                      "select id, job_id, attempt, t, type, body from job_event "
+                      "where job_id = ? and id >= ? and type = 'step' order by id limit 1",
+                      "ii", job_id, from > taken ? from : taken + 1);
+        status = row ? sql_row(c, row, e) : -(int)ERR_INTERNAL;
+        if (status <= 0)
+            break; /* no step behind this place */
+        struct store_event_row event = event_of(row);
+        taken = event.id;
+        bool more = visit(context, &event);
+        sql_done(row);
+        status = 0;
+        if (!more)
+            break;
     }
     sql_read_end(s, c);
     return status;

@@ -39,3 +39,23 @@ int store_eval_list(struct store *s, int64_t job_id, json_t **evals, struct erro
     }
     return status;
 }
+
+int store_jobs_trained_since(struct store *s, double since, int64_t most,
+                             struct store_trained *jobs, size_t *count, struct error *e)
+{
+    struct sql *c = sql_read_begin(s);
+    sqlite3_stmt *row = sql_query(c, e,
+                                  "select id, global_batch from "
+                                  "(select * from job order by id desc limit ?) "
+                                  "where started_at is not null and global_batch > 0 "
+                                  "and step > 0 and (finished_at is null or finished_at >= ?)",
+                                  "id", most, since);
+    int status = row ? 1 : -(int)ERR_INTERNAL;
+
+    *count = 0;
+    while (status > 0 && (status = sql_row(c, row, e)) > 0)
+        jobs[(*count)++] =
+            (struct store_trained){sqlite3_column_int64(row, 0), sqlite3_column_int64(row, 1)};
+    sql_read_end(s, c);
+    return status;
+}

@@ -255,6 +255,7 @@ struct store_event_range {
     int64_t after;      /* ids above it */
     int64_t limit;      /* 0: none */
     bool without_steps; /* of one job */
+    const char *types;  /* of one job: those with these names alone, with commas; NULL: all */
 };
 struct store_event_row {
     int64_t id, job_id, attempt;
@@ -272,8 +273,13 @@ int store_event_each(struct store *s, const struct store_event_range *range,
 /* {"id", "job", "attempt", "t", "type", ...its own fields}: a new reference. */
 json_t *store_event_json(const struct store_event_row *row);
 /* The same as a new JSON array. */
-int store_event_list(struct store *s, int64_t job_id, int64_t after, int64_t limit, json_t **events,
+int store_event_list(struct store *s, const struct store_event_range *range, json_t **events,
                      struct error *e);
+
+/* At most `most` step events of a job, evenly spread over the ids of its events, oldest first: for
+ * what stands in no series, as each rank's time. */
+int store_event_steps_spread(struct store *s, int64_t job_id, int64_t most,
+                             store_event_visit *visit, void *context, struct error *e);
 
 int store_event_newest(struct store *s, int64_t *id, struct error *e); /* 0: there are none */
 
@@ -282,6 +288,14 @@ int store_event_newest(struct store *s, int64_t *id, struct error *e); /* 0: the
 void store_on_commit(struct store *s, void (*told)(void *context), void *context);
 
 /* ---------------------------------------------------------------- series (metric.c, bucket.c) */
+
+/* The jobs that trained at some time since `since`, newest first, as far as they are among the
+ * `most` newest: their ids and images a step. */
+struct store_trained {
+    int64_t id, global_batch;
+};
+int store_jobs_trained_since(struct store *s, double since, int64_t most,
+                             struct store_trained *jobs, size_t *count, struct error *e);
 
 /* Evaluations of a job by step: a new JSON array of {"step", "epoch", "top1", "top5", "loss",
  * "images", "t"}. */
@@ -303,13 +317,13 @@ typedef void store_metric_visit(void *context, const struct store_metric_part *p
 /* Adds part, which lies behind it, to into. */
 void store_metric_fold(struct store_metric_part *into, const struct store_metric_part *part);
 
-/* What a series has from a step on. */
+/* What a series has in the steps [from_step, to_step]. */
 struct store_metric_ends {
     int64_t rows; /* at most most + 1: so many or more */
     int64_t first_step, last_step;
 };
-int store_metric_ends(struct store *s, int64_t job_id, int64_t from_step, int64_t most,
-                      struct store_metric_ends *ends, struct error *e);
+int store_metric_ends(struct store *s, int64_t job_id, int64_t from_step, int64_t to_step,
+                      int64_t most, struct store_metric_ends *ends, struct error *e);
 
 /* The steps of [from_step, to_step) in order, in parts: at least `parts` of them where there are
  * so many steps without gaps, and about 8 times that at most. 0 parts: step by step. */

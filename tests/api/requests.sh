@@ -22,7 +22,7 @@ json '.presets | map(.name) | index("surfsara-24k") != null' true "surfsara-24k 
 call /openapi.json
 want 200 "openapi.json"
 json .openapi 3.1.0 "it is OpenAPI 3.1"
-json '.paths["/v1/jobs/{id}/metrics"].get.parameters | map(.name) | join(" ")' "id names from points format" \
+json '.paths["/v1/jobs/{id}/metrics"].get.parameters | map(.name) | join(" ")' "id names from to points format" \
     "it tells a route's parameters"
 call --unix-socket "$socket" /healthz
 want 200 "the unix socket answers too"
@@ -31,7 +31,7 @@ is "$(stat -c %a "$socket")" 600 "only its owner may use the unix socket"
 # Every route of the contract is in the table.
 "$traind" --openapi >"$work/openapi.json"
 for route in 'post /v1/plan' 'post /v1/jobs' 'get /v1/jobs' 'get /v1/jobs/{id}' 'post /v1/jobs/{id}/cancel' \
-    'post /v1/jobs/{id}/resume' 'delete /v1/jobs/{id}' 'get /v1/jobs/{id}/metrics' 'get /v1/jobs/{id}/evals' 'get /v1/jobs/{id}/log' \
+    'post /v1/jobs/{id}/resume' 'delete /v1/jobs/{id}' 'get /v1/jobs/{id}/metrics' 'get /v1/jobs/{id}/evals' 'get /v1/jobs/{id}/ranks' 'get /v1/throughput' 'get /v1/jobs/{id}/log' \
     'get /v1/jobs/{id}/checkpoints' 'get /v1/jobs/{id}/checkpoints/{step}' 'get /v1/jobs/{id}/events' 'get /v1/events' 'get /v1/jobs/{id}/mllog' 'get /v1/jobs/{id}/tensorboard' \
     'get /v1/jobs/{id}/trace' 'get /v1/compare' 'get /v1/nodes' 'post /v1/nodes/{name}/report' 'post /v1/sweeps' \
     'get /v1/sweeps' 'get /v1/sweeps/{id}' 'post /v1/sweeps/{id}/cancel' 'get /v1/speeds' 'get /v1/schema/job' 'get /v1/presets' 'get /openapi.json' 'get /healthz' 'get /readyz' \
@@ -71,7 +71,7 @@ for id in 0 99 9223372036854775807 1000000000000000000000000000000; do
     call "/v1/jobs/$id"
     refused 404 not-found 'no job' "the id $id"
 done
-for tail in metrics evals events log; do
+for tail in metrics evals events ranks log; do
     call "/v1/jobs/99/$tail"
     refused 404 not-found 'no job 99' "$tail of a job that is not there"
 done

@@ -89,7 +89,8 @@ static size_t count_events(const char *type)
 {
     json_t *events, *event;
     size_t i, count = 0;
-    cr_assert_eq(store_event_list(store, job_id, 0, 0, &events, &e), 0);
+    cr_assert_eq(
+        store_event_list(store, &(struct store_event_range){.job_id = job_id}, &events, &e), 0);
     json_array_foreach (events, i, event)
         count += strcmp(json_string_value(json_object_get(event, "type")), type) == 0;
     json_decref(events);

@@ -255,13 +255,16 @@ Test(store, results_of_a_run_reach_the_job_row_and_the_listing)
     cr_assert_eq(json_array_size(list), 1);
     cr_assert_eq(json_integer_value(json_object_get(json_array_get(list, 0), "images")), 10000);
     json_decref(list);
-    cr_assert_eq(store_event_list(store, id, 0, 0, &list, &e), 0);
+    cr_assert_eq(store_event_list(store, &(struct store_event_range){.job_id = id}, &list, &e), 0);
     cr_assert_eq(json_array_size(list), 3);
     const json_t *last = json_array_get(list, 2);
     cr_assert_str_eq(json_string_value(json_object_get(last, "type")), "run_stop");
     cr_assert_eq(json_real_value(json_object_get(last, "ttt_seconds")), 12.5);
     json_decref(list);
-    cr_assert_eq(store_event_list(store, id, 2, 1, &list, &e), 0);
+    cr_assert_eq(store_event_list(store,
+                                  &(struct store_event_range){.job_id = id, .after = 2, .limit = 1},
+                                  &list, &e),
+                 0);
     cr_assert_eq(json_array_size(list), 1);
     json_decref(list);
     json_decref(bodies[0]);

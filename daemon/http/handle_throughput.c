@@ -1,0 +1,111 @@
+/* What all jobs together trained, over time. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "common/event.h"
+#include "daemon/http/routes.h"
+
+#define JOBS_MOST       1000 /* the newest; older ones hardly trained in the last days */
+#define PARTS_A_JOB     200
+#define POINTS_DEFAULT  120
+#define SECONDS_DEFAULT 3600
+#define SECONDS_MAX     (30 * 86400)
+
+/* Images a bin: bin i is [from + i * width, from + (i + 1) * width) of Unix seconds. */
+struct bins {
+    double from, width;
+    size_t count;
+    double *images;
+    int64_t global_batch; /* of the job that is being added */
+    size_t step_ms;       /* place in event_metric_at */
+};
+
+/* The steps of a part were done one behind the other until its t; their images are shared out
+ * evenly over the seconds they took. */
+static void add_part(void *context, const struct store_metric_part *part)
+{
+    struct bins *b = context;
+    double seconds = part->of[b->step_ms].sum / 1e3;
+    double end = part->t, begin = end - seconds;
+
+    if (!(seconds > 0) || end <= b->from)
+        return;
+    double images_per_sec = (double)(part->rows * b->global_batch) / seconds;
+    double first = floor((begin - b->from) / b->width);
+    for (size_t i = first > 0 ? (size_t)first : 0; i < b->count; i++) {
+        double low = b->from + (double)i * b->width, high = low + b->width;
+        if (low >= end)
+            break;
+        b->images[i] += images_per_sec * (fmin(high, end) - fmax(low, begin));
+    }
+}
+
+static int add_job(struct store *s, const struct store_trained *job, struct bins *b,
+                   struct error *e)
+{
+    struct store_metric_ends ends;
+    int status = store_metric_ends(s, job->id, 0, INT64_MAX, 1, &ends, e);
+
+    if (status || ends.rows == 0)
+        return status;
+    b->global_batch = job->global_batch;
+    return store_metric_parts(s, job->id, ends.first_step, ends.last_step + 1, PARTS_A_JOB,
+                              add_part, b, e);
+}
+
+static int fill(struct store *s, struct bins *b, struct error *e)
+{
+    size_t count;
+    struct store_trained *jobs = calloc(JOBS_MOST, sizeof *jobs);
+
+    if (!jobs)
+        return error_set(e, ERR_NO_MEMORY, "no memory for the jobs");
+    for (size_t i = 0; event_metric_at(i); i++)
+        if (strcmp(event_metric_at(i)->name, "step_ms") == 0)
+            b->step_ms = i;
+    int status = store_jobs_trained_since(s, b->from, JOBS_MOST, jobs, &count, e);
+    for (size_t i = 0; status == 0 && i < count; i++)
+        status = add_job(s, &jobs[i], b, e);
+    free(jobs);
+    return status;
+}
+
+/* The last bin is not over: its images are those of the seconds that have been. */
+static json_t *to_json(const struct bins *b, double now)
+{
+    json_t *t = json_array(), *rates = json_array();
+
+    for (size_t i = 0; i < b->count; i++) {
+        double begin = b->from + (double)i * b->width;
+        double seconds = fmin(b->width, now - begin);
+        if (seconds < b->width / 4)
+            break;
+        json_array_append_new(t, json_real(begin + seconds));
+        json_array_append_new(rates, json_real(b->images[i] / seconds));
+    }
+    return json_pack("{s:f, s:f, s:o, s:o}", "from", b->from, "bin_seconds", b->width, "t", t,
+                     "images_per_sec", rates);
+}
+
+int handle_throughput(const struct request *q, struct reply *r, struct error *e)
+{
+    int64_t seconds, points;
+
+    if (request_query_int(q, "seconds", 60, SECONDS_MAX, SECONDS_DEFAULT, &seconds, e) ||
+        request_query_int(q, "points", 2, 1000, POINTS_DEFAULT, &points, e))
+        return -(int)e->code;
+    double now = clock_now(), width = (double)seconds / (double)points;
+    struct bins b = {.from = floor((now - (double)seconds) / width) * width, /* bins do not move */
+                     .width = width,
+                     .count = (size_t)points + 1,
+                     .images = calloc((size_t)points + 1, sizeof *b.images)};
+    if (!b.images)
+        return error_set(e, ERR_NO_MEMORY, "no memory for the series");
+    int status = fill(q->app->store, &b, e);
+    if (status == 0)
+        status = reply_json(r, 200, to_json(&b, now), e);
+    free(b.images);
+    return status;
+}
