@@ -70,8 +70,8 @@ export const get = async (path, signal) => (await call(path, { signal })).json()
 export const getBytes = async (path, signal) => (await call(path, { signal })).arrayBuffer().catch(away);
 export const getBlob = async (path, signal) => (await call(path, { signal })).blob().catch(away);
 // body: a value that becomes JSON, or a string that is JSON already; none: no body
-export async function post(path, body, signal) {
+export async function post(path, body, { signal, headers: more } = {}) {
   const text = body === undefined || typeof body === "string" ? body : JSON.stringify(body);
-  const headers = text === undefined ? {} : { "Content-Type": "application/json" };
+  const headers = { ...(text === undefined ? {} : { "Content-Type": "application/json" }), ...more };
   return (await call(path, { method: "POST", body: text, headers, signal })).json();
 }

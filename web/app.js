@@ -7,6 +7,7 @@ import { here } from "./place.js";
 const VIEWS = [
   { path: /^\/$/, nav: "Jobs", href: "#/", load: () => import("./views/overview.js") },
   { path: /^\/jobs\/([1-9][0-9]{0,15})$/, load: () => import("./views/job.js") },
+  { path: /^\/submit$/, nav: "Submit", href: "#/submit", load: () => import("./views/submit.js") },
 ];
 
 const main = document.getElementById("main");

@@ -1,80 +1,9 @@
 // The dashboard in a real browser against a real daemon: node page.mjs http://HOST:PORT
 // Prints TAP. The daemon must have no jobs yet, and a worker that trains.
 
-import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { openBrowser } from "./browser.mjs";
+import { accessible, api, brightness, cancelAll, errors, jobIn, JOB, listen, origin, quietPages, sideways, submit, until } from "./checks.mjs";
 import { done, ok, same } from "./tap.mjs";
-
-const origin = process.argv[2];
-const axeSource = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-
-async function api(path, options) {
-  const answer = await fetch(origin + path, options);
-  const body = await answer.json();
-  if (!answer.ok) throw new Error(`${path}: ${JSON.stringify(body)}`);
-  return body;
-}
-const submit = (document) => api("/v1/jobs", { method: "POST", body: JSON.stringify(document) });
-
-async function until(what, condition, seconds = 90) {
-  const end = Date.now() + seconds * 1000;
-  for (;;) {
-    const value = await condition();
-    if (value) return value;
-    if (Date.now() > end) throw new Error(`waited ${seconds} s in vain for ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 100));
-  }
-}
-async function cancelAll() {
-  const { jobs } = await api("/v1/jobs?state=queued,starting,running,evaluating");
-  for (const { id } of jobs) await api(`/v1/jobs/${id}/cancel`, { method: "POST" });
-  await until("the jobs to end", async () =>
-    !(await api("/v1/jobs?state=queued,starting,running,evaluating")).jobs.length, 30);
-}
-const jobIn = (id, ...states) => until(`job ${id} to be ${states}`, async () => {
-  const job = await api(`/v1/jobs/${id}`);
-  if (job.state === "failed" && !states.includes("failed")) throw new Error(`job ${id} failed: ${job.reason}`);
-  return states.includes(job.state) && job;
-});
-
-// A short real training: synthetic images, one worker of one thread.
-const JOB = {
-  model: { arch: "resnet50", classes: 10, image_size: 32 },
-  data: { train: "synthetic", eval: "synthetic", train_images: 64 },
-  cluster: { workers_per_node: 1, threads_per_worker: 1 },
-  batch_per_worker: 8, eval: { batch: 8 }, checkpoint: { disable: true },
-};
-
-// ------------------------------------------------------------------ what a page must not do
-
-const errors = [], foreign = [];
-function listen(page) {
-  page.on("console", (message) => message.type() === "error" && errors.push(message.text()));
-  page.on("pageerror", (error) => errors.push(String(error)));
-  page.on("request", (request) => {
-    const url = request.url();
-    if (url === "about:blank") return;
-    if (!url.startsWith(origin + "/") && !url.startsWith("data:")) foreign.push(url);
-  });
-}
-
-async function seriousFindings(page) {
-  await page.evaluate(axeSource);
-  const result = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
-  return result.violations.filter((v) => ["serious", "critical"].includes(v.impact))
-    .map((v) => `${v.id}: ${v.nodes.map((n) => n.html).slice(0, 3).join(" | ")}`).join("\n");
-}
-async function accessible(page, name) {
-  const found = await seriousFindings(page);
-  ok(found === "", `${name}: nothing serious for axe`, found);
-}
-
-const sideways = (page) => page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-const brightness = (page) => page.evaluate(() => {
-  const [r, g, b] = getComputedStyle(document.body).backgroundColor.match(/\d+/g).map(Number);
-  return (r + g + b) / 3;
-});
 
 // ------------------------------------------------------------------ the numbers, formatted anew here
 
@@ -233,8 +162,7 @@ try {
   await outage(browser.context, browser.page);
   await unknownJob(browser.page);
   await looks(id);
-  ok(errors.length === 0, "no errors on the console", errors.join("\n"));
-  ok(foreign.length === 0, "no request to any other address", foreign.join("\n"));
+  quietPages();
 } catch (error) {
   ok(false, "the story goes to its end", error.stack);
 } finally {

@@ -1,0 +1,184 @@
+// Submitting by the dashboard (#/submit), in a real browser against a real daemon: node submit.mjs http://HOST:PORT. Prints TAP.
+
+import { openBrowser } from "./browser.mjs";
+import { accessible, api, brightness, cancelAll, errors, jobIn, JOB, listen, origin, quietPages, sideways, until } from "./checks.mjs";
+import { done, ok, same } from "./tap.mjs";
+
+const field = (page, pointer) => page.locator(`[id="job${pointer.replaceAll("/", "-")}"]`);
+const json = (page) => page.locator("#job-json");
+const written = async (page) => JSON.parse(await json(page).inputValue());
+const plan = (document) => api("/v1/plan", { method: "POST", body: JSON.stringify(document) });
+
+// The page's number of a key of the plan once it is that of the document, as digits.
+async function planShows(page, document, name) {
+  const want = await plan(document);
+  const shown = (key) => page.locator(`.plan:not(.old) dd[data-key=${key}]`).first().textContent({ timeout: 5000 });
+  const right = async () => (await shown("global_batch")).replaceAll(/(\d),(\d)/g, "$1$2").startsWith(`${want.global_batch} `) &&
+    (await shown("train_steps")).replaceAll(/(\d),(\d)/g, "$1$2").startsWith(`${want.train_steps}, ${want.steps_per_epoch} an epoch`);
+  ok(await until("the plan", right, 10).catch(() => false), `${name}: the plan is the API's`, `want ${want.global_batch}, ${want.train_steps}`);
+  same(Number((await shown("peak_lr")).trim()), Number(want.peak_lr.toPrecision(4)), `${name}: so is the peak of the learning rate`);
+  const warnings = await page.locator(".plan .warnings li").allTextContents();
+  same(JSON.stringify(warnings), JSON.stringify(want.warnings), `${name}: and its warnings`);
+}
+
+async function fillIn(page) {
+  await page.goto(`${origin}/#/submit`);
+  await page.getByRole("heading", { name: "New job" }).waitFor();
+  await page.getByText("Fill in data.train").waitFor();
+  ok(await page.locator("[aria-invalid]").count() === 0, "form: an empty one complains of nothing");
+  const schema = await api("/v1/schema/job");
+  const count = (part) => Object.values(part.properties).reduce((n, p) => n + (p.properties ? count(p) : 1), 0);
+  same(await page.locator(".job-form .field").count() + 1, count(schema), "form: has every key of the schema, and the preset");
+  same(await field(page, "/lr/warmup_epochs").getAttribute("placeholder"), String(schema.properties.lr.properties.warmup_epochs.default), "form: shows defaults");
+  ok((await page.locator('[data-pointer="/lr/warmup_epochs"]').textContent()).includes("epochs"), "form: shows units");
+
+  await field(page, "/data/train").fill("synthetic");
+  await field(page, "/data/train_images").fill("64000");
+  await planShows(page, { data: { train: "synthetic", train_images: 64000 } }, "form");
+  await page.locator("#job-preset").selectOption("goyal-8k");
+  await planShows(page, { preset: "goyal-8k", data: { train: "synthetic", train_images: 64000 } }, "preset");
+  const recipe = (await api("/v1/presets")).presets.find((one) => one.name === "goyal-8k");
+  await page.getByText("What it sets").click();
+  same(await page.locator(".preset tbody tr").count(), Object.values(recipe.document).reduce((n, v) => n + (typeof v === "object" ? Object.keys(v).length : 1), 0),
+    "preset: all it sets is listed");
+  same(await field(page, "/lr/base").getAttribute("placeholder"), String(recipe.document.lr.base), "preset: its values stand in the form");
+  same(JSON.stringify(await written(page)), JSON.stringify({ preset: "goyal-8k", data: { train: "synthetic", train_images: 64000 } }),
+    "preset: is sent by name, not by value");
+  await page.locator("#job-preset").selectOption("");
+  await accessible(page, "form");
+}
+
+async function problems(page) {
+  await field(page, "/lr/base").fill("minus one");
+  const error = page.locator('[data-pointer="/lr/base"] .error');
+  await error.waitFor();
+  const [said] = (await (await fetch(`${origin}/v1/plan`, { method: "POST", body: JSON.stringify(await written(page)) })).json()).errors;
+  same(await error.textContent(), said.message, "problem: the daemon's words stand at the field");
+  same(await field(page, "/lr/base").getAttribute("aria-invalid"), "true", "problem: the field is marked");
+  ok((await field(page, "/lr/base").getAttribute("aria-describedby")).split(" ").includes(await error.getAttribute("id")), "problem: and described by it");
+  await accessible(page, "problem");
+  await page.getByRole("button", { name: "Submit the job" }).click();
+  await page.getByText("Not submitted: there is a problem.").waitFor();
+  ok(await until("the focus", async () => (await page.evaluate(() => document.activeElement.id)) === "job-lr-base", 5).catch(() => false),
+    "problem: the job is refused, and the keyboard is where it is wrong");
+  same((await api("/v1/jobs")).jobs.length, 0, "problem: no job was made");
+  await page.getByRole("button", { name: "Reset base", exact: true }).click();
+  await error.waitFor({ state: "hidden" });
+  ok(true, "problem: goes with its cause");
+}
+
+async function jsonBothWays(page) {
+  await json(page).fill('{\n  "data": {"train": "synthetic"},\n  "epohcs": 3,\n  "lr": {"decay": "cosine"}\n}');
+  same(await field(page, "/lr/decay").inputValue(), "cosine", "json: the form follows");
+  same(await field(page, "/data/train_images").inputValue(), "", "json: what is gone there is gone in the form");
+  const problem = page.locator(".problems li");
+  await problem.waitFor();
+  ok((await problem.textContent()).includes("/epohcs") && (await problem.textContent()).includes("(line 3)"), "json: an unknown key is named with its line",
+    await problem.textContent());
+  await problem.getByRole("button", { name: "Use /epochs" }).click();
+  await problem.waitFor({ state: "hidden" });
+  same(await field(page, "/epochs").inputValue(), "3", "json: the nearest key is a press away");
+  same(JSON.stringify(await written(page)), JSON.stringify({ epochs: 3, data: { train: "synthetic" }, lr: { decay: "cosine" } }), "json: follows the form");
+  await json(page).fill('{\n  "data": {"train": "synthetic"},\n  "epochs" 3\n}');
+  ok((await page.locator("#job-json-error").textContent()).startsWith("Line 3: "), "json: what is none is told with its line",
+    await page.locator("#job-json-error").textContent());
+  await page.reload();
+  ok(await until("the draft", async () => (await json(page).inputValue()).includes('"epochs" 3'), 5).catch(() => false), "draft: is there after a reload");
+  await json(page).fill('{"data": {"train": "synthetic"}, "epochs": 90, "seed": 7}');
+  await json(page).blur();
+  same(JSON.stringify(await written(page)), JSON.stringify({ seed: 7, data: { train: "synthetic" } }), "json: what is as by default is left out");
+}
+
+async function submitting(page) {
+  const small = { ...JOB, name: "by the form", steps: 4, lr: { warmup_epochs: 0.25, decay: "cosine" } };
+  await json(page).fill(JSON.stringify(small));
+  await field(page, "/name").fill("it's by the form");
+  const document = await written(page);
+  await planShows(page, document, "submit");
+  const curl = await page.getByRole("group", { name: "the curl line" }).textContent();
+  ok(curl.startsWith("curl --json '{") && curl.includes("it'\\''s by the form") && curl.endsWith(`${origin}/v1/jobs`), "submit: the curl line is for this document", curl);
+  const trainctl = await page.getByRole("group", { name: "the trainctl line" }).textContent();
+  ok(trainctl.startsWith(`trainctl --server ${origin} submit - <<'JSON'\n`) && trainctl.includes(JSON.stringify(document, null, 2)), "submit: so is the trainctl line");
+  await page.getByText("As a table").click();
+  const rates = await page.locator(".curve tbody tr").evaluateAll((rows) => rows.map((row) => row.lastChild.textContent));
+  await page.getByRole("button", { name: "Submit the job" }).dblclick();
+  await page.waitForFunction(() => /^#\/jobs\/\d+$/.test(location.hash));
+  const { jobs } = await api("/v1/jobs");
+  same(jobs.length, 1, "submit: a double click makes one job");
+  same(await page.evaluate(() => location.hash), `#/jobs/${jobs[0].id}`, "submit: leads to the job");
+  same(jobs[0].name, "it's by the form", "submit: the job is the one that was written");
+  const job = await jobIn(jobs[0].id, "succeeded");
+  const { lr } = await api(`/v1/jobs/${job.id}/metrics?names=lr`);
+  same(JSON.stringify(rates), JSON.stringify(lr.map((rate) => String(Number(rate.toPrecision(4))))), "submit: it trained at the rates that were drawn");
+  await page.goto(`${origin}/#/submit`);
+  await page.getByText("Fill in data.train").waitFor();
+  same(await json(page).inputValue(), "{}", "submit: the draft is gone");
+  return job;
+}
+
+async function cloning(page, job) {
+  await page.goto(`${origin}/#/submit?clone=${job.id}`);
+  await page.getByText("Nothing yet: it would be the same job again.").waitFor();
+  ok(true, "clone: begins as the job was");
+  await field(page, "/seed").fill("9");
+  await field(page, "/name").fill("clone");
+  const rows = await page.locator(".changes tbody tr").allTextContents();
+  same(JSON.stringify(rows), JSON.stringify(["/nameit's by the formclone", "/seed19"]), "clone: what differs is listed");
+  await page.getByRole("button", { name: "Submit the job" }).click();
+  await page.getByRole("heading", { name: "clone" }).waitFor();
+  const { jobs } = await api("/v1/jobs");
+  const clone = await jobIn(jobs[0].id, "succeeded");
+  const differing = Object.keys(clone.spec).filter((key) => JSON.stringify(clone.spec[key]) !== JSON.stringify(job.spec[key]));
+  same(differing.sort().join(), "name,seed", "clone: differs in nothing else");
+  await page.goto(`${origin}/#/submit?clone=99`);
+  await page.getByRole("heading", { name: "There is no job 99 to clone" }).waitFor();
+  ok(true, "clone: of a job that is not there is told as such");
+}
+
+async function outage(context, page) {
+  await page.goto(`${origin}/#/submit`);
+  await field(page, "/data/train").fill("synthetic");
+  await page.locator(".plan:not(.old) dd").first().waitFor();
+  await context.setOffline(true);
+  await field(page, "/seed").fill("2");
+  await page.getByText("No answer from traind").first().waitFor();
+  await context.setOffline(false);
+  await page.getByText("No answer from traind").first().waitFor({ state: "hidden" });
+  await page.locator(".plan:not(.old) dd").first().waitFor();
+  ok(true, "outage: is told, and the plan comes back by itself");
+}
+
+async function looks() {
+  for (const [name, options, isDark] of [["dark", { colorScheme: "dark" }, true], ["phone", { viewport: { width: 375, height: 740 }, colorScheme: "light" }, false]]) {
+    const { page, close } = await openBrowser(options);
+    listen(page);
+    await page.goto(`${origin}/#/submit?clone=1`);
+    await page.locator(".plan:not(.old) dd").first().waitFor();
+    await page.evaluate(() => document.querySelectorAll("details").forEach((d) => { d.open = true; }));
+    ok(await sideways(page) <= 0, `${name}: the form does not scroll sideways`, await sideways(page));
+    ok((await brightness(page) < 100) === isDark, `${name}: the form has the right ground`);
+    await accessible(page, `${name}, form`);
+    await close();
+  }
+}
+
+const browser = await openBrowser();
+try {
+  browser.page.setDefaultTimeout(20000);
+  listen(browser.page);
+  await fillIn(browser.page);
+  await problems(browser.page);
+  await jsonBothWays(browser.page);
+  const job = await submitting(browser.page);
+  await cloning(browser.page, job);
+  await outage(browser.context, browser.page);
+  errors.splice(0, errors.length, ...errors.filter((text) => !/status of (422|404)|ERR_INTERNET_DISCONNECTED/.test(text))); // the browser logs each answer that says no
+  await looks();
+  quietPages();
+} catch (error) {
+  ok(false, "the story goes to its end", error.stack);
+} finally {
+  await browser.close();
+  await cancelAll().catch(() => {}); // workers outlive the daemon: leave none behind
+}
+done();

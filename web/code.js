@@ -1,0 +1,88 @@
+// Text to take elsewhere, and documents to write: boxes with a button that copies them, a JSON editor, what is wrong in it.
+
+import { h, mark, say, show } from "./dom.js";
+import { linesOf, parseText, plainObject } from "./job_document.js";
+
+async function copy(text) {
+  if (navigator.clipboard) return navigator.clipboard.writeText(text);
+  // Browsers have no clipboard for pages that come by plain HTTP from another machine.
+  const area = h("textarea", { readonly: true, class: "hidden" });
+  area.value = text;
+  document.body.append(area);
+  area.select();
+  const done = document.execCommand("copy");
+  area.remove();
+  if (!done) throw new Error("not copied");
+}
+
+// what: said to those who do not see the box beside the button
+export function copyButton(what, text) {
+  const button = h("button", { type: "button", class: "plain", "aria-label": `Copy ${what}` }, "Copy");
+  button.addEventListener("click", async () => {
+    const focused = document.activeElement;
+    say(button, await copy(text()).then(() => "Copied", () => "Not allowed"));
+    focused?.focus();
+    setTimeout(() => say(button, "Copy"), 2000);
+  });
+  return button;
+}
+
+// {element, set(text)}
+export function codeBox(title, what) {
+  const text = h("pre", { class: "code", tabindex: 0, role: "group", "aria-label": what });
+  const element = h("section", { class: "code-box" },
+    h("header", {}, h("h3", {}, title), copyButton(what, () => text.textContent)), text);
+  return { element, set: (words) => say(text, words) };
+}
+
+// One word of a POSIX shell.
+export const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
+
+// ------------------------------------------------------------------ writing JSON
+
+// typed(object, or null where the text is none) as one types; what: "A job"
+//   {element, text: the textarea, set(words), read()}
+export function jsonEditor({ id, title, what, rows = 12, typed }) {
+  const error = h("p", { id: `${id}-error`, class: "error", hidden: true });
+  const text = h("textarea", { id, rows, spellcheck: "false", autocomplete: "off", autocapitalize: "off", "aria-describedby": error.id });
+  const complain = (broken) => {
+    say(error, broken ? (broken.line ? `Line ${broken.line}: ${broken.error}` : broken.error) : "");
+    show(error, Boolean(broken));
+    if (broken) mark(text, "aria-invalid", "true");
+    else text.removeAttribute("aria-invalid");
+  };
+  const read = () => {
+    const result = parseText(text.value);
+    if (!result.error && !plainObject(result.value)) result.error = `${what} is an object: { … }`;
+    complain(result.error ? result : null);
+    typed(result.error ? null : result.value);
+  };
+  text.addEventListener("input", read);
+  const set = (words) => {
+    if (text.value !== words) text.value = words;
+    complain(null);
+  };
+  const element = h("section", { class: "code-box" },
+    h("header", {}, h("h3", {}, h("label", { for: id }, title)), copyButton(title, () => text.value)), text, error);
+  return { element, text, set, read };
+}
+
+// What the daemon found wrong. has(pointer): there is a field to go to; focus(pointer) goes; take(pointer, suggestion)
+//   {element, update([{pointer, message, suggestion}], the text it is about)}
+export function problemList({ has = () => false, focus, take }) {
+  const title = h("h3", {}), list = h("ul", {}), element = h("div", { class: "problems", hidden: true }, title, list);
+  const item = ({ pointer, message, suggestion }, line) => {
+    const place = has(pointer)
+      ? h("button", { type: "button", class: "link", onclick: () => focus(pointer) }, h("code", {}, pointer))
+      : h("code", {}, pointer || "the document");
+    return h("li", {}, place, ` ${message}${line ? ` (line ${line})` : ""}`,
+      suggestion && take ? h("button", { type: "button", class: "plain", onclick: () => take(pointer, suggestion) }, `Use ${suggestion}`) : null);
+  };
+  const update = (problems, text) => {
+    const lines = problems.some((one) => !has(one.pointer)) ? linesOf(text) : new Map();
+    say(title, problems.length === 1 ? "One problem" : `${problems.length} problems`);
+    list.replaceChildren(...problems.map((one) => item(one, has(one.pointer) ? null : lines.get(one.pointer))));
+    show(element, problems.length > 0);
+  };
+  return { element, update };
+}

@@ -1,0 +1,193 @@
+// The job document in the page: its keys (from the daemon's schema), defaults, presets, what differs. No DOM.
+
+// "/lr/base" -> ["lr", "base"]
+const steps = (pointer) => pointer.split("/").slice(1).map((s) => s.replaceAll("~1", "/").replaceAll("~0", "~"));
+
+export function valueAt(document, pointer) {
+  return steps(pointer).reduce((at, key) => (at !== null && typeof at === "object" ? at[key] : undefined), document);
+}
+
+// A copy with the value at the pointer; undefined takes the key out, and objects that become empty by it.
+export function withValue(document, pointer, value) {
+  const set = (object, [key, ...rest]) => {
+    const copy = { ...object };
+    const below = rest.length ? set(plainObject(copy[key]) ? copy[key] : {}, rest) : value;
+    if (below === undefined || (rest.length && !Object.keys(below).length)) delete copy[key];
+    else copy[key] = below;
+    return copy;
+  };
+  return set(document, steps(pointer));
+}
+
+export const plainObject = (x) => x !== null && typeof x === "object" && !Array.isArray(x);
+export const equal = (a, b) => JSON.stringify(a) === JSON.stringify(b);
+
+// ------------------------------------------------------------------ the schema
+
+// What the schema says in its descriptions for people: the unit, and what this version does not take yet.
+function readDescription(text) {
+  const unit = / Unit: ([^.]+)\./.exec(text), takes = / This version takes: (\[.*\])$/.exec(text);
+  return {
+    help: text.replace(/ This version takes: \[.*\]$/, "").replace(/ Unit: [^.]+\./, ""),
+    unit: unit ? unit[1] : "",
+    takes: takes ? JSON.parse(takes[1]) : null,
+  };
+}
+
+function field(pointer, schema) {
+  const types = [schema.type].flat();
+  return {
+    pointer, ...readDescription(schema.description ?? ""), group: pointer.split("/").slice(1, -1).join("/"),
+    key: pointer.split("/").at(-1), type: types.find((t) => t !== "null"), nullable: types.includes("null"),
+    fallback: schema.default ?? null, choices: schema.enum ?? null, items: schema.items?.type ?? null,
+  };
+}
+
+// All keys of a job, those of the document itself first: [{pointer, group, key, type, nullable, fallback, choices, help, unit, takes}]
+export function fieldsOf(schema, at = "") {
+  const own = [], below = [];
+  for (const [key, part] of Object.entries(schema.properties)) {
+    const pointer = `${at}/${key}`;
+    if (part.properties) below.push(...fieldsOf(part, pointer));
+    else own.push(field(pointer, part));
+  }
+  return [...own, ...below];
+}
+
+// ------------------------------------------------------------------ values and where they come from
+
+// What holds where the document says nothing: the preset's value, else the default.
+export function inherited(field, preset) {
+  const value = preset && field.pointer !== "/preset" ? valueAt(preset, field.pointer) : undefined;
+  return value === undefined ? { value: field.fallback, from: "default" } : { value, from: "preset" };
+}
+
+export function effective(fields, document, preset) {
+  let all = {};
+  for (const one of fields)
+    all = withValue(all, one.pointer, valueAt(document, one.pointer) ?? own(document, one, preset));
+  return all;
+}
+function own(document, field, preset) {
+  return valueAt(document, field.pointer) === null ? null : inherited(field, preset).value;
+}
+
+// Of a whole document only what differs from preset and defaults; keys that the schema does not know stay.
+export function sparse(fields, document, preset) {
+  let rest = document;
+  for (const one of fields)
+    if (equal(valueAt(document, one.pointer), inherited(one, preset).value)) rest = withValue(rest, one.pointer, undefined);
+  return rest;
+}
+
+// With the keys in the schema's order, and those that it does not know behind them.
+export function inOrder(fields, document) {
+  let sorted = {};
+  for (const { pointer } of fields) {
+    const value = valueAt(document, pointer);
+    if (value !== undefined) sorted = withValue(sorted, pointer, value);
+  }
+  const add = (into, from) => {
+    for (const [key, value] of Object.entries(from)) {
+      if (!(key in into)) into[key] = value;
+      else if (plainObject(value) && plainObject(into[key])) add(into[key], value);
+    }
+    return into;
+  };
+  return add(sorted, document);
+}
+
+// [{pointer, before, after}] of two whole documents
+export function differences(fields, before, after) {
+  return fields.map(({ pointer }) => ({ pointer, before: valueAt(before, pointer), after: valueAt(after, pointer) }))
+    .filter((d) => !equal(d.before, d.after));
+}
+
+// ------------------------------------------------------------------ text of a field
+
+// What a person types becomes JSON; what is none stays a string, which the daemon then refuses in its own words.
+export function readText(field, text) {
+  const words = text.trim();
+  if (words === "") return undefined;
+  if (words === "null" && field.nullable) return null;
+  if (field.type === "string") return words;
+  if (field.type === "array" && !words.startsWith("["))
+    return words.split(/\s*,\s*|\s+/).map((word) => (field.items === "string" ? word : number(word)));
+  if (field.type === "array") {
+    try {
+      return JSON.parse(words);
+    } catch {
+      return words;
+    }
+  }
+  return number(words);
+}
+function number(words) {
+  return /^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i.test(words) ? Number(words) : words;
+}
+
+export function writeText(value) {
+  if (value === undefined) return "";
+  if (Array.isArray(value)) return value.every((x) => typeof x !== "string" || !/[\s,]/.test(x)) ? value.join(", ") : JSON.stringify(value);
+  return typeof value === "string" ? value : JSON.stringify(value);
+}
+
+// ------------------------------------------------------------------ the learning rate
+
+// The rate of a step as common/plan/lr_schedule.c has it, from the plan's numbers and the document with its defaults.
+export function learningRate(plan, lr) {
+  const { peak_lr: peak, start_lr: start, warmup_steps: W, train_steps: T } = plan;
+  const milestones = lr.milestones.map((epoch) => Math.round(plan.steps_per_epoch * epoch));
+  return (step) => {
+    if (step < W) return start + ((peak - start) * step) / W;
+    const share = T > W ? Math.min(1, (step - W) / (T - W)) : 0;
+    switch (lr.decay) {
+      case "poly": return (peak - lr.end) * (1 - share) ** lr.power + lr.end;
+      case "cosine": return (peak - lr.end) * 0.5 * (1 + Math.cos(Math.PI * share)) + lr.end;
+      case "step": return milestones.filter((m) => step >= m).reduce((rate) => rate * lr.gamma, peak);
+      default: return peak;
+    }
+  };
+}
+
+// ------------------------------------------------------------------ JSON text
+
+// {value}, or {error, line} of text that is no JSON.
+export function parseText(text) {
+  try {
+    return { value: JSON.parse(text) };
+  } catch (error) {
+    return { error: words(error.message), line: lineOf(error.message, text) };
+  }
+}
+const words = (message) => message.replace(/^JSON\.parse: /, "").replace(/,? ?(in JSON )?at (position|line) .*$/s, "")
+  .replace(/, "?[^]*"? is not valid JSON$/, "");
+
+function lineOf(message, text) {
+  const line = /line (\d+)/.exec(message), position = /position (\d+)/.exec(message);
+  if (line) return Number(line[1]);
+  return text.slice(0, position ? Number(position[1]) : text.trimEnd().length).split("\n").length;
+}
+
+// Of good JSON: the line that each pointer's value begins on.
+export function linesOf(text) {
+  const lines = new Map([["", 1]]), stack = [];
+  let line = 1, key = null;
+  const here = () => stack.map((s) => `/${s.key}`).join("");
+  for (const [token] of text.matchAll(/\n|"(?:[^"\\]|\\.)*"|[{}[\]:,]|[^\s{}[\]:,"]+/g)) {
+    const top = stack.at(-1);
+    if (token === "\n") line++;
+    else if (token === "}" || token === "]") stack.pop();
+    else if (token === ",") { if (top?.list) top.key++; else if (top) key = null; }
+    else if (token === ":") lines.set(here(), line);
+    else if (top && !top.list && key === null) {
+      key = JSON.parse(token);
+      top.key = key.replaceAll("~", "~0").replaceAll("/", "~1");
+      lines.set(here(), line);
+    } else {
+      if (top?.list) lines.set(here(), line);
+      if (token === "{" || token === "[") { stack.push({ list: token === "[", key: 0 }); key = null; }
+    }
+  }
+  return lines;
+}

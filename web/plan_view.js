@@ -1,0 +1,89 @@
+// What a document means: the daemon's plan in words, and the learning rate drawn.
+
+import { h, mark, say, show } from "./dom.js";
+import * as f from "./format.js";
+import { learningRate } from "./job_document.js";
+
+const SVG = "http://www.w3.org/2000/svg";
+const svg = (tag, attributes = {}, ...children) => {
+  const element = document.createElementNS(SVG, tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  element.append(...children);
+  return element;
+};
+
+const many = (n, one, more = one + "s") => `${f.count(n)} ${n === 1 ? one : more}`;
+
+function band(values, format) {
+  if (values?.value == null) return null;
+  return values.low === values.high ? format(values.value) : `${format(values.value)}, between ${format(values.low)} and ${format(values.high)}`;
+}
+
+// [[name, words, the plan's key], …]; spec: the document with its defaults
+function lines(plan, spec) {
+  const { cluster } = spec;
+  const batch = [cluster.nodes > 1 && many(cluster.nodes, "node"), many(cluster.workers_per_node, "worker"),
+    many(spec.batch_per_worker, "image"), spec.accumulate_steps > 1 && many(spec.accumulate_steps, "batch", "batches")].filter(Boolean).join(" × ");
+  return [
+    ["Training images", plan.train_images && f.count(plan.train_images), "train_images"],
+    ["Global batch", plan.global_batch && `${f.count(plan.global_batch)} = ${batch}`, "global_batch"],
+    ["Steps", plan.train_steps && `${f.count(plan.train_steps)}, ${f.count(plan.steps_per_epoch)} an epoch`, "train_steps"],
+    ["Warm-up", plan.train_steps && (plan.warmup_steps ? many(plan.warmup_steps, "step") : "none"), "warmup_steps"],
+    ["Peak learning rate", plan.peak_lr !== null && f.number(plan.peak_lr), "peak_lr"],
+    ["Evaluation images", plan.eval_images > 0 && f.count(plan.eval_images), "eval_images"],
+    ["Memory a worker", plan.memory_bytes_per_worker && `${f.size(plan.memory_bytes_per_worker)} (estimate)`, "memory_bytes_per_worker"],
+    ["Images/s", band(plan.predicted?.images_per_second, f.rate) ?? "not known yet", "predicted"],
+    ["Time", band(plan.predicted?.ttt_seconds, f.duration) ?? "not known yet", "predicted"],
+  ].filter(([, words]) => words);
+}
+
+// The curve with its warm-up shaded, and ten of its values as a table.
+function curve() {
+  const warm = svg("rect", { class: "warm", y: 0, height: 100 }), path = svg("path", { class: "rate" });
+  const picture = svg("svg", { viewBox: "0 0 300 100", preserveAspectRatio: "none", role: "img" }, warm, path);
+  const top = h("span", { class: "top" }), last = h("span"), body = h("tbody");
+  const element = h("figure", { class: "curve" }, h("figcaption", {}, h("span", {}, "Learning rate"), top), picture,
+    h("p", { class: "ends" }, h("span", {}, "step 0"), last),
+    h("details", {}, h("summary", {}, "As a table"), h("table", {}, h("thead", {}, h("tr", {},
+      h("th", { scope: "col", class: "num" }, "Step"), h("th", { scope: "col", class: "num" }, "Learning rate"))), body)));
+  const update = (plan, lr) => {
+    show(element, plan.train_steps > 0);
+    if (!(plan.train_steps > 0)) return;
+    const T = plan.train_steps, at = learningRate(plan, lr);
+    const high = Math.max(plan.peak_lr, plan.start_lr, lr.end, Number.MIN_VALUE);
+    const steps = [...new Set([...Array(301).keys()].map((i) => Math.round((i * (T - 1)) / 300)).concat(Math.min(plan.warmup_steps, T - 1)))].sort((a, b) => a - b);
+    const x = (s) => (300 * s) / Math.max(1, T - 1), y = (rate) => 98 - (94 * rate) / high;
+    mark(path, "d", steps.map((s, i) => `${i ? "L" : "M"}${x(s).toFixed(2)} ${y(at(s)).toFixed(2)}`).join(""));
+    mark(warm, "width", Math.min(300, x(plan.warmup_steps)).toFixed(2));
+    say(top, `peak ${f.number(plan.peak_lr)}`);
+    say(last, `step ${f.count(T - 1)}`);
+    const end = f.number(at(T - 1));
+    mark(picture, "aria-label", `Learning rate: from ${f.number(at(0))}` +
+      (plan.warmup_steps ? `, ${f.number(plan.peak_lr)} after ${many(plan.warmup_steps, "step")} of warm-up` : "") + `, ${end} at step ${f.count(T - 1)}`);
+    const rows = [...new Set([...Array(10).keys()].map((i) => Math.round((i * (T - 1)) / 9)).concat(Math.min(plan.warmup_steps, T - 1)))].sort((a, b) => a - b);
+    body.replaceChildren(...rows.map((s) => h("tr", {}, h("td", { class: "num" }, f.count(s)), h("td", { class: "num" }, f.number(at(s))))));
+  };
+  return { element, update };
+}
+
+function explanation(key, { formula, inputs, source, note }) {
+  const text = inputs && Object.entries(inputs).map(([name, value]) => `${name} = ${typeof value === "string" ? value : JSON.stringify(value)}`).join(", ");
+  return h("div", {}, h("dt", {}, h("code", {}, key)), h("dd", {}, h("p", {}, h("code", {}, formula)),
+    text ? h("p", {}, text) : null, note ? h("p", {}, note) : null, h("p", { class: "quiet" }, source ?? "")));
+}
+
+// {element, update(plan, spec)}
+export function planView() {
+  const list = h("dl", { class: "facts" }), warnings = h("ul", { class: "warnings" }), line = curve();
+  const why = h("dl", { class: "why-list" });
+  const element = h("div", { class: "plan" }, list, warnings, line.element, h("details", {}, h("summary", {}, "How these come about"),
+      h("div", { class: "scroll", role: "group", tabindex: 0, "aria-label": "How these come about" }, why)));
+  const update = (plan, spec) => {
+    list.replaceChildren(...lines(plan, spec).flatMap(([name, words, key]) => [h("dt", {}, name), h("dd", { "data-key": key }, words)]));
+    warnings.replaceChildren(...(plan.warnings ?? []).map((text) => h("li", {}, text)));
+    show(warnings, warnings.children.length > 0);
+    line.update(plan, spec.lr);
+    why.replaceChildren(...Object.entries(plan.explain ?? {}).map(([key, one]) => explanation(key, one)));
+  };
+  return { element, update };
+}

@@ -1,0 +1,290 @@
+// A new job: its keys as a form and as JSON, which follow each other, beside the plan that the daemon makes anew as one types.
+
+import { get, post, Problem, words } from "../api.js";
+import { codeBox, jsonEditor, problemList, quoted } from "../code.js";
+import { h, mark, notice, say, show } from "../dom.js";
+import * as f from "../format.js";
+import { differences, effective, fieldsOf, inOrder, plainObject, sparse, valueAt, withValue, writeText } from "../job_document.js";
+import { jobForm } from "../job_form.js";
+import { watch } from "../live.js";
+import { planView } from "../plan_view.js";
+
+const PAUSE_MS = 250; // after a key press, before the daemon is asked for a plan
+const AGAIN_MS = 2000; // where it did not answer
+
+const pretty = (document) => JSON.stringify(document, null, 2);
+const newKey = () => [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+
+// ------------------------------------------------------------------ what is kept until the tab is closed
+
+const draftName = (clone) => `traind-draft${clone ? `-${clone}` : ""}`;
+function loadDraft(clone) {
+  try {
+    return JSON.parse(sessionStorage.getItem(draftName(clone)));
+  } catch {
+    return null;
+  }
+}
+
+// ------------------------------------------------------------------ the preset
+
+function presetCard(presets, chosen) {
+  const select = h("select", { id: "job-preset", "aria-describedby": "preset-text" }, h("option", { value: "" }, "none"),
+    ...presets.map(({ name }) => h("option", { value: name }, name)));
+  select.addEventListener("change", () => chosen(select.value || undefined));
+  const text = h("p", { id: "preset-text", class: "help" }), body = h("tbody");
+  const sets = h("details", {}, h("summary", {}, "What it sets"), h("div", { class: "scroll", role: "group", tabindex: 0, "aria-label": "What the preset sets" },
+    h("table", {}, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Key"), h("th", { scope: "col" }, "Value"))), body)));
+  const element = h("section", { class: "card preset" }, h("div", { class: "label" }, h("label", { for: select.id }, "Preset")), select, text, sets);
+  const update = (name, fields) => {
+    const preset = presets.find((one) => one.name === name);
+    if (select.value !== (preset ? name : "")) select.value = preset ? name : "";
+    say(text, preset ? `${preset.description} Source: ${preset.source}.` : "A published recipe that supplies the values you do not state.");
+    show(sets, Boolean(preset));
+    body.replaceChildren(...(preset ? fields : []).filter((field) => valueAt(preset.document, field.pointer) !== undefined)
+      .map((field) => h("tr", {}, h("th", { scope: "row" }, h("code", {}, field.pointer)), h("td", {}, writeText(valueAt(preset.document, field.pointer))))));
+  };
+  return { element, update };
+}
+
+// ------------------------------------------------------------------ what a clone changes
+
+function changesCard(original) {
+  const body = h("tbody"), none = h("p", { class: "quiet" }, "Nothing yet: it would be the same job again.");
+  const table = h("table", {}, h("thead", {}, h("tr", {}, ...["Key", `Job ${original.id}`, "Now"].map((text) => h("th", { scope: "col" }, text)))), body);
+  const element = h("section", { class: "card changes" }, h("h2", {}, "Changed from ", h("a", { href: `#/jobs/${original.id}` }, original.name || `job ${original.id}`)),
+    none, h("div", { class: "scroll", role: "group", tabindex: 0, "aria-label": "What is changed" }, table));
+  const update = (fields, spec) => {
+    const rows = differences(fields, original.spec, spec);
+    show(none, !rows.length);
+    show(table, rows.length > 0);
+    body.replaceChildren(...rows.map(({ pointer, before, after }) => h("tr", {}, h("th", { scope: "row" }, h("code", {}, pointer)),
+      h("td", {}, writeText(before)), h("td", {}, h("strong", {}, writeText(after))))));
+  };
+  return { element, update };
+}
+
+// ------------------------------------------------------------------ the page, once its parts are there
+
+const token = () => (sessionStorage.getItem("traind-token") ? ' \\\n  -H "Authorization: Bearer $TRAINCTL_TOKEN"' : "");
+const curlLine = (text) => `curl --json ${quoted(text)}${token()} \\\n  ${location.origin}/v1/jobs`;
+const trainctlLine = (text) =>
+  `trainctl ${location.origin === "http://127.0.0.1:7077" ? "" : `--server ${location.origin} `}submit - <<'JSON'\n${text}\nJSON`;
+
+class Page {
+  constructor(main, schema, presets, original) {
+    this.fields = fieldsOf(schema);
+    this.presets = presets;
+    this.original = original;
+    this.problems = [];
+    this.form = jobForm(this.fields, (pointer, value) => this.change(withValue(this.document, pointer, value)));
+    this.preset = presetCard(presets, (name) => this.change(withValue(this.document, "/preset", name)));
+    this.editor = jsonEditor({ id: "job-json", title: "JSON", what: "A job", typed: (document) => this.typed(document) });
+    this.editor.text.addEventListener("change", () => this.document && !this.broken && this.editor.set(pretty(this.document)));
+    this.plan = planView();
+    this.trouble = problemList({ has: this.form.has, focus: this.form.focus, take: (...what) => this.take(...what) });
+    this.changes = original ? changesCard(original) : null;
+    this.curl = codeBox("curl", "the curl line");
+    this.trainctl = codeBox("trainctl", "the trainctl line");
+    this.build(main);
+    this.start();
+    this.watching = watch(async (signal) => this.room(await get("/readyz", signal)), { periodMs: 5000 });
+  }
+
+  build(main) {
+    const { original } = this;
+    this.status = h("p", { class: "hidden", role: "status" });
+    this.failure = h("p", { class: "error", role: "alert", hidden: true });
+    this.button = h("button", { type: "button", class: "primary", onclick: () => this.submit() }, "Submit the job");
+    this.planHint = h("p", { class: "quiet", hidden: true });
+    this.short = h("p", { class: "short", "aria-hidden": "true" });
+    this.slots = h("p", { class: "help" });
+    const anew = h("button", { type: "button", onclick: () => { this.forget(); this.start(); } }, "Start anew");
+    const title = original ? `Clone of job ${original.id}` : "New job";
+    main.replaceChildren(h("div", { class: "title" }, h("h1", { tabindex: -1 }, title), this.status, h("div", { class: "actions" }, anew)),
+      h("div", { class: "submit" },
+        h("div", { class: "submit-form" }, this.changes?.element ?? null, this.preset.element, this.form.element),
+        h("div", { class: "submit-side" },
+          h("section", { class: "card plan-card", "aria-label": "Plan" }, h("h2", {}, "Plan"), this.trouble.element, this.planHint, this.plan.element),
+          h("div", { class: "submit-bar" }, this.failure, this.short, this.button, this.slots),
+          h("section", { class: "card codes", "aria-label": "The document" }, h("p", { class: "help" }, "Only what differs from the defaults is sent."),
+            this.editor.element, this.curl.element, this.trainctl.element))));
+  }
+
+  get clone() { return this.original?.id; }
+
+  // The draft, or the original, or nothing at all.
+  start() {
+    const draft = loadDraft(this.clone), presetOf = (name) => this.presets.find((one) => one.name === name)?.document;
+    const first = this.original ? sparse(this.fields, this.original.spec, presetOf(this.original.spec.preset)) : {};
+    this.problems = [];
+    this.change(plainObject(draft?.document) ? draft.document : first);
+    if (draft?.key) this.key = draft.key;
+    if (draft?.broken) {
+      this.editor.text.value = draft.broken;
+      this.editor.read();
+    }
+  }
+
+  forget() { sessionStorage.removeItem(draftName(this.clone)); }
+  keep() {
+    const broken = this.broken ? this.editor.text.value : null;
+    sessionStorage.setItem(draftName(this.clone), JSON.stringify({ document: this.document, key: this.key, broken }));
+  }
+
+  presetDocument(document = this.document) { return this.presets.find((one) => one.name === document.preset)?.document ?? null; }
+
+  // A change by the form: the JSON follows. By the JSON: the text stays as it is typed.
+  change(document, byText = false) {
+    this.document = inOrder(this.fields, sparse(this.fields, document, this.presetDocument(document)));
+    this.broken = false;
+    this.key = newKey();
+    if (!byText) this.editor.set(pretty(this.document));
+    this.form.update(this.document, this.presetDocument(), this.document.preset);
+    this.preset.update(this.document.preset, this.fields);
+    const text = pretty(this.document);
+    this.curl.set(curlLine(text));
+    this.trainctl.set(trainctlLine(text));
+    this.changes?.update(this.fields, this.spec());
+    show(this.failure, false);
+    this.keep();
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.ask(), PAUSE_MS);
+  }
+  spec() { return effective(this.fields, this.document, this.presetDocument()); }
+
+  typed(document) {
+    if (document) return this.change(document, true);
+    this.broken = true;
+    this.keep();
+  }
+
+  // The nearest key instead of an unknown one, or the nearest value.
+  take(pointer, suggestion) {
+    const renamed = suggestion.startsWith("/") && !this.form.has(pointer);
+    const value = valueAt(this.document, pointer);
+    this.change(renamed ? withValue(withValue(this.document, pointer, undefined), suggestion, value) : withValue(this.document, pointer, suggestion));
+    this.form.focus(renamed ? suggestion : pointer);
+  }
+
+  async ask() {
+    this.abort?.abort();
+    const { signal } = (this.abort = new AbortController());
+    const { document } = this;
+    try {
+      const plan = await post("/v1/plan", document, { signal });
+      if (signal.aborted) return;
+      this.complain([]);
+      this.plan.update(plan, this.spec());
+      this.told("", true);
+      say(this.short, [plan.global_batch && `${f.count(plan.global_batch)} images a step`, plan.train_steps && `${f.count(plan.train_steps)} steps`,
+        plan.predicted?.ttt_seconds?.value && f.duration(plan.predicted.ttt_seconds.value)].filter(Boolean).join(" · "));
+      say(this.status, `Plan: ${plan.train_steps ?? 0} steps of ${plan.global_batch ?? 0} images`);
+    } catch (error) {
+      if (signal.aborted) return;
+      this.refused(error);
+    }
+  }
+
+  // words about the plan, and whether it is that of the document
+  told(text, current) {
+    say(this.planHint, text);
+    show(this.planHint, text !== "");
+    this.plan.element.classList.toggle("old", !current);
+  }
+
+  refused(error) {
+    const empty = !this.document.data && !this.document.preset && this.document.mode !== "eval";
+    const problems = error instanceof Problem ? error.document?.errors ?? [] : [];
+    const first = empty && problems.every(({ pointer }) => pointer === "/data/train");
+    show(this.plan.element, this.plan.element.querySelector("dd") !== null && !first);
+    this.complain(first ? [] : problems);
+    if (first && problems.length) this.told("Fill in data.train: where the training images are, or “synthetic” for random ones. The plan then stands here.", false);
+    else if (problems.length) this.told("", false);
+    else this.told(words(error), false);
+    say(this.status, first ? "" : this.problems.length ? `${this.problems.length} problems` : words(error));
+    if (!(error instanceof Problem)) this.timer = setTimeout(() => this.ask(), AGAIN_MS);
+  }
+
+  complain(problems) {
+    this.problems = problems;
+    if (problems.length) say(this.short, problems.length === 1 ? "One problem" : `${problems.length} problems`);
+    this.form.complain(problems);
+    this.trouble.update(problems, this.editor.text.value);
+    if (!problems.length) show(this.plan.element, true);
+  }
+
+  async submit() {
+    if (this.button.disabled) return;
+    if (this.broken) return this.fail("The JSON cannot be read yet: see there.", this.editor.text);
+    clearTimeout(this.timer); // its text is what counts now
+    this.button.disabled = true;
+    say(this.button, "Submitting…");
+    try {
+      // The key goes with the document: a second click, or a second try after a lost answer, gives the same job.
+      const job = await post("/v1/jobs", this.document, { headers: { "Idempotency-Key": this.key } });
+      this.forget();
+      location.hash = `#/jobs/${job.id}`;
+    } catch (error) {
+      const problems = error instanceof Problem ? error.document?.errors ?? [] : [];
+      if (problems.length) this.complain(problems);
+      this.fail(problems.length ? `Not submitted: ${problems.length === 1 ? "there is a problem" : `there are ${problems.length} problems`}.` : words(error));
+      if (problems.length) this.form.focus(problems[0].pointer);
+    }
+    this.button.disabled = false;
+    say(this.button, "Submit the job");
+  }
+  fail(text, focus) {
+    say(this.failure, text);
+    show(this.failure, true);
+    focus?.focus();
+  }
+
+  // Whether it would wait: shown beside the button, and the page's head tells whether the daemon answers.
+  room({ slots, jobs }) {
+    const free = slots.total - slots.used;
+    say(this.slots, `${free} of ${slots.total} slots ${slots.total === 1 ? "is" : "are"} free${jobs.queued ? `, ${jobs.queued} ${jobs.queued === 1 ? "job is" : "jobs are"} queued` : ""}.`);
+  }
+
+  leave() {
+    this.watching.stop();
+    clearTimeout(this.timer);
+    this.abort?.abort();
+  }
+}
+
+async function load(query, signal) {
+  const clone = query.get("clone");
+  const [schema, presets, original] = await Promise.all([get("/v1/schema/job", signal), get("/v1/presets", signal),
+    clone ? get(`/v1/jobs/${encodeURIComponent(clone)}`, signal) : null]);
+  return { schema, presets: presets.presets, original };
+}
+
+export function mount(main, { query, heading }) {
+  const abort = new AbortController();
+  const clone = query.get("clone");
+  let page = null, timer = 0;
+  heading(clone ? `Clone of job ${clone}` : "New job");
+  const wait = notice("Loading the form…");
+  main.replaceChildren(wait);
+  const begin = async () => {
+    try {
+      const { schema, presets, original } = await load(query, abort.signal);
+      page = new Page(main, schema, presets, original);
+    } catch (error) {
+      if (abort.signal.aborted) return;
+      const gone = error instanceof Problem;
+      wait.replaceChildren(h("h2", {}, gone && clone ? `There is no job ${clone} to clone` : "No answer yet from traind; trying again…"),
+        gone ? h("p", {}, error.message) : "", gone ? h("p", {}, h("a", { href: "#/submit" }, "A new job")) : "");
+      if (!gone) timer = setTimeout(begin, AGAIN_MS);
+    }
+  };
+  begin();
+  return {
+    unmount: () => {
+      clearTimeout(timer);
+      abort.abort();
+      page?.leave();
+    },
+  };
+}
