@@ -1,10 +1,14 @@
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "client/api.h"
 #include "client/cmd.h"
+#include "client/plot.h"
 #include "client/print.h"
 #include "client/table.h"
+#include "client/terminal.h"
+#include "common/event.h"
 
 #define NAMES_DEFAULT "loss,lr,images_per_sec"
 #define NAMES_MAX     32
@@ -86,6 +90,68 @@ static void print_table(const json_t *answer, const struct columns *columns)
     table_finish(table);
 }
 
+/* ---- --plot */
+
+#define PLOT_ROWS_MIN   8
+#define PLOT_ROWS_MAX   18
+#define PLOT_COLUMNS    400 /* at most */
+#define DOTS_PER_COLUMN 2
+
+static double *numbers_of(const json_t *values, size_t count)
+{
+    double *numbers = calloc(count + 1, sizeof *numbers);
+
+    for (size_t i = 0; numbers && i < count; i++) {
+        const json_t *value = json_array_get(values, i);
+        numbers[i] = json_is_number(value) ? json_number_value(value) : NAN;
+    }
+    return numbers;
+}
+
+static const char *unit_of(const char *name)
+{
+    for (size_t i = 0; event_metric_at(i); i++)
+        if (strcmp(event_metric_at(i)->name, name) == 0)
+            return event_metric_at(i)->unit;
+    return "";
+}
+
+static void print_plot(const char *name, const struct plot_points *points, int rows)
+{
+    int columns = terminal_columns() < PLOT_COLUMNS ? terminal_columns() : PLOT_COLUMNS;
+    struct plot *plot = plot_create(points, columns, rows, terminal_utf8());
+    const char *unit = unit_of(name), *line, *bold = client.color ? "\033[1m" : "";
+
+    printf("%s%s%s%s%s by step\n", bold, name, *bold ? "\033[0m" : "", *unit ? ", " : "",
+           strcmp(name, unit) == 0 ? "" : unit);
+    if (!plot)
+        puts("  no numbers");
+    for (int i = 0; plot && (line = plot_line(plot, i)); i++)
+        puts(line);
+    plot_destroy(plot);
+}
+
+/* One below the other, so high that they share the terminal. */
+static void print_plots(const json_t *answer, const struct columns *columns)
+{
+    size_t count = row_count(answer);
+    double *x = numbers_of(json_object_get(answer, "step"), count);
+    int rows = (terminal_rows() - 1) / (int)(columns->count - 2) - 2;
+
+    rows = rows < PLOT_ROWS_MIN ? PLOT_ROWS_MIN : rows > PLOT_ROWS_MAX ? PLOT_ROWS_MAX : rows;
+    for (size_t c = 2; x && c < columns->count; c++) {
+        double *y = numbers_of(json_object_get(answer, columns->names[c]), count);
+        if (c > 2)
+            putchar('\n');
+        if (y)
+            print_plot(columns->names[c], &(struct plot_points){x, y, count}, rows);
+        free(y);
+    }
+    free(x);
+}
+
+/* ---- the command */
+
 /* GET /v1/jobs/ID/metrics as the options say. */
 static int fetch(const struct cmd_args *args, struct columns *columns, json_t **answer,
                  struct error *e)
@@ -99,6 +165,9 @@ static int fetch(const struct cmd_args *args, struct columns *columns, json_t **
         return -(int)e->code;
     int used = snprintf(path, sizeof path, "/v1/jobs/%ld/metrics?names=%s", id,
                         names ? names : NAMES_DEFAULT);
+    if (!points && cmd_flag(args, "plot")) /* no more than can be seen */
+        snprintf(path + used, sizeof path - (size_t)used, "&points=%d",
+                 DOTS_PER_COLUMN * terminal_columns());
     if (points) {
         if (cmd_number(points, "points", 2, 100000, &count, e) < 0)
             return -(int)e->code;
@@ -117,8 +186,8 @@ int cmd_metrics(int argc, char **argv)
 
     if (done >= 0)
         return done;
-    if (client.json && cmd_flag(&args, "csv"))
-        return cmd_usage(args.cmd, "--json and --csv exclude each other");
+    if (client.json + cmd_flag(&args, "csv") + cmd_flag(&args, "plot") > 1)
+        return cmd_usage(args.cmd, "--json, --csv and --plot exclude each other");
     if (fetch(&args, &columns, &answer, &e) < 0)
         return cmd_fail(&e);
     if (client.json)
@@ -127,6 +196,8 @@ int cmd_metrics(int argc, char **argv)
         print_csv(answer, &columns);
     else if (row_count(answer) == 0)
         printf("job %s has no steps yet\n", args.operands[0]);
+    else if (cmd_flag(&args, "plot"))
+        print_plots(answer, &columns);
     else
         print_table(answer, &columns);
     json_decref(answer);

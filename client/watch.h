@@ -5,7 +5,11 @@
 
 #include <stdbool.h>
 
-/* Returns the exit code: the job's outcome, or that of an error (printed). progress: show it. */
+/* Returns the exit code: the job's outcome, or that of an error (printed). progress: show it, on a
+ * terminal in full screen. */
 int watch_until_end(long id, bool progress);
+
+/* Prints what happens to all jobs, line by line, until something ends it; returns the exit code. */
+int watch_queue(void);
 
 #endif
