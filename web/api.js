@@ -22,6 +22,8 @@ export const words = (error) => (error instanceof Away ? "No answer from traind.
 const KEPT = "traind-token";
 let asking = null;
 
+export const hasToken = () => sessionStorage.getItem(KEPT) !== null;
+
 function askForToken(text) {
   asking ??= new Promise((given) => {
     const field = h("input", { type: "password", autocomplete: "off", spellcheck: "false", required: true });

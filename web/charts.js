@@ -3,10 +3,10 @@
 //   const group = new ChartGroup();                       shared cursor, zoom and x-axis
 //   const chart = new Chart({id: "loss", title: "Loss",   id: in file names and in the URL
 //     series: [{key: "loss", label: "training", color: "--loss", smooth: true}],
-//     unit: "", format: number, zero: false, log: true, stacked: false}, group);
+//     unit: "", format: number, zero: false, log: true, stacked: false, file: "job-3-loss"}, group);
 //   root.append(chart.element);
 //   chart.update({x: [1, 2], y: {loss: [2.3, null]}, min: {…}, max: {…},         null is a hole; min, max: of a down-sampled series
-//     marks: [{x, kind, label}], spans: [{from, to, label}], lines: [{y, label}]});
+//     marks: [{x, kind, label}], spans: [{from, to, label}], lines: [{y, label}], note: "words below it"});
 //   chart.close();
 //
 // A series: color is a CSS variable; optional: width, dash ([4, 4]), fill (true), points (true: dots and no line), smooth (takes
@@ -50,12 +50,14 @@ export class ChartGroup {
     this.charts = new Set();
     this.x = x;
     this.range = null; // [from, to] where one has zoomed in
+    this.whole = null; // [from, to] of all charts together; null: each has its own
     this.smoothing = 0.5; // 0 to 1
     this.zoomed = () => {}; // called with range when it changes
   }
 
   // The whole that there is to see.
   extent() {
+    if (this.whole) return this.whole;
     let low = Infinity, high = -Infinity;
     for (const { data } of this.charts) {
       if (!data?.x.length) continue;
@@ -124,7 +126,7 @@ const filled = (v) => v !== null && v !== undefined;
 
 export class Chart {
   constructor(options, group = new ChartGroup()) {
-    this.options = { format: number, ...options };
+    this.options = { format: number, file: options.id, ...options };
     this.group = group;
     this.data = null;
     this.isLog = false;
@@ -132,6 +134,12 @@ export class Chart {
     this.logChanged = () => {};
     group.charts.add(this);
     this.make();
+    this.seen = false; // what is not on the screen is not drawn
+    this.look = new IntersectionObserver(([entry]) => {
+      this.seen = entry.isIntersecting;
+      if (this.seen && this.stale) this.draw();
+    }, { rootMargin: "100px" });
+    this.look.observe(this.element);
     this.resize = new ResizeObserver(() => this.fit());
     this.resize.observe(this.box);
     this.recolor = () => this.rebuild();
@@ -153,13 +161,16 @@ export class Chart {
     this.details = h("details", { ontoggle: () => this.fillTable() }, h("summary", {}, "As a table"),
       h("div", { class: "scroll", role: "group", tabindex: 0, "aria-label": `${title}, as a table` },
         h("table", {}, h("thead", {}, this.head), this.body)));
-    this.empty = h("p", { class: "quiet empty" }, "No values yet.");
+    this.empty = h("p", { class: "quiet empty" }, this.options.empty ?? "No values yet.");
+    this.note = h("p", { class: "note" });
     this.element = h("section", { class: "chart card", "data-chart": id },
       h("header", {}, h("h2", {}, title, unit ? h("span", { class: "unit" }, unit) : null), this.where,
         h("div", { class: "tools" }, this.logButton,
-          tool("csv", `${title} as csv, to download`, () => download(`${id}.csv`, "text/csv", this.csv())),
+          tool("csv", `${title} as csv, to download`, () => download(`${this.options.file}.csv`, "text/csv", this.csv())),
           tool("png", `${title} as png, to download`, () => this.png()))),
-      this.legend, this.box, this.empty, this.details);
+      this.legend, this.box, this.empty, this.note, this.details);
+    show(this.box, false);
+    show(this.legend, false);
     this.setSeries(this.options.series);
   }
 
@@ -178,8 +189,9 @@ export class Chart {
   }
 
   update(data) {
-    const { x, y, min = {}, max = {}, marks = [], spans = [], lines = [] } = data;
+    const { x, y, min = {}, max = {}, marks = [], spans = [], lines = [], note = "" } = data;
     this.data = { x, y, min, max, marks, spans, lines };
+    say(this.note, note);
     const some = x.length > 0;
     show(this.empty, !some);
     show(this.box, some);
@@ -206,12 +218,14 @@ export class Chart {
       series.push({ points, spanGaps: true, ...line });
       return series.length - 1;
     };
+    const reach = (s) => (s.smooth ? Math.round(group.smoothing ** 2 * x.length * 0.12) : 0);
     let below = null;
     for (const s of this.shown()) {
       const color = css(s.color), values = data.y[s.key];
       if (!values) continue;
       if (options.stacked) {
-        const under = below, sum = values.map((v, i) => (filled(v) ? v + (under ? under[i] ?? 0 : 0) : null));
+        const under = below, steady = reach(s) < 1 ? values : smooth(values, reach(s));
+        const sum = steady.map((v, i) => (filled(v) ? v + (under ? under[i] ?? 0 : 0) : null));
         const at = add(sum, { stroke: color, width: 1, fill: under ? undefined : color + "66" });
         if (under) bands.push({ series: [at, at - 1], fill: color + "66" });
         below = sum;
@@ -221,28 +235,33 @@ export class Chart {
         const low = add(data.min[s.key], { width: 0 }), high = add(data.max[s.key], { width: 0 });
         bands.push({ series: [high, low], fill: color + "1c" });
       }
-      const reach = s.smooth ? Math.round(group.smoothing ** 2 * x.length * 0.12) : 0;
       const line = { stroke: color, width: s.width ?? 2, dash: s.dash, fill: s.fill ? color + "18" : undefined };
       if (s.points) add(values, { stroke: color, paths: () => null, points: { show: true, size: 7, fill: color, stroke: color } });
       else if (s.dots) add(values, { ...line, points: { show: true, size: 6, fill: color, stroke: color } });
-      else if (reach < 1) add(values, line);
+      else if (reach(s) < 1) add(values, line);
       else {
         add(values, { stroke: color + "50", width: 1 });
-        add(smooth(values, reach), line);
+        add(smooth(values, reach(s)), line);
       }
     }
     return { series, columns, bands };
   }
 
+  // What the y-axis spans, of values from low to high.
+  yRange(low, high) {
+    if (low === null) return [0, 1];
+    if (this.isLog) return [low * 0.9, high * 1.1];
+    for (const { y } of this.data.lines) [low, high] = [Math.min(low, y), Math.max(high, y)];
+    const { zero, stacked, most } = this.options, room = (high - low) * 0.06 || Math.abs(high) * 0.1 || 1;
+    return [zero || stacked || (low >= 0 && low < room) ? 0 : low - room, Math.min(high + room, most ?? Infinity)];
+  }
+
+  yAxis() {
+    return { space: 34, values: (u, ticks) => ticks.map((t) => (t === null ? "" : this.options.format(t))) };
+  }
+
   uplot() {
-    const { group, options } = this, { series, columns, bands } = this.lines();
-    const range = (u, low, high) => {
-      if (low === null) return [0, 1];
-      if (this.isLog) return [low * 0.9, high * 1.1];
-      for (const { y } of this.data.lines) [low, high] = [Math.min(low, y), Math.max(high, y)];
-      const room = (high - low) * 0.06 || Math.abs(high) * 0.1 || 1;
-      return [options.zero || options.stacked || (low >= 0 && low < room) ? 0 : low - room, high + room];
-    };
+    const { group } = this, { series, columns, bands } = this.lines();
     const size = (u, labels) => 14 + 7 * Math.max(3, ...(labels ?? []).map((s) => String(s ?? "").length));
     return new uPlot({
       width: Math.max(100, this.box.clientWidth),
@@ -255,12 +274,12 @@ export class Chart {
         bind: { dblclick: () => () => group.zoom(null) },
       },
       scales: {
-        x: { time: false, range: (u, low, high) => group.range ?? (low === high ? [low - 1, high + 1] : [low, high]) },
-        y: { range, distr: this.isLog ? 3 : 1 },
+        x: { time: false, range: (u, low, high) => group.range ?? group.whole ?? (low === high ? [low - 1, high + 1] : [low, high]) },
+        y: { range: (u, low, high) => this.yRange(low, high), distr: this.isLog ? 3 : 1 },
       },
       axes: [
         axis({ space: 72, size: 28, incrs: group.x.incrs, values: (u, ticks) => ticks.map((t) => (t === null ? "" : group.x.format(t))) }),
-        axis({ size, space: 34, values: (u, ticks) => ticks.map((t) => (t === null ? "" : options.format(t))) }),
+        axis({ size, ...this.yAxis() }),
       ],
       series, bands,
       hooks: {
@@ -273,12 +292,14 @@ export class Chart {
   }
 
   draw() {
-    if (!this.data?.x.length || !this.box.isConnected || !this.box.clientWidth) return;
+    this.stale = !this.seen;
+    if (this.stale || !this.data?.x.length || !this.box.isConnected || !this.box.clientWidth) return;
     if (!this.plot) {
       this.plot = this.uplot();
       return;
     }
     const { columns, series } = this.lines();
+    if (this.plot.height !== this.box.clientHeight) this.fit(); // what stood beside it at first may have gone
     if (series.length !== this.plot.series.length) this.rebuild();
     else this.plot.setData(columns);
   }
@@ -370,8 +391,7 @@ export class Chart {
 
   rescale() {
     if (!this.plot) return;
-    const all = this.data.x;
-    const [min, max] = this.group.range ?? [all[0], all.at(-1)];
+    const all = this.data.x, [min, max] = this.group.range ?? this.group.whole ?? [all[0], all.at(-1)];
     this.plot.setScale("x", { min, max });
   }
 
@@ -463,7 +483,7 @@ export class Chart {
     write(this.options.title, css("--text"), 600);
     for (const s of this.shown()) write(s.label, css(s.color), 400);
     ctx.drawImage(from, 0, head);
-    canvas.toBlob((blob) => download(`${this.options.id}.png`, "image/png", blob));
+    canvas.toBlob((blob) => download(`${this.options.file}.png`, "image/png", blob));
   }
 
   // ---------------------------------------------------------------- life
@@ -487,6 +507,7 @@ export class Chart {
   close() {
     this.drop();
     this.resize.disconnect();
+    this.look.disconnect();
     this.group.charts.delete(this);
     dark.removeEventListener("change", this.recolor);
   }

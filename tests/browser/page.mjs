@@ -37,7 +37,7 @@ async function chartsMatch(page, id) {
     same(rows.length, series.step.length, `job: the table behind ${key} has every step`);
     const words = key === "images_per_sec" ? WORDS.images_per_sec : WORDS.loss;
     const last = `${series.step.at(-1)}${words(series[key].at(-1))}`;
-    same(rows.at(-1), last, `job: the last ${key} is the API's`);
+    ok(rows.at(-1).startsWith(last), `job: the last ${key} is the API's`, `${rows.at(-1)}, want ${last}`);
     const label = await chart.locator("[role=img]").getAttribute("aria-label");
     ok(label.includes(`at step ${series.step.at(-1)}`), `job: the ${key} chart is described`, label);
   }
@@ -47,7 +47,7 @@ async function evalsMatch(page, id) {
   const { evals } = await api(`/v1/jobs/${id}/evals`);
   const shown = await page.locator(".evals tbody tr").evaluateAll((rows) =>
     rows.map((row) => [...row.querySelectorAll("data")].map((d) => Number(d.value))));
-  const want = evals.map((e) => [e.step, e.epoch, e.top1, e.top5, e.loss, e.images]);
+  const want = evals.toReversed().map((e) => [e.step, e.epoch, e.top1, e.top5, e.loss, e.images]);
   ok(evals.length > 0, "job: there was an evaluation");
   same(JSON.stringify(shown), JSON.stringify(want), "job: evaluations are the API's");
 }

@@ -2,25 +2,27 @@
 
 import { openBrowser } from "./browser.mjs";
 
-const words = process.argv.slice(2);
-const flags = new Set(words.filter((word) => word.startsWith("--")));
-const [url, out] = words.filter((word) => !word.startsWith("--"));
+const args = process.argv.slice(2);
+const flags = new Set(args.filter((word) => word.startsWith("--")));
+const [url, out] = args.filter((word) => !word.startsWith("--"));
 if (!url || !out) {
   console.error("usage: screenshot.mjs URL OUT.png [--dark] [--phone] [--whole]");
   process.exit(2);
 }
 
-const browser = await openBrowser({
-  colorScheme: flags.has("--dark") ? "dark" : "light",
-  viewport: flags.has("--phone") ? { width: 390, height: 844 } : { width: 1240, height: 900 },
-});
+const size = flags.has("--phone") ? { width: 375, height: 812 } : { width: 1240, height: 900 };
+const browser = await openBrowser({ colorScheme: flags.has("--dark") ? "dark" : "light", viewport: size });
 try {
   const { page } = browser;
   await page.goto(url);
   await page.waitForSelector(".connection[data-state=live]");
-  // The values are in before the canvas is painted.
-  await page.waitForTimeout(700);
-  await page.screenshot({ path: out, fullPage: flags.has("--whole"), animations: "disabled" });
+  await page.waitForTimeout(700); // the values are in before the canvas is painted
+  if (flags.has("--whole")) {
+    // Charts are drawn when they come on the screen: all of them do.
+    await page.setViewportSize({ ...size, height: await page.evaluate(() => document.documentElement.scrollHeight) });
+    await page.waitForTimeout(1200);
+  }
+  await page.screenshot({ path: out, animations: "disabled" });
 } finally {
   await browser.close();
 }

@@ -1,0 +1,253 @@
+// The charts of one job: what is drawn, over which x, with which marks.
+
+import { get } from "../api.js";
+import { Chart, ChartGroup, joined } from "../charts.js";
+import { choice, h, mark, say, show } from "../dom.js";
+import * as f from "../format.js";
+import { HeatMap } from "../heat_map.js";
+import { here, setQuery } from "../place.js";
+import { reach } from "../target.js";
+
+const POINTS = 700; // of a series: about as many as a chart has pixels
+const RANK_POINTS = 240;
+const ms = (x) => `${f.rate(x)} ms`;
+
+const PHASES = [["data_ms", "data", "--c5"], ["forward_ms", "forward", "--c1"], ["backward_ms", "backward", "--c3"],
+  ["comm_ms", "unhidden all-reduce", "--c7"], ["optim_ms", "optimiser", "--c4"], ["rest_ms", "rest", "--c8"]];
+
+const CHARTS = [
+  { id: "loss", title: "Loss", log: true, series: [
+    { key: "loss", label: "training", color: "--c1", smooth: true }, { key: "eval_loss", label: "evaluation", color: "--c2", dots: true }] },
+  { id: "accuracy", title: "Accuracy", format: (x) => `${f.number(100 * x)} %`, most: 1.02, zero: true, empty: "No evaluation yet.", series: [
+    { key: "top1", label: "top-1", color: "--c3", dots: true, format: f.percent }, { key: "top5", label: "top-5", color: "--c6", dots: true, format: f.percent }] },
+  { id: "images_per_sec", title: "Throughput", unit: "images/s", zero: true, format: f.rate, series: [
+    { key: "images_per_sec", label: "all ranks", color: "--c3", smooth: true }] },
+  { id: "step_time", title: "Step time", unit: "ms", stacked: true,
+    series: PHASES.map(([key, label, color]) => ({ key, label, color, smooth: true, format: ms })) },
+  { id: "lr", title: "Learning rate", zero: true, log: true, series: [{ key: "lr", label: "learning rate", color: "--c2", fill: true }] },
+  { id: "grad_norm", title: "Gradient norm", log: true, series: [{ key: "grad_norm", label: "L2 norm", color: "--c4", smooth: true }] },
+];
+const METRICS = "loss,lr,images_per_sec,step_ms,data_ms,forward_ms,backward_ms,comm_ms,optim_ms,grad_norm";
+
+// "0:42", "1:05:30": time since the start
+function clock(seconds) {
+  const s = Math.round(seconds), two = (n) => String(n).padStart(2, "0");
+  const minutes = Math.floor(s / 60) % 60, hours = Math.floor(s / 3600);
+  return hours ? `${hours}:${two(minutes)}:${two(s % 60)}` : `${minutes}:${two(s % 60)}`;
+}
+
+const AXES = {
+  step: { name: "step", format: f.count, incrs: [1, 2, 5].flatMap((n) => [0, 1, 2, 3, 4, 5, 6, 7].map((e) => n * 10 ** e)).sort((a, b) => a - b) },
+  epoch: { name: "epoch", format: (x) => String(Number(x.toFixed(2))),
+    incrs: [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500] },
+  time: { name: "time", format: clock, incrs: [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 28800, 86400, 172800] },
+};
+
+// The value at `at` on the way of rising xs to ys; beyond the ends, as the nearest two go on.
+function between(xs, ys, at) {
+  if (xs.length < 2) return ys[0] ?? at;
+  let i = xs.findIndex((x) => x >= at);
+  i = i < 0 ? xs.length - 1 : Math.max(1, i);
+  const share = xs[i] === xs[i - 1] ? 0 : (at - xs[i - 1]) / (xs[i] - xs[i - 1]);
+  return ys[i - 1] + share * (ys[i] - ys[i - 1]);
+}
+
+// The run as a whole, and of the part one has zoomed in the steps as they are.
+function refined(whole, part) {
+  if (!part?.step.length) return whole;
+  const [first, last] = [part.step[0], part.step.at(-1)];
+  const before = whole.step.findIndex((s) => s >= first), behind = whole.step.findIndex((s) => s > last);
+  const head = before < 0 ? whole.step.length : before, tail = behind < 0 ? whole.step.length : behind;
+  const mix = (a, b) => [...a.slice(0, head), ...(b ?? []), ...a.slice(tail)];
+  const out = {};
+  for (const [key, values] of Object.entries(whole)) if (Array.isArray(values)) out[key] = mix(values, part[key]);
+  // Where the part is exact, its steps are their own minimum and maximum.
+  for (const side of ["min", "max"]) {
+    if (whole[side]) out[side] = Object.fromEntries(Object.entries(whole[side]).map(([key, values]) => [key, mix(values, part[side]?.[key] ?? part[key])]));
+  }
+  return out;
+}
+
+const pause = () => new Promise((resolve) => setTimeout(resolve));
+
+// ------------------------------------------------------------------ the bar above the charts
+
+function bar(group, settings, changed) {
+  const axis = choice("x-axis", Object.keys(AXES).map((name) => [name, name]), settings.x, (x) => changed({ x, from: null, to: null }));
+  const slider = h("input", { type: "range", min: 0, max: 1, step: 0.05, value: settings.smooth });
+  slider.addEventListener("input", () => group.setSmoothing(Number(slider.value)));
+  slider.addEventListener("change", () => setQuery({ smooth: slider.value === "0.5" ? null : slider.value }));
+  const button = (text, label, work) => h("button", { type: "button", "aria-label": label, title: label, onclick: work }, text);
+  const all = button("Show all", "Show all of the run", () => group.zoom(null));
+  all.disabled = true;
+  const keys = h("ul", { class: "marks-key" }, ...[["checkpoint", "--muted"], ["restart", "--danger"], ["straggler", "--warn"]].map(([name, color]) =>
+    h("li", {}, h("i", { style: `--c: var(${color})` }), name)));
+  const element = h("div", { class: "chart-bar", role: "group", "aria-label": "What the charts show" },
+    h("span", { class: "quiet" }, "over"), axis.element, h("label", {}, "smoothing", slider),
+    h("div", { class: "choice" }, button("−", "Zoom out", () => group.zoomBy(2)), button("+", "Zoom in", () => group.zoomBy(0.5)), all), keys);
+  return { element, axis, zoomed: (range) => { all.disabled = !range; } };
+}
+
+// ------------------------------------------------------------------ the charts
+
+// settings: of the address. {element, update(job, evals, events, signal), apply(query), close()}
+export function jobCharts(id, query) {
+  const settings = { x: "step", smooth: 0.5, from: null, to: null, log: "" };
+  const group = new ChartGroup(AXES.step);
+  const charts = Object.fromEntries(CHARTS.map((options) => [options.id, new Chart({ ...options, file: `job-${id}-${options.id}` }, group)]));
+  const ranks = new HeatMap({ id: "ranks", file: `job-${id}-ranks`, title: "Time each rank worked", unit: "ms a step, without waiting for others" }, group);
+  const every = [...Object.values(charts), ranks];
+  let run = null; // {job, series, evals, events, rankTimes}
+  let part = null, fetchingPart = null;
+
+  const tools = bar(group, settings, (changes) => {
+    Object.assign(settings, changes);
+    setQuery(changes);
+    group.setX(AXES[settings.x]);
+    draw();
+  });
+  const element = h("section", { class: "stack", "aria-label": "Charts" }, tools.element, h("div", { class: "charts" }, ...every.map((chart) => chart.element)));
+
+  group.zoomed = (range) => {
+    tools.zoomed(range);
+    setQuery({ from: range ? Number(range[0].toPrecision(7)) : null, to: range ? Number(range[1].toPrecision(7)) : null });
+    refine();
+  };
+  for (const chart of every) {
+    chart.logChanged = () => setQuery({ log: every.filter((c) => c.isLog).map((c) => c.options.id).join(",") });
+  }
+
+  // x of a step, as the axis counts.
+  const xs = (series) => ({
+    step: () => series.step,
+    epoch: () => series.epoch,
+    time: () => series.t.map((t) => t - run.job.started_at),
+  })[settings.x]();
+  const xOf = (step, t) => {
+    if (settings.x === "step") return step;
+    if (settings.x === "time" && t) return t - run.job.started_at;
+    return between(run.series.step, xs(run.series), step);
+  };
+
+  // Of a long run the charts have means; where one zooms in, the steps themselves are fetched.
+  async function refine() {
+    fetchingPart?.abort();
+    if (!group.range || !run?.series.downsampled) {
+      if (part) part = null, draw();
+      return;
+    }
+    const [from, to] = group.range.map((x) => Math.max(0, Math.round(between(xs(run.series), run.series.step, x))));
+    const mine = (fetchingPart = new AbortController());
+    part = await get(`/v1/jobs/${id}/metrics?names=${METRICS}&from=${from}&to=${to}&points=${POINTS}`, mine.signal).catch(() => null);
+    if (fetchingPart === mine) draw();
+  }
+
+  function marks(events) {
+    const words = {
+      checkpoint: (e) => ["checkpoint", `checkpoint at step ${f.count(e.step)}`],
+      straggler: (e) => ["straggler", `rank ${e.rank} on ${e.host} held up the others`],
+      run_start: (e) => (e.attempt > 1 ? ["restart", `attempt ${e.attempt} began`] : null),
+      failed: (e) => ["restart", `attempt ${e.attempt} failed`],
+    };
+    return events.map((e) => {
+      const found = words[e.type]?.(e);
+      if (!found) return null;
+      const series = run.series;
+      const step = e.step ?? (series.t.length > 1 ? between(series.t, series.step, Math.min(e.t, series.t.at(-1))) : 0);
+      return { x: xOf(step, e.t), kind: found[0], label: found[1] };
+    }).filter(Boolean);
+  }
+
+  function target() {
+    const { job, evals } = run, wish = job.spec?.eval?.target_top1;
+    if (!(wish > 0)) return { lines: [], spans: [], note: "" };
+    const lines = [{ y: wish, label: `target ${f.percent(wish)}`, color: "--c3" }], found = reach(evals, wish);
+    const at = (step) => `step ${f.count(step)} (epoch ${(step / job.plan.steps_per_epoch).toFixed(2)})`;
+    if (!found) return { lines, spans: [], note: job.finished_at ? "The target was not reached." : "" };
+    if (found.reached !== undefined) return { lines, spans: [], note: `The target was reached by ${at(found.reached)}.` };
+    if (job.finished_at) return { lines, spans: [], note: "The target was not reached." };
+    const beyond = found.step > job.train_steps;
+    const spans = beyond ? [] : [{ from: xOf(found.low), to: xOf(Math.min(found.high, job.train_steps)), label: "target expected", color: "--c3" }];
+    return { lines, spans, note: `At this pace the target is met at ${at(found.step)}, between ${f.count(found.low)} and ${f.count(found.high)}` +
+      (beyond ? `: beyond this run's ${f.count(job.train_steps)} steps.` : ".") };
+  }
+
+  function rest(series) {
+    return series.step_ms.map((all, i) => {
+      const sum = PHASES.slice(0, -1).reduce((total, [key]) => total + (series[key][i] ?? 0), 0);
+      return all === null ? null : Math.max(0, all - sum);
+    });
+  }
+
+  // Train and evaluation steps on one x; the columns of minimum and maximum go with the training's.
+  function lossData(series, x, evals, ex) {
+    const columns = [series.loss, ...(series.min ? [series.min.loss, series.max.loss] : [])];
+    const [all, loss, ...more] = joined([[x, ...columns], [ex, evals.map((e) => e.loss)]]);
+    const evaluated = more.pop();
+    return { x: all, y: { loss, eval_loss: evaluated }, ...(more.length ? { min: { loss: more[0] }, max: { loss: more[1] } } : {}) };
+  }
+
+  // Each chart is a task of its own, so that the page stays quick to the hand.
+  let drawing = 0;
+  async function draw() {
+    if (!run) return;
+    const mine = ++drawing, { job, evals, events, rankTimes } = run;
+    const series = refined(run.series, group.range ? part : null), x = xs(series);
+    const ex = evals.map((e) => ({ step: e.step, epoch: e.epoch, time: e.t - job.started_at })[settings.x]);
+    const events_ = marks(events), y = { ...series, rest_ms: rest(series) };
+    group.whole = x.length > 1 ? [x[0], Math.max(x.at(-1), ex.at(-1) ?? 0)] : null;
+    const warm = job.plan?.warmup_steps > 0 ? [{ from: x[0], to: xOf(job.plan.warmup_steps), label: "warm-up", color: "--c2" }] : [];
+    const plain = { x, y, min: series.min, max: series.max, marks: events_ };
+    const work = [
+      () => charts.loss.update({ ...lossData(series, x, evals, ex), marks: events_ }),
+      () => charts.accuracy.update({ ...accuracy(evals, ex), marks: events_, ...target() }),
+      () => charts.images_per_sec.update(plain),
+      () => charts.step_time.update(plain),
+      () => charts.lr.update({ ...plain, spans: warm }),
+      () => charts.grad_norm.update(plain),
+      () => ranks.update({ x: rankTimes.step.map((step, i) => ({ step, epoch: rankTimes.epoch[i], time: rankTimes.t[i] - job.started_at })[settings.x]),
+        rows: rankTimes.rank_busy_ms, marks: events_.filter((m) => m.kind === "straggler"), note: stragglers(events) }),
+    ];
+    show(ranks.element, rankTimes.world > 1);
+    for (const one of work) {
+      one();
+      await pause();
+      if (mine !== drawing) return;
+    }
+  }
+
+  const accuracy = (evals, ex) => ({ x: ex, y: { top1: evals.map((e) => e.top1), top5: evals.map((e) => e.top5) } });
+
+  function stragglers(events) {
+    const found = events.filter((e) => e.type === "straggler").slice(-3).reverse();
+    return found.map((e) => `Rank ${e.rank} on ${e.host} held up the others at step ${f.count(e.step)}: ${f.number(e.busy_ms)} ms against ` +
+      `${f.number(e.median_ms)} ms, most of it in ${e.phase}.`).join(" ");
+  }
+
+  function apply(from) {
+    settings.x = AXES[from.get("x")] ? from.get("x") : "step";
+    settings.smooth = Math.min(1, Math.max(0, Number(from.get("smooth") ?? 0.5) || 0));
+    const range = [from.get("from"), from.get("to")].map((text) => (text === null ? NaN : Number(text)));
+    tools.axis.set(settings.x);
+    tools.element.querySelector("input[type=range]").value = settings.smooth;
+    group.smoothing = settings.smooth;
+    group.setX(AXES[settings.x]);
+    for (const chart of every) if (chart.isLog !== (from.get("log") ?? "").split(",").includes(chart.options.id)) chart.setLog(!chart.isLog);
+    if (range[0] < range[1]) group.zoom(range);
+    draw();
+  }
+  apply(query);
+
+  return {
+    element, apply,
+    update: async (job, evals, events, signal) => {
+      const [series, rankTimes] = await Promise.all([get(`/v1/jobs/${id}/metrics?names=${METRICS}&points=${POINTS}`, signal),
+        job.plan?.world_size > 1 ? get(`/v1/jobs/${id}/ranks?points=${RANK_POINTS}`, signal) : { world: 1, step: [], epoch: [], t: [], rank_busy_ms: [] }]);
+      const first = !run;
+      run = { job, evals, events, series, rankTimes };
+      if (first && group.range) refine();
+      await draw();
+    },
+    close: () => every.forEach((chart) => chart.close()),
+  };
+}

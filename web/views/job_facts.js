@@ -1,0 +1,154 @@
+// What there is to know of a job besides its charts: numbers, evaluations, checkpoints, events, files.
+
+import { get, Problem } from "../api.js";
+import { datum, h, mark, say, setDatum, show } from "../dom.js";
+import { fileLink } from "../files.js";
+import * as f from "../format.js";
+import { ended, timeLeft } from "../jobs.js";
+
+// ------------------------------------------------------------------ the numbers on top
+
+const TILES = [
+  ["Top-1", "top1", (job) => f.percent(job.top1)],
+  ["Top-5", "top5", (job) => f.percent(job.top5)],
+  ["Loss", "loss", (job) => f.number(job.loss)],
+  ["Images/s", "images_per_sec", (job) => f.rate(job.images_per_sec)],
+  ["Epoch", "epoch", (job) => (job.epoch == null ? f.none : job.epoch.toFixed(2))],
+  ["Learning rate", "lr", (job) => f.number(job.lr)],
+];
+
+// {element, update(job, askedAtMs)}
+export function tiles() {
+  const tile = (title, value, more) => h("div", { class: "tile card" }, h("dt", {}, title), h("dd", {}, value), more ?? null);
+  const values = TILES.map(([, key]) => datum({ "data-key": key }));
+  const timeTitle = h("span"), time = datum({ "data-key": "time" }), band = h("dd", { class: "band" });
+  const element = h("dl", { class: "tiles" }, tile(timeTitle, time, band), ...TILES.map(([title], i) => tile(title, values[i])));
+  const update = (job, asked) => {
+    TILES.forEach(([, key, format], i) => setDatum(values[i], job[key], format(job)));
+    const left = timeLeft(job, asked);
+    say(timeTitle, ended(job) ? "Time to train" : "Time left");
+    if (ended(job)) setDatum(time, job.ttt_seconds, f.duration(job.ttt_seconds));
+    else setDatum(time, left?.value ?? null, f.duration(left?.value));
+    say(band, left?.high ? `${f.duration(left.low)} to ${f.duration(left.high)}` : "");
+  };
+  return { element, update };
+}
+
+// ------------------------------------------------------------------ tables
+
+// A card with a table that says what it says while it is empty. columns: [[title, class]]
+function tableCard(title, columns, empty, classes = "") {
+  const body = h("tbody"), none = h("p", { class: "quiet" }, empty);
+  const table = h("table", {}, h("caption", { class: "hidden" }, title),
+    h("thead", {}, h("tr", {}, ...columns.map(([name, kind]) => h("th", { scope: "col", class: kind }, name)))), body);
+  const scroll = h("div", { class: "scroll", role: "group", tabindex: 0, "aria-label": title }, table);
+  const element = h("section", { class: `card ${classes}` }, h("h2", {}, title), none, scroll);
+  const fill = (rows) => {
+    show(none, rows.length === 0);
+    show(scroll, rows.length > 0);
+    body.replaceChildren(...rows);
+  };
+  fill([]);
+  return { element, fill };
+}
+
+export function evalsCard() {
+  const card = tableCard("Evaluations", ["Step", "Epoch", "Top-1", "Top-5", "Loss", "Images"].map((name) => [name, "num"]), "None yet.", "evals");
+  const cell = (value, text) => h("td", { class: "num" }, h("data", { value: value ?? "" }, text));
+  let count = 0;
+  return {
+    element: card.element,
+    update: (evals) => {
+      if (evals.length === count) return;
+      count = evals.length;
+      card.fill([...evals].reverse().map((e) => h("tr", {}, cell(e.step, f.count(e.step)), cell(e.epoch, e.epoch == null ? f.none : e.epoch.toFixed(2)),
+        cell(e.top1, f.percent(e.top1)), cell(e.top5, f.percent(e.top5)), cell(e.loss, f.number(e.loss)), cell(e.images, f.count(e.images)))));
+    },
+  };
+}
+
+export function checkpointsCard(id) {
+  const card = tableCard("Checkpoints", [["Step", "num"], ["Epoch", "num"], ["Written", ""], ["Size", "num"], ["Weights", ""]], "None yet.", "checkpoints");
+  let text = "", written = 0, supported = true;
+  return {
+    element: card.element,
+    update: async (events, signal) => {
+      const count = events.filter((e) => e.type === "checkpoint").length;
+      if (!supported || count === written) return;
+      written = count;
+      const { checkpoints } = await get(`/v1/jobs/${id}/checkpoints`, signal).catch((error) => {
+        if (!(error instanceof Problem && error.status === 501)) throw error;
+        supported = false; // an older daemon has no such route
+        show(card.element, false);
+        return { checkpoints: [] };
+      });
+      if (JSON.stringify(checkpoints) === text) return;
+      text = JSON.stringify(checkpoints);
+      const num = (words) => h("td", { class: "num" }, words);
+      card.fill(checkpoints.map((c) => h("tr", {}, num(f.count(c.step)), num(c.epoch == null ? f.none : c.epoch.toFixed(2)),
+        h("td", {}, f.date(c.written)), num(f.size(c.bytes)),
+        h("td", {}, c.complete ? fileLink("download", `/v1/jobs/${id}/checkpoints/${c.step}`, `job-${id}-step-${c.step}.safetensors`,
+          { "aria-label": `download the weights of step ${c.step}` }) : "incomplete"))));
+    },
+  };
+}
+
+// ------------------------------------------------------------------ events
+
+const SHOWN = ["state", "run_start", "checkpoint", "straggler", "warning", "run_stop", "failed", "resume"];
+
+const WORDS = {
+  state: (e) => `${e.state}${e.reason ? `: ${e.reason}` : ""}`,
+  run_start: (e) => `attempt ${e.attempt} began to train`,
+  checkpoint: (e) => `checkpoint at step ${f.count(e.step)}`,
+  straggler: (e) => `rank ${e.rank} on ${e.host} holds up the others: ${f.number(e.busy_ms)} ms a step against ${f.number(e.median_ms)} ms, most of it in ${e.phase}`,
+  warning: (e) => e.message ?? "a warning",
+  run_stop: (e) => `attempt ${e.attempt} ended: ${e.status ?? ""}`,
+  failed: (e) => `attempt ${e.attempt} failed${e.reason ? `: ${e.reason}` : ""}`,
+  resume: () => "resumed from its newest checkpoint",
+};
+
+// Keeps the job's events but for its steps. {element, update(signal) -> events}
+export function eventsCard(id) {
+  const card = tableCard("Events", [["When", ""], ["What", ""], ["", ""]], "None yet.", "events");
+  const events = [];
+  let after = 0;
+  return {
+    element: card.element,
+    update: async (signal) => {
+      const before = events.length;
+      for (;;) {
+        const page = await get(`/v1/jobs/${id}/events?types=${SHOWN.join(",")}&after=${after}&limit=5000`, signal);
+        events.push(...page.events);
+        after = page.events.at(-1)?.id ?? after;
+        if (page.next === null) break;
+      }
+      if (events.length !== before) {
+        card.fill(events.slice(-200).reverse().map((e) => h("tr", { "data-type": e.type }, h("td", { class: "when" }, h("time", { title: f.date(e.t) }, f.date(e.t).slice(11))),
+          h("td", { class: "type" }, e.type.replaceAll("_", " ")), h("td", {}, WORDS[e.type](e)))));
+      }
+      return events;
+    },
+  };
+}
+
+// ------------------------------------------------------------------ files
+
+export function filesCard(id) {
+  const trace = h("li", { hidden: true }, fileLink("Trace", `/v1/jobs/${id}/trace`, `job-${id}-trace.json`),
+    h("span", { class: "quiet" }, " of the profiled steps. To look at it: “Load profile…” in the Performance panel of Chromium's developer tools, or Perfetto."));
+  const line = (text, path, name, what) => h("li", {}, fileLink(text, path, name), h("span", { class: "quiet" }, ` ${what}`));
+  const list = h("ul", { class: "files" },
+    line("CSV", `/v1/jobs/${id}/metrics?format=csv&points=20000`, `job-${id}.csv`, "of all series, by step"),
+    line("TensorBoard", `/v1/jobs/${id}/tensorboard`, `events.out.tfevents.job-${id}`, "event file"),
+    line("MLPerf log", `/v1/jobs/${id}/mllog`, `job-${id}-mllog.txt`, "by the rules of MLPerf training"),
+    line("JSON", `/v1/jobs/${id}`, `job-${id}.json`, "document, plan and results"), trace);
+  const where = h("code"), element = h("section", { class: "card" }, h("h2", {}, "Files"), list, h("p", { class: "quiet" }, "Run directory ", where));
+  return {
+    element,
+    update: (job) => {
+      show(trace, Boolean(job.spec?.profile?.steps));
+      say(where, job.run_dir ?? "");
+    },
+  };
+}

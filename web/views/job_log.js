@@ -1,0 +1,73 @@
+// The workers' output: followed while it grows, searched, of any attempt.
+
+import { getBytes } from "../api.js";
+import { h, say, show } from "../dom.js";
+import { fileLink } from "../files.js";
+
+const CHARS_MAX = 200000; // of its end that the page keeps
+const FOUND_MAX = 2000; // lines shown of a search
+
+// {element, update(job, signal)}
+export function logView(id) {
+  const text = h("pre", { class: "log", tabindex: 0, role: "log", "aria-label": "Log", "aria-live": "off" });
+  const none = h("p", { class: "quiet" }, "Nothing yet.");
+  const follow = h("input", { type: "checkbox", checked: true });
+  const search = h("input", { type: "search", placeholder: "Search the log", "aria-label": "Search the log" });
+  const found = h("span", { class: "quiet", role: "status" });
+  const attempts = h("select", { "aria-label": "Attempt", hidden: true });
+  const whole = h("span");
+  const element = h("section", { class: "card" },
+    h("header", {}, h("h2", {}, "Log"), attempts, search, found, h("label", { class: "check" }, follow, "follow"), whole), none, text);
+  let all = "", from = 0, attempt = null, chosen = null, decoder = new TextDecoder();
+
+  const toEnd = () => {
+    if (follow.checked) text.scrollTop = text.scrollHeight;
+  };
+  function render() {
+    const words = search.value.toLowerCase();
+    show(none, all === "");
+    show(text, all !== "");
+    if (!words) {
+      say(found, "");
+      say(text, all);
+      return toEnd();
+    }
+    const lines = all.split("\n").filter((line) => line.toLowerCase().includes(words));
+    say(found, `${lines.length} ${lines.length === 1 ? "line" : "lines"}`);
+    text.replaceChildren(...lines.slice(-FOUND_MAX).flatMap((line) => {
+      const at = line.toLowerCase().indexOf(words);
+      return [line.slice(0, at), h("mark", {}, line.slice(at, at + words.length)), line.slice(at + words.length) + "\n"];
+    }));
+    toEnd();
+  }
+  follow.addEventListener("change", toEnd);
+  search.addEventListener("input", render);
+  // Who scrolls up reads; who comes back to the end follows again.
+  text.addEventListener("scroll", () => { follow.checked = text.scrollHeight - text.scrollTop - text.clientHeight < 40; });
+  attempts.addEventListener("change", () => { chosen = Number(attempts.value); });
+
+  return {
+    element,
+    update: async (job, signal) => {
+      const wanted = chosen ?? job.attempt;
+      if (job.attempt !== attempts.options.length) {
+        attempts.replaceChildren(...[...Array(job.attempt).keys()].map((i) => h("option", { value: i + 1 }, `attempt ${i + 1}`)));
+        if (chosen === null) attempts.value = job.attempt;
+      }
+      show(attempts, job.attempt > 1);
+      if (wanted !== attempt) {
+        attempt = wanted;
+        [all, from, decoder] = ["", 0, new TextDecoder()];
+        whole.replaceChildren(fileLink("all of it", `/v1/jobs/${id}/log?attempt=${Math.max(1, attempt)}`, `job-${id}-attempt-${attempt}.log`));
+        render();
+      }
+      if (attempt < 1) return;
+      const bytes = await getBytes(`/v1/jobs/${id}/log?from=${from}&attempt=${attempt}`, signal);
+      if (!bytes.byteLength) return;
+      from += bytes.byteLength;
+      all += decoder.decode(bytes, { stream: true });
+      if (all.length > CHARS_MAX) all = all.slice(all.indexOf("\n", all.length - CHARS_MAX) + 1);
+      render();
+    },
+  };
+}
