@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 bool checkpoint_step(const char *name, int64_t *step)
 {
@@ -41,4 +42,22 @@ void checkpoint_list_free(struct dirent **names, int count)
     for (int i = 0; i < count; i++)
         free(names[i]);
     free(names);
+}
+
+static const char *const files[] = {"model.safetensors", "optimizer.safetensors"};
+
+const char *checkpoint_file_at(size_t i)
+{
+    return i < sizeof files / sizeof files[0] ? files[i] : NULL;
+}
+
+void checkpoint_state_digest(const json_t *state, char hex[DIGEST_BYTES])
+{
+    json_t *rest = json_copy((json_t *)state);
+
+    json_object_del(rest, "xxh128");
+    char *text = json_dumps(rest, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(17));
+    digest_text(text ? text : "", text ? strlen(text) : 0, hex);
+    free(text);
+    json_decref(rest);
 }

@@ -384,7 +384,7 @@ static int run(struct daemon_life *d, struct error *e)
 static int print_openapi(void)
 {
     json_t *document = openapi_document();
-    int failed = json_dumpf(document, stdout, JSON_INDENT(2)) || putchar('\n') == EOF;
+    int failed = json_dumpf(document, stdout, JSON_INDENT(1)) || putchar('\n') == EOF;
 
     json_decref(document);
     return failed ? EXIT_FAILURE : EXIT_SUCCESS;

@@ -8,13 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/checkpoints.h"
 #include "common/digest.h"
 #include "common/file.h"
 #include "common/json.h"
 
 #define FORMAT 3 /* of state.json; older ones had no digests */
-
-static const char *const files[] = {"model.safetensors", "optimizer.safetensors"};
 
 static json_t *real_or_null(double value)
 {
@@ -60,29 +59,16 @@ static json_t *digests_of(const char *folder, struct error *e)
 {
     json_t *out = json_object();
 
-    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+    for (size_t i = 0; checkpoint_file_at(i); i++) {
         char path[PATH_MAX + 128], hex[DIGEST_BYTES];
-        snprintf(path, sizeof path, "%s/%s", folder, files[i]);
+        snprintf(path, sizeof path, "%s/%s", folder, checkpoint_file_at(i));
         if (digest_file(path, hex, e)) {
             json_decref(out);
             return NULL;
         }
-        json_object_set_new(out, files[i], json_string(hex));
+        json_object_set_new(out, checkpoint_file_at(i), json_string(hex));
     }
     return out;
-}
-
-/* state.json's own digest is of its values without the digest, so that no editor's spaces matter.
- */
-static void digest_self(const json_t *state, char hex[DIGEST_BYTES])
-{
-    json_t *rest = json_copy((json_t *)state);
-
-    json_object_del(rest, "xxh128");
-    char *text = json_dumps(rest, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(17));
-    digest_text(text ? text : "", text ? strlen(text) : 0, hex);
-    free(text);
-    json_decref(rest);
 }
 
 static json_t *state_to_json(const struct run_state *s, const struct job_spec *spec)
@@ -128,7 +114,7 @@ int run_state_write(const struct run_state *s, const struct job_spec *spec, cons
                      ? 0
                      : error_set(e, ERR_NO_MEMORY, "no memory for state.json");
     if (!status) {
-        digest_self(state, hex);
+        checkpoint_state_digest(state, hex);
         json_object_set_new(state, "xxh128", json_string(hex));
         snprintf(path, sizeof path, "%s/state.json", folder);
         status = write_exactly(path, state, e);
@@ -148,7 +134,7 @@ static int check_self(const json_t *state, const char *folder, struct error *e)
 {
     char hex[DIGEST_BYTES];
 
-    digest_self(state, hex);
+    checkpoint_state_digest(state, hex);
     if (!differs(json_object_get(state, "xxh128"), hex))
         return 0;
     return error_set(e, ERR_CORRUPT,
@@ -162,13 +148,13 @@ static int check_files(const json_t *state, const char *folder, struct error *e)
     json_t *found = digests_of(folder, e);
     int status = found ? 0 : error_prefix(e, "the checkpoint %s is not whole", folder);
 
-    for (size_t i = 0; !status && i < sizeof files / sizeof files[0]; i++)
-        if (differs(json_object_get(wanted, files[i]),
-                    json_string_value(json_object_get(found, files[i]))))
+    for (size_t i = 0; !status && checkpoint_file_at(i); i++)
+        if (differs(json_object_get(wanted, checkpoint_file_at(i)),
+                    json_string_value(json_object_get(found, checkpoint_file_at(i)))))
             status = error_set(e, ERR_CORRUPT,
                                "the checkpoint %s is not whole: %s is not what was written into it "
                                "(its xxh128 is not the one in state.json)",
-                               folder, files[i]);
+                               folder, checkpoint_file_at(i));
     json_decref(found);
     return status;
 }

@@ -1,132 +1,360 @@
-/* The OpenAPI 3.1 document, from the table of routes. */
+/*
+ * The OpenAPI 3.1 document: the table of routes says which routes there are, with which parameters,
+ * rights and statuses; the files of schema/api (embedded) say what bodies look like, with examples.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/job_spec.h"
 #include "config.h"
+#include "daemon/http/api_docs.h"
 #include "daemon/http/auth.h"
 #include "daemon/http/routes.h"
 
-static json_t *path_parameters(const char *pattern)
-{
-    json_t *list = json_array();
+/* One route with what is written of it. Borrowed from the documents. */
+struct described {
+    const struct route *route;
+    const json_t *doc, *examples; /* NULL: nothing is written */
+};
 
-    for (const char *at = strchr(pattern, '{'); at; at = strchr(at + 1, '{')) {
-        int length = (int)strcspn(at + 1, "}");
-        bool whole = strncmp(at, "{id}", 4) == 0 || strncmp(at, "{step}", 6) == 0;
-        json_t *schema = whole ? json_pack("{s:s, s:i}", "type", "integer", "minimum", 0)
-                               : json_pack("{s:s}", "type", "string");
-        json_array_append_new(list,
-                              json_pack("{s:s%, s:s, s:b, s:o}", "name", at + 1, (size_t)length,
-                                        "in", "path", "required", 1, "schema", schema));
+static json_t *reference(const char *where, const char *name)
+{
+    return json_pack("{s:o}", "$ref", json_sprintf("#/components/%s/%s", where, name));
+}
+
+/* A schema by its name, or as it stands there. */
+static json_t *schema_of(const json_t *schema)
+{
+    const char *name = json_string_value(schema);
+    return name ? reference("schemas", name) : json_deep_copy(schema);
+}
+
+/* ---- examples */
+
+/* What examples send or get in one place: {name: {"value": ...}}, or NULL where none has it. */
+static json_t *examples_in(const struct described *d, const char *group, const char *key)
+{
+    json_t *out = json_object(), *example;
+    const char *name;
+
+    json_object_foreach ((json_t *)d->examples, name, example) {
+        json_t *value = group ? json_object_get(json_object_get(example, group), key)
+                              : json_object_get(example, key);
+        if (!value && group && strcmp(key, "id") == 0)
+            json_object_set_new(out, name, json_pack("{s:i}", "value", 1));
+        else if (value)
+            json_object_set_new(out, name, json_pack("{s:O}", "value", value));
     }
+    if (json_object_size(out))
+        return out;
+    json_decref(out);
+    return NULL;
+}
+
+/* The answers among the examples with this status and type. */
+static json_t *answers_among(const struct described *d, int status, const char *type)
+{
+    json_t *out = json_object(), *example;
+    const char *name;
+
+    json_object_foreach ((json_t *)d->examples, name, example) {
+        const json_t *code = json_object_get(example, "status");
+        const char *its_type = json_string_value(json_object_get(example, "type"));
+        int its_status = code ? (int)json_integer_value(code) : d->route->success;
+        if (!its_type)
+            its_type = its_status < 400 ? "application/json" : "application/problem+json";
+        if (its_status == status && strcmp(its_type, type) == 0)
+            json_object_set_new(out, name,
+                                json_pack("{s:O}", "value", json_object_get(example, "answer")));
+    }
+    if (json_object_size(out))
+        return out;
+    json_decref(out);
+    return NULL;
+}
+
+static json_t *content_of(const struct described *d, int status, const char *type, json_t *schema)
+{
+    json_t *media = json_pack("{s:o}", "schema", schema);
+    json_t *examples = answers_among(d, status, type);
+
+    if (examples)
+        json_object_set_new(media, "examples", examples);
+    return media;
+}
+
+/* ---- parameters */
+
+/* What a GET answers from memory has an entity tag (encode.c). */
+static bool is_tagged(const struct described *d)
+{
+    return strcmp(d->route->method, "GET") == 0 && !json_is_true(json_object_get(d->doc, "file"));
+}
+
+static void add_parameter(json_t *list, const struct described *d, const char *in, const char *name,
+                          const json_t *about)
+{
+    bool in_path = strcmp(in, "path") == 0;
+    json_t *schema = about ? json_deep_copy(about) : json_pack("{s:s}", "type", "string");
+    json_t *parameter = json_pack("{s:s, s:s}", "name", name, "in", in);
+    json_t *examples = examples_in(d, strcmp(in, "header") == 0 ? "headers" : in, name);
+    const json_t *words = json_object_get(schema, "description");
+
+    if (words)
+        json_object_set(parameter, "description", (json_t *)words);
+    json_object_del(schema, "description");
+    if (in_path || json_is_true(json_object_get(schema, "required")))
+        json_object_set_new(parameter, "required", json_true());
+    json_object_del(schema, "required");
+    json_object_set_new(parameter, "schema", schema);
+    if (examples)
+        json_object_set_new(parameter, "examples", examples);
+    json_array_append_new(list, parameter);
+}
+
+static json_t *parameters_of(const struct described *d)
+{
+    const json_t *known = json_object_get(d->doc, "parameters");
+    json_t *list = json_array(), *about,
+           *number = json_pack("{s:s, s:i}", "type", "integer", "minimum", 1);
+    const char *name;
+    char word[64];
+
+    for (const char *at = strchr(d->route->pattern, '{'); at; at = strchr(at + 1, '{')) {
+        snprintf(word, sizeof word, "%.*s", (int)strcspn(at + 1, "}"), at + 1);
+        about = json_object_get(known, word);
+        add_parameter(list, d, "path", word, about || strcmp(word, "id") != 0 ? about : number);
+    }
+    for (const char *at = d->route->parameters; *at; at += strcspn(at, " "), at += *at == ' ') {
+        snprintf(word, sizeof word, "%.*s", (int)strcspn(at, " "), at);
+        add_parameter(list, d, "query", word, json_object_get(known, word));
+    }
+    json_object_foreach (json_object_get(d->doc, "headers"), name, about)
+        add_parameter(list, d, "header", name, about);
+    if (is_tagged(d))
+        json_array_append_new(list, reference("parameters", "IfNoneMatch"));
+    json_decref(number);
     return list;
 }
 
-static void add_query_parameters(json_t *list, const char *words)
+/* ---- answers */
+
+static void add_header(json_t *answer, const char *name, const char *words)
 {
-    for (const char *at = words; *at; at += strcspn(at, " "), at += *at == ' ') {
-        size_t length = strcspn(at, " ");
-        bool text = strncmp(at, "state", length) == 0 || strncmp(at, "names", length) == 0 ||
-                    strncmp(at, "ids", length) == 0 || strncmp(at, "types", length) == 0 ||
-                    strncmp(at, "format", length) == 0;
-        json_array_append_new(list,
-                              json_pack("{s:s%, s:s, s:{s:s}}", "name", at, length, "in", "query",
-                                        "schema", "type", text ? "string" : "integer"));
+    json_t *headers = json_object_get(answer, "headers");
+
+    if (!headers) {
+        headers = json_object();
+        json_object_set_new(answer, "headers", headers);
     }
+    json_object_set_new(
+        headers, name,
+        json_pack("{s:s, s:{s:s}}", "description", words, "schema", "type", "string"));
 }
 
-static void add_key_header(json_t *list)
+static void add_problem(json_t *responses, const struct described *d, int status)
 {
-    json_array_append_new(list,
-                          json_pack("{s:s, s:s, s:{s:s, s:i}}", "name", "Idempotency-Key", "in",
-                                    "header", "schema", "type", "string", "maxLength", 200));
+    char code[8];
+    json_t *media =
+        content_of(d, status, "application/problem+json", reference("schemas", "Problem"));
+
+    snprintf(code, sizeof code, "%d", status);
+    if (json_object_get(media, "examples"))
+        json_object_set_new(responses, code,
+                            json_pack("{s:s, s:{s:O}}", "description", "What is wrong (RFC 9457)",
+                                      "content", "application/problem+json", media));
+    else
+        json_object_set_new(responses, code, reference("responses", "Problem"));
+    json_decref(media);
 }
 
-static json_t *responses(const struct route *route)
+static void add_problems(json_t *responses, const struct described *d)
 {
-    char status[8];
-    json_t *problem = json_pack("{s:s}", "$ref", "#/components/responses/Problem");
-    snprintf(status, sizeof status, "%d", route->handler ? route->success : 501);
-    if (!route->handler)
-        return json_pack("{s:o}", status, problem);
-    return json_pack("{s:{s:s}, s:o}", status, "description", route->summary, "default", problem);
+    const json_t *code;
+    size_t i;
+
+    add_problem(responses, d, 400);
+    if (d->route->role != ROLE_ANYONE) {
+        add_problem(responses, d, 401);
+        add_problem(responses, d, 403);
+        json_object_set_new(responses, "429", reference("responses", "TooMany"));
+    }
+    if (strchr(d->route->pattern, '{'))
+        add_problem(responses, d, 404);
+    if (json_object_get(d->doc, "body"))
+        add_problem(responses, d, 413);
+    json_array_foreach (json_object_get(d->doc, "problems"), i, code)
+        add_problem(responses, d, (int)json_integer_value(code));
+    json_object_set_new(responses, "default", reference("responses", "Problem"));
 }
 
-static json_t *resume_body(void)
+static json_t *good_answer(const struct described *d, const char *code, const json_t *types)
 {
-    json_t *schema = json_pack("{s:s, s:{s:{s:s}, s:{s:s}, s:{s:s}}, s:b}", "type", "object",
-                               "properties", "cluster", "type", "object", "restart", "type",
-                               "object", "priority", "type", "integer", "additionalProperties", 0);
-    return json_pack("{s:b, s:{s:{s:o}}}", "required", 0, "content", "application/json", "schema",
-                     schema);
+    json_t *content = json_object(), *schema, *words;
+    json_t *answer = json_pack("{s:s}", "description", d->route->summary);
+    const char *name;
+    int status = atoi(code);
+
+    json_object_foreach ((json_t *)types, name, schema)
+        json_object_set_new(content, name, content_of(d, status, name, schema_of(schema)));
+    json_object_set_new(answer, "content", content);
+    json_object_foreach (json_object_get(d->doc, "answer_headers"), name, words)
+        add_header(answer, name, json_string_value(words));
+    if (is_tagged(d))
+        add_header(answer, "ETag", "the answer's entity tag, for If-None-Match");
+    return answer;
 }
 
-static json_t *operation(const struct route *route)
+static json_t *responses_of(const struct described *d)
 {
-    json_t *parameters = path_parameters(route->pattern);
-    bool takes_job =
-        strcmp(route->pattern, "/v1/plan") == 0 ||
-        (strcmp(route->pattern, "/v1/jobs") == 0 && strcmp(route->method, "POST") == 0);
+    json_t *responses = json_object(), *types;
+    const char *code;
 
-    add_query_parameters(parameters, route->parameters);
-    if (takes_job && route->success == 201)
-        add_key_header(parameters);
-    json_t *json = json_pack("{s:s, s:o, s:o}", "summary", route->summary, "parameters", parameters,
-                             "responses", responses(route));
-    json_object_set_new(json, "x-role", json_string(auth_role_name(route->role)));
+    json_object_foreach (json_object_get(d->doc, "answers"), code, types)
+        json_object_set_new(responses, code, good_answer(d, code, types));
+    if (is_tagged(d))
+        json_object_set_new(responses, "304", reference("responses", "NotModified"));
+    if (!d->route->handler)
+        add_problem(responses, d, 501);
+    add_problems(responses, d);
+    return responses;
+}
+
+/* ---- the document */
+
+static json_t *body_of(const struct described *d)
+{
+    const json_t *body = json_object_get(d->doc, "body");
+    json_t *media, *examples;
+
+    if (!body)
+        return NULL;
+    media = json_pack("{s:o}", "schema", schema_of(body));
+    examples = examples_in(d, NULL, "body");
+    if (examples)
+        json_object_set_new(media, "examples", examples);
+    return json_pack("{s:b, s:{s:o}}", "required",
+                     !json_is_true(json_object_get(d->doc, "body_optional")), "content",
+                     "application/json", media);
+}
+
+/* "get_v1_jobs_id" */
+static json_t *operation_id(const struct route *route)
+{
+    char id[128];
+    size_t used = 0;
+
+    for (const char *c = route->method; *c; c++)
+        id[used++] = (char)(*c | 0x20);
+    for (const char *c = route->pattern; *c && used < sizeof id - 2; c++)
+        if (*c != '{' && *c != '}')
+            id[used++] = strchr("/.", *c) ? '_' : *c;
+    id[used] = '\0';
+    return json_string(id);
+}
+
+static json_t *operation(const struct described *d, const char *tag)
+{
+    const struct route *route = d->route;
+    json_t *json =
+        json_pack("{s:o, s:s, s:[s], s:s, s:o, s:o}", "operationId", operation_id(route), "summary",
+                  route->summary, "tags", tag, "x-role", auth_role_name(route->role), "parameters",
+                  parameters_of(d), "responses", responses_of(d));
+    json_t *body = body_of(d);
+
+    if (body)
+        json_object_set_new(json, "requestBody", body);
+    if (route->role != ROLE_ANYONE)
+        json_object_set_new(json, "security", json_pack("[{}, {s:[]}]", "token"));
     if (!route->handler)
         json_object_set_new(json, "description",
                             json_string("Not supported by this version: answers 501."));
-    if (strcmp(route->pattern, "/v1/jobs/{id}/resume") == 0)
-        json_object_set_new(json, "requestBody", resume_body());
-    if (takes_job)
-        json_object_set_new(json, "requestBody",
-                            json_pack("{s:b, s:{s:{s:{s:s}}}}", "required", 1, "content",
-                                      "application/json", "schema", "$ref",
-                                      "#/components/schemas/Job"));
     return json;
 }
 
-static json_t *paths(void)
+/* The document in which the route is described; *tag becomes its name. */
+static void describe(json_t *const docs[], struct described *d, const char **tag)
+{
+    char title[128];
+
+    *tag = "other";
+    snprintf(title, sizeof title, "%s %s", d->route->method, d->route->pattern);
+    for (size_t i = 0; api_docs[i].name; i++) {
+        d->doc = json_object_get(json_object_get(docs[i], "routes"), title);
+        if (!d->doc)
+            continue;
+        d->examples = json_object_get(d->doc, "examples");
+        *tag = api_docs[i].name;
+        return;
+    }
+}
+
+static json_t *paths_of(json_t *const docs[])
 {
     json_t *all = json_object();
 
     for (size_t i = 0; route_at(i); i++) {
-        const struct route *route = route_at(i);
-        const char *method = strcmp(route->method, "GET") == 0      ? "get"
-                             : strcmp(route->method, "DELETE") == 0 ? "delete"
-                                                                    : "post";
-        json_t *path = json_object_get(all, route->pattern);
+        struct described d = {.route = route_at(i)};
+        const char *tag, *method = strcmp(d.route->method, "GET") == 0      ? "get"
+                                   : strcmp(d.route->method, "DELETE") == 0 ? "delete"
+                                                                            : "post";
+        json_t *path = json_object_get(all, d.route->pattern);
+        describe(docs, &d, &tag);
         if (!path) {
             path = json_object();
-            json_object_set_new(all, route->pattern, path);
+            json_object_set_new(all, d.route->pattern, path);
         }
-        json_object_set_new(path, method, operation(route));
+        json_object_set_new(path, method, operation(&d, tag));
     }
     return all;
 }
 
-static json_t *problem_schema(void)
+static json_t *components_of(json_t *const docs[])
 {
-    return json_pack("{s:s, s:{s:{s:s}, s:{s:s}, s:{s:s}, s:{s:s}, s:{s:s, s:{s:s, s:{s:{s:s}, "
-                     "s:{s:s}, s:{s:s}}}}}}",
-                     "type", "object", "properties", "type", "type", "string", "title", "type",
-                     "string", "status", "type", "integer", "detail", "type", "string", "errors",
-                     "type", "array", "items", "type", "object", "properties", "pointer", "type",
-                     "string", "message", "type", "string", "suggestion", "type", "string");
+    json_t *schemas = json_pack("{s:o}", "JobDocument", job_spec_schema());
+    json_t *problem =
+        json_pack("{s:s, s:{s:{s:o}}}", "description", "What is wrong (RFC 9457)", "content",
+                  "application/problem+json", "schema", reference("schemas", "Problem"));
+    json_t *too_many = json_deep_copy(problem);
+    json_t *unchanged = json_pack("{s:s}", "description",
+                                  "As before: the entity tag is one of those in If-None-Match");
+
+    for (size_t i = 0; api_docs[i].name; i++)
+        json_object_update(schemas, json_object_get(docs[i], "schemas"));
+    add_header(too_many, "Retry-After", "seconds");
+    json_t *tag = json_pack("{s:s, s:s, s:s, s:{s:s}}", "name", "If-None-Match", "in", "header",
+                            "description", "entity tags that the caller knows: 304 if one is right",
+                            "schema", "type", "string");
+    return json_pack("{s:o, s:{s:o}, s:{s:o, s:o, s:o}, s:{s:{s:s, s:s, s:s}}}", "schemas", schemas,
+                     "parameters", "IfNoneMatch", tag, "responses", "Problem", problem, "TooMany",
+                     too_many, "NotModified", unchanged, "securitySchemes", "token", "type", "http",
+                     "scheme", "bearer", "description",
+                     "from trainctl token; not needed on the unix socket");
 }
+
+#define DOCS_MAX 32
+
+static const char about[] = "Trains ResNets on clusters of CPUs. A GET may be sent as HEAD. "
+                            "Answers are compressed for those "
+                            "who send Accept-Encoding: gzip. Errors are application/problem+json "
+                            "(RFC 9457). Listings go on at "
+                            "\"next\", which is null on the last page.";
 
 json_t *openapi_document(void)
 {
-    json_t *schemas =
-        json_pack("{s:o, s:o}", "Problem", problem_schema(), "Job", job_spec_schema());
-    json_t *problem =
-        json_pack("{s:s, s:{s:{s:{s:s}}}}", "description", "What is wrong (RFC 9457)", "content",
-                  "application/problem+json", "schema", "$ref", "#/components/schemas/Problem");
-    return json_pack("{s:s, s:{s:s, s:s, s:s}, s:o, s:{s:o, s:{s:o}}}", "openapi", "3.1.0", "info",
-                     "title", "traind", "version", PACKAGE_VERSION, "description",
-                     "Trains ResNets on clusters of CPUs.", "paths", paths(), "components",
-                     "schemas", schemas, "responses", "Problem", problem);
+    json_t *docs[DOCS_MAX] = {0};
+    json_t *schema_of_job;
+
+    for (size_t i = 0; api_docs[i].name && i < DOCS_MAX; i++)
+        docs[i] = json_loads(api_docs[i].text, JSON_REJECT_DUPLICATES, NULL);
+    json_t *document = json_pack("{s:s, s:{s:s, s:s, s:s}, s:o, s:o}", "openapi", "3.1.0", "info",
+                                 "title", "traind", "version", PACKAGE_VERSION, "description",
+                                 about, "paths", paths_of(docs), "components", components_of(docs));
+    for (size_t i = 0; i < DOCS_MAX; i++)
+        json_decref(docs[i]);
+    schema_of_job = json_object_get(
+        json_object_get(json_object_get(document, "components"), "schemas"), "JobDocument");
+    json_object_del(schema_of_job, "$schema"); /* the document's dialect holds */
+    return document;
 }

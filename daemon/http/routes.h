@@ -36,8 +36,8 @@ struct request {
     unsigned rights;    /* of the caller: RIGHT() bits of auth.h */
     const char *body;
     size_t body_bytes;
-    const char *accept, *idempotency_key, *if_none_match,
-        *last_event_id; /* header values, NULL: not sent */
+    const char *accept, *idempotency_key, *if_none_match, *last_event_id, *range,
+        *if_range; /* header values, NULL: not sent */
     struct {
         const char *name, *value;
     } query[QUERY_MAX];
@@ -104,6 +104,10 @@ route_handler handle_throughput;
 route_handler handle_mllog, handle_tensorboard;
 /* handle_log.c */
 route_handler handle_log;
+/* handle_checkpoints.c */
+route_handler handle_checkpoints, handle_checkpoint;
+/* handle_compare.c */
+route_handler handle_compare;
 /* handle_sweeps.c */
 route_handler handle_sweep_create, handle_sweep_list, handle_sweep_show, handle_sweep_cancel;
 /* handle_trace.c */

@@ -152,6 +152,8 @@ static void answer(const struct endpoint *at, struct MHD_Connection *c, const ch
         .idempotency_key = header(c, "Idempotency-Key"),
         .if_none_match = header(c, "If-None-Match"),
         .last_event_id = header(c, "Last-Event-ID"),
+        .range = header(c, "Range"),
+        .if_range = header(c, "If-Range"),
     };
     double began = clock_monotonic();
 

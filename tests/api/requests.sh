@@ -22,7 +22,7 @@ json '.presets | map(.name) | index("surfsara-24k") != null' true "surfsara-24k 
 call /openapi.json
 want 200 "openapi.json"
 json .openapi 3.1.0 "it is OpenAPI 3.1"
-json '.paths["/v1/jobs/{id}/metrics"].get.parameters | map(.name) | join(" ")' "id names from to points format" \
+json '.paths["/v1/jobs/{id}/metrics"].get.parameters | map(.name // empty) | join(" ")' "id names from to points format" \
     "it tells a route's parameters"
 call --unix-socket "$socket" /healthz
 want 200 "the unix socket answers too"
@@ -49,10 +49,8 @@ refused 405 method-not-allowed 'GET, HEAD' "a wrong method"
 like "$headers" '^Allow: POST, GET, HEAD$' "it names the right methods"
 call -X POST /v1/jobs/1
 refused 405 method-not-allowed 'GET, HEAD, DELETE' "POST where only GET is"
-for route in '/v1/nodes' '/v1/compare?ids=1,2' '/v1/jobs/1/checkpoints'; do
-    call "$route"
-    refused 501 unsupported 'not supported by this version' "$route is not built yet"
-done
+call /v1/nodes
+refused 501 unsupported 'not supported by this version' "/v1/nodes is not built yet"
 for body in '{}' ''; do
     call -X POST -d "$body" /v1/jobs/1/resume
     refused 404 not-found 'there is no job 1' "resume of no job ($body)"

@@ -1,0 +1,120 @@
+/* Jobs side by side: what they came to, and in which keys their documents differ. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/http/job_json.h"
+#include "daemon/http/routes.h"
+
+#define JOBS_MAX 20
+
+struct compared {
+    size_t count;
+    struct store_job jobs[JOBS_MAX];
+    json_t *documents[JOBS_MAX];
+};
+
+static int parse_ids(const char *text, int64_t *ids, size_t *count, struct error *e)
+{
+    const char *at = text;
+
+    for (*count = 0; at && *at; at += *at == ',') {
+        size_t digits = strspn(at, "0123456789");
+        if (digits == 0 || digits > 18 || !strchr(",", at[digits]) || *count == JOBS_MAX)
+            break;
+        ids[(*count)++] = strtoll(at, NULL, 10);
+        at += digits;
+    }
+    if (*count >= 2 && !*at && at[-1] != ',')
+        return 0;
+    return error_set(e, ERR_USAGE, "ids must name 2 to %d jobs, as in ids=1,2; not \"%.60s\"",
+                     JOBS_MAX, text ? text : "");
+}
+
+static int load(const struct request *q, struct compared *c, struct error *e)
+{
+    int64_t ids[JOBS_MAX];
+    size_t count;
+
+    if (parse_ids(request_query(q, "ids"), ids, &count, e))
+        return -(int)e->code;
+    for (size_t i = 0; i < count; i++) {
+        if (store_job_get(q->app->store, ids[i], &c->jobs[i], e))
+            return -(int)e->code;
+        c->count++;
+        c->documents[i] = json_loads(c->jobs[i].spec, 0, NULL);
+        free(c->jobs[i].spec);
+        free(c->jobs[i].plan);
+        c->jobs[i].spec = c->jobs[i].plan = NULL; /* summaries have none */
+    }
+    return 0;
+}
+
+static void clear(struct compared *c)
+{
+    for (size_t i = 0; i < c->count; i++) {
+        store_job_clear(&c->jobs[i]);
+        json_decref(c->documents[i]);
+    }
+}
+
+/* Keys have no "/" and no "~", so that a pointer needs no escapes. A list is a value: that one is
+ * longer says more than which places differ. */
+static void compare(json_t *const *values, size_t count, const char *pointer, json_t *differences)
+{
+    bool same = true, objects = true;
+    json_t *list;
+
+    for (size_t i = 0; i < count; i++) {
+        same = same && (values[i] ? json_equal(values[i], values[0]) : !values[0]);
+        objects = objects && json_is_object(values[i]);
+    }
+    if (same)
+        return;
+    if (!objects) {
+        list = json_array();
+        for (size_t i = 0; i < count; i++)
+            json_array_append_new(list, values[i] ? json_incref(values[i]) : json_null());
+        json_array_append_new(differences,
+                              json_pack("{s:s, s:o}", "pointer", pointer, "values", list));
+        return;
+    }
+    json_t *keys = json_object(), *ignored;
+    const char *key;
+    for (size_t i = 0; i < count; i++)
+        json_object_update(keys, values[i]);
+    json_object_foreach (keys, key, ignored) {
+        json_t *below[JOBS_MAX];
+        char deeper[256];
+        for (size_t i = 0; i < count; i++)
+            below[i] = json_object_get(values[i], key);
+        snprintf(deeper, sizeof deeper, "%s/%s", pointer, key);
+        compare(below, count, deeper, differences);
+    }
+    json_decref(keys);
+}
+
+int handle_compare(const struct request *q, struct reply *r, struct error *e)
+{
+    struct compared c = {0};
+    struct json_text text = {0};
+
+    if (load(q, &c, e)) {
+        clear(&c);
+        return -(int)e->code;
+    }
+    json_t *differences = json_array();
+    compare(c.documents, c.count, "", differences);
+    json_text_open(&text, NULL, '{');
+    json_text_open(&text, "jobs", '[');
+    for (size_t i = 0; i < c.count; i++) {
+        json_text_open(&text, NULL, '{');
+        job_members(&text, &c.jobs[i]);
+        json_text_close(&text, '}');
+    }
+    json_text_close(&text, ']');
+    json_text_value(&text, "differences", differences);
+    json_text_close(&text, '}');
+    clear(&c);
+    return reply_json_text(r, 200, &text, e);
+}
