@@ -8,6 +8,10 @@ const VIEWS = [
   { path: /^\/$/, nav: "Jobs", href: "#/", load: () => import("./views/overview.js") },
   { path: /^\/jobs\/([1-9][0-9]{0,15})$/, load: () => import("./views/job.js") },
   { path: /^\/submit$/, nav: "Submit", href: "#/submit", load: () => import("./views/submit.js") },
+  { path: /^\/compare$/, nav: "Compare", href: "#/compare", load: () => import("./views/compare.js") },
+  { path: /^\/sweeps$/, nav: "Sweeps", href: "#/sweeps", load: () => import("./views/sweeps.js") },
+  { path: /^\/sweeps\/new$/, load: () => import("./views/new_sweep.js") },
+  { path: /^\/sweeps\/([1-9][0-9]{0,15})$/, load: () => import("./views/sweep.js") },
 ];
 
 const main = document.getElementById("main");

@@ -2,13 +2,14 @@
 
 import * as f from "./format.js";
 
-// h("p", {class: "x", onclick}, "text", node): an element. Attributes: true sets, false, null and undefined leave out,
+// h("p", {class: "x", onclick}, "text", node): an element. Attributes: true sets, false, null and undefined leave out (of aria-… they are said),
 // on… listens. Children that are null are left out.
 export function h(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
     else if (name === "style") element.style.cssText = value; // as an attribute it would be stopped by the policy of the page
+    else if (name.startsWith("aria-") && typeof value === "boolean") element.setAttribute(name, String(value));
     else if (value === true) element.setAttribute(name, "");
     else if (value !== false && value !== null && value !== undefined) element.setAttribute(name, value);
   }

@@ -152,6 +152,20 @@ export function learningRate(plan, lr) {
 
 // ------------------------------------------------------------------ JSON text
 
+// As a person would write it: lists and small objects on a line.
+export function pretty(value, indent = "") {
+  const line = oneLine(value), deeper = `${indent}  `;
+  if (!value || typeof value !== "object" || (indent && !Object.values(value).some((v) => v && typeof v === "object") && line.length < 80)) return line;
+  const parts = Array.isArray(value) ? value.map((v) => deeper + pretty(v, deeper)) : Object.entries(value).map(([key, v]) => `${deeper}${JSON.stringify(key)}: ${pretty(v, deeper)}`);
+  const [open, close] = Array.isArray(value) ? "[]" : "{}";
+  return parts.length ? `${open}\n${parts.join(",\n")}\n${indent}${close}` : open + close;
+}
+function oneLine(value) {
+  if (Array.isArray(value)) return `[${value.map(oneLine).join(", ")}]`;
+  if (plainObject(value)) return `{${Object.entries(value).map(([key, v]) => `${JSON.stringify(key)}: ${oneLine(v)}`).join(", ")}}`;
+  return JSON.stringify(value);
+}
+
 // {value}, or {error, line} of text that is no JSON.
 export function parseText(text) {
   try {

@@ -129,7 +129,7 @@ export function watch(work, { periodMs = 1500, wanted = () => false, done = () =
     } finally {
       clearTimeout(limit);
     }
-    if (pause === Infinity && !again) return;
+    if (stopped || (pause === Infinity && !again)) return;
     if (again) pause = Math.max(0, began + periodMs - Date.now());
     else if (failures === 0 && isLive()) pause = Math.max(pause, LIVE_MS);
     next = setTimeout(turn, pause);

@@ -1,10 +1,10 @@
 // A new job: its keys as a form and as JSON, which follow each other, beside the plan that the daemon makes anew as one types.
 
-import { get, post, Problem, words } from "../api.js";
+import { get, hasToken, post, Problem, words } from "../api.js";
 import { codeBox, jsonEditor, problemList, quoted } from "../code.js";
 import { h, mark, notice, say, show } from "../dom.js";
 import * as f from "../format.js";
-import { differences, effective, fieldsOf, inOrder, plainObject, sparse, valueAt, withValue, writeText } from "../job_document.js";
+import { differences, effective, fieldsOf, inOrder, plainObject, pretty, sparse, valueAt, withValue, writeText } from "../job_document.js";
 import { jobForm } from "../job_form.js";
 import { watch } from "../live.js";
 import { planView } from "../plan_view.js";
@@ -12,7 +12,6 @@ import { planView } from "../plan_view.js";
 const PAUSE_MS = 250; // after a key press, before the daemon is asked for a plan
 const AGAIN_MS = 2000; // where it did not answer
 
-const pretty = (document) => JSON.stringify(document, null, 2);
 const newKey = () => [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 
 // ------------------------------------------------------------------ what is kept until the tab is closed
@@ -66,7 +65,7 @@ function changesCard(original) {
 
 // ------------------------------------------------------------------ the page, once its parts are there
 
-const token = () => (sessionStorage.getItem("traind-token") ? ' \\\n  -H "Authorization: Bearer $TRAINCTL_TOKEN"' : "");
+const token = () => (hasToken() ? ' \\\n  -H "Authorization: Bearer $TRAINCTL_TOKEN"' : "");
 const curlLine = (text) => `curl --json ${quoted(text)}${token()} \\\n  ${location.origin}/v1/jobs`;
 const trainctlLine = (text) =>
   `trainctl ${location.origin === "http://127.0.0.1:7077" ? "" : `--server ${location.origin} `}submit - <<'JSON'\n${text}\nJSON`;

@@ -1,0 +1,215 @@
+// Comparing runs (#/compare) and sweeps (#/sweeps), in a real browser against a real daemon: node compare.mjs http://HOST:PORT. Prints TAP.
+
+import { readFileSync } from "node:fs";
+import { openBrowser } from "./browser.mjs";
+import { accessible, api, brightness, cancelAll, errors, jobIn, JOB, listen, origin, quietPages, sideways, submit, until } from "./checks.mjs";
+import { done, ok, same } from "./tap.mjs";
+
+const SMALL = { ...JOB, model: { ...JOB.model, arch: "resnet18" }, steps: 6, lr: { warmup_epochs: 0.25 } };
+const text = JSON.stringify;
+const number = (x) => String(Number(x.toPrecision(4)));
+
+// The bytes of what a button gives to download.
+async function downloaded(page, button) {
+  const [file] = await Promise.all([page.waitForEvent("download"), button.click()]);
+  return readFileSync(await file.path());
+}
+const isPng = (bytes) => bytes.subarray(1, 4).toString() === "PNG" && bytes.length > 1500;
+
+async function resultsMatch(page, ids) {
+  const jobs = await Promise.all(ids.map((id) => api(`/v1/jobs/${id}`)));
+  await until("the results", async () => await page.locator(".results tbody tr").count() === ids.length, 10);
+  const shown = await page.locator(".results tbody tr").evaluateAll((rows) => rows.map((row) => [...row.querySelectorAll("data")].map((d) => d.value)));
+  const want = jobs.map((job) => [job.plan.world_size, job.global_batch, job.step, job.top1, job.top5, job.loss, job.images_per_sec, job.ttt_seconds].map(String));
+  same(text(shown), text(want), "compare: the results are the API's, to the last digit");
+  const { differences } = await api(`/v1/compare?ids=${ids}`);
+  const rows = await page.locator(".differences tbody tr").evaluateAll((list) => list.map((row) => [...row.children].map((cell) => cell.textContent)));
+  same(text(rows), text(differences.map((d) => [d.pointer, ...d.values.map(String)])), "compare: so are the differences");
+  ok(differences.some((d) => d.pointer === "/lr/base"), "compare: what was changed is among them");
+}
+
+// The table behind the loss: each job's value at its last step.
+async function overlayMatches(page, ids) {
+  const chart = page.locator("[data-chart=compare-loss]");
+  await chart.locator("summary").click();
+  const series = await Promise.all(ids.map((id) => api(`/v1/jobs/${id}/metrics?names=loss`)));
+  await chart.locator("tbody tr").first().waitFor();
+  const last = await chart.locator("tbody tr").last().evaluate((row) => [...row.children].map((cell) => cell.textContent));
+  same(text(last), text([String(series[0].step.at(-1)), ...series.map((s) => number(s.loss.at(-1)))]), "compare: the curves end where the API says");
+  same(await chart.locator("tbody tr").count(), series[0].step.length, "compare: the table has every step");
+  await chart.locator("summary").click();
+}
+
+async function comparing(page, ids) {
+  await page.goto(`${origin}/#/compare`);
+  await page.getByText("Choose at least 2.").waitFor();
+  for (const id of ids) await page.locator(`#pick-${id}`).check();
+  await accessible(page, "picker");
+  await page.getByRole("button", { name: "Compare", exact: true }).click();
+  await page.getByRole("heading", { name: "Compare jobs" }).waitFor();
+  same(await page.evaluate(() => location.hash), `#/compare?ids=${encodeURIComponent(ids.join(","))}`, "compare: the jobs that are chosen make a permalink");
+  await resultsMatch(page, ids);
+  await overlayMatches(page, ids);
+  await accessible(page, "compare");
+
+  await page.getByRole("button", { name: "Epoch" }).click();
+  ok(/epoch/.test(await page.locator("[data-chart=compare-loss] [role=img]").getAttribute("aria-label")), "compare: by epoch");
+  await page.getByRole("checkbox", { name: `Show job ${ids[1]} in the charts` }).uncheck();
+  same(await page.locator("[data-chart=compare-loss] .legend li").count(), ids.length - 1, "compare: a job is hidden");
+  const link = page.url();
+  ok(link.includes("x=epoch") && link.includes(`hide=${ids[1]}`), "compare: axis and hidden jobs are in the address", link);
+  await page.goto("about:blank");
+  await page.goto(link);
+  await page.locator("[data-chart=compare-loss] .legend li").first().waitFor();
+  same(await page.locator("[data-chart=compare-loss] .legend li").count(), ids.length - 1, "compare: the permalink opens as it was");
+  same(await page.getByRole("button", { name: "Epoch" }).getAttribute("aria-pressed"), "true", "compare: with its axis");
+  await page.getByRole("checkbox", { name: `Show job ${ids[1]} in the charts` }).check();
+
+  const rates = await Promise.all(ids.map((id) => api(`/v1/jobs/${id}`)));
+  const one = Math.max(...rates.filter((job) => job.plan.world_size === 1).map((job) => job.images_per_sec));
+  const two = rates.find((job) => job.plan.world_size === 2).images_per_sec;
+  const scaling = page.locator("[data-chart=scaling]"), efficiency = page.locator("[data-chart=efficiency]");
+  ok((await efficiency.locator("[role=img]").getAttribute("aria-label")).includes(`${Math.round((100 * two) / one / 2)} %`), "scaling: the efficiency is that of the measured speeds",
+    await efficiency.locator("[role=img]").getAttribute("aria-label"));
+  ok(await scaling.locator("canvas").count() === 1, "scaling: is drawn");
+  await page.getByText("These runs differ in more than their workers: /lr/base").waitFor();
+  ok(true, "scaling: says what else differs");
+  const csv = (await downloaded(page, page.getByRole("button", { name: "Results as csv" }))).toString();
+  ok(csv.startsWith("id,name,State,Workers,") && csv.includes(`\r\n${ids[0]},one,succeeded,1,8,6,`), "compare: the results as CSV", csv);
+  ok(isPng(await downloaded(page, page.locator("[data-chart=compare-loss]").getByRole("button", { name: /as png/ }))), "compare: a chart as PNG");
+}
+
+async function refusedComparison(page) {
+  await page.goto(`${origin}/#/compare?ids=1,99`);
+  await page.getByRole("heading", { name: "These jobs cannot be compared" }).waitFor();
+  ok(true, "compare: a job that is not there is told as such");
+}
+
+async function starting(page) {
+  await page.goto(`${origin}/#/sweeps`);
+  await page.getByText("No sweeps yet").waitFor();
+  await page.getByRole("link", { name: "Start a sweep" }).click();
+  const editor = page.locator("#sweep-json");
+  await editor.waitFor();
+  await page.getByRole("button", { name: "Halving" }).click();
+  const example = JSON.parse(await editor.inputValue());
+  await editor.fill(text({ ...example, metrik: "loss", parameters: { "/lr/bse": [1, 2] } }, null, 2));
+  await page.getByRole("button", { name: "Start the sweep" }).click();
+  const problem = page.locator(".problems li").first();
+  await problem.waitFor();
+  ok(/metrik/.test(await page.locator(".problems").textContent()), "sweep: what is wrong is told", await page.locator(".problems").textContent());
+  await accessible(page, "refused sweep");
+  await editor.fill('{"base": {},\n"parameters" 3}');
+  ok((await page.locator("#sweep-json-error").textContent()).startsWith("Line 2: "), "sweep: with its line where it is no JSON");
+  const document = { name: "rates", base: { ...SMALL, data: { train: "synthetic", train_images: 64 }, eval: undefined, steps: undefined, lr: { warmup_epochs: 0 } }, method: "halving", samples: 4, seed: 3, concurrency: 2,
+    metric: "loss", parameters: { "/lr/base": { min: 0.001, max: 0.1, log: true }, "/optimizer/nesterov": [true, false] }, budget: { key: "/steps", min: 1, max: 4, eta: 2 } };
+  await editor.fill(text(document));
+  await page.getByText("7 jobs in all, 2 at a time.").waitFor();
+  ok(true, "sweep: says how many jobs it is");
+  await page.getByRole("button", { name: "Start the sweep" }).click();
+  await page.getByRole("heading", { name: "rates" }).waitFor();
+  same((await api("/v1/sweeps")).sweeps.length, 1, "sweep: one is started");
+  await page.locator(".title .badge[data-state=running]").waitFor();
+  await page.getByRole("button", { name: "Cancel…" }).waitFor();
+}
+
+async function sweepMatches(page) {
+  await until("the sweep to end", async () => (await api("/v1/sweeps/1")).state !== "running", 60);
+  await page.locator(".title .badge[data-state=succeeded]").waitFor();
+  const sweep = await api("/v1/sweeps/1");
+  const rows = page.locator(".trials tbody tr");
+  await until("all trials", async () => await rows.count() === sweep.trials.length, 10).catch(() => {});
+  const shown = await rows.evaluateAll((list) => list.map((row) => [...row.querySelectorAll("data")].map((d) => d.value).concat(row.dataset.job)));
+  same(text(shown), text(sweep.trials.map((t) => [String(t.point["/lr/base"]), String(t.point["/optimizer/nesterov"]), String(t.budget), String(t.metric), String(t.job)])),
+    "sweep: the trials are the API's, the best first");
+  same(await rows.filter({ hasText: "left behind" }).count(), 3, "sweep: those that were left behind are shown as such");
+  same(await rows.first().locator("a").getAttribute("href"), `#/jobs/${sweep.best.job}`, "sweep: each leads to its job");
+  ok(await page.locator("button.danger:visible").count() === 0, "sweep: what has ended cannot be cancelled");
+  await accessible(page, "sweep");
+  const csv = (await downloaded(page, page.getByRole("button", { name: "Trials as csv" }))).toString();
+  same(csv.trim().split("\r\n").length, 1 + sweep.trials.length, "sweep: the trials as CSV");
+  ok(isPng(await downloaded(page, page.getByRole("button", { name: "Parallel coordinates as png" }))), "sweep: a picture as PNG");
+  return sweep;
+}
+
+async function brushing(page, sweep) {
+  const canvas = page.locator("[data-chart=sweep-1-parallel] canvas");
+  await canvas.scrollIntoViewIfNeeded();
+  const box = await canvas.boundingBox(), side = Math.min(90, box.width * 0.12);
+  const x = box.x + side + (2 * (box.width - 2 * side)) / 3; // the third of four axes: the budget
+  await page.mouse.move(x, box.y + 36);
+  await page.mouse.down();
+  await page.mouse.move(x, box.y + 70, { steps: 4 });
+  await page.mouse.up();
+  const rows = page.locator(".trials tbody tr");
+  const most = sweep.trials.filter((t) => t.budget === 4).length;
+  ok(await until("the brush", async () => await rows.count() === most, 5).catch(() => false), "sweep: dragging along an axis keeps a part", await rows.count());
+  const link = page.url();
+  await page.reload();
+  ok(await until("the brush", async () => await rows.count() === most, 5).catch(() => false), "sweep: the brush is in the address", link);
+  await page.getByText("Filter by numbers").click();
+  await page.getByRole("button", { name: "Show all" }).click();
+  same(await rows.count(), sweep.trials.length, "sweep: all are back");
+  await page.getByRole("textbox", { name: "/lr/base, at most" }).fill(String(sweep.best.point["/lr/base"]));
+  await page.keyboard.press("Enter");
+  same(await rows.count(), sweep.trials.filter((t) => t.point["/lr/base"] <= sweep.best.point["/lr/base"]).length, "sweep: numbers do the same by keyboard");
+  await page.getByRole("button", { name: "Show all" }).click();
+}
+
+async function cancelling(page) {
+  const { id } = await api("/v1/sweeps", { method: "POST", body: text({ base: SMALL, parameters: { "/steps": [100000, 100001] }, metric: "loss" }) });
+  await page.goto(`${origin}/#/sweeps/${id}`);
+  await page.getByRole("button", { name: "Cancel…" }).click();
+  await page.getByRole("button", { name: "Cancel the sweep" }).click();
+  await page.locator(".title .badge[data-state=cancelled]").waitFor();
+  same((await api(`/v1/sweeps/${id}`)).state, "cancelled", "sweep: the button cancels it");
+  await page.goto(`${origin}/#/sweeps`);
+  await page.getByRole("link", { name: "rates" }).waitFor();
+  same(await page.locator("tr[data-sweep]").count(), 2, "sweeps: are listed");
+  await accessible(page, "sweeps");
+  await page.goto(`${origin}/#/sweeps/99`);
+  await page.getByRole("heading", { name: "There is no sweep 99" }).waitFor();
+  ok(true, "sweep: one that is not there is told as such");
+}
+
+async function looks(ids) {
+  for (const [name, options, isDark] of [["dark", { colorScheme: "dark" }, true], ["phone", { viewport: { width: 375, height: 740 }, colorScheme: "light" }, false]]) {
+    const { page, close } = await openBrowser(options);
+    listen(page);
+    for (const [kind, path, there] of [["comparison", `/#/compare?ids=${ids}`, ".differences tbody tr"], ["sweep", "/#/sweeps/1", ".trials tbody tr"], ["new sweep", "/#/sweeps/new", "#sweep-json"]]) {
+      await page.goto(origin + path);
+      await page.locator(there).first().waitFor();
+      await page.evaluate(() => document.querySelectorAll("details").forEach((d) => { d.open = true; }));
+      await page.waitForTimeout(200);
+      ok(await sideways(page) <= 0, `${name}: the ${kind} does not scroll sideways`, await sideways(page));
+      ok((await brightness(page) < 100) === isDark, `${name}: the ${kind} has the right ground`);
+      await accessible(page, `${name}, ${kind}`);
+    }
+    await close();
+  }
+}
+
+const browser = await openBrowser({ acceptDownloads: true });
+try {
+  browser.page.setDefaultTimeout(20000);
+  listen(browser.page);
+  const made = [];
+  for (const [name, workers, base] of [["one", 1, 0.1], ["two", 2, 0.1], ["low rate", 1, 0.01]])
+    made.push((await submit({ ...SMALL, name, cluster: { workers_per_node: workers, threads_per_worker: 1 }, lr: { ...SMALL.lr, base } })).id);
+  await starting(browser.page);
+  for (const id of made) await jobIn(id, "succeeded");
+  const sweep = await sweepMatches(browser.page);
+  await brushing(browser.page, sweep);
+  await comparing(browser.page, made);
+  await refusedComparison(browser.page);
+  await cancelling(browser.page);
+  errors.splice(0, errors.length, ...errors.filter((line) => !/status of (422|404)/.test(line))); // the browser logs each answer that says no
+  await looks(made);
+  quietPages();
+} catch (error) {
+  ok(false, "the story goes to its end", error.stack);
+} finally {
+  await browser.close();
+  await cancelAll().catch(() => {}); // workers outlive the daemon: leave none behind
+}
+done();

@@ -1,0 +1,63 @@
+// Tables as files, and a table to choose jobs from.
+
+import { get } from "./api.js";
+import { badge, h, notice, say, setBadge, show } from "./dom.js";
+import * as f from "./format.js";
+import { title } from "./jobs.js";
+import { watch } from "./live.js";
+
+// RFC 4180; rows of values, null and undefined are empty.
+export function csv(rows) {
+  const cell = (value) => {
+    const text = value === null || value === undefined ? "" : String(value);
+    return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+  };
+  return rows.map((row) => row.map(cell).join(",") + "\r\n").join("");
+}
+
+// A table of the newest jobs with check boxes. chosen(ids) once the button, which says words, is pressed.
+//   {element, stop}
+export function pickJobs({ words, least, most, chosen }) {
+  const picked = new Set(), rows = new Map(), body = h("tbody");
+  const button = h("button", { type: "button", class: "primary", onclick: () => chosen([...picked]) }, words);
+  const count = h("p", { class: "quiet", role: "status" });
+  const wait = notice("Loading the jobs…"), none = notice("No jobs yet", h("p", {}, h("a", { href: "#/submit" }, "Submit one")));
+  const table = h("section", { class: "card" }, h("div", { class: "scroll wide tall", role: "group", tabindex: 0, "aria-label": "Jobs" }, h("table", { class: "pick" }, h("thead", {}, h("tr", {},
+    h("th", { scope: "col" }, h("span", { class: "hidden" }, "Chosen")), ...["Job", "State"].map((name) => h("th", { scope: "col" }, name)),
+    ...["Top-1", "Images/s", "Submitted"].map((name) => h("th", { scope: "col", class: "num" }, name)))), body)), h("div", { class: "actions" }, count, button));
+  const told = () => {
+    button.disabled = picked.size < least || picked.size > most;
+    say(count, picked.size < least ? `Choose at least ${least}.` : picked.size > most ? `At most ${most} at a time.` : `${picked.size} chosen`);
+  };
+  const row = (job) => {
+    const tick = h("input", { type: "checkbox", id: `pick-${job.id}`, onchange: () => {
+      if (tick.checked) picked.add(job.id);
+      else picked.delete(job.id);
+      told();
+    } });
+    const state = badge();
+    setBadge(state, job.state);
+    const cells = [h("td", {}, state), ...[f.percent(job.top1), f.rate(job.images_per_sec), f.ago(job.created_at)].map((text) => h("td", { class: "num" }, text))];
+    return h("tr", {}, h("td", {}, tick), h("th", { scope: "row" }, h("label", { for: tick.id }, h("span", { class: "id" }, `${job.id} `), title(job))), ...cells);
+  };
+  const watching = watch(async (signal) => {
+    const { jobs } = await get("/v1/jobs?limit=100", signal);
+    for (const job of jobs) {
+      const text = JSON.stringify([job.name, job.state, job.top1]);
+      if (rows.get(job.id)?.text === text) continue;
+      const element = row(job);
+      element.querySelector("input").checked = picked.has(job.id);
+      if (rows.get(job.id)?.element.contains(document.activeElement)) continue; // not under someone's finger
+      rows.set(job.id, { text, element });
+    }
+    const elements = jobs.map((job) => rows.get(job.id).element);
+    if (elements.some((element, i) => element !== body.children[i])) body.replaceChildren(...elements);
+    show(wait, false);
+    show(none, !jobs.length);
+    show(table, jobs.length > 0);
+  }, { periodMs: 5000, wanted: (event) => event.type === "state" });
+  show(none, false);
+  show(table, false);
+  told();
+  return { element: h("div", { class: "picker" }, wait, none, table), stop: watching.stop };
+}

@@ -1,0 +1,259 @@
+// Several jobs side by side: #/compare?ids=1,2,3&x=epoch&hide=2
+
+import { get, Problem } from "../api.js";
+import { Chart, ChartGroup, joined } from "../charts.js";
+import { badge, choice, download, h, mark, notice, say, setBadge, show } from "../dom.js";
+import * as f from "../format.js";
+import { csv, pickJobs } from "../tables.js";
+import { ended, title } from "../jobs.js";
+import { watch } from "../live.js";
+import { href, setQuery } from "../place.js";
+import { writeText } from "../job_document.js";
+
+const POINTS = 1000; // of a series
+const MOST = 16; // jobs at a time: more no eye tells apart
+
+// ------------------------------------------------------------------ the charts
+
+const WHOLE = [1, 2, 5].flatMap((n) => [0, 1, 2, 3, 4, 5, 6, 7].map((e) => n * 10 ** e)).sort((a, b) => a - b);
+const X = {
+  step: { name: "step", words: "Step", format: f.count, incrs: WHOLE, of: (s) => s.step },
+  epoch: { name: "epoch", words: "Epoch", format: (x) => f.number(x), incrs: [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, ...WHOLE], of: (s) => s.epoch },
+  time: { name: "time", words: "Wall time", format: (x) => f.duration(x), incrs: [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600, 7200, 14400, 43200, 86400, 172800, 604800],
+    of: (s, began) => s.t.map((t) => t - began) },
+};
+const CHARTS = [
+  { key: "loss", title: "Training loss", log: true, smooth: true },
+  { key: "top1", title: "Top-1", format: f.percent, dots: true, evals: true },
+  { key: "images_per_sec", title: "Throughput", unit: "images/s", zero: true, format: f.rate, smooth: true },
+  { key: "lr", title: "Learning rate", zero: true },
+];
+const DASHES = [undefined, undefined, undefined, [7, 4], [2, 3], [9, 3, 2, 3], [12, 4], [4, 4]];
+
+// Colour and dash by the place in the list: eight of each, so that colour alone never tells two apart that are far from each other.
+const look = (i) => ({ color: `--c${(i % 8) + 1}`, dash: i < 8 ? DASHES[i] : [3 + (i % 5), 3] });
+
+function seriesOf(jobs, chart, hidden) {
+  return jobs.map((job, i) => ({ key: `job${job.id}`, label: `${job.id} ${job.name ?? ""}`.trim(), smooth: chart.smooth, dots: chart.dots, ...look(i) }))
+    .filter((_, i) => !hidden.has(jobs[i].id));
+}
+
+// {x, y: {job1: […], …}} of one metric of the jobs that are shown
+function chartData(jobs, chart, x, hidden) {
+  const tables = jobs.filter((job) => !hidden.has(job.id)).map((job) => {
+    const source = chart.evals ? columns(job.evals) : job.series;
+    return { job, xs: X[x].of(source, job.series.t[0] ?? 0), ys: source[chart.key] };
+  });
+  if (!tables.some(({ xs }) => xs.length)) return { x: [], y: {} };
+  const [xs, ...ys] = joined(tables.map(({ xs, ys }) => [xs, ys]));
+  return { x: xs, y: Object.fromEntries(tables.map(({ job }, i) => [`job${job.id}`, [...ys[i]].map((v) => v ?? null)])) };
+}
+const columns = (rows) => Object.fromEntries(["step", "epoch", "t", "top1"].map((key) => [key, rows.map((row) => row[key])]));
+
+// ------------------------------------------------------------------ results and differences
+
+const workers = (job) => job.plan?.world_size ?? null;
+const RESULTS = [
+  ["Workers", workers, f.count, 0], ["Global batch", (job) => job.global_batch, f.count, 0], ["Steps", (job) => job.step, f.count, 0],
+  ["Top-1", (job) => job.top1, f.percent, 1], ["Top-5", (job) => job.top5, f.percent, 1], ["Loss", (job) => job.loss, f.number, -1],
+  ["Images/s", (job) => job.images_per_sec, f.rate, 1], ["Time to train", (job) => job.ttt_seconds, f.duration, -1],
+];
+
+function bestOf(jobs, value, sign) {
+  const values = jobs.map(value).filter((v) => v !== null && v !== undefined);
+  return sign === 0 || values.length < 2 || new Set(values).size < 2 ? null : sign > 0 ? Math.max(...values) : Math.min(...values);
+}
+
+const scroll = (label, table) => h("div", { class: "scroll wide", role: "group", tabindex: 0, "aria-label": label }, table);
+const tool = (words, label, work) => h("button", { type: "button", class: "tool", "aria-label": label, onclick: work }, words);
+
+function resultsCard(toggled) {
+  const body = h("tbody");
+  let rows = [];
+  const names = ["Job", "State", ...RESULTS.map(([name]) => name)];
+  const element = h("section", { class: "card results" }, h("header", {}, h("h2", {}, "Results"),
+    tool("csv", "Results as csv, to download", () => download("results.csv", "text/csv", csv([["id", "name", ...names.slice(1)], ...rows])))),
+    scroll("Results", h("table", {}, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Shown"),
+      ...names.map((name, i) => h("th", { scope: "col", class: i > 1 ? "num" : "" }, name)))), body)));
+  const row = (job, i, jobs, hidden) => {
+    const tick = h("input", { type: "checkbox", checked: !hidden.has(job.id), "aria-label": `Show job ${job.id} in the charts`, "data-job": job.id, onchange: () => toggled(job.id) });
+    const state = badge(), swatch = h("i", { class: "swatch" });
+    setBadge(state, job.state);
+    swatch.style.setProperty("--c", `var(${look(i).color})`);
+    return h("tr", { "data-job": job.id }, h("td", {}, h("span", { class: "key" }, tick, swatch)),
+      h("th", { scope: "row" }, h("span", { class: "id" }, `${job.id} `), h("a", { href: `#/jobs/${job.id}` }, title(job))), h("td", {}, state),
+      ...RESULTS.map(([, value, format, sign]) => {
+        const v = value(job) ?? null, best = v !== null && v === bestOf(jobs, value, sign);
+        return h("td", { class: best ? "num best" : "num" }, h("data", { value: v ?? "" }, format(v)), best ? h("span", { class: "hidden" }, " (best)") : null);
+      }));
+  };
+  const update = (jobs, hidden) => {
+    rows = jobs.map((job) => [job.id, job.name, job.state, ...RESULTS.map(([, value]) => value(job))]);
+    const focused = body.contains(document.activeElement) ? document.activeElement.dataset.job : null;
+    body.replaceChildren(...jobs.map((job, i) => row(job, i, jobs, hidden)));
+    if (focused) body.querySelector(`input[data-job="${focused}"]`)?.focus();
+  };
+  return { element, update };
+}
+
+function differencesCard() {
+  const head = h("tr"), body = h("tbody"), none = h("p", { class: "quiet" }, "Their documents are the same.");
+  let rows = [];
+  const table = scroll("Differences", h("table", {}, h("thead", {}, head), body));
+  const element = h("section", { class: "card differences" }, h("header", {}, h("h2", {}, "Differences"),
+    tool("csv", "Differences as csv, to download", () => download("differences.csv", "text/csv", csv(rows)))), none, table);
+  const update = (jobs, differences) => {
+    rows = [["key", ...jobs.map((job) => `job ${job.id}`)], ...differences.map(({ pointer, values }) => [pointer, ...values.map(writeText)])];
+    show(none, !differences.length);
+    show(table, differences.length > 0);
+    head.replaceChildren(h("th", { scope: "col" }, "Key"), ...jobs.map((job) => h("th", { scope: "col" }, `${job.id} ${job.name ?? ""}`)));
+    body.replaceChildren(...differences.map(({ pointer, values }) => h("tr", {}, h("th", { scope: "row" }, h("code", {}, pointer)),
+      ...values.map((value) => h("td", {}, writeText(value) || f.none)))));
+  };
+  return { element, update };
+}
+
+// ------------------------------------------------------------------ scaling
+
+// Runs on different numbers of workers: [{workers, rate, ideal, efficiency, isBest: of as many workers}], fewest first; the ideal is the best of the fewest times the workers.
+function scaling(jobs) {
+  const runs = jobs.filter((job) => workers(job) && job.images_per_sec > 0)
+    .map((job) => ({ workers: workers(job), rate: job.images_per_sec })).sort((a, b) => a.workers - b.workers || b.rate - a.rate);
+  if (new Set(runs.map((run) => run.workers)).size < 2) return null;
+  const one = runs[0].rate / runs[0].workers;
+  return runs.map((run, i) => ({ ...run, ideal: one * run.workers, efficiency: run.rate / run.workers / one, isBest: runs[i - 1]?.workers !== run.workers }));
+}
+
+function scalingCards() {
+  const group = new ChartGroup({ name: "workers", format: f.count, incrs: WHOLE });
+  const speed = new Chart({ id: "scaling", title: "Scaling", unit: "images/s by workers", zero: true, format: f.rate,
+    series: [{ key: "ideal", label: "ideal", color: "--c8", dash: [6, 4] }, { key: "rate", label: "measured", color: "--c1", dots: true },
+      { key: "other", label: "other runs", color: "--c2", points: true }] }, group);
+  const share = new Chart({ id: "efficiency", title: "Efficiency", unit: "of the ideal, by workers", zero: true, format: (x) => `${Math.round(100 * x)} %`,
+    series: [{ key: "efficiency", label: "efficiency", color: "--c3", dots: true }] }, group);
+  const note = h("p", { class: "quiet" });
+  const element = h("div", { class: "scaling", hidden: true }, h("div", { class: "charts" }, speed.element, share.element), note);
+  const update = (jobs, differences) => {
+    const runs = scaling(jobs);
+    show(element, Boolean(runs));
+    if (!runs) return;
+    const x = runs.map((run) => run.workers);
+    const best = runs.filter((run) => run.isBest);
+    speed.update({ x, y: { ideal: runs.map((run) => run.ideal), rate: runs.map((run) => (run.isBest ? run.rate : null)), other: runs.map((run) => (run.isBest ? null : run.rate)) } });
+    share.update({ x: best.map((run) => run.workers), y: { efficiency: best.map((run) => run.efficiency) }, lines: [{ y: 1, label: "" }] });
+    const others = differences.map((d) => d.pointer).filter((pointer) => !/^\/(name|cluster\/.*|priority|restart\/.*|checkpoint\/.*)$/.test(pointer));
+    say(note, `The ideal is the speed on ${x[0]} ${x[0] === 1 ? "worker" : "workers"}, times the workers.` +
+      (others.length ? ` These runs differ in more than their workers: ${others.join(", ")}.` : ""));
+  };
+  return { element, update, close: () => [speed, share].forEach((chart) => chart.close()) };
+}
+
+// ------------------------------------------------------------------ the page
+
+function idsOf(query) {
+  const ids = (query.get("ids") ?? "").split(",").map(Number).filter((id) => Number.isSafeInteger(id) && id > 0);
+  return [...new Set(ids)].slice(0, MOST);
+}
+
+function chooser(main, heading) {
+  heading("Compare");
+  main.replaceChildren(h("div", { class: "title" }, h("h1", { tabindex: -1 }, "Compare")));
+  const picker = pickJobs({ words: "Compare", least: 2, most: MOST, chosen: (ids) => { location.hash = href("/compare", { ids: ids.join(",") }); } });
+  main.append(h("p", { class: "lead" }, "Choose two jobs or more: their curves are laid over each other, and what differs in their documents is listed."), picker.element);
+  return { unmount: picker.stop };
+}
+
+class Page {
+  constructor(main, ids, query) {
+    this.ids = ids;
+    this.loaded = new Map(); // id -> job with series and evals
+    this.x = query.get("x") in X ? query.get("x") : "step";
+    this.hidden = new Set((query.get("hide") ?? "").split(",").filter(Boolean).map(Number));
+    this.group = new ChartGroup(X[this.x]);
+    this.charts = CHARTS.map((kind) => new Chart({ ...kind, id: `compare-${kind.key}`, series: [] }, this.group));
+    this.results = resultsCard((id) => this.toggle(id));
+    this.differences = differencesCard();
+    this.scaling = scalingCards();
+    this.build(main);
+    this.watching = watch((signal) => this.look(signal), { periodMs: 2000, wanted: (event) => ids.includes(event.job), done: (error) => this.told(error) });
+  }
+
+  build(main) {
+    this.axis = choice("Horizontal axis", Object.entries(X).map(([name, { words }]) => [name, words]), this.x, (name) => this.setX(name));
+    this.wait = notice("Loading the jobs…");
+    this.content = h("div", { class: "stack", hidden: true }, this.results.element, h("div", { class: "charts even" }, ...this.charts.map((c) => c.element)),
+      this.scaling.element, this.differences.element);
+    const other = h("a", { class: "button", href: "#/compare" }, "Other jobs");
+    main.replaceChildren(h("div", { class: "title" }, h("h1", { tabindex: -1 }, `Compare ${this.ids.length === 1 ? "job" : "jobs"} ${this.ids.join(", ")}`),
+      h("div", { class: "actions" }, this.axis.element, other)), this.wait, this.content);
+  }
+
+  async look(signal) {
+    const { jobs, differences } = await get(`/v1/compare?ids=${this.ids.join(",")}`, signal);
+    await Promise.all(jobs.map(async (summary) => {
+      const known = this.loaded.get(summary.id);
+      if (known && ended(known) && known.state === summary.state && known.attempt === summary.attempt) return;
+      const [job, series, { evals }] = await Promise.all([get(`/v1/jobs/${summary.id}`, signal),
+        get(`/v1/jobs/${summary.id}/metrics?names=loss,lr,images_per_sec&points=${POINTS}`, signal), get(`/v1/jobs/${summary.id}/evals`, signal)]);
+      this.loaded.set(summary.id, { ...job, series, evals });
+    }));
+    this.given = differences;
+    show(this.wait, false);
+    show(this.content, true);
+    this.draw();
+    return [...this.loaded.values()].every(ended) ? 10000 : 2000;
+  }
+
+  draw() {
+    const jobs = this.ids.map((id) => this.loaded.get(id)).filter(Boolean);
+    this.results.update(jobs, this.hidden);
+    this.differences.update(jobs, this.given);
+    this.scaling.update(jobs, this.given);
+    CHARTS.forEach((kind, i) => {
+      const series = seriesOf(jobs, kind, this.hidden), keys = series.map((s) => s.key + s.label).join();
+      if (this.charts[i].keys !== keys) this.charts[i].setSeries(series);
+      this.charts[i].keys = keys;
+      this.charts[i].update(chartData(jobs, kind, this.x, this.hidden));
+    });
+  }
+
+  setX(name) {
+    this.x = name;
+    setQuery({ x: name === "step" ? null : name });
+    this.group.x = X[name];
+    this.group.range = null;
+    this.charts.forEach((chart) => chart.drop());
+    this.draw();
+  }
+
+  toggle(id) {
+    if (!this.hidden.delete(id)) this.hidden.add(id);
+    setQuery({ hide: [...this.hidden].join(",") || null });
+    this.draw();
+  }
+
+  told(error) {
+    if (!error || this.wait.hidden) return;
+    const gone = error instanceof Problem;
+    if (gone) this.watching.stop();
+    this.wait.replaceChildren(h("h2", {}, gone ? "These jobs cannot be compared" : "No answer yet from traind; trying again…"),
+      ...(gone ? [h("p", {}, error.message), h("p", {}, h("a", { href: "#/compare" }, "Choose others"))] : []));
+  }
+
+  leave() {
+    this.watching.stop();
+    this.charts.forEach((chart) => chart.close());
+    this.scaling.close();
+  }
+}
+
+export function mount(main, { query, heading }) {
+  const ids = idsOf(query);
+  if (!ids.length) {
+    const picker = chooser(main, heading);
+    return { unmount: picker.unmount };
+  }
+  heading(`Compare ${ids.join(", ")}`);
+  const page = new Page(main, ids, query);
+  return { unmount: () => page.leave() };
+}

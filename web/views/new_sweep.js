@@ -1,0 +1,93 @@
+// A new search over job keys: #/sweeps/new, #/sweeps/new?base=JOB, #/sweeps/new?from=SWEEP
+
+import { get, post, Problem, words } from "../api.js";
+import { codeBox, jsonEditor, problemList, quoted } from "../code.js";
+import { h, notice, say, show } from "../dom.js";
+import { fieldsOf, pretty, sparse, valueAt, withValue } from "../job_document.js";
+import { watch } from "../live.js";
+import { trialsOf } from "../sweeps.js";
+
+const BASE = { data: { train: "synthetic", train_images: 512 }, model: { arch: "resnet18", image_size: 32, classes: 10 }, batch_per_worker: 8, steps: 16, checkpoint: { disable: true } };
+const EXAMPLES = [
+  ["Grid", "Every combination of the values.", (base) => ({ name: "grid", base, parameters: { "/lr/base": [0.05, 0.1, 0.2], "/optimizer/momentum": [0.8, 0.9] }, metric: "loss", concurrency: 1 })],
+  ["Random", "Points drawn at random from lists and ranges.", (base) => ({ name: "random", base, method: "random", samples: 8, seed: 1,
+    parameters: { "/lr/base": { min: 0.01, max: 1, log: true }, "/optimizer/momentum": { min: 0.8, max: 0.99 }, "/lr/decay": ["poly", "cosine"] }, metric: "loss", concurrency: 1 })],
+  ["Halving", "All points on a small budget; the best go on to a larger one.", (base) => ({ name: "halving", base, method: "halving", samples: 9, seed: 1,
+    parameters: { "/lr/base": { min: 0.01, max: 1, log: true } }, budget: { key: "/steps", min: 4, max: 16, eta: 2 }, metric: "loss", concurrency: 1 })],
+];
+
+
+// The base of the examples: a job with only what differs from the defaults, or a small one.
+async function baseOf(id, signal) {
+  if (!id) return BASE;
+  const [job, schema, { presets }] = await Promise.all([get(`/v1/jobs/${encodeURIComponent(id)}`, signal), get("/v1/schema/job", signal), get("/v1/presets", signal)]);
+  const { name, ...spec } = job.spec;
+  return sparse(fieldsOf(schema), spec, presets.find((one) => one.name === spec.preset)?.document ?? null);
+}
+
+function build(main, base, first) {
+  let document = null, busy = false;
+  const told = h("p", { class: "help", role: "status" }), failure = h("p", { class: "error", role: "alert", hidden: true });
+  const button = h("button", { type: "button", class: "primary" }, "Start the sweep");
+  const trouble = problemList({ take: (pointer, suggestion) => {
+    const at = pointer.slice(0, pointer.lastIndexOf("/")), key = suggestion.startsWith("/") ? pointer.slice(0, pointer.length - pointer.replace(/^\/base/, "").length) + suggestion : `${at}/${suggestion}`;
+    editor.set(pretty(withValue(withValue(document, pointer, undefined), key, valueAt(document, pointer))));
+    editor.read();
+  } });
+  const curl = codeBox("curl", "the curl line");
+  const typed = (now) => {
+    document = now;
+    trouble.update([], editor.text.value);
+    show(failure, false);
+    const count = now && trialsOf(now);
+    say(told, !now ? "" : count ? `${count} ${count === 1 ? "job" : "jobs"} in all, ${now.concurrency ?? 1} at a time.` : "");
+    curl.set(now ? `curl --json ${quoted(pretty(now))} \\\n  ${location.origin}/v1/sweeps` : "");
+    if (now) sessionStorage.setItem("traind-sweep-draft", pretty(now));
+  };
+  const editor = jsonEditor({ id: "sweep-json", title: "JSON", what: "A sweep", rows: 24, typed });
+  button.addEventListener("click", async () => {
+    if (busy) return;
+    if (!document) return editor.text.focus();
+    busy = button.disabled = true;
+    try {
+      const sweep = await post("/v1/sweeps", document);
+      sessionStorage.removeItem("traind-sweep-draft");
+      location.hash = `#/sweeps/${sweep.id}`;
+    } catch (error) {
+      const problems = error instanceof Problem ? error.document?.errors ?? [] : [];
+      trouble.update(problems, editor.text.value);
+      say(failure, problems.length ? "Not started: see what is wrong." : words(error));
+      show(failure, true);
+      editor.text.focus();
+    }
+    busy = button.disabled = false;
+  });
+  const example = ([title, text, make]) => h("li", {}, h("button", { type: "button", onclick: () => { editor.set(pretty(make(base))); editor.read(); } }, title), h("span", { class: "help" }, text));
+  main.replaceChildren(h("div", { class: "title" }, h("h1", { tabindex: -1 }, "New sweep")),
+    h("div", { class: "submit" }, h("div", { class: "submit-form" }, h("section", { class: "card" }, editor.element)),
+      h("div", { class: "submit-side" }, h("section", { class: "card" }, h("h2", {}, "Begin with"), h("ul", { class: "examples" }, ...EXAMPLES.map(example)),
+        h("p", { class: "help" }, "“base” is a job; “parameters” are its keys with the values to try. “metric” is top1, top5, loss, images_per_sec or ttt_seconds.")),
+      trouble.element, h("div", { class: "submit-bar" }, failure, button, told), h("section", { class: "card codes" }, curl.element))));
+  editor.set(first ?? pretty(EXAMPLES[0][2](base)));
+  editor.read();
+}
+
+export function mount(main, { query, heading }) {
+  heading("New sweep");
+  const abort = new AbortController(), from = query.get("from"), base = query.get("base"), wait = notice("Loading…");
+  main.append(wait);
+  const watching = watch(async (signal) => {
+    if (wait.isConnected) {
+      const [job, sweep] = await Promise.all([baseOf(base, signal), from ? get(`/v1/sweeps/${encodeURIComponent(from)}`, signal) : null]);
+      if (!abort.signal.aborted) build(main, sweep?.document.base ?? job, sweep ? pretty(sweep.document) : base ? null : sessionStorage.getItem("traind-sweep-draft"));
+    } else await get("/healthz", signal);
+    return 5000;
+  }, { periodMs: 2000, done: (error) => {
+    if (error && wait.isConnected) wait.replaceChildren(h("h2", {}, error instanceof Problem ? error.message : "No answer yet from traind; trying again…"),
+      error instanceof Problem ? h("p", {}, h("a", { href: "#/sweeps/new" }, "A new sweep")) : "");
+  } });
+  return { unmount: () => {
+    abort.abort();
+    watching.stop();
+  } };
+}
