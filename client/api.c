@@ -10,8 +10,7 @@
 #include "client/cmd.h"
 #include "client/token.h"
 
-#define CONNECT_TIMEOUT_MS 5000
-#define ANSWER_TIMEOUT_MS  60000
+static long connect_timeout_ms = 5000, answer_timeout_ms = 60000;
 
 struct buffer {
     char *data;
@@ -20,6 +19,11 @@ struct buffer {
 
 static CURL *connection;
 static json_t *last_problem;
+
+void api_hurry(long ms)
+{
+    connect_timeout_ms = answer_timeout_ms = ms;
+}
 
 const json_t *api_problem(void)
 {
@@ -214,7 +218,7 @@ static void set_defaults(CURL *curl)
 {
     curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(curl, CURLOPT_PROXY, ""); /* a daemon on loopback is not behind one */
-    curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_TIMEOUT_MS);
+    curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, connect_timeout_ms);
     curl_easy_setopt(curl, CURLOPT_USERAGENT, "trainctl");
     if (getenv("TRAINCTL_CA"))
         curl_easy_setopt(curl, CURLOPT_CAINFO, getenv("TRAINCTL_CA"));
@@ -230,7 +234,7 @@ static CURL *prepare(struct error *e)
     }
     curl_easy_reset(connection); /* keeps the connection itself */
     set_defaults(connection);
-    curl_easy_setopt(connection, CURLOPT_TIMEOUT_MS, (long)ANSWER_TIMEOUT_MS);
+    curl_easy_setopt(connection, CURLOPT_TIMEOUT_MS, answer_timeout_ms);
     curl_easy_setopt(connection, CURLOPT_ACCEPT_ENCODING, "gzip");
     return connection;
 }

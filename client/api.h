@@ -37,6 +37,9 @@ CURL *api_open(const char *path, struct curl_slist **headers, char *words, struc
 int api_outcome(CURL *curl, CURLcode code, const char *path, const char *words, const char *body,
                 size_t bytes, struct error *e);
 
+/* From now on nothing waits longer than this for an answer. */
+void api_hurry(long ms);
+
 /* The problem+json document of the last answer that was an error (borrowed), NULL: there was none.
  */
 const json_t *api_problem(void);

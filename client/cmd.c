@@ -3,11 +3,14 @@
 #include <errno.h>
 #include <getopt.h>
 #include <jansson.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "client/api.h"
+#include "common/event.h"
+#include "common/job_state.h"
 #include "common/suggest.h"
 #include "config.h"
 
@@ -23,12 +26,15 @@ static const struct cmd_option common_options[] = {
 };
 
 static const struct cmd commands[] = {
-    {"plan", "[--explain] FILE|-", "show what a job document means, without a daemon", cmd_plan, 1, 1,
-     {{"explain", 'e', NULL, "each number with its formula, inputs and source"},
+    {"plan", "[--explain] [--set KEY=VALUE...] FILE|- | --diff FILE FILE", "show what a job document means, without a daemon", cmd_plan, 1, 2,
+     {{"explain", 'e', NULL, "each number with its formula, inputs, source and what would change it"},
+      {"diff", 'd', NULL, "where two documents and their plans differ"},
+      {"set", 0, "KEY=VALUE", "change a key of the document first, as lr.base=0.2"},
       {"train-images", 0, "N", "there are N training images; count none"},
       {"eval-images", 0, "N", "there are N evaluation images"}}},
-    {"submit", "[--wait|--watch] FILE|-", "submit a job document and print the job's id", cmd_submit, 1, 1,
-     {{"wait", 0, NULL, "wait for its end; exit with its outcome"},
+    {"submit", "[--set KEY=VALUE...] [--wait|--watch] FILE|-", "submit a job document and print the job's id", cmd_submit, 1, 1,
+     {{"set", 0, "KEY=VALUE", "change a key of the document first, as lr.base=0.2"},
+      {"wait", 0, NULL, "wait for its end; exit with its outcome"},
       {"watch", 0, NULL, "watch it until its end; exit with its outcome"}}},
     {"list", "[--state S] [--limit N]", "list jobs, the newest first", cmd_list, 0, 0,
      {{"state", 0, "S", "only jobs in this state"},
@@ -39,6 +45,11 @@ static const struct cmd commands[] = {
     {"logs", "[-f] ID", "print a job's log", cmd_logs, 1, 1,
      {{"follow", 'f', NULL, "go on until the job ends"}}},
     {"cancel", "ID", "cancel a job", cmd_cancel, 1, 1, {{0}}},
+    {"clone", "[--set KEY=VALUE...] [--submit [--wait|--watch]] ID", "print a job's document with changes, or submit it as a new job", cmd_clone, 1, 1,
+     {{"set", 0, "KEY=VALUE", "change a key, as lr.base=0.2"},
+      {"submit", 0, NULL, "submit it instead of printing it"},
+      {"wait", 0, NULL, "with --submit: wait for its end; exit with its outcome"},
+      {"watch", 0, NULL, "with --submit: watch it until its end; exit with its outcome"}}},
     {"resume", "[--set KEY=VALUE...] ID", "go on with a job from its newest checkpoint", cmd_resume, 1, CMD_OPERANDS_MAX,
      {{"set", 0, "KEY=VALUE", "change a key of cluster or restart, or the priority, as cluster.workers_per_node=1"}}},
     {"rm", "ID...", "remove ended jobs with their run directories", cmd_rm, 1, CMD_OPERANDS_MAX, {{0}}},
@@ -61,12 +72,16 @@ static const struct cmd commands[] = {
      {{"role", 0, "R", "what it may: read, submit, node or admin (submit)"},
       {"expires", 0, "T", "it ends after this time, as 90m, 12h or 30d (never)"}}},
     {"backup", "FILE", "copy the daemon's database, while it works, into a file", cmd_backup, 1, 1, {{0}}},
-    {"compare", "ID ID...", "compare jobs", NULL, 2, CMD_OPERANDS_MAX, {{0}}},
+    {"compare", "ID ID...", "results of jobs side by side, and in which keys they differ", cmd_compare, 2, CMD_OPERANDS_MAX, {{0}}},
+    {"checkpoints", "[--get STEP|newest [--output FILE]] ID", "list a job's checkpoints, or download one's weights", cmd_checkpoints, 1, 1,
+     {{"get", 0, "STEP", "download the weights after this step, or the newest"},
+      {"output", 'o', "FILE", "into this file; - is standard output (job-ID-step-STEP.safetensors)"}}},
     {"sweep", "FILE|- | show ID | list | cancel ID", "search over job keys: submit one, show results, list, cancel", cmd_sweep, 1, 2, {{0}}},
     {"nodes", "", "list the cluster's nodes", NULL, 0, 0, {{0}}},
-    {"predict", "[--nodes N,N...] [--deadline T] [--budget H] FILE|-",
+    {"predict", "[--nodes N,N...] [--deadline T] [--budget H] [--set KEY=VALUE...] FILE|-",
      "predict throughput, time to train and node-hours by number of nodes, without a daemon", cmd_predict, 1, 1,
-     {{"nodes", 0, "N,N...", "numbers of nodes (1,2,4,8,16,32,64,128,256)"},
+     {{"set", 0, "KEY=VALUE", "change a key of the document first, as batch_per_worker=32"},
+      {"nodes", 0, "N,N...", "numbers of nodes (1,2,4,8,16,32,64,128,256)"},
       {"deadline", 0, "T", "choose the cheapest that ends within T: 2h, 90min, 3d"},
       {"budget", 0, "H", "choose the fastest that costs at most H node-hours"},
       {"to-target", 0, NULL, "epochs that ResNet-50 needs for 75.9 % top-1 with each batch, not the job's"},
@@ -76,9 +91,10 @@ static const struct cmd commands[] = {
       {"jitter", 0, "P", "standard deviation of a node's step, in percent (2)"},
       {"train-images", 0, "N", "there are N training images; count none"},
       {"eval-images", 0, "N", "there are N evaluation images"}}},
-    {"scale", "--workers N,N... [--strong|--weak] [--steps N] FILE|-",
+    {"scale", "--workers N,N... [--strong|--weak] [--steps N] [--set KEY=VALUE...] FILE|-",
      "measure how a job scales over this machine's workers, beside the prediction, without a daemon", cmd_scale, 1, 1,
-     {{"workers", 0, "N,N...", "numbers of MPI ranks, as 1,2,4"},
+     {{"set", 0, "KEY=VALUE", "change a key of the document first, as batch_per_worker=32"},
+      {"workers", 0, "N,N...", "numbers of MPI ranks, as 1,2,4"},
       {"strong", 0, NULL, "only strong scaling: the global batch stays"},
       {"weak", 0, NULL, "only weak scaling: each worker keeps its batch"},
       {"steps", 0, "N", "steps that are measured, behind one to warm up (5)"},
@@ -107,8 +123,7 @@ const struct cmd_option *cmd_common_at(size_t i)
     return i < COUNT(common_options) ? &common_options[i] : NULL;
 }
 
-/* Option i of a command: its own ones first, then the common ones; NULL behind the last. */
-static const struct cmd_option *option_at(const struct cmd *cmd, size_t i)
+const struct cmd_option *cmd_option_at(const struct cmd *cmd, size_t i)
 {
     size_t own = 0;
 
@@ -130,7 +145,7 @@ static void getopt_tables(const struct cmd *cmd, struct option *longs, char *let
     *letters++ = cmd ? ':' : '+';
     if (!cmd)
         *letters++ = ':';
-    for (; (option = option_at(cmd, i)); i++) {
+    for (; (option = cmd_option_at(cmd, i)); i++) {
         longs[i] = (struct option){option->name, option->value ? required_argument : no_argument,
                                    NULL, LONG_BASE + (int)i};
         if (option->letter)
@@ -146,7 +161,7 @@ static const struct cmd_option *option_of(const struct cmd *cmd, int found, size
 {
     const struct cmd_option *option;
 
-    for (size_t i = 0; (option = option_at(cmd, i)); i++)
+    for (size_t i = 0; (option = cmd_option_at(cmd, i)); i++)
         if (found == LONG_BASE + (int)i || (option->letter && found == option->letter)) {
             *index = i;
             return option;
@@ -163,7 +178,7 @@ static int unknown_option(const struct cmd *cmd, const char *word)
         return cmd_usage(cmd, "there is no option -%c", optopt ? optopt : word[1]);
     snprintf(name, sizeof name, "%.*s", (int)strcspn(word + 2, "="), word + 2);
     struct suggest near = {.word = name};
-    for (size_t i = 0; (option = option_at(cmd, i)); i++)
+    for (size_t i = 0; (option = cmd_option_at(cmd, i)); i++)
         suggest_offer(&near, option->name);
     if (near.best)
         return cmd_usage(cmd, "there is no option --%s; did you mean --%s?", name, near.best);
@@ -199,8 +214,8 @@ static int take_own(const struct cmd *cmd, const struct cmd_option *option, size
     args->values[index] = option->value ? optarg : "";
     if (!option->value || strcmp(option->value, "KEY=VALUE") != 0)
         return -1;
-    if (args->repeated_count == CMD_OPERANDS_MAX)
-        return cmd_usage(cmd, "--%s is there more than %d times", option->name, CMD_OPERANDS_MAX);
+    if (args->repeated_count == CMD_REPEATED_MAX)
+        return cmd_usage(cmd, "--%s is there more than %d times", option->name, CMD_REPEATED_MAX);
     args->repeated[args->repeated_count++] = optarg;
     return -1;
 }
@@ -297,7 +312,7 @@ void cmd_print_help(FILE *out, const struct cmd *cmd)
     fprintf(out, "usage: trainctl %s%s%s\n\n%s%s\n\noptions:\n", cmd->name,
             *cmd->synopsis ? " " : "", cmd->synopsis, cmd->help,
             cmd->run ? "" : " (not supported by this version)");
-    for (size_t i = 0; (option = option_at(cmd, i)); i++)
+    for (size_t i = 0; (option = cmd_option_at(cmd, i)); i++)
         print_option(out, option);
 }
 
@@ -354,6 +369,58 @@ int cmd_usage(const struct cmd *cmd, const char *format, ...)
     return cmd_fail(&e);
 }
 
+/* ---- words of tables */
+
+const char *cmd_state_at(size_t i)
+{
+    return i < JOB_STATE_COUNT ? job_state_name((enum job_state)i) : NULL;
+}
+
+const char *cmd_metric_at(size_t i)
+{
+    return event_metric_at(i) ? event_metric_at(i)->name : NULL;
+}
+
+const char *cmd_role_at(size_t i)
+{
+    static const char *const roles[] = {"read", "submit", "node", "admin"};
+
+    return i < COUNT(roles) ? roles[i] : NULL;
+}
+
+int cmd_word(const char *word, const char *what, const char *name_at(size_t), struct error *e)
+{
+    struct suggest near = {.word = word};
+    char all[512] = "";
+
+    for (size_t i = 0; name_at(i); i++) {
+        size_t used = strlen(all);
+        if (strcmp(name_at(i), word) == 0)
+            return 0;
+        suggest_offer(&near, name_at(i));
+        snprintf(all + used, sizeof all - used, "%s%s", i ? ", " : "", name_at(i));
+    }
+    if (near.best)
+        return error_set(e, ERR_USAGE, "there is no %s \"%s\"; did you mean \"%s\"?", what, word,
+                         near.best);
+    return error_set(e, ERR_USAGE, "there is no %s \"%.60s\"; there are %s", what, word, all);
+}
+
+int cmd_words(const char *list, const char *what, const char *name_at(size_t), struct error *e)
+{
+    char word[64];
+    int status = 0;
+
+    do {
+        size_t length = strcspn(list, ",");
+        snprintf(word, sizeof word, "%.*s", (int)(length < sizeof word ? length : sizeof word - 1),
+                 list);
+        status = cmd_word(word, what, name_at, e);
+        list += length;
+    } while (!status && *list++);
+    return status;
+}
+
 int cmd_job_id(const char *text, long *id, struct error *e)
 {
     char *end;
@@ -377,4 +444,34 @@ int cmd_number(const char *text, const char *option, long minimum, long maximum,
         return error_set(e, ERR_USAGE, "--%s must be a number from %ld to %ld, not \"%s\"", option,
                          minimum, maximum, text);
     return 0;
+}
+
+int cmd_duration(const struct cmd_args *args, const char *option, double *seconds, struct error *e)
+{
+    static const struct {
+        const char *unit;
+        double seconds;
+    } units[] = {
+        {"",    1    },
+        {"s",   1    },
+        {"m",   60   },
+        {"min", 60   },
+        {"h",   3600 },
+        {"d",   86400}
+    };
+    const char *text = cmd_value(args, option);
+    char *end;
+
+    if (!text)
+        return 0;
+    errno = 0;
+    double number = strtod(text, &end);
+    for (size_t i = 0; i < COUNT(units); i++)
+        if (!errno && end != text && number > 0 && isfinite(number) &&
+            strcmp(end, units[i].unit) == 0) {
+            *seconds = number * units[i].seconds;
+            return 0;
+        }
+    return error_set(e, ERR_USAGE, "--%s must be a time as 2h, 90min or 3d, not \"%s\"", option,
+                     text);
 }

@@ -23,7 +23,8 @@
 #include "common/error.h"
 
 #define CMD_OPTIONS_MAX  12
-#define CMD_OPERANDS_MAX 8
+#define CMD_OPERANDS_MAX 20
+#define CMD_REPEATED_MAX 64 /* of KEY=VALUE options */
 
 struct cmd_option {
     const char *name; /* "limit" for --limit */
@@ -46,7 +47,7 @@ struct cmd_args {
     const struct cmd *cmd;
     const char *operands[CMD_OPERANDS_MAX];
     int operand_count;
-    const char *repeated[CMD_OPERANDS_MAX]; /* the values of "KEY=VALUE" options, in order */
+    const char *repeated[CMD_REPEATED_MAX]; /* the values of "KEY=VALUE" options, in order */
     int repeated_count;
     const char
         *values[CMD_OPTIONS_MAX]; /* of cmd->options: the value, "" of a flag, NULL: absent */
@@ -63,6 +64,10 @@ extern struct client_settings client;
 const struct cmd *cmd_at(size_t i);               /* NULL behind the last */
 const struct cmd *cmd_find(const char *name);     /* NULL: none of that name */
 const struct cmd_option *cmd_common_at(size_t i); /* the options all commands take */
+
+/* A command's own options, then the common ones; NULL behind the last. cmd NULL: the common ones.
+ */
+const struct cmd_option *cmd_option_at(const struct cmd *cmd, size_t i);
 
 /* Parses a command's own options and the common ones, in any order with its operands. Returns -1
  * to go on, else the exit code: 0 after --help, 2 after a usage error (both already printed). */
@@ -92,6 +97,18 @@ int cmd_job_id(const char *text, long *id, struct error *e);
 int cmd_number(const char *text, const char *option, long minimum, long maximum, long *number,
                struct error *e);
 
+/* An option's value that must be a time, as 2h, 90min, 1.5d or 5400s; not given: *seconds stays. */
+int cmd_duration(const struct cmd_args *args, const char *option, double *seconds, struct error *e);
+
+/* A word that must be one of a table's, by name_at(0), name_at(1)... until NULL: 0, or a usage
+ * error that names the nearest, or all of them. what: "state", "metric". */
+int cmd_word(const char *word, const char *what, const char *name_at(size_t), struct error *e);
+int cmd_words(const char *list, const char *what, const char *name_at(size_t), struct error *e);
+
+const char *cmd_state_at(size_t i);  /* "queued"... */
+const char *cmd_metric_at(size_t i); /* "loss"... */
+const char *cmd_role_at(size_t i);   /* of tokens: "read"... */
+
 int cmd_plan(int argc, char **argv);
 int cmd_submit(int argc, char **argv);
 int cmd_list(int argc, char **argv);
@@ -110,5 +127,8 @@ int cmd_token(int argc, char **argv);
 int cmd_backup(int argc, char **argv);
 int cmd_scale(int argc, char **argv);
 int cmd_sweep(int argc, char **argv);
+int cmd_compare(int argc, char **argv);
+int cmd_checkpoints(int argc, char **argv);
+int cmd_clone(int argc, char **argv);
 
 #endif

@@ -50,20 +50,6 @@ static json_t *value_of(const char *text)
     return errno || end == text || *end ? json_string(text) : json_integer(number);
 }
 
-static void set_at(json_t *document, const char *pointer, json_t *value)
-{
-    char copy[64], *rest;
-
-    snprintf(copy, sizeof copy, "%s", pointer + 1);
-    char *name = strtok_r(copy, "/", &rest), *next = strtok_r(NULL, "/", &rest);
-    for (; next; name = next, next = strtok_r(NULL, "/", &rest)) {
-        if (!json_object_get(document, name))
-            json_object_set_new(document, name, json_object());
-        document = json_object_get(document, name);
-    }
-    json_object_set_new(document, name, value);
-}
-
 /* Enough images for one epoch of all steps, as far as the numbers make sense at all. */
 static double images_needed(const json_t *document, long steps)
 {
@@ -80,21 +66,21 @@ static json_t *make_document(const struct cmd_args *args, long steps)
 
     for (size_t i = 0; i < KEY_COUNT; i++) {
         const char *text = cmd_value(args, keys[i].option);
-        set_at(d, keys[i].pointer, value_of(text ? text : keys[i].fallback));
+        json_set_at(d, keys[i].pointer, value_of(text ? text : keys[i].fallback));
     }
-    set_at(d, "/mode", json_string(eval ? "eval" : "train"));
-    set_at(d, "/data/train", json_string("synthetic"));
-    set_at(d, "/data/train_images", json_integer((json_int_t)images_needed(d, steps)));
-    set_at(d, "/checkpoint/disable", json_true());
-    set_at(d, "/lr/warmup_epochs", json_integer(0));
-    set_at(d, "/lr/scaling",
-           json_string("none")); /* random labels: a large batch must not diverge */
-    set_at(d, "/lr/base", json_real(0.001));
+    json_set_at(d, "/mode", json_string(eval ? "eval" : "train"));
+    json_set_at(d, "/data/train", json_string("synthetic"));
+    json_set_at(d, "/data/train_images", json_integer((json_int_t)images_needed(d, steps)));
+    json_set_at(d, "/checkpoint/disable", json_true());
+    json_set_at(d, "/lr/warmup_epochs", json_integer(0));
+    json_set_at(d, "/lr/scaling",
+                json_string("none")); /* random labels: a large batch must not diverge */
+    json_set_at(d, "/lr/base", json_real(0.001));
     if (eval) {
-        set_at(d, "/data/eval", json_string("synthetic"));
-        set_at(d, "/eval/batch", json_incref(json_object_get(d, "batch_per_worker")));
+        json_set_at(d, "/data/eval", json_string("synthetic"));
+        json_set_at(d, "/eval/batch", json_incref(json_object_get(d, "batch_per_worker")));
     } else {
-        set_at(d, "/steps", json_integer(steps + 1));
+        json_set_at(d, "/steps", json_integer(steps + 1));
     }
     return d;
 }

@@ -83,9 +83,8 @@ int cmd_list(int argc, char **argv)
         return cmd_fail(&e);
     snprintf(path, sizeof path, "/v1/jobs?limit=%ld", limit);
     const char *state = cmd_value(&args, "state");
-    if (state &&
-        (strspn(state, "abcdefghijklmnopqrstuvwxyz,") != strlen(state) || strlen(state) > 100))
-        return cmd_usage(args.cmd, "\"%s\" is not a state", state);
+    if (state && (strlen(state) > 100 || cmd_words(state, "state", cmd_state_at, &e)))
+        return strlen(state) > 100 ? cmd_usage(args.cmd, "--state names states") : cmd_fail(&e);
     if (state)
         snprintf(path + strlen(path), sizeof path - strlen(path), "&state=%s", state);
     if (api_get(path, &answer, &e) < 0)

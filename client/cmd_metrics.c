@@ -37,6 +37,9 @@ static int columns_read(struct columns *columns, const char *list, struct error 
     }
     if (columns->count == 2)
         return error_set(e, ERR_USAGE, "--names names no metric; try " NAMES_DEFAULT);
+    for (size_t c = 2; c < columns->count; c++)
+        if (cmd_word(columns->names[c], "metric", cmd_metric_at, e))
+            return -(int)e->code;
     return 0;
 }
 

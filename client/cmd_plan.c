@@ -3,6 +3,7 @@
  * and the workers use, and counts the images itself.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "client/cmd.h"
@@ -11,7 +12,9 @@
 #include "client/print.h"
 #include "client/speeds.h"
 #include "client/table.h"
+#include "client/terminal.h"
 #include "common/dataset/plan_inputs.h"
+#include "common/json.h"
 
 /* ---- a plan for a person */
 
@@ -112,40 +115,88 @@ static void print_warnings(const struct plan *plan)
         printf("warning: %s\n", json_string_value(warning));
 }
 
+/* ---- values in words */
+
+/* Numbers with as many digits as they need. none: for null. The caller frees it. */
+static char *value_words(const json_t *value, const char *none)
+{
+    char text[40];
+
+    if (json_is_null(value) || !value)
+        return strdup(none);
+    if (!json_is_real(value))
+        return print_value(value);
+    snprintf(text, sizeof text, "%.10g", json_real_value(value));
+    return strdup(text);
+}
+
 /* ---- --explain */
 
-static void print_value(const json_t *value)
+static void print_wrapped(const char *label, const char *text)
 {
-    if (json_is_real(value))
-        printf("%.10g", json_real_value(value));
-    else if (json_is_string(value))
-        fputs(json_string_value(value), stdout);
-    else if (json_is_null(value))
-        fputs("unknown", stdout);
-    else
-        json_dumpf(value, stdout, JSON_ENCODE_ANY);
+    int columns = terminal_columns() > 100 ? 100 : terminal_columns();
+    int column = printf("    %s", label);
+
+    for (bool first = true; *text; first = false) {
+        int length = (int)strcspn(text, " ");
+        if (column + 1 + length > columns)
+            column = printf("\n      ") - 1;
+        else if (!first)
+            column += printf(" ");
+        column += printf("%.*s", length, text);
+        text += length + (text[length] == ' ');
+    }
+    putchar('\n');
+}
+
+/* "nodes x workers, with nodes = 2, workers = 4" */
+static char *formula_words(const json_t *entry)
+{
+    json_t *inputs = json_object_get(entry, "inputs"), *value;
+    const char *name, *comma = ", with ";
+    char *words = NULL;
+    size_t bytes = 0;
+    FILE *out = open_memstream(&words, &bytes);
+
+    if (!out)
+        abort();
+    fputs(json_string_value(json_object_get(entry, "formula")), out);
+    json_object_foreach (inputs, name, value) {
+        char *text = value_words(value, "null");
+        fprintf(out, "%s%s = %s", comma, name, text);
+        comma = ", ";
+        free(text);
+    }
+    fclose(out);
+    return words;
 }
 
 static void print_entry(const char *key, const json_t *entry)
 {
-    json_t *inputs = json_object_get(entry, "inputs"), *value;
-    const char *note = json_string_value(json_object_get(entry, "note")), *name, *comma = "";
+    static const struct {
+        const char *key, *label;
+    } rest[] = {
+        {"note",   ""              },
+        {"change", "To change it: "},
+        {"source", "Source: "      }
+    };
+    const char *meaning = json_string_value(json_object_get(entry, "meaning"));
+    char *value = value_words(json_object_get(entry, "value"), "not known"),
+         *formula = formula_words(entry);
 
-    printf("%s = ", key);
-    print_value(json_object_get(entry, "value"));
-    printf("\n    %s\n", json_string_value(json_object_get(entry, "formula")));
-    if (json_object_size(inputs))
-        fputs("    with ", stdout);
-    json_object_foreach (inputs, name, value) {
-        printf("%s%s = ", comma, name);
-        print_value(value);
-        comma = ", ";
+    printf("%s%s = %s%s\n", client.color ? "\033[1m" : "", key, value,
+           client.color ? "\033[0m" : "");
+    if (meaning)
+        print_wrapped("", meaning);
+    print_wrapped("It is ", formula);
+    for (size_t i = 0; i < sizeof rest / sizeof rest[0]; i++) {
+        const char *text = json_string_value(json_object_get(entry, rest[i].key));
+        if (text)
+            print_wrapped(rest[i].label, text);
     }
-    if (json_object_size(inputs))
-        putchar('\n');
-    if (note)
-        printf("    %s\n", note);
-    printf("    source: %s\n\n", json_string_value(json_object_get(entry, "source")));
+    putchar('\n');
+    free(formula);
+    free(value);
 }
 
 static void print_explained(const struct plan *plan)
@@ -172,60 +223,169 @@ static void print_plan(const struct plan *plan, bool explained)
     print_warnings(plan);
 }
 
+/* ---- --diff */
+
+static json_t *differences_of(json_t *a, json_t *b)
+{
+    json_t *values[] = {a, b}, *differences = json_array();
+
+    json_differences(values, 2, differences);
+    json_decref(a);
+    json_decref(b);
+    return differences;
+}
+
+/* What the numbers are made of is in the documents; the numbers alone are compared. */
+static json_t *numbers_of(const struct plan *plan)
+{
+    json_t *json = plan_to_json(plan);
+
+    json_object_del(json, "explain");
+    json_object_del(json, "warnings");
+    return json;
+}
+
+static void difference_rows(struct libscols_table *table, const json_t *differences)
+{
+    const json_t *difference;
+    size_t i;
+
+    json_array_foreach (differences, i, difference) {
+        const json_t *values = json_object_get(difference, "values");
+        char *a = value_words(json_array_get(values, 0), "null");
+        char *b = value_words(json_array_get(values, 1), "null");
+        add_row(table, json_string_value(json_object_get(difference, "pointer")), a, b);
+        free(a);
+        free(b);
+    }
+}
+
+static void print_differences(const struct cmd_args *args, const char *what,
+                              const json_t *differences)
+{
+    struct libscols_table *table;
+
+    if (json_array_size(differences) == 0) {
+        printf("the %s are the same\n", what);
+        return;
+    }
+    printf("where the %s differ\n", what);
+    table = table_create(1);
+    table_column(table, "", 0);
+    table_column(table, args->operands[0], TABLE_RIGHT);
+    table_column(table, args->operands[1], TABLE_RIGHT);
+    difference_rows(table, differences);
+    table_finish(table);
+}
+
 /* ---- the command */
 
-static int plan_spec(struct job_spec *spec, const struct cmd_args *args,
-                     const struct problems *unsupported, struct problems *problems)
+struct planned {
+    struct job_spec *spec;
+    struct plan *plan;
+};
+
+static void planned_clear(struct planned *p)
+{
+    plan_destroy(p->plan);
+    job_spec_destroy(p->spec);
+}
+
+static int make_inputs(struct job_spec *spec, const struct cmd_args *args,
+                       struct plan_inputs *inputs, json_t *remarks, struct error *e)
 {
     int64_t train_images, eval_images;
-    struct plan_inputs inputs;
-    struct error e;
-    json_t *remarks = json_array();
-    struct plan *plan = NULL;
-    int code = 0;
 
-    if (document_images(args, "train-images", &train_images, &e) ||
-        document_images(args, "eval-images", &eval_images, &e)) {
-        code = cmd_fail(&e);
-        goto out;
-    }
+    if (document_images(args, "train-images", &train_images, e) ||
+        document_images(args, "eval-images", &eval_images, e))
+        return -(int)e->code;
     if (train_images) {
         spec->data.has_train_images = true;
         spec->data.train_images = train_images;
     }
-    if (document_count(spec, eval_images, &inputs, remarks, &e)) {
+    if (document_count(spec, eval_images, inputs, remarks, e))
+        return -(int)e->code;
+    inputs->speed = speeds_find(spec);
+    return 0;
+}
+
+/* Reads a document and plans it. Returns 0, or the exit code with what is wrong printed. */
+static int plan_file(const char *path, const struct cmd_args *args, struct planned *p)
+{
+    struct problems problems = {0}, unsupported = {0};
+    struct plan_inputs inputs;
+    struct error e;
+    json_t *remarks = json_array();
+    int code = document_open(path, args, &p->spec, &unsupported);
+
+    if (code == 0 && make_inputs(p->spec, args, &inputs, remarks, &e)) {
         code = cmd_fail(&e);
-        goto out;
+    } else if (code == 0) {
+        p->plan = plan_make(p->spec, &inputs, &problems);
+        if (p->plan) {
+            plan_warn_unsupported(p->plan, &unsupported);
+            json_array_extend(p->plan->warnings, remarks);
+        } else {
+            code = document_refuse(&problems);
+        }
     }
-    inputs.speed = speeds_find(spec);
-    plan = plan_make(spec, &inputs, problems);
-    if (!plan) {
-        code = document_refuse(problems);
-        goto out;
-    }
-    plan_warn_unsupported(plan, unsupported);
-    json_array_extend(plan->warnings, remarks);
-    print_plan(plan, cmd_flag(args, "explain"));
-out:
-    plan_destroy(plan);
     json_decref(remarks);
+    problems_clear(&problems);
+    problems_clear(&unsupported);
+    return code;
+}
+
+static void show_differences(const struct cmd_args *args, const struct planned *a,
+                             const struct planned *b)
+{
+    json_t *documents = differences_of(job_spec_to_json(a->spec), job_spec_to_json(b->spec));
+    json_t *plans = differences_of(numbers_of(a->plan), numbers_of(b->plan));
+
+    if (client.json) {
+        json_t *out = json_pack("{s:[s,s], s:O, s:O}", "files", args->operands[0],
+                                args->operands[1], "differences", documents, "plan", plans);
+        print_json(out);
+        json_decref(out);
+    } else {
+        print_differences(args, "documents", documents);
+        putchar('\n');
+        print_differences(args, "plans", plans);
+    }
+    json_decref(documents);
+    json_decref(plans);
+}
+
+static int diff(const struct cmd_args *args)
+{
+    struct planned a = {0}, b = {0};
+    int code = plan_file(args->operands[0], args, &a);
+
+    if (code == 0)
+        code = plan_file(args->operands[1], args, &b);
+    if (code == 0)
+        show_differences(args, &a, &b);
+    planned_clear(&a);
+    planned_clear(&b);
     return code;
 }
 
 int cmd_plan(int argc, char **argv)
 {
-    struct problems problems = {0}, unsupported = {0};
+    struct planned planned = {0};
     struct cmd_args args;
-    struct job_spec *spec;
     int code = cmd_parse(&args, argc, argv);
 
     if (code >= 0)
         return code;
-    code = document_open(args.operands[0], &spec, &unsupported);
-    if (spec)
-        code = plan_spec(spec, &args, &unsupported, &problems);
-    job_spec_destroy(spec);
-    problems_clear(&problems);
-    problems_clear(&unsupported);
+    if (cmd_flag(&args, "diff") != (args.operand_count == 2))
+        return cmd_usage(args.cmd, cmd_flag(&args, "diff")
+                                       ? "--diff takes two files"
+                                       : "two files are for --diff; otherwise it is one");
+    if (cmd_flag(&args, "diff"))
+        return diff(&args);
+    code = plan_file(args.operands[0], &args, &planned);
+    if (code == 0)
+        print_plan(planned.plan, cmd_flag(&args, "explain"));
+    planned_clear(&planned);
     return code;
 }

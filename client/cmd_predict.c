@@ -75,36 +75,6 @@ static int parse_nodes(const char *text, struct question *q, struct error *e)
     return 0;
 }
 
-/* "2h", "90min", "1.5d", "5400s" or "5400". */
-static int parse_duration(const char *text, double *seconds, struct error *e)
-{
-    static const struct {
-        const char *unit;
-        double seconds;
-    } units[] = {
-        {"",    1    },
-        {"s",   1    },
-        {"m",   60   },
-        {"min", 60   },
-        {"h",   3600 },
-        {"d",   86400}
-    };
-    char *end;
-
-    if (!text)
-        return 0;
-    errno = 0;
-    double number = strtod(text, &end);
-    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++)
-        if (!errno && end != text && number > 0 && isfinite(number) &&
-            strcmp(end, units[i].unit) == 0) {
-            *seconds = number * units[i].seconds;
-            return 0;
-        }
-    return error_set(e, ERR_USAGE, "--deadline must be a time as in 2h, 90min or 3d, not \"%s\"",
-                     text);
-}
-
 static int read_options(const struct cmd_args *args, struct question *q, struct error *e)
 {
     const char *nodes = cmd_value(args, "nodes");
@@ -112,7 +82,7 @@ static int read_options(const struct cmd_args *args, struct question *q, struct 
     double jitter = 100 * q->network.jitter;
 
     if (parse_nodes(nodes ? nodes : NODES_DEFAULT, q, e) ||
-        parse_duration(cmd_value(args, "deadline"), &q->deadline, e) ||
+        cmd_duration(args, "deadline", &q->deadline, e) ||
         number_option(args, "budget", 0, &q->budget, e) ||
         number_option(args, "hop-us", 0, &hop_us, e) ||
         number_option(args, "link-gbit", 1e-3, &gbit, e) ||
@@ -418,7 +388,7 @@ int cmd_predict(int argc, char **argv)
     q->deadline = q->budget = INFINITY;
     if (read_options(&args, q, &e)) {
         code = cmd_fail(&e);
-    } else if ((code = document_open(args.operands[0], &q->spec, &unsupported)) == 0) {
+    } else if ((code = document_open(args.operands[0], &args, &q->spec, &unsupported)) == 0) {
         if (answer(&args, q, &e)) {
             code = cmd_fail(&e);
         } else {

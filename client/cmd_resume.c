@@ -3,48 +3,21 @@
 #include <string.h>
 
 #include "client/api.h"
+#include "client/change.h"
 #include "client/cmd.h"
 #include "client/human.h"
 #include "client/job.h"
 #include "client/print.h"
 #include "client/table.h"
 
-/* "cluster.workers_per_node=1" into the object of changes. A value that is not JSON is a string. */
-static int add_change(json_t *changes, const char *text, struct error *e)
-{
-    char key[128];
-    const char *equals = strchr(text, '=');
-
-    if (!equals || equals == text || (size_t)(equals - text) >= sizeof key)
-        return error_set(e, ERR_USAGE, "\"%s\" is not KEY=VALUE, as in cluster.workers_per_node=1",
-                         text);
-    snprintf(key, sizeof key, "%.*s", (int)(equals - text), text);
-    json_t *value = json_loads(equals + 1, JSON_DECODE_ANY, NULL);
-    if (!value)
-        value = json_string(equals + 1);
-    if (!value)
-        return error_set(e, ERR_USAGE, "the value of %s is not UTF-8", key);
-    char *dot = strchr(key, '.');
-    if (!dot) {
-        json_object_set_new(changes, key, value);
-        return 0;
-    }
-    *dot = '\0';
-    if (!json_object_get(changes, key))
-        json_object_set_new(changes, key, json_object());
-    json_object_set_new(json_object_get(changes, key), dot + 1, value);
-    return 0;
-}
-
+/* --set KEY=VALUE, or KEY=VALUE behind the id. */
 static json_t *read_changes(const struct cmd_args *args, struct error *e)
 {
     json_t *changes = json_object();
-    int status = 0;
+    int status = changes_apply(changes, args, e);
 
-    for (int i = 0; i < args->repeated_count && !status; i++)
-        status = add_change(changes, args->repeated[i], e);
     for (int i = 1; i < args->operand_count && !status; i++)
-        status = add_change(changes, args->operands[i], e);
+        status = change_apply(changes, args->operands[i], e);
     if (!status)
         return changes;
     json_decref(changes);

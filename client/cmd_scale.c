@@ -252,7 +252,7 @@ int cmd_scale(int argc, char **argv)
     s.ways[WEAK] = cmd_flag(&args, "weak") || !cmd_flag(&args, "strong");
     if (parse_workers(cmd_value(&args, "workers"), &s, &e)) {
         code = cmd_fail(&e);
-    } else if ((code = document_open(args.operands[0], &s.spec, &unsupported)) == 0) {
+    } else if ((code = document_open(args.operands[0], &args, &s.spec, &unsupported)) == 0) {
         if (unsupported.count)
             code = document_refuse(&unsupported);
         else if (scale(&args, &s, &e))

@@ -1,42 +1,25 @@
 #include <stdlib.h>
+#include <string.h>
 
 #include "client/api.h"
-#include "client/cmd.h"
+#include "client/change.h"
 #include "client/job.h"
 #include "client/print.h"
+#include "client/submit.h"
 #include "client/watch.h"
 #include "common/file.h"
 #include "common/json.h"
 
-/* The document goes to the daemon as it is, so that lines and columns in its answer are the file's.
- */
-static int submit(const char *file, json_t **answer, struct error *e)
+int submit_text(const struct cmd_args *args, const char *text, size_t bytes)
 {
-    char *text;
-    size_t bytes;
-    int code = file_read(file, JSON_DOCUMENT_LIMIT_BYTES, &text, &bytes, e);
-
-    if (code < 0)
-        return code;
-    code = api_post("/v1/jobs", text, bytes, answer, e);
-    free(text);
-    return code;
-}
-
-int cmd_submit(int argc, char **argv)
-{
-    struct cmd_args args;
+    bool wait = cmd_flag(args, "wait"), watch = cmd_flag(args, "watch");
     struct error e;
     struct job job;
     json_t *answer;
-    int done = cmd_parse(&args, argc, argv);
 
-    if (done >= 0)
-        return done;
-    bool wait = cmd_flag(&args, "wait"), watch = cmd_flag(&args, "watch");
     if (wait && watch)
-        return cmd_usage(args.cmd, "--wait and --watch exclude each other");
-    if (submit(args.operands[0], &answer, &e) < 0)
+        return cmd_usage(args->cmd, "--wait and --watch exclude each other");
+    if (api_post("/v1/jobs", text, bytes, &answer, &e) < 0)
         return cmd_fail(&e);
     job_read(answer, &job);
     long id = job.id;
@@ -47,4 +30,35 @@ int cmd_submit(int argc, char **argv)
     json_decref(answer);
     fflush(stdout);
     return wait || watch ? watch_until_end(id, watch) : 0;
+}
+
+/* The document as it is, so that lines and columns in the daemon's answer are the file's; made anew
+ * where --set changes it. */
+static int read_document(const struct cmd_args *args, char **text, size_t *bytes, struct error *e)
+{
+    if (!args->repeated_count)
+        return file_read(args->operands[0], JSON_DOCUMENT_LIMIT_BYTES, text, bytes, e);
+    json_t *document = json_document_load(args->operands[0], e);
+    int status = document ? changes_apply(document, args, e) : -(int)e->code;
+    *text = status ? NULL : json_dumps(document, JSON_COMPACT);
+    *bytes = *text ? strlen(*text) : 0;
+    json_decref(document);
+    return status;
+}
+
+int cmd_submit(int argc, char **argv)
+{
+    struct cmd_args args;
+    struct error e;
+    char *text;
+    size_t bytes;
+    int code = cmd_parse(&args, argc, argv);
+
+    if (code >= 0)
+        return code;
+    if (read_document(&args, &text, &bytes, &e))
+        return cmd_fail(&e);
+    code = submit_text(&args, text, bytes);
+    free(text);
+    return code;
 }

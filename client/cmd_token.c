@@ -21,29 +21,17 @@ static const char *text(const json_t *object, const char *key)
 
 /* ---------------------------------------------------------------- create */
 
-/* "30d", "12h", "90m", "45s" to seconds; 0: it is none of these. */
-static double seconds_of(const char *words)
-{
-    char *end;
-    double value = strtod(words, &end);
-    const char *unit = strchr("smhd", *end);
-
-    if (end == words || !*end || !unit || end[1] || !(value > 0))
-        return 0;
-    return value * (*unit == 's' ? 1 : *unit == 'm' ? 60 : *unit == 'h' ? 3600 : 86400);
-}
-
 static int create(const struct cmd_args *args, struct error *e)
 {
     const char *expires = cmd_value(args, "expires"), *role = cmd_value(args, "role");
-    double seconds = expires ? seconds_of(expires) : 0;
+    double seconds = 0;
     json_t *answer;
 
     if (args->operand_count != 2)
         return error_set(e, ERR_USAGE, "say whom it is for: trainctl token create NAME");
-    if (expires && seconds == 0)
-        return error_set(e, ERR_USAGE, "--expires must be a time as 90m, 12h or 30d, not \"%s\"",
-                         expires);
+    if (cmd_duration(args, "expires", &seconds, e) ||
+        (role && cmd_word(role, "role", cmd_role_at, e)))
+        return -(int)e->code;
     json_t *body =
         json_pack("{s:s, s:s, s:o}", "name", args->operands[1], "role", role ? role : "submit",
                   "expires_seconds", expires ? json_real(seconds) : json_null());

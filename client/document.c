@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "client/change.h"
 #include "client/print.h"
 #include "common/dataset/plan_inputs.h"
 #include "common/json.h"
@@ -74,7 +75,8 @@ int document_count(struct job_spec *spec, int64_t eval_images, struct plan_input
 
 /* ---- the file */
 
-int document_open(const char *path, struct job_spec **spec, struct problems *unsupported)
+int document_open(const char *path, const struct cmd_args *args, struct job_spec **spec,
+                  struct problems *unsupported)
 {
     struct problems problems = {0};
     struct error e;
@@ -82,8 +84,10 @@ int document_open(const char *path, struct job_spec **spec, struct problems *uns
     int code = 0;
 
     *spec = NULL;
-    if (!document)
+    if (!document || changes_apply(document, args, &e)) {
+        json_decref(document);
         return cmd_fail(&e);
+    }
     *spec = job_spec_parse(document, preset_lookup, NULL, &problems, unsupported);
     if (!*spec)
         code = document_refuse(&problems);

@@ -5,9 +5,11 @@
 #include "client/cmd.h"
 #include "common/plan/plan.h"
 
-/* Reads and checks a document ("-": standard input). Returns 0, or the exit code with *spec NULL
- * and everything that is wrong printed. The caller destroys *spec and clears *unsupported. */
-int document_open(const char *path, struct job_spec **spec, struct problems *unsupported);
+/* Reads a document ("-": standard input), changes it as --set says and checks it. Returns 0, or the
+ * exit code with *spec NULL and everything that is wrong printed. The caller destroys *spec and
+ * clears *unsupported. */
+int document_open(const char *path, const struct cmd_args *args, struct job_spec **spec,
+                  struct problems *unsupported);
 
 /* Prints what is wrong; returns the exit code. */
 int document_refuse(const struct problems *problems);

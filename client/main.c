@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "client/cmd.h"
+#include "client/complete.h"
 #include "common/suggest.h"
 
 static int unknown_command(const char *name)
@@ -49,6 +50,8 @@ int main(int argc, char **argv)
 
     setlocale(LC_CTYPE, "");
     read_environment();
+    if (argc > 1 && strcmp(argv[1], "__complete") == 0) /* for shells: not told to people */
+        return complete(argc - 2, argv + 2);
     int first = cmd_parse_common(argc, argv, &code);
     if (first < 0)
         return code;

@@ -2,14 +2,14 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* The fewest digits that give every number back as it is: 0.1 stays 0.1, a date keeps its
  * microseconds. */
-static char *dump(const json_t *value)
+static char *dump(const json_t *value, size_t flags)
 {
     for (size_t digits = 15;; digits++) {
-        char *text =
-            json_dumps(value, JSON_INDENT(2) | JSON_ENCODE_ANY | JSON_REAL_PRECISION(digits));
+        char *text = json_dumps(value, flags | JSON_ENCODE_ANY | JSON_REAL_PRECISION(digits));
         json_t *again = text ? json_loads(text, JSON_DECODE_ANY, NULL) : NULL;
         int same = json_equal(again, value);
 
@@ -22,9 +22,24 @@ static char *dump(const json_t *value)
 
 void print_json(const json_t *value)
 {
-    char *text = dump(value);
+    char *text = dump(value, JSON_INDENT(2));
 
     if (text)
         puts(text);
     free(text);
+}
+
+char *print_value(const json_t *value)
+{
+    if (json_is_string(value))
+        return strdup(json_string_value(value));
+    return dump(value, 0);
+}
+
+void print_file(const char *file, double bytes)
+{
+    json_t *json = json_pack("{s:s, s:I}", "file", file, "bytes", (json_int_t)bytes);
+
+    print_json(json);
+    json_decref(json);
 }

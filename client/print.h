@@ -1,9 +1,15 @@
-/* Printing the API's JSON, and a job in full. */
+/* Printing JSON. */
 #ifndef TRAIND_CLIENT_PRINT_H
 #define TRAIND_CLIENT_PRINT_H
 
 #include <jansson.h>
 
 void print_json(const json_t *value); /* indented, with a final newline */
+
+/* A value in one line, as a person writes it: a string without its quotes. The caller frees it. */
+char *print_value(const json_t *value);
+
+/* {"file", "bytes"}: what --json says of a file that was written. */
+void print_file(const char *file, double bytes);
 
 #endif

@@ -1,5 +1,6 @@
 #include "common/json.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,6 +74,80 @@ json_t *json_document_load(const char *path, struct error *e)
         error_prefix(e, "%s", strcmp(path, "-") == 0 ? "standard input" : path);
     free(text);
     return value;
+}
+
+/* The next part of a pointer, and where the one behind it begins. */
+static const char *next_part(const char *pointer, char part[256])
+{
+    size_t length = strcspn(pointer + 1, "/");
+
+    snprintf(part, 256, "%.*s", (int)length, pointer + 1);
+    return pointer + 1 + length;
+}
+
+void json_set_at(json_t *document, const char *pointer, json_t *value)
+{
+    char part[256];
+
+    while (*(pointer = next_part(pointer, part))) {
+        json_t *below = json_object_get(document, part);
+        if (!json_is_object(below)) {
+            json_object_set_new(document, part, json_object());
+            below = json_object_get(document, part);
+        }
+        document = below;
+    }
+    json_object_set_new(document, part, value);
+}
+
+static void differences_at(json_t *const *values, size_t count, const char *pointer,
+                           json_t *differences);
+
+/* Key by key, those of all objects. */
+static void differences_below(json_t *const *values, size_t count, const char *pointer,
+                              json_t *differences)
+{
+    json_t *keys = json_object(), *ignored, **below = calloc(count, sizeof *below);
+    char deeper[512];
+    const char *key;
+
+    for (size_t i = 0; i < count; i++)
+        json_object_update(keys, values[i]);
+    json_object_foreach (keys, key, ignored) {
+        for (size_t i = 0; below && i < count; i++)
+            below[i] = json_object_get(values[i], key);
+        snprintf(deeper, sizeof deeper, "%s/%s", pointer, key);
+        if (below)
+            differences_at(below, count, deeper, differences);
+    }
+    free(below);
+    json_decref(keys);
+}
+
+static void differences_at(json_t *const *values, size_t count, const char *pointer,
+                           json_t *differences)
+{
+    bool same = true, objects = true;
+
+    for (size_t i = 0; i < count; i++) {
+        same = same && (values[i] ? json_equal(values[i], values[0]) : !values[0]);
+        objects = objects && json_is_object(values[i]);
+    }
+    if (same)
+        return;
+    if (objects) {
+        differences_below(values, count, pointer, differences);
+        return;
+    }
+    json_t *list = json_array();
+    for (size_t i = 0; i < count; i++)
+        json_array_append_new(list, values[i] ? json_incref(values[i]) : json_null());
+    json_array_append_new(differences, json_pack("{s:s, s:o}", "pointer", pointer, "values", list));
+}
+
+void json_differences(json_t *const *values, size_t count, json_t *differences)
+{
+    differences_at(values, count, "", differences);
 }
 
 int json_file_write(const char *path, const json_t *value, struct error *e)

@@ -18,6 +18,14 @@ json_t *json_document_parse(const char *text, size_t bytes, struct error *e);
 /* The same from a file; "-" is standard input. */
 json_t *json_document_load(const char *path, struct error *e);
 
+/* Puts a value (taken over) at "/lr/base", making the objects on the way; keys have no "/" or "~".
+ */
+void json_set_at(json_t *document, const char *pointer, json_t *value);
+
+/* Appends {"pointer", "values": [one each]} to *differences for each place where the values are not
+ * the same (NULL: nothing is there), keys in their order. A list is a value. */
+void json_differences(json_t *const *values, size_t count, json_t *differences);
+
 /* Writes a value as indented JSON with a final newline, atomically. Does not steal the reference.
  */
 int json_file_write(const char *path, const json_t *value, struct error *e);

@@ -48,7 +48,8 @@ struct plan {
         struct plan_band epochs; /* that ttt_seconds is about */
     } predicted;
     json_t *warnings; /* array of strings */
-    json_t *explain;  /* object: key -> {formula, inputs, value, source, note?} */
+    json_t *explain;  /* object: key -> {formula, inputs, value, source, meaning, change,
+                        note?} */
 };
 
 /* Makes the plan of a checked spec. Fills *problems where the numbers do not fit together (a

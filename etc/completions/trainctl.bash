@@ -1,31 +1,31 @@
-# bash completion for trainctl: commands, options and job ids, asked from trainctl itself
+# bash completion for trainctl: what could stand at the cursor is asked from trainctl itself
 
 _trainctl() {
-    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} word command=''
-    local commands
-    commands=$(trainctl --help 2>/dev/null | awk '/^options:/ { exit } /^  [a-z]/ { print $1 }')
-    for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
-        if grep -qxF -- "$word" <<<"$commands"; then
-            command=$word
-            break
+    local words=() word cur line i
+    # bash cuts words at = and : too; put them together again
+    for ((i = 1; i <= COMP_CWORD; i++)); do
+        word=${COMP_WORDS[i]}
+        if [[ ${#words[@]} -gt 0 && ($word == [=:]* || ${words[-1]} == *[=:]) ]]; then
+            words[-1]+=$word
+        else
+            words+=("$word")
         fi
     done
+    cur=${words[-1]}
     COMPREPLY=()
-    case $prev in
-    --state)
-        mapfile -t COMPREPLY < <(compgen -W 'queued starting running evaluating succeeded failed cancelled' -- "$cur")
-        return
-        ;;
-    --server | --limit | --names) return ;;
-    esac
-    if [[ $cur == -* ]]; then
-        mapfile -t COMPREPLY < <(compgen -W "$(trainctl ${command:+"$command"} --help 2>/dev/null | grep -o -- '--[a-z-]*')" -- "$cur")
-    elif [[ -z $command ]]; then
-        mapfile -t COMPREPLY < <(compgen -W "$commands" -- "$cur")
-    elif [[ $command == plan || $command == submit ]]; then
-        mapfile -t COMPREPLY < <(compgen -f -- "$cur")
-    elif [[ $command != list && $command != bench ]]; then
-        mapfile -t COMPREPLY < <(compgen -W "$(trainctl list 2>/dev/null | awk 'NR > 1 { print $1 }')" -- "$cur")
+    while IFS= read -r line; do
+        if [[ $line == :file ]]; then
+            compopt -o filenames
+            while IFS= read -r word; do COMPREPLY+=("$word"); done < <(compgen -f -- "$cur")
+        else
+            COMPREPLY+=("${line%%$'\t'*}")
+        fi
+    done < <("${COMP_WORDS[0]}" __complete "${words[@]}" 2>/dev/null)
+    [[ ${#COMPREPLY[@]} -ne 1 || ${COMPREPLY[0]} != *= ]] || compopt -o nospace
+    # of a word that bash has cut only the last piece is replaced
+    if [[ $cur == *[=:]* && ($COMP_WORDBREAKS == *=* || $COMP_WORDBREAKS == *:*) ]]; then
+        word=${cur%"${cur##*[=:]}"}
+        for i in "${!COMPREPLY[@]}"; do COMPREPLY[i]=${COMPREPLY[i]#"$word"}; done
     fi
 }
 complete -F _trainctl trainctl

@@ -49,10 +49,12 @@ exits 2 "an unknown option is a usage error" list --lmit 3
 says "$err" "did you mean --limit" "an unknown option: the nearest is named"
 exits 2 "an id that is no number" show three
 exits 2 "an address that is none" --server ftp://x list
-for later in compare nodes; do
-    exits 2 "$later is refused" "$later"
-    says "$err" "not supported by this version" "$later says why"
-done
+exits 2 "a mistyped state" list --state runing
+says "$err" 'did you mean "running"' "a mistyped state: the nearest is named"
+exits 2 "a mistyped metric" metrics 1 --names los
+says "$err" 'did you mean "loss"' "a mistyped metric: the nearest is named"
+exits 2 "a mistyped key" submit --set lr.bse=1 /dev/null
+exits 2 "compare of one job" compare 1
 exits 5 "nobody there: 5" --server $nobody list
 says "$err" "$nobody" "nobody there: the address is named"
 says "$err" "traind --listen 127.0.0.1:1" "nobody there: how to start the daemon"
@@ -125,6 +127,37 @@ run show 1 --json
 curl -s "$url/v1/jobs/1" | jq -S . >"$dir/api.json"
 jq -S . <"$dir/out" | cmp -s - "$dir/api.json"
 report $? "show --json is the API's"
+
+exits 0 "plan --set" plan --set batch_per_worker=16 --json "$dir/first.json"
+is "$(jq .global_batch <<<"$out")" 16 "plan --set changes the document"
+exits 2 "plan --set of no such key" plan --set lr.bse=2 "$dir/first.json"
+says "$err" "did you mean /lr/base?" "plan --set of no such key names the nearest"
+exits 2 "plan --set of a wrong value" plan --set lr.base=high "$dir/first.json"
+says "$err" "/lr/base: must be a number" "plan --set of a wrong value says what is right"
+exits 0 "plan --explain" plan --explain "$dir/first.json"
+says "$out" "peak_lr = " "plan --explain has each number"
+says "$(tr -s ' \n' ' ' <<<"$out")" "with lr.base = 0.1, global_batch = 8" "plan --explain has the inputs"
+says "$out" "To change it: lr.base or lr.factor" "plan --explain says what would change it"
+job other 12 >"$dir/other.json"
+exits 0 "plan --diff" plan --diff "$dir/first.json" "$dir/other.json"
+says "$out" "/name" "plan --diff has the documents' differences"
+says "$out" "/train_steps" "plan --diff has the plans' differences"
+run plan --diff --json "$dir/first.json" "$dir/other.json"
+is "$(jq -c '[.differences[] | .pointer], [.plan[] | select(.pointer == "/train_steps") | [.pointer, .values[]]]' <<<"$out" | tr '\n' ' ')" \
+    '["/name","/steps"] [["/train_steps",6,12]] ' "plan --diff --json"
+exits 2 "plan of two files without --diff" plan "$dir/first.json" "$dir/other.json"
+exits 0 "clone prints" clone --set lr.base=0.25 --set name=copy 1
+is "$(jq -c '[.name, .lr.base, .steps]' <<<"$out")" '["copy",0.25,6]' "clone prints the changed document"
+exits 2 "clone of a wrong value" clone --set epochs=-1 1
+exits 2 "clone --wait alone" clone --wait 1
+exits 3 "clone of no job" clone 99
+run --json clone --submit --set steps=2 1
+is "$(jq .id <<<"$out")" 3 "clone --submit makes a job"
+exits 0 "wait for the clone" wait 3
+is "$("$trainctl" show 3 --json | jq -c '[.spec.steps, .spec.name, .step]')" '[2,"first",2]' "the clone is as changed"
+"$trainctl" submit --wait --set name=set --set steps=1 "$dir/first.json" >"$dir/out" 2>&1
+is $? 0 "submit --set"
+is "$("$trainctl" show 4 --json | jq -c '[.name, .step]')" '["set",1]' "submit --set changes the document"
 
 exits 0 "metrics" metrics 1
 says "$out" "images_per_sec" "metrics has a heading"

@@ -100,7 +100,10 @@ static void expect_command(const char *page, const struct cmd *cmd)
     cr_expect(begin, "man/trainctl.1 lacks the command %s", cmd->name);
     if (!begin)
         return;
-    const char *end = strstr(begin + 1, "\n.It Cm ");
+    const char *end = begin;
+    do { /* a command may have several lines of its own */
+        end = strstr(end + 1, "\n.It Cm ");
+    } while (end && strncmp(end, row, strlen(row)) == 0);
     if (!end)
         end = page + strlen(page);
     for (size_t i = 0; i < CMD_OPTIONS_MAX && cmd->options[i].name; i++)

@@ -56,3 +56,34 @@ Test(json, refuses_a_document_over_a_mebibyte)
     cr_assert_eq(e.code, ERR_TOO_LARGE);
     free(text);
 }
+
+Test(json, values_are_put_where_a_pointer_says)
+{
+    json_t *document = json_loads("{\"a\": {\"b\": 1}, \"c\": 2}", 0, NULL);
+
+    json_set_at(document, "/a/d", json_integer(3));
+    json_set_at(document, "/c/e", json_integer(4)); /* not an object: it becomes one */
+    json_set_at(document, "/f", json_true());
+    char *text = json_dumps(document, JSON_COMPACT);
+    cr_expect_str_eq(text, "{\"a\":{\"b\":1,\"d\":3},\"c\":{\"e\":4},\"f\":true}");
+    free(text);
+    json_decref(document);
+}
+
+Test(json, differences_name_places_and_values)
+{
+    json_t *values[] = {json_loads("{\"a\": {\"b\": 1, \"c\": [1]}, \"d\": 1}", 0, NULL),
+                        json_loads("{\"a\": {\"b\": 2, \"c\": [1, 2]}, \"d\": 1}", 0, NULL),
+                        json_loads("{\"a\": {\"b\": 1}, \"d\": 1, \"e\": null}", 0, NULL)};
+    json_t *differences = json_array();
+
+    json_differences(values, 3, differences);
+    char *text = json_dumps(differences, JSON_COMPACT);
+    cr_expect_str_eq(text, "[{\"pointer\":\"/a/b\",\"values\":[1,2,1]},"
+                           "{\"pointer\":\"/a/c\",\"values\":[[1],[1,2],null]},"
+                           "{\"pointer\":\"/e\",\"values\":[null,null,null]}]");
+    free(text);
+    json_decref(differences);
+    for (int i = 0; i < 3; i++)
+        json_decref(values[i]);
+}

@@ -1,0 +1,309 @@
+#include "client/complete.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/api.h"
+#include "client/cmd.h"
+#include "client/job.h"
+#include "common/arch.h"
+#include "common/job_options.h"
+#include "common/preset.h"
+
+#define HURRY_MS 700 /* nobody waits longer for a key */
+#define JOBS_MAX 100
+
+/* What stands where. option NULL: the operands. Several kinds are separated by spaces; words by "|"
+ * are for the first operand only; "/..." are the choices of a job's key; "none": nothing can be
+ * offered. */
+static const struct {
+    const char *command, *option, *kind;
+} rows[] = {
+    {"plan",        NULL,        "file"                 },
+    {"plan",        "set",       "key"                  },
+    {"submit",      NULL,        "file"                 },
+    {"submit",      "set",       "key"                  },
+    {"list",        NULL,        "none"                 },
+    {"list",        "state",     "state"                },
+    {"show",        NULL,        "job"                  },
+    {"watch",       NULL,        "job"                  },
+    {"wait",        NULL,        "job"                  },
+    {"logs",        NULL,        "job"                  },
+    {"cancel",      NULL,        "job"                  },
+    {"clone",       NULL,        "job"                  },
+    {"clone",       "set",       "key"                  },
+    {"resume",      NULL,        "job"                  },
+    {"resume",      "set",       "key"                  },
+    {"rm",          NULL,        "job"                  },
+    {"metrics",     NULL,        "job"                  },
+    {"metrics",     "names",     "metric"               },
+    {"bench",       NULL,        "none"                 },
+    {"bench",       "arch",      "/model/arch"          },
+    {"bench",       "precision", "/precision"           },
+    {"token",       NULL,        "create|list|revoke"   },
+    {"token",       "role",      "role"                 },
+    {"backup",      NULL,        "file"                 },
+    {"compare",     NULL,        "job"                  },
+    {"checkpoints", NULL,        "job"                  },
+    {"checkpoints", "get",       "newest|"              },
+    {"checkpoints", "output",    "file"                 },
+    {"sweep",       NULL,        "show|list|cancel file"},
+    {"nodes",       NULL,        "none"                 },
+    {"predict",     NULL,        "file"                 },
+    {"predict",     "set",       "key"                  },
+    {"scale",       NULL,        "file"                 },
+    {"scale",       "set",       "key"                  },
+    {"doctor",      NULL,        "none"                 },
+    {"help",        NULL,        "command"              },
+};
+
+const char *complete_kind(const char *command, const char *option)
+{
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (strcmp(rows[i].command, command) == 0 &&
+            (option ? rows[i].option && strcmp(rows[i].option, option) == 0 : !rows[i].option))
+            return rows[i].kind;
+    return NULL;
+}
+
+/* ---- offering */
+
+/* The word at the cursor: what stands before it in the same word ("--state=", "running,") is kept.
+ */
+struct cursor {
+    const char *word;
+    size_t kept;
+};
+
+static void offer(const struct cursor *c, const char *candidate, const char *remark)
+{
+    const char *typed = c->word + c->kept;
+
+    if (strncmp(candidate, typed, strlen(typed)) != 0)
+        return;
+    printf("%.*s%s\t%s\n", (int)c->kept, c->word, candidate, remark ? remark : "");
+}
+
+static void offer_commands(const struct cursor *c)
+{
+    for (size_t i = 0; cmd_at(i); i++)
+        if (cmd_at(i)->run)
+            offer(c, cmd_at(i)->name, cmd_at(i)->help);
+    offer(c, "help", "show a command's help");
+}
+
+static void offer_options(const struct cursor *c, const struct cmd *cmd)
+{
+    const struct cmd_option *option;
+    char text[64];
+
+    for (size_t i = 0; (option = cmd_option_at(cmd, i)); i++) {
+        snprintf(text, sizeof text, "--%s", option->name);
+        offer(c, text, option->help);
+    }
+}
+
+static void offer_words(const struct cursor *c, const char *words, size_t length)
+{
+    char word[64];
+
+    for (size_t i = 0; i < length;) {
+        size_t end = strcspn(words + i, "| ");
+        snprintf(word, sizeof word, "%.*s", (int)(end < sizeof word ? end : sizeof word - 1),
+                 words + i);
+        if (*word)
+            offer(c, word, "");
+        i += end + 1;
+    }
+}
+
+static void offer_names(const struct cursor *c, const char *name_at(size_t))
+{
+    for (size_t i = 0; name_at(i); i++)
+        offer(c, name_at(i), "");
+}
+
+/* The newest jobs; nothing where the daemon does not answer at once. */
+static void offer_jobs(const struct cursor *c)
+{
+    char path[64], id[32], remark[256];
+    struct error ignored;
+    const json_t *item;
+    json_t *answer;
+    struct job job;
+    size_t i;
+
+    snprintf(path, sizeof path, "/v1/jobs?limit=%d", JOBS_MAX);
+    api_hurry(HURRY_MS);
+    if (api_get(path, &answer, &ignored))
+        return;
+    json_array_foreach (json_object_get(answer, "jobs"), i, item) {
+        job_read(item, &job);
+        snprintf(id, sizeof id, "%ld", job.id);
+        snprintf(remark, sizeof remark, "%s %.100s", job.state, job.name);
+        offer(c, id, remark);
+    }
+    json_decref(answer);
+}
+
+static void offer_choices(const struct cursor *c, const char *pointer)
+{
+    const struct job_option *option = job_option_find(pointer);
+    const char *choice;
+
+    for (size_t i = 0; option && (choice = job_option_choice(option, i)); i++)
+        offer(c, choice, "");
+    if (option && option->type == JOB_OPTION_BOOLEAN)
+        offer_words(c, "true|false", strlen("true|false"));
+}
+
+static void offer_presets(const struct cursor *c)
+{
+    json_t *presets = preset_list(), *preset;
+    size_t i;
+
+    json_array_foreach (presets, i, preset)
+        offer(c, json_string_value(json_object_get(preset, "name")),
+              json_string_value(json_object_get(preset, "description")));
+    json_decref(presets);
+}
+
+/* KEY=VALUE: keys as lr.base= or, behind a slash, as /lr/base=; then the values a key has by name.
+ */
+static void offer_keys(struct cursor c)
+{
+    const char *typed = c.word + c.kept, *equals = strchr(typed, '=');
+    const struct job_option *option;
+    char key[128];
+
+    for (size_t i = 0; (option = job_option_at(i)); i++) {
+        snprintf(key, sizeof key, "%s=", option->pointer + (*typed != '/'));
+        for (char *at = key; *typed != '/' && (at = strchr(at, '/'));)
+            *at = '.';
+        if (!equals) {
+            offer(&c, key, option->help);
+        } else if (strncmp(key, typed, (size_t)(equals + 1 - typed)) == 0 &&
+                   key[equals + 1 - typed] == '\0') {
+            c.kept = (size_t)(equals + 1 - c.word);
+            if (strcmp(option->pointer, "/preset") == 0)
+                offer_presets(&c);
+            else
+                offer_choices(&c, option->pointer);
+            return;
+        }
+    }
+}
+
+/* Lists with commas: what stands behind the last one. */
+static struct cursor behind_comma(struct cursor c)
+{
+    const char *comma = strrchr(c.word + c.kept, ',');
+
+    if (comma)
+        c.kept = (size_t)(comma + 1 - c.word);
+    return c;
+}
+
+static void offer_kind(struct cursor c, const char *kind, size_t length, int operand)
+{
+    struct cursor part = behind_comma(c);
+
+    if (strncmp(kind, "job", length) == 0)
+        offer_jobs(&c);
+    else if (strncmp(kind, "file", length) == 0)
+        puts(":file");
+    else if (strncmp(kind, "state", length) == 0)
+        offer_names(&part, cmd_state_at);
+    else if (strncmp(kind, "metric", length) == 0)
+        offer_names(&part, cmd_metric_at);
+    else if (strncmp(kind, "role", length) == 0)
+        offer_names(&c, cmd_role_at);
+    else if (strncmp(kind, "key", length) == 0)
+        offer_keys(c);
+    else if (strncmp(kind, "command", length) == 0)
+        offer_commands(&c);
+    else if (*kind == '/')
+        offer_choices(&c, kind);
+    else if (memchr(kind, '|', length) && operand == 0)
+        offer_words(&c, kind, length);
+}
+
+static void offer_kinds(struct cursor c, const char *kinds, int operand)
+{
+    while (kinds && *kinds) {
+        size_t length = strcspn(kinds, " ");
+        offer_kind(c, kinds, length, operand);
+        kinds += length + (kinds[length] == ' ');
+    }
+}
+
+/* ---- where the cursor is */
+
+struct place {
+    const char *command;
+    const struct cmd *cmd;
+    const struct cmd_option *option; /* whose value comes next */
+    int operands;
+    bool no_options; /* behind "--" */
+};
+
+static const struct cmd_option *option_of(const struct cmd *cmd, const char *word)
+{
+    const struct cmd_option *option;
+    bool is_long = strncmp(word, "--", 2) == 0;
+    size_t length = is_long ? strcspn(word + 2, "=") : 0;
+
+    for (size_t i = 0; (option = cmd_option_at(cmd, i)); i++)
+        if (is_long ? strlen(option->name) == length && strncmp(option->name, word + 2, length) == 0
+                    : option->letter == word[1] && !word[2])
+            return option;
+    return NULL;
+}
+
+static void pass(struct place *p, const char *word)
+{
+    if (p->option) {
+        if (strcmp(p->option->name, "server") == 0)
+            client.server = word;
+        p->option = NULL;
+    } else if (!p->no_options && strcmp(word, "--") == 0) {
+        p->no_options = true;
+    } else if (!p->no_options && word[0] == '-' && word[1]) {
+        const struct cmd_option *option = option_of(p->cmd, word);
+        if (option && option->value && !strchr(word, '='))
+            p->option = option;
+        else if (option && strcmp(option->name, "server") == 0)
+            client.server = strchr(word, '=') + 1;
+    } else if (!p->command) {
+        p->command = word;
+        p->cmd = cmd_find(word);
+    } else {
+        p->operands++;
+    }
+}
+
+int complete(int argc, char **argv)
+{
+    struct place p = {0};
+    struct cursor c = {.word = argc > 0 ? argv[argc - 1] : ""};
+
+    for (int i = 0; i + 1 < argc; i++)
+        pass(&p, argv[i]);
+    if (!p.option && !p.no_options && strncmp(c.word, "--", 2) == 0 && strchr(c.word, '=')) {
+        p.option = option_of(p.cmd, c.word);
+        c.kept = (size_t)(strchr(c.word, '=') + 1 - c.word);
+        if (!p.option)
+            return 0;
+    }
+    if (p.option)
+        offer_kinds(c, complete_kind(p.command ? p.command : "", p.option->name), 0);
+    else if (!p.no_options && c.word[0] == '-')
+        offer_options(&c, p.cmd);
+    else if (!p.command)
+        offer_commands(&c);
+    else
+        offer_kinds(c, complete_kind(p.command, NULL), p.operands);
+    return 0;
+}

@@ -1,0 +1,14 @@
+/*
+ * Completion for shells: `trainctl __complete WORD...`, called by etc/completions with the words
+ * behind "trainctl" up to the cursor (the last may be empty or half a word). Prints what the last
+ * word could become, a line each: the word, a tab, a remark. A line ":file" means: also files.
+ */
+#ifndef TRAIND_CLIENT_COMPLETE_H
+#define TRAIND_CLIENT_COMPLETE_H
+
+int complete(int argc, char **argv); /* argv[0] is the first word; always 0 */
+
+/* What a command's operands or an option's value are: complete.c's table. NULL: there is no row. */
+const char *complete_kind(const char *command, const char *option);
+
+#endif

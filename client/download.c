@@ -1,0 +1,44 @@
+#include "client/download.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "client/api.h"
+#include "common/file.h"
+
+static int fetch(const char *path, const char *temporary, double *bytes, struct error *e)
+{
+    int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
+    struct stat st;
+
+    if (!out)
+        return error_set_errno(e, errno, "cannot create %s", temporary);
+    int status = api_get_file(path, out, e);
+    if (fflush(out) || fsync(fd) || fstat(fd, &st))
+        status = status ? status : error_set_errno(e, errno, "cannot write %s", temporary);
+    else
+        *bytes = (double)st.st_size;
+    fclose(out);
+    return status;
+}
+
+int download(const char *path, const char *file, double *bytes, struct error *e)
+{
+    char temporary[PATH_MAX];
+
+    if ((size_t)snprintf(temporary, sizeof temporary, "%s.part", file) >= sizeof temporary)
+        return error_set(e, ERR_USAGE, "the path of the file is too long");
+    int status = fetch(path, temporary, bytes, e);
+    if (status == 0 && rename(temporary, file))
+        status = error_set_errno(e, errno, "cannot write %s", file);
+    if (status)
+        unlink(temporary);
+    else
+        file_sync_dir_of(file);
+    return status;
+}

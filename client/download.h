@@ -1,0 +1,10 @@
+#ifndef TRAIND_CLIENT_DOWNLOAD_H
+#define TRAIND_CLIENT_DOWNLOAD_H
+
+#include "common/error.h"
+
+/* Fetches an answer of any length into a file, which appears whole or not at all and can be read by
+ * its owner alone. *bytes: its size. */
+int download(const char *path, const char *file, double *bytes, struct error *e);
+
+#endif
