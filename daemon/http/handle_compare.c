@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/json.h"
 #include "daemon/http/job_json.h"
 #include "daemon/http/routes.h"
 
@@ -58,42 +59,6 @@ static void clear(struct compared *c)
     }
 }
 
-/* Keys have no "/" and no "~", so that a pointer needs no escapes. A list is a value: that one is
- * longer says more than which places differ. */
-static void compare(json_t *const *values, size_t count, const char *pointer, json_t *differences)
-{
-    bool same = true, objects = true;
-    json_t *list;
-
-    for (size_t i = 0; i < count; i++) {
-        same = same && (values[i] ? json_equal(values[i], values[0]) : !values[0]);
-        objects = objects && json_is_object(values[i]);
-    }
-    if (same)
-        return;
-    if (!objects) {
-        list = json_array();
-        for (size_t i = 0; i < count; i++)
-            json_array_append_new(list, values[i] ? json_incref(values[i]) : json_null());
-        json_array_append_new(differences,
-                              json_pack("{s:s, s:o}", "pointer", pointer, "values", list));
-        return;
-    }
-    json_t *keys = json_object(), *ignored;
-    const char *key;
-    for (size_t i = 0; i < count; i++)
-        json_object_update(keys, values[i]);
-    json_object_foreach (keys, key, ignored) {
-        json_t *below[JOBS_MAX];
-        char deeper[256];
-        for (size_t i = 0; i < count; i++)
-            below[i] = json_object_get(values[i], key);
-        snprintf(deeper, sizeof deeper, "%s/%s", pointer, key);
-        compare(below, count, deeper, differences);
-    }
-    json_decref(keys);
-}
-
 int handle_compare(const struct request *q, struct reply *r, struct error *e)
 {
     struct compared c = {0};
@@ -104,7 +69,7 @@ int handle_compare(const struct request *q, struct reply *r, struct error *e)
         return -(int)e->code;
     }
     json_t *differences = json_array();
-    compare(c.documents, c.count, "", differences);
+    json_differences(c.documents, c.count, differences);
     json_text_open(&text, NULL, '{');
     json_text_open(&text, "jobs", '[');
     for (size_t i = 0; i < c.count; i++) {

@@ -159,6 +159,29 @@ is "$("$trainctl" show 3 --json | jq -c '[.spec.steps, .spec.name, .step]')" '[2
 is $? 0 "submit --set"
 is "$("$trainctl" show 4 --json | jq -c '[.name, .step]')" '["set",1]' "submit --set changes the document"
 
+exits 0 "compare" compare 1 4 2
+says "$out" "JOB 4" "compare has a column a job"
+says "$out" "where their documents differ" "compare has the differences"
+like "$out" '^/steps +6 +1 +4$' "compare has each job's value"
+run compare --json 1 2
+curl -s "$url/v1/compare?ids=1,2" | jq -S . >"$dir/api.json"
+jq -S . <"$dir/out" | cmp -s - "$dir/api.json"
+report $? "compare --json is the API's"
+exits 3 "compare with no such job" compare 1 99
+exits 0 "checkpoints of a job without" checkpoints 1
+says "$out" "has no checkpoint" "checkpoints of a job without says so"
+"$trainctl" submit --wait --set checkpoint.disable=false --set steps=1 "$dir/first.json" >/dev/null 2>&1
+exits 0 "checkpoints" checkpoints 5
+like "$out" '^ *1 +0\.125 +[0-9.]+ MiB ' "checkpoints has step, epoch and size"
+exits 0 "checkpoints --get" checkpoints --get newest -o "$dir/weights" 5
+cmp -s "$dir/weights" "$state/jobs/5/checkpoints/step-00000001/model.safetensors"
+report $? "checkpoints --get fetches the weights"
+"$trainctl" checkpoints --get 1 -o - 5 | cmp -s - "$dir/weights"
+report $? "checkpoints --get -o - writes them to standard output"
+exits 3 "checkpoints --get of no such step" checkpoints --get 7 -o "$dir/none" 5
+[ ! -e "$dir/none" ] && [ ! -e "$dir/none.part" ]
+report $? "and leaves nothing behind"
+
 exits 0 "metrics" metrics 1
 says "$out" "images_per_sec" "metrics has a heading"
 exits 0 "metrics --csv" metrics 1 --csv --names loss
