@@ -12,6 +12,7 @@
 #include "common/file.h"
 #include "common/log.h"
 #include "daemon/http/auth.h"
+#include "daemon/http/crew.h"
 #include "daemon/http/encode.h"
 #include "daemon/http/guard.h"
 #include "daemon/http/listen.h"
@@ -19,16 +20,19 @@
 #include "daemon/http/stream.h"
 
 #define IDLE_SECONDS 60u
+#define CREW_THREADS 32u
 #define DRAIN_FACTOR 8 /* of a body too large so much is read, for the client to see the answer */
 
 struct endpoint {
     const struct http_app *app;
+    struct crew *crew; /* the server's */
     struct MHD_Daemon *daemon;
     bool guarded; /* TCP: a browser can reach it */
 };
 
 struct http_server {
     struct endpoint tcp, local;
+    struct crew *crew;
     char url[128];
     char *socket;            /* path, removed at the end */
     char *certificate, *key; /* PEM texts, NULL: no TLS */
@@ -43,6 +47,14 @@ struct exchange {
     uint64_t received;
     bool too_large;
     bool refused; /* by who sends it: its body is not kept */
+
+    bool answered;
+    struct reply reply;
+    /* For the crew, which answers while the connection is suspended. */
+    struct crew_task task;
+    const struct endpoint *at;
+    struct MHD_Connection *connection;
+    const char *url, *method;
 };
 
 static const char *header(struct MHD_Connection *c, const char *name)
@@ -138,14 +150,17 @@ static void name_client(struct MHD_Connection *c, char *name, size_t bytes)
         snprintf(name, bytes, "unix");
 }
 
-static void answer(const struct endpoint *at, struct MHD_Connection *c, const char *url,
-                   const char *method, const struct exchange *x, struct reply *r)
+static void answer(struct exchange *x)
 {
+    const struct endpoint *at = x->at;
+    struct MHD_Connection *c = x->connection;
+    const char *method = x->method;
+    struct reply *r = &x->reply;
     struct error e = {0};
     struct request q = {
         .app = at->app,
         .method = is_gettable(method) ? "GET" : method,
-        .path = url,
+        .path = x->url,
         .body = x->body,
         .body_bytes = x->bytes,
         .accept = header(c, "Accept"),
@@ -162,7 +177,7 @@ static void answer(const struct endpoint *at, struct MHD_Connection *c, const ch
     if (check_request(at, c, x, &q, &e) || route_request(at, c, &q, r, &e)) {
         say_how_to_come_back(r, &e);
         if (e.code == ERR_INTERNAL)
-            log_error("%s %s: %s", method, url, e.text);
+            log_error("%s %s: %s", method, q.path, e.text);
         reply_problem(r, 0, &e, NULL);
     }
     stats_count(q.route, r->status, clock_monotonic() - began);
@@ -170,7 +185,8 @@ static void answer(const struct endpoint *at, struct MHD_Connection *c, const ch
         encode_tag(r, q.if_none_match);
     if (r->body)
         encode_compress(r, header(c, "Accept-Encoding"));
-    log_debug("%s %s: %d", method, url, r->status);
+    log_debug("%s %s: %d", method, q.path, r->status);
+    x->answered = true;
 }
 
 /* ---------------------------------------------------------------- sending */
@@ -296,29 +312,64 @@ static bool is_refused(const struct endpoint *at, struct MHD_Connection *c, cons
     return !route || auth_check(route, rights, &e);
 }
 
+static struct exchange *begin_exchange(const struct endpoint *at, struct MHD_Connection *c,
+                                       const char *url, const char *method)
+{
+    struct exchange *x = calloc(1, sizeof *x);
+
+    if (!x)
+        return NULL;
+    x->at = at;
+    x->connection = c;
+    x->url = url;
+    x->method = method;
+    x->too_large = announces_too_much(at, c);
+    x->refused = is_refused(at, c, url, is_gettable(method) ? "GET" : method);
+    return x;
+}
+
+static void answer_and_resume(void *context)
+{
+    struct exchange *x = context;
+
+    answer(x);
+    MHD_resume_connection(x->connection); /* x may be gone from here on */
+}
+
+/* What changes something waits for the disk. microhttpd asks again when the answer is there. */
+static bool leave_to_crew(struct exchange *x)
+{
+    if (is_gettable(x->method) || x->refused || x->too_large)
+        return false;
+    x->task = (struct crew_task){answer_and_resume, x, NULL};
+    MHD_suspend_connection(x->connection);
+    if (!crew_do(x->at->crew, &x->task))
+        answer_and_resume(x);
+    return true;
+}
+
 static enum MHD_Result handle(void *context, struct MHD_Connection *c, const char *url,
                               const char *method, const char *version, const char *data,
                               size_t *bytes, void **state)
 {
-    const struct endpoint *at = context;
     struct exchange *x = *state;
-    struct reply r = {0};
 
     (void)version;
     if (!x) {
-        *state = x = calloc(1, sizeof *x);
+        *state = x = begin_exchange(context, c, url, method);
         if (!x)
             return MHD_NO;
-        x->too_large = announces_too_much(at, c);
-        x->refused = is_refused(at, c, url, is_gettable(method) ? "GET" : method);
         if (!x->too_large)
             return MHD_YES;
     } else if (*bytes) {
-        return take_body(at, x, data, bytes);
+        return take_body(x->at, x, data, bytes);
     }
-    answer(at, c, url, method, x, &r);
-    enum MHD_Result result = send_reply(c, &r);
-    reply_clear(&r);
+    if (!x->answered && leave_to_crew(x))
+        return MHD_YES;
+    if (!x->answered)
+        answer(x);
+    enum MHD_Result result = send_reply(c, &x->reply);
+    reply_clear(&x->reply);
     return result;
 }
 
@@ -330,8 +381,10 @@ static void completed(void *context, struct MHD_Connection *c, void **state,
     (void)context;
     (void)c;
     (void)code;
-    if (x)
+    if (x) {
+        reply_clear(&x->reply);
         free(x->body);
+    }
     free(x);
     *state = NULL;
 }
@@ -417,8 +470,10 @@ static int start(struct http_server *s, const struct http_app *app, struct error
     unsigned threads = (unsigned)c->http_threads;
     int fd;
 
-    s->tcp = (struct endpoint){app, NULL, true};
-    s->local = (struct endpoint){app, NULL, false};
+    if (crew_create(CREW_THREADS, &s->crew, e))
+        return -(int)e->code;
+    s->tcp = (struct endpoint){app, s->crew, NULL, true};
+    s->local = (struct endpoint){app, s->crew, NULL, false};
     if (load_keys(s, c, e) || listen_tcp(c->listen, &rules, &fd, s->url, sizeof s->url, e) ||
         start_endpoint(&s->tcp, fd, threads, s, e) ||
         listen_unix(c->socket, app->socket_gid, &fd, e))
@@ -459,10 +514,13 @@ void http_server_stop(struct http_server *s)
         return;
     if (s->socket)
         unlink(s->socket);
+    if (s->crew)
+        crew_dismiss(s->crew); /* microhttpd cannot stop while connections are suspended */
     if (s->tcp.daemon)
         MHD_stop_daemon(s->tcp.daemon);
     if (s->local.daemon)
         MHD_stop_daemon(s->local.daemon);
+    crew_destroy(s->crew);
     free(s->socket);
     free(s->certificate);
     if (s->key)

@@ -71,10 +71,10 @@ struct job_submission {
 };
 
 /*
- * Queues a job: makes its run directory with job.json and plan.json, and its row; durable when it
- * returns. *existed (may be NULL): the key was seen before, *id is the earlier job.
- * ERR_INVALID: it can never fit on this node (the numbers are named). ERR_CONFLICT: the same key
- * with another body. ERR_IO and ERR_NO_SPACE: the run directory. Thread-safe.
+ * Queues a job: makes its row, which holds document and plan; durable when it returns. Its run
+ * directory is made when it starts. *existed (may be NULL): the key was seen before, *id is the
+ * earlier job. ERR_INVALID: it can never fit on this node (the numbers are named). ERR_CONFLICT:
+ * the same key with another body. Thread-safe.
  */
 int job_submit(struct job_manager *m, const struct job_submission *submission, int64_t *id,
                bool *existed, struct error *e);

@@ -66,7 +66,7 @@ static bool says(const char *path, const char *text)
     return same;
 }
 
-/* Not synced: it is looked at again before each start, and the database has it. */
+/* Not synced: the database has it, and it is looked at before each start. */
 static int write_if_other(const char *run_dir, const char *name, const char *text, struct error *e)
 {
     char path[PATH_MAX];
@@ -94,18 +94,6 @@ char *job_json_text(json_t *value)
     char *text = value ? json_dumps(value, JSON_INDENT(2) | JSON_REAL_PRECISION(16)) : NULL;
     json_decref(value);
     return text;
-}
-
-/* The row is there already: without its run directory the job must not stay in the queue. */
-static int give_up(struct job_manager *m, int64_t id, struct error *e)
-{
-    struct store_state_change failed = {JOB_FAILED, e->text, clock_now()};
-    struct error second;
-
-    if (store_job_set_state(m->store, id, &failed, &second))
-        log_error("job %lld: %s; and its state was not stored: %s", (long long)id, e->text,
-                  second.text);
-    return error_prefix(e, "job %lld", (long long)id);
 }
 
 struct store_job_size job_size(const struct job_manager *m, const struct job_spec *spec,
@@ -145,7 +133,6 @@ static int insert(struct job_manager *m, const struct job_submission *s, const c
 int job_submit(struct job_manager *m, const struct job_submission *s, int64_t *id, bool *existed,
                struct error *e)
 {
-    char run_dir[PATH_MAX];
     bool before = false;
     int status = job_check_fits(m, s->spec, e);
 
@@ -157,11 +144,6 @@ int job_submit(struct job_manager *m, const struct job_submission *s, int64_t *i
         status = error_set(e, ERR_NO_MEMORY, "no memory for the job document");
     if (!status)
         status = insert(m, s, spec, plan, id, &before, e);
-    if (!status && !before) {
-        snprintf(run_dir, sizeof run_dir, "%s/%lld", m->jobs_dir, (long long)*id);
-        if ((status = job_prepare_run_dir(m, run_dir, spec, plan, e)))
-            give_up(m, *id, e);
-    }
     free(spec);
     free(plan);
     if (status)

@@ -138,6 +138,10 @@ static void states_text(unsigned states, char *text, size_t bytes)
 
 #define STATE_IN "state in (select value from json_each('[' || ?1 || ']'))"
 
+#define QUEUE_LIST(from)                                                                           \
+    "select " BRIEF ", spec, plan from job where id in (select id from job " from                  \
+    " order by queued_at - priority * ?2, id limit ?3) order by queued_at - priority * ?2, id"
+
 static sqlite3_stmt *list_query(struct sql *c, const struct store_job_filter *filter,
                                 struct error *e)
 {
@@ -146,12 +150,12 @@ static sqlite3_stmt *list_query(struct sql *c, const struct store_job_filter *fi
     int64_t limit = filter->limit > 0 ? filter->limit : -1; /* SQLite: negative is no limit */
 
     states_text(filter->states, states, sizeof states);
+    if (filter->order == STORE_QUEUE_ORDER && filter->states == 1u << JOB_QUEUED)
+        return sql_query(c, e, QUEUE_LIST("indexed by job_by_queue where state = 'queued'"), "sdi",
+                         states, filter->priority_seconds, limit);
     if (filter->order == STORE_QUEUE_ORDER)
-        return sql_query(c, e,
-                         "select " BRIEF ", spec, plan from job where id in (select id from job "
-                         "where " STATE_IN " order by queued_at - priority * ?2, id limit ?3) "
-                         "order by queued_at - priority * ?2, id",
-                         "sdi", states, filter->priority_seconds, limit);
+        return sql_query(c, e, QUEUE_LIST("where " STATE_IN), "sdi", states,
+                         filter->priority_seconds, limit);
     if (filter->states == 0)
         return sql_query(c, e,
                          "select " BRIEF ", spec, plan from job where id < ?1 "
@@ -228,9 +232,11 @@ int store_job_find_key(struct store *s, const char *key, const char *request_dig
     return found < 0 ? found : 0;
 }
 
-/* Behind all that wait, whatever the clock says: a step back must not change their order. */
+/* Behind all that wait, whatever the clock says: a step back must not change their order. SQLite
+ * would rather look at each of them than at the end of this index. */
 #define END_OF_QUEUE                                                                               \
-    "max(?1, coalesce((select max(queued_at) from job where state = 'queued'), ?1))"
+    "max(?1, coalesce((select max(queued_at) from job indexed by job_by_queue "                    \
+    "where state = 'queued'), ?1))"
 
 int store_job_to_end_of_queue(struct sql *c, int64_t id, double now, struct error *e)
 {
