@@ -8,8 +8,9 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "daemon/ingest/follow.h"
+#include "daemon/ingest/step_line.h"
 
-#define EVENTS_A_COMMIT 4096 /* bounds the memory and the time that the one writer is taken */
+#define EVENTS_A_COMMIT 1024 /* bounds the memory and the time that the one writer is taken */
 #define WARNINGS_KEPT   20   /* of an attempt: a broken file must not fill the database */
 
 struct ingest {
@@ -80,21 +81,27 @@ static enum job_state state_told(enum event_type type)
     }
 }
 
-/* The text behind seq, t and type, if these are what the line begins with, as the worker writes it;
- * makes it an object in place. NULL otherwise. */
-static const char *own_text(char *line, const char *type)
+/* The event that stands behind the last of the batch becomes one of it. */
+static void accept_event(struct ingest *i, struct batch *b)
 {
-    char begin[64];
-    int seq = 0, t = 0;
+    const struct store_event *event = &i->events[b->count++];
 
-    if (strchr(line, '\r') || sscanf(line, "{\"seq\": %*d, %n\"t\": %*f, %n", &seq, &t) < 0 || !t)
-        return NULL;
-    int length = snprintf(begin, sizeof begin, "\"type\": \"%s\", ", type);
-    if (length >= (int)sizeof begin || strncmp(line + t, begin, (size_t)length) != 0)
-        return NULL;
-    char *own = line + t + length - 1;
-    *own = '{';
-    return own;
+    i->last_seq = event->seq;
+    if (state_told(event->type) != JOB_STATE_COUNT)
+        b->state = state_told(event->type);
+}
+
+static bool take_step(struct ingest *i, struct batch *b, char *line)
+{
+    struct store_event *event = &i->events[b->count];
+    size_t own;
+
+    if (!step_line_read(line, event, &own) || event->seq <= i->last_seq)
+        return false;
+    line[own - 1] = '{';
+    event->own = line + own - 1;
+    accept_event(i, b);
+    return true;
 }
 
 static void take_event(struct ingest *i, struct batch *b, json_t *body, char *line)
@@ -113,22 +120,23 @@ static void take_event(struct ingest *i, struct batch *b, json_t *body, char *li
         json_decref(body);
         return;
     }
-    struct store_event *event = &i->events[b->count++];
-    *event = (struct store_event){json_integer_value(seq), json_number_value(t),
-                                  event_type_of(type), body, NULL};
-    i->last_seq = event->seq;
+    struct store_event *event = &i->events[b->count];
+    *event = (struct store_event){.seq = json_integer_value(seq),
+                                  .t = json_number_value(t),
+                                  .type = event_type_of(type),
+                                  .body = body};
     if (event->type == EVENT_TYPE_COUNT)
         note_bad(b, "an event of an unknown type, kept as it is", line);
-    else
-        event->own = own_text(line, type);
-    if (state_told(event->type) != JOB_STATE_COUNT)
-        b->state = state_told(event->type);
+    if (event->type == EVENT_STEP)
+        store_step_of(body, &event->step);
+    accept_event(i, b);
 }
 
 static void take_line(struct ingest *i, struct batch *b, char *line)
 {
+    if (take_step(i, b, line))
+        return;
     json_t *body = json_loads(line, JSON_REJECT_DUPLICATES, NULL);
-
     if (json_is_object(body)) {
         take_event(i, b, body, line);
         return;

@@ -83,57 +83,69 @@ int store_event_add(struct store *s, int64_t job_id, int64_t attempt, const char
     return sql_write_end(s, c, store_event_insert(c, job_id, attempt, type, fields, now, e), e);
 }
 
+void store_step_clear(struct store_step *step)
+{
+    step->step = -1;
+    step->epoch = NAN;
+    for (size_t i = 0; i < EVENT_METRICS_MAX; i++)
+        step->metrics[i] = NAN;
+}
+
+void store_step_of(const json_t *body, struct store_step *step)
+{
+    store_step_clear(step);
+    step->step = integer_of(body, "step");
+    step->epoch = number_of(body, "epoch");
+    for (size_t i = 0; event_metric_at(i); i++)
+        step->metrics[i] = number_of(body, event_metric_at(i)->name);
+}
+
 /* What the steps of a batch leave to be done once, behind the last. */
 struct steps {
     int64_t first, last; /* the lowest and the highest number */
-    const struct store_event *newest;
+    const struct store_step *newest;
 };
 
-static void note_step(struct steps *steps, int64_t step, const struct store_event *event)
+static void note_step(struct steps *steps, const struct store_step *step)
 {
-    if (!steps->newest || step < steps->first)
-        steps->first = step;
-    if (!steps->newest || step > steps->last)
-        steps->last = step;
-    steps->newest = event;
+    if (!steps->newest || step->step < steps->first)
+        steps->first = step->step;
+    if (!steps->newest || step->step > steps->last)
+        steps->last = step->step;
+    steps->newest = step;
 }
 
 static int finish_steps(struct sql *c, int64_t job_id, const struct steps *steps, struct error *e)
 {
     if (!steps->newest)
         return 0;
-    const json_t *body = steps->newest->body;
+    const struct store_step *newest = steps->newest;
     int status = store_buckets_update(c, job_id, steps->first, steps->last, e);
     if (status)
         return status;
     return sql_run(c, e, NULL,
                    "update job set step = ?2, epoch = ?3, loss = ?4, lr = ?5, images_per_sec = ?6 "
                    "where id = ?1",
-                   "iidddd", job_id, integer_of(body, "step"), number_of(body, "epoch"),
-                   number_of(body, "loss"), number_of(body, "lr"),
-                   number_of(body, "images_per_sec"));
+                   "iidddd", job_id, newest->step, newest->epoch, newest->metrics[0],
+                   newest->metrics[1], newest->metrics[2]);
 }
 
 static int ingest_step(struct sql *c, int64_t job_id, const struct store_event *event,
                        struct steps *steps, struct error *e)
 {
-    double v[EVENT_METRICS_MAX];
-    const json_t *body = event->body;
-    int64_t step = integer_of(body, "step");
-    double epoch = number_of(body, "epoch");
+    const struct store_step *step = &event->step;
+    const double *v = step->metrics;
 
-    if (step < 0)
+    if (step->step < 0)
         return 0; /* kept as an event; a step without its number is in no series */
-    for (size_t i = 0; i < EVENT_METRICS_MAX; i++)
-        v[i] = event_metric_at(i) ? number_of(body, event_metric_at(i)->name) : NAN;
-    note_step(steps, step, event);
+    note_step(steps, step);
     return sql_run(c, e, NULL,
                    "insert or replace into step_metric (job_id, step, epoch, t, loss, lr, "
                    "images_per_sec, step_ms, data_ms, forward_ms, backward_ms, comm_ms, "
                    "optim_ms, grad_norm, slowest_rank) "
                    "values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                   "iiddddddddddddd", job_id, step, epoch, event->t, v[0], v[1], v[2], v[3], v[4],
-                   v[5], v[6], v[7], v[8], v[9], v[10]);
+                   "iiddddddddddddd", job_id, step->step, step->epoch, event->t, v[0], v[1], v[2],
+                   v[3], v[4], v[5], v[6], v[7], v[8], v[9], v[10]);
 }
 
 static int ingest_eval(struct sql *c, int64_t job_id, const struct store_event *event,
@@ -170,9 +182,9 @@ static int ingest_run_stop(struct sql *c, int64_t job_id, const struct store_eve
 static int ingest_event(struct sql *c, const struct store_batch *batch,
                         const struct store_event *event, struct steps *steps, struct error *e)
 {
-    const json_t *type = json_object_get(event->body, "type");
-    const char *name =
-        json_is_string(type) ? json_string_value(type) : event_type_name(event->type);
+    /* An unknown type is stored under its name. */
+    const char *type = json_string_value(json_object_get(event->body, "type"));
+    const char *name = type ? type : event_type_name(event->type);
     int inserted = 0;
 
     int status = event->own ? insert_text(c, batch->job_id, batch->attempt, event->seq, event->t,

@@ -215,13 +215,24 @@ int store_jobs_wait(struct store *s, const struct store_waiting *jobs, size_t co
 
 /* ---------------------------------------------------------------- events (event.c) */
 
+/* The numbers of a step; NAN: not there. */
+struct store_step {
+    int64_t step; /* -1: it has none, and is in no series */
+    double epoch;
+    double metrics[EVENT_METRICS_MAX]; /* in the order of event_metric_at */
+};
+void store_step_clear(struct store_step *step);
+void store_step_of(const json_t *body, struct store_step *step);
+
 /* One line of events.jsonl, parsed. */
 struct store_event {
     int64_t seq;
     double t;
     enum event_type type;
-    const json_t *body; /* the whole object, with seq, t and type */
-    const char *own;    /* its text without these, where the caller has it; NULL: made from body */
+    const json_t
+        *body;       /* the whole object, with seq, t and type; of a step NULL where own is set */
+    const char *own; /* its text without these, where the caller has it; NULL: made from body */
+    struct store_step step; /* of a step */
 };
 
 /* A batch of lines of one attempt, bytes [from, to) of its events.jsonl, in one transaction: the

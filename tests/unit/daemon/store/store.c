@@ -182,6 +182,7 @@ static struct store_event event_of(json_t *body)
         .type = event_type_of(json_string_value(json_object_get(body, "type"))),
         .body = body,
     };
+    store_step_of(body, &event.step);
     return event;
 }
 

@@ -1,0 +1,202 @@
+#include "daemon/ingest/step_line.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define KEYS_MAX   32
+#define DIGITS_MAX 18 /* a number of so many digits fits into 64 bits */
+
+struct number {
+    double value;
+    bool whole; /* without point and exponent */
+    int64_t integer;
+};
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static bool take(const char **at, const char *text, size_t bytes)
+{
+    if (strncmp(*at, text, bytes) != 0)
+        return false;
+    *at += bytes;
+    return true;
+}
+#define TAKE(at, text) take(at, text, sizeof text - 1)
+
+static int take_digits(const char **at, int64_t *digits)
+{
+    const char *begin = *at;
+
+    for (; is_digit(**at); (*at)++)
+        if (*at - begin < DIGITS_MAX)
+            *digits = 10 * *digits + (**at - '0');
+    return (int)(*at - begin);
+}
+
+/* digits x 10^exponent. Where both are doubles without rounding, one operation rounds as strtod
+ * does: Clinger, How to Read Floating Point Numbers Accurately, 1990. */
+static double value_of(int64_t digits, int exponent, const char *text)
+{
+    static const double tens[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                  1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+                                  1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+
+    if (digits >= (int64_t)1 << 53 || exponent < -22 || exponent > 22)
+        return fabs(strtod(text, NULL));
+    return exponent < 0 ? (double)digits / tens[-exponent] : (double)digits * tens[exponent];
+}
+
+static bool take_number(const char **at, struct number *n)
+{
+    const char *begin = *at;
+    int64_t digits = 0, power = 0;
+    bool negative = TAKE(at, "-"), down;
+    const char *first = *at;
+    int whole = take_digits(at, &digits), behind = 0;
+
+    if (whole == 0 || whole > DIGITS_MAX || (whole > 1 && *first == '0'))
+        return false;
+    n->whole = **at != '.' && **at != 'e' && **at != 'E';
+    n->integer = negative ? -digits : digits;
+    n->value = (double)n->integer;
+    if (n->whole)
+        return true;
+    if (TAKE(at, ".")) {
+        for (behind = 0; is_digit(**at); (*at)++, behind++)
+            if (whole + behind < DIGITS_MAX)
+                digits = 10 * digits + (**at - '0');
+        if (behind == 0)
+            return false;
+    }
+    if (TAKE(at, "e") || TAKE(at, "E")) {
+        down = TAKE(at, "-");
+        if (!down)
+            (void)TAKE(at, "+");
+        int length = take_digits(at, &power);
+        if (length == 0 || length > 3)
+            return false;
+        power = down ? -power : power;
+    }
+    n->value = whole + behind > DIGITS_MAX ? fabs(strtod(begin, NULL))
+                                           : value_of(digits, (int)power - behind, begin);
+    n->value = negative ? -n->value : n->value;
+    return isfinite(n->value);
+}
+
+static bool take_list(const char **at)
+{
+    struct number unused;
+
+    if (!TAKE(at, "["))
+        return false;
+    if (TAKE(at, "]"))
+        return true;
+    do
+        if (!take_number(at, &unused))
+            return false;
+    while (TAKE(at, ", "));
+    return TAKE(at, "]");
+}
+
+/* ---------------------------------------------------------------- keys */
+
+struct keys {
+    struct {
+        const char *text;
+        size_t bytes;
+    } seen[KEYS_MAX];
+    size_t count;
+};
+
+static size_t take_key(const char **at, struct keys *keys)
+{
+    const char *begin = *at;
+
+    while (is_digit(**at) || **at == '_' || (**at >= 'a' && **at <= 'z'))
+        (*at)++;
+    size_t bytes = (size_t)(*at - begin);
+    if (bytes == 0 || keys->count == KEYS_MAX)
+        return 0;
+    for (size_t i = 0; i < keys->count; i++)
+        if (keys->seen[i].bytes == bytes && memcmp(keys->seen[i].text, begin, bytes) == 0)
+            return 0;
+    keys->seen[keys->count].text = begin;
+    keys->seen[keys->count++].bytes = bytes;
+    return bytes;
+}
+
+static bool is_key(const char *key, size_t bytes, const char *name)
+{
+    return strncmp(key, name, bytes) == 0 && name[bytes] == '\0';
+}
+
+/* The worker writes the metrics in the order of their table: *next is looked at first. */
+static int metric_of(const char *key, size_t bytes, int *next)
+{
+    const struct event_metric *metric = event_metric_at((size_t)*next);
+
+    if (metric && is_key(key, bytes, metric->name))
+        return (*next)++;
+    for (int i = 0; (metric = event_metric_at((size_t)i)); i++)
+        if (is_key(key, bytes, metric->name))
+            return i;
+    return -1;
+}
+
+static void note(struct store_step *step, const char *key, size_t bytes, const struct number *n,
+                 int *next)
+{
+    int metric = metric_of(key, bytes, next);
+
+    if (metric >= 0)
+        step->metrics[metric] = n->value;
+    else if (is_key(key, bytes, "step"))
+        step->step = n->whole ? n->integer : -1;
+    else if (is_key(key, bytes, "epoch"))
+        step->epoch = n->value;
+}
+
+static bool take_field(const char **at, struct keys *keys, struct store_step *step, int *next)
+{
+    struct number n;
+
+    if (!TAKE(at, "\""))
+        return false;
+    const char *key = *at;
+    size_t bytes = take_key(at, keys);
+    if (!bytes || is_key(key, bytes, "seq") || is_key(key, bytes, "t") ||
+        is_key(key, bytes, "type") || !TAKE(at, "\": "))
+        return false;
+    if (**at == '[')
+        return take_list(at);
+    if (**at == 'n')
+        return TAKE(at, "null");
+    if (!take_number(at, &n))
+        return false;
+    note(step, key, bytes, &n, next);
+    return true;
+}
+
+bool step_line_read(const char *line, struct store_event *event, size_t *own)
+{
+    struct keys keys = {.count = 0};
+    struct number seq, t;
+    const char *at = line;
+    int next = 0;
+
+    if (!TAKE(&at, "{\"seq\": ") || !take_number(&at, &seq) || !seq.whole ||
+        !TAKE(&at, ", \"t\": ") || !take_number(&at, &t) || !TAKE(&at, ", \"type\": \"step\", "))
+        return false;
+    *own = (size_t)(at - line);
+    *event = (struct store_event){.seq = seq.integer, .t = t.value, .type = EVENT_STEP};
+    store_step_clear(&event->step);
+    do
+        if (!take_field(&at, &keys, &event->step, &next))
+            return false;
+    while (TAKE(&at, ", "));
+    return TAKE(&at, "}") && *at == '\0';
+}
