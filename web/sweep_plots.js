@@ -47,7 +47,7 @@ export function ticksOf(axis, most = 5) {
 }
 const parsed = (word) => (word === "true" ? true : word === "false" ? false : word);
 function decades({ min, max }) {
-  const factors = max / min < 30 ? [1, 2, 5] : [1], list = [];
+  const factors = max / min < 100 ? [1, 2, 5] : [1], list = [];
   for (let e = Math.floor(Math.log10(min)); e <= Math.ceil(Math.log10(max)); e++)
     for (const factor of factors) list.push(Number(`${factor}e${e}`));
   const inside = list.filter((v) => v >= min * 0.999 && v <= max * 1.001);
@@ -162,7 +162,8 @@ export function scatter(id, title, opened) {
     for (const [place, words] of ticks) {
       const x = EDGE.left + place * (width - EDGE.left - EDGE.right);
       line(ctx, x, EDGE.top, x, foot + 4);
-      text(ctx, words, x, foot + 24, "center", room - 6);
+      const half = ctx.measureText(words).width / 2;
+      text(ctx, words, Math.min(x, width - half - 2), foot + 24, "center", room - 6);
     }
   };
   const dot = (ctx, point, place) => {

@@ -45,7 +45,7 @@ function trialsCard(page) {
     setBadge(state, words);
     mark(state, "data-state", { promoted: "succeeded", "left behind": "passed", submitted: "running", waiting: "queued" }[words] ?? words);
     return h("tr", { class: best ? "winner" : "", "data-job": trial.job ?? "", "data-trial": `${trial.number}.${trial.rung}` },
-      h("td", { class: "num" }, f.count(place)), ...page.keys.map((key) => h("td", { class: typeof valueOf(trial, key) === "number" ? "num" : "" },
+      h("td", { class: "num" }, trial.metric === null ? f.none : f.count(place)), ...page.keys.map((key) => h("td", { class: typeof valueOf(trial, key) === "number" ? "num" : "" },
         h("data", { value: writeText(valueOf(trial, key)) }, typeof valueOf(trial, key) === "number" ? f.number(valueOf(trial, key)) : wordOf(valueOf(trial, key))))),
       h("td", { class: "num best-of" }, h("data", { value: trial.metric ?? "" }, page.format(trial.metric)), best ? h("span", {}, " ★", h("span", { class: "hidden" }, " the best")) : null),
       h("td", {}, state), h("td", {}, trial.job ? h("a", { href: `#/jobs/${trial.job}` }, `job ${trial.job}`) : f.none));
