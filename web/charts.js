@@ -178,7 +178,7 @@ export class Chart {
     this.options.series = series;
     this.values = series.map(() => h("data", { value: "" }));
     this.legend.replaceChildren(...series.map((s, i) => h("li", {}, h("button", {
-      type: "button", "aria-pressed": !this.hidden.has(s.key), style: `--c: var(${s.color})`,
+      type: "button", "aria-pressed": String(!this.hidden.has(s.key)), style: `--c: var(${s.color})`,
       onclick: (event) => {
         if (!this.hidden.delete(s.key)) this.hidden.add(s.key);
         mark(event.currentTarget, "aria-pressed", !this.hidden.has(s.key));

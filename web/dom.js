@@ -78,7 +78,7 @@ export function facts(title) {
 // Buttons of which one is pressed: {element, set(value)}; choices: [[value, words], …]
 export function choice(label, choices, value, chosen) {
   const buttons = choices.map(([name, words]) => h("button", {
-    type: "button", "aria-pressed": name === value, onclick: () => { set(name); chosen(name); },
+    type: "button", "aria-pressed": String(name === value), onclick: () => { set(name); chosen(name); },
   }, words));
   const set = (name) => buttons.forEach((button, i) => mark(button, "aria-pressed", choices[i][0] === name));
   return { element: h("div", { class: "choice", role: "group", "aria-label": label }, ...buttons), set };

@@ -1,97 +1,193 @@
-// The overview: all jobs (#/).
+// The overview: is the cluster learning? All jobs, what they train together, the nodes, the queue (#/).
+// In the address: state, q (words), sort ("top1", "-top1"), hours (of the throughput).
 
 import { get } from "../api.js";
-import { badge, datum, h, mark, meter, notice, say, setBadge, setDatum, setMeter } from "../dom.js";
+import { choice, h, mark, notice, say, show } from "../dom.js";
 import * as f from "../format.js";
 import { ended, timeLeft, title } from "../jobs.js";
-import { watch } from "../live.js";
+import { hear, watch } from "../live.js";
+import { setQuery } from "../place.js";
+import { COLUMNS, jobRow } from "./overview_row.js";
+import { clusterStrip } from "./overview_cluster.js";
 
-const COLUMNS = [["Job", ""], ["State", ""], ["Progress", ""], ["Top-1", "num"], ["Images/s", "num"],
-                 ["Time left", "num"], ["Submitted", "num"]];
+const PAGE = 200; // of the newest jobs; those that are active are all shown
+const ACTIVE = "queued,starting,running,evaluating";
+const LIVE_MS = 500; // between what the stream tells of steps being shown
 
-function jobRow(id) {
-  const name = h("a", { href: `#/jobs/${id}` });
-  const state = badge(), reason = h("span", { class: "reason" }), bar = meter(`progress of job ${id}`);
-  const [top1, speed, left, submitted] = [datum(), datum(), datum(), h("time")];
-  const cell = (label, kind, ...children) => h("td", { "data-label": label, class: kind }, ...children);
-  const element = h("tr", { "data-job": id },
-    h("th", { scope: "row" }, h("div", {}, h("span", { class: "id" }, `${id}`), name)),
-    cell("State", "state", state, reason), cell("Progress", "progress", bar.element),
-    cell("Top-1", "num", top1), cell("Images/s", "num", speed), cell("Time left", "num", left),
-    cell("Submitted", "num", submitted));
-  const update = (job, asked) => {
-    say(name, title(job));
-    setBadge(state, job.state);
-    say(reason, job.state === "succeeded" ? "" : job.reason ?? "");
-    reason.title = job.reason ?? "";
-    setMeter(bar, job);
-    setDatum(top1, job.top1, f.percent(job.top1));
-    setDatum(speed, job.images_per_sec, f.rate(job.images_per_sec));
-    const seconds = timeLeft(job, asked)?.value ?? null;
-    setDatum(left, seconds, f.duration(seconds));
-    say(submitted, f.ago(job.created_at));
-    submitted.title = f.date(job.created_at);
-  };
-  return { element, update };
-}
-
-const FILTERS = [["all", () => true], ["active", (job) => !ended(job)], ["finished", ended]];
+const FILTERS = {
+  all: () => true,
+  active: (job) => !ended(job),
+  running: (job) => !ended(job) && job.state !== "queued",
+  queued: (job) => job.state === "queued",
+  finished: ended,
+  failed: (job) => job.state === "failed",
+};
 
 function emptyList() {
   const command = `curl --json '{"data": {"train": "synthetic"}, "steps": 20}' \\\n  ${location.origin}/v1/jobs`;
-  return notice("No jobs yet", h("p", {}, "Submit one from a terminal; it appears here by itself:"),
+  return notice("No jobs yet", h("p", {}, h("a", { href: "#/submit" }, "Submit one"), " here, or from a terminal; it appears by itself:"),
     h("pre", { tabindex: 0 }, command));
 }
 
-export function mount(main, { heading }) {
-  const rows = new Map();
-  let jobs = [], asked = 0, filter = "all";
-  const body = h("tbody");
-  const summary = h("p", { class: "summary" });
-  const table = h("table", { class: "jobs card", hidden: true },
-    h("caption", { class: "hidden" }, "Jobs, the newest first"),
-    h("thead", {}, h("tr", {}, ...COLUMNS.map(([text, kind]) => h("th", { scope: "col", class: kind }, text)))),
-    body);
-  const wait = notice("Loading the jobs…");
-  const empty = emptyList(), nothing = notice("No job of this kind");
-  const buttons = FILTERS.map(([name]) => h("button", {
-    type: "button", "aria-pressed": name === filter,
-    onclick: () => { filter = name; show(); },
-  }, name));
-  const filters = h("div", { class: "choice filters", role: "group", "aria-label": "Which jobs" }, ...buttons);
-  filters.hidden = empty.hidden = nothing.hidden = true;
-  main.replaceChildren(h("div", { class: "title" }, h("h1", { tabindex: -1 }, "Jobs"), summary, filters),
-    wait, empty, nothing, table);
+// Heads that sort. {element, set(sort)}
+function tableHead(sorted) {
+  const heads = COLUMNS.map(({ key, name, kind }) => {
+    const button = h("button", { type: "button", class: "sort", onclick: () => sorted(key) }, name, h("span", { "aria-hidden": "true" }));
+    return { key, button, element: h("th", { scope: "col", class: kind }, button) };
+  });
+  const set = (sort) => heads.forEach(({ key, element, button }) => {
+    const down = sort === `-${key}`, mine = down || sort === key;
+    if (mine) mark(element, "aria-sort", down ? "descending" : "ascending");
+    else element.removeAttribute("aria-sort");
+    say(button.lastChild, mine ? (down ? " ↓" : " ↑") : "");
+  });
+  return { element: h("thead", {}, h("tr", {}, ...heads.map((head) => head.element))), set };
+}
+
+function compare(sort, asked) {
+  const key = sort.replace(/^-/, ""), sign = sort.startsWith("-") ? -1 : 1;
+  const { value } = COLUMNS.find((column) => column.key === key) ?? COLUMNS[0];
+  return (a, b) => {
+    const [x, y] = [value(a, asked), value(b, asked)];
+    if (x === y) return b.id - a.id;
+    if (x === null || x === undefined) return 1; // what is not known comes last, either way
+    if (y === null || y === undefined) return -1;
+    return (x < y ? -1 : 1) * sign;
+  };
+}
+
+export function mount(main, { query, heading }) {
+  const rows = new Map(), jobs = new Map(), dirty = new Set();
+  let asked = 0, older = 0, next = null;
+  const settings = {};
+  const read = (from) => Object.assign(settings, { state: FILTERS[from.get("state")] ? from.get("state") : "all", q: from.get("q") ?? "", sort: from.get("sort") ?? "-id" });
+  read(query);
+
+  const body = h("tbody"), summary = h("p", { class: "summary", role: "status" });
+  const head = tableHead((key) => {
+    const first = ["id", "top1", "images_per_sec", "progress", "created_at"].includes(key) ? `-${key}` : key;
+    const other = first.startsWith("-") ? key : `-${key}`;
+    change({ sort: settings.sort === first ? other : first });
+  });
+  const table = h("table", { class: "jobs card", hidden: true }, h("caption", { class: "hidden" }, "Jobs"), head.element, body);
+  const wait = notice("Loading the jobs…"), empty = emptyList(), nothing = notice("No such job");
+  const states = choice("Which jobs", Object.keys(FILTERS).map((name) => [name, name]), settings.state, (state) => change({ state }));
+  const search = h("input", { type: "search", placeholder: "Name, id, reason…   /", "aria-label": "Search the jobs by name, id or reason", value: settings.q });
+  search.addEventListener("input", () => change({ q: search.value }));
+  const filters = h("div", { class: "filters" }, states.element, search);
+  const more = h("button", { type: "button", class: "more", onclick: () => { older += 1; look.again(); } }, "Show older jobs");
+  const cluster = clusterStrip(query);
+  for (const element of [filters, empty, nothing, more]) show(element, false);
+  main.replaceChildren(h("div", { class: "title" }, h("h1", { tabindex: -1 }, "Jobs"), summary), cluster.element,
+    h("div", { class: "list" }, filters, wait, empty, nothing, table, more));
   heading("traind");
 
-  function show() {
-    buttons.forEach((button) => mark(button, "aria-pressed", button.textContent === filter));
-    const shown = jobs.filter(FILTERS.find(([name]) => name === filter)[1]);
+  function change(changes) {
+    Object.assign(settings, changes);
+    setQuery({ state: settings.state === "all" ? null : settings.state, q: settings.q || null, sort: settings.sort === "-id" ? null : settings.sort });
+    fill();
+  }
+
+  const wanted = (job) => {
+    const words = settings.q.toLowerCase().split(/\s+/).filter(Boolean);
+    const text = `${job.id} ${title(job)} ${job.state} ${job.reason ?? ""} ${job.submitted_by ?? ""}`.toLowerCase();
+    return FILTERS[settings.state](job) && words.every((word) => text.includes(word));
+  };
+
+  // All rows, in order.
+  function fill() {
+    states.set(settings.state);
+    head.set(settings.sort);
+    const all = [...jobs.values()], shown = all.filter(wanted).sort(compare(settings.sort, asked));
     for (const job of shown) {
       if (!rows.has(job.id)) rows.set(job.id, jobRow(job.id));
       rows.get(job.id).update(job, asked);
     }
     const elements = shown.map((job) => rows.get(job.id).element);
-    if (elements.length !== body.children.length || elements.some((e, i) => e !== body.children[i]))
+    if (elements.length !== body.children.length || elements.some((e, i) => e !== body.children[i])) {
+      const focused = document.activeElement;
       body.replaceChildren(...elements);
-    wait.hidden = true;
-    filters.hidden = jobs.length === 0;
-    empty.hidden = jobs.length > 0;
-    nothing.hidden = jobs.length === 0 || shown.length > 0;
-    table.hidden = shown.length === 0;
-    const active = jobs.filter((job) => !ended(job)).length;
-    say(summary, jobs.length ? `${jobs.length} ${jobs.length === 1 ? "job" : "jobs"}, ${active} active` : "");
+      if (body.contains(focused)) focused.focus({ preventScroll: true });
+    }
+    mark(table, "data-who", all.some((job) => job.submitted_by));
+    show(wait, false);
+    show(filters, all.length > 0);
+    show(empty, all.length === 0);
+    show(nothing, all.length > 0 && shown.length === 0);
+    show(table, shown.length > 0);
+    show(more, next !== null);
+    const active = all.filter((job) => !ended(job)).length;
+    say(summary, all.length ? `${f.count(all.length)}${next === null ? "" : " newest"} ${all.length === 1 ? "job" : "jobs"}, ${active} active` : "");
+    cluster.tell(all);
+  }
+
+  // The stream tells each step: the rows move at once, order and estimates at the next look.
+  let timer = 0;
+  const deafen = hear((event) => {
+    const job = event.type === "step" && jobs.get(event.job);
+    if (!job || ended(job)) return;
+    job.step = event.step;
+    job.images_per_sec = event.images_per_sec ?? job.images_per_sec;
+    dirty.add(event.job);
+    timer ||= setTimeout(() => {
+      timer = 0;
+      for (const id of dirty) if (rows.get(id)?.element.isConnected) rows.get(id).update(jobs.get(id), asked);
+      dirty.clear();
+      cluster.tell([...jobs.values()]);
+    }, LIVE_MS);
+  });
+
+  async function fetchJobs(signal) {
+    const [newest, active] = await Promise.all([get(`/v1/jobs?limit=${PAGE}`, signal), get(`/v1/jobs?limit=1000&state=${ACTIVE}`, signal)]);
+    const all = [...newest.jobs, ...active.jobs];
+    next = newest.next;
+    for (let i = 0; i < older && next !== null; i++) {
+      const page = await get(`/v1/jobs?limit=${PAGE}&after=${next}`, signal);
+      all.push(...page.jobs);
+      next = page.next;
+    }
+    return all;
   }
 
   const look = watch(async (signal) => {
-    jobs = (await get("/v1/jobs?limit=200", signal)).jobs;
+    const all = await fetchJobs(signal);
     asked = Date.now();
-    show();
+    jobs.clear();
+    all.forEach((job) => jobs.set(job.id, job));
+    for (const id of rows.keys()) if (!jobs.has(id)) rows.delete(id);
+    fill();
   }, {
-    wanted: () => true,
+    wanted: (event) => event.type === "state" || event.type === "eval",
     done: (error) => {
       if (error && !wait.hidden) say(wait.firstChild, "No answer yet from traind; trying again…");
     },
   });
-  return { unmount: look.stop };
+
+  // / searches, j and k go from job to job.
+  const press = (event) => {
+    if (event.target.closest("input, select, textarea, dialog, .plot") || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.key === "/") {
+      event.preventDefault();
+      search.focus();
+    }
+    if (event.key !== "j" && event.key !== "k") return;
+    const links = [...body.querySelectorAll("th a")], at = links.indexOf(document.activeElement);
+    links[Math.max(0, Math.min(links.length - 1, at + (event.key === "j" ? 1 : -1)))]?.focus();
+  };
+  document.addEventListener("keydown", press);
+
+  return {
+    update: (place) => {
+      read(place.query);
+      search.value = settings.q;
+      fill();
+    },
+    unmount: () => {
+      look.stop();
+      deafen();
+      clearTimeout(timer);
+      cluster.close();
+      document.removeEventListener("keydown", press);
+    },
+  };
 }

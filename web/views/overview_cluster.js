@@ -1,0 +1,142 @@
+// What the cluster does as a whole: numbers, throughput over time, nodes, queue.
+
+import { get, Problem } from "../api.js";
+import { Chart, ChartGroup } from "../charts.js";
+import { choice, datum, h, mark, say, setDatum, show } from "../dom.js";
+import * as f from "../format.js";
+import { ended, title } from "../jobs.js";
+import { watch } from "../live.js";
+import { setQuery } from "../place.js";
+
+const THROUGHPUT_MS = 10000, NODES_MS = 15000; // between looks
+const QUEUE_SHOWN = 50;
+const HOURS = { 1: "1 h", 6: "6 h", 24: "24 h", 168: "7 d" };
+
+const clock = (t) => new Date(t * 1000).toLocaleTimeString("sv-SE", { hour: "2-digit", minute: "2-digit" });
+const day = (t) => new Date(t * 1000).toLocaleDateString("sv-SE").slice(5) + " " + clock(t);
+const MINUTES = [1, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440, 2880].map((minutes) => 60 * minutes);
+
+// ------------------------------------------------------------------ the numbers on top
+
+function numbers() {
+  const names = [["running", "Running"], ["queued", "Queued"], ["speed", "Images/s now"], ["slots", "Slots used"], ["failed", "Failed in 24 h"]];
+  const values = Object.fromEntries(names.map(([key]) => [key, datum({ "data-key": key })]));
+  const element = h("dl", { class: "tiles five" }, ...names.map(([key, name]) => h("div", { class: "tile card" }, h("dt", {}, name), h("dd", {}, values[key]))));
+  return { element, values };
+}
+
+// ------------------------------------------------------------------ throughput
+
+function throughput(query) {
+  let hours = HOURS[query.get("hours")] ? Number(query.get("hours")) : 1;
+  const group = new ChartGroup({ name: "at", format: clock, incrs: MINUTES });
+  const chart = new Chart({ id: "throughput", title: "Throughput", unit: "images/s of all jobs", zero: true, format: f.rate, empty: "Nothing was trained yet.",
+    series: [{ key: "images_per_sec", label: "all jobs", color: "--c3", fill: true }] }, group);
+  const spans = choice("Time shown", Object.entries(HOURS), String(hours), (value) => {
+    hours = Number(value);
+    setQuery({ hours: hours === 1 ? null : hours });
+    look.again();
+  });
+  chart.legend.before(spans.element);
+  const look = watch(async (signal) => {
+    const series = await get(`/v1/throughput?seconds=${3600 * hours}&points=180`, signal);
+    const x = { name: "at", format: hours > 24 ? day : clock, incrs: MINUTES };
+    if (group.x.format !== x.format) group.setX(x);
+    chart.update({ x: series.t, y: { images_per_sec: series.images_per_sec } });
+    return THROUGHPUT_MS;
+  }, { periodMs: THROUGHPUT_MS, wanted: (event) => event.type === "run_start" });
+  return { element: chart.element, close: () => { look.stop(); chart.close(); } };
+}
+
+// ------------------------------------------------------------------ nodes
+
+function nodeRow(node) {
+  const used = h("progress", { max: Math.max(1, node.slots), value: node.slots_used, "aria-label": `slots used of ${node.name}` });
+  const verdict = h("span", { class: "verdict", "data-verdict": node.verdict }, node.verdict);
+  return h("tr", { "data-node": node.name }, h("th", { scope: "row", title: node.kind ?? "" }, node.name), h("td", {}, verdict,
+    node.reason ? h("span", { class: "reason", title: node.reason }, node.reason) : null),
+    h("td", { class: "slots" }, h("div", { class: "meter" }, used), h("data", { value: node.slots_used }, `${node.slots_used} of ${node.slots}`)),
+    h("td", { class: "num" }, h("data", { value: node.gflops ?? "" }, f.number(node.gflops))),
+    h("td", { class: "num" }, h("time", { title: f.date(node.checked) }, node.checked ? f.ago(node.checked) : "never")));
+}
+
+// The daemon's slots as a node, where it does not tell nodes.
+async function ownSlots(signal) {
+  const { slots } = await get("/readyz", signal);
+  return [{ name: "this machine", verdict: "unknown", slots: slots.total, slots_used: slots.used, gflops: null, checked: null }];
+}
+
+// told(nodes): each time they are known anew
+function nodesCard(told) {
+  const body = h("tbody"), summary = h("span", { class: "quiet" });
+  const columns = [["Node", ""], ["Check", ""], ["Slots", ""], ["GFLOP/s", "num"], ["Checked", "num"]];
+  const scroll = h("div", { class: "scroll", role: "group", tabindex: 0, "aria-label": "Nodes" }, h("table", {}, h("caption", { class: "hidden" }, "Nodes"),
+    h("thead", {}, h("tr", {}, ...columns.map(([name, kind]) => h("th", { scope: "col", class: kind }, name)))), body));
+  const element = h("section", { class: "card nodes" }, h("header", {}, h("h2", {}, "Nodes"), summary), scroll);
+  let supported = true, text = "";
+  const look = watch(async (signal) => {
+    let nodes = null;
+    if (supported) {
+      nodes = await get("/v1/nodes", signal).then((answer) => answer.nodes, (error) => {
+        if (!(error instanceof Problem && [404, 501].includes(error.status))) throw error;
+        supported = false;
+      });
+    }
+    nodes ??= await ownSlots(signal);
+    told(nodes);
+    const bad = nodes.filter((node) => node.verdict === "drain" || node.verdict === "slow").length;
+    say(summary, `${f.count(nodes.length)}${bad ? `, ${bad} not fine` : ""}`);
+    if (JSON.stringify(nodes) !== text || nodes.some((node) => node.checked)) {
+      text = JSON.stringify(nodes);
+      body.replaceChildren(...nodes.map(nodeRow));
+    }
+    return NODES_MS;
+  }, { periodMs: 2000, wanted: (event) => event.type === "state" });
+  return { element, close: look.stop };
+}
+
+// ------------------------------------------------------------------ queue
+
+function queueCard() {
+  const list = h("ol", { class: "queue" }), none = h("p", { class: "quiet" }, "Nobody waits.");
+  const scroll = h("div", { class: "scroll", role: "group", tabindex: 0, "aria-label": "Queue" }, list);
+  const element = h("section", { class: "card queue-card" }, h("header", {}, h("h2", {}, "Queue")), none, scroll);
+  let text = "";
+  const tell = (jobs) => {
+    const waiting = jobs.filter((job) => job.state === "queued")
+      .sort((a, b) => (a.estimated_start ?? Infinity) - (b.estimated_start ?? Infinity) || b.priority - a.priority || a.id - b.id);
+    show(none, waiting.length === 0);
+    show(scroll, waiting.length > 0);
+    const now = JSON.stringify(waiting.map((job) => [job.id, job.name, job.estimated_start && Math.round(job.estimated_start / 10), job.slots]));
+    if (now === text) return;
+    text = now;
+    list.replaceChildren(...waiting.slice(0, QUEUE_SHOWN).map((job) => h("li", {}, h("a", { href: `#/jobs/${job.id}` }, title(job)),
+      h("span", { class: "quiet" }, `${job.slots} ${job.slots === 1 ? "slot" : "slots"}, ${job.estimated_start ? `starts about ${clock(job.estimated_start)}` : "start not known"}`))),
+      ...(waiting.length > QUEUE_SHOWN ? [h("li", { class: "quiet" }, `and ${waiting.length - QUEUE_SHOWN} more`)] : []));
+  };
+  return { element, tell };
+}
+
+// {element, tell(jobs): what the list knows now, close()}
+export function clusterStrip(query) {
+  const top = numbers(), chart = throughput(query), queue = queueCard();
+  const nodes = nodesCard((all) => {
+    const sum = (key) => all.reduce((total, node) => total + (node[key] ?? 0), 0);
+    setDatum(top.values.slots, sum("slots_used"), `${sum("slots_used")} of ${sum("slots")}`);
+  });
+  const element = h("section", { class: "cluster stack", "aria-label": "The cluster" }, top.element,
+    h("div", { class: "strip" }, chart.element, nodes.element, queue.element));
+  const tell = (jobs) => {
+    const is = (...states) => jobs.filter((job) => states.includes(job.state));
+    const training = is("running", "evaluating"), since = Date.now() / 1000 - 86400;
+    const speed = is("running").reduce((sum, job) => sum + (job.images_per_sec ?? 0), 0);
+    setDatum(top.values.running, training.length + is("starting").length, f.count(training.length + is("starting").length));
+    setDatum(top.values.queued, is("queued").length, f.count(is("queued").length));
+    setDatum(top.values.speed, speed, training.length ? f.rate(speed) : f.none);
+    const failed = is("failed").filter((job) => job.finished_at > since).length;
+    setDatum(top.values.failed, failed, f.count(failed));
+    mark(top.values.failed, "data-some", failed > 0);
+    queue.tell(jobs);
+  };
+  return { element, tell, close: () => { chart.close(); nodes.close(); } };
+}

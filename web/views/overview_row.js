@@ -1,0 +1,50 @@
+// A job as a row of the overview, and its columns.
+
+import { badge, datum, h, mark, meter, say, setBadge, setDatum, setMeter } from "../dom.js";
+import * as f from "../format.js";
+import { timeLeft, title } from "../jobs.js";
+
+const STATES = ["running", "evaluating", "starting", "queued", "failed", "cancelled", "succeeded"];
+
+// value(job, askedAtMs): what the column is sorted by
+export const COLUMNS = [
+  { key: "id", name: "Job", kind: "", value: (job) => job.id },
+  { key: "state", name: "State", kind: "", value: (job) => STATES.indexOf(job.state) },
+  { key: "progress", name: "Progress", kind: "", value: (job) => (job.train_steps > 0 ? (job.step ?? 0) / job.train_steps : null) },
+  { key: "top1", name: "Top-1", kind: "num", value: (job) => job.top1 },
+  { key: "images_per_sec", name: "Images/s", kind: "num", value: (job) => job.images_per_sec },
+  { key: "left", name: "Time left", kind: "num", value: (job, asked) => timeLeft(job, asked)?.value ?? null },
+  { key: "submitted_by", name: "Who", kind: "who", value: (job) => job.submitted_by ?? null },
+  { key: "created_at", name: "Submitted", kind: "num", value: (job) => job.created_at },
+];
+
+// {element, update(job, askedAtMs)}
+export function jobRow(id) {
+  const name = h("a", { href: `#/jobs/${id}` });
+  const state = badge(), reason = h("span", { class: "reason" }), bar = meter(`progress of job ${id}`);
+  const [top1, speed, left, band, who, submitted] = [datum(), datum(), datum(), h("span", { class: "band" }), h("span"), h("time")];
+  const cell = (label, kind, ...children) => h("td", { "data-label": label, class: kind }, ...children);
+  const element = h("tr", { "data-job": id },
+    h("th", { scope: "row" }, h("div", {}, h("span", { class: "id" }, `${id}`), name)),
+    cell("State", "state", state, reason), cell("Progress", "progress", bar.element),
+    cell("Top-1", "num", top1), cell("Images/s", "num", speed), cell("Time left", "num", left, band),
+    cell("Who", "who", who), cell("Submitted", "num", submitted));
+  const update = (job, asked) => {
+    say(name, title(job));
+    setBadge(state, job.state);
+    const why = job.state === "succeeded" ? "" : job.reason ?? "";
+    say(reason, why);
+    mark(reason, "title", why);
+    setMeter(bar, job);
+    setDatum(top1, job.top1, f.percent(job.top1));
+    setDatum(speed, job.images_per_sec, f.rate(job.images_per_sec));
+    const time = timeLeft(job, asked), start = job.state === "queued" && job.estimated_start ? job.estimated_start - Date.now() / 1000 : null;
+    setDatum(left, time?.value ?? null, f.duration(time?.value));
+    say(band, time?.high ? `${f.duration(time.low)} to ${f.duration(time.high)}` : start !== null ? `starts in ${f.duration(Math.max(0, start))}`
+      : job.ttt_seconds ? `took ${f.duration(job.ttt_seconds)}` : "");
+    say(who, job.submitted_by ?? f.none);
+    say(submitted, f.ago(job.created_at));
+    mark(submitted, "title", f.date(job.created_at));
+  };
+  return { element, update };
+}
