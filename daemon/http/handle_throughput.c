@@ -80,7 +80,7 @@ static json_t *to_json(const struct bins *b, double now)
     for (size_t i = 0; i < b->count; i++) {
         double begin = b->from + (double)i * b->width;
         double seconds = fmin(b->width, now - begin);
-        if (seconds < b->width / 4)
+        if (seconds <= 0)
             break;
         json_array_append_new(t, json_real(begin + seconds));
         json_array_append_new(rates, json_real(b->images[i] / seconds));

@@ -42,7 +42,10 @@ function throughput(query) {
     const series = await get(`/v1/throughput?seconds=${3600 * hours}&points=180`, signal);
     const x = { name: "at", format: hours > 24 ? day : clock, incrs: MINUTES };
     if (group.x.format !== x.format) group.setX(x);
-    chart.update({ x: series.t, y: { images_per_sec: series.images_per_sec } });
+    // The newest bin has only begun: too few seconds tell nothing.
+    const n = series.t.length, young = n > 1 && series.t[n - 1] - series.t[n - 2] < series.bin_seconds / 3;
+    const some = (values) => (young ? values.slice(0, -1) : values);
+    chart.update({ x: some(series.t), y: { images_per_sec: some(series.images_per_sec) } });
     return THROUGHPUT_MS;
   }, { periodMs: THROUGHPUT_MS, wanted: (event) => event.type === "run_start" });
   return { element: chart.element, close: () => { look.stop(); chart.close(); } };
