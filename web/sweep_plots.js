@@ -37,13 +37,14 @@ export function valueAtPlace(axis, place) {
   return axis.min + place * (axis.max - axis.min);
 }
 
-// [[place, words], …]: round numbers, decades where the axis is logarithmic, or all words.
+// [[place, words], …]: round numbers (as axis.format says them), decades where the axis is logarithmic, or all words.
 export function ticksOf(axis, most = 5) {
   if (axis.words) return axis.words.map((word) => [placeOf(axis, word === "null" ? null : parsed(word)), word]);
-  if (axis.min === axis.max) return [[0.5, number(axis.min)]];
+  const { format = number } = axis;
+  if (axis.min === axis.max) return [[0.5, format(axis.min)]];
   let ticks = axis.log ? decades(axis) : rounds(axis, most);
   if (ticks.length < 2) ticks = [axis.min, axis.max];
-  return ticks.map((v) => [placeOf(axis, v), number(v)]);
+  return ticks.map((v) => [placeOf(axis, v), format(v)]);
 }
 const parsed = (word) => (word === "true" ? true : word === "false" ? false : word);
 function decades({ min, max }) {

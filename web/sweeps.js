@@ -6,6 +6,8 @@ export const running = (sweep) => sweep.state === "running";
 export const name = (sweep) => sweep.name || `sweep ${sweep.id}`;
 
 const FORMATS = { top1: percent, top5: percent, images_per_sec: rate, ttt_seconds: duration };
+// On an axis: round numbers need no digits behind the point.
+export const axisFormat = (metric) => (metric.startsWith("top") ? (x) => `${number(100 * x)} %` : metricFormat(metric));
 export const metricFormat = (metric) => FORMATS[metric] ?? number;
 
 // Trials that a search by halving has left behind: another of the same point has gone on to a higher rung, or the rung's best have.

@@ -41,6 +41,11 @@ async function overlayMatches(page, ids) {
 }
 
 async function comparing(page, ids) {
+  await page.goto(`${origin}/#/`);
+  for (const id of ids.slice(0, 2)) await page.getByRole("checkbox", { name: `Compare job ${id}`, exact: true }).check();
+  await page.getByRole("link", { name: "Compare 2 jobs" }).click();
+  await page.getByRole("heading", { name: `Compare jobs ${ids.slice(0, 2).join(", ")}` }).waitFor();
+  ok(true, "overview: jobs that are ticked are compared");
   await page.goto(`${origin}/#/compare`);
   await page.getByText("Choose at least 2.").waitFor();
   for (const id of ids) await page.locator(`#pick-${id}`).check();

@@ -6,7 +6,7 @@ import { choice, h, mark, notice, say, show } from "../dom.js";
 import * as f from "../format.js";
 import { ended, timeLeft, title } from "../jobs.js";
 import { hear, watch } from "../live.js";
-import { setQuery } from "../place.js";
+import { href, setQuery } from "../place.js";
 import { COLUMNS, jobRow } from "./overview_row.js";
 import { clusterStrip } from "./overview_cluster.js";
 
@@ -74,7 +74,15 @@ export function mount(main, { query, heading }) {
   const states = choice("Which jobs", Object.keys(FILTERS).map((name) => [name, name]), settings.state, (state) => change({ state }));
   const search = h("input", { type: "search", placeholder: "Name, id, reason…   /", "aria-label": "Search the jobs by name, id or reason", value: settings.q });
   search.addEventListener("input", () => change({ q: search.value }));
-  const filters = h("div", { class: "filters" }, states.element, search);
+  const picked = new Set(), comparison = h("a", { class: "button primary", hidden: true });
+  const pick = (id, isIt) => {
+    if (isIt) picked.add(id);
+    else picked.delete(id);
+    show(comparison, picked.size > 1);
+    say(comparison, `Compare ${picked.size} jobs`);
+    mark(comparison, "href", href("/compare", { ids: [...picked].join(",") }));
+  };
+  const filters = h("div", { class: "filters" }, states.element, search, comparison);
   const more = h("button", { type: "button", class: "more", onclick: () => { older += 1; look.again(); } }, "Show older jobs");
   const cluster = clusterStrip(query);
   for (const element of [filters, empty, nothing, more]) show(element, false);
@@ -100,7 +108,7 @@ export function mount(main, { query, heading }) {
     head.set(settings.sort);
     const all = [...jobs.values()], shown = all.filter(wanted).sort(compare(settings.sort, asked));
     for (const job of shown) {
-      if (!rows.has(job.id)) rows.set(job.id, jobRow(job.id));
+      if (!rows.has(job.id)) rows.set(job.id, jobRow(job.id, (isIt) => pick(job.id, isIt)));
       rows.get(job.id).update(job, asked);
     }
     const elements = shown.map((job) => rows.get(job.id).element);
@@ -154,7 +162,7 @@ export function mount(main, { query, heading }) {
     asked = Date.now();
     jobs.clear();
     all.forEach((job) => jobs.set(job.id, job));
-    for (const id of rows.keys()) if (!jobs.has(id)) rows.delete(id);
+    for (const id of rows.keys()) if (!jobs.has(id)) (rows.delete(id), pick(id, false));
     fill();
   }, {
     wanted: (event) => event.type === "state" || event.type === "eval",

@@ -18,14 +18,15 @@ export const COLUMNS = [
   { key: "created_at", name: "Submitted", kind: "num", value: (job) => job.created_at },
 ];
 
-// {element, update(job, askedAtMs)}
-export function jobRow(id) {
+// picked(is it): its box was ticked.  {element, update(job, askedAtMs)}
+export function jobRow(id, picked) {
+  const tick = h("input", { type: "checkbox", "aria-label": `Compare job ${id}`, onchange: () => picked(tick.checked) });
   const name = h("a", { href: `#/jobs/${id}` });
   const state = badge(), reason = h("span", { class: "reason" }), bar = meter(`progress of job ${id}`);
   const [top1, speed, left, band, who, submitted] = [datum(), datum(), datum(), h("span", { class: "band" }), h("span"), h("time")];
   const cell = (label, kind, ...children) => h("td", { "data-label": label, class: kind }, ...children);
   const element = h("tr", { "data-job": id },
-    h("th", { scope: "row" }, h("div", {}, h("span", { class: "id" }, `${id}`), name)),
+    h("th", { scope: "row" }, h("div", {}, tick, h("span", { class: "id" }, `${id}`), name)),
     cell("State", "state", state, reason), cell("Progress", "progress", bar.element),
     cell("Top-1", "num", top1), cell("Images/s", "num", speed), cell("Time left", "num", left, band),
     cell("Who", "who", who), cell("Submitted", "num", submitted));

@@ -7,7 +7,7 @@ import * as f from "../format.js";
 import { watch } from "../live.js";
 import { setQuery } from "../place.js";
 import { axisOf, canBeLog, parallel, placeOf, scatter, valueAtPlace, wordOf } from "../sweep_plots.js";
-import { metricFormat, name, outcome, running } from "../sweeps.js";
+import { axisFormat, metricFormat, name, outcome, running } from "../sweeps.js";
 import { csv } from "../tables.js";
 import { pretty, writeText } from "../job_document.js";
 
@@ -226,7 +226,7 @@ class Page {
       box.input.disabled = !this.canLog(key);
       box.input.checked = this.logs.has(which) && this.canLog(key);
     }
-    const x = this.axis(this.x, this.logs.has("x")), y = this.axis(RESULT, this.logs.has("y"));
+    const x = this.axis(this.x, this.logs.has("x")), y = { ...this.axis(RESULT, this.logs.has("y")), format: axisFormat(document.metric) };
     const kept = trials.filter((t) => this.keeps(t)).length;
     const many = `${kept === trials.length ? trials.length : `${kept} of ${trials.length}`} trials`;
     const points = trials.map((t) => ({ x: valueOf(t, this.x), y: t.metric, job: t.job, goodness: this.goodness(t), faint: !this.keeps(t), best: this.isBest(t),
