@@ -77,7 +77,7 @@ static const struct cmd commands[] = {
      {{"get", 0, "STEP", "download the weights after this step, or the newest"},
       {"output", 'o', "FILE", "into this file; - is standard output (job-ID-step-STEP.safetensors)"}}},
     {"sweep", "FILE|- | show ID | list | cancel ID", "search over job keys: submit one, show results, list, cancel", cmd_sweep, 1, 2, {{0}}},
-    {"nodes", "", "list the cluster's nodes", NULL, 0, 0, {{0}}},
+    {"nodes", "[NAME]", "list the machines that train, or one with its checks", cmd_nodes, 0, 1, {{0}}},
     {"predict", "[--nodes N,N...] [--deadline T] [--budget H] [--set KEY=VALUE...] FILE|-",
      "predict throughput, time to train and node-hours by number of nodes, without a daemon", cmd_predict, 1, 1,
      {{"set", 0, "KEY=VALUE", "change a key of the document first, as batch_per_worker=32"},
@@ -322,13 +322,7 @@ void cmd_print_overview(FILE *out)
 
     fputs("usage: trainctl [--server ADDRESS] [--json] COMMAND ...\n\ncommands:\n", out);
     for (size_t i = 0; i < COUNT(commands); i++)
-        if (commands[i].run)
-            fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].help);
-    fputs("\nnot supported by this version:", out);
-    for (size_t i = 0; i < COUNT(commands); i++)
-        if (!commands[i].run)
-            fprintf(out, " %s", commands[i].name);
-    fputc('\n', out);
+        fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].help);
     fputs("\noptions:\n", out);
     for (size_t i = 0; (option = cmd_common_at(i)); i++)
         print_option(out, option);

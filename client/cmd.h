@@ -125,6 +125,7 @@ int cmd_predict(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
 int cmd_token(int argc, char **argv);
 int cmd_backup(int argc, char **argv);
+int cmd_nodes(int argc, char **argv);
 int cmd_scale(int argc, char **argv);
 int cmd_sweep(int argc, char **argv);
 int cmd_compare(int argc, char **argv);

@@ -62,6 +62,14 @@ static const struct config_key keys[] = {
     {"data_roots", 's', NULL, 0, 0, FIELD(data_roots),
      "folders, with colons between, that the paths of jobs must lie in (default: any folder)"},
     {"max_connections", 'i', "1024", 8, 100000, FIELD(max_connections), "connections at a time, over TCP as well as over the unix socket"},
+    {"node_check_seconds", 'i', "60", 0, 1000000, FIELD(node_check_seconds),
+     "this machine is checked (train-worker --self-check) after so many seconds without a job, and then once a day; 0: never"},
+    {"node_slow_percent", 'i', "15", 1, 100, FIELD(node_slow_percent),
+     "a node is named as slow that is so much slower than its own earlier checks or the median of the others of its kind"},
+    {"node_drain_percent", 'i', "30", 0, 100, FIELD(node_drain_percent),
+     "a node that is so much slower is drained; 0: no node is for its speed"},
+    {"node_drain_command", 's', PKGDATADIR "/slurm/drain-node", 0, 0, FIELD(node_drain_command),
+     "program that is called with a node's name and the reason when its prolog or epilog reports that it is not fit"},
     {"requests_per_second", 'i', "1000", 0, 1000000, FIELD(requests_per_second),
      "requests that a token may make a second; 0 is any number"},
 };
@@ -98,6 +106,10 @@ bool config_key_reloads(const struct config_key *key)
         "max_body_bytes",
         "data_roots",
         "requests_per_second",
+        "node_check_seconds",
+        "node_slow_percent",
+        "node_drain_percent",
+        "node_drain_command",
     };
 
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)

@@ -20,6 +20,7 @@
 #include "daemon/http/stream.h"
 #include "daemon/http/token.h"
 #include "daemon/job/job.h"
+#include "daemon/job/node_self.h"
 #include "daemon/store/store.h"
 
 /* ---------------------------------------------------------------- command line */
@@ -180,6 +181,7 @@ struct daemon_life {
     struct config *config;
     struct config retired[16]; /* replaced settings: a request under way may still read them */
     size_t retired_count;
+    struct node_self *self;
     double watchdog_seconds; /* 0: systemd watches not */
 };
 
@@ -272,10 +274,17 @@ static double on_round(void *context)
         reload_wanted = 0;
         reload(d);
     }
+    struct node_self_settings settings = {
+        .worker = d->config->worker,
+        .idle_seconds = (double)d->config->node_check_seconds,
+        .limits = {(double)d->config->node_slow_percent / 100,
+                   (double)d->config->node_drain_percent / 100},
+    };
+    double next = node_self_round(d->self, &settings);
     if (d->watchdog_seconds == 0)
-        return INFINITY;
+        return next;
     sd_notify(0, "WATCHDOG=1");
-    return d->watchdog_seconds / 3;
+    return fmin(next, d->watchdog_seconds / 3);
 }
 
 static int open_store(const struct config *c, struct http_app *app, struct error *e)
@@ -370,9 +379,12 @@ static int run(struct daemon_life *d, struct error *e)
         status = create_manager(config, app->store, &app->jobs, e);
     if (status == 0)
         status = create_streams(config, app->store, &app->streams, e);
+    if (status == 0 && !(d->self = node_self_create(app->store, app->jobs)))
+        status = error_set(e, ERR_NO_MEMORY, "out of memory");
     if (status == 0)
         status = serve(d, e);
     streams_destroy(app->streams);
+    node_self_destroy(d->self);
     job_manager_destroy(app->jobs);
     tokens_close(app->tokens);
     store_close(app->store);

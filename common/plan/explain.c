@@ -271,6 +271,11 @@ static void explain_predicted(struct plan *plan, const struct job_spec *spec,
         "step_seconds", plan_decimal(plan->predicted.step_seconds.value), "epochs",
         plan_decimal(plan->predicted.epochs.value), "jitter", network->jitter, "evaluations",
         (json_int_t)plan_evaluations(plan, spec), "eval_images", (json_int_t)plan->eval_images);
+    if (speed->slowest_times > 1) {
+        json_object_set_new(in, "slowest_node", json_string(speed->slowest));
+        json_object_set_new(in, "slowest_node_times",
+                            json_real(plan_decimal(speed->slowest_times)));
+    }
     explain(plan, "predicted",
             spec->cluster.nodes > 1
                 ? "step = (batch x image + update + exchange) (1 + jitter x slowest of n nodes) + "

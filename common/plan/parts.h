@@ -27,7 +27,7 @@ int64_t plan_evaluations(const struct plan *plan, const struct job_spec *spec);
 void plan_predict(struct plan *plan, const struct job_spec *spec, const struct plan_inputs *inputs);
 
 /* warn.c and explain.c */
-void plan_warn(struct plan *plan, const struct job_spec *spec);
+void plan_warn(struct plan *plan, const struct job_spec *spec, const struct plan_inputs *inputs);
 void plan_explain(struct plan *plan, const struct job_spec *spec, const struct plan_inputs *inputs);
 
 #endif

@@ -58,7 +58,7 @@ struct plan *plan_make(const struct job_spec *spec, const struct plan_inputs *in
     struct plan_memory memory = plan_memory_of(spec);
     plan->memory_bytes_per_worker = plan_memory_bytes(&memory);
     plan_predict(plan, spec, inputs);
-    plan_warn(plan, spec);
+    plan_warn(plan, spec, inputs);
     plan_explain(plan, spec, inputs);
     return plan;
 }

@@ -111,9 +111,11 @@ static double step_seconds(const struct job_spec *spec, const struct plan_speed 
                            double slowdown)
 {
     double images = (double)spec->batch_per_worker * (double)spec->accumulate_steps;
-    double image = speed->image_seconds * scale;
-    double node = images * image + scale * (speed->update_seconds + //
-                                            node_exchange(spec, speed, network));
+    double image, node;
+
+    scale *= fmax(speed->slowest_times, 1); /* all wait for it in every step */
+    image = speed->image_seconds * scale;
+    node = images * image + scale * (speed->update_seconds + node_exchange(spec, speed, network));
 
     if (spec->cluster.nodes <= 1)
         return node;

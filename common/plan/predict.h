@@ -32,6 +32,9 @@ struct plan_speed {
     int64_t batch;           /* of a worker then; 0: does not matter */
     double spread;           /* half of the range of the measurements, by their median */
     int64_t samples;         /* runs it comes from */
+    double slowest_times;    /* how many times as long the slowest of the job's nodes takes as the
+                                usual one of its kind; 0 or 1: none is known to be slower */
+    char slowest[65];        /* its name */
 };
 
 /* Images per second of the node that was measured, with its own batch; 0: not known. */

@@ -71,10 +71,19 @@ static void warn_of_rate(struct plan *plan, const struct job_spec *spec)
              json_string("the run ends before the first of lr.milestones: the rate never falls"));
 }
 
-void plan_warn(struct plan *plan, const struct job_spec *spec)
+static void warn_of_slowest(struct plan *plan, const struct plan_speed *speed)
+{
+    if (speed->slowest_times > 1)
+        warn(plan, json_sprintf("node %s is %.0f %% slower than its kind usually is, and in every "
+                                "step all wait for the slowest: the prediction goes by it",
+                                speed->slowest, 100 * (1 - 1 / speed->slowest_times)));
+}
+
+void plan_warn(struct plan *plan, const struct job_spec *spec, const struct plan_inputs *inputs)
 {
     if (plan->mode == JOB_MODE_EVAL)
         return;
+    warn_of_slowest(plan, &inputs->speed);
     warn_of_batch(plan, spec);
     warn_of_locality(plan, spec);
     warn_of_rate(plan, spec);

@@ -5,10 +5,12 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "common/clock.h"
 #include "config.h"
 #include "daemon/http/routes.h"
 #include "daemon/http/stats.h"
 #include "daemon/http/stream.h"
+#include "daemon/job/node.h"
 
 static void gauge(FILE *out, const char *name, const char *help, double value)
 {
@@ -109,6 +111,66 @@ static int print_running(const struct request *q, FILE *out, struct error *e)
     return 0;
 }
 
+/* ---------------------------------------------------------------- nodes */
+
+enum node_value { NODE_GFLOPS, NODE_MEMORY, NODE_CLOCK, NODE_CHECKED, NODE_VALUES };
+
+static const struct {
+    const char *name, *help;
+} node_values[NODE_VALUES] = {
+    [NODE_GFLOPS] = {"traind_node_gflops",                      "SGEMM on all cores of a node at its newest check."},
+    [NODE_MEMORY] = {"traind_node_memory_gigabytes_per_second",
+                     "Bandwidth of a node's memory at its newest check."                                           },
+    [NODE_CLOCK] = {"traind_node_clock_gigahertz",
+                     "Clock of a node's processor at its newest check."                                            },
+    [NODE_CHECKED] = {"traind_node_checked_timestamp_seconds",   "When a node was last checked."                    },
+};
+
+static double node_value(const struct store_node *n, enum node_value which)
+{
+    switch (which) {
+    case NODE_GFLOPS:
+        return n->figures.gflops;
+    case NODE_MEMORY:
+        return n->figures.memory_gb_per_sec;
+    case NODE_CLOCK:
+        return n->figures.clock_ghz;
+    default:
+        return n->checked_at;
+    }
+}
+
+/* Their names need no escapes: node_name_is_valid(). */
+static int print_nodes(const struct request *q, FILE *out, struct error *e)
+{
+    struct store_nodes nodes;
+    char reason[NODE_REASON_BYTES];
+
+    if (store_node_list(q->app->store, &nodes, e))
+        return -(int)e->code;
+    for (int which = 0; which < NODE_VALUES && nodes.count; which++) {
+        fprintf(out, "# HELP %s %s\n# TYPE %s gauge\n", node_values[which].name,
+                node_values[which].help, node_values[which].name);
+        for (size_t i = 0; i < nodes.count; i++) {
+            double value = node_value(&nodes.items[i], (enum node_value)which);
+            if (!isnan(value))
+                fprintf(out, "%s{node=\"%s\"} %.14g\n", node_values[which].name,
+                        nodes.items[i].name, value);
+        }
+    }
+    if (nodes.count)
+        fputs("# HELP traind_node_verdict What a node was found to be.\n"
+              "# TYPE traind_node_verdict gauge\n",
+              out);
+    for (size_t i = 0; i < nodes.count; i++)
+        for (int v = 0; v < NODE_VERDICTS; v++)
+            fprintf(out, "traind_node_verdict{node=\"%s\",verdict=\"%s\"} %d\n",
+                    nodes.items[i].name, node_verdict_name((enum node_verdict)v),
+                    node_verdict_now(&nodes.items[i], clock_now(), reason) == (enum node_verdict)v);
+    store_nodes_clear(&nodes);
+    return 0;
+}
+
 int handle_prometheus(const struct request *q, struct reply *r, struct error *e)
 {
     char *text = NULL;
@@ -124,6 +186,8 @@ int handle_prometheus(const struct request *q, struct reply *r, struct error *e)
     int status = print_states(q, out, e);
     if (status == 0)
         status = print_running(q, out, e);
+    if (status == 0)
+        status = print_nodes(q, out, e);
     print_slots(q, out);
     stats_print(out);
     fclose(out);

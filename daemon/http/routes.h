@@ -110,6 +110,8 @@ route_handler handle_checkpoints, handle_checkpoint;
 route_handler handle_compare;
 /* handle_sweeps.c */
 route_handler handle_sweep_create, handle_sweep_list, handle_sweep_show, handle_sweep_cancel;
+/* handle_nodes.c */
+route_handler handle_nodes, handle_node, handle_node_report;
 /* handle_trace.c */
 route_handler handle_trace;
 /* handle_about.c */

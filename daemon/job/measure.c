@@ -4,12 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/clock.h"
 #include "common/event.h"
 #include "common/log.h"
 #include "common/plan/plan.h"
 #include "common/speed.h"
 #include "daemon/job/forecast.h"
 #include "daemon/job/manager.h"
+#include "daemon/job/node.h"
 
 #define STEPS_LEFT_OUT 2 /* page faults, BLAS's buffers */
 #define STEPS_MIN      3
@@ -27,6 +29,8 @@ int measure_speed(struct store *s, const struct job_spec *spec, int64_t slots,
     if (!status)
         *speed =
             plan_speed_of(samples, count, spec->cluster.workers_per_node, spec->batch_per_worker);
+    if (!status && speed->samples)
+        status = node_slowest(s, spec, clock_now(), &speed->slowest_times, speed->slowest, e);
     return status;
 }
 

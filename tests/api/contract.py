@@ -10,7 +10,7 @@ UNIX, PORT, DOCUMENT = sys.argv[1], int(sys.argv[2]), json.load(open(sys.argv[3]
 METHODS = ("get", "post", "delete")
 PROBLEM, EVENTS = "application/problem+json", "text/event-stream"
 # Objects that are open on purpose: what may stand there is said elsewhere. Below these keys, and in these answers:
-OPEN_KEYS = ("point", "base")
+OPEN_KEYS = ("point", "base", "report")
 OPEN = {"the job schema, this document": r"^/(v1/schema/job|openapi\.json)$", "Chrome's format": r"/trace$",
         "presets hold parts of job documents": r"^/v1/presets$"}
 NOTICED_MAX = 40

@@ -2,7 +2,7 @@
 # The API's contract: schema/openapi.json is what the daemon serves, and every example in it, sent to the real daemon, gives what
 # it says. tests/api/contract.py does the work; here is the world that the examples live in:
 #   job 1 finished (profiled, two checkpoints)   job 2 was cancelled and has a checkpoint   job 3 runs, to be cancelled
-#   job 4 ended, to be removed   job 5 waits   sweep 1 runs, its first job is 6   token 1
+#   job 4 ended, to be removed   job 5 waits   sweep 1 runs, its first job is 6   token 1   node n1 has reported
 # shellcheck source=tests/api/runs.sh.inc
 . "$(dirname "$0")/runs.sh.inc"
 /usr/bin/python3 -W ignore -c 'import jsonschema' 2>/dev/null || skip_all "python3-jsonschema is not installed"
@@ -40,6 +40,8 @@ want 201 "sweep 1 is taken"
 ok "job 6, its first, runs" wait_state 6 running
 local_call -d '{"name": "first", "role": "read"}' /v1/tokens
 want 201 "token 1 is made"
+local_call -d '{"kind": "AMD EPYC 9534", "cores": 64, "phase": "prolog", "outcome": "fine", "t": 1789.25, "late": true, "gflops": 102}' /v1/nodes/n1/report
+want 200 "node n1 has reported"
 
 gone() { [ "$(processes 3)$(processes 5)" = 00 ]; }
 

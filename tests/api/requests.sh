@@ -33,7 +33,7 @@ is "$(stat -c %a "$socket")" 600 "only its owner may use the unix socket"
 for route in 'post /v1/plan' 'post /v1/jobs' 'get /v1/jobs' 'get /v1/jobs/{id}' 'post /v1/jobs/{id}/cancel' \
     'post /v1/jobs/{id}/resume' 'delete /v1/jobs/{id}' 'get /v1/jobs/{id}/metrics' 'get /v1/jobs/{id}/evals' 'get /v1/jobs/{id}/ranks' 'get /v1/throughput' 'get /v1/jobs/{id}/log' \
     'get /v1/jobs/{id}/checkpoints' 'get /v1/jobs/{id}/checkpoints/{step}' 'get /v1/jobs/{id}/events' 'get /v1/events' 'get /v1/jobs/{id}/mllog' 'get /v1/jobs/{id}/tensorboard' \
-    'get /v1/jobs/{id}/trace' 'get /v1/compare' 'get /v1/nodes' 'post /v1/nodes/{name}/report' 'post /v1/sweeps' \
+    'get /v1/jobs/{id}/trace' 'get /v1/compare' 'get /v1/nodes' 'get /v1/nodes/{name}' 'post /v1/nodes/{name}/report' 'post /v1/sweeps' \
     'get /v1/sweeps' 'get /v1/sweeps/{id}' 'post /v1/sweeps/{id}/cancel' 'get /v1/speeds' 'get /v1/schema/job' 'get /v1/presets' 'get /openapi.json' 'get /healthz' 'get /readyz' \
     'get /metrics' 'get /'; do
     is "$(jq --arg m "${route%% *}" --arg p "${route#* }" '.paths[$p][$m] | has("responses")' "$work/openapi.json")" \
@@ -49,8 +49,6 @@ refused 405 method-not-allowed 'GET, HEAD' "a wrong method"
 like "$headers" '^Allow: POST, GET, HEAD$' "it names the right methods"
 call -X POST /v1/jobs/1
 refused 405 method-not-allowed 'GET, HEAD, DELETE' "POST where only GET is"
-call /v1/nodes
-refused 501 unsupported 'not supported by this version' "/v1/nodes is not built yet"
 for body in '{}' ''; do
     call -X POST -d "$body" /v1/jobs/1/resume
     refused 404 not-found 'there is no job 1' "resume of no job ($body)"

@@ -233,6 +233,15 @@ Test(plan, prediction_needs_a_measurement)
     cr_assert_lt(plan->predicted.ttt_seconds.low, plan->predicted.ttt_seconds.value);
     cr_assert_gt(plan->predicted.ttt_seconds.high, plan->predicted.ttt_seconds.value);
     plan_destroy(plan);
+
+    inputs.speed.slowest_times = 1.25;
+    strcpy(inputs.speed.slowest, "n3");
+    plan = plan_make(spec, &inputs, &p);
+    cr_assert_float_eq(plan->predicted.images_per_second.value, 16, 1e-9,
+                       "all wait for the slowest node");
+    cr_assert(strstr(json_string_value(json_array_get(plan->warnings, 0)),
+                     "node n3 is 20 % slower than its kind"));
+    plan_destroy(plan);
     job_spec_destroy(spec);
 }
 

@@ -1,0 +1,549 @@
+#include "daemon/job/node.h"
+
+#include <math.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "config.h"
+
+#define OWN_CHECKS       20 /* that a node is compared with */
+#define OWN_CHECKS_MIN   3
+#define CLOCK_OFF        30 /* seconds between a node's clock and ours that are named */
+#define TELL_SECONDS     2
+#define DATA_SEEN_BEFORE 86400.0 /* seconds: how long another node's look at the data counts */
+
+/* ---------------------------------------------------------------- names */
+
+bool node_name_is_valid(const char *name)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                  ".-_";
+    size_t length = strlen(name);
+
+    return length > 0 && length < NODE_NAME_BYTES && strspn(name, letters) == length &&
+           name[0] != '.' && name[0] != '-';
+}
+
+char *node_own_name(char name[NODE_NAME_BYTES])
+{
+    memset(name, 0, NODE_NAME_BYTES);
+    gethostname(name, NODE_NAME_BYTES - 1);
+    name[strcspn(name, ".")] = '\0';
+    if (!node_name_is_valid(name))
+        snprintf(name, NODE_NAME_BYTES, "localhost");
+    return name;
+}
+
+/* ---------------------------------------------------------------- speed */
+
+enum figure { GFLOPS, MEMORY };
+
+static double figure_of(const struct node_figures *f, enum figure which)
+{
+    return which == GFLOPS ? f->gflops : f->memory_gb_per_sec;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Of those that have the figure; NAN: none has. *used: how many they are. */
+static double median(const struct node_figures *list, size_t count, enum figure which, size_t *used)
+{
+    double *values = malloc((count + 1) * sizeof *values), middle = NAN;
+    size_t n = 0;
+
+    for (size_t i = 0; values && i < count; i++)
+        if (figure_of(&list[i], which) > 0)
+            values[n++] = figure_of(&list[i], which);
+    if (n) {
+        qsort(values, n, sizeof *values, by_value);
+        middle = n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+    }
+    free(values);
+    *used = n;
+    return middle;
+}
+
+static enum node_verdict worse(enum node_verdict a, enum node_verdict b)
+{
+    return a > b ? a : b;
+}
+
+/* "; " between what is said. */
+static void say(char reason[NODE_REASON_BYTES], const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+static void say(char reason[NODE_REASON_BYTES], const char *format, ...)
+{
+    size_t used = strlen(reason);
+    va_list args;
+
+    if (used && used + 2 < NODE_REASON_BYTES)
+        used += (size_t)snprintf(reason + used, NODE_REASON_BYTES - used, "; ");
+    va_start(args, format);
+    vsnprintf(reason + used, NODE_REASON_BYTES - used, format, args);
+    va_end(args);
+}
+
+struct yardstick {
+    double median;
+    char words[160]; /* "the median of ... " */
+};
+
+static struct yardstick own_yardstick(const struct node_peers *p, enum figure which)
+{
+    struct yardstick y;
+    size_t n;
+
+    y.median = median(p->own, p->own_count, which, &n);
+    snprintf(y.words, sizeof y.words, "its own median of %zu earlier check%s", n,
+             n == 1 ? "" : "s");
+    return y;
+}
+
+static struct yardstick others_yardstick(const struct node_peers *p, enum figure which)
+{
+    struct yardstick y;
+    size_t n;
+
+    y.median = median(p->others, p->other_count, which, &n);
+    snprintf(y.words, sizeof y.words, "the median of %zu other%s of its kind (%.96s)", n,
+             n == 1 ? "" : "s", p->kind);
+    return y;
+}
+
+static enum node_verdict compare(const struct node_figures *f, enum figure which,
+                                 const struct yardstick *y, const struct node_limits *limits,
+                                 char reason[NODE_REASON_BYTES])
+{
+    double value = figure_of(f, which), behind = 1 - value / y->median;
+
+    if (!(value > 0) || !(behind >= limits->slow))
+        return NODE_FINE;
+    say(reason, "%s %.0f %% slower than %s: %.1f, not %.1f %s",
+        which == GFLOPS ? "SGEMM is" : "memory is", 100 * behind, y->words, value, y->median,
+        which == GFLOPS ? "GFLOP/s" : "GB/s");
+    return which == GFLOPS && limits->drain > 0 && behind >= limits->drain ? NODE_DRAIN : NODE_SLOW;
+}
+
+enum node_verdict node_judge_speed(const struct node_figures *figures,
+                                   const struct node_peers *peers, const struct node_limits *limits,
+                                   char reason[NODE_REASON_BYTES])
+{
+    enum node_verdict verdict = NODE_FINE;
+
+    reason[0] = '\0';
+    for (int which = GFLOPS; which <= MEMORY; which++) {
+        struct yardstick others = others_yardstick(peers, (enum figure)which);
+        struct yardstick own = own_yardstick(peers, (enum figure)which);
+        if (peers->own_count < OWN_CHECKS_MIN)
+            own.median = NAN;
+        enum node_verdict by_others = compare(figures, (enum figure)which, &others, limits, reason);
+        verdict = worse(verdict, by_others);
+        /* said once: who is slower than the others was told so */
+        if (by_others == NODE_FINE)
+            verdict = worse(verdict, compare(figures, (enum figure)which, &own, limits, reason));
+    }
+    return verdict;
+}
+
+/* ---------------------------------------------------------------- a report */
+
+/* What is read of a report; texts belong to it. */
+struct reading {
+    const char *kind, *partition, *phase, *outcome, *words, *version, *mpi;
+    const json_t *checks, *data;
+    double t;
+    int64_t cores, job_id, load;
+    bool late; /* it was kept back and comes after its time */
+    struct node_figures figures;
+};
+
+static const char *text_of(const json_t *report, const char *key, bool needed,
+                           struct problems *problems)
+{
+    const json_t *value = json_object_get(report, key);
+    char pointer[64];
+
+    snprintf(pointer, sizeof pointer, "/%s", key);
+    if (json_is_string(value))
+        return json_string_value(value);
+    if (needed || (value && !json_is_null(value)))
+        problems_add(problems, pointer, NULL, "must be a string");
+    return NULL;
+}
+
+static double number_of(const json_t *report, const char *key, bool needed,
+                        struct problems *problems)
+{
+    const json_t *value = json_object_get(report, key);
+    char pointer[64];
+
+    snprintf(pointer, sizeof pointer, "/%s", key);
+    if (json_is_number(value) && json_number_value(value) >= 0 && json_number_value(value) < 1e18)
+        return json_number_value(value);
+    if (needed || (value && !json_is_null(value)))
+        problems_add(problems, pointer, NULL, "must be a number from 0");
+    return NAN;
+}
+
+static int64_t whole_of(const json_t *report, const char *key, struct problems *problems)
+{
+    double value = number_of(report, key, false, problems);
+    return isnan(value) ? 0 : (int64_t)value;
+}
+
+static void check_word(const char *pointer, const char *word, const char *const *allowed,
+                       const char *words, struct problems *problems)
+{
+    for (; word && *allowed; allowed++)
+        if (strcmp(word, *allowed) == 0)
+            return;
+    if (word)
+        problems_add(problems, pointer, NULL, "must be %s, not \"%.40s\"", words, word);
+}
+
+static void read_report(const json_t *report, double now, struct reading *r,
+                        struct problems *problems)
+{
+    static const char *const phases[] = {"prolog", "epilog", "self", NULL};
+    static const char *const outcomes[] = {"fine", "node", "data", "scratch", NULL};
+
+    *r = (struct reading){
+        .kind = text_of(report, "kind", true, problems),
+        .partition = text_of(report, "partition", false, problems),
+        .phase = text_of(report, "phase", true, problems),
+        .outcome = text_of(report, "outcome", true, problems),
+        .words = text_of(report, "reason", false, problems),
+        .version = text_of(report, "version", false, problems),
+        .mpi = text_of(report, "mpi", false, problems),
+        .checks = json_object_get(report, "checks"),
+        .data = json_object_get(report, "data"),
+        .t = number_of(report, "t", true, problems),
+        .cores = whole_of(report, "cores", problems),
+        .job_id = whole_of(report, "job", problems),
+        .load = whole_of(report, "load", problems),
+        .late = json_is_true(json_object_get(report, "late")),
+        .figures = {number_of(report, "gflops", false, problems),
+                    number_of(report, "memory_gb_per_sec", false, problems),
+                    number_of(report, "clock_ghz", false, problems)},
+    };
+    check_word("/phase", r->phase, phases, "prolog, epilog or self", problems);
+    check_word("/outcome", r->outcome, outcomes, "fine, node, data or scratch", problems);
+    if (r->t > now)
+        r->t = now;
+}
+
+/* ---- what else there is to say */
+
+/* The words of the lines that are not ok. */
+static void say_failures(const struct reading *r, char reason[NODE_REASON_BYTES])
+{
+    const json_t *item;
+    size_t i;
+
+    json_array_foreach (r->checks, i, item) {
+        const char *check = json_string_value(json_object_get(item, "check"));
+        const char *found = json_string_value(json_object_get(item, "found"));
+        if (check && found && json_is_false(json_object_get(item, "ok")))
+            say(reason, "%.40s: %.300s", check, found);
+    }
+    if (r->words)
+        say(reason, "%.400s", r->words);
+}
+
+static bool saw_data(const char *report, const char *path)
+{
+    json_t *old = json_loads(report, 0, NULL);
+    const json_t *item;
+    bool saw = false;
+    size_t i;
+
+    json_array_foreach (json_object_get(old, "data"), i, item) {
+        const char *its = json_string_value(json_object_get(item, "path"));
+        saw |= its && strcmp(its, path) == 0 && json_is_true(json_object_get(item, "ok"));
+    }
+    json_decref(old);
+    return saw;
+}
+
+/* Another node that sees data which this one does not; NULL: none. */
+static const char *who_sees_data(const struct reading *r, const char *name,
+                                 const struct store_nodes *nodes)
+{
+    const json_t *item;
+    size_t i;
+
+    json_array_foreach (r->data, i, item) {
+        const char *path = json_string_value(json_object_get(item, "path"));
+        for (size_t n = 0; path && json_is_false(json_object_get(item, "ok")) && n < nodes->count;
+             n++)
+            if (strcmp(nodes->items[n].name, name) != 0 &&
+                r->t - nodes->items[n].checked_at < DATA_SEEN_BEFORE &&
+                saw_data(nodes->items[n].report, path))
+                return nodes->items[n].name;
+    }
+    return NULL;
+}
+
+/* What is odd and yet no reason to leave a node out. */
+static void say_oddities(const struct reading *r, double now, char reason[NODE_REASON_BYTES])
+{
+    if (!r->late && fabs(now - r->t) > CLOCK_OFF)
+        say(reason, "its clock is %.0f s behind traind's", now - r->t);
+    if (r->version && strcmp(r->version, PACKAGE_VERSION) != 0)
+        say(reason, "its train-worker is %.40s, and traind is %s", r->version, PACKAGE_VERSION);
+}
+
+/* ---- judging */
+
+/* Newest figures of the other nodes that can be compared. The caller frees them. */
+static struct node_figures *others_of(const struct store_nodes *nodes, const char *name,
+                                      const struct reading *r, double now, size_t *count)
+{
+    struct node_figures *list = calloc(nodes->count + 1, sizeof *list);
+
+    *count = 0;
+    for (size_t i = 0; list && i < nodes->count; i++) {
+        const struct store_node *n = &nodes->items[i];
+        if (strcmp(n->name, name) != 0 && strcmp(n->kind, r->kind) == 0 && n->cores == r->cores &&
+            n->verdict != NODE_DRAIN && now - n->checked_at < NODE_CHECK_DAYS * 86400.0)
+            list[(*count)++] = n->figures;
+    }
+    return list;
+}
+
+static int judge_speed(struct store *s, const char *name, const struct reading *r,
+                       const struct store_nodes *nodes, const struct node_limits *limits,
+                       double now, struct node_judged *judged, struct error *e)
+{
+    struct node_figures own[OWN_CHECKS];
+    struct node_peers peers = {.own = own, .kind = r->kind};
+    int status = store_node_fine(s, name, r->t, own, OWN_CHECKS, &peers.own_count, e);
+
+    if (status)
+        return status;
+    struct node_figures *others = others_of(nodes, name, r, now, &peers.other_count);
+    peers.others = others;
+    judged->verdict = node_judge_speed(&r->figures, &peers, limits, judged->reason);
+    free(others);
+    if (judged->verdict != NODE_FINE && r->load > 0)
+        say(judged->reason, "%lld other thread%s computed when it was checked", (long long)r->load,
+            r->load == 1 ? "" : "s");
+    return 0;
+}
+
+static const struct store_node *known(const struct store_nodes *nodes, const char *name)
+{
+    for (size_t i = 0; i < nodes->count; i++)
+        if (strcmp(nodes->items[i].name, name) == 0)
+            return &nodes->items[i];
+    return NULL;
+}
+
+static int judge(struct store *s, const char *name, const struct reading *r,
+                 const struct store_nodes *nodes, const struct node_limits *limits, double now,
+                 struct node_judged *judged, struct error *e)
+{
+    const struct store_node *before = known(nodes, name);
+    const char *witness = strcmp(r->outcome, "data") == 0 ? who_sees_data(r, name, nodes) : NULL;
+    int status = 0;
+
+    *judged = (struct node_judged){.verdict = NODE_FINE};
+    if (r->figures.gflops > 0)
+        status = judge_speed(s, name, r, nodes, limits, now, judged, e);
+    else if (before) { /* nothing new was measured */
+        judged->verdict = before->verdict;
+        snprintf(judged->reason, sizeof judged->reason, "%s", before->reason ? before->reason : "");
+    }
+    if (strcmp(r->outcome, "node") == 0 || strcmp(r->outcome, "scratch") == 0 || witness) {
+        judged->verdict = NODE_DRAIN;
+        say_failures(r, judged->reason);
+    } else if (strcmp(r->outcome, "data") == 0) {
+        say(judged->reason, "not its fault, job %lld was rejected", (long long)r->job_id);
+        say_failures(r, judged->reason);
+    }
+    if (witness)
+        say(judged->reason, "%s sees them: a mount is missing here?", witness);
+    if (r->figures.gflops > 0)
+        say_oddities(r, now, judged->reason);
+    return status;
+}
+
+static void tell_job(struct store *s, const char *name, const struct reading *r,
+                     const struct node_judged *judged, double now)
+{
+    struct error ignored;
+
+    if (!r->job_id || (judged->verdict == NODE_FINE && !*judged->reason))
+        return;
+    json_t *fields = json_object();
+    json_object_set_new(fields, "host", json_string(name));
+    json_object_set_new(
+        fields, "message",
+        json_sprintf("node %s (%s): %s", name, node_verdict_name(judged->verdict), judged->reason));
+    /* the job may be gone */
+    store_event_add(s, r->job_id, 0, "warning", fields, now, &ignored);
+    json_decref(fields);
+}
+
+static int store_it(struct store *s, const char *name, const json_t *report,
+                    const struct reading *r, const struct node_judged *judged, struct error *e)
+{
+    char *text = json_dumps(report, JSON_COMPACT | JSON_REAL_PRECISION(12));
+    struct store_node_check check = {
+        .node = name,
+        .kind = r->kind,
+        .partition = r->partition,
+        .phase = r->phase,
+        .reason = *judged->reason ? judged->reason : NULL,
+        .report = text,
+        .t = r->t,
+        .cores = r->cores,
+        .job_id = r->job_id,
+        .figures = r->figures,
+        .verdict = judged->verdict,
+    };
+    int status = text ? store_node_check(s, &check, e)
+                      : error_set(e, ERR_NO_MEMORY, "no memory for the report");
+
+    free(text);
+    return status;
+}
+
+int node_report(struct store *s, const char *name, const json_t *report,
+                const struct node_limits *limits, double now, struct node_judged *judged,
+                struct problems *problems, struct error *e)
+{
+    struct store_nodes nodes;
+    struct reading r;
+
+    read_report(report, now, &r, problems);
+    if (problems->count)
+        return 0;
+    int status = store_node_list(s, &nodes, e);
+    if (status)
+        return status;
+    status = judge(s, name, &r, &nodes, limits, now, judged, e);
+    if (!status)
+        status = store_it(s, name, report, &r, judged, e);
+    store_nodes_clear(&nodes);
+    if (status)
+        return status;
+    if (judged->verdict != NODE_FINE)
+        log_warning("node %s: %s: %s", name, node_verdict_name(judged->verdict), judged->reason);
+    tell_job(s, name, &r, judged, now);
+    return 0;
+}
+
+enum node_verdict node_verdict_now(const struct store_node *node, double now,
+                                   char reason[NODE_REASON_BYTES])
+{
+    double days = (now - node->checked_at) / 86400;
+
+    snprintf(reason, NODE_REASON_BYTES, "%s", node->reason ? node->reason : "");
+    if (days < NODE_CHECK_DAYS || node->verdict == NODE_DRAIN)
+        return node->verdict;
+    snprintf(reason, NODE_REASON_BYTES, "was not checked for %.0f days", days);
+    return NODE_UNKNOWN;
+}
+
+/* ---------------------------------------------------------------- plans */
+
+static bool may_get(const struct job_spec *spec, const struct store_node *n, const char *own)
+{
+    if (n->verdict == NODE_DRAIN || !(n->figures.gflops > 0))
+        return false;
+    if (spec->cluster.launcher != JOB_LAUNCHER_LOCAL)
+        return n->partition &&
+               (!spec->cluster.partition || strcmp(n->partition, spec->cluster.partition) == 0);
+    if (spec->cluster.host_count == 0)
+        return strcmp(n->name, own) == 0;
+    for (size_t i = 0; i < spec->cluster.host_count; i++) {
+        size_t length = strcspn(spec->cluster.hosts[i], ":.");
+        if (strlen(n->name) == length && strncmp(spec->cluster.hosts[i], n->name, length) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* GFLOP/s that such a node usually has: the median of its kind with as many cores, or, where it is
+ * alone, of its own earlier checks. */
+static int usual_gflops(struct store *s, const struct store_nodes *nodes,
+                        const struct store_node *n, double now, double *usual, struct error *e)
+{
+    struct reading like = {.kind = n->kind, .cores = n->cores};
+    struct node_figures own[OWN_CHECKS];
+    size_t count, used;
+    struct node_figures *others = others_of(nodes, n->name, &like, now, &count);
+
+    *usual = others ? median(others, count, GFLOPS, &used) : NAN;
+    free(others);
+    if (!isnan(*usual))
+        return 0;
+    int status = store_node_fine(s, n->name, now, own, OWN_CHECKS, &count, e);
+    *usual = status ? NAN : median(own, count, GFLOPS, &used);
+    return status;
+}
+
+int node_slowest(struct store *s, const struct job_spec *spec, double now, double *times,
+                 char name[NODE_NAME_BYTES], struct error *e)
+{
+    char own[NODE_NAME_BYTES];
+    struct store_nodes nodes;
+    int status = store_node_list(s, &nodes, e);
+
+    *times = 1;
+    if (name)
+        name[0] = '\0';
+    node_own_name(own);
+    for (size_t i = 0; !status && i < nodes.count; i++) {
+        const struct store_node *n = &nodes.items[i];
+        double usual = NAN;
+        if (n->verdict != NODE_SLOW || !may_get(spec, n, own))
+            continue;
+        status = usual_gflops(s, &nodes, n, now, &usual, e);
+        if (status || !(usual / n->figures.gflops > *times))
+            continue;
+        *times = usual / n->figures.gflops;
+        if (name)
+            snprintf(name, NODE_NAME_BYTES, "%s", n->name);
+    }
+    store_nodes_clear(&nodes);
+    return status;
+}
+
+/* ---------------------------------------------------------------- telling the cluster */
+
+int node_tell(const char *command, const char *node, const char *reason, struct error *e)
+{
+    char *argv[] = {(char *)command, (char *)node, (char *)reason, NULL};
+    siginfo_t info = {0};
+    pid_t pid;
+    int failed = posix_spawn(&pid, command, NULL, NULL, argv, environ);
+
+    if (failed)
+        return error_set_errno(e, failed, "cannot run %s", command);
+    int fd = pidfd_open(pid, 0);
+    struct pollfd ended = {.fd = fd, .events = POLLIN};
+    bool in_time = fd >= 0 && poll(&ended, 1, TELL_SECONDS * 1000) > 0;
+    if (!in_time)
+        kill(pid, SIGKILL);
+    if (fd >= 0)
+        close(fd);
+    waitid(P_PID, (id_t)pid, &info, WEXITED);
+    if (!in_time)
+        return error_set(e, ERR_UNREACHABLE, "%s did not end within %d s", command, TELL_SECONDS);
+    if (info.si_code == CLD_EXITED && info.si_status == 0)
+        return 0;
+    return error_set(e, ERR_INTERNAL, "%s failed with status %d", command, info.si_status);
+}

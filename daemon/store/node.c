@@ -1,0 +1,222 @@
+#include "daemon/store/node.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/store/sql.h"
+#include "daemon/store/store_internal.h"
+
+static const char *const verdicts[NODE_VERDICTS] = {"unknown", "fine", "slow", "drain"};
+
+const char *node_verdict_name(enum node_verdict verdict)
+{
+    return verdicts[verdict];
+}
+
+enum node_verdict node_verdict_of(const char *name)
+{
+    for (int i = 0; name && i < NODE_VERDICTS; i++)
+        if (strcmp(verdicts[i], name) == 0)
+            return (enum node_verdict)i;
+    return NODE_UNKNOWN;
+}
+
+/* ---- writing */
+
+static int upsert(struct sql *c, const struct store_node_check *k, struct error *e)
+{
+    const struct node_figures *f = &k->figures;
+
+    return sql_run(
+        c, e, NULL,
+        "insert into node (name, kind, cores, partition, gflops, memory_gb_per_sec, clock_ghz, "
+        "verdict, reason, checked_at, report) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+        "on conflict (name) do update set kind = excluded.kind, cores = excluded.cores, "
+        "partition = coalesce(excluded.partition, partition), "
+        "gflops = coalesce(excluded.gflops, gflops), "
+        "memory_gb_per_sec = coalesce(excluded.memory_gb_per_sec, memory_gb_per_sec), "
+        "clock_ghz = coalesce(excluded.clock_ghz, clock_ghz), verdict = excluded.verdict, "
+        "reason = excluded.reason, checked_at = excluded.checked_at, report = excluded.report "
+        "where excluded.checked_at >= checked_at",
+        "ssisdddssds", k->node, k->kind, k->cores, k->partition, f->gflops, f->memory_gb_per_sec,
+        f->clock_ghz, node_verdict_name(k->verdict), k->reason, k->t, k->report);
+}
+
+static int add_check(struct sql *c, const struct store_node_check *k, struct error *e)
+{
+    const struct node_figures *f = &k->figures;
+
+    return sql_run(c, e, NULL,
+                   "insert into node_check (node, t, phase, job_id, gflops, memory_gb_per_sec, "
+                   "clock_ghz, verdict, reason) values (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                   "sdsndddss", k->node, k->t, k->phase, k->job_id ? k->job_id : (int64_t)-1,
+                   f->gflops, f->memory_gb_per_sec, f->clock_ghz, node_verdict_name(k->verdict),
+                   k->reason);
+}
+
+int store_node_check(struct store *s, const struct store_node_check *k, struct error *e)
+{
+    struct sql *c = sql_write_begin(s, false, e);
+
+    if (!c)
+        return -(int)e->code;
+    int status = upsert(c, k, e);
+    if (!status)
+        status = add_check(c, k, e);
+    if (!status)
+        status = sql_run(c, e, NULL,
+                         "delete from node_check where node = ?1 and id <= (select id from "
+                         "node_check where node = ?1 order by id desc limit 1 offset ?2)",
+                         "si", k->node, (int64_t)STORE_NODE_CHECKS);
+    return sql_write_end(s, c, status, e);
+}
+
+/* ---- reading */
+
+static void clear(struct store_node *n)
+{
+    free(n->name);
+    free(n->kind);
+    free(n->partition);
+    free(n->reason);
+    free(n->report);
+}
+
+void store_nodes_clear(struct store_nodes *nodes)
+{
+    for (size_t i = 0; i < nodes->count; i++)
+        clear(&nodes->items[i]);
+    free(nodes->items);
+    *nodes = (struct store_nodes){0};
+}
+
+static struct node_figures read_figures(sqlite3_stmt *row, int column)
+{
+    return (struct node_figures){sql_double(row, column), sql_double(row, column + 1),
+                                 sql_double(row, column + 2)};
+}
+
+static struct store_node read_node(sqlite3_stmt *row)
+{
+    return (struct store_node){
+        .name = sql_text(row, 0),
+        .kind = sql_text(row, 1),
+        .cores = sql_int(row, 2, 0),
+        .partition = sql_text(row, 3),
+        .figures = read_figures(row, 4),
+        .verdict = node_verdict_of((const char *)sqlite3_column_text(row, 7)),
+        .reason = sql_text(row, 8),
+        .checked_at = sql_double(row, 9),
+        .report = sql_text(row, 10),
+    };
+}
+
+int store_node_list(struct store *s, struct store_nodes *nodes, struct error *e)
+{
+    struct sql *c = sql_read_begin(s);
+    sqlite3_stmt *row = sql_query(c, e,
+                                  "select name, kind, cores, partition, gflops, memory_gb_per_sec, "
+                                  "clock_ghz, verdict, reason, checked_at, report "
+                                  "from node order by name",
+                                  "");
+    int status = row ? 1 : -(int)ERR_INTERNAL;
+    size_t room = 0;
+
+    *nodes = (struct store_nodes){0};
+    while (status > 0 && (status = sql_row(c, row, e)) > 0) {
+        if (nodes->count == room) {
+            room = room ? 2 * room : 16;
+            struct store_node *grown = realloc(nodes->items, room * sizeof *grown);
+            if (!grown) {
+                sql_done(row);
+                status = error_set(e, ERR_NO_MEMORY, "no memory for the nodes");
+                break;
+            }
+            nodes->items = grown;
+        }
+        nodes->items[nodes->count++] = read_node(row);
+    }
+    sql_read_end(s, c);
+    if (status)
+        store_nodes_clear(nodes);
+    return status;
+}
+
+static json_t *real_or_null(double value)
+{
+    return isnan(value) ? json_null() : json_real(value);
+}
+
+static json_t *check_json(sqlite3_stmt *row)
+{
+    struct node_figures f = read_figures(row, 3);
+    int64_t job = sql_int(row, 2, 0);
+
+    return json_pack("{s:f, s:s, s:o, s:o, s:o, s:o, s:s, s:s?}", "t", sql_double(row, 0), "phase",
+                     sqlite3_column_text(row, 1), "job",
+                     job ? json_integer((json_int_t)job) : json_null(), "gflops",
+                     real_or_null(f.gflops), "memory_gb_per_sec", real_or_null(f.memory_gb_per_sec),
+                     "clock_ghz", real_or_null(f.clock_ghz), "verdict", sqlite3_column_text(row, 6),
+                     "reason", sqlite3_column_text(row, 7));
+}
+
+int store_node_history(struct store *s, const char *node, int64_t most, json_t **history,
+                       struct error *e)
+{
+    struct sql *c = sql_read_begin(s);
+    sqlite3_stmt *row = sql_query(c, e,
+                                  "select t, phase, job_id, gflops, memory_gb_per_sec, clock_ghz, "
+                                  "verdict, reason from node_check where node = ? "
+                                  "order by t desc, id desc limit ?",
+                                  "si", node, most);
+    int status = row ? 1 : -(int)ERR_INTERNAL;
+
+    *history = json_array();
+    while (status > 0 && (status = sql_row(c, row, e)) > 0)
+        json_array_append_new(*history, check_json(row));
+    sql_read_end(s, c);
+    if (status) {
+        json_decref(*history);
+        *history = NULL;
+    }
+    return status;
+}
+
+int store_node_fine(struct store *s, const char *node, double before, struct node_figures *figures,
+                    size_t most, size_t *count, struct error *e)
+{
+    struct sql *c = sql_read_begin(s);
+    sqlite3_stmt *row =
+        sql_query(c, e,
+                  "select gflops, memory_gb_per_sec, clock_ghz from node_check where node = ? and "
+                  "verdict = 'fine' and gflops is not null and t < ? order by t desc limit ?",
+                  "sdi", node, before, (int64_t)most);
+    int status = row ? 1 : -(int)ERR_INTERNAL;
+
+    *count = 0;
+    while (status > 0 && (status = sql_row(c, row, e)) > 0)
+        figures[(*count)++] = read_figures(row, 0);
+    sql_read_end(s, c);
+    return status;
+}
+
+int store_node_jobs(struct store *s, const char *node, int64_t *ids, size_t most, size_t *count,
+                    struct error *e)
+{
+    struct sql *c = sql_read_begin(s);
+    sqlite3_stmt *row = sql_query(
+        c, e,
+        "select distinct job.id from job join node_check k on k.job_id = job.id where k.node = ? "
+        "and job.state in ('starting', 'running', 'evaluating') and k.id = (select max(id) from "
+        "node_check where node = k.node and job_id = job.id) and k.phase = 'prolog' "
+        "order by job.id limit ?",
+        "si", node, (int64_t)most);
+    int status = row ? 1 : -(int)ERR_INTERNAL;
+
+    *count = 0;
+    while (status > 0 && (status = sql_row(c, row, e)) > 0)
+        ids[(*count)++] = sqlite3_column_int64(row, 0);
+    sql_read_end(s, c);
+    return status;
+}

@@ -1,0 +1,274 @@
+/* Judging nodes: by their peers, by their own history, by what a report says is wrong. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/file.h"
+#include "daemon/job/node.h"
+
+static const struct node_limits limits = {0.15, 0.3};
+static const struct node_figures steady[] = {
+    {100, 20, 3},
+    {102, 21, 3},
+    {98,  19, 3}
+};
+static char reason[NODE_REASON_BYTES];
+
+static enum node_verdict among(double gflops, double memory, size_t own, size_t others)
+{
+    struct node_figures mine = {gflops, memory, 3};
+    struct node_peers peers = {steady, own, steady, others, "CPU X"};
+    return node_judge_speed(&mine, &peers, &limits, reason);
+}
+
+Test(node_judge, alone_and_new_it_is_fine)
+{
+    cr_assert_eq(among(1, 1, 0, 0), NODE_FINE);
+    cr_assert_str_eq(reason, "");
+    cr_assert_eq(among(1, 1, 2, 0), NODE_FINE, "two checks are no history");
+}
+
+Test(node_judge, the_median_of_the_others_is_the_yardstick)
+{
+    cr_assert_eq(among(85.1, 20, 0, 3), NODE_FINE);
+    cr_assert_eq(among(84.9, 20, 0, 3), NODE_SLOW);
+    cr_assert_str_eq(reason, "SGEMM is 15 % slower than the median of 3 others of its kind (CPU "
+                             "X): 84.9, not 100.0 GFLOP/s");
+    cr_assert_eq(among(70, 20, 0, 3), NODE_DRAIN);
+    cr_assert_eq(among(70, 20, 0, 1), NODE_DRAIN);
+    cr_assert(strstr(reason, "median of 1 other of its kind"));
+    cr_assert_eq(among(150, 30, 3, 3), NODE_FINE, "faster is fine");
+}
+
+Test(node_judge, its_own_history_counts_too_and_is_said_once)
+{
+    cr_assert_eq(among(60, 20, 3, 0), NODE_DRAIN);
+    cr_assert_str_eq(reason, "SGEMM is 40 % slower than its own median of 3 earlier checks: 60.0, "
+                             "not 100.0 GFLOP/s");
+    cr_assert_eq(among(60, 20, 3, 3), NODE_DRAIN);
+    cr_assert_not(strstr(reason, "its own"));
+}
+
+Test(node_judge, memory_makes_slow_at_most)
+{
+    cr_assert_eq(among(100, 5, 0, 3), NODE_SLOW);
+    cr_assert_str_eq(reason, "memory is 75 % slower than the median of 3 others of its kind (CPU "
+                             "X): 5.0, not 20.0 GB/s");
+    cr_assert_eq(among(60, 5, 0, 3), NODE_DRAIN);
+    cr_assert(strstr(reason, "SGEMM") && strstr(reason, "; memory"), "both are said: %s", reason);
+}
+
+Test(node_judge, without_a_limit_none_is_drained)
+{
+    struct node_limits never = {0.15, 0};
+    struct node_figures mine = {10, 20, 3};
+    struct node_peers peers = {steady, 3, steady, 3, "CPU X"};
+
+    cr_assert_eq(node_judge_speed(&mine, &peers, &never, reason), NODE_SLOW);
+}
+
+/* ---- reports, with a store */
+
+static char folder[64];
+static struct store *store;
+static struct error e;
+
+static void setup(void)
+{
+    char path[128];
+
+    strcpy(folder, "/tmp/traind-node-XXXXXX");
+    cr_assert_not_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/traind.db", folder);
+    cr_assert_eq(store_open(path, &store, &e), 0, "%s", e.text);
+}
+
+static void teardown(void)
+{
+    store_close(store);
+    file_remove_tree(folder, NULL);
+}
+
+TestSuite(node_report, .init = setup, .fini = teardown);
+
+/* A prolog's report of `name` at t, with more keys. */
+static struct node_judged report(const char *name, double t, double gflops, const char *more)
+{
+    struct problems problems = {0};
+    struct node_judged judged;
+    json_t *extra = json_loads(more, 0, NULL);
+    json_t *json = json_pack("{s:s, s:s, s:s, s:i, s:f, s:s}", "kind", "CPU X", "phase", "prolog",
+                             "outcome", "fine", "cores", 2, "t", t, "partition", "p");
+    cr_assert_not_null(extra);
+    if (gflops > 0)
+        json_object_set_new(json, "gflops", json_real(gflops));
+    json_object_update(json, extra);
+    cr_assert_eq(node_report(store, name, json, &limits, 1e9, &judged, &problems, &e), 0, "%s",
+                 e.text);
+    cr_assert_eq(problems.count, 0, "%s", problems.count ? problems.items[0].message : "");
+    json_decref(json);
+    json_decref(extra);
+    return judged;
+}
+
+static struct store_node get(const char *name, struct store_nodes *nodes)
+{
+    cr_assert_eq(store_node_list(store, nodes, &e), 0);
+    for (size_t i = 0; i < nodes->count; i++)
+        if (strcmp(nodes->items[i].name, name) == 0)
+            return nodes->items[i];
+    cr_assert_fail("there is no node %s", name);
+    return (struct store_node){0};
+}
+
+Test(node_report, a_slow_node_is_compared_with_its_kind)
+{
+    struct store_nodes nodes;
+
+    cr_assert_eq(report("n1", 1e9 - 9, 100, "{}").verdict, NODE_FINE);
+    cr_assert_eq(report("n2", 1e9 - 8, 100, "{}").verdict, NODE_FINE);
+    cr_assert_eq(report("other", 1e9 - 7, 500, "{\"kind\": \"CPU Y\"}").verdict, NODE_FINE);
+    struct node_judged slow = report("n3", 1e9 - 5, 80, "{\"load\": 2}");
+    cr_assert_eq(slow.verdict, NODE_SLOW);
+    cr_assert(strstr(slow.reason, "20 % slower than the median of 2 others"));
+    cr_assert(strstr(slow.reason, "2 other threads computed"));
+    struct store_node n3 = get("n3", &nodes);
+    cr_assert_eq(n3.verdict, NODE_SLOW);
+    cr_assert_str_eq(n3.reason, slow.reason);
+    store_nodes_clear(&nodes);
+}
+
+Test(node_report, a_late_report_is_history_only)
+{
+    struct store_nodes nodes;
+    json_t *history;
+
+    report("n1", 1e9 - 10, 100, "{}");
+    report("n1", 1e9 - 100, 50, "{\"late\": true}");
+    cr_assert_eq(get("n1", &nodes).figures.gflops, 100);
+    store_nodes_clear(&nodes);
+    cr_assert_eq(store_node_history(store, "n1", 10, &history, &e), 0);
+    cr_assert_eq(json_array_size(history), 2);
+    json_decref(history);
+}
+
+Test(node_report, what_is_wrong_with_the_node_drains_it)
+{
+    static const char checks[] = "{\"outcome\": \"scratch\", \"checks\": [{\"check\": \"scratch\", "
+                                 "\"ok\": false, \"found\": "
+                                 "\"cannot write in /scratch: No space left\", \"advice\": \"\"}]}";
+    struct node_judged judged = report("n1", 1e9 - 1, 100, checks);
+
+    cr_assert_eq(judged.verdict, NODE_DRAIN);
+    cr_assert_str_eq(judged.reason, "scratch: cannot write in /scratch: No space left");
+    cr_assert_eq(report("n1", 1e9, 0, "{\"phase\": \"epilog\"}").verdict, NODE_DRAIN,
+                 "an epilog that measured nothing leaves the verdict");
+    cr_assert_eq(report("n1", 1e9, 100, "{}").verdict, NODE_FINE, "until it is checked again");
+}
+
+Test(node_report, data_nobody_sees_are_not_the_nodes_fault)
+{
+    static const char missing[] = "{\"outcome\": \"data\", \"job\": 7, \"data\": [{\"path\": "
+                                  "\"/d\", \"ok\": false}]}";
+    struct node_judged judged = report("n1", 1e9 - 3, 100, missing);
+
+    cr_assert_eq(judged.verdict, NODE_FINE);
+    cr_assert(strstr(judged.reason, "job 7 was rejected"), "%s", judged.reason);
+    report("n2", 1e9 - 2, 100, "{\"data\": [{\"path\": \"/d\", \"ok\": true}]}");
+    judged = report("n1", 1e9 - 1, 100, missing);
+    cr_assert_eq(judged.verdict, NODE_DRAIN);
+    cr_assert(strstr(judged.reason, "n2 sees them"), "%s", judged.reason);
+}
+
+Test(node_report, clocks_and_versions_are_named)
+{
+    struct node_judged judged = report("n1", 1e9 - 90, 100, "{\"version\": \"0.0.1\"}");
+
+    cr_assert_eq(judged.verdict, NODE_FINE);
+    cr_assert(strstr(judged.reason, "clock is 90 s behind"), "%s", judged.reason);
+    cr_assert(strstr(judged.reason, "train-worker is 0.0.1"), "%s", judged.reason);
+}
+
+Test(node_report, what_is_no_report_is_refused_and_not_kept)
+{
+    struct problems problems = {0};
+    struct node_judged judged;
+    struct store_nodes nodes;
+    json_t *json =
+        json_pack("{s:s, s:i, s:s, s:i}", "phase", "x", "kind", 1, "outcome", "bad", "gflops", -1);
+
+    cr_assert_eq(node_report(store, "n1", json, &limits, 1e9, &judged, &problems, &e), 0);
+    cr_assert_eq(problems.count, 5, "kind, t, phase, outcome, gflops");
+    problems_clear(&problems);
+    json_decref(json);
+    cr_assert_eq(store_node_list(store, &nodes, &e), 0);
+    cr_assert_eq(nodes.count, 0);
+}
+
+Test(node_report, history_is_bounded)
+{
+    json_t *history;
+
+    for (int i = 0; i < STORE_NODE_CHECKS + 20; i++)
+        report("n1", 1e9 - 1000 + i, 100, "{}");
+    cr_assert_eq(store_node_history(store, "n1", 1000, &history, &e), 0);
+    cr_assert_eq(json_array_size(history), STORE_NODE_CHECKS);
+    cr_assert_float_eq(json_number_value(json_object_get(json_array_get(history, 0), "t")),
+                       1e9 - 1000 + STORE_NODE_CHECKS + 19, 0.1);
+    json_decref(history);
+}
+
+/* ---- plans */
+
+static double times_for(enum job_launcher launcher, const char *partition, char *name)
+{
+    struct job_spec spec = {0};
+    double times;
+
+    spec.cluster.launcher = launcher;
+    spec.cluster.partition = (char *)partition;
+    cr_assert_eq(node_slowest(store, &spec, 1e9, &times, name, &e), 0);
+    return times;
+}
+
+Test(node_report, a_plan_goes_by_the_slowest_node_it_may_get)
+{
+    char name[NODE_NAME_BYTES];
+
+    cr_assert_eq(times_for(JOB_LAUNCHER_SLURM, NULL, name), 1);
+    report("n1", 1e9 - 9, 100, "{}");
+    report("n2", 1e9 - 8, 100, "{}");
+    report("n3", 1e9 - 7, 80, "{}");
+    report("n4", 1e9 - 6, 40, "{}");
+    cr_assert_float_eq(times_for(JOB_LAUNCHER_SLURM, NULL, name), 1.25, 1e-9,
+                       "n4 is drained and will not be used");
+    cr_assert_str_eq(name, "n3");
+    cr_assert_float_eq(times_for(JOB_LAUNCHER_SLURM, "p", name), 1.25, 1e-9);
+    cr_assert_eq(times_for(JOB_LAUNCHER_SLURM, "q", name), 1, "another partition");
+    cr_assert_eq(times_for(JOB_LAUNCHER_LOCAL, NULL, name), 1, "this machine is none of them");
+}
+
+Test(node_names, are_harmless)
+{
+    static const char *const good[] = {"n1", "gpu-7.cluster_a", "A"};
+    static const char *const bad[] = {
+        "",    "-x",  ".x",   "a b",
+        "a;b", "a/b", "a\nb", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"};
+    char own[NODE_NAME_BYTES];
+
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++)
+        cr_assert(node_name_is_valid(good[i]), "%s", good[i]);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        cr_assert_not(node_name_is_valid(bad[i]), "%s", bad[i]);
+    cr_assert(node_name_is_valid(node_own_name(own)));
+}
+
+Test(node_tell, passes_name_and_reason_and_has_two_seconds)
+{
+    cr_assert_eq(node_tell("/bin/true", "n1", "$(x) \"y\"", &e), 0, "%s", e.text);
+    cr_assert_lt(node_tell("/bin/false", "n1", "r", &e), 0);
+    cr_assert_lt(node_tell("/nonexistent", "n1", "r", &e), 0);
+    cr_assert_eq(e.code, ERR_NOT_FOUND);
+}
