@@ -30,8 +30,8 @@ struct question {
     struct job_spec *spec;
     struct plan_inputs inputs;
     struct plan_network network;
-    double deadline, budget; /* seconds, node-hours; INFINITY: none */
-    bool to_target;
+    double deadline, budget;      /* seconds, node-hours; INFINITY: none */
+    bool to_target, stated_speed; /* --to-target, --node-speed */
     struct point points[POINTS_MAX];
     int count;
     const struct point *fastest, *cheapest, *choice; /* NULL: none */
@@ -104,6 +104,7 @@ static int find_speed(const struct cmd_args *args, struct question *q, struct er
     if (status)
         return status;
     q->inputs.network = &q->network;
+    q->stated_speed = rate > 0;
     if (rate > 0)
         q->inputs.speed = (struct plan_speed){
             .image_seconds = (double)q->spec->cluster.workers_per_node / rate, .samples = 1};
@@ -316,6 +317,36 @@ static void point_row(struct libscols_table *table, const struct question *q, co
     snprintf(text, sizeof text, "%s%s%s", p == q->fastest ? "fastest " : "",
              p == q->cheapest ? "cheapest " : "", p == q->choice ? "<- choice" : "");
     table_set(line, 8, text);
+    if (p == q->choice)
+        table_set_color(line, 8, "green");
+}
+
+/* What all of it is made from. */
+static void say_basis(const struct question *q)
+{
+    const struct job_spec *s = q->spec;
+    double rate = q->stated_speed
+                      ? (double)s->cluster.workers_per_node / q->inputs.speed.image_seconds
+                      : plan_speed_rate(&q->inputs.speed);
+    char text[HUMAN_BYTES];
+
+    printf("%s at %lldx%lld, %lld worker%s a node; one node: %s, %s\n\n", s->model.arch,
+           (long long)s->model.image_size, (long long)s->model.image_size,
+           (long long)s->cluster.workers_per_node, s->cluster.workers_per_node == 1 ? "" : "s",
+           human_rate(text, sizeof text, rate), q->stated_speed ? "as stated" : "as measured");
+}
+
+static void say_none(const struct question *q)
+{
+    char text[HUMAN_BYTES];
+
+    puts("\nnone of these keeps to the deadline or the budget");
+    if (q->fastest)
+        printf("  the fastest (%lld) takes %s\n", (long long)q->fastest->nodes,
+               human_duration(text, sizeof text, duration(q->fastest)));
+    if (q->cheapest)
+        printf("  the cheapest (%lld) costs %.0f node-hours\n", (long long)q->cheapest->nodes,
+               cost(q->cheapest));
 }
 
 static void say_choice(const struct question *q)
@@ -323,7 +354,7 @@ static void say_choice(const struct question *q)
     if (!isfinite(q->deadline) && !isfinite(q->budget))
         return;
     if (!q->choice)
-        puts("\nnone of these keeps to the deadline or the budget");
+        say_none(q);
     else
         printf("\nchoice: %lld node%s%s\n", (long long)q->choice->nodes,
                q->choice->nodes == 1 ? "" : "s",
@@ -342,6 +373,7 @@ static void show_table(const struct question *q)
         table_column(table, headings[i], i == 6 || i == 8 ? 0 : TABLE_RIGHT);
     for (int i = 0; i < q->count; i++)
         point_row(table, q, &q->points[i]);
+    say_basis(q);
     table_finish(table);
     say_choice(q);
 }

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "client/bench.h"
 #include "client/document.h"
@@ -16,6 +17,7 @@
 
 #define POINTS_MAX    32
 #define STEPS_DEFAULT "5"
+#define BUSY          0.25 /* load by core that a measurement suffers from */
 
 enum way { STRONG, WEAK, WAYS };
 static const char *const way_names[WAYS] = {"strong", "weak"};
@@ -32,6 +34,7 @@ struct scaling {
     int64_t batch;        /* of a worker, of the document */
     int64_t workers[POINTS_MAX];
     int count;
+    double load; /* of the machine before: what else wanted its cores */
     bool ways[WAYS];
     struct point points[WAYS][POINTS_MAX];
 };
@@ -149,20 +152,37 @@ static int run_point(struct scaling *s, enum way way, int i, struct plan_speed *
     return 0;
 }
 
+/* For who waits at a terminal: runs take a while, and more workers longer. */
+static void say_progress(const struct scaling *s, enum way way, int i)
+{
+    if (isatty(STDERR_FILENO))
+        fprintf(stderr, "\r\033[Kmeasuring %s scaling with %lld worker%s ...", way_names[way],
+                (long long)s->workers[i], s->workers[i] == 1 ? "" : "s");
+}
+
+static void end_progress(void)
+{
+    if (isatty(STDERR_FILENO))
+        fputs("\r\033[K", stderr);
+}
+
 static int run_all(struct scaling *s, struct error *e)
 {
     struct plan_speed first;
     int64_t threads = s->spec->cluster.threads_per_worker;
+    int status = 0;
 
     if (threads == 0) /* the same for all points */
         s->spec->cluster.threads_per_worker = 1;
+    if (getloadavg(&s->load, 1) < 1)
+        s->load = 0;
     for (int way = 0; way < WAYS; way++)
-        for (int i = 0; s->ways[way] && i < s->count; i++) {
-            int status = run_point(s, (enum way)way, i, &first, e);
-            if (status)
-                return status;
+        for (int i = 0; s->ways[way] && i < s->count && !status; i++) {
+            say_progress(s, (enum way)way, i);
+            status = run_point(s, (enum way)way, i, &first, e);
         }
-    return 0;
+    end_progress();
+    return status;
 }
 
 /* ---- what it says */
@@ -186,7 +206,7 @@ static json_t *points_to_json(const struct scaling *s, enum way way)
 
 static void show_json(const struct scaling *s)
 {
-    json_t *out = json_object();
+    json_t *out = json_pack("{s:f}", "load_before", s->load);
 
     for (int way = 0; way < WAYS; way++)
         json_object_set_new(out, way_names[way],
@@ -212,6 +232,11 @@ static void show_table(const struct scaling *s, enum way way)
         table_set(line, 2, human_number(text, sizeof text, p->images_per_sec));
         table_set(line, 3, human_number(text, sizeof text, p->speedup));
         table_set(line, 4, human_percent(text, sizeof text, p->efficiency));
+        if (i == 0) { /* the others are predicted from it */
+            table_set(line, 5, "-");
+            table_set(line, 6, "-");
+            continue;
+        }
         table_set(line, 5, human_number(text, sizeof text, p->predicted.value));
         snprintf(text, sizeof text, "%+.1f %%", 100 * (p->predicted.value / p->images_per_sec - 1));
         table_set(line, 6, text);
@@ -219,6 +244,22 @@ static void show_table(const struct scaling *s, enum way way)
     printf("%s scaling, %s\n", way_names[way],
            way == STRONG ? "the global batch stays" : "each worker keeps its batch");
     table_finish(table);
+}
+
+static void show_tables(const struct scaling *s)
+{
+    double cores = (double)launch_node_cores();
+
+    for (int way = 0; way < WAYS; way++) {
+        if (way == WEAK && s->ways[STRONG] && s->ways[WEAK])
+            putchar('\n');
+        if (s->ways[way])
+            show_table(s, (enum way)way);
+    }
+    if (s->load > BUSY * cores)
+        printf("\nother work kept this machine busy (a load of %.1f on %.0f cores before the "
+               "first run): these figures say little\n",
+               s->load, cores);
 }
 
 static int scale(const struct cmd_args *args, struct scaling *s, struct error *e)
@@ -260,9 +301,7 @@ int cmd_scale(int argc, char **argv)
         else if (client.json)
             show_json(&s);
         else
-            for (int way = 0; way < WAYS; way++)
-                if (s.ways[way])
-                    show_table(&s, (enum way)way);
+            show_tables(&s);
     }
     job_spec_destroy(s.spec);
     problems_clear(&unsupported);

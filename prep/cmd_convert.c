@@ -17,7 +17,8 @@ enum {
     KEY_PAD,
     KEY_RESIZE,
     KEY_QUALITY,
-    KEY_THREADS
+    KEY_THREADS,
+    KEY_JSON
 };
 
 static const struct argp_option convert_table[] = {
@@ -39,6 +40,7 @@ static const struct argp_option convert_table[] = {
     {"pad",                                                                    KEY_PAD, "N", 0,
      "rows and columns of black around each image (idx and cifar; default: 0)", 0},
     {"force",KEY_FORCE, 0, 0, "replace an earlier conversion in DIR, finished or not", 0},
+    {"json",                                                                   KEY_JSON, 0, 0, "print one JSON object", 0},
     {0                                                                  },
 };
 
@@ -82,6 +84,9 @@ static error_t parse_convert(int key, char *arg, struct argp_state *state)
         return 0;
     case KEY_FORCE:
         o->force = true;
+        return 0;
+    case KEY_JSON:
+        o->json = true;
         return 0;
     case ARGP_KEY_ARG:
         argp_error(state, "unexpected argument %s", arg);

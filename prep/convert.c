@@ -1,5 +1,6 @@
 #include <inttypes.h>
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -344,11 +345,31 @@ static int write_all(struct job *job, struct error *e)
     return rc;
 }
 
+static void report_json(const struct job *job, double seconds)
+{
+    const int64_t *images = job->source->images;
+    json_t *json = json_pack("{s:s, s:I, s:i, s:I, s:i, s:i, s:f, s:f}", "out", job->options->out,
+                             "train_images", (json_int_t)images[DATASET_TRAIN], "train_shards",
+                             job->shards[DATASET_TRAIN], "validation_images",
+                             (json_int_t)images[DATASET_EVAL], "validation_shards",
+                             job->shards[DATASET_EVAL], "classes", job->source->classes.count,
+                             "images_per_sec", (double)job->progress.images / seconds,
+                             "bytes_per_sec", (double)job->progress.bytes / seconds);
+
+    json_dumpf(json, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
+    putchar('\n');
+    json_decref(json);
+}
+
 static void report(const struct job *job)
 {
     const int64_t *images = job->source->images;
-    double seconds = progress_seconds(&job->progress);
+    double seconds = fmax(progress_seconds(&job->progress), 1e-9);
 
+    if (job->options->json) {
+        report_json(job, seconds);
+        return;
+    }
     printf("%s: ", job->options->out);
     if (images[DATASET_TRAIN])
         printf("%" PRId64 " training images in %d shards", images[DATASET_TRAIN],

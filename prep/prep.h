@@ -20,6 +20,7 @@ struct convert_options {
     int eval_shards; /* 0: an eighth of shards, at least 1 */
     int64_t seed;
     bool force; /* replace what an earlier conversion left in out */
+    bool json;  /* tell what was made as one object */
 };
 
 /* Writes out/train/train-%05d-of-%05d, out/validation/validation-%05d-of-%05d and, last,

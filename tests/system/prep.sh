@@ -54,7 +54,8 @@ check "labels go with their images" bash -c "'$prep' show --json a | sed 's/.*\"
 
 check "an existing conversion is not touched" refused 1 "holds data already" convert --from idx --in small --out a --shards 5
 check "and is still whole" same_tree a b
-run convert --from idx --in small --out c --shards 3 --seed 7 --force
+run convert --from idx --in small --out c --shards 3 --seed 7 --force --json
+check "convert --json tells what was made" test "$(jq -c '[.out, .train_shards, .validation_shards, .train_images > 0, .images_per_sec > 0]' out)" = '["c",3,1,true,true]'
 check "--force replaces it whole" test "$status" = 0 -a "$(ls c/train | wc -l)" = 3 -a "$(count c)" = 103
 mkdir other && echo precious >other/notes.txt
 check "a folder with other things is refused" refused 1 "other/notes.txt" convert --from idx --in small --out other --shards 5
