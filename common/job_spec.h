@@ -67,6 +67,8 @@ struct job_spec {
         size_t host_count;
         char *interface;
         char *partition;
+        char *account;
+        char *constraint;
         char *time_limit;
         char **mpi_args;
         size_t mpi_arg_count;

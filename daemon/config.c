@@ -72,6 +72,26 @@ static const struct config_key keys[] = {
      "program that is called with a node's name and the reason when its prolog or epilog reports that it is not fit"},
     {"requests_per_second", 'i', "1000", 0, 1000000, FIELD(requests_per_second),
      "requests that a token may make a second; 0 is any number"},
+    {"slurm.via", 'w', "commands", 0, 0, FIELD(slurm_via),
+     "commands: jobs of launcher slurm are submitted by sbatch, followed by squeue and ended by scancel; slurmrestd: all of it through that"},
+    {"slurm.restd_socket", 's', NULL, 0, 0, FIELD(slurm_restd_socket),
+     "unix socket of slurmrestd, which must run as traind's user (default: none)"},
+    {"slurm.restd_url", 's', NULL, 0, 0, FIELD(slurm_restd_url),
+     "address of slurmrestd, as in http://controller:6820, where it has no unix socket here (default: none)"},
+    {"slurm.restd_token", 's', NULL, 0, 0, FIELD(slurm_restd_token),
+     "file with the JSON web token for slurmrestd; it is read at each call (default: none)"},
+    {"slurm.start", 'w', "mpirun", 0, 0, FIELD(slurm_start),
+     "what starts the ranks inside a Slurm job: mpirun, or srun (--mpi=pmix)"},
+    {"slurm.account", 's', NULL, 0, 0, FIELD(slurm_account),
+     "Slurm's account of jobs that name none (default: Slurm's own)"},
+    {"slurm.options", 's', NULL, 0, 0, FIELD(slurm_options),
+     "more options of sbatch for each job, as in --qos=long --exclusive; with commands only (default: none)"},
+    {"slurm.setup", 's', NULL, 0, 0, FIELD(slurm_setup),
+     "shell file that each batch script reads first, for modules and variables (default: none)"},
+    {"slurm.poll_seconds", 'i', "10", 1, 600, FIELD(slurm_poll_seconds),
+     "time between two looks at Slurm's queue, one call for all jobs, in seconds"},
+    {"slurm.node_cores", 'i', "0", 0, 100000, FIELD(slurm_node_cores),
+     "cores of a node of the cluster, which threads_per_worker 0 shares out; 0 is as many as slots"},
 };
 /* clang-format on */
 #define KEY_COUNT (sizeof keys / sizeof keys[0])
@@ -83,6 +103,8 @@ static const char *words_of(const struct config_key *key)
         {"log_level",     "error warning info debug"},
         {"log_format",    "text json"               },
         {"require_token", "no yes"                  },
+        {"slurm.via",     "commands slurmrestd"     },
+        {"slurm.start",   "mpirun srun"             },
     };
 
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
@@ -412,6 +434,20 @@ static int check_roots(const char *roots, struct error *e)
     return 0;
 }
 
+static int check_slurm(const struct config *c, struct error *e)
+{
+    if (c->slurm_via && !c->slurm_restd_socket && !c->slurm_restd_url)
+        return error_set(e, ERR_USAGE,
+                         "slurm.via is slurmrestd: set slurm.restd_socket or slurm.restd_url too");
+    if (c->slurm_via && c->slurm_options)
+        return error_set(e, ERR_USAGE,
+                         "slurm.options are options of sbatch, which slurm.via = slurmrestd does "
+                         "not use");
+    if (c->slurm_restd_token && check_readable("slurm.restd_token", c->slurm_restd_token, e))
+        return -(int)e->code;
+    return c->slurm_setup ? check_readable("slurm.setup", c->slurm_setup, e) : 0;
+}
+
 int config_check(const struct config *c, struct error *e)
 {
     if (!c->tls_certificate != !c->tls_key)
@@ -423,6 +459,8 @@ int config_check(const struct config *c, struct error *e)
         return -(int)e->code;
     if (c->socket_group && !getgrnam(c->socket_group))
         return error_set(e, ERR_USAGE, "socket_group: there is no group \"%s\"", c->socket_group);
+    if (check_slurm(c, e))
+        return -(int)e->code;
     return c->data_roots ? check_roots(c->data_roots, e) : 0;
 }
 

@@ -211,16 +211,28 @@ static void catch_signals(struct job_manager *m)
 
 static struct job_manager_config manager_settings(const struct config *c)
 {
-    return (struct job_manager_config){.mpirun = c->mpirun,
-                                       .worker = c->worker,
-                                       .slots = c->slots,
-                                       .cancel_grace_seconds = (double)c->cancel_grace_seconds,
-                                       .priority_seconds = (double)c->priority_seconds,
-                                       .restart_delay_seconds = (double)c->restart_delay_seconds,
-                                       .keep_runs = c->keep_runs,
-                                       .keep_checkpoints = c->keep_checkpoints,
-                                       .log_limit_bytes = c->log_limit_bytes,
-                                       .stall_seconds = c->stall_seconds};
+    return (struct job_manager_config){
+        .mpirun = c->mpirun,
+        .worker = c->worker,
+        .slots = c->slots,
+        .cancel_grace_seconds = (double)c->cancel_grace_seconds,
+        .priority_seconds = (double)c->priority_seconds,
+        .restart_delay_seconds = (double)c->restart_delay_seconds,
+        .keep_runs = c->keep_runs,
+        .keep_checkpoints = c->keep_checkpoints,
+        .log_limit_bytes = c->log_limit_bytes,
+        .stall_seconds = c->stall_seconds,
+        .slurm = {.slurmrestd = c->slurm_via,
+                  .restd_socket = c->slurm_restd_socket,
+                  .restd_url = c->slurm_restd_url,
+                  .restd_token = c->slurm_restd_token,
+                  .srun = c->slurm_start,
+                  .account = c->slurm_account,
+                  .options = c->slurm_options,
+                  .setup = c->slurm_setup,
+                  .poll_seconds = c->slurm_poll_seconds,
+                  .node_cores = c->slurm_node_cores}
+    };
 }
 
 static void use_log_settings(const struct config *c)

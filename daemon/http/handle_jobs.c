@@ -57,6 +57,8 @@ void job_members(struct json_text *t, const struct store_job *job)
     add_progress(t, job);
     json_text_value(t, "time_left", measure_time_left(job, clock_now()));
     json_text_raw(t, "forecast", job->forecast);
+    if (job->slurm)
+        json_text_raw(t, "slurm", job->slurm);
     add_exit(t, "exit_code", job->exit_code);
     add_exit(t, "exit_signal", job->exit_signal);
     json_text_string(t, "run_dir", job->run_dir);

@@ -63,7 +63,7 @@ static int cancel_once(struct job_manager *m, const struct store_job *job, struc
         return error_set(e, ERR_CONFLICT, "job %lld has %s already", (long long)job->id,
                          job->state == JOB_CANCELLED ? "been cancelled"
                                                      : job_state_name(job->state));
-    if (job_state_is_active(job->state))
+    if (job_state_is_active(job->state) || job->slurm) /* in Slurm's queue */
         return ask_loop(m, job, e);
     struct store_state_change cancelled = {JOB_CANCELLED,
                                            job->attempt > 0

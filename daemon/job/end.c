@@ -40,7 +40,8 @@ static int64_t restarts_allowed(const struct store_job *job, bool *trains)
 static bool is_worth_a_restart(const struct store_job *job, const struct verdict *v,
                                int64_t allowed)
 {
-    return v->state == JOB_FAILED && v->step > 0 && !v->own_fault && job->restarts < allowed;
+    return v->state == JOB_FAILED && (v->step > 0 || v->outside) && !v->own_fault &&
+           job->restarts < allowed;
 }
 
 double job_restart_delay(const struct job_manager *m, int64_t restarts)
@@ -90,8 +91,16 @@ static void say_end(const struct store_job *job, const struct verdict *v, char *
 
 /* ---------------------------------------------------------------- the end */
 
-static int store_end(struct job_manager *m, struct active_job *a, const struct verdict *v,
-                     struct error *e)
+/* Nothing went wrong: the allocation was over, and the next one follows at once. */
+static void say_next_link(const struct store_job *job, const struct verdict *v, char *reason)
+{
+    snprintf(reason, REASON_BYTES,
+             "%s; goes on in another allocation, from its checkpoint of step %lld", v->reason,
+             (long long)job_newest_checkpoint(job->run_dir));
+}
+
+int job_store_end(struct job_manager *m, struct active_job *a, const struct verdict *v,
+                  bool keeps_slurm, struct error *e)
 {
     struct store_job job;
     char reason[REASON_BYTES];
@@ -102,21 +111,27 @@ static int store_end(struct job_manager *m, struct active_job *a, const struct v
         return status;
     int64_t allowed = restarts_allowed(&job, &trains);
     bool restarts = is_worth_a_restart(&job, v, allowed);
-    if (restarts)
+    if (v->goes_on)
+        say_next_link(&job, v, reason);
+    else if (restarts && keeps_slurm)
+        snprintf(reason, sizeof reason, "%s; restart %lld of %lld", v->reason,
+                 (long long)job.restarts + 1, (long long)allowed);
+    else if (restarts)
         say_restart(m, &job, v, allowed, reason);
     else
         say_end(&job, v, reason);
-    json_t *failure = v->state == JOB_FAILED ? failure_to_json(v, a->attempt) : NULL;
+    json_t *failure = v->state == JOB_FAILED && !v->goes_on ? failure_to_json(v, a->attempt) : NULL;
     double now = clock_now();
     struct store_attempt_end end = {
         .attempt = a->attempt,
-        .change = {restarts ? JOB_QUEUED : v->state, *reason ? reason : NULL, now},
+        .change = {restarts || v->goes_on ? JOB_QUEUED : v->state, *reason ? reason : NULL, now},
         .exit_code = a->exit_code,
         .exit_signal = a->exit_signal,
         .failure = failure,
         .restarts = restarts,
+        .goes_on = v->goes_on,
         .resumes = trains,
-        .not_before = restarts ? now + job_restart_delay(m, job.restarts) : 0,
+        .not_before = restarts && !keeps_slurm ? now + job_restart_delay(m, job.restarts) : 0,
     };
     status = store_attempt_end(m->store, a->id, &end, e);
     if (!status)
@@ -154,10 +169,16 @@ bool job_try_to_end(struct job_manager *m, struct active_job *a, double now)
 
     if (!clear_up(a, now))
         return false;
+    if (a->over) {
+        job_forget(m, a);
+        return true;
+    }
     int status = ingest_catch_up(a->ingest, &e);
     if (!status) {
         failure_judge(a->attempt_dir, &how, stop_why(a), &verdict);
-        status = store_end(m, a, &verdict, &e);
+        if (a->process.slurm)
+            job_judge_by_slurm(a, stop_why(a), &verdict);
+        status = job_store_end(m, a, &verdict, false, &e);
     }
     if (status) {
         complain(a, now, &e);

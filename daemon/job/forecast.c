@@ -2,11 +2,17 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 /* A measured speed is trusted to a fifth: evaluations and checkpoints come on top of it, and other
  * jobs come and go. */
 #define SOONER 0.8
 #define LATER  1.25
+
+bool forecast_chains(const struct store_job *job)
+{
+    return job->launcher && strcmp(job->launcher, "slurm") == 0;
+}
 
 static const struct forecast_end unknown = {0, INFINITY, INFINITY};
 
@@ -50,7 +56,8 @@ struct forecast_end forecast_running(const struct store_job *job, double elapsed
                                     at_least_0(job->predicted_seconds - elapsed),
                                     at_least_0(job->predicted_high_seconds - elapsed)};
     }
-    limit(&end, job->time_limit_seconds - elapsed);
+    if (!forecast_chains(job))
+        limit(&end, job->time_limit_seconds - elapsed);
     return end;
 }
 

@@ -16,6 +16,9 @@ struct forecast_end {
     double soonest, likely, latest;
 };
 
+/* One allocation follows another until the job is done: a time limit does not bound it. */
+bool forecast_chains(const struct store_job *job);
+
 /* Of a running job: by its progress and speed, before its first step by its plan's prediction; a
  * time limit bounds it. elapsed_seconds: since its attempt began. */
 struct forecast_end forecast_running(const struct store_job *job, double elapsed_seconds);

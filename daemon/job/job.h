@@ -15,6 +15,7 @@
 #include "common/error.h"
 #include "common/job_spec.h"
 #include "common/plan/plan.h"
+#include "daemon/launch/slurm.h"
 #include "daemon/store/store.h"
 
 struct job_manager;
@@ -34,6 +35,7 @@ struct job_manager_config {
     int64_t keep_checkpoints;     /* of an ended job; 0: all that its checkpoint.keep left */
     int64_t log_limit_bytes;      /* of an ended attempt's stdout.log; 0: none */
     int64_t stall_seconds;        /* of train-worker; 0: it watches for no stalls */
+    struct slurm_settings slurm;  /* not changed by a new configuration */
 };
 
 /* Called on the manager's thread after each round of its loop, and at the latest so many seconds
@@ -113,5 +115,13 @@ void job_manager_slots(struct job_manager *m, struct job_slots *slots);
 
 /* Slots a job takes: workers_per_node x max(1, threads_per_worker, or total / workers when 0). */
 int64_t job_slots_needed(const struct job_spec *spec, int64_t total);
+
+/* The cores of a node that such a job runs on. */
+int64_t job_node_cores(const struct job_manager *m, const struct job_spec *spec);
+
+/* The batch script by which a person may submit a job of launcher slurm; the caller frees *text.
+ * ERR_INVALID: it is none, or cannot be run. Thread-safe. */
+int job_slurm_script(struct job_manager *m, const struct job_spec *spec, const struct plan *plan,
+                     char **text, struct error *e);
 
 #endif

@@ -51,6 +51,11 @@ void job_manager_each_round(struct job_manager *m, job_manager_round *round, voi
     m->round_next_at = 0;
 }
 
+static void wake_by_slurm(void *context)
+{
+    manager_wake(context);
+}
+
 int job_manager_create(const struct job_manager_config *config, struct store *store,
                        struct job_manager **out, struct error *e)
 {
@@ -66,6 +71,7 @@ int job_manager_create(const struct job_manager_config *config, struct store *st
     m->mpirun = copy(config->mpirun ? config->mpirun : "mpirun");
     m->worker = copy(config->worker ? config->worker : BINDIR "/train-worker");
     m->slots = config->slots > 0 ? config->slots : launch_node_cores();
+    m->slurm_settings = config->slurm;
     m->queue_next_at = m->round_next_at = INFINITY;
     job_manager_configure(m, config);
     m->used.total = m->slots;
@@ -77,6 +83,8 @@ int job_manager_create(const struct job_manager_config *config, struct store *st
         status = make_absolute(&m->jobs_dir, e);
     if (!status && (m->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0)
         status = error_set_errno(e, errno, "cannot make an eventfd");
+    if (!status)
+        status = slurm_create(&m->slurm_settings, wake_by_slurm, m, &m->slurm, e);
     if (status) {
         job_manager_destroy(m);
         return status;
@@ -95,6 +103,7 @@ void job_manager_destroy(struct job_manager *m)
         return;
     while (m->active)
         job_forget(m, m->active);
+    slurm_destroy(m->slurm);
     if (m->wake_fd >= 0)
         close(m->wake_fd);
     if (m->inotify_fd >= 0)
@@ -234,6 +243,8 @@ static void look_at_jobs(struct job_manager *m, struct round *r, double now)
 
     for (struct active_job *a = m->active, *next; a; a = next) {
         next = a->next;
+        if (a->process.slurm)
+            job_look_at_slurm(m, a);
         stop_go_on(m, a, now);
         if (a->ended)
             job_try_to_end(m, a, now);
@@ -251,7 +262,7 @@ static void publish_slots(struct job_manager *m)
     int64_t running = 0;
 
     for (const struct active_job *a = m->active; a; a = a->next)
-        running++;
+        running += !a->waits;
     pthread_mutex_lock(&m->mutex);
     m->used.used = queue_slots_used(m);
     m->used.running = running;

@@ -28,9 +28,16 @@ struct active_job {
     double ended_at;
     enum stop_stage stop;
     enum failure_stop stop_why;
-    double stop_next_at;  /* monotonic: when the next stage is due */
-    double limit_at;      /* monotonic: when its time limit is over; INFINITY: none */
-    double complained_at; /* monotonic: of the last log line about an error that repeats */
+    double stop_next_at; /* monotonic: when the next stage is due */
+    double limit_at;     /* monotonic: when its time limit is over; INFINITY: none */
+    /* Of launcher slurm. */
+    double time_limit_seconds; /* of the attempt; NAN: none */
+    bool waits;                /* in Slurm's queue; its job is "queued" */
+    bool over;                 /* its end is stored; Slurm's job only has to go */
+    bool asked_soon;           /* for a look, as its script has ended */
+    struct slurm_status slurm; /* as last read */
+    char *slurm_stored;        /* JSON text, as last stored */
+    double complained_at;      /* monotonic: of the last log line about an error that repeats */
 };
 
 struct job_manager {
@@ -42,6 +49,8 @@ struct job_manager {
     double cancel_grace_seconds, priority_seconds, restart_delay_seconds;
     int64_t keep_runs, keep_checkpoints, log_limit_bytes, stall_seconds;
     int64_t slots;
+    struct slurm_settings slurm_settings;
+    struct slurm *slurm;
     int wake_fd;    /* eventfd */
     int inotify_fd; /* -1: not to be had, polling alone */
     atomic_bool stop;
@@ -71,6 +80,19 @@ int job_check_fits(const struct job_manager *m, const struct job_spec *spec, str
 char *job_json_text(json_t *value); /* steals the reference; the caller frees the text */
 
 int64_t job_threads(const struct job_spec *spec, int64_t total); /* per worker, resolved */
+
+/* slurm.c: brings what Slurm says of an active job into the store; a job that has ended there gets
+ * a->ended, one that Slurm has put back into its queue its next attempt. */
+void job_look_at_slurm(struct job_manager *m, struct active_job *a);
+/* Why an attempt in Slurm ended, where Slurm knows better than the run directory. */
+void job_judge_by_slurm(const struct active_job *a, enum failure_stop why, struct verdict *v);
+char *job_slurm_json(const char *name, const struct slurm_status *status); /* the caller frees it */
+/* Takes up a job that a former daemon handed to Slurm. */
+int job_recover_slurm(struct job_manager *m, const struct store_job *job, struct error *e);
+
+/* The attempt's folder and its events; again for the next attempt of a job that Slurm starts again.
+ */
+int job_open_attempt(struct job_manager *m, struct active_job *a, int64_t attempt, struct error *e);
 
 /* queue.c: starts what fits, first come first served, and says of the others what they wait for. */
 void queue_start_jobs(struct job_manager *m);
@@ -104,6 +126,13 @@ enum failure_stop stop_why(const struct active_job *a);
 
 /* end.c: true when the job's end is in the store and the job is forgotten. */
 bool job_try_to_end(struct job_manager *m, struct active_job *a, double now);
+
+/* stop.c: what workers may need to end their step and write a checkpoint, in seconds. */
+double stop_grace(const struct job_manager *m, const struct store_job *job);
+
+/* end.c: the end of an attempt in the store; keeps_slurm: Slurm starts the job again by itself. */
+int job_store_end(struct job_manager *m, struct active_job *a, const struct verdict *v,
+                  bool keeps_slurm, struct error *e);
 
 /* end.c: the pause before a restart, after so many others. */
 double job_restart_delay(const struct job_manager *m, int64_t restarts);

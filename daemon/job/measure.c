@@ -219,7 +219,9 @@ void measure_finished(struct store *s, int64_t id, int64_t slots, double now)
 
 json_t *measure_time_left(const struct store_job *job, double now)
 {
-    if (job->state != JOB_STARTING && job->state != JOB_RUNNING && job->state != JOB_EVALUATING)
+    bool between = job->state == JOB_QUEUED && forecast_chains(job) && job->step > 0;
+    if (job->state != JOB_STARTING && job->state != JOB_RUNNING && job->state != JOB_EVALUATING &&
+        !between)
         return json_null();
     struct forecast_end end =
         forecast_running(job, job->started_at > 0 ? now - job->started_at : 0);

@@ -79,6 +79,8 @@ static void add_span(struct look *l, int64_t id, int64_t slots, double soonest, 
 static void add_running(struct job_manager *m, struct look *l)
 {
     for (struct active_job *a = m->active; a; a = a->next) {
+        if (a->process.slurm)
+            continue;
         struct forecast_end end = {0, INFINITY, INFINITY};
         struct store_job job;
         struct error e;
@@ -93,6 +95,14 @@ static void add_running(struct job_manager *m, struct look *l)
 
 /* ---------------------------------------------------------------- words */
 
+static const struct active_job *next_local(const struct active_job *a)
+{
+    do
+        a = a->next;
+    while (a && a->process.slurm);
+    return a;
+}
+
 /* "3, 4 and 5" */
 static void name_running(const struct job_manager *m, char *text, size_t bytes)
 {
@@ -101,7 +111,9 @@ static void name_running(const struct job_manager *m, char *text, size_t bytes)
 
     text[0] = '\0';
     for (const struct active_job *a = m->active; a && count < 5 && used < bytes; a = a->next) {
-        const char *before = count == 0 ? "" : a->next && count < 4 ? ", " : " and ";
+        if (a->process.slurm)
+            continue;
+        const char *before = count == 0 ? "" : next_local(a) && count < 4 ? ", " : " and ";
         used += (size_t)snprintf(text + used, bytes - used, "%s%lld", before, (long long)a->id);
         count++;
     }
@@ -208,6 +220,18 @@ static bool shrink(struct job_manager *m, const struct store_job *job)
     return false;
 }
 
+/* True: its restart's pause is over. */
+static bool is_due(struct job_manager *m, const struct store_job *job, double now)
+{
+    double wait = job->not_before - now;
+
+    /* A longer pause than there can be: the clock was set back. */
+    if (wait <= 0 || wait > job_restart_delay(m, job->restarts - 1) + 1)
+        return true;
+    m->queue_next_at = fmin(m->queue_next_at, clock_monotonic() + wait);
+    return false;
+}
+
 /* True: the job stays in the queue. */
 static bool look_at(struct job_manager *m, struct look *l, const struct store_job *job)
 {
@@ -216,10 +240,7 @@ static bool look_at(struct job_manager *m, struct look *l, const struct store_jo
 
     if (job->slots > m->slots)
         return shrink(m, job);
-    double wait = job->not_before - l->now;
-    /* A longer pause than there can be: the clock was set back. */
-    if (wait > 0 && wait <= job_restart_delay(m, job->restarts - 1) + 1) {
-        m->queue_next_at = fmin(m->queue_next_at, clock_monotonic() + wait);
+    if (!is_due(m, job, l->now)) {
         tell(l, job, NULL, job->not_before);
         return true;
     }
@@ -253,11 +274,34 @@ static void publish_queued(struct job_manager *m)
     pthread_mutex_unlock(&m->mutex);
 }
 
+/* Jobs for Slurm take no slots and wait in its queue, not here. */
+static void hand_to_slurm(struct job_manager *m)
+{
+    struct store_job_filter filter = {.states = 1u << JOB_QUEUED,
+                                      .order = STORE_QUEUE_ORDER,
+                                      .priority_seconds = m->priority_seconds,
+                                      .launcher = STORE_SLURM,
+                                      .documents = true,
+                                      .limit = QUEUE_TOLD};
+    struct store_jobs jobs = {0};
+    struct error e;
+    double now = clock_now();
+
+    if (store_job_list(m->store, &filter, &jobs, &e))
+        log_error("cannot read the queue: %s", e.text);
+    for (size_t i = 0; i < jobs.count && !m->stop; i++)
+        if (is_due(m, &jobs.items[i], now))
+            job_start(m, &jobs.items[i]);
+    m->look_at_queue = m->look_at_queue || jobs.count == QUEUE_TOLD;
+    store_jobs_clear(&jobs);
+}
+
 void queue_start_jobs(struct job_manager *m)
 {
     struct store_job_filter filter = {.states = 1u << JOB_QUEUED,
                                       .order = STORE_QUEUE_ORDER,
                                       .priority_seconds = m->priority_seconds,
+                                      .launcher = STORE_LOCAL,
                                       .limit = QUEUE_TOLD};
     struct store_jobs jobs = {0};
     struct look l;
@@ -266,6 +310,7 @@ void queue_start_jobs(struct job_manager *m)
 
     m->look_at_queue = false;
     m->queue_next_at = INFINITY;
+    hand_to_slurm(m);
     if (look_create(m, &l))
         return;
     if (store_job_list(m->store, &filter, &jobs, &e)) {

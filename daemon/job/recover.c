@@ -1,7 +1,7 @@
 /*
  * After a restart: every job that the store calls active is looked for by its launcher's pid and
- * start time. One that is there is followed on; one that is gone is judged by its run directory. A
- * job that was never let through the gate goes back to the queue.
+ * start time, or by its name in Slurm. One that is there is followed on; one that is gone is judged
+ * by its run directory. A job that was never let through the gate goes back to the queue.
  */
 #include "common/clock.h"
 #include "common/log.h"
@@ -19,6 +19,8 @@ static int recover(struct job_manager *m, const struct store_job *job, struct er
 {
     struct launch_process process;
 
+    if (job->slurm)
+        return job_recover_slurm(m, job, e);
     if (job->launcher_pid <= 0)
         return back_to_queue(m, job, e);
     bool alive = launch_adopt(job->launcher_pid, job->launcher_start, &process);
@@ -36,12 +38,11 @@ static int recover(struct job_manager *m, const struct store_job *job, struct er
     return 0;
 }
 
-int job_recover_all(struct job_manager *m, struct error *e)
+static int recover_those(struct job_manager *m, unsigned states, enum store_launcher launcher,
+                         struct error *e)
 {
     struct store_job_filter filter = {
-        .states = 1u << JOB_STARTING | 1u << JOB_RUNNING | 1u << JOB_EVALUATING,
-        .order = STORE_QUEUE_ORDER,
-    };
+        .states = states, .order = STORE_QUEUE_ORDER, .launcher = launcher};
     struct store_jobs jobs = {0};
     int status = store_job_list(m->store, &filter, &jobs, e);
 
@@ -49,4 +50,12 @@ int job_recover_all(struct job_manager *m, struct error *e)
         status = recover(m, &jobs.items[i], e);
     store_jobs_clear(&jobs);
     return status;
+}
+
+int job_recover_all(struct job_manager *m, struct error *e)
+{
+    unsigned active = 1u << JOB_STARTING | 1u << JOB_RUNNING | 1u << JOB_EVALUATING;
+    int status = recover_those(m, active, STORE_ANY_LAUNCHER, e);
+
+    return status ? status : recover_those(m, 1u << JOB_QUEUED, STORE_IN_SLURM, e);
 }

@@ -6,10 +6,12 @@
 #include <sys/inotify.h>
 
 #include "common/clock.h"
+#include "common/file.h"
 #include "common/json.h"
 #include "common/log.h"
 #include "common/preset.h"
 #include "daemon/job/manager.h"
+#include "daemon/launch/slurm_script.h"
 
 static void fail(struct job_manager *m, int64_t id, const char *reason)
 {
@@ -57,11 +59,39 @@ static int find_programs(const struct job_manager *m, char **mpirun, char **work
     return 0;
 }
 
+/* In Slurm the time begins when Slurm says so. */
 static double limit_at(const struct store_job *job, const struct launch_process *process)
 {
-    if (isnan(job->time_limit_seconds))
+    if (isnan(job->time_limit_seconds) || process->slurm)
         return INFINITY;
     return clock_monotonic() + job->time_limit_seconds - launch_elapsed_seconds(process);
+}
+
+int job_open_attempt(struct job_manager *m, struct active_job *a, int64_t attempt, struct error *e)
+{
+    char *folder = NULL;
+    struct ingest *ingest = NULL;
+
+    if (asprintf(&folder, "%s/attempt-%lld", a->run_dir, (long long)attempt) < 0)
+        return error_set(e, ERR_NO_MEMORY, "no memory to follow job %lld", (long long)a->id);
+    int status = file_make_dirs(folder, e);
+    if (!status)
+        status = ingest_create(m->store, a->id, attempt, folder, &ingest, e);
+    if (status) {
+        free(folder);
+        return status;
+    }
+    if (a->watch >= 0)
+        inotify_rm_watch(m->inotify_fd, a->watch);
+    ingest_destroy(a->ingest);
+    free(a->attempt_dir);
+    a->ingest = ingest;
+    a->attempt_dir = folder;
+    a->attempt = attempt;
+    a->watch = m->inotify_fd < 0
+                   ? -1
+                   : inotify_add_watch(m->inotify_fd, folder, IN_MODIFY | IN_CREATE | IN_MOVED_TO);
+    return 0;
 }
 
 struct active_job *job_follow(struct job_manager *m, const struct store_job *job, int64_t attempt,
@@ -70,37 +100,35 @@ struct active_job *job_follow(struct job_manager *m, const struct store_job *job
     struct active_job *a = calloc(1, sizeof *a);
 
     if (a)
-        *a = (struct active_job){.id = job->id,
-                                 .attempt = attempt,
-                                 .slots = job->slots,
-                                 .launcher = &launcher_local,
-                                 .process = *process,
-                                 .watch = -1,
-                                 .exit_code = -1,
-                                 .exit_signal = -1,
-                                 .limit_at = limit_at(job, process)};
-    if (!a || !(a->run_dir = strdup(job->run_dir)) ||
-        asprintf(&a->attempt_dir, "%s/attempt-%lld", job->run_dir, (long long)attempt) < 0) {
+        *a = (struct active_job){
+            .id = job->id,
+            .slots = job->slots,
+            .launcher = process->slurm ? &launcher_slurm : &launcher_local,
+            .process = *process,
+            .watch = -1,
+            .exit_code = -1,
+            .exit_signal = -1,
+            .time_limit_seconds = job->time_limit_seconds,
+            .waits = process->slurm && job->state == JOB_QUEUED,
+            .slurm = {.exit_code = -1, .exit_signal = -1},
+            .limit_at = limit_at(job, process)
+        };
+    if (!a || !(a->run_dir = strdup(job->run_dir))) {
         error_set(e, ERR_NO_MEMORY, "no memory to follow job %lld", (long long)job->id);
-        goto error;
+        free(a);
+        return NULL;
     }
-    if (ingest_create(m->store, a->id, attempt, a->attempt_dir, &a->ingest, e))
-        goto error;
-    if (m->inotify_fd >= 0)
-        a->watch = inotify_add_watch(m->inotify_fd, a->attempt_dir, IN_MODIFY | IN_CREATE);
+    if (job_open_attempt(m, a, attempt, e)) {
+        free(a->run_dir);
+        free(a);
+        return NULL;
+    }
     /* At the end, so that jobs are named in the order of their start. */
     struct active_job **last = &m->active;
     while (*last)
         last = &(*last)->next;
     *last = a;
     return a;
-error:
-    if (a) {
-        free(a->run_dir);
-        free(a->attempt_dir);
-        free(a);
-    }
-    return NULL;
 }
 
 void job_forget(struct job_manager *m, struct active_job *a)
@@ -113,8 +141,10 @@ void job_forget(struct job_manager *m, struct active_job *a)
         *at = a->next;
     if (a->watch >= 0)
         inotify_rm_watch(m->inotify_fd, a->watch);
+    slurm_forget(a->process.slurm);
     launch_process_close(&a->process);
     ingest_destroy(a->ingest);
+    free(a->slurm_stored);
     free(a->run_dir);
     free(a->attempt_dir);
     free(a);
@@ -144,16 +174,78 @@ static int launch(struct job_manager *m, const struct store_job *job,
     return 0;
 }
 
+/* Handed to Slurm: from now on it is looked for there, also by a daemon after this one. */
+static int launch_in_slurm(struct job_manager *m, const struct store_job *job,
+                           const struct launch_request *request, struct error *e)
+{
+    struct launch_process process;
+    struct slurm_status none = {0};
+    int status = launcher_slurm.start(request, &process, e);
+
+    if (status)
+        return status;
+    char *text = job_slurm_json(slurm_name(process.slurm), &none);
+    status = text ? store_job_set_slurm(m->store, job->id, text, e)
+                  : error_set(e, ERR_NO_MEMORY, "no memory to launch job %lld", (long long)job->id);
+    free(text);
+    if (!status && !job_follow(m, job, request->attempt, &process, e))
+        status = -(int)e->code;
+    if (status) {
+        slurm_forget(process.slurm);
+        return status;
+    }
+    slurm_release(process.slurm);
+    return 0;
+}
+
 static int begin(struct job_manager *m, const struct store_job *job, struct launch_request *request,
                  struct error *e)
 {
     char reason[128];
+    bool slurm = request->spec->cluster.launcher == JOB_LAUNCHER_SLURM;
+    struct store_state_change change = {slurm ? JOB_QUEUED : JOB_STARTING, reason, clock_now()};
 
-    snprintf(reason, sizeof reason, "%s %lld workers on %lld of %lld slots",
-             job->resumes ? "goes on with" : "starts",
-             (long long)job_spec_world_size(request->spec), (long long)job->slots,
-             (long long)m->slots);
-    return store_job_begin_attempt(m->store, job->id, reason, clock_now(), &request->attempt, e);
+    if (slurm)
+        snprintf(reason, sizeof reason, "is handed to Slurm: %lld workers on %lld nodes",
+                 (long long)job_spec_world_size(request->spec),
+                 (long long)request->spec->cluster.nodes);
+    else
+        snprintf(reason, sizeof reason, "%s %lld workers on %lld of %lld slots",
+                 job->resumes ? "goes on with" : "starts",
+                 (long long)job_spec_world_size(request->spec), (long long)job->slots,
+                 (long long)m->slots);
+    return store_job_begin_attempt(m->store, job->id, &change, &request->attempt, e);
+}
+
+/* Three steps, as long as they are thought to be; before the first one by the plan. */
+static double lead_seconds(const struct job_manager *m, const struct store_job *job)
+{
+    struct store_job guess = *job;
+
+    if (isnan(guess.images_per_sec) && guess.predicted_seconds > 0 && guess.train_steps > 0)
+        guess.images_per_sec =
+            (double)guess.global_batch * (double)guess.train_steps / guess.predicted_high_seconds;
+    double lead = stop_grace(m, &guess);
+    return isnan(job->time_limit_seconds) ? lead : fmin(lead, job->time_limit_seconds / 2);
+}
+
+static struct launch_request request_for(struct job_manager *m, const struct store_job *job,
+                                         const struct job_spec *spec)
+{
+    return (struct launch_request){
+        .job_id = job->id,
+        .run_dir = job->run_dir,
+        .spec = spec,
+        .threads = job_threads(spec, job_node_cores(m, spec)),
+        .bind = 2 * job->slots > m->slots && m->slots <= launch_node_cores(),
+        .stall_seconds = m->stall_seconds,
+        .resumes = job->resumes,
+        .slurm = &m->slurm_settings,
+        .cluster = m->slurm,
+        .created_at = job->created_at,
+        .time_limit_seconds = job->time_limit_seconds,
+        .lead_seconds = lead_seconds(m, job),
+    };
 }
 
 void job_start(struct job_manager *m, const struct store_job *job)
@@ -170,24 +262,52 @@ void job_start(struct job_manager *m, const struct store_job *job)
     if (status) {
         fail(m, job->id, e.text);
     } else {
-        struct launch_request request = {
-            .job_id = job->id,
-            .run_dir = job->run_dir,
-            .spec = spec,
-            .threads = job_threads(spec, m->slots),
-            .bind = 2 * job->slots > m->slots && m->slots <= launch_node_cores(),
-            .stall_seconds = m->stall_seconds,
-            .mpirun = mpirun,
-            .worker = worker,
-            .resumes = job->resumes,
-        };
+        bool slurm = spec->cluster.launcher == JOB_LAUNCHER_SLURM;
+        struct launch_request request = request_for(m, job, spec);
+        request.mpirun = mpirun;
+        request.worker = worker;
         /* A conflict: the job was cancelled in this moment. */
         if (begin(m, job, &request, &e))
             log_info("job %lld was not started: %s", (long long)job->id, e.text);
-        else if (launch(m, job, &request, &e))
+        else if (slurm ? launch_in_slurm(m, job, &request, &e) : launch(m, job, &request, &e))
             fail(m, job->id, e.text);
     }
     job_spec_destroy(spec);
     free(mpirun);
     free(worker);
+}
+
+int job_slurm_script(struct job_manager *m, const struct job_spec *spec, const struct plan *plan,
+                     char **text, struct error *e)
+{
+    struct store_job_size size = job_size(m, spec, plan);
+    struct store_job job = {.train_steps = size.train_steps,
+                            .global_batch = size.global_batch,
+                            .images_per_sec = NAN,
+                            .time_limit_seconds = size.time_limit_seconds,
+                            .predicted_seconds = size.predicted_seconds,
+                            .predicted_high_seconds = size.predicted_high_seconds};
+    struct launch_request request = request_for(m, &job, spec);
+    char *mpirun = NULL, *worker = NULL;
+    int status =
+        spec->cluster.launcher == JOB_LAUNCHER_SLURM
+            ? job_check_fits(m, spec, e)
+            : error_set(e, ERR_INVALID,
+                        "/cluster/launcher: a batch script is made of jobs with \"slurm\"");
+
+    *text = NULL;
+    char *document = job_json_text(job_spec_to_json(spec));
+    if (!status)
+        status = find_programs(m, &mpirun, &worker, e);
+    request.attempt = 1;
+    request.mpirun = mpirun;
+    request.worker = worker;
+    request.by_hand = true;
+    request.document = document;
+    if (!status)
+        status = slurm_script(&request, text, e);
+    free(document);
+    free(mpirun);
+    free(worker);
+    return status;
 }

@@ -34,7 +34,7 @@ enum failure_stop stop_why(const struct active_job *a)
                                                                      : FAILURE_NOT_STOPPED;
 }
 
-static double grace(const struct job_manager *m, const struct store_job *job)
+double stop_grace(const struct job_manager *m, const struct store_job *job)
 {
     double step = job->images_per_sec > 0 && job->global_batch > 0
                       ? (double)job->global_batch / job->images_per_sec
@@ -70,7 +70,7 @@ void stop_begin(struct job_manager *m, struct active_job *a, enum failure_stop w
     a->stop_next_at = clock_monotonic() + m->cancel_grace_seconds;
     if (store_job_get(m->store, a->id, &job, &e))
         return;
-    a->stop_next_at = clock_monotonic() + grace(m, &job);
+    a->stop_next_at = clock_monotonic() + stop_grace(m, &job);
     say_stopping(m, &job, why);
     store_job_clear(&job);
 }
@@ -83,7 +83,7 @@ static double ask_at(const struct job_manager *m, const struct active_job *a)
     double lead = m->cancel_grace_seconds;
 
     if (store_job_get(m->store, a->id, &job, &e) == 0) {
-        lead = fmin(grace(m, &job), job.time_limit_seconds / 2);
+        lead = fmin(stop_grace(m, &job), job.time_limit_seconds / 2);
         store_job_clear(&job);
     }
     return a->limit_at - lead;
@@ -118,8 +118,9 @@ void stop_go_on(struct job_manager *m, struct active_job *a, double now)
     a->stop = terminate ? STOP_TERMINATED : STOP_KILLED;
     a->stop_next_at = now + TERM_SECONDS;
     log_info("job %lld: %s", (long long)a->id,
-             terminate ? "the workers did not stop in time, mpirun is told to end them"
-                       : "its processes are killed");
+             !terminate         ? "its processes are killed"
+             : a->process.slurm ? "the workers did not stop in time, Slurm is told to end them"
+                                : "the workers did not stop in time, mpirun is told to end them");
     a->launcher->stop(&a->process, a->attempt_dir, terminate ? LAUNCH_STOP_NOW : LAUNCH_STOP_KILL);
 }
 

@@ -29,14 +29,29 @@ int64_t job_slots_needed(const struct job_spec *spec, int64_t total)
     return needed;
 }
 
+int64_t job_node_cores(const struct job_manager *m, const struct job_spec *spec)
+{
+    return spec->cluster.launcher == JOB_LAUNCHER_SLURM && m->slurm_settings.node_cores > 0
+               ? m->slurm_settings.node_cores
+               : m->slots;
+}
+
+static int check_fits_slurm(const struct job_manager *m, const struct job_spec *spec,
+                            struct error *e)
+{
+    if (m->slurm_settings.srun && spec->cluster.mpi_arg_count)
+        return error_set(e, ERR_INVALID,
+                         "/cluster/mpi_args: are for mpirun, and here srun starts the ranks "
+                         "(slurm.start of traind.conf)");
+    return slurm_check(&m->slurm_settings, e);
+}
+
 int job_check_fits(const struct job_manager *m, const struct job_spec *spec, struct error *e)
 {
     int64_t needed = job_slots_needed(spec, m->slots);
 
-    if (spec->cluster.launcher != JOB_LAUNCHER_LOCAL)
-        return error_set(e, ERR_UNSUPPORTED,
-                         "/cluster/launcher: \"slurm\" is not supported by this version; "
-                         "\"local\" is");
+    if (spec->cluster.launcher == JOB_LAUNCHER_SLURM)
+        return check_fits_slurm(m, spec, e);
     if (spec->cluster.nodes != 1)
         return error_set(e, ERR_UNSUPPORTED,
                          "/cluster/nodes: %lld nodes are not supported by this version with "
@@ -101,8 +116,10 @@ struct store_job_size job_size(const struct job_manager *m, const struct job_spe
 {
     bool known = plan->predicted.known;
 
+    bool slurm = spec->cluster.launcher == JOB_LAUNCHER_SLURM;
     return (struct store_job_size){
-        .slots = job_slots_needed(spec, m->slots),
+        .launcher = slurm ? "slurm" : "local",
+        .slots = slurm ? 0 : job_slots_needed(spec, m->slots),
         .train_steps = plan->train_steps,
         .global_batch = plan->global_batch,
         .time_limit_seconds = time_limit_seconds(spec->cluster.time_limit),

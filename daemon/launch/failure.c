@@ -316,6 +316,8 @@ static void read_outcome(const char *events, json_t **run_stop, json_t **failed,
             keep(failed, event);
         else if (type == EVENT_STEP)
             v->step = json_integer_value(json_object_get(event, "step"));
+        else if (type == EVENT_CHECKPOINT)
+            v->checkpoint = json_integer_value(json_object_get(event, "step"));
         if (phase_behind(type))
             snprintf(v->phase, sizeof v->phase, "%s", phase_behind(type));
         json_decref(event);

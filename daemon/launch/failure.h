@@ -48,8 +48,11 @@ struct verdict {
     enum job_state state;            /* succeeded, failed or cancelled; queued: it never ran */
     char reason[FAILURE_TEXT_BYTES]; /* "": nothing to say */
     int64_t step;                    /* the last one that it did; 0: none */
+    int64_t checkpoint;              /* of the last checkpoint that it wrote; 0: none */
+    bool goes_on; /* not a failure, and not the end: another allocation follows */
     /* Of a failure. */
     bool own_fault;          /* of the job: the document, or it diverged. Again, it would again */
+    bool outside;            /* of none of its parts: a node failed, or was taken away */
     struct failure_rank who; /* the first rank that went wrong */
     char phase[32];          /* start, data, train, evaluate, checkpoint; "": not known */
     char lines[3 * 256];     /* the last lines of the log, separated by newlines */

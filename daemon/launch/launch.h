@@ -1,6 +1,6 @@
 /*
- * Launchers: what starts the workers of a job, behind one table of functions. This version has
- * `local` (mpirun on this host); Slurm and several hosts get rows of their own.
+ * Launchers: what starts the workers of a job, behind one table of functions: `local` (mpirun, a
+ * process of this machine) and `slurm` (slurm.h: a job of Slurm's, which is no process here).
  *
  * A launch has two halves so that a daemon killed in between starts nothing twice: start() makes a
  * process that waits at a gate, the caller stores its identity, launch_release() opens the gate.
@@ -19,6 +19,10 @@
 #include "common/error.h"
 #include "common/job_spec.h"
 
+struct slurm;
+struct slurm_job;
+struct slurm_settings;
+
 /* What is to run. */
 struct launch_request {
     int64_t job_id, attempt;
@@ -32,6 +36,14 @@ struct launch_request {
     const char *mpirun;    /* as found by launch_find_program */
     const char *worker;
     bool resumes; /* from the newest checkpoint */
+    /* Of the launcher slurm. */
+    const struct slurm_settings *slurm;
+    struct slurm *cluster;
+    double created_at;         /* of the job: makes its name in Slurm unique */
+    double time_limit_seconds; /* NAN: none */
+    double lead_seconds;       /* so long before its end the ranks are asked to stop */
+    bool by_hand;              /* a script for a person, who has no run directory yet */
+    const char *document;      /* the job document that such a script brings with it */
 };
 
 /* Processes by pid and start: a pid's second life has another start. */
@@ -43,8 +55,10 @@ struct process_set {
     size_t count, room;
 };
 
-/* A started launcher. Its identity is pid and start: a pid's second life has another start. */
+/* A started launcher: a process, whose identity is pid and start (a pid's second life has another
+ * start), or a job of Slurm's. */
 struct launch_process {
+    struct slurm_job *slurm; /* NULL: a process; else the other fields are not used (pidfd is -1) */
     pid_t pid;
     int64_t start; /* field 22 of /proc/PID/stat, clock ticks since boot */
     int pidfd;     /* readable once it has ended; -1: not open */

@@ -26,15 +26,14 @@ static int begin_attempt(struct sql *c, int64_t id, const struct store_state_cha
     return 0;
 }
 
-int store_job_begin_attempt(struct store *s, int64_t id, const char *reason, double now,
+int store_job_begin_attempt(struct store *s, int64_t id, const struct store_state_change *change,
                             int64_t *attempt, struct error *e)
 {
-    struct store_state_change starting = {JOB_STARTING, reason, now};
     struct sql *c = sql_write_begin(s, true, e);
 
     if (!c)
         return -(int)e->code;
-    return sql_write_end(s, c, begin_attempt(c, id, &starting, attempt, e), e);
+    return sql_write_end(s, c, begin_attempt(c, id, change, attempt, e), e);
 }
 
 int store_job_set_launcher(struct store *s, int64_t id, int64_t pid, int64_t pid_start,
@@ -51,6 +50,16 @@ int store_job_set_launcher(struct store *s, int64_t id, int64_t pid, int64_t pid
     if (status == 0 && changed == 0)
         status = error_set(e, ERR_NOT_FOUND, "there is no job %lld", (long long)id);
     return sql_write_end(s, c, status, e);
+}
+
+int store_job_set_slurm(struct store *s, int64_t id, const char *slurm, struct error *e)
+{
+    struct sql *c = sql_write_begin(s, false, e);
+
+    if (!c)
+        return -(int)e->code;
+    return sql_write_end(
+        s, c, sql_run(c, e, NULL, "update job set slurm = ?2 where id = ?1", "is", id, slurm), e);
 }
 
 /* ---------------------------------------------------------------- the end of an attempt */
@@ -86,18 +95,33 @@ static int keep_failure(struct sql *c, int64_t id, const struct store_attempt_en
     return store_event_insert(c, id, end->attempt, "failed", end->failure, end->change.now, e);
 }
 
-/* A run so short that no event told of its running has run nevertheless. */
+static int is_in(struct sql *c, int64_t id, const char *state, struct error *e)
+{
+    return exists(
+        c, sql_query(c, e, "select 1 from job where id = ? and state = ?", "is", id, state), e);
+}
+
+/* A run so short that nobody heard of its start (Slurm's), or that no event told of its running,
+ * has run nevertheless. */
 static int pass_through_running(struct sql *c, int64_t id, const struct store_attempt_end *end,
                                 struct error *e)
 {
-    struct store_state_change running = {JOB_RUNNING, NULL, end->change.now};
-    int starting = 0;
+    static const struct {
+        const char *from;
+        enum job_state to;
+    } steps[] = {
+        {"queued",   JOB_STARTING},
+        {"starting", JOB_RUNNING }
+    };
 
-    if (end->change.to == JOB_SUCCEEDED)
-        starting = exists(
-            c, sql_query(c, e, "select 1 from job where id = ? and state = 'starting'", "i", id),
-            e);
-    return starting > 0 ? store_state_apply(c, id, &running, e) : starting;
+    for (size_t i = 0; end->change.to == JOB_SUCCEEDED && i < 2; i++) {
+        struct store_state_change step = {steps[i].to, NULL, end->change.now};
+        int there = is_in(c, id, steps[i].from, e);
+        int status = there > 0 ? store_state_apply(c, id, &step, e) : there;
+        if (status)
+            return status;
+    }
+    return 0;
 }
 
 static int end_attempt(struct sql *c, int64_t id, const struct store_attempt_end *end,
@@ -107,11 +131,12 @@ static int end_attempt(struct sql *c, int64_t id, const struct store_attempt_end
                          "nni", end->exit_code, end->exit_signal, id);
     if (!status && end->failure)
         status = keep_failure(c, id, end, e);
-    if (!status && end->restarts)
-        status = sql_run(c, e, NULL,
-                         "update job set restarts = restarts + 1, resumes = ?2, not_before = ?3 "
-                         "where id = ?1",
-                         "iit", id, (int64_t)end->resumes, end->not_before);
+    if (!status && (end->restarts || end->goes_on))
+        status =
+            sql_run(c, e, NULL,
+                    "update job set restarts = restarts + ?4, resumes = ?2, not_before = ?3, "
+                    "slurm = null where id = ?1",
+                    "iiti", id, (int64_t)end->resumes, end->not_before, (int64_t)end->restarts);
     if (!status)
         status = pass_through_running(c, id, end, e);
     return status ? status : store_state_apply(c, id, &end->change, e);

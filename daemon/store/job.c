@@ -12,8 +12,8 @@
     "finished_at, slots, run_dir, launcher_pid, launcher_start, exit_code, exit_signal, "          \
     "train_steps, step, epoch, loss, lr, images_per_sec, ttt_seconds, top1, top5, global_batch, "  \
     "queued_at, estimated_start, not_before, restarts, resumes, failure, time_limit_seconds, "     \
-    "predicted_seconds, predicted_low_seconds, predicted_high_seconds, forecast"
-#define BRIEF_COLUMNS 37 /* spec and plan stand behind them */
+    "predicted_seconds, predicted_low_seconds, predicted_high_seconds, forecast, launcher, slurm"
+#define BRIEF_COLUMNS 39 /* spec and plan stand behind them */
 
 void store_job_clear(struct store_job *job)
 {
@@ -27,6 +27,8 @@ void store_job_clear(struct store_job *job)
     free(job->run_dir);
     free(job->failure);
     free(job->forecast);
+    free(job->launcher);
+    free(job->slurm);
     memset(job, 0, sizeof *job);
 }
 
@@ -86,6 +88,8 @@ static void read_job(sqlite3_stmt *row, bool documents, struct store_job *job)
     job->predicted_low_seconds = sql_double(row, 34);
     job->predicted_high_seconds = sql_double(row, 35);
     job->forecast = sql_text(row, 36);
+    job->launcher = sql_text(row, 37);
+    job->slurm = sql_text(row, 38);
     if (documents) {
         job->spec = sql_text(row, BRIEF_COLUMNS);
         job->plan = sql_text(row, BRIEF_COLUMNS + 1);
@@ -142,6 +146,23 @@ static void states_text(unsigned states, char *text, size_t bytes)
     "select " BRIEF ", spec, plan from job where id in (select id from job " from                  \
     " order by queued_at - priority * ?2, id limit ?3) order by queued_at - priority * ?2, id"
 
+/* By the index alone, however many jobs wait: those of this machine, or the few of Slurm. */
+static sqlite3_stmt *queue_query(struct sql *c, const struct store_job_filter *filter,
+                                 int64_t limit, struct error *e)
+{
+    static const char *const lists[] = {
+        [STORE_ANY_LAUNCHER] = QUEUE_LIST("where state = 'queued'"),
+        [STORE_LOCAL] =
+            QUEUE_LIST("indexed by job_by_queue where state = 'queued' and launcher = 'local'"),
+        [STORE_SLURM] = QUEUE_LIST("indexed by job_of_slurm where state = 'queued' and launcher = "
+                                   "'slurm' and slurm is null"),
+        [STORE_IN_SLURM] = QUEUE_LIST("indexed by job_of_slurm where state = 'queued' and "
+                                      "launcher = 'slurm' and slurm is not null"),
+    };
+    return sql_query(c, e, lists[filter->launcher], "idi", (int64_t)0, filter->priority_seconds,
+                     limit);
+}
+
 static sqlite3_stmt *list_query(struct sql *c, const struct store_job_filter *filter,
                                 struct error *e)
 {
@@ -151,8 +172,7 @@ static sqlite3_stmt *list_query(struct sql *c, const struct store_job_filter *fi
 
     states_text(filter->states, states, sizeof states);
     if (filter->order == STORE_QUEUE_ORDER && filter->states == 1u << JOB_QUEUED)
-        return sql_query(c, e, QUEUE_LIST("indexed by job_by_queue where state = 'queued'"), "sdi",
-                         states, filter->priority_seconds, limit);
+        return queue_query(c, filter, limit, e);
     if (filter->order == STORE_QUEUE_ORDER)
         return sql_query(c, e, QUEUE_LIST("where " STATE_IN), "sdi", states,
                          filter->priority_seconds, limit);
@@ -250,11 +270,11 @@ int store_job_set_size(struct sql *c, int64_t id, const struct store_job_size *s
     return sql_run(
         c, e, NULL,
         "update job set slots = ?2, train_steps = ?3, global_batch = ?4, time_limit_seconds = ?5, "
-        "predicted_seconds = ?6, predicted_low_seconds = ?7, predicted_high_seconds = ?8 "
-        "where id = ?1",
-        "iiiidddd", id, size->slots, size->train_steps, size->global_batch,
+        "predicted_seconds = ?6, predicted_low_seconds = ?7, predicted_high_seconds = ?8, "
+        "launcher = ?9, slurm = null where id = ?1",
+        "iiiidddds", id, size->slots, size->train_steps, size->global_batch,
         size->time_limit_seconds, size->predicted_seconds, size->predicted_low_seconds,
-        size->predicted_high_seconds);
+        size->predicted_high_seconds, size->launcher ? size->launcher : "local");
 }
 
 static int insert(struct sql *c, const struct store_job_new *job, int64_t *id, struct error *e)

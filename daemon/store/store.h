@@ -57,7 +57,10 @@ struct store_job {
     char *plan;      /* JSON text, likewise */
     int64_t attempt; /* 0: never launched; the first launch is 1 */
     int64_t priority;
-    int64_t slots; /* local slots it takes while it runs */
+    int64_t slots;  /* local slots it takes while it runs; 0 with launcher slurm */
+    char *launcher; /* "local", "slurm" */
+    char *slurm; /* JSON text: what Slurm says of it; NULL: never handed to Slurm, or to be handed
+                    to it again */
     char *idempotency_key;
     double created_at, started_at, finished_at;
     double queued_at;          /* its place in the queue */
@@ -91,6 +94,7 @@ void store_jobs_clear(struct store_jobs *jobs);
 
 /* What the queue must know of a plan. Seconds are NAN where there are none. */
 struct store_job_size {
+    const char *launcher;
     int64_t slots, train_steps, global_batch;
     double time_limit_seconds;
     double predicted_seconds, predicted_low_seconds, predicted_high_seconds;
@@ -129,13 +133,20 @@ enum store_order {
     STORE_QUEUE_ORDER,  /* the queue: by queued_at - priority x priority_seconds, then by id; after
                            is not used */
 };
+enum store_launcher {
+    STORE_ANY_LAUNCHER,
+    STORE_LOCAL,
+    STORE_SLURM,    /* those that have not been handed to Slurm */
+    STORE_IN_SLURM, /* those that have */
+};
 struct store_job_filter {
     unsigned states; /* bits 1u << enum job_state; 0: all */
     int64_t after;   /* 0: from the start */
     int64_t limit;   /* 0: no limit */
     enum store_order order;
-    double priority_seconds; /* of waiting, that a point of priority counts as much as */
-    bool documents;          /* load spec and plan too */
+    double priority_seconds;      /* of waiting, that a point of priority counts as much as */
+    enum store_launcher launcher; /* of STORE_QUEUE_ORDER and queued jobs alone */
+    bool documents;               /* load spec and plan too */
 };
 int store_job_list(struct store *s, const struct store_job_filter *filter, struct store_jobs *jobs,
                    struct error *e);
@@ -164,13 +175,16 @@ int store_job_delete(struct store *s, int64_t id, struct error *e);
 
 /* ---------------------------------------------------------------- attempts (attempt.c) */
 
-/* A launch, in the order that makes a killed daemon safe: store_job_begin_attempt (state
- * "starting", attempt + 1, launcher forgotten, durable) before mpirun is started,
- * store_job_set_launcher after. */
-int store_job_begin_attempt(struct store *s, int64_t id, const char *reason, double now,
+/* A launch, in the order that makes a killed daemon safe: store_job_begin_attempt (attempt + 1,
+ * launcher forgotten, durable) before mpirun is started, store_job_set_launcher after. The change
+ * is to "starting", or to "queued" of a job that waits in Slurm's queue from now on. */
+int store_job_begin_attempt(struct store *s, int64_t id, const struct store_state_change *change,
                             int64_t *attempt, struct error *e);
 int store_job_set_launcher(struct store *s, int64_t id, int64_t pid, int64_t pid_start,
                            struct error *e);
+
+/* What Slurm says of a job: JSON text; NULL: it is not in Slurm. No event is made of it. */
+int store_job_set_slurm(struct store *s, int64_t id, const char *slurm, struct error *e);
 
 /* How an attempt ended. */
 struct store_attempt_end {
@@ -180,6 +194,7 @@ struct store_attempt_end {
     const json_t *failure;            /* of a failed attempt, else NULL: kept if it is the job's
                                          first, and a "failed" event unless the workers sent one */
     bool restarts;                    /* counts as an automatic restart, from the checkpoint */
+    bool goes_on;                     /* back into the queue too, but counts as nothing */
     bool resumes;
     double not_before; /* of a restart: when its back-off ends */
 };

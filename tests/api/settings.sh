@@ -3,10 +3,10 @@
 . "$(dirname "$0")/lib.sh"
 
 help=$("$traind" --help)
-keys=$(sed -n '/^Keys of the settings/,$p' <<<"$help" | sed -nE 's/^  ([a-z_]+)( = .*)?$/\1/p' | sort)
+keys=$(sed -n '/^Keys of the settings/,$p' <<<"$help" | sed -nE 's/^  ([a-z_.]+)( = .*)?$/\1/p' | sort)
 like "$keys" '^max_body_bytes$' "--help lists the keys"
 is "$(sed -n 's/^\.It Cm //p' "$top_srcdir/man/traind.conf.5" | sort)" "$keys" "traind.conf(5) has each of them"
-is "$(sed -n 's/^#\([a-z_]*\) = .*/\1/p' "$top_srcdir/etc/traind.conf" | sort)" "$keys" "etc/traind.conf has each of them"
+is "$(sed -n 's/^#\([a-z_.]*\) = .*/\1/p' "$top_srcdir/etc/traind.conf" | sort)" "$keys" "etc/traind.conf has each of them"
 for option in config state listen socket openapi check-config; do
     like "$help" "--$option" "--help has --$option"
     like "$(cat "$top_srcdir/man/traind.8")" "Fl (c , |s , |l , |u , )?-$option" "traind(8) has --$option"
@@ -18,7 +18,7 @@ call /healthz
 want 200 "the shipped settings work"
 ok "and stop" stop_daemon
 mkdir "$work/web"
-sed -n 's/^#\([a-z_]* = .*\)/\1/p' "$top_srcdir/etc/traind.conf" | sed "s|^socket = .*|socket = $work/s|; s|^web_dir = .*|web_dir = $work/web|; s|^data_roots = .*|data_roots = $work|; s|^socket_group = .*|socket_group = $(id -gn)|; /^tls_/d" >"$work/all.conf"
+sed -n 's/^#\([a-z_.]* = .*\)/\1/p' "$top_srcdir/etc/traind.conf" | sed "s|^socket = .*|socket = $work/s|; s|^web_dir = .*|web_dir = $work/web|; s|^data_roots = .*|data_roots = $work|; s|^socket_group = .*|socket_group = $(id -gn)|; /^tls_/d; /^slurm.restd_token/d; /^slurm.setup/d" >"$work/all.conf"
 start_daemon --config "$work/all.conf"
 call --unix-socket "$work/s" /healthz
 want 200 "all its keys with their defaults work"

@@ -386,8 +386,8 @@ Test(job_spec, what_is_not_built_is_told_apart_from_what_is_wrong)
     unsupported_is("\"precision\": \"bf16\"", "/precision");
     unsupported_is("\"model\": {\"arch\": \"resnext101_32x8d\"}", NULL);
     unsupported_is("\"model\": {\"arch\": \"resnet18\", \"stem\": \"small\"}", NULL);
-    unsupported_is("\"cluster\": {\"nodes\": 256}", "/cluster/nodes");
-    unsupported_is("\"cluster\": {\"launcher\": \"slurm\"}", "/cluster/launcher");
+    unsupported_is("\"cluster\": {\"nodes\": 256}", NULL);
+    unsupported_is("\"cluster\": {\"launcher\": \"slurm\", \"partition\": \"x\"}", NULL);
     unsupported_is("\"cluster\": {\"hosts\": [\"a\"]}", "/cluster/hosts");
     unsupported_is("\"priority\": 1, \"restart\": {\"max\": 0}", NULL);
     unsupported_is("\"cluster\": {\"time_limit\": \"1:30:00\"}", NULL);

@@ -35,7 +35,10 @@ static void submit(void)
     bool existed;
     int64_t attempt;
     cr_assert_eq(store_job_insert(store, &job, &job_id, &existed, &e), 0, "%s", e.text);
-    cr_assert_eq(store_job_begin_attempt(store, job_id, "r", 2, &attempt, &e), 0, "%s", e.text);
+    cr_assert_eq(store_job_begin_attempt(store, job_id,
+                                         &(struct store_state_change){JOB_STARTING, "r", 2},
+                                         &attempt, &e),
+                 0, "%s", e.text);
 }
 
 static void set_up(void)

@@ -115,12 +115,18 @@ Test(store, a_change_of_state_writes_its_event_and_a_wrong_one_nothing)
     int64_t id = submit(), attempt;
     struct store_job job;
 
-    cr_assert_eq(store_job_begin_attempt(store, id, NULL, 1001, &attempt, &e), 0, "%s", e.text);
+    cr_assert_eq(store_job_begin_attempt(store, id,
+                                         &(struct store_state_change){JOB_STARTING, NULL, 1001},
+                                         &attempt, &e),
+                 0, "%s", e.text);
     cr_assert_eq(attempt, 1);
     cr_assert_eq(become(id, JOB_RUNNING, 1002), 0, "%s", e.text);
     cr_assert_eq(become(id, JOB_SUCCEEDED, 1009), 0, "%s", e.text);
     cr_assert_eq(become(id, JOB_RUNNING, 1010), -ERR_CONFLICT);
-    cr_assert_eq(store_job_begin_attempt(store, id, NULL, 1011, &attempt, &e), -ERR_CONFLICT);
+    cr_assert_eq(store_job_begin_attempt(store, id,
+                                         &(struct store_state_change){JOB_STARTING, NULL, 1011},
+                                         &attempt, &e),
+                 -ERR_CONFLICT);
     cr_assert_eq(look("select count(*) from job_event where type = 'state'"), 4);
     cr_assert_eq(look("select count(*) from job, job_event where job_event.type = 'state' and "
                       "job_event.id = (select max(id) from job_event where type = 'state') and "

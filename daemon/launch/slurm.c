@@ -1,0 +1,612 @@
+#include "daemon/launch/slurm.h"
+
+#include <limits.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/file.h"
+#include "common/log.h"
+#include "daemon/launch/slurm_call.h"
+#include "daemon/launch/slurm_reply.h"
+#include "daemon/launch/slurm_script.h"
+
+#define SCRIPT         "sbatch"
+#define PROPERTIES     "properties.json"
+#define SOON_SECONDS   0.3 /* between two looks that were asked for */
+#define CANCEL_SECONDS 5.0 /* before a job that has not ended is cancelled again */
+#define MISSING_LOOKS  2   /* so often a job must be missing in Slurm's list to be gone */
+/* A node that died keeps its job in COMPLETING until Slurm takes it for down (SlurmdTimeout). */
+#define COMPLETING_SECONDS 30.0
+
+struct slurm_job {
+    struct slurm_job *next;
+    struct slurm *slurm;
+    char name[SLURM_NAME_BYTES];
+    char *run_dir;
+    int64_t first_attempt;
+    struct slurm_status status;
+    bool held, dead;
+    bool look_first; /* it may have been submitted: its name is looked for before it is */
+    bool cancel;
+    int missing;             /* looks in a row */
+    double next_at;          /* monotonic: of the next call for it */
+    double completing_since; /* monotonic; 0: it is not */
+};
+
+/* mutex guards all of it but the settings and what call needs. */
+struct slurm {
+    struct slurm_settings settings;
+    struct slurm_call call;
+    void (*told)(void *context);
+    void *context;
+    pthread_t thread;
+    bool has_thread;
+    atomic_bool quit;
+    pthread_mutex_t mutex;
+    pthread_cond_t wake;
+    struct slurm_job *jobs;
+    double look_at;    /* monotonic: of the next look at all jobs */
+    double looked_at;  /* of the last one */
+    double complained; /* monotonic: of the last log line about Slurm's silence */
+};
+
+/* ---------------------------------------------------------------- the thread: one job */
+
+static bool has_ended(const struct slurm_job *j)
+{
+    return j->status.phase >= SLURM_ENDED;
+}
+
+static void file_of(const struct slurm_job *j, const char *name, char path[PATH_MAX])
+{
+    if ((size_t)snprintf(path, PATH_MAX, "%s/attempt-%lld/%s", j->run_dir,
+                         (long long)j->first_attempt, name) >= PATH_MAX)
+        path[0] = '\0';
+}
+
+static json_t *read_properties(const struct slurm_job *j)
+{
+    char path[PATH_MAX];
+
+    file_of(j, PROPERTIES, path);
+    return json_load_file(path, 0, NULL);
+}
+
+/* Without the mutex, as all that calls Slurm. The answer may be lost and the job submitted all the
+ * same: before the next try it is looked for. */
+static void submit(struct slurm *s, struct slurm_job *j)
+{
+    struct error e = {0};
+    char path[PATH_MAX];
+    int64_t id = 0;
+
+    file_of(j, SCRIPT, path);
+    json_t *properties = s->settings.slurmrestd ? read_properties(j) : NULL;
+    int status = slurm_call_submit(&s->call, path, properties, &id, &e);
+    json_decref(properties);
+    pthread_mutex_lock(&s->mutex);
+    if (status == 0) {
+        j->status.job_id = id;
+        j->status.phase = SLURM_WAITING;
+        snprintf(j->status.words, sizeof j->status.words, "waits for Slurm to look at it");
+        s->look_at = clock_monotonic() + SOON_SECONDS;
+        log_info("%s: Slurm's job %lld", j->name, (long long)id);
+    } else if (e.code == ERR_UNREACHABLE) {
+        j->look_first = true;
+        j->next_at = clock_monotonic() + (double)s->settings.poll_seconds;
+        snprintf(j->status.words, sizeof j->status.words,
+                 "could not be submitted yet, Slurm does not answer: %.300s", e.text);
+        log_warning("%s: %s", j->name, e.text);
+    } else {
+        j->status.phase = SLURM_REFUSED;
+        snprintf(j->status.words, sizeof j->status.words, "%.480s", e.text);
+    }
+    pthread_mutex_unlock(&s->mutex);
+    s->told(s->context);
+}
+
+static void cancel(struct slurm *s, struct slurm_job *j, int64_t id)
+{
+    struct error e = {0};
+
+    if (slurm_call_cancel(&s->call, id, &e))
+        log_warning("%s: Slurm's job %lld is not cancelled yet: %s", j->name, (long long)id,
+                    e.text);
+    pthread_mutex_lock(&s->mutex);
+    j->next_at = clock_monotonic() + CANCEL_SECONDS;
+    s->look_at = clock_monotonic() + SOON_SECONDS;
+    pthread_mutex_unlock(&s->mutex);
+}
+
+/* ---------------------------------------------------------------- the thread: a look at all */
+
+static void copy(char *to, size_t bytes, const char *from)
+{
+    snprintf(to, bytes, "%s", from);
+}
+
+static enum slurm_phase phase_of(struct slurm_job *j, const struct slurm_reply *r, double now)
+{
+    static const char *const running[] = {"RUNNING",   "CONFIGURING", "SUSPENDED", "STOPPED",
+                                          "SIGNALING", "STAGE_OUT",   "RESIZING",  "POWER_UP_NODE"};
+    if (!r->completing)
+        j->completing_since = 0;
+    else if (j->completing_since == 0)
+        j->completing_since = now;
+    if (r->completing)
+        return now - j->completing_since < COMPLETING_SECONDS ? SLURM_RUNNING : SLURM_ENDED;
+    if (strcmp(r->state, "PENDING") == 0 || strcmp(r->state, "REQUEUED") == 0 ||
+        strcmp(r->state, "REQUEUE_HOLD") == 0 || strcmp(r->state, "SPECIAL_EXIT") == 0)
+        return SLURM_WAITING;
+    for (size_t i = 0; i < sizeof running / sizeof running[0]; i++)
+        if (strcmp(r->state, running[i]) == 0)
+            return SLURM_RUNNING;
+    return SLURM_ENDED;
+}
+
+static void take(struct slurm_job *j, const struct slurm_reply *r, const json_t *all, double now)
+{
+    struct slurm_status *status = &j->status;
+
+    j->missing = 0;
+    status->job_id = r->id;
+    bool put_back = r->completing && (r->restarts > status->restarts ||
+                                      (status->phase == SLURM_WAITING && status->restarts > 0));
+    status->phase = put_back ? SLURM_WAITING : phase_of(j, r, now);
+    copy(status->state, sizeof status->state, r->state);
+    copy(status->reason, sizeof status->reason, r->reason);
+    copy(status->nodes, sizeof status->nodes, r->nodes);
+    status->words[0] = '\0';
+    if (status->phase == SLURM_WAITING)
+        slurm_reply_waiting(r, slurm_reply_ahead(all, r), status->words, sizeof status->words);
+    status->restarts = r->restarts;
+    status->exit_code = status->phase == SLURM_ENDED ? r->exit_code : -1;
+    status->exit_signal = status->phase == SLURM_ENDED ? r->exit_signal : -1;
+    status->start = r->start;
+    status->limit_seconds = r->limit_seconds;
+}
+
+/* The newest, should there be two. */
+static bool find(const json_t *all, const struct slurm_job *j, struct slurm_reply *found)
+{
+    const json_t *job;
+    size_t i;
+    bool any = false;
+
+    json_array_foreach (all, i, job) {
+        struct slurm_reply r;
+        if (!slurm_reply_read(job, &r) || strcmp(r.name, j->name) != 0 || (any && r.id < found->id))
+            continue;
+        *found = r;
+        any = true;
+    }
+    return any;
+}
+
+/* The script has run, if Slurm's id stands in its folder. */
+static int64_t id_of_script(const struct slurm_job *j)
+{
+    char path[PATH_MAX], *text;
+    size_t bytes;
+    int64_t id = 0;
+
+    file_of(j, "slurm-job", path);
+    if (file_read(path, 64, &text, &bytes, NULL) == 0) {
+        id = strtoll(text, NULL, 10);
+        free(text);
+    }
+    return id;
+}
+
+/* One that is not in Slurm's list. */
+static void miss(struct slurm *s, struct slurm_job *j, double now)
+{
+    if (j->status.job_id == 0)
+        j->status.job_id = id_of_script(j);
+    if (j->status.job_id == 0) {
+        j->look_first = false; /* it was not submitted */
+        if (j->cancel) {
+            j->status.phase = SLURM_ENDED;
+            copy(j->status.state, sizeof j->status.state, "CANCELLED");
+        }
+    } else if (++j->missing >= MISSING_LOOKS) {
+        j->status.phase = SLURM_GONE;
+        copy(j->status.state, sizeof j->status.state, "UNKNOWN");
+    } else {
+        s->look_at = fmin(s->look_at, now + 1);
+    }
+}
+
+static void look_failed(struct slurm *s, const struct error *e, double now)
+{
+    if (s->complained && now - s->complained < 60)
+        return;
+    s->complained = now;
+    log_warning("Slurm does not answer, jobs in it are taken to go on: %s", e->text);
+}
+
+static void look(struct slurm *s)
+{
+    struct error e = {0};
+    json_t *all = NULL;
+    int status = slurm_call_jobs(&s->call, &all, &e);
+    double now = clock_monotonic();
+    bool news = false;
+
+    pthread_mutex_lock(&s->mutex);
+    s->looked_at = now;
+    s->look_at = now + (double)s->settings.poll_seconds;
+    if (status)
+        look_failed(s, &e, now);
+    else if (s->complained)
+        log_info("Slurm answers again");
+    if (!status)
+        s->complained = 0;
+    for (struct slurm_job *j = status ? NULL : s->jobs; j; j = j->next) {
+        struct slurm_status before = j->status;
+        struct slurm_reply reply;
+        if (j->dead || j->held || has_ended(j) || (j->status.job_id == 0 && !j->look_first))
+            continue;
+        if (find(all, j, &reply))
+            take(j, &reply, all, now);
+        else
+            miss(s, j, now);
+        news |= memcmp(&before, &j->status, sizeof before) != 0;
+    }
+    pthread_mutex_unlock(&s->mutex);
+    json_decref(all);
+    if (news)
+        s->told(s->context);
+}
+
+/* ---------------------------------------------------------------- the thread */
+
+static void free_dead(struct slurm *s)
+{
+    for (struct slurm_job **at = &s->jobs; *at;) {
+        struct slurm_job *j = *at;
+        if (!j->dead) {
+            at = &j->next;
+            continue;
+        }
+        *at = j->next;
+        free(j->run_dir);
+        free(j);
+    }
+}
+
+static bool wants_call(const struct slurm_job *j)
+{
+    return !j->held && !j->dead && !has_ended(j) &&
+           (j->status.job_id == 0 ? !j->look_first : j->cancel);
+}
+
+/* When there is something to do; *job: for this one, NULL: the look at all. */
+static double next_call(const struct slurm *s, struct slurm_job **job)
+{
+    double at = INFINITY;
+
+    *job = NULL;
+    for (struct slurm_job *j = s->jobs; j; j = j->next) {
+        bool watched = !j->held && !j->dead && !has_ended(j);
+        if (watched && (j->status.job_id || j->look_first) && s->look_at < at) {
+            at = s->look_at;
+            *job = NULL;
+        }
+        if (wants_call(j) && j->next_at < at) {
+            at = j->next_at;
+            *job = j;
+        }
+    }
+    return at;
+}
+
+/* With the mutex on entry and on return; without it in between. */
+static void call_for(struct slurm *s, struct slurm_job *j)
+{
+    int64_t id = j->status.job_id;
+
+    if (id == 0 && j->cancel) { /* it never was submitted */
+        j->status.phase = SLURM_ENDED;
+        copy(j->status.state, sizeof j->status.state, "CANCELLED");
+    }
+    bool done = has_ended(j);
+    pthread_mutex_unlock(&s->mutex);
+    if (done)
+        s->told(s->context);
+    else if (id)
+        cancel(s, j, id);
+    else
+        submit(s, j);
+    pthread_mutex_lock(&s->mutex);
+}
+
+static void wait_until(struct slurm *s, double at)
+{
+    struct timespec t = {.tv_sec = (time_t)at, .tv_nsec = (long)(1e9 * fmod(at, 1))};
+
+    if (isinf(at))
+        pthread_cond_wait(&s->wake, &s->mutex);
+    else
+        pthread_cond_timedwait(&s->wake, &s->mutex, &t);
+}
+
+static void *serve(void *context)
+{
+    struct slurm *s = context;
+    struct slurm_job *job;
+
+    pthread_mutex_lock(&s->mutex);
+    while (!s->quit) {
+        free_dead(s);
+        double at = next_call(s, &job);
+        if (at > clock_monotonic()) {
+            wait_until(s, at);
+        } else if (job) {
+            call_for(s, job);
+        } else {
+            pthread_mutex_unlock(&s->mutex);
+            look(s);
+            pthread_mutex_lock(&s->mutex);
+        }
+    }
+    pthread_mutex_unlock(&s->mutex);
+    return NULL;
+}
+
+/* ---------------------------------------------------------------- the manager's side */
+
+int slurm_create(const struct slurm_settings *settings, void (*told)(void *), void *context,
+                 struct slurm **out, struct error *e)
+{
+    struct slurm *s = calloc(1, sizeof *s);
+    pthread_condattr_t monotonic;
+
+    if (!s)
+        return error_set(e, ERR_NO_MEMORY, "no memory for the launcher slurm");
+    s->settings = *settings;
+    s->call = (struct slurm_call){&s->settings, &s->quit};
+    s->told = told;
+    s->context = context;
+    pthread_mutex_init(&s->mutex, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&s->wake, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    *out = s;
+    return 0;
+}
+
+void slurm_destroy(struct slurm *s)
+{
+    if (!s)
+        return;
+    pthread_mutex_lock(&s->mutex);
+    s->quit = true;
+    pthread_cond_signal(&s->wake);
+    pthread_mutex_unlock(&s->mutex);
+    if (s->has_thread)
+        pthread_join(s->thread, NULL);
+    for (struct slurm_job *j = s->jobs; j; j = j->next)
+        j->dead = true;
+    free_dead(s);
+    pthread_cond_destroy(&s->wake);
+    pthread_mutex_destroy(&s->mutex);
+    free(s);
+}
+
+int slurm_check(const struct slurm_settings *settings, struct error *e)
+{
+    static const char *const programs[] = {"sbatch", "squeue", "scancel"};
+
+    for (size_t i = 0; !settings->slurmrestd && i < 3; i++) {
+        char *path;
+        if (launch_find_program(programs[i], &path, e))
+            return error_set(e, ERR_INVALID,
+                             "launcher slurm: %s is not installed where traind runs "
+                             "(apt-get install slurm-client), or not in its PATH",
+                             programs[i]);
+        free(path);
+    }
+    if (settings->slurmrestd && !settings->restd_socket && !settings->restd_url)
+        return error_set(e, ERR_INVALID,
+                         "launcher slurm: slurm.via is slurmrestd, but neither slurm.restd_socket "
+                         "nor slurm.restd_url is set in traind.conf");
+    return 0;
+}
+
+/* The first job starts the thread: most daemons have none. */
+static int start_thread(struct slurm *s, struct error *e)
+{
+    if (s->has_thread)
+        return 0;
+    int why = pthread_create(&s->thread, NULL, serve, s);
+    if (why)
+        return error_set_errno(e, why, "cannot start the launcher slurm");
+    s->has_thread = true;
+    return 0;
+}
+
+static int follow(struct slurm *s, const char *name, int64_t job_id, const char *run_dir,
+                  struct launch_process *process, struct error *e)
+{
+    long long first;
+    struct slurm_job *j = calloc(1, sizeof *j);
+
+    *process = (struct launch_process){.pidfd = -1, .gate = -1};
+    if (!j || !(j->run_dir = strdup(run_dir))) {
+        free(j);
+        return error_set(e, ERR_NO_MEMORY, "no memory to follow a Slurm job");
+    }
+    copy(j->name, sizeof j->name, name);
+    j->slurm = s;
+    j->held = true;
+    j->first_attempt = sscanf(name, "traind-%*d-%lld-", &first) == 1 ? first : 1;
+    j->status = (struct slurm_status){
+        .phase = job_id ? SLURM_WAITING : SLURM_SUBMITTING,
+        .job_id = job_id,
+        .exit_code = -1,
+        .exit_signal = -1,
+        .limit_seconds = NAN,
+        .words = "is handed to Slurm",
+    };
+    pthread_mutex_lock(&s->mutex);
+    int status = start_thread(s, e);
+    if (!status) {
+        j->next = s->jobs;
+        s->jobs = j;
+        process->slurm = j;
+    }
+    pthread_mutex_unlock(&s->mutex);
+    if (!status)
+        return 0;
+    free(j->run_dir);
+    free(j);
+    return status;
+}
+
+int slurm_adopt(struct slurm *s, const char *name, int64_t job_id, const char *run_dir,
+                struct launch_process *process, struct error *e)
+{
+    int status = follow(s, name, job_id, run_dir, process, e);
+
+    if (!status)
+        process->slurm->look_first = true;
+    return status;
+}
+
+static void change(struct slurm_job *j, void (*set)(struct slurm_job *))
+{
+    pthread_mutex_lock(&j->slurm->mutex);
+    set(j);
+    pthread_cond_signal(&j->slurm->wake);
+    pthread_mutex_unlock(&j->slurm->mutex);
+}
+
+static void set_soon(struct slurm_job *j)
+{
+    struct slurm *s = j->slurm;
+    double soon = fmax(clock_monotonic(), s->looked_at + SOON_SECONDS);
+    s->look_at = fmin(s->look_at, soon);
+}
+
+static void set_released(struct slurm_job *j)
+{
+    j->held = false;
+    set_soon(j);
+}
+
+static void set_cancel(struct slurm_job *j)
+{
+    if (!j->cancel)
+        j->next_at = 0;
+    j->cancel = true;
+}
+
+static void set_dead(struct slurm_job *j)
+{
+    j->dead = true;
+}
+
+void slurm_release(struct slurm_job *job)
+{
+    change(job, set_released);
+}
+
+void slurm_look_soon(struct slurm_job *job)
+{
+    change(job, set_soon);
+}
+
+void slurm_cancel(struct slurm_job *job)
+{
+    change(job, set_cancel);
+}
+
+void slurm_forget(struct slurm_job *job)
+{
+    if (job)
+        change(job, set_dead);
+}
+
+void slurm_read(struct slurm_job *job, struct slurm_status *status)
+{
+    pthread_mutex_lock(&job->slurm->mutex);
+    *status = job->status;
+    pthread_mutex_unlock(&job->slurm->mutex);
+}
+
+const char *slurm_name(const struct slurm_job *job)
+{
+    return job->name;
+}
+
+int64_t slurm_first_attempt(const struct slurm_job *job)
+{
+    return job->first_attempt;
+}
+
+/* ---------------------------------------------------------------- the launcher */
+
+static int write_files(const struct launch_request *r, struct error *e)
+{
+    char folder[PATH_MAX], path[PATH_MAX + 32], *text = NULL;
+
+    snprintf(folder, sizeof folder, "%s/attempt-%lld", r->run_dir, (long long)r->attempt);
+    int status = slurm_script(r, &text, e);
+    if (!status)
+        status = file_make_dirs(folder, e);
+    snprintf(path, sizeof path, "%s/" SCRIPT, folder);
+    if (!status)
+        status = file_write_atomic(path, text, strlen(text), e);
+    free(text);
+    if (status || !r->slurm->slurmrestd)
+        return status;
+    json_t *properties = slurm_properties(r);
+    text = properties ? json_dumps(properties, JSON_INDENT(2)) : NULL;
+    json_decref(properties);
+    snprintf(path, sizeof path, "%s/" PROPERTIES, folder);
+    status = text ? file_write_atomic(path, text, strlen(text), e)
+                  : error_set(e, ERR_INVALID, "the job's options for Slurm are not valid UTF-8");
+    free(text);
+    return status;
+}
+
+static int start(const struct launch_request *r, struct launch_process *process, struct error *e)
+{
+    char name[SLURM_NAME_BYTES];
+
+    *process = (struct launch_process){.pidfd = -1, .gate = -1};
+    slurm_job_name(r, name);
+    int status = write_files(r, e);
+    return status ? status : follow(r->cluster, name, 0, r->run_dir, process, e);
+}
+
+/* The script of a job that runs sees what its attempt's folder says; one that waits has nothing to
+ * write a checkpoint of. */
+static void stop(struct launch_process *process, const char *attempt_dir, enum launch_stop how)
+{
+    struct slurm_status status;
+
+    (void)attempt_dir;
+    slurm_read(process->slurm, &status);
+    if (how != LAUNCH_STOP_AFTER_STEP || status.phase != SLURM_RUNNING)
+        slurm_cancel(process->slurm);
+}
+
+static int survivors(struct launch_process *process, const char *attempt_dir)
+{
+    struct slurm_status status;
+
+    (void)attempt_dir;
+    slurm_read(process->slurm, &status);
+    return status.phase < SLURM_ENDED;
+}
+
+const struct launcher launcher_slurm = {
+    .name = "slurm", .start = start, .stop = stop, .survivors = survivors};

@@ -1,0 +1,40 @@
+/*
+ * Calls to Slurm, each of which waits for its answer: by its commands (sbatch, squeue, scancel) or
+ * through slurmrestd, as slurm.via says. From the thread of slurm.c only.
+ *
+ * ERR_UNREACHABLE: no answer, or none that tells; what was asked for may have been done. Any other
+ * error is Slurm's refusal, in its own words.
+ */
+#ifndef TRAIND_DAEMON_LAUNCH_SLURM_CALL_H
+#define TRAIND_DAEMON_LAUNCH_SLURM_CALL_H
+
+#include <jansson.h>
+#include <stdatomic.h>
+
+#include "daemon/launch/slurm.h"
+
+struct slurm_call {
+    const struct slurm_settings *settings;
+    const atomic_bool *quit; /* ends a call that is under way */
+};
+
+/* properties are for slurmrestd, which does not read the script's #SBATCH lines. */
+int slurm_call_submit(const struct slurm_call *c, const char *script_path, const json_t *properties,
+                      int64_t *job_id, struct error *e);
+
+/* All jobs that Slurm knows: an array as slurm_reply.h reads it, a new reference. */
+int slurm_call_jobs(const struct slurm_call *c, json_t **jobs, struct error *e);
+
+/* Ends a job, waiting or running. */
+int slurm_call_cancel(const struct slurm_call *c, int64_t job_id, struct error *e);
+
+/* slurm_rest.c: the same through slurmrestd. */
+int slurm_rest_submit(const struct slurm_call *c, const char *script_path, const json_t *properties,
+                      int64_t *job_id, struct error *e);
+int slurm_rest_jobs(const struct slurm_call *c, json_t **jobs, struct error *e);
+int slurm_rest_cancel(const struct slurm_call *c, int64_t job_id, struct error *e);
+
+/* What no one can know the outcome of: the words of a command or of slurmrestd say so. */
+bool slurm_call_is_unclear(const char *words);
+
+#endif

@@ -1,0 +1,192 @@
+#include "daemon/launch/slurm_reply.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char *text_of(const json_t *job, const char *key)
+{
+    const char *text = json_string_value(json_object_get(job, key));
+    return text ? text : "";
+}
+
+/* 12, or {"set": true, "infinite": false, "number": 12}. */
+static bool number_of(const json_t *job, const char *key, double *number)
+{
+    const json_t *value = json_object_get(job, key);
+
+    if (json_is_object(value)) {
+        if (json_is_false(json_object_get(value, "set")) ||
+            json_is_true(json_object_get(value, "infinite")))
+            return false;
+        value = json_object_get(value, "number");
+    }
+    if (!json_is_number(value))
+        return false;
+    *number = json_number_value(value);
+    return true;
+}
+
+static int64_t integer_of(const json_t *job, const char *key, int64_t fallback)
+{
+    double number;
+    return number_of(job, key, &number) ? (int64_t)number : fallback;
+}
+
+/* "RUNNING", or ["RUNNING", "COMPLETING"]. */
+static void read_state(const json_t *job, struct slurm_reply *r)
+{
+    const json_t *state = json_object_get(job, "job_state"), *word;
+    size_t i;
+
+    r->state = json_is_string(state) ? json_string_value(state) : "";
+    json_array_foreach (state, i, word) {
+        const char *text = json_string_value(word);
+        if (text && strcmp(text, "COMPLETING") == 0)
+            r->completing = true;
+        else if (text && !*r->state)
+            r->state = text;
+    }
+    if (strcmp(r->state, "COMPLETING") == 0)
+        r->completing = true;
+}
+
+/* A wait status, or {"return_code": 1, "signal": {"signal_id": 9}}. */
+static void read_exit(const json_t *job, struct slurm_reply *r)
+{
+    const json_t *exit_code = json_object_get(job, "exit_code");
+
+    r->exit_code = r->exit_signal = -1;
+    if (json_is_object(exit_code)) {
+        r->exit_code = integer_of(exit_code, "return_code", -1);
+        r->exit_signal = integer_of(json_object_get(exit_code, "signal"), "signal_id", -1);
+        r->exit_signal = r->exit_signal == 0 ? -1 : r->exit_signal;
+    } else if (json_is_integer(exit_code)) {
+        int64_t status = json_integer_value(exit_code);
+        if (status & 127)
+            r->exit_signal = status & 127;
+        else
+            r->exit_code = status >> 8;
+    }
+}
+
+bool slurm_reply_read(const json_t *job, struct slurm_reply *r)
+{
+    double minutes;
+
+    *r = (struct slurm_reply){
+        .id = integer_of(job, "job_id", 0),
+        .name = text_of(job, "name"),
+        .reason = text_of(job, "state_reason"),
+        .partition = text_of(job, "partition"),
+        .nodes = text_of(job, "nodes"),
+        .restarts = integer_of(job, "restart_cnt", 0),
+        .priority = integer_of(job, "priority", 0),
+        .start = (double)integer_of(job, "start_time", 0),
+        .limit_seconds = number_of(job, "time_limit", &minutes) ? 60 * minutes : NAN,
+    };
+    read_state(job, r);
+    read_exit(job, r);
+    return r->id > 0 && *r->state;
+}
+
+int64_t slurm_reply_ahead(const json_t *jobs, const struct slurm_reply *r)
+{
+    const json_t *job;
+    int64_t ahead = 0;
+    size_t i;
+
+    json_array_foreach (jobs, i, job) {
+        struct slurm_reply other;
+        if (!slurm_reply_read(job, &other) || other.id == r->id ||
+            strcmp(other.state, "PENDING") != 0 || strcmp(other.partition, r->partition) != 0)
+            continue;
+        ahead +=
+            other.priority > r->priority || (other.priority == r->priority && other.id < r->id);
+    }
+    return ahead;
+}
+
+/* Codes as squeue(1) and src/common/slurm_protocol_defs.c name them. */
+static const struct {
+    const char *code, *words;
+} reasons[] = {
+    {"Priority",                        "waits for priority"                                     },
+    {"Resources",                       "waits for nodes that are in use: it is the next"        },
+    {"Dependency",                      "waits for another job to end"                           },
+    {"DependencyNeverSatisfied",        "will never start: a job it depends on has failed"       },
+    {"BeginTime",                       "waits for its begin time"                               },
+    {"JobHeldUser",                     "is held: scontrol release lets it go"                   },
+    {"JobHeldAdmin",                    "is held by an administrator"                            },
+    {"JobHoldMaxRequeue",               "is held: it was put back too often"                     },
+    {"launch_failed_requeued_held",     "is held: a node's prolog failed; scontrol release lets "
+                                    "it go"                   },
+    {"ReqNodeNotAvail",                 "waits for nodes that are down or reserved"              },
+    {"Nodes_required_for_job_are_DOWN", "waits for nodes that are down, drained or reserved"     },
+    {"NodeDown",                        "waits for nodes that are down"                          },
+    {"PartitionDown",                   "waits for a partition that is down"                     },
+    {"PartitionInactive",               "waits for a partition that is inactive"                 },
+    {"PartitionNodeLimit",              "asks for more nodes than the partition has or gives"    },
+    {"PartitionTimeLimit",              "asks for more time than the partition gives"            },
+    {"PartitionConfig",                 "asks for nodes that the partition does not have"        },
+    {"BadConstraints",                  "asks for what no node has (cluster.constraint)"         },
+    {"Reservation",                     "waits for its reservation"                              },
+    {"Licenses",                        "waits for licenses"                                     },
+    {"Cleaning",                        "waits until what ran before has been cleaned up"        },
+    {"Prolog",                          "its nodes are being prepared (prolog)"                  },
+    {"AssocGrpCpuLimit",                "waits for its account's limit of cores"                 },
+    {"AssocGrpNodeLimit",               "waits for its account's limit of nodes"                 },
+    {"AssocGrpJobsLimit",               "waits for its account's limit of jobs"                  },
+    {"AssocMaxJobsLimit",               "waits for its account's limit of jobs"                  },
+    {"QOSMaxJobsPerUserLimit",          "waits for its quality of service's limit of jobs"       },
+    {"QOSMaxNodePerUserLimit",          "waits for its quality of service's limit of nodes"      },
+    {"QOSMaxCpuPerUserLimit",           "waits for its quality of service's limit of cores"      },
+    {"QOSGrpNodeLimit",                 "waits for its quality of service's limit of nodes"      },
+    {"InvalidAccount",                  "names an account that may not be used (cluster.account)"},
+    {"InvalidQOS",                      "names a quality of service that may not be used"        },
+};
+
+static const char *words_of(const char *code)
+{
+    for (size_t i = 0; i < sizeof reasons / sizeof reasons[0]; i++)
+        if (strncmp(code, reasons[i].code, strlen(reasons[i].code)) == 0 &&
+            (code[strlen(reasons[i].code)] == '\0' || code[strlen(reasons[i].code)] == ',' ||
+             code[strlen(reasons[i].code)] == '_'))
+            return reasons[i].words;
+    if (strncmp(code, "Assoc", 5) == 0)
+        return "waits for a limit of its account";
+    if (strncmp(code, "QOS", 3) == 0)
+        return "waits for a limit of its quality of service";
+    return "waits in Slurm's queue";
+}
+
+void slurm_reply_waiting(const struct slurm_reply *r, int64_t ahead, char *text, size_t bytes)
+{
+    if (!*r->reason || strcmp(r->reason, "None") == 0)
+        snprintf(text, bytes, "waits for Slurm to look at it");
+    else if (strcmp(r->reason, "Priority") == 0)
+        snprintf(text, bytes, "waits for priority: %lld %s ahead [Priority]", (long long)ahead,
+                 ahead == 1 ? "job" : "jobs");
+    else
+        snprintf(text, bytes, "%s [%s]", words_of(r->reason), r->reason);
+}
+
+const char *slurm_state_words(const char *state)
+{
+    static const struct {
+        const char *state, *words;
+    } table[] = {
+        {"NODE_FAIL",     "a node of it failed"                         },
+        {"BOOT_FAIL",     "a node of it could not be started"           },
+        {"PREEMPTED",     "it was preempted by another job"             },
+        {"TIMEOUT",       "its time was over"                           },
+        {"DEADLINE",      "it missed its deadline"                      },
+        {"OUT_OF_MEMORY", "it used more memory than it was given"       },
+        {"CANCELLED",     "it was cancelled in Slurm, and not by traind"},
+        {"REVOKED",       "Slurm revoked it"                            },
+    };
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
+        if (strcmp(table[i].state, state) == 0)
+            return table[i].words;
+    return NULL;
+}

@@ -1,0 +1,312 @@
+#include "daemon/launch/slurm_script.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/digest.h"
+#include "common/error.h"
+#include "daemon/launch/command.h"
+#include "daemon/launch/slurm.h"
+
+/* Slurm sends --signal up to a minute early (sbatch(1)), so a short job does without: the script
+ * and traind watch the time themselves. */
+#define SIGNAL_FROM_SECONDS 600
+
+void slurm_job_name(const struct launch_request *r, char name[SLURM_NAME_BYTES])
+{
+    char unique[PATH_MAX + 64], hex[DIGEST_BYTES];
+
+    snprintf(unique, sizeof unique, "%s %.6f", r->run_dir, r->created_at);
+    digest_text(unique, strlen(unique), hex);
+    snprintf(name, SLURM_NAME_BYTES, "traind-%lld-%lld-%.16s", (long long)r->job_id,
+             (long long)r->attempt, hex);
+}
+
+/* ---------------------------------------------------------------- quoting */
+
+/* A word of the shell. */
+static void put_word(FILE *out, const char *word)
+{
+    char *const argv[] = {(char *)word, NULL};
+    char *quoted = command_quote(argv);
+
+    if (quoted)
+        fprintf(out, "%.*s", (int)strlen(quoted) - 1, quoted); /* without its newline */
+    free(quoted);
+}
+
+/* --option="value": sbatch reads quotes and backslashes in its lines as a shell does. A newline
+ * cannot be there (job_check.c, check_path). */
+static void put_option(FILE *out, const char *option, const char *value)
+{
+    fprintf(out, "#SBATCH --%s=\"", option);
+    for (; *value; value++)
+        fprintf(out, *value == '"' || *value == '\\' ? "\\%c" : "%c", *value);
+    fputs("\"\n", out);
+}
+
+/* Slurm replaces %x in paths, and a backslash turns that off; both cannot be had. */
+static int check_path(const char *path, struct error *e)
+{
+    if (!strpbrk(path, "%\\\n"))
+        return 0;
+    return error_set(e, ERR_INVALID,
+                     "the state folder's path must have no %%, backslash or newline in it with "
+                     "launcher slurm: %s",
+                     path);
+}
+
+/* ---------------------------------------------------------------- what both forms say */
+
+static const char *account(const struct launch_request *r)
+{
+    return r->spec->cluster.account ? r->spec->cluster.account : r->slurm->account;
+}
+
+static char *join_hosts(const struct launch_request *r)
+{
+    char *text = NULL;
+    size_t bytes;
+    FILE *out = open_memstream(&text, &bytes);
+
+    for (size_t i = 0; out && i < r->spec->cluster.host_count; i++)
+        fprintf(out, "%s%s", i ? "," : "", r->spec->cluster.hosts[i]);
+    if (out)
+        fclose(out);
+    return text;
+}
+
+static void put_directives(FILE *out, const struct launch_request *r)
+{
+    const struct job_spec *spec = r->spec;
+    char name[SLURM_NAME_BYTES];
+
+    slurm_job_name(r, name);
+    fprintf(out, "#SBATCH --job-name=%s\n", r->by_hand ? "traind" : name);
+    if (!r->by_hand) {
+        char folder[PATH_MAX + 32];
+        snprintf(folder, sizeof folder, "%s/attempt-%lld", r->run_dir, (long long)r->attempt);
+        put_option(out, "chdir", folder);
+        fputs("#SBATCH --output=slurm.log --open-mode=append\n", out);
+    }
+    fprintf(out, "#SBATCH --nodes=%lld --ntasks-per-node=%lld --cpus-per-task=%lld\n",
+            (long long)spec->cluster.nodes, (long long)spec->cluster.workers_per_node,
+            (long long)r->threads);
+    fputs("#SBATCH --requeue\n", out);
+    if (spec->cluster.time_limit)
+        put_option(out, "time", spec->cluster.time_limit);
+    if (isnan(r->time_limit_seconds) || r->time_limit_seconds >= SIGNAL_FROM_SECONDS)
+        fprintf(out, "#SBATCH --signal=B:USR1@%.0f\n", ceil(r->lead_seconds));
+    if (spec->cluster.partition)
+        put_option(out, "partition", spec->cluster.partition);
+    if (account(r))
+        put_option(out, "account", account(r));
+    if (spec->cluster.constraint)
+        put_option(out, "constraint", spec->cluster.constraint);
+    char *hosts = spec->cluster.host_count ? join_hosts(r) : NULL;
+    if (hosts)
+        put_option(out, "nodelist", hosts);
+    free(hosts);
+    if (spec->priority)
+        fprintf(out, "#SBATCH --nice=%lld\n", (long long)-spec->priority);
+    if (r->slurm->options)
+        fprintf(out, "#SBATCH %s\n", r->slurm->options);
+}
+
+json_t *slurm_properties(const struct launch_request *r)
+{
+    const struct job_spec *spec = r->spec;
+    const char *path = getenv("PATH"), *home = getenv("HOME");
+    char name[SLURM_NAME_BYTES], folder[PATH_MAX + 32];
+    char *hosts = spec->cluster.host_count ? join_hosts(r) : NULL;
+
+    slurm_job_name(r, name);
+    snprintf(folder, sizeof folder, "%s/attempt-%lld", r->run_dir, (long long)r->attempt);
+    json_t *job = json_pack(
+        "{s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:b, s:{s:s, s:s}, s:s*, s:s*, s:s*, s:s*}", "name",
+        name, "current_working_directory", folder, "standard_output", "slurm.log", "open_mode",
+        "append", "nodes", (json_int_t)spec->cluster.nodes, "tasks_per_node",
+        (json_int_t)spec->cluster.workers_per_node, "cpus_per_task", (json_int_t)r->threads,
+        "requeue", 1, "environment", "PATH", path ? path : "/usr/bin:/bin", "HOME",
+        home ? home : "/", "partition", spec->cluster.partition, "account", account(r),
+        "constraints", spec->cluster.constraint, "required_nodes", hosts);
+    free(hosts);
+    if (!isnan(r->time_limit_seconds))
+        json_object_set_new(job, "time_limit",
+                            json_integer((json_int_t)ceil(r->time_limit_seconds / 60)));
+    if (spec->priority)
+        json_object_set_new(job, "nice", json_integer(-spec->priority));
+    return job;
+}
+
+/* ---------------------------------------------------------------- the script's body */
+
+static void put_folder(FILE *out, const struct launch_request *r)
+{
+    if (r->by_hand) {
+        fputs("\nrun=$PWD/traind-run\nmkdir -p \"$run\" || exit 1\n", out);
+        fputs("[ -e \"$run/job.json\" ] || cat >\"$run/job.json\" <<'TRAIND_JOB'\n", out);
+        fprintf(out, "%s\nTRAIND_JOB\n", r->document);
+    } else {
+        fputs("\nrun=", out);
+        put_word(out, r->run_dir);
+        fputc('\n', out);
+    }
+    fprintf(out, "resume=%s\n\n", r->resumes ? "'--resume latest'" : "");
+    fputs("# Slurm starts this script again when it has put the job back into its queue: another "
+          "attempt.\n",
+          out);
+    fprintf(out, "attempt=$((%lld + ${SLURM_RESTART_COUNT:-0}))\n", (long long)r->attempt);
+    fprintf(out, "[ $attempt = %lld ] || resume='--resume latest'\n", (long long)r->attempt);
+    fputs("dir=$run/attempt-$attempt\n"
+          "mkdir -p \"$dir\" || exit 1\n"
+          "if ! (set -C && echo \"$SLURM_JOB_ID\" >\"$dir/slurm-job\") 2>/dev/null &&\n"
+          "    [ \"$(cat \"$dir/slurm-job\")\" != \"$SLURM_JOB_ID\" ]; then\n"
+          "    echo \"traind: attempt $attempt has been started by Slurm's job $(cat "
+          "\"$dir/slurm-job\") already\" >&2\n"
+          "    exit 3\n"
+          "fi\n"
+          "cd \"$run\" && exec >>\"$dir/stdout.log\" 2>&1 </dev/null || exit 1\n\n",
+          out);
+}
+
+static void put_environment(FILE *out, const struct launch_request *r)
+{
+    fprintf(out,
+            "export OMP_NUM_THREADS=%lld OMP_PROC_BIND=close OPENBLAS_NUM_THREADS=1 " LAUNCH_MARK
+            "=\"$dir\"\n",
+            (long long)r->threads);
+    if (r->spec->cluster.interface) {
+        fputs("export OMPI_MCA_btl_tcp_if_include=", out);
+        put_word(out, r->spec->cluster.interface);
+        fputs("\nexport OMPI_MCA_oob_tcp_if_include=\"$OMPI_MCA_btl_tcp_if_include\"\n", out);
+    }
+    if (r->slurm->setup) {
+        fputs(". ", out);
+        put_word(out, r->slurm->setup);
+        fputs(" || exit 1\n", out);
+    }
+}
+
+static void put_words(FILE *out, char *const *words)
+{
+    for (; words && *words; words++) {
+        fputs(" \\\n    ", out);
+        put_word(out, *words);
+    }
+}
+
+static void put_srun(FILE *out, const struct launch_request *r)
+{
+    const struct job_spec *spec = r->spec;
+
+    fprintf(out,
+            "srun --mpi=pmix --nodes=%lld --ntasks=%lld --ntasks-per-node=%lld "
+            "--cpus-per-task=%lld --cpu-bind=cores --kill-on-bad-exit=1",
+            (long long)spec->cluster.nodes, (long long)job_spec_world_size(spec),
+            (long long)spec->cluster.workers_per_node, (long long)r->threads);
+}
+
+static void put_mpirun(FILE *out, const struct launch_request *r)
+{
+    const struct job_spec *spec = r->spec;
+
+    put_word(out, r->mpirun);
+    if (geteuid() == 0 && !r->by_hand)
+        fputs(" --allow-run-as-root", out);
+    fprintf(out, " -np %lld --map-by ppr:%lld:node:PE=%lld --bind-to core",
+            (long long)job_spec_world_size(spec), (long long)spec->cluster.workers_per_node,
+            (long long)r->threads);
+    fputs(" \\\n    -x OMP_NUM_THREADS -x OMP_PROC_BIND -x OPENBLAS_NUM_THREADS -x " LAUNCH_MARK
+          " --mca orte_abort_on_non_zero_status 1",
+          out);
+    put_words(out, spec->cluster.mpi_args);
+}
+
+/* $run and $attempt are the script's. */
+static void put_worker(FILE *out, const struct launch_request *r)
+{
+    fputs(" \\\n    ", out);
+    put_word(out, r->worker);
+    fprintf(out,
+            " --job \"$run/job.json\" --run-dir \"$run\" --attempt $attempt --stall-seconds %lld "
+            "$resume &\npid=$!\n\n",
+            (long long)r->stall_seconds);
+}
+
+/* The watcher's last look may come when the script has ended: it ends with it. */
+static void put_watch(FILE *out, const struct launch_request *r)
+{
+    fputs(
+        "# The ranks end behind the step they are in, with a checkpoint.\n"
+        "stop() {\n"
+        "    [ -e \"$dir/cancel-requested\" ] || [ -e \"$dir/time-limit-reached\" ] || echo \"$1\" "
+        ">\"$dir/slurm-signal\"\n"
+        "    kill -USR1 \"$pid\" 2>/dev/null\n"
+        "}\n"
+        "trap 'stop USR1' USR1\n"
+        "trap 'stop TERM' TERM\n",
+        out);
+    fputs("(\n"
+          "    trap - USR1 TERM\n"
+          "    while sleep 1 && kill -0 $$ 2>/dev/null; do\n",
+          out);
+    if (!isnan(r->time_limit_seconds))
+        fprintf(
+            out,
+            "        [ $(($(date +%%s) - begun)) -lt %.0f ] || echo >\"$dir/time-limit-reached\"\n",
+            floor(r->time_limit_seconds - r->lead_seconds));
+    fputs("        [ -e \"$dir/cancel-requested\" ] || [ -e \"$dir/time-limit-reached\" ] || "
+          "continue\n"
+          "        kill -USR1 $$\n"
+          "        exit\n"
+          "    done\n"
+          ") &\n"
+          "watcher=$!\n"
+          "code=0\n"
+          "while kill -0 \"$pid\" 2>/dev/null; do\n"
+          "    wait \"$pid\"\n"
+          "    code=$?\n"
+          "done\n"
+          "kill \"$watcher\" 2>/dev/null\n"
+          "echo $code >\"$dir/exit.new\" && mv \"$dir/exit.new\" \"$dir/exit\"\n"
+          "exit $code\n",
+          out);
+}
+
+int slurm_script(const struct launch_request *r, char **text, struct error *e)
+{
+    size_t bytes;
+
+    *text = NULL;
+    if (!r->by_hand && check_path(r->run_dir, e))
+        return -(int)e->code;
+    FILE *out = open_memstream(text, &bytes);
+    if (!out)
+        return error_set(e, ERR_NO_MEMORY, "no memory for a batch script");
+    fputs("#!/bin/sh\n", out);
+    if (!r->by_hand)
+        fprintf(out, "# Job %lld of traind, attempt %lld\n", (long long)r->job_id,
+                (long long)r->attempt);
+    put_directives(out, r);
+    put_folder(out, r);
+    put_environment(out, r);
+    if (!isnan(r->time_limit_seconds))
+        fputs("begun=$(date +%s)\n", out);
+    fputc('\n', out);
+    if (r->slurm->srun)
+        put_srun(out, r);
+    else
+        put_mpirun(out, r);
+    put_worker(out, r);
+    put_watch(out, r);
+    if (fclose(out) == 0)
+        return 0;
+    free(*text);
+    *text = NULL;
+    return error_set(e, ERR_NO_MEMORY, "no memory for a batch script");
+}

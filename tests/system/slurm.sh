@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# Jobs on a real Slurm cluster of two nodes: submitted by curl, trained on real images to the end, started by mpirun and by srun;
+# refused with Slurm's words; with names that mean to do harm.
+# shellcheck source=tests/system/slurm.sh.inc
+. "${top_srcdir:?run it by make check}/tests/system/slurm.sh.inc"
+start_cluster 2
+start_slurm_daemon
+real_images
+
+slurm_job "real" 6
+want 201 "a job for Slurm is taken"
+real=$id
+ok "it succeeds" ends "$real" succeeded
+is "$(job "$real" slots)" 0 "it takes no slots of this machine"
+is "$(slurm "$real" 'state')" COMPLETED "the answer says what Slurm says"
+is "$(slurm "$real" nodes)" "n[1-2]" "and on which nodes"
+is "$(sql "select count(*) from job_event where job_id = $real and type = 'step'")" 6 "its steps are stored"
+is "$(sql "select group_concat(reason, '; ') from (select json_extract(body, '\$.reason') as reason from job_event
+    where job_id = $real and type = 'state') where reason like '%Slurm%'")" \
+    "is handed to Slurm: 4 workers on 2 nodes; Slurm has started its job $(slurm "$real" job_id) on n[1-2]" "events tell of its way through Slurm"
+like "$(jq -c 'select(.type == "run_start")' "$state/jobs/$real/attempt-1/events.jsonl")" '"world_size": ?4|"ranks": ?4' "four ranks"
+
+# The script can be submitted by hand: it is what Slurm ran.
+script=$state/jobs/$real/attempt-1/sbatch
+like "$(cat "$script")" "^#SBATCH --nodes=2 --ntasks-per-node=2 --cpus-per-task=1$" "its batch script is in the run directory"
+is "$(sbatch --parsable --test-only "$script" 2>&1 | grep -c 'to start at')" 1 "sbatch takes it from a person"
+is "$(sbatch --parsable "$script" >"$work/again" && eventually grep -qs 'has been started by Slurm' "$state/jobs/$real/attempt-1/slurm.log" && wc -l <"$state/jobs/$real/attempt-1/events.jsonl")" \
+    "$(wc -l <"$state/jobs/$real/attempt-1/events.jsonl")" "run a second time it leaves the attempt alone"
+
+# ---------------------------------------------------------------- what is refused
+slurm_job "nowhere" 4 '.cluster.partition = "no such $(touch '"$work"'/harm) partition\""'
+ok "a job for a partition that is not there fails" ends "$id" failed
+is "$(job "$id" reason)" "Slurm did not take the job: sbatch: error: invalid partition specified: no such \$(touch $work/harm) partition\";sbatch: error: Batch job submission failed: Invalid partition name specified" "with Slurm's words"
+slurm_job "lines" 4 '.cluster.partition = "a\n#SBATCH --wrap=x" | .cluster.account = "x\ny"'
+refused 422 invalid '/cluster/partition' "a line break in a partition's name"
+
+# ---------------------------------------------------------------- names
+name=$(printf 'a "name" with '\''quotes'\'' $(touch %s/harm) `id>%s/harm` \\\n#SBATCH --wrap="id>%s/harm"' "$work" "$work" "$work")
+slurm_job "$name" 2 '.cluster.nodes = 1 | .cluster.workers_per_node = 1 | .cluster.mpi_args = ["-x", "GREETING=$(touch '"$work"'/harm)\n'\''x'\''"]'
+ok "a job with quotes, \$(...) and newlines in its name and arguments succeeds" ends "$id" succeeded
+is "$(job "$id" name)" "$name" "its name is as it was"
+ok "and did no harm" test ! -e "$work/harm"
+
+# ---------------------------------------------------------------- srun
+stop_daemon
+start_slurm_daemon "slurm.start = srun"
+slurm_job "by srun" 6
+by_srun=$id
+ok "ranks are started by srun" ends "$by_srun" succeeded
+like "$(cat "$state/jobs/$by_srun/attempt-1/sbatch")" "^srun --mpi=pmix --nodes=2 --ntasks=4 --ntasks-per-node=2 " "as its script says"
+is "$(weights "$by_srun" 6)" "$(weights "$real" 6)" "and give the weights of those started by mpirun, bit by bit"
+slurm_job "arguments" 2 '.cluster.mpi_args = ["--tag-output"]'
+refused 422 invalid 'are for mpirun' "arguments of mpirun where srun starts the ranks"
+ok "the daemon stops" stop_daemon
+done_testing
