@@ -3,15 +3,16 @@
 import { h, mark, notice, say } from "./dom.js";
 import { here } from "./place.js";
 
-// nav: its name in the head; the first path that matches counts, and its groups are the view's params.
+// nav: its name in the head, within: that of the view it belongs to; the first path that matches counts, and its groups are the
+// view's params.
 const VIEWS = [
   { path: /^\/$/, nav: "Jobs", href: "#/", load: () => import("./views/overview.js") },
-  { path: /^\/jobs\/([1-9][0-9]{0,15})$/, load: () => import("./views/job.js") },
+  { path: /^\/jobs\/([1-9][0-9]{0,15})$/, within: "Jobs", load: () => import("./views/job.js") },
   { path: /^\/submit$/, nav: "Submit", href: "#/submit", load: () => import("./views/submit.js") },
   { path: /^\/compare$/, nav: "Compare", href: "#/compare", load: () => import("./views/compare.js") },
   { path: /^\/sweeps$/, nav: "Sweeps", href: "#/sweeps", load: () => import("./views/sweeps.js") },
-  { path: /^\/sweeps\/new$/, load: () => import("./views/new_sweep.js") },
-  { path: /^\/sweeps\/([1-9][0-9]{0,15})$/, load: () => import("./views/sweep.js") },
+  { path: /^\/sweeps\/new$/, within: "Sweeps", load: () => import("./views/new_sweep.js") },
+  { path: /^\/sweeps\/([1-9][0-9]{0,15})$/, within: "Sweeps", load: () => import("./views/sweep.js") },
 ];
 
 const main = document.getElementById("main");
@@ -39,7 +40,8 @@ async function route(moved) {
   }
   shown.mounted?.unmount();
   const mine = (shown = { view, path, mounted: null });
-  links.forEach((l) => (l.view === view ? mark(l.link, "aria-current", "page") : l.link.removeAttribute("aria-current")));
+  links.forEach((l) => (l.view === view ? mark(l.link, "aria-current", "page")
+    : l.view.nav === view?.within ? mark(l.link, "aria-current", "true") : l.link.removeAttribute("aria-current")));
   if (!view) return lost();
   const { mount } = await view.load();
   if (shown !== mine) return; // one has gone on meanwhile

@@ -1,5 +1,6 @@
 // Text to take elsewhere, and documents to write: boxes with a button that copies them, a JSON editor, what is wrong in it.
 
+import { hasToken } from "./api.js";
 import { h, mark, say, show } from "./dom.js";
 import { linesOf, parseText, plainObject } from "./job_document.js";
 
@@ -36,7 +37,10 @@ export function codeBox(title, what) {
 }
 
 // One word of a POSIX shell.
-export const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
+const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
+
+// What posts text to path of this daemon.
+export const curlCommand = (text, path) => [`curl --json ${quoted(text)}`, ...(hasToken() ? ['-H "Authorization: Bearer $TRAINCTL_TOKEN"'] : []), location.origin + path].join(" \\\n  ");
 
 // ------------------------------------------------------------------ writing JSON
 

@@ -155,7 +155,7 @@ export function learningRate(plan, lr) {
 // As a person would write it: lists and small objects on a line.
 export function pretty(value, indent = "") {
   const line = oneLine(value), deeper = `${indent}  `;
-  if (!value || typeof value !== "object" || (indent && !Object.values(value).some((v) => v && typeof v === "object") && line.length < 80)) return line;
+  if (!value || typeof value !== "object" || (indent && !Object.values(value).some((v) => v && typeof v === "object") && line.length < 56)) return line;
   const parts = Array.isArray(value) ? value.map((v) => deeper + pretty(v, deeper)) : Object.entries(value).map(([key, v]) => `${deeper}${JSON.stringify(key)}: ${pretty(v, deeper)}`);
   const [open, close] = Array.isArray(value) ? "[]" : "{}";
   return parts.length ? `${open}\n${parts.join(",\n")}\n${indent}${close}` : open + close;

@@ -1,5 +1,6 @@
 // Submitting by the dashboard (#/submit), in a real browser against a real daemon: node submit.mjs http://HOST:PORT. Prints TAP.
 
+import { execFileSync } from "node:child_process";
 import { openBrowser } from "./browser.mjs";
 import { accessible, api, brightness, cancelAll, errors, jobIn, JOB, listen, origin, quietPages, sideways, until } from "./checks.mjs";
 import { done, ok, same } from "./tap.mjs";
@@ -95,10 +96,6 @@ async function submitting(page) {
   await field(page, "/name").fill("it's by the form");
   const document = await written(page);
   await planShows(page, document, "submit");
-  const curl = await page.getByRole("group", { name: "the curl line" }).textContent();
-  ok(curl.startsWith("curl --json '{") && curl.includes("it'\\''s by the form") && curl.endsWith(`${origin}/v1/jobs`), "submit: the curl line is for this document", curl);
-  const trainctl = await page.getByRole("group", { name: "the trainctl line" }).textContent();
-  ok(trainctl.startsWith(`trainctl --server ${origin} submit - <<'JSON'\n`) && JSON.stringify(JSON.parse(trainctl.split("\n").slice(1, -1).join("\n"))) === JSON.stringify(document), "submit: so is the trainctl line");
   await page.getByText("As a table").click();
   const rates = await page.locator(".curve tbody tr").evaluateAll((rows) => rows.map((row) => row.lastChild.textContent));
   await page.getByRole("button", { name: "Submit the job" }).dblclick();
@@ -133,6 +130,21 @@ async function cloning(page, job) {
   await page.goto(`${origin}/#/submit?clone=99`);
   await page.getByRole("heading", { name: "There is no job 99 to clone" }).waitFor();
   ok(true, "clone: of a job that is not there is told as such");
+}
+
+// The lines for a terminal do what the button does.
+async function elsewhere(page) {
+  await page.goto(`${origin}/#/submit`);
+  await json(page).fill(JSON.stringify({ ...JOB, name: "it's from a terminal", steps: 2, cluster: { ...JOB.cluster, nodes: 1 } }));
+  const shell = (line) => execFileSync("bash", ["-c", line], { stdio: "ignore", env: { ...process.env, PATH: `${process.env.top_builddir}:${process.env.PATH}` } });
+  for (const name of ["curl", "trainctl"]) {
+    const { jobs: before } = await api("/v1/jobs");
+    shell(await page.getByRole("group", { name: `the ${name} line` }).textContent());
+    const { jobs: [job, ...others] } = await api("/v1/jobs");
+    ok(others.length === before.length && job.name === "it's from a terminal", `terminal: the ${name} line submits the same job`, job.name);
+    await api(`/v1/jobs/${job.id}/cancel`, { method: "POST" });
+  }
+  await page.getByRole("button", { name: "Start anew" }).click();
 }
 
 async function outage(context, page) {
@@ -171,6 +183,7 @@ try {
   await jsonBothWays(browser.page);
   const job = await submitting(browser.page);
   await cloning(browser.page, job);
+  await elsewhere(browser.page);
   await outage(browser.context, browser.page);
   errors.splice(0, errors.length, ...errors.filter((text) => !/status of (422|404)|ERR_INTERNET_DISCONNECTED/.test(text))); // the browser logs each answer that says no
   await looks();

@@ -50,6 +50,6 @@ like "$(cat "$work/out")" 'exit code 2' "and by the exit code"
 db=$work/here/state/traind.db
 is "$(sqlite3 "$db" "select group_concat(state, ' ') from job where id <= 3")" "succeeded succeeded succeeded" "the three jobs have trained"
 is "$(sqlite3 "$db" "select state from sweep")" succeeded "so has the sweep"
-like "$(cat "$work/out")" 'lr.base +0.1 +0.05 +0.1' "the comparison names what was changed"
+like "$(cat "$work/out")" 'lr.base +0.4 +0.1 +0.4' "the comparison names what was changed"
 ok "the daemon has stopped" test -z "$(pgrep -f "^[^ ]*traind --state $work/" 2>/dev/null)"
 done_testing

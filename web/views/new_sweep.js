@@ -1,7 +1,7 @@
 // A new search over job keys: #/sweeps/new, #/sweeps/new?base=JOB, #/sweeps/new?from=SWEEP
 
 import { get, post, Problem, words } from "../api.js";
-import { codeBox, jsonEditor, problemList, quoted } from "../code.js";
+import { codeBox, curlCommand, jsonEditor, problemList } from "../code.js";
 import { h, notice, say, show } from "../dom.js";
 import { fieldsOf, pretty, sparse, valueAt, withValue } from "../job_document.js";
 import { watch } from "../live.js";
@@ -41,7 +41,7 @@ function build(main, base, first) {
     show(failure, false);
     const count = now && trialsOf(now);
     say(told, !now ? "" : count ? `${count} ${count === 1 ? "job" : "jobs"} in all, ${now.concurrency ?? 1} at a time.` : "");
-    curl.set(now ? `curl --json ${quoted(pretty(now))} \\\n  ${location.origin}/v1/sweeps` : "");
+    curl.set(now ? curlCommand(pretty(now), "/v1/sweeps") : "");
     if (now) sessionStorage.setItem("traind-sweep-draft", pretty(now));
   };
   const editor = jsonEditor({ id: "sweep-json", title: "JSON", what: "A sweep", rows: 24, typed });

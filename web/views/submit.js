@@ -1,7 +1,7 @@
 // A new job: its keys as a form and as JSON, which follow each other, beside the plan that the daemon makes anew as one types.
 
-import { get, hasToken, post, Problem, words } from "../api.js";
-import { codeBox, jsonEditor, problemList, quoted } from "../code.js";
+import { get, post, Problem, words } from "../api.js";
+import { codeBox, curlCommand, jsonEditor, problemList } from "../code.js";
 import { h, mark, notice, say, show } from "../dom.js";
 import * as f from "../format.js";
 import { differences, effective, fieldsOf, inOrder, plainObject, pretty, sparse, valueAt, withValue, writeText } from "../job_document.js";
@@ -65,8 +65,6 @@ function changesCard(original) {
 
 // ------------------------------------------------------------------ the page, once its parts are there
 
-const token = () => (hasToken() ? ' \\\n  -H "Authorization: Bearer $TRAINCTL_TOKEN"' : "");
-const curlLine = (text) => `curl --json ${quoted(text)}${token()} \\\n  ${location.origin}/v1/jobs`;
 const trainctlLine = (text) =>
   `trainctl ${location.origin === "http://127.0.0.1:7077" ? "" : `--server ${location.origin} `}submit - <<'JSON'\n${text}\nJSON`;
 
@@ -142,7 +140,7 @@ class Page {
     this.form.update(this.document, this.presetDocument(), this.document.preset);
     this.preset.update(this.document.preset, this.fields);
     const text = pretty(this.document);
-    this.curl.set(curlLine(text));
+    this.curl.set(curlCommand(text, "/v1/jobs"));
     this.trainctl.set(trainctlLine(text));
     this.changes?.update(this.fields, this.spec());
     show(this.failure, false);
