@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "client/api.h"
+#include "client/print.h"
 #include "common/event.h"
 #include "common/job_state.h"
 #include "common/suggest.h"
@@ -292,37 +293,60 @@ bool cmd_flag(const struct cmd_args *args, const char *option)
     return cmd_value(args, option) != NULL;
 }
 
+#define HELP_COLUMN 27 /* of what an option or a command is for */
+
 static void print_option(FILE *out, const struct cmd_option *option)
 {
-    char left[64];
+    char name[64], label[80];
 
+    snprintf(name, sizeof name, "--%s%s%s", option->name, option->value ? " " : "",
+             option->value ? option->value : "");
     if (option->letter)
-        snprintf(left, sizeof left, "-%c, --%s%s%s", option->letter, option->name,
-                 option->value ? " " : "", option->value ? option->value : "");
+        snprintf(label, sizeof label, "  -%c, %-20s ", option->letter, name);
     else
-        snprintf(left, sizeof left, "    --%s%s%s", option->name, option->value ? " " : "",
-                 option->value ? option->value : "");
-    fprintf(out, "  %-24s %s\n", left, option->help);
+        snprintf(label, sizeof label, "      %-20s ", name);
+    print_wrapped(out, label, HELP_COLUMN, option->help);
 }
 
 void cmd_print_help(FILE *out, const struct cmd *cmd)
 {
     const struct cmd_option *option;
+    char label[64];
 
-    fprintf(out, "usage: trainctl %s%s%s\n\n%s%s\n\noptions:\n", cmd->name,
-            *cmd->synopsis ? " " : "", cmd->synopsis, cmd->help,
-            cmd->run ? "" : " (not supported by this version)");
+    snprintf(label, sizeof label, "usage: trainctl %s%s", cmd->name, *cmd->synopsis ? " " : "");
+    print_wrapped(out, label, 16, cmd->synopsis);
+    fputc('\n', out);
+    print_wrapped(out, "", 0, cmd->help);
+    fputs(cmd->run ? "\noptions:\n" : "(not supported by this version)\n\noptions:\n", out);
     for (size_t i = 0; (option = cmd_option_at(cmd, i)); i++)
         print_option(out, option);
+}
+
+static void print_refused(FILE *out)
+{
+    const char *before = "\nnot supported by this version: ";
+
+    for (size_t i = 0; i < COUNT(commands); i++)
+        if (!commands[i].run) {
+            fprintf(out, "%s%s", before, commands[i].name);
+            before = " ";
+        }
+    if (*before == ' ')
+        fputc('\n', out);
 }
 
 void cmd_print_overview(FILE *out)
 {
     const struct cmd_option *option;
+    char label[64];
 
     fputs("usage: trainctl [--server ADDRESS] [--json] COMMAND ...\n\ncommands:\n", out);
-    for (size_t i = 0; i < COUNT(commands); i++)
-        fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].help);
+    for (size_t i = 0; i < COUNT(commands); i++) {
+        snprintf(label, sizeof label, "  %-11s ", commands[i].name);
+        if (commands[i].run)
+            print_wrapped(out, label, 14, commands[i].help);
+    }
+    print_refused(out);
     fputs("\noptions:\n", out);
     for (size_t i = 0; (option = cmd_common_at(i)); i++)
         print_option(out, option);

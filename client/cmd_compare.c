@@ -56,6 +56,17 @@ static int best_of(const struct job *jobs, int count, const struct result *resul
     return different && result->better ? best : -1;
 }
 
+#define NAME_COLUMNS 26 /* the longest keys, and what is between */
+#define JOB_LEAST    14
+
+/* Columns for each job. */
+static int job_room(int count)
+{
+    int room = table_room(NAME_COLUMNS) / count - 2;
+
+    return room > JOB_LEAST ? room : JOB_LEAST;
+}
+
 static struct libscols_table *make_table(const struct job *jobs, int count)
 {
     struct libscols_table *table = table_create(1);
@@ -76,7 +87,7 @@ static void name_rows(struct libscols_table *table, const struct job *jobs, int 
     table_set(names, 0, "name");
     table_set(states, 0, "state");
     for (int i = 0; i < count; i++) {
-        table_set(names, (size_t)i + 1, jobs[i].name);
+        table_set_cut(names, (size_t)i + 1, jobs[i].name, job_room(count));
         table_set(states, (size_t)i + 1, jobs[i].state);
         table_set_color(states, (size_t)i + 1, job_state_color(jobs[i].state));
     }
@@ -103,7 +114,7 @@ static void result_row(struct libscols_table *table, const struct job *jobs, int
     }
 }
 
-static void difference_rows(struct libscols_table *table, const json_t *differences)
+static void difference_rows(struct libscols_table *table, int count, const json_t *differences)
 {
     const json_t *difference, *value;
     size_t i, k;
@@ -113,7 +124,7 @@ static void difference_rows(struct libscols_table *table, const json_t *differen
         table_set(line, 0, json_string_value(json_object_get(difference, "pointer")));
         json_array_foreach (json_object_get(difference, "values"), k, value) {
             char *text = print_value(value);
-            table_set(line, k + 1, text);
+            table_set_cut(line, k + 1, text, job_room(count));
             free(text);
         }
     }
@@ -141,7 +152,7 @@ static void print_comparison(const json_t *answer)
     }
     puts("\nwhere their documents differ");
     table = make_table(read, count);
-    difference_rows(table, differences);
+    difference_rows(table, count, differences);
     table_finish(table);
 }
 

@@ -18,6 +18,8 @@
 
 /* ---- a plan for a person */
 
+#define REMARK_BEGINS 45 /* "memory_bytes_per_worker" and the longest value */
+
 static void add_row(struct libscols_table *table, const char *name, const char *value,
                     const char *remark)
 {
@@ -25,7 +27,7 @@ static void add_row(struct libscols_table *table, const char *name, const char *
 
     table_set(line, 0, name);
     table_set(line, 1, value);
-    table_set(line, 2, remark);
+    table_set_wrapped(line, 2, remark ? remark : "", table_room(REMARK_BEGINS));
 }
 
 /* "9.6 before lr.factor", else "nodes x batch_per_node": what is said of a number in one line. */
@@ -82,7 +84,7 @@ static void print_table(const struct plan *plan)
 
     table_column(table, "name", 0);
     table_column(table, "value", TABLE_RIGHT);
-    table_column(table, "remark", 0);
+    table_column(table, "remark", TABLE_WRAP);
     if (plan->mode == JOB_MODE_TRAIN) {
         count_row(table, plan, "train_images", plan->train_images);
         count_row(table, plan, "global_batch", plan->global_batch);
@@ -112,7 +114,7 @@ static void print_warnings(const struct plan *plan)
     if (json_array_size(plan->warnings))
         putchar('\n');
     json_array_foreach (plan->warnings, i, warning)
-        printf("warning: %s\n", json_string_value(warning));
+        print_wrapped(stdout, "warning: ", 2, json_string_value(warning));
 }
 
 /* ---- values in words */
@@ -131,23 +133,6 @@ static char *value_words(const json_t *value, const char *none)
 }
 
 /* ---- --explain */
-
-static void print_wrapped(const char *label, const char *text)
-{
-    int columns = terminal_columns() > 100 ? 100 : terminal_columns();
-    int column = printf("    %s", label);
-
-    for (bool first = true; *text; first = false) {
-        int length = (int)strcspn(text, " ");
-        if (column + 1 + length > columns)
-            column = printf("\n      ") - 1;
-        else if (!first)
-            column += printf(" ");
-        column += printf("%.*s", length, text);
-        text += length + (text[length] == ' ');
-    }
-    putchar('\n');
-}
 
 /* "nodes x workers, with nodes = 2, workers = 4" */
 static char *formula_words(const json_t *entry)
@@ -176,9 +161,9 @@ static void print_entry(const char *key, const json_t *entry)
     static const struct {
         const char *key, *label;
     } rest[] = {
-        {"note",   ""              },
-        {"change", "To change it: "},
-        {"source", "Source: "      }
+        {"note",   "    "              },
+        {"change", "    To change it: "},
+        {"source", "    Source: "      }
     };
     const char *meaning = json_string_value(json_object_get(entry, "meaning"));
     char *value = value_words(json_object_get(entry, "value"), "not known"),
@@ -187,12 +172,12 @@ static void print_entry(const char *key, const json_t *entry)
     printf("%s%s = %s%s\n", client.color ? "\033[1m" : "", key, value,
            client.color ? "\033[0m" : "");
     if (meaning)
-        print_wrapped("", meaning);
-    print_wrapped("It is ", formula);
+        print_wrapped(stdout, "    ", 6, meaning);
+    print_wrapped(stdout, "    It is ", 6, formula);
     for (size_t i = 0; i < sizeof rest / sizeof rest[0]; i++) {
         const char *text = json_string_value(json_object_get(entry, rest[i].key));
         if (text)
-            print_wrapped(rest[i].label, text);
+            print_wrapped(stdout, rest[i].label, 6, text);
     }
     putchar('\n');
     free(formula);
@@ -273,7 +258,7 @@ static void print_differences(const struct cmd_args *args, const char *what,
     table = table_create(1);
     table_column(table, "", 0);
     table_column(table, args->operands[0], TABLE_RIGHT);
-    table_column(table, args->operands[1], TABLE_RIGHT);
+    table_column(table, args->operands[1], TABLE_RIGHT | TABLE_WRAP);
     difference_rows(table, differences);
     table_finish(table);
 }

@@ -314,8 +314,13 @@ static void point_row(struct libscols_table *table, const struct question *q, co
     table_set(line, 6, text);
     snprintf(text, sizeof text, p->node_hours.value < 10 ? "%.2g" : "%.0f", p->node_hours.value);
     table_set(line, 7, text);
-    snprintf(text, sizeof text, "%s%s%s", p == q->fastest ? "fastest " : "",
-             p == q->cheapest ? "cheapest " : "", p == q->choice ? "<- choice" : "");
+    const char *marks[] = {p == q->fastest ? "fastest" : NULL, p == q->cheapest ? "cheapest" : NULL,
+                           p == q->choice ? "choice" : NULL};
+    *text = '\0';
+    for (size_t i = 0; i < sizeof marks / sizeof marks[0]; i++)
+        if (marks[i])
+            snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s", *text ? ", " : "",
+                     marks[i]);
     table_set(line, 8, text);
     if (p == q->choice)
         table_set_color(line, 8, "green");
@@ -370,7 +375,7 @@ static void show_table(const struct question *q)
     struct libscols_table *table = table_create(1);
 
     for (size_t i = 0; i < sizeof headings / sizeof headings[0]; i++)
-        table_column(table, headings[i], i == 6 || i == 8 ? 0 : TABLE_RIGHT);
+        table_column(table, headings[i], i == 6 ? table_if_wide() : i == 8 ? 0 : TABLE_RIGHT);
     for (int i = 0; i < q->count; i++)
         point_row(table, q, &q->points[i]);
     say_basis(q);

@@ -8,6 +8,8 @@
 #include "client/table.h"
 #include "common/clock.h"
 
+#define NAME_COLUMNS 18 /* "training images" and what is between */
+
 static void row(struct libscols_table *table, const char *name, const char *text)
 {
     struct libscols_line *line;
@@ -16,7 +18,7 @@ static void row(struct libscols_table *table, const char *name, const char *text
         return;
     line = table_line(table);
     table_set(line, 0, name);
-    table_set(line, 1, text);
+    table_set_wrapped(line, 1, text, table_room(NAME_COLUMNS));
 }
 
 static void date_row(struct libscols_table *table, const char *name, double unix_time)
@@ -81,7 +83,7 @@ static void starts_row(struct libscols_table *table, const struct job *job)
 }
 
 /* Of the first attempt that failed, whatever came after it. */
-static void failure_rows(struct libscols_table *table, const json_t *failure)
+static void failure_rows(struct libscols_table *table, const struct job *job, const json_t *failure)
 {
     const char *reason = json_string_value(json_object_get(failure, "reason"));
     const json_t *line;
@@ -89,7 +91,8 @@ static void failure_rows(struct libscols_table *table, const json_t *failure)
 
     if (!reason)
         return;
-    row(table, "first failure", reason);
+    if (strcmp(reason, job->reason) != 0)
+        row(table, "first failure", reason);
     json_array_foreach (json_object_get(failure, "log"), i, line)
         row(table, i ? "" : "its log ended", json_string_value(line));
 }
@@ -107,7 +110,7 @@ static void print_job(const struct job *job, const json_t *json)
     const char *run_dir = json_string_value(json_object_get(json, "run_dir"));
 
     table_column(table, "what", 0);
-    table_column(table, "value", 0);
+    table_column(table, "value", TABLE_WRAP);
     snprintf(id, sizeof id, "%ld", job->id);
     row(table, "job", id);
     row(table, "name", job->name);
@@ -117,7 +120,7 @@ static void print_job(const struct job *job, const json_t *json)
     table_set_color(line, 1, job_state_color(job->state));
     row(table, "reason", job->reason);
     starts_row(table, job);
-    failure_rows(table, json_object_get(json, "failure"));
+    failure_rows(table, job, json_object_get(json, "failure"));
     progress_rows(table, job);
     if (!isnan(job->checkpoint_step) && strcmp(job->state, "succeeded") != 0)
         row(table, "checkpoint", human_step(id, sizeof id, job->checkpoint_step));

@@ -142,6 +142,9 @@ int cmd_sweep(int argc, char **argv)
         return cmd_fail(&e);
     if (client.json)
         print_json(answer);
+    else if (json_object_get(answer, "sweeps") &&
+             !json_array_size(json_object_get(answer, "sweeps")))
+        puts("no searches yet: submit one with \"trainctl sweep FILE\"");
     else if (json_object_get(answer, "sweeps"))
         list(answer);
     else

@@ -89,6 +89,8 @@ static int list(struct error *e)
         return -(int)e->code;
     if (client.json) {
         print_json(answer);
+    } else if (json_array_size(json_object_get(answer, "tokens")) == 0) {
+        puts("no tokens yet: make one with \"trainctl token create NAME\"");
     } else {
         struct libscols_table *table = table_create(1);
         for (i = 0; i < sizeof headings / sizeof headings[0]; i++)

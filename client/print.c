@@ -1,8 +1,11 @@
 #include "client/print.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "client/terminal.h"
 
 /* The fewest digits that give every number back as it is: 0.1 stays 0.1, a date keeps its
  * microseconds. */
@@ -34,6 +37,23 @@ char *print_value(const json_t *value)
     if (json_is_string(value))
         return strdup(json_string_value(value));
     return dump(value, 0);
+}
+
+void print_wrapped(FILE *out, const char *label, int indent, const char *text)
+{
+    int columns = terminal_columns() > 100 ? 100 : terminal_columns();
+    int column = fprintf(out, "%s", label);
+
+    for (bool first = true; *text; first = false) {
+        int length = (int)strcspn(text, " ");
+        if (column + 1 + length > columns && !first)
+            column = fprintf(out, "\n%*s", indent, "") - 1;
+        else if (!first)
+            column += fprintf(out, " ");
+        column += fprintf(out, "%.*s", length, text);
+        text += length + (text[length] == ' ');
+    }
+    fputc('\n', out);
 }
 
 void print_file(const char *file, double bytes)
