@@ -98,10 +98,16 @@ static int answer(const struct request *q, const struct series *series, bool mor
             reply_header(r, "X-Metrics-Next", "%lld", (long long)series_next(series));
         return status;
     }
-    json_t *json = series_to_json(series);
-    json_object_set_new(json, "job", json_integer(q->id));
-    json_object_set_new(json, "next", more ? json_integer(series_next(series)) : json_null());
-    return reply_json(r, 200, json, e);
+    struct json_text text = {0};
+    json_text_open(&text, NULL, '{');
+    json_text_integer(&text, "job", q->id);
+    if (more)
+        json_text_integer(&text, "next", series_next(series));
+    else
+        json_text_raw(&text, "next", NULL);
+    series_members(&text, series);
+    json_text_close(&text, '}');
+    return reply_json_text(r, 200, &text, e);
 }
 
 int handle_metrics(const struct request *q, struct reply *r, struct error *e)

@@ -132,47 +132,75 @@ void json_text_integer(struct json_text *t, const char *key, int64_t value)
     add(t, at, (size_t)(end - at));
 }
 
-/* Most numbers have few decimals, as dates with microseconds: value = n / scale exactly as a
- * division of doubles, so these digits are read back as the same double. printf takes ten times as
- * long. */
-static bool add_decimal(struct json_text *t, double value, int decimals, double scale)
+/* n / 10^decimals, decimals >= 1, with at least one digit on each side of the point. */
+static void add_scaled(struct json_text *t, bool negative, uint64_t n, int decimals)
 {
-    char text[40], *end = text + sizeof text;
-    double scaled = round(fabs(value) * scale);
+    char text[48], *end = text + sizeof text;
 
-    if (!(scaled < 9007199254740992.0) || scaled / scale != fabs(value))
-        return false;
-    uint64_t n = (uint64_t)scaled;
-    int zeros = 0;
-    for (; zeros < decimals - 1 && n % 10 == 0; zeros++)
+    for (; decimals > 1 && n % 10 == 0; decimals--)
         n /= 10;
-    char *at = digits(end, n), *point = end - (decimals - zeros);
+    char *at = digits(end, n), *point = end - decimals;
     while (at >= point)
         *--at = '0';
     memmove(at - 1, at, (size_t)(point - at));
     at--;
     point[-1] = '.';
-    if (signbit(value))
+    if (negative)
         *--at = '-';
     add(t, at, (size_t)(end - at));
+}
+
+/* Most numbers have few decimals, as dates with microseconds: value = n / scale exactly as a
+ * division of doubles, so these digits are read back as the same double. printf takes ten times as
+ * long. */
+static bool add_decimal(struct json_text *t, double value, int decimals, double scale)
+{
+    double scaled = round(fabs(value) * scale);
+
+    if (!(scaled < 9007199254740992.0) || scaled / scale != fabs(value))
+        return false;
+    add_scaled(t, signbit(value), (uint64_t)scaled, decimals);
     return true;
+}
+
+/* JSON's reals have a point or an exponent. */
+static void add_printed(struct json_text *t, int precision, double value)
+{
+    char text[40];
+    int bytes = snprintf(text, sizeof text, "%.*g", precision, value);
+
+    if (!strpbrk(text, ".e"))
+        bytes += snprintf(text + bytes, sizeof text - (size_t)bytes, ".0");
+    add(t, text, (size_t)bytes);
 }
 
 void json_text_real(struct json_text *t, const char *key, double value)
 {
-    char text[40];
+    add_key(t, key);
+    if (!isfinite(value))
+        add_null(t);
+    else if (!add_decimal(t, value, 6, 1e6) && !add_decimal(t, value, 9, 1e9))
+        add_printed(t, 16, value);
+}
+
+#define ROUNDED_DIGITS 12
+
+void json_text_rounded(struct json_text *t, const char *key, double value)
+{
+    static const double tens[] = {1e0, 1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7, 1e8,
+                                  1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16};
 
     add_key(t, key);
     if (!isfinite(value)) {
         add_null(t);
         return;
     }
-    if (add_decimal(t, value, 6, 1e6) || add_decimal(t, value, 9, 1e9))
-        return;
-    int bytes = snprintf(text, sizeof text, "%.16g", value);
-    if (!strpbrk(text, ".e"))
-        bytes += snprintf(text + bytes, sizeof text - (size_t)bytes, ".0");
-    add(t, text, (size_t)bytes);
+    int before = value == 0 ? 1 : (int)floor(log10(fabs(value))) + 1; /* digits before the point */
+    int decimals = ROUNDED_DIGITS - before;
+    if (decimals < 1 || decimals > 16)
+        add_printed(t, ROUNDED_DIGITS, value);
+    else
+        add_scaled(t, signbit(value), (uint64_t)llround(fabs(value) * tens[decimals]), decimals);
 }
 
 static int take(const char *text, size_t bytes, void *context)

@@ -27,6 +27,8 @@ void json_text_string(struct json_text *t, const char *key, const char *value); 
 void json_text_integer(struct json_text *t, const char *key, int64_t value);
 /* As many digits as it needs, 16 at most; null where it is not finite. */
 void json_text_real(struct json_text *t, const char *key, double value);
+/* Rounded to 12 digits: for means, whose other digits say nothing. */
+void json_text_rounded(struct json_text *t, const char *key, double value);
 /* Anything else; steals the reference; NULL: null. */
 void json_text_value(struct json_text *t, const char *key, json_t *value);
 /* JSON text, less its white space between tokens; NULL: null. */

@@ -84,44 +84,69 @@ static const struct store_metric_part *next_part(const struct series *s, int64_t
 
 /* ---------------------------------------------------------------- JSON */
 
-static json_t *number(double value)
+static void column(struct json_text *t, const struct series *s, int metric, enum value which)
 {
-    return isfinite(value) ? json_real(value) : json_null();
-}
-
-static json_t *columns(const struct series *s, json_t *into, enum value which)
-{
-    for (int m = 0; event_metric_at((size_t)m); m++) {
-        if (!(s->shape.wanted & 1u << m))
-            continue;
-        json_t *list = json_array();
-        const struct store_metric_part *p;
-        for (int64_t i = 0; (p = next_part(s, &i));)
-            json_array_append_new(list, number(value_of(p, m, which)));
-        json_object_set_new(into, event_metric_at((size_t)m)->name, list);
-    }
-    return into;
-}
-
-json_t *series_to_json(const struct series *s)
-{
-    json_t *step = json_array(), *epoch = json_array(), *t = json_array();
     const struct store_metric_part *p;
 
+    json_text_open(t, event_metric_at((size_t)metric)->name, '[');
     for (int64_t i = 0; (p = next_part(s, &i));) {
-        json_array_append_new(step, json_integer(p->step));
-        json_array_append_new(epoch, number(p->epoch));
-        json_array_append_new(t, number(p->t));
+        if (which == VALUE_MEAN && p->of[metric].count > 1)
+            json_text_rounded(t, NULL, value_of(p, metric, which));
+        else
+            json_text_real(t, NULL, value_of(p, metric, which));
     }
-    json_t *json = json_pack("{s:I, s:I, s:b, s:o, s:o, s:o}", "rows", (json_int_t)s->rows,
-                             "points", (json_int_t)json_array_size(step), "downsampled",
-                             !s->shape.exact, "step", step, "epoch", epoch, "t", t);
-    columns(s, json, VALUE_MEAN);
-    if (!s->shape.exact) {
-        json_object_set_new(json, "min", columns(s, json_object(), VALUE_MIN));
-        json_object_set_new(json, "max", columns(s, json_object(), VALUE_MAX));
-    }
-    return json;
+    json_text_close(t, ']');
+}
+
+static void columns(struct json_text *t, const struct series *s, enum value which)
+{
+    for (int m = 0; event_metric_at((size_t)m); m++)
+        if (s->shape.wanted & 1u << m)
+            column(t, s, m, which);
+}
+
+static void places(struct json_text *t, const struct series *s)
+{
+    const struct store_metric_part *p;
+
+    json_text_open(t, "step", '[');
+    for (int64_t i = 0; (p = next_part(s, &i));)
+        json_text_integer(t, NULL, p->step);
+    json_text_close(t, ']');
+    json_text_open(t, "epoch", '[');
+    for (int64_t i = 0; (p = next_part(s, &i));)
+        json_text_real(t, NULL, p->epoch);
+    json_text_close(t, ']');
+    json_text_open(t, "t", '[');
+    for (int64_t i = 0; (p = next_part(s, &i));)
+        json_text_real(t, NULL, p->t);
+    json_text_close(t, ']');
+}
+
+static int64_t count_points(const struct series *s)
+{
+    int64_t points = 0;
+
+    for (int64_t i = 0; next_part(s, &i);)
+        points++;
+    return points;
+}
+
+void series_members(struct json_text *t, const struct series *s)
+{
+    json_text_integer(t, "rows", s->rows);
+    json_text_integer(t, "points", count_points(s));
+    json_text_raw(t, "downsampled", s->shape.exact ? "false" : "true");
+    places(t, s);
+    columns(t, s, VALUE_MEAN);
+    if (s->shape.exact)
+        return;
+    json_text_open(t, "min", '{');
+    columns(t, s, VALUE_MIN);
+    json_text_close(t, '}');
+    json_text_open(t, "max", '{');
+    columns(t, s, VALUE_MAX);
+    json_text_close(t, '}');
 }
 
 /* ---------------------------------------------------------------- CSV */

@@ -6,9 +6,9 @@
 #ifndef TRAIND_DAEMON_HTTP_SERIES_H
 #define TRAIND_DAEMON_HTTP_SERIES_H
 
-#include <jansson.h>
 #include <stdint.h>
 
+#include "daemon/http/json_text.h"
 #include "daemon/store/store.h"
 
 #define SERIES_POINTS_MAX 20000 /* of one answer: bounds its memory */
@@ -27,9 +27,10 @@ struct series *series_create(const struct series_shape *shape); /* NULL without 
  * are left out. */
 void series_add(void *context, const struct store_metric_part *part);
 
-/* {"rows", "points", "downsampled", "step": [], "epoch": [], "t": [], "loss": [], ...}, and where
- * it was down-sampled "min" and "max": {"loss": [], ...}. null where no step had such a number. */
-json_t *series_to_json(const struct series *s);
+/* Members of an open object: "rows", "points", "downsampled", "step": [], "epoch": [], "t": [],
+ * "loss": [], ..., and where it was down-sampled "min" and "max": {"loss": [], ...}. null where no
+ * step had such a number. Means have 12 digits, all else is as it was stored. */
+void series_members(struct json_text *t, const struct series *s);
 
 /* The same as RFC 4180 lines under a line of names: step,epoch,t,loss,... with loss_min,loss_max
  * behind loss where it was down-sampled; nothing for null. The caller frees it; NULL: no memory. */

@@ -17,12 +17,13 @@ static json_t *parsed(struct json_text *t)
     return json;
 }
 
-static void real_comes_back(double value, double tolerance)
+static void comes_back(void (*write)(struct json_text *t, const char *key, double value),
+                       double value, double tolerance)
 {
     struct json_text t = {0};
 
     json_text_open(&t, NULL, '{');
-    json_text_real(&t, "x", value);
+    write(&t, "x", value);
     json_text_close(&t, '}');
     json_t *json = parsed(&t);
     json_t *x = json_object_get(json, "x");
@@ -30,6 +31,44 @@ static void real_comes_back(double value, double tolerance)
     cr_expect_leq(fabs(json_real_value(x) - value), tolerance * fabs(value), "%.17g became %.17g",
                   value, json_real_value(x));
     json_decref(json);
+}
+
+static void real_comes_back(double value, double tolerance)
+{
+    comes_back(json_text_real, value, tolerance);
+}
+
+static void is_text(struct json_text *t, const char *expected)
+{
+    cr_assert_not(t->failed);
+    cr_expect(t->bytes == strlen(expected) && memcmp(t->data, expected, t->bytes) == 0, "%.*s",
+              (int)t->bytes, t->data);
+    json_text_clear(t);
+}
+
+Test(json_text, rounded_numbers_keep_twelve_digits)
+{
+    struct json_text t = {0};
+
+    srand(2);
+    for (int i = 0; i < 100000; i++) {
+        double x = (double)(rand() - RAND_MAX / 2);
+        comes_back(json_text_rounded, x * pow(10, rand() % 40 - 25), 5e-12);
+    }
+    for (int n = -30; n < 30; n++) {
+        comes_back(json_text_rounded, pow(10, n), 1e-15);
+        comes_back(json_text_rounded, nextafter(pow(10, n), 0), 1e-15);
+    }
+    json_text_open(&t, NULL, '[');
+    json_text_rounded(&t, NULL, 2.0 / 3);
+    json_text_rounded(&t, NULL, -200.0 / 3);
+    json_text_rounded(&t, NULL, 0);
+    json_text_rounded(&t, NULL, 1);
+    json_text_rounded(&t, NULL, 0.000123);
+    json_text_rounded(&t, NULL, 2e20 / 3);
+    json_text_rounded(&t, NULL, NAN);
+    json_text_close(&t, ']');
+    is_text(&t, "[0.666666666667,-66.6666666667,0.0,1.0,0.000123,6.66666666667e+19,null]");
 }
 
 Test(json_text, reals_come_back)
@@ -50,14 +89,6 @@ Test(json_text, reals_come_back)
         real_comes_back(x / 1e6, 0);
         real_comes_back(x / pow(10, rand() % 20), 1e-15);
     }
-}
-
-static void is_text(struct json_text *t, const char *expected)
-{
-    cr_assert_not(t->failed);
-    cr_expect(t->bytes == strlen(expected) && memcmp(t->data, expected, t->bytes) == 0, "%.*s",
-              (int)t->bytes, t->data);
-    json_text_clear(t);
 }
 
 Test(json_text, members_of_every_kind)
