@@ -48,7 +48,7 @@ static const struct config_key keys[] = {
      "largest request body taken, in bytes"},
     {"http_threads", 'i', "4", 1, 64, FIELD(http_threads), "threads that answer requests"},
     {"streams_per_client", 'i', "256", 1, 1024, FIELD(streams_per_client),
-     "live streams of events that one client (address) may have open at a time"},
+     "live streams of events that one client (a token, else an address) may have open at a time"},
     {"heartbeat_seconds", 'i', "10", 1, 15, FIELD(heartbeat_seconds),
      "a stream of events without any says that it is alive after this time, in seconds"},
     {"web_dir", 's', PKGDATADIR "/web", 0, 0, FIELD(web_dir), "folder of the dashboard's files"},

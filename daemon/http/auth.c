@@ -56,7 +56,7 @@ static unsigned peer_rights(const struct http_app *app, int socket)
 /* ---------------------------------------------------------------- tokens */
 
 static int token_rights(const struct http_app *app, const char *authorization, bool counts,
-                        unsigned *rights, struct error *e)
+                        unsigned *rights, int64_t *token, struct error *e)
 {
     static const unsigned of[TOKEN_ROLES] = {[TOKEN_READ] = READS,
                                              [TOKEN_SUBMIT] = SUBMITS,
@@ -72,18 +72,19 @@ static int token_rights(const struct http_app *app, const char *authorization, b
                          "trainctl token create made");
     const char *text = authorization + 7;
     text += strspn(text, " ");
-    if (tokens_check(app->tokens, text, clock_now(), per_second, &role, e))
+    if (tokens_check(app->tokens, text, clock_now(), per_second, &role, token, e))
         return -(int)e->code;
     *rights = of[role];
     return 0;
 }
 
 int auth_rights(const struct http_app *app, int socket, const char *authorization, bool counts,
-                unsigned *rights, struct error *e)
+                unsigned *rights, int64_t *token, struct error *e)
 {
     *rights = ANYONE;
+    *token = 0;
     if (authorization)
-        return token_rights(app, authorization, counts, rights, e);
+        return token_rights(app, authorization, counts, rights, token, e);
     if (socket >= 0)
         *rights = peer_rights(app, socket);
     else if (!app->config->require_token)

@@ -19,9 +19,10 @@
  * over the unix socket root and the daemon's own user may do all, members of socket_group may
  * submit, others only what anyone may; over TCP all but administration, or only what anyone may
  * where require_token is set. counts: the request counts against the token's rate (ERR_TOO_MANY).
+ * *token is the id of the token, 0 without one.
  */
 int auth_rights(const struct http_app *app, int socket, const char *authorization, bool counts,
-                unsigned *rights, struct error *e);
+                unsigned *rights, int64_t *token, struct error *e);
 
 /* 0, ERR_NO_TOKEN (nobody was named: name yourself) or ERR_NOT_ALLOWED (the role does not reach).
  */

@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <xxhash.h>
 
 #include "common/dataset/plan_inputs.h"
 #include "common/json.h"
@@ -140,18 +139,6 @@ int handle_plan(const struct request *q, struct reply *r, struct error *e)
 
 /* ---------------------------------------------------------------- POST /v1/jobs */
 
-static int check_key(const char *key, struct error *e)
-{
-    size_t length = key ? strlen(key) : 1;
-
-    if (length == 0 || length > 200)
-        return error_set(e, ERR_USAGE, "the Idempotency-Key must have 1 to 200 characters");
-    for (const char *c = key; c && *c; c++)
-        if (*c < ' ' || *c > '~')
-            return error_set(e, ERR_USAGE, "the Idempotency-Key must be printable ASCII");
-    return 0;
-}
-
 static int answer_with_job(const struct request *q, int64_t id, bool existed, struct reply *r,
                            struct error *e)
 {
@@ -161,16 +148,6 @@ static int answer_with_job(const struct request *q, int64_t id, bool existed, st
         return -(int)e->code;
     reply_header(r, "Location", "/v1/jobs/%lld", (long long)id);
     return reply_job(r, existed ? 200 : 201, &job, e);
-}
-
-#define DIGEST_BYTES 40
-
-static void digest_body(const struct request *q, char digest[DIGEST_BYTES])
-{
-    XXH128_hash_t hash = XXH3_128bits(q->body, q->body_bytes);
-
-    snprintf(digest, DIGEST_BYTES, "%016llx%016llx", (unsigned long long)hash.high64,
-             (unsigned long long)hash.low64);
 }
 
 static int submit(const struct request *q, const char *digest, struct reply *r, struct error *e)
@@ -199,8 +176,7 @@ int handle_job_submit(const struct request *q, struct reply *r, struct error *e)
     char digest[DIGEST_BYTES];
     int64_t earlier = 0;
 
-    int status = check_key(q->idempotency_key, e);
-    digest_body(q, digest);
+    int status = request_key(q, digest, e);
     if (status == 0 && q->idempotency_key)
         status = store_job_find_key(q->app->store, q->idempotency_key, digest, &earlier, e);
     if (status)

@@ -27,57 +27,79 @@ static void permit(const struct job_spec *spec, const void *context, struct prob
                 (q->rights & RIGHT(ROLE_ADMIN)) != 0, problems);
 }
 
-int handle_sweep_create(const struct request *q, struct reply *r, struct error *e)
+static int create(const struct request *q, const struct sweep_new *new, struct reply *r,
+                  struct error *e)
 {
-    const struct sweep_permit permitted = {permit, q};
     struct problems problems = {0};
     int64_t id = 0;
+    bool existed;
+    int status = sweep_create(q->app->jobs, new, &problems, &id, &existed, e);
+
+    if (!status && problems.count) {
+        status = reply_refusal(r, ERR_INVALID, &problems);
+    } else if (!status) {
+        reply_header(r, "Location", "/v1/sweeps/%lld", (long long)id);
+        status = answer(q, id, existed ? 200 : 201, r, e);
+    }
+    problems_clear(&problems);
+    return status;
+}
+
+int handle_sweep_create(const struct request *q, struct reply *r, struct error *e)
+{
+    char digest[DIGEST_BYTES];
 
     if (q->body_bytes == 0)
         return error_set(
             e, ERR_USAGE,
             "send a sweep as the body: {\"base\": {...}, \"parameters\": {\"/lr/base\": "
             "[0.1, 0.2]}}");
+    if (request_key(q, digest, e))
+        return -(int)e->code;
     json_t *document = json_document_parse(q->body, q->body_bytes, e);
     if (!document)
         return -(int)e->code;
-    int status = sweep_create(q->app->jobs, document, &permitted, &problems, &id, e);
+    const struct sweep_new new = {
+        document, {permit,             q     },
+         {q->idempotency_key, digest}
+    };
+    int status = create(q, &new, r, e);
     json_decref(document);
-    if (!status && problems.count) {
-        status = reply_refusal(r, ERR_INVALID, &problems);
-    } else if (!status) {
-        reply_header(r, "Location", "/v1/sweeps/%lld", (long long)id);
-        status = answer(q, id, 201, r, e);
-    }
-    problems_clear(&problems);
     return status;
+}
+
+static json_t *summary(const struct store_sweep *sweep)
+{
+    json_t *one = sweep_to_json(sweep);
+
+    json_object_del(one, "trials");
+    json_object_del(one, "document");
+    json_object_set_new(one, "trial_count", json_integer((json_int_t)sweep->count));
+    return one;
 }
 
 int handle_sweep_list(const struct request *q, struct reply *r, struct error *e)
 {
-    int64_t ids[LIST_MAX], limit;
-    json_t *list = json_array();
+    int64_t ids[LIST_MAX], limit, after;
+    json_t *list;
     size_t count = 0;
-    int status = request_query_int(q, "limit", 1, LIST_MAX, 50, &limit, e);
 
-    if (!status)
-        status = store_sweep_ids(q->app->store, false, ids, (size_t)limit, &count, e);
-    for (size_t i = 0; !status && i < count; i++) {
+    if (request_query_int(q, "limit", 1, LIST_MAX, 50, &limit, e) ||
+        request_query_int(q, "after", 1, INT64_MAX, 0, &after, e) ||
+        store_sweep_ids(q->app->store, false, after, ids, (size_t)limit, &count, e))
+        return -(int)e->code;
+    list = json_array();
+    for (size_t i = 0; i < count; i++) {
         struct store_sweep sweep;
-        status = store_sweep_get(q->app->store, ids[i], &sweep, e);
-        if (status)
-            break;
-        json_t *one = sweep_to_json(&sweep);
-        json_object_del(one, "trials");
-        json_object_del(one, "document");
-        json_object_set_new(one, "trial_count", json_integer((json_int_t)sweep.count));
-        json_array_append_new(list, one);
+        if (store_sweep_get(q->app->store, ids[i], &sweep, e)) {
+            json_decref(list);
+            return -(int)e->code;
+        }
+        json_array_append_new(list, summary(&sweep));
         store_sweep_clear(&sweep);
     }
-    if (!status)
-        return reply_json(r, 200, json_pack("{s:o}", "sweeps", list), e);
-    json_decref(list);
-    return status;
+    json_t *next = count == (size_t)limit ? json_integer(ids[count - 1]) : json_null();
+    return reply_json(r, 200, json_pack("{s:o, s:o}", "sweeps", list, "next", next), e);
 }
 
 int handle_sweep_show(const struct request *q, struct reply *r, struct error *e)

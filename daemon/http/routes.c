@@ -57,8 +57,10 @@ static const struct route routes[] = {
     {"POST", "/v1/nodes/{name}/report", handle_node_report, ROLE_NODE, "", 200,
      "What a machine found of itself: train-worker --self-check --json, with phase; the answer has "
      "its verdict"},
-    {"POST", "/v1/sweeps", handle_sweep_create, ROLE_SUBMIT, "", 201, "Start a hyper-parameter search"},
-    {"GET", "/v1/sweeps", handle_sweep_list, ROLE_READ, "limit", 200, "Searches, newest first"},
+    {"POST", "/v1/sweeps", handle_sweep_create, ROLE_SUBMIT, "", 201,
+     "Start a hyper-parameter search (header Idempotency-Key: as for jobs)"},
+    {"GET", "/v1/sweeps", handle_sweep_list, ROLE_READ, "after limit", 200,
+     "Searches, newest first; after: ids below it"},
     {"GET", "/v1/sweeps/{id}", handle_sweep_show, ROLE_READ, "", 200,
      "A search and its results, the best first"},
     {"POST", "/v1/sweeps/{id}/cancel", handle_sweep_cancel, ROLE_SUBMIT, "", 200,
@@ -231,5 +233,19 @@ int request_query_int(const struct request *q, const char *name, int64_t minimum
         return error_set(e, ERR_USAGE, "%s must be a whole number from %lld to %lld, not \"%s\"",
                          name, (long long)minimum, (long long)maximum, text);
     *value = number;
+    return 0;
+}
+
+int request_key(const struct request *q, char digest[DIGEST_BYTES], struct error *e)
+{
+    const char *key = q->idempotency_key;
+    size_t length = key ? strlen(key) : 1;
+
+    digest_text(q->body ? q->body : "", q->body_bytes, digest);
+    if (length == 0 || length > 200)
+        return error_set(e, ERR_USAGE, "the Idempotency-Key must have 1 to 200 characters");
+    for (const char *c = key; c && *c; c++)
+        if (*c < ' ' || *c > '~')
+            return error_set(e, ERR_USAGE, "the Idempotency-Key must be printable ASCII");
     return 0;
 }

@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "common/digest.h"
 #include "common/error.h"
 #include "daemon/config.h"
 #include "daemon/http/reply.h"
@@ -42,7 +43,7 @@ struct request {
         const char *name, *value;
     } query[QUERY_MAX];
     int query_count;
-    char client[64]; /* who asks: an address, or "unix" */
+    char client[64]; /* who asks: "token 7", else an address or "unix" */
 };
 
 /* Fills *r and returns 0, or returns a negative error with *e filled, which becomes a problem. A
@@ -80,6 +81,10 @@ const char *request_query(const struct request *q, const char *name);
 /* A parameter that is a whole number: fallback where it is not given; ERR_USAGE out of range. */
 int request_query_int(const struct request *q, const char *name, int64_t minimum, int64_t maximum,
                       int64_t fallback, int64_t *value, struct error *e);
+
+/* For a request that may come again: checks its Idempotency-Key, if there is one, and digests the
+ * body. ERR_USAGE. */
+int request_key(const struct request *q, char digest[DIGEST_BYTES], struct error *e);
 
 /* The OpenAPI 3.1 document of the table: a new reference. */
 json_t *openapi_document(void);

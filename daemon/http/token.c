@@ -322,13 +322,14 @@ static int check(struct tokens *t, const unsigned char hash[HASH_BYTES], int64_t
 }
 
 int tokens_check(struct tokens *t, const char *text, double now, int64_t per_second,
-                 enum token_role *role, struct error *e)
+                 enum token_role *role, int64_t *id, struct error *e)
 {
     unsigned char hash[HASH_BYTES];
 
     hash_of(text, hash);
     pthread_mutex_lock(&t->mutex);
-    int status = check(t, hash, id_of(text), now, per_second, role, e);
+    *id = id_of(text);
+    int status = check(t, hash, *id, now, per_second, role, e);
     pthread_mutex_unlock(&t->mutex);
     return status;
 }

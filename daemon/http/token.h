@@ -37,10 +37,11 @@ json_t *tokens_list(struct tokens *t);
 
 int tokens_revoke(struct tokens *t, int64_t id, struct error *e); /* ERR_NOT_FOUND */
 
-/* The token that text is. ERR_NO_TOKEN: none, or it has expired. ERR_TOO_MANY: it made more than
- * per_second requests (0: any number) within a second. Takes the same time for every wrong token.
+/* The token that text is, by its id. ERR_NO_TOKEN: none, or it has expired. ERR_TOO_MANY: it made
+ * more than per_second requests (0: any number) within a second. Takes the same time for every
+ * wrong token.
  */
 int tokens_check(struct tokens *t, const char *text, double now, int64_t per_second,
-                 enum token_role *role, struct error *e);
+                 enum token_role *role, int64_t *id, struct error *e);
 
 #endif

@@ -300,6 +300,10 @@ static int one_round(struct job_manager *m, struct round *r, struct error *e)
         return 0;
     cancel_take_requests(m);
     look_at_jobs(m, r, now);
+    if (m->active && now >= m->sweeps_next_at) {
+        sweeps_stop_losers(m);
+        m->sweeps_next_at = now + POLL_SECONDS;
+    }
     if (queue_is_due(m, now)) {
         sweeps_go_on(m);
         queue_start_jobs(m);

@@ -57,6 +57,7 @@ struct job_manager {
     struct active_job *active; /* the loop's */
     bool look_at_queue;        /* the loop's: something changed that may let a job start */
     double queue_looked_at;    /* the loop's, monotonic */
+    double sweeps_next_at;     /* when losers of sweeps are looked for again */
     double queue_next_at;      /* the loop's: when the queue is looked at in any case, monotonic */
 
     pthread_mutex_t files; /* taken while a run directory is made, changed or removed: a job may be

@@ -12,8 +12,6 @@
 #include "daemon/job/manager.h"
 #include "daemon/job/measure.h"
 
-#define RUNNING_MAX 256 /* sweeps that go on at a time */
-
 static bool has_state(const struct store_trial *t, const char *state)
 {
     return strcmp(t->state, state) == 0;
@@ -21,75 +19,91 @@ static bool has_state(const struct store_trial *t, const char *state)
 
 /* ---- a new one */
 
-/* A trial's document must be right, and its feature built; problems go under its parameters. */
-static struct job_spec *parse_trial(const json_t *document, const struct sweep_permit *permit,
-                                    struct problems *problems)
+/* A trial's document must be right, and its feature built; else NULL and why. */
+static struct job_spec *parse_trial(struct job_manager *m, const json_t *document,
+                                    const struct sweep_permit *permit, struct problems *own)
 {
-    struct problems own = {0}, unsupported = {0};
-    struct job_spec *spec = job_spec_parse(document, preset_lookup, NULL, &own, &unsupported);
-    const struct problems *both[] = {&own, &unsupported};
-    char pointer[300];
+    struct problems unsupported = {0};
+    struct job_spec *spec = job_spec_parse(document, preset_lookup, NULL, own, &unsupported);
+    struct error e;
 
     if (spec && permit)
-        permit->check(spec, permit->context, &own);
-
-    for (int b = 0; b < 2; b++)
-        for (size_t i = 0; i < both[b]->count; i++) {
-            const struct problem *p = &both[b]->items[i];
-            snprintf(pointer, sizeof pointer, "/base%s", p->pointer);
-            problems_add(problems, pointer, p->suggestion, "%s", p->message);
-        }
-    if (unsupported.count) {
-        job_spec_destroy(spec);
-        spec = NULL;
-    }
-    problems_clear(&own);
+        permit->check(spec, permit->context, own);
+    for (size_t i = 0; i < unsupported.count; i++)
+        problems_add(own, unsupported.items[i].pointer, unsupported.items[i].suggestion, "%s",
+                     unsupported.items[i].message);
+    if (spec && own->count == 0 && job_check_fits(m, spec, &e))
+        problems_add(own, "/cluster", NULL, "%s", e.text);
     problems_clear(&unsupported);
-    return spec;
+    if (own->count == 0)
+        return spec;
+    job_spec_destroy(spec);
+    return NULL;
 }
 
 static int fill_trial(struct job_manager *m, const json_t *d, const struct sweep_permit *permit,
-                      int64_t rung, int64_t number, struct store_trial *t,
-                      struct problems *problems, struct error *e)
+                      int64_t rung, int64_t number, struct store_trial *t, struct problems *own,
+                      struct error *e)
 {
     json_t *point = sweep_point(d, number), *job = sweep_job(d, point, rung);
-    struct job_spec *spec = parse_trial(job, permit, problems);
-    int status = spec ? job_check_fits(m, spec, e) : 0;
+    struct job_spec *spec = parse_trial(m, job, permit, own);
+    int status = 0;
 
-    if (status) {
-        problems_add(problems, "/base/cluster", NULL, "%s", e->text);
-        status = 0;
-    }
     *t = (struct store_trial){.rung = rung, .number = number, .metric = NAN};
-    if (spec) {
-        t->point = json_dumps(point, JSON_COMPACT);
+    t->point = json_dumps(point, JSON_COMPACT | JSON_REAL_PRECISION(16));
+    if (spec)
         t->spec = job_json_text(job_spec_to_json(spec));
-        t->state = strdup("waiting");
-        if (!t->point || !t->spec || !t->state)
-            status = error_set(e, ERR_NO_MEMORY, "no memory for a sweep's trials");
-    }
+    t->state = strdup("waiting");
+    if (!t->point || (spec && !t->spec) || !t->state)
+        status = error_set(e, ERR_NO_MEMORY, "no memory for a sweep's trials");
     job_spec_destroy(spec);
     json_decref(point);
     json_decref(job);
     return status;
 }
 
-/* All points of the first rung; the first point that is wrong ends it, with all of its problems. */
+#define PROBLEMS_MAX 50 /* of the points, told one by one */
+
+/* What is wrong with a point, under /base, with its values. */
+static void add_problems(struct problems *problems, const struct problems *own,
+                         const struct store_trial *t)
+{
+    char pointer[300];
+
+    for (size_t i = 0; i < own->count && problems->count < PROBLEMS_MAX; i++) {
+        const struct problem *p = &own->items[i];
+        snprintf(pointer, sizeof pointer, "/base%s", p->pointer);
+        problems_add(problems, pointer, p->suggestion, "%s (point %lld: %.300s)", p->message,
+                     (long long)t->number, t->point);
+    }
+}
+
+/* All points of the first rung. The problems of all that are wrong are told, up to PROBLEMS_MAX. */
 static int fill_trials(struct job_manager *m, const json_t *d, const struct sweep_permit *permit,
                        struct store_sweep *sweep, struct problems *problems, struct error *e)
 {
     json_t *point;
+    size_t wrong = 0, told = 0;
     int status = 0;
 
-    for (int64_t i = 0; !status && problems->count == 0 && (point = sweep_point(d, i)); i++) {
+    for (int64_t i = 0; !status && (point = sweep_point(d, i)); i++) {
+        struct problems own = {0};
         json_decref(point);
         struct store_trial *more =
             realloc(sweep->trials, (sweep->count + 1) * sizeof *sweep->trials);
         if (!more)
             return error_set(e, ERR_NO_MEMORY, "no memory for a sweep's trials");
         sweep->trials = more;
-        status = fill_trial(m, d, permit, 0, i, &more[sweep->count++], problems, e);
+        status = fill_trial(m, d, permit, 0, i, &more[sweep->count], &own, e);
+        wrong += own.count > 0;
+        told += own.count > 0 && problems->count < PROBLEMS_MAX;
+        add_problems(problems, &own, &more[sweep->count++]);
+        problems_clear(&own);
     }
+    if (told < wrong)
+        problems_add(problems, "/parameters", NULL,
+                     "%zu further points are wrong too, of %zu points in all", wrong - told,
+                     sweep->count);
     return status;
 }
 
@@ -111,24 +125,35 @@ static int count_images(struct store_sweep *sweep, struct problems *problems, st
     return 0;
 }
 
-int sweep_create(struct job_manager *m, const json_t *document, const struct sweep_permit *permit,
-                 struct problems *problems, int64_t *id, struct error *e)
+/* The document that was made of the request's, with its trials. */
+static int make(struct job_manager *m, json_t *d, const struct sweep_new *new,
+                struct store_sweep *sweep, struct problems *problems, struct error *e)
+{
+    const char *name = json_string_value(json_object_get(d, "name"));
+    int status = fill_trials(m, d, &new->permit, sweep, problems, e);
+
+    if (!status && problems->count == 0)
+        status = count_images(sweep, problems, e);
+    sweep->name = name ? strdup(name) : NULL;
+    sweep->document = json_dumps(d, JSON_COMPACT | JSON_REAL_PRECISION(16));
+    return status;
+}
+
+int sweep_create(struct job_manager *m, const struct sweep_new *new, struct problems *problems,
+                 int64_t *id, bool *existed, struct error *e)
 {
     struct store_sweep sweep = {.created_at = clock_now()};
-    json_t *d = sweep_document_check(document, problems);
-    int status = 0;
+    int status = store_sweep_find_key(m->store, &new->key, id, e);
 
-    *id = 0;
+    *existed = *id > 0;
+    if (status || *existed)
+        return status;
+    json_t *d = sweep_document_check(new->document, problems);
     if (!d)
         return 0;
-    const char *name = json_string_value(json_object_get(d, "name"));
-    status = fill_trials(m, d, permit, &sweep, problems, e);
+    status = make(m, d, new, &sweep, problems, e);
     if (!status && problems->count == 0)
-        status = count_images(&sweep, problems, e);
-    sweep.name = name ? strdup(name) : NULL;
-    sweep.document = json_dumps(d, JSON_COMPACT | JSON_REAL_PRECISION(16));
-    if (!status && problems->count == 0)
-        status = store_sweep_insert(m->store, &sweep, e);
+        status = store_sweep_insert(m->store, &sweep, &new->key, existed, e);
     if (!status && problems->count == 0) {
         *id = sweep.id;
         manager_wake(m);
@@ -185,7 +210,8 @@ static int take_result(struct job_manager *m, const struct store_sweep *sweep, c
     if (status)
         return status;
     if (job.state == JOB_SUCCEEDED || job.state == JOB_FAILED || job.state == JOB_CANCELLED) {
-        set_state(t, job_state_name(job.state));
+        bool stopped = job.state == JOB_CANCELLED && t->reason;
+        set_state(t, stopped ? "stopped" : job_state_name(job.state));
         if (job.state == JOB_SUCCEEDED)
             t->metric = metric_of(&job, json_string_value(json_object_get(d, "metric")));
         status = store_sweep_set_trial(m->store, sweep->id, t, e);
@@ -293,6 +319,7 @@ static int promote(struct job_manager *m, const struct store_sweep *sweep, const
         free(next[i].point);
         free(next[i].spec);
         free(next[i].state);
+        free(next[i].reason);
     }
     free(next);
     free(order);
@@ -334,12 +361,12 @@ static int go_on(struct job_manager *m, struct store_sweep *sweep, bool *again, 
 
 void sweeps_go_on(struct job_manager *m)
 {
-    int64_t ids[RUNNING_MAX];
+    int64_t ids[SWEEPS_RUNNING_MAX];
     struct store_sweep sweep;
     struct error e;
     size_t count;
 
-    if (store_sweep_ids(m->store, true, ids, RUNNING_MAX, &count, &e))
+    if (store_sweep_ids(m->store, true, 0, ids, SWEEPS_RUNNING_MAX, &count, &e))
         return;
     for (size_t i = count; i-- > 0;) {
         bool again = true;
@@ -362,9 +389,10 @@ static json_t *trial_to_json(const struct store_trial *t, const json_t *d)
 {
     double budget = sweep_budget(d, t->rung);
 
-    return json_pack("{s:I, s:I, s:o, s:s, s:o, s:o, s:o}", "number", (json_int_t)t->number, "rung",
-                     (json_int_t)t->rung, "point", json_loads(t->point, 0, NULL), "state", t->state,
-                     "job", t->job_id > 0 ? json_integer(t->job_id) : json_null(), "metric",
+    return json_pack("{s:I, s:I, s:o, s:s, s:s?, s:o, s:o, s:o}", "number", (json_int_t)t->number,
+                     "rung", (json_int_t)t->rung, "point", json_loads(t->point, 0, NULL), "state",
+                     t->state, "reason", t->reason, "job",
+                     t->job_id > 0 ? json_integer(t->job_id) : json_null(), "metric",
                      isfinite(t->metric) ? json_real(t->metric) : json_null(), "budget",
                      budget > 0 ? json_real(budget) : json_null());
 }

@@ -4,7 +4,8 @@
  *     {"name": "lr", "base": {job document}, "method": "grid" | "random" | "halving",
  *      "parameters": {"/lr/base": [0.1, 0.4], "optimizer.momentum": {"min": 0.8, "max": 0.99}},
  *      "samples": 8, "seed": 1, "concurrency": 1, "metric": "top1", "goal": "max",
- *      "budget": {"key": "/epochs", "min": 1, "max": 9, "eta": 3}}
+ *      "budget": {"key": "/epochs", "min": 1, "max": 9, "eta": 3},
+ *      "early_stop": {"rule": "none" | "median" | "rung", "from": 0.25, "least": 2}}
  *
  * A grid takes every combination of lists. Random and halving draw `samples` points: of a list one
  * value, of a range a uniform number ("log": true: of its logarithm, "integer": true: whole).
@@ -18,7 +19,8 @@
 
 #include "daemon/job/job.h"
 
-#define SWEEP_TRIALS_MAX 1000
+#define SWEEP_TRIALS_MAX   1000
+#define SWEEPS_RUNNING_MAX 256 /* that go on at a time */
 
 /* Adds what this caller's jobs may not name to *problems. */
 struct sweep_permit {
@@ -26,16 +28,26 @@ struct sweep_permit {
     const void *context;
 };
 
+/* A document and who sent it. */
+struct sweep_new {
+    const json_t *document;
+    struct sweep_permit permit;
+    struct store_sweep_key key;
+};
+
 /* Checks a document; everything that is wrong goes into *problems (then 0 and *id 0). Durable when
- * it returns. Thread-safe. */
-int sweep_create(struct job_manager *m, const json_t *document, const struct sweep_permit *permit,
-                 struct problems *problems, int64_t *id, struct error *e);
+ * it returns. *existed: the key came before, and *id is that sweep. Thread-safe. */
+int sweep_create(struct job_manager *m, const struct sweep_new *new, struct problems *problems,
+                 int64_t *id, bool *existed, struct error *e);
 
 /* Ends it and cancels its jobs. ERR_NOT_FOUND, ERR_CONFLICT. Thread-safe. */
 int sweep_cancel(struct job_manager *m, int64_t id, struct error *e);
 
 /* The loop's: takes results, submits what may run, promotes, ends. */
 void sweeps_go_on(struct job_manager *m);
+
+/* The loop's, once a second: asks trials that lose to stop (sweep_stop.c tells the rules). */
+void sweeps_stop_losers(struct job_manager *m);
 
 /* The sweep with its table of results, the best first (the highest rung, then the metric). */
 json_t *sweep_to_json(const struct store_sweep *sweep);

@@ -9,8 +9,10 @@
 
 static const char *const keys[] = {"name",    "base",   "method",      "parameters",
                                    "samples", "seed",   "concurrency", "metric",
-                                   "goal",    "budget", NULL};
+                                   "goal",    "budget", "early_stop",  NULL};
 static const char *const budget_keys[] = {"key", "min", "max", "eta", NULL};
+static const char *const stop_keys[] = {"rule", "from", "least", NULL};
+static const char *const stop_rules[] = {"none", "median", "rung", NULL};
 static const char *const range_keys[] = {"min", "max", "log", "integer", NULL};
 static const char *const methods[] = {"grid", "random", "halving", NULL};
 static const char *const metrics[] = {"top1",           "top5",        "loss",
@@ -100,6 +102,41 @@ static void check_budget(json_t *d, struct problems *problems)
         problems_add(problems, "/budget/eta", NULL, "must be a number from 2 to 100");
 }
 
+/* Halving stops its losers unless it is told not to; a grid and a random search are asked to. */
+static void check_early_stop(json_t *d, bool halving, struct problems *problems)
+{
+    json_t *stop = json_object_get(d, "early_stop");
+    const char *metric = json_string_value(json_object_get(d, "metric"));
+    bool by_time = metric && strcmp(metric, "ttt_seconds") == 0;
+
+    if (!stop) {
+        stop = json_object();
+        json_object_set_new(d, "early_stop", stop);
+        json_object_set_new(stop, "rule", json_string(halving && !by_time ? "rung" : "none"));
+    } else if (!json_is_object(stop)) {
+        problems_add(problems, "/early_stop", NULL,
+                     "must be an object, as in {\"rule\": \"median\", \"from\": 0.25}");
+        return;
+    }
+    check_keys(stop, "/early_stop", stop_keys, problems);
+    const char *rule = json_string_value(json_object_get(stop, "rule"));
+    if (!rule || !is_one_of(rule, stop_rules))
+        problems_add(problems, "/early_stop/rule", NULL, "must be one of none, median, rung");
+    else if (strcmp(rule, "rung") == 0 && !halving)
+        problems_add(problems, "/early_stop/rule", "median", "rung is for the method halving");
+    else if (strcmp(rule, "none") != 0 && by_time)
+        problems_add(problems, "/early_stop/rule", "none",
+                     "a time to train is known at the end only: none can be stopped before");
+    if (!json_object_get(stop, "from"))
+        json_object_set_new(stop, "from", json_real(0.25));
+    if (!(number(stop, "from") >= 0 && number(stop, "from") <= 1))
+        problems_add(problems, "/early_stop/from", NULL, "must be a share of the steps, 0 to 1");
+    if (!json_object_get(stop, "least"))
+        json_object_set_new(stop, "least", json_integer(2));
+    if (!json_is_integer(json_object_get(stop, "least")) || !(number(stop, "least") >= 1))
+        problems_add(problems, "/early_stop/least", NULL, "must be a whole number from 1");
+}
+
 static void check_parameter(const char *name, const json_t *values, bool grid,
                             struct problems *problems)
 {
@@ -169,7 +206,8 @@ json_t *sweep_document_check(const json_t *document, struct problems *problems)
     const char *method = json_string_value(json_object_get(d, "method"));
     if (method && strcmp(method, "halving") == 0)
         check_budget(d, problems);
-    else if (json_object_get(d, "budget"))
+    check_early_stop(d, method && strcmp(method, "halving") == 0, problems);
+    if (method && strcmp(method, "halving") != 0 && json_object_get(d, "budget"))
         problems_add(problems, "/budget", NULL, "is for the method halving");
     if (problems->count == 0)
         return d;

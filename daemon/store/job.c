@@ -217,16 +217,12 @@ int store_job_list(struct store *s, const struct store_job_filter *filter, struc
 
 /* ---------------------------------------------------------------- submission */
 
-/* 1: an earlier job has this key and came from the same body; 0: none; negative: a conflict or a
- * failure. */
-static int find_by_key(struct sql *c, const char *key, const char *digest, int64_t *id,
-                       struct error *e)
+int store_find_key(struct sql *c, const char *query, const char *what, const char *key,
+                   const char *digest, int64_t *id, struct error *e)
 {
     if (!key)
         return 0;
-    sqlite3_stmt *row =
-        sql_query(c, e, "select id, request_digest is ?2 from job where idempotency_key = ?1", "ss",
-                  key, digest);
+    sqlite3_stmt *row = sql_query(c, e, query, "ss", key, digest);
     int found = row ? sql_row(c, row, e) : -(int)ERR_INTERNAL;
     if (found <= 0)
         return found;
@@ -236,9 +232,16 @@ static int find_by_key(struct sql *c, const char *key, const char *digest, int64
     if (same)
         return 1;
     return error_set(e, ERR_CONFLICT,
-                     "the Idempotency-Key \"%s\" came before with another document (job %lld); use "
-                     "a new key for a new job",
-                     key, (long long)*id);
+                     "the Idempotency-Key \"%s\" came before with another document (%s %lld); use "
+                     "a new key for a new %s",
+                     key, what, (long long)*id, what);
+}
+
+static int find_by_key(struct sql *c, const char *key, const char *digest, int64_t *id,
+                       struct error *e)
+{
+    return store_find_key(c, "select id, request_digest is ?2 from job where idempotency_key = ?1",
+                          "job", key, digest, id, e);
 }
 
 int store_job_find_key(struct store *s, const char *key, const char *request_digest, int64_t *id,

@@ -68,6 +68,12 @@ int store_event_insert(struct sql *c, int64_t job_id, int64_t attempt, const cha
 /* job.c, for attempt.c. */
 int store_job_set_size(struct sql *c, int64_t id, const struct store_job_size *size,
                        struct error *e);
+/* What came with this Idempotency-Key before, from the rows of query (key, digest -> id, is it the
+ * same body?), a literal. 1: it is there and came from the same body; 0: it is not (or key is
+ * NULL); ERR_CONFLICT: from another one. what: "job". */
+int store_find_key(struct sql *c, const char *query, const char *what, const char *key,
+                   const char *digest, int64_t *id, struct error *e);
+
 int store_job_to_end_of_queue(struct sql *c, int64_t id, double now, struct error *e);
 /* job.c, for event.c and attempt.c: a state change inside the caller's transaction. */
 int store_state_apply(struct sql *c, int64_t id, const struct store_state_change *change,

@@ -384,6 +384,7 @@ struct store_trial {
     char *state;        /* waiting, submitted, succeeded, failed, cancelled */
     int64_t job_id;     /* 0: not submitted yet */
     double metric;      /* NAN: none */
+    char *reason;       /* why it was asked to stop; NULL: it was not */
 };
 struct store_sweep {
     int64_t id;
@@ -397,8 +398,18 @@ struct store_sweep {
 };
 void store_sweep_clear(struct store_sweep *sweep); /* frees what it points to */
 
-/* With its first trials, in one transaction; sets sweep->id. Durable. */
-int store_sweep_insert(struct store *s, struct store_sweep *sweep, struct error *e);
+/* Who asked for it: as with a job, what came with a key is made once. */
+struct store_sweep_key {
+    const char *idempotency_key; /* NULL: none */
+    const char *request_digest;
+};
+/* With its first trials, in one transaction; sets sweep->id. Durable. *existed: the key was seen
+ * before, sweep->id is that one's, and nothing was inserted. ERR_CONFLICT: with another body. */
+int store_sweep_insert(struct store *s, struct store_sweep *sweep,
+                       const struct store_sweep_key *key, bool *existed, struct error *e);
+/* As store_job_find_key. */
+int store_sweep_find_key(struct store *s, const struct store_sweep_key *key, int64_t *id,
+                         struct error *e);
 /* Trials that are there already are left alone. */
 int store_sweep_add_trials(struct store *s, int64_t id, const struct store_trial *trials,
                            size_t count, struct error *e);
@@ -407,8 +418,8 @@ int store_sweep_set_trial(struct store *s, int64_t id, const struct store_trial 
 /* Waiting trials become cancelled. ERR_CONFLICT: it has ended. */
 int store_sweep_end(struct store *s, int64_t id, const char *state, double now, struct error *e);
 int store_sweep_get(struct store *s, int64_t id, struct store_sweep *sweep, struct error *e);
-/* The newest first. */
-int store_sweep_ids(struct store *s, bool running, int64_t *ids, size_t most, size_t *count,
-                    struct error *e);
+/* The newest first; after: ids below it, 0: all. */
+int store_sweep_ids(struct store *s, bool running, int64_t after, int64_t *ids, size_t most,
+                    size_t *count, struct error *e);
 
 #endif

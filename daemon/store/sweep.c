@@ -14,6 +14,7 @@ void store_sweep_clear(struct store_sweep *sweep)
         free(sweep->trials[i].point);
         free(sweep->trials[i].spec);
         free(sweep->trials[i].state);
+        free(sweep->trials[i].reason);
     }
     free(sweep->trials);
     memset(sweep, 0, sizeof *sweep);
@@ -33,21 +34,50 @@ static int insert_trials(struct sql *c, int64_t id, const struct store_trial *tr
     return status;
 }
 
-int store_sweep_insert(struct store *s, struct store_sweep *sweep, struct error *e)
+static int find_by_key(struct sql *c, const struct store_sweep_key *key, int64_t *id,
+                       struct error *e)
+{
+    return store_find_key(c,
+                          "select id, request_digest is ?2 from sweep where idempotency_key = ?1",
+                          "sweep", key->idempotency_key, key->request_digest, id, e);
+}
+
+int store_sweep_find_key(struct store *s, const struct store_sweep_key *key, int64_t *id,
+                         struct error *e)
+{
+    struct sql *c = sql_read_begin(s);
+
+    *id = 0;
+    int found = find_by_key(c, key, id, e);
+    sql_read_end(s, c);
+    return found < 0 ? found : 0;
+}
+
+static int insert_sweep(struct sql *c, struct store_sweep *sweep, const struct store_sweep_key *key,
+                        struct error *e)
+{
+    int status =
+        sql_run(c, e, NULL,
+                "insert into sweep (name, state, document, train_images, eval_images, "
+                "created_at, idempotency_key, request_digest) values (?, 'running', ?, ?, ?, ?, ?, "
+                "?)",
+                "ssiidss", sweep->name, sweep->document, sweep->train_images, sweep->eval_images,
+                sweep->created_at, key->idempotency_key, key->request_digest);
+
+    sweep->id = sqlite3_last_insert_rowid(sql_db(c));
+    return status ? status : insert_trials(c, sweep->id, sweep->trials, sweep->count, e);
+}
+
+int store_sweep_insert(struct store *s, struct store_sweep *sweep,
+                       const struct store_sweep_key *key, bool *existed, struct error *e)
 {
     struct sql *c = sql_write_begin(s, true, e);
 
     if (!c)
         return -(int)e->code;
-    int status = sql_run(c, e, NULL,
-                         "insert into sweep (name, state, document, train_images, eval_images, "
-                         "created_at) values (?, 'running', ?, ?, ?, ?)",
-                         "ssiid", sweep->name, sweep->document, sweep->train_images,
-                         sweep->eval_images, sweep->created_at);
-    sweep->id = sqlite3_last_insert_rowid(sql_db(c));
-    if (!status)
-        status = insert_trials(c, sweep->id, sweep->trials, sweep->count, e);
-    return sql_write_end(s, c, status, e);
+    int found = find_by_key(c, key, &sweep->id, e);
+    *existed = found > 0;
+    return sql_write_end(s, c, found ? (found > 0 ? 0 : found) : insert_sweep(c, sweep, key, e), e);
 }
 
 int store_sweep_add_trials(struct store *s, int64_t id, const struct store_trial *trials,
@@ -67,10 +97,10 @@ int store_sweep_set_trial(struct store *s, int64_t id, const struct store_trial 
     if (!c)
         return -(int)e->code;
     int status = sql_run(c, e, NULL,
-                         "update sweep_trial set state = ?4, job_id = ?5, metric = ?6 "
+                         "update sweep_trial set state = ?4, job_id = ?5, metric = ?6, reason = ?7 "
                          "where sweep_id = ?1 and rung = ?2 and number = ?3",
-                         "iiisnd", id, t->rung, t->number, t->state,
-                         t->job_id > 0 ? t->job_id : (int64_t)-1, t->metric);
+                         "iiisnds", id, t->rung, t->number, t->state,
+                         t->job_id > 0 ? t->job_id : (int64_t)-1, t->metric, t->reason);
     return sql_write_end(s, c, status, e);
 }
 
@@ -98,7 +128,7 @@ int store_sweep_end(struct store *s, int64_t id, const char *state, double now, 
 static int read_trials(struct sql *c, struct store_sweep *sweep, struct error *e)
 {
     sqlite3_stmt *row = sql_query(c, e,
-                                  "select rung, number, point, spec, state, job_id, metric "
+                                  "select rung, number, point, spec, state, job_id, metric, reason "
                                   "from sweep_trial where sweep_id = ? order by rung, number",
                                   "i", sweep->id);
     int status = row ? 1 : -(int)ERR_INTERNAL;
@@ -119,6 +149,7 @@ static int read_trials(struct sql *c, struct store_sweep *sweep, struct error *e
             .state = sql_text(row, 4),
             .job_id = sql_int(row, 5, 0),
             .metric = sql_double(row, 6),
+            .reason = sql_text(row, 7),
         };
     }
     return status;
@@ -155,13 +186,15 @@ int store_sweep_get(struct store *s, int64_t id, struct store_sweep *sweep, stru
     return status;
 }
 
-int store_sweep_ids(struct store *s, bool running, int64_t *ids, size_t most, size_t *count,
-                    struct error *e)
+int store_sweep_ids(struct store *s, bool running, int64_t after, int64_t *ids, size_t most,
+                    size_t *count, struct error *e)
 {
     struct sql *c = sql_read_begin(s);
     sqlite3_stmt *row = sql_query(
-        c, e, "select id from sweep where ?1 = 0 or state = 'running' order by id desc limit ?2",
-        "ii", (int64_t)running, (int64_t)most);
+        c, e,
+        "select id from sweep where (?1 = 0 or state = 'running') and (?3 = 0 or id < ?3) "
+        "order by id desc limit ?2",
+        "iii", (int64_t)running, (int64_t)most, after);
     int status = row ? 1 : -(int)ERR_INTERNAL;
 
     *count = 0;

@@ -13,6 +13,7 @@ require_token = yes
 data_roots = $work/data
 mpirun = /bin/true
 requests_per_second = 0
+streams_per_client = 2
 END
 start_daemon --config "$work/traind.conf"
 local_server=unix:$socket
@@ -26,7 +27,7 @@ for role in read submit node admin; do
 done
 like "$(cat "$work/err")" 'not shown again' "it says that it is told once"
 is "$(stat -c %a "$state/tokens.json")" 600 "only the daemon's user may read the tokens' file"
-is "$(for t in "${token[@]}"; do grep -cF -- "${t##*-}" "$state/tokens.json" "$work/daemon.log"; done | grep -c ':0$')" 8 \
+is "$(for t in "${token[@]}"; do grep -cF -- "${t#traind-*-}" "$state/tokens.json" "$work/daemon.log"; done | grep -c ':0$')" 8 \
     "neither that file nor the log has a token in it"
 is "$("$trainctl" --server "$local_server" token list --json | jq -c '[.tokens[] | [.name, .role, .expires_at, has("token"), has("hash")]]')" \
     '[["the read","read",null,false,false],["the submit","submit",null,false,false],["the node","node",null,false,false],["the admin","admin",null,false,false]]' "token list tells all but the secrets"
@@ -179,6 +180,25 @@ for path in /v1/jobs/1/log/../../../etc/passwd /v1/jobs/1/checkpoints/..%2f..%2f
     with submit "$path"
     ok "no way by $path" test "$status" -ge 400
 done
+
+# ------------------------------------------------------------------ streams of a token, wherever it is used
+
+streams=()
+for place in "" "--unix-socket $socket"; do
+    # shellcheck disable=SC2086
+    curl -sN $place -H "Authorization: Bearer ${token[submit]}" -H 'Accept: text/event-stream' "$url/v1/events" >>"$work/streams" &
+    streams+=($!)
+done
+two_run() { [ "$(grep -c '^retry' "$work/streams")" = 2 ]; }
+ok "a token has as many streams as it may, over TCP and the socket" eventually two_run
+for place in -s "--unix-socket $socket"; do
+    # shellcheck disable=SC2086
+    with submit $place -m 3 -H 'Accept: text/event-stream' /v1/events
+    refused 429 too-many 'streams_per_client' "it gets no third ($place)"
+done
+with admin -m 1 -H 'Accept: text/event-stream' /v1/events
+want 200 "another token from the same address has its own"
+kill "${streams[@]}"
 
 # ------------------------------------------------------------------ rate, backup, reload
 

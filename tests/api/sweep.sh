@@ -15,9 +15,12 @@ sweep() { # MORE
 sweep_ended() {
     [ "$(curl -sS "$url/v1/sweeps/$1" | jq -r .state)" != running ]
 }
-# up to a minute: the machine may be busy
-ends() {
-    eventually sweep_ended "$1" || eventually sweep_ended "$1" || eventually sweep_ended "$1"
+ends() { # up to two minutes: the machine may be busy
+    local _
+    for _ in 1 2 3 4 5 6; do
+        eventually sweep_ended "$1" && return
+    done
+    return 1
 }
 
 sweep '{parameters: {"/lr/base": [0.001, 0.01], "optimizer.momentum": [0.5, 0.9]}, metric: "loss", concurrency: 2}'
@@ -69,7 +72,76 @@ json '[.sweeps[] | .id] | tojson' '[3,2,1]' "the list has the newest first"
 like "$("$top_builddir/trainctl" --server "$url" sweep show 2)" '^ *[0-9.]+ +4 +succeeded +11 ' "trainctl sweep show has the table"
 like "$("$top_builddir/trainctl" --server "$url" sweep list)" '^ *3 .*cancelled' "trainctl sweep list"
 is "$("$top_builddir/trainctl" --server "$url" --json sweep cancel 2 2>/dev/null; echo $?)" 1 "trainctl sweep cancel of an ended one fails"
-call /v1/sweeps/9
-refused 404 not-found 'there is no sweep 9' "no such sweep"
+
+# ------------------------------------------------------------------ all wrong points; once only; pages
+
+sweep '{parameters: {"/lr/base": [0.1, -1], "/optimizer/momentum": [0.9, 2]}}'
+want 422 "wrong points are refused"
+json '[.errors[] | [.pointer, (.message | capture("point (?<n>[0-9])").n)] | join(" ")] | tojson' \
+    '["/base/lr/base 1","/base/optimizer/momentum 2","/base/lr/base 3","/base/optimizer/momentum 3"]' "all of them, and all that is wrong"
+like "$(jq -r '.errors[1].message' <<<"$body")" '\(point 2: \{"/lr/base":0.1,"/optimizer/momentum":2\}\)$' "with the values of the point"
+sweep "{parameters: {\"/lr/base\": $(seq -s, -f '-%g' 100 | sed 's/.*/[&]/')}}"
+json '[(.errors | length), (.errors[-1] | .pointer, .message)] | tojson' '[51,"/parameters","50 further points are wrong too, of 100 points in all"]' "a hundred of them"
+
+one=$(jq -n --argjson base "$base" '{base: $base, parameters: {"/seed": [1]}}')
+call -H 'Idempotency-Key: s-1' -d "$one" /v1/sweeps
+want 201 "a sweep with a key"
+id=$(jq .id <<<"$body")
+call -H 'Idempotency-Key: s-1' -d "$one" /v1/sweeps
+want 200 "the same again"
+json .id "$id" "is the same sweep"
+like "$headers" "^Location: /v1/sweeps/$id$" "and its place"
+call -H 'Idempotency-Key: s-1' -d "${one/1/2}" /v1/sweeps
+refused 409 conflict "came before with another document \(sweep $id\)" "another body with the key"
+call -H 'Idempotency-Key;' -d "$one" /v1/sweeps
+refused 400 usage '1 to 200 characters' "an empty key"
+together=()
+for _ in 1 2 3 4; do
+    curl -sS -o /dev/null -w '%{http_code}\n' -H 'Idempotency-Key: s-2' -d "$one" "$url/v1/sweeps" >>"$work/codes" &
+    together+=($!)
+done
+wait "${together[@]}"
+is "$(sort "$work/codes" | tr '\n' ' ')" "200 200 200 201 " "of four at once one is made"
+ok "they end" ends "$((id + 1))"
+call '/v1/sweeps?limit=2'
+json '[.next, (.sweeps | map(.id))] | tojson' "[$id,[$((id + 1)),$id]]" "a page"
+call "/v1/sweeps?limit=2&after=$id"
+json '[.next, (.sweeps | map(.id))] | tojson' "[2,[3,2]]" "the next one"
+call "/v1/sweeps?limit=2&after=2"
+json '[.next, (.sweeps | map(.id))] | tojson' "[null,[1]]" "and the last"
+
+# ------------------------------------------------------------------ losers are stopped while they run
+
+# A learning rate of 1e-9 learns nothing.
+long='.base + {model: {arch: "resnet18", image_size: 32, classes: 4}, lr: {scaling: "none", warmup_epochs: 0}}'
+sweep "{parameters: {\"/lr/base\": [0.01, 0.02, 1e-9]}, metric: \"loss\", concurrency: 2, early_stop: {rule: \"median\", from: 0.1}} | .base = $long | .base.steps = 150"
+want 201 "a grid that stops its losers"
+id=$(jq .id <<<"$body")
+ok "it ends" ends "$id"
+call "/v1/sweeps/$id"
+json '[.trials[] | [.number, .state]] | sort | tojson' '[[0,"succeeded"],[1,"succeeded"],[2,"stopped"]]' "the one that learns nothing is stopped"
+json '.trials[-1] | [.number, .metric] | tojson' '[2,null]' "and is the last of the table"
+like "$(jq -r '.trials[-1].reason' <<<"$body")" '^stopped at step [0-9]+: its loss of 1\.[0-9]+ is worse than [0-9.e-]+, the median of 2 others$' "with the reason"
+loser=$(jq '.trials[-1].job' <<<"$body")
+is "$(job "$loser" state)" cancelled "its job was cancelled"
+ok "before its end ($(job "$loser" step) of 150 steps)" test "$(job "$loser" step)" -lt 150 -a "$(job "$loser" step)" -ge 15
+sweep "{method: \"halving\", samples: 4, seed: 45, parameters: {\"/lr/base\": [0.01, 1e-9]}, metric: \"loss\", budget: {key: \"/steps\", min: 120, max: 240, eta: 2}, concurrency: 2} | .base = $long"
+want 201 "a halving"
+id=$(jq .id <<<"$body")
+kill_daemon # whatever it is at
+start_daemon --config "$work/traind.conf"
+ok "it ends" ends "$id"
+call "/v1/sweeps/$id"
+json '[.trials[] | select(.rung == 0) | [.number, .point["/lr/base"], .state]] | sort | tojson' \
+    '[[0,0.01,"succeeded"],[1,0.01,"succeeded"],[2,1e-09,"stopped"],[3,1e-09,"stopped"]]' "the losers of its rung are stopped before its end"
+like "$(jq -r '.trials[-1].reason' <<<"$body")" 'the last that will go on of [23] others' "with the reason"
+json '[.trials[] | select(.rung == 1) | .point["/lr/base"]] | tojson' '[0.01,0.01]' "the others go on"
+sweep '{parameters: {"/seed": [1]}, metric: "ttt_seconds", early_stop: {rule: "medan", from: 2, leest: 1}}'
+json '[.errors[].pointer] | sort | tojson' '["/early_stop/from","/early_stop/leest","/early_stop/rule"]' "what is wrong with early_stop"
+sweep '{parameters: {"/seed": [1]}, metric: "ttt_seconds", early_stop: {rule: "median"}}'
+like "$body" 'known at the end only' "a time to train cannot be compared on the way"
+
+call /v1/sweeps/99
+refused 404 not-found 'there is no sweep 99' "no such sweep"
 ok "the daemon stops in order" stop_daemon
 done_testing
