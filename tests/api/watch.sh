@@ -143,4 +143,18 @@ kill -INT $watcher
 wait $watcher
 is $? 130 "an interrupt ends it with 130"
 
+# ---------------------------------------------------------------- with a token
+stop_daemon
+start_runs "require_token = yes"
+TRAINCTL_TOKEN=$("$trainctl" --server "unix:$socket" token create --role submit tester 2>/dev/null)
+export TRAINCTL_TOKEN TRAINCTL_SERVER=$url
+job='{"name": "token steps=10 step_ms=100", "data": {"train": "synthetic", "train_images": 64}, "steps": 10,
+    "cluster": {"workers_per_node": 1}, "model": {"image_size": 32, "classes": 10}}'
+timeout 30 "$trainctl" submit --watch - <<<"$job" >"$work/lines" 2>&1
+is $? 0 "submit --watch with a token"
+like "$(cat "$work/lines")" '^job [0-9]+ running  ' "the stream comes with a token"
+TRAINCTL_TOKEN=traind-1-wrong timeout 30 "$trainctl" watch </dev/null >"$work/lines" 2>&1
+is $? 4 "watch with a wrong token: 4"
+like "$(cat "$work/lines")" 'token' "and it says why"
+
 done_testing
