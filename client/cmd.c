@@ -33,6 +33,37 @@ static const struct cmd commands[] = {
       {"set", 0, "KEY=VALUE", "change a key of the document first, as lr.base=0.2"},
       {"train-images", 0, "N", "there are N training images; count none"},
       {"eval-images", 0, "N", "there are N evaluation images"}}},
+    {"predict", "[--nodes N,N...] [--deadline T] [--budget H] [--set KEY=VALUE...] FILE|-",
+     "predict throughput, time to train and node-hours by number of nodes, without a daemon", cmd_predict, 1, 1,
+     {{"set", 0, "KEY=VALUE", "change a key of the document first, as batch_per_worker=32"},
+      {"nodes", 0, "N,N...", "numbers of nodes (1,2,4,8,16,32,64,128,256)"},
+      {"deadline", 0, "T", "choose the cheapest that ends within T: 2h, 90min, 3d"},
+      {"budget", 0, "H", "choose the fastest that costs at most H node-hours"},
+      {"to-target", 0, NULL, "epochs that ResNet-50 needs for 75.9 % top-1 with each batch, not the job's"},
+      {"node-speed", 0, "R", "one node alone does R images/s, instead of what was measured here"},
+      {"hop-us", 0, "U", "microseconds of each of a ring's 2 (n-1) messages (400)"},
+      {"link-gbit", 0, "G", "gigabits/s that an all-reduce gets out of a node's link (60)"},
+      {"jitter", 0, "P", "standard deviation of a node's step, in percent (2)"},
+      {"train-images", 0, "N", "there are N training images; count none"},
+      {"eval-images", 0, "N", "there are N evaluation images"}}},
+    {"bench", "[--arch A] [--image-size S] [--batch B] [--workers W] [--threads T] [--steps N] [--precision P] [--eval]",
+     "measure training or evaluation on this machine, without a daemon", cmd_bench, 0, 0,
+     {{"arch", 0, "A", "the network (resnet50)"},
+      {"image-size", 0, "S", "width and height of the images in pixels (224)"},
+      {"batch", 0, "B", "images of a worker and step (16)"},
+      {"workers", 0, "W", "MPI ranks (2)"},
+      {"threads", 0, "T", "threads of a worker (0: cores / workers)"},
+      {"steps", 0, "N", "steps that are measured, behind one to warm up (5)"},
+      {"precision", 0, "P", "number format of the matrix products (fp32)"},
+      {"eval", 0, NULL, "measure evaluation: forward passes only"}}},
+    {"scale", "--workers N,N... [--strong|--weak] [--steps N] [--set KEY=VALUE...] FILE|-",
+     "measure how a job scales over this machine's workers, beside the prediction, without a daemon", cmd_scale, 1, 1,
+     {{"set", 0, "KEY=VALUE", "change a key of the document first, as batch_per_worker=32"},
+      {"workers", 0, "N,N...", "numbers of MPI ranks, as 1,2,4"},
+      {"strong", 0, NULL, "only strong scaling: the global batch stays"},
+      {"weak", 0, NULL, "only weak scaling: each worker keeps its batch"},
+      {"steps", 0, "N", "steps that are measured, behind one to warm up (5)"},
+      {"oversubscribe", 0, NULL, "also more workers than there are slots"}}},
     {"submit", "[--set KEY=VALUE...] [--wait|--watch] FILE|-", "submit a job document and print the job's id", cmd_submit, 1, 1,
      {{"set", 0, "KEY=VALUE", "change a key of the document first, as lr.base=0.2"},
       {"wait", 0, NULL, "wait for its end; exit with its outcome"},
@@ -59,56 +90,44 @@ static const struct cmd commands[] = {
       {"points", 0, "N", "at most N rows: means of the steps between"},
       {"csv", 0, NULL, "as comma-separated values"},
       {"plot", 'p', NULL, "as curves in the terminal"}}},
-    {"bench", "[--arch A] [--image-size S] [--batch B] [--workers W] [--threads T] [--steps N] [--precision P] [--eval]",
-     "measure training or evaluation on this machine, without a daemon", cmd_bench, 0, 0,
-     {{"arch", 0, "A", "the network (resnet50)"},
-      {"image-size", 0, "S", "width and height of the images in pixels (224)"},
-      {"batch", 0, "B", "images of a worker and step (16)"},
-      {"workers", 0, "W", "MPI ranks (2)"},
-      {"threads", 0, "T", "threads of a worker (0: cores / workers)"},
-      {"steps", 0, "N", "steps that are measured, behind one to warm up (5)"},
-      {"precision", 0, "P", "number format of the matrix products (fp32)"},
-      {"eval", 0, NULL, "measure evaluation: forward passes only"}}},
-    {"token", "create [--role R] [--expires T] NAME | list | revoke ID", "make, list and revoke tokens; over the unix socket, or with a token of role admin", cmd_token, 1, 2,
-     {{"role", 0, "R", "what it may: read, submit, node or admin (submit)"},
-      {"expires", 0, "T", "it ends after this time, as 90m, 12h or 30d (never)"}}},
-    {"backup", "FILE", "copy the daemon's database, while it works, into a file", cmd_backup, 1, 1, {{0}}},
     {"compare", "ID ID...", "results of jobs side by side, and in which keys they differ", cmd_compare, 2, CMD_OPERANDS_MAX, {{0}}},
     {"checkpoints", "[--get STEP|newest [--output FILE]] ID", "list a job's checkpoints, or download one's weights", cmd_checkpoints, 1, 1,
      {{"get", 0, "STEP", "download the weights after this step, or the newest"},
       {"output", 'o', "FILE", "into this file; - is standard output (job-ID-step-STEP.safetensors)"}}},
     {"sweep", "FILE|- | show ID | list | cancel ID", "search over job keys: submit one, show results, list, cancel", cmd_sweep, 1, 2, {{0}}},
     {"nodes", "[NAME]", "list the machines that train, or one with its checks", cmd_nodes, 0, 1, {{0}}},
-    {"predict", "[--nodes N,N...] [--deadline T] [--budget H] [--set KEY=VALUE...] FILE|-",
-     "predict throughput, time to train and node-hours by number of nodes, without a daemon", cmd_predict, 1, 1,
-     {{"set", 0, "KEY=VALUE", "change a key of the document first, as batch_per_worker=32"},
-      {"nodes", 0, "N,N...", "numbers of nodes (1,2,4,8,16,32,64,128,256)"},
-      {"deadline", 0, "T", "choose the cheapest that ends within T: 2h, 90min, 3d"},
-      {"budget", 0, "H", "choose the fastest that costs at most H node-hours"},
-      {"to-target", 0, NULL, "epochs that ResNet-50 needs for 75.9 % top-1 with each batch, not the job's"},
-      {"node-speed", 0, "R", "one node alone does R images/s, instead of what was measured here"},
-      {"hop-us", 0, "U", "microseconds of each of a ring's 2 (n-1) messages (400)"},
-      {"link-gbit", 0, "G", "gigabits/s that an all-reduce gets out of a node's link (60)"},
-      {"jitter", 0, "P", "standard deviation of a node's step, in percent (2)"},
-      {"train-images", 0, "N", "there are N training images; count none"},
-      {"eval-images", 0, "N", "there are N evaluation images"}}},
-    {"scale", "--workers N,N... [--strong|--weak] [--steps N] [--set KEY=VALUE...] FILE|-",
-     "measure how a job scales over this machine's workers, beside the prediction, without a daemon", cmd_scale, 1, 1,
-     {{"set", 0, "KEY=VALUE", "change a key of the document first, as batch_per_worker=32"},
-      {"workers", 0, "N,N...", "numbers of MPI ranks, as 1,2,4"},
-      {"strong", 0, NULL, "only strong scaling: the global batch stays"},
-      {"weak", 0, NULL, "only weak scaling: each worker keeps its batch"},
-      {"steps", 0, "N", "steps that are measured, behind one to warm up (5)"},
-      {"oversubscribe", 0, NULL, "also more workers than there are slots"}}},
+    {"token", "create [--role R] [--expires T] NAME | list | revoke ID", "make, list and revoke tokens; over the unix socket, or with a token of role admin", cmd_token, 1, 2,
+     {{"role", 0, "R", "what it may: read, submit, node or admin (submit)"},
+      {"expires", 0, "T", "it ends after this time, as 90m, 12h or 30d (never)"}}},
+    {"backup", "FILE", "copy the daemon's database, while it works, into a file", cmd_backup, 1, 1, {{0}}},
     {"doctor", "", "look for what is wrong with an installation; exit 1 where something is", cmd_doctor, 0, 0, {{0}}},
 };
 /* clang-format on */
+
+/* Titles above the first command of each group: in the help, and in man/trainctl.1. */
+static const struct {
+    const char *first, *title;
+} groups[] = {
+    {"plan",    "Before a job"              },
+    {"submit",  "Jobs"                      },
+    {"metrics", "Results"                   },
+    {"sweep",   "Searches"                  },
+    {"nodes",   "The cluster and the daemon"},
+};
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 const struct cmd *cmd_at(size_t i)
 {
     return i < COUNT(commands) ? &commands[i] : NULL;
+}
+
+const char *cmd_title(const char *name)
+{
+    for (size_t i = 0; i < COUNT(groups); i++)
+        if (strcmp(groups[i].first, name) == 0)
+            return groups[i].title;
+    return NULL;
 }
 
 const struct cmd *cmd_find(const char *name)
@@ -317,7 +336,7 @@ void cmd_print_help(FILE *out, const struct cmd *cmd)
     print_wrapped(out, label, 16, cmd->synopsis);
     fputc('\n', out);
     print_wrapped(out, "", 0, cmd->help);
-    fputs(cmd->run ? "\noptions:\n" : "(not supported by this version)\n\noptions:\n", out);
+    fputs(cmd->run ? "\nOptions:\n" : "(not supported by this version)\n\nOptions:\n", out);
     for (size_t i = 0; (option = cmd_option_at(cmd, i)); i++)
         print_option(out, option);
 }
@@ -340,14 +359,16 @@ void cmd_print_overview(FILE *out)
     const struct cmd_option *option;
     char label[64];
 
-    fputs("usage: trainctl [--server ADDRESS] [--json] COMMAND ...\n\ncommands:\n", out);
+    fputs("usage: trainctl [--server ADDRESS] [--json] COMMAND ...\n", out);
     for (size_t i = 0; i < COUNT(commands); i++) {
+        if (cmd_title(commands[i].name))
+            fprintf(out, "\n%s:\n", cmd_title(commands[i].name));
         snprintf(label, sizeof label, "  %-11s ", commands[i].name);
         if (commands[i].run)
             print_wrapped(out, label, 14, commands[i].help);
     }
     print_refused(out);
-    fputs("\noptions:\n", out);
+    fputs("\nOptions:\n", out);
     for (size_t i = 0; (option = cmd_common_at(i)); i++)
         print_option(out, option);
     fputs("\n\"trainctl COMMAND --help\" tells more; so does man trainctl.\n", out);

@@ -62,6 +62,7 @@ struct client_settings {
 extern struct client_settings client;
 
 const struct cmd *cmd_at(size_t i);               /* NULL behind the last */
+const char *cmd_title(const char *name);          /* above this command; NULL: none */
 const struct cmd *cmd_find(const char *name);     /* NULL: none of that name */
 const struct cmd_option *cmd_common_at(size_t i); /* the options all commands take */
 

@@ -22,7 +22,7 @@ id=$(trainctl --json submit job.json | jq .id)
 first_words() {
     trainctl __complete "$@" | cut -f 1 | tr '\n' ' '
 }
-for command in $(trainctl --help | awk '/^options:/ { exit } /^  [a-z]/ { print $1 }'); do
+for command in $(trainctl --help | awk '/^Options:/ { exit } /^  [a-z]/ { print $1 }'); do
     offered=$(first_words "$command" --)
     for option in $(trainctl "$command" --help | grep -oE '^ +(-., )?--[a-z-]+' | grep -oE -- '--[a-z-]+'); do
         [[ " $offered" == *" $option "* ]] || lacking+=" $command:$option"

@@ -110,6 +110,24 @@ static void expect_command(const char *page, const struct cmd *cmd)
         expect_option(begin, end, &cmd->options[i], cmd->name);
 }
 
+/* The same order under the same titles: who has read one finds things in the other. */
+static void expect_order(const char *commands)
+{
+    const char *at = commands;
+    char row[64];
+
+    for (size_t i = 0; at && cmd_at(i); i++) {
+        if (cmd_title(cmd_at(i)->name)) {
+            snprintf(row, sizeof row, "\n.Ss %s\n", cmd_title(cmd_at(i)->name));
+            at = strstr(at, row);
+            cr_expect(at, "man/trainctl.1 lacks%s in its place", row);
+        }
+        snprintf(row, sizeof row, "\n.It Cm %s", cmd_at(i)->name);
+        at = at ? strstr(at, row) : NULL;
+        cr_expect(at, "man/trainctl.1 has %s elsewhere than the table", cmd_at(i)->name);
+    }
+}
+
 Test(cmd, the_man_page_lists_what_the_table_has)
 {
     const char *top = getenv("top_srcdir");
@@ -123,6 +141,7 @@ Test(cmd, the_man_page_lists_what_the_table_has)
     cr_assert_not_null(commands);
     for (size_t i = 0; cmd_at(i); i++)
         expect_command(commands, cmd_at(i));
+    expect_order(commands);
     for (size_t i = 0; cmd_common_at(i); i++)
         expect_option(page, commands, cmd_common_at(i), "the common options");
     free(page);
