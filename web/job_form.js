@@ -54,8 +54,9 @@ function tickInput(field, id, changed) {
 const kindOf = (field) => (field.choices ? choiceInput : field.type === "boolean" ? tickInput : textInput);
 
 // What holds where nothing is entered.
+const inWords = (value) => (value === null ? "none" : writeText(value) || "none");
 function origin(field, { value, from }, preset) {
-  const text = value === null ? "none" : writeText(value) || "none";
+  const text = inWords(value);
   return from === "preset" ? `${preset}: ${text}` : field.pointer === "/data/train" ? "required" : `default: ${text}`;
 }
 
@@ -64,10 +65,10 @@ function fieldRow(field, changed) {
   const { input, set } = kindOf(field)(field, id, (value) => changed(field.pointer, value));
   const from = h("span", { class: "from" }), problem = h("p", { class: "error", id: `${id}-problem`, hidden: true });
   const help = h("p", { class: "help", id: `${id}-help` }, field.help);
-  const reset = h("button", { type: "button", class: "plain", "aria-label": `Reset ${field.key}`, onclick: () => {
+  const reset = h("button", { type: "button", class: "plain", onclick: () => {
     changed(field.pointer, undefined);
     input.focus();
-  } }, "Reset");
+  } });
   input.setAttribute("aria-describedby", help.id);
   const element = h("div", { class: `field ${field.type}`, "data-pointer": field.pointer },
     h("div", { class: "label" }, field.type === "boolean" ? input : null, h("label", { for: id }, field.key), h("span", { class: "unit" }, field.unit), from, reset),
@@ -76,7 +77,10 @@ function fieldRow(field, changed) {
     const own = valueAt(document, field.pointer), other = inherited(field, preset);
     set(own, other.value, other.from);
     say(from, origin(field, other, presetName));
+    say(reset, `Reset to ${inWords(other.value)}`);
+    mark(reset, "aria-label", `Reset to ${inWords(other.value)}: ${field.key}`);
     element.classList.toggle("own", own !== undefined);
+    show(from, own === undefined);
     show(reset, own !== undefined);
   };
   const complain = (text) => {

@@ -128,7 +128,7 @@ function scalingCards() {
   const group = new ChartGroup({ name: "workers", format: f.count, incrs: WHOLE });
   const speed = new Chart({ id: "scaling", title: "Scaling", unit: "images/s by workers", zero: true, format: f.rate,
     series: [{ key: "ideal", label: "ideal", color: "--c8", dash: [6, 4] }, { key: "rate", label: "measured", color: "--c1", dots: true },
-      { key: "other", label: "other runs", color: "--c2", points: true }] }, group);
+      { key: "other", label: "other runs", color: "--c2", dots: true, width: 0 }] }, group);
   const share = new Chart({ id: "efficiency", title: "Efficiency", unit: "of the ideal, by workers", zero: true, format: (x) => `${Math.round(100 * x)} %`,
     series: [{ key: "efficiency", label: "efficiency", color: "--c3", dots: true }] }, group);
   const note = h("p", { class: "quiet" });
@@ -137,12 +137,12 @@ function scalingCards() {
     const runs = scaling(jobs);
     show(element, Boolean(runs));
     if (!runs) return;
-    const x = runs.map((run) => run.workers);
+    const x = runs.map((run, i) => run.workers + i * 1e-9); // uPlot leaves out what has the same x as its neighbour
     const best = runs.filter((run) => run.isBest);
     speed.update({ x, y: { ideal: runs.map((run) => run.ideal), rate: runs.map((run) => (run.isBest ? run.rate : null)), other: runs.map((run) => (run.isBest ? null : run.rate)) } });
     share.update({ x: best.map((run) => run.workers), y: { efficiency: best.map((run) => run.efficiency) }, lines: [{ y: 1, label: "" }] });
     const others = differences.map((d) => d.pointer).filter((pointer) => !/^\/(name|cluster\/.*|priority|restart\/.*|checkpoint\/.*)$/.test(pointer));
-    say(note, `The ideal is the speed on ${x[0]} ${x[0] === 1 ? "worker" : "workers"}, times the workers.` +
+    say(note, `The ideal is the speed on ${runs[0].workers} ${runs[0].workers === 1 ? "worker" : "workers"}, times the workers.` +
       (others.length ? ` These runs differ in more than their workers: ${others.join(", ")}.` : ""));
   };
   return { element, update, close: () => [speed, share].forEach((chart) => chart.close()) };
