@@ -61,7 +61,7 @@ async function listAndJob(page) {
   await accessible(page, "empty list");
 
   const { id } = await submit({ ...JOB, name: "first-job", steps: 6 });
-  const link = page.getByRole("link", { name: "first-job" });
+  const link = page.locator("tr[data-job]").getByRole("link", { name: "first-job" });
   await link.waitFor();
   ok(true, "list: a new job appears by itself");
   await link.focus();

@@ -1,0 +1,106 @@
+// The dashboard with a token, and through a restart of the daemon: node token.mjs http://HOST:PORT SOCKET PID TRAIND STATE CONFIG
+// Prints TAP. The daemon wants tokens; over its socket root and its own user may make them.
+
+import { spawn } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { request } from "node:http";
+import { openBrowser } from "./browser.mjs";
+import { accessible, errors, foreign, JOB, listen, origin, until } from "./checks.mjs";
+import { done, ok, same } from "./tap.mjs";
+
+const [socketPath, pid, traind, state, config] = process.argv.slice(3);
+
+// The API over the unix socket.
+function api(path, document, method = document ? "POST" : "GET") {
+  return new Promise((resolve, reject) => {
+    const out = request({ socketPath, path, method }, (answer) => {
+      let text = "";
+      answer.on("data", (part) => { text += part; }).on("end", () => resolve(JSON.parse(text)));
+    });
+    out.on("error", reject).end(document && JSON.stringify(document));
+  });
+}
+const job = (id) => api(`/v1/jobs/${id}`);
+
+const browser = await openBrowser();
+const { page } = browser;
+let second = null;
+try {
+  page.setDefaultTimeout(20000);
+  listen(page);
+  const streams = [];
+  page.on("request", (sent) => sent.url().endsWith("/v1/events") && streams.push(sent.headers()));
+  const { token } = await api("/v1/tokens", { name: "browser", role: "submit" });
+
+  await page.goto(origin + "/");
+  const dialog = page.locator("dialog#token-ask");
+  await dialog.waitFor();
+  ok(true, "a daemon that wants a token: the page asks for it");
+  await accessible(page, "token dialog");
+  await dialog.getByLabel("Token").fill("traind-1-wrong");
+  await page.keyboard.press("Enter");
+  await dialog.getByText(/token/).first().waitFor();
+  await until("the dialog to say what is wrong", async () => /not|no /.test(await dialog.locator("[role=status]").textContent()));
+  same(await page.evaluate(() => sessionStorage.getItem("traind-token")), null, "a wrong token is not kept");
+  await dialog.getByLabel("Token").fill(token);
+  await page.keyboard.press("Enter");
+  await page.getByText("No jobs yet").waitFor();
+  same(await page.locator("dialog").count(), 0, "with a right one the page goes on, and the dialog is gone");
+  await until("the stream", () => streams.some((headers) => headers.authorization === `Bearer ${token}`));
+  ok(true, "the stream of events carries the token");
+  ok(!page.url().includes("traind-"), "the address does not");
+
+  const { id } = await api("/v1/jobs", { ...JOB, name: "watched", steps: 100000, model: { ...JOB.model, arch: "resnet18" } });
+  await page.locator("tr[data-job]").getByRole("link", { name: "watched" }).waitFor();
+  await page.reload();
+  await page.locator("tr[data-job]").getByRole("link", { name: "watched" }).click();
+  await page.locator(".title .badge[data-state=running]").waitFor();
+  same(await page.locator("dialog").count(), 0, "after a reload it is not asked again");
+
+  const shown = async () => Number((/· ([\d,]+) of/.exec(await page.locator(".meter .words").textContent()) ?? ["", "0"])[1].replaceAll(",", ""));
+  await until("the first steps on the page", async () => (await shown()) > 3);
+  const before = await shown();
+  await until("more of them", async () => (await shown()) > before + 5);
+  ok(true, "a running job's steps move by themselves");
+  const step = await shown();
+  ok(Math.abs((await job(id)).step - step) < 200, "and are the API's", `page ${step}`);
+
+  const waiting = page.waitForEvent("download");
+  await page.getByRole("link", { name: "CSV", exact: true }).click();
+  const lines = readFileSync(await (await waiting).path(), "utf8").split("\r\n");
+  ok(lines[0].startsWith("step,epoch,t,loss"), "files come with the token too", lines[0]);
+
+  const asked = streams.length;
+  process.kill(Number(pid), "SIGKILL");
+  await page.locator(".connection[data-state=lost]").waitFor();
+  ok(await page.getByRole("heading", { name: "watched" }).isVisible(), "the daemon is gone: it says so, and what was known stays");
+  second = spawn(traind, ["--state", state, "--listen", new URL(origin).host, "--config", config], { stdio: "ignore" });
+  await page.locator(".connection[data-state=live]").waitFor({ timeout: 30000 });
+  const then = await shown();
+  await until("the job to go on", async () => (await shown()) > then + 5, 30);
+  ok(true, "it is back: the page goes on by itself, and so does the training");
+  await until("the stream again", () => streams.length > asked && streams.at(-1)["last-event-id"]);
+  ok(/^\d+$/.test(streams.at(-1)["last-event-id"]), "the stream goes on behind the last event that came");
+
+  await page.getByRole("button", { name: "Cancel…" }).click();
+  await page.getByRole("button", { name: "Cancel the job" }).click();
+  await page.locator(".title .badge[data-state=cancelled]").waitFor({ timeout: 60000 });
+  same((await job(id)).state, "cancelled", "a token that may submit may cancel");
+  const events = await page.locator(".events tbody tr").allTextContents();
+  ok(events.some((text) => text.includes("cancelled")), "its end is among the events", events.join("\n"));
+  await page.goto("about:blank");
+
+  const own = errors.filter((text) => !/status of 401|ERR_CONNECTION|ERR_INCOMPLETE|ERR_EMPTY/.test(text)); // these the browser logs itself
+  same(own.join("\n"), "", "no other errors on the console");
+  same(foreign.join("\n"), "", "no request to any other address");
+} catch (error) {
+  ok(false, "the story goes to its end", error.stack);
+} finally {
+  await browser.close();
+  for (const { id } of (await api("/v1/jobs?state=queued,starting,running,evaluating").catch(() => ({ jobs: [] }))).jobs ?? []) {
+    await api(`/v1/jobs/${id}/cancel`, undefined, "POST").catch(() => {});
+    await until("the job to end", async () => (await job(id)).finished_at, 30).catch(() => {});
+  }
+  second?.kill("SIGTERM");
+}
+done();
