@@ -71,9 +71,12 @@ static int view(long id)
 
 int watch_until_end(long id, bool progress)
 {
-    int code = progress && !client.json && terminal_full() ? view(id) : -1;
+    bool full = progress && !client.json && terminal_full();
+    int code = full ? view(id) : -1;
 
-    return code >= 0 ? code : follow_to_end(id, progress);
+    if (code >= 0)
+        return code;
+    return follow_to_end(id, progress && !full); /* it was seen already */
 }
 
 int cmd_watch(int argc, char **argv)
