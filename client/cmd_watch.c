@@ -53,30 +53,30 @@ static int interrupted(int end, long id)
     return id || end == VIEW_SIGNALLED ? error_type(ERR_INTERRUPTED)->exit_code : 0;
 }
 
-/* The exit code, or -1: the view is done and the rest is to be told in lines. */
+#define NO_VIEW  (-1) /* the terminal cannot be drawn on: lines are better than nothing */
+#define JOB_DONE (-2) /* all was seen but how it ended */
+
+/* The exit code, or one of these. */
 static int view(long id)
 {
     struct error e;
 
-    if (screen_open(&e))
-        return -1; /* lines are better than nothing */
+    if (client.json || !terminal_full() || screen_open(&e))
+        return NO_VIEW;
     int end = id ? view_job(id, false, &e) : view_queue(&e);
     screen_close();
     if (end < 0)
         return cmd_fail(&e);
-    return end == VIEW_DONE ? -1 : interrupted(end, id);
+    return end == VIEW_DONE ? JOB_DONE : interrupted(end, id);
 }
 
 /* ---- the commands */
 
 int watch_until_end(long id, bool progress)
 {
-    bool full = progress && !client.json && terminal_full();
-    int code = full ? view(id) : -1;
+    int code = progress ? view(id) : NO_VIEW;
 
-    if (code >= 0)
-        return code;
-    return follow_to_end(id, progress && !full); /* it was seen already */
+    return code >= 0 ? code : follow_to_end(id, progress && code == NO_VIEW);
 }
 
 int cmd_watch(int argc, char **argv)
@@ -92,7 +92,7 @@ int cmd_watch(int argc, char **argv)
         return cmd_fail(&e);
     if (id)
         return watch_until_end(id, true);
-    done = !client.json && terminal_full() ? view(0) : -1;
+    done = view(0);
     return done >= 0 ? done : watch_queue();
 }
 

@@ -120,9 +120,11 @@ terminal "'$trainctl' watch $id"
 at_prompt
 ok "a job's end ends the view with its outcome" sees '^ready 0$'
 ok "and is told in a line" sees "^job $id succeeded"
-terminal "TERM=dumb '$trainctl' watch $id"
-at_prompt
-ok "a terminal that cannot be drawn on gets lines" sees "^job $id succeeded"
+for kind in dumb nobody-knows; do
+    terminal "TERM=$kind '$trainctl' watch $id"
+    at_prompt
+    ok "a terminal of the kind $kind gets lines" sees "^job $id succeeded +100 %"
+done
 terminal "LC_ALL=C '$trainctl' metrics --plot --names loss $id"
 at_prompt
 ok "without UTF-8 curves are plain" sees '\|\*'
