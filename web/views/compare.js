@@ -11,7 +11,7 @@ import { href, setQuery } from "../place.js";
 import { writeText } from "../job_document.js";
 
 const POINTS = 1000; // of a series
-const MOST = 16; // jobs at a time: more no eye tells apart
+const MOST = 20; // jobs at a time, as the daemon takes them
 
 // ------------------------------------------------------------------ the charts
 
@@ -77,7 +77,7 @@ function resultsCard(toggled) {
       ...names.map((name, i) => h("th", { scope: "col", class: i > 1 ? "num" : "" }, name)))), body)));
   const row = (job, i, jobs, hidden) => {
     const tick = h("input", { type: "checkbox", checked: !hidden.has(job.id), "aria-label": `Show job ${job.id} in the charts`, "data-job": job.id, onchange: () => toggled(job.id) });
-    const state = badge(), swatch = h("i", { class: "swatch" });
+    const state = badge(), swatch = h("i", { class: look(i).dash ? "swatch dashed" : "swatch" });
     setBadge(state, job.state);
     swatch.style.setProperty("--c", `var(${look(i).color})`);
     return h("tr", { "data-job": job.id }, h("td", {}, h("span", { class: "key" }, tick, swatch)),

@@ -5,13 +5,14 @@ import { ask } from "../ask.js";
 import { badge, download, h, mark, notice, say, setBadge, show } from "../dom.js";
 import * as f from "../format.js";
 import { watch } from "../live.js";
-import { setQuery } from "../place.js";
+import { href, setQuery } from "../place.js";
 import { axisOf, canBeLog, parallel, placeOf, scatter, valueAtPlace, wordOf } from "../sweep_plots.js";
 import { axisFormat, metricFormat, name, outcome, running } from "../sweeps.js";
 import { csv } from "../tables.js";
 import { pretty, writeText } from "../job_document.js";
 
 const BUDGET = "budget", RESULT = "result";
+const COMPARED = 5; // of the best, by the button
 
 // A brush is [low, high] of numbers, or a Set of words. In the address: name:low:high, name=word|word; several with commas.
 function readBrushes(text) {
@@ -139,6 +140,7 @@ class Page {
     this.summary = h("p", { class: "summary" });
     this.best = h("p", { class: "lead" });
     this.cancel = h("button", { type: "button", class: "danger", hidden: true, onclick: () => this.askCancel() }, "Cancel…");
+    this.compare = h("a", { class: "button", hidden: true }, "Compare the best");
     this.select = h("select", { "aria-label": "Horizontal axis of the scatter", onchange: () => { this.x = this.select.value; setQuery({ x: this.x }); this.draw(); } });
     this.logX = this.logBox("x", "log x");
     this.logY = this.logBox("y", "log y");
@@ -153,7 +155,7 @@ class Page {
       h("section", { class: "card" }, h("details", {}, h("summary", {}, "The sweep's document"), this.document)));
     main.append(h("nav", { class: "crumbs", "aria-label": "Where you are" }, h("a", { href: "#/sweeps" }, "Sweeps"), ` / ${this.id}`),
       h("div", { class: "title" }, this.title, this.state, this.summary, h("div", { class: "actions" },
-        h("a", { class: "button", href: `#/sweeps/new?from=${this.id}` }, "Again with changes"), this.cancel)), this.wait, this.content);
+        this.compare, h("a", { class: "button", href: `#/sweeps/new?from=${this.id}` }, "Again with changes"), this.cancel)), this.wait, this.content);
   }
 
   logBox(which, words) {
@@ -181,6 +183,9 @@ class Page {
     say(this.summary, `${document.method}, ${ended} of ${trials.length} trials ended`);
     this.best.replaceChildren(...(best ? [`Best ${document.metric}: `, h("strong", {}, this.format(best.metric)), " with ",
       Object.entries(best.point).map(([key, v]) => `${key} ${typeof v === "number" ? f.number(v) : wordOf(v)}`).join(", "), " (", h("a", { href: `#/jobs/${best.job}` }, `job ${best.job}`), ")"] : ["No result yet."]));
+    const first = trials.filter((t) => t.job && t.metric !== null).slice(0, COMPARED).map((t) => t.job);
+    show(this.compare, first.length > 1);
+    mark(this.compare, "href", href("/compare", { ids: first.join(",") }));
     show(this.cancel, running(this.sweep));
     say(this.metric, document.metric);
     say(this.document, pretty(document));
