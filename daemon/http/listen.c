@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <systemd/sd-daemon.h>
 #include <unistd.h>
 
 #define BACKLOG 256
@@ -83,10 +84,9 @@ static int bind_and_listen(int fd, const struct addrinfo *found, const char *add
     return error_set_errno(e, errno, "cannot listen on %s", address);
 }
 
-static int check_address(const struct addrinfo *found, const char *address, bool everywhere,
-                         struct error *e)
+static int check_loopback(const struct sockaddr *found, const char *address, struct error *e)
 {
-    if (!everywhere && !is_loopback(found->ai_addr))
+    if (!is_loopback(found))
         return error_set(
             e, ERR_USAGE,
             "listen = %s can be reached from other machines, which needs tokens and "
@@ -118,7 +118,7 @@ static int find(const char *address, const struct listen_rules *rules, struct ad
     if (reason)
         return error_set(e, ERR_USAGE, "cannot find the address %s: %s", address,
                          gai_strerror(reason));
-    int status = check_address(*found, address, rules->everywhere, e);
+    int status = rules->everywhere ? 0 : check_loopback((*found)->ai_addr, address, e);
     if (status)
         freeaddrinfo(*found);
     return status;
@@ -205,4 +205,54 @@ int listen_unix(const char *path, gid_t group, int *fd, struct error *e)
         return 0;
     close(*fd);
     return error_set_errno(e, reason, "cannot listen on %s", path);
+}
+
+/* ---------------------------------------------------------------- sockets from systemd */
+
+static int sort_inherited(int fd, struct listen_inherited *in, struct error *e)
+{
+    bool local = sd_is_socket(fd, AF_UNIX, SOCK_STREAM, 1) > 0;
+    bool tcp = sd_is_socket_inet(fd, AF_UNSPEC, SOCK_STREAM, 1, 0) > 0;
+    int *place = local ? &in->local : &in->tcp;
+
+    if (!local && !tcp)
+        return error_set(
+            e, ERR_USAGE,
+            "a socket that systemd passed is neither a TCP nor a unix one that listens "
+            "(ListenStream= in traind.socket, without Accept=)");
+    if (*place >= 0)
+        return error_set(e, ERR_USAGE,
+                         "systemd passed two %s sockets, and traind takes one: see traind.socket",
+                         local ? "unix" : "TCP");
+    *place = fd;
+    return 0;
+}
+
+static int check_inherited(int fd, const struct listen_rules *rules, char *url, size_t url_bytes,
+                           struct error *e)
+{
+    struct sockaddr_storage bound;
+    socklen_t length = sizeof bound;
+    int status = tell_url(fd, rules->tls, url, url_bytes, e);
+
+    if (status || rules->everywhere)
+        return status;
+    if (getsockname(fd, (struct sockaddr *)&bound, &length))
+        return error_set_errno(e, errno, "cannot find the address of systemd's socket");
+    return check_loopback((struct sockaddr *)&bound, url, e);
+}
+
+int listen_inherit(const struct listen_rules *rules, struct listen_inherited *in, char *url,
+                   size_t url_bytes, struct error *e)
+{
+    int count = sd_listen_fds(1), status = 0;
+
+    *in = (struct listen_inherited){-1, -1};
+    for (int i = 0; i < count && !status; i++)
+        status = sort_inherited(SD_LISTEN_FDS_START + i, in, e);
+    if (!status && in->tcp >= 0)
+        status = check_inherited(in->tcp, rules, url, url_bytes, e);
+    for (int i = 0; i < count && status; i++)
+        close(SD_LISTEN_FDS_START + i);
+    return status;
 }

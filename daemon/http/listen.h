@@ -26,4 +26,14 @@ int listen_check(const char *address, const struct listen_rules *rules, struct e
  * else. */
 int listen_unix(const char *path, gid_t group, int *fd, struct error *e);
 
+/* Sockets that systemd opened for us (sd_listen_fds(3), traind.socket); -1: none of that kind. */
+struct listen_inherited {
+    int tcp, local;
+};
+/* Takes them, once: jobs do not see them. url as of listen_tcp, if there is a tcp. ERR_USAGE: two
+ * of a kind, no listening stream, or an address that the rules do not allow; then all are closed.
+ */
+int listen_inherit(const struct listen_rules *rules, struct listen_inherited *in, char *url,
+                   size_t url_bytes, struct error *e);
+
 #endif

@@ -466,23 +466,42 @@ static struct listen_rules rules_of(const struct config *c)
     return (struct listen_rules){c->tls_key != NULL, c->tls_key && c->require_token};
 }
 
-static int start(struct http_server *s, const struct http_app *app, struct error *e)
+/* The sockets: systemd's, or our own. A path that systemd made stays at the end. */
+static int open_sockets(struct http_server *s, const struct http_app *app,
+                        struct listen_inherited *in, struct error *e)
 {
     const struct config *c = app->config;
     struct listen_rules rules = rules_of(c);
+    int status = listen_inherit(&rules, in, s->url, sizeof s->url, e);
+
+    if (!status && in->tcp < 0)
+        status = listen_tcp(c->listen, &rules, &in->tcp, s->url, sizeof s->url, e);
+    if (!status && in->local < 0) {
+        status = listen_unix(c->socket, app->socket_gid, &in->local, e);
+        if (!status)
+            s->socket = strdup(c->socket);
+        else
+            close(in->tcp);
+    }
+    return status;
+}
+
+static int start(struct http_server *s, const struct http_app *app, struct error *e)
+{
+    const struct config *c = app->config;
     unsigned threads = (unsigned)c->http_threads;
-    int fd;
+    struct listen_inherited fds;
 
     if (crew_create(CREW_THREADS, &s->crew, e))
         return -(int)e->code;
     s->tcp = (struct endpoint){app, s->crew, NULL, true};
     s->local = (struct endpoint){app, s->crew, NULL, false};
-    if (load_keys(s, c, e) || listen_tcp(c->listen, &rules, &fd, s->url, sizeof s->url, e) ||
-        start_endpoint(&s->tcp, fd, threads, s, e) ||
-        listen_unix(c->socket, app->socket_gid, &fd, e))
+    if (load_keys(s, c, e) || open_sockets(s, app, &fds, e))
         return -(int)e->code;
-    s->socket = strdup(c->socket);
-    return start_endpoint(&s->local, fd, threads > 1 ? 2 : 0, s, e);
+    int status = start_endpoint(&s->tcp, fds.tcp, threads, s, e);
+    if (status)
+        close(fds.local);
+    return status ? status : start_endpoint(&s->local, fds.local, threads > 1 ? 2 : 0, s, e);
 }
 
 int http_server_check(const struct config *c, struct error *e)

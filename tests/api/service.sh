@@ -5,8 +5,11 @@
 if command -v systemd-analyze >/dev/null; then
     mkdir "$work/unit"
     sed "s|@bindir@/traind|$(readlink -f "$traind")|; s|@sysconfdir@|$work|" "$top_srcdir/etc/traind.service.in" >"$work/unit/traind.service"
-    out=$(systemd-analyze verify --man=no "$work/unit/traind.service" 2>&1)
-    is "$(grep traind.service <<<"$out")" "" "systemd-analyze verify finds nothing"
+    cp "$top_srcdir/etc/traind.socket.in" "$work/unit/traind.socket"
+    for unit in traind.service traind.socket; do
+        out=$(systemd-analyze verify --man=no "$work/unit/$unit" 2>&1)
+        is "$(grep "$unit" <<<"$out")" "" "systemd-analyze verify finds nothing in $unit"
+    done
 else
     skip "systemd-analyze verify" "not installed"
 fi
@@ -38,5 +41,54 @@ ok "RELOADING=1 at SIGHUP" eventually told '^RELOADING=1'
 ok "stop" stop_daemon
 wait "$listener"
 is "$?" 0 "STOPPING=1 at the end"
+unset NOTIFY_SOCKET WATCHDOG_USEC
+
+# ------------------------------------------------------------------ sockets from systemd
+
+free_port() {
+    /usr/bin/python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
+}
+port=$(free_port)
+activated=$work/activated.sock
+activate() { # SOCKET... -- TRAIND-ARGUMENT...
+    local places=()
+    while [ "$1" != -- ]; do
+        places+=(--listen="$1")
+        shift
+    done
+    systemd-socket-activate "${places[@]}" "$traind" --state "$state" "${@:2}" >"$work/activated.log" 2>&1 &
+    daemon=$!
+    says() { grep -q "$1" "$work/activated.log"; }
+    eventually says "Listening on ${places[-1]#*=}"
+}
+rm -f "$state/listen"
+ok "systemd opens the sockets" activate "127.0.0.1:$port" "$activated" -- --listen 127.0.0.1:1
+ok "the daemon does not run yet" test ! -e "$state/listen"
+is "$(curl -sS --unix-socket "$activated" http://localhost/healthz | jq -r .status)" ok "the first request starts it, and is answered"
+url=$(cat "$state/listen")
+is "$url" "http://127.0.0.1:$port" "it listens on systemd's address, not on its own"
+call /v1/jobs
+want 200 "over TCP"
+call --unix-socket "$activated" /v1/tokens
+want 200 "and over the unix socket, with its user's rights"
+ok "it made no socket of its own" test ! -e "$socket"
+ok "it stops in order" stop_daemon
+ok "systemd's socket stays for the next one" test -S "$activated"
+rm -f "$activated"
+activate "127.0.0.1:$port" -- 
+is "$(curl -sS "http://127.0.0.1:$port/healthz" | jq -r .status)" ok "with a TCP socket alone"
+is "$(curl -sS --unix-socket "$socket" http://localhost/healthz | jq -r .status)" ok "the unix socket is its own"
+ok "it stops in order" stop_daemon
+fails() { # WORDS NAME
+    curl -sS -m 5 -o /dev/null "http://127.0.0.1:$port/healthz" 2>/dev/null
+    wait "$daemon"
+    is "$?" 2 "$2"
+    daemon=
+    like "$(cat "$work/activated.log")" "$1" "$2: its words"
+}
+activate "0.0.0.0:$port" --
+fails 'can be reached from other machines, which needs tokens and TLS' "an address beyond the loopback without tokens"
+activate "127.0.0.1:$(free_port)" "127.0.0.1:$port" --
+fails 'passed two TCP sockets' "two TCP sockets"
 
 done_testing
