@@ -110,7 +110,7 @@ int job_store_end(struct job_manager *m, struct active_job *a, const struct verd
     if (status)
         return status;
     int64_t allowed = restarts_allowed(&job, &trains);
-    bool restarts = is_worth_a_restart(&job, v, allowed);
+    bool restarts = !v->goes_on && is_worth_a_restart(&job, v, allowed);
     if (v->goes_on)
         say_next_link(&job, v, reason);
     else if (restarts && keeps_slurm)
@@ -145,7 +145,7 @@ int job_store_end(struct job_manager *m, struct active_job *a, const struct verd
 /* True when no process of the attempt is left. */
 static bool clear_up(struct active_job *a, double now)
 {
-    if (a->launcher->survivors(&a->process, a->attempt_dir) == 0)
+    if (a->without_slurm || a->launcher->survivors(&a->process, a->attempt_dir) == 0)
         return true;
     if (now - a->ended_at >= RANKS_SECONDS || a->exit_signal > 0)
         a->launcher->stop(&a->process, a->attempt_dir, LAUNCH_STOP_KILL);

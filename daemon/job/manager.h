@@ -34,7 +34,8 @@ struct active_job {
     double time_limit_seconds; /* of the attempt; NAN: none */
     bool waits;                /* in Slurm's queue; its job is "queued" */
     bool over;                 /* its end is stored; Slurm's job only has to go */
-    bool asked_soon;           /* for a look, as its script has ended */
+    double exit_seen_at;       /* monotonic: when its script was seen to have ended; 0: not yet */
+    bool without_slurm;        /* its end does not wait for Slurm's word any more */
     struct slurm_status slurm; /* as last read */
     char *slurm_stored;        /* JSON text, as last stored */
     double complained_at;      /* monotonic: of the last log line about an error that repeats */

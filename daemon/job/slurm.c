@@ -17,6 +17,8 @@
 #include "daemon/job/manager.h"
 #include "daemon/launch/slurm_reply.h"
 
+#define EXIT_SECONDS 60.0 /* Slurm knows of its script's end within this, or is told */
+
 /* ---------------------------------------------------------------- what is stored */
 
 char *job_slurm_json(const char *name, const struct slurm_status *status)
@@ -202,6 +204,24 @@ static void note_end_in_slurm(struct active_job *a)
     a->exit_signal = code >= 0 ? -1 : a->slurm.exit_signal;
 }
 
+/* The script has ended. A controller that was killed may have forgotten that the job ever ran. */
+static void look_at_exit(struct active_job *a)
+{
+    double now = clock_monotonic();
+
+    if (!has_file(a, "exit", true)) {
+        a->exit_seen_at = 0;
+    } else if (a->exit_seen_at == 0) {
+        a->exit_seen_at = now;
+        slurm_look_soon(a->process.slurm);
+    } else if (a->slurm.phase < SLURM_ENDED && now - a->exit_seen_at > EXIT_SECONDS) {
+        log_warning("job %lld: its script ended, but Slurm's job %lld did not: it is cancelled",
+                    (long long)a->id, (long long)a->slurm.job_id);
+        slurm_cancel(a->process.slurm);
+        a->without_slurm = true;
+    }
+}
+
 void job_look_at_slurm(struct job_manager *m, struct active_job *a)
 {
     struct slurm_status status;
@@ -211,10 +231,6 @@ void job_look_at_slurm(struct job_manager *m, struct active_job *a)
     slurm_read(a->process.slurm, &status);
     bool news = memcmp(&status, &a->slurm, sizeof status) != 0;
     a->slurm = status;
-    if (!a->asked_soon && has_file(a, "exit", false)) {
-        slurm_look_soon(a->process.slurm);
-        a->asked_soon = true;
-    }
     if (news)
         follow_restarts(m, a);
     if (news && !a->over)
@@ -224,7 +240,8 @@ void job_look_at_slurm(struct job_manager *m, struct active_job *a)
         note_start(m, a);
     else if (news && a->waits && status.phase <= SLURM_WAITING && a->stop == STOP_NONE && !a->over)
         say_waiting(m, a);
-    if (status.phase >= SLURM_ENDED)
+    look_at_exit(a);
+    if (status.phase >= SLURM_ENDED || a->without_slurm)
         note_end_in_slurm(a);
 }
 

@@ -33,6 +33,7 @@ struct slurm_job {
     bool held, dead;
     bool look_first; /* it may have been submitted: its name is looked for before it is */
     bool cancel;
+    bool cancelled;          /* it was tried */
     int missing;             /* looks in a row */
     double next_at;          /* monotonic: of the next call for it */
     double completing_since; /* monotonic; 0: it is not */
@@ -118,6 +119,7 @@ static void cancel(struct slurm *s, struct slurm_job *j, int64_t id)
         log_warning("%s: Slurm's job %lld is not cancelled yet: %s", j->name, (long long)id,
                     e.text);
     pthread_mutex_lock(&s->mutex);
+    j->cancelled = true;
     j->next_at = clock_monotonic() + CANCEL_SECONDS;
     s->look_at = clock_monotonic() + SOON_SECONDS;
     pthread_mutex_unlock(&s->mutex);
@@ -266,11 +268,17 @@ static void look(struct slurm *s)
 
 /* ---------------------------------------------------------------- the thread */
 
+/* Forgotten, but it is still to be cancelled. */
+static bool has_last_call(const struct slurm_job *j)
+{
+    return j->dead && j->cancel && !j->cancelled && j->status.job_id && !has_ended(j);
+}
+
 static void free_dead(struct slurm *s)
 {
     for (struct slurm_job **at = &s->jobs; *at;) {
         struct slurm_job *j = *at;
-        if (!j->dead) {
+        if (!j->dead || (has_last_call(j) && !s->quit)) {
             at = &j->next;
             continue;
         }
@@ -282,8 +290,9 @@ static void free_dead(struct slurm *s)
 
 static bool wants_call(const struct slurm_job *j)
 {
-    return !j->held && !j->dead && !has_ended(j) &&
-           (j->status.job_id == 0 ? !j->look_first : j->cancel);
+    if (j->dead)
+        return has_last_call(j);
+    return !j->held && !has_ended(j) && (j->status.job_id == 0 ? !j->look_first : j->cancel);
 }
 
 /* When there is something to do; *job: for this one, NULL: the look at all. */

@@ -7,7 +7,9 @@
 #   slurm_cluster.sh stop DIR             ends it with all that runs on it; DIR stays (logs in DIR/log). Nothing runs: fine
 #   slurm_cluster.sh status DIR           0: all is up; 1: nothing is; 2: something is not
 #   slurm_cluster.sh kill DIR NAME...     as when the power fails: slurmctld, slurmrestd, munged, or a node with all its processes
-#   slurm_cluster.sh revive DIR NAME...   what was killed starts again, with what it had stored
+#   slurm_cluster.sh end DIR NAME...      as an administrator stops it: it may store what it has to (of a slurmctld that is killed,
+#                                         the last seconds are lost: it may not know of jobs that run)
+#   slurm_cluster.sh revive DIR NAME...   what was killed or ended starts again, with what it had stored
 #
 # start says "skip: WHY" and exits with 77 where the machine cannot do it. Settings, all optional, read by start:
 #   SLURM_CLUSTER_CPUS=4          of each node; there need not be so many
@@ -28,7 +30,7 @@ cannot() {
     exit 77
 }
 usage() {
-    sed -n '5,10p' "$0" >&2
+    sed -n '5,12p' "$0" >&2
     exit 2
 }
 
@@ -338,6 +340,9 @@ stop) stop ;;
 status) status ;;
 kill)
     for what in "$@"; do signal "$what" KILL; done
+    ;;
+end)
+    for what in "$@"; do signal "$what" TERM; done
     ;;
 revive)
     for what in "$@"; do revive "$what" || fail "$what does not start"; done

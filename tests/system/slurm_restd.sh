@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# The same through slurmrestd: submitted, shown with what it waits for, trained by two nodes, cancelled and deleted, refused with
+# Slurm's words, and slurmrestd away for a while. traind and slurmrestd run as one user, as its local authentication asks.
+# shellcheck source=tests/system/slurm.sh.inc
+. "${top_srcdir:?run it by make check}/tests/system/slurm.sh.inc"
+worker=tests/api/fixture_worker
+chmod 755 "$work"
+SLURM_CLUSTER_RESTD=nobody start_cluster 2
+case $top_builddir in # nobody must be able to read the programs
+/*) setpriv --reuid=nobody --regid=nogroup --clear-groups test -x "$top_builddir/train-worker" ||
+    skip_all "the user nobody cannot run programs in $top_builddir" ;;
+esac
+mkdir "$state"
+chown nobody "$state"
+printf '#!/bin/sh\nexec setpriv --reuid=nobody --regid=nogroup --clear-groups env -u SLURM_CONF HOME=%q %q "$@"\n' "$state" "$traind" >"$work/traind-as-nobody"
+chmod 755 "$work/traind-as-nobody"
+traind=$work/traind-as-nobody
+start_slurm_daemon "slurm.via = slurmrestd" "slurm.restd_socket = $work/cluster/restd/socket"
+
+fixture_job "steps=1000 step_ms=200 every=1"
+long=$id
+ok "a job submitted through slurmrestd runs" eventually has_events "$long" 2
+is "$(squeue -h -o '%u %D %C %j' -j "$(slurm "$long" job_id)")" "nobody 2 4 $(slurm "$long" name)" "as traind's user, on two nodes, with four CPUs"
+fixture_job "steps=3"
+behind=$id
+waits() { [[ $(job "$1" reason) == *"[$2]" ]]; }
+ok "one behind it waits" eventually waits "$behind" Resources
+fixture_job "steps=3"
+third=$id
+ok "as does one more" eventually waits "$third" Priority
+call -X POST "/v1/jobs/$third/cancel"
+ok "one that waits is cancelled" ends "$third" cancelled
+is "$(squeue -h -t pending -o %j | grep -c "^$(slurm "$third" name)$")" 0 "and deleted in Slurm"
+cluster kill slurmrestd
+call -X POST "/v1/jobs/$long/cancel"
+stopped() { [ -e "$state/jobs/$long/attempt-1/exit" ]; }
+ok "with slurmrestd away one that runs stops all the same" eventually stopped
+is "$(job "$long" state)" running "no end is told before Slurm tells it"
+cluster revive slurmrestd
+ok "it is cancelled" ends "$long" cancelled
+is "$(job "$long" checkpoint_step)" "$(job "$long" step)" "with a checkpoint of its last step"
+ok "and the one behind has its turn" ends "$behind" succeeded
+
+fixture_job "steps=3" '.cluster.partition = "nowhere"'
+ok "a job for a partition that is not there fails" ends "$id" failed
+like "$(job "$id" reason)" "^Slurm did not take the job: slurmrestd: .*[Ii]nvalid partition name" "with Slurm's words"
+ok "the daemon stops" stop_daemon
+done_testing
