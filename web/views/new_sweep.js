@@ -1,6 +1,6 @@
 // A new search over job keys: #/sweeps/new, #/sweeps/new?base=JOB, #/sweeps/new?from=SWEEP
 
-import { get, post, Problem, words } from "../api.js";
+import { get, newKey, post, Problem, words } from "../api.js";
 import { codeBox, curlCommand, jsonEditor, problemList } from "../code.js";
 import { h, notice, say, show } from "../dom.js";
 import { fieldsOf, pretty, sparse, valueAt, withValue } from "../job_document.js";
@@ -26,7 +26,7 @@ async function baseOf(id, signal) {
 }
 
 function build(main, base, first) {
-  let document = null, busy = false;
+  let document = null, busy = false, key;
   const told = h("p", { class: "help", role: "status" }), failure = h("p", { class: "error", role: "alert", hidden: true });
   const button = h("button", { type: "button", class: "primary" }, "Start the sweep");
   const trouble = problemList({ take: (pointer, suggestion) => {
@@ -37,6 +37,7 @@ function build(main, base, first) {
   const curl = codeBox("curl", "the curl line");
   const typed = (now) => {
     document = now;
+    key = newKey(); // of this text: a second try after a lost answer gives the same sweep
     trouble.update([], editor.text.value);
     show(failure, false);
     const count = now && trialsOf(now);
@@ -50,7 +51,7 @@ function build(main, base, first) {
     if (!document) return editor.text.focus();
     busy = button.disabled = true;
     try {
-      const sweep = await post("/v1/sweeps", document);
+      const sweep = await post("/v1/sweeps", document, { headers: { "Idempotency-Key": key } });
       sessionStorage.removeItem("traind-sweep-draft");
       location.hash = `#/sweeps/${sweep.id}`;
     } catch (error) {

@@ -1,6 +1,6 @@
 // A new job: its keys as a form and as JSON, which follow each other, beside the plan that the daemon makes anew as one types.
 
-import { get, post, Problem, words } from "../api.js";
+import { get, newKey, post, Problem, words } from "../api.js";
 import { codeBox, curlCommand, jsonEditor, problemList } from "../code.js";
 import { h, mark, notice, say, show } from "../dom.js";
 import * as f from "../format.js";
@@ -12,7 +12,6 @@ import { planView } from "../plan_view.js";
 const PAUSE_MS = 250; // after a key press, before the daemon is asked for a plan
 const AGAIN_MS = 2000; // where it did not answer
 
-const newKey = () => [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 
 // ------------------------------------------------------------------ what is kept until the tab is closed
 

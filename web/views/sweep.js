@@ -44,12 +44,12 @@ function trialsCard(page) {
   const row = (trial, place) => {
     const state = badge(), words = outcome(trial, page.sweep.trials), best = page.isBest(trial);
     setBadge(state, words);
-    mark(state, "data-state", { promoted: "succeeded", "left behind": "passed", submitted: "running", waiting: "queued" }[words] ?? words);
+    mark(state, "data-state", { promoted: "succeeded", "left behind": "passed", stopped: "cancelled", submitted: "running", waiting: "queued" }[words] ?? words);
     return h("tr", { class: best ? "winner" : "", "data-job": trial.job ?? "", "data-trial": `${trial.number}.${trial.rung}` },
       h("td", { class: "num" }, trial.metric === null ? f.none : f.count(place)), ...page.keys.map((key) => h("td", { class: typeof valueOf(trial, key) === "number" ? "num" : "" },
         h("data", { value: writeText(valueOf(trial, key)) }, typeof valueOf(trial, key) === "number" ? f.number(valueOf(trial, key)) : wordOf(valueOf(trial, key))))),
       h("td", { class: "num best-of" }, h("data", { value: trial.metric ?? "" }, page.format(trial.metric)), best ? h("span", {}, " ★", h("span", { class: "hidden" }, " the best")) : null),
-      h("td", {}, state), h("td", {}, trial.job ? h("a", { href: `#/jobs/${trial.job}` }, `job ${trial.job}`) : f.none));
+      h("td", {}, state, trial.reason ? h("span", { class: "reason" }, trial.reason) : null), h("td", {}, trial.job ? h("a", { href: `#/jobs/${trial.job}` }, `job ${trial.job}`) : f.none));
   };
   let known = "";
   const update = () => {
@@ -240,7 +240,7 @@ class Page {
     if (y.words) Object.assign(y, { words: undefined, min: 0, max: 1 }); // no result yet
     this.scatter.update({ x, y, points }, `${document.metric} against ${this.x} of ${many}; the table of trials has the numbers`);
     const axes = [...this.keys.map((key) => ({ ...this.axis(key, this.ranges[key]?.log), key, ...(key === BUDGET ? { name: document.budget.key } : {}) })), { ...y, name: document.metric, key: RESULT, log: y.log }];
-    const lines = trials.map((t) => ({ values: [...this.keys, RESULT].map((key) => valueOf(t, key)), goodness: this.goodness(t), faint: !this.keeps(t), best: this.isBest(t), failed: t.metric === null }))
+    const lines = trials.map((t) => ({ values: [...this.keys, RESULT].map((key) => valueOf(t, key)), goodness: this.goodness(t), faint: !this.keeps(t), best: this.isBest(t), failed: t.metric === null && t.state !== "stopped" }))
       .filter((line, i) => !["waiting", "submitted"].includes(trials[i].state));
     this.parallel.update({ axes, lines, brushes: this.places(axes) }, `${many} as lines over ${axes.map((axis) => axis.name).join(", ")}; the table of trials has the numbers`);
     this.filters.update([...this.keys.map((key) => this.axis(key, false)), { ...this.axis(RESULT, false), name: RESULT }].filter((axis) => axis.words?.length !== 1));
