@@ -1,4 +1,5 @@
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "client/cmd.h"
@@ -97,6 +98,25 @@ static void failure_rows(struct libscols_table *table, const struct job *job, co
         row(table, i ? "" : "its log ended", json_string_value(line));
 }
 
+/* Of one that Slurm runs: "4711 RUNNING on n1,n2: Resources" as far as there is something to say.
+ */
+static void slurm_row(struct libscols_table *table, const json_t *slurm)
+{
+    const json_t *id = json_object_get(slurm, "job_id");
+    char text[512], *number = id && !json_is_null(id) ? print_value(id) : NULL;
+    const char *state = json_string_value(json_object_get(slurm, "state"));
+    const char *reason = json_string_value(json_object_get(slurm, "reason"));
+    const char *nodes = json_string_value(json_object_get(slurm, "nodes"));
+
+    if (!number)
+        return;
+    snprintf(text, sizeof text, "%s%s%s%s%s%s%s", number, state ? " " : "", state ? state : "",
+             nodes && *nodes ? " on " : "", nodes ? nodes : "", reason && *reason ? ": " : "",
+             reason ? reason : "");
+    row(table, "Slurm's job", text);
+    free(number);
+}
+
 static char *human_step(char *text, size_t bytes, double step)
 {
     snprintf(text, bytes, "step %.0f", step);
@@ -120,6 +140,7 @@ static void print_job(const struct job *job, const json_t *json)
     table_set_color(line, 1, job_state_color(job->state));
     row(table, "reason", job->reason);
     starts_row(table, job);
+    slurm_row(table, json_object_get(json, "slurm"));
     failure_rows(table, job, json_object_get(json, "failure"));
     progress_rows(table, job);
     if (!isnan(job->checkpoint_step) && strcmp(job->state, "succeeded") != 0)

@@ -8,6 +8,7 @@
 #include "client/api.h"
 #include "client/cmd.h"
 #include "client/job.h"
+#include "client/print.h"
 #include "common/arch.h"
 #include "common/job_options.h"
 #include "common/preset.h"
@@ -21,42 +22,42 @@
 static const struct {
     const char *command, *option, *kind;
 } rows[] = {
-    {"plan",        NULL,        "file"                 },
-    {"plan",        "set",       "key"                  },
-    {"submit",      NULL,        "file"                 },
-    {"submit",      "set",       "key"                  },
-    {"list",        NULL,        "none"                 },
-    {"list",        "state",     "state"                },
-    {"show",        NULL,        "job"                  },
-    {"watch",       NULL,        "job"                  },
-    {"wait",        NULL,        "job"                  },
-    {"logs",        NULL,        "job"                  },
-    {"cancel",      NULL,        "job"                  },
-    {"clone",       NULL,        "job"                  },
-    {"clone",       "set",       "key"                  },
-    {"resume",      NULL,        "job"                  },
-    {"resume",      "set",       "key"                  },
-    {"rm",          NULL,        "job"                  },
-    {"metrics",     NULL,        "job"                  },
-    {"metrics",     "names",     "metric"               },
-    {"bench",       NULL,        "none"                 },
-    {"bench",       "arch",      "/model/arch"          },
-    {"bench",       "precision", "/precision"           },
-    {"token",       NULL,        "create|list|revoke"   },
-    {"token",       "role",      "role"                 },
-    {"backup",      NULL,        "file"                 },
-    {"compare",     NULL,        "job"                  },
-    {"checkpoints", NULL,        "job"                  },
-    {"checkpoints", "get",       "newest|"              },
-    {"checkpoints", "output",    "file"                 },
-    {"sweep",       NULL,        "show|list|cancel file"},
-    {"nodes",       NULL,        "none"                 },
-    {"predict",     NULL,        "file"                 },
-    {"predict",     "set",       "key"                  },
-    {"scale",       NULL,        "file"                 },
-    {"scale",       "set",       "key"                  },
-    {"doctor",      NULL,        "none"                 },
-    {"help",        NULL,        "command"              },
+    {"plan",        NULL,        "file"                       },
+    {"plan",        "set",       "key"                        },
+    {"submit",      NULL,        "file"                       },
+    {"submit",      "set",       "key"                        },
+    {"list",        NULL,        "none"                       },
+    {"list",        "state",     "state"                      },
+    {"show",        NULL,        "job"                        },
+    {"watch",       NULL,        "job"                        },
+    {"wait",        NULL,        "job"                        },
+    {"logs",        NULL,        "job"                        },
+    {"cancel",      NULL,        "job"                        },
+    {"clone",       NULL,        "job"                        },
+    {"clone",       "set",       "key"                        },
+    {"resume",      NULL,        "job"                        },
+    {"resume",      "set",       "key"                        },
+    {"rm",          NULL,        "job"                        },
+    {"metrics",     NULL,        "job"                        },
+    {"metrics",     "names",     "metric"                     },
+    {"bench",       NULL,        "none"                       },
+    {"bench",       "arch",      "/model/arch"                },
+    {"bench",       "precision", "/precision"                 },
+    {"token",       NULL,        "create|list|revoke token"   },
+    {"token",       "role",      "role"                       },
+    {"backup",      NULL,        "file"                       },
+    {"compare",     NULL,        "job"                        },
+    {"checkpoints", NULL,        "job"                        },
+    {"checkpoints", "get",       "newest|"                    },
+    {"checkpoints", "output",    "file"                       },
+    {"sweep",       NULL,        "show|list|cancel sweep file"},
+    {"nodes",       NULL,        "node"                       },
+    {"predict",     NULL,        "file"                       },
+    {"predict",     "set",       "key"                        },
+    {"scale",       NULL,        "file"                       },
+    {"scale",       "set",       "key"                        },
+    {"doctor",      NULL,        "none"                       },
+    {"help",        NULL,        "command"                    },
 };
 
 const char *complete_kind(const char *command, const char *option)
@@ -148,6 +149,26 @@ static void offer_jobs(const struct cursor *c)
     json_decref(answer);
 }
 
+/* The items of a list of the daemon's, by a key: sweeps, nodes. */
+static void offer_list(const struct cursor *c, const char *path, const char *list, const char *key,
+                       const char *remark)
+{
+    struct error ignored;
+    json_t *answer;
+    const json_t *item;
+    size_t i;
+
+    api_hurry(HURRY_MS);
+    if (api_get(path, &answer, &ignored))
+        return;
+    json_array_foreach (json_object_get(answer, list), i, item) {
+        char *word = print_value(json_object_get(item, key));
+        offer(c, word, json_string_value(json_object_get(item, remark)));
+        free(word);
+    }
+    json_decref(answer);
+}
+
 static void offer_choices(const struct cursor *c, const char *pointer)
 {
     const struct job_option *option = job_option_find(pointer);
@@ -222,6 +243,12 @@ static void offer_kind(struct cursor c, const char *kind, size_t length, int ope
         offer_names(&c, cmd_role_at);
     else if (strncmp(kind, "key", length) == 0)
         offer_keys(c);
+    else if (strncmp(kind, "node", length) == 0)
+        offer_list(&c, "/v1/nodes", "nodes", "name", "verdict");
+    else if (strncmp(kind, "sweep", length) == 0 && operand > 0)
+        offer_list(&c, "/v1/sweeps", "sweeps", "id", "name");
+    else if (strncmp(kind, "token", length) == 0 && operand > 0)
+        offer_list(&c, "/v1/tokens", "tokens", "id", "name");
     else if (strncmp(kind, "command", length) == 0)
         offer_commands(&c);
     else if (*kind == '/')

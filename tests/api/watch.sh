@@ -145,6 +145,27 @@ kill -INT $watcher
 wait $watcher
 is $? 130 "an interrupt ends it with 130"
 
+# ---------------------------------------------------------------- a daemon that is killed
+last=$(sql "select max(id) from job_event")
+timeout 60 "$trainctl" --json --server "$url" watch >"$work/events" 2>"$work/errors" &
+watcher=$!
+sleep 0.5
+submit "counted steps=150 step_ms=30" '{"workers_per_node": 1, "threads_per_worker": 1}' '{"steps": 150}'
+eventually has_events "$id" 20
+kill_daemon
+restart_runs --listen "${url#http://}"
+eventually has_events "$id" 60
+kill_daemon
+restart_runs --listen "${url#http://}"
+wait_state "$id" succeeded
+all_came() { [ "$(jq -s length "$work/events")" -ge "$(sql "select count(*) from job_event where id > $last")" ]; }
+eventually all_came
+kill -INT $watcher
+wait $watcher
+is "$(jq -c .id "$work/events" | tr '\n' ' ')" "$(sql "select id from job_event where id > $last order by id" | tr '\n' ' ')" \
+    "over two kills of the daemon each event comes, once and in order"
+like "$(cat "$work/errors")" 'is back' "and it is told that the daemon was away"
+
 # ---------------------------------------------------------------- with a token
 stop_daemon
 start_runs "require_token = yes"
