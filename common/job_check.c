@@ -1,7 +1,9 @@
 /* What two keys of a job document demand of each other. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "common/host.h"
 #include "common/job_options.h"
 #include "common/time_limit.h"
 
@@ -41,6 +43,47 @@ static bool ascending(const double *values, size_t count)
     return true;
 }
 
+/* What is wrong with entry i of cluster.hosts; NULL: nothing. */
+static const char *wrong_host(const struct job_spec *spec, size_t i)
+{
+    struct host host;
+    int64_t threads = spec->cluster.threads_per_worker > 0 ? spec->cluster.threads_per_worker : 1;
+
+    if (!host_parse(spec->cluster.hosts[i], &host))
+        return "must be a host's name, or name:slots with 1 to 4096 slots: letters, digits, dots, "
+               "hyphens and underscores, as in \"n1\" or \"n1.cluster:16\"";
+    if (host.slots && host.slots / threads < spec->cluster.workers_per_node)
+        return "has fewer slots than a node of this job takes: workers_per_node x "
+               "threads_per_worker";
+    size_t length = strlen(host.name);
+    for (size_t k = 0; k < i; k++)
+        if (strncmp(spec->cluster.hosts[k], host.name, length) == 0 &&
+            (!spec->cluster.hosts[k][length] || spec->cluster.hosts[k][length] == ':'))
+            return "names the same host a second time: write each once, and its cores as "
+                   "name:slots";
+    return NULL;
+}
+
+static void check_hosts(const struct job_spec *spec, struct problems *p)
+{
+    char pointer[64];
+
+    for (size_t i = 0; spec->cluster.hosts && i < spec->cluster.host_count; i++) {
+        const char *wrong = wrong_host(spec, i);
+        snprintf(pointer, sizeof pointer, "/cluster/hosts/%zu", i);
+        demand(!wrong, pointer, wrong, p);
+    }
+    demand(!spec->cluster.hosts || spec->cluster.host_count >= (size_t)spec->cluster.nodes ||
+               has_problem(p, "/cluster/nodes"),
+           "/cluster/hosts", "names fewer hosts than cluster.nodes asks for", p);
+    demand(!spec->cluster.interface ||
+               strspn(spec->cluster.interface,
+                      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/@-") ==
+                   strlen(spec->cluster.interface),
+           "/cluster/interface",
+           "must be one interface's name or a subnet, as in \"eth0\" or \"10.0.0.0/24\"", p);
+}
+
 void job_check_together(const struct job_spec *spec, struct problems *p)
 {
     bool mode_known = !has_problem(p, "/mode"),
@@ -69,9 +112,5 @@ void job_check_together(const struct job_spec *spec, struct problems *p)
     demand(one_line(spec->cluster.partition), "/cluster/partition", "must be in one line", p);
     demand(one_line(spec->cluster.account), "/cluster/account", "must be in one line", p);
     demand(one_line(spec->cluster.constraint), "/cluster/constraint", "must be in one line", p);
-    for (size_t i = 0; i < spec->cluster.host_count; i++)
-        demand(one_line(spec->cluster.hosts[i]), "/cluster/hosts", "must be names of hosts", p);
-    demand(!spec->cluster.hosts || spec->cluster.host_count >= (size_t)spec->cluster.nodes ||
-               has_problem(p, "/cluster/nodes"),
-           "/cluster/hosts", "names fewer hosts than cluster.nodes asks for", p);
+    check_hosts(spec, p);
 }

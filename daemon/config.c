@@ -28,6 +28,8 @@ static const struct config_key keys[] = {
      "cores that jobs may take at a time; 0 is all of them"},
     {"mpirun", 's', MPIRUN, 0, 0, FIELD(mpirun), "program that starts the workers of a job"},
     {"worker", 's', BINDIR "/train-worker", 0, 0, FIELD(worker), "the worker it starts"},
+    {"launch_agent", 's', "ssh -o BatchMode=yes -o ConnectTimeout=10", 0, 0, FIELD(launch_agent),
+     "program, with its options, that runs a command on a host of cluster.hosts: called with the host and the command"},
     {"cancel_grace_seconds", 'i', "10", 0, 3600, FIELD(cancel_grace_seconds),
      "time that the workers of a job that is stopped get to end their step and write a checkpoint, in seconds; three steps if those take longer"},
     {"priority_seconds", 'i', "3600", 1, 604800, FIELD(priority_seconds),

@@ -23,6 +23,7 @@ struct config {
     int64_t slots;                /* cores that jobs may take; never 0 after config_load */
     char *mpirun;                 /* program that starts workers */
     char *worker;                 /* program it starts */
+    char *launch_agent;           /* words, the first is the program */
     int64_t cancel_grace_seconds; /* between asking the workers to stop and SIGTERM */
     int64_t priority_seconds;     /* of waiting, for a point of priority */
     int64_t restart_delay_seconds;

@@ -16,6 +16,7 @@
 #include "common/log.h"
 #include <config.h> /* the build's, not daemon/config.h */
 #include "daemon/config.h"
+#include "daemon/launch/hosts.h"
 #include "daemon/http/server.h"
 #include "daemon/http/stream.h"
 #include "daemon/http/token.h"
@@ -214,6 +215,7 @@ static struct job_manager_config manager_settings(const struct config *c)
     return (struct job_manager_config){
         .mpirun = c->mpirun,
         .worker = c->worker,
+        .agent = c->launch_agent,
         .slots = c->slots,
         .cancel_grace_seconds = (double)c->cancel_grace_seconds,
         .priority_seconds = (double)c->priority_seconds,
@@ -431,6 +433,8 @@ int main(int argc, char **argv)
     struct daemon_life life = {.arguments = &a, .config = &config};
     struct error e = {0};
 
+    if (argc > 3 && strcmp(argv[1], HOSTS_LAUNCH) == 0)
+        return hosts_launch(argv + 2);
     argp_program_version = "traind " PACKAGE_VERSION;
     argp_err_exit_status = error_type(ERR_USAGE)->exit_code;
     argp_parse(&parser, argc, argv, 0, NULL, &a);

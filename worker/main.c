@@ -9,6 +9,7 @@
 #include "common/log.h"
 #include "worker/evaluate.h"
 #include "worker/kernels/kind.h"
+#include "worker/probe.h"
 #include "worker/profile.h"
 #include "worker/self_check.h"
 #include "worker/start.h"
@@ -20,6 +21,7 @@ static const char usage[] =
     "Usage: mpirun -np N train-worker --job FILE --run-dir DIR [--attempt N] [--resume FROM]\n"
     "                                 [--stall-seconds S] [--measure-peak]\n"
     "       train-worker --self-check [--json] [--data DIR]... [--scratch DIR]\n"
+    "       train-worker --probe [--run-dir DIR --attempt N] [--interface NAME]\n"
     "\n"
     "Trains, or evaluates, what a traind job document describes. Rank 0 writes "
     "DIR/attempt-N/events.jsonl,\n"
@@ -39,6 +41,9 @@ static const char usage[] =
     "  --json           of the self-check: one JSON object\n"
     "  --data DIR       a data set to look at; up to four\n"
     "  --scratch DIR    a folder on this machine's own disk to look at\n"
+    "  --probe          print what the launcher asks of a host, as JSON, and end what earlier "
+    "attempts left here\n"
+    "  --interface NAME  for --probe: is this network interface or subnet here?\n"
     "  --version        version and the processor it is compiled for\n"
     "  --help           this text\n"
     "\n"
@@ -72,6 +77,8 @@ static int check_together(const struct start_options *o, const struct self_check
 /* Returns -1 to go on, or an exit status. */
 static int parse_options(int argc, char **argv, struct start_options *o)
 {
+    const char *interface = NULL;
+    bool probe = false;
     static const struct option options[] = {
         {"job",           required_argument, NULL, 'j'},
         {"run-dir",       required_argument, NULL, 'r'},
@@ -83,6 +90,8 @@ static int parse_options(int argc, char **argv, struct start_options *o)
         {"json",          no_argument,       NULL, 'o'},
         {"data",          required_argument, NULL, 'd'},
         {"scratch",       required_argument, NULL, 't'},
+        {"probe",         no_argument,       NULL, 'P'},
+        {"interface",     required_argument, NULL, 'i'},
         {"version",       no_argument,       NULL, 'v'},
         {"help",          no_argument,       NULL, 'h'},
         {NULL,            0,                 NULL, 0  },
@@ -129,6 +138,12 @@ static int parse_options(int argc, char **argv, struct start_options *o)
         case 't':
             check.scratch = optarg;
             break;
+        case 'P':
+            probe = true;
+            break;
+        case 'i':
+            interface = optarg;
+            break;
         case 'v':
             printf("train-worker %s (kernels: %s)\n", PACKAGE_VERSION, kernels_kind());
             return 0;
@@ -141,6 +156,8 @@ static int parse_options(int argc, char **argv, struct start_options *o)
     }
     if (optind < argc)
         return usage_error("unexpected argument ", argv[optind]);
+    if (probe)
+        return probe_print(&(struct probe_options){o->run_dir, o->attempt, interface});
     return check_together(o, &check, checks);
 }
 

@@ -79,8 +79,20 @@ static void warn_of_slowest(struct plan *plan, const struct plan_speed *speed)
                                 speed->slowest, 100 * (1 - 1 / speed->slowest_times)));
 }
 
+static void warn_of_hosts(struct plan *plan, const struct job_spec *spec)
+{
+    long long hosts = (long long)spec->cluster.host_count, nodes = spec->cluster.nodes;
+
+    if (spec->cluster.hosts && hosts > nodes)
+        warn(plan,
+             json_sprintf("cluster.hosts names %lld hosts and cluster.nodes is %lld: %lld %s by, "
+                          "for those that do not answer",
+                          hosts, nodes, hosts - nodes, hosts - nodes > 1 ? "stand" : "stands"));
+}
+
 void plan_warn(struct plan *plan, const struct job_spec *spec, const struct plan_inputs *inputs)
 {
+    warn_of_hosts(plan, spec);
     if (plan->mode == JOB_MODE_EVAL)
         return;
     warn_of_slowest(plan, &inputs->speed);

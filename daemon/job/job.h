@@ -25,6 +25,7 @@ struct job_manager_config {
     const char *jobs_dir; /* STATE/jobs, absolute; made if missing */
     const char *mpirun;   /* a path, or a name to be found in PATH; NULL: "mpirun" */
     const char *worker;   /* the train-worker program; NULL: BINDIR/train-worker */
+    const char *agent;    /* what runs a program on another host; NULL: "ssh" */
     int64_t slots;        /* cores of this node that jobs may take; 0: all this process may use */
     /* Between asking the workers to stop after their step, with a checkpoint, and SIGTERM; below 0:
      * 10. A job whose steps are long gets three of them. */
@@ -113,7 +114,8 @@ struct job_slots {
 };
 void job_manager_slots(struct job_manager *m, struct job_slots *slots);
 
-/* Slots a job takes: workers_per_node x max(1, threads_per_worker, or total / workers when 0). */
+/* Slots of this machine that a job takes: workers_per_node x max(1, threads_per_worker, or total /
+ * workers when 0); 0 for one that runs on other hosts alone (hosts.h). */
 int64_t job_slots_needed(const struct job_spec *spec, int64_t total);
 
 /* The cores of a node that such a job runs on. */

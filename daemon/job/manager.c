@@ -70,13 +70,14 @@ int job_manager_create(const struct job_manager_config *config, struct store *st
     m->jobs_dir = copy(config->jobs_dir);
     m->mpirun = copy(config->mpirun ? config->mpirun : "mpirun");
     m->worker = copy(config->worker ? config->worker : BINDIR "/train-worker");
+    m->agent = copy(config->agent ? config->agent : "ssh");
     m->slots = config->slots > 0 ? config->slots : launch_node_cores();
     m->slurm_settings = config->slurm;
     m->queue_next_at = m->round_next_at = INFINITY;
     job_manager_configure(m, config);
     m->used.total = m->slots;
     m->look_at_queue = true;
-    int status = m->jobs_dir && m->mpirun && m->worker
+    int status = m->jobs_dir && m->mpirun && m->worker && m->agent
                      ? file_make_dirs(m->jobs_dir, e)
                      : error_set(e, ERR_NO_MEMORY, "no memory for the job manager");
     if (!status)
@@ -112,6 +113,7 @@ void job_manager_destroy(struct job_manager *m)
     free(m->jobs_dir);
     free(m->mpirun);
     free(m->worker);
+    free(m->agent);
     pthread_mutex_destroy(&m->mutex);
     pthread_mutex_destroy(&m->files);
     free(m);

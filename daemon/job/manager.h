@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 
 #include "daemon/ingest/apply.h"
+#include "daemon/job/hosts.h"
 #include "daemon/job/job.h"
 #include "daemon/launch/failure.h"
 #include "daemon/launch/launch.h"
@@ -22,8 +23,9 @@ struct active_job {
     const struct launcher *launcher;
     struct launch_process process;
     struct ingest *ingest;
-    int watch;  /* of inotify, on attempt_dir; -1: none (polling alone) */
-    bool ended; /* the launcher has ended */
+    struct job_hosts hosts; /* that it takes; none: this machine alone */
+    int watch;              /* of inotify, on attempt_dir; -1: none (polling alone) */
+    bool ended;             /* the launcher has ended */
     int64_t exit_code, exit_signal;
     double ended_at;
     enum stop_stage stop;
@@ -46,7 +48,7 @@ struct job_manager {
     void *round_context;
     double round_next_at; /* monotonic: when it wants to be called again */
     struct store *store;
-    char *jobs_dir, *mpirun, *worker;
+    char *jobs_dir, *mpirun, *worker, *agent;
     double cancel_grace_seconds, priority_seconds, restart_delay_seconds;
     int64_t keep_runs, keep_checkpoints, log_limit_bytes, stall_seconds;
     int64_t slots;

@@ -36,6 +36,8 @@ struct look {
     int64_t held_by;            /* the first job that does not fit; 0: none */
     double held_until;          /* the earliest that it can start: seconds from now */
     double last_start;          /* estimated, of the job before */
+    struct job_hosts claimed;   /* by jobs that wait, of those named before them */
+    int64_t claimed_by;         /* the first of them; 0: none */
     struct store_waiting *told; /* what is to be written */
     size_t told_count;
 };
@@ -44,6 +46,7 @@ static void look_clear(struct look *l)
 {
     for (size_t i = 0; i < l->told_count; i++)
         free((char *)l->told[i].reason);
+    job_hosts_clear(&l->claimed);
     free(l->soonest);
     free(l->likely);
     free(l->ids);
@@ -169,6 +172,61 @@ static void tell(struct look *l, const struct store_job *job, const char *reason
         l->told[l->told_count++] = (struct store_waiting){job->id, copy, estimated_start};
 }
 
+/* ---------------------------------------------------------------- hosts */
+
+/* The slots of a host that running jobs take; -1: one of them has it to itself. *by: the last. */
+static int64_t host_slots_used(const struct job_manager *m, const char *name, int64_t *by)
+{
+    int64_t used = 0;
+
+    for (const struct active_job *a = m->active; a; a = a->next) {
+        const struct host *there = job_hosts_find(&a->hosts, name);
+        if (!there)
+            continue;
+        *by = a->id;
+        if (there->slots == 0)
+            return -1;
+        used += a->hosts.slots;
+    }
+    return used;
+}
+
+/* Jobs behind this one leave its hosts alone, so that it comes to its turn. */
+static void claim(struct look *l, const struct job_hosts *hosts, int64_t id)
+{
+    size_t count = l->claimed.count + hosts->count;
+    struct host *items = realloc(l->claimed.items, (count + 1) * sizeof *items);
+
+    if (!items)
+        return;
+    if (hosts->count)
+        memcpy(items + l->claimed.count, hosts->items, hosts->count * sizeof *items);
+    l->claimed.items = items;
+    l->claimed.count = count;
+    if (!l->claimed_by)
+        l->claimed_by = id;
+}
+
+static bool hosts_are_free(const struct job_manager *m, const struct look *l,
+                           const struct job_hosts *hosts, char *reason)
+{
+    for (size_t i = 0; i < hosts->count; i++) {
+        const struct host *h = &hosts->items[i];
+        int64_t by = 0, used = host_slots_used(m, h->name, &by);
+        if (job_hosts_find(&l->claimed, h->name)) {
+            snprintf(reason, REASON_BYTES, "waits for host %.150s, behind job %lld", h->name,
+                     (long long)l->claimed_by);
+            return false;
+        }
+        if (used == 0 || (used > 0 && h->slots && used + hosts->slots <= h->slots))
+            continue;
+        snprintf(reason, REASON_BYTES, "waits for host %.150s, which job %lld uses", h->name,
+                 (long long)by);
+        return false;
+    }
+    return true;
+}
+
 /* ---------------------------------------------------------------- one job */
 
 /* The daemon was started again with fewer slots than when the job was taken. */
@@ -186,24 +244,35 @@ static void refuse_for_ever(struct job_manager *m, const struct store_job *job, 
         log_warning("job %lld: %s", (long long)job->id, e.text);
 }
 
-/* The list has no documents: they are loaded for the one that starts. True: it holds slots now. */
-static bool start(struct job_manager *m, struct look *l, const struct store_job *brief)
+/* The list has no documents: they are loaded for the one that starts. False: it waits for hosts,
+ * for the reason. */
+static bool start(struct job_manager *m, struct look *l, const struct store_job *brief,
+                  char *reason)
 {
     struct store_job job;
     struct error e;
+    struct job_hosts hosts = {0};
     int64_t used = queue_slots_used(m);
 
     if (store_job_get(m->store, brief->id, &job, &e)) {
         log_error("job %lld cannot be started: %s", (long long)brief->id, e.text);
-        return false;
+        return true;
     }
-    job_start(m, &job);
+    struct job_spec *spec = job_stored_spec(&job, &e); /* NULL: job_start says so */
+    bool starts =
+        !spec || !job_hosts_of(spec, m->slots, &hosts) || hosts_are_free(m, l, &hosts, reason);
+    if (starts)
+        job_start(m, &job);
+    else
+        claim(l, &hosts, brief->id);
+    job_hosts_clear(&hosts);
+    job_spec_destroy(spec);
     store_job_clear(&job);
-    if (queue_slots_used(m) == used)
-        return false;
-    struct forecast_end length = forecast_queued(brief);
-    add_span(l, brief->id, brief->slots, length.soonest, length.likely);
-    return true;
+    if (queue_slots_used(m) != used) {
+        struct forecast_end length = forecast_queued(brief);
+        add_span(l, brief->id, brief->slots, length.soonest, length.likely);
+    }
+    return starts;
 }
 
 /* The node has become too small: a job that has a checkpoint goes on with fewer workers, as its
@@ -248,8 +317,10 @@ static bool look_at(struct job_manager *m, struct look *l, const struct store_jo
         if (l->held_by)
             log_info("job %lld starts before job %lld, which it does not delay", (long long)job->id,
                      (long long)l->held_by);
-        start(m, l, job);
-        return false;
+        if (start(m, l, job, reason))
+            return false;
+        tell(l, job, reason, 0);
+        return true;
     }
     if (l->held_by) {
         snprintf(reason, sizeof reason, "waits behind job %lld", (long long)l->held_by);

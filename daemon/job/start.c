@@ -11,6 +11,7 @@
 #include "common/log.h"
 #include "common/preset.h"
 #include "daemon/job/manager.h"
+#include "daemon/launch/hosts.h"
 #include "daemon/launch/slurm_script.h"
 
 static void fail(struct job_manager *m, int64_t id, const char *reason)
@@ -94,6 +95,23 @@ int job_open_attempt(struct job_manager *m, struct active_job *a, int64_t attemp
     return 0;
 }
 
+/* A job that runs is followed even if its document cannot be read any more. */
+static void learn_hosts(struct job_manager *m, struct active_job *a)
+{
+    struct store_job job;
+    struct error e;
+
+    if (store_job_get(m->store, a->id, &job, &e)) {
+        log_warning("job %lld: its hosts are not known: %s", (long long)a->id, e.text);
+        return;
+    }
+    struct job_spec *spec = job_stored_spec(&job, &e);
+    if (!spec || !job_hosts_of(spec, m->slots, &a->hosts))
+        log_warning("job %lld: its hosts are not known: %s", (long long)a->id, e.text);
+    job_spec_destroy(spec);
+    store_job_clear(&job);
+}
+
 struct active_job *job_follow(struct job_manager *m, const struct store_job *job, int64_t attempt,
                               const struct launch_process *process, struct error *e)
 {
@@ -113,6 +131,8 @@ struct active_job *job_follow(struct job_manager *m, const struct store_job *job
             .slurm = {.exit_code = -1, .exit_signal = -1},
             .limit_at = limit_at(job, process)
         };
+    if (a)
+        learn_hosts(m, a);
     if (!a || !(a->run_dir = strdup(job->run_dir))) {
         error_set(e, ERR_NO_MEMORY, "no memory to follow job %lld", (long long)job->id);
         free(a);
@@ -147,6 +167,7 @@ void job_forget(struct job_manager *m, struct active_job *a)
     free(a->slurm_stored);
     free(a->run_dir);
     free(a->attempt_dir);
+    job_hosts_clear(&a->hosts);
     free(a);
 }
 
@@ -198,22 +219,35 @@ static int launch_in_slurm(struct job_manager *m, const struct store_job *job,
     return 0;
 }
 
+/* A job that is bound would sit on the cores of another that is. One whose hosts' slots are not
+ * said has them to itself. */
+static bool has_cores_to_itself(const struct job_manager *m, const struct job_spec *spec,
+                                int64_t slots)
+{
+    if (!hosts_are_named(spec))
+        return 2 * slots > m->slots && m->slots <= launch_node_cores();
+    int64_t need = spec->cluster.workers_per_node * job_threads(spec, m->slots);
+    return 2 * need > job_hosts_slots(spec, need);
+}
+
 static int begin(struct job_manager *m, const struct store_job *job, struct launch_request *request,
                  struct error *e)
 {
     char reason[128];
+    long long world = job_spec_world_size(request->spec);
+    const char *verb = job->resumes ? "goes on with" : "starts";
     bool slurm = request->spec->cluster.launcher == JOB_LAUNCHER_SLURM;
     struct store_state_change change = {slurm ? JOB_QUEUED : JOB_STARTING, reason, clock_now()};
 
     if (slurm)
-        snprintf(reason, sizeof reason, "is handed to Slurm: %lld workers on %lld nodes",
-                 (long long)job_spec_world_size(request->spec),
+        snprintf(reason, sizeof reason, "is handed to Slurm: %lld workers on %lld nodes", world,
                  (long long)request->spec->cluster.nodes);
+    else if (hosts_are_named(request->spec))
+        snprintf(reason, sizeof reason, "%s %lld workers on %lld of %zu hosts", verb, world,
+                 (long long)request->spec->cluster.nodes, request->spec->cluster.host_count);
     else
-        snprintf(reason, sizeof reason, "%s %lld workers on %lld of %lld slots",
-                 job->resumes ? "goes on with" : "starts",
-                 (long long)job_spec_world_size(request->spec), (long long)job->slots,
-                 (long long)m->slots);
+        snprintf(reason, sizeof reason, "%s %lld workers on %lld of %lld slots", verb, world,
+                 (long long)job->slots, (long long)m->slots);
     return store_job_begin_attempt(m->store, job->id, &change, &request->attempt, e);
 }
 
@@ -237,7 +271,8 @@ static struct launch_request request_for(struct job_manager *m, const struct sto
         .run_dir = job->run_dir,
         .spec = spec,
         .threads = job_threads(spec, job_node_cores(m, spec)),
-        .bind = 2 * job->slots > m->slots && m->slots <= launch_node_cores(),
+        .bind = has_cores_to_itself(m, spec, job->slots),
+        .agent = m->agent,
         .stall_seconds = m->stall_seconds,
         .resumes = job->resumes,
         .slurm = &m->slurm_settings,

@@ -10,6 +10,7 @@
 #include "common/log.h"
 #include "common/time_limit.h"
 #include "daemon/job/manager.h"
+#include "daemon/launch/hosts.h"
 
 #define RUN_FILE_LIMIT_BYTES ((size_t)16 << 20) /* of job.json and plan.json */
 
@@ -17,13 +18,15 @@ int64_t job_threads(const struct job_spec *spec, int64_t total)
 {
     int64_t threads = spec->cluster.threads_per_worker;
     if (threads <= 0 && spec->cluster.workers_per_node > 0)
-        threads = total / spec->cluster.workers_per_node;
+        threads = job_hosts_slots(spec, total) / spec->cluster.workers_per_node;
     return threads > 0 ? threads : 1;
 }
 
 int64_t job_slots_needed(const struct job_spec *spec, int64_t total)
 {
     int64_t needed;
+    if (hosts_are_named(spec) && !job_hosts_are_here(spec))
+        return 0;
     if (__builtin_mul_overflow(spec->cluster.workers_per_node, job_threads(spec, total), &needed))
         return INT64_MAX;
     return needed;
@@ -52,11 +55,12 @@ int job_check_fits(const struct job_manager *m, const struct job_spec *spec, str
 
     if (spec->cluster.launcher == JOB_LAUNCHER_SLURM)
         return check_fits_slurm(m, spec, e);
-    if (spec->cluster.nodes != 1)
-        return error_set(e, ERR_UNSUPPORTED,
-                         "/cluster/nodes: %lld nodes are not supported by this version with "
-                         "launcher \"local\"; 1 is",
-                         (long long)spec->cluster.nodes);
+    if (spec->cluster.nodes != 1 && !hosts_are_named(spec))
+        return error_set(
+            e, ERR_INVALID,
+            "/cluster/nodes: launcher \"local\" needs to know which %lld machines: name "
+            "them in cluster.hosts, as in [\"n1\", \"n2:16\"]",
+            (long long)spec->cluster.nodes);
     if (needed <= m->slots)
         return 0;
     return error_set(

@@ -1,4 +1,5 @@
 #include "daemon/launch/command.h"
+#include "daemon/launch/hosts.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -68,6 +69,30 @@ static void add_placement(struct vector *v, const struct launch_request *r)
     }
 }
 
+static void add_parameter(struct vector *v, const char *name, const char *value)
+{
+    add(v, "--mca");
+    add(v, "%s", name);
+    add(v, "%s", value);
+}
+
+/* Without the keepalive mpirun was seen to hang for ever when a host's link was cut, and to leave
+ * the far processes; with it both ends give up within 10 s. */
+static void add_network(struct vector *v, const struct launch_request *r)
+{
+    const char *interface = r->spec->cluster.interface;
+
+    if (r->agent)
+        add_parameter(v, "plm_rsh_agent", r->agent);
+    add_parameter(v, "oob_tcp_keepalive_time", "5");
+    add_parameter(v, "oob_tcp_keepalive_intvl", "2");
+    add_parameter(v, "oob_tcp_keepalive_probes", "2");
+    if (!interface)
+        return;
+    add_parameter(v, "oob_tcp_if_include", interface);
+    add_parameter(v, "btl_tcp_if_include", interface);
+}
+
 char **command_argv(const struct launch_request *r, const char *attempt_dir, bool as_root)
 {
     struct vector v = {0};
@@ -80,11 +105,11 @@ char **command_argv(const struct launch_request *r, const char *attempt_dir, boo
     add(&v, "--hostfile");
     add(&v, "%s/hostfile", attempt_dir);
     add_placement(&v, r);
+    if (hosts_are_named(r->spec))
+        add_network(&v, r);
     /* A rank that ends with an error ends the job, also behind MPI_Finalize. */
-    add(&v, "--mca");
-    add(&v, "orte_abort_on_non_zero_status");
-    add(&v, "1");
-    static const char *const exported[] = {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", LAUNCH_MARK};
+    add_parameter(&v, "orte_abort_on_non_zero_status", "1");
+    static const char *const exported[] = {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", ATTEMPT_MARK};
     for (size_t i = 0; i < sizeof exported / sizeof exported[0]; i++) {
         add(&v, "-x");
         add(&v, "%s", exported[i]);
@@ -136,7 +161,7 @@ static bool from_an_outer_launcher(const char *variable)
         "SLURM_",
         "OMP_NUM_THREADS=",
         "OPENBLAS_NUM_THREADS=",
-        LAUNCH_MARK "=",
+        ATTEMPT_MARK "=",
         "NOTIFY_SOCKET=",
         "LISTEN_",
         "WATCHDOG_",
@@ -145,6 +170,19 @@ static bool from_an_outer_launcher(const char *variable)
         if (starts_with(variable, prefixes[i]))
             return true;
     return false;
+}
+
+char **command_on_hosts(char *const *argv, const char *attempt_dir)
+{
+    struct vector v = {0};
+
+    /* This program, though its file may have been replaced meanwhile. */
+    add(&v, "/proc/self/exe");
+    add(&v, HOSTS_LAUNCH);
+    add(&v, "%s", attempt_dir);
+    for (; *argv; argv++)
+        add(&v, "%s", *argv);
+    return finish(&v);
 }
 
 char **command_environment(char *const *inherited, const struct launch_request *r,
@@ -158,7 +196,7 @@ char **command_environment(char *const *inherited, const struct launch_request *
     add(&v, "OMP_NUM_THREADS=%lld", (long long)r->threads);
     /* The engine's threads call BLAS each for themselves. */
     add(&v, "OPENBLAS_NUM_THREADS=1");
-    add(&v, LAUNCH_MARK "=%s", attempt_dir);
+    add(&v, ATTEMPT_MARK "=%s", attempt_dir);
     return finish(&v);
 }
 

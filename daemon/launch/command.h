@@ -5,23 +5,24 @@
 
 #include <stdbool.h>
 
+#include "common/attempt.h"
 #include "daemon/launch/launch.h"
-
-/* The variable by which every process of an attempt is known: its value is the attempt's folder. */
-#define LAUNCH_MARK "TRAIND_ATTEMPT_DIR"
 
 /* A NULL-terminated vector of strings; free with command_free. */
 char **command_argv(const struct launch_request *request, const char *attempt_dir, bool as_root);
 
+/* The same behind traind --launch-hosts, which asks the hosts first. */
+char **command_on_hosts(char *const *argv, const char *attempt_dir);
+
 /* The environment for mpirun: the given one (environ) without what an outer Open MPI, PMIx or Slurm
- * step left in it, with LAUNCH_MARK and the thread counts. */
+ * step left in it, with ATTEMPT_MARK and the thread counts. */
 char **command_environment(char *const *inherited, const struct launch_request *request,
                            const char *attempt_dir);
 
 /* One line that a POSIX shell reads back as the same arguments. The caller frees it. */
 char *command_quote(char *const *argv);
 
-/* "localhost slots=2\n". The caller frees it. */
+/* "localhost slots=2\n", for a job that names no hosts. The caller frees it. */
 char *command_hostfile(const struct launch_request *request);
 
 void command_free(char **strings);

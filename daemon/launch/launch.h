@@ -1,6 +1,7 @@
 /*
  * Launchers: what starts the workers of a job, behind one table of functions: `local` (mpirun, a
- * process of this machine) and `slurm` (slurm.h: a job of Slurm's, which is no process here).
+ * process of this machine, for ranks here or on the hosts that the job names) and `slurm` (slurm.h:
+ * a job of Slurm's, which is no process here).
  *
  * A launch has two halves so that a daemon killed in between starts nothing twice: start() makes a
  * process that waits at a gate, the caller stores its identity, launch_release() opens the gate.
@@ -35,7 +36,8 @@ struct launch_request {
     bool measure_peak;     /* for trainctl bench */
     const char *mpirun;    /* as found by launch_find_program */
     const char *worker;
-    bool resumes; /* from the newest checkpoint */
+    const char *agent; /* what starts a program on another host: ssh and its options */
+    bool resumes;      /* from the newest checkpoint */
     /* Of the launcher slurm. */
     const struct slurm_settings *slurm;
     struct slurm *cluster;

@@ -1,4 +1,4 @@
-/* The launcher `local`: mpirun on this host, in a session of its own. */
+/* The launcher `local`: mpirun on this host or on others, in a session of its own. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -12,6 +12,7 @@
 #include "common/file.h"
 #include "common/log.h"
 #include "daemon/launch/command.h"
+#include "daemon/launch/hosts.h"
 #include "daemon/launch/process.h"
 
 /* Everything the child needs, made before fork(): behind it, in a process with other threads, only
@@ -112,6 +113,27 @@ static int open_log(const char *attempt_dir, int *fd, struct error *e)
     return *fd < 0 ? error_set_errno(e, errno, "cannot open %s", path) : 0;
 }
 
+/* What mpirun reads, and what the process will be. `command` is for a person to run. */
+static int prepare(const struct launch_request *r, const char *attempt_dir, struct child *c,
+                   struct error *e)
+{
+    char **mpirun = command_argv(r, attempt_dir, geteuid() == 0);
+    bool hosts = hosts_are_named(r->spec);
+    int status = mpirun ? write_file(attempt_dir, "command", command_quote(mpirun), e)
+                        : error_set(e, ERR_NO_MEMORY, "no memory to launch");
+
+    c->argv = hosts && mpirun ? command_on_hosts(mpirun, attempt_dir) : mpirun;
+    if (hosts)
+        command_free(mpirun);
+    c->environment = command_environment(environ, r, attempt_dir);
+    if (!status && (!c->argv || !c->environment))
+        status = error_set(e, ERR_NO_MEMORY, "no memory to launch");
+    if (status)
+        return status;
+    return hosts ? hosts_write(r, attempt_dir, e)
+                 : write_file(attempt_dir, "hostfile", command_hostfile(r), e);
+}
+
 static int start(const struct launch_request *r, struct launch_process *p, struct error *e)
 {
     char attempt_dir[PATH_MAX];
@@ -121,15 +143,9 @@ static int start(const struct launch_request *r, struct launch_process *p, struc
     if (snprintf(attempt_dir, sizeof attempt_dir, "%s/attempt-%lld", r->run_dir,
                  (long long)r->attempt) > PATH_MAX - 32)
         return error_set(e, ERR_INVALID, "the run directory's path is too long");
-    c.argv = command_argv(r, attempt_dir, geteuid() == 0);
-    c.environment = command_environment(environ, r, attempt_dir);
-    int status = c.argv && c.environment ? 0 : error_set(e, ERR_NO_MEMORY, "no memory to launch");
+    int status = file_make_dirs(attempt_dir, e);
     if (!status)
-        status = file_make_dirs(attempt_dir, e);
-    if (!status)
-        status = write_file(attempt_dir, "hostfile", command_hostfile(r), e);
-    if (!status)
-        status = write_file(attempt_dir, "command", command_quote(c.argv), e);
+        status = prepare(r, attempt_dir, &c, e);
     if (!status)
         status = open_log(attempt_dir, &c.log, e);
     if (!status)
@@ -144,7 +160,7 @@ static int start(const struct launch_request *r, struct launch_process *p, struc
 static size_t look_for_members(struct launch_process *p, const char *attempt_dir)
 {
     char mark[PATH_MAX + 32];
-    snprintf(mark, sizeof mark, LAUNCH_MARK "=%s", attempt_dir);
+    snprintf(mark, sizeof mark, ATTEMPT_MARK "=%s", attempt_dir);
     return process_set_update(&p->members, mark, p->session);
 }
 

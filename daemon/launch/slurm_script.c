@@ -74,7 +74,8 @@ static char *join_hosts(const struct launch_request *r)
     FILE *out = open_memstream(&text, &bytes);
 
     for (size_t i = 0; out && i < r->spec->cluster.host_count; i++)
-        fprintf(out, "%s%s", i ? "," : "", r->spec->cluster.hosts[i]);
+        fprintf(out, "%s%.*s", i ? "," : "", (int)strcspn(r->spec->cluster.hosts[i], ":"),
+                r->spec->cluster.hosts[i]);
     if (out)
         fclose(out);
     return text;

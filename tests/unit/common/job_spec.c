@@ -358,6 +358,17 @@ Test(job_spec, keys_that_need_each_other)
     refuse_document(
         "{\"data\": {\"train\": \"x\"}, \"cluster\": {\"nodes\": 3, \"hosts\": [\"a\", \"b\"]}}",
         "/cluster/hosts");
+    static const char *const hosts[] = {"\"a\", \"a\"",   "\"a:2\", \"a:3\"", "\"a\", \"-oProxy\"",
+                                        "\"a\", \"b c\"", "\"a\", \"b:0\"",   "\"a\", \"b:99999\"",
+                                        "\"a\", \"b:1\"", "\"a\", \"b:2x\"",  "\"a\", \"$(id)\""};
+    for (size_t i = 0; i < sizeof hosts / sizeof hosts[0]; i++) {
+        char text[160];
+        snprintf(text, sizeof text,
+                 "{\"data\": {\"train\": \"x\"}, \"cluster\": {\"hosts\": [%s]}}", hosts[i]);
+        refuse_document(text, "/cluster/hosts/1");
+    }
+    refuse_document("{\"data\": {\"train\": \"x\"}, \"cluster\": {\"interface\": \"eth0;id\"}}",
+                    "/cluster/interface");
     job_spec_destroy(
         job_of("{\"mode\": \"eval\", \"model\": {\"init\": \"w\"}, \"data\": {\"eval\": \"e\"}}"));
 }
@@ -388,7 +399,7 @@ Test(job_spec, what_is_not_built_is_told_apart_from_what_is_wrong)
     unsupported_is("\"model\": {\"arch\": \"resnet18\", \"stem\": \"small\"}", NULL);
     unsupported_is("\"cluster\": {\"nodes\": 256}", NULL);
     unsupported_is("\"cluster\": {\"launcher\": \"slurm\", \"partition\": \"x\"}", NULL);
-    unsupported_is("\"cluster\": {\"hosts\": [\"a\"]}", "/cluster/hosts");
+    unsupported_is("\"cluster\": {\"hosts\": [\"a:4\", \"b\"], \"interface\": \"ib0\"}", NULL);
     unsupported_is("\"priority\": 1, \"restart\": {\"max\": 0}", NULL);
     unsupported_is("\"cluster\": {\"time_limit\": \"1:30:00\"}", NULL);
     unsupported_is(

@@ -88,6 +88,33 @@ Test(command, binds_nothing_where_cores_are_shared)
     free(hostfile);
 }
 
+Test(command, tells_mpirun_of_the_network_between_hosts)
+{
+    struct job_spec spec;
+    struct launch_request r = request_of(&spec);
+    char n1[] = "n1:8", n2[] = "n2", interface[] = "ib0", *hosts[] = {n1, n2};
+    spec.cluster.nodes = 2;
+    spec.cluster.hosts = hosts;
+    spec.cluster.host_count = 2;
+    spec.cluster.interface = interface;
+    r.agent = "ssh -p 22";
+    char **argv = command_argv(&r, "/a", false);
+
+    cr_assert_str_eq(behind(argv, "-np"), "8");
+    cr_assert_str_eq(behind(argv, "plm_rsh_agent"), "ssh -p 22");
+    cr_assert_str_eq(behind(argv, "btl_tcp_if_include"), "ib0");
+    cr_assert_str_eq(behind(argv, "oob_tcp_if_include"), "ib0");
+    cr_assert_str_eq(behind(argv, "oob_tcp_keepalive_time"), "5");
+    cr_assert_str_eq(behind(argv, "oob_tcp_keepalive_intvl"), "2");
+    cr_assert_str_eq(behind(argv, "oob_tcp_keepalive_probes"), "2");
+    char **first = command_on_hosts(argv, "/a");
+    cr_assert_str_eq(first[1], "--launch-hosts");
+    cr_assert_str_eq(first[2], "/a");
+    cr_assert_str_eq(first[3], argv[0]);
+    command_free(first);
+    command_free(argv);
+}
+
 static char *value_of(char **environment, const char *name)
 {
     size_t length = strlen(name);
@@ -117,7 +144,7 @@ Test(command, cleans_the_environment_of_an_outer_mpirun)
     cr_assert_null(value_of(environment, "SLURM_JOB_ID"));
     cr_assert_null(value_of(environment, "NOTIFY_SOCKET"));
     cr_assert_str_eq(value_of(environment, "OMP_NUM_THREADS"), "3");
-    cr_assert_str_eq(value_of(environment, LAUNCH_MARK), "/state/jobs/7/attempt-2");
+    cr_assert_str_eq(value_of(environment, ATTEMPT_MARK), "/state/jobs/7/attempt-2");
     command_free(environment);
 }
 

@@ -1,0 +1,38 @@
+/*
+ * Which hosts the jobs of launcher local take. Slots are counted for each host by its name: a job
+ * that says a host's slots ("n1:16") shares them with others that do, one that does not has the
+ * host to itself. Of this machine's own slots (traind.conf) a job takes its part only where it
+ * names this machine, or no hosts at all.
+ */
+#ifndef TRAIND_DAEMON_JOB_HOSTS_H
+#define TRAIND_DAEMON_JOB_HOSTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/host.h"
+#include "common/job_spec.h"
+
+/* What a job takes of its hosts. */
+struct job_hosts {
+    struct host *items;
+    size_t count;
+    int64_t slots; /* of each */
+};
+
+/* total: slots of this machine. All zero for a job that names no hosts. False: no memory. Free with
+ * job_hosts_clear. */
+bool job_hosts_of(const struct job_spec *spec, int64_t total, struct job_hosts *hosts);
+void job_hosts_clear(struct job_hosts *hosts);
+
+/* Whether one of the hosts is this machine. */
+bool job_hosts_are_here(const struct job_spec *spec);
+
+/* The least slots that a host of the job is said to have; total where none is said. */
+int64_t job_hosts_slots(const struct job_spec *spec, int64_t total);
+
+/* NULL: the job does not name it. */
+const struct host *job_hosts_find(const struct job_hosts *hosts, const char *name);
+
+#endif

@@ -1,0 +1,379 @@
+/* traind --launch-hosts: asks the hosts, then becomes mpirun. A program of its own, as names are
+ * resolved and hosts waited for. */
+#include <errno.h>
+#include <jansson.h>
+#include <limits.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/file.h"
+#include "common/host.h"
+#include "common/json.h"
+#include "daemon/launch/command.h"
+#include "daemon/launch/hosts.h"
+
+#define ANSWER_SECONDS 20.0 /* of a host: an agent's own limit should be shorter */
+#define AT_ONCE        64   /* hosts asked at a time */
+#define LOOK_SECONDS   0.05
+#define ANSWER_BYTES   16384
+
+struct asked {
+    const char *name;
+    json_t *host; /* its entry in hosts.json, borrowed */
+    pid_t pid;    /* 0: not started; -1: has ended */
+    int status;   /* of waitpid */
+    int out, err; /* memory files */
+    bool late;
+};
+
+struct asking {
+    json_t *plan;
+    struct asked *hosts;
+    size_t count;
+};
+
+static const char *word_of(const struct asking *a, const char *key)
+{
+    return json_string_value(json_object_get(a->plan, key));
+}
+
+static long long number_of(const struct asking *a, const char *key)
+{
+    return json_integer_value(json_object_get(a->plan, key));
+}
+
+/* ---------------------------------------------------------------- asking */
+
+/* The probe's command line. */
+static char **probe_argv(const struct asking *a)
+{
+    char **argv = calloc(9, sizeof *argv), *attempt;
+    const char *interface = word_of(a, "interface");
+    const char *words[] = {word_of(a, "worker"),
+                           "--probe",
+                           "--run-dir",
+                           word_of(a, "run_dir"),
+                           "--attempt",
+                           NULL,
+                           interface ? "--interface" : NULL,
+                           interface};
+
+    if (!argv || asprintf(&attempt, "%lld", number_of(a, "attempt")) < 0)
+        return argv;
+    words[5] = attempt;
+    for (size_t i = 0; i < sizeof words / sizeof words[0] && words[i]; i++)
+        argv[i] = strdup(words[i]);
+    free(attempt);
+    return argv;
+}
+
+/* The agent's words, the host, and the probe as one word for the shell there: as mpirun calls an
+ * agent. */
+static char **agent_argv(const struct asking *a, const char *host, char **probe)
+{
+    char *agent = strdup(word_of(a, "agent")), *rest = NULL;
+    char **argv = calloc(strlen(agent) + 4, sizeof *argv);
+    size_t count = 0;
+
+    for (char *w = strtok_r(agent, " ", &rest); argv && w; w = strtok_r(NULL, " ", &rest))
+        argv[count++] = strdup(w);
+    if (argv) {
+        argv[count++] = strdup(host);
+        argv[count] = command_quote(probe);
+        if (argv[count])
+            argv[count][strcspn(argv[count], "\n")] = '\0';
+    }
+    free(agent);
+    return argv;
+}
+
+static void begin(const struct asking *a, struct asked *h)
+{
+    char **probe = probe_argv(a);
+    char **argv = host_is_here(h->name, true) ? NULL : agent_argv(a, h->name, probe);
+    char **run = argv ? argv : probe;
+    posix_spawn_file_actions_t files;
+
+    h->out = memfd_create("answer", MFD_CLOEXEC);
+    h->err = memfd_create("words", MFD_CLOEXEC);
+    posix_spawn_file_actions_init(&files);
+    posix_spawn_file_actions_adddup2(&files, h->out, STDOUT_FILENO);
+    posix_spawn_file_actions_adddup2(&files, h->err, STDERR_FILENO);
+    int reason = posix_spawnp(&h->pid, run[0], &files, NULL, run, environ);
+    posix_spawn_file_actions_destroy(&files);
+    if (reason) {
+        h->pid = -1;
+        h->status = 127 << 8;
+        dprintf(h->err, "%s cannot be run: %s\n", run[0], strerror(reason));
+    }
+    command_free(argv);
+    command_free(probe);
+}
+
+static size_t reap(struct asked *hosts, size_t count, bool late)
+{
+    size_t left = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        struct asked *h = &hosts[i];
+        if (h->pid <= 0)
+            continue;
+        if (late) {
+            kill(h->pid, SIGKILL);
+            h->late = true;
+        }
+        if (waitpid(h->pid, &h->status, late ? 0 : WNOHANG) == h->pid)
+            h->pid = -1;
+        else
+            left++;
+    }
+    return left;
+}
+
+static void ask(struct asking *a)
+{
+    static const struct timespec pause = {0, (long)(LOOK_SECONDS * 1e9)};
+
+    for (size_t from = 0; from < a->count; from += AT_ONCE) {
+        size_t n = a->count - from < AT_ONCE ? a->count - from : AT_ONCE;
+        double until = clock_monotonic() + ANSWER_SECONDS;
+        for (size_t i = 0; i < n; i++)
+            begin(a, &a->hosts[from + i]);
+        while (reap(a->hosts + from, n, false) && clock_monotonic() < until)
+            nanosleep(&pause, NULL);
+        reap(a->hosts + from, n, true);
+    }
+}
+
+/* ---------------------------------------------------------------- judging */
+
+static void read_back(int fd, char text[ANSWER_BYTES])
+{
+    ssize_t n = pread(fd, text, ANSWER_BYTES - 1, 0);
+    text[n > 0 ? n : 0] = '\0';
+}
+
+/* The last line, without control characters. */
+static const char *last_line(char *text)
+{
+    size_t length = strlen(text);
+
+    while (length && (text[length - 1] == '\n' || text[length - 1] == '\r'))
+        text[--length] = '\0';
+    char *newline = strrchr(text, '\n');
+    char *line = newline ? newline + 1 : text;
+    for (char *c = line; *c; c++)
+        if ((unsigned char)*c < ' ')
+            *c = ' ';
+    return line;
+}
+
+static void set_problem(struct asked *h, json_t *words)
+{
+    if (!json_object_get(h->host, "problem"))
+        json_object_set(h->host, "problem", words);
+    json_decref(words);
+}
+
+static void judge_silence(const struct asking *a, struct asked *h)
+{
+    char text[ANSWER_BYTES];
+    int code = WIFEXITED(h->status) ? WEXITSTATUS(h->status) : -1;
+
+    read_back(h->err, text);
+    const char *line = last_line(text);
+    if (h->late)
+        set_problem(h, json_sprintf("does not answer within %.0f s", ANSWER_SECONDS));
+    else if (code == 126 || code == 127)
+        set_problem(h, json_sprintf("cannot run %s: %.200s", word_of(a, "worker"), line));
+    else
+        set_problem(h, json_sprintf("does not answer: %.200s", *line ? line : word_of(a, "agent")));
+}
+
+/* The answer's fields become the entry's own. */
+static bool take_answer(struct asked *h)
+{
+    char text[ANSWER_BYTES];
+
+    read_back(h->out, text);
+    json_t *answer = json_loads(last_line(text), 0, NULL);
+    if (!json_is_string(json_object_get(answer, "machine"))) {
+        json_decref(answer);
+        return false;
+    }
+    json_object_update(h->host, answer);
+    json_decref(answer);
+    return true;
+}
+
+static const char *said(const json_t *host, const char *key)
+{
+    const char *text = json_string_value(json_object_get(host, key));
+    return text ? text : "?";
+}
+
+/* Against the first host that answered. */
+static void compare(struct asked *h, const json_t *first)
+{
+    static const struct {
+        const char *key, *what;
+    } same[] = {
+        {"version", "train-worker"                      },
+        {"mpi",     "Open MPI"                          },
+        {"digest",  "a train-worker program with digest"},
+    };
+
+    for (size_t i = 0; i < sizeof same / sizeof same[0]; i++)
+        if (strcmp(said(h->host, same[i].key), said(first, same[i].key)) != 0)
+            set_problem(h, json_sprintf("has %s %s, but host %s has %s: install the same on both",
+                                        same[i].what, said(h->host, same[i].key),
+                                        said(first, "name"), said(first, same[i].key)));
+}
+
+static void judge(const struct asking *a, size_t index, const json_t *first)
+{
+    struct asked *h = &a->hosts[index];
+    long long cores = number_of(a, "cores"), has;
+
+    if (first)
+        compare(h, first);
+    for (size_t i = 0; i < index; i++)
+        if (strcmp(said(a->hosts[i].host, "machine"), said(h->host, "machine")) == 0)
+            set_problem(h, json_sprintf("is the same machine as host %s", a->hosts[i].name));
+    if (json_is_false(json_object_get(h->host, "interface")))
+        set_problem(h, json_sprintf("has no network interface %s (cluster.interface)",
+                                    word_of(a, "interface")));
+    has = json_integer_value(json_object_get(h->host, "cores"));
+    if (cores > has)
+        set_problem(h, json_sprintf("has %lld cores, but the job takes %lld of a node "
+                                    "(workers_per_node x threads_per_worker)",
+                                    has, cores));
+    if (!first && json_is_false(json_object_get(h->host, "run_dir")))
+        set_problem(h, json_sprintf("cannot read %s/job.json: the first host, where rank 0 runs, "
+                                    "must see the state folder",
+                                    word_of(a, "run_dir")));
+}
+
+static size_t judge_all(struct asking *a)
+{
+    const json_t *first = NULL;
+    size_t usable = 0;
+
+    for (size_t i = 0; i < a->count; i++) {
+        struct asked *h = &a->hosts[i];
+        if (h->late || h->status || !take_answer(h))
+            judge_silence(a, h);
+        else
+            judge(a, i, first);
+        if (json_object_get(h->host, "problem"))
+            continue;
+        if (!first)
+            first = h->host;
+        usable++;
+    }
+    return usable;
+}
+
+/* ---------------------------------------------------------------- what comes of it */
+
+static int write_text(const char *attempt_dir, const char *name, const char *text, struct error *e)
+{
+    char path[PATH_MAX];
+
+    if ((size_t)snprintf(path, sizeof path, "%s/%s", attempt_dir, name) >= sizeof path)
+        return error_set(e, ERR_INVALID, "the path of %s is too long", name);
+    return file_write_unsynced(path, text, strlen(text), e);
+}
+
+static int write_hostfile(const struct asking *a, const char *attempt_dir, struct error *e)
+{
+    char *text;
+    size_t bytes;
+    FILE *out = open_memstream(&text, &bytes);
+    long long nodes = number_of(a, "nodes");
+
+    if (!out)
+        return error_set(e, ERR_NO_MEMORY, "no memory for the hostfile");
+    for (size_t i = 0; i < a->count && nodes > 0; i++)
+        if (!json_object_get(a->hosts[i].host, "problem")) {
+            fprintf(out, "%s slots=%lld\n", a->hosts[i].name, number_of(a, "workers_per_node"));
+            nodes--;
+        }
+    fclose(out);
+    int status = write_text(attempt_dir, "hostfile", text, e);
+    free(text);
+    return status;
+}
+
+static void say(const struct asking *a, bool enough)
+{
+    for (size_t i = 0; i < a->count; i++) {
+        const struct asked *h = &a->hosts[i];
+        long long ended = json_integer_value(json_object_get(h->host, "ended"));
+        if (json_object_get(h->host, "problem"))
+            fprintf(stderr, "traind: %shost %s %s\n", enough ? "not taken: " : "", h->name,
+                    said(h->host, "problem"));
+        if (ended > 0)
+            fprintf(stderr, "traind: host %s: %lld processes of an earlier attempt were ended\n",
+                    h->name, ended);
+    }
+}
+
+static int open_plan(const char *attempt_dir, struct asking *a, struct error *e)
+{
+    char path[PATH_MAX];
+    json_t *host;
+    size_t i;
+
+    snprintf(path, sizeof path, "%s/hosts.json", attempt_dir);
+    a->plan = json_document_load(path, e);
+    if (!a->plan)
+        return -(int)e->code;
+    json_t *hosts = json_object_get(a->plan, "hosts");
+    a->count = json_array_size(hosts);
+    a->hosts = calloc(a->count + 1, sizeof *a->hosts);
+    if (!a->hosts)
+        return error_set(e, ERR_NO_MEMORY, "no memory for the job's hosts");
+    json_array_foreach (hosts, i, host) {
+        a->hosts[i].host = host;
+        a->hosts[i].name = json_string_value(json_object_get(host, "name"));
+    }
+    return 0;
+}
+
+int hosts_launch(char **argv)
+{
+    const char *attempt_dir = argv[0];
+    struct asking a = {0};
+    struct error e;
+    int status = open_plan(attempt_dir, &a, &e);
+
+    if (!status) {
+        ask(&a);
+        bool enough = judge_all(&a) >= (size_t)number_of(&a, "nodes");
+        json_object_set_new(a.plan, "asked", json_true());
+        say(&a, enough);
+        char *text = json_dumps(a.plan, JSON_INDENT(1));
+        status = write_text(attempt_dir, "hosts.json", text ? text : "", &e);
+        free(text);
+        if (!status && !enough)
+            return HOSTS_MISSING_EXIT;
+    }
+    if (!status)
+        status = write_hostfile(&a, attempt_dir, &e);
+    if (status)
+        fprintf(stderr, "traind: %s\n", e.text);
+    else
+        execv(argv[1], argv + 1);
+    if (!status)
+        fprintf(stderr, "traind: cannot run %s: %s\n", argv[1], strerror(errno));
+    return status ? 1 : 127;
+}

@@ -1,0 +1,122 @@
+/* attempt-N/hosts.json: what is asked, then with the answers. */
+#include "daemon/launch/hosts.h"
+
+#include <jansson.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/file.h"
+#include "common/host.h"
+#include "common/json.h"
+
+bool hosts_are_named(const struct job_spec *spec)
+{
+    return spec->cluster.launcher == JOB_LAUNCHER_LOCAL && spec->cluster.host_count > 0;
+}
+
+static json_t *entries_of(const struct job_spec *spec)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < spec->cluster.host_count; i++) {
+        struct host host;
+        host_parse(spec->cluster.hosts[i], &host);
+        json_array_append_new(
+            list, json_pack("{s:s, s:s}", "entry", spec->cluster.hosts[i], "name", host.name));
+    }
+    return list;
+}
+
+int hosts_write(const struct launch_request *r, const char *attempt_dir, struct error *e)
+{
+    char path[PATH_MAX];
+    int64_t workers = r->spec->cluster.workers_per_node;
+    json_t *plan =
+        json_pack("{s:s, s:s?, s:s, s:s, s:I, s:I, s:I, s:I, s:o}", "agent", r->agent, "interface",
+                  r->spec->cluster.interface, "worker", r->worker, "run_dir", r->run_dir, "attempt",
+                  (json_int_t)r->attempt, "nodes", (json_int_t)r->spec->cluster.nodes,
+                  "workers_per_node", (json_int_t)workers, "cores",
+                  (json_int_t)(r->bind ? workers * r->threads : 0), "hosts", entries_of(r->spec));
+    char *text = plan ? json_dumps(plan, JSON_INDENT(1)) : NULL;
+    int status = text ? 0 : error_set(e, ERR_NO_MEMORY, "no memory for the job's hosts");
+
+    if (!status && (size_t)snprintf(path, sizeof path, "%s/hosts.json", attempt_dir) >= sizeof path)
+        status = error_set(e, ERR_INVALID, "the run directory's path is too long");
+    if (!status)
+        status = file_write_unsynced(path, text, strlen(text), e);
+    json_decref(plan);
+    free(text);
+    return status;
+}
+
+static json_t *load(const char *attempt_dir)
+{
+    char path[PATH_MAX];
+    struct error e;
+
+    if ((size_t)snprintf(path, sizeof path, "%s/hosts.json", attempt_dir) >= sizeof path)
+        return NULL;
+    return json_document_load(path, &e);
+}
+
+/* "host n2 does not answer: ..." behind what is there; a few are enough. */
+static void add_problem(FILE *out, size_t count, const char *name, const char *problem)
+{
+    if (count < 8)
+        fprintf(out, "%shost %s %s", count ? "; " : "", name, problem);
+    else if (count == 8)
+        fputs("; and others", out);
+}
+
+bool hosts_read(const char *attempt_dir, struct hosts_found *found)
+{
+    json_t *plan = load(attempt_dir), *hosts = json_object_get(plan, "hosts"), *host;
+    size_t i, bytes, count = json_array_size(hosts);
+
+    *found = (struct hosts_found){0};
+    if (count == 0 || !json_object_get(plan, "asked")) {
+        json_decref(plan);
+        return false;
+    }
+    FILE *out = open_memstream(&found->problems, &bytes);
+    found->usable = calloc(count + 1, sizeof *found->usable);
+    json_array_foreach (hosts, i, host) {
+        const char *problem = json_string_value(json_object_get(host, "problem"));
+        const char *entry = json_string_value(json_object_get(host, "entry"));
+        if (problem && out)
+            add_problem(out, found->problem_count++,
+                        json_string_value(json_object_get(host, "name")), problem);
+        else if (!problem && entry && found->usable)
+            found->usable[found->usable_count++] = strdup(entry);
+    }
+    if (out)
+        fclose(out);
+    json_decref(plan);
+    return true;
+}
+
+void hosts_found_clear(struct hosts_found *found)
+{
+    for (size_t i = 0; i < found->usable_count; i++)
+        free(found->usable[i]);
+    free(found->usable);
+    free(found->problems);
+    *found = (struct hosts_found){0};
+}
+
+char *hosts_name_of(const char *attempt_dir, const char *machine_host)
+{
+    json_t *plan = load(attempt_dir), *hosts = json_object_get(plan, "hosts"), *host;
+    char *name = NULL;
+    size_t i;
+
+    json_array_foreach (hosts, i, host) {
+        const char *own = json_string_value(json_object_get(host, "host"));
+        if (!name && own && strcmp(own, machine_host) == 0)
+            name = strdup(json_string_value(json_object_get(host, "name")));
+    }
+    json_decref(plan);
+    return name;
+}

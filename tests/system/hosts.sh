@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# Jobs on several hosts, which are network namespaces with an sshd each: what is refused, and a training on 2 hosts x 2 workers
+# on real images by the real daemon. Prints TAP.
+# shellcheck disable=SC2154
+# shellcheck source=tests/system/hosts.sh.inc
+. "$(dirname "$0")/hosts.sh.inc"
+hosts_up 2
+small_data
+start_hosts "slots = 4"
+two=$(jq -nc --arg a "$h1" --arg b "$h2" '{nodes: 2, hosts: [$a, $b], interface: "eth0"}')
+
+train '{"nodes": 2}'
+want 422 "two nodes without names are refused"
+like "$body" 'name them in cluster.hosts' "with the remedy"
+train '{"nodes": 2, "hosts": ["a", "a:4"]}'
+want 422 "a host that is named twice is refused"
+like "$body" '/cluster/hosts/1.*a second time' "by its pointer"
+
+for wrong in "hosts[1]=nowhere|host nowhere does not answer: .*[Cc]ould not resolve" \
+    "hosts[1]=10.87.0.99|host 10.87.0.99 does not answer: " \
+    "hosts[1]=10.87.0.1|host 10.87.0.1 is the same machine as host $h1" \
+    "interface=eth7|host $h1 has no network interface eth7" \
+    "hosts=[\"$h2\"] | .nodes = 1 | .threads_per_worker = 1024|host $h2 has [0-9]+ cores, but the job takes 2048 of a node"; do
+    key=${wrong%%=*} rest=${wrong#*=}
+    value=${rest%|*}
+    [[ $value == [\[]* ]] || value="\"$value\""
+    train "$(jq -c ".$key = $value" <<<"$two")" '{"restart": {"max": 0}}'
+    ok "$key $value fails the job" wait_state "$id" failed
+    like "$(job "$id" reason)" "${rest##*|}" "... in words"
+done
+
+train "$two"
+want 201 "a job on two hosts is taken"
+ok "it succeeds" long_wait "$id" succeeded
+run=$state/jobs/$id
+is "$(cat "$run/attempt-1/hostfile")" "$h1 slots=2"$'\n'"$h2 slots=2" "on both"
+like "$(cat "$run/attempt-1/command")" '--mca btl_tcp_if_include eth0' "over the interface that was named"
+is "$(jq -r .world_size "$run/plan.json") $(job "$id" step)" "4 6" "four ranks, all steps"
+far=$(weights "$id")
+train '{"workers_per_node": 4}'
+ok "four workers on one host succeed too" long_wait "$id" succeeded
+is "$(weights "$id")" "$far" "with the same weights, bit by bit"
+is "$("$net" pids "$lab" "$h2" | wc -l)" 1 "nothing but its sshd is left on the other host"
+ok "the daemon stops in order" stop_daemon
+done_testing

@@ -1,0 +1,114 @@
+#include "worker/probe.h"
+
+#include "config.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <limits.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <unistd.h>
+
+#include "common/attempt.h"
+#include "common/digest.h"
+#include "common/host.h"
+#include "worker/comm/traincomm.h"
+#include "worker/kernels/kind.h"
+
+/* Two names of one machine have the same; two containers of one machine do not. */
+static void machine_id(const char *host, char *text, size_t bytes)
+{
+    char boot[64] = "";
+    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
+
+    if (file && !fgets(boot, sizeof boot, file))
+        boot[0] = '\0';
+    if (file)
+        fclose(file);
+    boot[strcspn(boot, "\n")] = '\0';
+    snprintf(text, bytes, "%s %s", boot, host);
+}
+
+/* The attempt of the run that a process was started for; 0: of none. */
+static int attempt_of(const char *pid, const char *run_dir)
+{
+    char path[64], *text = NULL;
+    size_t room = 0, length = strlen(run_dir), mark = strlen(ATTEMPT_MARK "=");
+    int attempt = 0;
+
+    snprintf(path, sizeof path, "/proc/%.20s/environ", pid);
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return 0;
+    while (!attempt && getdelim(&text, &room, '\0', file) > 0)
+        if (strncmp(text, ATTEMPT_MARK "=", mark) == 0 &&
+            strncmp(text + mark, run_dir, length) == 0 &&
+            sscanf(text + mark + length, "/attempt-%d", &attempt) != 1)
+            attempt = 0;
+    free(text);
+    fclose(file);
+    return attempt;
+}
+
+/* What an earlier attempt left here, as its launcher could not be reached. */
+static int end_leftovers(const char *run_dir, int attempt)
+{
+    DIR *folder = opendir("/proc");
+    const struct dirent *entry;
+    int ended = 0;
+
+    while (folder && (entry = readdir(folder))) {
+        char *end;
+        long pid = strtol(entry->d_name, &end, 10);
+        if (*end || pid <= 1 || pid == getpid())
+            continue;
+        int fd = pidfd_open((pid_t)pid, 0); /* first: the pid cannot pass to another unseen */
+        int of = fd >= 0 ? attempt_of(entry->d_name, run_dir) : 0;
+        if (of > 0 && of < attempt && pidfd_send_signal(fd, SIGKILL, NULL, 0) == 0)
+            ended++;
+        if (fd >= 0)
+            close(fd);
+    }
+    if (folder)
+        closedir(folder);
+    return ended;
+}
+
+static bool holds_job(const char *run_dir)
+{
+    char path[PATH_MAX];
+
+    return (size_t)snprintf(path, sizeof path, "%s/job.json", run_dir) < sizeof path &&
+           access(path, R_OK) == 0;
+}
+
+int probe_print(const struct probe_options *o)
+{
+    char host[HOST_NAME_BYTES] = "", machine[HOST_NAME_BYTES + 80], digest[DIGEST_BYTES] = "";
+    char mpi[64];
+    struct error e;
+    cpu_set_t cpus;
+
+    gethostname(host, sizeof host - 1);
+    machine_id(host, machine, sizeof machine);
+    digest_file("/proc/self/exe", digest, &e);
+    traincomm_mpi_version(mpi, sizeof mpi);
+    mpi[strcspn(mpi, ",\n")] = '\0';
+    int cores = sched_getaffinity(0, sizeof cpus, &cpus) ? 1 : CPU_COUNT(&cpus);
+    json_t *interface = o->interface ? json_boolean(host_has_interface(o->interface)) : json_null();
+    json_t *run_dir = o->run_dir ? json_boolean(holds_job(o->run_dir)) : json_null();
+    json_t *answer =
+        json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:o, s:o, s:i}", "host", host, "machine",
+                  machine, "version", PACKAGE_VERSION, "kernels", kernels_kind(), "digest", digest,
+                  "mpi", mpi, "cores", cores, "interface", interface, "run_dir", run_dir, "ended",
+                  o->run_dir ? end_leftovers(o->run_dir, o->attempt) : 0);
+    int bad = !answer || json_dumpf(answer, stdout, JSON_COMPACT) || puts("") < 0;
+    json_decref(answer);
+    return bad ? 1 : 0;
+}
