@@ -43,7 +43,7 @@ static const struct config_key keys[] = {
     {"log_limit_bytes", 'i', "0", 0, 1073741824, FIELD(log_limit_bytes),
      "end of a worker log that is kept when its attempt has ended, in bytes; 0 keeps all of it"},
     {"stall_seconds", 'i', "300", 0, 1000000, FIELD(stall_seconds),
-     "time without a step before a run's warning says which rank is the cause, in seconds; 0: never"},
+     "time without a step after which a run says which rank is the cause, and is ended and restarted if that rank or its host does not run any more, in seconds; 0: never"},
     {"log_level", 'w', "info", 0, 0, FIELD(log_level), "error, warning, info or debug"},
     {"log_format", 'w', "text", 0, 0, FIELD(log_format), "text, or json: one object a line"},
     {"max_body_bytes", 'i', "1048576", 1024, 1048576, FIELD(max_body_bytes),

@@ -19,7 +19,7 @@
 
 static const char usage[] =
     "Usage: mpirun -np N train-worker --job FILE --run-dir DIR [--attempt N] [--resume FROM]\n"
-    "                                 [--stall-seconds S] [--measure-peak]\n"
+    "                                 [--stall-seconds S] [--give-up-seconds S] [--measure-peak]\n"
     "       train-worker --self-check [--json] [--data DIR]... [--scratch DIR]\n"
     "       train-worker --probe [--run-dir DIR --attempt N] [--interface NAME]\n"
     "\n"
@@ -34,6 +34,8 @@ static const char usage[] =
     "that is whole\n"
     "  --stall-seconds S  warn when no step ended for so long, and say which rank is the cause "
     "(300; 0: never)\n"
+    "  --give-up-seconds S  end the ranks of a machine that wait so long for those of others (0: "
+    "never)\n"
     "  --measure-peak   also measure SGEMM on these cores, for run_stop (trainctl bench)\n"
     "  --self-check     say how fit this machine is, in less than two seconds: speed of its cores "
     "and memory, clock,\n"
@@ -80,21 +82,22 @@ static int parse_options(int argc, char **argv, struct start_options *o)
     const char *interface = NULL;
     bool probe = false;
     static const struct option options[] = {
-        {"job",           required_argument, NULL, 'j'},
-        {"run-dir",       required_argument, NULL, 'r'},
-        {"attempt",       required_argument, NULL, 'a'},
-        {"resume",        required_argument, NULL, 'c'},
-        {"measure-peak",  no_argument,       NULL, 'p'},
-        {"stall-seconds", required_argument, NULL, 's'},
-        {"self-check",    no_argument,       NULL, 'k'},
-        {"json",          no_argument,       NULL, 'o'},
-        {"data",          required_argument, NULL, 'd'},
-        {"scratch",       required_argument, NULL, 't'},
-        {"probe",         no_argument,       NULL, 'P'},
-        {"interface",     required_argument, NULL, 'i'},
-        {"version",       no_argument,       NULL, 'v'},
-        {"help",          no_argument,       NULL, 'h'},
-        {NULL,            0,                 NULL, 0  },
+        {"job",             required_argument, NULL, 'j'},
+        {"run-dir",         required_argument, NULL, 'r'},
+        {"attempt",         required_argument, NULL, 'a'},
+        {"resume",          required_argument, NULL, 'c'},
+        {"measure-peak",    no_argument,       NULL, 'p'},
+        {"stall-seconds",   required_argument, NULL, 's'},
+        {"give-up-seconds", required_argument, NULL, 'g'},
+        {"self-check",      no_argument,       NULL, 'k'},
+        {"json",            no_argument,       NULL, 'o'},
+        {"data",            required_argument, NULL, 'd'},
+        {"scratch",         required_argument, NULL, 't'},
+        {"probe",           no_argument,       NULL, 'P'},
+        {"interface",       required_argument, NULL, 'i'},
+        {"version",         no_argument,       NULL, 'v'},
+        {"help",            no_argument,       NULL, 'h'},
+        {NULL,              0,                 NULL, 0  },
     };
     struct self_check_options check = {0};
     bool checks = false;
@@ -121,6 +124,11 @@ static int parse_options(int argc, char **argv, struct start_options *o)
             o->stall_seconds = strtod(optarg, &end);
             if (end == optarg || *end || !(o->stall_seconds >= 0 && o->stall_seconds <= 1e6))
                 return usage_error("--stall-seconds takes seconds, 0 for never, not ", optarg);
+            break;
+        case 'g':
+            o->give_up_seconds = strtod(optarg, &end);
+            if (end == optarg || *end || !(o->give_up_seconds >= 0 && o->give_up_seconds <= 1e7))
+                return usage_error("--give-up-seconds takes seconds, 0 for never, not ", optarg);
             break;
         case 'p':
             o->measure_peak = true;

@@ -11,6 +11,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/stall_line.h"
 
 #define BEAT_SECONDS 0.5
 #define LATE_SECONDS 3 /* without a beat: its process does not run */
@@ -33,7 +34,6 @@ struct stall {
     struct traincomm_shared *shared;
     struct pulse *own; /* this rank's */
     int ranks_here;
-    bool speaks; /* the first rank of this machine */
     double told; /* step_at of the stall already spoken of */
     pthread_t thread;
     bool watched; /* the thread is there */
@@ -92,11 +92,11 @@ static bool judge_process(const struct pulse *p, double now, struct verdict *v)
     char state = process_state(p->pid);
 
     if (state == 'T' || state == 't')
-        *v = (struct verdict){"rank_stopped", "is stopped by a signal", p};
+        *v = (struct verdict){"rank_stopped", STALL_STOPPED, p};
     else if (state == '\0' || state == 'Z' || state == 'X')
-        *v = (struct verdict){"rank_dead", "is dead", p};
+        *v = (struct verdict){"rank_dead", STALL_DEAD, p};
     else if (now - atomic_load(&p->beat) > LATE_SECONDS)
-        *v = (struct verdict){"rank_stopped", "gets no processor time", p};
+        *v = (struct verdict){"rank_stopped", STALL_STARVED, p};
     else
         return false;
     return true;
@@ -120,9 +120,9 @@ static struct verdict judge(const struct stall *s, double now)
         if (judge_process(pulse_of(s, i), now, &v))
             return v;
     if ((p = first_doing(s, STALL_DATA)))
-        return (struct verdict){"data", "waits for data", p};
+        return (struct verdict){"data", STALL_DATA_LATE, p};
     if ((p = first_doing(s, STALL_COMPUTE)))
-        return (struct verdict){"compute", "still computes", p};
+        return (struct verdict){"compute", STALL_COMPUTES, p};
     if (s->ranks_here == s->run->world)
         return (struct verdict){"all_reduce", "all ranks are in the all-reduce", NULL};
     return (struct verdict){"all_reduce",
@@ -156,13 +156,34 @@ static void speak(struct stall *s, double now, double idle)
 
     gethostname(host, sizeof host - 1);
     if (v.who)
-        snprintf(text, sizeof text, "no step for %.0f s: rank %d on %s %s", idle, v.who->rank, host,
-                 v.text);
+        snprintf(text, sizeof text, STALL_LINE_RANK, idle, v.who->rank, host, v.text);
     else
-        snprintf(text, sizeof text, "no step for %.0f s on %s: %s", idle, host, v.text);
+        snprintf(text, sizeof text, STALL_LINE_HOST, idle, host, v.text);
     log_warning("%s", text);
     if (s->run->rank == 0)
         say_event(s, &v, host, text, idle);
+}
+
+/* Of the ranks of this machine: one speaks for all. */
+static bool is_first_that_runs(const struct stall *s, double now)
+{
+    struct verdict ignored;
+
+    for (int i = 0; pulse_of(s, i) != s->own; i++)
+        if (!judge_process(pulse_of(s, i), now, &ignored))
+            return false;
+    return true;
+}
+
+/* A host that is cut off is not told to end: its ranks end themselves, long after whoever could has
+ * ended the run. */
+static void give_up(const struct stall *s, double now, double idle)
+{
+    if (s->run->give_up_seconds <= 0 || idle < s->run->give_up_seconds || judge(s, now).who ||
+        s->ranks_here == s->run->world)
+        return;
+    log_error("no step for %.0f s: the other hosts are gone, this rank ends", idle);
+    _exit(1);
 }
 
 static void look(struct stall *s)
@@ -174,12 +195,15 @@ static void look(struct stall *s)
      * about a stall. */
     bool slept = now - atomic_load(&s->own->beat) > LATE_SECONDS;
     atomic_store(&s->own->beat, now);
-    if (slept || doing == STALL_OTHER || now - step_at < s->seconds || s->told == step_at)
+    if (slept || doing == STALL_OTHER || now - step_at < s->seconds)
+        return;
+    give_up(s, now, now - step_at);
+    if (s->told == step_at)
         return;
     s->told = step_at;
     log_warning("no step for %.0f s; this rank is %s for %.0f s", now - step_at, words[doing],
                 now - atomic_load(&s->own->since));
-    if (s->speaks)
+    if (is_first_that_runs(s, now))
         speak(s, now, now - step_at);
 }
 
@@ -213,7 +237,6 @@ static int share_memory(struct stall *s, struct error *e)
                          traincomm_strerror(status));
     s->own = pulse_of(s, traincomm_host_rank(comm));
     s->ranks_here = traincomm_host_size(comm);
-    s->speaks = traincomm_host_rank(comm) == 0;
     double now = clock_monotonic();
     s->own->rank = s->run->rank;
     s->own->pid = getpid();

@@ -185,6 +185,7 @@ int start_run(const struct start_options *options, struct traincomm *comm, struc
     r->threads = threads_of_rank(r->comm, (int)r->spec->cluster.threads_per_worker);
     r->measures_peak = options->measure_peak;
     r->stall_seconds = options->stall_seconds;
+    r->give_up_seconds = options->give_up_seconds;
     if (r->measures_peak)
         r->sgemm_gflops = peak_sgemm_gflops(r->comm, r->threads);
     status = start_model(r, e);

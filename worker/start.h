@@ -8,9 +8,10 @@ struct start_options {
     const char *job_file;
     const char *run_dir;
     int attempt;
-    const char *resume;   /* a checkpoint's folder, or "latest"; NULL: from the beginning */
-    double stall_seconds; /* 0: stalls are not watched for */
-    bool measure_peak;    /* of SGEMM on these cores, for run_stop: see peak.h */
+    const char *resume;     /* a checkpoint's folder, or "latest"; NULL: from the beginning */
+    double stall_seconds;   /* 0: stalls are not watched for */
+    double give_up_seconds; /* a machine whose ranks wait for others so long ends them; 0: never */
+    bool measure_peak;      /* of SGEMM on these cores, for run_stop: see peak.h */
 };
 
 /* Reads the job, builds and broadcasts the model, says run_start, opens the data, makes the plan.

@@ -40,8 +40,9 @@ static int64_t restarts_allowed(const struct store_job *job, bool *trains)
 static bool is_worth_a_restart(const struct store_job *job, const struct verdict *v,
                                int64_t allowed)
 {
-    return v->state == JOB_FAILED && (v->step > 0 || v->outside) && !v->own_fault &&
-           job->restarts < allowed;
+    bool has_begun = v->step > 0 || v->outside || (v->hosts_missing && job->resumes);
+
+    return v->state == JOB_FAILED && has_begun && !v->own_fault && job->restarts < allowed;
 }
 
 double job_restart_delay(const struct job_manager *m, int64_t restarts)
@@ -138,6 +139,8 @@ int job_store_end(struct job_manager *m, struct active_job *a, const struct verd
         log_info("job %lld: %s%s%s", (long long)a->id, job_state_name(end.change.to),
                  *reason ? ": " : "", reason);
     json_decref(failure);
+    if (!status && restarts && v->hosts_missing)
+        job_leave_hosts(m, a->id, a->attempt_dir);
     store_job_clear(&job);
     return status;
 }

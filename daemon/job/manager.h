@@ -30,8 +30,9 @@ struct active_job {
     double ended_at;
     enum stop_stage stop;
     enum failure_stop stop_why;
-    double stop_next_at; /* monotonic: when the next stage is due */
-    double limit_at;     /* monotonic: when its time limit is over; INFINITY: none */
+    double stop_next_at;  /* monotonic: when the next stage is due */
+    double stall_next_at; /* monotonic: when it is looked at for a stall */
+    double limit_at;      /* monotonic: when its time limit is over; INFINITY: none */
     /* Of launcher slurm. */
     double time_limit_seconds; /* of the attempt; NAN: none */
     bool waits;                /* in Slurm's queue; its job is "queued" */
@@ -114,6 +115,9 @@ int job_recover_all(struct job_manager *m, struct error *e);
 
 /* resume.c: a queued job that has become too large for this node goes on with fewer workers. */
 int job_shrink(struct job_manager *m, int64_t id, struct error *e);
+/* A queued job whose last attempt missed hosts goes on without them, if it has a checkpoint and
+ * some are left; otherwise it stays as it is, as they may come back. */
+void job_leave_hosts(struct job_manager *m, int64_t id, const char *attempt_dir);
 /* The stored document: it was valid when it was taken, so a problem comes from another version. */
 struct job_spec *job_stored_spec(const struct store_job *job, struct error *e);
 

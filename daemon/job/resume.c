@@ -17,6 +17,7 @@
 #include "common/preset.h"
 #include "daemon/job/manager.h"
 #include "daemon/job/measure.h"
+#include "daemon/launch/hosts.h"
 
 /* ---------------------------------------------------------------- the checkpoint */
 
@@ -330,4 +331,53 @@ int job_shrink(struct job_manager *m, int64_t id, struct error *e)
     problems_clear(&problems);
     again_clear(&a);
     return status;
+}
+
+/* ---------------------------------------------------------------- on fewer hosts */
+
+static json_t *without_them(const struct hosts_found *found)
+{
+    json_t *hosts = json_array();
+
+    for (size_t i = 0; i < found->usable_count; i++)
+        json_array_append_new(hosts, json_string(found->usable[i]));
+    return json_pack("{s:{s:I, s:o}}", "cluster", "nodes", (json_int_t)found->usable_count, "hosts",
+                     hosts);
+}
+
+static int go_on_with(struct job_manager *m, int64_t id, const struct hosts_found *found,
+                      struct error *e)
+{
+    struct again a = {0};
+    struct problems problems = {0};
+    char reason[FAILURE_TEXT_BYTES + 128];
+    json_t *changes = without_them(found);
+    int status = store_job_get(m->store, id, &a.job, e);
+
+    if (!status)
+        status = prepare(m, changes, &a, &problems, e);
+    if (!status) {
+        snprintf(reason, sizeof reason, "goes on with %lld workers on %zu %s: %s",
+                 (long long)job_spec_world_size(a.spec), found->usable_count,
+                 found->usable_count == 1 ? "host" : "hosts", found->problems);
+        status = store_again(m, &a, true, reason, e);
+    }
+    if (!status)
+        log_info("job %lld: %s", (long long)id, reason);
+    json_decref(changes);
+    problems_clear(&problems);
+    again_clear(&a);
+    return status;
+}
+
+void job_leave_hosts(struct job_manager *m, int64_t id, const char *attempt_dir)
+{
+    struct hosts_found found;
+    struct error e;
+
+    if (!hosts_read(attempt_dir, &found))
+        return;
+    if (found.usable_count > 0 && found.problems && go_on_with(m, id, &found, &e))
+        log_warning("job %lld does not go on with fewer hosts: %s", (long long)id, e.text);
+    hosts_found_clear(&found);
 }

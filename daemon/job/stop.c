@@ -13,11 +13,13 @@
 #include "common/file.h"
 #include "common/log.h"
 #include "daemon/job/manager.h"
+#include "daemon/launch/stalled.h"
 
-#define TERM_SECONDS 3 /* mpirun kills its ranks one second behind SIGTERM and then cleans up */
-#define GRACE_STEPS  3 /* the one they are in, and a checkpoint */
-#define LOOK_SECONDS 10
-#define AT_LIMIT     "time-limit-reached"
+#define TERM_SECONDS       3 /* mpirun kills its ranks one second behind SIGTERM and then cleans up */
+#define GRACE_STEPS        3 /* the one they are in, and a checkpoint */
+#define LOOK_SECONDS       10
+#define STALL_LOOK_SECONDS 2
+#define AT_LIMIT           "time-limit-reached"
 
 static bool has_reached_limit(const struct active_job *a)
 {
@@ -28,8 +30,12 @@ static bool has_reached_limit(const struct active_job *a)
 
 enum failure_stop stop_why(const struct active_job *a)
 {
+    struct stalled stall;
+
     if (a->stop_why == FAILURE_CANCELLED || cancel_is_requested(a->attempt_dir))
         return FAILURE_CANCELLED;
+    if (a->stop_why == FAILURE_STALLED || stalled_read(a->attempt_dir, &stall))
+        return FAILURE_STALLED;
     return a->stop_why == FAILURE_TIME_LIMIT || has_reached_limit(a) ? FAILURE_TIME_LIMIT
                                                                      : FAILURE_NOT_STOPPED;
 }
@@ -106,12 +112,36 @@ static void look_at_limit(struct job_manager *m, struct active_job *a, double no
     stop_begin(m, a, FAILURE_TIME_LIMIT);
 }
 
+/* Ranks that are stopped do not hear that they should end in order. */
+static void look_at_stall(struct job_manager *m, struct active_job *a, double now)
+{
+    struct stalled stall;
+    struct error e;
+
+    if (now < a->stall_next_at)
+        return;
+    a->stall_next_at = now + STALL_LOOK_SECONDS;
+    if (!stalled_read(a->attempt_dir, &stall)) {
+        if (!stalled_look(a->attempt_dir, (double)m->stall_seconds, clock_now(), &stall))
+            return;
+        if (stalled_keep(a->attempt_dir, &stall, &e))
+            log_warning("job %lld: %s", (long long)a->id, e.text);
+    }
+    log_warning("job %lld is ended: %s", (long long)a->id, stall.reason);
+    a->launcher->stop(&a->process, a->attempt_dir, LAUNCH_STOP_NOW);
+    a->stop = STOP_TERMINATED;
+    a->stop_why = FAILURE_STALLED;
+    a->stop_next_at = now + TERM_SECONDS;
+}
+
 void stop_go_on(struct job_manager *m, struct active_job *a, double now)
 {
     if (a->stop == STOP_NONE && !a->ended && cancel_is_requested(a->attempt_dir))
         stop_begin(m, a, FAILURE_CANCELLED);
     if (a->stop == STOP_NONE && !a->ended && isfinite(a->limit_at))
         look_at_limit(m, a, now);
+    if (a->stop == STOP_NONE && !a->ended)
+        look_at_stall(m, a, now);
     if (a->stop == STOP_NONE || a->ended || now < a->stop_next_at)
         return;
     bool terminate = a->stop == STOP_ASKED;

@@ -6,6 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The daemon ends a stalled run after stall_seconds; ranks that it cannot reach end themselves. */
+#define GIVE_UP_STALLS  2
+#define GIVE_UP_SECONDS 10
+
 struct vector {
     char **items;
     size_t count, room;
@@ -125,6 +129,10 @@ char **command_argv(const struct launch_request *r, const char *attempt_dir, boo
     add(&v, "%lld", (long long)r->attempt);
     add(&v, "--stall-seconds");
     add(&v, "%lld", (long long)r->stall_seconds);
+    if (hosts_are_named(r->spec) && r->stall_seconds > 0) {
+        add(&v, "--give-up-seconds");
+        add(&v, "%lld", (long long)(GIVE_UP_STALLS * r->stall_seconds + GIVE_UP_SECONDS));
+    }
     if (r->resumes) {
         add(&v, "--resume");
         add(&v, "latest");

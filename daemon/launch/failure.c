@@ -10,13 +10,14 @@
 #include <unistd.h>
 
 #include "common/event.h"
+#include "daemon/launch/hosts.h"
+#include "daemon/launch/stalled.h"
 
 #define TAIL_BYTES (256 * 1024) /* of a log or event file: its end is in there */
 #define LAST_LINES 3
 #define LINE_BYTES 200 /* of each line shown */
 
-/* The end of a file as a string, from the first whole line on; "" if it cannot be read. */
-static char *read_tail(const char *folder, const char *name)
+char *failure_read_tail(const char *folder, const char *name)
 {
     char path[PATH_MAX];
     struct stat st;
@@ -55,6 +56,20 @@ static bool read_signal(const char *log, struct failure_rank *r)
     return true;
 }
 
+/* The keepalive gave up. The far daemon is named where Open MPI knows its node. */
+static bool read_lost_host(const char *log, struct failure_rank *r)
+{
+    const char *at = strstr(log, "lost communication with a remote daemon");
+
+    if (!at)
+        return false;
+    r->host_lost = true;
+    at = strstr(at, "Remote daemon:");
+    if (at && sscanf(at, "Remote daemon: [[%*d,%*d],%*d] on node %127s", r->host) != 1)
+        r->host[0] = '\0';
+    return true;
+}
+
 static bool read_exit(const char *log, struct failure_rank *r)
 {
     const char *at = strstr(log, "The first process to do so was:");
@@ -87,7 +102,7 @@ static bool read_abort(const char *log, struct failure_rank *r)
 bool failure_read_log(const char *log, struct failure_rank *r)
 {
     *r = (struct failure_rank){.rank = -1, .signal = -1, .exit_code = -1};
-    return read_signal(log, r) || read_exit(log, r) || read_abort(log, r);
+    return read_signal(log, r) || read_lost_host(log, r) || read_exit(log, r) || read_abort(log, r);
 }
 
 /* ---------------------------------------------------------------- last lines */
@@ -240,7 +255,12 @@ static void name_rank(struct verdict *v, const struct launch_exit *how, bool sai
         r->exit_code = how->code;
     if (r->signal >= 0)
         failure_signal_words(r->signal, words, sizeof words);
-    if (said && r->signal >= 0)
+    if (r->host_lost)
+        snprintf(v->reason, sizeof v->reason,
+                 "host %s does not answer any more: its network, the machine or Open MPI's daemon "
+                 "there is gone",
+                 r->host[0] ? r->host : "(not known)");
+    else if (said && r->signal >= 0)
         snprintf(v->reason, sizeof v->reason, "rank %lld on %s was ended by %s", (long long)r->rank,
                  r->host, words);
     else if (said)
@@ -349,13 +369,41 @@ static const char *stop_words(enum failure_stop why)
                : "the workers were told to stop by a signal that was not traind's";
 }
 
+static void judge_by_stall(struct verdict *v, const struct stalled *stall)
+{
+    v->who.rank = stall->rank;
+    snprintf(v->who.host, sizeof v->who.host, "%s", stall->host);
+    snprintf(v->reason, sizeof v->reason, "%s; the last step was %lld", stall->reason,
+             (long long)v->step);
+}
+
+/* No worker has run. */
+static bool judge_by_hosts(const char *attempt_dir, struct verdict *v)
+{
+    struct hosts_found found;
+
+    if (!hosts_read(attempt_dir, &found))
+        return false;
+    snprintf(v->phase, sizeof v->phase, "start");
+    snprintf(v->reason, sizeof v->reason, "%s", found.problems ? found.problems : "");
+    v->hosts_missing = true;
+    hosts_found_clear(&found);
+    return true;
+}
+
+static bool has_succeeded(const json_t *run_stop)
+{
+    const char *status = json_string_value(json_object_get(run_stop, "status"));
+    return status && strcmp(status, "success") == 0;
+}
+
 static void judge_by_run_stop(struct verdict *v, const json_t *run_stop,
                               const struct launch_exit *how, enum failure_stop why)
 {
     const char *status = json_string_value(json_object_get(run_stop, "status"));
     const json_t *step = json_object_get(run_stop, "step");
 
-    if (status && strcmp(status, "success") == 0) {
+    if (has_succeeded(run_stop)) {
         v->state = JOB_SUCCEEDED;
         if (how->code > 0 || how->signal > 0)
             snprintf(v->reason, sizeof v->reason,
@@ -376,15 +424,27 @@ void failure_judge(const char *attempt_dir, const struct launch_exit *how, enum 
                    struct verdict *v)
 {
     json_t *run_stop = NULL, *failed = NULL;
-    char *events = read_tail(attempt_dir, "events.jsonl");
-    char *log = read_tail(attempt_dir, "stdout.log");
+    char *events = failure_read_tail(attempt_dir, "events.jsonl");
+    char *log = failure_read_tail(attempt_dir, "stdout.log");
 
     *v = (struct verdict){
         .state = JOB_FAILED, .who = {.rank = -1, .signal = -1, .exit_code = -1}
     };
     read_outcome(events ? events : "", &run_stop, &failed, v);
     last_lines(log ? log : "", "\n", v->lines, sizeof v->lines);
-    if (run_stop) {
+    struct stalled stall;
+    struct failure_rank lost;
+    /* mpirun tells the ranks to stop when it has lost a host, and they may do so in order. */
+    if (run_stop && !why && !has_succeeded(run_stop) && read_lost_host(log ? log : "", &lost)) {
+        json_decref(run_stop);
+        run_stop = NULL;
+    }
+    if (why == FAILURE_STALLED && !has_succeeded(run_stop) && stalled_read(attempt_dir, &stall)) {
+        judge_by_stall(v, &stall);
+    } else if (!run_stop && !why && how->code == HOSTS_MISSING_EXIT &&
+               judge_by_hosts(attempt_dir, v)) {
+        ; /* said */
+    } else if (run_stop) {
         judge_by_run_stop(v, run_stop, how, why);
     } else if (why) {
         v->state = JOB_CANCELLED;

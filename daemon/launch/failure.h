@@ -21,12 +21,17 @@ struct launch_exit {
     int64_t code, signal;
 };
 
+/* The end of a file of the attempt as a string, from the first whole line on; "" if it cannot be
+ * read, NULL without memory. The caller frees it. */
+char *failure_read_tail(const char *attempt_dir, const char *name);
+
 /* What mpirun says of the first rank that went wrong. */
 struct failure_rank {
     int64_t rank;      /* -1: not said */
     char host[128];    /* "": not said */
     int64_t signal;    /* -1: none */
     int64_t exit_code; /* -1: not said */
+    bool host_lost;    /* its host does not answer any more; rank is -1 then */
     bool aborted;      /* it called MPI_Abort */
 };
 
@@ -41,7 +46,7 @@ void failure_last_lines(const char *log, char *text, size_t bytes);
 void failure_signal_words(int64_t signal_number, char *text, size_t bytes);
 
 /* Why traind asked an attempt to stop. */
-enum failure_stop { FAILURE_NOT_STOPPED, FAILURE_CANCELLED, FAILURE_TIME_LIMIT };
+enum failure_stop { FAILURE_NOT_STOPPED, FAILURE_CANCELLED, FAILURE_TIME_LIMIT, FAILURE_STALLED };
 
 /* The verdict on an attempt whose launcher has ended. */
 struct verdict {
@@ -51,6 +56,7 @@ struct verdict {
     int64_t checkpoint;              /* of the last checkpoint that it wrote; 0: none */
     bool goes_on; /* not a failure, and not the end: another allocation follows */
     /* Of a failure. */
+    bool hosts_missing;      /* fewer hosts than the job has nodes are fit: hosts.h knows them */
     bool own_fault;          /* of the job: the document, or it diverged. Again, it would again */
     bool outside;            /* of none of its parts: a node failed, or was taken away */
     struct failure_rank who; /* the first rank that went wrong */

@@ -120,3 +120,37 @@ char *hosts_name_of(const char *attempt_dir, const char *machine_host)
     json_decref(plan);
     return name;
 }
+
+bool hosts_read_taken(const char *attempt_dir, struct hosts_taken *taken)
+{
+    json_t *plan = load(attempt_dir), *hosts = json_object_get(plan, "hosts"), *host;
+    size_t nodes = (size_t)json_integer_value(json_object_get(plan, "nodes")), i;
+
+    *taken = (struct hosts_taken){0};
+    taken->names = calloc(nodes + 1, sizeof *taken->names);
+    taken->machines = calloc(nodes + 1, sizeof *taken->machines);
+    json_array_foreach (hosts, i, host) {
+        const char *machine = json_string_value(json_object_get(host, "host"));
+        bool used = machine && !json_object_get(host, "problem") && taken->count < nodes;
+        if (!used || !taken->names || !taken->machines)
+            continue;
+        taken->names[taken->count] = strdup(json_string_value(json_object_get(host, "name")));
+        taken->machines[taken->count++] = strdup(machine);
+    }
+    json_decref(plan);
+    if (taken->count > 0)
+        return true;
+    hosts_taken_clear(taken);
+    return false;
+}
+
+void hosts_taken_clear(struct hosts_taken *taken)
+{
+    for (size_t i = 0; i < taken->count; i++) {
+        free(taken->names[i]);
+        free(taken->machines[i]);
+    }
+    free(taken->names);
+    free(taken->machines);
+    *taken = (struct hosts_taken){0};
+}

@@ -43,6 +43,16 @@ struct hosts_found {
 bool hosts_read(const char *attempt_dir, struct hosts_found *found);
 void hosts_found_clear(struct hosts_found *found);
 
+/* The hosts that the attempt runs on: as the job names them, and as they call themselves. */
+struct hosts_taken {
+    char **names, **machines; /* (count) */
+    size_t count;
+};
+
+/* False: it runs on this machine alone. Free with hosts_taken_clear. */
+bool hosts_read_taken(const char *attempt_dir, struct hosts_taken *taken);
+void hosts_taken_clear(struct hosts_taken *taken);
+
 /* The job's entry of that machine, which calls itself so; NULL: it is none of them. A new string.
  */
 char *hosts_name_of(const char *attempt_dir, const char *machine_host);

@@ -178,7 +178,7 @@ static void put_folder(FILE *out, const struct launch_request *r)
 static void put_environment(FILE *out, const struct launch_request *r)
 {
     fprintf(out,
-            "export OMP_NUM_THREADS=%lld OMP_PROC_BIND=close OPENBLAS_NUM_THREADS=1 " LAUNCH_MARK
+            "export OMP_NUM_THREADS=%lld OMP_PROC_BIND=close OPENBLAS_NUM_THREADS=1 " ATTEMPT_MARK
             "=\"$dir\"\n",
             (long long)r->threads);
     if (r->spec->cluster.interface) {
@@ -222,7 +222,7 @@ static void put_mpirun(FILE *out, const struct launch_request *r)
     fprintf(out, " -np %lld --map-by ppr:%lld:node:PE=%lld --bind-to core",
             (long long)job_spec_world_size(spec), (long long)spec->cluster.workers_per_node,
             (long long)r->threads);
-    fputs(" \\\n    -x OMP_NUM_THREADS -x OMP_PROC_BIND -x OPENBLAS_NUM_THREADS -x " LAUNCH_MARK
+    fputs(" \\\n    -x OMP_NUM_THREADS -x OMP_PROC_BIND -x OPENBLAS_NUM_THREADS -x " ATTEMPT_MARK
           " --mca orte_abort_on_non_zero_status 1",
           out);
     put_words(out, spec->cluster.mpi_args);

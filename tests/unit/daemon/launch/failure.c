@@ -48,6 +48,10 @@ static const char not_launched[] =
          "or execute an executable:\n\nExecutable: /opt/train-worker\nNode: vm\n\n"
          "while attempting to start process rank 0.\n" RULE "2 total processes failed to start\n";
 
+static const char lost[] = RULE "ORTE has lost communication with a remote daemon.\n\n"
+                                "  HNP daemon   : [[27382,0],0] on node n1\n"
+                                "  Remote daemon: [[27382,0],1] on node n2.cluster\n\n" RULE;
+
 Test(failure, reads_mpiruns_words_on_a_killed_rank)
 {
     struct failure_rank r;
@@ -253,4 +257,14 @@ Test(failure, has_its_fields_for_the_store)
     free(text);
     json_decref(json);
     json_decref(wanted);
+}
+
+Test(failure, a_lost_host_is_named_though_the_others_stopped_in_order)
+{
+    struct verdict v = judge(RUN_START STOPPED, lost, 205, -1, FAILURE_NOT_STOPPED);
+    cr_assert_eq(v.state, JOB_FAILED);
+    cr_assert_str_eq(v.who.host, "n2.cluster");
+    cr_assert_not_null(strstr(v.reason, "host n2.cluster does not answer any more"));
+    v = judge(RUN_START STOPPED, lost, 205, -1, FAILURE_CANCELLED);
+    cr_assert_eq(v.state, JOB_CANCELLED, "on request it may");
 }
