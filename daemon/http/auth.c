@@ -1,6 +1,8 @@
 #include "daemon/http/auth.h"
 
 #include <grp.h>
+#include <pwd.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -39,13 +41,25 @@ static bool in_group(int socket, gid_t primary, gid_t group)
     return false;
 }
 
-static unsigned peer_rights(const struct http_app *app, int socket)
+static void name_user(uid_t uid, char *who)
+{
+    struct passwd user, *found = NULL;
+    char text[4096];
+
+    if (getpwuid_r(uid, &user, text, sizeof text, &found) == 0 && found)
+        snprintf(who, REQUEST_WHO_BYTES, "%s", found->pw_name);
+    else
+        snprintf(who, REQUEST_WHO_BYTES, "user %lu", (unsigned long)uid);
+}
+
+static unsigned peer_rights(const struct http_app *app, int socket, char *who)
 {
     struct ucred peer;
     socklen_t bytes = sizeof peer;
 
     if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &bytes))
         return ANYONE;
+    name_user(peer.uid, who);
     if (peer.uid == 0 || peer.uid == geteuid())
         return ADMINS;
     if (app->socket_gid != (gid_t)-1 && in_group(socket, peer.gid, app->socket_gid))
@@ -56,7 +70,7 @@ static unsigned peer_rights(const struct http_app *app, int socket)
 /* ---------------------------------------------------------------- tokens */
 
 static int token_rights(const struct http_app *app, const char *authorization, bool counts,
-                        unsigned *rights, int64_t *token, struct error *e)
+                        struct caller *caller, struct error *e)
 {
     static const unsigned of[TOKEN_ROLES] = {[TOKEN_READ] = READS,
                                              [TOKEN_SUBMIT] = SUBMITS,
@@ -64,7 +78,7 @@ static int token_rights(const struct http_app *app, const char *authorization, b
                                              [TOKEN_ADMIN] = ADMINS};
     int64_t per_second =
         counts ? __atomic_load_n(&app->config->requests_per_second, __ATOMIC_RELAXED) : 0;
-    enum token_role role;
+    struct token_owner owner;
 
     if (strncasecmp(authorization, "Bearer ", 7) != 0)
         return error_set(e, ERR_NO_TOKEN,
@@ -72,23 +86,24 @@ static int token_rights(const struct http_app *app, const char *authorization, b
                          "trainctl token create made");
     const char *text = authorization + 7;
     text += strspn(text, " ");
-    if (tokens_check(app->tokens, text, clock_now(), per_second, &role, token, e))
+    if (tokens_check(app->tokens, text, clock_now(), per_second, &owner, e))
         return -(int)e->code;
-    *rights = of[role];
+    caller->rights = of[owner.role];
+    caller->token = owner.id;
+    snprintf(caller->who, sizeof caller->who, "%s", owner.name);
     return 0;
 }
 
-int auth_rights(const struct http_app *app, int socket, const char *authorization, bool counts,
-                unsigned *rights, int64_t *token, struct error *e)
+int auth_caller(const struct http_app *app, int socket, const char *authorization, bool counts,
+                struct caller *caller, struct error *e)
 {
-    *rights = ANYONE;
-    *token = 0;
+    *caller = (struct caller){.rights = ANYONE};
     if (authorization)
-        return token_rights(app, authorization, counts, rights, token, e);
+        return token_rights(app, authorization, counts, caller, e);
     if (socket >= 0)
-        *rights = peer_rights(app, socket);
+        caller->rights = peer_rights(app, socket, caller->who);
     else if (!app->config->require_token)
-        *rights = ADMINS & ~RIGHT(ROLE_ADMIN);
+        caller->rights = ADMINS & ~RIGHT(ROLE_ADMIN);
     return 0;
 }
 

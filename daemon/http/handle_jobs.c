@@ -45,6 +45,7 @@ void job_members(struct json_text *t, const struct store_job *job)
     json_text_string(t, "name", job->name);
     json_text_string(t, "state", job_state_name(job->state));
     json_text_string(t, "reason", job->reason);
+    json_text_string(t, "submitted_by", job->submitted_by);
     json_text_integer(t, "attempt", job->attempt);
     json_text_integer(t, "priority", job->priority);
     json_text_integer(t, "slots", job->slots);

@@ -27,7 +27,8 @@ struct http_app {
     gid_t socket_gid; /* of socket_group; (gid_t)-1: none */
 };
 
-#define QUERY_MAX 16
+#define QUERY_MAX         16
+#define REQUEST_WHO_BYTES 64
 struct request {
     const struct http_app *app;
     const struct route *route;
@@ -43,7 +44,8 @@ struct request {
         const char *name, *value;
     } query[QUERY_MAX];
     int query_count;
-    char client[64]; /* who asks: "token 7", else an address or "unix" */
+    char client[64];             /* who asks: "token 7", else an address or "unix" */
+    char who[REQUEST_WHO_BYTES]; /* the name of the token or the socket's user; "": not known */
 };
 
 /* Fills *r and returns 0, or returns a negative error with *e filled, which becomes a problem. A

@@ -94,14 +94,14 @@ static int check_request(const struct endpoint *at, struct MHD_Connection *c,
 }
 
 /* What the sender may do; counts: against a token's rate. */
-static int find_rights(const struct endpoint *at, struct MHD_Connection *c, bool counts,
-                       unsigned *rights, int64_t *token, struct error *e)
+static int find_caller(const struct endpoint *at, struct MHD_Connection *c, bool counts,
+                       struct caller *caller, struct error *e)
 {
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
     int socket = at->guarded || !info ? -1 : info->connect_fd;
 
-    return auth_rights(at->app, socket, header(c, "Authorization"), counts, rights, token, e);
+    return auth_caller(at->app, socket, header(c, "Authorization"), counts, caller, e);
 }
 
 static void say_how_to_come_back(struct reply *r, const struct error *e)
@@ -116,12 +116,14 @@ static int route_request(const struct endpoint *at, struct MHD_Connection *c, st
                          struct reply *r, struct error *e)
 {
     char allow[64];
-    int64_t token;
+    struct caller caller;
 
-    if (find_rights(at, c, true, &q->rights, &token, e))
+    if (find_caller(at, c, true, &caller, e))
         return -(int)e->code;
-    if (token) /* wherever it asks from */
-        snprintf(q->client, sizeof q->client, "token %lld", (long long)token);
+    q->rights = caller.rights;
+    memcpy(q->who, caller.who, sizeof q->who);
+    if (caller.token) /* wherever it asks from */
+        snprintf(q->client, sizeof q->client, "token %lld", (long long)caller.token);
     q->route = route_find(q->method, q->path, &q->id, allow, sizeof allow, e);
     if (!q->route && *allow)
         reply_header(r, "Allow", "%s", allow);
@@ -305,14 +307,14 @@ static bool is_refused(const struct endpoint *at, struct MHD_Connection *c, cons
 {
     const struct route *route;
     struct error e;
-    unsigned rights;
-    int64_t id, token;
+    struct caller caller;
+    int64_t id;
     char allow[64];
 
-    if (find_rights(at, c, false, &rights, &token, &e))
+    if (find_caller(at, c, false, &caller, &e))
         return true;
     route = route_find(method, url, &id, allow, sizeof allow, &e);
-    return !route || auth_check(route, rights, &e);
+    return !route || auth_check(route, caller.rights, &e);
 }
 
 static struct exchange *begin_exchange(const struct endpoint *at, struct MHD_Connection *c,

@@ -17,7 +17,7 @@
 
 struct token {
     int64_t id;
-    char name[64];
+    char name[TOKEN_NAME_BYTES];
     enum token_role role;
     double created_at, expires_at, used_at; /* 0: never */
     unsigned char hash[HASH_BYTES];
@@ -296,7 +296,7 @@ static bool within_rate(struct token *k, double now, double per_second)
 }
 
 static int check(struct tokens *t, const unsigned char hash[HASH_BYTES], int64_t id, double now,
-                 int64_t per_second, enum token_role *role, struct error *e)
+                 int64_t per_second, struct token_owner *owner, struct error *e)
 {
     static const unsigned char nobody[HASH_BYTES];
     struct token *k = NULL;
@@ -317,19 +317,20 @@ static int check(struct tokens *t, const unsigned char hash[HASH_BYTES], int64_t
                          "(requests_per_second)",
                          (long long)id, k->name, (long long)per_second);
     k->used_at = now;
-    *role = k->role;
+    owner->role = k->role;
+    snprintf(owner->name, sizeof owner->name, "%s", k->name);
     return 0;
 }
 
 int tokens_check(struct tokens *t, const char *text, double now, int64_t per_second,
-                 enum token_role *role, int64_t *id, struct error *e)
+                 struct token_owner *owner, struct error *e)
 {
     unsigned char hash[HASH_BYTES];
 
     hash_of(text, hash);
     pthread_mutex_lock(&t->mutex);
-    *id = id_of(text);
-    int status = check(t, hash, *id, now, per_second, role, e);
+    owner->id = id_of(text);
+    int status = check(t, hash, owner->id, now, per_second, owner, e);
     pthread_mutex_unlock(&t->mutex);
     return status;
 }

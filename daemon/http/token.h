@@ -18,6 +18,7 @@ int token_role_of(const char *name);               /* -1: none of that name */
 
 #define TOKENS_MAX       10000
 #define TOKEN_TEXT_BYTES 96
+#define TOKEN_NAME_BYTES 64
 
 struct tokens;
 
@@ -37,11 +38,18 @@ json_t *tokens_list(struct tokens *t);
 
 int tokens_revoke(struct tokens *t, int64_t id, struct error *e); /* ERR_NOT_FOUND */
 
-/* The token that text is, by its id. ERR_NO_TOKEN: none, or it has expired. ERR_TOO_MANY: it made
+/* Whose token a text is. */
+struct token_owner {
+    int64_t id;
+    enum token_role role;
+    char name[TOKEN_NAME_BYTES];
+};
+
+/* The token that text is. ERR_NO_TOKEN: none, or it has expired. ERR_TOO_MANY: it made
  * more than per_second requests (0: any number) within a second. Takes the same time for every
  * wrong token.
  */
 int tokens_check(struct tokens *t, const char *text, double now, int64_t per_second,
-                 enum token_role *role, int64_t *id, struct error *e);
+                 struct token_owner *owner, struct error *e);
 
 #endif

@@ -71,6 +71,7 @@ struct job_submission {
     const struct plan *plan;
     const char *idempotency_key; /* NULL: none */
     const char *request_digest;  /* of the body as sent; NULL: none */
+    const char *submitted_by;    /* NULL: nobody was named */
 };
 
 /*

@@ -138,6 +138,7 @@ static int insert(struct job_manager *m, const struct job_submission *s, const c
 {
     struct store_job_new row = {
         .name = s->spec->name,
+        .submitted_by = s->submitted_by,
         .spec = spec,
         .plan = plan,
         .idempotency_key = s->idempotency_key,

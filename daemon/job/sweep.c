@@ -237,7 +237,9 @@ static int submit_trial(struct job_manager *m, const struct store_sweep *sweep,
     if (spec && !status)
         plan = plan_make(spec, &inputs, &problems);
     if (plan) {
-        struct job_submission submission = {spec, plan, key, "sweep"};
+        char who[32];
+        snprintf(who, sizeof who, "sweep %lld", (long long)sweep->id);
+        struct job_submission submission = {spec, plan, key, "sweep", who};
         status = job_submit(m, &submission, &t->job_id, NULL, e);
     } else if (!status) {
         status = error_set(e, ERR_INVALID, "%s",

@@ -12,8 +12,10 @@
     "finished_at, slots, run_dir, launcher_pid, launcher_start, exit_code, exit_signal, "          \
     "train_steps, step, epoch, loss, lr, images_per_sec, ttt_seconds, top1, top5, global_batch, "  \
     "queued_at, estimated_start, not_before, restarts, resumes, failure, time_limit_seconds, "     \
-    "predicted_seconds, predicted_low_seconds, predicted_high_seconds, forecast, launcher, slurm"
-#define BRIEF_COLUMNS 39 /* spec and plan stand behind them */
+    "predicted_seconds, predicted_low_seconds, predicted_high_seconds, forecast, launcher, "       \
+    "slurm, "                                                                                      \
+    "submitted_by"
+#define BRIEF_COLUMNS 40 /* spec and plan stand behind them */
 
 void store_job_clear(struct store_job *job)
 {
@@ -29,6 +31,7 @@ void store_job_clear(struct store_job *job)
     free(job->forecast);
     free(job->launcher);
     free(job->slurm);
+    free(job->submitted_by);
     memset(job, 0, sizeof *job);
 }
 
@@ -90,6 +93,7 @@ static void read_job(sqlite3_stmt *row, bool documents, struct store_job *job)
     job->forecast = sql_text(row, 36);
     job->launcher = sql_text(row, 37);
     job->slurm = sql_text(row, 38);
+    job->submitted_by = sql_text(row, 39);
     if (documents) {
         job->spec = sql_text(row, BRIEF_COLUMNS);
         job->plan = sql_text(row, BRIEF_COLUMNS + 1);
@@ -288,11 +292,11 @@ static int insert(struct sql *c, const struct store_job_new *job, int64_t *id, s
     int status = sql_run(
         c, e, NULL,
         "insert into job (name, state, reason, spec, plan, idempotency_key, request_digest, "
-        "priority, slots, train_steps, created_at, run_dir) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
-        "?, '')",
-        "sssssssiiit", job->name, job_state_name(JOB_QUEUED), job->reason, job->spec, job->plan,
+        "priority, slots, train_steps, created_at, submitted_by, run_dir) "
+        "values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '')",
+        "sssssssiiits", job->name, job_state_name(JOB_QUEUED), job->reason, job->spec, job->plan,
         job->idempotency_key, job->request_digest, job->priority, job->size.slots,
-        job->size.train_steps, job->now);
+        job->size.train_steps, job->now, job->submitted_by);
     if (status)
         return status;
     *id = sqlite3_last_insert_rowid(sql_db(c));

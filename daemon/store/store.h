@@ -49,7 +49,8 @@ int store_check(struct store *s, struct error *e);
  * measured values NAN where there is none yet. */
 struct store_job {
     int64_t id;
-    char *name; /* NULL: none given */
+    char *name;         /* NULL: none given */
+    char *submitted_by; /* a token's name, a user, "sweep 3"; NULL: nobody was named */
     enum job_state state;
     char *reason;    /* words for a person */
     char *spec;      /* JSON text, every default written out; NULL where a list was asked without
@@ -103,6 +104,7 @@ struct store_job_size {
 /* What a submission brings. */
 struct store_job_new {
     const char *name;
+    const char *submitted_by;    /* NULL: nobody was named */
     const char *spec;            /* JSON text of job_spec_to_json */
     const char *plan;            /* JSON text of plan_to_json */
     const char *idempotency_key; /* NULL: none */

@@ -13,6 +13,8 @@ import { clusterStrip } from "./overview_cluster.js";
 const PAGE = 200; // of the newest jobs; those that are active are all shown
 const ACTIVE = "queued,starting,running,evaluating";
 const LIVE_MS = 500; // between what the stream tells of steps being shown
+const ROWS = 50; // made at a time: more when one scrolls there
+const TYPING_MS = 120; // after a key, before the list is searched
 
 const FILTERS = {
   all: () => true,
@@ -56,9 +58,19 @@ function compare(sort, asked) {
   };
 }
 
+// Puts the elements into body in this order, and leaves alone those that stay where they are.
+function place(body, elements) {
+  const keep = new Set(elements), focused = document.activeElement;
+  for (const child of [...body.children]) if (!keep.has(child)) child.remove();
+  elements.forEach((element, i) => {
+    if (body.children[i] !== element) body.insertBefore(element, body.children[i] ?? null);
+  });
+  if (body.contains(focused) && document.activeElement !== focused) focused.focus({ preventScroll: true });
+}
+
 export function mount(main, { query, heading }) {
   const rows = new Map(), jobs = new Map(), dirty = new Set();
-  let asked = 0, older = 0, next = null;
+  let asked = 0, older = 0, next = null, most = ROWS, typing = 0;
   const settings = {};
   const read = (from) => Object.assign(settings, { state: FILTERS[from.get("state")] ? from.get("state") : "all", q: from.get("q") ?? "", sort: from.get("sort") ?? "-id" });
   read(query);
@@ -73,7 +85,10 @@ export function mount(main, { query, heading }) {
   const wait = notice("Loading the jobs…"), empty = emptyList(), nothing = notice("No such job");
   const states = choice("Which jobs", Object.keys(FILTERS).map((name) => [name, name]), settings.state, (state) => change({ state }));
   const search = h("input", { type: "search", placeholder: "Name, id, reason…   /", "aria-label": "Search the jobs by name, id or reason", value: settings.q });
-  search.addEventListener("input", () => change({ q: search.value }));
+  search.addEventListener("input", () => {
+    clearTimeout(typing);
+    typing = setTimeout(() => change({ q: search.value }), TYPING_MS);
+  });
   const picked = new Set(), comparison = h("a", { class: "button primary", hidden: true });
   const pick = (id, isIt) => {
     if (isIt) picked.add(id);
@@ -84,14 +99,22 @@ export function mount(main, { query, heading }) {
   };
   const filters = h("div", { class: "filters" }, states.element, search, comparison);
   const more = h("button", { type: "button", class: "more", onclick: () => { older += 1; look.again(); } }, "Show older jobs");
+  const foot = h("div");
+  const scrolled = new IntersectionObserver(([entry]) => {
+    if (!entry.isIntersecting || body.children.length < most) return;
+    most += ROWS;
+    fill();
+  }, { rootMargin: "600px" });
+  scrolled.observe(foot);
   const cluster = clusterStrip(query);
   for (const element of [filters, empty, nothing, more]) show(element, false);
   main.replaceChildren(h("div", { class: "title" }, h("h1", { tabindex: -1 }, "Jobs"), summary), cluster.element,
-    h("div", { class: "list" }, filters, wait, empty, nothing, table, more));
+    h("div", { class: "list" }, filters, wait, empty, nothing, table, foot, more));
   heading("traind");
 
   function change(changes) {
     Object.assign(settings, changes);
+    most = ROWS;
     setQuery({ state: settings.state === "all" ? null : settings.state, q: settings.q || null, sort: settings.sort === "-id" ? null : settings.sort });
     fill();
   }
@@ -107,23 +130,20 @@ export function mount(main, { query, heading }) {
     states.set(settings.state);
     head.set(settings.sort);
     const all = [...jobs.values()], shown = all.filter(wanted).sort(compare(settings.sort, asked));
-    for (const job of shown) {
+    const made = shown.slice(0, most);
+    for (const job of made) {
       if (!rows.has(job.id)) rows.set(job.id, jobRow(job.id, (isIt) => pick(job.id, isIt)));
       rows.get(job.id).update(job, asked);
     }
-    const elements = shown.map((job) => rows.get(job.id).element);
-    if (elements.length !== body.children.length || elements.some((e, i) => e !== body.children[i])) {
-      const focused = document.activeElement;
-      body.replaceChildren(...elements);
-      if (body.contains(focused)) focused.focus({ preventScroll: true });
-    }
+    const elements = made.map((job) => rows.get(job.id).element);
+    place(body, elements);
     mark(table, "data-who", all.some((job) => job.submitted_by));
     show(wait, false);
     show(filters, all.length > 0);
     show(empty, all.length === 0);
     show(nothing, all.length > 0 && shown.length === 0);
     show(table, shown.length > 0);
-    show(more, next !== null);
+    show(more, next !== null && made.length === shown.length);
     const active = all.filter((job) => !ended(job)).length;
     say(summary, all.length ? `${f.count(all.length)}${next === null ? "" : " newest"} ${all.length === 1 ? "job" : "jobs"}, ${active} active` : "");
     cluster.tell(all);
@@ -194,6 +214,8 @@ export function mount(main, { query, heading }) {
       look.stop();
       deafen();
       clearTimeout(timer);
+      clearTimeout(typing);
+      scrolled.disconnect();
       cluster.close();
       document.removeEventListener("keydown", press);
     },

@@ -80,7 +80,7 @@ Test(submit, counts_slots)
 
 static int submit(const char *key, const char *digest, int64_t *id, bool *existed)
 {
-    struct job_submission s = {spec, plan, key, digest};
+    struct job_submission s = {spec, plan, key, digest, "somebody"};
     return job_submit(manager, &s, id, existed, &e);
 }
 
@@ -103,6 +103,7 @@ Test(submit, makes_the_run_directory_and_the_row)
     cr_assert_eq(access(path, F_OK), 0);
     cr_assert_eq(store_job_get(store, id, &job, &e), 0);
     cr_assert_eq(job.state, JOB_QUEUED);
+    cr_assert_str_eq(job.submitted_by, "somebody");
     cr_assert_eq(job.slots, 2);
     cr_assert_eq(job.train_steps, 4);
     store_job_clear(&job);
