@@ -148,7 +148,7 @@ static void states_text(unsigned states, char *text, size_t bytes)
 
 #define QUEUE_LIST(from)                                                                           \
     "select " BRIEF ", spec, plan from job where id in (select id from job " from                  \
-    " order by queued_at - priority * ?2, id limit ?3) order by queued_at - priority * ?2, id"
+    " order by queued_at - priority * ?2, id limit ?3)"
 
 /* By the index alone, however many jobs wait: those of this machine, or the few of Slurm. */
 static sqlite3_stmt *queue_query(struct sql *c, const struct store_job_filter *filter,
@@ -165,6 +165,29 @@ static sqlite3_stmt *queue_query(struct sql *c, const struct store_job_filter *f
     };
     return sql_query(c, e, lists[filter->launcher], "idi", (int64_t)0, filter->priority_seconds,
                      limit);
+}
+
+/* Of each state the newest, by its index: to sort the rows would move their documents. */
+#define NEWEST_OF(state, bit)                                                                      \
+    "select * from (select id from job where ?1 & " bit " and state = '" state                     \
+    "' and id < ?2 order by id desc limit ?3)"
+
+static sqlite3_stmt *newest_query(struct sql *c, const struct store_job_filter *filter,
+                                  int64_t after, int64_t limit, struct error *e)
+{
+    _Static_assert(JOB_QUEUED == 0 && JOB_CANCELLED == 6 && JOB_STATE_COUNT == 7,
+                   "the bits below are those of the states");
+    /* clang-format off */
+    static const char sql[] = "select " BRIEF ", spec, plan from job where id in ("
+        NEWEST_OF("queued", "1") " union all "
+        NEWEST_OF("starting", "2") " union all "
+        NEWEST_OF("running", "4") " union all "
+        NEWEST_OF("evaluating", "8") " union all "
+        NEWEST_OF("succeeded", "16") " union all "
+        NEWEST_OF("failed", "32") " union all "
+        NEWEST_OF("cancelled", "64") ") order by id desc limit ?3";
+    /* clang-format on */
+    return sql_query(c, e, sql, "iii", (int64_t)filter->states, after, limit);
 }
 
 static sqlite3_stmt *list_query(struct sql *c, const struct store_job_filter *filter,
@@ -185,10 +208,18 @@ static sqlite3_stmt *list_query(struct sql *c, const struct store_job_filter *fi
                          "select " BRIEF ", spec, plan from job where id < ?1 "
                          "order by id desc limit ?2",
                          "ii", after, limit);
-    return sql_query(c, e,
-                     "select " BRIEF ", spec, plan from job where " STATE_IN
-                     " and id < ?2 order by id desc limit ?3",
-                     "sii", states, after, limit);
+    return newest_query(c, filter, after, limit, e);
+}
+
+/* A job's place in the queue: lower comes first. */
+static int compare_in_queue(const void *left, const void *right, void *priority_seconds)
+{
+    const struct store_job *a = left, *b = right;
+    double each = *(const double *)priority_seconds;
+    double x = a->queued_at - (double)a->priority * each;
+    double y = b->queued_at - (double)b->priority * each;
+
+    return x != y ? (x > y) - (x < y) : (a->id > b->id) - (a->id < b->id);
 }
 
 int store_job_list(struct store *s, const struct store_job_filter *filter, struct store_jobs *jobs,
@@ -216,6 +247,9 @@ int store_job_list(struct store *s, const struct store_job_filter *filter, struc
     sql_read_end(s, c);
     if (status)
         store_jobs_clear(jobs);
+    else if (all.order == STORE_QUEUE_ORDER && jobs->count)
+        qsort_r(jobs->items, jobs->count, sizeof jobs->items[0], compare_in_queue,
+                &all.priority_seconds);
     return status;
 }
 

@@ -15,8 +15,10 @@ import urllib.request
 
 JOBS = 100_000
 EVENTS = 300_000
+STEPS = 10_000_000
 CONNECTIONS, SUBMITTERS = 16, 32
 SECONDS = 4
+START_SECONDS = 300
 DOCUMENT = {"name": "bench", "data": {"train": "synthetic"}, "cluster": {"workers_per_node": 1, "threads_per_worker": 1}}
 
 LAUNCHER = """#!/bin/sh
@@ -46,6 +48,14 @@ select job.id, 1, created_at, 'state', '{"state":"' || value || '","reason":"don
 from job, json_each('["queued","starting","running","succeeded"]') where job.id > 1
 """
 
+SERIES = """
+pragma synchronous = off;
+insert into metric_unfilled values (1);
+with recursive n(i) as (select 1 union all select i + 1 from n where i < {steps})
+insert into step_metric select 1, i, i / 5004.0, 1.7e9 + i, round(7.0 / i, 9), 0.1, round(211.5 + i % 97 / 7.0, 6), 240.1, 0.1, 80.5, 150.2, 3.0,
+    5.5, round(1.0 + i % 101 / 9.0, 8), i % 2 from n;
+"""
+
 
 class Daemon:
     """Runs once a round; value() is the best of the rounds, as others only slow it down."""
@@ -72,7 +82,7 @@ class Daemon:
             self.process = subprocess.Popen([self.traind, "--config", self.path("traind.conf"), "--state", self.path("state"), "--listen",
                                              "127.0.0.1:0"], stderr=log, env=environment)
         while not os.path.exists(self.path("state/listen")):
-            if self.process.poll() is not None or time.monotonic() - begin > 60:
+            if self.process.poll() is not None or time.monotonic() - begin > START_SECONDS:
                 raise OSError("traind does not start: " + self.last_words())
             time.sleep(0.001)
         with open(self.path("state/listen")) as file:
@@ -106,8 +116,7 @@ class Daemon:
 
     # ---------------------------------------------------------------- the store
 
-    def prepare(self):
-        self.folder = tempfile.TemporaryDirectory(prefix="traind-bench-")
+    def write_settings(self):
         with open(self.path("launcher"), "w") as file:
             file.write(LAUNCHER.format(folder=self.folder.name))
         os.chmod(self.path("launcher"), 0o755)
@@ -115,6 +124,10 @@ class Daemon:
             file.write(SUBMIT.format(document=json.dumps(DOCUMENT)))
         with open(self.path("traind.conf"), "w") as file:
             file.write(f"mpirun = {self.path('launcher')}\nworker = {self.path('launcher')}\nslots = 1\n")
+
+    def prepare(self):
+        self.folder = tempfile.TemporaryDirectory(prefix="traind-bench-")
+        self.write_settings()
         self.start()
         self.get("/v1/jobs", DOCUMENT)
         self.stop()
@@ -189,3 +202,36 @@ class Daemon:
             self.stop()
             self.folder.cleanup()
             self.folder = None
+
+
+class Series(Daemon):
+    """One job with a very long series, drawn with 1,000 points of each metric."""
+
+    def text(self):
+        return f"traind, {STEPS} steps of a job"
+
+    def prepare(self):
+        self.folder = tempfile.TemporaryDirectory(prefix="traind-bench-")
+        self.write_settings()
+        self.start()
+        self.get("/v1/jobs", DOCUMENT)
+        self.stop()
+        with sqlite3.connect(self.path("state/traind.db")) as db:
+            db.executescript(SERIES.format(steps=STEPS))
+        db.close()
+        self.start()  # makes the coarser scales, once
+
+    def time(self, query):
+        """Milliseconds of the slowest of some answers but one."""
+        times = []
+        for _ in range(20):
+            begin = time.monotonic()
+            if self.get(f"/v1/jobs/1/metrics?points=1000{query}")["rows"] < STEPS // 10:
+                raise OSError(f"the series is not whole: {query}")
+            times.append(1000 * (time.monotonic() - begin))
+        return sorted(times)[-2]
+
+    def round(self):
+        if not self.folder:
+            self.prepare()
+        self.answers.append({"all_ms": self.time(""), "one_ms": self.time("&names=loss"), "part_ms": self.time(f"&from={STEPS // 8 + 5}")})

@@ -178,6 +178,38 @@ Test(store, jobs_are_listed_newest_first_and_queued_by_priority)
     store_jobs_clear(&jobs);
 }
 
+/* Ten jobs in each state, in turn; ids rise from 1. */
+static void submit_in_all_states(void)
+{
+    char sql[120];
+    sqlite3 *db;
+
+    cr_assert_eq(sqlite3_open(path, &db), SQLITE_OK);
+    for (int i = 0; i < 10 * JOB_STATE_COUNT; i++) {
+        snprintf(sql, sizeof sql, "update job set state = '%s' where id = %d",
+                 job_state_name((enum job_state)(i % JOB_STATE_COUNT)), (int)submit());
+        cr_assert_eq(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    }
+    sqlite3_close(db);
+}
+
+Test(store, the_newest_jobs_of_any_states_are_listed)
+{
+    struct store_jobs jobs;
+
+    submit_in_all_states();
+    for (unsigned states = 1; states < 1u << JOB_STATE_COUNT; states++) {
+        struct store_job_filter filter = {.states = states, .after = 60, .limit = 12};
+        cr_assert_eq(store_job_list(store, &filter, &jobs, &e), 0, "%s", e.text);
+        size_t listed = 0;
+        for (int64_t id = 59; id >= 1 && listed < 12; id--)
+            if (states & 1u << (id - 1) % JOB_STATE_COUNT)
+                cr_assert_eq(jobs.items[listed++].id, id, "states %x", states);
+        cr_assert_eq(jobs.count, listed, "states %x", states);
+        store_jobs_clear(&jobs);
+    }
+}
+
 /* ---------------------------------------------------------------- events */
 
 static struct store_event event_of(json_t *body)
