@@ -317,7 +317,7 @@ export class Chart {
       ctx.fillStyle = css(color) + "1f";
       ctx.fillRect(left, bbox.top, right - left, bbox.height);
       ctx.fillStyle = css("--muted");
-      ctx.fillText(label, Math.max(left, bbox.left) + 5 * ratio, bbox.top + 12 * ratio);
+      ctx.fillText(label, Math.max(left, bbox.left) + 5 * ratio, bbox.top + bbox.height - 12 * ratio);
     }
     for (const { y, label, color = "--muted" } of this.data.lines) {
       const at = Math.round(u.valToPos(y, "y", true));

@@ -1,6 +1,8 @@
 // The dashboard in a real browser against a real daemon: node page.mjs http://HOST:PORT
 // Prints TAP. The daemon must have no jobs yet, and a worker that trains.
 
+import { readFileSync } from "node:fs";
+import { gzipSync } from "node:zlib";
 import { openBrowser } from "./browser.mjs";
 import { accessible, api, brightness, cancelAll, errors, jobIn, JOB, listen, origin, quietPages, sideways, submit, until } from "./checks.mjs";
 import { done, ok, same } from "./tap.mjs";
@@ -89,6 +91,89 @@ async function listAndJob(page) {
   return id;
 }
 
+const query = (page) => page.evaluate(() => Object.fromEntries(new URLSearchParams(location.hash.split("?")[1])));
+async function saved(page, button) {
+  const waiting = page.waitForEvent("download");
+  await button.click();
+  const file = await waiting;
+  return { name: file.suggestedFilename(), bytes: readFileSync(await file.path()) };
+}
+
+// Axis, zoom, scale and files of the charts, and the address that keeps them.
+async function chartTools(page, id) {
+  const series = await api(`/v1/jobs/${id}/metrics?names=loss`);
+  const loss = page.locator(".chart[data-chart=loss]"), where = loss.locator(".where");
+  await page.goto(`${origin}/#/jobs/${id}`);
+  await loss.locator("canvas").waitFor();
+  await page.getByRole("button", { name: "epoch", exact: true }).click();
+  await until("the epoch", async () => (await where.textContent()).startsWith("epoch"), 5).catch(() => {});
+  same(await where.textContent(), `epoch ${Number(series.epoch.at(-1).toFixed(2))}`, "charts: over epochs too");
+  same((await query(page)).x, "epoch", "charts: the axis stands in the address");
+  await page.getByRole("button", { name: "step", exact: true }).click();
+
+  await loss.locator(".plot").focus();
+  await page.keyboard.press("End");
+  await page.keyboard.press("ArrowLeft");
+  same(await where.textContent(), `step ${series.step.at(-2)}`, "charts: arrow keys move the cursor");
+  same(await loss.locator(".legend data").first().getAttribute("value"), String(series.loss.at(-2)), "charts: and the legend tells the value there");
+  await page.keyboard.press("+");
+  const { from, to } = await query(page);
+  ok(Number(to) - Number(from) < series.step.length - 1, "charts: + zooms, and the address keeps it", `${from} to ${to}`);
+  await loss.getByRole("button", { name: "log scale" }).click();
+  same((await query(page)).log, "loss", "charts: so it does the logarithmic scale");
+  await page.reload();
+  await loss.locator("canvas").waitFor();
+  same(await loss.getByRole("button", { name: "log scale" }).getAttribute("aria-pressed"), "true", "charts: the address opens with its scale");
+  await page.getByRole("button", { name: "Show all of the run" }).click();
+  same((await query(page)).from, undefined, "charts: and its zoom, which a button ends");
+
+  const csv = await saved(page, loss.getByRole("button", { name: "csv" }));
+  const lines = csv.bytes.toString().trim().split("\r\n");
+  same(lines.slice(1).map((line) => line.split(",")[1]).join(), series.loss.join(), `charts: ${csv.name} has the API's numbers`);
+  const png = await saved(page, loss.getByRole("button", { name: "png" }));
+  same(png.bytes.subarray(1, 4).toString(), "PNG", `charts: ${png.name} is a picture`);
+}
+
+// The overview's own tools.
+async function overviewTools(page) {
+  await page.goto(`${origin}/#/?q=first`);
+  await page.locator("tr[data-job]").waitFor();
+  same(await page.locator("tr[data-job]").count(), 1, "overview: an address with words finds the job");
+  await page.keyboard.press("/");
+  await page.keyboard.type("nothing");
+  await page.getByText("No such job").waitFor();
+  same((await query(page)).q, "nothing", "overview: / searches, and the address keeps the words");
+  await page.goto(`${origin}/#/?sort=id`);
+  const ids = () => page.locator("tr[data-job]").evaluateAll((rows) => rows.map((row) => Number(row.dataset.job)));
+  await until("more than one job", async () => (await ids()).length > 1);
+  same((await ids()).join(), [...(await ids())].sort((a, b) => a - b).join(), "overview: sorted by the address");
+  await page.getByRole("columnheader", { name: "Job" }).getByRole("button").click();
+  same((await ids()).join(), [...(await ids())].sort((a, b) => b - a).join(), "overview: and by the head");
+  same(await page.getByRole("columnheader", { name: "Job" }).getAttribute("aria-sort"), "descending", "overview: which tells how");
+  const { slots } = await api("/readyz");
+  same(await page.locator("data[data-key=slots]").textContent(), `${slots.used} of ${slots.total}`, "overview: slots are the API's");
+  const series = await api("/v1/throughput?seconds=3600&points=180");
+  ok(Math.max(...series.images_per_sec) > 0 && await page.locator(".chart[data-chart=throughput] canvas").count() === 1, "overview: what was trained is drawn");
+}
+
+// All that the browser needs for all views.
+async function weight(page, id) {
+  let bytes = 0;
+  const known = errors.length;
+  await page.goto(origin + "/");
+  for (const place of [`#/jobs/${id}`, "#/submit", "#/compare", "#/sweeps", "#/sweeps/new"]) {
+    await page.evaluate((hash) => { location.hash = hash; }, place);
+    await page.waitForTimeout(700);
+  }
+  const files = ["/", ...await page.evaluate(() => performance.getEntriesByType("resource").map((entry) => new URL(entry.name).pathname))];
+  for (const file of new Set(files)) {
+    if (file.startsWith("/v1/")) continue;
+    bytes += gzipSync(Buffer.from(await (await fetch(origin + file)).arrayBuffer())).length;
+  }
+  errors.length = known; // a form that is not filled in yet has no plan, and the browser logs that answer
+  ok(bytes < 150 * 1024, `all files together are ${(bytes / 1024).toFixed(0)} KB gzipped, of 150 KB`);
+}
+
 async function cancelling(page) {
   const { id } = await submit({ ...JOB, name: "long-job", steps: 100000, checkpoint: { every_epochs: 0 },
     model: { ...JOB.model, arch: "resnet18" } });
@@ -158,7 +243,10 @@ try {
   browser.page.setDefaultTimeout(20000);
   listen(browser.page);
   const id = await listAndJob(browser.page);
+  await chartTools(browser.page, id);
   await cancelling(browser.page);
+  await overviewTools(browser.page);
+  await weight(browser.page, id);
   await outage(browser.context, browser.page);
   await unknownJob(browser.page);
   await looks(id);

@@ -196,7 +196,7 @@ export function mount(main, { query, heading }) {
     if (event.target.closest("input, select, textarea, dialog, .plot") || event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key === "/") {
       event.preventDefault();
-      search.focus();
+      search.select();
     }
     if (event.key !== "j" && event.key !== "k") return;
     const links = [...body.querySelectorAll("th a")], at = links.indexOf(document.activeElement);
