@@ -94,7 +94,7 @@ static const struct cmd commands[] = {
     {"checkpoints", "[--get STEP|newest [--output FILE]] ID", "list a job's checkpoints, or download one's weights", cmd_checkpoints, 1, 1,
      {{"get", 0, "STEP", "download the weights after this step, or the newest"},
       {"output", 'o', "FILE", "into this file; - is standard output (job-ID-step-STEP.safetensors)"}}},
-    {"sweep", "FILE|- | show ID | list | cancel ID", "search over job keys: submit one, show results, list, cancel", cmd_sweep, 1, 2, {{0}}},
+    {"sweep", "FILE|- | show ID | wait ID | list | cancel ID", "search over job keys: submit one, show its results, wait, list, cancel", cmd_sweep, 1, 2, {{0}}},
     {"nodes", "[NAME]", "list the machines that train, or one with its checks", cmd_nodes, 0, 1, {{0}}},
     {"token", "create [--role R] [--expires T] NAME | list | revoke ID", "make, list and revoke tokens; over the unix socket, or with a token of role admin", cmd_token, 1, 2,
      {{"role", 0, "R", "what it may: read, submit, node or admin (submit)"},

@@ -1,4 +1,4 @@
-/* trainctl sweep FILE | show ID | list | cancel ID. A file of such a name is ./show. */
+/* trainctl sweep FILE | show ID | wait ID | list | cancel ID. A file of such a name is ./show. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +8,7 @@
 #include "client/human.h"
 #include "client/job.h"
 #include "client/print.h"
+#include "client/stream.h"
 #include "client/table.h"
 #include "common/file.h"
 #include "common/json.h"
@@ -29,12 +30,36 @@ static char *number_of(const json_t *json, const char *key, char text[HUMAN_BYTE
     return human_number(text, HUMAN_BYTES, json_is_number(value) ? json_number_value(value) : NAN);
 }
 
+/* "lr.base=0.2 optimizer.nesterov=true": as --set takes it. The caller frees it. */
+static char *point_words(json_t *point)
+{
+    char *words = NULL;
+    size_t bytes = 0;
+    FILE *out = open_memstream(&words, &bytes);
+    const char *key;
+    json_t *value;
+
+    if (!out)
+        abort();
+    json_object_foreach (point, key, value) {
+        char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(6));
+        fputs(bytes || ftell(out) > 0 ? " " : "", out);
+        for (const char *c = key + (*key == '/'); *c; c++)
+            fputc(*c == '/' ? '.' : *c, out);
+        fprintf(out, "=%s", text ? text : "");
+        free(text);
+    }
+    fclose(out);
+    return words;
+}
+
+#define REASON_BEGINS 60 /* about: points may be long */
+
 static void trial_row(struct libscols_table *table, const json_t *trial)
 {
     struct libscols_line *line = table_line(table);
     char text[HUMAN_BYTES];
-    char *point =
-        json_dumps(json_object_get(trial, "point"), JSON_COMPACT | JSON_REAL_PRECISION(6));
+    char *point = point_words(json_object_get(trial, "point"));
 
     table_set(line, 0, number_of(trial, "metric", text));
     table_set(line, 1, number_of(trial, "budget", text));
@@ -42,7 +67,19 @@ static void trial_row(struct libscols_table *table, const json_t *trial)
     table_set_color(line, 2, job_state_color(text_of(trial, "state")));
     table_set(line, 3, number_of(trial, "job", text));
     table_set(line, 4, point);
+    table_set_cut(line, 5, text_of(trial, "reason"), table_room(REASON_BEGINS));
     free(point);
+}
+
+static bool has_reasons(const json_t *sweep)
+{
+    const json_t *trial;
+    size_t i;
+
+    json_array_foreach (json_object_get(sweep, "trials"), i, trial)
+        if (*text_of(trial, "reason"))
+            return true;
+    return false;
 }
 
 static void show(const json_t *sweep)
@@ -58,6 +95,7 @@ static void show(const json_t *sweep)
     table_column(table, "STATE", 0);
     table_column(table, "JOB", TABLE_RIGHT);
     table_column(table, "POINT", 0);
+    table_column(table, "REASON", has_reasons(sweep) ? TABLE_TRUNC : SCOLS_FL_HIDDEN);
     json_array_foreach (json_object_get(sweep, "trials"), i, trial)
         trial_row(table, trial);
     table_finish(table);
@@ -109,6 +147,45 @@ static int sweep_id(const char *text, long *id, struct error *e)
     return 0;
 }
 
+/* ---- wait */
+
+static bool runs(const json_t *sweep)
+{
+    return strcmp(text_of(sweep, "state"), "running") == 0;
+}
+
+/* The stream has the ends of jobs; the sweep's own comes soon behind the last of them. */
+static int wait_for(const char *path, json_t **answer, struct error *e)
+{
+    static const double looks[] = {0.2, 1, 3}; /* seconds behind a job's change of state */
+    const size_t count = sizeof looks / sizeof looks[0];
+    struct stream *stream = stream_create("/v1/events", -1);
+    struct stream_event event;
+    size_t next = 0;
+    int status = api_get(path, answer, e);
+
+    while (status == 0 && runs(*answer)) {
+        int news = stream_next(stream, -1, next < count ? looks[next] : -1, &event, e);
+        if (news < 0) {
+            status = news;
+            break;
+        }
+        if (news == STREAM_LOST || (news == STREAM_EVENT && strcmp(event.type, "state") != 0))
+            continue;
+        next = news == STREAM_NOTHING ? next + 1 : 0;
+        if (news == STREAM_EVENT)
+            continue;
+        json_decref(*answer);
+        status = api_get(path, answer, e);
+        if (status == -(int)ERR_UNREACHABLE) /* the stream finds it again */
+            status = (*answer = json_pack("{s:s}", "state", "running")) ? 0 : status;
+    }
+    stream_destroy(stream);
+    return status;
+}
+
+/* ---- the command */
+
 static int ask(const struct cmd_args *args, json_t **answer, struct error *e)
 {
     const char *word = args->operands[0];
@@ -118,7 +195,8 @@ static int ask(const struct cmd_args *args, json_t **answer, struct error *e)
 
     if (strcmp(word, "list") == 0)
         return api_get("/v1/sweeps", answer, e);
-    if (!cancels && strcmp(word, "show") != 0)
+    bool waits = strcmp(word, "wait") == 0;
+    if (!cancels && !waits && strcmp(word, "show") != 0)
         return submit(word, answer, e);
     if (args->operand_count < 2)
         return error_set(e, ERR_USAGE, "which one? trainctl sweep %s ID", word);
@@ -126,6 +204,8 @@ static int ask(const struct cmd_args *args, json_t **answer, struct error *e)
     snprintf(path, sizeof path, "/v1/sweeps/%ld%s", id, cancels ? "/cancel" : "");
     if (status)
         return status;
+    if (waits)
+        return wait_for(path, answer, e);
     return cancels ? api_post(path, NULL, 0, answer, e) : api_get(path, answer, e);
 }
 
@@ -149,6 +229,8 @@ int cmd_sweep(int argc, char **argv)
         list(answer);
     else
         show(answer);
+    if (strcmp(args.operands[0], "wait") == 0 && strcmp(text_of(answer, "state"), "cancelled") == 0)
+        done = error_type(ERR_INTERRUPTED)->exit_code;
     json_decref(answer);
-    return 0;
+    return done >= 0 ? done : 0;
 }

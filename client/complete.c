@@ -50,7 +50,7 @@ static const struct {
     {"checkpoints", NULL,        "job"                        },
     {"checkpoints", "get",       "newest|"                    },
     {"checkpoints", "output",    "file"                       },
-    {"sweep",       NULL,        "show|list|cancel sweep file"},
+    {"sweep",       NULL,        "show|wait|list|cancel sweep file"},
     {"nodes",       NULL,        "node"                       },
     {"predict",     NULL,        "file"                       },
     {"predict",     "set",       "key"                        },

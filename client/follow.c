@@ -32,6 +32,7 @@ struct following {
     const struct follow *follow;
     struct job job;
     json_t *json; /* that job's strings borrow from */
+    bool unread;  /* the state has changed, and the daemon could not be asked */
     bool news;    /* that were not shown */
     double shown; /* clock_monotonic */
 };
@@ -68,26 +69,28 @@ static int read_job(struct following *f, struct error *e)
 }
 
 /* One message when the daemon goes, one when it is back: not one a try. */
-static void say(const struct following *f, int news)
+static void say(int news)
 {
     if (news == STREAM_LOST)
-        fprintf(stderr, "trainctl: %s does not answer; %s goes on without it, trying again\n",
-                client.server, job_ended(&f->job) ? "all" : "the job");
+        fprintf(stderr, "trainctl: %s does not answer; the job goes on without it, trying again\n",
+                client.server);
     else
         fprintf(stderr, "trainctl: %s is back\n", client.server);
 }
 
 /* What a piece of news means for the job. A daemon that went away between the event and our
- * question is found again by the stream. */
+ * question is found again by the stream, and asked then. */
 static int take(struct following *f, int news, const struct stream_event *event, struct error *e)
 {
-    bool read = news == STREAM_BACK || (news == STREAM_EVENT && strcmp(event->type, "state") == 0);
+    bool state = news == STREAM_EVENT && strcmp(event->type, "state") == 0;
+    bool answers = news == STREAM_EVENT || news == STREAM_ALIVE || news == STREAM_BACK;
 
     if (news == STREAM_LOST || news == STREAM_BACK)
-        say(f, news);
-    if (read) {
+        say(news);
+    if (state || news == STREAM_BACK || (f->unread && answers)) {
         int status = read_job(f, e);
-        return status == -(int)ERR_UNREACHABLE ? 0 : status;
+        f->unread = status == -(int)ERR_UNREACHABLE;
+        return f->unread ? 0 : status;
     }
     if (news == STREAM_EVENT)
         job_take_event(&f->job, event->type, event->body);

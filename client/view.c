@@ -52,7 +52,8 @@ static int read_again(struct view *v, struct error *e)
     v->read_at = clock_monotonic();
     v->dirty = true;
     int end = v->read(v->context, e);
-    return end == -(int)ERR_UNREACHABLE ? VIEW_STAY : end;
+    v->stale = end == -(int)ERR_UNREACHABLE;
+    return v->stale ? VIEW_STAY : end;
 }
 
 static void take_news(struct view *v, int news, const struct stream_event *event)

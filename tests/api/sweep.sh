@@ -41,9 +41,15 @@ is "$(jq -c '[.spec.lr.base, .spec.optimizer.momentum]' <<<"$body")" \
 sweep '{method: "halving", samples: 4, seed: 7, concurrency: 2, metric: "loss",
     parameters: {"/lr/base": {min: 0.0001, max: 0.01, log: true}}, budget: {key: "/steps", min: 1, max: 4, eta: 2}}'
 want 201 "a halving"
+timeout 120 "$top_builddir/trainctl" --server "$url" sweep wait 2 >"$work/waited" 2>&1 &
+waiter=$!
+sleep 1
 kill_daemon
-start_daemon --config "$work/traind.conf"
+start_daemon --config "$work/traind.conf" --listen "${url#http://}"
 ok "that was killed in between ends" ends 2
+wait $waiter
+is $? 0 "trainctl sweep wait lives through it"
+like "$(cat "$work/waited")" '^ *[0-9.e-]+ +4 +succeeded +[0-9]+ +lr.base=[0-9.e-]+$' "and shows the results, points as --set takes them"
 call /v1/sweeps/2
 json .state succeeded "well"
 json '[.trials[] | .rung] | group_by(.) | map(length) | tojson' '[4,2,1]' "the losers are stopped: 4, 2, 1"
@@ -71,6 +77,8 @@ call /v1/sweeps
 json '[.sweeps[] | .id] | tojson' '[3,2,1]' "the list has the newest first"
 like "$("$top_builddir/trainctl" --server "$url" sweep show 2)" '^ *[0-9.]+ +4 +succeeded +11 ' "trainctl sweep show has the table"
 like "$("$top_builddir/trainctl" --server "$url" sweep list)" '^ *3 .*cancelled' "trainctl sweep list"
+"$top_builddir/trainctl" --server "$url" sweep wait 3 >/dev/null 2>&1
+is $? 130 "trainctl sweep wait of a cancelled one: 130"
 is "$("$top_builddir/trainctl" --server "$url" --json sweep cancel 2 2>/dev/null; echo $?)" 1 "trainctl sweep cancel of an ended one fails"
 
 # ------------------------------------------------------------------ all wrong points; once only; pages
