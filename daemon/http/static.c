@@ -7,7 +7,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/file.h"
 #include "daemon/http/routes.h"
+
+#define TEXT_BYTES_MAX (1024 * 1024) /* read whole, so that it goes out gzipped */
 
 static const struct {
     const char *suffix, *type;
@@ -70,6 +73,21 @@ static int send_file(struct reply *r, int fd, const struct stat *st, struct erro
     return 0;
 }
 
+static bool is_text(const char *type)
+{
+    return strncmp(type, "text/", 5) == 0 || strcmp(type, "image/svg+xml") == 0 ||
+           strcmp(type, "application/json") == 0;
+}
+
+static int send_text(struct reply *r, const char *path, struct error *e)
+{
+    int status = file_read(path, TEXT_BYTES_MAX, &r->body, &r->bytes, e);
+
+    if (status == 0)
+        r->status = 200;
+    return status;
+}
+
 int handle_static(const struct request *q, struct reply *r, struct error *e)
 {
     const char *name = strcmp(q->path, "/") == 0 ? "/index.html" : q->path;
@@ -89,13 +107,16 @@ int handle_static(const struct request *q, struct reply *r, struct error *e)
         return no_such_file(q, e);
     }
     r->type = type_of(name);
-    snprintf(tag, sizeof tag, "\"%llx-%llx-%lx\"", (unsigned long long)st.st_size,
+    snprintf(tag, sizeof tag, "W/\"%llx-%llx-%lx\"", (unsigned long long)st.st_size,
              (unsigned long long)st.st_mtim.tv_sec, (unsigned long)st.st_mtim.tv_nsec);
     reply_header(r, "ETag", "%s", tag);
     reply_header(r, "Cache-Control", "no-cache");
-    if (q->if_none_match && strstr(q->if_none_match, tag)) {
+    if (q->if_none_match && strstr(q->if_none_match, tag + 2)) {
         close(fd);
         return reply_text(r, 304, r->type, "", 0, e);
     }
-    return send_file(r, fd, &st, e);
+    if (!is_text(r->type) || st.st_size > TEXT_BYTES_MAX)
+        return send_file(r, fd, &st, e);
+    close(fd);
+    return send_text(r, path, e);
 }

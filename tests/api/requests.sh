@@ -207,6 +207,10 @@ want 304 "its ETag answers 304"
 call /sub/a.js
 want 200 "a file below"
 like "$headers" '^Content-Type: text/javascript' "its type"
+printf '%s\n' "// $(seq -s ' ' 1000)" >"$work/web/sub/b.js"
+call -H 'Accept-Encoding: gzip' /sub/b.js
+like "$headers" '^Content-Encoding: gzip$' "the dashboard's text goes out gzipped"
+is "$(gzip -dc <"$work/body")" "$(cat "$work/web/sub/b.js")" "and is what the file holds"
 call -I /sub/a.js
 like "$headers" '^Content-Length: 6$' "HEAD of a file tells its size"
 for path in /../secret.txt /%2e%2e/secret.txt /sub/../../secret.txt /..%2fsecret.txt /sub/%2e%2e%2f%2e%2e%2fsecret.txt \

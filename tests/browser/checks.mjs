@@ -48,7 +48,7 @@ export const JOB = {
 
 export const errors = [], foreign = [];
 export function listen(page) {
-  page.on("console", (message) => message.type() === "error" && !message.location().url.endsWith("/v1/nodes") &&
+  page.on("console", (message) => message.type() === "error" &&
     errors.push(`${message.text()} ${message.location().url}`));
   page.on("pageerror", (error) => errors.push(String(error)));
   page.on("request", (request) => {
