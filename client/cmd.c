@@ -100,7 +100,8 @@ static const struct cmd commands[] = {
      {{"role", 0, "R", "what it may: read, submit, node or admin (submit)"},
       {"expires", 0, "T", "it ends after this time, as 90m, 12h or 30d (never)"}}},
     {"backup", "FILE", "copy the daemon's database, while it works, into a file", cmd_backup, 1, 1, {{0}}},
-    {"doctor", "", "look for what is wrong with an installation; exit 1 where something is", cmd_doctor, 0, 0, {{0}}},
+    {"doctor", "[--slurm]", "look for what is wrong with an installation; exit 1 where something is", cmd_doctor, 0, 0,
+     {{"slurm", 0, NULL, "also what is missing for jobs on Slurm: slurm.conf, prolog, settings, nodes"}}},
 };
 /* clang-format on */
 

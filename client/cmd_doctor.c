@@ -9,6 +9,7 @@
 #include "client/api.h"
 #include "client/bench.h"
 #include "client/cmd.h"
+#include "client/doctor.h"
 #include "client/print.h"
 #include "common/check.h"
 #include "daemon/launch/launch.h"
@@ -17,8 +18,7 @@
 
 /* ---------------------------------------------------------------- programs */
 
-/* What a program prints, cut to bytes; false where it cannot be run or says nothing. */
-static bool output_of(char *const *argv, char *text, size_t bytes)
+bool doctor_output(char *const *argv, char *text, size_t bytes)
 {
     posix_spawn_file_actions_t actions;
     size_t got = 0;
@@ -46,7 +46,7 @@ static bool output_of(char *const *argv, char *text, size_t bytes)
 
 static bool first_line(char *const *argv, char *line, size_t bytes)
 {
-    bool ok = output_of(argv, line, bytes);
+    bool ok = doctor_output(argv, line, bytes);
 
     line[strcspn(line, "\n")] = '\0';
     return ok;
@@ -69,7 +69,7 @@ static void check_machine(json_t *list, const char *worker)
     char *argv[] = {(char *)worker, (char *)"--self-check", (char *)"--json", NULL};
     char *text = malloc(CHECK_LIMIT_BYTES);
 
-    if (text && output_of(argv, text, CHECK_LIMIT_BYTES)) {
+    if (text && doctor_output(argv, text, CHECK_LIMIT_BYTES)) {
         json_t *report = json_loads(text, 0, NULL);
         json_array_extend(list, json_object_get(report, "checks"));
         json_decref(report);
@@ -146,6 +146,8 @@ int cmd_doctor(int argc, char **argv)
     check_programs(list);
     check_state(list);
     check_daemon(list);
+    if (cmd_flag(&args, "slurm"))
+        doctor_slurm(list);
     bool all = check_all_ok(list);
     if (client.json)
         print_json(list);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/hostlist.h"
 #include "prep/cmd.h"
 #include "prep/prep.h"
 
@@ -15,6 +16,8 @@ enum {
     KEY_TO,
     KEY_NODE,
     KEY_NODES,
+    KEY_HOSTS,
+    KEY_HOST,
     KEY_BANDWIDTH,
     KEY_KEEP_FREE,
     KEY_KEEP,
@@ -28,14 +31,17 @@ static const struct argp_option stage_table[] = {
     {"nodes",                                            KEY_NODES, "N", 0,
      "of so many nodes: shard s of the training goes to node s modulo N, the validation to all "
      "(default: 1, all shards)", 0},
-    {"bandwidth",KEY_BANDWIDTH, "SIZE", 0,
+    {"hosts",KEY_HOSTS, "LIST", 0,
+     "instead of --nodes: the nodes of a Slurm job, as n[1-4,7] (SLURM_NODELIST)", 0},
+    {"host",                                           KEY_HOST, "NAME", 0, "instead of --node: this node's name in that list", 0},
+    {"bandwidth",                                           KEY_BANDWIDTH, "SIZE", 0,
      "read at most so many bytes a second, as 200M (default: no limit)", 0},
-    {"keep-free",                                           KEY_KEEP_FREE, "SIZE", 0, "leave so much of the disk free, as 10G (default: 0)",
+    {"keep-free",                                       KEY_KEEP_FREE, "SIZE", 0, "leave so much of the disk free, as 10G (default: 0)",
      0},
-    {"keep",                                           KEY_KEEP, 0, 0,
+    {"keep",                                         KEY_KEEP, 0, 0,
      "keep shards of an earlier staging that this node does not need now (default: remove them)", 0},
-    {"json",                                       KEY_JSON, 0, 0, "print one JSON object a line as it goes", 0},
-    {0                                        },
+    {"json",   KEY_JSON, 0, 0, "print one JSON object a line as it goes", 0},
+    {0                                           },
 };
 
 /* "200M": bytes, with K, M, G or T for powers of 1000. */
@@ -57,6 +63,10 @@ static error_t check_stage(struct stage_options *o, struct argp_state *state)
 {
     if (!o->from || !o->to)
         argp_error(state, "--%s is missing", !o->from ? "from" : "to");
+    if (!o->hosts != !o->host)
+        argp_error(state, "--hosts and --host belong together");
+    if (o->hosts && (o->part.number = hostlist_place(o->hosts, o->host, &o->part.of)) < 0)
+        argp_error(state, "--host %s: it is not among --hosts %s", o->host, o->hosts);
     if (o->part.number >= o->part.of)
         argp_error(state, "--node %d: with --nodes %d it is 0 to %d", o->part.number, o->part.of,
                    o->part.of - 1);
@@ -79,6 +89,12 @@ static error_t parse_stage(int key, char *arg, struct argp_state *state)
         return 0;
     case KEY_NODES:
         o->part.of = (int)cmd_number(state, "--nodes", arg, 1, NODES_MAX);
+        return 0;
+    case KEY_HOSTS:
+        o->hosts = arg;
+        return 0;
+    case KEY_HOST:
+        o->host = arg;
         return 0;
     case KEY_BANDWIDTH:
         o->bandwidth_per_sec = size(state, "--bandwidth", arg);

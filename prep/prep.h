@@ -73,6 +73,7 @@ int audit(const struct audit_options *o, bool *problems, struct error *e);
 struct stage_options {
     const char *from, *to;
     struct dataset_part part;   /* the node's of so many */
+    const char *hosts, *host;   /* of the command line: where part comes from instead; or NULL */
     uint64_t bandwidth_per_sec; /* bytes; 0: no limit */
     uint64_t keep_free;         /* bytes to leave on the file system of to */
     bool keep;                  /* shards of earlier stagings that are not wanted now */

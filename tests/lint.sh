@@ -16,6 +16,9 @@ if command -v shellcheck >/dev/null; then
     for script in ./bootstrap ./quickstart ./runtests ./setup/lib.sh $(files -name '*.sh'); do
         ok "shellcheck $script" shellcheck -x -s bash -S warning -e SC2154 "$script"
     done
+    for script in ./etc/slurm/*.in; do
+        ok "shellcheck $script" shellcheck -x -s sh -S warning -e SC2154 "$script"
+    done
 else
     skip "shellcheck" "not installed"
 fi

@@ -8,6 +8,7 @@
 
 #include "common/log.h"
 #include "worker/evaluate.h"
+#include "worker/job_settings.h"
 #include "worker/kernels/kind.h"
 #include "worker/probe.h"
 #include "worker/profile.h"
@@ -46,6 +47,7 @@ static const char usage[] =
     "  --probe          print what the launcher asks of a host, as JSON, and end what earlier "
     "attempts left here\n"
     "  --interface NAME  for --probe: is this network interface or subnet here?\n"
+    "  --job-settings FILE  print what Slurm's prolog needs to know of a job, for sh\n"
     "  --version        version and the processor it is compiled for\n"
     "  --help           this text\n"
     "\n"
@@ -92,6 +94,7 @@ static int parse_options(int argc, char **argv, struct start_options *o)
         {"self-check",      no_argument,       NULL, 'k'},
         {"json",            no_argument,       NULL, 'o'},
         {"data",            required_argument, NULL, 'd'},
+        {"job-settings",    required_argument, NULL, 'S'},
         {"scratch",         required_argument, NULL, 't'},
         {"probe",           no_argument,       NULL, 'P'},
         {"interface",       required_argument, NULL, 'i'},
@@ -143,6 +146,8 @@ static int parse_options(int argc, char **argv, struct start_options *o)
             if (add_data(&check, optarg) >= 0)
                 return 2;
             break;
+        case 'S':
+            return job_settings_print(optarg);
         case 't':
             check.scratch = optarg;
             break;

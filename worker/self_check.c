@@ -168,7 +168,7 @@ int self_check(const struct self_check_options *o)
     json_object_set_new(report, "seconds", json_real(clock_monotonic() - began));
     if (o->json) {
         json_object_set(report, "checks", list);
-        json_dumpf(report, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
+        json_dumpf(report, stdout, JSON_COMPACT | JSON_REAL_PRECISION(13));
         putchar('\n');
     } else {
         check_print(stdout, list);
