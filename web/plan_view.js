@@ -66,10 +66,14 @@ function curve() {
   return { element, update };
 }
 
-function explanation(key, { formula, inputs, source, note }) {
-  const text = inputs && Object.entries(inputs).map(([name, value]) => `${name} = ${typeof value === "string" ? value : JSON.stringify(value)}`).join(", ");
-  return h("div", {}, h("dt", {}, h("code", {}, key)), h("dd", {}, h("p", {}, h("code", {}, formula)),
-    text ? h("p", {}, text) : null, note ? h("p", {}, note) : null, h("p", { class: "quiet" }, source ?? "")));
+// One number as a colleague would tell it: what it is, how it comes about, what would change it, who says so.
+function explanation(key, { formula, inputs, value, meaning, change, note, source }) {
+  const text = (x) => (typeof x === "string" ? x : typeof x === "number" ? f.number(x) : JSON.stringify(x));
+  const given = Object.entries(inputs ?? {}).map(([name, x]) => `${name} = ${text(x)}`).join(", ");
+  const line = (words, kind) => (words ? h("p", kind ? { class: kind } : {}, ...words) : null);
+  return h("div", {}, h("dt", {}, h("code", {}, typeof value === "number" ? `${key} = ${Number.isInteger(value) ? f.count(value) : f.number(value)}` : key)),
+    h("dd", {}, line(meaning && [meaning]), line([h("code", {}, formula), given ? ` with ${given}` : ""]), line(note && [note]),
+      line(change && ["To change it: ", change]), line(source && ["Source: ", source], "quiet")));
 }
 
 // {element, update(plan, spec)}

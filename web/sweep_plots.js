@@ -4,8 +4,14 @@
 import { download, h, mark, say } from "./dom.js";
 import { number } from "./format.js";
 
-const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const dark = matchMedia("(prefers-color-scheme: dark)");
+// Colours are asked for once: each question would lay out anew what has changed on the page meanwhile.
+const colours = new Map();
+dark.addEventListener("change", () => colours.clear());
+function css(name) {
+  if (!colours.has(name)) colours.set(name, getComputedStyle(document.documentElement).getPropertyValue(name).trim());
+  return colours.get(name);
+}
 
 // ------------------------------------------------------------------ an axis
 

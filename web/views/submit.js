@@ -53,7 +53,8 @@ function changesCard(original) {
   const element = h("section", { class: "card changes" }, h("h2", {}, "Changed from ", h("a", { href: `#/jobs/${original.id}` }, original.name || `job ${original.id}`)),
     none, h("div", { class: "scroll", role: "group", tabindex: 0, "aria-label": "What is changed" }, table));
   const update = (fields, spec) => {
-    const rows = differences(fields, original.spec, spec);
+    // An older daemon's job has no keys that came later: they are as by default.
+    const rows = differences(fields, effective(fields, original.spec, null), spec);
     show(none, !rows.length);
     show(table, rows.length > 0);
     body.replaceChildren(...rows.map(({ pointer, before, after }) => h("tr", {}, h("th", { scope: "row" }, h("code", {}, pointer)),
@@ -114,7 +115,7 @@ class Page {
     const draft = loadDraft(this.clone), presetOf = (name) => this.presets.find((one) => one.name === name)?.document;
     const first = this.original ? sparse(this.fields, this.original.spec, presetOf(this.original.spec.preset)) : {};
     this.problems = [];
-    this.change(plainObject(draft?.document) ? draft.document : first);
+    this.change(plainObject(draft?.document) ? draft.document : first, false, 0);
     if (draft?.key) this.key = draft.key;
     if (draft?.broken) {
       this.editor.text.value = draft.broken;
@@ -131,7 +132,7 @@ class Page {
   presetDocument(document = this.document) { return this.presets.find((one) => one.name === document.preset)?.document ?? null; }
 
   // A change by the form: the JSON follows. By the JSON: the text stays as it is typed.
-  change(document, byText = false) {
+  change(document, byText = false, pauseMs = PAUSE_MS) {
     this.document = inOrder(this.fields, sparse(this.fields, document, this.presetDocument(document)));
     this.broken = false;
     this.key = newKey();
@@ -145,7 +146,7 @@ class Page {
     show(this.failure, false);
     this.keep();
     clearTimeout(this.timer);
-    this.timer = setTimeout(() => this.ask(), PAUSE_MS);
+    this.timer = setTimeout(() => this.ask(), pauseMs);
   }
   spec() { return effective(this.fields, this.document, this.presetDocument()); }
 

@@ -224,27 +224,35 @@ class Page {
   }
 
   draw() {
-    const { trials, document } = this.sweep;
+    const { document } = this.sweep;
     if (!this.userLog) this.logs = this.usualLogs();
-    this.select.replaceChildren(...this.keys.map((key) => h("option", { value: key, selected: key === this.x }, key === BUDGET ? document.budget.key : key)));
+    const options = JSON.stringify([this.keys, this.x]);
+    if (this.select.dataset.options !== options)
+      this.select.replaceChildren(...this.keys.map((key) => h("option", { value: key, selected: key === this.x }, key === BUDGET ? document.budget.key : key)));
+    this.select.dataset.options = options;
     for (const [box, key, which] of [[this.logX, this.x, "x"], [this.logY, RESULT, "y"]]) {
       box.input.disabled = !this.canLog(key);
       box.input.checked = this.logs.has(which) && this.canLog(key);
     }
-    const x = this.axis(this.x, this.logs.has("x")), y = { ...this.axis(RESULT, this.logs.has("y")), format: axisFormat(document.metric) };
-    const kept = trials.filter((t) => this.keeps(t)).length;
-    const many = `${kept === trials.length ? trials.length : `${kept} of ${trials.length}`} trials`;
-    const points = trials.map((t) => ({ x: valueOf(t, this.x), y: t.metric, job: t.job, goodness: this.goodness(t), faint: !this.keeps(t), best: this.isBest(t),
-      open: outcome(t, trials) === "left behind" || t.state === "stopped",
-      words: `job ${t.job ?? f.none}: ${document.metric} ${this.format(t.metric)} at ${wordOf(valueOf(t, this.x))}` })).filter((p) => p.y !== null || !["waiting", "submitted"].includes(trials.find((t) => t.job === p.job)?.state));
-    if (y.words) Object.assign(y, { words: undefined, min: 0, max: 1 }); // no result yet
-    this.scatter.update({ x, y, points }, `${document.metric} against ${this.x} of ${many}; the table of trials has the numbers`);
-    const axes = [...this.keys.map((key) => ({ ...this.axis(key, this.ranges[key]?.log), key, ...(key === BUDGET ? { name: document.budget.key } : {}) })), { ...y, name: document.metric, key: RESULT, log: y.log }];
-    const lines = trials.map((t) => ({ values: [...this.keys, RESULT].map((key) => valueOf(t, key)), goodness: this.goodness(t), faint: !this.keeps(t), best: this.isBest(t), failed: t.metric === null && t.state !== "stopped" }))
-      .filter((line, i) => !["waiting", "submitted"].includes(trials[i].state));
-    this.parallel.update({ axes, lines, brushes: this.places(axes) }, `${many} as lines over ${axes.map((axis) => axis.name).join(", ")}; the table of trials has the numbers`);
+    this.drawPictures();
     this.filters.update([...this.keys.map((key) => this.axis(key, false)), { ...this.axis(RESULT, false), name: RESULT }].filter((axis) => axis.words?.length !== 1));
     this.trials.update();
+  }
+
+  drawPictures() {
+    const { trials, document } = this.sweep, ended = trials.filter((t) => !["waiting", "submitted"].includes(t.state));
+    const x = this.axis(this.x, this.logs.has("x")), y = { ...this.axis(RESULT, this.logs.has("y")), format: axisFormat(document.metric) };
+    if (y.words) Object.assign(y, { words: undefined, min: 0, max: 1 }); // no result yet
+    const kept = trials.filter((t) => this.keeps(t)).length;
+    const many = `${kept === trials.length ? trials.length : `${kept} of ${trials.length}`} trials`;
+    const common = (t) => ({ goodness: this.goodness(t), faint: !this.keeps(t), best: this.isBest(t) });
+    const points = ended.map((t) => ({ ...common(t), x: valueOf(t, this.x), y: t.metric, job: t.job, open: t.state === "stopped" || outcome(t, trials) === "left behind",
+      words: `job ${t.job ?? f.none}: ${document.metric} ${this.format(t.metric)} at ${wordOf(valueOf(t, this.x))}` }));
+    this.scatter.update({ x, y, points }, `${document.metric} against ${this.x} of ${many}; the table of trials has the numbers`);
+    const axes = [...this.keys.map((key) => ({ ...this.axis(key, this.ranges[key]?.log), key, ...(key === BUDGET ? { name: document.budget.key } : {}) })),
+      { ...y, name: document.metric, key: RESULT }];
+    const lines = ended.map((t) => ({ ...common(t), values: [...this.keys, RESULT].map((key) => valueOf(t, key)), failed: t.metric === null && t.state !== "stopped" }));
+    this.parallel.update({ axes, lines, brushes: this.places(axes) }, `${many} as lines over ${axes.map((axis) => axis.name).join(", ")}; the table of trials has the numbers`);
   }
 
   // The brushes as places on their axes.
@@ -269,7 +277,13 @@ class Page {
     } else {
       this.brushes.set(key, range.map((place, i) => (place <= 0.03 && i === 0 ? -Infinity : place >= 0.97 && i === 1 ? Infinity : Number(valueAtPlace(axis, place).toPrecision(4)))));
     }
-    this.brushed();
+    // As one drags the pictures follow; table and address once the hand rests.
+    this.frame ||= requestAnimationFrame(() => {
+      this.frame = 0;
+      this.drawPictures();
+    });
+    clearTimeout(this.rest);
+    this.rest = setTimeout(() => this.brushed(), 120);
   }
   brushed() {
     setQuery({ brush: writeBrushes(this.brushes) });
@@ -291,6 +305,8 @@ class Page {
 
   leave() {
     this.watching.stop();
+    clearTimeout(this.rest);
+    cancelAnimationFrame(this.frame);
     this.scatter.close();
     this.parallel.close();
   }
