@@ -312,6 +312,7 @@ export class Chart {
     ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
     ctx.clip();
     ctx.font = `${11 * ratio}px ${css("--font")}`;
+    [ctx.textAlign, ctx.textBaseline] = ["left", "alphabetic"];
     for (const { from, to, label, color = "--muted" } of this.data.spans) {
       const left = u.valToPos(from, "x", true), right = u.valToPos(to, "x", true);
       ctx.fillStyle = css(color) + "1f";

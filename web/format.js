@@ -18,10 +18,10 @@ export function percent(fraction) {
   return missing(fraction) ? none : (100 * fraction).toFixed(2) + " %";
 }
 
-// Four significant digits: 0.8123, 4.8, 1.2e-5.
+// Four significant digits: 0.8123, 4.8, 1.20e-5, 5.10e+15.
 export function number(x) {
   if (missing(x)) return none;
-  if (x !== 0 && Math.abs(x) < 1e-4) return x.toExponential(2);
+  if (x !== 0 && (Math.abs(x) < 1e-4 || Math.abs(x) >= 1e7)) return x.toExponential(2);
   return String(Number(x.toPrecision(4)));
 }
 

@@ -29,14 +29,14 @@ const failed = await submit({ ...DOCUMENT, name: "learning rate too high", steps
 for (const id of seeds) await until(`job ${id}`, async () => (await api(`/v1/jobs/${id}`)).state === "succeeded", 400);
 await until("the failure", async () => (await api(`/v1/jobs/${failed.id}`)).state === "failed");
 const sweep = await api("/v1/sweeps", { method: "POST", body: JSON.stringify({ name: "learning rate and momentum", metric: "top1",
-  base: { ...DOCUMENT, steps: 40, eval: { batch: 100 }, checkpoint: { disable: true } }, parameters: { "/lr/base": [0.05, 0.2, 0.8], "/optimizer/momentum": [0.8, 0.9] } }) });
+  base: { ...DOCUMENT, steps: 50, eval: { batch: 100 }, checkpoint: { disable: true } }, parameters: { "/lr/base": [0.05, 0.2, 0.8], "/optimizer/momentum": [0.8, 0.9] } }) });
 await until("the sweep", async () => (await api(`/v1/sweeps/${sweep.id}`)).state !== "running", 400);
 
 const { id } = await submit({ ...DOCUMENT, name: "fashion resnet18, two workers", cluster: { workers_per_node: 2, threads_per_worker: 1 }, steps: 300,
   eval: { ...DOCUMENT.eval, target_top1: 0.82 } });
 for (const seed of [3, 4]) await submit({ ...DOCUMENT, name: `fashion resnet18, seed ${seed}`, seed, steps: 150 });
 await until("half of the run", async () => (await api(`/v1/jobs/${id}`)).step > 160, 400);
-await picture("job", `#/jobs/${id}?x=epoch`, { ready: "canvas", viewport: { width: 1240, height: 1500 } });
+await picture("job", `#/jobs/${id}?x=epoch`, { ready: "canvas", viewport: { width: 1240, height: 1250 } });
 await picture("job-dark", `#/jobs/${id}`, { ready: "canvas", dark: true });
 await picture("job-phone", `#/jobs/${id}`, { ready: "canvas", viewport: PHONE });
 await picture("overview", "", { ready: "tr[data-job]" });

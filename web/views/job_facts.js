@@ -26,8 +26,10 @@ export function tiles() {
   const update = (job, asked) => {
     TILES.forEach(([, key, format], i) => setDatum(values[i], job[key], format(job)));
     const left = timeLeft(job, asked);
-    say(timeTitle, ended(job) ? "Time to train" : "Time left");
-    if (ended(job)) setDatum(time, job.ttt_seconds, f.duration(job.ttt_seconds));
+    const start = job.state === "queued" && job.estimated_start ? Math.max(0, job.estimated_start - Date.now() / 1000) : null;
+    say(timeTitle, ended(job) ? "Time to train" : job.state === "queued" ? "Starts in" : "Time left");
+    if (job.state === "queued") setDatum(time, job.estimated_start, f.duration(start));
+    else if (ended(job)) setDatum(time, job.ttt_seconds, f.duration(job.ttt_seconds));
     else setDatum(time, left?.value ?? null, f.duration(left?.value));
     say(band, left?.high ? `${f.duration(left.low)} to ${f.duration(left.high)}` : "");
   };
