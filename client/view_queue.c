@@ -22,8 +22,9 @@ struct queue_view {
     json_t *live, *ended; /* the daemon's answers, which the jobs borrow from */
     struct job jobs[3 * LIMIT];
     int count, running, queued;
-    long selected; /* a job's id; 0: none yet */
-    int top;       /* first row shown */
+    long long slots, slots_used; /* of all nodes; slots 0: not known */
+    long selected;               /* a job's id; 0: none yet */
+    int top;                     /* first row shown */
 };
 
 /* ---- what comes */
@@ -61,6 +62,24 @@ static void add_jobs(struct queue_view *v, const json_t *answer)
             job_read(item, &v->jobs[v->count++]);
 }
 
+/* Best effort: the jobs matter more. */
+static void read_slots(struct queue_view *v)
+{
+    struct error ignored;
+    json_t *answer;
+    const json_t *node;
+    size_t i;
+
+    if (api_get("/v1/nodes", &answer, &ignored))
+        return;
+    v->slots = v->slots_used = 0;
+    json_array_foreach (json_object_get(answer, "nodes"), i, node) {
+        v->slots += json_integer_value(json_object_get(node, "slots"));
+        v->slots_used += json_integer_value(json_object_get(node, "slots_used"));
+    }
+    json_decref(answer);
+}
+
 static int read_queue(void *context, struct error *e)
 {
     struct queue_view *v = context;
@@ -90,6 +109,7 @@ static int read_queue(void *context, struct error *e)
         v->running += group_of(&v->jobs[i]) == 0;
         v->queued += group_of(&v->jobs[i]) == 1;
     }
+    read_slots(v);
     return VIEW_STAY;
 }
 
@@ -171,9 +191,12 @@ static int key(void *context, int key, struct error *e)
 
 static void draw_title(const struct queue_view *v)
 {
-    char text[96];
+    char text[128];
+    int used = snprintf(text, sizeof text, "%d running  %d queued", v->running, v->queued);
 
-    snprintf(text, sizeof text, "%d running  %d queued", v->running, v->queued);
+    if (v->slots > 0)
+        snprintf(text + used, sizeof text - (size_t)used, "  %lld of %lld slots", v->slots_used,
+                 v->slots);
     int end = screen_columns() - (int)strlen(text) - 1;
     int column = screen_text(0, 1, end - 2, SCREEN_BOLD, NULL, "queue");
     screen_text(0, column + 2, end - column - 4, SCREEN_DIM, NULL, "%s", client.server);

@@ -95,7 +95,7 @@ done
 
 # ---------------------------------------------------------------- the queue
 terminal "'$trainctl' watch"
-shows "^ queue .* 1 running  1 queued" "the queue counts"
+shows "^ queue .* 1 running  1 queued  1 of 2 slots" "the queue counts jobs and slots"
 shows "^ +$long curve .*running" "its jobs"
 shows "^ +$waiting waiting .*queued .*" "those that wait too"
 t send-keys Down
