@@ -1,3 +1,4 @@
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,6 +47,26 @@ static int read_document(const struct cmd_args *args, char **text, size_t *bytes
     return status;
 }
 
+/* The daemon makes it, as it would for itself: it knows the settings. */
+static int print_sbatch(const char *text, size_t bytes)
+{
+    struct error e;
+    json_t *plan;
+
+    if (api_post("/v1/plan", text, bytes, &plan, &e) < 0)
+        return cmd_fail(&e);
+    const char *script = json_string_value(json_object_get(plan, "sbatch"));
+    if (script)
+        fputs(script, stdout);
+    else
+        error_set(&e, ERR_INVALID,
+                  "no batch script: it is made of a job with \"cluster\": {\"launcher\": "
+                  "\"slurm\"}, by a daemon that has mpirun and train-worker");
+    int code = script ? 0 : cmd_fail(&e);
+    json_decref(plan);
+    return code;
+}
+
 int cmd_submit(int argc, char **argv)
 {
     struct cmd_args args;
@@ -58,7 +79,8 @@ int cmd_submit(int argc, char **argv)
         return code;
     if (read_document(&args, &text, &bytes, &e))
         return cmd_fail(&e);
-    code = submit_text(&args, text, bytes);
+    code = cmd_flag(&args, "print-sbatch") ? print_sbatch(text, bytes)
+                                           : submit_text(&args, text, bytes);
     free(text);
     return code;
 }

@@ -26,15 +26,6 @@ static void demand(bool right, const char *pointer, const char *message, struct 
         problems_add(problems, pointer, NULL, "%s", message);
 }
 
-/* Of what becomes a line of a batch script. */
-static bool one_line(const char *text)
-{
-    for (; text && *text; text++)
-        if ((unsigned char)*text < ' ' || *text == 127)
-            return false;
-    return true;
-}
-
 static bool ascending(const double *values, size_t count)
 {
     for (size_t i = 1; i < count; i++)
@@ -109,8 +100,5 @@ void job_check_together(const struct job_spec *spec, struct problems *p)
            "must be a time above 0 as Slurm writes it: \"90\" (minutes), \"90:00\" "
            "(minutes:seconds), \"01:30:00\", \"2-12\" (days-hours) or \"2-12:30:00\"",
            p);
-    demand(one_line(spec->cluster.partition), "/cluster/partition", "must be in one line", p);
-    demand(one_line(spec->cluster.account), "/cluster/account", "must be in one line", p);
-    demand(one_line(spec->cluster.constraint), "/cluster/constraint", "must be in one line", p);
     check_hosts(spec, p);
 }

@@ -122,6 +122,20 @@ static int prepare(const struct request *q, bool will_run, struct prepared *p, s
 
 /* ---------------------------------------------------------------- POST /v1/plan */
 
+/* With the batch script of a job for Slurm, unless something in it keeps one from being made. */
+static int reply_plan(const struct request *q, const struct prepared *p, struct reply *r,
+                      struct error *e)
+{
+    json_t *plan = plan_to_json(p->plan);
+    char *script = NULL;
+
+    if (p->spec->cluster.launcher == JOB_LAUNCHER_SLURM &&
+        job_slurm_script(q->app->jobs, p->spec, p->plan, &script, e) == 0)
+        json_object_set_new(plan, "sbatch", json_string(script));
+    free(script);
+    return reply_json(r, 200, plan, e);
+}
+
 int handle_plan(const struct request *q, struct reply *r, struct error *e)
 {
     struct prepared p = {0};
@@ -131,7 +145,7 @@ int handle_plan(const struct request *q, struct reply *r, struct error *e)
         status = reply_refusal(r, ERR_INVALID, &p.problems);
     } else if (status == 0) {
         plan_warn_unsupported(p.plan, &p.unsupported);
-        status = reply_json(r, 200, plan_to_json(p.plan), e);
+        status = reply_plan(q, &p, r, e);
     }
     prepared_clear(&p);
     return status;

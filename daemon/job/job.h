@@ -123,7 +123,7 @@ int64_t job_slots_needed(const struct job_spec *spec, int64_t total);
 int64_t job_node_cores(const struct job_manager *m, const struct job_spec *spec);
 
 /* The batch script by which a person may submit a job of launcher slurm; the caller frees *text.
- * ERR_INVALID: it is none, or cannot be run. Thread-safe. */
+ * Thread-safe. */
 int job_slurm_script(struct job_manager *m, const struct job_spec *spec, const struct plan *plan,
                      char **text, struct error *e);
 

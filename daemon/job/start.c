@@ -324,16 +324,10 @@ int job_slurm_script(struct job_manager *m, const struct job_spec *spec, const s
                             .predicted_high_seconds = size.predicted_high_seconds};
     struct launch_request request = request_for(m, &job, spec);
     char *mpirun = NULL, *worker = NULL;
-    int status =
-        spec->cluster.launcher == JOB_LAUNCHER_SLURM
-            ? job_check_fits(m, spec, e)
-            : error_set(e, ERR_INVALID,
-                        "/cluster/launcher: a batch script is made of jobs with \"slurm\"");
+    int status = find_programs(m, &mpirun, &worker, e);
 
     *text = NULL;
     char *document = job_json_text(job_spec_to_json(spec));
-    if (!status)
-        status = find_programs(m, &mpirun, &worker, e);
     request.attempt = 1;
     request.mpirun = mpirun;
     request.worker = worker;

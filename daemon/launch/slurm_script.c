@@ -40,7 +40,7 @@ static void put_word(FILE *out, const char *word)
 }
 
 /* --option="value": sbatch reads quotes and backslashes in its lines as a shell does. A newline
- * cannot be there (job_check.c, check_path). */
+ * cannot be there: strings of a job document are printable, and see check_path. */
 static void put_option(FILE *out, const char *option, const char *value)
 {
     fprintf(out, "#SBATCH --%s=\"", option);

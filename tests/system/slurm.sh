@@ -35,11 +35,28 @@ slurm_job "lines" 4 '.cluster.partition = "a\n#SBATCH --wrap=x" | .cluster.accou
 refused 422 invalid '/cluster/partition' "a line break in a partition's name"
 
 # ---------------------------------------------------------------- names
-name=$(printf 'a "name" with '\''quotes'\'' $(touch %s/harm) `id>%s/harm` \\\n#SBATCH --wrap="id>%s/harm"' "$work" "$work" "$work")
-slurm_job "$name" 2 '.cluster.nodes = 1 | .cluster.workers_per_node = 1 | .cluster.mpi_args = ["-x", "GREETING=$(touch '"$work"'/harm)\n'\''x'\''"]'
-ok "a job with quotes, \$(...) and newlines in its name and arguments succeeds" ends "$id" succeeded
+slurm_job "$(printf 'two\n#SBATCH --wrap=id')" 2 '.cluster.mpi_args = ["-x", "A=\nid"]'
+refused 422 invalid '/name' "a line break in a name"
+name="a \"name\" with 'quotes' \$(touch $work/harm) \`id>$work/harm\` \\ #SBATCH --wrap=\"id>$work/harm\""
+jq -n --arg name "$name" --arg harm "\$(touch $work/harm) 'x'" '{name: $name, data: {train: "synthetic", train_images: 64}, steps: 2, batch_per_worker: 2,
+    cluster: {launcher: "slurm", workers_per_node: 1, threads_per_worker: 1, mpi_args: ["-x", "GREETING=" + $harm]},
+    model: {arch: "resnet18", image_size: 32, classes: 10, stem: "small"}}' >"$work/job.json"
+call -H 'Content-Type: application/json' --data-binary "@$work/job.json" /v1/jobs
+id=$(jq -r '.id // 0' <<<"$body")
+ok "a job with quotes and \$(...) in its name and arguments succeeds" ends "$id" succeeded
 is "$(job "$id" name)" "$name" "its name is as it was"
 ok "and did no harm" test ! -e "$work/harm"
+
+# ---------------------------------------------------------------- by hand
+mkdir "$work/hand"
+"$top_builddir/trainctl" --server "$url" submit --print-sbatch "$work/job.json" >"$work/hand/script"
+is $? 0 "trainctl prints a batch script of it"
+(cd "$work/hand" && sbatch --quiet script)
+by_hand() { [ "$(jq -r .status "$work/hand/traind-run/result.json" 2>/dev/null)" = success ]; }
+ok "submitted by a person it trains" eventually by_hand
+ok "and does no harm" test ! -e "$work/harm"
+like "$("$top_builddir/trainctl" --server "$url" submit --print-sbatch - <<<'{"data": {"train": "synthetic"}}' 2>&1)" 'launcher": "slurm"' "a job that is not for Slurm has none"
+like "$("$top_builddir/trainctl" --server "$url" show "$real")" "Slurm +job $(slurm "$real" job_id), COMPLETED on n\[1-2\]" "trainctl show says what Slurm says"
 
 # ---------------------------------------------------------------- srun
 stop_daemon

@@ -1,0 +1,235 @@
+/* What is handed to Slurm, and what is read from it. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/job_spec.h"
+#include "common/preset.h"
+#include "daemon/launch/slurm.h"
+#include "daemon/launch/slurm_call.h"
+#include "daemon/launch/slurm_reply.h"
+#include "daemon/launch/slurm_script.h"
+
+static struct job_spec *spec_of(const char *text)
+{
+    struct problems problems = {0};
+    json_t *document = json_loads(text, 0, NULL);
+    struct job_spec *spec = job_spec_parse(document, preset_lookup, NULL, &problems, NULL);
+
+    json_decref(document);
+    problems_clear(&problems);
+    cr_assert_not_null(spec, "%s", text);
+    return spec;
+}
+
+#define JOB                                                                                        \
+    "{\"data\": {\"train\": \"synthetic\"}, \"cluster\": {\"launcher\": \"slurm\", \"nodes\": 3, " \
+    "\"workers_per_node\": 4, \"threads_per_worker\": 5, \"partition\": \"p \\\"q\\\" $x\", "      \
+    "\"constraint\": \"a&b\", \"time_limit\": \"1:00:00\"}}"
+
+static const struct slurm_settings plain = {.account = "acme", .options = "--exclusive"};
+
+static struct launch_request request_of(const struct job_spec *spec, const char *run_dir)
+{
+    return (struct launch_request){
+        .job_id = 7,
+        .attempt = 2,
+        .run_dir = run_dir,
+        .spec = spec,
+        .threads = 5,
+        .mpirun = "/opt/open mpi/mpirun",
+        .worker = "/opt/it's/train-worker",
+        .slurm = &plain,
+        .created_at = 1.5,
+        .time_limit_seconds = 3600,
+        .lead_seconds = 60,
+    };
+}
+
+static void has(const char *text, const char *line)
+{
+    cr_assert_not_null(strstr(text, line), "%s\nlacks\n%s", text, line);
+}
+
+Test(slurm, a_script_says_all_of_the_plan_and_quotes_it)
+{
+    struct job_spec *spec = spec_of(JOB);
+    struct launch_request r = request_of(spec, "/state/my run's/7");
+    char *text;
+    struct error e;
+
+    cr_assert_eq(slurm_script(&r, &text, &e), 0, "%s", e.text);
+    has(text, "#!/bin/sh\n");
+    has(text, "#SBATCH --nodes=3 --ntasks-per-node=4 --cpus-per-task=5\n");
+    has(text, "#SBATCH --chdir=\"/state/my run's/7/attempt-2\"\n");
+    has(text, "#SBATCH --partition=\"p \\\"q\\\" $x\"\n");
+    has(text, "#SBATCH --account=\"acme\"\n#SBATCH --constraint=\"a&b\"\n");
+    has(text, "#SBATCH --time=\"1:00:00\"\n#SBATCH --signal=B:USR1@60\n");
+    has(text, "#SBATCH --exclusive\n");
+    has(text, "\nrun='/state/my run'\\''s/7'\n");
+    has(text, "\n'/opt/open mpi/mpirun' ");
+    has(text, " -np 12 --map-by ppr:4:node:PE=5 --bind-to core ");
+    has(text, "    '/opt/it'\\''s/train-worker' --job \"$run/job.json\"");
+    has(text, "-lt 3540 ]");
+    free(text);
+    job_spec_destroy(spec);
+}
+
+Test(slurm, a_path_that_slurm_would_change_is_refused)
+{
+    struct job_spec *spec = spec_of(JOB);
+    struct launch_request r = request_of(spec, "/state/100%j/7");
+    char *text;
+    struct error e;
+
+    cr_assert_eq(slurm_script(&r, &text, &e), -(int)ERR_INVALID);
+    cr_assert_not_null(strstr(e.text, "%"));
+    job_spec_destroy(spec);
+}
+
+Test(slurm, a_name_is_of_one_job_of_one_daemon)
+{
+    struct job_spec *spec = spec_of(JOB);
+    struct launch_request r = request_of(spec, "/state/7"), other = request_of(spec, "/other/7");
+    char a[SLURM_NAME_BYTES], b[SLURM_NAME_BYTES];
+
+    slurm_job_name(&r, a);
+    slurm_job_name(&r, b);
+    cr_assert_str_eq(a, b);
+    cr_assert_eq(strncmp(a, "traind-7-2-", 11), 0);
+    slurm_job_name(&other, b);
+    cr_assert_str_neq(a, b);
+    r.created_at = 2;
+    slurm_job_name(&r, b);
+    cr_assert_str_neq(a, b);
+    job_spec_destroy(spec);
+}
+
+Test(slurm, properties_say_the_same_as_the_script)
+{
+    struct job_spec *spec = spec_of(JOB);
+    struct launch_request r = request_of(spec, "/state/7");
+    json_t *job = slurm_properties(&r);
+    int nodes, tasks, cpus, minutes;
+    const char *partition, *account, *constraints, *folder;
+
+    cr_assert_eq(json_unpack(job, "{s:i, s:i, s:i, s:i, s:s, s:s, s:s, s:s}", "nodes", &nodes,
+                             "tasks_per_node", &tasks, "cpus_per_task", &cpus, "time_limit",
+                             &minutes, "partition", &partition, "account", &account, "constraints",
+                             &constraints, "current_working_directory", &folder),
+                 0);
+    cr_assert(nodes == 3 && tasks == 4 && cpus == 5 && minutes == 60);
+    cr_assert_str_eq(partition, "p \"q\" $x");
+    cr_assert_str_eq(account, "acme");
+    cr_assert_str_eq(constraints, "a&b");
+    cr_assert_str_eq(folder, "/state/7/attempt-2");
+    json_decref(job);
+    job_spec_destroy(spec);
+}
+
+/* ---------------------------------------------------------------- replies */
+
+static struct slurm_reply read_reply(const char *text, json_t **json)
+{
+    struct slurm_reply r;
+
+    *json = json_loads(text, 0, NULL);
+    cr_assert(slurm_reply_read(*json, &r), "%s", text);
+    return r;
+}
+
+Test(slurm, both_forms_of_a_job_are_read)
+{
+    json_t *old, *new;
+    struct slurm_reply a = read_reply(
+        "{\"job_id\": 3, \"name\": \"x\", \"job_state\": \"FAILED\", \"state_reason\": \"None\", "
+        "\"restart_cnt\": 1, \"exit_code\": 512, \"time_limit\": 10, \"start_time\": 9}",
+        &old);
+    struct slurm_reply b = read_reply(
+        "{\"job_id\": 3, \"name\": \"x\", \"job_state\": [\"FAILED\", \"COMPLETING\"], "
+        "\"state_reason\": \"None\", \"restart_cnt\": 1, \"exit_code\": {\"return_code\": "
+        "{\"set\": true, \"infinite\": false, \"number\": 2}, \"signal\": {\"signal_id\": "
+        "{\"set\": false, \"number\": 0}}}, \"time_limit\": {\"set\": true, \"infinite\": false, "
+        "\"number\": 10}, \"start_time\": {\"set\": true, \"number\": 9}}",
+        &new);
+
+    cr_assert(a.id == 3 && b.id == 3 && a.restarts == 1 && b.restarts == 1);
+    cr_assert_str_eq(a.state, "FAILED");
+    cr_assert_str_eq(b.state, "FAILED");
+    cr_assert(!a.completing && b.completing);
+    cr_assert(a.exit_code == 2 && b.exit_code == 2 && a.exit_signal == -1 && b.exit_signal == -1);
+    cr_assert(a.limit_seconds == 600 && b.limit_seconds == 600);
+    cr_assert(a.start == 9 && b.start == 9);
+    json_decref(old);
+    json_decref(new);
+}
+
+Test(slurm, what_is_no_job_is_none)
+{
+    static const char *const texts[] = {"null",
+                                        "[]",
+                                        "{}",
+                                        "{\"job_id\": \"3\"}",
+                                        "{\"job_id\": 3, \"job_state\": 7}",
+                                        "{\"job_id\": 0, \"job_state\": \"RUNNING\"}"};
+
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        struct slurm_reply r;
+        json_t *json = json_loads(texts[i], JSON_DECODE_ANY, NULL);
+        cr_assert_not(slurm_reply_read(json, &r), "%s", texts[i]);
+        json_decref(json);
+    }
+}
+
+static void waiting_is(const char *reason, int64_t ahead, const char *words)
+{
+    struct slurm_reply r = {.reason = reason};
+    char text[512];
+
+    slurm_reply_waiting(&r, ahead, text, sizeof text);
+    cr_assert_str_eq(text, words);
+}
+
+Test(slurm, reasons_are_told_in_words)
+{
+    waiting_is("Priority", 3, "waits for priority: 3 jobs ahead [Priority]");
+    waiting_is("Priority", 1, "waits for priority: 1 job ahead [Priority]");
+    waiting_is("ReqNodeNotAvail,_UnavailableNodes:n[1-2]", 0,
+               "waits for nodes that are down or reserved "
+               "[ReqNodeNotAvail,_UnavailableNodes:n[1-2]]");
+    waiting_is("AssocGrpBillingMinutes", 0,
+               "waits for a limit of its account [AssocGrpBillingMinutes]");
+    waiting_is("SomethingNew", 0, "waits in Slurm's queue [SomethingNew]");
+    waiting_is("None", 0, "waits for Slurm to look at it");
+}
+
+Test(slurm, those_ahead_are_of_its_partition_and_have_more_priority_or_came_before)
+{
+    json_t *mine,
+        *all = json_loads(
+            "[{\"job_id\": 1, \"job_state\": \"RUNNING\", \"partition\": \"a\", \"priority\": 9},"
+            " {\"job_id\": 2, \"job_state\": \"PENDING\", \"partition\": \"a\", \"priority\": 5},"
+            " {\"job_id\": 3, \"job_state\": \"PENDING\", \"partition\": \"b\", \"priority\": 9},"
+            " {\"job_id\": 5, \"job_state\": \"PENDING\", \"partition\": \"a\", \"priority\": 9},"
+            " {\"job_id\": 6, \"job_state\": \"PENDING\", \"partition\": \"a\", \"priority\": 5}]",
+            0, NULL);
+    struct slurm_reply r = read_reply(
+        "{\"job_id\": 4, \"job_state\": \"PENDING\", \"partition\": \"a\", \"priority\": 5}",
+        &mine);
+
+    cr_assert_eq(slurm_reply_ahead(all, &r), 2);
+    json_decref(mine);
+    json_decref(all);
+}
+
+Test(slurm, a_lost_answer_is_told_from_a_refusal)
+{
+    cr_assert(slurm_call_is_unclear("sbatch: error: Batch job submission failed: Unable to contact "
+                                    "slurm controller (connect failure)"));
+    cr_assert(slurm_call_is_unclear("Socket timed out on send/recv operation"));
+    cr_assert_not(slurm_call_is_unclear("sbatch: error: Batch job submission failed: Invalid "
+                                        "partition name specified"));
+    cr_assert_not(slurm_call_is_unclear("sbatch: error: invalid account specified"));
+}
