@@ -97,6 +97,14 @@ static void add_network(struct vector *v, const struct launch_request *r)
     add_parameter(v, "btl_tcp_if_include", interface);
 }
 
+char **command_network(const struct launch_request *r)
+{
+    struct vector v = {0};
+
+    add_network(&v, r);
+    return finish(&v);
+}
+
 char **command_argv(const struct launch_request *r, const char *attempt_dir, bool as_root)
 {
     struct vector v = {0};

@@ -14,6 +14,9 @@ char **command_argv(const struct launch_request *request, const char *attempt_di
 /* The same behind traind --launch-hosts, which asks the hosts first. */
 char **command_on_hosts(char *const *argv, const char *attempt_dir);
 
+/* What every mpirun that spans hosts is told of the network: a vector, as above. */
+char **command_network(const struct launch_request *request);
+
 /* The environment for mpirun: the given one (environ) without what an outer Open MPI, PMIx or Slurm
  * step left in it, with ATTEMPT_MARK and the thread counts. */
 char **command_environment(char *const *inherited, const struct launch_request *request,

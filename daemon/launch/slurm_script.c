@@ -181,7 +181,7 @@ static void put_environment(FILE *out, const struct launch_request *r)
             "export OMP_NUM_THREADS=%lld OMP_PROC_BIND=close OPENBLAS_NUM_THREADS=1 " ATTEMPT_MARK
             "=\"$dir\"\n",
             (long long)r->threads);
-    if (r->spec->cluster.interface) {
+    if (r->spec->cluster.interface && r->slurm->srun) {
         fputs("export OMPI_MCA_btl_tcp_if_include=", out);
         put_word(out, r->spec->cluster.interface);
         fputs("\nexport OMPI_MCA_oob_tcp_if_include=\"$OMPI_MCA_btl_tcp_if_include\"\n", out);
@@ -195,8 +195,10 @@ static void put_environment(FILE *out, const struct launch_request *r)
 
 static void put_words(FILE *out, char *const *words)
 {
+    if (words && *words)
+        fputs(" \\\n   ", out);
     for (; words && *words; words++) {
-        fputs(" \\\n    ", out);
+        fputc(' ', out);
         put_word(out, *words);
     }
 }
@@ -225,6 +227,11 @@ static void put_mpirun(FILE *out, const struct launch_request *r)
     fputs(" \\\n    -x OMP_NUM_THREADS -x OMP_PROC_BIND -x OPENBLAS_NUM_THREADS -x " ATTEMPT_MARK
           " --mca orte_abort_on_non_zero_status 1",
           out);
+    struct launch_request in_slurm = *r;
+    in_slurm.agent = NULL; /* Slurm reaches the hosts by itself */
+    char **network = command_network(&in_slurm);
+    put_words(out, network);
+    command_free(network);
     put_words(out, spec->cluster.mpi_args);
 }
 
