@@ -221,5 +221,8 @@ bool view_event_words(const struct stream_event *event, char *text, size_t bytes
         snprintf(text + used, bytes - used, ": rank %.0f on %s, %.0f ms of %s instead of %.0f",
                  number_of(body, "rank"), string_of(body, "host"), number_of(body, "busy_ms"),
                  string_of(body, "phase"), number_of(body, "median_ms"));
+    for (char *c = text; *c; c++) /* a worker's log may steer terminals, and have lines */
+        if ((unsigned char)*c < ' ' || *c == 127)
+            *c = ' ';
     return true;
 }
