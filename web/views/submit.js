@@ -168,6 +168,7 @@ class Page {
     this.abort?.abort();
     const { signal } = (this.abort = new AbortController());
     const { document } = this;
+    if (!Object.keys(document).length) return this.begin();
     try {
       const plan = await post("/v1/plan", document, { signal });
       if (signal.aborted) return;
@@ -190,16 +191,20 @@ class Page {
     this.plan.element.classList.toggle("old", !current);
   }
 
+  // Nothing is written yet.
+  begin() {
+    this.complain([]);
+    show(this.plan.element, false);
+    this.told("Fill in data.train: where the training images are, or “synthetic” for random ones. The plan then stands here.", false);
+    say(this.short, "");
+  }
+
   refused(error) {
-    const empty = !this.document.data && !this.document.preset && this.document.mode !== "eval";
     const problems = error instanceof Problem ? error.document?.errors ?? [] : [];
-    const first = empty && problems.every(({ pointer }) => pointer === "/data/train");
-    show(this.plan.element, this.plan.element.querySelector("dd") !== null && !first);
-    this.complain(first ? [] : problems);
-    if (first && problems.length) this.told("Fill in data.train: where the training images are, or “synthetic” for random ones. The plan then stands here.", false);
-    else if (problems.length) this.told("", false);
-    else this.told(words(error), false);
-    say(this.status, first ? "" : this.problems.length ? `${this.problems.length} problems` : words(error));
+    show(this.plan.element, this.plan.element.querySelector("dd") !== null);
+    this.complain(problems);
+    this.told(problems.length ? "" : words(error), false);
+    say(this.status, problems.length ? `${problems.length} problems` : words(error));
     if (!(error instanceof Problem)) this.timer = setTimeout(() => this.ask(), AGAIN_MS);
   }
 
