@@ -70,6 +70,41 @@ static void plan_rows(struct libscols_table *table, const json_t *plan)
         human_count(text, sizeof text, json_integer_value(json_object_get(plan, "train_images"))));
 }
 
+/* "1.5 s (1.3 s to 1.7 s), was 1.4 s: 9 % too long" */
+static void judged_row(struct libscols_table *table, const char *name, const json_t *judged)
+{
+    char value[HUMAN_BYTES], low[HUMAN_BYTES], high[HUMAN_BYTES], actual[HUMAN_BYTES];
+    char text[5 * HUMAN_BYTES];
+    const json_t *error = json_object_get(judged, "error");
+    double percent = 100 * json_number_value(error);
+
+    if (!json_is_number(error))
+        return;
+    snprintf(
+        text, sizeof text, "%s (%s to %s), was %s: %.0f %% too %s",
+        human_duration(value, sizeof value, json_number_value(json_object_get(judged, "value"))),
+        human_duration(low, sizeof low, json_number_value(json_object_get(judged, "low"))),
+        human_duration(high, sizeof high, json_number_value(json_object_get(judged, "high"))),
+        human_duration(actual, sizeof actual, json_number_value(json_object_get(judged, "actual"))),
+        fabs(percent), percent < 0 ? "short" : "long");
+    row(table, name, text);
+}
+
+/* How good the estimates were, of a job that has ended. */
+static void forecast_rows(struct libscols_table *table, const json_t *forecast)
+{
+    char name[64];
+    const json_t *one;
+    size_t i;
+
+    judged_row(table, "predicted", json_object_get(forecast, "ttt_seconds"));
+    json_array_foreach (json_object_get(forecast, "time_left"), i, one) {
+        snprintf(name, sizeof name, "left at %.0f %%",
+                 100 * json_number_value(json_object_get(one, "share")));
+        judged_row(table, name, one);
+    }
+}
+
 static void starts_row(struct libscols_table *table, const struct job *job)
 {
     char date[HUMAN_BYTES], in[HUMAN_BYTES], text[2 * HUMAN_BYTES + 16];
@@ -146,6 +181,7 @@ static void print_job(const struct job *job, const json_t *json)
     if (!isnan(job->checkpoint_step) && strcmp(job->state, "succeeded") != 0)
         row(table, "checkpoint", human_step(id, sizeof id, job->checkpoint_step));
     plan_rows(table, json_object_get(json, "plan"));
+    forecast_rows(table, json_object_get(json, "forecast"));
     date_row(table, "submitted", job->created_at);
     date_row(table, "started", job->started_at);
     date_row(table, "finished", job->finished_at);

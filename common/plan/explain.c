@@ -283,7 +283,7 @@ static void explain_predicted(struct plan *plan, const struct job_spec *spec,
                 : "step = batch x image + update + exchange; seconds = steps x step + evaluations",
             in, json_real(plan_decimal(plan->predicted.ttt_seconds.value)),
             "measured on this kind of processor; MLPerf training rules: time to train includes "
-            "evaluation; between nodes fitted to SURFsara's 81 % at 256 nodes",
+            "evaluation; between nodes one constant is fitted to SURFsara's 81 % at 256 nodes",
             json_string("an evaluated image costs a third of a trained one; low and high: the "
                         "spread of the measurements, and a quicker or slower network"));
 }

@@ -23,7 +23,6 @@ struct plan_memory plan_memory_of(const struct job_spec *spec);
 int64_t plan_memory_bytes(const struct plan_memory *memory);
 
 /* predict.c: throughput and time to train from a measured speed. */
-int64_t plan_evaluations(const struct plan *plan, const struct job_spec *spec);
 void plan_predict(struct plan *plan, const struct job_spec *spec, const struct plan_inputs *inputs);
 
 /* warn.c and explain.c */

@@ -61,6 +61,9 @@ void plan_destroy(struct plan *plan); /* NULL is fine */
 /* What job_spec_parse put aside as not supported by this version becomes warnings of the plan. */
 void plan_warn_unsupported(struct plan *plan, const struct problems *unsupported);
 
+/* How many times the run evaluates. */
+int64_t plan_evaluations(const struct plan *plan, const struct job_spec *spec);
+
 /* {"value", "low", "high"}, null where it is not known. */
 json_t *plan_band_to_json(bool known, const struct plan_band *band);
 

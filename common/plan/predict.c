@@ -178,8 +178,8 @@ static double training_seconds(const struct plan *plan, const struct job_spec *s
     double share = epochs * (double)plan->steps_per_epoch / (double)plan->train_steps;
 
     return epochs * (double)plan->steps_per_epoch * step +
-           ceil(share * (double)plan_evaluations(plan, spec)) * (double)plan->eval_images / 3 /
-               rate;
+           ceil(share * (double)plan_evaluations(plan, spec)) * (double)plan->eval_images *
+               PREDICT_EVAL_COST / rate;
 }
 
 void plan_predict(struct plan *plan, const struct job_spec *spec, const struct plan_inputs *inputs)

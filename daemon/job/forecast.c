@@ -2,12 +2,16 @@
 
 #include <math.h>
 #include <stdio.h>
+
+#include "common/plan/predict.h"
 #include <string.h>
 
-/* A measured speed is trusted to a fifth: evaluations and checkpoints come on top of it, and other
- * jobs come and go. */
-#define SOONER 0.8
-#define LATER  1.25
+/* A measured speed is trusted to a fifth: checkpoints come on top of it, and other jobs come and
+ * go. What an evaluation takes is a guess by that speed: to a half. */
+#define SOONER      0.8
+#define LATER       1.25
+#define LATER_EVAL  2.0
+#define SOONER_EVAL 0.5
 
 bool forecast_chains(const struct store_job *job)
 {
@@ -42,20 +46,44 @@ struct forecast_end forecast_queued(const struct store_job *job)
     return end;
 }
 
+static double share_left(const struct store_job *job)
+{
+    return job->train_steps > 0 ? at_least_0(1 - (double)job->step / (double)job->train_steps) : 1;
+}
+
+/* By the speed of its steps: the steps and the evaluations that are still to come. Of one under way
+ * nobody knows how much is done. */
+static struct forecast_end by_speed(const struct store_job *job)
+{
+    double left = share_left(job);
+    double train =
+        left * (double)job->train_steps * (double)job->global_batch / job->images_per_sec;
+    double evaluation = (double)job->eval_images * PREDICT_EVAL_COST / job->images_per_sec;
+    double whole = ceil(left * (double)job->evaluations - 1e-9);
+    bool under_way = job->evaluations > 0 && (job->state == JOB_EVALUATING || left == 0);
+    struct forecast_end end = {
+        SOONER * train + SOONER_EVAL * whole * evaluation,
+        train + (whole + under_way * 0.5) * evaluation,
+        LATER * train + LATER_EVAL * (whole + under_way) * evaluation,
+    };
+
+    /* Behind the last step there may be an evaluation of unknown length. */
+    if (left == 0 && !under_way)
+        end.latest = INFINITY;
+    return end;
+}
+
 struct forecast_end forecast_running(const struct store_job *job, double elapsed)
 {
     struct forecast_end end = unknown;
-    double images = (double)(job->train_steps - job->step) * (double)job->global_batch;
+    double left = share_left(job);
 
-    if (job->state != JOB_STARTING && job->step > 0 && job->images_per_sec > 0 && images >= 0) {
-        double left = images / job->images_per_sec;
-        /* Behind the last step there is an evaluation still, of unknown length. */
-        end = (struct forecast_end){SOONER * left, left, images > 0 ? LATER * left : INFINITY};
-    } else if (job->predicted_seconds > 0) {
-        end = (struct forecast_end){at_least_0(job->predicted_low_seconds - elapsed),
-                                    at_least_0(job->predicted_seconds - elapsed),
-                                    at_least_0(job->predicted_high_seconds - elapsed)};
-    }
+    if (job->step > 0 && job->global_batch > 0 && job->images_per_sec > 0)
+        end = by_speed(job);
+    else if (job->predicted_seconds > 0)
+        end = (struct forecast_end){at_least_0(left * job->predicted_low_seconds - elapsed),
+                                    at_least_0(left * job->predicted_seconds - elapsed),
+                                    at_least_0(left * job->predicted_high_seconds - elapsed)};
     if (!forecast_chains(job))
         limit(&end, job->time_limit_seconds - elapsed);
     return end;

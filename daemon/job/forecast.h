@@ -19,8 +19,10 @@ struct forecast_end {
 /* One allocation follows another until the job is done: a time limit does not bound it. */
 bool forecast_chains(const struct store_job *job);
 
-/* Of a running job: by its progress and speed, before its first step by its plan's prediction; a
- * time limit bounds it. elapsed_seconds: since its attempt began. */
+/* Of a running job: by its progress and speed, with the evaluations that are still to come; before
+ * its first step by its plan's prediction, of a resumed one by what is left behind its checkpoint
+ * (job->step), at the speed it had. A time limit bounds it. elapsed_seconds: since its attempt
+ * began. */
 struct forecast_end forecast_running(const struct store_job *job, double elapsed_seconds);
 
 /* How long a job that waits will run, by its plan's prediction and its time limit. */

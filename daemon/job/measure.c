@@ -217,13 +217,23 @@ void measure_finished(struct store *s, int64_t id, int64_t slots, double now)
     store_job_clear(&job);
 }
 
+struct forecast_end measure_end(const struct store_job *job, double elapsed)
+{
+    struct store_job at = *job; /* borrows its texts */
+
+    /* It will say with its first event from where it goes on. */
+    if (job->state == JOB_STARTING && job->attempt > 1)
+        at.step = job->resumes || job->restarts ? job_newest_checkpoint(job->run_dir) : 0;
+    return forecast_running(&at, elapsed);
+}
+
 json_t *measure_time_left(const struct store_job *job, double now)
 {
     bool between = job->state == JOB_QUEUED && forecast_chains(job) && job->step > 0;
     if (job->state != JOB_STARTING && job->state != JOB_RUNNING && job->state != JOB_EVALUATING &&
         !between)
         return json_null();
-    struct forecast_end end =
-        forecast_running(job, job->started_at > 0 ? now - job->started_at : 0);
+    double began = job->attempt_started_at > 0 ? job->attempt_started_at : job->started_at;
+    struct forecast_end end = measure_end(job, began > 0 ? now - began : 0);
     return band_or_null(&end);
 }

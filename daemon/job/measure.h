@@ -4,6 +4,7 @@
 #define TRAIND_DAEMON_JOB_MEASURE_H
 
 #include "common/job_spec.h"
+#include "daemon/job/forecast.h"
 #include "daemon/store/store.h"
 
 /* The speed of jobs of this kind on this processor; zeroed where none has ended. slots: of the node
@@ -13,6 +14,9 @@ int measure_speed(struct store *s, const struct job_spec *spec, int64_t slots,
 
 /* Of a job that has just succeeded: stores both. Best effort: what goes wrong is logged. */
 void measure_finished(struct store *s, int64_t id, int64_t slots, double now);
+
+/* When an active job will have ended: forecast_running, from where its attempt goes on. */
+struct forecast_end measure_end(const struct store_job *job, double elapsed_seconds);
 
 /* {"value", "low", "high"} of the seconds left, or null: of an active job. */
 json_t *measure_time_left(const struct store_job *job, double now);

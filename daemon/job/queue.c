@@ -14,6 +14,7 @@
 #include "common/log.h"
 #include "daemon/job/forecast.h"
 #include "daemon/job/manager.h"
+#include "daemon/job/measure.h"
 
 #define QUEUE_TOLD      256 /* jobs at the head of the queue that are looked at and told */
 #define REFRESH_SECONDS 10  /* estimates change while jobs run */
@@ -88,7 +89,7 @@ static void add_running(struct job_manager *m, struct look *l)
         struct store_job job;
         struct error e;
         if (store_job_get(m->store, a->id, &job, &e) == 0) {
-            end = forecast_running(&job, launch_elapsed_seconds(&a->process));
+            end = measure_end(&job, launch_elapsed_seconds(&a->process));
             store_job_clear(&job);
         }
         add_span(l, a->id, a->slots, end.soonest, end.likely);

@@ -238,12 +238,19 @@ static int store_again(struct job_manager *m, const struct again *a, bool keeps_
         .priority = a->spec->priority,
         .size = job_size(m, a->spec, a->plan),
         .resumes = true,
+        .other_speed =
+            json_integer_value(json_object_get(a->old_plan, "world_size")) != a->plan->world_size,
         .keeps_place = keeps_place,
         .event = a->numbers,
         .reason = reason,
         .now = clock_now(),
     };
+    /* Only a part of the plan's steps may be left. */
+    double of_plan = (double)a->last_step / (double)a->plan->train_steps;
     again.size.train_steps = a->last_step;
+    again.size.predicted_seconds *= of_plan;
+    again.size.predicted_low_seconds *= of_plan;
+    again.size.predicted_high_seconds *= of_plan;
     pthread_mutex_lock(&m->files); /* it may be about to be removed */
     int status = store_job_again(m->store, a->job.id, &again, e);
     pthread_mutex_unlock(&m->files);

@@ -126,6 +126,8 @@ struct store_job_size job_size(const struct job_manager *m, const struct job_spe
         .slots = slurm ? 0 : job_slots_needed(spec, m->slots),
         .train_steps = plan->train_steps,
         .global_batch = plan->global_batch,
+        .evaluations = plan_evaluations(plan, spec),
+        .eval_images = plan->eval_images,
         .time_limit_seconds = time_limit_seconds(spec->cluster.time_limit),
         .predicted_seconds = known ? plan->predicted.ttt_seconds.value : NAN,
         .predicted_low_seconds = known ? plan->predicted.ttt_seconds.low : NAN,

@@ -11,8 +11,9 @@ static int begin_attempt(struct sql *c, int64_t id, const struct store_state_cha
     int status = sql_run(c, e, NULL,
                          "update job set attempt = attempt + 1, launcher_pid = null, "
                          "launcher_start = null, exit_code = null, exit_signal = null, "
-                         "not_before = null, estimated_start = null where id = ?",
-                         "i", id);
+                         "not_before = null, estimated_start = null, attempt_started_at = ?2 "
+                         "where id = ?1",
+                         "id", id, change->now);
     if (status == 0)
         status = store_state_apply(c, id, change, e);
     if (status)
@@ -176,8 +177,10 @@ static int again(struct sql *c, int64_t id, const struct store_job_again *a, str
     if (!status)
         status = sql_run(c, e, NULL,
                          "update job set spec = ?2, plan = ?3, priority = ?4, resumes = ?5, "
-                         "not_before = null, estimated_start = null where id = ?1",
-                         "issii", id, a->spec, a->plan, a->priority, (int64_t)a->resumes);
+                         "not_before = null, estimated_start = null, "
+                         "images_per_sec = iif(?6, null, images_per_sec) where id = ?1",
+                         "issiii", id, a->spec, a->plan, a->priority, (int64_t)a->resumes,
+                         (int64_t)a->other_speed);
     if (!status && !a->keeps_place)
         status = sql_run(c, e, NULL, "update job set restarts = 0, failure = null where id = ?",
                          "i", id);

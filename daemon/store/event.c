@@ -179,6 +179,14 @@ static int ingest_run_stop(struct sql *c, int64_t job_id, const struct store_eve
                    number_of(body, "top5"));
 }
 
+/* Where the attempt begins: behind the steps of an earlier one that came after its checkpoint. */
+static int ingest_run_start(struct sql *c, int64_t job_id, const struct store_event *event,
+                            struct error *e)
+{
+    int64_t step = json_integer_value(json_object_get(event->body, "resumed_step"));
+    return sql_run(c, e, NULL, "update job set step = ?2 where id = ?1", "ii", job_id, step);
+}
+
 static int ingest_event(struct sql *c, const struct store_batch *batch,
                         const struct store_event *event, struct steps *steps, struct error *e)
 {
@@ -194,6 +202,8 @@ static int ingest_event(struct sql *c, const struct store_batch *batch,
     if (status || !inserted)
         return status;
     switch (event->type) {
+    case EVENT_RUN_START:
+        return ingest_run_start(c, batch->job_id, event, e);
     case EVENT_STEP:
         return ingest_step(c, batch->job_id, event, steps, e);
     case EVENT_EVAL:

@@ -14,8 +14,8 @@
     "queued_at, estimated_start, not_before, restarts, resumes, failure, time_limit_seconds, "     \
     "predicted_seconds, predicted_low_seconds, predicted_high_seconds, forecast, launcher, "       \
     "slurm, "                                                                                      \
-    "submitted_by"
-#define BRIEF_COLUMNS 40 /* spec and plan stand behind them */
+    "submitted_by, eval_images, evaluations, attempt_started_at"
+#define BRIEF_COLUMNS 43 /* spec and plan stand behind them */
 
 void store_job_clear(struct store_job *job)
 {
@@ -94,6 +94,9 @@ static void read_job(sqlite3_stmt *row, bool documents, struct store_job *job)
     job->launcher = sql_text(row, 37);
     job->slurm = sql_text(row, 38);
     job->submitted_by = sql_text(row, 39);
+    job->eval_images = sqlite3_column_int64(row, 40);
+    job->evaluations = sqlite3_column_int64(row, 41);
+    job->attempt_started_at = time_of(row, 42);
     if (documents) {
         job->spec = sql_text(row, BRIEF_COLUMNS);
         job->plan = sql_text(row, BRIEF_COLUMNS + 1);
@@ -312,10 +315,11 @@ int store_job_set_size(struct sql *c, int64_t id, const struct store_job_size *s
         c, e, NULL,
         "update job set slots = ?2, train_steps = ?3, global_batch = ?4, time_limit_seconds = ?5, "
         "predicted_seconds = ?6, predicted_low_seconds = ?7, predicted_high_seconds = ?8, "
-        "launcher = ?9, slurm = null where id = ?1",
-        "iiiidddds", id, size->slots, size->train_steps, size->global_batch,
+        "launcher = ?9, slurm = null, evaluations = ?10, eval_images = ?11 where id = ?1",
+        "iiiiddddsii", id, size->slots, size->train_steps, size->global_batch,
         size->time_limit_seconds, size->predicted_seconds, size->predicted_low_seconds,
-        size->predicted_high_seconds, size->launcher ? size->launcher : "local");
+        size->predicted_high_seconds, size->launcher ? size->launcher : "local", size->evaluations,
+        size->eval_images);
 }
 
 static int insert(struct sql *c, const struct store_job_new *job, int64_t *id, struct error *e)

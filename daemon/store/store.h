@@ -64,6 +64,7 @@ struct store_job {
                     to it again */
     char *idempotency_key;
     double created_at, started_at, finished_at;
+    double attempt_started_at; /* the newest attempt */
     double queued_at;          /* its place in the queue */
     double estimated_start;    /* of a queued job; 0: not known */
     double not_before;         /* of a queued job: when a restart's back-off ends; 0: none */
@@ -81,6 +82,8 @@ struct store_job {
     /* progress, from the newest step event, and results, from eval and run_stop */
     int64_t train_steps;  /* of the plan */
     int64_t global_batch; /* of the plan; 0: it has none */
+    int64_t evaluations;  /* of the plan; 0: none, or not known */
+    int64_t eval_images;  /* of one of them */
     int64_t step;         /* steps done */
     double epoch, loss, lr, images_per_sec;
     double ttt_seconds, top1, top5;
@@ -97,6 +100,7 @@ void store_jobs_clear(struct store_jobs *jobs);
 struct store_job_size {
     const char *launcher;
     int64_t slots, train_steps, global_batch;
+    int64_t evaluations, eval_images;
     double time_limit_seconds;
     double predicted_seconds, predicted_low_seconds, predicted_high_seconds;
 };
@@ -210,6 +214,7 @@ struct store_job_again {
     int64_t priority;
     struct store_job_size size;
     bool resumes;
+    bool other_speed;    /* what it did a second so far says nothing any more */
     bool keeps_place;    /* it is in the queue already and stays where it is */
     const json_t *event; /* fields of a "resume" event: the old and the new numbers */
     const char *reason;

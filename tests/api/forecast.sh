@@ -41,10 +41,44 @@ ok "the next job succeeds" wait_state 2 succeeded
 call /v1/jobs/2
 json '.forecast.ttt_seconds | .actual > 0 and (.inside | type) == "boolean"' true "its prediction is judged"
 echo "# prediction: $(jq -c .forecast.ttt_seconds <<<"$body")"
+like "$("$top_builddir/trainctl" --server "$url" show 2)" '^predicted +[0-9.a-z ]+ \([0-9.a-z ]+ to [0-9.a-z ]+\), was .*: [0-9]+ % too (long|short)' "trainctl show tells it"
+like "$("$top_builddir/trainctl" --server "$url" show 2)" '^left at 50 % ' "and that of the time left"
 plan=$(XDG_CACHE_HOME=$work/cache "$top_builddir/trainctl" --server "$url" plan --json - <<<"$document")
 is "$(jq '.predicted.images_per_second.value > 0' <<<"$plan")" true "trainctl plan asks the daemon"
 is "$(curl -sS -X DELETE "$url/v1/jobs/1" -o /dev/null -w '%{http_code}')" 200 "a job is removed"
 call "/v1/speeds?key=$key"
 json '.speeds | length' 2 "what it measured stays"
+
+# ------------------------------------------------------------------ evaluations to come; a resumed job
+
+quick=$(jq '.model = {arch: "resnet18", image_size: 32, classes: 10}' <<<"$document")
+call -d "$(jq '. + {steps: 64, data: {train: "synthetic", eval: "synthetic", train_images: 64}, eval: {every_epochs: 0.5, batch: 8}}' <<<"$quick")" /v1/jobs
+ok "a job with evaluations runs" eventually has_events 3 2
+call /v1/jobs/3
+json '.plan.eval_images > 0' true "it evaluates"
+[ "$(jq -r .state <<<"$body")" != running ] ||
+    json '.time_left.value > (.train_steps - .step) * .global_batch / .images_per_sec * 1.1' true "its time left has the evaluations to come"
+ok "it succeeds" wait_state 3 succeeded
+call /v1/jobs/3
+echo "# time left with evaluations: $(jq -c '.forecast.time_left | map([.share, .value, .actual])' <<<"$body")"
+
+call -d "$(jq '. + {steps: 4000, checkpoint: {every_steps: 20}, restart: {max: 0}}' <<<"$quick")" /v1/jobs
+ok "a long one runs" eventually has_events 4 25
+call -X POST /v1/jobs/4/cancel
+ok "it is cancelled" wait_state 4 cancelled
+call /v1/jobs/4
+at=$(jq .checkpoint_step <<<"$body")
+call -X POST /v1/jobs/4/resume
+starting() {
+    call /v1/jobs/4
+    [ "$(jq -r .state <<<"$body")" != queued ]
+}
+eventually starting
+before=$(jq -c '{step, state, left: (.time_left.value // 0), wanted: ((4000 - ([.step, '"$at"'] | min)) * .global_batch / .images_per_sec)}' <<<"$body")
+is "$(jq '.left > .wanted / 3 and .left < .wanted * 3' <<<"$before")" true "before its first step a resumed job knows its time left ($before)"
+ok "it goes on" eventually has_events 4 $((at + 2))
+is "$(sql "select count(*) from job where id = 4 and step >= $at")" 1 "behind its checkpoint"
+call -X POST /v1/jobs/4/cancel
+ok "it ends" wait_state 4 cancelled
 ok "the daemon stops in order" stop_daemon
 done_testing

@@ -37,6 +37,48 @@ Test(forecast, a_running_job_by_its_progress)
     cr_expect_float_eq(end.soonest, 240, 1e-9);
 }
 
+Test(forecast, evaluations_to_come_count)
+{
+    struct store_job job = nothing_known;
+    job.state = JOB_RUNNING;
+    job.step = 40;
+    job.global_batch = 50;
+    job.images_per_sec = 10;
+    job.evaluations =
+        4; /* at the steps 25, 50, 75 and 100; one image costs a third of a trained one */
+    job.eval_images = 600;
+    struct forecast_end end = forecast_running(&job, 200);
+    cr_expect_float_eq(end.likely, 300 + 3 * 20, 1e-9);
+    cr_expect_float_eq(end.soonest, 240 + 3 * 10, 1e-9);
+    cr_expect_float_eq(end.latest, 375 + 3 * 40, 1e-9);
+    job.step = 50;
+    job.state = JOB_EVALUATING; /* half of it may be done */
+    end = forecast_running(&job, 200);
+    cr_expect_float_eq(end.likely, 250 + 2.5 * 20, 1e-9);
+    job.step = 100;
+    end = forecast_running(&job, 200);
+    cr_expect_float_eq(end.likely, 10, 1e-9);
+    cr_expect_float_eq(end.latest, 40, 1e-9);
+    cr_expect_eq(end.soonest, 0);
+}
+
+Test(forecast, a_resumed_job_before_its_first_step)
+{
+    struct store_job job = nothing_known;
+    job.step = 60; /* of its checkpoint */
+    job.global_batch = 50;
+    job.images_per_sec = 10; /* before it was stopped */
+    job.predicted_seconds = 1000;
+    job.predicted_low_seconds = 900;
+    job.predicted_high_seconds = 1400;
+    cr_expect_float_eq(forecast_running(&job, 3).likely, 200, 1e-9);
+    job.images_per_sec = NAN; /* other workers */
+    struct forecast_end end = forecast_running(&job, 3);
+    cr_expect_float_eq(end.likely, 397, 1e-9);
+    cr_expect_float_eq(end.soonest, 357, 1e-9);
+    cr_expect_float_eq(end.latest, 557, 1e-9);
+}
+
 Test(forecast, before_the_first_step_by_the_plan)
 {
     struct store_job job = nothing_known;
