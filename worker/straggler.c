@@ -1,6 +1,7 @@
 #include "worker/straggler.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define LEAST_EXCESS_MS 2 /* below it a step is too short to tell */
 
@@ -15,7 +16,8 @@ struct record {
 struct stragglers {
     int world;
     struct record *ranks; /* (world) */
-    double *others;       /* (world), to sort */
+    double *sorted;       /* (RANK_PHASES + 1, world): a step's times, the last row whole */
+    bool is_sorted[RANK_PHASES + 1];
 };
 
 const char *rank_phase_name(enum rank_phase phase)
@@ -39,9 +41,9 @@ int stragglers_create(int world, struct stragglers **out, struct error *e)
     if (s) {
         s->world = world;
         s->ranks = calloc((size_t)world, sizeof *s->ranks);
-        s->others = calloc((size_t)world, sizeof *s->others);
+        s->sorted = calloc((size_t)world * (RANK_PHASES + 1), sizeof *s->sorted);
     }
-    if (!s || !s->ranks || !s->others) {
+    if (!s || !s->ranks || !s->sorted) {
         stragglers_destroy(s);
         return error_set(e, ERR_NO_MEMORY, "no memory for the times of %d ranks", world);
     }
@@ -54,7 +56,7 @@ void stragglers_destroy(struct stragglers *s)
     if (!s)
         return;
     free(s->ranks);
-    free(s->others);
+    free(s->sorted);
     free(s);
 }
 
@@ -64,17 +66,40 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Of all ranks but one; phase RANK_PHASES: of their whole time. */
+static double time_of(const struct rank_times *times, int phase)
+{
+    return phase == RANK_PHASES ? rank_busy_ms(times) : times->ms[phase];
+}
+
+/* Phase RANK_PHASES: their whole time. Rank 0 does this in every step, for all ranks: they are
+ * sorted once and not once for each. */
+static const double *sorted_times(struct stragglers *s, const struct rank_times *every, int phase)
+{
+    double *row = s->sorted + (size_t)phase * (size_t)s->world;
+
+    if (s->is_sorted[phase])
+        return row;
+    for (int i = 0; i < s->world; i++)
+        row[i] = time_of(&every[i], phase);
+    qsort(row, (size_t)s->world, sizeof *row, compare);
+    s->is_sorted[phase] = true;
+    return row;
+}
+
+/* Of all ranks but one: its value is left out where it stands. */
 static double median_of_others(struct stragglers *s, const struct rank_times *every, int rank,
                                int phase)
 {
-    int n = 0;
+    const double *all = sorted_times(s, every, phase);
+    double own = time_of(&every[rank], phase);
+    int n = s->world - 1, low = (n - 1) / 2, high = n / 2;
 
-    for (int i = 0; i < s->world; i++)
-        if (i != rank)
-            s->others[n++] = phase == RANK_PHASES ? rank_busy_ms(&every[i]) : every[i].ms[phase];
-    qsort(s->others, (size_t)n, sizeof *s->others, compare);
-    return n % 2 ? s->others[n / 2] : (s->others[n / 2 - 1] + s->others[n / 2]) / 2;
+    return (all[low + (own <= all[low])] + all[high + (own <= all[high])]) / 2;
+}
+
+static bool is_slow(double busy, double median)
+{
+    return busy > STRAGGLER_FACTOR * median && busy > median + LEAST_EXCESS_MS;
 }
 
 static void add_slow_step(struct stragglers *s, const struct rank_times *every, int rank,
@@ -114,11 +139,12 @@ bool stragglers_add(struct stragglers *s, const struct rank_times *every, struct
 {
     bool any = false;
 
+    memset(s->is_sorted, 0, sizeof s->is_sorted);
     for (int rank = 0; rank < s->world && s->world > 1; rank++) {
         struct record *r = &s->ranks[rank];
         double busy = rank_busy_ms(&every[rank]);
         double median = median_of_others(s, every, rank, RANK_PHASES);
-        if (busy > STRAGGLER_FACTOR * median && busy > median + LEAST_EXCESS_MS)
+        if (is_slow(busy, median))
             add_slow_step(s, every, rank, busy, median);
         else
             add_fast_step(r);

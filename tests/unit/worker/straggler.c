@@ -1,5 +1,6 @@
 /* Which rank holds up the others: named once, with its phase, and again only after it recovered. */
 #include <criterion/criterion.h>
+#include <stdlib.h>
 
 #include "worker/straggler.h"
 
@@ -108,4 +109,45 @@ Test(straggler, a_rank_alone_has_nobody_to_be_slower_than)
     for (int i = 0; i < 20; i++)
         cr_expect_not(stragglers_add(alone, every, &found));
     stragglers_destroy(alone);
+}
+
+/* Against the plain way: the others sorted for each rank, for 1 to 9 ranks with equal times among
+ * them. The mean and the median of a straggler are what shows of it. */
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+Test(straggler, medians_are_of_the_others)
+{
+    struct rank_times times[9];
+    struct stragglers *many;
+    struct error e;
+    unsigned dice = 1;
+
+    for (int round = 0; round < 200; round++) {
+        int world = 2 + round % 8, slow = round % world;
+        double others[9];
+        int n = 0;
+        cr_assert_eq(stragglers_create(world, &many, &e), 0);
+        for (int i = 0; i < world; i++) {
+            dice = dice * 1103515245 + 12345;
+            times[i] = (struct rank_times){
+                {1 + (dice >> 16) % 3, 20, 40, 2}
+            };
+            if (i == slow)
+                times[i].ms[RANK_BACKWARD] = 400;
+            else
+                others[n++] = rank_busy_ms(&times[i]);
+        }
+        qsort(others, (size_t)n, sizeof *others, ascending);
+        bool any = false;
+        for (int step = 0; step < STRAGGLER_STEPS; step++)
+            any |= stragglers_add(many, times, &found);
+        cr_assert(any);
+        cr_assert_eq(found.rank, slow);
+        cr_assert_float_eq(found.median_ms, (others[(n - 1) / 2] + others[n / 2]) / 2, 1e-9);
+        stragglers_destroy(many);
+    }
 }
