@@ -113,6 +113,15 @@ void report_text(struct report *r, const char *name, const char *value)
     json_decref(text);
 }
 
+void report_json(struct report *r, const char *name, const json_t *value)
+{
+    if (!r->line)
+        return;
+    fprintf(r->line, ", \"%s\": ", name);
+    if (!value || json_dumpf(value, r->line, 0))
+        fputs("null", r->line);
+}
+
 void report_flag(struct report *r, const char *name, int value)
 {
     if (r->line)

@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <jansson.h>
+
 #include "common/error.h"
 #include "common/event.h"
 
@@ -24,7 +26,8 @@ void report_begin(struct report *r, enum event_type type);
 void report_int(struct report *r, const char *name, int64_t value);
 void report_real(struct report *r, const char *name, double value); /* 9 significant digits */
 void report_reals(struct report *r, const char *name, const double *values, size_t count);
-void report_text(struct report *r, const char *name, const char *value); /* NULL: null */
+void report_text(struct report *r, const char *name, const char *value);   /* NULL: null */
+void report_json(struct report *r, const char *name, const json_t *value); /* NULL: null */
 void report_flag(struct report *r, const char *name, int value);
 /* Returns ERR_NO_SPACE or ERR_IO when the line could not be written; later events are then dropped
  * too. */

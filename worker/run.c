@@ -89,4 +89,5 @@ void run_destroy(struct run *r)
     job_spec_destroy(r->spec);
     report_destroy(r->report);
     json_decref(r->warnings);
+    json_decref(r->binding);
 }

@@ -44,6 +44,7 @@ struct run {
     struct run_state from;       /* of that checkpoint */
     int64_t image_shift;         /* common/plan/replan.h */
     int64_t step_shift; /* a step's number in the plan's schedule, less its number in the run */
+    json_t *binding;    /* rank 0: what every rank got, for run_start */
     json_t *warnings;   /* of the start, rank 0: said behind run_start */
     bool measures_peak;
     double stall_seconds;

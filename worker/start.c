@@ -11,6 +11,7 @@
 #include "common/json.h"
 #include "common/plan/replan.h"
 #include "common/preset.h"
+#include "worker/binding.h"
 #include "worker/kernels/kind.h"
 #include "worker/peak.h"
 #include "worker/resume.h"
@@ -156,6 +157,7 @@ static int say_run_start(struct run *r, struct error *e)
     model_tuning_to_text(&r->tuning, tuning);
     report_text(r->report, "winograd", tuning);
     report_int(r->report, "memory_bytes_per_worker", (int64_t)model_memory_bytes(r->model));
+    report_json(r->report, "binding", r->binding);
     if (r->resumes) {
         report_text(r->report, "resumed_from", r->resumed_from);
         report_int(r->report, "resumed_step", r->from.step);
@@ -189,6 +191,9 @@ int start_run(const struct start_options *options, struct traincomm *comm, struc
     if (r->measures_peak)
         r->sgemm_gflops = peak_sgemm_gflops(r->comm, r->threads);
     status = start_model(r, e);
+    if (status)
+        return status;
+    status = binding_report(r, e);
     if (status)
         return status;
     /* Time to train counts from just before the first touch of the data (MLPerf training rules). */

@@ -4,8 +4,6 @@
 #include <sched.h>
 #include <unistd.h>
 
-#include "common/log.h"
-
 static int cores_allowed(void)
 {
     cpu_set_t set;
@@ -25,10 +23,6 @@ int threads_of_rank(struct traincomm *comm, int wanted)
     int threads = wanted > 0 ? wanted : cores;
     if (threads < 1)
         threads = 1;
-    if (cores > 0 && threads > cores)
-        log_warning("%d threads compute on %d cores: mpirun --map-by slot:PE=%d --bind-to core "
-                    "gives each rank its own",
-                    threads, cores, threads);
     omp_set_num_threads(threads);
     return threads;
 }

@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# What each rank got is in run_start and in the log, and wrong bindings made on purpose are warned of with the remedy. Prints TAP.
+set -u
+# shellcheck source=tests/tap.sh
+. "${top_srcdir:?is set by make check}/tests/tap.sh"
+: "${top_builddir:?is set by make check}"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+unset OMP_NUM_THREADS OMP_PLACES OMP_PROC_BIND
+[ "$(nproc)" -ge 2 ] || skip_all "needs two cores"
+
+# run THREADS RANKS OPTION...: one step under mpirun with these options; sets $start, $log and $warnings
+run() {
+    local threads=$1 ranks=$2
+    shift 2
+    rm -rf "$work/run"
+    cat >"$work/job.json" <<END
+{"model": {"arch": "resnet18", "classes": 10, "image_size": 32}, "data": {"train": "synthetic", "train_images": 64},
+ "cluster": {"workers_per_node": $ranks, "threads_per_worker": $threads}, "batch_per_worker": 2, "steps": 1,
+ "lr": {"warmup_epochs": 0}, "checkpoint": {"disable": true}}
+END
+    log=$(mpirun -np "$ranks" "$@" "$top_builddir/train-worker" --job "$work/job.json" --run-dir "$work/run" 2>&1)
+    ok "$threads threads, $ranks ranks, $*" test $? = 0
+    start=$(jq -c 'select(.type == "run_start") | .binding' "$work/run/attempt-1/events.jsonl")
+    warnings=$(jq -r 'select(.type == "warning") | .message' "$work/run/attempt-1/events.jsonl")
+}
+
+run 1 2 --map-by slot:PE=1 --bind-to core -x OMP_NUM_THREADS=1
+is "$(jq -c '[.[] | [.rank, .threads, .omp_num_threads]]' <<<"$start")" '[[0,1,"1"],[1,1,"1"]]' "run_start has each rank"
+is "$(jq -r '.[0].cpus != .[1].cpus and (.[0].numa_nodes | length) == 1' <<<"$start")" true "on a core of its own"
+is "$warnings" "" "a right binding is not warned of"
+like "$log" "^ +1  $(hostname) +[0-9]+ +1  1 " "the log has a table"
+
+run 2 1 --bind-to core
+like "$warnings" "^rank 0 on $(hostname) computes with 2 threads, but has only core [0-9]+: start with mpirun --map-by slot:PE=2 --bind-to core, or in Slurm srun --cpus-per-task=2" \
+    "a rank with fewer cores than threads"
+run 1 2 --cpu-set 0 --bind-to none
+is "$(jq -c '[.[].cpus]' <<<"$start")" '["0","0"]' "two ranks are on core 0"
+like "$warnings" "^ranks 0 and 1 on $(hostname) share core 0: start with mpirun --map-by slot:PE=1 --bind-to core.*without --cpu-set" "two ranks on one core"
+run 2 1 --bind-to none -x OMP_PLACES='{0}' -x OMP_PROC_BIND=true
+like "$warnings" "all 2 threads of rank 0 on $(hostname) run on core 0 of its [0-9]+: unset OMP_PLACES|computes with 2 threads, but has only core 0" "all threads on one core"
+run 1 $(($(nproc) + 1)) --oversubscribe --bind-to none
+like "$warnings" "^the $(($(nproc) + 1)) ranks on $(hostname) compute with $(($(nproc) + 1)) threads together on $(nproc) cores: fewer" "more ranks than cores"
+done_testing

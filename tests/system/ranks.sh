@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# Many more ranks than cores: 16 (and 64 without --quick) train what one rank trains that adds up as many batches, with the same
+# losses but for rounding. Prints TAP.
+set -u
+# shellcheck source=tests/tap.sh
+. "${top_srcdir:?is set by make check}/tests/tap.sh"
+# shellcheck source=tests/system/lib.sh
+. "$top_srcdir/tests/system/lib.sh"
+trap 'rm -rf "$work"' EXIT
+small_data
+jq -n --arg data "$work/data" '{data: {train: ($data + "/train"), augment: false}, batch_per_worker: 1, steps: 2,
+    model: {arch: "resnet18", stem: "small", image_size: 32, classes: 10}, cluster: {threads_per_worker: 1},
+    lr: {warmup_epochs: 0, base: 0.01}, checkpoint: {disable: true}}' >"$work/small.json"
+export OMPI_MCA_mpi_yield_when_idle=1
+losses() { jq -c 'select(.type == "step") | .loss' "$1/attempt-1/events.jsonl" | tr '\n' ' '; }
+
+counts=16
+if [ "${TRAIND_TEST_QUICK:-no}" = no ] && [ "$(awk '/MemAvailable/ {print int($2 / 1048576)}' /proc/meminfo)" -ge 16 ]; then counts="16 64"; fi
+for ranks in $counts; do
+    job "$work/many.json" ".cluster.workers_per_node = $ranks"
+    job "$work/one.json" ".cluster.workers_per_node = 1 | .accumulate_steps = $ranks"
+    worker "$ranks" "$work/many.json" "$work/many$ranks"
+    is $? 0 "$ranks ranks train"
+    worker 1 "$work/one.json" "$work/one$ranks"
+    is $? 0 "one rank trains with $ranks batches a step"
+    same=$(jq -n --argjson a "[$(losses "$work/many$ranks" | sed 's/ *$//; s/ /,/g')]" --argjson b "[$(losses "$work/one$ranks" | sed 's/ *$//; s/ /,/g')]" \
+        '($a | length) == 2 and ($b | length) == 2 and ([range(2) | ($a[.] - $b[.]) / $b[.] | fabs] | max) < 1e-4')
+    is "$same" true "$ranks: the same losses within 1e-4: $(losses "$work/many$ranks")and $(losses "$work/one$ranks")"
+    is "$(jq -c 'select(.type == "run_start") | [.world_size, (.binding | length)]' "$work/many$ranks/attempt-1/events.jsonl")" "[$ranks,$ranks]" "every rank is in run_start"
+done
+done_testing

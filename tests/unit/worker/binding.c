@@ -1,0 +1,81 @@
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "worker/binding.h"
+
+#define HAS(text) (strstr(json_string_value(json_array_get(problems, 0)), text) != NULL)
+
+static struct binding rank_on(int first, int cpus, int threads, int machine)
+{
+    struct binding b = {.threads = threads, .machine_cpus = machine, .kernels = "avx2"};
+    for (int i = first; i < first + cpus; i++)
+        CPU_SET(i, &b.cpus);
+    b.thread_cpus = b.cpus;
+    return b;
+}
+
+Test(binding, writes_cores_as_ranges)
+{
+    struct binding b = rank_on(3, 4, 1, 16);
+    char text[32];
+
+    CPU_SET(9, &b.cpus);
+    binding_cpus_to_text(&b.cpus, text, sizeof text);
+    cr_assert_str_eq(text, "3-6,9");
+    binding_cpus_to_text(&b.cpus, text, 4);
+    cr_assert_str_eq(text, "3-6");
+}
+
+Test(binding, finds_nothing_where_nothing_is_wrong)
+{
+    const char *hosts[] = {"a", "a", "b", "b"};
+    struct binding right[] = {rank_on(0, 4, 4, 8), rank_on(4, 4, 4, 8), rank_on(0, 4, 4, 8),
+                              rank_on(4, 4, 4, 8)};
+    struct binding unbound[] = {rank_on(0, 8, 4, 8), rank_on(0, 8, 4, 8)};
+    struct binding set[] = {rank_on(0, 4, 2, 8), rank_on(0, 4, 2, 8)};
+
+    json_t *problems = binding_problems(right, hosts, 4);
+    cr_assert_eq(json_array_size(problems), 0);
+    json_decref(problems);
+    problems = binding_problems(unbound, hosts, 2);
+    cr_assert_eq(json_array_size(problems), 0);
+    json_decref(problems);
+    problems = binding_problems(set, hosts, 2);
+    cr_assert_eq(json_array_size(problems), 0, "a common set that is large enough");
+    json_decref(problems);
+}
+
+Test(binding, names_ranks_that_share_cores_on_any_host)
+{
+    const char *hosts[] = {"a", "a", "b", "b", "b"};
+    struct binding ranks[] = {rank_on(0, 2, 2, 8), rank_on(2, 2, 2, 8), rank_on(0, 2, 2, 8),
+                              rank_on(2, 2, 2, 8), rank_on(3, 2, 2, 8)};
+
+    json_t *problems = binding_problems(ranks, hosts, 5);
+    cr_assert_eq(json_array_size(problems), 1);
+    cr_assert(HAS("ranks 3 and 4 on b share core 3: "));
+    cr_assert(HAS("--map-by slot:PE=2 --bind-to core"));
+    cr_assert(HAS("--cpus-per-task=2"));
+    json_decref(problems);
+}
+
+Test(binding, names_threads_on_one_core_and_kernels_that_differ)
+{
+    const char *hosts[] = {"a", "b"};
+    struct binding ranks[] = {rank_on(0, 4, 4, 4), rank_on(0, 4, 4, 4)};
+
+    CPU_ZERO(&ranks[1].thread_cpus);
+    CPU_SET(2, &ranks[1].thread_cpus);
+    json_t *problems = binding_problems(ranks, hosts, 2);
+    cr_assert(HAS("all 4 threads of rank 1 on b run on core 2 of its 4: "));
+    json_decref(problems);
+    ranks[1] = ranks[0];
+    strcpy(ranks[1].kernels, "avx512");
+    problems = binding_problems(ranks, hosts, 2);
+    cr_assert(HAS("rank 1 on b computes with the kernels avx512, rank 0 on a with avx2"));
+    json_decref(problems);
+    ranks[1] = rank_on(1, 1, 3, 4);
+    problems = binding_problems(ranks, hosts, 2);
+    cr_assert(HAS("rank 1 on b computes with 3 threads, but has only core 1: "));
+    json_decref(problems);
+}

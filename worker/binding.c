@@ -1,0 +1,288 @@
+#include "worker/binding.h"
+
+#include <omp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "worker/kernels/kind.h"
+
+#define RANKS_SHOWN 64
+#define CPUS_BYTES  128
+
+/* ---------------------------------------------------------------- of this rank */
+
+static void copy_word(char to[BINDING_WORD_BYTES], const char *from)
+{
+    snprintf(to, BINDING_WORD_BYTES, "%s", from ? from : "");
+}
+
+static int numa_node_of(int cpu)
+{
+    char path[96];
+
+    for (int node = 0; node < 32; node++) {
+        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/node%d", cpu, node);
+        if (access(path, F_OK) == 0)
+            return node;
+    }
+    return 0;
+}
+
+/* Each thread may have been bound by OMP_PROC_BIND and OMP_PLACES. */
+static void read_threads(int threads, cpu_set_t *all)
+{
+    CPU_ZERO(all);
+#pragma omp parallel num_threads(threads)
+    {
+        cpu_set_t own;
+        if (sched_getaffinity(0, sizeof own, &own) == 0) {
+#pragma omp critical(binding)
+            CPU_OR(all, all, &own);
+        }
+    }
+}
+
+void binding_read(int threads, struct binding *b)
+{
+    memset(b, 0, sizeof *b);
+    if (sched_getaffinity(0, sizeof b->cpus, &b->cpus))
+        CPU_ZERO(&b->cpus);
+    b->threads = threads;
+    b->machine_cpus = (int)sysconf(_SC_NPROCESSORS_ONLN);
+    read_threads(threads, &b->thread_cpus);
+    /* With OMP_PROC_BIND the runtime has bound this thread too: the rank's cpus are all of theirs.
+     */
+    CPU_OR(&b->cpus, &b->cpus, &b->thread_cpus);
+    for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+        if (CPU_ISSET(cpu, &b->cpus))
+            b->numa_nodes |= 1u << numa_node_of(cpu);
+    copy_word(b->omp_threads, getenv("OMP_NUM_THREADS"));
+    copy_word(b->blas_threads, getenv("OPENBLAS_NUM_THREADS"));
+    copy_word(b->kernels, kernels_kind());
+}
+
+void binding_cpus_to_text(const cpu_set_t *cpus, char *text, size_t bytes)
+{
+    size_t used = 0;
+
+    text[0] = '\0';
+    for (int cpu = 0; cpu < CPU_SETSIZE && used < bytes; cpu++) {
+        int first = cpu;
+        if (!CPU_ISSET(cpu, cpus))
+            continue;
+        while (cpu + 1 < CPU_SETSIZE && CPU_ISSET(cpu + 1, cpus))
+            cpu++;
+        used += (size_t)snprintf(text + used, bytes - used, cpu > first ? "%s%d-%d" : "%s%d",
+                                 used ? "," : "", first, cpu);
+    }
+}
+
+/* ---------------------------------------------------------------- what is wrong */
+
+#define REMEDY                                                                                     \
+    "start with mpirun --map-by slot:PE=%d --bind-to core, or in Slurm srun --cpus-per-task=%d "   \
+    "--cpu-bind=cores"
+
+static void add(json_t *problems, json_t *text)
+{
+    json_array_append_new(problems, text);
+}
+
+static void check_rank(const struct binding *b, int rank, const char *host, bool told[2],
+                       json_t *problems)
+{
+    int cpus = CPU_COUNT(&b->cpus);
+    char where[CPUS_BYTES];
+
+    binding_cpus_to_text(&b->thread_cpus, where, sizeof where);
+    if (!told[0] && b->threads > 1 && CPU_COUNT(&b->thread_cpus) == 1 && cpus > 1) {
+        told[0] = true;
+        add(problems,
+            json_sprintf("all %d threads of rank %d on %s run on core %s of its %d: unset "
+                         "OMP_PLACES, or set OMP_PLACES=cores and OMP_PROC_BIND=close",
+                         b->threads, rank, host, where, cpus));
+    }
+    if (!told[1] && cpus > 0 && b->threads > cpus) {
+        told[1] = true;
+        binding_cpus_to_text(&b->cpus, where, sizeof where);
+        add(problems, json_sprintf("rank %d on %s computes with %d threads, but has %s %s: " REMEDY,
+                                   rank, host, b->threads, cpus > 1 ? "only cores" : "only core",
+                                   where, b->threads, b->threads));
+    }
+}
+
+static bool is_bound(const struct binding *b)
+{
+    return CPU_COUNT(&b->cpus) < b->machine_cpus;
+}
+
+static void name_pair(const struct binding *ranks, const char *host, int a, int b,
+                      const cpu_set_t *both, json_t *problems)
+{
+    char where[CPUS_BYTES];
+
+    binding_cpus_to_text(both, where, sizeof where);
+    add(problems, json_sprintf("ranks %d and %d on %s share core%s %s: " REMEDY
+                               "; without --cpu-set, and one mpirun on a machine",
+                               a, b, host, CPU_COUNT(both) > 1 ? "s" : "", where, ranks[a].threads,
+                               ranks[a].threads));
+}
+
+/* The first two of a machine that may run on the same core. */
+static void find_pair(const struct binding *ranks, const int *here, int n, const char *host,
+                      json_t *problems)
+{
+    for (int a = 0; a < n; a++)
+        for (int b = a + 1; b < n; b++) {
+            cpu_set_t both;
+            CPU_AND(&both, &ranks[here[a]].cpus, &ranks[here[b]].cpus);
+            if (CPU_COUNT(&both)) {
+                name_pair(ranks, host, here[a], here[b], &both, problems);
+                return;
+            }
+        }
+}
+
+/* Whether the machine of rank `from`, the first there, has a core for every thread. */
+static bool check_machine(const struct binding *ranks, const char *const *hosts, int count,
+                          int from, int *here, json_t *problems)
+{
+    int threads = 0, n = 0;
+    bool bound = false;
+    cpu_set_t all;
+
+    CPU_ZERO(&all);
+    for (int i = from; i < count; i++) {
+        if (strcmp(hosts[i], hosts[from]) != 0)
+            continue;
+        here[n++] = i;
+        threads += ranks[i].threads;
+        bound |= is_bound(&ranks[i]);
+        CPU_OR(&all, &all, &ranks[i].cpus);
+    }
+    if (threads <= CPU_COUNT(&all))
+        return false;
+    if (bound)
+        find_pair(ranks, here, n, hosts[from], problems);
+    else
+        add(problems,
+            json_sprintf("the %d ranks on %s compute with %d threads together on %d cores: "
+                         "fewer cluster.workers_per_node or threads_per_worker are faster",
+                         n, hosts[from], threads, ranks[from].machine_cpus));
+    return true;
+}
+
+static void check_kernels(const struct binding *ranks, const char *const *hosts, int count,
+                          json_t *problems)
+{
+    for (int i = 1; i < count; i++) {
+        if (strcmp(ranks[i].kernels, ranks[0].kernels) == 0)
+            continue;
+        add(problems,
+            json_sprintf("rank %d on %s computes with the kernels %s, rank 0 on %s with %s: their "
+                         "last bits differ, and the replicas drift apart; set "
+                         "GLIBC_TUNABLES=glibc.cpu.hwcaps for the lesser kind, or use machines of "
+                         "one kind",
+                         i, hosts[i], ranks[i].kernels, hosts[0], ranks[0].kernels));
+        return;
+    }
+}
+
+json_t *binding_problems(const struct binding *ranks, const char *const *hosts, int count)
+{
+    json_t *problems = json_array();
+    int *here = calloc((size_t)count, sizeof *here);
+    bool told[2] = {false, false}, shared = false;
+
+    for (int i = 0; i < count; i++)
+        check_rank(&ranks[i], i, hosts[i], told, problems);
+    for (int i = 0; here && i < count && !shared && !told[1]; i++)
+        if (i == 0 || strcmp(hosts[i], hosts[i - 1]) != 0)
+            shared = check_machine(ranks, hosts, count, i, here, problems);
+    check_kernels(ranks, hosts, count, problems);
+    free(here);
+    return problems;
+}
+
+/* ---------------------------------------------------------------- the report */
+
+static json_t *numa_to_json(unsigned nodes)
+{
+    json_t *list = json_array();
+
+    for (int n = 0; n < 32; n++)
+        if (nodes & 1u << n)
+            json_array_append_new(list, json_integer(n));
+    return list;
+}
+
+static json_t *word_or_null(const char *word)
+{
+    return *word ? json_string(word) : json_null();
+}
+
+static json_t *rank_to_json(const struct binding *b, int rank, const char *host)
+{
+    char cpus[CPUS_BYTES];
+
+    binding_cpus_to_text(&b->cpus, cpus, sizeof cpus);
+    return json_pack("{s:i, s:s, s:s, s:i, s:o, s:o, s:o, s:s}", "rank", rank, "host", host, "cpus",
+                     cpus, "threads", b->threads, "numa_nodes", numa_to_json(b->numa_nodes),
+                     "omp_num_threads", word_or_null(b->omp_threads), "openblas_num_threads",
+                     word_or_null(b->blas_threads), "kernels", b->kernels);
+}
+
+static void print_rank(const struct binding *b, int rank, const char *host)
+{
+    char cpus[CPUS_BYTES];
+
+    binding_cpus_to_text(&b->cpus, cpus, sizeof cpus);
+    if (rank == 0)
+        printf("%6s  %-20s %-16s %8s  %-16s %-20s %s\n", "rank", "host", "cores", "threads",
+               "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "kernels");
+    printf("%6d  %-20s %-16s %8d  %-16s %-20s %s\n", rank, host, cpus, b->threads,
+           *b->omp_threads ? b->omp_threads : "-", *b->blas_threads ? b->blas_threads : "-",
+           b->kernels);
+}
+
+static void tell(struct run *r, const struct binding *ranks, const char *const *hosts)
+{
+    json_t *problems = binding_problems(ranks, hosts, r->world);
+    int shown = r->world < RANKS_SHOWN ? r->world : RANKS_SHOWN;
+
+    r->binding = json_array();
+    for (int i = 0; i < shown; i++) {
+        print_rank(&ranks[i], i, hosts[i]);
+        json_array_append_new(r->binding, rank_to_json(&ranks[i], i, hosts[i]));
+    }
+    if (shown < r->world)
+        printf("%6s  and %d more\n", "", r->world - shown);
+    fflush(stdout);
+    json_array_extend(r->warnings, problems);
+    json_decref(problems);
+}
+
+int binding_report(struct run *r, struct error *e)
+{
+    struct binding mine;
+    void *all = NULL;
+    size_t bytes;
+
+    binding_read(r->threads, &mine);
+    int status = traincomm_gather(r->comm, &mine, sizeof mine, &all, &bytes);
+    if (status)
+        return error_set(e, ERR_NO_MEMORY, "where the ranks run cannot be gathered: %s",
+                         traincomm_strerror(status));
+    if (r->rank != 0)
+        return 0;
+    const char **hosts = calloc((size_t)r->world, sizeof *hosts);
+    for (int i = 0; hosts && i < r->world; i++)
+        hosts[i] = traincomm_host(r->comm, i);
+    if (hosts)
+        tell(r, all, hosts);
+    free(hosts);
+    free(all);
+    return 0;
+}

@@ -1,0 +1,41 @@
+/*
+ * What every rank really got: cores, threads, NUMA nodes, thread settings; and what is wrong with
+ * it. mpirun and Slurm place ranks by flags that are easily wrong, and nothing but slowness tells.
+ */
+#ifndef TRAIND_WORKER_BINDING_H
+#define TRAIND_WORKER_BINDING_H
+
+#include <sched.h>
+
+#include <jansson.h>
+
+#include "worker/run.h"
+
+#define BINDING_WORD_BYTES 16
+
+/* Of one rank; plain bytes, so that one gather carries it. */
+struct binding {
+    cpu_set_t cpus;        /* that it may run on */
+    cpu_set_t thread_cpus; /* all that its threads may run on */
+    int threads;           /* it computes with */
+    int machine_cpus;      /* online where it is */
+    unsigned numa_nodes;   /* bit n: some of its cpus are of node n (the last bit: or above) */
+    char omp_threads[BINDING_WORD_BYTES];  /* OMP_NUM_THREADS; "": not set */
+    char blas_threads[BINDING_WORD_BYTES]; /* OPENBLAS_NUM_THREADS; "": not set */
+    char kernels[BINDING_WORD_BYTES];      /* kernels_kind() */
+};
+
+void binding_read(int threads, struct binding *binding); /* of the calling rank */
+
+/* hosts[i]: rank i's. One text with its remedy for each kind of trouble, of the first ranks that
+ * have it: a new array of strings. Pure. */
+json_t *binding_problems(const struct binding *ranks, const char *const *hosts, int count);
+
+/* "0-3,8": the caller gives room for it; cut if there is not enough. */
+void binding_cpus_to_text(const cpu_set_t *cpus, char *text, size_t bytes);
+
+/* Gathers all ranks'. On rank 0: a table in the log, problems into r->warnings, and r->binding.
+ * Collective. */
+int binding_report(struct run *r, struct error *e);
+
+#endif
