@@ -54,8 +54,11 @@ static sqlite3_stmt *prepared(struct sql *c, const char *sql)
     return statement;
 }
 
-static int bind_one(sqlite3_stmt *statement, int place, char kind, va_list *values)
+/* copy: whether texts and blobs must be copied, as they end before the statement does. */
+static int bind_one(sqlite3_stmt *statement, int place, char kind, bool copy, va_list *values)
 {
+    void (*lives)(void *) = copy ? SQLITE_TRANSIENT : SQLITE_STATIC;
+
     switch (kind) {
     case 'i':
         return sqlite3_bind_int64(statement, place, va_arg(*values, int64_t));
@@ -66,12 +69,10 @@ static int bind_one(sqlite3_stmt *statement, int place, char kind, va_list *valu
     }
     case 'b': {
         const void *bytes = va_arg(*values, const void *);
-        return sqlite3_bind_blob(statement, place, bytes, (int)va_arg(*values, int64_t),
-                                 SQLITE_TRANSIENT);
+        return sqlite3_bind_blob(statement, place, bytes, (int)va_arg(*values, int64_t), lives);
     }
     case 's':
-        return sqlite3_bind_text(statement, place, va_arg(*values, const char *), -1,
-                                 SQLITE_TRANSIENT);
+        return sqlite3_bind_text(statement, place, va_arg(*values, const char *), -1, lives);
     default: {
         double value = va_arg(*values, double);
         return isnan(value) || (kind == 't' && value == 0)
@@ -82,7 +83,7 @@ static int bind_one(sqlite3_stmt *statement, int place, char kind, va_list *valu
 }
 
 static sqlite3_stmt *query(struct sql *c, struct error *e, const char *sql, const char *format,
-                           va_list *values)
+                           bool copy, va_list *values)
 {
     sqlite3_stmt *statement = prepared(c, sql);
 
@@ -92,7 +93,7 @@ static sqlite3_stmt *query(struct sql *c, struct error *e, const char *sql, cons
     }
     sqlite3_reset(statement);
     for (int i = 0; format[i]; i++) {
-        if (bind_one(statement, i + 1, format[i], values) != SQLITE_OK) {
+        if (bind_one(statement, i + 1, format[i], copy, values) != SQLITE_OK) {
             sql_error(c->db, e, "binding a value");
             return NULL;
         }
@@ -105,7 +106,7 @@ sqlite3_stmt *sql_query(struct sql *c, struct error *e, const char *sql, const c
     va_list values;
 
     va_start(values, format);
-    sqlite3_stmt *statement = query(c, e, sql, format, &values);
+    sqlite3_stmt *statement = query(c, e, sql, format, true, &values);
     va_end(values);
     return statement;
 }
@@ -131,7 +132,7 @@ int sql_run(struct sql *c, struct error *e, int *changed, const char *sql, const
     va_list values;
 
     va_start(values, format);
-    sqlite3_stmt *statement = query(c, e, sql, format, &values);
+    sqlite3_stmt *statement = query(c, e, sql, format, false, &values);
     va_end(values);
     if (!statement)
         return -ERR_INTERNAL;
