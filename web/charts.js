@@ -267,7 +267,7 @@ export class Chart {
       width: Math.max(100, this.box.clientWidth),
       height: this.box.clientHeight || 220,
       legend: { show: false },
-      padding: [8, 10, 0, 0],
+      padding: [8, 18, 0, 0],
       cursor: {
         sync: { key: group.key, scales: ["x", null], filters: { pub: (type) => type === "mousemove" || type === "mouseleave" } },
         points: { size: 7 }, drag: { x: true, y: false, setScale: false },

@@ -23,6 +23,7 @@ async function picture(name, path, { ready, dark = false, viewport = DESKTOP, lo
   await close();
 }
 
+await until("the node to be checked", async () => (await api("/v1/nodes")).nodes[0].checked, 120);
 const seeds = [];
 for (const seed of [1, 2]) seeds.push((await submit({ ...DOCUMENT, name: `fashion resnet18, seed ${seed}`, seed, steps: 150 })).id);
 const failed = await submit({ ...DOCUMENT, name: "learning rate too high", steps: 60, lr: { base: 4000, warmup_epochs: 0 }, restart: { max: 0 } });
@@ -36,7 +37,7 @@ const { id } = await submit({ ...DOCUMENT, name: "fashion resnet18, two workers"
   eval: { ...DOCUMENT.eval, target_top1: 0.82 } });
 for (const seed of [3, 4]) await submit({ ...DOCUMENT, name: `fashion resnet18, seed ${seed}`, seed, steps: 150 });
 await until("half of the run", async () => (await api(`/v1/jobs/${id}`)).step > 160, 400);
-await picture("job", `#/jobs/${id}?x=epoch`, { ready: "canvas", viewport: { width: 1240, height: 1250 } });
+await picture("job", `#/jobs/${id}?x=epoch`, { ready: "canvas", viewport: { width: 1240, height: 1180 } });
 await picture("job-dark", `#/jobs/${id}`, { ready: "canvas", dark: true });
 await picture("job-phone", `#/jobs/${id}`, { ready: "canvas", viewport: PHONE });
 await picture("overview", "", { ready: "tr[data-job]" });

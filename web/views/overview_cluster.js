@@ -44,7 +44,9 @@ function throughput(query) {
     if (group.x.format !== x.format) group.setX(x);
     // The newest bin has only begun: too few seconds tell nothing.
     const n = series.t.length, young = n > 1 && series.t[n - 1] - series.t[n - 2] < series.bin_seconds / 3;
-    const some = (values) => (young ? values.slice(0, -1) : values);
+    // Of a daemon that has only begun the idle time before is left out, but for a sixth of the span.
+    const first = series.images_per_sec.findIndex((rate) => rate > 0), from = Math.max(0, Math.min(first - 1, Math.floor((n * 5) / 6)));
+    const some = (values) => values.slice(from, young ? -1 : undefined);
     chart.update({ x: some(series.t), y: { images_per_sec: some(series.images_per_sec) } });
     return THROUGHPUT_MS;
   }, { periodMs: THROUGHPUT_MS, wanted: (event) => event.type === "run_start" });
