@@ -72,6 +72,7 @@ static json_t *summary(const struct store_sweep *sweep)
 {
     json_t *one = sweep_to_json(sweep);
 
+    json_object_set(one, "metric", json_object_get(json_object_get(one, "document"), "metric"));
     json_object_del(one, "trials");
     json_object_del(one, "document");
     json_object_set_new(one, "trial_count", json_integer((json_int_t)sweep->count));

@@ -173,6 +173,8 @@ async function cancelling(page) {
   await page.goto(`${origin}/#/sweeps`);
   await page.getByRole("link", { name: "rates" }).waitFor();
   same(await page.locator("tr[data-sweep]").count(), 2, "sweeps: are listed");
+  const { best } = (await api("/v1/sweeps")).sweeps.find((sweep) => sweep.id === 1);
+  same(await page.locator("tr[data-sweep='1'] data").textContent(), number(best.metric), "sweeps: with their best");
   await accessible(page, "sweeps");
   await page.goto(`${origin}/#/sweeps/99`);
   await page.getByRole("heading", { name: "There is no sweep 99" }).waitFor();
