@@ -48,8 +48,9 @@ json '.events | length' 0 "a part of a type's name is none"
 call -H 'Accept: text/event-stream' '/v1/jobs/1/events?types=checkpoint'
 refused 400 usage 'types are for pages' "types of a stream"
 
-# All jobs together: 40 steps of 4 images, however they are cut into bins
-for points in 2 60 1000; do
+# All jobs together: 40 steps of 4 images, however they are cut into bins. One that has only begun is not told: hence short
+# ones, which are older than the jobs' last step.
+for points in 200 600 1000; do
     call "/v1/throughput?seconds=600&points=$points"
     want 200 "the throughput in $points bins"
     is "$(jq '. as $a | [range(.t | length) | $a.images_per_sec[.] * ($a.t[.] - $a.from - . * $a.bin_seconds)] | add | round' <<<"$body")" \
