@@ -13,7 +13,7 @@ import { clusterStrip } from "./overview_cluster.js";
 const PAGE = 200; // of the newest jobs; those that are active are all shown
 const ACTIVE = "queued,starting,running,evaluating";
 const LIVE_MS = 500; // between what the stream tells of steps being shown
-const ROWS = 50; // made at a time: more when one scrolls there
+const ROWS = 25; // made at a time: more when one scrolls there
 const TYPING_MS = 120; // after a key, before the list is searched
 
 const FILTERS = {
@@ -104,7 +104,7 @@ export function mount(main, { query, heading }) {
     if (!entry.isIntersecting || body.children.length < most) return;
     most += ROWS;
     fill();
-  }, { rootMargin: "600px" });
+  }, { rootMargin: "300px" });
   scrolled.observe(foot);
   const cluster = clusterStrip(query);
   for (const element of [filters, empty, nothing, more]) show(element, false);
