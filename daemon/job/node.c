@@ -363,7 +363,8 @@ static int judge(struct store *s, const char *name, const struct reading *r,
         status = judge_speed(s, name, r, nodes, limits, now, judged, e);
     else if (before) { /* nothing new was measured */
         judged->verdict = before->verdict;
-        snprintf(judged->reason, sizeof judged->reason, "%s", before->reason ? before->reason : "");
+        if (before->verdict != NODE_FINE && before->reason)
+            say(judged->reason, "%s", before->reason);
     }
     if (strcmp(r->outcome, "node") == 0 || strcmp(r->outcome, "scratch") == 0 || witness) {
         judged->verdict = NODE_DRAIN;
@@ -372,6 +373,8 @@ static int judge(struct store *s, const char *name, const struct reading *r,
         say(judged->reason, "not its fault, job %lld was rejected", (long long)r->job_id);
         say_failures(r, judged->reason);
     }
+    if (strcmp(r->outcome, "fine") == 0 && r->words)
+        say(judged->reason, "%.400s", r->words);
     if (witness)
         say(judged->reason, "%s sees them: a mount is missing here?", witness);
     if (r->figures.gflops > 0)

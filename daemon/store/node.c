@@ -32,12 +32,15 @@ static int upsert(struct sql *c, const struct store_node_check *k, struct error 
         c, e, NULL,
         "insert into node (name, kind, cores, partition, gflops, memory_gb_per_sec, clock_ghz, "
         "verdict, reason, checked_at, report) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
-        "on conflict (name) do update set kind = excluded.kind, cores = excluded.cores, "
+        "on conflict (name) do update set kind = excluded.kind, "
+        "cores = case when excluded.cores > 0 then excluded.cores else cores end, "
         "partition = coalesce(excluded.partition, partition), "
         "gflops = coalesce(excluded.gflops, gflops), "
         "memory_gb_per_sec = coalesce(excluded.memory_gb_per_sec, memory_gb_per_sec), "
         "clock_ghz = coalesce(excluded.clock_ghz, clock_ghz), verdict = excluded.verdict, "
-        "reason = excluded.reason, checked_at = excluded.checked_at, report = excluded.report "
+        "reason = excluded.reason, checked_at = excluded.checked_at, "
+        "report = case when excluded.gflops is null and node.gflops is not null then report "
+        "else excluded.report end "
         "where excluded.checked_at >= checked_at",
         "ssisdddssds", k->node, k->kind, k->cores, k->partition, f->gflops, f->memory_gb_per_sec,
         f->clock_ghz, node_verdict_name(k->verdict), k->reason, k->t, k->report);

@@ -42,8 +42,8 @@ void store_nodes_clear(struct store_nodes *nodes);
 int store_node_list(struct store *s, struct store_nodes *nodes, struct error *e);
 
 /* A check, newer than the node's or not (a report may come late: then only the history gets it). A
- * node that is not known yet comes to be. Figures that were not measured leave the node's as they
- * are. */
+ * node that is not known yet comes to be. A report without figures
+ * (an epilog's) leaves the node's figures, cores and report as they are. */
 struct store_node_check {
     const char *node, *kind, *partition, *phase, *reason, *report;
     double t;

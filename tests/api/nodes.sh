@@ -58,7 +58,7 @@ call /v1/nodes
 json '[.nodes[] | select(.local | not) | "\(.name) \(.verdict)"] | join(", ")' '"n1 fine, n2 fine, n3 fine, n4 slow, n5 drain, n6 drain"' "all of them"
 call /v1/nodes/n2
 json '[.history[] | [.phase, .gflops, .verdict]]' '[["epilog",null,"fine"],["prolog",102,"fine"]]' "a node's history, the newest first"
-json '[.gflops, .slots, .slots_used, .report.phase]' '[102,4,0,"epilog"]' "its figures stay, the newest report is there"
+json '[.gflops, .slots, .slots_used, .report.phase]' '[102,4,0,"prolog"]' "figures, cores and the report with them stay"
 
 # ------------------------------------------------------------------ a job's events, and its prediction
 

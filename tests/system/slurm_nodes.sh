@@ -28,7 +28,6 @@ for script in prolog epilog task-prolog; do # the site's own, which goes on to t
 #!/bin/sh
 [ $script = task-prolog ] || echo "$script \$SLURMD_NODENAME \$SLURM_JOB_ID" >>"$work/site.log" || exit 1
 export TRAIND_NODE_CONF="$work/node-\$SLURMD_NODENAME.conf"
-[ $script\$SLURMD_NODENAME != prologn2 ] || [ ! -e "$quota/tasks" ] || echo \$\$ >"$quota/tasks"
 exec "$work/slurm/$script"
 END
     chmod +x "$work/site-$script"
@@ -129,7 +128,7 @@ node_conf "$at" "stage=\"$work/data=$work/scratch/set\"" keep_days=0
 jid=$(by_hand 901 true --nodelist="$at")
 ok "once no job has used them for keep_days" eventually ended 901
 ok "they go" test ! -e "$work/scratch/set"
-is "$(node "$at" .report.reason)" "removed $work/scratch/set, which no job used for 0 days" "which the epilog reports"
+is "$(node "$at" .reason)" "removed $work/scratch/set, which no job used for 0 days" "which the epilog reports"
 node_conf n1
 node_conf n2
 
@@ -187,7 +186,12 @@ sed -i 's/^node_slow_percent.*/node_slow_percent = 30/; s/^node_drain_percent.*/
 kill -HUP "$daemon"
 # by a quota of 5 % of one core where there is such a thing, else by a load: each process in a session of its own, for the
 # scheduler shares out over sessions
-if ! { mkdir "$quota" && echo 5000 >"$quota/cpu.cfs_quota_us"; } 2>/dev/null; then
+mkdir "$work/slow"
+printf '#!/bin/sh\necho $$ >%s/tasks\nexec %s/train-worker "$@"\n' "$quota" "$top_builddir" >"$work/slow/train-worker"
+chmod +x "$work/slow/train-worker"
+if { mkdir "$quota" && echo 5000 >"$quota/cpu.cfs_quota_us"; } 2>/dev/null; then
+    node_conf n2 "bin=$work/slow"
+else
     for _ in $(seq $((8 * $(nproc)))); do
         setsid sh -c 'while :; do :; done' &
         hogs+=($!)

@@ -154,6 +154,24 @@ Test(node_report, a_late_report_is_history_only)
     json_decref(history);
 }
 
+Test(node_report, an_epilog_tells_what_it_did_and_leaves_the_figures)
+{
+    struct store_nodes nodes;
+
+    report("n1", 1e9 - 3, 100, "{}");
+    struct node_judged judged = report(
+        "n1", 1e9 - 2, 0, "{\"phase\": \"epilog\", \"cores\": null, \"reason\": \"ended 2\"}");
+    cr_assert_eq(judged.verdict, NODE_FINE);
+    cr_assert_str_eq(judged.reason, "ended 2");
+    struct store_node n1 = get("n1", &nodes);
+    cr_assert_eq(n1.cores, 2);
+    cr_assert_eq(n1.figures.gflops, 100);
+    cr_assert(strstr(n1.report, "prolog"));
+    store_nodes_clear(&nodes);
+    cr_assert_eq(report("n2", 1e9 - 1, 50, "{}").verdict, NODE_DRAIN, "n1 is still its peer");
+    cr_assert_str_eq(report("n1", 1e9, 0, "{\"phase\": \"epilog\"}").reason, "", "said once");
+}
+
 Test(node_report, what_is_wrong_with_the_node_drains_it)
 {
     static const char checks[] = "{\"outcome\": \"scratch\", \"checks\": [{\"check\": \"scratch\", "
