@@ -260,7 +260,7 @@ int export_mllog(struct store *store, const struct store_job *job, FILE *out, st
     m.spec = json_loads(job->spec, 0, NULL);
     m.plan = json_loads(job->plan, 0, NULL);
     int status = gather(&m, store, e);
-    if (status == 0)
+    if (status == 0 && m.count) /* a job that never ran has none */
         qsort(m.lines, m.count, sizeof *m.lines, by_time);
     for (size_t i = 0; status == 0 && i < m.count; i++)
         fprintf(out, ":::MLLOG %s\n", m.lines[i].text);
