@@ -43,6 +43,9 @@ let groups = 0;
 const WHOLE = [1, 2, 5].flatMap((n) => [0, 1, 2, 3, 4, 5, 6, 7].map((e) => n * 10 ** e)).sort((a, b) => a - b);
 const STEPS = { name: "step", format: (x) => Math.round(x).toLocaleString("en-US"), incrs: WHOLE };
 
+// A tick without decimals that say nothing: "0", "60 %".
+const tick = (text) => text.replace(/\.0+(?!\d)/, "");
+
 export class ChartGroup {
   // x: {name: "step", format(x) -> words, incrs: [distances of ticks]}
   constructor(x = STEPS) {
@@ -257,7 +260,7 @@ export class Chart {
   }
 
   yAxis() {
-    return { space: 34, values: (u, ticks) => ticks.map((t) => (t === null ? "" : this.options.format(t))) };
+    return { space: 34, values: (u, ticks) => ticks.map((t) => (t === null ? "" : tick(this.options.format(t)))) };
   }
 
   uplot() {
