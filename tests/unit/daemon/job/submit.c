@@ -9,6 +9,7 @@
 #include "common/file.h"
 #include "common/json.h"
 #include "daemon/job/job.h"
+#include "daemon/job/manager.h"
 
 static char folder[64], jobs_dir[256];
 static struct store *store;
@@ -45,8 +46,11 @@ static void set_up(void)
     cr_assert_not_null(mkdtemp(folder));
     snprintf(database, sizeof database, "%s/traind.db", folder);
     snprintf(jobs_dir, sizeof jobs_dir, "%s/jobs", folder);
-    struct job_manager_config config = {
-        .jobs_dir = jobs_dir, .slots = 4, .cancel_grace_seconds = -1};
+    struct job_manager_config config = {.jobs_dir = jobs_dir,
+                                        .slots = 4,
+                                        .cancel_grace_seconds = -1,
+                                        .mpirun = "/bin/true",
+                                        .worker = "/bin/true"};
     cr_assert_eq(store_open(database, &store, &e), 0, "%s", e.text);
     cr_assert_eq(job_manager_create(&config, store, &manager, &e), 0, "%s", e.text);
     parse("\"workers_per_node\":2,\"threads_per_worker\":1");
@@ -84,15 +88,32 @@ static int submit(const char *key, const char *digest, int64_t *id, bool *existe
     return job_submit(manager, &s, id, existed, &e);
 }
 
-Test(submit, makes_the_run_directory_and_the_row)
+Test(submit, makes_the_row)
 {
     int64_t id;
     bool existed;
-    char path[PATH_MAX];
     struct store_job job;
 
     cr_assert_eq(submit(NULL, NULL, &id, &existed), 0, "%s", e.text);
     cr_assert_not(existed);
+    cr_assert_eq(store_job_get(store, id, &job, &e), 0);
+    cr_assert_eq(job.state, JOB_QUEUED);
+    cr_assert_str_eq(job.submitted_by, "somebody");
+    cr_assert_eq(job.slots, 2);
+    cr_assert_eq(job.train_steps, 4);
+    store_job_clear(&job);
+}
+
+Test(submit, the_run_directory_is_made_of_the_row)
+{
+    int64_t id;
+    char path[PATH_MAX];
+    struct store_job job;
+
+    cr_assert_eq(submit(NULL, NULL, &id, NULL), 0, "%s", e.text);
+    cr_assert_eq(store_job_get(store, id, &job, &e), 0);
+    cr_assert_eq(job_prepare_run_dir(manager, job.run_dir, job.spec, job.plan, &e), 0, "%s",
+                 e.text);
     snprintf(path, sizeof path, "%s/%lld/job.json", jobs_dir, (long long)id);
     json_t *written = json_document_load(path, &e), *wanted = job_spec_to_json(spec);
     cr_assert_not_null(written, "%s", e.text);
@@ -101,11 +122,6 @@ Test(submit, makes_the_run_directory_and_the_row)
     json_decref(wanted);
     snprintf(path, sizeof path, "%s/%lld/plan.json", jobs_dir, (long long)id);
     cr_assert_eq(access(path, F_OK), 0);
-    cr_assert_eq(store_job_get(store, id, &job, &e), 0);
-    cr_assert_eq(job.state, JOB_QUEUED);
-    cr_assert_str_eq(job.submitted_by, "somebody");
-    cr_assert_eq(job.slots, 2);
-    cr_assert_eq(job.train_steps, 4);
     store_job_clear(&job);
 }
 
@@ -129,16 +145,19 @@ Test(submit, a_key_gives_one_job)
     cr_assert_eq(submit("key", "d2", &second, &existed), -ERR_CONFLICT);
 }
 
-Test(submit, a_run_directory_that_cannot_be_made_fails_the_job)
+Test(submit, a_run_directory_that_cannot_be_made_fails_the_job_at_its_start)
 {
     int64_t id;
     struct store_job job;
-    cr_assert_eq(file_remove_tree(jobs_dir, &e), 0);
+    cr_assert_eq(submit(NULL, NULL, &id, NULL), 0, "%s", e.text);
+    file_remove_tree(jobs_dir, NULL);
     cr_assert_eq(file_write_atomic(jobs_dir, "x", 1, &e), 0, "a file in its place");
-    cr_assert_lt(submit(NULL, NULL, &id, NULL), 0);
-    cr_assert_eq(store_job_get(store, 1, &job, &e), 0);
+    cr_assert_eq(store_job_get(store, id, &job, &e), 0);
+    job_start(manager, &job);
+    store_job_clear(&job);
+    cr_assert_eq(store_job_get(store, id, &job, &e), 0);
     cr_assert_eq(job.state, JOB_FAILED);
-    cr_assert_not_null(job.reason);
+    cr_assert_not_null(strstr(job.reason, jobs_dir), "%s", job.reason);
     store_job_clear(&job);
 }
 
