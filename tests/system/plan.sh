@@ -19,8 +19,10 @@ plan() {
     shift 3
     printf '%s' "$document" | "$trainctl" plan "${options[@]}" - > "$tmp/out" 2> "$tmp/err"
     [ $? = "$code" ] || status=1
+    # as it stands, and with what is wrapped on one line
+    { cat "$tmp/out" "$tmp/err"; cat "$tmp/out" "$tmp/err" | tr -s ' \n' ' '; } >"$tmp/all"
     for pattern; do
-        cat "$tmp/out" "$tmp/err" | grep -qE -- "$pattern" || status=1
+        grep -qE -- "$pattern" "$tmp/all" || status=1
     done
     verdict $status "$words"
 }
@@ -34,7 +36,7 @@ options=(--json --train-images 1280000)
 plan 0 "the 24K recipe as JSON" "$surfsara" '"global_batch": 24576' '"peak_lr": 4.8,' '"start_lr": 0.1,'
 options=(--explain --train-images 1281167)
 plan 0 "each number explained, with N and the rounding" "$surfsara" '^train_steps = 4680' \
-    'round\(steps_per_epoch x epochs\)' '4691.8 without rounding' 'source: SURFsara' "the recipe's numbers are for 1280000"
+    'round\(steps_per_epoch x epochs\)' '4691.8 without rounding' 'Source: SURFsara' "the recipe's numbers are for 1280000"
 options=()
 plan 3 "data that is not here: how to plan without it" "$surfsara" '/not/here' 'data.train_images'
 plan 0 "a size in the document needs no data" \
