@@ -15,7 +15,7 @@ report() {
     fi
     tap_failed=$((tap_failed + 1))
     printf 'not ok %d - %s\n' "$tap_count" "$name"
-    [ $# = 0 ] || printf '%s\n' "$@" | head -c 4000 | sed 's/^/#   /'
+    [ $# = 0 ] || printf '%s\n' "$@" | head -c 4000 | awk '{ print "#   " $0 }'
 }
 
 # ok NAME COMMAND...: passes if the command succeeds; it runs in this shell, and what it prints goes to the log
