@@ -70,6 +70,13 @@ static void check_gather(struct traincomm *c)
     tap_check(status == 0 && right && bytes == at && (rank == 0) == (all != NULL),
               "rank 0 gets the bytes of different length in the order of the ranks");
     free(all);
+
+    status = traincomm_gather(c, mine, 3, &all, &bytes);
+    right = bytes == (rank == 0 ? 3 * (size_t)size : 0);
+    for (size_t i = 0; right && i < bytes; i++)
+        right &= ((char *)all)[i] == 'a' + (int)i / 3;
+    tap_check(status == 0 && right && (rank == 0) == (all != NULL), "and bytes of the same length");
+    free(all);
 }
 
 static void check_host(struct traincomm *c)

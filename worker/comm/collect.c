@@ -6,6 +6,7 @@
 
 #define BROADCAST_BYTES ((size_t)1 << 24) /* in pieces a broadcast is pipelined */
 #define REDUCE_COUNT    ((size_t)1 << 24)
+#define TREE_BYTES      ((size_t)4096) /* a rank in the tree of a gather holds those below it */
 #define TAG             1
 
 void traincomm_barrier(struct traincomm *c)
@@ -52,11 +53,14 @@ static void receive(struct traincomm *c, int rank, char *data, size_t bytes)
     }
 }
 
-/* Rank 0's memory for all of it, or the same error on every rank. */
-static int make_room(struct traincomm *c, uint64_t bytes, uint64_t **sizes, char **all)
+/* Rank 0's memory for all of it, or the same error on every rank. *same: all have as many bytes,
+ * and few. */
+static int make_room(struct traincomm *c, uint64_t bytes, uint64_t **sizes, char **all, bool *same)
 {
     uint64_t total = 0;
-    int status = 0;
+    int status = 0, news[2];
+
+    *same = bytes <= TREE_BYTES;
 
     *sizes = c->rank == 0 ? calloc((size_t)c->size, sizeof **sizes) : NULL;
     if (c->rank == 0 && !*sizes)
@@ -65,13 +69,36 @@ static int make_room(struct traincomm *c, uint64_t bytes, uint64_t **sizes, char
     if (status)
         return status;
     MPI_Gather(&bytes, 1, MPI_UINT64_T, *sizes, 1, MPI_UINT64_T, 0, c->comm);
-    for (int i = 0; c->rank == 0 && i < c->size; i++)
+    for (int i = 0; c->rank == 0 && i < c->size; i++) {
         total += (*sizes)[i];
+        *same = *same && (*sizes)[i] == bytes;
+    }
     *all = c->rank == 0 ? malloc(total + 1) : NULL;
     if (c->rank == 0 && !*all)
         status = -TRAINCOMM_ERROR_MEMORY;
-    MPI_Bcast(&status, 1, MPI_INT, 0, c->comm);
-    return status;
+    news[0] = status;
+    news[1] = *same;
+    MPI_Bcast(news, 2, MPI_INT, 0, c->comm);
+    *same = news[1] != 0;
+    return news[0];
+}
+
+/* One call for each rank. */
+static void gather_each(struct traincomm *c, const void *mine, size_t bytes, const uint64_t *sizes,
+                        char *to)
+{
+    size_t used = bytes;
+
+    if (c->rank != 0) {
+        send_to_root(c, mine, bytes);
+        return;
+    }
+    if (bytes > 0)
+        memcpy(to, mine, bytes);
+    for (int i = 1; i < c->size; i++) {
+        receive(c, i, to + used, sizes[i]);
+        used += sizes[i];
+    }
 }
 
 int traincomm_gather(struct traincomm *c, const void *mine, size_t bytes, void **all,
@@ -79,20 +106,17 @@ int traincomm_gather(struct traincomm *c, const void *mine, size_t bytes, void *
 {
     uint64_t *sizes;
     char *to = NULL;
-    size_t used = 0;
-    int status = make_room(c, bytes, &sizes, &to);
+    bool same;
+    int status = make_room(c, bytes, &sizes, &to, &same);
 
-    if (!status && c->rank != 0)
-        send_to_root(c, mine, bytes);
-    for (int i = 0; !status && c->rank == 0 && i < c->size; i++) {
-        if (i > 0)
-            receive(c, i, to + used, sizes[i]);
-        else if (bytes > 0)
-            memcpy(to, mine, bytes);
-        used += sizes[i];
-    }
+    *all_bytes = 0;
+    for (int i = 0; !status && c->rank == 0 && i < c->size; i++)
+        *all_bytes += sizes[i];
+    if (!status && same) /* MPI does this in a tree */
+        MPI_Gather(mine, (int)bytes, MPI_BYTE, to, (int)bytes, MPI_BYTE, 0, c->comm);
+    else if (!status)
+        gather_each(c, mine, bytes, sizes, to);
     free(sizes);
     *all = to;
-    *all_bytes = used;
     return status;
 }
