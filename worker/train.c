@@ -13,14 +13,13 @@
 #include "worker/data/loader.h"
 #include "worker/evaluate.h"
 #include "worker/optim/optimizer.h"
+#include "worker/pace.h"
 #include "worker/profile.h"
 #include "worker/result.h"
 #include "worker/stall.h"
-#include "worker/straggler.h"
 
 #define PROGRESS_SECONDS   5.0
 #define BATCHES_MADE_AHEAD 3
-#define RANKS_IN_AN_EVENT  64
 
 struct trainer {
     struct run *run;
@@ -28,23 +27,14 @@ struct trainer {
     struct optimizer *optimizer;
     struct traincomm_gradients *gradients;
     struct profile *profile;
-    struct stragglers *stragglers;
+    struct pace *pace;
     struct stall *stall;
-    struct rank_step *every;        /* (world), of the last step */
-    struct rank_times *every_times; /* (world), of it */
     double step_seconds_sum;
     double last_progress;           /* clock of the last line on stdout */
     int64_t first_step;             /* steps done when this attempt began */
     int64_t evaluated_at, saved_at; /* the step of the last one; -1: none yet */
     double lr;                      /* of the last step */
     struct result result;
-};
-
-/* What each rank tells the others after a step: plain doubles, so that one gather carries them. */
-struct rank_step {
-    double loss;
-    double bad_images;
-    struct rank_times times; /* without waiting for others: who is largest is the slowest rank */
 };
 
 /* Times of one step on this rank. */
@@ -57,19 +47,6 @@ static int load_optimizer(const struct run *r, struct optimizer *optimizer, stru
     char path[PATH_MAX + 32];
     snprintf(path, sizeof path, "%s/optimizer.safetensors", r->resumed_from);
     return optimizer_load(optimizer, path, e);
-}
-
-/* What watches the pace of the ranks. Collective. */
-static int open_pace(struct run *r, struct trainer *t, struct error *e)
-{
-    size_t world = (size_t)r->world;
-
-    t->every = calloc(world, sizeof *t->every);
-    t->every_times = calloc(world, sizeof *t->every_times);
-    int status = t->every && t->every_times
-                     ? stragglers_create(r->world, &t->stragglers, e)
-                     : error_set(e, ERR_NO_MEMORY, "no memory for %d ranks", r->world);
-    return run_agree(r, status, e);
 }
 
 /* An error is the same on every rank. */
@@ -138,9 +115,7 @@ static void close_trainer(struct trainer *t)
     traincomm_gradients_destroy(t->gradients);
     profile_destroy(t->profile);
     stall_destroy(t->stall);
-    stragglers_destroy(t->stragglers);
-    free(t->every);
-    free(t->every_times);
+    pace_destroy(t->pace);
 }
 
 /* Seconds since the last lap, which were this phase; the trace gets the same. */
@@ -191,78 +166,22 @@ static double update(struct trainer *t, double lr, struct step_times *times)
     return norm;
 }
 
-static struct rank_times times_of_rank(const struct step_times *times)
-{
-    return (struct rank_times){
-        {1e3 * times->data, 1e3 * times->forward, 1e3 * times->backward, 1e3 * times->optim}
-    };
-}
-
-/* The mean loss of the step just done, and what each rank did (t->every). Collective; synchronises
- * the ranks. */
 static struct rank_step gather_step(struct trainer *t, double loss, const struct step_times *times)
 {
-    struct run *r = t->run;
-    struct rank_step mine = {.loss = loss,
-                             .bad_images = (double)loader_bad_images(t->loader),
-                             .times = times_of_rank(times)};
-    struct rank_step all = {0};
+    struct rank_step mine = {
+        .loss = loss,
+        .bad_images = (double)loader_bad_images(t->loader),
+        .times = {{1e3 * times->data, 1e3 * times->forward, 1e3 * times->backward,
+                   1e3 * times->optim}},
+    };
 
-    traincomm_all_gather(r->comm, &mine, sizeof mine, t->every);
-    for (int i = 0; i < r->world; i++) {
-        all.loss += t->every[i].loss / r->world;
-        all.bad_images += t->every[i].bad_images;
-        t->every_times[i] = t->every[i].times;
-    }
-    return all;
-}
-
-static int slowest_rank(const struct trainer *t)
-{
-    int slowest = 0;
-    for (int i = 1; i < t->run->world; i++)
-        if (rank_busy_ms(&t->every_times[i]) > rank_busy_ms(&t->every_times[slowest]))
-            slowest = i;
-    return slowest;
-}
-
-/* Of each rank, where they are few enough for a line: the rest of its step it waited for others. */
-static void report_ranks(const struct trainer *t)
-{
-    double busy[RANKS_IN_AN_EVENT];
-
-    if (t->run->world > RANKS_IN_AN_EVENT)
-        return;
-    for (int i = 0; i < t->run->world; i++)
-        busy[i] = rank_busy_ms(&t->every_times[i]);
-    report_reals(t->run->report, "rank_busy_ms", busy, (size_t)t->run->world);
-}
-
-static int say_straggler(const struct trainer *t, int64_t step, const struct straggler *s,
-                         struct error *e)
-{
-    struct report *report = t->run->report;
-
-    log_warning(
-        "rank %d on %s holds up the others: %.1f ms a step against %.1f ms, most of it in %s",
-        s->rank, traincomm_host(t->run->comm, s->rank), s->busy_ms, s->median_ms,
-        rank_phase_name(s->phase));
-    report_begin(report, EVENT_STRAGGLER);
-    report_int(report, "step", step);
-    report_int(report, "rank", s->rank);
-    report_text(report, "host", traincomm_host(t->run->comm, s->rank));
-    report_text(report, "phase", rank_phase_name(s->phase));
-    report_real(report, "busy_ms", s->busy_ms);
-    report_real(report, "median_ms", s->median_ms);
-    report_int(report, "steps", STRAGGLER_STEPS);
-    return report_end(report, e);
+    return pace_gather(t->pace, &mine);
 }
 
 static int say_step(const struct trainer *t, int64_t step, const struct rank_step *all,
                     const struct step_times *times, double grad_norm, struct error *e)
 {
     struct run *r = t->run;
-    struct straggler found;
 
     report_begin(r->report, EVENT_STEP);
     report_int(r->report, "step", step);
@@ -277,12 +196,9 @@ static int say_step(const struct trainer *t, int64_t step, const struct rank_ste
     report_real(r->report, "comm_ms", times->comm * 1e3);
     report_real(r->report, "optim_ms", times->optim * 1e3);
     report_real(r->report, "grad_norm", grad_norm);
-    report_int(r->report, "slowest_rank", slowest_rank(t));
-    report_ranks(t);
+    pace_report(t->pace);
     int status = report_end(r->report, e);
-    if (!status && r->rank == 0 && stragglers_add(t->stragglers, t->every_times, &found))
-        status = say_straggler(t, step, &found, e);
-    return status;
+    return status ? status : pace_judge(t->pace, step, e);
 }
 
 /* The number of the run's last step. */
@@ -580,7 +496,7 @@ int train(struct run *r, struct error *e)
         take_up(&t);
     int status = open_trainer(r, &t, e);
     if (!status)
-        status = open_pace(r, &t, e);
+        status = run_agree(r, pace_create(r->comm, r->report, &t.pace, e), e);
     if (!status)
         status = stall_create(r, r->stall_seconds, &t.stall, e);
     if (!status)
