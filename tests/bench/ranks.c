@@ -7,7 +7,9 @@
  * With more ranks than cores the time that passes says nothing, and MPI burns the processor while
  * it waits. So "own" is processor time of rank 0's thread outside of all MPI calls; of these the
  * number counts, and the bytes they give to rank 0. "init" is MPI's own start: all processor time
- * of the process, with waiting. One JSON object.
+ * of the process, with waiting. A step is measured twice: between the calls, where the other ranks
+ * have had the core and its caches meanwhile, and by itself, which is its work alone. One JSON
+ * object.
  */
 #include <math.h>
 #include <mpi.h>
@@ -23,6 +25,7 @@
 
 #define STARTS  3 /* the fastest counts: others only slow it down */
 #define STEPS   301
+#define MANY    512
 #define STEP_MS 100.0
 
 static const char job[] =
@@ -68,12 +71,42 @@ static double others(MPI_Comm comm)
     return size - 1;
 }
 
+/* Rank 0 goes through its steps without the others, whose times are made up. */
+static struct {
+    bool on;
+    int step;
+} alone;
+
+/* A time for each phase that differs by rank and step, none of them a straggler's. */
+static struct rank_times some_times(int rank, int step)
+{
+    struct rank_times times;
+
+    for (int p = 0; p < RANK_PHASES; p++)
+        times.ms[p] =
+            STEP_MS / RANK_PHASES * (1 + 0.05 * sin(1 + rank * 7.1 + step * 3.3 + p * 1.7));
+    return times;
+}
+
+static int make_up_steps(struct rank_step *every, MPI_Comm comm)
+{
+    for (int i = 0; i <= others(comm); i++)
+        every[i] = (struct rank_step){.loss = 1, .times = some_times(i, alone.step)};
+    return MPI_SUCCESS;
+}
+
+static int make_up_agreement(const void *mine, void *all, double bytes)
+{
+    memcpy(all, mine, (size_t)bytes);
+    return MPI_SUCCESS;
+}
+
 /* The calls that the worker makes for a start and a step, by MPI's profiling interface. */
-#define APART(name, parameters, arguments, gives)                                                  \
+#define APART(name, parameters, arguments, gives, if_alone)                                        \
     int MPI_##name parameters                                                                      \
     {                                                                                              \
         double since = clock_of(CLOCK_THREAD_CPUTIME_ID);                                          \
-        int code = PMPI_##name arguments;                                                          \
+        int code = alone.on ? if_alone : PMPI_##name arguments;                                    \
         all_calls.bytes += gives;                                                                  \
         all_calls.count++;                                                                         \
         all_calls.seconds += clock_of(CLOCK_THREAD_CPUTIME_ID) - since;                            \
@@ -82,21 +115,23 @@ static double others(MPI_Comm comm)
 
 APART(Allgather,
       (const void *mine, int n, MPI_Datatype type, void *to, int m, MPI_Datatype as, MPI_Comm comm),
-      (mine, n, type, to, m, as, comm), others(comm) * bytes_of(m, as))
+      (mine, n, type, to, m, as, comm), others(comm) * bytes_of(m, as), make_up_steps(to, comm))
 APART(Allreduce, (const void *mine, void *to, int n, MPI_Datatype type, MPI_Op op, MPI_Comm comm),
-      (mine, to, n, type, op, comm), bytes_of(n, type))
-APART(Barrier, (MPI_Comm comm), (comm), 0)
+      (mine, to, n, type, op, comm), bytes_of(n, type),
+      make_up_agreement(mine, to, bytes_of(n, type)))
+APART(Barrier, (MPI_Comm comm), (comm), 0, MPI_ERR_OTHER)
 APART(Bcast, (void *data, int n, MPI_Datatype type, int root, MPI_Comm comm),
-      (data, n, type, root, comm), root ? bytes_of(n, type) : 0)
+      (data, n, type, root, comm), root ? bytes_of(n, type) : 0, MPI_ERR_OTHER)
 APART(Gather,
       (const void *mine, int n, MPI_Datatype type, void *to, int m, MPI_Datatype as, int root,
        MPI_Comm comm),
-      (mine, n, type, to, m, as, root, comm), root ? 0 : others(comm) * bytes_of(m, as))
+      (mine, n, type, to, m, as, root, comm), root ? 0 : others(comm) * bytes_of(m, as),
+      MPI_ERR_OTHER)
 APART(Recv,
       (void *to, int n, MPI_Datatype type, int from, int tag, MPI_Comm comm, MPI_Status *status),
-      (to, n, type, from, tag, comm, status), bytes_of(n, type))
+      (to, n, type, from, tag, comm, status), bytes_of(n, type), MPI_ERR_OTHER)
 APART(Send, (const void *data, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm),
-      (data, n, type, to, tag, comm), 0)
+      (data, n, type, to, tag, comm), 0, MPI_ERR_OTHER)
 
 static void fail(const char *what)
 {
@@ -116,19 +151,12 @@ static int write_job(const char *folder, int world)
     return file_write_unsynced(path, text, (size_t)bytes, &e);
 }
 
-/* A time for each phase that differs by rank and step, none of them a straggler's. */
-static double some_ms(int rank, int step, int phase)
-{
-    return STEP_MS / RANK_PHASES * (1 + 0.05 * sin(1.0 + rank * 7.1 + step * 3.3 + phase * 1.7));
-}
-
 static void do_step(struct run *r, struct pace *pace, int step, struct error *e)
 {
-    struct rank_step mine = {.loss = 1.0 / (1 + step)};
+    struct rank_step mine = {.loss = 1, .times = some_times(r->rank, step)};
     bool stop = false;
 
-    for (int phase = 0; phase < RANK_PHASES; phase++)
-        mine.times.ms[phase] = some_ms(r->rank, step, phase);
+    alone.step = step;
     int status = run_agree_on_stop(r, 0, &stop, e);
     struct rank_step all = pace_gather(pace, &mine);
     report_begin(r->report, EVENT_STEP);
@@ -149,7 +177,14 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Seconds of a step: the median, as others take the caches now and then. */
+/* As others take the caches now and then. */
+static double median(double seconds[STEPS])
+{
+    qsort(seconds, STEPS, sizeof seconds[0], by_size);
+    return seconds[STEPS / 2];
+}
+
+/* Seconds of a step. */
 static double time_steps(struct run *r)
 {
     static double seconds[STEPS];
@@ -164,8 +199,42 @@ static double time_steps(struct run *r)
         seconds[i] = own_seconds() - since;
     }
     pace_destroy(pace);
-    qsort(seconds, STEPS, sizeof seconds[0], by_size);
-    return seconds[STEPS / 2];
+    return median(seconds);
+}
+
+/* The same while the others wait. */
+static double time_steps_alone(struct run *r)
+{
+    double step = 0;
+
+    alone.on = r->rank == 0;
+    if (alone.on)
+        step = time_steps(r);
+    alone.on = false;
+    traincomm_barrier(r->comm);
+    return step;
+}
+
+/* Seconds that the search for a straggler takes in a step of more ranks than can be started. */
+static double time_stragglers(void)
+{
+    static struct rank_times every[MANY];
+    static double seconds[STEPS];
+    struct stragglers *stragglers;
+    struct straggler found;
+    struct error e;
+
+    if (stragglers_create(MANY, &stragglers, &e))
+        fail(e.text);
+    for (int i = 0; i < STEPS; i++) {
+        for (int rank = 0; rank < MANY; rank++)
+            every[rank] = some_times(rank, i);
+        double since = own_seconds();
+        stragglers_add(stragglers, every, &found);
+        seconds[i] = own_seconds() - since;
+    }
+    stragglers_destroy(stragglers);
+    return median(seconds);
 }
 
 /* The worker's words on stdout are not wanted. Where the answer goes instead. */
@@ -180,7 +249,7 @@ static FILE *take_stdout(void)
 
 struct figures {
     double init; /* processor seconds */
-    double start, step;
+    double start, step, step_between, stragglers;
     struct calls of_start, of_steps;
 };
 
@@ -211,8 +280,10 @@ static void measure(struct traincomm *comm, const char *folder, struct figures *
         start(comm, folder, &run, f);
     }
     all_calls = (struct calls){0};
-    f->step = time_steps(&run);
+    f->step_between = time_steps(&run);
     f->of_steps = all_calls;
+    f->step = time_steps_alone(&run);
+    f->stragglers = time_stragglers();
     run_destroy(&run);
 }
 
@@ -221,9 +292,11 @@ static void print(FILE *out, int world, const struct figures *f)
     fprintf(out,
             "{\"ranks\": %d, \"init_cpu_ms\": %.2f, \"start_own_ms\": %.3f, "
             "\"start_calls\": %.0f, \"start_bytes\": %.0f, \"step_own_ms\": %.5f, "
-            "\"step_calls\": %.2f, \"step_bytes\": %.0f}\n",
+            "\"step_between_ms\": %.5f, "
+            "\"step_calls\": %.2f, \"step_bytes\": %.0f, \"stragglers_of_512_ms\": %.5f}\n",
             world, 1e3 * f->init, 1e3 * f->start, f->of_start.count, f->of_start.bytes,
-            1e3 * f->step, f->of_steps.count / STEPS, f->of_steps.bytes / STEPS);
+            1e3 * f->step, 1e3 * f->step_between, f->of_steps.count / STEPS,
+            f->of_steps.bytes / STEPS, 1e3 * f->stragglers);
 }
 
 int main(void)
