@@ -76,7 +76,7 @@ void pace_report(const struct pace *p)
         return;
     for (int i = 0; i < p->world; i++)
         busy[i] = rank_busy_ms(&p->times[i]);
-    report_reals(p->report, "rank_busy_ms", busy, (size_t)p->world);
+    report_durations(p->report, "rank_busy_ms", busy, (size_t)p->world);
 }
 
 int pace_judge(struct pace *p, int64_t step, struct error *e)

@@ -25,7 +25,8 @@ void report_destroy(struct report *r); /* NULL is fine */
 void report_begin(struct report *r, enum event_type type);
 void report_int(struct report *r, const char *name, int64_t value);
 void report_real(struct report *r, const char *name, double value); /* 9 significant digits */
-void report_reals(struct report *r, const char *name, const double *values, size_t count);
+/* To thousandths; what is negative, not finite or above 1e12 becomes 0. */
+void report_durations(struct report *r, const char *name, const double *values, size_t count);
 void report_text(struct report *r, const char *name, const char *value);   /* NULL: null */
 void report_json(struct report *r, const char *name, const json_t *value); /* NULL: null */
 void report_flag(struct report *r, const char *name, int value);
