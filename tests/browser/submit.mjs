@@ -122,7 +122,7 @@ async function cloning(page, job) {
   const rows = await page.locator(".changes tbody tr").allTextContents();
   same(JSON.stringify(rows), JSON.stringify(["/nameit's by the formclone", "/seed19"]), "clone: what differs is listed");
   await page.getByRole("button", { name: "Submit the job" }).click();
-  await page.getByRole("heading", { name: "clone" }).waitFor();
+  await page.getByRole("heading", { name: "clone", exact: true }).waitFor();
   const { jobs } = await api("/v1/jobs");
   const clone = await jobIn(jobs[0].id, "succeeded");
   const differing = Object.keys(clone.spec).filter((key) => JSON.stringify(clone.spec[key]) !== JSON.stringify(job.spec[key]));
