@@ -35,10 +35,20 @@ void average_statistics(struct run *r)
 /* Sums of one rank, then of all. */
 struct tally {
     double loss;
-    double top1, top5, images, bad; /* counts; as doubles they travel in one all-reduce, exactly */
+    /* Counts; as doubles they travel in one all-reduce, exactly. */
+    double top1, top5, images, bad, not_finite;
 };
 
-/* How many classes have a larger logit; ties go to the lower class number, as argmax does. */
+static bool logits_are_finite(const float *logits, int classes)
+{
+    for (int c = 0; c < classes; c++)
+        if (!isfinite(logits[c]))
+            return false;
+    return true;
+}
+
+/* How many classes have a larger logit; ties go to the lower class number, as argmax does. All
+ * logits are finite: no number is larger than NaN, which would make every label the best. */
 static int rank_of_label(const float *logits, int classes, int label)
 {
     int better = 0;
@@ -62,6 +72,10 @@ static void tally_image(struct tally *t, const float *logits, int classes, int l
     t->images++;
     if (label < 0) { /* did not decode */
         t->bad++;
+        return;
+    }
+    if (!logits_are_finite(logits, classes)) {
+        t->not_finite++;
         return;
     }
     int better = rank_of_label(logits, classes, label);
@@ -182,6 +196,23 @@ static int check_all_counted(const struct run *r, const struct tally *sum, struc
                      (long long)sum->images, (long long)r->plan->eval_images);
 }
 
+/* An accuracy of such outputs means nothing, and must not be taken for a target that is met. */
+static int check_finite(const struct run *r, const struct tally *sum, int64_t step, struct error *e)
+{
+    if (sum->not_finite == 0)
+        return 0;
+    if (r->spec->mode == JOB_MODE_EVAL)
+        return error_set(e, ERR_INVALID,
+                         "the model's outputs are NaN or infinite for %lld of %lld images: the "
+                         "weights of model.init are of a run that diverged, or are damaged",
+                         (long long)sum->not_finite, (long long)sum->images);
+    return error_set(e, ERR_INVALID,
+                     "diverged at step %lld, the model's outputs are NaN or infinite for %lld of "
+                     "%lld images of the evaluation: try a smaller lr.base or a longer "
+                     "lr.warmup_epochs",
+                     (long long)step, (long long)sum->not_finite, (long long)sum->images);
+}
+
 int evaluate(struct run *r, int64_t step, double epoch, bool predictions, struct evaluation *out,
              bool *stopped, struct error *e)
 {
@@ -201,13 +232,16 @@ int evaluate(struct run *r, int64_t step, double epoch, bool predictions, struct
     trace_end(span, "phase", "evaluation", 0);
     *stopped = run_stop_requested();
     status = run_agree_on_stop(r, status, stopped, e);
-    if (!status && !*stopped && predictions)
-        status = predictions_write(file, r, e);
+    if (!status && !*stopped) {
+        sum = mine;
+        traincomm_reduce(r->comm, TRAINCOMM_SUM, (double *)&sum, sizeof sum / sizeof(double));
+        status = check_finite(r, &sum, step, e); /* the same numbers on every rank */
+        if (!status && predictions)
+            status = predictions_write(file, r, e);
+    }
     predictions_destroy(file);
     if (status || *stopped)
         return status;
-    sum = mine;
-    traincomm_reduce(r->comm, TRAINCOMM_SUM, (double *)&sum, sizeof sum / sizeof(double));
     double good = sum.images - sum.bad;
     *out = (struct evaluation){.top1 = sum.top1 / sum.images,
                                .top5 = sum.top5 / sum.images,

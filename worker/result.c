@@ -32,7 +32,7 @@ static int say_run_stop(struct run *r, const struct result *s, int64_t memory, s
 
 static json_t *real_or_null(bool known, double value)
 {
-    return known ? json_real(value) : json_null();
+    return known && isfinite(value) ? json_real(value) : json_null();
 }
 
 static int write_result_file(const struct run *r, const struct result *s, struct error *e)
@@ -40,9 +40,9 @@ static int write_result_file(const struct run *r, const struct result *s, struct
     char path[PATH_MAX + 16];
     const struct evaluation *v = &s->evaluation;
     json_t *file = json_pack(
-        "{s:s, s:I, s:o, s:f, s:o, s:o, s:o, s:I, s:o, s:I, s:o}", "status", s->status, "steps",
-        (json_int_t)s->steps, "ttt_seconds", real_or_null(isfinite(s->ttt_seconds), s->ttt_seconds),
-        "images_per_sec", s->images_per_sec, "top1", real_or_null(s->evaluated, v->top1), "top5",
+        "{s:s, s:I, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:I, s:o}", "status", s->status, "steps",
+        (json_int_t)s->steps, "ttt_seconds", real_or_null(true, s->ttt_seconds),
+        "images_per_sec", real_or_null(true, s->images_per_sec), "top1", real_or_null(s->evaluated, v->top1), "top5",
         real_or_null(s->evaluated, v->top5), "eval_loss", real_or_null(s->evaluated, v->loss),
         "eval_images", (json_int_t)v->images, "target_reached",
         s->has_target ? json_boolean(s->target_reached) : json_null(), "bad_images",

@@ -265,6 +265,21 @@ static int compute_gradients(struct trainer *t, double *loss, struct step_times 
     return 0;
 }
 
+/* The weights of a step whose gradients were not finite are lost, though its loss may still be a
+ * number: they must neither be saved nor trained further. */
+static int check_finite(int64_t step, double loss, double grad_norm, struct error *e)
+{
+    bool of_loss = !isfinite(loss);
+
+    if (!of_loss && isfinite(grad_norm))
+        return 0;
+    return error_set(e, ERR_INVALID,
+                     "diverged at step %lld, %s was %g: try a smaller lr.base or a longer "
+                     "lr.warmup_epochs",
+                     (long long)step, of_loss ? "loss" : "the norm of the gradients",
+                     of_loss ? loss : grad_norm);
+}
+
 /* One step; index counts from 0. *stop: out, the ranks agreed to stop before it. */
 static int train_step(struct trainer *t, int64_t index, bool *stop, struct error *e)
 {
@@ -287,11 +302,8 @@ static int train_step(struct trainer *t, int64_t index, bool *stop, struct error
     t->result.steps = index + 1;
     t->lr = lr;
     status = say_step(t, index + 1, &all, &times, grad_norm, e);
-    if (!status && !isfinite(all.loss)) /* the same number on every rank: all fail here */
-        return error_set(e, ERR_INVALID,
-                         "diverged at step %lld, loss was %g: try a smaller lr.base or a longer "
-                         "lr.warmup_epochs",
-                         (long long)index + 1, all.loss);
+    if (!status)
+        status = check_finite(index + 1, all.loss, grad_norm, e);
     if (!status)
         status = loader_judge_bad((int64_t)all.bad_images,
                                   (t->result.steps - t->first_step) * r->plan->global_batch,

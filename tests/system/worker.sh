@@ -93,6 +93,33 @@ job "$work/diverge.json" '.lr.base = 1000 | .lr.scaling = "none" | .data.eval = 
 worker 2 "$work/diverge.json" "$work/diverge"
 like "$(failed_event "$work/diverge")" 'diverged at step [0-9]+, loss was' "a loss that is no number stops the run"
 
+# ---- outputs that are no numbers
+# not_a_number IN OUT: the weights of IN with a bias that is NaN
+not_a_number() {
+    python3 - "$1" "$2" <<'END'
+import json, struct, sys
+data = bytearray(open(sys.argv[1], "rb").read())
+length = struct.unpack("<Q", data[:8])[0]
+begin, end = json.loads(data[8:8 + length])["fc.bias"]["data_offsets"]
+data[8 + length + begin:8 + length + begin + 4] = struct.pack("<f", float("nan"))
+open(sys.argv[2], "wb").write(data)
+END
+}
+not_a_number "$weights" "$work/nan.safetensors"
+job "$work/nan.json" ".mode = \"eval\" | .model.init = \"$work/nan.safetensors\" | .eval.target_top1 = 0.1"
+worker 2 "$work/nan.json" "$work/nan"
+is "$([ $? -ne 0 ] && echo failed)" failed "an evaluation of weights that hold NaN fails"
+like "$(failed_event "$work/nan")" 'NaN or infinite for 50 of 50 images' "and says why"
+is "$(grep -c -e '"type": "eval"' -e '"type": "run_stop"' "$work/nan/attempt-1/events.jsonl")" 0 "it reports no accuracy, and no target as reached"
+is "$(ls "$work/nan/result.json" "$work/nan/attempt-1/predictions.csv" 2>/dev/null)" "" "and writes neither a result nor predictions"
+
+# The update of the only step is so large that the weights are no numbers, while its loss and gradients still are.
+job "$work/last.json" '.lr.base = 1e12 | .lr.scaling = "none" | .steps = 1 | .eval.target_top1 = 0.1 | .eval.predictions = false'
+worker 2 "$work/last.json" "$work/last"
+is "$([ $? -ne 0 ] && echo failed)" failed "weights that diverge in the last step fail the run"
+like "$(failed_event "$work/last")" 'diverged at step 1, the model.s outputs are NaN or infinite' "and the evaluation names the step"
+is "$(ls "$work/last/checkpoints" 2>/dev/null)" "" "no checkpoint is kept of them"
+
 # ---- a full disk at the checkpoint
 mkdir "$work/small"
 if mount -t tmpfs -o size=30m tmpfs "$work/small" 2>/dev/null; then
