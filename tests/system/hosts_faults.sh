@@ -3,6 +3,7 @@
 # link to that host is cut, for a while or for good: found in time, told apart, nothing left over, and the job goes on. Prints TAP.
 # shellcheck disable=SC2154,SC2317
 # shellcheck source=tests/system/hosts.sh.inc
+# runs alone
 . "$(dirname "$0")/hosts.sh.inc"
 hosts_up 2
 small_data

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Many more ranks than cores: 16 (and 64 without --quick) train what one rank trains that adds up as many batches, with the same
 # losses but for rounding. Prints TAP.
+# runs alone
 set -u
 # shellcheck source=tests/tap.sh
 . "${top_srcdir:?is set by make check}/tests/tap.sh"

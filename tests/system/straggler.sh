@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # A rank that is held up is named in an event: one of two real ranks gets only a part of its core. Prints TAP.
+# runs alone
 set -u
 # shellcheck source=tests/tap.sh
 . "${top_srcdir:?is set by make check}/tests/tap.sh"
