@@ -8,8 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
-static enum log_level limit = LOG_LEVEL_INFO;
-static enum log_format shape = LOG_TEXT;
+static _Atomic(enum log_level) limit = LOG_LEVEL_INFO;
+static _Atomic(enum log_format) shape = LOG_TEXT;
 static char speaker[64];
 
 void log_set_format(enum log_format format)

@@ -147,12 +147,12 @@ const struct config_key *config_key_at(size_t i)
     return i < KEY_COUNT ? &keys[i] : NULL;
 }
 
-static int64_t *number_of(struct config *c, const struct config_key *key)
+static int64_t *number_of(const struct config *c, const struct config_key *key)
 {
     return (int64_t *)(void *)((char *)c + key->offset);
 }
 
-static char **text_of(struct config *c, const struct config_key *key)
+static char **text_of(const struct config *c, const struct config_key *key)
 {
     return (char **)(void *)((char *)c + key->offset);
 }
@@ -376,7 +376,7 @@ int config_load(struct config *c, const char *path, struct error *e)
 
 /* ---------------------------------------------------------------- reloading and checking */
 
-static bool same_value(struct config *a, struct config *b, const struct config_key *key)
+static bool same_value(const struct config *a, const struct config *b, const struct config_key *key)
 {
     if (key->kind != 's')
         return *number_of(a, key) == *number_of(b, key);
@@ -384,31 +384,77 @@ static bool same_value(struct config *a, struct config *b, const struct config_k
     return x && y ? strcmp(x, y) == 0 : x == y;
 }
 
-/* Other threads read the values meanwhile: each is exchanged at once. */
-static void exchange(struct config *c, struct config *fresh, const struct config_key *key)
+/* As it would stand in the file. */
+static void print_value(FILE *out, const struct config *c, const struct config_key *key)
 {
-    if (key->kind == 's')
-        *text_of(fresh, key) =
-            __atomic_exchange_n(text_of(c, key), *text_of(fresh, key), __ATOMIC_ACQ_REL);
-    else
-        *number_of(fresh, key) =
-            __atomic_exchange_n(number_of(c, key), *number_of(fresh, key), __ATOMIC_ACQ_REL);
+    if (key->kind == 's') {
+        fputs(*text_of(c, key) ? *text_of(c, key) : "not set", out);
+    } else if (key->kind == 'i') {
+        fprintf(out, "%lld", (long long)*number_of(c, key));
+    } else {
+        const char *word = words_of(key);
+        for (int64_t i = *number_of(c, key); i > 0 && *word; i--) {
+            word += strcspn(word, " ");
+            word += *word == ' ';
+        }
+        fprintf(out, "%.*s", (int)strcspn(word, " "), word);
+    }
 }
 
-void config_reload(struct config *c, struct config *fresh, char *needs_restart, size_t bytes)
+static int copy_value(struct config *c, const struct config *from, const struct config_key *key)
 {
-    size_t used = 0;
-
-    needs_restart[0] = '\0';
-    for (size_t i = 0; i < KEY_COUNT; i++) {
-        if (same_value(c, fresh, &keys[i]))
-            continue;
-        if (config_key_reloads(&keys[i]))
-            exchange(c, fresh, &keys[i]);
-        else if (used < bytes)
-            used += (size_t)snprintf(needs_restart + used, bytes - used, "%s%s", used ? ", " : "",
-                                     keys[i].name);
+    if (key->kind != 's') {
+        *number_of(c, key) = *number_of(from, key);
+        return 0;
     }
+    char *text = *text_of(from, key) ? strdup(*text_of(from, key)) : NULL;
+    if (!text && *text_of(from, key))
+        return -1;
+    free(*text_of(c, key));
+    *text_of(c, key) = text;
+    return 0;
+}
+
+static int inherit_value(struct config *fresh, const struct config *before,
+                         const struct config_key *key, FILE *taken, FILE *needs_restart)
+{
+    if (same_value(before, fresh, key))
+        return 0;
+    if (!config_key_reloads(key)) {
+        fprintf(needs_restart, "%s%s", ftell(needs_restart) ? ", " : "", key->name);
+        return copy_value(fresh, before, key);
+    }
+    fprintf(taken, "%s%s = ", ftell(taken) ? ", " : "", key->name);
+    print_value(taken, fresh, key);
+    fputs(" (was ", taken);
+    print_value(taken, before, key);
+    fputc(')', taken);
+    return 0;
+}
+
+int config_inherit(struct config *fresh, const struct config *before,
+                   struct config_changes *changes, struct error *e)
+{
+    size_t bytes[2];
+    *changes = (struct config_changes){0};
+    FILE *taken = open_memstream(&changes->taken, &bytes[0]);
+    FILE *needs_restart = open_memstream(&changes->needs_restart, &bytes[1]);
+    int status = taken && needs_restart ? 0 : -1;
+
+    for (size_t i = 0; i < KEY_COUNT && !status; i++)
+        status = inherit_value(fresh, before, &keys[i], taken, needs_restart);
+    if (taken && fclose(taken))
+        status = -1;
+    if (needs_restart && fclose(needs_restart))
+        status = -1;
+    return status ? error_set(e, ERR_NO_MEMORY, "no memory for the settings") : 0;
+}
+
+void config_changes_clear(struct config_changes *changes)
+{
+    free(changes->taken);
+    free(changes->needs_restart);
+    *changes = (struct config_changes){0};
 }
 
 static int check_readable(const char *key, const char *path, struct error *e)

@@ -74,10 +74,16 @@ int config_load(struct config *c, const char *path, struct error *e);
 int config_set(struct config *c, const char *key, const char *text, const char *source,
                struct error *e);
 
-/* Takes over from fresh what a running daemon may change (those of config_key_reloads). What fresh
- * had and c has now are exchanged, so both are still to be cleared. The names of other keys that
- * differ and need a restart stand in needs_restart, with commas; "" for none. */
-void config_reload(struct config *c, struct config *fresh, char *needs_restart, size_t bytes);
+/* What is different in settings that were read again, with commas between; "" for nothing. */
+struct config_changes {
+    char *taken;         /* "stall_seconds = 60 (was 300)" */
+    char *needs_restart; /* names of keys */
+};
+
+/* Gives fresh the values of before for all keys but those of config_key_reloads. The caller frees
+ * what *changes gets. ERR_NO_MEMORY leaves both to be cleared. */
+int config_inherit(struct config *fresh, const struct config *before,
+                   struct config_changes *changes, struct error *e);
 
 /* ERR_USAGE where settings do not go together: TLS with one of its two files, addresses beyond the
  * loopback without tokens and TLS, a group or a folder that is not there. */
@@ -85,5 +91,6 @@ int config_check(const struct config *c, struct error *e);
 
 void config_help(FILE *out); /* the table, for --help */
 void config_clear(struct config *c);
+void config_changes_clear(struct config_changes *changes);
 
 #endif

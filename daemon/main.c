@@ -5,6 +5,7 @@
 #include <grp.h>
 #include <math.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -179,20 +180,18 @@ static void remove_url(const struct config *c)
 struct daemon_life {
     const struct arguments *arguments;
     struct http_app app;
-    struct config *config;
-    struct config retired[16]; /* replaced settings: a request under way may still read them */
-    size_t retired_count;
+    const struct config *config; /* as of the start: what needs a restart to change */
     struct node_self *self;
     double watchdog_seconds; /* 0: systemd watches not */
 };
 
 static struct job_manager *signalled; /* what a signal stops */
-static volatile sig_atomic_t reload_wanted;
+static atomic_bool reload_wanted;     /* a signal may come on any thread */
 
 static void on_signal(int number)
 {
     if (number == SIGHUP) {
-        reload_wanted = 1;
+        atomic_store(&reload_wanted, true);
         job_manager_wake(signalled);
     } else {
         job_manager_stop(signalled);
@@ -210,13 +209,9 @@ static void catch_signals(struct job_manager *m)
     sigaction(SIGHUP, &act, NULL);
 }
 
-static struct job_manager_config manager_settings(const struct config *c)
+static struct job_limits limits_of(const struct config *c)
 {
-    return (struct job_manager_config){
-        .mpirun = c->mpirun,
-        .worker = c->worker,
-        .agent = c->launch_agent,
-        .slots = c->slots,
+    return (struct job_limits){
         .cancel_grace_seconds = (double)c->cancel_grace_seconds,
         .priority_seconds = (double)c->priority_seconds,
         .restart_delay_seconds = (double)c->restart_delay_seconds,
@@ -224,6 +219,17 @@ static struct job_manager_config manager_settings(const struct config *c)
         .keep_checkpoints = c->keep_checkpoints,
         .log_limit_bytes = c->log_limit_bytes,
         .stall_seconds = c->stall_seconds,
+    };
+}
+
+static struct job_manager_config manager_settings(const struct config *c)
+{
+    return (struct job_manager_config){
+        .mpirun = c->mpirun,
+        .worker = c->worker,
+        .agent = c->launch_agent,
+        .slots = c->slots,
+        .limits = limits_of(c),
         .slurm = {.slurmrestd = c->slurm_via,
                   .restd_socket = c->slurm_restd_socket,
                   .restd_url = c->slurm_restd_url,
@@ -254,29 +260,57 @@ static int load_settings(const struct arguments *a, struct config *c, struct err
     return status ? status : config_check(c, e);
 }
 
+/* Settings that a new start would refuse are refused here too, though they may need a restart. */
+static int load_again(struct daemon_life *d, struct config_changes *changes, struct error *e)
+{
+    struct config fresh;
+    int status = load_settings(d->arguments, &fresh, e);
+
+    if (!status)
+        status = http_server_check(&fresh, e);
+    if (!status)
+        status = settings_replace(d->app.settings, &fresh, changes, e);
+    config_clear(&fresh);
+    return status;
+}
+
+static void log_changes(const struct config_changes *changes)
+{
+    if (!*changes->taken && !*changes->needs_restart)
+        log_info("the settings were read again; nothing has changed");
+    else
+        log_info("the settings were read again%s%s%s%s", *changes->taken ? ": " : "",
+                 changes->taken, *changes->needs_restart ? "; only a restart changes " : "",
+                 changes->needs_restart);
+}
+
 static void reload(struct daemon_life *d)
 {
-    struct config *fresh = &d->retired[d->retired_count];
-    char needs_restart[512];
+    struct config_changes changes = {0};
     struct error e;
 
     sd_notify(0, "RELOADING=1");
-    if (d->retired_count == sizeof d->retired / sizeof d->retired[0]) {
-        log_warning("the settings were read %zu times; restart the daemon to read them again",
-                    d->retired_count);
-    } else if (load_settings(d->arguments, fresh, &e)) {
+    if (load_again(d, &changes, &e)) {
         log_error("the settings stay as they were: %s", e.text);
-        config_clear(fresh);
     } else {
-        d->retired_count++;
-        config_reload(d->config, fresh, needs_restart, sizeof needs_restart);
-        use_log_settings(d->config);
-        struct job_manager_config settings = manager_settings(d->config);
-        job_manager_configure(d->app.jobs, &settings);
-        log_info("the settings were read again%s%s",
-                 *needs_restart ? "; only a restart changes " : "", needs_restart);
+        const struct config *config = settings_get(d->app.settings);
+        struct job_limits limits = limits_of(config);
+        use_log_settings(config);
+        settings_release(config);
+        job_manager_set_limits(d->app.jobs, &limits);
+        log_changes(&changes);
     }
+    config_changes_clear(&changes);
     sd_notify(0, "READY=1");
+}
+
+static struct node_self_settings node_settings(const struct config *c)
+{
+    return (struct node_self_settings){
+        .worker = c->worker,
+        .idle_seconds = (double)c->node_check_seconds,
+        .limits = {(double)c->node_slow_percent / 100, (double)c->node_drain_percent / 100},
+    };
 }
 
 /* Each round of the manager's loop: its thread is what the watchdog watches. */
@@ -284,17 +318,12 @@ static double on_round(void *context)
 {
     struct daemon_life *d = context;
 
-    if (reload_wanted) {
-        reload_wanted = 0;
+    if (atomic_exchange(&reload_wanted, false))
         reload(d);
-    }
-    struct node_self_settings settings = {
-        .worker = d->config->worker,
-        .idle_seconds = (double)d->config->node_check_seconds,
-        .limits = {(double)d->config->node_slow_percent / 100,
-                   (double)d->config->node_drain_percent / 100},
-    };
+    const struct config *config = settings_get(d->app.settings);
+    struct node_self_settings settings = node_settings(config);
     double next = node_self_round(d->self, &settings);
+    settings_release(config);
     if (d->watchdog_seconds == 0)
         return next;
     sd_notify(0, "WATCHDOG=1");
@@ -378,11 +407,10 @@ static gid_t group_of(const char *name)
 
 static int run(struct daemon_life *d, struct error *e)
 {
-    struct config *config = d->config;
+    const struct config *config = d->config;
     struct http_app *app = &d->app;
     int lock = -1;
 
-    app->config = config;
     app->socket_gid = group_of(config->socket_group);
     int status = file_make_dirs(config->state, e);
     if (status == 0)
@@ -404,6 +432,19 @@ static int run(struct daemon_life *d, struct error *e)
     store_close(app->store);
     if (lock >= 0)
         close(lock);
+    return status;
+}
+
+/* Takes over the settings. */
+static int live(struct daemon_life *d, struct error *e)
+{
+    d->config = settings_get(d->app.settings);
+    use_log_settings(d->config);
+    int status = run(d, e);
+    if (status == 0)
+        log_info("stopped; trainings that run go on");
+    settings_release(d->config);
+    settings_destroy(d->app.settings);
     return status;
 }
 
@@ -430,7 +471,7 @@ int main(int argc, char **argv)
         NULL,    help_text,    NULL};
     struct arguments a = {0};
     struct config config;
-    struct daemon_life life = {.arguments = &a, .config = &config};
+    struct daemon_life life = {.arguments = &a};
     struct error e = {0};
 
     if (argc > 3 && strcmp(argv[1], HOSTS_LAUNCH) == 0)
@@ -446,15 +487,12 @@ int main(int argc, char **argv)
         if (status == 0)
             check_config(&config);
     } else if (status == 0) {
-        use_log_settings(&config);
-        status = run(&life, &e);
+        status = settings_create(&config, &life.app.settings, &e);
         if (status == 0)
-            log_info("stopped; trainings that run go on");
+            status = live(&life, &e);
     }
     if (status)
         log_error("%s", e.text);
-    for (size_t i = 0; i < life.retired_count; i++)
-        config_clear(&life.retired[i]);
     config_clear(&config);
     return status ? error_type(e.code)->exit_code : EXIT_SUCCESS;
 }

@@ -69,15 +69,13 @@ static unsigned peer_rights(const struct http_app *app, int socket, char *who)
 
 /* ---------------------------------------------------------------- tokens */
 
-static int token_rights(const struct http_app *app, const char *authorization, bool counts,
+static int token_rights(const struct http_app *app, const char *authorization, int64_t per_second,
                         struct caller *caller, struct error *e)
 {
     static const unsigned of[TOKEN_ROLES] = {[TOKEN_READ] = READS,
                                              [TOKEN_SUBMIT] = SUBMITS,
                                              [TOKEN_NODE] = NODES,
                                              [TOKEN_ADMIN] = ADMINS};
-    int64_t per_second =
-        counts ? __atomic_load_n(&app->config->requests_per_second, __ATOMIC_RELAXED) : 0;
     struct token_owner owner;
 
     if (strncasecmp(authorization, "Bearer ", 7) != 0)
@@ -94,15 +92,16 @@ static int token_rights(const struct http_app *app, const char *authorization, b
     return 0;
 }
 
-int auth_caller(const struct http_app *app, int socket, const char *authorization, bool counts,
-                struct caller *caller, struct error *e)
+int auth_caller(const struct http_app *app, const struct config *config, int socket,
+                const char *authorization, bool counts, struct caller *caller, struct error *e)
 {
     *caller = (struct caller){.rights = ANYONE};
     if (authorization)
-        return token_rights(app, authorization, counts, caller, e);
+        return token_rights(app, authorization, counts ? config->requests_per_second : 0, caller,
+                            e);
     if (socket >= 0)
         caller->rights = peer_rights(app, socket, caller->who);
-    else if (!app->config->require_token)
+    else if (!config->require_token)
         caller->rights = ADMINS & ~RIGHT(ROLE_ADMIN);
     return 0;
 }

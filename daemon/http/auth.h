@@ -27,8 +27,8 @@ struct caller {
  * submit, others only what anyone may; over TCP all but administration, or only what anyone may
  * where require_token is set. counts: the request counts against the token's rate (ERR_TOO_MANY).
  */
-int auth_caller(const struct http_app *app, int socket, const char *authorization, bool counts,
-                struct caller *caller, struct error *e);
+int auth_caller(const struct http_app *app, const struct config *config, int socket,
+                const char *authorization, bool counts, struct caller *caller, struct error *e);
 
 /* 0, ERR_NO_TOKEN (nobody was named: name yourself) or ERR_NOT_ALLOWED (the role does not reach).
  */

@@ -15,13 +15,12 @@ int handle_backup(const struct request *q, struct reply *r, struct error *e)
     char path[PATH_MAX];
     struct stat st;
 
-    if ((size_t)snprintf(path, sizeof path, "%s/backup-XXXXXX", q->app->config->state) >=
-        sizeof path)
+    if ((size_t)snprintf(path, sizeof path, "%s/backup-XXXXXX", q->config->state) >= sizeof path)
         return error_set(e, ERR_INTERNAL, "the path of the state folder is too long");
     int fd = mkostemp(path, O_CLOEXEC);
     if (fd < 0)
         return error_set_errno(e, errno, "cannot make a file for the backup in %s",
-                               q->app->config->state);
+                               q->config->state);
     int status = store_backup(q->app->store, path, e);
     unlink(path);
     if (status == 0 && fstat(fd, &st))

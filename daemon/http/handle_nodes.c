@@ -214,7 +214,7 @@ int handle_node(const struct request *q, struct reply *r, struct error *e)
 static void drain(const struct request *q, const char *name, const struct node_judged *judged,
                   const json_t *report)
 {
-    const char *command = __atomic_load_n(&q->app->config->node_drain_command, __ATOMIC_ACQUIRE);
+    const char *command = q->config->node_drain_command;
     const char *phase = json_string_value(json_object_get(report, "phase"));
     struct error e;
 
@@ -226,10 +226,8 @@ static void drain(const struct request *q, const char *name, const struct node_j
 
 int handle_node_report(const struct request *q, struct reply *r, struct error *e)
 {
-    const struct config *c = q->app->config;
-    struct node_limits limits = {
-        (double)__atomic_load_n(&c->node_slow_percent, __ATOMIC_RELAXED) / 100,
-        (double)__atomic_load_n(&c->node_drain_percent, __ATOMIC_RELAXED) / 100};
+    struct node_limits limits = {(double)q->config->node_slow_percent / 100,
+                                 (double)q->config->node_drain_percent / 100};
     char name[NODE_NAME_BYTES];
     struct problems problems = {0};
     struct node_judged judged;

@@ -23,8 +23,7 @@ static void permit(const struct job_spec *spec, const void *context, struct prob
 {
     const struct request *q = context;
 
-    permit_spec(spec, __atomic_load_n(&q->app->config->data_roots, __ATOMIC_ACQUIRE),
-                (q->rights & RIGHT(ROLE_ADMIN)) != 0, problems);
+    permit_spec(spec, q->config->data_roots, (q->rights & RIGHT(ROLE_ADMIN)) != 0, problems);
 }
 
 static int create(const struct request *q, const struct sweep_new *new, struct reply *r,

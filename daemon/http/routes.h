@@ -15,11 +15,12 @@
 #include "daemon/config.h"
 #include "daemon/http/reply.h"
 #include "daemon/job/job.h"
+#include "daemon/settings.h"
 #include "daemon/store/store.h"
 
 /* What handlers work with. */
 struct http_app {
-    const struct config *config;
+    struct settings *settings; /* handlers use their request's config */
     struct store *store;
     struct job_manager *jobs;
     struct streams *streams;
@@ -31,6 +32,7 @@ struct http_app {
 #define REQUEST_WHO_BYTES 64
 struct request {
     const struct http_app *app;
+    const struct config *config; /* as of the request's beginning */
     const struct route *route;
     const char *method; /* "GET" for HEAD too */
     const char *path;   /* percent-decoded, without the query */

@@ -31,6 +31,7 @@ struct endpoint {
 };
 
 struct http_server {
+    const struct config *config; /* as of the start */
     struct endpoint tcp, local;
     struct crew *crew;
     char url[128];
@@ -43,7 +44,7 @@ struct http_server {
 /* Lives from a request's first byte to its completion. */
 struct exchange {
     char *body;
-    size_t bytes, room;
+    size_t bytes, room, limit; /* limit: max_body_bytes */
     uint64_t received;
     bool too_large;
     bool refused; /* by who sends it: its body is not kept */
@@ -53,6 +54,7 @@ struct exchange {
     /* For the crew, which answers while the connection is suspended. */
     struct crew_task task;
     const struct endpoint *at;
+    const struct config *config; /* a reference, until it is answered */
     struct MHD_Connection *connection;
     const char *url, *method;
 };
@@ -83,25 +85,26 @@ static bool is_gettable(const char *method)
 static int check_request(const struct endpoint *at, struct MHD_Connection *c,
                          const struct exchange *x, struct request *q, struct error *e)
 {
-    if (at->guarded &&
-        guard_check(at->app->config->require_token, header(c, "Host"), header(c, "Origin"),
-                    header(c, "Sec-Fetch-Site"), strcmp(q->method, "GET") != 0, e))
+    if (at->guarded && guard_check(x->config->require_token, header(c, "Host"), header(c, "Origin"),
+                                   header(c, "Sec-Fetch-Site"), strcmp(q->method, "GET") != 0, e))
         return -(int)e->code;
     if (x->too_large)
-        return error_set(e, ERR_TOO_LARGE, "the body is larger than the %lld bytes that are taken",
-                         (long long)at->app->config->max_body_bytes);
+        return error_set(e, ERR_TOO_LARGE, "the body is larger than the %zu bytes that are taken",
+                         x->limit);
     return 0;
 }
 
 /* What the sender may do; counts: against a token's rate. */
-static int find_caller(const struct endpoint *at, struct MHD_Connection *c, bool counts,
-                       struct caller *caller, struct error *e)
+static int find_caller(const struct exchange *x, bool counts, struct caller *caller,
+                       struct error *e)
 {
+    struct MHD_Connection *c = x->connection;
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
-    int socket = at->guarded || !info ? -1 : info->connect_fd;
+    int socket = x->at->guarded || !info ? -1 : info->connect_fd;
 
-    return auth_caller(at->app, socket, header(c, "Authorization"), counts, caller, e);
+    return auth_caller(x->at->app, x->config, socket, header(c, "Authorization"), counts, caller,
+                       e);
 }
 
 static void say_how_to_come_back(struct reply *r, const struct error *e)
@@ -112,13 +115,13 @@ static void say_how_to_come_back(struct reply *r, const struct error *e)
         reply_header(r, "Retry-After", "1");
 }
 
-static int route_request(const struct endpoint *at, struct MHD_Connection *c, struct request *q,
-                         struct reply *r, struct error *e)
+static int route_request(const struct exchange *x, struct request *q, struct reply *r,
+                         struct error *e)
 {
     char allow[64];
     struct caller caller;
 
-    if (find_caller(at, c, true, &caller, e))
+    if (find_caller(x, true, &caller, e))
         return -(int)e->code;
     q->rights = caller.rights;
     memcpy(q->who, caller.who, sizeof q->who);
@@ -134,7 +137,7 @@ static int route_request(const struct endpoint *at, struct MHD_Connection *c, st
         reply_problem(r, 501, e, NULL);
         return 0;
     }
-    MHD_get_connection_values(c, MHD_GET_ARGUMENT_KIND, take_parameter, q);
+    MHD_get_connection_values(x->connection, MHD_GET_ARGUMENT_KIND, take_parameter, q);
     if (q->query_count == QUERY_MAX)
         return error_set(e, ERR_USAGE, "more than %d query parameters", QUERY_MAX - 1);
     int status = route_check_query(q, e);
@@ -164,6 +167,7 @@ static void answer(struct exchange *x)
     struct error e = {0};
     struct request q = {
         .app = at->app,
+        .config = x->config,
         .method = is_gettable(method) ? "GET" : method,
         .path = x->url,
         .body = x->body,
@@ -179,7 +183,7 @@ static void answer(struct exchange *x)
 
     name_client(c, q.client, sizeof q.client);
 
-    if (check_request(at, c, x, &q, &e) || route_request(at, c, &q, r, &e)) {
+    if (check_request(at, c, x, &q, &e) || route_request(x, &q, r, &e)) {
         say_how_to_come_back(r, &e);
         if (e.code == ERR_INTERNAL)
             log_error("%s %s: %s", method, q.path, e.text);
@@ -191,6 +195,8 @@ static void answer(struct exchange *x)
     if (r->body)
         encode_compress(r, header(c, "Accept-Encoding"));
     log_debug("%s %s: %d", method, q.path, r->status);
+    settings_release(x->config); /* a stream of events may take days to send */
+    x->config = NULL;
     x->answered = true;
 }
 
@@ -254,22 +260,16 @@ static enum MHD_Result send_reply(struct MHD_Connection *c, struct reply *r)
 
 /* ---------------------------------------------------------------- receiving */
 
-static int64_t limit_of(const struct endpoint *at)
-{
-    return at->app->config->max_body_bytes;
-}
-
 /* MHD_NO ends the connection. */
-static enum MHD_Result take_body(const struct endpoint *at, struct exchange *x, const char *data,
-                                 size_t *bytes)
+static enum MHD_Result take_body(struct exchange *x, const char *data, size_t *bytes)
 {
-    size_t limit = (size_t)limit_of(at), more = *bytes;
+    size_t more = *bytes;
 
     *bytes = 0;
     x->received += more;
-    if (x->received > limit) {
+    if (x->received > x->limit) {
         x->too_large = true;
-        return x->received > DRAIN_FACTOR * limit ? MHD_NO : MHD_YES;
+        return x->received > DRAIN_FACTOR * x->limit ? MHD_NO : MHD_YES;
     }
     if (x->refused)
         return MHD_YES;
@@ -289,31 +289,30 @@ static enum MHD_Result take_body(const struct endpoint *at, struct exchange *x, 
 }
 
 /* A body announced as far too large is refused before it is sent. */
-static bool announces_too_much(const struct endpoint *at, struct MHD_Connection *c)
+static bool announces_too_much(const struct exchange *x)
 {
-    const char *length = header(c, "Content-Length");
-    bool waits =
-        header(c, "Expect") != NULL; /* for "100 Continue": nothing is lost by refusing now */
+    const char *length = header(x->connection, "Content-Length");
+    /* For "100 Continue": nothing is lost by refusing now. */
+    bool waits = header(x->connection, "Expect") != NULL;
 
     if (!length)
         return false;
-    return strtoull(length, NULL, 10) >
-           (unsigned long long)limit_of(at) * (waits ? 1 : DRAIN_FACTOR);
+    return strtoull(length, NULL, 10) > (unsigned long long)x->limit * (waits ? 1 : DRAIN_FACTOR);
 }
 
 /* Nobody without a token may fill the memory with bodies. The answer says why, later. */
-static bool is_refused(const struct endpoint *at, struct MHD_Connection *c, const char *url,
-                       const char *method)
+static bool is_refused(const struct exchange *x)
 {
+    const char *method = is_gettable(x->method) ? "GET" : x->method;
     const struct route *route;
     struct error e;
     struct caller caller;
     int64_t id;
     char allow[64];
 
-    if (find_caller(at, c, false, &caller, &e))
+    if (find_caller(x, false, &caller, &e))
         return true;
-    route = route_find(method, url, &id, allow, sizeof allow, &e);
+    route = route_find(method, x->url, &id, allow, sizeof allow, &e);
     return !route || auth_check(route, caller.rights, &e);
 }
 
@@ -328,8 +327,10 @@ static struct exchange *begin_exchange(const struct endpoint *at, struct MHD_Con
     x->connection = c;
     x->url = url;
     x->method = method;
-    x->too_large = announces_too_much(at, c);
-    x->refused = is_refused(at, c, url, is_gettable(method) ? "GET" : method);
+    x->config = settings_get(at->app->settings);
+    x->limit = (size_t)x->config->max_body_bytes;
+    x->too_large = announces_too_much(x);
+    x->refused = is_refused(x);
     return x;
 }
 
@@ -367,7 +368,7 @@ static enum MHD_Result handle(void *context, struct MHD_Connection *c, const cha
         if (!x->too_large)
             return MHD_YES;
     } else if (*bytes) {
-        return take_body(x->at, x, data, bytes);
+        return take_body(x, data, bytes);
     }
     if (!x->answered && leave_to_crew(x))
         return MHD_YES;
@@ -389,6 +390,7 @@ static void completed(void *context, struct MHD_Connection *c, void **state,
     if (x) {
         reply_clear(&x->reply);
         free(x->body);
+        settings_release(x->config);
     }
     free(x);
     *state = NULL;
@@ -434,7 +436,7 @@ static int start_endpoint(struct endpoint *at, int fd, unsigned threads,
                          0, NULL, NULL, handle, at, MHD_OPTION_EXTERNAL_LOGGER, library_words, NULL,
                          MHD_OPTION_UNESCAPE_CALLBACK, unescape, NULL, MHD_OPTION_LISTEN_SOCKET, fd,
                          MHD_OPTION_NOTIFY_COMPLETED, completed, NULL, MHD_OPTION_CONNECTION_LIMIT,
-                         (unsigned)at->app->config->max_connections, MHD_OPTION_CONNECTION_TIMEOUT,
+                         (unsigned)s->config->max_connections, MHD_OPTION_CONNECTION_TIMEOUT,
                          IDLE_SECONDS, MHD_OPTION_THREAD_POOL_SIZE, threads, MHD_OPTION_ARRAY,
                          tls ? keys : &keys[2], MHD_OPTION_END);
     if (at->daemon)
@@ -472,7 +474,7 @@ static struct listen_rules rules_of(const struct config *c)
 static int open_sockets(struct http_server *s, const struct http_app *app,
                         struct listen_inherited *in, struct error *e)
 {
-    const struct config *c = app->config;
+    const struct config *c = s->config;
     struct listen_rules rules = rules_of(c);
     int status = listen_inherit(&rules, in, s->url, sizeof s->url, e);
 
@@ -490,7 +492,7 @@ static int open_sockets(struct http_server *s, const struct http_app *app,
 
 static int start(struct http_server *s, const struct http_app *app, struct error *e)
 {
-    const struct config *c = app->config;
+    const struct config *c = s->config;
     unsigned threads = (unsigned)c->http_threads;
     struct listen_inherited fds;
 
@@ -519,6 +521,7 @@ int http_server_start(const struct http_app *app, struct http_server **out, stru
     *out = NULL;
     if (!s)
         return error_set(e, ERR_NO_MEMORY, "no memory for the HTTP server");
+    s->config = settings_get(app->settings);
     int status = start(s, app, e);
     if (status)
         http_server_stop(s);
@@ -545,6 +548,7 @@ void http_server_stop(struct http_server *s)
     if (s->local.daemon)
         MHD_stop_daemon(s->local.daemon);
     crew_destroy(s->crew);
+    settings_release(s->config);
     free(s->socket);
     free(s->certificate);
     if (s->key)

@@ -58,7 +58,7 @@ static int no_dashboard(const struct request *q, struct error *e)
 {
     return error_set(e, ERR_NOT_FOUND,
                      "the dashboard's files are not in %s; install them, or set web_dir",
-                     q->app->config->web_dir);
+                     q->config->web_dir);
 }
 
 static int send_file(struct reply *r, int fd, const struct stat *st, struct error *e)
@@ -95,7 +95,7 @@ int handle_static(const struct request *q, struct reply *r, struct error *e)
     struct stat st;
 
     if (!is_plain(name) || !type_of(name) ||
-        (size_t)snprintf(path, sizeof path, "%s%s", q->app->config->web_dir, name) >= sizeof path)
+        (size_t)snprintf(path, sizeof path, "%s%s", q->config->web_dir, name) >= sizeof path)
         return no_such_file(q, e);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))

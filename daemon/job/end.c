@@ -47,7 +47,8 @@ static bool is_worth_a_restart(const struct store_job *job, const struct verdict
 
 double job_restart_delay(const struct job_manager *m, int64_t restarts)
 {
-    return fmin(RESTART_DELAY_MAX_SECONDS, m->restart_delay_seconds * pow(2, (double)restarts));
+    return fmin(RESTART_DELAY_MAX_SECONDS,
+                m->limits.restart_delay_seconds * pow(2, (double)restarts));
 }
 
 static void failure_reason(const struct store_job *job, char *text, size_t bytes)

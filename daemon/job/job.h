@@ -20,13 +20,8 @@
 
 struct job_manager;
 
-/* Strings are copied. */
-struct job_manager_config {
-    const char *jobs_dir; /* STATE/jobs, absolute; made if missing */
-    const char *mpirun;   /* a path, or a name to be found in PATH; NULL: "mpirun" */
-    const char *worker;   /* the train-worker program; NULL: BINDIR/train-worker */
-    const char *agent;    /* what runs a program on another host; NULL: "ssh" */
-    int64_t slots;        /* cores of this node that jobs may take; 0: all this process may use */
+/* What may change while the manager runs. */
+struct job_limits {
     /* Between asking the workers to stop after their step, with a checkpoint, and SIGTERM; below 0:
      * 10. A job whose steps are long gets three of them. */
     double cancel_grace_seconds;
@@ -36,7 +31,17 @@ struct job_manager_config {
     int64_t keep_checkpoints;     /* of an ended job; 0: all that its checkpoint.keep left */
     int64_t log_limit_bytes;      /* of an ended attempt's stdout.log; 0: none */
     int64_t stall_seconds;        /* of train-worker; 0: it watches for no stalls */
-    struct slurm_settings slurm;  /* not changed by a new configuration */
+};
+
+/* Strings are copied, but for those of slurm, which must outlive the manager. */
+struct job_manager_config {
+    const char *jobs_dir; /* STATE/jobs, absolute; made if missing */
+    const char *mpirun;   /* a path, or a name to be found in PATH; NULL: "mpirun" */
+    const char *worker;   /* the train-worker program; NULL: BINDIR/train-worker */
+    const char *agent;    /* what runs a program on another host; NULL: "ssh" */
+    int64_t slots;        /* cores of this node that jobs may take; 0: all this process may use */
+    struct job_limits limits;
+    struct slurm_settings slurm;
 };
 
 /* Called on the manager's thread after each round of its loop, and at the latest so many seconds
@@ -47,9 +52,8 @@ void job_manager_each_round(struct job_manager *m, job_manager_round *round, voi
 /* Makes a signal handler's wish known to the round: async-signal-safe. */
 void job_manager_wake(struct job_manager *m);
 
-/* What a new configuration changes in a manager that runs: all but paths and slots. On its thread.
- */
-void job_manager_configure(struct job_manager *m, const struct job_manager_config *config);
+/* Takes effect as a whole, for what is started or stopped from now on. On the manager's thread. */
+void job_manager_set_limits(struct job_manager *m, const struct job_limits *limits);
 
 /* The store must outlive the manager. Nothing is started yet. */
 int job_manager_create(const struct job_manager_config *config, struct store *store,

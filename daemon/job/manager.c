@@ -33,15 +33,24 @@ static int make_absolute(char **path, struct error *e)
     return 0;
 }
 
-void job_manager_configure(struct job_manager *m, const struct job_manager_config *config)
+void job_manager_set_limits(struct job_manager *m, const struct job_limits *limits)
 {
-    m->cancel_grace_seconds = config->cancel_grace_seconds < 0 ? 10 : config->cancel_grace_seconds;
-    m->priority_seconds = config->priority_seconds > 0 ? config->priority_seconds : 3600;
-    m->restart_delay_seconds = config->restart_delay_seconds;
-    m->keep_runs = config->keep_runs;
-    m->keep_checkpoints = config->keep_checkpoints;
-    m->log_limit_bytes = config->log_limit_bytes;
-    m->stall_seconds = config->stall_seconds;
+    m->limits = *limits;
+    if (m->limits.cancel_grace_seconds < 0)
+        m->limits.cancel_grace_seconds = 10;
+    if (m->limits.priority_seconds <= 0)
+        m->limits.priority_seconds = 3600;
+    pthread_mutex_lock(&m->mutex);
+    m->shared_limits = m->limits;
+    pthread_mutex_unlock(&m->mutex);
+}
+
+struct job_limits manager_limits(struct job_manager *m)
+{
+    pthread_mutex_lock(&m->mutex);
+    struct job_limits limits = m->shared_limits;
+    pthread_mutex_unlock(&m->mutex);
+    return limits;
 }
 
 void job_manager_each_round(struct job_manager *m, job_manager_round *round, void *context)
@@ -74,7 +83,7 @@ int job_manager_create(const struct job_manager_config *config, struct store *st
     m->slots = config->slots > 0 ? config->slots : launch_node_cores();
     m->slurm_settings = config->slurm;
     m->queue_next_at = m->round_next_at = INFINITY;
-    job_manager_configure(m, config);
+    job_manager_set_limits(m, &config->limits);
     m->used.total = m->slots;
     m->look_at_queue = true;
     int status = m->jobs_dir && m->mpirun && m->worker && m->agent

@@ -50,8 +50,7 @@ struct job_manager {
     double round_next_at; /* monotonic: when it wants to be called again */
     struct store *store;
     char *jobs_dir, *mpirun, *worker, *agent;
-    double cancel_grace_seconds, priority_seconds, restart_delay_seconds;
-    int64_t keep_runs, keep_checkpoints, log_limit_bytes, stall_seconds;
+    struct job_limits limits; /* the loop's; other threads: manager_limits */
     int64_t slots;
     struct slurm_settings slurm_settings;
     struct slurm *slurm;
@@ -69,8 +68,11 @@ struct job_manager {
     pthread_mutex_t mutex; /* guards what follows */
     int64_t *cancel_ids;   /* requests for the loop */
     size_t cancel_count, cancel_room;
-    struct job_slots used; /* as of the loop's last round */
+    struct job_slots used;           /* as of the loop's last round */
+    struct job_limits shared_limits; /* a copy of limits */
 };
+
+struct job_limits manager_limits(struct job_manager *m); /* thread-safe */
 
 void manager_wake(struct job_manager *m); /* async-signal-safe */
 
@@ -136,7 +138,7 @@ enum failure_stop stop_why(const struct active_job *a);
 bool job_try_to_end(struct job_manager *m, struct active_job *a, double now);
 
 /* stop.c: what workers may need to end their step and write a checkpoint, in seconds. */
-double stop_grace(const struct job_manager *m, const struct store_job *job);
+double stop_grace(const struct job_limits *limits, const struct store_job *job);
 
 /* end.c: the end of an attempt in the store; keeps_slurm: Slurm starts the job again by itself. */
 int job_store_end(struct job_manager *m, struct active_job *a, const struct verdict *v,

@@ -351,7 +351,7 @@ static void hand_to_slurm(struct job_manager *m)
 {
     struct store_job_filter filter = {.states = 1u << JOB_QUEUED,
                                       .order = STORE_QUEUE_ORDER,
-                                      .priority_seconds = m->priority_seconds,
+                                      .priority_seconds = m->limits.priority_seconds,
                                       .launcher = STORE_SLURM,
                                       .documents = true,
                                       .limit = QUEUE_TOLD};
@@ -372,7 +372,7 @@ void queue_start_jobs(struct job_manager *m)
 {
     struct store_job_filter filter = {.states = 1u << JOB_QUEUED,
                                       .order = STORE_QUEUE_ORDER,
-                                      .priority_seconds = m->priority_seconds,
+                                      .priority_seconds = m->limits.priority_seconds,
                                       .launcher = STORE_LOCAL,
                                       .limit = QUEUE_TOLD};
     struct store_jobs jobs = {0};

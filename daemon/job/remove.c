@@ -119,9 +119,9 @@ void job_keep_limits(struct job_manager *m)
     size_t count;
     struct error e;
 
-    if (m->keep_runs <= 0)
+    if (m->limits.keep_runs <= 0)
         return;
-    if (store_jobs_beyond(m->store, m->keep_runs, ids, RUNS_AT_A_TIME, &count, &e)) {
+    if (store_jobs_beyond(m->store, m->limits.keep_runs, ids, RUNS_AT_A_TIME, &count, &e)) {
         log_warning("old runs are not looked for: %s", e.text);
         return;
     }
@@ -136,11 +136,11 @@ static void trim_checkpoints(const struct job_manager *m, const struct active_jo
     struct dirent **names;
     struct error e;
 
-    if (m->keep_checkpoints <= 0 ||
+    if (m->limits.keep_checkpoints <= 0 ||
         (size_t)snprintf(folder, sizeof folder, "%s/checkpoints", a->run_dir) >= sizeof folder)
         return;
     int count = checkpoint_list(folder, &names);
-    for (int64_t i = m->keep_checkpoints; i < count; i++) {
+    for (int64_t i = m->limits.keep_checkpoints; i < count; i++) {
         snprintf(path, sizeof path, "%s/%s", folder, names[i]->d_name);
         if (file_remove_tree(path, &e))
             log_warning("job %lld: %s", (long long)a->id, e.text);
@@ -182,11 +182,11 @@ static void trim_log(const struct job_manager *m, const struct active_job *a)
     struct stat st;
     struct error e;
 
-    if (m->log_limit_bytes <= 0 ||
+    if (m->limits.log_limit_bytes <= 0 ||
         (size_t)snprintf(path, sizeof path, "%s/stdout.log", a->attempt_dir) >= sizeof path ||
-        stat(path, &st) || st.st_size <= m->log_limit_bytes)
+        stat(path, &st) || st.st_size <= m->limits.log_limit_bytes)
         return;
-    if (cut_log(path, st.st_size, m->log_limit_bytes, &e))
+    if (cut_log(path, st.st_size, m->limits.log_limit_bytes, &e))
         log_warning("job %lld: %s", (long long)a->id, e.text);
 }
 

@@ -252,19 +252,19 @@ static int begin(struct job_manager *m, const struct store_job *job, struct laun
 }
 
 /* Three steps, as long as they are thought to be; before the first one by the plan. */
-static double lead_seconds(const struct job_manager *m, const struct store_job *job)
+static double lead_seconds(const struct job_limits *limits, const struct store_job *job)
 {
     struct store_job guess = *job;
 
     if (isnan(guess.images_per_sec) && guess.predicted_seconds > 0 && guess.train_steps > 0)
         guess.images_per_sec =
             (double)guess.global_batch * (double)guess.train_steps / guess.predicted_high_seconds;
-    double lead = stop_grace(m, &guess);
+    double lead = stop_grace(limits, &guess);
     return isnan(job->time_limit_seconds) ? lead : fmin(lead, job->time_limit_seconds / 2);
 }
 
-static struct launch_request request_for(struct job_manager *m, const struct store_job *job,
-                                         const struct job_spec *spec)
+static struct launch_request request_for(struct job_manager *m, const struct job_limits *limits,
+                                         const struct store_job *job, const struct job_spec *spec)
 {
     return (struct launch_request){
         .job_id = job->id,
@@ -273,13 +273,13 @@ static struct launch_request request_for(struct job_manager *m, const struct sto
         .threads = job_threads(spec, job_node_cores(m, spec)),
         .bind = has_cores_to_itself(m, spec, job->slots),
         .agent = m->agent,
-        .stall_seconds = m->stall_seconds,
+        .stall_seconds = limits->stall_seconds,
         .resumes = job->resumes,
         .slurm = &m->slurm_settings,
         .cluster = m->slurm,
         .created_at = job->created_at,
         .time_limit_seconds = job->time_limit_seconds,
-        .lead_seconds = lead_seconds(m, job),
+        .lead_seconds = lead_seconds(limits, job),
     };
 }
 
@@ -298,7 +298,7 @@ void job_start(struct job_manager *m, const struct store_job *job)
         fail(m, job->id, e.text);
     } else {
         bool slurm = spec->cluster.launcher == JOB_LAUNCHER_SLURM;
-        struct launch_request request = request_for(m, job, spec);
+        struct launch_request request = request_for(m, &m->limits, job, spec);
         request.mpirun = mpirun;
         request.worker = worker;
         /* A conflict: the job was cancelled in this moment. */
@@ -322,7 +322,8 @@ int job_slurm_script(struct job_manager *m, const struct job_spec *spec, const s
                             .time_limit_seconds = size.time_limit_seconds,
                             .predicted_seconds = size.predicted_seconds,
                             .predicted_high_seconds = size.predicted_high_seconds};
-    struct launch_request request = request_for(m, &job, spec);
+    struct job_limits limits = manager_limits(m);
+    struct launch_request request = request_for(m, &limits, &job, spec);
     char *mpirun = NULL, *worker = NULL;
     int status = find_programs(m, &mpirun, &worker, e);
 

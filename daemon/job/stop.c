@@ -40,12 +40,12 @@ enum failure_stop stop_why(const struct active_job *a)
                                                                      : FAILURE_NOT_STOPPED;
 }
 
-double stop_grace(const struct job_manager *m, const struct store_job *job)
+double stop_grace(const struct job_limits *limits, const struct store_job *job)
 {
     double step = job->images_per_sec > 0 && job->global_batch > 0
                       ? (double)job->global_batch / job->images_per_sec
                       : 0;
-    return fmax(m->cancel_grace_seconds, GRACE_STEPS * step);
+    return fmax(limits->cancel_grace_seconds, GRACE_STEPS * step);
 }
 
 static void say_stopping(struct job_manager *m, const struct store_job *job, enum failure_stop why)
@@ -73,10 +73,10 @@ void stop_begin(struct job_manager *m, struct active_job *a, enum failure_stop w
     a->launcher->stop(&a->process, a->attempt_dir, LAUNCH_STOP_AFTER_STEP);
     a->stop = STOP_ASKED;
     a->stop_why = why;
-    a->stop_next_at = clock_monotonic() + m->cancel_grace_seconds;
+    a->stop_next_at = clock_monotonic() + m->limits.cancel_grace_seconds;
     if (store_job_get(m->store, a->id, &job, &e))
         return;
-    a->stop_next_at = clock_monotonic() + stop_grace(m, &job);
+    a->stop_next_at = clock_monotonic() + stop_grace(&m->limits, &job);
     say_stopping(m, &job, why);
     store_job_clear(&job);
 }
@@ -86,10 +86,10 @@ static double ask_at(const struct job_manager *m, const struct active_job *a)
 {
     struct store_job job;
     struct error e;
-    double lead = m->cancel_grace_seconds;
+    double lead = m->limits.cancel_grace_seconds;
 
     if (store_job_get(m->store, a->id, &job, &e) == 0) {
-        lead = fmin(stop_grace(m, &job), job.time_limit_seconds / 2);
+        lead = fmin(stop_grace(&m->limits, &job), job.time_limit_seconds / 2);
         store_job_clear(&job);
     }
     return a->limit_at - lead;
@@ -122,7 +122,7 @@ static void look_at_stall(struct job_manager *m, struct active_job *a, double no
         return;
     a->stall_next_at = now + STALL_LOOK_SECONDS;
     if (!stalled_read(a->attempt_dir, &stall)) {
-        if (!stalled_look(a->attempt_dir, (double)m->stall_seconds, clock_now(), &stall))
+        if (!stalled_look(a->attempt_dir, (double)m->limits.stall_seconds, clock_now(), &stall))
             return;
         if (stalled_keep(a->attempt_dir, &stall, &e))
             log_warning("job %lld: %s", (long long)a->id, e.text);

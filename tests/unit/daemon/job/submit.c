@@ -48,7 +48,7 @@ static void set_up(void)
     snprintf(jobs_dir, sizeof jobs_dir, "%s/jobs", folder);
     struct job_manager_config config = {.jobs_dir = jobs_dir,
                                         .slots = 4,
-                                        .cancel_grace_seconds = -1,
+                                        .limits = {.cancel_grace_seconds = -1},
                                         .mpirun = "/bin/true",
                                         .worker = "/bin/true"};
     cr_assert_eq(store_open(database, &store, &e), 0, "%s", e.text);
