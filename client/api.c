@@ -1,11 +1,14 @@
 #include "client/api.h"
 
 #include <curl/curl.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "client/cmd.h"
 #include "client/token.h"
@@ -79,6 +82,32 @@ static int set_address(CURL *curl, const char *path, struct error *e)
     }
     curl_easy_setopt(curl, CURLOPT_URL, url);
     return 0;
+}
+
+/* Of the daemon with this state folder, if this user may speak there. */
+static const char *find_socket(const char *folder, const char *below)
+{
+    static char server[sizeof "unix:" + PATH_MAX];
+    struct stat st;
+
+    if (!folder || !*folder ||
+        (size_t)snprintf(server, sizeof server, "unix:%s%s/traind.sock", folder, below) >=
+            sizeof server)
+        return NULL;
+    const char *path = server + strlen("unix:");
+    return stat(path, &st) == 0 && S_ISSOCK(st.st_mode) && access(path, R_OK | W_OK) == 0 ? server
+                                                                                          : NULL;
+}
+
+const char *api_find_server(void)
+{
+    const char *found = find_socket(getenv("TRAIND_STATE"), "");
+
+    if (!found && geteuid() != 0)
+        found = find_socket(getenv("HOME"), "/.local/state/traind");
+    if (!found)
+        found = find_socket("/var/lib/traind", "");
+    return found ? found : "http://127.0.0.1:7077";
 }
 
 static int unreachable(const char *words, struct error *e)

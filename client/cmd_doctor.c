@@ -125,6 +125,13 @@ static void check_daemon(json_t *list)
     const json_t *slots = json_object_get(ready, "slots");
     long long total = json_integer_value(json_object_get(slots, "total"));
     check_note(list, "daemon", true, NULL, "ready at %s", client.server);
+    if (json_is_false(json_object_get(ready, "require_token")))
+        check_note(list, "access", false,
+                   "remove require_token = no from traind.conf and restart traind: the unix socket "
+                   "and tokens then say who may",
+                   "every user of the daemon's machine may read and submit without a token");
+    else
+        check_note(list, "access", true, NULL, "by the unix socket's user, and by tokens over TCP");
     check_note(list, "slots", total <= launch_node_cores() || total == 0,
                "slots in traind.conf is more than the cores of this machine: jobs will be slow",
                "%lld, of which %lld are in use; this machine has %lld cores", total,

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "client/api.h"
 #include "client/cmd.h"
 #include "client/complete.h"
 #include "common/suggest.h"
@@ -38,8 +39,7 @@ static void read_environment(void)
     const char *server = getenv("TRAINCTL_SERVER");
     const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
 
-    if (server && *server)
-        client.server = server;
+    client.server = server && *server ? server : api_find_server();
     client.color =
         isatty(STDOUT_FILENO) && !(no_color && *no_color) && !(term && strcmp(term, "dumb") == 0);
 }

@@ -374,7 +374,11 @@ static void say_ready(struct daemon_life *d, const char *url)
     if (sd_watchdog_enabled(0, &microseconds) > 0)
         d->watchdog_seconds = (double)microseconds / 1e6;
     log_info("listening on %s and on %s; state in %s", url, d->config->socket, d->config->state);
-    if (d->config->require_token && !d->config->data_roots)
+    if (!d->config->require_token)
+        log_warning("require_token = no: every user of this machine may read, submit and, where a "
+                    "job has no owner, cancel and remove jobs at %s",
+                    url);
+    else if (!d->config->data_roots && (d->config->tls_key || d->config->socket_group))
         log_warning("data_roots is not set: jobs may name any folder that this user can read");
     sd_notifyf(0, "READY=1\nSTATUS=listening on %s", url);
 }

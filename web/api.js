@@ -24,6 +24,16 @@ let asking = null;
 
 export const hasToken = () => sessionStorage.getItem(KEPT) !== null;
 
+// A link may bring a token, #token=TOKEN/jobs/3, as ./quickstart prints one. It is kept like one that was typed, and leaves the
+// address at once. Whether there was one.
+export function takeToken() {
+  const [, token, path] = /^#token=([\w-]+)(\/.*)?$/.exec(location.hash) ?? [];
+  if (!token) return false;
+  sessionStorage.setItem(KEPT, token);
+  history.replaceState(history.state, "", `#${path ?? "/"}`);
+  return true;
+}
+
 function askForToken(text) {
   asking ??= new Promise((given) => {
     const field = h("input", { type: "password", autocomplete: "off", spellcheck: "false", required: true });

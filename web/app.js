@@ -1,5 +1,6 @@
 // The frame around the views, and which view is shown. doc/how-to-add-a-page.md tells what a view is.
 
+import { takeToken } from "./api.js";
 import { h, mark, notice, say } from "./dom.js";
 import { here } from "./place.js";
 
@@ -55,11 +56,13 @@ async function route(moved) {
 }
 
 addEventListener("hashchange", () => {
-  if (location.hash !== "#main") route(true);
+  if (takeToken()) location.reload(); // whatever is on the page was asked for without it
+  else if (location.hash !== "#main") route(true);
 });
 document.querySelector(".skip").addEventListener("click", (event) => {
   event.preventDefault(); // the place stays where it is
   main.focus();
 });
 say(document.getElementById("connection"), "connecting…");
+takeToken();
 route(false);

@@ -1,7 +1,8 @@
 # Shared by tests/api/*.sh and others that need a daemon: the checks of tests/tap.sh, and the real traind with a state folder of its
 # own. Source it, call the checks, and end with done_testing.
 #
-#   start_daemon [ARGUMENT...]   on a free port; sets $url, $state, $socket, $daemon (its pid)
+#   start_daemon [ARGUMENT...]   on a free port; sets $url, $state, $socket, $daemon (its pid). Without tokens over TCP, unless the
+#                                settings given with --config say require_token
 #   stop_daemon                  SIGTERM, waits; fails if it does not end in order
 #   kill_daemon                  SIGKILL, waits
 #   call [CURL ARGUMENT...] PATH  one request; sets $status, $body and $headers
@@ -48,9 +49,19 @@ answers() {
     [ -s "$state/listen" ] && curl -sf -o /dev/null "$(cat "$state/listen")/healthz"
 }
 
+# Tests that are not about tokens speak to an open loopback. Sets $config: the settings among ARGUMENTS, or new ones.
+open_loopback() { # ARGUMENT...
+    config=$work/open.conf
+    while [ $# -gt 1 ] && [ "$1" != --config ]; do shift; done
+    [ "${1-}" != --config ] || config=$2
+    case $config in "$work"/*) grep -qs '^require_token' "$config" || echo 'require_token = no' >>"$config" ;; esac
+}
+
 start_daemon() {
+    local config
     rm -f "$state/listen"
-    "$traind" --state "$state" --listen 127.0.0.1:0 "$@" >>"$work/daemon.log" 2>&1 &
+    open_loopback "$@"
+    "$traind" --config "$config" --state "$state" --listen 127.0.0.1:0 "$@" >>"$work/daemon.log" 2>&1 &
     daemon=$!
     if ! eventually answers || ! kill -0 "$daemon" 2>/dev/null; then
         echo "Bail out! traind did not start"

@@ -68,7 +68,7 @@ is "$(curl -sS --unix-socket "$activated" http://localhost/healthz | jq -r .stat
 url=$(cat "$state/listen")
 is "$url" "http://127.0.0.1:$port" "it listens on systemd's address, not on its own"
 call /v1/jobs
-want 200 "over TCP"
+want 401 "over TCP, where it needs a token, for no settings say otherwise"
 call --unix-socket "$activated" /v1/tokens
 want 200 "and over the unix socket, with its user's rights"
 ok "it made no socket of its own" test ! -e "$socket"

@@ -77,7 +77,7 @@ END
 }
 
 run doctor --json
-is "$(jq -c '[.[] | .check]' <<<"$out")" '["libraries","MPI","worker","load","GEMM","bandwidth","frequency","versions","BLAS","memory","clock","Slurm","disk","daemon","slots"]' "doctor looks at everything"
+is "$(jq -c '[.[] | .check]' <<<"$out")" '["libraries","MPI","worker","load","GEMM","bandwidth","frequency","versions","BLAS","memory","clock","Slurm","disk","daemon","access","slots"]' "doctor looks at everything"
 is "$(jq -c '[.[] | select(.check == "daemon" or .check == "BLAS" or .check == "MPI") | .ok]' <<<"$out")" '[true,true,true]' "and finds this daemon, BLAS and MPI"
 like "$(jq -r '.[] | select(.check == "GEMM") | .found' <<<"$out")" '[1-9][0-9.]* GFLOP/s' "BLAS is measured"
 is "$(jq '[.[] | select(.ok == false and (.advice | length) < 10)] | length' <<<"$out")" 0 "what is bad has advice"

@@ -123,7 +123,7 @@ class Daemon:
         with open(self.path("submit.lua"), "w") as file:
             file.write(SUBMIT.format(document=json.dumps(DOCUMENT)))
         with open(self.path("traind.conf"), "w") as file:
-            file.write(f"mpirun = {self.path('launcher')}\nworker = {self.path('launcher')}\nslots = 1\n")
+            file.write(f"mpirun = {self.path('launcher')}\nworker = {self.path('launcher')}\nslots = 1\nrequire_token = no\n")
 
     def prepare(self):
         self.folder = tempfile.TemporaryDirectory(prefix="traind-bench-")

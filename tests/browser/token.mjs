@@ -50,6 +50,18 @@ try {
   ok(true, "the stream of events carries the token");
   ok(!page.url().includes("traind-"), "the address does not");
 
+  await page.evaluate(() => sessionStorage.clear());
+  await page.goto("about:blank");
+  await page.goto(`${origin}/#token=${token}/submit`);
+  await page.locator("main h1").waitFor();
+  same(new URL(page.url()).hash, "#/submit", "a link brings the token: the page it names is shown, and the token leaves the address");
+  same(await page.evaluate(() => sessionStorage.getItem("traind-token")), token, "it is kept in the tab");
+  same(await page.locator("dialog").count(), 0, "and nobody is asked");
+  await page.evaluate(() => sessionStorage.clear());
+  await page.evaluate((hash) => { location.hash = hash; }, `#token=${token}`);
+  await page.getByText("No jobs yet").waitFor();
+  ok(!page.url().includes("traind-"), "so does a link that is followed in an open tab", page.url());
+
   const submitted = await fetch(`${origin}/v1/jobs`, { method: "POST", headers: { Authorization: `Bearer ${token}` }, body: JSON.stringify({ ...JOB, name: "watched", steps: 100000, model: { ...JOB.model, arch: "resnet18" } }) });
   const { id } = await submitted.json();
   await page.locator("tr[data-job]").getByRole("link", { name: "watched" }).waitFor();

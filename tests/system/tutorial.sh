@@ -30,7 +30,8 @@ for program in trainctl train-prep; do
 done
 printf '#!/bin/sh\nexec %s --config %s --listen 127.0.0.1:%s "$@"\n' "$top_builddir/traind" "$work/traind.conf" "$port" >"$work/bin/traind"
 chmod +x "$work"/bin/*
-export PATH=$work/bin:$PATH TRAINCTL_SERVER=http://127.0.0.1:$port TRAIND_PRESETS=$top_srcdir/etc/presets
+unset TRAINCTL_SERVER TRAINCTL_TOKEN
+export PATH=$work/bin:$PATH TRAIND_PRESETS=$top_srcdir/etc/presets
 unset http_proxy https_proxy all_proxy HTTP_PROXY HTTPS_PROXY ALL_PROXY
 
 # The fenced blocks; each is announced by its line, so that a failure is found.

@@ -2,6 +2,7 @@
 // In the address: state, q (words), sort ("top1", "-top1"), hours (of the throughput).
 
 import { get } from "../api.js";
+import { curlCommand } from "../code.js";
 import { choice, h, mark, notice, say, show } from "../dom.js";
 import * as f from "../format.js";
 import { ended, timeLeft, title } from "../jobs.js";
@@ -26,7 +27,7 @@ const FILTERS = {
 };
 
 function emptyList() {
-  const command = `curl --json '{"data": {"train": "synthetic"}, "steps": 20}' \\\n  ${location.origin}/v1/jobs`;
+  const command = curlCommand('{"data": {"train": "synthetic"}, "steps": 20}', "/v1/jobs");
   return notice("No jobs yet", h("p", {}, h("a", { href: "#/submit" }, "Submit one"), " here, or from a terminal; it appears by itself:"),
     h("pre", { tabindex: 0 }, command));
 }
