@@ -8,15 +8,10 @@
 #include "common/json.h"
 #include "common/preset.h"
 
+/* A value is a line's rest as it is: the strings of a job document have no control characters. */
 static void print(const char *name, const char *value)
 {
-    printf("%s='", name);
-    for (; value && *value; value++)
-        if (*value == '\'')
-            fputs("'\\''", stdout);
-        else
-            putchar(*value);
-    puts("'");
+    printf("%s=%s\n", name, value ? value : "");
 }
 
 static const char *folder(const char *path)

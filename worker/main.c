@@ -21,7 +21,8 @@
 static const char usage[] =
     "Usage: mpirun -np N train-worker --job FILE --run-dir DIR [--attempt N] [--resume FROM]\n"
     "                                 [--stall-seconds S] [--give-up-seconds S] [--measure-peak]\n"
-    "       train-worker --self-check [--json] [--data DIR]... [--scratch DIR]\n"
+    "       train-worker --self-check [--json] [--data DIR]... [--scratch DIR] [--found FILE]\n"
+    "       train-worker --self-check --lines --data DIR...\n"
     "       train-worker --probe [--run-dir DIR --attempt N] [--interface NAME]\n"
     "\n"
     "Trains, or evaluates, what a traind job document describes. Rank 0 writes "
@@ -44,10 +45,12 @@ static const char usage[] =
     "  --json           of the self-check: one JSON object\n"
     "  --data DIR       a data set to look at; up to four\n"
     "  --scratch DIR    a folder on this machine's own disk to look at\n"
+    "  --lines          of the self-check: look at the data sets alone, and print a line each\n"
+    "  --found FILE     take what --lines printed for the --data, rather than look at them\n"
     "  --probe          print what the launcher asks of a host, as JSON, and end what earlier "
     "attempts left here\n"
     "  --interface NAME  for --probe: is this network interface or subnet here?\n"
-    "  --job-settings FILE  print what Slurm's prolog needs to know of a job, for sh\n"
+    "  --job-settings FILE  print what Slurm's prolog needs to know of a job, a line each\n"
     "  --version        version and the processor it is compiled for\n"
     "  --help           this text\n"
     "\n"
@@ -71,8 +74,12 @@ static int add_data(struct self_check_options *check, const char *path)
 static int check_together(const struct start_options *o, const struct self_check_options *check,
                           bool checks)
 {
-    if (!checks && (check->json || check->data_count || check->scratch))
-        return usage_error("--json, --data and --scratch belong to --self-check", "");
+    if (!checks &&
+        (check->json || check->data_count || check->scratch || check->lines || check->found))
+        return usage_error("--json, --data, --scratch, --lines and --found belong to --self-check",
+                           "");
+    if (check->lines && (check->json || check->scratch || check->found))
+        return usage_error("--lines goes with --data only", "");
     if (!checks && (!o->job_file || !o->run_dir))
         return usage_error("--job FILE and --run-dir DIR are needed", "");
     return checks ? self_check(check) : -1;
@@ -94,6 +101,8 @@ static int parse_options(int argc, char **argv, struct start_options *o)
         {"self-check",      no_argument,       NULL, 'k'},
         {"json",            no_argument,       NULL, 'o'},
         {"data",            required_argument, NULL, 'd'},
+        {"lines",           no_argument,       NULL, 'l'},
+        {"found",           required_argument, NULL, 'f'},
         {"job-settings",    required_argument, NULL, 'S'},
         {"scratch",         required_argument, NULL, 't'},
         {"probe",           no_argument,       NULL, 'P'},
@@ -145,6 +154,12 @@ static int parse_options(int argc, char **argv, struct start_options *o)
         case 'd':
             if (add_data(&check, optarg) >= 0)
                 return 2;
+            break;
+        case 'l':
+            check.lines = true;
+            break;
+        case 'f':
+            check.found = optarg;
             break;
         case 'S':
             return job_settings_print(optarg);

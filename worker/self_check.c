@@ -1,6 +1,7 @@
 #include "worker/self_check.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 
 #include "common/check.h"
 #include "common/clock.h"
+#include "common/file.h"
 #include "common/json.h"
 #include "common/speed.h"
 #include "config.h"
@@ -18,6 +20,7 @@
 #include "worker/kernels/kind.h"
 #include "worker/self_check_parts.h"
 
+#define FOUND_BYTES      65536
 #define MEMORY_LOW_SHARE 0.05 /* of all: then something of an earlier job is still there */
 
 /* ---- who this is */
@@ -98,15 +101,20 @@ static bool is_writable(const char *folder, struct error *e)
 {
     char path[PATH_MAX];
 
-    snprintf(path, sizeof path, "%.4000s/.traind-check-XXXXXX", folder);
-    int fd = mkstemp(path);
+    /* Without a name, where the file system can: root looks at a folder that anybody writes to. */
+    *path = '\0';
+    int fd = open(folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+    if (fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR)) {
+        snprintf(path, sizeof path, "%.4000s/.traind-check-XXXXXX", folder);
+        fd = mkostemp(path, O_CLOEXEC);
+    }
     bool good = fd >= 0 && write(fd, "x", 1) == 1 && fsync(fd) == 0;
     if (!good)
         error_set_errno(e, errno, "cannot write in %s", folder);
-    if (fd >= 0) {
+    if (fd >= 0)
         close(fd);
+    if (fd >= 0 && *path)
         unlink(path);
-    }
     return good;
 }
 
@@ -135,9 +143,40 @@ static const char *outcome_name(int status)
                                           : "node";
 }
 
-static int look(const struct self_check_options *o, json_t *report, json_t *list)
+/* text: of o->found; NULL: the data sets are looked at here. */
+static bool check_data(const struct self_check_options *o, char *text, json_t *report, json_t *list)
 {
-    bool data = true, scratch = true;
+    bool fine = true;
+
+    json_object_set_new(report, "data", json_array());
+    for (int i = 0; i < o->data_count; i++) {
+        struct data_found found;
+        if (o->found)
+            data_read_line(&text, &found);
+        else
+            data_look(o->data[i], &found);
+        data_note(o->data[i], &found, report, list);
+        fine = fine && found.ok;
+    }
+    return fine;
+}
+
+static int print_lines(const struct self_check_options *o)
+{
+    int status = SELF_CHECK_FINE;
+
+    for (int i = 0; i < o->data_count; i++) {
+        struct data_found found;
+        data_look(o->data[i], &found);
+        data_print_line(stdout, &found);
+        status = found.ok ? status : SELF_CHECK_DATA;
+    }
+    return status;
+}
+
+static int look(const struct self_check_options *o, char *text, json_t *report, json_t *list)
+{
+    bool data, scratch = true;
 
     add_load(report, list); /* before we are a load ourselves */
     self_check_speed(report, list);
@@ -148,9 +187,7 @@ static int look(const struct self_check_options *o, json_t *report, json_t *list
     int status = check_all_ok(list) ? SELF_CHECK_FINE : SELF_CHECK_NODE;
     if (o->scratch)
         scratch = check_scratch(o->scratch, report, list);
-    json_object_set_new(report, "data", json_array());
-    for (int i = 0; i < o->data_count; i++)
-        data = self_check_data(o->data[i], report, list) && data;
+    data = check_data(o, text, report, list);
     if (status == SELF_CHECK_FINE && !scratch)
         status = SELF_CHECK_SCRATCH;
     if (status == SELF_CHECK_FINE && !data)
@@ -161,8 +198,18 @@ static int look(const struct self_check_options *o, json_t *report, json_t *list
 int self_check(const struct self_check_options *o)
 {
     double began = clock_monotonic();
+    char *text = NULL;
+    size_t bytes;
+    struct error e;
+
+    if (o->lines)
+        return print_lines(o);
+    if (o->found && file_read(o->found, FOUND_BYTES, &text, &bytes, &e)) {
+        fprintf(stderr, "train-worker: --found: %s\n", e.text);
+        return 2;
+    }
     json_t *report = json_object(), *list = json_array();
-    int status = look(o, report, list);
+    int status = look(o, text, report, list);
 
     json_object_set_new(report, "outcome", json_string(outcome_name(status)));
     json_object_set_new(report, "seconds", json_real(clock_monotonic() - began));
@@ -175,5 +222,6 @@ int self_check(const struct self_check_options *o)
     }
     json_decref(report);
     json_decref(list);
+    free(text);
     return status;
 }

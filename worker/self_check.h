@@ -16,6 +16,9 @@ struct self_check_options {
     const char *scratch; /* a folder on this machine's own disk; NULL: none */
     const char *data[SELF_CHECK_DATA_MAX];
     int data_count;
+    bool lines;        /* look at the data sets alone, and print a line each, for found */
+    const char *found; /* a file with those lines, or "-": what somebody found who may see the data;
+                          they are not opened here. NULL: none */
 };
 
 /* Exit statuses, those of train-prep stage: whose fault it is. */

@@ -1,6 +1,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <regex.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -68,68 +70,129 @@ static int read_a_byte(const struct dataset_list *list, struct error *e)
     return got ? 0 : error_set(e, ERR_CORRUPT, "%s is empty", list->files[0]);
 }
 
-static int look_at(const struct dataset_list *list, json_t *item, struct error *e)
+static int look_at(const struct dataset_list *list, struct data_found *found, struct error *e)
 {
-    char manifest[PATH_MAX], digest[DIGEST_BYTES];
-    int64_t *in_file = calloc(list->count + 1, sizeof *in_file), images = 0;
+    char manifest[PATH_MAX];
+    int64_t *in_file = calloc(list->count + 1, sizeof *in_file);
     int status = in_file ? read_a_byte(list, e) : error_set(e, ERR_NO_MEMORY, "no memory");
 
-    json_object_set_new(item, "shards", json_integer((json_int_t)list->count));
-    json_object_set_new(item, "classes", json_integer(list->class_count));
-    json_object_set_new(item, "manifest", json_null());
+    found->shards = (long long)list->count;
+    found->classes = list->class_count;
     if (!status && list->format == DATASET_TFRECORD && find_manifest(list, manifest)) {
-        status = digest_file(manifest, digest, e);
+        status = digest_file(manifest, found->manifest, e);
         if (!status && !manifest_count(list, in_file))
             status = error_set(e, ERR_CORRUPT,
                                "the shards in %s do not have the names and sizes that %s gives "
                                "them",
                                list->folder, manifest);
         for (size_t i = 0; !status && i < list->count; i++)
-            images += in_file[i];
-        if (!status) {
-            json_object_set_new(item, "manifest", json_string(digest));
-            json_object_set_new(item, "images", json_integer((json_int_t)images));
-        }
+            found->images += in_file[i];
     }
     free(in_file);
     return status;
 }
 
-static void describe(const char *path, const json_t *item, json_t *list)
-{
-    const char *digest = json_string_value(json_object_get(item, "manifest"));
-    long long shards = json_integer_value(json_object_get(item, "shards"));
-    long long classes = json_integer_value(json_object_get(item, "classes"));
-
-    if (digest)
-        check_note(list, "data", true, NULL, "%s: %lld shards, %lld images, manifest %s", path,
-                   shards, (long long)json_integer_value(json_object_get(item, "images")), digest);
-    else if (shards)
-        check_note(list, "data", true, NULL, "%s: %lld shards, without a manifest", path, shards);
-    else
-        check_note(list, "data", true, NULL, "%s: %lld class folders", path, classes);
-}
-
-bool self_check_data(const char *path, json_t *report, json_t *list)
+void data_look(const char *path, struct data_found *found)
 {
     struct dataset_list files = {0};
     struct error e = {0};
-    json_t *item = json_pack("{s:s}", "path", path), *all = json_object_get(report, "data");
-    int status = 0;
 
-    if (strcmp(path, "synthetic") == 0) {
-        check_note(list, "data", true, NULL, "synthetic");
-    } else {
-        status = dataset_list_find(path, DATASET_TRAIN, part_of(path), &files, &e);
-        if (!status)
-            status = look_at(&files, item, &e);
-        if (status)
-            check_note(list, "data", false, ADVICE, "%s", e.text);
-        else
-            describe(path, item, list);
-        dataset_list_free(&files);
+    *found = (struct data_found){.ok = true};
+    if (strcmp(path, "synthetic") == 0)
+        return;
+    int status = dataset_list_find(path, DATASET_TRAIN, part_of(path), &files, &e);
+    if (!status)
+        status = look_at(&files, found, &e);
+    if (status) {
+        *found = (struct data_found){0};
+        snprintf(found->words, sizeof found->words, "%.*s", DATA_WORDS_BYTES - 8, e.text);
     }
-    json_object_set_new(item, "ok", json_boolean(status == 0));
-    json_array_append_new(all, item);
-    return status == 0;
+    dataset_list_free(&files);
+}
+
+/* ---- as a line */
+
+/* One line of UTF-8, whatever the names of files hold. */
+static void clean(char *words)
+{
+    for (char *c = words; *c; c++)
+        if ((unsigned char)*c < ' ' || *c == 0x7f)
+            *c = ' ';
+    json_t *text = json_string(words);
+    for (char *c = words; !text && *c; c++)
+        if ((unsigned char)*c > 0x7e)
+            *c = '?';
+    json_decref(text);
+}
+
+void data_print_line(FILE *out, const struct data_found *found)
+{
+    char words[DATA_WORDS_BYTES];
+
+    snprintf(words, sizeof words, "%s", found->words);
+    clean(words);
+    if (found->ok)
+        fprintf(out, "ok %lld %lld %lld %s\n", found->shards, found->classes, found->images,
+                *found->manifest ? found->manifest : "-");
+    else
+        fprintf(out, "bad %s\n", words);
+}
+
+static bool read_ok(const char *line, struct data_found *found)
+{
+    static const char pattern[] = "^ok ([0-9]{1,12}) ([0-9]{1,12}) ([0-9]{1,15}) (-|[0-9a-f]{32})$";
+    regmatch_t m[5];
+    regex_t regex;
+
+    if (regcomp(&regex, pattern, REG_EXTENDED))
+        return false;
+    bool matches = regexec(&regex, line, 5, m, 0) == 0;
+    regfree(&regex);
+    if (!matches)
+        return false;
+    *found = (struct data_found){.ok = true,
+                                 .shards = strtoll(line + m[1].rm_so, NULL, 10),
+                                 .classes = strtoll(line + m[2].rm_so, NULL, 10),
+                                 .images = strtoll(line + m[3].rm_so, NULL, 10)};
+    if (line[m[4].rm_so] != '-')
+        snprintf(found->manifest, sizeof found->manifest, "%s", line + m[4].rm_so);
+    return true;
+}
+
+void data_read_line(char **text, struct data_found *found)
+{
+    char *line = strsep(text, "\n");
+
+    *found = (struct data_found){.words = "the look at it gave no answer"};
+    if (!line || read_ok(line, found))
+        return;
+    bool is_words = strncmp(line, "bad ", 4) == 0 && strlen(line) < DATA_WORDS_BYTES;
+    snprintf(found->words, sizeof found->words, "%s",
+             is_words ? line + 4 : "the look at it gave an answer that cannot be read");
+    clean(found->words);
+}
+
+/* ---- in the report */
+
+void data_note(const char *path, const struct data_found *found, json_t *report, json_t *list)
+{
+    json_t *item = json_pack("{s:s, s:b, s:I, s:I, s:s*}", "path", path, "ok", found->ok, "shards",
+                             (json_int_t)found->shards, "classes", (json_int_t)found->classes,
+                             "manifest", *found->manifest ? found->manifest : NULL);
+
+    if (*found->manifest)
+        json_object_set_new(item, "images", json_integer((json_int_t)found->images));
+    json_array_append_new(json_object_get(report, "data"), item);
+    if (!found->ok)
+        check_note(list, "data", false, ADVICE, "%s", found->words);
+    else if (*found->manifest)
+        check_note(list, "data", true, NULL, "%s: %lld shards, %lld images, manifest %s", path,
+                   found->shards, found->images, found->manifest);
+    else if (found->shards)
+        check_note(list, "data", true, NULL, "%s: %lld shards, without a manifest", path,
+                   found->shards);
+    else if (found->classes)
+        check_note(list, "data", true, NULL, "%s: %lld class folders", path, found->classes);
+    else
+        check_note(list, "data", true, NULL, "%s", path);
 }

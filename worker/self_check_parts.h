@@ -5,6 +5,11 @@
 
 #include <jansson.h>
 #include <stdbool.h>
+#include <stdio.h>
+
+#include "common/digest.h"
+
+#define DATA_WORDS_BYTES 512
 
 /*
  * self_check_speed.c. Figures:
@@ -17,8 +22,26 @@
  */
 void self_check_speed(json_t *report, json_t *list);
 
-/* self_check_data.c: one data set; false: it is not fit. Adds {"path", "format", "shards",
- * "images", "manifest"} to the report's array "data". */
-bool self_check_data(const char *path, json_t *report, json_t *list);
+/*
+ * self_check_data.c: one data set, looked at here or by another user's process. What that one says
+ * is a line, as its job may have written anything there: ok SHARDS CLASSES IMAGES MANIFEST numbers,
+ * and 32 hex digits or "-" bad WORDS
+ */
+struct data_found {
+    bool ok;
+    long long shards, classes, images;
+    char manifest[DIGEST_BYTES];  /* of manifest.json; "" for none */
+    char words[DATA_WORDS_BYTES]; /* what is wrong with it */
+};
+
+void data_look(const char *path, struct data_found *found);
+void data_print_line(FILE *out, const struct data_found *found);
+
+/* Takes the next line off *text. What is not such a line is a data set that is not ok. */
+void data_read_line(char **text, struct data_found *found);
+
+/* Adds {"path", "ok", "shards", "classes", "manifest", "images"} to the report's array "data", and
+ * an item to the list. */
+void data_note(const char *path, const struct data_found *found, json_t *report, json_t *list);
 
 #endif

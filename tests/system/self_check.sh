@@ -86,9 +86,25 @@ else
     skip "a full scratch" "mount is not allowed"
 fi
 
+# ------------------------------------------------------------------ data that another has looked at
+
+lines=$("$top_builddir/train-worker" --self-check --lines --data "$work/data" --data "$work/none" --data synthetic)
+is "$?" 6 "--lines: data that are not there"
+is "$lines" "ok 2 0 96 $manifest
+bad there is no data set at $work/none
+ok 0 0 0 -" "a line each"
+check --json --found - --data "$work/here" --data "$work/there" --data synthetic <<<"$lines"
+is "$code" 6 "--found takes them"
+has '[.data[] | [.path, .ok, .shards, .manifest]]' \
+    "[[\"$work/here\",true,2,\"$manifest\"],[\"$work/there\",false,0,null],[\"synthetic\",true,0,null]]" "for the paths that are asked for"
+for line in 'ok 1 2 3' 'ok 1 2 3 x' 'ok -1 2 3 -' 'fine' 'ok 1 2 3 - ' ''; do
+    check --json --found - --data "$work/here" <<<"$line"
+    has '[.outcome, .data[0].ok, .gflops > 0]' '["data",false,true]' "'$line' is no answer"
+done
+
 # ------------------------------------------------------------------ usage
 
-for wrong in '--json' '--data x' '--scratch x' '--self-check x' '--self-check --data' \
+for wrong in '--lines --data x' '--self-check --lines --json' '--self-check --found' '--json' '--data x' '--scratch x' '--self-check x' '--self-check --data' \
     '--self-check --data a --data b --data c --data d --data e'; do
     # shellcheck disable=SC2086
     "$top_builddir/train-worker" $wrong >"$work/out" 2>&1

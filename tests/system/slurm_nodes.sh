@@ -123,7 +123,7 @@ is "$(find "$work/scratch/set/train" -name 'train-*' | wc -l)" 2 "its shards are
 is "$(jq -r .type "$state/jobs/$id/stage-$at.jsonl" | sort -u | tr '\n' ' ')" "copied done start " "how far it is stands in the run directory"
 ended() { [ "$(node "$at" "[.history[] | select(.job == $1 and .phase == \"epilog\")] | length")" = 1 ]; }
 ok "the epilog ends" eventually ended "$id"
-ok "and keeps them" grep -qsx "$work/scratch/set" "$work/spool/$at/staged"
+ok "and keeps them" grep -qsx "0 0 $work/scratch/set" "$work/spool/$at/staged"
 node_conf "$at" "stage=\"$work/data=$work/scratch/set\"" keep_days=0
 jid=$(by_hand 901 true --nodelist="$at")
 ok "once no job has used them for keep_days" eventually ended 901
