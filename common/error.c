@@ -31,14 +31,23 @@ const struct error_type *error_type(enum error_code code)
     return &types[(unsigned)code < ERR_COUNT ? code : ERR_INTERNAL];
 }
 
+/* An argument may be e's own text: it is copied when it has been read. */
+static void set_text(struct error *e, const char *format, va_list args)
+{
+    char text[ERROR_TEXT_BYTES];
+
+    vsnprintf(text, sizeof text, format, args);
+    memcpy(e->text, text, strlen(text) + 1);
+}
+
 int error_set(struct error *e, enum error_code code, const char *format, ...)
 {
     if (e) {
         va_list args;
-        e->code = code;
         va_start(args, format);
-        vsnprintf(e->text, sizeof e->text, format, args);
+        set_text(e, format, args);
         va_end(args);
+        e->code = code;
     }
     return -(int)code;
 }
@@ -70,7 +79,7 @@ int error_set_errno(struct error *e, int errnum, const char *format, ...)
         va_list args;
         size_t used;
         va_start(args, format);
-        vsnprintf(e->text, sizeof e->text, format, args);
+        set_text(e, format, args);
         va_end(args);
         used = strlen(e->text);
         snprintf(e->text + used, sizeof e->text - used, ": %s", strerror(errnum));
