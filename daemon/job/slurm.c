@@ -274,6 +274,7 @@ static void judge_time(const struct active_job *a, struct verdict *v)
 static void judge_state(const struct active_job *a, const char *words, struct verdict *v)
 {
     char before[FAILURE_TEXT_BYTES];
+    bool blames_rank = v->state == JOB_FAILED && v->who.rank >= 0;
 
     snprintf(before, sizeof before, "%s", v->reason);
     snprintf(v->reason, sizeof v->reason, "Slurm ended its job %lld on %s: %s [%s]",
@@ -282,6 +283,9 @@ static void judge_state(const struct active_job *a, const char *words, struct ve
     if (v->step > 0)
         snprintf(v->reason + strlen(v->reason), sizeof v->reason - strlen(v->reason),
                  "; the last step was %lld", (long long)v->step);
+    if (blames_rank)
+        snprintf(v->reason + strlen(v->reason), sizeof v->reason - strlen(v->reason), "; %s",
+                 before);
     v->outside = is_state(a, "NODE_FAIL") || is_state(a, "BOOT_FAIL") || is_state(a, "PREEMPTED");
     v->state = is_state(a, "CANCELLED") || is_state(a, "REVOKED") ? JOB_CANCELLED : JOB_FAILED;
 }
