@@ -53,7 +53,8 @@ static void say_stopping(struct job_manager *m, const struct store_job *job, enu
     struct error e;
     struct store_state_change same = {
         job->state,
-        why == FAILURE_CANCELLED
+        job->state == JOB_QUEUED ? "being cancelled in Slurm's queue"
+        : why == FAILURE_CANCELLED
             ? "being cancelled: the workers end after the step they are in"
             : "at its time limit: the workers end after the step they are in, with a checkpoint",
         clock_now()};
@@ -145,12 +146,15 @@ void stop_go_on(struct job_manager *m, struct active_job *a, double now)
     if (a->stop == STOP_NONE || a->ended || now < a->stop_next_at)
         return;
     bool terminate = a->stop == STOP_ASKED;
+    bool again = a->stop == STOP_KILLED;
     a->stop = terminate ? STOP_TERMINATED : STOP_KILLED;
     a->stop_next_at = now + TERM_SECONDS;
-    log_info("job %lld: %s", (long long)a->id,
-             !terminate         ? "its processes are killed"
-             : a->process.slurm ? "the workers did not stop in time, Slurm is told to end them"
-                                : "the workers did not stop in time, mpirun is told to end them");
+    if (!again)
+        log_info("job %lld: %s", (long long)a->id,
+                 !terminate ? "its processes are killed"
+                 : a->process.slurm
+                     ? "the workers did not stop in time, Slurm is told to end them"
+                     : "the workers did not stop in time, mpirun is told to end them");
     a->launcher->stop(&a->process, a->attempt_dir, terminate ? LAUNCH_STOP_NOW : LAUNCH_STOP_KILL);
 }
 

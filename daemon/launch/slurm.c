@@ -34,6 +34,8 @@ struct slurm_job {
     bool look_first; /* it may have been submitted: its name is looked for before it is */
     bool cancel;
     bool cancelled;          /* it was tried */
+    bool owed;               /* ended for traind, but Slurm may have it: it is cancelled there */
+    char complaint[256];     /* the last one about it in the log: the same is not repeated */
     int missing;             /* looks in a row */
     double next_at;          /* monotonic: of the next call for it */
     double completing_since; /* monotonic; 0: it is not */
@@ -51,12 +53,18 @@ struct slurm {
     pthread_mutex_t mutex;
     pthread_cond_t wake;
     struct slurm_job *jobs;
-    double look_at;    /* monotonic: of the next look at all jobs */
-    double looked_at;  /* of the last one */
-    double complained; /* monotonic: of the last log line about Slurm's silence */
+    const struct slurm_job *submitting; /* the one that is being submitted */
+    double look_at;                     /* monotonic: of the next look at all jobs */
+    double looked_at;                   /* of the last one */
+    char complaint[256];                /* the log's last words about Slurm's silence; "": none */
 };
 
 /* ---------------------------------------------------------------- the thread: one job */
+
+static void copy(char *to, size_t bytes, const char *from)
+{
+    snprintf(to, bytes, "%s", from);
+}
 
 static bool has_ended(const struct slurm_job *j)
 {
@@ -78,6 +86,27 @@ static json_t *read_properties(const struct slurm_job *j)
     return json_load_file(path, 0, NULL);
 }
 
+/* Whether the log does not say this already. */
+static bool is_news(char complaint[256], const char *words)
+{
+    if (strncmp(complaint, words, 255) == 0)
+        return false;
+    snprintf(complaint, 256, "%.255s", words);
+    return true;
+}
+
+/* With the mutex. What became of a submission that was cancelled meanwhile: one that Slurm may have
+ * is looked for, and cancelled. */
+static void submitted_too_late(struct slurm *s, struct slurm_job *j, int64_t id,
+                               const struct error *e)
+{
+    j->status.job_id = id;
+    j->look_first = id == 0;
+    j->owed = id || e->code == ERR_UNREACHABLE;
+    j->next_at = 0;
+    s->look_at = clock_monotonic() + SOON_SECONDS;
+}
+
 /* Without the mutex, as all that calls Slurm. The answer may be lost and the job submitted all the
  * same: before the next try it is looked for. */
 static void submit(struct slurm *s, struct slurm_job *j)
@@ -91,7 +120,10 @@ static void submit(struct slurm *s, struct slurm_job *j)
     int status = slurm_call_submit(&s->call, path, properties, &id, &e);
     json_decref(properties);
     pthread_mutex_lock(&s->mutex);
-    if (status == 0) {
+    s->submitting = NULL;
+    if (has_ended(j)) {
+        submitted_too_late(s, j, id, &e);
+    } else if (status == 0) {
         j->status.job_id = id;
         j->status.phase = SLURM_WAITING;
         snprintf(j->status.words, sizeof j->status.words, "waits for Slurm to look at it");
@@ -102,7 +134,8 @@ static void submit(struct slurm *s, struct slurm_job *j)
         j->next_at = clock_monotonic() + (double)s->settings.poll_seconds;
         snprintf(j->status.words, sizeof j->status.words,
                  "could not be submitted yet, Slurm does not answer: %.300s", e.text);
-        log_warning("%s: %s", j->name, e.text);
+        if (is_news(j->complaint, e.text))
+            log_warning("%s: %s", j->name, e.text);
     } else {
         j->status.phase = SLURM_REFUSED;
         snprintf(j->status.words, sizeof j->status.words, "%.480s", e.text);
@@ -111,26 +144,60 @@ static void submit(struct slurm *s, struct slurm_job *j)
     s->told(s->context);
 }
 
+/* The script has run, if Slurm's id stands in its folder. */
+static int64_t id_of_script(const struct slurm_job *j)
+{
+    char path[PATH_MAX], *text;
+    size_t bytes;
+    int64_t id = 0;
+
+    file_of(j, "slurm-job", path);
+    if (file_read(path, 64, &text, &bytes, NULL) == 0) {
+        id = strtoll(text, NULL, 10);
+        free(text);
+    }
+    return id;
+}
+
+/* With the mutex: a job of which no rank has ever started ends at once, whether Slurm answers or
+ * not. Should Slurm have it, or get it yet, it is cancelled there when that can be, and its script
+ * ends as soon as it finds that it was cancelled. */
+static bool end_unstarted(struct slurm_job *j)
+{
+    int64_t ran = id_of_script(j);
+
+    if (ran) {
+        j->status.job_id = ran;
+        return false;
+    }
+    j->owed = j->status.job_id || j->look_first || j->slurm->submitting == j;
+    j->status.phase = SLURM_ENDED;
+    copy(j->status.state, sizeof j->status.state, "CANCELLED");
+    return true;
+}
+
 static void cancel(struct slurm *s, struct slurm_job *j, int64_t id)
 {
     struct error e = {0};
+    int status = slurm_call_cancel(&s->call, id, &e);
+    bool unreachable = status && e.code == ERR_UNREACHABLE, ended = false;
 
-    if (slurm_call_cancel(&s->call, id, &e))
+    pthread_mutex_lock(&s->mutex);
+    if (status && is_news(j->complaint, e.text))
         log_warning("%s: Slurm's job %lld is not cancelled yet: %s", j->name, (long long)id,
                     e.text);
-    pthread_mutex_lock(&s->mutex);
     j->cancelled = true;
+    j->owed = j->owed && unreachable;
+    if (unreachable && j->status.phase == SLURM_WAITING)
+        ended = end_unstarted(j);
     j->next_at = clock_monotonic() + CANCEL_SECONDS;
     s->look_at = clock_monotonic() + SOON_SECONDS;
     pthread_mutex_unlock(&s->mutex);
+    if (ended)
+        s->told(s->context);
 }
 
 /* ---------------------------------------------------------------- the thread: a look at all */
-
-static void copy(char *to, size_t bytes, const char *from)
-{
-    snprintf(to, bytes, "%s", from);
-}
 
 static enum slurm_phase phase_of(struct slurm_job *j, const struct slurm_reply *r, double now)
 {
@@ -190,21 +257,6 @@ static bool find(const json_t *all, const struct slurm_job *j, struct slurm_repl
     return any;
 }
 
-/* The script has run, if Slurm's id stands in its folder. */
-static int64_t id_of_script(const struct slurm_job *j)
-{
-    char path[PATH_MAX], *text;
-    size_t bytes;
-    int64_t id = 0;
-
-    file_of(j, "slurm-job", path);
-    if (file_read(path, 64, &text, &bytes, NULL) == 0) {
-        id = strtoll(text, NULL, 10);
-        free(text);
-    }
-    return id;
-}
-
 /* One that is not in Slurm's list. */
 static void miss(struct slurm *s, struct slurm_job *j, double now)
 {
@@ -212,10 +264,6 @@ static void miss(struct slurm *s, struct slurm_job *j, double now)
         j->status.job_id = id_of_script(j);
     if (j->status.job_id == 0) {
         j->look_first = false; /* it was not submitted */
-        if (j->cancel) {
-            j->status.phase = SLURM_ENDED;
-            copy(j->status.state, sizeof j->status.state, "CANCELLED");
-        }
     } else if (++j->missing >= MISSING_LOOKS) {
         j->status.phase = SLURM_GONE;
         copy(j->status.state, sizeof j->status.state, "UNKNOWN");
@@ -224,12 +272,16 @@ static void miss(struct slurm *s, struct slurm_job *j, double now)
     }
 }
 
-static void look_failed(struct slurm *s, const struct error *e, double now)
+/* A look at one that has ended for traind: only that it ends in Slurm too is left. */
+static void look_at_owed(struct slurm_job *j, const json_t *all)
 {
-    if (s->complained && now - s->complained < 60)
-        return;
-    s->complained = now;
-    log_warning("Slurm does not answer, jobs in it are taken to go on: %s", e->text);
+    struct slurm_reply reply;
+    struct slurm_job there = *j;
+
+    j->look_first = false;
+    j->owed = find(all, j, &reply) && phase_of(&there, &reply, clock_monotonic()) < SLURM_ENDED;
+    if (j->owed)
+        j->status.job_id = reply.id;
 }
 
 static void look(struct slurm *s)
@@ -243,15 +295,17 @@ static void look(struct slurm *s)
     pthread_mutex_lock(&s->mutex);
     s->looked_at = now;
     s->look_at = now + (double)s->settings.poll_seconds;
-    if (status)
-        look_failed(s, &e, now);
-    else if (s->complained)
+    if (status && is_news(s->complaint, e.text))
+        log_warning("Slurm does not answer, jobs in it are taken to go on: %s", e.text);
+    else if (!status && *s->complaint)
         log_info("Slurm answers again");
     if (!status)
-        s->complained = 0;
+        s->complaint[0] = '\0';
     for (struct slurm_job *j = status ? NULL : s->jobs; j; j = j->next) {
         struct slurm_status before = j->status;
         struct slurm_reply reply;
+        if (j->owed)
+            look_at_owed(j, all);
         if (j->dead || j->held || has_ended(j) || (j->status.job_id == 0 && !j->look_first))
             continue;
         if (find(all, j, &reply))
@@ -271,7 +325,7 @@ static void look(struct slurm *s)
 /* Forgotten, but it is still to be cancelled. */
 static bool has_last_call(const struct slurm_job *j)
 {
-    return j->dead && j->cancel && !j->cancelled && j->status.job_id && !has_ended(j);
+    return j->owed || (j->dead && j->cancel && !j->cancelled && j->status.job_id && !has_ended(j));
 }
 
 static void free_dead(struct slurm *s)
@@ -290,8 +344,8 @@ static void free_dead(struct slurm *s)
 
 static bool wants_call(const struct slurm_job *j)
 {
-    if (j->dead)
-        return has_last_call(j);
+    if (j->dead || j->owed)
+        return has_last_call(j) && j->status.job_id;
     return !j->held && !has_ended(j) && (j->status.job_id == 0 ? !j->look_first : j->cancel);
 }
 
@@ -302,7 +356,7 @@ static double next_call(const struct slurm *s, struct slurm_job **job)
 
     *job = NULL;
     for (struct slurm_job *j = s->jobs; j; j = j->next) {
-        bool watched = !j->held && !j->dead && !has_ended(j);
+        bool watched = j->owed || (!j->held && !j->dead && !has_ended(j));
         if (watched && (j->status.job_id || j->look_first) && s->look_at < at) {
             at = s->look_at;
             *job = NULL;
@@ -320,15 +374,10 @@ static void call_for(struct slurm *s, struct slurm_job *j)
 {
     int64_t id = j->status.job_id;
 
-    if (id == 0 && j->cancel) { /* it never was submitted */
-        j->status.phase = SLURM_ENDED;
-        copy(j->status.state, sizeof j->status.state, "CANCELLED");
-    }
-    bool done = has_ended(j);
+    if (id == 0)
+        s->submitting = j;
     pthread_mutex_unlock(&s->mutex);
-    if (done)
-        s->told(s->context);
-    else if (id)
+    if (id)
         cancel(s, j, id);
     else
         submit(s, j);
@@ -515,6 +564,8 @@ static void set_cancel(struct slurm_job *j)
     if (!j->cancel)
         j->next_at = 0;
     j->cancel = true;
+    if (!has_ended(j) && j->status.job_id == 0)
+        end_unstarted(j);
 }
 
 static void set_dead(struct slurm_job *j)
@@ -535,6 +586,7 @@ void slurm_look_soon(struct slurm_job *job)
 void slurm_cancel(struct slurm_job *job)
 {
     change(job, set_cancel);
+    job->slurm->told(job->slurm->context);
 }
 
 void slurm_forget(struct slurm_job *job)

@@ -163,8 +163,12 @@ static void put_folder(FILE *out, const struct launch_request *r)
           out);
     fprintf(out, "attempt=$((%lld + ${SLURM_RESTART_COUNT:-0}))\n", (long long)r->attempt);
     fprintf(out, "[ $attempt = %lld ] || resume='--resume latest'\n", (long long)r->attempt);
-    fputs("dir=$run/attempt-$attempt\n"
-          "mkdir -p \"$dir\" || exit 1\n"
+    fputs("dir=$run/attempt-$attempt\n", out);
+    if (!r->by_hand)
+        fputs("# cancelled, or removed, while Slurm could not be told\n"
+              "[ -e \"$run/job.json\" ] && [ ! -e \"$dir/cancel-requested\" ] || exit 0\n",
+              out);
+    fputs("mkdir -p \"$dir\" || exit 1\n"
           "if ! (set -C && echo \"$SLURM_JOB_ID\" >\"$dir/slurm-job\") 2>/dev/null &&\n"
           "    [ \"$(cat \"$dir/slurm-job\")\" != \"$SLURM_JOB_ID\" ]; then\n"
           "    echo \"traind: attempt $attempt has been started by Slurm's job $(cat "

@@ -1,0 +1,120 @@
+#!/usr/bin/env bash
+# A Slurm that does not answer: its words stand in the job's reason and, once, in the log; what never started can be cancelled at once
+# and removed, also behind a restart of traind, and what Slurm took meanwhile is cancelled there.
+# shellcheck source=tests/api/runs.sh.inc
+. "${top_srcdir:?run it by make check}/tests/api/runs.sh.inc"
+
+# ------------------------------------------------------------------ commands that say what they say without a controller
+
+mkdir -p "$work/bin"
+away() {
+    for command in sbatch squeue scancel sinfo; do
+        printf '#!/bin/sh\necho "%s: error: Unable to contact slurm controller (connect failure)" >&2\nexit 1\n' $command >"$work/bin/$command.new"
+        chmod +x "$work/bin/$command.new"
+        mv "$work/bin/$command.new" "$work/bin/$command"
+    done
+}
+away
+export PATH=$work/bin:$PATH
+slurm_job() {
+    submit "$1" '{"launcher": "slurm", "nodes": 2, "workers_per_node": 1, "threads_per_worker": 1}'
+}
+logged() { # WORDS: how often
+    grep -c -- "$1" "$work/daemon.log"
+}
+reason_says() { # ID WORDS
+    [[ $(job "$1" reason) == *"$2"* ]]
+}
+
+start_runs "slurm.poll_seconds = 1"
+slurm_job first
+want 201 "a job is taken while Slurm is away"
+words='Unable to contact slurm controller (connect failure)'
+ok "its reason has sbatch's words" eventually reason_says "$id" "does not answer: sbatch: error: $words"
+ok "the log has squeue's" eventually grep -qF "Slurm does not answer, jobs in it are taken to go on: squeue: error: $words" "$work/daemon.log"
+call -X POST "/v1/jobs/$id/cancel"
+want 202 "it can be cancelled"
+ok "and ends" wait_state "$id" cancelled
+like "$(job "$id" reason)" '^cancelled on request' "with that as the reason"
+call -X DELETE "/v1/jobs/$id"
+want 200 "it can be removed"
+
+# ------------------------------------------------------------------ behind a restart
+
+slurm_job second
+ok "another one waits" eventually reason_says "$id" "does not answer"
+kill_daemon
+restart_runs
+ok "as it does behind a restart" in_state "$id" queued
+call -X POST "/v1/jobs/$id/cancel"
+ok "where it can be cancelled as well" wait_state "$id" cancelled
+slurm_job third
+ok "a third one waits" eventually reason_says "$id" "does not answer"
+kill_daemon
+: >"$state/jobs/$id/attempt-1/cancel-requested"
+restart_runs
+ok "a cancelling that a killed daemon had begun ends it" wait_state "$id" cancelled
+
+# ------------------------------------------------------------------ the log
+
+slurm_job fourth
+before=$(logged "error: Unable to contact")
+ok "a fourth one waits" eventually reason_says "$id" "does not answer"
+sleep 5 # several looks: not waited for, but counted
+ok "what Slurm says is not repeated in the log" test $(($(logged "error: Unable to contact") - before)) -le 2
+
+# ------------------------------------------------------------------ Slurm is back
+
+# A queue of one job: what sbatch was given, from then on.
+back() { # SECONDS: that sbatch takes
+    cat >"$work/bin/sbatch.new" <<END
+#!/bin/sh
+touch "$work/submitting"
+sleep $1
+sed -n 's/^#SBATCH --job-name=//p' "\$2" >"$work/queued"
+echo 77
+END
+    cat >"$work/bin/squeue" <<END
+#!/bin/sh
+name=\$(cat "$work/queued" 2>/dev/null) && echo '{"jobs": [{"job_id": 77, "name": "'"\$name"'", "job_state": "PENDING", "state_reason": "Priority",
+    "partition": "p"}]}' || echo '{"jobs": []}'
+END
+    printf '#!/bin/sh\necho "$1" >>"%s"\nrm -f "%s"\n' "$work/cancelled" "$work/queued" >"$work/bin/scancel"
+    chmod +x "$work/bin/sbatch.new"
+    mv "$work/bin/sbatch.new" "$work/bin/sbatch"
+}
+back 0
+ok "it is submitted once Slurm answers" eventually test -s "$work/queued"
+ok "which the job says" eventually reason_says "$id" "in Slurm's queue as job 77"
+is "$(logged 'Slurm answers again')" 1 "and the log"
+call -X POST "/v1/jobs/$id/cancel"
+ok "cancelled it ends" wait_state "$id" cancelled
+is "$(cat "$work/cancelled")" 77 "in Slurm too"
+
+rm -f "$work/submitting" "$work/cancelled"
+back 4
+slurm_job fifth
+ok "a submission takes long" eventually test -e "$work/submitting"
+call -X POST "/v1/jobs/$id/cancel"
+ok "the job is cancelled meanwhile" wait_state "$id" cancelled
+ok "before it is over" test ! -e "$work/queued"
+ok "what Slurm got of it is cancelled there" eventually test -s "$work/cancelled"
+is "$(cat "$work/cancelled")" 77 "by its number"
+
+rm -f "$work/submitting" "$work/cancelled"
+back 0
+slurm_job sixth
+ok "a job waits in Slurm's queue" eventually reason_says "$id" "in Slurm's queue as job 77"
+away
+call -X POST "/v1/jobs/$id/cancel"
+ok "cancelled while Slurm is away it ends" wait_state "$id" cancelled
+run=$(sed -n "s/^run=//p" "$state/jobs/$id/attempt-1/sbatch")
+is "$run" "$state/jobs/$id" "the script knows its folder"
+is "$(SLURM_JOB_ID=77 sh "$state/jobs/$id/attempt-1/sbatch" 2>&1; echo $?; ls "$state/jobs/$id/attempt-1")" \
+    "0
+$(ls "$state/jobs/$id/attempt-1")" "should Slurm start it all the same, it ends without having done anything"
+back 0
+ok "and Slurm is told when it is back" eventually test -s "$work/cancelled"
+
+ok "the daemon stops" stop_daemon
+done_testing
