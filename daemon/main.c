@@ -389,14 +389,17 @@ static int serve(struct daemon_life *d, struct error *e)
 
     catch_signals(d->app.jobs);
     job_manager_each_round(d->app.jobs, on_round, d);
-    if (http_server_start(&d->app, &server, e))
+    if (http_server_listen(&d->app, &server, e))
         return -(int)e->code;
+    /* Before the first answer: who got one finds the file. */
     int status = write_url(d->config, http_server_url(server), e);
+    if (status == 0)
+        status = http_server_start(server, e);
     if (status == 0) {
         say_ready(d, http_server_url(server));
         status = job_manager_run(d->app.jobs, e);
-        remove_url(d->config);
     }
+    remove_url(d->config);
     sd_notify(0, "STOPPING=1");
     streams_stop(d->app.streams);
     http_server_stop(server);

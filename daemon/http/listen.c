@@ -146,8 +146,10 @@ int listen_tcp(const char *address, const struct listen_rules *rules, int *fd, c
     freeaddrinfo(found);
     if (status == 0)
         status = tell_url(*fd, rules->tls, url, url_bytes, e);
-    if (status && *fd >= 0)
+    if (status && *fd >= 0) {
         close(*fd);
+        *fd = -1;
+    }
     return status;
 }
 
@@ -204,6 +206,7 @@ int listen_unix(const char *path, gid_t group, int *fd, struct error *e)
     if (!failed)
         return 0;
     close(*fd);
+    *fd = -1;
     return error_set_errno(e, reason, "cannot listen on %s", path);
 }
 
@@ -254,5 +257,7 @@ int listen_inherit(const struct listen_rules *rules, struct listen_inherited *in
         status = check_inherited(in->tcp, rules, url, url_bytes, e);
     for (int i = 0; i < count && status; i++)
         close(SD_LISTEN_FDS_START + i);
+    if (status)
+        *in = (struct listen_inherited){-1, -1};
     return status;
 }

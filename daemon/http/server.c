@@ -34,6 +34,7 @@ struct http_server {
     const struct config *config; /* as of the start */
     struct endpoint tcp, local;
     struct crew *crew;
+    struct listen_inherited fds; /* what listens, until its endpoint has it; -1: none */
     char url[128];
     char *socket;            /* path, removed at the end */
     char *certificate, *key; /* PEM texts, NULL: no TLS */
@@ -419,8 +420,8 @@ static void library_words(void *context, const char *format, va_list args)
     log_debug("http: %s", text);
 }
 
-/* Takes over fd. */
-static int start_endpoint(struct endpoint *at, int fd, unsigned threads,
+/* Takes over *fd, which becomes -1. */
+static int start_endpoint(struct endpoint *at, int *fd, unsigned threads,
                           const struct http_server *s, struct error *e)
 {
     bool tls = at->guarded && s->key;
@@ -434,14 +435,15 @@ static int start_endpoint(struct endpoint *at, int fd, unsigned threads,
         MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME |
                              MHD_USE_ERROR_LOG | (tls ? MHD_USE_TLS : 0u),
                          0, NULL, NULL, handle, at, MHD_OPTION_EXTERNAL_LOGGER, library_words, NULL,
-                         MHD_OPTION_UNESCAPE_CALLBACK, unescape, NULL, MHD_OPTION_LISTEN_SOCKET, fd,
-                         MHD_OPTION_NOTIFY_COMPLETED, completed, NULL, MHD_OPTION_CONNECTION_LIMIT,
-                         (unsigned)s->config->max_connections, MHD_OPTION_CONNECTION_TIMEOUT,
-                         IDLE_SECONDS, MHD_OPTION_THREAD_POOL_SIZE, threads, MHD_OPTION_ARRAY,
-                         tls ? keys : &keys[2], MHD_OPTION_END);
-    if (at->daemon)
+                         MHD_OPTION_UNESCAPE_CALLBACK, unescape, NULL, MHD_OPTION_LISTEN_SOCKET,
+                         *fd, MHD_OPTION_NOTIFY_COMPLETED, completed, NULL,
+                         MHD_OPTION_CONNECTION_LIMIT, (unsigned)s->config->max_connections,
+                         MHD_OPTION_CONNECTION_TIMEOUT, IDLE_SECONDS, MHD_OPTION_THREAD_POOL_SIZE,
+                         threads, MHD_OPTION_ARRAY, tls ? keys : &keys[2], MHD_OPTION_END);
+    if (at->daemon) {
+        *fd = -1;
         return 0;
-    close(fd);
+    }
     if (tls)
         return error_set(e, ERR_USAGE,
                          "the HTTPS server could not be started: see that tls_certificate and "
@@ -471,41 +473,20 @@ static struct listen_rules rules_of(const struct config *c)
 }
 
 /* The sockets: systemd's, or our own. A path that systemd made stays at the end. */
-static int open_sockets(struct http_server *s, const struct http_app *app,
-                        struct listen_inherited *in, struct error *e)
+static int open_sockets(struct http_server *s, const struct http_app *app, struct error *e)
 {
     const struct config *c = s->config;
     struct listen_rules rules = rules_of(c);
-    int status = listen_inherit(&rules, in, s->url, sizeof s->url, e);
+    int status = listen_inherit(&rules, &s->fds, s->url, sizeof s->url, e);
 
-    if (!status && in->tcp < 0)
-        status = listen_tcp(c->listen, &rules, &in->tcp, s->url, sizeof s->url, e);
-    if (!status && in->local < 0) {
-        status = listen_unix(c->socket, app->socket_gid, &in->local, e);
+    if (!status && s->fds.tcp < 0)
+        status = listen_tcp(c->listen, &rules, &s->fds.tcp, s->url, sizeof s->url, e);
+    if (!status && s->fds.local < 0) {
+        status = listen_unix(c->socket, app->socket_gid, &s->fds.local, e);
         if (!status)
             s->socket = strdup(c->socket);
-        else
-            close(in->tcp);
     }
     return status;
-}
-
-static int start(struct http_server *s, const struct http_app *app, struct error *e)
-{
-    const struct config *c = s->config;
-    unsigned threads = (unsigned)c->http_threads;
-    struct listen_inherited fds;
-
-    if (crew_create(CREW_THREADS, &s->crew, e))
-        return -(int)e->code;
-    s->tcp = (struct endpoint){app, s->crew, NULL, true};
-    s->local = (struct endpoint){app, s->crew, NULL, false};
-    if (load_keys(s, c, e) || open_sockets(s, app, &fds, e))
-        return -(int)e->code;
-    int status = start_endpoint(&s->tcp, fds.tcp, threads, s, e);
-    if (status)
-        close(fds.local);
-    return status ? status : start_endpoint(&s->local, fds.local, threads > 1 ? 2 : 0, s, e);
 }
 
 int http_server_check(const struct config *c, struct error *e)
@@ -514,7 +495,7 @@ int http_server_check(const struct config *c, struct error *e)
     return listen_check(c->listen, &rules, e);
 }
 
-int http_server_start(const struct http_app *app, struct http_server **out, struct error *e)
+int http_server_listen(const struct http_app *app, struct http_server **out, struct error *e)
 {
     struct http_server *s = calloc(1, sizeof *s);
 
@@ -522,12 +503,27 @@ int http_server_start(const struct http_app *app, struct http_server **out, stru
     if (!s)
         return error_set(e, ERR_NO_MEMORY, "no memory for the HTTP server");
     s->config = settings_get(app->settings);
-    int status = start(s, app, e);
+    s->fds = (struct listen_inherited){-1, -1};
+    int status = crew_create(CREW_THREADS, &s->crew, e);
+    s->tcp = (struct endpoint){app, s->crew, NULL, true};
+    s->local = (struct endpoint){app, s->crew, NULL, false};
+    if (!status)
+        status = load_keys(s, s->config, e);
+    if (!status)
+        status = open_sockets(s, app, e);
     if (status)
         http_server_stop(s);
     else
         *out = s;
     return status;
+}
+
+int http_server_start(struct http_server *s, struct error *e)
+{
+    unsigned threads = (unsigned)s->config->http_threads;
+    int status = start_endpoint(&s->tcp, &s->fds.tcp, threads, s, e);
+
+    return status ? status : start_endpoint(&s->local, &s->fds.local, threads > 1 ? 2 : 0, s, e);
 }
 
 const char *http_server_url(const struct http_server *s)
@@ -541,6 +537,10 @@ void http_server_stop(struct http_server *s)
         return;
     if (s->socket)
         unlink(s->socket);
+    if (s->fds.tcp >= 0)
+        close(s->fds.tcp);
+    if (s->fds.local >= 0)
+        close(s->fds.local);
     if (s->crew)
         crew_dismiss(s->crew); /* microhttpd cannot stop while connections are suspended */
     if (s->tcp.daemon)

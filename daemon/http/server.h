@@ -11,8 +11,12 @@
 
 struct http_server;
 
-/* Listens and answers from now on. app is used, not copied, until http_server_stop. */
-int http_server_start(const struct http_app *app, struct http_server **out, struct error *e);
+/* Listens: who connects waits for http_server_start. app is used, not copied, until
+ * http_server_stop. */
+int http_server_listen(const struct http_app *app, struct http_server **out, struct error *e);
+
+/* Answers from now on. */
+int http_server_start(struct http_server *s, struct error *e);
 
 /* traind --check-config: whether the address can be listened on under these settings, without
  * listening. */
