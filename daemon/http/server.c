@@ -420,15 +420,21 @@ static void library_words(void *context, const char *format, va_list args)
     log_debug("http: %s", text);
 }
 
+/* TLS 1.2 and later, with forward secrecy and authenticated encryption only. */
+#define TLS_PRIORITIES                                                                             \
+    "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:-KX-ALL:+ECDHE-ECDSA:+ECDHE-RSA:-CIPHER-ALL:"      \
+    "+AES-256-GCM:+CHACHA20-POLY1305:+AES-128-GCM:-MAC-ALL:+AEAD:%SERVER_PRECEDENCE"
+
 /* Takes over *fd, which becomes -1. */
 static int start_endpoint(struct endpoint *at, int *fd, unsigned threads,
                           const struct http_server *s, struct error *e)
 {
     bool tls = at->guarded && s->key;
     struct MHD_OptionItem keys[] = {
-        {MHD_OPTION_HTTPS_MEM_CERT, 0, s->certificate},
-        {MHD_OPTION_HTTPS_MEM_KEY,  0, s->key        },
-        {MHD_OPTION_END,            0, NULL          }
+        {MHD_OPTION_HTTPS_MEM_CERT,   0, s->certificate        },
+        {MHD_OPTION_HTTPS_MEM_KEY,    0, s->key                },
+        {MHD_OPTION_HTTPS_PRIORITIES, 0, (void *)TLS_PRIORITIES},
+        {MHD_OPTION_END,              0, NULL                  }
     };
 
     at->daemon =
@@ -439,7 +445,7 @@ static int start_endpoint(struct endpoint *at, int *fd, unsigned threads,
                          *fd, MHD_OPTION_NOTIFY_COMPLETED, completed, NULL,
                          MHD_OPTION_CONNECTION_LIMIT, (unsigned)s->config->max_connections,
                          MHD_OPTION_CONNECTION_TIMEOUT, IDLE_SECONDS, MHD_OPTION_THREAD_POOL_SIZE,
-                         threads, MHD_OPTION_ARRAY, tls ? keys : &keys[2], MHD_OPTION_END);
+                         threads, MHD_OPTION_ARRAY, tls ? keys : &keys[3], MHD_OPTION_END);
     if (at->daemon) {
         *fd = -1;
         return 0;

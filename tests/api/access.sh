@@ -305,6 +305,22 @@ TRAINCTL_CA=$work/cert.pem ok "trainctl over TLS" "$trainctl" --server "$url" li
 "$trainctl" --server "$url" list >"$work/out" 2>&1
 is "$?" 4 "a certificate nobody vouches for is not trusted"
 is "$(grep '^{' "$work/daemon.log" | jq -r 'select(.message | startswith("listening")) | .level' | head -1)" info "log_format = json: an object a line"
+# Old versions of TLS, and ciphers without forward secrecy or authenticated encryption.
+handshake() { # OPENSSL ARGUMENT...: the protocol and cipher agreed upon, or "refused" by the server
+    openssl s_client -connect "${url#https://}" "$@" </dev/null >"$work/handshake" 2>&1
+    sed -n 's/^New, \(TLS[^,]*\), Cipher is \(.*\)/\1 \2/p; s/^New, (NONE).*/refused/p' "$work/handshake"
+    grep -E 'no (protocols|ciphers) available|no cipher match' "$work/handshake" # it was not asked at all
+}
+for version in tls1 tls1_1; do
+    is "$(handshake "-$version" -cipher 'ALL:@SECLEVEL=0')" refused "$version is refused"
+done
+for cipher in AES128-SHA AES256-GCM-SHA384 ECDHE-RSA-AES128-SHA ECDHE-RSA-AES256-SHA384 DHE-RSA-AES128-SHA; do
+    is "$(handshake -tls1_2 -cipher "$cipher:@SECLEVEL=0")" refused "TLS 1.2 with $cipher is refused"
+done
+for cipher in ECDHE-RSA-AES256-GCM-SHA384 ECDHE-RSA-AES128-GCM-SHA256 ECDHE-RSA-CHACHA20-POLY1305; do
+    is "$(handshake -tls1_2 -cipher "$cipher")" "TLSv1.2 $cipher" "TLS 1.2 with $cipher is taken"
+done
+is "$(handshake -tls1_3)" "TLSv1.3 TLS_AES_256_GCM_SHA384" "TLS 1.3 is taken"
 plain=$(curl -s -m 3 -o /dev/null -w '%{http_code}' "http://${url#https://}/healthz")
 is "$plain" 000 "no plain HTTP where TLS is"
 ok "stop" stop_daemon
