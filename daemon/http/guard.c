@@ -5,17 +5,25 @@
 #include <string.h>
 #include <strings.h>
 
-/* The host of "HOST", "HOST:PORT", "[::1]:PORT"; any port, as a tunnel may change it. */
+/* Nothing, or ":" and a port; any, as a tunnel may change it. */
+static bool is_port(const char *text)
+{
+    size_t digits = *text == ':' ? strspn(text + 1, "0123456789") : 0;
+
+    return *text == '\0' || (digits > 0 && digits <= 5 && text[1 + digits] == '\0');
+}
+
+/* "HOST", "HOST:PORT", "[::1]:PORT". */
 static bool is_loopback_name(const char *host)
 {
     char name[64];
     struct in_addr v4;
-    size_t length = host[0] == '[' ? strcspn(host, "]") : strcspn(host, ":");
+    size_t length = host[0] == '[' ? strcspn(host, "]") + 1 : strcspn(host, ":");
 
-    if (length >= sizeof name)
+    if (length >= sizeof name || length > strlen(host) || !is_port(host + length))
         return false;
     snprintf(name, sizeof name, "%.*s", (int)length, host);
-    if (strcasecmp(name, "localhost") == 0 || strcmp(name, "[::1") == 0)
+    if (strcasecmp(name, "localhost") == 0 || strcmp(name, "[::1]") == 0)
         return true;
     return inet_pton(AF_INET, name, &v4) == 1 && ntohl(v4.s_addr) >> 24 == 127;
 }

@@ -153,6 +153,7 @@ const struct route *route_find(const char *method, const char *path, int64_t *id
                                size_t allow_bytes, struct error *e)
 {
     enum match found = MATCH_NONE;
+    bool takes_method = false;
 
     allow[0] = '\0';
     for (size_t i = 0; i < ROUTE_COUNT; i++) {
@@ -162,11 +163,12 @@ const struct route *route_find(const char *method, const char *path, int64_t *id
         if (m == MATCH_YES && strcmp(routes[i].method, method) == 0)
             return &routes[i];
         found = m;
+        takes_method = takes_method || strcmp(routes[i].method, method) == 0;
         allow_also(allow, allow_bytes, routes[i].method);
     }
     if (found == MATCH_NONE)
         return not_found(method, path, e);
-    if (!strstr(allow, method))
+    if (!takes_method)
         error_set(e, ERR_METHOD, "%s does not take %s, only %s", path, method, allow);
     else if (found == MATCH_BAD_ID)
         error_set(e, ERR_USAGE, "the id in %s must be a whole number from 1", path);

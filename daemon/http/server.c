@@ -1,11 +1,13 @@
 #include "daemon/http/server.h"
 
+#include <ctype.h>
 #include <microhttpd.h>
 #include <netdb.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "common/clock.h"
@@ -48,7 +50,8 @@ struct exchange {
     size_t bytes, room, limit; /* limit: max_body_bytes */
     uint64_t received;
     bool too_large;
-    bool refused; /* by who sends it: its body is not kept */
+    const char *malformed; /* what is wrong with its head; NULL: nothing */
+    bool refused;          /* by who sends it: its body is not kept */
 
     bool answered;
     struct reply reply;
@@ -89,6 +92,8 @@ static int check_request(const struct endpoint *at, struct MHD_Connection *c,
     if (at->guarded && guard_check(x->config->require_token, header(c, "Host"), header(c, "Origin"),
                                    header(c, "Sec-Fetch-Site"), strcmp(q->method, "GET") != 0, e))
         return -(int)e->code;
+    if (x->malformed)
+        return error_set(e, ERR_USAGE, "%s", x->malformed);
     if (x->too_large)
         return error_set(e, ERR_TOO_LARGE, "the body is larger than the %zu bytes that are taken",
                          x->limit);
@@ -186,6 +191,8 @@ static void answer(struct exchange *x)
 
     if (check_request(at, c, x, &q, &e) || route_request(x, &q, r, &e)) {
         say_how_to_come_back(r, &e);
+        if (x->malformed)
+            reply_header(r, "Connection", "close"); /* where it ends is not known */
         if (e.code == ERR_INTERNAL)
             log_error("%s %s: %s", method, q.path, e.text);
         reply_problem(r, 0, &e, NULL);
@@ -317,6 +324,59 @@ static bool is_refused(const struct exchange *x)
     return !route || auth_check(route, caller.rights, &e);
 }
 
+/* Fields of which two would let a proxy and us see different requests (RFC 9112, 11.2). */
+struct framing {
+    int hosts, lengths, codings;
+    const char *coding;
+    bool bad_name;
+};
+
+static bool is_token(const char *name)
+{
+    static const char others[] = "!#$%&'*+-.^_`|~";
+
+    for (; *name; name++)
+        if (!isalnum((unsigned char)*name) && !strchr(others, *name))
+            return false;
+    return true;
+}
+
+static enum MHD_Result count_field(void *context, enum MHD_ValueKind kind, const char *name,
+                                   const char *value)
+{
+    struct framing *f = context;
+
+    (void)kind;
+    f->hosts += strcasecmp(name, "Host") == 0;
+    f->lengths += strcasecmp(name, "Content-Length") == 0;
+    if (strcasecmp(name, "Transfer-Encoding") == 0) {
+        f->codings++;
+        f->coding = value ? value : "";
+    }
+    f->bad_name = f->bad_name || !is_token(name);
+    return MHD_YES;
+}
+
+/* What microhttpd takes and should not: NULL for nothing. */
+static const char *find_fault(struct MHD_Connection *c)
+{
+    struct framing f = {0};
+
+    MHD_get_connection_values(c, MHD_HEADER_KIND, count_field, &f);
+    if (f.bad_name)
+        return "a header's name has a character that is not allowed there, as a space before the "
+               "colon";
+    if (f.hosts > 1)
+        return "the header Host is there twice";
+    if (f.lengths > 1)
+        return "the header Content-Length is there twice";
+    if (f.lengths && f.codings)
+        return "Content-Length and Transfer-Encoding do not go together";
+    if (f.codings > 1 || (f.codings && strcasecmp(f.coding, "chunked") != 0))
+        return "the only Transfer-Encoding that is taken is \"chunked\"";
+    return NULL;
+}
+
 static struct exchange *begin_exchange(const struct endpoint *at, struct MHD_Connection *c,
                                        const char *url, const char *method)
 {
@@ -330,6 +390,7 @@ static struct exchange *begin_exchange(const struct endpoint *at, struct MHD_Con
     x->method = method;
     x->config = settings_get(at->app->settings);
     x->limit = (size_t)x->config->max_body_bytes;
+    x->malformed = find_fault(c);
     x->too_large = announces_too_much(x);
     x->refused = is_refused(x);
     return x;
@@ -346,7 +407,7 @@ static void answer_and_resume(void *context)
 /* What changes something waits for the disk. microhttpd asks again when the answer is there. */
 static bool leave_to_crew(struct exchange *x)
 {
-    if (is_gettable(x->method) || x->refused || x->too_large)
+    if (is_gettable(x->method) || x->refused || x->too_large || x->malformed)
         return false;
     x->task = (struct crew_task){answer_and_resume, x, NULL};
     MHD_suspend_connection(x->connection);
@@ -366,7 +427,7 @@ static enum MHD_Result handle(void *context, struct MHD_Connection *c, const cha
         *state = x = begin_exchange(context, c, url, method);
         if (!x)
             return MHD_NO;
-        if (!x->too_large)
+        if (!x->too_large && !x->malformed)
             return MHD_YES;
     } else if (*bytes) {
         return take_body(x, data, bytes);
@@ -395,6 +456,23 @@ static void completed(void *context, struct MHD_Connection *c, void **state,
     }
     free(x);
     *state = NULL;
+}
+
+/* Called with the whole address before it is taken apart. microhttpd gives no answer at all where
+ * its memory is too small for the parameters, so the query ends behind those that are too many
+ * already: they are refused with 400. The text is in the connection's buffer, which may be changed,
+ * as when it is unescaped. */
+static void *shorten_query(void *context, const char *address, struct MHD_Connection *c)
+{
+    char *at = strchr((char *)(uintptr_t)address, '?');
+
+    (void)context;
+    (void)c;
+    for (int i = 0; at && i < QUERY_MAX; i++)
+        at = strchr(at + 1, '&');
+    if (at)
+        *at = '\0';
+    return NULL; /* where the request's state begins */
 }
 
 /* A "%00" would end a path early and hide what is behind it: it becomes a byte that nothing
@@ -437,15 +515,15 @@ static int start_endpoint(struct endpoint *at, int *fd, unsigned threads,
         {MHD_OPTION_END,              0, NULL                  }
     };
 
-    at->daemon =
-        MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME |
-                             MHD_USE_ERROR_LOG | (tls ? MHD_USE_TLS : 0u),
-                         0, NULL, NULL, handle, at, MHD_OPTION_EXTERNAL_LOGGER, library_words, NULL,
-                         MHD_OPTION_UNESCAPE_CALLBACK, unescape, NULL, MHD_OPTION_LISTEN_SOCKET,
-                         *fd, MHD_OPTION_NOTIFY_COMPLETED, completed, NULL,
-                         MHD_OPTION_CONNECTION_LIMIT, (unsigned)s->config->max_connections,
-                         MHD_OPTION_CONNECTION_TIMEOUT, IDLE_SECONDS, MHD_OPTION_THREAD_POOL_SIZE,
-                         threads, MHD_OPTION_ARRAY, tls ? keys : &keys[3], MHD_OPTION_END);
+    at->daemon = MHD_start_daemon(
+        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG |
+            (tls ? MHD_USE_TLS : 0u),
+        0, NULL, NULL, handle, at, MHD_OPTION_EXTERNAL_LOGGER, library_words, NULL,
+        MHD_OPTION_UNESCAPE_CALLBACK, unescape, NULL, MHD_OPTION_URI_LOG_CALLBACK, shorten_query,
+        NULL, MHD_OPTION_LISTEN_SOCKET, *fd, MHD_OPTION_NOTIFY_COMPLETED, completed, NULL,
+        MHD_OPTION_CONNECTION_LIMIT, (unsigned)s->config->max_connections,
+        MHD_OPTION_CONNECTION_TIMEOUT, IDLE_SECONDS, MHD_OPTION_THREAD_POOL_SIZE, threads,
+        MHD_OPTION_ARRAY, tls ? keys : &keys[3], MHD_OPTION_END);
     if (at->daemon) {
         *fd = -1;
         return 0;

@@ -233,6 +233,61 @@ raw() {
 like "$(raw 'nonsense\r\n\r\n')" '^(HTTP/1.[01] 4[0-9][0-9] .*|)$' "a line that is no HTTP"
 like "$(raw 'GET /healthz HTTP/1.0\r\n\r\n')" '^HTTP/1.[01] 200' "HTTP/1.0 without a Host"
 like "$(raw 'POST /v1/plan HTTP/1.1\r\nHost: localhost\r\nContent-Length: -5\r\n\r\n')" '^(HTTP/1.1 4[0-9][0-9] .*|)$' "a negative Content-Length"
+# Heads of which a proxy and the daemon could make different requests, and Hosts that only look like the loopback's.
+sends() { # HEAD [BODY]: $status, $headers and $body of the first answer; reads until the daemon closes
+    exec 3<>"/dev/tcp/127.0.0.1/${url##*:}"
+    (printf '%b' "$1\r\n\r\n${2-}" >&3) 2>/dev/null # it may be refused before it is sent
+    timeout 20 cat <&3 | tr -d '\0\r' >"$work/answer"
+    exec 3>&-
+    status=$(sed -n '1s/^HTTP[^ ]* \([0-9]*\).*/\1/p' "$work/answer")
+    headers=$(sed '/^$/q' "$work/answer")
+    body=$(sed '1,/^$/d' "$work/answer" | head -n 1)
+    : >"$work/curl"
+}
+close='Connection: close'
+post='POST /v1/plan HTTP/1.1\r\nHost: localhost'
+chunk='2\r\n{}\r\n0\r\n\r\n'
+sends "$post\r\nContent-Length: 2\r\nTransfer-Encoding: chunked" "$chunk"
+refused 400 usage 'Content-Length and Transfer-Encoding' "both lengths"
+sends "$post\r\nTransfer-Encoding: chunked\r\nContent-Length: 2" "$chunk"
+refused 400 usage 'Content-Length and Transfer-Encoding' "both lengths, the other way round"
+sends "$post\r\nContent-Length: 2\r\nContent-Length: 30" '{}'
+refused 400 usage 'Content-Length is there twice' "two lengths"
+sends "$post\r\nContent-Length : 30" 'GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n'
+refused 400 usage 'name' "a space before the colon"
+is "$(grep -c '^HTTP/' "$work/answer")" 1 "and what is behind it is no second request"
+sends "$post\r\nX(y: 1\r\n$close\r\nContent-Length: 2" '{}'
+refused 400 usage 'name' "a bracket in a header's name"
+for coding in gzip xchunked 'gzip, chunked'; do
+    sends "$post\r\nTransfer-Encoding: $coding" "$chunk"
+    refused 400 usage 'only Transfer-Encoding' "Transfer-Encoding: $coding"
+done
+sends "$post\r\n$close\r\nTransfer-Encoding: Chunked" "$chunk"
+refused 422 invalid '/data/train' "chunked alone is read"
+sends "GET /v1/jobs HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\n$close"
+refused 400 usage 'Host is there twice' "two Hosts"
+for host in '[::1]evil' '[::1]:evil' '[::1' '[::1]:' localhost:evil localhost: localhost:80x localhost:123456 localhost.evil 127.0.0.1:80@evil '' ' '; do
+    sends "GET /v1/jobs HTTP/1.1\r\nHost: $host\r\n$close"
+    refused 403 not-allowed 'loopback' "the Host '$host'"
+done
+for host in '[::1]' '[::1]:7077' LocalHost 127.9.9.9:1; do
+    sends "GET /v1/jobs HTTP/1.1\r\nHost: $host\r\n$close"
+    want 200 "the Host '$host'"
+done
+for method in ET 'GE' HEA P get; do
+    sends "$method /v1/jobs HTTP/1.1\r\nHost: localhost\r\n$close"
+    refused 405 method-not-allowed 'POST, GET, HEAD' "the method $method"
+done
+for count in 16 17 450 500 20000; do
+    for name in '' a a=1; do
+        sends "GET /v1/jobs?$(yes "$name" | head -n "$count" | tr '\n' '&') HTTP/1.1\r\nHost: localhost\r\n$close"
+        if [ "$count$name" = 20000a=1 ] || [ "$count$name" = 20000a ]; then
+            want 414 "$count query parameters '$name'"
+        else
+            refused 400 usage 'query parameter' "$count query parameters '$name'"
+        fi
+    done
+done
 for _ in $(seq 20); do
     raw 'POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{"data"' hang-up
 done >/dev/null
