@@ -12,6 +12,7 @@
 #include "client/print.h"
 #include "client/speeds.h"
 #include "client/table.h"
+#include "common/job_batch.h"
 #include "common/dataset/plan_inputs.h"
 
 #define POINTS_MAX    64
@@ -158,7 +159,8 @@ static int predict_point(struct question *q, struct point *p, struct error *e)
     int status = 0;
 
     q->spec->cluster.nodes = p->nodes;
-    struct plan *plan = plan_make(q->spec, &inputs, &problems);
+    job_batch_settle(q->spec, false, &problems);
+    struct plan *plan = problems.count ? NULL : plan_make(q->spec, &inputs, &problems);
     if (plan && q->to_target && (status = target_epochs(q, plan, &inputs, e)) == 0) {
         plan_destroy(plan);
         plan = plan_make(q->spec, &inputs, &problems);

@@ -104,6 +104,7 @@ static void make_short(struct scaling *s, long steps)
     spec->data.has_train_images = true;
     spec->data.locality = JOB_LOCALITY_GLOBAL;
     spec->accumulate_steps = 1;
+    spec->has_global_batch = false;
     spec->cluster.nodes = 1;
     spec->cluster.launcher = JOB_LAUNCHER_LOCAL;
     spec->has_steps = true;

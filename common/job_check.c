@@ -7,22 +7,9 @@
 #include "common/job_options.h"
 #include "common/time_limit.h"
 
-/* A key that is wrong in itself, or lies in a group that is, is not judged a second time. */
-static bool has_problem(const struct problems *problems, const char *pointer)
-{
-    for (size_t i = 0; i < problems->count; i++) {
-        const char *other = problems->items[i].pointer;
-        size_t length = strlen(other);
-        if (length && strncmp(pointer, other, length) == 0 &&
-            (pointer[length] == '\0' || pointer[length] == '/'))
-            return true;
-    }
-    return false;
-}
-
 static void demand(bool right, const char *pointer, const char *message, struct problems *problems)
 {
-    if (!right && !has_problem(problems, pointer))
+    if (!right && !problems_about(problems, pointer))
         problems_add(problems, pointer, NULL, "%s", message);
 }
 
@@ -65,7 +52,7 @@ static void check_hosts(const struct job_spec *spec, struct problems *p)
         demand(!wrong, pointer, wrong, p);
     }
     demand(!spec->cluster.hosts || spec->cluster.host_count >= (size_t)spec->cluster.nodes ||
-               has_problem(p, "/cluster/nodes"),
+               problems_about(p, "/cluster/nodes"),
            "/cluster/hosts", "names fewer hosts than cluster.nodes asks for", p);
     demand(!spec->cluster.interface ||
                strspn(spec->cluster.interface,
@@ -77,7 +64,7 @@ static void check_hosts(const struct job_spec *spec, struct problems *p)
 
 void job_check_together(const struct job_spec *spec, struct problems *p)
 {
-    bool mode_known = !has_problem(p, "/mode"),
+    bool mode_known = !problems_about(p, "/mode"),
          eval_mode = mode_known && spec->mode == JOB_MODE_EVAL;
 
     demand(!mode_known || eval_mode || spec->data.train, "/data/train",
@@ -87,11 +74,11 @@ void job_check_together(const struct job_spec *spec, struct problems *p)
     demand(!eval_mode || spec->model.init || job_spec_is_synthetic(spec->data.eval), "/model/init",
            "is required when mode is \"eval\": the weights to evaluate (a safetensors file)", p);
     demand(!spec->eval.stop_at_target || spec->eval.has_target_top1 ||
-               has_problem(p, "/eval/target_top1"),
+               problems_about(p, "/eval/target_top1"),
            "/eval/stop_at_target", "needs eval.target_top1, the accuracy to stop at", p);
-    demand(!spec->eval.stop_at_target || spec->data.eval || has_problem(p, "/data/eval"),
+    demand(!spec->eval.stop_at_target || spec->data.eval || problems_about(p, "/data/eval"),
            "/eval/stop_at_target", "needs data.eval, the images to measure the accuracy on", p);
-    demand(!spec->eval.predictions || spec->data.eval || has_problem(p, "/data/eval"),
+    demand(!spec->eval.predictions || spec->data.eval || problems_about(p, "/data/eval"),
            "/eval/predictions", "needs data.eval, the images to write predictions of", p);
     demand(ascending(spec->lr.milestones, spec->lr.milestone_count), "/lr/milestones",
            "must be ascending", p);
@@ -100,5 +87,9 @@ void job_check_together(const struct job_spec *spec, struct problems *p)
            "must be a time above 0 as Slurm writes it: \"90\" (minutes), \"90:00\" "
            "(minutes:seconds), \"01:30:00\", \"2-12\" (days-hours) or \"2-12:30:00\"",
            p);
+    demand(spec->steps_rounding != JOB_ROUNDING_EXACT ||
+               spec->data.locality != JOB_LOCALITY_NODE || problems_about(p, "/data/locality"),
+           "/steps_rounding",
+           "exact needs data.locality \"global\": with \"node\" the nodes' epochs end apart", p);
     check_hosts(spec, p);
 }

@@ -23,6 +23,7 @@ _Static_assert(sizeof(enum job_mode) == sizeof(int), "enums are ints");
 #define BELOW            .below_max = true
 #define LENGTH(high)     .min = 1, .max = high
 #define BUILT(json)      .built = json
+#define WORD(text)       .word = text
 #define UNIT(name)       .unit = name
 #define HELP(words)      .help = words
 #define CHOICE(...)      JOB_OPTION_CHOICE, .choices = LIST(__VA_ARGS__)
@@ -107,12 +108,19 @@ static const struct job_option options[] = {
      LENGTH(1024), .most = JOB_MPI_ARGS_MAX,
      HELP("More arguments for mpirun, each a string of its own; no shell sees them.")},
 
+    {"/global_batch", JOB_OPTION_INTEGER, OR_NULL, AT(global_batch), FLAG(has_global_batch), DEFAULT("null"), RANGE(1, 1e9), UNIT("images"),
+     HELP("Images of one update, over all workers. It is shared out evenly, and batch_per_worker follows from it; null: it is nodes x "
+          "workers_per_node x batch_per_worker x accumulate_steps.")},
     {"/batch_per_worker", JOB_OPTION_INTEGER, AT(batch_per_worker), DEFAULT("48"), RANGE(1, 65536), UNIT("images"),
-     HELP("Images a worker handles at a time.")},
-    {"/accumulate_steps", JOB_OPTION_INTEGER, AT(accumulate_steps), DEFAULT("1"), RANGE(1, 1024), UNIT("batches"),
-     HELP("Batches a worker adds up before the weights change: makes the global batch larger without memory.")},
+     HELP("Images a worker handles at a time. With accumulate_steps \"auto\" the most it may handle; otherwise leave it out beside global_batch.")},
+    {"/accumulate_steps", JOB_OPTION_INTEGER, AT(accumulate_steps), DEFAULT("1"), RANGE(1, 1024), WORD("auto"), UNIT("batches"),
+     HELP("Batches a worker adds up before the weights change: makes the global batch larger without memory. \"auto\" takes the fewest that "
+          "share out global_batch in equal batches of at most batch_per_worker.")},
     {"/epochs", JOB_OPTION_NUMBER, AT(epochs), DEFAULT("90"), RANGE(0, 10000), ABOVE, UNIT("epochs"),
      HELP("Passes over the training images; fractions are fine.")},
+    {"/steps_rounding", CHOICE("floor", "exact"), AT(steps_rounding), DEFAULT("\"floor\""),
+     HELP("floor: an epoch is a whole number of updates, and the images of the last partial batch are left out. exact: epochs follow each "
+          "other without a gap, a batch may hold images of two, and the run has round(epochs x images / global batch) updates.")},
     {"/steps", JOB_OPTION_INTEGER, OR_NULL, AT(steps), FLAG(has_steps), DEFAULT("null"), RANGE(1, 1e9), UNIT("steps"),
      HELP("Train this many steps instead of epochs; null: epochs decides.")},
     {"/seed", JOB_OPTION_INTEGER, AT(seed), DEFAULT("1"), RANGE(0, 9007199254740991.0),
@@ -205,6 +213,7 @@ static const struct {
     {"learning_rate", "/lr/base"},       {"base_lr", "/lr/base"},
     {"peak_lr", "/lr/base"},             {"batch", "/batch_per_worker"},
     {"batch_size", "/batch_per_worker"}, {"train_batch_size", "/batch_per_worker"},
+    {"global_batch_size", "/global_batch"}, {"total_batch_size", "/global_batch"},
     {"bs", "/batch_per_worker"},         {"train_steps", "/steps"},
     {"max_train_steps", "/steps"},       {"train_epochs", "/epochs"},
     {"num_epochs", "/epochs"},           {"workers", "/cluster/workers_per_node"},
@@ -342,7 +351,8 @@ void job_option_expects(const struct job_option *o, char text[JOB_OPTION_EXPECTS
         snprintf(text, bytes, "true or false");
         break;
     case JOB_OPTION_INTEGER:
-        snprintf(text, bytes, "an integer %s", range);
+        snprintf(text, bytes, "an integer %s%s%s%s", range, o->word ? ", or \"" : "",
+                 o->word ? o->word : "", o->word ? "\"" : "");
         break;
     case JOB_OPTION_NUMBER:
         snprintf(text, bytes, "a number %s", range);

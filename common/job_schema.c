@@ -70,7 +70,10 @@ static json_t *row_schema(const struct job_option *o)
     json_t *schema = json_object(), *type = json_string(type_names[o->type]);
 
     json_object_set_new(schema, "description", describe(o));
-    json_object_set_new(schema, "type", o->nullable ? json_pack("[o, s]", type, "null") : type);
+    json_object_set_new(schema, "type",
+                        o->nullable ? json_pack("[o, s]", type, "null")
+                        : o->word   ? json_pack("[o, s]", type, "string")
+                                    : type);
     json_object_set_new(schema, "default", job_option_default(o));
     if (o->type == JOB_OPTION_CHOICE || o->type == JOB_OPTION_ARCH)
         add_choices(schema, o);
@@ -80,6 +83,8 @@ static json_t *row_schema(const struct job_option *o)
         add_range(schema, o);
     else if (o->type != JOB_OPTION_BOOLEAN)
         add_elements(schema, o);
+    if (o->word)
+        json_object_set_new(schema, "pattern", json_sprintf("^%s$", o->word));
     return schema;
 }
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/job_batch.h"
 #include "common/job_options.h"
 #include "common/suggest.h"
 
@@ -194,6 +195,7 @@ struct job_spec *job_spec_parse(const json_t *document, job_preset_lookup *looku
     for (size_t i = 0; job_option_at(i); i++)
         parse_row(job_option_at(i), document, preset, spec, problems, unsupported);
     json_decref(preset);
+    job_batch_settle(spec, value_at(document, "/batch_per_worker") != NULL, problems);
     job_check_together(spec, problems);
     if (problems->count == before)
         return spec;

@@ -24,6 +24,7 @@ enum job_precision { JOB_PRECISION_FP32, JOB_PRECISION_BF16 };
 enum job_scaling { JOB_SCALING_LINEAR, JOB_SCALING_SQRT, JOB_SCALING_NONE };
 enum job_decay { JOB_DECAY_POLY, JOB_DECAY_COSINE, JOB_DECAY_STEP, JOB_DECAY_NONE };
 enum job_optimizer { JOB_OPTIMIZER_SGD, JOB_OPTIMIZER_LARS };
+enum job_rounding { JOB_ROUNDING_FLOOR, JOB_ROUNDING_EXACT };
 enum job_rescale { JOB_RESCALE_RESCALE, JOB_RESCALE_KEEP_BATCH };
 
 #define JOB_MILESTONES_MAX 32
@@ -73,9 +74,12 @@ struct job_spec {
         char **mpi_args;
         size_t mpi_arg_count;
     } cluster;
-    int64_t batch_per_worker;
-    int64_t accumulate_steps;
+    bool has_global_batch;
+    int64_t global_batch;     /* as the document says it; job_batch_settle derives the next two */
+    int64_t batch_per_worker; /* images of a forward pass */
+    int64_t accumulate_steps; /* 0: "auto", until it is settled */
     double epochs;
+    enum job_rounding steps_rounding;
     bool has_steps;
     int64_t steps;
     int64_t seed;

@@ -17,6 +17,11 @@ static bool number_right(const struct job_option *o, const json_t *v)
     return (o->above_min ? x > o->min : x >= o->min) && (o->below_max ? x < o->max : x <= o->max);
 }
 
+static bool is_word(const struct job_option *o, const json_t *v)
+{
+    return o->word && json_is_string(v) && strcmp(json_string_value(v), o->word) == 0;
+}
+
 /* 2.0 is an integer, as in JSON Schema. */
 static bool integer_right(const struct job_option *o, const json_t *v)
 {
@@ -76,7 +81,7 @@ static bool value_right(const struct job_option *o, const json_t *v)
     case JOB_OPTION_BOOLEAN:
         return json_is_boolean(v);
     case JOB_OPTION_INTEGER:
-        return integer_right(o, v);
+        return is_word(o, v) || integer_right(o, v);
     case JOB_OPTION_NUMBER:
         return number_right(o, v);
     case JOB_OPTION_STRING:
@@ -268,7 +273,7 @@ void job_value_store(const struct job_option *o, const json_t *v, struct job_spe
         *(bool *)field(o, spec) = json_is_true(v);
         break;
     case JOB_OPTION_INTEGER:
-        *(int64_t *)field(o, spec) = integer_of(v);
+        *(int64_t *)field(o, spec) = is_word(o, v) ? 0 : integer_of(v);
         break;
     case JOB_OPTION_NUMBER:
         *(double *)field(o, spec) = json_number_value(v);
@@ -325,7 +330,7 @@ json_t *job_value_load(const struct job_option *o, const struct job_spec *spec)
     case JOB_OPTION_BOOLEAN:
         return json_boolean(*(bool *)field(o, spec));
     case JOB_OPTION_INTEGER:
-        return json_integer(*integers);
+        return o->word && *integers == 0 ? json_string(o->word) : json_integer(*integers);
     case JOB_OPTION_NUMBER:
         return number_to_json(*(double *)field(o, spec));
     case JOB_OPTION_STRING:

@@ -42,6 +42,18 @@ void problems_clear(struct problems *p)
     *p = (struct problems){0};
 }
 
+bool problems_about(const struct problems *p, const char *pointer)
+{
+    for (size_t i = 0; i < p->count; i++) {
+        const char *other = p->items[i].pointer;
+        size_t length = strlen(other);
+        if (length && strncmp(pointer, other, length) == 0 &&
+            (pointer[length] == '\0' || pointer[length] == '/'))
+            return true;
+    }
+    return false;
+}
+
 json_t *problems_to_json(const struct problems *p)
 {
     json_t *list = json_array();

@@ -3,6 +3,7 @@
 #define TRAIND_COMMON_PROBLEM_H
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 struct problem {
@@ -21,6 +22,9 @@ struct problems {
 void problems_add(struct problems *p, const char *pointer, const char *suggestion,
                   const char *format, ...) __attribute__((format(printf, 4, 5)));
 void problems_clear(struct problems *p);
+
+/* Whether the key, or a group that it lies in, has a problem already: it is not judged twice. */
+bool problems_about(const struct problems *p, const char *pointer);
 
 /* [{"pointer", "message", "suggestion"?}], as in problem+json's "errors". */
 json_t *problems_to_json(const struct problems *p);

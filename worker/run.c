@@ -58,7 +58,10 @@ int run_warn(struct run *r, int64_t step, const char *message, struct error *e)
 
 double run_epoch(const struct run *r, int64_t step)
 {
-    return (double)(step + r->step_shift) / (double)r->plan->steps_per_epoch;
+    double images = r->plan->exact ? (double)r->image_shift : 0;
+
+    return ((double)(step + r->step_shift) + images / (double)r->plan->global_batch) /
+           r->plan->steps_in_epoch;
 }
 
 void run_report_failure(struct run *r, const struct error *e)

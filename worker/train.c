@@ -84,6 +84,7 @@ static int open_trainer(struct run *r, struct trainer *t, struct error *e)
         .first_step = t->first_step + r->step_shift,
         .steps = r->plan->train_steps,
         .steps_per_epoch = r->plan->steps_per_epoch,
+        .epoch_images = r->plan->exact ? r->plan->train_images : 0,
         .batches_per_step = (int)s->accumulate_steps,
         .first_epoch_shift = r->image_shift,
         .mixup = s->data.mixup,
@@ -315,7 +316,7 @@ static int train_step(struct trainer *t, int64_t index, bool *stop, struct error
 /* Whether a thing done every so many epochs is due after `step` steps; 0: never. */
 static bool epoch_is_due(const struct plan *plan, double every_epochs, int64_t step)
 {
-    double period = every_epochs * (double)plan->steps_per_epoch;
+    double period = every_epochs * plan->steps_in_epoch;
     return period > 0 && floor((double)step / period) > floor((double)(step - 1) / period);
 }
 
@@ -342,22 +343,40 @@ static int evaluate_now(struct trainer *t, bool last, struct error *e)
     return 0;
 }
 
+/* The epoch that the run is in, and how many of its images are done. */
+static void place_of(const struct trainer *t, int64_t *epoch, int64_t *epoch_images)
+{
+    const struct run *r = t->run;
+    const struct plan *plan = r->plan;
+    int64_t step = t->result.steps + r->step_shift;
+
+    if (plan->exact) {
+        int64_t images = step * plan->global_batch + r->image_shift;
+        *epoch = images / plan->train_images;
+        *epoch_images = images % plan->train_images;
+        return;
+    }
+    int64_t first_epoch = (t->first_step + r->step_shift) / plan->steps_per_epoch;
+    *epoch = step / plan->steps_per_epoch;
+    *epoch_images = step % plan->steps_per_epoch * plan->global_batch +
+                    (*epoch == first_epoch ? r->image_shift : 0);
+}
+
 /* Where the run is now, for a checkpoint. */
 static struct run_state state_of(const struct trainer *t)
 {
     const struct run *r = t->run;
     const struct plan *plan = r->plan;
     const struct result *result = &t->result;
-    int64_t schedule_step = result->steps + r->step_shift;
-    int64_t epoch = schedule_step / plan->steps_per_epoch;
-    int64_t first_epoch = (t->first_step + r->step_shift) / plan->steps_per_epoch;
-    int64_t epoch_images = schedule_step % plan->steps_per_epoch * plan->global_batch;
+    int64_t epoch, epoch_images;
 
+    place_of(t, &epoch, &epoch_images);
     return (struct run_state){
         .step = result->steps,
-        .schedule_step = schedule_step,
+        .schedule_step = result->steps + r->step_shift,
         .epoch = epoch,
-        .epoch_images = epoch_images + (epoch == first_epoch ? r->image_shift : 0),
+        .epoch_images = epoch_images,
+        .epochs_done = run_epoch(r, result->steps),
         .images_seen = r->from.images_seen + (result->steps - t->first_step) * plan->global_batch,
         .global_batch = plan->global_batch,
         .world_size = r->world,

@@ -11,7 +11,7 @@ static bool batch_fits(const struct plan *plan, const struct job_spec *spec,
     if (plan->steps_per_epoch > 0)
         return true;
     if (share > 0)
-        problems_add(problems, "/batch_per_worker", NULL,
+        problems_add(problems, spec->has_global_batch ? "/global_batch" : "/batch_per_worker", NULL,
                      "makes a global batch of %lld, but there are %lld training images: no step is "
                      "possible; at most %lld images a worker fit",
                      (long long)plan->global_batch, (long long)plan->train_images,
@@ -40,18 +40,20 @@ bool plan_batch(struct plan *plan, const struct job_spec *spec, struct problems 
         int64_t on_node = plan->node_images_least / (plan->batch_per_node * spec->accumulate_steps);
         plan->steps_per_epoch = on_node < plan->steps_per_epoch ? on_node : plan->steps_per_epoch;
     }
+    plan->exact = spec->steps_rounding == JOB_ROUNDING_EXACT;
+    plan->steps_in_epoch = plan->exact ? (double)plan->train_images / (double)plan->global_batch
+                                       : (double)plan->steps_per_epoch;
     plan->dropped_images_per_epoch =
-        plan->train_images - plan->steps_per_epoch * plan->global_batch;
+        plan->exact ? 0 : plan->train_images - plan->steps_per_epoch * plan->global_batch;
     if (!batch_fits(plan, spec, problems))
         return false;
-    plan->warmup_steps = llround((double)plan->steps_per_epoch * spec->lr.warmup_epochs);
+    plan->warmup_steps = llround(plan->steps_in_epoch * spec->lr.warmup_epochs);
     plan->train_steps =
-        spec->has_steps ? spec->steps : llround((double)plan->steps_per_epoch * spec->epochs);
+        spec->has_steps ? spec->steps : llround(plan->steps_in_epoch * spec->epochs);
     if (plan->train_steps > 0)
         return true;
     problems_add(problems, "/epochs", NULL,
-                 "is less than one step: an epoch has %lld steps, of which %.10g epochs are %.3g",
-                 (long long)plan->steps_per_epoch, spec->epochs,
-                 (double)plan->steps_per_epoch * spec->epochs);
+                 "is less than one step: an epoch has %.10g steps, of which %.10g epochs are %.3g",
+                 plan->steps_in_epoch, spec->epochs, plan->steps_in_epoch * spec->epochs);
     return false;
 }

@@ -28,11 +28,13 @@ static const struct {
     {"batch_per_node",          "The images that one node handles at a time.",
      "cluster.workers_per_node or batch_per_worker; a worker's memory grows with the latter alone"                              },
     {"global_batch",            "The images behind one update of the weights.",
-     "cluster.nodes, cluster.workers_per_node, batch_per_worker, or accumulate_steps, which needs "
+     "global_batch itself, which batch_per_worker then follows; else cluster.nodes, "
+     "cluster.workers_per_node, batch_per_worker, or accumulate_steps, which needs "
      "no more memory; twice the batch is half the steps, and with lr.scaling linear twice the peak "
      "learning rate"                                                                                                            },
     {"steps_per_epoch",         "The updates in one pass over the training images.",
-     "the global batch; the images that do not fill a last batch are left out of an epoch"                                      },
+     "the global batch; the images that do not fill a last batch are left out of an epoch, unless "
+     "steps_rounding is exact"                                                                                                  },
     {"warmup_steps",            "The updates in which the learning rate climbs to its peak.",
      "lr.warmup_epochs; large global batches need a warm-up, 5 epochs is usual"                                                 },
     {"train_steps",             "The updates in all.",
@@ -106,7 +108,36 @@ static void explain_batch(struct plan *plan, const struct job_spec *spec)
             json_pack("{s:I, s:I, s:I}", "nodes", nodes, "batch_per_node",
                       (json_int_t)plan->batch_per_node, "accumulate_steps",
                       (json_int_t)spec->accumulate_steps),
-            json_integer(plan->global_batch), BKM, NULL);
+            json_integer(plan->global_batch), BKM,
+            spec->has_global_batch
+                ? json_sprintf("global_batch is stated; a worker's part is %lld x %lld images",
+                               (long long)spec->accumulate_steps, (long long)spec->batch_per_worker)
+                : NULL);
+}
+
+/* So many epochs in steps, by steps_rounding. */
+static void explain_step_count(struct plan *plan, const char *key, const char *epochs_key,
+                               double epochs, int64_t steps, const char *source)
+{
+    double exact = (double)plan->train_images / (double)plan->global_batch * epochs;
+    char formula[96];
+
+    snprintf(formula, sizeof formula, "round(%s x %s)",
+             plan->exact ? "train_images / global_batch" : "steps_per_epoch", epochs_key);
+    if (plan->exact)
+        explain(plan, key, formula,
+                json_pack("{s:I, s:I, s:f}", "train_images", (json_int_t)plan->train_images,
+                          "global_batch", (json_int_t)plan->global_batch, epochs_key, epochs),
+                json_integer(steps), source,
+                json_sprintf("steps_rounding exact: %.2f before rounding", exact));
+    else
+        explain(plan, key, formula,
+                json_pack("{s:I, s:f}", "steps_per_epoch", (json_int_t)plan->steps_per_epoch,
+                          epochs_key, epochs),
+                json_integer(steps), source,
+                json_sprintf("%.1f without rounding the steps of an epoch down "
+                             "(steps_rounding exact)",
+                             exact));
 }
 
 static void explain_steps(struct plan *plan, const struct job_spec *spec)
@@ -129,24 +160,20 @@ static void explain_steps(struct plan *plan, const struct job_spec *spec)
         explain(plan, "steps_per_epoch", "floor(train_images / global_batch)",
                 json_pack("{s:I, s:I}", "train_images", (json_int_t)plan->train_images,
                           "global_batch", (json_int_t)plan->global_batch),
-                json_integer(per_epoch), BKM, json_sprintf("%.2f before rounding down", exact));
-    explain(plan, "warmup_steps", "round(steps_per_epoch x warmup_epochs)",
-            json_pack("{s:I, s:f}", "steps_per_epoch", per_epoch, "warmup_epochs",
-                      spec->lr.warmup_epochs),
-            json_integer(plan->warmup_steps), BKM "; " GOYAL,
-            json_sprintf("%.1f without rounding the steps of an epoch down",
-                         exact * spec->lr.warmup_epochs));
+                json_integer(per_epoch), BKM,
+                json_sprintf(plan->exact ? "%.2f before rounding down; steps_rounding exact counts "
+                                           "epochs without this rounding"
+                                         : "%.2f before rounding down",
+                             exact));
+    explain_step_count(plan, "warmup_steps", "warmup_epochs", spec->lr.warmup_epochs,
+                       plan->warmup_steps, BKM "; " GOYAL);
     if (spec->has_steps)
         explain(plan, "train_steps", "steps", json_pack("{s:I}", "steps", (json_int_t)spec->steps),
                 json_integer(plan->train_steps), JOB,
                 json_sprintf("steps overrides epochs; it is %.4g epochs",
-                             (double)spec->steps / (double)per_epoch));
+                             (double)spec->steps / plan->steps_in_epoch));
     else
-        explain(
-            plan, "train_steps", "round(steps_per_epoch x epochs)",
-            json_pack("{s:I, s:f}", "steps_per_epoch", per_epoch, "epochs", spec->epochs),
-            json_integer(plan->train_steps), BKM,
-            json_sprintf("%.1f without rounding the steps of an epoch down", exact * spec->epochs));
+        explain_step_count(plan, "train_steps", "epochs", spec->epochs, plan->train_steps, BKM);
 }
 
 static void explain_peak(struct plan *plan, const struct job_spec *spec)

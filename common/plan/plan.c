@@ -32,7 +32,7 @@ static void plan_rate(struct plan *plan, const struct job_spec *spec)
         .gamma = spec->lr.gamma,
     };
     for (size_t i = 0; i < lr->milestone_count; i++)
-        lr->milestone_steps[i] = llround((double)plan->steps_per_epoch * spec->lr.milestones[i]);
+        lr->milestone_steps[i] = llround(plan->steps_in_epoch * spec->lr.milestones[i]);
 }
 
 struct plan *plan_make(const struct job_spec *spec, const struct plan_inputs *inputs,

@@ -35,10 +35,12 @@ struct plan {
     int64_t batch_per_node;  /* workers_per_node x batch_per_worker */
     int64_t global_batch;    /* B = nodes x batch_per_node x accumulate_steps */
     int64_t steps_per_epoch; /* floor(N / B); data.locality node: of the node with the fewest */
+    bool exact;              /* steps_rounding: epochs follow each other within a step */
+    double steps_in_epoch;   /* steps_per_epoch; exact: N / B */
     int64_t node_images_least, node_images_most; /* as in the inputs */
     int64_t warmup_steps;
     int64_t train_steps;
-    int64_t dropped_images_per_epoch; /* N - steps_per_epoch x B */
+    int64_t dropped_images_per_epoch; /* N - steps_per_epoch x B; exact: 0 */
     double peak_lr, start_lr;
     int64_t memory_bytes_per_worker; /* an estimate */
     struct lr_schedule lr;

@@ -149,7 +149,7 @@ int64_t plan_evaluations(const struct plan *plan, const struct job_spec *spec)
         return 0;
     if (spec->eval.every_epochs <= 0 || plan->steps_per_epoch < 1)
         return 1;
-    epochs = (double)plan->train_steps / (double)plan->steps_per_epoch;
+    epochs = (double)plan->train_steps / plan->steps_in_epoch;
     return (int64_t)fmax(1, ceil(epochs / spec->eval.every_epochs));
 }
 
@@ -157,7 +157,7 @@ int64_t plan_evaluations(const struct plan *plan, const struct job_spec *spec)
  * before, as others reached it. */
 static struct plan_band epochs_of(const struct plan *plan, const struct job_spec *spec)
 {
-    double own = (double)plan->train_steps / (double)plan->steps_per_epoch;
+    double own = (double)plan->train_steps / plan->steps_in_epoch;
     struct plan_band epochs;
 
     if (!spec->eval.stop_at_target || !spec->eval.has_target_top1 ||
@@ -175,9 +175,9 @@ static double training_seconds(const struct plan *plan, const struct job_spec *s
                                double step)
 {
     double rate = (double)plan->global_batch / step;
-    double share = epochs * (double)plan->steps_per_epoch / (double)plan->train_steps;
+    double share = epochs * plan->steps_in_epoch / (double)plan->train_steps;
 
-    return epochs * (double)plan->steps_per_epoch * step +
+    return epochs * plan->steps_in_epoch * step +
            ceil(share * (double)plan_evaluations(plan, spec)) * (double)plan->eval_images *
                PREDICT_EVAL_COST / rate;
 }

@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+#include "common/job_batch.h"
+
 static int64_t global_batch(const struct job_spec *spec)
 {
     return job_spec_world_size(spec) * spec->batch_per_worker * spec->accumulate_steps;
@@ -24,12 +26,10 @@ static void rescale(struct job_spec *spec, int64_t world)
  * tiny ones. */
 static int keep_batch(struct job_spec *spec, int64_t world, struct error *e)
 {
-    int64_t all = global_batch(spec), share = all / world, most = spec->batch_per_worker, batch;
+    int64_t all = global_batch(spec), share = all / world;
+    int64_t most = share < spec->batch_per_worker ? share : spec->batch_per_worker;
+    int64_t batch = share > 0 ? job_batch_even(share, most) : 0;
 
-    if (most > share)
-        most = share;
-    for (batch = most; batch > 0 && share % batch != 0; batch--)
-        ;
     if (all % world != 0 || 2 * batch < most)
         return error_set(
             e, ERR_INVALID,
@@ -46,6 +46,7 @@ static int keep_batch(struct job_spec *spec, int64_t world, struct error *e)
 
 int replan_spec(struct job_spec *spec, int64_t world, struct error *e)
 {
+    spec->has_global_batch = false; /* what follows decides */
     if (spec->restart.on_fewer_nodes == JOB_RESCALE_KEEP_BATCH)
         return keep_batch(spec, world, e);
     rescale(spec, world);
@@ -56,8 +57,14 @@ void replan_place(int64_t epoch, int64_t epoch_images, const struct plan *plan,
                   int64_t *schedule_step, int64_t *image_shift)
 {
     int64_t batch = plan->global_batch;
-    int64_t steps = (epoch_images + batch - 1) / batch;
+    int64_t images = plan->exact ? epoch * plan->train_images + epoch_images : epoch_images;
+    int64_t steps = (images + batch - 1) / batch;
 
+    if (plan->exact) {
+        *schedule_step = steps;
+        *image_shift = images - steps * batch;
+        return;
+    }
     *schedule_step = epoch * plan->steps_per_epoch + steps;
     *image_shift = epoch_images - steps * batch;
     if (steps < plan->steps_per_epoch)

@@ -26,11 +26,11 @@ static void warn_of_batch(struct plan *plan, const struct job_spec *spec)
                  (long long)plan->dropped_images_per_epoch, n,
                  100.0 * (double)plan->dropped_images_per_epoch / (double)n));
     if (spec->recipe_images && spec->recipe_images != n)
-        warn(plan, json_sprintf(
-                       "the recipe's numbers are for %lld training images, here are %lld: "
-                       "%lld / %lld = %.2f steps an epoch, rounded down to %lld, instead of %.2f",
-                       (long long)spec->recipe_images, n, n, b, (double)n / (double)b,
-                       (long long)plan->steps_per_epoch, (double)spec->recipe_images / (double)b));
+        warn(plan,
+             json_sprintf("the recipe's numbers are for %lld training images, here are %lld: "
+                          "%lld / %lld = %.2f steps an epoch, counted as %.10g, instead of %.2f",
+                          (long long)spec->recipe_images, n, n, b, (double)n / (double)b,
+                          plan->steps_in_epoch, (double)spec->recipe_images / (double)b));
 }
 
 static void warn_of_locality(struct plan *plan, const struct job_spec *spec)

@@ -94,6 +94,8 @@ static json_t *merge(const struct store_job *job, const json_t *changes, struct 
         else
             json_object_set(document, key, value);
     }
+    /* Its batches are settled; on other workers restart.on_fewer_nodes says what becomes of them. */
+    json_object_set_new(document, "global_batch", json_null());
     if (problems->count == 0)
         return document;
     json_decref(document);

@@ -94,6 +94,12 @@ job "$work/lars.json" '.optimizer = {"name": "lars", "label_smoothing": 0.1, "mo
 worker 2 "$work/lars.json" "$work/lars"
 survives "LARS, mixup, accumulation" "$work/lars.json" 2 "$work/lars" at_step 5
 
+# Epochs of 2.25 steps: the third one has images of two epochs.
+job "$work/exact.json" '.steps_rounding = "exact" | .data.train_images = 18 | .global_batch = 8 | .accumulate_steps = "auto" | .batch_per_worker = 2 | .eval.every_epochs = 1'
+worker 2 "$work/exact.json" "$work/exact"
+is "$(jq -c 'select(.type == "eval") | .step' "$work/exact/attempt-1/events.jsonl" | tr '\n' ' ')" "3 5 6 " "exact epochs of 2.25 steps are evaluated when they are over"
+survives "exact epochs, automatic accumulation" "$work/exact.json" 2 "$work/exact" at_step 3
+
 # ---- other threads round otherwise
 run=$work/given
 cp -r "$work/whole" "$run"

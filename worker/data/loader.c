@@ -75,14 +75,19 @@ static void fail_slot(struct loader *l, struct slot *s, int i, const struct erro
     pthread_mutex_unlock(&l->lock);
 }
 
+static int64_t epoch_of_image(const struct slot *s, int i)
+{
+    return s->batch.epoch + (i >= s->batch.next_epoch_at);
+}
+
 static void fill_image(struct loader *l, struct decode_scratch *scratch, struct slot *s, int i)
 {
     struct error e;
     bool bad;
     double span = trace_begin();
 
-    int rc = decode_image(scratch, &l->config, s->batch.epoch, s->indices[i], image_at(l, s, i),
-                          &s->labels[i], &bad, &e);
+    int rc = decode_image(scratch, &l->config, epoch_of_image(s, i), s->indices[i],
+                          image_at(l, s, i), &s->labels[i], &bad, &e);
     trace_end(span, "decode", "decode image", 0);
     if (rc && !bad)
         fail_slot(l, s, i, &e);
@@ -108,7 +113,7 @@ static void substitute(struct loader *l, struct decode_scratch *scratch, struct 
 
     for (int k = 1; k <= SUBSTITUTE_TRIES && rc && bad; k++) {
         int64_t index = (s->indices[i] + k) % l->config.images;
-        rc = decode_image(scratch, &l->config, s->batch.epoch, index, image_at(l, s, i),
+        rc = decode_image(scratch, &l->config, epoch_of_image(s, i), index, image_at(l, s, i),
                           &s->labels[i], &bad, &e);
         if (rc == 0)
             s->indices[i] = index;
@@ -150,7 +155,9 @@ static double lambda_of(const struct loader *l, const struct slot *s)
 {
     if (l->config.mixup <= 0 || l->config.role != DATASET_TRAIN)
         return 1;
-    return mixup_lambda(l->config.mixup, l->config.seed, s->batch.epoch, s->batch.step);
+    /* One for the step on all ranks, though in some the next epoch may have begun. */
+    int64_t epoch = l->config.epoch_images ? 0 : s->batch.epoch;
+    return mixup_lambda(l->config.mixup, l->config.seed, epoch, s->batch.step);
 }
 
 static void mix(const struct loader *l, const struct slot *s, float *to)
@@ -254,7 +261,8 @@ static int check_epoch(const struct loader_config *c, struct error *e)
                          "than the %" PRId64 " images of an epoch",
                          c->steps_per_epoch, mine, c->world, c->images);
     if (c->first_epoch_shift > 0 || c->first_epoch_shift <= -batch ||
-        (c->first_epoch_shift < 0 && c->first_step % c->steps_per_epoch == 0))
+        (!c->epoch_images && c->first_epoch_shift < 0 && c->first_step % c->steps_per_epoch == 0) ||
+        (c->epoch_images && (c->epoch_images < batch || c->epoch_images > c->images)))
         return error_set(e, ERR_INTERNAL, "the loader was given a place that is not in the epoch");
     return 0;
 }

@@ -33,10 +33,13 @@ struct loader_config {
     int64_t seed;
     int64_t first_step, steps; /* training: global step numbers [first_step, steps) */
     int64_t steps_per_epoch;
-    int batches_per_step;      /* k; 0 is 1. The loader gives them one after the other */
+    int64_t epoch_images; /* N of steps_rounding exact: epochs follow each other within a step; 0:
+                             an epoch is steps_per_epoch steps */
+    int batches_per_step; /* k; 0 is 1. The loader gives them one after the other */
     int64_t first_epoch_shift; /* added to the positions of the epoch of first_step: a run that was
                                   resumed with another B goes on where it was, which may be inside
-                                  one of its steps; -B < shift <= 0 */
+                                  one of its steps; -B < shift <= 0. With epoch_images of all
+                                  positions */
     int threads;               /* prefetch threads, >= 1 */
     int depth;                 /* batches made ahead, >= 1 */
     double mixup;              /* alpha of mixup.h; 0: off. Training only */

@@ -8,6 +8,7 @@
 struct sampler_batch {
     int n;               /* 0: behind the last one */
     int64_t epoch, step; /* evaluation: epoch 0, the number of the run */
+    int next_epoch_at;   /* the images from here on are of epoch + 1; n: none are */
 };
 
 /* Fills indices (config->batch) with the images of batch k = 0, 1, ... that the loader gives. */

@@ -82,6 +82,23 @@ Test(plan, node_local_data_are_bound_by_the_node_with_the_fewest)
     job_spec_destroy(spec);
 }
 
+/* SURFsara's printed log: 90 epochs at 8,192 are 14,075 steps. */
+Test(plan, exact_epochs_are_not_rounded_to_steps)
+{
+    struct plan *plan = right_plan_of(
+        "{\"data\": {\"train\": \"x\"}, \"global_batch\": 8192, \"cluster\": {\"nodes\": 128}, "
+        "\"steps_rounding\": \"exact\", \"lr\": {\"decay\": \"step\"}}",
+        1281167);
+
+    cr_assert_eq(plan->steps_per_epoch, 156);
+    cr_assert_eq(plan->train_steps, 14075);
+    cr_assert_eq(plan->warmup_steps, 782);
+    cr_assert_eq(plan->lr.milestone_steps[0], 4692); /* 30 x 156.39 */
+    cr_assert_eq(plan->dropped_images_per_epoch, 0);
+    cr_assert(!warns(plan, "is dropped"));
+    plan_destroy(plan);
+}
+
 Test(plan, the_real_number_of_images_is_shown_with_its_rounding)
 {
     struct plan *plan = right_plan_of(SURFSARA, 1281167);

@@ -3,6 +3,7 @@
 
 #include "common/dataset/list.h"
 #include "common/plan/plan.h"
+#include "common/plan/replan.h"
 #include "tests/unit/common/job.h"
 #include "worker/data/sampler.h"
 
@@ -184,4 +185,51 @@ Test(shares, of_512_ranks_in_an_evaluation_are_all_images_once)
     cr_assert_eq(count(seen, IMAGES), IMAGES);
     cr_assert_leq(most - least, EVAL_BATCH);
     free(seen);
+}
+
+/* Steps [first, end) of `world` ranks with exact epochs of images images; seen (images) counts. */
+static void visit_steps(int64_t images, int world, int batch, int64_t first, int64_t end,
+                        int64_t shift, uint8_t *seen, int64_t *last_epoch)
+{
+    int64_t indices[64];
+
+    for (int rank = 0; rank < world; rank++) {
+        struct loader_config c = {.role = DATASET_TRAIN,
+                                  .shuffle = true,
+                                  .images = images,
+                                  .epoch_images = images,
+                                  .batch = batch,
+                                  .rank = rank,
+                                  .world = world,
+                                  .seed = 3,
+                                  .first_step = first,
+                                  .steps = end,
+                                  .steps_per_epoch = images / batch / world,
+                                  .first_epoch_shift = shift};
+        for (int64_t k = 0;; k++) {
+            struct sampler_batch b = sampler_batch(&c, k, indices);
+            if (!b.n)
+                break;
+            for (int i = 0; i < b.n; i++)
+                seen[(b.epoch + (i >= b.next_epoch_at)) * images + indices[i]]++;
+            *last_epoch = b.epoch;
+        }
+    }
+}
+
+/* 7 epochs of 101 images in steps of 12, then, from within an epoch, in steps of 15. */
+Test(shares, exact_epochs_show_every_image_once_also_with_other_workers)
+{
+    enum { IMAGES = 101, EPOCHS = 7 };
+    uint8_t seen[IMAGES * (EPOCHS + 1)] = {0};
+    struct plan plan = {.exact = true, .train_images = IMAGES, .global_batch = 15};
+    int64_t last, step, shift, done = 20 * 12;
+
+    visit_steps(IMAGES, 3, 4, 0, 20, 0, seen, &last);
+    cr_assert_eq(last, 2);
+    replan_place(done / IMAGES, done % IMAGES, &plan, &step, &shift);
+    cr_assert(shift <= 0 && shift > -15 && step * 15 + shift == done);
+    visit_steps(IMAGES, 5, 3, step, (EPOCHS * IMAGES + 14) / 15, shift, seen, &last);
+    for (int i = 0; i < (EPOCHS - 1) * IMAGES; i++)
+        cr_assert_eq(seen[i], 1, "epoch %d, image %d: %d times", i / IMAGES, i % IMAGES, seen[i]);
 }
