@@ -93,16 +93,30 @@ static bool has_address_in(struct in_addr net, int bits)
     return found;
 }
 
+/* Reads "10.0.0.0/24". */
+static bool parse_subnet(const char *text, struct in_addr *net, int *bits)
+{
+    char address[32];
+    int end = 0;
+
+    return sscanf(text, "%31[0-9.]/%2d%n", address, bits, &end) == 2 && !text[end] && *bits >= 0 &&
+           *bits <= 32 && inet_pton(AF_INET, address, net) == 1;
+}
+
+bool host_is_subnet(const char *text)
+{
+    struct in_addr net;
+    int bits;
+
+    return text[strspn(text, "0123456789./")] == '\0' && parse_subnet(text, &net, &bits);
+}
+
 bool host_has_interface(const char *interface)
 {
-    char net[32];
-    int bits, end = 0;
-    struct in_addr address;
+    struct in_addr net;
+    int bits;
 
     if (!strchr(interface, '/'))
         return if_nametoindex(interface) != 0;
-    if (sscanf(interface, "%31[0-9.]/%2d%n", net, &bits, &end) != 2 || interface[end] || bits < 0 ||
-        bits > 32 || inet_pton(AF_INET, net, &address) != 1)
-        return false;
-    return has_address_in(address, bits);
+    return parse_subnet(interface, &net, &bits) && has_address_in(net, bits);
 }

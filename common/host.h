@@ -21,6 +21,9 @@ bool host_parse(const char *text, struct host *host);
  * address of one of its interfaces. The name service is asked only on request: that may take. */
 bool host_is_here(const char *name, bool ask);
 
+/* An IPv4 network as "10.0.0.0/24". */
+bool host_is_subnet(const char *text);
+
 /* Of an interface's name ("eth0") or a subnet ("10.0.0.0/24"): this machine has such a one. False
  * for what is neither. */
 bool host_has_interface(const char *interface);

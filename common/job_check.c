@@ -1,11 +1,9 @@
 /* What two keys of a job document demand of each other. */
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "common/host.h"
 #include "common/job_options.h"
-#include "common/time_limit.h"
 
 static void demand(bool right, const char *pointer, const char *message, struct problems *problems)
 {
@@ -21,45 +19,37 @@ static bool ascending(const double *values, size_t count)
     return true;
 }
 
-/* What is wrong with entry i of cluster.hosts; NULL: nothing. */
-static const char *wrong_host(const struct job_spec *spec, size_t i)
+/* What is wrong with entry i of cluster.hosts; NULL: nothing. seen: the names before it. */
+static const char *wrong_host(const struct job_spec *spec, size_t i, json_t *seen)
 {
     struct host host;
     int64_t threads = spec->cluster.threads_per_worker > 0 ? spec->cluster.threads_per_worker : 1;
 
-    if (!host_parse(spec->cluster.hosts[i], &host))
-        return "must be a host's name, or name:slots with 1 to 4096 slots: letters, digits, dots, "
-               "hyphens and underscores, as in \"n1\" or \"n1.cluster:16\"";
+    host_parse(spec->cluster.hosts[i], &host); /* right: job_text.c */
     if (host.slots && host.slots / threads < spec->cluster.workers_per_node)
         return "has fewer slots than a node of this job takes: workers_per_node x "
                "threads_per_worker";
-    size_t length = strlen(host.name);
-    for (size_t k = 0; k < i; k++)
-        if (strncmp(spec->cluster.hosts[k], host.name, length) == 0 &&
-            (!spec->cluster.hosts[k][length] || spec->cluster.hosts[k][length] == ':'))
-            return "names the same host a second time: write each once, and its cores as "
-                   "name:slots";
+    if (json_object_get(seen, host.name))
+        return "names the same host a second time: write each once, and its cores as "
+               "name:slots";
+    json_object_set_new(seen, host.name, json_true());
     return NULL;
 }
 
 static void check_hosts(const struct job_spec *spec, struct problems *p)
 {
     char pointer[64];
+    json_t *seen = json_object();
 
     for (size_t i = 0; spec->cluster.hosts && i < spec->cluster.host_count; i++) {
-        const char *wrong = wrong_host(spec, i);
+        const char *wrong = wrong_host(spec, i, seen);
         snprintf(pointer, sizeof pointer, "/cluster/hosts/%zu", i);
         demand(!wrong, pointer, wrong, p);
     }
+    json_decref(seen);
     demand(!spec->cluster.hosts || spec->cluster.host_count >= (size_t)spec->cluster.nodes ||
                problems_about(p, "/cluster/nodes"),
            "/cluster/hosts", "names fewer hosts than cluster.nodes asks for", p);
-    demand(!spec->cluster.interface ||
-               strspn(spec->cluster.interface,
-                      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/@-") ==
-                   strlen(spec->cluster.interface),
-           "/cluster/interface",
-           "must be one interface's name or a subnet, as in \"eth0\" or \"10.0.0.0/24\"", p);
 }
 
 void job_check_together(const struct job_spec *spec, struct problems *p)
@@ -82,11 +72,6 @@ void job_check_together(const struct job_spec *spec, struct problems *p)
            "/eval/predictions", "needs data.eval, the images to write predictions of", p);
     demand(ascending(spec->lr.milestones, spec->lr.milestone_count), "/lr/milestones",
            "must be ascending", p);
-    demand(!spec->cluster.time_limit || !isnan(time_limit_seconds(spec->cluster.time_limit)),
-           "/cluster/time_limit",
-           "must be a time above 0 as Slurm writes it: \"90\" (minutes), \"90:00\" "
-           "(minutes:seconds), \"01:30:00\", \"2-12\" (days-hours) or \"2-12:30:00\"",
-           p);
     demand(spec->steps_rounding != JOB_ROUNDING_EXACT ||
                spec->data.locality != JOB_LOCALITY_NODE || problems_about(p, "/data/locality"),
            "/steps_rounding",

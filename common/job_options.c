@@ -22,6 +22,7 @@ _Static_assert(sizeof(enum job_mode) == sizeof(int), "enums are ints");
 #define ABOVE            .above_min = true
 #define BELOW            .below_max = true
 #define LENGTH(high)     .min = 1, .max = high
+#define TEXT(kind)       .text = JOB_TEXT_##kind
 #define BUILT(json)      .built = json
 #define WORD(text)       .word = text
 #define UNIT(name)       .unit = name
@@ -30,9 +31,9 @@ _Static_assert(sizeof(enum job_mode) == sizeof(int), "enums are ints");
 
 /* clang-format off */
 static const struct job_option options[] = {
-    {"/name", JOB_OPTION_STRING, OR_NULL, AT(name), DEFAULT("null"), LENGTH(200),
+    {"/name", JOB_OPTION_STRING, OR_NULL, AT(name), DEFAULT("null"), TEXT(TITLE), LENGTH(200),
      HELP("What lists and charts call the job.")},
-    {"/preset", JOB_OPTION_STRING, OR_NULL, AT(preset), DEFAULT("null"), LENGTH(200),
+    {"/preset", JOB_OPTION_STRING, OR_NULL, AT(preset), DEFAULT("null"), TEXT(FILE), LENGTH(200),
      HELP("A published recipe that supplies the values the document does not state.")},
     {"/mode", CHOICE("train", "eval"), AT(mode), DEFAULT("\"train\""),
      HELP("eval evaluates the weights of model.init on data.eval without training.")},
@@ -45,7 +46,7 @@ static const struct job_option options[] = {
      HELP("Width and height of the images the network sees.")},
     {"/model/stem", CHOICE("imagenet", "small"), AT(model.stem), DEFAULT("\"imagenet\""),
      HELP("The first layers: imagenet is a 7x7 of stride 2 and a pooling; small is a 3x3 and no pooling.")},
-    {"/model/init", JOB_OPTION_STRING, OR_NULL, AT(model.init), DEFAULT("null"), LENGTH(4095),
+    {"/model/init", JOB_OPTION_STRING, OR_NULL, AT(model.init), DEFAULT("null"), TEXT(PATH), LENGTH(4095),
      HELP("A safetensors file with torchvision's names to start from; null starts from random weights.")},
     {"/model/bn_decay", JOB_OPTION_NUMBER, AT(model.bn_decay), DEFAULT("0.95"), RANGE(0, 1), BELOW,
      HELP("How much of batch norm's running statistics a step keeps (torch's momentum is 1 minus it).")},
@@ -56,10 +57,10 @@ static const struct job_option options[] = {
           "faster. Rounding errors grow, to about 4e-7 (root mean square) and 3e-6 (at most) of the largest output; false keeps "
           "them at a third of that.")},
 
-    {"/data/train", JOB_OPTION_STRING, OR_NULL, AT(data.train), DEFAULT("null"), LENGTH(4095),
+    {"/data/train", JOB_OPTION_STRING, OR_NULL, AT(data.train), DEFAULT("null"), TEXT(PATH), LENGTH(4095),
      HELP("The training images: a folder of TFRecord shards, a folder of class folders of JPEGs, or \"synthetic\" "
           "(random images). Required unless mode is eval.")},
-    {"/data/eval", JOB_OPTION_STRING, OR_NULL, AT(data.eval), DEFAULT("null"), LENGTH(4095),
+    {"/data/eval", JOB_OPTION_STRING, OR_NULL, AT(data.eval), DEFAULT("null"), TEXT(PATH), LENGTH(4095),
      HELP("The evaluation images, as data.train; null: no evaluation.")},
     {"/data/train_images", JOB_OPTION_INTEGER, OR_NULL, AT(data.train_images), FLAG(data.has_train_images),
      DEFAULT("null"), RANGE(1, 1e12), UNIT("images"),
@@ -92,21 +93,21 @@ static const struct job_option options[] = {
     {"/cluster/threads_per_worker", JOB_OPTION_INTEGER, AT(cluster.threads_per_worker), DEFAULT("0"), RANGE(0, 1024), UNIT("threads"),
      HELP("Threads each rank computes with; 0: cores / workers.")},
     {"/cluster/hosts", JOB_OPTION_STRINGS, OR_NULL, AT(cluster.hosts), FLAG(cluster.host_count), DEFAULT("null"),
-     LENGTH(255), .most = JOB_HOSTS_MAX,
+     TEXT(HOST), LENGTH(255), .most = JOB_HOSTS_MAX,
      HELP("Host names of the nodes, each \"name\" or \"name:slots\" (cores that jobs may take there); the first cluster.nodes that answer are taken, the others stand by. null: this machine, or what the launcher chooses.")},
-    {"/cluster/interface", JOB_OPTION_STRING, OR_NULL, AT(cluster.interface), DEFAULT("null"), LENGTH(64),
+    {"/cluster/interface", JOB_OPTION_STRING, OR_NULL, AT(cluster.interface), DEFAULT("null"), TEXT(INTERFACE), LENGTH(64),
      HELP("The network interface (eth0) or subnet (10.0.0.0/24) that MPI uses between hosts; null: MPI chooses.")},
-    {"/cluster/partition", JOB_OPTION_STRING, OR_NULL, AT(cluster.partition), DEFAULT("null"), LENGTH(255),
+    {"/cluster/partition", JOB_OPTION_STRING, OR_NULL, AT(cluster.partition), DEFAULT("null"), TEXT(NAMES), LENGTH(255),
      HELP("Slurm's partition; null: its default.")},
-    {"/cluster/account", JOB_OPTION_STRING, OR_NULL, AT(cluster.account), DEFAULT("null"), LENGTH(255),
+    {"/cluster/account", JOB_OPTION_STRING, OR_NULL, AT(cluster.account), DEFAULT("null"), TEXT(NAMES), LENGTH(255),
      HELP("Slurm's account that pays; null: slurm.account of traind.conf, or Slurm's default.")},
-    {"/cluster/constraint", JOB_OPTION_STRING, OR_NULL, AT(cluster.constraint), DEFAULT("null"), LENGTH(255),
+    {"/cluster/constraint", JOB_OPTION_STRING, OR_NULL, AT(cluster.constraint), DEFAULT("null"), TEXT(FEATURES), LENGTH(255),
      HELP("Features that the nodes must have, as sbatch --constraint takes them; null: any nodes.")},
-    {"/cluster/time_limit", JOB_OPTION_STRING, OR_NULL, AT(cluster.time_limit), DEFAULT("null"), LENGTH(64),
+    {"/cluster/time_limit", JOB_OPTION_STRING, OR_NULL, AT(cluster.time_limit), DEFAULT("null"), TEXT(TIME), LENGTH(64),
      HELP("How long an attempt may run, as Slurm writes it (minutes, minutes:seconds, hours:minutes:seconds, days-hours...); it then stops in order, with a checkpoint, and in Slurm goes on in another allocation until it is done. null: no limit, or the partition's.")},
     {"/cluster/mpi_args", JOB_OPTION_STRINGS, AT(cluster.mpi_args), FLAG(cluster.mpi_arg_count), DEFAULT("[]"),
-     LENGTH(1024), .most = JOB_MPI_ARGS_MAX,
-     HELP("More arguments for mpirun, each a string of its own; no shell sees them.")},
+     TEXT(ARGUMENT), LENGTH(1024), .most = JOB_MPI_ARGS_MAX,
+     HELP("More arguments for mpirun, each a string of its own. Open MPI repeats some of them to a shell on other hosts, so none may hold a character that shells treat as special. Callers without the admin role may use few of them (traind(8)).")},
 
     {"/global_batch", JOB_OPTION_INTEGER, OR_NULL, AT(global_batch), FLAG(has_global_batch), DEFAULT("null"), RANGE(1, 1e9), UNIT("images"),
      HELP("Images of one update, over all workers. It is shared out evenly, and batch_per_worker follows from it; null: it is nodes x "
@@ -340,6 +341,12 @@ static void describe_choices(const struct job_option *o, char *text, size_t byte
         used += (size_t)snprintf(text + used, bytes - used, "%s \"%s\"", i ? "," : "", choice);
 }
 
+static const char *made_of(const struct job_option *o)
+{
+    const char *letters = job_text_letters(o->text);
+    return letters ? letters : "printable characters";
+}
+
 void job_option_expects(const struct job_option *o, char text[JOB_OPTION_EXPECTS_BYTES])
 {
     size_t bytes = JOB_OPTION_EXPECTS_BYTES;
@@ -358,15 +365,15 @@ void job_option_expects(const struct job_option *o, char text[JOB_OPTION_EXPECTS
         snprintf(text, bytes, "a number %s", range);
         break;
     case JOB_OPTION_STRING:
-        snprintf(text, bytes, "a string of %.0f to %.0f printable characters", o->min, o->max);
+        snprintf(text, bytes, "a string of %.0f to %.0f %s", o->min, o->max, made_of(o));
         break;
     case JOB_OPTION_CHOICE:
     case JOB_OPTION_ARCH:
         describe_choices(o, text, bytes);
         break;
     case JOB_OPTION_STRINGS:
-        snprintf(text, bytes, "a list of at most %zu strings of %.0f to %.0f printable characters",
-                 o->most, o->min, o->max);
+        snprintf(text, bytes, "a list of at most %zu strings of %.0f to %.0f %s", o->most, o->min,
+                 o->max, made_of(o));
         break;
     case JOB_OPTION_NUMBERS:
         snprintf(text, bytes, "a list of at most %zu numbers %s", o->most, range);

@@ -14,6 +14,7 @@
 #include <stddef.h>
 
 #include "common/job_spec.h"
+#include "common/job_text.h"
 #include "common/problem.h"
 
 enum job_option_type {
@@ -31,6 +32,7 @@ enum job_option_type {
 struct job_option {
     const char *pointer; /* "/lr/base" */
     enum job_option_type type;
+    enum job_text text; /* of a STRING, and of each in STRINGS: what it may be made of */
     bool nullable;
     bool above_min;       /* min itself is too small */
     bool below_max;       /* max itself is too large */

@@ -27,6 +27,8 @@ static void add_length(json_t *schema, const struct job_option *o)
 {
     json_object_set_new(schema, "minLength", bound(o->min));
     json_object_set_new(schema, "maxLength", bound(o->max));
+    if (job_text_pattern(o->text))
+        json_object_set_new(schema, "pattern", json_string(job_text_pattern(o->text)));
 }
 
 static void add_choices(json_t *schema, const struct job_option *o)

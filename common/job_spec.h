@@ -31,8 +31,8 @@ enum job_rescale { JOB_RESCALE_RESCALE, JOB_RESCALE_KEEP_BATCH };
 #define JOB_MPI_ARGS_MAX   64
 #define JOB_HOSTS_MAX      4096
 
-/* Strings are owned by the spec; NULL stands for JSON null. Optional numbers that may be null have
- * a has_ flag beside them. */
+/* Strings are owned by the spec; NULL stands for JSON null. A list of strings is NULL or ends with
+ * a NULL behind its count. Optional numbers that may be null have a has_ flag beside them. */
 struct job_spec {
     char *name;
     char *preset;

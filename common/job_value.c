@@ -1,5 +1,6 @@
 /* One value of a job document: is it right, and its way into struct job_spec and back. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,12 +34,7 @@ static bool string_right(const struct job_option *o, const json_t *v)
     const char *text = json_string_value(v);
     size_t length = json_string_length(v);
 
-    if (!text || (double)length < o->min || (double)length > o->max)
-        return false;
-    for (size_t i = 0; i < length; i++)
-        if ((unsigned char)text[i] < ' ' || text[i] == 127)
-            return false;
-    return true;
+    return text && (double)length >= o->min && (double)length <= o->max;
 }
 
 static bool choice_right(const struct job_option *o, const json_t *v)
@@ -127,12 +123,40 @@ static const char *nearest_choice(const struct job_option *o, const json_t *v)
     return near.best;
 }
 
+/* What a string is made of, once its type and length are right. */
+static bool check_text(const struct job_option *o, const json_t *v, const char *pointer,
+                       struct problems *problems)
+{
+    if (json_is_null(v) || job_text_right(o->text, json_string_value(v)))
+        return true;
+    char *shown = show_value(v);
+    problems_add(problems, pointer, NULL, "must be %s, not %s", job_text_expects(o->text),
+                 shown ? shown : "this");
+    free(shown);
+    return false;
+}
+
+/* The first wrong one is told. */
+static bool check_texts(const struct job_option *o, const json_t *v, struct problems *problems)
+{
+    char pointer[80];
+
+    for (size_t i = 0; i < json_array_size(v); i++) {
+        snprintf(pointer, sizeof pointer, "%s/%zu", o->pointer, i);
+        if (!check_text(o, json_array_get(v, i), pointer, problems))
+            return false;
+    }
+    return true;
+}
+
 bool job_value_check(const struct job_option *o, const json_t *v, struct problems *problems)
 {
     char expects[JOB_OPTION_EXPECTS_BYTES];
 
     if (value_right(o, v))
-        return true;
+        return o->type == JOB_OPTION_STRING    ? check_text(o, v, o->pointer, problems)
+               : o->type == JOB_OPTION_STRINGS ? check_texts(o, v, problems)
+                                               : true;
     job_option_expects(o, expects);
     char *shown = show_value(v);
     problems_add(problems, o->pointer, nearest_choice(o, v), "must be %s, not %s", expects,
@@ -215,7 +239,7 @@ void job_value_clear(const struct job_option *o, struct job_spec *spec)
 static void store_strings(const struct job_option *o, const json_t *v, struct job_spec *spec)
 {
     size_t count = json_array_size(v);
-    char **list = count ? calloc(count, sizeof *list) : NULL;
+    char **list = count ? calloc(count + 1, sizeof *list) : NULL; /* a NULL behind them */
 
     if (count && !list)
         abort();

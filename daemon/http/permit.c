@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/job_text.h"
+
 /* ---------------------------------------------------------------- paths */
 
 static bool lies_in(const char *folder, size_t length, const char *path)
@@ -53,28 +55,56 @@ static void check_path(const char *roots, const char *path, const char *pointer,
 
 /* ---------------------------------------------------------------- arguments of mpirun */
 
-static bool begins_with_one_of(const char *text, const char *const *words, size_t count)
+/* The parameters of --mca that start nothing and load nothing, and what their values are made of;
+ * the first row that fits counts. "btl*" is every name that begins so. */
+static const struct {
+    const char *name;
+    enum job_text value;
+} parameters[] = {
+    {"btl_tcp_if_include",   JOB_TEXT_NETWORKS},
+    {"btl_tcp_if_exclude",   JOB_TEXT_NETWORKS},
+    {"btl_usnic_if_include", JOB_TEXT_NETWORKS},
+    {"btl_usnic_if_exclude", JOB_TEXT_NETWORKS},
+    {"oob_tcp_if_include",   JOB_TEXT_NETWORKS},
+    {"oob_tcp_if_exclude",   JOB_TEXT_NETWORKS},
+    {"btl*",                 JOB_TEXT_WORDS   },
+    {"pml*",                 JOB_TEXT_WORDS   },
+    {"mtl*",                 JOB_TEXT_WORDS   },
+    {"coll*",                JOB_TEXT_WORDS   },
+    {"osc*",                 JOB_TEXT_WORDS   },
+    {"oob_tcp_*",            JOB_TEXT_WORDS   },
+    {"rmaps_base_*",         JOB_TEXT_WORDS   },
+    {"hwloc_base_*",         JOB_TEXT_WORDS   },
+    {"mpi_*",                JOB_TEXT_WORDS   },
+};
+
+static bool is_called(const char *name, const char *row)
 {
-    for (size_t i = 0; i < count; i++)
-        if (strncmp(text, words[i], strlen(words[i])) == 0)
+    size_t length = strlen(row);
+
+    return row[length - 1] == '*' ? strncmp(name, row, length - 1) == 0 : strcmp(name, row) == 0;
+}
+
+/* Some parameters among them name a file or a folder, to be read or written. */
+static bool names_a_file(const char *name)
+{
+    static const char *const words[] = {"file", "path", "dir", "topo", "output"};
+
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (strstr(name, words[i]))
             return true;
     return false;
 }
 
 static bool is_harmless_parameter(const char *name, const char *value)
 {
-    static const char *const parameters[] = {
-        "btl", "pml", "mtl", "coll", "osc", "oob_tcp_", "rmaps_base_", "hwloc_base_", "mpi_"};
-    static const char letters[] =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.,:^+-";
-    size_t length = strlen(name), plain = strspn(value, letters);
-    bool network = length > 8 && (strcmp(name + length - 8, "_include") == 0 ||
-                                  strcmp(name + length - 8, "_exclude") == 0);
-
-    if (strspn(name, letters) != length || strstr(name, "file") || strstr(name, "path") ||
-        !begins_with_one_of(name, parameters, sizeof parameters / sizeof parameters[0]))
+    if (name[strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")] ||
+        names_a_file(name))
         return false;
-    return !value[plain] || (network && value[plain] == '/' && value[0] != '/'); /* 10.0.0.0/24 */
+    for (size_t i = 0; i < sizeof parameters / sizeof parameters[0]; i++)
+        if (is_called(name, parameters[i].name))
+            return job_text_right(parameters[i].value, value);
+    return false;
 }
 
 /* How many arguments from args[i] on belong together and pass; 0: they do not. */
@@ -102,8 +132,10 @@ void permit_mpi_args(char *const *args, size_t count, struct problems *problems)
         snprintf(pointer, sizeof pointer, "/cluster/mpi_args/%zu", i);
         problems_add(problems, pointer, NULL,
                      "\"%.60s\" is for administrators only; others may give --mca with parameters "
-                     "of btl, pml, mtl, coll, osc, oob_tcp, rmaps_base, hwloc_base and mpi, and "
-                     "--report-bindings, --display-map, --display-allocation, --tag-output, "
+                     "of btl, pml, mtl, coll, osc, oob_tcp, rmaps_base, hwloc_base and mpi that "
+                     "name no file (values: letters, digits and _.-,:^+, or networks such "
+                     "as eth0,10.0.0.0/24), and --report-bindings, --display-map, "
+                     "--display-allocation, --tag-output, "
                      "--timestamp-output",
                      args[i]);
         return;

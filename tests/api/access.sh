@@ -169,7 +169,8 @@ refused 422 invalid '/data/eval' "data.eval outside"
 with submit -d "$(job "$work/data/train")" /v1/plan
 want 200 "data.train inside"
 for args in '["touch", "/tmp/x"]' '["--app", "f"]' '["--mca", "plm_rsh_agent", "sh"]' '["--mca", "btl", "/x"]' '["-x", "LD_PRELOAD=/x"]' \
-    '["--mca", "btl"]' '["--prefix", "/x"]' '["--mca", "mca_component_path", "x"]' '["--mca", "mpi_show_mca_params_file", "x"]'; do
+    '["--mca", "btl"]' '["--prefix", "/x"]' '["--mca", "btl_tcp_if_include", "a/../../etc"]' '["--mca", "btl_vader_backing_directory", "x"]' \
+    '["--mca", "btl_tcp_if_include", "10.0.0.0/24 --mca plm_rsh_agent x"]' '["--mca", "btl_tcp_if_include", "10.0.0.0/33"]' '["--mca", "pml_v_output", "x"]' '["--mca", "mca_component_path", "x"]' '["--mca", "mpi_show_mca_params_file", "x"]'; do
     with submit -d "$(job synthetic ", \"cluster\": {\"mpi_args\": $args}")" /v1/jobs
     refused 422 invalid 'administrators only' "mpi_args $args"
 done

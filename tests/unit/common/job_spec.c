@@ -178,12 +178,16 @@ static json_t *other_value(const struct job_option *o)
     case JOB_OPTION_NUMBER:
         return json_real(middle);
     case JOB_OPTION_STRING:
-        return json_string("\xc3\xa9 \"x\"");
+        return json_string(o->text == JOB_TEXT_TIME ? "1:30"
+                           : o->text == JOB_TEXT_TITLE || o->text == JOB_TEXT_PATH
+                               ? "\xc3\xa9 \"x\""
+                               : "x_1");
     case JOB_OPTION_CHOICE:
     case JOB_OPTION_ARCH:
         return json_string(job_option_choice(o, 1));
     case JOB_OPTION_STRINGS:
-        return json_pack("[s, s]", "--mca", "a b");
+        return o->text == JOB_TEXT_ARGUMENT ? json_pack("[s, s]", "--mca", "a b")
+                                            : json_pack("[s, s]", "n1", "n2:4");
     case JOB_OPTION_NUMBERS:
         return json_pack("[f, f]", 0.25, 1.0 / 3);
     case JOB_OPTION_STEPS:
@@ -500,4 +504,74 @@ Test(job_spec, schema_lists_every_row_with_its_default)
     }
     cr_assert(json_is_false(json_object_get(schema, "additionalProperties")));
     json_decref(schema);
+}
+
+Test(job_spec, every_string_says_what_it_is_made_of)
+{
+    static const char *const shell[] = {"a;b", "a$(b)", "a`b`", "a\"b", "a'b", "a\\b",  "a>b",
+                                        "a<b", "~/a",   "a#b",  "a!b",  "a?b", "a{b,c}"};
+    static const char *const control[] = {"a\nb",          "a\x1b[1m", "a\x7f", "a\xc2\x85",
+                                          "a\xe2\x80\xae", "a\xff",    ""};
+    size_t rows = 0;
+
+    for (size_t i = 0; job_option_at(i); i++) {
+        const struct job_option *o = job_option_at(i);
+        bool strings = o->type == JOB_OPTION_STRING || o->type == JOB_OPTION_STRINGS;
+        cr_assert_eq(strings, o->text != JOB_TEXT_NONE, "%s", o->pointer);
+        bool free_text = o->text == JOB_TEXT_TITLE || o->text == JOB_TEXT_PATH;
+        for (size_t k = 0; strings && k < sizeof shell / sizeof shell[0]; k++)
+            cr_assert_eq(job_text_right(o->text, shell[k]), free_text, "%s: %s", o->pointer,
+                         shell[k]);
+        for (size_t k = 0; k < sizeof control / sizeof control[0]; k++)
+            cr_assert_not(job_text_right(o->text, control[k]), "%s", o->pointer);
+        rows += strings;
+    }
+    cr_assert_geq(rows, 12);
+    cr_assert_not(job_text_right(JOB_TEXT_NONE, "a"));
+}
+
+Test(job_spec, strings_that_are_right_stay)
+{
+    static const struct {
+        enum job_text kind;
+        const char *text;
+    } right[] = {
+        {JOB_TEXT_TITLE,     "Größe; $5 (a|b) \"c\""              },
+        {JOB_TEXT_PATH,      "/data/it's mine; $HOME"               },
+        {JOB_TEXT_FILE,      "resnet50-goyal2017"                   },
+        {JOB_TEXT_HOST,      "n1.cluster_a:16"                      },
+        {JOB_TEXT_INTERFACE, "enp3s0f0.100"                         },
+        {JOB_TEXT_INTERFACE, "10.0.0.0/24"                          },
+        {JOB_TEXT_NAMES,     "debug,long"                           },
+        {JOB_TEXT_FEATURES,  "[rack1*4&rack2*4]|(ib&hdd),gpu:1"     },
+        {JOB_TEXT_TIME,      "2-12:30:00"                           },
+        {JOB_TEXT_ARGUMENT,  "OMP_PROC_BIND=close a"                },
+        {JOB_TEXT_ARGUMENT,  "--mca"                                },
+        {JOB_TEXT_WORDS,     "^openib"                              },
+        {JOB_TEXT_NETWORKS,  "eth0,10.0.0.0/24,192.168.0.0/16,mlx:1"},
+    };
+    static const char *const networks[] = {"10.0.0.0/24$x",   "a/b",          "10.0.0.0/33",
+                                           "300.0.0.0/8",     "10.0.0.0/24/", "/etc/passwd",
+                                           "eth0,10.0.0.0/ 8"};
+
+    for (size_t i = 0; i < sizeof right / sizeof right[0]; i++)
+        cr_assert(job_text_right(right[i].kind, right[i].text), "%s", right[i].text);
+    for (size_t i = 0; i < sizeof networks / sizeof networks[0]; i++) {
+        cr_assert_not(job_text_right(JOB_TEXT_NETWORKS, networks[i]), "%s", networks[i]);
+        cr_assert_not(job_text_right(JOB_TEXT_INTERFACE, networks[i]), "%s", networks[i]);
+    }
+}
+
+Test(job_spec, a_list_of_strings_ends_with_null)
+{
+    for (int count = 1; count <= 8; count++) {
+        char text[300], *end = text;
+        end += sprintf(end, "{\"data\": {\"train\": \"x\"}, \"cluster\": {\"mpi_args\": [");
+        for (int i = 0; i < count; i++)
+            end += sprintf(end, "%s\"--x\"", i ? ", " : "");
+        sprintf(end, "]}}");
+        struct job_spec *spec = job_of(text);
+        cr_assert_null(spec->cluster.mpi_args[count]);
+        job_spec_destroy(spec);
+    }
 }

@@ -26,10 +26,10 @@ static struct job_spec *spec_of(const char *text)
 
 #define JOB                                                                                        \
     "{\"data\": {\"train\": \"synthetic\"}, \"cluster\": {\"launcher\": \"slurm\", \"nodes\": 3, " \
-    "\"workers_per_node\": 4, \"threads_per_worker\": 5, \"partition\": \"p \\\"q\\\" $x\", "      \
+    "\"workers_per_node\": 4, \"threads_per_worker\": 5, \"partition\": \"p,q\", "                 \
     "\"constraint\": \"a&b\", \"time_limit\": \"1:00:00\"}}"
 
-static const struct slurm_settings plain = {.account = "acme", .options = "--exclusive"};
+static const struct slurm_settings plain = {.account = "a \"c\" $x", .options = "--exclusive"};
 
 static struct launch_request request_of(const struct job_spec *spec, const char *run_dir)
 {
@@ -64,8 +64,8 @@ Test(slurm, a_script_says_all_of_the_plan_and_quotes_it)
     has(text, "#!/bin/sh\n");
     has(text, "#SBATCH --nodes=3 --ntasks-per-node=4 --cpus-per-task=5\n");
     has(text, "#SBATCH --chdir=\"/state/my run's/7/attempt-2\"\n");
-    has(text, "#SBATCH --partition=\"p \\\"q\\\" $x\"\n");
-    has(text, "#SBATCH --account=\"acme\"\n#SBATCH --constraint=\"a&b\"\n");
+    has(text, "#SBATCH --partition=\"p,q\"\n");
+    has(text, "#SBATCH --account=\"a \\\"c\\\" $x\"\n#SBATCH --constraint=\"a&b\"\n");
     has(text, "#SBATCH --time=\"1:00:00\"\n#SBATCH --signal=B:USR1@60\n");
     has(text, "#SBATCH --exclusive\n");
     has(text, "\nrun='/state/my run'\\''s/7'\n");
@@ -121,8 +121,8 @@ Test(slurm, properties_say_the_same_as_the_script)
                              &constraints, "current_working_directory", &folder),
                  0);
     cr_assert(nodes == 3 && tasks == 4 && cpus == 5 && minutes == 60);
-    cr_assert_str_eq(partition, "p \"q\" $x");
-    cr_assert_str_eq(account, "acme");
+    cr_assert_str_eq(partition, "p,q");
+    cr_assert_str_eq(account, "a \"c\" $x");
     cr_assert_str_eq(constraints, "a&b");
     cr_assert_str_eq(folder, "/state/7/attempt-2");
     json_decref(job);
