@@ -1,6 +1,7 @@
 #include "daemon/http/stream.h"
 
 #include <microhttpd.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@
 #define PAGE_BYTES    (32u * 1024)
 #define RETRY_MS      1000 /* told to clients: how soon they come again after a break */
 #define CLIENT_BYTES  64
+#define LOOK_SECONDS  0.9 /* the thread wakes each second */
 #define BLOCK_BYTES   (32u * 1024)
 #define FOLLOW_EVENTS 4096u /* the thread takes at a time */
 
@@ -23,7 +25,9 @@ struct stream {
     char client[CLIENT_BYTES];
     int64_t job_id, after;             /* after: the last event sent, or in pending */
     struct MHD_Connection *connection; /* suspended while waiting */
+    int socket;                        /* the connection's; -1 before there is one */
     bool waiting;
+    bool left;      /* the client has closed its side: it counts no more, and ends when it wakes */
     double sent_at; /* monotonic */
     char *pending; /* text on its way: the beginning, a page of the store, an event that is large */
     size_t pending_bytes, pending_from, pending_room;
@@ -37,6 +41,7 @@ struct streams {
     pthread_mutex_t lock; /* guards all that follows; taken before microhttpd's own locks */
     pthread_cond_t change;
     bool committed, stopping;
+    double looked_at; /* monotonic: for streams whose clients have left */
     int64_t count;
     struct stream *first;
     struct stream_ring *ring; /* follows the store while there are streams */
@@ -69,6 +74,26 @@ static void wake_for_heartbeat(struct streams *all, double now)
 {
     for (struct stream *s = all->first; s; s = s->next)
         if (now - s->sent_at >= (double)all->limits.heartbeat_seconds)
+            wake(s);
+}
+
+/* A suspended connection is not read by microhttpd, which would learn of its end by a heartbeat. */
+static bool has_left(struct stream *s)
+{
+    struct pollfd fd = {.fd = s->socket, .events = POLLRDHUP};
+
+    if (!s->left && s->socket >= 0 && poll(&fd, 1, 0) > 0)
+        s->left = true;
+    return s->left;
+}
+
+static void end_those_that_left(struct streams *all, double now)
+{
+    if (now - all->looked_at < LOOK_SECONDS)
+        return;
+    all->looked_at = now;
+    for (struct stream *s = all->first; s; s = s->next)
+        if (s->waiting && has_left(s))
             wake(s);
 }
 
@@ -170,6 +195,7 @@ static void *run(void *context)
             wake_for_events(all);
         }
         wake_for_heartbeat(all, clock_monotonic());
+        end_those_that_left(all, clock_monotonic());
     }
     pthread_mutex_unlock(&all->lock);
     return NULL;
@@ -287,7 +313,7 @@ static ssize_t send_some(struct stream *s, char *buffer, size_t room)
     struct streams *all = s->all;
     size_t bytes = 0;
 
-    while (!all->stopping) {
+    while (!all->stopping && !s->left) {
         if (s->pending)
             bytes = send_pending(s, buffer, room);
         else if (s->after >= all->ring->base)
@@ -307,7 +333,7 @@ static ssize_t send_some(struct stream *s, char *buffer, size_t room)
         if (status)
             return MHD_CONTENT_READER_END_WITH_ERROR;
     }
-    return MHD_CONTENT_READER_END_OF_STREAM;
+    return s->left ? MHD_CONTENT_READER_END_WITH_ERROR : MHD_CONTENT_READER_END_OF_STREAM;
 }
 
 static ssize_t reader(void *context, uint64_t position, char *buffer, size_t room)
@@ -323,12 +349,12 @@ static ssize_t reader(void *context, uint64_t position, char *buffer, size_t roo
 
 /* ---------------------------------------------------------------- one stream */
 
-static int64_t streams_of(const struct streams *all, const char *client)
+static int64_t streams_of(struct streams *all, const char *client)
 {
     int64_t count = 0;
 
-    for (const struct stream *s = all->first; s; s = s->next)
-        count += strncmp(s->client, client, CLIENT_BYTES - 1) == 0;
+    for (struct stream *s = all->first; s; s = s->next)
+        count += strncmp(s->client, client, CLIENT_BYTES - 1) == 0 && !has_left(s);
     return count;
 }
 
@@ -376,7 +402,8 @@ int stream_open(struct streams *all, const struct stream_request *request, struc
     *out = NULL;
     if (!s)
         return error_set(e, ERR_NO_MEMORY, "no memory for a stream");
-    *s = (struct stream){.all = all, .job_id = request->job_id, .after = request->after};
+    *s = (struct stream){
+        .all = all, .job_id = request->job_id, .after = request->after, .socket = -1};
     snprintf(s->client, sizeof s->client, "%s", request->client);
     s->sent_at = clock_monotonic();
     int status = store_event_newest(all->store, &newest, e);
@@ -417,7 +444,13 @@ static void close_it(void *context)
 
 struct MHD_Response *stream_response(struct stream *s, struct MHD_Connection *connection)
 {
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+
+    pthread_mutex_lock(&s->all->lock);
     s->connection = connection;
+    s->socket = info ? info->connect_fd : -1;
+    pthread_mutex_unlock(&s->all->lock);
     return MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK_BYTES, reader, s, close_it);
 }
 
