@@ -5,7 +5,7 @@
 
 mkdir "$work/odd" "$work/even"
 settings() { # LINE...: the file, renamed into its place
-    printf '%s\n' "worker = $(type -P true)" "$@" >"$work/new.conf"
+    printf '%s\n' "worker = $(type -P true)" "require_token = no" "$@" >"$work/new.conf"
     mv "$work/new.conf" "$work/traind.conf"
 }
 logged() { # COUNT WORDS
