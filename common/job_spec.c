@@ -6,6 +6,7 @@
 
 #include "common/job_batch.h"
 #include "common/job_options.h"
+#include "common/optimizers.h"
 #include "common/suggest.h"
 
 /* A hostile document can hold a hundred thousand wrong keys; a person reads a few. */
@@ -159,13 +160,33 @@ static json_t *find_preset(const json_t *document, job_preset_lookup *lookup, vo
 
 /* ---- the document */
 
+/* The optimiser that the document names, else the preset, else the default: some keys' defaults
+ * depend on it. */
+static const struct optimizer_kind *find_optimizer(const json_t *document, const json_t *preset)
+{
+    static const char pointer[] = "/optimizer/name";
+    const json_t *given = value_at(document, pointer);
+    const char *name = json_string_value(given ? given : value_at(preset, pointer));
+
+    for (size_t i = 0; name && optimizer_kind_at(i); i++)
+        if (strcmp(optimizer_kind_at(i)->name, name) == 0)
+            return optimizer_kind_at(i);
+    return optimizer_kind_at(JOB_OPTIMIZER_SGD);
+}
+
+static json_t *default_of(const struct job_option *option, const struct optimizer_kind *optimizer)
+{
+    const char *own = optimizer_default(optimizer, option->pointer);
+    return own ? json_loads(own, JSON_DECODE_ANY, NULL) : job_option_default(option);
+}
+
 /* Stores the row's value from the document, else the preset, else the default. */
 static void parse_row(const struct job_option *option, const json_t *document, const json_t *preset,
                       struct job_spec *spec, struct problems *problems,
                       struct problems *unsupported)
 {
     const json_t *given = value_at(document, option->pointer);
-    json_t *fallback = job_option_default(option);
+    json_t *fallback = default_of(option, find_optimizer(document, preset));
     const json_t *value = given ? given : value_at(preset, option->pointer);
 
     if (!value)

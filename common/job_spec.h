@@ -22,8 +22,22 @@ enum job_locality { JOB_LOCALITY_GLOBAL, JOB_LOCALITY_NODE };
 enum job_launcher { JOB_LAUNCHER_LOCAL, JOB_LAUNCHER_SLURM };
 enum job_precision { JOB_PRECISION_FP32, JOB_PRECISION_BF16 };
 enum job_scaling { JOB_SCALING_LINEAR, JOB_SCALING_SQRT, JOB_SCALING_NONE };
-enum job_decay { JOB_DECAY_POLY, JOB_DECAY_COSINE, JOB_DECAY_STEP, JOB_DECAY_NONE };
-enum job_optimizer { JOB_OPTIMIZER_SGD, JOB_OPTIMIZER_LARS };
+enum job_decay {
+    JOB_DECAY_POLY,
+    JOB_DECAY_COSINE,
+    JOB_DECAY_STEP,
+    JOB_DECAY_EXPONENTIAL,
+    JOB_DECAY_NONE
+};
+enum job_optimizer {
+    JOB_OPTIMIZER_SGD,
+    JOB_OPTIMIZER_LARS,
+    JOB_OPTIMIZER_ADAM,
+    JOB_OPTIMIZER_ADAMW,
+    JOB_OPTIMIZER_RMSPROP,
+    JOB_OPTIMIZER_ADAGRAD,
+    JOB_OPTIMIZER_ADADELTA
+};
 enum job_rounding { JOB_ROUNDING_FLOOR, JOB_ROUNDING_EXACT };
 enum job_rescale { JOB_RESCALE_RESCALE, JOB_RESCALE_KEEP_BATCH };
 
@@ -98,8 +112,10 @@ struct job_spec {
         double milestones[JOB_MILESTONES_MAX]; /* epochs */
         size_t milestone_count;
         double gamma;
+        double decay_epochs;
+        bool staircase;
     } lr;
-    struct {
+    struct job_optimizer_keys {
         enum job_optimizer name;
         double momentum;
         bool nesterov;
@@ -107,6 +123,11 @@ struct job_spec {
         bool decay_bn;
         double lars_eta;
         bool momentum_correction;
+        double beta1, beta2, eps; /* adam, adamw; eps of all adaptive ones */
+        double alpha;             /* rmsprop */
+        bool centered;
+        double lr_decay; /* adagrad */
+        double rho;      /* adadelta */
         double label_smoothing;
     } optimizer;
     struct {

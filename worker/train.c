@@ -103,9 +103,10 @@ static int open_trainer(struct run *r, struct trainer *t, struct error *e)
         status = open_gradients(r, t, e);
     if (status || !r->resumes)
         return status;
-    traincomm_broadcast(r->comm, optimizer_momentum(t->optimizer),
-                        model_param_count(r->model) * sizeof(float), 0);
-    optimizer_set_last_rate(t->optimizer, r->from.lr);
+    for (size_t i = 0; i < optimizer_states(t->optimizer); i++)
+        traincomm_broadcast(r->comm, optimizer_state(t->optimizer, i),
+                            model_param_count(r->model) * sizeof(float), 0);
+    optimizer_set_place(t->optimizer, r->from.step, r->from.lr);
     return status;
 }
 

@@ -3,18 +3,21 @@
  *
  * Sources: SURFsara and Intel, "TensorFlow BKMs for State-Of-The-Art Accuracy & Convergence", April
  * 2018; Goyal et al., "Accurate, Large Minibatch SGD", 2017; Cray, "Scaling Deep Learning", ALCF
- * SDL workshop 2018; the MLPerf training rules.
+ * SDL workshop 2018; Malladi et al., arXiv:2205.10287; the MLPerf training rules.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "common/arch.h"
+#include "common/optimizers.h"
 #include "common/plan/parts.h"
 
 #define BKM   "SURFsara and Intel, ResNet-50 BKM, 2018"
 #define GOYAL "Goyal et al. 2017, Accurate, Large Minibatch SGD"
 #define CRAY  "Cray, Scaling Deep Learning, ALCF 2018"
-#define JOB   "the job document"
+#define MALLADI                                                                                    \
+    "Malladi et al. 2022, On the SDEs and Scaling Rules for Adaptive Gradient Algorithms"
+#define JOB "the job document"
 
 /* What each number is, and which keys of the job move it, and how. */
 static const struct {
@@ -41,7 +44,8 @@ static const struct {
      "epochs, or steps, which overrides it; the global batch, as an epoch has fewer larger steps"                               },
     {"start_lr",                "The learning rate of the first update.",                      "lr.start, or lr.base without it"},
     {"last_lr",                 "The learning rate by steps; here that of the last update.",
-     "lr.decay, and lr.power, lr.end, lr.milestones or lr.gamma, as far as that decay has them"                                 },
+     "lr.decay, and lr.power, lr.end, lr.milestones, lr.gamma, lr.decay_epochs or lr.staircase, as "
+     "far as that decay has them"                                                                                               },
     {"memory_bytes_per_worker", "The most memory that a worker is thought to need.",
      "batch_per_worker moves it most (of an evaluation eval.batch); accumulate_steps instead of a "
      "larger batch_per_worker needs no more; then model.image_size and model.arch"                                              },
@@ -198,8 +202,10 @@ static void explain_peak(struct plan *plan, const struct job_spec *spec)
             note = json_sprintf("%.10g before lr.factor", plan->peak_lr / spec->lr.factor);
     }
     json_object_set_new(inputs, "lr.factor", json_real(spec->lr.factor));
+    const struct optimizer_kind *optimizer = optimizer_kind_at((size_t)spec->optimizer.name);
+    bool root_of_adaptive = optimizer->adaptive && spec->lr.scaling == JOB_SCALING_SQRT;
     explain(plan, "peak_lr", formulas[spec->lr.scaling], inputs, json_real(plan->peak_lr),
-            sources[spec->lr.scaling], note);
+            root_of_adaptive ? CRAY "; " MALLADI : sources[spec->lr.scaling], note);
 }
 
 static void explain_start(struct plan *plan, const struct job_spec *spec)
@@ -223,12 +229,14 @@ static void explain_schedule(struct plan *plan, const struct job_spec *spec)
                               "(s-W)/(T-W)))/2 + end"),
         [JOB_DECAY_STEP] =
             "s < W: start + (peak - start) s/W; then peak x gamma^(milestones passed)",
+        [JOB_DECAY_EXPONENTIAL] = "s < W: start + (peak - start) s/W; then peak x gamma^((s-W)/D)",
         [JOB_DECAY_NONE] = "s < W: start + (peak - start) s/W; then peak",
     };
     static const char *const sources[] = {
         [JOB_DECAY_POLY] = (BKM " (power 1); MLPerf reference (power 2)"),
         [JOB_DECAY_COSINE] = "Loshchilov and Hutter 2017; Habana's ResNeXt-101 reference",
         [JOB_DECAY_STEP] = GOYAL,
+        [JOB_DECAY_EXPONENTIAL] = (CRAY ", step 3; TensorFlow's exponential_decay"),
         [JOB_DECAY_NONE] = JOB,
     };
     const struct lr_schedule *lr = &plan->lr;
@@ -246,8 +254,16 @@ static void explain_schedule(struct plan *plan, const struct job_spec *spec)
         json_object_set_new(inputs, "milestones", steps);
         json_object_set_new(inputs, "gamma", json_real(lr->gamma));
     }
-    explain(plan, "last_lr", formulas[spec->lr.decay], inputs,
-            json_real(plan_decimal(lr_at(lr, lr->train_steps - 1))), sources[spec->lr.decay],
+    if (lr->decay == JOB_DECAY_EXPONENTIAL) {
+        json_object_set_new(inputs, "gamma", json_real(lr->gamma));
+        json_object_set_new(inputs, "D", json_real(plan_decimal(lr->decay_steps)));
+    }
+    explain(plan, "last_lr",
+            lr->decay == JOB_DECAY_EXPONENTIAL && lr->staircase
+                ? "s < W: start + (peak - start) s/W; then peak x gamma^floor((s-W)/D)"
+                : formulas[spec->lr.decay],
+            inputs, json_real(plan_decimal(lr_at(lr, lr->train_steps - 1))),
+            sources[spec->lr.decay],
             json_string("the rate by steps, s from 0 to T-1; the value is the last step's"));
 }
 
@@ -269,7 +285,8 @@ static void explain_memory(struct plan *plan, const struct job_spec *spec)
                  "fixed_bytes",
         inputs, json_integer(plan->memory_bytes_per_worker),
         "the engine's plan of buffers in common/activations.c",
-        json_string(trains ? "weights, gradients and momentum; of an image, what the engine's "
+        json_string(trains ? "weights, gradients and what the optimiser remembers; of an image, "
+                             "what the engine's "
                              "arena holds at its fullest (each convolution's output, and what is "
                              "made again from them in backward) and three inputs; three evaluation "
                              "batches of inputs; the program is an estimate"

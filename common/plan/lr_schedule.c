@@ -40,6 +40,14 @@ static double stepped(const struct lr_schedule *lr, int64_t step)
     return rate;
 }
 
+/* tf.train.exponential_decay, from the end of warm-up on. */
+static double exponential(const struct lr_schedule *lr, int64_t step)
+{
+    double times = (double)(step - lr->warmup_steps) / lr->decay_steps;
+
+    return lr->peak * pow(lr->gamma, lr->staircase ? floor(times) : times);
+}
+
 double lr_at(const struct lr_schedule *lr, int64_t step)
 {
     double range = lr->peak - lr->end;
@@ -53,6 +61,8 @@ double lr_at(const struct lr_schedule *lr, int64_t step)
         return range * 0.5 * (1 + cos(M_PI * progress(lr, step))) + lr->end;
     case JOB_DECAY_STEP:
         return stepped(lr, step);
+    case JOB_DECAY_EXPONENTIAL:
+        return exponential(lr, step);
     case JOB_DECAY_NONE:
         break;
     }

@@ -13,7 +13,9 @@ struct lr_schedule {
     int64_t warmup_steps, train_steps;           /* W, T */
     int64_t milestone_steps[JOB_MILESTONES_MAX]; /* step decay: x gamma from this step on */
     size_t milestone_count;
-    double gamma;
+    double gamma;       /* step, exponential */
+    double decay_steps; /* exponential: x gamma in this time */
+    bool staircase;     /* exponential: only when all of that time is over */
 };
 
 /* base x B/base_batch x factor with linear scaling; sqrt takes the root of B/base_batch, none 1. */

@@ -6,6 +6,7 @@
  */
 #include "common/arch.h"
 #include "common/activations.h"
+#include "common/optimizers.h"
 #include "common/plan/parts.h"
 
 #define INPUT_BATCHES 3
@@ -15,6 +16,7 @@ struct plan_memory plan_memory_of(const struct job_spec *spec)
 {
     const struct arch *arch = arch_find(spec->model.arch);
     bool trains = spec->mode == JOB_MODE_TRAIN;
+    const char *states[OPTIMIZER_STATES_MAX];
     struct network network;
     struct activations activations;
     int64_t input = 3 * spec->model.image_size * spec->model.image_size;
@@ -25,7 +27,7 @@ struct plan_memory plan_memory_of(const struct job_spec *spec)
     int64_t parameters = arch_parameters(arch, spec->model.stem, (int)spec->model.classes);
     return (struct plan_memory){
         .parameter_bytes = (int64_t)sizeof(float) * parameters,
-        .copies = trains ? 3 : 1,
+        .copies = trains ? 2 + (int)optimizer_states_of(spec, states) : 1,
         .bytes_per_image = (int64_t)sizeof(float) * floats,
         .images = trains ? spec->batch_per_worker : spec->eval.batch,
         .eval_input_bytes =

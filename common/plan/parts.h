@@ -12,11 +12,11 @@ bool plan_batch(struct plan *plan, const struct job_spec *spec, struct problems 
 
 /* memory.c: what the estimate is made of. */
 struct plan_memory {
-    int64_t parameter_bytes;  /* of one copy */
-    int copies;               /* weights, gradients, momentum; 1 in evaluation */
-    int64_t bytes_per_image;  /* activations and input */
-    int64_t images;           /* in memory at a time */
-    int64_t fixed_bytes;      /* the program, MPI, OpenBLAS, tiles */
+    int64_t parameter_bytes; /* of one copy */
+    int copies;              /* weights, gradients, what the optimiser remembers; 1 in evaluation */
+    int64_t bytes_per_image; /* activations and input */
+    int64_t images;          /* in memory at a time */
+    int64_t fixed_bytes;     /* the program, MPI, OpenBLAS, tiles */
     int64_t eval_input_bytes; /* batches of evaluation images */
 };
 struct plan_memory plan_memory_of(const struct job_spec *spec);

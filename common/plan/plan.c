@@ -30,6 +30,8 @@ static void plan_rate(struct plan *plan, const struct job_spec *spec)
         .train_steps = plan->train_steps,
         .milestone_count = spec->lr.milestone_count,
         .gamma = spec->lr.gamma,
+        .decay_steps = plan->steps_in_epoch * spec->lr.decay_epochs,
+        .staircase = spec->lr.staircase,
     };
     for (size_t i = 0; i < lr->milestone_count; i++)
         lr->milestone_steps[i] = llround(plan->steps_in_epoch * spec->lr.milestones[i]);

@@ -1,7 +1,13 @@
 /* What a colleague would mention when reading the plan. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/job_options.h"
+#include "common/optimizers.h"
 #include "common/plan/parts.h"
 
-#define LARGE_BATCH 8192 /* Goyal et al. 2017: the accuracy of plain SGD falls above 8K */
+#define LARGE_BATCH     8192 /* Goyal et al. 2017: the accuracy of plain SGD falls above 8K */
+#define HIGH_RATE_TIMES 20
 
 static void warn(struct plan *plan, json_t *text)
 {
@@ -12,7 +18,7 @@ static void warn_of_batch(struct plan *plan, const struct job_spec *spec)
 {
     long long n = plan->train_images, b = plan->global_batch;
 
-    if (b > LARGE_BATCH && spec->optimizer.name != JOB_OPTIMIZER_LARS)
+    if (b > LARGE_BATCH && spec->optimizer.name == JOB_OPTIMIZER_SGD)
         warn(plan,
              json_sprintf(
                  "a global batch of %lld is above %d without LARS: with plain SGD the accuracy "
@@ -71,6 +77,36 @@ static void warn_of_rate(struct plan *plan, const struct job_spec *spec)
              json_string("the run ends before the first of lr.milestones: the rate never falls"));
 }
 
+/* As numbers compare: a document may state 1 for 1.0. */
+static bool is_default(const struct job_option *option, const struct job_spec *spec)
+{
+    json_t *value = job_value_load(option, spec), *fallback = job_option_default(option);
+    bool same = json_is_number(value) && json_is_number(fallback)
+                    ? json_number_value(value) == json_number_value(fallback)
+                    : json_equal(value, fallback);
+
+    json_decref(value);
+    json_decref(fallback);
+    return same;
+}
+
+/* Keys that were set and that this optimiser does not look at. */
+static void warn_of_optimizer(struct plan *plan, const struct job_spec *spec)
+{
+    const struct optimizer_kind *kind = optimizer_kind_at((size_t)spec->optimizer.name);
+    const struct job_option *option;
+
+    for (size_t i = 0; (option = job_option_at(i)); i++)
+        if (!optimizer_uses(kind, option->pointer) && !is_default(option, spec))
+            warn(plan, json_sprintf("optimizer.%s has no effect with optimizer.name %s",
+                                    strrchr(option->pointer, '/') + 1, kind->name));
+    const char *usual = optimizer_default(kind, "/lr/base");
+    if (usual && spec->lr.base >= HIGH_RATE_TIMES * strtod(usual, NULL))
+        warn(plan, json_sprintf("lr.base %.10g is far above the rate that %s usually starts from, "
+                                "%s (Cray, Scaling Deep Learning, ALCF 2018)",
+                                spec->lr.base, kind->name, usual));
+}
+
 static void warn_of_slowest(struct plan *plan, const struct plan_speed *speed)
 {
     if (speed->slowest_times > 1)
@@ -99,6 +135,7 @@ void plan_warn(struct plan *plan, const struct job_spec *spec, const struct plan
     warn_of_batch(plan, spec);
     warn_of_locality(plan, spec);
     warn_of_rate(plan, spec);
+    warn_of_optimizer(plan, spec);
     if (spec->eval.has_target_top1 && !spec->data.eval)
         warn(plan,
              json_string("eval.target_top1 is set, but without data.eval nothing measures it"));

@@ -99,32 +99,44 @@ static double number_in(const json_t *object, const char *path)
     return number;
 }
 
+/* MLPerf's constants: sgd_opt_momentum, opt_adam_beta_1. */
+static const struct {
+    const char *of; /* optimisers, by optimizer.name; NULL: all */
+    const char *key;
+    bool of_plan;
+    const char *path;
+} optimizer_settings[] = {
+    {NULL,           "opt_base_learning_rate",             true,  "peak_lr"               },
+    {NULL,           "opt_end_learning_rate",              false, "lr.end"                },
+    {NULL,           "opt_learning_rate_decay_poly_power", false, "lr.power"              },
+    {NULL,           "opt_learning_rate_decay_steps",      true,  "train_steps"           },
+    {NULL,           "opt_learning_rate_warmup_epochs",    false, "lr.warmup_epochs"      },
+    {" sgd lars ",   "opt_momentum",                       false, "optimizer.momentum"    },
+    {" adam adamw ", "opt_adam_beta_1",                    false, "optimizer.beta1"       },
+    {" adam adamw ", "opt_adam_beta_2",                    false, "optimizer.beta2"       },
+    {" adam adamw ", "opt_adam_epsilon",                   false, "optimizer.eps"         },
+    {NULL,           "opt_weight_decay",                   false, "optimizer.weight_decay"},
+};
+
 static void put_optimizer(struct mllog *m, double t)
 {
     json_t *value = in(m->spec, "optimizer.name");
-    bool lars = value && strcmp(json_string_value(value), "lars") == 0;
-    const char *of = lars ? "lars" : "sgd";
-    char key[80];
-    static const struct {
-        const char *key;
-        bool of_plan;
-        const char *path;
-    } settings[] = {
-        {"opt_base_learning_rate",             true,  "peak_lr"               },
-        {"opt_end_learning_rate",              false, "lr.end"                },
-        {"opt_learning_rate_decay_poly_power", false, "lr.power"              },
-        {"opt_learning_rate_decay_steps",      true,  "train_steps"           },
-        {"opt_learning_rate_warmup_epochs",    false, "lr.warmup_epochs"      },
-        {"opt_momentum",                       false, "optimizer.momentum"    },
-        {"opt_weight_decay",                   false, "optimizer.weight_decay"},
-    };
+    const char *name = json_is_string(value) ? json_string_value(value) : "sgd";
+    bool lars = strcmp(name, "lars") == 0, prefixed = lars || strcmp(name, "sgd") == 0;
+    char key[80], word[32];
 
+    snprintf(word, sizeof word, " %.20s ", name);
     PUT(m, t, POINT, "opt_name", value, NULL);
     if (lars)
         PUT(m, t, POINT, "lars_epsilon", json_integer(0), NULL);
-    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
-        snprintf(key, sizeof key, "%s_%s", of, settings[i].key);
-        PUT(m, t, POINT, key, in(settings[i].of_plan ? m->plan : m->spec, settings[i].path), NULL);
+    for (size_t i = 0; i < sizeof optimizer_settings / sizeof optimizer_settings[0]; i++) {
+        if (optimizer_settings[i].of && !strstr(optimizer_settings[i].of, word))
+            continue;
+        snprintf(key, sizeof key, "%s%s%s", prefixed ? name : "", prefixed ? "_" : "",
+                 optimizer_settings[i].key);
+        PUT(m, t, POINT, key,
+            in(optimizer_settings[i].of_plan ? m->plan : m->spec, optimizer_settings[i].path),
+            NULL);
     }
 }
 

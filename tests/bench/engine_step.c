@@ -10,7 +10,7 @@
 
 #include "common/clock.h"
 #include "worker/model/tune.h"
-#include "worker/optim/sgd.h"
+#include "worker/optim/optimizer.h"
 
 struct options {
     const char *arch;
@@ -99,8 +99,9 @@ static double now(const struct options *o)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static double step(struct model *m, struct sgd *s, const struct options *o, const float *images,
-                   const int32_t *labels, float *logits, double seconds[PHASES])
+static double step(struct model *m, struct optimizer *s, const struct options *o,
+                   const float *images, const int32_t *labels, float *logits,
+                   double seconds[PHASES])
 {
     double t0 = now(o), loss = 0;
     if (o->eval)
@@ -112,7 +113,7 @@ static double step(struct model *m, struct sgd *s, const struct options *o, cons
         model_backward(m, 1, false, NULL, NULL);
     double t2 = now(o);
     if (!o->eval) {
-        sgd_step(s, 0.01);
+        optimizer_step(s, 0.01);
         model_params_changed(m);
     }
     seconds[FORWARD] = t1 - t0;
@@ -140,7 +141,7 @@ static void print(const struct options *o, const struct model *m, const double b
            model_memory_bytes(m), loss);
 }
 
-static int run(const struct options *o, struct model *m, struct sgd *s)
+static int run(const struct options *o, struct model *m, struct optimizer *s)
 {
     float *images = random_images(o),
           *logits = malloc((size_t)o->batch * (size_t)o->classes * sizeof(float));
@@ -177,7 +178,7 @@ int main(int argc, char **argv)
                         .classes = 1000};
     struct error e;
     struct model *m;
-    struct sgd *s = NULL;
+    struct optimizer *s = NULL;
 
     if (parse(argc, argv, &o) || !arch_find(o.arch)) {
         fprintf(
@@ -201,13 +202,15 @@ int main(int argc, char **argv)
     if (!o.direct)
         model_tune(&c, &tuning, problem);
     c.tuning = &tuning;
-    struct sgd_config sc = {.momentum = 0.9, .weight_decay = 5e-5};
-    if (model_create(&c, &m, &e) || (!o.eval && sgd_create(m, &sc, &s, &e))) {
+    struct job_spec spec = {
+        .optimizer = {.momentum = 0.9, .weight_decay = 5e-5}
+    };
+    if (model_create(&c, &m, &e) || (!o.eval && optimizer_create(m, &spec, &s, &e))) {
         fprintf(stderr, "%s\n", e.text);
         return 1;
     }
     int status = run(&o, m, s);
-    sgd_destroy(s);
+    optimizer_destroy(s);
     model_destroy(m);
     return status;
 }

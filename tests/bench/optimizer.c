@@ -1,8 +1,8 @@
 /*
- * The optimiser's update against mere copying: bytes a second of SGD with weight decay, of LARS
- * (whose norms read weights and gradients once more), and of moving the same bytes as SGD does
- * without any arithmetic worth the name (reads weights, gradients and momentum, writes weights and
- * momentum). memcpy is slower than that: it reads before it writes what is not yet in the cache.
+ * The optimisers' updates against mere copying: bytes a second of each with weight decay (LARS's
+ * norms read weights and gradients once more), and of moving the same bytes as SGD does without any
+ * arithmetic worth the name (reads weights, gradients and momentum, writes weights and momentum).
+ * memcpy is slower than that: it reads before it writes what is not yet in the cache.
  *   optimizer [--threads T]      ResNet-50's parameters; prints one JSON object; run it pinned for
  * the figure of T cores.
  */
@@ -12,16 +12,15 @@
 #include <stdlib.h>
 
 #include "common/clock.h"
+#include "common/optimizers.h"
 #include "worker/kernels/parallel.h"
-#include "worker/optim/lars.h"
-#include "worker/optim/sgd.h"
+#include "worker/optim/optimizer.h"
 
-enum { ROUNDS = 15 };
+enum { ROUNDS = 15, KINDS = JOB_OPTIMIZER_ADADELTA + 1 };
 
 struct bench {
     struct model *model;
-    struct sgd *sgd;
-    struct lars *lars;
+    struct optimizer *kinds[KINDS];
     int threads;
 };
 
@@ -32,7 +31,8 @@ static void copy_part(int thread, int first, int end, void *context)
     struct bench *b = context;
     size_t all = model_param_count(b->model) / 4, part = all / (size_t)b->threads;
     size_t last = end == b->threads ? all : (size_t)end * part;
-    four *w = (four *)model_params(b->model), *v = (four *)sgd_velocity(b->sgd);
+    four *w = (four *)model_params(b->model);
+    four *v = (four *)optimizer_state(b->kinds[JOB_OPTIMIZER_SGD], 0);
     const four *g = (const four *)model_grads(b->model);
 
     (void)thread;
@@ -43,46 +43,34 @@ static void copy_part(int thread, int first, int end, void *context)
     }
 }
 
-static void run_copy(struct bench *b)
-{
-    parallel_run(b->threads, b->threads, copy_part, b);
-}
-
-static void run_sgd(struct bench *b)
-{
-    sgd_step(b->sgd, 1e-6);
-}
-
-static void run_lars(struct bench *b)
-{
-    lars_step(b->lars, 1e-6);
-}
-
-enum { COPY, SGD, LARS, WORKS };
-
-/* How often an element is read or written, and what does it. */
-static const struct {
-    int passes;
-    void (*run)(struct bench *b);
-} works[WORKS] = {
-    [COPY] = {5, run_copy},
-    [SGD] = {5, run_sgd },
-    [LARS] = {7, run_lars},
-};
-
-/* The best of interleaved rounds: neighbours only slow one down. */
-static void measure(struct bench *b, double best[WORKS])
+static double rate(const struct bench *b, double passes, double start)
 {
     double bytes = (double)model_param_count(b->model) * sizeof(float);
+    return passes * bytes / (clock_monotonic() - start);
+}
 
-    for (int i = 0; i < WORKS; i++)
+/* Weights and gradients are read, weights written, what is remembered read and written. */
+static double passes_of(const struct bench *b, int kind)
+{
+    return 3 + 2 * (double)optimizer_states(b->kinds[kind]) + (kind == JOB_OPTIMIZER_LARS ? 2 : 0);
+}
+
+/* The best of interleaved rounds: neighbours only slow one down. */
+static void measure(struct bench *b, double *copy, double best[KINDS])
+{
+    *copy = 0;
+    for (int i = 0; i < KINDS; i++)
         best[i] = 0;
-    for (int r = 0; r < ROUNDS; r++)
-        for (int i = 0; i < WORKS; i++) {
-            double start = clock_monotonic();
-            works[i].run(b);
-            best[i] = fmax(best[i], works[i].passes * bytes / (clock_monotonic() - start));
+    for (int r = 0; r < ROUNDS; r++) {
+        double start = clock_monotonic();
+        parallel_run(b->threads, b->threads, copy_part, b);
+        *copy = fmax(*copy, rate(b, 5, start));
+        for (int i = 0; i < KINDS; i++) {
+            start = clock_monotonic();
+            optimizer_step(b->kinds[i], 1e-6);
+            best[i] = fmax(best[i], rate(b, passes_of(b, i), start));
         }
+    }
 }
 
 static int create(struct bench *b, struct error *e)
@@ -93,14 +81,22 @@ static int create(struct bench *b, struct error *e)
                              .batch = 1,
                              .threads = b->threads,
                              .bn_momentum = 0.1};
-    struct sgd_config sgd = {.momentum = 0.9, .weight_decay = 5e-5};
-    struct lars_config lars = {.momentum = 0.9, .weight_decay = 5e-5, .eta = 0.001};
+    struct job_spec spec = {
+        .optimizer = {.momentum = 0.9,
+                      .weight_decay = 5e-5,
+                      .lars_eta = 0.001,
+                      .beta1 = 0.9,
+                      .beta2 = 0.999,
+                      .alpha = 0.99,
+                      .rho = 0.9,
+                      .eps = 1e-8}
+    };
     int status = model_create(&c, &b->model, e);
 
-    if (!status)
-        status = sgd_create(b->model, &sgd, &b->sgd, e);
-    if (!status)
-        status = lars_create(b->model, &lars, &b->lars, e);
+    for (int i = 0; i < KINDS && !status; i++) {
+        spec.optimizer.name = (enum job_optimizer)i;
+        status = optimizer_create(b->model, &spec, &b->kinds[i], e);
+    }
     if (!status)
         model_init(b->model, 1);
     return status;
@@ -113,7 +109,7 @@ int main(int argc, char **argv)
         {0    }
     };
     struct bench b = {.threads = 1};
-    double best[WORKS];
+    double copy, best[KINDS];
     struct error e;
     int c;
 
@@ -126,11 +122,14 @@ int main(int argc, char **argv)
         fprintf(stderr, "optimizer: %s\n", b.threads < 1 ? "--threads must be at least 1" : e.text);
         return 1;
     }
-    measure(&b, best);
-    printf("{\"copy_gb_per_sec\": %.2f, \"update_gb_per_sec\": %.2f, \"lars_gb_per_sec\": %.2f}\n",
-           1e-9 * best[COPY], 1e-9 * best[SGD], 1e-9 * best[LARS]);
-    lars_destroy(b.lars);
-    sgd_destroy(b.sgd);
+    measure(&b, &copy, best);
+    printf("{\"copy_gb_per_sec\": %.2f, \"update_gb_per_sec\": %.2f", 1e-9 * copy,
+           1e-9 * best[JOB_OPTIMIZER_SGD]);
+    for (size_t i = JOB_OPTIMIZER_LARS; i < KINDS; i++)
+        printf(", \"%s_gb_per_sec\": %.2f", optimizer_kind_at(i)->name, 1e-9 * best[i]);
+    printf("}\n");
+    for (int i = 0; i < KINDS; i++)
+        optimizer_destroy(b.kinds[i]);
     model_destroy(b.model);
     return 0;
 }

@@ -23,7 +23,7 @@
 #include "worker/data/mixup.h"
 #include "worker/model/tune.h"
 #include "worker/model/weights.h"
-#include "worker/optim/sgd.h"
+#include "worker/optim/optimizer.h"
 
 enum { CLASSES = 10 };
 
@@ -253,7 +253,7 @@ static struct options options_of(const char *text)
                             .direct = strchr(text, 'x')};
 }
 
-static void train(struct model *m, struct sgd *s, struct batches *b, bool mixup)
+static void train(struct model *m, struct optimizer *s, struct batches *b, bool mixup)
 {
     for (int i = 0; i < b->steps; i++) {
         float *images = b->images + (size_t)i * (size_t)b->n * image_floats(b);
@@ -265,7 +265,7 @@ static void train(struct model *m, struct sgd *s, struct batches *b, bool mixup)
         printf("%.9g\n",
                model_forward(m, images, b->labels + (size_t)i * (size_t)b->n, b->n, NULL));
         model_backward(m, 1, false, NULL, NULL);
-        sgd_step(s, 0.0005 * (i + 1) / b->steps); /* a warm-up: the LR moves */
+        optimizer_step(s, 0.0005 * (i + 1) / b->steps); /* a warm-up: the LR moves */
         model_params_changed(m);
     }
 }
@@ -275,11 +275,13 @@ static int run_train(char **a)
     int size = atoi(a[1]), n = atoi(a[2]);
     struct options o = options_of(a[5]);
     struct error e;
-    struct sgd *s;
-    struct sgd_config sc = {.momentum = 0.9,
-                            .nesterov = o.nesterov,
-                            .weight_decay = o.heavy ? 0.1 : 5e-5,
-                            .decay_bn = o.decay_bn};
+    struct optimizer *s;
+    struct job_spec spec = {
+        .optimizer = {.momentum = 0.9,
+                      .nesterov = o.nesterov,
+                      .weight_decay = o.heavy ? 0.1 : 5e-5,
+                      .decay_bn = o.decay_bn}
+    };
     struct model_config c = {.arch = arch_find(a[0]),
                              .stem = JOB_STEM_IMAGENET,
                              .classes = CLASSES,
@@ -294,11 +296,11 @@ static int run_train(char **a)
     shake_batch_norm(m, 0.1);
     save_weights(m, in(a[6], "", "weights"));
     write_batches(&b, in(a[6], "", "batches"));
-    if (sgd_create(m, &sc, &s, &e))
+    if (optimizer_create(m, &spec, &s, &e))
         die(&e);
     train(m, s, &b, o.mixup);
     save_weights(m, in(a[6], "", "trained"));
-    sgd_destroy(s);
+    optimizer_destroy(s);
     free(b.images);
     free(b.labels);
     model_destroy(m);
@@ -307,6 +309,7 @@ static int run_train(char **a)
 
 static void step(struct model *m, const struct batches *b, const char *folder, const char *prefix)
 {
+    struct model_buffer gradients = {"", model_grads(m)};
     struct error e;
     float *logits = malloc((size_t)b->n * CLASSES * sizeof *logits);
 
@@ -315,7 +318,7 @@ static void step(struct model *m, const struct batches *b, const char *folder, c
     write_logits(in(folder, prefix, "logits"), logits, b->n);
     printf("%.9g\n", model_forward(m, b->images, b->labels, b->n, NULL));
     model_backward(m, 1, false, NULL, NULL);
-    if (model_save_buffer(m, model_grads(m), "", in(folder, prefix, "gradients"), NULL, 0, &e))
+    if (model_save_buffers(m, &gradients, 1, in(folder, prefix, "gradients"), NULL, 0, &e))
         die(&e);
     free(logits);
 }

@@ -1,8 +1,10 @@
 """The Python side of tests/golden/optim.sh: repeats what optim_driver did and prints TAP lines.
 
-optim.py lars FIRST_TEST STEPS NESTEROV CORRECT WEIGHTS GRADIENTS OUT
-optim.py mixup FIRST_TEST LAMBDA SMOOTHING LOSS WEIGHTS BATCH OUT
+optim.py DRIVER FOLDER: all in one process, as importing torch takes its time.
 """
+import json
+import os
+import subprocess
 import sys
 
 import numpy
@@ -11,47 +13,130 @@ import torch
 from compare import load, model_of, tap
 
 
-def lars_step(w, m, g, lr, nesterov, correct, momentum=0.9, decay=1e-3, eta=0.01):
+def lars_step(w, m, g, lr, keys):
     """One tensor, the form of TensorFlow; vectors (gamma, beta, bias) without trust and decay. Corrected: torch's, where m has no rate."""
     if w.ndim == 1:
         step = g
     else:
-        norm_w, norm_g = numpy.linalg.norm(w), numpy.linalg.norm(g)
-        trust = eta * norm_w / (norm_g + decay * norm_w) if norm_w > 0 and norm_g > 0 else 1
+        norm_w, norm_g, decay = numpy.linalg.norm(w), numpy.linalg.norm(g), keys["weight_decay"]
+        trust = keys["lars_eta"] * norm_w / (norm_g + decay * norm_w) if norm_w > 0 and norm_g > 0 else 1
         step = trust * (g + decay * w)
-    inside, outside = (1, lr) if correct else (lr, 1)
+    inside, outside = (1, lr) if keys["momentum_correction"] else (lr, 1)
+    momentum = keys["momentum"]
     m = momentum * m + inside * step
-    return w - outside * (momentum * m + inside * step if nesterov else m), m
+    return w - outside * (momentum * m + inside * step if keys["nesterov"] else m), m
 
 
-def lars(number, steps, nesterov, correct, weights, gradients, out):
-    before, g, after = load(weights), load(gradients), load(out)
-    worst, moved = 0, 1
+def lars(before, g, base, steps, keys):
+    end = {}
     for name in g:
         w, gradient = before[name].double().numpy(), g[name].double().numpy()
-        start, m = w, numpy.zeros_like(w)
-        for i in range(int(steps)):
-            w, m = lars_step(w, m, gradient * (i + 1), 0.5 * (i + 1), nesterov == "1", correct == "1")
-        ours = after[name].double().numpy()
-        way = numpy.linalg.norm(w - start)
-        worst = max(worst, numpy.linalg.norm(ours - w) / max(way, 1e-12))
-        moved = min(moved, way)
-    tap(number, len(g) == 161 and moved > 0 and worst < 1e-4,
-        f"LARS, nesterov {nesterov}, momentum correction {correct}: {steps} steps of all {len(g)} tensors as numpy makes them (largest difference {worst:.1e} of the way)")
+        m = numpy.zeros_like(w)
+        for i in range(steps):
+            w, m = lars_step(w, m, gradient * (i + 1), base * (i + 1), keys)
+        end[name] = torch.from_numpy(w)
+    return end
 
 
-def mixup(number, weight, smoothing, loss, weights, batch, out):
+# Our key by PyTorch's argument; what a job does not state is PyTorch's default on that side.
+ARGUMENTS = {
+    "sgd": (torch.optim.SGD, {"momentum": "momentum", "nesterov": "nesterov"}),
+    "adam": (torch.optim.Adam, {"eps": "eps"}),
+    "adamw": (torch.optim.AdamW, {"eps": "eps"}),
+    "rmsprop": (torch.optim.RMSprop, {"eps": "eps", "alpha": "alpha", "momentum": "momentum", "centered": "centered"}),
+    "adagrad": (torch.optim.Adagrad, {"eps": "eps", "lr_decay": "lr_decay"}),
+    "adadelta": (torch.optim.Adadelta, {"eps": "eps", "rho": "rho"}),
+}
+
+
+def by_torch(before, g, base, steps, keys, kind):
+    """All tensors, in the given precision; gamma and beta without decay unless decay_bn."""
+    make, arguments = ARGUMENTS[keys["name"]]
+    options = {theirs: keys[ours] for theirs, ours in arguments.items() if ours in keys}
+    if "beta1" in keys or "beta2" in keys:
+        options["betas"] = (keys.get("beta1", 0.9), keys.get("beta2", 0.999))
+    w = {name: torch.nn.Parameter(before[name].to(kind, copy=True)) for name in g}
+    spared = [p for name, p in w.items() if p.dim() == 1 and name != "fc.bias"]
+    others = [p for name, p in w.items() if p.dim() > 1 or name == "fc.bias"]
+    decay = {"weight_decay": keys["weight_decay"]} if "weight_decay" in keys else {}
+    groups = [{"params": others, **decay}, {"params": spared, **(decay if keys.get("decay_bn") else {"weight_decay": 0})}]
+    optimizer = make(groups, lr=base, **options)
+    for i in range(steps):
+        for group in optimizer.param_groups:
+            group["lr"] = base * (i + 1)
+        for name, p in w.items():
+            p.grad = g[name].to(kind) * (i + 1)
+        optimizer.step()
+    return {name: p.detach().double() for name, p in w.items()}
+
+
+def far(a, b, before):
+    """The largest difference of all tensors, by the way the weights went."""
+    return max(((a[n].double() - b[n]).norm() / (b[n] - before[n].double()).norm().clamp_min(1e-12)).item() for n in b)
+
+
+# Learning rate, optimizer keys. Where nothing but the name is stated, the defaults are PyTorch's.
+LARS = {"name": "lars", "weight_decay": 1e-3, "lars_eta": 0.01, "momentum": 0.9}
+CASES = [
+    *((0.5, {**LARS, "nesterov": n, "momentum_correction": c}) for n in (False, True) for c in (False, True)),
+    (0.05, {"name": "sgd", "momentum": 0.9, "weight_decay": 0.01}),
+    (0.05, {"name": "sgd", "momentum": 0.9, "nesterov": True, "weight_decay": 0.01, "decay_bn": True}),
+    *((0.01, {"name": name}) for name in ("adam", "adamw", "rmsprop", "adagrad", "adadelta")),
+    (0.01, {"name": "adam", "beta1": 0.8, "beta2": 0.95, "eps": 1e-3, "weight_decay": 0.1, "decay_bn": True}),
+    (0.01, {"name": "adamw", "beta1": 0.8, "beta2": 0.95, "weight_decay": 0.1}),
+    (0.01, {"name": "rmsprop", "alpha": 0.8, "momentum": 0.9, "weight_decay": 0.1}),
+    (0.01, {"name": "rmsprop", "alpha": 0.8, "momentum": 0.9, "centered": True, "eps": 1e-4}),
+    (0.01, {"name": "adagrad", "lr_decay": 0.1, "weight_decay": 0.1}),
+    (1, {"name": "adadelta", "rho": 0.8, "eps": 1e-4, "weight_decay": 0.1}),
+]
+STEPS = 5
+
+
+def update(number, base, keys, run, folder):
+    job, weights, gradients, out = (os.path.join(folder, name) for name in ("job.json", "w", "g", "o"))
+    with open(job, "w") as f:
+        json.dump({"data": {"train": "synthetic"}, "lr": {"base": base}, "optimizer": keys}, f)
+    run("update", job, STEPS, weights, gradients, out)
+    before, g, ours = load(weights), load(gradients), load(out)
+    words = " ".join(f"{k} {v}" for k, v in keys.items())
+    if keys["name"] == "lars":
+        exact, bound, theirs = lars(before, g, base, STEPS, keys), 1e-4, "numpy in double"
+    else:
+        exact = by_torch(before, g, base, STEPS, keys, torch.float64)
+        single = far(by_torch(before, g, base, STEPS, keys, torch.float32), exact, before)
+        # What PyTorch itself loses in single precision, and a little more for other roundings.
+        bound, theirs = 2 * single + 1e-7, f"PyTorch in double, PyTorch in single {single:.1e}"
+    moved = min((exact[n] - before[n].double()).norm().item() for n in exact)
+    distance = far(ours, exact, before)
+    tap(number, len(g) == 62 and moved > 0 and distance < bound < 1e-3,
+        f"{words}: {STEPS} steps of all {len(g)} tensors are {distance:.1e} of the way from those of {theirs}")
+
+
+def mixup(number, weight, smoothing, run, folder):
     # In double: one float's rounding that turns a ReLU moves a gradient by a thousandth, in torch as here.
-    model, b, weight = model_of(weights).train().double(), load(batch), float(weight)
-    criterion = torch.nn.CrossEntropyLoss(label_smoothing=float(smoothing))
+    weights, batch, out = (os.path.join(folder, name) for name in ("w", "b", "o"))
+    loss = run("mixup", 8, weight, smoothing, weights, batch, out)
+    model, b = model_of(weights).train().double(), load(batch)
+    criterion = torch.nn.CrossEntropyLoss(label_smoothing=smoothing)
     x, y = b["images"].double(), b["labels"]
     logits = model(weight * x + (1 - weight) * x.flip(0))
     theirs = weight * criterion(logits, y) + (1 - weight) * criterion(logits, y.flip(0))
     theirs.backward()
     ours = load(out)
     far = max(((ours[n] - p.grad).norm() / p.grad.norm()).item() for n, p in model.named_parameters())
-    tap(number, abs(float(loss) - theirs.item()) < 1e-5 * theirs.item(), f"mixup by {weight}, smoothing {smoothing}: the loss is torch's ({loss})")
+    tap(number, abs(float(loss) - theirs.item()) < 1e-5 * theirs.item(), f"mixup by {weight}, smoothing {smoothing}: the loss is torch's ({loss.strip()})")
     tap(number + 1, far < 3e-3, f"and so is every gradient (largest difference {far:.1e})")
 
 
-{"lars": lars, "mixup": mixup}[sys.argv[1]](int(sys.argv[2]), *sys.argv[3:])
+def main(driver, folder):
+    def run(*words):
+        return subprocess.run([driver, *map(str, words)], stdout=subprocess.PIPE, text=True, check=True).stdout
+
+    print(f"1..{len(CASES) + 4}", flush=True)
+    for number, (base, keys) in enumerate(CASES, 1):
+        update(number, base, keys, run, folder)
+    mixup(len(CASES) + 1, 0.3, 0, run, folder)
+    mixup(len(CASES) + 3, 0.85, 0.1, run, folder)
+
+
+main(*sys.argv[1:])

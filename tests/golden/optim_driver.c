@@ -1,18 +1,21 @@
 /*
  * The C side of tests/golden/optim.sh: writes what the Python side repeats, as safetensors.
  *
- *   optim_driver lars STEPS NESTEROV CORRECT WEIGHTS GRADIENTS OUT    a ResNet-50 with random
- * gradients, those of step i times (i + 1) optim_driver mixup N LAMBDA SMOOTHING WEIGHTS BATCH OUT
- * loss on stdout, gradients -> OUT; BATCH is not mixed yet
+ *   optim_driver update JOB STEPS WEIGHTS GRADIENTS OUT    a ResNet-18 with random gradients, those
+ * of step i times (i + 1), updated by the optimizer of a job document
+ *   optim_driver mixup N LAMBDA SMOOTHING WEIGHTS BATCH OUT    loss on stdout, gradients -> OUT;
+ * BATCH is not mixed yet
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/job_spec.h"
+#include "common/json.h"
 #include "common/rng.h"
 #include "worker/data/mixup.h"
 #include "worker/model/weights.h"
-#include "worker/optim/lars.h"
+#include "worker/optim/optimizer.h"
 
 static void die(const struct error *e)
 {
@@ -20,11 +23,11 @@ static void die(const struct error *e)
     exit(1);
 }
 
-static struct model *make_model(int size, int n, double smoothing)
+static struct model *make_model(const char *arch, int size, int n, double smoothing)
 {
     struct error e;
     struct model *m;
-    struct model_config c = {.arch = arch_find("resnet50"),
+    struct model_config c = {.arch = arch_find(arch),
                              .stem = JOB_STEM_IMAGENET,
                              .classes = 10,
                              .image_size = size,
@@ -53,33 +56,49 @@ static float *make_gradients(const struct model *m)
     return g;
 }
 
-static int run_lars(char **a)
+static struct job_spec *read_job(const char *path)
 {
-    int steps = atoi(a[0]);
+    struct problems problems = {0};
     struct error e;
-    struct lars *l;
-    struct lars_config c = {.momentum = 0.9,
-                            .nesterov = atoi(a[1]),
-                            .weight_decay = 1e-3,
-                            .eta = 0.01,
-                            .momentum_correction = atoi(a[2])};
-    struct model *m = make_model(32, 1, 0);
-    float *g = make_gradients(m);
+    json_t *document = json_document_load(path, &e);
 
-    if (model_save(m, a[3], NULL, 0, &e) || model_save_buffer(m, g, "", a[4], NULL, 0, &e) ||
-        lars_create(m, &c, &l, &e))
+    if (!document)
+        die(&e);
+    struct job_spec *spec = job_spec_parse(document, NULL, NULL, &problems, NULL);
+    json_decref(document);
+    if (!spec) {
+        fprintf(stderr, "optim_driver: %s: %s\n", problems.items[0].pointer,
+                problems.items[0].message);
+        exit(1);
+    }
+    problems_clear(&problems);
+    return spec;
+}
+
+static int run_update(char **a)
+{
+    int steps = atoi(a[1]);
+    struct error e;
+    struct optimizer *o;
+    struct job_spec *spec = read_job(a[0]);
+    struct model *m = make_model("resnet18", 32, 1, 0);
+    struct model_buffer g = {"", make_gradients(m)};
+
+    if (model_save(m, a[2], NULL, 0, &e) || model_save_buffers(m, &g, 1, a[3], NULL, 0, &e) ||
+        optimizer_create(m, spec, &o, &e))
         die(&e);
     for (int i = 0; i < steps; i++) {
         for (size_t k = 0; k < model_param_count(m); k++)
-            model_grads(m)[k] = g[k] * (float)(i + 1);
-        lars_step(l, 0.5 * (i + 1)); /* the rate moves: where the forms of momentum differ */
+            model_grads(m)[k] = g.data[k] * (float)(i + 1);
+        optimizer_step(o, spec->lr.base * (i + 1)); /* it moves: where forms of momentum differ */
         model_params_changed(m);
     }
-    if (model_save(m, a[5], NULL, 0, &e))
+    if (model_save(m, a[4], NULL, 0, &e))
         die(&e);
-    lars_destroy(l);
+    optimizer_destroy(o);
     model_destroy(m);
-    free(g);
+    job_spec_destroy(spec);
+    free(g.data);
     return 0;
 }
 
@@ -137,7 +156,7 @@ static int run_mixup(char **a)
     struct error e;
     struct batch b = make_batch(atoi(a[0]));
     double lambda = atof(a[1]);
-    struct model *m = make_model(SIZE, b.n, atof(a[2]));
+    struct model *m = make_model("resnet50", SIZE, b.n, atof(a[2]));
     struct safetensors_tensor t[] = {
         {"images", SAFETENSORS_F32, 4, {b.n, 3, SIZE, SIZE}},
         {"labels", SAFETENSORS_I64, 1, {b.n}               }
@@ -151,7 +170,8 @@ static int run_mixup(char **a)
     model_mix(m, lambda);
     printf("%.9g\n", model_forward(m, b.images, b.labels, b.n, NULL));
     model_backward(m, 1, false, NULL, NULL);
-    if (model_save_buffer(m, model_grads(m), "", a[5], NULL, 0, &e))
+    struct model_buffer gradients = {"", model_grads(m)};
+    if (model_save_buffers(m, &gradients, 1, a[5], NULL, 0, &e))
         die(&e);
     free(b.images);
     free(b.labels);
@@ -161,8 +181,8 @@ static int run_mixup(char **a)
 
 int main(int argc, char **argv)
 {
-    if (argc == 8 && !strcmp(argv[1], "lars"))
-        return run_lars(argv + 2);
+    if (argc == 7 && !strcmp(argv[1], "update"))
+        return run_update(argv + 2);
     if (argc == 8 && !strcmp(argv[1], "mixup"))
         return run_mixup(argv + 2);
     fprintf(stderr, "usage: see the head of optim_driver.c\n");

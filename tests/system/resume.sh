@@ -100,6 +100,11 @@ worker 2 "$work/exact.json" "$work/exact"
 is "$(jq -c 'select(.type == "eval") | .step' "$work/exact/attempt-1/events.jsonl" | tr '\n' ' ')" "3 5 6 " "exact epochs of 2.25 steps are evaluated when they are over"
 survives "exact epochs, automatic accumulation" "$work/exact.json" 2 "$work/exact" at_step 3
 
+# What Adam makes of its means depends on how many steps were done: every rank must know it.
+job "$work/adam.json" '.optimizer = {"name": "adamw", "weight_decay": 0.1} | .lr.base = 0.001'
+worker 2 "$work/adam.json" "$work/adam"
+survives "AdamW, 2 ranks" "$work/adam.json" 2 "$work/adam" at_step 4
+
 # ---- other threads round otherwise
 run=$work/given
 cp -r "$work/whole" "$run"

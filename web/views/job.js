@@ -39,13 +39,16 @@ function resumeButton(id, resumed) {
   return button;
 }
 
+const optimizerWords = (o) => [o.name, ["sgd", "lars", "rmsprop"].includes(o.name) && `momentum ${o.momentum}`,
+  `weight decay ${o.weight_decay}`].filter(Boolean).join(", ");
+
 // Model, data and what became of the job, beside its plan.
 function about(job) {
   const { spec = {} } = job;
   return [
     ["Model", spec.model && `${spec.model.arch}, ${spec.model.image_size} × ${spec.model.image_size}, ${f.count(spec.model.classes)} classes`],
     ["Data", spec.data?.train],
-    ["Optimiser", spec.optimizer && `${spec.optimizer.name}, momentum ${spec.optimizer.momentum}, weight decay ${spec.optimizer.weight_decay}`],
+    ["Optimiser", spec.optimizer && optimizerWords(spec.optimizer)],
     ["Submitted", job.created_at && f.date(job.created_at)],
     ["Started", job.started_at && f.date(job.started_at)],
     ["Finished", job.finished_at && f.date(job.finished_at)],

@@ -13,6 +13,7 @@
 #error "worker/kernels/vec.h is included outside of libtrainengine, where its width is not known"
 #endif
 
+#include <math.h>
 #include <stddef.h>
 #ifdef __AVX__
 #include <immintrin.h>
@@ -67,6 +68,20 @@ static inline vec vec_relu(vec x)
     return (vec)_mm256_max_ps(_mm256_setzero_ps(), (__m256)x);
 #else
     return (vec)((vec_int)x & ~(vec_int)(x < (vec){0}));
+#endif
+}
+
+/* Correctly rounded, as IEEE 754 wants it. */
+static inline vec vec_sqrt(vec x)
+{
+#if defined __AVX512F__
+    return (vec)_mm512_sqrt_ps((__m512)x);
+#elif defined __AVX__
+    return (vec)_mm256_sqrt_ps((__m256)x);
+#else
+    for (int k = 0; k < VEC; k++)
+        x[k] = sqrtf(x[k]);
+    return x;
 #endif
 }
 

@@ -8,13 +8,12 @@
 
 #include "worker/model/internal.h"
 
-enum { NAMED_AT_MOST = 10, NAME_BYTES = 80 };
+enum { NAMED_AT_MOST = 10, NAME_BYTES = 96 };
 
-/* What a file is to hold: the model's tensors (or a buffer of their layout), and torch's counters.
- */
+/* What a file is to hold: the model's tensors and torch's counters, or buffers of their layout. */
 struct listing {
     const struct model *m;
-    const float *buffer; /* NULL: the model's own */
+    const struct model_buffer *buffers; /* NULL: the model's own */
     struct safetensors_tensor *tensors;
     char (*names)[NAME_BYTES];
     size_t *sources; /* index of the model's tensor, or SIZE_MAX for a counter */
@@ -41,9 +40,11 @@ static void free_listing(struct listing *l)
     free(l->sources);
 }
 
-static int allocate_listing(struct listing *l, const struct model *m, struct error *e)
+/* buffers: how many there are at most; 0: the model's own. */
+static int allocate_listing(struct listing *l, const struct model *m, size_t buffers,
+                            struct error *e)
 {
-    size_t most = m->tensor_count + (size_t)m->unit_count;
+    size_t most = buffers ? buffers * m->trainable_count : m->tensor_count + (size_t)m->unit_count;
     *l = (struct listing){.m = m, .tensors = calloc(most, sizeof *l->tensors)};
     l->names = calloc(most, sizeof *l->names);
     l->sources = calloc(most, sizeof *l->sources);
@@ -66,14 +67,19 @@ static void list_model(struct listing *l)
     }
 }
 
+/* Buffer after buffer is listed, each with all trainable tensors. */
+static float *buffer_of(const struct listing *l, size_t i)
+{
+    return l->buffers[i / l->m->trainable_count].data + l->m->tensors[l->sources[i]].offset;
+}
+
 static void fill_tensor(size_t i, void *data, void *context)
 {
     const struct listing *l = context;
     if (l->sources[i] == SIZE_MAX)
         memset(data, 0, sizeof(int64_t));
-    else if (l->buffer)
-        tensor_to_torch(&l->m->tensors[l->sources[i]],
-                        l->buffer + l->m->tensors[l->sources[i]].offset, data);
+    else if (l->buffers)
+        tensor_to_torch(&l->m->tensors[l->sources[i]], buffer_of(l, i), data);
     else
         model_tensor_export(l->m, l->sources[i], data);
 }
@@ -82,7 +88,7 @@ int model_save(const struct model *m, const char *path, const struct safetensors
                size_t meta_count, struct error *e)
 {
     struct listing l;
-    int status = allocate_listing(&l, m, e);
+    int status = allocate_listing(&l, m, 0, e);
     if (status)
         return status;
     list_model(&l);
@@ -91,27 +97,29 @@ int model_save(const struct model *m, const char *path, const struct safetensors
     return status;
 }
 
-static void list_buffer(struct listing *l, const char *prefix)
+static void list_buffers(struct listing *l, const struct model_buffer *buffers, size_t count)
 {
     const struct model *m = l->m;
     char name[NAME_BYTES];
 
-    for (size_t i = 0; i < m->trainable_count; i++) {
-        snprintf(name, sizeof name, "%.15s%s", prefix, m->tensors[i].name);
-        list_tensor(l, name, SAFETENSORS_F32, &m->tensors[i], i);
-    }
+    l->buffers = buffers;
+    for (size_t k = 0; k < count; k++)
+        for (size_t i = 0; i < m->trainable_count; i++) {
+            snprintf(name, sizeof name, "%.16s%s%s", buffers[k].name, *buffers[k].name ? "." : "",
+                     m->tensors[i].name);
+            list_tensor(l, name, SAFETENSORS_F32, &m->tensors[i], i);
+        }
 }
 
-int model_save_buffer(const struct model *m, const float *buffer, const char *prefix,
-                      const char *path, const struct safetensors_meta *meta, size_t meta_count,
-                      struct error *e)
+int model_save_buffers(const struct model *m, const struct model_buffer *buffers, size_t count,
+                       const char *path, const struct safetensors_meta *meta, size_t meta_count,
+                       struct error *e)
 {
     struct listing l;
-    int status = allocate_listing(&l, m, e);
+    int status = allocate_listing(&l, m, count, e);
     if (status)
         return status;
-    l.buffer = buffer;
-    list_buffer(&l, prefix);
+    list_buffers(&l, buffers, count);
     status = safetensors_write(path, l.tensors, l.count, meta, meta_count, fill_tensor, &l, e);
     free_listing(&l);
     return status;
@@ -247,7 +255,7 @@ int model_load(struct model *m, const char *path, struct error *e)
 
     if (status)
         return status;
-    status = allocate_listing(&l, m, e);
+    status = allocate_listing(&l, m, 0, e);
     if (!status) {
         list_model(&l);
         status = check_file(&l, file, path, e);
@@ -259,8 +267,7 @@ int model_load(struct model *m, const char *path, struct error *e)
     return status;
 }
 
-static int import_buffer(const struct listing *l, struct safetensors *file, float *buffer,
-                         struct error *e)
+static int import_buffers(const struct listing *l, struct safetensors *file, struct error *e)
 {
     int status = 0;
 
@@ -271,14 +278,14 @@ static int import_buffer(const struct listing *l, struct safetensors *file, floa
             return error_set(e, ERR_NO_MEMORY, "no memory to read %s", l->names[i]);
         status = safetensors_read(file, safetensors_find(file, l->names[i]), data, e);
         if (!status)
-            tensor_from_torch(t, data, buffer + t->offset);
+            tensor_from_torch(t, data, buffer_of(l, i));
         free(data);
     }
     return status;
 }
 
-int model_load_buffer(const struct model *m, float *buffer, const char *prefix, const char *path,
-                      struct error *e)
+int model_load_buffers(const struct model *m, const struct model_buffer *buffers, size_t count,
+                       const char *path, struct error *e)
 {
     struct safetensors *file;
     struct listing l;
@@ -286,12 +293,12 @@ int model_load_buffer(const struct model *m, float *buffer, const char *prefix, 
 
     if (status)
         return status;
-    status = allocate_listing(&l, m, e);
+    status = allocate_listing(&l, m, count, e);
     if (!status) {
-        list_buffer(&l, prefix);
+        list_buffers(&l, buffers, count);
         status = check_file(&l, file, path, e);
         if (!status)
-            status = import_buffer(&l, file, buffer, e);
+            status = import_buffers(&l, file, e);
         free_listing(&l);
     }
     safetensors_close(file);

@@ -17,13 +17,19 @@ int model_save(const struct model *m, const char *path, const struct safetensors
  * shape is named in the error (the first ten), and the model is then unchanged. */
 int model_load(struct model *m, const char *path, struct error *e);
 
-/* Writes a buffer laid out as model_params (velocities, gradients) under prefix + name. */
-int model_save_buffer(const struct model *m, const float *buffer, const char *prefix,
-                      const char *path, const struct safetensors_meta *meta, size_t meta_count,
-                      struct error *e);
+/* Laid out as model_params: velocities, gradients. Its tensors are called "NAME.conv1.weight"; ""
+ * stands for no name before the tensor's. */
+struct model_buffer {
+    const char *name; /* at most 16 bytes */
+    float *data;
+};
 
-/* Reads such a file back, bit for bit. After an error the buffer's content is undefined. */
-int model_load_buffer(const struct model *m, float *buffer, const char *prefix, const char *path,
-                      struct error *e);
+/* Writes one or more buffers to a file; reads such a file back, bit for bit. After an error the
+ * buffers' content is undefined. */
+int model_save_buffers(const struct model *m, const struct model_buffer *buffers, size_t count,
+                       const char *path, const struct safetensors_meta *meta, size_t meta_count,
+                       struct error *e);
+int model_load_buffers(const struct model *m, const struct model_buffer *buffers, size_t count,
+                       const char *path, struct error *e);
 
 #endif

@@ -4,39 +4,108 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/optimizers.h"
+#include "worker/kernels/memory.h"
+#include "worker/kernels/parallel.h"
 #include "worker/model/weights.h"
-#include "worker/optim/lars.h"
-#include "worker/optim/sgd.h"
+#include "worker/optim/update.h"
 
-/* One of the two. */
-struct optimizer {
-    struct model *model;
-    struct sgd *sgd;
-    struct lars *lars;
+enum { PIECE_FLOATS = 64 * 1024 };
+
+/* A part of one tensor: what threads share out. */
+struct piece {
+    size_t first, end, tensor;
 };
 
-static int create_sgd(struct optimizer *o, const struct job_spec *spec, struct error *e)
+struct optimizer {
+    struct model *model;
+    const struct optimizer_kind *kind;
+    const struct optim_kernel *kernel;
+    struct job_optimizer_keys keys;
+    const char *state_names[OPTIMIZER_STATES_MAX];
+    float *states[OPTIMIZER_STATES_MAX];
+    size_t state_count;
+    struct piece *pieces;
+    size_t piece_count;
+    struct optim_norms *sums; /* of every piece, so that no sum depends on the threads */
+    struct optim_rule *rules; /* of every tensor, for the step going on */
+    int64_t steps;            /* done */
+    double last_lr;           /* of the last of them; 0: none */
+};
+
+static const struct optim_kernel *const kernels[] = {
+    [JOB_OPTIMIZER_SGD] = &optim_sgd,           [JOB_OPTIMIZER_LARS] = &optim_lars,
+    [JOB_OPTIMIZER_ADAM] = &optim_adam,         [JOB_OPTIMIZER_ADAMW] = &optim_adamw,
+    [JOB_OPTIMIZER_RMSPROP] = &optim_rmsprop,   [JOB_OPTIMIZER_ADAGRAD] = &optim_adagrad,
+    [JOB_OPTIMIZER_ADADELTA] = &optim_adadelta,
+};
+
+const struct optim_kernel *optim_kernel_of(enum job_optimizer name)
 {
-    struct sgd_config config = {
-        .momentum = spec->optimizer.momentum,
-        .nesterov = spec->optimizer.nesterov,
-        .weight_decay = spec->optimizer.weight_decay,
-        .decay_bn = spec->optimizer.decay_bn,
-    };
-    return sgd_create(o->model, &config, &o->sgd, e);
+    return kernels[name];
 }
 
-static int create_lars(struct optimizer *o, const struct job_spec *spec, struct error *e)
+struct optim_rule optim_rule_of(enum job_optimizer name, const struct job_optimizer_keys *keys,
+                                const struct optim_step *step)
 {
-    struct lars_config config = {
-        .momentum = spec->optimizer.momentum,
-        .nesterov = spec->optimizer.nesterov,
-        .weight_decay = spec->optimizer.weight_decay,
-        .decay_bn = spec->optimizer.decay_bn,
-        .eta = spec->optimizer.lars_eta,
-        .momentum_correction = spec->optimizer.momentum_correction,
+    struct optim_rule r = {
+        .lr = (float)step->lr,
+        .decay = step->decays ? (float)keys->weight_decay : 0,
+        .keep = 1,
+        .momentum = (float)keys->momentum,
+        .ahead = (float)keys->momentum,
+        .nesterov = keys->nesterov,
+        .centered = keys->centered,
+        .eps = (float)keys->eps,
     };
-    return lars_create(o->model, &config, &o->lars, e);
+
+    if (kernels[name]->refine)
+        kernels[name]->refine(&r, keys, step);
+    return r;
+}
+
+static bool is_trainable(enum model_tensor_kind kind)
+{
+    return kind != MODEL_BN_MEAN && kind != MODEL_BN_VAR;
+}
+
+/* Gamma and beta, and for some optimisers the classifier's bias. */
+static bool is_spared(const struct optimizer *o, enum model_tensor_kind kind)
+{
+    return kind == MODEL_BN_GAMMA || kind == MODEL_BN_BETA ||
+           (kind == MODEL_FC_BIAS && o->kind->spares_biases);
+}
+
+static void cut_tensors(struct optimizer *o)
+{
+    for (size_t i = 0; i < model_tensor_count(o->model); i++) {
+        const struct model_tensor *t = model_tensor(o->model, i);
+        size_t end = t->offset + t->count;
+        if (!is_trainable(t->kind))
+            continue;
+        for (size_t from = t->offset; from < end; from += PIECE_FLOATS)
+            o->pieces[o->piece_count++] =
+                (struct piece){from, end - from > PIECE_FLOATS ? from + PIECE_FLOATS : end, i};
+    }
+}
+
+static int allocate(struct optimizer *o, struct error *e)
+{
+    size_t floats = model_param_count(o->model), tensors = model_tensor_count(o->model);
+    size_t most = tensors + floats / PIECE_FLOATS + 1;
+
+    o->pieces = calloc(most, sizeof *o->pieces);
+    o->sums = calloc(most, sizeof *o->sums);
+    o->rules = calloc(tensors, sizeof *o->rules);
+    if (!o->pieces || !o->sums || !o->rules)
+        return error_set(e, ERR_NO_MEMORY, "no memory for the optimiser");
+    for (size_t i = 0; i < o->state_count; i++) {
+        o->states[i] = memory_allocate(floats * sizeof(float));
+        if (!o->states[i])
+            return error_set(e, ERR_NO_MEMORY, "no memory for the optimiser's %s: %zu MiB",
+                             o->state_names[i], floats * sizeof(float) >> 20);
+    }
+    return 0;
 }
 
 int optimizer_create(struct model *m, const struct job_spec *spec, struct optimizer **out,
@@ -47,12 +116,16 @@ int optimizer_create(struct model *m, const struct job_spec *spec, struct optimi
     if (!o)
         return error_set(e, ERR_NO_MEMORY, "no memory for the optimiser");
     o->model = m;
-    int status = spec->optimizer.name == JOB_OPTIMIZER_LARS ? create_lars(o, spec, e)
-                                                            : create_sgd(o, spec, e);
+    o->kind = optimizer_kind_at((size_t)spec->optimizer.name);
+    o->kernel = kernels[spec->optimizer.name];
+    o->keys = spec->optimizer;
+    o->state_count = optimizer_states_of(spec, o->state_names);
+    int status = allocate(o, e);
     if (status) {
-        free(o);
+        optimizer_destroy(o);
         return status;
     }
+    cut_tensors(o);
     *out = o;
     return 0;
 }
@@ -61,43 +134,121 @@ void optimizer_destroy(struct optimizer *o)
 {
     if (!o)
         return;
-    sgd_destroy(o->sgd);
-    lars_destroy(o->lars);
+    for (size_t i = 0; i < o->state_count; i++)
+        free(o->states[i]);
+    free(o->pieces);
+    free(o->sums);
+    free(o->rules);
     free(o);
+}
+
+static void sum_pieces(int thread, int first, int end, void *context)
+{
+    struct optimizer *o = context;
+    const float *w = model_params(o->model), *g = model_grads(o->model);
+
+    (void)thread;
+    for (int i = first; i < end; i++) {
+        const struct piece *p = &o->pieces[i];
+        o->sums[i] = optim_norms_of(w + p->first, g + p->first, p->end - p->first);
+    }
+}
+
+static void update_pieces(int thread, int first, int end, void *context)
+{
+    struct optimizer *o = context;
+    float *w = model_params(o->model), *g = model_grads(o->model);
+
+    (void)thread;
+    for (int i = first; i < end; i++) {
+        const struct piece *p = &o->pieces[i];
+        float *state[OPTIMIZER_STATES_MAX] = {NULL};
+        for (size_t k = 0; k < o->state_count; k++)
+            state[k] = o->states[k] + p->first;
+        double squares = o->kernel->update(&o->rules[p->tensor], w + p->first, state, g + p->first,
+                                           p->end - p->first);
+        if (!o->kernel->wants_norms)
+            o->sums[i].g = squares;
+    }
+}
+
+/* The rules of all tensors, from the norms of their pieces where the kernel wants them. */
+static void make_rules(struct optimizer *o, double lr)
+{
+    for (size_t i = 0; i < o->piece_count;) {
+        size_t tensor = o->pieces[i].tensor;
+        bool spared = is_spared(o, model_tensor(o->model, tensor)->kind);
+        struct optim_step step = {.lr = lr,
+                                  .last_lr = o->last_lr,
+                                  .number = o->steps + 1,
+                                  .decays = !spared || o->keys.decay_bn,
+                                  .excluded = spared};
+        for (; i < o->piece_count && o->pieces[i].tensor == tensor; i++) {
+            step.norms.w += o->sums[i].w;
+            step.norms.g += o->sums[i].g;
+        }
+        o->rules[tensor] = optim_rule_of(o->keys.name, &o->keys, &step);
+    }
+}
+
+static double squares_of_gradients(const struct optimizer *o)
+{
+    double all = 0;
+
+    for (size_t i = 0; i < o->piece_count; i++)
+        all += o->sums[i].g;
+    return all;
 }
 
 double optimizer_step(struct optimizer *o, double lr)
 {
-    return o->lars ? lars_step(o->lars, lr) : sgd_step(o->sgd, lr);
+    int threads = model_threads(o->model);
+
+    if (o->kernel->wants_norms)
+        parallel_run(threads, (int)o->piece_count, sum_pieces, o);
+    make_rules(o, lr);
+    parallel_run(threads, (int)o->piece_count, update_pieces, o);
+    o->steps++;
+    o->last_lr = lr;
+    return squares_of_gradients(o);
 }
 
-void optimizer_set_last_rate(struct optimizer *o, double lr)
+void optimizer_set_place(struct optimizer *o, int64_t steps, double last_lr)
 {
-    if (o->lars)
-        lars_set_last_rate(o->lars, lr);
+    o->steps = steps;
+    o->last_lr = last_lr;
 }
 
-float *optimizer_momentum(struct optimizer *o)
+size_t optimizer_states(const struct optimizer *o)
 {
-    return o->lars ? lars_momentum(o->lars) : sgd_velocity(o->sgd);
+    return o->state_count;
 }
 
-static const char *name_of(const struct optimizer *o)
+float *optimizer_state(struct optimizer *o, size_t i)
 {
-    return o->lars ? "lars" : "sgd";
+    return o->states[i];
+}
+
+static size_t list_buffers(const struct optimizer *o,
+                           struct model_buffer buffers[OPTIMIZER_STATES_MAX])
+{
+    for (size_t i = 0; i < o->state_count; i++)
+        buffers[i] = (struct model_buffer){o->state_names[i], o->states[i]};
+    return o->state_count;
 }
 
 int optimizer_save(struct optimizer *o, int64_t step, const char *path, struct error *e)
 {
+    struct model_buffer buffers[OPTIMIZER_STATES_MAX];
     char steps[32];
     struct safetensors_meta meta[] = {
-        {"format",    "pt"      },
-        {"optimizer", name_of(o)},
-        {"step",      steps     }
+        {"format",    "pt"         },
+        {"optimizer", o->kind->name},
+        {"step",      steps        }
     };
 
     snprintf(steps, sizeof steps, "%lld", (long long)step);
-    return model_save_buffer(o->model, optimizer_momentum(o), "momentum.", path, meta, 3, e);
+    return model_save_buffers(o->model, buffers, list_buffers(o, buffers), path, meta, 3, e);
 }
 
 static int check_name(const struct optimizer *o, const char *path, struct error *e)
@@ -108,16 +259,18 @@ static int check_name(const struct optimizer *o, const char *path, struct error 
     if (status)
         return status;
     const char *name = safetensors_metadata(file, "optimizer");
-    if (!name || strcmp(name, name_of(o)))
+    if (!name || strcmp(name, o->kind->name))
         status = error_set(e, ERR_CONFLICT, "%s is the state of %s, the job's optimizer.name is %s",
-                           path, name ? name : "an unknown optimiser", name_of(o));
+                           path, name ? name : "an unknown optimiser", o->kind->name);
     safetensors_close(file);
     return status;
 }
 
 int optimizer_load(struct optimizer *o, const char *path, struct error *e)
 {
+    struct model_buffer buffers[OPTIMIZER_STATES_MAX];
     int status = check_name(o, path, e);
+
     return status ? status
-                  : model_load_buffer(o->model, optimizer_momentum(o), "momentum.", path, e);
+                  : model_load_buffers(o->model, buffers, list_buffers(o, buffers), path, e);
 }

@@ -575,3 +575,31 @@ Test(job_spec, a_list_of_strings_ends_with_null)
         job_spec_destroy(spec);
     }
 }
+
+static void optimizer_gives(const char *optimizer, double base, enum job_scaling scaling,
+                            double weight_decay, double momentum, double eps)
+{
+    char text[256];
+
+    snprintf(text, sizeof text, "{\"data\": {\"train\": \"x\"}, \"optimizer\": {%s}}", optimizer);
+    struct job_spec *spec = job_of(text);
+    cr_assert_eq(spec->lr.base, base, "%s", optimizer);
+    cr_assert_eq(spec->lr.scaling, scaling, "%s", optimizer);
+    cr_assert_eq(spec->optimizer.weight_decay, weight_decay, "%s", optimizer);
+    cr_assert_eq(spec->optimizer.momentum, momentum, "%s", optimizer);
+    cr_assert_eq(spec->optimizer.eps, eps, "%s", optimizer);
+    job_spec_destroy(spec);
+}
+
+Test(job_spec, defaults_depend_on_the_optimiser)
+{
+    optimizer_gives("", 0.1, JOB_SCALING_LINEAR, 5e-5, 0.9, 1e-8);
+    optimizer_gives("\"name\": \"lars\"", 0.1, JOB_SCALING_LINEAR, 5e-5, 0.9, 1e-8);
+    optimizer_gives("\"name\": \"adam\"", 0.001, JOB_SCALING_SQRT, 0, 0.9, 1e-8);
+    optimizer_gives("\"name\": \"adamw\"", 0.001, JOB_SCALING_SQRT, 0.01, 0.9, 1e-8);
+    optimizer_gives("\"name\": \"rmsprop\"", 0.001, JOB_SCALING_SQRT, 0, 0, 1e-8);
+    optimizer_gives("\"name\": \"adagrad\"", 0.01, JOB_SCALING_SQRT, 0, 0.9, 1e-10);
+    optimizer_gives("\"name\": \"adadelta\"", 1, JOB_SCALING_SQRT, 0, 0.9, 1e-6);
+    optimizer_gives("\"name\": \"adagrad\", \"eps\": 1e-3, \"weight_decay\": 0.1", 0.01,
+                    JOB_SCALING_SQRT, 0.1, 0.9, 1e-3);
+}

@@ -70,6 +70,23 @@ Test(lr_schedule, step_falls_at_its_milestones)
     near(&lr, 4679, 4.8);
 }
 
+/* tf.train.exponential_decay(4.8, s - 260, 1560, 0.1), smooth and as a staircase */
+Test(lr_schedule, exponential_falls_by_gamma_in_its_time)
+{
+    struct lr_schedule lr = bkm(JOB_DECAY_EXPONENTIAL);
+
+    lr.decay_steps = 1560;
+    near(&lr, 130, 2.45);
+    near(&lr, 260, 4.8);
+    near(&lr, 260 + 780, 4.8 * sqrt(0.1));
+    near(&lr, 260 + 1560, 0.48);
+    near(&lr, 260 + 3120, 0.048);
+    lr.staircase = true;
+    near(&lr, 260 + 1559, 4.8);
+    near(&lr, 260 + 1560, 0.48);
+    near(&lr, 260 + 3119, 0.48);
+}
+
 Test(lr_schedule, none_stays_at_the_peak)
 {
     struct lr_schedule lr = bkm(JOB_DECAY_NONE);
@@ -109,6 +126,7 @@ Test(lr_schedule, scaling_rules)
     cr_assert_eq(peak_of("\"base\": 0.256", 1024), 1.024);
     cr_assert_eq(peak_of("\"base\": 0.01, \"base_batch\": 32, \"scaling\": \"sqrt\"", 32 * 64),
                  0.08);
+    cr_assert_eq(peak_of("\"factor\": 1}, \"optimizer\": {\"name\": \"adam\"", 1024), 0.002);
     cr_assert_eq(peak_of("\"base\": 17, \"scaling\": \"none\"", 8192), 17.0);
 }
 

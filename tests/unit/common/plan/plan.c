@@ -134,6 +134,51 @@ Test(plan, of_every_other_preset)
     preset_gives("cray-sqrt", 4096, 1560, 28080, 0.01 * sqrt(128));
 }
 
+static int64_t memory_with(const char *optimizer)
+{
+    char text[256];
+
+    snprintf(text, sizeof text, "{\"data\": {\"train\": \"x\"}, \"optimizer\": {%s}}", optimizer);
+    struct plan *plan = right_plan_of(text, 1281167);
+    int64_t bytes = plan->memory_bytes_per_worker;
+    plan_destroy(plan);
+    return bytes;
+}
+
+Test(plan, memory_counts_what_the_optimiser_remembers)
+{
+    int64_t one = 4ll * 25557032, sgd = memory_with("\"name\": \"sgd\"");
+
+    cr_assert_eq(memory_with("\"name\": \"lars\""), sgd);
+    cr_assert_eq(memory_with("\"name\": \"adam\""), sgd + one);
+    cr_assert_eq(memory_with("\"name\": \"adagrad\""), sgd);
+    cr_assert_eq(memory_with("\"name\": \"adadelta\""), sgd + one);
+    cr_assert_eq(memory_with("\"name\": \"rmsprop\""), sgd);
+    cr_assert_eq(memory_with("\"name\": \"rmsprop\", \"momentum\": 0.9, \"centered\": true"),
+                 sgd + 2 * one);
+}
+
+Test(plan, says_which_keys_the_optimiser_does_not_use)
+{
+    struct plan *plan = right_plan_of(
+        "{\"data\": {\"train\": \"x\"}, \"optimizer\": {\"beta1\": 0.8, \"eps\": 1e-8, "
+        "\"lars_eta\": 0.01}}",
+        1281167);
+
+    cr_assert(warns(plan, "optimizer.beta1 has no effect with optimizer.name sgd"));
+    cr_assert(warns(plan, "optimizer.lars_eta has no effect with optimizer.name sgd"));
+    cr_assert_not(warns(plan, "optimizer.eps")); /* at its default */
+    plan_destroy(plan);
+    plan = right_plan_of("{\"data\": {\"train\": \"x\"}, \"lr\": {\"base\": 0.1}, \"optimizer\": "
+                         "{\"name\": \"adamw\", \"nesterov\": true, \"beta1\": 0.8}}",
+                         1281167);
+    cr_assert(warns(plan, "optimizer.nesterov has no effect with optimizer.name adamw"));
+    cr_assert(
+        warns(plan, "lr.base 0.1 is far above the rate that adamw usually starts from, 0.001"));
+    cr_assert_not(warns(plan, "optimizer.beta1"));
+    plan_destroy(plan);
+}
+
 Test(plan, fractional_epochs_are_rounded_to_steps)
 {
     struct plan *plan =
