@@ -3,7 +3,7 @@
 //   const group = new ChartGroup();                       shared cursor, zoom and x-axis
 //   const chart = new Chart({id: "loss", title: "Loss",   id: in file names and in the URL
 //     series: [{key: "loss", label: "training", color: "--loss", smooth: true}],
-//     unit: "", format: number, zero: false, log: true, stacked: false, file: "job-3-loss"}, group);
+//     unit: "", format: number, zero: false, log: true (a button), startsLog: false, stacked: false, file: "job-3-loss"}, group);
 //   root.append(chart.element);
 //   chart.update({x: [1, 2], y: {loss: [2.3, null]}, min: {…}, max: {…},         null is a hole; min, max: of a down-sampled series
 //     marks: [{x, kind, label}], spans: [{from, to, label}], lines: [{y, label}], note: "words below it"});
@@ -47,7 +47,7 @@ const STEPS = { name: "step", format: (x) => Math.round(x).toLocaleString("en-US
 const tick = (text) => text.replace(/\.0+(?!\d)/, "");
 
 export class ChartGroup {
-  // x: {name: "step", format(x) -> words, incrs: [distances of ticks]}
+  // x: {name: "step", format(x) -> words, incrs: [distances of ticks]}; log: true: a log scale, with a tick at every x that there is
   constructor(x = STEPS) {
     this.key = `group-${++groups}`;
     this.charts = new Set();
@@ -132,7 +132,7 @@ export class Chart {
     this.options = { format: number, file: options.id, ...options };
     this.group = group;
     this.data = null;
-    this.isLog = false;
+    this.isLog = Boolean(options.startsLog);
     this.hidden = new Set(); // keys of series that the person switched off
     this.logChanged = () => {};
     group.charts.add(this);
@@ -153,7 +153,7 @@ export class Chart {
     const { id, title, unit } = this.options;
     const tool = (label, words, work) => h("button", { type: "button", class: "tool", "aria-label": words, title: words, onclick: work }, label);
     this.logButton = tool("log", `log scale of ${title}`, () => this.setLog(!this.isLog));
-    mark(this.logButton, "aria-pressed", false);
+    mark(this.logButton, "aria-pressed", this.isLog);
     show(this.logButton, Boolean(this.options.log));
     this.where = h("span", { class: "where" });
     this.legend = h("ul", { class: "legend" });
@@ -250,6 +250,11 @@ export class Chart {
     return { series, columns, bands };
   }
 
+  xRange(low, high) {
+    if (this.group.x.log) return [low / 1.1, high * 1.1];
+    return low === high ? [low - 1, high + 1] : [low, high];
+  }
+
   // What the y-axis spans, of values from low to high.
   yRange(low, high) {
     if (low === null) return [0, 1];
@@ -277,11 +282,11 @@ export class Chart {
         bind: { dblclick: () => () => group.zoom(null) },
       },
       scales: {
-        x: { time: false, range: (u, low, high) => group.range ?? group.whole ?? (low === high ? [low - 1, high + 1] : [low, high]) },
+        x: { time: false, distr: group.x.log ? 3 : 1, range: (u, low, high) => group.range ?? group.whole ?? this.xRange(low, high) },
         y: { range: (u, low, high) => this.yRange(low, high), distr: this.isLog ? 3 : 1 },
       },
       axes: [
-        axis({ space: 72, size: 28, incrs: group.x.incrs, values: (u, ticks) => ticks.map((t) => (t === null ? "" : group.x.format(t))) }),
+        axis({ space: group.x.log ? 30 : 72, size: 28, incrs: group.x.incrs, splits: group.x.log ? () => this.data.x : undefined, filter: (u, ticks) => ticks, values: (u, ticks) => ticks.map((t) => (t === null ? "" : group.x.format(t))) }),
         axis({ size, ...this.yAxis() }),
       ],
       series, bands,

@@ -70,18 +70,44 @@ async function comparing(page, ids) {
   same(await page.getByRole("button", { name: "Epoch" }).getAttribute("aria-pressed"), "true", "compare: with its axis");
   await page.getByRole("checkbox", { name: `Show job ${ids[1]} in the charts` }).check();
 
-  const rates = await Promise.all(ids.map((id) => api(`/v1/jobs/${id}`)));
-  const one = Math.max(...rates.filter((job) => job.plan.world_size === 1).map((job) => job.images_per_sec));
-  const two = rates.find((job) => job.plan.world_size === 2).images_per_sec;
-  const scaling = page.locator("[data-chart=scaling]"), efficiency = page.locator("[data-chart=efficiency]");
-  ok((await efficiency.locator("[role=img]").getAttribute("aria-label")).includes(`${Math.round((100 * two) / one / 2)} %`), "scaling: the efficiency is that of the measured speeds",
-    await efficiency.locator("[role=img]").getAttribute("aria-label"));
-  ok(await scaling.locator("canvas").count() === 1, "scaling: is drawn");
-  await page.getByText("These runs differ in more than their workers: /lr/base").waitFor();
-  ok(true, "scaling: says what else differs");
   const csv = (await downloaded(page, page.getByRole("button", { name: "Results as csv" }))).toString();
   ok(csv.startsWith("id,name,State,Workers,") && csv.includes(`\r\n${ids[0]},one,succeeded,1,8,6,`), "compare: the results as CSV", csv);
   ok(isPng(await downloaded(page, page.locator("[data-chart=compare-loss]").getByRole("button", { name: /as png/ }))), "compare: a chart as PNG");
+}
+
+// Jobs on one and two workers, the last with another batch a worker.
+async function scaling(page, ids) {
+  const jobs = await Promise.all(ids.map((id) => api(`/v1/jobs/${id}`)));
+  const batchOf = (job) => job.global_batch / job.plan.world_size;
+  const best = (workers, batch) => Math.max(...jobs.filter((job) => job.plan.world_size === workers && batchOf(job) === batch).map((job) => job.images_per_sec));
+  const speed = page.locator("[data-chart=scaling]"), efficiency = page.locator("[data-chart=efficiency]");
+  const words = () => efficiency.locator("[role=img]").getAttribute("aria-label");
+  await page.goto(`${origin}/#/compare?ids=${ids.join(",")}`);
+  await speed.scrollIntoViewIfNeeded();
+  await speed.locator("canvas").waitFor();
+  same(text(await speed.locator(".legend li").evaluateAll((list) => list.map((li) => li.textContent.replace(/ images a worker.*| [\d.,]+.*/, "")))), text(["ideal", "4", "8"]), "scaling: a line for each batch of a worker");
+  const one = best(1, 8);
+  ok((await words()).includes(`${Math.round((100 * best(2, 8)) / one / 2)} %`), "scaling: the efficiency is that of the measured speeds", await words());
+  ok((await words()).includes(`${Math.round((100 * best(2, 4)) / one / 2)} %`), "scaling: that of the smaller batch too", await words());
+  same(await speed.getByRole("button", { name: "log scale of Scaling" }).getAttribute("aria-pressed"), "true", "scaling: on log axes");
+  await page.getByText("These runs differ in more than their size: /lr/base").waitFor();
+  ok(true, "scaling: says what else differs");
+  ok(!(await words()).includes("SURFsara"), "scaling: published figures are left out at first");
+  await page.getByRole("checkbox", { name: "Published figures" }).check();
+  ok((await words()).includes("SURFsara and Intel 2018, 2 x 8160 a node 100 % at workers 2, 81 % at workers 512"), "scaling: and can be laid beside", await words());
+  await page.getByText("16,400 images/s on 256 nodes").waitFor();
+  await accessible(page, "scaling");
+  await page.getByRole("button", { name: "Nodes" }).click();
+  await page.getByText("All of these jobs have as many nodes.").waitFor();
+  const link = page.url();
+  ok(link.includes("scaling=nodes") && link.includes("published=1"), "scaling: the choices are in the address", link);
+  await page.goto("about:blank");
+  await page.goto(link);
+  await page.getByText("All of these jobs have as many nodes.").waitFor();
+  ok(await page.getByRole("checkbox", { name: "Published figures" }).isChecked(), "scaling: the permalink opens as it was");
+  await page.getByRole("button", { name: "Workers" }).click();
+  await speed.locator("canvas").waitFor();
+  ok(isPng(await downloaded(page, speed.getByRole("button", { name: /as png/ }))), "scaling: as PNG");
 }
 
 async function refusedComparison(page) {
@@ -206,10 +232,12 @@ try {
   for (const [name, workers, base] of [["one", 1, 0.1], ["two", 2, 0.1], ["low rate", 1, 0.01]])
     made.push((await submit({ ...SMALL, name, cluster: { workers_per_node: workers, threads_per_worker: 1 }, lr: { ...SMALL.lr, base } })).id);
   await starting(browser.page);
-  for (const id of made) await jobIn(id, "succeeded");
+  const half = (await submit({ ...SMALL, name: "smaller batch", cluster: { workers_per_node: 2, threads_per_worker: 1 }, batch_per_worker: 4 })).id;
+  for (const id of [...made, half]) await jobIn(id, "succeeded");
   const sweep = await sweepMatches(browser.page);
   await brushing(browser.page, sweep);
   await comparing(browser.page, made);
+  await scaling(browser.page, [...made, half]);
   await refusedComparison(browser.page);
   await cancelling(browser.page);
   errors.splice(0, errors.length, ...errors.filter((line) => !/status of (422|404)/.test(line))); // the browser logs each answer that says no

@@ -1,9 +1,10 @@
-// Several jobs side by side: #/compare?ids=1,2,3&x=epoch&hide=2
+// Several jobs side by side: #/compare?ids=1,2,3&x=epoch&hide=2&scaling=nodes&published=1
 
 import { get, Problem } from "../api.js";
 import { Chart, ChartGroup, joined } from "../charts.js";
 import { badge, choice, download, h, mark, notice, say, setBadge, show } from "../dom.js";
 import * as f from "../format.js";
+import { ScalingCards } from "../scaling.js";
 import { csv, pickJobs } from "../tables.js";
 import { ended, title } from "../jobs.js";
 import { watch } from "../live.js";
@@ -113,41 +114,6 @@ function differencesCard() {
   return { element, update };
 }
 
-// ------------------------------------------------------------------ scaling
-
-// Runs on different numbers of workers: [{workers, rate, ideal, efficiency, isBest: of as many workers}], fewest first; the ideal is the best of the fewest times the workers.
-function scaling(jobs) {
-  const runs = jobs.filter((job) => workers(job) && job.images_per_sec > 0)
-    .map((job) => ({ workers: workers(job), rate: job.images_per_sec })).sort((a, b) => a.workers - b.workers || b.rate - a.rate);
-  if (new Set(runs.map((run) => run.workers)).size < 2) return null;
-  const one = runs[0].rate / runs[0].workers;
-  return runs.map((run, i) => ({ ...run, ideal: one * run.workers, efficiency: run.rate / run.workers / one, isBest: runs[i - 1]?.workers !== run.workers }));
-}
-
-function scalingCards() {
-  const group = new ChartGroup({ name: "workers", format: f.count, incrs: WHOLE });
-  const speed = new Chart({ id: "scaling", title: "Scaling", unit: "images/s by workers", zero: true, format: f.rate,
-    series: [{ key: "ideal", label: "ideal", color: "--c8", dash: [6, 4] }, { key: "rate", label: "measured", color: "--c1", dots: true },
-      { key: "other", label: "other runs", color: "--c2", dots: true, width: 0 }] }, group);
-  const share = new Chart({ id: "efficiency", title: "Efficiency", unit: "of the ideal, by workers", zero: true, format: (x) => `${Math.round(100 * x)} %`,
-    series: [{ key: "efficiency", label: "efficiency", color: "--c3", dots: true }] }, group);
-  const note = h("p", { class: "quiet" });
-  const element = h("div", { class: "scaling", hidden: true }, h("div", { class: "charts" }, speed.element, share.element), note);
-  const update = (jobs, differences) => {
-    const runs = scaling(jobs);
-    show(element, Boolean(runs));
-    if (!runs) return;
-    const x = runs.map((run, i) => run.workers + i * 1e-9); // uPlot leaves out what has the same x as its neighbour
-    const best = runs.filter((run) => run.isBest);
-    speed.update({ x, y: { ideal: runs.map((run) => run.ideal), rate: runs.map((run) => (run.isBest ? run.rate : null)), other: runs.map((run) => (run.isBest ? null : run.rate)) } });
-    share.update({ x: best.map((run) => run.workers), y: { efficiency: best.map((run) => run.efficiency) }, lines: [{ y: 1, label: "" }] });
-    const others = differences.map((d) => d.pointer).filter((pointer) => !/^\/(name|cluster\/.*|priority|restart\/.*|checkpoint\/.*)$/.test(pointer));
-    say(note, `The ideal is the speed on ${runs[0].workers} ${runs[0].workers === 1 ? "worker" : "workers"}, times the workers.` +
-      (others.length ? ` These runs differ in more than their workers: ${others.join(", ")}.` : ""));
-  };
-  return { element, update, close: () => [speed, share].forEach((chart) => chart.close()) };
-}
-
 // ------------------------------------------------------------------ the page
 
 function idsOf(query) {
@@ -173,7 +139,7 @@ class Page {
     this.charts = CHARTS.map((kind) => new Chart({ ...kind, id: `compare-${kind.key}`, series: [] }, this.group));
     this.results = resultsCard((id) => this.toggle(id));
     this.differences = differencesCard();
-    this.scaling = scalingCards();
+    this.scaling = new ScalingCards({ by: query.get("scaling"), reference: query.get("published") === "1" }, (name, value) => setQuery({ [name]: value }));
     this.build(main);
     this.watching = watch((signal) => this.look(signal), { periodMs: 2000, wanted: (event) => ids.includes(event.job), done: (error) => this.told(error) });
   }
