@@ -64,6 +64,8 @@ static const struct config_key keys[] = {
     {"data_roots", 's', NULL, 0, 0, FIELD(data_roots),
      "folders, with colons between, that the paths of jobs must lie in (default: any folder)"},
     {"max_connections", 'i', "1024", 8, 100000, FIELD(max_connections), "connections at a time, over TCP as well as over the unix socket"},
+    {"connections_per_address", 'i', "512", 0, 100000, FIELD(connections_per_address),
+     "connections that one address may have open over TCP at a time, those of a proxy together; 0 is any number"},
     {"node_check_seconds", 'i', "60", 0, 1000000, FIELD(node_check_seconds),
      "this machine is checked (train-worker --self-check) after so many seconds without a job, and then once a day; 0: never"},
     {"node_slow_percent", 'i', "15", 1, 100, FIELD(node_slow_percent),

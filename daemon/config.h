@@ -40,7 +40,7 @@ struct config {
     char *tls_certificate, *tls_key;               /* PEM files; NULL: no TLS */
     char *socket_group;                            /* its members may use the socket; NULL: none */
     char *data_roots;                              /* "/a:/b"; NULL: any folder */
-    int64_t max_connections;
+    int64_t max_connections, connections_per_address; /* the latter 0: any number */
     int64_t node_check_seconds;                    /* 0: this machine is not checked */
     int64_t node_slow_percent, node_drain_percent; /* 0: no node is drained for its speed */
     char *node_drain_command;                      /* called with a node's name and the reason */

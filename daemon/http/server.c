@@ -515,15 +515,17 @@ static int start_endpoint(struct endpoint *at, int *fd, unsigned threads,
         {MHD_OPTION_END,              0, NULL                  }
     };
 
-    at->daemon = MHD_start_daemon(
-        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG |
-            (tls ? MHD_USE_TLS : 0u),
-        0, NULL, NULL, handle, at, MHD_OPTION_EXTERNAL_LOGGER, library_words, NULL,
-        MHD_OPTION_UNESCAPE_CALLBACK, unescape, NULL, MHD_OPTION_URI_LOG_CALLBACK, shorten_query,
-        NULL, MHD_OPTION_LISTEN_SOCKET, *fd, MHD_OPTION_NOTIFY_COMPLETED, completed, NULL,
-        MHD_OPTION_CONNECTION_LIMIT, (unsigned)s->config->max_connections,
-        MHD_OPTION_CONNECTION_TIMEOUT, IDLE_SECONDS, MHD_OPTION_THREAD_POOL_SIZE, threads,
-        MHD_OPTION_ARRAY, tls ? keys : &keys[3], MHD_OPTION_END);
+    at->daemon =
+        MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME |
+                             MHD_USE_ERROR_LOG | (tls ? MHD_USE_TLS : 0u),
+                         0, NULL, NULL, handle, at, MHD_OPTION_EXTERNAL_LOGGER, library_words, NULL,
+                         MHD_OPTION_UNESCAPE_CALLBACK, unescape, NULL, MHD_OPTION_URI_LOG_CALLBACK,
+                         shorten_query, NULL, MHD_OPTION_LISTEN_SOCKET, *fd,
+                         MHD_OPTION_NOTIFY_COMPLETED, completed, NULL, MHD_OPTION_CONNECTION_LIMIT,
+                         (unsigned)s->config->max_connections, MHD_OPTION_PER_IP_CONNECTION_LIMIT,
+                         at->guarded ? (unsigned)s->config->connections_per_address : 0u,
+                         MHD_OPTION_CONNECTION_TIMEOUT, IDLE_SECONDS, MHD_OPTION_THREAD_POOL_SIZE,
+                         threads, MHD_OPTION_ARRAY, tls ? keys : &keys[3], MHD_OPTION_END);
     if (at->daemon) {
         *fd = -1;
         return 0;
