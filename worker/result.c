@@ -41,8 +41,8 @@ static int write_result_file(const struct run *r, const struct result *s, struct
     const struct evaluation *v = &s->evaluation;
     json_t *file = json_pack(
         "{s:s, s:I, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:I, s:o}", "status", s->status, "steps",
-        (json_int_t)s->steps, "ttt_seconds", real_or_null(true, s->ttt_seconds),
-        "images_per_sec", real_or_null(true, s->images_per_sec), "top1", real_or_null(s->evaluated, v->top1), "top5",
+        (json_int_t)s->steps, "ttt_seconds", real_or_null(true, s->ttt_seconds), "images_per_sec",
+        real_or_null(true, s->images_per_sec), "top1", real_or_null(s->evaluated, v->top1), "top5",
         real_or_null(s->evaluated, v->top5), "eval_loss", real_or_null(s->evaluated, v->loss),
         "eval_images", (json_int_t)v->images, "target_reached",
         s->has_target ? json_boolean(s->target_reached) : json_null(), "bad_images",

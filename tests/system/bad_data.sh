@@ -75,6 +75,27 @@ worker 2 "$work/small.json" "$work/run"
 like "$output" 'does not decode and is replaced by another image: .*/a/2.jpg: ' "a cut JPEG is named"
 like "$(failed_event "$work/run")" '1 of the 96 JPEGs read so far do not decode' "and counted over all ranks: 1 of 96 is over 1 %"
 
+cp "$work/bad/a/4.jpg" "$work/bad/a/2.jpg"
+if /usr/bin/python3 - "$work/bad/a/2.jpg" 2>/dev/null <<'END'
+import io, sys
+from PIL import Image
+out = io.BytesIO()
+Image.open(sys.argv[1]).save(out, "jpeg", progressive=True)
+jpeg = out.getvalue()
+first = end = jpeg.index(b"\xff\xda")
+while jpeg[end] != 0xff or jpeg[end + 1] in (0, 0xda):
+    end += 1
+open(sys.argv[1], "wb").write(jpeg[:end] + 200 * jpeg[first:end] + jpeg[end:])
+END
+then
+    rm -rf "$work/run"
+    worker 2 "$work/small.json" "$work/run"
+    like "$output" 'does not decode and is replaced by another image: .*/a/2.jpg: a progressive JPEG of more than 100 scans' \
+        "so is one of too many scans"
+else
+    skip "a JPEG of too many scans" "needs python3-pil"
+fi
+
 # ---- a shard that goes while it is in use
 fresh
 job "$work/long.json" '.epochs = 2000'

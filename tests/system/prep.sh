@@ -144,6 +144,20 @@ cp "folder/train/b/$(ls folder/train/b | head -1)" png/train/a/cat.JPEG
 sof=$(LC_ALL=C grep -abo -m 1 -P '\xff\xc0' png/train/a/cat.JPEG | head -1 | cut -d: -f1)
 printf '\377\334\377\334' | dd of=png/train/a/cat.JPEG bs=1 seek=$((sof + 5)) conv=notrunc 2>/dev/null
 check "a JPEG of 65500 x 65500 pixels" refused 2 "65500 x 65500 pixels are over the limit" convert --from folder --in png --out y4 --shards 2
+# a scan more than 2,600 times: a small file that would take minutes
+$python - png/train/a/cat.JPEG <<'END'
+import io, sys
+from PIL import Image
+out = io.BytesIO()
+Image.effect_noise((512, 512), 50).save(out, "jpeg", progressive=True)
+jpeg = out.getvalue()
+first = end = jpeg.index(b"\xff\xda")
+while jpeg[end] != 0xff or jpeg[end + 1] in (0, 0xda):
+    end += 1
+open(sys.argv[1], "wb").write(jpeg[:end] + 2649 * jpeg[first:end] + jpeg[end:])
+END
+check "a JPEG of 2,649 scans" refused 2 "png/train/a/cat.JPEG: a progressive JPEG of more than 100 scans" convert --from folder --in png --out y5 --shards 2
+check "one that would be decoded" refused 2 "more than 100 scans" convert --from folder --in png --out y6 --shards 2 --resize 64
 cp -r folder text && echo hello >text/train/a/readme.txt
 check "a file that is no JPEG by name" refused 2 "readme.txt is not a JPEG file" convert --from folder --in text --out x --shards 2
 mkdir -p stranger/validation/zebra && cp -r folder/train stranger/ && cp folder/validation/b/* stranger/validation/zebra

@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -55,7 +56,8 @@ static uint8_t smooth(int x, int y, int c, int seed)
                           60 * cos(0.07 * y + 0.3 * seed));
 }
 
-uint8_t *fixture_jpeg(int width, int height, int channels, int seed, size_t *bytes)
+static uint8_t *compress(int width, int height, int channels, int seed, bool progressive,
+                         size_t *bytes)
 {
     struct jpeg_compress_struct jpeg;
     struct jpeg_error_mgr errors;
@@ -72,6 +74,8 @@ uint8_t *fixture_jpeg(int width, int height, int channels, int seed, size_t *byt
     jpeg.in_color_space = channels == 1 ? JCS_GRAYSCALE : channels == 3 ? JCS_RGB : JCS_CMYK;
     jpeg_set_defaults(&jpeg);
     jpeg_set_quality(&jpeg, 95, TRUE);
+    if (progressive)
+        jpeg_simple_progression(&jpeg);
     jpeg_start_compress(&jpeg, TRUE);
     for (int y = 0; y < height; y++) {
         for (int x = 0; x < width; x++)
@@ -84,6 +88,16 @@ uint8_t *fixture_jpeg(int width, int height, int channels, int seed, size_t *byt
     free(row);
     *bytes = size;
     return out;
+}
+
+uint8_t *fixture_jpeg(int width, int height, int channels, int seed, size_t *bytes)
+{
+    return compress(width, height, channels, seed, false, bytes);
+}
+
+uint8_t *fixture_progressive_jpeg(int width, int height, size_t *bytes)
+{
+    return compress(width, height, 3, 1, true, bytes);
 }
 
 uint8_t *fixture_record(const uint8_t *jpeg, size_t jpeg_bytes, int64_t label, const char *filename,

@@ -19,6 +19,9 @@ uint8_t *fixture_read(const char *path, size_t *bytes);
  * it. The caller frees it. */
 uint8_t *fixture_jpeg(int width, int height, int channels, int seed, size_t *bytes);
 
+/* The same in colour with ten scans. */
+uint8_t *fixture_progressive_jpeg(int width, int height, size_t *bytes);
+
 /* One framed tf.Example; label as stored (1-based). The caller frees it. */
 uint8_t *fixture_record(const uint8_t *jpeg, size_t jpeg_bytes, int64_t label, const char *filename,
                         size_t *bytes);

@@ -90,7 +90,45 @@ static void must_read_header(struct jpeg_decoder *d, const uint8_t *jpeg, size_t
     jpeg_read_header(&d->jpeg, TRUE);
 }
 
-static int check_header(const struct jpeg_decompress_struct *jpeg, struct error *e)
+/* Scans of the file, at most limit + 1: segments are skipped by their lengths, so that the scans of
+ * a thumbnail inside one do not count. */
+static int count_scans(const uint8_t *jpeg, size_t bytes, int limit)
+{
+    const uint8_t *at = jpeg, *end = jpeg + bytes;
+    int scans = 0;
+
+    while (scans <= limit && (at = memchr(at, 0xff, (size_t)(end - at))) && end - at >= 4) {
+        uint8_t marker = at[1];
+        bool is_data = marker == 0x00 || (marker >= 0xd0 && marker <= 0xd7); /* stuffing, RSTn */
+        if (marker == 0xff) {
+            at++;
+        } else if (is_data || marker == 0xd8 || marker == 0x01) {
+            at += 2;
+        } else if (marker == 0xd9) {
+            break;
+        } else {
+            ptrdiff_t length = 2 + (at[2] << 8 | at[3]);
+            scans += marker == 0xda;
+            at = length < end - at ? at + length : end;
+        }
+    }
+    return scans;
+}
+
+/* Each scan is a pass over all coefficients, and may have next to no bytes: a small file could keep
+ * a decoder busy for minutes. */
+static int check_scans(struct jpeg_decompress_struct *jpeg, const uint8_t *file, size_t bytes,
+                       struct error *e)
+{
+    if (!jpeg_has_multiple_scans(jpeg) ||
+        count_scans(file, bytes, JPEG_SCANS_MAX) <= JPEG_SCANS_MAX)
+        return 0;
+    return error_set(e, ERR_TOO_LARGE, "a progressive JPEG of more than %d scans is not decoded",
+                     JPEG_SCANS_MAX);
+}
+
+static int check_header(struct jpeg_decompress_struct *jpeg, const uint8_t *file, size_t bytes,
+                        struct error *e)
 {
     if ((uint64_t)jpeg->image_width * jpeg->image_height > JPEG_PIXELS_MAX)
         return error_set(e, ERR_TOO_LARGE, "%u x %u pixels are over the limit of %d million",
@@ -101,7 +139,7 @@ static int check_header(const struct jpeg_decompress_struct *jpeg, struct error 
     case JCS_YCbCr:
     case JCS_CMYK:
     case JCS_YCCK:
-        return 0;
+        return check_scans(jpeg, file, bytes, e);
     default:
         return error_set(e, ERR_UNSUPPORTED, "a JPEG of %d colour components is not supported",
                          jpeg->num_components);
@@ -160,7 +198,7 @@ int jpeg_header(struct jpeg_decoder *d, const uint8_t *jpeg, size_t bytes, struc
         return error_set(e, ERR_CORRUPT, "%s", d->words);
     }
     must_read_header(d, jpeg, bytes);
-    int rc = check_header(&d->jpeg, e);
+    int rc = check_header(&d->jpeg, jpeg, bytes, e);
     *out = (struct jpeg_info){(int)d->jpeg.image_width, (int)d->jpeg.image_height,
                               d->jpeg.num_components};
     jpeg_abort_decompress(&d->jpeg);
@@ -170,7 +208,7 @@ int jpeg_header(struct jpeg_decoder *d, const uint8_t *jpeg, size_t bytes, struc
 static int decode(struct jpeg_decoder *d, const uint8_t *jpeg, size_t bytes, struct error *e)
 {
     must_read_header(d, jpeg, bytes);
-    int rc = check_header(&d->jpeg, e);
+    int rc = check_header(&d->jpeg, jpeg, bytes, e);
     if (rc)
         return rc;
     d->jpeg.out_color_space = output_space(d->jpeg.jpeg_color_space, JCS_RGB);
@@ -225,7 +263,7 @@ int jpeg_open(struct jpeg_decoder *d, const uint8_t *jpeg, size_t bytes, struct 
         return error_set(e, ERR_CORRUPT, "%s", d->words);
     }
     must_read_header(d, jpeg, bytes);
-    int rc = check_header(&d->jpeg, e);
+    int rc = check_header(&d->jpeg, jpeg, bytes, e);
     if (rc) {
         jpeg_abort_decompress(&d->jpeg);
         return rc;

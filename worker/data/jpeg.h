@@ -10,6 +10,7 @@
 #include "common/error.h"
 
 #define JPEG_PIXELS_MAX 100000000 /* width x height: more is refused before memory is taken */
+#define JPEG_SCANS_MAX  100       /* a photograph has about 10; each costs a pass over the image */
 
 struct jpeg_pixels {
     const uint8_t *data; /* (height, width, channels); valid until the decoder's next call */
@@ -29,7 +30,7 @@ int jpeg_decoder_create(struct jpeg_decoder **out, struct error *e);
 void jpeg_decoder_destroy(struct jpeg_decoder *d); /* NULL is fine */
 
 /* ERR_CORRUPT with libjpeg's words: no JPEG, truncated, or broken entropy-coded data;
- * ERR_TOO_LARGE over JPEG_PIXELS_MAX; ERR_UNSUPPORTED for other colour spaces. */
+ * ERR_TOO_LARGE over JPEG_PIXELS_MAX or JPEG_SCANS_MAX; ERR_UNSUPPORTED for other colour spaces. */
 int jpeg_decode(struct jpeg_decoder *d, const uint8_t *jpeg, size_t bytes, struct jpeg_pixels *out,
                 struct error *e);
 

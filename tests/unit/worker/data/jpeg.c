@@ -76,6 +76,47 @@ Test(jpeg, names_what_does_not_decode_and_goes_on)
     free(jpeg);
 }
 
+/* A progressive JPEG whose first scan (of the DC coefficients, which may come again) stands there
+ * some more times, with what looks like scans inside another segment. */
+static uint8_t *repeat_first_scan(int times, size_t *bytes)
+{
+    static const uint8_t segment[] = {0xff, 0xe2, 0, 10, 0xff, 0xda, 0xff, 0xda, 0xff, 0xda, 0, 0};
+    size_t one;
+    uint8_t *jpeg = fixture_progressive_jpeg(64, 64, &one);
+    const uint8_t *first = memmem(jpeg, one, "\xff\xda", 2), *behind = first + 2;
+
+    while (behind[0] != 0xff || behind[1] == 0)
+        behind++;
+    size_t scan = (size_t)(behind - first);
+    uint8_t *out = malloc(one + (size_t)times * (scan + sizeof segment));
+    uint8_t *to = mempcpy(out, jpeg, (size_t)(behind - jpeg));
+    for (int i = 0; i < times; i++) {
+        to = mempcpy(to, segment, sizeof segment);
+        to = mempcpy(to, first, scan);
+    }
+    to = mempcpy(to, behind, one - (size_t)(behind - jpeg));
+    *bytes = (size_t)(to - out);
+    free(jpeg);
+    return out;
+}
+
+Test(jpeg, refuses_more_scans_than_any_photograph_has)
+{
+    size_t bytes;
+    struct jpeg_info info;
+    struct jpeg_pixels pixels;
+    struct error e = {0};
+    uint8_t *jpeg = repeat_first_scan(JPEG_SCANS_MAX - 10, &bytes);
+    cr_expect_eq(jpeg_decode(decoder, jpeg, bytes, &pixels, &e), 0, "%s", e.text);
+    free(jpeg);
+
+    jpeg = repeat_first_scan(JPEG_SCANS_MAX - 9, &bytes); /* one too many */
+    expect_bad(jpeg, bytes, ERR_TOO_LARGE, "more than 100 scans");
+    cr_expect_eq(jpeg_header(decoder, jpeg, bytes, &info, &e), -ERR_TOO_LARGE);
+    cr_expect_eq(jpeg_open(decoder, jpeg, bytes, &info, &e), -ERR_TOO_LARGE);
+    free(jpeg);
+}
+
 /* The size in the header is believed only up to a limit, before memory is taken. */
 Test(jpeg, refuses_gigantic_dimensions)
 {
