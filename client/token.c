@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/file.h"
+
 /* Printable and without spaces: nothing of it can end a header. */
 static int take(const char *text, const char *source, char token[TOKEN_BYTES], struct error *e)
 {
@@ -62,7 +64,7 @@ int token_find(char token[TOKEN_BYTES], struct error *e)
 
     if (given && *given)
         return take(given, "TRAINCTL_TOKEN", token, e);
-    int fd = path_of(path) ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    int fd = path_of(path) ? file_open(path, e) : -1;
     if (fd < 0)
         return 0;
     int found = read_from(fd, path, token, e);

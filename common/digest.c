@@ -1,10 +1,11 @@
 #include "common/digest.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
+
+#include "common/file.h"
 
 #define XXH_INLINE_ALL /* one definition of the streaming state, on the stack */
 #include <xxhash.h>
@@ -42,10 +43,10 @@ static int hash_all(int fd, XXH3_state_t *state)
 int digest_file(const char *path, char hex[DIGEST_BYTES], struct error *e)
 {
     XXH3_state_t state;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = file_open(path, e);
 
     if (fd < 0)
-        return error_set_errno(e, errno, "cannot open %s", path);
+        return fd;
     int failed = hash_all(fd, &state);
     close(fd);
     if (failed)

@@ -5,6 +5,7 @@
 #include <ftw.h>
 #include <libgen.h>
 #include <limits.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,16 +44,71 @@ static int read_all(int fd, size_t limit, char **text, size_t *bytes)
     return reason;
 }
 
-int file_read(const char *path, size_t limit_bytes, char **text, size_t *bytes, struct error *e)
+const char *file_kind(mode_t mode)
 {
-    int is_stdin = strcmp(path, "-") == 0;
-    int fd = is_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+    switch (mode & S_IFMT) {
+    case S_IFDIR:
+        return "a folder";
+    case S_IFIFO:
+        return "a named pipe";
+    case S_IFSOCK:
+        return "a socket";
+    default:
+        return "a device";
+    }
+}
 
+int file_check_regular(int fd, const char *path, struct error *e)
+{
+    struct stat st;
+
+    if (fstat(fd, &st))
+        return error_set_errno(e, errno, "cannot look at %s", path);
+    if (S_ISREG(st.st_mode))
+        return 0;
+    return error_set(e, ERR_INVALID, "%s is %s, not a regular file", path, file_kind(st.st_mode));
+}
+
+int file_open(const char *path, struct error *e)
+{
+    int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+
+    if (fd < 0 && errno == ENXIO) /* a socket */
+        return error_set(e, ERR_INVALID, "%s is a socket or device, not a regular file", path);
     if (fd < 0)
         return error_set_errno(e, errno, "cannot open %s", path);
-    int reason = read_all(fd, limit_bytes, text, bytes);
-    if (!is_stdin)
+    int status = file_check_regular(fd, path, e);
+    if (status) {
         close(fd);
+        return status;
+    }
+    return fd;
+}
+
+/* A shell's <(command) is a pipe that this program was handed. */
+static bool is_descriptor(const char *path)
+{
+    return strcmp(path, "-") == 0 || strcmp(path, "/dev/stdin") == 0 ||
+           strncmp(path, "/dev/fd/", 8) == 0 || strncmp(path, "/proc/self/fd/", 14) == 0;
+}
+
+int file_read(const char *path, size_t limit_bytes, char **text, size_t *bytes, struct error *e)
+{
+    int fd = strcmp(path, "-") == 0 ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)
+             : is_descriptor(path)  ? open(path, O_RDONLY | O_CLOEXEC)
+                                    : file_open(path, e);
+
+    if (fd < 0 && is_descriptor(path))
+        return error_set_errno(e, errno, "cannot open %s", path);
+    return fd < 0 ? fd : file_read_fd(fd, path, limit_bytes, text, bytes, e);
+}
+
+int file_read_fd(int fd, const char *path, size_t limit_bytes, char **text, size_t *bytes,
+                 struct error *e)
+{
+    int reason = read_all(fd, limit_bytes, text, bytes);
+
+    close(fd);
     if (reason == EFBIG)
         return error_set(e, ERR_TOO_LARGE, "%s is larger than %zu bytes", path, limit_bytes);
     if (reason)
@@ -90,14 +146,18 @@ void file_sync_dir_of(const char *path)
     file_sync_dir(dirname(copy));
 }
 
-static int write_and_rename(const char *path, const void *data, size_t bytes, int durable,
-                            mode_t mode, struct error *e)
+/* path is relative to folder (AT_FDCWD: to the working folder). */
+static int write_and_rename(int folder, const char *path, const void *data, size_t bytes,
+                            int durable, mode_t mode, struct error *e)
 {
+    static atomic_uint serial; /* threads may write the same file at once */
     char temporary[PATH_MAX];
-    if ((size_t)snprintf(temporary, sizeof temporary, "%s.tmp.%ld", path, (long)getpid()) >=
-        sizeof temporary)
+    if ((size_t)snprintf(temporary, sizeof temporary, "%s.tmp.%ld.%u", path, (long)getpid(),
+                         serial++) >= sizeof temporary)
         return error_set(e, ERR_INVALID, "the path %s is too long", path);
-    int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
+    /* Never through a link that somebody put there. */
+    unlinkat(folder, temporary, 0);
+    int fd = openat(folder, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
     if (fd < 0)
         return error_set_errno(e, errno, "cannot create %s", temporary);
     int failed = write_all(fd, data, bytes) || (durable && fsync(fd));
@@ -106,32 +166,40 @@ static int write_and_rename(const char *path, const void *data, size_t bytes, in
         failed = 1;
         reason = errno;
     }
-    if (!failed && rename(temporary, path)) {
+    if (!failed && renameat(folder, temporary, folder, path)) {
         failed = 1;
         reason = errno;
     }
     if (failed) {
-        unlink(temporary);
+        unlinkat(folder, temporary, 0);
         return error_set_errno(e, reason, "cannot write %s", path);
     }
-    if (durable)
+    if (durable && folder == AT_FDCWD)
         file_sync_dir_of(path);
+    else if (durable)
+        fsync(folder);
     return 0;
 }
 
 int file_write_atomic(const char *path, const void *data, size_t bytes, struct error *e)
 {
-    return write_and_rename(path, data, bytes, 1, 0644, e);
+    return write_and_rename(AT_FDCWD, path, data, bytes, 1, 0644, e);
+}
+
+int file_write_atomic_in(int folder, const char *name, const void *data, size_t bytes,
+                         struct error *e)
+{
+    return write_and_rename(folder, name, data, bytes, 1, 0644, e);
 }
 
 int file_write_secret(const char *path, const void *data, size_t bytes, struct error *e)
 {
-    return write_and_rename(path, data, bytes, 1, 0600, e);
+    return write_and_rename(AT_FDCWD, path, data, bytes, 1, 0600, e);
 }
 
 int file_write_unsynced(const char *path, const void *data, size_t bytes, struct error *e)
 {
-    return write_and_rename(path, data, bytes, 0, 0644, e);
+    return write_and_rename(AT_FDCWD, path, data, bytes, 0, 0644, e);
 }
 
 int file_make_dirs(const char *path, struct error *e)

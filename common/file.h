@@ -5,15 +5,35 @@
 #include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 #include "common/error.h"
 
-/* Reads a file of at most limit_bytes; "-" is standard input. The caller frees *text, which is
- * NUL-terminated behind its *bytes bytes. ERR_TOO_LARGE, ERR_NOT_FOUND, ERR_NOT_ALLOWED, ERR_IO. */
+/* Opens a regular file for reading. Anything else is refused at once: opening a named pipe would
+ * wait for a writer, and a device may never end. ERR_INVALID, ERR_NOT_FOUND, ERR_NOT_ALLOWED,
+ * ERR_IO. */
+int file_open(const char *path, struct error *e);
+
+/* 0 if the descriptor is of a regular file, else ERR_INVALID with what it is. */
+int file_check_regular(int fd, const char *path, struct error *e);
+
+const char *file_kind(mode_t mode); /* of what is not one: "a named pipe" */
+
+/* Reads a regular file of at most limit_bytes. "-" is standard input, and what a shell hands over
+ * by a descriptor (/dev/stdin, /dev/fd/N) may be a pipe. The caller frees *text, which is
+ * NUL-terminated behind its *bytes bytes. ERR_TOO_LARGE, and the errors of file_open. */
 int file_read(const char *path, size_t limit_bytes, char **text, size_t *bytes, struct error *e);
+
+/* The same from a descriptor, which it closes, also after an error; path is for messages. */
+int file_read_fd(int fd, const char *path, size_t limit_bytes, char **text, size_t *bytes,
+                 struct error *e);
 
 /* Writes path through a temporary file beside it: fsync, rename, fsync of the folder. */
 int file_write_atomic(const char *path, const void *data, size_t bytes, struct error *e);
+
+/* The same for name in the folder that the descriptor is of, wherever that is now. */
+int file_write_atomic_in(int folder, const char *name, const void *data, size_t bytes,
+                         struct error *e);
 
 /* The same without the syncs, for what is checked and written again after a power cut. */
 int file_write_unsynced(const char *path, const void *data, size_t bytes, struct error *e);

@@ -85,6 +85,21 @@ static const char *next_part(const char *pointer, char part[256])
     return pointer + 1 + length;
 }
 
+json_t *json_read_fd(int fd, const char *path, size_t limit_bytes, struct error *e)
+{
+    json_error_t reason;
+    char *text;
+    size_t bytes;
+
+    if (fd < 0 || file_read_fd(fd, path, limit_bytes, &text, &bytes, e))
+        return NULL;
+    json_t *value = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &reason);
+    free(text);
+    if (!value)
+        error_set(e, ERR_CORRUPT, "%s cannot be read, line %d: %s", path, reason.line, reason.text);
+    return value;
+}
+
 void json_set_at(json_t *document, const char *pointer, json_t *value)
 {
     char part[256];

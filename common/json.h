@@ -18,6 +18,10 @@ json_t *json_document_parse(const char *text, size_t bytes, struct error *e);
 /* The same from a file; "-" is standard input. */
 json_t *json_document_load(const char *path, struct error *e);
 
+/* Any JSON of an open file, which it closes: also a negative descriptor, whose error is in *e then.
+ * path is for messages. NULL: ERR_TOO_LARGE, ERR_CORRUPT, ERR_IO. */
+json_t *json_read_fd(int fd, const char *path, size_t limit_bytes, struct error *e);
+
 /* Puts a value (taken over) at "/lr/base", making the objects on the way; keys have no "/" or "~".
  */
 void json_set_at(json_t *document, const char *pointer, json_t *value);

@@ -135,7 +135,10 @@ int safetensors_write(const char *path, const struct safetensors_tensor *tensors
         free(header);
         return error_set(e, ERR_INVALID, "the path %.100s... is too long", path);
     }
-    int failed = 0, fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    /* Never through a link that somebody put there. */
+    unlink(temporary);
+    int failed = 0,
+        fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
     if (fd < 0)
         failed = errno;
     if (!failed)
@@ -209,8 +212,6 @@ static int read_header(struct safetensors *s, struct error *e)
 
     if (fstat(s->fd, &st))
         return error_set_errno(e, errno, "cannot read %s", s->path);
-    if (!S_ISREG(st.st_mode))
-        return error_set(e, ERR_INVALID, "%s is not a file", s->path);
     if (st.st_size < 8 || read_all(s->fd, prefix, 8, 0))
         return corrupt(s, e, 0, "it has no header length");
     for (int i = 0; i < 8; i++)
@@ -378,9 +379,12 @@ static int read_entries(struct safetensors *s, struct error *e)
 
 int safetensors_open(const char *path, struct safetensors **out, struct error *e)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return error_set_errno(e, errno, "cannot open %s", path);
+    int fd = file_open(path, e);
+    return fd < 0 ? fd : safetensors_open_fd(fd, path, out, e);
+}
+
+int safetensors_open_fd(int fd, const char *path, struct safetensors **out, struct error *e)
+{
     struct safetensors *s = calloc(1, sizeof *s);
     if (!s || !(s->path = strdup(path))) {
         free(s);

@@ -43,10 +43,14 @@ int safetensors_write(const char *path, const struct safetensors_tensor *tensors
 
 struct safetensors;
 
-/* Opens and checks a whole file: header length, JSON, dtypes, shapes against offsets, no hole, no
- * overlap, nothing behind the end. ERR_CORRUPT names file and offset; a dtype other than the two is
- * ERR_UNSUPPORTED. */
+/* Opens a regular file and checks all of it: header length, JSON, dtypes, shapes against offsets,
+ * no hole, no overlap, nothing behind the end. ERR_CORRUPT names file and offset; a dtype other
+ * than the two is ERR_UNSUPPORTED. */
 int safetensors_open(const char *path, struct safetensors **out, struct error *e);
+
+/* The same of an open file: takes the descriptor over, also after an error; path is for messages.
+ */
+int safetensors_open_fd(int fd, const char *path, struct safetensors **out, struct error *e);
 void safetensors_close(struct safetensors *s); /* NULL is fine */
 
 size_t safetensors_tensors(const struct safetensors *s);

@@ -8,6 +8,7 @@
 
 #include <xxhash.h>
 
+#include "common/file.h"
 #include "common/tf_example.h"
 #include "common/tfrecord.h"
 #include "prep/audit.h"
@@ -163,9 +164,12 @@ int audit_walk(struct audit *a, struct audit_reader *r, enum dataset_role role, 
     struct stat st;
     int rc = 0;
 
-    w.fd = open(w.path, O_RDONLY | O_CLOEXEC);
+    w.fd = file_open(w.path, e);
     if (w.fd < 0 || fstat(w.fd, &st) || st.st_size == 0) {
-        audit_find(a, "%s %s", w.path, w.fd < 0 ? strerror(errno) : "is empty");
+        if (w.fd < 0)
+            audit_find(a, "%s", e->text);
+        else
+            audit_find(a, "%s is empty", w.path);
         w.shard->damaged++;
         if (w.fd >= 0)
             close(w.fd);
@@ -188,10 +192,10 @@ int audit_decode(struct audit *a, struct audit_reader *r, enum dataset_role role
 {
     const char *path = a->roles[role].list.files[record->shard];
     struct tf_example_view view;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = file_open(path, e);
 
     if (fd < 0)
-        return error_set_errno(e, errno, "cannot open %s", path);
+        return fd;
     int rc = reserve(r, record->bytes, e);
     if (rc == 0)
         rc = read_at(path, fd, r->buffer, record->bytes, record->offset + TFRECORD_HEADER_BYTES, e);

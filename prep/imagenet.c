@@ -18,6 +18,7 @@
 
 #include <xxhash.h>
 
+#include "common/file.h"
 #include "prep/archive.h"
 #include "prep/imagenet_truth.h"
 #include "prep/prep.h"
@@ -111,9 +112,9 @@ static int open_tar(struct tar *t, const char *folder, enum dataset_role role, s
     struct stat st;
 
     snprintf(t->path, sizeof t->path, "%.3900s/%s", folder, tar_names[role]);
-    t->fd = open(t->path, O_RDONLY | O_CLOEXEC);
+    t->fd = file_open(t->path, e);
     if (t->fd < 0)
-        return error_set_errno(e, errno, "cannot open %s", t->path);
+        return t->fd;
     if (fstat(t->fd, &st) || st.st_size == 0)
         return error_set(e, ERR_CORRUPT, "%s is empty", t->path);
     t->bytes = (uint64_t)st.st_size;

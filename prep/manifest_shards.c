@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/json.h"
+#include "common/file.h"
 #include "common/dataset/manifest.h"
 
 static const char *const folders[] = {[DATASET_TRAIN] = "train/", [DATASET_EVAL] = "validation/"};
@@ -56,7 +58,6 @@ static int take_role(struct manifest_shards *m, enum dataset_role role)
 int manifest_shards_read(const char *folder, struct manifest_shards *m, struct error *e)
 {
     char path[PATH_MAX];
-    json_error_t reason;
 
     *m = (struct manifest_shards){
         .part = {0, 1}
@@ -67,10 +68,9 @@ int manifest_shards_read(const char *folder, struct manifest_shards *m, struct e
                          "there is no %s: the data set was not made by train-prep convert, or its "
                          "conversion is not finished",
                          path);
-    m->manifest = json_load_file(path, JSON_REJECT_DUPLICATES, &reason);
+    m->manifest = json_read_fd(file_open(path, e), path, MANIFEST_LIMIT_BYTES, e);
     if (!m->manifest)
-        return error_set(e, ERR_CORRUPT, "%s cannot be read, line %d: %s", path, reason.line,
-                         reason.text);
+        return -(int)e->code;
     if (json_integer_value(json_object_get(m->manifest, "format")) != MANIFEST_FORMAT ||
         take_role(m, DATASET_TRAIN) || take_role(m, DATASET_EVAL) || m->count == 0)
         return error_set(e, ERR_CORRUPT,

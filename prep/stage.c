@@ -107,16 +107,15 @@ static int is_whole(struct stage *s, const char *path, const struct manifest_sha
 {
     char hex[HASH_HEX_BYTES];
     struct stat st;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = file_open(path, e);
     ssize_t got;
 
     *whole = false;
-    if (fd < 0 && errno == ENOENT)
-        return 0;
-    if (fd < 0 || fstat(fd, &st)) {
+    if (fd < 0)
+        return fd == -ERR_NOT_FOUND ? 0 : fd;
+    if (fstat(fd, &st)) {
         int reason = errno;
-        if (fd >= 0)
-            close(fd);
+        close(fd);
         return error_set_errno(e, reason, "cannot read %s", path);
     }
     hash_reset(s->hash);
@@ -188,10 +187,11 @@ static int copy_shard(struct stage *s, const struct manifest_shard *shard, struc
     char from[PATH_MAX], to[PATH_MAX], temporary[PATH_MAX];
 
     paths(s, shard, from, to, temporary);
-    int in = open(from, O_RDONLY | O_CLOEXEC);
+    int in = file_open(from, e);
     if (in < 0)
-        return data_error(s, error_set_errno(e, errno, "cannot open %s", from));
-    int out = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+        return data_error(s, in);
+    unlink(temporary); /* of a run that was killed; never through a link */
+    int out = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
     if (out < 0) {
         int reason = errno;
         close(in);

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/file.h"
 #include "common/clock.h"
 
 struct report {
@@ -42,10 +43,12 @@ int report_create(const char *path, struct report **out, struct error *e)
     pthread_mutex_init(&r->lock, NULL);
     r->fd = -1;
     if (path) {
-        r->fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-        if (r->fd < 0) {
-            free(r);
-            return error_set_errno(e, errno, "cannot open the event log %s", path);
+        r->fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_NONBLOCK | O_CLOEXEC, 0644);
+        int status = r->fd < 0 ? error_set_errno(e, errno, "cannot open the event log %s", path)
+                               : file_check_regular(r->fd, path, e);
+        if (status) {
+            report_destroy(r);
+            return status;
         }
         r->seq = count_lines(r->fd);
     }

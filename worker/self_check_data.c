@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/json.h"
+#include "common/file.h"
 #include "common/check.h"
 #include "common/dataset/list.h"
 #include "common/dataset/manifest.h"
@@ -36,12 +38,13 @@ static struct dataset_part part_of(const char *path)
     static const char *const places[] = {"", "../"};
     struct dataset_part part = {0, 1};
     char name[PATH_MAX];
+    struct error e;
 
     for (size_t i = 0; i < 2 && part.of == 1; i++) {
         if ((size_t)snprintf(name, sizeof name, "%s/%s" MANIFEST_NAME, path, places[i]) >=
             sizeof name)
             continue;
-        json_t *manifest = json_load_file(name, 0, NULL);
+        json_t *manifest = json_read_fd(file_open(name, &e), name, MANIFEST_LIMIT_BYTES, &e);
         const json_t *stage = json_object_get(manifest, "stage");
         int nodes = (int)json_integer_value(json_object_get(stage, "nodes"));
         int node = (int)json_integer_value(json_object_get(stage, "node"));
@@ -59,9 +62,9 @@ static int read_a_byte(const struct dataset_list *list, struct error *e)
 
     if (list->count == 0)
         return 0;
-    int fd = open(list->files[0], O_RDONLY | O_CLOEXEC);
+    int fd = file_open(list->files[0], e);
     if (fd < 0)
-        return error_set_errno(e, errno, "cannot open %s", list->files[0]);
+        return fd;
     ssize_t got = pread(fd, &byte, 1, 0);
     int reason = errno;
     close(fd);

@@ -15,8 +15,9 @@
 
 #include "common/dataset/list.h"
 
-#define MANIFEST_NAME   "manifest.json"
-#define MANIFEST_FORMAT 1
+#define MANIFEST_NAME        "manifest.json"
+#define MANIFEST_FORMAT      1
+#define MANIFEST_LIMIT_BYTES ((size_t)64 << 20)
 
 /* Fills in_file (list->count) with the images of each shard by a manifest in their folder or the
  * one above. False if there is none, it cannot be read, or any shard is not in it with just this

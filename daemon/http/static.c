@@ -97,7 +97,7 @@ int handle_static(const struct request *q, struct reply *r, struct error *e)
     if (!is_plain(name) || !type_of(name) ||
         (size_t)snprintf(path, sizeof path, "%s%s", q->config->web_dir, name) >= sizeof path)
         return no_such_file(q, e);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
         return strcmp(q->path, "/") == 0 ? no_dashboard(q, e) : no_such_file(q, e);
     if (fd < 0)

@@ -10,10 +10,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/json.h"
 #include "common/file.h"
 
-#define HASH_BYTES   crypto_generichash_BYTES
-#define SECRET_BYTES 32
+#define HASH_BYTES         crypto_generichash_BYTES
+#define SECRET_BYTES       32
+#define TOKENS_LIMIT_BYTES ((size_t)64 << 20)
 
 struct token {
     int64_t id;
@@ -107,7 +109,7 @@ static int read_token(struct tokens *t, const json_t *item, struct error *e)
 
 static int load(struct tokens *t, struct error *e)
 {
-    json_t *document = json_load_file(t->path, 0, NULL), *item;
+    json_t *document = json_read_fd(file_open(t->path, e), t->path, TOKENS_LIMIT_BYTES, e), *item;
     int status = 0;
     size_t i;
 

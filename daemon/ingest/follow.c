@@ -7,6 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/file.h"
+
 struct follow {
     char *path;
     int fd; /* -1: not there yet */
@@ -56,10 +58,11 @@ static int open_file(struct follow *f, struct error *e)
 {
     if (f->fd >= 0)
         return 1;
-    f->fd = open(f->path, O_RDONLY | O_CLOEXEC);
-    if (f->fd >= 0)
-        return 1;
-    return errno == ENOENT ? 0 : error_set_errno(e, errno, "cannot read %s", f->path);
+    int fd = file_open(f->path, e);
+    if (fd < 0)
+        return fd == -ERR_NOT_FOUND ? 0 : fd;
+    f->fd = fd;
+    return 1;
 }
 
 static bool is_truncated(struct follow *f, bool *truncated)

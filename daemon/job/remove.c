@@ -152,7 +152,7 @@ static void trim_checkpoints(const struct job_manager *m, const struct active_jo
 static int cut_log(const char *path, int64_t size, int64_t keep, struct error *e)
 {
     char title[128], *text = calloc(1, (size_t)keep + sizeof title + 1);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = file_open(path, e);
     ssize_t n = -1;
     int used =
         snprintf(title, sizeof title,
@@ -161,7 +161,7 @@ static int cut_log(const char *path, int64_t size, int64_t keep, struct error *e
 
     if (text && fd >= 0)
         n = pread(fd, text + used, (size_t)keep, (off_t)(size - keep));
-    int status = n < 0 ? error_set_errno(e, errno, "cannot cut %s", path) : 0;
+    int status = fd < 0 ? fd : n < 0 ? error_set_errno(e, errno, "cannot cut %s", path) : 0;
     if (!status) {
         size_t bytes = (size_t)n;
         text[(size_t)used + bytes] = '\0';

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/file.h"
 #include "common/event.h"
 #include "daemon/launch/hosts.h"
 #include "daemon/launch/stalled.h"
@@ -24,7 +25,7 @@ char *failure_read_tail(const char *folder, const char *name)
     char *text = calloc(1, TAIL_BYTES + 1);
 
     snprintf(path, sizeof path, "%s/%s", folder, name);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = file_open(path, NULL);
     if (text && fd >= 0 && fstat(fd, &st) == 0) {
         off_t from = st.st_size > TAIL_BYTES ? st.st_size - TAIL_BYTES : 0;
         ssize_t n = pread(fd, text, TAIL_BYTES, from);

@@ -109,8 +109,13 @@ static int open_log(const char *attempt_dir, int *fd, struct error *e)
     char path[PATH_MAX + 16];
 
     snprintf(path, sizeof path, "%s/stdout.log", attempt_dir);
-    *fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-    return *fd < 0 ? error_set_errno(e, errno, "cannot open %s", path) : 0;
+    *fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | O_CLOEXEC, 0644);
+    if (*fd < 0)
+        return error_set_errno(e, errno, "cannot open %s", path);
+    int status = file_check_regular(*fd, path, e);
+    if (status)
+        close(*fd);
+    return status;
 }
 
 /* What mpirun reads, and what the process will be. `command` is for a person to run. */

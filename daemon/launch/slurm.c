@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/json.h"
 #include "common/clock.h"
 #include "common/file.h"
 #include "common/log.h"
@@ -81,9 +82,10 @@ static void file_of(const struct slurm_job *j, const char *name, char path[PATH_
 static json_t *read_properties(const struct slurm_job *j)
 {
     char path[PATH_MAX];
+    struct error e;
 
     file_of(j, PROPERTIES, path);
-    return json_load_file(path, 0, NULL);
+    return json_read_fd(file_open(path, &e), path, JSON_DOCUMENT_LIMIT_BYTES, &e);
 }
 
 /* Whether the log does not say this already. */

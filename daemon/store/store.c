@@ -10,6 +10,7 @@
 #include <sys/vfs.h>
 
 #include "common/clock.h"
+#include "common/file.h"
 #include "daemon/store/bucket.h"
 #include "daemon/store/migrate.h"
 #include "daemon/store/sql.h"
@@ -36,6 +37,16 @@ static int check_file_system(const char *path, struct error *e)
                      "%s lies on a network file system, where SQLite's write-ahead log does not "
                      "work. Give a folder on a local disk with --state",
                      path);
+}
+
+/* SQLite would wait for ever for a named pipe. */
+static int check_kind(const char *path, struct error *e)
+{
+    struct stat st;
+
+    if (stat(path, &st) || S_ISREG(st.st_mode))
+        return 0;
+    return error_set(e, ERR_INVALID, "%s is %s, not a database", path, file_kind(st.st_mode));
 }
 
 static int open_connection(struct sql *c, const char *path, int flags, struct error *e)
@@ -150,6 +161,8 @@ int store_open(const char *path, struct store **out, struct error *e)
 {
     *out = NULL;
     int status = check_file_system(path, e);
+    if (!status)
+        status = check_kind(path, e);
     if (status == 0)
         status = store_migrate_check(path, store_migration_count, e);
     if (status)
