@@ -15,6 +15,7 @@
 
 #include "common/file.h"
 #include "common/log.h"
+#include "common/open_beneath.h"
 #include <config.h> /* the build's, not daemon/config.h */
 #include "daemon/config.h"
 #include "daemon/launch/hosts.h"
@@ -243,8 +244,10 @@ static struct job_manager_config manager_settings(const struct config *c)
     };
 }
 
-static void use_log_settings(const struct config *c)
+/* The settings that are the process's. */
+static void use_process_settings(const struct config *c)
 {
+    open_beneath_set_roots(c->data_roots);
     log_set_level((enum log_level)c->log_level);
     log_set_format((enum log_format)c->log_format);
 }
@@ -295,7 +298,7 @@ static void reload(struct daemon_life *d)
     } else {
         const struct config *config = settings_get(d->app.settings);
         struct job_limits limits = limits_of(config);
-        use_log_settings(config);
+        use_process_settings(config);
         settings_release(config);
         job_manager_set_limits(d->app.jobs, &limits);
         log_changes(&changes);
@@ -446,7 +449,7 @@ static int run(struct daemon_life *d, struct error *e)
 static int live(struct daemon_life *d, struct error *e)
 {
     d->config = settings_get(d->app.settings);
-    use_log_settings(d->config);
+    use_process_settings(d->config);
     int status = run(d, e);
     if (status == 0)
         log_info("stopped; trainings that run go on");

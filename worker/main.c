@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/log.h"
+#include "common/open_beneath.h"
 #include "worker/evaluate.h"
 #include "worker/job_settings.h"
 #include "worker/kernels/kind.h"
@@ -21,6 +22,7 @@
 static const char usage[] =
     "Usage: mpirun -np N train-worker --job FILE --run-dir DIR [--attempt N] [--resume FROM]\n"
     "                                 [--stall-seconds S] [--give-up-seconds S] [--measure-peak]\n"
+    "                                 [--data-roots DIR[:DIR]...]\n"
     "       train-worker --self-check [--json] [--data DIR]... [--scratch DIR] [--found FILE]\n"
     "       train-worker --self-check --lines --data DIR...\n"
     "       train-worker --probe [--run-dir DIR --attempt N] [--interface NAME]\n"
@@ -39,6 +41,8 @@ static const char usage[] =
     "  --give-up-seconds S  end the ranks of a machine that wait so long for those of others (0: "
     "never)\n"
     "  --measure-peak   also measure SGEMM on these cores, for run_stop (trainctl bench)\n"
+    "  --data-roots DIR[:DIR]...  refuse data sets and weights that do not lie in these folders, "
+    "wherever links lead\n"
     "  --self-check     say how fit this machine is, in less than two seconds: speed of its cores "
     "and memory, clock,\n"
     "                   free memory and scratch, versions, data sets; without mpirun\n"
@@ -98,6 +102,7 @@ static int parse_options(int argc, char **argv, struct start_options *o)
         {"measure-peak",    no_argument,       NULL, 'p'},
         {"stall-seconds",   required_argument, NULL, 's'},
         {"give-up-seconds", required_argument, NULL, 'g'},
+        {"data-roots",      required_argument, NULL, 'R'},
         {"self-check",      no_argument,       NULL, 'k'},
         {"json",            no_argument,       NULL, 'o'},
         {"data",            required_argument, NULL, 'd'},
@@ -144,6 +149,9 @@ static int parse_options(int argc, char **argv, struct start_options *o)
             break;
         case 'p':
             o->measure_peak = true;
+            break;
+        case 'R':
+            open_beneath_set_roots(optarg);
             break;
         case 'k':
             checks = true;

@@ -2,6 +2,7 @@
 #include <limits.h>
 #include <stdio.h>
 
+#include "common/open_beneath.h"
 #include "worker/model/weights.h"
 #include "worker/start_parts.h"
 
@@ -14,7 +15,10 @@ static int fill_model(struct run *r, struct error *e)
         return model_load(r->model, path, e);
     }
     model_init(r->model, r->spec->seed);
-    return r->spec->model.init ? model_load(r->model, r->spec->model.init, e) : 0;
+    if (!r->spec->model.init)
+        return 0;
+    int fd = open_beneath_file(r->spec->model.init, e);
+    return fd < 0 ? fd : model_load_fd(r->model, fd, r->spec->model.init, e);
 }
 
 /* Rank 0 measures, or remembers, for all; a run that goes on computes as it did before, unless the

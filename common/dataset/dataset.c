@@ -11,6 +11,7 @@
 #include "common/dataset/manifest.h"
 #include "common/dataset/shards.h"
 #include "common/file.h"
+#include "common/open_beneath.h"
 #include "common/tf_example.h"
 #include "common/tfrecord.h"
 
@@ -264,7 +265,10 @@ static int read_file(const struct dataset *d, const struct dataset_entry *entry,
     const char *path = d->list.files[entry->file], *name = strrchr(path, '/') + 1;
     char *bytes;
 
-    int rc = file_read(path, IMAGE_FILE_LIMIT_BYTES, &bytes, &image->jpeg_bytes, e);
+    int fd = open_beneath_file(path, e);
+    if (fd < 0)
+        return fd;
+    int rc = file_read_fd(fd, path, IMAGE_FILE_LIMIT_BYTES, &bytes, &image->jpeg_bytes, e);
     if (rc)
         return rc;
     image->owned = bytes;

@@ -5,9 +5,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/file.h"
 #include "common/log.h"
+#include "common/open_beneath.h"
 #include "common/tfrecord.h"
 
 #define MAGIC             0x31584449444e5254u /* "TRNDIDX1" where bytes stand as on a PC */
@@ -190,14 +192,16 @@ static void forget(struct dataset_list *list, struct dataset_index *index)
     index->images = 0;
 }
 
-static bool load_from(const char *path, struct dataset_list *list, struct dataset_index *index)
+/* fd: of the index, or negative. */
+static bool load_from(int fd, const char *path, struct dataset_list *list,
+                      struct dataset_index *index)
 {
     struct header h;
     struct error e;
     char *text;
     size_t bytes;
 
-    if (!path[0] || file_read(path, INDEX_LIMIT_BYTES, &text, &bytes, &e))
+    if (fd < 0 || file_read_fd(fd, path, INDEX_LIMIT_BYTES, &text, &bytes, &e))
         return false;
     bool good = bytes >= sizeof h;
     if (good) {
@@ -220,10 +224,10 @@ bool dataset_index_load(struct dataset_list *list, struct dataset_index *index)
     struct error e;
 
     place_beside(list, path);
-    bool good = load_from(path, list, index);
+    bool good = load_from(open_beneath_file(path, &e), path, list, index);
     if (!good) {
         place_in_cache(list, path);
-        good = load_from(path, list, index);
+        good = path[0] && load_from(file_open(path, &e), path, list, index);
     }
     for (size_t i = 0; i < list->count && good && !of_shards(list); i++)
         good = dataset_index_add(
@@ -325,10 +329,23 @@ static int store_in_cache(const struct dataset_list *list, const char *text, siz
     return rc ? rc : file_write_atomic(path, text, bytes, e);
 }
 
+static int store_beside(const struct dataset_list *list, const char *text, size_t bytes,
+                        struct error *e)
+{
+    char path[PATH_MAX];
+    int folder = open_beneath_folder(list->folder, e);
+
+    if (folder < 0)
+        return folder;
+    place_beside(list, path);
+    int rc = file_write_atomic_in(folder, base_name(path), text, bytes, e);
+    close(folder);
+    return rc;
+}
+
 void dataset_index_store(const struct dataset_list *list, const struct dataset_index *index,
                          double listed_at)
 {
-    char path[PATH_MAX];
     struct error beside, in_cache;
     size_t bytes;
 
@@ -337,9 +354,7 @@ void dataset_index_store(const struct dataset_list *list, const struct dataset_i
     char *text = make(list, index, &bytes);
     if (!text)
         return;
-    place_beside(list, path);
-    if (file_write_atomic(path, text, bytes, &beside) &&
-        store_in_cache(list, text, bytes, &in_cache))
+    if (store_beside(list, text, bytes, &beside) && store_in_cache(list, text, bytes, &in_cache))
         log_info("the index of %s is not kept, so the next run makes it again: %s; %s",
                  list->folder, beside.text, in_cache.text);
     free(text);

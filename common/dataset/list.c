@@ -6,6 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/file.h"
+#include "common/open_beneath.h"
 
 /* Names of one folder, sorted bytewise: never in the file system's order, never by locale. */
 struct names {
@@ -25,18 +29,27 @@ static int by_bytes(const struct dirent **a, const struct dirent **b)
 
 static int names_read(const char *folder, struct names *names, struct error *e)
 {
-    names->count = scandir(folder, &names->entries, not_hidden, by_bytes);
-    if (names->count >= 0)
-        return 0;
-    names->entries = NULL;
-    names->count = 0;
-    if (errno == ENOTDIR)
+    struct stat st;
+    int fd = -1, status = open_beneath_stat(folder, &st, e);
+
+    *names = (struct names){0};
+    if (status == -ERR_NOT_FOUND)
+        return error_set(e, ERR_NOT_FOUND, "there is no data set at %s", folder);
+    if (!status && !S_ISDIR(st.st_mode))
         return error_set(e, ERR_INVALID,
                          "%s is a file; give the folder that holds the shards or class folders",
                          folder);
-    if (errno == ENOENT)
-        return error_set(e, ERR_NOT_FOUND, "there is no data set at %s", folder);
-    return error_set_errno(e, errno, "cannot read the folder %s", folder);
+    if (!status && (fd = open_beneath_folder(folder, e)) < 0)
+        status = fd;
+    if (status)
+        return status;
+    names->count = scandirat(fd, ".", &names->entries, not_hidden, by_bytes);
+    if (names->count < 0) {
+        *names = (struct names){0};
+        status = error_set_errno(e, errno, "cannot read the folder %s", folder);
+    }
+    close(fd);
+    return status;
 }
 
 static void names_free(struct names *names)
@@ -110,12 +123,10 @@ static int list_file(struct dataset_list *list, const char *folder, const char *
 {
     struct stat st;
     char *path = join(folder, name);
-    int rc = 0;
+    int rc = path ? open_beneath_stat(path, &st, e) : 0;
 
-    if (path && stat(path, &st))
-        rc = error_set_errno(e, errno, "cannot look at %s", path);
-    else if (path && !S_ISREG(st.st_mode))
-        rc = error_set(e, ERR_INVALID, "%s is not a regular file", path);
+    if (path && !rc && !S_ISREG(st.st_mode))
+        rc = error_set(e, ERR_INVALID, "%s is %s, not a regular file", path, file_kind(st.st_mode));
     if (rc) {
         free(path);
         return rc;

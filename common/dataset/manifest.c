@@ -5,6 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/json.h"
+#include "common/open_beneath.h"
+
 static const char *base_name(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -37,11 +40,12 @@ bool manifest_count(const struct dataset_list *list, int64_t *in_file)
     static const char *const places[] = {"", "../"};
     char path[PATH_MAX];
     json_t *manifest = NULL;
+    struct error e;
 
     for (int i = 0; i < 2 && !manifest; i++)
         if ((size_t)snprintf(path, sizeof path, "%s/%s" MANIFEST_NAME, list->folder, places[i]) <
             sizeof path)
-            manifest = json_load_file(path, JSON_REJECT_DUPLICATES, NULL);
+            manifest = json_read_fd(open_beneath_file(path, &e), path, MANIFEST_LIMIT_BYTES, &e);
     bool fits = json_integer_value(json_object_get(manifest, "format")) == MANIFEST_FORMAT;
     for (size_t i = 0; i < list->count && fits; i++) {
         in_file[i] = shard_images(manifest, list->files[i], list->bytes[i]);

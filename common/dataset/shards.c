@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/open_beneath.h"
 #include "common/tfrecord.h"
 
 #define OTHER_DESCRIPTORS 256 /* left to the rest of the process */
@@ -68,12 +69,6 @@ void shards_destroy(struct shards *s)
     free(s);
 }
 
-static int open_file(const char *name, struct error *e)
-{
-    int fd = open(name, O_RDONLY | O_CLOEXEC);
-    return fd >= 0 ? fd : error_set_errno(e, errno, "cannot open %s", name);
-}
-
 /* A descriptor of the file, to be given back by release; or a negative error. */
 static int borrow(struct shards *s, uint32_t file, struct error *e)
 {
@@ -81,7 +76,7 @@ static int borrow(struct shards *s, uint32_t file, struct error *e)
 
     if (fd >= 0)
         return fd;
-    fd = open_file(s->list->files[file], e);
+    fd = open_beneath_file(s->list->files[file], e);
     if (fd < 0 || file >= s->keep)
         return fd;
     /* The images come in random order: reading on behind a record is for nothing. */
@@ -151,7 +146,7 @@ int shards_walk(struct dataset_list *list, uint32_t file, uint64_t **lengths, ui
 {
     const char *name = list->files[file];
     struct stat st;
-    int rc, fd = open_file(name, e);
+    int rc, fd = open_beneath_file(name, e);
 
     *lengths = NULL;
     *count = 0;

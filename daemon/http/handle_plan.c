@@ -1,11 +1,12 @@
 #include <dirent.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/dataset/plan_inputs.h"
 #include "common/json.h"
+#include "common/open_beneath.h"
 #include "common/preset.h"
 #include "common/speed.h"
 #include "daemon/http/auth.h"
@@ -39,12 +40,15 @@ static bool is_folder(const char *path)
  * contents. */
 static int check_folder(const char *path, const char *pointer, struct problems *problems)
 {
-    DIR *folder = opendir(path);
+    struct error e;
+    int fd = open_beneath_folder(path, &e);
+    DIR *folder = fd < 0 ? NULL : fdopendir(fd);
     const struct dirent *entry = NULL;
 
     if (!folder) {
-        problems_add(problems, pointer, NULL, "cannot open the folder %s: %s", path,
-                     strerror(errno));
+        problems_add(problems, pointer, NULL, "%s", fd < 0 ? e.text : "no memory");
+        if (fd >= 0)
+            close(fd);
         return -1;
     }
     do

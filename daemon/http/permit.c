@@ -6,17 +6,9 @@
 #include <string.h>
 
 #include "common/job_text.h"
+#include "common/open_beneath.h"
 
 /* ---------------------------------------------------------------- paths */
-
-static bool lies_in(const char *folder, size_t length, const char *path)
-{
-    while (length > 1 && folder[length - 1] == '/')
-        length--;
-    if (length == 1 && folder[0] == '/')
-        return path[0] == '/';
-    return strncmp(path, folder, length) == 0 && (path[length] == '/' || !path[length]);
-}
 
 static bool climbs(const char *path)
 {
@@ -28,21 +20,14 @@ static bool climbs(const char *path)
 
 bool permit_path(const char *roots, const char *path)
 {
-    char real[PATH_MAX], root[PATH_MAX], real_root[PATH_MAX];
+    char real[PATH_MAX];
     bool there = realpath(path, real) != NULL;
 
     if (!roots)
         return true;
     if (path[0] != '/' || (!there && climbs(path)))
         return false;
-    for (const char *at = roots; *at; at += strcspn(at, ":"), at += *at == ':') {
-        size_t length = strcspn(at, ":");
-        snprintf(root, sizeof root, "%.*s", (int)length, at);
-        const char *folder = there && realpath(root, real_root) ? real_root : root;
-        if (length && lies_in(folder, strlen(folder), there ? real : path))
-            return true;
-    }
-    return false;
+    return open_beneath_holds(roots, there ? real : path);
 }
 
 static void check_path(const char *roots, const char *path, const char *pointer,

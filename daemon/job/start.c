@@ -9,6 +9,7 @@
 #include "common/file.h"
 #include "common/json.h"
 #include "common/log.h"
+#include "common/open_beneath.h"
 #include "common/preset.h"
 #include "daemon/job/manager.h"
 #include "daemon/launch/hosts.h"
@@ -273,6 +274,7 @@ static struct launch_request request_for(struct job_manager *m, const struct job
         .threads = job_threads(spec, job_node_cores(m, spec)),
         .bind = has_cores_to_itself(m, spec, job->slots),
         .agent = m->agent,
+        .data_roots = open_beneath_roots(),
         .stall_seconds = limits->stall_seconds,
         .resumes = job->resumes,
         .slurm = &m->slurm_settings,

@@ -141,6 +141,10 @@ char **command_argv(const struct launch_request *r, const char *attempt_dir, boo
         add(&v, "--give-up-seconds");
         add(&v, "%lld", (long long)(GIVE_UP_STALLS * r->stall_seconds + GIVE_UP_SECONDS));
     }
+    if (r->data_roots) {
+        add(&v, "--data-roots");
+        add(&v, "%s", r->data_roots);
+    }
     if (r->resumes) {
         add(&v, "--resume");
         add(&v, "latest");

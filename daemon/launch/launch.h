@@ -36,8 +36,9 @@ struct launch_request {
     bool measure_peak;     /* for trainctl bench */
     const char *mpirun;    /* as found by launch_find_program */
     const char *worker;
-    const char *agent; /* what starts a program on another host: ssh and its options */
-    bool resumes;      /* from the newest checkpoint */
+    const char *data_roots; /* of train-worker; NULL: any folder */
+    const char *agent;      /* what starts a program on another host: ssh and its options */
+    bool resumes;           /* from the newest checkpoint */
     /* Of the launcher slurm. */
     const struct slurm_settings *slurm;
     struct slurm *cluster;

@@ -245,9 +245,15 @@ static void put_worker(FILE *out, const struct launch_request *r)
     fputs(" \\\n    ", out);
     put_word(out, r->worker);
     fprintf(out,
-            " --job \"$run/job.json\" --run-dir \"$run\" --attempt $attempt --stall-seconds %lld "
-            "$resume &\npid=$!\n\n",
+            " --job \"$run/job.json\" --run-dir \"$run\" --attempt $attempt --stall-seconds %lld ",
             (long long)r->stall_seconds);
+    /* Whoever submits the script by hand reads with rights of their own. */
+    if (r->data_roots && !r->by_hand) {
+        fputs("--data-roots ", out);
+        put_word(out, r->data_roots);
+        fputc(' ', out);
+    }
+    fputs("$resume &\npid=$!\n\n", out);
 }
 
 /* The watcher's last look may come when the script has ended: it ends with it. */

@@ -42,4 +42,21 @@ ok "four workers on one host succeed too" long_wait "$id" succeeded
 is "$(weights "$id")" "$far" "with the same weights, bit by bit"
 is "$("$net" pids "$lab" "$h2" | wc -l)" 1 "nothing but its sshd is left on the other host"
 ok "the daemon stops in order" stop_daemon
+
+# ---- data_roots binds the ranks of all hosts: weights that become a link out of it while the job waits
+mkdir -p "$work/secret"
+cp "$(find "$run/checkpoints" -name model.safetensors | tail -n 1)" "$work/secret/"
+cp "$work/secret/model.safetensors" "$work/data/init.safetensors"
+start_hosts "slots = 4" "data_roots = $work/data"
+train "$two" '{"steps": 1000000}'
+busy=$id
+ok "a job takes all cores" long_wait "$busy" running
+train "$two" "{\"model\": {\"arch\": \"resnet18\", \"stem\": \"small\", \"image_size\": 32, \"classes\": 10, \"init\": \"$work/data/init.safetensors\"}, \"restart\": {\"max\": 0}}"
+is "$status $(job "$id" state)" "201 queued" "the next one waits"
+ln -sf "$work/secret/model.safetensors" "$work/data/init.safetensors"
+call -X POST "/v1/jobs/$busy/cancel"
+ok "it fails" long_wait "$id" failed
+like "$(job "$id" reason)" 'init.safetensors is not below a folder that jobs may use' "because of the link"
+like "$(cat "$state/jobs/$id/attempt-1/command")" "--data-roots $work/data" "whose roots the command of all ranks names"
+ok "the daemon stops" stop_daemon
 done_testing

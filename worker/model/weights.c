@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/file.h"
 #include "worker/model/internal.h"
 
 enum { NAMED_AT_MOST = 10, NAME_BYTES = 96 };
@@ -249,9 +250,15 @@ static int import_file(struct model *m, const struct listing *l, struct safetens
 
 int model_load(struct model *m, const char *path, struct error *e)
 {
+    int fd = file_open(path, e);
+    return fd < 0 ? fd : model_load_fd(m, fd, path, e);
+}
+
+int model_load_fd(struct model *m, int fd, const char *path, struct error *e)
+{
     struct safetensors *file;
     struct listing l;
-    int status = safetensors_open(path, &file, e);
+    int status = safetensors_open_fd(fd, path, &file, e);
 
     if (status)
         return status;
