@@ -15,6 +15,7 @@
 #include "client/terminal.h"
 #include "common/dataset/plan_inputs.h"
 #include "common/json.h"
+#include "common/weights.h"
 
 /* ---- a plan for a person */
 
@@ -306,7 +307,10 @@ static int plan_file(const char *path, const struct cmd_args *args, struct plann
     if (code == 0 && make_inputs(p->spec, args, &inputs, remarks, &e)) {
         code = cmd_fail(&e);
     } else if (code == 0) {
-        p->plan = plan_make(p->spec, &inputs, &problems);
+        /* A file that is not here may be on the daemon's machine. */
+        if (p->spec->model.init && weights_check(p->spec, &e) && e.code != ERR_NOT_FOUND)
+            problems_add(&problems, "/model/init", NULL, "%s", e.text);
+        p->plan = problems.count ? NULL : plan_make(p->spec, &inputs, &problems);
         if (p->plan) {
             plan_warn_unsupported(p->plan, &unsupported);
             json_array_extend(p->plan->warnings, remarks);

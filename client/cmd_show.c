@@ -37,7 +37,14 @@ static void progress_rows(struct libscols_table *table, const struct job *job)
 {
     char text[2 * HUMAN_BYTES + 8], left[JOB_LEFT_BYTES];
 
-    if (!isnan(job->step) && !isnan(job->train_steps)) {
+    if (job->train_steps == 0) {
+        if (!isnan(job->top1) && job->step > 0)
+            snprintf(text, sizeof text, "the weights of step %.0f are evaluated", job->step);
+        else
+            snprintf(text, sizeof text, "%s",
+                     isnan(job->top1) ? "an evaluation, which is not done" : "evaluated");
+        row(table, "progress", text);
+    } else if (!isnan(job->step) && !isnan(job->train_steps)) {
         snprintf(text, sizeof text, "step %.0f of %.0f (%.0f %%)", job->step, job->train_steps,
                  floor(100 * job_progress(job)));
         row(table, "progress", text);

@@ -51,10 +51,12 @@ export function meter(label) {
   return { element: h("div", { class: "meter" }, bar, words), bar, words };
 }
 export function setMeter({ bar, words }, job) {
-  const share = job.train_steps > 0 ? Math.min(1, (job.step ?? 0) / job.train_steps) : 0;
+  const evaluated = job.train_steps === 0 && job.top1 !== null;
+  const share = job.train_steps > 0 ? Math.min(1, (job.step ?? 0) / job.train_steps) : evaluated ? 1 : 0;
   if (bar.value !== share) bar.value = share;
   mark(bar, "data-state", job.state);
-  say(words, job.train_steps ? `${Math.floor(100 * share)} % · ${f.count(job.step ?? 0)} of ${f.count(job.train_steps)} steps` : f.none);
+  say(words, job.train_steps ? `${Math.floor(100 * share)} % · ${f.count(job.step ?? 0)} of ${f.count(job.train_steps)} steps`
+    : evaluated ? job.step > 0 ? `weights of step ${f.count(job.step)} evaluated` : "evaluated" : f.none);
 }
 
 // A card that says why there is nothing else: loading, empty, not found.

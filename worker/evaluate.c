@@ -258,14 +258,15 @@ int evaluate(struct run *r, int64_t step, double epoch, bool predictions, struct
 
 int evaluate_only(struct run *r, struct error *e)
 {
-    struct result result = {.status = "success", .evaluated = true};
+    struct result result = {.status = "success", .steps = r->init_step, .evaluated = true};
     bool stopped;
-    int status = evaluate(r, 0, 0, r->spec->eval.predictions, &result.evaluation, &stopped, e);
+    int status =
+        evaluate(r, r->init_step, 0, r->spec->eval.predictions, &result.evaluation, &stopped, e);
 
     if (status)
         return status;
     if (stopped) {
-        result = (struct result){.status = "cancelled", .ttt_seconds = NAN};
+        result = (struct result){.status = "cancelled", .steps = r->init_step, .ttt_seconds = NAN};
         return run_agree(r, result_write(r, &result, e), e);
     }
     result.ttt_seconds = clock_monotonic() - r->started;

@@ -55,9 +55,12 @@ static int write_result_file(const struct run *r, const struct result *s, struct
     return status;
 }
 
-static void print_summary(const struct result *s)
+static void print_summary(const struct run *r, const struct result *s)
 {
-    printf("Finished: %s after %lld steps", s->status, (long long)s->steps);
+    if (r->spec->mode == JOB_MODE_EVAL)
+        printf("Finished: %s, evaluated the weights of step %lld", s->status, (long long)s->steps);
+    else
+        printf("Finished: %s after %lld steps", s->status, (long long)s->steps);
     if (isfinite(s->ttt_seconds))
         printf(", time to train %.1f s", s->ttt_seconds);
     printf(", %.1f images/s", s->images_per_sec);
@@ -81,6 +84,6 @@ int result_write(struct run *r, const struct result *result, struct error *e)
     if (!status)
         status = say_run_stop(r, result, memory, e);
     if (!status)
-        print_summary(result);
+        print_summary(r, result);
     return status;
 }

@@ -42,6 +42,7 @@ struct run {
     bool resumes;
     char resumed_from[PATH_MAX]; /* the checkpoint's folder; "": from the beginning */
     struct run_state from;       /* of that checkpoint */
+    int64_t init_step;           /* at which the weights of model.init were saved; 0: not told */
     int64_t image_shift;         /* common/plan/replan.h */
     int64_t step_shift; /* a step's number in the plan's schedule, less its number in the run */
     json_t *binding;    /* rank 0: what every rank got, for run_start */

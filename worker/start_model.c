@@ -2,9 +2,30 @@
 #include <limits.h>
 #include <stdio.h>
 
-#include "common/open_beneath.h"
+#include "common/log.h"
+#include "common/weights.h"
 #include "worker/model/weights.h"
 #include "worker/start_parts.h"
+
+static int load_init(struct run *r, struct error *e)
+{
+    char path[PATH_MAX];
+    struct safetensors *file;
+    int status = weights_open(r->spec->model.init, path, &file, e);
+
+    if (status)
+        return status;
+    status = model_load_file(r->model, file, path, e);
+    r->init_step = weights_step(file);
+    safetensors_close(file);
+    if (status)
+        return status;
+    if (r->init_step)
+        log_info("the weights are %s, saved at step %lld", path, (long long)r->init_step);
+    else
+        log_info("the weights are %s", path);
+    return 0;
+}
 
 static int fill_model(struct run *r, struct error *e)
 {
@@ -15,10 +36,7 @@ static int fill_model(struct run *r, struct error *e)
         return model_load(r->model, path, e);
     }
     model_init(r->model, r->spec->seed);
-    if (!r->spec->model.init)
-        return 0;
-    int fd = open_beneath_file(r->spec->model.init, e);
-    return fd < 0 ? fd : model_load_fd(r->model, fd, r->spec->model.init, e);
+    return r->spec->model.init ? load_init(r, e) : 0;
 }
 
 /* Rank 0 measures, or remembers, for all; a run that goes on computes as it did before, unless the
@@ -76,6 +94,7 @@ static void broadcast_model(struct run *r)
                         model_param_count(r->model) * sizeof(float), 0);
     traincomm_broadcast(r->comm, model_stats(r->model), model_stat_count(r->model) * sizeof(float),
                         0);
+    traincomm_broadcast(r->comm, &r->init_step, sizeof r->init_step, 0);
     model_params_changed(r->model);
 }
 

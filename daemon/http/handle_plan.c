@@ -113,6 +113,8 @@ static int prepare(const struct request *q, bool will_run, struct prepared *p, s
                     &p->problems);
     if (p->spec && will_run && p->problems.count == 0 && p->unsupported.count == 0)
         check_folders(p->spec, &p->problems);
+    if (p->spec && p->problems.count == 0)
+        permit_weights(p->spec, &p->problems);
     if (!p->spec || p->problems.count || (will_run && p->unsupported.count))
         return 0;
     int status = find_inputs(q, p, &inputs, e);

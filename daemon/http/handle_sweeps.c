@@ -24,6 +24,8 @@ static void permit(const struct job_spec *spec, const void *context, struct prob
     const struct request *q = context;
 
     permit_spec(spec, q->config->data_roots, (q->rights & RIGHT(ROLE_ADMIN)) != 0, problems);
+    if (problems->count == 0)
+        permit_weights(spec, problems);
 }
 
 static int create(const struct request *q, const struct sweep_new *new, struct reply *r,

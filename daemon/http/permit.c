@@ -7,6 +7,7 @@
 
 #include "common/job_text.h"
 #include "common/open_beneath.h"
+#include "common/weights.h"
 
 /* ---------------------------------------------------------------- paths */
 
@@ -135,4 +136,17 @@ void permit_spec(const struct job_spec *spec, const char *roots, bool any_mpi_ar
     check_path(roots, spec->model.init, "/model/init", problems);
     if (!any_mpi_arg)
         permit_mpi_args(spec->cluster.mpi_args, spec->cluster.mpi_arg_count, problems);
+}
+
+/* Weights that do not fit are better known now than when the job has waited for its slots. */
+void permit_weights(const struct job_spec *spec, struct problems *problems)
+{
+    bool elsewhere = spec->cluster.launcher != JOB_LAUNCHER_LOCAL; /* what the nodes may see */
+    struct error e;
+
+    if (!spec->model.init)
+        return;
+    int status = weights_check(spec, &e);
+    if (status && !(elsewhere && status == -ERR_NOT_FOUND))
+        problems_add(problems, "/model/init", NULL, "%s", e.text);
 }

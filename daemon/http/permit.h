@@ -18,7 +18,11 @@ bool permit_path(const char *roots, const char *path);
 void permit_spec(const struct job_spec *spec, const char *roots, bool any_mpi_arg,
                  struct problems *problems);
 
-/* The same for the arguments alone. */
+/* Adds a problem if the file of model.init is not there, not sound, or of another network; where it
+ * is not there and Slurm's nodes may see more than this machine, none. */
+void permit_weights(const struct job_spec *spec, struct problems *problems);
+
+/* The same as permit_spec for the arguments alone. */
 void permit_mpi_args(char *const *args, size_t count, struct problems *problems);
 
 #endif

@@ -162,8 +162,11 @@ static int ingest_eval(struct sql *c, int64_t job_id, const struct store_event *
                          top1, top5, number_of(body, "loss"), integer_of(body, "images"), event->t);
     if (status)
         return status;
-    return sql_run(c, e, NULL, "update job set top1 = ?2, top5 = ?3 where id = ?1", "idd", job_id,
-                   top1, top5);
+    /* A job without steps of its own evaluates weights of that step. */
+    return sql_run(c, e, NULL,
+                   "update job set top1 = ?2, top5 = ?3, "
+                   "step = case when train_steps = 0 then ?4 else step end where id = ?1",
+                   "iddi", job_id, top1, top5, step < 0 ? (int64_t)0 : step);
 }
 
 static int ingest_run_stop(struct sql *c, int64_t job_id, const struct store_event *event,

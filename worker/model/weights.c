@@ -1,15 +1,14 @@
 #include "worker/model/weights.h"
 
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/file.h"
+#include "common/weights.h"
 #include "worker/model/internal.h"
 
-enum { NAMED_AT_MOST = 10, NAME_BYTES = 96 };
+enum { NAME_BYTES = 96 };
 
 /* What a file is to hold: the model's tensors and torch's counters, or buffers of their layout. */
 struct listing {
@@ -128,93 +127,6 @@ int model_save_buffers(const struct model *m, const struct model_buffer *buffers
 
 /* ---- loading */
 
-/* Words about what does not fit, as long as there is room. */
-struct complaint {
-    char text[1600];
-    int count;
-};
-
-static void __attribute__((format(printf, 2, 3)))
-complain(struct complaint *c, const char *format, ...)
-{
-    size_t used = strlen(c->text);
-    va_list args;
-
-    if (c->count++ >= NAMED_AT_MOST)
-        return;
-    if (used && used + 3 < sizeof c->text)
-        used += (size_t)snprintf(c->text + used, sizeof c->text - used, "; ");
-    va_start(args, format);
-    vsnprintf(c->text + used, sizeof c->text - used, format, args);
-    va_end(args);
-}
-
-static const char *shape_text(const struct safetensors_tensor *t, char text[96])
-{
-    size_t used = 1;
-    text[0] = '(';
-    text[1] = '\0';
-    for (int i = 0; i < t->dims && used < 80; i++)
-        used += (size_t)snprintf(text + used, 96 - used, "%s%lld", i ? ", " : "",
-                                 (long long)t->shape[i]);
-    snprintf(text + used, 96 - used, ")");
-    return text;
-}
-
-static bool same_shape(const struct safetensors_tensor *a, const struct safetensors_tensor *b)
-{
-    return a->dims == b->dims && !memcmp(a->shape, b->shape, (size_t)a->dims * sizeof a->shape[0]);
-}
-
-static void check_tensor(const struct safetensors *file, const struct safetensors_tensor *want,
-                         struct complaint *c)
-{
-    const struct safetensors_tensor *have = safetensors_find(file, want->name);
-    char there[96], here[96];
-
-    if (!have) {
-        if (want->dtype == SAFETENSORS_F32)
-            complain(c, "%s is missing", want->name);
-    } else if (have->dtype != want->dtype) {
-        complain(c, "%s has the wrong dtype", want->name);
-    } else if (!same_shape(have, want) && !strncmp(want->name, "fc.", 3) &&
-               have->dims == want->dims) {
-        complain(c, "%s is for %lld classes, the job has %lld (set model.classes to %lld)",
-                 want->name, (long long)have->shape[0], (long long)want->shape[0],
-                 (long long)have->shape[0]);
-    } else if (!same_shape(have, want)) {
-        complain(c, "%s has shape %s instead of %s", want->name, shape_text(have, there),
-                 shape_text(want, here));
-    }
-}
-
-static bool is_listed(const struct listing *l, const char *name)
-{
-    for (size_t i = 0; i < l->count; i++)
-        if (!strcmp(l->names[i], name))
-            return true;
-    return false;
-}
-
-static int check_file(const struct listing *l, const struct safetensors *file, const char *path,
-                      struct error *e)
-{
-    struct complaint c = {{0}, 0};
-
-    for (size_t i = 0; i < l->count; i++)
-        check_tensor(file, &l->tensors[i], &c);
-    for (size_t i = 0; i < safetensors_tensors(file); i++)
-        if (!is_listed(l, safetensors_at(file, i)->name))
-            complain(&c, "%.100s is not part of this model", safetensors_at(file, i)->name);
-    if (!c.count)
-        return 0;
-    if (c.count > NAMED_AT_MOST)
-        return error_set(e, ERR_INVALID, "the weights of %s do not fit %s: %s; and %d more", path,
-                         l->m->config.arch->name, c.text, c.count - NAMED_AT_MOST);
-    return error_set(e, ERR_INVALID, "the weights of %s do not fit %s: %s", path,
-                     l->m->config.arch->name, c.text);
-}
-
 /* Reads everything before the model is touched. */
 static int read_tensors(const struct listing *l, struct safetensors *file, float **data,
                         struct error *e)
@@ -250,27 +162,28 @@ static int import_file(struct model *m, const struct listing *l, struct safetens
 
 int model_load(struct model *m, const char *path, struct error *e)
 {
-    int fd = file_open(path, e);
-    return fd < 0 ? fd : model_load_fd(m, fd, path, e);
-}
-
-int model_load_fd(struct model *m, int fd, const char *path, struct error *e)
-{
     struct safetensors *file;
-    struct listing l;
-    int status = safetensors_open_fd(fd, path, &file, e);
+    int status = safetensors_open(path, &file, e);
 
     if (status)
         return status;
-    status = allocate_listing(&l, m, 0, e);
-    if (!status) {
-        list_model(&l);
-        status = check_file(&l, file, path, e);
-        if (!status)
-            status = import_file(m, &l, file, e);
-        free_listing(&l);
-    }
+    status = model_load_file(m, file, path, e);
     safetensors_close(file);
+    return status;
+}
+
+int model_load_file(struct model *m, struct safetensors *file, const char *path, struct error *e)
+{
+    struct listing l;
+    int status = allocate_listing(&l, m, 0, e);
+
+    if (status)
+        return status;
+    list_model(&l);
+    status = weights_compare(file, l.tensors, l.count, path, l.m->config.arch->name, e);
+    if (!status)
+        status = import_file(m, &l, file, e);
+    free_listing(&l);
     return status;
 }
 
@@ -303,7 +216,7 @@ int model_load_buffers(const struct model *m, const struct model_buffer *buffers
     status = allocate_listing(&l, m, count, e);
     if (!status) {
         list_buffers(&l, buffers, count);
-        status = check_file(&l, file, path, e);
+        status = weights_compare(file, l.tensors, l.count, path, l.m->config.arch->name, e);
         if (!status)
             status = import_buffers(&l, file, e);
         free_listing(&l);

@@ -17,9 +17,8 @@ int model_save(const struct model *m, const char *path, const struct safetensors
  * shape is named in the error (the first ten), and the model is then unchanged. */
 int model_load(struct model *m, const char *path, struct error *e);
 
-/* The same of an open file: takes the descriptor over, also after an error; path is for messages.
- */
-int model_load_fd(struct model *m, int fd, const char *path, struct error *e);
+/* The same of an open file; path is for messages. */
+int model_load_file(struct model *m, struct safetensors *file, const char *path, struct error *e);
 
 /* Laid out as model_params: velocities, gradients. Its tensors are called "NAME.conv1.weight"; ""
  * stands for no name before the tensor's. */

@@ -166,7 +166,7 @@ Test(dataset, names_an_unreadable_folder)
         cr_assert_eq(seteuid(0), 0);
     chmod(folder, 0755);
     cr_assert_eq(rc, -ERR_NOT_ALLOWED, "%s", e.text);
-    cr_assert_not_null(strstr(e.text, "cannot read the folder"));
+    cr_assert_not_null(strstr(e.text, "cannot open the folder"));
 }
 
 Test(dataset, refuses_shards_of_two_sets)

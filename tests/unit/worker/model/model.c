@@ -1,5 +1,6 @@
 #include <unistd.h>
 
+#include "common/weights.h"
 #include "tests/unit/worker/compare.h"
 #include "worker/model/weights.h"
 
@@ -362,4 +363,34 @@ Test(weights, of_another_network_are_named)
     cr_assert_eq(model_load(b, "/nowhere/w", &e), -ERR_NOT_FOUND);
     model_destroy(a);
     model_destroy(b);
+}
+
+/* The planner's list of a network's tensors against what the engine writes, for each kind of block.
+ */
+Test(weights, fit_the_job_that_names_them)
+{
+    static const char *const archs[] = {"resnet18", "resnet50", "resnext50_32x4d"};
+
+    for (size_t i = 0; i < sizeof archs / sizeof archs[0]; i++) {
+        struct job_spec spec = {
+            .model = {
+                      .arch = (char *)archs[i], .stem = JOB_STEM_SMALL, .classes = 5, .image_size = 32}
+        };
+        struct model_config c = config_of(arch_find(archs[i]), 1);
+        struct error e;
+        char path[64];
+        c.stem = JOB_STEM_SMALL;
+        c.image_size = 32;
+        c.batch = 1;
+        struct model *m = make(&c);
+        in_folder(path);
+        cr_assert_eq(model_save(m, path, NULL, 0, &e), 0, "%s", e.text);
+        spec.model.init = path;
+        cr_expect_eq(weights_check(&spec, &e), 0, "%s: %s", archs[i], e.text);
+        spec.model.classes = 6;
+        cr_expect_eq(weights_check(&spec, &e), -ERR_INVALID);
+        cr_expect_not_null(strstr(e.text, "set model.classes to 5"), "%s", e.text);
+        remove_folder(path);
+        model_destroy(m);
+    }
 }

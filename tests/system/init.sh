@@ -1,0 +1,106 @@
+#!/usr/bin/env bash
+# model.init: a file, a checkpoint's folder or a run directory; checked before a job is taken; whose step an evaluation reports. The real
+# daemon, mpirun and train-worker.
+# shellcheck source=tests/api/runs.sh.inc
+. "$(dirname "$0")/../api/runs.sh.inc"
+# shellcheck source=tests/system/idx.sh.inc
+. "$top_srcdir/tests/system/idx.sh.inc"
+
+trainctl=$top_builddir/trainctl
+export HOME=$work XDG_CONFIG_HOME=$work/config
+unset TRAINCTL_SERVER TRAINCTL_TOKEN
+small_data
+printf '%s\n' "worker = $top_builddir/train-worker" "slots = 1" "cancel_grace_seconds = 2" "require_token = no" >"$work/traind.conf"
+start_daemon --config "$work/traind.conf"
+
+# document JQ-EXPRESSION: $work/job.json
+document() {
+    jq -n --arg data "$work/data" '{cluster: {workers_per_node: 1, threads_per_worker: 1}, batch_per_worker: 8, steps: 4,
+        data: {train: ($data + "/train"), eval: ($data + "/validation")}, restart: {max: 0}, lr: {warmup_epochs: 0}, eval: {batch: 25},
+        model: {arch: "resnet18", stem: "small", image_size: 32, classes: 10}, checkpoint: {every_steps: 2, keep: 3}}' |
+        jq "$1" >"$work/job.json"
+}
+
+# post JQ-EXPRESSION [ROUTE]
+post() {
+    document "$1"
+    call -H 'Content-Type: application/json' --data-binary "@$work/job.json" "${2:-/v1/jobs}"
+    id=$(jq -r '.id // 0' <<<"$body")
+}
+
+long_wait() { # ID REGEX: up to 100 s
+    local _
+    for _ in 1 2 3 4 5; do
+        wait_state "$1" "$2" && return
+    done
+    return 1
+}
+
+post .
+trained=$id
+ok "a job trains" long_wait "$trained" succeeded
+run=$state/jobs/$trained
+last=$run/checkpoints/step-00000004
+top1=$(job "$trained" top1)
+
+# evaluates WHAT INIT STEP
+evaluates() {
+    post ".mode = \"eval\" | .model.init = \"$2\""
+    ok "$1: the evaluation succeeds" long_wait "$id" succeeded
+    is "$(job "$id" step) $(sql "select step from eval where job_id = $id")" "$3 $3" "$1: of the weights of step $3, by the API"
+    is "$(jq .steps "$state/jobs/$id/result.json")" "$3" "$1: by result.json"
+    like "$(cat "$state/jobs/$id/attempt-1/stdout.log")" "Evaluation at step $3: .*" "$1: by the log"
+}
+evaluates "the file" "$last/model.safetensors" 4
+is "$(job "$id" top1)" "$top1" "it finds what the training found"
+shown=$("$trainctl" --server "$url" show "$id" 2>&1)
+like "$shown" 'progress +the weights of step 4 are evaluated' "trainctl show tells its progress"
+is "$(grep -c '0 of 0' <<<"$shown")" 0 "and not that of a training"
+evaluates "a checkpoint's folder" "$last" 4
+evaluates "the run directory" "$run" 4
+evaluates "its folder checkpoints" "$run/checkpoints" 4
+cp -r "$run" "$work/torn"
+truncate -s 20 "$work/torn/checkpoints/step-00000004/state.json"
+evaluates "a run directory whose newest checkpoint is not whole" "$work/torn" 2
+post ".model.init = \"$run\" | .steps = 1"
+ok "a training starts from a run directory" long_wait "$id" succeeded
+like "$(cat "$state/jobs/$id/attempt-1/stdout.log")" 'the weights are .*step-00000004/model.safetensors, saved at step 4' "and says from which weights"
+
+# ---- what does not fit, before anything is launched
+mkdir "$work/empty"
+mkfifo "$work/pipe"
+echo "no weights" >"$work/text.safetensors"
+head -c 100000 "$last/model.safetensors" >"$work/cut.safetensors"
+jobs_before=$(sql 'select count(*) from job')
+# unfit WHAT JQ-EXPRESSION WORDS
+unfit() {
+    for route in /v1/jobs /v1/plan; do
+        post "$2" "$route"
+        refused 422 invalid "$3" "$route: $1"
+        is "$(jq -r '.errors[0].pointer' <<<"$body")" /model/init "$route: $1: at its place"
+    done
+}
+unfit "a file that is not there" ".model.init = \"$work/nowhere.safetensors\"" 'No such file'
+unfit "a folder without weights" ".model.init = \"$work/empty\"" 'holds no weights: expected a safetensors file, the folder of a checkpoint'
+unfit "a named pipe" ".model.init = \"$work/pipe\"" 'is a named pipe, not a regular file'
+unfit "a text" ".model.init = \"$work/text.safetensors\"" 'not a sound safetensors file'
+unfit "a file that was cut" ".model.init = \"$work/cut.safetensors\"" 'is cut off'
+unfit "weights of another network" ".model.init = \"$last\" | .model.arch = \"resnet34\"" 'do not fit resnet34: .*layer1.2.conv1.weight is missing'
+unfit "weights of other classes" ".model.init = \"$last\" | .model.classes = 11" 'fc.weight is for 10 classes, the job has 11'
+unfit "weights of another stem" ".model.init = \"$last\" | .model.stem = \"imagenet\"" 'conv1.weight has shape'
+document ".model.init = \"$last\" | .model.classes = 11"
+for command in plan submit; do
+    "$trainctl" --server "$url" "$command" "$work/job.json" >"$work/out" 2>&1
+    is $? 2 "trainctl $command refuses it"
+    like "$(tr -s ' \n' '  ' <"$work/out")" '/model/init.*fc.weight is for 10 classes, the job has 11' "with the reason"
+done
+jq '{base: ., parameters: {"/lr/base": [0.1, 0.2]}}' "$work/job.json" >"$work/sweep.json"
+call -H 'Content-Type: application/json' --data-binary "@$work/sweep.json" /v1/sweeps
+refused 422 invalid 'fc.weight is for 10 classes' "a sweep over it"
+is "$(sql 'select count(*) from job')" "$jobs_before" "no job was made of any"
+document ".model.init = \"/not/here\" | .data.train_images = 96"
+"$trainctl" plan "$work/job.json" >"$work/out" 2>&1
+is $? 0 "trainctl plan goes on with weights that are not on this machine"
+
+ok "the daemon stops in order" stop_daemon
+done_testing
