@@ -1,5 +1,6 @@
 // Folders of class folders of JPEGs: PATH/train/CLASS and PATH/validation/CLASS, or PATH/CLASS for
-// train alone.
+// train alone. PATH/validation may also hold the images themselves, with synset_labels.txt in PATH.
+#include <dirent.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 
 #include "common/dataset/list.h"
 #include "common/file.h"
+#include "prep/imagenet_truth.h"
 #include "prep/source.h"
 
 #define IMAGE_FILE_LIMIT_BYTES (256u << 20)
@@ -83,6 +85,98 @@ static int folder_exists(const char *path, const char *name, char out[PATH_MAX])
     return stat(out, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
+/* ---- a flat validation folder: what imagenet_to_gcs and preprocess_imagenet call raw data */
+
+static int jpegs_only(const struct dirent *entry)
+{
+    return entry->d_name[0] != '.' && dataset_is_jpeg_name(entry->d_name);
+}
+
+static int by_bytes(const struct dirent **a, const struct dirent **b)
+{
+    return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+static int add_flat(struct folder_source *s, const char *name, const char *synset,
+                    const char *source, struct error *e)
+{
+    struct dataset_list *list = &s->lists[DATASET_EVAL];
+    int class = find_class(&s->base.classes, synset);
+    char *path = NULL;
+    struct stat st;
+
+    if (class < 0)
+        return error_set(e, ERR_INVALID,
+                         "%s says that %s is of the class %s, which the training folder does not "
+                         "hold",
+                         source, name, synset);
+    if (asprintf(&path, "%s/%s", list->folder, name) < 0)
+        return error_set(e, ERR_NO_MEMORY, "no memory for a list of files");
+    if (stat(path, &st) || !S_ISREG(st.st_mode)) {
+        error_set(e, ERR_INVALID, "%s is not a regular file", path);
+        free(path);
+        return -ERR_INVALID;
+    }
+    return dataset_list_add(list, path, (uint64_t)st.st_size, 0, class, e);
+}
+
+/* The labels are those of the files in the order of their names. */
+static int label_flat(struct folder_source *s, const char *path, struct dirent **names, int count,
+                      struct error *e)
+{
+    struct dataset_list *list = &s->lists[DATASET_EVAL];
+    struct imagenet_truth truth;
+    int rc = imagenet_truth_read(path, &truth, e);
+
+    if (rc == 0 && !truth.source[0])
+        rc = error_set(e, ERR_NOT_FOUND,
+                       "%s holds images without class folders, and what they are is not known: put "
+                       "synset_labels.txt (a synset a line, in the order of the files' names) into "
+                       "%s",
+                       list->folder, path);
+    if (rc == 0 && truth.images != count)
+        rc = error_set(e, ERR_INVALID, "%s holds %d images, but %s has %lld labels", list->folder,
+                       count, truth.source, (long long)truth.images);
+    for (int i = 0; i < count && rc == 0; i++)
+        rc = add_flat(s, names[i]->d_name, truth.synsets[i], truth.source, e);
+    imagenet_truth_free(&truth);
+    return rc;
+}
+
+/* The classes of the list are the training folder's. */
+static int open_flat(struct folder_source *s, const char *path, const char *validation,
+                     struct dirent **names, int count, struct error *e)
+{
+    struct dataset_list *list = &s->lists[DATASET_EVAL];
+    int classes = s->base.classes.count;
+
+    list->format = DATASET_FOLDER;
+    list->folder = strdup(validation);
+    s->class_of[DATASET_EVAL] = calloc((size_t)classes + 1, sizeof **s->class_of);
+    if (!list->folder || !s->class_of[DATASET_EVAL])
+        return error_set(e, ERR_NO_MEMORY, "no memory for the numbers of the classes");
+    for (int i = 0; i < classes; i++)
+        s->class_of[DATASET_EVAL][i] = i;
+    int rc = label_flat(s, path, names, count, e);
+    s->base.images[DATASET_EVAL] = (int64_t)list->count;
+    return rc;
+}
+
+static int open_validation(struct folder_source *s, const char *path, const char *validation,
+                           struct error *e)
+{
+    struct dirent **names;
+    int count = scandir(validation, &names, jpegs_only, by_bytes);
+    int rc = count > 0 ? open_flat(s, path, validation, names, count, e)
+                       : open_role(s, validation, DATASET_EVAL, e);
+
+    for (int i = 0; i < count; i++)
+        free(names[i]);
+    if (count >= 0)
+        free(names);
+    return rc;
+}
+
 static int open_roles(struct folder_source *s, const char *path, struct error *e)
 {
     char validation[PATH_MAX];
@@ -95,7 +189,7 @@ static int open_roles(struct folder_source *s, const char *path, struct error *e
         strcmp(s->lists[DATASET_TRAIN].folder + strlen(path), "/train") != 0)
         return 0;
     if (folder_exists(path, "validation", validation) || folder_exists(path, "val", validation))
-        return open_role(s, validation, DATASET_EVAL, e);
+        return open_validation(s, path, validation, e);
     return 0;
 }
 
@@ -128,6 +222,7 @@ static uint64_t identify(const struct folder_source *s)
             const struct dataset_list *list = &s->lists[role];
             const char *name = list->files[i] + strlen(list->folder);
             hash = XXH3_64bits_withSeed(name, strlen(name), hash + list->bytes[i]);
+            hash = XXH3_64bits_withSeed(&s->class_of[role][list->labels[i]], sizeof(int), hash);
         }
     return hash;
 }

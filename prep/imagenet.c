@@ -252,7 +252,8 @@ static int index_validation(struct imagenet_source *s, const struct imagenet_tru
         return error_set(e, ERR_NOT_FOUND,
                          "what the images of %s are is not known: put "
                          "ILSVRC2012_devkit_t12.tar.gz, LOC_val_solution.csv or "
-                         "imagenet_2012_validation_synset_labels.txt beside it",
+                         "imagenet_2012_validation_synset_labels.txt (or synset_labels.txt) beside "
+                         "it",
                          t->path);
     int rc = archive_index(t->map, 0, t->bytes, t->path, &images, e);
     for (size_t i = 0; i < images.count && rc == 0; i++)

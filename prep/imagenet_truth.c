@@ -260,6 +260,7 @@ static const struct text_file {
     const char *expected;
 } text_files[] = {
     {"imagenet_2012_validation_synset_labels.txt", true,  take_synset,   "a synset as n01440764"                },
+    {"synset_labels.txt",                          true,  take_synset,   "a synset as n01440764"                },
     {"LOC_val_solution.csv",                       true,  take_solution, "ILSVRC2012_val_00000001,n01440764 ..."},
     {"LOC_synset_mapping.txt",                     false, take_word,     "a synset and its words"               },
     {"synset_words.txt",                           false, take_word,     "a synset and its words"               },

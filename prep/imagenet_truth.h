@@ -4,6 +4,7 @@
  *
  *   imagenet_2012_validation_synset_labels.txt   a synset a line, in the order of the images
  *                                                (what imagenet_to_gcs.py uses)
+ *   synset_labels.txt                            the same, as it is often called
  *   LOC_val_solution.csv                         ILSVRC2012_val_00048981,n03995372 85 1 499 272
  *   ILSVRC2012_devkit_t12.tar.gz, or unpacked    data/ILSVRC2012_validation_ground_truth.txt: the
  *                                                ILSVRC2012_ID of an image a line, and

@@ -289,21 +289,26 @@ static bool is_role_name(const char *name, enum dataset_role role)
 }
 
 /* The entry to go into, or NULL. A class may be called "train" too: then other classes stand beside
- * it. */
+ * it, but none called "val" or "validation". Beside both, other folders hold something else. */
 static const char *role_folder(const char *folder, const struct names *names,
                                enum dataset_role role)
 {
+    enum dataset_role other = role == DATASET_TRAIN ? DATASET_EVAL : DATASET_TRAIN;
     const char *found = NULL;
+    bool has_other_role = false, has_more = false;
+
     for (int i = 0; i < names->count; i++) {
         const char *name = names->entries[i]->d_name;
         if (!is_folder(folder, names->entries[i]))
             continue;
         if (is_role_name(name, role))
             found = name;
-        else if (!is_role_name(name, role == DATASET_TRAIN ? DATASET_EVAL : DATASET_TRAIN))
-            return NULL;
+        else if (is_role_name(name, other))
+            has_other_role = true;
+        else
+            has_more = true;
     }
-    return found;
+    return has_more && !has_other_role ? NULL : found;
 }
 
 static int list_folder(struct dataset_list *list, enum dataset_role role, struct dataset_part part,

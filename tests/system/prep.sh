@@ -97,6 +97,13 @@ check "convert --from folder succeeds" test "$status" = 0 -a "$(count f)" = 103
 check "classes are numbered in bytewise order" bash -c "tr -d ' \n' <f/manifest.json | grep -qF '\"classes\":[\"C\",\"a\",\"b\"]'"
 check "a validation folder keeps the training's numbers" bash -c "'$prep' show --json --role validation f | grep -q '\"class\":2,\"text\":\"b\"'"
 check "the JPEG's bytes are kept" bash -c "'$prep' extract --role validation --out v f && cmp v/* folder/validation/b/x.JPEG"
+cp -r folder beside && mkdir -p beside/tf_records/deeper && mv beside/validation beside/val
+run convert --from folder --in beside --out bf --shards 4
+check "another folder beside train and val is left alone" same_tree f/train bf/train
+check "and val is the validation" same_tree f/validation bf/validation
+mkdir -p vehicles/{train,tram} && cp folder/train/a/* vehicles/train/ && cp folder/train/b/* vehicles/tram/
+run convert --from folder --in vehicles --out vf --shards 1
+check "a class may be called train" bash -c "tr -d ' \n' <vf/manifest.json | grep -qF '\"classes\":[\"train\",\"tram\"]'"
 mkdir moved && cp -r folder/train/b moved/b && cp -r folder/train/C moved/C && cp -r folder/train/a moved/a
 run convert --from folder --in moved --out g --shards 4
 check "the order does not depend on the file system, nor on train/" same_tree f/train g/train

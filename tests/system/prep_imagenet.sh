@@ -67,6 +67,24 @@ mkdir reordered && cp in/*kit* reordered/ && mkdir t v && tar -xf in/ILSVRC2012_
 (cd v && tar --format=ustar -cf ../reordered/ILSVRC2012_img_val.tar --sort=name .)
 run convert --from imagenet --in reordered --out r --shards 6 --eval-shards 2
 check "the order and the kind of the tars do not matter" same_tree a r
+# ---- unpacked, as imagenet_to_gcs and preprocess_imagenet leave it: class folders for training, one flat folder for validation
+mkdir -p raw/train
+for tar in t/*.tar; do
+    mkdir "raw/train/$(basename "$tar" .tar)" && tar -xf "$tar" -C "raw/train/$(basename "$tar" .tar)"
+done
+cp -r v raw/validation && cp in/labels.txt raw/synset_labels.txt
+run convert --from folder --in raw --out raw-out --shards 6 --eval-shards 2
+check "the unpacked layout with a flat validation folder is taken" test "$status" = 0
+check "each validation image has the label of its line" test "$(labels raw-out)" = "$(labels a)"
+run audit raw-out
+check "train-prep audit finds nothing wrong" test "$status" = 0
+sed -i 1d raw/synset_labels.txt
+check "too few labels" refused 2 "labels" convert --from folder --in raw --out raw-x --shards 6 --eval-shards 2
+rm raw/synset_labels.txt
+check "no labels" refused 3 "put synset_labels.txt" convert --from folder --in raw --out raw-x --shards 6 --eval-shards 2
+mkdir short && cp in/*.tar short/ && cp in/labels.txt short/synset_labels.txt
+run convert --from imagenet --in short --out s --shards 6 --eval-shards 2
+check "the labels' short name is known beside the tars too" test "$(labels s)" = "$(labels a)"
 run convert --from imagenet --in in --out small --shards 6 --eval-shards 2 --resize 24
 data read small/train/* >small.jsonl
 check "--resize makes the short side that long and keeps the shape" all_are small.jsonl \
