@@ -280,16 +280,7 @@ static void planned_clear(struct planned *p)
 static int make_inputs(struct job_spec *spec, const struct cmd_args *args,
                        struct plan_inputs *inputs, json_t *remarks, struct error *e)
 {
-    int64_t train_images, eval_images;
-
-    if (document_images(args, "train-images", &train_images, e) ||
-        document_images(args, "eval-images", &eval_images, e))
-        return -(int)e->code;
-    if (train_images) {
-        spec->data.has_train_images = true;
-        spec->data.train_images = train_images;
-    }
-    if (document_count(spec, eval_images, inputs, remarks, e))
+    if (document_state_images(spec, args, e) || document_count(spec, inputs, remarks, e))
         return -(int)e->code;
     inputs->speed = speeds_find(spec);
     return 0;

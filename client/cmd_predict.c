@@ -159,6 +159,7 @@ static int predict_point(struct question *q, struct point *p, struct error *e)
     int status = 0;
 
     q->spec->cluster.nodes = p->nodes;
+    plan_inputs_share_out(q->spec, &inputs);
     job_batch_settle(q->spec, false, &problems);
     struct plan *plan = problems.count ? NULL : plan_make(q->spec, &inputs, &problems);
     if (plan && q->to_target && (status = target_epochs(q, plan, &inputs, e)) == 0) {
@@ -387,22 +388,15 @@ static void show_table(const struct question *q)
 
 static int answer(const struct cmd_args *args, struct question *q, struct error *e)
 {
-    int64_t train_images, eval_images;
     json_t *remarks = json_array();
     int status = 0;
 
     if (q->spec->mode != JOB_MODE_TRAIN)
         status = error_set(e, ERR_INVALID, "the job's mode is eval: there is nothing to train");
     if (!status)
-        status = document_images(args, "train-images", &train_images, e);
+        status = document_state_images(q->spec, args, e);
     if (!status)
-        status = document_images(args, "eval-images", &eval_images, e);
-    if (!status && train_images) {
-        q->spec->data.has_train_images = true;
-        q->spec->data.train_images = train_images;
-    }
-    if (!status)
-        status = document_count(q->spec, eval_images, &q->inputs, remarks, e);
+        status = document_count(q->spec, &q->inputs, remarks, e);
     if (!status)
         status = find_speed(args, q, e);
     if (!status)

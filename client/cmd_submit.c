@@ -4,6 +4,7 @@
 
 #include "client/api.h"
 #include "client/change.h"
+#include "client/document.h"
 #include "client/job.h"
 #include "client/print.h"
 #include "client/submit.h"
@@ -34,13 +35,22 @@ int submit_text(const struct cmd_args *args, const char *text, size_t bytes)
 }
 
 /* The document as it is, so that lines and columns in the daemon's answer are the file's; made anew
- * where --set changes it. */
+ * where an option changes it. */
 static int read_document(const struct cmd_args *args, char **text, size_t *bytes, struct error *e)
 {
-    if (!args->repeated_count)
+    int64_t train, eval;
+
+    if (document_images(args, "train-images", &train, e) ||
+        document_images(args, "eval-images", &eval, e))
+        return -(int)e->code;
+    if (!args->repeated_count && !train && !eval)
         return file_read(args->operands[0], JSON_DOCUMENT_LIMIT_BYTES, text, bytes, e);
     json_t *document = json_document_load(args->operands[0], e);
     int status = document ? changes_apply(document, args, e) : -(int)e->code;
+    if (!status && train)
+        json_set_at(document, "/data/train_images", json_integer((json_int_t)train));
+    if (!status && eval)
+        json_set_at(document, "/data/eval_images", json_integer((json_int_t)eval));
     *text = status ? NULL : json_dumps(document, JSON_COMPACT);
     *bytes = *text ? strlen(*text) : 0;
     json_decref(document);

@@ -48,8 +48,26 @@ int document_images(const struct cmd_args *args, const char *option, int64_t *im
     return 0;
 }
 
-int document_count(struct job_spec *spec, int64_t eval_images, struct plan_inputs *inputs,
-                   json_t *remarks, struct error *e)
+int document_state_images(struct job_spec *spec, const struct cmd_args *args, struct error *e)
+{
+    int64_t train, eval;
+
+    if (document_images(args, "train-images", &train, e) ||
+        document_images(args, "eval-images", &eval, e))
+        return -(int)e->code;
+    if (train) {
+        spec->data.has_train_images = true;
+        spec->data.train_images = train;
+    }
+    if (eval) {
+        spec->data.has_eval_images = true;
+        spec->data.eval_images = eval;
+    }
+    return 0;
+}
+
+int document_count(struct job_spec *spec, struct plan_inputs *inputs, json_t *remarks,
+                   struct error *e)
 {
     bool trains = spec->mode == JOB_MODE_TRAIN;
 
@@ -61,13 +79,11 @@ int document_count(struct job_spec *spec, int64_t eval_images, struct plan_input
                "would say how many there are)");
         return status;
     }
-    if (eval_images)
-        inputs->eval_images = eval_images;
-    else if (status) {
+    if (status) {
         inputs->eval_images = 0;
         json_array_append_new(
             remarks, json_sprintf("the evaluation images cannot be counted here, the plan is "
-                                  "without them (--eval-images N): %s",
+                                  "without them (data.eval_images or --eval-images N): %s",
                                   e->text));
     }
     return 0;

@@ -18,9 +18,12 @@ int document_refuse(const struct problems *problems);
 int document_images(const struct cmd_args *args, const char *option, int64_t *images,
                     struct error *e);
 
+/* The same as data.train_images and data.eval_images of the job. */
+int document_state_images(struct job_spec *spec, const struct cmd_args *args, struct error *e);
+
 /* Counts the images. Those for training are needed for a plan; evaluation data that is elsewhere is
- * only mentioned, in *remarks. eval_images: as stated, 0: to be counted. */
-int document_count(struct job_spec *spec, int64_t eval_images, struct plan_inputs *inputs,
-                   json_t *remarks, struct error *e);
+ * only mentioned, in *remarks. */
+int document_count(struct job_spec *spec, struct plan_inputs *inputs, json_t *remarks,
+                   struct error *e);
 
 #endif

@@ -67,6 +67,10 @@ static const struct job_option options[] = {
      DEFAULT("null"), RANGE(1, 1e12), UNIT("images"),
      HELP("How many training images there are; null: count them. Where it says fewer than the data hold, an epoch is so many images of "
           "a new shuffle of all of them, so that every image is used (without data.shuffle: the first). Synthetic data has 1281167 (ImageNet's number) unless told otherwise.")},
+    {"/data/eval_images", JOB_OPTION_INTEGER, OR_NULL, AT(data.eval_images), FLAG(data.has_eval_images),
+     DEFAULT("null"), RANGE(1, 1e12), UNIT("images"),
+     HELP("How many evaluation images there are; null: count them. Where it says fewer than the data hold, the first of them are "
+          "evaluated. With data.train_images and this one, traind opens no data: only the nodes need to have them.")},
     {"/data/preprocess", CHOICE("tpu", "mlperf", "torchvision"), AT(data.preprocess), DEFAULT("\"tpu\""),
      HELP("The family of crop, resize and normalisation. They must not be mixed: published torchvision weights expect torchvision.")},
     {"/data/augment", JOB_OPTION_BOOLEAN, AT(data.augment), DEFAULT("true"),

@@ -64,8 +64,8 @@ struct job_spec {
     struct {
         char *train; /* a folder, or "synthetic" */
         char *eval;  /* NULL: no evaluation */
-        bool has_train_images;
-        int64_t train_images;
+        bool has_train_images, has_eval_images;
+        int64_t train_images, eval_images;
         enum job_preprocess preprocess;
         bool augment, random_crop, random_flip; /* all of it; its parts */
         bool shuffle;

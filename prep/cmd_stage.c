@@ -32,7 +32,8 @@ static const struct argp_option stage_table[] = {
      "of so many nodes: shard s of the training goes to node s modulo N, the validation to all "
      "(default: 1, all shards)", 0},
     {"hosts",KEY_HOSTS, "LIST", 0,
-     "instead of --nodes: the nodes of a Slurm job, as n[1-4,7] (SLURM_NODELIST)", 0},
+     "instead of --node and --nodes: the nodes of a Slurm job, as n[1-4,7] (SLURM_NODELIST); if "
+     "--nodes says another number, all shards are copied", 0},
     {"host",                                           KEY_HOST, "NAME", 0, "instead of --node: this node's name in that list", 0},
     {"bandwidth",                                           KEY_BANDWIDTH, "SIZE", 0,
      "read at most so many bytes a second, as 200M (default: no limit)", 0},
@@ -65,8 +66,16 @@ static error_t check_stage(struct stage_options *o, struct argp_state *state)
         argp_error(state, "--%s is missing", !o->from ? "from" : "to");
     if (!o->hosts != !o->host)
         argp_error(state, "--hosts and --host belong together");
+    int stated = o->part.of;
     if (o->hosts && (o->part.number = hostlist_place(o->hosts, o->host, &o->part.of)) < 0)
         argp_error(state, "--host %s: it is not among --hosts %s", o->host, o->hosts);
+    /* Slurm's prolog may get the nodes of a step instead of the job's. */
+    if (o->hosts && stated > 1 && stated != o->part.of) {
+        fprintf(stderr,
+                "train-prep: --hosts %s are %d nodes, and --nodes says %d: all shards are copied\n",
+                o->hosts, o->part.of, stated);
+        o->part = (struct dataset_part){0, 1};
+    }
     if (o->part.number >= o->part.of)
         argp_error(state, "--node %d: with --nodes %d it is 0 to %d", o->part.number, o->part.of,
                    o->part.of - 1);

@@ -32,6 +32,7 @@ int job_settings_print(const char *job_file)
         print("data_train", folder(spec->data.train));
         print("data_eval", folder(spec->data.eval));
         print("locality", spec->data.locality == JOB_LOCALITY_NODE ? "node" : "global");
+        printf("nodes=%lld\n", (long long)spec->cluster.nodes);
         printf("threads=%lld\n", (long long)spec->cluster.threads_per_worker);
         print("interface", spec->cluster.interface);
     } else if (problems.count) {

@@ -74,6 +74,12 @@ static void count_images(const struct run *r, struct plan_counts *counts)
 
 static int check_image_count(const struct run *r, const struct plan_counts *counts, struct error *e)
 {
+    if (r->eval_data && r->plan->eval_images > counts->eval)
+        return error_set(e, ERR_INVALID,
+                         "data.eval_images is %lld, but %s holds only %lld images: leave "
+                         "eval_images out to have them counted",
+                         (long long)r->plan->eval_images, r->spec->data.eval,
+                         (long long)counts->eval);
     if (!r->train_data || r->plan->train_images <= counts->train.images)
         return 0;
     return error_set(e, ERR_INVALID,

@@ -19,24 +19,26 @@ static void fill_from_spec(const struct job_spec *spec, struct plan_inputs *inpu
                            : spec->data.has_train_images             ? spec->data.train_images
                            : job_spec_is_synthetic(spec->data.train) ? SYNTHETIC_TRAIN_IMAGES
                                                                      : -1;
-    inputs->eval_images = -1;
+    inputs->eval_images = spec->data.has_eval_images ? spec->data.eval_images : -1;
     if (!spec->data.eval)
         inputs->eval_images = 0;
+    else if (spec->data.has_eval_images)
+        return;
     else if (job_spec_is_synthetic(spec->data.eval))
         inputs->eval_images = synthetic_eval_images(spec);
 }
 
 /* Images that each node must have of its own. Fewer by data.train_images: each node's share of
- * them.
+ * them. counts: NULL where the data are not here.
  */
 static void fill_node_images(const struct job_spec *spec, const struct dataset_counts *counts,
                              struct plan_inputs *inputs)
 {
     int64_t share = inputs->train_images / spec->cluster.nodes;
-    bool fewer = inputs->train_images < counts->images;
+    bool fewer = !counts || inputs->train_images < counts->images;
 
-    inputs->node_images_least = fewer && share < counts->least ? share : counts->least;
-    inputs->node_images_most = fewer && share < counts->most ? share : counts->most;
+    inputs->node_images_least = fewer && (!counts || share < counts->least) ? share : counts->least;
+    inputs->node_images_most = fewer && (!counts || share < counts->most) ? share : counts->most;
 }
 
 static bool is_shared_out(const struct job_spec *spec)
@@ -45,17 +47,24 @@ static bool is_shared_out(const struct job_spec *spec)
            !job_spec_is_synthetic(spec->data.train);
 }
 
+void plan_inputs_share_out(const struct job_spec *spec, struct plan_inputs *inputs)
+{
+    if (is_shared_out(spec))
+        fill_node_images(spec, NULL, inputs);
+}
+
 int plan_inputs_count(const struct job_spec *spec, struct plan_inputs *inputs, struct error *e)
 {
     struct dataset_counts counts;
 
     fill_from_spec(spec, inputs);
-    if (inputs->train_images < 0 || is_shared_out(spec)) {
+    if (inputs->train_images >= 0) {
+        plan_inputs_share_out(spec, inputs);
+    } else {
         if (dataset_count_parts(spec->data.train, DATASET_TRAIN, (int)spec->cluster.nodes, &counts,
                                 e))
             return error_prefix(e, "data.train");
-        if (inputs->train_images < 0)
-            inputs->train_images = counts.images;
+        inputs->train_images = counts.images;
         if (is_shared_out(spec) && counts.least == 0)
             return error_set(
                 e, ERR_INVALID,

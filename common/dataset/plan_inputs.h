@@ -13,9 +13,13 @@
 #define SYNTHETIC_EVAL_IMAGES 50000
 
 /* Counts what the job names, for those who have not opened it: the daemon and the client.
- * data.train_images spares the counting of the training data. ERR_NOT_FOUND and the other errors of
- * dataset_count name the key ("data.train: ..."). */
+ * data.train_images and data.eval_images spare the counting: what they state is not opened.
+ * ERR_NOT_FOUND and the other errors of dataset_count name the key ("data.train: ..."). */
 int plan_inputs_count(const struct job_spec *spec, struct plan_inputs *inputs, struct error *e);
+
+/* Where inputs->train_images is known and the data are not looked at: with data.locality node each
+ * node has its share of them. */
+void plan_inputs_share_out(const struct job_spec *spec, struct plan_inputs *inputs);
 
 /* What open data sets hold: the worker. Synthetic or none: all 0. */
 struct plan_counts {

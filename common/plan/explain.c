@@ -25,7 +25,8 @@ static const struct {
 } words[] = {
     {"train_images",            "The training images: an epoch shows each of them once.",
      "other data in data.train, or data.train_images, which states a number instead of counting"                                },
-    {"eval_images",             "The images that top-1 and top-5 are measured on.",            "other data in data.eval"        },
+    {"eval_images",             "The images that top-1 and top-5 are measured on.",
+     "other data in data.eval, or data.eval_images"                                                                             },
     {"world_size",              "The MPI ranks; each trains on a part of every batch.",
      "cluster.nodes or cluster.workers_per_node; the global batch grows with it"                                                },
     {"batch_per_node",          "The images that one node handles at a time.",
@@ -89,9 +90,10 @@ static void explain_images(struct plan *plan, const struct job_spec *spec)
                               "data.train_images says otherwise"
                             : "counted",
                 NULL);
-    explain(plan, "eval_images", "images in data.eval",
+    bool stated = spec->data.eval && spec->data.has_eval_images;
+    explain(plan, "eval_images", stated ? "data.eval_images" : "images in data.eval",
             json_pack("{s:s?}", "data.eval", spec->data.eval), json_integer(plan->eval_images),
-            spec->data.eval ? "counted, or stated beside the document" : JOB,
+            spec->data.eval && !stated ? "counted" : JOB,
             spec->data.eval ? NULL : json_string("no data.eval: no evaluation"));
 }
 

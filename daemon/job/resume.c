@@ -11,6 +11,7 @@
 
 #include "common/checkpoints.h"
 #include "common/clock.h"
+#include "common/dataset/plan_inputs.h"
 #include "common/json.h"
 #include "common/log.h"
 #include "common/plan/replan.h"
@@ -149,6 +150,7 @@ static struct plan *new_plan(struct job_manager *m, const struct job_spec *spec,
     };
     struct plan *plan = NULL;
 
+    plan_inputs_share_out(spec, &inputs);
     if (measure_speed(m->store, spec, m->slots, &inputs.speed, e) == 0) {
         plan = plan_make(spec, &inputs, problems);
         if (!plan)

@@ -234,6 +234,8 @@ static int submit_trial(struct job_manager *m, const struct store_sweep *sweep,
 
     snprintf(key, sizeof key, "sweep-%lld-%lld-%lld", (long long)sweep->id, (long long)t->rung,
              (long long)t->number);
+    if (spec)
+        plan_inputs_share_out(spec, &inputs);
     if (spec && !status)
         plan = plan_make(spec, &inputs, &problems);
     if (plan) {

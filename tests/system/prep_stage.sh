@@ -37,6 +37,9 @@ check "and what was half-written is gone" diff -r --exclude=.stage.lock data all
 
 # ---- shared out
 
+for nodes in 2 3; do "$prep" stage --from data --to of$nodes --hosts 'n[1-2]' --host n2 --nodes $nodes >out 2>err; done
+check "a node of two has its part" test "$(find of2/train -name '*-of-*' | wc -l)" = 3
+check "where --hosts are not all --nodes, all is copied" diff -r --exclude='.*' data of3
 for node in 0 1 2; do "$prep" stage --from data --to n$node --node $node --nodes 3 >out 2>err; done
 check "node i has the training shards s with s % n == i" test "$(ls n1/train | tr '\n' ' ')" = "train-00001-of-00007 train-00004-of-00007 "
 check "together the nodes have each shard once" test "$(find n? -name "train-*-of-*" | wc -l)" = 7

@@ -129,6 +129,40 @@ jid=$(by_hand 901 true --nodelist="$at")
 ok "once no job has used them for keep_days" eventually ended 901
 ok "they go" test ! -e "$work/scratch/set"
 is "$(node "$at" .reason)" "removed $work/scratch/set, which no job used for 0 days" "which the epilog reports"
+
+# both sets are on the nodes' disks alone, a part of the shards on each: here every node has a scratch of its own
+for n in n1 n2; do
+    rm -rf "$work/scratch/$n"
+    mkdir -p "$work/scratch/$n"
+done
+own_scratch() { # NODE: a mount that only it sees
+    nsenter --mount --target "$(pgrep -P "$(cut -d' ' -f1 "$work/cluster/pids/$1")" | head -1)" mount --bind "$work/scratch/$1" "$work/scratch/own"
+}
+mkdir "$work/scratch/own"
+echo PrologFlags=Alloc >>"$SLURM_CONF" # else a step's prolog sees the step's nodes alone
+scontrol reconfigure
+takes_effect() { scontrol show config | grep -qE '^PrologFlags.*Alloc'; }
+ok "PrologFlags=Alloc takes effect" eventually takes_effect
+if own_scratch n1 && own_scratch n2; then
+    for n in n1 n2; do node_conf $n "stage=\"$work/data=$work/scratch/own/set\"" "scratch=$work/scratch/own"; done
+    both='.data = {train: "'$work'/scratch/own/set/train", eval: "'$work'/scratch/own/set/validation", locality: "node"}'
+    slurm_job "uncounted" 2 "$both"
+    want 422 "data that only the nodes have cannot be counted here"
+    jq "$both" "$work/job.json" >"$work/both.json"
+    "$trainctl" --server "$url" submit --print-sbatch --train-images 96 --eval-images 50 "$work/both.json" >"$work/both.sh" 2>&1
+    is "$?" 0 "submit --print-sbatch takes their numbers"
+    like "$(cat "$work/both.sh")" '"eval_images": ?50' "which its document has"
+    slurm_job "parts" 4 "$both"' | .data += {train_images: 96, eval_images: 50}'
+    want 201 "with both numbers it is taken"
+    ok "a job whose nodes have a part each succeeds" ends "$id" succeeded
+    ok "nothing was ever on this machine's own disk" test ! -e "$work/scratch/own/set"
+    is "$(cd "$work/scratch" && find n1 n2 -name '*-of-*' | sort | tr '\n' ' ')" \
+        "n1/set/train/train-00000-of-00002 n1/set/validation/validation-00000-of-00001 n2/set/train/train-00001-of-00002 n2/set/validation/validation-00000-of-00001 " \
+        "a shard for training on each, and the validation on both"
+    is "$(jq .eval_images "$state/jobs/$id/result.json")" 50 "all evaluation images were seen"
+else
+    skip "data that only the nodes have" "mount is not allowed"
+fi
 node_conf n1
 node_conf n2
 
