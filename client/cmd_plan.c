@@ -78,6 +78,21 @@ static void predicted_rows(struct libscols_table *table, const struct plan *plan
             human_duration(value, sizeof value, plan->predicted.ttt_seconds.value), band);
 }
 
+/* Of a job for Slurm; elsewhere the launcher finds them. */
+static void threads_row(struct libscols_table *table, const struct plan *plan)
+{
+    const json_t *row = json_object_get(plan->explain, "threads_per_worker");
+    const json_t *threads = json_object_get(row, "value");
+    char text[32];
+
+    snprintf(text, sizeof text, "%lld", (long long)json_integer_value(threads));
+    if (row)
+        add_row(table, "threads_per_worker", json_is_integer(threads) ? text : "by Slurm",
+                json_is_integer(threads)
+                    ? "cluster.threads_per_worker"
+                    : "a node's cores / workers_per_node, when it is submitted");
+}
+
 static void print_table(const struct plan *plan)
 {
     struct libscols_table *table = table_create(0);
@@ -92,6 +107,7 @@ static void print_table(const struct plan *plan)
         count_row(table, plan, "batch_per_node", plan->batch_per_node);
     }
     count_row(table, plan, "world_size", plan->world_size);
+    threads_row(table, plan);
     if (plan->mode == JOB_MODE_TRAIN) {
         count_row(table, plan, "steps_per_epoch", plan->steps_per_epoch);
         count_row(table, plan, "warmup_steps", plan->warmup_steps);

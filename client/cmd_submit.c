@@ -66,8 +66,13 @@ static int print_sbatch(const char *text, size_t bytes)
     if (api_post("/v1/plan", text, bytes, &plan, &e) < 0)
         return cmd_fail(&e);
     const char *script = json_string_value(json_object_get(plan, "sbatch"));
+    const json_t *threads = json_object_get(json_object_get(plan, "explain"), "threads_per_worker");
+    const json_t *warnings = json_object_get(plan, "warnings");
+    const char *last = json_string_value(json_array_get(warnings, json_array_size(warnings) - 1));
     if (script)
         fputs(script, stdout);
+    else if (threads && json_is_null(json_object_get(threads, "value")) && last)
+        error_set(&e, ERR_INVALID, "no batch script: %s", last);
     else
         error_set(&e, ERR_INVALID,
                   "no batch script: it is made of a job with \"cluster\": {\"launcher\": "

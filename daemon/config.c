@@ -95,7 +95,7 @@ static const struct config_key keys[] = {
     {"slurm.poll_seconds", 'i', "10", 1, 600, FIELD(slurm_poll_seconds),
      "time between two looks at Slurm's queue, one call for all jobs, in seconds"},
     {"slurm.node_cores", 'i', "0", 0, 100000, FIELD(slurm_node_cores),
-     "cores of a node of the cluster, which threads_per_worker 0 shares out; 0 is as many as slots"},
+     "cores of a node of the cluster, which threads_per_worker 0 shares out; 0: Slurm is asked"},
 };
 /* clang-format on */
 #define KEY_COUNT (sizeof keys / sizeof keys[0])

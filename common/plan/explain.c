@@ -36,6 +36,8 @@ static const struct {
      "cluster.workers_per_node, batch_per_worker, or accumulate_steps, which needs "
      "no more memory; twice the batch is half the steps, and with lr.scaling linear twice the peak "
      "learning rate"                                                                                                            },
+    {"threads_per_worker",      "The threads that each rank computes with.",
+     "cluster.threads_per_worker, or cluster.workers_per_node, which share out a node's cores"                                  },
     {"steps_per_epoch",         "The updates in one pass over the training images.",
      "the global batch; the images that do not fill a last batch are left out of an epoch, unless "
      "steps_rounding is exact"                                                                                                  },
@@ -95,6 +97,31 @@ static void explain_images(struct plan *plan, const struct job_spec *spec)
             json_pack("{s:s?}", "data.eval", spec->data.eval), json_integer(plan->eval_images),
             spec->data.eval && !stated ? "counted" : JOB,
             spec->data.eval ? NULL : json_string("no data.eval: no evaluation"));
+}
+
+/* With launcher local the ranks share out this machine, which the plan does not know. */
+static void explain_threads(struct plan *plan, const struct job_spec *spec,
+                            const struct plan_inputs *inputs)
+{
+    int64_t threads = spec->cluster.threads_per_worker;
+    json_t *in = json_pack("{s:I}", "workers_per_node", (json_int_t)spec->cluster.workers_per_node);
+
+    if (spec->cluster.launcher != JOB_LAUNCHER_SLURM) {
+        json_decref(in);
+        return;
+    }
+    if (inputs->node_cores)
+        json_object_set_new(in, "node_cores", json_integer((json_int_t)inputs->node_cores));
+    if (inputs->node_cores)
+        explain(plan, "threads_per_worker", "node_cores / workers_per_node", in,
+                json_integer((json_int_t)threads), inputs->cores_source, NULL);
+    else
+        explain(plan, "threads_per_worker",
+                threads ? "cluster.threads_per_worker" : "node_cores / workers_per_node", in,
+                threads ? json_integer((json_int_t)threads) : json_null(), JOB,
+                threads ? NULL
+                        : json_string("traind asks Slurm for the cores of a node when it gets the "
+                                      "job, or takes slurm.node_cores of its settings"));
 }
 
 static void explain_batch(struct plan *plan, const struct job_spec *spec)
@@ -338,6 +365,7 @@ void plan_explain(struct plan *plan, const struct job_spec *spec, const struct p
 {
     explain_images(plan, spec);
     explain_batch(plan, spec);
+    explain_threads(plan, spec, inputs);
     if (plan->mode == JOB_MODE_TRAIN) {
         explain_steps(plan, spec);
         explain_peak(plan, spec);

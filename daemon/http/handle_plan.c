@@ -21,6 +21,8 @@ struct prepared {
     struct plan *plan;
     struct problems problems;    /* what is wrong with the document */
     struct problems unsupported; /* right, but not built in this version */
+    struct slurm_cores cores;    /* of a node, where a job's threads are a share of them */
+    char *cores_unknown;         /* why not */
 };
 
 static void prepared_clear(struct prepared *p)
@@ -29,6 +31,7 @@ static void prepared_clear(struct prepared *p)
     job_spec_destroy(p->spec);
     problems_clear(&p->problems);
     problems_clear(&p->unsupported);
+    free(p->cores_unknown);
 }
 
 static bool is_folder(const char *path)
@@ -94,6 +97,20 @@ static int find_inputs(const struct request *q, struct prepared *p, struct plan_
     return 0;
 }
 
+/* A plan can be made without the number of threads; a run cannot. */
+static void share_cores(const struct request *q, bool will_run, struct prepared *p)
+{
+    struct problems problems = {0};
+    int status = job_share_cores(q->app->jobs, p->spec, &p->cores, &problems);
+
+    if (status && !will_run && p->cores.cores == 0)
+        p->cores_unknown = strdup(problems.items[0].message);
+    else if (status)
+        problems_add(&p->problems, problems.items[0].pointer, NULL, "%s",
+                     problems.items[0].message);
+    problems_clear(&problems);
+}
+
 /* 0: p->plan is there, or p->problems is not empty; negative: the request itself is wrong. */
 static int prepare(const struct request *q, bool will_run, struct prepared *p, struct error *e)
 {
@@ -117,9 +134,14 @@ static int prepare(const struct request *q, bool will_run, struct prepared *p, s
         permit_weights(p->spec, &p->problems);
     if (!p->spec || p->problems.count || (will_run && p->unsupported.count))
         return 0;
+    share_cores(q, will_run, p);
+    if (p->problems.count)
+        return 0;
     int status = find_inputs(q, p, &inputs, e);
     if (status || p->problems.count)
         return status;
+    inputs.node_cores = p->cores.cores;
+    inputs.cores_source = p->cores.source;
     p->plan = plan_make(p->spec, &inputs, &p->problems);
     if (!p->plan && p->problems.count == 0)
         return error_set(e, ERR_INTERNAL, "no plan could be made of this document");
@@ -136,6 +158,7 @@ static int reply_plan(const struct request *q, const struct prepared *p, struct 
     char *script = NULL;
 
     if (p->spec->cluster.launcher == JOB_LAUNCHER_SLURM &&
+        p->spec->cluster.threads_per_worker > 0 &&
         job_slurm_script(q->app->jobs, p->spec, p->plan, &script, e) == 0)
         json_object_set_new(plan, "sbatch", json_string(script));
     free(script);
@@ -151,6 +174,8 @@ int handle_plan(const struct request *q, struct reply *r, struct error *e)
         status = reply_refusal(r, ERR_INVALID, &p.problems);
     } else if (status == 0) {
         plan_warn_unsupported(p.plan, &p.unsupported);
+        if (p.cores_unknown)
+            json_array_append_new(p.plan->warnings, json_string(p.cores_unknown));
         status = reply_plan(q, &p, r, e);
     }
     prepared_clear(&p);

@@ -16,6 +16,7 @@
 #include "common/job_spec.h"
 #include "common/plan/plan.h"
 #include "daemon/launch/slurm.h"
+#include "daemon/launch/slurm_cores.h"
 #include "daemon/store/store.h"
 
 struct job_manager;
@@ -123,8 +124,12 @@ void job_manager_slots(struct job_manager *m, struct job_slots *slots);
  * workers when 0); 0 for one that runs on other hosts alone (hosts.h). */
 int64_t job_slots_needed(const struct job_spec *spec, int64_t total);
 
-/* The cores of a node that such a job runs on. */
-int64_t job_node_cores(const struct job_manager *m, const struct job_spec *spec);
+/* A job for Slurm without cluster.threads_per_worker gets it: its workers' share of a node's cores,
+ * which Slurm or slurm.node_cores names (found->cores; 0: there was nothing to share out). Any
+ * other spec stays. Waits for Slurm, 10 s at most; thread-safe. Fills *problems and returns the
+ * error's code where it cannot be known. */
+int job_share_cores(const struct job_manager *m, struct job_spec *spec, struct slurm_cores *found,
+                    struct problems *problems);
 
 /* The batch script by which a person may submit a job of launcher slurm; the caller frees *text.
  * Thread-safe. */

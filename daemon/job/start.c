@@ -271,7 +271,7 @@ static struct launch_request request_for(struct job_manager *m, const struct job
         .job_id = job->id,
         .run_dir = job->run_dir,
         .spec = spec,
-        .threads = job_threads(spec, job_node_cores(m, spec)),
+        .threads = job_threads(spec, m->slots),
         .bind = has_cores_to_itself(m, spec, job->slots),
         .agent = m->agent,
         .data_roots = open_beneath_roots(),
@@ -285,13 +285,41 @@ static struct launch_request request_for(struct job_manager *m, const struct job
     };
 }
 
+/* A job for Slurm has its threads since it was submitted (job_share_cores); one that an earlier
+ * version took may have none. */
+static int check_threads(const struct job_manager *m, struct job_spec *spec, struct error *e)
+{
+    struct problems problems = {0};
+    struct slurm_cores cores;
+    int status = 0;
+
+    if (job_share_cores(m, spec, &cores, &problems))
+        status = error_set(e, ERR_INVALID, "%s: %s", problems.items[0].pointer,
+                           problems.items[0].message);
+    problems_clear(&problems);
+    return status;
+}
+
+/* What the plan says of the threads where it shared out cores; the caller frees it. */
+static char *threads_source(const json_t *plan)
+{
+    const json_t *threads = json_object_get(json_object_get(plan, "explain"), "threads_per_worker");
+    const char *source = json_string_value(json_object_get(threads, "source"));
+    bool shared = json_object_get(json_object_get(threads, "inputs"), "node_cores");
+
+    return shared && source ? strdup(source) : NULL;
+}
+
 void job_start(struct job_manager *m, const struct store_job *job)
 {
     struct error e = {0};
     char *mpirun = NULL, *worker = NULL;
     struct job_spec *spec = job_stored_spec(job, &e);
-    int status = spec ? 0 : -(int)e.code;
+    int status = spec ? check_threads(m, spec, &e) : -(int)e.code;
+    json_t *plan = json_loads(job->plan ? job->plan : "{}", 0, NULL);
+    char *source = threads_source(plan);
 
+    json_decref(plan);
     if (!status)
         status = find_programs(m, &mpirun, &worker, &e);
     if (!status)
@@ -303,6 +331,7 @@ void job_start(struct job_manager *m, const struct store_job *job)
         struct launch_request request = request_for(m, &m->limits, job, spec);
         request.mpirun = mpirun;
         request.worker = worker;
+        request.threads_source = source;
         /* A conflict: the job was cancelled in this moment. */
         if (begin(m, job, &request, &e))
             log_info("job %lld was not started: %s", (long long)job->id, e.text);
@@ -312,6 +341,7 @@ void job_start(struct job_manager *m, const struct store_job *job)
     job_spec_destroy(spec);
     free(mpirun);
     free(worker);
+    free(source);
 }
 
 int job_slurm_script(struct job_manager *m, const struct job_spec *spec, const struct plan *plan,
@@ -331,6 +361,10 @@ int job_slurm_script(struct job_manager *m, const struct job_spec *spec, const s
 
     *text = NULL;
     char *document = job_json_text(job_spec_to_json(spec));
+    json_t *explained = plan_to_json(plan);
+    char *source = threads_source(explained);
+    json_decref(explained);
+    request.threads_source = source;
     request.attempt = 1;
     request.mpirun = mpirun;
     request.worker = worker;
@@ -339,6 +373,7 @@ int job_slurm_script(struct job_manager *m, const struct job_spec *spec, const s
     if (!status)
         status = slurm_script(&request, text, e);
     free(document);
+    free(source);
     free(mpirun);
     free(worker);
     return status;

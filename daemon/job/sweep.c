@@ -107,7 +107,8 @@ static int fill_trials(struct job_manager *m, const json_t *d, const struct swee
     return status;
 }
 
-static int count_images(struct store_sweep *sweep, struct problems *problems, struct error *e)
+static int count_images(struct job_manager *m, struct store_sweep *sweep, struct problems *problems,
+                        struct error *e)
 {
     json_t *document = json_loads(sweep->trials[0].spec, 0, NULL);
     struct problems ignored = {0};
@@ -117,6 +118,9 @@ static int count_images(struct store_sweep *sweep, struct problems *problems, st
 
     if (status)
         problems_add(problems, "/base/data", NULL, "%s", e->text);
+    struct slurm_cores cores;
+    if (spec && !status)
+        job_share_cores(m, spec, &cores, problems); /* known now is better than failed points */
     sweep->train_images = inputs.train_images;
     sweep->eval_images = inputs.eval_images;
     job_spec_destroy(spec);
@@ -133,7 +137,7 @@ static int make(struct job_manager *m, json_t *d, const struct sweep_new *new,
     int status = fill_trials(m, d, &new->permit, sweep, problems, e);
 
     if (!status && problems->count == 0)
-        status = count_images(sweep, problems, e);
+        status = count_images(m, sweep, problems, e);
     sweep->name = name ? strdup(name) : NULL;
     sweep->document = json_dumps(d, JSON_COMPACT | JSON_REAL_PRECISION(16));
     return status;
@@ -229,9 +233,16 @@ static int submit_trial(struct job_manager *m, const struct store_sweep *sweep,
     json_t *document = json_loads(t->spec, 0, NULL);
     struct job_spec *spec = job_spec_parse(document, preset_lookup, NULL, &problems, NULL);
     struct plan *plan = NULL;
+    struct slurm_cores cores = {0};
     char key[64];
-    int status = spec ? measure_speed(m->store, spec, m->slots, &inputs.speed, e) : 0;
+    int status = spec ? job_share_cores(m, spec, &cores, &problems) : 0;
 
+    if (status)
+        error_set(e, (enum error_code) - status, "%s", problems.items[0].message);
+    inputs.node_cores = cores.cores;
+    inputs.cores_source = cores.source;
+    if (spec && !status)
+        status = measure_speed(m->store, spec, m->slots, &inputs.speed, e);
     snprintf(key, sizeof key, "sweep-%lld-%lld-%lld", (long long)sweep->id, (long long)t->rung,
              (long long)t->number);
     if (spec)

@@ -42,11 +42,12 @@ struct launch_request {
     /* Of the launcher slurm. */
     const struct slurm_settings *slurm;
     struct slurm *cluster;
-    double created_at;         /* of the job: makes its name in Slurm unique */
-    double time_limit_seconds; /* NAN: none */
-    double lead_seconds;       /* so long before its end the ranks are asked to stop */
-    bool by_hand;              /* a script for a person, who has no run directory yet */
-    const char *document;      /* the job document that such a script brings with it */
+    const char *threads_source; /* what said how many threads, for a comment; NULL: the document */
+    double created_at;          /* of the job: makes its name in Slurm unique */
+    double time_limit_seconds;  /* NAN: none */
+    double lead_seconds;        /* so long before its end the ranks are asked to stop */
+    bool by_hand;               /* a script for a person, who has no run directory yet */
+    const char *document;       /* the job document that such a script brings with it */
 };
 
 /* Processes by pid and start: a pid's second life has another start. */

@@ -430,7 +430,7 @@ int slurm_create(const struct slurm_settings *settings, void (*told)(void *), vo
     if (!s)
         return error_set(e, ERR_NO_MEMORY, "no memory for the launcher slurm");
     s->settings = *settings;
-    s->call = (struct slurm_call){&s->settings, &s->quit};
+    s->call = (struct slurm_call){.settings = &s->settings, .quit = &s->quit};
     s->told = told;
     s->context = context;
     pthread_mutex_init(&s->mutex, NULL);

@@ -24,7 +24,7 @@ struct slurm_settings {
     const char *options; /* more options of sbatch; NULL: none */
     const char *setup;   /* a shell file that each script reads first; NULL: none */
     int64_t poll_seconds;
-    int64_t node_cores; /* of a node: threads_per_worker 0 shares them out; 0: as this machine's */
+    int64_t node_cores; /* of a node: threads_per_worker 0 shares them out; 0: ask Slurm */
 };
 
 struct slurm;

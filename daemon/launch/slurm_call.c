@@ -152,9 +152,14 @@ static void read_some(struct output *o)
 }
 
 /* True: both have ended; false: it took too long. */
+static double seconds_of(const struct slurm_call *c)
+{
+    return c->seconds > 0 ? c->seconds : CALL_SECONDS;
+}
+
 static bool read_all(const struct slurm_call *c, struct output o[2])
 {
-    double until = clock_monotonic() + CALL_SECONDS;
+    double until = clock_monotonic() + seconds_of(c);
 
     while (o[0].fd >= 0 || o[1].fd >= 0) {
         struct pollfd fds[2] = {
@@ -214,7 +219,7 @@ static int run(const struct slurm_call *c, char *const *argv, char **answer, str
             ;
         if (!ended)
             status = error_set(e, ERR_UNREACHABLE, "%s gave no answer within %.0f s", argv[0],
-                               CALL_SECONDS);
+                               seconds_of(c));
         else if (wait_status)
             status = refusal(argv[0], o[1].text, wait_status, e);
     }
@@ -273,6 +278,53 @@ int slurm_call_jobs(const struct slurm_call *c, json_t **jobs, struct error *e)
     json_decref(*jobs);
     *jobs = NULL;
     return error_set(e, ERR_UNREACHABLE, "squeue --json gave no list of jobs (%s)", where.text);
+}
+
+/* "n1|2|24|96|skylake,big|long*": name, sockets, cores of each, CPUs, features, partition. */
+static void add_node(char *line, bool only_default, json_t *nodes)
+{
+    char *field[6];
+
+    for (int i = 0; i < 6; i++)
+        if (!(field[i] = strsep(&line, "|")))
+            return;
+    size_t length = strlen(field[5]);
+    if (only_default && !(length && field[5][length - 1] == '*'))
+        return;
+    int64_t cores = strtoll(field[1], NULL, 10) * strtoll(field[2], NULL, 10);
+    int64_t cpus = strtoll(field[3], NULL, 10);
+    json_array_append_new(nodes, json_pack("{s:s, s:I, s:s}", "node", field[0], "cores",
+                                           (json_int_t)(cpus > 0 && cpus < cores ? cpus : cores),
+                                           "features", field[4]));
+}
+
+int slurm_call_nodes(const struct slurm_call *c, const char *partition, const char *hosts,
+                     json_t **nodes, struct error *e)
+{
+    char *argv[10] = {"sinfo", "--noheader", "--Node", "--format=%N|%X|%Y|%c|%f|%P"};
+    char *answer, *rest, *line;
+    int n = 4;
+
+    *nodes = NULL;
+    if (c->settings->slurmrestd)
+        return slurm_rest_nodes(c, partition, hosts, nodes, e);
+    if (partition) {
+        argv[n++] = "--partition";
+        argv[n++] = (char *)partition;
+    }
+    if (hosts) {
+        argv[n++] = "--nodes";
+        argv[n++] = (char *)hosts;
+    }
+    int status = run(c, argv, &answer, e);
+    if (status)
+        return status;
+    *nodes = json_array();
+    rest = answer;
+    while ((line = strsep(&rest, "\n")))
+        add_node(line, !partition && !hosts, *nodes);
+    free(answer);
+    return 0;
 }
 
 int slurm_call_cancel(const struct slurm_call *c, int64_t job_id, struct error *e)

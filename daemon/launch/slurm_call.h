@@ -1,6 +1,6 @@
 /*
  * Calls to Slurm, each of which waits for its answer: by its commands (sbatch, squeue, scancel) or
- * through slurmrestd, as slurm.via says. From the thread of slurm.c only.
+ * through slurmrestd, as slurm.via says. From the thread of slurm.c; slurm_call_nodes from any.
  *
  * ERR_UNREACHABLE: no answer, or none that tells; what was asked for may have been done. Any other
  * error is Slurm's refusal, in its own words.
@@ -16,6 +16,7 @@
 struct slurm_call {
     const struct slurm_settings *settings;
     const atomic_bool *quit; /* ends a call that is under way */
+    double seconds;          /* it may take; 0: as long as Slurm's own clients try */
 };
 
 /* properties are for slurmrestd, which does not read the script's #SBATCH lines. */
@@ -28,10 +29,17 @@ int slurm_call_jobs(const struct slurm_call *c, json_t **jobs, struct error *e);
 /* Ends a job, waiting or running. */
 int slurm_call_cancel(const struct slurm_call *c, int64_t job_id, struct error *e);
 
+/* Nodes of the cluster, as [{"node", "cores", "features"}], a new reference: of a partition (NULL:
+ * the default one), or those of a list "n1,n[3-4]" (NULL: all of the partition). */
+int slurm_call_nodes(const struct slurm_call *c, const char *partition, const char *hosts,
+                     json_t **nodes, struct error *e);
+
 /* slurm_rest.c: the same through slurmrestd. */
 int slurm_rest_submit(const struct slurm_call *c, const char *script_path, const json_t *properties,
                       int64_t *job_id, struct error *e);
 int slurm_rest_jobs(const struct slurm_call *c, json_t **jobs, struct error *e);
+int slurm_rest_nodes(const struct slurm_call *c, const char *partition, const char *hosts,
+                     json_t **nodes, struct error *e);
 int slurm_rest_cancel(const struct slurm_call *c, int64_t job_id, struct error *e);
 
 /* What no one can know the outcome of: the words of a command or of slurmrestd say so. */

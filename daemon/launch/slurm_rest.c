@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "common/file.h"
+#include "common/hostlist.h"
 #include "daemon/launch/slurm_call.h"
 
 #define CALL_SECONDS 45L
@@ -100,7 +101,7 @@ static void set_options(const struct slurm_call *c, CURL *curl, const char *url,
     curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
     curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take);
     curl_easy_setopt(curl, CURLOPT_WRITEDATA, answer);
-    curl_easy_setopt(curl, CURLOPT_TIMEOUT, CALL_SECONDS);
+    curl_easy_setopt(curl, CURLOPT_TIMEOUT, c->seconds > 0 ? (long)c->seconds : CALL_SECONDS);
     curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(curl, CURLOPT_NOPROXY, "*");
     curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
@@ -192,6 +193,80 @@ int slurm_rest_jobs(const struct slurm_call *c, json_t **jobs, struct error *e)
     json_decref(*jobs);
     *jobs = NULL;
     return error_set(e, ERR_UNREACHABLE, "slurmrestd gave no list of jobs");
+}
+
+/* A name in a list of strings, or in a string of names with commas between. */
+static bool has_name(const json_t *list, const char *name)
+{
+    const json_t *item;
+    size_t i;
+
+    json_array_foreach (list, i, item)
+        if (json_is_string(item) && strcasecmp(json_string_value(item), name) == 0)
+            return true;
+    return json_is_string(list) && strcasecmp(json_string_value(list), name) == 0;
+}
+
+/* The partition whose flags say so; "" for none. */
+static int default_partition(const struct slurm_call *c, char *name, size_t bytes, struct error *e)
+{
+    json_t *reply, *partition;
+    size_t i;
+    int status = request(c, "GET", "/partitions", NULL, &reply, e);
+
+    *name = '\0';
+    json_array_foreach (json_object_get(reply, "partitions"), i, partition) {
+        const char *its = json_string_value(json_object_get(partition, "name"));
+        if (its && has_name(json_object_get(partition, "flags"), "default"))
+            snprintf(name, bytes, "%s", its);
+    }
+    json_decref(reply);
+    return status;
+}
+
+static bool is_asked_for(const json_t *node, const char *partition, const char *hosts)
+{
+    const char *name = json_string_value(json_object_get(node, "name"));
+
+    if (partition && !has_name(json_object_get(node, "partitions"), partition))
+        return false;
+    return name && (!hosts || hostlist_place(hosts, name, &(int){0}) >= 0);
+}
+
+static void add_node(const json_t *node, json_t *nodes)
+{
+    const json_t *features = json_object_get(node, "features");
+    int64_t sockets = json_integer_value(json_object_get(node, "sockets"));
+    int64_t cores = sockets * json_integer_value(json_object_get(node, "cores"));
+    int64_t cpus = json_integer_value(json_object_get(node, "cpus"));
+
+    json_array_append_new(
+        nodes, json_pack("{s:O, s:I, s:s}", "node", json_object_get(node, "name"), "cores",
+                         (json_int_t)(cpus > 0 && cpus < cores ? cpus : cores), "features",
+                         json_is_string(features) ? json_string_value(features) : ""));
+}
+
+int slurm_rest_nodes(const struct slurm_call *c, const char *partition, const char *hosts,
+                     json_t **nodes, struct error *e)
+{
+    json_t *reply = NULL, *node;
+    char by_default[256];
+    size_t i;
+    int status = 0;
+
+    if (!partition && !hosts) {
+        status = default_partition(c, by_default, sizeof by_default, e);
+        partition = by_default;
+    }
+    if (!status)
+        status = request(c, "GET", "/nodes", NULL, &reply, e);
+    if (!status)
+        *nodes = json_array();
+    json_array_foreach (json_object_get(reply, "nodes"), i, node)
+        if (!status && is_asked_for(node, partition, hosts))
+            add_node(node, *nodes);
+    json_decref(reply);
+    return status;
 }
 
 int slurm_rest_cancel(const struct slurm_call *c, int64_t job_id, struct error *e)

@@ -310,6 +310,9 @@ int slurm_script(const struct launch_request *r, char **text, struct error *e)
     if (!r->by_hand)
         fprintf(out, "# Job %lld of traind, attempt %lld\n", (long long)r->job_id,
                 (long long)r->attempt);
+    if (r->threads_source)
+        fprintf(out, "# %lld threads a worker, of the cores of a node (%s)\n",
+                (long long)r->threads, r->threads_source);
     put_directives(out, r);
     put_folder(out, r);
     put_environment(out, r);

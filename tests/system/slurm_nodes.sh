@@ -166,6 +166,12 @@ fi
 node_conf n1
 node_conf n2
 
+# ------------------------------------------------------------------ threads that the document leaves open
+
+call --data-binary '{"data": {"train": "synthetic", "train_images": 64}, "batch_per_worker": 4,
+    "cluster": {"launcher": "slurm", "nodes": 2, "workers_per_node": 1}}' /v1/plan
+json '.explain.threads_per_worker | [.value, .source]' '[2,"sinfo: the fewest of the 2 nodes of the default partition"]' "sinfo says how many cores a node has"
+
 # ------------------------------------------------------------------ a wrong data path
 
 slurm_job "lost" 2 '.cluster.nodes = 1 | .data = {train: "/nowhere/imagenet", train_images: 96} | .restart = {max: 0}'

@@ -17,6 +17,18 @@ chmod 755 "$work/traind-as-nobody"
 traind=$work/traind-as-nobody
 start_slurm_daemon "slurm.via = slurmrestd" "slurm.restd_socket = $work/cluster/restd/socket"
 
+# What slurmrestd and sinfo say of nodes of two CPUs: one worker gets both.
+threads() { # PARTITION
+    jq -n --argjson partition "$1" '{data: {train: "synthetic", train_images: 64}, batch_per_worker: 4,
+        cluster: {launcher: "slurm", nodes: 2, workers_per_node: 1, partition: $partition}}' >"$work/plan.json"
+    call --data-binary "@$work/plan.json" /v1/plan
+    jq -r '.explain.threads_per_worker | "\(.value) \(.source)"' <<<"$body"
+}
+partition=$(sinfo -h -o %R | head -1)
+is "$(threads null)" "2 slurmrestd: the fewest of the 2 nodes of the default partition" "slurmrestd says how many cores a node has"
+is "$(threads "\"$partition\"")" "2 slurmrestd: the fewest of the 2 nodes of partition $partition" "of a partition too"
+like "$(threads '"nowhere"'; echo "$body")" "slurmrestd knows no nodes of partition nowhere" "but of none that is not there"
+
 fixture_job "steps=1000 step_ms=200 every=1"
 long=$id
 ok "a job submitted through slurmrestd runs" eventually has_events "$long" 2

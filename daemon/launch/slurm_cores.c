@@ -1,0 +1,121 @@
+#include "daemon/launch/slurm_cores.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/launch/slurm_call.h"
+
+#define ASK_SECONDS 10
+
+/* Is name in a list as "a,b(x),c"? Slurm adds a count or a state in parentheses to some. */
+static bool is_in_list(const char *list, const char *name)
+{
+    size_t length = strlen(name);
+
+    while (*list) {
+        size_t item = strcspn(list, ","), word = strcspn(list, ",(");
+        if (word == length && strncmp(list, name, length) == 0)
+            return true;
+        list += item + (list[item] == ',');
+    }
+    return false;
+}
+
+/* A feature, and no expression of several. NULL: there is none that can be compared. */
+static const char *feature_of(const struct job_spec *spec)
+{
+    const char *constraint = spec->cluster.constraint;
+    return constraint && *constraint && !strpbrk(constraint, "&|[]()*,! ") ? constraint : NULL;
+}
+
+static void find_fewest(const json_t *nodes, const char *feature, int64_t *fewest, size_t *count)
+{
+    const json_t *node;
+    size_t i;
+
+    *fewest = 0;
+    *count = 0;
+    json_array_foreach (nodes, i, node) {
+        int64_t cores = json_integer_value(json_object_get(node, "cores"));
+        const char *features = json_string_value(json_object_get(node, "features"));
+        if (cores < 1 || (feature && !is_in_list(features ? features : "", feature)))
+            continue;
+        ++*count;
+        if (*fewest == 0 || cores < *fewest)
+            *fewest = cores;
+    }
+}
+
+/* "of partition big", "of the default partition", "named in cluster.hosts" */
+static void describe(const struct job_spec *spec, const char *feature, char *text, size_t bytes)
+{
+    const char *partition = spec->cluster.partition;
+
+    if (spec->cluster.host_count)
+        snprintf(text, bytes, "named in cluster.hosts");
+    else
+        snprintf(text, bytes, "of %s%.64s%s%.32s",
+                 partition ? "partition " : "the default partition", partition ? partition : "",
+                 feature ? " with " : "", feature ? feature : "");
+}
+
+static char *join_hosts(const struct job_spec *spec)
+{
+    size_t bytes = 1;
+    char *text;
+
+    for (size_t i = 0; i < spec->cluster.host_count; i++)
+        bytes += strlen(spec->cluster.hosts[i]) + 1;
+    text = calloc(1, bytes);
+    for (size_t i = 0; text && i < spec->cluster.host_count; i++) {
+        size_t used = strlen(text), name = strcspn(spec->cluster.hosts[i], ":");
+        snprintf(text + used, bytes - used, "%s%.*s", used ? "," : "", (int)name,
+                 spec->cluster.hosts[i]);
+    }
+    return text;
+}
+
+static int ask(const struct slurm_settings *settings, const struct job_spec *spec,
+               struct slurm_cores *found, struct error *e)
+{
+    static const atomic_bool never = false;
+    const struct slurm_call call = {settings, &never, ASK_SECONDS};
+    const char *who = settings->slurmrestd ? "slurmrestd" : "sinfo", *feature = feature_of(spec);
+    char *hosts = spec->cluster.host_count ? join_hosts(spec) : NULL, where[128];
+    json_t *nodes = NULL;
+    size_t count = 0;
+    int status = slurm_call_nodes(&call, spec->cluster.partition, hosts, &nodes, e);
+
+    describe(spec, feature, where, sizeof where);
+    if (!status) {
+        find_fewest(nodes, feature, &found->cores, &count);
+        if (count == 0)
+            status = error_set(e, ERR_NOT_FOUND, "%s knows no nodes %s", who, where);
+    }
+    if (count == 1)
+        snprintf(found->source, sizeof found->source, "%s: the node %s", who, where);
+    else
+        snprintf(found->source, sizeof found->source, "%s: the fewest of the %zu nodes %s", who,
+                 count, where);
+    json_decref(nodes);
+    free(hosts);
+    return status;
+}
+
+int slurm_cores_find(const struct slurm_settings *settings, const struct job_spec *spec,
+                     struct slurm_cores *found, struct error *e)
+{
+    *found = (struct slurm_cores){.cores = settings->node_cores};
+    if (found->cores > 0) {
+        snprintf(found->source, sizeof found->source, "slurm.node_cores of traind.conf");
+        return 0;
+    }
+    if (ask(settings, spec, found, e) == 0)
+        return 0;
+    return error_set(e, e->code == ERR_UNREACHABLE ? ERR_UNREACHABLE : ERR_INVALID,
+                     "how many cores a node has is not known: %.600s; give "
+                     "cluster.threads_per_worker, or have slurm.node_cores set in traind.conf",
+                     e->text);
+}

@@ -1,0 +1,20 @@
+/* How many cores a node has that Slurm may give to a job: asked of Slurm, or as slurm.node_cores
+ * says. */
+#ifndef TRAIND_DAEMON_LAUNCH_SLURM_CORES_H
+#define TRAIND_DAEMON_LAUNCH_SLURM_CORES_H
+
+#include "common/job_spec.h"
+#include "daemon/launch/slurm.h"
+
+struct slurm_cores {
+    int64_t cores;    /* of the node with the fewest, not hardware threads */
+    char source[192]; /* "sinfo: the fewest of the 256 nodes of partition big" */
+};
+
+/* Of the nodes of the job's partition (or Slurm's default) that have its constraint, as far as that
+ * is a single feature; or of cluster.hosts. Waits for Slurm, 10 s at most. Thread-safe. An error
+ * says which key would tell. */
+int slurm_cores_find(const struct slurm_settings *settings, const struct job_spec *spec,
+                     struct slurm_cores *found, struct error *e);
+
+#endif
