@@ -213,10 +213,12 @@ export class Chart {
 
   // {series, data, bands} of uPlot: each series as its lines.
   lines() {
-    const { data, options, group } = this, points = { show: false };
+    const { data, options, group } = this, hidden = { show: false };
+    const lonely = (values) => values?.filter(filled).length === 1; // no line goes through one point
     const x = data.x, series = [{}], columns = [x], bands = [];
     const positive = (values) => (this.isLog ? values.map((v) => (v > 0 ? v : null)) : values);
     const add = (values, line) => {
+      const points = line.stroke && lonely(values) ? { show: true, size: 6, fill: line.stroke, stroke: line.stroke } : hidden;
       columns.push(positive(values ?? x.map(() => null)));
       series.push({ points, spanGaps: true, ...line });
       return series.length - 1;
