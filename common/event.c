@@ -26,6 +26,7 @@ static const struct event_metric metrics[] = {
     {"optim_ms",       "ms",       "optimiser"                                     },
     {"grad_norm",      "",         "L2 norm of the averaged gradient"              },
     {"slowest_rank",   "",         "rank with the longest step"                    },
+    {"top1",           "",         "training accuracy, share of the global batch"  },
 };
 
 const char *event_type_name(enum event_type type)

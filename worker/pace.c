@@ -52,6 +52,7 @@ struct rank_step pace_gather(struct pace *p, const struct rank_step *mine)
     traincomm_all_gather(p->comm, mine, sizeof *mine, p->every);
     for (int i = 0; i < p->world; i++) {
         all.loss += p->every[i].loss / p->world;
+        all.correct += p->every[i].correct;
         all.bad_images += p->every[i].bad_images;
         p->times[i] = p->every[i].times;
     }

@@ -135,24 +135,29 @@ static void gradients_ready(size_t offset, size_t count, void *gradients)
     traincomm_gradients_ready(gradients, offset);
 }
 
+struct batch_result {
+    double loss;    /* mean */
+    double correct; /* images */
+};
+
 /* Batch j of the step's accumulate_steps: the gradients of the first overwrite, the others add, and
- * those of the last are complete, so that the all-reduce goes behind its backward. Returns its mean
- * loss. */
-static double compute_batch(struct trainer *t, const struct loader_batch *b, int64_t j,
-                            struct step_times *times)
+ * those of the last are complete, so that the all-reduce goes behind its backward. */
+static struct batch_result compute_batch(struct trainer *t, const struct loader_batch *b, int64_t j,
+                                         struct step_times *times)
 {
     struct run *r = t->run;
     int64_t batches = r->spec->accumulate_steps;
     bool last = j == batches - 1;
     double clock = clock_monotonic();
+    int correct;
 
     model_mix(r->model, b->lambda);
-    double loss = model_forward(r->model, b->images, b->labels, b->n, NULL);
+    double loss = model_forward(r->model, b->images, b->labels, b->n, &correct);
     times->forward += lap(&clock, "forward");
     model_backward(r->model, 1.0 / (double)(r->world * batches), j > 0,
                    last ? gradients_ready : NULL, t->gradients);
     times->backward += lap(&clock, "backward");
-    return loss;
+    return (struct batch_result){loss, correct};
 }
 
 static double update(struct trainer *t, double lr, struct step_times *times)
@@ -168,10 +173,12 @@ static double update(struct trainer *t, double lr, struct step_times *times)
     return norm;
 }
 
-static struct rank_step gather_step(struct trainer *t, double loss, const struct step_times *times)
+static struct rank_step gather_step(struct trainer *t, const struct batch_result *step,
+                                    const struct step_times *times)
 {
     struct rank_step mine = {
-        .loss = loss,
+        .loss = step->loss,
+        .correct = step->correct,
         .bad_images = (double)loader_bad_images(t->loader),
         .times = {{1e3 * times->data, 1e3 * times->forward, 1e3 * times->backward,
                    1e3 * times->optim}},
@@ -198,6 +205,7 @@ static int say_step(const struct trainer *t, int64_t step, const struct rank_ste
     report_real(r->report, "comm_ms", times->comm * 1e3);
     report_real(r->report, "optim_ms", times->optim * 1e3);
     report_real(r->report, "grad_norm", grad_norm);
+    report_real(r->report, "top1", all->correct / (double)r->plan->global_batch);
     pace_report(t->pace);
     int status = report_end(r->report, e);
     return status ? status : pace_judge(t->pace, step, e);
@@ -233,16 +241,17 @@ static void print_progress(struct trainer *t, int64_t step, double loss, double 
 
 /* Forward and backward of all batches of a step. The ranks agree on a stop before the first one, so
  * that no half step is left in the running statistics, and on errors before the first and the last
- * one: behind that they meet in the all-reduce. *loss gets this rank's mean. */
-static int compute_gradients(struct trainer *t, double *loss, struct step_times *times, bool *stop,
-                             struct error *e)
+ * one: behind that they meet in the all-reduce. *step gets this rank's mean loss and its sum of
+ * correct images. */
+static int compute_gradients(struct trainer *t, struct batch_result *step, struct step_times *times,
+                             bool *stop, struct error *e)
 {
     struct run *r = t->run;
     int64_t batches = r->spec->accumulate_steps;
     struct loader_batch batch;
     int status = 0;
 
-    *loss = 0;
+    *step = (struct batch_result){0};
     for (int64_t j = 0; j < batches; j++) {
         r->phase = "data";
         stall_doing(t->stall, STALL_DATA);
@@ -262,7 +271,9 @@ static int compute_gradients(struct trainer *t, double *loss, struct step_times 
         times->data += batch.wait_seconds;
         r->phase = "train";
         stall_doing(t->stall, STALL_COMPUTE);
-        *loss += compute_batch(t, &batch, j, times) / (double)batches;
+        struct batch_result one = compute_batch(t, &batch, j, times);
+        step->loss += one.loss / (double)batches;
+        step->correct += one.correct;
     }
     return 0;
 }
@@ -287,14 +298,15 @@ static int train_step(struct trainer *t, int64_t index, bool *stop, struct error
 {
     struct run *r = t->run;
     struct step_times times = {.start = clock_monotonic()};
-    double loss, lr = lr_at(&r->plan->lr, index + r->step_shift);
+    struct batch_result mine;
+    double lr = lr_at(&r->plan->lr, index + r->step_shift);
 
-    int status = compute_gradients(t, &loss, &times, stop, e);
+    int status = compute_gradients(t, &mine, &times, stop, e);
     if (status || *stop)
         return status;
     double grad_norm = update(t, lr, &times), clock = clock_monotonic();
     stall_doing(t->stall, STALL_WAIT);
-    struct rank_step all = gather_step(t, loss, &times);
+    struct rank_step all = gather_step(t, &mine, &times);
     stall_doing(t->stall, STALL_OTHER);
     lap(&clock, "wait for all ranks");
     times.total = clock_monotonic() - times.start;

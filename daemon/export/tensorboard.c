@@ -86,7 +86,7 @@ static void add(struct scalars *s, const char *tag, double value)
 
 static void write_step(void *context, const struct store_metric_part *part)
 {
-    static const char *const wanted[] = {"loss", "lr", "images_per_sec", "grad_norm"};
+    static const char *const wanted[] = {"loss", "lr", "images_per_sec", "grad_norm", "top1"};
     struct board *b = context;
     struct scalars s = {.count = 0};
 

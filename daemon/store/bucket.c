@@ -74,7 +74,7 @@ static int each(struct sql *c, int64_t job_id, int level, int64_t from, int64_t 
         level == 0 ? sql_query(c, e,
                                "select step, epoch, t, loss, lr, images_per_sec, step_ms, data_ms, "
                                "forward_ms, backward_ms, comm_ms, optim_ms, grad_norm, "
-                               "slowest_rank from step_metric "
+                               "slowest_rank, top1 from step_metric "
                                "where job_id = ? and step >= ? and step < ? order by step",
                                "iii", job_id, from, to)
                    : sql_query(c, e,
@@ -102,7 +102,7 @@ int store_metric_each(struct store *s, int64_t job_id, int64_t from_step, int64_
     sqlite3_stmt *row = sql_query(c, e,
                                   "select step, epoch, t, loss, lr, images_per_sec, step_ms, "
                                   "data_ms, forward_ms, backward_ms, comm_ms, optim_ms, "
-                                  "grad_norm, slowest_rank from step_metric "
+                                  "grad_norm, slowest_rank, top1 from step_metric "
                                   "where job_id = ? and step >= ? order by step limit ?",
                                   "iii", job_id, from_step, limit);
     int status = row ? 1 : -(int)ERR_INTERNAL;

@@ -142,10 +142,10 @@ static int ingest_step(struct sql *c, int64_t job_id, const struct store_event *
     return sql_run(c, e, NULL,
                    "insert or replace into step_metric (job_id, step, epoch, t, loss, lr, "
                    "images_per_sec, step_ms, data_ms, forward_ms, backward_ms, comm_ms, "
-                   "optim_ms, grad_norm, slowest_rank) "
-                   "values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                   "iiddddddddddddd", job_id, step->step, step->epoch, event->t, v[0], v[1], v[2],
-                   v[3], v[4], v[5], v[6], v[7], v[8], v[9], v[10]);
+                   "optim_ms, grad_norm, slowest_rank, top1) "
+                   "values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                   "iidddddddddddddd", job_id, step->step, step->epoch, event->t, v[0], v[1], v[2],
+                   v[3], v[4], v[5], v[6], v[7], v[8], v[9], v[10], v[11]);
 }
 
 static int ingest_eval(struct sql *c, int64_t job_id, const struct store_event *event,

@@ -31,6 +31,7 @@ read_board() {
 }
 is "$(read_board '.series.loss | map(.[0])')" "[$(seq -s, 20)]" "a reader of its own finds each step once, in order"
 is "$(read_board '[.series.loss[0], .series.loss[19], .series.images_per_sec[4], .series.lr[0]]')" '[[1,2],[20,0.1],[5,100],[1,0.1]]' "with its numbers"
+is "$(read_board '[.series.top1[0], .series.top1[4]]')" '[[1,0.5],[5,0.9]]' "the training accuracy"
 is "$(read_board '[.series["eval/top1"], .series["eval/top5"], .series["eval/loss"]]')" '[[[20,0.75]],[[20,0.9375]],[[20,0.5]]]' "the evaluation"
 is "$(read_board '[.hparams | .["optimizer.momentum"], .batch_per_worker, .["model.arch"], .["optimizer.nesterov"]]')" '[0.9,4,"resnet50",false]' \
     "and the hyper-parameters"

@@ -143,6 +143,7 @@ static void say_step(long step)
     report_real(events, "loss", 2.0 / (double)step);
     report_real(events, "lr", 0.1);
     report_real(events, "images_per_sec", 100);
+    report_real(events, "top1", 1 - 0.5 / (double)step);
     finish_event();
 }
 

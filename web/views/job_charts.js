@@ -19,6 +19,7 @@ const CHARTS = [
   { id: "loss", title: "Loss", log: true, series: [
     { key: "loss", label: "training", color: "--c1", smooth: true }, { key: "eval_loss", label: "evaluation", color: "--c2", dots: true }] },
   { id: "accuracy", title: "Accuracy", format: (x) => `${f.number(100 * x)} %`, most: 1.02, zero: true, empty: "No evaluation yet.", series: [
+    { key: "train_top1", label: "training top-1", color: "--c1", smooth: true, format: f.percent },
     { key: "top1", label: "top-1", color: "--c3", dots: true, format: f.percent }, { key: "top5", label: "top-5", color: "--c6", dots: true, format: f.percent }] },
   { id: "images_per_sec", title: "Throughput", unit: "images/s", zero: true, format: f.rate, series: [
     { key: "images_per_sec", label: "all ranks", color: "--c3", smooth: true }] },
@@ -27,7 +28,7 @@ const CHARTS = [
   { id: "lr", title: "Learning rate", zero: true, log: true, series: [{ key: "lr", label: "learning rate", color: "--c2", fill: true }] },
   { id: "grad_norm", title: "Gradient norm", log: true, series: [{ key: "grad_norm", label: "L2 norm", color: "--c4", smooth: true }] },
 ];
-const METRICS = "loss,lr,images_per_sec,step_ms,data_ms,forward_ms,backward_ms,comm_ms,optim_ms,grad_norm";
+const METRICS = "loss,lr,images_per_sec,step_ms,data_ms,forward_ms,backward_ms,comm_ms,optim_ms,grad_norm,top1";
 
 // "0:42", "1:05:30": time since the start
 function clock(seconds) {
@@ -200,7 +201,7 @@ export function jobCharts(id, query) {
     const plain = { x, y, min: series.min, max: series.max, marks: events_ };
     const work = [
       () => charts.loss.update({ ...lossData(series, x, evals, ex), marks: events_ }),
-      () => charts.accuracy.update({ ...accuracy(evals, ex), marks: events_, ...target() }),
+      () => charts.accuracy.update({ ...accuracy(series, x, evals, ex), marks: events_, ...target() }),
       () => charts.images_per_sec.update(plain),
       () => charts.step_time.update(plain),
       () => charts.lr.update({ ...plain, spans: warm }),
@@ -216,7 +217,15 @@ export function jobCharts(id, query) {
     }
   }
 
-  const accuracy = (evals, ex) => ({ x: ex, y: { top1: evals.map((e) => e.top1), top5: evals.map((e) => e.top5) } });
+  // Without the training's curve where its worker did not say it.
+  function accuracy(series, x, evals, ex) {
+    const y = { top1: evals.map((e) => e.top1), top5: evals.map((e) => e.top5) };
+    if (!series.top1?.some((v) => v !== null)) return { x: ex, y };
+    const columns = [series.top1, ...(series.min ? [series.min.top1, series.max.top1] : [])];
+    const [all, train_top1, ...more] = joined([[x, ...columns], [ex, y.top1, y.top5]]);
+    const [top1, top5] = more.splice(-2);
+    return { x: all, y: { train_top1, top1, top5 }, ...(more.length ? { min: { train_top1: more[0] }, max: { train_top1: more[1] } } : {}) };
+  }
 
   function stragglers(events) {
     const found = events.filter((e) => e.type === "straggler").slice(-3).reverse();

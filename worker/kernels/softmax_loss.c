@@ -40,7 +40,7 @@ double softmax_loss_mixed(const float *logits, const int32_t *labels, int n, int
         double own = x[labels[i]];
         if (lambda < 1)
             own = lambda * own + (1 - lambda) * x[labels[n - 1 - i]];
-        hits += largest(x, classes) == labels[i];
+        hits += largest(x, classes) == labels[lambda < 0.5 ? n - 1 - i : i];
         loss +=
             loss_of_row(x, classes, own, smoothing, probabilities + (size_t)i * (size_t)classes);
     }

@@ -19,7 +19,8 @@ void softmax_loss_backward(const float *probabilities, const int32_t *labels, in
                            double smoothing, double scale, float *dlogits);
 
 /* The same for mixed images (mixup): row i counts lambda for its own label and 1 - lambda for that
- * of row n-1-i. With lambda 1 they are the two above, to the bit. */
+ * of row n-1-i; *correct goes by the label that counts more. With lambda 1 they are the two above,
+ * to the bit. */
 double softmax_loss_mixed(const float *logits, const int32_t *labels, int n, int classes,
                           double smoothing, double lambda, float *probabilities, int *correct);
 void softmax_loss_mixed_backward(const float *probabilities, const int32_t *labels, int n,

@@ -96,6 +96,22 @@ Test(softmax_loss, counts_hits_and_survives_large_logits)
     cr_assert_float_eq(p[0], 1, 1e-6);
 }
 
+/* Of mixed images the label of the larger share is the right one. */
+Test(softmax_loss, counts_hits_of_mixed_images_by_the_larger_share)
+{
+    float x[4] = {2, 1, 2, 1}, p[4];
+    int32_t labels[2] = {0, 1};
+    int correct;
+
+    softmax_loss_mixed(x, labels, 1, 2, 0, 0.3, p, &correct);
+    cr_assert_eq(correct, 1); /* alone, it is its own partner */
+    x[2] = 0;
+    for (int i = 0; i < 2; i++) {
+        softmax_loss_mixed(x, labels, 2, 2, 0.1, i ? 0.3 : 0.7, p, &correct);
+        cr_assert_eq(correct, i ? 0 : 2, "%d", correct);
+    }
+}
+
 Test(softmax_loss, a_nan_comes_out_as_nan)
 {
     float x[3] = {1, NAN, 2}, p[3];
