@@ -41,10 +41,10 @@ struct config {
     char *socket_group;                            /* its members may use the socket; NULL: none */
     char *data_roots;                              /* "/a:/b"; NULL: any folder */
     int64_t max_connections, connections_per_address; /* the latter 0: any number */
-    int64_t node_check_seconds;                    /* 0: this machine is not checked */
-    int64_t node_slow_percent, node_drain_percent; /* 0: no node is drained for its speed */
-    char *node_drain_command;                      /* called with a node's name and the reason */
-    int64_t requests_per_second;                   /* of a token; 0: any number */
+    int64_t node_check_seconds;                       /* 0: this machine is not checked */
+    int64_t node_slow_percent, node_drain_percent;    /* 0: no node is drained for its speed */
+    char *node_drain_command;                         /* called with a node's name and the reason */
+    int64_t requests_per_second;                      /* of a token; 0: any number */
     /* The launcher slurm; NULL: not set. */
     int64_t slurm_via; /* 1: slurmrestd */
     char *slurm_restd_socket, *slurm_restd_url, *slurm_restd_token;
