@@ -22,8 +22,8 @@ is "$(job "$id" top1)" 0.75 "its result too"
 submit "steps=60 step_ms=10"
 ok "a job runs" eventually has_events "$id" 5
 kill_daemon
-sleep 2.5
-is "$(processes "$id")" 0 "it ends while no daemon is there"
+has_no_process() { [ "$(processes "$id")" = 0 ]; }
+ok "it ends while no daemon is there" eventually has_no_process
 restart_runs
 ok "its end is found in the run directory" wait_state "$id" succeeded
 steps_are_complete "$id" 60 "an end without a daemon"
@@ -31,7 +31,7 @@ steps_are_complete "$id" 60 "an end without a daemon"
 submit "steps=100 step_ms=10 rank=1 at=50 signal=9"
 ok "a job runs" eventually has_events "$id" 5
 kill_daemon
-sleep 3.5
+ok "it ends while no daemon is there, too" eventually has_no_process
 restart_runs
 ok "a crash without a daemon is found, too" wait_state "$id" failed
 like "$(job "$id" reason)" "^rank 1 on $(hostname) was ended by signal 9" "with its cause"

@@ -206,9 +206,8 @@ for _ in $(seq 300); do
     sleep 0.2
 done
 stop_daemon
-sleep 1.5
+ok "wait notices that the daemon is gone" eventually grep -q 'does not answer' "$dir/wait"
 start_daemon --config "$dir/traind.conf" --listen "${url#http://}"
-sleep 1.5
 exits 0 "cancel" cancel "$id"
 wait $waiter
 is $? 130 "wait exits with 130 for a cancelled job"

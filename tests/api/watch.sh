@@ -134,9 +134,11 @@ ok "metrics --plot draws" sees '^ *2 ┤[^ ]'
 is "$(screen | LC_ALL=C.UTF-8 wc -L)" 80 "as wide as the terminal and no wider"
 
 # ---------------------------------------------------------------- no terminal
-timeout 20 "$trainctl" --server "unix:$socket" watch >"$work/lines" 2>&1 &
+has_streams() { [ "$(curl -sS "$url/metrics" | sed -n 's/^traind_event_streams //p')" = "$1" ]; }
+ok "nobody listens" eventually has_streams 0
+timeout 60 "$trainctl" --server "unix:$socket" watch >"$work/lines" 2>&1 &
 watcher=$!
-sleep 0.5
+eventually has_streams 1
 submit "seen"
 wait_state "$id" succeeded
 has() { grep -q "job $id succeeded" "$work/lines"; }
@@ -147,9 +149,10 @@ is $? 130 "an interrupt ends it with 130"
 
 # ---------------------------------------------------------------- a daemon that is killed
 last=$(sql "select max(id) from job_event")
+ok "nobody listens any more" eventually has_streams 0
 timeout 60 "$trainctl" --json --server "$url" watch >"$work/events" 2>"$work/errors" &
 watcher=$!
-sleep 0.5
+eventually has_streams 1
 submit "counted steps=150 step_ms=30" '{"workers_per_node": 1, "threads_per_worker": 1}' '{"steps": 150}'
 eventually has_events "$id" 20
 kill_daemon
