@@ -24,8 +24,8 @@ struct dataset_list {
  * validation-*: those of the role, or the others if there are only those; of shards named
  * NAME-%05d-of-%05d none of the part may be missing (the list holds the others too, as far as they
  * are there). Else each subfolder is a class. A folder that holds
- * folders named train and validation (or val), or nothing but one of them, is entered by role. Errors as dataset_open.
- * Free with dataset_list_free, also after an error. */
+ * folders named train and validation (or val), or nothing but one of them, is entered by role.
+ * Errors as dataset_open. Free with dataset_list_free, also after an error. */
 int dataset_list(const char *path, enum dataset_role role, struct dataset_list *list,
                  struct error *e);
 
