@@ -100,7 +100,7 @@ static const struct cmd commands[] = {
     {"sweep", "FILE|- | show ID | wait ID | list | cancel ID", "search over job keys: submit one, show its results, wait, list, cancel", cmd_sweep, 1, 2, {{0}}},
     {"nodes", "[NAME]", "list the machines that train, or one with its checks", cmd_nodes, 0, 1, {{0}}},
     {"token", "create [--role R] [--expires T] NAME | list | revoke ID", "make, list and revoke tokens; over the unix socket, or with a token of role admin", cmd_token, 1, 2,
-     {{"role", 0, "R", "what it may: read, submit, node or admin (submit)"},
+     {{"role", 0, "R", "what it may: read, submit, operator, node or admin (submit)"},
       {"expires", 0, "T", "it ends after this time, as 90m, 12h or 30d (never)"}}},
     {"backup", "FILE", "copy the daemon's database, while it works, into a file", cmd_backup, 1, 1, {{0}}},
     {"doctor", "[--slurm]", "look for what is wrong with an installation; exit 1 where something is", cmd_doctor, 0, 0,
@@ -426,7 +426,7 @@ const char *cmd_metric_at(size_t i)
 
 const char *cmd_role_at(size_t i)
 {
-    static const char *const roles[] = {"read", "submit", "node", "admin"};
+    static const char *const roles[] = {"read", "submit", "operator", "node", "admin"};
 
     return i < COUNT(roles) ? roles[i] : NULL;
 }

@@ -202,8 +202,10 @@ bool view_event_words(const struct stream_event *event, char *text, size_t bytes
     localtime_r(&t, &local);
     size_t used = strftime(text, bytes, "%H:%M:%S  ", &local);
     if (strcmp(type, "state") == 0) {
+        const char *by = string_of(body, "by");
         words = string_of(body, "reason");
-        snprintf(text + used, bytes - used, "%s", string_of(body, "state"));
+        snprintf(text + used, bytes - used, *by ? "%s (by %s)" : "%s", string_of(body, "state"),
+                 by);
     } else {
         if (strcmp(type, "failed") == 0)
             words = string_of(body, "reason");

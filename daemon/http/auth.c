@@ -12,18 +12,6 @@
 #include "common/clock.h"
 #include "daemon/http/token.h"
 
-#define ANYONE  RIGHT(ROLE_ANYONE)
-#define READS   (ANYONE | RIGHT(ROLE_READ))
-#define SUBMITS (READS | RIGHT(ROLE_SUBMIT))
-#define NODES   (ANYONE | RIGHT(ROLE_NODE))
-#define ADMINS  (SUBMITS | NODES | RIGHT(ROLE_ADMIN))
-
-const char *auth_role_name(enum route_role role)
-{
-    static const char *const names[] = {"anyone", "read", "submit", "node", "admin"};
-    return names[role];
-}
-
 /* ---------------------------------------------------------------- over the unix socket */
 
 static bool in_group(int socket, gid_t primary, gid_t group)
@@ -47,9 +35,9 @@ static void name_user(uid_t uid, char *who)
     char text[4096];
 
     if (getpwuid_r(uid, &user, text, sizeof text, &found) == 0 && found)
-        snprintf(who, REQUEST_WHO_BYTES, "%s", found->pw_name);
+        snprintf(who, REQUEST_WHO_BYTES, "user:%.*s", REQUEST_WHO_BYTES - 6, found->pw_name);
     else
-        snprintf(who, REQUEST_WHO_BYTES, "user %lu", (unsigned long)uid);
+        snprintf(who, REQUEST_WHO_BYTES, "uid:%lu", (unsigned long)uid);
 }
 
 static unsigned peer_rights(const struct http_app *app, int socket, char *who)
@@ -58,13 +46,13 @@ static unsigned peer_rights(const struct http_app *app, int socket, char *who)
     socklen_t bytes = sizeof peer;
 
     if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &bytes))
-        return ANYONE;
+        return role_at(ROLE_ANYONE)->rights;
     name_user(peer.uid, who);
     if (peer.uid == 0 || peer.uid == geteuid())
-        return ADMINS;
+        return role_at(ROLE_ADMIN)->rights;
     if (app->socket_gid != (gid_t)-1 && in_group(socket, peer.gid, app->socket_gid))
-        return SUBMITS;
-    return ANYONE;
+        return role_at(ROLE_SUBMIT)->rights;
+    return role_at(ROLE_ANYONE)->rights;
 }
 
 /* ---------------------------------------------------------------- tokens */
@@ -72,10 +60,6 @@ static unsigned peer_rights(const struct http_app *app, int socket, char *who)
 static int token_rights(const struct http_app *app, const char *authorization, int64_t per_second,
                         struct caller *caller, struct error *e)
 {
-    static const unsigned of[TOKEN_ROLES] = {[TOKEN_READ] = READS,
-                                             [TOKEN_SUBMIT] = SUBMITS,
-                                             [TOKEN_NODE] = NODES,
-                                             [TOKEN_ADMIN] = ADMINS};
     struct token_owner owner;
 
     if (strncasecmp(authorization, "Bearer ", 7) != 0)
@@ -86,23 +70,23 @@ static int token_rights(const struct http_app *app, const char *authorization, i
     text += strspn(text, " ");
     if (tokens_check(app->tokens, text, clock_now(), per_second, &owner, e))
         return -(int)e->code;
-    caller->rights = of[owner.role];
+    caller->rights = role_at(owner.role)->rights;
     caller->token = owner.id;
-    snprintf(caller->who, sizeof caller->who, "%s", owner.name);
+    snprintf(caller->who, sizeof caller->who, "token:%s", owner.name);
     return 0;
 }
 
 int auth_caller(const struct http_app *app, const struct config *config, int socket,
                 const char *authorization, bool counts, struct caller *caller, struct error *e)
 {
-    *caller = (struct caller){.rights = ANYONE};
+    *caller = (struct caller){.rights = role_at(ROLE_ANYONE)->rights};
     if (authorization)
         return token_rights(app, authorization, counts ? config->requests_per_second : 0, caller,
                             e);
     if (socket >= 0)
         caller->rights = peer_rights(app, socket, caller->who);
     else if (!config->require_token)
-        caller->rights = ADMINS & ~RIGHT(ROLE_ADMIN);
+        caller->rights = role_at(ROLE_SUBMIT)->rights;
     return 0;
 }
 
@@ -110,16 +94,85 @@ int auth_check(const struct route *route, unsigned rights, struct error *e)
 {
     if (rights & RIGHT(route->role))
         return 0;
-    if (rights == ANYONE)
+    const char *role = role_at(route->role)->name;
+    if (rights == role_at(ROLE_ANYONE)->rights)
         return error_set(
             e, ERR_NO_TOKEN,
             "%s %s needs a token with the role %s, in the header Authorization: Bearer "
             "TOKEN; trainctl token create makes one",
-            route->method, route->pattern, auth_role_name(route->role));
+            route->method, route->pattern, role);
     return error_set(e, ERR_NOT_ALLOWED,
                      "%s %s needs the role %s%s, and this caller does not have it", route->method,
-                     route->pattern, auth_role_name(route->role),
+                     route->pattern, role,
                      route->role == ROLE_ADMIN
                          ? " (a token of it, or the unix socket as root or as the daemon's user)"
                          : "");
+}
+
+/* ---------------------------------------------------------------- whose job it is */
+
+const char *request_by(const struct request *q)
+{
+    return *q->who ? q->who : NULL;
+}
+
+int auth_check_owner(const struct request *q, const char *owner, const char *what, struct error *e)
+{
+    if (!owner || !*owner || q->rights & RIGHT(ROLE_OPERATOR) || strcmp(owner, q->who) == 0)
+        return 0;
+    return error_set(e, ERR_NOT_ALLOWED,
+                     "%s belongs to %s, and you are %s: to change what is another's needs the role "
+                     "%s",
+                     what, owner, *q->who ? q->who : "not known here",
+                     role_at(ROLE_OPERATOR)->name);
+}
+
+static int sweep_owner(const struct request *q, int64_t id, char **owner, struct error *e)
+{
+    struct store_sweep sweep;
+    int status = store_sweep_get(q->app->store, id, &sweep, e);
+
+    *owner = NULL;
+    if (status)
+        return status;
+    *owner = sweep.submitted_by;
+    sweep.submitted_by = NULL;
+    store_sweep_clear(&sweep);
+    return 0;
+}
+
+int auth_check_sweep(const struct request *q, int64_t id, struct error *e)
+{
+    char what[32], *owner;
+    int status = sweep_owner(q, id, &owner, e);
+
+    snprintf(what, sizeof what, "sweep %lld", (long long)id);
+    if (!status)
+        status = auth_check_owner(q, owner, what, e);
+    free(owner);
+    return status;
+}
+
+int auth_check_job(const struct request *q, int64_t id, struct error *e)
+{
+    char what[32], *owner;
+    struct store_job job;
+    long long sweep;
+    int used = 0, status = store_job_get(q->app->store, id, &job, e);
+
+    if (status)
+        return status;
+    owner = job.submitted_by;
+    job.submitted_by = NULL;
+    store_job_clear(&job);
+    /* A user or a token has its kind before its name, so this is no one's name. */
+    if (owner && sscanf(owner, "sweep %lld%n", &sweep, &used) == 1 && !owner[used]) {
+        free(owner);
+        status = sweep_owner(q, sweep, &owner, e);
+    }
+    snprintf(what, sizeof what, "job %lld", (long long)id);
+    if (!status)
+        status = auth_check_owner(q, owner, what, e);
+    free(owner);
+    return status;
 }

@@ -11,21 +11,19 @@
 #include "common/error.h"
 #include "daemon/http/routes.h"
 
-#define RIGHT(role) (1u << (role)) /* enum route_role */
-
 /* Who asks. */
 struct caller {
     unsigned rights;             /* RIGHT() bits */
     int64_t token;               /* the id of a token; 0: none */
-    char who[REQUEST_WHO_BYTES]; /* the name of the token or of the socket's user; "": not known */
+    char who[REQUEST_WHO_BYTES]; /* as in struct request */
 };
 
 /*
  * What a request may do. socket: a connected unix socket, or -1 for TCP. A token,
  * where one is sent, decides alone; a wrong one is ERR_NO_TOKEN also where none is needed. Without:
  * over the unix socket root and the daemon's own user may do all, members of socket_group may
- * submit, others only what anyone may; over TCP all but administration, or only what anyone may
- * where require_token is set. counts: the request counts against the token's rate (ERR_TOO_MANY).
+ * submit, others only what anyone may; over TCP only what anyone may, or submit where require_token
+ * is no. counts: the request counts against the token's rate (ERR_TOO_MANY).
  */
 int auth_caller(const struct http_app *app, const struct config *config, int socket,
                 const char *authorization, bool counts, struct caller *caller, struct error *e);
@@ -34,6 +32,16 @@ int auth_caller(const struct http_app *app, const struct config *config, int soc
  */
 int auth_check(const struct route *route, unsigned rights, struct error *e);
 
-const char *auth_role_name(enum route_role role); /* "anyone", "read", ... */
+/* May this caller change a job? owner: the job's submitted_by, NULL or "" where nobody is known,
+ * when all who may submit may. A user of the unix socket and a token of the same name are two
+ * owners. what: "job 7". ERR_NOT_ALLOWED naming the owner and the role that is needed. */
+int auth_check_owner(const struct request *q, const char *owner, const char *what, struct error *e);
+
+/* The same for a job or a sweep by its id; a sweep's jobs are its owner's. ERR_NOT_FOUND. */
+int auth_check_job(const struct request *q, int64_t id, struct error *e);
+int auth_check_sweep(const struct request *q, int64_t id, struct error *e);
+
+/* Who asks, in words for the store and the log: q->who, NULL where nobody is known. */
+const char *request_by(const struct request *q);
 
 #endif

@@ -45,9 +45,9 @@ int handle_readyz(const struct request *q, struct reply *r, struct error *e)
     job_manager_slots(q->app->jobs, &slots);
     return reply_json(r, 200,
                       json_pack("{s:s, s:b, s:{s:I, s:I}, s:{s:I, s:I}}", "status", "ready",
-                                "require_token", (int)q->config->require_token, "slots",
-                                "total", (json_int_t)slots.total, "used", (json_int_t)slots.used,
-                                "jobs", "running", (json_int_t)slots.running, "queued",
+                                "require_token", (int)q->config->require_token, "slots", "total",
+                                (json_int_t)slots.total, "used", (json_int_t)slots.used, "jobs",
+                                "running", (json_int_t)slots.running, "queued",
                                 (json_int_t)slots.queued),
                       e);
 }

@@ -4,6 +4,7 @@
 
 #include "common/clock.h"
 #include "common/job_state.h"
+#include "daemon/http/auth.h"
 #include "daemon/http/job_json.h"
 #include "daemon/http/routes.h"
 #include "daemon/job/measure.h"
@@ -160,7 +161,8 @@ int handle_job_cancel(const struct request *q, struct reply *r, struct error *e)
 {
     struct store_job job;
 
-    if (job_cancel(q->app->jobs, q->id, e) || store_job_get(q->app->store, q->id, &job, e))
+    if (auth_check_job(q, q->id, e) || job_cancel(q->app->jobs, q->id, request_by(q), e) ||
+        store_job_get(q->app->store, q->id, &job, e))
         return -(int)e->code;
     int status = job_state_is_final(job.state) ? 200 : 202;
     return reply_job(r, status, &job, e);

@@ -208,7 +208,7 @@ static int submit(const struct request *q, const char *digest, struct reply *r, 
         status = reply_refusal(r, ERR_UNSUPPORTED, &p.unsupported);
     } else if (status == 0) {
         struct job_submission submission = {p.spec, p.plan, q->idempotency_key, digest,
-                                            *q->who ? q->who : NULL};
+                                            request_by(q)};
         status = job_submit(q->app->jobs, &submission, &id, &existed, e);
         if (status == 0)
             status = answer_with_job(q, id, existed, r, e);

@@ -52,11 +52,12 @@ int handle_job_resume(const struct request *q, struct reply *r, struct error *e)
     struct problems problems = {0};
     json_t *changes, *numbers;
 
-    if (read_changes(q, &changes, e))
+    if (auth_check_job(q, q->id, e) || read_changes(q, &changes, e))
         return -(int)e->code;
     check_changes(q, changes, &problems);
     int status = problems.count ? -(int)ERR_INVALID
-                                : job_resume(q->app->jobs, q->id, changes, &problems, &numbers, e);
+                                : job_resume(q->app->jobs, q->id, changes, request_by(q), &problems,
+                                             &numbers, e);
     json_decref(changes);
     if (status == 0)
         status = answer(q, numbers, r, e);
@@ -68,6 +69,8 @@ int handle_job_resume(const struct request *q, struct reply *r, struct error *e)
 
 int handle_job_remove(const struct request *q, struct reply *r, struct error *e)
 {
-    int status = job_remove(q->app->jobs, q->id, e);
+    int status = auth_check_job(q, q->id, e);
+    if (!status)
+        status = job_remove(q->app->jobs, q->id, request_by(q), e);
     return status ? status : reply_json(r, 200, json_pack("{s:I}", "removed", q->id), e);
 }

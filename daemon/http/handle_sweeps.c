@@ -62,7 +62,8 @@ int handle_sweep_create(const struct request *q, struct reply *r, struct error *
         return -(int)e->code;
     const struct sweep_new new = {
         document, {permit,             q     },
-         {q->idempotency_key, digest}
+         {q->idempotency_key, digest},
+         request_by(q)
     };
     int status = create(q, &new, r, e);
     json_decref(document);
@@ -111,6 +112,8 @@ int handle_sweep_show(const struct request *q, struct reply *r, struct error *e)
 
 int handle_sweep_cancel(const struct request *q, struct reply *r, struct error *e)
 {
-    int status = sweep_cancel(q->app->jobs, q->id, e);
+    int status = auth_check_sweep(q, q->id, e);
+    if (!status)
+        status = sweep_cancel(q->app->jobs, q->id, request_by(q), e);
     return status ? status : answer(q, q->id, 200, r, e);
 }

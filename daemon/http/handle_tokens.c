@@ -1,4 +1,5 @@
 /* Tokens over HTTP: for administrators only. */
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -23,6 +24,23 @@ static int bad_key(const char *key, struct error *e)
                      key);
 }
 
+static int bad_role(struct error *e)
+{
+    char names[128];
+
+    role_list_of_tokens(names, sizeof names);
+    return error_set(e, ERR_INVALID, "/role: must be %s", names);
+}
+
+/* It stands in the log and on terminals. */
+static bool is_printable(const char *name)
+{
+    for (const unsigned char *c = (const unsigned char *)name; *c; c++)
+        if (*c < ' ' || *c == 0x7f)
+            return false;
+    return true;
+}
+
 static int read_wish(const json_t *body, struct wish *w, struct error *e)
 {
     const json_t *seconds = json_object_get(body, "expires_seconds");
@@ -34,13 +52,15 @@ static int read_wish(const json_t *body, struct wish *w, struct error *e)
             strcmp(key, "expires_seconds") != 0)
             return bad_key(key, e);
     w->name = json_string_value(json_object_get(body, "name"));
-    w->role = token_role_of(role);
+    w->role = role_of_token(role);
     w->seconds = json_number_value(seconds);
-    if (!w->name || !*w->name || strlen(w->name) > NAME_LIMIT)
-        return error_set(e, ERR_INVALID, "/name: must be a text of 1 to %d bytes: who will use it",
+    if (!w->name || !*w->name || strlen(w->name) > NAME_LIMIT || !is_printable(w->name))
+        return error_set(e, ERR_INVALID,
+                         "/name: must be a text of 1 to %d bytes without control characters: who "
+                         "will use it",
                          NAME_LIMIT);
     if (w->role < 0)
-        return error_set(e, ERR_INVALID, "/role: must be read, submit, node or admin");
+        return bad_role(e);
     if (seconds && !json_is_null(seconds) &&
         (!json_is_number(seconds) || !(w->seconds > 0) || w->seconds > SECONDS_LIMIT))
         return error_set(e, ERR_INVALID,
@@ -54,7 +74,7 @@ static int create(const struct request *q, const struct wish *w, struct reply *r
     double now = clock_now();
     json_t *shown;
 
-    if (tokens_create(q->app->tokens, w->name, (enum token_role)w->role,
+    if (tokens_create(q->app->tokens, w->name, (enum role)w->role,
                       w->seconds > 0 ? now + w->seconds : 0, now, text, &shown, e))
         return -(int)e->code;
     json_object_set_new(shown, "token", json_string(text));

@@ -259,7 +259,7 @@ static json_t *operation(const struct described *d, const char *tag)
     const struct route *route = d->route;
     json_t *json =
         json_pack("{s:o, s:s, s:[s], s:s, s:o, s:o}", "operationId", operation_id(route), "summary",
-                  route->summary, "tags", tag, "x-role", auth_role_name(route->role), "parameters",
+                  route->summary, "tags", tag, "x-role", role_at(route->role)->name, "parameters",
                   parameters_of(d), "responses", responses_of(d));
     json_t *body = body_of(d);
 

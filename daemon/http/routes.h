@@ -14,6 +14,7 @@
 #include "common/error.h"
 #include "daemon/config.h"
 #include "daemon/http/reply.h"
+#include "daemon/http/role.h"
 #include "daemon/job/job.h"
 #include "daemon/settings.h"
 #include "daemon/store/store.h"
@@ -29,7 +30,7 @@ struct http_app {
 };
 
 #define QUERY_MAX         16
-#define REQUEST_WHO_BYTES 64
+#define REQUEST_WHO_BYTES 80
 struct request {
     const struct http_app *app;
     const struct config *config; /* as of the request's beginning */
@@ -37,7 +38,8 @@ struct request {
     const char *method; /* "GET" for HEAD too */
     const char *path;   /* percent-decoded, without the query */
     int64_t id;         /* of {id} in the pattern, >= 1 */
-    unsigned rights;    /* of the caller: RIGHT() bits of auth.h */
+    int64_t token;      /* that it came with; 0: none */
+    unsigned rights;    /* of the caller: RIGHT() bits of role.h */
     const char *body;
     size_t body_bytes;
     const char *accept, *idempotency_key, *if_none_match, *last_event_id, *range,
@@ -47,7 +49,7 @@ struct request {
     } query[QUERY_MAX];
     int query_count;
     char client[64];             /* who asks: "token 7", else an address or "unix" */
-    char who[REQUEST_WHO_BYTES]; /* the name of the token or the socket's user; "": not known */
+    char who[REQUEST_WHO_BYTES]; /* "user:NAME" of the unix socket, "token:NAME"; "": not known */
 };
 
 /* Fills *r and returns 0, or returns a negative error with *e filled, which becomes a problem. A
@@ -55,15 +57,12 @@ struct request {
  * run on several threads at once and keep no state of their own. */
 typedef int route_handler(const struct request *q, struct reply *r, struct error *e);
 
-/* What a caller needs to use a route: auth.h. */
-enum route_role { ROLE_ANYONE, ROLE_READ, ROLE_SUBMIT, ROLE_NODE, ROLE_ADMIN };
-
 struct route {
     const char *method;
     const char
         *pattern; /* "/v1/jobs/{id}/evals"; {id} is a whole number, other {words} any segment */
     route_handler *handler; /* NULL: of the contract, but not built in this version (501) */
-    enum route_role role;
+    enum role role;         /* what a caller needs to use it */
     const char *parameters; /* of the query, space-separated; "" for none */
     int success;            /* the status of a good answer */
     const char *summary;

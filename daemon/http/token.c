@@ -20,7 +20,7 @@
 struct token {
     int64_t id;
     char name[TOKEN_NAME_BYTES];
-    enum token_role role;
+    enum role role;
     double created_at, expires_at, used_at; /* 0: never */
     unsigned char hash[HASH_BYTES];
     double allowance, counted_at; /* requests it may still make, as of then */
@@ -34,21 +34,6 @@ struct tokens {
     int64_t next;
 };
 
-static const char *const roles[TOKEN_ROLES] = {"read", "submit", "node", "admin"};
-
-const char *token_role_name(enum token_role role)
-{
-    return roles[role];
-}
-
-int token_role_of(const char *name)
-{
-    for (int i = 0; name && i < TOKEN_ROLES; i++)
-        if (strcmp(roles[i], name) == 0)
-            return i;
-    return -1;
-}
-
 static json_t *time_or_null(double t)
 {
     return t > 0 ? json_real(t) : json_null();
@@ -57,7 +42,7 @@ static json_t *time_or_null(double t)
 static json_t *shown(const struct token *k)
 {
     return json_pack("{s:I, s:s, s:s, s:f, s:o, s:o}", "id", (json_int_t)k->id, "name", k->name,
-                     "role", roles[k->role], "created_at", k->created_at, "expires_at",
+                     "role", role_at(k->role)->name, "created_at", k->created_at, "expires_at",
                      time_or_null(k->expires_at), "used_at", time_or_null(k->used_at));
 }
 
@@ -85,7 +70,7 @@ static int read_token(struct tokens *t, const json_t *item, struct error *e)
 {
     const char *name = json_string_value(json_object_get(item, "name"));
     const char *hash = json_string_value(json_object_get(item, "hash"));
-    int role = token_role_of(json_string_value(json_object_get(item, "role")));
+    int role = role_of_token(json_string_value(json_object_get(item, "role")));
     struct token *k = append(t, e);
     size_t bytes = 0;
 
@@ -100,7 +85,7 @@ static int read_token(struct tokens *t, const json_t *item, struct error *e)
                          "tokens with trainctl token create",
                          t->path);
     snprintf(k->name, sizeof k->name, "%s", name);
-    k->role = (enum token_role)role;
+    k->role = (enum role)role;
     k->created_at = json_number_value(json_object_get(item, "created_at"));
     k->expires_at = json_number_value(json_object_get(item, "expires_at"));
     t->count++;
@@ -216,8 +201,8 @@ static int add(struct tokens *t, const struct token *wanted, char text[TOKEN_TEX
     return status;
 }
 
-int tokens_create(struct tokens *t, const char *name, enum token_role role, double expires_at,
-                  double now, char text[TOKEN_TEXT_BYTES], json_t **as_shown, struct error *e)
+int tokens_create(struct tokens *t, const char *name, enum role role, double expires_at, double now,
+                  char text[TOKEN_TEXT_BYTES], json_t **as_shown, struct error *e)
 {
     struct token wanted = {.role = role, .created_at = now, .expires_at = expires_at};
 
@@ -270,6 +255,28 @@ int tokens_revoke(struct tokens *t, int64_t id, struct error *e)
 
 /* ---------------------------------------------------------------- checking */
 
+static struct token *find_token(struct tokens *t, int64_t id)
+{
+    for (size_t i = 0; i < t->count; i++)
+        if (t->items[i].id == id)
+            return &t->items[i];
+    return NULL;
+}
+
+static bool has_expired(const struct token *k, double now)
+{
+    return k->expires_at > 0 && now >= k->expires_at;
+}
+
+bool tokens_alive(struct tokens *t, int64_t id, double now)
+{
+    pthread_mutex_lock(&t->mutex);
+    const struct token *k = find_token(t, id);
+    bool alive = k && !has_expired(k, now);
+    pthread_mutex_unlock(&t->mutex);
+    return alive;
+}
+
 /* The id within "traind-ID-SECRET", 0: it is not such a text. */
 static int64_t id_of(const char *text)
 {
@@ -301,14 +308,11 @@ static int check(struct tokens *t, const unsigned char hash[HASH_BYTES], int64_t
                  int64_t per_second, struct token_owner *owner, struct error *e)
 {
     static const unsigned char nobody[HASH_BYTES];
-    struct token *k = NULL;
+    struct token *k = find_token(t, id);
 
-    for (size_t i = 0; i < t->count; i++)
-        if (t->items[i].id == id)
-            k = &t->items[i];
     if (sodium_memcmp(hash, k ? k->hash : nobody, HASH_BYTES) != 0 || !k)
         return error_set(e, ERR_NO_TOKEN, "this token is not known here, or was revoked");
-    if (k->expires_at > 0 && now >= k->expires_at)
+    if (has_expired(k, now))
         return error_set(e, ERR_NO_TOKEN,
                          "the token %lld (%s) has expired: have a new one made with trainctl token "
                          "create",

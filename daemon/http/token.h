@@ -7,14 +7,11 @@
 #define TRAIND_DAEMON_HTTP_TOKEN_H
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "common/error.h"
-
-/* What a token may do. A role may also what a role before it may, but for node. */
-enum token_role { TOKEN_READ, TOKEN_SUBMIT, TOKEN_NODE, TOKEN_ADMIN, TOKEN_ROLES };
-const char *token_role_name(enum token_role role); /* "read" */
-int token_role_of(const char *name);               /* -1: none of that name */
+#include "daemon/http/role.h"
 
 #define TOKENS_MAX       10000
 #define TOKEN_TEXT_BYTES 96
@@ -29,19 +26,23 @@ void tokens_close(struct tokens *t); /* NULL is fine */
 /* Makes a token and stores its hash, durably. text becomes "traind-ID-SECRET", which is told
  * nowhere else. expires_at: Unix seconds, 0: never. *shown: as tokens_list shows it, a new
  * reference. */
-int tokens_create(struct tokens *t, const char *name, enum token_role role, double expires_at,
-                  double now, char text[TOKEN_TEXT_BYTES], json_t **shown, struct error *e);
+int tokens_create(struct tokens *t, const char *name, enum role role, double expires_at, double now,
+                  char text[TOKEN_TEXT_BYTES], json_t **shown, struct error *e);
 
 /* An array of {"id", "name", "role", "created_at", "expires_at", "used_at"}: a new reference.
  * used_at is null before the token's first use since the daemon was started. */
 json_t *tokens_list(struct tokens *t);
+
+/* Is the token still there, and has it not expired? For what goes on long after the request that
+ * was checked: streams, downloads. */
+bool tokens_alive(struct tokens *t, int64_t id, double now);
 
 int tokens_revoke(struct tokens *t, int64_t id, struct error *e); /* ERR_NOT_FOUND */
 
 /* Whose token a text is. */
 struct token_owner {
     int64_t id;
-    enum token_role role;
+    enum role role;
     char name[TOKEN_NAME_BYTES];
 };
 

@@ -172,7 +172,7 @@ static bool wants_change(struct ingest *i, const struct batch *b)
 
 static int commit(struct ingest *i, struct batch *b, int64_t to_bytes, struct error *e)
 {
-    struct store_state_change change = {b->state, NULL, clock_now()};
+    struct store_state_change change = {b->state, NULL, clock_now(), NULL};
     struct store_batch batch = {
         .job_id = i->job_id,
         .attempt = i->attempt,

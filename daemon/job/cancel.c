@@ -9,6 +9,7 @@
 
 #include "common/clock.h"
 #include "common/file.h"
+#include "common/log.h"
 #include "daemon/job/manager.h"
 
 #define REQUEST "cancel-requested"
@@ -32,12 +33,21 @@ static int write_request(const struct store_job *job, struct error *e)
     return status ? status : file_write_atomic(path, "", 0, e);
 }
 
-static int ask_loop(struct job_manager *m, const struct store_job *job, struct error *e)
+const char *job_by_words(const char *by)
 {
-    int status = write_request(job, e);
+    return by ? by : "somebody without a token";
+}
 
+static int ask_loop(struct job_manager *m, const struct store_job *job, const char *by,
+                    struct error *e)
+{
+    int status = store_job_ask_cancel(m->store, job->id, "being cancelled", by, clock_now(), e);
+
+    if (!status)
+        status = write_request(job, e);
     if (status)
         return status;
+    log_info("job %lld: %s asks to cancel it", (long long)job->id, job_by_words(by));
     pthread_mutex_lock(&m->mutex);
     if (m->cancel_count == m->cancel_room) {
         size_t room = m->cancel_room ? 2 * m->cancel_room : 16;
@@ -57,23 +67,27 @@ static int ask_loop(struct job_manager *m, const struct store_job *job, struct e
     return status;
 }
 
-static int cancel_once(struct job_manager *m, const struct store_job *job, struct error *e)
+static int cancel_once(struct job_manager *m, const struct store_job *job, const char *by,
+                       struct error *e)
 {
     if (job_state_is_final(job->state))
         return error_set(e, ERR_CONFLICT, "job %lld has %s already", (long long)job->id,
                          job->state == JOB_CANCELLED ? "been cancelled"
                                                      : job_state_name(job->state));
     if (job_state_is_active(job->state) || job->slurm) /* in Slurm's queue */
-        return ask_loop(m, job, e);
+        return ask_loop(m, job, by, e);
     struct store_state_change cancelled = {JOB_CANCELLED,
                                            job->attempt > 0
                                                ? "cancelled on request while it waited to go on"
                                                : "cancelled on request before it started",
-                                           clock_now()};
-    return store_job_set_state(m->store, job->id, &cancelled, e);
+                                           clock_now(), by};
+    int status = store_job_set_state(m->store, job->id, &cancelled, e);
+    if (!status)
+        log_info("job %lld: cancelled by %s", (long long)job->id, job_by_words(by));
+    return status;
 }
 
-int job_cancel(struct job_manager *m, int64_t id, struct error *e)
+int job_cancel(struct job_manager *m, int64_t id, const char *by, struct error *e)
 {
     /* Its state may change between reading and writing, but only twice until it is active. */
     for (int attempt = 0;; attempt++) {
@@ -81,7 +95,7 @@ int job_cancel(struct job_manager *m, int64_t id, struct error *e)
         int status = store_job_get(m->store, id, &job, e);
         if (status)
             return status;
-        status = cancel_once(m, &job, e);
+        status = cancel_once(m, &job, by, e);
         bool was_queued = job.state == JOB_QUEUED;
         store_job_clear(&job);
         if (status == 0)

@@ -126,7 +126,8 @@ int job_store_end(struct job_manager *m, struct active_job *a, const struct verd
     double now = clock_now();
     struct store_attempt_end end = {
         .attempt = a->attempt,
-        .change = {restarts || v->goes_on ? JOB_QUEUED : v->state, *reason ? reason : NULL, now},
+        .change = {restarts || v->goes_on ? JOB_QUEUED : v->state, *reason ? reason : NULL, now,
+                   NULL},
         .exit_code = a->exit_code,
         .exit_signal = a->exit_signal,
         .failure = failure,
@@ -135,10 +136,16 @@ int job_store_end(struct job_manager *m, struct active_job *a, const struct verd
         .resumes = trains,
         .not_before = restarts && !keeps_slurm ? now + job_restart_delay(m, job.restarts) : 0,
     };
-    status = store_attempt_end(m->store, a->id, &end, e);
+    char *by = NULL;
+    if (end.change.to == JOB_CANCELLED)
+        status = store_job_asked_by(m->store, a->id, a->attempt, &by, e);
+    end.change.by = by;
+    if (!status)
+        status = store_attempt_end(m->store, a->id, &end, e);
     if (!status)
         log_info("job %lld: %s%s%s", (long long)a->id, job_state_name(end.change.to),
                  *reason ? ": " : "", reason);
+    free(by);
     json_decref(failure);
     if (!status && restarts && v->hosts_missing)
         job_leave_hosts(m, a->id, a->attempt_dir);

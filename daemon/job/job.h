@@ -89,11 +89,12 @@ int job_submit(struct job_manager *m, const struct job_submission *submission, i
                bool *existed, struct error *e);
 
 /*
- * Cancels a job. A queued one is cancelled when this returns; of an active one the workers get
- * SIGTERM, after the grace SIGKILL, and the state changes when all its processes are gone.
- * ERR_NOT_FOUND; ERR_CONFLICT: it has ended already (its state is named). Thread-safe.
+ * Cancels a job, asked by somebody, who stands in its events and in the log (NULL: nobody was
+ * named). A queued one is cancelled when this returns; of an active one the workers get SIGTERM,
+ * after the grace SIGKILL, and the state changes when all its processes are gone. ERR_NOT_FOUND;
+ * ERR_CONFLICT: it has ended already (its state is named). Thread-safe.
  */
-int job_cancel(struct job_manager *m, int64_t id, struct error *e);
+int job_cancel(struct job_manager *m, int64_t id, const char *by, struct error *e);
 
 /*
  * Puts a failed or cancelled job back into the queue, to go on from its newest checkpoint. changes
@@ -103,12 +104,15 @@ int job_cancel(struct job_manager *m, int64_t id, struct error *e);
  * ERR_NOT_FOUND; ERR_CONFLICT: it runs, has succeeded, or has no checkpoint; ERR_INVALID: the
  * changes (problems->count tells if they are listed). Thread-safe.
  */
-int job_resume(struct job_manager *m, int64_t id, const json_t *changes, struct problems *problems,
-               json_t **answer, struct error *e);
+int job_resume(struct job_manager *m, int64_t id, const json_t *changes, const char *by,
+               struct problems *problems, json_t **answer, struct error *e);
 
-/* Removes an ended job: its rows and its run directory. ERR_NOT_FOUND; ERR_CONFLICT: it has not
- * ended. Thread-safe. */
-int job_remove(struct job_manager *m, int64_t id, struct error *e);
+/* Removes an ended job: its rows and its run directory. Who asked stands in the log, as its events
+ * are gone. ERR_NOT_FOUND; ERR_CONFLICT: it has not ended. Thread-safe. */
+int job_remove(struct job_manager *m, int64_t id, const char *by, struct error *e);
+
+/* by in words for the log: itself, or words for nobody who is known. */
+const char *job_by_words(const char *by);
 
 /* The step of the newest checkpoint of a run; 0: it has none. */
 int64_t job_newest_checkpoint(const char *run_dir);

@@ -235,7 +235,7 @@ static void refuse_for_ever(struct job_manager *m, const struct store_job *job, 
 {
     char reason[ERROR_TEXT_BYTES + REASON_BYTES];
     struct error e;
-    struct store_state_change failed = {JOB_FAILED, reason, clock_now()};
+    struct store_state_change failed = {JOB_FAILED, reason, clock_now(), NULL};
 
     snprintf(reason, sizeof reason,
              "takes %lld slots, but this node has only %lld now%s%s: submit it again with fewer "

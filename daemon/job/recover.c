@@ -10,7 +10,7 @@
 static int back_to_queue(struct job_manager *m, const struct store_job *job, struct error *e)
 {
     struct store_state_change queued = {
-        JOB_QUEUED, "the daemon ended before it had launched the job", clock_now()};
+        JOB_QUEUED, "the daemon ended before it had launched the job", clock_now(), NULL};
     log_info("job %lld: back to the queue, its launch had not been completed", (long long)job->id);
     return store_job_set_state(m->store, job->id, &queued, e);
 }

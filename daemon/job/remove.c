@@ -53,7 +53,7 @@ static int check_ended(struct job_manager *m, int64_t id, struct error *e)
     return status;
 }
 
-int job_remove(struct job_manager *m, int64_t id, struct error *e)
+int job_remove(struct job_manager *m, int64_t id, const char *by, struct error *e)
 {
     char run[PATH_MAX], removed[PATH_MAX];
     struct error ignored;
@@ -70,7 +70,7 @@ int job_remove(struct job_manager *m, int64_t id, struct error *e)
     pthread_mutex_unlock(&m->files);
     if (status)
         return status;
-    log_info("job %lld: removed", (long long)id);
+    log_info("job %lld: removed by %s", (long long)id, job_by_words(by));
     if (file_remove_tree(removed, &ignored)) /* the next start tries again */
         log_warning("job %lld: %s", (long long)id, ignored.text);
     return 0;
@@ -126,7 +126,7 @@ void job_keep_limits(struct job_manager *m)
         return;
     }
     for (size_t i = 0; i < count; i++)
-        if (job_remove(m, ids[i], &e) && e.code != ERR_CONFLICT)
+        if (job_remove(m, ids[i], "keep_runs", &e) && e.code != ERR_CONFLICT)
             log_warning("job %lld could not be removed: %s", (long long)ids[i], e.text);
 }
 

@@ -234,7 +234,7 @@ static int prepare(struct job_manager *m, const json_t *changes, struct again *a
 }
 
 static int store_again(struct job_manager *m, const struct again *a, bool keeps_place,
-                       const char *reason, struct error *e)
+                       const char *reason, const char *by, struct error *e)
 {
     struct store_job_again again = {
         .spec = a->spec_text,
@@ -248,6 +248,7 @@ static int store_again(struct job_manager *m, const struct again *a, bool keeps_
         .event = a->numbers,
         .reason = reason,
         .now = clock_now(),
+        .by = by,
     };
     /* Only a part of the plan's steps may be left. */
     double of_plan = (double)a->last_step / (double)a->plan->train_steps;
@@ -283,8 +284,8 @@ static int check_state(const struct store_job *job, struct error *e)
                      (long long)job->id);
 }
 
-int job_resume(struct job_manager *m, int64_t id, const json_t *changes, struct problems *problems,
-               json_t **answer, struct error *e)
+int job_resume(struct job_manager *m, int64_t id, const json_t *changes, const char *by,
+               struct problems *problems, json_t **answer, struct error *e)
 {
     struct again a = {0};
     char reason[128];
@@ -298,10 +299,12 @@ int job_resume(struct job_manager *m, int64_t id, const json_t *changes, struct 
     if (!status) {
         snprintf(reason, sizeof reason, "resumed on request, from its checkpoint of step %lld",
                  (long long)a.at.step);
-        status = store_again(m, &a, false, reason, e);
+        status = store_again(m, &a, false, reason, by, e);
     }
     if (!status) {
         *answer = json_incref(a.numbers);
+        log_info("job %lld: resumed by %s%s", (long long)id, job_by_words(by),
+                 a.spec->priority != a.job.priority ? ", with another priority" : "");
         manager_wake(m);
     }
     again_clear(&a);
@@ -334,7 +337,7 @@ int job_shrink(struct job_manager *m, int64_t id, struct error *e)
         snprintf(reason, sizeof reason,
                  "goes on with %lld workers, as this node has only %lld slots now",
                  (long long)workers, (long long)m->slots);
-        status = store_again(m, &a, true, reason, e);
+        status = store_again(m, &a, true, reason, NULL, e);
     }
     if (!status)
         log_info("job %lld: %s", (long long)id, reason);
@@ -371,7 +374,7 @@ static int go_on_with(struct job_manager *m, int64_t id, const struct hosts_foun
         snprintf(reason, sizeof reason, "goes on with %lld workers on %zu %s: %s",
                  (long long)job_spec_world_size(a.spec), found->usable_count,
                  found->usable_count == 1 ? "host" : "hosts", found->problems);
-        status = store_again(m, &a, true, reason, e);
+        status = store_again(m, &a, true, reason, NULL, e);
     }
     if (!status)
         log_info("job %lld: %s", (long long)id, reason);

@@ -54,7 +54,7 @@ static void store_status(struct job_manager *m, struct active_job *a)
 static void set_state(struct job_manager *m, struct active_job *a, enum job_state to,
                       const char *reason)
 {
-    struct store_state_change change = {to, reason, clock_now()};
+    struct store_state_change change = {to, reason, clock_now(), NULL};
     struct error e;
 
     if (store_job_set_state(m->store, a->id, &change, &e))
@@ -131,7 +131,7 @@ static int next_attempt(struct job_manager *m, struct active_job *a, struct erro
 {
     struct verdict verdict;
     struct store_job job = {0};
-    struct store_state_change waits = {JOB_QUEUED, NULL, clock_now()};
+    struct store_state_change waits = {JOB_QUEUED, NULL, clock_now(), NULL};
     int64_t attempt;
     int status = ingest_catch_up(a->ingest, e);
 

@@ -17,7 +17,7 @@
 
 static void fail(struct job_manager *m, int64_t id, const char *reason)
 {
-    struct store_state_change failed = {JOB_FAILED, reason, clock_now()};
+    struct store_state_change failed = {JOB_FAILED, reason, clock_now(), NULL};
     struct error e;
 
     log_warning("job %lld failed: %s", (long long)id, reason);
@@ -238,7 +238,8 @@ static int begin(struct job_manager *m, const struct store_job *job, struct laun
     long long world = job_spec_world_size(request->spec);
     const char *verb = job->resumes ? "goes on with" : "starts";
     bool slurm = request->spec->cluster.launcher == JOB_LAUNCHER_SLURM;
-    struct store_state_change change = {slurm ? JOB_QUEUED : JOB_STARTING, reason, clock_now()};
+    struct store_state_change change = {slurm ? JOB_QUEUED : JOB_STARTING, reason, clock_now(),
+                                        NULL};
 
     if (slurm)
         snprintf(reason, sizeof reason, "is handed to Slurm: %lld workers on %lld nodes", world,

@@ -57,7 +57,7 @@ static void say_stopping(struct job_manager *m, const struct store_job *job, enu
         : why == FAILURE_CANCELLED
             ? "being cancelled: the workers end after the step they are in"
             : "at its time limit: the workers end after the step they are in, with a checkpoint",
-        clock_now()};
+        clock_now(), NULL};
     if (store_job_set_state(m->store, job->id, &same, &e))
         log_warning("job %lld: %s", (long long)job->id, e.text);
 }

@@ -139,6 +139,7 @@ static int make(struct job_manager *m, json_t *d, const struct sweep_new *new,
     if (!status && problems->count == 0)
         status = count_images(m, sweep, problems, e);
     sweep->name = name ? strdup(name) : NULL;
+    sweep->submitted_by = new->submitted_by ? strdup(new->submitted_by) : NULL;
     sweep->document = json_dumps(d, JSON_COMPACT | JSON_REAL_PRECISION(16));
     return status;
 }
@@ -167,7 +168,7 @@ int sweep_create(struct job_manager *m, const struct sweep_new *new, struct prob
     return status;
 }
 
-int sweep_cancel(struct job_manager *m, int64_t id, struct error *e)
+int sweep_cancel(struct job_manager *m, int64_t id, const char *by, struct error *e)
 {
     struct store_sweep sweep;
     struct error ignored;
@@ -176,9 +177,11 @@ int sweep_cancel(struct job_manager *m, int64_t id, struct error *e)
     if (status)
         return status;
     status = store_sweep_end(m->store, id, "cancelled", clock_now(), e);
+    if (!status)
+        log_info("sweep %lld: cancelled by %s", (long long)id, job_by_words(by));
     for (size_t i = 0; !status && i < sweep.count; i++)
         if (has_state(&sweep.trials[i], "submitted"))
-            job_cancel(m, sweep.trials[i].job_id, &ignored); /* it may just have ended */
+            job_cancel(m, sweep.trials[i].job_id, by, &ignored); /* it may just have ended */
     store_sweep_clear(&sweep);
     manager_wake(m);
     return status;
@@ -422,9 +425,9 @@ json_t *sweep_to_json(const struct store_sweep *sweep)
     json_t *best =
         sweep->count && !isnan(order[0]->metric) ? trial_to_json(order[0], d) : json_null();
     free(order);
-    return json_pack("{s:I, s:s?, s:s, s:f, s:o, s:o, s:o, s:o}", "id", (json_int_t)sweep->id,
-                     "name", sweep->name, "state", sweep->state, "created_at", sweep->created_at,
-                     "finished_at",
+    return json_pack("{s:I, s:s?, s:s?, s:s, s:f, s:o, s:o, s:o, s:o}", "id", (json_int_t)sweep->id,
+                     "name", sweep->name, "submitted_by", sweep->submitted_by, "state",
+                     sweep->state, "created_at", sweep->created_at, "finished_at",
                      sweep->finished_at > 0 ? json_real(sweep->finished_at) : json_null(), "best",
                      best, "trials", trials, "document", d);
 }

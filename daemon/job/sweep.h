@@ -33,6 +33,7 @@ struct sweep_new {
     const json_t *document;
     struct sweep_permit permit;
     struct store_sweep_key key;
+    const char *submitted_by; /* NULL: nobody was named */
 };
 
 /* Checks a document; everything that is wrong goes into *problems (then 0 and *id 0). Durable when
@@ -40,8 +41,9 @@ struct sweep_new {
 int sweep_create(struct job_manager *m, const struct sweep_new *new, struct problems *problems,
                  int64_t *id, bool *existed, struct error *e);
 
-/* Ends it and cancels its jobs. ERR_NOT_FOUND, ERR_CONFLICT. Thread-safe. */
-int sweep_cancel(struct job_manager *m, int64_t id, struct error *e);
+/* Ends it and cancels its jobs, asked by somebody (NULL: nobody was named). ERR_NOT_FOUND,
+ * ERR_CONFLICT. Thread-safe. */
+int sweep_cancel(struct job_manager *m, int64_t id, const char *by, struct error *e);
 
 /* The loop's: takes results, submits what may run, promotes, ends. */
 void sweeps_go_on(struct job_manager *m);

@@ -202,6 +202,7 @@ static void stop(const struct race *r, struct store_trial *t, char *why)
 {
     struct error e;
     bool is_new = !t->reason;
+    char by[32];
 
     if (is_new) {
         t->reason = why;
@@ -209,7 +210,8 @@ static void stop(const struct race *r, struct store_trial *t, char *why)
             return;
         log_info("sweep %lld, job %lld: %s", (long long)r->sweep->id, (long long)t->job_id, why);
     }
-    job_cancel(r->m, t->job_id, &e); /* it may just have ended */
+    snprintf(by, sizeof by, "sweep %lld", (long long)r->sweep->id);
+    job_cancel(r->m, t->job_id, by, &e); /* it may just have ended */
 }
 
 static void look_at(struct race *r)

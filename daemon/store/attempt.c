@@ -116,7 +116,7 @@ static int pass_through_running(struct sql *c, int64_t id, const struct store_at
     };
 
     for (size_t i = 0; end->change.to == JOB_SUCCEEDED && i < 2; i++) {
-        struct store_state_change step = {steps[i].to, NULL, end->change.now};
+        struct store_state_change step = {steps[i].to, NULL, end->change.now, NULL};
         int there = is_in(c, id, steps[i].from, e);
         int status = there > 0 ? store_state_apply(c, id, &step, e) : there;
         if (status)
@@ -171,7 +171,7 @@ static int check_from(struct sql *c, int64_t id, bool queued, struct error *e)
 
 static int again(struct sql *c, int64_t id, const struct store_job_again *a, struct error *e)
 {
-    struct store_state_change queued = {JOB_QUEUED, a->reason, a->now};
+    struct store_state_change queued = {JOB_QUEUED, a->reason, a->now, a->by};
     int status = check_from(c, id, a->keeps_place, e);
 
     if (!status)

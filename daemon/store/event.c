@@ -55,8 +55,8 @@ static int insert_event(struct sql *c, int64_t job_id, int64_t attempt, int64_t 
 int store_event_state(struct sql *c, int64_t job_id, const struct store_state_change *change,
                       struct error *e)
 {
-    json_t *body =
-        json_pack("{s:s, s:s*}", "state", job_state_name(change->to), "reason", change->reason);
+    json_t *body = json_pack("{s:s, s:s*, s:s*}", "state", job_state_name(change->to), "reason",
+                             change->reason, "by", change->by);
     char *fields = json_dumps(body, JSON_COMPACT);
     json_decref(body);
     int status = sql_run(c, e, NULL,

@@ -324,7 +324,7 @@ int store_job_set_size(struct sql *c, int64_t id, const struct store_job_size *s
 
 static int insert(struct sql *c, const struct store_job_new *job, int64_t *id, struct error *e)
 {
-    struct store_state_change queued = {JOB_QUEUED, job->reason, job->now};
+    struct store_state_change queued = {JOB_QUEUED, job->reason, job->now, job->submitted_by};
     char run_dir[PATH_MAX];
 
     int status = sql_run(
@@ -419,6 +419,46 @@ int store_job_set_state(struct store *s, int64_t id, const struct store_state_ch
     if (!c)
         return -(int)e->code;
     return sql_write_end(s, c, store_state_apply(c, id, change, e), e);
+}
+
+static int ask_cancel(struct sql *c, int64_t id, const char *reason, const char *by, double now,
+                      struct error *e)
+{
+    struct store_state_change same = {JOB_QUEUED, reason, now, by};
+    int status = state_now(c, id, &same.to, e);
+
+    return status ? status : store_state_apply(c, id, &same, e);
+}
+
+int store_job_ask_cancel(struct store *s, int64_t id, const char *reason, const char *by,
+                         double now, struct error *e)
+{
+    struct sql *c = sql_write_begin(s, true, e);
+
+    if (!c)
+        return -(int)e->code;
+    return sql_write_end(s, c, ask_cancel(c, id, reason, by, now, e), e);
+}
+
+/* What the workers wrote has a seq: they cannot name somebody here. */
+int store_job_asked_by(struct store *s, int64_t id, int64_t attempt, char **by, struct error *e)
+{
+    struct sql *c = sql_read_begin(s);
+    sqlite3_stmt *row = sql_query(c, e,
+                                  "select json_extract(body, '$.by') from job_event where "
+                                  "job_id = ?1 and attempt = ?2 and seq is null and type = 'state' "
+                                  "and json_extract(body, '$.by') is not null "
+                                  "order by id desc limit 1",
+                                  "ii", id, attempt);
+    int found = row ? sql_row(c, row, e) : -(int)ERR_INTERNAL;
+
+    *by = NULL;
+    if (found > 0) {
+        *by = sql_text(row, 0);
+        sql_done(row);
+    }
+    sql_read_end(s, c);
+    return found < 0 ? found : 0;
 }
 
 int store_job_count(struct store *s, unsigned states, int64_t *count, struct error *e)

@@ -50,7 +50,7 @@ int store_check(struct store *s, struct error *e);
 struct store_job {
     int64_t id;
     char *name;         /* NULL: none given */
-    char *submitted_by; /* a token's name, a user, "sweep 3"; NULL: nobody was named */
+    char *submitted_by; /* "user:NAME", "token:NAME", "sweep 3"; NULL: nobody was named */
     enum job_state state;
     char *reason;    /* words for a person */
     char *spec;      /* JSON text, every default written out; NULL where a list was asked without
@@ -164,9 +164,17 @@ struct store_state_change {
     enum job_state to;
     const char *reason; /* NULL: none */
     double now;
+    const char *by; /* who asked for it; NULL: the daemon itself, or somebody who was not named */
 };
 int store_job_set_state(struct store *s, int64_t id, const struct store_state_change *change,
                         struct error *e);
+
+/* An active job is to be cancelled: its state stays, and an event says who asked. Durable. */
+int store_job_ask_cancel(struct store *s, int64_t id, const char *reason, const char *by,
+                         double now, struct error *e);
+
+/* Who asked last for a change of this attempt: a new text, NULL where nobody was named. */
+int store_job_asked_by(struct store *s, int64_t id, int64_t attempt, char **by, struct error *e);
 
 /* How many jobs are in these states (bits as in the filter). */
 int store_job_count(struct store *s, unsigned states, int64_t *count, struct error *e);
@@ -219,6 +227,7 @@ struct store_job_again {
     const json_t *event; /* fields of a "resume" event: the old and the new numbers */
     const char *reason;
     double now;
+    const char *by; /* as in store_state_change */
 };
 /* In one transaction, durable. ERR_CONFLICT where the job is neither failed nor cancelled (with
  * keeps_place: not queued). */
@@ -395,9 +404,10 @@ struct store_trial {
 };
 struct store_sweep {
     int64_t id;
-    char *name;     /* NULL: none given */
-    char *state;    /* running, succeeded, cancelled */
-    char *document; /* JSON text, every default written out */
+    char *name;         /* NULL: none given */
+    char *submitted_by; /* as of a job */
+    char *state;        /* running, succeeded, cancelled */
+    char *document;     /* JSON text, every default written out */
     int64_t train_images, eval_images;
     double created_at, finished_at; /* NAN: not yet */
     struct store_trial *trials;     /* by rung and number */

@@ -8,6 +8,7 @@
 void store_sweep_clear(struct store_sweep *sweep)
 {
     free(sweep->name);
+    free(sweep->submitted_by);
     free(sweep->state);
     free(sweep->document);
     for (size_t i = 0; i < sweep->count; i++) {
@@ -59,10 +60,10 @@ static int insert_sweep(struct sql *c, struct store_sweep *sweep, const struct s
     int status =
         sql_run(c, e, NULL,
                 "insert into sweep (name, state, document, train_images, eval_images, "
-                "created_at, idempotency_key, request_digest) values (?, 'running', ?, ?, ?, ?, ?, "
-                "?)",
-                "ssiidss", sweep->name, sweep->document, sweep->train_images, sweep->eval_images,
-                sweep->created_at, key->idempotency_key, key->request_digest);
+                "created_at, idempotency_key, request_digest, submitted_by) values (?, 'running', "
+                "?, ?, ?, ?, ?, ?, ?)",
+                "ssiidsss", sweep->name, sweep->document, sweep->train_images, sweep->eval_images,
+                sweep->created_at, key->idempotency_key, key->request_digest, sweep->submitted_by);
 
     sweep->id = sqlite3_last_insert_rowid(sql_db(c));
     return status ? status : insert_trials(c, sweep->id, sweep->trials, sweep->count, e);
@@ -161,7 +162,7 @@ int store_sweep_get(struct store *s, int64_t id, struct store_sweep *sweep, stru
     sqlite3_stmt *row =
         sql_query(c, e,
                   "select id, name, state, document, train_images, eval_images, created_at, "
-                  "finished_at from sweep where id = ?",
+                  "finished_at, submitted_by from sweep where id = ?",
                   "i", id);
     int found = row ? sql_row(c, row, e) : -(int)ERR_INTERNAL, status = found;
 
@@ -175,6 +176,7 @@ int store_sweep_get(struct store *s, int64_t id, struct store_sweep *sweep, stru
         sweep->eval_images = sqlite3_column_int64(row, 5);
         sweep->created_at = sqlite3_column_double(row, 6);
         sweep->finished_at = sql_double(row, 7);
+        sweep->submitted_by = sql_text(row, 8);
         sql_done(row);
         status = read_trials(c, sweep, e);
     }

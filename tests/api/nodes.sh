@@ -19,7 +19,7 @@ now=$(date +%s)
 own=$(hostname -s)
 
 send() { # NAME GFLOPS [JQ]: a prolog's report
-    call -d "$(jq -nc --argjson g "$2" --argjson now "$now" \
+    call --unix-socket "$socket" -d "$(jq -nc --argjson g "$2" --argjson now "$now" \
         "{kind: \"CPU X\", cores: 4, phase: \"prolog\", outcome: \"fine\", t: \$now, gflops: \$g, memory_gb_per_sec: 20, clock_ghz: 3} | ${3:-.}")" \
         "/v1/nodes/$1/report"
 }
@@ -75,11 +75,11 @@ ok "the job is over" eventually over
 
 # ------------------------------------------------------------------ what is refused
 
-call -d '{"phase": "x"}' /v1/nodes/n1/report
+call --unix-socket "$socket" -d '{"phase": "x"}' /v1/nodes/n1/report
 refused 422 invalid '/(kind|phase|outcome|t)' "a report that is none"
 send 'a%20b' 1
 refused 400 usage 'letters, digits, dots' "a name that could be more than a name"
-call -X POST /v1/nodes/n1/report
+call --unix-socket "$socket" -X POST /v1/nodes/n1/report
 refused 400 usage 'self-check --json' "no body"
 call /v1/nodes/none
 refused 404 not-found 'no node none' "a node that is not known"

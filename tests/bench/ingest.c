@@ -63,8 +63,8 @@ int main(int argc, char **argv)
     stop_at(store_open(path, &store, &e), &e);
     struct store_job_new job = {.spec = "{}", .plan = "{}", .jobs_dir = folder, .now = 1};
     stop_at(store_job_insert(store, &job, &id, &existed, &e), &e);
-    stop_at(store_job_begin_attempt(store, id, &(struct store_state_change){JOB_STARTING, NULL, 1},
-                                    &attempt, &e),
+    stop_at(store_job_begin_attempt(
+                store, id, &(struct store_state_change){JOB_STARTING, NULL, 1, NULL}, &attempt, &e),
             &e);
     snprintf(path, sizeof path, "%s/events.jsonl", folder);
     write_spool(path, events);

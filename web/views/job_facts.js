@@ -100,7 +100,7 @@ export function checkpointsCard(id) {
 const SHOWN = ["state", "run_start", "checkpoint", "straggler", "warning", "run_stop", "failed", "resume"];
 
 const WORDS = {
-  state: (e) => `${e.state}${e.reason ? `: ${e.reason}` : ""}`,
+  state: (e) => `${e.state}${e.reason ? `: ${e.reason}` : ""}${e.by ? ` (by ${e.by})` : ""}`,
   run_start: (e) => `attempt ${e.attempt} began to train`,
   checkpoint: (e) => `checkpoint at step ${f.count(e.step)}`,
   straggler: (e) => `rank ${e.rank} on ${e.host} holds up the others: ${f.number(e.busy_ms)} ms a step against ${f.number(e.median_ms)} ms, most of it in ${e.phase}`,

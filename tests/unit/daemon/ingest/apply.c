@@ -36,7 +36,7 @@ static void submit(void)
     int64_t attempt;
     cr_assert_eq(store_job_insert(store, &job, &job_id, &existed, &e), 0, "%s", e.text);
     cr_assert_eq(store_job_begin_attempt(store, job_id,
-                                         &(struct store_state_change){JOB_STARTING, "r", 2},
+                                         &(struct store_state_change){JOB_STARTING, "r", 2, NULL},
                                          &attempt, &e),
                  0, "%s", e.text);
 }
@@ -159,7 +159,7 @@ Test(apply, a_broken_file_cannot_flood_the_store)
 
 Test(apply, an_ended_job_stays_ended)
 {
-    struct store_state_change cancelled = {JOB_CANCELLED, "r", 3};
+    struct store_state_change cancelled = {JOB_CANCELLED, "r", 3, NULL};
     cr_assert_eq(store_job_set_state(store, job_id, &cancelled, &e), 0);
     append("{\"seq\":1,\"t\":1,\"type\":\"run_start\"}\n");
     catch_up();

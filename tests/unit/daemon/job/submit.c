@@ -166,11 +166,11 @@ Test(submit, cancels_a_queued_job_once)
     int64_t id;
     struct store_job job;
     cr_assert_eq(submit(NULL, NULL, &id, NULL), 0);
-    cr_assert_eq(job_cancel(manager, id, &e), 0, "%s", e.text);
+    cr_assert_eq(job_cancel(manager, id, "user:a", &e), 0, "%s", e.text);
     cr_assert_eq(store_job_get(store, id, &job, &e), 0);
     cr_assert_eq(job.state, JOB_CANCELLED);
     store_job_clear(&job);
-    cr_assert_eq(job_cancel(manager, id, &e), -ERR_CONFLICT);
+    cr_assert_eq(job_cancel(manager, id, "user:a", &e), -ERR_CONFLICT);
     cr_assert_not_null(strstr(e.text, "been cancelled"), "%s", e.text);
-    cr_assert_eq(job_cancel(manager, 999, &e), -ERR_NOT_FOUND);
+    cr_assert_eq(job_cancel(manager, 999, NULL, &e), -ERR_NOT_FOUND);
 }

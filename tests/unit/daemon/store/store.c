@@ -70,7 +70,7 @@ static double look(const char *sql)
 
 static int become(int64_t id, enum job_state to, double now)
 {
-    struct store_state_change change = {to, "because", now};
+    struct store_state_change change = {to, "because", now, NULL};
     return store_job_set_state(store, id, &change, &e);
 }
 
@@ -115,18 +115,18 @@ Test(store, a_change_of_state_writes_its_event_and_a_wrong_one_nothing)
     int64_t id = submit(), attempt;
     struct store_job job;
 
-    cr_assert_eq(store_job_begin_attempt(store, id,
-                                         &(struct store_state_change){JOB_STARTING, NULL, 1001},
-                                         &attempt, &e),
-                 0, "%s", e.text);
+    cr_assert_eq(
+        store_job_begin_attempt(
+            store, id, &(struct store_state_change){JOB_STARTING, NULL, 1001, NULL}, &attempt, &e),
+        0, "%s", e.text);
     cr_assert_eq(attempt, 1);
     cr_assert_eq(become(id, JOB_RUNNING, 1002), 0, "%s", e.text);
     cr_assert_eq(become(id, JOB_SUCCEEDED, 1009), 0, "%s", e.text);
     cr_assert_eq(become(id, JOB_RUNNING, 1010), -ERR_CONFLICT);
-    cr_assert_eq(store_job_begin_attempt(store, id,
-                                         &(struct store_state_change){JOB_STARTING, NULL, 1011},
-                                         &attempt, &e),
-                 -ERR_CONFLICT);
+    cr_assert_eq(
+        store_job_begin_attempt(
+            store, id, &(struct store_state_change){JOB_STARTING, NULL, 1011, NULL}, &attempt, &e),
+        -ERR_CONFLICT);
     cr_assert_eq(look("select count(*) from job_event where type = 'state'"), 4);
     cr_assert_eq(look("select count(*) from job, job_event where job_event.type = 'state' and "
                       "job_event.id = (select max(id) from job_event where type = 'state') and "
@@ -261,7 +261,7 @@ Test(store, a_batch_whose_state_is_impossible_leaves_nothing_behind)
     int64_t id = submit(), at;
     json_t *body = step_body(1, 1, 2.5);
     struct store_event event = event_of(body);
-    struct store_state_change change = {JOB_SUCCEEDED, NULL, 1};
+    struct store_state_change change = {JOB_SUCCEEDED, NULL, 1, NULL};
     struct store_batch batch = {id, 1, 0, 50, &event, 1, &change};
 
     cr_assert_eq(store_ingest(store, &batch, &e), -ERR_CONFLICT, "queued cannot become succeeded");
