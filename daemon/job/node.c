@@ -400,7 +400,8 @@ static void tell_job(struct store *s, const char *name, const struct reading *r,
 }
 
 static int store_it(struct store *s, const char *name, const json_t *report,
-                    const struct reading *r, const struct node_judged *judged, struct error *e)
+                    const struct reading *r, const struct node_judged *judged, double now,
+                    struct error *e)
 {
     char *text = json_dumps(report, JSON_COMPACT | JSON_REAL_PRECISION(12));
     struct store_node_check check = {
@@ -416,7 +417,7 @@ static int store_it(struct store *s, const char *name, const json_t *report,
         .figures = r->figures,
         .verdict = judged->verdict,
     };
-    int status = text ? store_node_check(s, &check, e)
+    int status = text ? store_node_check(s, &check, now, e)
                       : error_set(e, ERR_NO_MEMORY, "no memory for the report");
 
     free(text);
@@ -438,7 +439,7 @@ int node_report(struct store *s, const char *name, const json_t *report,
         return status;
     status = judge(s, name, &r, &nodes, limits, now, judged, e);
     if (!status)
-        status = store_it(s, name, report, &r, judged, e);
+        status = store_it(s, name, report, &r, judged, now, e);
     store_nodes_clear(&nodes);
     if (status)
         return status;

@@ -58,13 +58,43 @@ static int add_check(struct sql *c, const struct store_node_check *k, struct err
                    k->reason);
 }
 
-int store_node_check(struct store *s, const struct store_node_check *k, struct error *e)
+/* Whoever may report could otherwise fill the store with names. */
+static int make_room(struct sql *c, const char *name, double now, struct error *e)
+{
+    int forgotten = 0;
+    sqlite3_stmt *row = sql_query(c, e,
+                                  "select (select count(*) from node) >= ?2 and not exists "
+                                  "(select 1 from node where name = ?1)",
+                                  "si", name, (int64_t)STORE_NODES_MAX);
+    int found = row ? sql_row(c, row, e) : -(int)ERR_INTERNAL;
+
+    if (found <= 0)
+        return found;
+    bool full = sqlite3_column_int(row, 0) != 0;
+    sql_done(row);
+    if (!full)
+        return 0;
+    int status = sql_run(c, e, &forgotten,
+                         "delete from node where name = (select name from node where checked_at < "
+                         "?1 order by checked_at limit 1)",
+                         "d", now - STORE_NODE_FORGET_SECONDS);
+    if (status || forgotten)
+        return status;
+    return error_set(e, ERR_CONFLICT,
+                     "the node %s is not known, and %d others have reported within a week, which "
+                     "is the limit",
+                     name, STORE_NODES_MAX);
+}
+
+int store_node_check(struct store *s, const struct store_node_check *k, double now, struct error *e)
 {
     struct sql *c = sql_write_begin(s, false, e);
 
     if (!c)
         return -(int)e->code;
-    int status = upsert(c, k, e);
+    int status = make_room(c, k->node, now, e);
+    if (!status)
+        status = upsert(c, k, e);
     if (!status)
         status = add_check(c, k, e);
     if (!status)

@@ -21,6 +21,10 @@ struct node_figures {
 };
 
 #define STORE_NODE_CHECKS 200 /* kept of each node */
+/* Nodes that are kept. A new one beyond takes the place of the one that was checked the longest
+ * ago, if that is at least so many seconds; else it is refused. */
+#define STORE_NODES_MAX           4096
+#define STORE_NODE_FORGET_SECONDS (7 * 86400)
 
 struct store_node {
     char *name, *kind;
@@ -51,7 +55,9 @@ struct store_node_check {
     struct node_figures figures;
     enum node_verdict verdict;
 };
-int store_node_check(struct store *s, const struct store_node_check *check, struct error *e);
+/* ERR_CONFLICT: there are STORE_NODES_MAX others. */
+int store_node_check(struct store *s, const struct store_node_check *check, double now,
+                     struct error *e);
 
 /* The checks of a node, the newest first, at most `most`: a new array of {"t", "phase", "job",
  * "gflops", "memory_gb_per_sec", "clock_ghz", "verdict", "reason"}; empty for a node not known. */

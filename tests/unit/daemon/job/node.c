@@ -290,3 +290,38 @@ Test(node_tell, passes_name_and_reason_and_has_two_seconds)
     cr_assert_lt(node_tell("/nonexistent", "n1", "r", &e), 0);
     cr_assert_eq(e.code, ERR_NOT_FOUND);
 }
+
+static int check_node(const char *name, double t)
+{
+    struct store_node_check check = {
+        .node = name,
+        .kind = "CPU X",
+        .phase = "prolog",
+        .report = "{}",
+        .t = t,
+        .figures = {NAN, NAN, NAN},
+        .verdict = NODE_FINE
+    };
+    return store_node_check(store, &check, t, &e);
+}
+
+Test(node_report, nodes_are_bounded_and_old_ones_make_room)
+{
+    struct store_nodes nodes;
+    char name[32];
+    double now = 1e9, later = now + 8 * 86400;
+
+    for (int i = 0; i < STORE_NODES_MAX; i++) {
+        snprintf(name, sizeof name, "n%d", i);
+        cr_assert_eq(check_node(name, now + i), 0, "%s", e.text);
+    }
+    cr_assert_eq(check_node("new", now), -ERR_CONFLICT);
+    cr_assert(strstr(e.text, "4096 others have reported"), "%s", e.text);
+    cr_assert_eq(check_node("n7", now + 9e4), 0, "one that is known goes on reporting");
+    cr_assert_eq(check_node("new", later), 0, "%s", e.text);
+    cr_assert_eq(store_node_list(store, &nodes, &e), 0);
+    cr_assert_eq(nodes.count, STORE_NODES_MAX);
+    for (size_t i = 0; i < nodes.count; i++)
+        cr_assert_str_neq(nodes.items[i].name, "n0", "the oldest is forgotten");
+    store_nodes_clear(&nodes);
+}
