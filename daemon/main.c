@@ -362,12 +362,11 @@ static int create_manager(const struct config *c, struct store *store, struct jo
     return status;
 }
 
-static int create_streams(const struct config *c, struct store *store, struct streams **streams,
-                          struct error *e)
+static int create_streams(const struct config *c, struct http_app *app, struct error *e)
 {
     struct streams_limits limits = {c->streams_per_client, c->heartbeat_seconds};
 
-    return streams_create(store, &limits, streams, e);
+    return streams_create(app->store, app->tokens, &limits, &app->streams, e);
 }
 
 static void say_ready(struct daemon_life *d, const char *url)
@@ -430,7 +429,7 @@ static int run(struct daemon_life *d, struct error *e)
     if (status == 0)
         status = create_manager(config, app->store, &app->jobs, e);
     if (status == 0)
-        status = create_streams(config, app->store, &app->streams, e);
+        status = create_streams(config, app, e);
     if (status == 0 && !(d->self = node_self_create(app->store, app->jobs)))
         status = error_set(e, ERR_NO_MEMORY, "out of memory");
     if (status == 0)

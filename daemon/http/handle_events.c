@@ -31,7 +31,7 @@ static int place_of(const struct request *q, int64_t otherwise, int64_t *after, 
 
 static int stream(const struct request *q, int64_t job_id, struct reply *r, struct error *e)
 {
-    struct stream_request request = {.client = q->client, .job_id = job_id};
+    struct stream_request request = {.client = q->client, .token = q->token, .job_id = job_id};
     int64_t from = job_id == STORE_ALL_JOBS ? STREAM_FROM_NOW : 0;
 
     if (request_query(q, "limit") || request_query(q, "types"))

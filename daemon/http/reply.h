@@ -22,6 +22,7 @@ struct reply {
     size_t bytes;
     int fd; /* with file_bytes > 0: the body is this part of a file; owned */
     uint64_t file_from, file_bytes;
+    int64_t token;         /* that was sent: the file's sending ends with it; 0: none */
     struct stream *stream; /* the body is this stream of events; owned */
     struct {
         const char *name; /* a literal */

@@ -15,6 +15,7 @@
 #include "common/log.h"
 #include "daemon/http/auth.h"
 #include "daemon/http/crew.h"
+#include "daemon/http/download.h"
 #include "daemon/http/encode.h"
 #include "daemon/http/guard.h"
 #include "daemon/http/listen.h"
@@ -130,6 +131,7 @@ static int route_request(const struct exchange *x, struct request *q, struct rep
     if (find_caller(x, true, &caller, e))
         return -(int)e->code;
     q->rights = caller.rights;
+    q->token = r->token = caller.token;
     memcpy(q->who, caller.who, sizeof q->who);
     if (caller.token) /* wherever it asks from */
         snprintf(q->client, sizeof q->client, "token %lld", (long long)caller.token);
@@ -222,7 +224,15 @@ static const struct {
                                 "frame-ancestors 'none'; object-src 'none'"},
 };
 
-static struct MHD_Response *to_mhd(struct reply *r, struct MHD_Connection *c)
+static struct MHD_Response *file_response(const struct http_app *app, const struct reply *r)
+{
+    if (r->token)
+        return download_response(app->tokens, r->token, r->fd, r->file_from, r->file_bytes);
+    return MHD_create_response_from_fd_at_offset64(r->file_bytes, r->fd, r->file_from);
+}
+
+static struct MHD_Response *to_mhd(const struct http_app *app, struct reply *r,
+                                   struct MHD_Connection *c)
 {
     struct MHD_Response *response;
 
@@ -231,7 +241,7 @@ static struct MHD_Response *to_mhd(struct reply *r, struct MHD_Connection *c)
         if (response)
             r->stream = NULL;
     } else if (r->file_bytes) {
-        response = MHD_create_response_from_fd_at_offset64(r->file_bytes, r->fd, r->file_from);
+        response = file_response(app, r);
         if (response)
             r->file_bytes = 0; /* the response closes it */
     } else {
@@ -242,9 +252,10 @@ static struct MHD_Response *to_mhd(struct reply *r, struct MHD_Connection *c)
     return response;
 }
 
-static enum MHD_Result send_reply(struct MHD_Connection *c, struct reply *r)
+static enum MHD_Result send_reply(const struct http_app *app, struct MHD_Connection *c,
+                                  struct reply *r)
 {
-    struct MHD_Response *response = to_mhd(r, c);
+    struct MHD_Response *response = to_mhd(app, r, c);
     bool cached = false, tagged = false;
 
     if (!response)
@@ -436,7 +447,7 @@ static enum MHD_Result handle(void *context, struct MHD_Connection *c, const cha
         return MHD_YES;
     if (!x->answered)
         answer(x);
-    enum MHD_Result result = send_reply(c, &x->reply);
+    enum MHD_Result result = send_reply(x->at->app, c, &x->reply);
     reply_clear(&x->reply);
     return result;
 }

@@ -10,6 +10,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "daemon/http/stream_ring.h"
+#include "daemon/http/token.h"
 
 #define PAGE_EVENTS   512u /* read from the store at once: bounds what a stream holds */
 #define PAGE_BYTES    (32u * 1024)
@@ -23,6 +24,8 @@ struct stream {
     struct stream *next;
     struct streams *all;
     char client[CLIENT_BYTES];
+    int64_t token;                     /* 0: none */
+    bool refused;                      /* its token is no more */
     int64_t job_id, after;             /* after: the last event sent, or in pending */
     struct MHD_Connection *connection; /* suspended while waiting */
     int socket;                        /* the connection's; -1 before there is one */
@@ -35,6 +38,7 @@ struct stream {
 
 struct streams {
     struct store *store;
+    struct tokens *tokens;
     struct streams_limits limits;
     pthread_t thread;
     bool has_thread;
@@ -87,13 +91,19 @@ static bool has_left(struct stream *s)
     return s->left;
 }
 
+static bool has_lost_token(struct stream *s)
+{
+    s->refused = s->token && !tokens_alive(s->all->tokens, s->token, clock_now());
+    return s->refused;
+}
+
 static void end_those_that_left(struct streams *all, double now)
 {
     if (now - all->looked_at < LOOK_SECONDS)
         return;
     all->looked_at = now;
     for (struct stream *s = all->first; s; s = s->next)
-        if (s->waiting && has_left(s))
+        if (has_lost_token(s) || (s->waiting && has_left(s)))
             wake(s);
 }
 
@@ -313,7 +323,7 @@ static ssize_t send_some(struct stream *s, char *buffer, size_t room)
     struct streams *all = s->all;
     size_t bytes = 0;
 
-    while (!all->stopping && !s->left) {
+    while (!all->stopping && !s->left && !s->refused) {
         if (s->pending)
             bytes = send_pending(s, buffer, room);
         else if (s->after >= all->ring->base)
@@ -402,8 +412,11 @@ int stream_open(struct streams *all, const struct stream_request *request, struc
     *out = NULL;
     if (!s)
         return error_set(e, ERR_NO_MEMORY, "no memory for a stream");
-    *s = (struct stream){
-        .all = all, .job_id = request->job_id, .after = request->after, .socket = -1};
+    *s = (struct stream){.all = all,
+                         .token = request->token,
+                         .job_id = request->job_id,
+                         .after = request->after,
+                         .socket = -1};
     snprintf(s->client, sizeof s->client, "%s", request->client);
     s->sent_at = clock_monotonic();
     int status = store_event_newest(all->store, &newest, e);
@@ -456,8 +469,8 @@ struct MHD_Response *stream_response(struct stream *s, struct MHD_Connection *co
 
 /* ---------------------------------------------------------------- all streams */
 
-int streams_create(struct store *store, const struct streams_limits *limits, struct streams **out,
-                   struct error *e)
+int streams_create(struct store *store, struct tokens *tokens, const struct streams_limits *limits,
+                   struct streams **out, struct error *e)
 {
     pthread_condattr_t monotonic;
     struct streams *all = calloc(1, sizeof *all);
@@ -468,6 +481,7 @@ int streams_create(struct store *store, const struct streams_limits *limits, str
         return error_set(e, ERR_NO_MEMORY, "no memory for streams");
     }
     all->store = store;
+    all->tokens = tokens;
     all->limits = *limits;
     ring_reset(all->ring, 0);
     pthread_mutex_init(&all->lock, NULL);

@@ -5,7 +5,8 @@
  * A stream is a position in the table of events and no more, so a slow reader costs nothing: what
  * it has not taken is read again from memory (stream_ring.h) or from the store when it can take it.
  * A reader that takes nothing for a minute is dropped by the server's time limit. One thread
- * follows the store and wakes the streams that wait.
+ * follows the store and wakes the streams that wait. A stream ends within a second when its token
+ * is revoked or has expired; who comes again gets 401.
  */
 #ifndef TRAIND_DAEMON_HTTP_STREAM_H
 #define TRAIND_DAEMON_HTTP_STREAM_H
@@ -17,6 +18,7 @@
 
 struct streams; /* all of them; thread-safe */
 struct stream;  /* one */
+struct tokens;
 struct MHD_Connection;
 struct MHD_Response;
 
@@ -25,9 +27,9 @@ struct streams_limits {
     int64_t heartbeat_seconds; /* without an event */
 };
 
-/* The store must outlive it. */
-int streams_create(struct store *store, const struct streams_limits *limits, struct streams **out,
-                   struct error *e);
+/* The store and the tokens must outlive it. */
+int streams_create(struct store *store, struct tokens *tokens, const struct streams_limits *limits,
+                   struct streams **out, struct error *e);
 /* Ends all streams: before the HTTP server is stopped, which needs them awake. */
 void streams_stop(struct streams *all);
 /* After the HTTP server was stopped; NULL is fine. */
@@ -37,6 +39,7 @@ int64_t streams_count(struct streams *all);
 #define STREAM_FROM_NOW (-1)
 struct stream_request {
     const char *client; /* who it counts for */
+    int64_t token;      /* that it came with; 0: none */
     int64_t job_id;     /* or STORE_ALL_JOBS */
     int64_t after;      /* ids above it; STREAM_FROM_NOW: events to come */
 };

@@ -51,23 +51,23 @@ wait "$plain"
 # ------------------------------------------------------------------ tokens
 
 declare -A token
-for role in read submit node admin; do
+for role in read submit operator node admin; do
     token[$role]=$("$trainctl" --server "$local_server" token create --role "$role" "the $role" 2>"$work/err")
     like "${token[$role]}" '^traind-[0-9]+-[A-Za-z0-9_-]{43}$' "a token for $role is made over the unix socket"
 done
 like "$(cat "$work/err")" 'not shown again' "it says that it is told once"
 is "$(stat -c %a "$state/tokens.json")" 600 "only the daemon's user may read the tokens' file"
-is "$(for t in "${token[@]}"; do grep -cF -- "${t#traind-*-}" "$state/tokens.json" "$work/daemon.log"; done | grep -c ':0$')" 8 \
+is "$(for t in "${token[@]}"; do grep -cF -- "${t#traind-*-}" "$state/tokens.json" "$work/daemon.log"; done | grep -c ':0$')" 10 \
     "neither that file nor the log has a token in it"
 is "$("$trainctl" --server "$local_server" token list --json | jq -c '[.tokens[] | [.name, .role, .expires_at, has("token"), has("hash")]]')" \
-    '[["the read","read",null,false,false],["the submit","submit",null,false,false],["the node","node",null,false,false],["the admin","admin",null,false,false]]' "token list tells all but the secrets"
+    '[["the read","read",null,false,false],["the submit","submit",null,false,false],["the operator","operator",null,false,false],["the node","node",null,false,false],["the admin","admin",null,false,false]]' "token list tells all but the secrets"
 for wrong in 'token' 'token make' 'token create' 'token revoke' 'token revoke x' 'token create --role root x' 'token create --expires soon x'; do
     # shellcheck disable=SC2086
     "$trainctl" --server "$local_server" $wrong >"$work/out" 2>&1
     is "$?" 2 "trainctl $wrong is refused"
 done
 for body in '{}' '{"name": ""}' '{"name": "a", "role": "root"}' '{"name": "a", "role": "read", "expires_seconds": -1}' \
-    '{"name": "a", "role": "read", "expires_seconds": "1"}' '{"name": "a", "role": "read", "rol": 1}'; do
+    '{"name": "a", "role": "read", "expires_seconds": "1"}' '{"name": "a", "role": "read", "rol": 1}' '{"name": "a\u001b[2J", "role": "read"}'; do
     call --unix-socket "$socket" -d "$body" /v1/tokens
     refused 422 invalid '/(name|role|expires_seconds|rol):' "a token asked for with $body"
 done
@@ -79,11 +79,12 @@ with() { # ROLE [CURL ARGUMENT...] PATH
 # ------------------------------------------------------------------ every route, every role
 
 # What is refused for want of a role is 401 or 403; what passes may well be refused for something else.
-declare -A reach=([anyone]=anyone [read]='anyone read' [submit]='anyone read submit' [node]='anyone node' [admin]='anyone read submit node admin')
+declare -A reach=([anyone]=anyone [read]='anyone read' [submit]='anyone read submit' [operator]='anyone read submit operator'
+    [node]='anyone node' [admin]='anyone read submit operator node admin')
 "$traind" --openapi >"$work/openapi.json"
 wrong='' count=0
 while read -r method path need; do
-    for who in anyone read submit node admin; do
+    for who in anyone read submit operator node admin; do
         auth=()
         [ "$who" = anyone ] || auth=(-H "Authorization: Bearer ${token[$who]}")
         call "${auth[@]}" -X "${method^^}" -m 5 "$path"
@@ -231,6 +232,54 @@ with admin -m 1 -H 'Accept: text/event-stream' /v1/events
 want 200 "another token from the same address has its own"
 kill "${streams[@]}"
 
+# ------------------------------------------------------------------ what goes on for long ends with its token
+
+brief=$("$trainctl" --server "$local_server" token create --role read --expires 8s brief 2>/dev/null)
+long=$("$trainctl" --server "$local_server" token create --role read long 2>/dev/null)
+steady=$("$trainctl" --server "$local_server" token create --role read steady 2>/dev/null)
+stream_with() { # TOKEN FILE: in the background, and its outcome in FILE.rc
+    (
+        curl -sN -m 120 -H "Authorization: Bearer $1" -H 'Accept: text/event-stream' "$url/v1/events" >"$2"
+        echo $? >"$2.rc"
+    ) &
+}
+rm -f "$work"/live-*
+stream_with "$brief" "$work/live-brief"
+stream_with "$long" "$work/live-long"
+stream_with "$steady" "$work/live-other"
+opened() { [ "$(cat "$work"/live-brief "$work"/live-long "$work"/live-other 2>/dev/null | grep -c '^retry')" = 3 ]; }
+ok "three streams" eventually opened
+ok "one ends when its token has expired" eventually test -s "$work/live-brief.rc"
+is "$(cat "$work/live-brief.rc")" 0 "in order"
+ok "the others go on" test ! -e "$work/live-long.rc" -a ! -e "$work/live-other.rc"
+revoked=$(sed 's/^traind-\([0-9]*\)-.*/\1/' <<<"$long")
+with admin -X DELETE "/v1/tokens/$revoked"
+want 200 "the token of another is revoked"
+began=$EPOCHSECONDS
+ok "its stream ends" eventually test -s "$work/live-long.rc"
+ok "soon" test $((EPOCHSECONDS - began)) -le 10
+call -H "Authorization: Bearer $long" -H 'Accept: text/event-stream' /v1/events
+refused 401 no-token 'revoked' "who comes again"
+ok "that of a third token goes on" test ! -e "$work/live-other.rc"
+with submit -d "$(job synthetic)" /v1/jobs
+told() { grep -q '^event: state' "$work/live-other"; }
+ok "and is told what happens" eventually told
+ok "while the ended ones are told nothing more" test -z "$(grep '^event: state' "$work/live-brief" "$work/live-long")"
+
+# A backup that somebody takes slowly. The store is made large first.
+sqlite3 "$state/traind.db" "insert into job_event (job_id, attempt, t, type, body) select 1, 0, 0, 'note',
+    json_object('text', hex(randomblob(4000))) from generate_series(1, 4000)"
+slow=$("$trainctl" --server "$local_server" token create --role admin slow 2>/dev/null)
+slow_id=$(sed 's/^traind-\([0-9]*\)-.*/\1/' <<<"$slow")
+curl -s --limit-rate 1M -m 120 -H "Authorization: Bearer $slow" -o "$work/part.db" "$url/v1/backup" &
+taker=$!
+comes() { [ "$(stat -c %s "$work/part.db" 2>/dev/null || echo 0)" -gt 100000 ]; }
+ok "a backup is being taken" eventually comes
+with admin -X DELETE "/v1/tokens/$slow_id"
+wait "$taker"
+is "$?" 18 "it is broken off when its token is revoked, and curl knows that it is not whole"
+sqlite3 "$state/traind.db" "delete from job_event where type = 'note'"
+
 # ------------------------------------------------------------------ rate, backup, reload
 
 sed -i 's/^requests_per_second.*/requests_per_second = 1/' "$work/traind.conf"
@@ -254,7 +303,7 @@ restart_needed() { grep -q 'only a restart changes http_threads' "$work/daemon.l
 ok "SIGHUP: what needs a restart is named" eventually restart_needed
 ok "a backup" "$trainctl" --server "$local_server" backup "$work/copy.db"
 is "$(sqlite3 "$work/copy.db" 'pragma integrity_check; select count(*) from job')" "ok
-2" "it is a whole database"
+3" "it is a whole database"
 is "$(stat -c %a "$work/copy.db")" 600 "that only its owner can read"
 "$trainctl" --server "$local_server" backup "$work/none/copy.db" >"$work/out" 2>&1
 is "$?" 3 "a backup into a folder that is not there: 3"
