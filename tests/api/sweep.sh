@@ -41,9 +41,18 @@ is "$(jq -c '[.spec.lr.base, .spec.optimizer.momentum]' <<<"$body")" \
 sweep '{method: "halving", samples: 4, seed: 7, concurrency: 2, metric: "loss",
     parameters: {"/lr/base": {min: 0.0001, max: 0.01, log: true}}, budget: {key: "/steps", min: 1, max: 4, eta: 2}}'
 want 201 "a halving"
+asked() { # how often a sweep was looked up
+    curl -sS "$url/metrics" | sed -n 's/^traind_http_request.*_count{route="\/v1\/sweeps\/{id}",method="GET"} //p'
+}
+before=$(asked)
+is_asked() { [ "$(asked)" -gt "${before:-0}" ]; }
 timeout 120 "$top_builddir/trainctl" --server "$url" sweep wait 2 >"$work/waited" 2>&1 &
 waiter=$!
-sleep 1
+has_begun() { # a trial of it runs, or has run
+    [ "$(sql "select count(*) from sweep_trial t join job j on j.id = t.job_id where t.sweep_id = 2 and j.state <> 'queued'")" -gt 0 ]
+}
+ok "it begins" eventually has_begun
+ok "it is waited for" eventually is_asked
 kill_daemon
 start_daemon --config "$work/traind.conf" --listen "${url#http://}"
 ok "that was killed in between ends" ends 2
