@@ -11,6 +11,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/process_stat.h"
 #include "common/stall_line.h"
 
 #define BEAT_SECONDS 0.5
@@ -65,21 +66,6 @@ void stall_doing(struct stall *s, enum stall_doing doing)
 
 /* ---- what is wrong */
 
-/* The letter of /proc/PID/stat: T is stopped, Z dead; '\0': no such process. */
-static char process_state(pid_t pid)
-{
-    char path[64], state = '\0';
-
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return '\0';
-    if (fscanf(file, "%*d (%*[^)]) %c", &state) != 1)
-        state = '\0';
-    fclose(file);
-    return state;
-}
-
 struct verdict {
     const char *cause; /* of the event: rank_dead rank_stopped data compute all_reduce */
     const char *text;
@@ -89,12 +75,12 @@ struct verdict {
 /* Whether a rank's process can run at all. */
 static bool judge_process(const struct pulse *p, double now, struct verdict *v)
 {
-    char state = process_state(p->pid);
+    struct process_stat stat;
 
-    if (state == 'T' || state == 't')
-        *v = (struct verdict){"rank_stopped", STALL_STOPPED, p};
-    else if (state == '\0' || state == 'Z' || state == 'X')
+    if (!process_stat_read(p->pid, &stat) || process_has_ended(&stat))
         *v = (struct verdict){"rank_dead", STALL_DEAD, p};
+    else if (process_is_stopped(&stat))
+        *v = (struct verdict){"rank_stopped", STALL_STOPPED, p};
     else if (now - atomic_load(&p->beat) > LATE_SECONDS)
         *v = (struct verdict){"rank_stopped", STALL_STARVED, p};
     else

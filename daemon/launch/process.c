@@ -15,45 +15,19 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/process_stat.h"
 #include "daemon/launch/process.h"
 
-/* Of /proc/PID/stat: fields 4, 6 and 22. */
-struct stat_fields {
-    int64_t parent, session, start;
-};
-
 /* False: no such process, or it has ended and only waits to be reaped. */
-static bool read_stat(int64_t pid, struct stat_fields *f)
+static bool read_living(int64_t pid, struct process_stat *stat)
 {
-    char path[64], text[1024];
-    snprintf(path, sizeof path, "/proc/%lld/stat", (long long)pid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
-    int64_t fields[23] = {0};
-
-    if (fd >= 0)
-        close(fd);
-    if (n <= 0)
-        return false;
-    text[n] = '\0';
-    /* The name, field 2, may hold spaces and parentheses: count from the last one. */
-    char *field = strrchr(text, ')');
-    if (!field || field[1] != ' ' || field[2] == 'Z' || field[2] == 'X')
-        return false;
-    field += 2;
-    for (int number = 3; number < 22; number++) {
-        if (!(field = strchr(field, ' ')))
-            return false;
-        fields[number + 1] = strtoll(++field, NULL, 10);
-    }
-    *f = (struct stat_fields){fields[4], fields[6], fields[22]};
-    return true;
+    return process_stat_read(pid, stat) && !process_has_ended(stat);
 }
 
 int64_t process_start(int64_t pid)
 {
-    struct stat_fields f;
-    return read_stat(pid, &f) ? f.start : -1;
+    struct process_stat stat;
+    return read_living(pid, &stat) ? stat.start : -1;
 }
 
 bool launch_release(struct launch_process *p)
@@ -167,9 +141,9 @@ static void list_processes(struct process_list *list)
 
     while (folder && (entry = readdir(folder))) {
         char *end;
-        struct stat_fields f;
+        struct process_stat f;
         long pid = strtol(entry->d_name, &end, 10);
-        if (*end || pid <= 1 || pid == getpid() || !read_stat(pid, &f))
+        if (*end || pid <= 1 || pid == getpid() || !read_living(pid, &f))
             continue;
         struct process *items = grown(list->items, list->count, &list->room, sizeof *list->items);
         if (!items)
