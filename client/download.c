@@ -14,10 +14,13 @@ static int fetch(const char *path, const char *temporary, double *bytes, struct 
 {
     int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
+    int reason = errno;
     struct stat st;
 
+    if (!out && fd >= 0)
+        close(fd);
     if (!out)
-        return error_set_errno(e, errno, "cannot create %s", temporary);
+        return error_set_errno(e, reason, "cannot create %s", temporary);
     int status = api_get_file(path, out, e);
     if (fflush(out) || fsync(fd) || fstat(fd, &st))
         status = status ? status : error_set_errno(e, errno, "cannot write %s", temporary);
