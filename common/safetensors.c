@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "common/file.h"
+#include "common/progress.h"
 
 static const struct {
     const char *name;
@@ -86,6 +87,7 @@ static int write_all(int fd, const void *data, size_t bytes)
             return errno;
         p += done;
         bytes -= (size_t)done;
+        progress_add((uint64_t)done);
     }
     return 0;
 }
@@ -198,6 +200,7 @@ static int read_all(int fd, void *data, size_t bytes, uint64_t offset)
             return -1;
         p += done;
         offset += (uint64_t)done;
+        progress_add((uint64_t)done);
         bytes -= (size_t)done;
     }
     return 0;

@@ -16,6 +16,7 @@
 #include "common/log.h"
 #include "worker/evaluate.h"
 #include "worker/model/weights.h"
+#include "worker/stall.h"
 
 static int fill_folder(const struct run *r, struct optimizer *optimizer,
                        const struct run_state *state, const char *folder, struct error *e)
@@ -129,6 +130,8 @@ int checkpoint_write(struct run *r, struct optimizer *optimizer, const struct ru
     int status = 0;
 
     r->phase = "checkpoint";
+    stall_phase(r->stall, STALL_IN_CHECKPOINT);
+    stall_doing(r->stall, STALL_FILES);
     average_statistics(r);
     snprintf(model_path, sizeof model_path, "checkpoints/step-%08lld/model.safetensors",
              (long long)step);

@@ -7,10 +7,12 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/progress.h"
 #include "common/trace.h"
 #include "worker/data/loader.h"
 #include "worker/predictions.h"
 #include "worker/result.h"
+#include "worker/stall.h"
 
 void average_statistics(struct run *r)
 {
@@ -152,10 +154,13 @@ static int evaluate_batches(struct run *r, struct loader *loader, int64_t step,
     if (!logits)
         return error_set(e, ERR_NO_MEMORY, "no memory for the logits of an evaluation batch");
     for (int64_t mine = 1;; mine++) {
+        stall_doing(r->stall, STALL_DATA);
         status = loader_next(loader, &b, e);
+        stall_doing(r->stall, STALL_COMPUTE);
         if (status || b.n == 0)
             break;
         predict_batch(r, &b, logits);
+        progress_add((uint64_t)b.n);
         for (int i = 0; i < b.n; i++)
             tally_image(t, logits + (size_t)i * classes, classes, b.labels[i]);
         status = predictions_add(predictions, &b, logits, classes, e);
@@ -222,6 +227,8 @@ int evaluate(struct run *r, int64_t step, double epoch, bool predictions, struct
     double start = clock_monotonic(), span = trace_begin();
 
     r->phase = "evaluate";
+    stall_phase(r->stall, STALL_IN_EVALUATION);
+    stall_doing(r->stall, STALL_COMPUTE);
     average_statistics(r);
     int status = open_loader(r, &loader, e);
     if (!status && predictions)
@@ -265,6 +272,8 @@ int evaluate_only(struct run *r, struct error *e)
 
     if (status)
         return status;
+    stall_phase(r->stall, STALL_IN_END);
+    stall_doing(r->stall, STALL_FILES);
     if (stopped) {
         result = (struct result){.status = "cancelled", .steps = r->init_step, .ttt_seconds = NAN};
         return run_agree(r, result_write(r, &result, e), e);

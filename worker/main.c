@@ -14,6 +14,7 @@
 #include "worker/probe.h"
 #include "worker/profile.h"
 #include "worker/self_check.h"
+#include "worker/stall.h"
 #include "worker/start.h"
 #include "worker/train.h"
 
@@ -36,7 +37,7 @@ static const char usage[] =
     "  --attempt N      number of this attempt (1)\n"
     "  --resume FROM    go on from a checkpoint: its folder, or \"latest\" for the newest of DIR "
     "that is whole\n"
-    "  --stall-seconds S  warn when no step ended for so long, and say which rank is the cause "
+    "  --stall-seconds S  warn when nothing got on for so long, and say which rank is the cause "
     "(300; 0: never)\n"
     "  --give-up-seconds S  end the ranks of a machine that wait so long for those of others (0: "
     "never)\n"
@@ -217,11 +218,14 @@ int main(int argc, char **argv)
 {
     struct start_options options;
     struct traincomm *comm;
+    struct error e;
     int exit_status = parse_options(argc, argv, &options);
     char name[32];
 
     if (exit_status >= 0)
         return exit_status;
+    if (stall_create(options.stall_seconds, options.give_up_seconds, &options.stall, &e))
+        log_warning("stalls are not watched for: %s", e.text);
     int status = traincomm_init(&comm);
     if (status) {
         log_error("cannot begin: %s", traincomm_strerror(status));
@@ -231,7 +235,12 @@ int main(int argc, char **argv)
     log_set_name(name);
     traincomm_on_span(comm, profile_comm_span, NULL);
     run_catch_signals();
+    if (stall_share(options.stall, comm, &e))
+        log_warning("%s", e.text);
     exit_status = run_to_end(&options, comm);
+    stall_phase(options.stall, STALL_IN_END);
+    stall_unshare(options.stall);
     traincomm_finalize(comm);
+    stall_destroy(options.stall);
     return exit_status;
 }

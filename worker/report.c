@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/file.h"
@@ -65,15 +66,32 @@ void report_destroy(struct report *r)
     free(r);
 }
 
-void report_begin(struct report *r, enum event_type type)
+static void open_line(struct report *r, enum event_type type)
 {
-    pthread_mutex_lock(&r->lock);
     if (r->fd < 0)
         return;
     r->line = open_memstream(&r->text, &r->bytes);
     if (r->line)
         fprintf(r->line, "{\"seq\": %lld, \"t\": %.6f, \"type\": \"%s\"", (long long)++r->seq,
                 clock_now(), event_type_name(type));
+}
+
+void report_begin(struct report *r, enum event_type type)
+{
+    pthread_mutex_lock(&r->lock);
+    open_line(r, type);
+}
+
+bool report_begin_within(struct report *r, enum event_type type, int seconds)
+{
+    struct timespec until;
+
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += seconds;
+    if (pthread_mutex_clocklock(&r->lock, CLOCK_MONOTONIC, &until))
+        return false;
+    open_line(r, type);
+    return true;
 }
 
 void report_int(struct report *r, const char *name, int64_t value)

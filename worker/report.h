@@ -5,6 +5,7 @@
 #ifndef TRAIND_WORKER_REPORT_H
 #define TRAIND_WORKER_REPORT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -23,6 +24,8 @@ void report_destroy(struct report *r); /* NULL is fine */
 /* One event: begin, fields, end. Other threads that begin one wait until then. end writes the line
  * with one write(2). NaN and infinities become null. */
 void report_begin(struct report *r, enum event_type type);
+/* False: another thread has had one begun for so many seconds, as its file does not take it. */
+bool report_begin_within(struct report *r, enum event_type type, int seconds);
 void report_int(struct report *r, const char *name, int64_t value);
 void report_real(struct report *r, const char *name, double value); /* 9 significant digits */
 /* To thousandths; what is negative, not finite or above 1e12 becomes 0. */

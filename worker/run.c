@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/log.h"
+#include "worker/stall.h"
 
 static volatile sig_atomic_t stop_requested;
 
@@ -85,6 +86,7 @@ void run_report_failure(struct run *r, const struct error *e)
 
 void run_destroy(struct run *r)
 {
+    stall_report_to(r->stall, NULL);
     dataset_close(r->train_data);
     dataset_close(r->eval_data);
     model_destroy(r->model);

@@ -48,9 +48,8 @@ struct run {
     json_t *binding;    /* rank 0: what every rank got, for run_start */
     json_t *warnings;   /* of the start, rank 0: said behind run_start */
     bool measures_peak;
-    double stall_seconds;
-    double give_up_seconds; /* 0: never */
-    double sgemm_gflops;    /* of all ranks, before the run */
+    struct stall *stall; /* borrowed; NULL: nobody watches */
+    double sgemm_gflops; /* of all ranks, before the run */
 };
 
 /* Writes the `failed` event and the words on stderr (rank 0). */

@@ -12,79 +12,139 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/process_stat.h"
-#include "common/stall_line.h"
+#include "common/progress.h"
 
 #define BEAT_SECONDS 0.5
 #define LATE_SECONDS 3 /* without a beat: its process does not run */
+#define GIVE_UP_PATIENT                                                                            \
+    10                  /* times as long outside of steps: a checkpoint may take long elsewhere */
+#define EVENT_SECONDS 1 /* the event log may be what hangs */
 
 /* A rank, as the others on its machine see it. Written by that rank alone. Clocks are monotonic,
  * one for the machine. */
 struct pulse {
-    _Atomic int doing;
-    _Atomic double since;   /* that it is doing this */
-    _Atomic double step_at; /* end of its last step */
-    _Atomic double beat;    /* its watching thread's last sign of life */
-    _Atomic int64_t steps;  /* that ended in this run, of all attempts */
+    _Atomic int doing, phase;
+    _Atomic double since;       /* that it is doing this */
+    _Atomic double phase_at;    /* that the phase, or the step, began */
+    _Atomic double progress_at; /* that it last got anything done */
+    _Atomic double beat;        /* its watching thread's last sign of life */
+    _Atomic int64_t steps;      /* that ended in this run, of all attempts */
     int rank;
     pid_t pid;
 };
 
+/* How bad it is. */
+enum told { TOLD_NOTHING, TOLD_GETS_ON, TOLD_SLOW, TOLD_BAD };
+
 struct stall {
-    struct run *run;
-    double seconds;
-    struct traincomm_shared *shared;
-    struct pulse *own; /* this rank's */
-    int ranks_here;
-    double told; /* step_at of the stall already spoken of */
+    double seconds, give_up_seconds;
+    struct pulse alone; /* this rank's while nothing is shared */
+    struct pulse *own;
+    struct traincomm_shared *shared; /* NULL: not yet, or not any more */
+    int ranks_here, world;           /* 1 and 0 then */
+    struct report *report;
+    uint64_t progress; /* progress_total as last seen */
+    int doing_before;  /* the wait */
+    double told_phase; /* phase_at of what was spoken of last */
+    double told_at;
+    enum told told;
+    bool thread_runs;
     pthread_t thread;
-    bool watched; /* the thread is there */
-    pthread_mutex_t lock;
+    pthread_mutex_t lock; /* held while it looks */
     pthread_cond_t ends;
     bool end;
 };
 
-static const char *const words[] = {"between steps", "waiting for data", "computing",
+static const char *const words[] = {"waiting for data", "computing", "reading or writing files",
                                     "in the all-reduce", "waiting for the other ranks"};
 
 static struct pulse *pulse_of(const struct stall *s, int host_rank)
 {
-    return traincomm_shared_part(s->shared, host_rank);
+    return s->shared ? traincomm_shared_part(s->shared, host_rank) : s->own;
+}
+
+static void set_doing(struct stall *s, int doing)
+{
+    double now = clock_monotonic();
+    atomic_store(&s->own->doing, doing);
+    atomic_store(&s->own->since, now);
+    atomic_store(&s->own->progress_at, now);
 }
 
 void stall_doing(struct stall *s, enum stall_doing doing)
 {
+    if (s)
+        set_doing(s, (int)doing);
+}
+
+void stall_phase(struct stall *s, enum stall_phase phase)
+{
     if (!s)
         return;
     double now = clock_monotonic();
-    atomic_store(&s->own->doing, doing);
-    atomic_store(&s->own->since, now);
-    if (doing != STALL_OTHER)
+    atomic_store(&s->own->phase_at, now);
+    atomic_store(&s->own->progress_at, now);
+    atomic_store(&s->own->phase, (int)phase);
+}
+
+void stall_step_ended(struct stall *s, int64_t step)
+{
+    if (!s)
         return;
-    atomic_store(&s->own->step_at, now);
-    atomic_fetch_add(&s->own->steps, 1);
+    atomic_store(&s->own->steps, step);
+    stall_phase(s, STALL_IN_STEP);
+}
+
+/* Of libtraincomm: a call that waits for the other ranks begins or ends. */
+static void note_wait(void *context, bool waits)
+{
+    struct stall *s = context;
+    int doing = atomic_load(&s->own->doing);
+
+    if (waits) {
+        s->doing_before = doing;
+        set_doing(s, doing == STALL_ALLREDUCE ? doing : STALL_WAIT);
+    } else {
+        set_doing(s, s->doing_before);
+    }
 }
 
 /* ---- what is wrong */
 
 struct verdict {
-    const char *cause; /* of the event: rank_dead rank_stopped data compute all_reduce */
-    const char *text;
+    enum stall_state state;
     const struct pulse *who; /* NULL: all */
 };
 
-/* Whether a rank's process can run at all. */
-static bool judge_process(const struct pulse *p, double now, struct verdict *v)
+/* For how long its process did not run, as far as that can be seen; 0: it does run. */
+static double stopped_for(const struct pulse *p, double now)
+{
+    double silent = now - atomic_load(&p->beat);
+    return silent > LATE_SECONDS ? silent : 0;
+}
+
+static bool has_ended(const struct pulse *p)
 {
     struct process_stat stat;
+    return !process_stat_read(p->pid, &stat) || process_has_ended(&stat);
+}
 
-    if (!process_stat_read(p->pid, &stat) || process_has_ended(&stat))
-        *v = (struct verdict){"rank_dead", STALL_DEAD, p};
-    else if (process_is_stopped(&stat))
-        *v = (struct verdict){"rank_stopped", STALL_STOPPED, p};
-    else if (now - atomic_load(&p->beat) > LATE_SECONDS)
-        *v = (struct verdict){"rank_stopped", STALL_STARVED, p};
-    else
+static bool is_stopped(const struct pulse *p)
+{
+    struct process_stat stat;
+    return process_stat_read(p->pid, &stat) && process_is_stopped(&stat);
+}
+
+/* Whether a rank's process does not run, and has not for so long that it counts. */
+static bool judge_process(const struct stall *s, const struct pulse *p, double now,
+                          struct verdict *v)
+{
+    if (has_ended(p))
+        *v = (struct verdict){STALL_DEAD, p};
+    else if (stopped_for(p, now) < s->seconds / 2 || stopped_for(p, now) <= 0)
         return false;
+    else
+        *v = (struct verdict){is_stopped(p) ? STALL_STOPPED : STALL_STARVED, p};
     return true;
 }
 
@@ -96,101 +156,171 @@ static const struct pulse *first_doing(const struct stall *s, enum stall_doing d
     return NULL;
 }
 
-/* The worst first: whoever does not run, then who has not come to the all-reduce. */
+static double last_progress(const struct stall *s)
+{
+    double last = 0;
+
+    for (int i = 0; i < s->ranks_here; i++) {
+        double at = atomic_load(&pulse_of(s, i)->progress_at);
+        last = at > last ? at : last;
+    }
+    return last;
+}
+
+/* A step that takes so long is worth a warning even if it is still at work. */
+static bool gets_on(const struct stall *s, double now)
+{
+    return s->shared && atomic_load(&s->own->phase) != STALL_IN_STEP &&
+           now - last_progress(s) < s->seconds;
+}
+
+/* The worst first: whoever does not run, then who does not come to where the others wait. */
 static struct verdict judge(const struct stall *s, double now)
 {
     const struct pulse *p;
     struct verdict v;
 
     for (int i = 0; i < s->ranks_here; i++)
-        if (judge_process(pulse_of(s, i), now, &v))
+        if (judge_process(s, pulse_of(s, i), now, &v))
             return v;
+    if (gets_on(s, now))
+        return (struct verdict){STALL_GETS_ON, NULL};
     if ((p = first_doing(s, STALL_DATA)))
-        return (struct verdict){"data", STALL_DATA_LATE, p};
+        return (struct verdict){STALL_DATA_LATE, p};
+    if ((p = first_doing(s, STALL_FILES)))
+        return (struct verdict){STALL_FILES_LATE, p};
     if ((p = first_doing(s, STALL_COMPUTE)))
-        return (struct verdict){"compute", STALL_COMPUTES, p};
-    if (s->ranks_here == s->run->world)
-        return (struct verdict){"all_reduce", "all ranks are in the all-reduce", NULL};
-    return (struct verdict){"all_reduce",
-                            "all ranks of this machine wait for ranks of others: a network or a "
-                            "machine is gone",
-                            NULL};
+        return (struct verdict){STALL_COMPUTES, p};
+    return (struct verdict){STALL_WAITS, s->shared ? NULL : s->own};
 }
 
-static void say_event(struct stall *s, const struct verdict *v, const char *host, const char *text,
-                      double idle)
+/* ---- saying it */
+
+static const char *cause_of(enum stall_state state)
 {
-    struct report *report = s->run->report;
+    switch (state) {
+    case STALL_STOPPED:
+    case STALL_STARVED:
+        return "rank_stopped";
+    case STALL_DEAD:
+        return "rank_dead";
+    case STALL_DATA_LATE:
+        return "data";
+    case STALL_COMPUTES:
+        return "compute";
+    case STALL_FILES_LATE:
+        return "files";
+    default:
+        return "all_reduce";
+    }
+}
+
+static void say_event(struct stall *s, const struct stall_line *line, const char *text)
+{
+    struct report *report = s->report;
     struct error ignored;
 
-    report_begin(report, EVENT_WARNING);
+    if (!report || !report_begin_within(report, EVENT_WARNING, EVENT_SECONDS))
+        return;
     report_int(report, "step", atomic_load(&s->own->steps));
     report_text(report, "message", text);
-    report_text(report, "cause", v->cause);
-    if (v->who) {
-        report_int(report, "rank", v->who->rank);
-        report_text(report, "host", host);
+    report_text(report, "cause", cause_of(line->state));
+    if (line->rank >= 0) {
+        report_int(report, "rank", line->rank);
+        report_text(report, "host", line->host);
     }
-    report_real(report, "stalled_seconds", idle);
+    report_real(report, "stalled_seconds", line->seconds);
     report_end(report, &ignored);
 }
 
-static void speak(struct stall *s, double now, double idle)
+static void say(struct stall *s, const struct verdict *v, double seconds, bool with_event)
 {
-    struct verdict v = judge(s, now);
-    char host[64] = "", text[256];
+    struct stall_line line = {.seconds = seconds,
+                              .phase = (enum stall_phase)atomic_load(&s->own->phase),
+                              .state = v->state,
+                              .rank = v->who ? v->who->rank : -1};
+    char text[STALL_LINE_BYTES];
 
-    gethostname(host, sizeof host - 1);
-    if (v.who)
-        snprintf(text, sizeof text, STALL_LINE_RANK, idle, v.who->rank, host, v.text);
+    gethostname(line.host, sizeof line.host - 1);
+    stall_line_print(&line, s->ranks_here < s->world, text);
+    if (v->state == STALL_GETS_ON)
+        log_info("%s", text);
     else
-        snprintf(text, sizeof text, STALL_LINE_HOST, idle, host, v.text);
-    log_warning("%s", text);
-    if (s->run->rank == 0)
-        say_event(s, &v, host, text, idle);
+        log_warning("%s", text);
+    if (with_event && v->state != STALL_GETS_ON)
+        say_event(s, &line, text);
+}
+
+static void say_own_part(const struct stall *s, double now, double idle)
+{
+    enum stall_phase phase = (enum stall_phase)atomic_load(&s->own->phase);
+    char missing[STALL_LINE_BYTES];
+
+    stall_missing(phase, missing);
+    log_warning("%s for %.0f s; this rank is %s for %.0f s", missing, idle,
+                words[atomic_load(&s->own->doing)], now - atomic_load(&s->own->since));
 }
 
 /* Of the ranks of this machine: one speaks for all. */
 static bool is_first_that_runs(const struct stall *s, double now)
 {
-    struct verdict ignored;
-
     for (int i = 0; pulse_of(s, i) != s->own; i++)
-        if (!judge_process(pulse_of(s, i), now, &ignored))
+        if (!has_ended(pulse_of(s, i)) && stopped_for(pulse_of(s, i), now) <= 0)
             return false;
     return true;
 }
 
 /* A host that is cut off is not told to end: its ranks end themselves, long after whoever could has
  * ended the run. */
-static void give_up(const struct stall *s, double now, double idle)
+static void give_up(const struct stall *s, const struct verdict *v, double now)
 {
-    if (s->run->give_up_seconds <= 0 || idle < s->run->give_up_seconds || judge(s, now).who ||
-        s->ranks_here == s->run->world)
+    bool in_step = atomic_load(&s->own->phase) == STALL_IN_STEP;
+    double idle = now - last_progress(s);
+
+    if (s->give_up_seconds <= 0 || v->state != STALL_WAITS || s->ranks_here == s->world ||
+        idle < s->give_up_seconds * (in_step ? 1 : GIVE_UP_PATIENT))
         return;
-    log_error("no step for %.0f s: the other hosts are gone, this rank ends", idle);
+    log_error("this rank has waited for %.0f s: the other hosts are gone, it ends", idle);
     _exit(1);
+}
+
+/* It is said once for each phase or step, again when it becomes worse, and again after the same
+ * time: for the daemon, a machine that says nothing is gone. */
+static void speak(struct stall *s, const struct verdict *v, double now, double began)
+{
+    enum told now_told = v->state <= STALL_STARVED   ? TOLD_BAD
+                         : v->state == STALL_GETS_ON ? TOLD_GETS_ON
+                                                     : TOLD_SLOW;
+    bool first = s->told_phase != began || now_told > s->told;
+
+    if (!first && now - s->told_at < s->seconds)
+        return;
+    s->told_phase = began;
+    s->told_at = now;
+    s->told = now_told;
+    if (first && v->state != STALL_GETS_ON)
+        say_own_part(s, now, now - began);
+    if (is_first_that_runs(s, now))
+        say(s, v, now - began, first);
 }
 
 static void look(struct stall *s)
 {
-    double now = clock_monotonic(), step_at = atomic_load(&s->own->step_at);
-    int doing = atomic_load(&s->own->doing);
+    double now = clock_monotonic(), began = atomic_load(&s->own->phase_at);
+    uint64_t progress = progress_total();
 
     /* A watcher that was itself stopped wakes up with an old beat: its rank's clocks say nothing
      * about a stall. */
     bool slept = now - atomic_load(&s->own->beat) > LATE_SECONDS;
     atomic_store(&s->own->beat, now);
-    if (slept || doing == STALL_OTHER || now - step_at < s->seconds)
+    if (progress != s->progress || slept)
+        atomic_store(&s->own->progress_at, now);
+    s->progress = progress;
+    if (slept || now - began < s->seconds)
         return;
-    give_up(s, now, now - step_at);
-    if (s->told == step_at)
-        return;
-    s->told = step_at;
-    log_warning("no step for %.0f s; this rank is %s for %.0f s", now - step_at, words[doing],
-                now - atomic_load(&s->own->since));
-    if (is_first_that_runs(s, now))
-        speak(s, now, now - step_at);
+    struct verdict v = judge(s, now);
+    give_up(s, &v, now);
+    speak(s, &v, now, began);
 }
 
 static void *watch(void *argument)
@@ -213,26 +343,19 @@ static void *watch(void *argument)
 
 /* ---- making and ending */
 
-static int share_memory(struct stall *s, struct error *e)
+/* As whoever started this process says; MPI is not there yet. -1: nobody does. */
+static int rank_by_environment(void)
 {
-    struct traincomm *comm = s->run->comm;
-    int status = traincomm_shared_create(comm, sizeof(struct pulse), &s->shared);
+    static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID"};
 
-    if (status)
-        return error_set(e, ERR_NO_MEMORY, "no memory to watch for stalls: %s",
-                         traincomm_strerror(status));
-    s->own = pulse_of(s, traincomm_host_rank(comm));
-    s->ranks_here = traincomm_host_size(comm);
-    double now = clock_monotonic();
-    s->own->rank = s->run->rank;
-    s->own->pid = getpid();
-    atomic_store(&s->own->steps, s->run->from.step);
-    atomic_store(&s->own->since, now);
-    atomic_store(&s->own->step_at, now);
-    atomic_store(&s->own->beat, now);
-    atomic_store(&s->own->doing, STALL_OTHER);
-    traincomm_barrier(comm); /* nobody looks before all have written */
-    return 0;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        const char *text = getenv(names[i]);
+        char *end;
+        long rank = text ? strtol(text, &end, 10) : -1;
+        if (text && end != text && !*end && rank >= 0 && rank < 1 << 24)
+            return (int)rank;
+    }
+    return -1;
 }
 
 static int start_thread(struct stall *s, struct error *e)
@@ -249,42 +372,112 @@ static int start_thread(struct stall *s, struct error *e)
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int reason = pthread_create(&s->thread, NULL, watch, s);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    s->watched = reason == 0;
+    s->thread_runs = reason == 0;
     return reason ? error_set_errno(e, reason, "cannot start a thread that watches for stalls") : 0;
 }
 
-int stall_create(struct run *r, double seconds, struct stall **out, struct error *e)
+int stall_create(double seconds, double give_up_seconds, struct stall **out, struct error *e)
 {
     struct stall *s = seconds > 0 ? calloc(1, sizeof *s) : NULL;
-    int status =
-        s || seconds <= 0 ? 0 : error_set(e, ERR_NO_MEMORY, "no memory to watch for stalls");
 
     *out = NULL;
-    status = run_agree(r, status, e);
-    if (status || !s) {
-        free(s);
-        return status;
-    }
-    s->run = r;
+    if (seconds <= 0)
+        return 0;
+    if (!s)
+        return error_set(e, ERR_NO_MEMORY, "no memory to watch for stalls");
     s->seconds = seconds;
-    status = share_memory(s, e);
-    if (!status)
-        status = start_thread(s, e);
+    s->give_up_seconds = give_up_seconds;
+    s->own = &s->alone;
+    s->ranks_here = 1;
+    s->alone.rank = rank_by_environment();
+    s->alone.pid = getpid();
+    atomic_store(&s->alone.beat, clock_monotonic());
+    stall_phase(s, STALL_IN_START);
+    set_doing(s, STALL_WAIT);
+    if (start_thread(s, e)) {
+        free(s);
+        return -(int)e->code;
+    }
     *out = s;
-    return run_agree(r, status, e);
+    return 0;
+}
+
+/* The watcher is outside while the pulse moves. */
+static void move_pulse(struct stall *s, struct pulse *to)
+{
+    const struct pulse *from = s->own;
+
+    atomic_store(&to->doing, atomic_load(&from->doing));
+    atomic_store(&to->phase, atomic_load(&from->phase));
+    atomic_store(&to->since, atomic_load(&from->since));
+    atomic_store(&to->phase_at, atomic_load(&from->phase_at));
+    atomic_store(&to->progress_at, atomic_load(&from->progress_at));
+    atomic_store(&to->beat, clock_monotonic());
+    atomic_store(&to->steps, atomic_load(&from->steps));
+    to->pid = from->pid;
+    to->rank = from->rank;
+    s->own = to;
+}
+
+int stall_share(struct stall *s, struct traincomm *comm, struct error *e)
+{
+    struct traincomm_shared *shared;
+
+    if (!s)
+        return 0;
+    s->alone.rank = traincomm_rank(comm);
+    traincomm_on_wait(comm, note_wait, s);
+    set_doing(s, STALL_COMPUTE);
+    int status = traincomm_shared_create(comm, sizeof(struct pulse), &shared);
+    if (status)
+        return error_set(e, ERR_NO_MEMORY, "no memory to watch for stalls: %s",
+                         traincomm_strerror(status));
+    pthread_mutex_lock(&s->lock);
+    move_pulse(s, traincomm_shared_part(shared, traincomm_host_rank(comm)));
+    pthread_mutex_unlock(&s->lock);
+    traincomm_barrier(comm); /* nobody looks before all have written */
+    pthread_mutex_lock(&s->lock);
+    s->shared = shared;
+    s->ranks_here = traincomm_host_size(comm);
+    s->world = traincomm_size(comm);
+    pthread_mutex_unlock(&s->lock);
+    return 0;
+}
+
+void stall_unshare(struct stall *s)
+{
+    if (!s || !s->shared)
+        return;
+    struct traincomm_shared *shared = s->shared;
+    pthread_mutex_lock(&s->lock);
+    move_pulse(s, &s->alone);
+    s->shared = NULL;
+    s->ranks_here = 1;
+    s->world = 0;
+    pthread_mutex_unlock(&s->lock);
+    traincomm_shared_destroy(shared);
+    set_doing(s, STALL_WAIT);
+}
+
+void stall_report_to(struct stall *s, struct report *report)
+{
+    if (!s)
+        return;
+    pthread_mutex_lock(&s->lock);
+    s->report = report;
+    pthread_mutex_unlock(&s->lock);
 }
 
 void stall_destroy(struct stall *s)
 {
     if (!s)
         return;
-    if (s->watched) {
+    if (s->thread_runs) {
         pthread_mutex_lock(&s->lock);
         s->end = true;
         pthread_cond_signal(&s->ends);
         pthread_mutex_unlock(&s->lock);
         pthread_join(s->thread, NULL);
     }
-    traincomm_shared_destroy(s->shared);
     free(s);
 }

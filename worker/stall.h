@@ -1,32 +1,53 @@
 /*
- * Notices that no step ends any more, and says why as far as one machine can see: a rank that is
- * stopped or gone, one that waits for data, one that still computes, or all of them blocked in the
- * all-reduce.
+ * Notices that a run does not get on, in every phase from before MPI's start to its end, and says
+ * why as far as one machine can see: a rank that is stopped or gone, one that waits for data, reads
+ * or writes files or still computes, or all of them waiting for ranks of other machines.
  *
- * A thread of each rank watches; what the ranks of a machine do lies in memory they share. Each
- * rank says its own part in its log; rank 0 writes a warning event about its machine. The run is
- * not ended: whoever reads the event decides that.
+ * A thread of each rank watches; what the ranks of a machine do lies in memory they share, as soon
+ * as MPI is there. Each rank says its own part in its log; one speaks for its machine, again and
+ * again while it lasts (common/stall_line.h); rank 0 writes a warning event about its machine. A
+ * long phase in which work is done (common/progress.h) is said to get on, and is no stall. The run
+ * is not ended: the daemon, which reads the log, decides that.
  */
 #ifndef TRAIND_WORKER_STALL_H
 #define TRAIND_WORKER_STALL_H
 
-#include "worker/run.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/error.h"
+#include "common/stall_line.h"
+#include "worker/comm/traincomm.h"
+#include "worker/report.h"
 
 enum stall_doing {
-    STALL_OTHER, /* between steps: evaluation and checkpoints may take long, and are not watched */
     STALL_DATA,
     STALL_COMPUTE,
+    STALL_FILES, /* reads or writes them */
     STALL_ALLREDUCE,
-    STALL_WAIT /* for the other ranks to begin or end the step */
+    STALL_WAIT /* for the other ranks */
 };
 
 struct stall;
 
-/* Collective. seconds 0: nothing is watched, and *out is NULL, which all calls take. */
-int stall_create(struct run *r, double seconds, struct stall **out, struct error *e);
-void stall_destroy(struct stall *s); /* collective */
+/* Begins to watch, in the phase of the start and waiting for the other ranks, as MPI_Init is what
+ * comes next. seconds 0: nothing is watched, and *out is NULL, which all calls take. give_up: see
+ * start.h. */
+int stall_create(double seconds, double give_up_seconds, struct stall **out, struct error *e);
 
-/* What this rank does from now on. Cheap. STALL_OTHER ends a step. */
+/* Collective: from now on the ranks of a machine see each other, until stall_unshare. */
+int stall_share(struct stall *s, struct traincomm *comm, struct error *e);
+void stall_unshare(struct stall *s); /* collective */
+void stall_destroy(struct stall *s);
+
+/* Where warnings go; NULL: nowhere any more. */
+void stall_report_to(struct stall *s, struct report *report);
+
+/* What this rank does from now on. Cheap. */
 void stall_doing(struct stall *s, enum stall_doing doing);
+
+/* What the run is in from now on; for STALL_IN_STEP also called at the end of each step. */
+void stall_phase(struct stall *s, enum stall_phase phase);
+void stall_step_ended(struct stall *s, int64_t step); /* so many are done */
 
 #endif

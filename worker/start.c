@@ -15,6 +15,7 @@
 #include "worker/kernels/kind.h"
 #include "worker/peak.h"
 #include "worker/resume.h"
+#include "worker/stall.h"
 #include "worker/start_parts.h"
 #include "worker/threads.h"
 
@@ -116,6 +117,8 @@ static int open_run_dir(struct run *r, const struct start_options *options, stru
         status = file_make_dirs(r->attempt_dir, e);
     if (!status)
         status = report_create(r->rank == 0 ? path : NULL, &r->report, e);
+    if (!status && r->rank == 0)
+        stall_report_to(r->stall, r->report);
     return run_agree(r, status, e);
 }
 
@@ -177,17 +180,18 @@ int start_run(const struct start_options *options, struct traincomm *comm, struc
     r->world = traincomm_size(comm);
     r->phase = "start";
     r->warnings = json_array();
+    r->stall = options->stall;
+    stall_doing(r->stall, STALL_FILES);
     int status = open_run_dir(r, options, e);
     if (!status)
         status = read_job(r, options->job_file, options->resume != NULL, e);
     if (!status)
         status = find_checkpoint(r, options->resume, e);
+    stall_doing(r->stall, STALL_COMPUTE);
     if (status)
         return status;
     r->threads = threads_of_rank(r->comm, (int)r->spec->cluster.threads_per_worker);
     r->measures_peak = options->measure_peak;
-    r->stall_seconds = options->stall_seconds;
-    r->give_up_seconds = options->give_up_seconds;
     if (r->measures_peak)
         r->sgemm_gflops = peak_sgemm_gflops(r->comm, r->threads);
     status = start_model(r, e);
@@ -202,5 +206,9 @@ int start_run(const struct start_options *options, struct traincomm *comm, struc
     if (status)
         return status;
     r->phase = "data";
-    return start_data(r, e);
+    stall_phase(r->stall, STALL_IN_DATA);
+    stall_doing(r->stall, STALL_FILES);
+    status = start_data(r, e);
+    stall_doing(r->stall, STALL_COMPUTE);
+    return status;
 }

@@ -10,7 +10,9 @@ struct start_options {
     int attempt;
     const char *resume;     /* a checkpoint's folder, or "latest"; NULL: from the beginning */
     double stall_seconds;   /* 0: stalls are not watched for */
-    double give_up_seconds; /* a machine whose ranks wait for others so long ends them; 0: never */
+    double give_up_seconds; /* a machine whose ranks wait for others in a step so long ends them,
+                               in other phases ten times as long; 0: never */
+    struct stall *stall;    /* who watches; NULL: nobody */
     bool measure_peak;      /* of SGEMM on these cores, for run_stop: see peak.h */
 };
 

@@ -5,6 +5,7 @@
 #include "common/log.h"
 #include "common/weights.h"
 #include "worker/model/weights.h"
+#include "worker/stall.h"
 #include "worker/start_parts.h"
 
 static int load_init(struct run *r, struct error *e)
@@ -27,16 +28,26 @@ static int load_init(struct run *r, struct error *e)
     return 0;
 }
 
-static int fill_model(struct run *r, struct error *e)
+static int read_weights(struct run *r, struct error *e)
 {
     char path[PATH_MAX + 32];
 
-    if (r->resumes) {
-        snprintf(path, sizeof path, "%s/model.safetensors", r->resumed_from);
-        return model_load(r->model, path, e);
-    }
-    model_init(r->model, r->spec->seed);
-    return r->spec->model.init ? load_init(r, e) : 0;
+    if (!r->resumes)
+        return load_init(r, e);
+    snprintf(path, sizeof path, "%s/model.safetensors", r->resumed_from);
+    return model_load(r->model, path, e);
+}
+
+static int fill_model(struct run *r, struct error *e)
+{
+    if (!r->resumes)
+        model_init(r->model, r->spec->seed);
+    if (!r->resumes && !r->spec->model.init)
+        return 0;
+    stall_doing(r->stall, STALL_FILES);
+    int status = read_weights(r, e);
+    stall_doing(r->stall, STALL_COMPUTE);
+    return status;
 }
 
 /* Rank 0 measures, or remembers, for all; a run that goes on computes as it did before, unless the

@@ -28,7 +28,6 @@ struct trainer {
     struct traincomm_gradients *gradients;
     struct profile *profile;
     struct pace *pace;
-    struct stall *stall;
     double step_seconds_sum;
     double last_progress;           /* clock of the last line on stdout */
     int64_t first_step;             /* steps done when this attempt began */
@@ -96,9 +95,11 @@ static int open_trainer(struct run *r, struct trainer *t, struct error *e)
         status = optimizer_create(r->model, s, &t->optimizer, e);
     if (!status)
         status = profile_create(r, &t->profile, e);
+    stall_doing(r->stall, STALL_FILES);
     if (!status && r->resumes && r->rank == 0)
         status = load_optimizer(r, t->optimizer, e);
     status = run_agree(r, status, e);
+    stall_doing(r->stall, STALL_COMPUTE);
     if (!status)
         status = open_gradients(r, t, e);
     if (status || !r->resumes)
@@ -116,7 +117,6 @@ static void close_trainer(struct trainer *t)
     optimizer_destroy(t->optimizer);
     traincomm_gradients_destroy(t->gradients);
     profile_destroy(t->profile);
-    stall_destroy(t->stall);
     pace_destroy(t->pace);
 }
 
@@ -163,9 +163,9 @@ static struct batch_result compute_batch(struct trainer *t, const struct loader_
 static double update(struct trainer *t, double lr, struct step_times *times)
 {
     double clock = clock_monotonic();
-    stall_doing(t->stall, STALL_ALLREDUCE);
+    stall_doing(t->run->stall, STALL_ALLREDUCE);
     times->comm = traincomm_gradients_wait(t->gradients);
-    stall_doing(t->stall, STALL_COMPUTE);
+    stall_doing(t->run->stall, STALL_COMPUTE);
     lap(&clock, "all-reduce");
     double norm = sqrt(optimizer_step(t->optimizer, lr));
     model_params_changed(t->run->model);
@@ -254,10 +254,10 @@ static int compute_gradients(struct trainer *t, struct batch_result *step, struc
     *step = (struct batch_result){0};
     for (int64_t j = 0; j < batches; j++) {
         r->phase = "data";
-        stall_doing(t->stall, STALL_DATA);
+        stall_doing(t->run->stall, STALL_DATA);
         if (!status)
             status = loader_next(t->loader, &batch, e);
-        stall_doing(t->stall, STALL_WAIT);
+        stall_doing(t->run->stall, STALL_WAIT);
         if (j == 0)
             *stop = run_stop_requested();
         if (j == 0)
@@ -270,7 +270,7 @@ static int compute_gradients(struct trainer *t, struct batch_result *step, struc
             continue;
         times->data += batch.wait_seconds;
         r->phase = "train";
-        stall_doing(t->stall, STALL_COMPUTE);
+        stall_doing(t->run->stall, STALL_COMPUTE);
         struct batch_result one = compute_batch(t, &batch, j, times);
         step->loss += one.loss / (double)batches;
         step->correct += one.correct;
@@ -305,9 +305,10 @@ static int train_step(struct trainer *t, int64_t index, bool *stop, struct error
     if (status || *stop)
         return status;
     double grad_norm = update(t, lr, &times), clock = clock_monotonic();
-    stall_doing(t->stall, STALL_WAIT);
+    stall_doing(t->run->stall, STALL_WAIT);
     struct rank_step all = gather_step(t, &mine, &times);
-    stall_doing(t->stall, STALL_OTHER);
+    stall_step_ended(r->stall, index + 1);
+    stall_doing(r->stall, STALL_FILES); /* the event */
     lap(&clock, "wait for all ranks");
     times.total = clock_monotonic() - times.start;
     trace_since(times.start, "step", "step");
@@ -444,11 +445,14 @@ static int between_steps(struct trainer *t, struct error *e)
     const struct job_spec *s = r->spec;
     int64_t step = t->result.steps;
     bool by_steps = s->checkpoint.every_steps > 0 && step % s->checkpoint.every_steps == 0;
+    bool saves =
+        !s->checkpoint.disable && step < last_step(r) &&
+        (by_steps || epoch_is_due(r->plan, s->checkpoint.every_epochs, step + r->step_shift));
     int status = evaluate_if_due(t, e);
 
-    if (!status && !s->checkpoint.disable && step < last_step(r) &&
-        (by_steps || epoch_is_due(r->plan, s->checkpoint.every_epochs, step + r->step_shift)))
+    if (!status && saves)
         status = checkpoint_now(t, false, e);
+    stall_step_ended(r->stall, step);
     return status;
 }
 
@@ -466,6 +470,7 @@ static bool goes_on(const struct trainer *t)
 static int train_steps(struct trainer *t, struct error *e)
 {
     bool stop = false;
+    stall_step_ended(t->run->stall, t->result.steps);
     /* An evaluation that a signal cut short before the checkpoint was written. */
     int status = t->run->resumes ? evaluate_if_due(t, e) : 0;
 
@@ -499,6 +504,8 @@ static int finish(struct trainer *t, struct error *e)
         status = checkpoint_now(t, true, e);
     if (status)
         return status;
+    stall_phase(r->stall, STALL_IN_END);
+    stall_doing(r->stall, STALL_FILES);
     result->has_target = r->spec->eval.has_target_top1;
     result->images_per_sec = images_per_sec(t);
     return run_agree(r, result_write(r, result, e), e);
@@ -541,8 +548,6 @@ int train(struct run *r, struct error *e)
     int status = open_trainer(r, &t, e);
     if (!status)
         status = run_agree(r, pace_create(r->comm, r->report, &t.pace, e), e);
-    if (!status)
-        status = stall_create(r, r->stall_seconds, &t.stall, e);
     if (!status)
         status = train_steps(&t, e);
     if (!status)

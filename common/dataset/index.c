@@ -10,6 +10,7 @@
 #include "common/file.h"
 #include "common/log.h"
 #include "common/open_beneath.h"
+#include "common/progress.h"
 #include "common/tfrecord.h"
 
 #define MAGIC             0x31584449444e5254u /* "TRNDIDX1" where bytes stand as on a PC */
@@ -238,6 +239,7 @@ bool dataset_index_load(struct dataset_list *list, struct dataset_index *index)
 
 int dataset_index_add(struct dataset_index *index, struct dataset_entry entry, struct error *e)
 {
+    progress_add(1);
     if (index->images == index->room) {
         int64_t room = index->room ? 2 * index->room : 1024;
         struct dataset_entry *larger = realloc(index->entries, (size_t)room * sizeof *larger);

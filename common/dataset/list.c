@@ -10,6 +10,7 @@
 
 #include "common/file.h"
 #include "common/open_beneath.h"
+#include "common/progress.h"
 
 /* Names of one folder, sorted bytewise: never in the file system's order, never by locale. */
 struct names {
@@ -44,6 +45,7 @@ static int names_read(const char *folder, struct names *names, struct error *e)
     if (status)
         return status;
     names->count = scandirat(fd, ".", &names->entries, not_hidden, by_bytes);
+    progress_add(1);
     if (names->count < 0) {
         *names = (struct names){0};
         status = error_set_errno(e, errno, "cannot read the folder %s", folder);

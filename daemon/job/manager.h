@@ -32,6 +32,7 @@ struct active_job {
     enum failure_stop stop_why;
     double stop_next_at;  /* monotonic: when the next stage is due */
     double stall_next_at; /* monotonic: when it is looked at for a stall */
+    double stopped_since; /* of struct stall_look */
     double limit_at;      /* monotonic: when its time limit is over; INFINITY: none */
     /* Of launcher slurm. */
     double time_limit_seconds; /* of the attempt; NAN: none */

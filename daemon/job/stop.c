@@ -113,6 +113,23 @@ static void look_at_limit(struct job_manager *m, struct active_job *a, double no
     stop_begin(m, a, FAILURE_TIME_LIMIT);
 }
 
+static bool is_stalled(struct job_manager *m, struct active_job *a, struct stalled *stall)
+{
+    double now = clock_now();
+    struct stall_look look = {.attempt_dir = a->attempt_dir,
+                              .stall_seconds = (double)m->limits.stall_seconds,
+                              .stopped_since = a->stopped_since};
+
+    if (!a->process.slurm) {
+        look.launched_at = now - launch_elapsed_seconds(&a->process);
+        look.launcher = a->launcher;
+        look.process = &a->process;
+    }
+    bool found = stalled_look(&look, now, stall);
+    a->stopped_since = look.stopped_since;
+    return found;
+}
+
 /* Ranks that are stopped do not hear that they should end in order. */
 static void look_at_stall(struct job_manager *m, struct active_job *a, double now)
 {
@@ -123,7 +140,7 @@ static void look_at_stall(struct job_manager *m, struct active_job *a, double no
         return;
     a->stall_next_at = now + STALL_LOOK_SECONDS;
     if (!stalled_read(a->attempt_dir, &stall)) {
-        if (!stalled_look(a->attempt_dir, (double)m->limits.stall_seconds, clock_now(), &stall))
+        if (!is_stalled(m, a, &stall))
             return;
         if (stalled_keep(a->attempt_dir, &stall, &e))
             log_warning("job %lld: %s", (long long)a->id, e.text);

@@ -374,8 +374,10 @@ static void judge_by_stall(struct verdict *v, const struct stalled *stall)
 {
     v->who.rank = stall->rank;
     snprintf(v->who.host, sizeof v->who.host, "%s", stall->host);
-    snprintf(v->reason, sizeof v->reason, "%s; the last step was %lld", stall->reason,
-             (long long)v->step);
+    snprintf(v->phase, sizeof v->phase, "%s", stall_phase_name(stall->phase));
+    v->outside = true;
+    snprintf(v->reason, sizeof v->reason, v->step > 0 ? "%s; the last step was %lld" : "%s",
+             stall->reason, (long long)v->step);
 }
 
 /* No worker has run. */
@@ -419,6 +421,17 @@ static void judge_by_run_stop(struct verdict *v, const json_t *run_stop,
     }
 }
 
+/* The run is over, but something of it had to be ended. */
+static void add_late_end(struct verdict *v, const struct stalled *stall)
+{
+    size_t used;
+
+    if (v->state == JOB_SUCCEEDED)
+        snprintf(v->reason, sizeof v->reason, "complete");
+    used = strlen(v->reason);
+    snprintf(v->reason + used, sizeof v->reason - used, "; %s, so it was ended", stall->reason);
+}
+
 #define OWN_FAULT_EXIT 2 /* train-worker: wrong usage or document, or a run that diverged */
 
 void failure_judge(const char *attempt_dir, const struct launch_exit *how, enum failure_stop why,
@@ -440,7 +453,12 @@ void failure_judge(const char *attempt_dir, const struct launch_exit *how, enum 
         json_decref(run_stop);
         run_stop = NULL;
     }
-    if (why == FAILURE_STALLED && !has_succeeded(run_stop) && stalled_read(attempt_dir, &stall)) {
+    bool stalled = why == FAILURE_STALLED && stalled_read(attempt_dir, &stall);
+    /* Behind the end it is the run's own word that counts. */
+    bool has_ended = stalled && stall.phase == STALL_IN_END && (run_stop || failed);
+    if (has_ended)
+        why = FAILURE_NOT_STOPPED;
+    if (stalled && !has_ended && !has_succeeded(run_stop)) {
         judge_by_stall(v, &stall);
     } else if (!run_stop && !why && how->code == HOSTS_MISSING_EXIT &&
                judge_by_hosts(attempt_dir, v)) {
@@ -463,6 +481,8 @@ void failure_judge(const char *attempt_dir, const struct launch_exit *how, enum 
         judge_by_log(v, how, log ? log : "");
         v->own_fault = v->who.exit_code == OWN_FAULT_EXIT;
     }
+    if (has_ended)
+        add_late_end(v, &stall);
     json_decref(run_stop);
     json_decref(failed);
     free(events);

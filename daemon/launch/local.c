@@ -177,6 +177,8 @@ static void stop(struct launch_process *p, const char *attempt_dir, enum launch_
     if (how != LAUNCH_STOP_KILL) {
         if (p->pidfd >= 0)
             pidfd_send_signal(p->pidfd, how == LAUNCH_STOP_NOW ? SIGTERM : SIGUSR1, NULL, 0);
+        if (p->pidfd >= 0 && how == LAUNCH_STOP_NOW) /* so that a stopped one hears it */
+            pidfd_send_signal(p->pidfd, SIGCONT, NULL, 0);
         return;
     }
     for (int look = 0; look < 3 && members; look++) {

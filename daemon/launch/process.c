@@ -209,6 +209,60 @@ size_t process_set_update(struct process_set *set, const char *variable, int64_t
     return set->count;
 }
 
+/* The value of a variable in the environment that a process was started with; -1: it has none. */
+static int64_t number_in_environment(int64_t pid, const char *name)
+{
+    char path[64], *text = NULL;
+    size_t room = 0, length = strlen(name);
+    int64_t value = -1;
+
+    snprintf(path, sizeof path, "/proc/%lld/environ", (long long)pid);
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return -1;
+    while (value < 0 && getdelim(&text, &room, '\0', file) > 0)
+        if (strncmp(text, name, length) == 0 && text[length] == '=')
+            value = strtoll(text + length + 1, NULL, 10);
+    free(text);
+    fclose(file);
+    return value;
+}
+
+static void read_name(int64_t pid, char *name, size_t bytes)
+{
+    char path[64];
+
+    snprintf(path, sizeof path, "/proc/%lld/comm", (long long)pid);
+    FILE *file = fopen(path, "re");
+    if (!file || !fgets(name, (int)bytes, file))
+        snprintf(name, bytes, "a process");
+    name[strcspn(name, "\n")] = '\0';
+    if (file)
+        fclose(file);
+}
+
+bool process_set_find_stopped(const struct process_set *set, int64_t first,
+                              struct process_stopped *found)
+{
+    *found = (struct process_stopped){.pid = -1, .rank = -1};
+    for (size_t i = 0; i < set->count; i++) {
+        int64_t pid = set->items[i].pid;
+        struct process_stat stat;
+        if (!process_stat_read(pid, &stat) || stat.start != set->items[i].start ||
+            !process_is_stopped(&stat))
+            continue;
+        int64_t rank = pid == first ? -1 : number_in_environment(pid, "OMPI_COMM_WORLD_RANK");
+        if (pid == first || found->pid < 0 ||
+            (found->pid != first && rank >= 0 && (found->rank < 0 || rank < found->rank))) {
+            found->pid = pid;
+            found->rank = rank;
+        }
+    }
+    if (found->pid >= 0)
+        read_name(found->pid, found->name, sizeof found->name);
+    return found->pid >= 0;
+}
+
 /* The pidfd is opened first, so that the process that is signalled is the one that was looked at.
  */
 void process_set_signal(const struct process_set *set, int signal_number)

@@ -12,6 +12,17 @@ int64_t process_start(int64_t pid);
  * one that is in it. So what clears its environment, leaves its session or loses its parent is
  * found as long as it was seen once. Returns how many there are. */
 size_t process_set_update(struct process_set *set, const char *variable, int64_t session);
+
+struct process_stopped {
+    int64_t pid, rank; /* rank -1: it is none */
+    char name[64];
+};
+
+/* One of the set that is stopped by a signal: first is looked at before the others, then the rank
+ * with the lowest number. False: none is. */
+bool process_set_find_stopped(const struct process_set *set, int64_t first,
+                              struct process_stopped *found);
+
 void process_set_signal(const struct process_set *set, int signal_number);
 
 #endif

@@ -2,112 +2,164 @@
 
 #include <jansson.h>
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "common/event.h"
 #include "common/file.h"
 #include "common/json.h"
-#include "common/stall_line.h"
 #include "daemon/launch/hosts.h"
+#include "daemon/launch/process.h"
 
 #define KEPT "stalled.json"
 #define LISTEN_SECONDS                                                                             \
     4 /* all watchers have spoken: they look twice a second, and judge after 3 s */
-#define HOSTS_MAX 64
+#define END_SECONDS  60 /* behind run_stop MPI only has to end */
+#define SILENT_TIMES 3  /* of stall_seconds: whoever lives has spoken twice in it */
+#define RANKS_MAX    (1 << 20)
+#define QUIET_BYTES  128
 
 /* ---------------------------------------------------------------- how long */
 
-/* When the run last got on: the time of its last event that is no warning. 0: there is none. */
-static double last_progress(const char *events)
+/* When the run last got on, and what it is in since. */
+struct progress {
+    double at; /* Unix time of the last event that is no warning, or of the launch; 0: not known */
+    enum stall_phase phase;
+};
+
+static enum stall_phase phase_behind(enum event_type type)
 {
-    double last = 0;
+    switch (type) {
+    case EVENT_RUN_START:
+        return STALL_IN_DATA;
+    case EVENT_EVAL_PROGRESS:
+        return STALL_IN_EVALUATION;
+    case EVENT_RUN_STOP:
+    case EVENT_FAILED:
+        return STALL_IN_END;
+    default:
+        return STALL_IN_STEP;
+    }
+}
+
+static struct progress last_progress(const char *events, double launched_at)
+{
+    struct progress last = {launched_at, STALL_IN_START};
 
     for (const char *line = events; *line; line += strcspn(line, "\n"), line += *line == '\n') {
         char type[32];
         double t;
         if (sscanf(line, "{\"seq\": %*d, \"t\": %lf, \"type\": \"%31[a-z_]\"", &t, type) == 2 &&
             event_type_of(type) != EVENT_WARNING)
-            last = t;
+            last = (struct progress){t, phase_behind(event_type_of(type))};
     }
     return last;
 }
 
-static bool was_written_within(const char *attempt_dir, const char *name, double seconds,
-                               double now)
+/* -1: there is no such file. */
+static double seconds_since_written(const char *attempt_dir, const char *name, double now)
 {
     char path[PATH_MAX];
     struct stat st;
 
-    return (size_t)snprintf(path, sizeof path, "%s/%s", attempt_dir, name) >= sizeof path ||
-           stat(path, &st) || now - (double)st.st_mtime < seconds;
+    if ((size_t)snprintf(path, sizeof path, "%s/%s", attempt_dir, name) >= sizeof path ||
+        stat(path, &st))
+        return -1;
+    return fmax(0, now - (double)st.st_mtime);
 }
 
 /* ---------------------------------------------------------------- what the watchers say */
 
+/* The last word of each host, and which ranks wait that know of no others yet. */
 struct said {
-    bool stopped;               /* a rank does not run */
-    bool slow;                  /* a rank reads or computes */
-    int rank;                   /* of the first */
-    char host[128];             /* of the first */
-    const char *words;          /* of the first */
-    char hosts[HOSTS_MAX][128]; /* that say that their ranks wait */
+    struct stall_line *hosts;
     size_t host_count;
+    char *waiting; /* (world) */
+    int64_t world, workers_per_node, waiting_count;
 };
 
-/* "2026-11-21T20:12:15.300Z warning: ..." in Unix seconds; 0: it does not begin so. */
-static double time_of(const char *line)
+/* "2026-11-21T20:12:15.300Z warning: ..." in Unix seconds; 0: it does not begin so. mpirun may have
+ * put something in front (--tag-output, --timestamp-output). */
+static double time_of(const char *line, const char *words)
 {
     struct tm tm = {0};
+
+    for (const char *tag; (tag = strstr(line, "<std")) && tag < words && strlen(tag) > 9;)
+        line = tag + strlen("<stderr>:");
     const char *rest = strptime(line, "%Y-%m-%dT%H:%M:%S", &tm);
     return rest ? (double)timegm(&tm) : 0;
 }
 
-static void take_rank(struct said *s, int rank, const char *host, const char *words)
-{
-    static const char *const bad[] = {STALL_STOPPED, STALL_DEAD, STALL_STARVED};
-
-    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
-        if (!s->stopped && strncmp(words, bad[i], strlen(bad[i])) == 0) {
-            s->stopped = true;
-            s->rank = rank;
-            s->words = bad[i];
-            snprintf(s->host, sizeof s->host, "%s", host);
-            return;
-        }
-    s->slow = true;
-}
-
-static void take_host(struct said *s, const char *host)
+static void note_host(struct said *s, const struct stall_line *line)
 {
     for (size_t i = 0; i < s->host_count; i++)
-        if (strcmp(s->hosts[i], host) == 0)
+        if (strcmp(s->hosts[i].host, line->host) == 0) {
+            s->hosts[i] = *line;
             return;
-    if (s->host_count < HOSTS_MAX)
-        snprintf(s->hosts[s->host_count++], sizeof s->hosts[0], "%s", host);
+        }
+    struct stall_line *grown = realloc(s->hosts, (s->host_count + 1) * sizeof *grown);
+    if (!grown)
+        return;
+    s->hosts = grown;
+    s->hosts[s->host_count++] = *line;
 }
 
-static void take_line(struct said *s, const char *line, double since)
+static void note_line(struct said *s, const char *line, const char *end, double since)
 {
-    const char *end = line + strcspn(line, "\n"), *at = strstr(line, "no step for ");
-    char host[128];
-    int rank, words = 0;
+    struct stall_line parsed;
+    char text[STALL_LINE_BYTES];
+    const char *words = line;
 
-    if (!at || at > end || time_of(line) < since)
+    while ((words = strchr(words, ':')) && words < end) {
+        snprintf(text, sizeof text, "%.*s", (int)(end - words > 2 ? end - words - 2 : 0),
+                 words + 2);
+        if (stall_line_parse(text, &parsed))
+            break;
+        words++;
+    }
+    if (!words || words >= end || time_of(line, words) < since)
         return;
-    if (sscanf(at, "no step for %*f s: rank %d on %127s %n", &rank, host, &words) == 2 && words)
-        take_rank(s, rank, host, at + words);
-    else if (sscanf(at, "no step for %*f s on %127[^:]: %n", host, &words) == 1 && words)
-        take_host(s, host);
+    if (parsed.rank < 0 || parsed.state != STALL_WAITS) {
+        note_host(s, &parsed);
+    } else if (parsed.rank < s->world && s->waiting && !s->waiting[parsed.rank]) {
+        s->waiting[parsed.rank] = 1;
+        s->waiting_count++;
+    }
 }
 
 static void listen(struct said *s, const char *log, double since)
 {
-    for (const char *line = log; *line; line += strcspn(line, "\n"), line += *line == '\n')
-        take_line(s, line, since);
+    for (const char *line = log; *line;) {
+        const char *end = line + strcspn(line, "\n");
+        note_line(s, line, end, since);
+        line = end + (*end == '\n');
+    }
+}
+
+/* How many ranks there are, by the run's job.json, which has every default written out. */
+static void learn_world(const char *attempt_dir, struct said *s)
+{
+    char path[PATH_MAX];
+    struct error e;
+    json_int_t nodes, workers;
+
+    if ((size_t)snprintf(path, sizeof path, "%s/../job.json", attempt_dir) >= sizeof path)
+        return;
+    json_t *job = json_document_load(path, &e);
+    if (job &&
+        json_unpack(job, "{s:{s:I, s:I}}", "cluster", "nodes", &nodes, "workers_per_node",
+                    &workers) == 0 &&
+        nodes > 0 && workers > 0 && nodes <= RANKS_MAX / workers) {
+        s->world = nodes * workers;
+        s->workers_per_node = workers;
+        s->waiting = calloc((size_t)s->world, 1);
+    }
+    json_decref(job);
 }
 
 /* ---------------------------------------------------------------- the verdict */
@@ -120,10 +172,41 @@ static void name_host(const char *attempt_dir, const char *machine, struct stall
     free(name);
 }
 
+static void name_this_host(const char *attempt_dir, struct stalled *out)
+{
+    char host[128] = "";
+
+    gethostname(host, sizeof host - 1);
+    name_host(attempt_dir, host, out);
+}
+
+/* "no step ended for 12 s" */
+static void print_quiet(enum stall_phase phase, double quiet, char words[QUIET_BYTES])
+{
+    char missing[STALL_LINE_BYTES];
+
+    stall_missing(phase, missing);
+    snprintf(words, QUIET_BYTES, "%.80s%s for %.0f s", missing,
+             phase == STALL_IN_STEP ? " ended" : "", quiet);
+}
+
+static void judge_rank(const char *attempt_dir, const struct stall_line *line, double quiet,
+                       struct stalled *out)
+{
+    char words[QUIET_BYTES];
+
+    out->rank = line->rank;
+    out->phase = line->phase;
+    name_host(attempt_dir, line->host, out);
+    print_quiet(line->phase, quiet, words);
+    snprintf(out->reason, sizeof out->reason, "rank %d on %s %s: %s", line->rank, out->host,
+             stall_state_words(line->state), words);
+}
+
 static bool has_spoken(const struct said *s, const char *machine)
 {
     for (size_t i = 0; i < s->host_count; i++)
-        if (strcmp(s->hosts[i], machine) == 0)
+        if (strcmp(s->hosts[i].host, machine) == 0)
             return true;
     return false;
 }
@@ -145,48 +228,182 @@ static bool find_silent(const char *attempt_dir, const struct said *s, char host
     return found;
 }
 
-static bool judge(const char *attempt_dir, const struct said *s, double quiet, struct stalled *out)
+static void judge_waiting_hosts(const char *attempt_dir, const struct said *s, double quiet,
+                                struct stalled *out)
 {
-    *out = (struct stalled){.rank = -1};
-    if (s->stopped) {
-        out->rank = s->rank;
-        name_host(attempt_dir, s->host, out);
-        snprintf(out->reason, sizeof out->reason, "rank %d on %s %s: no step ended for %.0f s",
-                 s->rank, out->host, s->words, quiet);
-        return true;
-    }
-    if (s->slow || s->host_count == 0)
-        return false;
+    char words[QUIET_BYTES];
+
+    out->phase = s->hosts[0].phase;
+    print_quiet(out->phase, quiet, words);
     if (find_silent(attempt_dir, s, out->host))
         snprintf(out->reason, sizeof out->reason,
-                 "host %s does not answer: no step ended for %.0f s, and its ranks say nothing "
-                 "while the others wait for them",
-                 out->host, quiet);
+                 "host %s does not answer: %s, and its ranks say nothing while the others wait for "
+                 "them",
+                 out->host, words);
     else
-        snprintf(out->reason, sizeof out->reason,
-                 "all ranks wait for each other: no step ended for %.0f s%s", quiet,
+        snprintf(out->reason, sizeof out->reason, "all ranks wait for each other: %s%s", words,
                  s->host_count > 1 ? "; every host answers, so the network that MPI uses between "
                                      "them is cut (cluster.interface)"
                                    : "");
+}
+
+/* Ranks are numbered node by node, as mpirun places them. */
+static void name_host_of_rank(const char *attempt_dir, const struct said *s, struct stalled *out)
+{
+    struct hosts_taken taken;
+    size_t node = (size_t)(out->rank / s->workers_per_node);
+
+    if (!hosts_read_taken(attempt_dir, &taken)) {
+        name_this_host(attempt_dir, out);
+        return;
+    }
+    if (node < taken.count)
+        snprintf(out->host, sizeof out->host, "%s", taken.names[node]);
+    hosts_taken_clear(&taken);
+}
+
+/* Ranks that do not know each other yet: some wait in MPI's start, and others do not come there. */
+static void judge_waiting_ranks(const char *attempt_dir, const struct said *s, double quiet,
+                                struct stalled *out)
+{
+    char words[QUIET_BYTES];
+
+    out->phase = STALL_IN_START;
+    print_quiet(out->phase, quiet, words);
+    if (s->waiting_count == s->world) {
+        snprintf(out->reason, sizeof out->reason,
+                 "all ranks wait for each other in MPI's start: %s; the network that MPI uses may "
+                 "be cut (cluster.interface)",
+                 words);
+        return;
+    }
+    out->rank = 0;
+    while (s->waiting[out->rank])
+        out->rank++;
+    name_host_of_rank(attempt_dir, s, out);
+    snprintf(out->reason, sizeof out->reason,
+             "rank %lld on %s says nothing while others wait for it in MPI's start: %s",
+             (long long)out->rank, out->host, words);
+}
+
+static bool judge_by_words(const char *attempt_dir, const struct said *s, double quiet,
+                           struct stalled *out)
+{
+    for (size_t i = 0; i < s->host_count; i++)
+        if (s->hosts[i].state <= STALL_STARVED) {
+            judge_rank(attempt_dir, &s->hosts[i], quiet, out);
+            return true;
+        }
+    for (size_t i = 0; i < s->host_count; i++)
+        if (s->hosts[i].state != STALL_WAITS)
+            return false;
+    if (s->host_count > 0)
+        judge_waiting_hosts(attempt_dir, s, quiet, out);
+    else if (s->waiting_count > 0)
+        judge_waiting_ranks(attempt_dir, s, quiet, out);
+    return s->host_count > 0 || s->waiting_count > 0;
+}
+
+/* ---------------------------------------------------------------- processes here */
+
+/* True: one of this machine has been stopped for as long as it takes to be sure. */
+static bool judge_processes(struct stall_look *l, const struct progress *last, double now,
+                            struct stalled *out)
+{
+    struct process_stopped found;
+    char words[QUIET_BYTES];
+
+    if (!l->launcher || l->launcher->survivors(l->process, l->attempt_dir) == 0 ||
+        !process_set_find_stopped(&l->process->members, l->process->pid, &found)) {
+        l->stopped_since = 0;
+        return false;
+    }
+    if (l->stopped_since <= 0)
+        l->stopped_since = now;
+    if (now - l->stopped_since < LISTEN_SECONDS)
+        return false;
+    out->phase = last->phase;
+    out->rank = found.rank;
+    print_quiet(last->phase, now - last->at, words);
+    if (found.rank >= 0) {
+        name_this_host(l->attempt_dir, out);
+        snprintf(out->reason, sizeof out->reason, "rank %lld on %s %s: %s", (long long)found.rank,
+                 out->host, stall_state_words(STALL_STOPPED), words);
+    } else {
+        snprintf(out->reason, sizeof out->reason, "%s (process %lld) %s: %s", found.name,
+                 (long long)found.pid, stall_state_words(STALL_STOPPED), words);
+    }
     return true;
 }
 
-bool stalled_look(const char *attempt_dir, double stall_seconds, double now, struct stalled *out)
+/* Nobody has said a word for much longer than whoever lives would. */
+static bool judge_silence(const struct stall_look *l, const struct progress *last, double now,
+                          struct stalled *out)
+{
+    double enough = SILENT_TIMES * l->stall_seconds + LISTEN_SECONDS;
+    double log = seconds_since_written(l->attempt_dir, "stdout.log", now);
+    char words[QUIET_BYTES];
+
+    if (!l->launcher || now - last->at < enough || log < enough)
+        return false;
+    out->phase = last->phase;
+    print_quiet(last->phase, now - last->at, words);
+    snprintf(out->reason, sizeof out->reason,
+             "no rank says anything any more: %s; their hosts, or mpirun's daemons there, hang",
+             words);
+    return true;
+}
+
+static bool judge_end(const struct stall_look *l, const struct progress *last, double now,
+                      struct stalled *out)
+{
+    char words[QUIET_BYTES];
+
+    if (!l->launcher)
+        return false;
+    out->phase = STALL_IN_END;
+    print_quiet(STALL_IN_END, now - last->at, words);
+    snprintf(out->reason, sizeof out->reason, "mpirun does not end by itself: %s", words);
+    return true;
+}
+
+static bool judge(struct stall_look *l, const struct progress *last, double now,
+                  struct stalled *out)
 {
     struct said said = {0};
-    bool found = false;
 
-    if (stall_seconds <= 0 || was_written_within(attempt_dir, "events.jsonl", LISTEN_SECONDS, now))
+    *out = (struct stalled){.rank = -1};
+    if (judge_processes(l, last, now, out))
+        return true;
+    if (l->stopped_since > 0)
+        return false; /* soon */
+    if (last->phase == STALL_IN_END)
+        return judge_end(l, last, now, out);
+    learn_world(l->attempt_dir, &said);
+    char *log = failure_read_tail(l->attempt_dir, "stdout.log");
+    /* Each speaks again after stall_seconds; the rest is for clocks that differ from host to host.
+     */
+    listen(&said, log ? log : "",
+           fmax(last->at + l->stall_seconds / 2, now - 1.5 * l->stall_seconds - LISTEN_SECONDS));
+    bool found = judge_by_words(l->attempt_dir, &said, now - last->at, out) ||
+                 judge_silence(l, last, now, out);
+    free(log);
+    free(said.hosts);
+    free(said.waiting);
+    return found;
+}
+
+bool stalled_look(struct stall_look *l, double now, struct stalled *out)
+{
+    double written = seconds_since_written(l->attempt_dir, "events.jsonl", now);
+
+    if (l->stall_seconds <= 0 || (written >= 0 && written < LISTEN_SECONDS))
         return false;
-    char *events = failure_read_tail(attempt_dir, "events.jsonl");
-    double last = events ? last_progress(events) : 0;
-    if (last > 0 && now - last >= stall_seconds + LISTEN_SECONDS) {
-        char *log = failure_read_tail(attempt_dir, "stdout.log");
-        /* Half of it for clocks that differ from host to host. */
-        listen(&said, log ? log : "", last + stall_seconds / 2);
-        found = judge(attempt_dir, &said, now - last, out);
-        free(log);
-    }
+    char *events = failure_read_tail(l->attempt_dir, "events.jsonl");
+    struct progress last = last_progress(events ? events : "", l->launched_at);
+    double limit = last.phase == STALL_IN_END ? fmin(l->stall_seconds, END_SECONDS)
+                                              : l->stall_seconds + LISTEN_SECONDS;
+    bool found = last.at > 0 && now - last.at >= limit && judge(l, &last, now, out);
     free(events);
     return found;
 }
@@ -196,8 +413,9 @@ bool stalled_look(const char *attempt_dir, double stall_seconds, double now, str
 int stalled_keep(const char *attempt_dir, const struct stalled *s, struct error *e)
 {
     char path[PATH_MAX];
-    json_t *body = json_pack("{s:s, s:I, s:s}", "reason", s->reason, "rank", (json_int_t)s->rank,
-                             "host", s->host);
+    json_t *body =
+        json_pack("{s:s, s:s, s:I, s:s}", "reason", s->reason, "phase", stall_phase_name(s->phase),
+                  "rank", (json_int_t)s->rank, "host", s->host);
     char *text = body ? json_dumps(body, 0) : NULL;
     int status = text ? 0 : error_set(e, ERR_NO_MEMORY, "no memory for the cause of a stall");
 
@@ -213,7 +431,7 @@ int stalled_keep(const char *attempt_dir, const struct stalled *s, struct error 
 bool stalled_read(const char *attempt_dir, struct stalled *s)
 {
     char path[PATH_MAX];
-    const char *reason, *host;
+    const char *reason, *host, *phase = "train";
     json_int_t rank;
     struct error e;
 
@@ -221,12 +439,13 @@ bool stalled_read(const char *attempt_dir, struct stalled *s)
     if ((size_t)snprintf(path, sizeof path, "%s/" KEPT, attempt_dir) >= sizeof path)
         return false;
     json_t *body = json_document_load(path, &e);
-    bool good = body && json_unpack(body, "{s:s, s:I, s:s}", "reason", &reason, "rank", &rank,
-                                    "host", &host) == 0;
+    bool good = body && json_unpack(body, "{s:s, s?s, s:I, s:s}", "reason", &reason, "phase",
+                                    &phase, "rank", &rank, "host", &host) == 0;
     if (good) {
         snprintf(s->reason, sizeof s->reason, "%s", reason);
         snprintf(s->host, sizeof s->host, "%s", host);
         s->rank = rank;
+        s->phase = stall_phase_of(phase);
     }
     json_decref(body);
     return good;

@@ -9,8 +9,10 @@ int traincomm_agree(struct traincomm *c, bool *stop, struct traincomm_failure *f
     int all[2];
     double start = comm_clock();
 
+    comm_wait_begins(c);
     MPI_Allreduce(mine, all, 2, MPI_INT, MPI_MIN, c->comm);
     comm_span(c, "agree", 0, start, 0);
+    comm_wait_ends(c);
     if (stop)
         *stop = all[1] == 0;
     if (all[0] == INT_MAX)
@@ -19,6 +21,8 @@ int traincomm_agree(struct traincomm *c, bool *stop, struct traincomm_failure *f
         failure->rank = c->rank;
         memcpy(failure->host, c->hosts[c->rank], sizeof failure->host);
     }
+    comm_wait_begins(c);
     MPI_Bcast(failure, (int)sizeof *failure, MPI_BYTE, all[0], c->comm);
+    comm_wait_ends(c);
     return failure->code;
 }

@@ -11,30 +11,38 @@
 
 void traincomm_barrier(struct traincomm *c)
 {
+    comm_wait_begins(c);
     MPI_Barrier(c->comm);
+    comm_wait_ends(c);
 }
 
 void traincomm_broadcast(struct traincomm *c, void *data, size_t bytes, int root)
 {
+    comm_wait_begins(c);
     for (size_t from = 0; from < bytes; from += BROADCAST_BYTES) {
         size_t n = bytes - from < BROADCAST_BYTES ? bytes - from : BROADCAST_BYTES;
         MPI_Bcast((char *)data + from, (int)n, MPI_BYTE, root, c->comm);
     }
+    comm_wait_ends(c);
 }
 
 void traincomm_reduce(struct traincomm *c, enum traincomm_op op, double *values, size_t count)
 {
     MPI_Op how = op == TRAINCOMM_MIN ? MPI_MIN : op == TRAINCOMM_MAX ? MPI_MAX : MPI_SUM;
 
+    comm_wait_begins(c);
     for (size_t from = 0; from < count; from += REDUCE_COUNT) {
         size_t n = count - from < REDUCE_COUNT ? count - from : REDUCE_COUNT;
         MPI_Allreduce(MPI_IN_PLACE, values + from, (int)n, MPI_DOUBLE, how, c->comm);
     }
+    comm_wait_ends(c);
 }
 
 void traincomm_all_gather(struct traincomm *c, const void *mine, size_t bytes, void *all)
 {
+    comm_wait_begins(c);
     MPI_Allgather(mine, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, c->comm);
+    comm_wait_ends(c);
 }
 
 static void send_to_root(struct traincomm *c, const char *data, size_t bytes)
@@ -107,6 +115,8 @@ int traincomm_gather(struct traincomm *c, const void *mine, size_t bytes, void *
     uint64_t *sizes;
     char *to = NULL;
     bool same;
+
+    comm_wait_begins(c);
     int status = make_room(c, bytes, &sizes, &to, &same);
 
     *all_bytes = 0;
@@ -116,6 +126,7 @@ int traincomm_gather(struct traincomm *c, const void *mine, size_t bytes, void *
         MPI_Gather(mine, (int)bytes, MPI_BYTE, to, (int)bytes, MPI_BYTE, 0, c->comm);
     else if (!status)
         gather_each(c, mine, bytes, sizes, to);
+    comm_wait_ends(c);
     free(sizes);
     *all = to;
     return status;

@@ -232,9 +232,12 @@ int traincomm_gradients_create(struct traincomm *c, float *gradients, size_t cou
     *out = NULL;
     int status = make(c, gradients, count, options ? options : &defaults, all_here, &g);
     int worst = status;
+    comm_wait_begins(c);
     MPI_Allreduce(&status, &worst, 1, MPI_INT, MPI_MIN, c->comm);
-    if (!worst) {
+    if (!worst)
         MPI_Comm_dup(c->comm, &g->comm);
+    comm_wait_ends(c);
+    if (!worst) {
         *out = g;
         return 0;
     }
@@ -254,7 +257,9 @@ void traincomm_gradients_destroy(struct traincomm_gradients *g)
         return;
     if (g->c->size > 1 && g->way == TRAINCOMM_WAY_THREAD)
         end_thread(g);
+    comm_wait_begins(g->c);
     MPI_Comm_free(&g->comm);
+    comm_wait_ends(g->c);
     free(g->started);
     free(g->requests);
     free(g);
@@ -300,6 +305,7 @@ double traincomm_gradients_wait(struct traincomm_gradients *g)
 {
     g->wait_since = comm_clock();
     atomic_store(&g->ready_from, 0);
+    comm_wait_begins(g->c);
     if (g->c->size == 1)
         atomic_store(&g->ready_from, g->count);
     else if (g->way == TRAINCOMM_WAY_PIECES)
@@ -308,6 +314,7 @@ double traincomm_gradients_wait(struct traincomm_gradients *g)
         finish_buckets(g);
     else
         wait_for_thread(g);
+    comm_wait_ends(g->c);
     g->stats.rounds++;
     g->stats.bytes += g->c->size > 1 ? g->count * sizeof *g->gradients : 0;
     double seconds = comm_clock() - g->wait_since;

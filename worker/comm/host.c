@@ -42,16 +42,19 @@ void traincomm_clock_offset(struct traincomm *c, double *offset, double *error)
 {
     double mine[2] = {0, 0}, other[2];
 
+    comm_wait_begins(c);
     if (c->rank != 0)
         answer_pings(c->comm, mine);
     else
         for (int i = 1; i < c->size; i++)
             ping(c->comm, i, other);
+    comm_wait_ends(c);
     *offset = mine[0];
     *error = mine[1];
 }
 
 struct traincomm_shared {
+    const struct traincomm *c;
     MPI_Win window;
     void **parts; /* (host_size) */
 };
@@ -64,8 +67,10 @@ int traincomm_shared_create(struct traincomm *c, size_t bytes, struct traincomm_
     int ready = s && parts, unit;
 
     *out = NULL;
+    comm_wait_begins(c);
     MPI_Allreduce(MPI_IN_PLACE, &ready, 1, MPI_INT, MPI_MIN, c->comm);
     if (!ready) {
+        comm_wait_ends(c);
         free(parts);
         free(s);
         return -TRAINCOMM_ERROR_MEMORY;
@@ -77,6 +82,8 @@ int traincomm_shared_create(struct traincomm *c, size_t bytes, struct traincomm_
         MPI_Win_shared_query(s->window, i, &size, &unit, &parts[i]);
     }
     MPI_Barrier(c->node); /* nobody's part is used before it is zeroed */
+    comm_wait_ends(c);
+    s->c = c;
     s->parts = parts;
     *out = s;
     return 0;
@@ -91,7 +98,9 @@ void traincomm_shared_destroy(struct traincomm_shared *s)
 {
     if (!s)
         return;
+    comm_wait_begins(s->c);
     MPI_Win_free(&s->window);
+    comm_wait_ends(s->c);
     free(s->parts);
     free(s);
 }

@@ -159,3 +159,9 @@ void traincomm_on_span(struct traincomm *c, traincomm_span *span, void *context)
     c->span = span;
     c->span_context = context;
 }
+
+void traincomm_on_wait(struct traincomm *c, traincomm_wait *wait, void *context)
+{
+    c->wait = wait;
+    c->wait_context = context;
+}

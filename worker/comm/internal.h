@@ -17,6 +17,8 @@ struct traincomm {
     char (*hosts)[TRAINCOMM_HOST_BYTES]; /* (size) */
     traincomm_span *span;                /* NULL: nobody wants to know */
     void *span_context;
+    traincomm_wait *wait; /* NULL: nobody wants to know */
+    void *wait_context;
 };
 
 double comm_clock(void);
@@ -26,6 +28,19 @@ static inline void comm_span(const struct traincomm *c, const char *what, int nu
 {
     if (c->span)
         c->span(c->span_context, what, number, start, comm_clock(), bytes);
+}
+
+/* Around all that waits for other ranks. */
+static inline void comm_wait_begins(const struct traincomm *c)
+{
+    if (c->wait)
+        c->wait(c->wait_context, true);
+}
+
+static inline void comm_wait_ends(const struct traincomm *c)
+{
+    if (c->wait)
+        c->wait(c->wait_context, false);
 }
 
 #endif

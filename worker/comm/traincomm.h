@@ -182,6 +182,11 @@ typedef void traincomm_span(void *context, const char *what, int number, double 
                             size_t bytes);
 void traincomm_on_span(struct traincomm *c, traincomm_span *span, void *context);
 
+/* A call begins (waits: true) or ends to wait for other ranks, for whoever watches over them.
+ * Called from the thread that called the library; such calls do not nest. */
+typedef void traincomm_wait(void *context, bool waits);
+void traincomm_on_wait(struct traincomm *c, traincomm_wait *wait, void *context);
+
 #ifdef __cplusplus
 }
 #endif

@@ -14,6 +14,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/progress.h"
 #include "common/trace.h"
 #include "worker/data/decode.h"
 #include "worker/data/mixup.h"
@@ -89,6 +90,7 @@ static void fill_image(struct loader *l, struct decode_scratch *scratch, struct 
     int rc = decode_image(scratch, &l->config, epoch_of_image(s, i), s->indices[i],
                           image_at(l, s, i), &s->labels[i], &bad, &e);
     trace_end(span, "decode", "decode image", 0);
+    progress_add(1);
     if (rc && !bad)
         fail_slot(l, s, i, &e);
     else if (rc && !(s->bad[i] = strdup(e.text))) {

@@ -2,6 +2,7 @@
  */
 #include <math.h>
 
+#include "common/progress.h"
 #include "common/rng.h"
 #include "worker/model/internal.h"
 
@@ -50,8 +51,10 @@ static void init_tensor(struct model *m, const struct model_tensor *t, struct rn
 
 void model_init(struct model *m, int64_t seed)
 {
-    for (size_t i = 0; i < m->trainable_count; i++)
+    for (size_t i = 0; i < m->trainable_count; i++) {
         init_tensor(m, &m->tensors[i], rng_stream(seed, 0, (int64_t)i, RNG_MODEL));
+        progress_add(1);
+    }
     for (int i = 0; i < m->unit_count; i++) {
         const struct unit *u = &m->units[i];
         if (u->starts_at_zero && m->config.zero_init_residual)

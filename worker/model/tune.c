@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "common/file.h"
+#include "common/progress.h"
 #include "worker/kernels/kind.h"
 #include "worker/kernels/memory.h"
 #include "worker/kernels/parallel.h"
@@ -166,6 +167,7 @@ static double choose(struct trial *t, enum conv_direction direction, enum pass p
         t->c.winograd[direction] = ways[i % WAYS];
         double start = processor_seconds();
         parallel_run(1, t->images, run_pass, &p);
+        progress_add(1);
         best[i % WAYS] = fmin(best[i % WAYS], processor_seconds() - start);
     }
     for (int i = 1; i < WAYS; i++)

@@ -16,32 +16,46 @@
 #define AT(second)      "2026-11-21T20:12:" second ".000Z warning: rank 2: "
 #define HOST_LINE(host) AT("01") "no step for 20 s on " host ": all ranks of this machine wait\n"
 
+#define GETS_ON(host)                                                                              \
+    "2026-11-21T20:12:02.000Z info: rank 2: in the evaluation for 20 s on " host                   \
+    ": its ranks are at work\n"
+#define RANK_WAITS(n)                                                                              \
+    AT("03") "no progress in the start for 20 s: rank " #n " on a waits for the other ranks\n"
+
 static const char hosts[] = "{\"nodes\": 2, \"hosts\": ["
                             "{\"entry\": \"a\", \"name\": \"a\", \"host\": \"a.net\"},"
                             "{\"entry\": \"b\", \"name\": \"b\", \"problem\": \"does not answer\"},"
                             "{\"entry\": \"c:4\", \"name\": \"c\", \"host\": \"c.net\"},"
                             "{\"entry\": \"d\", \"name\": \"d\", \"host\": \"d.net\"}]}";
 
+static const char job[] = "{\"cluster\": {\"nodes\": 3, \"workers_per_node\": 2}}";
+static double launched;
+
 static bool look(const char *events, const char *log, bool on_hosts, struct stalled *out)
 {
     static const char *const names[] = {"events.jsonl", "stdout.log", "hosts.json"};
     const char *texts[] = {events, log, on_hosts ? hosts : NULL};
-    char folder[] = "/tmp/stalled-XXXXXX", path[64];
+    char run[] = "/tmp/stalled-XXXXXX", folder[64], path[96];
     struct timespec old[2] = {
         {(time_t)NOW - 10, 0},
         {(time_t)NOW - 10, 0}
     };
     struct error e;
 
-    cr_assert_not_null(mkdtemp(folder));
+    cr_assert_not_null(mkdtemp(run));
+    snprintf(path, sizeof path, "%s/job.json", run);
+    cr_assert_eq(file_write_unsynced(path, job, strlen(job), &e), 0);
+    snprintf(folder, sizeof folder, "%s/attempt-1", run);
+    cr_assert_eq(mkdir(folder, 0755), 0);
     for (int i = 0; i < 3; i++) {
         snprintf(path, sizeof path, "%s/%s", folder, names[i]);
         if (texts[i])
             cr_assert_eq(file_write_unsynced(path, texts[i], strlen(texts[i]), &e), 0);
-        if (i == 0)
+        if (texts[i])
             utimensat(AT_FDCWD, path, old, 0);
     }
-    bool found = stalled_look(folder, 20, NOW, out);
+    struct stall_look at = {.attempt_dir = folder, .stall_seconds = 20, .launched_at = launched};
+    bool found = stalled_look(&at, NOW, out);
     struct stalled kept;
     if (found) {
         cr_assert_eq(stalled_keep(folder, out, &e), 0);
@@ -49,8 +63,9 @@ static bool look(const char *events, const char *log, bool on_hosts, struct stal
         cr_assert_str_eq(kept.reason, out->reason);
         cr_assert_str_eq(kept.host, out->host);
         cr_assert_eq(kept.rank, out->rank);
+        cr_assert_eq(kept.phase, out->phase);
     }
-    file_remove_tree(folder, &e);
+    file_remove_tree(run, &e);
     return found;
 }
 
@@ -92,10 +107,57 @@ Test(stalled, leaves_alone_what_gets_on_or_is_only_slow)
         look(STEP, AT("01") "no step for 20 s: rank 3 on c.net waits for data\n", true, &s));
     cr_assert_not(
         look(STEP, AT("01") "no step for 20 s: rank 3 on c.net still computes\n", true, &s));
-    cr_assert_not(look("", HOST_LINE("a.net"), true, &s), "before the first event");
+    cr_assert_not(look("", HOST_LINE("a.net"), true, &s), "nobody knows since when");
+    cr_assert_not(look(STEP, HOST_LINE("a.net") GETS_ON("c.net"), true, &s),
+                  "a long phase in which others wait");
     snprintf(events, sizeof events, "%s%s", STEP, late);
     cr_assert_not(look(events, HOST_LINE("a.net"), true, &s), "a step ended since");
     cr_assert_not(
         look(STEP, "2026-11-21T20:11:30.000Z warning: no step for 20 s on a.net: all\n", true, &s),
         "of an earlier stall");
+}
+
+Test(stalled, names_the_phase)
+{
+    struct stalled s;
+
+    cr_assert(look(STEP,
+                   AT("02") "no progress in the checkpoint for 20 s: rank 0 on a.net gets no "
+                            "processor time\n",
+                   true, &s));
+    cr_assert_eq(s.phase, STALL_IN_CHECKPOINT);
+    cr_assert_not_null(strstr(s.reason, "rank 0 on a gets no processor time: no progress in the "
+                                        "checkpoint for "));
+    /* with mpirun's --tag-output */
+    cr_assert(look(STEP, "[1,2]<stderr>:" HOST_LINE("a.net") "[1,4]<stderr>:" HOST_LINE("c.net"),
+                   true, &s));
+    cr_assert_str_eq(s.host, "");
+}
+
+Test(stalled, the_last_word_of_a_host_counts)
+{
+    struct stalled s;
+
+    cr_assert(look(STEP,
+                   HOST_LINE("a.net") GETS_ON("c.net")
+                       AT("05") "no progress in the "
+                                "evaluation for 23 s: rank 2 on c.net is stopped by a signal\n",
+                   true, &s));
+    cr_assert_eq(s.rank, 2);
+    cr_assert_eq(s.phase, STALL_IN_EVALUATION);
+}
+
+Test(stalled, a_rank_that_does_not_come_to_the_start_is_named)
+{
+    struct stalled s;
+
+    launched = NOW - 40;
+    cr_assert(look(NULL, RANK_WAITS(0) RANK_WAITS(1) RANK_WAITS(2) RANK_WAITS(4) RANK_WAITS(5),
+                   true, &s));
+    cr_assert_eq(s.rank, 3);
+    cr_assert_eq(s.phase, STALL_IN_START);
+    cr_assert_str_eq(s.host, "c", "two ranks a node, the second of those taken");
+    cr_assert_not(look(NULL, "", true, &s));
+    launched = NOW - 10;
+    cr_assert_not(look(NULL, RANK_WAITS(0), true, &s));
 }
