@@ -135,16 +135,20 @@ static bool is_stopped(const struct pulse *p)
     return process_stat_read(p->pid, &stat) && process_is_stopped(&stat);
 }
 
-/* Whether a rank's process does not run, and has not for so long that it counts. */
+/* Whether a rank's process does not run, and it counts: a long phase may live on behind a rank that
+ * is slow to wake, a step cannot. */
 static bool judge_process(const struct stall *s, const struct pulse *p, double now,
                           struct verdict *v)
 {
+    bool in_step = atomic_load(&s->own->phase) == STALL_IN_STEP, stopped = is_stopped(p);
+    double silent = stopped_for(p, now);
+
     if (has_ended(p))
         *v = (struct verdict){STALL_DEAD, p};
-    else if (stopped_for(p, now) < s->seconds / 2 || stopped_for(p, now) <= 0)
-        return false;
+    else if ((silent > 0 && (in_step || silent >= s->seconds / 2)) || (stopped && in_step))
+        *v = (struct verdict){stopped ? STALL_STOPPED : STALL_STARVED, p};
     else
-        *v = (struct verdict){is_stopped(p) ? STALL_STOPPED : STALL_STARVED, p};
+        return false;
     return true;
 }
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # A rank or mpirun that is stopped in each phase of a real run, from before MPI's start to behind its end, on a file
 # system that does not answer, and phases that are only long. The daemon names who, and ends the attempt.
+# shellcheck disable=SC2119,SC2317
 # shellcheck source=tests/api/runs.sh.inc
 . "$(dirname "$0")/runs.sh.inc"
 # All is slower on a loaded machine, and each case waits for several times stall_seconds.

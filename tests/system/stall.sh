@@ -14,7 +14,7 @@ like "$output" '--stall-seconds takes seconds, 0 for never, not soon' "and is na
 
 # The start, and each step of its own, may take longer than that on a loaded machine.
 warnings() {
-    jq -c 'select(.type == "warning" and (.message | startswith("no step")) and .cause != "compute")' "$events"
+    jq -c 'select(.type == "warning" and (.message | startswith("no step")) and .cause == "rank_stopped")' "$events"
 }
 warned() {
     warnings | grep -q .
