@@ -63,6 +63,7 @@ static const struct cmd commands[] = {
       {"strong", 0, NULL, "only strong scaling: the global batch stays"},
       {"weak", 0, NULL, "only weak scaling: each worker keeps its batch"},
       {"steps", 0, "N", "steps that are measured, behind one to warm up (5)"},
+      {"plot", 0, NULL, "also as curves over the workers in the terminal, with log axes"},
       {"oversubscribe", 0, NULL, "also more workers than there are slots"}}},
     {"submit", "[--set KEY=VALUE...] [--train-images N] [--eval-images N] [--wait|--watch|--print-sbatch] FILE|-", "submit a job document and print the job's id", cmd_submit, 1, 1,
      {{"set", 0, "KEY=VALUE", "change a key of the document first, as lr.base=0.2"},

@@ -10,13 +10,17 @@
 #include "client/bench.h"
 #include "client/document.h"
 #include "client/human.h"
+#include "client/plot.h"
 #include "client/print.h"
 #include "client/speeds.h"
 #include "client/table.h"
+#include "client/terminal.h"
 #include "daemon/launch/launch.h"
 
 #define POINTS_MAX    32
 #define STEPS_DEFAULT "5"
+#define PLOT_ROWS     14
+#define PLOT_COLUMNS  100  /* at most */
 #define BUSY          0.25 /* load by core that a measurement suffers from */
 
 enum way { STRONG, WEAK, WAYS };
@@ -263,6 +267,70 @@ static void show_tables(const struct scaling *s)
                s->load, cores);
 }
 
+static void print_plot(const char *title, const struct plot_series *series, size_t count, int axes)
+{
+    int columns = terminal_columns() < PLOT_COLUMNS ? terminal_columns() : PLOT_COLUMNS;
+    struct plot *plot =
+        plot_create_series(series, count, axes, columns, PLOT_ROWS, terminal_utf8());
+    const char *line;
+
+    printf("\n%s\n", title);
+    for (int i = 0; plot && (line = plot_line(plot, i)); i++)
+        puts(line);
+    plot_destroy(plot);
+}
+
+/* The curves of both ways, and the ideal: the faster first point times the workers. */
+static void show_plots(const struct scaling *s)
+{
+    double workers[POINTS_MAX], ideal[POINTS_MAX], one[POINTS_MAX], rate[WAYS][POINTS_MAX],
+        share[WAYS][POINTS_MAX], best = 0;
+    struct plot_series rates[WAYS + 1], shares[WAYS + 1];
+    size_t count = (size_t)s->count, lines = 1;
+
+    for (int way = 0; way < WAYS; way++)
+        if (s->ways[way])
+            best =
+                s->points[way][0].images_per_sec > best ? s->points[way][0].images_per_sec : best;
+    for (size_t i = 0; i < count; i++) {
+        workers[i] = (double)s->workers[i];
+        ideal[i] = best * workers[i] / workers[0];
+        one[i] = 100;
+    }
+    rates[0] = (struct plot_series){
+        {workers, ideal, count},
+        '\0'
+    };
+    shares[0] = (struct plot_series){
+        {workers, one, count},
+        '\0'
+    };
+    for (int way = 0; way < WAYS; way++) {
+        if (!s->ways[way])
+            continue;
+        for (size_t i = 0; i < count; i++) {
+            rate[way][i] = s->points[way][i].images_per_sec;
+            share[way][i] = 100 * s->points[way][i].efficiency;
+        }
+        char mark = way == STRONG ? 's' : 'w';
+        rates[lines] = (struct plot_series){
+            {workers, rate[way], count},
+            mark
+        };
+        shares[lines++] = (struct plot_series){
+            {workers, share[way], count},
+            mark
+        };
+    }
+    print_plot("images/s by workers, log axes", rates, lines, PLOT_LOG_X | PLOT_LOG_Y);
+    print_plot("efficiency in % by workers", shares, lines, PLOT_LOG_X);
+    if (s->ways[STRONG])
+        printf("s  strong, a global batch of %lld images\n", (long long)s->global_batch);
+    if (s->ways[WEAK])
+        printf("w  weak, %lld images a worker\n", (long long)s->batch);
+    puts("   line without letters: the ideal");
+}
+
 static int scale(const struct cmd_args *args, struct scaling *s, struct error *e)
 {
     const char *text = cmd_value(args, "steps");
@@ -303,6 +371,8 @@ int cmd_scale(int argc, char **argv)
             show_json(&s);
         else
             show_tables(&s);
+        if (!code && !client.json && cmd_flag(&args, "plot"))
+            show_plots(&s);
     }
     job_spec_destroy(s.spec);
     problems_clear(&unsupported);

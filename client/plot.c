@@ -13,11 +13,12 @@
 
 struct range {
     double low, high;
+    bool log;
 };
 
 static struct range range_of(const double *values, size_t count)
 {
-    struct range r = {INFINITY, -INFINITY};
+    struct range r = {.low = INFINITY, .high = -INFINITY};
 
     for (size_t i = 0; i < count; i++)
         if (isfinite(values[i])) {
@@ -30,6 +31,8 @@ static struct range range_of(const double *values, size_t count)
 /* 0 to 1; the middle where all values are one. */
 static double share(const struct range *r, double value)
 {
+    if (r->log)
+        return r->high > r->low ? log(value / r->low) / log(r->high / r->low) : 0.5;
     return r->high > r->low ? (value - r->low) / (r->high - r->low) : 0.5;
 }
 
@@ -85,6 +88,7 @@ struct plot {
     int columns, rows, gutter; /* of the grid in cells; of the labels in columns */
     bool utf8, axis;
     unsigned char *cells; /* (rows, columns): dots as braille numbers them */
+    char *marks;          /* (rows, columns): letters over them; '\0': none */
     char line[LINE_BYTES];
 };
 
@@ -122,8 +126,9 @@ static void stroke(struct plot *p, int x, int y, int to_x, int to_y)
     }
 }
 
-static void draw(struct plot *p, const struct plot_points *points)
+static void draw(struct plot *p, const struct plot_series *series)
 {
+    const struct plot_points *points = &series->points;
     int last_x = -1, last_y = 0;
 
     for (size_t i = 0; i < points->count; i++) {
@@ -134,6 +139,8 @@ static void draw(struct plot *p, const struct plot_points *points)
         int x = (int)lround(share(&p->x, points->x[i]) * (2 * p->columns - 1));
         int y = (int)lround((1 - share(&p->y, points->y[i])) * (4 * p->rows - 1));
         stroke(p, last_x < 0 ? x : last_x, last_x < 0 ? y : last_y, x, y);
+        if (series->mark)
+            p->marks[y / 4 * p->columns + x / 2] = series->mark;
         last_x = x;
         last_y = y;
     }
@@ -146,6 +153,7 @@ static const char *label(const struct plot *p, int row, char text[HUMAN_BYTES])
     bool flat = !(p->y.low < p->y.high);
     double value = row == 0             ? p->y.high
                    : row == p->rows - 1 ? p->y.low
+                   : p->y.log           ? sqrt(p->y.low * p->y.high)
                                         : (p->y.low + p->y.high) / 2;
 
     *text = '\0';
@@ -156,7 +164,27 @@ static const char *label(const struct plot *p, int row, char text[HUMAN_BYTES])
     return text;
 }
 
-struct plot *plot_create(const struct plot_points *points, int columns, int rows, bool utf8)
+static void widen(struct range *r, const struct range *other)
+{
+    r->low = fmin(r->low, other->low);
+    r->high = fmax(r->high, other->high);
+}
+
+static void find_ranges(struct plot *p, const struct plot_series *series, size_t count, int axes)
+{
+    p->x = p->y = range_of(NULL, 0);
+    for (size_t i = 0; i < count; i++) {
+        struct range x = range_of(series[i].points.x, series[i].points.count);
+        struct range y = range_of(series[i].points.y, series[i].points.count);
+        widen(&p->x, &x);
+        widen(&p->y, &y);
+    }
+    p->x.log = axes & PLOT_LOG_X;
+    p->y.log = axes & PLOT_LOG_Y;
+}
+
+struct plot *plot_create_series(const struct plot_series *series, size_t count, int axes,
+                                int columns, int rows, bool utf8)
 {
     struct plot *p = calloc(1, sizeof *p);
     char text[HUMAN_BYTES];
@@ -166,31 +194,44 @@ struct plot *plot_create(const struct plot_points *points, int columns, int rows
     p->utf8 = utf8;
     p->axis = rows >= 5;
     p->rows = rows - (p->axis ? AXIS_ROWS : 0);
-    p->x = range_of(points->x, points->count);
-    p->y = range_of(points->y, points->count);
+    find_ranges(p, series, count, axes);
     for (int row = 0; row < p->rows; row++) {
         int width = (int)strlen(label(p, row, text));
         p->gutter = width > p->gutter ? width : p->gutter;
     }
     p->columns = columns - p->gutter - 2 < GRID_MAX ? columns - p->gutter - 2 : GRID_MAX;
     if (p->rows < 1 || p->columns < 4 || !(p->y.low <= p->y.high) ||
-        !(p->cells = calloc((size_t)(p->rows * p->columns), 1))) {
+        !(p->cells = calloc((size_t)(p->rows * p->columns), 1)) ||
+        !(p->marks = calloc((size_t)(p->rows * p->columns), 1))) {
         plot_destroy(p);
         return NULL;
     }
-    draw(p, points);
+    for (size_t i = 0; i < count; i++)
+        draw(p, &series[i]);
     return p;
+}
+
+struct plot *plot_create(const struct plot_points *points, int columns, int rows, bool utf8)
+{
+    return plot_create_series(&(struct plot_series){*points, '\0'}, 1, PLOT_LINEAR, columns, rows,
+                              utf8);
 }
 
 void plot_destroy(struct plot *plot)
 {
-    if (plot)
+    if (plot) {
         free(plot->cells);
+        free(plot->marks);
+    }
     free(plot);
 }
 
-static char *cell(char *at, unsigned char dots, bool utf8)
+static char *cell(char *at, unsigned char dots, char mark, bool utf8)
 {
+    if (mark) {
+        *at++ = mark;
+        return at;
+    }
     if (!utf8 || !dots) {
         *at++ = dots ? '*' : ' ';
         return at;
@@ -211,7 +252,7 @@ static const char *grid_line(struct plot *p, int row)
                                              : "│");
 
     for (int c = 0; c < p->columns; c++)
-        at = cell(at, p->cells[row * p->columns + c], p->utf8);
+        at = cell(at, p->cells[row * p->columns + c], p->marks[row * p->columns + c], p->utf8);
     while (at[-1] == ' ')
         at--;
     *at = '\0';

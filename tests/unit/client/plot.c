@@ -1,6 +1,7 @@
 /* Curves in text: what stands where, and that it fits. */
 #include <criterion/criterion.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "client/plot.h"
@@ -83,4 +84,24 @@ Test(plot, without_a_number_there_is_none)
 
     cr_expect_null(plot_create(&nothing, 80, 10, true));
     cr_expect_null(plot_create(&empty, 80, 10, true));
+}
+
+Test(plot, several_series_share_log_axes_and_carry_their_letters)
+{
+    static const double x[] = {1, 10, 100}, twice[] = {10, 100, 1000}, ones[] = {1, 1, 1};
+    const struct plot_series series[] = {
+        {{x, twice, 3}, 'a'},
+        {{x, ones, 3},  'b'}
+    };
+    struct plot *plot = plot_create_series(series, 2, PLOT_LOG_X | PLOT_LOG_Y, 26, 9, false);
+
+    cr_assert_not_null(plot);
+    const char *top = plot_line(plot, 0);
+    cr_expect_eq(top[strlen(top) - 1], 'a', "the largest is at the top right: %s", top);
+    const char *bottom = plot_line(plot, 6), *middle = strchr(bottom, 'b');
+    cr_assert_not_null(middle, "%s", bottom);
+    middle = strchr(middle + 1, 'b');
+    cr_expect_leq(labs((middle - strchr(bottom, 'b')) - (strrchr(bottom, 'b') - middle)), 1,
+                  "10 is halfway from 1 to 100: %s", bottom);
+    plot_destroy(plot);
 }
