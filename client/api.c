@@ -12,6 +12,7 @@
 
 #include "client/cmd.h"
 #include "client/token.h"
+#include "common/printable.h"
 
 static long connect_timeout_ms = 5000, answer_timeout_ms = 60000;
 
@@ -206,6 +207,8 @@ static int take_problem(const struct buffer *answer, long status, struct error *
         json_decref(problem);
         problem = NULL;
     }
+    if (!client.json)
+        printable_json(problem, NULL);
     json_decref(last_problem);
     last_problem = problem;
     return api_problem_to_error(problem, status, e);
@@ -344,6 +347,8 @@ static int to_json(const char *path, const struct buffer *answer, json_t **json,
     if (!*json)
         return error_set(e, ERR_INTERNAL, "%s answered %s with something that is not JSON (%s)",
                          client.server, path, where.text);
+    if (!client.json) /* for a terminal; only a batch script has lines */
+        printable_json(*json, "sbatch");
     return 0;
 }
 

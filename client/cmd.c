@@ -12,6 +12,7 @@
 #include "client/print.h"
 #include "common/event.h"
 #include "common/job_state.h"
+#include "common/printable.h"
 #include "common/suggest.h"
 #include "config.h"
 
@@ -379,22 +380,33 @@ void cmd_print_overview(FILE *out)
     fputs("\n\"trainctl COMMAND --help\" tells more; so does man trainctl.\n", out);
 }
 
+/* One line of JSON with nothing in it that a terminal would obey. */
+static void print_error_json(const json_t *value)
+{
+    char *text = json_dumps(value, JSON_COMPACT), *safe = text ? printable_copy(text, "") : NULL;
+
+    if (safe)
+        fprintf(stderr, "%s\n", safe);
+    free(safe);
+    free(text);
+}
+
 int cmd_fail(const struct error *e)
 {
     const struct error_type *type = error_type(e->code);
 
     fflush(stdout);
     if (client.json && api_problem()) {
-        json_dumpf(api_problem(), stderr, JSON_COMPACT);
-        fputc('\n', stderr);
+        print_error_json(api_problem());
     } else if (client.json) {
         json_t *line = json_pack("{s:s, s:s, s:s}", "type", type->slug, "title", type->title,
                                  "detail", e->text);
-        json_dumpf(line, stderr, JSON_COMPACT);
-        fputc('\n', stderr);
+        print_error_json(line);
         json_decref(line);
     } else {
-        fprintf(stderr, "trainctl: %s\n", e->text);
+        char *text = printable_copy(e->text, "\n\t");
+        fprintf(stderr, "trainctl: %s\n", text);
+        free(text);
     }
     return type->exit_code;
 }

@@ -1,9 +1,11 @@
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "client/api.h"
 #include "client/cmd.h"
 #include "client/follow.h"
+#include "common/printable.h"
 
 #define LOOK_SECONDS 0.2 /* events may come by the thousand */
 
@@ -11,7 +13,26 @@ struct log {
     long id;
     double attempt; /* that is printed; NAN: the newest */
     size_t from;    /* byte */
+    char rest[4];   /* the beginning of a character whose end has not come yet */
 };
+
+/* Lines and tabs as they are; anything else that a terminal would obey is escaped. */
+static void print_text(struct log *log, const char *text, size_t bytes)
+{
+    size_t held = strlen(log->rest), all = held + bytes, room = PRINTABLE_GROWTH * all + 1;
+    char *joined = malloc(all + 1), *safe = malloc(room);
+
+    if (!joined || !safe)
+        abort();
+    memcpy(joined, log->rest, held);
+    memcpy(joined + held, text, bytes);
+    size_t incomplete = bytes ? printable_incomplete(joined, all) : 0;
+    memcpy(log->rest, joined + all - incomplete, incomplete);
+    log->rest[incomplete] = '\0';
+    fwrite(safe, 1, printable_escape(safe, room, joined, all - incomplete, "\n\t"), stdout);
+    free(joined);
+    free(safe);
+}
 
 /* Prints what stands in the log behind what was printed. */
 static int print_rest(struct log *log, struct error *e)
@@ -26,7 +47,7 @@ static int print_rest(struct log *log, struct error *e)
         int code = api_get_text(path, &text, &bytes, e);
         if (code < 0)
             return code;
-        fwrite(text, 1, bytes, stdout);
+        print_text(log, text, bytes);
         free(text);
         log->from += bytes;
     }
@@ -44,6 +65,7 @@ static void observe(void *context, const struct job *job)
     if (!isnan(log->attempt))
         print_rest(log, &e); /* what fails comes again, and is told, behind the last event */
     if (job->attempt > 0 && !(job->attempt <= log->attempt)) {
+        print_text(log, "", 0);
         log->attempt = job->attempt;
         log->from = 0;
         print_rest(log, &e);

@@ -9,15 +9,17 @@
 #include "common/dataset/plan_inputs.h"
 #include "common/json.h"
 #include "common/preset.h"
+#include "common/printable.h"
 
 /* ---- a document that is wrong */
 
 int document_refuse(const struct problems *problems)
 {
     const struct error_type *type = error_type(ERR_INVALID);
-    char *text = problems_to_text(problems);
+    char *text = problems_to_text(problems), *safe = printable_copy(text, "\n");
 
-    fputs(text, stderr);
+    fputs(safe, stderr);
+    free(safe);
     free(text);
     if (client.json) {
         json_t *answer =

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "client/terminal.h"
+#include "common/printable.h"
 
 /* The fewest digits that give every number back as it is: 0.1 stays 0.1, a date keeps its
  * microseconds. */
@@ -26,9 +27,11 @@ static char *dump(const json_t *value, size_t flags)
 void print_json(const json_t *value)
 {
     char *text = dump(value, JSON_INDENT(2));
+    char *safe = text ? printable_copy(text, "\n") : NULL; /* the same JSON */
 
-    if (text)
-        puts(text);
+    if (safe)
+        puts(safe);
+    free(safe);
     free(text);
 }
 

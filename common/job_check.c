@@ -72,8 +72,8 @@ void job_check_together(const struct job_spec *spec, struct problems *p)
            "/eval/predictions", "needs data.eval, the images to write predictions of", p);
     demand(ascending(spec->lr.milestones, spec->lr.milestone_count), "/lr/milestones",
            "must be ascending", p);
-    demand(spec->steps_rounding != JOB_ROUNDING_EXACT ||
-               spec->data.locality != JOB_LOCALITY_NODE || problems_about(p, "/data/locality"),
+    demand(spec->steps_rounding != JOB_ROUNDING_EXACT || spec->data.locality != JOB_LOCALITY_NODE ||
+               problems_about(p, "/data/locality"),
            "/steps_rounding",
            "exact needs data.locality \"global\": with \"node\" the nodes' epochs end apart", p);
     check_hosts(spec, p);

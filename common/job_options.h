@@ -42,7 +42,7 @@ struct job_option {
     double min, max;      /* of a number or of each in a list; of a string's length in bytes */
     size_t most;          /* elements of a list */
     const char *const *choices; /* ends with NULL; in the order of the field's enum */
-    const char *word;  /* of an integer: taken too, and stored as 0; NULL: none */
+    const char *word;           /* of an integer: taken too, and stored as 0; NULL: none */
     const char *built; /* JSON list of the values this version supports; NULL: all of them */
     const char *unit;  /* "images"; NULL: a bare number, or none at all */
     const char *help;  /* a sentence or two, without the range and the default */

@@ -15,26 +15,6 @@
 /* What a preset says about itself beside the job's values. */
 static const char *const preset_meta[] = {"description", "source", "recipe_images"};
 
-/* A child's pointer, its key escaped as RFC 6901 says. The caller frees it. */
-static char *child_pointer(const char *parent, const char *key)
-{
-    char *pointer = malloc(strlen(parent) + 2 * strlen(key) + 2);
-
-    if (!pointer)
-        abort();
-    char *end = stpcpy(stpcpy(pointer, parent), "/");
-    for (; *key; key++) {
-        if (*key == '~' || *key == '/') {
-            *end++ = '~';
-            *end++ = *key == '~' ? '0' : '1';
-        } else {
-            *end++ = *key;
-        }
-    }
-    *end = '\0';
-    return pointer;
-}
-
 /* The value of one of the table's pointers in a document; NULL: absent. */
 static const json_t *value_at(const json_t *document, const char *pointer)
 {
@@ -70,7 +50,7 @@ static void check_keys(const json_t *object, const char *parent, size_t *unknown
     json_t *value;
 
     json_object_foreach ((json_t *)(uintptr_t)object, key, value) {
-        char *pointer = child_pointer(parent, key);
+        char *pointer = problem_pointer(parent, key);
         bool group = job_option_is_group(pointer);
         if (group && json_is_object(value))
             check_keys(value, pointer, unknown, problems);

@@ -1,12 +1,12 @@
 #include "common/log.h"
 
-#include <jansson.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "common/printable.h"
 
 static _Atomic(enum log_level) limit = LOG_LEVEL_INFO;
 static _Atomic(enum log_format) shape = LOG_TEXT;
@@ -27,23 +27,17 @@ void log_set_name(const char *name)
     snprintf(speaker, sizeof speaker, "%s%s", name ? name : "", name ? ": " : "");
 }
 
-/* Words as the inside of a JSON string: quotes, backslashes and control characters escaped, bytes
- * that are not UTF-8's replaced by "?". Returns the bytes written, always fewer than room. */
-static size_t escape(char *out, size_t room, const char *words)
+/* Words as the inside of a JSON string, but for what printable_escape does. */
+static size_t quote(char *out, size_t room, const char *words)
 {
-    json_t *string = json_string(words);
-    char *text = string ? json_dumps(string, JSON_ENCODE_ANY) : NULL;
-    size_t bytes = text ? strlen(text) : 0;
+    size_t used = 0;
 
-    if (bytes + 1 > room)
-        bytes = 0;
-    if (bytes)
-        memcpy(out, text, bytes);
-    else
-        bytes = (size_t)snprintf(out, room, "\"a message that is not UTF-8, or too long\"");
-    free(text);
-    json_decref(string);
-    return bytes;
+    for (; *words && used + 2 < room; words++) {
+        if (*words == '"' || *words == '\\')
+            out[used++] = '\\';
+        out[used++] = *words;
+    }
+    return used;
 }
 
 static void write_line(char *line, size_t used)
@@ -56,7 +50,7 @@ static void write_line(char *line, size_t used)
 void log_at(enum log_level level, const char *format, ...)
 {
     static const char *const words[] = {"error", "warning", "info", "debug"};
-    char line[6 * 4096], message[4096 - 64], date[40];
+    char line[PRINTABLE_GROWTH * 4096], message[4096 - 64], quoted[2 * 4096], date[40];
     struct timespec now;
     struct tm utc;
     va_list args;
@@ -73,13 +67,16 @@ void log_at(enum log_level level, const char *format, ...)
     vsnprintf(message + used, sizeof message - used, format, args);
     va_end(args);
     if (shape == LOG_JSON) {
+        size_t bytes = quote(quoted, sizeof quoted, message);
         used = (size_t)snprintf(line, sizeof line,
-                                "{\"t\": \"%s\", \"level\": \"%s\", \"message\": ", date,
+                                "{\"t\": \"%s\", \"level\": \"%s\", \"message\": \"", date,
                                 words[level]);
-        used += escape(line + used, sizeof line - used - 2, message);
+        used += printable_escape(line + used, sizeof line - used - 3, quoted, bytes, "");
+        line[used++] = '"';
         line[used++] = '}';
     } else {
-        used = (size_t)snprintf(line, sizeof line, "%s %s: %s", date, words[level], message);
+        used = (size_t)snprintf(line, sizeof line, "%s %s: ", date, words[level]);
+        used += printable_escape(line + used, sizeof line - used - 1, message, strlen(message), "");
     }
     write_line(line, used);
 }

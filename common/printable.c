@@ -73,7 +73,7 @@ size_t printable_escape(char *out, size_t room, const char *text, size_t bytes, 
         int put = 0;
         length = wide ? wide : 1;
         if (!wide)
-            put = snprintf(piece, sizeof piece, "\\x%02x", (unsigned char)text[i]);
+            put = snprintf(piece, sizeof piece, "\\ufffd");
         else if (is_unsafe(c) && !(c && c < 0x80 && strchr(keep, (int)c)))
             put = escape_character(piece, sizeof piece, c);
         if (used + (put ? (size_t)put : length) >= room)

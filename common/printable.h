@@ -18,8 +18,8 @@ bool printable_is(const char *text);
 
 /* Writes text with JSON's escapes ("\n", "\u001b", "\u202e") for control characters (C0, DEL and
  * C1), separators of lines and paragraphs, and marks of direction; a byte that is not UTF-8's
- * becomes "\xff". A character in keep ("\n\t") stays. What does not fit is cut between characters;
- * the end is a NUL. Returns the bytes written without it. */
+ * becomes "\ufffd", the replacement character. A character in keep ("\n\t") stays. What does not
+ * fit is cut between characters; the end is a NUL. Returns the bytes written without it. */
 size_t printable_escape(char *out, size_t room, const char *text, size_t bytes, const char *keep);
 
 /* The same as a new string, which the caller frees. Aborts without memory. */

@@ -31,6 +31,22 @@ void problems_add(struct problems *p, const char *pointer, const char *suggestio
     };
 }
 
+char *problem_pointer(const char *parent, const char *key)
+{
+    char *pointer = needed(malloc(strlen(parent) + 2 * strlen(key) + 2));
+    char *end = stpcpy(stpcpy(pointer, parent), "/");
+    for (; *key; key++) {
+        if (*key == '~' || *key == '/') {
+            *end++ = '~';
+            *end++ = *key == '~' ? '0' : '1';
+        } else {
+            *end++ = *key;
+        }
+    }
+    *end = '\0';
+    return pointer;
+}
+
 void problems_clear(struct problems *p)
 {
     for (size_t i = 0; i < p->count; i++) {

@@ -21,6 +21,9 @@ struct problems {
 /* suggestion may be NULL. All strings are copied. */
 void problems_add(struct problems *p, const char *pointer, const char *suggestion,
                   const char *format, ...) __attribute__((format(printf, 4, 5)));
+/* The pointer of a key below parent, escaped as RFC 6901 says. The caller frees it. */
+char *problem_pointer(const char *parent, const char *key);
+
 void problems_clear(struct problems *p);
 
 /* Whether the key, or a group that it lies in, has a problem already: it is not judged twice. */
