@@ -113,6 +113,16 @@ static void learn_hosts(struct job_manager *m, struct active_job *a)
     store_job_clear(&job);
 }
 
+/* One that was never in the manager's list; its process is still the caller's. */
+static void free_unfollowed(struct active_job *a)
+{
+    if (!a)
+        return;
+    job_hosts_clear(&a->hosts);
+    free(a->run_dir);
+    free(a);
+}
+
 struct active_job *job_follow(struct job_manager *m, const struct store_job *job, int64_t attempt,
                               const struct launch_process *process, struct error *e)
 {
@@ -136,12 +146,11 @@ struct active_job *job_follow(struct job_manager *m, const struct store_job *job
         learn_hosts(m, a);
     if (!a || !(a->run_dir = strdup(job->run_dir))) {
         error_set(e, ERR_NO_MEMORY, "no memory to follow job %lld", (long long)job->id);
-        free(a);
+        free_unfollowed(a);
         return NULL;
     }
     if (job_open_attempt(m, a, attempt, e)) {
-        free(a->run_dir);
-        free(a);
+        free_unfollowed(a);
         return NULL;
     }
     /* At the end, so that jobs are named in the order of their start. */

@@ -9,8 +9,11 @@
 #include "common/dataset/plan_inputs.h"
 #include "common/log.h"
 #include "common/preset.h"
+#include "common/printable.h"
 #include "daemon/job/manager.h"
 #include "daemon/job/measure.h"
+
+#define SWEEP_KEY_MARK "\x01"
 
 static bool has_state(const struct store_trial *t, const char *state)
 {
@@ -51,10 +54,10 @@ static int fill_trial(struct job_manager *m, const json_t *d, const struct sweep
 
     *t = (struct store_trial){.rung = rung, .number = number, .metric = NAN};
     t->point = json_dumps(point, JSON_COMPACT | JSON_REAL_PRECISION(16));
-    if (spec)
-        t->spec = job_json_text(job_spec_to_json(spec));
+    /* A document that is refused fails its trial when it is submitted, with the reason. */
+    t->spec = job_json_text(spec ? job_spec_to_json(spec) : json_incref(job));
     t->state = strdup("waiting");
-    if (!t->point || (spec && !t->spec) || !t->state)
+    if (!t->point || !t->spec || !t->state)
         status = error_set(e, ERR_NO_MEMORY, "no memory for a sweep's trials");
     job_spec_destroy(spec);
     json_decref(point);
@@ -62,49 +65,102 @@ static int fill_trial(struct job_manager *m, const json_t *d, const struct sweep
     return status;
 }
 
-#define PROBLEMS_MAX 50 /* of the points, told one by one */
+/* Of a point, for a message: cut between characters. */
+static char *shortened(const char *text)
+{
+    size_t bytes = strlen(text) < 300 ? strlen(text) : 300;
+
+    bytes -= printable_incomplete(text, bytes);
+    char *copy = strndup(text, bytes);
+    if (!copy)
+        abort();
+    return copy;
+}
 
 /* What is wrong with a point, under /base, with its values. */
 static void add_problems(struct problems *problems, const struct problems *own,
                          const struct store_trial *t)
 {
-    char pointer[300];
-
-    for (size_t i = 0; i < own->count && problems->count < PROBLEMS_MAX; i++) {
+    for (size_t i = 0; i < own->count && problems->count < SWEEP_PROBLEMS_MAX; i++) {
         const struct problem *p = &own->items[i];
-        snprintf(pointer, sizeof pointer, "/base%s", p->pointer);
-        problems_add(problems, pointer, p->suggestion, "%s (point %lld: %.300s)", p->message,
-                     (long long)t->number, t->point);
+        char *pointer;
+        if (asprintf(&pointer, "/base%s", p->pointer) < 0)
+            abort();
+        char *point = shortened(t->point);
+        problems_add(problems, pointer, p->suggestion, "%s (point %lld: %s)", p->message,
+                     (long long)t->number, point);
+        free(point);
+        free(pointer);
     }
 }
 
-/* All points of the first rung. The problems of all that are wrong are told, up to PROBLEMS_MAX. */
+/* All points of the first rung, until there is enough wrong with them. */
 static int fill_trials(struct job_manager *m, const json_t *d, const struct sweep_permit *permit,
                        struct store_sweep *sweep, struct problems *problems, struct error *e)
 {
     json_t *point;
-    size_t wrong = 0, told = 0;
+    size_t bytes = 0;
     int status = 0;
 
     for (int64_t i = 0; !status && (point = sweep_point(d, i)); i++) {
         struct problems own = {0};
         json_decref(point);
+        if (problems->count >= SWEEP_PROBLEMS_MAX) {
+            problems_add(problems, "/parameters", NULL,
+                         "the points from %lld on were not checked, as enough is wrong before",
+                         (long long)i);
+            break;
+        }
         struct store_trial *more =
             realloc(sweep->trials, (sweep->count + 1) * sizeof *sweep->trials);
         if (!more)
             return error_set(e, ERR_NO_MEMORY, "no memory for a sweep's trials");
         sweep->trials = more;
         status = fill_trial(m, d, permit, 0, i, &more[sweep->count], &own, e);
-        wrong += own.count > 0;
-        told += own.count > 0 && problems->count < PROBLEMS_MAX;
-        add_problems(problems, &own, &more[sweep->count++]);
+        add_problems(problems, &own, &more[sweep->count]);
+        bytes += more[sweep->count].spec ? strlen(more[sweep->count].spec) : 0;
+        sweep->count++;
+        problems_clear(&own);
+        if (bytes > SWEEP_TEXT_MAX) {
+            problems_add(
+                problems, "/parameters", NULL,
+                "the documents of the first %zu points are over %zu MiB: give fewer points "
+                "or a shorter base",
+                sweep->count, SWEEP_TEXT_MAX >> 20);
+            break;
+        }
+    }
+    return status;
+}
+
+/* What the budget of each rung makes of the first point: the others differ in their parameters, of
+ * which none is the budget's key. */
+static void check_rungs(struct job_manager *m, const json_t *d, const struct store_sweep *sweep,
+                        struct problems *problems)
+{
+    struct plan_inputs inputs = {.train_images = sweep->train_images,
+                                 .eval_images = sweep->eval_images};
+    const char *key = json_string_value(json_object_get(json_object_get(d, "budget"), "key"));
+
+    for (int64_t rung = 0; problems->count == 0 && (rung == 0 || sweep_budget(d, rung) > 0);
+         rung++) {
+        struct problems own = {0};
+        json_t *point = sweep_point(d, 0), *job = sweep_job(d, point, rung);
+        struct job_spec *spec = parse_trial(m, job, NULL, &own);
+        if (spec)
+            plan_destroy(plan_make(spec, &inputs, &own));
+        if (spec && key && strcmp(key, "/epochs") == 0 && spec->has_steps)
+            problems_add(problems, "/budget/key", "/steps",
+                         "steps is set, and decides instead of epochs how long a job trains");
+        for (size_t i = 0; i < own.count; i++)
+            problems_add(problems, key ? "/budget" : "/base", NULL, "rung %lld, %s %.10g: %s: %s",
+                         (long long)rung, key ? key : "", key ? sweep_budget(d, rung) : 0.0,
+                         own.items[i].pointer, own.items[i].message);
+        job_spec_destroy(spec);
+        json_decref(job);
+        json_decref(point);
         problems_clear(&own);
     }
-    if (told < wrong)
-        problems_add(problems, "/parameters", NULL,
-                     "%zu further points are wrong too, of %zu points in all", wrong - told,
-                     sweep->count);
-    return status;
 }
 
 static int count_images(struct job_manager *m, struct store_sweep *sweep, struct problems *problems,
@@ -138,6 +194,8 @@ static int make(struct job_manager *m, json_t *d, const struct sweep_new *new,
 
     if (!status && problems->count == 0)
         status = count_images(m, sweep, problems, e);
+    if (!status && problems->count == 0)
+        check_rungs(m, d, sweep, problems);
     sweep->name = name ? strdup(name) : NULL;
     sweep->submitted_by = new->submitted_by ? strdup(new->submitted_by) : NULL;
     sweep->document = json_dumps(d, JSON_COMPACT | JSON_REAL_PRECISION(16));
@@ -227,6 +285,13 @@ static int take_result(struct job_manager *m, const struct store_sweep *sweep, c
     return status;
 }
 
+/* A fault of this machine, not of the job: it is tried again. */
+static bool may_pass(const struct error *e)
+{
+    return e->code == ERR_IO || e->code == ERR_NO_SPACE || e->code == ERR_NO_MEMORY ||
+           e->code == ERR_INTERNAL || e->code == ERR_TOO_MANY;
+}
+
 static int submit_trial(struct job_manager *m, const struct store_sweep *sweep,
                         struct store_trial *t, struct error *e)
 {
@@ -246,8 +311,9 @@ static int submit_trial(struct job_manager *m, const struct store_sweep *sweep,
     inputs.cores_source = cores.source;
     if (spec && !status)
         status = measure_speed(m->store, spec, m->slots, &inputs.speed, e);
-    snprintf(key, sizeof key, "sweep-%lld-%lld-%lld", (long long)sweep->id, (long long)t->rung,
-             (long long)t->number);
+    /* A client's key cannot begin so (request_key): these are the sweeps' own. */
+    snprintf(key, sizeof key, SWEEP_KEY_MARK "sweep-%lld-%lld-%lld", (long long)sweep->id,
+             (long long)t->rung, (long long)t->number);
     if (spec)
         plan_inputs_share_out(spec, &inputs);
     if (spec && !status)
@@ -262,10 +328,12 @@ static int submit_trial(struct job_manager *m, const struct store_sweep *sweep,
                            problems.count ? problems.items[0].message : "no plan can be made");
     }
     set_state(t, "submitted");
-    if (status == -(int)ERR_INVALID || status == -(int)ERR_UNSUPPORTED) {
+    if (status && !may_pass(e)) {
         log_warning("sweep %lld, point %lld: %s", (long long)sweep->id, (long long)t->number,
                     e->text);
         set_state(t, "failed");
+        free(t->reason);
+        t->reason = printable_copy(e->text, "");
         status = 0;
     }
     if (!status)
@@ -329,8 +397,6 @@ static int promote(struct job_manager *m, const struct store_sweep *sweep, const
     struct store_trial *next = *ended ? NULL : calloc(most, sizeof *next);
     for (size_t i = 0; next && !status && i < count && i < most; i++)
         status = fill_trial(m, d, NULL, rung + 1, order[i]->number, &next[made++], &problems, e);
-    if (next && !status && problems.count)
-        status = error_set(e, ERR_INVALID, "%s", problems.items[0].message);
     if (next && !status)
         status = store_sweep_add_trials(m->store, sweep->id, next, made, e);
     for (size_t i = 0; i < made; i++) {
@@ -422,8 +488,13 @@ json_t *sweep_to_json(const struct store_sweep *sweep)
 
     for (size_t i = 0; i < sweep->count; i++)
         json_array_append_new(trials, trial_to_json(order[i], d));
-    json_t *best =
-        sweep->count && !isnan(order[0]->metric) ? trial_to_json(order[0], d) : json_null();
+    /* Of the highest rung that has a result. */
+    json_t *best = NULL;
+    for (size_t i = 0; i < sweep->count && !best; i++)
+        if (!isnan(order[i]->metric))
+            best = trial_to_json(order[i], d);
+    if (!best)
+        best = json_null();
     free(order);
     return json_pack("{s:I, s:s?, s:s?, s:s, s:f, s:o, s:o, s:o, s:o}", "id", (json_int_t)sweep->id,
                      "name", sweep->name, "submitted_by", sweep->submitted_by, "state",

@@ -20,7 +20,9 @@
 #include "daemon/job/job.h"
 
 #define SWEEP_TRIALS_MAX   1000
-#define SWEEPS_RUNNING_MAX 256 /* that go on at a time */
+#define SWEEPS_RUNNING_MAX 256                /* that go on at a time */
+#define SWEEP_PROBLEMS_MAX 50                 /* are told; what is behind them is not looked at */
+#define SWEEP_TEXT_MAX     ((size_t)16 << 20) /* of the documents of all points, in bytes */
 
 /* Adds what this caller's jobs may not name to *problems. */
 struct sweep_permit {

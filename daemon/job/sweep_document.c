@@ -3,9 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/job_options.h"
 #include "common/rng.h"
 #include "common/suggest.h"
 #include "daemon/job/sweep.h"
+
+#define RUNGS_MAX     32
+#define JOB_KEY_BYTES 128
 
 static const char *const keys[] = {"name",    "base",   "method",      "parameters",
                                    "samples", "seed",   "concurrency", "metric",
@@ -32,16 +36,18 @@ static void check_keys(const json_t *object, const char *where, const char *cons
 {
     const char *key;
     json_t *value;
-    char pointer[256];
 
     json_object_foreach ((json_t *)object, key, value) {
         struct suggest near = {.word = key};
         if (is_one_of(key, known))
             continue;
+        if (problems->count >= SWEEP_PROBLEMS_MAX)
+            return;
         for (const char *const *k = known; *k; k++)
             suggest_offer(&near, *k);
-        snprintf(pointer, sizeof pointer, "%s/%s", where, key);
+        char *pointer = problem_pointer(where, key);
         problems_add(problems, pointer, near.best, "there is no such key");
+        free(pointer);
     }
 }
 
@@ -100,6 +106,10 @@ static void check_budget(json_t *d, struct problems *problems)
         problems_add(problems, "/budget/max", NULL, "must be a number of at least min");
     if (!(number(budget, "eta") >= 2 && number(budget, "eta") <= 100))
         problems_add(problems, "/budget/eta", NULL, "must be a number from 2 to 100");
+    else if (log(number(budget, "max")) - log(number(budget, "min")) >
+             (RUNGS_MAX - 1) * log(number(budget, "eta")))
+        problems_add(problems, "/budget/min", NULL,
+                     "gives more than %d rungs up to max: give a greater min or eta", RUNGS_MAX);
 }
 
 /* Halving stops its losers unless it is told not to; a grid and a random search are asked to. */
@@ -137,47 +147,103 @@ static void check_early_stop(json_t *d, bool halving, struct problems *problems)
         problems_add(problems, "/early_stop/least", NULL, "must be a whole number from 1");
 }
 
-static void check_parameter(const char *name, const json_t *values, bool grid,
-                            struct problems *problems)
+static bool is_boolean_or_absent(const json_t *value)
 {
-    char pointer[256];
+    return !value || json_is_boolean(value);
+}
 
-    snprintf(pointer, sizeof pointer, "/parameters/%s", name);
+/* Whole numbers beyond this are not told apart by a double. */
+#define WHOLE_MAX 9007199254740992.0
+
+static void check_range(const json_t *values, const char *pointer, struct problems *problems)
+{
+    double low = number(values, "min"), high = number(values, "max");
+    bool logs = json_is_true(json_object_get(values, "log"));
+    bool whole = json_is_true(json_object_get(values, "integer"));
+
+    check_keys(values, pointer, range_keys, problems);
+    if (!is_boolean_or_absent(json_object_get(values, "log")) ||
+        !is_boolean_or_absent(json_object_get(values, "integer")))
+        problems_add(problems, pointer, NULL, "log and integer must be true or false");
+    if (!(low < high) || (logs && !(low > 0)))
+        problems_add(problems, pointer, NULL, "needs numbers min < max%s",
+                     logs ? ", above 0 for log" : "");
+    else if (!isfinite(logs ? high / low : high - low))
+        problems_add(problems, pointer, NULL, "min and max are too far apart to draw between them");
+    else if (whole && (fabs(low) > WHOLE_MAX || fabs(high) > WHOLE_MAX))
+        problems_add(problems, pointer, NULL, "whole numbers are drawn up to 2^53");
+}
+
+static void check_values(const json_t *values, const char *pointer, bool grid,
+                         struct problems *problems)
+{
     if (json_is_array(values) && json_array_size(values) > 0)
         return;
-    if (!json_is_object(values) || grid) {
+    if (json_is_object(values) && !grid)
+        check_range(values, pointer, problems);
+    else
         problems_add(problems, pointer, NULL,
                      grid ? "must be a list of values in a grid"
                           : "must be a list of values, or {\"min\": ..., \"max\": ...}");
+}
+
+/* The job key that a parameter's name stands for: "/lr/base" or "lr.base". False: none. */
+static bool job_key(const char *name, char key[JOB_KEY_BYTES])
+{
+    bool dotted = name[0] != '/';
+
+    if ((size_t)snprintf(key, JOB_KEY_BYTES, "%s%s", dotted ? "/" : "", name) >= JOB_KEY_BYTES)
+        return false;
+    for (char *c = key; dotted && *c; c++)
+        if (*c == '.')
+            *c = '/';
+    return job_option_find(key) != NULL;
+}
+
+/* seen: the keys of the parameters before it, and the budget's. */
+static void check_name(const char *name, const char *pointer, json_t *seen,
+                       struct problems *problems)
+{
+    char key[JOB_KEY_BYTES];
+
+    if (!job_key(name, key)) {
+        problems_add(problems, pointer, key[0] == '/' && key[1] ? job_option_nearest(key) : NULL,
+                     "is not a key of a job document");
         return;
     }
-    check_keys(values, pointer, range_keys, problems);
-    bool logs = json_is_true(json_object_get(values, "log"));
-    if (!(number(values, "min") < number(values, "max")) || (logs && !(number(values, "min") > 0)))
-        problems_add(problems, pointer, NULL, "needs numbers min < max%s",
-                     logs ? ", above 0 for log" : "");
+    const char *other = json_string_value(json_object_get(seen, key));
+    if (other)
+        problems_add(problems, pointer, NULL, "%s sets the same key", other);
+    json_object_set_new(seen, key, json_string(name));
 }
 
 static void check_parameters(json_t *d, struct problems *problems)
 {
-    json_t *parameters = json_object_get(d, "parameters"), *values;
+    json_t *parameters = json_object_get(d, "parameters"), *values, *seen = json_object();
     const char *method = json_string_value(json_object_get(d, "method")), *name;
+    const char *budget = json_string_value(json_object_get(json_object_get(d, "budget"), "key"));
     bool grid = method && strcmp(method, "grid") == 0;
     double points = 1;
 
-    if (!json_is_object(parameters) || json_object_size(parameters) == 0) {
+    if (!json_is_object(parameters) || json_object_size(parameters) == 0)
         problems_add(problems, "/parameters", NULL,
                      "must be an object of job keys and their values, as in {\"/lr/base\": [0.1, "
                      "0.2]}");
-        return;
-    }
+    if (budget)
+        json_object_set_new(seen, budget, json_string("the budget"));
     json_object_foreach (parameters, name, values) {
-        check_parameter(name, values, grid, problems);
+        if (problems->count >= SWEEP_PROBLEMS_MAX)
+            break;
+        char *pointer = problem_pointer("/parameters", name);
+        check_name(name, pointer, seen, problems);
+        check_values(values, pointer, grid, problems);
         points *= (double)json_array_size(values);
+        free(pointer);
     }
     if (grid && points > SWEEP_TRIALS_MAX)
         problems_add(problems, "/parameters", NULL, "%.0f combinations are more than %d", points,
                      SWEEP_TRIALS_MAX);
+    json_decref(seen);
 }
 
 json_t *sweep_document_check(const json_t *document, struct problems *problems)
@@ -198,8 +264,8 @@ json_t *sweep_document_check(const json_t *document, struct problems *problems)
     whole(d, "samples", 8, 1, SWEEP_TRIALS_MAX, problems);
     whole(d, "seed", 1, 0, INT64_MAX, problems);
     whole(d, "concurrency", 1, 1, SWEEP_TRIALS_MAX, problems);
-    if (name && !json_is_string(name) && !json_is_null(name))
-        problems_add(problems, "/name", NULL, "must be a string");
+    if (name && !json_is_null(name))
+        job_value_check(job_option_find("/name"), name, problems);
     if (!json_is_object(json_object_get(d, "base")))
         problems_add(problems, "/base", NULL, "must be a job document");
     check_parameters(d, problems);

@@ -68,10 +68,10 @@ is "$(sql 'select count(*) from job')" 11 "11 jobs in all"
 
 sweep '{method: "grud", parameters: {"/lr/base": [], "x": {"min": 2, "max": 1}}, concurrency: 0, metrik: "loss"}'
 want 422 "a bad document is refused"
-json '[.errors[].pointer] | sort | tojson' '["/concurrency","/method","/metrik","/parameters//lr/base","/parameters/x"]' "all problems at once"
+json '[.errors[].pointer] | sort | tojson' '["/concurrency","/method","/metrik","/parameters/x","/parameters/x","/parameters/~1lr~1base"]' "all problems at once"
 json '.errors[] | select(.pointer == "/metrik") | .suggestion' metric "with the nearest key"
 sweep '{parameters: {"/lr/bse": [1]}}'
-like "$body" '/base/lr/bse' "a key that no job has"
+json '.errors[0] | [.pointer, .suggestion] | tojson' '["/parameters/~1lr~1bse","/lr/base"]' "a key that no job has"
 sweep '{parameters: {"/data/train": ["synthetic", "/etc"]}}'
 like "$body" '/base/data/train.*not below a folder that jobs may use' "a point may name no more than a job"
 sweep '{parameters: {"/steps": [100000]}}'
@@ -98,7 +98,7 @@ json '[.errors[] | [.pointer, (.message | capture("point (?<n>[0-9])").n)] | joi
     '["/base/lr/base 1","/base/optimizer/momentum 2","/base/lr/base 3","/base/optimizer/momentum 3"]' "all of them, and all that is wrong"
 like "$(jq -r '.errors[1].message' <<<"$body")" '\(point 2: \{"/lr/base":0.1,"/optimizer/momentum":2\}\)$' "with the values of the point"
 sweep "{parameters: {\"/lr/base\": $(seq -s, -f '-%g' 100 | sed 's/.*/[&]/')}}"
-json '[(.errors | length), (.errors[-1] | .pointer, .message)] | tojson' '[51,"/parameters","50 further points are wrong too, of 100 points in all"]' "a hundred of them"
+json '[(.errors | length), (.errors[-1] | .pointer, .message)] | tojson' '[51,"/parameters","the points from 50 on were not checked, as enough is wrong before"]' "a hundred of them"
 
 one=$(jq -n --argjson base "$base" '{base: $base, parameters: {"/seed": [1]}}')
 call -H 'Idempotency-Key: s-1' -d "$one" /v1/sweeps
@@ -157,6 +157,69 @@ sweep '{parameters: {"/seed": [1]}, metric: "ttt_seconds", early_stop: {rule: "m
 json '[.errors[].pointer] | sort | tojson' '["/early_stop/from","/early_stop/leest","/early_stop/rule"]' "what is wrong with early_stop"
 sweep '{parameters: {"/seed": [1]}, metric: "ttt_seconds", early_stop: {rule: "median"}}'
 like "$body" 'known at the end only' "a time to train cannot be compared on the way"
+
+# ------------------------------------------------------------------ none goes on for ever, none takes long to refuse
+
+for parameters in '"": [1]' '"/": [1]' '"//": [1]' '"lr": [1]' '"/lr/base/": [1]' '"lr..base": [1]' '"/lr.base": [1]'; do
+    sweep "{parameters: {$parameters}}"
+    refused 422 invalid 'is not a key of a job document' "a parameter $parameters"
+done
+sweep '{parameters: {"/lr/base": [1], "lr.base": [2]}}'
+refused 422 invalid '/lr/base sets the same key' "a key twice"
+for range in '{"min": -1e308, "max": 1e308}' '{"min": 1e-308, "max": 1e308, "log": true}' '{"min": 0, "max": 1e300, "integer": true}' '{"min": 1, "max": 2, "log": 1}'; do
+    sweep "{method: \"random\", parameters: {\"/lr/base\": $range}}"
+    refused 422 invalid 'too far apart|up to 2.53|true or false' "a range $range"
+done
+halving() { # BUDGET [MORE]
+    sweep "{method: \"halving\", samples: 2, parameters: {\"/lr/base\": [0.01, 0.02]}, metric: \"loss\", budget: $1}${2-}"
+}
+halving '{key: "/epochs", min: 101, max: 10100, eta: 100}' ' | .base |= del(.steps)'
+refused 422 invalid 'rung 1, /epochs 10100: /epochs: must be' "a budget above what a job may have"
+halving '{key: "/steps", min: 0.1, max: 2}'
+refused 422 invalid '/base/steps' "and below"
+halving '{key: "/epochs", min: 1, max: 2}'
+refused 422 invalid 'steps is set' "epochs where the job has steps"
+halving '{key: "/steps", min: 1e-300, max: 1}'
+refused 422 invalid 'more than 32 rungs' "rungs without end"
+sweep '{method: "halving", parameters: {"steps": [1, 2]}, budget: {key: "/steps", min: 1, max: 2}}'
+refused 422 invalid 'the budget sets the same key' "a parameter that is the budget"
+
+jq -nc --argjson base "$base" '{base: $base, method: "random", samples: 1000, parameters: ([range(40000) | {key: "x\(.)", value: [1]}] | from_entries)}' >"$work/many.json"
+call --max-time 20 -d "@$work/many.json" /v1/sweeps
+refused 422 invalid 'is not a key' "40,000 unknown parameters are refused at once"
+json '.errors | length' 50 "with the first of them"
+jq -n --argjson base "$base" '{base: ($base + ([range(20000) | {key: "unknown\(.)", value: 1}] | from_entries)), method: "random", samples: 1000, parameters: {"/seed": [1]}}' >"$work/many.json"
+call --max-time 20 -d "@$work/many.json" /v1/sweeps
+refused 422 invalid 'is not a key' "so are 20,000 unknown keys of the base"
+jq -n --argjson base "$base" '{base: ($base | .cluster.hosts = [range(4096) | "host-with-a-long-name-\(.)"]), method: "random", samples: 1000, parameters: {"/seed": [1]}}' >"$work/many.json"
+call --max-time 60 -d "@$work/many.json" /v1/sweeps
+refused 422 invalid 'over 16 MiB' "and a thousand documents of 4096 hosts"
+
+# The keys of a sweep's jobs: another's job may come under the name that they had.
+next=$(($(sql 'select max(id) from sweep') + 1))
+for rung in 0 1; do
+    call -H "Idempotency-Key: sweep-$next-$rung-0" -d "$(jq '.steps = 1' <<<"$base")" /v1/jobs
+    want 201 "a job with the key sweep-$next-$rung-0"
+done
+halving '{key: "/steps", min: 1, max: 2, eta: 2}'
+json .id "$next" "the sweep with that number"
+ok "ends all the same" ends "$next"
+call "/v1/sweeps/$next"
+json '[.trials[].state] | unique | tojson' '["succeeded"]' "its trials have run"
+
+# A rung that a later version refuses, and keys of an earlier one.
+halving '{key: "/steps", min: 1, max: 2, eta: 2}'
+id=$(jq .id <<<"$body")
+stop_daemon
+sql "update sweep set document = json_set(document, '\$.budget.max', 1e10, '\$.budget.eta', 1e10) where id = $id;
+    update or ignore job set idempotency_key = substr(idempotency_key, 2) where request_digest = 'sweep'; pragma user_version = 12" >/dev/null
+old=$(sql "select count(*) from job where idempotency_key like 'sweep-%'")
+start_daemon --config "$work/traind.conf"
+is "$(sql "select count(*) from job where idempotency_key like 'sweep-%'")" 2 "of $old keys those of the sweeps are moved, two are a client's"
+ok "a sweep whose next rung is refused ends" ends "$id"
+call "/v1/sweeps/$id"
+like "$(jq -r '.trials[0] | .state, .reason' <<<"$body")" 'must be an integer from 1 to' "with the reason in its trial"
+json '.best.rung' 0 "and the best of the rung before"
 
 call /v1/sweeps/99
 refused 404 not-found 'there is no sweep 99' "no such sweep"
