@@ -147,8 +147,13 @@ static void check_rungs(struct job_manager *m, const json_t *d, const struct sto
         struct problems own = {0};
         json_t *point = sweep_point(d, 0), *job = sweep_job(d, point, rung);
         struct job_spec *spec = parse_trial(m, job, NULL, &own);
-        if (spec)
+        struct slurm_cores cores = {0};
+        if (spec && job_share_cores(m, spec, &cores, &own) == 0) {
+            inputs.node_cores = cores.cores;
+            inputs.cores_source = cores.source;
+            plan_inputs_share_out(spec, &inputs);
             plan_destroy(plan_make(spec, &inputs, &own));
+        }
         if (spec && key && strcmp(key, "/epochs") == 0 && spec->has_steps)
             problems_add(problems, "/budget/key", "/steps",
                          "steps is set, and decides instead of epochs how long a job trains");

@@ -27,10 +27,11 @@
 
 struct asked {
     const char *name;
-    json_t *host; /* its entry in hosts.json, borrowed */
-    pid_t pid;    /* 0: not started; -1: has ended */
-    int status;   /* of waitpid */
-    int out, err; /* memory files */
+    json_t *host;         /* its entry in hosts.json, borrowed */
+    pid_t pid;            /* 0: not started; -1: has ended */
+    int status;           /* of waitpid */
+    int out, err;         /* memory files while it is asked, then -1 */
+    char *answer, *words; /* what was in them */
     bool late;
 };
 
@@ -138,6 +139,21 @@ static size_t reap(struct asked *hosts, size_t count, bool late)
     return left;
 }
 
+static char *read_back(int *fd)
+{
+    char text[ANSWER_BYTES];
+    ssize_t n = *fd < 0 ? 0 : pread(*fd, text, sizeof text - 1, 0);
+
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+    char *copy = strndup(text, n > 0 ? (size_t)n : 0);
+    if (!copy)
+        abort();
+    return copy;
+}
+
+/* Descriptors are few (1024), hosts may be 4096: those of a batch are given back behind it. */
 static void ask(struct asking *a)
 {
     static const struct timespec pause = {0, (long)(LOOK_SECONDS * 1e9)};
@@ -150,16 +166,14 @@ static void ask(struct asking *a)
         while (reap(a->hosts + from, n, false) && clock_monotonic() < until)
             nanosleep(&pause, NULL);
         reap(a->hosts + from, n, true);
+        for (size_t i = from; i < from + n; i++) {
+            a->hosts[i].answer = read_back(&a->hosts[i].out);
+            a->hosts[i].words = read_back(&a->hosts[i].err);
+        }
     }
 }
 
 /* ---------------------------------------------------------------- judging */
-
-static void read_back(int fd, char text[ANSWER_BYTES])
-{
-    ssize_t n = pread(fd, text, ANSWER_BYTES - 1, 0);
-    text[n > 0 ? n : 0] = '\0';
-}
 
 /* The last line, without control characters. */
 static const char *last_line(char *text)
@@ -185,11 +199,9 @@ static void set_problem(struct asked *h, json_t *words)
 
 static void judge_silence(const struct asking *a, struct asked *h)
 {
-    char text[ANSWER_BYTES];
     int code = WIFEXITED(h->status) ? WEXITSTATUS(h->status) : -1;
 
-    read_back(h->err, text);
-    const char *line = last_line(text);
+    const char *line = last_line(h->words);
     if (h->late)
         set_problem(h, json_sprintf("does not answer within %.0f s", ANSWER_SECONDS));
     else if (code == 126 || code == 127)
@@ -201,10 +213,7 @@ static void judge_silence(const struct asking *a, struct asked *h)
 /* The answer's fields become the entry's own. */
 static bool take_answer(struct asked *h)
 {
-    char text[ANSWER_BYTES];
-
-    read_back(h->out, text);
-    json_t *answer = json_loads(last_line(text), 0, NULL);
+    json_t *answer = json_loads(last_line(h->answer), 0, NULL);
     if (!json_is_string(json_object_get(answer, "machine"))) {
         json_decref(answer);
         return false;
