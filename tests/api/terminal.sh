@@ -57,7 +57,7 @@ is "$(tail -n 1 "$work/logs" | grep -o 'Größe ' | wc -l)" 20000 "characters th
 
 # ------------------------------------------------------------------ a node's report, an error's words
 
-call -d "$(jq -nc --arg x "$esc$rtl$forged" --argjson now "$(date +%s)" '{kind: ("CPU" + $x), cores: 4, phase: "prolog", outcome: "data", reason: ("bad" + $x), t: $now, gflops: 10, memory_gb_per_sec: 20, clock_ghz: 3}')" /v1/nodes/n1/report
+call --unix-socket "$socket" -d "$(jq -nc --arg x "$esc$rtl$forged" --argjson now "$(date +%s)" '{kind: ("CPU" + $x), cores: 4, phase: "prolog", outcome: "data", reason: ("bad" + $x), t: $now, gflops: 10, memory_gb_per_sec: 20, clock_ghz: 3}')" /v1/nodes/n1/report
 sed 's/^/# /' <<<"$status ${body:0:200}"
 for command in "nodes n1" nodes "nodes --json"; do
     # shellcheck disable=SC2086
