@@ -221,9 +221,9 @@ static const struct job_option options[] = {
      HELP("Write none at all: on many nodes they cost throughput.")},
 
     {"/comm/fusion_bytes", JOB_OPTION_INTEGER, AT(comm.fusion_bytes), DEFAULT("33554432"), RANGE(1024, 1073741824), UNIT("bytes"),
-     HELP("Gradients are sent in buckets of this size.")},
+     HELP("Gradients are sent between machines in buckets of this size. Within one machine they go in pieces of 2 MiB, which stay in the cache, and this has no effect.")},
     {"/comm/overlap", JOB_OPTION_BOOLEAN, AT(comm.overlap), DEFAULT("true"),
-     HELP("Send gradients while the backward pass goes on.")},
+     HELP("Send gradients between machines while the backward pass goes on. Within one machine they are summed behind it, and this has no effect.")},
     {"/profile/steps", JOB_OPTION_STEPS, OR_NULL, AT(profile.first_step), FLAG(profile.has_steps), DEFAULT("null"),
      RANGE(1, 1e9), UNIT("steps"),
      HELP("Trace the steps from the first to the last of [first, last], both included.")},

@@ -126,6 +126,28 @@ static void warn_of_hosts(struct plan *plan, const struct job_spec *spec)
                           hosts, nodes, hosts - nodes, hosts - nodes > 1 ? "stand" : "stands"));
 }
 
+/* worker/comm/gradients.c: within one machine pieces that stay in the cache were measured to be
+ * faster. */
+static void warn_of_comm(struct plan *plan, const struct job_spec *spec)
+{
+    static const char *const keys[] = {"/comm/fusion_bytes", "/comm/overlap"};
+    long long workers = (long long)spec->cluster.workers_per_node;
+
+    if (spec->cluster.nodes > 1)
+        return;
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
+        if (!is_default(job_option_find(keys[i]), spec))
+            warn(plan,
+                 workers > 1
+                     ? json_sprintf("comm.%s has no effect on one machine: there the gradients of "
+                                    "its %lld workers are summed behind backward in pieces of 2 "
+                                    "MiB, which stay in the cache; it sizes and times the buckets "
+                                    "between machines (cluster.nodes)",
+                                    keys[i] + strlen("/comm/"), workers)
+                     : json_sprintf("comm.%s has no effect with one worker: nothing is summed",
+                                    keys[i] + strlen("/comm/")));
+}
+
 void plan_warn(struct plan *plan, const struct job_spec *spec, const struct plan_inputs *inputs)
 {
     warn_of_hosts(plan, spec);
@@ -136,6 +158,7 @@ void plan_warn(struct plan *plan, const struct job_spec *spec, const struct plan
     warn_of_locality(plan, spec);
     warn_of_rate(plan, spec);
     warn_of_optimizer(plan, spec);
+    warn_of_comm(plan, spec);
     if (spec->eval.has_target_top1 && !spec->data.eval)
         warn(plan,
              json_string("eval.target_top1 is set, but without data.eval nothing measures it"));

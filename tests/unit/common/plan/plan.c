@@ -307,6 +307,36 @@ Test(plan, prediction_needs_a_measurement)
     job_spec_destroy(spec);
 }
 
+Test(plan, keys_of_the_all_reduce_without_effect_are_told)
+{
+    static const struct {
+        const char *cluster, *words;
+    } cases[] = {
+        {"{\"workers_per_node\": 2}",                 "on one machine" },
+        {"{\"workers_per_node\": 1}",                 "with one worker"},
+        {"{\"nodes\": 2, \"hosts\": [\"a\", \"b\"]}", NULL             },
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char text[256], fusion[64], overlap[64];
+        snprintf(text, sizeof text,
+                 "{\"data\": {\"train\": \"x\"}, \"cluster\": %s, \"comm\": {\"fusion_bytes\": "
+                 "1048576, \"overlap\": false}}",
+                 cases[i].cluster);
+        snprintf(fusion, sizeof fusion, "comm.fusion_bytes has no effect %s",
+                 cases[i].words ? cases[i].words : "");
+        snprintf(overlap, sizeof overlap, "comm.overlap has no effect %s",
+                 cases[i].words ? cases[i].words : "");
+        struct plan *plan = right_plan_of(text, 50000);
+        cr_assert_eq(warns(plan, fusion), cases[i].words != NULL, "%s", text);
+        cr_assert_eq(warns(plan, overlap), cases[i].words != NULL, "%s", text);
+        plan_destroy(plan);
+    }
+    struct plan *plan = right_plan_of("{\"data\": {\"train\": \"x\"}}", 50000);
+    cr_assert_not(warns(plan, "comm."), "the defaults");
+    plan_destroy(plan);
+}
+
 Test(plan, every_number_is_explained_by_what_it_says)
 {
     struct plan *plan = right_plan_of(SURFSARA, 1281167);
