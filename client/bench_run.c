@@ -114,7 +114,10 @@ static int launch(struct run *r, const char *attempt_dir, const char *mpirun, co
                   struct error *e)
 {
     int64_t threads = speeds_threads(r->spec);
+    struct placement_machine machine;
+    placement_read("/sys", false, &machine);
     struct launch_request request = {
+        .machine = machine,
         .attempt = 1,
         .run_dir = r->dir,
         .spec = r->spec,

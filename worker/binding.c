@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/placement.h"
 #include "worker/kernels/kind.h"
 
 #define RANKS_SHOWN 64
@@ -58,6 +59,9 @@ void binding_read(int threads, struct binding *b)
     for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
         if (CPU_ISSET(cpu, &b->cpus))
             b->numa_nodes |= 1u << numa_node_of(cpu);
+    struct placement_machine machine;
+    placement_read("/sys", true, &machine);
+    b->numa_cores = machine.numa.parts > 0 ? (int)machine.numa.cores : 0;
     copy_word(b->omp_threads, getenv("OMP_NUM_THREADS"));
     copy_word(b->blas_threads, getenv("OPENBLAS_NUM_THREADS"));
     copy_word(b->kernels, kernels_kind());
@@ -90,6 +94,29 @@ static void add(json_t *problems, json_t *text)
     json_array_append_new(problems, text);
 }
 
+static bool is_bound(const struct binding *b)
+{
+    return CPU_COUNT(&b->cpus) < b->machine_cpus;
+}
+
+/* A rank that spans two NUMA domains though its threads would fit one: half of its memory is far.
+ */
+static void check_numa(const struct binding *b, int rank, const char *host, bool *told,
+                       json_t *problems)
+{
+    char where[CPUS_BYTES];
+
+    if (*told || b->numa_cores < b->threads || !is_bound(b) ||
+        (b->numa_nodes & (b->numa_nodes - 1)) == 0)
+        return;
+    *told = true;
+    binding_cpus_to_text(&b->cpus, where, sizeof where);
+    add(problems,
+        json_sprintf("rank %d on %s spans NUMA domains with cores %s, though one has %d cores for "
+                     "its %d threads: start with mpirun --map-by numa:PE=%d --bind-to core",
+                     rank, host, where, b->numa_cores, b->threads, b->threads));
+}
+
 static void check_rank(const struct binding *b, int rank, const char *host, bool told[2],
                        json_t *problems)
 {
@@ -111,11 +138,6 @@ static void check_rank(const struct binding *b, int rank, const char *host, bool
                                    rank, host, b->threads, cpus > 1 ? "only cores" : "only core",
                                    where, b->threads, b->threads));
     }
-}
-
-static bool is_bound(const struct binding *b)
-{
-    return CPU_COUNT(&b->cpus) < b->machine_cpus;
 }
 
 static void name_pair(const struct binding *ranks, const char *host, int a, int b,
@@ -194,10 +216,12 @@ json_t *binding_problems(const struct binding *ranks, const char *const *hosts, 
 {
     json_t *problems = json_array();
     int *here = calloc((size_t)count, sizeof *here);
-    bool told[2] = {false, false}, shared = false;
+    bool told[2] = {false, false}, told_numa = false, shared = false;
 
     for (int i = 0; i < count; i++)
         check_rank(&ranks[i], i, hosts[i], told, problems);
+    for (int i = 0; i < count; i++)
+        check_numa(&ranks[i], i, hosts[i], &told_numa, problems);
     for (int i = 0; here && i < count && !shared && !told[1]; i++)
         if (i == 0 || strcmp(hosts[i], hosts[i - 1]) != 0)
             shared = check_machine(ranks, hosts, count, i, here, problems);

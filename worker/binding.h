@@ -19,6 +19,7 @@ struct binding {
     cpu_set_t thread_cpus; /* all that its threads may run on */
     int threads;           /* it computes with */
     int machine_cpus;      /* online where it is */
+    int numa_cores;        /* of the smallest NUMA domain of its machine; 0: not known */
     unsigned numa_nodes;   /* bit n: some of its cpus are of node n (the last bit: or above) */
     char omp_threads[BINDING_WORD_BYTES];  /* OMP_NUM_THREADS; "": not set */
     char blas_threads[BINDING_WORD_BYTES]; /* OPENBLAS_NUM_THREADS; "": not set */

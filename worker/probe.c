@@ -18,6 +18,7 @@
 #include "common/attempt.h"
 #include "common/digest.h"
 #include "common/host.h"
+#include "common/placement.h"
 #include "worker/comm/traincomm.h"
 #include "worker/kernels/kind.h"
 
@@ -102,12 +103,16 @@ int probe_print(const struct probe_options *o)
     mpi[strcspn(mpi, ",\n")] = '\0';
     int cores = sched_getaffinity(0, sizeof cpus, &cpus) ? 1 : CPU_COUNT(&cpus);
     json_t *interface = o->interface ? json_boolean(host_has_interface(o->interface)) : json_null();
+    struct placement_machine parts;
+    placement_read("/sys", false, &parts);
     json_t *run_dir = o->run_dir ? json_boolean(holds_job(o->run_dir)) : json_null();
-    json_t *answer =
-        json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:o, s:o, s:i}", "host", host, "machine",
-                  machine, "version", PACKAGE_VERSION, "kernels", kernels_kind(), "digest", digest,
-                  "mpi", mpi, "cores", cores, "interface", interface, "run_dir", run_dir, "ended",
-                  o->run_dir ? end_leftovers(o->run_dir, o->attempt) : 0);
+    json_t *answer = json_pack(
+        "{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:[I, I], s:[I, I], s:o, s:o, s:i}", "host", host,
+        "machine", machine, "version", PACKAGE_VERSION, "kernels", kernels_kind(), "digest", digest,
+        "mpi", mpi, "cores", cores, "numa", (json_int_t)parts.numa.parts,
+        (json_int_t)parts.numa.cores, "sockets", (json_int_t)parts.sockets.parts,
+        (json_int_t)parts.sockets.cores, "interface", interface, "run_dir", run_dir, "ended",
+        o->run_dir ? end_leftovers(o->run_dir, o->attempt) : 0);
     int bad = !answer || json_dumpf(answer, stdout, JSON_COMPACT) || puts("") < 0;
     json_decref(answer);
     return bad ? 1 : 0;

@@ -277,12 +277,17 @@ static double lead_seconds(const struct job_limits *limits, const struct store_j
 static struct launch_request request_for(struct job_manager *m, const struct job_limits *limits,
                                          const struct store_job *job, const struct job_spec *spec)
 {
+    struct placement_machine machine = {0};
+
+    if (!hosts_are_named(spec)) /* else they are asked when it starts */
+        placement_read("/sys", false, &machine);
     return (struct launch_request){
         .job_id = job->id,
         .run_dir = job->run_dir,
         .spec = spec,
         .threads = job_threads(spec, m->slots),
         .bind = has_cores_to_itself(m, spec, job->slots),
+        .machine = machine,
         .agent = m->agent,
         .data_roots = open_beneath_roots(),
         .stall_seconds = limits->stall_seconds,

@@ -17,6 +17,7 @@
 #include "common/file.h"
 #include "common/host.h"
 #include "common/json.h"
+#include "common/placement.h"
 #include "daemon/launch/command.h"
 #include "daemon/launch/hosts.h"
 
@@ -358,8 +359,60 @@ static int open_plan(const char *attempt_dir, struct asking *a, struct error *e)
     return 0;
 }
 
+/* Of a host that was taken; zero where its train-worker does not say. */
+static struct placement_machine machine_of(const json_t *host)
+{
+    struct placement_machine m = {0};
+    const struct {
+        const char *key;
+        struct placement_parts *parts;
+    } kinds[] = {
+        {"numa",    &m.numa   },
+        {"sockets", &m.sockets},
+    };
+
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        const json_t *pair = json_object_get(host, kinds[i].key);
+        kinds[i].parts->parts = json_integer_value(json_array_get(pair, 0));
+        kinds[i].parts->cores = json_integer_value(json_array_get(pair, 1));
+    }
+    return m;
+}
+
+static struct placement_machine least_machine(const struct asking *a)
+{
+    struct placement_machine least = {0};
+    bool any = false;
+    long long nodes = number_of(a, "nodes");
+
+    for (size_t i = 0; i < a->count && nodes > 0; i++) {
+        if (json_object_get(a->hosts[i].host, "problem"))
+            continue;
+        struct placement_machine m = machine_of(a->hosts[i].host);
+        least = any ? placement_least(least, m) : m;
+        any = true;
+        nodes--;
+    }
+    return least;
+}
+
+/* Where the ranks go was written before the hosts were asked: "slot:PE=22" behind --map-by. */
+static void place_ranks(const struct asking *a, char **argv, char words[PLACEMENT_BYTES])
+{
+    long long threads;
+    struct placement_machine least = least_machine(a);
+
+    for (; argv[0] && argv[1]; argv++)
+        if (strcmp(argv[0], "--map-by") == 0 && sscanf(argv[1], "slot:PE=%lld", &threads) == 1) {
+            placement_words(&least, number_of(a, "workers_per_node"), threads, words);
+            argv[1] = words;
+            return;
+        }
+}
+
 int hosts_launch(char **argv)
 {
+    char words[PLACEMENT_BYTES];
     const char *attempt_dir = argv[0];
     struct asking a = {0};
     struct error e;
@@ -378,6 +431,7 @@ int hosts_launch(char **argv)
     }
     if (!status)
         status = write_hostfile(&a, attempt_dir, &e);
+    place_ranks(&a, argv + 1, words);
     if (status)
         fprintf(stderr, "traind: %s\n", e.text);
     else

@@ -61,9 +61,12 @@ void command_free(char **strings)
  * other. */
 static void add_placement(struct vector *v, const struct launch_request *r)
 {
+    char words[PLACEMENT_BYTES];
+
     add(v, "--map-by");
     if (r->bind) {
-        add(v, "slot:PE=%lld", (long long)r->threads);
+        placement_words(&r->machine, r->spec->cluster.workers_per_node, r->threads, words);
+        add(v, "%s", words);
         add(v, "--bind-to");
         add(v, "core");
     } else {

@@ -19,6 +19,7 @@
 
 #include "common/error.h"
 #include "common/job_spec.h"
+#include "common/placement.h"
 
 struct slurm;
 struct slurm_job;
@@ -32,9 +33,10 @@ struct launch_request {
     int64_t threads; /* per worker, resolved */
     bool bind;       /* each rank is bound to cores of its own: for a job with more than half of the
                         slots,       as no second one can be bound beside it */
-    int64_t stall_seconds; /* of train-worker */
-    bool measure_peak;     /* for trainctl bench */
-    const char *mpirun;    /* as found by launch_find_program */
+    struct placement_machine machine; /* that the ranks run on; zero: not known */
+    int64_t stall_seconds;            /* of train-worker */
+    bool measure_peak;                /* for trainctl bench */
+    const char *mpirun;               /* as found by launch_find_program */
     const char *worker;
     const char *data_roots; /* of train-worker; NULL: any folder */
     const char *agent;      /* what starts a program on another host: ssh and its options */

@@ -79,3 +79,23 @@ Test(binding, names_threads_on_one_core_and_kernels_that_differ)
     cr_assert(HAS("rank 1 on b computes with 3 threads, but has only core 1: "));
     json_decref(problems);
 }
+
+Test(binding, warns_of_a_rank_that_spans_numa_domains)
+{
+    const char *hosts[] = {"a", "a"};
+    struct binding ranks[] = {rank_on(0, 22, 22, 48), rank_on(22, 22, 22, 48)};
+
+    ranks[0].numa_cores = ranks[1].numa_cores = 24;
+    ranks[0].numa_nodes = 1;
+    ranks[1].numa_nodes = 3;
+    json_t *problems = binding_problems(ranks, hosts, 2);
+    cr_assert_eq(json_array_size(problems), 1);
+    cr_assert(
+        HAS("rank 1 on a spans NUMA domains with cores 22-43, though one has 24 cores for its "
+            "22 threads: start with mpirun --map-by numa:PE=22"));
+    json_decref(problems);
+    ranks[1].numa_cores = 12;
+    problems = binding_problems(ranks, hosts, 2);
+    cr_assert_eq(json_array_size(problems), 0, "it fits into none");
+    json_decref(problems);
+}

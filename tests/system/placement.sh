@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# Where mpirun puts the ranks for the words of common/placement.c, on machines that hwloc makes up. Prints TAP.
+set -u
+# shellcheck source=tests/tap.sh
+. "${top_srcdir:?is set by make check}/tests/tap.sh"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+echo 'localhost slots=64' >"$work/hostfile"
+
+cores() { # MACHINE RANKS WORDS: each rank's first and last core, "0-21 24-45"
+    HWLOC_SYNTHETIC=$1 mpirun --hostfile "$work/hostfile" --do-not-launch --display-map -np "$2" --map-by "$3" --bind-to core true 2>&1 |
+        sed -n 's/.*Process rank: [0-9]* Bound: //p' | while read -r bound; do
+        grep -oE 'core +[0-9]+' <<<"$bound" | awk '{ if (NR == 1) first = $2; last = $2 } END { printf "%d-%d ", first, last }'
+    done | sed 's/ $//'
+}
+is "$(cores 'socket:2 numa:1 core:24 pu:1' 2 slot:PE=22)" '0-21 22-43' "2 x 24: packed, the second rank spans the sockets"
+is "$(cores 'socket:2 numa:1 core:24 pu:1' 2 numa:PE=22)" '0-21 24-45' "2 x 24: dealt out over NUMA domains, it does not"
+is "$(cores 'socket:2 numa:1 core:32 pu:2' 2 numa:PE=32)" '0-31 32-63' "2 x 32 with hardware threads"
+is "$(cores 'socket:2 numa:2 core:12 pu:1' 4 numa:PE=12)" '0-11 12-23 24-35 36-47' "four domains on two sockets"
+is "$(cores 'socket:2 numa:2 core:12 pu:1' 2 socket:PE=22)" '0-21 24-45' "workers that fit a socket, but no domain of it"
+is "$(cores 'socket:1 numa:1 core:2 pu:1' 2 slot:PE=1)" '0-0 1-1' "one socket"
+
+done_testing
