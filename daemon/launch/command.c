@@ -108,6 +108,19 @@ char **command_network(const struct launch_request *r)
     return finish(&v);
 }
 
+/* What chooses the kernels, of the engine and of OpenBLAS: ranks on other hosts do not inherit it,
+ * and would compute with others, whose last bits differ. */
+static void add_kernel_choice(struct vector *v)
+{
+    static const char *const names[] = {"GLIBC_TUNABLES", "OPENBLAS_CORETYPE"};
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (getenv(names[i])) {
+            add(v, "-x");
+            add(v, "%s", names[i]);
+        }
+}
+
 char **command_argv(const struct launch_request *r, const char *attempt_dir, bool as_root)
 {
     struct vector v = {0};
@@ -129,6 +142,8 @@ char **command_argv(const struct launch_request *r, const char *attempt_dir, boo
         add(&v, "-x");
         add(&v, "%s", exported[i]);
     }
+    if (hosts_are_named(r->spec))
+        add_kernel_choice(&v);
     for (size_t i = 0; i < r->spec->cluster.mpi_arg_count; i++)
         add(&v, "%s", r->spec->cluster.mpi_args[i]);
     add(&v, "%s", r->worker);

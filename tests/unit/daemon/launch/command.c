@@ -115,6 +115,28 @@ Test(command, tells_mpirun_of_the_network_between_hosts)
     command_free(argv);
 }
 
+Test(command, ranks_on_hosts_get_what_chooses_their_kernels)
+{
+    struct job_spec spec;
+    struct launch_request r = request_of(&spec);
+    char n1[] = "n1", *hosts[] = {n1};
+
+    setenv("OPENBLAS_CORETYPE", "Haswell", 1);
+    unsetenv("GLIBC_TUNABLES");
+    char **argv = command_argv(&r, "/a", false);
+    cr_assert_eq(index_of(argv, "OPENBLAS_CORETYPE"), -1, "here it is inherited");
+    command_free(argv);
+    spec.cluster.hosts = hosts;
+    spec.cluster.host_count = 1;
+    argv = command_argv(&r, "/a", false);
+    int at = index_of(argv, "OPENBLAS_CORETYPE");
+    cr_assert_gt(at, 0);
+    cr_assert_str_eq(argv[at - 1], "-x");
+    cr_assert_eq(index_of(argv, "GLIBC_TUNABLES"), -1);
+    command_free(argv);
+    unsetenv("OPENBLAS_CORETYPE");
+}
+
 static char *value_of(char **environment, const char *name)
 {
     size_t length = strlen(name);
