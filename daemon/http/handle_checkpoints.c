@@ -11,6 +11,7 @@
 #include "common/json.h"
 #include "daemon/http/routes.h"
 #include "daemon/http/run_file.h"
+#include "daemon/job/run_dir.h"
 
 #define MODEL "model.safetensors"
 
@@ -111,16 +112,24 @@ static int list_of(const struct store_job *job, struct dirent ***names)
     return checkpoint_list(folder, names);
 }
 
+/* The job, where its run directory may be read. */
+static int get_job(const struct request *q, struct store_job *job, struct error *e)
+{
+    int status = store_job_get(q->app->store, q->id, job, e);
+
+    if (status == 0 && (status = run_dir_check(q->app->store, job, e)))
+        store_job_clear(job);
+    return status;
+}
+
 int handle_checkpoints(const struct request *q, struct reply *r, struct error *e)
 {
     struct store_job job;
     struct dirent **names;
-    json_t *list = json_array();
 
-    if (store_job_get(q->app->store, q->id, &job, e)) {
-        json_decref(list);
+    if (get_job(q, &job, e))
         return -(int)e->code;
-    }
+    json_t *list = json_array();
     int count = list_of(&job, &names);
     for (int i = 0; i < count; i++) {
         int64_t step = 0;
@@ -263,7 +272,7 @@ int handle_checkpoint(const struct request *q, struct reply *r, struct error *e)
     char tag[DIGEST_BYTES + 2];
     int fd = -1;
 
-    if (store_job_get(q->app->store, q->id, &job, e))
+    if (get_job(q, &job, e))
         return -(int)e->code;
     int status = open_model(q, &job, &fd, tag, e);
     if (status == 0) {

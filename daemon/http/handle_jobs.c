@@ -8,6 +8,7 @@
 #include "daemon/http/job_json.h"
 #include "daemon/http/routes.h"
 #include "daemon/job/measure.h"
+#include "daemon/job/run_dir.h"
 
 static void add_exit(struct json_text *t, const char *key, int64_t value)
 {
@@ -145,7 +146,9 @@ int handle_job_show(const struct request *q, struct reply *r, struct error *e)
     if (store_job_get(q->app->store, q->id, &job, e))
         return -(int)e->code;
     struct json_text text = {0};
-    int64_t checkpoint = job_newest_checkpoint(job.run_dir);
+    struct error why; /* the routes of its files tell it */
+    int64_t checkpoint =
+        run_dir_check(q->app->store, &job, &why) ? 0 : job_newest_checkpoint(job.run_dir);
     json_text_open(&text, NULL, '{');
     job_members(&text, &job);
     if (checkpoint > 0)

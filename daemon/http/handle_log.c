@@ -5,6 +5,7 @@
 
 #include "daemon/http/routes.h"
 #include "daemon/http/run_file.h"
+#include "daemon/job/run_dir.h"
 
 #define CHUNK_BYTES (8 * 1024 * 1024) /* of one answer: readers go on at X-Log-Next */
 #define LOG_TYPE    "text/plain; charset=utf-8"
@@ -48,9 +49,12 @@ int handle_log(const struct request *q, struct reply *r, struct error *e)
     if (attempt == 0)
         attempt = newest;
     snprintf(name, sizeof name, "attempt-%lld/stdout.log", (long long)attempt);
-    int fd = attempt > newest ? -1 : run_file_open(job.run_dir, name);
+    int status = run_dir_check(q->app->store, &job, e);
+    int fd = status || attempt > newest ? -1 : run_file_open(job.run_dir, name);
     int why = errno;
     store_job_clear(&job);
+    if (status)
+        return status;
     if (attempt > newest)
         return error_set(e, ERR_NOT_FOUND, "job %lld has had %lld attempts so far",
                          (long long)q->id, (long long)newest);

@@ -5,6 +5,7 @@
 
 #include "daemon/http/routes.h"
 #include "daemon/http/run_file.h"
+#include "daemon/job/run_dir.h"
 
 static int send_file(struct reply *r, int fd, struct error *e)
 {
@@ -41,9 +42,12 @@ int handle_trace(const struct request *q, struct reply *r, struct error *e)
 
     if (store_job_get(q->app->store, q->id, &job, e))
         return -(int)e->code;
-    int fd = open_newest(&job, job.attempt);
+    int status = run_dir_check(q->app->store, &job, e);
+    int fd = status ? -1 : open_newest(&job, job.attempt);
     int why = errno;
     store_job_clear(&job);
+    if (status)
+        return status;
     if (fd >= 0)
         return send_file(r, fd, e);
     if (why == ENOENT)

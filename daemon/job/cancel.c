@@ -11,6 +11,7 @@
 #include "common/file.h"
 #include "common/log.h"
 #include "daemon/job/manager.h"
+#include "daemon/job/run_dir.h"
 
 #define REQUEST "cancel-requested"
 
@@ -21,7 +22,7 @@ bool cancel_is_requested(const char *attempt_dir)
            access(path, F_OK) == 0;
 }
 
-static int write_request(const struct store_job *job, struct error *e)
+static int write_request(struct job_manager *m, const struct store_job *job, struct error *e)
 {
     char folder[PATH_MAX - sizeof "/" REQUEST], path[PATH_MAX];
 
@@ -29,7 +30,11 @@ static int write_request(const struct store_job *job, struct error *e)
                          (long long)job->attempt) >= sizeof folder)
         return error_set(e, ERR_INTERNAL, "the path of the run directory is too long");
     snprintf(path, sizeof path, "%s/" REQUEST, folder);
-    int status = file_make_dirs(folder, e); /* it is about to be started, perhaps */
+    pthread_mutex_lock(&m->files);
+    int status = run_dir_claim(m->store, job, e);
+    if (!status)
+        status = file_make_dirs(folder, e); /* it is about to be started, perhaps */
+    pthread_mutex_unlock(&m->files);
     return status ? status : file_write_atomic(path, "", 0, e);
 }
 
@@ -44,7 +49,7 @@ static int ask_loop(struct job_manager *m, const struct store_job *job, const ch
     int status = store_job_ask_cancel(m->store, job->id, "being cancelled", by, clock_now(), e);
 
     if (!status)
-        status = write_request(job, e);
+        status = write_request(m, job, e);
     if (status)
         return status;
     log_info("job %lld: %s asks to cancel it", (long long)job->id, job_by_words(by));

@@ -12,6 +12,7 @@
 #include "common/clock.h"
 #include "common/file.h"
 #include "common/log.h"
+#include "daemon/job/run_dir.h"
 #include "daemon/job/sweep.h"
 
 #define POLL_SECONDS   1.0  /* where inotify says nothing (NFS, or a watch that could not be had) */
@@ -91,6 +92,10 @@ int job_manager_create(const struct job_manager_config *config, struct store *st
                      : error_set(e, ERR_NO_MEMORY, "no memory for the job manager");
     if (!status)
         status = make_absolute(&m->jobs_dir, e);
+    if (!status)
+        status = store_set_jobs_dir(store, m->jobs_dir, e);
+    if (!status)
+        status = run_dirs_survey(store, m->jobs_dir, e);
     if (!status && (m->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0)
         status = error_set_errno(e, errno, "cannot make an eventfd");
     if (!status)

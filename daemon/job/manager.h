@@ -77,9 +77,8 @@ struct job_limits manager_limits(struct job_manager *m); /* thread-safe */
 
 void manager_wake(struct job_manager *m); /* async-signal-safe */
 
-/* submit.c: the run directory with job.json and plan.json, which are made to say this. */
-int job_prepare_run_dir(struct job_manager *m, const char *run_dir, const char *spec,
-                        const char *plan, struct error *e);
+/* submit.c: the job's own run directory, with job.json and plan.json as they are in its row. */
+int job_prepare_run_dir(struct job_manager *m, const struct store_job *job, struct error *e);
 /* What the queue must know of a plan. */
 struct store_job_size job_size(const struct job_manager *m, const struct job_spec *spec,
                                const struct plan *plan);

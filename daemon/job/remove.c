@@ -17,6 +17,7 @@
 #include "common/file.h"
 #include "common/log.h"
 #include "daemon/job/manager.h"
+#include "daemon/job/run_dir.h"
 
 #define REMOVED        ".removed-" /* and the job's id: in the folder of jobs */
 #define RUNS_AT_A_TIME 32          /* removed in one go by keep_runs: the loop has other work */
@@ -38,8 +39,10 @@ static int put_aside(const char *run, const char *removed, struct error *e)
     return error_set_errno(e, errno, "cannot remove %s", run);
 }
 
-static int check_ended(struct job_manager *m, int64_t id, struct error *e)
+/* *run_dir: the job's own directory, or none; what is foreign stays. */
+static int check_ended(struct job_manager *m, int64_t id, enum run_dir *run_dir, struct error *e)
 {
+    struct error why;
     struct store_job job;
     int status = store_job_get(m->store, id, &job, e);
 
@@ -49,6 +52,9 @@ static int check_ended(struct job_manager *m, int64_t id, struct error *e)
         status = error_set(e, ERR_CONFLICT,
                            "job %lld is %s: cancel it first, and remove it when it has ended",
                            (long long)id, job_state_name(job.state));
+    *run_dir = run_dir_look(m->store, &job, &why);
+    if (!status && *run_dir == RUN_DIR_FOREIGN)
+        log_warning("job %lld is removed: %s", (long long)id, why.text);
     store_job_clear(&job);
     return status;
 }
@@ -56,24 +62,35 @@ static int check_ended(struct job_manager *m, int64_t id, struct error *e)
 int job_remove(struct job_manager *m, int64_t id, const char *by, struct error *e)
 {
     char run[PATH_MAX], removed[PATH_MAX];
+    enum run_dir run_dir;
     struct error ignored;
     int status = paths_of(m, id, run, removed, e);
 
     if (!status)
-        status = check_ended(m, id, e);
+        status = check_ended(m, id, &run_dir, e);
     if (status)
         return status;
+    bool own = run_dir == RUN_DIR_OWN;
     pthread_mutex_lock(&m->files);
-    status = put_aside(run, removed, e);
-    if (!status && (status = store_job_delete(m->store, id, e)) && rename(removed, run))
+    if (own)
+        status = put_aside(run, removed, e);
+    if (!status && (status = store_job_delete(m->store, id, e)) && own && rename(removed, run))
         log_warning("%s could not be given its name back", removed);
     pthread_mutex_unlock(&m->files);
     if (status)
         return status;
     log_info("job %lld: removed by %s", (long long)id, job_by_words(by));
-    if (file_remove_tree(removed, &ignored)) /* the next start tries again */
+    if (own && file_remove_tree(removed, &ignored)) /* the next start tries again */
         log_warning("job %lld: %s", (long long)id, ignored.text);
     return 0;
+}
+
+static bool is_its_directory(struct job_manager *m, const struct store_job *job, char *folder)
+{
+    struct store_job there = {.id = job->id, .created_at = job->created_at, .run_dir = folder};
+    struct error why;
+
+    return run_dir_look(m->store, &there, &why) == RUN_DIR_OWN;
 }
 
 static void finish_removal(struct job_manager *m, int64_t id)
@@ -85,7 +102,7 @@ static void finish_removal(struct job_manager *m, int64_t id)
     if (paths_of(m, id, run, removed, &e))
         return;
     int status = store_job_get(m->store, id, &job, &e);
-    if (status == 0 && rename(removed, run) == 0)
+    if (status == 0 && is_its_directory(m, &job, removed) && rename(removed, run) == 0)
         log_info("job %lld: its removal had not been completed, it is there again", (long long)id);
     else if (status == -(int)ERR_NOT_FOUND && file_remove_tree(removed, &e) == 0)
         log_info("job %lld: its removal is completed", (long long)id);

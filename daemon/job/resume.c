@@ -18,6 +18,7 @@
 #include "common/preset.h"
 #include "daemon/job/manager.h"
 #include "daemon/job/measure.h"
+#include "daemon/job/run_dir.h"
 #include "daemon/launch/hosts.h"
 
 /* ---------------------------------------------------------------- the checkpoint */
@@ -294,6 +295,8 @@ int job_resume(struct job_manager *m, int64_t id, const json_t *changes, const c
     int status = store_job_get(m->store, id, &a.job, e);
     if (!status)
         status = check_state(&a.job, e);
+    if (!status)
+        status = run_dir_check(m->store, &a.job, e);
     if (!status)
         status = prepare(m, changes, &a, problems, e);
     if (!status) {

@@ -146,7 +146,7 @@ static int next_attempt(struct job_manager *m, struct active_job *a, struct erro
     bool over = job_state_is_final(job.state);
     waits.reason = job.reason;
     if (!over)
-        status = store_job_begin_attempt(m->store, a->id, &waits, &attempt, e);
+        status = store_job_begin_attempt(m->store, a->id, &waits, 0, &attempt, e);
     store_job_clear(&job);
     if (!status && !over)
         status = job_open_attempt(m, a, attempt, e);

@@ -1,3 +1,4 @@
+#include <errno.h>
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
@@ -13,6 +14,7 @@
 #include "common/preset.h"
 #include "daemon/job/manager.h"
 #include "daemon/launch/hosts.h"
+#include "daemon/job/run_dir.h"
 #include "daemon/launch/slurm_script.h"
 
 static void fail(struct job_manager *m, int64_t id, const char *reason)
@@ -259,7 +261,8 @@ static int begin(struct job_manager *m, const struct store_job *job, struct laun
     else
         snprintf(reason, sizeof reason, "%s %lld workers on %lld of %lld slots", verb, world,
                  (long long)job->slots, (long long)m->slots);
-    return store_job_begin_attempt(m->store, job->id, &change, &request->attempt, e);
+    int64_t above = run_dir_last_attempt(job->run_dir);
+    return store_job_begin_attempt(m->store, job->id, &change, above, &request->attempt, e);
 }
 
 /* Three steps, as long as they are thought to be; before the first one by the plan. */
@@ -325,6 +328,58 @@ static char *threads_source(const json_t *plan)
     return shared && source ? strdup(source) : NULL;
 }
 
+/* The checkpoints of attempts that the database does not know are not those of a run that begins
+ * anew. */
+static int put_checkpoints_aside(struct job_manager *m, const struct store_job *job, int64_t last,
+                                 struct error *e)
+{
+    char from[PATH_MAX], to[PATH_MAX], message[PATH_MAX + 200];
+    struct error why;
+
+    if (job->resumes || job_newest_checkpoint(job->run_dir) == 0)
+        return 0;
+    if ((size_t)snprintf(from, sizeof from, "%s/checkpoints", job->run_dir) >= sizeof from ||
+        (size_t)snprintf(to, sizeof to, "%s/checkpoints-to-attempt-%lld", job->run_dir,
+                         (long long)last) >= sizeof to)
+        return error_set(e, ERR_INTERNAL, "the path of the run directory is too long");
+    if (rename(from, to))
+        return error_set_errno(e, errno, "cannot rename %s to %s", from, to);
+    snprintf(message, sizeof message,
+             "the run directory held checkpoints of attempts that the database does not know (was "
+             "it restored from a backup?): they are in %s now",
+             to);
+    log_warning("job %lld: %s", (long long)job->id, message);
+    json_t *fields = json_pack("{s:s}", "message", message);
+    if (store_event_add(m->store, job->id, job->attempt, "warning", fields, clock_now(), &why))
+        log_warning("job %lld: a warning was not stored: %s", (long long)job->id, why.text);
+    json_decref(fields);
+    return 0;
+}
+
+/* A database that was restored from a backup may be behind what the run directory shows: what runs
+ * there still must not be joined by another. */
+static int settle_unknown_attempts(struct job_manager *m, const struct store_job *job,
+                                   struct error *e)
+{
+    int64_t last = run_dir_last_attempt(job->run_dir);
+
+    for (int64_t attempt = job->attempt + 1; attempt <= last; attempt++) {
+        struct launch_process unknown = {.pidfd = -1, .gate = -1};
+        char folder[PATH_MAX];
+        snprintf(folder, sizeof folder, "%s/attempt-%lld", job->run_dir, (long long)attempt);
+        int processes = launcher_local.survivors(&unknown, folder);
+        long long pid = processes ? (long long)unknown.members.items[0].pid : 0;
+        launch_process_close(&unknown);
+        if (processes)
+            return error_set(e, ERR_CONFLICT,
+                             "attempt %lld of job %lld, which the database does not know (was it "
+                             "restored from a backup?), still runs as process %lld: end it, and "
+                             "resume the job",
+                             (long long)attempt, (long long)job->id, pid);
+    }
+    return put_checkpoints_aside(m, job, last, e);
+}
+
 void job_start(struct job_manager *m, const struct store_job *job)
 {
     struct error e = {0};
@@ -338,7 +393,9 @@ void job_start(struct job_manager *m, const struct store_job *job)
     if (!status)
         status = find_programs(m, &mpirun, &worker, &e);
     if (!status)
-        status = job_prepare_run_dir(m, job->run_dir, job->spec, job->plan, &e);
+        status = job_prepare_run_dir(m, job, &e);
+    if (!status)
+        status = settle_unknown_attempts(m, job, &e);
     if (status) {
         fail(m, job->id, e.text);
     } else {

@@ -10,6 +10,7 @@
 #include "common/log.h"
 #include "common/time_limit.h"
 #include "daemon/job/manager.h"
+#include "daemon/job/run_dir.h"
 #include "daemon/launch/hosts.h"
 
 #define RUN_FILE_LIMIT_BYTES ((size_t)16 << 20) /* of job.json and plan.json */
@@ -111,15 +112,14 @@ static int write_if_other(const char *run_dir, const char *name, const char *tex
     return says(path, text) ? 0 : file_write_unsynced(path, text, strlen(text), e);
 }
 
-int job_prepare_run_dir(struct job_manager *m, const char *run_dir, const char *spec,
-                        const char *plan, struct error *e)
+int job_prepare_run_dir(struct job_manager *m, const struct store_job *job, struct error *e)
 {
     pthread_mutex_lock(&m->files);
-    int status = file_make_dirs(run_dir, e);
+    int status = run_dir_claim(m->store, job, e);
     if (!status)
-        status = write_if_other(run_dir, "job.json", spec, e);
+        status = write_if_other(job->run_dir, "job.json", job->spec, e);
     if (!status)
-        status = write_if_other(run_dir, "plan.json", plan, e);
+        status = write_if_other(job->run_dir, "plan.json", job->plan, e);
     pthread_mutex_unlock(&m->files);
     return status;
 }
@@ -163,7 +163,6 @@ static int insert(struct job_manager *m, const struct job_submission *s, const c
         .request_digest = s->request_digest,
         .priority = s->spec->priority,
         .size = job_size(m, s->spec, s->plan),
-        .jobs_dir = m->jobs_dir,
         .reason = "just submitted",
         .now = clock_now(),
     };

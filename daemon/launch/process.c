@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/attempt.h"
 #include "common/process_stat.h"
 #include "daemon/launch/process.h"
 
@@ -108,6 +109,23 @@ static bool has_variable(int64_t pid, const char *variable)
     free(text);
     fclose(file);
     return found;
+}
+
+char *launch_attempt_of(int64_t pid)
+{
+    static const char name[] = ATTEMPT_MARK "=";
+    char path[64], *text = NULL, *value = NULL;
+    size_t room = 0;
+
+    snprintf(path, sizeof path, "/proc/%lld/environ", (long long)pid);
+    FILE *file = fopen(path, "re");
+    while (file && !value && getdelim(&text, &room, '\0', file) > 0)
+        if (strncmp(text, name, sizeof name - 1) == 0)
+            value = strdup(text + sizeof name - 1);
+    free(text);
+    if (file)
+        fclose(file);
+    return value;
 }
 
 /* ---------------------------------------------------------------- an attempt's processes */

@@ -6,14 +6,14 @@
 #include "daemon/store/store.h"
 
 static int begin_attempt(struct sql *c, int64_t id, const struct store_state_change *change,
-                         int64_t *attempt, struct error *e)
+                         int64_t above, int64_t *attempt, struct error *e)
 {
     int status = sql_run(c, e, NULL,
-                         "update job set attempt = attempt + 1, launcher_pid = null, "
+                         "update job set attempt = max(attempt, ?3) + 1, launcher_pid = null, "
                          "launcher_start = null, exit_code = null, exit_signal = null, "
                          "not_before = null, estimated_start = null, attempt_started_at = ?2 "
                          "where id = ?1",
-                         "id", id, change->now);
+                         "idi", id, change->now, above);
     if (status == 0)
         status = store_state_apply(c, id, change, e);
     if (status)
@@ -28,13 +28,13 @@ static int begin_attempt(struct sql *c, int64_t id, const struct store_state_cha
 }
 
 int store_job_begin_attempt(struct store *s, int64_t id, const struct store_state_change *change,
-                            int64_t *attempt, struct error *e)
+                            int64_t above, int64_t *attempt, struct error *e)
 {
     struct sql *c = sql_write_begin(s, true, e);
 
     if (!c)
         return -(int)e->code;
-    return sql_write_end(s, c, begin_attempt(c, id, change, attempt, e), e);
+    return sql_write_end(s, c, begin_attempt(c, id, change, above, attempt, e), e);
 }
 
 int store_job_set_launcher(struct store *s, int64_t id, int64_t pid, int64_t pid_start,

@@ -1,4 +1,3 @@
-#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,6 +5,7 @@
 
 #include "daemon/store/sql.h"
 #include "daemon/store/store.h"
+#include "daemon/store/store_internal.h"
 
 #define BRIEF                                                                                      \
     "id, name, state, reason, attempt, priority, idempotency_key, created_at, started_at, "        \
@@ -51,7 +51,22 @@ static double time_of(sqlite3_stmt *row, int column)
     return isnan(t) ? 0 : t;
 }
 
-static void read_job(sqlite3_stmt *row, bool documents, struct store_job *job)
+#define JOBS "jobs/" /* what run_dir begins with in the database: relative to the state folder */
+
+static char *absolute_run_dir(const struct store *s, sqlite3_stmt *row, int column)
+{
+    char *stored = sql_text(row, column), *path;
+
+    if (!s->jobs_dir || !stored || strncmp(stored, JOBS, strlen(JOBS)) != 0)
+        return stored;
+    if (asprintf(&path, "%s/%s", s->jobs_dir, stored + strlen(JOBS)) < 0)
+        path = NULL;
+    free(stored);
+    return path;
+}
+
+static void read_job(const struct store *s, sqlite3_stmt *row, bool documents,
+                     struct store_job *job)
 {
     memset(job, 0, sizeof *job);
     job->id = sqlite3_column_int64(row, 0);
@@ -65,7 +80,7 @@ static void read_job(sqlite3_stmt *row, bool documents, struct store_job *job)
     job->started_at = time_of(row, 8);
     job->finished_at = time_of(row, 9);
     job->slots = sqlite3_column_int64(row, 10);
-    job->run_dir = sql_text(row, 11);
+    job->run_dir = absolute_run_dir(s, row, 11);
     job->launcher_pid = sql_int(row, 12, 0);
     job->launcher_start = sql_int(row, 13, 0);
     job->exit_code = sql_int(row, 14, STORE_NO_EXIT);
@@ -113,7 +128,7 @@ int store_job_get(struct store *s, int64_t id, struct store_job *job, struct err
         sql_query(c, e, "select " BRIEF ", spec, plan from job where id = ?", "i", id);
     int found = row ? sql_row(c, row, e) : -(int)ERR_INTERNAL;
     if (found > 0) {
-        read_job(row, true, job);
+        read_job(s, row, true, job);
         sql_done(row);
     }
     sql_read_end(s, c);
@@ -122,7 +137,8 @@ int store_job_get(struct store *s, int64_t id, struct store_job *job, struct err
     return found > 0 ? 0 : found;
 }
 
-static int append(struct store_jobs *jobs, sqlite3_stmt *row, bool documents, struct error *e)
+static int append(const struct store *s, struct store_jobs *jobs, sqlite3_stmt *row, bool documents,
+                  struct error *e)
 {
     if ((jobs->count & (jobs->count - 1)) == 0) { /* grows at powers of two */
         size_t room = jobs->count ? 2 * jobs->count : 1;
@@ -131,7 +147,7 @@ static int append(struct store_jobs *jobs, sqlite3_stmt *row, bool documents, st
             return error_set(e, ERR_NO_MEMORY, "no memory for a list of jobs");
         jobs->items = larger;
     }
-    read_job(row, documents, &jobs->items[jobs->count++]);
+    read_job(s, row, documents, &jobs->items[jobs->count++]);
     return 0;
 }
 
@@ -240,7 +256,7 @@ int store_job_list(struct store *s, const struct store_job_filter *filter, struc
         status = -(int)ERR_INTERNAL;
     } else {
         while ((status = sql_row(c, row, e)) > 0) {
-            status = append(jobs, row, filter->documents, e);
+            status = append(s, jobs, row, filter->documents, e);
             if (status) {
                 sql_done(row);
                 break;
@@ -256,7 +272,41 @@ int store_job_list(struct store *s, const struct store_job_filter *filter, struc
     return status;
 }
 
+int store_job_each_id(struct store *s, store_job_id_visit *visit, void *context, struct error *e)
+{
+    struct sql *c = sql_read_begin(s);
+    sqlite3_stmt *row = sql_query(c, e, "select id, attempt > 0 from job order by id", "");
+    int status = row ? 1 : -(int)ERR_INTERNAL;
+
+    while (status > 0 && (status = sql_row(c, row, e)) > 0)
+        visit(context, sqlite3_column_int64(row, 0), sqlite3_column_int(row, 1));
+    sql_read_end(s, c);
+    return status;
+}
+
 /* ---------------------------------------------------------------- submission */
+
+static int ids_above(struct sql *c, int64_t id, struct error *e)
+{
+    int changed = 0;
+    int status =
+        sql_run(c, e, &changed, "update sqlite_sequence set seq = max(seq, ?1) where name = 'job'",
+                "i", id);
+
+    if (status || changed)
+        return status;
+    return sql_run(c, e, NULL, "insert into sqlite_sequence (name, seq) values ('job', ?1)", "i",
+                   id);
+}
+
+int store_job_ids_above(struct store *s, int64_t id, struct error *e)
+{
+    struct sql *c = sql_write_begin(s, true, e);
+
+    if (!c)
+        return -(int)e->code;
+    return sql_write_end(s, c, ids_above(c, id, e), e);
+}
 
 int store_find_key(struct sql *c, const char *query, const char *what, const char *key,
                    const char *digest, int64_t *id, struct error *e)
@@ -325,7 +375,6 @@ int store_job_set_size(struct sql *c, int64_t id, const struct store_job_size *s
 static int insert(struct sql *c, const struct store_job_new *job, int64_t *id, struct error *e)
 {
     struct store_state_change queued = {JOB_QUEUED, job->reason, job->now, job->submitted_by};
-    char run_dir[PATH_MAX];
 
     int status = sql_run(
         c, e, NULL,
@@ -338,8 +387,8 @@ static int insert(struct sql *c, const struct store_job_new *job, int64_t *id, s
     if (status)
         return status;
     *id = sqlite3_last_insert_rowid(sql_db(c));
-    snprintf(run_dir, sizeof run_dir, "%s/%lld", job->jobs_dir, (long long)*id);
-    status = sql_run(c, e, NULL, "update job set run_dir = ? where id = ?", "si", run_dir, *id);
+    status =
+        sql_run(c, e, NULL, "update job set run_dir = '" JOBS "' || id where id = ?", "i", *id);
     if (!status)
         status = store_job_set_size(c, *id, &job->size, e);
     if (!status)

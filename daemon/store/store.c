@@ -138,6 +138,36 @@ static int check_pages(struct sql *c, const char *path, struct error *e)
     return status;
 }
 
+static int read_identity(struct store *s, const char *path, struct error *e)
+{
+    struct sql *c = sql_read_begin(s);
+    sqlite3_stmt *row = sql_query(c, e, "select uuid, unmarked from identity", "");
+    int found = row ? sql_row(c, row, e) : -(int)ERR_INTERNAL;
+
+    if (found > 0) {
+        snprintf(s->identity.uuid, sizeof s->identity.uuid, "%s", sqlite3_column_text(row, 0));
+        s->identity.unmarked = sqlite3_column_int64(row, 1);
+        sql_done(row);
+    }
+    sql_read_end(s, c);
+    if (found == 0)
+        return error_set(e, ERR_CORRUPT, "%s: the table identity has no row. " STORE_DAMAGED_ADVICE,
+                         path);
+    return found < 0 ? found : 0;
+}
+
+const struct store_identity *store_identity(const struct store *s)
+{
+    return &s->identity;
+}
+
+int store_set_jobs_dir(struct store *s, const char *jobs_dir, struct error *e)
+{
+    free(s->jobs_dir);
+    s->jobs_dir = strdup(jobs_dir);
+    return s->jobs_dir ? 0 : error_set(e, ERR_NO_MEMORY, "no memory for the store");
+}
+
 static int open_all(struct store *s, const char *path, struct error *e)
 {
     int status = open_connection(&s->writer, path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, e);
@@ -154,6 +184,8 @@ static int open_all(struct store *s, const char *path, struct error *e)
         s->free_readers[i] = &s->readers[i];
         s->free_count = i + 1;
     }
+    if (status == 0)
+        status = read_identity(s, path, e);
     return status ? status : store_buckets_fill(s, e);
 }
 
@@ -197,6 +229,7 @@ void store_close(struct store *s)
     pthread_cond_destroy(&s->group_written);
     pthread_mutex_destroy(&s->grouping);
     pthread_mutex_destroy(&s->writing);
+    free(s->jobs_dir);
     free(s);
 }
 

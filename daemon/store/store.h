@@ -34,6 +34,16 @@ struct store;
 int store_open(const char *path, struct store **out, struct error *e);
 void store_close(struct store *s); /* NULL is fine; no other thread may be inside */
 
+/* Which database this is: a restored backup is the one that it is a copy of. */
+struct store_identity {
+    char uuid[33];
+    int64_t unmarked; /* jobs up to this id are older than owner.json (job/run_dir.h) */
+};
+const struct store_identity *store_identity(const struct store *s);
+
+/* STATE/jobs, absolute, which run_dir of a job is told with; before any other thread is there. */
+int store_set_jobs_dir(struct store *s, const char *jobs_dir, struct error *e);
+
 /* Copies the database as it is now into path (a new or empty file), while others read and write
  * (backup.c). */
 int store_backup(struct store *s, const char *path, struct error *e);
@@ -73,8 +83,8 @@ struct store_job {
     char *failure;             /* JSON text: what ended the first attempt that failed */
     double time_limit_seconds; /* of an attempt; NAN: none */
     double predicted_seconds, predicted_low_seconds, predicted_high_seconds; /* of the plan */
-    char *forecast;       /* JSON text: of an ended job, how good its predictions were */
-    char *run_dir;        /* STATE/jobs/ID, absolute */
+    char *forecast; /* JSON text: of an ended job, how good its predictions were */
+    char *run_dir;  /* STATE/jobs/ID, absolute; "jobs/ID" in the database, as STATE may be moved */
     int64_t launcher_pid; /* 0: none */
     /* Field 22 of /proc/PID/stat: tells a pid's second life from its first. */
     int64_t launcher_start;
@@ -115,8 +125,7 @@ struct store_job_new {
     const char *request_digest;  /* of the body as sent: same key, other digest: ERR_CONFLICT */
     int64_t priority;
     struct store_job_size size;
-    const char *jobs_dir; /* STATE/jobs: run_dir becomes jobs_dir/ID */
-    const char *reason;   /* of the state queued */
+    const char *reason; /* of the state queued */
     double now;
 };
 
@@ -133,6 +142,13 @@ int store_job_find_key(struct store *s, const char *key, const char *request_dig
 
 /* ERR_NOT_FOUND: "there is no job 7". Clear with store_job_clear. */
 int store_job_get(struct store *s, int64_t id, struct store_job *job, struct error *e);
+
+/* The next job's id lies above this one. */
+int store_job_ids_above(struct store *s, int64_t id, struct error *e);
+
+/* Every job's id, rising, and whether it was launched once. */
+typedef void store_job_id_visit(void *context, int64_t id, bool launched);
+int store_job_each_id(struct store *s, store_job_id_visit *visit, void *context, struct error *e);
 
 enum store_order {
     STORE_NEWEST_FIRST, /* id falling: listings; after = ids below it */
@@ -189,11 +205,12 @@ int store_job_delete(struct store *s, int64_t id, struct error *e);
 
 /* ---------------------------------------------------------------- attempts (attempt.c) */
 
-/* A launch, in the order that makes a killed daemon safe: store_job_begin_attempt (attempt + 1,
- * launcher forgotten, durable) before mpirun is started, store_job_set_launcher after. The change
- * is to "starting", or to "queued" of a job that waits in Slurm's queue from now on. */
+/* A launch, in the order that makes a killed daemon safe: store_job_begin_attempt (the next
+ * attempt, launcher forgotten, durable) before mpirun is started, store_job_set_launcher after. The
+ * change is to "starting", or to "queued" of a job that waits in Slurm's queue from now on. above:
+ * the newest attempt that the run directory has, which a restored database may not know. */
 int store_job_begin_attempt(struct store *s, int64_t id, const struct store_state_change *change,
-                            int64_t *attempt, struct error *e);
+                            int64_t above, int64_t *attempt, struct error *e);
 int store_job_set_launcher(struct store *s, int64_t id, int64_t pid, int64_t pid_start,
                            struct error *e);
 

@@ -1,4 +1,4 @@
-/* The store's insides, for store.c and sql.c only. */
+/* The store's insides, for the files of this folder only. */
 #ifndef TRAIND_DAEMON_STORE_INTERNAL_H
 #define TRAIND_DAEMON_STORE_INTERNAL_H
 
@@ -22,6 +22,8 @@ struct sql {
 };
 
 struct store {
+    struct store_identity identity;
+    char *jobs_dir;          /* NULL: not told yet */
     pthread_mutex_t writing; /* held from sql_write_begin to sql_write_end */
     struct sql writer;
     void (*told)(void *context); /* of commits; guarded by writing */

@@ -61,10 +61,11 @@ int main(int argc, char **argv)
         return 1;
     snprintf(path, sizeof path, "%s/traind.db", folder);
     stop_at(store_open(path, &store, &e), &e);
-    struct store_job_new job = {.spec = "{}", .plan = "{}", .jobs_dir = folder, .now = 1};
+    struct store_job_new job = {.spec = "{}", .plan = "{}", .now = 1};
     stop_at(store_job_insert(store, &job, &id, &existed, &e), &e);
-    stop_at(store_job_begin_attempt(
-                store, id, &(struct store_state_change){JOB_STARTING, NULL, 1, NULL}, &attempt, &e),
+    stop_at(store_job_begin_attempt(store, id,
+                                    &(struct store_state_change){JOB_STARTING, NULL, 1, NULL}, 0,
+                                    &attempt, &e),
             &e);
     snprintf(path, sizeof path, "%s/events.jsonl", folder);
     write_spool(path, events);

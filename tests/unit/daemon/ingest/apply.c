@@ -28,7 +28,6 @@ static void submit(void)
         .spec = "{}",
         .plan = "{}",
         .size = {.slots = 1, .train_steps = 4},
-        .jobs_dir = "/s",
         .reason = "r",
         .now = 1
     };
@@ -37,7 +36,7 @@ static void submit(void)
     cr_assert_eq(store_job_insert(store, &job, &job_id, &existed, &e), 0, "%s", e.text);
     cr_assert_eq(store_job_begin_attempt(store, job_id,
                                          &(struct store_state_change){JOB_STARTING, "r", 2, NULL},
-                                         &attempt, &e),
+                                         0, &attempt, &e),
                  0, "%s", e.text);
 }
 

@@ -112,8 +112,7 @@ Test(submit, the_run_directory_is_made_of_the_row)
 
     cr_assert_eq(submit(NULL, NULL, &id, NULL), 0, "%s", e.text);
     cr_assert_eq(store_job_get(store, id, &job, &e), 0);
-    cr_assert_eq(job_prepare_run_dir(manager, job.run_dir, job.spec, job.plan, &e), 0, "%s",
-                 e.text);
+    cr_assert_eq(job_prepare_run_dir(manager, &job, &e), 0, "%s", e.text);
     snprintf(path, sizeof path, "%s/%lld/job.json", jobs_dir, (long long)id);
     json_t *written = json_document_load(path, &e), *wanted = job_spec_to_json(spec);
     cr_assert_not_null(written, "%s", e.text);

@@ -56,7 +56,6 @@ static void client_init(struct client *c)
                 .spec = "{}",
                 .plan = "{}",
                 .size = {.slots = 1, .train_steps = 1},
-                .jobs_dir = "/s/jobs",
                 .reason = "waits",
                 .now = 1000.5}
     };

@@ -39,7 +39,6 @@ static const struct store_job_new example = {
             "\"threads_per_worker\":1}}",
     .plan = "{\"train_steps\":4}",
     .size = {.slots = 2, .train_steps = 4},
-    .jobs_dir = "/s/jobs",
     .reason = "waits for its turn",
     .now = 1000.5,
 };
@@ -83,12 +82,16 @@ Test(store, a_submitted_job_is_read_back)
     cr_assert_eq(job.id, 1);
     cr_assert_str_eq(job.name, "a");
     cr_assert_eq(job.state, JOB_QUEUED);
-    cr_assert_str_eq(job.run_dir, "/s/jobs/1");
+    cr_assert_str_eq(job.run_dir, "jobs/1");
     cr_assert_str_eq(job.spec, example.spec);
     cr_assert_eq(job.created_at, 1000.5);
     cr_assert_eq(job.started_at, 0);
     cr_assert_eq(job.exit_code, STORE_NO_EXIT);
     cr_assert(isnan(job.loss));
+    store_job_clear(&job);
+    cr_assert_eq(store_set_jobs_dir(store, "/s/jobs", &e), 0);
+    cr_assert_eq(store_job_get(store, id, &job, &e), 0);
+    cr_assert_str_eq(job.run_dir, "/s/jobs/1");
     store_job_clear(&job);
     cr_assert_eq(store_job_get(store, 2, &job, &e), -ERR_NOT_FOUND);
 }
@@ -115,18 +118,18 @@ Test(store, a_change_of_state_writes_its_event_and_a_wrong_one_nothing)
     int64_t id = submit(), attempt;
     struct store_job job;
 
-    cr_assert_eq(
-        store_job_begin_attempt(
-            store, id, &(struct store_state_change){JOB_STARTING, NULL, 1001, NULL}, &attempt, &e),
-        0, "%s", e.text);
+    cr_assert_eq(store_job_begin_attempt(
+                     store, id, &(struct store_state_change){JOB_STARTING, NULL, 1001, NULL}, 0,
+                     &attempt, &e),
+                 0, "%s", e.text);
     cr_assert_eq(attempt, 1);
     cr_assert_eq(become(id, JOB_RUNNING, 1002), 0, "%s", e.text);
     cr_assert_eq(become(id, JOB_SUCCEEDED, 1009), 0, "%s", e.text);
     cr_assert_eq(become(id, JOB_RUNNING, 1010), -ERR_CONFLICT);
-    cr_assert_eq(
-        store_job_begin_attempt(
-            store, id, &(struct store_state_change){JOB_STARTING, NULL, 1011, NULL}, &attempt, &e),
-        -ERR_CONFLICT);
+    cr_assert_eq(store_job_begin_attempt(
+                     store, id, &(struct store_state_change){JOB_STARTING, NULL, 1011, NULL}, 0,
+                     &attempt, &e),
+                 -ERR_CONFLICT);
     cr_assert_eq(look("select count(*) from job_event where type = 'state'"), 4);
     cr_assert_eq(look("select count(*) from job, job_event where job_event.type = 'state' and "
                       "job_event.id = (select max(id) from job_event where type = 'state') and "
@@ -503,6 +506,30 @@ Test(store, a_newer_or_foreign_database_is_left_alone)
     sqlite3_close(db);
     cr_assert_eq(store_open(path, &other, &e), -ERR_CONFLICT);
     cr_assert_not_null(strstr(e.text, "another program"), "%s", e.text);
+}
+
+Test(store, ids_go_on_above_a_number)
+{
+    cr_assert_eq(store_job_ids_above(store, 41, &e), 0, "%s", e.text);
+    cr_assert_eq(submit(), 42);
+    cr_assert_eq(store_job_ids_above(store, 7, &e), 0, "%s", e.text);
+    cr_assert_eq(submit(), 43);
+}
+
+Test(store, a_database_keeps_its_name_and_another_has_another)
+{
+    char before[33], another[PATH_MAX + 8];
+    struct store *other;
+
+    snprintf(before, sizeof before, "%s", store_identity(store)->uuid);
+    cr_assert_eq(strlen(before), 32);
+    store_close(store);
+    cr_assert_eq(store_open(path, &store, &e), 0, "%s", e.text);
+    cr_assert_str_eq(store_identity(store)->uuid, before);
+    snprintf(another, sizeof another, "%s-2", path);
+    cr_assert_eq(store_open(another, &other, &e), 0, "%s", e.text);
+    cr_assert_str_neq(store_identity(other)->uuid, before);
+    store_close(other);
 }
 
 Test(store, a_damaged_file_is_said_to_be_damaged)
