@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "common/log.h"
 #include "daemon/store/sql.h"
@@ -36,6 +35,11 @@ static int check_version(sqlite3 *db, const char *path, int count, struct error 
                          "%s is a database of another program; traind leaves it alone. Give "
                          "another folder with --state",
                          path);
+    if (version < 0)
+        return error_set(
+            e, ERR_CORRUPT,
+            "%s has schema version %d, and versions begin with 0. " STORE_DAMAGED_ADVICE, path,
+            version);
     if (version > count)
         return error_set(
             e, ERR_CONFLICT,
@@ -73,10 +77,16 @@ static int open_to_look(const char *path, sqlite3 **db)
 int store_migrate_check(const char *path, int count, struct error *e)
 {
     sqlite3 *db = NULL;
+    struct stat st;
     int status;
 
-    if (access(path, F_OK))
+    if (stat(path, &st))
         return 0;
+    if (!S_ISREG(st.st_mode)) /* a FIFO would be waited for */
+        return error_set(e, ERR_CONFLICT,
+                         "%s is not a regular file, which the database must be: move it away, or "
+                         "give another folder with --state",
+                         path);
     if (open_to_look(path, &db) != SQLITE_OK) {
         sql_error(db, e, "opening the database");
         status = error_prefix(e, "%s", path);
@@ -108,10 +118,52 @@ int store_migrate(sqlite3 *db, const struct store_migration *migrations, int cou
     int version;
     int status = read_number(db, "pragma user_version", &version, e);
 
-    for (; status == 0 && version < count; version++) {
+    for (; status == 0 && version >= 0 && version < count; version++) {
         status = apply(db, &migrations[version], version + 1, e);
         if (status == 0)
             log_debug("store: applied %s", migrations[version].name);
     }
+    return status;
+}
+
+/* ---------------------------------------------------------------- what must be there */
+
+static int check_entries(sqlite3 *db, sqlite3 *wanted, struct error *e)
+{
+    sqlite3_stmt *each = NULL, *look = NULL;
+    int code = sqlite3_prepare_v2(
+        wanted, "select type, name from sqlite_schema where name not like 'sqlite_%'", -1, &each,
+        NULL);
+    int status = code == SQLITE_OK ? 0 : sql_error(wanted, e, "listing the tables");
+
+    if (!status && sqlite3_prepare_v2(db, "select 1 from sqlite_schema where type = ? and name = ?",
+                                      -1, &look, NULL))
+        status = sql_error(db, e, "listing the tables");
+    while (!status && sqlite3_step(each) == SQLITE_ROW) {
+        const char *type = (const char *)sqlite3_column_text(each, 0);
+        const char *name = (const char *)sqlite3_column_text(each, 1);
+        sqlite3_bind_text(look, 1, type, -1, SQLITE_STATIC);
+        sqlite3_bind_text(look, 2, name, -1, SQLITE_STATIC);
+        if (sqlite3_step(look) == SQLITE_DONE)
+            status = error_set(e, ERR_CORRUPT, "the %s %s is missing. " STORE_DAMAGED_ADVICE, type,
+                               name);
+        sqlite3_reset(look);
+    }
+    sqlite3_finalize(each);
+    sqlite3_finalize(look);
+    return status;
+}
+
+int store_migrate_verify(sqlite3 *db, const struct store_migration *migrations, int count,
+                         struct error *e)
+{
+    sqlite3 *wanted = NULL;
+    int status = sqlite3_open(":memory:", &wanted) == SQLITE_OK
+                     ? store_migrate(wanted, migrations, count, e)
+                     : sql_error(wanted, e, "opening a database in memory");
+
+    if (status == 0)
+        status = check_entries(db, wanted, e);
+    sqlite3_close(wanted);
     return status;
 }

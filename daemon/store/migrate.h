@@ -15,7 +15,8 @@ struct store_migration {
 extern const struct store_migration store_migrations[]; /* generated: embed-migrations.sh */
 extern const int store_migration_count;
 
-/* ERR_CONFLICT where the file is of a version newer than count, or belongs to another program.
+/* ERR_CONFLICT where the file is of a version newer than count, belongs to another program, or is
+ * not a regular file; ERR_CORRUPT: of a version that cannot be.
  * Opens it read-only and changes nothing; a missing or empty file is fine. */
 int store_migrate_check(const char *path, int count, struct error *e);
 
@@ -23,5 +24,9 @@ int store_migrate_check(const char *path, int count, struct error *e);
  * that fails leaves the version before it. */
 int store_migrate(sqlite3 *db, const struct store_migration *migrations, int count,
                   struct error *e);
+
+/* ERR_CORRUPT where a table or an index that the migrations make is missing. */
+int store_migrate_verify(sqlite3 *db, const struct store_migration *migrations, int count,
+                         struct error *e);
 
 #endif

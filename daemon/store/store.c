@@ -138,6 +138,26 @@ static int check_pages(struct sql *c, const char *path, struct error *e)
     return status;
 }
 
+/* A job in a state that is none would be in no list and never end. By the index alone. */
+static int check_states(struct sql *c, const char *path, struct error *e)
+{
+    sqlite3_stmt *row = sql_query(c, e, "select state, min(id) from job group by state", "");
+    int status = row ? 1 : -(int)ERR_INTERNAL;
+
+    while (status > 0 && (status = sql_row(c, row, e)) > 0) {
+        const char *state = (const char *)sqlite3_column_text(row, 0);
+        if (job_state_of(state) != JOB_STATE_COUNT)
+            continue;
+        error_set(e, ERR_CORRUPT,
+                  "%s: job %lld is in the state \"%s\", which this traind does not know. Set it to "
+                  "\"failed\" with sqlite3, or put a backup of traind.db in its place",
+                  path, (long long)sqlite3_column_int64(row, 1), state);
+        sql_done(row);
+        return -(int)ERR_CORRUPT;
+    }
+    return status;
+}
+
 static int read_identity(struct store *s, const char *path, struct error *e)
 {
     struct sql *c = sql_read_begin(s);
@@ -177,8 +197,13 @@ static int open_all(struct store *s, const char *path, struct error *e)
     if (status == 0 &&
         (status = store_migrate(s->writer.db, store_migrations, store_migration_count, e)))
         status = error_prefix(e, "%s", path);
+    if (status == 0 &&
+        (status = store_migrate_verify(s->writer.db, store_migrations, store_migration_count, e)))
+        status = error_prefix(e, "%s", path);
     if (status == 0)
         status = check_pages(&s->writer, path, e);
+    if (status == 0)
+        status = check_states(&s->writer, path, e);
     for (int i = 0; status == 0 && i < STORE_READERS; i++) {
         status = open_connection(&s->readers[i], path, SQLITE_OPEN_READONLY, e);
         s->free_readers[i] = &s->readers[i];

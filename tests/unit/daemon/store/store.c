@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/file.h"
@@ -506,6 +507,60 @@ Test(store, a_newer_or_foreign_database_is_left_alone)
     sqlite3_close(db);
     cr_assert_eq(store_open(path, &other, &e), -ERR_CONFLICT);
     cr_assert_not_null(strstr(e.text, "another program"), "%s", e.text);
+}
+
+static void change_and_open(const char *sql, enum error_code code, const char *words)
+{
+    sqlite3 *db;
+    struct store *other = NULL;
+
+    store_close(store);
+    store = NULL;
+    cr_assert_eq(sqlite3_open(path, &db), SQLITE_OK);
+    cr_assert_eq(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK, "%s", sqlite3_errmsg(db));
+    sqlite3_close(db);
+    cr_assert_eq(store_open(path, &other, &e), -(int)code, "%s", e.text);
+    cr_assert_not_null(strstr(e.text, words), "%s", e.text);
+    cr_assert_not_null(strstr(e.text, "put a backup of"), "%s", e.text);
+}
+
+Test(store, a_version_below_0_is_refused)
+{
+    change_and_open("pragma user_version = -1", ERR_CORRUPT, "schema version -1");
+}
+
+Test(store, a_missing_table_is_named)
+{
+    change_and_open("drop table job", ERR_CORRUPT, "the table job is missing");
+}
+
+Test(store, a_missing_index_is_named)
+{
+    change_and_open("drop index job_by_queue", ERR_CORRUPT, "the index job_by_queue is missing");
+}
+
+Test(store, a_state_that_is_not_known_is_refused)
+{
+    submit();
+    change_and_open("update job set state = 'resting'", ERR_CORRUPT,
+                    "job 1 is in the state \"resting\"");
+}
+
+Test(store, only_a_regular_file_is_opened)
+{
+    struct store *other;
+
+    store_close(store);
+    store = NULL;
+    cr_assert_eq(unlink(path), 0);
+    cr_assert_eq(mkfifo(path, 0600), 0);
+    cr_assert_eq(store_open(path, &other, &e), -ERR_CONFLICT);
+    cr_assert_not_null(strstr(e.text, "is not a regular file"), "%s", e.text);
+    cr_assert_eq(unlink(path), 0);
+    cr_assert_eq(mkdir(path, 0700), 0);
+    cr_assert_eq(store_open(path, &other, &e), -ERR_CONFLICT);
+    cr_assert_not_null(strstr(e.text, "is not a regular file"), "%s", e.text);
+    cr_assert_eq(rmdir(path), 0);
 }
 
 Test(store, ids_go_on_above_a_number)
