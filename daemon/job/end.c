@@ -63,7 +63,7 @@ static void failure_reason(const struct store_job *job, char *text, size_t bytes
 static void say_restart(const struct job_manager *m, const struct store_job *job,
                         const struct verdict *v, int64_t allowed, char *reason)
 {
-    int64_t step = job_newest_checkpoint(job->run_dir);
+    int64_t step = job_usable_checkpoint(job->run_dir);
     char from[64] = "the beginning, as it has no checkpoint";
 
     if (step > 0)
@@ -98,7 +98,7 @@ static void say_next_link(const struct store_job *job, const struct verdict *v, 
 {
     snprintf(reason, REASON_BYTES,
              "%s; goes on in another allocation, from its checkpoint of step %lld", v->reason,
-             (long long)job_newest_checkpoint(job->run_dir));
+             (long long)job_usable_checkpoint(job->run_dir));
 }
 
 int job_store_end(struct job_manager *m, struct active_job *a, const struct verdict *v,
@@ -133,7 +133,7 @@ int job_store_end(struct job_manager *m, struct active_job *a, const struct verd
         .failure = failure,
         .restarts = restarts,
         .goes_on = v->goes_on,
-        .resumes = trains,
+        .resumes = trains && (a->attempt_dir || job.resumes), /* else nothing of it has run */
         .not_before = restarts && !keeps_slurm ? now + job_restart_delay(m, job.restarts) : 0,
     };
     char *by = NULL;

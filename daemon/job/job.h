@@ -116,6 +116,8 @@ const char *job_by_words(const char *by);
 
 /* The step of the newest checkpoint of a run; 0: it has none. */
 int64_t job_newest_checkpoint(const char *run_dir);
+/* Likewise, of those whose state.json can be read. */
+int64_t job_usable_checkpoint(const char *run_dir);
 
 /* How full the node is. Thread-safe. */
 struct job_slots {

@@ -118,6 +118,10 @@ void job_manager_destroy(struct job_manager *m)
         return;
     while (m->active)
         job_forget(m, m->active);
+    for (struct failed_start *f = m->failed_starts, *next; f; f = next) {
+        next = f->next;
+        free(f);
+    }
     slurm_destroy(m->slurm);
     if (m->wake_fd >= 0)
         close(m->wake_fd);

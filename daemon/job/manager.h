@@ -45,6 +45,13 @@ struct active_job {
     double complained_at;      /* monotonic: of the last log line about an error that repeats */
 };
 
+/* A start that failed, of which the store could not be told yet. */
+struct failed_start {
+    struct failed_start *next;
+    int64_t id, attempt;
+    struct error why;
+};
+
 struct job_manager {
     job_manager_round *each_round; /* NULL: none */
     void *round_context;
@@ -58,11 +65,12 @@ struct job_manager {
     int wake_fd;    /* eventfd */
     int inotify_fd; /* -1: not to be had, polling alone */
     atomic_bool stop;
-    struct active_job *active; /* the loop's */
-    bool look_at_queue;        /* the loop's: something changed that may let a job start */
-    double queue_looked_at;    /* the loop's, monotonic */
-    double sweeps_next_at;     /* when losers of sweeps are looked for again */
-    double queue_next_at;      /* the loop's: when the queue is looked at in any case, monotonic */
+    struct active_job *active;          /* the loop's */
+    bool look_at_queue;                 /* the loop's: something changed that may let a job start */
+    struct failed_start *failed_starts; /* the loop's */
+    double queue_looked_at;             /* the loop's, monotonic */
+    double sweeps_next_at;              /* when losers of sweeps are looked for again */
+    double queue_next_at; /* the loop's: when the queue is looked at in any case, monotonic */
 
     pthread_mutex_t files; /* taken while a run directory is made, changed or removed: a job may be
                               launched in the same moment */
@@ -105,8 +113,10 @@ int job_open_attempt(struct job_manager *m, struct active_job *a, int64_t attemp
 void queue_start_jobs(struct job_manager *m);
 int64_t queue_slots_used(const struct job_manager *m);
 
-/* start.c: launches one queued job; where that is not possible the job fails with the reason. */
+/* start.c: launches one queued job. Where that is not possible the job fails with the reason; for
+ * a passing one, as a full disk, it stays queued, and that counts as a restart. */
 void job_start(struct job_manager *m, const struct store_job *job);
+void job_store_failed_starts(struct job_manager *m); /* that could not be stored at once */
 /* Adds a job with a launcher to the active ones; takes over process. */
 struct active_job *job_follow(struct job_manager *m, const struct store_job *job, int64_t attempt,
                               const struct launch_process *process, struct error *e);

@@ -382,6 +382,7 @@ void queue_start_jobs(struct job_manager *m)
 
     m->look_at_queue = false;
     m->queue_next_at = INFINITY;
+    job_store_failed_starts(m);
     hand_to_slurm(m);
     if (look_create(m, &l))
         return;

@@ -41,33 +41,84 @@ int64_t job_newest_checkpoint(const char *run_dir)
 /* Where it stands: its step, its epoch and the images of that. */
 struct place {
     int64_t step, epoch, epoch_images;
+    int64_t passed_over; /* the step of the newest one, which cannot be used; 0: it is the one */
+    char why_not[256];
 };
+
+static int read_state(const char *run_dir, int64_t number, struct place *at, struct error *e)
+{
+    char path[PATH_MAX], hex[DIGEST_BYTES];
+    const char *digest = NULL;
+    json_int_t step, epoch, images;
+
+    if ((size_t)snprintf(path, sizeof path, "%s/checkpoints/step-%08lld/state.json", run_dir,
+                         (long long)number) >= sizeof path)
+        return error_set(e, ERR_INTERNAL, "the path of the run directory is too long");
+    json_t *state = json_document_load(path, e);
+    if (!state)
+        return -(int)e->code;
+    int bad = json_unpack(state, "{s:I, s:I, s:I, s?s}", "step", &step, "epoch_number", &epoch,
+                          "epoch_images", &images, "xxh128", &digest);
+    if (!bad && digest) {
+        checkpoint_state_digest(state, hex);
+        bad = strcmp(digest, hex);
+    }
+    json_decref(state);
+    if (bad)
+        return error_set(e, ERR_CORRUPT, "%s is not what was written", path);
+    at->step = step;
+    at->epoch = epoch;
+    at->epoch_images = images;
+    return 0;
+}
+
+/* 1: *at is the newest one that can be used; 0: there are none; negative: none of them can be. */
+static int find_place(const char *run_dir, struct place *at, struct error *e)
+{
+    char folder[PATH_MAX];
+    struct dirent **names;
+    int status = 0;
+
+    *at = (struct place){0};
+    if ((size_t)snprintf(folder, sizeof folder, "%s/checkpoints", run_dir) >= sizeof folder)
+        return 0;
+    int count = checkpoint_list(folder, &names);
+    for (int i = 0; i < count && (i == 0 || status); i++) {
+        int64_t step = 0;
+        checkpoint_step(names[i]->d_name, &step);
+        status = read_state(run_dir, step, at, e);
+        if (status && i == 0) {
+            at->passed_over = step;
+            snprintf(at->why_not, sizeof at->why_not, "%.255s", e->text);
+        }
+    }
+    checkpoint_list_free(names, count);
+    return status ? status : count > 0;
+}
+
+int64_t job_usable_checkpoint(const char *run_dir)
+{
+    struct place at;
+    struct error e;
+
+    return find_place(run_dir, &at, &e) > 0 ? at.step : 0;
+}
 
 static int read_place(const struct store_job *job, struct place *at, struct error *e)
 {
-    char path[PATH_MAX + 64];
-    json_int_t step, epoch, images;
+    int found = find_place(job->run_dir, at, e);
 
-    at->step = job_newest_checkpoint(job->run_dir);
-    if (at->step == 0)
-        return error_set(
-            e, ERR_CONFLICT,
-            "job %lld has no checkpoint to go on from: submit its document again, with "
-            "checkpoint.every_steps or every_epochs so that the next one has",
-            (long long)job->id);
-    snprintf(path, sizeof path, "%s/checkpoints/step-%08lld/state.json", job->run_dir,
-             (long long)at->step);
-    json_t *state = json_document_load(path, e);
-    if (!state)
-        return error_prefix(e, "job %lld cannot go on from its newest checkpoint",
-                            (long long)job->id);
-    int bad = json_unpack(state, "{s:I, s:I, s:I}", "step", &step, "epoch_number", &epoch,
-                          "epoch_images", &images);
-    json_decref(state);
-    if (bad)
-        return error_set(e, ERR_CORRUPT, "%s does not tell where it stands", path);
-    *at = (struct place){step, epoch, images};
-    return 0;
+    if (found > 0)
+        return 0;
+    if (found < 0)
+        return error_set(e, e->code,
+                         "job %lld cannot go on, as none of its checkpoints can be used; the "
+                         "newest: %s",
+                         (long long)job->id, at->why_not);
+    return error_set(e, ERR_CONFLICT,
+                     "job %lld has no checkpoint to go on from: submit its document again, with "
+                     "checkpoint.every_steps or every_epochs so that the next one has",
+                     (long long)job->id);
 }
 
 /* ---------------------------------------------------------------- the document */
@@ -96,7 +147,8 @@ static json_t *merge(const struct store_job *job, const json_t *changes, struct 
         else
             json_object_set(document, key, value);
     }
-    /* Its batches are settled; on other workers restart.on_fewer_nodes says what becomes of them. */
+    /* Its batches are settled; on other workers restart.on_fewer_nodes says what becomes of them.
+     */
     json_object_set_new(document, "global_batch", json_null());
     if (problems->count == 0)
         return document;
@@ -289,7 +341,7 @@ int job_resume(struct job_manager *m, int64_t id, const json_t *changes, const c
                struct problems *problems, json_t **answer, struct error *e)
 {
     struct again a = {0};
-    char reason[128];
+    char reason[512];
 
     *answer = NULL;
     int status = store_job_get(m->store, id, &a.job, e);
@@ -300,8 +352,13 @@ int job_resume(struct job_manager *m, int64_t id, const json_t *changes, const c
     if (!status)
         status = prepare(m, changes, &a, problems, e);
     if (!status) {
-        snprintf(reason, sizeof reason, "resumed on request, from its checkpoint of step %lld",
-                 (long long)a.at.step);
+        int used =
+            snprintf(reason, sizeof reason, "resumed on request, from its checkpoint of step %lld",
+                     (long long)a.at.step);
+        if (a.at.passed_over)
+            snprintf(reason + used, sizeof reason - (size_t)used,
+                     ", as that of step %lld cannot be used: %s", (long long)a.at.passed_over,
+                     a.at.why_not);
         status = store_again(m, &a, false, reason, by, e);
     }
     if (!status) {

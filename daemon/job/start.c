@@ -13,19 +13,84 @@
 #include "common/open_beneath.h"
 #include "common/preset.h"
 #include "daemon/job/manager.h"
-#include "daemon/launch/hosts.h"
 #include "daemon/job/run_dir.h"
+#include "daemon/launch/hosts.h"
 #include "daemon/launch/slurm_script.h"
 
-static void fail(struct job_manager *m, int64_t id, const char *reason)
+#define STORE_AGAIN_SECONDS 1.0 /* an end that could not be stored is stored again after this */
+
+/* ---------------------------------------------------------------- a start that fails */
+
+/* A full or read-only disk, no memory, no descriptors or processes left: it may be better later. */
+static bool is_passing(const struct error *e)
 {
-    struct store_state_change failed = {JOB_FAILED, reason, clock_now(), NULL};
+    return e->code == ERR_NO_SPACE || e->code == ERR_IO || e->code == ERR_NO_MEMORY;
+}
+
+/* As the end of an attempt: what may pass counts as a restart. */
+static int store_failed_start(struct job_manager *m, int64_t id, int64_t attempt,
+                              const struct error *why, struct error *e)
+{
+    struct active_job a = {.id = id, .attempt = attempt, .exit_code = -1, .exit_signal = -1};
+    struct verdict verdict = {
+        .state = JOB_FAILED,
+        .phase = "start",
+        .outside = is_passing(why),
+        .own_fault = !is_passing(why),
+        .who = {.rank = -1, .signal = -1, .exit_code = -1}
+    };
+
+    snprintf(verdict.reason, sizeof verdict.reason, "%.*s", FAILURE_TEXT_BYTES - 1, why->text);
+    return job_store_end(m, &a, &verdict, false, e);
+}
+
+/* The disk that the start failed for may be the database's. */
+static void keep_failed_start(struct job_manager *m, int64_t id, int64_t attempt,
+                              const struct error *why, const struct error *e)
+{
+    struct failed_start *f = malloc(sizeof *f);
+
+    log_error("job %lld: its end cannot be stored yet: %s", (long long)id, e->text);
+    m->queue_next_at = fmin(m->queue_next_at, clock_monotonic() + STORE_AGAIN_SECONDS);
+    if (!f)
+        return; /* a daemon after this one finds it */
+    *f = (struct failed_start){m->failed_starts, id, attempt, *why};
+    m->failed_starts = f;
+}
+
+void job_store_failed_starts(struct job_manager *m)
+{
+    struct failed_start **at = &m->failed_starts;
     struct error e;
 
-    log_warning("job %lld failed: %s", (long long)id, reason);
-    if (store_job_set_state(m->store, id, &failed, &e) && e.code != ERR_CONFLICT)
-        log_error("job %lld: its end was not stored: %s", (long long)id, e.text);
+    while (*at) {
+        struct failed_start *f = *at;
+        if (store_failed_start(m, f->id, f->attempt, &f->why, &e) && e.code != ERR_CONFLICT &&
+            e.code != ERR_NOT_FOUND) {
+            at = &f->next;
+            continue;
+        }
+        *at = f->next;
+        free(f);
+    }
+    if (m->failed_starts)
+        m->queue_next_at = fmin(m->queue_next_at, clock_monotonic() + STORE_AGAIN_SECONDS);
 }
+
+/* attempt: what was begun; 0: none, the job is still queued, and is looked at again. */
+static void fail(struct job_manager *m, const struct store_job *job, int64_t attempt,
+                 const struct error *why)
+{
+    struct error e;
+    int status = store_failed_start(m, job->id, attempt ? attempt : job->attempt, why, &e);
+
+    log_warning("job %lld was not started: %s", (long long)job->id, why->text);
+    m->look_at_queue = m->look_at_queue || status == 0;
+    if (status && e.code != ERR_CONFLICT)
+        keep_failed_start(m, job->id, attempt ? attempt : job->attempt, why, &e);
+}
+
+/* ---------------------------------------------------------------- what it takes */
 
 struct job_spec *job_stored_spec(const struct store_job *job, struct error *e)
 {
@@ -397,18 +462,21 @@ void job_start(struct job_manager *m, const struct store_job *job)
     if (!status)
         status = settle_unknown_attempts(m, job, &e);
     if (status) {
-        fail(m, job->id, e.text);
+        fail(m, job, 0, &e);
     } else {
         bool slurm = spec->cluster.launcher == JOB_LAUNCHER_SLURM;
         struct launch_request request = request_for(m, &m->limits, job, spec);
         request.mpirun = mpirun;
         request.worker = worker;
         request.threads_source = source;
-        /* A conflict: the job was cancelled in this moment. */
-        if (begin(m, job, &request, &e))
+        if (begin(m, job, &request, &e)) {
+            /* A conflict: the job was cancelled in this moment. */
             log_info("job %lld was not started: %s", (long long)job->id, e.text);
-        else if (slurm ? launch_in_slurm(m, job, &request, &e) : launch(m, job, &request, &e))
-            fail(m, job->id, e.text);
+            if (e.code != ERR_CONFLICT)
+                m->queue_next_at = fmin(m->queue_next_at, clock_monotonic() + STORE_AGAIN_SECONDS);
+        } else if (slurm ? launch_in_slurm(m, job, &request, &e) : launch(m, job, &request, &e)) {
+            fail(m, job, request.attempt, &e);
+        }
     }
     job_spec_destroy(spec);
     free(mpirun);

@@ -1,7 +1,9 @@
 #include "daemon/launch/failure.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
+#include <libgen.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -432,6 +434,21 @@ static void add_late_end(struct verdict *v, const struct stalled *stall)
     snprintf(v->reason + used, sizeof v->reason - used, "; %s, so it was ended", stall->reason);
 }
 
+/* Somebody removed or renamed it under the run. */
+static bool judge_by_missing_folder(const char *attempt_dir, struct verdict *v)
+{
+    char run_dir[PATH_MAX];
+
+    if (access(attempt_dir, F_OK) == 0 || errno != ENOENT)
+        return false;
+    snprintf(run_dir, sizeof run_dir, "%s", attempt_dir);
+    const char *missing = access(dirname(run_dir), F_OK) ? run_dir : attempt_dir;
+    snprintf(v->reason, sizeof v->reason,
+             "the folder %.900s is not there any more: it was removed or renamed while the job ran",
+             missing);
+    return true;
+}
+
 #define OWN_FAULT_EXIT 2 /* train-worker: wrong usage or document, or a run that diverged */
 
 void failure_judge(const char *attempt_dir, const struct launch_exit *how, enum failure_stop why,
@@ -474,6 +491,8 @@ void failure_judge(const char *attempt_dir, const struct launch_exit *how, enum 
     } else if (failed) {
         judge_by_failed_event(v, failed);
         v->own_fault = how->code == OWN_FAULT_EXIT;
+    } else if (judge_by_missing_folder(attempt_dir, v)) {
+        ; /* said */
     } else if (how->code < 0 && how->signal < 0 && events && !*events && log && !*log) {
         v->state = JOB_QUEUED;
         snprintf(v->reason, sizeof v->reason, "the daemon ended before it had launched the job");

@@ -14,7 +14,7 @@ one='{"workers_per_node": 1, "threads_per_worker": 1}'
 # ------------------------------------------------------------------ locked
 
 mkdir -p "$state"
-mount -t tmpfs -o size=16m none "$state"
+mount -t tmpfs -o size=16m,mode=0700 none "$state"
 start_runs
 submit "steps=100 step_ms=20"
 running=$id
@@ -57,6 +57,34 @@ ok "and run" wait_state "$id" succeeded
 quiet() { [ "$(sql "select count(*) from job where state in ('queued', 'starting', 'running')")" = 0 ]; }
 ok "none is left over" eventually quiet
 is "$(sql "select count(*) from job where state not in ('succeeded', 'failed')")" 0 "each has ended, one way or the other"
+
+# ------------------------------------------------------------------ a start that fails for what passes
+
+stop_daemon
+sed -i 's/^restart_delay_seconds.*/restart_delay_seconds = 1/' "$work/traind.conf"
+restart_runs
+mount -t tmpfs -o size=256k,mode=0700 none "$state/jobs"
+head -c 1m /dev/zero >"$state/jobs/ballast" 2>/dev/null
+submit "steps=2" "$one" '{"restart": {"max": 4}}'
+tried_again() { [[ $(job "$id" 'state + " " + .reason') = "queued "*"$1; restart "[1-4]" of 4 follows in "*" s, from the beginning"* ]]; }
+ok "a job whose start finds a full disk stays queued" eventually tried_again "No space left on device"
+rm "$state/jobs/ballast"
+ok "with room again it succeeds" wait_state "$id" succeeded
+is "$(job "$id" 'restarts > 0') $(job "$id" failure.phase)" "true start" "the tries count as restarts"
+steps_are_complete "$id" 2 "it"
+mount -o remount,ro "$state/jobs"
+submit "steps=2" "$one" '{"restart": {"max": 4}}'
+ok "one whose start finds a read-only disk, too" eventually tried_again "Read-only file system"
+mount -o remount,rw "$state/jobs"
+ok "goes on" wait_state "$id" succeeded
+mount -o remount,ro "$state/jobs"
+submit "steps=2" "$one" '{"restart": {"max": 1}}'
+ok "one that finds it again and again fails" wait_state "$id" failed
+like "$(job "$id" reason)" "Read-only file system; failed again after 1 restart, the last time: .*Read-only file system" "and says so"
+mount -o remount,rw "$state/jobs"
+call -X POST -d '{}' "/v1/jobs/$id/resume"
+want 409 "it has no checkpoint"
+umount "$state/jobs"
 
 # ------------------------------------------------------------------ read-only
 

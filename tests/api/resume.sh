@@ -122,6 +122,22 @@ resume "$id"
 want 409 "what has succeeded cannot be resumed"
 like "$body" "nothing to go on with" "it says so"
 
+submit "steps=30 step_ms=10 every=5 rank=1 at=18 signal=9"
+ok "a job fails with checkpoints" wait_state "$id" failed
+newest=$state/jobs/$id/checkpoints/step-00000015/state.json
+printf '[%.0s' {1..100000} >"$newest"
+resume "$id"
+want 202 "it is resumed though the newest one is damaged"
+json '.resume.step' 10 "from the one before"
+like "$(sql "select json_extract(body, '\$.reason') from job_event where job_id = $id and type = 'state' and body like '%resumed on request%'")" \
+    "resumed on request, from its checkpoint of step 10, as that of step 15 cannot be used: $newest" "it says so"
+ok "it ends again" wait_state "$id" failed
+for state_file in "$state/jobs/$id"/checkpoints/*/state.json; do
+    echo '{"step": 10, "epoch_number": 0, "epoch_images": 40, "xxh128": "0"}' >"$state_file"
+done
+resume "$id"
+refused 422 corrupt "none of its checkpoints can be used; the newest: .*state.json is not what was written" "with none that is whole it is not"
+
 # ------------------------------------------------------------------ time limit
 
 submit "steps=10000 step_ms=20 every=5" '{"workers_per_node": 2, "threads_per_worker": 1, "time_limit": "0:03"}'
