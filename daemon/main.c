@@ -24,6 +24,7 @@
 #include "daemon/http/token.h"
 #include "daemon/job/job.h"
 #include "daemon/job/node_self.h"
+#include "daemon/state_folder.h"
 #include "daemon/store/store.h"
 
 /* ---------------------------------------------------------------- command line */
@@ -421,7 +422,7 @@ static int run(struct daemon_life *d, struct error *e)
     int lock = -1;
 
     app->socket_gid = group_of(config->socket_group);
-    int status = file_make_dirs(config->state, e);
+    int status = state_folder_prepare(config->state, config->socket, app->socket_gid, e);
     if (status == 0)
         status = lock_state(config, &lock, e);
     if (status == 0)

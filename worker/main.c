@@ -5,7 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "common/attempt.h"
 #include "common/log.h"
 #include "common/open_beneath.h"
 #include "worker/evaluate.h"
@@ -224,6 +226,9 @@ int main(int argc, char **argv)
 
     if (exit_status >= 0)
         return exit_status;
+    /* A run of the daemon's is its user's alone, also where ssh or Slurm started this rank. */
+    if (getenv(ATTEMPT_MARK))
+        umask(077);
     if (stall_create(options.stall_seconds, options.give_up_seconds, &options.stall, &e))
         log_warning("stalls are not watched for: %s", e.text);
     int status = traincomm_init(&comm);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/file.h"
@@ -331,6 +332,15 @@ static int store_in_cache(const struct dataset_list *list, const char *text, siz
     return rc ? rc : file_write_atomic(path, text, bytes, e);
 }
 
+/* A daemon's umask is its own: who may list the data may read their index. */
+static void share_as_data(int folder, const char *name)
+{
+    struct stat st;
+
+    if (fstat(folder, &st) == 0)
+        fchmodat(folder, name, (st.st_mode & 0444) | 0600, 0);
+}
+
 static int store_beside(const struct dataset_list *list, const char *text, size_t bytes,
                         struct error *e)
 {
@@ -341,6 +351,8 @@ static int store_beside(const struct dataset_list *list, const char *text, size_
         return folder;
     place_beside(list, path);
     int rc = file_write_atomic_in(folder, base_name(path), text, bytes, e);
+    if (rc == 0)
+        share_as_data(folder, base_name(path));
     close(folder);
     return rc;
 }

@@ -148,12 +148,13 @@ json_t *slurm_properties(const struct launch_request *r)
 
 static void put_folder(FILE *out, const struct launch_request *r)
 {
+    fputs("\numask 077\n", out);
     if (r->by_hand) {
-        fputs("\nrun=$PWD/traind-run\nmkdir -p \"$run\" || exit 1\n", out);
+        fputs("run=$PWD/traind-run\nmkdir -p \"$run\" || exit 1\n", out);
         fputs("[ -e \"$run/job.json\" ] || cat >\"$run/job.json\" <<'TRAIND_JOB'\n", out);
         fprintf(out, "%s\nTRAIND_JOB\n", r->document);
     } else {
-        fputs("\nrun=", out);
+        fputs("run=", out);
         put_word(out, r->run_dir);
         fputc('\n', out);
     }

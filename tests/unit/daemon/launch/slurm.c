@@ -68,7 +68,7 @@ Test(slurm, a_script_says_all_of_the_plan_and_quotes_it)
     has(text, "#SBATCH --account=\"a \\\"c\\\" $x\"\n#SBATCH --constraint=\"a&b\"\n");
     has(text, "#SBATCH --time=\"1:00:00\"\n#SBATCH --signal=B:USR1@60\n");
     has(text, "#SBATCH --exclusive\n");
-    has(text, "\nrun='/state/my run'\\''s/7'\n");
+    has(text, "\numask 077\nrun='/state/my run'\\''s/7'\n");
     has(text, "\n'/opt/open mpi/mpirun' ");
     has(text, " -np 12 --map-by ppr:4:node:PE=5 --bind-to core ");
     has(text, "    '/opt/it'\\''s/train-worker' --job \"$run/job.json\"");

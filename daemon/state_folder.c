@@ -1,0 +1,106 @@
+#include "daemon/state_folder.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <ftw.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/file.h"
+#include "common/log.h"
+
+#define PRIVATE 077 /* what others than the owner may not */
+
+static int close_entry(const char *path, const struct stat *st, int type, struct FTW *walk)
+{
+    (void)walk;
+    if ((type == FTW_F || type == FTW_D || type == FTW_DNR) && !S_ISSOCK(st->st_mode) &&
+        st->st_mode & PRIVATE && chmod(path, st->st_mode & 07777 & ~(mode_t)PRIVATE))
+        log_warning("%s stays open to other users: %s", path, strerror(errno));
+    return 0;
+}
+
+/* What traind keeps there, and nothing else. */
+static void close_contents(const char *path)
+{
+    static const char *const names[] = {"traind.db",   "traind.db-wal", "traind.db-shm",
+                                        "tokens.json", "lock",          "jobs"};
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        char entry[PATH_MAX], *real = NULL;
+        if ((size_t)snprintf(entry, sizeof entry, "%s/%s", path, names[i]) < sizeof entry)
+            real = realpath(entry, NULL);
+        if (real)
+            nftw(real, close_entry, 16, FTW_PHYS);
+        free(real);
+    }
+}
+
+static bool is_state(const char *path)
+{
+    char database[PATH_MAX];
+    DIR *folder;
+    const struct dirent *entry;
+    bool empty = true;
+
+    if ((size_t)snprintf(database, sizeof database, "%s/traind.db", path) < sizeof database &&
+        access(database, F_OK) == 0)
+        return true;
+    folder = opendir(path);
+    while (folder && empty && (entry = readdir(folder)))
+        empty = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0;
+    if (folder)
+        closedir(folder);
+    return folder && empty;
+}
+
+static bool lies_in(const char *file, const char *folder)
+{
+    char copy[PATH_MAX];
+    struct stat a, b;
+
+    snprintf(copy, sizeof copy, "%s", file);
+    return stat(dirname(copy), &a) == 0 && stat(folder, &b) == 0 && a.st_dev == b.st_dev &&
+           a.st_ino == b.st_ino;
+}
+
+int state_folder_prepare(const char *path, const char *socket, gid_t socket_group, struct error *e)
+{
+    struct stat st;
+
+    umask(PRIVATE);
+    int status = file_make_dirs(path, e);
+    if (status)
+        return status;
+    if (stat(path, &st))
+        return error_set_errno(e, errno, "cannot look at %s", path);
+    bool shared = socket_group != (gid_t)-1 && lies_in(socket, path);
+    mode_t mode = shared ? 0710 : 0700, now = st.st_mode & 07777;
+    if (now == mode && (!shared || st.st_gid == socket_group))
+        return 0;
+    if (st.st_uid != geteuid() || now & S_ISVTX || !is_state(path)) {
+        if (now & PRIVATE)
+            log_warning("the state folder %s is open to other users (mode %04o) and stays so, as "
+                        "it is not traind's alone",
+                        path, (unsigned)now);
+        return 0;
+    }
+    if ((shared && chown(path, (uid_t)-1, socket_group)) || chmod(path, mode)) {
+        log_warning("the state folder %s (mode %04o) cannot be made %04o: %s", path, (unsigned)now,
+                    (unsigned)mode, strerror(errno));
+        return 0;
+    }
+    if (now & PRIVATE & ~mode) {
+        close_contents(path);
+        log_info("the state folder %s was open to other users (mode %04o): it is closed now "
+                 "(%04o), with all in it",
+                 path, (unsigned)now, (unsigned)mode);
+    }
+    return 0;
+}
