@@ -9,6 +9,8 @@
 
 #include "common/checkpoints.h"
 #include "common/json.h"
+#include "common/safetensors.h"
+#include "daemon/http/file_verdicts.h"
 #include "daemon/http/routes.h"
 #include "daemon/http/run_file.h"
 #include "daemon/job/run_dir.h"
@@ -31,8 +33,8 @@ static const char *path_of(int fd, char path[32])
     return path;
 }
 
-/* state.json; NULL where it is not there or not what was written. */
-static json_t *read_state(const char *run_dir, int64_t step)
+/* state.json; NULL where it is not there or not what was written. *st: of the file. */
+static json_t *read_state(const char *run_dir, int64_t step, struct stat *st)
 {
     char path[32], hex[DIGEST_BYTES];
     struct error ignored;
@@ -40,7 +42,7 @@ static json_t *read_state(const char *run_dir, int64_t step)
 
     if (fd < 0)
         return NULL;
-    json_t *state = json_document_load(path_of(fd, path), &ignored);
+    json_t *state = fstat(fd, st) ? NULL : json_document_load(path_of(fd, path), &ignored);
     close(fd);
     if (!state)
         return NULL;
@@ -57,24 +59,63 @@ static const char *digest_in(const json_t *state, const char *name)
     return json_string_value(json_object_get(json_object_get(state, "files"), name));
 }
 
+/* By its every byte. */
 static bool is_as_written(const json_t *state, const char *name, int fd)
 {
     char path[32], hex[DIGEST_BYTES];
     const char *wanted = digest_in(state, name);
     struct error ignored;
+    struct stat st;
 
-    return wanted && digest_file(path_of(fd, path), hex, &ignored) == 0 && strcmp(wanted, hex) == 0;
+    if (!wanted || fstat(fd, &st) || digest_file(path_of(fd, path), hex, &ignored))
+        return false;
+    bool whole = strcmp(wanted, hex) == 0;
+    file_verdict_keep(&st, wanted, whole);
+    return whole;
 }
 
 /* ---------------------------------------------------------------- the list */
 
-static bool is_complete(const char *run_dir, int64_t step, const json_t *state)
+static bool is_after(const struct timespec *a, const struct timespec *b)
+{
+    return a->tv_sec > b->tv_sec || (a->tv_sec == b->tv_sec && a->tv_nsec > b->tv_nsec);
+}
+
+static bool has_its_size(int fd)
+{
+    char path[32];
+    struct safetensors *file;
+    struct error ignored;
+
+    if (safetensors_open(path_of(fd, path), &file, &ignored))
+        return false;
+    safetensors_close(file);
+    return true;
+}
+
+/* Read in whole only where it has changed since state.json, which is written last, and once. */
+static bool seems_whole(const json_t *state, const struct stat *state_file, const char *name,
+                        int fd)
+{
+    const char *wanted = digest_in(state, name);
+    struct stat st;
+    bool whole;
+
+    if (!wanted || fstat(fd, &st) || !has_its_size(fd))
+        return false;
+    if (file_verdict_find(&st, wanted, &whole))
+        return whole;
+    return !is_after(&st.st_mtim, &state_file->st_mtim) || is_as_written(state, name, fd);
+}
+
+static bool is_complete(const char *run_dir, int64_t step, const json_t *state,
+                        const struct stat *state_file)
 {
     bool whole = state != NULL;
 
     for (size_t i = 0; whole && checkpoint_file_at(i); i++) {
         int fd = open_file(run_dir, step, checkpoint_file_at(i));
-        whole = fd >= 0 && is_as_written(state, checkpoint_file_at(i), fd);
+        whole = fd >= 0 && seems_whole(state, state_file, checkpoint_file_at(i), fd);
         if (fd >= 0)
             close(fd);
     }
@@ -83,16 +124,16 @@ static bool is_complete(const char *run_dir, int64_t step, const json_t *state)
 
 static json_t *checkpoint_to_json(const char *run_dir, int64_t step)
 {
-    json_t *state = read_state(run_dir, step);
+    struct stat st = {0}, state_file;
+    json_t *state = read_state(run_dir, step, &state_file);
     json_t *epoch = json_incref(json_object_get(state, "epoch"));
-    struct stat st = {0};
     int fd = open_file(run_dir, step, MODEL);
 
     if (fd >= 0) {
         fstat(fd, &st);
         close(fd);
     }
-    bool complete = is_complete(run_dir, step, state);
+    bool complete = is_complete(run_dir, step, state, &state_file);
     json_decref(state);
     return json_pack("{s:I, s:o, s:I, s:o, s:b}", "step", (json_int_t)step, "epoch",
                      epoch ? epoch : json_null(), "bytes", (json_int_t)st.st_size, "written",
@@ -175,7 +216,8 @@ static int open_model(const struct request *q, struct store_job *job, int *fd,
     *fd = open_file(job->run_dir, step, MODEL);
     if (*fd < 0)
         return no_such_step(q, job, text, e);
-    json_t *state = read_state(job->run_dir, step);
+    struct stat unused;
+    json_t *state = read_state(job->run_dir, step, &unused);
     int status = 0;
     if (is_as_written(state, MODEL, *fd)) {
         snprintf(tag, DIGEST_BYTES + 2, "\"%s\"", digest_in(state, MODEL));
