@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "client/change.h"
+#include "client/document.h"
 #include "client/job.h"
 #include "client/print.h"
 #include "client/submit.h"
@@ -21,7 +22,9 @@ static json_t *document_of(const struct cmd_args *args, struct error *e)
         document = json_deep_copy(spec);
     else
         error_set(e, ERR_INTERNAL, "the daemon's answer has no document of job %ld", id);
-    if (document && changes_apply(document, args, e)) {
+    bool changed;
+    if (document &&
+        (changes_apply(document, args, e) || document_paths_absolute(document, &changed, e))) {
         json_decref(document);
         document = NULL;
     }

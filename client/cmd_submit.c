@@ -35,24 +35,36 @@ int submit_text(const struct cmd_args *args, const char *text, size_t bytes)
 }
 
 /* The document as it is, so that lines and columns in the daemon's answer are the file's; made anew
- * where an option changes it. */
+ * where an option changes it, or a path in it is relative to the current folder. */
 static int read_document(const struct cmd_args *args, char **text, size_t *bytes, struct error *e)
 {
+    struct error wrong;
     int64_t train, eval;
+    bool changed = false;
 
     if (document_images(args, "train-images", &train, e) ||
         document_images(args, "eval-images", &eval, e))
         return -(int)e->code;
-    if (!args->repeated_count && !train && !eval)
-        return file_read(args->operands[0], JSON_DOCUMENT_LIMIT_BYTES, text, bytes, e);
-    json_t *document = json_document_load(args->operands[0], e);
-    int status = document ? changes_apply(document, args, e) : -(int)e->code;
+    int status = file_read(args->operands[0], JSON_DOCUMENT_LIMIT_BYTES, text, bytes, e);
+    if (status)
+        return status;
+    bool set = args->repeated_count || train || eval;
+    json_t *document = json_document_parse(*text, *bytes, &wrong);
+    if (!document && !set)
+        return 0; /* the daemon says what is wrong with it */
+    status = document ? changes_apply(document, args, e)
+                      : error_set(e, wrong.code, "%s: %s", args->operands[0], wrong.text);
     if (!status && train)
         json_set_at(document, "/data/train_images", json_integer((json_int_t)train));
     if (!status && eval)
         json_set_at(document, "/data/eval_images", json_integer((json_int_t)eval));
-    *text = status ? NULL : json_dumps(document, JSON_COMPACT);
-    *bytes = *text ? strlen(*text) : 0;
+    if (!status)
+        status = document_paths_absolute(document, &changed, e);
+    if (status || changed || set) {
+        free(*text);
+        *text = status ? NULL : json_dumps(document, JSON_COMPACT);
+        *bytes = *text ? strlen(*text) : 0;
+    }
     json_decref(document);
     return status;
 }

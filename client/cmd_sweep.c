@@ -5,6 +5,7 @@
 
 #include "client/api.h"
 #include "client/cmd.h"
+#include "client/document.h"
 #include "client/human.h"
 #include "client/job.h"
 #include "client/print.h"
@@ -122,6 +123,23 @@ static void list(const json_t *answer)
     table_finish(table);
 }
 
+/* The text stays as it is where no path in it is relative. */
+static int make_paths_absolute(char **text, size_t *bytes, struct error *e)
+{
+    struct error wrong;
+    bool changed = false;
+    json_t *sweep = json_document_parse(*text, *bytes, &wrong);
+    int status = sweep ? sweep_paths_absolute(sweep, &changed, e) : 0; /* the daemon says it */
+
+    if (!status && changed) {
+        free(*text);
+        *text = json_dumps(sweep, JSON_COMPACT);
+        *bytes = *text ? strlen(*text) : 0;
+    }
+    json_decref(sweep);
+    return status;
+}
+
 static int submit(const char *file, json_t **answer, struct error *e)
 {
     char *text;
@@ -130,7 +148,9 @@ static int submit(const char *file, json_t **answer, struct error *e)
 
     if (status)
         return status;
-    status = api_post("/v1/sweeps", text, bytes, answer, e);
+    status = make_paths_absolute(&text, &bytes, e);
+    if (status == 0)
+        status = api_post("/v1/sweeps", text, bytes, answer, e);
     free(text);
     return status;
 }

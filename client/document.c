@@ -1,8 +1,11 @@
 #include "client/document.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "client/change.h"
 #include "client/print.h"
@@ -89,6 +92,78 @@ int document_count(struct job_spec *spec, struct plan_inputs *inputs, json_t *re
                                   e->text));
     }
     return 0;
+}
+
+/* ---- paths */
+
+/* Beside the current folder, with no link followed, as the workers may see other ones. */
+static json_t *absolute_of(const char *path, struct error *e)
+{
+    char folder[PATH_MAX], *real = NULL;
+    json_t *absolute = NULL;
+
+    while (strncmp(path, "./", 2) == 0)
+        path += 2;
+    if (!getcwd(folder, sizeof folder))
+        error_set_errno(e, errno, "the current folder, which %s lies in, is not known", path);
+    else if (strstr(path, "..") && (real = realpath(path, NULL)))
+        absolute = json_string(real);
+    else
+        absolute = json_sprintf("%s/%s", strcmp(folder, "/") ? folder : "", path);
+    free(real);
+    return absolute;
+}
+
+static int make_absolute(json_t *object, const char *key, bool *changed, struct error *e)
+{
+    const char *path = json_string_value(json_object_get(object, key));
+
+    if (!path || !*path || *path == '/' || strcmp(path, "synthetic") == 0)
+        return 0;
+    json_t *absolute = absolute_of(path, e);
+    if (!absolute)
+        return -(int)e->code;
+    json_object_set_new(object, key, absolute);
+    *changed = true;
+    return 0;
+}
+
+int document_paths_absolute(json_t *document, bool *changed, struct error *e)
+{
+    json_t *data = json_object_get(document, "data");
+
+    *changed = false;
+    if (make_absolute(data, "train", changed, e) || make_absolute(data, "eval", changed, e) ||
+        make_absolute(json_object_get(document, "model"), "init", changed, e))
+        return -(int)e->code;
+    return 0;
+}
+
+static int list_absolute(json_t *parameters, const char *pointer, bool *changed, struct error *e)
+{
+    json_t *values = json_object_get(parameters, pointer);
+    int status = 0;
+
+    for (size_t i = 0; !status && i < json_array_size(values); i++) {
+        json_t *one = json_pack("{s:O}", "path", json_array_get(values, i));
+        bool it = false;
+        status = make_absolute(one, "path", &it, e);
+        if (it)
+            json_array_set(values, i, json_object_get(one, "path"));
+        *changed = *changed || it;
+        json_decref(one);
+    }
+    return status;
+}
+
+int sweep_paths_absolute(json_t *sweep, bool *changed, struct error *e)
+{
+    static const char *const pointers[] = {"/data/train", "/data/eval", "/model/init"};
+    int status = document_paths_absolute(json_object_get(sweep, "base"), changed, e);
+
+    for (size_t i = 0; !status && i < sizeof pointers / sizeof pointers[0]; i++)
+        status = list_absolute(json_object_get(sweep, "parameters"), pointers[i], changed, e);
+    return status;
 }
 
 /* ---- the file */

@@ -26,4 +26,9 @@ int document_state_images(struct job_spec *spec, const struct cmd_args *args, st
 int document_count(struct job_spec *spec, struct plan_inputs *inputs, json_t *remarks,
                    struct error *e);
 
+/* Paths that are relative to the current folder become absolute ones, as the daemon wants them.
+ * *changed: there were some. */
+int document_paths_absolute(json_t *document, bool *changed, struct error *e);
+int sweep_paths_absolute(json_t *sweep, bool *changed, struct error *e);
+
 #endif

@@ -337,8 +337,8 @@ static void share_as_data(int folder, const char *name)
 {
     struct stat st;
 
-    if (fstat(folder, &st) == 0)
-        fchmodat(folder, name, (st.st_mode & 0444) | 0600, 0);
+    if (fstat(folder, &st) || fchmodat(folder, name, (st.st_mode & 0444) | 0600, 0))
+        log_debug("the index %s stays closed to other users", name);
 }
 
 static int store_beside(const struct dataset_list *list, const char *text, size_t bytes,

@@ -31,9 +31,23 @@ bool permit_path(const char *roots, const char *path)
     return open_beneath_holds(roots, there ? real : path);
 }
 
+/* The daemon's current folder is none of the client's, and none of the workers'. */
+static bool is_absolute(const char *path, const char *pointer, struct problems *problems)
+{
+    if (!path || *path == '/' || strcmp(path, "synthetic") == 0)
+        return true;
+    problems_add(problems, pointer, NULL,
+                 "must be an absolute path, not \"%s\": it is read by workers in other folders and "
+                 "on other machines (trainctl makes it one)",
+                 path);
+    return false;
+}
+
 static void check_path(const char *roots, const char *path, const char *pointer,
                        struct problems *problems)
 {
+    if (!is_absolute(path, pointer, problems))
+        return;
     if (path && strcmp(path, "synthetic") != 0 && !permit_path(roots, path))
         problems_add(problems, pointer, NULL,
                      "%s is not below a folder that jobs may use here (%s)", path, roots);

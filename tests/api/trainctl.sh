@@ -3,6 +3,7 @@
 . "$(dirname "$0")/lib.sh"
 
 trainctl=$top_builddir/trainctl
+top_abs_trainctl=$(realpath "$trainctl")
 dir=$work/trainctl
 mkdir "$dir"
 unset TRAINCTL_SERVER NO_COLOR
@@ -151,6 +152,19 @@ is "$(jq -c '[.name, .lr.base, .steps]' <<<"$out")" '["copy",0.25,6]' "clone pri
 exits 2 "clone of a wrong value" clone --set epochs=-1 1
 exits 2 "clone --wait alone" clone --wait 1
 exits 3 "clone of no job" clone 99
+mkdir -p "$dir/images/a"
+touch "$dir/images/a/x.jpg"
+jq '.data = {train: "images", eval: "./images", train_images: 64} | .cluster.launcher = "slurm"' "$dir/first.json" >"$dir/relative.json"
+call -d "@$dir/relative.json" /v1/jobs
+refused 422 invalid '/data/train.*must be an absolute path, not "images"|must be an absolute path, not "images"' "the API refuses a relative path"
+is "$(jq -r '[.errors[].pointer] | tojson' <<<"$body")" '["/data/train","/data/eval"]' "each of them"
+call -d "$(jq '{base: ., parameters: {"/data/train": ["images", "synthetic"]}}' "$dir/relative.json")" /v1/sweeps
+refused 422 invalid 'must be an absolute path, not' "in a sweep too"
+server=$url
+(cd "$dir" && "$top_abs_trainctl" --server "$server" clone --set data.train=images --set data.eval=./images/../images --set model.init=w.safetensors 1) >"$dir/out" 2>"$dir/err"
+is "$(jq -c '[.data.train, .data.eval, .model.init]' "$dir/out")" "[\"$dir/images\",\"$dir/images\",\"$dir/w.safetensors\"]" "trainctl makes them absolute"
+(cd "$dir" && "$top_abs_trainctl" --server "$server" submit --print-sbatch relative.json) >"$dir/out" 2>"$dir/err"
+like "$(cat "$dir/out" "$dir/err")" "$dir/images" "submit sends the absolute ones"
 run --json clone --submit --set steps=2 1
 is "$(jq .id <<<"$out")" 3 "clone --submit makes a job"
 exits 0 "wait for the clone" wait 3
