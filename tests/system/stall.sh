@@ -21,7 +21,7 @@ warned() {
 }
 start_run --stall-seconds 5
 kill -STOP "$slow"
-ok "no step ends any more, and it is said" within 60 warned
+ok "no step ends any more, and it is said" within 120 warned
 before=$(grep -c '"type": "step"' "$events")
 warning=$(warnings | head -n 1)
 is "$(jq -c '[.cause, .rank, .host]' <<<"$warning")" "[\"rank_stopped\",1,\"$(hostname)\"]" "with the cause: rank and host"

@@ -43,7 +43,7 @@ warnings() {
 warned() {
     warnings | grep -q .
 }
-ok "an image does not come, and it is said" within 60 warned
+ok "an image does not come, and it is said" within 240 warned
 warning=$(warnings | head -n 1)
 is "$(jq -c '[.cause, .rank, .host, .step]' <<<"$warning")" "[\"data\",1,\"$(hostname)\",$(grep -c '"type": "step"' "$events")]" "with the cause: the rank, its host, the last step"
 like "$(jq -r .message <<<"$warning")" "^no step for [0-9]+ s: rank 1 on $(hostname) waits for data$" "in words"
