@@ -80,15 +80,14 @@ static json_t *state_to_json(const struct run_state *s, const struct job_spec *s
         "{s:i, s:s, s:o, s:I, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:I, "
         "s:f, s:b, s:o, s:s}",
         "format", FORMAT, "version", PACKAGE_VERSION, "job", identity_of(spec), "step",
-        (json_int_t)s->step, "epoch", s->epochs_done,
-        "schedule_step", (json_int_t)s->schedule_step, "epoch_number", (json_int_t)s->epoch,
-        "epoch_images", (json_int_t)s->epoch_images, "images_seen", (json_int_t)s->images_seen,
-        "global_batch", (json_int_t)s->global_batch, "world_size", (json_int_t)s->world_size,
-        "threads_per_worker", (json_int_t)s->threads, "steps_per_epoch",
-        (json_int_t)s->steps_per_epoch, "train_images", (json_int_t)s->train_images, "peak_lr",
-        s->peak_lr, "lr", s->lr, "bad_images", (json_int_t)s->bad_images, "run_started",
-        s->run_started, "target_reached", s->target_reached, "evaluation", evaluation_to_json(s),
-        "winograd", tuning);
+        (json_int_t)s->step, "epoch", s->epochs_done, "schedule_step", (json_int_t)s->schedule_step,
+        "epoch_number", (json_int_t)s->epoch, "epoch_images", (json_int_t)s->epoch_images,
+        "images_seen", (json_int_t)s->images_seen, "global_batch", (json_int_t)s->global_batch,
+        "world_size", (json_int_t)s->world_size, "threads_per_worker", (json_int_t)s->threads,
+        "steps_per_epoch", (json_int_t)s->steps_per_epoch, "train_images",
+        (json_int_t)s->train_images, "peak_lr", s->peak_lr, "lr", s->lr, "bad_images",
+        (json_int_t)s->bad_images, "run_started", s->run_started, "target_reached",
+        s->target_reached, "evaluation", evaluation_to_json(s), "winograd", tuning);
 }
 
 /* Every digit of its numbers: the learning rate of the last step is among what makes the next one.

@@ -77,7 +77,7 @@ as_it() {
     setpriv --reuid=$uid --regid=$gid --clear-groups "$@"
 }
 quiet() { # nothing but a sane job
-    rm -rf "$work/spool"/*.json "${scratch:?}"/* "$scratch"/.[!.]* "$run"/*
+    rm -rf "$work/spool"/*.json "${scratch:?}"/* "$scratch"/.[!.]* "${run:?}"/*
     as_it sh -c "cd '$work/open' && printf '%s\n' data_train= data_eval= locality=global threads=5 interface=eth0 >say-settings && : >say-check &&
         : >do-settings && : >do-check && : >do-stage"
 }
