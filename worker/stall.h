@@ -30,9 +30,9 @@ enum stall_doing {
 
 struct stall;
 
-/* Begins to watch, in the phase of the start and waiting for the other ranks, as the start of MPI is what
- * comes next. seconds 0: nothing is watched, and *out is NULL, which all calls take. give_up: see
- * start.h. */
+/* Begins to watch, in the phase of the start and waiting for the other ranks, as the start of MPI
+ * is what comes next. seconds 0: nothing is watched, and *out is NULL, which all calls take.
+ * give_up: see start.h. */
 int stall_create(double seconds, double give_up_seconds, struct stall **out, struct error *e);
 
 /* Collective: from now on the ranks of a machine see each other, until stall_unshare. */
