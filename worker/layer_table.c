@@ -93,7 +93,8 @@ static void add_layer(struct layer *sum, const struct layer *l)
 static void write_head(FILE *out, const struct table *t, double peak)
 {
     fprintf(out,
-            "Rank 0, mean of %zu steps; SGEMM peak of a rank %.1f GFLOP/s.\n"
+            "Rank 0, mean of %zu steps; SGEMM peak of a rank %.1f GFLOP/s, by processor "
+            "time; convolutions count as direct, so Winograd's may be above it.\n"
             "im2col (or Winograd's transforms), products and bn (batch norm's sums and gradients, "
             "taken while a tile is in the cache) are shares of a layer's time.\n\n%-26s",
             t->steps, peak, "layer");
