@@ -85,8 +85,12 @@ static void add_progress(struct series *s, const json_t *event, double world)
 static void take_event(struct series *s, struct bench *b, const json_t *event, double world)
 {
     const char *type = json_string_value(json_object_get(event, "type"));
+    const char *gemm = json_string_value(json_object_get(event, "gemm"));
 
     switch (type ? event_type_of(type) : EVENT_TYPE_COUNT) {
+    case EVENT_RUN_START:
+        snprintf(b->gemm, sizeof b->gemm, "%s", gemm ? gemm : "");
+        break;
     case EVENT_STEP:
         add_step(s, event);
         break;

@@ -25,7 +25,8 @@ const char *bench_phase_name(enum bench_phase phase); /* "forward" */
 
 struct bench {
     bool evaluates;
-    long steps;                    /* measured */
+    char gemm[16]; /* what multiplied the convolutions: own or openblas; "": an older worker */
+    long steps;    /* measured */
     double images_per_sec;         /* of all workers */
     double step_ms;                /* of evaluation: a batch of a worker */
     double phase_ms[BENCH_PHASES]; /* rank 0's; all of an evaluation is forward */

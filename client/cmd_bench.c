@@ -29,6 +29,7 @@ static const struct {
     {"workers",    "/cluster/workers_per_node",   "2"       },
     {"threads",    "/cluster/threads_per_worker", "0"       },
     {"precision",  "/precision",                  "fp32"    },
+    {"gemm",       "/model/gemm",                 "auto"    },
 };
 #define KEY_COUNT (sizeof keys / sizeof keys[0])
 
@@ -141,13 +142,13 @@ static void show_json(const struct run *r, const struct bench *b)
         json_object_set_new(phases, name, json_real(b->phase_ms[i]));
     }
     json_t *answer = json_pack(
-        "{s:s, s:s, s:I, s:I, s:I, s:I, s:s, s:i, s:f, s:f, s:f, s:f, s:o, s:I, s:f, s:o}", "arch",
-        r->spec->model.arch, "mode", b->evaluates ? "eval" : "train", "image_size",
+        "{s:s, s:s, s:I, s:I, s:I, s:I, s:s, s:s, s:i, s:f, s:f, s:f, s:f, s:o, s:I, s:f, s:o}",
+        "arch", r->spec->model.arch, "mode", b->evaluates ? "eval" : "train", "image_size",
         (json_int_t)r->spec->model.image_size, "batch", (json_int_t)r->spec->batch_per_worker,
         "workers", (json_int_t)r->spec->cluster.workers_per_node, "threads",
         (json_int_t)speeds_threads(r->spec), "precision",
-        r->spec->precision == JOB_PRECISION_BF16 ? "bf16" : "fp32", "steps", (int)b->steps,
-        "images_per_sec", b->images_per_sec, "gflops", b->gflops, "gflop_per_image",
+        r->spec->precision == JOB_PRECISION_BF16 ? "bf16" : "fp32", "gemm", b->gemm, "steps",
+        (int)b->steps, "images_per_sec", b->images_per_sec, "gflops", b->gflops, "gflop_per_image",
         b->gflop_per_image, "peak_gflops", b->peak_gflops, "share_of_peak",
         b->peak_gflops > 0 ? json_real(b->gflops / b->peak_gflops) : json_null(),
         "memory_bytes_per_worker", (json_int_t)b->memory_bytes, "step_ms", b->step_ms, "phases",
@@ -210,6 +211,8 @@ static void show_table(const struct run *r, const struct bench *b)
     table_column(table, "", 0);
     snprintf(value, sizeof value, "%.4g", b->images_per_sec);
     row(table, "images/s", value, "all workers");
+    row(table, "convolutions", b->gemm,
+        strcmp(b->gemm, "own") ? "by im2col and OpenBLAS" : "by the engine's kernels");
     snprintf(value, sizeof value, "%.1f", b->gflops);
     snprintf(remark, sizeof remark, "%.3g GFLOP an image", b->gflop_per_image);
     row(table, "GFLOP/s", value, remark);
@@ -241,7 +244,8 @@ int cmd_bench(int argc, char **argv)
         warn_of_crowding(r.spec);
     if (!status)
         status = bench_run(r.spec, &bench, &e);
-    if (!status && !bench.evaluates)
+    /* Predictions are of jobs as they are by default. */
+    if (!status && !bench.evaluates && r.spec->model.gemm == JOB_GEMM_AUTO)
         speeds_keep(r.spec, &bench);
     if (!status && client.json)
         show_json(&r, &bench);

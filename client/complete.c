@@ -43,6 +43,7 @@ static const struct {
     {"bench",       NULL,        "none"                            },
     {"bench",       "arch",      "/model/arch"                     },
     {"bench",       "precision", "/precision"                      },
+    {"bench",       "gemm",      "/model/gemm"                     },
     {"token",       NULL,        "create|list|revoke token"        },
     {"token",       "role",      "role"                            },
     {"backup",      NULL,        "file"                            },

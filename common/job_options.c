@@ -58,6 +58,11 @@ static const struct job_option options[] = {
           "faster. Rounding errors grow, to about 4e-7 (root mean square) and 3e-6 (at most) of the largest output; false keeps "
           "them at a third of that.")},
 
+    {"/model/gemm", CHOICE("auto", "openblas", "own"), AT(model.gemm), DEFAULT("\"auto\""),
+     HELP("What multiplies the matrices of convolutions. openblas: each convolution of one group is im2col and cblas_sgemm, without Winograd. "
+          "own: the engine's kernels. auto: what was measured to be faster on this kind of processor: own with AVX2 and AVX-512, else openblas. "
+          "The classifier is multiplied by OpenBLAS, convolutions of several groups by the engine.")},
+
     {"/data/train", JOB_OPTION_STRING, OR_NULL, AT(data.train), DEFAULT("null"), TEXT(PATH), LENGTH(4095),
      HELP("The training images: a folder of TFRecord shards, a folder of class folders of JPEGs, or \"synthetic\" "
           "(random images). Required unless mode is eval.")},
@@ -88,6 +93,8 @@ static const struct job_option options[] = {
      HELP("MixUp's alpha: mix pairs of images by a weight from Beta(alpha, alpha); 0: off.")},
     {"/data/prefetch_threads", JOB_OPTION_INTEGER, AT(data.prefetch_threads), DEFAULT("1"), RANGE(1, 256), UNIT("threads"),
      HELP("Threads of a worker that decode images ahead of the engine.")},
+    {"/data/prefetch_batches", JOB_OPTION_INTEGER, AT(data.prefetch_batches), DEFAULT("3"), RANGE(1, 64), UNIT("batches"),
+     HELP("Training batches that are decoded ahead of the one in work: more bridge longer pauses of a shared disk, and take memory.")},
 
     {"/cluster/launcher", CHOICE("local", "slurm"), AT(cluster.launcher), DEFAULT("\"local\""),
      HELP("Who starts the workers: mpirun on this machine, or Slurm.")},
@@ -227,6 +234,12 @@ static const struct job_option options[] = {
     {"/profile/steps", JOB_OPTION_STEPS, OR_NULL, AT(profile.first_step), FLAG(profile.has_steps), DEFAULT("null"),
      RANGE(1, 1e9), UNIT("steps"),
      HELP("Trace the steps from the first to the last of [first, last], both included.")},
+    {"/log/every_seconds", JOB_OPTION_NUMBER, AT(log.every_seconds), DEFAULT("5"), RANGE(0, 86400), UNIT("seconds"),
+     HELP("Write a line about the training to the log this often, and at the last step; 0: not by time.")},
+    {"/log/every_steps", JOB_OPTION_INTEGER, AT(log.every_steps), DEFAULT("0"), RANGE(0, 1e9), UNIT("steps"),
+     HELP("Write such a line this often; 0: not by steps. events.jsonl has every step, whatever is written here.")},
+    {"/tensorboard/every_steps", JOB_OPTION_INTEGER, AT(tensorboard.every_steps), DEFAULT("1"), RANGE(1, 1e9), UNIT("steps"),
+     HELP("The TensorBoard file holds the summaries of every so many steps; evaluations are always in it.")},
     {"/restart/max", JOB_OPTION_INTEGER, AT(restart.max), DEFAULT("3"), RANGE(0, 1000), UNIT("restarts"),
      HELP("How often a job that failed through no fault of its own is started again from its last checkpoint.")},
     {"/restart/on_fewer_nodes", CHOICE("rescale", "keep_batch"), AT(restart.on_fewer_nodes), DEFAULT("\"rescale\""),

@@ -17,6 +17,7 @@
 
 enum job_mode { JOB_MODE_TRAIN, JOB_MODE_EVAL };
 enum job_stem { JOB_STEM_IMAGENET, JOB_STEM_SMALL };
+enum job_gemm { JOB_GEMM_AUTO, JOB_GEMM_OPENBLAS, JOB_GEMM_OWN };
 enum job_preprocess { JOB_PREPROCESS_TPU, JOB_PREPROCESS_MLPERF, JOB_PREPROCESS_TORCHVISION };
 enum job_locality { JOB_LOCALITY_GLOBAL, JOB_LOCALITY_NODE };
 enum job_launcher { JOB_LAUNCHER_LOCAL, JOB_LAUNCHER_SLURM };
@@ -60,6 +61,7 @@ struct job_spec {
         double bn_decay;
         bool zero_init_residual;
         bool winograd;
+        enum job_gemm gemm;
     } model;
     struct {
         char *train; /* a folder, or "synthetic" */
@@ -72,6 +74,7 @@ struct job_spec {
         enum job_locality locality;
         double mixup; /* alpha of Beta(alpha, alpha); 0: off */
         int64_t prefetch_threads;
+        int64_t prefetch_batches; /* made ahead */
     } data;
     struct {
         enum job_launcher launcher;
@@ -152,6 +155,13 @@ struct job_spec {
         bool has_steps;
         int64_t first_step, last_step;
     } profile;
+    struct {
+        double every_seconds; /* 0: not by time */
+        int64_t every_steps;  /* 0: not by steps */
+    } log;
+    struct {
+        int64_t every_steps;
+    } tensorboard;
     struct {
         int64_t max;
         enum job_rescale on_fewer_nodes;

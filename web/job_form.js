@@ -5,7 +5,8 @@ import { h, mark, say, show } from "./dom.js";
 import { equal, inherited, readText, valueAt, writeText } from "./job_document.js";
 
 const TITLES = { "": "Job", model: "Model", data: "Data", cluster: "Cluster", lr: "Learning rate", optimizer: "Optimizer", eval: "Evaluation",
-  checkpoint: "Checkpoints", comm: "Communication", profile: "Profile", restart: "Restart" };
+  checkpoint: "Checkpoints", comm: "Communication", profile: "Profile", restart: "Restart", log: "Log",
+  tensorboard: "TensorBoard" };
 const NARROW = matchMedia("(max-width: 860px)"); // as in submit.css
 const OPEN = () => (NARROW.matches ? ["", "data"] : ["", "data", "model", "cluster", "lr"]); // what most people change
 const FIRST = ["data", "", "model", "cluster", "lr"];

@@ -9,6 +9,7 @@
 #include "common/file.h"
 #include "common/trace.h"
 #include "worker/layer_table.h"
+#include "worker/layers/conv.h"
 #include "worker/peak.h"
 
 #define SPANS_MAX                                                                                  \
@@ -88,9 +89,11 @@ static void write_names(const struct profile *p, FILE *out, size_t dropped)
     fprintf(out,
             "{\"ph\": \"M\", \"name\": \"process_labels\", \"pid\": %d, \"args\": {\"labels\": "
             "\"clock within %.1f us of "
-            "rank 0's\", \"clock_offset_us\": %.3f, \"clock_error_us\": %.3f, \"spans_dropped\": "
+            "rank 0's\", \"gemm\": \"%s\", \"clock_offset_us\": %.3f, \"clock_error_us\": %.3f, "
+            "\"spans_dropped\": "
             "%zu}},\n",
-            r->rank, p->error * 1e6, p->offset * 1e6, p->error * 1e6, dropped);
+            r->rank, p->error * 1e6, conv_gemm_name(r->spec->model.gemm), p->offset * 1e6,
+            p->error * 1e6, dropped);
     for (int t = 0; trace_thread_name(t); t++)
         write_name(out, "thread_name", r->rank, t, trace_thread_name(t));
 }

@@ -13,6 +13,7 @@
 #include "common/preset.h"
 #include "worker/binding.h"
 #include "worker/kernels/kind.h"
+#include "worker/layers/conv.h"
 #include "worker/peak.h"
 #include "worker/resume.h"
 #include "worker/stall.h"
@@ -159,6 +160,7 @@ static int say_run_start(struct run *r, struct error *e)
     report_int(r->report, "seed", r->spec->seed);
     model_tuning_to_text(&r->tuning, tuning);
     report_text(r->report, "winograd", tuning);
+    report_text(r->report, "gemm", conv_gemm_name(r->spec->model.gemm));
     report_int(r->report, "memory_bytes_per_worker", (int64_t)model_memory_bytes(r->model));
     report_json(r->report, "binding", r->binding);
     if (r->resumes) {

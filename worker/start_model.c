@@ -56,14 +56,17 @@ static void choose_convolutions(struct run *r, const struct model_config *config
 {
     char problem[256] = "";
 
-    if (r->resumes && r->spec->model.winograd)
+    bool winograd = r->spec->model.winograd && r->spec->model.gemm != JOB_GEMM_OPENBLAS;
+
+    if (r->resumes && winograd)
         r->tuning = r->from.tuning;
     else if (r->resumes && r->from.tuning.count)
         json_array_append_new(
             r->warnings, json_string("the checkpoint was computed with Winograd's convolutions; "
-                                     "here model.winograd is false: the result will not be bit for "
+                                     "here model.winograd is false or model.gemm openblas: the "
+                                     "result will not be bit for "
                                      "bit that of an undisturbed run"));
-    if (r->resumes || !r->spec->model.winograd)
+    if (r->resumes || !winograd)
         return;
     if (r->rank == 0)
         model_tune(config, &r->tuning, problem);
@@ -90,6 +93,7 @@ static int build_model(struct run *r, struct error *e)
         .bn_momentum = 1.0 - s->model.bn_decay,
         .zero_init_residual = s->model.zero_init_residual,
         .label_smoothing = s->optimizer.label_smoothing,
+        .gemm = s->model.gemm,
         .tuning = &r->tuning,
     };
     choose_convolutions(r, &config);

@@ -18,9 +18,6 @@
 #include "worker/result.h"
 #include "worker/stall.h"
 
-#define PROGRESS_SECONDS   5.0
-#define BATCHES_MADE_AHEAD 3
-
 struct trainer {
     struct run *run;
     struct loader *loader;
@@ -88,7 +85,7 @@ static int open_trainer(struct run *r, struct trainer *t, struct error *e)
         .first_epoch_shift = r->image_shift,
         .mixup = s->data.mixup,
         .threads = (int)s->data.prefetch_threads,
-        .depth = BATCHES_MADE_AHEAD,
+        .depth = (int)s->data.prefetch_batches,
     };
     int status = loader_create(&loader, &t->loader, e);
     if (!status)
@@ -224,12 +221,22 @@ static double images_per_sec(const struct trainer *t)
     return t->step_seconds_sum > 0 ? images / t->step_seconds_sum : 0;
 }
 
+/* log.every_seconds, log.every_steps, and the last step. */
+static bool progress_is_due(const struct trainer *t, int64_t step, double now)
+{
+    const struct job_spec *s = t->run->spec;
+
+    return step >= last_step(t->run) ||
+           (s->log.every_seconds > 0 && now - t->last_progress >= s->log.every_seconds) ||
+           (s->log.every_steps > 0 && step % s->log.every_steps == 0);
+}
+
 static void print_progress(struct trainer *t, int64_t step, double loss, double lr)
 {
     struct run *r = t->run;
     double now = clock_monotonic();
 
-    if (r->rank != 0 || (now - t->last_progress < PROGRESS_SECONDS && step < last_step(r)))
+    if (r->rank != 0 || !progress_is_due(t, step, now))
         return;
     t->last_progress = now;
     double rate = images_per_sec(t);

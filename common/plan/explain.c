@@ -306,21 +306,22 @@ static void explain_memory(struct plan *plan, const struct job_spec *spec)
         (json_int_t)m.images, "bytes_per_image", (json_int_t)m.bytes_per_image, "eval_input_bytes",
         (json_int_t)m.eval_input_bytes, "fixed_bytes", (json_int_t)m.fixed_bytes);
 
-    explain(
-        plan, "memory_bytes_per_worker",
-        trains ? "copies x parameter_bytes + batch_per_worker x bytes_per_image + "
-                 "eval_input_bytes + fixed_bytes"
-               : "copies x parameter_bytes + eval.batch x bytes_per_image + eval_input_bytes + "
-                 "fixed_bytes",
-        inputs, json_integer(plan->memory_bytes_per_worker),
-        "the engine's plan of buffers in common/activations.c",
-        json_string(trains ? "weights, gradients and what the optimiser remembers; of an image, "
-                             "what the engine's "
-                             "arena holds at its fullest (each convolution's output, and what is "
-                             "made again from them in backward) and three inputs; three evaluation "
-                             "batches of inputs; the program is an estimate"
-                           : "the weights; of an image, what the engine's arena holds at its "
-                             "fullest and three inputs; the program is an estimate"));
+    explain(plan, "memory_bytes_per_worker",
+            trains ? "copies x parameter_bytes + batch_per_worker x bytes_per_image + "
+                     "eval_input_bytes + fixed_bytes"
+                   : "copies x parameter_bytes + eval.batch x bytes_per_image + eval_input_bytes + "
+                     "fixed_bytes",
+            inputs, json_integer(plan->memory_bytes_per_worker),
+            "the engine's plan of buffers in common/activations.c",
+            json_string(trains
+                            ? "weights, gradients and what the optimiser remembers; of an image, "
+                              "what the engine's arena holds at its fullest (each convolution's "
+                              "output, and what is "
+                              "made again from them in backward) and one input more than "
+                              "data.prefetch_batches; three evaluation "
+                              "batches of inputs; the program is an estimate"
+                            : "the weights; of an image, what the engine's arena holds at its "
+                              "fullest and three inputs; the program is an estimate"));
 }
 
 static void explain_predicted(struct plan *plan, const struct job_spec *spec,

@@ -15,6 +15,7 @@ struct board {
     FILE *out;
     struct error *e;
     int status;
+    int64_t every_steps, last_step; /* tensorboard.every_steps; the last one written */
 };
 
 /* ---------------------------------------------------------------- records */
@@ -89,6 +90,10 @@ static void write_step(void *context, const struct store_metric_part *part)
     static const char *const wanted[] = {"loss", "lr", "images_per_sec", "grad_norm", "top1"};
     struct board *b = context;
     struct scalars s = {.count = 0};
+
+    if (part->step / b->every_steps == b->last_step / b->every_steps)
+        return;
+    b->last_step = part->step;
 
     for (size_t i = 0; event_metric_at(i); i++)
         for (size_t w = 0; w < sizeof wanted / sizeof wanted[0]; w++)
@@ -209,6 +214,9 @@ static int write_hparams(struct board *b, const struct store_job *job)
         return error_set(b->e, ERR_NO_MEMORY, "no memory for the TensorBoard file");
     }
     add_hparams(h, spec, "");
+    json_int_t every =
+        json_integer_value(json_object_get(json_object_get(spec, "tensorboard"), "every_steps"));
+    b->every_steps = every > 0 ? every : 1; /* jobs of older versions have none */
     snprintf(name, sizeof name, "job-%lld", (long long)job->id);
     start.n_hparams = h->count;
     start.hparams = h->pointers;

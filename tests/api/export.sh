@@ -36,6 +36,12 @@ is "$(read_board '[.series["eval/top1"], .series["eval/top5"], .series["eval/los
 is "$(read_board '[.hparams | .["optimizer.momentum"], .batch_per_worker, .["model.arch"], .["optimizer.nesterov"]]')" '[0.9,4,"resnet50",false]' \
     "and the hyper-parameters"
 
+submit "steps=20" '' '{"tensorboard": {"every_steps": 8}}'
+wait_state "$id" succeeded
+call "/v1/jobs/$id/tensorboard"
+"$python" "$top_srcdir/tests/api/read_tfevents.py" "$work/body" >"$work/board" 2>&1
+is "$(read_board '[.series.loss[][0]]')" '[8,16]' "tensorboard.every_steps thins the summaries out"
+
 submit "steps=1000 step_ms=20"
 wait_state "$id" running
 call "/v1/jobs/$id/mllog"

@@ -224,6 +224,7 @@ TRAININGS = [
     ("the same decay, not of batch norm", "resnet18", 16, 5, 2, "w"),
     ("label smoothing and mixup", "resnet18", 16, 5, 1, "sm"),
     ("without Winograd: Nesterov, label smoothing and mixup", "resnet18", 16, 5, 1, "xnsm"),
+    ("convolutions by OpenBLAS", "resnet18", 16, 5, 1, "b"),
 ]
 FAMILY = [
     ("resnet18", "imagenet", 64), ("resnet34", "imagenet", 64), ("resnet101", "imagenet", 64), ("resnet152", "imagenet", 64),

@@ -241,6 +241,7 @@ struct options {
     bool heavy;
     bool mixup;  /* m: lambda 0.3, and 0.05 more each step */
     bool direct; /* x: no Winograd */
+    bool blas;   /* b: model.gemm openblas */
 };
 
 static struct options options_of(const char *text)
@@ -250,7 +251,8 @@ static struct options options_of(const char *text)
                             .decay_bn = strchr(text, 'd'),
                             .heavy = strpbrk(text, "dw"),
                             .mixup = strchr(text, 'm'),
-                            .direct = strchr(text, 'x')};
+                            .direct = strchr(text, 'x'),
+                            .blas = strchr(text, 'b')};
 }
 
 static void train(struct model *m, struct optimizer *s, struct batches *b, bool mixup)
@@ -289,7 +291,8 @@ static int run_train(char **a)
                              .batch = n,
                              .threads = atoi(a[4]),
                              .bn_momentum = 0.1,
-                             .label_smoothing = o.smooth ? 0.1 : 0};
+                             .label_smoothing = o.smooth ? 0.1 : 0,
+                             .gemm = o.blas ? JOB_GEMM_OPENBLAS : JOB_GEMM_OWN};
     struct batches b = make_batches(atoi(a[3]), n, size);
     struct model *m = make_model(&c, !o.direct);
 

@@ -134,4 +134,12 @@ else
     skip "a full disk at the checkpoint" "cannot mount a small file system here"
 fi
 
+# ---- what multiplies, and how often the log says something
+job "$work/blas.json" '.model.gemm = "openblas" | .data.prefetch_batches = 1 | .log = {"every_seconds": 0, "every_steps": 3} | .profile.steps = [2, 2] | .data.eval = null | .eval.predictions = false'
+worker 2 "$work/blas.json" "$work/blas"
+is $? 0 "convolutions by OpenBLAS, one batch made ahead"
+is "$(jq -r 'select(.type == "run_start") | .gemm + .winograd' "$work/blas/attempt-1/events.jsonl")" openblas "run_start says what multiplies; none is Winograd's"
+is "$(jq -r '.[] | select(.name == "process_labels") | .args.gemm' "$work/blas/attempt-1/trace.json" | sort -u)" openblas "and so does the trace"
+is "$(grep -o '^Step \[[0-9]*' <<<"$output" | tr '\n' ' ')" "Step [3 Step [4 " "a line every 3 steps, and of the last"
+
 done_testing

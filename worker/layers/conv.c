@@ -27,15 +27,35 @@ struct conv conv_make(int in_size, int in_channels, int out_channels, int kernel
     struct conv c = {window_make(in_size, in_channels, kernel, stride, pad),
                      out_channels,
                      groups,
-                     TILE_GEMM_PAYS ? CONV_TILE : CONV_OPENBLAS,
+                     CONV_GROUPED,
                      {CONV_NO_WINOGRAD}};
-    bool fits = tile_gemm_takes((size_t)in_channels) && tile_gemm_takes((size_t)out_channels);
 
-    if (TILE_GEMM_PAYS && fits && c.window.out <= PIXEL_SIZE && (kernel > 1 || stride > 1))
-        c.algorithm = CONV_PIXEL;
-    if (groups > 1)
-        c.algorithm = CONV_GROUPED;
+    conv_choose_gemm(&c, JOB_GEMM_AUTO);
     return c;
+}
+
+static bool is_own(enum job_gemm gemm)
+{
+    return gemm == JOB_GEMM_AUTO ? TILE_GEMM_PAYS : gemm == JOB_GEMM_OWN;
+}
+
+const char *conv_gemm_name(enum job_gemm gemm)
+{
+    return is_own(gemm) ? "own" : "openblas";
+}
+
+void conv_choose_gemm(struct conv *c, enum job_gemm gemm)
+{
+    const struct window *w = &c->window;
+    bool fits = tile_gemm_takes((size_t)w->channels) && tile_gemm_takes((size_t)c->out_channels);
+
+    if (c->groups > 1)
+        return;
+    if (gemm == JOB_GEMM_OPENBLAS)
+        memset(c->winograd, 0, sizeof c->winograd);
+    c->algorithm = is_own(gemm) ? CONV_TILE : CONV_OPENBLAS;
+    if (is_own(gemm) && fits && w->out <= PIXEL_SIZE && (w->kernel > 1 || w->stride > 1))
+        c->algorithm = CONV_PIXEL;
 }
 
 static size_t matrix_rows(const struct conv *c)

@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "common/job_spec.h"
 #include "worker/kernels/window.h"
 
 /*
@@ -46,6 +47,12 @@ struct conv {
 
 struct conv conv_make(int in_size, int in_channels, int out_channels, int kernel, int stride,
                       int pad, int groups);
+
+/* model.gemm: conv_make has chosen as auto does. openblas is without Winograd, too. */
+void conv_choose_gemm(struct conv *c, enum job_gemm gemm);
+
+/* "openblas" or "own": what the choice comes to on this kind of processor. */
+const char *conv_gemm_name(enum job_gemm gemm);
 
 size_t conv_weights(const struct conv *c);        /* floats */
 size_t conv_scratch_floats(const struct conv *c); /* of a thread that works by itself */

@@ -27,13 +27,14 @@ static int allocate_floats(struct model *m, float **p, size_t floats, struct err
     return *p ? 0 : -(int)e->code;
 }
 
-static struct unit make_unit(const struct arch_conv *c, const struct model_tuning *tuning)
+static struct unit make_unit(const struct arch_conv *c, const struct model_config *config)
 {
     struct unit u = {.conv = conv_make(c->in_size, c->in_channels, c->out_channels, c->kernel,
                                        c->stride, c->padding, c->groups)};
     memcpy(u.name, c->name, sizeof u.name);
     memcpy(u.bn_name, c->bn_name, sizeof u.bn_name);
-    model_tuning_apply(tuning, &u.conv);
+    model_tuning_apply(config->tuning, &u.conv);
+    conv_choose_gemm(&u.conv, config->gemm);
     return u;
 }
 
@@ -49,7 +50,7 @@ static int build_graph(struct model *m, const struct network *n, struct error *e
     if (!m->units || !m->blocks || !m->lanes)
         return error_set(e, ERR_NO_MEMORY, "no memory for a model's layers");
     for (int i = 0; i < m->unit_count; i++)
-        m->units[i] = make_unit(&n->convs[i], c->tuning);
+        m->units[i] = make_unit(&n->convs[i], c);
     for (int i = 0; i < m->block_count; i++) {
         const struct network_block *b = &n->blocks[i];
         m->blocks[i] =

@@ -1,6 +1,6 @@
 /*
- * A network of the ResNet family: forward, loss, backward, on one rank. NHWC, fp32, im2col +
- * OpenBLAS GEMM.
+ * A network of the ResNet family: forward, loss, backward, on one rank. NHWC, fp32; convolutions
+ * are matrix products, by the engine's kernels or im2col and OpenBLAS (layers/conv.h).
  *
  * All parameters lie in one flat buffer in forward order, their gradients in a second one of the
  * same layout, so that an all-reduce bucket is a range of it; backward completes gradients from the
@@ -29,6 +29,7 @@ struct model_config {
     double bn_momentum; /* torch's: 1 - bn_decay */
     bool zero_init_residual;
     double label_smoothing;
+    enum job_gemm gemm;                /* 0: auto */
     const struct model_tuning *tuning; /* tune.h; NULL: no Winograd. Read by model_create only */
 };
 

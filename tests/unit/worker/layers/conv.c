@@ -144,6 +144,25 @@ Test(conv, openblas_equals_the_plain_convolution)
     check_all(CONV_OPENBLAS);
 }
 
+Test(conv, gemm_is_chosen)
+{
+    struct conv c = conv_make(8, 64, 64, 3, 1, 1, 1), grouped = conv_make(8, 64, 64, 3, 1, 1, 16);
+    enum conv_algorithm first = c.algorithm;
+
+    c.winograd[CONV_FORWARD] = CONV_WINOGRAD_4;
+    conv_choose_gemm(&c, JOB_GEMM_AUTO);
+    cr_assert_eq(c.algorithm, first);
+    cr_assert_eq(c.algorithm == CONV_TILE, !strcmp(conv_gemm_name(JOB_GEMM_AUTO), "own"));
+    cr_assert_eq(c.winograd[CONV_FORWARD], CONV_WINOGRAD_4);
+    conv_choose_gemm(&c, JOB_GEMM_OPENBLAS);
+    cr_assert_eq(c.algorithm, CONV_OPENBLAS);
+    cr_assert_eq(c.winograd[CONV_FORWARD], CONV_NO_WINOGRAD);
+    conv_choose_gemm(&c, JOB_GEMM_OWN);
+    cr_assert_eq(c.algorithm, CONV_TILE);
+    conv_choose_gemm(&grouped, JOB_GEMM_OPENBLAS);
+    cr_assert_eq(grouped.algorithm, CONV_GROUPED);
+}
+
 Test(conv, own_tile_equals_the_plain_convolution)
 {
     check_all(CONV_TILE);

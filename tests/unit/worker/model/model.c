@@ -87,9 +87,11 @@ static void check_tensor(struct model *m, const float *x, const struct model_ten
     free(g);
 }
 
-static void check_gradients(const struct arch *arch, enum job_stem stem, int size, bool frozen)
+static void check_gradients(const struct arch *arch, enum job_stem stem, int size, bool frozen,
+                            enum job_gemm gemm)
 {
     struct model_config c = config_of(arch, 1);
+    c.gemm = gemm;
     c.stem = stem;
     c.image_size = size;
     c.bn_momentum = frozen ? 1 : 0.1;
@@ -110,17 +112,22 @@ static void check_gradients(const struct arch *arch, enum job_stem stem, int siz
 
 Test(model, gradients_of_every_tensor_equal_finite_differences)
 {
-    check_gradients(&tiny, JOB_STEM_IMAGENET, SIZE, false);
+    check_gradients(&tiny, JOB_STEM_IMAGENET, SIZE, false, JOB_GEMM_OWN);
+}
+
+Test(model, gradients_by_openblas)
+{
+    check_gradients(&tiny, JOB_STEM_IMAGENET, SIZE, false, JOB_GEMM_OPENBLAS);
 }
 
 Test(model, gradients_with_frozen_batch_norm)
 {
-    check_gradients(&tiny, JOB_STEM_IMAGENET, SIZE, true);
+    check_gradients(&tiny, JOB_STEM_IMAGENET, SIZE, true, JOB_GEMM_AUTO);
 }
 
 Test(model, gradients_of_basic_blocks_and_the_small_stem)
 {
-    check_gradients(&tiny_basic, JOB_STEM_SMALL, 32, false);
+    check_gradients(&tiny_basic, JOB_STEM_SMALL, 32, false, JOB_GEMM_AUTO);
 }
 
 /* The same bits each time; with another number of threads the same numbers but for rounding. */
