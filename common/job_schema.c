@@ -95,13 +95,20 @@ static json_t *object_schema(void)
     return json_pack("{s:s, s:b, s:{}}", "type", "object", "additionalProperties", 0, "properties");
 }
 
-/* What a training and what an evaluation cannot do without; a preset may supply anything else. */
+/* What a training and what an evaluation cannot do without; a preset may supply anything else.
+ * job_check.c has the same rules. */
 static json_t *required_by_mode(void)
 {
     return json_loads(
         "{\"if\": {\"required\": [\"mode\"], \"properties\": {\"mode\": {\"const\": \"eval\"}}},"
-        " \"then\": {\"required\": [\"data\", \"model\"], \"properties\": {"
-        "\"data\": {\"required\": [\"eval\"]}, \"model\": {\"required\": [\"init\"]}}},"
+        " \"then\": {\"required\": [\"data\"], \"properties\": {"
+        "\"data\": {\"required\": [\"eval\"], \"properties\": {\"eval\": {\"type\": "
+        "\"string\"}}}},"
+        " \"if\": {\"properties\": {\"data\": {\"properties\": {\"eval\": {\"const\": "
+        "\"synthetic\"}}}}},"
+        " \"else\": {\"required\": [\"model\"], \"properties\": {"
+        "\"model\": {\"required\": [\"init\"], \"properties\": {\"init\": {\"type\": "
+        "\"string\"}}}}}},"
         " \"else\": {\"required\": [\"data\"], \"properties\": {"
         "\"data\": {\"required\": [\"train\"], \"properties\": {\"train\": {\"type\": "
         "\"string\"}}}}}}",

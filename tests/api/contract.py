@@ -277,6 +277,45 @@ def send_mistakes():
 
 def check_tags():
     for method, path, op in operations():
+def check_eval_plan():
+    """An evaluation has no training: its plan has nulls where a training's has numbers."""
+    path, op = "/v1/plan", DOCUMENT["paths"]["/v1/plan"]["post"]
+    document = {"mode": "eval", "data": {"eval": "synthetic", "eval_images": 64}, "model": {"arch": "resnet18", "image_size": 32, "classes": 10}}
+    got = ask("post", path, body=json.dumps(document))
+    problems = check_answer(path, op, *got)
+    report(got[0] == 200 and not problems, "the plan of an evaluation is as described: %d" % got[0], *problems or [got[2]])
+
+
+def check_required():
+    """What a document cannot do without is the same to the schema and to the daemon."""
+    small = {"arch": "resnet18", "image_size": 32, "classes": 10}
+    documents = [
+        (True, {"data": {"train": "synthetic"}}),
+        (True, {"mode": "train", "data": {"train": "/no/folder"}}),
+        (False, {}),
+        (False, {"data": {}}),
+        (False, {"data": {"train": None}}),
+        (False, {"mode": "train", "data": {"eval": "synthetic"}}),
+        (True, {"mode": "eval", "data": {"eval": "synthetic"}}),
+        (True, {"mode": "eval", "data": {"eval": "synthetic"}, "model": small}),
+        (True, {"mode": "eval", "data": {"eval": "synthetic"}, "model": {"init": None}}),
+        (True, {"mode": "eval", "data": {"eval": "/no/folder"}, "model": {"init": "/no/weights"}}),
+        (False, {"mode": "eval", "data": {"eval": "/no/folder"}}),
+        (False, {"mode": "eval", "data": {"eval": "/no/folder"}, "model": small}),
+        (False, {"mode": "eval", "data": {"eval": "/no/folder"}, "model": {"init": None}}),
+        (False, {"mode": "eval"}),
+        (False, {"mode": "eval", "data": {"train": "synthetic"}}),
+        (False, {"mode": "eval", "data": {"eval": None}}),
+    ]
+    for complete, document in documents:
+        found = errors({"$ref": "#/components/schemas/JobDocument"}, document)
+        status, _, data, _ = ask("post", "/v1/plan", body=json.dumps(document))
+        demanded = [e for e in json.loads(data).get("errors", []) if re.search("is (required|missing)", e["message"])]
+        report((not found, not demanded) == (complete, complete),
+               "%s is %s to the schema and the daemon" % (json.dumps(document), "complete" if complete else "incomplete"),
+               "schema:", *found, "daemon: %d" % status, *demanded)
+
+
         if not any(p["name"] == "If-None-Match" for p in map(resolve, op["parameters"])) or "{step}" in path:
             continue
         names = [n for m in op["responses"]["200"]["content"].values() for n in m.get("examples", {}) if answer_of(op, n)[1] != EVENTS]
@@ -299,6 +338,8 @@ check_described()
 check_tags()
 send_examples()
 send_mistakes()
+check_eval_plan()
+check_required()
 print("# failed: %d" % failed)
 print("1..%d" % count)
 sys.exit(failed > 0)
