@@ -334,6 +334,24 @@ static json_t *components_of(json_t *const docs[])
 }
 
 #define DOCS_MAX 32
+/* What each role may beyond the routes with its x-role: those of the roles it includes, and more.
+ */
+static json_t *roles_of(void)
+{
+    json_t *all = json_array();
+
+    for (int i = 0; i < ROLES; i++) {
+        const struct role_info *role = role_at((enum role)i);
+        json_t *includes = json_array();
+        for (int k = 0; k < ROLES; k++)
+            if (k != i && role->rights & RIGHT(k))
+                json_array_append_new(includes, json_string(role_at((enum role)k)->name));
+        json_array_append_new(all, json_pack("{s:s, s:o, s:s?}", "name", role->name, "includes",
+                                             includes, "may", role->may));
+    }
+    return all;
+}
+
 
 static const char about[] = "Trains ResNets on clusters of CPUs. A GET may be sent as HEAD. "
                             "Answers are compressed for those "
@@ -348,9 +366,10 @@ json_t *openapi_document(void)
 
     for (size_t i = 0; api_docs[i].name && i < DOCS_MAX; i++)
         docs[i] = json_loads(api_docs[i].text, JSON_REJECT_DUPLICATES, NULL);
-    json_t *document = json_pack("{s:s, s:{s:s, s:s, s:s}, s:o, s:o}", "openapi", "3.1.0", "info",
-                                 "title", "traind", "version", PACKAGE_VERSION, "description",
-                                 about, "paths", paths_of(docs), "components", components_of(docs));
+    json_t *document =
+        json_pack("{s:s, s:{s:s, s:s, s:s}, s:o, s:o, s:o}", "openapi", "3.1.0", "info", "title",
+                  "traind", "version", PACKAGE_VERSION, "description", about, "x-roles", roles_of(),
+                  "paths", paths_of(docs), "components", components_of(docs));
     for (size_t i = 0; i < DOCS_MAX; i++)
         json_decref(docs[i]);
     schema_of_job = json_object_get(

@@ -13,6 +13,9 @@ ok "schema/openapi.json is up to date (make update-docs)" diff "$top_srcdir/sche
 ok "the routes of man/traind.8 are up to date (make update-docs)" diff <(sed -e '1,/begin routes$/d' -e '/end routes$/,$d' "$top_srcdir/man/traind.8") \
     <(sh "$top_srcdir/schema/api/routes-man.sh" <"$top_srcdir/schema/openapi.json")
 
+ok "the roles of doc/security.md are up to date (make update-docs)" diff <(sed -e '1,/begin roles -->$/d' -e '/end roles -->$/,$d' "$top_srcdir/doc/security.md") \
+    <(sh "$top_srcdir/schema/api/roles-md.sh" <"$top_srcdir/schema/openapi.json")
+
 printf '%s\n' "worker = $top_builddir/train-worker" "slots = 3" "require_token = yes" "max_body_bytes = 10000" \
     "web_dir = $top_srcdir/web" "heartbeat_seconds = 1" "requests_per_second = 0" >"$work/traind.conf"
 start_daemon --config "$work/traind.conf"
