@@ -174,16 +174,17 @@ static void add_problems(json_t *responses, const struct described *d)
     const json_t *code;
     size_t i;
 
+    /* Of every route: a wrong token, a foreign Host and too large a body are refused before what
+     * the route needs is asked. */
     add_problem(responses, d, 400);
-    if (d->route->role != ROLE_ANYONE) {
-        add_problem(responses, d, 401);
-        add_problem(responses, d, 403);
-        json_object_set_new(responses, "429", reference("responses", "TooMany"));
-    }
+    add_problem(responses, d, 401);
+    add_problem(responses, d, 403);
+    add_problem(responses, d, 413);
+    json_object_set_new(responses, "429", reference("responses", "TooMany"));
     if (strchr(d->route->pattern, '{'))
         add_problem(responses, d, 404);
-    if (json_object_get(d->doc, "body"))
-        add_problem(responses, d, 413);
+    if (strcmp(d->route->method, "GET") != 0 && d->route->role != ROLE_READ)
+        add_problem(responses, d, 507); /* it writes */
     json_array_foreach (json_object_get(d->doc, "problems"), i, code)
         add_problem(responses, d, (int)json_integer_value(code));
     json_object_set_new(responses, "default", reference("responses", "Problem"));
@@ -333,7 +334,6 @@ static json_t *components_of(json_t *const docs[])
                      "from trainctl token; not needed on the unix socket");
 }
 
-#define DOCS_MAX 32
 /* What each role may beyond the routes with its x-role: those of the roles it includes, and more.
  */
 static json_t *roles_of(void)
@@ -352,6 +352,7 @@ static json_t *roles_of(void)
     return all;
 }
 
+#define DOCS_MAX 32
 
 static const char about[] = "Trains ResNets on clusters of CPUs. A GET may be sent as HEAD. "
                             "Answers are compressed for those "

@@ -266,17 +266,17 @@ def send_mistakes():
             wants(400, target + "?nonsense=1", {}, None)
         if op["x-role"] != "anyone":
             wants(401, target, {}, None, tcp=True)
-            wants(401, target, {"Authorization": "Bearer nonsense"}, None, tcp=True)
+        wants(401, target, {"Authorization": "Bearer nonsense"}, None, tcp=True)
+        if method != "get":
+            wants(403, target, {"Sec-Fetch-Site": "cross-site"}, None, tcp=True)
         if "{id}" in path and path != "/v1/jobs/{id}/checkpoints/{step}" and "requestBody" not in op:
             wants(404, target, {}, None)
         if "requestBody" in op and "/nodes/" not in path:
             wants(400, re.sub("999999", "1", target), {}, '{"half')
-            wants(413, re.sub("999999", "1", target), {}, " " * 20000)
+        wants(413, re.sub("999999", "1", target), {}, " " * 20000)
         report(not problems, name, *problems)
 
 
-def check_tags():
-    for method, path, op in operations():
 def check_eval_plan():
     """An evaluation has no training: its plan has nulls where a training's has numbers."""
     path, op = "/v1/plan", DOCUMENT["paths"]["/v1/plan"]["post"]
@@ -316,6 +316,8 @@ def check_required():
                "schema:", *found, "daemon: %d" % status, *demanded)
 
 
+def check_tags():
+    for method, path, op in operations():
         if not any(p["name"] == "If-None-Match" for p in map(resolve, op["parameters"])) or "{step}" in path:
             continue
         names = [n for m in op["responses"]["200"]["content"].values() for n in m.get("examples", {}) if answer_of(op, n)[1] != EVENTS]
@@ -336,10 +338,10 @@ print("# %d routes" % len(list(operations())))
 check_document()
 check_described()
 check_tags()
-send_examples()
-send_mistakes()
 check_eval_plan()
 check_required()
+send_examples()
+send_mistakes()
 print("# failed: %d" % failed)
 print("1..%d" % count)
 sys.exit(failed > 0)

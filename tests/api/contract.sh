@@ -64,6 +64,19 @@ while IFS= read -r line; do
 done <"$work/checks"
 ok "all of the contract was checked" grep -q '^1\.\.' "$work/checks"
 is "$ended" "$(grep -q '^not ok' "$work/checks"; echo $((1 - $?)))" "and its verdict is that of its checks"
+# The last of the statuses of every route: a token that asks too often.
+token=$(local_call -d '{"name": "busy", "role": "read"}' /v1/tokens; jq -r .token <<<"$body")
+sed -i 's/^requests_per_second = 0/requests_per_second = 1/' "$work/traind.conf"
+kill -HUP "$daemon"
+too_many() {
+    call -H "Authorization: Bearer $token" /v1/schema/job
+    [ "$status" = 429 ]
+}
+eventually too_many
+refused 429 too-many 'second' "a token that asks too often is refused"
+like "$headers" '^Retry-After: [0-9]+$' "and told when to come back"
+is "$(jq -r '.paths[][].responses | has("429")' "$work/openapi.json" | sort -u)" true "as every route says that it may be"
+
 ok "no cancelled job leaves a process" eventually gone
 ok "the daemon stops in order" stop_daemon
 done_testing
