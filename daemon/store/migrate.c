@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "common/log.h"
 #include "daemon/store/sql.h"
@@ -77,16 +78,10 @@ static int open_to_look(const char *path, sqlite3 **db)
 int store_migrate_check(const char *path, int count, struct error *e)
 {
     sqlite3 *db = NULL;
-    struct stat st;
     int status;
 
-    if (stat(path, &st))
+    if (access(path, F_OK))
         return 0;
-    if (!S_ISREG(st.st_mode)) /* a FIFO would be waited for */
-        return error_set(e, ERR_CONFLICT,
-                         "%s is not a regular file, which the database must be: move it away, or "
-                         "give another folder with --state",
-                         path);
     if (open_to_look(path, &db) != SQLITE_OK) {
         sql_error(db, e, "opening the database");
         status = error_prefix(e, "%s", path);

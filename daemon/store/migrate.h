@@ -15,8 +15,8 @@ struct store_migration {
 extern const struct store_migration store_migrations[]; /* generated: embed-migrations.sh */
 extern const int store_migration_count;
 
-/* ERR_CONFLICT where the file is of a version newer than count, belongs to another program, or is
- * not a regular file; ERR_CORRUPT: of a version that cannot be.
+/* ERR_CONFLICT where the file is of a version newer than count, or belongs to another program;
+ * ERR_CORRUPT: of a version that cannot be.
  * Opens it read-only and changes nothing; a missing or empty file is fine. */
 int store_migrate_check(const char *path, int count, struct error *e);
 

@@ -554,12 +554,12 @@ Test(store, only_a_regular_file_is_opened)
     store = NULL;
     cr_assert_eq(unlink(path), 0);
     cr_assert_eq(mkfifo(path, 0600), 0);
-    cr_assert_eq(store_open(path, &other, &e), -ERR_CONFLICT);
-    cr_assert_not_null(strstr(e.text, "is not a regular file"), "%s", e.text);
+    cr_assert_eq(store_open(path, &other, &e), -ERR_INVALID);
+    cr_assert_not_null(strstr(e.text, "not a database"), "%s", e.text);
     cr_assert_eq(unlink(path), 0);
     cr_assert_eq(mkdir(path, 0700), 0);
-    cr_assert_eq(store_open(path, &other, &e), -ERR_CONFLICT);
-    cr_assert_not_null(strstr(e.text, "is not a regular file"), "%s", e.text);
+    cr_assert_eq(store_open(path, &other, &e), -ERR_INVALID);
+    cr_assert_not_null(strstr(e.text, "not a database"), "%s", e.text);
     cr_assert_eq(rmdir(path), 0);
 }
 
