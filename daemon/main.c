@@ -122,6 +122,17 @@ static char *help_text(int key, const char *text, void *input)
 
 /* ---------------------------------------------------------------- the state folder */
 
+/* What a killed daemon was just forking holds its lock until it has closed its descriptors. */
+static bool take_lock(int fd)
+{
+    for (int tries = 0; flock(fd, LOCK_EX | LOCK_NB); tries++) {
+        if (errno != EWOULDBLOCK || tries == 20)
+            return false;
+        usleep(50000);
+    }
+    return true;
+}
+
 /* One daemon a folder: the lock lives as long as the process. */
 static int lock_state(const struct config *c, int *fd, struct error *e)
 {
@@ -131,7 +142,7 @@ static int lock_state(const struct config *c, int *fd, struct error *e)
         return error_set(e, ERR_NO_MEMORY, "out of memory");
     *fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
     int status = *fd < 0 ? error_set_errno(e, errno, "cannot open %s", path) : 0;
-    if (status == 0 && flock(*fd, LOCK_EX | LOCK_NB)) {
+    if (status == 0 && !take_lock(*fd)) {
         if (read(*fd, text, sizeof text - 1) < 0)
             text[0] = '\0';
         text[strcspn(text, "\n")] = '\0';
