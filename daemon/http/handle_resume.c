@@ -52,8 +52,12 @@ int handle_job_resume(const struct request *q, struct reply *r, struct error *e)
     struct problems problems = {0};
     json_t *changes, *numbers;
 
-    if (auth_check_job(q, q->id, e) || read_changes(q, &changes, e))
+    if (read_changes(q, &changes, e))
         return -(int)e->code;
+    if (auth_check_job(q, q->id, e)) {
+        json_decref(changes);
+        return -(int)e->code;
+    }
     check_changes(q, changes, &problems);
     int status = problems.count ? -(int)ERR_INVALID
                                 : job_resume(q->app->jobs, q->id, changes, request_by(q), &problems,
