@@ -1,13 +1,6 @@
 # TAP for shell tests: source it, call ok/is/like/skip, end with done_testing.
 # shellcheck shell=bash
 
-# What a caller has set for programs of his own must not change what a test sees.
-for tap_variable in $(compgen -e); do
-    case $tap_variable in
-    OPENBLAS_* | OMP_* | GOMP_* | KMP_* | MALLOC_* | GLIBC_TUNABLES | TRAINCOMM_WAY) unset "$tap_variable" ;;
-    esac
-done
-
 tap_count=0
 tap_failed=0
 
