@@ -34,10 +34,10 @@ trap 'exit 1' INT TERM
 
 # ------------------------------------------------------------------ the daemon
 
-# Waits up to 20 s until the command succeeds.
+# Waits until the command succeeds: up to a minute, as the machine may be busy.
 eventually() {
     local _
-    for _ in $(seq 200); do
+    for _ in $(seq 600); do
         "$@" && return
         sleep 0.1
     done

@@ -49,10 +49,10 @@ like "$body" "has no checkpoint to go on from" "it says so"
 
 # A back-off, kept over a restart of the daemon, and cancelled.
 stop_daemon
-sed -i 's/^restart_delay_seconds.*/restart_delay_seconds = 3/' "$work/traind.conf"
+sed -i 's/^restart_delay_seconds.*/restart_delay_seconds = 10/' "$work/traind.conf"
 restart_runs
 submit "steps=30 every=5 rank=1 at=12 signal=9 first=1" "$two" '{"restart": {"max": 2}}'
-backs_off() { [[ $(job "$1" state) = queued && $(job "$1" reason) = *"restart 1 of 2 follows in 3 s"* ]]; }
+backs_off() { [[ $(job "$1" state) = queued && $(job "$1" reason) = *"restart 1 of 2 follows in 10 s"* ]]; }
 ok "a restart waits" eventually backs_off "$id"
 is "$(job "$id" 'estimated_start | . > now')" true "it says until when"
 resume "$id"
