@@ -184,7 +184,7 @@ want 201 "an administrator may give mpirun what he likes"
 
 # ------------------------------------------------------------------ the log and the trace stay in the run directory
 
-run_dir=$(sqlite3 "$state/traind.db" 'select run_dir from job where id = 1')
+run_dir=$state/$(sqlite3 "$state/traind.db" 'select run_dir from job where id = 1')
 with submit -X POST /v1/jobs/1/cancel
 ended() { with submit /v1/jobs/1 && [[ $(jq -r .state <<<"$body") =~ ^(failed|cancelled)$ ]]; }
 eventually ended
@@ -193,7 +193,7 @@ echo secret >"$work/secret"
 rm -f "$run_dir/attempt-1/stdout.log"
 ln -s "$work/secret" "$run_dir/attempt-1/stdout.log"
 ln -sf "$work/secret" "$run_dir/attempt-1/trace.json"
-sqlite3 "$state/traind.db" 'update job set attempt = 1 where id = 1'
+sqlite3 -cmd '.timeout 20000' "$state/traind.db" 'update job set attempt = 1 where id = 1'
 for tail in log trace; do
     with submit "/v1/jobs/1/$tail"
     ok "a link in the place of the $tail is not followed" test "$status" -ge 400
@@ -267,7 +267,7 @@ ok "and is told what happens" eventually told
 ok "while the ended ones are told nothing more" test -z "$(grep '^event: state' "$work/live-brief" "$work/live-long")"
 
 # A backup that somebody takes slowly. The store is made large first.
-sqlite3 "$state/traind.db" "insert into job_event (job_id, attempt, t, type, body) select 1, 0, 0, 'note',
+sqlite3 -cmd ".timeout 20000" "$state/traind.db" "insert into job_event (job_id, attempt, t, type, body) select 1, 0, 0, 'note',
     json_object('text', hex(randomblob(4000))) from generate_series(1, 4000)"
 slow=$("$trainctl" --server "$local_server" token create --role admin slow 2>/dev/null)
 slow_id=$(sed 's/^traind-\([0-9]*\)-.*/\1/' <<<"$slow")

@@ -148,7 +148,7 @@ is "$body" "" "is empty"
 like "$headers" '^X-Log-Next: 0$' "and to be read from 0"
 call '/v1/jobs/6/log?attempt=1'
 refused 404 not-found '0 attempts' "the log of an attempt that was not made"
-run=$(sqlite3 "$state/traind.db" 'select run_dir from job where id = 1')
+run=$state/$(sqlite3 "$state/traind.db" 'select run_dir from job where id = 1')
 has_started() { [ -e "$run/attempt-1/stdout.log" ]; }
 ok "the first job has a log" eventually has_started
 printf 'one\ntwo\n' >"$run/attempt-1/stdout.log"
