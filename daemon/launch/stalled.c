@@ -251,7 +251,7 @@ static void judge_waiting_hosts(const char *attempt_dir, const struct said *s, d
 static void name_host_of_rank(const char *attempt_dir, const struct said *s, struct stalled *out)
 {
     struct hosts_taken taken;
-    size_t node = (size_t)(out->rank / s->workers_per_node);
+    size_t node = s->workers_per_node > 0 ? (size_t)(out->rank / s->workers_per_node) : 0;
 
     if (!hosts_read_taken(attempt_dir, &taken)) {
         name_this_host(attempt_dir, out);
@@ -326,7 +326,10 @@ static bool judge_processes(struct stall_look *l, const struct progress *last, d
     out->rank = found.rank;
     print_quiet(last->phase, now - last->at, words);
     if (found.rank >= 0) {
-        name_this_host(l->attempt_dir, out);
+        struct said said = {0};
+        learn_world(l->attempt_dir, &said);
+        name_host_of_rank(l->attempt_dir, &said, out); /* it may be another name of this machine */
+        free(said.waiting);
         snprintf(out->reason, sizeof out->reason, "rank %lld on %s %s: %s", (long long)found.rank,
                  out->host, stall_state_words(STALL_STOPPED), words);
     } else {
