@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A rank whose data do not come: one of its images becomes a FIFO that nobody writes to, as a file on a dead file server. Prints TAP.
+# A rank whose data do not come: opening one of its images does not end, as on a dead file server (hanging_file.c). Prints TAP.
 # shellcheck disable=SC2317
 set -u
 # shellcheck source=tests/tap.sh
@@ -23,7 +23,8 @@ cat >"$work/small.json" <<END
  "checkpoint": {"disable": true}}
 END
 events=$work/run/attempt-1/events.jsonl
-mpirun --oversubscribe --bind-to none -np 2 "$top_builddir/train-worker" --job "$work/small.json" --run-dir "$work/run" \
+ok "the library that lets a file hang is built" "${CC:-cc}" -shared -fPIC -O1 -o "$work/hanging_file.so" "$top_srcdir/tests/system/hanging_file.c"
+mpirun --oversubscribe --bind-to none -np 2 env LD_PRELOAD="$work/hanging_file.so" HANG_FILE=two/last.jpeg HANG_NOW="$work/hang" "$top_builddir/train-worker" --job "$work/small.json" --run-dir "$work/run" \
     --stall-seconds 4 >"$work/log" 2>&1 &
 run=$!
 within() { # SECONDS COMMAND...
@@ -35,8 +36,7 @@ within() { # SECONDS COMMAND...
     done
 }
 ok "two ranks train on a folder of images" within 60 grep -qs '"type": "step"' "$events"
-mkfifo "$work/fifo"
-mv "$work/fifo" "$work/images/train/two/last.jpeg"
+touch "$work/hang"
 warnings() {
     jq -c 'select(.type == "warning" and .cause == "data")' "$events"
 }
