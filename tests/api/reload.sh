@@ -25,7 +25,7 @@ answers, wrong, lock, done = {}, [], threading.Lock(), threading.Event()
 def ask(parity):
     folder = f"{work}/{parity}"
     document = json.dumps({"data": {"train": folder, "train_images": 100}, "model": {"arch": "resnet18"},
-                           "cluster": {"launcher": "slurm"}})
+                           "cluster": {"launcher": "slurm", "threads_per_worker": 1}})
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
     while not done.is_set():
         connection.request("POST", "/v1/plan", document, {"Content-Type": "application/json"})
