@@ -199,7 +199,7 @@ WaitTime=10
 UnkillableStepTimeout=30
 MessageTimeout=10
 SlurmctldTimeout=30
-SlurmdTimeout=10
+SlurmdTimeout=60
 TCPTimeout=3
 END
     for key in PROLOG EPILOG TASK_PROLOG PROLOG_SLURMCTLD; do

@@ -3,7 +3,8 @@
 # ends with the weights of an undisturbed run, bit by bit.
 # shellcheck source=tests/system/slurm.sh.inc
 . "${top_srcdir:?run it by make check}/tests/system/slurm.sh.inc"
-start_cluster 3
+echo 'SlurmdTimeout=10' >"$work/slurm.conf" # a dead node is noticed so soon
+SLURM_CLUSTER_CONF=$work/slurm.conf start_cluster 3
 start_slurm_daemon
 real_images
 
