@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-#define BATCH_MOST 65536 /* the range of batch_per_worker in common/job_options.c */
+#include "common/job_options.h"
 
 int64_t job_batch_even(int64_t share, int64_t most)
 {
@@ -53,6 +53,7 @@ static void settle_fixed(struct job_spec *spec, bool stated, int64_t share,
                          struct problems *problems)
 {
     int64_t batch = share / spec->accumulate_steps;
+    int64_t most = (int64_t)job_option_find("/batch_per_worker")->max;
 
     if (stated && spec->batch_per_worker != batch)
         problems_add(problems, "/batch_per_worker", NULL,
@@ -60,11 +61,11 @@ static void settle_fixed(struct job_spec *spec, bool stated, int64_t share,
                      "leave one of the two out",
                      (long long)spec->batch_per_worker, (long long)spec->global_batch,
                      (long long)batch);
-    else if (batch > BATCH_MOST)
+    else if (batch > most)
         problems_add(problems, "/global_batch", NULL,
-                     "makes %lld images a worker, more than the %d that it may handle at a time: "
+                     "makes %lld images a worker, more than the %lld that it may handle at a time: "
                      "use more workers, or accumulate_steps \"auto\"",
-                     (long long)batch, BATCH_MOST);
+                     (long long)batch, (long long)most);
     else
         spec->batch_per_worker = batch;
 }

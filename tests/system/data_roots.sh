@@ -23,14 +23,6 @@ small() {
     id=$(jq -r '.id // 0' <<<"$body")
 }
 
-long_wait() { # ID REGEX: up to 100 s
-    local _
-    for _ in 1 2 3 4 5; do
-        wait_state "$1" "$2" && return
-    done
-    return 1
-}
-
 # occupy: a job that keeps the only slot until release
 occupy() {
     small busy '.steps = 1000000 | .data = {train: "synthetic", train_images: 640}'

@@ -28,14 +28,6 @@ post() {
     id=$(jq -r '.id // 0' <<<"$body")
 }
 
-long_wait() { # ID REGEX: up to 100 s
-    local _
-    for _ in 1 2 3 4 5; do
-        wait_state "$1" "$2" && return
-    done
-    return 1
-}
-
 post .
 trained=$id
 ok "a job trains" long_wait "$trained" succeeded
