@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "common/placement.h"
+#include "worker/kernel_kinds.h"
 #include "worker/kernels/kind.h"
 
 #define RANKS_SHOWN 64
@@ -65,6 +66,7 @@ void binding_read(int threads, struct binding *b)
     copy_word(b->omp_threads, getenv("OMP_NUM_THREADS"));
     copy_word(b->blas_threads, getenv("OPENBLAS_NUM_THREADS"));
     copy_word(b->kernels, kernels_kind());
+    gemm_library(b->openblas);
 }
 
 void binding_cpus_to_text(const cpu_set_t *cpus, char *text, size_t bytes)
@@ -196,22 +198,6 @@ static bool check_machine(const struct binding *ranks, const char *const *hosts,
     return true;
 }
 
-static void check_kernels(const struct binding *ranks, const char *const *hosts, int count,
-                          json_t *problems)
-{
-    for (int i = 1; i < count; i++) {
-        if (strcmp(ranks[i].kernels, ranks[0].kernels) == 0)
-            continue;
-        add(problems,
-            json_sprintf("rank %d on %s computes with the kernels %s, rank 0 on %s with %s: their "
-                         "last bits differ, and the replicas drift apart; set "
-                         "GLIBC_TUNABLES=glibc.cpu.hwcaps for the lesser kind, or use machines of "
-                         "one kind",
-                         i, hosts[i], ranks[i].kernels, hosts[0], ranks[0].kernels));
-        return;
-    }
-}
-
 json_t *binding_problems(const struct binding *ranks, const char *const *hosts, int count)
 {
     json_t *problems = json_array();
@@ -225,7 +211,6 @@ json_t *binding_problems(const struct binding *ranks, const char *const *hosts, 
     for (int i = 0; here && i < count && !shared && !told[1]; i++)
         if (i == 0 || strcmp(hosts[i], hosts[i - 1]) != 0)
             shared = check_machine(ranks, hosts, count, i, here, problems);
-    check_kernels(ranks, hosts, count, problems);
     free(here);
     return problems;
 }
@@ -252,10 +237,10 @@ static json_t *rank_to_json(const struct binding *b, int rank, const char *host)
     char cpus[CPUS_BYTES];
 
     binding_cpus_to_text(&b->cpus, cpus, sizeof cpus);
-    return json_pack("{s:i, s:s, s:s, s:i, s:o, s:o, s:o, s:s}", "rank", rank, "host", host, "cpus",
-                     cpus, "threads", b->threads, "numa_nodes", numa_to_json(b->numa_nodes),
+    return json_pack("{s:i, s:s, s:s, s:i, s:o, s:o, s:o, s:s, s:s}", "rank", rank, "host", host,
+                     "cpus", cpus, "threads", b->threads, "numa_nodes", numa_to_json(b->numa_nodes),
                      "omp_num_threads", word_or_null(b->omp_threads), "openblas_num_threads",
-                     word_or_null(b->blas_threads), "kernels", b->kernels);
+                     word_or_null(b->blas_threads), "kernels", b->kernels, "openblas", b->openblas);
 }
 
 static void print_rank(const struct binding *b, int rank, const char *host)
@@ -264,11 +249,11 @@ static void print_rank(const struct binding *b, int rank, const char *host)
 
     binding_cpus_to_text(&b->cpus, cpus, sizeof cpus);
     if (rank == 0)
-        printf("%6s  %-20s %-16s %8s  %-16s %-20s %s\n", "rank", "host", "cores", "threads",
-               "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "kernels");
-    printf("%6d  %-20s %-16s %8d  %-16s %-20s %s\n", rank, host, cpus, b->threads,
+        printf("%6s  %-20s %-16s %8s  %-16s %-20s %-8s %s\n", "rank", "host", "cores", "threads",
+               "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "kernels", "OpenBLAS");
+    printf("%6d  %-20s %-16s %8d  %-16s %-20s %-8s %s\n", rank, host, cpus, b->threads,
            *b->omp_threads ? b->omp_threads : "-", *b->blas_threads ? b->blas_threads : "-",
-           b->kernels);
+           b->kernels, b->openblas);
 }
 
 static void tell(struct run *r, const struct binding *ranks, const char *const *hosts)
@@ -286,6 +271,10 @@ static void tell(struct run *r, const struct binding *ranks, const char *const *
     fflush(stdout);
     json_array_extend(r->warnings, problems);
     json_decref(problems);
+    r->kernel_kinds = kernel_kinds(ranks, hosts, r->world);
+    json_t *differ = kernel_kinds_problem(r->kernel_kinds);
+    if (differ)
+        json_array_append_new(r->warnings, differ);
 }
 
 int binding_report(struct run *r, struct error *e)

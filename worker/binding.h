@@ -9,6 +9,7 @@
 
 #include <jansson.h>
 
+#include "worker/kernels/gemm.h"
 #include "worker/run.h"
 
 #define BINDING_WORD_BYTES 16
@@ -24,6 +25,7 @@ struct binding {
     char omp_threads[BINDING_WORD_BYTES];  /* OMP_NUM_THREADS; "": not set */
     char blas_threads[BINDING_WORD_BYTES]; /* OPENBLAS_NUM_THREADS; "": not set */
     char kernels[BINDING_WORD_BYTES];      /* kernels_kind() */
+    char openblas[GEMM_LIBRARY_BYTES];     /* gemm_library() */
 };
 
 void binding_read(int threads, struct binding *binding); /* of the calling rank */
@@ -35,7 +37,8 @@ json_t *binding_problems(const struct binding *ranks, const char *const *hosts, 
 /* "0-3,8": the caller gives room for it; cut if there is not enough. */
 void binding_cpus_to_text(const cpu_set_t *cpus, char *text, size_t bytes);
 
-/* Gathers all ranks'. On rank 0: a table in the log, problems into r->warnings, and r->binding.
+/* Gathers all ranks'. On rank 0: a table in the log, problems into r->warnings, r->binding, and
+ * r->kernel_kinds.
  * Collective. */
 int binding_report(struct run *r, struct error *e);
 

@@ -95,4 +95,5 @@ void run_destroy(struct run *r)
     report_destroy(r->report);
     json_decref(r->warnings);
     json_decref(r->binding);
+    json_decref(r->kernel_kinds);
 }

@@ -44,9 +44,10 @@ struct run {
     struct run_state from;       /* of that checkpoint */
     int64_t init_step;           /* at which the weights of model.init were saved; 0: not told */
     int64_t image_shift;         /* common/plan/replan.h */
-    int64_t step_shift; /* a step's number in the plan's schedule, less its number in the run */
-    json_t *binding;    /* rank 0: what every rank got, for run_start */
-    json_t *warnings;   /* of the start, rank 0: said behind run_start */
+    int64_t step_shift;   /* a step's number in the plan's schedule, less its number in the run */
+    json_t *binding;      /* rank 0: what every rank got, for run_start */
+    json_t *kernel_kinds; /* rank 0: as kernel_kinds.h makes it */
+    json_t *warnings;     /* of the start, rank 0: said behind run_start */
     bool measures_peak;
     struct stall *stall; /* borrowed; NULL: nobody watches */
     double sgemm_gflops; /* of all ranks, before the run */

@@ -12,6 +12,7 @@
 #include "common/plan/replan.h"
 #include "common/preset.h"
 #include "worker/binding.h"
+#include "worker/kernels/gemm.h"
 #include "worker/kernels/kind.h"
 #include "worker/layers/conv.h"
 #include "worker/peak.h"
@@ -145,7 +146,7 @@ static int find_checkpoint(struct run *r, const char *from, struct error *e)
 
 static int say_run_start(struct run *r, struct error *e)
 {
-    char host[64] = "", tuning[TUNING_TEXT_BYTES];
+    char host[64] = "", tuning[TUNING_TEXT_BYTES], openblas[GEMM_LIBRARY_BYTES];
     gethostname(host, sizeof host - 1);
     double now = clock_now();
     r->run_started = r->resumes && r->from.run_started < now ? r->from.run_started : now;
@@ -157,6 +158,10 @@ static int say_run_start(struct run *r, struct error *e)
     report_int(r->report, "threads_per_worker", r->threads);
     report_text(r->report, "host", host);
     report_text(r->report, "kernels", kernels_kind());
+    gemm_library(openblas);
+    report_text(r->report, "openblas", openblas);
+    if (json_array_size(r->kernel_kinds) > 1)
+        report_json(r->report, "kernel_kinds", r->kernel_kinds);
     report_int(r->report, "seed", r->spec->seed);
     model_tuning_to_text(&r->tuning, tuning);
     report_text(r->report, "winograd", tuning);

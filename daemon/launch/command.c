@@ -112,7 +112,7 @@ char **command_network(const struct launch_request *r)
  * and would compute with others, whose last bits differ. */
 static void add_kernel_choice(struct vector *v)
 {
-    static const char *const names[] = {"GLIBC_TUNABLES", "OPENBLAS_CORETYPE"};
+    static const char *const names[] = {"GLIBC_TUNABLES", "OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"};
 
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (getenv(names[i])) {

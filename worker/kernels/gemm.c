@@ -1,6 +1,7 @@
 #include "worker/kernels/gemm.h"
 
 #include <cblas.h>
+#include <stdio.h>
 
 #include "common/trace.h"
 
@@ -12,6 +13,15 @@ void gemm_single_threaded(void)
 const char *gemm_processor(void)
 {
     return openblas_get_corename();
+}
+
+void gemm_library(char text[GEMM_LIBRARY_BYTES])
+{
+    char version[12] = "";
+
+    sscanf(openblas_get_config(), "OpenBLAS %11s",
+           version); /* "OpenBLAS 0.3.21 DYNAMIC_ARCH ..." */
+    snprintf(text, GEMM_LIBRARY_BYTES, "%s%s%s", version, *version ? " " : "", gemm_processor());
 }
 
 static void gemm(CBLAS_TRANSPOSE ta, CBLAS_TRANSPOSE tb, size_t m, size_t n, size_t k,

@@ -16,6 +16,10 @@ void gemm_single_threaded(void);
  * no better. */
 const char *gemm_processor(void);
 
+#define GEMM_LIBRARY_BYTES 32
+/* The version of OpenBLAS and the processor: "0.3.21 SkylakeX". */
+void gemm_library(char text[GEMM_LIBRARY_BYTES]);
+
 /* A (m, k), B (k, n) */
 void gemm_nn(size_t m, size_t n, size_t k, const float *a, size_t lda, const float *b, size_t ldb,
              float *c, size_t ldc, bool add);

@@ -2,12 +2,16 @@
 #include <string.h>
 
 #include "worker/binding.h"
+#include "worker/kernel_kinds.h"
 
 #define HAS(text) (strstr(json_string_value(json_array_get(problems, 0)), text) != NULL)
 
 static struct binding rank_on(int first, int cpus, int threads, int machine)
 {
-    struct binding b = {.threads = threads, .machine_cpus = machine, .kernels = "avx2"};
+    struct binding b = {.threads = threads,
+                        .machine_cpus = machine,
+                        .kernels = "avx2",
+                        .openblas = "0.3.21 Haswell"};
     for (int i = first; i < first + cpus; i++)
         CPU_SET(i, &b.cpus);
     b.thread_cpus = b.cpus;
@@ -59,7 +63,7 @@ Test(binding, names_ranks_that_share_cores_on_any_host)
     json_decref(problems);
 }
 
-Test(binding, names_threads_on_one_core_and_kernels_that_differ)
+Test(binding, names_threads_on_one_core)
 {
     const char *hosts[] = {"a", "b"};
     struct binding ranks[] = {rank_on(0, 4, 4, 4), rank_on(0, 4, 4, 4)};
@@ -70,10 +74,6 @@ Test(binding, names_threads_on_one_core_and_kernels_that_differ)
     cr_assert(HAS("all 4 threads of rank 1 on b run on core 2 of its 4: "));
     json_decref(problems);
     ranks[1] = ranks[0];
-    strcpy(ranks[1].kernels, "avx512");
-    problems = binding_problems(ranks, hosts, 2);
-    cr_assert(HAS("rank 1 on b computes with the kernels avx512, rank 0 on a with avx2"));
-    json_decref(problems);
     ranks[1] = rank_on(1, 1, 3, 4);
     problems = binding_problems(ranks, hosts, 2);
     cr_assert(HAS("rank 1 on b computes with 3 threads, but has only core 1: "));
@@ -98,4 +98,26 @@ Test(binding, warns_of_a_rank_that_spans_numa_domains)
     problems = binding_problems(ranks, hosts, 2);
     cr_assert_eq(json_array_size(problems), 0, "it fits into none");
     json_decref(problems);
+}
+
+Test(binding, names_hosts_whose_kernels_differ)
+{
+    const char *hosts[] = {"a", "a", "b", "c"};
+    struct binding ranks[4];
+
+    for (int i = 0; i < 4; i++)
+        ranks[i] = rank_on(i, 1, 1, 4);
+    json_t *kinds = kernel_kinds(ranks, hosts, 4);
+    cr_assert_eq(json_array_size(kinds), 1);
+    cr_assert_eq(json_array_size(json_object_get(json_array_get(kinds, 0), "hosts")), 3);
+    cr_assert_null(kernel_kinds_problem(kinds));
+    json_decref(kinds);
+    strcpy(ranks[2].openblas, "0.3.21 SkylakeX");
+    kinds = kernel_kinds(ranks, hosts, 4);
+    json_t *problem = kernel_kinds_problem(kinds);
+    cr_assert_not_null(strstr(json_string_value(problem),
+                              ": avx2 with OpenBLAS 0.3.21 Haswell on a, c; avx2 with OpenBLAS "
+                              "0.3.21 SkylakeX on b: use machines of one kind"));
+    json_decref(problem);
+    json_decref(kinds);
 }
