@@ -93,6 +93,27 @@ static void threads_row(struct libscols_table *table, const struct plan *plan)
                     : "a node's cores / workers_per_node, when it is submitted");
 }
 
+/* The variables of cluster.env, and how many they are. */
+static void env_row(struct libscols_table *table, const struct plan *plan)
+{
+    const json_t *variables = json_object_get(json_object_get(plan->explain, "env"), "value");
+    char count[32], *words = NULL;
+    const json_t *variable;
+    size_t i, bytes;
+
+    if (!variables)
+        return;
+    FILE *out = open_memstream(&words, &bytes);
+    if (!out)
+        abort();
+    json_array_foreach (variables, i, variable)
+        fprintf(out, "%s%s", i ? " " : "", json_string_value(variable));
+    fclose(out);
+    snprintf(count, sizeof count, "%zu", json_array_size(variables));
+    add_row(table, "env", count, words);
+    free(words);
+}
+
 static void print_table(const struct plan *plan)
 {
     struct libscols_table *table = table_create(0);
@@ -108,6 +129,7 @@ static void print_table(const struct plan *plan)
     }
     count_row(table, plan, "world_size", plan->world_size);
     threads_row(table, plan);
+    env_row(table, plan);
     if (plan->mode == JOB_MODE_TRAIN) {
         count_row(table, plan, "steps_per_epoch", plan->steps_per_epoch);
         count_row(table, plan, "warmup_steps", plan->warmup_steps);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "common/host.h"
+#include "common/job_env.h"
 #include "common/job_options.h"
 
 static void demand(bool right, const char *pointer, const char *message, struct problems *problems)
@@ -52,6 +53,29 @@ static void check_hosts(const struct job_spec *spec, struct problems *p)
            "/cluster/hosts", "names fewer hosts than cluster.nodes asks for", p);
 }
 
+/* The first name that no document may give. */
+static void check_env(const struct job_spec *spec, struct problems *p)
+{
+    char name[JOB_ENV_NAME_BYTES], pointer[JOB_ENV_NAME_BYTES + 16];
+
+    for (size_t i = 0; i < spec->cluster.env_count; i++) {
+        job_env_split(spec->cluster.env[i], name);
+        snprintf(pointer, sizeof pointer, "/cluster/env/%s", name);
+        const char *setter = job_env_setter(name);
+        if (setter)
+            problems_add(p, pointer, NULL, "%s is set by %s", name, setter);
+        else if (job_env_is_refused(name))
+            problems_add(p, pointer, NULL,
+                         "%s is none of the variables that a job may set, whatever "
+                         "job_env_prefixes of traind.conf says: it, or one called so, loads code, "
+                         "starts a program, names a file or is a launcher's",
+                         name);
+        else
+            continue;
+        return;
+    }
+}
+
 void job_check_together(const struct job_spec *spec, struct problems *p)
 {
     bool mode_known = !problems_about(p, "/mode"),
@@ -77,4 +101,5 @@ void job_check_together(const struct job_spec *spec, struct problems *p)
            "/steps_rounding",
            "exact needs data.locality \"global\": with \"node\" the nodes' epochs end apart", p);
     check_hosts(spec, p);
+    check_env(spec, p);
 }

@@ -23,6 +23,8 @@ _Static_assert(sizeof(enum job_mode) == sizeof(int), "enums are ints");
 #define BELOW            .below_max = true
 #define LENGTH(high)     .min = 1, .max = high
 #define TEXT(kind)       .text = JOB_TEXT_##kind
+#define NAMES(kind, length)                                                                        \
+    .names = JOB_TEXT_##kind, .name_max = length
 #define BUILT(json)      .built = json
 #define WORD(text)       .word = text
 #define UNIT(name)       .unit = name
@@ -120,6 +122,11 @@ static const struct job_option options[] = {
     {"/cluster/mpi_args", JOB_OPTION_STRINGS, AT(cluster.mpi_args), FLAG(cluster.mpi_arg_count), DEFAULT("[]"),
      TEXT(ARGUMENT), LENGTH(1024), .most = JOB_MPI_ARGS_MAX,
      HELP("More arguments for mpirun, each a string of its own. Open MPI repeats some of them to a shell on other hosts, so none may hold a character that shells treat as special. Callers without the admin role may use few of them (traind(8)).")},
+    {"/cluster/env", JOB_OPTION_MAP, AT(cluster.env), FLAG(cluster.env_count), DEFAULT("{}"),
+     NAMES(VARIABLE, 128), TEXT(SETTING), LENGTH(1024), .most = JOB_ENV_MAX,
+     HELP("Environment variables of all ranks, wherever they run: {\"OMP_WAIT_POLICY\": \"active\"}. Names begin with one of job_env_prefixes of traind.conf. "
+          "With GNU's OpenMP (libgomp), which the engine is built with, OMP_WAIT_POLICY and GOMP_SPINCOUNT say how long a thread that waits keeps its core; "
+          "KMP_BLOCKTIME and others of KMP_ are for Intel's and LLVM's and change nothing. OMP_NUM_THREADS is cluster.threads_per_worker.")},
 
     {"/global_batch", JOB_OPTION_INTEGER, OR_NULL, AT(global_batch), FLAG(has_global_batch), DEFAULT("null"), RANGE(1, 1e9), UNIT("images"),
      HELP("Images of one update, over all workers. It is shared out evenly, and batch_per_worker follows from it; null: it is nodes x "
@@ -419,6 +426,12 @@ void job_option_expects(const struct job_option *o, char text[JOB_OPTION_EXPECTS
         break;
     case JOB_OPTION_NUMBERS:
         snprintf(text, bytes, "a list of at most %zu numbers %s", o->most, range);
+        break;
+    case JOB_OPTION_MAP:
+        snprintf(text, bytes,
+                 "an object of at most %zu names of 1 to %zu %s, each with a string of %.0f to "
+                 "%.0f %s",
+                 o->most, o->name_max, job_text_letters(o->names), o->min, o->max, made_of(o));
         break;
     case JOB_OPTION_STEPS:
         snprintf(text, bytes, "a list [first, last] of two integers %s, first <= last", range);

@@ -26,13 +26,16 @@ enum job_option_type {
     JOB_OPTION_ARCH,    /* one of common/arch.c's names, stored as a string */
     JOB_OPTION_STRINGS, /* a list */
     JOB_OPTION_NUMBERS, /* a list */
-    JOB_OPTION_STEPS    /* [first, last] */
+    JOB_OPTION_STEPS,   /* [first, last] */
+    JOB_OPTION_MAP      /* an object of strings, stored as a list of "NAME=value" */
 };
 
 struct job_option {
     const char *pointer; /* "/lr/base" */
     enum job_option_type type;
-    enum job_text text; /* of a STRING, and of each in STRINGS: what it may be made of */
+    enum job_text text;  /* of a STRING, and of each in STRINGS or MAP: what it may be made of */
+    enum job_text names; /* of a MAP: what its names may be made of; none has a "=" in it */
+    size_t name_max;     /* bytes of such a name */
     bool nullable;
     bool above_min;       /* min itself is too small */
     bool below_max;       /* max itself is too large */
@@ -40,7 +43,7 @@ struct job_option {
     size_t flag;          /* of its has_ field, or of a list's count; 0: it has none */
     const char *fallback; /* the default, as JSON text */
     double min, max;      /* of a number or of each in a list; of a string's length in bytes */
-    size_t most;          /* elements of a list */
+    size_t most;          /* elements of a list or MAP */
     const char *const *choices; /* ends with NULL; in the order of the field's enum */
     const char *word;           /* of an integer: taken too, and stored as 0; NULL: none */
     const char *built; /* JSON list of the values this version supports; NULL: all of them */

@@ -9,7 +9,7 @@ static const char *const type_names[] = {
     [JOB_OPTION_NUMBER] = "number",   [JOB_OPTION_STRING] = "string",
     [JOB_OPTION_CHOICE] = "string",   [JOB_OPTION_ARCH] = "string",
     [JOB_OPTION_STRINGS] = "array",   [JOB_OPTION_NUMBERS] = "array",
-    [JOB_OPTION_STEPS] = "array",
+    [JOB_OPTION_STEPS] = "array",     [JOB_OPTION_MAP] = "object",
 };
 
 static json_t *bound(double value)
@@ -55,6 +55,18 @@ static void add_elements(json_t *schema, const struct job_option *o)
         json_object_set_new(schema, "minItems", json_integer(2));
 }
 
+static void add_map(json_t *schema, const struct job_option *o)
+{
+    json_t *value = json_pack("{s:s}", "type", "string");
+
+    add_length(value, o);
+    json_object_set_new(schema, "maxProperties", json_integer((json_int_t)o->most));
+    json_object_set_new(schema, "propertyNames",
+                        json_pack("{s:i, s:I, s:s}", "minLength", 1, "maxLength",
+                                  (json_int_t)o->name_max, "pattern", job_text_pattern(o->names)));
+    json_object_set_new(schema, "additionalProperties", value);
+}
+
 static json_t *describe(const struct job_option *o)
 {
     json_t *built = job_option_built(o);
@@ -83,6 +95,8 @@ static json_t *row_schema(const struct job_option *o)
         add_length(schema, o);
     else if (o->type == JOB_OPTION_INTEGER || o->type == JOB_OPTION_NUMBER)
         add_range(schema, o);
+    else if (o->type == JOB_OPTION_MAP)
+        add_map(schema, o);
     else if (o->type != JOB_OPTION_BOOLEAN)
         add_elements(schema, o);
     if (o->word)

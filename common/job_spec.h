@@ -45,6 +45,7 @@ enum job_rescale { JOB_RESCALE_RESCALE, JOB_RESCALE_KEEP_BATCH };
 #define JOB_MILESTONES_MAX 32
 #define JOB_MPI_ARGS_MAX   64
 #define JOB_HOSTS_MAX      4096
+#define JOB_ENV_MAX        64
 
 /* Strings are owned by the spec; NULL stands for JSON null. A list of strings is NULL or ends with
  * a NULL behind its count. Optional numbers that may be null have a has_ flag beside them. */
@@ -90,6 +91,8 @@ struct job_spec {
         char *time_limit;
         char **mpi_args;
         size_t mpi_arg_count;
+        char **env; /* "NAME=value"; see common/job_env.h */
+        size_t env_count;
     } cluster;
     bool has_global_batch;
     int64_t global_batch;     /* as the document says it; job_batch_settle derives the next two */

@@ -48,6 +48,11 @@ static bool right_time(const char *text)
     return !isnan(time_limit_seconds(text));
 }
 
+static bool right_folder(const char *text)
+{
+    return !strstr(text, "/../") && !(strlen(text) >= 3 && strcmp(strrchr(text, '/'), "/..") == 0);
+}
+
 /* letters NULL: any but control characters. first: what the text may begin with; NULL: letters. */
 static const struct {
     const char *first, *letters;
@@ -77,6 +82,14 @@ static const struct {
                        "(minutes:seconds), \"01:30:00\", \"2-12\" (days-hours) or \"2-12:30:00\"",                                                                                          "^[0-9]+(-[0-9]+)?(:[0-9]+){0,2}$"                  },
     [JOB_TEXT_ARGUMENT] = {NULL,                 NAME ",:^+=/@% ",     NULL,            "letters, digits, spaces and _.-,:^+=/@%",
                         "an argument of letters, digits, spaces and _.-,:^+=/@%",                                                                                                           "^[A-Za-z0-9._,:^+=/@% -]+$"                        },
+    [JOB_TEXT_VARIABLE] =
+        {LETTERS "_",          LETTERS DIGITS "_",   NULL,            "letters, digits and underscores",
+                        "a variable's name: letters, digits and underscores, not beginning with a digit",
+                        "^[A-Za-z_][A-Za-z0-9_]*$"                                                                                                                                                                                              },
+    [JOB_TEXT_SETTING] = {NULL,                 NAME ",:^+=/@% ",     NULL,            "letters, digits, spaces and _.-,:^+=/@%",
+                        "a value of letters, digits, spaces and _.-,:^+=/@%",                                                                                                               "^[A-Za-z0-9._,:^+=/@% -]+$"                        },
+    [JOB_TEXT_PREFIX] = {"/",                  NAME "+/",            right_folder,    "letters, digits and _.-+/",
+                        "an absolute folder without \"..\", of letters, digits and _.-+/",                                                                                                  "^/[A-Za-z0-9._+/-]*$"                              },
     [JOB_TEXT_WORDS] = {NULL,                 NAME ",:^+",          NULL,            "letters, digits and _.-,:^+",
                         "words of letters, digits and _.-,:^+",                                                                                                                             "^[A-Za-z0-9._,:^+-]+$"                             },
     [JOB_TEXT_NETWORKS] = {NULL,                 NAME ",:^+/",         right_networks,  "letters, digits and _.-,:^+/",

@@ -24,6 +24,9 @@ enum job_text {
     JOB_TEXT_FEATURES,  /* of Slurm's nodes, with its operators */
     JOB_TEXT_TIME,      /* see common/time_limit.h */
     JOB_TEXT_ARGUMENT,  /* of mpirun */
+    JOB_TEXT_VARIABLE,  /* the name of an environment variable */
+    JOB_TEXT_SETTING,   /* its value */
+    JOB_TEXT_PREFIX,    /* the folder that a program was installed to */
     /* Not of a row: values of --mca that those may give who are no administrators. */
     JOB_TEXT_WORDS,    /* "tcp,self" */
     JOB_TEXT_NETWORKS, /* "eth0,10.0.0.0/24" */

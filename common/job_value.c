@@ -61,6 +61,19 @@ static bool list_right(const struct job_option *o, const json_t *v)
     return true;
 }
 
+static bool map_right(const struct job_option *o, const json_t *v)
+{
+    const char *name;
+    json_t *value;
+
+    if (!json_is_object(v) || json_object_size(v) > o->most)
+        return false;
+    json_object_foreach ((json_t *)(uintptr_t)v, name, value)
+        if (!*name || strlen(name) > o->name_max || !string_right(o, value))
+            return false;
+    return true;
+}
+
 static bool steps_right(const struct job_option *o, const json_t *v)
 {
     const json_t *first = json_array_get(v, 0), *last = json_array_get(v, 1);
@@ -90,6 +103,8 @@ static bool value_right(const struct job_option *o, const json_t *v)
         return list_right(o, v);
     case JOB_OPTION_STEPS:
         return steps_right(o, v);
+    case JOB_OPTION_MAP:
+        return map_right(o, v);
     }
     return false;
 }
@@ -124,16 +139,22 @@ static const char *nearest_choice(const struct job_option *o, const json_t *v)
 }
 
 /* What a string is made of, once its type and length are right. */
-static bool check_text(const struct job_option *o, const json_t *v, const char *pointer,
+static bool check_kind(enum job_text kind, const json_t *v, const char *pointer,
                        struct problems *problems)
 {
-    if (json_is_null(v) || job_text_right(o->text, json_string_value(v)))
+    if (json_is_null(v) || job_text_right(kind, json_string_value(v)))
         return true;
     char *shown = show_value(v);
-    problems_add(problems, pointer, NULL, "must be %s, not %s", job_text_expects(o->text),
+    problems_add(problems, pointer, NULL, "must be %s, not %s", job_text_expects(kind),
                  shown ? shown : "this");
     free(shown);
     return false;
+}
+
+static bool check_text(const struct job_option *o, const json_t *v, const char *pointer,
+                       struct problems *problems)
+{
+    return check_kind(o->text, v, pointer, problems);
 }
 
 /* The first wrong one is told. */
@@ -149,6 +170,25 @@ static bool check_texts(const struct job_option *o, const json_t *v, struct prob
     return true;
 }
 
+/* Names and values; the first wrong one is told. */
+static bool check_map(const struct job_option *o, const json_t *v, struct problems *problems)
+{
+    const char *key;
+    json_t *value;
+
+    json_object_foreach ((json_t *)(uintptr_t)v, key, value) {
+        char *pointer = problem_pointer(o->pointer, key);
+        json_t *name = json_string(key);
+        bool right = check_kind(o->names, name, pointer, problems) &&
+                     check_text(o, value, pointer, problems);
+        json_decref(name);
+        free(pointer);
+        if (!right)
+            return false;
+    }
+    return true;
+}
+
 bool job_value_check(const struct job_option *o, const json_t *v, struct problems *problems)
 {
     char expects[JOB_OPTION_EXPECTS_BYTES];
@@ -156,6 +196,7 @@ bool job_value_check(const struct job_option *o, const json_t *v, struct problem
     if (value_right(o, v))
         return o->type == JOB_OPTION_STRING    ? check_text(o, v, o->pointer, problems)
                : o->type == JOB_OPTION_STRINGS ? check_texts(o, v, problems)
+               : o->type == JOB_OPTION_MAP     ? check_map(o, v, problems)
                                                : true;
     job_option_expects(o, expects);
     char *shown = show_value(v);
@@ -225,7 +266,7 @@ void job_value_clear(const struct job_option *o, struct job_spec *spec)
     if (o->type == JOB_OPTION_STRING || o->type == JOB_OPTION_ARCH) {
         free(*(char **)field(o, spec));
         *(char **)field(o, spec) = NULL;
-    } else if (o->type == JOB_OPTION_STRINGS) {
+    } else if (o->type == JOB_OPTION_STRINGS || o->type == JOB_OPTION_MAP) {
         char ***list = field(o, spec);
         size_t *count = flag_of(o, spec);
         for (size_t i = 0; i < *count; i++)
@@ -236,13 +277,34 @@ void job_value_clear(const struct job_option *o, struct job_spec *spec)
     }
 }
 
-static void store_strings(const struct job_option *o, const json_t *v, struct job_spec *spec)
+static char **new_list(size_t count)
 {
-    size_t count = json_array_size(v);
     char **list = count ? calloc(count + 1, sizeof *list) : NULL; /* a NULL behind them */
 
     if (count && !list)
         abort();
+    return list;
+}
+
+static void store_map(const struct job_option *o, const json_t *v, struct job_spec *spec)
+{
+    char **list = new_list(json_object_size(v));
+    const char *name;
+    json_t *value;
+    size_t i = 0;
+
+    *(char ***)field(o, spec) = list;
+    *(size_t *)flag_of(o, spec) = json_object_size(v);
+    json_object_foreach ((json_t *)(uintptr_t)v, name, value)
+        if (asprintf(&list[i++], "%s=%s", name, json_string_value(value)) < 0)
+            abort();
+}
+
+static void store_strings(const struct job_option *o, const json_t *v, struct job_spec *spec)
+{
+    size_t count = json_array_size(v);
+    char **list = new_list(count);
+
     for (size_t i = 0; i < count; i++)
         list[i] = copy(json_string_value(json_array_get(v, i)));
     *(char ***)field(o, spec) = list;
@@ -318,6 +380,9 @@ void job_value_store(const struct job_option *o, const json_t *v, struct job_spe
     case JOB_OPTION_STEPS:
         store_steps(o, v, spec);
         break;
+    case JOB_OPTION_MAP:
+        store_map(o, v, spec);
+        break;
     }
 }
 
@@ -337,6 +402,18 @@ static json_t *list_to_json(const struct job_option *o, const struct job_spec *s
                                         ? json_string((*(char ***)field(o, spec))[i])
                                         : number_to_json(((double *)field(o, spec))[i]));
     return list;
+}
+
+static json_t *map_to_json(const struct job_option *o, const struct job_spec *spec)
+{
+    size_t count = *(size_t *)flag_of(o, spec);
+    json_t *map = json_object();
+
+    for (size_t i = 0; i < count; i++) {
+        const char *pair = (*(char ***)field(o, spec))[i], *equals = strchr(pair, '=');
+        json_object_setn_new(map, pair, (size_t)(equals - pair), json_string(equals + 1));
+    }
+    return map;
 }
 
 json_t *job_value_load(const struct job_option *o, const struct job_spec *spec)
@@ -368,6 +445,8 @@ json_t *job_value_load(const struct job_option *o, const struct job_spec *spec)
         return list_to_json(o, spec);
     case JOB_OPTION_STEPS:
         return json_pack("[I, I]", (json_int_t)integers[0], (json_int_t)integers[1]);
+    case JOB_OPTION_MAP:
+        return map_to_json(o, spec);
     }
     return NULL;
 }

@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/job_env.h"
+#include "common/job_text.h"
 #include "common/suggest.h"
 #include "daemon/launch/launch.h"
 
@@ -63,6 +65,8 @@ static const struct config_key keys[] = {
      "group whose members may submit over the unix socket (default: none; root and the daemon's own user may do all)"},
     {"data_roots", 's', NULL, 0, 0, FIELD(data_roots),
      "folders, with colons between, that the paths of jobs must lie in (default: any folder)"},
+    {"job_env_prefixes", 's', "OMP_ KMP_ GOMP_ OPENBLAS_ MALLOC_ OMPI_MCA_btl_ UCX_", 0, 0, FIELD(job_env_prefixes),
+     "what the names of the environment variables that jobs set (cluster.env) must begin with, with spaces between; none: jobs may set no variables"},
     {"max_connections", 'i', "1024", 8, 100000, FIELD(max_connections), "connections at a time, over TCP as well as over the unix socket"},
     {"connections_per_address", 'i', "512", 0, 100000, FIELD(connections_per_address),
      "connections that one address may have open over TCP at a time, those of a proxy together; 0 is any number"},
@@ -131,6 +135,7 @@ bool config_key_reloads(const struct config_key *key)
         "log_format",
         "max_body_bytes",
         "data_roots",
+        "job_env_prefixes",
         "requests_per_second",
         "node_check_seconds",
         "node_slow_percent",
@@ -484,6 +489,27 @@ static int check_roots(const char *roots, struct error *e)
     return 0;
 }
 
+/* A prefix that takes in what no job may set is a mistake: "LD_" would never work. */
+static int check_prefixes(const char *prefixes, struct error *e)
+{
+    char prefix[JOB_ENV_NAME_BYTES];
+
+    for (const char *at = prefixes; *at; at += strcspn(at, " "), at += strspn(at, " ")) {
+        snprintf(prefix, sizeof prefix, "%.*s", (int)strcspn(at, " "), at);
+        if (!job_text_right(JOB_TEXT_VARIABLE, prefix))
+            return error_set(e, ERR_USAGE,
+                             "job_env_prefixes must be beginnings of variables' names with spaces "
+                             "between, as in OMP_ UCX_, and \"%s\" is none",
+                             prefix);
+        if (job_env_is_refused(prefix))
+            return error_set(e, ERR_USAGE,
+                             "job_env_prefixes: variables that begin with %s are never taken "
+                             "from jobs",
+                             prefix);
+    }
+    return 0;
+}
+
 static int check_slurm(const struct config *c, struct error *e)
 {
     if (c->slurm_via && !c->slurm_restd_socket && !c->slurm_restd_url)
@@ -509,7 +535,7 @@ int config_check(const struct config *c, struct error *e)
         return -(int)e->code;
     if (c->socket_group && !getgrnam(c->socket_group))
         return error_set(e, ERR_USAGE, "socket_group: there is no group \"%s\"", c->socket_group);
-    if (check_slurm(c, e))
+    if (check_slurm(c, e) || check_prefixes(c->job_env_prefixes, e))
         return -(int)e->code;
     return c->data_roots ? check_roots(c->data_roots, e) : 0;
 }

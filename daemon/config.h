@@ -14,6 +14,8 @@
 #include "common/error.h"
 #include "common/log.h"
 
+#define CONFIG_NONE "none" /* as the value of job_env_prefixes: there are none */
+
 /* Zero-initialise. Strings are owned by the struct; all values are set once config_load gave 0. */
 struct config {
     uint64_t given;               /* bit i: config_key_at(i) was set by hand */
@@ -40,6 +42,7 @@ struct config {
     char *tls_certificate, *tls_key;               /* PEM files; NULL: no TLS */
     char *socket_group;                            /* its members may use the socket; NULL: none */
     char *data_roots;                              /* "/a:/b"; NULL: any folder */
+    char *job_env_prefixes;                        /* "OMP_ UCX_", or CONFIG_NONE */
     int64_t max_connections, connections_per_address; /* the latter 0: any number */
     int64_t node_check_seconds;                       /* 0: this machine is not checked */
     int64_t node_slow_percent, node_drain_percent;    /* 0: no node is drained for its speed */

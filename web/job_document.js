@@ -111,9 +111,10 @@ export function readText(field, text) {
   if (words === "") return undefined;
   if (words === "null" && field.nullable) return null;
   if (field.type === "string") return words;
+  if (field.type === "object" && !words.startsWith("{")) return pairs(words);
   if (field.type === "array" && !words.startsWith("["))
     return words.split(/\s*,\s*|\s+/).map((word) => (field.items === "string" ? word : number(word)));
-  if (field.type === "array") {
+  if (field.type === "array" || field.type === "object") {
     try {
       return JSON.parse(words);
     } catch {
@@ -122,6 +123,11 @@ export function readText(field, text) {
   }
   return number(words);
 }
+// "A=1 B=x", as in a shell; values with spaces in them are written as JSON.
+function pairs(words) {
+  const list = words.split(/\s+/).map((word) => /^([^=]+)=(.*)$/.exec(word));
+  return list.every(Boolean) ? Object.fromEntries(list.map(([, name, value]) => [name, value])) : words;
+}
 function number(words) {
   return /^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i.test(words) ? Number(words) : words;
 }
@@ -129,6 +135,9 @@ function number(words) {
 export function writeText(value) {
   if (value === undefined) return "";
   if (Array.isArray(value)) return value.every((x) => typeof x !== "string" || !/[\s,]/.test(x)) ? value.join(", ") : JSON.stringify(value);
+  if (plainObject(value))
+    return Object.values(value).every((x) => typeof x === "string" && !/\s/.test(x)) ? Object.entries(value).map((pair) => pair.join("=")).join(" ")
+      : JSON.stringify(value);
   return typeof value === "string" ? value : JSON.stringify(value);
 }
 

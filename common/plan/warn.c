@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/job_env.h"
 #include "common/job_options.h"
 #include "common/optimizers.h"
 #include "common/plan/parts.h"
@@ -148,9 +149,29 @@ static void warn_of_comm(struct plan *plan, const struct job_spec *spec)
                                     keys[i] + strlen("/comm/")));
 }
 
+/* The first of Intel's and LLVM's variables; libgomp has none of them. */
+static void warn_of_env(struct plan *plan, const struct job_spec *spec)
+{
+    char name[JOB_ENV_NAME_BYTES];
+
+    for (size_t i = 0; i < spec->cluster.env_count; i++) {
+        job_env_split(spec->cluster.env[i], name);
+        if (strncmp(name, "KMP_", 4) != 0)
+            continue;
+        warn(plan,
+             json_sprintf("cluster.env: %s is for Intel's and LLVM's OpenMP and has no effect "
+                          "with GNU's (libgomp), which the engine is built with by default; "
+                          "how long a thread that waits keeps its core is OMP_WAIT_POLICY "
+                          "or GOMP_SPINCOUNT there",
+                          name));
+        return;
+    }
+}
+
 void plan_warn(struct plan *plan, const struct job_spec *spec, const struct plan_inputs *inputs)
 {
     warn_of_hosts(plan, spec);
+    warn_of_env(plan, spec);
     if (plan->mode == JOB_MODE_EVAL)
         return;
     warn_of_slowest(plan, &inputs->speed);

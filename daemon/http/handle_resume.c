@@ -1,3 +1,4 @@
+#include "common/job_text.h"
 #include "common/json.h"
 #include "daemon/http/auth.h"
 #include "daemon/http/job_json.h"
@@ -14,11 +15,21 @@ static int read_changes(const struct request *q, json_t **changes, struct error 
     return *changes ? 0 : -(int)e->code;
 }
 
+/* What is no object of texts is refused elsewhere. */
+static void check_env(const struct request *q, json_t *env, struct problems *problems)
+{
+    const char *name;
+    json_t *value;
+
+    json_object_foreach (env, name, value)
+        if (json_is_string(value) && job_text_right(JOB_TEXT_VARIABLE, name))
+            permit_env(name, json_string_value(value), q->config, problems);
+}
+
 /* Of the changes, mpirun's arguments are the ones that not everybody may give. What is no list of
  * texts is refused elsewhere. */
-static void check_changes(const struct request *q, const json_t *changes, struct problems *problems)
+static void check_mpi_args(const struct request *q, const json_t *list, struct problems *problems)
 {
-    const json_t *list = json_object_get(json_object_get(changes, "cluster"), "mpi_args");
     char *args[JOB_MPI_ARGS_MAX];
     size_t count = json_array_size(list);
 
@@ -28,6 +39,14 @@ static void check_changes(const struct request *q, const json_t *changes, struct
         if (!(args[i] = (char *)json_string_value(json_array_get(list, i))))
             return;
     permit_mpi_args(args, count, problems);
+}
+
+static void check_changes(const struct request *q, const json_t *changes, struct problems *problems)
+{
+    const json_t *cluster = json_object_get(changes, "cluster");
+
+    check_mpi_args(q, json_object_get(cluster, "mpi_args"), problems);
+    check_env(q, json_object_get(cluster, "env"), problems);
 }
 
 static int answer(const struct request *q, json_t *numbers, struct reply *r, struct error *e)

@@ -23,7 +23,7 @@ static void permit(const struct job_spec *spec, const void *context, struct prob
 {
     const struct request *q = context;
 
-    permit_spec(spec, q->config->data_roots, (q->rights & RIGHT(ROLE_ADMIN)) != 0, problems);
+    permit_spec(spec, q->config, (q->rights & RIGHT(ROLE_ADMIN)) != 0, problems);
     if (problems->count == 0)
         permit_weights(spec, problems);
 }

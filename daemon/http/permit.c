@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/job_env.h"
 #include "common/job_text.h"
 #include "common/open_beneath.h"
 #include "common/weights.h"
@@ -142,12 +143,61 @@ void permit_mpi_args(char *const *args, size_t count, struct problems *problems)
     }
 }
 
-void permit_spec(const struct job_spec *spec, const char *roots, bool any_mpi_arg,
+/* ---------------------------------------------------------------- environment variables */
+
+static bool has_listed_prefix(const char *name, const char *prefixes)
+{
+    for (const char *at = prefixes; *at; at += strcspn(at, " "), at += strspn(at, " ")) {
+        size_t length = strcspn(at, " ");
+        if (strncmp(name, at, length) == 0)
+            return true;
+    }
+    return false;
+}
+
+void permit_env(const char *name, const char *value, const struct config *config,
+                struct problems *problems)
+{
+    static const char parameter[] = "OMPI_MCA_";
+    const char *prefixes = config->job_env_prefixes;
+    bool none = strcmp(prefixes, CONFIG_NONE) == 0;
+    char pointer[JOB_ENV_NAME_BYTES + 16];
+
+    snprintf(pointer, sizeof pointer, "/cluster/env/%s", name);
+    if (none || !has_listed_prefix(name, prefixes))
+        problems_add(problems, pointer, NULL,
+                     "%s is none of the variables that jobs may set here%s%s; an administrator of "
+                     "traind can change that by job_env_prefixes in traind.conf",
+                     name, none ? ": there are none" : ", which begin with one of ",
+                     none ? "" : prefixes);
+    else if (strncmp(name, parameter, strlen(parameter)) == 0 &&
+             !is_harmless_parameter(name + strlen(parameter), value))
+        problems_add(problems, pointer, NULL,
+                     "%s=%.60s is for administrators only, who may give it as \"--mca\" in "
+                     "cluster.mpi_args",
+                     name, value);
+}
+
+static void check_env(const struct job_spec *spec, const struct config *config,
+                      struct problems *problems)
+{
+    char name[JOB_ENV_NAME_BYTES];
+
+    for (size_t i = 0; i < spec->cluster.env_count; i++) {
+        const char *value = job_env_split(spec->cluster.env[i], name);
+        permit_env(name, value, config, problems);
+    }
+}
+
+void permit_spec(const struct job_spec *spec, const struct config *config, bool any_mpi_arg,
                  struct problems *problems)
 {
+    const char *roots = config->data_roots;
+
     check_path(roots, spec->data.train, "/data/train", problems);
     check_path(roots, spec->data.eval, "/data/eval", problems);
     check_path(roots, spec->model.init, "/model/init", problems);
+    check_env(spec, config, problems);
     if (!any_mpi_arg)
         permit_mpi_args(spec->cluster.mpi_args, spec->cluster.mpi_arg_count, problems);
 }

@@ -1,4 +1,5 @@
 #include "daemon/launch/command.h"
+#include "common/job_env.h"
 #include "daemon/launch/hosts.h"
 
 #include <stdarg.h>
@@ -110,15 +111,33 @@ char **command_network(const struct launch_request *r)
 
 /* What chooses the kernels, of the engine and of OpenBLAS: ranks on other hosts do not inherit it,
  * and would compute with others, whose last bits differ. */
-static void add_kernel_choice(struct vector *v)
+static void add_kernel_choice(struct vector *v, const struct job_spec *spec)
 {
     static const char *const names[] = {"GLIBC_TUNABLES", "OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"};
 
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (getenv(names[i])) {
+        if (getenv(names[i]) && !job_env_value(spec, names[i])) {
             add(v, "-x");
             add(v, "%s", names[i]);
         }
+}
+
+/* Open MPI sends them to its daemons as data: no shell sees them. They win over what mpirun
+ * inherited. */
+static void add_variables(struct vector *v, const struct job_spec *spec)
+{
+    for (size_t i = 0; i < spec->cluster.env_count; i++) {
+        add(v, "-x");
+        add(v, "%s", spec->cluster.env[i]);
+    }
+}
+
+char **command_variables(const struct job_spec *spec)
+{
+    struct vector v = {0};
+
+    add_variables(&v, spec);
+    return finish(&v);
 }
 
 char **command_argv(const struct launch_request *r, const char *attempt_dir, bool as_root)
@@ -143,7 +162,8 @@ char **command_argv(const struct launch_request *r, const char *attempt_dir, boo
         add(&v, "%s", exported[i]);
     }
     if (hosts_are_named(r->spec))
-        add_kernel_choice(&v);
+        add_kernel_choice(&v, r->spec);
+    add_variables(&v, r->spec);
     for (size_t i = 0; i < r->spec->cluster.mpi_arg_count; i++)
         add(&v, "%s", r->spec->cluster.mpi_args[i]);
     add(&v, "%s", r->worker);

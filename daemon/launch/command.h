@@ -17,6 +17,9 @@ char **command_on_hosts(char *const *argv, const char *attempt_dir);
 /* What every mpirun that spans hosts is told of the network: a vector, as above. */
 char **command_network(const struct launch_request *request);
 
+/* "-x NAME=value" for each of cluster.env: a vector, as above; NULL also where there are none. */
+char **command_variables(const struct job_spec *spec);
+
 /* The environment for mpirun: the given one (environ) without what an outer Open MPI, PMIx or Slurm
  * step left in it, with ATTEMPT_MARK and the thread counts. */
 char **command_environment(char *const *inherited, const struct launch_request *request,

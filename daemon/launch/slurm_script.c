@@ -9,6 +9,7 @@
 
 #include "common/digest.h"
 #include "common/error.h"
+#include "common/job_env.h"
 #include "daemon/launch/command.h"
 #include "daemon/launch/slurm.h"
 
@@ -180,6 +181,20 @@ static void put_folder(FILE *out, const struct launch_request *r)
           out);
 }
 
+/* export NAME='value' */
+static void put_variables(FILE *out, const struct job_spec *spec)
+{
+    char name[JOB_ENV_NAME_BYTES];
+
+    for (size_t i = 0; i < spec->cluster.env_count; i++) {
+        const char *value = job_env_split(spec->cluster.env[i], name);
+        fprintf(out, "export %s=", name);
+        put_word(out, value);
+        fputc('\n', out);
+    }
+}
+
+/* The job's own variables are behind the site's setup, which would win over them. */
 static void put_environment(FILE *out, const struct launch_request *r)
 {
     fprintf(out,
@@ -196,6 +211,8 @@ static void put_environment(FILE *out, const struct launch_request *r)
         put_word(out, r->slurm->setup);
         fputs(" || exit 1\n", out);
     }
+    if (r->slurm->srun)
+        put_variables(out, r->spec);
 }
 
 static void put_words(FILE *out, char *const *words)
@@ -213,7 +230,7 @@ static void put_srun(FILE *out, const struct launch_request *r)
     const struct job_spec *spec = r->spec;
 
     fprintf(out,
-            "srun --mpi=pmix --nodes=%lld --ntasks=%lld --ntasks-per-node=%lld "
+            "srun --mpi=pmix --export=ALL --nodes=%lld --ntasks=%lld --ntasks-per-node=%lld "
             "--cpus-per-task=%lld --cpu-bind=cores --kill-on-bad-exit=1",
             (long long)spec->cluster.nodes, (long long)job_spec_world_size(spec),
             (long long)spec->cluster.workers_per_node, (long long)r->threads);
@@ -229,9 +246,13 @@ static void put_mpirun(FILE *out, const struct launch_request *r)
     fprintf(out, " -np %lld --map-by ppr:%lld:node:PE=%lld --bind-to core",
             (long long)job_spec_world_size(spec), (long long)spec->cluster.workers_per_node,
             (long long)r->threads);
-    fputs(" \\\n    -x OMP_NUM_THREADS -x OMP_PROC_BIND -x OPENBLAS_NUM_THREADS -x " ATTEMPT_MARK
-          " --mca orte_abort_on_non_zero_status 1",
-          out);
+    fprintf(out,
+            " \\\n    -x OMP_NUM_THREADS%s -x OPENBLAS_NUM_THREADS -x " ATTEMPT_MARK
+            " --mca orte_abort_on_non_zero_status 1",
+            job_env_value(spec, "OMP_PROC_BIND") ? "" : " -x OMP_PROC_BIND");
+    char **variables = command_variables(spec);
+    put_words(out, variables);
+    command_free(variables);
     struct launch_request in_slurm = *r;
     in_slurm.agent = NULL; /* Slurm reaches the hosts by itself */
     char **network = command_network(&in_slurm);

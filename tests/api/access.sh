@@ -182,6 +182,26 @@ refused 422 invalid 'administrators only' "resume with mpi_args"
 with admin -d "$(job synthetic ', "cluster": {"mpi_args": ["--mca", "plm_rsh_agent", "ssh"]}')" /v1/jobs
 want 201 "an administrator may give mpirun what he likes"
 
+# ------------------------------------------------------------------ which variables a job may set
+
+for caller in submit admin; do # the list is the settings', whoever submits
+    for route in /v1/plan /v1/jobs; do
+        with $caller -d "$(job synthetic ', "cluster": {"env": {"OMP_WAIT_POLICY": "active", "EDITOR": "vi"}}')" $route
+        refused 422 invalid '^/cluster/env/EDITOR: .*begin with one of OMP_ KMP_ .* UCX_; an administrator of traind can change that by job_env_prefixes' \
+            "$route: a variable that is not on the list ($caller)"
+    done
+    with $caller -d "$(job synthetic ', "cluster": {"env": {"OMPI_MCA_btl_vader_x": "/x"}}')" /v1/jobs
+    refused 422 invalid 'OMPI_MCA_btl_vader_x=/x is for administrators only' "a parameter of Open MPI's with a path ($caller)"
+    with $caller -d "$(job synthetic ', "cluster": {"env": {"LD_PRELOAD": "/x.so"}}')" /v1/jobs
+    refused 422 invalid '^/cluster/env/LD_PRELOAD: .*whatever job_env_prefixes' "one that loads code ($caller)"
+done
+with submit -d "{\"base\": $(job synthetic), \"parameters\": {\"/cluster/env\": [{\"EDITOR\": \"vi\"}]}}" /v1/sweeps
+refused 422 invalid 'job_env_prefixes' "a sweep over such a variable"
+with submit -d '{"cluster": {"env": {"EDITOR": "vi"}}}' /v1/jobs/1/resume
+refused 422 invalid '^/cluster/env/EDITOR: ' "a resume with one"
+with submit -d "$(job synthetic ', "cluster": {"env": {"OMP_WAIT_POLICY": "active", "OMPI_MCA_btl_tcp_links": "2"}}')" /v1/jobs
+want 201 "variables that are on the list"
+
 # ------------------------------------------------------------------ the log and the trace stay in the run directory
 
 run_dir=$state/$(sqlite3 "$state/traind.db" 'select run_dir from job where id = 1')
@@ -303,7 +323,7 @@ restart_needed() { grep -q 'only a restart changes http_threads' "$work/daemon.l
 ok "SIGHUP: what needs a restart is named" eventually restart_needed
 ok "a backup" "$trainctl" --server "$local_server" backup "$work/copy.db"
 is "$(sqlite3 "$work/copy.db" 'pragma integrity_check; select count(*) from job')" "ok
-3" "it is a whole database"
+4" "it is a whole database"
 is "$(stat -c %a "$work/copy.db")" 600 "that only its owner can read"
 "$trainctl" --server "$local_server" backup "$work/none/copy.db" >"$work/out" 2>&1
 is "$?" 3 "a backup into a folder that is not there: 3"

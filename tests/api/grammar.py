@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Hostile strings for every string key of a job document, as the daemon's own schema lists them.
+"""Hostile strings for every string key of a job document, as the daemon's own schema lists them, and for the names of its objects.
 
 grammar.py URL BASE CANARY FREE ACCEPTED
 
@@ -42,17 +42,36 @@ def send(path, document):
     return answer.status, answer.read().decode()
 
 
+def alone(text):
+    return text
+
+
+def in_list(text):
+    return [text]
+
+
+def in_map(text):
+    return {"OMP_X": text}
+
+
+def as_name(text):
+    return {text: "x"}
+
+
 def strings(schema, path=()):
-    """(path, schema of the value, is a list) of each key that takes free strings."""
+    """(path, schema of the string, the value that it makes) of each key that takes free strings."""
     for key, value in schema.get("properties", {}).items():
         types = value.get("type")
         types = types if isinstance(types, list) else [types]
-        if "object" in types:
+        if "object" in types and "properties" not in value:
+            yield path + (key,), value["additionalProperties"], in_map
+            yield path + (key,), value["propertyNames"], as_name
+        elif "object" in types:
             yield from strings(value, path + (key,))
         elif "array" in types and value["items"]["type"] == "string":
-            yield path + (key,), value["items"], True
+            yield path + (key,), value["items"], in_list
         elif "string" in types and "enum" not in value:
-            yield path + (key,), value, False
+            yield path + (key,), value, alone
 
 
 def with_value(path, value):
@@ -69,10 +88,10 @@ schema = json.loads(connection.getresponse().read())
 keys = list(strings(schema))
 accepted = open(accepted_file, "w")
 sent = 0
-for path, rule, is_list in keys:
+for path, rule, make in keys:
     key = ".".join(path)
-    for text in HOSTILE + ["a" + h for h in HOSTILE]:
-        value = [text] if is_list else text
+    for text in HOSTILE + [("OMP_" if make is as_name else "a") + h for h in HOSTILE]:
+        value = make(text)
         values = [value]
         if key == "cluster.mpi_args":
             values += [["--mca", "btl_tcp_if_include", text], ["--mca", text, "1"], ["--prefix", text], [text, "--mca", "btl", "self"]]

@@ -37,8 +37,9 @@ document() { # CLUSTER
         model: {arch: "resnet18", stem: "small", image_size: 32, classes: 10}, lr: {warmup_epochs: 0}, checkpoint: {disable: true},
         restart: {max: 0}}'
 }
-far='{"nodes": 1, "hosts": ["far1"], "mpi_args": ["--mca", "btl_tcp_if_include", "127.0.0.0/8", "--mca", "btl", "self,tcp"]}'
-slurm='{"launcher": "slurm", "partition": "debug,long", "account": "a.b@c", "constraint": "(ib*2&gpu:1)|[rack1|rack2]", "time_limit": "1-02:03:04",
+variables='"env": {"UCX_TLS": "tcp,self", "KMP_AFFINITY": "granularity=fine compact @%:^", "OMPI_MCA_btl_tcp_links": "1", "OMP_DISPLAY_ENV": "true"}'
+far='{"nodes": 1, "hosts": ["far1"], '"$variables"', "mpi_args": ["--mca", "btl_tcp_if_include", "127.0.0.0/8", "--mca", "btl", "self,tcp"]}'
+slurm='{"launcher": "slurm", '"$variables"', "partition": "debug,long", "account": "a.b@c", "constraint": "(ib*2&gpu:1)|[rack1|rack2]", "time_limit": "1-02:03:04",
     "hosts": ["n1"], "interface": "eth0", "mpi_args": ["--mca", "btl_tcp_if_include", "10.0.0.0/24"]}'
 ended() { # ID
     local _
@@ -81,6 +82,7 @@ mkdir "$work/hand"
 sed -i 's|^/[^ ]*mpirun|echo|' "$work/script" # its arguments are what this is about: no Slurm is here to give it nodes
 (cd "$work/hand" && SLURM_JOB_ID=1 timeout 60 sh "$work/script")
 is "$?" 0 "runs in a shell"
+like "$(cat "$work/hand/traind-run/attempt-1/stdout.log")" '-x KMP_AFFINITY=granularity=fine compact @%:\^ ' "and gives mpirun the job's variables"
 like "$(cat "$work/hand/traind-run/attempt-1/stdout.log")" 'btl_tcp_if_include 10.0.0.0/24.*--job' "and gives mpirun its arguments"
 is "$(jq -r .name "$work/hand/traind-run/job.json")" "$odd" "and the worker the document, title and all"
 is "$(grep -c '^#SBATCH' "$work/script")" "$(grep -c '^#SBATCH --[a-z-]*[= ]\|^#SBATCH --requeue$' "$work/script")" "its directives are lines of their own"
@@ -92,6 +94,8 @@ call -d "{\"cluster\": {\"mpi_args\": $evil}}" "/v1/jobs/$id/resume"
 want 422 "a resume with other arguments is refused"
 $trainctl "unix:$socket" resume --set "cluster.interface=\"eth0\$(touch $canary)\"" "$id" >"$work/out" 2>&1
 like "$?:$(cat "$work/out")" '^[1-9][0-9]*:.*must be one interface' "so it is for administrators"
+$trainctl "$url" clone --set "cluster.env={\"OMP_X\": \"\$(touch $canary)\"}" --submit "$id" >"$work/out" 2>&1
+like "$?:$(cat "$work/out")" '^[1-9][0-9]*:.*/cluster/env: must be a value of' "a clone with such a variable is refused"
 $trainctl "$url" clone --set "cluster.mpi_args=$evil" --submit "$id" >"$work/out" 2>&1
 like "$?:$(cat "$work/out")" '^[1-9][0-9]*:.*/cluster/mpi_args: must be an argument' "a clone is refused"
 jq --argjson evil "$evil" '.cluster = {mpi_args: $evil, workers_per_node: 1, threads_per_worker: 1} | .data.train = "synthetic"' "$work/job.json" >"$work/bench.json"

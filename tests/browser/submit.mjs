@@ -46,6 +46,13 @@ async function fillIn(page) {
   same(JSON.stringify(await written(page)), JSON.stringify({ preset: "goyal-8k", data: { train: "synthetic", train_images: 64000 } }),
     "preset: is sent by name, not by value");
   await page.locator("#job-preset").selectOption("");
+  const variables = { OMP_WAIT_POLICY: "active", KMP_AFFINITY: "granularity=fine,compact" };
+  await field(page, "/cluster/env").fill("OMP_WAIT_POLICY=active KMP_AFFINITY=granularity=fine,compact");
+  same(JSON.stringify((await written(page)).cluster.env), JSON.stringify(variables), "form: variables are typed as in a shell");
+  await field(page, "/cluster/env").fill("OMP_WAIT_POLICY");
+  await page.locator('[data-pointer="/cluster/env"] .error').waitFor();
+  ok(true, "form: what is no variable is refused");
+  await field(page, "/cluster/env").fill("");
   await accessible(page, "form");
 }
 

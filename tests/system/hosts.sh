@@ -29,16 +29,23 @@ for wrong in "hosts[1]=nowhere|host nowhere does not answer: .*[Cc]ould not reso
     like "$(job "$id" reason)" "${rest##*|}" "... in words"
 done
 
-train "$two"
+# Each rank's OpenMP prints what it reads from the environment.
+env='{OMP_DISPLAY_ENV: "true", OMP_WAIT_POLICY: "passive", UCX_TLS: "tcp,self"}'
+told_policy() { # ID
+    grep -cE "OMP_WAIT_POLICY *= *'PASSIVE'" "$state/jobs/$1/attempt-1/stdout.log"
+}
+train "$(jq -c ".env = $env" <<<"$two")"
 want 201 "a job on two hosts is taken"
 ok "it succeeds" long_wait "$id" succeeded
 run=$state/jobs/$id
 is "$(cat "$run/attempt-1/hostfile")" "$h1 slots=2"$'\n'"$h2 slots=2" "on both"
 like "$(cat "$run/attempt-1/command")" '--mca btl_tcp_if_include eth0' "over the interface that was named"
+is "$(told_policy "$id")" 4 "with the job's variables in all ranks"
 is "$(jq -r .world_size "$run/plan.json") $(job "$id" step)" "4 6" "four ranks, all steps"
 far=$(weights "$id")
-train '{"workers_per_node": 4}'
+train "$(jq -nc "{workers_per_node: 4, env: $env}")"
 ok "four workers on one host succeed too" long_wait "$id" succeeded
+is "$(told_policy "$id")" 4 "all with the job's variables"
 is "$(weights "$id")" "$far" "with the same weights, bit by bit"
 is "$("$net" pids "$lab" "$h2" | wc -l)" 1 "nothing but its sshd is left on the other host"
 ok "the daemon stops in order" stop_daemon

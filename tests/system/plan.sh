@@ -43,6 +43,15 @@ plan 0 "a size in the document needs no data" \
     '{"data": {"train": "/not/here", "train_images": 9600, "eval": "/nor/here"}}' '^train_steps +9000' '/nor/here'
 plan 0 "synthetic data has ImageNet's size" '{"data": {"train": "synthetic"}}' '^train_images +1281167'
 
+plan 0 "variables of the ranks" '{"data": {"train": "synthetic"}, "cluster": {"env": {"OMP_WAIT_POLICY": "active", "KMP_BLOCKTIME": "1"}}}' \
+    '^env +2 +OMP_WAIT_POLICY=active KMP_BLOCKTIME=1$' 'warning: cluster.env: KMP_BLOCKTIME .* no effect with GNU'
+plan 2 "a variable that has a key of its own" '{"data": {"train": "synthetic"}, "cluster": {"env": {"OMP_NUM_THREADS": "2"}}}' \
+    '^/cluster/env/OMP_NUM_THREADS: .*is set by cluster.threads_per_worker'
+options=(--explain)
+plan 0 "variables explained" '{"data": {"train": "synthetic"}, "cluster": {"env": {"OMP_WAIT_POLICY": "active"}}}' \
+    '^env = .*OMP_WAIT_POLICY=active' 'job_env_prefixes'
+options=()
+
 plan 2 "all problems at once, each with its pointer" \
     '{"learning_rate": 1, "cluster": {"nodes": -1}, "lr": {"decay": "linear"}}' \
     '^/learning_rate: .*did you mean /lr/base\?' '^/cluster/nodes: must be an integer from 1 to 100000' \

@@ -7,7 +7,12 @@ start_cluster 2
 start_slurm_daemon
 real_images
 
-slurm_job "real" 6
+# Each rank's OpenMP prints what it reads from the environment.
+env='.cluster.env = {OMP_DISPLAY_ENV: "true", OMP_WAIT_POLICY: "passive", OMP_PROC_BIND: "spread", KMP_AFFINITY: "granularity=fine verbose"}'
+told() { # ID WORDS: how many ranks
+    grep -cE "$2" "$state/jobs/$1/attempt-1/stdout.log"
+}
+slurm_job "real" 6 "$env"
 want 201 "a job for Slurm is taken"
 real=$id
 ok "it succeeds" ends "$real" succeeded
@@ -19,6 +24,8 @@ is "$(sql "select group_concat(reason, '; ') from (select json_extract(body, '\$
     where job_id = $real and type = 'state') where reason like '%Slurm%'")" \
     "is handed to Slurm: 4 workers on 2 nodes; Slurm has started its job $(slurm "$real" job_id) on n[1-2]" "events tell of its way through Slurm"
 like "$(jq -c 'select(.type == "run_start")' "$state/jobs/$real/attempt-1/events.jsonl")" '"world_size": ?4|"ranks": ?4' "four ranks"
+
+is "$(told "$real" "OMP_WAIT_POLICY *= *'PASSIVE'") $(told "$real" "OMP_PROC_BIND *= *'SPREAD'")" "4 4" "all with the job's variables"
 
 # The script can be submitted by hand: it is what Slurm ran.
 script=$state/jobs/$real/attempt-1/sbatch
@@ -61,10 +68,11 @@ like "$("$top_builddir/trainctl" --server "$url" show "$real")" "Slurm's job +$(
 # ---------------------------------------------------------------- srun
 stop_daemon
 start_slurm_daemon "slurm.start = srun"
-slurm_job "by srun" 6
+slurm_job "by srun" 6 "$env"
 by_srun=$id
 ok "ranks are started by srun" ends "$by_srun" succeeded
-like "$(cat "$state/jobs/$by_srun/attempt-1/sbatch")" "^srun --mpi=pmix --nodes=2 --ntasks=4 --ntasks-per-node=2 " "as its script says"
+is "$(told "$by_srun" "OMP_WAIT_POLICY *= *'PASSIVE'") $(told "$by_srun" "OMP_PROC_BIND *= *'SPREAD'")" "4 4" "with the job's variables"
+like "$(cat "$state/jobs/$by_srun/attempt-1/sbatch")" "^srun --mpi=pmix --export=ALL --nodes=2 --ntasks=4 --ntasks-per-node=2 " "as its script says"
 is "$(weights "$by_srun" 6)" "$(weights "$real" 6)" "and give the weights of those started by mpirun, bit by bit"
 slurm_job "arguments" 2 '.cluster.mpi_args = ["--tag-output"]'
 refused 422 invalid 'are for mpirun' "arguments of mpirun where srun starts the ranks"

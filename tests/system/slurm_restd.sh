@@ -29,9 +29,14 @@ is "$(threads null)" "2 slurmrestd: the fewest of the 2 nodes of the default par
 is "$(threads "\"$partition\"")" "2 slurmrestd: the fewest of the 2 nodes of partition $partition" "of a partition too"
 like "$(threads '"nowhere"'; echo "$body")" "slurmrestd knows no nodes of partition nowhere" "but of none that is not there"
 
-fixture_job "steps=1000 step_ms=200 every=1"
+fixture_job "steps=1000 step_ms=200 every=1" '.cluster.env = {OMP_WAIT_POLICY: "passive"}'
 long=$id
 ok "a job submitted through slurmrestd runs" eventually has_events "$long" 2
+told=0
+for pid in $(process_ids "$long"); do
+    grep -qzs '^OMPI_COMM_WORLD_RANK=' "/proc/$pid/environ" && grep -qzsx OMP_WAIT_POLICY=passive "/proc/$pid/environ" && told=$((told + 1))
+done
+is "$told" 4 "each of its four ranks has the job's variables"
 is "$(squeue -h -o '%u %D %C %j' -j "$(slurm "$long" job_id)")" "nobody 2 4 $(slurm "$long" name)" "as traind's user, on two nodes, with four CPUs"
 fixture_job "steps=3"
 behind=$id

@@ -1,6 +1,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "common/job_env.h"
 #include "common/job_options.h"
 #include "tests/unit/common/job.h"
 
@@ -55,7 +56,7 @@ Test(job_spec, every_row_refuses_a_wrong_type)
     for (size_t i = 0; job_option_at(i); i++) {
         const struct job_option *o = job_option_at(i);
         refuse(o, wrong_type(o), "a wrong type");
-        refuse(o, json_object(), "an object");
+        refuse(o, o->type == JOB_OPTION_MAP ? json_array() : json_object(), "another shape");
         if (!o->nullable)
             refuse(o, json_null(), "null");
     }
@@ -192,6 +193,8 @@ static json_t *other_value(const struct job_option *o)
         return json_pack("[f, f]", 0.25, 1.0 / 3);
     case JOB_OPTION_STEPS:
         return json_pack("[i, i]", 5, 8);
+    case JOB_OPTION_MAP:
+        return json_pack("{s:s, s:s}", "UCX_TLS", "tcp,self", "KMP_AFFINITY", "granularity=fine a");
     }
     return NULL;
 }
@@ -516,7 +519,8 @@ Test(job_spec, every_string_says_what_it_is_made_of)
 
     for (size_t i = 0; job_option_at(i); i++) {
         const struct job_option *o = job_option_at(i);
-        bool strings = o->type == JOB_OPTION_STRING || o->type == JOB_OPTION_STRINGS;
+        bool strings = o->type == JOB_OPTION_STRING || o->type == JOB_OPTION_STRINGS ||
+                       o->type == JOB_OPTION_MAP;
         cr_assert_eq(strings, o->text != JOB_TEXT_NONE, "%s", o->pointer);
         bool free_text = o->text == JOB_TEXT_TITLE || o->text == JOB_TEXT_PATH;
         for (size_t k = 0; strings && k < sizeof shell / sizeof shell[0]; k++)
@@ -528,6 +532,126 @@ Test(job_spec, every_string_says_what_it_is_made_of)
     }
     cr_assert_geq(rows, 12);
     cr_assert_not(job_text_right(JOB_TEXT_NONE, "a"));
+}
+
+/* The one problem that a document with this cluster.env has; the caller clears it. */
+static void refuse_env(json_t *env, struct problems *problems)
+{
+    json_t *document = document_with("/cluster/env", env);
+
+    *problems = (struct problems){0};
+    cr_assert_null(job_spec_parse(document, NULL, NULL, problems, NULL));
+    cr_assert_eq(problems->count, 1);
+    json_decref(document);
+}
+
+Test(job_spec, variables_keep_their_order_and_are_found_by_name)
+{
+    struct job_spec *spec =
+        job_of("{\"data\": {\"train\": \"/x\"}, \"cluster\": {\"env\": {\"UCX_TLS\": \"tcp\", "
+               "\"OMP_WAIT_POLICY\": \"active\", \"KMP_AFFINITY\": \"granularity=fine\"}}}");
+
+    cr_assert_eq(spec->cluster.env_count, 3);
+    cr_assert_str_eq(spec->cluster.env[0], "UCX_TLS=tcp");
+    cr_assert_str_eq(spec->cluster.env[2], "KMP_AFFINITY=granularity=fine");
+    cr_assert_null(spec->cluster.env[3]);
+    cr_assert_str_eq(job_env_value(spec, "KMP_AFFINITY"), "granularity=fine");
+    cr_assert_str_eq(job_env_value(spec, "OMP_WAIT_POLICY"), "active");
+    cr_assert_null(job_env_value(spec, "OMP_WAIT"));
+    cr_assert_null(job_env_value(spec, "OMP_WAIT_POLICY_2"));
+    job_spec_destroy(spec);
+}
+
+Test(job_spec, maps_refuse_wrong_names_and_values_by_their_pointer)
+{
+    static const struct {
+        const char *name, *value, *pointer;
+    } wrong[] = {
+        {"1OMP",         "x",     "/cluster/env/1OMP"        },
+        {"OMP-X",        "x",     "/cluster/env/OMP-X"       },
+        {"OMP X",        "x",     "/cluster/env/OMP X"       },
+        {"OMP=X",        "x",     "/cluster/env/OMP=X"       },
+        {"OMP/~X",       "x",     "/cluster/env/OMP~1~0X"    },
+        {"OMP\nX",       "x",     "/cluster/env/OMP\nX"      },
+        {"OMP_\xc3\xa9", "x",     "/cluster/env/OMP_\xc3\xa9"},
+        {"OMP_X$(id)",   "x",     "/cluster/env/OMP_X$(id)"  },
+        {"OMP_X",        "$(id)", "/cluster/env/OMP_X"       },
+        {"OMP_X",        "a\nb",  "/cluster/env/OMP_X"       },
+        {"OMP_X",        "a;b",   "/cluster/env/OMP_X"       },
+        {"OMP_X",        "\"a\"", "/cluster/env/OMP_X"       },
+        {"OMP_X",        "",      "/cluster/env"             },
+        {"",             "x",     "/cluster/env"             },
+    };
+    struct problems problems;
+
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        refuse_env(json_pack("{s:s}", wrong[i].name, wrong[i].value), &problems);
+        cr_assert_str_eq(problems.items[0].pointer, wrong[i].pointer);
+        problems_clear(&problems);
+    }
+    refuse_env(json_pack("{s:i}", "OMP_X", 1), &problems);
+    cr_assert_str_eq(problems.items[0].pointer, "/cluster/env");
+    problems_clear(&problems);
+}
+
+Test(job_spec, maps_are_bounded)
+{
+    struct problems problems;
+    json_t *many = json_object();
+    char name[JOB_ENV_NAME_BYTES + 1];
+
+    for (int i = 0; i <= JOB_ENV_MAX; i++) {
+        snprintf(name, sizeof name, "OMP_%d", i);
+        json_object_set_new(many, name, json_string("x"));
+    }
+    refuse_env(many, &problems);
+    cr_assert_not_null(strstr(problems.items[0].message, "at most 64 names"));
+    problems_clear(&problems);
+    refuse_env(json_pack("{s:o}", "OMP_X", repeated('x', 1025)), &problems);
+    problems_clear(&problems);
+    memset(name, 'X', sizeof name - 1);
+    name[sizeof name - 1] = '\0';
+    refuse_env(json_pack("{s:s}", name, "x"), &problems);
+    cr_assert_str_eq(problems.items[0].pointer, "/cluster/env");
+    problems_clear(&problems);
+}
+
+Test(job_spec, variables_of_loaders_launchers_and_other_keys_are_refused)
+{
+    static const struct {
+        const char *name, *words;
+    } refused[] = {
+        {"LD_PRELOAD",                  "whatever job_env_prefixes" },
+        {"LD_AUDIT",                    "whatever job_env_prefixes" },
+        {"PATH",                        "whatever job_env_prefixes" },
+        {"UCX_MODULE_DIR",              "whatever job_env_prefixes" },
+        {"UCX_LOG_FILE",                "whatever job_env_prefixes" },
+        {"UCX_GDB_COMMAND",             "whatever job_env_prefixes" },
+        {"OMP_TOOL_LIBRARIES",          "whatever job_env_prefixes" },
+        {"MALLOC_TRACE",                "whatever job_env_prefixes" },
+        {"SLURM_JOB_ID",                "whatever job_env_prefixes" },
+        {"TRAIND_ATTEMPT",              "whatever job_env_prefixes" },
+        {"OMP_NUM_THREADS",             "cluster.threads_per_worker"},
+        {"OPENBLAS_NUM_THREADS",        "cluster.threads_per_worker"},
+        {"OMPI_MCA_btl_tcp_if_include", "set by cluster.interface"  },
+    };
+    static const char *const taken[] = {
+        "OMP_WAIT_POLICY",  "GOMP_SPINCOUNT",   "KMP_BLOCKTIME",         "KMP_LIBRARY",
+        "MALLOC_ARENA_MAX", "UCX_TLS",          "OMP_PROC_BIND",         "OPENBLAS_CORETYPE",
+        "OMP_PLACES",       "UCX_PROFILE_MODE", "OMPI_MCA_btl_tcp_links"};
+    struct problems problems;
+    char pointer[64];
+
+    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
+        refuse_env(json_pack("{s:s}", refused[i].name, "x"), &problems);
+        snprintf(pointer, sizeof pointer, "/cluster/env/%s", refused[i].name);
+        cr_assert_str_eq(problems.items[0].pointer, pointer);
+        cr_assert_not_null(strstr(problems.items[0].message, refused[i].words), "%s: %s", pointer,
+                           problems.items[0].message);
+        problems_clear(&problems);
+    }
+    for (size_t i = 0; i < sizeof taken / sizeof taken[0]; i++)
+        cr_assert_not(job_env_is_refused(taken[i]) || job_env_setter(taken[i]), "%s", taken[i]);
 }
 
 Test(job_spec, strings_that_are_right_stay)
@@ -547,6 +671,10 @@ Test(job_spec, strings_that_are_right_stay)
         {JOB_TEXT_TIME,      "2-12:30:00"                           },
         {JOB_TEXT_ARGUMENT,  "OMP_PROC_BIND=close a"                },
         {JOB_TEXT_ARGUMENT,  "--mca"                                },
+        {JOB_TEXT_VARIABLE,  "OMPI_MCA_btl_tcp_links"               },
+        {JOB_TEXT_SETTING,   "granularity=fine,compact 1:2"         },
+        {JOB_TEXT_PREFIX,    "/opt/openmpi-4.1.4+gcc"               },
+        {JOB_TEXT_PREFIX,    "/opt/a..b"                            },
         {JOB_TEXT_WORDS,     "^openib"                              },
         {JOB_TEXT_NETWORKS,  "eth0,10.0.0.0/24,192.168.0.0/16,mlx:1"},
     };

@@ -50,6 +50,31 @@ Test(config, every_default_is_within_its_own_range)
     }
 }
 
+Test(config, prefixes_of_variables_are_beginnings_of_names)
+{
+    static const struct {
+        const char *list, *wrong; /* NULL: right */
+    } cases[] = {
+        {"none",            NULL                       },
+        {"OMP_  OMPI_MCA_", NULL                       },
+        {"OMP_,UCX_",       "OMP_,UCX_"                },
+        {"OMP_ 1X",         "1X"                       },
+        {"OMP_ $HOME",      "$HOME"                    },
+        {"OMP_ LD_",        "begin with LD_ are never" },
+        {"OMP_ PATH",       "begin with PATH are never"},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct config c = {0};
+        cr_assert_eq(config_set(&c, "job_env_prefixes", cases[i].list, "test", &e), 0);
+        cr_assert_eq(load(&c, ""), 0, "%s", e.text);
+        cr_assert_eq(config_check(&c, &e) == 0, cases[i].wrong == NULL, "%s", cases[i].list);
+        if (cases[i].wrong)
+            cr_assert_not_null(strstr(e.text, cases[i].wrong), "%s", e.text);
+        config_clear(&c);
+    }
+}
+
 Test(config, the_command_line_wins_over_the_environment_and_that_over_the_file)
 {
     struct config c = {0};

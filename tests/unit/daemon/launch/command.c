@@ -73,6 +73,30 @@ Test(command, puts_mpi_args_before_the_worker_and_its_own_behind)
     command_free(argv);
 }
 
+Test(command, gives_ranks_the_variables_of_the_job)
+{
+    struct job_spec spec;
+    struct launch_request r = request_of(&spec);
+    char wait[] = "OMP_WAIT_POLICY=active", core[] = "OPENBLAS_CORETYPE=HASWELL", n1[] = "n1",
+         *variables[] = {wait, core}, *hosts[] = {n1};
+    spec.cluster.env = variables;
+    spec.cluster.env_count = 2;
+    spec.cluster.hosts = hosts;
+    spec.cluster.host_count = 1;
+    setenv("OPENBLAS_CORETYPE", "ZEN", 1);
+    char **argv = command_argv(&r, "/a", false);
+    int first = index_of(argv, wait);
+
+    cr_assert_gt(first, 0);
+    cr_assert_str_eq(argv[first - 1], "-x");
+    cr_assert_str_eq(argv[first + 1], "-x");
+    cr_assert_str_eq(argv[first + 2], core);
+    cr_assert_lt(first, index_of(argv, "/opt/train-worker"));
+    cr_assert_eq(index_of(argv, "OPENBLAS_CORETYPE"), -1, "it stands there once");
+    unsetenv("OPENBLAS_CORETYPE");
+    command_free(argv);
+}
+
 Test(command, binds_nothing_where_cores_are_shared)
 {
     struct job_spec spec;
