@@ -89,8 +89,9 @@ static void show(const json_t *sweep)
     const json_t *trial;
     size_t i;
 
-    printf("sweep %ld %s%s%s, the best first\n\n", whole_of(sweep, "id"), text_of(sweep, "name"),
-           *text_of(sweep, "name") ? " " : "", text_of(sweep, "state"));
+    printf("sweep %ld %s%s%s%s%s, the best first\n\n", whole_of(sweep, "id"), text_of(sweep, "name"),
+           *text_of(sweep, "name") ? " " : "", text_of(sweep, "state"),
+           *text_of(sweep, "reason") ? ": " : "", text_of(sweep, "reason"));
     table_column(table, text_of(json_object_get(sweep, "document"), "metric"), TABLE_RIGHT);
     table_column(table, "BUDGET", TABLE_RIGHT);
     table_column(table, "STATE", 0);
@@ -204,6 +205,16 @@ static int wait_for(const char *path, json_t **answer, struct error *e)
     return status;
 }
 
+/* The exit status of one that has ended. */
+static int outcome(const json_t *sweep)
+{
+    const char *state = text_of(sweep, "state");
+
+    return strcmp(state, "cancelled") == 0 ? error_type(ERR_INTERRUPTED)->exit_code
+           : strcmp(state, "failed") == 0  ? 1
+                                           : 0;
+}
+
 /* ---- the command */
 
 static int ask(const struct cmd_args *args, json_t **answer, struct error *e)
@@ -249,8 +260,7 @@ int cmd_sweep(int argc, char **argv)
         list(answer);
     else
         show(answer);
-    if (strcmp(args.operands[0], "wait") == 0 && strcmp(text_of(answer, "state"), "cancelled") == 0)
-        done = error_type(ERR_INTERRUPTED)->exit_code;
+    int code = strcmp(args.operands[0], "wait") == 0 ? outcome(answer) : 0;
     json_decref(answer);
-    return done >= 0 ? done : 0;
+    return code;
 }

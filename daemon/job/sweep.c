@@ -382,6 +382,24 @@ static struct store_trial **ranked(const struct store_sweep *sweep, const json_t
     return order;
 }
 
+/* The newest rung's first trial, if all trials of that rung failed or were refused; else NULL. */
+static const struct store_trial *all_failed(const struct store_sweep *sweep)
+{
+    const struct store_trial *first = NULL;
+    int64_t rung = 0;
+
+    for (size_t i = 0; i < sweep->count; i++)
+        rung = sweep->trials[i].rung > rung ? sweep->trials[i].rung : rung;
+    for (size_t i = 0; i < sweep->count; i++) {
+        if (sweep->trials[i].rung != rung)
+            continue;
+        if (!has_state(&sweep->trials[i], "failed"))
+            return NULL;
+        first = first ? first : &sweep->trials[i];
+    }
+    return first;
+}
+
 /* The best 1/eta of the newest rung get the next budget. *ended: there is no next rung. */
 static int promote(struct job_manager *m, const struct store_sweep *sweep, const json_t *d,
                    bool *ended, struct error *e)
@@ -442,7 +460,8 @@ static int go_on(struct job_manager *m, struct store_sweep *sweep, bool *again, 
         status = promote(m, sweep, d, &ended, e);
         *again = !status && !ended;
         if (!status && ended)
-            status = store_sweep_end(m->store, sweep->id, "succeeded", clock_now(), e);
+            status = store_sweep_end(m->store, sweep->id,
+                                     all_failed(sweep) ? "failed" : "succeeded", clock_now(), e);
     }
     json_decref(d);
     return status;
@@ -486,6 +505,21 @@ static json_t *trial_to_json(const struct store_trial *t, const json_t *d)
                      budget > 0 ? json_real(budget) : json_null());
 }
 
+/* Why a sweep has failed; else null. */
+static json_t *reason_to_json(const struct store_sweep *sweep, const json_t *d)
+{
+    const struct store_trial *t = all_failed(sweep);
+    char rung[64] = "", job[64];
+
+    if (strcmp(sweep->state, "failed") != 0 || !t)
+        return json_null();
+    if (sweep_budget(d, t->rung) > 0)
+        snprintf(rung, sizeof rung, " of rung %lld", (long long)t->rung);
+    snprintf(job, sizeof job, "job %lld failed", (long long)t->job_id);
+    return json_sprintf("all points%s failed; point %lld: %s", rung, (long long)t->number,
+                        t->reason ? t->reason : job);
+}
+
 json_t *sweep_to_json(const struct store_sweep *sweep)
 {
     json_t *d = json_loads(sweep->document, 0, NULL), *trials = json_array();
@@ -501,9 +535,10 @@ json_t *sweep_to_json(const struct store_sweep *sweep)
     if (!best)
         best = json_null();
     free(order);
-    return json_pack("{s:I, s:s?, s:s?, s:s, s:f, s:o, s:o, s:o, s:o}", "id", (json_int_t)sweep->id,
-                     "name", sweep->name, "submitted_by", sweep->submitted_by, "state",
-                     sweep->state, "created_at", sweep->created_at, "finished_at",
+    return json_pack("{s:I, s:s?, s:s?, s:s, s:o, s:f, s:o, s:o, s:o, s:o}", "id",
+                     (json_int_t)sweep->id, "name", sweep->name, "submitted_by",
+                     sweep->submitted_by, "state", sweep->state, "reason",
+                     reason_to_json(sweep, d), "created_at", sweep->created_at, "finished_at",
                      sweep->finished_at > 0 ? json_real(sweep->finished_at) : json_null(), "best",
                      best, "trials", trials, "document", d);
 }

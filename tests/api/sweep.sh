@@ -220,6 +220,11 @@ is "$(sql "select count(*) from job where idempotency_key like 'sweep-%'")" 2 "o
 ok "a sweep whose next rung is refused ends" ends "$id"
 call "/v1/sweeps/$id"
 like "$(jq -r '.trials[0] | .state, .reason' <<<"$body")" 'must be an integer from 1 to' "with the reason in its trial"
+json .state failed "as failed"
+like "$(jq -r .reason <<<"$body")" '^all points of rung 1 failed; point 0: must be an integer from 1 to' "for that reason"
+"$top_builddir/trainctl" --server "$url" sweep wait "$id" >"$work/waited" 2>&1
+is $? 1 "which trainctl sweep wait exits by"
+like "$(head -n 1 "$work/waited")" '^sweep [0-9]+ failed: all points of rung 1 failed; point 0: must be' "and says"
 json '.best.rung' 0 "and the best of the rung before"
 
 call /v1/sweeps/99

@@ -180,7 +180,7 @@ class Page {
     this.heading(`${name(this.sweep)} – sweep ${this.id}`);
     setBadge(this.state, this.sweep.state);
     const ended = trials.filter((t) => !["waiting", "submitted"].includes(t.state)).length;
-    say(this.summary, `${document.method}, ${ended} of ${trials.length} trials ended`);
+    say(this.summary, `${document.method}, ${ended} of ${trials.length} trials ended${this.sweep.reason ? `: ${this.sweep.reason}` : ""}`);
     this.best.replaceChildren(...(best ? [`Best ${document.metric}: `, h("strong", {}, this.format(best.metric)), " with ",
       Object.entries(best.point).map(([key, v]) => `${key} ${typeof v === "number" ? f.number(v) : wordOf(v)}`).join(", "), " (", h("a", { href: `#/jobs/${best.job}` }, `job ${best.job}`), ")"] : ["No result yet."]));
     const first = trials.filter((t) => t.job && t.metric !== null).slice(0, COMPARED).map((t) => t.job);
