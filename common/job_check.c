@@ -53,6 +53,18 @@ static void check_hosts(const struct job_spec *spec, struct problems *p)
            "/cluster/hosts", "names fewer hosts than cluster.nodes asks for", p);
 }
 
+static void check_ssh_port(const struct job_spec *spec, struct problems *p)
+{
+    bool hosts = spec->cluster.launcher == JOB_LAUNCHER_LOCAL && spec->cluster.hosts;
+
+    demand(!spec->cluster.has_ssh_port || hosts || problems_about(p, "/cluster/hosts") ||
+               problems_about(p, "/cluster/launcher"),
+           "/cluster/ssh_port",
+           "is for hosts that are reached over ssh: name them in cluster.hosts, with launcher "
+           "\"local\"",
+           p);
+}
+
 /* The first name that no document may give. */
 static void check_env(const struct job_spec *spec, struct problems *p)
 {
@@ -101,5 +113,6 @@ void job_check_together(const struct job_spec *spec, struct problems *p)
            "/steps_rounding",
            "exact needs data.locality \"global\": with \"node\" the nodes' epochs end apart", p);
     check_hosts(spec, p);
+    check_ssh_port(spec, p);
     check_env(spec, p);
 }

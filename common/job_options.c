@@ -111,6 +111,8 @@ static const struct job_option options[] = {
      HELP("Host names of the nodes, each \"name\" or \"name:slots\" (cores that jobs may take there); the first cluster.nodes that answer are taken, the others stand by. null: this machine, or what the launcher chooses.")},
     {"/cluster/interface", JOB_OPTION_STRING, OR_NULL, AT(cluster.interface), DEFAULT("null"), TEXT(INTERFACE), LENGTH(64),
      HELP("The network interface (eth0) or subnet (10.0.0.0/24) that MPI uses between hosts; null: MPI chooses.")},
+    {"/cluster/ssh_port", JOB_OPTION_INTEGER, OR_NULL, AT(cluster.ssh_port), FLAG(cluster.has_ssh_port), DEFAULT("null"), RANGE(1, 65535),
+     HELP("The port that sshd listens on at all of cluster.hosts: launch_agent of traind.conf is called with -p and this number. null: what ssh is configured to.")},
     {"/cluster/partition", JOB_OPTION_STRING, OR_NULL, AT(cluster.partition), DEFAULT("null"), TEXT(NAMES), LENGTH(255),
      HELP("Slurm's partition; null: its default.")},
     {"/cluster/account", JOB_OPTION_STRING, OR_NULL, AT(cluster.account), DEFAULT("null"), TEXT(NAMES), LENGTH(255),

@@ -85,6 +85,8 @@ struct job_spec {
         char **hosts;
         size_t host_count;
         char *interface;
+        bool has_ssh_port;
+        int64_t ssh_port;
         char *partition;
         char *account;
         char *constraint;

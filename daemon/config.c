@@ -31,7 +31,7 @@ static const struct config_key keys[] = {
     {"mpirun", 's', MPIRUN, 0, 0, FIELD(mpirun), "program that starts the workers of a job"},
     {"worker", 's', BINDIR "/train-worker", 0, 0, FIELD(worker), "the worker it starts"},
     {"launch_agent", 's', "ssh -o BatchMode=yes -o ConnectTimeout=10", 0, 0, FIELD(launch_agent),
-     "program, with its options, that runs a command on a host of cluster.hosts: called with the host and the command"},
+     "program, with its options, that runs a command on a host of cluster.hosts: called with the host and the command; it takes -p PORT as ssh does if jobs name a cluster.ssh_port"},
     {"cancel_grace_seconds", 'i', "10", 0, 3600, FIELD(cancel_grace_seconds),
      "time that the workers of a job that is stopped get to end their step and write a checkpoint, in seconds; three steps if those take longer"},
     {"priority_seconds", 'i', "3600", 1, 604800, FIELD(priority_seconds),

@@ -24,44 +24,44 @@ static const struct {
     const char *key, *meaning, *change;
 } words[] = {
     {"train_images",            "The training images: an epoch shows each of them once.",
-     "other data in data.train, or data.train_images, which states a number instead of counting"                                        },
+     "other data in data.train, or data.train_images, which states a number instead of counting"                                },
     {"eval_images",             "The images that top-1 and top-5 are measured on.",
-     "other data in data.eval, or data.eval_images"                                                                                     },
+     "other data in data.eval, or data.eval_images"                                                                             },
     {"world_size",              "The MPI ranks; each trains on a part of every batch.",
-     "cluster.nodes or cluster.workers_per_node; the global batch grows with it"                                                        },
+     "cluster.nodes or cluster.workers_per_node; the global batch grows with it"                                                },
     {"batch_per_node",          "The images that one node handles at a time.",
-     "cluster.workers_per_node or batch_per_worker; a worker's memory grows with the latter alone"                                      },
+     "cluster.workers_per_node or batch_per_worker; a worker's memory grows with the latter alone"                              },
     {"global_batch",            "The images behind one update of the weights.",
      "global_batch itself, which batch_per_worker then follows; else cluster.nodes, "
      "cluster.workers_per_node, batch_per_worker, or accumulate_steps, which needs "
      "no more memory; twice the batch is half the steps, and with lr.scaling linear twice the peak "
-     "learning rate"                                                                                                                    },
+     "learning rate"                                                                                                            },
     {"threads_per_worker",      "The threads that each rank computes with.",
-     "cluster.threads_per_worker, or cluster.workers_per_node, which share out a node's cores"                                          },
-    {"env",                     "The environment variables that every rank gets beside traind's own.",
+     "cluster.threads_per_worker, or cluster.workers_per_node, which share out a node's cores"                                  },
+    {"env",                     "The environment variables that the job gives its ranks.",
      "cluster.env; threads are cluster.threads_per_worker, and what names may begin with is "
-     "job_env_prefixes of traind.conf"                                                                                                  },
+     "job_env_prefixes of traind.conf"                                                                                          },
     {"steps_per_epoch",         "The updates in one pass over the training images.",
      "the global batch; the images that do not fill a last batch are left out of an epoch, unless "
-     "steps_rounding is exact"                                                                                                          },
+     "steps_rounding is exact"                                                                                                  },
     {"warmup_steps",            "The updates in which the learning rate climbs to its peak.",
-     "lr.warmup_epochs; large global batches need a warm-up, 5 epochs is usual"                                                         },
+     "lr.warmup_epochs; large global batches need a warm-up, 5 epochs is usual"                                                 },
     {"train_steps",             "The updates in all.",
-     "epochs, or steps, which overrides it; the global batch, as an epoch has fewer larger steps"                                       },
-    {"start_lr",                "The learning rate of the first update.",                              "lr.start, or lr.base without it"},
+     "epochs, or steps, which overrides it; the global batch, as an epoch has fewer larger steps"                               },
+    {"start_lr",                "The learning rate of the first update.",                      "lr.start, or lr.base without it"},
     {"last_lr",                 "The learning rate by steps; here that of the last update.",
      "lr.decay, and lr.power, lr.end, lr.milestones, lr.gamma, lr.decay_epochs or lr.staircase, as "
-     "far as that decay has them"                                                                                                       },
+     "far as that decay has them"                                                                                               },
     {"memory_bytes_per_worker", "The most memory that a worker is thought to need.",
      "batch_per_worker moves it most (of an evaluation eval.batch); accumulate_steps instead of a "
-     "larger batch_per_worker needs no more; then model.image_size and model.arch"                                                      },
+     "larger batch_per_worker needs no more; then model.image_size and model.arch"                                              },
     {"predicted",               "The time to train in seconds, as far as it can be foretold.",
      "more nodes or workers, while their exchange of gradients is short beside a step; fewer "
      "epochs, or eval.stop_at_target; eval.every_epochs where evaluations are many; trainctl "
-     "predict compares numbers of nodes"                                                                                                },
+     "predict compares numbers of nodes"                                                                                        },
     {"peak_lr",                 "The highest learning rate, at the end of warm-up.",
      "lr.base or lr.factor, or the global batch as far as lr.scaling says: linear doubles the peak "
-     "with the batch, sqrt with four times the batch, none not at all"                                                                  },
+     "with the batch, sqrt with four times the batch, none not at all"                                                          },
 };
 
 /* note may be NULL; value and inputs are taken over. */

@@ -84,14 +84,27 @@ static void add_parameter(struct vector *v, const char *name, const char *value)
     add(v, "%s", value);
 }
 
+char *command_agent(const struct launch_request *r)
+{
+    char *agent = NULL;
+
+    if (!r->agent || !r->spec->cluster.has_ssh_port)
+        return r->agent ? strdup(r->agent) : NULL;
+    if (asprintf(&agent, "%s -p %lld", r->agent, (long long)r->spec->cluster.ssh_port) < 0)
+        return NULL;
+    return agent;
+}
+
 /* Without the keepalive mpirun was seen to hang for ever when a host's link was cut, and to leave
  * the far processes; with it both ends give up within 10 s. */
 static void add_network(struct vector *v, const struct launch_request *r)
 {
     const char *interface = r->spec->cluster.interface;
+    char *agent = command_agent(r);
 
-    if (r->agent)
-        add_parameter(v, "plm_rsh_agent", r->agent);
+    if (agent)
+        add_parameter(v, "plm_rsh_agent", agent);
+    free(agent);
     add_parameter(v, "oob_tcp_keepalive_time", "5");
     add_parameter(v, "oob_tcp_keepalive_intvl", "2");
     add_parameter(v, "oob_tcp_keepalive_probes", "2");

@@ -17,6 +17,11 @@ char **command_on_hosts(char *const *argv, const char *attempt_dir);
 /* What every mpirun that spans hosts is told of the network: a vector, as above. */
 char **command_network(const struct launch_request *request);
 
+/* The agent's words for this job, with cluster.ssh_port: a new string, NULL where there is no
+ * agent.
+ */
+char *command_agent(const struct launch_request *request);
+
 /* "-x NAME=value" for each of cluster.env: a vector, as above; NULL also where there are none. */
 char **command_variables(const struct job_spec *spec);
 

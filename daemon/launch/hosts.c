@@ -10,6 +10,7 @@
 #include "common/file.h"
 #include "common/host.h"
 #include "common/json.h"
+#include "daemon/launch/command.h"
 
 bool hosts_are_named(const struct job_spec *spec)
 {
@@ -33,8 +34,9 @@ int hosts_write(const struct launch_request *r, const char *attempt_dir, struct 
 {
     char path[PATH_MAX];
     int64_t workers = r->spec->cluster.workers_per_node;
+    char *agent = command_agent(r);
     json_t *plan =
-        json_pack("{s:s, s:s?, s:s, s:s, s:I, s:I, s:I, s:I, s:o}", "agent", r->agent, "interface",
+        json_pack("{s:s, s:s?, s:s, s:s, s:I, s:I, s:I, s:I, s:o}", "agent", agent, "interface",
                   r->spec->cluster.interface, "worker", r->worker, "run_dir", r->run_dir, "attempt",
                   (json_int_t)r->attempt, "nodes", (json_int_t)r->spec->cluster.nodes,
                   "workers_per_node", (json_int_t)workers, "cores",
@@ -47,6 +49,7 @@ int hosts_write(const struct launch_request *r, const char *attempt_dir, struct 
     if (!status)
         status = file_write_unsynced(path, text, strlen(text), e);
     json_decref(plan);
+    free(agent);
     free(text);
     return status;
 }

@@ -48,6 +48,16 @@ ok "four workers on one host succeed too" long_wait "$id" succeeded
 is "$(told_policy "$id")" 4 "all with the job's variables"
 is "$(weights "$id")" "$far" "with the same weights, bit by bit"
 is "$("$net" pids "$lab" "$h2" | wc -l)" 1 "nothing but its sshd is left on the other host"
+
+# ---- sshd on another port
+elsewhere=$(jq -c '.ssh_port = 2222' <<<"$two")
+train "$elsewhere" '{"restart": {"max": 0}}'
+ok "a job whose hosts have no sshd on its port fails" long_wait "$id" failed
+like "$(job "$id" reason)" "host $h2 does not answer: .*port 2222: Connection refused" "in words"
+"$net" run "$lab" "$h2" /usr/sbin/sshd -f "$lab/sshd_config" -p 2222
+train "$elsewhere"
+ok "with one it succeeds" long_wait "$id" succeeded
+like "$(cat "$state/jobs/$id/attempt-1/command")" "--mca plm_rsh_agent '$lab/ssh -p 2222'" "as its command says"
 ok "the daemon stops in order" stop_daemon
 
 # ---- data_roots binds the ranks of all hosts: weights that become a link out of it while the job waits

@@ -365,6 +365,12 @@ Test(job_spec, keys_that_need_each_other)
     refuse_document(
         "{\"data\": {\"train\": \"x\"}, \"cluster\": {\"nodes\": 3, \"hosts\": [\"a\", \"b\"]}}",
         "/cluster/hosts");
+    refuse_document("{\"data\": {\"train\": \"x\"}, \"cluster\": {\"ssh_port\": 2222}}",
+                    "/cluster/ssh_port");
+    refuse_document(
+        "{\"data\": {\"train\": \"x\"}, \"cluster\": {\"ssh_port\": 2222, \"launcher\": "
+        "\"slurm\", \"hosts\": [\"a\"]}}",
+        "/cluster/ssh_port");
     static const char *const hosts[] = {"\"a\", \"a\"",   "\"a:2\", \"a:3\"", "\"a\", \"-oProxy\"",
                                         "\"a\", \"b c\"", "\"a\", \"b:0\"",   "\"a\", \"b:99999\"",
                                         "\"a\", \"b:1\"", "\"a\", \"b:2x\"",  "\"a\", \"$(id)\""};

@@ -121,11 +121,13 @@ Test(command, tells_mpirun_of_the_network_between_hosts)
     spec.cluster.hosts = hosts;
     spec.cluster.host_count = 2;
     spec.cluster.interface = interface;
-    r.agent = "ssh -p 22";
+    spec.cluster.has_ssh_port = true;
+    spec.cluster.ssh_port = 2222;
+    r.agent = "ssh -o BatchMode=yes";
     char **argv = command_argv(&r, "/a", false);
 
     cr_assert_str_eq(behind(argv, "-np"), "8");
-    cr_assert_str_eq(behind(argv, "plm_rsh_agent"), "ssh -p 22");
+    cr_assert_str_eq(behind(argv, "plm_rsh_agent"), "ssh -o BatchMode=yes -p 2222");
     cr_assert_str_eq(behind(argv, "btl_tcp_if_include"), "ib0");
     cr_assert_str_eq(behind(argv, "oob_tcp_if_include"), "ib0");
     cr_assert_str_eq(behind(argv, "oob_tcp_keepalive_time"), "5");
