@@ -89,8 +89,8 @@ static void show(const json_t *sweep)
     const json_t *trial;
     size_t i;
 
-    printf("sweep %ld %s%s%s%s%s, the best first\n\n", whole_of(sweep, "id"), text_of(sweep, "name"),
-           *text_of(sweep, "name") ? " " : "", text_of(sweep, "state"),
+    printf("sweep %ld %s%s%s%s%s, the best first\n\n", whole_of(sweep, "id"),
+           text_of(sweep, "name"), *text_of(sweep, "name") ? " " : "", text_of(sweep, "state"),
            *text_of(sweep, "reason") ? ": " : "", text_of(sweep, "reason"));
     table_column(table, text_of(json_object_get(sweep, "document"), "metric"), TABLE_RIGHT);
     table_column(table, "BUDGET", TABLE_RIGHT);

@@ -537,8 +537,8 @@ json_t *sweep_to_json(const struct store_sweep *sweep)
     free(order);
     return json_pack("{s:I, s:s?, s:s?, s:s, s:o, s:f, s:o, s:o, s:o, s:o}", "id",
                      (json_int_t)sweep->id, "name", sweep->name, "submitted_by",
-                     sweep->submitted_by, "state", sweep->state, "reason",
-                     reason_to_json(sweep, d), "created_at", sweep->created_at, "finished_at",
+                     sweep->submitted_by, "state", sweep->state, "reason", reason_to_json(sweep, d),
+                     "created_at", sweep->created_at, "finished_at",
                      sweep->finished_at > 0 ? json_real(sweep->finished_at) : json_null(), "best",
                      best, "trials", trials, "document", d);
 }
