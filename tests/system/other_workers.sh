@@ -67,4 +67,20 @@ is "$(jq -n "[$one, $two] | transpose | all((.[0] - .[1] | fabs) < 5e-3 * .[1])"
 worker 3 "$work/keep.json" "$work/three" --attempt 2 --resume "$from"
 like "$output" 'global batch of 16 images cannot be shared out over 3 workers' "an uneven share is refused by name"
 
+# ---- the state of an adaptive optimiser goes along: Adam's means and its count of steps
+job "$work/adam.json" '.optimizer.name = "adam" | .lr = {warmup_epochs: 0, base: 0.002, scaling: "none"} | .restart.on_fewer_nodes = "keep_batch"'
+worker 2 "$work/adam.json" "$work/adam"
+is $? 0 "two workers run an epoch with Adam"
+from=$work/adam/checkpoints/step-00000003
+for ranks in 1 4; do
+    run=$work/adam-$ranks
+    worker $ranks "$work/adam.json" "$run" --attempt 2 --resume "$from"
+    is $? 0 "Adam goes on with $ranks"
+    is "$(jq -c '[.step, .images_seen, .epoch_number, .epoch_images]' "$run/checkpoints/step-00000006/state.json")" '[6,96,1,0]' \
+        "every image of the epoch was seen once"
+done
+# Batch norm sees batches of 8 with one worker as with two, so all is as it would have been; four have batches of 4.
+one=$(step "$work/adam-1" 2 loss) two=$(step "$work/adam" 1 loss | jq -c '.[3:]')
+is "$(jq -n "[$one, $two] | transpose | all((.[0] - .[1] | fabs) < 1e-4 * .[1])")" true "the loss is what it would have been ($one, $two)"
+
 done_testing
