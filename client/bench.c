@@ -110,9 +110,8 @@ static void conclude(struct series *s, const struct job_spec *spec, struct bench
 {
     double world = (double)job_spec_world_size(spec);
     double batch = (double)(b->evaluates ? spec->eval.batch : spec->batch_per_worker);
-    const struct arch *arch = arch_find(spec->model.arch);
-    double macs = arch_forward_macs(arch, spec->model.stem, (int)spec->model.classes,
-                                    (int)spec->model.image_size);
+    struct arch_shape shape = arch_shape_of(spec);
+    double macs = arch_forward_macs(&shape);
 
     for (int i = 0; i < BENCH_PHASES; i++)
         b->phase_ms[i] = bench_median(s->values[i], s->count);

@@ -3,18 +3,40 @@
 #include <stdio.h>
 #include <string.h>
 
-/* He et al. 2015 (18 to 152), Xie et al. 2017 (ResNeXt); torchvision's names and block counts. */
+#include "common/cnn.h"
+
+/* He et al. 2015 (18 to 152), Xie et al. 2017 (ResNeXt); torchvision's names and block counts. cnn
+ * is TensorFlow's official MNIST example (tensorflow/models, official/mnist/mnist.py), which Cray's
+ * Scaling Deep Learning (ALCF 2018) trains. */
 static const struct arch archs[] = {
-    {"resnet50",         true,  {3, 4, 6, 3},  1,  64, false, true},
-    {"resnet18",         false, {2, 2, 2, 2},  1,  64, false, true},
-    {"resnet34",         false, {3, 4, 6, 3},  1,  64, false, true},
-    {"resnet101",        true,  {3, 4, 23, 3}, 1,  64, false, true},
-    {"resnet152",        true,  {3, 8, 36, 3}, 1,  64, false, true},
-    {"resnet50v1",       true,  {3, 4, 6, 3},  1,  64, true,  true},
-    {"resnext50_32x4d",  true,  {3, 4, 6, 3},  32, 4,  false, true},
-    {"resnext101_32x4d", true,  {3, 4, 23, 3}, 32, 4,  false, true},
-    {"resnext101_32x8d", true,  {3, 4, 23, 3}, 32, 8,  false, true},
+    {"resnet50",         ARCH_RESIDUAL, true,  {3, 4, 6, 3},  1,  64, false, true},
+    {"resnet18",         ARCH_RESIDUAL, false, {2, 2, 2, 2},  1,  64, false, true},
+    {"resnet34",         ARCH_RESIDUAL, false, {3, 4, 6, 3},  1,  64, false, true},
+    {"resnet101",        ARCH_RESIDUAL, true,  {3, 4, 23, 3}, 1,  64, false, true},
+    {"resnet152",        ARCH_RESIDUAL, true,  {3, 8, 36, 3}, 1,  64, false, true},
+    {"resnet50v1",       ARCH_RESIDUAL, true,  {3, 4, 6, 3},  1,  64, true,  true},
+    {"resnext50_32x4d",  ARCH_RESIDUAL, true,  {3, 4, 6, 3},  32, 4,  false, true},
+    {"resnext101_32x4d", ARCH_RESIDUAL, true,  {3, 4, 23, 3}, 32, 4,  false, true},
+    {"resnext101_32x8d", ARCH_RESIDUAL, true,  {3, 4, 23, 3}, 32, 8,  false, true},
+    {"cnn",              ARCH_CNN,      false, {0},           1,  0,  false, true},
 };
+
+enum { CNN_FILTERS = 32, CNN_KERNEL = 5, CNN_HIDDEN = 1024 };
+
+/* What differs from the table of keys. */
+static const struct {
+    const char *pointer, *value;
+} cnn_defaults[] = {
+    {"/model/classes",    "10"       },
+    {"/model/image_size", "28"       },
+    {"/model/dropout",    "0.4"      },
+    {"/data/preprocess",  "\"whole\""},
+    {"/data/augment",     "false"    },
+};
+
+/* Keys of residual blocks and batch norm, and of 3x3 convolutions. */
+static const char *const residual_keys[] = {"/model/stem", "/model/bn_decay",
+                                            "/model/zero_init_residual", "/model/winograd"};
 
 #define ARCH_COUNT (sizeof archs / sizeof archs[0])
 
@@ -29,6 +51,70 @@ const struct arch *arch_find(const char *name)
 const struct arch *arch_at(size_t i)
 {
     return i < ARCH_COUNT ? &archs[i] : NULL;
+}
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+const char *arch_default(const struct arch *arch, const char *pointer)
+{
+    for (size_t i = 0; arch->family == ARCH_CNN && i < COUNT(cnn_defaults); i++)
+        if (strcmp(cnn_defaults[i].pointer, pointer) == 0)
+            return cnn_defaults[i].value;
+    return NULL;
+}
+
+bool arch_uses(const struct arch *arch, const char *pointer)
+{
+    for (size_t i = 0; arch->family == ARCH_CNN && i < COUNT(residual_keys); i++)
+        if (strcmp(residual_keys[i], pointer) == 0)
+            return false;
+    return true;
+}
+
+struct arch_shape arch_shape_of(const struct job_spec *spec)
+{
+    return (struct arch_shape){.arch = arch_find(spec->model.arch),
+                               .stem = spec->model.stem,
+                               .width = spec->model.width,
+                               .classes = (int)spec->model.classes,
+                               .image_size = (int)spec->model.image_size};
+}
+
+int arch_image_channels(const struct arch *arch)
+{
+    return arch->family == ARCH_CNN ? 1 : 3;
+}
+
+bool arch_takes_width(const struct arch *arch, double width)
+{
+    double group = arch->width_per_group * width;
+    int channels = (int)group;
+
+    return arch->groups == 1 ||
+           (group == channels && channels >= 4 && !(channels & (channels - 1)));
+}
+
+/* Channels as model.width makes them. */
+static int widened(const struct arch_shape *shape, int channels)
+{
+    enum { MULTIPLE = 8 };
+    double width = shape->width > 0 ? shape->width : 1;
+    int rounded = MULTIPLE * (int)(channels * width / MULTIPLE + 0.5);
+
+    if (width == 1)
+        return channels;
+    return rounded < MULTIPLE ? MULTIPLE : rounded;
+}
+
+/* Inner channels of a bottleneck. */
+static int inner_width(const struct arch_shape *shape, int planes)
+{
+    const struct arch *arch = shape->arch;
+
+    if (arch->groups == 1)
+        return widened(shape, planes * arch->width_per_group / 64);
+    double group = arch->width_per_group * (shape->width > 0 ? shape->width : 1);
+    return (int)(planes * group / 64) * arch->groups;
 }
 
 /* Where the walk through the network stands. */
@@ -71,21 +157,23 @@ static int block_conv(struct walk *w, const char *block, int number, int in, int
     return visit_conv(w, name, bn_name, in, out, kernel, stride, groups, size);
 }
 
-static void visit_block(struct walk *w, const struct arch *arch, const char *block, int planes,
-                        int stride)
+static void visit_block(struct walk *w, const struct arch_shape *shape, const char *block,
+                        int planes, int stride)
 {
+    const struct arch *arch = shape->arch;
     int in = w->channels, out = arch->bottleneck ? 4 * planes : planes, size = w->size;
     char name[48], bn_name[48];
 
     if (arch->bottleneck) {
-        int width = planes * arch->width_per_group / 64 * arch->groups;
+        int width = inner_width(shape, planes);
         int first = arch->stride_in_1x1 ? stride : 1;
         size = block_conv(w, block, 1, in, width, 1, first, 1, size);
         size = block_conv(w, block, 2, width, width, 3, stride / first, arch->groups, size);
         size = block_conv(w, block, 3, width, out, 1, 1, 1, size);
     } else {
-        size = block_conv(w, block, 1, in, out, 3, stride, 1, size);
-        size = block_conv(w, block, 2, out, out, 3, 1, 1, size);
+        int width = widened(shape, planes);
+        size = block_conv(w, block, 1, in, width, 3, stride, 1, size);
+        size = block_conv(w, block, 2, width, out, 3, 1, 1, size);
     }
     if (stride != 1 || in != out) {
         snprintf(name, sizeof name, "%s.downsample.0", block);
@@ -96,29 +184,58 @@ static void visit_block(struct walk *w, const struct arch *arch, const char *blo
     w->size = size;
 }
 
-int arch_each_conv(const struct arch *arch, enum job_stem stem, int image_size,
-                   void (*visit)(const struct arch_conv *conv, void *context), void *context)
+static void visit_residual(struct walk *w, const struct arch_shape *shape)
 {
-    struct walk w = {.visit = visit, .context = context, .channels = 64};
+    int size = shape->image_size;
     char block[32];
 
-    if (stem == JOB_STEM_SMALL) {
-        w.size = visit_conv(&w, "conv1", "bn1", 3, 64, 3, 1, 1, image_size);
+    w->channels = 64;
+    if (shape->stem == JOB_STEM_SMALL) {
+        w->size = visit_conv(w, "conv1", "bn1", 3, 64, 3, 1, 1, size);
     } else {
-        w.size = visit_conv(&w, "conv1", "bn1", 3, 64, 7, 2, 1, image_size);
-        w.size = (w.size + 2 - 3) / 2 + 1; /* the 3x3 max-pooling */
+        w->size = visit_conv(w, "conv1", "bn1", 3, 64, 7, 2, 1, size);
+        w->size = (w->size + 2 - 3) / 2 + 1; /* the 3x3 max-pooling */
     }
     for (int stage = 0; stage < 4; stage++)
-        for (int i = 0; i < arch->blocks[stage]; i++) {
+        for (int i = 0; i < shape->arch->blocks[stage]; i++) {
             snprintf(block, sizeof block, "layer%d.%d", stage + 1, i);
-            visit_block(&w, arch, block, 64 << stage, stage > 0 && i == 0 ? 2 : 1);
+            visit_block(w, shape, block, 64 << stage, stage > 0 && i == 0 ? 2 : 1);
         }
+}
+
+static void visit_cnn(struct walk *w, const struct arch_shape *shape)
+{
+    int first = widened(shape, CNN_FILTERS), second = widened(shape, 2 * CNN_FILTERS);
+    int size = shape->image_size;
+
+    size = visit_conv(w, "conv1", "", 1, first, CNN_KERNEL, 1, 1, size) / CNN_POOL;
+    visit_conv(w, "conv2", "", first, second, CNN_KERNEL, 1, 1, size);
+}
+
+int arch_each_conv(const struct arch_shape *shape,
+                   void (*visit)(const struct arch_conv *conv, void *context), void *context)
+{
+    struct walk w = {.visit = visit, .context = context};
+
+    if (shape->arch->family == ARCH_CNN)
+        visit_cnn(&w, shape);
+    else
+        visit_residual(&w, shape);
     return w.convs;
 }
 
-static int features_of(const struct arch *arch) /* what the classifier reads */
+int arch_linears(const struct arch_shape *shape, struct arch_linear out[ARCH_LINEARS])
 {
-    return arch->bottleneck ? 2048 : 512;
+    if (shape->arch->family == ARCH_RESIDUAL) {
+        out[0] =
+            (struct arch_linear){"fc", shape->arch->bottleneck ? 2048 : 512, shape->classes, 1};
+        return 1;
+    }
+    int size = shape->image_size / CNN_POOL / CNN_POOL, hidden = widened(shape, CNN_HIDDEN);
+    int features = size * size * widened(shape, 2 * CNN_FILTERS);
+    out[0] = (struct arch_linear){"fc1", features, hidden, size * size};
+    out[1] = (struct arch_linear){"fc2", hidden, shape->classes, 1};
+    return 2;
 }
 
 static double weights_of(const struct arch_conv *conv)
@@ -129,14 +246,18 @@ static double weights_of(const struct arch_conv *conv)
 
 static void add_parameters(const struct arch_conv *conv, void *context)
 {
-    *(int64_t *)context += (int64_t)weights_of(conv) + 2 * (int64_t)conv->out_channels;
+    int vectors = *conv->bn_name ? 2 : 1; /* gamma and beta, or a bias */
+    *(int64_t *)context += (int64_t)weights_of(conv) + vectors * (int64_t)conv->out_channels;
 }
 
-int64_t arch_parameters(const struct arch *arch, enum job_stem stem, int classes)
+int64_t arch_parameters(const struct arch_shape *shape)
 {
-    int64_t sum = (int64_t)(features_of(arch) + 1) * classes;
+    struct arch_linear linears[ARCH_LINEARS];
+    int64_t sum = 0;
 
-    arch_each_conv(arch, stem, 224, add_parameters, &sum);
+    for (int i = arch_linears(shape, linears) - 1; i >= 0; i--)
+        sum += (linears[i].in + (int64_t)1) * linears[i].out;
+    arch_each_conv(shape, add_parameters, &sum);
     return sum;
 }
 
@@ -145,10 +266,13 @@ static void add_macs(const struct arch_conv *conv, void *context)
     *(double *)context += weights_of(conv) * conv->out_size * conv->out_size;
 }
 
-double arch_forward_macs(const struct arch *arch, enum job_stem stem, int classes, int image_size)
+double arch_forward_macs(const struct arch_shape *shape)
 {
-    double sum = (double)features_of(arch) * classes;
+    struct arch_linear linears[ARCH_LINEARS];
+    double sum = 0;
 
-    arch_each_conv(arch, stem, image_size, add_macs, &sum);
+    for (int i = arch_linears(shape, linears) - 1; i >= 0; i--)
+        sum += (double)linears[i].in * linears[i].out;
+    arch_each_conv(shape, add_macs, &sum);
     return sum;
 }

@@ -1,6 +1,13 @@
 /*
- * The model family, described: one table of architectures, and the list of tensors and layers each
- * one has. Planner (memory, FLOPs) and engine (worker/model) both build from it.
+ * The networks, described: one table of architectures, and the list of layers each one has. Planner
+ * (memory, FLOPs) and engine (worker/model) both build from it.
+ *
+ * model.width multiplies channels. In a residual block it is the inner ones, as torchvision's
+ * width_per_group does it (Wide ResNet, Zagoruyko and Komodakis, arXiv:1605.07146:
+ * wide_resnet50_2 is resnet50 of width 2): those of the 3x3 of a bottleneck, those between the
+ * two 3x3 of a basic block. What blocks hand on, stem and classifier stay. In cnn it is the filters
+ * of both convolutions and the hidden units. Products are rounded to the nearest multiple of 8
+ * (Sandler et al., arXiv:1801.04381, do so); groups of channels are not rounded (arch_takes_width).
  */
 #ifndef TRAIND_COMMON_ARCH_H
 #define TRAIND_COMMON_ARCH_H
@@ -11,8 +18,15 @@
 
 #include "common/job_spec.h"
 
+enum arch_family {
+    ARCH_RESIDUAL, /* He et al. 2015, Xie et al. 2017 */
+    ARCH_CNN       /* two convolutions with pooling, two fully connected layers */
+};
+
 struct arch {
-    const char *name;    /* "resnet50" */
+    const char *name; /* "resnet50" */
+    enum arch_family family;
+    /* of the residual family */
     bool bottleneck;     /* three convolutions a block, or two */
     int blocks[4];       /* of each stage */
     int groups;          /* of the 3x3 convolution */
@@ -21,23 +35,58 @@ struct arch {
     bool built;          /* this version's engine can train it */
 };
 
+/* An architecture with all that decides its shapes. */
+struct arch_shape {
+    const struct arch *arch;
+    enum job_stem stem;
+    double width; /* model.width; 0 is 1 */
+    int classes, image_size;
+};
+
 const struct arch *arch_find(const char *name); /* NULL: none of that name */
 const struct arch *arch_at(size_t i);           /* NULL behind the last: for listings */
 
-/* One convolution with its batch norm, as it lies in the network. */
+struct arch_shape arch_shape_of(const struct job_spec *spec);
+
+/* Of an image: 3, or 1 (grey). */
+int arch_image_channels(const struct arch *arch);
+
+/* Groups have 4, 8, 16, ... channels, which a width must leave so. */
+bool arch_takes_width(const struct arch *arch, double width);
+
+/* A key's default with this architecture as JSON text, or NULL: the one of the table of keys. */
+const char *arch_default(const struct arch *arch, const char *pointer);
+
+/* Has this architecture a use for the key ("/model/stem")? */
+bool arch_uses(const struct arch *arch, const char *pointer);
+
+/* One convolution with its batch norm or bias, as it lies in the network. */
 struct arch_conv {
     char name[48];    /* torchvision's: "layer1.0.conv2", "layer1.0.downsample.0", "conv1" */
-    char bn_name[48]; /* "layer1.0.bn2", "layer1.0.downsample.1", "bn1" */
+    char bn_name[48]; /* "layer1.0.bn2", "layer1.0.downsample.1", "bn1"; "": a bias instead */
     int in_channels, out_channels, kernel, stride, padding, groups;
     int in_size, out_size; /* height and width, square */
 };
 
 /* Calls visit for every convolution in forward order (downsample last in its block).
  * Returns the number of convolutions. */
-int arch_each_conv(const struct arch *arch, enum job_stem stem, int image_size,
+int arch_each_conv(const struct arch_shape *shape,
                    void (*visit)(const struct arch_conv *conv, void *context), void *context);
 
-int64_t arch_parameters(const struct arch *arch, enum job_stem stem, int classes); /* floats */
-double arch_forward_macs(const struct arch *arch, enum job_stem stem, int classes, int image_size);
+/* A fully connected layer: weights (out, in) and a bias. */
+struct arch_linear {
+    const char *name; /* "fc", "fc1" */
+    int in, out;
+    int pixels; /* in is so many pixels times channels, flattened */
+};
+
+enum { ARCH_LINEARS = 2 };
+
+/* The layers behind the convolutions, in forward order; the last is the classifier. Returns how
+ * many. */
+int arch_linears(const struct arch_shape *shape, struct arch_linear out[ARCH_LINEARS]);
+
+int64_t arch_parameters(const struct arch_shape *shape); /* floats */
+double arch_forward_macs(const struct arch_shape *shape);
 
 #endif

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/arch.h"
 #include "common/host.h"
 #include "common/job_env.h"
 #include "common/job_options.h"
@@ -88,6 +89,25 @@ static void check_env(const struct job_spec *spec, struct problems *p)
     }
 }
 
+/* What the network demands of other keys. */
+static void check_model(const struct job_spec *spec, struct problems *p)
+{
+    const struct arch *arch = arch_find(spec->model.arch);
+
+    if (!arch || problems_about(p, "/model/arch"))
+        return;
+    demand(arch->family == ARCH_CNN || spec->model.image_size >= 32, "/model/image_size",
+           "must be at least 32 for a ResNet; only arch \"cnn\" takes 28", p);
+    demand(arch->family != ARCH_CNN || spec->data.preprocess == JOB_PREPROCESS_WHOLE,
+           "/data/preprocess",
+           "must be \"whole\" with arch \"cnn\": it takes grey images as they are", p);
+    demand(
+        arch_takes_width(arch, spec->model.width), "/model/width",
+        "must leave this network's groups 4, 8, 16, ... channels: 1, 2, 4 or 8 with groups of 4, "
+        "and 0.5 too with groups of 8",
+        p);
+}
+
 void job_check_together(const struct job_spec *spec, struct problems *p)
 {
     bool mode_known = !problems_about(p, "/mode"),
@@ -112,6 +132,7 @@ void job_check_together(const struct job_spec *spec, struct problems *p)
                problems_about(p, "/data/locality"),
            "/steps_rounding",
            "exact needs data.locality \"global\": with \"node\" the nodes' epochs end apart", p);
+    check_model(spec, p);
     check_hosts(spec, p);
     check_ssh_port(spec, p);
     check_env(spec, p);

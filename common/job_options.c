@@ -41,11 +41,19 @@ static const struct job_option options[] = {
      HELP("eval evaluates the weights of model.init on data.eval without training.")},
 
     {"/model/arch", JOB_OPTION_ARCH, AT(model.arch), DEFAULT("\"resnet50\""),
-     HELP("The network, by torchvision's name. resnet50 is v1.5 (the stride is in the 3x3); resnet50v1 is the paper's.")},
+     HELP("The network, by torchvision's name. resnet50 is v1.5 (the stride is in the 3x3); resnet50v1 is the paper's. cnn is the small network "
+          "of TensorFlow's MNIST example: two 5x5 convolutions of 32 and 64 filters, each with a 2x2 max-pooling, 1024 hidden units and dropout, on "
+          "grey images; its defaults are model.classes 10, model.image_size 28, model.dropout 0.4, data.preprocess whole and data.augment false.")},
     {"/model/classes", JOB_OPTION_INTEGER, AT(model.classes), DEFAULT("1000"), RANGE(2, 100000), UNIT("classes"),
      HELP("Labels go from 0 to classes - 1.")},
-    {"/model/image_size", JOB_OPTION_INTEGER, AT(model.image_size), DEFAULT("224"), RANGE(32, 1024), UNIT("pixels"),
-     HELP("Width and height of the images the network sees.")},
+    {"/model/image_size", JOB_OPTION_INTEGER, AT(model.image_size), DEFAULT("224"), RANGE(28, 1024), UNIT("pixels"),
+     HELP("Width and height of the images the network sees. All but cnn need at least 32.")},
+    {"/model/width", JOB_OPTION_NUMBER, AT(model.width), DEFAULT("1"), RANGE(0.25, 8),
+     HELP("Multiplies channels: the inner ones of each residual block, as torchvision's width_per_group (resnet50 of width 2 is wide_resnet50_2), "
+          "or the filters and hidden units of cnn. They are rounded to multiples of 8; a ResNeXt's groups must have 4, 8, 16, ... channels.")},
+    {"/model/dropout", JOB_OPTION_NUMBER, AT(model.dropout), DEFAULT("0"), RANGE(0, 1), BELOW,
+     HELP("The part of the classifier's inputs that training sets to 0, drawn anew for each image (the others are divided by 1 minus it); "
+          "0: none. Evaluation drops nothing.")},
     {"/model/stem", CHOICE("imagenet", "small"), AT(model.stem), DEFAULT("\"imagenet\""),
      HELP("The first layers: imagenet is a 7x7 of stride 2 and a pooling; small is a 3x3 and no pooling.")},
     {"/model/init", JOB_OPTION_STRING, OR_NULL, AT(model.init), DEFAULT("null"), TEXT(PATH), LENGTH(4095),
@@ -78,12 +86,13 @@ static const struct job_option options[] = {
      DEFAULT("null"), RANGE(1, 1e12), UNIT("images"),
      HELP("How many evaluation images there are; null: count them. Where it says fewer than the data hold, the first of them are "
           "evaluated. With data.train_images and this one, traind opens no data: only the nodes need to have them.")},
-    {"/data/preprocess", CHOICE("tpu", "mlperf", "torchvision"), AT(data.preprocess), DEFAULT("\"tpu\""),
-     HELP("The family of crop, resize and normalisation. They must not be mixed: published torchvision weights expect torchvision.")},
+    {"/data/preprocess", CHOICE("tpu", "mlperf", "torchvision", "whole"), AT(data.preprocess), DEFAULT("\"tpu\""),
+     HELP("The family of crop, resize and normalisation. They must not be mixed: published torchvision weights expect torchvision. whole takes "
+          "images as they are: never cropped, resized only where their size is not model.image_size, values from 0 to 1.")},
     {"/data/augment", JOB_OPTION_BOOLEAN, AT(data.augment), DEFAULT("true"),
      HELP("Random resized crop and flip in training; false: as in evaluation. data.mixup is switched by itself.")},
     {"/data/random_crop", JOB_OPTION_BOOLEAN, AT(data.random_crop), DEFAULT("true"),
-     HELP("The crop of data.augment; false: the evaluation's crop.")},
+     HELP("The crop of data.augment; false: the evaluation's crop. data.preprocess whole has none.")},
     {"/data/random_flip", JOB_OPTION_BOOLEAN, AT(data.random_flip), DEFAULT("true"),
      HELP("The flip of data.augment: half of the images are mirrored; false: none.")},
     {"/data/shuffle", JOB_OPTION_BOOLEAN, AT(data.shuffle), DEFAULT("true"),
@@ -273,6 +282,7 @@ static const struct {
     {"wd", "/optimizer/weight_decay"},   {"data_dir", "/data/train"},
     {"dataset", "/data/train"},          {"validation", "/data/eval"},
     {"eval_batch_size", "/eval/batch"},  {"schedule", "/lr/decay"},
+    {"width_multiplier", "/model/width"}, {"drop_rate", "/model/dropout"},
     {"pretrained", "/model/init"},       {"weights", "/model/init"},
     {"dtype", "/precision"},             {"resolution", "/model/image_size"},
     {"epsilon", "/optimizer/eps"},       {"decay_rate", "/lr/gamma"},

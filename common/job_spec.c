@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/arch.h"
 #include "common/job_batch.h"
 #include "common/job_options.h"
 #include "common/optimizers.h"
@@ -140,8 +141,8 @@ static json_t *find_preset(const json_t *document, job_preset_lookup *lookup, vo
 
 /* ---- the document */
 
-/* The optimiser that the document names, else the preset, else the default: some keys' defaults
- * depend on it. */
+/* The optimiser and the network that the document names, else the preset, else the default: some
+ * keys' defaults depend on them. */
 static const struct optimizer_kind *find_optimizer(const json_t *document, const json_t *preset)
 {
     static const char pointer[] = "/optimizer/name";
@@ -154,9 +155,22 @@ static const struct optimizer_kind *find_optimizer(const json_t *document, const
     return optimizer_kind_at(JOB_OPTIMIZER_SGD);
 }
 
-static json_t *default_of(const struct job_option *option, const struct optimizer_kind *optimizer)
+static const struct arch *find_arch(const json_t *document, const json_t *preset)
+{
+    static const char pointer[] = "/model/arch";
+    const json_t *given = value_at(document, pointer);
+    const char *name = json_string_value(given ? given : value_at(preset, pointer));
+    const struct arch *arch = name ? arch_find(name) : NULL;
+
+    return arch ? arch : arch_at(0);
+}
+
+static json_t *default_of(const struct job_option *option, const struct optimizer_kind *optimizer,
+                          const struct arch *arch)
 {
     const char *own = optimizer_default(optimizer, option->pointer);
+
+    own = own ? own : arch_default(arch, option->pointer);
     return own ? json_loads(own, JSON_DECODE_ANY, NULL) : job_option_default(option);
 }
 
@@ -166,7 +180,8 @@ static void parse_row(const struct job_option *option, const json_t *document, c
                       struct problems *unsupported)
 {
     const json_t *given = value_at(document, option->pointer);
-    json_t *fallback = default_of(option, find_optimizer(document, preset));
+    json_t *fallback =
+        default_of(option, find_optimizer(document, preset), find_arch(document, preset));
     const json_t *value = given ? given : value_at(preset, option->pointer);
 
     if (!value)

@@ -18,7 +18,12 @@
 enum job_mode { JOB_MODE_TRAIN, JOB_MODE_EVAL };
 enum job_stem { JOB_STEM_IMAGENET, JOB_STEM_SMALL };
 enum job_gemm { JOB_GEMM_AUTO, JOB_GEMM_OPENBLAS, JOB_GEMM_OWN };
-enum job_preprocess { JOB_PREPROCESS_TPU, JOB_PREPROCESS_MLPERF, JOB_PREPROCESS_TORCHVISION };
+enum job_preprocess {
+    JOB_PREPROCESS_TPU,
+    JOB_PREPROCESS_MLPERF,
+    JOB_PREPROCESS_TORCHVISION,
+    JOB_PREPROCESS_WHOLE
+};
 enum job_locality { JOB_LOCALITY_GLOBAL, JOB_LOCALITY_NODE };
 enum job_launcher { JOB_LAUNCHER_LOCAL, JOB_LAUNCHER_SLURM };
 enum job_precision { JOB_PRECISION_FP32, JOB_PRECISION_BF16 };
@@ -58,7 +63,9 @@ struct job_spec {
         int64_t classes;
         int64_t image_size; /* pixels, square */
         enum job_stem stem;
-        char *init; /* a .safetensors file */
+        double width;   /* of channels: common/arch.h */
+        double dropout; /* the rate in front of the classifier; 0: off */
+        char *init;     /* a .safetensors file */
         double bn_decay;
         bool zero_init_residual;
         bool winograd;

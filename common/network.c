@@ -37,12 +37,12 @@ static void group_blocks(struct network *n)
     }
 }
 
-void network_make(const struct arch *arch, enum job_stem stem, int image_size, struct network *out)
+void network_make(const struct arch_shape *shape, struct network *out)
 {
     out->conv_count = out->block_count = 0;
-    arch_each_conv(arch, stem, image_size, add_conv, out);
+    arch_each_conv(shape, add_conv, out);
     group_blocks(out);
-    out->pools = stem == JOB_STEM_IMAGENET;
+    out->pools = shape->stem == JOB_STEM_IMAGENET;
     out->pooled_size = out->convs[out->blocks[0].first].in_size;
 }
 

@@ -1,7 +1,7 @@
 /*
- * A network of the family laid out: its convolutions in forward order and the residual blocks they
- * form, behind a stem (with a max-pooling or without) and before an average pool and a classifier.
- * The engine builds its model from it, the planner the model's memory.
+ * A network of the residual family laid out: its convolutions in forward order and the residual
+ * blocks they form, behind a stem (with a max-pooling or without) and before an average pool and a
+ * classifier. The engine builds its model from it, the planner the model's memory.
  */
 #ifndef TRAIND_COMMON_NETWORK_H
 #define TRAIND_COMMON_NETWORK_H
@@ -24,7 +24,8 @@ struct network {
     struct network_block blocks[NETWORK_BLOCKS];
 };
 
-void network_make(const struct arch *arch, enum job_stem stem, int image_size, struct network *out);
+/* Of the residual family. */
+void network_make(const struct arch_shape *shape, struct network *out);
 
 /* Floats of a convolution's output, of one image. */
 size_t network_floats(const struct arch_conv *conv);

@@ -22,7 +22,8 @@ enum rng_purpose {
     RNG_MODEL,       /* initial weights; image is the tensor's number */
     RNG_MIXUP,       /* the weight of a mixed batch; image is the step */
     RNG_JITTER,      /* simulated nodes; image is the step */
-    RNG_SWEEP        /* a sweep's random points; image is the point */
+    RNG_SWEEP,       /* a sweep's random points; image is the point */
+    RNG_DROPOUT      /* what an image loses in front of the classifier */
 };
 
 struct rng {

@@ -15,11 +15,15 @@
 
 char *speed_key(const struct job_spec *spec, int64_t threads, char key[SPEED_KEY_BYTES])
 {
-    snprintf(key, SPEED_KEY_BYTES, "%s-%s-%lld-%s-t%lld%s", spec->model.arch,
+    char width[32] = "";
+
+    if (spec->model.width != 1)
+        snprintf(width, sizeof width, "-w%g", spec->model.width);
+    snprintf(key, SPEED_KEY_BYTES, "%s-%s-%lld-%s-t%lld%s%s", spec->model.arch,
              spec->model.stem == JOB_STEM_SMALL ? "small" : "imagenet",
              (long long)spec->model.image_size,
              spec->precision == JOB_PRECISION_BF16 ? "bf16" : "fp32", (long long)threads,
-             spec->model.winograd ? "" : "-direct");
+             spec->model.winograd ? "" : "-direct", width);
     return key;
 }
 

@@ -19,7 +19,7 @@
 #define SPEED_CPU_BYTES 96
 
 /* "resnet50-small-32-fp32-t1": architecture, stem, image size, precision, threads of a worker;
- * "-direct" behind it without model.winograd. */
+ * "-direct" behind it without model.winograd, "-w2" with model.width 2. */
 char *speed_key(const struct job_spec *spec, int64_t threads, char key[SPEED_KEY_BYTES]);
 
 /* As /proc/cpuinfo names it; "unknown" where it does not. */

@@ -198,7 +198,6 @@ struct listing {
     struct safetensors_tensor *tensors;
     char (*names)[NAME_BYTES];
     size_t count, room;
-    int features; /* channels into the classifier */
     bool failed;
 };
 
@@ -230,20 +229,28 @@ static void list_conv(const struct arch_conv *c, void *context)
 
     list_tensor(l, c->name, "weight", SAFETENSORS_F32, 4,
                 (int64_t[]){c->out_channels, c->in_channels / c->groups, c->kernel, c->kernel});
+    if (!*c->bn_name) {
+        list_tensor(l, c->name, "bias", SAFETENSORS_F32, 1, (int64_t[]){c->out_channels, 0, 0, 0});
+        return;
+    }
     for (size_t i = 0; i < sizeof channels / sizeof *channels; i++)
         list_tensor(l, c->bn_name, channels[i], SAFETENSORS_F32, 1,
                     (int64_t[]){c->out_channels, 0, 0, 0});
     list_tensor(l, c->bn_name, "num_batches_tracked", SAFETENSORS_I64, 0, (int64_t[4]){0});
-    l->features = c->out_channels;
 }
 
 static void list_network(struct listing *l, const struct job_spec *spec)
 {
-    arch_each_conv(arch_find(spec->model.arch), spec->model.stem, (int)spec->model.image_size,
-                   list_conv, l);
-    list_tensor(l, "fc", "weight", SAFETENSORS_F32, 2,
-                (int64_t[]){spec->model.classes, l->features, 0, 0});
-    list_tensor(l, "fc", "bias", SAFETENSORS_F32, 1, (int64_t[]){spec->model.classes, 0, 0, 0});
+    struct arch_shape shape = arch_shape_of(spec);
+    struct arch_linear linears[ARCH_LINEARS];
+    int count = arch_linears(&shape, linears);
+
+    arch_each_conv(&shape, list_conv, l);
+    for (int i = 0; i < count; i++) {
+        int64_t sizes[4] = {linears[i].out, linears[i].in};
+        list_tensor(l, linears[i].name, "weight", SAFETENSORS_F32, 2, sizes);
+        list_tensor(l, linears[i].name, "bias", SAFETENSORS_F32, 1, sizes);
+    }
     for (size_t i = 0; i < l->count && !l->failed; i++)
         l->tensors[i].name = l->names[i]; /* they move no more */
 }

@@ -96,6 +96,7 @@ static int open_loader(struct run *r, struct loader **loader, struct error *e)
         .images = r->plan->eval_images,
         .image_size = (int)s->model.image_size,
         .classes = (int)s->model.classes,
+        .channels = arch_image_channels(arch_find(s->model.arch)),
         .batch = (int)s->eval.batch,
         .rank = r->rank,
         .world = r->world,
@@ -110,12 +111,13 @@ static int open_loader(struct run *r, struct loader **loader, struct error *e)
 static void predict_batch(struct run *r, const struct loader_batch *b, float *logits)
 {
     const struct job_spec *s = r->spec;
-    int classes = (int)s->model.classes, size = (int)s->model.image_size;
+    size_t size = (size_t)s->model.image_size, classes = (size_t)s->model.classes;
+    size_t floats = size * size * (size_t)arch_image_channels(arch_find(s->model.arch));
     int most = (int)(s->mode == JOB_MODE_EVAL ? s->eval.batch : s->batch_per_worker);
 
     for (int from = 0; from < b->n; from += most) {
         int n = b->n - from < most ? b->n - from : most;
-        model_predict(r->model, b->images + (size_t)from * size * size * 3, n,
+        model_predict(r->model, b->images + (size_t)from * floats, n,
                       logits + (size_t)from * classes);
     }
 }

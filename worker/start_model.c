@@ -85,6 +85,8 @@ static int build_model(struct run *r, struct error *e)
     struct model_config config = {
         .arch = arch_find(s->model.arch),
         .stem = s->model.stem,
+        .width = s->model.width,
+        .dropout = s->model.dropout,
         .classes = (int)s->model.classes,
         .image_size = (int)s->model.image_size,
         .batch = (int)(s->mode == JOB_MODE_EVAL ? s->eval.batch : s->batch_per_worker),

@@ -58,6 +58,12 @@ static int open_gradients(struct run *r, struct trainer *t, struct error *e)
                   : 0;
 }
 
+/* Of the data set's first image, for its random numbers. */
+static int64_t first_number(const struct run *r)
+{
+    return (int64_t)r->part.number << 40;
+}
+
 static int open_trainer(struct run *r, struct trainer *t, struct error *e)
 {
     const struct job_spec *s = r->spec;
@@ -72,8 +78,9 @@ static int open_trainer(struct run *r, struct trainer *t, struct error *e)
         .images = r->train_data ? dataset_images(r->train_data) : r->plan->train_images,
         .image_size = (int)s->model.image_size,
         .classes = (int)s->model.classes,
+        .channels = arch_image_channels(arch_find(s->model.arch)),
         .batch = (int)s->batch_per_worker,
-        .first_number = (int64_t)r->part.number << 40,
+        .first_number = first_number(r),
         .rank = r->rank % (r->world / r->part.of),
         .world = r->world / r->part.of,
         .seed = s->seed,
@@ -149,6 +156,11 @@ static struct batch_result compute_batch(struct trainer *t, const struct loader_
     int correct;
 
     model_mix(r->model, b->lambda);
+    model_draw(r->model, &(struct model_draw){.seed = r->spec->seed,
+                                              .epoch = b->epoch,
+                                              .next_epoch_at = b->next_epoch_at,
+                                              .first_number = first_number(r),
+                                              .indices = b->indices});
     double loss = model_forward(r->model, b->images, b->labels, b->n, &correct);
     times->forward += lap(&clock, "forward");
     model_backward(r->model, 1.0 / (double)(r->world * batches), j > 0,

@@ -39,6 +39,7 @@ bool predict_epochs_to_target(int64_t global_batch, struct plan_band *epochs)
 
 bool predict_table_applies(const struct job_spec *spec, int64_t train_images)
 {
-    return strcmp(spec->model.arch, "resnet50") == 0 && spec->model.classes == 1000 &&
-           spec->model.image_size == 224 && train_images > 1200000 && train_images < 1300000;
+    return strcmp(spec->model.arch, "resnet50") == 0 && spec->model.width == 1 &&
+           spec->model.classes == 1000 && spec->model.image_size == 224 && train_images > 1200000 &&
+           train_images < 1300000;
 }

@@ -4,28 +4,42 @@
  * training data.prefetch_batches of images are in memory beside the one in work, for evaluation
  * two. Measured at 224 with one thread (resident at most): 51.1 MB an image and 337 MB besides.
  */
-#include "common/arch.h"
 #include "common/activations.h"
+#include "common/arch.h"
+#include "common/cnn.h"
 #include "common/optimizers.h"
 #include "common/plan/parts.h"
 
 #define EVAL_BATCHES 3
 #define FIXED_BYTES  (48ll << 20)
 
+/* Of one image. */
+static size_t activation_floats(const struct arch_shape *shape, bool inference)
+{
+    struct activations activations;
+    struct network network;
+    struct cnn_layout cnn;
+
+    if (shape->arch->family == ARCH_CNN) {
+        cnn_lay_out(shape, inference, &cnn);
+        return cnn.floats;
+    }
+    network_make(shape, &network);
+    activations_plan(&network, inference, &activations);
+    return activations.floats;
+}
+
 struct plan_memory plan_memory_of(const struct job_spec *spec)
 {
-    const struct arch *arch = arch_find(spec->model.arch);
     bool trains = spec->mode == JOB_MODE_TRAIN;
     const char *states[OPTIMIZER_STATES_MAX];
-    struct network network;
-    struct activations activations;
-    int64_t input = 3 * spec->model.image_size * spec->model.image_size;
+    struct arch_shape shape = arch_shape_of(spec);
+    int64_t input =
+        arch_image_channels(shape.arch) * spec->model.image_size * spec->model.image_size;
 
-    network_make(arch, spec->model.stem, (int)spec->model.image_size, &network);
-    activations_plan(&network, !trains, &activations);
     int64_t batches = trains ? spec->data.prefetch_batches + 1 : EVAL_BATCHES;
-    int64_t floats = batches * input + (int64_t)activations.floats;
-    int64_t parameters = arch_parameters(arch, spec->model.stem, (int)spec->model.classes);
+    int64_t floats = batches * input + (int64_t)activation_floats(&shape, !trains);
+    int64_t parameters = arch_parameters(&shape);
     return (struct plan_memory){
         .parameter_bytes = (int64_t)sizeof(float) * parameters,
         .copies = trains ? 2 + (int)optimizer_states_of(spec, states) : 1,

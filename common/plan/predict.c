@@ -71,8 +71,9 @@ static double spread_of(const struct job_spec *spec, const struct plan_speed *sp
 
 static double gradient_bytes(const struct job_spec *spec)
 {
-    return 4.0 * (double)arch_parameters(arch_find(spec->model.arch), spec->model.stem,
-                                         (int)spec->model.classes);
+    struct arch_shape shape = arch_shape_of(spec);
+
+    return 4.0 * (double)arch_parameters(&shape);
 }
 
 static double ring_share(int64_t n)

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/arch.h"
 #include "common/job_env.h"
 #include "common/job_options.h"
 #include "common/optimizers.h"
@@ -108,6 +109,23 @@ static void warn_of_optimizer(struct plan *plan, const struct job_spec *spec)
                                 spec->lr.base, kind->name, usual));
 }
 
+/* Keys that were set and that this network does not look at. */
+static void warn_of_arch(struct plan *plan, const struct job_spec *spec)
+{
+    const struct arch *arch = arch_find(spec->model.arch);
+    const struct job_option *option;
+
+    for (size_t i = 0; (option = job_option_at(i)); i++)
+        if (!arch_uses(arch, option->pointer) && !is_default(option, spec))
+            warn(plan, json_sprintf("model.%s has no effect with model.arch %s",
+                                    strrchr(option->pointer, '/') + 1, arch->name));
+    if (arch->family == ARCH_CNN && spec->optimizer.decay_bn &&
+        !optimizer_kind_at((size_t)spec->optimizer.name)->spares_biases)
+        warn(plan, json_sprintf("optimizer.decay_bn has no effect with model.arch %s: it has no "
+                                "batch norm",
+                                arch->name));
+}
+
 static void warn_of_slowest(struct plan *plan, const struct plan_speed *speed)
 {
     if (speed->slowest_times > 1)
@@ -172,6 +190,7 @@ void plan_warn(struct plan *plan, const struct job_spec *spec, const struct plan
 {
     warn_of_hosts(plan, spec);
     warn_of_env(plan, spec);
+    warn_of_arch(plan, spec);
     if (plan->mode == JOB_MODE_EVAL)
         return;
     warn_of_slowest(plan, &inputs->speed);

@@ -134,7 +134,9 @@ int main(int argc, char **argv)
     if (!arch || size < 32 || batch < 1)
         return 2;
     gemm_single_threaded();
-    arch_each_conv(arch, size < 64 ? JOB_STEM_SMALL : JOB_STEM_IMAGENET, size, add_shape, &s);
+    struct arch_shape shape = {
+        .arch = arch, .stem = size < 64 ? JOB_STEM_SMALL : JOB_STEM_IMAGENET, .image_size = size};
+    arch_each_conv(&shape, add_shape, &s);
     printf("%18sforward                 dx                  dw   (ms, GFLOP/s)\n", "");
     for (int i = 0; i < s.count; i++)
         if (argc < 5 || strstr(s.conv[i].name, argv[4]))

@@ -126,9 +126,11 @@ static void print(const struct options *o, const struct model *m, const double b
                   double loss)
 {
     double total = best[FORWARD] + best[BACKWARD] + best[OPTIM];
-    double macs =
-        arch_forward_macs(arch_find(o->arch), o->small_stem ? JOB_STEM_SMALL : JOB_STEM_IMAGENET,
-                          o->classes, o->image_size);
+    struct arch_shape shape = {.arch = arch_find(o->arch),
+                               .stem = o->small_stem ? JOB_STEM_SMALL : JOB_STEM_IMAGENET,
+                               .classes = o->classes,
+                               .image_size = o->image_size};
+    double macs = arch_forward_macs(&shape);
     double gflops = 2e-9 * macs * (o->eval ? 1 : 3) * o->batch / total;
 
     printf(o->json

@@ -129,13 +129,49 @@ def train(driver, what, arch, batch, steps, threads, letters):
     driver.tap(far < WAY, f"{case}: every weight's way within {WAY} of torch's (largest {far:.1e}, {which})")
 
 
+BASIC = ("resnet18", "resnet34")
+
+
+def widen(model, width):
+    """torchvision has no width_per_group for basic blocks: here it is the channels between their two convolutions."""
+    for block in model.modules():
+        if isinstance(block, torchvision.models.resnet.BasicBlock):
+            first, inner = block.conv1, int(block.conv1.out_channels * width)
+            block.conv1 = torch.nn.Conv2d(first.in_channels, inner, 3, first.stride, 1, bias=False)
+            block.bn1 = torch.nn.BatchNorm2d(inner)
+            block.conv2 = torch.nn.Conv2d(inner, block.conv2.out_channels, 3, 1, 1, bias=False)
+
+
+class Cnn(torch.nn.Module):
+    """tensorflow/models, official/mnist/mnist.py, without its dropout."""
+
+    def __init__(self, classes):
+        super().__init__()
+        self.conv1 = torch.nn.Conv2d(1, 32, 5, padding=2)
+        self.conv2 = torch.nn.Conv2d(32, 64, 5, padding=2)
+        self.fc1 = torch.nn.Linear(7 * 7 * 64, 1024)
+        self.fc2 = torch.nn.Linear(1024, classes)
+
+    def forward(self, x):
+        relu, pool = torch.nn.functional.relu, torch.nn.functional.max_pool2d
+        x = pool(relu(self.conv1(x)), 2)
+        x = pool(relu(self.conv2(x)), 2)
+        return self.fc2(relu(self.fc1(torch.flatten(x, 1))))
+
+
 def network(name, stem, classes):
-    """torchvision's, and what it does not have: the paper's strides, a ResNeXt, the small stem."""
+    """torchvision's, and what it does not have: the paper's strides, a ResNeXt, the small stem, widths, cnn."""
     resnet = torchvision.models.resnet
+    name, _, width = name.partition(":")
+    if name == "cnn":
+        return Cnn(classes)
     if name == "resnext101_32x4d":
         model = resnet.ResNet(resnet.Bottleneck, [3, 4, 23, 3], num_classes=classes, groups=32, width_per_group=4)
     else:
-        model = getattr(resnet, name.removesuffix("v1"))(num_classes=classes)
+        wider = {"width_per_group": int(64 * float(width))} if width and name not in BASIC else {}
+        model = getattr(resnet, name.removesuffix("v1"))(num_classes=classes, **wider)
+    if width and name in BASIC:
+        widen(model, float(width))
     if name.endswith("v1"):
         for block in model.modules():
             if isinstance(block, resnet.Bottleneck):
@@ -163,6 +199,30 @@ def family(driver, name, stem, size, batch):
     calm(driver, case, model, batches, losses[0], stem)
     model.load_state_dict(driver.load("plain-weights"), strict=True)
     plain(driver, case, model, batches, losses[1])
+
+
+def cnn(driver, what, batch, steps, threads, letters):
+    case = f"cnn, {what}, {threads} thread(s)"
+    ours = driver.run("train", "cnn", 28, batch, steps, threads, letters)
+    start, have, batches = driver.load("weights"), driver.load("trained"), driver.load("batches")
+    model = network("cnn", "", start["fc2.bias"].shape[0])
+    model.load_state_dict(start, strict=True)
+    losses = torch_steps(model.train(), batches, letters)
+    worst = max(abs(a - b) / b for a, b in zip(ours, losses))
+    driver.tap(len(ours) == steps and worst < 1e-4, f"{case}: loss of {steps} steps within 1e-4 of torch's (largest {worst:.1e})")
+    far, which = worst_of(have, model.state_dict(), lambda n: True, start)
+    driver.tap(far < 1e-2, f"{case}: every weight's way within 1e-2 of torch's (largest {far:.1e}, {which})")
+
+
+def cnn_step(driver):
+    losses = driver.run("step", "cnn", "small", 28, 16)
+    weights, batches = driver.load("plain-weights"), driver.load("batches")
+    model = network("cnn", "", weights["fc2.bias"].shape[0])
+    model.load_state_dict(weights, strict=True)
+    with torch.no_grad():
+        worst = difference(driver.load("plain-logits")["logits"], model.eval()(batches["images"][0]))
+    driver.tap(worst < 1e-5, f"cnn: logits within 1e-5 of torch's (largest difference {worst:.1e})")
+    plain(driver, "cnn", model, batches, losses[1])
 
 
 def calm(driver, case, model, batches, loss, stem):
@@ -230,17 +290,28 @@ FAMILY = [
     ("resnet18", "imagenet", 64), ("resnet34", "imagenet", 64), ("resnet101", "imagenet", 64), ("resnet152", "imagenet", 64),
     ("resnet50v1", "imagenet", 64), ("resnet18", "small", 32), ("resnet50", "small", 32), ("resnext50_32x4d", "imagenet", 64),
     ("resnext101_32x4d", "imagenet", 64), ("resnext101_32x8d", "imagenet", 64),
+    ("resnet50:2", "imagenet", 64), ("resnet50:0.375", "small", 32), ("resnet18:1.5", "small", 32),
+]
+# What, batch, steps, threads, engine_driver's letters.
+CNN = [
+    ("plain SGD", 16, 5, 1, "-"),
+    ("Nesterov, label smoothing and mixup", 16, 5, 2, "nsm"),
+    ("weight decay", 7, 5, 2, "w"),
+    ("convolutions by OpenBLAS", 16, 5, 1, "b"),
 ]
 
 
 def main(program, folder):
     torch.manual_seed(0)
-    print(f"1..{len(LOGITS) + 4 * len(TRAININGS) + 5 * len(FAMILY)}", flush=True)
+    print(f"1..{len(LOGITS) + 4 * len(TRAININGS) + 2 * len(CNN) + 3 + 5 * len(FAMILY)}", flush=True)
     driver = Driver(program, folder)
     for case in LOGITS:
         logits(driver, *case)
     for case in TRAININGS:
         train(driver, *case)
+    for case in CNN:
+        cnn(driver, *case)
+    cnn_step(driver)
     for name, stem, size in FAMILY:
         family(driver, name, stem, size, 8)
 

@@ -11,7 +11,8 @@
  *       one step of any network, twice: its activations kept from zero (calm-), and plain (plain-):
  *       weights, logits of the evaluation, gradients of the training; batches; two losses on stdout
  *
- * batches holds the images (steps, n, 3, s, s as torch wants them) and labels that were used.
+ * ARCH may have a width behind a colon: resnet50:2. batches holds the images (steps, n, channels,
+ * s, s as torch wants them) and labels that were used.
  */
 #include <math.h>
 #include <stdio.h>
@@ -28,8 +29,8 @@
 enum { CLASSES = 10 };
 
 struct batches {
-    int steps, n, size;
-    float *images;   /* (steps, n, size, size, 3) */
+    int steps, n, size, channels;
+    float *images;   /* (steps, n, size, size, channels) */
     int32_t *labels; /* (steps, n) */
 };
 
@@ -47,13 +48,14 @@ static double normal(struct rng *r)
 
 static size_t image_floats(const struct batches *b)
 {
-    return (size_t)b->size * (size_t)b->size * 3;
+    return (size_t)b->size * (size_t)b->size * (size_t)b->channels;
 }
 
 /* Noise over a pattern of the class, so that there is something to learn. */
-static struct batches make_batches(int steps, int n, int size)
+static struct batches make_batches(int steps, const struct model_config *c)
 {
-    struct batches b = {steps, n, size, NULL, NULL};
+    int n = c->batch;
+    struct batches b = {steps, n, c->image_size, arch_image_channels(c->arch), NULL, NULL};
     size_t images = (size_t)steps * (size_t)n, floats = image_floats(&b);
 
     b.images = malloc(images * floats * sizeof *b.images);
@@ -71,7 +73,8 @@ static struct batches make_batches(int steps, int n, int size)
 static void fill_batches(size_t i, void *data, void *context)
 {
     const struct batches *b = context;
-    size_t images = (size_t)b->steps * (size_t)b->n, pixels = image_floats(b) / 3;
+    size_t images = (size_t)b->steps * (size_t)b->n, channels = (size_t)b->channels,
+           pixels = image_floats(b) / channels;
     float *out = data;
 
     if (i == 1) {
@@ -81,19 +84,32 @@ static void fill_batches(size_t i, void *data, void *context)
     }
     for (size_t k = 0; k < images; k++)
         for (size_t p = 0; p < pixels; p++)
-            for (size_t c = 0; c < 3; c++)
-                out[(k * 3 + c) * pixels + p] = b->images[(k * pixels + p) * 3 + c];
+            for (size_t c = 0; c < channels; c++)
+                out[(k * channels + c) * pixels + p] = b->images[(k * pixels + p) * channels + c];
 }
 
 static void write_batches(const struct batches *b, const char *path)
 {
     struct error e;
     struct safetensors_tensor t[] = {
-        {"images", SAFETENSORS_F32, 5, {b->steps, b->n, 3, b->size, b->size}},
-        {"labels", SAFETENSORS_I64, 2, {b->steps, b->n}                     },
+        {"images", SAFETENSORS_F32, 5, {b->steps, b->n, b->channels, b->size, b->size}},
+        {"labels", SAFETENSORS_I64, 2, {b->steps, b->n}                               },
     };
     if (safetensors_write(path, t, 2, NULL, 0, fill_batches, (void *)b, &e))
         die(&e);
+}
+
+static void choose_arch(const char *word, struct model_config *c)
+{
+    char name[64];
+
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(word, ":"), word);
+    c->arch = arch_find(name);
+    c->width = strchr(word, ':') ? atof(strchr(word, ':') + 1) : 1;
+    if (!c->arch) {
+        fprintf(stderr, "engine_driver: there is no such network\n");
+        exit(1);
+    }
 }
 
 static struct model *make_model(const struct model_config *c, bool winograd)
@@ -103,10 +119,6 @@ static struct model *make_model(const struct model_config *c, bool winograd)
     struct model_config config = *c;
     struct model_tuning tuning = {0};
 
-    if (!c->arch) {
-        fprintf(stderr, "engine_driver: there is no such network\n");
-        exit(1);
-    }
     if (winograd)
         model_tune_all(c, CONV_WINOGRAD_4, &tuning);
     config.tuning = &tuning;
@@ -143,7 +155,7 @@ static void shake_batch_norm(struct model *m, double branch)
         float *x = (stat ? model_stats(m) : model_params(m)) + t->offset;
         struct rng r = rng_stream(11, 0, (int64_t)i, RNG_SYNTHETIC);
         for (size_t j = 0; j < t->count; j++) {
-            if (t->kind == MODEL_BN_MEAN || t->kind == MODEL_BN_BETA)
+            if (t->kind == MODEL_BN_MEAN || t->kind == MODEL_BN_BETA || t->kind == MODEL_CONV_BIAS)
                 x[j] = (float)(0.1 * normal(&r));
             if (t->kind == MODEL_BN_VAR || t->kind == MODEL_BN_GAMMA)
                 x[j] = (float)rng_range(&r, 0.5, 1.5);
@@ -208,7 +220,6 @@ static void save_weights(struct model *m, const char *path)
 static int run_logits(char **a)
 {
     int size = atoi(a[0]), n = atoi(a[1]);
-    struct batches b = make_batches(1, n, size);
     struct model_config c = {.arch = arch_find("resnet50"),
                              .stem = JOB_STEM_IMAGENET,
                              .classes = CLASSES,
@@ -217,6 +228,7 @@ static int run_logits(char **a)
                              .inference = true,
                              .threads = 1,
                              .bn_momentum = 0.1};
+    struct batches b = make_batches(1, &c);
     struct model *m = make_model(&c, true);
     float *logits = malloc((size_t)n * CLASSES * sizeof *logits);
 
@@ -284,8 +296,7 @@ static int run_train(char **a)
                       .weight_decay = o.heavy ? 0.1 : 5e-5,
                       .decay_bn = o.decay_bn}
     };
-    struct model_config c = {.arch = arch_find(a[0]),
-                             .stem = JOB_STEM_IMAGENET,
+    struct model_config c = {.stem = JOB_STEM_IMAGENET,
                              .classes = CLASSES,
                              .image_size = size,
                              .batch = n,
@@ -293,7 +304,8 @@ static int run_train(char **a)
                              .bn_momentum = 0.1,
                              .label_smoothing = o.smooth ? 0.1 : 0,
                              .gemm = o.blas ? JOB_GEMM_OPENBLAS : JOB_GEMM_OWN};
-    struct batches b = make_batches(atoi(a[3]), n, size);
+    choose_arch(a[0], &c);
+    struct batches b = make_batches(atoi(a[3]), &c);
     struct model *m = make_model(&c, !o.direct);
 
     shake_batch_norm(m, 0.1);
@@ -329,14 +341,14 @@ static void step(struct model *m, const struct batches *b, const char *folder, c
 static int run_step(char **a)
 {
     int size = atoi(a[2]), n = atoi(a[3]);
-    struct model_config c = {.arch = arch_find(a[0]),
-                             .classes = CLASSES,
+    struct model_config c = {.classes = CLASSES,
                              .image_size = size,
                              .batch = n,
                              .stem = strcmp(a[1], "small") ? JOB_STEM_IMAGENET : JOB_STEM_SMALL,
                              .threads = 2,
                              .bn_momentum = 0.1};
-    struct batches b = make_batches(1, n, size);
+    choose_arch(a[0], &c);
+    struct batches b = make_batches(1, &c);
     struct model *m = make_model(&c, true);
 
     write_batches(&b, in(a[4], "", "batches"));

@@ -110,7 +110,7 @@ void augment_plan_train(enum job_preprocess family, struct augment_parts parts, 
 {
     bool flip = rng_u32(r) >> 31; /* drawn first: the crop takes more or fewer numbers */
 
-    if (parts.crop)
+    if (parts.crop && family != JOB_PREPROCESS_WHOLE)
         random_crop(family, width, height, size, r, plan);
     else
         augment_plan_eval(family, width, height, size, plan);
@@ -164,6 +164,11 @@ void augment_plan_eval(enum job_preprocess family, int width, int height, int si
         torchvision_eval(width, height, size, plan);
     else if (family == JOB_PREPROCESS_MLPERF)
         mlperf_eval(width, height, size, plan);
+    else if (family == JOB_PREPROCESS_WHOLE)
+        *plan = (struct augment_plan){
+            .box = {0, 0, width, height},
+              .resized_width = size, .resized_height = size
+        };
     else
         tpu_eval(width, height, size, plan);
 }
@@ -235,22 +240,31 @@ int augment_prepare(struct augmenter *a, enum job_preprocess family, const struc
         resample_filter_flip_outputs(&a->columns);
     resample_filter_used(&a->columns, &left, &right);
     resample_filter_used(&a->rows, &top, &bottom);
-    *needed =
-        (struct jpeg_rectangle){box.x + left, box.y + top, right - left, bottom - top, halved};
+    *needed = (struct jpeg_rectangle){.x = box.x + left,
+                                      .y = box.y + top,
+                                      .width = right - left,
+                                      .height = bottom - top,
+                                      .halved = halved};
     return 0;
 }
 
-static struct resample_output output_of(enum job_preprocess family)
+static struct resample_output output_of(enum job_preprocess family, int grey_channels)
 {
     static const float mean[3] = {.485f, .456f, .406f}, deviation[3] = {.229f, .224f, .225f};
-    struct resample_output output = {.round = family == JOB_PREPROCESS_TORCHVISION};
+    struct resample_output output = {.round = family == JOB_PREPROCESS_TORCHVISION,
+                                     .grey_channels = grey_channels};
 
     if (family == JOB_PREPROCESS_MLPERF)
         return (struct resample_output){
             false, {1,        1,        1       },
-             {-123.68f, -116.78f, -103.94f}
+             {-123.68f, -116.78f, -103.94f},
+             grey_channels
         };
     for (int c = 0; c < 3; c++) {
+        if (family == JOB_PREPROCESS_WHOLE) {
+            output.scale[c] = 1 / 255.0f;
+            continue;
+        }
         output.scale[c] = 1 / (255 * deviation[c]);
         output.shift[c] = -mean[c] / deviation[c];
     }
@@ -261,7 +275,7 @@ int augment_apply(struct augmenter *a, enum job_preprocess family, const struct 
                   const struct jpeg_pixels *in, const struct jpeg_rectangle *part, float *out,
                   struct error *e)
 {
-    struct resample_output output = output_of(family);
+    struct resample_output output = output_of(family, part->grey ? 1 : 3);
     struct resample_box box = decoded_box(&plan->box, part->halved);
     size_t room = (size_t)box.width * (size_t)in->channels + 1;
 

@@ -1,5 +1,5 @@
 /*
- * From a JPEG to the normalised square the network sees. Three families, not to be mixed:
+ * From a JPEG to the normalised square the network sees. Families, not to be mixed:
  *
  * tpu: TensorFlow's tpu/models/official/resnet/resnet_preprocessing.py (the BKM's). Training:
  * sample_distorted_bounding_box (aspect 3/4 to 4/3, area 0.08 to 1 of which at least 0.1 must be
@@ -15,6 +15,10 @@
  * torchvision: RandomResizedCrop (area 0.08 to 1, log-uniform aspect 3/4 to 4/3, 10 attempts, else
  * a centre crop of the nearest aspect), flip. Evaluation: short side to size*256/224, centre crop.
  * Pillow's antialiased bilinear, 8 bits.
+ *
+ * whole: the image as it is, as the MNIST examples take it: no crop, in training neither, and no
+ * resizing where it has the network's size (else torchvision's filter, both sides by themselves);
+ * /255 and nothing more.
  *
  * tpu and torchvision: /255, minus the mean .485 .456 .406, by the deviation .229 .224 .225. What
  * is done to an image is first written down as a plan, so that a test can repeat it elsewhere.
@@ -64,8 +68,8 @@ int augment_prepare(struct augmenter *a, enum job_preprocess family,
                     const struct augment_plan *plan, int size, struct jpeg_rectangle *needed,
                     struct error *e);
 
-/* Writes (size, size, 3) floats at out. in: the pixels of a part of the image that holds what is
- * needed. ERR_NO_MEMORY. */
+/* Writes (size, size, 3) floats at out, or one channel of a part that is grey by wish. in: the
+ * pixels of a part of the image that holds what is needed. ERR_NO_MEMORY. */
 int augment_apply(struct augmenter *a, enum job_preprocess family, const struct augment_plan *plan,
                   const struct jpeg_pixels *in, const struct jpeg_rectangle *part, float *out,
                   struct error *e);

@@ -67,6 +67,7 @@ static int decode_jpeg(struct decode_scratch *s, const struct loader_config *c, 
         return rc;
     plan_image(c, epoch, index, &info, &plan);
     rc = augment_prepare(&s->augmenter, c->preprocess, &plan, c->image_size, &part, e);
+    part.grey = c->channels == 1;
     if (rc == 0)
         rc = jpeg_read(s->decoder, &part, &pixels, e);
     if (rc == 0)

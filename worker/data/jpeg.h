@@ -40,10 +40,11 @@ int jpeg_decode(struct jpeg_decoder *d, const uint8_t *jpeg, size_t bytes, struc
  * looked at, unless the JPEG has no end marker: so a truncated one is refused whatever the part.
  *
  * halved: the image is decoded at half its size (width and height rounded up) by libjpeg's smaller
- * inverse DCT, and the part is in pixels of that. */
+ * inverse DCT, and the part is in pixels of that. grey: of a colour image its luma (ITU-R 601), one
+ * channel. */
 struct jpeg_rectangle {
     int x, y, width, height;
-    bool halved;
+    bool halved, grey;
 };
 int jpeg_open(struct jpeg_decoder *d, const uint8_t *jpeg, size_t bytes, struct jpeg_info *out,
               struct error *e);

@@ -337,7 +337,7 @@ int loader_create(const struct loader_config *config, struct loader **out, struc
     if (!l)
         return error_set(e, ERR_NO_MEMORY, "no memory for a loader");
     l->config = *config;
-    l->image_floats = (size_t)config->image_size * (size_t)config->image_size * 3;
+    l->image_floats = loader_image_floats(config);
     l->slot_count = config->dataset ? config->depth + 1 : 2;
     pthread_mutex_init(&l->lock, NULL);
     pthread_cond_init(&l->slot_free, NULL);
@@ -500,6 +500,7 @@ int loader_next(struct loader *l, struct loader_batch *batch, struct error *e)
         .n = s->batch.n,
         .epoch = s->batch.epoch,
         .step = s->batch.step,
+        .next_epoch_at = s->batch.next_epoch_at,
         .lambda = lambda,
         .wait_seconds = clock_monotonic() - started,
     };

@@ -13,6 +13,7 @@
 #define TRAIND_WORKER_DATA_LOADER_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "common/dataset/dataset.h"
@@ -28,7 +29,8 @@ struct loader_config {
     int64_t first_number; /* of the first image, for its random numbers: 0 unless other ranks have
                              another data set */
     int image_size, classes;
-    int batch; /* images a rank and step; of evaluation: at most */
+    int channels; /* 3, or 1: grey; 0 is 3 */
+    int batch;    /* images a rank and step; of evaluation: at most */
     int rank, world;
     int64_t seed;
     int64_t first_step, steps; /* training: global step numbers [first_step, steps) */
@@ -46,15 +48,22 @@ struct loader_config {
 };
 
 struct loader_batch {
-    const float
-        *images; /* (n, image_size, image_size, 3), NHWC, normalised; valid until the next call */
+    const float *images; /* (n, image_size, image_size, channels), NHWC, normalised; valid until the
+                            next call */
     const int32_t *labels;  /* (n), 0-based */
     const int64_t *indices; /* (n), positions in the data set: for predictions and messages */
     int n;                  /* training: == batch; evaluation: <= batch; 0: the end */
     int64_t epoch, step;
+    int next_epoch_at; /* images from this one on are of epoch + 1; n: none */
     double lambda; /* mixup: the images are mixed by it, the labels are not (1: nor the images) */
     double wait_seconds; /* how long the caller waited for it */
 };
+
+static inline size_t loader_image_floats(const struct loader_config *c)
+{
+    size_t channels = c->channels ? (size_t)c->channels : 3;
+    return (size_t)c->image_size * (size_t)c->image_size * channels;
+}
 
 struct loader;
 

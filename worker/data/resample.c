@@ -223,8 +223,8 @@ static void grey_columns(const float *row, const struct resample_filter *f,
             value += weights[k] * from[k];
         if (o->round)
             value = whole(value);
-        for (int c = 0; c < 3; c++)
-            out[3 * x + c] = value * o->scale[c] + o->shift[c];
+        for (int c = 0; c < o->grey_channels; c++)
+            *out++ = value * o->scale[c] + o->shift[c];
     }
 }
 
@@ -285,8 +285,9 @@ void resample(const struct jpeg_pixels *in, const struct resample_box *box,
               const struct resample_output *output, float *row, float *out)
 {
     size_t channels = (size_t)in->channels, stride = (size_t)in->width * channels;
-    size_t floats = 3 * (size_t)columns->outputs;
-    float *last = out + floats * (size_t)rows->outputs - 3;
+    size_t channels_out = channels == 1 ? (size_t)output->grey_channels : 3;
+    size_t floats = channels_out * (size_t)columns->outputs;
+    float *last = out + floats * (size_t)rows->outputs - channels_out;
     int first, end;
 
     resample_filter_used(columns, &first, &end);

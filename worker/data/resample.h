@@ -56,11 +56,11 @@ struct resample_box {
 struct resample_output {
     bool round; /* to whole 0..255 first, as an 8-bit image in between does */
     float scale[3], shift[3];
+    int grey_channels; /* of the output of grey pixels: 3, the value repeated, or 1 */
 };
 
-/* Writes the (rows->outputs, columns->outputs, 3) floats at out; grey is repeated thrice. Of the
- * box only what the filters use must lie within in. row: scratch for box->width * channels + 1
- * floats.
+/* Writes the (rows->outputs, columns->outputs, 3 or grey_channels) floats at out. Of the box only
+ * what the filters use must lie within in. row: scratch for box->width * channels + 1 floats.
  */
 void resample(const struct jpeg_pixels *in, const struct resample_box *box,
               const struct resample_filter *rows, const struct resample_filter *columns,

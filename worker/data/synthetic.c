@@ -5,7 +5,7 @@
 void synthetic_fill(const struct loader_config *c, int number, float *images, int32_t *labels)
 {
     const float half_width = 1.7320508f; /* sqrt(3): uniform with deviation 1 */
-    size_t floats = (size_t)c->image_size * (size_t)c->image_size * 3;
+    size_t floats = loader_image_floats(c);
 
     for (int i = 0; i < c->batch; i++, images += floats) {
         int64_t image = ((int64_t)number * c->world + c->rank) * c->batch + i;

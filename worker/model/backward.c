@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "common/trace.h"
-#include "worker/kernels/gemm.h"
 #include "worker/kernels/parallel.h"
 #include "worker/kernels/pool.h"
 #include "worker/kernels/softmax_loss.h"
@@ -142,7 +141,6 @@ static void convolve_back_stage(int thread, int first, int end, void *context)
     conv_backward_stage(&p.u->conv, &b, p.m->n, p.stage, share);
 }
 
-/* The threads' weight gradients, in order, onto the first one's. */
 static void add_lanes(int thread, int first, int end, void *context)
 {
     const struct pass *p = context;
@@ -153,6 +151,13 @@ static void add_lanes(int thread, int first, int end, void *context)
     for (int t = 1; t < lanes; t++)
         for (int i = first; i < end; i++)
             sum[i] += p->m->lanes[t].dw[i];
+}
+
+void unit_add_lanes(struct model *m, struct unit *u)
+{
+    if (parallel_busy(m->config.threads, m->n) > 1)
+        parallel_run(m->config.threads, (int)conv_weights(&u->conv), add_lanes,
+                     &(struct pass){.m = m, .u = u});
 }
 
 static void convolve_back_together(struct pass *p, int stages)
@@ -170,8 +175,7 @@ static void convolve_back_by_images(struct pass *p)
     struct model *m = p->m;
 
     parallel_run(m->config.threads, m->n, convolve_back, p);
-    if (parallel_busy(m->config.threads, m->n) > 1)
-        parallel_run(m->config.threads, (int)conv_weights(&p->u->conv), add_lanes, p);
+    unit_add_lanes(m, p->u);
 }
 
 /* Weight gradient and input gradient of one unit; then the numbers of the batch norms behind the
@@ -195,15 +199,15 @@ static void run_unit(struct pass *p)
     trace_end_layer(span, "backward", p->u->name, unit_flops(p->u, m->n) * (p->dx ? 2 : 1));
 }
 
-struct announcement {
-    model_grads_ready *ready;
-    void *context;
-};
+void model_announce(const struct announcement *a, size_t offset, size_t end)
+{
+    if (a->ready)
+        a->ready(offset, end - offset, a->context);
+}
 
 static void announce(const struct announcement *a, const struct unit *u)
 {
-    if (a->ready)
-        a->ready(u->weight, u->grads_end - u->weight, a->context);
+    model_announce(a, u->weight, u->grads_end);
 }
 
 static const float *block_input(const struct model *m, int i)
@@ -316,29 +320,26 @@ static void classes_back(int thread, int first, int end, void *context)
 {
     const struct pass *p = context;
     struct model *m = p->m;
-    size_t classes = (size_t)m->config.classes, features = (size_t)m->features, n = (size_t)m->n;
-    float *d_bias = m->grads + m->fc_bias;
+    struct linear classifier = model_classifier(m);
 
     (void)thread;
-    gemm_tn((size_t)(end - first), features, n, m->logits + first, classes, m->average, features,
-            m->grads + m->fc_weight + (size_t)first * features, features, p->accumulate);
-    for (size_t j = (size_t)first; j < (size_t)end; j++) {
-        double sum = p->accumulate ? d_bias[j] : 0;
-        for (size_t i = 0; i < n; i++)
-            sum += m->logits[i * classes + j];
-        d_bias[j] = (float)sum;
-    }
+    linear_weight_gradients(&classifier, m->head, m->logits, (size_t)m->n, (size_t)first,
+                            (size_t)end, m->grads + m->fc_weight, m->grads + m->fc_bias,
+                            p->accumulate);
 }
 
-/* Gradients of the averages of a thread's images. */
-static void averages_back(int thread, int first, int end, void *context)
+/* Gradients of the head of a thread's images. */
+static void head_back(int thread, int first, int end, void *context)
 {
     struct model *m = ((struct pass *)context)->m;
-    size_t classes = (size_t)m->config.classes, features = (size_t)m->features, at = (size_t)first;
+    struct linear classifier = model_classifier(m);
+    size_t at = (size_t)first;
 
     (void)thread;
-    gemm_nn((size_t)(end - first), features, classes, m->logits + at * classes, classes,
-            m->params + m->fc_weight, features, m->d_average + at * features, features, false);
+    linear_input_gradient(&classifier, m->params + m->fc_weight, m->logits + at * classifier.out,
+                          (size_t)(end - first), m->d_head + at * classifier.in);
+    for (int i = first; i < end; i++)
+        model_drop(m, i, m->d_head + (size_t)i * classifier.in);
 }
 
 static void run_classifier(struct model *m, double scale, bool accumulate)
@@ -349,8 +350,8 @@ static void run_classifier(struct model *m, double scale, bool accumulate)
     softmax_loss_mixed_backward(m->logits, m->labels, m->n, m->config.classes,
                                 m->config.label_smoothing, 1 - m->mixed, scale / m->n, m->logits);
     parallel_run(m->config.threads, m->config.classes, classes_back, &p);
-    parallel_run(m->config.threads, m->n, averages_back, &p);
-    trace_end_layer(span, "backward", "avgpool, fc",
+    parallel_run(m->config.threads, m->n, head_back, &p);
+    trace_end_layer(span, "backward", m->cnn ? "fc2" : "avgpool, fc",
                     4.0 * m->n * (double)m->config.classes * m->features);
 }
 
@@ -362,7 +363,7 @@ static void spread_average(int thread, int first, int end, void *context)
     size_t pixels = unit_pixels(p->target.unit), c = unit_channels(p->target.unit);
 
     for (size_t i = (size_t)first; i < (size_t)end; i++) {
-        pool_average_backward(m->d_average + i * c, 1, (int)pixels, m->features,
+        pool_average_backward(m->d_head + i * c, 1, (int)pixels, m->features,
                               p->dx + i * pixels * c);
         finish_rows(&p->target, &m->lanes[thread], p->dx, i * pixels, pixels);
     }
@@ -419,6 +420,10 @@ void model_backward(struct model *m, double scale, bool accumulate, model_grads_
     run_classifier(m, scale, accumulate);
     if (ready)
         ready(m->fc_weight, m->param_count - m->fc_weight, context);
+    if (m->cnn) {
+        cnn_backward(m, accumulate, &a);
+        return;
+    }
     start_target(&(struct pass){.m = m,
                                 .accumulate = accumulate,
                                 .dx = m->blocks[last].g,

@@ -21,7 +21,7 @@ void *model_allocate(struct model *m, size_t bytes, struct error *e)
     return p;
 }
 
-static int allocate_floats(struct model *m, float **p, size_t floats, struct error *e)
+int model_allocate_floats(struct model *m, float **p, size_t floats, struct error *e)
 {
     *p = model_allocate(m, floats * sizeof(float), e);
     return *p ? 0 : -(int)e->code;
@@ -38,19 +38,28 @@ static struct unit make_unit(const struct arch_conv *c, const struct model_confi
     return u;
 }
 
-static int build_graph(struct model *m, const struct network *n, struct error *e)
+int model_make_units(struct model *m, const struct arch_conv *convs, int count, struct error *e)
+{
+    m->units = calloc((size_t)count, sizeof *m->units);
+    m->lanes = calloc((size_t)m->config.threads, sizeof *m->lanes);
+    if (!m->units || !m->lanes)
+        return error_set(e, ERR_NO_MEMORY, "no memory for a model's layers");
+    for (m->unit_count = 0; m->unit_count < count; m->unit_count++)
+        m->units[m->unit_count] = make_unit(&convs[m->unit_count], &m->config);
+    return 0;
+}
+
+static int build_blocks(struct model *m, const struct network *n, struct error *e)
 {
     const struct model_config *c = &m->config;
+    int status = model_make_units(m, n->convs, n->conv_count, e);
 
-    m->unit_count = n->conv_count;
+    if (status)
+        return status;
     m->block_count = n->block_count;
-    m->units = calloc((size_t)m->unit_count, sizeof *m->units);
     m->blocks = calloc((size_t)m->block_count, sizeof *m->blocks);
-    m->lanes = calloc((size_t)c->threads, sizeof *m->lanes);
-    if (!m->units || !m->blocks || !m->lanes)
+    if (!m->blocks)
         return error_set(e, ERR_NO_MEMORY, "no memory for a model's layers");
-    for (int i = 0; i < m->unit_count; i++)
-        m->units[i] = make_unit(&n->convs[i], c);
     for (int i = 0; i < m->block_count; i++) {
         const struct network_block *b = &n->blocks[i];
         m->blocks[i] =
@@ -75,7 +84,7 @@ static int allocate_channels(struct model *m, struct unit *u, struct error *e)
 {
     float **rows[] = {&u->batch_mean, &u->inv_sd, &u->scale, &u->shift, &u->ga, &u->gb, &u->gc};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        if (allocate_floats(m, rows[i], unit_channels(u), e))
+        if (model_allocate_floats(m, rows[i], unit_channels(u), e))
             return -(int)e->code;
     return 0;
 }
@@ -117,8 +126,10 @@ static int allocate_activations(struct model *m, const struct network *n, struct
 {
     struct activations a;
 
+    if (m->cnn)
+        return cnn_allocate(m, e);
     activations_plan(n, m->config.inference, &a);
-    if (allocate_floats(m, &m->arena, (size_t)m->config.batch * a.floats, e))
+    if (model_allocate_floats(m, &m->arena, (size_t)m->config.batch * a.floats, e))
         return -(int)e->code;
     place_units(m, &a);
     place_blocks(m, &a);
@@ -150,9 +161,10 @@ static int allocate_lane(struct model *m, int t, struct error *e)
         dw = w > dw ? w : dw;
         widest = unit_channels(u) > widest ? unit_channels(u) : widest;
     }
-    if (allocate_floats(m, &l->scratch, scratch, e) || allocate_floats(m, &l->shift, widest, e))
+    if (model_allocate_floats(m, &l->scratch, scratch, e) ||
+        model_allocate_floats(m, &l->shift, widest, e))
         return -(int)e->code;
-    if (t > 0 && !m->config.inference && allocate_floats(m, &l->dw, dw, e))
+    if (t > 0 && !m->config.inference && model_allocate_floats(m, &l->dw, dw, e))
         return -(int)e->code;
     double **sums[] = {&l->sum, &l->square_sum, &l->branch_sum};
     for (int i = 0; i < 3; i++)
@@ -165,19 +177,19 @@ static int allocate_head(struct model *m, struct error *e)
 {
     size_t n = (size_t)m->config.batch;
 
-    if (allocate_floats(m, &m->average, n * (size_t)m->features, e) ||
-        allocate_floats(m, &m->d_average, n * (size_t)m->features, e) ||
-        allocate_floats(m, &m->logits, n * (size_t)m->config.classes, e))
+    if (model_allocate_floats(m, &m->head, n * (size_t)m->features, e) ||
+        model_allocate_floats(m, &m->d_head, n * (size_t)m->features, e) ||
+        model_allocate_floats(m, &m->logits, n * (size_t)m->config.classes, e))
         return -(int)e->code;
     return 0;
 }
 
 static int allocate(struct model *m, const struct network *n, struct error *e)
 {
-    if (allocate_floats(m, &m->params, m->param_count, e) ||
-        allocate_floats(m, &m->stats, m->stat_count, e))
+    if (model_allocate_floats(m, &m->params, m->param_count, e) ||
+        model_allocate_floats(m, &m->stats, m->stat_count, e))
         return -(int)e->code;
-    if (!m->config.inference && allocate_floats(m, &m->grads, m->param_count, e))
+    if (!m->config.inference && model_allocate_floats(m, &m->grads, m->param_count, e))
         return -(int)e->code;
     for (int i = 0; i < m->unit_count; i++)
         if (allocate_channels(m, &m->units[i], e))
@@ -195,14 +207,26 @@ static int check_config(const struct model_config *c, struct error *e)
     if (!c->arch->built)
         return error_set(e, ERR_UNSUPPORTED, "model.arch \"%s\" is not supported by this version",
                          c->arch->name);
-    if (c->image_size < 32)
-        return error_set(e, ERR_INVALID, "model.image_size is %d; at least 32 is needed",
-                         c->image_size);
+    int least = c->arch->family == ARCH_CNN ? 4 : 32;
+    if (c->image_size < least)
+        return error_set(e, ERR_INVALID, "model.image_size is %d; at least %d is needed",
+                         c->image_size, least);
     if (c->classes < 1 || c->batch < 1 || c->threads < 1)
         return error_set(e, ERR_INVALID,
                          "classes, batch and threads must be at least 1 (are %d, %d, %d)",
                          c->classes, c->batch, c->threads);
     return 0;
+}
+
+/* n: of the residual family. */
+static int build(struct model *m, struct network *n, struct error *e)
+{
+    struct arch_shape shape = model_shape(&m->config);
+
+    if (m->config.arch->family == ARCH_CNN)
+        return cnn_build(m, e);
+    network_make(&shape, n);
+    return build_blocks(m, n, e);
 }
 
 int model_create(const struct model_config *config, struct model **out, struct error *e)
@@ -216,8 +240,7 @@ int model_create(const struct model_config *config, struct model **out, struct e
         return error_set(e, ERR_NO_MEMORY, "no memory for a model");
     m->config = *config;
     struct network n;
-    network_make(config->arch, config->stem, config->image_size, &n);
-    status = build_graph(m, &n, e);
+    status = build(m, &n, e);
     m->config.tuning = NULL;
     if (!status)
         status = model_lay_out_tensors(m, e);
@@ -256,8 +279,8 @@ void model_destroy(struct model *m)
         free_unit(&m->units[i]);
     for (int t = 0; m->lanes && t < m->config.threads; t++)
         free_lane(&m->lanes[t]);
-    void *rest[] = {m->units, m->blocks, m->lanes,   m->tensors, m->params,   m->grads,
-                    m->stats, m->arena,  m->average, m->logits,  m->d_average};
+    void *rest[] = {m->units, m->blocks, m->lanes, m->tensors, m->params, m->grads,
+                    m->stats, m->arena,  m->head,  m->logits,  m->d_head, m->cnn};
     for (size_t i = 0; i < sizeof rest / sizeof rest[0]; i++)
         free(rest[i]);
     free(m);

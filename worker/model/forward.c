@@ -1,10 +1,10 @@
 #include <string.h>
 
 #include "common/trace.h"
-#include "worker/kernels/gemm.h"
 #include "worker/kernels/parallel.h"
 #include "worker/kernels/pool.h"
 #include "worker/kernels/softmax_loss.h"
+#include "worker/layers/dropout.h"
 #include "worker/model/internal.h"
 
 /* A unit's convolution, or what comes behind it. */
@@ -19,7 +19,7 @@ struct pass {
     int stage;
 };
 
-static const char *trace_category(const struct model *m)
+const char *model_trace_category(const struct model *m)
 {
     return m->evaluating ? "predict" : "forward";
 }
@@ -107,7 +107,7 @@ static void run_unit(struct pass *p)
         parallel_run(m->config.threads, m->n, convolve, p);
     if (!running)
         unit_finish_statistics(m, u, m->n);
-    trace_end_layer(span, trace_category(m), u->name, unit_flops(u, m->n));
+    trace_end_layer(span, model_trace_category(m), u->name, unit_flops(u, m->n));
 }
 
 static void apply(int thread, int first, int end, void *context)
@@ -131,7 +131,7 @@ static const float *run_normalised(struct pass *p, float *out)
     p->out = out;
     double span = trace_begin();
     parallel_run(m->config.threads, m->n, apply, p);
-    trace_end(span, trace_category(m), p->u->bn_name, 0);
+    trace_end(span, model_trace_category(m), p->u->bn_name, 0);
     return p->out;
 }
 
@@ -173,42 +173,52 @@ static const float *run_pool(struct model *m, const float *y)
     struct pass p = {.m = m, .in = y, .out = m->in};
     double span = trace_begin();
     parallel_run(m->config.threads, m->n, pool, &p);
-    trace_end(span, trace_category(m), "maxpool", 0);
+    trace_end(span, model_trace_category(m), "maxpool", 0);
     return m->in;
 }
 
-/* Averages and logits of a thread's images. */
+/* Averages (of p->in, if there is one) and logits of a thread's images. */
 static void classify(int thread, int first, int end, void *context)
 {
     const struct pass *p = context;
     struct model *m = p->m;
-    size_t classes = (size_t)m->config.classes, features = (size_t)m->features;
-    size_t n = (size_t)(end - first), pixels = unit_pixels(p->u);
-    float *average = m->average + (size_t)first * features;
-    float *logits = m->logits + (size_t)first * classes;
+    struct linear classifier = model_classifier(m);
+    float *head = m->head + (size_t)first * classifier.in;
 
     (void)thread;
-    pool_average(p->in + (size_t)first * pixels * features, end - first, (int)pixels, m->features,
-                 average);
-    for (size_t i = 0; i < n; i++)
-        memcpy(logits + i * classes, m->params + m->fc_bias, classes * sizeof *logits);
-    gemm_nt(n, classes, features, average, features, m->params + m->fc_weight, features, logits,
-            classes, true);
+    if (p->in) {
+        size_t pixels = unit_pixels(p->u);
+        pool_average(p->in + (size_t)first * pixels * classifier.in, end - first, (int)pixels,
+                     m->features, head);
+    }
+    for (int i = first; i < end && !m->evaluating; i++)
+        model_drop(m, i, m->head + (size_t)i * classifier.in);
+    linear_forward(&classifier, m->params + m->fc_weight, m->params + m->fc_bias, head,
+                   (size_t)(end - first), m->logits + (size_t)first * classifier.out);
 }
 
+/* in: of the averages; NULL: the head is there. */
 static void run_head(struct model *m, const float *in)
 {
-    struct pass p = {.m = m, .u = block_last(m, &m->blocks[m->block_count - 1]), .in = in};
+    struct pass p = {.m = m, .in = in};
     double span = trace_begin();
 
+    if (in)
+        p.u = block_last(m, &m->blocks[m->block_count - 1]);
     parallel_run(m->config.threads, m->n, classify, &p);
-    trace_end_layer(span, trace_category(m), "avgpool, fc",
+    trace_end_layer(span, model_trace_category(m), in ? "avgpool, fc" : "fc2",
                     2.0 * m->n * (double)m->config.classes * m->features);
 }
 
 static void run(struct model *m, const float *images, int n)
 {
     m->n = n;
+    if (m->cnn) {
+        m->images = images;
+        cnn_forward(m);
+        run_head(m, NULL);
+        return;
+    }
     struct pass p = {.m = m, .u = &m->units[0], .in = images};
     const float *at = run_normalised(&p, m->units[0].y);
 
@@ -234,6 +244,22 @@ double model_forward(struct model *m, const float *images, const int32_t *labels
 void model_mix(struct model *m, double lambda)
 {
     m->mixed = 1 - lambda;
+}
+
+void model_draw(struct model *m, const struct model_draw *draw)
+{
+    m->draw = *draw;
+}
+
+void model_drop(const struct model *m, int i, float *row)
+{
+    const struct model_draw *d = &m->draw;
+    int64_t epoch = d->epoch + (d->indices && i >= d->next_epoch_at);
+    int64_t image = d->indices ? d->first_number + d->indices[i] : i;
+
+    if (m->config.dropout > 0)
+        dropout_apply(row, (size_t)m->features, m->config.dropout,
+                      rng_stream(d->seed, epoch, image, RNG_DROPOUT));
 }
 
 void model_predict(struct model *m, const float *images, int n, float *logits)

@@ -30,6 +30,24 @@ static void fill_normal(float *x, size_t count, double sd, struct rng r)
     }
 }
 
+static void fill_uniform(float *x, size_t count, double bound, struct rng r)
+{
+    for (size_t i = 0; i < count; i++)
+        x[i] = (float)rng_range(&r, -bound, bound);
+}
+
+/* Glorot and Bengio 2010, eq. 16: of TensorFlow's layers. Biases are 0. */
+static void init_cnn_tensor(struct model *m, const struct model_tensor *t, struct rng r)
+{
+    double taps = t->dims == 4 ? (double)(t->shape[2] * t->shape[3]) : 1;
+    double bound = sqrt(6 / (taps * (double)(t->shape[0] + t->shape[1])));
+
+    if (t->dims > 1)
+        fill_uniform(m->params + t->offset, t->count, bound, r);
+    else
+        fill(m->params + t->offset, t->count, 0);
+}
+
 static void init_tensor(struct model *m, const struct model_tensor *t, struct rng r)
 {
     float *x = m->params + t->offset;
@@ -41,8 +59,7 @@ static void init_tensor(struct model *m, const struct model_tensor *t, struct rn
         break;
     case MODEL_FC_WEIGHT:
     case MODEL_FC_BIAS:
-        for (size_t i = 0; i < t->count; i++)
-            x[i] = (float)rng_range(&r, -bound, bound);
+        fill_uniform(x, t->count, bound, r);
         break;
     default:
         fill(x, t->count, t->kind == MODEL_BN_GAMMA);
@@ -52,10 +69,14 @@ static void init_tensor(struct model *m, const struct model_tensor *t, struct rn
 void model_init(struct model *m, int64_t seed)
 {
     for (size_t i = 0; i < m->trainable_count; i++) {
-        init_tensor(m, &m->tensors[i], rng_stream(seed, 0, (int64_t)i, RNG_MODEL));
+        struct rng r = rng_stream(seed, 0, (int64_t)i, RNG_MODEL);
+        if (m->cnn)
+            init_cnn_tensor(m, &m->tensors[i], r);
+        else
+            init_tensor(m, &m->tensors[i], r);
         progress_add(1);
     }
-    for (int i = 0; i < m->unit_count; i++) {
+    for (int i = 0; i < m->unit_count && !m->cnn; i++) {
         const struct unit *u = &m->units[i];
         if (u->starts_at_zero && m->config.zero_init_residual)
             fill(m->params + u->gamma, unit_channels(u), 0);

@@ -1,6 +1,7 @@
 /*
- * What the files of worker/model/ share. A model is a list of units (convolution + batch norm),
- * grouped into residual blocks, behind a stem and before an average pool and a classifier.
+ * What the files of worker/model/ share. A model of the residual family is a list of units
+ * (convolution + batch norm), grouped into residual blocks, behind a stem and before an average
+ * pool and a classifier.
  *
  * Shapes: N = batch. A unit's z (N, out, out, C) is the convolution's output, y the activation
  * after batch norm and ReLU. The last unit of a block and its downsample unit have no y of their
@@ -13,13 +14,14 @@
 #include "common/activations.h"
 #include "worker/kernels/batchnorm.h"
 #include "worker/layers/conv.h"
+#include "worker/layers/linear.h"
 #include "worker/model/model.h"
 
 #define BATCHNORM_EPSILON 1e-5
 
 struct unit {
     struct conv conv;
-    char name[48], bn_name[48];
+    char name[48], bn_name[48];      /* bn_name "": a bias, at beta, instead of batch norm */
     size_t weight, gamma, beta;      /* offsets in the parameters */
     size_t grads_end;                /* of the range that starts at weight */
     size_t mean, var;                /* offsets in the running statistics */
@@ -60,16 +62,17 @@ struct model {
     float *params, *grads, *stats;
     size_t param_count, stat_count;
     size_t fc_weight, fc_bias;
-    int features; /* channels into the classifier */
+    int features; /* into the classifier */
 
     bool pools; /* the ImageNet stem */
     struct window pool;
     float *arena;
     float *in, *in_again, *g_in; /* of the first block: pooled, or the stem's y */
     uint8_t *tap;                /* (N, pool.out, pool.out, 64) */
-    float *average;              /* (N, features) */
+    struct cnn *cnn;             /* cnn.c: of arch cnn, which has no blocks; else NULL */
+    float *head;                 /* (N, features): averages, or cnn's hidden units */
     float *logits;               /* (N, classes): then probabilities, then their gradient */
-    float *d_average;            /* (N, features) */
+    float *d_head;               /* (N, features) */
 
     struct lane *lanes;
     size_t memory_bytes;
@@ -78,10 +81,16 @@ struct model {
     const float *images;
     const int32_t *labels;
     double mixed; /* 1 - lambda of model_mix */
+    struct model_draw draw;
 };
 
 /* 64-byte aligned, zeroed, counted in memory_bytes; NULL with *e filled. */
 void *model_allocate(struct model *m, size_t bytes, struct error *e);
+
+int model_allocate_floats(struct model *m, float **p, size_t floats, struct error *e);
+
+/* build.c: units and lanes of these convolutions. */
+int model_make_units(struct model *m, const struct arch_conv *convs, int count, struct error *e);
 
 /* Offsets are multiples of 16 floats. */
 size_t model_align(size_t floats);
@@ -108,10 +117,38 @@ static inline struct unit *block_last(const struct model *m, const struct block 
     return &m->units[b->first + b->units - 1];
 }
 
+/* The threads' weight gradients of a unit, in order, onto the first one's. */
+void unit_add_lanes(struct model *m, struct unit *u);
+
+/* The classifier's part of backward calls it so. */
+struct announcement {
+    model_grads_ready *ready;
+    void *context;
+};
+void model_announce(const struct announcement *a, size_t offset, size_t end);
+
+static inline struct linear model_classifier(const struct model *m)
+{
+    return (struct linear){(size_t)m->features, (size_t)m->config.classes};
+}
+
+/* Drops of image i's row of the head, or of its gradient. */
+void model_drop(const struct model *m, int i, float *row);
+
+/* "forward", or "predict" in an evaluation. */
+const char *model_trace_category(const struct model *m);
+
 /* tensors.c: fills the table and the offsets from the units. */
 int model_lay_out_tensors(struct model *m, struct error *e);
 void tensor_to_torch(const struct model_tensor *t, const float *engine, float *torch);
 void tensor_from_torch(const struct model_tensor *t, const float *torch, float *engine);
+
+/* cnn.c: units, layers and memory; model_destroy frees what is not the model's own. */
+int cnn_build(struct model *m, struct error *e);
+int cnn_allocate(struct model *m, struct error *e);
+void cnn_lay_out_tensors(struct model *m, size_t weight, size_t bias); /* of the hidden layer */
+void cnn_forward(struct model *m);                                     /* from images to head */
+void cnn_backward(struct model *m, bool accumulate, const struct announcement *a); /* from d_head */
 
 /* batchnorm.c: between the passes over the images. The lanes' sums are read in order and cleared.
  */

@@ -1,6 +1,6 @@
 /*
- * A network of the ResNet family: forward, loss, backward, on one rank. NHWC, fp32; convolutions
- * are matrix products, by the engine's kernels or im2col and OpenBLAS (layers/conv.h).
+ * A network of common/arch.h: forward, loss, backward, on one rank. NHWC, fp32; convolutions are
+ * matrix products, by the engine's kernels or im2col and OpenBLAS (layers/conv.h).
  *
  * All parameters lie in one flat buffer in forward order, their gradients in a second one of the
  * same layout, so that an all-reduce bucket is a range of it; backward completes gradients from the
@@ -22,7 +22,9 @@ struct model_tuning;
 struct model_config {
     const struct arch *arch;
     enum job_stem stem;
+    double width; /* 0: 1 */
     int classes, image_size;
+    double dropout;     /* rate; 0: none */
     int batch;          /* the largest number of images a call gets */
     bool inference;     /* evaluation only: no memory for backward */
     int threads;        /* OpenMP threads of this rank, >= 1 */
@@ -33,8 +35,14 @@ struct model_config {
     const struct model_tuning *tuning; /* tune.h; NULL: no Winograd. Read by model_create only */
 };
 
+static inline struct arch_shape model_shape(const struct model_config *c)
+{
+    return (struct arch_shape){c->arch, c->stem, c->width, c->classes, c->image_size};
+}
+
 enum model_tensor_kind {
     MODEL_CONV_WEIGHT,
+    MODEL_CONV_BIAS, /* where there is no batch norm */
     MODEL_BN_GAMMA,
     MODEL_BN_BETA,
     MODEL_FC_WEIGHT,
@@ -50,6 +58,8 @@ struct model_tensor {
     int64_t shape[4]; /* torchvision's: (O, I, kh, kw) for convolutions */
     size_t offset;    /* floats, in the parameter (or statistics) buffer */
     size_t count;     /* floats */
+    int64_t pixels;   /* of MODEL_FC_WEIGHT: shape[1] is so many pixels times channels, channel by
+                         channel in torch and pixel by pixel here */
 };
 
 struct model;
@@ -58,7 +68,8 @@ int model_create(const struct model_config *config, struct model **out, struct e
 void model_destroy(struct model *m); /* NULL is fine */
 
 /* Kaiming fan_out normal for convolutions, torch's uniform for the classifier, gamma 1 (0 for the
- * last of a block if zero_init_residual), beta 0, running mean 0 and variance 1. The same seed
+ * last of a block if zero_init_residual), beta 0, running mean 0 and variance 1. cnn: Glorot's
+ * uniform for all weights, biases 0, as TensorFlow's layers start. The same seed
  * gives the same bits on any machine of the same libm. */
 void model_init(struct model *m, int64_t seed);
 
@@ -76,8 +87,8 @@ void model_tensor_import(struct model *m, size_t i, const float *torch_layout);
 void model_params_changed(struct model *m);
 
 /* Training forward with batch statistics; updates the running ones. Returns the mean loss over the
- * n images. images (n, S, S, 3) must stay valid until backward is done. correct (NULL: not wanted)
- * counts top-1 hits. */
+ * n images. images (n, S, S, arch_image_channels) must stay valid until backward is done. correct
+ * (NULL: not wanted) counts top-1 hits. */
 double model_forward(struct model *m, const float *images, const int32_t *labels, int n,
                      int *correct);
 
@@ -85,6 +96,17 @@ double model_forward(struct model *m, const float *images, const int32_t *labels
  * n-1-i (the caller has mixed them), and its loss is lambda CE(its label) + (1 - lambda) CE(label
  * of n-1-i). 1, as at first: not mixed. */
 void model_mix(struct model *m, double lambda);
+
+/* Names the images of the next model_forward for the random numbers of dropout: image i has the
+ * stream (seed, its epoch, first_number + indices[i]). indices must stay valid until backward is
+ * done; NULL, as at first: image i is number i. */
+struct model_draw {
+    int64_t seed, epoch;
+    int next_epoch_at; /* images from this one on are of epoch + 1 */
+    int64_t first_number;
+    const int64_t *indices;
+};
+void model_draw(struct model *m, const struct model_draw *draw);
 
 /* Called as backward goes: the gradients [offset, offset + count) are final. Ranges come from the
  * end of the buffer to its beginning, without holes. */

@@ -35,25 +35,51 @@ static void lay_out_unit(struct model *m, struct unit *u)
     int64_t shape[4] = {u->conv.out_channels, w->channels / u->conv.groups, w->kernel, w->kernel};
 
     u->weight = add_tensor(m, MODEL_CONV_WEIGHT, u->name, "weight", shape, &m->param_count);
+    if (!*u->bn_name) {
+        u->beta = add_tensor(m, MODEL_CONV_BIAS, u->name, "bias", channels, &m->param_count);
+        u->grads_end = m->param_count;
+        return;
+    }
     u->gamma = add_tensor(m, MODEL_BN_GAMMA, u->bn_name, "weight", channels, &m->param_count);
     u->beta = add_tensor(m, MODEL_BN_BETA, u->bn_name, "bias", channels, &m->param_count);
     u->grads_end = m->param_count;
 }
 
+static void lay_out_linear(struct model *m, const struct arch_linear *l, bool classifies)
+{
+    int64_t shape[4] = {l->out, l->in}, outputs[4] = {l->out};
+    size_t weight = add_tensor(m, MODEL_FC_WEIGHT, l->name, "weight", shape, &m->param_count);
+
+    m->tensors[m->tensor_count - 1].pixels = l->pixels;
+    size_t bias = add_tensor(m, MODEL_FC_BIAS, l->name, "bias", outputs, &m->param_count);
+    if (classifies) {
+        m->fc_weight = weight;
+        m->fc_bias = bias;
+    } else {
+        cnn_lay_out_tensors(m, weight, bias);
+    }
+}
+
 int model_lay_out_tensors(struct model *m, struct error *e)
 {
-    int64_t weight[4] = {m->config.classes, m->features}, bias[4] = {m->config.classes};
+    struct arch_shape shape = model_shape(&m->config);
+    struct arch_linear linears[ARCH_LINEARS];
+    int count = arch_linears(&shape, linears);
 
-    m->tensors = calloc((size_t)m->unit_count * 5 + 2, sizeof *m->tensors);
+    /* a shape of a test may have other stages than the table's networks */
+    linears[count - 1].in = m->features;
+    m->tensors = calloc((size_t)m->unit_count * 5 + 2 * ARCH_LINEARS, sizeof *m->tensors);
     if (!m->tensors)
         return error_set(e, ERR_NO_MEMORY, "no memory for the table of tensors");
     for (int i = 0; i < m->unit_count; i++)
         lay_out_unit(m, &m->units[i]);
-    m->fc_weight = add_tensor(m, MODEL_FC_WEIGHT, "fc", "weight", weight, &m->param_count);
-    m->fc_bias = add_tensor(m, MODEL_FC_BIAS, "fc", "bias", bias, &m->param_count);
+    for (int i = 0; i < count; i++)
+        lay_out_linear(m, &linears[i], i == count - 1);
     m->trainable_count = m->tensor_count;
     for (int i = 0; i < m->unit_count; i++) {
         struct unit *u = &m->units[i];
+        if (!*u->bn_name)
+            continue;
         int64_t channels[4] = {u->conv.out_channels};
         u->mean =
             add_tensor(m, MODEL_BN_MEAN, u->bn_name, "running_mean", channels, &m->stat_count);
@@ -95,10 +121,29 @@ static void reorder(const struct model_tensor *t, float *engine, float *torch, b
             }
 }
 
+/* Every weight behind a flattening with its place in (O, I, pixels) and in (O, pixels, I). */
+static void reorder_flat(const struct model_tensor *t, float *engine, float *torch, bool to_torch)
+{
+    size_t o = (size_t)t->shape[0], pixels = (size_t)t->pixels, i = (size_t)t->shape[1] / pixels;
+
+    for (size_t a = 0; a < o; a++)
+        for (size_t b = 0; b < i; b++)
+            for (size_t p = 0; p < pixels; p++) {
+                float *ours = &engine[(a * pixels + p) * i + b],
+                      *theirs = &torch[(a * i + b) * pixels + p];
+                if (to_torch)
+                    *theirs = *ours;
+                else
+                    *ours = *theirs;
+            }
+}
+
 void tensor_to_torch(const struct model_tensor *t, const float *engine, float *torch)
 {
     if (t->kind == MODEL_CONV_WEIGHT)
         reorder(t, (float *)engine, torch, true);
+    else if (t->pixels > 1)
+        reorder_flat(t, (float *)engine, torch, true);
     else
         memcpy(torch, engine, t->count * sizeof(float));
 }
@@ -107,6 +152,8 @@ void tensor_from_torch(const struct model_tensor *t, const float *torch, float *
 {
     if (t->kind == MODEL_CONV_WEIGHT)
         reorder(t, engine, (float *)torch, false);
+    else if (t->pixels > 1)
+        reorder_flat(t, engine, (float *)torch, false);
     else
         memcpy(engine, torch, t->count * sizeof(float));
 }

@@ -57,8 +57,10 @@ static void add_shape(const struct arch_conv *a, void *context)
 
 static void list_shapes(const struct model_config *c, struct model_tuning *t)
 {
+    struct arch_shape shape = model_shape(c);
+
     *t = (struct model_tuning){0};
-    arch_each_conv(c->arch, c->stem, c->image_size, add_shape, t);
+    arch_each_conv(&shape, add_shape, t);
 }
 
 void model_tune_all(const struct model_config *config, enum conv_winograd m,

@@ -69,11 +69,11 @@ static bool is_trainable(enum model_tensor_kind kind)
     return kind != MODEL_BN_MEAN && kind != MODEL_BN_VAR;
 }
 
-/* Gamma and beta, and for some optimisers the classifier's bias. */
+/* Gamma and beta, and for some optimisers the biases. */
 static bool is_spared(const struct optimizer *o, enum model_tensor_kind kind)
 {
     return kind == MODEL_BN_GAMMA || kind == MODEL_BN_BETA ||
-           (kind == MODEL_FC_BIAS && o->kind->spares_biases);
+           ((kind == MODEL_FC_BIAS || kind == MODEL_CONV_BIAS) && o->kind->spares_biases);
 }
 
 static void cut_tensors(struct optimizer *o)

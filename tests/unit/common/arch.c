@@ -4,9 +4,15 @@
 
 #include "common/arch.h"
 
+static struct arch_shape shape_of(const char *name)
+{
+    return (struct arch_shape){.arch = arch_find(name), .classes = 1000, .image_size = 224};
+}
+
 static int64_t parameters(const char *name)
 {
-    return arch_parameters(arch_find(name), JOB_STEM_IMAGENET, 1000);
+    struct arch_shape shape = shape_of(name);
+    return arch_parameters(&shape);
 }
 
 /* torchvision's counts, sum(p.numel() for p in model.parameters()). */
@@ -25,7 +31,8 @@ Test(arch, has_torchvisions_parameter_counts)
 
 static double gmacs(const char *name)
 {
-    return arch_forward_macs(arch_find(name), JOB_STEM_IMAGENET, 1000, 224) / 1e9;
+    struct arch_shape shape = shape_of(name);
+    return arch_forward_macs(&shape) / 1e9;
 }
 
 Test(arch, has_the_published_work_of_a_forward_pass)
@@ -56,9 +63,10 @@ static void look(const struct arch_conv *conv, void *context)
 
 Test(arch, walks_resnet50_in_forward_order)
 {
+    struct arch_shape shape = shape_of("resnet50");
     struct seen seen = {0};
 
-    cr_assert_eq(arch_each_conv(arch_find("resnet50"), JOB_STEM_IMAGENET, 224, look, &seen), 53);
+    cr_assert_eq(arch_each_conv(&shape, look, &seen), 53);
     cr_assert_eq(seen.count, 53);
     cr_assert_eq(seen.downsamples, 4);
     cr_assert_str_eq(seen.first.name, "conv1");
@@ -82,22 +90,85 @@ static void find_strides(const struct arch_conv *conv, void *context)
 
 Test(arch, v1_has_its_stride_in_the_1x1)
 {
+    struct arch_shape v15 = shape_of("resnet50"), v1 = shape_of("resnet50v1");
     int strides[2];
 
-    arch_each_conv(arch_find("resnet50"), JOB_STEM_IMAGENET, 224, find_strides, strides);
+    arch_each_conv(&v15, find_strides, strides);
     cr_assert(strides[0] == 1 && strides[1] == 2);
-    arch_each_conv(arch_find("resnet50v1"), JOB_STEM_IMAGENET, 224, find_strides, strides);
+    arch_each_conv(&v1, find_strides, strides);
     cr_assert(strides[0] == 2 && strides[1] == 1);
 }
 
 Test(arch, small_stem_keeps_the_size)
 {
+    struct arch_shape shape = {
+        .arch = arch_find("resnet18"), .stem = JOB_STEM_SMALL, .image_size = 32};
     struct seen seen = {0};
 
-    arch_each_conv(arch_find("resnet18"), JOB_STEM_SMALL, 32, look, &seen);
+    arch_each_conv(&shape, look, &seen);
     cr_assert_eq(seen.first.kernel, 3);
     cr_assert_eq(seen.first.out_size, 32);
     cr_assert_eq(seen.last.out_size, 4);
+}
+
+/* torchvision's wide_resnet50_2 and wide_resnet101_2; a ResNeXt of width 2 has groups twice as
+ * wide. */
+Test(arch, width_is_torchvisions_width_per_group)
+{
+    struct arch_shape shape = shape_of("resnet50");
+
+    shape.width = 2;
+    cr_assert_eq(arch_parameters(&shape), 68883240);
+    shape.arch = arch_find("resnet101");
+    cr_assert_eq(arch_parameters(&shape), 126886696);
+    shape.arch = arch_find("resnext101_32x4d");
+    cr_assert_eq(arch_parameters(&shape), 88791336);
+}
+
+static void check_multiple(const struct arch_conv *conv, void *context)
+{
+    (void)context;
+    cr_assert(conv->out_channels % 8 == 0 && conv->out_channels >= 8, "%s: %d", conv->name,
+              conv->out_channels);
+}
+
+Test(arch, any_width_gives_multiples_of_8)
+{
+    static const double widths[] = {0.25, 0.3, 0.77, 1.01, 1.5, 7.99};
+    static const char *const names[] = {"resnet18", "resnet50", "cnn"};
+
+    for (int i = 0; i < 6; i++)
+        for (int k = 0; k < 3; k++) {
+            struct arch_shape shape = shape_of(names[k]);
+            shape.width = widths[i];
+            arch_each_conv(&shape, check_multiple, NULL);
+        }
+}
+
+Test(arch, groups_take_few_widths)
+{
+    const struct arch *four = arch_find("resnext50_32x4d"), *eight = arch_find("resnext101_32x8d");
+
+    cr_assert(arch_takes_width(four, 1) && arch_takes_width(four, 2) && arch_takes_width(four, 8));
+    cr_assert_not(arch_takes_width(four, 0.5) || arch_takes_width(four, 1.5));
+    cr_assert(arch_takes_width(eight, 0.5));
+    cr_assert_not(arch_takes_width(eight, 0.25) || arch_takes_width(eight, 3));
+    cr_assert(arch_takes_width(arch_find("resnet50"), 0.37));
+}
+
+/* TensorFlow's official/mnist: 832 + 51264 + 3212288 + 10250 numbers. */
+Test(arch, cnn_is_that_of_the_mnist_example)
+{
+    struct arch_shape shape = {.arch = arch_find("cnn"), .classes = 10, .image_size = 28};
+    struct arch_linear linears[ARCH_LINEARS];
+
+    cr_assert_eq(arch_parameters(&shape), 3274634);
+    cr_assert_float_eq(arch_forward_macs(&shape),
+                       28 * 28 * 25 * 32 + 14 * 14 * 25 * 32 * 64 + 3136 * 1024 + 10240, 0.5);
+    cr_assert_eq(arch_linears(&shape, linears), 2);
+    cr_assert(linears[0].in == 7 * 7 * 64 && linears[0].pixels == 49 && linears[0].out == 1024);
+    cr_assert(linears[1].in == 1024 && linears[1].out == 10);
+    cr_assert_eq(arch_image_channels(shape.arch), 1);
 }
 
 Test(arch, table_ends_and_names_are_found)
@@ -106,6 +177,6 @@ Test(arch, table_ends_and_names_are_found)
 
     for (; arch_at(i); i++)
         cr_assert_eq(arch_find(arch_at(i)->name), arch_at(i));
-    cr_assert_eq(i, 9);
+    cr_assert_eq(i, 10);
     cr_assert_null(arch_find("vgg16"));
 }

@@ -83,12 +83,19 @@ Test(arena, of_many_random_lives)
     }
 }
 
+/* Of the table's first networks; cnn, which has another memory, is its last. */
+static const struct arch *residual_at(size_t i)
+{
+    const struct arch *arch = arch_at(i);
+    return arch && arch->family == ARCH_RESIDUAL ? arch : NULL;
+}
+
 static struct activations plan_of(const struct arch *arch, enum job_stem stem, int size,
                                   bool inference, struct network *n)
 {
     struct activations a;
 
-    network_make(arch, stem, size, n);
+    network_make(&(struct arch_shape){.arch = arch, .stem = stem, .image_size = size}, n);
     activations_plan(n, inference, &a);
     return a;
 }
@@ -106,7 +113,7 @@ Test(activations, of_the_family_lie_close_together)
     static const int sizes[] = {32, 75, 224};
     struct network n;
 
-    for (size_t i = 0; arch_at(i); i++)
+    for (size_t i = 0; residual_at(i); i++)
         for (int k = 0; k < 12; k++) {
             bool inference = k % 2;
             struct activations a =
@@ -142,7 +149,7 @@ Test(activations, of_training_serve_evaluation_too)
 {
     struct network n;
 
-    for (size_t i = 0; arch_at(i); i++) {
+    for (size_t i = 0; residual_at(i); i++) {
         struct activations a = plan_of(arch_at(i), JOB_STEM_SMALL, 32, false, &n);
         check_lives(&a, &n);
     }
@@ -153,7 +160,7 @@ Test(activations, derive_every_output_once)
 {
     struct network n;
 
-    for (size_t i = 0; arch_at(i); i++) {
+    for (size_t i = 0; residual_at(i); i++) {
         struct activations a = plan_of(arch_at(i), JOB_STEM_IMAGENET, 64, false, &n);
         int derived[NETWORK_BLOCKS] = {0};
         for (int b = n.block_count - 1; b >= 0; b--) {

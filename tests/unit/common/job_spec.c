@@ -469,7 +469,7 @@ Test(job_spec, every_preset_is_right_and_names_its_source)
     json_t *list = preset_list(), *entry;
     size_t i;
 
-    cr_assert_eq(json_array_size(list), 6);
+    cr_assert_eq(json_array_size(list), 7);
     json_array_foreach (list, i, entry) {
         const char *name = json_string_value(json_object_get(entry, "name"));
         char text[256];
@@ -736,4 +736,46 @@ Test(job_spec, defaults_depend_on_the_optimiser)
     optimizer_gives("\"name\": \"adadelta\"", 1, JOB_SCALING_SQRT, 0, 0.9, 1e-6);
     optimizer_gives("\"name\": \"adagrad\", \"eps\": 1e-3, \"weight_decay\": 0.1", 0.01,
                     JOB_SCALING_SQRT, 0.1, 0.9, 1e-3);
+}
+
+Test(job_spec, defaults_depend_on_the_network)
+{
+    struct job_spec *s =
+        job_of("{\"data\": {\"train\": \"synthetic\"}, \"model\": {\"arch\": \"cnn\"}}");
+
+    cr_assert(s->model.classes == 10 && s->model.image_size == 28 && s->model.dropout == 0.4 &&
+              s->data.preprocess == JOB_PREPROCESS_WHOLE && !s->data.augment);
+    job_spec_destroy(s);
+    s = job_of("{\"data\": {\"train\": \"synthetic\", \"augment\": true}, "
+               "\"model\": {\"arch\": \"cnn\", \"dropout\": 0, \"classes\": 5}}");
+    cr_assert(s->model.classes == 5 && s->model.dropout == 0 && s->data.augment);
+    job_spec_destroy(s);
+    s = job_of("{\"data\": {\"train\": \"synthetic\"}}");
+    cr_assert(s->model.classes == 1000 && s->model.image_size == 224 && s->model.dropout == 0 &&
+              s->model.width == 1 && s->data.preprocess == JOB_PREPROCESS_TPU);
+    job_spec_destroy(s);
+}
+
+static void model_refused(const char *model, const char *data, const char *pointer,
+                          const char *words)
+{
+    struct problems problems = {0};
+    char text[256];
+
+    snprintf(text, sizeof text, "{\"data\": {\"train\": \"synthetic\"%s}, \"model\": {%s}}", data,
+             model);
+    cr_assert_null(job_parse(text, &problems, NULL), "%s", text);
+    const struct problem *p = problem_at(&problems, pointer);
+    cr_assert(p && strstr(p->message, words), "%s: %s", text, p ? p->message : "nothing");
+    problems_clear(&problems);
+}
+
+Test(job_spec, what_the_network_demands)
+{
+    model_refused("\"image_size\": 28", "", "/model/image_size", "at least 32");
+    model_refused("\"arch\": \"cnn\"", ", \"preprocess\": \"tpu\"", "/data/preprocess",
+                  "\"whole\"");
+    model_refused("\"arch\": \"resnext50_32x4d\", \"width\": 1.5", "", "/model/width", "groups");
+    model_refused("\"width\": 9", "", "/model/width", "0.25");
+    model_refused("\"dropout\": 1", "", "/model/dropout", "below 1");
 }

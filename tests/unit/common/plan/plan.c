@@ -179,6 +179,39 @@ Test(plan, says_which_keys_the_optimiser_does_not_use)
     plan_destroy(plan);
 }
 
+Test(plan, says_which_keys_the_network_does_not_use)
+{
+    struct plan *plan = right_plan_of(
+        "{\"data\": {\"train\": \"x\"}, \"model\": {\"arch\": \"cnn\", \"winograd\": false, "
+        "\"stem\": \"small\"}, \"optimizer\": {\"decay_bn\": true}}",
+        60000);
+
+    cr_assert(warns(plan, "model.winograd has no effect with model.arch cnn"));
+    cr_assert(warns(plan, "model.stem has no effect with model.arch cnn"));
+    cr_assert(warns(plan, "optimizer.decay_bn has no effect with model.arch cnn"));
+    cr_assert_not(warns(plan, "model.bn_decay"));
+    plan_destroy(plan);
+    plan = right_plan_of("{\"data\": {\"train\": \"x\"}, \"model\": {\"arch\": \"cnn\"}, "
+                         "\"optimizer\": {\"name\": \"lars\", \"decay_bn\": true}}",
+                         60000);
+    cr_assert_not(warns(plan, "decay_bn"), "LARS spares biases by it");
+    plan_destroy(plan);
+}
+
+/* 4 bytes of: weights, gradients and momentum; 48 images with their activations. */
+Test(plan, knows_the_memory_of_the_small_network)
+{
+    struct plan *plan = right_plan_of(
+        "{\"data\": {\"train\": \"x\"}, \"model\": {\"arch\": \"cnn\"}, \"batch_per_worker\": 48}",
+        60000);
+    double parameters = 4.0 * 3274634, y = 28 * 28 * 32 + 14 * 14 * 64;
+
+    cr_assert_gt((double)plan->memory_bytes_per_worker, 3 * parameters + 48 * 4 * 1.8 * y);
+    cr_assert_lt((double)plan->memory_bytes_per_worker,
+                 3 * parameters + 48 * 4 * 2.6 * y + (60 << 20));
+    plan_destroy(plan);
+}
+
 Test(plan, fractional_epochs_are_rounded_to_steps)
 {
     struct plan *plan =

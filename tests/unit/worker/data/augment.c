@@ -16,7 +16,7 @@ static const struct augment_parts both = {true, true};
 static void apply(struct augmenter *a, enum job_preprocess family, const struct augment_plan *plan,
                   const struct jpeg_pixels *in, int size, float *out)
 {
-    struct jpeg_rectangle needed, whole = {0, 0, in->width, in->height, false};
+    struct jpeg_rectangle needed, whole = {0, 0, in->width, in->height, false, false};
     struct error e;
     cr_assert_eq(augment_prepare(a, family, plan, size, &needed, &e), 0);
     cr_assert(!needed.halved && needed.x >= 0 && needed.y >= 0 &&
@@ -324,5 +324,35 @@ Test(augment, large_crops_are_taken_from_half_the_size)
                 cr_expect(needed.x == 5 && needed.width == 65 && needed.y == 10 &&
                           needed.height == 64);
         }
+    augmenter_free(&a);
+}
+
+/* The pixels themselves, in three channels or in one. */
+Test(augment, whole_takes_an_image_of_the_networks_size_as_it_is)
+{
+    uint8_t grey[28 * 28];
+    struct jpeg_pixels in = {.data = grey, .width = 28, .height = 28, .channels = 1};
+    struct jpeg_rectangle needed, all = {0, 0, 28, 28, false, true};
+    struct augmenter a = {0};
+    struct augment_plan plan;
+    struct error e;
+    float out[28 * 28 * 3];
+
+    for (int i = 0; i < 28 * 28; i++)
+        grey[i] = (uint8_t)(i * 7);
+    for (int train = 0; train < 2; train++) {
+        struct rng r = rng_stream(1, 0, 0, RNG_AUGMENT);
+        struct augment_parts parts = {.crop = true};
+        if (train)
+            augment_plan_train(JOB_PREPROCESS_WHOLE, parts, 28, 28, 28, &r, &plan);
+        else
+            augment_plan_eval(JOB_PREPROCESS_WHOLE, 28, 28, 28, &plan);
+        cr_assert_eq(augment_prepare(&a, JOB_PREPROCESS_WHOLE, &plan, 28, &needed, &e), 0);
+        cr_assert(needed.width == 28 && needed.height == 28 && !needed.halved);
+        all.grey = !train;
+        cr_assert_eq(augment_apply(&a, JOB_PREPROCESS_WHOLE, &plan, &in, &all, out, &e), 0);
+        for (int i = 0; i < 28 * 28 * (train ? 3 : 1); i++)
+            cr_assert_float_eq(out[i], grey[train ? i / 3 : i] / 255.0f, 1e-7);
+    }
     augmenter_free(&a);
 }

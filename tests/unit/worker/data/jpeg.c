@@ -166,7 +166,7 @@ static void decode_whole(const uint8_t *jpeg, size_t bytes, bool halved, struct 
         return;
     }
     cr_assert_eq(jpeg_open(decoder, jpeg, bytes, &info, &e), 0);
-    struct jpeg_rectangle all = {0, 0, (info.width + 1) / 2, (info.height + 1) / 2, true};
+    struct jpeg_rectangle all = {0, 0, (info.width + 1) / 2, (info.height + 1) / 2, true, false};
     cr_assert_eq(jpeg_read(decoder, &all, whole, &e), 0);
     cr_assert(all.width == whole->width && all.x == 0 && all.y == 0);
 }
@@ -195,10 +195,15 @@ static void check_parts(bool halved)
         uint8_t *copy = malloc(n);
         memcpy(copy, whole.data, n);
         whole.data = copy;
-        check_part(jpeg, bytes, &whole, (struct jpeg_rectangle){0, 0, width, height, halved});
+        check_part(jpeg, bytes, &whole,
+                   (struct jpeg_rectangle){0, 0, width, height, halved, false});
         for (int k = 0; k < 200; k++) {
             struct jpeg_rectangle part = {(int)rng_below(&r, (uint32_t)width),
-                                          (int)rng_below(&r, (uint32_t)height), 0, 0, halved};
+                                          (int)rng_below(&r, (uint32_t)height),
+                                          0,
+                                          0,
+                                          halved,
+                                          false};
             part.width = 1 + (int)rng_below(&r, (uint32_t)(width - part.x));
             part.height = 1 + (int)rng_below(&r, (uint32_t)(height - part.y));
             check_part(jpeg, bytes, &whole, part);
@@ -224,7 +229,7 @@ Test(jpeg, a_truncated_one_is_refused_whatever_the_part)
     size_t bytes;
     uint8_t *jpeg = fixture_jpeg(200, 200, 3, 1, &bytes);
     for (size_t cut = 2; cut < bytes - 700; cut += 97) {
-        struct jpeg_rectangle top = {0, 0, 20, 8, false};
+        struct jpeg_rectangle top = {0, 0, 20, 8, false, false};
         struct jpeg_pixels p;
         struct jpeg_info info;
         struct error e;
@@ -258,8 +263,8 @@ Test(jpeg, random_damage_never_crashes)
             rc = jpeg_decode(decoder, jpeg, n, &p, &e);
         bad += rc != 0;
         if (rc == 0 && jpeg_open(decoder, jpeg, n, &info, &e) == 0) {
-            struct jpeg_rectangle part = {info.width / 3, info.height / 3, info.width / 3 + 1,
-                                          info.height / 3 + 1, false};
+            struct jpeg_rectangle part = {info.width / 3,      info.height / 3, info.width / 3 + 1,
+                                          info.height / 3 + 1, false,           false};
             jpeg_read(decoder, &part, &p, &e);
         }
         free(jpeg);

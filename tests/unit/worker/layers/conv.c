@@ -9,6 +9,9 @@ static const struct shape {
 } shapes[] = {
     {2,  9, 3,  64, 7, 2, 3, 1}, /* the stem */
     {1,  5, 5,  7,  3, 1, 1, 1}, /* channels of no multiple */
+    {3,  9, 1,  32, 5, 1, 2, 1}, /* of cnn: grey images, and its second one at two widths */
+    {3,  7, 32, 64, 5, 1, 2, 1},
+    {2,  7, 24, 48, 5, 1, 2, 1},
     {3,  6, 16, 24, 3, 2, 1, 1},
     {2,  7, 64, 32, 3, 1, 1, 1},
     {2,  6, 32, 64, 1, 1, 0, 1},

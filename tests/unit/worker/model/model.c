@@ -67,8 +67,9 @@ static double loss_at(struct model *m, const float *x, float *at, const float *f
 }
 
 /* The slope of the loss along a tensor's own gradient is the gradient's norm. The step is such that
- * the loss moves by about 0.004: far above what float rounds, far below where it bends. */
-static void check_tensor(struct model *m, const float *x, const struct model_tensor *t)
+ * the loss moves by twice the change: far above what float rounds, far below where it bends. */
+static void check_tensor_by(struct model *m, const float *x, const struct model_tensor *t,
+                            double change)
 {
     float *at = model_params(m) + t->offset, *from = copy_of(at, t->count);
     float *g = copy_of(model_grads(m) + t->offset, t->count);
@@ -76,7 +77,7 @@ static void check_tensor(struct model *m, const float *x, const struct model_ten
 
     for (size_t i = 0; i < t->count; i++)
         squares += (double)g[i] * g[i];
-    double step = 0.002 / squares;
+    double step = change / squares;
     double slope =
         (loss_at(m, x, at, from, g, t->count, step) - loss_at(m, x, at, from, g, t->count, -step)) /
         (2 * step);
@@ -85,6 +86,11 @@ static void check_tensor(struct model *m, const float *x, const struct model_ten
     memcpy(at, from, t->count * sizeof *at);
     free(from);
     free(g);
+}
+
+static void check_tensor(struct model *m, const float *x, const struct model_tensor *t)
+{
+    check_tensor_by(m, x, t, 0.002);
 }
 
 static void check_gradients(const struct arch *arch, enum job_stem stem, int size, bool frozen,
@@ -400,4 +406,148 @@ Test(weights, fit_the_job_that_names_them)
         remove_folder(path);
         model_destroy(m);
     }
+}
+
+/* ---- cnn */
+
+enum { CNN_SIZE = 12 };
+
+static struct model_config cnn_of(int threads)
+{
+    return (struct model_config){.arch = arch_find("cnn"),
+                                 .width = 0.5,
+                                 .classes = CLASSES,
+                                 .image_size = CNN_SIZE,
+                                 .batch = BATCH,
+                                 .threads = threads,
+                                 .label_smoothing = 0.1};
+}
+
+static float *grey_images(void)
+{
+    return noise((size_t)BATCH * CNN_SIZE * CNN_SIZE, 4);
+}
+
+static void check_cnn_gradients(double dropout, int threads, enum job_gemm gemm)
+{
+    struct model_config c = cnn_of(threads);
+    c.dropout = dropout;
+    c.gemm = gemm;
+    struct model *m = make(&c);
+    float *x = grey_images();
+
+    model_forward(m, x, labels, BATCH, NULL);
+    model_backward(m, 1, false, NULL, NULL);
+    cr_assert_eq(model_tensor_count(m), 8);
+    for (size_t i = 0; i < model_tensor_count(m); i++)
+        check_tensor_by(m, x, model_tensor(m, i), 0.0002); /* maxima change places soon */
+    free(x);
+    model_destroy(m);
+}
+
+Test(cnn, gradients_of_every_tensor_equal_finite_differences)
+{
+    check_cnn_gradients(0, 1, JOB_GEMM_OWN);
+}
+
+Test(cnn, gradients_with_dropout_by_openblas)
+{
+    check_cnn_gradients(0.4, 2, JOB_GEMM_OPENBLAS);
+}
+
+Test(cnn, accumulates_and_announces_gradients)
+{
+    struct model_config c = cnn_of(2);
+    struct model *m = make(&c);
+    float *x = grey_images();
+    size_t end = model_param_count(m);
+
+    model_forward(m, x, labels, BATCH, NULL);
+    model_backward(m, 1, false, take_range, &end);
+    cr_assert_eq(end, 0);
+    float *once = copy_of(model_grads(m), model_param_count(m));
+    for (size_t i = 0; i < model_param_count(m); i++)
+        once[i] *= 1.5f;
+    model_forward(m, x, labels, BATCH, NULL);
+    model_backward(m, 0.5, true, NULL, NULL);
+    assert_close(model_grads(m), once, model_param_count(m), 1e-5, "gradient and a half");
+    free(once);
+    free(x);
+    model_destroy(m);
+}
+
+Test(cnn, predicts_the_same_with_little_memory_any_batch_and_any_threads)
+{
+    struct model_config c = cnn_of(2);
+    c.dropout = 0.9;
+    struct model *m = make(&c);
+    c.inference = true;
+    c.threads = 1;
+    struct model *small = make(&c);
+    float *x = grey_images(), logits[2][BATCH * CLASSES];
+
+    model_predict(m, x, BATCH, logits[0]);
+    model_predict(small, x, 4, logits[1]);
+    model_predict(small, x + 4 * CNN_SIZE * CNN_SIZE, 2, logits[1] + 4 * CLASSES);
+    assert_close(logits[1], logits[0], BATCH * CLASSES, 1e-5, "logits");
+    cr_assert_lt(model_memory_bytes(small),
+                 model_memory_bytes(m) - model_param_count(m) * sizeof(float));
+    free(x);
+    model_destroy(m);
+    model_destroy(small);
+}
+
+/* ---- dropout in front of the classifier */
+
+static double loss_with(const struct arch *arch, int threads, double dropout,
+                        const struct model_draw *draw)
+{
+    struct model_config c = config_of(arch, threads);
+    c.dropout = dropout;
+    c.image_size = 32;
+    struct model *m = make(&c);
+    float *x = images();
+
+    if (draw)
+        model_draw(m, draw);
+    double loss = model_forward(m, x, labels, BATCH, NULL);
+    free(x);
+    model_destroy(m);
+    return loss;
+}
+
+Test(dropout, is_drawn_by_seed_epoch_and_image_whatever_the_threads)
+{
+    static const int64_t numbers[BATCH] = {5, 3, 9, 11, 4, 0};
+    struct model_draw draw = {.seed = 1, .next_epoch_at = BATCH, .indices = numbers};
+    double plain = loss_with(&tiny, 1, 0, &draw), once = loss_with(&tiny, 1, 0.5, &draw);
+
+    cr_assert_neq(once, plain);
+    cr_assert_eq(loss_with(&tiny, 1, 0.5, &draw), once);
+    cr_assert_float_eq(loss_with(&tiny, 2, 0.5, &draw), once, 1e-5);
+    struct model_draw others[] = {draw, draw, draw, draw};
+    others[0].seed = 2;
+    others[1].epoch = 1;
+    others[2].first_number = 1;
+    others[3].next_epoch_at = 3; /* the last three images are of the next epoch */
+    for (int i = 0; i < 4; i++)
+        cr_assert_gt(fabs(loss_with(&tiny, 1, 0.5, &others[i]) - once), 1e-4, "other draw %d", i);
+}
+
+Test(dropout, gradients_equal_finite_differences)
+{
+    struct model_config c = config_of(&tiny_basic, 1);
+    c.dropout = 0.4;
+    c.image_size = 32;
+    struct model *m = make(&c);
+    float *x = images();
+
+    model_forward(m, x, labels, BATCH, NULL);
+    model_backward(m, 1, false, NULL, NULL);
+    for (size_t i = 0; i < model_tensor_count(m); i++)
+        if (model_tensor(m, i)->kind == MODEL_FC_WEIGHT ||
+            model_tensor(m, i)->kind == MODEL_BN_BETA)
+            check_tensor_by(m, x, model_tensor(m, i), 0.0002);
+    free(x);
+    model_destroy(m);
 }

@@ -1,0 +1,70 @@
+#include "tests/unit/worker/compare.h"
+#include "worker/kernels/gemm.h"
+#include "worker/layers/linear.h"
+
+enum { N = 7, IN = 37, OUT = 19 };
+
+static const struct linear layer = {IN, OUT};
+
+struct data {
+    float *w, *b, *x, *dy;
+};
+
+static struct data make(void)
+{
+    gemm_single_threaded();
+    return (struct data){noise(OUT * IN, 1), noise(OUT, 2), noise(N * IN, 3), noise(N * OUT, 4)};
+}
+
+static void drop(struct data *d)
+{
+    free(d->w);
+    free(d->b);
+    free(d->x);
+    free(d->dy);
+}
+
+Test(linear, forward_equals_the_definition)
+{
+    struct data d = make();
+    float y[N * OUT], want[N * OUT];
+
+    linear_forward(&layer, d.w, d.b, d.x, N, y);
+    linear_forward_reference(&layer, d.w, d.b, d.x, N, want);
+    assert_close(y, want, N * OUT, 1e-5, "y");
+    drop(&d);
+}
+
+/* Whatever ranges of outputs the threads take. */
+Test(linear, gradients_equal_the_definition)
+{
+    struct data d = make();
+    float dw[OUT * IN], db[OUT], dx[N * IN], want_dw[OUT * IN], want_db[OUT], want_dx[N * IN];
+
+    linear_backward_reference(&layer, d.w, d.x, d.dy, N, want_dw, want_db, want_dx);
+    linear_weight_gradients(&layer, d.x, d.dy, N, 0, 5, dw, db, false);
+    linear_weight_gradients(&layer, d.x, d.dy, N, 5, OUT, dw, db, false);
+    linear_input_gradient(&layer, d.w, d.dy, N, dx);
+    assert_close(dw, want_dw, OUT * IN, 1e-5, "dw");
+    assert_close(db, want_db, OUT, 1e-5, "db");
+    assert_close(dx, want_dx, N * IN, 1e-5, "dx");
+    drop(&d);
+}
+
+Test(linear, weight_gradients_are_added)
+{
+    struct data d = make();
+    float dw[OUT * IN], db[OUT], want_dw[OUT * IN], want_db[OUT];
+
+    linear_weight_gradients(&layer, d.x, d.dy, N, 0, OUT, want_dw, want_db, false);
+    memcpy(dw, want_dw, sizeof dw);
+    memcpy(db, want_db, sizeof db);
+    linear_weight_gradients(&layer, d.x, d.dy, N, 0, OUT, dw, db, true);
+    for (int i = 0; i < OUT * IN; i++)
+        want_dw[i] *= 2;
+    for (int i = 0; i < OUT; i++)
+        want_db[i] *= 2;
+    assert_close(dw, want_dw, OUT * IN, 1e-6, "dw");
+    assert_close(db, want_db, OUT, 1e-6, "db");
+    drop(&d);
+}
