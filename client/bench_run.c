@@ -114,6 +114,8 @@ static int launch(struct run *r, const char *attempt_dir, const char *mpirun, co
                   struct error *e)
 {
     int64_t threads = speeds_threads(r->spec);
+    bool fits =
+        threads * r->spec->cluster.workers_per_node <= launch_node_slots(r->spec->cluster.smt);
     struct placement_machine machine;
     placement_read("/sys", false, &machine);
     struct launch_request request = {
@@ -122,7 +124,7 @@ static int launch(struct run *r, const char *attempt_dir, const char *mpirun, co
         .run_dir = r->dir,
         .spec = r->spec,
         .threads = threads,
-        .bind = threads * r->spec->cluster.workers_per_node <= launch_node_cores(),
+        .bind = fits ? r->spec->cluster.bind : JOB_BIND_NONE,
         .mpirun = mpirun,
         .worker = worker,
         .measure_peak = true,

@@ -185,7 +185,8 @@ static const char *plural(int64_t count)
 /* To stderr, so that JSON stays JSON. */
 static void warn_of_crowding(const struct job_spec *s)
 {
-    int64_t wanted = s->cluster.workers_per_node * speeds_threads(s), cores = launch_node_cores();
+    int64_t wanted = s->cluster.workers_per_node * speeds_threads(s),
+            cores = launch_node_slots(s->cluster.smt);
 
     if (wanted > cores)
         fprintf(stderr,

@@ -132,11 +132,11 @@ static void check_daemon(json_t *list)
                    "every user of the daemon's machine may read and submit without a token");
     else
         check_note(list, "access", true, NULL, "by the unix socket's user, and by tokens over TCP");
-    check_note(list, "slots", total <= launch_node_cores() || total == 0,
+    check_note(list, "slots", total <= launch_node_slots(false) || total == 0,
                "slots in traind.conf is more than the cores of this machine: jobs will be slow",
                "%lld, of which %lld are in use; this machine has %lld cores", total,
                (long long)json_integer_value(json_object_get(slots, "used")),
-               (long long)launch_node_cores());
+               (long long)launch_node_slots(false));
     json_decref(ready);
 }
 

@@ -67,7 +67,7 @@ static int parse_workers(const char *text, struct scaling *s, struct error *e)
 
 static int check_slots(const struct scaling *s, struct error *e)
 {
-    int64_t cores = launch_node_cores();
+    int64_t cores = launch_node_slots(s->spec->cluster.smt);
     int64_t threads = s->spec->cluster.threads_per_worker;
     int64_t most = cores / (threads > 0 ? threads : 1);
 
@@ -253,7 +253,7 @@ static void show_table(const struct scaling *s, enum way way)
 
 static void show_tables(const struct scaling *s)
 {
-    double cores = (double)launch_node_cores();
+    double cores = (double)launch_node_slots(false);
 
     for (int way = 0; way < WAYS; way++) {
         if (way == WEAK && s->ways[STRONG] && s->ways[WEAK])

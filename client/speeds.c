@@ -11,7 +11,7 @@
 
 int64_t speeds_threads(const struct job_spec *spec)
 {
-    int64_t share = launch_node_cores() / spec->cluster.workers_per_node;
+    int64_t share = launch_node_slots(spec->cluster.smt) / spec->cluster.workers_per_node;
 
     if (spec->cluster.threads_per_worker > 0)
         return spec->cluster.threads_per_worker;
@@ -39,7 +39,7 @@ void speeds_keep(const struct job_spec *spec, const struct bench *bench)
     char key[SPEED_KEY_BYTES];
     struct error e;
 
-    if (threads * spec->cluster.workers_per_node > launch_node_cores() ||
+    if (threads * spec->cluster.workers_per_node > launch_node_slots(spec->cluster.smt) ||
         !(sample.image_seconds > 0))
         return;
     if (speed_cache_add(speed_key(spec, threads, key), &sample, &e))

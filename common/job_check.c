@@ -108,6 +108,26 @@ static void check_model(const struct job_spec *spec, struct problems *p)
         p);
 }
 
+/* Arguments of mpirun that decide what cluster.bind and cluster.smt decide. */
+static void check_mpi_args(const struct job_spec *spec, struct problems *p)
+{
+    static const char *const binding[] = {
+        "map-by",   "bind-to",    "cpu-set", "cpu-list", "use-hwthread-cpus", "rankfile",
+        "npernode", "npersocket", "bynode",  "bycore",   "bysocket",          "rf"};
+    char pointer[64];
+
+    if (spec->cluster.bind == JOB_BIND_AUTO && !spec->cluster.smt)
+        return;
+    for (size_t i = 0; i < spec->cluster.mpi_arg_count; i++)
+        for (size_t k = 0; k < sizeof binding / sizeof binding[0]; k++) {
+            const char *argument = spec->cluster.mpi_args[i];
+            snprintf(pointer, sizeof pointer, "/cluster/mpi_args/%zu", i);
+            demand(*argument != '-' || strcmp(argument + strspn(argument, "-"), binding[k]) != 0,
+                   pointer,
+                   "places ranks, as cluster.bind and cluster.smt do: leave one of them out", p);
+        }
+}
+
 void job_check_together(const struct job_spec *spec, struct problems *p)
 {
     bool mode_known = !problems_about(p, "/mode"),
@@ -136,4 +156,5 @@ void job_check_together(const struct job_spec *spec, struct problems *p)
     check_hosts(spec, p);
     check_ssh_port(spec, p);
     check_env(spec, p);
+    check_mpi_args(spec, p);
 }

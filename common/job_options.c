@@ -114,7 +114,15 @@ static const struct job_option options[] = {
     {"/cluster/workers_per_node", JOB_OPTION_INTEGER, AT(cluster.workers_per_node), DEFAULT("2"), RANGE(1, 1024), UNIT("workers"),
      HELP("MPI ranks on each node.")},
     {"/cluster/threads_per_worker", JOB_OPTION_INTEGER, AT(cluster.threads_per_worker), DEFAULT("0"), RANGE(0, 1024), UNIT("threads"),
-     HELP("Threads each rank computes with; 0: cores / workers.")},
+     HELP("Threads each rank computes with; 0: cores (with cluster.smt hardware threads) / workers.")},
+    {"/cluster/bind", CHOICE("auto", "core", "socket", "numa", "none"), AT(cluster.bind), DEFAULT("\"auto\""),
+     HELP("What workers are dealt out over before each is bound to threads_per_worker cores of its own: NUMA domains, sockets, or cores, one "
+          "worker behind the other. auto: NUMA domains where every worker fits into one, else sockets, else cores; on traind's machine a job "
+          "with at most half of the slots is not bound, as mpirun would put the next one on the same cores. The others bind there too. "
+          "none: the kernel moves threads as it likes. run_start has what each rank really got, and warns where that is not what was asked for.")},
+    {"/cluster/smt", JOB_OPTION_BOOLEAN, AT(cluster.smt), DEFAULT("false"),
+     HELP("Count hardware threads instead of cores: threads_per_worker, the slots of cluster.hosts, and what a worker is bound to. Dense "
+          "arithmetic gains little by a core's second thread.")},
     {"/cluster/hosts", JOB_OPTION_STRINGS, OR_NULL, AT(cluster.hosts), FLAG(cluster.host_count), DEFAULT("null"),
      TEXT(HOST), LENGTH(255), .most = JOB_HOSTS_MAX,
      HELP("Host names of the nodes, each \"name\" or \"name:slots\" (cores that jobs may take there); the first cluster.nodes that answer are taken, the others stand by. null: this machine, or what the launcher chooses.")},

@@ -26,6 +26,7 @@ enum job_preprocess {
 };
 enum job_locality { JOB_LOCALITY_GLOBAL, JOB_LOCALITY_NODE };
 enum job_launcher { JOB_LAUNCHER_LOCAL, JOB_LAUNCHER_SLURM };
+enum job_bind { JOB_BIND_AUTO, JOB_BIND_CORE, JOB_BIND_SOCKET, JOB_BIND_NUMA, JOB_BIND_NONE };
 enum job_precision { JOB_PRECISION_FP32, JOB_PRECISION_BF16 };
 enum job_scaling { JOB_SCALING_LINEAR, JOB_SCALING_SQRT, JOB_SCALING_NONE };
 enum job_decay {
@@ -88,7 +89,9 @@ struct job_spec {
         enum job_launcher launcher;
         int64_t nodes;
         int64_t workers_per_node;
-        int64_t threads_per_worker; /* 0: cores / workers */
+        int64_t threads_per_worker; /* 0: cores (smt: hardware threads) / workers */
+        enum job_bind bind;
+        bool smt; /* a slot is a hardware thread, not a core */
         char **hosts;
         size_t host_count;
         char *interface;

@@ -363,7 +363,7 @@ static int fill_defaults(struct config *c, struct error *e)
     if (!c->state || !c->socket)
         return error_set(e, ERR_NO_MEMORY, "no memory for the configuration");
     if (c->slots == 0)
-        c->slots = launch_node_cores();
+        c->slots = launch_node_slots(false);
     return 0;
 }
 

@@ -89,29 +89,31 @@ static bool holds_job(const char *run_dir)
            access(path, R_OK) == 0;
 }
 
+static json_t *parts_to_json(const struct placement_parts *p)
+{
+    return json_pack("[I, I, I]", (json_int_t)p->parts, (json_int_t)p->cores, (json_int_t)p->cpus);
+}
+
 int probe_print(const struct probe_options *o)
 {
     char host[HOST_NAME_BYTES] = "", machine[HOST_NAME_BYTES + 80], digest[DIGEST_BYTES] = "";
     char mpi[64];
     struct error e;
-    cpu_set_t cpus;
 
     gethostname(host, sizeof host - 1);
     machine_id(host, machine, sizeof machine);
     digest_file("/proc/self/exe", digest, &e);
     traincomm_mpi_version(mpi, sizeof mpi);
     mpi[strcspn(mpi, ",\n")] = '\0';
-    int cores = sched_getaffinity(0, sizeof cpus, &cpus) ? 1 : CPU_COUNT(&cpus);
     json_t *interface = o->interface ? json_boolean(host_has_interface(o->interface)) : json_null();
     struct placement_machine parts;
     placement_read("/sys", false, &parts);
     json_t *run_dir = o->run_dir ? json_boolean(holds_job(o->run_dir)) : json_null();
     json_t *answer = json_pack(
-        "{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:[I, I], s:[I, I], s:o, s:o, s:i}", "host", host,
-        "machine", machine, "version", PACKAGE_VERSION, "kernels", kernels_kind(), "digest", digest,
-        "mpi", mpi, "cores", cores, "numa", (json_int_t)parts.numa.parts,
-        (json_int_t)parts.numa.cores, "sockets", (json_int_t)parts.sockets.parts,
-        (json_int_t)parts.sockets.cores, "interface", interface, "run_dir", run_dir, "ended",
+        "{s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:i}", "host", host, "machine",
+        machine, "version", PACKAGE_VERSION, "kernels", kernels_kind(), "digest", digest, "mpi",
+        mpi, "whole", parts_to_json(&parts.whole), "numa", parts_to_json(&parts.numa), "sockets",
+        parts_to_json(&parts.sockets), "interface", interface, "run_dir", run_dir, "ended",
         o->run_dir ? end_leftovers(o->run_dir, o->attempt) : 0);
     int bad = !answer || json_dumpf(answer, stdout, JSON_COMPACT) || puts("") < 0;
     json_decref(answer);

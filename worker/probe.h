@@ -9,7 +9,8 @@ struct probe_options {
 };
 
 /* Prints one JSON object: "host", "machine" (the same for two names of one machine), "version",
- * "kernels", "digest" (of this program), "mpi", "cores", "interface" and "run_dir" (whether they
+ * "kernels", "digest" (of this program), "mpi", "whole", "numa" and "sockets" (how
+ * many, cores and hardware threads of the smallest), "interface" and "run_dir" (whether they
  * are here; null: not asked for), "ended" (left-over processes). Starts no MPI. Returns the exit
  * status. */
 int probe_print(const struct probe_options *options);

@@ -197,7 +197,8 @@ int start_run(const struct start_options *options, struct traincomm *comm, struc
     stall_doing(r->stall, STALL_COMPUTE);
     if (status)
         return status;
-    r->threads = threads_of_rank(r->comm, (int)r->spec->cluster.threads_per_worker);
+    r->threads =
+        threads_of_rank(r->comm, (int)r->spec->cluster.threads_per_worker, r->spec->cluster.smt);
     r->measures_peak = options->measure_peak;
     if (r->measures_peak)
         r->sgemm_gflops = peak_sgemm_gflops(r->comm, r->threads);

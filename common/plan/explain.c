@@ -113,14 +113,16 @@ static void explain_threads(struct plan *plan, const struct job_spec *spec,
         json_decref(in);
         return;
     }
+    const char *share = spec->cluster.smt ? "node_hardware_threads / workers_per_node"
+                                          : "node_cores / workers_per_node";
     if (inputs->node_cores)
-        json_object_set_new(in, "node_cores", json_integer((json_int_t)inputs->node_cores));
+        json_object_set_new(in, spec->cluster.smt ? "node_hardware_threads" : "node_cores",
+                            json_integer((json_int_t)inputs->node_cores));
     if (inputs->node_cores)
-        explain(plan, "threads_per_worker", "node_cores / workers_per_node", in,
-                json_integer((json_int_t)threads), inputs->cores_source, NULL);
+        explain(plan, "threads_per_worker", share, in, json_integer((json_int_t)threads),
+                inputs->cores_source, NULL);
     else
-        explain(plan, "threads_per_worker",
-                threads ? "cluster.threads_per_worker" : "node_cores / workers_per_node", in,
+        explain(plan, "threads_per_worker", threads ? "cluster.threads_per_worker" : share, in,
                 threads ? json_integer((json_int_t)threads) : json_null(), JOB,
                 threads ? NULL
                         : json_string("traind asks Slurm for the cores of a node when it gets the "

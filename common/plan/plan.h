@@ -22,10 +22,10 @@ struct plan_inputs {
     int64_t eval_images;  /* 0: no evaluation data, or not counted */
     int64_t node_images_least, node_images_most; /* data.locality node: of train_images, on the
                                                     nodes with the fewest and the most; else 0 */
-    int64_t node_cores;       /* threads_per_worker is a share of these; 0: it was stated, or is not
-                                 known yet */
-    const char *cores_source; /* where they are from */
-    struct plan_speed speed;  /* measured with this model and size; zeroed: not known */
+    int64_t node_cores; /* or with cluster.smt its hardware threads: threads_per_worker is a share
+                           of these; 0: it was stated, or is not known yet */
+    const char *cores_source;           /* where they are from */
+    struct plan_speed speed;            /* measured with this model and size; zeroed: not known */
     const struct plan_network *network; /* NULL: plan_network_default */
     struct plan_band epochs; /* to predict the time of, instead of the job's; value 0: the job's */
 };

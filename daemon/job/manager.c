@@ -81,7 +81,7 @@ int job_manager_create(const struct job_manager_config *config, struct store *st
     m->mpirun = copy(config->mpirun ? config->mpirun : "mpirun");
     m->worker = copy(config->worker ? config->worker : BINDIR "/train-worker");
     m->agent = copy(config->agent ? config->agent : "ssh");
-    m->slots = config->slots > 0 ? config->slots : launch_node_cores();
+    m->slots = config->slots > 0 ? config->slots : launch_node_slots(false);
     m->slurm_settings = config->slurm;
     m->queue_next_at = m->round_next_at = INFINITY;
     job_manager_set_limits(m, &config->limits);

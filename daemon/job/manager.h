@@ -94,6 +94,8 @@ struct store_job_size job_size(const struct job_manager *m, const struct job_spe
 int job_check_fits(const struct job_manager *m, const struct job_spec *spec, struct error *e);
 char *job_json_text(json_t *value); /* steals the reference; the caller frees the text */
 
+/* total cores as slots of the job's kind: with cluster.smt their hardware threads. */
+int64_t job_machine_slots(const struct job_spec *spec, int64_t total);
 int64_t job_threads(const struct job_spec *spec, int64_t total); /* per worker, resolved */
 
 /* slurm.c: brings what Slurm says of an active job into the store; a job that has ended there gets

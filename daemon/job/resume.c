@@ -387,7 +387,7 @@ int job_shrink(struct job_manager *m, int64_t id, struct error *e)
         return -(int)e->code;
     }
     int64_t threads = spec->cluster.threads_per_worker;
-    int64_t workers = m->slots / (threads > 0 ? threads : 1);
+    int64_t workers = job_machine_slots(spec, m->slots) / (threads > 0 ? threads : 1);
     if (workers > spec->cluster.workers_per_node)
         workers = spec->cluster.workers_per_node;
     job_spec_destroy(spec);

@@ -302,9 +302,17 @@ static bool has_cores_to_itself(const struct job_manager *m, const struct job_sp
                                 int64_t slots)
 {
     if (!hosts_are_named(spec))
-        return 2 * slots > m->slots && m->slots <= launch_node_cores();
+        return 2 * slots > m->slots && m->slots <= launch_node_slots(false);
     int64_t need = spec->cluster.workers_per_node * job_threads(spec, m->slots);
     return 2 * need > job_hosts_slots(spec, need);
+}
+
+static enum job_bind bind_of(const struct job_manager *m, const struct job_spec *spec,
+                             int64_t slots)
+{
+    if (spec->cluster.bind != JOB_BIND_AUTO || spec->cluster.launcher == JOB_LAUNCHER_SLURM)
+        return spec->cluster.bind;
+    return has_cores_to_itself(m, spec, slots) ? JOB_BIND_AUTO : JOB_BIND_NONE;
 }
 
 static int begin(struct job_manager *m, const struct store_job *job, struct launch_request *request,
@@ -354,7 +362,7 @@ static struct launch_request request_for(struct job_manager *m, const struct job
         .run_dir = job->run_dir,
         .spec = spec,
         .threads = job_threads(spec, m->slots),
-        .bind = has_cores_to_itself(m, spec, job->slots),
+        .bind = bind_of(m, spec, job->slots),
         .machine = machine,
         .agent = m->agent,
         .data_roots = open_beneath_roots(),
@@ -388,7 +396,9 @@ static char *threads_source(const json_t *plan)
 {
     const json_t *threads = json_object_get(json_object_get(plan, "explain"), "threads_per_worker");
     const char *source = json_string_value(json_object_get(threads, "source"));
-    bool shared = json_object_get(json_object_get(threads, "inputs"), "node_cores");
+    const json_t *inputs = json_object_get(threads, "inputs");
+    bool shared =
+        json_object_get(inputs, "node_cores") || json_object_get(inputs, "node_hardware_threads");
 
     return shared && source ? strdup(source) : NULL;
 }

@@ -8,6 +8,7 @@
 #include "common/clock.h"
 #include "common/file.h"
 #include "common/log.h"
+#include "common/placement.h"
 #include "common/time_limit.h"
 #include "daemon/job/manager.h"
 #include "daemon/job/run_dir.h"
@@ -15,11 +16,26 @@
 
 #define RUN_FILE_LIMIT_BYTES ((size_t)16 << 20) /* of job.json and plan.json */
 
+/* Hardware threads of a core of this machine, where the job counts those. */
+static int64_t threads_of_core(const struct job_spec *spec)
+{
+    if (!spec->cluster.smt)
+        return 1;
+    int64_t cores = launch_node_slots(false);
+    return (launch_node_slots(true) + cores - 1) / cores;
+}
+
+int64_t job_machine_slots(const struct job_spec *spec, int64_t total)
+{
+    return total * threads_of_core(spec);
+}
+
 int64_t job_threads(const struct job_spec *spec, int64_t total)
 {
     int64_t threads = spec->cluster.threads_per_worker;
     if (threads <= 0 && spec->cluster.workers_per_node > 0)
-        threads = job_hosts_slots(spec, total) / spec->cluster.workers_per_node;
+        threads =
+            job_hosts_slots(spec, job_machine_slots(spec, total)) / spec->cluster.workers_per_node;
     return threads > 0 ? threads : 1;
 }
 
@@ -30,7 +46,8 @@ int64_t job_slots_needed(const struct job_spec *spec, int64_t total)
         return 0;
     if (__builtin_mul_overflow(spec->cluster.workers_per_node, job_threads(spec, total), &needed))
         return INT64_MAX;
-    return needed;
+    int64_t together = threads_of_core(spec);
+    return needed / together + (needed % together != 0);
 }
 
 int job_share_cores(const struct job_manager *m, struct job_spec *spec, struct slurm_cores *found,
@@ -48,8 +65,9 @@ int job_share_cores(const struct job_manager *m, struct job_spec *spec, struct s
     }
     if (workers > found->cores) {
         problems_add(problems, "/cluster/workers_per_node", NULL,
-                     "are %lld, but a node has %lld cores (%s)", (long long)workers,
-                     (long long)found->cores, found->source);
+                     "are %lld, but a node has %lld %s (%s)", (long long)workers,
+                     (long long)found->cores, spec->cluster.smt ? "hardware threads" : "cores",
+                     found->source);
         return -(int)ERR_INVALID;
     }
     spec->cluster.threads_per_worker = found->cores / workers;
@@ -66,6 +84,21 @@ static int check_fits_slurm(const struct job_manager *m, const struct job_spec *
     return slurm_check(&m->slurm_settings, e);
 }
 
+/* What is asked for by name must fit into this machine; of other hosts they say it themselves. */
+static int check_binding(const struct job_manager *m, const struct job_spec *spec, struct error *e)
+{
+    struct placement_wish wish = placement_wish_of(spec, job_threads(spec, m->slots));
+    struct placement_machine machine;
+    struct error why;
+
+    if (hosts_are_named(spec) || wish.bind == JOB_BIND_AUTO)
+        return 0;
+    placement_read("/sys", false, &machine);
+    if (!placement_check(&machine, &wish, &why))
+        return 0;
+    return error_set(e, ERR_INVALID, "/cluster/bind: this machine %s", why.text);
+}
+
 int job_check_fits(const struct job_manager *m, const struct job_spec *spec, struct error *e)
 {
     int64_t needed = job_slots_needed(spec, m->slots);
@@ -79,14 +112,14 @@ int job_check_fits(const struct job_manager *m, const struct job_spec *spec, str
             "them in cluster.hosts, as in [\"n1\", \"n2:16\"]",
             (long long)spec->cluster.nodes);
     if (needed <= m->slots)
-        return 0;
+        return check_binding(m, spec, e);
     return error_set(
         e, ERR_INVALID,
         "the job takes %lld x %lld = %lld slots (workers_per_node x "
-        "threads_per_worker), but this node has %lld: use fewer workers or threads, or set "
+        "threads_per_worker%s), but this node has %lld: use fewer workers or threads, or set "
         "slots in traind.conf",
         (long long)spec->cluster.workers_per_node, (long long)job_threads(spec, m->slots),
-        (long long)needed, (long long)m->slots);
+        (long long)needed, spec->cluster.smt ? ", hardware threads" : "", (long long)m->slots);
 }
 
 static bool says(const char *path, const char *text)

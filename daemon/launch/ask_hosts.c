@@ -248,10 +248,41 @@ static void compare(struct asked *h, const json_t *first)
                                         said(first, "name"), said(first, same[i].key)));
 }
 
+/* Of a host that answered; zero where its train-worker does not say. */
+static struct placement_machine machine_of(const json_t *host)
+{
+    struct placement_machine m = {0};
+    const struct {
+        const char *key;
+        struct placement_parts *parts;
+    } kinds[] = {
+        {"numa",    &m.numa   },
+        {"sockets", &m.sockets},
+        {"whole",   &m.whole  },
+    };
+
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        const json_t *counts = json_object_get(host, kinds[i].key);
+        kinds[i].parts->parts = json_integer_value(json_array_get(counts, 0));
+        kinds[i].parts->cores = json_integer_value(json_array_get(counts, 1));
+        kinds[i].parts->cpus = json_integer_value(json_array_get(counts, 2));
+    }
+    return m;
+}
+
+static struct placement_wish wish_of(const struct asking *a)
+{
+    return (struct placement_wish){(enum job_bind)number_of(a, "bind"),
+                                   json_is_true(json_object_get(a->plan, "smt")),
+                                   number_of(a, "workers_per_node"), number_of(a, "threads")};
+}
+
 static void judge(const struct asking *a, size_t index, const json_t *first)
 {
     struct asked *h = &a->hosts[index];
-    long long cores = number_of(a, "cores"), has;
+    struct placement_machine machine = machine_of(h->host);
+    struct placement_wish wish = wish_of(a);
+    struct error e;
 
     if (first)
         compare(h, first);
@@ -261,11 +292,8 @@ static void judge(const struct asking *a, size_t index, const json_t *first)
     if (json_is_false(json_object_get(h->host, "interface")))
         set_problem(h, json_sprintf("has no network interface %s (cluster.interface)",
                                     word_of(a, "interface")));
-    has = json_integer_value(json_object_get(h->host, "cores"));
-    if (cores > has)
-        set_problem(h, json_sprintf("has %lld cores, but the job takes %lld of a node "
-                                    "(workers_per_node x threads_per_worker)",
-                                    has, cores));
+    if (placement_check(&machine, &wish, &e))
+        set_problem(h, json_string(e.text));
     if (!first && json_is_false(json_object_get(h->host, "run_dir")))
         set_problem(h, json_sprintf("cannot read %s/job.json: the first host, where rank 0 runs, "
                                     "must see the state folder",
@@ -359,26 +387,6 @@ static int open_plan(const char *attempt_dir, struct asking *a, struct error *e)
     return 0;
 }
 
-/* Of a host that was taken; zero where its train-worker does not say. */
-static struct placement_machine machine_of(const json_t *host)
-{
-    struct placement_machine m = {0};
-    const struct {
-        const char *key;
-        struct placement_parts *parts;
-    } kinds[] = {
-        {"numa",    &m.numa   },
-        {"sockets", &m.sockets},
-    };
-
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
-        const json_t *pair = json_object_get(host, kinds[i].key);
-        kinds[i].parts->parts = json_integer_value(json_array_get(pair, 0));
-        kinds[i].parts->cores = json_integer_value(json_array_get(pair, 1));
-    }
-    return m;
-}
-
 static struct placement_machine least_machine(const struct asking *a)
 {
     struct placement_machine least = {0};
@@ -396,23 +404,23 @@ static struct placement_machine least_machine(const struct asking *a)
     return least;
 }
 
-/* Where the ranks go was written before the hosts were asked: "slot:PE=22" behind --map-by. */
-static void place_ranks(const struct asking *a, char **argv, char words[PLACEMENT_BYTES])
+/* Where the ranks go was written before the hosts were asked. */
+static void place_ranks(const struct asking *a, char **argv, struct placement *p)
 {
-    long long threads;
     struct placement_machine least = least_machine(a);
+    struct placement_wish wish = wish_of(a);
 
+    *p = placement_choose(&least, &wish);
     for (; argv[0] && argv[1]; argv++)
-        if (strcmp(argv[0], "--map-by") == 0 && sscanf(argv[1], "slot:PE=%lld", &threads) == 1) {
-            placement_words(&least, number_of(a, "workers_per_node"), threads, words);
-            argv[1] = words;
+        if (strcmp(argv[0], "--map-by") == 0) {
+            argv[1] = p->map_by;
             return;
         }
 }
 
 int hosts_launch(char **argv)
 {
-    char words[PLACEMENT_BYTES];
+    struct placement placement;
     const char *attempt_dir = argv[0];
     struct asking a = {0};
     struct error e;
@@ -431,7 +439,7 @@ int hosts_launch(char **argv)
     }
     if (!status)
         status = write_hostfile(&a, attempt_dir, &e);
-    place_ranks(&a, argv + 1, words);
+    place_ranks(&a, argv + 1, &placement);
     if (status)
         fprintf(stderr, "traind: %s\n", e.text);
     else

@@ -62,19 +62,14 @@ void command_free(char **strings)
  * other. */
 static void add_placement(struct vector *v, const struct launch_request *r)
 {
-    char words[PLACEMENT_BYTES];
+    struct placement_wish wish = placement_wish_of(r->spec, r->threads);
+    const char *options[PLACEMENT_OPTIONS];
 
-    add(v, "--map-by");
-    if (r->bind) {
-        placement_words(&r->machine, r->spec->cluster.workers_per_node, r->threads, words);
-        add(v, "%s", words);
-        add(v, "--bind-to");
-        add(v, "core");
-    } else {
-        add(v, "slot:OVERSUBSCRIBE");
-        add(v, "--bind-to");
-        add(v, "none");
-    }
+    wish.bind = r->bind;
+    struct placement placement = placement_choose(&r->machine, &wish);
+    placement_options(&placement, options);
+    for (const char **option = options; *option; option++)
+        add(v, "%s", *option);
 }
 
 static void add_parameter(struct vector *v, const char *name, const char *value)

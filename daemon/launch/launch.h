@@ -30,9 +30,9 @@ struct launch_request {
     int64_t job_id, attempt;
     const char *run_dir; /* absolute; holds job.json */
     const struct job_spec *spec;
-    int64_t threads; /* per worker, resolved */
-    bool bind;       /* each rank is bound to cores of its own: for a job with more than half of the
-                        slots,       as no second one can be bound beside it */
+    int64_t threads;    /* per worker, resolved */
+    enum job_bind bind; /* the document's; of launcher local none where it is auto and another job
+                           could be bound beside it */
     struct placement_machine machine; /* that the ranks run on; zero: not known */
     int64_t stall_seconds;            /* of train-worker */
     bool measure_peak;                /* for trainctl bench */
@@ -113,7 +113,7 @@ void launch_process_close(struct launch_process *process);
  * ERR_NOT_FOUND or ERR_NOT_ALLOWED, without a remedy: the caller knows it. */
 int launch_find_program(const char *name, char **path, struct error *e);
 
-/* Cores (not hardware threads) that this process may use; at least 1. */
-int64_t launch_node_cores(void);
+/* Cores, or with smt hardware threads, that this process may use; at least 1. */
+int64_t launch_node_slots(bool smt);
 
 #endif

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +15,7 @@
 #include <unistd.h>
 
 #include "common/attempt.h"
+#include "common/placement.h"
 #include "common/process_stat.h"
 #include "daemon/launch/process.h"
 
@@ -346,31 +346,11 @@ int launch_find_program(const char *name, char **path, struct error *e)
     return *path ? 0 : error_set(e, ERR_NO_MEMORY, "no memory for a path");
 }
 
-/* The lowest hardware thread of a core stands for it. */
-static bool is_first_of_core(int cpu, const cpu_set_t *allowed)
+int64_t launch_node_slots(bool smt)
 {
-    char path[128];
-    int first = cpu;
+    struct placement_machine machine;
 
-    snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", cpu);
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return true;
-    if (fscanf(file, "%d", &first) != 1)
-        first = cpu;
-    fclose(file);
-    return first == cpu || first < 0 || first >= CPU_SETSIZE || !CPU_ISSET(first, allowed);
-}
-
-int64_t launch_node_cores(void)
-{
-    cpu_set_t allowed;
-    int64_t cores = 0;
-
-    if (sched_getaffinity(0, sizeof allowed, &allowed))
-        return 1;
-    for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
-        if (CPU_ISSET(cpu, &allowed) && is_first_of_core(cpu, &allowed))
-            cores++;
-    return cores > 0 ? cores : 1;
+    placement_read("/sys", false, &machine);
+    int64_t slots = placement_slots(&machine, smt);
+    return slots > 0 ? slots : 1;
 }

@@ -30,7 +30,8 @@ static const char *feature_of(const struct job_spec *spec)
     return constraint && *constraint && !strpbrk(constraint, "&|[]()*,! ") ? constraint : NULL;
 }
 
-static void find_fewest(const json_t *nodes, const char *feature, int64_t *fewest, size_t *count)
+static void find_fewest(const json_t *nodes, const char *feature, const char *what, int64_t *fewest,
+                        size_t *count)
 {
     const json_t *node;
     size_t i;
@@ -38,7 +39,7 @@ static void find_fewest(const json_t *nodes, const char *feature, int64_t *fewes
     *fewest = 0;
     *count = 0;
     json_array_foreach (nodes, i, node) {
-        int64_t cores = json_integer_value(json_object_get(node, "cores"));
+        int64_t cores = json_integer_value(json_object_get(node, what));
         const char *features = json_string_value(json_object_get(node, "features"));
         if (cores < 1 || (feature && !is_in_list(features ? features : "", feature)))
             continue;
@@ -90,7 +91,7 @@ static int ask(const struct slurm_settings *settings, const struct job_spec *spe
 
     describe(spec, feature, where, sizeof where);
     if (!status) {
-        find_fewest(nodes, feature, &found->cores, &count);
+        find_fewest(nodes, feature, spec->cluster.smt ? "cpus" : "cores", &found->cores, &count);
         if (count == 0)
             status = error_set(e, ERR_NOT_FOUND, "%s knows no nodes %s", who, where);
     }
@@ -108,14 +109,15 @@ int slurm_cores_find(const struct slurm_settings *settings, const struct job_spe
                      struct slurm_cores *found, struct error *e)
 {
     *found = (struct slurm_cores){.cores = settings->node_cores};
-    if (found->cores > 0) {
+    if (found->cores > 0 && !spec->cluster.smt) {
         snprintf(found->source, sizeof found->source, "slurm.node_cores of traind.conf");
         return 0;
     }
     if (ask(settings, spec, found, e) == 0)
         return 0;
     return error_set(e, e->code == ERR_UNREACHABLE ? ERR_UNREACHABLE : ERR_INVALID,
-                     "how many cores a node has is not known: %.600s; give "
-                     "cluster.threads_per_worker, or have slurm.node_cores set in traind.conf",
-                     e->text);
+                     "how many %s a node has is not known: %.600s; give "
+                     "cluster.threads_per_worker%s",
+                     spec->cluster.smt ? "hardware threads" : "cores", e->text,
+                     spec->cluster.smt ? "" : ", or have slurm.node_cores set in traind.conf");
 }

@@ -7,13 +7,15 @@
 #include "daemon/launch/slurm.h"
 
 struct slurm_cores {
-    int64_t cores;    /* of the node with the fewest, not hardware threads */
+    int64_t cores;    /* of the node with the fewest; with cluster.smt its hardware threads */
     char source[192]; /* "sinfo: the fewest of the 256 nodes of partition big" */
 };
 
 /* Of the nodes of the job's partition (or Slurm's default) that have its constraint, as far as that
  * is a single feature; or of cluster.hosts. Waits for Slurm, 10 s at most. Thread-safe. An error
- * says which key would tell. */
+ * says which key would tell. slurm.node_cores are cores: with cluster.smt Slurm is asked all the
+ * same.
+ */
 int slurm_cores_find(const struct slurm_settings *settings, const struct job_spec *spec,
                      struct slurm_cores *found, struct error *e);
 

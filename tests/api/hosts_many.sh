@@ -10,7 +10,7 @@ exit 255
 END
 chmod +x "$work/agent"
 jq -n --arg agent "$work/agent" --arg dir "$work" '{agent: $agent, interface: null, worker: "/bin/true", run_dir: $dir, attempt: 1, nodes: 1,
-    workers_per_node: 1, cores: 0, hosts: [range(600) | "203.0.\(. / 250 | floor).\(. % 250 + 1)" | {entry: ., name: .}]}' >"$work/hosts.json"
+    workers_per_node: 1, threads: 1, bind: 0, smt: false, hosts: [range(600) | "203.0.\(. / 250 | floor).\(. % 250 + 1)" | {entry: ., name: .}]}' >"$work/hosts.json"
 (ulimit -n 200 && timeout 300 "$traind" --launch-hosts "$work" /bin/false >"$work/out" 2>&1)
 like $? '^[1-9]' "none is there"
 is "$(jq '[.hosts[] | select(.problem == "does not answer: no way to \(.name)")] | length' "$work/hosts.json")" 600 "each said why itself"

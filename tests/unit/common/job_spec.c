@@ -382,6 +382,17 @@ Test(job_spec, keys_that_need_each_other)
     }
     refuse_document("{\"data\": {\"train\": \"x\"}, \"cluster\": {\"interface\": \"eth0;id\"}}",
                     "/cluster/interface");
+    refuse_document("{\"data\": {\"train\": \"x\"}, \"cluster\": {\"bind\": \"core:PE=2\"}}",
+                    "/cluster/bind");
+    refuse_document("{\"data\": {\"train\": \"x\"}, \"cluster\": {\"smt\": 2}}", "/cluster/smt");
+    refuse_document("{\"data\": {\"train\": \"x\"}, \"cluster\": {\"bind\": \"none\", "
+                    "\"mpi_args\": [\"--tag-output\", \"--bind-to\", \"core\"]}}",
+                    "/cluster/mpi_args/1");
+    refuse_document("{\"data\": {\"train\": \"x\"}, \"cluster\": {\"smt\": true, "
+                    "\"mpi_args\": [\"-map-by\", \"slot\"]}}",
+                    "/cluster/mpi_args/0");
+    job_spec_destroy(job_of("{\"data\": {\"train\": \"x\"}, \"cluster\": "
+                            "{\"mpi_args\": [\"--map-by\", \"slot\"]}}"));
     job_spec_destroy(
         job_of("{\"mode\": \"eval\", \"model\": {\"init\": \"w\"}, \"data\": {\"eval\": \"e\"}}"));
 }

@@ -54,13 +54,45 @@ static struct placement_machine machine(int sockets, int domains, int cores, int
     return m;
 }
 
+static struct placement_wish wish(enum job_bind bind, bool smt, int64_t workers, int64_t threads)
+{
+    return (struct placement_wish){bind, smt, workers, threads};
+}
+
+static void expect_of(struct placement_machine m, struct placement_wish w, const char *words)
+{
+    struct placement p = placement_choose(&m, &w);
+    const char *options[PLACEMENT_OPTIONS];
+    char got[128] = "";
+
+    placement_options(&p, options);
+    for (int i = 1; options[i]; i++) /* behind --map-by */
+        snprintf(got + strlen(got), sizeof got - strlen(got), "%s%s", i > 1 ? " " : "", options[i]);
+    cr_expect_str_eq(got, words, "%lld x %lld: %s, not %s", (long long)w.workers,
+                     (long long)w.threads, got, words);
+}
+
 static void expect(struct placement_machine m, int64_t workers, int64_t threads, const char *words)
 {
-    char got[PLACEMENT_BYTES];
+    char all[64];
 
-    placement_words(&m, workers, threads, got);
-    cr_expect_str_eq(got, words, "%lld x %lld: %s, not %s", (long long)workers, (long long)threads,
-                     got, words);
+    snprintf(all, sizeof all, "%s --bind-to core", words);
+    expect_of(m, wish(JOB_BIND_AUTO, false, workers, threads), all);
+}
+
+static void expect_problem(struct placement_machine m, struct placement_wish w, const char *words)
+{
+    struct error e;
+
+    cr_expect_eq(placement_check(&m, &w, &e), -(int)ERR_INVALID, "%s", words);
+    cr_expect_not_null(strstr(e.text, words), "%s, not %s", e.text, words);
+}
+
+static void expect_room(struct placement_machine m, struct placement_wish w)
+{
+    struct error e;
+
+    cr_expect_eq(placement_check(&m, &w, &e), 0, "%s", e.text);
 }
 
 Test(placement, two_sockets_of_24)
@@ -110,4 +142,55 @@ Test(placement, one_socket_and_unknown_ones)
     expect(m, 2, 22, "socket:PE=22");
     expect(placement_least(machine(2, 1, 24, 1, false), machine(1, 1, 48, 1, false)), 2, 22,
            "slot:PE=22");
+}
+
+Test(placement, goes_where_the_document_says)
+{
+    struct placement_machine m = machine(2, 2, 12, 1, false);
+
+    expect_of(m, wish(JOB_BIND_CORE, false, 2, 12), "slot:PE=12 --bind-to core");
+    expect_of(m, wish(JOB_BIND_SOCKET, false, 2, 7), "socket:PE=7 --bind-to core");
+    expect_of(m, wish(JOB_BIND_NUMA, false, 2, 7), "numa:PE=7 --bind-to core");
+    expect_of(m, wish(JOB_BIND_NONE, false, 2, 7), "slot:OVERSUBSCRIBE --bind-to none");
+    expect_of((struct placement_machine){0}, wish(JOB_BIND_NUMA, false, 2, 7),
+              "numa:PE=7 --bind-to core");
+}
+
+Test(placement, hardware_threads_are_slots_where_the_document_says_so)
+{
+    struct placement_machine m = machine(2, 1, 32, 2, false);
+
+    cr_assert_eq(m.numa.cpus, 64);
+    cr_assert_eq(placement_slots(&m, false), 64);
+    cr_assert_eq(placement_slots(&m, true), 128);
+    expect_of(m, wish(JOB_BIND_AUTO, true, 2, 64),
+              "numa:PE=64 --bind-to hwthread --use-hwthread-cpus");
+    expect_of(m, wish(JOB_BIND_AUTO, true, 3, 40),
+              "slot:PE=40 --bind-to hwthread --use-hwthread-cpus");
+    expect_of(m, wish(JOB_BIND_NONE, true, 2, 64), "slot:OVERSUBSCRIBE --bind-to none");
+    expect_room(m, wish(JOB_BIND_NUMA, true, 2, 64));
+    expect_problem(m, wish(JOB_BIND_NUMA, false, 2, 64),
+                   "has 2 NUMA domains of 32 cores, into which 2 workers of 64 threads do not fit");
+    expect_problem(m, wish(JOB_BIND_AUTO, true, 3, 64),
+                   "has 128 hardware threads, into which 3 workers of 64 threads do not fit");
+}
+
+Test(placement, what_does_not_fit_is_refused_with_what_is_there)
+{
+    struct placement_machine m = machine(2, 2, 12, 1, false), one = machine(1, 1, 2, 1, false);
+
+    expect_room(m, wish(JOB_BIND_AUTO, false, 3, 16));
+    expect_room(m, wish(JOB_BIND_SOCKET, false, 2, 24));
+    expect_room(m, wish(JOB_BIND_NUMA, false, 8, 6));
+    expect_problem(m, wish(JOB_BIND_NUMA, false, 2, 22),
+                   "has 4 NUMA domains of 12 cores, into which 2 workers of 22 threads do not fit: "
+                   "use fewer workers or threads, or another cluster.bind");
+    expect_problem(m, wish(JOB_BIND_SOCKET, false, 3, 16), "has 2 sockets of 24 cores");
+    expect_problem(m, wish(JOB_BIND_CORE, false, 4, 13), "has 48 cores");
+    expect_room(one, wish(JOB_BIND_SOCKET, false, 2, 1));
+    expect_problem(one, wish(JOB_BIND_SOCKET, false, 3, 1), "has 1 socket of 2 cores");
+    expect_room(one, wish(JOB_BIND_NONE, false, 3, 1));
+    expect_problem(machine(2, 1, 24, 1, true), wish(JOB_BIND_NUMA, false, 2, 1),
+                   "has no NUMA domains that all have cores");
+    expect_room((struct placement_machine){0}, wish(JOB_BIND_NUMA, false, 2, 22));
 }

@@ -20,7 +20,7 @@ static struct launch_request request_of(struct job_spec *spec)
                                    .run_dir = "/state/jobs/7",
                                    .spec = spec,
                                    .threads = 3,
-                                   .bind = true,
+                                   .bind = JOB_BIND_AUTO,
                                    .mpirun = "/usr/bin/mpirun",
                                    .worker = "/opt/train-worker"};
 }
@@ -97,11 +97,25 @@ Test(command, gives_ranks_the_variables_of_the_job)
     command_free(argv);
 }
 
+Test(command, binds_as_the_document_says)
+{
+    struct job_spec spec;
+    struct launch_request r = request_of(&spec);
+
+    r.bind = JOB_BIND_SOCKET;
+    spec.cluster.smt = true;
+    char **argv = command_argv(&r, "/a", false);
+    cr_assert_str_eq(behind(argv, "--map-by"), "socket:PE=3");
+    cr_assert_str_eq(behind(argv, "--bind-to"), "hwthread");
+    cr_assert_gt(index_of(argv, "--use-hwthread-cpus"), 0);
+    command_free(argv);
+}
+
 Test(command, binds_nothing_where_cores_are_shared)
 {
     struct job_spec spec;
     struct launch_request r = request_of(&spec);
-    r.bind = false;
+    r.bind = JOB_BIND_NONE;
     char **argv = command_argv(&r, "/a", false);
 
     cr_assert_str_eq(behind(argv, "--map-by"), "slot:OVERSUBSCRIBE");

@@ -22,7 +22,7 @@ static const char agent_script[] =
     "[ \"$1\" != 198.18.0.40 ] || { echo 'no route to host' >&2; exit 255; }\n"
     "echo \"{\\\"host\\\": \\\"h$1\\\", \\\"machine\\\": \\\"m$1\\\", \\\"version\\\": \\\"1\\\", "
     "\\\"mpi\\\": \\\"4\\\", \\\"digest\\\": \\\"d\\\", \\\"interface\\\": true, "
-    "\\\"run_dir\\\": true, \\\"cores\\\": 48}\"\n";
+    "\\\"run_dir\\\": true, \\\"whole\\\": [1, 48, 48]}\"\n";
 
 static char folder[] = "/tmp/traind-test-XXXXXX", agent[96];
 
@@ -85,7 +85,7 @@ static struct launch_request request_of(const struct job_spec *spec)
                                    .run_dir = folder,
                                    .spec = spec,
                                    .threads = spec->cluster.threads_per_worker,
-                                   .bind = true,
+                                   .bind = JOB_BIND_AUTO,
                                    .mpirun = "/bin/echo",
                                    .worker = "/opt/train-worker",
                                    .agent = agent,
