@@ -138,6 +138,8 @@ static const struct job_option options[] = {
      HELP("Features that the nodes must have, as sbatch --constraint takes them; null: any nodes.")},
     {"/cluster/time_limit", JOB_OPTION_STRING, OR_NULL, AT(cluster.time_limit), DEFAULT("null"), TEXT(TIME), LENGTH(64),
      HELP("How long an attempt may run, as Slurm writes it (minutes, minutes:seconds, hours:minutes:seconds, days-hours...); it then stops in order, with a checkpoint, and in Slurm goes on in another allocation until it is done. null: no limit, or the partition's.")},
+    {"/cluster/mpi_prefix", JOB_OPTION_STRING, OR_NULL, AT(cluster.mpi_prefix), DEFAULT("null"), TEXT(PREFIX), LENGTH(1024),
+     HELP("The folder that Open MPI is installed to on the nodes, for mpirun --prefix: its bin has orted, its lib the libraries that the ranks then use. One of mpi_prefixes of traind.conf; null: what the nodes' PATH and linker find.")},
     {"/cluster/mpi_args", JOB_OPTION_STRINGS, AT(cluster.mpi_args), FLAG(cluster.mpi_arg_count), DEFAULT("[]"),
      TEXT(ARGUMENT), LENGTH(1024), .most = JOB_MPI_ARGS_MAX,
      HELP("More arguments for mpirun, each a string of its own. Open MPI repeats some of them to a shell on other hosts, so none may hold a character that shells treat as special. Callers without the admin role may use few of them (traind(8)).")},

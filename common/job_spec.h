@@ -101,6 +101,7 @@ struct job_spec {
         char *account;
         char *constraint;
         char *time_limit;
+        char *mpi_prefix;
         char **mpi_args;
         size_t mpi_arg_count;
         char **env; /* "NAME=value"; see common/job_env.h */

@@ -67,6 +67,8 @@ static const struct config_key keys[] = {
      "folders, with colons between, that the paths of jobs must lie in (default: any folder)"},
     {"job_env_prefixes", 's', "OMP_ KMP_ GOMP_ OPENBLAS_ MALLOC_ OMPI_MCA_btl_ UCX_", 0, 0, FIELD(job_env_prefixes),
      "what the names of the environment variables that jobs set (cluster.env) must begin with, with spaces between; none: jobs may set no variables"},
+    {"mpi_prefixes", 's', NULL, 0, 0, FIELD(mpi_prefixes),
+     "folders, with colons between, that jobs may name as where Open MPI is installed on their nodes, cluster.mpi_prefix (default: none)"},
     {"max_connections", 'i', "1024", 8, 100000, FIELD(max_connections), "connections at a time, over TCP as well as over the unix socket"},
     {"connections_per_address", 'i', "512", 0, 100000, FIELD(connections_per_address),
      "connections that one address may have open over TCP at a time, those of a proxy together; 0 is any number"},
@@ -136,6 +138,7 @@ bool config_key_reloads(const struct config_key *key)
         "max_body_bytes",
         "data_roots",
         "job_env_prefixes",
+        "mpi_prefixes",
         "requests_per_second",
         "node_check_seconds",
         "node_slow_percent",
@@ -510,6 +513,22 @@ static int check_prefixes(const char *prefixes, struct error *e)
     return 0;
 }
 
+/* They need not be here: they are folders of the nodes. */
+static int check_mpi_prefixes(const char *prefixes, struct error *e)
+{
+    char path[PATH_MAX];
+
+    for (const char *at = prefixes; at && *at; at += strcspn(at, ":"), at += *at == ':') {
+        snprintf(path, sizeof path, "%.*s", (int)strcspn(at, ":"), at);
+        if (!job_text_right(JOB_TEXT_PREFIX, path))
+            return error_set(e, ERR_USAGE,
+                             "mpi_prefixes must be folders with colons between, and \"%s\" is "
+                             "not %s",
+                             path, job_text_expects(JOB_TEXT_PREFIX));
+    }
+    return 0;
+}
+
 static int check_slurm(const struct config *c, struct error *e)
 {
     if (c->slurm_via && !c->slurm_restd_socket && !c->slurm_restd_url)
@@ -535,7 +554,8 @@ int config_check(const struct config *c, struct error *e)
         return -(int)e->code;
     if (c->socket_group && !getgrnam(c->socket_group))
         return error_set(e, ERR_USAGE, "socket_group: there is no group \"%s\"", c->socket_group);
-    if (check_slurm(c, e) || check_prefixes(c->job_env_prefixes, e))
+    if (check_slurm(c, e) || check_prefixes(c->job_env_prefixes, e) ||
+        check_mpi_prefixes(c->mpi_prefixes, e))
         return -(int)e->code;
     return c->data_roots ? check_roots(c->data_roots, e) : 0;
 }

@@ -43,6 +43,7 @@ struct config {
     char *socket_group;                            /* its members may use the socket; NULL: none */
     char *data_roots;                              /* "/a:/b"; NULL: any folder */
     char *job_env_prefixes;                        /* "OMP_ UCX_", or CONFIG_NONE */
+    char *mpi_prefixes;                            /* "/a:/b"; NULL: none */
     int64_t max_connections, connections_per_address; /* the latter 0: any number */
     int64_t node_check_seconds;                       /* 0: this machine is not checked */
     int64_t node_slow_percent, node_drain_percent;    /* 0: no node is drained for its speed */

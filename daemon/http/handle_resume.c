@@ -47,6 +47,8 @@ static void check_changes(const struct request *q, const json_t *changes, struct
 
     check_mpi_args(q, json_object_get(cluster, "mpi_args"), problems);
     check_env(q, json_object_get(cluster, "env"), problems);
+    permit_mpi_prefix(json_string_value(json_object_get(cluster, "mpi_prefix")), q->config,
+                      problems);
 }
 
 static int answer(const struct request *q, json_t *numbers, struct reply *r, struct error *e)

@@ -143,6 +143,28 @@ void permit_mpi_args(char *const *args, size_t count, struct problems *problems)
     }
 }
 
+static bool is_listed_folder(const char *folder, const char *list)
+{
+    size_t length = strlen(folder);
+
+    for (const char *at = list; *at; at += strcspn(at, ":"), at += *at == ':')
+        if (strcspn(at, ":") == length && strncmp(at, folder, length) == 0)
+            return true;
+    return false;
+}
+
+void permit_mpi_prefix(const char *prefix, const struct config *config, struct problems *problems)
+{
+    const char *list = config->mpi_prefixes;
+
+    if (!prefix || (list && is_listed_folder(prefix, list)))
+        return;
+    problems_add(problems, "/cluster/mpi_prefix", NULL,
+                 "%.200s is none of the folders that jobs may name here (%s); an administrator of "
+                 "traind can change that by mpi_prefixes in traind.conf",
+                 prefix, list ? list : "there are none");
+}
+
 /* ---------------------------------------------------------------- environment variables */
 
 static bool has_listed_prefix(const char *name, const char *prefixes)
@@ -198,6 +220,7 @@ void permit_spec(const struct job_spec *spec, const struct config *config, bool 
     check_path(roots, spec->data.eval, "/data/eval", problems);
     check_path(roots, spec->model.init, "/model/init", problems);
     check_env(spec, config, problems);
+    permit_mpi_prefix(spec->cluster.mpi_prefix, config, problems);
     if (!any_mpi_arg)
         permit_mpi_args(spec->cluster.mpi_args, spec->cluster.mpi_arg_count, problems);
 }

@@ -13,10 +13,10 @@
  * there is judged by its letters, and must not hold "..". */
 bool permit_path(const char *roots, const char *path);
 
-/* Adds a problem for each path of the document outside config's data_roots, for what permit_env
- * refuses, and, unless any_mpi_arg, for each of cluster.mpi_args that could start a program, load a
- * library or read a file: "--mca NAME VALUE" of the network's, placement's and collectives'
- * parameters pass, and so do mpirun's reports. */
+/* Adds a problem for each path of the document outside config's data_roots, for what permit_env and
+ * permit_mpi_prefix refuse, and, unless any_mpi_arg, for each of cluster.mpi_args that could start
+ * a program, load a library or read a file: "--mca NAME VALUE" of the network's, placement's and
+ * collectives' parameters pass, and so do mpirun's reports. */
 void permit_spec(const struct job_spec *spec, const struct config *config, bool any_mpi_arg,
                  struct problems *problems);
 
@@ -26,6 +26,9 @@ void permit_weights(const struct job_spec *spec, struct problems *problems);
 
 /* The same as permit_spec for the arguments alone. */
 void permit_mpi_args(char *const *args, size_t count, struct problems *problems);
+
+/* Adds a problem if the folder is none of config's mpi_prefixes. NULL is right. */
+void permit_mpi_prefix(const char *prefix, const struct config *config, struct problems *problems);
 
 /* Adds a problem if a variable's name begins with none of config's job_env_prefixes, or if it is a
  * parameter of Open MPI's (OMPI_MCA_...) that permit_mpi_args would refuse. */

@@ -54,10 +54,13 @@ static long long number_of(const struct asking *a, const char *key)
 
 /* ---------------------------------------------------------------- asking */
 
-/* The probe's command line. */
+/* The probe's command line. It finds MPI's libraries where mpirun --prefix will let the ranks find
+ * them. */
 static char **probe_argv(const struct asking *a)
 {
-    char **argv = calloc(9, sizeof *argv), *attempt;
+    char **argv = calloc(11, sizeof *argv), *attempt;
+    const char *prefix = word_of(a, "mpi_prefix");
+    size_t count = 0;
     const char *interface = word_of(a, "interface");
     const char *words[] = {word_of(a, "worker"),
                            "--probe",
@@ -71,8 +74,13 @@ static char **probe_argv(const struct asking *a)
     if (!argv || asprintf(&attempt, "%lld", number_of(a, "attempt")) < 0)
         return argv;
     words[5] = attempt;
+    if (prefix) {
+        argv[count++] = strdup("env");
+        if (asprintf(&argv[count++], "LD_LIBRARY_PATH=%s/lib", prefix) < 0)
+            abort();
+    }
     for (size_t i = 0; i < sizeof words / sizeof words[0] && words[i]; i++)
-        argv[i] = strdup(words[i]);
+        argv[count++] = strdup(words[i]);
     free(attempt);
     return argv;
 }

@@ -155,6 +155,10 @@ char **command_argv(const struct launch_request *r, const char *attempt_dir, boo
     add(&v, "%s", r->mpirun);
     if (as_root)
         add(&v, "--allow-run-as-root");
+    if (r->spec->cluster.mpi_prefix) {
+        add(&v, "--prefix");
+        add(&v, "%s", r->spec->cluster.mpi_prefix);
+    }
     add(&v, "-np");
     add(&v, "%lld", (long long)job_spec_world_size(r->spec));
     add(&v, "--hostfile");

@@ -36,11 +36,12 @@ int hosts_write(const struct launch_request *r, const char *attempt_dir, struct 
     int64_t workers = r->spec->cluster.workers_per_node;
     char *agent = command_agent(r);
     json_t *plan = json_pack(
-        "{s:s, s:s?, s:s, s:s, s:I, s:I, s:I, s:I, s:i, s:b, s:o}", "agent", agent, "interface",
-        r->spec->cluster.interface, "worker", r->worker, "run_dir", r->run_dir, "attempt",
-        (json_int_t)r->attempt, "nodes", (json_int_t)r->spec->cluster.nodes, "workers_per_node",
-        (json_int_t)workers, "threads", (json_int_t)r->threads, "bind", (int)r->bind, "smt",
-        (int)r->spec->cluster.smt, "hosts", entries_of(r->spec));
+        "{s:s, s:s?, s:s?, s:s, s:s, s:I, s:I, s:I, s:I, s:i, s:b, s:o}", "agent", agent,
+        "interface", r->spec->cluster.interface, "mpi_prefix", r->spec->cluster.mpi_prefix,
+        "worker", r->worker, "run_dir", r->run_dir, "attempt", (json_int_t)r->attempt, "nodes",
+        (json_int_t)r->spec->cluster.nodes, "workers_per_node", (json_int_t)workers, "threads",
+        (json_int_t)r->threads, "bind", (int)r->bind, "smt", (int)r->spec->cluster.smt, "hosts",
+        entries_of(r->spec));
     char *text = plan ? json_dumps(plan, JSON_INDENT(1)) : NULL;
     int status = text ? 0 : error_set(e, ERR_NO_MEMORY, "no memory for the job's hosts");
 

@@ -243,6 +243,10 @@ static void put_mpirun(FILE *out, const struct launch_request *r)
     put_word(out, r->mpirun);
     if (geteuid() == 0 && !r->by_hand)
         fputs(" --allow-run-as-root", out);
+    if (spec->cluster.mpi_prefix) {
+        fputs(" --prefix ", out);
+        put_word(out, spec->cluster.mpi_prefix);
+    }
     fprintf(out, " -np %lld --map-by ppr:%lld:node:PE=%lld --bind-to core",
             (long long)job_spec_world_size(spec), (long long)spec->cluster.workers_per_node,
             (long long)r->threads);

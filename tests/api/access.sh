@@ -11,6 +11,7 @@ ln -s "$work/outside" "$work/data/link"
 cat >"$work/traind.conf" <<END
 require_token = yes
 data_roots = $work/data
+mpi_prefixes = /opt/mpi-4.1:/usr
 mpirun = /bin/true
 requests_per_second = 0
 streams_per_client = 2
@@ -195,6 +196,16 @@ for caller in submit admin; do # the list is the settings', whoever submits
     with $caller -d "$(job synthetic ', "cluster": {"env": {"LD_PRELOAD": "/x.so"}}')" /v1/jobs
     refused 422 invalid '^/cluster/env/LD_PRELOAD: .*whatever job_env_prefixes' "one that loads code ($caller)"
 done
+for prefix in /opt/mpi /opt/mpi-4.1/../x /usr/; do
+    with admin -d "$(job synthetic ", \"cluster\": {\"mpi_prefix\": \"$prefix\"}")" /v1/jobs
+    refused 422 invalid '/cluster/mpi_prefix' "mpi_prefix $prefix, which is not on the list"
+done
+with submit -d "$(job synthetic ', "cluster": {"mpi_prefix": "/opt/mpi"}')" /v1/plan
+refused 422 invalid '/opt/mpi is none of the folders .*/opt/mpi-4.1:/usr.* mpi_prefixes in traind.conf' "whose refusal says who can change it"
+with submit -d '{"cluster": {"mpi_prefix": "/opt/mpi"}}' /v1/jobs/1/resume
+refused 422 invalid 'none of the folders' "a resume with one"
+with submit -d "$(job synthetic ', "cluster": {"mpi_prefix": "/usr"}')" /v1/plan
+want 200 "one that is on the list"
 with submit -d "{\"base\": $(job synthetic), \"parameters\": {\"/cluster/env\": [{\"EDITOR\": \"vi\"}]}}" /v1/sweeps
 refused 422 invalid 'job_env_prefixes' "a sweep over such a variable"
 with submit -d '{"cluster": {"env": {"EDITOR": "vi"}}}' /v1/jobs/1/resume

@@ -60,6 +60,28 @@ ok "with one it succeeds" long_wait "$id" succeeded
 like "$(cat "$state/jobs/$id/attempt-1/command")" "--mca plm_rsh_agent '$lab/ssh -p 2222'" "as its command says"
 ok "the daemon stops in order" stop_daemon
 
+# ---- Open MPI in a folder that the administrator has listed: its orted tells that it was called
+mkdir -p "$work/mpi/bin"
+ln -s "$(dirname "$(ldconfig -p | sed -n 's/.*libmpi\.so.* => //p' | head -n 1)")" "$work/mpi/lib"
+printf '#!/bin/sh\necho "$0 $(hostname)" >>%q\nexec %q "$@"\n' "$work/orted.log" "$(command -v orted)" >"$work/mpi/bin/orted"
+chmod +x "$work/mpi/bin/orted"
+start_hosts "slots = 4"
+train "$(jq -c ".mpi_prefix = \"$work/mpi\"" <<<"$two")"
+want 422 "an MPI prefix that is not listed is refused"
+like "$body" "$work/mpi is none of the folders .*mpi_prefixes" "by name"
+ok "the daemon stops" stop_daemon
+start_hosts "slots = 4" "mpi_prefixes = /opt/mpi:$work/mpi"
+train "$(jq -c ".mpi_prefix = \"$work/mpi\" | .ssh_port = 2222" <<<"$two")" '{"steps": 1000000}'
+ok "with one that is a job runs" long_wait "$id" running
+is "$(cat "$work/orted.log")" "$work/mpi/bin/orted $h2" "its orted is started on the other host"
+has_libraries() {
+    tr '\0' '\n' <"/proc/$(worker_on "$h2" 2)/environ" 2>/dev/null | grep -qE "^LD_LIBRARY_PATH=(.*:)?$work/mpi/lib"
+}
+ok "and the ranks there have its libraries" eventually has_libraries
+call -X POST "/v1/jobs/$id/cancel"
+ok "the job ends" long_wait "$id" cancelled
+ok "the daemon stops in order again" stop_daemon
+
 # ---- data_roots binds the ranks of all hosts: weights that become a link out of it while the job waits
 mkdir -p "$work/secret"
 cp "$(find "$run/checkpoints" -name model.safetensors | tail -n 1)" "$work/secret/"

@@ -4,7 +4,7 @@
 # shellcheck source=tests/system/slurm.sh.inc
 . "${top_srcdir:?run it by make check}/tests/system/slurm.sh.inc"
 start_cluster 2
-start_slurm_daemon
+start_slurm_daemon "mpi_prefixes = /usr"
 real_images
 
 # Each rank's OpenMP prints what it reads from the environment.
@@ -12,7 +12,7 @@ env='.cluster.env = {OMP_DISPLAY_ENV: "true", OMP_WAIT_POLICY: "passive", OMP_PR
 told() { # ID WORDS: how many ranks
     grep -cE "$2" "$state/jobs/$1/attempt-1/stdout.log"
 }
-slurm_job "real" 6 "$env"
+slurm_job "real" 6 "$env"' | .cluster.mpi_prefix = "/usr"'
 want 201 "a job for Slurm is taken"
 real=$id
 ok "it succeeds" ends "$real" succeeded
@@ -30,6 +30,7 @@ is "$(told "$real" "OMP_WAIT_POLICY *= *'PASSIVE'") $(told "$real" "OMP_PROC_BIN
 # The script can be submitted by hand: it is what Slurm ran.
 script=$state/jobs/$real/attempt-1/sbatch
 like "$(cat "$script")" "^#SBATCH --nodes=2 --ntasks-per-node=2 --cpus-per-task=1$" "its batch script is in the run directory"
+like "$(cat "$script")" "mpirun( --allow-run-as-root)? --prefix /usr -np 4 " "with the prefix of Open MPI"
 is "$(sbatch --parsable --test-only "$script" 2>&1 | grep -c 'to start at')" 1 "sbatch takes it from a person"
 is "$(sbatch --parsable "$script" >"$work/again" && eventually grep -qs 'has been started by Slurm' "$state/jobs/$real/attempt-1/slurm.log" && wc -l <"$state/jobs/$real/attempt-1/events.jsonl")" \
     "$(wc -l <"$state/jobs/$real/attempt-1/events.jsonl")" "run a second time it leaves the attempt alone"
@@ -67,13 +68,15 @@ like "$("$top_builddir/trainctl" --server "$url" show "$real")" "Slurm's job +$(
 
 # ---------------------------------------------------------------- srun
 stop_daemon
-start_slurm_daemon "slurm.start = srun"
+start_slurm_daemon "slurm.start = srun" "mpi_prefixes = /usr"
 slurm_job "by srun" 6 "$env"
 by_srun=$id
 ok "ranks are started by srun" ends "$by_srun" succeeded
 is "$(told "$by_srun" "OMP_WAIT_POLICY *= *'PASSIVE'") $(told "$by_srun" "OMP_PROC_BIND *= *'SPREAD'")" "4 4" "with the job's variables"
 like "$(cat "$state/jobs/$by_srun/attempt-1/sbatch")" "^srun --mpi=pmix --export=ALL --nodes=2 --ntasks=4 --ntasks-per-node=2 " "as its script says"
 is "$(weights "$by_srun" 6)" "$(weights "$real" 6)" "and give the weights of those started by mpirun, bit by bit"
+slurm_job "prefix" 2 '.cluster.mpi_prefix = "/usr"'
+refused 422 invalid 'is for mpirun' "a prefix of mpirun where srun starts the ranks"
 slurm_job "arguments" 2 '.cluster.mpi_args = ["--tag-output"]'
 refused 422 invalid 'are for mpirun' "arguments of mpirun where srun starts the ranks"
 ok "the daemon stops" stop_daemon

@@ -179,7 +179,8 @@ static json_t *other_value(const struct job_option *o)
     case JOB_OPTION_NUMBER:
         return json_real(middle);
     case JOB_OPTION_STRING:
-        return json_string(o->text == JOB_TEXT_TIME ? "1:30"
+        return json_string(o->text == JOB_TEXT_TIME     ? "1:30"
+                           : o->text == JOB_TEXT_PREFIX ? "/opt/x"
                            : o->text == JOB_TEXT_TITLE || o->text == JOB_TEXT_PATH
                                ? "\xc3\xa9 \"x\""
                                : "x_1");
@@ -698,9 +699,12 @@ Test(job_spec, strings_that_are_right_stay)
     static const char *const networks[] = {"10.0.0.0/24$x",   "a/b",          "10.0.0.0/33",
                                            "300.0.0.0/8",     "10.0.0.0/24/", "/etc/passwd",
                                            "eth0,10.0.0.0/ 8"};
+    static const char *const folders[] = {"opt", "/opt/..", "/opt/../x", "/..", "/o pt", "/o:p"};
 
     for (size_t i = 0; i < sizeof right / sizeof right[0]; i++)
         cr_assert(job_text_right(right[i].kind, right[i].text), "%s", right[i].text);
+    for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++)
+        cr_assert_not(job_text_right(JOB_TEXT_PREFIX, folders[i]), "%s", folders[i]);
     for (size_t i = 0; i < sizeof networks / sizeof networks[0]; i++) {
         cr_assert_not(job_text_right(JOB_TEXT_NETWORKS, networks[i]), "%s", networks[i]);
         cr_assert_not(job_text_right(JOB_TEXT_INTERFACE, networks[i]), "%s", networks[i]);
