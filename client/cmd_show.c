@@ -35,19 +35,16 @@ static void date_row(struct libscols_table *table, const char *name, double unix
 
 static void progress_rows(struct libscols_table *table, const struct job *job)
 {
-    char text[2 * HUMAN_BYTES + 8], left[JOB_LEFT_BYTES];
+    char text[JOB_DONE_BYTES + 16], done[JOB_DONE_BYTES], left[JOB_LEFT_BYTES];
 
-    if (job->train_steps == 0) {
-        if (!isnan(job->top1) && job->step > 0)
-            snprintf(text, sizeof text, "the weights of step %.0f are evaluated", job->step);
-        else
-            snprintf(text, sizeof text, "%s",
-                     isnan(job->top1) ? "an evaluation, which is not done" : "evaluated");
-        row(table, "progress", text);
-    } else if (!isnan(job->step) && !isnan(job->train_steps)) {
-        snprintf(text, sizeof text, "step %.0f of %.0f (%.0f %%)", job->step, job->train_steps,
+    if (job_evaluates_only(job) || !isnan(job->train_steps)) {
+        snprintf(text, sizeof text, "%s (%.0f %%)", job_done_words(done, sizeof done, job),
                  floor(100 * job_progress(job)));
         row(table, "progress", text);
+    }
+    if (job->train_steps == 0 && !isnan(job->top1) && job->step > 0) {
+        snprintf(text, sizeof text, "those of step %.0f", job->step);
+        row(table, "weights", text);
     }
     row(table, "epoch", human_number(text, sizeof text, job->epoch));
     row(table, "loss", human_number(text, sizeof text, job->loss));

@@ -50,6 +50,8 @@ void job_read(const json_t *json, struct job *job)
         .finished_at = number_of(json, "finished_at"),
         .step = number_of(json, "step"),
         .train_steps = number_of(json, "train_steps"),
+        .evaluated_images = number_of(json, "evaluated_images"),
+        .eval_images = number_of(json, "eval_images"),
         .epoch = number_of(json, "epoch"),
         .loss = number_of(json, "loss"),
         .lr = number_of(json, "lr"),
@@ -81,8 +83,12 @@ bool job_take_event(struct job *job, const char *type, const json_t *body)
 {
     bool step = strcmp(type, "step") == 0, eval = strcmp(type, "eval") == 0;
 
+    bool counts = job_evaluates_only(job) && (eval || strcmp(type, "eval_progress") == 0);
+
+    if (counts)
+        take(&job->evaluated_images, body, "images");
     if (!step && !eval)
-        return false;
+        return counts;
     take(&job->step, body, "step");
     take(&job->epoch, body, "epoch");
     if (step) {
@@ -161,8 +167,29 @@ char *job_left_words(char *text, size_t bytes, struct job_left left)
     return text;
 }
 
+bool job_evaluates_only(const struct job *job)
+{
+    return job->train_steps == 0 && job->eval_images > 0;
+}
+
+char *job_done_words(char *text, size_t bytes, const struct job *job)
+{
+    char done[HUMAN_BYTES], all[HUMAN_BYTES];
+
+    if (job_evaluates_only(job))
+        snprintf(text, bytes, "%s of %s images",
+                 human_count(done, sizeof done, (long long)job->evaluated_images),
+                 human_count(all, sizeof all, (long long)job->eval_images));
+    else
+        snprintf(text, bytes, "step %.0f of %.0f", isnan(job->step) ? 0 : job->step,
+                 job->train_steps);
+    return text;
+}
+
 double job_progress(const struct job *job)
 {
+    if (job_evaluates_only(job))
+        return fmin(1, job->evaluated_images / job->eval_images);
     if (!(job->train_steps > 0) || isnan(job->step))
         return 0;
     return fmin(1, job->step / job->train_steps);

@@ -14,6 +14,7 @@ struct job {
     const char *name, *state, *reason;
     double created_at, started_at, finished_at; /* Unix seconds */
     double step, train_steps, epoch;
+    double evaluated_images, eval_images; /* of a job that evaluates only */
     double loss, lr, images_per_sec;
     double ttt_seconds, top1, top5; /* fractions */
     double global_batch;            /* images a step */
@@ -48,8 +49,14 @@ struct job_left job_time_left(const struct job *job, double now);
 #define JOB_LEFT_BYTES 160
 char *job_left_words(char *text, size_t bytes, struct job_left left); /* "3 min (2 min to 5 min)" */
 
-/* 0 to 1; 0 where there are no steps yet. */
+/* 0 to 1, by steps, or by images of a job that evaluates only. */
 double job_progress(const struct job *job);
+
+bool job_evaluates_only(const struct job *job);
+
+/* "step 3 of 10", "20,000 of 50,000 images" */
+char *job_done_words(char *text, size_t bytes, const struct job *job);
+#define JOB_DONE_BYTES 96
 
 /* "green", "red"...: the colour a state is shown in, as libsmartcols names it; NULL: none. */
 const char *job_state_color(const char *state);

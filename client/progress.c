@@ -12,7 +12,7 @@
 
 static bool started(const struct job *job)
 {
-    return !isnan(job->step) && job->step > 0;
+    return job_evaluates_only(job) ? job->evaluated_images > 0 : !isnan(job->step) && job->step > 0;
 }
 
 /* Appends to a line, cut at its end. */
@@ -30,12 +30,17 @@ static void add(char *text, size_t bytes, const char *format, ...)
 
 char *progress_words(char *text, size_t bytes, const struct job *job, double now)
 {
-    char part[2 * HUMAN_BYTES];
+    char part[2 * HUMAN_BYTES], done[JOB_DONE_BYTES];
     struct job_left left = job_time_left(job, now);
 
     *text = '\0';
     if (!started(job)) {
         add(text, bytes, "%s", *job->reason ? job->reason : "no step is done yet");
+        return text;
+    }
+    if (job_evaluates_only(job)) {
+        add(text, bytes, "%3.0f %%  %s", floor(100 * job_progress(job)),
+            job_done_words(done, sizeof done, job));
         return text;
     }
     add(text, bytes, "%3.0f %%  step %.0f/%.0f", floor(100 * job_progress(job)), job->step,

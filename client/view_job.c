@@ -147,13 +147,13 @@ static int draw_title(const struct job_view *v, int row)
 static int draw_progress(const struct job_view *v, int row)
 {
     const struct job *job = &v->job;
-    char words[96], bar[PROGRESS_BAR_BYTES(512)];
+    char done[JOB_DONE_BYTES], words[JOB_DONE_BYTES + 16], bar[PROGRESS_BAR_BYTES(512)];
     int columns = screen_columns();
 
-    if (!(job->train_steps > 0))
+    if (!(job->train_steps > 0) && !job_evaluates_only(job))
         return row;
-    snprintf(words, sizeof words, "%3.0f %%  step %.0f of %.0f", floor(100 * job_progress(job)),
-             isnan(job->step) ? 0 : job->step, job->train_steps);
+    snprintf(words, sizeof words, "%3.0f %%  %s", floor(100 * job_progress(job)),
+             job_done_words(done, sizeof done, job));
     int width = columns - (int)strlen(words) - 4;
     if (width > 512)
         width = 512;

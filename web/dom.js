@@ -50,13 +50,16 @@ export function meter(label) {
   const words = h("span", { class: "words" });
   return { element: h("div", { class: "meter" }, bar, words), bar, words };
 }
+// A job's share done, by steps, or by images of one that evaluates only.
+export const progressOf = (job) => (job.train_steps > 0 ? Math.min(1, (job.step ?? 0) / job.train_steps)
+  : job.eval_images > 0 ? Math.min(1, job.evaluated_images / job.eval_images) : 0);
 export function setMeter({ bar, words }, job) {
-  const evaluated = job.train_steps === 0 && job.top1 !== null;
-  const share = job.train_steps > 0 ? Math.min(1, (job.step ?? 0) / job.train_steps) : evaluated ? 1 : 0;
+  const share = progressOf(job);
   if (bar.value !== share) bar.value = share;
   mark(bar, "data-state", job.state);
-  say(words, job.train_steps ? `${Math.floor(100 * share)} % · ${f.count(job.step ?? 0)} of ${f.count(job.train_steps)} steps`
-    : evaluated ? job.step > 0 ? `weights of step ${f.count(job.step)} evaluated` : "evaluated" : f.none);
+  const done = job.train_steps ? `${f.count(job.step ?? 0)} of ${f.count(job.train_steps)} steps`
+    : job.eval_images ? `${f.count(job.evaluated_images)} of ${f.count(job.eval_images)} images` : "";
+  say(words, done ? `${Math.floor(100 * share)} % · ${done}${!job.train_steps && job.step > 0 ? `, weights of step ${f.count(job.step)}` : ""}` : f.none);
 }
 
 // A card that says why there is nothing else: loading, empty, not found.

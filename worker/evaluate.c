@@ -124,12 +124,15 @@ static void predict_batch(struct run *r, const struct loader_batch *b, float *lo
 
 static int say_progress(struct run *r, int64_t done, int64_t batches, int64_t step, struct error *e)
 {
+    int64_t images = done * r->spec->eval.batch;
+
     printf("Evaluation [%lld/%lld]\n", (long long)done, (long long)batches);
     fflush(stdout);
     report_begin(r->report, EVENT_EVAL_PROGRESS);
     report_int(r->report, "step", step);
     report_int(r->report, "batch", done);
     report_int(r->report, "batches", batches);
+    report_int(r->report, "images", images < r->plan->eval_images ? images : r->plan->eval_images);
     return report_end(r->report, e);
 }
 

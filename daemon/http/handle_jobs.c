@@ -23,10 +23,23 @@ static void add_time(struct json_text *t, const char *key, double time)
     json_text_real(t, key, time > 0 ? time : NAN);
 }
 
+/* A job that trains counts steps. */
+static void add_evaluation(struct json_text *t, const struct store_job *job)
+{
+    if (job->train_steps > 0) {
+        json_text_raw(t, "evaluated_images", NULL);
+        json_text_raw(t, "eval_images", NULL);
+    } else {
+        json_text_integer(t, "evaluated_images", job->evaluated_images);
+        json_text_integer(t, "eval_images", job->eval_images);
+    }
+}
+
 static void add_progress(struct json_text *t, const struct store_job *job)
 {
     json_text_integer(t, "step", job->step);
     json_text_integer(t, "train_steps", job->train_steps);
+    add_evaluation(t, job);
     /* time left = (train_steps - step) * global_batch / images_per_sec */
     if (job->global_batch > 0)
         json_text_integer(t, "global_batch", job->global_batch);

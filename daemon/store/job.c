@@ -7,6 +7,11 @@
 #include "daemon/store/store.h"
 #include "daemon/store/store_internal.h"
 
+/* Of a job that evaluates only, as its newest event says. */
+#define EVALUATED                                                                                  \
+    "case when train_steps = 0 then (select json_extract(body, '$.images') from job_event "        \
+    "where job_id = job.id and job_event.attempt = job.attempt and type = 'eval_progress' "        \
+    "order by job_event.id desc limit 1) end"
 #define BRIEF                                                                                      \
     "id, name, state, reason, attempt, priority, idempotency_key, created_at, started_at, "        \
     "finished_at, slots, run_dir, launcher_pid, launcher_start, exit_code, exit_signal, "          \
@@ -14,8 +19,8 @@
     "queued_at, estimated_start, not_before, restarts, resumes, failure, time_limit_seconds, "     \
     "predicted_seconds, predicted_low_seconds, predicted_high_seconds, forecast, launcher, "       \
     "slurm, "                                                                                      \
-    "submitted_by, eval_images, evaluations, attempt_started_at"
-#define BRIEF_COLUMNS 43 /* spec and plan stand behind them */
+    "submitted_by, eval_images, evaluations, attempt_started_at, " EVALUATED
+#define BRIEF_COLUMNS 44 /* spec and plan stand behind them */
 
 void store_job_clear(struct store_job *job)
 {
@@ -112,6 +117,7 @@ static void read_job(const struct store *s, sqlite3_stmt *row, bool documents,
     job->eval_images = sqlite3_column_int64(row, 40);
     job->evaluations = sqlite3_column_int64(row, 41);
     job->attempt_started_at = time_of(row, 42);
+    job->evaluated_images = sql_int(row, 43, 0);
     if (documents) {
         job->spec = sql_text(row, BRIEF_COLUMNS);
         job->plan = sql_text(row, BRIEF_COLUMNS + 1);

@@ -90,11 +90,12 @@ struct store_job {
     int64_t launcher_start;
     int64_t exit_code, exit_signal; /* of the launcher; STORE_NO_EXIT: none */
     /* progress, from the newest step event, and results, from eval and run_stop */
-    int64_t train_steps;  /* of the plan */
-    int64_t global_batch; /* of the plan; 0: it has none */
-    int64_t evaluations;  /* of the plan; 0: none, or not known */
-    int64_t eval_images;  /* of one of them */
-    int64_t step;         /* steps done */
+    int64_t train_steps;      /* of the plan */
+    int64_t global_batch;     /* of the plan; 0: it has none */
+    int64_t evaluations;      /* of the plan; 0: none, or not known */
+    int64_t eval_images;      /* of one of them */
+    int64_t evaluated_images; /* so far, of a job that evaluates only */
+    int64_t step;             /* steps done */
     double epoch, loss, lr, images_per_sec;
     double ttt_seconds, top1, top5;
 };

@@ -46,8 +46,22 @@ evaluates() {
 evaluates "the file" "$last/model.safetensors" 4
 is "$(job "$id" top1)" "$top1" "it finds what the training found"
 shown=$("$trainctl" --server "$url" show "$id" 2>&1)
-like "$shown" 'progress +the weights of step 4 are evaluated' "trainctl show tells its progress"
+like "$shown" 'progress +50 of 50 images \(100 %\)' "trainctl show tells its progress"
+like "$shown" 'weights +those of step 4' "and whose weights they are"
 is "$(grep -c '0 of 0' <<<"$shown")" 0 "and not that of a training"
+
+# its progress while it runs
+post ".mode = \"eval\" | .model.init = \"$last\" | .data = {eval: \"synthetic\", eval_images: 5000}"
+is "$(job "$id" evaluated_images) of $(job "$id" eval_images)" "0 of 5000" "no image is evaluated at first"
+on_its_way() {
+    shown=$("$trainctl" --server "$url" show "$id" 2>&1)
+    [[ $shown =~ progress\ +[1-4],?[0-9]+\ of\ 5,?000\ images ]] || in_state "$id" 'succeeded|failed'
+}
+ok "some are" eventually on_its_way
+like "$shown" 'progress +[1-4],?[0-9]+ of 5,?000 images \([1-9]0 %\)' "trainctl show tells how many while it runs"
+ok "it succeeds" long_wait "$id" succeeded
+is "$(job "$id" evaluated_images) of $(job "$id" eval_images)" "5000 of 5000" "all are evaluated in the end"
+is "$(job "$trained" evaluated_images) of $(job "$trained" eval_images)" "null of null" "a training counts steps"
 evaluates "a checkpoint's folder" "$last" 4
 evaluates "the run directory" "$run" 4
 evaluates "its folder checkpoints" "$run/checkpoints" 4

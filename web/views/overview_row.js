@@ -1,6 +1,6 @@
 // A job as a row of the overview, and its columns.
 
-import { badge, datum, h, mark, meter, say, setBadge, setDatum, setMeter } from "../dom.js";
+import { badge, datum, h, mark, meter, progressOf, say, setBadge, setDatum, setMeter } from "../dom.js";
 import * as f from "../format.js";
 import { timeLeft, title } from "../jobs.js";
 
@@ -10,7 +10,7 @@ const STATES = ["running", "evaluating", "starting", "queued", "failed", "cancel
 export const COLUMNS = [
   { key: "id", name: "Job", kind: "", value: (job) => job.id },
   { key: "state", name: "State", kind: "", value: (job) => STATES.indexOf(job.state) },
-  { key: "progress", name: "Progress", kind: "", value: (job) => (job.train_steps > 0 ? (job.step ?? 0) / job.train_steps : null) },
+  { key: "progress", name: "Progress", kind: "", value: progressOf },
   { key: "top1", name: "Top-1", kind: "num", value: (job) => job.top1 },
   { key: "images_per_sec", name: "Images/s", kind: "num", value: (job) => job.images_per_sec },
   { key: "left", name: "Time left", kind: "num", value: (job, asked) => timeLeft(job, asked)?.value ?? null },

@@ -84,6 +84,7 @@ Test(job, events_move_its_numbers)
     cr_expect(job_take_event(&job, "step", step));
     cr_expect(job_take_event(&job, "eval", eval));
     cr_expect_not(job_take_event(&job, "checkpoint", step));
+    cr_expect_not(job_take_event(&job, "eval_progress", step), "a training counts steps");
     cr_expect_float_eq(job.step, 120, 0);
     cr_expect_float_eq(job.loss, 0.5, 0, "an evaluation's loss is another one");
     cr_expect_float_eq(job.top1, 0.25, 0);
