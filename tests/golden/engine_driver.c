@@ -244,7 +244,7 @@ static int run_logits(char **a)
     return 0;
 }
 
-/* Of one training; decay is large with d, so that it can be seen in five steps. */
+/* Of one training; decay is large with d, so that it can be seen in three steps. */
 struct options {
     bool smooth;   /* s: label smoothing 0.1 */
     bool nesterov; /* n */

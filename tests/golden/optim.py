@@ -89,15 +89,38 @@ CASES = [
     (0.01, {"name": "adagrad", "lr_decay": 0.1, "weight_decay": 0.1}),
     (1, {"name": "adadelta", "rho": 0.8, "eps": 1e-4, "weight_decay": 0.1}),
 ]
-STEPS = 5
+STEPS = 3  # the first has no momentum yet, the second takes the first's, the third is as all others
 
 
-def update(number, base, keys, run, folder):
-    job, weights, gradients, out = (os.path.join(folder, name) for name in ("job.json", "w", "g", "o"))
-    with open(job, "w") as f:
-        json.dump({"data": {"train": "synthetic"}, "lr": {"base": base}, "optimizer": keys}, f)
-    run("update", job, STEPS, weights, gradients, out)
-    before, g, ours = load(weights), load(gradients), load(out)
+class Updates:
+    """optim_driver update: one process, from the same weights for each document of an optimizer."""
+
+    def __init__(self, driver, folder):
+        self.job, weights, gradients, self.out = (os.path.join(folder, name) for name in ("job.json", "w", "g", "o"))
+        self.driver = subprocess.Popen([driver, "update", str(STEPS), weights, gradients, self.out],
+                                       stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.wait()
+        self.before, self.gradients = load(weights), load(gradients)
+
+    def ask(self, keys, base):
+        """The weights after all steps."""
+        with open(self.job, "w") as f:
+            json.dump({"data": {"train": "synthetic"}, "lr": {"base": base}, "optimizer": keys}, f)
+        print(self.job, file=self.driver.stdin, flush=True)
+        self.wait()
+        return load(self.out)
+
+    def wait(self):
+        if not self.driver.stdout.readline():
+            sys.exit(f"optim_driver update ended with status {self.driver.wait()}")
+
+    def end(self):
+        self.driver.stdin.close()
+        self.driver.wait()
+
+
+def update(number, base, keys, updates):
+    before, g, ours = updates.before, updates.gradients, updates.ask(keys, base)
     words = " ".join(f"{k} {v}" for k, v in keys.items())
     if keys["name"] == "lars":
         exact, bound, theirs = lars(before, g, base, STEPS, keys), 1e-4, "numpy in double"
@@ -133,8 +156,10 @@ def main(driver, folder):
         return subprocess.run([driver, *map(str, words)], stdout=subprocess.PIPE, text=True, check=True).stdout
 
     print(f"1..{len(CASES) + 4}", flush=True)
+    updates = Updates(driver, folder)
     for number, (base, keys) in enumerate(CASES, 1):
-        update(number, base, keys, run, folder)
+        update(number, base, keys, updates)
+    updates.end()
     mixup(len(CASES) + 1, 0.3, 0, run, folder)
     mixup(len(CASES) + 3, 0.85, 0.1, run, folder)
 

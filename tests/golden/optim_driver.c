@@ -1,8 +1,9 @@
 /*
  * The C side of tests/golden/optim.sh: writes what the Python side repeats, as safetensors.
  *
- *   optim_driver update JOB STEPS WEIGHTS GRADIENTS OUT    a ResNet-18 with random gradients, those
- * of step i times (i + 1), updated by the optimizer of a job document
+ *   optim_driver update STEPS WEIGHTS GRADIENTS OUT    a ResNet-18 with random gradients, those of
+ * step i times (i + 1). For each line of stdin, the path of a job document: the weights updated by
+ * its optimizer -> OUT. A line on stdout when WEIGHTS and GRADIENTS, and when each OUT is written
  *   optim_driver mixup N LAMBDA SMOOTHING WEIGHTS BATCH OUT    loss on stdout, gradients -> OUT;
  * BATCH is not mixed yet
  */
@@ -75,29 +76,50 @@ static struct job_spec *read_job(const char *path)
     return spec;
 }
 
-static int run_update(char **a)
+/* Steps from the same weights, with the optimizer of the document job; the result goes to out. */
+static void update(struct model *m, const float *start, const float *gradients, int steps,
+                   const char *job, const char *out)
 {
-    int steps = atoi(a[1]);
     struct error e;
     struct optimizer *o;
-    struct job_spec *spec = read_job(a[0]);
-    struct model *m = make_model("resnet18", 32, 1, 0);
-    struct model_buffer g = {"", make_gradients(m)};
+    struct job_spec *spec = read_job(job);
 
-    if (model_save(m, a[2], NULL, 0, &e) || model_save_buffers(m, &g, 1, a[3], NULL, 0, &e) ||
-        optimizer_create(m, spec, &o, &e))
+    memcpy(model_params(m), start, model_param_count(m) * sizeof *start);
+    if (optimizer_create(m, spec, &o, &e))
         die(&e);
     for (int i = 0; i < steps; i++) {
         for (size_t k = 0; k < model_param_count(m); k++)
-            model_grads(m)[k] = g.data[k] * (float)(i + 1);
+            model_grads(m)[k] = gradients[k] * (float)(i + 1);
         optimizer_step(o, spec->lr.base * (i + 1)); /* it moves: where forms of momentum differ */
         model_params_changed(m);
     }
-    if (model_save(m, a[4], NULL, 0, &e))
+    if (model_save(m, out, NULL, 0, &e))
         die(&e);
     optimizer_destroy(o);
-    model_destroy(m);
     job_spec_destroy(spec);
+}
+
+static int run_update(char **a)
+{
+    struct error e;
+    char line[8192];
+    struct model *m = make_model("resnet18", 32, 1, 0);
+    size_t bytes = model_param_count(m) * sizeof(float);
+    struct model_buffer g = {"", make_gradients(m)};
+    float *start = memcpy(malloc(bytes), model_params(m), bytes);
+
+    if (model_save(m, a[1], NULL, 0, &e) || model_save_buffers(m, &g, 1, a[2], NULL, 0, &e))
+        die(&e);
+    puts("ready");
+    fflush(stdout);
+    while (fgets(line, sizeof line, stdin)) {
+        line[strcspn(line, "\n")] = '\0';
+        update(m, start, g.data, atoi(a[0]), line, a[3]);
+        puts("done");
+        fflush(stdout);
+    }
+    model_destroy(m);
+    free(start);
     free(g.data);
     return 0;
 }
@@ -181,7 +203,7 @@ static int run_mixup(char **a)
 
 int main(int argc, char **argv)
 {
-    if (argc == 7 && !strcmp(argv[1], "update"))
+    if (argc == 6 && !strcmp(argv[1], "update"))
         return run_update(argv + 2);
     if (argc == 8 && !strcmp(argv[1], "mixup"))
         return run_mixup(argv + 2);

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # A real Slurm cluster on this machine, in a private folder: munged, slurmctld and N slurmd, each node with processes, a hostname
-# (n1, n2, ...), a /tmp of Slurm's and an /etc/hosts of its own. Nothing of the system's own Slurm or munge is touched.
+# (n1, n2, ...), a /tmp of Slurm's, a /dev/shm and an /etc/hosts of its own. Nothing of the system's own Slurm or munge is touched.
 #
 #   slurm_cluster.sh start DIR [N]        N nodes (2), all idle when it returns; DIR is empty or absent. ". DIR/env.sh" makes
 #                                         sbatch, squeue, scontrol ... talk to it
@@ -97,11 +97,12 @@ start_slurmctld() {
 }
 
 # The node is a process namespace: whoever kills its first process ends all that it runs. Its slurmd is not that first process, as
-# the first one gets the orphans and has to reap them.
+# the first one gets the orphans and has to reap them. Its /dev/shm is its own, as Open MPI names what it shares there by the host and
+# the number of Slurm's job, which two clusters have in common.
 # shellcheck disable=SC2016
 start_node() { # n1
     launch "$1" unshare --uts --mount --pid --fork --kill-child --mount-proc --propagation slave /bin/sh -c '
-        echo "$1" >/proc/sys/kernel/hostname && mount --bind "$2" /etc/hosts || exit 1
+        echo "$1" >/proc/sys/kernel/hostname && mount --bind "$2" /etc/hosts && mount -t tmpfs tmpfs /dev/shm || exit 1
         slurmd -D -N "$1" -f "$SLURM_CONF" &
         slurmd=$!
         while kill -0 $slurmd 2>/dev/null; do wait $slurmd; done' sh "$1" "$dir/etc/hosts"
@@ -196,8 +197,8 @@ MailProg=/bin/true
 MinJobAge=300
 KillWait=3
 WaitTime=10
-UnkillableStepTimeout=30
-MessageTimeout=10
+UnkillableStepTimeout=300
+MessageTimeout=30
 SlurmctldTimeout=30
 SlurmdTimeout=60
 TCPTimeout=3

@@ -25,7 +25,7 @@ is "$(job "$running" state)" running "the one that runs is not called failed"
 cluster revive slurmctld
 ok "it ends well" ends "$running" succeeded
 ok "and so does the one that waited" ends "$held" succeeded
-is "$(job "$running" restarts) $(job "$held" restarts)" "0 0" "without a restart"
+is "$(job "$running" '| "\(.restarts) \(.failure.reason // "")"') $(job "$held" restarts)" "0  0" "without a restart"
 steps_once "$running" 80 "every step once"
 is "$(squeue -h -t all -o %j | sort | uniq -d)" "" "no job was submitted twice"
 
