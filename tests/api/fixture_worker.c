@@ -5,8 +5,9 @@
  * which step) with one of signal (raise it), exit (code), abort (MPI_Abort code), fail (1: a failed
  * event and exit 1), or junk (1: bad lines in events.jsonl); deaf (1: SIGUSR1 and SIGTERM are
  * ignored); every (a checkpoint every so many steps, a folder with its state.json, from which
- * --resume latest goes on); first (1: what goes wrong does so in the first attempt alone); children
- * (1: each rank starts one that ignores signals and has one of its own, without their environment).
+ * --resume latest goes on); gate (this step waits for a file "go" in the attempt's folder); first
+ * (1: what goes wrong does so in the first attempt alone); children (1: each rank starts one that
+ * ignores signals and has one of its own, without their environment).
  */
 #include <fcntl.h>
 #include <jansson.h>
@@ -172,6 +173,14 @@ static void nap(long ms)
         nanosleep(&t, NULL);
 }
 
+static void wait_for_go(void)
+{
+    char path[4200];
+    snprintf(path, sizeof path, "%s/go", attempt_dir);
+    while (access(path, F_OK) && !stop)
+        nap(20);
+}
+
 /* Returns the steps done; *stopped as all ranks agreed. */
 static long run_steps(int rank, long from, int *stopped)
 {
@@ -181,6 +190,8 @@ static long run_steps(int rank, long from, int *stopped)
     *stopped = 0;
     for (step = from + 1; step <= steps && !*stopped; step++) {
         nap(word("step_ms", 0));
+        if (step == word("gate", -1))
+            wait_for_go();
         if (rank == 0)
             say_step(step);
         if (wrong && step == word("at", -1) && rank == word("rank", -1))
