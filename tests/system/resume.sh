@@ -105,6 +105,12 @@ job "$work/adam.json" '.optimizer = {"name": "adamw", "weight_decay": 0.1} | .lr
 worker 2 "$work/adam.json" "$work/adam"
 survives "AdamW, 2 ranks" "$work/adam.json" 2 "$work/adam" at_step 4
 
+# Dropout is drawn for each image of each epoch, also where a batch has two epochs.
+job "$work/cnn.json" '.model = {"arch": "cnn"} | .optimizer = {"name": "adam"} | .lr.base = 0.001 | .steps_rounding = "exact" |
+    .data.train_images = 18 | .accumulate_steps = 2 | .batch_per_worker = 2'
+worker 2 "$work/cnn.json" "$work/cnn"
+survives "cnn with dropout, Adam, exact epochs" "$work/cnn.json" 2 "$work/cnn" at_step 3
+
 # ---- other threads round otherwise
 run=$work/given
 cp -r "$work/whole" "$run"
