@@ -19,12 +19,13 @@
 
 #define STEPS_DEFAULT "5"
 
-/* The options that are keys of the job document. */
+/* The options that are keys of the job document; without a fallback the key's default, which may
+ * depend on the network. */
 static const struct {
     const char *option, *pointer, *fallback;
 } keys[] = {
     {"arch",       "/model/arch",                 "resnet50"},
-    {"image-size", "/model/image_size",           "224"     },
+    {"image-size", "/model/image_size",           NULL      },
     {"batch",      "/batch_per_worker",           "16"      },
     {"workers",    "/cluster/workers_per_node",   "2"       },
     {"threads",    "/cluster/threads_per_worker", "0"       },
@@ -67,7 +68,10 @@ static json_t *make_document(const struct cmd_args *args, long steps)
 
     for (size_t i = 0; i < KEY_COUNT; i++) {
         const char *text = cmd_value(args, keys[i].option);
-        json_set_at(d, keys[i].pointer, value_of(text ? text : keys[i].fallback));
+        if (!text)
+            text = keys[i].fallback;
+        if (text)
+            json_set_at(d, keys[i].pointer, value_of(text));
     }
     json_set_at(d, "/mode", json_string(eval ? "eval" : "train"));
     json_set_at(d, "/data/train", json_string("synthetic"));
