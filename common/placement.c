@@ -129,6 +129,12 @@ void placement_read(const char *sys, bool whole, struct placement_machine *machi
     read_sockets(sys, &allowed, whole, machine);
 }
 
+void placement_read_cpus(const cpu_set_t *cpus, struct placement_machine *machine)
+{
+    machine->numa = read_domains("/sys", cpus);
+    read_sockets("/sys", cpus, false, machine);
+}
+
 static struct placement_parts least(struct placement_parts a, struct placement_parts b)
 {
     return (struct placement_parts){less(a.parts, b.parts), less(a.cores, b.cores),

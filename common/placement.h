@@ -7,6 +7,7 @@
 #ifndef TRAIND_COMMON_PLACEMENT_H
 #define TRAIND_COMMON_PLACEMENT_H
 
+#include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -29,6 +30,9 @@ struct placement_machine {
 /* This machine, as far as this process may use it, or the whole of it. sys: "/sys", or a copy for
  * tests. */
 void placement_read(const char *sys, bool whole, struct placement_machine *machine);
+
+/* The parts of this machine that these cpus lie in. */
+void placement_read_cpus(const cpu_set_t *cpus, struct placement_machine *machine);
 
 /* What fits on both. */
 struct placement_machine placement_least(struct placement_machine a, struct placement_machine b);

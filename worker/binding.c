@@ -63,6 +63,9 @@ void binding_read(int threads, struct binding *b)
     struct placement_machine machine;
     placement_read("/sys", true, &machine);
     b->numa_cores = machine.numa.parts > 0 ? (int)machine.numa.cores : 0;
+    placement_read_cpus(&b->cpus, &machine);
+    b->cores = (int)machine.whole.cores;
+    b->sockets = (int)machine.sockets.parts;
     copy_word(b->omp_threads, getenv("OMP_NUM_THREADS"));
     copy_word(b->blas_threads, getenv("OPENBLAS_NUM_THREADS"));
     copy_word(b->kernels, kernels_kind());
@@ -119,10 +122,10 @@ static void check_numa(const struct binding *b, int rank, const char *host, bool
                      rank, host, where, b->numa_cores, b->threads, b->threads));
 }
 
-static void check_rank(const struct binding *b, int rank, const char *host, bool told[2],
+static void check_rank(const struct binding *b, int rank, const char *host, bool smt, bool told[2],
                        json_t *problems)
 {
-    int cpus = CPU_COUNT(&b->cpus);
+    int cpus = CPU_COUNT(&b->cpus), slots = smt || !b->cores ? cpus : b->cores;
     char where[CPUS_BYTES];
 
     binding_cpus_to_text(&b->thread_cpus, where, sizeof where);
@@ -133,7 +136,7 @@ static void check_rank(const struct binding *b, int rank, const char *host, bool
                          "OMP_PLACES, or set OMP_PLACES=cores and OMP_PROC_BIND=close",
                          b->threads, rank, host, where, cpus));
     }
-    if (!told[1] && cpus > 0 && b->threads > cpus) {
+    if (!told[1] && slots > 0 && b->threads > slots) {
         told[1] = true;
         binding_cpus_to_text(&b->cpus, where, sizeof where);
         add(problems, json_sprintf("rank %d on %s computes with %d threads, but has %s %s: " REMEDY,
@@ -198,16 +201,61 @@ static bool check_machine(const struct binding *ranks, const char *const *hosts,
     return true;
 }
 
-json_t *binding_problems(const struct binding *ranks, const char *const *hosts, int count)
+/* NULL: the rank got what the job asked for. here: all that ranks of its host may run on. */
+static const char *what_differs(const struct binding *b, const cpu_set_t *here,
+                                const struct placement_wish *asked)
+{
+    int slots = asked->smt || !b->cores ? CPU_COUNT(&b->cpus) : b->cores;
+
+    if (asked->bind == JOB_BIND_NONE)
+        return CPU_EQUAL(&b->cpus, here) ? NULL : "is bound";
+    if (slots > b->threads)
+        return "is bound to more than its threads need, or not at all";
+    if (asked->bind == JOB_BIND_SOCKET && b->sockets > 1)
+        return "spans sockets";
+    if (asked->bind == JOB_BIND_NUMA && (b->numa_nodes & (b->numa_nodes - 1)) != 0)
+        return "spans NUMA domains";
+    return NULL;
+}
+
+/* Arguments of mpirun, settings of the site or of Slurm may have undone what the job asked for. */
+static void check_asked(const struct binding *ranks, const char *const *hosts, int count,
+                        const struct placement_wish *asked, json_t *problems)
+{
+    static const char *const names[] = {"auto", "core", "socket", "numa", "none"};
+    cpu_set_t here;
+    char where[CPUS_BYTES];
+
+    for (int i = 0, from = -1; i < count && asked->bind != JOB_BIND_AUTO; i++) {
+        if (from < 0 || strcmp(hosts[i], hosts[from]) != 0) {
+            from = i;
+            CPU_ZERO(&here);
+            for (int k = i; k < count && strcmp(hosts[k], hosts[i]) == 0; k++)
+                CPU_OR(&here, &here, &ranks[k].cpus);
+        }
+        const char *differs = what_differs(&ranks[i], &here, asked);
+        if (!differs)
+            continue;
+        binding_cpus_to_text(&ranks[i].cpus, where, sizeof where);
+        add(problems, json_sprintf("rank %d on %s %s (cores %s), but cluster.bind is \"%s\": an "
+                                   "argument or a setting of mpirun or Slurm undoes it",
+                                   i, hosts[i], differs, where, names[asked->bind]));
+        return;
+    }
+}
+
+json_t *binding_problems(const struct binding *ranks, const char *const *hosts, int count,
+                         const struct placement_wish *asked)
 {
     json_t *problems = json_array();
     int *here = calloc((size_t)count, sizeof *here);
     bool told[2] = {false, false}, told_numa = false, shared = false;
 
     for (int i = 0; i < count; i++)
-        check_rank(&ranks[i], i, hosts[i], told, problems);
+        check_rank(&ranks[i], i, hosts[i], asked->smt, told, problems);
     for (int i = 0; i < count; i++)
         check_numa(&ranks[i], i, hosts[i], &told_numa, problems);
+    check_asked(ranks, hosts, count, asked, problems);
     for (int i = 0; here && i < count && !shared && !told[1]; i++)
         if (i == 0 || strcmp(hosts[i], hosts[i - 1]) != 0)
             shared = check_machine(ranks, hosts, count, i, here, problems);
@@ -258,7 +306,8 @@ static void print_rank(const struct binding *b, int rank, const char *host)
 
 static void tell(struct run *r, const struct binding *ranks, const char *const *hosts)
 {
-    json_t *problems = binding_problems(ranks, hosts, r->world);
+    struct placement_wish asked = placement_wish_of(r->spec, r->threads);
+    json_t *problems = binding_problems(ranks, hosts, r->world, &asked);
     int shown = r->world < RANKS_SHOWN ? r->world : RANKS_SHOWN;
 
     r->binding = json_array();

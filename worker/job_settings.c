@@ -3,9 +3,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "common/host.h"
 #include "common/job_spec.h"
 #include "common/json.h"
+#include "common/placement.h"
 #include "common/preset.h"
 
 /* A value is a line's rest as it is: the strings of a job document have no control characters. */
@@ -19,7 +22,8 @@ static const char *folder(const char *path)
     return job_spec_is_synthetic(path) ? NULL : path;
 }
 
-int job_settings_print(const char *job_file)
+/* NULL: what is wrong has been said. */
+static struct job_spec *load(const char *job_file)
 {
     struct problems problems = {0};
     struct error e = {0};
@@ -28,21 +32,64 @@ int job_settings_print(const char *job_file)
         document ? job_spec_parse(document, preset_lookup, NULL, &problems, NULL) : NULL;
 
     json_decref(document);
-    if (spec) {
-        print("data_train", folder(spec->data.train));
-        print("data_eval", folder(spec->data.eval));
-        print("locality", spec->data.locality == JOB_LOCALITY_NODE ? "node" : "global");
-        printf("nodes=%lld\n", (long long)spec->cluster.nodes);
-        printf("threads=%lld\n", (long long)spec->cluster.threads_per_worker);
-        print("interface", spec->cluster.interface);
-    } else if (problems.count) {
+    if (!spec && problems.count)
         fprintf(stderr, "train-worker: %s: %s: %s\n", job_file, problems.items[0].pointer,
                 problems.items[0].message);
-    } else {
+    else if (!spec)
         fprintf(stderr, "train-worker: %s\n", e.text);
-    }
     problems_clear(&problems);
-    int status = spec ? 0 : 2;
+    return spec;
+}
+
+int job_settings_print(const char *job_file)
+{
+    struct job_spec *spec = load(job_file);
+
+    if (!spec)
+        return 2;
+    print("data_train", folder(spec->data.train));
+    print("data_eval", folder(spec->data.eval));
+    print("locality", spec->data.locality == JOB_LOCALITY_NODE ? "node" : "global");
+    printf("nodes=%lld\n", (long long)spec->cluster.nodes);
+    printf("threads=%lld\n", (long long)spec->cluster.threads_per_worker);
+    print("interface", spec->cluster.interface);
+    job_spec_destroy(spec);
+    return 0;
+}
+
+static int place(const struct job_spec *spec, const char *sys)
+{
+    struct placement_machine machine;
+    const char *options[PLACEMENT_OPTIONS];
+    int64_t threads = spec->cluster.threads_per_worker;
+    char host[HOST_NAME_BYTES] = "";
+    struct error e;
+
+    placement_read(sys ? sys : "/sys", sys != NULL, &machine);
+    if (threads < 1)
+        threads = placement_slots(&machine, spec->cluster.smt) / spec->cluster.workers_per_node;
+    struct placement_wish wish = placement_wish_of(spec, threads > 0 ? threads : 1);
+    /* Slurm may hold the script to few cores by its affinity, which mpirun does not look at. */
+    if (!sys && placement_check(&machine, &wish, &e))
+        placement_read("/sys", true, &machine);
+    if (placement_check(&machine, &wish, &e)) {
+        gethostname(host, sizeof host - 1);
+        fprintf(stderr, "/cluster/bind: %s %s\n", host, e.text);
+        return 2;
+    }
+    struct placement placement = placement_choose(&machine, &wish);
+    placement_options(&placement, options);
+    for (const char **option = options; *option; option++)
+        printf("%s%s", option > options ? " " : "", *option);
+    putchar('\n');
+    return 0;
+}
+
+int job_settings_place(const char *job_file, const char *sys)
+{
+    struct job_spec *spec = load(job_file);
+    int status = spec ? place(spec, sys) : 2;
+
     job_spec_destroy(spec);
     return status;
 }

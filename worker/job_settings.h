@@ -7,4 +7,9 @@
  * interface. Returns the exit status; what is wrong goes to stderr. */
 int job_settings_print(const char *job_file);
 
+/* Prints the options of mpirun that place the job's workers on this machine, for a batch script:
+ * "--map-by numa:PE=22 --bind-to core". sys: NULL, or a copy of another machine's /sys. Returns the
+ * exit status; what does not fit goes to stderr. */
+int job_settings_place(const char *job_file, const char *sys);
+
 #endif

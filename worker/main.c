@@ -58,6 +58,8 @@ static const char usage[] =
     "attempts left here\n"
     "  --interface NAME  for --probe: is this network interface or subnet here?\n"
     "  --job-settings FILE  print what Slurm's prolog needs to know of a job, a line each\n"
+    "  --placement FILE  print the options of mpirun that place a job's workers on this machine\n"
+    "  --sys DIR        of --placement: take this copy of a machine's /sys\n"
     "  --version        version and the processor it is compiled for\n"
     "  --help           this text\n"
     "\n"
@@ -95,7 +97,7 @@ static int check_together(const struct start_options *o, const struct self_check
 /* Returns -1 to go on, or an exit status. */
 static int parse_options(int argc, char **argv, struct start_options *o)
 {
-    const char *interface = NULL;
+    const char *interface = NULL, *place = NULL, *sys = NULL;
     bool probe = false;
     static const struct option options[] = {
         {"job",             required_argument, NULL, 'j'},
@@ -112,6 +114,8 @@ static int parse_options(int argc, char **argv, struct start_options *o)
         {"lines",           no_argument,       NULL, 'l'},
         {"found",           required_argument, NULL, 'f'},
         {"job-settings",    required_argument, NULL, 'S'},
+        {"placement",       required_argument, NULL, 'L'},
+        {"sys",             required_argument, NULL, 'y'},
         {"scratch",         required_argument, NULL, 't'},
         {"probe",           no_argument,       NULL, 'P'},
         {"interface",       required_argument, NULL, 'i'},
@@ -174,6 +178,12 @@ static int parse_options(int argc, char **argv, struct start_options *o)
             break;
         case 'S':
             return job_settings_print(optarg);
+        case 'L':
+            place = optarg;
+            break;
+        case 'y':
+            sys = optarg;
+            break;
         case 't':
             check.scratch = optarg;
             break;
@@ -195,6 +205,8 @@ static int parse_options(int argc, char **argv, struct start_options *o)
     }
     if (optind < argc)
         return usage_error("unexpected argument ", argv[optind]);
+    if (place)
+        return job_settings_place(place, sys);
     if (probe)
         return probe_print(&(struct probe_options){o->run_dir, o->attempt, interface});
     return check_together(o, &check, checks);

@@ -17,6 +17,8 @@
  * and traind watch the time themselves. */
 #define SIGNAL_FROM_SECONDS 600
 
+#define PLACEMENT_EXIT 2 /* workers that do not fit into the node: starting again does not help */
+
 void slurm_job_name(const struct launch_request *r, char name[SLURM_NAME_BYTES])
 {
     char unique[PATH_MAX + 64], hex[DIGEST_BYTES];
@@ -98,6 +100,8 @@ static void put_directives(FILE *out, const struct launch_request *r)
     fprintf(out, "#SBATCH --nodes=%lld --ntasks-per-node=%lld --cpus-per-task=%lld\n",
             (long long)spec->cluster.nodes, (long long)spec->cluster.workers_per_node,
             (long long)r->threads);
+    if (!spec->cluster.smt) /* else Slurm's CPUs, which are hardware threads, are the slots */
+        fputs("#SBATCH --threads-per-core=1\n", out);
     fputs("#SBATCH --requeue\n", out);
     if (spec->cluster.time_limit)
         put_option(out, "time", spec->cluster.time_limit);
@@ -142,6 +146,8 @@ json_t *slurm_properties(const struct launch_request *r)
                             json_integer((json_int_t)ceil(r->time_limit_seconds / 60)));
     if (spec->priority)
         json_object_set_new(job, "nice", json_integer(-spec->priority));
+    if (!spec->cluster.smt)
+        json_object_set_new(job, "threads_per_core", json_integer(1));
     return job;
 }
 
@@ -194,13 +200,21 @@ static void put_variables(FILE *out, const struct job_spec *spec)
     }
 }
 
+static bool is_bound(const struct job_spec *spec)
+{
+    return spec->cluster.bind != JOB_BIND_NONE;
+}
+
 /* The job's own variables are behind the site's setup, which would win over them. */
 static void put_environment(FILE *out, const struct launch_request *r)
 {
     fprintf(out,
-            "export OMP_NUM_THREADS=%lld OMP_PROC_BIND=close OPENBLAS_NUM_THREADS=1 " ATTEMPT_MARK
+            "export OMP_NUM_THREADS=%lld OMP_PROC_BIND=%s%s OPENBLAS_NUM_THREADS=1 " ATTEMPT_MARK
             "=\"$dir\"\n",
-            (long long)r->threads);
+            (long long)r->threads, is_bound(r->spec) ? "close OMP_PLACES=" : "false",
+            !is_bound(r->spec)     ? ""
+            : r->spec->cluster.smt ? "threads"
+                                   : "cores");
     if (r->spec->cluster.interface && r->slurm->srun) {
         fputs("export OMPI_MCA_btl_tcp_if_include=", out);
         put_word(out, r->spec->cluster.interface);
@@ -231,15 +245,48 @@ static void put_srun(FILE *out, const struct launch_request *r)
 
     fprintf(out,
             "srun --mpi=pmix --export=ALL --nodes=%lld --ntasks=%lld --ntasks-per-node=%lld "
-            "--cpus-per-task=%lld --cpu-bind=cores --kill-on-bad-exit=1",
+            "--cpus-per-task=%lld --kill-on-bad-exit=1 ",
             (long long)spec->cluster.nodes, (long long)job_spec_world_size(spec),
             (long long)spec->cluster.workers_per_node, (long long)r->threads);
+    /* What Slurm takes for sockets are NUMA domains where slurm.conf says so
+     * (SlurmdParameters=numa_node_as_socket). */
+    if (is_bound(spec))
+        fprintf(out, "--distribution=block:%s --cpu-bind=%s",
+                spec->cluster.bind == JOB_BIND_CORE ? "block" : "cyclic",
+                spec->cluster.smt ? "threads" : "cores");
+    else
+        fputs("--cpu-bind=none", out);
+}
+
+/* Sockets and NUMA domains are known where the script runs, the first of the nodes. Slurm gives
+ * mpirun as many slots of each node as it has workers. */
+static void put_placement(FILE *out, const struct launch_request *r)
+{
+    if (!is_bound(r->spec)) {
+        fputs("place='--map-by slot:OVERSUBSCRIBE --bind-to none'\n", out);
+        return;
+    }
+    fputs("place=$(", out);
+    if (r->spec->cluster.mpi_prefix) { /* as mpirun --prefix does for the ranks */
+        fputs("LD_LIBRARY_PATH=", out);
+        put_word(out, r->spec->cluster.mpi_prefix);
+        fputs("/lib ", out);
+    }
+    put_word(out, r->worker);
+    fprintf(out,
+            " --placement \"$run/job.json\") || {\n"
+            "    echo %d >\"$dir/exit\"\n"
+            "    exit %d\n"
+            "}\n"
+            "echo \"traind: on $(hostname): mpirun $place\"\n",
+            PLACEMENT_EXIT, PLACEMENT_EXIT);
 }
 
 static void put_mpirun(FILE *out, const struct launch_request *r)
 {
     const struct job_spec *spec = r->spec;
 
+    put_placement(out, r);
     put_word(out, r->mpirun);
     if (geteuid() == 0 && !r->by_hand)
         fputs(" --allow-run-as-root", out);
@@ -247,13 +294,12 @@ static void put_mpirun(FILE *out, const struct launch_request *r)
         fputs(" --prefix ", out);
         put_word(out, spec->cluster.mpi_prefix);
     }
-    fprintf(out, " -np %lld --map-by ppr:%lld:node:PE=%lld --bind-to core",
-            (long long)job_spec_world_size(spec), (long long)spec->cluster.workers_per_node,
-            (long long)r->threads);
+    fprintf(out, " -np %lld $place", (long long)job_spec_world_size(spec));
     fprintf(out,
-            " \\\n    -x OMP_NUM_THREADS%s -x OPENBLAS_NUM_THREADS -x " ATTEMPT_MARK
+            " \\\n    -x OMP_NUM_THREADS%s%s -x OPENBLAS_NUM_THREADS -x " ATTEMPT_MARK
             " --mca orte_abort_on_non_zero_status 1",
-            job_env_value(spec, "OMP_PROC_BIND") ? "" : " -x OMP_PROC_BIND");
+            job_env_value(spec, "OMP_PROC_BIND") ? "" : " -x OMP_PROC_BIND",
+            !is_bound(spec) || job_env_value(spec, "OMP_PLACES") ? "" : " -x OMP_PLACES");
     char **variables = command_variables(spec);
     put_words(out, variables);
     command_free(variables);

@@ -235,6 +235,8 @@ int main(int argc, char **argv)
     struct sigaction action = {.sa_handler = request_stop, .sa_flags = SA_RESTART};
     int rank, stopped;
 
+    if (argc == 3 && strcmp(argv[1], "--placement") == 0) /* of Slurm's script */
+        return puts("--map-by slot:OVERSUBSCRIBE --bind-to none") < 0;
     if (argc != 9 && argc != 11) /* --stall-seconds N and --resume latest come last */
         return 2;
     read_job(argv[2]);

@@ -44,7 +44,11 @@ want 200 "a job of 256 nodes that does not say how many threads"
 is "$(cpus)" 24 "two workers share the 48 cores of a node, and not its hardware threads"
 is "$(threads)" "24 sinfo: the fewest of the 256 nodes of partition big with skylake" "the plan says where that is from"
 like "$(jq -r .sbatch <<<"$body")" '^# 24 threads a worker, of the cores of a node \(sinfo: the fewest of the 256 nodes' "so does the script"
-like "$(jq -r .sbatch <<<"$body")" 'ppr:2:(node|[a-z]+):PE=24|PE=24' "mpirun binds as many"
+like "$(jq -r .sbatch <<<"$body")" '^#SBATCH --threads-per-core=1$' "which are cores"
+plan '{partition: "big", constraint: "skylake", smt: true}'
+is "$(cpus)" 48 "with cluster.smt they share the 96 hardware threads"
+is "$(jq -c '.explain.threads_per_worker | [.formula, .inputs.node_hardware_threads]' <<<"$body")" '["node_hardware_threads / workers_per_node",96]' "the plan says so"
+is "$(jq -r .sbatch <<<"$body" | grep -c -- --threads-per-core)" 0 "and Slurm may give both of a core"
 plan '{partition: "big"}'
 is "$(cpus) $(threads)" "8 8 sinfo: the fewest of the 257 nodes of partition big" "the smallest of the nodes decides"
 plan '{workers_per_node: 1}'

@@ -17,7 +17,7 @@ run() {
     rm -rf "$work/run"
     cat >"$work/job.json" <<END
 {"model": {"arch": "resnet18", "classes": 10, "image_size": 32}, "data": {"train": "synthetic", "train_images": 64},
- "cluster": {"workers_per_node": $ranks, "threads_per_worker": $threads}, "batch_per_worker": 2, "steps": 1,
+ "cluster": {"workers_per_node": $ranks, "threads_per_worker": $threads${cluster:+, $cluster}}, "batch_per_worker": 2, "steps": 1,
  "lr": {"warmup_epochs": 0}, "checkpoint": {"disable": true}}
 END
     log=$(mpirun -np "$ranks" "$@" "$top_builddir/train-worker" --job "$work/job.json" --run-dir "$work/run" 2>&1)
@@ -42,4 +42,12 @@ run 2 1 --bind-to none -x OMP_PLACES='{0}' -x OMP_PROC_BIND=true
 like "$warnings" "all 2 threads of rank 0 on $(hostname) run on core 0 of its [0-9]+: unset OMP_PLACES|computes with 2 threads, but has only core 0" "all threads on one core"
 run 1 $(($(nproc) + 1)) --oversubscribe --bind-to none
 like "$warnings" "^the $(($(nproc) + 1)) ranks on $(hostname) compute with $(($(nproc) + 1)) threads together on $(nproc) cores: fewer" "more ranks than cores"
+
+# What the job asks for, and mpirun is told otherwise
+cluster='"bind": "core"' run 1 2 --bind-to none
+like "$warnings" "^rank 0 on $(hostname) is bound to more than its threads need, or not at all \\(cores [0-9,-]+\\), but cluster.bind is .core.: " "a binding that is undone"
+cluster='"bind": "none"' run 1 2 --map-by slot:PE=1 --bind-to core
+like "$warnings" "^rank 0 on $(hostname) is bound \\(cores [0-9]+\\), but cluster.bind is .none.: " "a binding that nobody asked for"
+cluster='"bind": "core", "smt": true' run 1 2 --map-by slot:PE=1 --bind-to hwthread --use-hwthread-cpus
+is "$warnings" "" "hardware threads that were asked for are not warned of"
 done_testing

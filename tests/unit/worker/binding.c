@@ -6,6 +6,8 @@
 
 #define HAS(text) (strstr(json_string_value(json_array_get(problems, 0)), text) != NULL)
 
+static const struct placement_wish any = {.bind = JOB_BIND_AUTO};
+
 static struct binding rank_on(int first, int cpus, int threads, int machine)
 {
     struct binding b = {.threads = threads,
@@ -38,13 +40,13 @@ Test(binding, finds_nothing_where_nothing_is_wrong)
     struct binding unbound[] = {rank_on(0, 8, 4, 8), rank_on(0, 8, 4, 8)};
     struct binding set[] = {rank_on(0, 4, 2, 8), rank_on(0, 4, 2, 8)};
 
-    json_t *problems = binding_problems(right, hosts, 4);
+    json_t *problems = binding_problems(right, hosts, 4, &any);
     cr_assert_eq(json_array_size(problems), 0);
     json_decref(problems);
-    problems = binding_problems(unbound, hosts, 2);
+    problems = binding_problems(unbound, hosts, 2, &any);
     cr_assert_eq(json_array_size(problems), 0);
     json_decref(problems);
-    problems = binding_problems(set, hosts, 2);
+    problems = binding_problems(set, hosts, 2, &any);
     cr_assert_eq(json_array_size(problems), 0, "a common set that is large enough");
     json_decref(problems);
 }
@@ -55,7 +57,7 @@ Test(binding, names_ranks_that_share_cores_on_any_host)
     struct binding ranks[] = {rank_on(0, 2, 2, 8), rank_on(2, 2, 2, 8), rank_on(0, 2, 2, 8),
                               rank_on(2, 2, 2, 8), rank_on(3, 2, 2, 8)};
 
-    json_t *problems = binding_problems(ranks, hosts, 5);
+    json_t *problems = binding_problems(ranks, hosts, 5, &any);
     cr_assert_eq(json_array_size(problems), 1);
     cr_assert(HAS("ranks 3 and 4 on b share core 3: "));
     cr_assert(HAS("--map-by slot:PE=2 --bind-to core"));
@@ -70,12 +72,12 @@ Test(binding, names_threads_on_one_core)
 
     CPU_ZERO(&ranks[1].thread_cpus);
     CPU_SET(2, &ranks[1].thread_cpus);
-    json_t *problems = binding_problems(ranks, hosts, 2);
+    json_t *problems = binding_problems(ranks, hosts, 2, &any);
     cr_assert(HAS("all 4 threads of rank 1 on b run on core 2 of its 4: "));
     json_decref(problems);
     ranks[1] = ranks[0];
     ranks[1] = rank_on(1, 1, 3, 4);
-    problems = binding_problems(ranks, hosts, 2);
+    problems = binding_problems(ranks, hosts, 2, &any);
     cr_assert(HAS("rank 1 on b computes with 3 threads, but has only core 1: "));
     json_decref(problems);
 }
@@ -88,14 +90,14 @@ Test(binding, warns_of_a_rank_that_spans_numa_domains)
     ranks[0].numa_cores = ranks[1].numa_cores = 24;
     ranks[0].numa_nodes = 1;
     ranks[1].numa_nodes = 3;
-    json_t *problems = binding_problems(ranks, hosts, 2);
+    json_t *problems = binding_problems(ranks, hosts, 2, &any);
     cr_assert_eq(json_array_size(problems), 1);
     cr_assert(
         HAS("rank 1 on a spans NUMA domains with cores 22-43, though one has 24 cores for its "
             "22 threads: start with mpirun --map-by numa:PE=22"));
     json_decref(problems);
     ranks[1].numa_cores = 12;
-    problems = binding_problems(ranks, hosts, 2);
+    problems = binding_problems(ranks, hosts, 2, &any);
     cr_assert_eq(json_array_size(problems), 0, "it fits into none");
     json_decref(problems);
 }
@@ -120,4 +122,33 @@ Test(binding, names_hosts_whose_kernels_differ)
                               "0.3.21 SkylakeX on b: use machines of one kind"));
     json_decref(problem);
     json_decref(kinds);
+}
+
+static void warns(const struct binding *ranks, enum job_bind bind, const char *words)
+{
+    const char *hosts[] = {"a", "a"};
+    const struct placement_wish asked = {.bind = bind};
+    json_t *problems = binding_problems(ranks, hosts, 2, &asked);
+
+    cr_expect_eq(json_array_size(problems), words ? 1 : 0);
+    if (words)
+        cr_expect(HAS(words), "%s", json_string_value(json_array_get(problems, 0)));
+    json_decref(problems);
+}
+
+Test(binding, warns_where_ranks_did_not_get_what_the_job_asked_for)
+{
+    struct binding bound[] = {rank_on(0, 4, 4, 16), rank_on(8, 4, 4, 16)};
+    struct binding unbound[] = {rank_on(0, 16, 4, 16), rank_on(0, 16, 4, 16)};
+
+    warns(bound, JOB_BIND_CORE, NULL);
+    warns(unbound, JOB_BIND_NONE, NULL);
+    warns(bound, JOB_BIND_NONE, "rank 0 on a is bound (cores 0-3), but cluster.bind is \"none\"");
+    warns(unbound, JOB_BIND_CORE,
+          "rank 0 on a is bound to more than its threads need, or not at all (cores 0-15), but "
+          "cluster.bind is \"core\": an argument or a setting of mpirun or Slurm undoes it");
+    bound[1].sockets = 2;
+    warns(bound, JOB_BIND_SOCKET, "rank 1 on a spans sockets (cores 8-11)");
+    bound[1].numa_nodes = 3;
+    warns(bound, JOB_BIND_NUMA, "rank 1 on a spans NUMA domains (cores 8-11)");
 }

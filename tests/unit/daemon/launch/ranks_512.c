@@ -201,8 +201,7 @@ static void check_slurm(int nodes, int workers, bool srun)
                  "--nodes=%d --ntasks=512 --ntasks-per-node=%d --cpus-per-task=%d ", nodes, workers,
                  48 / workers);
     else
-        snprintf(words, sizeof words, " -np 512 --map-by ppr:%d:node:PE=%d --bind-to core ",
-                 workers, 48 / workers);
+        snprintf(words, sizeof words, " -np 512 $place ");
     has(text, words);
     json_t *job = slurm_properties(&r);
     cr_assert_eq(json_integer_value(json_object_get(job, "nodes")), nodes);

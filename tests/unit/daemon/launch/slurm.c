@@ -70,11 +70,54 @@ Test(slurm, a_script_says_all_of_the_plan_and_quotes_it)
     has(text, "#SBATCH --exclusive\n");
     has(text, "\numask 077\nrun='/state/my run'\\''s/7'\n");
     has(text, "\n'/opt/open mpi/mpirun' ");
-    has(text, " -np 12 --map-by ppr:4:node:PE=5 --bind-to core ");
+    has(text, "#SBATCH --threads-per-core=1\n");
+    has(text, "\nplace=$('/opt/it'\\''s/train-worker' --placement \"$run/job.json\") || {\n");
+    has(text, " -np 12 $place ");
+    has(text, "OMP_PROC_BIND=close OMP_PLACES=cores ");
+    has(text, " -x OMP_PROC_BIND -x OMP_PLACES ");
     has(text, "    '/opt/it'\\''s/train-worker' --job \"$run/job.json\"");
     has(text, "-lt 3540 ]");
     free(text);
     job_spec_destroy(spec);
+}
+
+static void script_has(bool srun, const char *cluster, const char *line)
+{
+    struct slurm_settings settings = {.srun = srun};
+    struct error e;
+    char document[256], *text;
+
+    snprintf(document, sizeof document,
+             "{\"data\": {\"train\": \"synthetic\"}, \"cluster\": {\"launcher\": \"slurm\", %s}}",
+             cluster);
+    struct job_spec *spec = spec_of(document);
+    struct launch_request r = request_of(spec, "/state/7");
+    r.slurm = &settings;
+    cr_assert_eq(slurm_script(&r, &text, &e), 0, "%s", e.text);
+    has(text, line);
+    if (spec->cluster.smt)
+        cr_assert_null(strstr(text, "--threads-per-core"));
+    free(text);
+    job_spec_destroy(spec);
+}
+
+Test(slurm, ranks_are_bound_as_the_document_says)
+{
+    static const char *const srun[][2] = {
+        {"\"bind\": \"auto\"",                " --distribution=block:cyclic --cpu-bind=cores"  },
+        {"\"bind\": \"socket\"",              " --distribution=block:cyclic --cpu-bind=cores"  },
+        {"\"bind\": \"core\"",                " --distribution=block:block --cpu-bind=cores"   },
+        {"\"bind\": \"none\"",                " --cpu-bind=none"                               },
+        {"\"bind\": \"numa\", \"smt\": true", " --distribution=block:cyclic --cpu-bind=threads"},
+        {"\"bind\": \"core\", \"smt\": true", "OMP_PROC_BIND=close OMP_PLACES=threads "        },
+        {"\"bind\": \"none\"",                "OMP_PROC_BIND=false OPENBLAS"                   },
+    };
+
+    for (size_t i = 0; i < sizeof srun / sizeof srun[0]; i++)
+        script_has(true, srun[i][0], srun[i][1]);
+    script_has(false, "\"bind\": \"none\"",
+               "\nplace='--map-by slot:OVERSUBSCRIBE --bind-to none'\n");
+    script_has(false, "\"bind\": \"none\"", " -x OMP_PROC_BIND -x OPENBLAS");
 }
 
 Test(slurm, a_path_that_slurm_would_change_is_refused)
