@@ -14,22 +14,21 @@ _Static_assert(sizeof(enum job_mode) == sizeof(int), "enums are ints");
     {                                                                                              \
         __VA_ARGS__, NULL                                                                          \
     }
-#define AT(field)        .offset = offsetof(struct job_spec, field)
-#define FLAG(field)      .flag = offsetof(struct job_spec, field)
-#define OR_NULL          .nullable = true
-#define DEFAULT(json)    .fallback = json
-#define RANGE(low, high) .min = low, .max = high
-#define ABOVE            .above_min = true
-#define BELOW            .below_max = true
-#define LENGTH(high)     .min = 1, .max = high
-#define TEXT(kind)       .text = JOB_TEXT_##kind
-#define NAMES(kind, length)                                                                        \
-    .names = JOB_TEXT_##kind, .name_max = length
-#define BUILT(json)      .built = json
-#define WORD(text)       .word = text
-#define UNIT(name)       .unit = name
-#define HELP(words)      .help = words
-#define CHOICE(...)      JOB_OPTION_CHOICE, .choices = LIST(__VA_ARGS__)
+#define AT(field)           .offset = offsetof(struct job_spec, field)
+#define FLAG(field)         .flag = offsetof(struct job_spec, field)
+#define OR_NULL             .nullable = true
+#define DEFAULT(json)       .fallback = json
+#define RANGE(low, high)    .min = low, .max = high
+#define ABOVE               .above_min = true
+#define BELOW               .below_max = true
+#define LENGTH(high)        .min = 1, .max = high
+#define TEXT(kind)          .text = JOB_TEXT_##kind
+#define NAMES(kind, length) .names = JOB_TEXT_##kind, .name_max = length
+#define BUILT(json)         .built = json
+#define WORD(text)          .word = text
+#define UNIT(name)          .unit = name
+#define HELP(words)         .help = words
+#define CHOICE(...)         JOB_OPTION_CHOICE, .choices = LIST(__VA_ARGS__)
 
 /* clang-format off */
 static const struct job_option options[] = {
