@@ -155,7 +155,8 @@ static const struct job_option options[] = {
      HELP("Images a worker handles at a time. With accumulate_steps \"auto\" the most it may handle; otherwise leave it out beside global_batch.")},
     {"/accumulate_steps", JOB_OPTION_INTEGER, AT(accumulate_steps), DEFAULT("1"), RANGE(1, 1024), WORD("auto"), UNIT("batches"),
      HELP("Batches a worker adds up before the weights change: makes the global batch larger without memory. \"auto\" takes the fewest that "
-          "share out global_batch in equal batches of at most batch_per_worker.")},
+          "share out global_batch in equal batches of at most batch_per_worker. It does not look at the nodes' memory, which a plan "
+          "does not know: state a batch_per_worker whose memory_bytes_per_worker, which the plan tells, fits.")},
     {"/epochs", JOB_OPTION_NUMBER, AT(epochs), DEFAULT("90"), RANGE(0, 10000), ABOVE, UNIT("epochs"),
      HELP("Passes over the training images; fractions are fine.")},
     {"/steps_rounding", CHOICE("floor", "exact"), AT(steps_rounding), DEFAULT("\"floor\""),
