@@ -146,8 +146,6 @@ json_t *slurm_properties(const struct launch_request *r)
                             json_integer((json_int_t)ceil(r->time_limit_seconds / 60)));
     if (spec->priority)
         json_object_set_new(job, "nice", json_integer(-spec->priority));
-    if (!spec->cluster.smt)
-        json_object_set_new(job, "threads_per_core", json_integer(1));
     return job;
 }
 
