@@ -1,58 +1,70 @@
 /*
- * Cancelling: any thread may ask, the loop does it (stop.c). The request is also a file in the
- * attempt's folder, so that a daemon that is killed in between goes on with it when it is back.
+ * Cancelling: any thread may ask, the loop does it. The wish is stored, and a file in the attempt's
+ * folder, so that neither a daemon that is killed in between nor a batch script misses it.
  */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "common/clock.h"
 #include "common/file.h"
 #include "common/log.h"
-#include "daemon/job/manager.h"
+#include "daemon/job/inside.h"
+#include "daemon/job/marks.h"
 #include "daemon/job/run_dir.h"
-
-#define REQUEST "cancel-requested"
-
-bool cancel_is_requested(const char *attempt_dir)
-{
-    char path[PATH_MAX];
-    return (size_t)snprintf(path, sizeof path, "%s/" REQUEST, attempt_dir) < sizeof path &&
-           access(path, F_OK) == 0;
-}
-
-static int write_request(struct job_manager *m, const struct store_job *job, struct error *e)
-{
-    char folder[PATH_MAX - sizeof "/" REQUEST], path[PATH_MAX];
-
-    if ((size_t)snprintf(folder, sizeof folder, "%s/attempt-%lld", job->run_dir,
-                         (long long)job->attempt) >= sizeof folder)
-        return error_set(e, ERR_INTERNAL, "the path of the run directory is too long");
-    snprintf(path, sizeof path, "%s/" REQUEST, folder);
-    pthread_mutex_lock(&m->files);
-    int status = run_dir_claim(m->store, job, e);
-    if (!status)
-        status = file_make_dirs(folder, e); /* it is about to be started, perhaps */
-    pthread_mutex_unlock(&m->files);
-    return status ? status : file_write_atomic(path, "", 0, e);
-}
 
 const char *job_by_words(const char *by)
 {
     return by ? by : "somebody without a token";
 }
 
-static int ask_loop(struct job_manager *m, const struct store_job *job, const char *by,
-                    struct error *e)
+struct cancelling {
+    struct job_manager *m;
+    const struct store_job *job;
+    const char *by;
+};
+
+static int cancel_store_cancelled(const struct cancelling *c, struct error *e)
 {
-    int status = store_job_ask_cancel(m->store, job->id, "being cancelled", by, clock_now(), e);
+    const char *reason = c->job->attempt > 0 ? "cancelled on request while it waited to go on"
+                                             : "cancelled on request before it started";
+    int status = store_job_cancel_waiting(c->m->store, c->job->id, reason, c->by, clock_now(), e);
 
     if (!status)
-        status = write_request(m, job, e);
-    if (status)
-        return status;
-    log_info("job %lld: %s asks to cancel it", (long long)job->id, job_by_words(by));
+        log_info("job %lld: cancelled by %s", (long long)c->job->id, job_by_words(c->by));
+    return status;
+}
+
+static int cancel_store_wish(const struct cancelling *c, struct error *e)
+{
+    int status = store_job_ask_cancel(c->m->store, c->job->id, c->job->attempt, c->by, clock_now(),
+                                      e);
+
+    if (!status)
+        log_info("job %lld: %s asks to cancel it", (long long)c->job->id, job_by_words(c->by));
+    return status;
+}
+
+static int cancel_mark_wish(const struct cancelling *c, struct error *e)
+{
+    char folder[PATH_MAX];
+
+    if ((size_t)snprintf(folder, sizeof folder, "%s/attempt-%lld", c->job->run_dir,
+                         (long long)c->job->attempt) >= sizeof folder)
+        return error_set(e, ERR_INTERNAL, "the path of the run directory is too long");
+    pthread_mutex_lock(&c->m->files);
+    int status = run_dir_claim(c->m->store, c->job, e);
+    if (!status)
+        status = file_make_dirs(folder, e); /* it is about to be started, perhaps */
+    pthread_mutex_unlock(&c->m->files);
+    return status ? status : mark_write(folder, MARK_CANCEL, e);
+}
+
+static int cancel_tell_loop(const struct cancelling *c, struct error *e)
+{
+    struct job_manager *m = c->m;
+    int status = 0;
+
     pthread_mutex_lock(&m->mutex);
     if (m->cancel_count == m->cancel_room) {
         size_t room = m->cancel_room ? 2 * m->cancel_room : 16;
@@ -61,67 +73,62 @@ static int ask_loop(struct job_manager *m, const struct store_job *job, const ch
             m->cancel_ids = grown;
             m->cancel_room = room;
         } else {
-            status =
-                error_set(e, ERR_NO_MEMORY, "no memory to cancel job %lld", (long long)job->id);
+            status = error_set(e, ERR_NO_MEMORY, "no memory to cancel job %lld",
+                               (long long)c->job->id);
         }
     }
     if (!status)
-        m->cancel_ids[m->cancel_count++] = job->id;
+        m->cancel_ids[m->cancel_count++] = c->job->id;
     pthread_mutex_unlock(&m->mutex);
     manager_wake(m);
     return status;
 }
 
+static int cancel_act(void *context, enum life_action action, struct error *e)
+{
+    const struct cancelling *c = context;
+
+    switch (action) {
+    case LIFE_STORE_CANCELLED:
+        return cancel_store_cancelled(c, e);
+    case LIFE_STORE_WISH:
+        return cancel_store_wish(c, e);
+    case LIFE_MARK_WISH:
+        return cancel_mark_wish(c, e);
+    default:
+        return cancel_tell_loop(c, e);
+    }
+}
+
 static int cancel_once(struct job_manager *m, const struct store_job *job, const char *by,
                        struct error *e)
 {
-    if (job_state_is_final(job->state))
+    struct life life = life_of_state(job->state, job->slurm != NULL);
+    struct life_observation asked = {.event = LIFE_CANCEL_ASKED};
+    struct cancelling cancelling = {m, job, by};
+    int status = life_carry_out(&life, &asked, cancel_act, &cancelling, e);
+
+    if (status == LIFE_NOTHING)
         return error_set(e, ERR_CONFLICT, "job %lld has %s already", (long long)job->id,
                          job->state == JOB_CANCELLED ? "been cancelled"
                                                      : job_state_name(job->state));
-    if (job_state_is_active(job->state) || job->slurm) /* in Slurm's queue */
-        return ask_loop(m, job, by, e);
-    struct store_state_change cancelled = {JOB_CANCELLED,
-                                           job->attempt > 0
-                                               ? "cancelled on request while it waited to go on"
-                                               : "cancelled on request before it started",
-                                           clock_now(), by};
-    int status = store_job_set_state(m->store, job->id, &cancelled, e);
-    if (!status)
-        log_info("job %lld: cancelled by %s", (long long)job->id, job_by_words(by));
-    return status;
+    return status < 0 ? status : 0;
 }
 
 int job_cancel(struct job_manager *m, int64_t id, const char *by, struct error *e)
 {
-    /* Its state may change between reading and writing, but only twice until it is active. */
-    for (int attempt = 0;; attempt++) {
+    /* Its state may change between reading and writing. */
+    for (int tries = 0;; tries++) {
         struct store_job job;
         int status = store_job_get(m->store, id, &job, e);
         if (status)
             return status;
+        bool final = job_state_is_final(job.state);
         status = cancel_once(m, &job, by, e);
-        bool was_queued = job.state == JOB_QUEUED;
         store_job_clear(&job);
         if (status == 0)
             manager_wake(m);
-        if (status != -(int)ERR_CONFLICT || !was_queued || attempt == 2)
+        if (status != -(int)ERR_CONFLICT || final || tries == 5)
             return status;
     }
-}
-
-void cancel_take_requests(struct job_manager *m)
-{
-    pthread_mutex_lock(&m->mutex);
-    int64_t *ids = m->cancel_ids;
-    size_t count = m->cancel_count;
-    m->cancel_ids = NULL;
-    m->cancel_count = m->cancel_room = 0;
-    pthread_mutex_unlock(&m->mutex);
-    /* A job that is not there any more has ended in the meantime. */
-    for (size_t i = 0; i < count; i++)
-        for (struct active_job *a = m->active; a; a = a->next)
-            if (a->id == ids[i])
-                stop_begin(m, a, FAILURE_CANCELLED);
-    free(ids);
 }

@@ -1,206 +1,248 @@
-#include <limits.h>
-#include <math.h>
+#include "daemon/job/end.h"
+
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/clock.h"
+#include "common/file.h"
 #include "common/log.h"
 #include "daemon/export/export.h"
-#include "daemon/job/manager.h"
+#include "daemon/job/active.h"
+#include "daemon/job/again.h"
+#include "daemon/job/life_end.h"
+#include "daemon/job/marks.h"
 #include "daemon/job/measure.h"
+#include "daemon/job/slurm_verdict.h"
+#include "daemon/job/trim.h"
+#include "daemon/launch/stalled.h"
 
-#define RANKS_SECONDS 2 /* ranks that outlive mpirun end within this, or are killed */
-#define REASON_BYTES  (2 * FAILURE_TEXT_BYTES + 256)
+/* ---------------------------------------------------------------- the verdict */
 
-static void complain(struct active_job *a, double now, const struct error *e)
+/* Why this attempt was asked to stop, also by a daemon before this one. */
+static enum failure_stop end_why(const struct active_job *a)
 {
-    if (a->complained_at && now - a->complained_at < 10)
-        return;
-    a->complained_at = now;
-    log_error("job %lld: its end cannot be stored yet: %s", (long long)a->id, e->text);
+    struct stalled stall;
+
+    if (a->life.cancel_asked || a->life.stop_why == FAILURE_CANCELLED ||
+        mark_is_there(a->attempt_dir, MARK_CANCEL))
+        return FAILURE_CANCELLED;
+    if (a->life.stop_why == FAILURE_STALLED || stalled_read(a->attempt_dir, &stall))
+        return FAILURE_STALLED;
+    return a->life.stop_why == FAILURE_TIME_LIMIT || mark_is_there(a->attempt_dir, MARK_LIMIT)
+               ? FAILURE_TIME_LIMIT
+               : FAILURE_NOT_STOPPED;
 }
 
-/* ---------------------------------------------------------------- restarts */
-
-/* restart.max of the document, which has every default written out. */
-static int64_t restarts_allowed(const struct store_job *job, bool *trains)
+static struct slurm_end end_in_slurm(const struct active_job *a, enum failure_stop why)
 {
-    json_t *spec = job->spec ? json_loads(job->spec, 0, NULL) : NULL;
-    const json_t *most = json_object_get(json_object_get(spec, "restart"), "max");
-    const char *mode = json_string_value(json_object_get(spec, "mode"));
-    int64_t allowed = json_integer_value(most);
-
-    *trains = !mode || strcmp(mode, "train") == 0;
-    json_decref(spec);
-    return allowed;
+    return (struct slurm_end){.slurm = &a->slurm,
+                              .attempt = a->attempt,
+                              .why = why,
+                              .signalled = mark_is_there(a->attempt_dir, "slurm-signal"),
+                              .begun = mark_is_there(a->attempt_dir, "slurm-job")};
 }
 
-/* A job that failed before its first step would do so again, and so would one whose document is
- * wrong or that diverged. */
-static bool is_worth_a_restart(const struct store_job *job, const struct verdict *v,
-                               int64_t allowed)
+/* Its events are stored to the last one, then the run directory is asked, then Slurm. */
+static int end_judge(struct active_job *a, struct error *e)
 {
-    bool has_begun = v->step > 0 || v->outside || (v->hosts_missing && job->resumes);
+    struct launch_exit how = {a->exit_code, a->exit_signal};
+    enum failure_stop why = end_why(a);
+    int status = ingest_catch_up(a->ingest, e);
 
-    return v->state == JOB_FAILED && has_begun && !v->own_fault && job->restarts < allowed;
+    if (status)
+        return status;
+    failure_judge(a->attempt_dir, &how, why, &a->verdict);
+    if (a->life.slurm) {
+        struct slurm_end end = end_in_slurm(a, why);
+        slurm_verdict(&end, &a->verdict);
+    }
+    return 0;
 }
 
-double job_restart_delay(const struct job_manager *m, int64_t restarts)
+/* A full or read-only disk, no memory, no descriptors or processes left: it may be better later. */
+static bool end_is_passing(const struct error *e)
 {
-    return fmin(RESTART_DELAY_MAX_SECONDS,
-                m->limits.restart_delay_seconds * pow(2, (double)restarts));
+    return e->code == ERR_NO_SPACE || e->code == ERR_IO || e->code == ERR_NO_MEMORY;
 }
 
-static void failure_reason(const struct store_job *job, char *text, size_t bytes)
+/* As the end of an attempt: what may pass counts as a restart. */
+static void end_judge_no_start(struct active_job *a)
+{
+    a->verdict = (struct verdict){
+        .state = JOB_FAILED,
+        .phase = "start",
+        .outside = end_is_passing(&a->no_start),
+        .own_fault = !end_is_passing(&a->no_start),
+        .who = {.rank = -1, .signal = -1, .exit_code = -1}
+    };
+    snprintf(a->verdict.reason, sizeof a->verdict.reason, "%.*s", FAILURE_TEXT_BYTES - 1,
+             a->no_start.text);
+}
+
+/* ---------------------------------------------------------------- what it means */
+
+char *end_first_failure(const struct store_job *job)
 {
     json_t *failure = job->failure ? json_loads(job->failure, 0, NULL) : NULL;
     const char *reason = json_string_value(json_object_get(failure, "reason"));
+    char *copy = reason ? strdup(reason) : NULL;
 
-    snprintf(text, bytes, "%s", reason ? reason : "");
     json_decref(failure);
+    return copy;
 }
 
-static void say_restart(const struct job_manager *m, const struct store_job *job,
-                        const struct verdict *v, int64_t allowed, char *reason)
+static void end_decide(const struct job_manager *m, const struct active_job *a,
+                       const struct store_job *job, bool keeps_slurm, struct life_end *end)
 {
-    int64_t step = job_usable_checkpoint(job->run_dir);
-    char from[64] = "the beginning, as it has no checkpoint";
+    char *first = end_first_failure(job);
+    struct life_history history = {
+        .restarts = job->restarts,
+        .restarts_max = a->spec ? a->spec->restart.max : 0,
+        .restart_delay_seconds = m->limits.restart_delay_seconds,
+        .checkpoint = job_usable_checkpoint(job->run_dir),
+        .trains = !a->spec || a->spec->mode == JOB_MODE_TRAIN,
+        .ran = a->ingest != NULL,
+        .resumes = job->resumes,
+        .keeps_slurm = keeps_slurm,
+        .first_failure = first,
+    };
 
-    if (step > 0)
-        snprintf(from, sizeof from, "its checkpoint of step %lld", (long long)step);
-    snprintf(reason, REASON_BYTES, "%s; restart %lld of %lld follows in %.0f s, from %s", v->reason,
-             (long long)job->restarts + 1, (long long)allowed, job_restart_delay(m, job->restarts),
-             from);
+    life_end_of(&a->verdict, &history, end);
+    free(first);
 }
 
-/* The first cause comes first. */
-static void say_end(const struct store_job *job, const struct verdict *v, char *reason)
+/* ---------------------------------------------------------------- the store */
+
+static int end_write(struct job_manager *m, struct active_job *a, const struct store_job *job,
+                     int64_t *next, struct error *e)
 {
-    char first[FAILURE_TEXT_BYTES];
-    const char *times = job->restarts == 1 ? "restart" : "restarts";
+    struct life_end end;
+    char *by = NULL;
 
-    snprintf(reason, REASON_BYTES, "%s", v->reason);
-    if (job->restarts == 0)
-        return;
-    failure_reason(job, first, sizeof first);
-    if (v->state == JOB_SUCCEEDED)
-        snprintf(reason, REASON_BYTES, "complete after %lld %s; the first failure: %s",
-                 (long long)job->restarts, times, first);
-    else if (v->state == JOB_FAILED)
-        snprintf(reason, REASON_BYTES, "%s; failed again after %lld %s, the last time: %s", first,
-                 (long long)job->restarts, times, v->reason);
+    end_decide(m, a, job, next != NULL, &end);
+    double now = clock_now();
+    json_t *failure = end.failed ? failure_to_json(&a->verdict, a->attempt) : NULL;
+    struct store_attempt_end row = {
+        .attempt = a->attempt,
+        .change = {end.to, *end.reason ? end.reason : NULL, now, NULL},
+        .exit_code = a->exit_code,
+        .exit_signal = a->exit_signal,
+        .failure = failure,
+        .restarts = end.restarts,
+        .goes_on = end.goes_on,
+        .resumes = end.resumes,
+        .not_before = end.pause_seconds > 0 ? now + end.pause_seconds : 0,
+        .next = end.to == JOB_QUEUED ? next : NULL,
+    };
+    int status = end.to == JOB_CANCELLED
+                     ? store_job_asked_by(m->store, a->id, a->attempt, &by, e)
+                     : 0;
+    row.change.by = by;
+    if (!status)
+        status = store_attempt_end(m->store, a->id, &row, e);
+    if (!status)
+        log_info("job %lld: %s%s%s", (long long)a->id, job_state_name(end.to),
+                 *end.reason ? ": " : "", end.reason);
+    if (!status && end.restarts && a->verdict.hosts_missing)
+        job_leave_hosts(m, a->id, a->attempt_dir);
+    free(by);
+    json_decref(failure);
+    return status;
 }
 
-/* ---------------------------------------------------------------- the end */
-
-/* Nothing went wrong: the allocation was over, and the next one follows at once. */
-static void say_next_link(const struct store_job *job, const struct verdict *v, char *reason)
-{
-    snprintf(reason, REASON_BYTES,
-             "%s; goes on in another allocation, from its checkpoint of step %lld", v->reason,
-             (long long)job_usable_checkpoint(job->run_dir));
-}
-
-int job_store_end(struct job_manager *m, struct active_job *a, const struct verdict *v,
-                  bool keeps_slurm, struct error *e)
+static int end_store_verdict(struct job_manager *m, struct active_job *a, int64_t *next,
+                             struct error *e)
 {
     struct store_job job;
-    char reason[REASON_BYTES];
-    bool trains;
     int status = store_job_get(m->store, a->id, &job, e);
 
     if (status)
         return status;
-    int64_t allowed = restarts_allowed(&job, &trains);
-    bool restarts = !v->goes_on && is_worth_a_restart(&job, v, allowed);
-    if (v->goes_on)
-        say_next_link(&job, v, reason);
-    else if (restarts && keeps_slurm)
-        snprintf(reason, sizeof reason, "%s; restart %lld of %lld", v->reason,
-                 (long long)job.restarts + 1, (long long)allowed);
-    else if (restarts)
-        say_restart(m, &job, v, allowed, reason);
-    else
-        say_end(&job, v, reason);
-    json_t *failure = v->state == JOB_FAILED && !v->goes_on ? failure_to_json(v, a->attempt) : NULL;
-    double now = clock_now();
-    struct store_attempt_end end = {
-        .attempt = a->attempt,
-        .change = {restarts || v->goes_on ? JOB_QUEUED : v->state, *reason ? reason : NULL, now,
-                   NULL},
-        .exit_code = a->exit_code,
-        .exit_signal = a->exit_signal,
-        .failure = failure,
-        .restarts = restarts,
-        .goes_on = v->goes_on,
-        .resumes = trains && (a->attempt_dir || job.resumes), /* else nothing of it has run */
-        .not_before = restarts && !keeps_slurm ? now + job_restart_delay(m, job.restarts) : 0,
-    };
-    char *by = NULL;
-    if (end.change.to == JOB_CANCELLED)
-        status = store_job_asked_by(m->store, a->id, a->attempt, &by, e);
-    end.change.by = by;
-    if (!status)
-        status = store_attempt_end(m->store, a->id, &end, e);
-    if (!status)
-        log_info("job %lld: %s%s%s", (long long)a->id, job_state_name(end.change.to),
-                 *reason ? ": " : "", reason);
-    free(by);
-    json_decref(failure);
-    if (!status && restarts && v->hosts_missing)
-        job_leave_hosts(m, a->id, a->attempt_dir);
+    status = end_write(m, a, &job, next, e);
     store_job_clear(&job);
+    if (!status) {
+        a->judged = false;
+        m->look_at_queue = true;
+    }
     return status;
 }
 
-/* True when no process of the attempt is left. */
-static bool clear_up(struct active_job *a, double now)
+int end_store(struct job_manager *m, struct active_job *a, struct error *e)
 {
-    if (a->without_slurm || a->launcher->survivors(&a->process, a->attempt_dir) == 0)
-        return true;
-    if (now - a->ended_at >= RANKS_SECONDS || a->exit_signal > 0)
-        a->launcher->stop(&a->process, a->attempt_dir, LAUNCH_STOP_KILL);
-    return false;
+    int status = a->judged ? 0 : end_judge(a, e);
+
+    if (!status)
+        status = end_store_verdict(m, a, NULL, e);
+    if (status)
+        manager_complain(a, "its end cannot be stored yet", e);
+    return status;
 }
 
-/* Others' formats, for those who look into the run directory; the routes make them anew. */
-static void write_exports(struct job_manager *m, const struct active_job *a)
+int end_store_no_start(struct job_manager *m, struct active_job *a, struct error *e)
+{
+    end_judge_no_start(a);
+    int status = end_store_verdict(m, a, NULL, e);
+    if (status && e->code != ERR_CONFLICT && e->code != ERR_NOT_FOUND)
+        manager_complain(a, "its end cannot be stored yet", e);
+    return status;
+}
+
+/* ---------------------------------------------------------------- put back by Slurm */
+
+int end_judge_put_back(struct job_manager *m, struct active_job *a, bool *last, struct error *e)
+{
+    struct launch_exit unknown = {-1, -1};
+    enum failure_stop why =
+        end_why(a) == FAILURE_STALLED ? FAILURE_STALLED : FAILURE_NOT_STOPPED;
+    struct slurm_end in_slurm = end_in_slurm(a, why);
+    struct store_job job;
+    struct life_end end;
+    int status = ingest_catch_up(a->ingest, e);
+
+    if (!status)
+        status = store_job_get(m->store, a->id, &job, e);
+    if (status)
+        return status;
+    failure_judge(a->attempt_dir, &unknown, why, &a->verdict);
+    slurm_verdict_put_back(&in_slurm, &a->verdict);
+    a->judged = true;
+    end_decide(m, a, &job, true, &end);
+    *last = end.to != JOB_QUEUED;
+    store_job_clear(&job);
+    return 0;
+}
+
+int end_store_put_back(struct job_manager *m, struct active_job *a, struct error *e)
+{
+    struct active_attempt opened = {0};
+    int64_t next = a->attempt + 1;
+    int status = active_open(m, a, next, &opened, e);
+
+    if (!status)
+        status = end_store_verdict(m, a, &next, e);
+    a->judged = false;
+    if (status) {
+        manager_complain(a, "its restart by Slurm was not stored", e);
+        active_close(&opened);
+        return status;
+    }
+    active_switch(m, a, &opened);
+    free(a->slurm_stored);
+    a->slurm_stored = NULL;
+    return 0;
+}
+
+/* ---------------------------------------------------------------- behind the end */
+
+void end_finish(struct job_manager *m, struct active_job *a)
 {
     struct error e;
 
+    if (a->verdict.state == JOB_SUCCEEDED)
+        measure_finished(m->store, a->id, m->slots, clock_now());
+    /* For those who look into the run directory; the routes make them anew. */
     if (export_write(m->store, a->id, &e))
         log_warning("job %lld: its logs for others are not written: %s", (long long)a->id, e.text);
-}
-
-bool job_try_to_end(struct job_manager *m, struct active_job *a, double now)
-{
-    struct launch_exit how = {a->exit_code, a->exit_signal};
-    struct verdict verdict;
-    struct error e;
-
-    if (!clear_up(a, now))
-        return false;
-    if (a->over) {
-        job_forget(m, a);
-        return true;
-    }
-    int status = ingest_catch_up(a->ingest, &e);
-    if (!status) {
-        failure_judge(a->attempt_dir, &how, stop_why(a), &verdict);
-        if (a->process.slurm)
-            job_judge_by_slurm(a, stop_why(a), &verdict);
-        status = job_store_end(m, a, &verdict, false, &e);
-    }
-    if (status) {
-        complain(a, now, &e);
-        return false;
-    }
-    if (verdict.state == JOB_SUCCEEDED)
-        measure_finished(m->store, a->id, m->slots, clock_now());
-    write_exports(m, a);
     job_trim_run(m, a);
-    m->look_at_queue = true;
-    job_forget(m, a);
-    job_keep_limits(m);
-    return true;
 }

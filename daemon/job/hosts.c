@@ -3,31 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/job/job.h"
-#include "daemon/job/manager.h"
+#include "daemon/job/size.h"
 #include "daemon/launch/hosts.h"
-
-bool job_hosts_are_here(const struct job_spec *spec)
-{
-    struct host host;
-
-    for (size_t i = 0; i < spec->cluster.host_count; i++)
-        if (host_parse(spec->cluster.hosts[i], &host) && host_is_here(host.name, false))
-            return true;
-    return false;
-}
-
-int64_t job_hosts_slots(const struct job_spec *spec, int64_t total)
-{
-    int64_t least = 0;
-    struct host host;
-
-    for (size_t i = 0; hosts_are_named(spec) && i < spec->cluster.host_count; i++)
-        if (host_parse(spec->cluster.hosts[i], &host) && host.slots &&
-            (least == 0 || host.slots < least))
-            least = host.slots;
-    return least ? least : total;
-}
 
 bool job_hosts_of(const struct job_spec *spec, int64_t total, struct job_hosts *hosts)
 {

@@ -26,12 +26,6 @@ struct job_hosts {
 bool job_hosts_of(const struct job_spec *spec, int64_t total, struct job_hosts *hosts);
 void job_hosts_clear(struct job_hosts *hosts);
 
-/* Whether one of the hosts is this machine. */
-bool job_hosts_are_here(const struct job_spec *spec);
-
-/* The least slots that a host of the job is said to have; total where none is said. */
-int64_t job_hosts_slots(const struct job_spec *spec, int64_t total);
-
 /* NULL: the job does not name it. */
 const struct host *job_hosts_find(const struct job_hosts *hosts, const char *name);
 

@@ -1,5 +1,4 @@
-#include "daemon/job/manager.h"
-
+/* The loop. */
 #include <errno.h>
 #include <math.h>
 #include <poll.h>
@@ -12,8 +11,14 @@
 #include "common/clock.h"
 #include "common/file.h"
 #include "common/log.h"
+#include "daemon/job/active.h"
+#include "daemon/job/inside.h"
+#include "daemon/job/queue.h"
+#include "daemon/job/recover.h"
+#include "daemon/job/remove.h"
 #include "daemon/job/run_dir.h"
 #include "daemon/job/sweep.h"
+#include "daemon/job/watch.h"
 
 #define POLL_SECONDS   1.0  /* where inotify says nothing (NFS, or a watch that could not be had) */
 #define GATHER_SECONDS 0.05 /* lines that come within this time share a commit */
@@ -44,14 +49,6 @@ void job_manager_set_limits(struct job_manager *m, const struct job_limits *limi
     pthread_mutex_lock(&m->mutex);
     m->shared_limits = m->limits;
     pthread_mutex_unlock(&m->mutex);
-}
-
-struct job_limits manager_limits(struct job_manager *m)
-{
-    pthread_mutex_lock(&m->mutex);
-    struct job_limits limits = m->shared_limits;
-    pthread_mutex_unlock(&m->mutex);
-    return limits;
 }
 
 void job_manager_each_round(struct job_manager *m, job_manager_round *round, void *context)
@@ -117,11 +114,7 @@ void job_manager_destroy(struct job_manager *m)
     if (!m)
         return;
     while (m->active)
-        job_forget(m, m->active);
-    for (struct failed_start *f = m->failed_starts, *next; f; f = next) {
-        next = f->next;
-        free(f);
-    }
+        active_destroy(m, m->active);
     slurm_destroy(m->slurm);
     if (m->wake_fd >= 0)
         close(m->wake_fd);
@@ -135,15 +128,6 @@ void job_manager_destroy(struct job_manager *m)
     pthread_mutex_destroy(&m->mutex);
     pthread_mutex_destroy(&m->files);
     free(m);
-}
-
-void manager_wake(struct job_manager *m)
-{
-    int before = errno; /* a signal handler must not change it */
-    uint64_t one = 1;
-    ssize_t ignored = write(m->wake_fd, &one, sizeof one);
-    (void)ignored; /* full: it is awake already */
-    errno = before;
 }
 
 void job_manager_wake(struct job_manager *m)
@@ -192,7 +176,7 @@ static size_t fill_fds(const struct job_manager *m, struct round *r)
     r->fds[FD_INOTIFY] = (struct pollfd){.fd = m->inotify_fd, .events = POLLIN};
     struct pollfd *fd = r->fds + FD_PROCESSES;
     for (const struct active_job *a = m->active; a; a = a->next)
-        *fd++ = (struct pollfd){.fd = a->ended ? -1 : a->process.pidfd, .events = POLLIN};
+        *fd++ = (struct pollfd){.fd = a->life.phase == LIFE_RUNNING ? a->process.pidfd : -1, .events = POLLIN};
     return count;
 }
 
@@ -205,11 +189,8 @@ static int wait_ms(const struct job_manager *m, const struct round *r, double no
         return 0;
     if (r->gather_at && r->gather_at < until)
         until = r->gather_at;
-    for (const struct active_job *a = m->active; a; a = a->next) {
-        if (a->ended && now + 0.1 < until)
-            until = now + 0.1; /* its last processes are about to go */
-        until = fmin(until, stop_next_at(a));
-    }
+    for (const struct active_job *a = m->active; a; a = a->next)
+        until = fmin(until, watch_next_at(a, now));
     if (until == INFINITY)
         return -1;
     return until <= now ? 0 : (int)(fmin(until - now, 3600) * 1000) + 1;
@@ -220,13 +201,6 @@ static void drain(int fd)
     char bytes[4096];
     while (read(fd, bytes, sizeof bytes) > 0)
         ;
-}
-
-static void note_end(struct active_job *a)
-{
-    launch_reap(&a->process, &a->exit_code, &a->exit_signal);
-    a->ended = true;
-    a->ended_at = clock_monotonic();
 }
 
 static void look_at_results(struct job_manager *m, struct round *r, double now)
@@ -243,18 +217,25 @@ static void look_at_results(struct job_manager *m, struct round *r, double now)
             r->gather_at = now + GATHER_SECONDS;
     }
     for (struct active_job *a = m->active; a; a = a->next, fd++)
-        if (!a->ended && fd->fd >= 0 && fd->revents)
-            note_end(a);
+        if (fd->fd >= 0 && fd->revents)
+            watch_launcher_ended(m, a);
 }
 
-static void catch_up(struct active_job *a, double now)
+/* A job that is not there any more has ended in the meantime. */
+static void take_cancel_requests(struct job_manager *m)
 {
-    struct error e;
-
-    if (ingest_catch_up(a->ingest, &e) == 0 || (a->complained_at && now - a->complained_at < 10))
-        return;
-    a->complained_at = now;
-    log_error("job %lld: its events cannot be stored yet: %s", (long long)a->id, e.text);
+    pthread_mutex_lock(&m->mutex);
+    int64_t *ids = m->cancel_ids;
+    size_t count = m->cancel_count;
+    m->cancel_ids = NULL;
+    m->cancel_count = m->cancel_room = 0;
+    pthread_mutex_unlock(&m->mutex);
+    for (size_t i = 0; i < count; i++) {
+        struct active_job *a = active_find(m, ids[i]);
+        if (a)
+            watch_cancel(m, a);
+    }
+    free(ids);
 }
 
 static void look_at_jobs(struct job_manager *m, struct round *r, double now)
@@ -263,13 +244,7 @@ static void look_at_jobs(struct job_manager *m, struct round *r, double now)
 
     for (struct active_job *a = m->active, *next; a; a = next) {
         next = a->next;
-        if (a->process.slurm)
-            job_look_at_slurm(m, a);
-        stop_go_on(m, a, now);
-        if (a->ended)
-            job_try_to_end(m, a, now);
-        else if (due)
-            catch_up(a, now);
+        watch_job(m, a, due);
     }
     if (due) {
         r->gather_at = 0;
@@ -282,9 +257,9 @@ static void publish_slots(struct job_manager *m)
     int64_t running = 0;
 
     for (const struct active_job *a = m->active; a; a = a->next)
-        running += !a->waits;
+        running += a->life.phase != LIFE_IN_SLURM;
     pthread_mutex_lock(&m->mutex);
-    m->used.used = queue_slots_used(m);
+    m->used.used = active_slots(m);
     m->used.running = running;
     pthread_mutex_unlock(&m->mutex);
 }
@@ -318,7 +293,7 @@ static int one_round(struct job_manager *m, struct round *r, struct error *e)
     look_at_results(m, r, now);
     if (m->stop)
         return 0;
-    cancel_take_requests(m);
+    take_cancel_requests(m);
     look_at_jobs(m, r, now);
     if (m->active && now >= m->sweeps_next_at) {
         sweeps_stop_losers(m);
@@ -338,7 +313,7 @@ int job_manager_run(struct job_manager *m, struct error *e)
 {
     struct round round = {0};
     job_finish_removals(m);
-    int status = job_recover_all(m, e);
+    int status = recover_all(m, e);
 
     job_keep_limits(m);
     publish_slots(m);
@@ -346,7 +321,7 @@ int job_manager_run(struct job_manager *m, struct error *e)
         status = one_round(m, &round, e);
     /* What is there is stored; the rest is read by the next daemon. */
     for (struct active_job *a = m->active; a; a = a->next)
-        catch_up(a, clock_monotonic());
+        watch_events(a);
     free(round.fds);
     return status;
 }

@@ -10,7 +10,9 @@
 #include "common/plan/plan.h"
 #include "common/speed.h"
 #include "daemon/job/forecast.h"
-#include "daemon/job/manager.h"
+#include "daemon/job/document.h"
+#include "daemon/job/job.h"
+#include "daemon/job/size.h"
 #include "daemon/job/node.h"
 
 #define STEPS_LEFT_OUT 2 /* page faults, BLAS's buffers */

@@ -1,8 +1,5 @@
-/*
- * After a restart: every job that the store calls active is looked for by its launcher's pid and
- * start time, or by its name in Slurm. One that is there is followed on; one that is gone is judged
- * by its run directory. A job that was never let through the gate goes back to the queue.
- */
+#include "daemon/job/recover.h"
+
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,30 +8,13 @@
 
 #include "common/clock.h"
 #include "common/log.h"
-#include "daemon/job/manager.h"
+#include "daemon/job/act.h"
+#include "daemon/job/active.h"
 #include "daemon/job/run_dir.h"
-
-static int back_to_queue(struct job_manager *m, const struct store_job *job, struct error *e)
-{
-    struct store_state_change queued = {
-        JOB_QUEUED, "the daemon ended before it had launched the job", clock_now(), NULL};
-    log_info("job %lld: back to the queue, its launch had not been completed", (long long)job->id);
-    return store_job_set_state(m->store, job->id, &queued, e);
-}
-
-/* Nothing is left to be judged by, or what is there is another job's. */
-static int fail(struct job_manager *m, const struct store_job *job, const char *reason,
-                struct error *e)
-{
-    struct store_state_change failed = {JOB_FAILED, reason, clock_now(), NULL};
-
-    log_warning("job %lld failed: %s", (long long)job->id, reason);
-    return store_job_set_state(m->store, job->id, &failed, e);
-}
 
 /* The state folder may be a copy: the launcher then belongs to the job that it is a copy of, and
  * works in another folder. */
-static bool is_ours(const struct store_job *job, const struct launch_process *process)
+static bool recover_is_ours(const struct store_job *job, const struct launch_process *process)
 {
     char own[PATH_MAX], *its = launch_attempt_of(process->pid);
     struct stat a, b;
@@ -46,60 +26,100 @@ static bool is_ours(const struct store_job *job, const struct launch_process *pr
     return !other;
 }
 
-static int recover(struct job_manager *m, const struct store_job *job, struct error *e)
+static bool recover_process(const struct store_job *job, struct active_job *a)
 {
-    struct launch_process process;
-    struct error why;
-    enum run_dir run_dir = run_dir_look(m->store, job, &why);
+    bool alive = launch_adopt(job->launcher_pid, job->launcher_start, &a->process);
 
-    if (run_dir == RUN_DIR_FOREIGN)
-        return fail(m, job, why.text, e);
-    if (job->slurm)
-        return run_dir == RUN_DIR_MISSING && run_dir_claim(m->store, job, e)
-                   ? -(int)e->code
-                   : job_recover_slurm(m, job, e);
-    if (job->launcher_pid <= 0)
-        return back_to_queue(m, job, e);
-    bool alive = launch_adopt(job->launcher_pid, job->launcher_start, &process);
-    if (alive && !is_ours(job, &process)) {
-        launch_process_close(&process);
+    if (alive && !recover_is_ours(job, &a->process)) {
+        launch_process_close(&a->process);
         alive = false;
     }
-    if (!alive && run_dir == RUN_DIR_MISSING)
-        return fail(m, job, why.text, e);
-    if (run_dir == RUN_DIR_MISSING && run_dir_claim(m->store, job, e)) {
-        launch_process_close(&process);
-        return -(int)e->code;
-    }
-    struct active_job *a = job_follow(m, job, job->attempt, &process, e);
-    if (!a) {
-        launch_process_close(&process);
-        return -(int)e->code;
-    }
-    a->ended = !alive;
     if (!alive)
         a->process.session = 0; /* another may have this number by now */
-    a->ended_at = clock_monotonic();
-    log_info("job %lld: %s", (long long)job->id,
-             alive ? "still runs, followed again" : "ended while traind was away");
-    return 0;
+    return alive;
+}
+
+static int recover_in_slurm(struct job_manager *m, const struct store_job *job,
+                            struct active_job *a, struct error *e)
+{
+    json_t *slurm = json_loads(job->slurm, 0, NULL);
+    const char *name = json_string_value(json_object_get(slurm, "name"));
+    int64_t id = json_integer_value(json_object_get(slurm, "job_id"));
+    int status = name ? slurm_adopt(m->slurm, name, id, job->run_dir, &a->process, e)
+                      : error_set(e, ERR_CORRUPT, "job %lld: its name in Slurm is not stored",
+                                  (long long)job->id);
+
+    if (!status)
+        log_info("job %lld: looked for in Slurm as %s", (long long)job->id, name);
+    json_decref(slurm);
+    return status;
+}
+
+static int recover_look(struct job_manager *m, const struct store_job *job, struct active_job *a,
+                        enum life_event *event, struct error *e)
+{
+    enum run_dir run_dir = run_dir_look(m->store, job, &a->no_start);
+    struct life_found found = {.foreign = run_dir == RUN_DIR_FOREIGN,
+                               .missing = run_dir == RUN_DIR_MISSING,
+                               .slurm = job->slurm != NULL,
+                               .launched = job->launcher_pid > 0};
+    int status = 0;
+
+    if (!found.foreign && !found.slurm && found.launched)
+        found.alive = recover_process(job, a);
+    *event = life_found(&found);
+    if (found.missing && (*event == LIFE_FOUND_ALIVE || *event == LIFE_FOUND_IN_SLURM))
+        status = run_dir_claim(m->store, job, e);
+    if (!status && *event == LIFE_FOUND_IN_SLURM)
+        status = recover_in_slurm(m, job, a, e);
+    return status;
+}
+
+static void recover_log(const struct store_job *job, enum life_event event)
+{
+    if (event == LIFE_FOUND_UNLAUNCHED)
+        log_info("job %lld: its launch had not been completed", (long long)job->id);
+    if (event == LIFE_FOUND_ALIVE || event == LIFE_FOUND_DEAD)
+        log_info("job %lld: %s", (long long)job->id,
+                 event == LIFE_FOUND_ALIVE ? "still runs, followed again"
+                                           : "ended while traind was away");
+}
+
+static int recover_job(struct job_manager *m, const struct store_job *job, struct error *e)
+{
+    struct active_job *a = active_create(m, job, LIFE_LOST, e);
+    struct life_observation seen = {.now = clock_monotonic()};
+
+    if (!a)
+        return -(int)e->code;
+    active_add(m, a);
+    int status = recover_look(m, job, a, &seen.event, e);
+    if (!status) {
+        recover_log(job, seen.event);
+        if (seen.event == LIFE_FOUND_ALIVE)
+            seen.ran_seconds = launch_elapsed_seconds(&a->process);
+        status = job_handle(m, a, &seen, e);
+    }
+    return status < 0 ? status : 0;
 }
 
 static int recover_those(struct job_manager *m, unsigned states, enum store_launcher launcher,
                          struct error *e)
 {
-    struct store_job_filter filter = {
-        .states = states, .order = STORE_QUEUE_ORDER, .launcher = launcher};
+    struct store_job_filter filter = {.states = states,
+                                      .order = STORE_QUEUE_ORDER,
+                                      .launcher = launcher,
+                                      .documents = true};
     struct store_jobs jobs = {0};
     int status = store_job_list(m->store, &filter, &jobs, e);
 
     for (size_t i = 0; !status && i < jobs.count; i++)
-        status = recover(m, &jobs.items[i], e);
+        status = recover_job(m, &jobs.items[i], e);
     store_jobs_clear(&jobs);
     return status;
 }
 
-int job_recover_all(struct job_manager *m, struct error *e)
+int recover_all(struct job_manager *m, struct error *e)
 {
     unsigned active = 1u << JOB_STARTING | 1u << JOB_RUNNING | 1u << JOB_EVALUATING;
     int status = recover_those(m, active, STORE_ANY_LAUNCHER, e);

@@ -17,6 +17,7 @@
 
 #define OWNER       "owner.json"
 #define OWNER_BYTES 4096
+#define RUN_FILE_LIMIT_BYTES ((size_t)16 << 20) /* of job.json and plan.json */
 #define HIGHEST_ID  1000000000000 /* a number above it is no job's */
 
 /* ---------------------------------------------------------------- owner.json */
@@ -188,6 +189,41 @@ int run_dir_claim(struct store *s, const struct store_job *job, struct error *e)
         *e = why;
         return -(int)e->code;
     }
+}
+
+static bool run_dir_says(const char *path, const char *text)
+{
+    char *there;
+    size_t bytes;
+    bool same;
+
+    if (file_read(path, RUN_FILE_LIMIT_BYTES, &there, &bytes, NULL))
+        return false;
+    same = bytes == strlen(text) && memcmp(there, text, bytes) == 0;
+    free(there);
+    return same;
+}
+
+/* Not synced: the database has it, and it is looked at before each start. */
+static int run_dir_write_if_other(const char *run_dir, const char *name, const char *text,
+                                  struct error *e)
+{
+    char path[PATH_MAX];
+
+    if ((size_t)snprintf(path, sizeof path, "%s/%s", run_dir, name) >= sizeof path)
+        return error_set(e, ERR_INVALID, "the path of the run directory is too long: %s", run_dir);
+    return run_dir_says(path, text) ? 0 : file_write_unsynced(path, text, strlen(text), e);
+}
+
+int run_dir_prepare(struct store *s, const struct store_job *job, struct error *e)
+{
+    int status = run_dir_claim(s, job, e);
+
+    if (!status)
+        status = run_dir_write_if_other(job->run_dir, "job.json", job->spec, e);
+    if (!status)
+        status = run_dir_write_if_other(job->run_dir, "plan.json", job->plan, e);
+    return status;
 }
 
 int64_t run_dir_last_attempt(const char *run_dir)

@@ -26,6 +26,9 @@ int run_dir_check(struct store *s, const struct store_job *job, struct error *e)
  * is foreign; it is left as it is. */
 int run_dir_claim(struct store *s, const struct store_job *job, struct error *e);
 
+/* Likewise, with job.json and plan.json as they are in the job's row. */
+int run_dir_prepare(struct store *s, const struct store_job *job, struct error *e);
+
 /* The highest N of its attempt-N; 0: none. */
 int64_t run_dir_last_attempt(const char *run_dir);
 

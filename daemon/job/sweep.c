@@ -10,8 +10,10 @@
 #include "common/log.h"
 #include "common/preset.h"
 #include "common/printable.h"
-#include "daemon/job/manager.h"
+#include "daemon/job/document.h"
+#include "daemon/job/inside.h"
 #include "daemon/job/measure.h"
+#include "daemon/job/size.h"
 
 #define SWEEP_KEY_MARK "\x01"
 

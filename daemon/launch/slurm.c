@@ -128,6 +128,7 @@ static void submit(struct slurm *s, struct slurm_job *j)
     } else if (status == 0) {
         j->status.job_id = id;
         j->status.phase = SLURM_WAITING;
+        j->status.silent = false;
         snprintf(j->status.words, sizeof j->status.words, "waits for Slurm to look at it");
         s->look_at = clock_monotonic() + SOON_SECONDS;
         log_info("%s: Slurm's job %lld", j->name, (long long)id);
@@ -161,28 +162,11 @@ static int64_t id_of_script(const struct slurm_job *j)
     return id;
 }
 
-/* With the mutex: a job of which no rank has ever started ends at once, whether Slurm answers or
- * not. Should Slurm have it, or get it yet, it is cancelled there when that can be, and its script
- * ends as soon as it finds that it was cancelled. */
-static bool end_unstarted(struct slurm_job *j)
-{
-    int64_t ran = id_of_script(j);
-
-    if (ran) {
-        j->status.job_id = ran;
-        return false;
-    }
-    j->owed = j->status.job_id || j->look_first || j->slurm->submitting == j;
-    j->status.phase = SLURM_ENDED;
-    copy(j->status.state, sizeof j->status.state, "CANCELLED");
-    return true;
-}
-
 static void cancel(struct slurm *s, struct slurm_job *j, int64_t id)
 {
     struct error e = {0};
     int status = slurm_call_cancel(&s->call, id, &e);
-    bool unreachable = status && e.code == ERR_UNREACHABLE, ended = false;
+    bool unreachable = status && e.code == ERR_UNREACHABLE;
 
     pthread_mutex_lock(&s->mutex);
     if (status && is_news(j->complaint, e.text))
@@ -190,12 +174,11 @@ static void cancel(struct slurm *s, struct slurm_job *j, int64_t id)
                     e.text);
     j->cancelled = true;
     j->owed = j->owed && unreachable;
-    if (unreachable && j->status.phase == SLURM_WAITING)
-        ended = end_unstarted(j);
+    j->status.silent = unreachable;
     j->next_at = clock_monotonic() + CANCEL_SECONDS;
     s->look_at = clock_monotonic() + SOON_SECONDS;
     pthread_mutex_unlock(&s->mutex);
-    if (ended)
+    if (unreachable)
         s->told(s->context);
 }
 
@@ -225,6 +208,7 @@ static void take(struct slurm_job *j, const struct slurm_reply *r, const json_t 
     struct slurm_status *status = &j->status;
 
     j->missing = 0;
+    status->silent = false;
     status->job_id = r->id;
     bool put_back = r->completing && (r->restarts > status->restarts ||
                                       (status->phase == SLURM_WAITING && status->restarts > 0));
@@ -303,9 +287,14 @@ static void look(struct slurm *s)
         log_info("Slurm answers again");
     if (!status)
         s->complaint[0] = '\0';
-    for (struct slurm_job *j = status ? NULL : s->jobs; j; j = j->next) {
+    for (struct slurm_job *j = s->jobs; j; j = j->next) {
         struct slurm_status before = j->status;
         struct slurm_reply reply;
+        if (status) {
+            j->status.silent = true;
+            news |= !before.silent;
+            continue;
+        }
         if (j->owed)
             look_at_owed(j, all);
         if (j->dead || j->held || has_ended(j) || (j->status.job_id == 0 && !j->look_first))
@@ -348,7 +337,7 @@ static bool wants_call(const struct slurm_job *j)
 {
     if (j->dead || j->owed)
         return has_last_call(j) && j->status.job_id;
-    return !j->held && !has_ended(j) && (j->status.job_id == 0 ? !j->look_first : j->cancel);
+    return !j->held && !has_ended(j) && (j->status.job_id == 0 ? !j->look_first && !j->cancel : j->cancel);
 }
 
 /* When there is something to do; *job: for this one, NULL: the look at all. */
@@ -510,6 +499,7 @@ static int follow(struct slurm *s, const char *name, int64_t job_id, const char 
     j->status = (struct slurm_status){
         .phase = job_id ? SLURM_WAITING : SLURM_SUBMITTING,
         .job_id = job_id,
+        .silent = job_id == 0,
         .exit_code = -1,
         .exit_signal = -1,
         .limit_seconds = NAN,
@@ -566,8 +556,6 @@ static void set_cancel(struct slurm_job *j)
     if (!j->cancel)
         j->next_at = 0;
     j->cancel = true;
-    if (!has_ended(j) && j->status.job_id == 0)
-        end_unstarted(j);
 }
 
 static void set_dead(struct slurm_job *j)
@@ -578,6 +566,31 @@ static void set_dead(struct slurm_job *j)
 void slurm_release(struct slurm_job *job)
 {
     change(job, set_released);
+}
+
+/* With the mutex. A script that starts all the same ends as soon as it finds that it was cancelled.
+ */
+static bool end_unstarted(struct slurm_job *j)
+{
+    int64_t ran = id_of_script(j);
+
+    if (ran) {
+        j->status.job_id = ran;
+        return false;
+    }
+    j->owed = j->status.job_id || j->look_first || j->slurm->submitting == j;
+    j->status.phase = SLURM_ENDED;
+    copy(j->status.state, sizeof j->status.state, "CANCELLED");
+    return true;
+}
+
+bool slurm_disown(struct slurm_job *job)
+{
+    pthread_mutex_lock(&job->slurm->mutex);
+    bool ended = has_ended(job) || end_unstarted(job);
+    pthread_cond_signal(&job->slurm->wake);
+    pthread_mutex_unlock(&job->slurm->mutex);
+    return ended;
 }
 
 void slurm_look_soon(struct slurm_job *job)

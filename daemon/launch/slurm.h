@@ -52,6 +52,7 @@ struct slurm_status {
     char nodes[256];  /* n[1-2]; cut if too long */
     char words[512];  /* what it waits for, or why it was refused */
     int64_t restarts; /* by Slurm */
+    bool silent;      /* Slurm has not said anything of it yet, or does not answer any more */
     int64_t exit_code, exit_signal;
     double start;         /* Unix seconds: it runs since, or may start then; 0: not known */
     double limit_seconds; /* of its allocation; NAN: none */
@@ -70,6 +71,9 @@ void slurm_read(struct slurm_job *job, struct slurm_status *status);
 const char *slurm_name(const struct slurm_job *job);
 int64_t slurm_first_attempt(const struct slurm_job *job); /* of the name */
 void slurm_cancel(struct slurm_job *job);                 /* again and again, until it has ended */
+/* It is to end, and Slurm is silent: where no rank of it has ever started it ends at once (true),
+ * and should Slurm have it, or get it yet, it is cancelled there when that can be. */
+bool slurm_disown(struct slurm_job *job);
 void slurm_look_soon(struct slurm_job *job); /* something happened that Slurm may know of */
 void slurm_forget(struct slurm_job *job);    /* it goes on */
 

@@ -170,9 +170,18 @@ static void put_folder(FILE *out, const struct launch_request *r)
     fprintf(out, "attempt=$((%lld + ${SLURM_RESTART_COUNT:-0}))\n", (long long)r->attempt);
     fprintf(out, "[ $attempt = %lld ] || resume='--resume latest'\n", (long long)r->attempt);
     fputs("dir=$run/attempt-$attempt\n", out);
+    fprintf(out,
+            "# The attempt before may have been cancelled before traind knew of this one.\n"
+            "is_cancelled() {\n"
+            "    for n in $(seq %lld $attempt); do\n"
+            "        [ ! -e \"$run/attempt-$n/cancel-requested\" ] || return 0\n"
+            "    done\n"
+            "    return 1\n"
+            "}\n",
+            (long long)r->attempt);
     if (!r->by_hand)
         fputs("# cancelled, or removed, while Slurm could not be told\n"
-              "[ -e \"$run/job.json\" ] && [ ! -e \"$dir/cancel-requested\" ] || exit 0\n",
+              "[ -e \"$run/job.json\" ] && ! is_cancelled || exit 0\n",
               out);
     fputs("mkdir -p \"$dir\" || exit 1\n"
           "if ! (set -C && echo \"$SLURM_JOB_ID\" >\"$dir/slurm-job\") 2>/dev/null &&\n"
@@ -332,7 +341,7 @@ static void put_watch(FILE *out, const struct launch_request *r)
     fputs(
         "# The ranks end behind the step they are in, with a checkpoint.\n"
         "stop() {\n"
-        "    [ -e \"$dir/cancel-requested\" ] || [ -e \"$dir/time-limit-reached\" ] || echo \"$1\" "
+        "    is_cancelled || [ -e \"$dir/time-limit-reached\" ] || echo \"$1\" "
         ">\"$dir/slurm-signal\"\n"
         "    kill -USR1 \"$pid\" 2>/dev/null\n"
         "}\n"
@@ -348,8 +357,7 @@ static void put_watch(FILE *out, const struct launch_request *r)
             out,
             "        [ $(($(date +%%s) - begun)) -lt %.0f ] || echo >\"$dir/time-limit-reached\"\n",
             floor(r->time_limit_seconds - r->lead_seconds));
-    fputs("        [ -e \"$dir/cancel-requested\" ] || [ -e \"$dir/time-limit-reached\" ] || "
-          "continue\n"
+    fputs("        is_cancelled || [ -e \"$dir/time-limit-reached\" ] || continue\n"
           "        kill -USR1 $$\n"
           "        exit\n"
           "    done\n"

@@ -53,6 +53,23 @@ int store_job_set_launcher(struct store *s, int64_t id, int64_t pid, int64_t pid
     return sql_write_end(s, c, status, e);
 }
 
+int store_job_hand_to_slurm(struct store *s, int64_t id, int64_t attempt, const char *slurm,
+                            struct error *e)
+{
+    struct sql *c = sql_write_begin(s, true, e);
+    int changed = 0;
+
+    if (!c)
+        return -(int)e->code;
+    int status = sql_run(c, e, &changed,
+                         "update job set slurm = ?3 where id = ?1 and attempt = ?2 and "
+                         "state = 'queued'",
+                         "iis", id, attempt, slurm);
+    if (status == 0 && changed == 0)
+        status = error_set(e, ERR_CONFLICT, "the state of job %lld has just changed", (long long)id);
+    return sql_write_end(s, c, status, e);
+}
+
 int store_job_set_slurm(struct store *s, int64_t id, const char *slurm, struct error *e)
 {
     struct sql *c = sql_write_begin(s, false, e);
@@ -128,7 +145,11 @@ static int pass_through_running(struct sql *c, int64_t id, const struct store_at
 static int end_attempt(struct sql *c, int64_t id, const struct store_attempt_end *end,
                        struct error *e)
 {
-    int status = sql_run(c, e, NULL, "update job set exit_code = ?, exit_signal = ? where id = ?",
+    int status = end->change.to == JOB_QUEUED ? store_check_not_cancelled(c, id, e) : 0;
+
+    if (status)
+        return status;
+    status = sql_run(c, e, NULL, "update job set exit_code = ?, exit_signal = ? where id = ?",
                          "nni", end->exit_code, end->exit_signal, id);
     if (!status && end->failure)
         status = keep_failure(c, id, end, e);
@@ -136,11 +157,16 @@ static int end_attempt(struct sql *c, int64_t id, const struct store_attempt_end
         status =
             sql_run(c, e, NULL,
                     "update job set restarts = restarts + ?4, resumes = ?2, not_before = ?3, "
-                    "slurm = null where id = ?1",
-                    "iiti", id, (int64_t)end->resumes, end->not_before, (int64_t)end->restarts);
+                    "slurm = iif(?5, slurm, null) where id = ?1",
+                    "iitii", id, (int64_t)end->resumes, end->not_before, (int64_t)end->restarts,
+                    (int64_t)(end->next != NULL));
     if (!status)
         status = pass_through_running(c, id, end, e);
-    return status ? status : store_state_apply(c, id, &end->change, e);
+    if (!status)
+        status = store_state_apply(c, id, &end->change, e);
+    if (!status && end->next)
+        status = begin_attempt(c, id, &end->change, 0, end->next, e);
+    return status;
 }
 
 int store_attempt_end(struct store *s, int64_t id, const struct store_attempt_end *end,
@@ -182,7 +208,8 @@ static int again(struct sql *c, int64_t id, const struct store_job_again *a, str
                          "issiii", id, a->spec, a->plan, a->priority, (int64_t)a->resumes,
                          (int64_t)a->other_speed);
     if (!status && !a->keeps_place)
-        status = sql_run(c, e, NULL, "update job set restarts = 0, failure = null where id = ?",
+        status = sql_run(c, e, NULL, "update job set restarts = 0, failure = null, cancel_attempt = null "
+                         "where id = ?",
                          "i", id);
     if (!status && !a->keeps_place)
         status = store_job_to_end_of_queue(c, id, a->now, e);

@@ -19,8 +19,8 @@
     "queued_at, estimated_start, not_before, restarts, resumes, failure, time_limit_seconds, "     \
     "predicted_seconds, predicted_low_seconds, predicted_high_seconds, forecast, launcher, "       \
     "slurm, "                                                                                      \
-    "submitted_by, eval_images, evaluations, attempt_started_at, " EVALUATED
-#define BRIEF_COLUMNS 44 /* spec and plan stand behind them */
+    "submitted_by, eval_images, evaluations, attempt_started_at, " EVALUATED ", cancel_attempt"
+#define BRIEF_COLUMNS 45 /* spec and plan stand behind them */
 
 void store_job_clear(struct store_job *job)
 {
@@ -118,6 +118,7 @@ static void read_job(const struct store *s, sqlite3_stmt *row, bool documents,
     job->evaluations = sqlite3_column_int64(row, 41);
     job->attempt_started_at = time_of(row, 42);
     job->evaluated_images = sql_int(row, 43, 0);
+    job->cancel_attempt = sql_int(row, 44, 0);
     if (documents) {
         job->spec = sql_text(row, BRIEF_COLUMNS);
         job->plan = sql_text(row, BRIEF_COLUMNS + 1);
@@ -445,6 +446,18 @@ static int state_now(struct sql *c, int64_t id, enum job_state *state, struct er
     return 0;
 }
 
+int store_check_not_cancelled(struct sql *c, int64_t id, struct error *e)
+{
+    sqlite3_stmt *row =
+        sql_query(c, e, "select 1 from job where id = ? and cancel_attempt = attempt", "i", id);
+    int found = row ? sql_row(c, row, e) : -(int)ERR_INTERNAL;
+
+    if (found <= 0)
+        return found;
+    sql_done(row);
+    return error_set(e, ERR_CONFLICT, "job %lld was asked to be cancelled", (long long)id);
+}
+
 int store_state_apply(struct sql *c, int64_t id, const struct store_state_change *change,
                       struct error *e)
 {
@@ -456,6 +469,10 @@ int store_state_apply(struct sql *c, int64_t id, const struct store_state_change
     if (from != change->to && !job_state_leads_to(from, change->to))
         return error_set(e, ERR_CONFLICT, "job %lld is %s and cannot become %s", (long long)id,
                          job_state_name(from), job_state_name(change->to));
+    if (job_state_is_active(from) && change->to == JOB_QUEUED)
+        status = store_check_not_cancelled(c, id, e);
+    if (status)
+        return status;
     status = sql_run(
         c, e, NULL,
         "update job set state = ?2, reason = ?3, "
@@ -476,23 +493,58 @@ int store_job_set_state(struct store *s, int64_t id, const struct store_state_ch
     return sql_write_end(s, c, store_state_apply(c, id, change, e), e);
 }
 
-static int ask_cancel(struct sql *c, int64_t id, const char *reason, const char *by, double now,
-                      struct error *e)
+static int cancel_waiting(struct sql *c, int64_t id, const char *reason, const char *by, double now,
+                          struct error *e)
 {
-    struct store_state_change same = {JOB_QUEUED, reason, now, by};
-    int status = state_now(c, id, &same.to, e);
+    struct store_state_change cancelled = {JOB_CANCELLED, reason, now, by};
+    sqlite3_stmt *row = sql_query(
+        c, e, "select 1 from job where id = ? and state = 'queued' and slurm is null", "i", id);
+    int found = row ? sql_row(c, row, e) : -(int)ERR_INTERNAL;
 
-    return status ? status : store_state_apply(c, id, &same, e);
+    if (found < 0)
+        return found;
+    if (found == 0)
+        return error_set(e, ERR_CONFLICT, "the state of job %lld has just changed", (long long)id);
+    sql_done(row);
+    return store_state_apply(c, id, &cancelled, e);
 }
 
-int store_job_ask_cancel(struct store *s, int64_t id, const char *reason, const char *by,
-                         double now, struct error *e)
+int store_job_cancel_waiting(struct store *s, int64_t id, const char *reason, const char *by,
+                             double now, struct error *e)
 {
     struct sql *c = sql_write_begin(s, true, e);
 
     if (!c)
         return -(int)e->code;
-    return sql_write_end(s, c, ask_cancel(c, id, reason, by, now, e), e);
+    return sql_write_end(s, c, cancel_waiting(c, id, reason, by, now, e), e);
+}
+
+static int ask_cancel(struct sql *c, int64_t id, int64_t attempt, const char *by, double now,
+                      struct error *e)
+{
+    struct store_state_change same = {JOB_QUEUED, "being cancelled", now, by};
+    int changed = 0;
+    int status = sql_run(c, e, &changed,
+                         "update job set cancel_attempt = ?2 where id = ?1 and attempt = ?2 and "
+                         "(state in ('starting', 'running', 'evaluating') or "
+                         "state = 'queued' and slurm is not null)",
+                         "ii", id, attempt);
+
+    if (!status && changed == 0)
+        status = error_set(e, ERR_CONFLICT, "the state of job %lld has just changed", (long long)id);
+    if (!status)
+        status = state_now(c, id, &same.to, e);
+    return status ? status : store_state_apply(c, id, &same, e);
+}
+
+int store_job_ask_cancel(struct store *s, int64_t id, int64_t attempt, const char *by, double now,
+                         struct error *e)
+{
+    struct sql *c = sql_write_begin(s, true, e);
+
+    if (!c)
+        return -(int)e->code;
+    return sql_write_end(s, c, ask_cancel(c, id, attempt, by, now, e), e);
 }
 
 /* What the workers wrote has a seq: they cannot name somebody here. */

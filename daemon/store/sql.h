@@ -78,5 +78,7 @@ int store_job_to_end_of_queue(struct sql *c, int64_t id, double now, struct erro
 /* job.c, for event.c and attempt.c: a state change inside the caller's transaction. */
 int store_state_apply(struct sql *c, int64_t id, const struct store_state_change *change,
                       struct error *e);
+/* ERR_CONFLICT: somebody has asked to cancel the newest attempt. */
+int store_check_not_cancelled(struct sql *c, int64_t id, struct error *e);
 
 #endif

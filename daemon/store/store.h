@@ -75,6 +75,7 @@ struct store_job {
     char *idempotency_key;
     double created_at, started_at, finished_at;
     double attempt_started_at; /* the newest attempt */
+    int64_t cancel_attempt;    /* the last attempt that was asked to be cancelled; 0: none */
     double queued_at;          /* its place in the queue */
     double estimated_start;    /* of a queued job; 0: not known */
     double not_before;         /* of a queued job: when a restart's back-off ends; 0: none */
@@ -186,9 +187,16 @@ struct store_state_change {
 int store_job_set_state(struct store *s, int64_t id, const struct store_state_change *change,
                         struct error *e);
 
-/* An active job is to be cancelled: its state stays, and an event says who asked. Durable. */
-int store_job_ask_cancel(struct store *s, int64_t id, const char *reason, const char *by,
-                         double now, struct error *e);
+/* A job that waits, and has not been handed to Slurm, is cancelled. ERR_CONFLICT: it does not wait
+ * any more. Durable. */
+int store_job_cancel_waiting(struct store *s, int64_t id, const char *reason, const char *by,
+                             double now, struct error *e);
+
+/* The attempt that is under way is to be cancelled: the state stays, an event says who asked, and
+ * the attempt is never queued again (ERR_CONFLICT). Durable. ERR_CONFLICT: it is not under way any
+ * more. */
+int store_job_ask_cancel(struct store *s, int64_t id, int64_t attempt, const char *by, double now,
+                         struct error *e);
 
 /* Who asked last for a change of this attempt: a new text, NULL where nobody was named. */
 int store_job_asked_by(struct store *s, int64_t id, int64_t attempt, char **by, struct error *e);
@@ -215,6 +223,11 @@ int store_job_begin_attempt(struct store *s, int64_t id, const struct store_stat
 int store_job_set_launcher(struct store *s, int64_t id, int64_t pid, int64_t pid_start,
                            struct error *e);
 
+/* Likewise of a job that is handed to Slurm, before that is done: from now on it is in Slurm, as
+ * this text says. ERR_CONFLICT: it has just been cancelled. Durable. */
+int store_job_hand_to_slurm(struct store *s, int64_t id, int64_t attempt, const char *slurm,
+                            struct error *e);
+
 /* What Slurm says of a job: JSON text; NULL: it is not in Slurm. No event is made of it. */
 int store_job_set_slurm(struct store *s, int64_t id, const char *slurm, struct error *e);
 
@@ -229,8 +242,11 @@ struct store_attempt_end {
     bool goes_on;                     /* back into the queue too, but counts as nothing */
     bool resumes;
     double not_before; /* of a restart: when its back-off ends */
+    int64_t *next;     /* not NULL: Slurm starts the same job again as the next attempt, which
+                          begins in the same transaction; gets its number */
 };
-/* In one transaction, durable. */
+/* In one transaction, durable. ERR_CONFLICT: it is to be queued again, but somebody has asked to
+ * cancel this attempt. */
 int store_attempt_end(struct store *s, int64_t id, const struct store_attempt_end *end,
                       struct error *e);
 

@@ -9,7 +9,8 @@
 #include "common/file.h"
 #include "common/json.h"
 #include "daemon/job/job.h"
-#include "daemon/job/manager.h"
+#include "daemon/job/queue.h"
+#include "daemon/job/run_dir.h"
 
 static char folder[64], jobs_dir[256];
 static struct store *store;
@@ -112,7 +113,7 @@ Test(submit, the_run_directory_is_made_of_the_row)
 
     cr_assert_eq(submit(NULL, NULL, &id, NULL), 0, "%s", e.text);
     cr_assert_eq(store_job_get(store, id, &job, &e), 0);
-    cr_assert_eq(job_prepare_run_dir(manager, &job, &e), 0, "%s", e.text);
+    cr_assert_eq(run_dir_prepare(store, &job, &e), 0, "%s", e.text);
     snprintf(path, sizeof path, "%s/%lld/job.json", jobs_dir, (long long)id);
     json_t *written = json_document_load(path, &e), *wanted = job_spec_to_json(spec);
     cr_assert_not_null(written, "%s", e.text);
@@ -151,9 +152,7 @@ Test(submit, a_run_directory_that_cannot_be_made_fails_the_job_at_its_start)
     cr_assert_eq(submit(NULL, NULL, &id, NULL), 0, "%s", e.text);
     file_remove_tree(jobs_dir, NULL);
     cr_assert_eq(file_write_atomic(jobs_dir, "x", 1, &e), 0, "a file in its place");
-    cr_assert_eq(store_job_get(store, id, &job, &e), 0);
-    job_start(manager, &job);
-    store_job_clear(&job);
+    queue_start_jobs(manager);
     cr_assert_eq(store_job_get(store, id, &job, &e), 0);
     cr_assert_eq(job.state, JOB_FAILED);
     cr_assert_not_null(strstr(job.reason, jobs_dir), "%s", job.reason);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "common/file.h"
-#include "daemon/job/manager.h"
+#include "daemon/job/slurm_verdict.h"
 
 static char folder[64];
 
@@ -30,21 +30,19 @@ static void tear_down(void)
     file_remove_tree(folder, &e);
 }
 
-TestSuite(job_slurm, .init = set_up, .fini = tear_down);
+TestSuite(slurm_verdict, .init = set_up, .fini = tear_down);
 
 static struct verdict judge(const char *state)
 {
-    struct active_job a = {
-        .attempt = 1, .slurm = {.phase = SLURM_ENDED, .job_id = 12}
-    };
+    struct slurm_status slurm = {.phase = SLURM_ENDED, .job_id = 12};
+    struct slurm_end end = {.slurm = &slurm, .attempt = 1};
     struct launch_exit how = {1, -1};
     struct verdict v;
 
-    a.attempt_dir = folder;
-    snprintf(a.slurm.state, sizeof a.slurm.state, "%s", state);
-    snprintf(a.slurm.nodes, sizeof a.slurm.nodes, "n[1-2]");
+    snprintf(slurm.state, sizeof slurm.state, "%s", state);
+    snprintf(slurm.nodes, sizeof slurm.nodes, "n[1-2]");
     failure_judge(folder, &how, FAILURE_NOT_STOPPED, &v);
-    job_judge_by_slurm(&a, FAILURE_NOT_STOPPED, &v);
+    slurm_verdict(&end, &v);
     return v;
 }
 
@@ -53,7 +51,7 @@ static struct verdict judge(const char *state)
     "{\"type\": \"failed\", \"rank\": 3, \"host\": \"n2\", \"phase\": \"train\", \"reason\": "     \
     "\"cannot read /data/x: Input/output error\"}\n"
 
-Test(job_slurm, what_a_rank_said_stands_behind_slurms_words)
+Test(slurm_verdict, what_a_rank_said_stands_behind_slurms_words)
 {
     static const char *const states[] = {"NODE_FAIL", "PREEMPTED", "CANCELLED", "OUT_OF_MEMORY"};
 
@@ -70,7 +68,7 @@ Test(job_slurm, what_a_rank_said_stands_behind_slurms_words)
     }
 }
 
-Test(job_slurm, where_no_rank_said_anything_slurms_words_stand_alone)
+Test(slurm_verdict, where_no_rank_said_anything_slurms_words_stand_alone)
 {
     write_events(STEP);
     struct verdict v = judge("NODE_FAIL");

@@ -1,0 +1,15 @@
+/* The stored document of a job. */
+#ifndef TRAIND_DAEMON_JOB_DOCUMENT_H
+#define TRAIND_DAEMON_JOB_DOCUMENT_H
+
+#include <jansson.h>
+
+#include "common/job_spec.h"
+#include "daemon/store/store.h"
+
+/* It was valid when it was taken, so a problem comes from another version. */
+struct job_spec *job_stored_spec(const struct store_job *job, struct error *e);
+
+char *job_json_text(json_t *value); /* steals the reference; the caller frees the text */
+
+#endif

@@ -1,0 +1,78 @@
+/* Inside the manager: the structs that its files share. Others use job.h. */
+#ifndef TRAIND_DAEMON_JOB_INSIDE_H
+#define TRAIND_DAEMON_JOB_INSIDE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "daemon/ingest/apply.h"
+#include "daemon/job/hosts.h"
+#include "daemon/job/job.h"
+#include "daemon/job/life.h"
+#include "daemon/launch/launch.h"
+#include "daemon/launch/stalled.h"
+
+/* A job that the loop has to do with. Owned by the loop's thread. */
+struct active_job {
+    struct active_job *next;
+    int64_t id, attempt, slots;
+    struct life life;
+    struct job_spec *spec; /* NULL: the stored document cannot be read any more */
+    char *run_dir, *attempt_dir;
+    const struct launcher *launcher;
+    struct launch_process process;
+    struct ingest *ingest;  /* NULL: not followed yet */
+    struct job_hosts hosts; /* that it takes; none: this machine alone */
+    int watch;              /* of inotify, on attempt_dir; -1: none (polling alone) */
+    int64_t exit_code, exit_signal;
+    double stall_next_at;  /* monotonic: when it is looked at for a stall */
+    struct stalled stall;  /* once it was found */
+    double stopped_since;  /* of struct stall_look */
+    double complained_at;  /* monotonic: of the last log line about an error that repeats */
+    struct start *start;   /* of an attempt that is being made (start.h); NULL: none */
+    struct error no_start; /* why its attempt could not be made, or found again */
+    struct verdict verdict; /* on the attempt, once it was judged */
+    bool judged;
+    /* Of launcher slurm. */
+    double exit_seen_at;       /* monotonic: when its script was seen to have ended; 0: not yet */
+    bool without_slurm;        /* its end does not wait for Slurm's word any more */
+    struct slurm_status slurm; /* as last read */
+    char *slurm_stored;        /* JSON text, as last stored */
+};
+
+struct job_manager {
+    job_manager_round *each_round; /* NULL: none */
+    void *round_context;
+    double round_next_at; /* monotonic: when it wants to be called again */
+    struct store *store;
+    char *jobs_dir, *mpirun, *worker, *agent;
+    struct job_limits limits; /* the loop's; other threads: manager_limits */
+    int64_t slots;
+    struct slurm_settings slurm_settings;
+    struct slurm *slurm;
+    int wake_fd;    /* eventfd */
+    int inotify_fd; /* -1: not available, polling alone */
+    atomic_bool stop;
+    struct active_job *active; /* the loop's, in the order of their start */
+    bool look_at_queue;        /* the loop's: something changed that may let a job start */
+    double queue_looked_at;    /* the loop's, monotonic */
+    double sweeps_next_at;     /* when losers of sweeps are looked for again */
+    double queue_next_at;      /* the loop's: when the queue is looked at in any case, monotonic */
+
+    pthread_mutex_t files; /* taken while a run directory is made, changed or removed: a job may be
+                              launched in the same moment */
+    pthread_mutex_t mutex; /* guards what follows */
+    int64_t *cancel_ids;   /* requests for the loop */
+    size_t cancel_count, cancel_room;
+    struct job_slots used;           /* as of the loop's last round */
+    struct job_limits shared_limits; /* a copy of limits */
+};
+
+struct job_limits manager_limits(struct job_manager *m); /* thread-safe */
+
+void manager_wake(struct job_manager *m); /* async-signal-safe */
+
+/* At most one line in ten seconds about a job's error that repeats. */
+void manager_complain(struct active_job *a, const char *what, const struct error *e);
+
+#endif

@@ -1,0 +1,137 @@
+/* What must hold. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/simulate/world.h"
+
+void world_violation(struct world *w, const char *format, ...)
+{
+    va_list arguments;
+
+    if (w->violated)
+        return;
+    w->violated = true;
+    w->violation_kind = format;
+    va_start(arguments, format);
+    vsnprintf(w->violation, sizeof w->violation, format, arguments);
+    va_end(arguments);
+}
+
+void world_trace(struct world *w, const char *format, ...)
+{
+    va_list arguments;
+
+    if (!w->trace)
+        return;
+    fprintf(w->trace, "%7.0f ", w->now);
+    va_start(arguments, format);
+    vfprintf(w->trace, format, arguments);
+    va_end(arguments);
+    fputc('\n', w->trace);
+}
+
+/* Nothing runs that the store does not know, and no more than there are slots. */
+static void check_process(struct world *w, int number, int64_t *slots)
+{
+    const struct process *p = &w->processes[number];
+    const struct job *job = &w->jobs[p->job];
+
+    if (!p->ranks && !p->gated && !p->alive)
+        return;
+    *slots += job->slots;
+    if (p->gated)
+        return;
+    if (job_state_is_final(job->state))
+        world_violation(w, "job %d is %s, and attempt %d of it still runs", p->job,
+                        job_state_name(job->state), p->attempt);
+    if (job->launcher != number)
+        world_violation(w, "attempt %d of job %d runs, and the store does not know its launcher",
+                        p->attempt, p->job);
+    if (job->for_slurm && !job->in_slurm)
+        world_violation(w, "attempt %d of job %d runs in Slurm, and the store does not know it",
+                        p->attempt, p->job);
+    if (!job->for_slurm && job->state == JOB_QUEUED)
+        world_violation(w, "job %d is queued, and attempt %d of it runs", p->job, p->attempt);
+}
+
+void check_now(struct world *w)
+{
+    int64_t slots = 0;
+
+    for (int i = 1; i <= w->process_count; i++)
+        check_process(w, i, &slots);
+    if (slots > SLOTS_MAX)
+        world_violation(w, "%lld of %d slots are taken", (long long)slots, SLOTS_MAX);
+    for (int id = 1; id <= w->job_count; id++)
+        if (w->jobs[id].restarts > w->jobs[id].restarts_max)
+            world_violation(w, "job %d was restarted %lld times, and may be %lld times", id,
+                            (long long)w->jobs[id].restarts, (long long)w->jobs[id].restarts_max);
+}
+
+static int64_t check_free_slots(const struct world *w, int but)
+{
+    int64_t slots = w->slots;
+
+    for (int i = 0; i < JOBS_MAX; i++)
+        if (w->active[i].used && w->active[i].job != but)
+            slots -= w->jobs[w->active[i].job].slots;
+    return slots;
+}
+
+static bool check_is_before(const struct world *w, int one, int other)
+{
+    double a = w->jobs[one].queued_at - 20.0 * (double)w->jobs[one].priority;
+    double b = w->jobs[other].queued_at - 20.0 * (double)w->jobs[other].priority;
+
+    return a < b || (a == b && one < other);
+}
+
+static bool check_is_active(const struct world *w, int id)
+{
+    for (int i = 0; i < JOBS_MAX; i++)
+        if (w->active[i].used && w->active[i].job == id)
+            return true;
+    return false;
+}
+
+/* Whoever is before it in the queue would have started if it had its slots. */
+void check_start(struct world *w, int id)
+{
+    const struct job *job = &w->jobs[id];
+
+    if (job->for_slurm)
+        return;
+    for (int other = 1; other <= w->job_count; other++) {
+        const struct job *o = &w->jobs[other];
+        if (other == id || o->for_slurm || o->state != JOB_QUEUED || o->not_before > w->now || check_is_active(w, other) ||
+            o->listed != w->looks || o->tried == w->looks || !check_is_before(w, other, id) || w->depth)
+            continue;
+        if (o->slots <= check_free_slots(w, id))
+            world_violation(w, "job %d starts, and job %d before it has its slots", id, other);
+    }
+}
+
+static bool check_is_first_cause(const struct job *job)
+{
+    return job->vague || !job->first_cause[0] || strstr(job->reason, job->first_cause);
+}
+
+void check_end(struct world *w)
+{
+    check_now(w);
+    for (int id = 1; id <= w->job_count; id++) {
+        const struct job *job = &w->jobs[id];
+        if (!job_state_is_final(job->state))
+            world_violation(w, "job %d is %s for ever", id, job_state_name(job->state));
+        else if (job->cancelled_at >= 0 && job->attempt > job->cancelled_at)
+            world_violation(w, "job %d was cancelled in attempt %d, and went on", id,
+                            job->cancelled_at);
+        else if (job->state == JOB_FAILED && job->real_restarts && !check_is_first_cause(job))
+            world_violation(w, "job %d: \"%s\" does not name the first cause, %s", id, job->reason,
+                            job->first_cause);
+    }
+    for (int i = 1; i <= w->process_count; i++)
+        if (nature_is_left(&w->processes[i]) && !w->processes[i].gated)
+            world_violation(w, "something of job %d is left over", w->processes[i].job);
+}

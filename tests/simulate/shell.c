@@ -1,0 +1,738 @@
+/* The daemon around the core, as daemon/job/{act,watch,queue,recover}.c are around it: what it
+ * knows is gone when it is killed, which may happen before each action. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/job/queue_plan.h"
+#include "tests/simulate/world.h"
+
+#define GRACE_SECONDS   10
+#define RESTART_SECONDS 5
+#define RUN_SECONDS     100 /* that a job is thought to run, at most */
+
+struct acting {
+    struct world *w;
+    struct active *a;
+    const struct life_observation *seen;
+};
+
+typedef int shell_step(struct world *w, struct active *a, struct error *e);
+
+static struct job *shell_job(struct world *w, const struct active *a)
+{
+    return &w->jobs[a->job];
+}
+
+static struct attempt *shell_attempt(struct world *w, const struct active *a)
+{
+    return &w->jobs[a->job].attempts[a->attempt];
+}
+
+static struct process *shell_process(struct world *w, const struct active *a)
+{
+    return &w->processes[a->process];
+}
+
+static int shell_no_space(struct error *e)
+{
+    return error_set(e, ERR_NO_SPACE, "the disk is full");
+}
+
+void shell_forget_all(struct world *w)
+{
+    for (int i = 0; i < JOBS_MAX; i++) {
+        struct active *a = &w->active[i];
+        struct process *p = shell_process(w, a);
+        if (a->used && a->process && p->gated)
+            nature_kill(w, p); /* its gate closes */
+        *a = (struct active){0};
+    }
+}
+
+static struct active *shell_create(struct world *w, int id, enum life_phase phase)
+{
+    struct job *job = &w->jobs[id];
+
+    for (int i = 0; i < JOBS_MAX; i++) {
+        struct active *a = &w->active[i];
+        if (a->used)
+            continue;
+        *a = (struct active){.used = true, .job = id, .attempt = job->attempt, .ends = INFINITY};
+        a->life = (struct life){.phase = phase,
+                                .slurm = job->for_slurm,
+                                .resumes = job->resumes,
+                                .may_have_run = job->state != JOB_QUEUED,
+                                .cancel_asked = phase == LIFE_LOST &&
+                                                job->cancel_attempt == job->attempt,
+                                .due = INFINITY,
+                                .limit_at = INFINITY,
+                                .limit_seconds = job->time_limit};
+        return a;
+    }
+    world_violation(w, "the loop has more jobs than there are");
+    longjmp(w->killed, 2);
+}
+
+/* ---------------------------------------------------------------- a start */
+
+static int shell_prepare(struct world *w, struct active *a, struct error *e)
+{
+    (void)a;
+    if (w->disk_full)
+        return shell_no_space(e);
+    if (chance_once_in(&w->chance, 100))
+        return error_set(e, ERR_NOT_FOUND, "mpirun is not installed");
+    return 0;
+}
+
+static int shell_store_attempt(struct world *w, struct active *a, struct error *e)
+{
+    struct job *job = shell_job(w, a);
+
+    if (w->disk_full)
+        return shell_no_space(e);
+    if (job->state != JOB_QUEUED)
+        return error_set(e, ERR_CONFLICT, "it is not queued any more");
+    check_start(w, a->job);
+    for (int i = job->attempt + 1; i < ATTEMPTS_MAX; i++)
+        if (job->attempts[i].folder)
+            job->attempt = i; /* Slurm began it, and traind never came to know */
+    if (job->attempt + 1 >= ATTEMPTS_MAX) {
+        world_violation(w, "job %d is tried for ever", a->job);
+        longjmp(w->killed, 2);
+    }
+    job->state = job->for_slurm ? JOB_QUEUED : JOB_STARTING;
+    job->launcher = 0;
+    job->not_before = 0;
+    a->attempt = ++job->attempt;
+    return 0;
+}
+
+static int shell_start_launcher(struct world *w, struct active *a, struct error *e)
+{
+    if (w->disk_full)
+        return shell_no_space(e);
+    shell_attempt(w, a)->folder = true;
+    a->process = nature_start(w, a->job, a->attempt, a->life.slurm);
+    a->held = a->silent = a->life.slurm;
+    return 0;
+}
+
+static int shell_store_launcher(struct world *w, struct active *a, struct error *e)
+{
+    struct job *job = shell_job(w, a);
+
+    if (w->disk_full)
+        return shell_no_space(e);
+    if (a->life.slurm && (job->state != JOB_QUEUED || job->attempt != a->attempt))
+        return error_set(e, ERR_CONFLICT, "it was cancelled");
+    if (a->life.slurm) {
+        job->in_slurm = true;
+        job->first_attempt = a->attempt;
+    }
+    job->launcher = a->process;
+    return 0;
+}
+
+static int shell_follow(struct world *w, struct active *a, struct error *e)
+{
+    if (w->disk_full && !shell_attempt(w, a)->folder)
+        return shell_no_space(e);
+    shell_attempt(w, a)->folder = true;
+    return 0;
+}
+
+static int shell_open_gate(struct world *w, struct active *a, struct error *e)
+{
+    (void)e;
+    if (a->life.slurm)
+        a->held = false;
+    else
+        nature_release(w, shell_process(w, a));
+    a->ends = w->now + RUN_SECONDS;
+    return 0;
+}
+
+static int shell_abandon(struct world *w, struct active *a, struct error *e)
+{
+    (void)e;
+    if (a->process)
+        nature_kill(w, shell_process(w, a));
+    a->process = 0;
+    return 0;
+}
+
+/* ---------------------------------------------------------------- an end */
+
+static enum failure_stop shell_why(struct world *w, const struct active *a)
+{
+    const struct attempt *at = shell_attempt(w, a);
+
+    if (a->life.cancel_asked || a->life.stop_why == FAILURE_CANCELLED || at->mark_cancel)
+        return FAILURE_CANCELLED;
+    if (a->life.stop_why == FAILURE_STALLED || at->mark_stall)
+        return FAILURE_STALLED;
+    return a->life.stop_why == FAILURE_TIME_LIMIT || at->mark_limit ? FAILURE_TIME_LIMIT
+                                                                    : FAILURE_NOT_STOPPED;
+}
+
+/* As failure_judge does, by what is left of the attempt. */
+static void shell_judge(struct world *w, struct active *a)
+{
+    const struct attempt *at = shell_attempt(w, a);
+    enum failure_stop why = shell_why(w, a);
+    struct verdict *v = &a->verdict;
+
+    *v = (struct verdict){.state = JOB_FAILED, .step = at->steps};
+    if (at->outcome == RAN_TO_END) {
+        v->state = JOB_SUCCEEDED;
+    } else if (why == FAILURE_STALLED) {
+        v->outside = true;
+        snprintf(v->reason, sizeof v->reason, "stalled");
+    } else if (why || at->outcome == RAN_TO_STOP) {
+        v->state = JOB_CANCELLED;
+    } else if (at->outcome == RAN_INTO_FAILURE || at->outcome == RAN_INTO_DEATH) {
+        v->own_fault = at->own_fault;
+        snprintf(v->reason, sizeof v->reason, "%s", at->cause);
+    } else if (at->outcome == RAN_NOT && a->life.slurm) {
+        snprintf(v->reason, sizeof v->reason, "Slurm's job ended before a worker said anything");
+    } else if (at->outcome == RAN_NOT) {
+        v->state = JOB_QUEUED;
+    } else {
+        snprintf(v->reason, sizeof v->reason, "its ranks died without a word");
+    }
+}
+
+static int shell_store_verdict(struct world *w, struct active *a, bool put_back, struct error *e)
+{
+    struct job *job = shell_job(w, a);
+    struct life_history history = {.restarts = job->restarts,
+                                   .restarts_max = job->restarts_max,
+                                   .restart_delay_seconds = RESTART_SECONDS,
+                                   .checkpoint = job->checkpoint,
+                                   .trains = job->trains,
+                                   .ran = true,
+                                   .resumes = job->resumes,
+                                   .keeps_slurm = put_back,
+                                   .first_failure = job->failure};
+    struct life_end end;
+
+    if (w->disk_full)
+        return shell_no_space(e);
+    life_end_of(&a->verdict, &history, &end);
+    if (end.to == JOB_QUEUED && job->cancel_attempt == job->attempt)
+        return error_set(e, ERR_CONFLICT, "it was asked to be cancelled");
+    if (job_state_is_final(job->state))
+        return error_set(e, ERR_CONFLICT, "it has ended");
+    if (end.failed && !job->failure[0])
+        snprintf(job->failure, sizeof job->failure, "%s", a->verdict.reason);
+    if (end.failed && !job->first_cause[0]) /* not seen by nature: a start, Slurm */
+        snprintf(job->first_cause, sizeof job->first_cause, "%.40s", a->verdict.reason);
+    job->state = end.to;
+    snprintf(job->reason, sizeof job->reason, "%s", end.reason);
+    if (end.restarts || end.goes_on) {
+        job->restarts += end.restarts;
+        job->real_restarts += end.restarts;
+        job->resumes = end.resumes && job->checkpoint > 0;
+        job->not_before = end.pause_seconds > 0 ? w->now + end.pause_seconds : 0;
+        job->in_slurm = job->in_slurm && put_back;
+    }
+    if (put_back && end.to == JOB_QUEUED)
+        a->attempt = ++job->attempt;
+    return 0;
+}
+
+static int shell_store_end(struct world *w, struct active *a, struct error *e)
+{
+    if (!a->judged)
+        shell_judge(w, a);
+    return shell_store_verdict(w, a, false, e);
+}
+
+static int shell_store_no_start(struct world *w, struct active *a, struct error *e)
+{
+    bool passing = a->no_start.code == ERR_NO_SPACE;
+
+    a->verdict = (struct verdict){.state = JOB_FAILED, .outside = passing, .own_fault = !passing};
+    snprintf(a->verdict.reason, sizeof a->verdict.reason, "%.200s", a->no_start.text);
+    return shell_store_verdict(w, a, false, e);
+}
+
+static int shell_store_put_back(struct world *w, struct active *a, struct error *e)
+{
+    int status = a->attempt + 1 < ATTEMPTS_MAX ? shell_store_verdict(w, a, true, e)
+                                               : error_set(e, ERR_INTERNAL, "too many attempts");
+    a->judged = false;
+    return status;
+}
+
+/* ---------------------------------------------------------------- the other actions */
+
+static int shell_set_state(struct world *w, struct active *a, enum job_state to, struct error *e)
+{
+    struct job *job = shell_job(w, a);
+
+    if (w->disk_full)
+        return shell_no_space(e);
+    if (job->state != to && !job_state_leads_to(job->state, to))
+        return error_set(e, ERR_CONFLICT, "not from this state");
+    if (job_state_is_active(job->state) && to == JOB_QUEUED &&
+        job->cancel_attempt == job->attempt)
+        return error_set(e, ERR_CONFLICT, "it was asked to be cancelled");
+    job->state = to;
+    return 0;
+}
+
+static int shell_store_cancelled(struct world *w, struct active *a, struct error *e)
+{
+    return shell_set_state(w, a, JOB_CANCELLED, e);
+}
+
+static int shell_store_back(struct world *w, struct active *a, struct error *e)
+{
+    return shell_set_state(w, a, JOB_QUEUED, e);
+}
+
+static int shell_store_failed(struct world *w, struct active *a, struct error *e)
+{
+    struct job *job = shell_job(w, a);
+    int status = shell_set_state(w, a, JOB_FAILED, e);
+
+    char before[FAILURE_TEXT_BYTES];
+    memcpy(before, job->failure, sizeof before);
+    if (!status)
+        snprintf(job->reason, sizeof job->reason, "cannot be; before that: %s", before);
+    return status;
+}
+
+static int shell_store_started(struct world *w, struct active *a, struct error *e)
+{
+    return shell_set_state(w, a, JOB_STARTING, e);
+}
+
+static int shell_mark_limit(struct world *w, struct active *a, struct error *e)
+{
+    if (w->disk_full)
+        return shell_no_space(e);
+    shell_attempt(w, a)->mark_limit = true;
+    return 0;
+}
+
+static int shell_mark_stall(struct world *w, struct active *a, struct error *e)
+{
+    struct job *job = shell_job(w, a);
+
+    if (!job->first_cause[0])
+        snprintf(job->first_cause, sizeof job->first_cause, "stalled");
+    job->vague = job->vague || w->disk_full; /* the next daemon will not know */
+    if (w->disk_full)
+        return shell_no_space(e);
+    shell_attempt(w, a)->mark_stall = true;
+    return 0;
+}
+
+static bool shell_slurm_has_begun(struct world *w, const struct active *a)
+{
+    return shell_process(w, a)->alive;
+}
+
+static int shell_ask_workers(struct world *w, struct active *a, struct error *e)
+{
+    (void)e;
+    if (!a->life.slurm)
+        nature_ask(w, shell_process(w, a));
+    else if (!shell_slurm_has_begun(w, a))
+        a->cancel = true;
+    return 0;
+}
+
+static int shell_terminate(struct world *w, struct active *a, struct error *e)
+{
+    (void)e;
+    if (a->life.slurm)
+        a->cancel = true;
+    else
+        nature_terminate(w, shell_process(w, a));
+    return 0;
+}
+
+static int shell_kill(struct world *w, struct active *a, struct error *e)
+{
+    (void)e;
+    if (a->life.slurm)
+        a->cancel = true;
+    else if (a->process)
+        nature_kill(w, shell_process(w, a));
+    return 0;
+}
+
+static int shell_cancel_in_slurm(struct world *w, struct active *a, struct error *e)
+{
+    (void)w;
+    (void)e;
+    a->cancel = true;
+    return 0;
+}
+
+static int shell_disown(struct world *w, struct active *a, struct error *e)
+{
+    if (shell_attempt(w, a)->owner)
+        return error_set(e, ERR_CONFLICT, "it has started");
+    /* It is cancelled there when Slurm answers, and its script would end at once. */
+    shell_process(w, a)->pending = false;
+    a->ended_there = true;
+    return 0;
+}
+
+static int shell_shrink(struct world *w, struct active *a, struct error *e)
+{
+    if (w->disk_full || chance_once_in(&w->chance, 3))
+        return error_set(e, ERR_INVALID, "it cannot be planned again");
+    shell_job(w, a)->slots = w->slots;
+    return 0;
+}
+
+static int shell_nothing(struct world *w, struct active *a, struct error *e)
+{
+    (void)w;
+    (void)a;
+    (void)e;
+    return 0;
+}
+
+static int shell_forget(struct world *w, struct active *a, struct error *e)
+{
+    (void)w;
+    (void)e;
+    *a = (struct active){0};
+    return 0;
+}
+
+static shell_step *const shell_steps[LIFE_ACTION_COUNT] = {
+    [LIFE_PREPARE] = shell_prepare,
+    [LIFE_STORE_ATTEMPT] = shell_store_attempt,
+    [LIFE_START_LAUNCHER] = shell_start_launcher,
+    [LIFE_STORE_LAUNCHER] = shell_store_launcher,
+    [LIFE_FOLLOW] = shell_follow,
+    [LIFE_OPEN_GATE] = shell_open_gate,
+    [LIFE_ABANDON_LAUNCHER] = shell_abandon,
+    [LIFE_STORE_NO_START] = shell_store_no_start,
+    [LIFE_TRY_LATER] = shell_nothing,
+    [LIFE_SHRINK] = shell_shrink,
+    [LIFE_STORE_UNFIT] = shell_store_failed,
+    [LIFE_STORE_CANCELLED] = shell_store_cancelled,
+    [LIFE_MARK_LIMIT] = shell_mark_limit,
+    [LIFE_MARK_STALL] = shell_mark_stall,
+    [LIFE_ASK_WORKERS] = shell_ask_workers,
+    [LIFE_TERMINATE] = shell_terminate,
+    [LIFE_KILL] = shell_kill,
+    [LIFE_SAY_STOPPING] = shell_nothing,
+    [LIFE_STORE_STARTED] = shell_store_started,
+    [LIFE_STORE_PUT_BACK] = shell_store_put_back,
+    [LIFE_CANCEL_IN_SLURM] = shell_cancel_in_slurm,
+    [LIFE_DISOWN_IN_SLURM] = shell_disown,
+    [LIFE_STORE_END] = shell_store_end,
+    [LIFE_FINISH] = shell_nothing,
+    [LIFE_STORE_BACK] = shell_store_back,
+    [LIFE_STORE_LOST] = shell_store_failed,
+    [LIFE_FORGET] = shell_forget,
+};
+
+/* Before each action users and nature may act, and the daemon may be killed. */
+static void shell_between(struct world *w)
+{
+    check_now(w);
+    if (w->depth < 2 && chance_once_in(&w->chance, 12)) {
+        w->depth++;
+        nature_act(w);
+        users_act(w);
+        w->depth--;
+    }
+    if (w->may_kill && w->depth == 0 && chance_once_in(&w->chance, 120))
+        longjmp(w->killed, 1);
+}
+
+static int shell_act(void *context, enum life_action action, struct error *e)
+{
+    struct acting *acting = context;
+    struct active *a = acting->a;
+
+    shell_between(acting->w);
+    *e = (struct error){0};
+    int id = a->job, attempt = a->attempt;
+    int status = shell_steps[action](acting->w, a, e);
+    world_trace(acting->w, "job %d.%d: %s%s%s", id, attempt, life_action_name(action),
+                status ? ": " : "", status ? e->text : "");
+    if (status && action >= LIFE_PREPARE && action <= LIFE_OPEN_GATE)
+        a->no_start = *e;
+    return status;
+}
+
+static int shell_tell(struct world *w, struct active *a, enum life_event event)
+{
+    struct life_observation seen = {.event = event,
+                                    .now = w->now,
+                                    .grace_seconds = GRACE_SECONDS,
+                                    .killed = a->process && shell_process(w, a)->killed_launcher};
+    struct acting acting = {w, a, &seen};
+    struct error e;
+
+    if (event == LIFE_FOUND_ALIVE || event == LIFE_SLURM_STARTED)
+        seen.ran_seconds = w->now - shell_process(w, a)->began;
+    if (event == LIFE_SLURM_PUT_BACK) {
+        struct life_history h = {.restarts = shell_job(w, a)->restarts,
+                                 .restarts_max = shell_job(w, a)->restarts_max,
+                                 .keeps_slurm = true};
+        struct life_end end;
+        life_end_of(&a->verdict, &h, &end);
+        seen.last = end.to != JOB_QUEUED;
+    }
+    return life_carry_out(&a->life, &seen, shell_act, &acting, &e);
+}
+
+static bool shell_is_under_way(const struct active *a)
+{
+    return a->used && (a->life.phase == LIFE_RUNNING || a->life.phase == LIFE_IN_SLURM);
+}
+
+/* ---------------------------------------------------------------- Slurm */
+
+/* The thread that speaks with Slurm. */
+static void shell_speak_with_slurm(struct world *w, struct active *a)
+{
+    struct process *p = shell_process(w, a);
+
+    if (a->held || a->ended_there)
+        return;
+    if (!w->slurm_up) {
+        a->silent = true;
+        return;
+    }
+    if (!a->known && a->cancel && !p->submitted) {
+        a->silent = true; /* it is not submitted any more */
+    } else if (!a->known && p->submitted) {
+        a->known = true; /* its name is found */
+        a->silent = false;
+    } else if (!a->known) {
+        p->submitted = p->pending = true;
+        a->known = !chance_once_in(&w->chance, 6); /* else the answer is lost */
+        a->silent = !a->known;
+    } else {
+        a->silent = false;
+        if (a->cancel)
+            nature_kill(w, p);
+        a->ended_there = !nature_is_left(p);
+    }
+}
+
+static void shell_judge_put_back(struct world *w, struct active *a)
+{
+    const struct attempt *at = shell_attempt(w, a);
+
+    shell_judge(w, a);
+    if (at->outcome == RAN_TO_END || at->mark_stall)
+        return;
+    a->verdict.state = JOB_FAILED;
+    a->verdict.outside = true;
+    a->verdict.own_fault = false;
+    a->verdict.goes_on = !at->owner;
+    snprintf(a->verdict.reason, sizeof a->verdict.reason, "Slurm put its job back");
+}
+
+/* False: the job is forgotten. */
+static bool shell_watch_slurm(struct world *w, struct active *a)
+{
+    struct process *p = shell_process(w, a);
+
+    shell_speak_with_slurm(w, a);
+    if (a->known && !a->silent && a->attempt < p->first_attempt + p->restarts) {
+        shell_judge_put_back(w, a);
+        a->judged = true;
+        if (shell_tell(w, a, LIFE_SLURM_PUT_BACK) == LIFE_GONE)
+            return false;
+        a->judged = a->judged && a->life.phase == LIFE_CLEARING;
+    }
+    if (!shell_is_under_way(a))
+        return true;
+    if (a->life.phase == LIFE_IN_SLURM && (p->alive || shell_attempt(w, a)->begun))
+        shell_tell(w, a, LIFE_SLURM_STARTED);
+    if (a->ended_there)
+        shell_tell(w, a, LIFE_LAUNCHER_ENDED);
+    else if (a->silent && a->life.stop != LIFE_STOP_NONE) {
+        a->life.may_have_run = shell_attempt(w, a)->owner != 0;
+        shell_tell(w, a, LIFE_SLURM_SILENT);
+    }
+    return true;
+}
+
+/* ---------------------------------------------------------------- a round of the loop */
+
+static void shell_watch_under_way(struct world *w, struct active *a)
+{
+    if (a->life.slurm && !shell_watch_slurm(w, a))
+        return;
+    if (!shell_is_under_way(a))
+        return;
+    if (!a->life.slurm && !shell_process(w, a)->alive)
+        shell_tell(w, a, LIFE_LAUNCHER_ENDED);
+    if (shell_is_under_way(a) && a->life.stop == LIFE_STOP_NONE &&
+        (a->life.cancel_asked || shell_attempt(w, a)->mark_cancel))
+        shell_tell(w, a, LIFE_CANCEL_SEEN);
+    if (shell_is_under_way(a) && w->now >= a->life.due) {
+        shell_tell(w, a, LIFE_TIME_PASSED);
+        if (shell_is_under_way(a) && w->now >= a->life.due)
+            world_violation(w, "the loop does not sleep for job %d", a->job);
+    }
+    if (shell_is_under_way(a) && a->life.phase == LIFE_RUNNING && shell_process(w, a)->hung &&
+        shell_process(w, a)->attempt == a->attempt &&
+        (w->chance.calm || chance_of(&w->chance, 6) == 1))
+        shell_tell(w, a, LIFE_STALLED);
+}
+
+static void shell_watch(struct world *w, struct active *a)
+{
+    if (shell_is_under_way(a))
+        shell_watch_under_way(w, a);
+    if (!a->used || shell_is_under_way(a))
+        return;
+    if (a->life.slurm && !a->ended_there && !a->life.never_started)
+        shell_speak_with_slurm(w, a);
+    bool left = !a->life.never_started && a->process &&
+                (a->life.slurm ? !a->ended_there : nature_is_left(shell_process(w, a)));
+    shell_tell(w, a, left ? LIFE_PROCESSES_LEFT : LIFE_NOTHING_LEFT);
+}
+
+/* Before the other in the queue. */
+static bool shell_is_before(const struct world *w, int one, int other)
+{
+    double a = w->jobs[one].queued_at - 20.0 * (double)w->jobs[one].priority;
+    double b = w->jobs[other].queued_at - 20.0 * (double)w->jobs[other].priority;
+
+    return a < b || (a == b && one < other);
+}
+
+static int shell_queue(struct world *w, bool slurm, int ids[JOBS_MAX])
+{
+    int count = 0;
+
+    w->looks++;
+    for (int id = 1; id <= w->job_count; id++) {
+        struct job *job = &w->jobs[id];
+        if (job->state != JOB_QUEUED || job->for_slurm != slurm || job->in_slurm)
+            continue;
+        int at = count++;
+        job->listed = w->looks;
+        for (; at > 0 && shell_is_before(w, id, ids[at - 1]); at--)
+            ids[at] = ids[at - 1];
+        ids[at] = id;
+    }
+    return count;
+}
+
+static bool shell_has(const struct world *w, int id)
+{
+    for (int i = 0; i < JOBS_MAX; i++)
+        if (w->active[i].used && w->active[i].job == id)
+            return true;
+    return false;
+}
+
+static void shell_start_job(struct world *w, int id)
+{
+    w->jobs[id].tried = w->looks;
+    shell_tell(w, shell_create(w, id, LIFE_WAITING), LIFE_MAY_START);
+}
+
+/* True: it has become smaller. */
+static bool shell_refuse(struct world *w, int id)
+{
+    struct active *a = shell_create(w, id, LIFE_WAITING);
+
+    shell_tell(w, a, LIFE_NEVER_FITS);
+    bool smaller = a->life.phase == LIFE_WAITING;
+    shell_forget(w, a, NULL);
+    return smaller;
+}
+
+static void shell_start_local(struct world *w)
+{
+    struct queue_running running[JOBS_MAX];
+    size_t count = 0;
+    int ids[JOBS_MAX], waiting = shell_queue(w, false, ids);
+
+    for (int i = 0; i < JOBS_MAX; i++) {
+        const struct active *a = &w->active[i];
+        if (a->used)
+            running[count++] = (struct queue_running){
+                .id = a->job,
+                .slots = w->jobs[a->job].slots,
+                .slurm = a->life.slurm,
+                .ends = {0, fmax(a->ends - w->now, 0) / 2, fmax(a->ends - w->now, 0)}};
+    }
+    struct queue_plan *plan = queue_plan_create(w->slots, running, count);
+    for (int i = 0; i < waiting; i++) {
+        struct job *job = &w->jobs[ids[i]];
+        struct queue_waiting job_waiting = {.id = ids[i],
+                                            .slots = job->slots,
+                                            .not_before = job->not_before - w->now,
+                                            .length = {0, RUN_SECONDS / 2, RUN_SECONDS}};
+        struct queue_decision d;
+        if (job->state != JOB_QUEUED || shell_has(w, ids[i]))
+            continue;
+        queue_plan_decide(plan, &job_waiting, &d);
+        if (d.choice == QUEUE_NEVER_FITS && shell_refuse(w, ids[i]))
+            break;
+        if (d.choice != QUEUE_STARTS)
+            continue;
+        shell_start_job(w, ids[i]);
+        if (shell_has(w, ids[i]))
+            queue_plan_started(plan, &job_waiting, NULL);
+    }
+    queue_plan_destroy(plan);
+}
+
+void shell_round(struct world *w)
+{
+    int ids[JOBS_MAX];
+
+    for (int i = 0; i < JOBS_MAX; i++)
+        if (w->active[i].used)
+            shell_watch(w, &w->active[i]);
+    int count = shell_queue(w, true, ids);
+    for (int i = 0; i < count; i++)
+        if (w->jobs[ids[i]].not_before <= w->now && !shell_has(w, ids[i]))
+            shell_start_job(w, ids[i]);
+    shell_start_local(w);
+}
+
+/* ---------------------------------------------------------------- another daemon */
+
+static void shell_recover(struct world *w, int id)
+{
+    struct job *job = &w->jobs[id];
+    struct process *p = &w->processes[job->launcher];
+    struct life_found found = {.slurm = job->in_slurm,
+                               .launched = job->launcher > 0,
+                               .alive = job->launcher > 0 && p->alive};
+    found.missing = !found.alive && chance_once_in(&w->chance, 30);
+    found.foreign = !found.slurm && !nature_is_left(p) && chance_once_in(&w->chance, 30);
+    struct active *a = shell_create(w, id, LIFE_LOST);
+    enum life_event event = life_found(&found);
+
+    a->process = job->launcher;
+    a->silent = true;
+    a->held = true;
+    if (shell_tell(w, a, event) < 0)
+        shell_forget(w, a, NULL); /* the daemon ends with an error, and is started again */
+}
+
+void shell_start(struct world *w)
+{
+    for (int id = 1; id <= w->job_count; id++) {
+        const struct job *job = &w->jobs[id];
+        if ((job_state_is_active(job->state) || (job->state == JOB_QUEUED && job->in_slurm)) &&
+            !shell_has(w, id))
+            shell_recover(w, id);
+    }
+}

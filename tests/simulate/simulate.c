@@ -1,0 +1,187 @@
+/*
+ * simulate [--lives N] [--seed S] [--without ROW | --mutants] [--replay FILE]
+ *
+ * Drives the core of a job's life through worlds that are made up from seeds, until N attempts have
+ * run, and stops at the first world in which something is wrong: its seed is printed, and the
+ * shortest list of choices that was found to go wrong too, for tests/simulate/cases. --mutants
+ * leaves out one row after another of the table and counts those that are missed by the checks.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/simulate/world.h"
+
+#define MUTANT_WORLDS 3000
+
+static struct world world;
+static FILE *trace;
+
+static void simulate_nothing(void)
+{
+    memset(&world, 0, sizeof world);
+    world.trace = trace;
+}
+
+static bool simulate_seed(uint64_t seed)
+{
+    simulate_nothing();
+    chance_by_seed(&world.chance, seed);
+    return world_run(&world);
+}
+
+static bool simulate_script(const uint8_t *script, size_t count)
+{
+    simulate_nothing();
+    chance_by_script(&world.chance, script, count);
+    return world_run(&world);
+}
+
+static bool simulate_goes_wrong(const uint8_t *script, size_t count, const char *kind)
+{
+    return !simulate_script(script, count) && world.violation_kind == kind;
+}
+
+/* Cuts the list, and replaces choices by 0, as long as the same is wrong. */
+static size_t simulate_shrink(uint8_t *script, size_t count)
+{
+    const char *kind = world.violation_kind;
+    static uint8_t tried[CHOICES_MAX];
+    bool better = true;
+
+    while (better) {
+        better = false;
+        for (size_t size = count / 2; size > 0; size /= 2)
+            for (size_t at = 0; at + size <= count; at += size) {
+                memcpy(tried, script, at);
+                memcpy(tried + at, script + at + size, count - at - size);
+                if (!simulate_goes_wrong(tried, count - size, kind))
+                    continue;
+                count -= size;
+                memcpy(script, tried, count);
+                better = true;
+            }
+        for (size_t at = 0; at < count; at++) {
+            uint8_t before = script[at];
+            script[at] = 0;
+            if (before && simulate_goes_wrong(script, count, kind))
+                better = true;
+            else
+                script[at] = before;
+        }
+    }
+    while (count && script[count - 1] == 0)
+        count--;
+    return count;
+}
+
+static void simulate_tell(uint64_t seed)
+{
+    static uint8_t script[CHOICES_MAX];
+    size_t count = world.chance.count;
+
+    printf("seed %llu: %s\n", (unsigned long long)seed, world.violation);
+    memcpy(script, world.chance.made, count);
+    count = simulate_shrink(script, count);
+    trace = stdout;
+    simulate_script(script, count);
+    printf("shrunk to %zu choices: %s\n", count, world.violation);
+    for (size_t i = 0; i < count; i++)
+        printf("%u%c", script[i], i + 1 == count || i % 30 == 29 ? '\n' : ' ');
+}
+
+static int simulate_lives(long lives, uint64_t seed)
+{
+    long done = 0, worlds = 0;
+
+    for (; done < lives; seed++, worlds++) {
+        if (!simulate_seed(seed)) {
+            simulate_tell(seed);
+            return 1;
+        }
+        done += world.lives;
+    }
+    printf("%ld lives in %ld worlds, nothing wrong\n", done, worlds);
+    return 0;
+}
+
+static int simulate_mutants(void)
+{
+    int missed = 0;
+
+    for (int row = 0; row < life_row_count(); row++) {
+        uint64_t seed = 0;
+        life_leave_out(row);
+        while (seed < MUTANT_WORLDS && simulate_seed(seed))
+            seed++;
+        if (seed == MUTANT_WORLDS) {
+            printf("row %d: not missed: %s\n", row, life_row_words(row));
+            missed++;
+        } else {
+            printf("row %d: seed %llu: %s\n", row, (unsigned long long)seed, world.violation);
+        }
+    }
+    life_leave_out(-1);
+    printf("%d of %d rows were left out without notice\n", missed, life_row_count());
+    return missed > 0;
+}
+
+static int simulate_replay(const char *path)
+{
+    static uint8_t script[CHOICES_MAX];
+    size_t count = 0;
+    unsigned choice;
+    FILE *file = fopen(path, "re");
+
+    if (!file) {
+        fprintf(stderr, "simulate: %s: %s\n", path, strerror(errno));
+        return 2;
+    }
+    while (count < CHOICES_MAX && fscanf(file, "%u", &choice) == 1)
+        script[count++] = (uint8_t)choice;
+    fclose(file);
+    trace = stdout;
+    if (simulate_script(script, count)) {
+        printf("%s: %zu choices, nothing wrong\n", path, count);
+        return 0;
+    }
+    printf("%s: %s\n", path, world.violation);
+    return 1;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"lives",   required_argument, NULL, 'l'},
+        {"seed",    required_argument, NULL, 's'},
+        {"without", required_argument, NULL, 'w'},
+        {"replay",  required_argument, NULL, 'r'},
+        {"mutants", no_argument,       NULL, 'm'},
+        {NULL,      0,                 NULL, 0  },
+    };
+    long lives = 1000;
+    uint64_t seed = 0;
+    const char *replay = NULL;
+    bool mutants = false;
+    int option;
+
+    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+        if (option == 'l')
+            lives = atol(optarg);
+        else if (option == 's')
+            seed = strtoull(optarg, NULL, 10);
+        else if (option == 'w')
+            life_leave_out(atoi(optarg));
+        else if (option == 'r')
+            replay = optarg;
+        else if (option == 'm')
+            mutants = true;
+        else
+            return 2;
+    }
+    if (replay)
+        return simulate_replay(replay);
+    return mutants ? simulate_mutants() : simulate_lives(lives, seed);
+}

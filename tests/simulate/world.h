@@ -1,0 +1,153 @@
+/*
+ * A made-up world for the real core of a job's life (daemon/job/life.h, life_end.h, queue_plan.h):
+ * a store, run directories, processes, Slurm, users and a clock. The store, the run directories,
+ * processes and Slurm outlive a daemon that is killed.
+ */
+#ifndef TRAIND_TESTS_SIMULATE_WORLD_H
+#define TRAIND_TESTS_SIMULATE_WORLD_H
+
+#include <setjmp.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "daemon/job/life.h"
+#include "daemon/job/life_end.h"
+#include "tests/simulate/chance.h"
+
+#define JOBS_MAX     6
+#define ATTEMPTS_MAX 64
+#define SLOTS_MAX    4
+#define TIME_LIMIT   60
+#define TOO_LATE     60 /* seconds behind a limit or a cancellation, for a job to run on */
+#define CAUSE_BYTES  48
+
+/* How the ranks of an attempt ended. */
+enum outcome { RAN_NOT, RAN_ON, RAN_TO_END, RAN_TO_STOP, RAN_INTO_FAILURE, RAN_INTO_DEATH };
+
+/* A folder attempt-N. */
+struct attempt {
+    bool folder, mark_cancel, mark_limit, mark_stall;
+    int owner; /* slurm-job: which Slurm job's script runs here; 0: none */
+    int begun; /* so often ranks began here */
+    enum outcome outcome;
+    bool own_fault, outside;
+    int64_t steps;
+    char cause[CAUSE_BYTES]; /* of a failure */
+};
+
+/* mpirun and its ranks, or a Slurm job with its script and ranks. */
+struct process {
+    int job, attempt;
+    bool gated;   /* mpirun waits at its gate */
+    bool alive;   /* mpirun runs; in Slurm: the ranks run */
+    bool ranks;   /* there are any */
+    bool hung;    /* no rank gets on, and none hears a request */
+    bool deaf;    /* ranks do not hear a request */
+    bool stubborn; /* mpirun does not hear SIGTERM */
+    double began;
+    bool orphans; /* ranks outlive mpirun until they are killed */
+    bool asked;
+    bool killed_launcher;
+    /* In Slurm. */
+    bool submitted, pending;
+    int restarts, first_attempt;
+};
+
+/* A row of the table job, and what the checks need to know of the job. */
+struct job {
+    enum job_state state;
+    int attempt, cancel_attempt, launcher; /* launcher: number of a process; 0: none */
+    bool for_slurm, in_slurm;              /* launcher slurm; the column slurm is set */
+    int first_attempt;                     /* of the name in it */
+    int64_t restarts, restarts_max, slots, priority;
+    bool resumes, trains;
+    double queued_at, not_before, time_limit;
+    char reason[LIFE_REASON_BYTES], failure[FAILURE_TEXT_BYTES];
+    int64_t checkpoint;
+    struct attempt attempts[ATTEMPTS_MAX];
+    /* For the checks. */
+    char first_cause[CAUSE_BYTES]; /* of its first attempt that failed */
+    bool vague; /* which cause is first: a stall that nobody has seen, then Slurm put it back */
+    int64_t real_restarts;
+    int cancelled_at;   /* the attempt of which a cancellation was granted; -1: none */
+    double cancelled_since;
+    int resumed; /* so often by users */
+    bool cancelled_waiting;
+    int listed, tried; /* in the last look at the queue of this number */
+};
+
+/* What the loop knows of a job: gone when the daemon is killed. */
+struct active {
+    bool used;
+    int job, attempt, process;
+    struct life life;
+    struct verdict verdict;
+    bool judged;
+    struct error no_start;
+    double ends; /* the upper end of its estimate */
+    /* The thread that speaks with Slurm. */
+    bool held, known, silent, cancel, ended_there;
+};
+
+struct world {
+    struct chance chance;
+    double now;
+    struct job jobs[JOBS_MAX + 1]; /* from 1 on */
+    int job_count;
+    struct process processes[256]; /* from 1 on */
+    int process_count;
+    struct active active[JOBS_MAX];
+    bool slurm_up, disk_full;
+    int64_t slots;  /* of the node */
+    double calm_at; /* since when nothing special happens; 0: not yet */
+    int looks; /* at the queue */
+    int depth; /* of what is done between two actions */
+    bool violated;
+    char violation[512];
+    const char *violation_kind; /* its format */
+    FILE *trace;                /* NULL: none */
+    jmp_buf killed; /* the daemon was */
+    bool may_kill;
+    long lives; /* attempts that ran */
+};
+
+/* A world from a seed or a script: jobs, faults, then calm until all has ended. False: something is
+ * wrong, world->violation says what. */
+bool world_run(struct world *w);
+
+/* Notes the first thing that is wrong. */
+void world_violation(struct world *w, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* A line of the trace. */
+void world_trace(struct world *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* ---- processes and Slurm (nature.c) */
+
+/* Something happens, or not. */
+void nature_act(struct world *w);
+int nature_start(struct world *w, int job, int attempt, bool slurm); /* a new process's number */
+void nature_release(struct world *w, struct process *p);
+void nature_ask(struct world *w, struct process *p);
+void nature_terminate(struct world *w, struct process *p);
+void nature_kill(struct world *w, struct process *p);
+bool nature_is_left(const struct process *p);
+
+/* ---- users (users.c) */
+
+void users_act(struct world *w);
+
+/* ---- the daemon (shell.c) */
+
+void shell_start(struct world *w); /* finds what another one left */
+void shell_round(struct world *w);
+void shell_forget_all(struct world *w); /* killed */
+
+/* ---- what must hold (check.c) */
+
+void check_now(struct world *w);
+void check_start(struct world *w, int job); /* before its attempt is stored */
+void check_end(struct world *w);            /* all is calm */
+
+#endif
