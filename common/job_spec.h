@@ -219,4 +219,7 @@ bool job_spec_is_synthetic(const char *path);
 /* nodes x workers_per_node */
 int64_t job_spec_world_size(const struct job_spec *spec);
 
+/* Whether launcher local is to use hosts that the job names. */
+bool job_spec_names_hosts(const struct job_spec *spec);
+
 #endif

@@ -10,6 +10,7 @@
 
 #include "common/arch.h"
 #include "common/optimizers.h"
+#include "common/plan/decimal.h"
 #include "common/plan/parts.h"
 
 #define BKM   "SURFsara and Intel, ResNet-50 BKM, 2018"

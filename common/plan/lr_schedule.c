@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "common/plan/parts.h"
+#include "common/plan/decimal.h"
 
 double lr_peak(const struct job_spec *spec, int64_t global_batch)
 {

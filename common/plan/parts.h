@@ -4,9 +4,6 @@
 
 #include "common/plan/plan.h"
 
-/* To 15 significant digits, so that decimals stay decimals when printed: 0.1 x 96 x 0.5 is 4.8. */
-double plan_decimal(double x);
-
 /* batch.c: world size, batches, steps. False: no plan is possible, *problems says why. */
 bool plan_batch(struct plan *plan, const struct job_spec *spec, struct problems *problems);
 
@@ -22,7 +19,7 @@ struct plan_memory {
 struct plan_memory plan_memory_of(const struct job_spec *spec);
 int64_t plan_memory_bytes(const struct plan_memory *memory);
 
-/* predict.c: throughput and time to train from a measured speed. */
+/* time.c: throughput and time to train from a measured speed. */
 void plan_predict(struct plan *plan, const struct job_spec *spec, const struct plan_inputs *inputs);
 
 /* warn.c and explain.c */

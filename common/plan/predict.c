@@ -3,7 +3,6 @@
 #include <math.h>
 
 #include "common/arch.h"
-#include "common/plan/parts.h"
 #include "common/rng.h"
 
 const struct plan_network plan_network_default = {
@@ -141,63 +140,3 @@ bool predict_step(const struct job_spec *spec, const struct plan_speed *speed,
 }
 
 /* ---- the plan */
-
-int64_t plan_evaluations(const struct plan *plan, const struct job_spec *spec)
-{
-    double epochs;
-
-    if (plan->eval_images < 1)
-        return 0;
-    if (spec->eval.every_epochs <= 0 || plan->steps_per_epoch < 1)
-        return 1;
-    epochs = (double)plan->train_steps / plan->steps_in_epoch;
-    return (int64_t)fmax(1, ceil(epochs / spec->eval.every_epochs));
-}
-
-/* The epochs that will be trained: those of the job, unless it stops at a target that is reached
- * before, as others reached it. */
-static struct plan_band epochs_of(const struct plan *plan, const struct job_spec *spec)
-{
-    double own = (double)plan->train_steps / plan->steps_in_epoch;
-    struct plan_band epochs;
-
-    if (!spec->eval.stop_at_target || !spec->eval.has_target_top1 ||
-        spec->eval.target_top1 < PREDICT_TARGET_LOW ||
-        spec->eval.target_top1 > PREDICT_TARGET_HIGH ||
-        !predict_table_applies(spec, plan->train_images) ||
-        !predict_epochs_to_target(plan->global_batch, &epochs))
-        return (struct plan_band){own, own, own};
-    return (struct plan_band){fmin(own, epochs.value), fmin(own, epochs.low),
-                              fmin(own, epochs.high)};
-}
-
-/* An evaluated image costs a forward pass: a third of training's forward and backward. */
-static double training_seconds(const struct plan *plan, const struct job_spec *spec, double epochs,
-                               double step)
-{
-    double rate = (double)plan->global_batch / step;
-    double share = epochs * plan->steps_in_epoch / (double)plan->train_steps;
-
-    return epochs * plan->steps_in_epoch * step +
-           ceil(share * (double)plan_evaluations(plan, spec)) * (double)plan->eval_images *
-               PREDICT_EVAL_COST / rate;
-}
-
-void plan_predict(struct plan *plan, const struct job_spec *spec, const struct plan_inputs *inputs)
-{
-    const struct plan_network *network = inputs->network ? inputs->network : &plan_network_default;
-    struct plan_predicted *p = &plan->predicted;
-    double batch = (double)plan->global_batch;
-
-    if (plan->mode == JOB_MODE_EVAL || plan->steps_per_epoch < 1 || plan->train_steps < 1 ||
-        !predict_step(spec, &inputs->speed, network, &p->step_seconds))
-        return;
-    p->known = true;
-    p->images_per_second = (struct plan_band){
-        batch / p->step_seconds.value, batch / p->step_seconds.high, batch / p->step_seconds.low};
-    p->epochs = inputs->epochs.value > 0 ? inputs->epochs : epochs_of(plan, spec);
-    p->ttt_seconds =
-        (struct plan_band){training_seconds(plan, spec, p->epochs.value, p->step_seconds.value),
-                           training_seconds(plan, spec, p->epochs.low, p->step_seconds.low),
-                           training_seconds(plan, spec, p->epochs.high, p->step_seconds.high)};
-}

@@ -9,6 +9,7 @@
 #include "common/file.h"
 #include "common/log.h"
 #include "daemon/job/document.h"
+#include "daemon/job/size.h"
 #include "daemon/job/start.h"
 
 /* A job that runs is followed even if its document cannot be read any more. */
@@ -20,7 +21,9 @@ static void active_read_document(struct job_manager *m, struct active_job *a,
     a->spec = job_stored_spec(job, &e);
     if (!a->spec)
         log_warning("job %lld: its hosts are not known: %s", (long long)a->id, e.text);
-    else if (!job_hosts_of(a->spec, m->slots, &a->hosts))
+    else if (!job_hosts_of(a->spec,
+                           a->spec->cluster.workers_per_node * job_threads(a->spec, m->slots),
+                           &a->hosts))
         log_warning("job %lld: its hosts are not known: no memory", (long long)a->id);
 }
 

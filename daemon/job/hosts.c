@@ -3,12 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/job/size.h"
-#include "daemon/launch/hosts.h"
-
-bool job_hosts_of(const struct job_spec *spec, int64_t total, struct job_hosts *hosts)
+bool job_hosts_of(const struct job_spec *spec, int64_t slots, struct job_hosts *hosts)
 {
-    size_t count = hosts_are_named(spec) ? spec->cluster.host_count : 0;
+    size_t count = job_spec_names_hosts(spec) ? spec->cluster.host_count : 0;
 
     *hosts = (struct job_hosts){0};
     if (count == 0)
@@ -19,7 +16,7 @@ bool job_hosts_of(const struct job_spec *spec, int64_t total, struct job_hosts *
     for (size_t i = 0; i < count; i++)
         if (host_parse(spec->cluster.hosts[i], &hosts->items[hosts->count]))
             hosts->count++;
-    hosts->slots = spec->cluster.workers_per_node * job_threads(spec, total);
+    hosts->slots = slots;
     return true;
 }
 

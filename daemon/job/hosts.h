@@ -21,9 +21,9 @@ struct job_hosts {
     int64_t slots; /* of each */
 };
 
-/* total: slots of this machine. All zero for a job that names no hosts. False: no memory. Free with
+/* slots: that it takes of each host. All zero for a job that names no hosts. False: no memory. Free with
  * job_hosts_clear. */
-bool job_hosts_of(const struct job_spec *spec, int64_t total, struct job_hosts *hosts);
+bool job_hosts_of(const struct job_spec *spec, int64_t slots, struct job_hosts *hosts);
 void job_hosts_clear(struct job_hosts *hosts);
 
 /* NULL: the job does not name it. */

@@ -24,7 +24,7 @@ int64_t job_hosts_slots(const struct job_spec *spec, int64_t total)
     int64_t least = 0;
     struct host host;
 
-    for (size_t i = 0; hosts_are_named(spec) && i < spec->cluster.host_count; i++)
+    for (size_t i = 0; job_spec_names_hosts(spec) && i < spec->cluster.host_count; i++)
         if (host_parse(spec->cluster.hosts[i], &host) && host.slots &&
             (least == 0 || host.slots < least))
             least = host.slots;
@@ -57,7 +57,7 @@ int64_t job_threads(const struct job_spec *spec, int64_t total)
 int64_t job_slots_needed(const struct job_spec *spec, int64_t total)
 {
     int64_t needed;
-    if (hosts_are_named(spec) && !job_hosts_are_here(spec))
+    if (job_spec_names_hosts(spec) && !job_hosts_are_here(spec))
         return 0;
     if (__builtin_mul_overflow(spec->cluster.workers_per_node, job_threads(spec, total), &needed))
         return INT64_MAX;
@@ -110,7 +110,7 @@ static int check_binding(const struct job_manager *m, const struct job_spec *spe
     struct placement_machine machine;
     struct error why;
 
-    if (hosts_are_named(spec) || wish.bind == JOB_BIND_AUTO)
+    if (job_spec_names_hosts(spec) || wish.bind == JOB_BIND_AUTO)
         return 0;
     placement_read("/sys", false, &machine);
     if (!placement_check(&machine, &wish, &why))
@@ -124,7 +124,7 @@ int job_check_fits(const struct job_manager *m, const struct job_spec *spec, str
 
     if (spec->cluster.launcher == JOB_LAUNCHER_SLURM)
         return check_fits_slurm(m, spec, e);
-    if (spec->cluster.nodes != 1 && !hosts_are_named(spec))
+    if (spec->cluster.nodes != 1 && !job_spec_names_hosts(spec))
         return error_set(
             e, ERR_INVALID,
             "/cluster/nodes: launcher \"local\" needs to know which %lld machines: name "

@@ -41,7 +41,7 @@ static int find_programs(const struct job_manager *m, char **mpirun, char **work
 static bool has_cores_to_itself(const struct job_manager *m, const struct job_spec *spec,
                                 int64_t slots)
 {
-    if (!hosts_are_named(spec))
+    if (!job_spec_names_hosts(spec))
         return 2 * slots > m->slots && m->slots <= launch_node_slots(false);
     int64_t need = spec->cluster.workers_per_node * job_threads(spec, m->slots);
     return 2 * need > job_hosts_slots(spec, need);
@@ -72,7 +72,7 @@ static struct launch_request request_for(struct job_manager *m, const struct job
 {
     struct placement_machine machine = {0};
 
-    if (!hosts_are_named(spec)) /* else they are asked when it starts */
+    if (!job_spec_names_hosts(spec)) /* else they are asked when it starts */
         placement_read("/sys", false, &machine);
     return (struct launch_request){
         .job_id = job->id,
@@ -240,7 +240,7 @@ static void start_words(const struct job_manager *m, const struct active_job *a,
     if (a->life.slurm)
         snprintf(reason, bytes, "is handed to Slurm: %lld workers on %lld nodes", world,
                  (long long)spec->cluster.nodes);
-    else if (hosts_are_named(spec))
+    else if (job_spec_names_hosts(spec))
         snprintf(reason, bytes, "%s %lld workers on %lld of %zu hosts", verb, world,
                  (long long)spec->cluster.nodes, spec->cluster.host_count);
     else

@@ -1,6 +1,5 @@
 #include "daemon/launch/command.h"
 #include "common/job_env.h"
-#include "daemon/launch/hosts.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -164,7 +163,7 @@ char **command_argv(const struct launch_request *r, const char *attempt_dir, boo
     add(&v, "--hostfile");
     add(&v, "%s/hostfile", attempt_dir);
     add_placement(&v, r);
-    if (hosts_are_named(r->spec))
+    if (job_spec_names_hosts(r->spec))
         add_network(&v, r);
     /* A rank that ends with an error ends the job, also behind MPI_Finalize. */
     add_parameter(&v, "orte_abort_on_non_zero_status", "1");
@@ -173,7 +172,7 @@ char **command_argv(const struct launch_request *r, const char *attempt_dir, boo
         add(&v, "-x");
         add(&v, "%s", exported[i]);
     }
-    if (hosts_are_named(r->spec))
+    if (job_spec_names_hosts(r->spec))
         add_kernel_choice(&v, r->spec);
     add_variables(&v, r->spec);
     for (size_t i = 0; i < r->spec->cluster.mpi_arg_count; i++)
@@ -187,7 +186,7 @@ char **command_argv(const struct launch_request *r, const char *attempt_dir, boo
     add(&v, "%lld", (long long)r->attempt);
     add(&v, "--stall-seconds");
     add(&v, "%lld", (long long)r->stall_seconds);
-    if (hosts_are_named(r->spec) && r->stall_seconds > 0) {
+    if (job_spec_names_hosts(r->spec) && r->stall_seconds > 0) {
         add(&v, "--give-up-seconds");
         add(&v, "%lld", (long long)(GIVE_UP_STALLS * r->stall_seconds + GIVE_UP_SECONDS));
     }

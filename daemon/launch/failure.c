@@ -13,33 +13,12 @@
 
 #include "common/file.h"
 #include "common/event.h"
+#include "daemon/launch/attempt_tail.h"
 #include "daemon/launch/hosts.h"
 #include "daemon/launch/stalled.h"
 
-#define TAIL_BYTES (256 * 1024) /* of a log or event file: its end is in there */
 #define LAST_LINES 3
 #define LINE_BYTES 200 /* of each line shown */
-
-char *failure_read_tail(const char *folder, const char *name)
-{
-    char path[PATH_MAX];
-    struct stat st;
-    char *text = calloc(1, TAIL_BYTES + 1);
-
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    int fd = file_open(path, NULL);
-    if (text && fd >= 0 && fstat(fd, &st) == 0) {
-        off_t from = st.st_size > TAIL_BYTES ? st.st_size - TAIL_BYTES : 0;
-        ssize_t n = pread(fd, text, TAIL_BYTES, from);
-        text[n > 0 ? n : 0] = '\0';
-        char *newline = from ? strchr(text, '\n') : NULL;
-        if (newline)
-            memmove(text, newline + 1, strlen(newline + 1) + 1);
-    }
-    if (fd >= 0)
-        close(fd);
-    return text;
-}
 
 /* ---------------------------------------------------------------- mpirun's messages */
 
@@ -455,8 +434,8 @@ void failure_judge(const char *attempt_dir, const struct launch_exit *how, enum 
                    struct verdict *v)
 {
     json_t *run_stop = NULL, *failed = NULL;
-    char *events = failure_read_tail(attempt_dir, "events.jsonl");
-    char *log = failure_read_tail(attempt_dir, "stdout.log");
+    char *events = attempt_read_tail(attempt_dir, "events.jsonl");
+    char *log = attempt_read_tail(attempt_dir, "stdout.log");
 
     *v = (struct verdict){
         .state = JOB_FAILED, .who = {.rank = -1, .signal = -1, .exit_code = -1}

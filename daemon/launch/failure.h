@@ -21,10 +21,6 @@ struct launch_exit {
     int64_t code, signal;
 };
 
-/* The end of a file of the attempt as a string, from the first whole line on; "" if it cannot be
- * read, NULL without memory. The caller frees it. */
-char *failure_read_tail(const char *attempt_dir, const char *name);
-
 /* What mpirun says of the first rank that went wrong. */
 struct failure_rank {
     int64_t rank;      /* -1: not said */

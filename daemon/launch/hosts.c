@@ -12,11 +12,6 @@
 #include "common/json.h"
 #include "daemon/launch/command.h"
 
-bool hosts_are_named(const struct job_spec *spec)
-{
-    return spec->cluster.launcher == JOB_LAUNCHER_LOCAL && spec->cluster.host_count > 0;
-}
-
 static json_t *entries_of(const struct job_spec *spec)
 {
     json_t *list = json_array();

@@ -12,11 +12,6 @@
 #include "common/error.h"
 #include "daemon/launch/launch.h"
 
-#define HOSTS_LAUNCH "--launch-hosts" /* traind's first argument when it is hosts_launch */
-
-/* Whether launcher local is to use hosts that the job names. */
-bool hosts_are_named(const struct job_spec *spec);
-
 /* Writes attempt-N/hosts.json for hosts_launch. */
 int hosts_write(const struct launch_request *request, const char *attempt_dir, struct error *e);
 

@@ -123,7 +123,7 @@ static int prepare(const struct launch_request *r, const char *attempt_dir, stru
                    struct error *e)
 {
     char **mpirun = command_argv(r, attempt_dir, geteuid() == 0);
-    bool hosts = hosts_are_named(r->spec);
+    bool hosts = job_spec_names_hosts(r->spec);
     int status = mpirun ? write_file(attempt_dir, "command", command_quote(mpirun), e)
                         : error_set(e, ERR_NO_MEMORY, "no memory to launch");
 

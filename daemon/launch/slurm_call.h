@@ -11,7 +11,8 @@
 #include <jansson.h>
 #include <stdatomic.h>
 
-#include "daemon/launch/slurm.h"
+#include "common/error.h"
+#include "daemon/launch/slurm_settings.h"
 
 struct slurm_call {
     const struct slurm_settings *settings;

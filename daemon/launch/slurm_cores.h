@@ -4,7 +4,7 @@
 #define TRAIND_DAEMON_LAUNCH_SLURM_CORES_H
 
 #include "common/job_spec.h"
-#include "daemon/launch/slurm.h"
+#include "daemon/launch/slurm_settings.h"
 
 struct slurm_cores {
     int64_t cores;    /* of the node with the fewest; with cluster.smt its hardware threads */

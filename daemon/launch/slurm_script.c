@@ -11,7 +11,7 @@
 #include "common/error.h"
 #include "common/job_env.h"
 #include "daemon/launch/command.h"
-#include "daemon/launch/slurm.h"
+#include "daemon/launch/slurm_settings.h"
 
 /* Slurm sends --signal up to a minute early (sbatch(1)), so a short job does without: the script
  * and traind watch the time themselves. */

@@ -13,6 +13,7 @@
 #include "common/event.h"
 #include "common/file.h"
 #include "common/json.h"
+#include "daemon/launch/attempt_tail.h"
 #include "daemon/launch/hosts.h"
 #include "daemon/launch/process.h"
 
@@ -383,7 +384,7 @@ static bool judge(struct stall_look *l, const struct progress *last, double now,
     if (last->phase == STALL_IN_END)
         return judge_end(l, last, now, out);
     learn_world(l->attempt_dir, &said);
-    char *log = failure_read_tail(l->attempt_dir, "stdout.log");
+    char *log = attempt_read_tail(l->attempt_dir, "stdout.log");
     /* Each speaks again after stall_seconds; the rest is for clocks that differ from host to host.
      */
     listen(&said, log ? log : "",
@@ -402,7 +403,7 @@ bool stalled_look(struct stall_look *l, double now, struct stalled *out)
 
     if (l->stall_seconds <= 0 || (written >= 0 && written < LISTEN_SECONDS))
         return false;
-    char *events = failure_read_tail(l->attempt_dir, "events.jsonl");
+    char *events = attempt_read_tail(l->attempt_dir, "events.jsonl");
     struct progress last = last_progress(events ? events : "", l->launched_at);
     double limit = last.phase == STALL_IN_END ? fmin(l->stall_seconds, END_SECONDS)
                                               : l->stall_seconds + LISTEN_SECONDS;

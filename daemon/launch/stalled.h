@@ -12,7 +12,6 @@
 
 #include "common/error.h"
 #include "common/stall_line.h"
-#include "daemon/launch/failure.h"
 #include "daemon/launch/launch.h"
 
 struct stalled {

@@ -103,7 +103,7 @@ static void nature_fail(struct world *w, struct process *p, enum outcome how)
     a->own_fault = how == RAN_INTO_FAILURE && chance_once_in(&w->chance, 8);
     snprintf(a->cause, sizeof a->cause, "cause %d.%d", p->job, p->attempt);
     if (!job->first_cause[0])
-        snprintf(job->first_cause, sizeof job->first_cause, "%s", a->cause);
+        world_copy(job->first_cause, sizeof job->first_cause, a->cause);
     if (how == RAN_INTO_DEATH && p->orphans)
         p->alive = false;
     else
@@ -168,7 +168,9 @@ static void nature_run(struct world *w, struct process *p)
 
 static bool nature_is_cancelled(const struct world *w, const struct process *p)
 {
-    for (int i = p->first_attempt; i <= p->attempt; i++)
+    int first = w->defect == DEFECT_MARK_OF_NEWEST_ALONE ? p->attempt : p->first_attempt;
+
+    for (int i = first; i <= p->attempt; i++)
         if (w->jobs[p->job].attempts[i].mark_cancel)
             return true;
     return false;

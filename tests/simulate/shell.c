@@ -74,6 +74,20 @@ static struct active *shell_create(struct world *w, int id, enum life_phase phas
     longjmp(w->killed, 2);
 }
 
+/* Before each action users and nature may act, and the daemon may be killed. */
+static void shell_between(struct world *w)
+{
+    check_now(w);
+    if (w->depth < 2 && chance_once_in(&w->chance, 12)) {
+        w->depth++;
+        nature_act(w);
+        users_act(w);
+        w->depth--;
+    }
+    if (w->may_kill && w->depth == 0 && chance_once_in(&w->chance, 120))
+        longjmp(w->killed, 1);
+}
+
 /* ---------------------------------------------------------------- a start */
 
 static int shell_prepare(struct world *w, struct active *a, struct error *e)
@@ -125,7 +139,7 @@ static int shell_store_launcher(struct world *w, struct active *a, struct error 
 
     if (w->disk_full)
         return shell_no_space(e);
-    if (a->life.slurm && (job->state != JOB_QUEUED || job->attempt != a->attempt))
+    if (w->defect != DEFECT_SLURM_GETS_IT_ANYWAY && a->life.slurm && (job->state != JOB_QUEUED || job->attempt != a->attempt))
         return error_set(e, ERR_CONFLICT, "it was cancelled");
     if (a->life.slurm) {
         job->in_slurm = true;
@@ -194,7 +208,7 @@ static void shell_judge(struct world *w, struct active *a)
         v->state = JOB_CANCELLED;
     } else if (at->outcome == RAN_INTO_FAILURE || at->outcome == RAN_INTO_DEATH) {
         v->own_fault = at->own_fault;
-        snprintf(v->reason, sizeof v->reason, "%s", at->cause);
+        world_copy(v->reason, sizeof v->reason, at->cause);
     } else if (at->outcome == RAN_NOT && a->life.slurm) {
         snprintf(v->reason, sizeof v->reason, "Slurm's job ended before a worker said anything");
     } else if (at->outcome == RAN_NOT) {
@@ -221,22 +235,28 @@ static int shell_store_verdict(struct world *w, struct active *a, bool put_back,
     if (w->disk_full)
         return shell_no_space(e);
     life_end_of(&a->verdict, &history, &end);
-    if (end.to == JOB_QUEUED && job->cancel_attempt == job->attempt)
+    if (w->defect != DEFECT_WISH_IS_LOST && end.to == JOB_QUEUED &&
+        job->cancel_attempt == job->attempt)
         return error_set(e, ERR_CONFLICT, "it was asked to be cancelled");
     if (job_state_is_final(job->state))
         return error_set(e, ERR_CONFLICT, "it has ended");
     if (end.failed && !job->failure[0])
-        snprintf(job->failure, sizeof job->failure, "%s", a->verdict.reason);
+        world_copy(job->failure, sizeof job->failure, a->verdict.reason);
     if (end.failed && !job->first_cause[0]) /* not seen by nature: a start, Slurm */
-        snprintf(job->first_cause, sizeof job->first_cause, "%.40s", a->verdict.reason);
+        world_copy(job->first_cause, sizeof job->first_cause, a->verdict.reason);
     job->state = end.to;
-    snprintf(job->reason, sizeof job->reason, "%s", end.reason);
+    world_copy(job->reason, sizeof job->reason, end.reason);
     if (end.restarts || end.goes_on) {
         job->restarts += end.restarts;
         job->real_restarts += end.restarts;
         job->resumes = end.resumes && job->checkpoint > 0;
         job->not_before = end.pause_seconds > 0 ? w->now + end.pause_seconds : 0;
         job->in_slurm = job->in_slurm && put_back;
+    }
+    if (put_back && end.to == JOB_QUEUED && w->defect == DEFECT_PUT_BACK_IN_TWO) {
+        job->in_slurm = false;
+        shell_between(w);
+        job->in_slurm = true;
     }
     if (put_back && end.to == JOB_QUEUED)
         a->attempt = ++job->attempt;
@@ -255,7 +275,7 @@ static int shell_store_no_start(struct world *w, struct active *a, struct error 
     bool passing = a->no_start.code == ERR_NO_SPACE;
 
     a->verdict = (struct verdict){.state = JOB_FAILED, .outside = passing, .own_fault = !passing};
-    snprintf(a->verdict.reason, sizeof a->verdict.reason, "%.200s", a->no_start.text);
+    world_copy(a->verdict.reason, sizeof a->verdict.reason, a->no_start.text);
     return shell_store_verdict(w, a, false, e);
 }
 
@@ -438,20 +458,6 @@ static shell_step *const shell_steps[LIFE_ACTION_COUNT] = {
     [LIFE_STORE_LOST] = shell_store_failed,
     [LIFE_FORGET] = shell_forget,
 };
-
-/* Before each action users and nature may act, and the daemon may be killed. */
-static void shell_between(struct world *w)
-{
-    check_now(w);
-    if (w->depth < 2 && chance_once_in(&w->chance, 12)) {
-        w->depth++;
-        nature_act(w);
-        users_act(w);
-        w->depth--;
-    }
-    if (w->may_kill && w->depth == 0 && chance_once_in(&w->chance, 120))
-        longjmp(w->killed, 1);
-}
 
 static int shell_act(void *context, enum life_action action, struct error *e)
 {
@@ -678,7 +684,8 @@ static void shell_start_local(struct world *w)
                                             .not_before = job->not_before - w->now,
                                             .length = {0, RUN_SECONDS / 2, RUN_SECONDS}};
         struct queue_decision d;
-        if (job->state != JOB_QUEUED || shell_has(w, ids[i]))
+        if (job->state != JOB_QUEUED ||
+            (shell_has(w, ids[i]) && w->defect != DEFECT_QUEUE_STARTS_TWICE))
             continue;
         queue_plan_decide(plan, &job_waiting, &d);
         if (d.choice == QUEUE_NEVER_FITS && shell_refuse(w, ids[i]))

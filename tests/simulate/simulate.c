@@ -1,10 +1,13 @@
 /*
- * simulate [--lives N] [--seed S] [--without ROW | --mutants] [--replay FILE]
+ * simulate [--lives N] [--seed S] [--without ROW] [--defect D] | --replay FILE | --mutants |
+ *          --defects | --table
  *
  * Drives the core of a job's life through worlds that are made up from seeds, until N attempts have
  * run, and stops at the first world in which something is wrong: its seed is printed, and the
  * shortest list of choices that was found to go wrong too, for tests/simulate/cases. --mutants
- * leaves out one row after another of the table and counts those that are missed by the checks.
+ * leaves out one row after another of the table, --defects puts back one old defect after another,
+ * and both count those that the checks do not find. --table prints the table for
+ * doc/job-lifecycle.md.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -14,15 +17,17 @@
 
 #include "tests/simulate/world.h"
 
-#define MUTANT_WORLDS 3000
+#define MUTANT_WORLDS 20000
 
 static struct world world;
 static FILE *trace;
+static enum defect defect;
 
 static void simulate_nothing(void)
 {
     memset(&world, 0, sizeof world);
     world.trace = trace;
+    world.defect = defect;
 }
 
 static bool simulate_seed(uint64_t seed)
@@ -107,24 +112,43 @@ static int simulate_lives(long lives, uint64_t seed)
     return 0;
 }
 
+static bool simulate_finds(void)
+{
+    uint64_t seed = 0;
+
+    while (seed < MUTANT_WORLDS && simulate_seed(seed))
+        seed++;
+    if (seed == MUTANT_WORLDS)
+        printf("not found\n");
+    else
+        printf("seed %llu: %s\n", (unsigned long long)seed, world.violation);
+    return seed < MUTANT_WORLDS;
+}
+
 static int simulate_mutants(void)
 {
     int missed = 0;
 
     for (int row = 0; row < life_row_count(); row++) {
-        uint64_t seed = 0;
+        printf("without \"%s\": ", life_row_words(row));
         life_leave_out(row);
-        while (seed < MUTANT_WORLDS && simulate_seed(seed))
-            seed++;
-        if (seed == MUTANT_WORLDS) {
-            printf("row %d: not missed: %s\n", row, life_row_words(row));
-            missed++;
-        } else {
-            printf("row %d: seed %llu: %s\n", row, (unsigned long long)seed, world.violation);
-        }
+        missed += !simulate_finds();
     }
     life_leave_out(-1);
-    printf("%d of %d rows were left out without notice\n", missed, life_row_count());
+    printf("%d rows of %d are not missed\n", missed, life_row_count());
+    return 0;
+}
+
+static int simulate_defects(void)
+{
+    int missed = 0;
+
+    for (int i = DEFECT_NONE + 1; i < DEFECT_COUNT; i++) {
+        printf("defect %d: ", i);
+        defect = (enum defect)i;
+        missed += !simulate_finds();
+    }
+    printf("%d defects of %d are not found\n", missed, DEFECT_COUNT - 1);
     return missed > 0;
 }
 
@@ -159,12 +183,15 @@ int main(int argc, char **argv)
         {"without", required_argument, NULL, 'w'},
         {"replay",  required_argument, NULL, 'r'},
         {"mutants", no_argument,       NULL, 'm'},
+        {"defects", no_argument,       NULL, 'd'},
+        {"defect",  required_argument, NULL, 'D'},
+        {"table",   no_argument,       NULL, 't'},
         {NULL,      0,                 NULL, 0  },
     };
     long lives = 1000;
     uint64_t seed = 0;
     const char *replay = NULL;
-    bool mutants = false;
+    bool mutants = false, defects = false;
     int option;
 
     while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
@@ -178,10 +205,18 @@ int main(int argc, char **argv)
             replay = optarg;
         else if (option == 'm')
             mutants = true;
+        else if (option == 'd')
+            defects = true;
+        else if (option == 'D')
+            defect = (enum defect)atoi(optarg);
+        else if (option == 't')
+            return life_print_table(stdout), 0;
         else
             return 2;
     }
     if (replay)
         return simulate_replay(replay);
+    if (defects)
+        return simulate_defects();
     return mutants ? simulate_mutants() : simulate_lives(lives, seed);
 }

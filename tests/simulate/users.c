@@ -32,7 +32,10 @@ static int users_store_cancelled(struct asking *c, struct error *e)
 {
     if (c->w->disk_full)
         return users_fail(e, ERR_NO_SPACE);
-    if (c->job->state != JOB_QUEUED || c->job->in_slurm)
+    bool waits = c->job->state == JOB_QUEUED && !c->job->in_slurm;
+    if (c->w->defect == DEFECT_CANCEL_TAKES_ANY_STATE)
+        waits = !job_state_is_final(c->job->state);
+    if (!waits)
         return users_fail(e, ERR_CONFLICT);
     c->job->state = JOB_CANCELLED;
     c->job->cancelled_waiting = true;

@@ -5,6 +5,14 @@
 #define ROUNDS_OF_TROUBLE 60
 #define ROUNDS_OF_CALM    900
 
+void world_copy(char *to, size_t bytes, const char *from)
+{
+    size_t length = strlen(from) < bytes ? strlen(from) : bytes - 1;
+
+    memmove(to, from, length);
+    to[length] = '\0';
+}
+
 static void world_start_daemon(struct world *w)
 {
     w->depth = 0;

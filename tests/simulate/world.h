@@ -90,7 +90,20 @@ struct active {
     bool held, known, silent, cancel, ended_there;
 };
 
+/* What was once wrong around the core, and is put back to see that it is found. */
+enum defect {
+    DEFECT_NONE,
+    DEFECT_CANCEL_TAKES_ANY_STATE, /* a job that was waiting when it was read is cancelled now */
+    DEFECT_WISH_IS_LOST,           /* an attempt's end does not ask if it was to be cancelled */
+    DEFECT_SLURM_GETS_IT_ANYWAY,   /* it is handed over without looking if it was cancelled */
+    DEFECT_PUT_BACK_IN_TWO,        /* end of one attempt, begin of the next: two transactions */
+    DEFECT_QUEUE_STARTS_TWICE,     /* the queue does not know what the loop still has */
+    DEFECT_MARK_OF_NEWEST_ALONE,   /* a script does not see that the attempt before is cancelled */
+    DEFECT_COUNT
+};
+
 struct world {
+    enum defect defect;
     struct chance chance;
     double now;
     struct job jobs[JOBS_MAX + 1]; /* from 1 on */
@@ -119,6 +132,9 @@ bool world_run(struct world *w);
 /* Notes the first thing that is wrong. */
 void world_violation(struct world *w, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+
+/* Text within the world. */
+void world_copy(char *to, size_t bytes, const char *from);
 
 /* A line of the trace. */
 void world_trace(struct world *w, const char *format, ...) __attribute__((format(printf, 2, 3)));

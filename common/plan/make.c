@@ -4,15 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "common/plan/decimal.h"
 #include "common/plan/parts.h"
-
-double plan_decimal(double x)
-{
-    char text[32];
-
-    snprintf(text, sizeof text, "%.15g", x);
-    return strtod(text, NULL);
-}
 
 static void plan_rate(struct plan *plan, const struct job_spec *spec)
 {

@@ -1,0 +1,31 @@
+#!/bin/bash
+# No circle of includes among the files of a part: a file and its header are one room, and what a room needs must not
+# need it again, over however many others.
+set -u
+# shellcheck source=tests/tap.sh
+. "${top_srcdir:?is set by make check}/tests/tap.sh"
+cd "$top_srcdir" || exit 1
+
+# arrows FOLDER...: "room needs-room" for every include of one of the project's own headers
+arrows() {
+    find "$@" -name '*.[ch]' -print0 | xargs -0 grep -H '^#include "' |
+        sed -E 's/^([^:]*)\.[ch]:#include "(.*)\.h".*$/\1 \2/' | awk '$1 != $2' | sort -u
+}
+
+# in_circles: the rooms that are left when those that need nothing more are taken away, again and again
+in_circles() {
+    tsort 2>&1 >/dev/null | sed -n 's/^tsort: //p' | grep -v 'input contains a loop' | sort -u
+}
+
+for part in daemon/job daemon/launch daemon/store daemon common/plan prep; do
+    is "$(arrows "$part" | in_circles)" "" "$part has no circle of includes"
+done
+
+below() { # below FOLDER FORBIDDEN NAME
+    is "$(arrows "$1" | awk -v forbidden="$2" '$2 ~ forbidden')" "" "$3"
+}
+below common '^(daemon|client|worker|prep)/' "common needs nothing above it"
+below daemon/store '^daemon/(job|http|launch|ingest|export)/' "the store knows neither jobs nor launchers"
+below daemon/launch '^daemon/(job|http|store|ingest|export)/' "launchers know neither jobs nor the store"
+below daemon/job '^daemon/http/' "jobs know nothing of HTTP"
+done_testing
