@@ -2,7 +2,8 @@
 
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import { ok } from "./tap.mjs";
+import { openBrowser } from "./browser.mjs";
+import { done, ok } from "./tap.mjs";
 
 export const origin = process.argv[2];
 const axeSource = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
@@ -75,8 +76,31 @@ export const brightness = (page) => page.evaluate(() => {
   return (r + g + b) / 3;
 });
 
-// A story's end: what none of its pages may have done.
-export function quietPages() {
+// A page may draw a chart anew while it is looked for.
+export const bringIntoView = (locator) => until("an element in view", () => locator.scrollIntoViewIfNeeded().then(() => true, () => false));
+
+// What none of a story's pages may have done.
+function quietPages() {
   ok(errors.length === 0, "no errors on the console", errors.join("\n"));
   ok(foreign.length === 0, "no request to any other address", foreign.join("\n"));
+}
+
+// The browser logs each answer that says no.
+export const forget = (expected) => errors.splice(0, errors.length, ...errors.filter((line) => !expected.test(line)));
+
+// One story in a browser of its own: tell(browser) makes the checks.
+export async function story(tell, options) {
+  const browser = await openBrowser(options);
+  try {
+    browser.page.setDefaultTimeout(60000);
+    listen(browser.page);
+    await tell(browser);
+    quietPages();
+  } catch (error) {
+    ok(false, "the story goes to its end", error.stack);
+  } finally {
+    await browser.close();
+    await cancelAll().catch(() => {}); // workers outlive the daemon: leave none behind
+  }
+  done();
 }

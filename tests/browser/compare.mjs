@@ -2,8 +2,8 @@
 
 import { readFileSync } from "node:fs";
 import { openBrowser } from "./browser.mjs";
-import { accessible, api, brightness, cancelAll, errors, jobIn, JOB, listen, origin, quietPages, sideways, submit, until } from "./checks.mjs";
-import { done, ok, same } from "./tap.mjs";
+import { accessible, api, brightness, bringIntoView, forget, jobIn, JOB, listen, origin, sideways, story, submit, until } from "./checks.mjs";
+import { ok, same } from "./tap.mjs";
 
 const SMALL = { ...JOB, model: { ...JOB.model, arch: "resnet18" }, steps: 6, lr: { warmup_epochs: 0.25 } };
 const text = JSON.stringify;
@@ -18,7 +18,7 @@ const isPng = (bytes) => bytes.subarray(1, 4).toString() === "PNG" && bytes.leng
 
 async function resultsMatch(page, ids) {
   const jobs = await Promise.all(ids.map((id) => api(`/v1/jobs/${id}`)));
-  await until("the results", async () => await page.locator(".results tbody tr").count() === ids.length, 10);
+  await until("the results", async () => await page.locator(".results tbody tr").count() === ids.length);
   const shown = await page.locator(".results tbody tr").evaluateAll((rows) => rows.map((row) => [...row.querySelectorAll("data")].map((d) => d.value)));
   const want = jobs.map((job) => [job.plan.world_size, job.global_batch, job.step, job.top1, job.top5, job.loss, job.images_per_sec, job.ttt_seconds].map(String));
   same(text(shown), text(want), "compare: the results are the API's, to the last digit");
@@ -83,7 +83,7 @@ async function scaling(page, ids) {
   const speed = page.locator("[data-chart=scaling]"), efficiency = page.locator("[data-chart=efficiency]");
   const words = () => efficiency.locator("[role=img]").getAttribute("aria-label");
   await page.goto(`${origin}/#/compare?ids=${ids.join(",")}`);
-  await speed.scrollIntoViewIfNeeded();
+  await bringIntoView(speed);
   await speed.locator("canvas").waitFor();
   same(text(await speed.locator(".legend li").evaluateAll((list) => list.map((li) => li.textContent.replace(/ images a worker.*| [\d.,]+.*/, "")))), text(["ideal", "4", "8"]), "scaling: a line for each batch of a worker");
   const one = best(1, 8);
@@ -149,7 +149,7 @@ async function sweepMatches(page) {
   await page.locator(".title .badge[data-state=succeeded]").waitFor();
   const sweep = await api("/v1/sweeps/1");
   const rows = page.locator(".trials tbody tr");
-  await until("all trials", async () => await rows.count() === sweep.trials.length, 10).catch(() => {});
+  await until("all trials", async () => await rows.count() === sweep.trials.length).catch(() => {});
   const shown = await rows.evaluateAll((list) => list.map((row) => [...row.querySelectorAll("data")].map((d) => d.value).concat(row.dataset.job)));
   same(text(shown), text(sweep.trials.map((t) => [String(t.point["/lr/base"]), String(t.point["/optimizer/nesterov"]), String(t.budget), String(t.metric ?? ""), String(t.job)])),
     "sweep: the trials are the API's, the best first");
@@ -167,7 +167,7 @@ async function sweepMatches(page) {
 
 async function brushing(page, sweep) {
   const canvas = page.locator("[data-chart=sweep-1-parallel] canvas");
-  await canvas.scrollIntoViewIfNeeded();
+  await bringIntoView(canvas);
   const box = await canvas.boundingBox(), side = Math.min(90, box.width * 0.12);
   const x = box.x + side + (2 * (box.width - 2 * side)) / 3; // the third of four axes: the budget
   await page.mouse.move(x, box.y + 36);
@@ -176,10 +176,10 @@ async function brushing(page, sweep) {
   await page.mouse.up();
   const rows = page.locator(".trials tbody tr");
   const most = sweep.trials.filter((t) => t.budget === 4).length;
-  ok(await until("the brush", async () => await rows.count() === most, 5).catch(() => false), "sweep: dragging along an axis keeps a part", await rows.count());
+  ok(await until("the brush", async () => await rows.count() === most).catch(() => false), "sweep: dragging along an axis keeps a part", await rows.count());
   const link = page.url();
   await page.reload();
-  ok(await until("the brush", async () => await rows.count() === most, 5).catch(() => false), "sweep: the brush is in the address", link);
+  ok(await until("the brush", async () => await rows.count() === most).catch(() => false), "sweep: the brush is in the address", link);
   await page.getByText("Filter by numbers").click();
   await page.getByRole("button", { name: "Show all" }).click();
   same(await rows.count(), sweep.trials.length, "sweep: all are back");
@@ -224,29 +224,19 @@ async function looks(ids) {
   }
 }
 
-const browser = await openBrowser({ acceptDownloads: true });
-try {
-  browser.page.setDefaultTimeout(20000);
-  listen(browser.page);
+await story(async ({ page }) => {
   const made = [];
   for (const [name, workers, base] of [["one", 1, 0.1], ["two", 2, 0.1], ["low rate", 1, 0.01]])
     made.push((await submit({ ...SMALL, name, cluster: { workers_per_node: workers, threads_per_worker: 1 }, lr: { ...SMALL.lr, base } })).id);
-  await starting(browser.page);
+  await starting(page);
   const half = (await submit({ ...SMALL, name: "smaller batch", cluster: { workers_per_node: 2, threads_per_worker: 1 }, batch_per_worker: 4 })).id;
   for (const id of [...made, half]) await jobIn(id, "succeeded");
-  const sweep = await sweepMatches(browser.page);
-  await brushing(browser.page, sweep);
-  await comparing(browser.page, made);
-  await scaling(browser.page, [...made, half]);
-  await refusedComparison(browser.page);
-  await cancelling(browser.page);
-  errors.splice(0, errors.length, ...errors.filter((line) => !/status of (422|404)/.test(line))); // the browser logs each answer that says no
+  const sweep = await sweepMatches(page);
+  await brushing(page, sweep);
+  await comparing(page, made);
+  await scaling(page, [...made, half]);
+  await refusedComparison(page);
+  await cancelling(page);
+  forget(/status of (422|404)/);
   await looks(made);
-  quietPages();
-} catch (error) {
-  ok(false, "the story goes to its end", error.stack);
-} finally {
-  await browser.close();
-  await cancelAll().catch(() => {}); // workers outlive the daemon: leave none behind
-}
-done();
+}, { acceptDownloads: true });

@@ -3,8 +3,8 @@
 
 import { readFileSync } from "node:fs";
 import { openBrowser } from "./browser.mjs";
-import { accessible, api, brightness, cancelAll, errors, jobIn, JOB, listen, origin, quietPages, sideways, submit, until } from "./checks.mjs";
-import { done, ok, same } from "./tap.mjs";
+import { accessible, api, brightness, errors, jobIn, JOB, listen, origin, sideways, story, submit, until } from "./checks.mjs";
+import { ok, same } from "./tap.mjs";
 
 // ------------------------------------------------------------------ the numbers, formatted anew here
 
@@ -247,24 +247,14 @@ async function looks(id) {
   }
 }
 
-const browser = await openBrowser();
-try {
-  browser.page.setDefaultTimeout(20000);
-  listen(browser.page);
-  const id = await listAndJob(browser.page);
-  await chartTools(browser.page, id);
-  await targetIsMet(browser.page);
-  await cancelling(browser.page);
-  await overviewTools(browser.page);
-  await weight(browser.page, id);
-  await outage(browser.context, browser.page);
-  await unknownJob(browser.page);
+await story(async ({ context, page }) => {
+  const id = await listAndJob(page);
+  await chartTools(page, id);
+  await targetIsMet(page);
+  await cancelling(page);
+  await overviewTools(page);
+  await weight(page, id);
+  await outage(context, page);
+  await unknownJob(page);
   await looks(id);
-  quietPages();
-} catch (error) {
-  ok(false, "the story goes to its end", error.stack);
-} finally {
-  await browser.close();
-  await cancelAll().catch(() => {}); // workers outlive the daemon: leave none behind
-}
-done();
+});

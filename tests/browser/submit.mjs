@@ -2,8 +2,8 @@
 
 import { execFileSync } from "node:child_process";
 import { openBrowser } from "./browser.mjs";
-import { accessible, api, brightness, cancelAll, errors, jobIn, JOB, listen, origin, quietPages, sideways, until } from "./checks.mjs";
-import { done, ok, same } from "./tap.mjs";
+import { accessible, api, brightness, forget, jobIn, JOB, listen, origin, sideways, story, until } from "./checks.mjs";
+import { ok, same } from "./tap.mjs";
 
 const field = (page, pointer) => page.locator(`[id="job${pointer.replaceAll("/", "-")}"]`);
 const json = (page) => page.locator("#job-json");
@@ -181,24 +181,14 @@ async function looks() {
   }
 }
 
-const browser = await openBrowser();
-try {
-  browser.page.setDefaultTimeout(20000);
-  listen(browser.page);
-  await fillIn(browser.page);
-  await problems(browser.page);
-  await jsonBothWays(browser.page);
-  const job = await submitting(browser.page);
-  await cloning(browser.page, job);
-  await elsewhere(browser.page);
-  await outage(browser.context, browser.page);
-  errors.splice(0, errors.length, ...errors.filter((text) => !/status of (422|404)|ERR_INTERNET_DISCONNECTED/.test(text))); // the browser logs each answer that says no
+await story(async ({ context, page }) => {
+  await fillIn(page);
+  await problems(page);
+  await jsonBothWays(page);
+  const job = await submitting(page);
+  await cloning(page, job);
+  await elsewhere(page);
+  await outage(context, page);
+  forget(/status of (422|404)|ERR_INTERNET_DISCONNECTED/);
   await looks();
-  quietPages();
-} catch (error) {
-  ok(false, "the story goes to its end", error.stack);
-} finally {
-  await browser.close();
-  await cancelAll().catch(() => {}); // workers outlive the daemon: leave none behind
-}
-done();
+});
