@@ -46,7 +46,7 @@ fi
 
 foreign_paths() {
     ! files ! -name '*.md' ! -name lint.sh \( -name '*.[ch158]' -o -name '*.sh' -o -name '*.am' -o -name '*.ac' -o -name '*.json' -o -name '*.mjs' -o -name '*.js' \) |
-        xargs grep -nE '/(work|home)/[a-z]|/tmp/wt|registry\.npmjs|deb\.debian\.org'
+        xargs grep -nE '(^|[^A-Za-z0-9_}])/(work|home)/[a-z]|/tmp/wt|registry\.npmjs|deb\.debian\.org'
 }
 ok "no file names a path of somebody's machine, or a registry's host" foreign_paths
 

@@ -126,8 +126,7 @@ static int prepare(const struct request *q, bool will_run, struct prepared *p, s
     p->spec = job_spec_parse(document, preset_lookup, NULL, &p->problems, &p->unsupported);
     json_decref(document);
     if (p->spec)
-        permit_spec(p->spec, q->config, !will_run || (q->rights & RIGHT(ROLE_ADMIN)),
-                    &p->problems);
+        permit_spec(p->spec, q->config, !will_run || (q->rights & RIGHT(ROLE_ADMIN)), &p->problems);
     if (p->spec && will_run && p->problems.count == 0 && p->unsupported.count == 0)
         check_folders(p->spec, &p->problems);
     if (p->spec && p->problems.count == 0)
