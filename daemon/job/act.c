@@ -68,7 +68,8 @@ static int act_store_cancelled(struct job_manager *m, struct active_job *a, stru
     int status = store_job_asked_by(m->store, a->id, a->attempt, &by, e);
 
     if (!status)
-        status = act_set_state(m, a, JOB_CANCELLED, "cancelled on request before it started", by, e);
+        status =
+            act_set_state(m, a, JOB_CANCELLED, "cancelled on request before it started", by, e);
     free(by);
     return status;
 }

@@ -48,7 +48,7 @@ struct active_job *active_create(struct job_manager *m, const struct store_job *
         .run_dir = run_dir,
         .attempt_dir = attempt_dir,
         .launcher = slurm ? &launcher_slurm : &launcher_local,
-        .process = {.pidfd = -1, .gate = -1},
+        .process = {.pidfd = -1,     .gate = -1       },
         .watch = -1,
         .exit_code = -1,
         .exit_signal = -1,

@@ -4,8 +4,8 @@
 
 #include "daemon/job/inside.h"
 
-/* A job in the phase `phase`, which has no launcher yet; not in the list. job->spec is needed. NULL:
- * no memory. */
+/* A job in the phase `phase`, which has no launcher yet; not in the list. job->spec is needed.
+ * NULL: no memory. */
 struct active_job *active_create(struct job_manager *m, const struct store_job *job,
                                  enum life_phase phase, struct error *e);
 

@@ -172,7 +172,7 @@ static int again_count(struct again *a, struct error *e)
 }
 
 int again_prepare(struct job_manager *m, const json_t *changes, struct again *a,
-                   struct problems *problems, struct error *e)
+                  struct problems *problems, struct error *e)
 {
     if (read_place(&a->job, &a->at, e))
         return -(int)e->code;
@@ -185,8 +185,8 @@ int again_prepare(struct job_manager *m, const json_t *changes, struct again *a,
     return a->plan ? again_count(a, e) : -(int)e->code;
 }
 
-int again_store(struct job_manager *m, const struct again *a, bool keeps_place,
-                       const char *reason, const char *by, struct error *e)
+int again_store(struct job_manager *m, const struct again *a, bool keeps_place, const char *reason,
+                const char *by, struct error *e)
 {
     struct store_job_again again = {
         .spec = a->spec_text,

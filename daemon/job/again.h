@@ -1,7 +1,7 @@
 /*
- * A job that is planned again and put back into the queue, to go on from its newest checkpoint. With
- * other workers its document and its plan are replaced, and the old and the new numbers stay in an
- * event.
+ * A job that is planned again and put back into the queue, to go on from its newest checkpoint.
+ * With other workers its document and its plan are replaced, and the old and the new numbers stay
+ * in an event.
  */
 #ifndef TRAIND_DAEMON_JOB_AGAIN_H
 #define TRAIND_DAEMON_JOB_AGAIN_H

@@ -37,8 +37,8 @@ static int cancel_store_cancelled(const struct cancelling *c, struct error *e)
 
 static int cancel_store_wish(const struct cancelling *c, struct error *e)
 {
-    int status = store_job_ask_cancel(c->m->store, c->job->id, c->job->attempt, c->by, clock_now(),
-                                      e);
+    int status =
+        store_job_ask_cancel(c->m->store, c->job->id, c->job->attempt, c->by, clock_now(), e);
 
     if (!status)
         log_info("job %lld: %s asks to cancel it", (long long)c->job->id, job_by_words(c->by));
@@ -73,8 +73,8 @@ static int cancel_tell_loop(const struct cancelling *c, struct error *e)
             m->cancel_ids = grown;
             m->cancel_room = room;
         } else {
-            status = error_set(e, ERR_NO_MEMORY, "no memory to cancel job %lld",
-                               (long long)c->job->id);
+            status =
+                error_set(e, ERR_NO_MEMORY, "no memory to cancel job %lld", (long long)c->job->id);
         }
     }
     if (!status)

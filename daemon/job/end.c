@@ -135,9 +135,8 @@ static int end_write(struct job_manager *m, struct active_job *a, const struct s
         .not_before = end.pause_seconds > 0 ? now + end.pause_seconds : 0,
         .next = end.to == JOB_QUEUED ? next : NULL,
     };
-    int status = end.to == JOB_CANCELLED
-                     ? store_job_asked_by(m->store, a->id, a->attempt, &by, e)
-                     : 0;
+    int status =
+        end.to == JOB_CANCELLED ? store_job_asked_by(m->store, a->id, a->attempt, &by, e) : 0;
     row.change.by = by;
     if (!status)
         status = store_attempt_end(m->store, a->id, &row, e);
@@ -193,8 +192,7 @@ int end_store_no_start(struct job_manager *m, struct active_job *a, struct error
 int end_judge_put_back(struct job_manager *m, struct active_job *a, bool *last, struct error *e)
 {
     struct launch_exit unknown = {-1, -1};
-    enum failure_stop why =
-        end_why(a) == FAILURE_STALLED ? FAILURE_STALLED : FAILURE_NOT_STOPPED;
+    enum failure_stop why = end_why(a) == FAILURE_STALLED ? FAILURE_STALLED : FAILURE_NOT_STOPPED;
     struct slurm_end in_slurm = end_in_slurm(a, why);
     struct store_job job;
     struct life_end end;

@@ -21,8 +21,8 @@ struct job_hosts {
     int64_t slots; /* of each */
 };
 
-/* slots: that it takes of each host. All zero for a job that names no hosts. False: no memory. Free with
- * job_hosts_clear. */
+/* slots: that it takes of each host. All zero for a job that names no hosts. False: no memory. Free
+ * with job_hosts_clear. */
 bool job_hosts_of(const struct job_spec *spec, int64_t slots, struct job_hosts *hosts);
 void job_hosts_clear(struct job_hosts *hosts);
 

@@ -25,12 +25,12 @@ struct active_job {
     struct job_hosts hosts; /* that it takes; none: this machine alone */
     int watch;              /* of inotify, on attempt_dir; -1: none (polling alone) */
     int64_t exit_code, exit_signal;
-    double stall_next_at;  /* monotonic: when it is looked at for a stall */
-    struct stalled stall;  /* once it was found */
-    double stopped_since;  /* of struct stall_look */
-    double complained_at;  /* monotonic: of the last log line about an error that repeats */
-    struct start *start;   /* of an attempt that is being made (start.h); NULL: none */
-    struct error no_start; /* why its attempt could not be made, or found again */
+    double stall_next_at;   /* monotonic: when it is looked at for a stall */
+    struct stalled stall;   /* once it was found */
+    double stopped_since;   /* of struct stall_look */
+    double complained_at;   /* monotonic: of the last log line about an error that repeats */
+    struct start *start;    /* of an attempt that is being made (start.h); NULL: none */
+    struct error no_start;  /* why its attempt could not be made, or found again */
     struct verdict verdict; /* on the attempt, once it was judged */
     bool judged;
     /* Of launcher slurm. */

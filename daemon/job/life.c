@@ -10,6 +10,7 @@ static const struct {
     const char *name, *words;
     bool optional;
 } actions[LIFE_ACTION_COUNT] = {
+  /* clang-format off */
     [LIFE_NO_ACTION] = {"none", "", false},
     [LIFE_PREPARE] = {"prepare", "prepare its run directory", false},
     [LIFE_STORE_ATTEMPT] = {"store_attempt", "store the attempt", false},
@@ -41,6 +42,7 @@ static const struct {
     [LIFE_STORE_BACK] = {"store_back", "store that it is queued", false},
     [LIFE_STORE_LOST] = {"store_lost", "store that it failed", false},
     [LIFE_FORGET] = {"forget", "forget it", true},
+  /* clang-format on */
 };
 
 /* ---------------------------------------------------------------- conditions */
@@ -205,7 +207,7 @@ static const struct life_row {
     int stop;           /* enum life_stop */
     enum life_action actions[LIFE_ACTIONS_MAX];
 } rows[] = {
-    /* clang-format off */
+  /* clang-format off */
     {AT(WAITING), LIFE_MAY_START, life_is_local, "its slots are free",
      LIFE_RUNNING, STOP_KEEPS, {START}},
     {AT(WAITING), LIFE_MAY_START, NULL, "it is for Slurm",
@@ -283,7 +285,7 @@ static const struct life_row {
      LIFE_IN_SLURM, STOP_KEEPS, {LIFE_FOLLOW, LIFE_OPEN_GATE}},
     {AT(LOST), LIFE_FOUND_IN_SLURM, NULL, "a new daemon finds that Slurm had started it",
      LIFE_RUNNING, STOP_KEEPS, {LIFE_FOLLOW, LIFE_OPEN_GATE}},
-    /* clang-format on */
+  /* clang-format on */
 };
 
 #define ROWS ((int)(sizeof rows / sizeof rows[0]))
@@ -309,8 +311,7 @@ static void life_note_stop(struct life *life, const struct life_row *row,
     } else {
         if (life->stop == LIFE_STOP_NONE)
             life->stop_why = life_why(seen->event);
-        life->due =
-            seen->now + (row->stop == LIFE_STOP_ASKED ? seen->grace_seconds : TERM_SECONDS);
+        life->due = seen->now + (row->stop == LIFE_STOP_ASKED ? seen->grace_seconds : TERM_SECONDS);
     }
     life->stop = (enum life_stop)row->stop;
 }

@@ -54,37 +54,37 @@ enum life_event {
 };
 
 enum life_action {
-    LIFE_NO_ACTION,         /* ends a list */
-    LIFE_PREPARE,           /* programs, threads, run directory */
-    LIFE_STORE_ATTEMPT,     /* the next attempt begins */
-    LIFE_START_LAUNCHER,    /* mpirun behind a gate; in Slurm: the script */
-    LIFE_STORE_LAUNCHER,    /* pid and start; in Slurm: the job's name */
-    LIFE_FOLLOW,            /* its events are read from now on */
-    LIFE_OPEN_GATE,         /* mpirun may run; in Slurm: the script may be submitted */
-    LIFE_ABANDON_LAUNCHER,  /* what waits at the gate ends */
-    LIFE_STORE_NO_START,    /* the end of an attempt that could not be made */
-    LIFE_TRY_LATER,         /* the queue looks at it again in a second */
-    LIFE_SHRINK,            /* planned again for fewer workers */
-    LIFE_STORE_UNFIT,       /* failed: it can never run here */
-    LIFE_STORE_CANCELLED,   /* cancelled without having run */
-    LIFE_STORE_WISH,        /* that its cancellation was asked for, and by whom */
-    LIFE_MARK_WISH,         /* the file cancel-requested */
+    LIFE_NO_ACTION,        /* ends a list */
+    LIFE_PREPARE,          /* programs, threads, run directory */
+    LIFE_STORE_ATTEMPT,    /* the next attempt begins */
+    LIFE_START_LAUNCHER,   /* mpirun behind a gate; in Slurm: the script */
+    LIFE_STORE_LAUNCHER,   /* pid and start; in Slurm: the job's name */
+    LIFE_FOLLOW,           /* its events are read from now on */
+    LIFE_OPEN_GATE,        /* mpirun may run; in Slurm: the script may be submitted */
+    LIFE_ABANDON_LAUNCHER, /* what waits at the gate ends */
+    LIFE_STORE_NO_START,   /* the end of an attempt that could not be made */
+    LIFE_TRY_LATER,        /* the queue looks at it again in a second */
+    LIFE_SHRINK,           /* planned again for fewer workers */
+    LIFE_STORE_UNFIT,      /* failed: it can never run here */
+    LIFE_STORE_CANCELLED,  /* cancelled without having run */
+    LIFE_STORE_WISH,       /* that its cancellation was asked for, and by whom */
+    LIFE_MARK_WISH,        /* the file cancel-requested */
     LIFE_TELL_LOOP,
-    LIFE_MARK_LIMIT,        /* the file time-limit-reached */
-    LIFE_MARK_STALL,        /* the file stalled.json */
-    LIFE_ASK_WORKERS,       /* SIGUSR1: end after this step */
-    LIFE_TERMINATE,         /* SIGTERM; in Slurm: scancel */
-    LIFE_KILL,              /* SIGKILL to all that is left */
-    LIFE_SAY_STOPPING,      /* reason: why its workers end */
-    LIFE_STORE_STARTED,     /* Slurm runs it: starting */
-    LIFE_STORE_PUT_BACK,    /* the end of this attempt and the begin of the next, Slurm's */
-    LIFE_CANCEL_IN_SLURM,   /* scancel, without waiting for it */
-    LIFE_DISOWN_IN_SLURM,   /* no word of Slurm is waited for; it is cancelled there when it can */
-    LIFE_STORE_END,         /* what the run directory says of the attempt's end */
-    LIFE_FINISH,            /* logs for others, what was measured, old checkpoints */
-    LIFE_STORE_BACK,        /* queued again: it was never launched */
-    LIFE_STORE_LOST,        /* failed: nothing of it is there */
-    LIFE_FORGET,            /* always the last one */
+    LIFE_MARK_LIMIT,      /* the file time-limit-reached */
+    LIFE_MARK_STALL,      /* the file stalled.json */
+    LIFE_ASK_WORKERS,     /* SIGUSR1: end after this step */
+    LIFE_TERMINATE,       /* SIGTERM; in Slurm: scancel */
+    LIFE_KILL,            /* SIGKILL to all that is left */
+    LIFE_SAY_STOPPING,    /* reason: why its workers end */
+    LIFE_STORE_STARTED,   /* Slurm runs it: starting */
+    LIFE_STORE_PUT_BACK,  /* the end of this attempt and the begin of the next, Slurm's */
+    LIFE_CANCEL_IN_SLURM, /* scancel, without waiting for it */
+    LIFE_DISOWN_IN_SLURM, /* no word of Slurm is waited for; it is cancelled there when it can */
+    LIFE_STORE_END,       /* what the run directory says of the attempt's end */
+    LIFE_FINISH,          /* logs for others, what was measured, old checkpoints */
+    LIFE_STORE_BACK,      /* queued again: it was never launched */
+    LIFE_STORE_LOST,      /* failed: nothing of it is there */
+    LIFE_FORGET,          /* always the last one */
     LIFE_ACTION_COUNT
 };
 
@@ -113,10 +113,10 @@ struct life {
 struct life_observation {
     enum life_event event;
     double now;
-    double grace_seconds; /* what workers need to end their step and write a checkpoint */
-    double ran_seconds;   /* SLURM_STARTED: so long already */
-    bool killed;          /* LAUNCHER_ENDED: by a signal */
-    bool last;            /* SLURM_PUT_BACK: no restart is left */
+    double grace_seconds;    /* what workers need to end their step and write a checkpoint */
+    double ran_seconds;      /* SLURM_STARTED: so long already */
+    bool killed;             /* LAUNCHER_ENDED: by a signal */
+    bool last;               /* SLURM_PUT_BACK: no restart is left */
     enum life_action failed; /* ACTION_FAILED */
     enum error_code why;
 };

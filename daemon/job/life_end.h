@@ -26,12 +26,12 @@ struct life_history {
 };
 
 struct life_end {
-    enum job_state to;            /* an end, or queued */
-    bool restarts;                /* counts as one */
-    bool goes_on;                 /* queued again too, but counts as nothing */
-    bool failed;                  /* the verdict is the job's failure, if it is the first */
-    bool resumes;                 /* the next attempt */
-    double pause_seconds;         /* before the next attempt */
+    enum job_state to;              /* an end, or queued */
+    bool restarts;                  /* counts as one */
+    bool goes_on;                   /* queued again too, but counts as nothing */
+    bool failed;                    /* the verdict is the job's failure, if it is the first */
+    bool resumes;                   /* the next attempt */
+    double pause_seconds;           /* before the next attempt */
     char reason[LIFE_REASON_BYTES]; /* "": nothing to say */
 };
 

@@ -176,7 +176,8 @@ static size_t fill_fds(const struct job_manager *m, struct round *r)
     r->fds[FD_INOTIFY] = (struct pollfd){.fd = m->inotify_fd, .events = POLLIN};
     struct pollfd *fd = r->fds + FD_PROCESSES;
     for (const struct active_job *a = m->active; a; a = a->next)
-        *fd++ = (struct pollfd){.fd = a->life.phase == LIFE_RUNNING ? a->process.pidfd : -1, .events = POLLIN};
+        *fd++ = (struct pollfd){.fd = a->life.phase == LIFE_RUNNING ? a->process.pidfd : -1,
+                                .events = POLLIN};
     return count;
 }
 

@@ -31,11 +31,13 @@ struct queue_look {
 /* A job whose progress cannot be read is one that nothing is known of. */
 static struct queue_running queue_running_of(struct job_manager *m, struct active_job *a)
 {
-    struct queue_running r = {.id = a->id,
-                              .slots = a->slots,
-                              .slurm = a->life.slurm,
-                              .ends = {0, INFINITY, INFINITY},
-                              .hosts = &a->hosts};
+    struct queue_running r = {
+        .id = a->id,
+        .slots = a->slots,
+        .slurm = a->life.slurm,
+        .ends = {0, INFINITY, INFINITY},
+        .hosts = &a->hosts
+    };
     struct store_job job;
     struct error e;
 

@@ -117,9 +117,7 @@ static int queue_name_running(const struct queue_plan *p, char *text, size_t byt
         if (p->running[i].slurm)
             continue;
         left--;
-        const char *before = count == 0                            ? ""
-                             : left > 0 && count < QUEUE_NAMED - 1 ? ", "
-                                                                   : " and ";
+        const char *before = count == 0 ? "" : left > 0 && count < QUEUE_NAMED - 1 ? ", " : " and ";
         used += (size_t)snprintf(text + used, bytes - used, "%s%lld", before,
                                  (long long)p->running[i].id);
         count++;
@@ -248,8 +246,7 @@ void queue_plan_decide(struct queue_plan *p, const struct queue_waiting *job,
         d->start = queue_place(p, job);
     } else {
         p->held_by = job->id;
-        p->held_until =
-            forecast_fit(p->soonest, p->count, p->slots, job->slots, 0, NULL);
+        p->held_until = forecast_fit(p->soonest, p->count, p->slots, job->slots, 0, NULL);
         queue_words_for_slots(p, job, d->reason);
         d->start = queue_place(p, job);
     }
@@ -258,10 +255,12 @@ void queue_plan_decide(struct queue_plan *p, const struct queue_waiting *job,
 void queue_plan_started(struct queue_plan *p, const struct queue_waiting *job,
                         const struct job_hosts *hosts)
 {
-    struct queue_running r = {.id = job->id,
-                              .slots = job->slots,
-                              .ends = {job->length.soonest, job->length.likely, INFINITY},
-                              .hosts = hosts};
+    struct queue_running r = {
+        .id = job->id,
+        .slots = job->slots,
+        .ends = {job->length.soonest, job->length.likely, INFINITY},
+        .hosts = hosts
+    };
 
     queue_add_running(p, &r);
 }

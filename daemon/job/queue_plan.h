@@ -36,7 +36,7 @@ struct queue_waiting {
 
 enum queue_choice {
     QUEUE_STARTS,
-    QUEUE_WAITS, /* with reason and start */
+    QUEUE_WAITS,  /* with reason and start */
     QUEUE_PAUSES, /* until its not_before; its reason stays */
     QUEUE_NEVER_FITS
 };

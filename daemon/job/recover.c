@@ -106,10 +106,8 @@ static int recover_job(struct job_manager *m, const struct store_job *job, struc
 static int recover_those(struct job_manager *m, unsigned states, enum store_launcher launcher,
                          struct error *e)
 {
-    struct store_job_filter filter = {.states = states,
-                                      .order = STORE_QUEUE_ORDER,
-                                      .launcher = launcher,
-                                      .documents = true};
+    struct store_job_filter filter = {
+        .states = states, .order = STORE_QUEUE_ORDER, .launcher = launcher, .documents = true};
     struct store_jobs jobs = {0};
     int status = store_job_list(m->store, &filter, &jobs, e);
 

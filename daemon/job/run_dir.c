@@ -15,10 +15,10 @@
 #include "common/json.h"
 #include "common/log.h"
 
-#define OWNER       "owner.json"
-#define OWNER_BYTES 4096
+#define OWNER                "owner.json"
+#define OWNER_BYTES          4096
 #define RUN_FILE_LIMIT_BYTES ((size_t)16 << 20) /* of job.json and plan.json */
-#define HIGHEST_ID  1000000000000 /* a number above it is no job's */
+#define HIGHEST_ID           1000000000000      /* a number above it is no job's */
 
 /* ---------------------------------------------------------------- owner.json */
 

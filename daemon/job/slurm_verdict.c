@@ -36,16 +36,18 @@ static void slurm_judge_state(const struct slurm_end *end, const char *words, st
 
     snprintf(before, sizeof before, "%s", v->reason);
     snprintf(v->reason, sizeof v->reason, "Slurm ended its job %lld on %s: %s [%s]",
-             (long long)end->slurm->job_id, *end->slurm->nodes ? end->slurm->nodes : "its nodes", words,
-             end->slurm->state);
+             (long long)end->slurm->job_id, *end->slurm->nodes ? end->slurm->nodes : "its nodes",
+             words, end->slurm->state);
     if (v->step > 0)
         snprintf(v->reason + strlen(v->reason), sizeof v->reason - strlen(v->reason),
                  "; the last step was %lld", (long long)v->step);
     if (blames_rank)
         snprintf(v->reason + strlen(v->reason), sizeof v->reason - strlen(v->reason), "; %s",
                  before);
-    v->outside = slurm_is_state(end, "NODE_FAIL") || slurm_is_state(end, "BOOT_FAIL") || slurm_is_state(end, "PREEMPTED");
-    v->state = slurm_is_state(end, "CANCELLED") || slurm_is_state(end, "REVOKED") ? JOB_CANCELLED : JOB_FAILED;
+    v->outside = slurm_is_state(end, "NODE_FAIL") || slurm_is_state(end, "BOOT_FAIL") ||
+                 slurm_is_state(end, "PREEMPTED");
+    v->state = slurm_is_state(end, "CANCELLED") || slurm_is_state(end, "REVOKED") ? JOB_CANCELLED
+                                                                                  : JOB_FAILED;
 }
 
 /* The workers said nothing at all. */
@@ -58,7 +60,8 @@ static void slurm_judge_silence(const struct slurm_end *end, struct verdict *v)
              (long long)end->slurm->job_id, end->slurm->state,
              strcmp(end->slurm->reason, "None") ? ", " : "",
              strcmp(end->slurm->reason, "None") ? end->slurm->reason : "", (long long)end->attempt);
-    v->outside = end->slurm->phase == SLURM_GONE || strcmp(end->slurm->reason, "JobLaunchFailure") == 0;
+    v->outside =
+        end->slurm->phase == SLURM_GONE || strcmp(end->slurm->reason, "JobLaunchFailure") == 0;
 }
 
 void slurm_verdict(const struct slurm_end *end, struct verdict *v)
@@ -66,17 +69,19 @@ void slurm_verdict(const struct slurm_end *end, struct verdict *v)
     const char *words = slurm_state_words(end->slurm->state);
     bool stopped = v->state == JOB_CANCELLED;
 
-    if (v->state == JOB_SUCCEEDED || (end->why == FAILURE_CANCELLED && end->slurm->phase != SLURM_REFUSED))
+    if (v->state == JOB_SUCCEEDED ||
+        (end->why == FAILURE_CANCELLED && end->slurm->phase != SLURM_REFUSED))
         return;
     if (end->slurm->phase == SLURM_REFUSED) {
         v->state = end->why == FAILURE_CANCELLED ? JOB_CANCELLED : JOB_FAILED;
         v->own_fault = true;
-        snprintf(v->reason, sizeof v->reason, "Slurm did not take the job: %.480s", end->slurm->words);
+        snprintf(v->reason, sizeof v->reason, "Slurm did not take the job: %.480s",
+                 end->slurm->words);
     } else if (slurm_is_state(end, "PREEMPTED") || slurm_is_state(end, "NODE_FAIL") ||
                (slurm_is_state(end, "CANCELLED") && end->why == FAILURE_NOT_STOPPED)) {
         slurm_judge_state(end, words, v);
-    } else if (end->why == FAILURE_TIME_LIMIT || slurm_is_state(end, "TIMEOUT") || slurm_is_state(end, "DEADLINE") ||
-               (stopped && end->signalled)) {
+    } else if (end->why == FAILURE_TIME_LIMIT || slurm_is_state(end, "TIMEOUT") ||
+               slurm_is_state(end, "DEADLINE") || (stopped && end->signalled)) {
         slurm_judge_time(end, v);
     } else if (words) {
         slurm_judge_state(end, words, v);

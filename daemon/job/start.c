@@ -276,9 +276,9 @@ int start_store_launcher(struct job_manager *m, struct active_job *a, struct err
     if (!a->process.slurm)
         return store_job_set_launcher(m->store, a->id, a->process.pid, a->process.start, e);
     char *text = start_slurm_json(slurm_name(a->process.slurm), &none);
-    int status = text ? store_job_hand_to_slurm(m->store, a->id, a->attempt, text, e)
-                      : error_set(e, ERR_NO_MEMORY, "no memory to launch job %lld",
-                                  (long long)a->id);
+    int status =
+        text ? store_job_hand_to_slurm(m->store, a->id, a->attempt, text, e)
+             : error_set(e, ERR_NO_MEMORY, "no memory to launch job %lld", (long long)a->id);
     free(text);
     return status;
 }

@@ -73,7 +73,8 @@ struct launch_process {
     struct process_set members; /* of the attempt, as last seen */
 };
 
-#define HOSTS_LAUNCH "--launch-hosts" /* traind's first argument when it is hosts_launch (hosts.h) */
+#define HOSTS_LAUNCH                                                                               \
+    "--launch-hosts" /* traind's first argument when it is hosts_launch (hosts.h) */
 
 /* How hard to ask for the end. */
 enum launch_stop {

@@ -337,7 +337,8 @@ static bool wants_call(const struct slurm_job *j)
 {
     if (j->dead || j->owed)
         return has_last_call(j) && j->status.job_id;
-    return !j->held && !has_ended(j) && (j->status.job_id == 0 ? !j->look_first && !j->cancel : j->cancel);
+    return !j->held && !has_ended(j) &&
+           (j->status.job_id == 0 ? !j->look_first && !j->cancel : j->cancel);
 }
 
 /* When there is something to do; *job: for this one, NULL: the look at all. */

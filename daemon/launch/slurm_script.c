@@ -338,16 +338,15 @@ static void put_worker(FILE *out, const struct launch_request *r)
 /* The watcher's last look may come when the script has ended: it ends with it. */
 static void put_watch(FILE *out, const struct launch_request *r)
 {
-    fputs(
-        "# The ranks end behind the step they are in, with a checkpoint.\n"
-        "stop() {\n"
-        "    is_cancelled || [ -e \"$dir/time-limit-reached\" ] || echo \"$1\" "
-        ">\"$dir/slurm-signal\"\n"
-        "    kill -USR1 \"$pid\" 2>/dev/null\n"
-        "}\n"
-        "trap 'stop USR1' USR1\n"
-        "trap 'stop TERM' TERM\n",
-        out);
+    fputs("# The ranks end behind the step they are in, with a checkpoint.\n"
+          "stop() {\n"
+          "    is_cancelled || [ -e \"$dir/time-limit-reached\" ] || echo \"$1\" "
+          ">\"$dir/slurm-signal\"\n"
+          "    kill -USR1 \"$pid\" 2>/dev/null\n"
+          "}\n"
+          "trap 'stop USR1' USR1\n"
+          "trap 'stop TERM' TERM\n",
+          out);
     fputs("(\n"
           "    trap - USR1 TERM\n"
           "    while sleep 1 && kill -0 $$ 2>/dev/null; do\n",

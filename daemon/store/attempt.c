@@ -66,7 +66,8 @@ int store_job_hand_to_slurm(struct store *s, int64_t id, int64_t attempt, const 
                          "state = 'queued'",
                          "iis", id, attempt, slurm);
     if (status == 0 && changed == 0)
-        status = error_set(e, ERR_CONFLICT, "the state of job %lld has just changed", (long long)id);
+        status =
+            error_set(e, ERR_CONFLICT, "the state of job %lld has just changed", (long long)id);
     return sql_write_end(s, c, status, e);
 }
 
@@ -150,16 +151,15 @@ static int end_attempt(struct sql *c, int64_t id, const struct store_attempt_end
     if (status)
         return status;
     status = sql_run(c, e, NULL, "update job set exit_code = ?, exit_signal = ? where id = ?",
-                         "nni", end->exit_code, end->exit_signal, id);
+                     "nni", end->exit_code, end->exit_signal, id);
     if (!status && end->failure)
         status = keep_failure(c, id, end, e);
     if (!status && (end->restarts || end->goes_on))
-        status =
-            sql_run(c, e, NULL,
-                    "update job set restarts = restarts + ?4, resumes = ?2, not_before = ?3, "
-                    "slurm = iif(?5, slurm, null) where id = ?1",
-                    "iitii", id, (int64_t)end->resumes, end->not_before, (int64_t)end->restarts,
-                    (int64_t)(end->next != NULL));
+        status = sql_run(c, e, NULL,
+                         "update job set restarts = restarts + ?4, resumes = ?2, not_before = ?3, "
+                         "slurm = iif(?5, slurm, null) where id = ?1",
+                         "iitii", id, (int64_t)end->resumes, end->not_before,
+                         (int64_t)end->restarts, (int64_t)(end->next != NULL));
     if (!status)
         status = pass_through_running(c, id, end, e);
     if (!status)
@@ -208,7 +208,8 @@ static int again(struct sql *c, int64_t id, const struct store_job_again *a, str
                          "issiii", id, a->spec, a->plan, a->priority, (int64_t)a->resumes,
                          (int64_t)a->other_speed);
     if (!status && !a->keeps_place)
-        status = sql_run(c, e, NULL, "update job set restarts = 0, failure = null, cancel_attempt = null "
+        status = sql_run(c, e, NULL,
+                         "update job set restarts = 0, failure = null, cancel_attempt = null "
                          "where id = ?",
                          "i", id);
     if (!status && !a->keeps_place)

@@ -531,7 +531,8 @@ static int ask_cancel(struct sql *c, int64_t id, int64_t attempt, const char *by
                          "ii", id, attempt);
 
     if (!status && changed == 0)
-        status = error_set(e, ERR_CONFLICT, "the state of job %lld has just changed", (long long)id);
+        status =
+            error_set(e, ERR_CONFLICT, "the state of job %lld has just changed", (long long)id);
     if (!status)
         status = state_now(c, id, &same.to, e);
     return status ? status : store_state_apply(c, id, &same, e);

@@ -24,10 +24,8 @@ int nature_start(struct world *w, int job, int attempt, bool slurm)
         world_violation(w, "too many processes: attempts do not end");
         longjmp(w->killed, 2);
     }
-    w->processes[number] = (struct process){.job = job,
-                                            .attempt = attempt,
-                                            .first_attempt = attempt,
-                                            .gated = !slurm};
+    w->processes[number] =
+        (struct process){.job = job, .attempt = attempt, .first_attempt = attempt, .gated = !slurm};
     return number;
 }
 
@@ -228,9 +226,8 @@ static void nature_slurm(struct world *w, int number)
     if (p->alive && (nature_is_cancelled(w, p) || a->mark_limit))
         p->asked = true;
     /* Slurm's own limit: a signal, and some time later the end. */
-    double over = isnan(w->jobs[p->job].time_limit)
-                      ? 0
-                      : w->now - p->began - w->jobs[p->job].time_limit;
+    double over =
+        isnan(w->jobs[p->job].time_limit) ? 0 : w->now - p->began - w->jobs[p->job].time_limit;
     if (p->alive && over > 0)
         p->asked = true;
     if (p->alive && over > TOO_LATE / 2)

@@ -59,15 +59,15 @@ static struct active *shell_create(struct world *w, int id, enum life_phase phas
         if (a->used)
             continue;
         *a = (struct active){.used = true, .job = id, .attempt = job->attempt, .ends = INFINITY};
-        a->life = (struct life){.phase = phase,
-                                .slurm = job->for_slurm,
-                                .resumes = job->resumes,
-                                .may_have_run = job->state != JOB_QUEUED,
-                                .cancel_asked = phase == LIFE_LOST &&
-                                                job->cancel_attempt == job->attempt,
-                                .due = INFINITY,
-                                .limit_at = INFINITY,
-                                .limit_seconds = job->time_limit};
+        a->life =
+            (struct life){.phase = phase,
+                          .slurm = job->for_slurm,
+                          .resumes = job->resumes,
+                          .may_have_run = job->state != JOB_QUEUED,
+                          .cancel_asked = phase == LIFE_LOST && job->cancel_attempt == job->attempt,
+                          .due = INFINITY,
+                          .limit_at = INFINITY,
+                          .limit_seconds = job->time_limit};
         return a;
     }
     world_violation(w, "the loop has more jobs than there are");
@@ -139,7 +139,8 @@ static int shell_store_launcher(struct world *w, struct active *a, struct error 
 
     if (w->disk_full)
         return shell_no_space(e);
-    if (w->defect != DEFECT_SLURM_GETS_IT_ANYWAY && a->life.slurm && (job->state != JOB_QUEUED || job->attempt != a->attempt))
+    if (w->defect != DEFECT_SLURM_GETS_IT_ANYWAY && a->life.slurm &&
+        (job->state != JOB_QUEUED || job->attempt != a->attempt))
         return error_set(e, ERR_CONFLICT, "it was cancelled");
     if (a->life.slurm) {
         job->in_slurm = true;
@@ -297,8 +298,7 @@ static int shell_set_state(struct world *w, struct active *a, enum job_state to,
         return shell_no_space(e);
     if (job->state != to && !job_state_leads_to(job->state, to))
         return error_set(e, ERR_CONFLICT, "not from this state");
-    if (job_state_is_active(job->state) && to == JOB_QUEUED &&
-        job->cancel_attempt == job->attempt)
+    if (job_state_is_active(job->state) && to == JOB_QUEUED && job->cancel_attempt == job->attempt)
         return error_set(e, ERR_CONFLICT, "it was asked to be cancelled");
     job->state = to;
     return 0;
@@ -674,15 +674,18 @@ static void shell_start_local(struct world *w)
                 .id = a->job,
                 .slots = w->jobs[a->job].slots,
                 .slurm = a->life.slurm,
-                .ends = {0, fmax(a->ends - w->now, 0) / 2, fmax(a->ends - w->now, 0)}};
+                .ends = {0, fmax(a->ends - w->now, 0) / 2, fmax(a->ends - w->now, 0)}
+            };
     }
     struct queue_plan *plan = queue_plan_create(w->slots, running, count);
     for (int i = 0; i < waiting; i++) {
         struct job *job = &w->jobs[ids[i]];
-        struct queue_waiting job_waiting = {.id = ids[i],
-                                            .slots = job->slots,
-                                            .not_before = job->not_before - w->now,
-                                            .length = {0, RUN_SECONDS / 2, RUN_SECONDS}};
+        struct queue_waiting job_waiting = {
+            .id = ids[i],
+            .slots = job->slots,
+            .not_before = job->not_before - w->now,
+            .length = {0, RUN_SECONDS / 2, RUN_SECONDS}
+        };
         struct queue_decision d;
         if (job->state != JOB_QUEUED ||
             (shell_has(w, ids[i]) && w->defect != DEFECT_QUEUE_STARTS_TWICE))

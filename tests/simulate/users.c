@@ -44,8 +44,8 @@ static int users_store_cancelled(struct asking *c, struct error *e)
 
 static int users_store_wish(struct asking *c, struct error *e)
 {
-    bool under_way = job_state_is_active(c->job->state) ||
-                     (c->job->state == JOB_QUEUED && c->job->in_slurm);
+    bool under_way =
+        job_state_is_active(c->job->state) || (c->job->state == JOB_QUEUED && c->job->in_slurm);
 
     if (c->w->disk_full)
         return users_fail(e, ERR_NO_SPACE);

@@ -39,11 +39,11 @@ struct attempt {
 /* mpirun and its ranks, or a Slurm job with its script and ranks. */
 struct process {
     int job, attempt;
-    bool gated;   /* mpirun waits at its gate */
-    bool alive;   /* mpirun runs; in Slurm: the ranks run */
-    bool ranks;   /* there are any */
-    bool hung;    /* no rank gets on, and none hears a request */
-    bool deaf;    /* ranks do not hear a request */
+    bool gated;    /* mpirun waits at its gate */
+    bool alive;    /* mpirun runs; in Slurm: the ranks run */
+    bool ranks;    /* there are any */
+    bool hung;     /* no rank gets on, and none hears a request */
+    bool deaf;     /* ranks do not hear a request */
     bool stubborn; /* mpirun does not hear SIGTERM */
     double began;
     bool orphans; /* ranks outlive mpirun until they are killed */
@@ -70,7 +70,7 @@ struct job {
     char first_cause[CAUSE_BYTES]; /* of its first attempt that failed */
     bool vague; /* which cause is first: a stall that nobody has seen, then Slurm put it back */
     int64_t real_restarts;
-    int cancelled_at;   /* the attempt of which a cancellation was granted; -1: none */
+    int cancelled_at; /* the attempt of which a cancellation was granted; -1: none */
     double cancelled_since;
     int resumed; /* so often by users */
     bool cancelled_waiting;
@@ -114,13 +114,13 @@ struct world {
     bool slurm_up, disk_full;
     int64_t slots;  /* of the node */
     double calm_at; /* since when nothing special happens; 0: not yet */
-    int looks; /* at the queue */
-    int depth; /* of what is done between two actions */
+    int looks;      /* at the queue */
+    int depth;      /* of what is done between two actions */
     bool violated;
     char violation[512];
     const char *violation_kind; /* its format */
     FILE *trace;                /* NULL: none */
-    jmp_buf killed; /* the daemon was */
+    jmp_buf killed;             /* the daemon was */
     bool may_kill;
     long lives; /* attempts that ran */
 };
