@@ -21,16 +21,16 @@ idx 50 t10k-images-idx3-ubyte.gz t10k-labels-idx1-ubyte.gz
 ImageNet() { # the tars, unpacked with a flat validation, and as class folders
     local tar image label
     /usr/bin/python3 "$top_srcdir/tests/system/prep_data.py" imagenet "$work/in" || return
-    mkdir -p "$work/raw/train" "$work/raw/validation" "$work/home/val" "$work/home/tf_records"
+    mkdir -p "$work/raw/train" "$work/raw/validation" "$work/folders/val" "$work/folders/tf_records"
     tar -xf "$work/in/ILSVRC2012_img_train.tar" -C "$work/raw/train" && tar -xf "$work/in/ILSVRC2012_img_val.tar" -C "$work/raw/validation" || return
     for tar in "$work"/raw/train/*.tar; do
         mkdir "${tar%.tar}" && tar -xf "$tar" -C "${tar%.tar}" && rm "$tar" || return
     done
     cp "$work/in/labels.txt" "$work/raw/synset_labels.txt"
-    cp -r "$work/raw/train" "$work/home/train"
+    cp -r "$work/raw/train" "$work/folders/train"
     for image in "$work"/raw/validation/*; do
         read -r label || return
-        mkdir -p "$work/home/val/$label" && cp "$image" "$work/home/val/$label" || return
+        mkdir -p "$work/folders/val/$label" && cp "$image" "$work/folders/val/$label" || return
     done <"$work/in/labels.txt"
 }
 ok "there is something like ImageNet" ImageNet
@@ -95,7 +95,7 @@ key() {
     esac || problems+=("there is no $1")
 }
 
-sed -e "s|^downloads=/data[^ ]*|downloads=$work/in|; s|^raw=/data[^ ]*|raw=$work/raw|; s|^IMAGENET_HOME=/data[^ ]*|IMAGENET_HOME=$work/home|" \
+sed -e "s|^downloads=/data[^ ]*|downloads=$work/in|; s|^raw=/data[^ ]*|raw=$work/raw|; s|^IMAGENET_HOME=/data[^ ]*|IMAGENET_HOME=$work/folders|" \
     -e "s|^imagenet=[^ ]*|imagenet=$work/imagenet|; s|^scratch=[^ ]*|scratch=$work/scratch|; s|^sources=[^ ]*|sources=$top_srcdir|" \
     -e "s|--in /usr/share/datasets/fashion-mnist|--in $work/idx|g; s|--shards 1024 --eval-shards 128|--shards 8 --eval-shards 4|g; s|in 1024 shards|in 8 shards|" \
     -e "s|--node 0 --nodes 256|--node 0 --nodes 4|; s|mpirun -np 2|mpirun --allow-run-as-root --oversubscribe --bind-to none -np 2|" "$page" >"$work/page.md"
