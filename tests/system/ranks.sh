@@ -18,8 +18,10 @@ losses() { jq -c 'select(.type == "step") | .loss' "$1/attempt-1/events.jsonl" |
 counts=16
 if [ "${TRAIND_TEST_QUICK:-no}" = no ] && [ "$(awk '/MemAvailable/ {print int($2 / 1048576)}' /proc/meminfo)" -ge 16 ]; then counts="16 64"; fi
 for ranks in $counts; do
-    job "$work/many.json" ".cluster.workers_per_node = $ranks"
-    job "$work/one.json" ".cluster.workers_per_node = 1 | .accumulate_steps = $ranks"
+    # Each rank has a network of its own: the small one where there are many.
+    [ "$ranks" -le 16 ] && model=. || model='.model = {arch: "cnn", image_size: 28, classes: 10}'
+    job "$work/many.json" "$model | .cluster.workers_per_node = $ranks"
+    job "$work/one.json" "$model | .cluster.workers_per_node = 1 | .accumulate_steps = $ranks"
     worker "$ranks" "$work/many.json" "$work/many$ranks"
     is $? 0 "$ranks ranks train"
     worker 1 "$work/one.json" "$work/one$ranks"
