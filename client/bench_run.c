@@ -15,7 +15,7 @@
 #include "client/speeds.h"
 #include "common/file.h"
 #include "common/json.h"
-#include "daemon/launch/launch.h"
+#include "launch/launch.h"
 
 #define LOG_TAIL 600 /* bytes of the workers' output that an error shows */
 

@@ -15,7 +15,7 @@
 #include "client/speeds.h"
 #include "client/table.h"
 #include "common/json.h"
-#include "daemon/launch/launch.h"
+#include "launch/launch.h"
 
 #define STEPS_DEFAULT "5"
 

@@ -12,7 +12,7 @@
 #include "client/doctor.h"
 #include "client/print.h"
 #include "common/check.h"
-#include "daemon/launch/launch.h"
+#include "launch/launch.h"
 
 #define CHECK_LIMIT_BYTES 65536 /* of what a program prints */
 

@@ -15,7 +15,7 @@
 #include "client/speeds.h"
 #include "client/table.h"
 #include "client/terminal.h"
-#include "daemon/launch/launch.h"
+#include "launch/launch.h"
 
 #define POINTS_MAX    32
 #define STEPS_DEFAULT "5"

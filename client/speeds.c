@@ -5,7 +5,7 @@
 
 #include "client/api.h"
 #include "common/speed.h"
-#include "daemon/launch/launch.h"
+#include "launch/launch.h"
 
 #define SAMPLES 20
 

@@ -13,7 +13,7 @@
 #include "common/job_env.h"
 #include "common/job_text.h"
 #include "common/suggest.h"
-#include "daemon/launch/launch.h"
+#include "launch/launch.h"
 
 #define FIELD(name) offsetof(struct config, name)
 

@@ -18,7 +18,7 @@
 #include "common/open_beneath.h"
 #include <config.h> /* the build's, not daemon/config.h */
 #include "daemon/config.h"
-#include "daemon/launch/hosts.h"
+#include "launch/hosts.h"
 #include "daemon/http/server.h"
 #include "daemon/http/stream.h"
 #include "daemon/http/token.h"

@@ -17,7 +17,7 @@ in_circles() {
     tsort 2>&1 >/dev/null | sed -n 's/^tsort: //p' | grep -v 'input contains a loop' | sort -u
 }
 
-for part in daemon/job daemon/launch daemon/store daemon common/plan prep; do
+for part in launch daemon/job daemon/launch daemon/store daemon common/plan prep; do
     is "$(arrows "$part" | in_circles)" "" "$part has no circle of includes"
 done
 
@@ -25,6 +25,8 @@ below() { # below FOLDER FORBIDDEN NAME
     is "$(arrows "$1" | awk -v forbidden="$2" '$2 ~ forbidden')" "" "$3"
 }
 below common '^(daemon|client|worker|prep)/' "common needs nothing above it"
+below launch '^(daemon|client|worker|prep)/' "launching knows neither who asks for it nor what is launched"
+below client '^daemon/' "the client needs nothing of the daemon"
 below daemon/store '^daemon/(job|http|launch|ingest|export)/' "the store knows neither jobs nor launchers"
 below daemon/launch '^daemon/(job|http|store|ingest|export)/' "launchers know neither jobs nor the store"
 below daemon/job '^daemon/http/' "jobs know nothing of HTTP"

@@ -12,7 +12,7 @@
 #include "daemon/job/document.h"
 #include "daemon/job/measure.h"
 #include "daemon/job/size.h"
-#include "daemon/launch/hosts.h"
+#include "launch/hosts.h"
 
 static int read_place(const struct store_job *job, struct place *at, struct error *e)
 {

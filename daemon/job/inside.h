@@ -9,8 +9,8 @@
 #include "daemon/job/hosts.h"
 #include "daemon/job/job.h"
 #include "daemon/job/life.h"
-#include "daemon/launch/launch.h"
 #include "daemon/launch/stalled.h"
+#include "launch/launch.h"
 
 /* A job that the loop has to do with. Owned by the loop's thread. */
 struct active_job {

@@ -6,7 +6,7 @@
 #include "common/placement.h"
 #include "common/time_limit.h"
 #include "daemon/job/inside.h"
-#include "daemon/launch/hosts.h"
+#include "launch/hosts.h"
 
 /* Whether one of the hosts is this machine. */
 static bool job_hosts_are_here(const struct job_spec *spec)

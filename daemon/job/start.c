@@ -14,8 +14,8 @@
 #include "daemon/job/grace.h"
 #include "daemon/job/run_dir.h"
 #include "daemon/job/size.h"
-#include "daemon/launch/hosts.h"
 #include "daemon/launch/slurm_script.h"
+#include "launch/hosts.h"
 
 /* ---------------------------------------------------------------- what it takes */
 

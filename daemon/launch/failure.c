@@ -14,8 +14,8 @@
 #include "common/file.h"
 #include "common/event.h"
 #include "daemon/launch/attempt_tail.h"
-#include "daemon/launch/hosts.h"
 #include "daemon/launch/stalled.h"
+#include "launch/hosts.h"
 
 #define LAST_LINES 3
 #define LINE_BYTES 200 /* of each line shown */

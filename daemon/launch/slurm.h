@@ -13,8 +13,8 @@
 #ifndef TRAIND_DAEMON_LAUNCH_SLURM_H
 #define TRAIND_DAEMON_LAUNCH_SLURM_H
 
-#include "daemon/launch/launch.h"
 #include "daemon/launch/slurm_settings.h"
+#include "launch/launch.h"
 
 struct slurm;
 int slurm_create(const struct slurm_settings *settings, void (*told)(void *context), void *context,

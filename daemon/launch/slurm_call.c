@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "daemon/launch/launch.h"
+#include "launch/launch.h"
 
 #define CALL_SECONDS   45.0 /* Slurm's own clients give up at MessageTimeout, 10 s, and try again */
 #define LOOK_MS        200

@@ -10,8 +10,8 @@
 #include "common/digest.h"
 #include "common/error.h"
 #include "common/job_env.h"
-#include "daemon/launch/command.h"
 #include "daemon/launch/slurm_settings.h"
+#include "launch/command.h"
 
 /* Slurm sends --signal up to a minute early (sbatch(1)), so a short job does without: the script
  * and traind watch the time themselves. */

@@ -20,7 +20,7 @@
 
 #include <jansson.h>
 
-#include "daemon/launch/launch.h"
+#include "launch/launch.h"
 
 #define SLURM_NAME_BYTES 96
 

@@ -14,8 +14,8 @@
 #include "common/file.h"
 #include "common/json.h"
 #include "daemon/launch/attempt_tail.h"
-#include "daemon/launch/hosts.h"
-#include "daemon/launch/process.h"
+#include "launch/hosts.h"
+#include "launch/process.h"
 
 #define KEPT "stalled.json"
 #define LISTEN_SECONDS                                                                             \

@@ -12,7 +12,7 @@
 
 #include "common/error.h"
 #include "common/stall_line.h"
-#include "daemon/launch/launch.h"
+#include "launch/launch.h"
 
 struct stalled {
     char reason[512];

@@ -9,10 +9,10 @@
 
 #include "common/file.h"
 #include "common/plan/plan.h"
-#include "daemon/launch/command.h"
-#include "daemon/launch/hosts.h"
 #include "daemon/launch/slurm.h"
 #include "daemon/launch/slurm_script.h"
+#include "launch/command.h"
+#include "launch/hosts.h"
 #include "tests/unit/common/job.h"
 
 #define SILENT 40 /* of the hosts, the one that does not answer */

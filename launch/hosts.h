@@ -3,14 +3,14 @@
  * loose, and what came of it. Both stand in attempt-N/hosts.json; the hosts that are taken are in
  * attempt-N/hostfile.
  */
-#ifndef TRAIND_DAEMON_LAUNCH_HOSTS_H
-#define TRAIND_DAEMON_LAUNCH_HOSTS_H
+#ifndef TRAIND_LAUNCH_HOSTS_H
+#define TRAIND_LAUNCH_HOSTS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
 #include "common/error.h"
-#include "daemon/launch/launch.h"
+#include "launch/launch.h"
 
 /* Writes attempt-N/hosts.json for hosts_launch. */
 int hosts_write(const struct launch_request *request, const char *attempt_dir, struct error *e);

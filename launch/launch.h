@@ -10,8 +10,8 @@
  *
  * All functions are called from the manager's thread only.
  */
-#ifndef TRAIND_DAEMON_LAUNCH_LAUNCH_H
-#define TRAIND_DAEMON_LAUNCH_LAUNCH_H
+#ifndef TRAIND_LAUNCH_LAUNCH_H
+#define TRAIND_LAUNCH_LAUNCH_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-#include "daemon/launch/command.h"
+#include "launch/command.h"
 #include "common/job_env.h"
 
 #include <stdarg.h>

@@ -11,9 +11,9 @@
 
 #include "common/file.h"
 #include "common/log.h"
-#include "daemon/launch/command.h"
-#include "daemon/launch/hosts.h"
-#include "daemon/launch/process.h"
+#include "launch/command.h"
+#include "launch/hosts.h"
+#include "launch/process.h"
 
 /* Everything the child needs, made before fork(): behind it, in a process with other threads, only
  * async-signal-safe calls are allowed. */

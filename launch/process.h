@@ -1,8 +1,8 @@
 /* What /proc says of processes; the rest of process.c is declared in launch.h. */
-#ifndef TRAIND_DAEMON_LAUNCH_PROCESS_H
-#define TRAIND_DAEMON_LAUNCH_PROCESS_H
+#ifndef TRAIND_LAUNCH_PROCESS_H
+#define TRAIND_LAUNCH_PROCESS_H
 
-#include "daemon/launch/launch.h"
+#include "launch/launch.h"
 
 /* Field 22 of /proc/PID/stat; -1: no such process, or it has ended and only waits to be reaped. */
 int64_t process_start(int64_t pid);

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/launch/command.h"
+#include "launch/command.h"
 
 static char arg_a[] = "--mca", arg_b[] = "it's $(here)";
 

@@ -1,12 +1,12 @@
 /* The command line of mpirun and what it reads: argument vector, environment, hostfile. Pure but
  * for the two files; no shell is involved anywhere. */
-#ifndef TRAIND_DAEMON_LAUNCH_COMMAND_H
-#define TRAIND_DAEMON_LAUNCH_COMMAND_H
+#ifndef TRAIND_LAUNCH_COMMAND_H
+#define TRAIND_LAUNCH_COMMAND_H
 
 #include <stdbool.h>
 
 #include "common/attempt.h"
-#include "daemon/launch/launch.h"
+#include "launch/launch.h"
 
 /* A NULL-terminated vector of strings; free with command_free. */
 char **command_argv(const struct launch_request *request, const char *attempt_dir, bool as_root);

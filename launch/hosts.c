@@ -1,5 +1,5 @@
 /* attempt-N/hosts.json: what is asked, then with the answers. */
-#include "daemon/launch/hosts.h"
+#include "launch/hosts.h"
 
 #include <jansson.h>
 #include <limits.h>
@@ -10,7 +10,7 @@
 #include "common/file.h"
 #include "common/host.h"
 #include "common/json.h"
-#include "daemon/launch/command.h"
+#include "launch/command.h"
 
 static json_t *entries_of(const struct job_spec *spec)
 {

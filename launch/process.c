@@ -17,7 +17,7 @@
 #include "common/attempt.h"
 #include "common/placement.h"
 #include "common/process_stat.h"
-#include "daemon/launch/process.h"
+#include "launch/process.h"
 
 /* False: no such process, or it has ended and only waits to be reaped. */
 static bool read_living(int64_t pid, struct process_stat *stat)

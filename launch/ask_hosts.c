@@ -18,8 +18,8 @@
 #include "common/host.h"
 #include "common/json.h"
 #include "common/placement.h"
-#include "daemon/launch/command.h"
-#include "daemon/launch/hosts.h"
+#include "launch/command.h"
+#include "launch/hosts.h"
 
 #define ANSWER_SECONDS 20.0 /* of a host: an agent's own limit should be shorter */
 #define AT_ONCE        64   /* hosts asked at a time */
