@@ -23,8 +23,8 @@ mkfifo "$work/lock"
 sqlite3 "$state/traind.db" <"$work/lock" >/dev/null &
 holder=$!
 exec 9>"$work/lock"
-echo 'begin immediate; create table held (x);' >&9
-sleep 0.5
+printf '%s\n' 'begin immediate; create table held (x);' ".shell touch '$work/held'" >&9
+eventually test -e "$work/held"
 submit "steps=1" "$one"
 refused 500 io 'another program keeps the database locked' "a submission while another program holds the lock"
 call "/v1/jobs/$running"
@@ -90,7 +90,7 @@ umount "$state/jobs"
 
 stop_daemon
 mount -o remount,ro "$state"
-timeout 20 "$traind" --state "$state" --listen 127.0.0.1:0 >"$work/out" 2>&1
+timeout 60 "$traind" --state "$state" --listen 127.0.0.1:0 >"$work/out" 2>&1
 like "$? $(cat "$work/out")" "^[14] .*(Read-only|readonly)" "traind does not start on a read-only disk, and says why"
 mount -o remount,rw "$state"
 
@@ -99,11 +99,11 @@ mount -o remount,rw "$state"
 cp "$state/traind.db" "$work/good.db"
 page=$(sqlite3 "$state/traind.db" "select rootpage from sqlite_schema where name = 'job'")
 dd if=/dev/urandom of="$state/traind.db" bs=4096 seek=$((page - 1)) count=1 conv=notrunc status=none
-timeout 20 "$traind" --state "$state" --listen 127.0.0.1:0 >"$work/out" 2>&1
+timeout 60 "$traind" --state "$state" --listen 127.0.0.1:0 >"$work/out" 2>&1
 is $? 1 "traind does not start with a damaged page"
 like "$(cat "$work/out")" "traind.db is damaged .*put a backup of traind.db in their place.*\.recover" "it says how to restore"
 sum=$(sha256sum <"$state/traind.db")
-timeout 20 "$traind" --state "$state" --listen 127.0.0.1:0 >"$work/out" 2>&1
+timeout 60 "$traind" --state "$state" --listen 127.0.0.1:0 >"$work/out" 2>&1
 is "$(sha256sum <"$state/traind.db")" "$sum" "it leaves the file as it is"
 rm -f "$state"/traind.db*
 cp "$work/good.db" "$state/traind.db"

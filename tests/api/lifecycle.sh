@@ -6,7 +6,7 @@
 refuses() {
     local status=$1 words=$2 name=$3 result=0
     shift 3
-    timeout 20 "$traind" "$@" >"$work/out" 2>&1 || result=$?
+    timeout 60 "$traind" "$@" >"$work/out" 2>&1 || result=$?
     is "$result" "$status" "$name: its exit code"
     like "$(cat "$work/out")" "$words" "$name: its words"
 }

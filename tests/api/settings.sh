@@ -26,7 +26,10 @@ ok "and stop again" stop_daemon
 
 # TRAIND_STATE stands between the command line and the file.
 printf 'state = %s\n' "$work/from-file" >"$work/state.conf"
-(TRAIND_STATE=$work/from-environment exec timeout 3 "$traind" --config "$work/state.conf" --listen 127.0.0.1:0 2>/dev/null)
+TRAIND_STATE=$work/from-environment "$traind" --config "$work/state.conf" --listen 127.0.0.1:0 2>/dev/null &
+daemon=$!
+eventually test -s "$work/from-environment/listen"
+kill_daemon
 ok "TRAIND_STATE wins over the file" test -f "$work/from-environment/traind.db" -a ! -e "$work/from-file"
 
 done_testing

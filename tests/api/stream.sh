@@ -117,13 +117,13 @@ is "$(/usr/bin/python3 "$work/close.py" "${url##*:}")" $'200\n200\n200\n200 True
 streams_are_gone() {
     [ "$(curl -sS "$url/metrics" | sed -n 's/^traind_event_streams //p')" = 0 ]
 }
-ok "none is left" timeout 12 bash -c "$(declare -f streams_are_gone); url=$url; until streams_are_gone; do sleep 0.1; done"
+ok "none is left" timeout 60 bash -c "$(declare -f streams_are_gone); url=$url; until streams_are_gone; do sleep 0.1; done"
 
 # ------------------------------------------------------------------ stopping
 
 stream 60 "/v1/jobs/$one/events" >"$work/last" &
 ok "a stream that has been read" eventually is_read "$work/last"
-ok "the daemon stops at once while streams are open" timeout 5 bash -c "kill -TERM $daemon; while kill -0 $daemon 2>/dev/null; do sleep 0.05; done"
+ok "the daemon stops at once while streams are open" timeout 30 bash -c "kill -TERM $daemon; while kill -0 $daemon 2>/dev/null; do sleep 0.05; done"
 wait "$daemon"
 is "$?" 0 "in order"
 daemon=
