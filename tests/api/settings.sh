@@ -27,6 +27,7 @@ ok "and stop again" stop_daemon
 # TRAIND_STATE stands between the command line and the file.
 printf 'state = %s\n' "$work/from-file" >"$work/state.conf"
 TRAIND_STATE=$work/from-environment "$traind" --config "$work/state.conf" --listen 127.0.0.1:0 2>/dev/null &
+# shellcheck disable=SC2034
 daemon=$!
 eventually test -s "$work/from-environment/listen"
 kill_daemon
