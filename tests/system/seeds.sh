@@ -79,8 +79,11 @@ refused() {
     tried=yes
     eval "$1" >"$work/said" 2>&1 && problems+=("$1 is not refused")
 }
-answers() {
-    [ -n "$left_out" ] || tr -s ' \n' ' ' <"$work/said" | grep -qF -- "$1" || problems+=("no \"$1\" in what it said:" "$(head -c 2000 "$work/said")")
+answers() { # a number must not go on
+    local said
+    said="$(tr -s ' \n' ' ' <"$work/said") "
+    [[ -n $left_out || $said == *"$1"* && ! ($1 == *[0-9] && $said != *"$1"[!0-9]*) ]] ||
+        problems+=("no \"$1\" in what it said:" "$(head -c 2000 "$work/said")")
 }
 plan() {
     tried=yes
