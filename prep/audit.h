@@ -8,11 +8,11 @@
 #include <stdint.h>
 
 #include "common/dataset/list.h"
+#include "common/image/jpeg.h"
 #include "prep/hash.h"
 #include "prep/manifest_shards.h"
 #include "prep/prep.h"
 #include "prep/progress.h"
-#include "worker/data/jpeg.h"
 
 /* One readable record. */
 struct audit_record {

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/image/jpeg.h"
+#include "common/image/resample.h"
 #include "prep/encode.h"
-#include "worker/data/jpeg.h"
-#include "worker/data/resample.h"
 
 /* A whole JPEG ends with its end-of-image marker; cameras put a little behind it. */
 #define END_MARKER_WITHIN_BYTES 4096

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/image/jpeg.h"
 #include "prep/records.h"
-#include "worker/data/jpeg.h"
 
 struct table {
     struct jpeg_decoder *decoder;

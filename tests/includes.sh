@@ -27,6 +27,7 @@ below() { # below FOLDER FORBIDDEN NAME
 below common '^(daemon|client|worker|prep)/' "common needs nothing above it"
 below launch '^(daemon|client|worker|prep)/' "launching knows neither who asks for it nor what is launched"
 below client '^daemon/' "the client needs nothing of the daemon"
+below prep '^(daemon|client|worker)/' "train-prep needs nothing of the worker"
 below daemon/store '^daemon/(job|http|launch|ingest|export)/' "the store knows neither jobs nor launchers"
 below daemon/launch '^daemon/(job|http|store|ingest|export)/' "launchers know neither jobs nor the store"
 below daemon/job '^daemon/http/' "jobs know nothing of HTTP"

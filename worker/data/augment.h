@@ -28,9 +28,9 @@
 
 #include <stdbool.h>
 
+#include "common/image/resample.h"
 #include "common/job_spec.h"
 #include "common/rng.h"
-#include "worker/data/resample.h"
 
 /* What training does at random; without the crop it takes the evaluation's. */
 struct augment_parts {

@@ -2,9 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/image/jpeg.h"
 #include "common/rng.h"
 #include "prep/encode.h"
-#include "worker/data/jpeg.h"
 
 /* The worst case for a JPEG: noise, at odd sizes. The encoder is kept from image to image, so that
  * a small one after a large one is seen too. */

@@ -2,9 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/image/jpeg.h"
 #include "prep/picture.h"
 #include "tests/unit/data_fixture.h"
-#include "worker/data/jpeg.h"
 
 static struct picture_maker *maker(int resize)
 {

@@ -1,4 +1,4 @@
-#include "worker/data/jpeg.h"
+#include "common/image/jpeg.h"
 
 #include <setjmp.h>
 #include <stdbool.h>

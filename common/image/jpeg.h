@@ -1,7 +1,7 @@
 /* JPEG decoding by libjpeg-turbo: exact (slow integer DCT, fancy upsampling), as Pillow and
  * TensorFlow decode for training. */
-#ifndef TRAIND_WORKER_DATA_JPEG_H
-#define TRAIND_WORKER_DATA_JPEG_H
+#ifndef TRAIND_COMMON_IMAGE_JPEG_H
+#define TRAIND_COMMON_IMAGE_JPEG_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-#include "worker/data/resample.h"
+#include "common/image/resample.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -4,14 +4,14 @@
  * make a resized image. Rows first (whole rows are added, which vectorises), then columns (the
  * colours of a pixel are a vector of four).
  */
-#ifndef TRAIND_WORKER_DATA_RESAMPLE_H
-#define TRAIND_WORKER_DATA_RESAMPLE_H
+#ifndef TRAIND_COMMON_IMAGE_RESAMPLE_H
+#define TRAIND_COMMON_IMAGE_RESAMPLE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "common/error.h"
-#include "worker/data/jpeg.h"
+#include "common/image/jpeg.h"
 
 struct resample_filter {
     int inputs, outputs, taps;
