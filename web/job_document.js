@@ -141,24 +141,6 @@ export function writeText(value) {
   return typeof value === "string" ? value : JSON.stringify(value);
 }
 
-// ------------------------------------------------------------------ the learning rate
-
-// The rate of a step as common/plan/lr_schedule.c has it, from the plan's numbers and the document with its defaults.
-export function learningRate(plan, lr) {
-  const { peak_lr: peak, start_lr: start, warmup_steps: W, train_steps: T } = plan;
-  const milestones = lr.milestones.map((epoch) => Math.round(plan.steps_per_epoch * epoch));
-  return (step) => {
-    if (step < W) return start + ((peak - start) * step) / W;
-    const share = T > W ? Math.min(1, (step - W) / (T - W)) : 0;
-    switch (lr.decay) {
-      case "poly": return (peak - lr.end) * (1 - share) ** lr.power + lr.end;
-      case "cosine": return (peak - lr.end) * 0.5 * (1 + Math.cos(Math.PI * share)) + lr.end;
-      case "step": return milestones.filter((m) => step >= m).reduce((rate) => rate * lr.gamma, peak);
-      default: return peak;
-    }
-  };
-}
-
 // ------------------------------------------------------------------ JSON text
 
 // As a person would write it: lists and small objects on a line.

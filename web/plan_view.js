@@ -2,7 +2,6 @@
 
 import { h, mark, say, show } from "./dom.js";
 import * as f from "./format.js";
-import { learningRate } from "./job_document.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 const svg = (tag, attributes = {}, ...children) => {
@@ -37,7 +36,7 @@ function lines(plan, spec) {
   ].filter(([, words]) => words);
 }
 
-// The curve with its warm-up shaded, and ten of its values as a table.
+// The curve with its warm-up shaded, and ten of its values as a table: as POST /v1/plan gives it, plan.lr_curve.
 function curve() {
   const warm = svg("rect", { class: "warm", y: 0, height: 100 }), path = svg("path", { class: "rate" });
   const picture = svg("svg", { viewBox: "0 0 300 100", preserveAspectRatio: "none", role: "img" }, warm, path);
@@ -46,22 +45,23 @@ function curve() {
     h("p", { class: "ends" }, h("span", {}, "step 0"), last),
     h("details", {}, h("summary", {}, "As a table"), h("table", {}, h("thead", {}, h("tr", {},
       h("th", { scope: "col", class: "num" }, "Step"), h("th", { scope: "col", class: "num" }, "Learning rate"))), body)));
-  const update = (plan, lr) => {
-    show(element, plan.train_steps > 0);
-    if (!(plan.train_steps > 0)) return;
-    const T = plan.train_steps, at = learningRate(plan, lr);
-    const high = Math.max(plan.peak_lr, plan.start_lr, lr.end, Number.MIN_VALUE);
-    const steps = [...new Set([...Array(301).keys()].map((i) => Math.round((i * (T - 1)) / 300)).concat(Math.min(plan.warmup_steps, T - 1)))].sort((a, b) => a - b);
+  const update = (plan) => {
+    const points = plan.lr_curve ?? [];
+    show(element, points.length > 0);
+    if (points.length === 0) return;
+    const T = plan.train_steps, high = Math.max(...points.map(([, rate]) => rate), Number.MIN_VALUE);
     const x = (s) => (300 * s) / Math.max(1, T - 1), y = (rate) => 98 - (94 * rate) / high;
-    mark(path, "d", steps.map((s, i) => `${i ? "L" : "M"}${x(s).toFixed(2)} ${y(at(s)).toFixed(2)}`).join(""));
+    mark(path, "d", points.map(([s, rate], i) => `${i ? "L" : "M"}${x(s).toFixed(2)} ${y(rate).toFixed(2)}`).join(""));
     mark(warm, "width", Math.min(300, x(plan.warmup_steps)).toFixed(2));
     say(top, `peak ${f.number(plan.peak_lr)}`);
     say(last, `step ${f.count(T - 1)}`);
-    const end = f.number(at(T - 1));
-    mark(picture, "aria-label", `Learning rate: from ${f.number(at(0))}` +
+    const end = f.number(points.at(-1)[1]);
+    mark(picture, "aria-label", `Learning rate: from ${f.number(points[0][1])}` +
       (plan.warmup_steps ? `, ${f.number(plan.peak_lr)} after ${many(plan.warmup_steps, "step")} of warm-up` : "") + `, ${end} at step ${f.count(T - 1)}`);
-    const rows = [...new Set([...Array(10).keys()].map((i) => Math.round((i * (T - 1)) / 9)).concat(Math.min(plan.warmup_steps, T - 1)))].sort((a, b) => a - b);
-    body.replaceChildren(...rows.map((s) => h("tr", {}, h("td", { class: "num" }, f.count(s)), h("td", { class: "num" }, f.number(at(s))))));
+    const rows = new Set([...Array(10).keys()].map((i) => Math.round((i * (points.length - 1)) / 9)));
+    rows.add(points.findIndex(([s]) => s === plan.warmup_steps));
+    body.replaceChildren(...points.filter((_, i) => rows.has(i)).map(([s, rate]) =>
+      h("tr", {}, h("td", { class: "num" }, f.count(s)), h("td", { class: "num" }, f.number(rate)))));
   };
   return { element, update };
 }
@@ -86,7 +86,7 @@ export function planView() {
     list.replaceChildren(...lines(plan, spec).flatMap(([name, words, key]) => [h("dt", {}, name), h("dd", { "data-key": key }, words)]));
     warnings.replaceChildren(...(plan.warnings ?? []).map((text) => h("li", {}, text)));
     show(warnings, warnings.children.length > 0);
-    line.update(plan, spec.lr);
+    line.update(plan);
     why.replaceChildren(...Object.entries(plan.explain ?? {}).map(([key, one]) => explanation(key, one)));
   };
   return { element, update };

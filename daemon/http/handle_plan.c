@@ -7,6 +7,7 @@
 #include "common/dataset/plan_inputs.h"
 #include "common/json.h"
 #include "common/open_beneath.h"
+#include "common/plan/lr_curve.h"
 #include "common/preset.h"
 #include "common/speed.h"
 #include "daemon/http/auth.h"
@@ -149,7 +150,8 @@ static int prepare(const struct request *q, bool will_run, struct prepared *p, s
 
 /* ---------------------------------------------------------------- POST /v1/plan */
 
-/* With the batch script of a job for Slurm, unless something in it keeps one from being made. */
+/* With the learning rate drawn, and the batch script of a job for Slurm, unless something in it
+ * keeps one from being made. */
 static int reply_plan(const struct request *q, const struct prepared *p, struct reply *r,
                       struct error *e)
 {
@@ -161,6 +163,7 @@ static int reply_plan(const struct request *q, const struct prepared *p, struct 
         job_slurm_script(q->app->jobs, p->spec, p->plan, &script, e) == 0)
         json_object_set_new(plan, "sbatch", json_string(script));
     free(script);
+    json_object_set_new(plan, "lr_curve", lr_curve(&p->plan->lr));
     return reply_json(r, 200, plan, e);
 }
 

@@ -55,6 +55,16 @@ function about(job) {
   ].filter(([, value]) => value);
 }
 
+// Its learning rate; the data need not be counted again. null: it cannot be planned any more.
+async function drawRate({ spec, plan }) {
+  const data = { ...spec.data, train_images: plan.train_images, eval_images: plan.eval_images };
+  try {
+    return (await post("/v1/plan", { ...spec, data })).lr_curve;
+  } catch {
+    return null;
+  }
+}
+
 function planCard() {
   const list = h("dl", { class: "facts" }), plan = planView();
   const element = h("section", { class: "card" }, h("h2", {}, "Plan"), list, plan.element);
@@ -65,6 +75,7 @@ function planCard() {
     text = now;
     list.replaceChildren(...about(job).flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));
     plan.update(job.plan, job.spec);
+    drawRate(job).then((lr_curve) => lr_curve && now === text && plan.update({ ...job.plan, lr_curve }, job.spec));
   };
   return { element, update };
 }

@@ -1,3 +1,4 @@
+#include "common/plan/lr_curve.h"
 #include "common/plan/lr_schedule.h"
 
 #include <math.h>
@@ -140,4 +141,64 @@ Test(lr_schedule, start_is_the_base_but_not_above_the_peak)
     spec->lr.start = 0;
     cr_assert_eq(lr_start(spec, 4.8), 0.0);
     job_spec_destroy(spec);
+}
+
+static void check_curve(const struct lr_schedule *s)
+{
+    json_t *curve = lr_curve(s), *point;
+    int64_t last = -1;
+    bool milestones = s->milestone_count == 0;
+    size_t i;
+
+    json_array_foreach (curve, i, point) {
+        int64_t step = json_integer_value(json_array_get(point, 0));
+        cr_assert_gt(step, last);
+        cr_assert_float_eq(json_number_value(json_array_get(point, 1)), lr_at(s, step), 1e-12);
+        milestones |= s->milestone_count && step == s->milestone_steps[0];
+        last = step;
+    }
+    cr_assert_eq(last, s->train_steps - 1);
+    cr_assert(milestones);
+    cr_assert_lt(json_array_size(curve), 400);
+    json_decref(curve);
+}
+
+Test(lr_schedule, the_curve_has_the_rates_of_its_steps)
+{
+    struct lr_schedule s = {.decay = JOB_DECAY_EXPONENTIAL,
+                            .start = 0.1,
+                            .peak = 0.8,
+                            .gamma = 0.94,
+                            .decay_steps = 50,
+                            .warmup_steps = 7,
+                            .train_steps = 12345};
+
+    check_curve(&s);
+    s.staircase = true;
+    check_curve(&s);
+    s = (struct lr_schedule){
+        .decay = JOB_DECAY_STEP,
+        .peak = 0.8,
+        .gamma = 0.1,
+        .train_steps = 10000,
+        .milestone_steps = {3333, 6666},
+        .milestone_count = 2
+    };
+    check_curve(&s);
+    s.train_steps = 7000;
+    check_curve(&s);
+}
+
+Test(lr_schedule, the_curve_of_a_short_run_has_all_steps)
+{
+    struct lr_schedule s = {
+        .decay = JOB_DECAY_COSINE, .peak = 1, .warmup_steps = 2, .train_steps = 5};
+    json_t *curve = lr_curve(&s);
+
+    cr_assert_eq(json_array_size(curve), 5);
+    json_decref(curve);
+    s.train_steps = 0;
+    curve = lr_curve(&s);
+    cr_assert_eq(json_array_size(curve), 0);
+    json_decref(curve);
 }

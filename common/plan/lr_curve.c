@@ -1,0 +1,49 @@
+#include "common/plan/lr_curve.h"
+
+#include <stdlib.h>
+
+#include "common/plan/decimal.h"
+
+#define CURVE_STEPS 301 /* evenly spread */
+#define CURVE_MAX   (CURVE_STEPS + 1 + 2 * JOB_MILESTONES_MAX)
+
+static int lr_curve_order(const void *a, const void *b)
+{
+    const int64_t *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+/* Steps that are drawn, rising, some of them twice. */
+static size_t lr_curve_steps(const struct lr_schedule *s, int64_t steps[CURVE_MAX])
+{
+    size_t count = 0;
+
+    for (int64_t i = 0; i < CURVE_STEPS; i++)
+        steps[count++] =
+            (int64_t)((double)i * (double)(s->train_steps - 1) / (CURVE_STEPS - 1) + 0.5);
+    steps[count++] = s->warmup_steps;
+    for (size_t i = 0; i < s->milestone_count; i++) {
+        steps[count++] = s->milestone_steps[i] - 1;
+        steps[count++] = s->milestone_steps[i];
+    }
+    qsort(steps, count, sizeof *steps, lr_curve_order);
+    return count;
+}
+
+json_t *lr_curve(const struct lr_schedule *s)
+{
+    int64_t steps[CURVE_MAX], last = -1;
+    json_t *points = json_array();
+
+    if (s->train_steps < 1)
+        return points;
+    size_t count = lr_curve_steps(s, steps);
+    for (size_t i = 0; i < count; i++) {
+        if (steps[i] <= last || steps[i] >= s->train_steps)
+            continue;
+        last = steps[i];
+        json_array_append_new(points,
+                              json_pack("[I, f]", (json_int_t)last, plan_decimal(lr_at(s, last))));
+    }
+    return points;
+}
