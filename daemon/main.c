@@ -21,7 +21,7 @@
 #include "launch/hosts.h"
 #include "daemon/http/server.h"
 #include "daemon/http/stream.h"
-#include "daemon/http/token.h"
+#include "daemon/http/access/token.h"
 #include "daemon/job/job.h"
 #include "daemon/job/node_self.h"
 #include "daemon/state_folder.h"

@@ -31,4 +31,8 @@ below prep '^(daemon|client|worker)/' "train-prep needs nothing of the worker"
 below daemon/store '^daemon/(job|http|launch|ingest|export)/' "the store knows neither jobs nor launchers"
 below daemon/launch '^daemon/(job|http|store|ingest|export)/' "launchers know neither jobs nor the store"
 below daemon/job '^daemon/http/' "jobs know nothing of HTTP"
+below daemon/ingest '^daemon/(job|http|launch|export)/' "what reads events knows the store alone"
+below daemon/export '^daemon/(job|http|launch|ingest)/' "what writes exports knows the store alone"
+below worker '^(daemon|client|prep|launch)/' "the worker needs nothing of those who start it"
+is "$(arrows daemon | awk '$1 !~ "/handlers/" && $2 ~ "/handlers/"')" "" "the server knows its handlers by the table of routes alone"
 done_testing

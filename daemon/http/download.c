@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "daemon/http/token.h"
+#include "daemon/http/access/token.h"
 
 #define BLOCK_BYTES ((size_t)256 * 1024)
 

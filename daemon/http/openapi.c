@@ -8,8 +8,8 @@
 
 #include "common/job_spec.h"
 #include "config.h"
+#include "daemon/http/access/auth.h"
 #include "daemon/http/api_docs.h"
-#include "daemon/http/auth.h"
 #include "daemon/http/routes.h"
 
 /* One route with what is written of it. Borrowed from the documents. */

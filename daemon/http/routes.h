@@ -13,8 +13,8 @@
 #include "common/digest.h"
 #include "common/error.h"
 #include "daemon/config.h"
+#include "daemon/http/access/role.h"
 #include "daemon/http/reply.h"
-#include "daemon/http/role.h"
 #include "daemon/job/job.h"
 #include "daemon/settings.h"
 #include "daemon/store/store.h"
@@ -92,41 +92,41 @@ int request_key(const struct request *q, char digest[DIGEST_BYTES], struct error
 /* The OpenAPI 3.1 document of the table: a new reference. */
 json_t *openapi_document(void);
 
-/* handle_plan.c */
+/* handlers/handle_plan.c */
 route_handler handle_plan, handle_job_submit, handle_speeds;
-/* handle_jobs.c */
+/* handlers/handle_jobs.c */
 route_handler handle_job_list, handle_job_show, handle_job_cancel;
-/* handle_resume.c */
+/* handlers/handle_resume.c */
 route_handler handle_job_resume, handle_job_remove;
-/* handle_series.c */
+/* handlers/handle_series.c */
 route_handler handle_metrics, handle_evals;
-/* handle_events.c */
+/* handlers/handle_events.c */
 route_handler handle_events, handle_all_events;
-/* handle_prometheus.c */
+/* handlers/handle_prometheus.c */
 route_handler handle_prometheus;
-/* handle_ranks.c */
+/* handlers/handle_ranks.c */
 route_handler handle_ranks;
-/* handle_throughput.c */
+/* handlers/handle_throughput.c */
 route_handler handle_throughput;
-/* handle_export.c */
+/* handlers/handle_export.c */
 route_handler handle_mllog, handle_tensorboard;
-/* handle_log.c */
+/* handlers/handle_log.c */
 route_handler handle_log;
-/* handle_checkpoints.c */
+/* handlers/handle_checkpoints.c */
 route_handler handle_checkpoints, handle_checkpoint;
-/* handle_compare.c */
+/* handlers/handle_compare.c */
 route_handler handle_compare;
-/* handle_sweeps.c */
+/* handlers/handle_sweeps.c */
 route_handler handle_sweep_create, handle_sweep_list, handle_sweep_show, handle_sweep_cancel;
-/* handle_nodes.c */
+/* handlers/handle_nodes.c */
 route_handler handle_nodes, handle_node, handle_node_report;
-/* handle_trace.c */
+/* handlers/handle_trace.c */
 route_handler handle_trace;
-/* handle_about.c */
+/* handlers/handle_about.c */
 route_handler handle_schema, handle_presets, handle_openapi, handle_healthz, handle_readyz;
-/* handle_tokens.c */
+/* handlers/handle_tokens.c */
 route_handler handle_token_create, handle_token_list, handle_token_revoke;
-/* handle_backup.c */
+/* handlers/handle_backup.c */
 route_handler handle_backup;
 /* static.c */
 route_handler handle_static;

@@ -9,8 +9,8 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "daemon/http/access/token.h"
 #include "daemon/http/stream_ring.h"
-#include "daemon/http/token.h"
 
 #define PAGE_EVENTS   512u /* read from the store at once: bounds what a stream holds */
 #define PAGE_BYTES    (32u * 1024)

@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "daemon/http/guard.h"
+#include "daemon/http/access/guard.h"
 #include "daemon/http/routes.h"
 
 static struct error e;

@@ -1,4 +1,4 @@
-#include "daemon/http/role.h"
+#include "daemon/http/access/role.h"
 
 #include <stdio.h>
 #include <string.h>

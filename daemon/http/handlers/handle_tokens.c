@@ -5,8 +5,8 @@
 
 #include "common/clock.h"
 #include "common/json.h"
+#include "daemon/http/access/token.h"
 #include "daemon/http/routes.h"
-#include "daemon/http/token.h"
 
 #define NAME_LIMIT    60
 #define SECONDS_LIMIT (100.0 * 366 * 86400)

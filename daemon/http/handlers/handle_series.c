@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "common/event.h"
+#include "daemon/http/handlers/series.h"
 #include "daemon/http/routes.h"
-#include "daemon/http/series.h"
 
 static int check_job(const struct request *q, struct error *e)
 {

@@ -1,4 +1,4 @@
-#include "daemon/http/permit.h"
+#include "daemon/http/access/permit.h"
 
 #include <limits.h>
 #include <stdio.h>

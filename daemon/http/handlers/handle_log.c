@@ -3,8 +3,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "daemon/http/handlers/run_file.h"
 #include "daemon/http/routes.h"
-#include "daemon/http/run_file.h"
 #include "daemon/job/run_dir.h"
 
 #define CHUNK_BYTES (8 * 1024 * 1024) /* of one answer: readers go on at X-Log-Next */

@@ -2,8 +2,8 @@
  * What whole reads of large files said: whether a file is what its digest says, remembered for as
  * long as the file has the same inode, size and time of change. Thread-safe.
  */
-#ifndef TRAIND_DAEMON_HTTP_FILE_VERDICTS_H
-#define TRAIND_DAEMON_HTTP_FILE_VERDICTS_H
+#ifndef TRAIND_DAEMON_HTTP_HANDLERS_FILE_VERDICTS_H
+#define TRAIND_DAEMON_HTTP_HANDLERS_FILE_VERDICTS_H
 
 #include <stdbool.h>
 #include <sys/stat.h>

@@ -1,6 +1,6 @@
 /* A job as the API tells it: one flat object; documents stand under "spec" and "plan". */
-#ifndef TRAIND_DAEMON_HTTP_JOB_JSON_H
-#define TRAIND_DAEMON_HTTP_JOB_JSON_H
+#ifndef TRAIND_DAEMON_HTTP_HANDLERS_JOB_JSON_H
+#define TRAIND_DAEMON_HTTP_HANDLERS_JOB_JSON_H
 
 #include "daemon/http/json_text.h"
 #include "daemon/http/reply.h"

@@ -1,6 +1,6 @@
 /* Requests that a browser sends for another site: refused. */
-#ifndef TRAIND_DAEMON_HTTP_GUARD_H
-#define TRAIND_DAEMON_HTTP_GUARD_H
+#ifndef TRAIND_DAEMON_HTTP_ACCESS_GUARD_H
+#define TRAIND_DAEMON_HTTP_ACCESS_GUARD_H
 
 #include <stdbool.h>
 

@@ -10,9 +10,9 @@
 #include "common/plan/lr_curve.h"
 #include "common/preset.h"
 #include "common/speed.h"
-#include "daemon/http/auth.h"
-#include "daemon/http/job_json.h"
-#include "daemon/http/permit.h"
+#include "daemon/http/access/auth.h"
+#include "daemon/http/access/permit.h"
+#include "daemon/http/handlers/job_json.h"
 #include "daemon/http/routes.h"
 #include "daemon/job/measure.h"
 

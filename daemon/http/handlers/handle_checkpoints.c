@@ -10,9 +10,9 @@
 #include "common/checkpoints.h"
 #include "common/json.h"
 #include "common/safetensors.h"
-#include "daemon/http/file_verdicts.h"
+#include "daemon/http/handlers/file_verdicts.h"
+#include "daemon/http/handlers/run_file.h"
 #include "daemon/http/routes.h"
-#include "daemon/http/run_file.h"
 #include "daemon/job/run_dir.h"
 
 #define MODEL "model.safetensors"

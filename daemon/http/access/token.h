@@ -3,15 +3,15 @@
  * their hashes (BLAKE2b of libsodium; a token is 256 random bits, so nothing slower is needed), and
  * never the tokens themselves. Thread-safe.
  */
-#ifndef TRAIND_DAEMON_HTTP_TOKEN_H
-#define TRAIND_DAEMON_HTTP_TOKEN_H
+#ifndef TRAIND_DAEMON_HTTP_ACCESS_TOKEN_H
+#define TRAIND_DAEMON_HTTP_ACCESS_TOKEN_H
 
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "common/error.h"
-#include "daemon/http/role.h"
+#include "daemon/http/access/role.h"
 
 #define TOKENS_MAX       10000
 #define TOKEN_TEXT_BYTES 96

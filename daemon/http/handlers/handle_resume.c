@@ -1,8 +1,8 @@
 #include "common/job_text.h"
 #include "common/json.h"
-#include "daemon/http/auth.h"
-#include "daemon/http/job_json.h"
-#include "daemon/http/permit.h"
+#include "daemon/http/access/auth.h"
+#include "daemon/http/access/permit.h"
+#include "daemon/http/handlers/job_json.h"
 #include "daemon/http/routes.h"
 
 /* The body may be left out: then nothing changes. */

@@ -4,8 +4,8 @@
 
 #include "common/clock.h"
 #include "common/job_state.h"
-#include "daemon/http/auth.h"
-#include "daemon/http/job_json.h"
+#include "daemon/http/access/auth.h"
+#include "daemon/http/handlers/job_json.h"
 #include "daemon/http/routes.h"
 #include "daemon/job/measure.h"
 #include "daemon/job/run_dir.h"

@@ -3,8 +3,8 @@
  * stay exactly as they are; the steps between them are shared out evenly over the points between,
  * and of each the mean, the minimum and the maximum of every metric are told, at its last step.
  */
-#ifndef TRAIND_DAEMON_HTTP_SERIES_H
-#define TRAIND_DAEMON_HTTP_SERIES_H
+#ifndef TRAIND_DAEMON_HTTP_HANDLERS_SERIES_H
+#define TRAIND_DAEMON_HTTP_HANDLERS_SERIES_H
 
 #include <stdint.h>
 

@@ -1,4 +1,4 @@
-#include "daemon/http/auth.h"
+#include "daemon/http/access/auth.h"
 
 #include <grp.h>
 #include <pwd.h>
@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "daemon/http/token.h"
+#include "daemon/http/access/token.h"
 
 /* ---------------------------------------------------------------- over the unix socket */
 

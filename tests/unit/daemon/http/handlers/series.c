@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "common/event.h"
-#include "daemon/http/series.h"
+#include "daemon/http/handlers/series.h"
 
 #define LOSS 0 /* place in event_metric_at */
 

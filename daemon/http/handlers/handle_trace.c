@@ -3,8 +3,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "daemon/http/handlers/run_file.h"
 #include "daemon/http/routes.h"
-#include "daemon/http/run_file.h"
 #include "daemon/job/run_dir.h"
 
 static int send_file(struct reply *r, int fd, struct error *e)

@@ -3,8 +3,8 @@
  * (x-role, x-roles) and the first table of doc/security.md come. What a route needs stands in the
  * table of routes.
  */
-#ifndef TRAIND_DAEMON_HTTP_ROLE_H
-#define TRAIND_DAEMON_HTTP_ROLE_H
+#ifndef TRAIND_DAEMON_HTTP_ACCESS_ROLE_H
+#define TRAIND_DAEMON_HTTP_ACCESS_ROLE_H
 
 #include <stddef.h>
 

@@ -1,7 +1,7 @@
 /* What a job of a caller may name: folders below data_roots, arguments of mpirun that start
  * nothing, and environment variables that the administrator has listed. */
-#ifndef TRAIND_DAEMON_HTTP_PERMIT_H
-#define TRAIND_DAEMON_HTTP_PERMIT_H
+#ifndef TRAIND_DAEMON_HTTP_ACCESS_PERMIT_H
+#define TRAIND_DAEMON_HTTP_ACCESS_PERMIT_H
 
 #include <stdbool.h>
 

@@ -1,4 +1,4 @@
-#include "daemon/http/run_file.h"
+#include "daemon/http/handlers/run_file.h"
 
 #include <errno.h>
 #include <fcntl.h>

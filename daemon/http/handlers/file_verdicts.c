@@ -1,4 +1,4 @@
-#include "daemon/http/file_verdicts.h"
+#include "daemon/http/handlers/file_verdicts.h"
 
 #include <pthread.h>
 #include <string.h>

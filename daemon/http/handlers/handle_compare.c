@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "common/json.h"
-#include "daemon/http/job_json.h"
+#include "daemon/http/handlers/job_json.h"
 #include "daemon/http/routes.h"
 
 #define JOBS_MAX 20

@@ -1,4 +1,4 @@
-#include "daemon/http/guard.h"
+#include "daemon/http/access/guard.h"
 
 #include <arpa/inet.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-#include "daemon/http/series.h"
+#include "daemon/http/handlers/series.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-#include "daemon/http/token.h"
+#include "daemon/http/access/token.h"
 
 #include <errno.h>
 #include <math.h>

@@ -3,8 +3,8 @@
  * over the unix socket the kernel does (SO_PEERCRED). What a route needs stands in the table of
  * routes.
  */
-#ifndef TRAIND_DAEMON_HTTP_AUTH_H
-#define TRAIND_DAEMON_HTTP_AUTH_H
+#ifndef TRAIND_DAEMON_HTTP_ACCESS_AUTH_H
+#define TRAIND_DAEMON_HTTP_ACCESS_AUTH_H
 
 #include <stdbool.h>
 

@@ -1,7 +1,7 @@
 /* Searches over job keys: daemon/job/sweep.h. */
 #include "common/json.h"
-#include "daemon/http/auth.h"
-#include "daemon/http/permit.h"
+#include "daemon/http/access/auth.h"
+#include "daemon/http/access/permit.h"
 #include "daemon/http/routes.h"
 #include "daemon/job/sweep.h"
 
