@@ -37,8 +37,7 @@ struct error_type {
     const char *slug;  /* "not-found": the last part of the problem type */
     const char *title; /* "Not found" */
     int http_status;
-    int exit_code; /* DESIGN.md: 0 ok, 1 failed, 2 usage, 3 not found, 4 not allowed, 5 unreachable,
-                      130 */
+    int exit_code; /* of trainctl(1), EXIT STATUS */
 };
 
 struct error {

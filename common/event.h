@@ -1,7 +1,7 @@
 /*
  * Events: the lines of events.jsonl, {"seq": 1, "t": 1789.25, "type": "step", ...}. The worker's
  * rank 0 writes them, the daemon stores them; this table names the types and which fields of a
- * step are metrics. Contract: DESIGN.md, "A run directory".
+ * step are metrics. Contract: schema/api/events.json.
  */
 #ifndef TRAIND_COMMON_EVENT_H
 #define TRAIND_COMMON_EVENT_H

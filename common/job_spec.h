@@ -3,7 +3,7 @@
  *
  * The keys, their defaults, ranges and help live in one table, common/job_options.c; parsing,
  * defaults, validation, the JSON Schema and the man page come from it. The units and meanings of
- * the fields are those of the job document (DESIGN.md, man/train-job.5).
+ * the fields are those of the job document (train-job(5)).
  */
 #ifndef TRAIND_COMMON_JOB_SPEC_H
 #define TRAIND_COMMON_JOB_SPEC_H

@@ -1,6 +1,6 @@
 /*
  * The states of a job and the steps between them: the one table that the store enforces and every
- * part asks. Contract: DESIGN.md, "Routes"; told to people in doc/job-lifecycle.md.
+ * part asks. For people: doc/job-lifecycle.md.
  */
 #ifndef TRAIND_COMMON_JOB_STATE_H
 #define TRAIND_COMMON_JOB_STATE_H

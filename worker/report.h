@@ -1,6 +1,6 @@
 /*
  * What a run says: events.jsonl (one JSON object a line, written by rank 0 alone) and progress
- * lines on stdout for people. Contract: DESIGN.md, "A run directory".
+ * lines on stdout for people. Contract: schema/api/events.json.
  */
 #ifndef TRAIND_WORKER_REPORT_H
 #define TRAIND_WORKER_REPORT_H

@@ -1,4 +1,4 @@
-/* The learning rate of a step: warm-up, then a decay. FACTS.md section 1. */
+/* The learning rate of a step: warm-up, then a decay. Sources: explain.c. */
 #ifndef TRAIND_COMMON_PLAN_LR_SCHEDULE_H
 #define TRAIND_COMMON_PLAN_LR_SCHEDULE_H
 

@@ -1,7 +1,7 @@
 /*
  * The plan: what a job document means on a data set of a known size. Pure: no I/O, no clock, no
  * MPI, no SQLite. The daemon, the worker and the client link this one library, so they agree by
- * construction. Formulas: FACTS.md section 1, copied with their sources into explain.c.
+ * construction. Formulas and their sources: explain.c.
  */
 #ifndef TRAIND_COMMON_PLAN_PLAN_H
 #define TRAIND_COMMON_PLAN_PLAN_H
