@@ -23,7 +23,7 @@
 #include "daemon/http/stream.h"
 #include "daemon/http/access/token.h"
 #include "daemon/job/job.h"
-#include "daemon/job/node_self.h"
+#include "daemon/node/node_self.h"
 #include "daemon/state_folder.h"
 #include "daemon/store/store.h"
 

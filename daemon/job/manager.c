@@ -17,8 +17,8 @@
 #include "daemon/job/recover.h"
 #include "daemon/job/remove.h"
 #include "daemon/job/run_dir.h"
-#include "daemon/job/sweep.h"
 #include "daemon/job/watch.h"
+#include "daemon/sweep/sweep.h"
 
 #define POLL_SECONDS   1.0  /* where inotify says nothing (NFS, or a watch that could not be had) */
 #define GATHER_SECONDS 0.05 /* lines that come within this time share a commit */

@@ -13,7 +13,7 @@
 #include "daemon/job/document.h"
 #include "daemon/job/job.h"
 #include "daemon/job/size.h"
-#include "daemon/job/node.h"
+#include "daemon/node/node.h"
 
 #define STEPS_LEFT_OUT 2 /* page faults, BLAS's buffers */
 #define STEPS_MIN      3

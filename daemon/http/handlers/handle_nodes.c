@@ -1,4 +1,4 @@
-/* Machines that train: what they report, and what is known of them. daemon/job/node.h judges. */
+/* Machines that train: what they report, and what is known of them. daemon/node/node.h judges. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "common/log.h"
 #include "common/speed.h"
 #include "daemon/http/routes.h"
-#include "daemon/job/node.h"
+#include "daemon/node/node.h"
 
 #define JOBS_MAX    64
 #define LIST_CHECKS 20 /* of each node in a listing */

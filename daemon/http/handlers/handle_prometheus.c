@@ -10,7 +10,7 @@
 #include "daemon/http/routes.h"
 #include "daemon/http/stats.h"
 #include "daemon/http/stream.h"
-#include "daemon/job/node.h"
+#include "daemon/node/node.h"
 
 static void gauge(FILE *out, const char *name, const char *help, double value)
 {

@@ -1,9 +1,9 @@
-/* Searches over job keys: daemon/job/sweep.h. */
+/* Searches over job keys: daemon/sweep/sweep.h. */
 #include "common/json.h"
 #include "daemon/http/access/auth.h"
 #include "daemon/http/access/permit.h"
 #include "daemon/http/routes.h"
-#include "daemon/job/sweep.h"
+#include "daemon/sweep/sweep.h"
 
 #define LIST_MAX 1000
 

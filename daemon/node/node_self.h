@@ -3,11 +3,11 @@
  * daemon's start, then once a day. A job that starts meanwhile ends the check, whose figures would
  * say nothing. Driven by the rounds of the job manager's loop, on its thread.
  */
-#ifndef TRAIND_DAEMON_JOB_NODE_SELF_H
-#define TRAIND_DAEMON_JOB_NODE_SELF_H
+#ifndef TRAIND_DAEMON_NODE_NODE_SELF_H
+#define TRAIND_DAEMON_NODE_NODE_SELF_H
 
 #include "daemon/job/job.h"
-#include "daemon/job/node.h"
+#include "daemon/node/node.h"
 
 struct node_self;
 

@@ -1,4 +1,4 @@
-#include "daemon/job/sweep.h"
+#include "daemon/sweep/sweep.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-#include "daemon/job/node.h"
+#include "daemon/node/node.h"
 
 #include <math.h>
 #include <poll.h>

@@ -14,8 +14,8 @@
  * off says little of a whole one. State is in SQLite (sweep, sweep_trial); a trial's job is
  * submitted under a key of its own, so a daemon that is killed submits none twice.
  */
-#ifndef TRAIND_DAEMON_JOB_SWEEP_H
-#define TRAIND_DAEMON_JOB_SWEEP_H
+#ifndef TRAIND_DAEMON_SWEEP_SWEEP_H
+#define TRAIND_DAEMON_SWEEP_SWEEP_H
 
 #include "daemon/job/job.h"
 

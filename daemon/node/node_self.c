@@ -1,4 +1,4 @@
-#include "daemon/job/node_self.h"
+#include "daemon/node/node_self.h"
 
 #include <fcntl.h>
 #include <math.h>

@@ -22,7 +22,7 @@
 #include "common/event.h"
 #include "common/log.h"
 #include "daemon/job/inside.h"
-#include "daemon/job/sweep.h"
+#include "daemon/sweep/sweep.h"
 
 #define WINDOW_MAX 1000 /* steps of a mean */
 

@@ -6,7 +6,7 @@
 #include "common/job_options.h"
 #include "common/rng.h"
 #include "common/suggest.h"
-#include "daemon/job/sweep.h"
+#include "daemon/sweep/sweep.h"
 
 #define RUNGS_MAX     32
 #define JOB_KEY_BYTES 128

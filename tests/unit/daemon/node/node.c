@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "common/file.h"
-#include "daemon/job/node.h"
+#include "daemon/node/node.h"
 
 static const struct node_limits limits = {0.15, 0.3};
 static const struct node_figures steady[] = {

@@ -3,8 +3,8 @@
  * plan. What a report holds: man train-worker, --self-check --json; of a prolog or epilog also
  * "phase", "job", "partition" and what etc/slurm's scripts did. All functions are thread-safe.
  */
-#ifndef TRAIND_DAEMON_JOB_NODE_H
-#define TRAIND_DAEMON_JOB_NODE_H
+#ifndef TRAIND_DAEMON_NODE_NODE_H
+#define TRAIND_DAEMON_NODE_NODE_H
 
 #include <jansson.h>
 
