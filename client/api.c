@@ -12,6 +12,7 @@
 
 #include "client/cmd.h"
 #include "client/token.h"
+#include "common/json.h"
 #include "common/printable.h"
 
 static long connect_timeout_ms = 5000, answer_timeout_ms = 60000;
@@ -155,11 +156,6 @@ static enum error_code code_of(const char *type, long status)
     }
 }
 
-static const char *text_of(const json_t *object, const char *key)
-{
-    return json_string_value(json_object_get(object, key));
-}
-
 /* Appends to the text of an error, cut at its end. */
 static void append(struct error *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static void append(struct error *e, const char *format, ...)
@@ -174,7 +170,8 @@ static void append(struct error *e, const char *format, ...)
 
 int api_problem_to_error(const json_t *problem, long status, struct error *e)
 {
-    const char *detail = text_of(problem, "detail"), *title = text_of(problem, "title");
+    const char *detail = json_get_text(problem, "detail", NULL),
+               *title = json_get_text(problem, "title", NULL);
     const json_t *item;
     size_t i;
 
@@ -184,15 +181,17 @@ int api_problem_to_error(const json_t *problem, long status, struct error *e)
     const json_t *errors = json_object_get(problem, "errors");
     bool single = json_array_size(errors) == 1; /* its own words say it all */
 
-    error_set(e, code_of(text_of(problem, "type"), status), "%s",
+    error_set(e, code_of(json_get_text(problem, "type", NULL), status), "%s",
               single   ? ""
               : detail ? detail
               : title  ? title
                        : "the daemon refused without a reason");
     json_array_foreach (errors, i, item) {
-        const char *pointer = text_of(item, "pointer"), *near = text_of(item, "suggestion");
+        const char *pointer = json_get_text(item, "pointer", NULL),
+                   *near = json_get_text(item, "suggestion", NULL);
         append(e, "%s%s: %s", single ? "" : "\n  ", pointer && *pointer ? pointer : "the document",
-               text_of(item, "message") ? text_of(item, "message") : "is wrong");
+               json_get_text(item, "message", NULL) ? json_get_text(item, "message", NULL)
+                                                    : "is wrong");
         if (near)
             append(e, "; did you mean \"%s\"?", near);
     }

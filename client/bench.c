@@ -6,6 +6,7 @@
 #include "common/arch.h"
 #include "common/event.h"
 #include "common/file.h"
+#include "common/json.h"
 
 #define EVENTS_LIMIT_BYTES ((size_t)256 << 20)
 
@@ -52,24 +53,19 @@ static bool grow(struct series *s)
     return true;
 }
 
-static double number(const json_t *event, const char *name)
-{
-    return json_number_value(json_object_get(event, name));
-}
-
 static void add_step(struct series *s, const json_t *event)
 {
-    if (number(event, "step") < 2 || !grow(s))
+    if (json_get_number(event, "step", 0) < 2 || !grow(s))
         return;
     for (int i = 0; i < COLUMNS; i++)
-        s->values[i][s->count] = number(event, names[i]);
+        s->values[i][s->count] = json_get_number(event, names[i], 0);
     s->count++;
 }
 
 /* Time between two lines of progress, by a worker's batches between them. */
 static void add_progress(struct series *s, const json_t *event, double world)
 {
-    double t = number(event, "t"), batch = number(event, "batch");
+    double t = json_get_number(event, "t", 0), batch = json_get_number(event, "batch", 0);
 
     if (s->last_t > 0 && batch > s->last_batch && grow(s)) {
         for (int i = 0; i < COLUMNS; i++)
@@ -98,8 +94,8 @@ static void take_event(struct series *s, struct bench *b, const json_t *event, d
         add_progress(s, event, world);
         break;
     case EVENT_RUN_STOP:
-        b->memory_bytes = number(event, "memory_peak_bytes");
-        b->peak_gflops = number(event, "sgemm_gflops");
+        b->memory_bytes = json_get_number(event, "memory_peak_bytes", 0);
+        b->peak_gflops = json_get_number(event, "sgemm_gflops", 0);
         break;
     default:
         break;

@@ -10,12 +10,7 @@
 #include "client/print.h"
 #include "client/table.h"
 #include "common/clock.h"
-
-static double number_of(const json_t *json, const char *key)
-{
-    const json_t *value = json_object_get(json, key);
-    return json_is_number(value) ? json_number_value(value) : NAN;
-}
+#include "common/json.h"
 
 static void print_list(const json_t *list)
 {
@@ -29,10 +24,13 @@ static void print_list(const json_t *list)
         table_column(table, headings[i], i < 4 ? TABLE_RIGHT : 0);
     json_array_foreach (list, i, item) {
         struct libscols_line *line = table_line(table);
-        table_set(line, 0, human_count(text, sizeof text, (long long)number_of(item, "step")));
-        table_set(line, 1, human_number(text, sizeof text, number_of(item, "epoch")));
-        table_set(line, 2, human_size(text, sizeof text, number_of(item, "bytes")));
-        table_set(line, 3, human_ago(text, sizeof text, clock_now() - number_of(item, "written")));
+        table_set(line, 0,
+                  human_count(text, sizeof text, (long long)json_get_number(item, "step", NAN)));
+        table_set(line, 1, human_number(text, sizeof text, json_get_number(item, "epoch", NAN)));
+        table_set(line, 2, human_size(text, sizeof text, json_get_number(item, "bytes", NAN)));
+        table_set(
+            line, 3,
+            human_ago(text, sizeof text, clock_now() - json_get_number(item, "written", NAN)));
         table_set(line, 4, json_is_false(json_object_get(item, "complete")) ? "not complete" : "");
         if (json_is_false(json_object_get(item, "complete")))
             table_set_color(line, 4, "red");
@@ -50,7 +48,7 @@ static int find_step(const char *text, const json_t *list, long id, long *step, 
         return cmd_number(text, "get", 0, 1000000000000, step, e);
     json_array_foreach (list, i, item)
         if (!json_is_false(json_object_get(item, "complete"))) {
-            *step = (long)number_of(item, "step");
+            *step = (long)json_get_number(item, "step", NAN);
             return 0;
         }
     return error_set(e, ERR_NOT_FOUND, "job %ld has no whole checkpoint", id);

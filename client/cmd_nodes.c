@@ -7,18 +7,7 @@
 #include "client/print.h"
 #include "client/table.h"
 #include "common/clock.h"
-
-static const char *text_of(const json_t *node, const char *key)
-{
-    const char *text = json_string_value(json_object_get(node, key));
-    return text ? text : "";
-}
-
-static double number_of(const json_t *node, const char *key)
-{
-    const json_t *value = json_object_get(node, key);
-    return json_is_number(value) ? json_number_value(value) : NAN;
-}
+#include "common/json.h"
 
 static const char *color_of(const char *verdict)
 {
@@ -51,8 +40,8 @@ static void add_columns(struct libscols_table *table, const char *const *heading
 
 static void set_verdict(struct libscols_line *line, size_t column, const json_t *item)
 {
-    table_set(line, column, text_of(item, "verdict"));
-    table_set_color(line, column, color_of(text_of(item, "verdict")));
+    table_set(line, column, json_get_text(item, "verdict", ""));
+    table_set_color(line, column, color_of(json_get_text(item, "verdict", "")));
 }
 
 static char *decimal(char *text, size_t bytes, double value)
@@ -75,18 +64,19 @@ static void print_nodes(const json_t *nodes)
     json_array_foreach (nodes, i, node) {
         struct libscols_line *line = table_line(table);
         char text[128];
-        double checked = number_of(node, "checked");
-        table_set(line, 0, text_of(node, "name"));
+        double checked = json_get_number(node, "checked", NAN);
+        table_set(line, 0, json_get_text(node, "name", ""));
         set_verdict(line, 1, node);
-        table_set(line, 2, decimal(text, sizeof text, number_of(node, "gflops")));
-        table_set(line, 3, decimal(text, sizeof text, number_of(node, "memory_gb_per_sec")));
-        snprintf(text, sizeof text, "%.0f/%.0f", number_of(node, "slots_used"),
-                 number_of(node, "slots"));
+        table_set(line, 2, decimal(text, sizeof text, json_get_number(node, "gflops", NAN)));
+        table_set(line, 3,
+                  decimal(text, sizeof text, json_get_number(node, "memory_gb_per_sec", NAN)));
+        snprintf(text, sizeof text, "%.0f/%.0f", json_get_number(node, "slots_used", NAN),
+                 json_get_number(node, "slots", NAN));
         table_set(line, 4, text);
         table_set(line, 5, jobs_of(node, text, sizeof text));
         table_set(line, 6,
                   isnan(checked) ? "never" : human_ago(text, sizeof text, clock_now() - checked));
-        table_set(line, 7, text_of(node, "reason"));
+        table_set(line, 7, json_get_text(node, "reason", ""));
     }
     table_finish(table);
 }
@@ -105,14 +95,16 @@ static void print_history(const json_t *history)
     json_array_foreach (history, i, check) {
         struct libscols_line *line = table_line(table);
         char text[HUMAN_BYTES];
-        table_set(line, 0, human_date(text, sizeof text, number_of(check, "t")));
-        table_set(line, 1, text_of(check, "phase"));
-        table_set(line, 2, human_number(text, sizeof text, number_of(check, "job")));
-        table_set(line, 3, decimal(text, sizeof text, number_of(check, "gflops")));
-        table_set(line, 4, decimal(text, sizeof text, number_of(check, "memory_gb_per_sec")));
-        table_set(line, 5, human_number(text, sizeof text, number_of(check, "clock_ghz")));
+        table_set(line, 0, human_date(text, sizeof text, json_get_number(check, "t", NAN)));
+        table_set(line, 1, json_get_text(check, "phase", ""));
+        table_set(line, 2, human_number(text, sizeof text, json_get_number(check, "job", NAN)));
+        table_set(line, 3, decimal(text, sizeof text, json_get_number(check, "gflops", NAN)));
+        table_set(line, 4,
+                  decimal(text, sizeof text, json_get_number(check, "memory_gb_per_sec", NAN)));
+        table_set(line, 5,
+                  human_number(text, sizeof text, json_get_number(check, "clock_ghz", NAN)));
         set_verdict(line, 6, check);
-        table_set(line, 7, text_of(check, "reason"));
+        table_set(line, 7, json_get_text(check, "reason", ""));
     }
     table_finish(table);
 }
@@ -121,12 +113,12 @@ static void print_node(const json_t *node)
 {
     const json_t *list = json_pack("[O]", node), *history = json_object_get(node, "history");
 
-    printf("%s: %s%s\n\n", text_of(node, "name"), text_of(node, "kind"),
+    printf("%s: %s%s\n\n", json_get_text(node, "name", ""), json_get_text(node, "kind", ""),
            json_is_true(json_object_get(node, "local")) ? ", this daemon's own machine" : "");
     print_nodes(list);
     json_decref((json_t *)list);
-    if (*text_of(node, "reason"))
-        printf("\n%s\n", text_of(node, "reason"));
+    if (*json_get_text(node, "reason", ""))
+        printf("\n%s\n", json_get_text(node, "reason", ""));
     if (json_array_size(history)) {
         putchar('\n');
         print_history(history);

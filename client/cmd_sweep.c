@@ -14,17 +14,6 @@
 #include "common/file.h"
 #include "common/json.h"
 
-static const char *text_of(const json_t *json, const char *key)
-{
-    const char *text = json_string_value(json_object_get(json, key));
-    return text ? text : "";
-}
-
-static long whole_of(const json_t *json, const char *key)
-{
-    return (long)json_integer_value(json_object_get(json, key));
-}
-
 static char *number_of(const json_t *json, const char *key, char text[HUMAN_BYTES])
 {
     const json_t *value = json_object_get(json, key);
@@ -64,11 +53,11 @@ static void trial_row(struct libscols_table *table, const json_t *trial)
 
     table_set(line, 0, number_of(trial, "metric", text));
     table_set(line, 1, number_of(trial, "budget", text));
-    table_set(line, 2, text_of(trial, "state"));
-    table_set_color(line, 2, job_state_color(text_of(trial, "state")));
+    table_set(line, 2, json_get_text(trial, "state", ""));
+    table_set_color(line, 2, job_state_color(json_get_text(trial, "state", "")));
     table_set(line, 3, number_of(trial, "job", text));
     table_set(line, 4, point);
-    table_set_cut(line, 5, text_of(trial, "reason"), table_room(REASON_BEGINS));
+    table_set_cut(line, 5, json_get_text(trial, "reason", ""), table_room(REASON_BEGINS));
     free(point);
 }
 
@@ -78,7 +67,7 @@ static bool has_reasons(const json_t *sweep)
     size_t i;
 
     json_array_foreach (json_object_get(sweep, "trials"), i, trial)
-        if (*text_of(trial, "reason"))
+        if (*json_get_text(trial, "reason", ""))
             return true;
     return false;
 }
@@ -89,10 +78,12 @@ static void show(const json_t *sweep)
     const json_t *trial;
     size_t i;
 
-    printf("sweep %ld %s%s%s%s%s, the best first\n\n", whole_of(sweep, "id"),
-           text_of(sweep, "name"), *text_of(sweep, "name") ? " " : "", text_of(sweep, "state"),
-           *text_of(sweep, "reason") ? ": " : "", text_of(sweep, "reason"));
-    table_column(table, text_of(json_object_get(sweep, "document"), "metric"), TABLE_RIGHT);
+    printf("sweep %lld %s%s%s%s%s, the best first\n\n", json_get_integer(sweep, "id", 0),
+           json_get_text(sweep, "name", ""), *json_get_text(sweep, "name", "") ? " " : "",
+           json_get_text(sweep, "state", ""), *json_get_text(sweep, "reason", "") ? ": " : "",
+           json_get_text(sweep, "reason", ""));
+    table_column(table, json_get_text(json_object_get(sweep, "document"), "metric", ""),
+                 TABLE_RIGHT);
     table_column(table, "BUDGET", TABLE_RIGHT);
     table_column(table, "STATE", 0);
     table_column(table, "JOB", TABLE_RIGHT);
@@ -116,8 +107,8 @@ static void list(const json_t *answer)
     json_array_foreach (json_object_get(answer, "sweeps"), i, sweep) {
         struct libscols_line *line = table_line(table);
         table_set(line, 0, number_of(sweep, "id", text));
-        table_set(line, 1, text_of(sweep, "name"));
-        table_set(line, 2, text_of(sweep, "state"));
+        table_set(line, 1, json_get_text(sweep, "name", ""));
+        table_set(line, 2, json_get_text(sweep, "state", ""));
         table_set(line, 3, number_of(sweep, "trial_count", text));
         table_set(line, 4, number_of(json_object_get(sweep, "best"), "metric", text));
     }
@@ -172,7 +163,7 @@ static int sweep_id(const char *text, long *id, struct error *e)
 
 static bool runs(const json_t *sweep)
 {
-    return strcmp(text_of(sweep, "state"), "running") == 0;
+    return strcmp(json_get_text(sweep, "state", ""), "running") == 0;
 }
 
 /* The stream has the ends of jobs; the sweep's own comes soon behind the last of them. */
@@ -208,7 +199,7 @@ static int wait_for(const char *path, json_t **answer, struct error *e)
 /* The exit status of one that has ended. */
 static int outcome(const json_t *sweep)
 {
-    const char *state = text_of(sweep, "state");
+    const char *state = json_get_text(sweep, "state", "");
 
     return strcmp(state, "cancelled") == 0 ? error_type(ERR_INTERRUPTED)->exit_code
            : strcmp(state, "failed") == 0  ? 1

@@ -7,17 +7,7 @@
 #include "client/print.h"
 #include "client/table.h"
 #include "common/clock.h"
-
-static double number(const json_t *object, const char *key)
-{
-    return json_number_value(json_object_get(object, key));
-}
-
-static const char *text(const json_t *object, const char *key)
-{
-    const char *value = json_string_value(json_object_get(object, key));
-    return value ? value : "";
-}
+#include "common/json.h"
 
 /* ---------------------------------------------------------------- create */
 
@@ -46,11 +36,12 @@ static int create(const struct cmd_args *args, struct error *e)
     if (client.json) {
         print_json(answer);
     } else {
-        puts(text(answer, "token"));
+        puts(json_get_text(answer, "token", ""));
         fprintf(stderr,
                 "This is token %.0f (%s, role %s). It is not shown again: put it into "
                 "~/.config/traind/token (chmod 600) or TRAINCTL_TOKEN.\n",
-                number(answer, "id"), text(answer, "name"), text(answer, "role"));
+                json_get_number(answer, "id", 0), json_get_text(answer, "name", ""),
+                json_get_text(answer, "role", ""));
     }
     json_decref(answer);
     return 0;
@@ -62,14 +53,15 @@ static void add_token(struct libscols_table *table, const json_t *token)
 {
     struct libscols_line *line = table_line(table);
     char words[HUMAN_BYTES];
-    double now = clock_now(), expires = number(token, "expires_at"),
-           used = number(token, "used_at");
+    double now = clock_now(), expires = json_get_number(token, "expires_at", 0),
+           used = json_get_number(token, "used_at", 0);
 
-    snprintf(words, sizeof words, "%.0f", number(token, "id"));
+    snprintf(words, sizeof words, "%.0f", json_get_number(token, "id", 0));
     table_set(line, 0, words);
-    table_set(line, 1, text(token, "name"));
-    table_set(line, 2, text(token, "role"));
-    table_set(line, 3, human_ago(words, sizeof words, now - number(token, "created_at")));
+    table_set(line, 1, json_get_text(token, "name", ""));
+    table_set(line, 2, json_get_text(token, "role", ""));
+    table_set(line, 3,
+              human_ago(words, sizeof words, now - json_get_number(token, "created_at", 0)));
     if (expires > 0 && expires <= now)
         table_set(line, 4, "has expired");
     else

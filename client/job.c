@@ -8,6 +8,7 @@
 #include "client/cmd.h"
 #include "client/human.h"
 #include "common/clock.h"
+#include "common/json.h"
 
 static const struct {
     const char *state, *color;
@@ -22,58 +23,44 @@ static const struct {
     {"cancelled",  "yellow", 130},
 };
 
-static double number_of(const json_t *json, const char *key)
-{
-    const json_t *value = json_object_get(json, key);
-
-    return json_is_number(value) ? json_number_value(value) : NAN;
-}
-
-static const char *string_of(const json_t *json, const char *key)
-{
-    const char *value = json_string_value(json_object_get(json, key));
-
-    return value ? value : "";
-}
-
 void job_read(const json_t *json, struct job *job)
 {
     const json_t *left = json_object_get(json, "time_left");
 
     *job = (struct job){
         .id = (long)json_integer_value(json_object_get(json, "id")),
-        .name = string_of(json, "name"),
-        .state = string_of(json, "state"),
-        .reason = string_of(json, "reason"),
-        .created_at = number_of(json, "created_at"),
-        .started_at = number_of(json, "started_at"),
-        .finished_at = number_of(json, "finished_at"),
-        .step = number_of(json, "step"),
-        .train_steps = number_of(json, "train_steps"),
-        .evaluated_images = number_of(json, "evaluated_images"),
-        .eval_images = number_of(json, "eval_images"),
-        .epoch = number_of(json, "epoch"),
-        .loss = number_of(json, "loss"),
-        .lr = number_of(json, "lr"),
-        .images_per_sec = number_of(json, "images_per_sec"),
-        .ttt_seconds = number_of(json, "ttt_seconds"),
-        .top1 = number_of(json, "top1"),
-        .top5 = number_of(json, "top5"),
-        .global_batch = number_of(json, "global_batch"),
-        .estimated_start = number_of(json, "estimated_start"),
-        .checkpoint_step = number_of(json, "checkpoint_step"),
-        .restarts = number_of(json, "restarts"),
-        .attempt = number_of(json, "attempt"),
-        .left = number_of(left, "value"),
-        .left_low = number_of(left, "low"),
-        .left_high = number_of(left, "high"),
+        .name = json_get_text(json, "name", ""),
+        .state = json_get_text(json, "state", ""),
+        .reason = json_get_text(json, "reason", ""),
+        .created_at = json_get_number(json, "created_at", NAN),
+        .started_at = json_get_number(json, "started_at", NAN),
+        .finished_at = json_get_number(json, "finished_at", NAN),
+        .step = json_get_number(json, "step", NAN),
+        .train_steps = json_get_number(json, "train_steps", NAN),
+        .evaluated_images = json_get_number(json, "evaluated_images", NAN),
+        .eval_images = json_get_number(json, "eval_images", NAN),
+        .epoch = json_get_number(json, "epoch", NAN),
+        .loss = json_get_number(json, "loss", NAN),
+        .lr = json_get_number(json, "lr", NAN),
+        .images_per_sec = json_get_number(json, "images_per_sec", NAN),
+        .ttt_seconds = json_get_number(json, "ttt_seconds", NAN),
+        .top1 = json_get_number(json, "top1", NAN),
+        .top5 = json_get_number(json, "top5", NAN),
+        .global_batch = json_get_number(json, "global_batch", NAN),
+        .estimated_start = json_get_number(json, "estimated_start", NAN),
+        .checkpoint_step = json_get_number(json, "checkpoint_step", NAN),
+        .restarts = json_get_number(json, "restarts", NAN),
+        .attempt = json_get_number(json, "attempt", NAN),
+        .left = json_get_number(left, "value", NAN),
+        .left_low = json_get_number(left, "low", NAN),
+        .left_high = json_get_number(left, "high", NAN),
         .read_at = clock_now(),
     };
 }
 
 static void take(double *field, const json_t *body, const char *key)
 {
-    double value = number_of(body, key);
+    double value = json_get_number(body, key, NAN);
 
     if (!isnan(value))
         *field = value;

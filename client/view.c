@@ -11,6 +11,7 @@
 #include "client/job.h"
 #include "client/screen.h"
 #include "common/clock.h"
+#include "common/json.h"
 
 #define DRAW_SECONDS  0.1 /* between two pictures, however fast events come */
 #define TICK_SECONDS  1.0 /* clocks go on */
@@ -160,24 +161,12 @@ void view_footer(const struct view *v, const char *keys)
 
 /* ---- events in words */
 
-static const char *string_of(const json_t *body, const char *key)
-{
-    const char *text = json_string_value(json_object_get(body, key));
-    return text ? text : "";
-}
-
-static double number_of(const json_t *body, const char *key)
-{
-    const json_t *value = json_object_get(body, key);
-    return json_is_number(value) ? json_number_value(value) : NAN;
-}
-
 static void add_step(char *text, size_t bytes, const json_t *body)
 {
     size_t used = strlen(text);
 
-    if (number_of(body, "step") > 0)
-        snprintf(text + used, bytes - used, " at step %.0f", number_of(body, "step"));
+    if (json_get_number(body, "step", NAN) > 0)
+        snprintf(text + used, bytes - used, " at step %.0f", json_get_number(body, "step", NAN));
 }
 
 static void eval_words(const json_t *body, char *text, size_t bytes)
@@ -186,15 +175,15 @@ static void eval_words(const json_t *body, char *text, size_t bytes)
     size_t used = strlen(text);
 
     snprintf(text + used, bytes - used, ": top-1 %s, top-5 %s",
-             human_percent(top1, sizeof top1, number_of(body, "top1")),
-             human_percent(top5, sizeof top5, number_of(body, "top5")));
+             human_percent(top1, sizeof top1, json_get_number(body, "top1", NAN)),
+             human_percent(top5, sizeof top5, json_get_number(body, "top5", NAN)));
 }
 
 bool view_event_words(const struct stream_event *event, char *text, size_t bytes)
 {
     const json_t *body = event->body;
-    const char *type = event->type, *words = string_of(body, "message");
-    time_t t = (time_t)number_of(body, "t");
+    const char *type = event->type, *words = json_get_text(body, "message", "");
+    time_t t = (time_t)json_get_number(body, "t", NAN);
     struct tm local;
 
     if (strcmp(type, "step") == 0 || strcmp(type, "eval_progress") == 0)
@@ -202,13 +191,13 @@ bool view_event_words(const struct stream_event *event, char *text, size_t bytes
     localtime_r(&t, &local);
     size_t used = strftime(text, bytes, "%H:%M:%S  ", &local);
     if (strcmp(type, "state") == 0) {
-        const char *by = string_of(body, "by");
-        words = string_of(body, "reason");
-        snprintf(text + used, bytes - used, *by ? "%s (by %s)" : "%s", string_of(body, "state"),
-                 by);
+        const char *by = json_get_text(body, "by", "");
+        words = json_get_text(body, "reason", "");
+        snprintf(text + used, bytes - used, *by ? "%s (by %s)" : "%s",
+                 json_get_text(body, "state", ""), by);
     } else {
         if (strcmp(type, "failed") == 0)
-            words = string_of(body, "reason");
+            words = json_get_text(body, "reason", "");
         snprintf(text + used, bytes - used, "%s", type);
         for (char *c = text + used; (c = strchr(c, '_'));)
             *c = ' ';
@@ -221,8 +210,9 @@ bool view_event_words(const struct stream_event *event, char *text, size_t bytes
         eval_words(body, text, bytes);
     else if (strcmp(type, "straggler") == 0)
         snprintf(text + used, bytes - used, ": rank %.0f on %s, %.0f ms of %s instead of %.0f",
-                 number_of(body, "rank"), string_of(body, "host"), number_of(body, "busy_ms"),
-                 string_of(body, "phase"), number_of(body, "median_ms"));
+                 json_get_number(body, "rank", NAN), json_get_text(body, "host", ""),
+                 json_get_number(body, "busy_ms", NAN), json_get_text(body, "phase", ""),
+                 json_get_number(body, "median_ms", NAN));
     for (char *c = text; *c; c++) /* a worker's log may steer terminals, and have lines */
         if ((unsigned char)*c < ' ' || *c == 127)
             *c = ' ';

@@ -1,6 +1,6 @@
 #include "common/json.h"
 
-#include <stdbool.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -98,6 +98,40 @@ json_t *json_read_fd(int fd, const char *path, size_t limit_bytes, struct error 
     if (!value)
         error_set(e, ERR_CORRUPT, "%s cannot be read, line %d: %s", path, reason.line, reason.text);
     return value;
+}
+
+double json_get_number(const json_t *object, const char *key, double fallback)
+{
+    const json_t *value = json_object_get(object, key);
+    return json_is_number(value) ? json_number_value(value) : fallback;
+}
+
+json_int_t json_get_integer(const json_t *object, const char *key, json_int_t fallback)
+{
+    const json_t *value = json_object_get(object, key);
+    return json_is_integer(value) ? json_integer_value(value) : fallback;
+}
+
+const char *json_get_text(const json_t *object, const char *key, const char *fallback)
+{
+    const json_t *value = json_object_get(object, key);
+    return json_is_string(value) ? json_string_value(value) : fallback;
+}
+
+json_t *json_number_or_null(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+json_t *json_integer_or_null(bool known, json_int_t value)
+{
+    return known ? json_integer(value) : json_null();
+}
+
+json_t *json_text_or_null(const char *text)
+{
+    json_t *string = text && *text ? json_string(text) : NULL;
+    return string ? string : json_null();
 }
 
 void json_set_at(json_t *document, const char *pointer, json_t *value)

@@ -3,6 +3,7 @@
 #define TRAIND_COMMON_JSON_H
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "common/error.h"
@@ -21,6 +22,18 @@ json_t *json_document_load(const char *path, struct error *e);
 /* Any JSON of an open file, which it closes: also a negative descriptor, whose error is in *e then.
  * path is for messages. NULL: ERR_TOO_LARGE, ERR_CORRUPT, ERR_IO. */
 json_t *json_read_fd(int fd, const char *path, size_t limit_bytes, struct error *e);
+
+/* A member of an object, or fallback where the object is NULL, has none, or it is of another type.
+ * The text is borrowed from the object. */
+double json_get_number(const json_t *object, const char *key, double fallback);
+json_int_t json_get_integer(const json_t *object, const char *key, json_int_t fallback);
+const char *json_get_text(const json_t *object, const char *key, const char *fallback);
+
+/* A new value; null for a number that is not finite, one that is not known, and a text that is
+ * NULL, empty or not UTF-8. */
+json_t *json_number_or_null(double value);
+json_t *json_integer_or_null(bool known, json_int_t value);
+json_t *json_text_or_null(const char *text);
 
 /* Puts a value (taken over) at "/lr/base", making the objects on the way; keys have no "/" or "~".
  */

@@ -42,16 +42,6 @@ struct asking {
     size_t count;
 };
 
-static const char *word_of(const struct asking *a, const char *key)
-{
-    return json_string_value(json_object_get(a->plan, key));
-}
-
-static long long number_of(const struct asking *a, const char *key)
-{
-    return json_integer_value(json_object_get(a->plan, key));
-}
-
 /* ---------------------------------------------------------------- asking */
 
 /* The probe's command line. It finds MPI's libraries where mpirun --prefix will let the ranks find
@@ -59,19 +49,14 @@ static long long number_of(const struct asking *a, const char *key)
 static char **probe_argv(const struct asking *a)
 {
     char **argv = calloc(11, sizeof *argv), *attempt;
-    const char *prefix = word_of(a, "mpi_prefix");
+    const char *prefix = json_get_text(a->plan, "mpi_prefix", NULL);
     size_t count = 0;
-    const char *interface = word_of(a, "interface");
-    const char *words[] = {word_of(a, "worker"),
-                           "--probe",
-                           "--run-dir",
-                           word_of(a, "run_dir"),
-                           "--attempt",
-                           NULL,
-                           interface ? "--interface" : NULL,
-                           interface};
+    const char *interface = json_get_text(a->plan, "interface", NULL);
+    const char *words[] = {json_get_text(a->plan, "worker", NULL),  "--probe",   "--run-dir",
+                           json_get_text(a->plan, "run_dir", NULL), "--attempt", NULL,
+                           interface ? "--interface" : NULL,        interface};
 
-    if (!argv || asprintf(&attempt, "%lld", number_of(a, "attempt")) < 0)
+    if (!argv || asprintf(&attempt, "%lld", json_get_integer(a->plan, "attempt", 0)) < 0)
         return argv;
     words[5] = attempt;
     if (prefix) {
@@ -89,7 +74,7 @@ static char **probe_argv(const struct asking *a)
  * agent. */
 static char **agent_argv(const struct asking *a, const char *host, char **probe)
 {
-    char *agent = strdup(word_of(a, "agent")), *rest = NULL;
+    char *agent = strdup(json_get_text(a->plan, "agent", NULL)), *rest = NULL;
     char **argv = calloc(strlen(agent) + 4, sizeof *argv);
     size_t count = 0;
 
@@ -214,9 +199,11 @@ static void judge_silence(const struct asking *a, struct asked *h)
     if (h->late)
         set_problem(h, json_sprintf("does not answer within %.0f s", ANSWER_SECONDS));
     else if (code == 126 || code == 127)
-        set_problem(h, json_sprintf("cannot run %s: %.200s", word_of(a, "worker"), line));
+        set_problem(
+            h, json_sprintf("cannot run %s: %.200s", json_get_text(a->plan, "worker", NULL), line));
     else
-        set_problem(h, json_sprintf("does not answer: %.200s", *line ? line : word_of(a, "agent")));
+        set_problem(h, json_sprintf("does not answer: %.200s",
+                                    *line ? line : json_get_text(a->plan, "agent", NULL)));
 }
 
 /* The answer's fields become the entry's own. */
@@ -232,12 +219,6 @@ static bool take_answer(struct asked *h)
     return true;
 }
 
-static const char *said(const json_t *host, const char *key)
-{
-    const char *text = json_string_value(json_object_get(host, key));
-    return text ? text : "?";
-}
-
 /* Against the first host that answered. */
 static void compare(struct asked *h, const json_t *first)
 {
@@ -250,10 +231,12 @@ static void compare(struct asked *h, const json_t *first)
     };
 
     for (size_t i = 0; i < sizeof same / sizeof same[0]; i++)
-        if (strcmp(said(h->host, same[i].key), said(first, same[i].key)) != 0)
+        if (strcmp(json_get_text(h->host, same[i].key, "?"),
+                   json_get_text(first, same[i].key, "?")) != 0)
             set_problem(h, json_sprintf("has %s %s, but host %s has %s: install the same on both",
-                                        same[i].what, said(h->host, same[i].key),
-                                        said(first, "name"), said(first, same[i].key)));
+                                        same[i].what, json_get_text(h->host, same[i].key, "?"),
+                                        json_get_text(first, "name", "?"),
+                                        json_get_text(first, same[i].key, "?")));
 }
 
 /* Of a host that answered; zero where its train-worker does not say. */
@@ -280,9 +263,10 @@ static struct placement_machine machine_of(const json_t *host)
 
 static struct placement_wish wish_of(const struct asking *a)
 {
-    return (struct placement_wish){(enum job_bind)number_of(a, "bind"),
+    return (struct placement_wish){(enum job_bind)json_get_integer(a->plan, "bind", 0),
                                    json_is_true(json_object_get(a->plan, "smt")),
-                                   number_of(a, "workers_per_node"), number_of(a, "threads")};
+                                   json_get_integer(a->plan, "workers_per_node", 0),
+                                   json_get_integer(a->plan, "threads", 0)};
 }
 
 static void judge(const struct asking *a, size_t index, const json_t *first)
@@ -295,17 +279,18 @@ static void judge(const struct asking *a, size_t index, const json_t *first)
     if (first)
         compare(h, first);
     for (size_t i = 0; i < index; i++)
-        if (strcmp(said(a->hosts[i].host, "machine"), said(h->host, "machine")) == 0)
+        if (strcmp(json_get_text(a->hosts[i].host, "machine", "?"),
+                   json_get_text(h->host, "machine", "?")) == 0)
             set_problem(h, json_sprintf("is the same machine as host %s", a->hosts[i].name));
     if (json_is_false(json_object_get(h->host, "interface")))
         set_problem(h, json_sprintf("has no network interface %s (cluster.interface)",
-                                    word_of(a, "interface")));
+                                    json_get_text(a->plan, "interface", NULL)));
     if (placement_check(&machine, &wish, &e))
         set_problem(h, json_string(e.text));
     if (!first && json_is_false(json_object_get(h->host, "run_dir")))
         set_problem(h, json_sprintf("cannot read %s/job.json: the first host, where rank 0 runs, "
                                     "must see the state folder",
-                                    word_of(a, "run_dir")));
+                                    json_get_text(a->plan, "run_dir", NULL)));
 }
 
 static size_t judge_all(struct asking *a)
@@ -344,13 +329,14 @@ static int write_hostfile(const struct asking *a, const char *attempt_dir, struc
     char *text;
     size_t bytes;
     FILE *out = open_memstream(&text, &bytes);
-    long long nodes = number_of(a, "nodes");
+    long long nodes = json_get_integer(a->plan, "nodes", 0);
 
     if (!out)
         return error_set(e, ERR_NO_MEMORY, "no memory for the hostfile");
     for (size_t i = 0; i < a->count && nodes > 0; i++)
         if (!json_object_get(a->hosts[i].host, "problem")) {
-            fprintf(out, "%s slots=%lld\n", a->hosts[i].name, number_of(a, "workers_per_node"));
+            fprintf(out, "%s slots=%lld\n", a->hosts[i].name,
+                    json_get_integer(a->plan, "workers_per_node", 0));
             nodes--;
         }
     fclose(out);
@@ -366,7 +352,7 @@ static void say(const struct asking *a, bool enough)
         long long ended = json_integer_value(json_object_get(h->host, "ended"));
         if (json_object_get(h->host, "problem"))
             fprintf(stderr, "traind: %shost %s %s\n", enough ? "not taken: " : "", h->name,
-                    said(h->host, "problem"));
+                    json_get_text(h->host, "problem", "?"));
         if (ended > 0)
             fprintf(stderr, "traind: host %s: %lld processes of an earlier attempt were ended\n",
                     h->name, ended);
@@ -399,7 +385,7 @@ static struct placement_machine least_machine(const struct asking *a)
 {
     struct placement_machine least = {0};
     bool any = false;
-    long long nodes = number_of(a, "nodes");
+    long long nodes = json_get_integer(a->plan, "nodes", 0);
 
     for (size_t i = 0; i < a->count && nodes > 0; i++) {
         if (json_object_get(a->hosts[i].host, "problem"))
@@ -436,7 +422,7 @@ int hosts_launch(char **argv)
 
     if (!status) {
         ask(&a);
-        bool enough = judge_all(&a) >= (size_t)number_of(&a, "nodes");
+        bool enough = judge_all(&a) >= (size_t)json_get_integer(a.plan, "nodes", 0);
         json_object_set_new(a.plan, "asked", json_true());
         say(&a, enough);
         char *text = json_dumps(a.plan, JSON_INDENT(1));

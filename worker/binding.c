@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/json.h"
 #include "common/placement.h"
 #include "worker/kernel_kinds.h"
 #include "worker/kernels/kind.h"
@@ -275,11 +276,6 @@ static json_t *numa_to_json(unsigned nodes)
     return list;
 }
 
-static json_t *word_or_null(const char *word)
-{
-    return *word ? json_string(word) : json_null();
-}
-
 static json_t *rank_to_json(const struct binding *b, int rank, const char *host)
 {
     char cpus[CPUS_BYTES];
@@ -287,8 +283,9 @@ static json_t *rank_to_json(const struct binding *b, int rank, const char *host)
     binding_cpus_to_text(&b->cpus, cpus, sizeof cpus);
     return json_pack("{s:i, s:s, s:s, s:i, s:o, s:o, s:o, s:s, s:s}", "rank", rank, "host", host,
                      "cpus", cpus, "threads", b->threads, "numa_nodes", numa_to_json(b->numa_nodes),
-                     "omp_num_threads", word_or_null(b->omp_threads), "openblas_num_threads",
-                     word_or_null(b->blas_threads), "kernels", b->kernels, "openblas", b->openblas);
+                     "omp_num_threads", json_text_or_null(b->omp_threads), "openblas_num_threads",
+                     json_text_or_null(b->blas_threads), "kernels", b->kernels, "openblas",
+                     b->openblas);
 }
 
 static void print_rank(const struct binding *b, int rank, const char *host)

@@ -1,16 +1,13 @@
 #include "worker/kernel_kinds.h"
 
+#include "common/json.h"
+
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define HOSTS_SAID 8 /* of one kind, in the warning */
-
-static const char *text_of(const json_t *object, const char *key)
-{
-    return json_string_value(json_object_get(object, key));
-}
 
 /* The kind of a rank, which is added if there was none before. */
 static json_t *kind_of(json_t *kinds, const struct binding *b)
@@ -19,8 +16,8 @@ static json_t *kind_of(json_t *kinds, const struct binding *b)
     size_t i;
 
     json_array_foreach (kinds, i, kind)
-        if (strcmp(text_of(kind, "kernels"), b->kernels) == 0 &&
-            strcmp(text_of(kind, "openblas"), b->openblas) == 0)
+        if (strcmp(json_get_text(kind, "kernels", NULL), b->kernels) == 0 &&
+            strcmp(json_get_text(kind, "openblas", NULL), b->openblas) == 0)
             return kind;
     kind = json_pack("{s:s, s:s, s:[]}", "kernels", b->kernels, "openblas", b->openblas, "hosts");
     json_array_append_new(kinds, kind);
@@ -54,7 +51,8 @@ static void say_kind(FILE *out, const json_t *kind)
     const json_t *hosts = json_object_get(kind, "hosts"), *host;
     size_t i;
 
-    fprintf(out, "%s with OpenBLAS %s on ", text_of(kind, "kernels"), text_of(kind, "openblas"));
+    fprintf(out, "%s with OpenBLAS %s on ", json_get_text(kind, "kernels", NULL),
+            json_get_text(kind, "openblas", NULL));
     json_array_foreach (hosts, i, host)
         if (i < HOSTS_SAID)
             fprintf(out, "%s%s", i ? ", " : "", json_string_value(host));

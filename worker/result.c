@@ -30,23 +30,19 @@ static int say_run_stop(struct run *r, const struct result *s, int64_t memory, s
     return report_end(r->report, e);
 }
 
-static json_t *real_or_null(bool known, double value)
-{
-    return known && isfinite(value) ? json_real(value) : json_null();
-}
-
 static int write_result_file(const struct run *r, const struct result *s, struct error *e)
 {
     char path[PATH_MAX + 16];
     const struct evaluation *v = &s->evaluation;
     json_t *file = json_pack(
         "{s:s, s:I, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:I, s:o}", "status", s->status, "steps",
-        (json_int_t)s->steps, "ttt_seconds", real_or_null(true, s->ttt_seconds), "images_per_sec",
-        real_or_null(true, s->images_per_sec), "top1", real_or_null(s->evaluated, v->top1), "top5",
-        real_or_null(s->evaluated, v->top5), "eval_loss", real_or_null(s->evaluated, v->loss),
-        "eval_images", (json_int_t)v->images, "target_reached",
-        s->has_target ? json_boolean(s->target_reached) : json_null(), "bad_images",
-        (json_int_t)s->bad_images, "model", s->model[0] ? json_string(s->model) : json_null());
+        (json_int_t)s->steps, "ttt_seconds", json_number_or_null(s->ttt_seconds), "images_per_sec",
+        json_number_or_null(s->images_per_sec), "top1",
+        json_number_or_null(s->evaluated ? v->top1 : NAN), "top5",
+        json_number_or_null(s->evaluated ? v->top5 : NAN), "eval_loss",
+        json_number_or_null(s->evaluated ? v->loss : NAN), "eval_images", (json_int_t)v->images,
+        "target_reached", s->has_target ? json_boolean(s->target_reached) : json_null(),
+        "bad_images", (json_int_t)s->bad_images, "model", json_text_or_null(s->model));
     if (!file)
         return error_set(e, ERR_INTERNAL, "cannot format result.json");
     snprintf(path, sizeof path, "%s/result.json", r->run_dir);

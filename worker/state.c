@@ -15,19 +15,14 @@
 
 #define FORMAT 3 /* of state.json; older ones had no digests */
 
-static json_t *real_or_null(double value)
-{
-    return isfinite(value) ? json_real(value) : json_null();
-}
-
 static json_t *evaluation_to_json(const struct run_state *s)
 {
     const struct evaluation *v = &s->evaluation;
     if (!s->evaluated)
         return json_null();
     return json_pack("{s:I, s:f, s:f, s:o, s:I, s:o}", "step", (json_int_t)s->evaluated_at, "top1",
-                     v->top1, "top5", v->top5, "loss", real_or_null(v->loss), "images",
-                     (json_int_t)v->images, "ttt_seconds", real_or_null(s->ttt_seconds));
+                     v->top1, "top5", v->top5, "loss", json_number_or_null(v->loss), "images",
+                     (json_int_t)v->images, "ttt_seconds", json_number_or_null(s->ttt_seconds));
 }
 
 /* What a run cannot change on its way: of another value, the checkpoint is not this job's. */

@@ -1,3 +1,4 @@
+#include "common/json.h"
 #include "common/plan/plan.h"
 
 #include <math.h>
@@ -67,11 +68,6 @@ void plan_destroy(struct plan *plan)
     free(plan);
 }
 
-static json_t *count_or_null(bool known, int64_t count)
-{
-    return known ? json_integer(count) : json_null();
-}
-
 json_t *plan_band_to_json(bool known, const struct plan_band *band)
 {
     if (!known)
@@ -94,13 +90,14 @@ json_t *plan_to_json(const struct plan *plan)
     bool trains = plan->mode == JOB_MODE_TRAIN;
     json_t *out = json_object();
 
-    json_object_set_new(out, "train_images", count_or_null(trains, plan->train_images));
-    json_object_set_new(out, "global_batch", count_or_null(trains, plan->global_batch));
-    json_object_set_new(out, "batch_per_node", count_or_null(trains, plan->batch_per_node));
+    json_object_set_new(out, "train_images", json_integer_or_null(trains, plan->train_images));
+    json_object_set_new(out, "global_batch", json_integer_or_null(trains, plan->global_batch));
+    json_object_set_new(out, "batch_per_node", json_integer_or_null(trains, plan->batch_per_node));
     json_object_set_new(out, "world_size", json_integer(plan->world_size));
-    json_object_set_new(out, "steps_per_epoch", count_or_null(trains, plan->steps_per_epoch));
-    json_object_set_new(out, "warmup_steps", count_or_null(trains, plan->warmup_steps));
-    json_object_set_new(out, "train_steps", count_or_null(trains, plan->train_steps));
+    json_object_set_new(out, "steps_per_epoch",
+                        json_integer_or_null(trains, plan->steps_per_epoch));
+    json_object_set_new(out, "warmup_steps", json_integer_or_null(trains, plan->warmup_steps));
+    json_object_set_new(out, "train_steps", json_integer_or_null(trains, plan->train_steps));
     json_object_set_new(out, "peak_lr", trains ? json_real(plan->peak_lr) : json_null());
     json_object_set_new(out, "start_lr", trains ? json_real(plan->start_lr) : json_null());
     json_object_set_new(out, "eval_images", json_integer(plan->eval_images));

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "common/event.pb-c.h"
+#include "common/json.h"
 #include "common/tfrecord.h"
 #include "daemon/export/export.h"
 
@@ -102,12 +103,6 @@ static void write_step(void *context, const struct store_metric_part *part)
     write_summary(b, part->t, part->step, s.pointers, s.count);
 }
 
-static double number(const json_t *object, const char *key)
-{
-    const json_t *value = json_object_get(object, key);
-    return json_is_number(value) ? json_number_value(value) : NAN;
-}
-
 static int write_evals(struct board *b, struct store *store, int64_t job_id, struct error *e)
 {
     json_t *evals, *eval;
@@ -117,11 +112,11 @@ static int write_evals(struct board *b, struct store *store, int64_t job_id, str
         return -(int)e->code;
     json_array_foreach (evals, i, eval) {
         struct scalars s = {.count = 0};
-        add(&s, "eval/top1", number(eval, "top1"));
-        add(&s, "eval/top5", number(eval, "top5"));
-        add(&s, "eval/loss", number(eval, "loss"));
-        write_summary(b, number(eval, "t"), json_integer_value(json_object_get(eval, "step")),
-                      s.pointers, s.count);
+        add(&s, "eval/top1", json_get_number(eval, "top1", NAN));
+        add(&s, "eval/top5", json_get_number(eval, "top5", NAN));
+        add(&s, "eval/loss", json_get_number(eval, "loss", NAN));
+        write_summary(b, json_get_number(eval, "t", NAN),
+                      json_integer_value(json_object_get(eval, "step")), s.pointers, s.count);
     }
     json_decref(evals);
     return 0;

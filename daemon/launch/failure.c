@@ -13,6 +13,7 @@
 
 #include "common/file.h"
 #include "common/event.h"
+#include "common/json.h"
 #include "daemon/launch/attempt_tail.h"
 #include "daemon/launch/stalled.h"
 #include "launch/hosts.h"
@@ -489,17 +490,6 @@ void failure_judge(const char *attempt_dir, const struct launch_exit *how, enum 
 
 /* ---------------------------------------------------------------- for the store */
 
-static json_t *number_or_null(int64_t number)
-{
-    return number < 0 ? json_null() : json_integer(number);
-}
-
-static json_t *text_or_null(const char *text)
-{
-    json_t *string = *text ? json_string(text) : NULL;
-    return string ? string : json_null();
-}
-
 static json_t *signal_to_json(int64_t signal_number)
 {
     const char *name = signal_number < 0 ? NULL : sigabbrev_np((int)signal_number);
@@ -525,8 +515,9 @@ json_t *failure_to_json(const struct verdict *v, int64_t attempt)
 {
     return json_pack("{s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "attempt",
                      (json_int_t)attempt, "step", (json_int_t)v->step, "rank",
-                     number_or_null(v->who.rank), "host", text_or_null(v->who.host), "phase",
-                     text_or_null(v->phase), "signal", signal_to_json(v->who.signal), "exit_code",
-                     number_or_null(v->who.exit_code), "reason", text_or_null(v->reason), "log",
-                     lines_to_json(v->lines));
+                     json_integer_or_null(v->who.rank >= 0, v->who.rank), "host",
+                     json_text_or_null(v->who.host), "phase", json_text_or_null(v->phase), "signal",
+                     signal_to_json(v->who.signal), "exit_code",
+                     json_integer_or_null(v->who.exit_code >= 0, v->who.exit_code), "reason",
+                     json_text_or_null(v->reason), "log", lines_to_json(v->lines));
 }

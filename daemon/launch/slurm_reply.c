@@ -1,14 +1,10 @@
 #include "daemon/launch/slurm_reply.h"
 
+#include "common/json.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-static const char *text_of(const json_t *job, const char *key)
-{
-    const char *text = json_string_value(json_object_get(job, key));
-    return text ? text : "";
-}
 
 /* 12, or {"set": true, "infinite": false, "number": 12}. */
 static bool number_of(const json_t *job, const char *key, double *number)
@@ -76,10 +72,10 @@ bool slurm_reply_read(const json_t *job, struct slurm_reply *r)
 
     *r = (struct slurm_reply){
         .id = integer_of(job, "job_id", 0),
-        .name = text_of(job, "name"),
-        .reason = text_of(job, "state_reason"),
-        .partition = text_of(job, "partition"),
-        .nodes = text_of(job, "nodes"),
+        .name = json_get_text(job, "name", ""),
+        .reason = json_get_text(job, "state_reason", ""),
+        .partition = json_get_text(job, "partition", ""),
+        .nodes = json_get_text(job, "nodes", ""),
         .restarts = integer_of(job, "restart_cnt", 0),
         .priority = integer_of(job, "priority", 0),
         .start = (double)integer_of(job, "start_time", 0),

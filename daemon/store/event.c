@@ -2,21 +2,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/json.h"
 #include "daemon/store/bucket.h"
 #include "daemon/store/sql.h"
 #include "daemon/store/store.h"
-
-static double number_of(const json_t *body, const char *key)
-{
-    const json_t *value = json_object_get(body, key);
-    return json_is_number(value) ? json_number_value(value) : NAN;
-}
-
-static int64_t integer_of(const json_t *body, const char *key)
-{
-    const json_t *value = json_object_get(body, key);
-    return json_is_integer(value) ? json_integer_value(value) : -1;
-}
 
 /* ---------------------------------------------------------------- writing */
 
@@ -94,10 +83,10 @@ void store_step_clear(struct store_step *step)
 void store_step_of(const json_t *body, struct store_step *step)
 {
     store_step_clear(step);
-    step->step = integer_of(body, "step");
-    step->epoch = number_of(body, "epoch");
+    step->step = json_get_integer(body, "step", -1);
+    step->epoch = json_get_number(body, "epoch", NAN);
     for (size_t i = 0; event_metric_at(i); i++)
-        step->metrics[i] = number_of(body, event_metric_at(i)->name);
+        step->metrics[i] = json_get_number(body, event_metric_at(i)->name, NAN);
 }
 
 /* What the steps of a batch leave to be done once, behind the last. */
@@ -152,14 +141,15 @@ static int ingest_eval(struct sql *c, int64_t job_id, const struct store_event *
                        struct error *e)
 {
     const json_t *body = event->body;
-    int64_t step = integer_of(body, "step");
-    double top1 = number_of(body, "top1"), top5 = number_of(body, "top5");
+    int64_t step = json_get_integer(body, "step", -1);
+    double top1 = json_get_number(body, "top1", NAN), top5 = json_get_number(body, "top5", NAN);
 
-    int status = sql_run(c, e, NULL,
-                         "insert or replace into eval (job_id, step, epoch, top1, top5, loss, "
-                         "images, t) values (?, ?, ?, ?, ?, ?, ?, ?)",
-                         "iiddddnd", job_id, step < 0 ? (int64_t)0 : step, number_of(body, "epoch"),
-                         top1, top5, number_of(body, "loss"), integer_of(body, "images"), event->t);
+    int status = sql_run(
+        c, e, NULL,
+        "insert or replace into eval (job_id, step, epoch, top1, top5, loss, "
+        "images, t) values (?, ?, ?, ?, ?, ?, ?, ?)",
+        "iiddddnd", job_id, step < 0 ? (int64_t)0 : step, json_get_number(body, "epoch", NAN), top1,
+        top5, json_get_number(body, "loss", NAN), json_get_integer(body, "images", -1), event->t);
     if (status)
         return status;
     /* A job without steps of its own evaluates weights of that step. */
@@ -177,9 +167,9 @@ static int ingest_run_stop(struct sql *c, int64_t job_id, const struct store_eve
                    "update job set ttt_seconds = coalesce(?2, ttt_seconds), "
                    "images_per_sec = coalesce(?3, images_per_sec), top1 = coalesce(?4, top1), "
                    "top5 = coalesce(?5, top5) where id = ?1",
-                   "idddd", job_id, number_of(body, "ttt_seconds"),
-                   number_of(body, "images_per_sec"), number_of(body, "top1"),
-                   number_of(body, "top5"));
+                   "idddd", job_id, json_get_number(body, "ttt_seconds", NAN),
+                   json_get_number(body, "images_per_sec", NAN), json_get_number(body, "top1", NAN),
+                   json_get_number(body, "top5", NAN));
 }
 
 /* Where the attempt begins: behind the steps of an earlier one that came after its checkpoint. */

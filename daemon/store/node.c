@@ -1,9 +1,9 @@
 #include "daemon/store/node.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/json.h"
 #include "daemon/store/sql.h"
 #include "daemon/store/store_internal.h"
 
@@ -176,21 +176,16 @@ int store_node_list(struct store *s, struct store_nodes *nodes, struct error *e)
     return status;
 }
 
-static json_t *real_or_null(double value)
-{
-    return isnan(value) ? json_null() : json_real(value);
-}
-
 static json_t *check_json(sqlite3_stmt *row)
 {
     struct node_figures f = read_figures(row, 3);
     int64_t job = sql_int(row, 2, 0);
 
     return json_pack("{s:f, s:s, s:o, s:o, s:o, s:o, s:s, s:s?}", "t", sql_double(row, 0), "phase",
-                     sqlite3_column_text(row, 1), "job",
-                     job ? json_integer((json_int_t)job) : json_null(), "gflops",
-                     real_or_null(f.gflops), "memory_gb_per_sec", real_or_null(f.memory_gb_per_sec),
-                     "clock_ghz", real_or_null(f.clock_ghz), "verdict", sqlite3_column_text(row, 6),
+                     sqlite3_column_text(row, 1), "job", json_integer_or_null(job, job), "gflops",
+                     json_number_or_null(f.gflops), "memory_gb_per_sec",
+                     json_number_or_null(f.memory_gb_per_sec), "clock_ghz",
+                     json_number_or_null(f.clock_ghz), "verdict", sqlite3_column_text(row, 6),
                      "reason", sqlite3_column_text(row, 7));
 }
 

@@ -7,6 +7,7 @@
 
 #include "common/clock.h"
 #include "common/dataset/plan_inputs.h"
+#include "common/json.h"
 #include "common/log.h"
 #include "common/preset.h"
 #include "common/printable.h"
@@ -499,12 +500,11 @@ static json_t *trial_to_json(const struct store_trial *t, const json_t *d)
 {
     double budget = sweep_budget(d, t->rung);
 
-    return json_pack("{s:I, s:I, s:o, s:s, s:s?, s:o, s:o, s:o}", "number", (json_int_t)t->number,
-                     "rung", (json_int_t)t->rung, "point", json_loads(t->point, 0, NULL), "state",
-                     t->state, "reason", t->reason, "job",
-                     t->job_id > 0 ? json_integer(t->job_id) : json_null(), "metric",
-                     isfinite(t->metric) ? json_real(t->metric) : json_null(), "budget",
-                     budget > 0 ? json_real(budget) : json_null());
+    return json_pack(
+        "{s:I, s:I, s:o, s:s, s:s?, s:o, s:o, s:o}", "number", (json_int_t)t->number, "rung",
+        (json_int_t)t->rung, "point", json_loads(t->point, 0, NULL), "state", t->state, "reason",
+        t->reason, "job", json_integer_or_null(t->job_id > 0, t->job_id), "metric",
+        json_number_or_null(t->metric), "budget", budget > 0 ? json_real(budget) : json_null());
 }
 
 /* Why a sweep has failed; else null. */

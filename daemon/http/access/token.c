@@ -34,16 +34,12 @@ struct tokens {
     int64_t next;
 };
 
-static json_t *time_or_null(double t)
-{
-    return t > 0 ? json_real(t) : json_null();
-}
-
 static json_t *shown(const struct token *k)
 {
     return json_pack("{s:I, s:s, s:s, s:f, s:o, s:o}", "id", (json_int_t)k->id, "name", k->name,
                      "role", role_at(k->role)->name, "created_at", k->created_at, "expires_at",
-                     time_or_null(k->expires_at), "used_at", time_or_null(k->used_at));
+                     json_number_or_null(k->expires_at > 0 ? k->expires_at : NAN), "used_at",
+                     json_number_or_null(k->used_at > 0 ? k->used_at : NAN));
 }
 
 static void hash_of(const char *text, unsigned char hash[HASH_BYTES])

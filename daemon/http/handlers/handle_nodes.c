@@ -58,11 +58,6 @@ static int find_active(const struct request *q, struct actives *all, struct erro
 
 /* ---------------------------------------------------------------- a node as JSON */
 
-static json_t *real_or_null(double value)
-{
-    return value > 0 ? json_real(value) : json_null();
-}
-
 /* The jobs on a node, and the slots they take. */
 static int add_jobs(const struct request *q, const struct store_node *n, bool own,
                     const struct actives *all, json_t *json, struct error *e)
@@ -104,8 +99,10 @@ static int node_json(const struct request *q, const struct store_node *n, bool o
         "{s:s, s:s, s:b, s:s?, s:s, s:s?, s:o, s:o, s:o, s:o}", "name", n->name, "kind", n->kind,
         "local", own, "partition", n->partition, "verdict",
         node_verdict_name(checked ? verdict : NODE_UNKNOWN), "reason", *reason ? reason : NULL,
-        "gflops", real_or_null(n->figures.gflops), "memory_gb_per_sec",
-        real_or_null(n->figures.memory_gb_per_sec), "clock_ghz", real_or_null(n->figures.clock_ghz),
+        "gflops", json_number_or_null(n->figures.gflops > 0 ? n->figures.gflops : NAN),
+        "memory_gb_per_sec",
+        json_number_or_null(n->figures.memory_gb_per_sec > 0 ? n->figures.memory_gb_per_sec : NAN),
+        "clock_ghz", json_number_or_null(n->figures.clock_ghz > 0 ? n->figures.clock_ghz : NAN),
         "checked", checked ? json_real(n->checked_at) : json_null());
     int status = add_jobs(q, n, own, all, json, e);
     if (!status)

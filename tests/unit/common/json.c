@@ -1,4 +1,5 @@
 #include <criterion/criterion.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -55,6 +56,36 @@ Test(json, refuses_a_document_over_a_mebibyte)
     cr_assert_null(json_document_parse(text, bytes, &e));
     cr_assert_eq(e.code, ERR_TOO_LARGE);
     free(text);
+}
+
+Test(json, members_are_read_or_their_fallback)
+{
+    json_t *json = json_loads("{\"n\": 1.5, \"i\": 7, \"s\": \"x\", \"z\": null}", 0, NULL);
+
+    cr_assert_eq(json_get_number(json, "n", 9), 1.5);
+    cr_assert_eq(json_get_number(json, "i", 9), 7);
+    cr_assert(isnan(json_get_number(json, "z", NAN)));
+    cr_assert_eq(json_get_integer(json, "i", -1), 7);
+    cr_assert_eq(json_get_integer(json, "n", -1), -1, "1.5 is no integer");
+    cr_assert_eq(json_get_integer(NULL, "i", -1), -1);
+    cr_assert_str_eq(json_get_text(json, "s", ""), "x");
+    cr_assert_str_eq(json_get_text(json, "i", "?"), "?");
+    cr_assert_null(json_get_text(json, "none", NULL));
+    json_decref(json);
+}
+
+Test(json, what_is_not_known_is_null)
+{
+    json_t *list =
+        json_pack("[o, o, o, o, o, o, o, o]", json_number_or_null(0.5), json_number_or_null(NAN),
+                  json_number_or_null(INFINITY), json_integer_or_null(true, 3),
+                  json_integer_or_null(false, 3), json_text_or_null("x"), json_text_or_null(""),
+                  json_text_or_null("\xff"));
+    char *text = json_dumps(list, JSON_COMPACT);
+
+    cr_assert_str_eq(text, "[0.5,null,null,3,null,\"x\",null,null]");
+    free(text);
+    json_decref(list);
 }
 
 Test(json, values_are_put_where_a_pointer_says)
