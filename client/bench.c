@@ -7,6 +7,7 @@
 #include "common/event.h"
 #include "common/file.h"
 #include "common/json.h"
+#include "common/median.h"
 
 #define EVENTS_LIMIT_BYTES ((size_t)256 << 20)
 
@@ -25,18 +26,6 @@ const char *bench_phase_name(enum bench_phase phase)
 {
     static const char *const words[] = {"data", "forward", "backward", "comm", "optim"};
     return words[phase];
-}
-
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-double bench_median(double *values, size_t count)
-{
-    qsort(values, count, sizeof *values, compare);
-    return count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
 }
 
 static bool grow(struct series *s)
@@ -110,8 +99,8 @@ static void conclude(struct series *s, const struct job_spec *spec, struct bench
     double macs = arch_forward_macs(&shape);
 
     for (int i = 0; i < BENCH_PHASES; i++)
-        b->phase_ms[i] = bench_median(s->values[i], s->count);
-    b->step_ms = bench_median(s->values[STEP_MS], s->count);
+        b->phase_ms[i] = median(s->values[i], s->count);
+    b->step_ms = median(s->values[STEP_MS], s->count);
     b->steps = (long)s->count;
     b->images_per_sec = 1e3 * world * batch / b->step_ms;
     b->gflop_per_image = 2e-9 * macs * (b->evaluates ? 1 : 3);

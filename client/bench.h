@@ -52,7 +52,4 @@ int bench_find_worker(char **path, struct error *e);
 /* The reason of the `failed` event, NULL without one. The caller frees it. */
 char *bench_failure(const char *events_path);
 
-/* Sorts values; count > 0. */
-double bench_median(double *values, size_t count);
-
 #endif

@@ -116,18 +116,24 @@ int file_read_fd(int fd, const char *path, size_t limit_bytes, char **text, size
     return 0;
 }
 
-static int write_all(int fd, const char *data, size_t bytes)
+int file_write_all(int fd, const void *data, size_t bytes)
 {
-    while (bytes > 0) {
-        ssize_t n = write(fd, data, bytes);
+    for (const char *rest = data; bytes > 0;) {
+        ssize_t n = write(fd, rest, bytes);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
-            return -1;
-        data += n;
+            return errno;
+        rest += n;
         bytes -= (size_t)n;
     }
     return 0;
+}
+
+const char *file_base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
 }
 
 void file_sync_dir(const char *path)
@@ -160,7 +166,7 @@ static int write_and_rename(int folder, const char *path, const void *data, size
     int fd = openat(folder, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
     if (fd < 0)
         return error_set_errno(e, errno, "cannot create %s", temporary);
-    int failed = write_all(fd, data, bytes) || (durable && fsync(fd));
+    int failed = file_write_all(fd, data, bytes) || (durable && fsync(fd));
     int reason = errno;
     if (close(fd) && !failed) {
         failed = 1;

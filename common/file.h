@@ -28,6 +28,11 @@ int file_read(const char *path, size_t limit_bytes, char **text, size_t *bytes, 
 int file_read_fd(int fd, const char *path, size_t limit_bytes, char **text, size_t *bytes,
                  struct error *e);
 
+/* write(2) until all is written: 0, or an errno. */
+int file_write_all(int fd, const void *data, size_t bytes);
+
+const char *file_base_name(const char *path); /* what stands after the last "/" of it */
+
 /* Writes path through a temporary file beside it: fsync, rename, fsync of the folder. */
 int file_write_atomic(const char *path, const void *data, size_t bytes, struct error *e);
 

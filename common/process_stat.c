@@ -45,3 +45,20 @@ bool process_stat_read(int64_t pid, struct process_stat *stat)
     text[n] = '\0';
     return process_stat_parse(text, stat);
 }
+
+char *process_variable(int64_t pid, const char *name)
+{
+    char path[64], *text = NULL, *value = NULL;
+    size_t room = 0, length = strlen(name);
+
+    snprintf(path, sizeof path, "/proc/%lld/environ", (long long)pid);
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return NULL;
+    while (!value && getdelim(&text, &room, '\0', file) > 0)
+        if (strncmp(text, name, length) == 0 && text[length] == '=')
+            value = strdup(text + length + 1);
+    free(text);
+    fclose(file);
+    return value;
+}

@@ -1,4 +1,4 @@
-/* What /proc/PID/stat says of a process. */
+/* What /proc/PID/stat and environ say of a process. */
 #ifndef TRAIND_COMMON_PROCESS_STAT_H
 #define TRAIND_COMMON_PROCESS_STAT_H
 
@@ -16,6 +16,10 @@ bool process_stat_read(int64_t pid, struct process_stat *stat);
 
 /* Of a file's content: "1234 (any name) S 1 ...". */
 bool process_stat_parse(const char *text, struct process_stat *stat);
+
+/* A variable of the environment that a process was started with (/proc/PID/environ). The caller
+ * frees it; NULL: it has none, or may not be read. */
+char *process_variable(int64_t pid, const char *name);
 
 static inline bool process_has_ended(const struct process_stat *stat)
 {

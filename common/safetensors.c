@@ -76,20 +76,12 @@ static char *make_header(const struct safetensors_tensor *tensors, size_t count,
     return padded;
 }
 
-static int write_all(int fd, const void *data, size_t bytes)
+static int write_part(int fd, const void *data, size_t bytes)
 {
-    const char *p = data;
-    while (bytes) {
-        ssize_t done = write(fd, p, bytes);
-        if (done < 0 && errno == EINTR)
-            continue;
-        if (done < 0)
-            return errno;
-        p += done;
-        bytes -= (size_t)done;
-        progress_add((uint64_t)done);
-    }
-    return 0;
+    int failed = file_write_all(fd, data, bytes);
+    if (!failed)
+        progress_add(bytes);
+    return failed;
 }
 
 static int write_header(int fd, const char *header, size_t length)
@@ -97,8 +89,8 @@ static int write_header(int fd, const char *header, size_t length)
     unsigned char prefix[8];
     for (int i = 0; i < 8; i++)
         prefix[i] = (unsigned char)((uint64_t)length >> (8 * i));
-    int failed = write_all(fd, prefix, sizeof prefix);
-    return failed ? failed : write_all(fd, header, length);
+    int failed = write_part(fd, prefix, sizeof prefix);
+    return failed ? failed : write_part(fd, header, length);
 }
 
 /* Returns an errno. */
@@ -116,7 +108,7 @@ static int write_tensors(int fd, const struct safetensors_tensor *tensors, size_
         return ENOMEM;
     for (size_t i = 0; i < count && !failed; i++) {
         fill(i, buffer, context);
-        failed = write_all(fd, buffer, safetensors_bytes(&tensors[i]));
+        failed = write_part(fd, buffer, safetensors_bytes(&tensors[i]));
     }
     free(buffer);
     return failed;

@@ -203,9 +203,12 @@ char **command_argv(const struct launch_request *r, const char *attempt_dir, boo
     return finish(&v);
 }
 
-static bool starts_with(const char *text, const char *prefix)
+bool command_has_prefix(const char *variable, const char *const *prefixes, size_t count)
 {
-    return strncmp(text, prefix, strlen(prefix)) == 0;
+    for (size_t i = 0; i < count; i++)
+        if (strncmp(variable, prefixes[i], strlen(prefixes[i])) == 0)
+            return true;
+    return false;
 }
 
 static bool from_an_outer_launcher(const char *variable)
@@ -235,10 +238,7 @@ static bool from_an_outer_launcher(const char *variable)
         "LISTEN_",
         "WATCHDOG_",
     };
-    for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++)
-        if (starts_with(variable, prefixes[i]))
-            return true;
-    return false;
+    return command_has_prefix(variable, prefixes, sizeof prefixes / sizeof prefixes[0]);
 }
 
 char **command_on_hosts(char *const *argv, const char *attempt_dir)

@@ -30,6 +30,9 @@ char **command_variables(const struct job_spec *spec);
 char **command_environment(char *const *inherited, const struct launch_request *request,
                            const char *attempt_dir);
 
+/* Whether "NAME=value" begins with one of these. */
+bool command_has_prefix(const char *variable, const char *const *prefixes, size_t count);
+
 /* One line that a POSIX shell reads back as the same arguments. The caller frees it. */
 char *command_quote(char *const *argv);
 

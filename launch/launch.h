@@ -101,9 +101,6 @@ extern const struct launcher launcher_local;
 bool launch_release(struct launch_process *process);
 /* Finds a process of an earlier daemon again; false: it has ended. */
 bool launch_adopt(int64_t pid, int64_t start, struct launch_process *process);
-/* The attempt's folder that a launcher was started for, as its environment says: the caller frees
- * it; NULL: not known. */
-char *launch_attempt_of(int64_t pid);
 /* Reaps an ended process. *code or *signal is set where known (own child), else both stay -1. */
 void launch_reap(struct launch_process *process, int64_t *code, int64_t *signal_number);
 /* Closes an unopened gate and waits for the process behind it, which ends at once. */

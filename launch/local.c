@@ -164,9 +164,7 @@ static int start(const struct launch_request *r, struct launch_process *p, struc
 
 static size_t look_for_members(struct launch_process *p, const char *attempt_dir)
 {
-    char mark[PATH_MAX + 32];
-    snprintf(mark, sizeof mark, ATTEMPT_MARK "=%s", attempt_dir);
-    return process_set_update(&p->members, mark, p->session);
+    return process_set_update(&p->members, attempt_dir, p->session);
 }
 
 /* What is forked between the look and the signal is found by the next look. */

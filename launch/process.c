@@ -92,42 +92,6 @@ void launch_process_close(struct launch_process *p)
     p->members = (struct process_set){0};
 }
 
-/* /proc/PID/environ: NUL-terminated strings. */
-static bool has_variable(int64_t pid, const char *variable)
-{
-    char path[64], *text = NULL;
-    size_t room = 0;
-    ssize_t n;
-    bool found = false;
-
-    snprintf(path, sizeof path, "/proc/%lld/environ", (long long)pid);
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return false;
-    while (!found && (n = getdelim(&text, &room, '\0', file)) > 0)
-        found = strcmp(text, variable) == 0;
-    free(text);
-    fclose(file);
-    return found;
-}
-
-char *launch_attempt_of(int64_t pid)
-{
-    static const char name[] = ATTEMPT_MARK "=";
-    char path[64], *text = NULL, *value = NULL;
-    size_t room = 0;
-
-    snprintf(path, sizeof path, "/proc/%lld/environ", (long long)pid);
-    FILE *file = fopen(path, "re");
-    while (file && !value && getdelim(&text, &room, '\0', file) > 0)
-        if (strncmp(text, name, sizeof name - 1) == 0)
-            value = strdup(text + sizeof name - 1);
-    free(text);
-    if (file)
-        fclose(file);
-    return value;
-}
-
 /* ---------------------------------------------------------------- an attempt's processes */
 
 struct process {
@@ -173,6 +137,15 @@ static void list_processes(struct process_list *list)
         closedir(folder);
 }
 
+static bool is_of_attempt(int64_t pid, const char *attempt_dir)
+{
+    char *its = process_variable(pid, ATTEMPT_MARK);
+    bool same = its && strcmp(its, attempt_dir) == 0;
+
+    free(its);
+    return same;
+}
+
 static bool in_set(const struct process_set *set, const struct process *p)
 {
     for (size_t i = 0; i < set->count; i++)
@@ -190,12 +163,12 @@ static bool is_child_of_member(const struct process_list *list, const struct pro
 }
 
 static void mark_members(struct process_list *list, const struct process_set *set,
-                         const char *variable, int64_t session)
+                         const char *attempt_dir, int64_t session)
 {
     for (size_t i = 0; i < list->count; i++) {
         struct process *p = &list->items[i];
         p->member = in_set(set, p) || (session > 0 && p->session == session) ||
-                    has_variable(p->pid, variable);
+                    is_of_attempt(p->pid, attempt_dir);
     }
     for (bool more = true; more;) {
         more = false;
@@ -207,12 +180,12 @@ static void mark_members(struct process_list *list, const struct process_set *se
     }
 }
 
-size_t process_set_update(struct process_set *set, const char *variable, int64_t session)
+size_t process_set_update(struct process_set *set, const char *attempt_dir, int64_t session)
 {
     struct process_list list = {0};
 
     list_processes(&list);
-    mark_members(&list, set, variable, session);
+    mark_members(&list, set, attempt_dir, session);
     set->count = 0;
     for (size_t i = 0; i < list.count; i++) {
         if (!list.items[i].member)
@@ -227,23 +200,14 @@ size_t process_set_update(struct process_set *set, const char *variable, int64_t
     return set->count;
 }
 
-/* The value of a variable in the environment that a process was started with; -1: it has none. */
-static int64_t number_in_environment(int64_t pid, const char *name)
+/* -1: it is no rank. */
+static int64_t rank_of(int64_t pid)
 {
-    char path[64], *text = NULL;
-    size_t room = 0, length = strlen(name);
-    int64_t value = -1;
+    char *text = process_variable(pid, "OMPI_COMM_WORLD_RANK");
+    int64_t rank = text ? strtoll(text, NULL, 10) : -1;
 
-    snprintf(path, sizeof path, "/proc/%lld/environ", (long long)pid);
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return -1;
-    while (value < 0 && getdelim(&text, &room, '\0', file) > 0)
-        if (strncmp(text, name, length) == 0 && text[length] == '=')
-            value = strtoll(text + length + 1, NULL, 10);
     free(text);
-    fclose(file);
-    return value;
+    return rank;
 }
 
 static void read_name(int64_t pid, char *name, size_t bytes)
@@ -269,7 +233,7 @@ bool process_set_find_stopped(const struct process_set *set, int64_t first,
         if (!process_stat_read(pid, &stat) || stat.start != set->items[i].start ||
             !process_is_stopped(&stat))
             continue;
-        int64_t rank = pid == first ? -1 : number_in_environment(pid, "OMPI_COMM_WORLD_RANK");
+        int64_t rank = pid == first ? -1 : rank_of(pid);
         if (pid == first || found->pid < 0 ||
             (found->pid != first && rank >= 0 && (found->rank < 0 || rank < found->rank))) {
             found->pid = pid;

@@ -14,10 +14,11 @@
 
 #define BLOCK_BYTES 512
 
-static const char *base_name(const char *path)
+/* The name alone; "" where libarchive cannot decode the member's path. */
+static const char *member_name(struct archive_entry *entry)
 {
-    const char *slash = path ? strrchr(path, '/') : NULL;
-    return slash ? slash + 1 : path ? path : "";
+    const char *path = archive_entry_pathname(entry);
+    return path ? file_base_name(path) : "";
 }
 
 /* ---- index */
@@ -91,7 +92,7 @@ static int index_members(struct archive *a, const uint8_t *map, uint64_t first, 
             continue;
         rc = locate(a, entry, map, last, name, &offset, &bytes, e);
         if (rc == 0)
-            rc = index_add(index, base_name(archive_entry_pathname(entry)), offset, bytes, e);
+            rc = index_add(index, member_name(entry), offset, bytes, e);
         if (bytes)
             end = offset + (bytes + BLOCK_BYTES - 1) / BLOCK_BYTES * BLOCK_BYTES;
     }
@@ -160,7 +161,7 @@ static int pick_members(struct archive *a, const char *path, struct archive_blob
     while (rc == 0 &&
            ((status = archive_read_next_header(a, &entry)) == ARCHIVE_OK || status == ARCHIVE_WARN))
         for (size_t i = 0; i < count && rc == 0; i++)
-            if (strcmp(base_name(archive_entry_pathname(entry)), blobs[i].name) == 0)
+            if (strcmp(member_name(entry), blobs[i].name) == 0)
                 rc = read_blob(a, entry, path, limit_bytes, &blobs[i], e);
     if (rc == 0 && status != ARCHIVE_EOF)
         rc = error_set(e, ERR_CORRUPT, "%s is truncated, corrupt or no tar: %s", path,

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/file.h"
 #include "prep/audit.h"
 
 static const char *const role_names[] = {[DATASET_TRAIN] = "train", [DATASET_EVAL] = "validation"};
@@ -234,11 +235,11 @@ void audit_check_balance(struct audit *a)
 static const struct manifest_shard *find_shard(const struct audit *a, enum dataset_role role,
                                                const char *path)
 {
-    const char *name = strrchr(path, '/') + 1;
+    const char *name = file_base_name(path);
 
     for (size_t i = 0; i < a->manifest.count; i++) {
         const struct manifest_shard *s = &a->manifest.shards[i];
-        if (s->role == role && strcmp(strrchr(s->file, '/') + 1, name) == 0)
+        if (s->role == role && strcmp(file_base_name(s->file), name) == 0)
             return s;
     }
     return NULL;

@@ -12,6 +12,7 @@
 
 #include <xxhash.h>
 
+#include "common/file.h"
 #include "prep/archive.h"
 #include "prep/source.h"
 
@@ -127,7 +128,7 @@ static int read_set(struct cifar_source *s, const struct cifar_set *set, const c
 static int find_set(const char *path, char where[PATH_MAX], const struct cifar_set **set,
                     struct error *e)
 {
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    const char *name = file_base_name(path);
 
     if (access(path, F_OK))
         return error_set(e, ERR_NOT_FOUND, "there is no %s", path);

@@ -207,7 +207,7 @@ static int folder_read(struct source *base, enum dataset_role role, int64_t i,
     x->owned = bytes;
     x->file = x->owned;
     x->class = s->class_of[role][list->labels[i]];
-    snprintf(x->filename, sizeof x->filename, "%s", strrchr(path, '/') + 1);
+    snprintf(x->filename, sizeof x->filename, "%s", file_base_name(path));
     snprintf(x->place, sizeof x->place, "%s", path);
     return 0;
 }

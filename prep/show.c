@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/file.h"
 #include "common/image/jpeg.h"
 #include "prep/records.h"
 
@@ -13,19 +14,13 @@ struct table {
     int file_width;
 };
 
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 /* As wide as the longest name, within reason. */
 static int width_of_files(const struct dataset *d, int64_t first, int64_t end)
 {
     size_t width = strlen("file");
 
     for (int64_t i = first; i < end; i++) {
-        size_t length = strlen(base_name(dataset_file(d, dataset_entry(d, i)->file)));
+        size_t length = strlen(file_base_name(dataset_file(d, dataset_entry(d, i)->file)));
         width = length > width ? length : width;
     }
     return width > 48 ? 48 : (int)width;
@@ -45,8 +40,8 @@ static void show_line(const struct table *t, const struct dataset *d, int64_t i,
 
     snprintf(size, sizeof size, "%dx%d", info->width, info->height);
     printf("%8" PRId64 "  %-*s %12" PRIu64 " %8zu %6d %11s  %s\n", i, t->file_width,
-           base_name(dataset_file(d, entry->file)), entry->offset, image->jpeg_bytes, image->label,
-           size, image->name);
+           file_base_name(dataset_file(d, entry->file)), entry->offset, image->jpeg_bytes,
+           image->label, size, image->name);
 }
 
 static int show_json(const struct dataset *d, int64_t i, const struct dataset_image *image,

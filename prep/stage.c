@@ -129,20 +129,6 @@ static int is_whole(struct stage *s, const char *path, const struct manifest_sha
     return prep_interrupted ? error_set(e, ERR_INTERRUPTED, "interrupted") : 0;
 }
 
-static int write_chunk(int fd, const uint8_t *data, size_t bytes)
-{
-    while (bytes > 0) {
-        ssize_t done = write(fd, data, bytes);
-        if (done < 0 && errno == EINTR)
-            continue;
-        if (done < 0)
-            return -1;
-        data += done;
-        bytes -= (size_t)done;
-    }
-    return 0;
-}
-
 /* From one open file to another, hashed on the way. */
 static int copy_bytes(struct stage *s, int in, int out, const char *from, const char *temporary,
                       const struct manifest_shard *shard, struct error *e)
@@ -163,7 +149,7 @@ static int copy_bytes(struct stage *s, int in, int out, const char *from, const 
         if (bytes > shard->bytes)
             break;
         hash_add(s->hash, s->chunk, (size_t)got);
-        if (write_chunk(out, s->chunk, (size_t)got))
+        if (file_write_all(out, s->chunk, (size_t)got))
             return scratch_error(s, error_set_errno(e, errno, "cannot write %s", temporary));
         progress_add(&s->progress, 0, got);
         pace(s, (size_t)got);

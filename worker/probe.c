@@ -1,5 +1,6 @@
 #include "worker/probe.h"
 
+#include "common/process_stat.h"
 #include "config.h"
 
 #include <dirent.h>
@@ -37,23 +38,16 @@ static void machine_id(const char *host, char *text, size_t bytes)
 }
 
 /* The attempt of the run that a process was started for; 0: of none. */
-static int attempt_of(const char *pid, const char *run_dir)
+static int attempt_of(int64_t pid, const char *run_dir)
 {
-    char path[64], *text = NULL;
-    size_t room = 0, length = strlen(run_dir), mark = strlen(ATTEMPT_MARK "=");
+    char *folder = process_variable(pid, ATTEMPT_MARK);
+    size_t length = strlen(run_dir);
     int attempt = 0;
 
-    snprintf(path, sizeof path, "/proc/%.20s/environ", pid);
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return 0;
-    while (!attempt && getdelim(&text, &room, '\0', file) > 0)
-        if (strncmp(text, ATTEMPT_MARK "=", mark) == 0 &&
-            strncmp(text + mark, run_dir, length) == 0 &&
-            sscanf(text + mark + length, "/attempt-%d", &attempt) != 1)
-            attempt = 0;
-    free(text);
-    fclose(file);
+    if (folder && strncmp(folder, run_dir, length) == 0 &&
+        sscanf(folder + length, "/attempt-%d", &attempt) != 1)
+        attempt = 0;
+    free(folder);
     return attempt;
 }
 
@@ -70,7 +64,7 @@ static int end_leftovers(const char *run_dir, int attempt)
         if (*end || pid <= 1 || pid == getpid())
             continue;
         int fd = pidfd_open((pid_t)pid, 0); /* first: the pid cannot pass to another unseen */
-        int of = fd >= 0 ? attempt_of(entry->d_name, run_dir) : 0;
+        int of = fd >= 0 ? attempt_of(pid, run_dir) : 0;
         if (of > 0 && of < attempt && pidfd_send_signal(fd, SIGKILL, NULL, 0) == 0)
             ended++;
         if (fd >= 0)

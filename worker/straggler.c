@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/median.h"
+
 #define LEAST_EXCESS_MS 2 /* below it a step is too short to tell */
 
 /* Of one rank. */
@@ -60,12 +62,6 @@ void stragglers_destroy(struct stragglers *s)
     free(s);
 }
 
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static double time_of(const struct rank_times *times, int phase)
 {
     return phase == RANK_PHASES ? rank_busy_ms(times) : times->ms[phase];
@@ -81,7 +77,7 @@ static const double *sorted_times(struct stragglers *s, const struct rank_times 
         return row;
     for (int i = 0; i < s->world; i++)
         row[i] = time_of(&every[i], phase);
-    qsort(row, (size_t)s->world, sizeof *row, compare);
+    median_sort(row, (size_t)s->world);
     s->is_sorted[phase] = true;
     return row;
 }

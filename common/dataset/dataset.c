@@ -262,7 +262,7 @@ static int read_record(const struct dataset *d, const struct dataset_entry *entr
 static int read_file(const struct dataset *d, const struct dataset_entry *entry,
                      struct dataset_image *image, struct error *e)
 {
-    const char *path = d->list.files[entry->file], *name = strrchr(path, '/') + 1;
+    const char *path = d->list.files[entry->file], *name = file_base_name(path);
     char *bytes;
 
     int fd = open_beneath_file(path, e);

@@ -41,14 +41,9 @@ static size_t key_count(const struct dataset_list *list)
     return of_shards(list) ? list->count : (size_t)list->class_count;
 }
 
-static const char *base_name(const char *path)
-{
-    return strrchr(path, '/') + 1;
-}
-
 static const char *key_name(const struct dataset_list *list, size_t i)
 {
-    return of_shards(list) ? base_name(list->files[i]) : list->classes[i];
+    return of_shards(list) ? file_base_name(list->files[i]) : list->classes[i];
 }
 
 static uint64_t key_bytes(const struct dataset_list *list, size_t i)
@@ -68,7 +63,7 @@ static void place_beside(const struct dataset_list *list, char path[PATH_MAX])
     const char *kind = "classes";
 
     if (of_shards(list))
-        kind = strncmp(base_name(list->files[0]), "train-", 6) == 0 ? "train" : "validation";
+        kind = strncmp(file_base_name(list->files[0]), "train-", 6) == 0 ? "train" : "validation";
     snprintf(path, PATH_MAX, "%s/.traind-index-%s", list->folder, kind);
 }
 
@@ -82,7 +77,7 @@ static void place_in_cache(const struct dataset_list *list, char path[PATH_MAX])
     if (!realpath(list->folder, real) || !file_cache_folder(cache))
         return;
     if ((size_t)snprintf(path, PATH_MAX, "%s/%08x%s", cache, tfrecord_crc32c(real, strlen(real)),
-                         base_name(beside)) >= PATH_MAX)
+                         file_base_name(beside)) >= PATH_MAX)
         path[0] = '\0';
 }
 
@@ -285,7 +280,7 @@ static void put_body(FILE *out, const struct dataset_list *list, const struct da
     for (entry = index->entries; entry < end; entry++) {
         put_u64(out, entry->bytes);
         if (!of_shards(list))
-            put_name(out, base_name(list->files[entry->file]));
+            put_name(out, file_base_name(list->files[entry->file]));
     }
 }
 
@@ -350,9 +345,9 @@ static int store_beside(const struct dataset_list *list, const char *text, size_
     if (folder < 0)
         return folder;
     place_beside(list, path);
-    int rc = file_write_atomic_in(folder, base_name(path), text, bytes, e);
+    int rc = file_write_atomic_in(folder, file_base_name(path), text, bytes, e);
     if (rc == 0)
-        share_as_data(folder, base_name(path));
+        share_as_data(folder, file_base_name(path));
     close(folder);
     return rc;
 }

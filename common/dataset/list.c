@@ -151,7 +151,7 @@ static bool is_shard(const char *folder, const struct dirent *entry, enum datase
 /* The 3 and the 8 of NAME-00003-of-00008. False: other people's names promise nothing. */
 static bool shard_number(const char *path, int *number, int *of)
 {
-    const char *name = strrchr(path, '/') + 1, *dash = strchr(name, '-');
+    const char *name = file_base_name(path), *dash = strchr(name, '-');
     int used = 0;
 
     return dash && sscanf(dash, "-%d-of-%d%n", number, of, &used) == 2 && !dash[used] &&

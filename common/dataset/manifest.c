@@ -5,14 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/file.h"
 #include "common/json.h"
 #include "common/open_beneath.h"
-
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
 
 /* The images of one shard, or -1 if the manifest knows none of this name and size. */
 static int64_t shard_images(const json_t *manifest, const char *file, uint64_t bytes)
@@ -25,7 +20,7 @@ static int64_t shard_images(const json_t *manifest, const char *file, uint64_t b
         size_t i;
         json_array_foreach (shards, i, shard) {
             const char *name = json_string_value(json_object_get(shard, "file"));
-            if (!name || strcmp(base_name(name), base_name(file)) != 0)
+            if (!name || strcmp(file_base_name(name), file_base_name(file)) != 0)
                 continue;
             if ((uint64_t)json_integer_value(json_object_get(shard, "bytes")) != bytes)
                 return -1;

@@ -1,19 +1,8 @@
 /* What several measured runs say together. */
 #include <stdlib.h>
 
+#include "common/median.h"
 #include "common/plan/predict.h"
-
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double middle(double *values, size_t count)
-{
-    qsort(values, count, sizeof *values, by_value);
-    return count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
-}
 
 static bool fits(const struct plan_sample *s, int64_t workers, int64_t batch)
 {
@@ -52,9 +41,9 @@ struct plan_speed plan_speed_of(const struct plan_sample *samples, size_t count,
         update[n] = samples[i].update_seconds;
         exchange[n++] = samples[i].exchange_seconds;
     }
-    speed.image_seconds = middle(image, n);
-    speed.update_seconds = middle(update, n);
-    speed.exchange_seconds = middle(exchange, n);
+    speed.image_seconds = median(image, n);
+    speed.update_seconds = median(update, n);
+    speed.exchange_seconds = median(exchange, n);
     speed.spread = (image[n - 1] - image[0]) / 2 / speed.image_seconds;
     speed.samples = (int64_t)n;
     return speed;

@@ -7,6 +7,7 @@
 #include "common/clock.h"
 #include "common/event.h"
 #include "common/log.h"
+#include "common/median.h"
 #include "common/plan/plan.h"
 #include "common/speed.h"
 #include "daemon/job/forecast.h"
@@ -68,18 +69,6 @@ static void find_columns(struct steps *s)
                 s->index[i] = m;
 }
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double middle(double *values, size_t count)
-{
-    qsort(values, count, sizeof *values, by_value);
-    return values[count / 2];
-}
-
 static int store_speed_of(struct store *s, const struct store_job *job, const struct job_spec *spec,
                           int64_t slots, struct steps *steps, double now, struct error *e)
 {
@@ -88,8 +77,8 @@ static int store_speed_of(struct store *s, const struct store_job *job, const st
 
     if (status || steps->count < STEPS_MIN || spec->cluster.nodes != 1)
         return status;
-    double exchange = middle(steps->values[COMM], steps->count) / 1e3;
-    double update = middle(steps->values[OPTIM], steps->count) / 1e3;
+    double exchange = median(steps->values[COMM], steps->count) / 1e3;
+    double update = median(steps->values[OPTIM], steps->count) / 1e3;
     double images = (double)spec->batch_per_worker * (double)spec->accumulate_steps;
     struct store_speed speed = {
         .key = speed_key(spec, job_threads(spec, slots), key),
@@ -100,7 +89,7 @@ static int store_speed_of(struct store *s, const struct store_job *job, const st
                    .exchange_seconds = exchange,
                    .update_seconds = update,
                    .image_seconds =
-                       (middle(steps->values[STEP], steps->count) / 1e3 - exchange - update) /
+                       (median(steps->values[STEP], steps->count) / 1e3 - exchange - update) /
                        images},
     };
     return speed.sample.image_seconds > 0 ? store_speed_add(s, &speed, e) : 0;

@@ -6,8 +6,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "common/attempt.h"
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/process_stat.h"
 #include "daemon/job/act.h"
 #include "daemon/job/active.h"
 #include "daemon/job/run_dir.h"
@@ -16,7 +18,7 @@
  * works in another folder. */
 static bool recover_is_ours(const struct store_job *job, const struct launch_process *process)
 {
-    char own[PATH_MAX], *its = launch_attempt_of(process->pid);
+    char own[PATH_MAX], *its = process_variable(process->pid, ATTEMPT_MARK);
     struct stat a, b;
 
     snprintf(own, sizeof own, "%s/attempt-%lld", job->run_dir, (long long)job->attempt);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "launch/command.h"
 #include "launch/launch.h"
 
 #define CALL_SECONDS   45.0 /* Slurm's own clients give up at MessageTimeout, 10 s, and try again */
@@ -56,23 +57,15 @@ struct output {
     int fd; /* -1: at its end */
 };
 
-static bool starts_with(const char *text, const char *prefix)
-{
-    return strncmp(text, prefix, strlen(prefix)) == 0;
-}
-
 /* Variables of another job, and those that are options of the commands. */
 static bool is_left_out(const char *variable)
 {
     static const char *const prefixes[] = {
         "SLURM_", "SBATCH_",    "SQUEUE_",        "SCANCEL_", "SRUN_",
         "PMIX_",  "OMPI_COMM_", "NOTIFY_SOCKET=", "LISTEN_",  "WATCHDOG_"};
-    if (starts_with(variable, "SLURM_CONF=") || starts_with(variable, "SLURM_JWT="))
-        return false;
-    for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++)
-        if (starts_with(variable, prefixes[i]))
-            return true;
-    return false;
+    static const char *const kept[] = {"SLURM_CONF=", "SLURM_JWT="};
+    return !command_has_prefix(variable, kept, 2) &&
+           command_has_prefix(variable, prefixes, sizeof prefixes / sizeof prefixes[0]);
 }
 
 static char **environment(void)

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "common/log.h"
+#include "common/median.h"
 #include "config.h"
 
 #define OWN_CHECKS       20 /* that a node is compared with */
@@ -50,14 +51,9 @@ static double figure_of(const struct node_figures *f, enum figure which)
     return which == GFLOPS ? f->gflops : f->memory_gb_per_sec;
 }
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* Of those that have the figure; NAN: none has. *used: how many they are. */
-static double median(const struct node_figures *list, size_t count, enum figure which, size_t *used)
+static double median_of_figure(const struct node_figures *list, size_t count, enum figure which,
+                               size_t *used)
 {
     double *values = malloc((count + 1) * sizeof *values), middle = NAN;
     size_t n = 0;
@@ -65,10 +61,8 @@ static double median(const struct node_figures *list, size_t count, enum figure 
     for (size_t i = 0; values && i < count; i++)
         if (figure_of(&list[i], which) > 0)
             values[n++] = figure_of(&list[i], which);
-    if (n) {
-        qsort(values, n, sizeof *values, by_value);
-        middle = n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
-    }
+    if (n)
+        middle = median(values, n);
     free(values);
     *used = n;
     return middle;
@@ -104,7 +98,7 @@ static struct yardstick own_yardstick(const struct node_peers *p, enum figure wh
     struct yardstick y;
     size_t n;
 
-    y.median = median(p->own, p->own_count, which, &n);
+    y.median = median_of_figure(p->own, p->own_count, which, &n);
     snprintf(y.words, sizeof y.words, "its own median of %zu earlier check%s", n,
              n == 1 ? "" : "s");
     return y;
@@ -115,7 +109,7 @@ static struct yardstick others_yardstick(const struct node_peers *p, enum figure
     struct yardstick y;
     size_t n;
 
-    y.median = median(p->others, p->other_count, which, &n);
+    y.median = median_of_figure(p->others, p->other_count, which, &n);
     snprintf(y.words, sizeof y.words, "the median of %zu other%s of its kind (%.96s)", n,
              n == 1 ? "" : "s", p->kind);
     return y;
@@ -490,12 +484,12 @@ static int usual_gflops(struct store *s, const struct store_nodes *nodes,
     size_t count, used;
     struct node_figures *others = others_of(nodes, n->name, &like, now, &count);
 
-    *usual = others ? median(others, count, GFLOPS, &used) : NAN;
+    *usual = others ? median_of_figure(others, count, GFLOPS, &used) : NAN;
     free(others);
     if (!isnan(*usual))
         return 0;
     int status = store_node_fine(s, n->name, now, own, OWN_CHECKS, &count, e);
-    *usual = status ? NAN : median(own, count, GFLOPS, &used);
+    *usual = status ? NAN : median_of_figure(own, count, GFLOPS, &used);
     return status;
 }
 

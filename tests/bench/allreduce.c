@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/median.h"
 #include "worker/comm/traincomm.h"
 
 #define COUNT   25557032 /* parameters of ResNet-50 */
@@ -67,12 +68,6 @@ static double step(struct traincomm_gradients *g, double backward, double *unhid
     return MPI_Wtime() - start;
 }
 
-static int by_size(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static void print_behind(struct traincomm_gradients *const *ways, double backward, int rank)
 {
     double whole[WAYS][ROUNDS], unhidden[WAYS][ROUNDS];
@@ -81,10 +76,8 @@ static void print_behind(struct traincomm_gradients *const *ways, double backwar
         for (int w = 0; w < WAYS; w++)
             whole[w][i] = step(ways[w], backward, &unhidden[w][i]);
     for (int w = 0; rank == 0 && w < WAYS; w++) {
-        qsort(whole[w], ROUNDS, sizeof(double), by_size);
-        qsort(unhidden[w], ROUNDS, sizeof(double), by_size);
         printf(", \"%s_step_ms\": %.2f, \"%s_unhidden_ms\": %.2f", names[w],
-               whole[w][ROUNDS / 2] * 1e3, names[w], unhidden[w][ROUNDS / 2] * 1e3);
+               median(whole[w], ROUNDS) * 1e3, names[w], median(unhidden[w], ROUNDS) * 1e3);
     }
 }
 

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "common/file.h"
+#include "common/median.h"
 #include "worker/pace.h"
 #include "worker/start.h"
 
@@ -171,19 +172,6 @@ static void do_step(struct run *r, struct pace *pace, int step, struct error *e)
         fail(e->text);
 }
 
-static int by_size(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* As others take the caches now and then. */
-static double median(double seconds[STEPS])
-{
-    qsort(seconds, STEPS, sizeof seconds[0], by_size);
-    return seconds[STEPS / 2];
-}
-
 /* Seconds of a step. */
 static double time_steps(struct run *r)
 {
@@ -199,7 +187,7 @@ static double time_steps(struct run *r)
         seconds[i] = own_seconds() - since;
     }
     pace_destroy(pace);
-    return median(seconds);
+    return median(seconds, STEPS);
 }
 
 /* The same while the others wait. */
@@ -234,7 +222,7 @@ static double time_stragglers(void)
         seconds[i] = own_seconds() - since;
     }
     stragglers_destroy(stragglers);
-    return median(seconds);
+    return median(seconds, STEPS);
 }
 
 /* The worker's words on stdout are not wanted. Where the answer goes instead. */

@@ -32,14 +32,6 @@ static int read_events(const char *events, const struct job_spec *spec, struct b
     return status;
 }
 
-Test(bench, median)
-{
-    double odd[] = {3, 1, 2}, even[] = {4, 1, 2, 3};
-
-    cr_expect_eq(bench_median(odd, 3), 2);
-    cr_expect_eq(bench_median(even, 4), 2.5);
-}
-
 #define STEP(n, ms, forward)                                                                       \
     "{\"seq\": 1, \"t\": 1, \"type\": \"step\", \"step\": " #n ", \"step_ms\": " #ms               \
     ", \"data_ms\": 1, \"forward_ms\": " #forward                                                  \

@@ -1,6 +1,7 @@
 #include <criterion/criterion.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -60,4 +61,36 @@ Test(process_stat, a_living_process_with_a_bracket_is_not_dead)
     cr_assert(process_has_ended(&s));
     waitpid(child, NULL, 0);
     cr_assert_not(process_stat_read(child, &s));
+}
+
+Test(process_stat, reads_a_variable_of_the_environment_it_was_started_with)
+{
+    int ready[2];
+
+    cr_assert_eq(pipe(ready), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        char *const environment[] = {"NAME_LONGER=no", "NAME=a=b", "EMPTY=", NULL};
+        char *const arguments[] = {"cat", NULL};
+        dup2(ready[0], STDIN_FILENO);
+        close(ready[1]);
+        execve("/bin/cat", arguments, environment);
+        _exit(127);
+    }
+    close(ready[0]);
+    char *value = NULL;
+    for (int i = 0; i < 3000 && !value; i++) { /* until it is cat */
+        value = process_variable(child, "NAME");
+        usleep(10000);
+    }
+    cr_expect_not_null(value);
+    cr_expect_str_eq(value, "a=b");
+    char *empty = process_variable(child, "EMPTY");
+    cr_expect_str_eq(empty, "");
+    cr_expect_null(process_variable(child, "NAM"));
+    close(ready[1]);
+    waitpid(child, NULL, 0);
+    cr_expect_null(process_variable(child, "NAME"), "it has ended");
+    free(value);
+    free(empty);
 }
