@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "client/api.h"
-#include "client/print.h"
+#include "client/views/print.h"
 #include "common/event.h"
 #include "common/job_state.h"
 #include "common/printable.h"

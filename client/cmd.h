@@ -1,6 +1,6 @@
 /*
  * trainctl's commands: one table (cmd.c) that dispatch, option parsing, --help and the check of
- * man/trainctl.1 use. A command lives in cmd_NAME.c, its entry is cmd_NAME(argc, argv) with
+ * man/trainctl.1 use. A command lives in cmd/cmd_NAME.c, its entry is cmd_NAME(argc, argv) with
  * argv[0] its name, and it returns the process's exit code (common/error.h's table).
  *
  *     int cmd_show(int argc, char **argv)

@@ -8,7 +8,7 @@
 #include "client/api.h"
 #include "client/cmd.h"
 #include "client/job.h"
-#include "client/print.h"
+#include "client/views/print.h"
 #include "common/arch.h"
 #include "common/job_options.h"
 #include "common/preset.h"

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "client/change.h"
-#include "client/print.h"
+#include "client/views/print.h"
 #include "common/dataset/plan_inputs.h"
 #include "common/json.h"
 #include "common/preset.h"

@@ -6,7 +6,7 @@
 
 #include "client/api.h"
 #include "client/cmd.h"
-#include "client/human.h"
+#include "client/views/human.h"
 #include "common/clock.h"
 #include "common/json.h"
 

@@ -27,6 +27,8 @@ below() { # below FOLDER FORBIDDEN NAME
 below common '^(daemon|client|worker|prep)/' "common needs nothing above it"
 below launch '^(daemon|client|worker|prep)/' "launching knows neither who asks for it nor what is launched"
 below client '^daemon/' "the client needs nothing of the daemon"
+below client/views '^client/(cmd|measure)/' "views know no command"
+is "$(arrows client | awk '$1 !~ "^client/cmd/" && $2 ~ "^client/cmd/"')" "" "commands are known by their table alone"
 below prep '^(daemon|client|worker)/' "train-prep needs nothing of the worker"
 below daemon/store '^daemon/(job|sweep|node|http|launch|ingest|export)/' "the store knows neither jobs nor launchers"
 below daemon/launch '^daemon/(job|sweep|node|http|store|ingest|export)/' "launchers know neither jobs nor the store"

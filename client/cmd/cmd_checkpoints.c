@@ -1,0 +1,110 @@
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/api.h"
+#include "client/cmd.h"
+#include "client/download.h"
+#include "client/job.h"
+#include "client/views/human.h"
+#include "client/views/print.h"
+#include "client/views/table.h"
+#include "common/clock.h"
+#include "common/json.h"
+
+static void print_list(const json_t *list)
+{
+    static const char *const headings[] = {"STEP", "EPOCH", "SIZE", "WRITTEN", "REMARK"};
+    struct libscols_table *table = table_create(1);
+    const json_t *item;
+    char text[HUMAN_BYTES];
+    size_t i;
+
+    for (i = 0; i < sizeof headings / sizeof headings[0]; i++)
+        table_column(table, headings[i], i < 4 ? TABLE_RIGHT : 0);
+    json_array_foreach (list, i, item) {
+        struct libscols_line *line = table_line(table);
+        table_set(line, 0,
+                  human_count(text, sizeof text, (long long)json_get_number(item, "step", NAN)));
+        table_set(line, 1, human_number(text, sizeof text, json_get_number(item, "epoch", NAN)));
+        table_set(line, 2, human_size(text, sizeof text, json_get_number(item, "bytes", NAN)));
+        table_set(
+            line, 3,
+            human_ago(text, sizeof text, clock_now() - json_get_number(item, "written", NAN)));
+        table_set(line, 4, json_is_false(json_object_get(item, "complete")) ? "not complete" : "");
+        if (json_is_false(json_object_get(item, "complete")))
+            table_set_color(line, 4, "red");
+    }
+    table_finish(table);
+}
+
+/* --get: a number as the list has it, or the newest whole one. */
+static int find_step(const char *text, const json_t *list, long id, long *step, struct error *e)
+{
+    const json_t *item;
+    size_t i;
+
+    if (strcmp(text, "newest") != 0)
+        return cmd_number(text, "get", 0, 1000000000000, step, e);
+    json_array_foreach (list, i, item)
+        if (!json_is_false(json_object_get(item, "complete"))) {
+            *step = (long)json_get_number(item, "step", NAN);
+            return 0;
+        }
+    return error_set(e, ERR_NOT_FOUND, "job %ld has no whole checkpoint", id);
+}
+
+static int get(const struct cmd_args *args, long id, const json_t *list, struct error *e)
+{
+    const char *file = cmd_value(args, "output");
+    char path[96], name[96], size[HUMAN_BYTES];
+    double bytes;
+    long step;
+
+    if (find_step(cmd_value(args, "get"), list, id, &step, e))
+        return -(int)e->code;
+    snprintf(path, sizeof path, "/v1/jobs/%ld/checkpoints/%ld", id, step);
+    snprintf(name, sizeof name, "job-%ld-step-%ld.safetensors", id, step);
+    if (file && strcmp(file, "-") == 0)
+        return api_get_file(path, stdout, e);
+    if (download(path, file ? file : name, &bytes, e))
+        return -(int)e->code;
+    if (client.json)
+        print_file(file ? file : name, bytes);
+    else
+        printf("%s: %s, weights of job %ld after step %ld\n", file ? file : name,
+               human_size(size, sizeof size, bytes), id, step);
+    return 0;
+}
+
+int cmd_checkpoints(int argc, char **argv)
+{
+    struct cmd_args args;
+    struct error e;
+    json_t *answer;
+    char path[64];
+    long id;
+    int status = cmd_parse(&args, argc, argv);
+
+    if (status >= 0)
+        return status;
+    if (cmd_flag(&args, "output") && !cmd_flag(&args, "get"))
+        return cmd_usage(args.cmd, "--output goes with --get STEP");
+    if (cmd_job_id(args.operands[0], &id, &e) < 0)
+        return cmd_fail(&e);
+    snprintf(path, sizeof path, "/v1/jobs/%ld/checkpoints", id);
+    if (api_get(path, &answer, &e) < 0)
+        return cmd_fail(&e);
+    const json_t *list = json_object_get(answer, "checkpoints");
+    status = 0;
+    if (cmd_flag(&args, "get"))
+        status = get(&args, id, list, &e);
+    else if (client.json)
+        print_json(answer);
+    else if (json_array_size(list) == 0)
+        printf("job %ld has no checkpoint\n", id);
+    else
+        print_list(list);
+    json_decref(answer);
+    return status < 0 ? cmd_fail(&e) : 0;
+}

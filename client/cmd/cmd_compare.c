@@ -1,0 +1,184 @@
+#include <math.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/api.h"
+#include "client/cmd.h"
+#include "client/job.h"
+#include "client/views/human.h"
+#include "client/views/print.h"
+#include "client/views/table.h"
+
+/* What jobs came to, a row each: how to say it, and which is the best. */
+struct result {
+    const char *name;
+    size_t offset; /* of the number in struct job */
+    char *(*words)(char *text, size_t bytes, double value);
+    int better; /* 1: more, -1: less, 0: neither */
+};
+
+static char *steps_words(char *text, size_t bytes, double value)
+{
+    return isnan(value) ? human_number(text, bytes, value)
+                        : human_count(text, bytes, (long long)value);
+}
+
+static const struct result results[] = {
+    {"steps",         offsetof(struct job, step),           steps_words,    0 },
+    {"epoch",         offsetof(struct job, epoch),          human_number,   0 },
+    {"loss",          offsetof(struct job, loss),           human_number,   -1},
+    {"top-1",         offsetof(struct job, top1),           human_percent,  1 },
+    {"top-5",         offsetof(struct job, top5),           human_percent,  1 },
+    {"speed",         offsetof(struct job, images_per_sec), human_rate,     1 },
+    {"time to train", offsetof(struct job, ttt_seconds),    human_duration, -1},
+    {"global batch",  offsetof(struct job, global_batch),   steps_words,    0 },
+};
+
+static double value_of(const struct job *job, const struct result *result)
+{
+    return *(const double *)((const char *)job + result->offset);
+}
+
+/* The index of the best, -1 where there is none or all are equal. */
+static int best_of(const struct job *jobs, int count, const struct result *result)
+{
+    int best = -1, different = 0;
+
+    for (int i = 0; i < count; i++) {
+        double value = value_of(&jobs[i], result);
+        if (isnan(value))
+            continue;
+        different += best >= 0 && value != value_of(&jobs[best], result);
+        if (best < 0 || result->better * (value - value_of(&jobs[best], result)) > 0)
+            best = i;
+    }
+    return different && result->better ? best : -1;
+}
+
+#define NAME_COLUMNS 26 /* the longest keys, and what is between */
+#define JOB_LEAST    14
+
+/* Columns for each job. */
+static int job_room(int count)
+{
+    int room = table_room(NAME_COLUMNS) / count - 2;
+
+    return room > JOB_LEAST ? room : JOB_LEAST;
+}
+
+static struct libscols_table *make_table(const struct job *jobs, int count)
+{
+    struct libscols_table *table = table_create(1);
+    char text[HUMAN_BYTES];
+
+    table_column(table, "", 0);
+    for (int i = 0; i < count; i++) {
+        snprintf(text, sizeof text, "JOB %ld", jobs[i].id);
+        table_column(table, text, TABLE_RIGHT);
+    }
+    return table;
+}
+
+static void name_rows(struct libscols_table *table, const struct job *jobs, int count)
+{
+    struct libscols_line *names = table_line(table), *states = table_line(table);
+
+    table_set(names, 0, "name");
+    table_set(states, 0, "state");
+    for (int i = 0; i < count; i++) {
+        table_set_cut(names, (size_t)i + 1, jobs[i].name, job_room(count));
+        table_set(states, (size_t)i + 1, jobs[i].state);
+        table_set_color(states, (size_t)i + 1, job_state_color(jobs[i].state));
+    }
+}
+
+static void result_row(struct libscols_table *table, const struct job *jobs, int count,
+                       const struct result *result)
+{
+    struct libscols_line *line = NULL;
+    int best = best_of(jobs, count, result);
+    char text[HUMAN_BYTES];
+
+    for (int i = 0; i < count; i++) {
+        if (isnan(value_of(&jobs[i], result)))
+            continue;
+        if (!line) {
+            line = table_line(table);
+            table_set(line, 0, result->name);
+        }
+        table_set(line, (size_t)i + 1,
+                  result->words(text, sizeof text, value_of(&jobs[i], result)));
+        if (i == best)
+            table_set_color(line, (size_t)i + 1, "green");
+    }
+}
+
+static void difference_rows(struct libscols_table *table, int count, const json_t *differences)
+{
+    const json_t *difference, *value;
+    size_t i, k;
+
+    json_array_foreach (differences, i, difference) {
+        struct libscols_line *line = table_line(table);
+        table_set(line, 0, json_string_value(json_object_get(difference, "pointer")));
+        json_array_foreach (json_object_get(difference, "values"), k, value) {
+            char *text = print_value(value);
+            table_set_cut(line, k + 1, text, job_room(count));
+            free(text);
+        }
+    }
+}
+
+static void print_comparison(const json_t *answer)
+{
+    const json_t *jobs = json_object_get(answer, "jobs"), *item,
+                 *differences = json_object_get(answer, "differences");
+    struct job read[CMD_OPERANDS_MAX];
+    int count = 0;
+    size_t i;
+
+    json_array_foreach (jobs, i, item)
+        if (count < CMD_OPERANDS_MAX)
+            job_read(item, &read[count++]);
+    struct libscols_table *table = make_table(read, count);
+    name_rows(table, read, count);
+    for (i = 0; i < sizeof results / sizeof results[0]; i++)
+        result_row(table, read, count, &results[i]);
+    table_finish(table);
+    if (json_array_size(differences) == 0) {
+        puts("\ntheir documents are the same");
+        return;
+    }
+    puts("\nwhere their documents differ");
+    table = make_table(read, count);
+    difference_rows(table, count, differences);
+    table_finish(table);
+}
+
+int cmd_compare(int argc, char **argv)
+{
+    char path[64 + 21 * CMD_OPERANDS_MAX] = "/v1/compare?ids=";
+    struct cmd_args args;
+    struct error e;
+    json_t *answer;
+    long id;
+    int done = cmd_parse(&args, argc, argv);
+
+    if (done >= 0)
+        return done;
+    for (int i = 0; i < args.operand_count; i++) {
+        size_t used = strlen(path);
+        if (cmd_job_id(args.operands[i], &id, &e) < 0)
+            return cmd_fail(&e);
+        snprintf(path + used, sizeof path - used, "%s%ld", i ? "," : "", id);
+    }
+    if (api_get(path, &answer, &e) < 0)
+        return cmd_fail(&e);
+    if (client.json)
+        print_json(answer);
+    else
+        print_comparison(answer);
+    json_decref(answer);
+    return 0;
+}

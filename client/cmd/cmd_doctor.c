@@ -1,0 +1,165 @@
+#include <curl/curl.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "client/api.h"
+#include "client/cmd.h"
+#include "client/cmd/doctor.h"
+#include "client/measure/bench.h"
+#include "client/views/print.h"
+#include "common/check.h"
+#include "launch/launch.h"
+
+#define CHECK_LIMIT_BYTES 65536 /* of what a program prints */
+
+/* ---------------------------------------------------------------- programs */
+
+bool doctor_output(char *const *argv, char *text, size_t bytes)
+{
+    posix_spawn_file_actions_t actions;
+    size_t got = 0;
+    ssize_t more = 1;
+    int ends[2];
+    pid_t pid;
+
+    text[0] = '\0';
+    if (pipe2(ends, O_CLOEXEC))
+        return false;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
+    posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+    int failed = posix_spawnp(&pid, argv[0], &actions, NULL, argv, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    close(ends[1]);
+    while (!failed && got < bytes - 1 && (more = read(ends[0], text + got, bytes - 1 - got)) > 0)
+        got += (size_t)more;
+    close(ends[0]);
+    text[got] = '\0';
+    if (!failed)
+        waitpid(pid, NULL, 0);
+    return got > 0;
+}
+
+static bool first_line(char *const *argv, char *line, size_t bytes)
+{
+    bool ok = doctor_output(argv, line, bytes);
+
+    line[strcspn(line, "\n")] = '\0';
+    return ok;
+}
+
+static void check_program(json_t *list, const char *check, const char *path, const char *advice)
+{
+    char line[128], *argv[] = {(char *)path, (char *)"--version", NULL};
+    bool ok = first_line(argv, line, sizeof line);
+
+    if (ok)
+        check_note(list, check, true, NULL, "%s", line);
+    else
+        check_note(list, check, false, advice, "%s cannot be run", path);
+}
+
+/* What the worker finds of this machine. */
+static void check_machine(json_t *list, const char *worker)
+{
+    char *argv[] = {(char *)worker, (char *)"--self-check", (char *)"--json", NULL};
+    char *text = malloc(CHECK_LIMIT_BYTES);
+
+    if (text && doctor_output(argv, text, CHECK_LIMIT_BYTES)) {
+        json_t *report = json_loads(text, 0, NULL);
+        json_array_extend(list, json_object_get(report, "checks"));
+        json_decref(report);
+    }
+    free(text);
+}
+
+static void check_programs(json_t *list)
+{
+    char line[128], *slurm[] = {(char *)"sinfo", (char *)"--version", NULL}, *worker = NULL;
+    struct error e;
+
+    check_program(list, "MPI", MPIRUN,
+                  "install Open MPI: apt-get install openmpi-bin, or set mpirun in traind.conf");
+    if (bench_find_worker(&worker, &e)) {
+        check_note(list, "worker", false, "make install, or set worker in traind.conf", "%s",
+                   e.text);
+    } else {
+        check_program(list, "worker", worker, "make install, or set worker in traind.conf");
+        check_machine(list, worker);
+    }
+    free(worker);
+    bool ok = first_line(slurm, line, sizeof line);
+    check_note(list, "Slurm", true, NULL, "%s", ok ? line : "not here; it is not needed");
+}
+
+/* ---------------------------------------------------------------- the machine and the daemon */
+
+static void check_state(json_t *list)
+{
+    const char *state = getenv("TRAIND_STATE");
+
+    if (!state || !*state)
+        state = "/var/lib/traind";
+    if (access(state, F_OK))
+        check_note(list, "disk", true, NULL,
+                   "%s is not there yet; TRAIND_STATE names another folder", state);
+    else
+        check_disk(list, "disk", state,
+                   "make room, or set keep_runs and keep_checkpoints in traind.conf");
+}
+
+static void check_daemon(json_t *list)
+{
+    struct error e;
+    json_t *ready;
+
+    if (api_get("/readyz", &ready, &e) < 0) {
+        check_note(list, "daemon", false, "start traind, or name it with --server; see its log",
+                   "%s", e.text);
+        return;
+    }
+    const json_t *slots = json_object_get(ready, "slots");
+    long long total = json_integer_value(json_object_get(slots, "total"));
+    check_note(list, "daemon", true, NULL, "ready at %s", client.server);
+    if (json_is_false(json_object_get(ready, "require_token")))
+        check_note(list, "access", false,
+                   "remove require_token = no from traind.conf and restart traind: the unix socket "
+                   "and tokens then say who may",
+                   "every user of the daemon's machine may read and submit without a token");
+    else
+        check_note(list, "access", true, NULL, "by the unix socket's user, and by tokens over TCP");
+    check_note(list, "slots", total <= launch_node_slots(false) || total == 0,
+               "slots in traind.conf is more than the cores of this machine: jobs will be slow",
+               "%lld, of which %lld are in use; this machine has %lld cores", total,
+               (long long)json_integer_value(json_object_get(slots, "used")),
+               (long long)launch_node_slots(false));
+    json_decref(ready);
+}
+
+int cmd_doctor(int argc, char **argv)
+{
+    struct cmd_args args;
+    int done = cmd_parse(&args, argc, argv);
+
+    if (done >= 0)
+        return done;
+    json_t *list = json_array();
+    check_note(list, "libraries", true, NULL, "libcurl %s, jansson %s",
+               curl_version_info(CURLVERSION_NOW)->version, jansson_version_str());
+    check_programs(list);
+    check_state(list);
+    check_daemon(list);
+    if (cmd_flag(&args, "slurm"))
+        doctor_slurm(list);
+    bool all = check_all_ok(list);
+    if (client.json)
+        print_json(list);
+    else
+        check_print(stdout, list);
+    json_decref(list);
+    return all ? 0 : error_type(ERR_INTERNAL)->exit_code;
+}

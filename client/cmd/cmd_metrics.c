@@ -1,0 +1,208 @@
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/api.h"
+#include "client/cmd.h"
+#include "client/views/plot.h"
+#include "client/views/print.h"
+#include "client/views/table.h"
+#include "client/views/terminal.h"
+#include "common/event.h"
+
+#define NAMES_DEFAULT "loss,lr,images_per_sec"
+#define NAMES_MAX     32
+#define NAME_CHARS    "abcdefghijklmnopqrstuvwxyz0123456789_"
+
+/* The columns in the order they were asked for, behind step and epoch. */
+struct columns {
+    char copy[512];
+    const char *names[NAMES_MAX];
+    size_t count;
+};
+
+static int columns_read(struct columns *columns, const char *list, struct error *e)
+{
+    columns->count = 0;
+    columns->names[columns->count++] = "step";
+    columns->names[columns->count++] = "epoch";
+    if (strlen(list) >= sizeof columns->copy || strspn(list, NAME_CHARS ",") != strlen(list))
+        return error_set(e, ERR_USAGE,
+                         "--names takes metrics separated by commas, as in " NAMES_DEFAULT);
+    strcpy(columns->copy, list);
+    for (char *name = strtok(columns->copy, ","); name; name = strtok(NULL, ",")) {
+        if (columns->count == NAMES_MAX)
+            return error_set(e, ERR_USAGE, "--names takes at most %d names", NAMES_MAX - 2);
+        columns->names[columns->count++] = name;
+    }
+    if (columns->count == 2)
+        return error_set(e, ERR_USAGE, "--names names no metric; try " NAMES_DEFAULT);
+    for (size_t c = 2; c < columns->count; c++)
+        if (cmd_word(columns->names[c], "metric", cmd_metric_at, e))
+            return -(int)e->code;
+    return 0;
+}
+
+/* Column c of row i as text; empty where the step had no such number. */
+static const char *cell(char *text, size_t bytes, const json_t *answer, const char *name, size_t i,
+                        const char *format)
+{
+    const json_t *value = json_array_get(json_object_get(answer, name), i);
+
+    if (json_is_integer(value))
+        snprintf(text, bytes, "%lld", (long long)json_integer_value(value));
+    else if (json_is_real(value))
+        snprintf(text, bytes, format, json_real_value(value));
+    else
+        *text = '\0';
+    return text;
+}
+
+static size_t row_count(const json_t *answer)
+{
+    return json_array_size(json_object_get(answer, "step"));
+}
+
+static void print_csv(const json_t *answer, const struct columns *columns)
+{
+    char text[40];
+
+    for (size_t c = 0; c < columns->count; c++)
+        printf("%s%s", c ? "," : "", columns->names[c]);
+    putchar('\n');
+    for (size_t i = 0; i < row_count(answer); i++) {
+        for (size_t c = 0; c < columns->count; c++)
+            printf("%s%s", c ? "," : "",
+                   cell(text, sizeof text, answer, columns->names[c], i, "%.9g"));
+        putchar('\n');
+    }
+}
+
+static void print_table(const json_t *answer, const struct columns *columns)
+{
+    struct libscols_table *table = table_create(1);
+    char text[40];
+
+    for (size_t c = 0; c < columns->count; c++)
+        table_column(table, columns->names[c], TABLE_RIGHT);
+    for (size_t i = 0; i < row_count(answer); i++) {
+        struct libscols_line *line = table_line(table);
+        for (size_t c = 0; c < columns->count; c++)
+            table_set(line, c, cell(text, sizeof text, answer, columns->names[c], i, "%.4g"));
+    }
+    table_finish(table);
+}
+
+/* ---- --plot */
+
+#define PLOT_ROWS_MIN   8
+#define PLOT_ROWS_MAX   18
+#define PLOT_COLUMNS    400 /* at most */
+#define DOTS_PER_COLUMN 2
+
+static double *numbers_of(const json_t *values, size_t count)
+{
+    double *numbers = calloc(count + 1, sizeof *numbers);
+
+    for (size_t i = 0; numbers && i < count; i++) {
+        const json_t *value = json_array_get(values, i);
+        numbers[i] = json_is_number(value) ? json_number_value(value) : NAN;
+    }
+    return numbers;
+}
+
+static const char *unit_of(const char *name)
+{
+    for (size_t i = 0; event_metric_at(i); i++)
+        if (strcmp(event_metric_at(i)->name, name) == 0)
+            return event_metric_at(i)->unit;
+    return "";
+}
+
+static void print_plot(const char *name, const struct plot_points *points, int rows)
+{
+    int columns = terminal_columns() < PLOT_COLUMNS ? terminal_columns() : PLOT_COLUMNS;
+    struct plot *plot = plot_create(points, columns, rows, terminal_utf8());
+    const char *unit = unit_of(name), *line, *bold = client.color ? "\033[1m" : "";
+
+    printf("%s%s%s%s%s by step\n", bold, name, *bold ? "\033[0m" : "", *unit ? ", " : "",
+           strcmp(name, unit) == 0 ? "" : unit);
+    if (!plot)
+        puts("  no numbers");
+    for (int i = 0; plot && (line = plot_line(plot, i)); i++)
+        puts(line);
+    plot_destroy(plot);
+}
+
+/* One below the other, so high that they share the terminal. */
+static void print_plots(const json_t *answer, const struct columns *columns)
+{
+    size_t count = row_count(answer);
+    double *x = numbers_of(json_object_get(answer, "step"), count);
+    int rows = (terminal_rows() - 1) / (int)(columns->count - 2) - 2;
+
+    rows = rows < PLOT_ROWS_MIN ? PLOT_ROWS_MIN : rows > PLOT_ROWS_MAX ? PLOT_ROWS_MAX : rows;
+    for (size_t c = 2; x && c < columns->count; c++) {
+        double *y = numbers_of(json_object_get(answer, columns->names[c]), count);
+        if (c > 2)
+            putchar('\n');
+        if (y)
+            print_plot(columns->names[c], &(struct plot_points){x, y, count}, rows);
+        free(y);
+    }
+    free(x);
+}
+
+/* ---- the command */
+
+/* GET /v1/jobs/ID/metrics as the options say. */
+static int fetch(const struct cmd_args *args, struct columns *columns, json_t **answer,
+                 struct error *e)
+{
+    const char *names = cmd_value(args, "names"), *points = cmd_value(args, "points");
+    char path[1024];
+    long id, count;
+
+    if (cmd_job_id(args->operands[0], &id, e) < 0 ||
+        columns_read(columns, names ? names : NAMES_DEFAULT, e) < 0)
+        return -(int)e->code;
+    int used = snprintf(path, sizeof path, "/v1/jobs/%ld/metrics?names=%s", id,
+                        names ? names : NAMES_DEFAULT);
+    if (!points && cmd_flag(args, "plot")) /* no more than can be seen */
+        snprintf(path + used, sizeof path - (size_t)used, "&points=%d",
+                 DOTS_PER_COLUMN * terminal_columns());
+    if (points) {
+        if (cmd_number(points, "points", 2, 100000, &count, e) < 0)
+            return -(int)e->code;
+        snprintf(path + used, sizeof path - (size_t)used, "&points=%ld", count);
+    }
+    return api_get(path, answer, e);
+}
+
+int cmd_metrics(int argc, char **argv)
+{
+    struct cmd_args args;
+    struct columns columns;
+    struct error e;
+    json_t *answer;
+    int done = cmd_parse(&args, argc, argv);
+
+    if (done >= 0)
+        return done;
+    if (client.json + cmd_flag(&args, "csv") + cmd_flag(&args, "plot") > 1)
+        return cmd_usage(args.cmd, "--json, --csv and --plot exclude each other");
+    if (fetch(&args, &columns, &answer, &e) < 0)
+        return cmd_fail(&e);
+    if (client.json)
+        print_json(answer);
+    else if (cmd_flag(&args, "csv"))
+        print_csv(answer, &columns);
+    else if (row_count(answer) == 0)
+        printf("job %s has no steps yet\n", args.operands[0]);
+    else if (cmd_flag(&args, "plot"))
+        print_plots(answer, &columns);
+    else
+        print_table(answer, &columns);
+    json_decref(answer);
+    return 0;
+}

@@ -1,0 +1,153 @@
+#include <math.h>
+#include <string.h>
+
+#include "client/api.h"
+#include "client/cmd.h"
+#include "client/views/human.h"
+#include "client/views/print.h"
+#include "client/views/table.h"
+#include "common/clock.h"
+#include "common/json.h"
+
+static const char *color_of(const char *verdict)
+{
+    return strcmp(verdict, "fine") == 0    ? "green"
+           : strcmp(verdict, "slow") == 0  ? "yellow"
+           : strcmp(verdict, "drain") == 0 ? "red"
+                                           : NULL;
+}
+
+/* "3,7" */
+static char *jobs_of(const json_t *node, char *text, size_t bytes)
+{
+    const json_t *id;
+    size_t i, used = 0;
+
+    text[0] = '\0';
+    json_array_foreach (json_object_get(node, "jobs"), i, id)
+        if (used < bytes)
+            used += (size_t)snprintf(text + used, bytes - used, "%s%lld", i ? "," : "",
+                                     (long long)json_integer_value(id));
+    return text;
+}
+
+static void add_columns(struct libscols_table *table, const char *const *headings, const int *flags,
+                        size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        table_column(table, headings[i], flags[i]);
+}
+
+static void set_verdict(struct libscols_line *line, size_t column, const json_t *item)
+{
+    table_set(line, column, json_get_text(item, "verdict", ""));
+    table_set_color(line, column, color_of(json_get_text(item, "verdict", "")));
+}
+
+static char *decimal(char *text, size_t bytes, double value)
+{
+    snprintf(text, bytes, isnan(value) ? "-" : "%.1f", value);
+    return text;
+}
+
+static void print_nodes(const json_t *nodes)
+{
+    static const char *const headings[] = {"NAME",  "VERDICT", "GFLOP/S", "GB/S",
+                                           "SLOTS", "JOBS",    "CHECKED", "REASON"};
+    static const int flags[] = {0,           0, TABLE_RIGHT, TABLE_RIGHT,
+                                TABLE_RIGHT, 0, TABLE_RIGHT, TABLE_TRUNC};
+    struct libscols_table *table = table_create(1);
+    const json_t *node;
+    size_t i;
+
+    add_columns(table, headings, flags, 8);
+    json_array_foreach (nodes, i, node) {
+        struct libscols_line *line = table_line(table);
+        char text[128];
+        double checked = json_get_number(node, "checked", NAN);
+        table_set(line, 0, json_get_text(node, "name", ""));
+        set_verdict(line, 1, node);
+        table_set(line, 2, decimal(text, sizeof text, json_get_number(node, "gflops", NAN)));
+        table_set(line, 3,
+                  decimal(text, sizeof text, json_get_number(node, "memory_gb_per_sec", NAN)));
+        snprintf(text, sizeof text, "%.0f/%.0f", json_get_number(node, "slots_used", NAN),
+                 json_get_number(node, "slots", NAN));
+        table_set(line, 4, text);
+        table_set(line, 5, jobs_of(node, text, sizeof text));
+        table_set(line, 6,
+                  isnan(checked) ? "never" : human_ago(text, sizeof text, clock_now() - checked));
+        table_set(line, 7, json_get_text(node, "reason", ""));
+    }
+    table_finish(table);
+}
+
+static void print_history(const json_t *history)
+{
+    static const char *const headings[] = {"TIME", "PHASE", "JOB",     "GFLOP/S",
+                                           "GB/S", "GHZ",   "VERDICT", "REASON"};
+    static const int flags[] = {0,           0,           TABLE_RIGHT, TABLE_RIGHT,
+                                TABLE_RIGHT, TABLE_RIGHT, 0,           TABLE_TRUNC};
+    struct libscols_table *table = table_create(1);
+    const json_t *check;
+    size_t i;
+
+    add_columns(table, headings, flags, 8);
+    json_array_foreach (history, i, check) {
+        struct libscols_line *line = table_line(table);
+        char text[HUMAN_BYTES];
+        table_set(line, 0, human_date(text, sizeof text, json_get_number(check, "t", NAN)));
+        table_set(line, 1, json_get_text(check, "phase", ""));
+        table_set(line, 2, human_number(text, sizeof text, json_get_number(check, "job", NAN)));
+        table_set(line, 3, decimal(text, sizeof text, json_get_number(check, "gflops", NAN)));
+        table_set(line, 4,
+                  decimal(text, sizeof text, json_get_number(check, "memory_gb_per_sec", NAN)));
+        table_set(line, 5,
+                  human_number(text, sizeof text, json_get_number(check, "clock_ghz", NAN)));
+        set_verdict(line, 6, check);
+        table_set(line, 7, json_get_text(check, "reason", ""));
+    }
+    table_finish(table);
+}
+
+static void print_node(const json_t *node)
+{
+    const json_t *list = json_pack("[O]", node), *history = json_object_get(node, "history");
+
+    printf("%s: %s%s\n\n", json_get_text(node, "name", ""), json_get_text(node, "kind", ""),
+           json_is_true(json_object_get(node, "local")) ? ", this daemon's own machine" : "");
+    print_nodes(list);
+    json_decref((json_t *)list);
+    if (*json_get_text(node, "reason", ""))
+        printf("\n%s\n", json_get_text(node, "reason", ""));
+    if (json_array_size(history)) {
+        putchar('\n');
+        print_history(history);
+    }
+}
+
+int cmd_nodes(int argc, char **argv)
+{
+    struct cmd_args args;
+    struct error e;
+    char path[256] = "/v1/nodes";
+    json_t *answer;
+    int done = cmd_parse(&args, argc, argv);
+
+    if (done >= 0)
+        return done;
+    const char *name = args.operand_count ? args.operands[0] : NULL;
+    if (name && (strlen(name) > 64 || strpbrk(name, "/?#% ")))
+        return cmd_usage(args.cmd, "\"%.64s\" is no name of a node", name);
+    if (name)
+        snprintf(path, sizeof path, "/v1/nodes/%s", name);
+    if (api_get(path, &answer, &e) < 0)
+        return cmd_fail(&e);
+    if (client.json)
+        print_json(answer);
+    else if (name)
+        print_node(answer);
+    else
+        print_nodes(json_object_get(answer, "nodes"));
+    json_decref(answer);
+    return 0;
+}

@@ -1,0 +1,409 @@
+/*
+ * trainctl plan: what a job document means. Needs no daemon: it links the planner that the daemon
+ * and the workers use, and counts the images itself.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/cmd.h"
+#include "client/document.h"
+#include "client/measure/speeds.h"
+#include "client/views/human.h"
+#include "client/views/print.h"
+#include "client/views/table.h"
+#include "client/views/terminal.h"
+#include "common/dataset/plan_inputs.h"
+#include "common/json.h"
+#include "common/weights.h"
+
+/* ---- a plan for a person */
+
+#define REMARK_BEGINS 45 /* "memory_bytes_per_worker" and the longest value */
+
+static void add_row(struct libscols_table *table, const char *name, const char *value,
+                    const char *remark)
+{
+    struct libscols_line *line = table_line(table);
+
+    table_set(line, 0, name);
+    table_set(line, 1, value);
+    table_set_wrapped(line, 2, remark ? remark : "", table_room(REMARK_BEGINS));
+}
+
+/* "9.6 before lr.factor", else "nodes x batch_per_node": what is said of a number in one line. */
+static const char *remark_on(const struct plan *plan, const char *key)
+{
+    const json_t *entry = json_object_get(plan->explain, key);
+    const char *note = json_string_value(json_object_get(entry, "note"));
+
+    if (strcmp(key, "memory_bytes_per_worker") == 0)
+        return "an estimate";
+    return note ? note : json_string_value(json_object_get(entry, "formula"));
+}
+
+static void count_row(struct libscols_table *table, const struct plan *plan, const char *key,
+                      int64_t count)
+{
+    char text[HUMAN_BYTES];
+
+    snprintf(text, sizeof text, "%lld", (long long)count);
+    add_row(table, key, text, remark_on(plan, key));
+}
+
+static void rate_row(struct libscols_table *table, const struct plan *plan, const char *key,
+                     double rate)
+{
+    char text[HUMAN_BYTES];
+
+    snprintf(text, sizeof text, "%.10g", rate);
+    add_row(table, key, text, remark_on(plan, key));
+}
+
+static void predicted_rows(struct libscols_table *table, const struct plan *plan)
+{
+    char value[HUMAN_BYTES], low[HUMAN_BYTES], high[HUMAN_BYTES], band[3 * HUMAN_BYTES];
+
+    if (!plan->predicted.known)
+        return;
+    snprintf(band, sizeof band, "%s to %s",
+             human_rate(low, sizeof low, plan->predicted.images_per_second.low),
+             human_rate(high, sizeof high, plan->predicted.images_per_second.high));
+    add_row(table, "images_per_second",
+            human_rate(value, sizeof value, plan->predicted.images_per_second.value), band);
+    snprintf(band, sizeof band, "%s to %s",
+             human_duration(low, sizeof low, plan->predicted.ttt_seconds.low),
+             human_duration(high, sizeof high, plan->predicted.ttt_seconds.high));
+    add_row(table, "ttt_seconds",
+            human_duration(value, sizeof value, plan->predicted.ttt_seconds.value), band);
+}
+
+/* Of a job for Slurm; elsewhere the launcher finds them. */
+static void threads_row(struct libscols_table *table, const struct plan *plan)
+{
+    const json_t *row = json_object_get(plan->explain, "threads_per_worker");
+    const json_t *threads = json_object_get(row, "value");
+    char text[32];
+
+    snprintf(text, sizeof text, "%lld", (long long)json_integer_value(threads));
+    if (row)
+        add_row(table, "threads_per_worker", json_is_integer(threads) ? text : "by Slurm",
+                json_is_integer(threads)
+                    ? "cluster.threads_per_worker"
+                    : "a node's cores / workers_per_node, when it is submitted");
+}
+
+/* The variables of cluster.env, and how many they are. */
+static void env_row(struct libscols_table *table, const struct plan *plan)
+{
+    const json_t *variables = json_object_get(json_object_get(plan->explain, "env"), "value");
+    char count[32], *words = NULL;
+    const json_t *variable;
+    size_t i, bytes;
+
+    if (!variables)
+        return;
+    FILE *out = open_memstream(&words, &bytes);
+    if (!out)
+        abort();
+    json_array_foreach (variables, i, variable)
+        fprintf(out, "%s%s", i ? " " : "", json_string_value(variable));
+    fclose(out);
+    snprintf(count, sizeof count, "%zu", json_array_size(variables));
+    add_row(table, "env", count, words);
+    free(words);
+}
+
+static void print_table(const struct plan *plan)
+{
+    struct libscols_table *table = table_create(0);
+    char memory[HUMAN_BYTES];
+
+    table_column(table, "name", 0);
+    table_column(table, "value", TABLE_RIGHT);
+    table_column(table, "remark", TABLE_WRAP);
+    if (plan->mode == JOB_MODE_TRAIN) {
+        count_row(table, plan, "train_images", plan->train_images);
+        count_row(table, plan, "global_batch", plan->global_batch);
+        count_row(table, plan, "batch_per_node", plan->batch_per_node);
+    }
+    count_row(table, plan, "world_size", plan->world_size);
+    threads_row(table, plan);
+    env_row(table, plan);
+    if (plan->mode == JOB_MODE_TRAIN) {
+        count_row(table, plan, "steps_per_epoch", plan->steps_per_epoch);
+        count_row(table, plan, "warmup_steps", plan->warmup_steps);
+        count_row(table, plan, "train_steps", plan->train_steps);
+        rate_row(table, plan, "start_lr", plan->start_lr);
+        rate_row(table, plan, "peak_lr", plan->peak_lr);
+    }
+    count_row(table, plan, "eval_images", plan->eval_images);
+    add_row(table, "memory_bytes_per_worker",
+            human_size(memory, sizeof memory, (double)plan->memory_bytes_per_worker),
+            remark_on(plan, "memory_bytes_per_worker"));
+    predicted_rows(table, plan);
+    table_finish(table);
+}
+
+static void print_warnings(const struct plan *plan)
+{
+    json_t *warning;
+    size_t i;
+
+    if (json_array_size(plan->warnings))
+        putchar('\n');
+    json_array_foreach (plan->warnings, i, warning)
+        print_wrapped(stdout, "warning: ", 2, json_string_value(warning));
+}
+
+/* ---- values in words */
+
+/* Numbers with as many digits as they need. none: for null. The caller frees it. */
+static char *value_words(const json_t *value, const char *none)
+{
+    char text[40];
+
+    if (json_is_null(value) || !value)
+        return strdup(none);
+    if (!json_is_real(value))
+        return print_value(value);
+    snprintf(text, sizeof text, "%.10g", json_real_value(value));
+    return strdup(text);
+}
+
+/* ---- --explain */
+
+/* "nodes x workers, with nodes = 2, workers = 4" */
+static char *formula_words(const json_t *entry)
+{
+    json_t *inputs = json_object_get(entry, "inputs"), *value;
+    const char *name, *comma = ", with ";
+    char *words = NULL;
+    size_t bytes = 0;
+    FILE *out = open_memstream(&words, &bytes);
+
+    if (!out)
+        abort();
+    fputs(json_string_value(json_object_get(entry, "formula")), out);
+    json_object_foreach (inputs, name, value) {
+        char *text = value_words(value, "null");
+        fprintf(out, "%s%s = %s", comma, name, text);
+        comma = ", ";
+        free(text);
+    }
+    fclose(out);
+    return words;
+}
+
+static void print_entry(const char *key, const json_t *entry)
+{
+    static const struct {
+        const char *key, *label;
+    } rest[] = {
+        {"note",   "    "              },
+        {"change", "    To change it: "},
+        {"source", "    Source: "      }
+    };
+    const char *meaning = json_string_value(json_object_get(entry, "meaning"));
+    char *value = value_words(json_object_get(entry, "value"), "not known"),
+         *formula = formula_words(entry);
+
+    printf("%s%s = %s%s\n", client.color ? "\033[1m" : "", key, value,
+           client.color ? "\033[0m" : "");
+    if (meaning)
+        print_wrapped(stdout, "    ", 6, meaning);
+    print_wrapped(stdout, "    It is ", 6, formula);
+    for (size_t i = 0; i < sizeof rest / sizeof rest[0]; i++) {
+        const char *text = json_string_value(json_object_get(entry, rest[i].key));
+        if (text)
+            print_wrapped(stdout, rest[i].label, 6, text);
+    }
+    putchar('\n');
+    free(formula);
+    free(value);
+}
+
+static void print_explained(const struct plan *plan)
+{
+    const char *key;
+    json_t *entry;
+
+    json_object_foreach (plan->explain, key, entry)
+        print_entry(key, entry);
+}
+
+static void print_plan(const struct plan *plan, bool explained)
+{
+    if (client.json) {
+        json_t *out = plan_to_json(plan);
+        print_json(out);
+        json_decref(out);
+        return;
+    }
+    if (explained)
+        print_explained(plan);
+    else
+        print_table(plan);
+    print_warnings(plan);
+}
+
+/* ---- --diff */
+
+static json_t *differences_of(json_t *a, json_t *b)
+{
+    json_t *values[] = {a, b}, *differences = json_array();
+
+    json_differences(values, 2, differences);
+    json_decref(a);
+    json_decref(b);
+    return differences;
+}
+
+/* What the numbers are made of is in the documents; the numbers alone are compared. */
+static json_t *numbers_of(const struct plan *plan)
+{
+    json_t *json = plan_to_json(plan);
+
+    json_object_del(json, "explain");
+    json_object_del(json, "warnings");
+    return json;
+}
+
+static void difference_rows(struct libscols_table *table, const json_t *differences)
+{
+    const json_t *difference;
+    size_t i;
+
+    json_array_foreach (differences, i, difference) {
+        const json_t *values = json_object_get(difference, "values");
+        char *a = value_words(json_array_get(values, 0), "null");
+        char *b = value_words(json_array_get(values, 1), "null");
+        add_row(table, json_string_value(json_object_get(difference, "pointer")), a, b);
+        free(a);
+        free(b);
+    }
+}
+
+static void print_differences(const struct cmd_args *args, const char *what,
+                              const json_t *differences)
+{
+    struct libscols_table *table;
+
+    if (json_array_size(differences) == 0) {
+        printf("the %s are the same\n", what);
+        return;
+    }
+    printf("where the %s differ\n", what);
+    table = table_create(1);
+    table_column(table, "", 0);
+    table_column(table, args->operands[0], TABLE_RIGHT);
+    table_column(table, args->operands[1], TABLE_RIGHT | TABLE_WRAP);
+    difference_rows(table, differences);
+    table_finish(table);
+}
+
+/* ---- the command */
+
+struct planned {
+    struct job_spec *spec;
+    struct plan *plan;
+};
+
+static void planned_clear(struct planned *p)
+{
+    plan_destroy(p->plan);
+    job_spec_destroy(p->spec);
+}
+
+static int make_inputs(struct job_spec *spec, const struct cmd_args *args,
+                       struct plan_inputs *inputs, json_t *remarks, struct error *e)
+{
+    if (document_state_images(spec, args, e) || document_count(spec, inputs, remarks, e))
+        return -(int)e->code;
+    inputs->speed = speeds_find(spec);
+    return 0;
+}
+
+/* Reads a document and plans it. Returns 0, or the exit code with what is wrong printed. */
+static int plan_file(const char *path, const struct cmd_args *args, struct planned *p)
+{
+    struct problems problems = {0}, unsupported = {0};
+    struct plan_inputs inputs;
+    struct error e;
+    json_t *remarks = json_array();
+    int code = document_open(path, args, &p->spec, &unsupported);
+
+    if (code == 0 && make_inputs(p->spec, args, &inputs, remarks, &e)) {
+        code = cmd_fail(&e);
+    } else if (code == 0) {
+        /* A file that is not here may be on the daemon's machine. */
+        if (p->spec->model.init && weights_check(p->spec, &e) && e.code != ERR_NOT_FOUND)
+            problems_add(&problems, "/model/init", NULL, "%s", e.text);
+        p->plan = problems.count ? NULL : plan_make(p->spec, &inputs, &problems);
+        if (p->plan) {
+            plan_warn_unsupported(p->plan, &unsupported);
+            json_array_extend(p->plan->warnings, remarks);
+        } else {
+            code = document_refuse(&problems);
+        }
+    }
+    json_decref(remarks);
+    problems_clear(&problems);
+    problems_clear(&unsupported);
+    return code;
+}
+
+static void show_differences(const struct cmd_args *args, const struct planned *a,
+                             const struct planned *b)
+{
+    json_t *documents = differences_of(job_spec_to_json(a->spec), job_spec_to_json(b->spec));
+    json_t *plans = differences_of(numbers_of(a->plan), numbers_of(b->plan));
+
+    if (client.json) {
+        json_t *out = json_pack("{s:[s,s], s:O, s:O}", "files", args->operands[0],
+                                args->operands[1], "differences", documents, "plan", plans);
+        print_json(out);
+        json_decref(out);
+    } else {
+        print_differences(args, "documents", documents);
+        putchar('\n');
+        print_differences(args, "plans", plans);
+    }
+    json_decref(documents);
+    json_decref(plans);
+}
+
+static int diff(const struct cmd_args *args)
+{
+    struct planned a = {0}, b = {0};
+    int code = plan_file(args->operands[0], args, &a);
+
+    if (code == 0)
+        code = plan_file(args->operands[1], args, &b);
+    if (code == 0)
+        show_differences(args, &a, &b);
+    planned_clear(&a);
+    planned_clear(&b);
+    return code;
+}
+
+int cmd_plan(int argc, char **argv)
+{
+    struct planned planned = {0};
+    struct cmd_args args;
+    int code = cmd_parse(&args, argc, argv);
+
+    if (code >= 0)
+        return code;
+    if (cmd_flag(&args, "diff") != (args.operand_count == 2))
+        return cmd_usage(args.cmd, cmd_flag(&args, "diff")
+                                       ? "--diff takes two files"
+                                       : "two files are for --diff; otherwise it is one");
+    if (cmd_flag(&args, "diff"))
+        return diff(&args);
+    code = plan_file(args.operands[0], &args, &planned);
+    if (code == 0)
+        print_plan(planned.plan, cmd_flag(&args, "explain"));
+    planned_clear(&planned);
+    return code;
+}

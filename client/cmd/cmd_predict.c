@@ -1,0 +1,438 @@
+/*
+ * trainctl predict: a job on other numbers of nodes. Each is planned by the planner that the daemon
+ * and the workers use; nothing here calculates but efficiency, node-hours and the choice.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/document.h"
+#include "client/views/human.h"
+#include "client/views/print.h"
+#include "client/measure/speeds.h"
+#include "client/views/table.h"
+#include "common/job_batch.h"
+#include "common/dataset/plan_inputs.h"
+
+#define POINTS_MAX    64
+#define NODES_MAX     65536
+#define NODES_DEFAULT "1,2,4,8,16,32,64,128,256"
+
+struct point {
+    int64_t nodes, batch;
+    struct plan_predicted predicted;
+    struct plan_band node_hours;
+    double efficiency; /* by one node's predicted speed */
+    char *problem;     /* why there is no plan, else NULL */
+};
+
+struct question {
+    struct job_spec *spec;
+    struct plan_inputs inputs;
+    struct plan_network network;
+    double deadline, budget;      /* seconds, node-hours; INFINITY: none */
+    bool to_target, stated_speed; /* --to-target, --node-speed */
+    struct point points[POINTS_MAX];
+    int count;
+    const struct point *fastest, *cheapest, *choice; /* NULL: none */
+    bool certain; /* the choice keeps to the deadline and the budget by the band's worse end too */
+};
+
+/* ---- the command line */
+
+static int number_option(const struct cmd_args *args, const char *option, double minimum,
+                         double *value, struct error *e)
+{
+    const char *text = cmd_value(args, option);
+    char *end;
+
+    if (!text)
+        return 0;
+    errno = 0;
+    *value = strtod(text, &end);
+    if (errno || end == text || *end || !(*value >= minimum) || !isfinite(*value))
+        return error_set(e, ERR_USAGE, "--%s must be a number of at least %g, not \"%s\"", option,
+                         minimum, text);
+    return 0;
+}
+
+static int parse_nodes(const char *text, struct question *q, struct error *e)
+{
+    do {
+        char *end;
+        errno = 0;
+        long long nodes = strtoll(text, &end, 10);
+        if (errno || end == text || (*end && *end != ',') || nodes < 1 || nodes > NODES_MAX)
+            return error_set(e, ERR_USAGE,
+                             "--nodes must be numbers from 1 to %d with commas between them, as "
+                             "in 1,16,64, not \"%s\"",
+                             NODES_MAX, text);
+        if (q->count == POINTS_MAX)
+            return error_set(e, ERR_USAGE, "--nodes takes at most %d numbers", POINTS_MAX);
+        q->points[q->count++].nodes = nodes;
+        text = *end ? end + 1 : end;
+    } while (*text);
+    return 0;
+}
+
+static int read_options(const struct cmd_args *args, struct question *q, struct error *e)
+{
+    const char *nodes = cmd_value(args, "nodes");
+    double hop_us = 1e6 * q->network.hop_seconds, gbit = 8e-9 * q->network.bytes_per_second;
+    double jitter = 100 * q->network.jitter;
+
+    if (parse_nodes(nodes ? nodes : NODES_DEFAULT, q, e) ||
+        cmd_duration(args, "deadline", &q->deadline, e) ||
+        number_option(args, "budget", 0, &q->budget, e) ||
+        number_option(args, "hop-us", 0, &hop_us, e) ||
+        number_option(args, "link-gbit", 1e-3, &gbit, e) ||
+        number_option(args, "jitter", 0, &jitter, e))
+        return -(int)e->code;
+    q->network.hop_seconds = 1e-6 * hop_us;
+    q->network.bytes_per_second = gbit / 8e-9;
+    q->network.jitter = jitter / 100;
+    q->to_target = cmd_flag(args, "to-target");
+    return 0;
+}
+
+/* --node-speed, or what was measured. */
+static int find_speed(const struct cmd_args *args, struct question *q, struct error *e)
+{
+    double rate = 0;
+    int status = number_option(args, "node-speed", 1e-6, &rate, e);
+
+    if (status)
+        return status;
+    q->inputs.network = &q->network;
+    q->stated_speed = rate > 0;
+    if (rate > 0)
+        q->inputs.speed = (struct plan_speed){
+            .image_seconds = (double)q->spec->cluster.workers_per_node / rate, .samples = 1};
+    else
+        q->inputs.speed = speeds_find(q->spec);
+    if (q->inputs.speed.image_seconds > 0)
+        return 0;
+    return error_set(e, ERR_NOT_FOUND,
+                     "no speed was measured for this model, image size, precision and number of "
+                     "threads: \"trainctl bench --arch %s --image-size %lld --workers %lld "
+                     "--batch %lld\" measures one on this machine, or --node-speed R says what one "
+                     "node does",
+                     q->spec->model.arch, (long long)q->spec->model.image_size,
+                     (long long)q->spec->cluster.workers_per_node,
+                     (long long)q->spec->batch_per_worker);
+}
+
+/* ---- the points */
+
+static int target_epochs(const struct question *q, const struct plan *plan, struct plan_inputs *in,
+                         struct error *e)
+{
+    if (!predict_table_applies(q->spec, plan->train_images))
+        return error_set(e, ERR_INVALID,
+                         "--to-target: epochs to a target are published for resnet50 with 1000 "
+                         "classes at 224x224 on ImageNet's images, not for this job");
+    if (!predict_epochs_to_target(plan->global_batch, &in->epochs))
+        return error_set(e, ERR_NOT_FOUND,
+                         "a global batch of %lld is beyond the largest of which epochs to the "
+                         "target are published, 65536",
+                         (long long)plan->global_batch);
+    return 0;
+}
+
+static void fill_point(struct point *p, const struct plan *plan)
+{
+    double hours = (double)p->nodes / 3600;
+
+    p->batch = plan->global_batch;
+    p->predicted = plan->predicted;
+    p->node_hours = (struct plan_band){hours * plan->predicted.ttt_seconds.value,
+                                       hours * plan->predicted.ttt_seconds.low,
+                                       hours * plan->predicted.ttt_seconds.high};
+}
+
+/* A point without a plan keeps the reason; only what is wrong with the question is an error. */
+static int predict_point(struct question *q, struct point *p, struct error *e)
+{
+    struct problems problems = {0};
+    struct plan_inputs inputs = q->inputs;
+    int status = 0;
+
+    q->spec->cluster.nodes = p->nodes;
+    plan_inputs_share_out(q->spec, &inputs);
+    job_batch_settle(q->spec, false, &problems);
+    struct plan *plan = problems.count ? NULL : plan_make(q->spec, &inputs, &problems);
+    if (plan && q->to_target && (status = target_epochs(q, plan, &inputs, e)) == 0) {
+        plan_destroy(plan);
+        plan = plan_make(q->spec, &inputs, &problems);
+    }
+    if (status == -(int)ERR_NOT_FOUND) {
+        p->batch = plan->global_batch;
+        p->problem = strdup(e->text);
+        status = 0;
+    } else if (!status && plan) {
+        fill_point(p, plan);
+    } else if (!status) {
+        p->problem = strdup(problems.count ? problems.items[0].message : "no plan can be made");
+    }
+    plan_destroy(plan);
+    problems_clear(&problems);
+    return status;
+}
+
+static int predict_all(struct question *q, struct error *e)
+{
+    struct plan_band step;
+
+    q->spec->cluster.nodes = 1;
+    predict_step(q->spec, &q->inputs.speed, &q->network, &step);
+    double alone = (double)(q->spec->cluster.workers_per_node * q->spec->batch_per_worker *
+                            q->spec->accumulate_steps) /
+                   step.value;
+    for (int i = 0; i < q->count; i++) {
+        struct point *p = &q->points[i];
+        int status = predict_point(q, p, e);
+        if (status)
+            return status;
+        p->efficiency = p->predicted.images_per_second.value / (double)p->nodes / alone;
+    }
+    return 0;
+}
+
+/* ---- the choice */
+
+static double cost(const struct point *p)
+{
+    return p->node_hours.value;
+}
+
+static double duration(const struct point *p)
+{
+    return p->predicted.ttt_seconds.value;
+}
+
+static bool keeps_to(const struct question *q, const struct point *p, bool surely)
+{
+    double seconds = surely ? p->predicted.ttt_seconds.high : p->predicted.ttt_seconds.value;
+    double hours = surely ? p->node_hours.high : p->node_hours.value;
+
+    return seconds <= q->deadline && hours <= q->budget;
+}
+
+/* The least by cost or duration of those that keep to the limits; limits false: of all. */
+static const struct point *least(const struct question *q, double measure(const struct point *),
+                                 bool limits, bool surely)
+{
+    const struct point *best = NULL;
+
+    for (int i = 0; i < q->count; i++) {
+        const struct point *p = &q->points[i];
+        if (p->problem || (limits && !keeps_to(q, p, surely)))
+            continue;
+        if (!best || measure(p) < measure(best))
+            best = p;
+    }
+    return best;
+}
+
+static void choose(struct question *q)
+{
+    bool has_deadline = isfinite(q->deadline), has_budget = isfinite(q->budget);
+
+    q->fastest = least(q, duration, false, false);
+    q->cheapest = least(q, cost, false, false);
+    if (!has_deadline && !has_budget)
+        return;
+    q->choice = least(q, has_deadline ? cost : duration, true, true);
+    q->certain = q->choice != NULL;
+    if (!q->choice)
+        q->choice = least(q, has_deadline ? cost : duration, true, false);
+}
+
+/* ---- what it says */
+
+static json_t *point_to_json(const struct question *q, const struct point *p)
+{
+    bool known = !p->problem;
+    json_t *marks = json_array();
+
+    if (p == q->fastest)
+        json_array_append_new(marks, json_string("fastest"));
+    if (p == q->cheapest)
+        json_array_append_new(marks, json_string("cheapest"));
+    if (p == q->choice)
+        json_array_append_new(marks, json_string("choice"));
+    return json_pack("{s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "nodes", (json_int_t)p->nodes,
+                     "global_batch", p->batch > 0 ? json_integer(p->batch) : json_null(),
+                     "images_per_second", plan_band_to_json(known, &p->predicted.images_per_second),
+                     "efficiency", known ? json_real(p->efficiency) : json_null(), "epochs",
+                     plan_band_to_json(known, &p->predicted.epochs), "ttt_seconds",
+                     plan_band_to_json(known, &p->predicted.ttt_seconds), "node_hours",
+                     plan_band_to_json(known, &p->node_hours), "marks", marks, "problem",
+                     p->problem ? json_string(p->problem) : json_null());
+}
+
+static void show_json(const struct question *q)
+{
+    const struct plan_speed *s = &q->inputs.speed;
+    json_t *points = json_array();
+
+    for (int i = 0; i < q->count; i++)
+        json_array_append_new(points, point_to_json(q, &q->points[i]));
+    json_t *choice = q->choice ? json_pack("{s:I, s:b}", "nodes", (json_int_t)q->choice->nodes,
+                                           "certain", q->certain)
+                               : json_null();
+    json_t *out = json_pack(
+        "{s:o, s:o, s:{s:f, s:f, s:f, s:I}, s:{s:f, s:f, s:f, s:i}}", "points", points, "choice",
+        choice, "speed", "image_seconds", s->image_seconds, "update_seconds", s->update_seconds,
+        "exchange_seconds", s->exchange_seconds, "runs", (json_int_t)s->samples, "network",
+        "hop_seconds", q->network.hop_seconds, "bytes_per_second", q->network.bytes_per_second,
+        "jitter", q->network.jitter, "seed", PREDICT_SEED);
+    print_json(out);
+    json_decref(out);
+}
+
+static void point_row(struct libscols_table *table, const struct question *q, const struct point *p)
+{
+    struct libscols_line *line = table_line(table);
+    char text[3 * HUMAN_BYTES], low[HUMAN_BYTES], high[HUMAN_BYTES];
+    const struct plan_predicted *m = &p->predicted;
+
+    table_set(line, 0, human_count(text, sizeof text, p->nodes));
+    table_set(line, 1, p->batch ? human_count(text, sizeof text, p->batch) : "-");
+    if (p->problem) {
+        table_set(line, 8, p->problem);
+        return;
+    }
+    snprintf(text, sizeof text, m->images_per_second.value < 100 ? "%.1f" : "%.0f",
+             m->images_per_second.value);
+    table_set(line, 2, text);
+    snprintf(text, sizeof text, "%.0f %%", 100 * p->efficiency);
+    table_set(line, 3, text);
+    snprintf(text, sizeof text, "%.3g", m->epochs.value);
+    table_set(line, 4, text);
+    table_set(line, 5, human_duration(text, sizeof text, m->ttt_seconds.value));
+    snprintf(text, sizeof text, "%s to %s", human_duration(low, sizeof low, m->ttt_seconds.low),
+             human_duration(high, sizeof high, m->ttt_seconds.high));
+    table_set(line, 6, text);
+    snprintf(text, sizeof text, p->node_hours.value < 10 ? "%.2g" : "%.0f", p->node_hours.value);
+    table_set(line, 7, text);
+    const char *marks[] = {p == q->fastest ? "fastest" : NULL, p == q->cheapest ? "cheapest" : NULL,
+                           p == q->choice ? "choice" : NULL};
+    *text = '\0';
+    for (size_t i = 0; i < sizeof marks / sizeof marks[0]; i++)
+        if (marks[i])
+            snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s", *text ? ", " : "",
+                     marks[i]);
+    table_set(line, 8, text);
+    if (p == q->choice)
+        table_set_color(line, 8, "green");
+}
+
+/* What all of it is made from. */
+static void say_basis(const struct question *q)
+{
+    const struct job_spec *s = q->spec;
+    double rate = q->stated_speed
+                      ? (double)s->cluster.workers_per_node / q->inputs.speed.image_seconds
+                      : plan_speed_rate(&q->inputs.speed);
+    char text[HUMAN_BYTES];
+
+    printf("%s at %lldx%lld, %lld worker%s a node; one node: %s, %s\n\n", s->model.arch,
+           (long long)s->model.image_size, (long long)s->model.image_size,
+           (long long)s->cluster.workers_per_node, s->cluster.workers_per_node == 1 ? "" : "s",
+           human_rate(text, sizeof text, rate), q->stated_speed ? "as stated" : "as measured");
+}
+
+static void say_none(const struct question *q)
+{
+    char text[HUMAN_BYTES];
+
+    puts("\nnone of these keeps to the deadline or the budget");
+    if (q->fastest)
+        printf("  the fastest (%lld) takes %s\n", (long long)q->fastest->nodes,
+               human_duration(text, sizeof text, duration(q->fastest)));
+    if (q->cheapest)
+        printf("  the cheapest (%lld) costs %.0f node-hours\n", (long long)q->cheapest->nodes,
+               cost(q->cheapest));
+}
+
+static void say_choice(const struct question *q)
+{
+    if (!isfinite(q->deadline) && !isfinite(q->budget))
+        return;
+    if (!q->choice)
+        say_none(q);
+    else
+        printf("\nchoice: %lld node%s%s\n", (long long)q->choice->nodes,
+               q->choice->nodes == 1 ? "" : "s",
+               q->certain ? ""
+                          : ", which is likely to keep to it, but not by the band's worse end");
+}
+
+static void show_table(const struct question *q)
+{
+    static const char *const headings[] = {"NODES",      "BATCH",      "IMAGES/S",
+                                           "EFFICIENCY", "EPOCHS",     "TIME",
+                                           "LOW - HIGH", "NODE-HOURS", "REMARK"};
+    struct libscols_table *table = table_create(1);
+
+    for (size_t i = 0; i < sizeof headings / sizeof headings[0]; i++)
+        table_column(table, headings[i], i == 6 ? table_if_wide() : i == 8 ? 0 : TABLE_RIGHT);
+    for (int i = 0; i < q->count; i++)
+        point_row(table, q, &q->points[i]);
+    say_basis(q);
+    table_finish(table);
+    say_choice(q);
+}
+
+static int answer(const struct cmd_args *args, struct question *q, struct error *e)
+{
+    json_t *remarks = json_array();
+    int status = 0;
+
+    if (q->spec->mode != JOB_MODE_TRAIN)
+        status = error_set(e, ERR_INVALID, "the job's mode is eval: there is nothing to train");
+    if (!status)
+        status = document_state_images(q->spec, args, e);
+    if (!status)
+        status = document_count(q->spec, &q->inputs, remarks, e);
+    if (!status)
+        status = find_speed(args, q, e);
+    if (!status)
+        status = predict_all(q, e);
+    json_decref(remarks);
+    return status;
+}
+
+int cmd_predict(int argc, char **argv)
+{
+    struct problems unsupported = {0};
+    struct cmd_args args;
+    struct error e;
+    struct question *q;
+    int code = cmd_parse(&args, argc, argv);
+
+    if (code >= 0)
+        return code;
+    if (!(q = calloc(1, sizeof *q)))
+        abort();
+    q->network = plan_network_default;
+    q->deadline = q->budget = INFINITY;
+    if (read_options(&args, q, &e)) {
+        code = cmd_fail(&e);
+    } else if ((code = document_open(args.operands[0], &args, &q->spec, &unsupported)) == 0) {
+        if (answer(&args, q, &e)) {
+            code = cmd_fail(&e);
+        } else {
+            choose(q);
+            client.json ? show_json(q) : show_table(q);
+        }
+    }
+    for (int i = 0; i < q->count; i++)
+        free(q->points[i].problem);
+    job_spec_destroy(q->spec);
+    problems_clear(&unsupported);
+    free(q);
+    return code;
+}

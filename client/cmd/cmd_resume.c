@@ -1,0 +1,104 @@
+/* trainctl resume: back into the queue from the newest checkpoint, also on other workers. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/api.h"
+#include "client/change.h"
+#include "client/cmd.h"
+#include "client/job.h"
+#include "client/views/human.h"
+#include "client/views/print.h"
+#include "client/views/table.h"
+
+/* --set KEY=VALUE, or KEY=VALUE behind the id. */
+static json_t *read_changes(const struct cmd_args *args, struct error *e)
+{
+    json_t *changes = json_object();
+    int status = changes_apply(changes, args, e);
+
+    for (int i = 1; i < args->operand_count && !status; i++)
+        status = change_apply(changes, args->operands[i], e);
+    if (!status)
+        return changes;
+    json_decref(changes);
+    return NULL;
+}
+
+static void text_of(const json_t *value, char *text, size_t bytes)
+{
+    if (json_is_integer(value))
+        human_count(text, bytes, json_integer_value(value));
+    else if (json_is_number(value))
+        snprintf(text, bytes, "%.9g", json_number_value(value));
+    else
+        snprintf(text, bytes, "-");
+}
+
+/* What differs between the two plans; nothing where nothing does. */
+static void print_numbers(const json_t *resume)
+{
+    const json_t *before = json_object_get(resume, "before"), *new;
+    json_t *after = json_object_get(resume, "after");
+    char old_text[HUMAN_BYTES], new_text[HUMAN_BYTES];
+    const char *key;
+
+    if (json_equal((json_t *)before, after))
+        return;
+    struct libscols_table *table = table_create(1);
+    table_column(table, "NUMBER", 0);
+    table_column(table, "BEFORE", TABLE_RIGHT);
+    table_column(table, "AFTER", TABLE_RIGHT);
+    json_object_foreach (after, key, new) {
+        const json_t *old = json_object_get(before, key);
+        if (json_equal((json_t *)old, (json_t *)new))
+            continue;
+        struct libscols_line *line = table_line(table);
+        text_of(old, old_text, sizeof old_text);
+        text_of(new, new_text, sizeof new_text);
+        table_set(line, 0, key);
+        table_set(line, 1, old_text);
+        table_set(line, 2, new_text);
+    }
+    table_finish(table);
+}
+
+static void print_answer(long id, const json_t *answer)
+{
+    const json_t *resume = json_object_get(answer, "resume");
+    struct job job;
+
+    job_read(answer, &job);
+    printf("job %ld %s: goes on from step %lld, %lld steps are left\n", id, job.state,
+           (long long)json_integer_value(json_object_get(resume, "step")),
+           (long long)json_integer_value(json_object_get(resume, "steps_left")));
+    print_numbers(resume);
+}
+
+int cmd_resume(int argc, char **argv)
+{
+    struct cmd_args args;
+    struct error e;
+    json_t *answer, *changes;
+    char path[64];
+    long id;
+    int done = cmd_parse(&args, argc, argv);
+
+    if (done >= 0)
+        return done;
+    if (cmd_job_id(args.operands[0], &id, &e) < 0 || !(changes = read_changes(&args, &e)))
+        return cmd_fail(&e);
+    char *body = json_dumps(changes, JSON_COMPACT);
+    json_decref(changes);
+    snprintf(path, sizeof path, "/v1/jobs/%ld/resume", id);
+    int status = body ? api_post(path, body, strlen(body), &answer, &e)
+                      : error_set(&e, ERR_NO_MEMORY, "out of memory");
+    free(body);
+    if (status < 0)
+        return cmd_fail(&e);
+    if (client.json)
+        print_json(answer);
+    else
+        print_answer(id, answer);
+    json_decref(answer);
+    return 0;
+}

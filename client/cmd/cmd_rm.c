@@ -1,0 +1,37 @@
+#include "client/api.h"
+#include "client/cmd.h"
+#include "client/views/print.h"
+
+static int remove_job(long id, struct error *e)
+{
+    char path[64];
+    json_t *answer;
+
+    snprintf(path, sizeof path, "/v1/jobs/%ld", id);
+    if (api_delete(path, &answer, e) < 0)
+        return -(int)e->code;
+    if (client.json)
+        print_json(answer);
+    else
+        printf("job %ld is removed\n", id);
+    json_decref(answer);
+    return 0;
+}
+
+int cmd_rm(int argc, char **argv)
+{
+    struct cmd_args args;
+    struct error e;
+    long ids[CMD_OPERANDS_MAX];
+    int done = cmd_parse(&args, argc, argv), code = 0;
+
+    if (done >= 0)
+        return done;
+    for (int i = 0; i < args.operand_count; i++)
+        if (cmd_job_id(args.operands[i], &ids[i], &e) < 0)
+            return cmd_fail(&e);
+    for (int i = 0; i < args.operand_count; i++)
+        if (remove_job(ids[i], &e) < 0)
+            code = cmd_fail(&e); /* the others are removed all the same */
+    return code;
+}

@@ -1,0 +1,215 @@
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/cmd.h"
+#include "client/job.h"
+#include "client/views/human.h"
+#include "client/views/print.h"
+#include "client/views/table.h"
+#include "common/clock.h"
+
+#define NAME_COLUMNS 18 /* "training images" and what is between */
+
+static void row(struct libscols_table *table, const char *name, const char *text)
+{
+    struct libscols_line *line;
+
+    if (!*text || strcmp(text, "-") == 0)
+        return;
+    line = table_line(table);
+    table_set(line, 0, name);
+    table_set_wrapped(line, 1, text, table_room(NAME_COLUMNS));
+}
+
+static void date_row(struct libscols_table *table, const char *name, double unix_time)
+{
+    char date[HUMAN_BYTES], ago[HUMAN_BYTES], text[2 * HUMAN_BYTES + 8];
+
+    if (isnan(unix_time))
+        return;
+    snprintf(text, sizeof text, "%s (%s)", human_date(date, sizeof date, unix_time),
+             human_ago(ago, sizeof ago, clock_now() - unix_time));
+    row(table, name, text);
+}
+
+static void progress_rows(struct libscols_table *table, const struct job *job)
+{
+    char text[JOB_DONE_BYTES + 16], done[JOB_DONE_BYTES], left[JOB_LEFT_BYTES];
+
+    if (job_evaluates_only(job) || !isnan(job->train_steps)) {
+        snprintf(text, sizeof text, "%s (%.0f %%)", job_done_words(done, sizeof done, job),
+                 floor(100 * job_progress(job)));
+        row(table, "progress", text);
+    }
+    if (job->train_steps == 0 && !isnan(job->top1) && job->step > 0) {
+        snprintf(text, sizeof text, "those of step %.0f", job->step);
+        row(table, "weights", text);
+    }
+    row(table, "epoch", human_number(text, sizeof text, job->epoch));
+    row(table, "loss", human_number(text, sizeof text, job->loss));
+    row(table, "learning rate", human_number(text, sizeof text, job->lr));
+    row(table, "speed", human_rate(text, sizeof text, job->images_per_sec));
+    row(table, "time left", job_left_words(left, sizeof left, job_time_left(job, clock_now())));
+    row(table, "top-1", human_percent(text, sizeof text, job->top1));
+    row(table, "top-5", human_percent(text, sizeof text, job->top5));
+    row(table, "time to train", human_duration(text, sizeof text, job->ttt_seconds));
+}
+
+static void plan_rows(struct libscols_table *table, const json_t *plan)
+{
+    char text[2 * HUMAN_BYTES + 8], part[HUMAN_BYTES], images[HUMAN_BYTES];
+    const json_t *batch = json_object_get(plan, "global_batch");
+
+    if (!json_is_number(batch))
+        return;
+    long long ranks = json_integer_value(json_object_get(plan, "world_size"));
+    snprintf(text, sizeof text, "%s images over %s %s",
+             human_count(part, sizeof part, json_integer_value(batch)),
+             human_count(images, sizeof images, ranks), ranks == 1 ? "rank" : "ranks");
+    row(table, "global batch", text);
+    row(table, "peak rate",
+        human_number(text, sizeof text, json_number_value(json_object_get(plan, "peak_lr"))));
+    row(table, "training images",
+        human_count(text, sizeof text, json_integer_value(json_object_get(plan, "train_images"))));
+}
+
+/* "1.5 s (1.3 s to 1.7 s), was 1.4 s: 9 % too long" */
+static void judged_row(struct libscols_table *table, const char *name, const json_t *judged)
+{
+    char value[HUMAN_BYTES], low[HUMAN_BYTES], high[HUMAN_BYTES], actual[HUMAN_BYTES];
+    char text[5 * HUMAN_BYTES];
+    const json_t *error = json_object_get(judged, "error");
+    double percent = 100 * json_number_value(error);
+
+    if (!json_is_number(error))
+        return;
+    snprintf(
+        text, sizeof text, "%s (%s to %s), was %s: %.0f %% too %s",
+        human_duration(value, sizeof value, json_number_value(json_object_get(judged, "value"))),
+        human_duration(low, sizeof low, json_number_value(json_object_get(judged, "low"))),
+        human_duration(high, sizeof high, json_number_value(json_object_get(judged, "high"))),
+        human_duration(actual, sizeof actual, json_number_value(json_object_get(judged, "actual"))),
+        fabs(percent), percent < 0 ? "short" : "long");
+    row(table, name, text);
+}
+
+/* How good the estimates were, of a job that has ended. */
+static void forecast_rows(struct libscols_table *table, const json_t *forecast)
+{
+    char name[64];
+    const json_t *one;
+    size_t i;
+
+    judged_row(table, "predicted", json_object_get(forecast, "ttt_seconds"));
+    json_array_foreach (json_object_get(forecast, "time_left"), i, one) {
+        snprintf(name, sizeof name, "left at %.0f %%",
+                 100 * json_number_value(json_object_get(one, "share")));
+        judged_row(table, name, one);
+    }
+}
+
+static void starts_row(struct libscols_table *table, const struct job *job)
+{
+    char date[HUMAN_BYTES], in[HUMAN_BYTES], text[2 * HUMAN_BYTES + 16];
+    double left = job->estimated_start - clock_now();
+
+    if (isnan(job->estimated_start))
+        return;
+    snprintf(text, sizeof text, "%s (in about %s)",
+             human_date(date, sizeof date, job->estimated_start),
+             human_duration(in, sizeof in, left > 0 ? left : 0));
+    row(table, "starts", text);
+}
+
+/* Of the first attempt that failed, whatever came after it. */
+static void failure_rows(struct libscols_table *table, const struct job *job, const json_t *failure)
+{
+    const char *reason = json_string_value(json_object_get(failure, "reason"));
+    const json_t *line;
+    size_t i;
+
+    if (!reason)
+        return;
+    if (strcmp(reason, job->reason) != 0)
+        row(table, "first failure", reason);
+    json_array_foreach (json_object_get(failure, "log"), i, line)
+        row(table, i ? "" : "its log ended", json_string_value(line));
+}
+
+/* Of one that Slurm runs: "4711 RUNNING on n1,n2: Resources" as far as there is something to say.
+ */
+static void slurm_row(struct libscols_table *table, const json_t *slurm)
+{
+    const json_t *id = json_object_get(slurm, "job_id");
+    char text[512], *number = id && !json_is_null(id) ? print_value(id) : NULL;
+    const char *state = json_string_value(json_object_get(slurm, "state"));
+    const char *reason = json_string_value(json_object_get(slurm, "reason"));
+    const char *nodes = json_string_value(json_object_get(slurm, "nodes"));
+
+    if (!number)
+        return;
+    snprintf(text, sizeof text, "%s%s%s%s%s%s%s", number, state ? " " : "", state ? state : "",
+             nodes && *nodes ? " on " : "", nodes ? nodes : "", reason && *reason ? ": " : "",
+             reason ? reason : "");
+    row(table, "Slurm's job", text);
+    free(number);
+}
+
+static char *human_step(char *text, size_t bytes, double step)
+{
+    snprintf(text, bytes, "step %.0f", step);
+    return text;
+}
+
+static void print_job(const struct job *job, const json_t *json)
+{
+    struct libscols_table *table = table_create(0);
+    char id[HUMAN_BYTES];
+    const char *run_dir = json_string_value(json_object_get(json, "run_dir"));
+
+    table_column(table, "what", 0);
+    table_column(table, "value", TABLE_WRAP);
+    snprintf(id, sizeof id, "%ld", job->id);
+    row(table, "job", id);
+    row(table, "name", job->name);
+    struct libscols_line *line = table_line(table);
+    table_set(line, 0, "state");
+    table_set(line, 1, job->state);
+    table_set_color(line, 1, job_state_color(job->state));
+    row(table, "reason", job->reason);
+    starts_row(table, job);
+    slurm_row(table, json_object_get(json, "slurm"));
+    failure_rows(table, job, json_object_get(json, "failure"));
+    progress_rows(table, job);
+    if (!isnan(job->checkpoint_step) && strcmp(job->state, "succeeded") != 0)
+        row(table, "checkpoint", human_step(id, sizeof id, job->checkpoint_step));
+    plan_rows(table, json_object_get(json, "plan"));
+    forecast_rows(table, json_object_get(json, "forecast"));
+    date_row(table, "submitted", job->created_at);
+    date_row(table, "started", job->started_at);
+    date_row(table, "finished", job->finished_at);
+    row(table, "run directory", run_dir ? run_dir : "");
+    table_finish(table);
+}
+
+int cmd_show(int argc, char **argv)
+{
+    struct cmd_args args;
+    struct error e;
+    struct job job;
+    json_t *json;
+    long id;
+    int done = cmd_parse(&args, argc, argv);
+
+    if (done >= 0)
+        return done;
+    if (cmd_job_id(args.operands[0], &id, &e) < 0 || job_fetch(id, &json, &job, &e) < 0)
+        return cmd_fail(&e);
+    if (client.json)
+        print_json(json);
+    else
+        print_job(&job, json);
+    json_decref(json);
+    return 0;
+}

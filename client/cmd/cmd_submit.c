@@ -1,0 +1,113 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/api.h"
+#include "client/change.h"
+#include "client/cmd/submit.h"
+#include "client/cmd/watch.h"
+#include "client/document.h"
+#include "client/job.h"
+#include "client/views/print.h"
+#include "common/file.h"
+#include "common/json.h"
+
+int submit_text(const struct cmd_args *args, const char *text, size_t bytes)
+{
+    bool wait = cmd_flag(args, "wait"), watch = cmd_flag(args, "watch");
+    struct error e;
+    struct job job;
+    json_t *answer;
+
+    if (wait && watch)
+        return cmd_usage(args->cmd, "--wait and --watch exclude each other");
+    if (api_post("/v1/jobs", text, bytes, &answer, &e) < 0)
+        return cmd_fail(&e);
+    job_read(answer, &job);
+    long id = job.id;
+    if (client.json && !wait && !watch)
+        print_json(answer);
+    else if (!client.json)
+        printf("job %ld %s%s%s\n", id, job.state, *job.reason ? ": " : "", job.reason);
+    json_decref(answer);
+    fflush(stdout);
+    return wait || watch ? watch_until_end(id, watch) : 0;
+}
+
+/* The document as it is, so that lines and columns in the daemon's answer are the file's; made anew
+ * where an option changes it, or a path in it is relative to the current folder. */
+static int read_document(const struct cmd_args *args, char **text, size_t *bytes, struct error *e)
+{
+    struct error wrong;
+    int64_t train, eval;
+    bool changed = false;
+
+    if (document_images(args, "train-images", &train, e) ||
+        document_images(args, "eval-images", &eval, e))
+        return -(int)e->code;
+    int status = file_read(args->operands[0], JSON_DOCUMENT_LIMIT_BYTES, text, bytes, e);
+    if (status)
+        return status;
+    bool set = args->repeated_count || train || eval;
+    json_t *document = json_document_parse(*text, *bytes, &wrong);
+    if (!document && !set)
+        return 0; /* the daemon says what is wrong with it */
+    status = document ? changes_apply(document, args, e)
+                      : error_set(e, wrong.code, "%s: %s", args->operands[0], wrong.text);
+    if (!status && train)
+        json_set_at(document, "/data/train_images", json_integer((json_int_t)train));
+    if (!status && eval)
+        json_set_at(document, "/data/eval_images", json_integer((json_int_t)eval));
+    if (!status)
+        status = document_paths_absolute(document, &changed, e);
+    if (status || changed || set) {
+        free(*text);
+        *text = status ? NULL : json_dumps(document, JSON_COMPACT);
+        *bytes = *text ? strlen(*text) : 0;
+    }
+    json_decref(document);
+    return status;
+}
+
+/* The daemon makes it, as it would for itself: it knows the settings. */
+static int print_sbatch(const char *text, size_t bytes)
+{
+    struct error e;
+    json_t *plan;
+
+    if (api_post("/v1/plan", text, bytes, &plan, &e) < 0)
+        return cmd_fail(&e);
+    const char *script = json_string_value(json_object_get(plan, "sbatch"));
+    const json_t *threads = json_object_get(json_object_get(plan, "explain"), "threads_per_worker");
+    const json_t *warnings = json_object_get(plan, "warnings");
+    const char *last = json_string_value(json_array_get(warnings, json_array_size(warnings) - 1));
+    if (script)
+        fputs(script, stdout);
+    else if (threads && json_is_null(json_object_get(threads, "value")) && last)
+        error_set(&e, ERR_INVALID, "no batch script: %s", last);
+    else
+        error_set(&e, ERR_INVALID,
+                  "no batch script: it is made of a job with \"cluster\": {\"launcher\": "
+                  "\"slurm\"}, by a daemon that has mpirun and train-worker");
+    int code = script ? 0 : cmd_fail(&e);
+    json_decref(plan);
+    return code;
+}
+
+int cmd_submit(int argc, char **argv)
+{
+    struct cmd_args args;
+    struct error e;
+    char *text;
+    size_t bytes;
+    int code = cmd_parse(&args, argc, argv);
+
+    if (code >= 0)
+        return code;
+    if (read_document(&args, &text, &bytes, &e))
+        return cmd_fail(&e);
+    code = cmd_flag(&args, "print-sbatch") ? print_sbatch(text, bytes)
+                                           : submit_text(&args, text, bytes);
+    free(text);
+    return code;
+}

@@ -1,0 +1,257 @@
+/* trainctl sweep FILE | show ID | wait ID | list | cancel ID. A file of such a name is ./show. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/api.h"
+#include "client/cmd.h"
+#include "client/document.h"
+#include "client/job.h"
+#include "client/stream.h"
+#include "client/views/human.h"
+#include "client/views/print.h"
+#include "client/views/table.h"
+#include "common/file.h"
+#include "common/json.h"
+
+static char *number_of(const json_t *json, const char *key, char text[HUMAN_BYTES])
+{
+    const json_t *value = json_object_get(json, key);
+    return human_number(text, HUMAN_BYTES, json_is_number(value) ? json_number_value(value) : NAN);
+}
+
+/* "lr.base=0.2 optimizer.nesterov=true": as --set takes it. The caller frees it. */
+static char *point_words(json_t *point)
+{
+    char *words = NULL;
+    size_t bytes = 0;
+    FILE *out = open_memstream(&words, &bytes);
+    const char *key;
+    json_t *value;
+
+    if (!out)
+        abort();
+    json_object_foreach (point, key, value) {
+        char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(6));
+        fputs(bytes || ftell(out) > 0 ? " " : "", out);
+        for (const char *c = key + (*key == '/'); *c; c++)
+            fputc(*c == '/' ? '.' : *c, out);
+        fprintf(out, "=%s", text ? text : "");
+        free(text);
+    }
+    fclose(out);
+    return words;
+}
+
+#define REASON_BEGINS 60 /* about: points may be long */
+
+static void trial_row(struct libscols_table *table, const json_t *trial)
+{
+    struct libscols_line *line = table_line(table);
+    char text[HUMAN_BYTES];
+    char *point = point_words(json_object_get(trial, "point"));
+
+    table_set(line, 0, number_of(trial, "metric", text));
+    table_set(line, 1, number_of(trial, "budget", text));
+    table_set(line, 2, json_get_text(trial, "state", ""));
+    table_set_color(line, 2, job_state_color(json_get_text(trial, "state", "")));
+    table_set(line, 3, number_of(trial, "job", text));
+    table_set(line, 4, point);
+    table_set_cut(line, 5, json_get_text(trial, "reason", ""), table_room(REASON_BEGINS));
+    free(point);
+}
+
+static bool has_reasons(const json_t *sweep)
+{
+    const json_t *trial;
+    size_t i;
+
+    json_array_foreach (json_object_get(sweep, "trials"), i, trial)
+        if (*json_get_text(trial, "reason", ""))
+            return true;
+    return false;
+}
+
+static void show(const json_t *sweep)
+{
+    struct libscols_table *table = table_create(1);
+    const json_t *trial;
+    size_t i;
+
+    printf("sweep %lld %s%s%s%s%s, the best first\n\n", json_get_integer(sweep, "id", 0),
+           json_get_text(sweep, "name", ""), *json_get_text(sweep, "name", "") ? " " : "",
+           json_get_text(sweep, "state", ""), *json_get_text(sweep, "reason", "") ? ": " : "",
+           json_get_text(sweep, "reason", ""));
+    table_column(table, json_get_text(json_object_get(sweep, "document"), "metric", ""),
+                 TABLE_RIGHT);
+    table_column(table, "BUDGET", TABLE_RIGHT);
+    table_column(table, "STATE", 0);
+    table_column(table, "JOB", TABLE_RIGHT);
+    table_column(table, "POINT", 0);
+    table_column(table, "REASON", has_reasons(sweep) ? TABLE_TRUNC : SCOLS_FL_HIDDEN);
+    json_array_foreach (json_object_get(sweep, "trials"), i, trial)
+        trial_row(table, trial);
+    table_finish(table);
+}
+
+static void list(const json_t *answer)
+{
+    struct libscols_table *table = table_create(1);
+    static const char *const headings[] = {"ID", "NAME", "STATE", "TRIALS", "BEST"};
+    char text[HUMAN_BYTES];
+    const json_t *sweep;
+    size_t i;
+
+    for (size_t c = 0; c < sizeof headings / sizeof headings[0]; c++)
+        table_column(table, headings[c], c == 1 || c == 2 ? 0 : TABLE_RIGHT);
+    json_array_foreach (json_object_get(answer, "sweeps"), i, sweep) {
+        struct libscols_line *line = table_line(table);
+        table_set(line, 0, number_of(sweep, "id", text));
+        table_set(line, 1, json_get_text(sweep, "name", ""));
+        table_set(line, 2, json_get_text(sweep, "state", ""));
+        table_set(line, 3, number_of(sweep, "trial_count", text));
+        table_set(line, 4, number_of(json_object_get(sweep, "best"), "metric", text));
+    }
+    table_finish(table);
+}
+
+/* The text stays as it is where no path in it is relative. */
+static int make_paths_absolute(char **text, size_t *bytes, struct error *e)
+{
+    struct error wrong;
+    bool changed = false;
+    json_t *sweep = json_document_parse(*text, *bytes, &wrong);
+    int status = sweep ? sweep_paths_absolute(sweep, &changed, e) : 0; /* the daemon says it */
+
+    if (!status && changed) {
+        free(*text);
+        *text = json_dumps(sweep, JSON_COMPACT);
+        *bytes = *text ? strlen(*text) : 0;
+    }
+    json_decref(sweep);
+    return status;
+}
+
+static int submit(const char *file, json_t **answer, struct error *e)
+{
+    char *text;
+    size_t bytes;
+    int status = file_read(file, JSON_DOCUMENT_LIMIT_BYTES, &text, &bytes, e);
+
+    if (status)
+        return status;
+    status = make_paths_absolute(&text, &bytes, e);
+    if (status == 0)
+        status = api_post("/v1/sweeps", text, bytes, answer, e);
+    free(text);
+    return status;
+}
+
+static int sweep_id(const char *text, long *id, struct error *e)
+{
+    char *end;
+
+    *id = strtol(text, &end, 10);
+    if (end == text || *end || *id < 1)
+        return error_set(
+            e, ERR_USAGE,
+            "\"%s\" is not a sweep's id: ids are numbers as in \"trainctl sweep list\"", text);
+    return 0;
+}
+
+/* ---- wait */
+
+static bool runs(const json_t *sweep)
+{
+    return strcmp(json_get_text(sweep, "state", ""), "running") == 0;
+}
+
+/* The stream has the ends of jobs; the sweep's own comes soon behind the last of them. */
+static int wait_for(const char *path, json_t **answer, struct error *e)
+{
+    static const double looks[] = {0.2, 1, 3}; /* seconds behind a job's change of state */
+    const size_t count = sizeof looks / sizeof looks[0];
+    struct stream *stream = stream_create("/v1/events", -1);
+    struct stream_event event;
+    size_t next = 0;
+    int status = api_get(path, answer, e);
+
+    while (status == 0 && runs(*answer)) {
+        int news = stream_next(stream, -1, next < count ? looks[next] : -1, &event, e);
+        if (news < 0) {
+            status = news;
+            break;
+        }
+        if (news == STREAM_LOST || (news == STREAM_EVENT && strcmp(event.type, "state") != 0))
+            continue;
+        next = news == STREAM_NOTHING ? next + 1 : 0;
+        if (news == STREAM_EVENT)
+            continue;
+        json_decref(*answer);
+        status = api_get(path, answer, e);
+        if (status == -(int)ERR_UNREACHABLE) /* the stream finds it again */
+            status = (*answer = json_pack("{s:s}", "state", "running")) ? 0 : status;
+    }
+    stream_destroy(stream);
+    return status;
+}
+
+/* The exit status of one that has ended. */
+static int outcome(const json_t *sweep)
+{
+    const char *state = json_get_text(sweep, "state", "");
+
+    return strcmp(state, "cancelled") == 0 ? error_type(ERR_INTERRUPTED)->exit_code
+           : strcmp(state, "failed") == 0  ? 1
+                                           : 0;
+}
+
+/* ---- the command */
+
+static int ask(const struct cmd_args *args, json_t **answer, struct error *e)
+{
+    const char *word = args->operands[0];
+    bool cancels = strcmp(word, "cancel") == 0;
+    char path[64];
+    long id;
+
+    if (strcmp(word, "list") == 0)
+        return api_get("/v1/sweeps", answer, e);
+    bool waits = strcmp(word, "wait") == 0;
+    if (!cancels && !waits && strcmp(word, "show") != 0)
+        return submit(word, answer, e);
+    if (args->operand_count < 2)
+        return error_set(e, ERR_USAGE, "which one? trainctl sweep %s ID", word);
+    int status = sweep_id(args->operands[1], &id, e);
+    snprintf(path, sizeof path, "/v1/sweeps/%ld%s", id, cancels ? "/cancel" : "");
+    if (status)
+        return status;
+    if (waits)
+        return wait_for(path, answer, e);
+    return cancels ? api_post(path, NULL, 0, answer, e) : api_get(path, answer, e);
+}
+
+int cmd_sweep(int argc, char **argv)
+{
+    struct cmd_args args;
+    struct error e;
+    json_t *answer;
+    int done = cmd_parse(&args, argc, argv);
+
+    if (done >= 0)
+        return done;
+    if (ask(&args, &answer, &e))
+        return cmd_fail(&e);
+    if (client.json)
+        print_json(answer);
+    else if (json_object_get(answer, "sweeps") &&
+             !json_array_size(json_object_get(answer, "sweeps")))
+        puts("no searches yet: submit one with \"trainctl sweep FILE\"");
+    else if (json_object_get(answer, "sweeps"))
+        list(answer);
+    else
+        show(answer);
+    int code = strcmp(args.operands[0], "wait") == 0 ? outcome(answer) : 0;
+    json_decref(answer);
+    return code;
+}

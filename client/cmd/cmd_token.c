@@ -1,0 +1,138 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/api.h"
+#include "client/cmd.h"
+#include "client/views/human.h"
+#include "client/views/print.h"
+#include "client/views/table.h"
+#include "common/clock.h"
+#include "common/json.h"
+
+/* ---------------------------------------------------------------- create */
+
+static int create(const struct cmd_args *args, struct error *e)
+{
+    const char *expires = cmd_value(args, "expires"), *role = cmd_value(args, "role");
+    double seconds = 0;
+    json_t *answer;
+
+    if (args->operand_count != 2)
+        return error_set(e, ERR_USAGE, "say whom it is for: trainctl token create NAME");
+    if (cmd_duration(args, "expires", &seconds, e) ||
+        (role && cmd_word(role, "role", cmd_role_at, e)))
+        return -(int)e->code;
+    json_t *body =
+        json_pack("{s:s, s:s, s:o}", "name", args->operands[1], "role", role ? role : "submit",
+                  "expires_seconds", expires ? json_real(seconds) : json_null());
+    char *document = body ? json_dumps(body, 0) : NULL;
+    json_decref(body);
+    if (!document)
+        return error_set(e, ERR_USAGE, "the name must be UTF-8");
+    int status = api_post("/v1/tokens", document, strlen(document), &answer, e);
+    free(document);
+    if (status)
+        return status;
+    if (client.json) {
+        print_json(answer);
+    } else {
+        puts(json_get_text(answer, "token", ""));
+        fprintf(stderr,
+                "This is token %.0f (%s, role %s). It is not shown again: put it into "
+                "~/.config/traind/token (chmod 600) or TRAINCTL_TOKEN.\n",
+                json_get_number(answer, "id", 0), json_get_text(answer, "name", ""),
+                json_get_text(answer, "role", ""));
+    }
+    json_decref(answer);
+    return 0;
+}
+
+/* ---------------------------------------------------------------- list, revoke */
+
+static void add_token(struct libscols_table *table, const json_t *token)
+{
+    struct libscols_line *line = table_line(table);
+    char words[HUMAN_BYTES];
+    double now = clock_now(), expires = json_get_number(token, "expires_at", 0),
+           used = json_get_number(token, "used_at", 0);
+
+    snprintf(words, sizeof words, "%.0f", json_get_number(token, "id", 0));
+    table_set(line, 0, words);
+    table_set(line, 1, json_get_text(token, "name", ""));
+    table_set(line, 2, json_get_text(token, "role", ""));
+    table_set(line, 3,
+              human_ago(words, sizeof words, now - json_get_number(token, "created_at", 0)));
+    if (expires > 0 && expires <= now)
+        table_set(line, 4, "has expired");
+    else
+        table_set(line, 4,
+                  expires > 0 ? human_duration(words, sizeof words, expires - now) : "never");
+    table_set(line, 5, used > 0 ? human_ago(words, sizeof words, now - used) : "-");
+}
+
+static int list(struct error *e)
+{
+    static const char *const headings[] = {"ID", "NAME", "ROLE", "MADE", "EXPIRES IN", "USED"};
+    const json_t *token;
+    json_t *answer;
+    size_t i;
+
+    if (api_get("/v1/tokens", &answer, e) < 0)
+        return -(int)e->code;
+    if (client.json) {
+        print_json(answer);
+    } else if (json_array_size(json_object_get(answer, "tokens")) == 0) {
+        puts("no tokens yet: make one with \"trainctl token create NAME\"");
+    } else {
+        struct libscols_table *table = table_create(1);
+        for (i = 0; i < sizeof headings / sizeof headings[0]; i++)
+            table_column(table, headings[i], i == 0 ? TABLE_RIGHT : 0);
+        json_array_foreach (json_object_get(answer, "tokens"), i, token)
+            add_token(table, token);
+        table_finish(table);
+    }
+    json_decref(answer);
+    return 0;
+}
+
+static int revoke(const struct cmd_args *args, struct error *e)
+{
+    char path[64];
+    json_t *answer;
+    long id;
+
+    if (args->operand_count != 2)
+        return error_set(e, ERR_USAGE,
+                         "say which: trainctl token revoke ID (see trainctl token list)");
+    if (cmd_job_id(args->operands[1], &id, e) < 0)
+        return error_set(e, ERR_USAGE, "\"%s\" is not a token's id: see trainctl token list",
+                         args->operands[1]);
+    snprintf(path, sizeof path, "/v1/tokens/%ld", id);
+    if (api_delete(path, &answer, e) < 0)
+        return -(int)e->code;
+    if (client.json)
+        print_json(answer);
+    else
+        printf("token %ld is revoked\n", id);
+    json_decref(answer);
+    return 0;
+}
+
+int cmd_token(int argc, char **argv)
+{
+    struct cmd_args args;
+    struct error e;
+    int done = cmd_parse(&args, argc, argv), status;
+
+    if (done >= 0)
+        return done;
+    if (strcmp(args.operands[0], "create") == 0)
+        status = create(&args, &e);
+    else if (strcmp(args.operands[0], "list") == 0)
+        status = list(&e);
+    else if (strcmp(args.operands[0], "revoke") == 0)
+        status = revoke(&args, &e);
+    else
+        return cmd_usage(args.cmd, "\"%s\" is not create, list or revoke", args.operands[0]);
+    return status < 0 ? cmd_fail(&e) : 0;
+}

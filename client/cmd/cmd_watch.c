@@ -1,0 +1,111 @@
+#include <signal.h>
+
+#include "client/cmd.h"
+#include "client/cmd/watch.h"
+#include "client/follow.h"
+#include "client/views/print.h"
+#include "client/views/progress.h"
+#include "client/views/screen.h"
+#include "client/views/terminal.h"
+#include "client/views/view.h"
+
+/* ---- in lines */
+
+static void show(void *context, const struct job *job)
+{
+    progress_show(context, job);
+}
+
+static int follow_to_end(long id, bool progress)
+{
+    struct progress shown = {0};
+    struct follow follow = {.id = id, .context = &shown};
+    struct error e;
+    struct job job;
+    json_t *json = NULL;
+
+    if (progress && !client.json)
+        follow.observe = show;
+    follow_on_interrupt();
+    int outcome = follow_job(&follow, &json, &e);
+    if (outcome < 0)
+        return cmd_fail(&e);
+    job_read(json, &job);
+    if (client.json)
+        print_json(json);
+    else
+        job_print_outcome(&job);
+    json_decref(json);
+    return outcome;
+}
+
+/* ---- on a terminal */
+
+/* Ctrl-C and q; other signals end us as they end others: the shell is to know which. */
+static int interrupted(int end, long id)
+{
+    if (end == VIEW_SIGNALLED && screen_signal() != SIGINT) {
+        signal(screen_signal(), SIG_DFL);
+        raise(screen_signal());
+    }
+    if (id)
+        fputs(follow_interrupted, stderr);
+    return id || end == VIEW_SIGNALLED ? error_type(ERR_INTERRUPTED)->exit_code : 0;
+}
+
+#define NO_VIEW  (-1) /* the terminal cannot be drawn on: lines are better than nothing */
+#define JOB_DONE (-2) /* all was seen but how it ended */
+
+/* The exit code, or one of these. */
+static int view(long id)
+{
+    struct error e;
+
+    if (client.json || !terminal_full() || screen_open(&e))
+        return NO_VIEW;
+    int end = id ? view_job(id, false, &e) : view_queue(&e);
+    screen_close();
+    if (end < 0)
+        return cmd_fail(&e);
+    return end == VIEW_DONE ? JOB_DONE : interrupted(end, id);
+}
+
+/* ---- the commands */
+
+int watch_until_end(long id, bool progress)
+{
+    int code = progress ? view(id) : NO_VIEW;
+
+    return code >= 0 ? code : follow_to_end(id, progress && code == NO_VIEW);
+}
+
+int cmd_watch(int argc, char **argv)
+{
+    struct cmd_args args;
+    struct error e;
+    long id = 0;
+    int done = cmd_parse(&args, argc, argv);
+
+    if (done >= 0)
+        return done;
+    if (args.operand_count && cmd_job_id(args.operands[0], &id, &e) < 0)
+        return cmd_fail(&e);
+    if (id)
+        return watch_until_end(id, true);
+    done = view(0);
+    return done >= 0 ? done : watch_queue();
+}
+
+int cmd_wait(int argc, char **argv)
+{
+    struct cmd_args args;
+    struct error e;
+    long id;
+    int done = cmd_parse(&args, argc, argv);
+
+    if (done >= 0)
+        return done;
+    if (cmd_job_id(args.operands[0], &id, &e) < 0)
+        return cmd_fail(&e);
+    return watch_until_end(id, false);
+}

@@ -1,0 +1,251 @@
+/* trainctl doctor --slurm: slurm.conf, the scripts of etc/slurm, their settings, the nodes'
+ * reports. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "client/api.h"
+#include "client/cmd/doctor.h"
+#include "common/check.h"
+#include "common/file.h"
+
+#define TEXT_BYTES  262144
+#define VALUE_BYTES 1024
+#define SCRIPTS     PKGDATADIR "/slurm"
+
+/* The value of "Key  = value" in what `scontrol show config` prints; "" for none. */
+static const char *setting(const char *config, const char *key, char value[VALUE_BYTES])
+{
+    size_t length = strlen(key);
+
+    value[0] = '\0';
+    for (const char *line = config; line; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        if (strncmp(line, key, length) != 0 || (line[length] != ' ' && line[length] != '='))
+            continue;
+        const char *equals = strchr(line, '=');
+        if (!equals)
+            break;
+        equals += 1 + strspn(equals + 1, " ");
+        snprintf(value, VALUE_BYTES, "%.*s", (int)strcspn(equals, "\n"), equals);
+        break;
+    }
+    if (strcmp(value, "(null)") == 0)
+        value[0] = '\0';
+    return value;
+}
+
+/* ---------------------------------------------------------------- slurm.conf */
+
+static bool is_chained(const char *path, const char *ours)
+{
+    char *text;
+    size_t bytes;
+    bool found = strcmp(path, ours) == 0;
+
+    if (!found && file_read(path, TEXT_BYTES, &text, &bytes, NULL) == 0) {
+        const char *name = strrchr(ours, '/');
+        found = strstr(text, ours) || (strstr(text, "slurm") && strstr(text, name));
+        free(text);
+    }
+    return found;
+}
+
+static void check_script(json_t *list, const char *config, const char *key, const char *name)
+{
+    char path[VALUE_BYTES], ours[VALUE_BYTES], advice[2 * VALUE_BYTES];
+
+    snprintf(ours, sizeof ours, SCRIPTS "/%s", name);
+    setting(config, key, path);
+    if (!*path) {
+        snprintf(advice, sizeof advice,
+                 "add %s=%s to slurm.conf, on all nodes, and say scontrol reconfigure", key, ours);
+        check_note(list, key, false, advice, "is not set in slurm.conf");
+    } else if (access(path, X_OK)) {
+        check_note(list, key, false, "it must be there, and executable, on all nodes",
+                   "%s is not an executable file here", path);
+    } else if (!is_chained(path, ours)) {
+        snprintf(advice, sizeof advice, "let it go on to traind's at its end, as in: exec %s",
+                 ours);
+        check_note(list, key, false, advice, "%s does not call traind's %s", path, name);
+    } else {
+        check_note(list, key, true, NULL, "%s", path);
+    }
+}
+
+static void check_word(json_t *list, const char *config, const char *key, const char *word,
+                       const char *advice)
+{
+    char value[VALUE_BYTES];
+
+    setting(config, key, value);
+    check_note(list, key, strcasestr(value, word) != NULL, advice, "%.200s",
+               *value ? value : "is not set");
+}
+
+static void check_batch_start(json_t *list, const char *config, double needed)
+{
+    char value[VALUE_BYTES], advice[VALUE_BYTES];
+    double seconds = atof(setting(config, "BatchStartTimeout", value));
+
+    snprintf(advice, sizeof advice,
+             "set BatchStartTimeout=%.0f in slurm.conf: the prolog must have ended by then, or the "
+             "job is given up",
+             needed);
+    check_note(list, "BatchStart", seconds >= needed, advice, "BatchStartTimeout is %.0f s",
+               seconds);
+}
+
+/* ---------------------------------------------------------------- traind-node.conf */
+
+/* The last name=value of the file, without quotes; "" for none. */
+static char *node_setting(const char *text, const char *name, char value[VALUE_BYTES])
+{
+    size_t length = strlen(name);
+
+    value[0] = '\0';
+    for (const char *line = text; line; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        if (strncmp(line, name, length) != 0 || line[length] != '=')
+            continue;
+        const char *at = line + length + 1;
+        char quote = *at == '"' || *at == '\'' ? *at++ : '\n';
+        size_t end = 0;
+        while (at[end] && at[end] != quote && at[end] != '\n')
+            end++;
+        snprintf(value, VALUE_BYTES, "%.*s", (int)end, at);
+    }
+    return value;
+}
+
+static void check_token(json_t *list, const char *path)
+{
+    struct stat st;
+
+    if (!*path) {
+        check_note(list, "token", true, NULL, "none is set: enough where traind wants none");
+    } else if (stat(path, &st)) {
+        check_note(list, "token", false,
+                   "trainctl token create --role node nodes >FILE; chmod 600 FILE, on all nodes",
+                   "token_file %s is not there", path);
+    } else {
+        check_note(list, "token", (st.st_mode & 077) == 0, "chmod 600, owned by root",
+                   "%s has mode %03o", path, (unsigned)st.st_mode & 0777);
+    }
+}
+
+static void check_node_conf(json_t *list, const char *config)
+{
+    const char *path = getenv("TRAIND_NODE_CONF");
+    char value[VALUE_BYTES], *text;
+    struct error e;
+    size_t bytes;
+
+    if (!path || !*path)
+        path = SYSCONFDIR "/traind-node.conf";
+    if (file_read(path, TEXT_BYTES, &text, &bytes, &e)) {
+        check_note(list, "node.conf", false,
+                   "put it there on all nodes: without it every job passes unchecked", "%s",
+                   e.text);
+        return;
+    }
+    check_note(list, "node.conf", true, NULL, "%s", path);
+    node_setting(text, "runs", value);
+    check_note(list, "runs", access(value, X_OK) == 0,
+               "runs must be the folder jobs of traind's state, on a file system that all nodes "
+               "mount under this name",
+               "%s", *value ? value : "is not set");
+    check_token(list, node_setting(text, "token_file", value));
+    double staging =
+        *node_setting(text, "stage", value) ? atof(node_setting(text, "stage_seconds", value)) : 0;
+    check_batch_start(list, config, 20 + staging);
+    free(text);
+}
+
+/* ---------------------------------------------------------------- nodes */
+
+static int count_lines(const char *text)
+{
+    int lines = 0;
+
+    for (; *text; text++)
+        lines += *text == '\n';
+    return lines;
+}
+
+static void check_partitions(json_t *list, char *text)
+{
+    char *argv[] = {(char *)"sinfo", (char *)"-h", (char *)"-o", (char *)"%P", NULL};
+    char *down[] = {(char *)"sinfo", (char *)"-h",     (char *)"-R",
+                    (char *)"-o",    (char *)"%N: %E", NULL};
+    bool any = doctor_output(argv, text, TEXT_BYTES);
+
+    for (char *c = text; *c; c++)
+        *c = *c == '\n' ? ' ' : *c;
+    check_note(list, "partitions", any, "add a PartitionName line to slurm.conf", "%.200s",
+               any ? text : "none");
+    if (!doctor_output(down, text, TEXT_BYTES))
+        text[0] = '\0';
+    int bad = count_lines(text);
+    text[strcspn(text, "\n")] = '\0';
+    check_note(list, "drained", bad == 0,
+               "repair them, then: scontrol update nodename=NODE state=resume (sinfo -R lists all)",
+               bad ? "%d lines of nodes that are out, as %.200s" : "no node is out", bad, text);
+}
+
+static void check_reports(json_t *list, char *text)
+{
+    char *argv[] = {(char *)"sinfo", (char *)"-h", (char *)"-N", (char *)"-o", (char *)"%N", NULL};
+    json_t *answer = NULL;
+    const json_t *node;
+    struct error e;
+    size_t i, reported = 0;
+
+    if (!doctor_output(argv, text, TEXT_BYTES) || api_get("/v1/nodes", &answer, &e) < 0)
+        return;
+    json_array_foreach (json_object_get(answer, "nodes"), i, node)
+        reported += !json_is_true(json_object_get(node, "local"));
+    check_note(list, "reports", reported > 0,
+               "a node reports when it gets its first job of traind; see slurmd's log for what its "
+               "prolog says",
+               "%zu nodes have reported, and Slurm lists %d", reported, count_lines(text));
+    json_decref(answer);
+}
+
+void doctor_slurm(json_t *list)
+{
+    char *config_argv[] = {(char *)"scontrol", (char *)"show", (char *)"config", NULL};
+    char *mpi_argv[] = {(char *)"srun", (char *)"--mpi=list", NULL};
+    char *config = malloc(TEXT_BYTES), *text = malloc(TEXT_BYTES), value[VALUE_BYTES];
+
+    if (!config || !text || !doctor_output(config_argv, config, TEXT_BYTES) ||
+        !*setting(config, "ClusterName", value)) {
+        check_note(list, "slurmctld", false,
+                   "install slurm-client, start munged with the cluster's key, and let SLURM_CONF "
+                   "name its slurm.conf; scontrol ping tells more",
+                   "does not answer here");
+    } else {
+        check_note(list, "slurmctld", true, NULL, "answers; cluster %s", value);
+        setting(config, "AuthType", value);
+        check_note(list, "auth", true, NULL, "%s works here", value);
+        check_script(list, config, "Prolog", "prolog");
+        check_script(list, config, "Epilog", "epilog");
+        check_script(list, config, "TaskProlog", "task-prolog");
+        check_word(list, config, "PrologFlags", "Alloc",
+                   "set PrologFlags=Alloc: else a job's other nodes are checked when it has begun");
+        check_word(list, config, "SchedulerParameters", "nohold_on_prolog_fail",
+                   "add nohold_on_prolog_fail: else a job whose node is drained is held until "
+                   "somebody releases it");
+        check_node_conf(list, config);
+        bool pmix = doctor_output(mpi_argv, text, TEXT_BYTES) && strstr(text, "pmix");
+        check_note(list, "PMIx", pmix,
+                   "install slurm-wlm-basic-plugins, or leave slurm.start at mpirun",
+                   pmix ? "srun --mpi=pmix is there" : "srun has no --mpi=pmix");
+        check_partitions(list, text);
+        check_reports(list, text);
+    }
+    free(config);
+    free(text);
+}

@@ -1,0 +1,15 @@
+/* What watch, wait and submit --watch/--wait share: follow a job to its end, and say how it ended.
+ */
+#ifndef TRAIND_CLIENT_CMD_WATCH_H
+#define TRAIND_CLIENT_CMD_WATCH_H
+
+#include <stdbool.h>
+
+/* Returns the exit code: the job's outcome, or that of an error (printed). progress: show it, on a
+ * terminal in full screen. */
+int watch_until_end(long id, bool progress);
+
+/* Prints what happens to all jobs, line by line, until something ends it; returns the exit code. */
+int watch_queue(void);
+
+#endif

@@ -1,0 +1,44 @@
+#include <stdio.h>
+#include <string.h>
+
+#include "client/cmd.h"
+#include "client/cmd/watch.h"
+#include "client/follow.h"
+#include "client/stream.h"
+#include "client/views/view.h"
+
+/* The news of all jobs: under --json each event as it came, steps too. */
+static void print_event(const struct stream_event *event)
+{
+    char words[512];
+
+    if (client.json) {
+        json_dumpf(event->body, stdout, JSON_COMPACT);
+        putchar('\n');
+    } else if (view_event_words(event, words, sizeof words)) {
+        char *rest = strchr(words, ' ');
+        printf("%.*s  job %lld %s\n", (int)(rest - words), words,
+               (long long)json_integer_value(json_object_get(event->body, "job")), rest + 2);
+    }
+    fflush(stdout);
+}
+
+int watch_queue(void)
+{
+    struct stream *stream = stream_create("/v1/events", -1);
+    struct stream_event event;
+    struct error e;
+    int news;
+
+    follow_on_interrupt();
+    while ((news = stream_next(stream, -1, -1, &event, &e)) >= 0) {
+        if (news == STREAM_EVENT)
+            print_event(&event);
+        else if (news == STREAM_LOST)
+            fprintf(stderr, "trainctl: %s does not answer; trying again\n", client.server);
+        else if (news == STREAM_BACK)
+            fprintf(stderr, "trainctl: %s is back\n", client.server);
+    }
+    stream_destroy(stream);
+    return cmd_fail(&e);
+}

@@ -1,0 +1,154 @@
+#include "client/measure/bench.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/arch.h"
+#include "common/event.h"
+#include "common/file.h"
+#include "common/json.h"
+#include "common/median.h"
+
+#define EVENTS_LIMIT_BYTES ((size_t)256 << 20)
+
+/* The steps as columns; the first phases are those of enum bench_phase. */
+enum column { STEP_MS = BENCH_PHASES, COLUMNS };
+static const char *const names[COLUMNS] = {"data_ms", "forward_ms", "backward_ms",
+                                           "comm_ms", "optim_ms",   "step_ms"};
+
+struct series {
+    double *values[COLUMNS];
+    size_t count, room;
+    double last_t, last_batch; /* of eval_progress; 0: none yet */
+};
+
+const char *bench_phase_name(enum bench_phase phase)
+{
+    static const char *const words[] = {"data", "forward", "backward", "comm", "optim"};
+    return words[phase];
+}
+
+static bool grow(struct series *s)
+{
+    if (s->count < s->room)
+        return true;
+    s->room = s->room ? 2 * s->room : 64;
+    for (int i = 0; i < COLUMNS; i++) {
+        double *grown = realloc(s->values[i], s->room * sizeof *grown);
+        if (!grown)
+            return false;
+        s->values[i] = grown;
+    }
+    return true;
+}
+
+static void add_step(struct series *s, const json_t *event)
+{
+    if (json_get_number(event, "step", 0) < 2 || !grow(s))
+        return;
+    for (int i = 0; i < COLUMNS; i++)
+        s->values[i][s->count] = json_get_number(event, names[i], 0);
+    s->count++;
+}
+
+/* Time between two lines of progress, by a worker's batches between them. */
+static void add_progress(struct series *s, const json_t *event, double world)
+{
+    double t = json_get_number(event, "t", 0), batch = json_get_number(event, "batch", 0);
+
+    if (s->last_t > 0 && batch > s->last_batch && grow(s)) {
+        for (int i = 0; i < COLUMNS; i++)
+            s->values[i][s->count] = 0;
+        s->values[STEP_MS][s->count] = 1e3 * (t - s->last_t) / ((batch - s->last_batch) / world);
+        s->values[BENCH_FORWARD][s->count] = s->values[STEP_MS][s->count];
+        s->count++;
+    }
+    s->last_t = t;
+    s->last_batch = batch;
+}
+
+static void take_event(struct series *s, struct bench *b, const json_t *event, double world)
+{
+    const char *type = json_string_value(json_object_get(event, "type"));
+    const char *gemm = json_string_value(json_object_get(event, "gemm"));
+
+    switch (type ? event_type_of(type) : EVENT_TYPE_COUNT) {
+    case EVENT_RUN_START:
+        snprintf(b->gemm, sizeof b->gemm, "%s", gemm ? gemm : "");
+        break;
+    case EVENT_STEP:
+        add_step(s, event);
+        break;
+    case EVENT_EVAL_PROGRESS:
+        add_progress(s, event, world);
+        break;
+    case EVENT_RUN_STOP:
+        b->memory_bytes = json_get_number(event, "memory_peak_bytes", 0);
+        b->peak_gflops = json_get_number(event, "sgemm_gflops", 0);
+        break;
+    default:
+        break;
+    }
+}
+
+static void conclude(struct series *s, const struct job_spec *spec, struct bench *b)
+{
+    double world = (double)job_spec_world_size(spec);
+    double batch = (double)(b->evaluates ? spec->eval.batch : spec->batch_per_worker);
+    struct arch_shape shape = arch_shape_of(spec);
+    double macs = arch_forward_macs(&shape);
+
+    for (int i = 0; i < BENCH_PHASES; i++)
+        b->phase_ms[i] = median(s->values[i], s->count);
+    b->step_ms = median(s->values[STEP_MS], s->count);
+    b->steps = (long)s->count;
+    b->images_per_sec = 1e3 * world * batch / b->step_ms;
+    b->gflop_per_image = 2e-9 * macs * (b->evaluates ? 1 : 3);
+    b->gflops = b->images_per_sec * b->gflop_per_image;
+}
+
+char *bench_failure(const char *events_path)
+{
+    char *text, *rest = NULL, *reason = NULL;
+    size_t bytes;
+    struct error ignored;
+
+    if (file_read(events_path, EVENTS_LIMIT_BYTES, &text, &bytes, &ignored))
+        return NULL;
+    for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+        json_t *event = json_loads(line, 0, NULL);
+        const char *type = json_string_value(json_object_get(event, "type"));
+        const char *words = json_string_value(json_object_get(event, "reason"));
+        if (type && words && !reason && event_type_of(type) == EVENT_FAILED)
+            reason = strdup(words);
+        json_decref(event);
+    }
+    free(text);
+    return reason;
+}
+
+int bench_read(const char *events_path, const struct job_spec *spec, struct bench *out,
+               struct error *e)
+{
+    struct series series = {0};
+    char *text, *rest = NULL;
+    size_t bytes;
+    int status = file_read(events_path, EVENTS_LIMIT_BYTES, &text, &bytes, e);
+
+    if (status)
+        return status;
+    *out = (struct bench){.evaluates = spec->mode == JOB_MODE_EVAL};
+    for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+        json_t *event = json_loads(line, 0, NULL);
+        take_event(&series, out, event, (double)job_spec_world_size(spec));
+        json_decref(event);
+    }
+    free(text);
+    if (series.count == 0)
+        status = error_set(e, ERR_CORRUPT, "%s tells of no step behind the first", events_path);
+    else
+        conclude(&series, spec, out);
+    for (int i = 0; i < COLUMNS; i++)
+        free(series.values[i]);
+    return status;
+}

@@ -1,0 +1,261 @@
+/*
+ * trainctl bench: a short run on synthetic images without a daemon, in a folder of its own that is
+ * removed afterwards. mpirun is started by the daemon's launcher, so that what is measured is what
+ * a job would get.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/cmd.h"
+#include "client/measure/bench.h"
+#include "client/measure/speeds.h"
+#include "client/views/human.h"
+#include "client/views/print.h"
+#include "client/views/table.h"
+#include "common/json.h"
+#include "launch/launch.h"
+
+#define STEPS_DEFAULT "5"
+
+/* The options that are keys of the job document; without a fallback the key's default, which may
+ * depend on the network. */
+static const struct {
+    const char *option, *pointer, *fallback;
+} keys[] = {
+    {"arch",       "/model/arch",                 "resnet50"},
+    {"image-size", "/model/image_size",           NULL      },
+    {"batch",      "/batch_per_worker",           "16"      },
+    {"workers",    "/cluster/workers_per_node",   "2"       },
+    {"threads",    "/cluster/threads_per_worker", "0"       },
+    {"precision",  "/precision",                  "fp32"    },
+    {"gemm",       "/model/gemm",                 "auto"    },
+};
+#define KEY_COUNT (sizeof keys / sizeof keys[0])
+
+struct run {
+    struct job_spec *spec;
+    long steps;
+};
+
+/* ---- the job */
+
+/* A number where it is one; else text, which the table of job options then refuses in its own
+ * words. */
+static json_t *value_of(const char *text)
+{
+    char *end;
+
+    errno = 0;
+    long long number = strtoll(text, &end, 10);
+    return errno || end == text || *end ? json_string(text) : json_integer(number);
+}
+
+/* Enough images for one epoch of all steps, as far as the numbers make sense at all. */
+static double images_needed(const json_t *document, long steps)
+{
+    double batch = json_number_value(json_object_get(document, "batch_per_worker"));
+    double workers = json_number_value(
+        json_object_get(json_object_get(document, "cluster"), "workers_per_node"));
+    return fmin(fmax(batch * workers * (double)(steps + 1), 1), 1e12);
+}
+
+static json_t *make_document(const struct cmd_args *args, long steps)
+{
+    json_t *d = json_object();
+    bool eval = cmd_flag(args, "eval");
+
+    for (size_t i = 0; i < KEY_COUNT; i++) {
+        const char *text = cmd_value(args, keys[i].option);
+        if (!text)
+            text = keys[i].fallback;
+        if (text)
+            json_set_at(d, keys[i].pointer, value_of(text));
+    }
+    json_set_at(d, "/mode", json_string(eval ? "eval" : "train"));
+    json_set_at(d, "/data/train", json_string("synthetic"));
+    json_set_at(d, "/data/train_images", json_integer((json_int_t)images_needed(d, steps)));
+    json_set_at(d, "/checkpoint/disable", json_true());
+    json_set_at(d, "/lr/warmup_epochs", json_integer(0));
+    json_set_at(d, "/lr/scaling",
+                json_string("none")); /* random labels: a large batch must not diverge */
+    json_set_at(d, "/lr/base", json_real(0.001));
+    if (eval) {
+        json_set_at(d, "/data/eval", json_string("synthetic"));
+        json_set_at(d, "/eval/batch", json_incref(json_object_get(d, "batch_per_worker")));
+    } else {
+        json_set_at(d, "/steps", json_integer(steps + 1));
+    }
+    return d;
+}
+
+static const char *option_of(const char *pointer)
+{
+    for (size_t i = 0; i < KEY_COUNT; i++)
+        if (strcmp(keys[i].pointer, pointer) == 0)
+            return keys[i].option;
+    return NULL;
+}
+
+/* The first problem that an option made, in the option's name. */
+static int refuse(const struct problems *problems, struct error *e)
+{
+    for (size_t i = 0; i < problems->count; i++) {
+        const struct problem *p = &problems->items[i];
+        const char *option = option_of(p->pointer);
+        if (option && p->suggestion)
+            return error_set(e, ERR_USAGE, "--%s: %s; did you mean %s?", option, p->message,
+                             p->suggestion);
+        if (option)
+            return error_set(e, ERR_USAGE, "--%s: %s", option, p->message);
+    }
+    return error_set(e, ERR_INTERNAL, "%s: %s", problems->items[0].pointer,
+                     problems->items[0].message);
+}
+
+static int make_spec(const struct cmd_args *args, struct run *r, struct error *e)
+{
+    struct problems problems = {0}, unsupported = {0};
+    const char *steps = cmd_value(args, "steps");
+    int status = cmd_number(steps ? steps : STEPS_DEFAULT, "steps", 1, 100000, &r->steps, e);
+
+    if (status)
+        return status;
+    json_t *document = make_document(args, r->steps);
+    r->spec = job_spec_parse(document, NULL, NULL, &problems, &unsupported);
+    if (!r->spec)
+        status = refuse(&problems, e);
+    else if (unsupported.count)
+        status = refuse(&unsupported, e);
+    json_decref(document);
+    problems_clear(&problems);
+    problems_clear(&unsupported);
+    return status;
+}
+
+/* ---- what it says */
+
+static void show_json(const struct run *r, const struct bench *b)
+{
+    json_t *phases = json_object();
+
+    for (int i = 0; i < BENCH_PHASES; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "%s_ms", bench_phase_name((enum bench_phase)i));
+        json_object_set_new(phases, name, json_real(b->phase_ms[i]));
+    }
+    json_t *answer = json_pack(
+        "{s:s, s:s, s:I, s:I, s:I, s:I, s:s, s:s, s:i, s:f, s:f, s:f, s:f, s:o, s:I, s:f, s:o}",
+        "arch", r->spec->model.arch, "mode", b->evaluates ? "eval" : "train", "image_size",
+        (json_int_t)r->spec->model.image_size, "batch", (json_int_t)r->spec->batch_per_worker,
+        "workers", (json_int_t)r->spec->cluster.workers_per_node, "threads",
+        (json_int_t)speeds_threads(r->spec), "precision",
+        r->spec->precision == JOB_PRECISION_BF16 ? "bf16" : "fp32", "gemm", b->gemm, "steps",
+        (int)b->steps, "images_per_sec", b->images_per_sec, "gflops", b->gflops, "gflop_per_image",
+        b->gflop_per_image, "peak_gflops", b->peak_gflops, "share_of_peak",
+        b->peak_gflops > 0 ? json_real(b->gflops / b->peak_gflops) : json_null(),
+        "memory_bytes_per_worker", (json_int_t)b->memory_bytes, "step_ms", b->step_ms, "phases",
+        phases);
+    print_json(answer);
+    json_decref(answer);
+}
+
+static void row(struct libscols_table *table, const char *name, const char *value,
+                const char *remark)
+{
+    struct libscols_line *line = table_line(table);
+
+    table_set(line, 0, name);
+    table_set(line, 1, value);
+    table_set(line, 2, remark);
+}
+
+static void phase_row(struct libscols_table *table, const struct bench *b, int phase)
+{
+    char name[32], value[32], share[32];
+
+    snprintf(name, sizeof name, "  %s", bench_phase_name((enum bench_phase)phase));
+    snprintf(value, sizeof value, "%.1f ms", b->phase_ms[phase]);
+    snprintf(share, sizeof share, "%.1f %% of the step", 100 * b->phase_ms[phase] / b->step_ms);
+    row(table, name, value, share);
+}
+
+static const char *plural(int64_t count)
+{
+    return count == 1 ? "" : "s";
+}
+
+/* To stderr, so that JSON stays JSON. */
+static void warn_of_crowding(const struct job_spec *s)
+{
+    int64_t wanted = s->cluster.workers_per_node * speeds_threads(s),
+            cores = launch_node_slots(s->cluster.smt);
+
+    if (wanted > cores)
+        fprintf(stderr,
+                "trainctl: warning: %lld threads share %lld core%s, so the figures say little; "
+                "--workers times --threads should not exceed the cores\n",
+                (long long)wanted, (long long)cores, plural(cores));
+}
+
+static void show_table(const struct run *r, const struct bench *b)
+{
+    struct libscols_table *table = table_create(0);
+    const struct job_spec *s = r->spec;
+    char value[HUMAN_BYTES], remark[96];
+
+    printf("%s, %s at %lldx%lld, batch %lld a worker, %lld worker%s x %lld thread%s; median of %ld "
+           "step%s\n\n",
+           s->model.arch, b->evaluates ? "evaluation" : "training", (long long)s->model.image_size,
+           (long long)s->model.image_size, (long long)s->batch_per_worker,
+           (long long)s->cluster.workers_per_node, plural(s->cluster.workers_per_node),
+           (long long)speeds_threads(s), plural(speeds_threads(s)), b->steps, plural(b->steps));
+    table_column(table, "", 0);
+    table_column(table, "", TABLE_RIGHT);
+    table_column(table, "", 0);
+    snprintf(value, sizeof value, "%.4g", b->images_per_sec);
+    row(table, "images/s", value, "all workers");
+    row(table, "convolutions", b->gemm,
+        strcmp(b->gemm, "own") ? "by im2col and OpenBLAS" : "by the engine's kernels");
+    snprintf(value, sizeof value, "%.1f", b->gflops);
+    snprintf(remark, sizeof remark, "%.3g GFLOP an image", b->gflop_per_image);
+    row(table, "GFLOP/s", value, remark);
+    snprintf(value, sizeof value, "%.1f %%", 100 * b->gflops / b->peak_gflops);
+    snprintf(remark, sizeof remark, "of %.1f GFLOP/s, SGEMM on the same cores", b->peak_gflops);
+    row(table, "share of peak", b->peak_gflops > 0 ? value : "-", remark);
+    row(table, "memory a worker", human_size(value, sizeof value, b->memory_bytes),
+        "resident, at most");
+    snprintf(value, sizeof value, "%.1f ms", b->step_ms);
+    row(table, b->evaluates ? "batch" : "step", value, "");
+    for (int i = 0; i < BENCH_PHASES; i++)
+        if (!b->evaluates || i == BENCH_FORWARD)
+            phase_row(table, b, i);
+    table_finish(table);
+}
+
+int cmd_bench(int argc, char **argv)
+{
+    struct cmd_args args;
+    struct run r = {0};
+    struct bench bench;
+    struct error e;
+    int done = cmd_parse(&args, argc, argv);
+
+    if (done >= 0)
+        return done;
+    int status = make_spec(&args, &r, &e);
+    if (!status)
+        warn_of_crowding(r.spec);
+    if (!status)
+        status = bench_run(r.spec, &bench, &e);
+    /* Predictions are of jobs as they are by default. */
+    if (!status && !bench.evaluates && r.spec->model.gemm == JOB_GEMM_AUTO)
+        speeds_keep(r.spec, &bench);
+    if (!status && client.json)
+        show_json(&r, &bench);
+    else if (!status)
+        show_table(&r, &bench);
+    job_spec_destroy(r.spec);
+    return status ? cmd_fail(&e) : 0;
+}

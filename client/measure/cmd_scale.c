@@ -1,0 +1,380 @@
+/*
+ * trainctl scale: real runs on so many workers, beside what the model of `trainctl predict` says
+ * from the first one's measurement alone.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/document.h"
+#include "client/measure/bench.h"
+#include "client/measure/speeds.h"
+#include "client/views/human.h"
+#include "client/views/plot.h"
+#include "client/views/print.h"
+#include "client/views/table.h"
+#include "client/views/terminal.h"
+#include "launch/launch.h"
+
+#define POINTS_MAX    32
+#define STEPS_DEFAULT "5"
+#define PLOT_ROWS     14
+#define PLOT_COLUMNS  100  /* at most */
+#define BUSY          0.25 /* load by core that a measurement suffers from */
+
+enum way { STRONG, WEAK, WAYS };
+static const char *const way_names[WAYS] = {"strong", "weak"};
+
+struct point {
+    int64_t workers, batch; /* of a worker */
+    double images_per_sec, speedup, efficiency;
+    struct plan_band predicted; /* images/s, from the first point */
+};
+
+struct scaling {
+    struct job_spec *spec;
+    int64_t global_batch; /* of the document */
+    int64_t batch;        /* of a worker, of the document */
+    int64_t workers[POINTS_MAX];
+    int count;
+    double load; /* of the machine before: what else wanted its cores */
+    bool ways[WAYS];
+    struct point points[WAYS][POINTS_MAX];
+};
+
+/* ---- the command line */
+
+static int parse_workers(const char *text, struct scaling *s, struct error *e)
+{
+    if (!text)
+        return error_set(e, ERR_USAGE, "say on how many workers, as in --workers 1,2,4");
+    do {
+        char *end;
+        errno = 0;
+        long long workers = strtoll(text, &end, 10);
+        if (errno || end == text || (*end && *end != ',') || workers < 1 || workers > 1024 ||
+            s->count == POINTS_MAX)
+            return error_set(e, ERR_USAGE,
+                             "--workers must be at most %d numbers from 1 to 1024 with commas "
+                             "between them, as in 1,2,4, not \"%s\"",
+                             POINTS_MAX, text);
+        s->workers[s->count++] = workers;
+        text = *end ? end + 1 : end;
+    } while (*text);
+    return 0;
+}
+
+static int check_slots(const struct scaling *s, struct error *e)
+{
+    int64_t cores = launch_node_slots(s->spec->cluster.smt);
+    int64_t threads = s->spec->cluster.threads_per_worker;
+    int64_t most = cores / (threads > 0 ? threads : 1);
+
+    for (int i = 0; i < s->count; i++)
+        if (s->workers[i] > most)
+            return error_set(e, ERR_INVALID,
+                             "--workers: %lld workers of %lld thread(s) are more than the %lld "
+                             "slots of this machine take; at most %lld, or --oversubscribe",
+                             (long long)s->workers[i], (long long)(threads > 0 ? threads : 1),
+                             (long long)cores, (long long)most);
+    return 0;
+}
+
+static int check_batch(const struct scaling *s, struct error *e)
+{
+    for (int i = 0; s->ways[STRONG] && i < s->count; i++)
+        if (s->global_batch % s->workers[i])
+            return error_set(e, ERR_INVALID,
+                             "strong scaling shares the document's global batch of %lld out, "
+                             "which %lld workers cannot do evenly: change batch_per_worker, or "
+                             "measure --weak",
+                             (long long)s->global_batch, (long long)s->workers[i]);
+    return 0;
+}
+
+/* The document, made a short run on synthetic images that writes no checkpoint. */
+static void make_short(struct scaling *s, long steps)
+{
+    struct job_spec *spec = s->spec;
+
+    s->batch = spec->batch_per_worker * spec->accumulate_steps;
+    s->global_batch = s->batch * job_spec_world_size(spec);
+    free(spec->data.train);
+    free(spec->data.eval);
+    free(spec->model.init);
+    spec->data.train = strdup("synthetic");
+    spec->data.eval = spec->model.init = NULL;
+    spec->data.has_train_images = true;
+    spec->data.locality = JOB_LOCALITY_GLOBAL;
+    spec->accumulate_steps = 1;
+    spec->has_global_batch = false;
+    spec->cluster.nodes = 1;
+    spec->cluster.launcher = JOB_LAUNCHER_LOCAL;
+    spec->has_steps = true;
+    spec->steps = steps + 1;
+    spec->checkpoint.disable = true;
+    spec->profile.has_steps = false;
+    spec->eval.has_target_top1 = spec->eval.stop_at_target = spec->eval.predictions = false;
+    spec->lr.warmup_epochs = 0; /* random labels: nothing must diverge */
+    spec->lr.scaling = JOB_SCALING_NONE;
+    spec->lr.base = 0.001;
+    spec->lr.has_start = false;
+    spec->data.mixup = 0;
+}
+
+/* ---- the runs */
+
+static int run_point(struct scaling *s, enum way way, int i, struct plan_speed *first,
+                     struct error *e)
+{
+    struct point *p = &s->points[way][i], *base = &s->points[way][0];
+    struct job_spec *spec = s->spec;
+    struct plan_band step;
+    struct bench bench;
+
+    p->workers = s->workers[i];
+    p->batch = way == STRONG ? s->global_batch / p->workers : s->batch;
+    spec->cluster.workers_per_node = p->workers;
+    spec->batch_per_worker = p->batch;
+    spec->data.train_images = p->batch * p->workers * spec->steps;
+    int status = bench_run(spec, &bench, e);
+    if (status)
+        return error_prefix(e, "%lld workers", (long long)p->workers);
+    speeds_keep(spec, &bench);
+    p->images_per_sec = bench.images_per_sec;
+    p->speedup = p->images_per_sec / base->images_per_sec;
+    p->efficiency = p->speedup * (double)base->workers / (double)p->workers;
+    if (i == 0) {
+        struct plan_sample sample = speeds_sample(spec, &bench);
+        *first = plan_speed_of(&sample, 1, 0, 0);
+    }
+    if (predict_step(spec, first, &plan_network_default, &step)) {
+        double images = (double)(p->batch * p->workers);
+        p->predicted = (struct plan_band){images / step.value, images / step.high, //
+                                          images / step.low};
+    }
+    return 0;
+}
+
+/* For who waits at a terminal: runs take a while, and more workers longer. */
+static void say_progress(const struct scaling *s, enum way way, int i)
+{
+    if (isatty(STDERR_FILENO))
+        fprintf(stderr, "\r\033[Kmeasuring %s scaling with %lld worker%s ...", way_names[way],
+                (long long)s->workers[i], s->workers[i] == 1 ? "" : "s");
+}
+
+static void end_progress(void)
+{
+    if (isatty(STDERR_FILENO))
+        fputs("\r\033[K", stderr);
+}
+
+static int run_all(struct scaling *s, struct error *e)
+{
+    struct plan_speed first;
+    int64_t threads = s->spec->cluster.threads_per_worker;
+    int status = 0;
+
+    if (threads == 0) /* the same for all points */
+        s->spec->cluster.threads_per_worker = 1;
+    if (getloadavg(&s->load, 1) < 1)
+        s->load = 0;
+    for (int way = 0; way < WAYS; way++)
+        for (int i = 0; s->ways[way] && i < s->count && !status; i++) {
+            say_progress(s, (enum way)way, i);
+            status = run_point(s, (enum way)way, i, &first, e);
+        }
+    end_progress();
+    return status;
+}
+
+/* ---- what it says */
+
+static json_t *points_to_json(const struct scaling *s, enum way way)
+{
+    json_t *out = json_array();
+
+    for (int i = 0; i < s->count; i++) {
+        const struct point *p = &s->points[way][i];
+        json_array_append_new(
+            out, json_pack("{s:I, s:I, s:I, s:f, s:f, s:f, s:o, s:f}", "workers",
+                           (json_int_t)p->workers, "batch_per_worker", (json_int_t)p->batch,
+                           "global_batch", (json_int_t)(p->batch * p->workers), "images_per_sec",
+                           p->images_per_sec, "speedup", p->speedup, "efficiency", p->efficiency,
+                           "predicted", plan_band_to_json(true, &p->predicted), "error",
+                           p->predicted.value / p->images_per_sec - 1));
+    }
+    return out;
+}
+
+static void show_json(const struct scaling *s)
+{
+    json_t *out = json_pack("{s:f}", "load_before", s->load);
+
+    for (int way = 0; way < WAYS; way++)
+        json_object_set_new(out, way_names[way],
+                            s->ways[way] ? points_to_json(s, (enum way)way) : json_null());
+    print_json(out);
+    json_decref(out);
+}
+
+static void show_table(const struct scaling *s, enum way way)
+{
+    static const char *const headings[] = {"WORKERS",    "BATCH",     "IMAGES/S", "SPEEDUP",
+                                           "EFFICIENCY", "PREDICTED", "ERROR"};
+    struct libscols_table *table = table_create(1);
+
+    for (size_t i = 0; i < sizeof headings / sizeof headings[0]; i++)
+        table_column(table, headings[i], TABLE_RIGHT);
+    for (int i = 0; i < s->count; i++) {
+        const struct point *p = &s->points[way][i];
+        struct libscols_line *line = table_line(table);
+        char text[HUMAN_BYTES];
+        table_set(line, 0, human_count(text, sizeof text, p->workers));
+        table_set(line, 1, human_count(text, sizeof text, p->batch * p->workers));
+        table_set(line, 2, human_number(text, sizeof text, p->images_per_sec));
+        table_set(line, 3, human_number(text, sizeof text, p->speedup));
+        table_set(line, 4, human_percent(text, sizeof text, p->efficiency));
+        if (i == 0) { /* the others are predicted from it */
+            table_set(line, 5, "-");
+            table_set(line, 6, "-");
+            continue;
+        }
+        table_set(line, 5, human_number(text, sizeof text, p->predicted.value));
+        snprintf(text, sizeof text, "%+.1f %%", 100 * (p->predicted.value / p->images_per_sec - 1));
+        table_set(line, 6, text);
+    }
+    printf("%s scaling, %s\n", way_names[way],
+           way == STRONG ? "the global batch stays" : "each worker keeps its batch");
+    table_finish(table);
+}
+
+static void show_tables(const struct scaling *s)
+{
+    double cores = (double)launch_node_slots(false);
+
+    for (int way = 0; way < WAYS; way++) {
+        if (way == WEAK && s->ways[STRONG] && s->ways[WEAK])
+            putchar('\n');
+        if (s->ways[way])
+            show_table(s, (enum way)way);
+    }
+    if (s->load > BUSY * cores)
+        printf("\nother work kept this machine busy (a load of %.1f on %.0f cores before the "
+               "first run): these figures say little\n",
+               s->load, cores);
+}
+
+static void print_plot(const char *title, const struct plot_series *series, size_t count, int axes)
+{
+    int columns = terminal_columns() < PLOT_COLUMNS ? terminal_columns() : PLOT_COLUMNS;
+    struct plot *plot =
+        plot_create_series(series, count, axes, columns, PLOT_ROWS, terminal_utf8());
+    const char *line;
+
+    printf("\n%s\n", title);
+    for (int i = 0; plot && (line = plot_line(plot, i)); i++)
+        puts(line);
+    plot_destroy(plot);
+}
+
+/* The curves of both ways, and the ideal: the faster first point times the workers. */
+static void show_plots(const struct scaling *s)
+{
+    double workers[POINTS_MAX], ideal[POINTS_MAX], one[POINTS_MAX], rate[WAYS][POINTS_MAX],
+        share[WAYS][POINTS_MAX], best = 0;
+    struct plot_series rates[WAYS + 1], shares[WAYS + 1];
+    size_t count = (size_t)s->count, lines = 1;
+
+    for (int way = 0; way < WAYS; way++)
+        if (s->ways[way])
+            best =
+                s->points[way][0].images_per_sec > best ? s->points[way][0].images_per_sec : best;
+    for (size_t i = 0; i < count; i++) {
+        workers[i] = (double)s->workers[i];
+        ideal[i] = best * workers[i] / workers[0];
+        one[i] = 100;
+    }
+    rates[0] = (struct plot_series){
+        {workers, ideal, count},
+        '\0'
+    };
+    shares[0] = (struct plot_series){
+        {workers, one, count},
+        '\0'
+    };
+    for (int way = 0; way < WAYS; way++) {
+        if (!s->ways[way])
+            continue;
+        for (size_t i = 0; i < count; i++) {
+            rate[way][i] = s->points[way][i].images_per_sec;
+            share[way][i] = 100 * s->points[way][i].efficiency;
+        }
+        char mark = way == STRONG ? 's' : 'w';
+        rates[lines] = (struct plot_series){
+            {workers, rate[way], count},
+            mark
+        };
+        shares[lines++] = (struct plot_series){
+            {workers, share[way], count},
+            mark
+        };
+    }
+    print_plot("images/s by workers, log axes", rates, lines, PLOT_LOG_X | PLOT_LOG_Y);
+    print_plot("efficiency in % by workers", shares, lines, PLOT_LOG_X);
+    if (s->ways[STRONG])
+        printf("s  strong, a global batch of %lld images\n", (long long)s->global_batch);
+    if (s->ways[WEAK])
+        printf("w  weak, %lld images a worker\n", (long long)s->batch);
+    puts("   line without letters: the ideal");
+}
+
+static int scale(const struct cmd_args *args, struct scaling *s, struct error *e)
+{
+    const char *text = cmd_value(args, "steps");
+    long steps;
+    int status = cmd_number(text ? text : STEPS_DEFAULT, "steps", 1, 100000, &steps, e);
+
+    if (!status && s->spec->mode != JOB_MODE_TRAIN)
+        status = error_set(e, ERR_INVALID, "the job's mode is eval: there is nothing to train");
+    if (!status) {
+        make_short(s, steps);
+        status = check_batch(s, e);
+    }
+    if (!status && !cmd_flag(args, "oversubscribe"))
+        status = check_slots(s, e);
+    return status ? status : run_all(s, e);
+}
+
+int cmd_scale(int argc, char **argv)
+{
+    struct problems unsupported = {0};
+    struct scaling s = {0};
+    struct cmd_args args;
+    struct error e;
+    int code = cmd_parse(&args, argc, argv);
+
+    if (code >= 0)
+        return code;
+    s.ways[STRONG] = cmd_flag(&args, "strong") || !cmd_flag(&args, "weak");
+    s.ways[WEAK] = cmd_flag(&args, "weak") || !cmd_flag(&args, "strong");
+    if (parse_workers(cmd_value(&args, "workers"), &s, &e)) {
+        code = cmd_fail(&e);
+    } else if ((code = document_open(args.operands[0], &args, &s.spec, &unsupported)) == 0) {
+        if (unsupported.count)
+            code = document_refuse(&unsupported);
+        else if (scale(&args, &s, &e))
+            code = cmd_fail(&e);
+        else if (client.json)
+            show_json(&s);
+        else
+            show_tables(&s);
+        if (!code && !client.json && cmd_flag(&args, "plot"))
+            show_plots(&s);
+    }
+    job_spec_destroy(s.spec);
+    problems_clear(&unsupported);
+    return code;
+}

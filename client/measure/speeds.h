@@ -1,0 +1,22 @@
+/* Speeds that predictions are made from: kept by bench, found here or at the daemon. */
+#ifndef TRAIND_CLIENT_MEASURE_SPEEDS_H
+#define TRAIND_CLIENT_MEASURE_SPEEDS_H
+
+#include "client/measure/bench.h"
+#include "common/plan/predict.h"
+
+/* Threads of a worker on this machine: threads_per_worker, or else cores / workers. */
+int64_t speeds_threads(const struct job_spec *spec);
+
+/* What one training measured, as a sample. */
+struct plan_sample speeds_sample(const struct job_spec *spec, const struct bench *bench);
+
+/* Keeps it in the cache file; a warning on stderr where that fails. Not of more threads than there
+ * are cores. */
+void speeds_keep(const struct job_spec *spec, const struct bench *bench);
+
+/* From both: what finished jobs of the daemon measured, then benches of this machine.
+ * Zeroed where neither knows; a daemon that does not answer knows nothing. */
+struct plan_speed speeds_find(const struct job_spec *spec);
+
+#endif

@@ -1,0 +1,291 @@
+#include "client/views/plot.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/views/human.h"
+
+#define LINE_BYTES 4096
+#define AXIS_ROWS  2
+#define GRID_MAX   (LINE_BYTES / 3 - HUMAN_BYTES) /* columns */
+
+struct range {
+    double low, high;
+    bool log;
+};
+
+static struct range range_of(const double *values, size_t count)
+{
+    struct range r = {.low = INFINITY, .high = -INFINITY};
+
+    for (size_t i = 0; i < count; i++)
+        if (isfinite(values[i])) {
+            r.low = fmin(r.low, values[i]);
+            r.high = fmax(r.high, values[i]);
+        }
+    return r;
+}
+
+/* 0 to 1; the middle where all values are one. */
+static double share(const struct range *r, double value)
+{
+    if (r->log)
+        return r->high > r->low ? log(value / r->low) / log(r->high / r->low) : 0.5;
+    return r->high > r->low ? (value - r->low) / (r->high - r->low) : 0.5;
+}
+
+/* ---- a line of blocks */
+
+/* Means of the points in each column; NAN where there is none. */
+static void means(const struct plot_points *p, int columns, double *mean)
+{
+    struct range x = range_of(p->x, p->count);
+    int *count = calloc((size_t)columns, sizeof *count);
+
+    for (int c = 0; c < columns; c++)
+        mean[c] = 0;
+    for (size_t i = 0; count && i < p->count; i++) {
+        int c = (int)fmin(share(&x, p->x[i]) * columns, columns - 1);
+        if (!isfinite(p->y[i]))
+            continue;
+        mean[c] += p->y[i];
+        count[c]++;
+    }
+    for (int c = 0; c < columns; c++)
+        mean[c] = count && count[c] ? mean[c] / count[c] : NAN;
+    free(count);
+}
+
+char *plot_spark(char *text, size_t bytes, const struct plot_points *points, int columns, bool utf8)
+{
+    static const char *const blocks[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+    static const char *const plain[] = {"_", "_", ".", ".", "-", "-", "^", "^"};
+    double *mean = calloc((size_t)columns, sizeof *mean);
+    size_t used = 0;
+
+    *text = '\0';
+    if (!mean)
+        return text;
+    means(points, columns, mean);
+    struct range y = range_of(mean, (size_t)columns);
+    for (int c = 0; c < columns && used + 4 <= bytes; c++) {
+        if (c > 0 && isnan(mean[c])) /* fewer points than columns */
+            mean[c] = mean[c - 1];
+        int level = isnan(mean[c]) ? 0 : (int)fmin(share(&y, mean[c]) * 8, 7);
+        const char *cell = isnan(mean[c]) ? " " : (utf8 ? blocks : plain)[level];
+        used += (size_t)snprintf(text + used, bytes - used, "%s", cell);
+    }
+    free(mean);
+    return text;
+}
+
+/* ---- a grid of dots */
+
+struct plot {
+    struct range x, y;
+    int columns, rows, gutter; /* of the grid in cells; of the labels in columns */
+    bool utf8, axis;
+    unsigned char *cells; /* (rows, columns): dots as braille numbers them */
+    char *marks;          /* (rows, columns): letters over them; '\0': none */
+    char line[LINE_BYTES];
+};
+
+static void dot(struct plot *p, int x, int y)
+{
+    static const unsigned char bits[4][2] = {
+        {1,  8  },
+        {2,  16 },
+        {4,  32 },
+        {64, 128}
+    };
+
+    p->cells[y / 4 * p->columns + x / 2] |= bits[y % 4][x % 2];
+}
+
+/* Bresenham's line. */
+static void stroke(struct plot *p, int x, int y, int to_x, int to_y)
+{
+    int dx = abs(to_x - x), dy = -abs(to_y - y);
+    int step_x = x < to_x ? 1 : -1, step_y = y < to_y ? 1 : -1, error = dx + dy;
+
+    for (;;) {
+        int twice = 2 * error;
+        dot(p, x, y);
+        if (x == to_x && y == to_y)
+            return;
+        if (twice >= dy) {
+            error += dy;
+            x += step_x;
+        }
+        if (twice <= dx) {
+            error += dx;
+            y += step_y;
+        }
+    }
+}
+
+static void draw(struct plot *p, const struct plot_series *series)
+{
+    const struct plot_points *points = &series->points;
+    int last_x = -1, last_y = 0;
+
+    for (size_t i = 0; i < points->count; i++) {
+        if (!isfinite(points->y[i])) {
+            last_x = -1;
+            continue;
+        }
+        int x = (int)lround(share(&p->x, points->x[i]) * (2 * p->columns - 1));
+        int y = (int)lround((1 - share(&p->y, points->y[i])) * (4 * p->rows - 1));
+        stroke(p, last_x < 0 ? x : last_x, last_x < 0 ? y : last_y, x, y);
+        if (series->mark)
+            p->marks[y / 4 * p->columns + x / 2] = series->mark;
+        last_x = x;
+        last_y = y;
+    }
+}
+
+/* The value at a row's height: at the top, the middle and the bottom, or where the only value is.
+ * "" elsewhere. */
+static const char *label(const struct plot *p, int row, char text[HUMAN_BYTES])
+{
+    bool flat = !(p->y.low < p->y.high);
+    double value = row == 0             ? p->y.high
+                   : row == p->rows - 1 ? p->y.low
+                   : p->y.log           ? sqrt(p->y.low * p->y.high)
+                                        : (p->y.low + p->y.high) / 2;
+
+    *text = '\0';
+    if (flat
+            ? row == p->rows / 2
+            : row == 0 || row == p->rows - 1 || (p->rows >= 5 && p->rows % 2 && row == p->rows / 2))
+        human_number(text, HUMAN_BYTES, value);
+    return text;
+}
+
+static void widen(struct range *r, const struct range *other)
+{
+    r->low = fmin(r->low, other->low);
+    r->high = fmax(r->high, other->high);
+}
+
+static void find_ranges(struct plot *p, const struct plot_series *series, size_t count, int axes)
+{
+    p->x = p->y = range_of(NULL, 0);
+    for (size_t i = 0; i < count; i++) {
+        struct range x = range_of(series[i].points.x, series[i].points.count);
+        struct range y = range_of(series[i].points.y, series[i].points.count);
+        widen(&p->x, &x);
+        widen(&p->y, &y);
+    }
+    p->x.log = axes & PLOT_LOG_X;
+    p->y.log = axes & PLOT_LOG_Y;
+}
+
+struct plot *plot_create_series(const struct plot_series *series, size_t count, int axes,
+                                int columns, int rows, bool utf8)
+{
+    struct plot *p = calloc(1, sizeof *p);
+    char text[HUMAN_BYTES];
+
+    if (!p)
+        return NULL;
+    p->utf8 = utf8;
+    p->axis = rows >= 5;
+    p->rows = rows - (p->axis ? AXIS_ROWS : 0);
+    find_ranges(p, series, count, axes);
+    for (int row = 0; row < p->rows; row++) {
+        int width = (int)strlen(label(p, row, text));
+        p->gutter = width > p->gutter ? width : p->gutter;
+    }
+    p->columns = columns - p->gutter - 2 < GRID_MAX ? columns - p->gutter - 2 : GRID_MAX;
+    if (p->rows < 1 || p->columns < 4 || !(p->y.low <= p->y.high) ||
+        !(p->cells = calloc((size_t)(p->rows * p->columns), 1)) ||
+        !(p->marks = calloc((size_t)(p->rows * p->columns), 1))) {
+        plot_destroy(p);
+        return NULL;
+    }
+    for (size_t i = 0; i < count; i++)
+        draw(p, &series[i]);
+    return p;
+}
+
+struct plot *plot_create(const struct plot_points *points, int columns, int rows, bool utf8)
+{
+    return plot_create_series(&(struct plot_series){*points, '\0'}, 1, PLOT_LINEAR, columns, rows,
+                              utf8);
+}
+
+void plot_destroy(struct plot *plot)
+{
+    if (plot) {
+        free(plot->cells);
+        free(plot->marks);
+    }
+    free(plot);
+}
+
+static char *cell(char *at, unsigned char dots, char mark, bool utf8)
+{
+    if (mark) {
+        *at++ = mark;
+        return at;
+    }
+    if (!utf8 || !dots) {
+        *at++ = dots ? '*' : ' ';
+        return at;
+    }
+    *at++ = (char)0xe2; /* U+2800 + dots */
+    *at++ = (char)(0xa0 + (dots >> 6));
+    *at++ = (char)(0x80 + (dots & 0x3f));
+    return at;
+}
+
+static const char *grid_line(struct plot *p, int row)
+{
+    char text[HUMAN_BYTES];
+    bool labelled = *label(p, row, text);
+    char *at = p->line + snprintf(p->line, LINE_BYTES, "%*s %s", p->gutter, text,
+                                  !p->utf8   ? "|"
+                                  : labelled ? "┤"
+                                             : "│");
+
+    for (int c = 0; c < p->columns; c++)
+        at = cell(at, p->cells[row * p->columns + c], p->marks[row * p->columns + c], p->utf8);
+    while (at[-1] == ' ')
+        at--;
+    *at = '\0';
+    return p->line;
+}
+
+static const char *axis_line(struct plot *p)
+{
+    char *at =
+        p->line + snprintf(p->line, LINE_BYTES, "%*s %s", p->gutter, "", p->utf8 ? "└" : "+");
+
+    for (int c = 0; c < p->columns; c++)
+        at = stpcpy(at, p->utf8 ? "─" : "-");
+    return p->line;
+}
+
+/* The first x on the left, the last one on the right. */
+static const char *range_line(struct plot *p)
+{
+    char first[HUMAN_BYTES], last[HUMAN_BYTES];
+
+    snprintf(first, sizeof first, "%.10g", p->x.low);
+    snprintf(last, sizeof last, "%.10g", p->x.high);
+    int room = p->columns - (int)strlen(first);
+    snprintf(p->line, LINE_BYTES, "%*s%s%*s", p->gutter + 2, "", first, room > 0 ? room : 0, last);
+    return p->line;
+}
+
+const char *plot_line(struct plot *plot, int i)
+{
+    if (i < plot->rows)
+        return grid_line(plot, i);
+    if (!plot->axis || i > plot->rows + 1)
+        return NULL;
+    return i == plot->rows ? axis_line(plot) : range_line(plot);
+}

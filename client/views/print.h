@@ -1,0 +1,20 @@
+/* Printing JSON and prose. */
+#ifndef TRAIND_CLIENT_VIEWS_PRINT_H
+#define TRAIND_CLIENT_VIEWS_PRINT_H
+
+#include <jansson.h>
+#include <stdio.h>
+
+void print_json(const json_t *value); /* indented, with a final newline */
+
+/* A value in one line, as a person writes it: a string without its quotes. The caller frees it. */
+char *print_value(const json_t *value);
+
+/* A label and words over lines as wide as the terminal, at most 100 columns; lines behind the first
+ * begin at column `indent`. */
+void print_wrapped(FILE *out, const char *label, int indent, const char *text);
+
+/* {"file", "bytes"}: what --json says of a file that was written. */
+void print_file(const char *file, double bytes);
+
+#endif

@@ -1,0 +1,95 @@
+#include "client/views/progress.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "client/views/human.h"
+#include "common/clock.h"
+
+#define PLAIN_LINE_SECONDS 10
+
+static bool started(const struct job *job)
+{
+    return job_evaluates_only(job) ? job->evaluated_images > 0 : !isnan(job->step) && job->step > 0;
+}
+
+/* Appends to a line, cut at its end. */
+static void add(char *text, size_t bytes, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static void add(char *text, size_t bytes, const char *format, ...)
+{
+    size_t used = strlen(text);
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text + used, bytes - used, format, args);
+    va_end(args);
+}
+
+char *progress_words(char *text, size_t bytes, const struct job *job, double now)
+{
+    char part[2 * HUMAN_BYTES], done[JOB_DONE_BYTES];
+    struct job_left left = job_time_left(job, now);
+
+    *text = '\0';
+    if (!started(job)) {
+        add(text, bytes, "%s", *job->reason ? job->reason : "no step is done yet");
+        return text;
+    }
+    if (job_evaluates_only(job)) {
+        add(text, bytes, "%3.0f %%  %s", floor(100 * job_progress(job)),
+            job_done_words(done, sizeof done, job));
+        return text;
+    }
+    add(text, bytes, "%3.0f %%  step %.0f/%.0f", floor(100 * job_progress(job)), job->step,
+        job->train_steps);
+    add(text, bytes, "  %s", human_rate(part, sizeof part, job->images_per_sec));
+    add(text, bytes, "  loss %s", human_number(part, sizeof part, job->loss));
+    if (!isnan(job->top1))
+        add(text, bytes, "  top-1 %s", human_percent(part, sizeof part, job->top1));
+    if (left.value > 0)
+        add(text, bytes, "  %s left", human_duration(part, sizeof part, left.value));
+    return text;
+}
+
+char *progress_bar(char *text, size_t bytes, double share, int columns, bool utf8)
+{
+    static const char *const blocks[] = {" ", "▏", "▎", "▍", "▌", "▋", "▊", "▉", "█"};
+    int cells = columns - 2, eighths = (int)floor(share * cells * 8);
+
+    snprintf(text, bytes, "%s", utf8 ? "▕" : "[");
+    for (int i = 0; i < cells; i++) {
+        int level = eighths - 8 * i;
+        level = level < 0 ? 0 : level > 8 ? 8 : level;
+        add(text, bytes, "%s", utf8 ? blocks[level] : level == 8 ? "#" : ".");
+    }
+    add(text, bytes, "%s", utf8 ? "▏" : "]");
+    return text;
+}
+
+/* Something happened that deserves a line of its own at once. */
+static bool is_news(const struct progress *progress, const struct job *job)
+{
+    return strcmp(progress->state, job->state) != 0 ||
+           (!started(job) &&
+            strncmp(progress->reason, job->reason, sizeof progress->reason - 1) != 0) ||
+           (!isnan(job->top1) && !(fabs(job->top1 - progress->top1) < 1e-9));
+}
+
+void progress_show(struct progress *progress, const struct job *job)
+{
+    char line[768];
+    double now = clock_monotonic();
+
+    if (!is_news(progress, job) && now - progress->last_line < PLAIN_LINE_SECONDS)
+        return;
+    printf("job %ld %s  %s\n", job->id, job->state,
+           progress_words(line, sizeof line, job, clock_now()));
+    fflush(stdout);
+    snprintf(progress->state, sizeof progress->state, "%s", job->state);
+    snprintf(progress->reason, sizeof progress->reason, "%s", job->reason);
+    progress->top1 = job->top1;
+    progress->last_line = now;
+}

@@ -1,0 +1,68 @@
+/* What is told of a job's progress in words and as a bar. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <string.h>
+
+#include "client/views/progress.h"
+
+static const struct job running = {.id = 3,
+                                   .state = "running",
+                                   .reason = "",
+                                   .step = 117,
+                                   .train_steps = 234,
+                                   .images_per_sec = 212.4,
+                                   .loss = 0.8123,
+                                   .top1 = NAN,
+                                   .global_batch = 256,
+                                   .left = 141,
+                                   .read_at = 1000};
+
+static int columns_of(const char *text)
+{
+    int columns = 0;
+
+    for (; *text; text++)
+        columns += (*text & 0xc0) != 0x80;
+    return columns;
+}
+
+Test(progress, words_have_all_numbers)
+{
+    char text[512];
+
+    cr_expect_str_eq(progress_words(text, sizeof text, &running, 1000),
+                     " 50 %  step 117/234  212 images/s  loss 0.8123  2 min 21 s left");
+}
+
+Test(progress, accuracy_shows_once_it_is_known)
+{
+    struct job job = running;
+    char text[512];
+
+    job.top1 = 0.8412;
+    job.state = "succeeded";
+    progress_words(text, sizeof text, &job, 1000);
+    cr_expect(strstr(text, "top-1 84.12 %"), "%s", text);
+    cr_expect_not(strstr(text, "left"), "%s", text);
+}
+
+Test(progress, before_the_first_step_the_reason_stands_there)
+{
+    struct job job = running;
+    char text[512];
+
+    job.step = NAN;
+    job.reason = "waits for 2 of 4 slots";
+    cr_expect_str_eq(progress_words(text, sizeof text, &job, 1000), "waits for 2 of 4 slots");
+}
+
+Test(progress, a_bar_has_its_width_and_grows)
+{
+    char text[PROGRESS_BAR_BYTES(100)];
+
+    cr_expect_str_eq(progress_bar(text, sizeof text, 0.5, 10, false), "[####....]");
+    cr_expect_str_eq(progress_bar(text, sizeof text, 1, 10, false), "[########]");
+    cr_expect_str_eq(progress_bar(text, sizeof text, 1.0 / 16, 4, true), "▕▏ ▏");
+    for (int columns = 3; columns <= 100; columns++)
+        cr_expect_eq(columns_of(progress_bar(text, sizeof text, 0.37, columns, true)), columns);
+}

@@ -1,0 +1,41 @@
+/* Texts that fit a column: cut, or with breaks between words. */
+#include <criterion/criterion.h>
+#include <limits.h>
+
+#include "client/views/table.h"
+
+static const char *made(void set(struct libscols_line *, size_t, const char *, int),
+                        const char *text, int room)
+{
+    static struct libscols_table *table;
+    struct libscols_line *line;
+
+    scols_unref_table(table);
+    table = table_create(1);
+    table_column(table, "A", TABLE_WRAP);
+    line = table_line(table);
+    set(line, 0, text, room);
+    return scols_cell_get_data(scols_line_get_cell(line, 0));
+}
+
+Test(table, what_fits_stays)
+{
+    cr_expect_str_eq(made(table_set_cut, "four", 4), "four");
+    cr_expect_str_eq(made(table_set_cut, "", 1), "");
+    cr_expect_str_eq(made(table_set_cut, "äöüß", 4), "äöüß", "characters count, not bytes");
+    cr_expect_str_eq(made(table_set_wrapped, "one two", INT_MAX), "one two");
+}
+
+Test(table, what_does_not_is_cut_between_characters)
+{
+    cr_expect_str_eq(made(table_set_cut, "fiveX", 4), "fiv~");
+    cr_expect_str_eq(made(table_set_cut, "äöüßé", 4), "äöü~");
+}
+
+Test(table, lines_break_between_words)
+{
+    cr_expect_str_eq(made(table_set_wrapped, "one two three", 7), "one two\nthree");
+    cr_expect_str_eq(made(table_set_wrapped, "one two three", 6), "one\ntwo\nthree");
+    cr_expect_str_eq(made(table_set_wrapped, "unbreakable words", 4), "unbreakable\nwords");
+    cr_expect_str_eq(made(table_set_wrapped, "", 4), "");
+}
