@@ -1,7 +1,7 @@
 /*
  * Work that this process has done, in whatever unit is at hand: images read or evaluated, files
  * listed, pieces of a file written. Only whether it grows is of interest: a long phase that grows
- * lives (worker/stall.h).
+ * lives (worker/watch/stall.h).
  */
 #ifndef TRAIND_COMMON_PROGRESS_H
 #define TRAIND_COMMON_PROGRESS_H

@@ -1,6 +1,6 @@
-/* The lines with which the ranks' watchers speak of a run that does not get on (worker/stall.h):
- * they are written to the log and the daemon reads them there, as a host's log comes through where
- * its events do not. */
+/* The lines with which the ranks' watchers speak of a run that does not get on
+ * (worker/watch/stall.h): they are written to the log and the daemon reads them there, as a host's
+ * log comes through where its events do not. */
 #ifndef TRAIND_COMMON_STALL_LINE_H
 #define TRAIND_COMMON_STALL_LINE_H
 

@@ -16,7 +16,7 @@
 #include "common/log.h"
 #include "worker/evaluate.h"
 #include "worker/model/weights.h"
-#include "worker/stall.h"
+#include "worker/watch/stall.h"
 
 static int fill_folder(const struct run *r, struct optimizer *optimizer,
                        const struct run_state *state, const char *folder, struct error *e)

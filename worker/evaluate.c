@@ -12,7 +12,7 @@
 #include "worker/data/loader.h"
 #include "worker/predictions.h"
 #include "worker/result.h"
-#include "worker/stall.h"
+#include "worker/watch/stall.h"
 
 void average_statistics(struct run *r)
 {

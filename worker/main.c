@@ -10,15 +10,15 @@
 #include "common/attempt.h"
 #include "common/log.h"
 #include "common/open_beneath.h"
+#include "worker/check/probe.h"
+#include "worker/check/self_check.h"
 #include "worker/evaluate.h"
 #include "worker/job_settings.h"
 #include "worker/kernels/kind.h"
-#include "worker/probe.h"
-#include "worker/profile.h"
-#include "worker/self_check.h"
-#include "worker/stall.h"
 #include "worker/start.h"
 #include "worker/train.h"
+#include "worker/watch/profile.h"
+#include "worker/watch/stall.h"
 
 #define STALL_SECONDS 300
 

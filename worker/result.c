@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "common/json.h"
-#include "worker/peak.h"
+#include "worker/watch/peak.h"
 
 static int say_run_stop(struct run *r, const struct result *s, int64_t memory, struct error *e)
 {

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "common/log.h"
-#include "worker/stall.h"
+#include "worker/watch/stall.h"
 
 static volatile sig_atomic_t stop_requested;
 

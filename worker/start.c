@@ -11,15 +11,15 @@
 #include "common/json.h"
 #include "common/plan/replan.h"
 #include "common/preset.h"
-#include "worker/binding.h"
 #include "worker/kernels/gemm.h"
 #include "worker/kernels/kind.h"
 #include "worker/layers/conv.h"
-#include "worker/peak.h"
 #include "worker/resume.h"
-#include "worker/stall.h"
 #include "worker/start_parts.h"
 #include "worker/threads.h"
+#include "worker/watch/binding.h"
+#include "worker/watch/peak.h"
+#include "worker/watch/stall.h"
 
 /* Rank 0 reads the document for all: the others' hosts need not see the file. */
 static int share_document(struct run *r, const char *path, json_t **document, struct error *e)

@@ -5,8 +5,8 @@
 #include "common/log.h"
 #include "common/weights.h"
 #include "worker/model/weights.h"
-#include "worker/stall.h"
 #include "worker/start_parts.h"
+#include "worker/watch/stall.h"
 
 static int load_init(struct run *r, struct error *e)
 {

@@ -13,10 +13,10 @@
 #include "worker/data/loader.h"
 #include "worker/evaluate.h"
 #include "worker/optim/optimizer.h"
-#include "worker/pace.h"
-#include "worker/profile.h"
 #include "worker/result.h"
-#include "worker/stall.h"
+#include "worker/watch/pace.h"
+#include "worker/watch/profile.h"
+#include "worker/watch/stall.h"
 
 struct trainer {
     struct run *run;

@@ -21,8 +21,8 @@
 
 #include "common/file.h"
 #include "common/median.h"
-#include "worker/pace.h"
 #include "worker/start.h"
+#include "worker/watch/pace.h"
 
 #define STARTS  3 /* the fastest counts: others only slow it down */
 #define STEPS   301

@@ -1,4 +1,4 @@
-#include "worker/probe.h"
+#include "worker/check/probe.h"
 
 #include "common/process_stat.h"
 #include "config.h"

@@ -1,4 +1,4 @@
-#include "worker/stall.h"
+#include "worker/watch/stall.h"
 
 #include <pthread.h>
 #include <signal.h>

@@ -13,7 +13,7 @@
 #include "common/dataset/list.h"
 #include "common/dataset/manifest.h"
 #include "common/digest.h"
-#include "worker/self_check_parts.h"
+#include "worker/check/self_check_parts.h"
 
 #define ADVICE                                                                                     \
     "look whether the file system is mounted here and whether the job names the right folder; "    \

@@ -1,6 +1,6 @@
 /* What the launcher asks of a host before it trusts it with ranks: train-worker --probe. */
-#ifndef TRAIND_WORKER_PROBE_H
-#define TRAIND_WORKER_PROBE_H
+#ifndef TRAIND_WORKER_CHECK_PROBE_H
+#define TRAIND_WORKER_CHECK_PROBE_H
 
 struct probe_options {
     const char *run_dir;   /* NULL: not asked for */

@@ -7,9 +7,9 @@
 
 #include "common/check.h"
 #include "common/clock.h"
+#include "worker/check/self_check_parts.h"
+#include "worker/check/sgemm.h"
 #include "worker/kernels/parallel.h"
-#include "worker/self_check_parts.h"
-#include "worker/sgemm.h"
 
 #define SIZE             512  /* rows and columns: 1 MiB a matrix */
 #define ONE_CORE_SECONDS 0.12 /* of each type */

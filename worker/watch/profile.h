@@ -5,8 +5,8 @@
  * Every call is collective. Tracing begins before step `first` and ends before the step behind
  * `last`, so that an evaluation in between or behind it is in it.
  */
-#ifndef TRAIND_WORKER_PROFILE_H
-#define TRAIND_WORKER_PROFILE_H
+#ifndef TRAIND_WORKER_WATCH_PROFILE_H
+#define TRAIND_WORKER_WATCH_PROFILE_H
 
 #include "worker/run.h"
 

@@ -1,4 +1,4 @@
-#include "worker/sgemm.h"
+#include "worker/check/sgemm.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>

@@ -1,4 +1,4 @@
-#include "worker/pace.h"
+#include "worker/watch/pace.h"
 
 #include <stdlib.h>
 

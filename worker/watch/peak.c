@@ -1,8 +1,8 @@
-#include "worker/peak.h"
+#include "worker/watch/peak.h"
 
 #include <sys/resource.h>
 
-#include "worker/sgemm.h"
+#include "worker/check/sgemm.h"
 
 #define SIZE   1536 /* 9 MiB a matrix, as fast as larger ones */
 #define ROUNDS 4

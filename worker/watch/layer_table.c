@@ -1,4 +1,4 @@
-#include "worker/layer_table.h"
+#include "worker/watch/layer_table.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "worker/straggler.h"
+#include "worker/watch/straggler.h"
 
 #include <stdlib.h>
 #include <string.h>

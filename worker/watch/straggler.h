@@ -3,8 +3,8 @@
  * so a rank whose own time of a step (waiting for others left out) stays above the median of the
  * others has a slow core, disk or neighbour.
  */
-#ifndef TRAIND_WORKER_STRAGGLER_H
-#define TRAIND_WORKER_STRAGGLER_H
+#ifndef TRAIND_WORKER_WATCH_STRAGGLER_H
+#define TRAIND_WORKER_WATCH_STRAGGLER_H
 
 #include <stdbool.h>
 

@@ -3,14 +3,14 @@
  * rank 0 does for every single rank in every step is all here: its cost is measured by
  * tests/bench/ranks.
  */
-#ifndef TRAIND_WORKER_PACE_H
-#define TRAIND_WORKER_PACE_H
+#ifndef TRAIND_WORKER_WATCH_PACE_H
+#define TRAIND_WORKER_WATCH_PACE_H
 
 #include <stdint.h>
 
 #include "worker/comm/traincomm.h"
 #include "worker/report.h"
-#include "worker/straggler.h"
+#include "worker/watch/straggler.h"
 
 /* What each rank tells the others after a step: plain doubles, so that one gather carries them. */
 struct rank_step {

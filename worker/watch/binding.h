@@ -2,8 +2,8 @@
  * What every rank really got: cores, threads, NUMA nodes, thread settings; and what is wrong with
  * it. mpirun and Slurm place ranks by flags that are easily wrong, and nothing but slowness tells.
  */
-#ifndef TRAIND_WORKER_BINDING_H
-#define TRAIND_WORKER_BINDING_H
+#ifndef TRAIND_WORKER_WATCH_BINDING_H
+#define TRAIND_WORKER_WATCH_BINDING_H
 
 #include <sched.h>
 

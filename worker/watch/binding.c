@@ -1,4 +1,4 @@
-#include "worker/binding.h"
+#include "worker/watch/binding.h"
 
 #include <omp.h>
 #include <stdio.h>
@@ -8,8 +8,8 @@
 
 #include "common/json.h"
 #include "common/placement.h"
-#include "worker/kernel_kinds.h"
 #include "worker/kernels/kind.h"
+#include "worker/watch/kernel_kinds.h"
 
 #define RANKS_SHOWN 64
 #define CPUS_BYTES  128

@@ -1,4 +1,4 @@
-#include "worker/self_check.h"
+#include "worker/check/self_check.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,10 +15,10 @@
 #include "common/json.h"
 #include "common/speed.h"
 #include "config.h"
+#include "worker/check/self_check_parts.h"
 #include "worker/comm/traincomm.h"
 #include "worker/kernels/gemm.h"
 #include "worker/kernels/kind.h"
-#include "worker/self_check_parts.h"
 
 #define FOUND_BYTES      65536
 #define MEMORY_LOW_SHARE 0.05 /* of all: then something of an earlier job is still there */

@@ -1,4 +1,4 @@
-#include "worker/kernel_kinds.h"
+#include "worker/watch/kernel_kinds.h"
 
 #include "common/json.h"
 

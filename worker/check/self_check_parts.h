@@ -1,7 +1,7 @@
 /* What the files self_check*.c share. Each adds its figures to the report and its verdicts to the
  * list (common/check.h). */
-#ifndef TRAIND_WORKER_SELF_CHECK_PARTS_H
-#define TRAIND_WORKER_SELF_CHECK_PARTS_H
+#ifndef TRAIND_WORKER_CHECK_SELF_CHECK_PARTS_H
+#define TRAIND_WORKER_CHECK_SELF_CHECK_PARTS_H
 
 #include <jansson.h>
 #include <stdbool.h>

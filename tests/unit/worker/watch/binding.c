@@ -1,8 +1,8 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "worker/binding.h"
-#include "worker/kernel_kinds.h"
+#include "worker/watch/binding.h"
+#include "worker/watch/kernel_kinds.h"
 
 #define HAS(text) (strstr(json_string_value(json_array_get(problems, 0)), text) != NULL)
 

@@ -9,8 +9,8 @@
  * long phase in which work is done (common/progress.h) is said to get on, and is no stall. The run
  * is not ended: the daemon, which reads the log, decides that.
  */
-#ifndef TRAIND_WORKER_STALL_H
-#define TRAIND_WORKER_STALL_H
+#ifndef TRAIND_WORKER_WATCH_STALL_H
+#define TRAIND_WORKER_WATCH_STALL_H
 
 #include <stdbool.h>
 #include <stdint.h>

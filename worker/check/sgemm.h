@@ -1,7 +1,7 @@
 /* Large square SGEMMs by OpenBLAS on several threads at once: the yardstick of `trainctl bench` and
  * of the self-check. */
-#ifndef TRAIND_WORKER_SGEMM_H
-#define TRAIND_WORKER_SGEMM_H
+#ifndef TRAIND_WORKER_CHECK_SGEMM_H
+#define TRAIND_WORKER_CHECK_SGEMM_H
 
 struct sgemm;
 

@@ -1,6 +1,6 @@
 /* What these ranks' cores give at most: the yardstick of `trainctl bench`. */
-#ifndef TRAIND_WORKER_PEAK_H
-#define TRAIND_WORKER_PEAK_H
+#ifndef TRAIND_WORKER_WATCH_PEAK_H
+#define TRAIND_WORKER_WATCH_PEAK_H
 
 #include <stdint.h>
 

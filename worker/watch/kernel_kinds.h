@@ -3,10 +3,10 @@
  * the environment of each host. Other kernels round differently, so where they differ the same job
  * does not give the same bits, and the replicas of the weights drift apart.
  */
-#ifndef TRAIND_WORKER_KERNEL_KINDS_H
-#define TRAIND_WORKER_KERNEL_KINDS_H
+#ifndef TRAIND_WORKER_WATCH_KERNEL_KINDS_H
+#define TRAIND_WORKER_WATCH_KERNEL_KINDS_H
 
-#include "worker/binding.h"
+#include "worker/watch/binding.h"
 
 #define KERNEL_KINDS_HOSTS 64 /* of one kind, that are named */
 

@@ -1,6 +1,6 @@
 /* A trace's spans, added up by layer. */
-#ifndef TRAIND_WORKER_LAYER_TABLE_H
-#define TRAIND_WORKER_LAYER_TABLE_H
+#ifndef TRAIND_WORKER_WATCH_LAYER_TABLE_H
+#define TRAIND_WORKER_WATCH_LAYER_TABLE_H
 
 #include <stddef.h>
 

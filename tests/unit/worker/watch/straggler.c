@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
-#include "worker/straggler.h"
+#include "worker/watch/straggler.h"
 
 #define WORLD 4
 

@@ -1,4 +1,4 @@
-#include "worker/profile.h"
+#include "worker/watch/profile.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,9 +8,9 @@
 #include "common/clock.h"
 #include "common/file.h"
 #include "common/trace.h"
-#include "worker/layer_table.h"
 #include "worker/layers/conv.h"
-#include "worker/peak.h"
+#include "worker/watch/layer_table.h"
+#include "worker/watch/peak.h"
 
 #define SPANS_MAX                                                                                  \
     400000 /* of all ranks: a file of at most about 100 MB, which viewers still open */

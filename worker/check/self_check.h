@@ -4,8 +4,8 @@
  * less than two seconds, for a prolog. What is fast enough is not judged here: the daemon compares
  * with what this machine did before and with others of its kind.
  */
-#ifndef TRAIND_WORKER_SELF_CHECK_H
-#define TRAIND_WORKER_SELF_CHECK_H
+#ifndef TRAIND_WORKER_CHECK_SELF_CHECK_H
+#define TRAIND_WORKER_CHECK_SELF_CHECK_H
 
 #include <stdbool.h>
 
