@@ -12,15 +12,11 @@
 
 #include "client/cmd.h"
 #include "client/token.h"
+#include "common/buffer.h"
 #include "common/json.h"
 #include "common/printable.h"
 
 static long connect_timeout_ms = 5000, answer_timeout_ms = 60000;
-
-struct buffer {
-    char *data;
-    size_t bytes, room;
-};
 
 static CURL *connection;
 static json_t *last_problem;
@@ -37,23 +33,8 @@ const json_t *api_problem(void)
 
 static size_t take_bytes(char *data, size_t size, size_t count, void *context)
 {
-    struct buffer *b = context;
     size_t bytes = size * count;
-
-    if (b->bytes + bytes > API_ANSWER_LIMIT_BYTES)
-        return 0;
-    if (b->bytes + bytes + 1 > b->room) {
-        size_t room = 2 * (b->bytes + bytes + 1);
-        char *grown = realloc(b->data, room);
-        if (!grown)
-            return 0;
-        b->data = grown;
-        b->room = room;
-    }
-    memcpy(b->data + b->bytes, data, bytes);
-    b->bytes += bytes;
-    b->data[b->bytes] = '\0';
-    return bytes;
+    return buffer_append(context, data, bytes) ? bytes : 0;
 }
 
 static int bad_address(struct error *e)
@@ -295,7 +276,7 @@ static int failure_of(CURL *curl, CURLcode code, const char *path, const char *w
                        e);
 }
 
-/* Carries out a prepared call; the caller frees answer->data in any case. */
+/* Carries out a prepared call; the caller clears answer in any case. */
 static int perform_with(CURL *curl, const char *path, struct buffer *answer, struct error *e)
 {
     char words[CURL_ERROR_SIZE] = "";
@@ -384,7 +365,7 @@ int api_outcome(CURL *curl, CURLcode code, const char *path, const char *words, 
 
 int api_get_text(const char *path, char **text, size_t *bytes, struct error *e)
 {
-    struct buffer answer = {0};
+    struct buffer answer = BUFFER(API_ANSWER_LIMIT_BYTES);
     CURL *curl = prepare(e);
 
     *text = NULL;
@@ -392,15 +373,10 @@ int api_get_text(const char *path, char **text, size_t *bytes, struct error *e)
     if (!curl)
         return -(int)e->code;
     int code = perform(curl, path, &answer, e);
-    if (code == 0 && !answer.data && !(answer.data = calloc(1, 1)))
+    if (code == 0 && !(*text = buffer_take(&answer, bytes)))
         code = error_set(e, ERR_NO_MEMORY, "out of memory");
-    if (code < 0) {
-        free(answer.data);
-        return code;
-    }
-    *text = answer.data;
-    *bytes = answer.bytes;
-    return 0;
+    buffer_clear(&answer);
+    return code;
 }
 
 int api_get_file(const char *path, FILE *out, struct error *e)
@@ -416,19 +392,19 @@ int api_get_file(const char *path, FILE *out, struct error *e)
 
 int api_get(const char *path, json_t **json, struct error *e)
 {
-    struct buffer answer = {0};
+    struct buffer answer = BUFFER(API_ANSWER_LIMIT_BYTES);
 
     *json = NULL;
     int code = api_get_text(path, &answer.data, &answer.bytes, e);
     if (code == 0)
         code = to_json(path, &answer, json, e);
-    free(answer.data);
+    buffer_clear(&answer);
     return code;
 }
 
 int api_post(const char *path, const char *body, size_t bytes, json_t **json, struct error *e)
 {
-    struct buffer answer = {0};
+    struct buffer answer = BUFFER(API_ANSWER_LIMIT_BYTES);
     CURL *curl = prepare(e);
     struct curl_slist *headers = NULL;
 
@@ -444,13 +420,13 @@ int api_post(const char *path, const char *body, size_t bytes, json_t **json, st
     int code = perform_and_free(curl, path, headers, &answer, e);
     if (code == 0)
         code = to_json(path, &answer, json, e);
-    free(answer.data);
+    buffer_clear(&answer);
     return code;
 }
 
 int api_delete(const char *path, json_t **json, struct error *e)
 {
-    struct buffer answer = {0};
+    struct buffer answer = BUFFER(API_ANSWER_LIMIT_BYTES);
     CURL *curl = prepare(e);
 
     *json = NULL;
@@ -460,6 +436,6 @@ int api_delete(const char *path, json_t **json, struct error *e)
     int code = perform(curl, path, &answer, e);
     if (code == 0)
         code = to_json(path, &answer, json, e);
-    free(answer.data);
+    buffer_clear(&answer);
     return code;
 }

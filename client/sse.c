@@ -6,31 +6,21 @@
 
 #include "client/stream.h"
 
-static bool append(char **text, size_t *used, size_t *room, const char *more, size_t bytes)
+void sse_init(struct sse *sse, long long after, long retry_ms)
 {
-    if (*used + bytes + 1 > *room) {
-        size_t want = 2 * (*used + bytes + 1);
-        char *grown = realloc(*text, want);
-        if (!grown)
-            return false;
-        *text = grown;
-        *room = want;
-    }
-    memcpy(*text + *used, more, bytes);
-    *used += bytes;
-    (*text)[*used] = '\0';
-    return true;
+    *sse = (struct sse){.text = BUFFER(SSE_LIMIT_BYTES),
+                        .data = BUFFER(SSE_LIMIT_BYTES),
+                        .coming = -1,
+                        .id = after,
+                        .retry_ms = retry_ms};
 }
 
 int sse_add(struct sse *sse, const char *text, size_t bytes)
 {
-    if (sse->from > 0) {
-        memmove(sse->text, sse->text + sse->from, sse->bytes - sse->from);
-        sse->bytes -= sse->from;
-        sse->from = 0;
-    }
-    if (sse->bytes + sse->data_bytes + bytes > SSE_LIMIT_BYTES ||
-        !append(&sse->text, &sse->bytes, &sse->room, text, bytes))
+    buffer_drop(&sse->text, sse->from);
+    sse->from = 0;
+    if (sse->text.bytes + sse->data.bytes + bytes > SSE_LIMIT_BYTES ||
+        !buffer_append(&sse->text, text, bytes))
         return -1;
     return 0;
 }
@@ -38,12 +28,12 @@ int sse_add(struct sse *sse, const char *text, size_t bytes)
 /* The next whole line, without its end; NULL: there is none yet. */
 static char *next_line(struct sse *sse)
 {
-    char *line = sse->text ? sse->text + sse->from : NULL;
-    char *end = line ? memchr(line, '\n', sse->bytes - sse->from) : NULL;
+    char *line = sse->text.data ? sse->text.data + sse->from : NULL;
+    char *end = line ? memchr(line, '\n', sse->text.bytes - sse->from) : NULL;
 
     if (!end)
         return NULL;
-    sse->from = (size_t)(end + 1 - sse->text);
+    sse->from = (size_t)(end + 1 - sse->text.data);
     if (end > line && end[-1] == '\r')
         end--;
     *end = '\0';
@@ -65,9 +55,8 @@ static bool take_field(struct sse *sse, char *line)
     else if (strcmp(line, "retry") == 0)
         sse->retry_ms = strtol(value, NULL, 10);
     else if (strcmp(line, "data") == 0)
-        return (!sse->data_bytes ||
-                append(&sse->data, &sse->data_bytes, &sse->data_room, "\n", 1)) &&
-               append(&sse->data, &sse->data_bytes, &sse->data_room, value, strlen(value));
+        return (!sse->data.bytes || buffer_append(&sse->data, "\n", 1)) &&
+               buffer_append(&sse->data, value, strlen(value));
     return true;
 }
 
@@ -84,9 +73,9 @@ int sse_next(struct sse *sse, const char **type, const char **data)
         }
         snprintf(type_of_last, sizeof type_of_last, "%s", sse->type);
         *type = type_of_last;
-        *data = sse->data_bytes ? sse->data : "";
+        *data = sse->data.bytes ? sse->data.data : "";
         sse->type[0] = '\0';
-        sse->data_bytes = 0;
+        sse->data.bytes = 0;
         if (sse->coming >= 0)
             sse->id = sse->coming;
         sse->coming = -1;
@@ -97,7 +86,7 @@ int sse_next(struct sse *sse, const char **type, const char **data)
 
 void sse_clear(struct sse *sse)
 {
-    free(sse->text);
-    free(sse->data);
-    *sse = (struct sse){.coming = -1, .id = sse->id, .retry_ms = sse->retry_ms};
+    buffer_clear(&sse->text);
+    buffer_clear(&sse->data);
+    sse_init(sse, sse->id, sse->retry_ms);
 }

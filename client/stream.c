@@ -37,7 +37,7 @@ struct stream *stream_create(const char *path, long long after)
     if (!s || !(s->multi = curl_multi_init()))
         abort();
     snprintf(s->path, sizeof s->path, "%s", path);
-    s->sse = (struct sse){.coming = -1, .id = after, .retry_ms = RETRY_MS};
+    sse_init(&s->sse, after, RETRY_MS);
     return s;
 }
 
@@ -134,7 +134,8 @@ static int ended(struct stream *s, CURLcode code, struct error *e)
 {
     double now = clock_monotonic();
     bool was_good = s->begun;
-    int status = api_outcome(s->call, code, s->path, s->words, s->sse.text, s->sse.bytes, e);
+    int status =
+        api_outcome(s->call, code, s->path, s->words, s->sse.text.data, s->sse.text.bytes, e);
 
     disconnect(s);
     if (status == 0)

@@ -10,6 +10,7 @@
 #include <jansson.h>
 #include <stddef.h>
 
+#include "common/buffer.h"
 #include "common/error.h"
 
 /* How long a daemon that had answered before may be away before we give up: a restart of a busy
@@ -49,18 +50,18 @@ int stream_newest(long long *id, struct error *e);
 /* ---- the format, for tests */
 
 struct sse {
-    char *text; /* what came and was not read yet */
-    size_t from, bytes, room;
+    struct buffer text; /* what came, read up to from; its failure is that of the stream */
+    size_t from;
     char type[32];
-    char *data; /* of the event being read */
-    size_t data_bytes, data_room;
-    long long coming; /* id of the event being read */
-    long long id;     /* of the last whole one, below 0: none came */
+    struct buffer data; /* of the event being read */
+    long long coming;   /* id of the event being read */
+    long long id;       /* of the last whole one, below 0: none came */
     long retry_ms;
 };
 
-int sse_add(struct sse *sse, const char *text, size_t bytes); /* negative: over SSE_LIMIT_BYTES */
 #define SSE_LIMIT_BYTES (16u * 1024 * 1024)
+void sse_init(struct sse *sse, long long after, long retry_ms);
+int sse_add(struct sse *sse, const char *text, size_t bytes); /* negative: over SSE_LIMIT_BYTES */
 
 /* Reads on to the end of an event: 1 with type and data (either may be empty), 0: more is needed.
  * They are valid until the next call. */

@@ -5,39 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Room for so many bytes more, or NULL. */
-static char *room_for(struct json_text *t, size_t bytes)
-{
-    if (t->failed)
-        return NULL;
-    if (t->bytes + bytes > t->room) {
-        size_t room = t->room ? t->room : 4096;
-        while (room < t->bytes + bytes)
-            room *= 2;
-        char *larger = realloc(t->data, room);
-        if (!larger) {
-            t->failed = true;
-            return NULL;
-        }
-        t->data = larger;
-        t->room = room;
-    }
-    return t->data + t->bytes;
-}
-
 static void add(struct json_text *t, const char *text, size_t bytes)
 {
-    char *to = room_for(t, bytes);
-
-    if (!to)
-        return;
-    memcpy(to, text, bytes);
-    t->bytes += bytes;
+    buffer_append(&t->out, text, bytes);
 }
 
 static void add_key(struct json_text *t, const char *key)
 {
-    char last = t->bytes ? t->data[t->bytes - 1] : '[';
+    char last = t->out.bytes ? t->out.data[t->out.bytes - 1] : '[';
 
     if (last != '{' && last != '[')
         add(t, ",", 1);
@@ -55,7 +30,7 @@ static void add_null(struct json_text *t)
 
 void json_text_open(struct json_text *t, const char *key, char bracket)
 {
-    if (t->bytes)
+    if (t->out.bytes)
         add_key(t, key);
     add(t, &bracket, 1);
 }
@@ -249,13 +224,14 @@ void json_text_raw(struct json_text *t, const char *key, const char *json)
     }
 }
 
-void json_text_end(struct json_text *t)
+bool json_text_end(struct json_text *t)
 {
     add(t, "\n", 1);
+    return !t->failed && !t->out.failed;
 }
 
 void json_text_clear(struct json_text *t)
 {
-    free(t->data);
-    *t = (struct json_text){0};
+    buffer_clear(&t->out);
+    t->failed = false;
 }

@@ -10,12 +10,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Zero-initialise. Without memory it fails once and for all, and says so at the end. */
+#include "common/buffer.h"
+
+#define JSON_TEXT_LIMIT_BYTES ((size_t)1 << 30)
+
+/* Initialise with JSON_TEXT. Over the limit or without memory it fails once and for all, and says
+ * so at the end. */
 struct json_text {
-    char *data; /* owned; not NUL-terminated */
-    size_t bytes, room;
-    bool failed;
+    struct buffer out;
+    bool failed; /* a value that cannot be written */
 };
+
+#define JSON_TEXT ((struct json_text){.out = BUFFER(JSON_TEXT_LIMIT_BYTES)})
 
 /* '{', '}', '[' or ']', with the comma that belongs before an opening one. key: NULL in an array.
  */
@@ -34,7 +40,8 @@ void json_text_value(struct json_text *t, const char *key, json_t *value);
 /* JSON text, less its white space between tokens; NULL: null. */
 void json_text_raw(struct json_text *t, const char *key, const char *json);
 
-void json_text_end(struct json_text *t); /* the line's end */
+/* The line's end; false: it has failed. */
+bool json_text_end(struct json_text *t);
 void json_text_clear(struct json_text *t);
 
 #endif

@@ -45,12 +45,12 @@ int reply_json(struct reply *r, int status, json_t *value, struct error *e)
 
 int reply_json_text(struct reply *r, int status, struct json_text *text, struct error *e)
 {
-    json_text_end(text);
-    if (text->failed) {
+    if (!json_text_end(text)) {
         json_text_clear(text);
         return error_set(e, ERR_NO_MEMORY, "no memory for the answer");
     }
-    set_body(r, status, "application/json", text->data, text->bytes);
+    size_t bytes = text->out.bytes;
+    set_body(r, status, "application/json", buffer_take(&text->out, NULL), bytes);
     return 0;
 }
 

@@ -10,6 +10,7 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "common/buffer.h"
 #include "common/clock.h"
 #include "common/file.h"
 #include "common/log.h"
@@ -47,8 +48,7 @@ struct http_server {
 
 /* Lives from a request's first byte to its completion. */
 struct exchange {
-    char *body;
-    size_t bytes, room, limit; /* limit: max_body_bytes */
+    struct buffer body; /* of at most max_body_bytes */
     uint64_t received;
     bool too_large;
     const char *malformed; /* what is wrong with its head; NULL: nothing */
@@ -97,7 +97,7 @@ static int check_request(const struct endpoint *at, struct MHD_Connection *c,
         return error_set(e, ERR_USAGE, "%s", x->malformed);
     if (x->too_large)
         return error_set(e, ERR_TOO_LARGE, "the body is larger than the %zu bytes that are taken",
-                         x->limit);
+                         x->body.limit);
     return 0;
 }
 
@@ -178,8 +178,8 @@ static void answer(struct exchange *x)
         .config = x->config,
         .method = is_gettable(method) ? "GET" : method,
         .path = x->url,
-        .body = x->body,
-        .body_bytes = x->bytes,
+        .body = x->body.data,
+        .body_bytes = x->body.bytes,
         .accept = header(c, "Accept"),
         .idempotency_key = header(c, "Idempotency-Key"),
         .if_none_match = header(c, "If-None-Match"),
@@ -286,25 +286,13 @@ static enum MHD_Result take_body(struct exchange *x, const char *data, size_t *b
 
     *bytes = 0;
     x->received += more;
-    if (x->received > x->limit) {
+    if (x->received > x->body.limit) {
         x->too_large = true;
-        return x->received > DRAIN_FACTOR * x->limit ? MHD_NO : MHD_YES;
+        return x->received > DRAIN_FACTOR * x->body.limit ? MHD_NO : MHD_YES;
     }
     if (x->refused)
         return MHD_YES;
-    if (x->bytes + more > x->room) {
-        size_t room = x->room ? 2 * x->room : 4096;
-        while (room < x->bytes + more)
-            room *= 2;
-        char *larger = realloc(x->body, room);
-        if (!larger)
-            return MHD_NO;
-        x->body = larger;
-        x->room = room;
-    }
-    memcpy(x->body + x->bytes, data, more);
-    x->bytes += more;
-    return MHD_YES;
+    return buffer_append(&x->body, data, more) ? MHD_YES : MHD_NO;
 }
 
 /* A body announced as far too large is refused before it is sent. */
@@ -316,7 +304,8 @@ static bool announces_too_much(const struct exchange *x)
 
     if (!length)
         return false;
-    return strtoull(length, NULL, 10) > (unsigned long long)x->limit * (waits ? 1 : DRAIN_FACTOR);
+    return strtoull(length, NULL, 10) >
+           (unsigned long long)x->body.limit * (waits ? 1 : DRAIN_FACTOR);
 }
 
 /* Nobody without a token may fill the memory with bodies. The answer says why, later. */
@@ -400,7 +389,7 @@ static struct exchange *begin_exchange(const struct endpoint *at, struct MHD_Con
     x->url = url;
     x->method = method;
     x->config = settings_get(at->app->settings);
-    x->limit = (size_t)x->config->max_body_bytes;
+    x->body = BUFFER((size_t)x->config->max_body_bytes);
     x->malformed = find_fault(c);
     x->too_large = announces_too_much(x);
     x->refused = is_refused(x);
@@ -462,7 +451,7 @@ static void completed(void *context, struct MHD_Connection *c, void **state,
     (void)code;
     if (x) {
         reply_clear(&x->reply);
-        free(x->body);
+        buffer_clear(&x->body);
         settings_release(x->config);
     }
     free(x);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/buffer.h"
 #include "common/clock.h"
 #include "common/log.h"
 #include "daemon/http/access/token.h"
@@ -18,7 +19,8 @@
 #define CLIENT_BYTES  64
 #define LOOK_SECONDS  0.9 /* the thread wakes each second */
 #define BLOCK_BYTES   (32u * 1024)
-#define FOLLOW_EVENTS 4096u /* the thread takes at a time */
+#define PENDING_BYTES ((size_t)256 << 20) /* a page and the largest event */
+#define FOLLOW_EVENTS 4096u               /* the thread takes at a time */
 
 struct stream {
     struct stream *next;
@@ -32,8 +34,8 @@ struct stream {
     bool waiting;
     bool left;      /* the client has closed its side: it counts no more, and ends when it wakes */
     double sent_at; /* monotonic */
-    char *pending; /* text on its way: the beginning, a page of the store, an event that is large */
-    size_t pending_bytes, pending_from, pending_room;
+    struct buffer pending; /* on its way: the beginning, a page of the store, a large event */
+    size_t pending_from;
 };
 
 struct streams {
@@ -213,32 +215,16 @@ static void *run(void *context)
 
 /* ---------------------------------------------------------------- what is sent */
 
-static bool pend(struct stream *s, const char *text, size_t bytes)
-{
-    if (s->pending_bytes + bytes > s->pending_room) {
-        size_t room = (s->pending_bytes + bytes + 8191) / 8192 * 8192;
-        char *larger = realloc(s->pending, room);
-        if (!larger)
-            return false;
-        s->pending = larger;
-        s->pending_room = room;
-    }
-    memcpy(s->pending + s->pending_bytes, text, bytes);
-    s->pending_bytes += bytes;
-    return true;
-}
-
 static size_t send_pending(struct stream *s, char *buffer, size_t room)
 {
-    size_t bytes = s->pending_bytes - s->pending_from;
+    size_t bytes = s->pending.bytes - s->pending_from;
 
     bytes = bytes < room ? bytes : room;
-    memcpy(buffer, s->pending + s->pending_from, bytes);
+    memcpy(buffer, s->pending.data + s->pending_from, bytes);
     s->pending_from += bytes;
-    if (s->pending_from == s->pending_bytes) {
-        free(s->pending);
-        s->pending = NULL;
-        s->pending_bytes = s->pending_from = s->pending_room = 0;
+    if (s->pending_from == s->pending.bytes) {
+        buffer_clear(&s->pending);
+        s->pending_from = 0;
     }
     return bytes;
 }
@@ -257,7 +243,7 @@ static size_t send_from_ring(struct stream *s, char *buffer, size_t room)
     }
     if (!event)
         s->after = ring->head;
-    else if (bytes == 0 && pend(s, ring->text + event->at, event->bytes))
+    else if (bytes == 0 && buffer_append(&s->pending, ring->text + event->at, event->bytes))
         s->after = event->id;
     return bytes;
 }
@@ -274,13 +260,13 @@ static bool add_to_page(void *context, const struct store_event_row *row)
     size_t bytes;
     char *text = event_text(row, &bytes);
 
-    page->failed = !text || !pend(page->stream, text, bytes);
+    page->failed = !text || !buffer_append(&page->stream->pending, text, bytes);
     free(text);
     if (page->failed)
         return false;
     page->stream->after = row->id;
     page->events++;
-    return page->stream->pending_bytes < PAGE_BYTES;
+    return page->stream->pending.bytes < PAGE_BYTES;
 }
 
 /* What the ring has not any more. head: of the ring before this, all events up to it are stored. */
@@ -294,7 +280,7 @@ static int read_page(struct stream *s, int64_t head)
         return log_warning("streams: the events cannot be read: %s", e.text), -1;
     if (page.failed)
         return -1;
-    if (page.events < PAGE_EVENTS && s->pending_bytes < PAGE_BYTES && s->after < head)
+    if (page.events < PAGE_EVENTS && s->pending.bytes < PAGE_BYTES && s->after < head)
         s->after = head;
     return 0;
 }
@@ -324,7 +310,7 @@ static ssize_t send_some(struct stream *s, char *buffer, size_t room)
     size_t bytes = 0;
 
     while (!all->stopping && !s->left && !s->refused) {
-        if (s->pending)
+        if (s->pending.data)
             bytes = send_pending(s, buffer, room);
         else if (s->after >= all->ring->base)
             bytes = send_from_ring(s, buffer, room);
@@ -332,7 +318,7 @@ static ssize_t send_some(struct stream *s, char *buffer, size_t room)
             s->sent_at = clock_monotonic();
             return (ssize_t)bytes;
         }
-        if (s->pending)
+        if (s->pending.data)
             continue;
         if (s->after >= all->ring->base)
             return idle(s, buffer, room, clock_monotonic());
@@ -375,7 +361,7 @@ static bool greet(struct stream *s)
     int bytes =
         snprintf(text, sizeof text, "retry: %d\nid: %lld\n\n", RETRY_MS, (long long)s->after);
 
-    return pend(s, text, (size_t)bytes);
+    return buffer_append(&s->pending, text, (size_t)bytes);
 }
 
 /* Holds the lock. While nobody listened, the ring stood still. */
@@ -416,7 +402,8 @@ int stream_open(struct streams *all, const struct stream_request *request, struc
                          .token = request->token,
                          .job_id = request->job_id,
                          .after = request->after,
-                         .socket = -1};
+                         .socket = -1,
+                         .pending = BUFFER(PENDING_BYTES)};
     snprintf(s->client, sizeof s->client, "%s", request->client);
     s->sent_at = clock_monotonic();
     int status = store_event_newest(all->store, &newest, e);
@@ -426,7 +413,7 @@ int stream_open(struct streams *all, const struct stream_request *request, struc
         pthread_mutex_unlock(&all->lock);
     }
     if (status) {
-        free(s->pending);
+        buffer_clear(&s->pending);
         free(s);
         return status;
     }
@@ -446,7 +433,7 @@ void stream_close(struct stream *s)
             break;
         }
     pthread_mutex_unlock(&s->all->lock);
-    free(s->pending);
+    buffer_clear(&s->pending);
     free(s);
 }
 

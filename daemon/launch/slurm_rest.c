@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/buffer.h"
 #include "common/file.h"
 #include "common/hostlist.h"
 #include "daemon/launch/slurm_call.h"
@@ -16,24 +17,10 @@
 #define SCRIPT_BYTES ((size_t)4 << 20)
 #define VERSION_PATH "/slurm/v0.0.38"
 
-struct answer {
-    char *text;
-    size_t bytes;
-};
-
 static size_t take(char *data, size_t size, size_t count, void *context)
 {
-    struct answer *a = context;
     size_t bytes = size * count;
-    char *grown = a->bytes + bytes < ANSWER_BYTES ? realloc(a->text, a->bytes + bytes + 1) : NULL;
-
-    if (!grown)
-        return 0;
-    memcpy(grown + a->bytes, data, bytes);
-    a->text = grown;
-    a->bytes += bytes;
-    a->text[a->bytes] = '\0';
-    return bytes;
+    return buffer_append(context, data, bytes) ? bytes : 0;
 }
 
 static int stop_early(void *context, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d)
@@ -95,7 +82,7 @@ static int judge(const char *path, long http_status, json_t *reply, struct error
 }
 
 static void set_options(const struct slurm_call *c, CURL *curl, const char *url,
-                        const struct curl_slist *headers, struct answer *answer)
+                        const struct curl_slist *headers, struct buffer *answer)
 {
     curl_easy_setopt(curl, CURLOPT_URL, url);
     curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
@@ -116,7 +103,7 @@ static int request(const struct slurm_call *c, const char *method, const char *p
                    const char *body, json_t **reply, struct error *e)
 {
     char url[1024], why[CURL_ERROR_SIZE] = "";
-    struct answer answer = {0};
+    struct buffer answer = BUFFER(ANSWER_BYTES);
     struct curl_slist *headers = curl_slist_append(NULL, "Content-Type: application/json");
     CURL *curl = curl_easy_init();
     long http_status = 0;
@@ -141,12 +128,12 @@ static int request(const struct slurm_call *c, const char *method, const char *p
                                *why ? why : curl_easy_strerror(code));
     }
     if (!status) {
-        *reply = json_loads(answer.text ? answer.text : "", 0, NULL);
+        *reply = json_loads(answer.data ? answer.data : "", 0, NULL);
         status = judge(path, http_status, *reply, e);
     }
     curl_slist_free_all(headers);
     curl_easy_cleanup(curl);
-    free(answer.text);
+    buffer_clear(&answer);
     return status;
 }
 

@@ -62,7 +62,7 @@ static void clear(struct compared *c)
 int handle_compare(const struct request *q, struct reply *r, struct error *e)
 {
     struct compared c = {0};
-    struct json_text text = {0};
+    struct json_text text = JSON_TEXT;
 
     if (load(q, &c, e)) {
         clear(&c);

@@ -86,7 +86,7 @@ void job_members(struct json_text *t, const struct store_job *job)
 
 int reply_job(struct reply *r, int status, struct store_job *job, struct error *e)
 {
-    struct json_text text = {0};
+    struct json_text text = JSON_TEXT;
 
     json_text_open(&text, NULL, '{');
     job_members(&text, job);
@@ -131,7 +131,7 @@ int handle_job_list(const struct request *q, struct reply *r, struct error *e)
         request_query_int(q, "limit", 1, 1000, 50, &filter.limit, e) ||
         store_job_list(q->app->store, &filter, &jobs, e))
         return -(int)e->code;
-    struct json_text text = {0};
+    struct json_text text = JSON_TEXT;
     json_text_open(&text, NULL, '{');
     json_text_open(&text, "jobs", '[');
     for (size_t i = 0; i < jobs.count; i++) {
@@ -158,7 +158,7 @@ int handle_job_show(const struct request *q, struct reply *r, struct error *e)
 
     if (store_job_get(q->app->store, q->id, &job, e))
         return -(int)e->code;
-    struct json_text text = {0};
+    struct json_text text = JSON_TEXT;
     struct error why; /* the routes of its files tell it */
     int64_t checkpoint =
         run_dir_check(q->app->store, &job, &why) ? 0 : job_newest_checkpoint(job.run_dir);

@@ -59,7 +59,7 @@ static int answer(const struct request *q, json_t *numbers, struct reply *r, str
         json_decref(numbers);
         return -(int)e->code;
     }
-    struct json_text text = {0};
+    struct json_text text = JSON_TEXT;
     json_text_open(&text, NULL, '{');
     job_members(&text, &job);
     json_text_value(&text, "resume", numbers);

@@ -98,7 +98,7 @@ static int answer(const struct request *q, const struct series *series, bool mor
             reply_header(r, "X-Metrics-Next", "%lld", (long long)series_next(series));
         return status;
     }
-    struct json_text text = {0};
+    struct json_text text = JSON_TEXT;
     json_text_open(&text, NULL, '{');
     json_text_integer(&text, "job", q->id);
     if (more)

@@ -22,9 +22,10 @@ static void expect(struct sse *sse, const char *type, const char *data, long lon
 
 Test(sse, events_have_type_data_and_id)
 {
-    struct sse sse = {.coming = -1, .id = -1};
+    struct sse sse;
     const char *type, *data;
 
+    sse_init(&sse, -1, 0);
     cr_assert_eq(sse_add(&sse, text, strlen(text)), 0);
     expect(&sse, "", "", 7);
     cr_expect_eq(sse.retry_ms, 250);
@@ -39,10 +40,11 @@ Test(sse, events_have_type_data_and_id)
 
 Test(sse, a_byte_at_a_time_is_the_same)
 {
-    struct sse sse = {.coming = -1, .id = -1};
+    struct sse sse;
     const char *type, *data;
     int events = 0;
 
+    sse_init(&sse, -1, 0);
     for (size_t i = 0; i < strlen(text); i++) {
         cr_assert_eq(sse_add(&sse, text + i, 1), 0);
         while (sse_next(&sse, &type, &data))
@@ -55,10 +57,11 @@ Test(sse, a_byte_at_a_time_is_the_same)
 
 Test(sse, an_endless_event_is_refused)
 {
-    struct sse sse = {.coming = -1, .id = -1};
+    struct sse sse;
     static char much[1 << 20];
     int status = 0;
 
+    sse_init(&sse, -1, 0);
     memset(much, 'x', sizeof much);
     for (int i = 0; i < 64 && status == 0; i++)
         status = sse_add(&sse, much, sizeof much);

@@ -17,13 +17,13 @@ static double at(const json_t *json, const char *part, const char *name, size_t 
 
 static json_t *json_of(const struct series *s)
 {
-    struct json_text text = {0};
+    struct json_text text = JSON_TEXT;
 
     json_text_open(&text, NULL, '{');
     series_members(&text, s);
     json_text_close(&text, '}');
     cr_assert_not(text.failed);
-    json_t *json = json_loadb(text.data, text.bytes, JSON_REJECT_DUPLICATES, NULL);
+    json_t *json = json_loadb(text.out.data, text.out.bytes, JSON_REJECT_DUPLICATES, NULL);
     cr_assert_not_null(json);
     json_text_clear(&text);
     return json;

@@ -1,0 +1,86 @@
+#include "common/buffer.h"
+
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define FIRST_BYTES 4096u
+#define FIRST_ITEMS 64u
+
+bool buffer_reserve(struct buffer *b, size_t more)
+{
+    if (b->failed || more > b->limit || b->bytes > b->limit - more) {
+        b->failed = true;
+        return false;
+    }
+    size_t needed = b->bytes + more + 1, room = b->room ? b->room : FIRST_BYTES;
+    while (room < needed && room <= SIZE_MAX / 2)
+        room *= 2;
+    if (room > b->limit + 1 && b->limit < SIZE_MAX)
+        room = b->limit + 1;
+    char *larger = room > b->room ? realloc(b->data, room) : b->data;
+    if (!larger) {
+        b->failed = true;
+        return false;
+    }
+    b->data = larger;
+    b->room = room;
+    return true;
+}
+
+bool buffer_printf(struct buffer *b, const char *format, ...)
+{
+    va_list args, again;
+
+    va_start(args, format);
+    va_copy(again, args);
+    int bytes = vsnprintf(NULL, 0, format, args);
+    bool fits = bytes >= 0 && buffer_reserve(b, (size_t)bytes);
+    if (fits) {
+        vsnprintf(b->data + b->bytes, (size_t)bytes + 1, format, again);
+        b->bytes += (size_t)bytes;
+    } else {
+        b->failed = true;
+    }
+    va_end(again);
+    va_end(args);
+    return fits;
+}
+
+void buffer_drop(struct buffer *b, size_t bytes)
+{
+    if (!b->data)
+        return;
+    b->bytes -= bytes;
+    memmove(b->data, b->data + bytes, b->bytes + 1);
+}
+
+char *buffer_take(struct buffer *b, size_t *bytes)
+{
+    char *text = b->failed ? NULL : b->data ? b->data : calloc(1, 1);
+
+    if (bytes)
+        *bytes = b->bytes;
+    if (text == b->data)
+        b->data = NULL;
+    buffer_clear(b);
+    return text;
+}
+
+void buffer_clear(struct buffer *b)
+{
+    free(b->data);
+    *b = BUFFER(b->limit);
+}
+
+void *array_grow(void *items, size_t count, size_t *room, size_t item_bytes)
+{
+    if (count < *room)
+        return items;
+    size_t more = *room ? 2 * *room : FIRST_ITEMS;
+    void *larger = reallocarray(items, more, item_bytes);
+    if (larger)
+        *room = more;
+    return larger;
+}

@@ -1,0 +1,89 @@
+#include <criterion/criterion.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/buffer.h"
+
+Test(buffer, appends_and_prints_and_is_taken)
+{
+    struct buffer b = BUFFER(100);
+    size_t bytes;
+
+    cr_assert(buffer_append(&b, "a\0b", 3));
+    cr_assert(buffer_printf(&b, "%d,%s", 12, "x"));
+    cr_assert(buffer_append(&b, "", 0));
+    char *text = buffer_take(&b, &bytes);
+    cr_assert_eq(bytes, 7);
+    cr_assert_eq(memcmp(text, "a\0b12,x", 8), 0, "with a NUL behind");
+    free(text);
+    text = buffer_take(&b, &bytes);
+    cr_assert_str_eq(text, "");
+    cr_assert_eq(bytes, 0);
+    free(text);
+}
+
+Test(buffer, grows_to_its_limit_and_not_beyond)
+{
+    enum { LIMIT = 100000 };
+    struct buffer b = BUFFER(LIMIT);
+
+    for (int i = 0; i < LIMIT; i++)
+        cr_assert(buffer_append(&b, "x", 1), "%d", i);
+    cr_assert_leq(b.room, LIMIT + 1);
+    cr_assert_eq(strlen(b.data), LIMIT);
+    cr_assert_not(buffer_append(&b, "x", 1));
+    cr_assert(b.failed);
+    cr_assert_eq(b.bytes, LIMIT, "as it was");
+    cr_assert_not(buffer_append(&b, "", 0), "for good");
+    cr_assert_null(buffer_take(&b, NULL));
+    cr_assert(buffer_append(&b, "x", 1), "taken, it is as new");
+    cr_assert_not(buffer_printf(&b, "%*d", LIMIT, 1));
+    cr_assert_not(buffer_reserve(&b, SIZE_MAX));
+    buffer_clear(&b);
+    cr_assert_not(b.failed);
+    cr_assert_null(b.data);
+}
+
+Test(buffer, a_limit_of_nothing_takes_nothing)
+{
+    struct buffer b = {0};
+
+    cr_assert_not(buffer_append(&b, "x", 1));
+    buffer_clear(&b);
+}
+
+Test(buffer, drops_what_was_read)
+{
+    struct buffer b = BUFFER(10);
+
+    buffer_drop(&b, 0);
+    buffer_append(&b, "0123456789", 10);
+    buffer_drop(&b, 4);
+    cr_assert_str_eq(b.data, "456789");
+    cr_assert(buffer_append(&b, "abcd", 4), "there is room again");
+    cr_assert_str_eq(b.data, "456789abcd");
+    buffer_drop(&b, 10);
+    cr_assert_str_eq(b.data, "");
+    buffer_clear(&b);
+}
+
+Test(buffer, an_array_keeps_its_items)
+{
+    int *items = NULL;
+    size_t count = 0, room = 0;
+
+    for (int i = 0; i < 1000; i++) {
+        int *more = array_grow(items, count, &room, sizeof *more);
+        cr_assert_not_null(more);
+        items = more;
+        items[count++] = i;
+    }
+    cr_assert_lt(count, room + 1);
+    for (int i = 0; i < 1000; i++)
+        cr_assert_eq(items[i], i);
+    size_t full = room = count;
+    cr_assert_null(array_grow(items, full, &room, SIZE_MAX / 2), "too much");
+    cr_assert_eq(room, full);
+    free(items);
+}
