@@ -1,3 +1,4 @@
+/* global uPlot */
 // Charts by uPlot (global uPlot): canvas for the eye, words and a table for everybody else, CSV and PNG to take away.
 //
 //   const group = new ChartGroup();                       shared cursor, zoom and x-axis
@@ -446,10 +447,10 @@ export class Chart {
     const parts = series.map((s) => {
       const at = x.map((_, i) => i).filter((i) => filled(y[s.key]?.[i]));
       if (!at.length) return null;
-      const say = s.format ?? format, values = at.map((i) => y[s.key][i]);
+      const words = s.format ?? format, values = at.map((i) => y[s.key][i]);
       const low = values.reduce((a, b) => Math.min(a, b)), high = values.reduce((a, b) => Math.max(a, b));
-      return `${s.label} ${say(values[0])} at ${name} ${where(x[at[0]])}, ${say(values.at(-1))} at ${name} ${where(x[at.at(-1)])}, ` +
-        `lowest ${say(low)}, highest ${say(high)}`;
+      return `${s.label} ${words(values[0])} at ${name} ${where(x[at[0]])}, ${words(values.at(-1))} at ${name} ${where(x[at.at(-1)])}, ` +
+        `lowest ${words(low)}, highest ${words(high)}`;
     }).filter(filled);
     return `${title}: ${parts.join("; ") || "no values yet"}. ` +
       "Arrow keys move the cursor, with Shift the window; plus and minus zoom, 0 shows all.";

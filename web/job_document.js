@@ -34,7 +34,7 @@ function readDescription(text) {
   };
 }
 
-function field(pointer, schema) {
+function fieldOf(pointer, schema) {
   const types = [schema.type].flat();
   return {
     pointer, ...readDescription(schema.description ?? ""), group: pointer.split("/").slice(1, -1).join("/"),
@@ -45,13 +45,13 @@ function field(pointer, schema) {
 
 // All keys of a job, those of the document itself first: [{pointer, group, key, type, nullable, fallback, choices, help, unit, takes}]
 export function fieldsOf(schema, at = "") {
-  const own = [], below = [];
+  const here = [], below = [];
   for (const [key, part] of Object.entries(schema.properties)) {
     const pointer = `${at}/${key}`;
     if (part.properties) below.push(...fieldsOf(part, pointer));
-    else own.push(field(pointer, part));
+    else here.push(fieldOf(pointer, part));
   }
-  return [...own, ...below];
+  return [...here, ...below];
 }
 
 // ------------------------------------------------------------------ values and where they come from

@@ -119,7 +119,7 @@ class Picture {
   }
 }
 
-function text(ctx, words, x, y, align = "left", most = Infinity) {
+function drawText(ctx, words, x, y, align = "left", most = Infinity) {
   let shown = words;
   while (shown.length > 1 && ctx.measureText(shown).width > most) shown = shown.slice(0, -2) + "…";
   ctx.textAlign = align;
@@ -163,14 +163,14 @@ export function scatter(id, title, opened) {
     for (const [place, words] of ticksOf(data.y)) {
       const y = foot - 8 - place * (foot - EDGE.top - 8);
       line(ctx, EDGE.left - 4, y, width - EDGE.right, y);
-      text(ctx, words, EDGE.left - 9, y + 4, "right", EDGE.left - 12);
+      drawText(ctx, words, EDGE.left - 9, y + 4, "right", EDGE.left - 12);
     }
     const ticks = ticksOf(data.x), room = (width - EDGE.left - EDGE.right) / Math.max(1, ticks.length - 1);
     for (const [place, words] of ticks) {
       const x = EDGE.left + place * (width - EDGE.left - EDGE.right);
       line(ctx, x, EDGE.top, x, foot + 4);
       const half = ctx.measureText(words).width / 2;
-      text(ctx, words, Math.min(x, width - half - 2), foot + 24, "center", room - 6);
+      drawText(ctx, words, Math.min(x, width - half - 2), foot + 24, "center", room - 6);
     }
   };
   const dot = (ctx, point, place) => {
@@ -274,7 +274,7 @@ export function parallel(id, title, brushed) {
     ctx.fillStyle = css("--text");
     ctx.font = `600 12px ${css("--font")}`;
     const long = axis.name.split(/[./]/).filter(Boolean).slice(-2).join("."), short = long.split(".").at(-1);
-    text(ctx, ctx.measureText(long).width <= room ? long : short, x, 16, "center", room);
+    drawText(ctx, ctx.measureText(long).width <= room ? long : short, x, 16, "center", room);
     ctx.font = `11px ${css("--font")}`;
     const right = i === data.axes.length - 1;
     for (const [place, words] of ticksOf(axis, 4)) {
@@ -285,7 +285,7 @@ export function parallel(id, title, brushed) {
       ctx.globalAlpha = 1;
       ctx.fillStyle = css("--muted");
       line(ctx, x - 3, y, x + 3, y);
-      text(ctx, words, right ? x - 7 : x + 7, y + 4, right ? "right" : "left", room);
+      drawText(ctx, words, right ? x - 7 : x + 7, y + 4, right ? "right" : "left", room);
     }
     const brush = data.brushes.get(axis.name);
     if (!brush) return;

@@ -2,7 +2,7 @@
 
 import { get, Problem } from "../api.js";
 import { Chart, ChartGroup, joined } from "../charts.js";
-import { badge, choice, download, h, mark, notice, say, setBadge, show } from "../dom.js";
+import { badge, choice, download, h, notice, setBadge, show } from "../dom.js";
 import * as f from "../format.js";
 import { ScalingCards } from "../scaling.js";
 import { csv, pickJobs } from "../tables.js";
@@ -45,8 +45,8 @@ function chartData(jobs, chart, x, hidden) {
     const source = chart.evals ? columns(job.evals) : job.series;
     return { job, xs: X[x].of(source, job.series.t[0] ?? 0), ys: source[chart.key] };
   });
-  if (!tables.some(({ xs }) => xs.length)) return { x: [], y: {} };
-  const [xs, ...ys] = joined(tables.map(({ xs, ys }) => [xs, ys]));
+  if (!tables.some((table) => table.xs.length)) return { x: [], y: {} };
+  const [xs, ...ys] = joined(tables.map((table) => [table.xs, table.ys]));
   return { x: xs, y: Object.fromEntries(tables.map(({ job }, i) => [`job${job.id}`, [...ys[i]].map((v) => v ?? null)])) };
 }
 const columns = (rows) => Object.fromEntries(["step", "epoch", "t", "top1"].map((key) => [key, rows.map((row) => row[key])]));

@@ -2,10 +2,10 @@
 
 import { get } from "../api.js";
 import { Chart, ChartGroup, joined } from "../charts.js";
-import { choice, h, mark, say, show } from "../dom.js";
+import { choice, h, show } from "../dom.js";
 import * as f from "../format.js";
 import { HeatMap } from "../heat_map.js";
-import { here, setQuery } from "../place.js";
+import { setQuery } from "../place.js";
 import { reach } from "../target.js";
 
 const POINTS = 700; // of a series: about as many as a chart has pixels

@@ -1,7 +1,7 @@
 // What there is to know of a job besides its charts: numbers, evaluations, checkpoints, events, files.
 
 import { get, Problem } from "../api.js";
-import { datum, h, mark, say, setDatum, show } from "../dom.js";
+import { datum, h, say, setDatum, show } from "../dom.js";
 import { fileLink } from "../files.js";
 import * as f from "../format.js";
 import { ended, timeLeft } from "../jobs.js";

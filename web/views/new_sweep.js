@@ -21,7 +21,7 @@ const EXAMPLES = [
 async function baseOf(id, signal) {
   if (!id) return BASE;
   const [job, schema, { presets }] = await Promise.all([get(`/v1/jobs/${encodeURIComponent(id)}`, signal), get("/v1/schema/job", signal), get("/v1/presets", signal)]);
-  const { name, ...spec } = job.spec;
+  const { name: _name, ...spec } = job.spec;
   return sparse(fieldsOf(schema), spec, presets.find((one) => one.name === spec.preset)?.document ?? null);
 }
 
@@ -30,8 +30,8 @@ function build(main, base, first) {
   const told = h("p", { class: "help", role: "status" }), failure = h("p", { class: "error", role: "alert", hidden: true });
   const button = h("button", { type: "button", class: "primary" }, "Start the sweep");
   const trouble = problemList({ take: (pointer, suggestion) => {
-    const at = pointer.slice(0, pointer.lastIndexOf("/")), key = suggestion.startsWith("/") ? pointer.slice(0, pointer.length - pointer.replace(/^\/base/, "").length) + suggestion : `${at}/${suggestion}`;
-    editor.set(pretty(withValue(withValue(document, pointer, undefined), key, valueAt(document, pointer))));
+    const at = pointer.slice(0, pointer.lastIndexOf("/")), meant = suggestion.startsWith("/") ? pointer.slice(0, pointer.length - pointer.replace(/^\/base/, "").length) + suggestion : `${at}/${suggestion}`;
+    editor.set(pretty(withValue(withValue(document, pointer, undefined), meant, valueAt(document, pointer))));
     editor.read();
   } });
   const curl = codeBox("curl", "the curl line");

@@ -5,7 +5,7 @@ import { get } from "../api.js";
 import { curlCommand } from "../code.js";
 import { choice, h, mark, notice, say, show } from "../dom.js";
 import * as f from "../format.js";
-import { ended, timeLeft, title } from "../jobs.js";
+import { ended, title } from "../jobs.js";
 import { hear, watch } from "../live.js";
 import { href, setQuery } from "../place.js";
 import { COLUMNS, jobRow } from "./overview_row.js";
@@ -206,8 +206,8 @@ export function mount(main, { query, heading }) {
   document.addEventListener("keydown", press);
 
   return {
-    update: (place) => {
-      read(place.query);
+    update: (where) => {
+      read(where.query);
       search.value = settings.q;
       fill();
     },

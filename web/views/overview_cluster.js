@@ -4,7 +4,7 @@ import { get, Problem } from "../api.js";
 import { Chart, ChartGroup } from "../charts.js";
 import { choice, datum, h, mark, say, setDatum, show } from "../dom.js";
 import * as f from "../format.js";
-import { ended, title } from "../jobs.js";
+import { title } from "../jobs.js";
 import { watch } from "../live.js";
 import { setQuery } from "../place.js";
 

@@ -2,7 +2,7 @@
 
 import { get, newKey, post, Problem, words } from "../api.js";
 import { codeBox, curlCommand, jsonEditor, problemList } from "../code.js";
-import { h, mark, notice, say, show } from "../dom.js";
+import { h, notice, say, show } from "../dom.js";
 import * as f from "../format.js";
 import { differences, effective, fieldsOf, inOrder, plainObject, pretty, sparse, valueAt, withValue, writeText } from "../job_document.js";
 import { jobForm } from "../job_form.js";

@@ -92,7 +92,7 @@ function filtersCard(page) {
     return { element: h("div", { class: "filter" }, h("span", { class: "name" }, axis.name), inputs[0], "to", inputs[1]), set };
   };
   const choices = (axis) => {
-    const ticks = axis.words.map((word) => h("input", { type: "checkbox", onchange: () => {
+    const ticks = axis.words.map((_word) => h("input", { type: "checkbox", onchange: () => {
       const kept = new Set(axis.words.filter((_, i) => ticks[i].checked));
       if (kept.size === axis.words.length) page.brushes.delete(axis.name);
       else page.brushes.set(axis.name, kept);

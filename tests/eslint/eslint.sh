@@ -1,0 +1,22 @@
+#!/bin/bash
+# The dashboard's and the browser tests' JavaScript, by eslint from npm.
+set -u
+# shellcheck source=tests/tap.sh
+. "${top_srcdir:?is set by make check}/tests/tap.sh"
+command -v npm >/dev/null || skip_all "npm was not found: apt-get install npm"
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+cp "$top_srcdir"/tests/eslint/*.json "$dir" || exit
+(cd "$dir" && npm ci --ignore-scripts --no-audit --no-fund --silent)
+ok "npm installs eslint" test -x "$dir/node_modules/.bin/eslint"
+
+check() { # check NAME ENVIRONMENT FILE...
+    local name=$1 environment=$2 out
+    shift 2
+    out=$(cd "$dir" && node_modules/.bin/eslint --no-eslintrc --config eslintrc.json --env "$environment" --no-ignore "$@" 2>&1)
+    report $? "$name" "$out"
+}
+top=$(cd "$top_srcdir" && pwd)
+check "web/" browser "$top"/web/*.js "$top"/web/views/*.js
+check "tests/browser/" browser,node "$top"/tests/browser/*.mjs
+done_testing
