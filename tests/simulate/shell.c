@@ -41,6 +41,8 @@ static int shell_no_space(struct error *e)
 
 void shell_forget_all(struct world *w)
 {
+    queue_plan_destroy(w->plan);
+    w->plan = NULL;
     for (int i = 0; i < JOBS_MAX; i++) {
         struct active *a = &w->active[i];
         struct process *p = shell_process(w, a);
@@ -677,7 +679,7 @@ static void shell_start_local(struct world *w)
                 .ends = {0, fmax(a->ends - w->now, 0) / 2, fmax(a->ends - w->now, 0)}
             };
     }
-    struct queue_plan *plan = queue_plan_create(w->slots, running, count);
+    w->plan = queue_plan_create(w->slots, running, count);
     for (int i = 0; i < waiting; i++) {
         struct job *job = &w->jobs[ids[i]];
         struct queue_waiting job_waiting = {
@@ -690,16 +692,17 @@ static void shell_start_local(struct world *w)
         if (job->state != JOB_QUEUED ||
             (shell_has(w, ids[i]) && w->defect != DEFECT_QUEUE_STARTS_TWICE))
             continue;
-        queue_plan_decide(plan, &job_waiting, &d);
+        queue_plan_decide(w->plan, &job_waiting, &d);
         if (d.choice == QUEUE_NEVER_FITS && shell_refuse(w, ids[i]))
             break;
         if (d.choice != QUEUE_STARTS)
             continue;
         shell_start_job(w, ids[i]);
         if (shell_has(w, ids[i]))
-            queue_plan_started(plan, &job_waiting, NULL);
+            queue_plan_started(w->plan, &job_waiting, NULL);
     }
-    queue_plan_destroy(plan);
+    queue_plan_destroy(w->plan);
+    w->plan = NULL;
 }
 
 void shell_round(struct world *w)

@@ -56,8 +56,10 @@ bool world_run(struct world *w)
     w->slots = SLOTS_MAX;
     w->may_kill = true;
     int jumped = setjmp(w->killed);
-    if (jumped == 2)
+    if (jumped == 2) {
+        shell_forget_all(w);
         return false;
+    }
     if (jumped)
         world_start_daemon(w);
     for (; rounds < ROUNDS_OF_TROUBLE && !w->violated; rounds++)

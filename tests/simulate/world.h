@@ -111,6 +111,7 @@ struct world {
     struct process processes[256]; /* from 1 on */
     int process_count;
     struct active active[JOBS_MAX];
+    struct queue_plan *plan; /* of a look at the queue under way */
     bool slurm_up, disk_full;
     int64_t slots;  /* of the node */
     double calm_at; /* since when nothing special happens; 0: not yet */
