@@ -3,12 +3,9 @@
 #include <errno.h>
 #include <jansson.h>
 #include <limits.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -18,6 +15,7 @@
 #include "common/host.h"
 #include "common/json.h"
 #include "common/placement.h"
+#include "common/spawn.h"
 #include "launch/command.h"
 #include "launch/hosts.h"
 
@@ -29,10 +27,9 @@
 struct asked {
     const char *name;
     json_t *host;         /* its entry in hosts.json, borrowed */
-    pid_t pid;            /* 0: not started; -1: has ended */
+    struct spawn probe;   /* while it is asked */
     int status;           /* of waitpid */
-    int out, err;         /* memory files while it is asked, then -1 */
-    char *answer, *words; /* what was in them */
+    char *answer, *words; /* what it printed */
     bool late;
 };
 
@@ -95,56 +92,39 @@ static void begin(const struct asking *a, struct asked *h)
     char **probe = probe_argv(a);
     char **argv = host_is_here(h->name, true) ? NULL : agent_argv(a, h->name, probe);
     char **run = argv ? argv : probe;
-    posix_spawn_file_actions_t files;
+    struct spawn_request r = {
+        .argv = run, .stream = {SPAWN_COLLECTED, SPAWN_COLLECTED},
+             .limit_bytes = ANSWER_BYTES
+    };
+    struct error e;
 
-    h->out = memfd_create("answer", MFD_CLOEXEC);
-    h->err = memfd_create("words", MFD_CLOEXEC);
-    posix_spawn_file_actions_init(&files);
-    posix_spawn_file_actions_adddup2(&files, h->out, STDOUT_FILENO);
-    posix_spawn_file_actions_adddup2(&files, h->err, STDERR_FILENO);
-    int reason = posix_spawnp(&h->pid, run[0], &files, NULL, run, environ);
-    posix_spawn_file_actions_destroy(&files);
-    if (reason) {
-        h->pid = -1;
-        h->status = 127 << 8;
-        dprintf(h->err, "%s cannot be run: %s\n", run[0], strerror(reason));
+    if (spawn_begin(&r, &h->probe, &e)) {
+        h->probe.status = 127 << 8;
+        buffer_printf(&h->probe.text[SPAWN_ERR], "%s cannot be run: %s\n", run[0], strerror(errno));
     }
     command_free(argv);
     command_free(probe);
 }
 
-static size_t reap(struct asked *hosts, size_t count, bool late)
+/* How many have not ended. */
+static size_t look(struct asked *hosts, size_t count)
 {
     size_t left = 0;
 
-    for (size_t i = 0; i < count; i++) {
-        struct asked *h = &hosts[i];
-        if (h->pid <= 0)
-            continue;
-        if (late) {
-            kill(h->pid, SIGKILL);
-            h->late = true;
-        }
-        if (waitpid(h->pid, &h->status, late ? 0 : WNOHANG) == h->pid)
-            h->pid = -1;
-        else
-            left++;
-    }
+    for (size_t i = 0; i < count; i++)
+        left += !spawn_look(&hosts[i].probe, 0);
     return left;
 }
 
-static char *read_back(int *fd)
+static void conclude(struct asked *h)
 {
-    char text[ANSWER_BYTES];
-    ssize_t n = *fd < 0 ? 0 : pread(*fd, text, sizeof text - 1, 0);
-
-    if (*fd >= 0)
-        close(*fd);
-    *fd = -1;
-    char *copy = strndup(text, n > 0 ? (size_t)n : 0);
-    if (!copy)
+    h->late = h->probe.pid != 0;
+    h->status = h->probe.status;
+    h->answer = buffer_take(&h->probe.text[SPAWN_OUT], NULL);
+    h->words = buffer_take(&h->probe.text[SPAWN_ERR], NULL);
+    if (!h->answer || !h->words)
         abort();
-    return copy;
+    spawn_clear(&h->probe);
 }
 
 /* Descriptors are few (1024), hosts may be 4096: those of a batch are given back behind it. */
@@ -157,13 +137,10 @@ static void ask(struct asking *a)
         double until = clock_monotonic() + ANSWER_SECONDS;
         for (size_t i = 0; i < n; i++)
             begin(a, &a->hosts[from + i]);
-        while (reap(a->hosts + from, n, false) && clock_monotonic() < until)
+        while (look(a->hosts + from, n) && clock_monotonic() < until)
             nanosleep(&pause, NULL);
-        reap(a->hosts + from, n, true);
-        for (size_t i = from; i < from + n; i++) {
-            a->hosts[i].answer = read_back(&a->hosts[i].out);
-            a->hosts[i].words = read_back(&a->hosts[i].err);
-        }
+        for (size_t i = from; i < from + n; i++)
+            conclude(&a->hosts[i]);
     }
 }
 

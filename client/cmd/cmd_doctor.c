@@ -1,9 +1,7 @@
 #include <curl/curl.h>
-#include <fcntl.h>
-#include <spawn.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "client/api.h"
@@ -12,6 +10,7 @@
 #include "client/measure/bench.h"
 #include "client/views/print.h"
 #include "common/check.h"
+#include "common/spawn.h"
 #include "launch/launch.h"
 
 #define CHECK_LIMIT_BYTES 65536 /* of what a program prints */
@@ -20,27 +19,19 @@
 
 bool doctor_output(char *const *argv, char *text, size_t bytes)
 {
-    posix_spawn_file_actions_t actions;
-    size_t got = 0;
-    ssize_t more = 1;
-    int ends[2];
-    pid_t pid;
+    struct spawn_request r = {
+        .argv = argv,
+        .stream = {SPAWN_COLLECTED, SPAWN_MUTE},
+        .limit_bytes = bytes - 1,
+        .seconds = INFINITY,
+    };
+    struct spawn s;
+    struct error e;
 
-    text[0] = '\0';
-    if (pipe2(ends, O_CLOEXEC))
-        return false;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-    posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-    int failed = posix_spawnp(&pid, argv[0], &actions, NULL, argv, environ);
-    posix_spawn_file_actions_destroy(&actions);
-    close(ends[1]);
-    while (!failed && got < bytes - 1 && (more = read(ends[0], text + got, bytes - 1 - got)) > 0)
-        got += (size_t)more;
-    close(ends[0]);
-    text[got] = '\0';
-    if (!failed)
-        waitpid(pid, NULL, 0);
+    spawn_run(&r, &s, &e);
+    size_t got = s.text[SPAWN_OUT].bytes;
+    memcpy(text, got ? s.text[SPAWN_OUT].data : "", got + 1);
+    spawn_clear(&s);
     return got > 0;
 }
 

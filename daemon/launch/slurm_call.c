@@ -13,11 +13,11 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/spawn.h"
 #include "launch/command.h"
 #include "launch/launch.h"
 
 #define CALL_SECONDS   45.0 /* Slurm's own clients give up at MessageTimeout, 10 s, and try again */
-#define LOOK_MS        200
 #define ANSWER_BYTES   ((size_t)256 << 20)
 #define COMPLAIN_BYTES 1024
 
@@ -51,12 +51,6 @@ bool slurm_call_is_unclear(const char *words)
 
 /* ---------------------------------------------------------------- a command */
 
-struct output {
-    char *text; /* NUL-terminated */
-    size_t bytes;
-    int fd; /* -1: at its end */
-};
-
 /* Variables of another job, and those that are options of the commands. */
 static bool is_left_out(const char *variable)
 {
@@ -79,96 +73,6 @@ static char **environment(void)
         if (!is_left_out(environ[i]))
             list[kept++] = environ[i];
     return list;
-}
-
-/* It ends with the daemon, so that no submission outlives it. */
-static void become(char *path, char *const *argv, char **variables, int out, int err)
-    __attribute__((noreturn));
-
-static void become(char *path, char *const *argv, char **variables, int out, int err)
-{
-    sigset_t none;
-    int null = open("/dev/null", O_RDONLY);
-
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    signal(SIGPIPE, SIG_DFL);
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-    dup2(null, STDIN_FILENO);
-    dup2(out, STDOUT_FILENO);
-    dup2(err, STDERR_FILENO);
-    execve(path, argv, variables);
-    _exit(127);
-}
-
-static int spawn(char *const *argv, struct output outputs[2], pid_t *pid, struct error *e)
-{
-    int out[2] = {-1, -1}, err[2] = {-1, -1};
-    char *path, **variables = environment();
-    int status = launch_find_program(argv[0], &path, e);
-
-    if (status) {
-        free(variables);
-        return error_set(e, ERR_NOT_FOUND, "%s is not installed where traind runs (PATH)", argv[0]);
-    }
-    if (!variables || pipe2(out, O_CLOEXEC) || pipe2(err, O_CLOEXEC) || (*pid = fork()) < 0)
-        status = error_set_errno(e, errno, "cannot start %s", argv[0]);
-    else if (*pid == 0)
-        become(path, argv, variables, out[1], err[1]);
-    if (out[1] >= 0)
-        close(out[1]);
-    if (err[1] >= 0)
-        close(err[1]);
-    outputs[0].fd = out[0];
-    outputs[1].fd = err[0];
-    free(variables);
-    free(path);
-    return status;
-}
-
-static void read_some(struct output *o)
-{
-    char bytes[65536];
-    ssize_t n = read(o->fd, bytes, sizeof bytes);
-    char *grown = n > 0 && o->bytes + (size_t)n < ANSWER_BYTES
-                      ? realloc(o->text, o->bytes + (size_t)n + 1)
-                      : NULL;
-
-    if (!grown) {
-        close(o->fd);
-        o->fd = -1;
-        return;
-    }
-    memcpy(grown + o->bytes, bytes, (size_t)n);
-    o->text = grown;
-    o->bytes += (size_t)n;
-    o->text[o->bytes] = '\0';
-}
-
-/* True: both have ended; false: it took too long. */
-static double seconds_of(const struct slurm_call *c)
-{
-    return c->seconds > 0 ? c->seconds : CALL_SECONDS;
-}
-
-static bool read_all(const struct slurm_call *c, struct output o[2])
-{
-    double until = clock_monotonic() + seconds_of(c);
-
-    while (o[0].fd >= 0 || o[1].fd >= 0) {
-        struct pollfd fds[2] = {
-            {.fd = o[0].fd, .events = POLLIN},
-            {.fd = o[1].fd, .events = POLLIN}
-        };
-        if (*c->quit || clock_monotonic() > until)
-            return false;
-        if (poll(fds, 2, LOOK_MS) <= 0)
-            continue;
-        for (int i = 0; i < 2; i++)
-            if (fds[i].revents)
-                read_some(&o[i]);
-    }
-    return true;
 }
 
 /* "sbatch: error: Batch job submission failed: Invalid partition name specified": as it is, but
@@ -196,35 +100,32 @@ static int refusal(const char *program, char *words, int wait_status, struct err
                      COMPLAIN_BYTES, words);
 }
 
-/* *answer is what it printed; the caller frees it. */
+/* *answer is what it printed; the caller frees it. It ends with the daemon, so that no submission
+ * outlives it. */
 static int run(const struct slurm_call *c, char *const *argv, char **answer, struct error *e)
 {
-    struct output o[2] = {{.fd = -1}, {.fd = -1}};
-    pid_t pid = -1;
-    int wait_status = 0;
-    int status = spawn(argv, o, &pid, e);
+    struct spawn_request r = {
+        .argv = argv,
+        .environment = environment(),
+        .stream = {SPAWN_COLLECTED, SPAWN_COLLECTED},
+        .limit_bytes = ANSWER_BYTES,
+        .ends_with_us = true,
+        .seconds = c->seconds > 0 ? c->seconds : CALL_SECONDS,
+        .quit = c->quit,
+    };
+    struct spawn s = SPAWN_NONE;
 
     *answer = NULL;
-    if (!status) {
-        bool ended = read_all(c, o);
-        if (!ended)
-            kill(pid, SIGKILL);
-        while (waitpid(pid, &wait_status, 0) < 0 && errno == EINTR)
-            ;
-        if (!ended)
-            status = error_set(e, ERR_UNREACHABLE, "%s gave no answer within %.0f s", argv[0],
-                               seconds_of(c));
-        else if (wait_status)
-            status = refusal(argv[0], o[1].text, wait_status, e);
-    }
-    if (!status)
-        *answer = o[0].text ? o[0].text : strdup("");
-    else
-        free(o[0].text);
-    for (int i = 0; i < 2; i++)
-        if (o[i].fd >= 0)
-            close(o[i].fd);
-    free(o[1].text);
+    int status = r.environment ? spawn_run(&r, &s, e)
+                               : error_set(e, ERR_NO_MEMORY, "no memory to call %s", argv[0]);
+    if (status == -ERR_NOT_FOUND)
+        error_set(e, ERR_NOT_FOUND, "%s is not installed where traind runs (PATH)", argv[0]);
+    else if (!status && s.status)
+        status = refusal(argv[0], s.text[SPAWN_ERR].data, s.status, e);
+    else if (!status && !(*answer = buffer_take(&s.text[SPAWN_OUT], NULL)))
+        status = error_set(e, ERR_NO_MEMORY, "no memory for the answer of %s", argv[0]);
+    spawn_clear(&s);
+    free((void *)r.environment);
     return status;
 }
 

@@ -1,17 +1,13 @@
 #include "daemon/node/node.h"
 
 #include <math.h>
-#include <poll.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/pidfd.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "common/log.h"
 #include "common/median.h"
+#include "common/spawn.h"
 #include "config.h"
 
 #define OWN_CHECKS       20 /* that a node is compared with */
@@ -524,24 +520,16 @@ int node_slowest(struct store *s, const struct job_spec *spec, double now, doubl
 
 int node_tell(const char *command, const char *node, const char *reason, struct error *e)
 {
-    char *argv[] = {(char *)command, (char *)node, (char *)reason, NULL};
-    siginfo_t info = {0};
-    pid_t pid;
-    int failed = posix_spawn(&pid, command, NULL, NULL, argv, environ);
+    char *const argv[] = {(char *)command, (char *)node, (char *)reason, NULL};
+    struct spawn_request r = {.argv = argv, .seconds = TELL_SECONDS};
+    struct spawn s;
+    int status = spawn_run(&r, &s, e);
 
-    if (failed)
-        return error_set_errno(e, failed, "cannot run %s", command);
-    int fd = pidfd_open(pid, 0);
-    struct pollfd ended = {.fd = fd, .events = POLLIN};
-    bool in_time = fd >= 0 && poll(&ended, 1, TELL_SECONDS * 1000) > 0;
-    if (!in_time)
-        kill(pid, SIGKILL);
-    if (fd >= 0)
-        close(fd);
-    waitid(P_PID, (id_t)pid, &info, WEXITED);
-    if (!in_time)
-        return error_set(e, ERR_UNREACHABLE, "%s did not end within %d s", command, TELL_SECONDS);
-    if (info.si_code == CLD_EXITED && info.si_status == 0)
-        return 0;
-    return error_set(e, ERR_INTERNAL, "%s failed with status %d", command, info.si_status);
+    if (status == -ERR_UNREACHABLE)
+        error_set(e, ERR_UNREACHABLE, "%s did not end within %d s", command, TELL_SECONDS);
+    else if (!status && s.status)
+        status = error_set(e, ERR_INTERNAL, "%s failed with status %d", command,
+                           WIFEXITED(s.status) ? WEXITSTATUS(s.status) : WTERMSIG(s.status));
+    spawn_clear(&s);
+    return status;
 }
