@@ -51,7 +51,8 @@ install_packages() {
 build() {
     local dir=$1 top=$PWD
     shift
-    if ! [ configure -nt configure.ac ] || ! [ Makefile.in -nt Makefile.am ]; then
+    if ! [ configure -nt configure.ac ] || ! [ Makefile.in -nt Makefile.am ] ||
+        [ -n "$(find ./*/Makefile.inc -newer Makefile.in)" ]; then
         ./bootstrap
     fi
     mkdir -p "$dir"

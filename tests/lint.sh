@@ -45,7 +45,7 @@ else
 fi
 
 foreign_paths() {
-    ! files ! -name '*.md' ! -name lint.sh \( -name '*.[ch158]' -o -name '*.sh' -o -name '*.am' -o -name '*.ac' -o -name '*.json' -o -name '*.mjs' -o -name '*.js' \) |
+    ! files ! -name '*.md' ! -name lint.sh \( -name '*.[ch158]' -o -name '*.sh' -o -name '*.am' -o -name '*.inc' -o -name '*.ac' -o -name '*.json' -o -name '*.mjs' -o -name '*.js' \) |
         xargs grep -nE '(^|[^A-Za-z0-9_}])/(work|home)/[a-z]|/tmp/wt|registry\.npmjs|deb\.debian\.org'
 }
 ok "no file names a path of somebody's machine, or a registry's host" foreign_paths

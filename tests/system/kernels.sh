@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The engine is built for several kinds of processor and the best is loaded (Makefile.am): the unit tests of the kernels, which
+# The engine is built for several kinds of processor and the best is loaded (worker/Makefile.inc): the unit tests of the kernels, which
 # ran on the best already, with each of the others that this processor can run. Prints TAP.
 set -u
 # shellcheck source=tests/tap.sh

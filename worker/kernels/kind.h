@@ -1,6 +1,6 @@
 /*
  * The kind of processor that the loaded engine was compiled for: libtrainengine is built for
- * several (Makefile.am), and the dynamic linker loads the best that the processor has.
+ * several (worker/Makefile.inc), and the dynamic linker loads the best that the processor has.
  */
 #ifndef TRAIND_WORKER_KERNELS_KIND_H
 #define TRAIND_WORKER_KERNELS_KIND_H
