@@ -8,6 +8,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/plan/replan.h"
 #include "common/trace.h"
 #include "worker/checkpoint.h"
 #include "worker/data/loader.h"
@@ -376,25 +377,6 @@ static int evaluate_now(struct trainer *t, bool last, struct error *e)
     return 0;
 }
 
-/* The epoch that the run is in, and how many of its images are done. */
-static void place_of(const struct trainer *t, int64_t *epoch, int64_t *epoch_images)
-{
-    const struct run *r = t->run;
-    const struct plan *plan = r->plan;
-    int64_t step = t->result.steps + r->step_shift;
-
-    if (plan->exact) {
-        int64_t images = step * plan->global_batch + r->image_shift;
-        *epoch = images / plan->train_images;
-        *epoch_images = images % plan->train_images;
-        return;
-    }
-    int64_t first_epoch = (t->first_step + r->step_shift) / plan->steps_per_epoch;
-    *epoch = step / plan->steps_per_epoch;
-    *epoch_images = step % plan->steps_per_epoch * plan->global_batch +
-                    (*epoch == first_epoch ? r->image_shift : 0);
-}
-
 /* Where the run is now, for a checkpoint. */
 static struct run_state state_of(const struct trainer *t)
 {
@@ -403,7 +385,8 @@ static struct run_state state_of(const struct trainer *t)
     const struct result *result = &t->result;
     int64_t epoch, epoch_images;
 
-    place_of(t, &epoch, &epoch_images);
+    replan_position(plan, result->steps + r->step_shift, t->first_step + r->step_shift,
+                    r->image_shift, &epoch, &epoch_images);
     return (struct run_state){
         .step = result->steps,
         .schedule_step = result->steps + r->step_shift,

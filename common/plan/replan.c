@@ -72,3 +72,17 @@ void replan_place(int64_t epoch, int64_t epoch_images, const struct plan *plan,
     *schedule_step = (epoch + 1) * plan->steps_per_epoch;
     *image_shift = 0;
 }
+
+void replan_position(const struct plan *plan, int64_t schedule_step, int64_t first_step,
+                     int64_t image_shift, int64_t *epoch, int64_t *epoch_images)
+{
+    if (plan->exact) {
+        int64_t images = schedule_step * plan->global_batch + image_shift;
+        *epoch = images / plan->train_images;
+        *epoch_images = images % plan->train_images;
+        return;
+    }
+    *epoch = schedule_step / plan->steps_per_epoch;
+    *epoch_images = schedule_step % plan->steps_per_epoch * plan->global_batch +
+                    (*epoch == first_step / plan->steps_per_epoch ? image_shift : 0);
+}

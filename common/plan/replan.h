@@ -15,6 +15,12 @@
  * when keep_batch cannot share the batch out evenly. */
 int replan_spec(struct job_spec *spec, int64_t world, struct error *e);
 
+/* The inverse of replan_place: the epoch that a step of the schedule belongs to, and how many of
+ * its images are done before it. first_step: the schedule's step that the run began at, with
+ * image_shift as replan_place gave it (a run from the beginning: both 0). */
+void replan_position(const struct plan *plan, int64_t schedule_step, int64_t first_step,
+                     int64_t image_shift, int64_t *epoch, int64_t *epoch_images);
+
 /* Where a checkpoint (after so many images of an epoch) stands in a plan: *schedule_step of it are
  * done, and the images of that epoch's later steps stand at their positions + *image_shift
  * (loader.h, first_epoch_shift). With the checkpoint's own global batch this is exact; with another

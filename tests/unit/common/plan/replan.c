@@ -78,3 +78,28 @@ Test(replan, a_place_is_kept_in_images)
     stands(3, 90, 20, 5, 20, 0);   /* too few are left for a step */
     stands(3, 99, 20, 4, 16, 0);
 }
+
+/* A checkpoint, a run from it with another batch, its next checkpoint. */
+static void goes_on(const struct plan *plan, int64_t epoch, int64_t images, int64_t steps,
+                    int64_t then_epoch, int64_t then_images)
+{
+    int64_t first, shift, at_epoch, at_images;
+
+    replan_place(epoch, images, plan, &first, &shift);
+    replan_position(plan, first + steps, first, shift, &at_epoch, &at_images);
+    cr_assert_eq(at_epoch, then_epoch, "%lld", (long long)at_epoch);
+    cr_assert_eq(at_images, then_images, "%lld", (long long)at_images);
+}
+
+Test(replan, a_step_has_the_place_that_its_checkpoint_is_found_by)
+{
+    struct plan plan = {.global_batch = 20, .steps_per_epoch = 5, .train_images = 107};
+
+    goes_on(&plan, 0, 0, 7, 1, 40);
+    goes_on(&plan, 3, 50, 0, 3, 50); /* shifted in its own epoch */
+    goes_on(&plan, 3, 50, 1, 3, 70);
+    goes_on(&plan, 3, 50, 2, 4, 0); /* and in no later one */
+    plan.exact = true;
+    goes_on(&plan, 3, 50, 0, 3, 50);
+    goes_on(&plan, 3, 50, 3, 4, 3); /* its images are 107, not 100 */
+}
