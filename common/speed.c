@@ -9,6 +9,7 @@
 
 #include "common/clock.h"
 #include "common/file.h"
+#include "common/json.h"
 
 #define CACHE_LINES       1000
 #define CACHE_LIMIT_BYTES ((size_t)4 << 20)
@@ -53,18 +54,12 @@ json_t *speed_sample_to_json(const struct plan_sample *s)
                      "workers", (json_int_t)s->workers, "batch", (json_int_t)s->batch);
 }
 
-static double number(const json_t *json, const char *name)
-{
-    const json_t *value = json_object_get(json, name);
-    return json_is_number(value) ? json_number_value(value) : NAN;
-}
-
 bool speed_sample_read(const json_t *json, struct plan_sample *s)
 {
     *s = (struct plan_sample){
-        .image_seconds = number(json, "image_seconds"),
-        .update_seconds = number(json, "update_seconds"),
-        .exchange_seconds = number(json, "exchange_seconds"),
+        .image_seconds = json_get_number(json, "image_seconds", NAN),
+        .update_seconds = json_get_number(json, "update_seconds", NAN),
+        .exchange_seconds = json_get_number(json, "exchange_seconds", NAN),
         .workers = json_integer_value(json_object_get(json, "workers")),
         .batch = json_integer_value(json_object_get(json, "batch")),
     };

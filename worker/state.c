@@ -212,23 +212,17 @@ static int read_numbers(json_t *state, struct run_state *s)
     return 0;
 }
 
-static double number_or_nan(const json_t *object, const char *key)
-{
-    const json_t *value = json_object_get(object, key);
-    return json_is_number(value) ? json_number_value(value) : NAN;
-}
-
 static void read_evaluation(const json_t *state, struct run_state *s)
 {
     const json_t *v = json_object_get(state, "evaluation");
 
     s->evaluated = json_is_object(v);
     s->evaluated_at = s->evaluated ? json_integer_value(json_object_get(v, "step")) : -1;
-    s->ttt_seconds = number_or_nan(v, "ttt_seconds");
+    s->ttt_seconds = json_get_number(v, "ttt_seconds", NAN);
     s->evaluation = (struct evaluation){
-        .top1 = number_or_nan(v, "top1"),
-        .top5 = number_or_nan(v, "top5"),
-        .loss = number_or_nan(v, "loss"),
+        .top1 = json_get_number(v, "top1", NAN),
+        .top5 = json_get_number(v, "top5", NAN),
+        .loss = json_get_number(v, "loss", NAN),
         .images = json_integer_value(json_object_get(v, "images")),
     };
 }

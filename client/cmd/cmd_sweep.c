@@ -16,8 +16,7 @@
 
 static char *number_of(const json_t *json, const char *key, char text[HUMAN_BYTES])
 {
-    const json_t *value = json_object_get(json, key);
-    return human_number(text, HUMAN_BYTES, json_is_number(value) ? json_number_value(value) : NAN);
+    return human_number(text, HUMAN_BYTES, json_get_number(json, key, NAN));
 }
 
 /* "lr.base=0.2 optimizer.nesterov=true": as --set takes it. The caller frees it. */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/job_options.h"
+#include "common/json.h"
 #include "common/rng.h"
 #include "common/suggest.h"
 #include "daemon/sweep/sweep.h"
@@ -79,12 +80,6 @@ static void whole(json_t *d, const char *key, int64_t fallback, int64_t least, i
                      (long long)least, (long long)most);
 }
 
-static double number(const json_t *object, const char *key)
-{
-    const json_t *value = json_object_get(object, key);
-    return json_is_number(value) ? json_number_value(value) : NAN;
-}
-
 static void check_budget(json_t *d, struct problems *problems)
 {
     json_t *budget = json_object_get(d, "budget");
@@ -100,14 +95,14 @@ static void check_budget(json_t *d, struct problems *problems)
         json_object_set_new(budget, "eta", json_integer(3));
     if (!key || (strcmp(key, "/epochs") != 0 && strcmp(key, "/steps") != 0))
         problems_add(problems, "/budget/key", NULL, "must be \"/epochs\" or \"/steps\"");
-    if (!(number(budget, "min") > 0))
+    if (!(json_get_number(budget, "min", NAN) > 0))
         problems_add(problems, "/budget/min", NULL, "must be a number above 0");
-    if (!(number(budget, "max") >= number(budget, "min")))
+    if (!(json_get_number(budget, "max", NAN) >= json_get_number(budget, "min", NAN)))
         problems_add(problems, "/budget/max", NULL, "must be a number of at least min");
-    if (!(number(budget, "eta") >= 2 && number(budget, "eta") <= 100))
+    if (!(json_get_number(budget, "eta", NAN) >= 2 && json_get_number(budget, "eta", NAN) <= 100))
         problems_add(problems, "/budget/eta", NULL, "must be a number from 2 to 100");
-    else if (log(number(budget, "max")) - log(number(budget, "min")) >
-             (RUNGS_MAX - 1) * log(number(budget, "eta")))
+    else if (log(json_get_number(budget, "max", NAN)) - log(json_get_number(budget, "min", NAN)) >
+             (RUNGS_MAX - 1) * log(json_get_number(budget, "eta", NAN)))
         problems_add(problems, "/budget/min", NULL,
                      "gives more than %d rungs up to max: give a greater min or eta", RUNGS_MAX);
 }
@@ -139,11 +134,12 @@ static void check_early_stop(json_t *d, bool halving, struct problems *problems)
                      "a time to train is known at the end only: none can be stopped before");
     if (!json_object_get(stop, "from"))
         json_object_set_new(stop, "from", json_real(0.25));
-    if (!(number(stop, "from") >= 0 && number(stop, "from") <= 1))
+    if (!(json_get_number(stop, "from", NAN) >= 0 && json_get_number(stop, "from", NAN) <= 1))
         problems_add(problems, "/early_stop/from", NULL, "must be a share of the steps, 0 to 1");
     if (!json_object_get(stop, "least"))
         json_object_set_new(stop, "least", json_integer(2));
-    if (!json_is_integer(json_object_get(stop, "least")) || !(number(stop, "least") >= 1))
+    if (!json_is_integer(json_object_get(stop, "least")) ||
+        !(json_get_number(stop, "least", NAN) >= 1))
         problems_add(problems, "/early_stop/least", NULL, "must be a whole number from 1");
 }
 
@@ -157,7 +153,7 @@ static bool is_boolean_or_absent(const json_t *value)
 
 static void check_range(const json_t *values, const char *pointer, struct problems *problems)
 {
-    double low = number(values, "min"), high = number(values, "max");
+    double low = json_get_number(values, "min", NAN), high = json_get_number(values, "max", NAN);
     bool logs = json_is_true(json_object_get(values, "log"));
     bool whole = json_is_true(json_object_get(values, "integer"));
 
@@ -289,7 +285,7 @@ static json_t *draw(const json_t *values, struct rng *r)
 
     if (json_is_array(values))
         return json_incref(json_array_get(values, (size_t)(u * (double)json_array_size(values))));
-    double low = number(values, "min"), high = number(values, "max");
+    double low = json_get_number(values, "min", NAN), high = json_get_number(values, "max", NAN);
     double x = json_is_true(json_object_get(values, "log")) ? low * pow(high / low, u)
                                                             : low + u * (high - low);
     return json_is_true(json_object_get(values, "integer")) ? json_integer(llround(x))
@@ -338,7 +334,8 @@ static void set_at(json_t *document, const char *name, json_t *value)
 double sweep_budget(const json_t *d, int64_t rung)
 {
     const json_t *budget = json_object_get(d, "budget");
-    double least = number(budget, "min"), most = number(budget, "max"), eta = number(budget, "eta");
+    double least = json_get_number(budget, "min", NAN), most = json_get_number(budget, "max", NAN),
+           eta = json_get_number(budget, "eta", NAN);
 
     if (!budget)
         return 0;
