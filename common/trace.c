@@ -7,10 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/buffer.h"
+
 /* Of one thread, which is alone in writing to it; the lock is for the one that takes. Lives to the
  * end of the process, as its thread may end before it is read. */
-struct buffer {
-    struct buffer *next;
+struct trace_buffer {
+    struct trace_buffer *next;
     pthread_mutex_t lock;
     int thread;
     char name[24];
@@ -22,8 +24,8 @@ atomic_bool trace_is_on;
 static _Atomic int64_t room_left; /* spans */
 _Atomic int64_t trace_part_ns[TRACE_PARTS];
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct buffer *buffers; /* the newest first */
-static _Thread_local struct buffer *own;
+static struct trace_buffer *buffers; /* the newest first */
+static _Thread_local struct trace_buffer *own;
 static _Thread_local char own_name[24] = "main";
 
 void trace_name_thread(const char *format, ...)
@@ -35,9 +37,9 @@ void trace_name_thread(const char *format, ...)
     va_end(arguments);
 }
 
-static struct buffer *make_buffer(void)
+static struct trace_buffer *make_buffer(void)
 {
-    struct buffer *b = calloc(1, sizeof *b);
+    struct trace_buffer *b = calloc(1, sizeof *b);
 
     if (!b)
         return NULL;
@@ -51,18 +53,12 @@ static struct buffer *make_buffer(void)
     return b;
 }
 
-static bool grow(struct buffer *b)
+static bool grow(struct trace_buffer *b)
 {
-    size_t room = b->room ? 2 * b->room : 1024;
-
-    if (b->count < b->room)
-        return true;
-    struct trace_span *spans = realloc(b->spans, room * sizeof *spans);
-    if (!spans)
-        return false;
-    b->spans = spans;
-    b->room = room;
-    return true;
+    struct trace_span *spans = array_grow(b->spans, b->count, &b->room, sizeof *spans);
+    if (spans)
+        b->spans = spans;
+    return spans != NULL;
 }
 
 static void keep(struct trace_span *span, const char *category, const char *name)
@@ -97,17 +93,17 @@ void trace_record_layer(double start, const char *category, const char *name, do
     keep(&span, category, name);
 }
 
-static struct buffer *first_buffer(void)
+static struct trace_buffer *first_buffer(void)
 {
     pthread_mutex_lock(&list_lock);
-    struct buffer *first = buffers;
+    struct trace_buffer *first = buffers;
     pthread_mutex_unlock(&list_lock);
     return first;
 }
 
 const char *trace_thread_name(int thread)
 {
-    for (struct buffer *b = first_buffer(); b; b = b->next)
+    for (struct trace_buffer *b = first_buffer(); b; b = b->next)
         if (b->thread == thread)
             return b->name;
     return NULL;
@@ -118,7 +114,7 @@ void trace_start(size_t limit)
     /* The caller is thread 0, however early the others record. */
     if (!own)
         own = make_buffer();
-    for (struct buffer *b = first_buffer(); b; b = b->next) {
+    for (struct trace_buffer *b = first_buffer(); b; b = b->next) {
         pthread_mutex_lock(&b->lock);
         b->count = b->dropped = 0;
         pthread_mutex_unlock(&b->lock);
@@ -151,7 +147,7 @@ size_t trace_take(struct trace_span **spans, size_t *dropped)
 
     *spans = NULL;
     *dropped = 0;
-    for (struct buffer *b = first_buffer(); b; b = b->next) {
+    for (struct trace_buffer *b = first_buffer(); b; b = b->next) {
         pthread_mutex_lock(&b->lock);
         struct trace_span *all = realloc(*spans, (count + b->count + 1) * sizeof *all);
         if (all) {

@@ -1,4 +1,5 @@
 #include "launch/command.h"
+#include "common/buffer.h"
 #include "common/job_env.h"
 
 #include <stdarg.h>
@@ -23,16 +24,12 @@ static void add(struct vector *v, const char *format, ...)
     va_list arguments;
     char *text;
 
-    if (v->count + 2 > v->room) {
-        size_t room = v->room ? 2 * v->room : 64;
-        char **grown = realloc(v->items, room * sizeof *grown);
-        if (!grown) {
-            v->failed = true;
-            return;
-        }
-        v->items = grown;
-        v->room = room;
+    char **grown = array_grow(v->items, v->count + 1, &v->room, sizeof *grown); /* and a NULL */
+    if (!grown) {
+        v->failed = true;
+        return;
     }
+    v->items = grown;
     va_start(arguments, format);
     if (vasprintf(&text, format, arguments) < 0)
         v->failed = true;

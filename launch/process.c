@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "common/attempt.h"
+#include "common/buffer.h"
 #include "common/placement.h"
 #include "common/process_stat.h"
 #include "launch/process.h"
@@ -104,17 +105,6 @@ struct process_list {
     size_t count, room;
 };
 
-static void *grown(void *items, size_t count, size_t *room, size_t bytes)
-{
-    if (count < *room)
-        return items;
-    size_t more = *room ? 2 * *room : 64;
-    void *larger = realloc(items, more * bytes);
-    if (larger)
-        *room = more;
-    return larger;
-}
-
 /* Every living process. */
 static void list_processes(struct process_list *list)
 {
@@ -127,7 +117,8 @@ static void list_processes(struct process_list *list)
         long pid = strtol(entry->d_name, &end, 10);
         if (*end || pid <= 1 || pid == getpid() || !read_living(pid, &f))
             continue;
-        struct process *items = grown(list->items, list->count, &list->room, sizeof *list->items);
+        struct process *items =
+            array_grow(list->items, list->count, &list->room, sizeof *list->items);
         if (!items)
             break;
         list->items = items;
@@ -190,7 +181,8 @@ size_t process_set_update(struct process_set *set, const char *attempt_dir, int6
     for (size_t i = 0; i < list.count; i++) {
         if (!list.items[i].member)
             continue;
-        struct process_id *items = grown(set->items, set->count, &set->room, sizeof *set->items);
+        struct process_id *items =
+            array_grow(set->items, set->count, &set->room, sizeof *set->items);
         if (!items)
             break;
         set->items = items;

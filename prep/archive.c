@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/buffer.h"
 #include "common/file.h"
 
 #define BLOCK_BYTES 512
@@ -26,14 +27,11 @@ static const char *member_name(struct archive_entry *entry)
 static int index_add(struct archive_index *index, const char *name, uint64_t offset, uint64_t bytes,
                      struct error *e)
 {
-    if (index->count == index->room) {
-        size_t room = index->room ? 2 * index->room : 1024;
-        struct archive_member *larger = realloc(index->members, room * sizeof *larger);
-        if (!larger)
-            return error_set(e, ERR_NO_MEMORY, "no memory for the list of an archive's files");
-        index->members = larger;
-        index->room = room;
-    }
+    struct archive_member *larger =
+        array_grow(index->members, index->count, &index->room, sizeof *larger);
+    if (!larger)
+        return error_set(e, ERR_NO_MEMORY, "no memory for the list of an archive's files");
+    index->members = larger;
     struct archive_member *m = &index->members[index->count];
     *m = (struct archive_member){strdup(name), offset, bytes};
     if (!m->name)

@@ -25,7 +25,8 @@ struct audit_record {
 
 struct audit_shard {
     struct audit_record *records; /* (count) */
-    int64_t count, room;
+    int64_t count;
+    size_t room;
     uint64_t bytes; /* of the file */
     char hash[HASH_HEX_BYTES];
     int64_t damaged; /* wrong checksums, and frames where the walk had to end */

@@ -8,6 +8,7 @@
 
 #include <xxhash.h>
 
+#include "common/buffer.h"
 #include "common/file.h"
 #include "common/tf_example.h"
 #include "common/tfrecord.h"
@@ -55,14 +56,11 @@ static int reserve(struct audit_reader *r, size_t bytes, struct error *e)
 
 static int add_record(struct audit_shard *s, const struct audit_record *record, struct error *e)
 {
-    if (s->count == s->room) {
-        int64_t room = s->room ? 2 * s->room : 1024;
-        struct audit_record *larger = realloc(s->records, (size_t)room * sizeof *larger);
-        if (!larger)
-            return error_set(e, ERR_NO_MEMORY, "no memory for a list of records");
-        s->records = larger;
-        s->room = room;
-    }
+    struct audit_record *larger =
+        array_grow(s->records, (size_t)s->count, &s->room, sizeof *larger);
+    if (!larger)
+        return error_set(e, ERR_NO_MEMORY, "no memory for a list of records");
+    s->records = larger;
     s->records[s->count++] = *record;
     return 0;
 }

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/buffer.h"
 #include "common/open_beneath.h"
 #include "common/tfrecord.h"
 
@@ -117,18 +118,16 @@ static int read_bytes(int fd, const char *name, uint8_t *to, uint64_t bytes, uin
 static int walk(int fd, const char *name, uint64_t file_bytes, uint64_t **lengths, uint64_t *count,
                 struct error *e)
 {
-    uint64_t room = 0, offset = 0;
+    uint64_t offset = 0;
+    size_t room = 0;
     uint8_t header[TFRECORD_HEADER_BYTES];
 
     while (offset < file_bytes) {
         uint64_t left = file_bytes - offset;
-        if (*count == room) {
-            room = room ? 2 * room : 1024;
-            uint64_t *larger = realloc(*lengths, room * sizeof *larger);
-            if (!larger)
-                return error_set(e, ERR_NO_MEMORY, "no memory for an index of %s", name);
-            *lengths = larger;
-        }
+        uint64_t *larger = array_grow(*lengths, *count, &room, sizeof *larger);
+        if (!larger)
+            return error_set(e, ERR_NO_MEMORY, "no memory for an index of %s", name);
+        *lengths = larger;
         int rc =
             read_bytes(fd, name, header, left < sizeof header ? left : sizeof header, offset, e);
         if (rc == 0)

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/buffer.h"
 #include "daemon/export/export.h"
 
 #define BENCHMARK  "resnet"
@@ -32,15 +33,10 @@ struct mllog {
 
 static bool make_room(struct mllog *m)
 {
-    if (m->count < m->room)
-        return true;
-    size_t room = m->room ? 2 * m->room : 256;
-    struct line *lines = realloc(m->lines, room * sizeof *lines);
-    if (!lines)
-        return false;
-    m->lines = lines;
-    m->room = room;
-    return true;
+    struct line *lines = array_grow(m->lines, m->count, &m->room, sizeof *lines);
+    if (lines)
+        m->lines = lines;
+    return lines != NULL;
 }
 
 /* Takes over value (NULL: null) and metadata (NULL: none). */

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "common/buffer.h"
 #include "common/clock.h"
 #include "common/file.h"
 #include "common/log.h"
@@ -66,19 +67,13 @@ static int cancel_tell_loop(const struct cancelling *c, struct error *e)
     int status = 0;
 
     pthread_mutex_lock(&m->mutex);
-    if (m->cancel_count == m->cancel_room) {
-        size_t room = m->cancel_room ? 2 * m->cancel_room : 16;
-        int64_t *grown = realloc(m->cancel_ids, room * sizeof *grown);
-        if (grown) {
-            m->cancel_ids = grown;
-            m->cancel_room = room;
-        } else {
-            status =
-                error_set(e, ERR_NO_MEMORY, "no memory to cancel job %lld", (long long)c->job->id);
-        }
-    }
-    if (!status)
+    int64_t *ids = array_grow(m->cancel_ids, m->cancel_count, &m->cancel_room, sizeof *ids);
+    if (ids) {
+        m->cancel_ids = ids;
         m->cancel_ids[m->cancel_count++] = c->job->id;
+    } else {
+        status = error_set(e, ERR_NO_MEMORY, "no memory to cancel job %lld", (long long)c->job->id);
+    }
     pthread_mutex_unlock(&m->mutex);
     manager_wake(m);
     return status;

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/buffer.h"
+
 #define QUEUE_NAMED 5 /* running jobs that a reason names */
 
 /* An array that grows; each item is a job that takes slots, or will. */
@@ -56,14 +58,11 @@ static void queue_add_span(struct queue_plan *p, int64_t id, int64_t slots, doub
 
 static bool queue_add_running(struct queue_plan *p, const struct queue_running *r)
 {
-    if (p->running_count == p->running_room) {
-        size_t room = p->running_room ? 2 * p->running_room : 16;
-        struct queue_running *grown = realloc(p->running, room * sizeof *grown);
-        if (!grown)
-            return false;
-        p->running = grown;
-        p->running_room = room;
-    }
+    struct queue_running *grown =
+        array_grow(p->running, p->running_count, &p->running_room, sizeof *grown);
+    if (!grown)
+        return false;
+    p->running = grown;
     p->running[p->running_count++] = *r;
     p->used += r->slots;
     if (!r->slurm)

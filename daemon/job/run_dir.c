@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/buffer.h"
 #include "common/file.h"
 #include "common/json.h"
 #include "common/log.h"
@@ -283,14 +284,10 @@ struct survey {
 
 static int add_folder(struct survey *v, int64_t id, struct error *e)
 {
-    if (v->count == v->room) {
-        size_t room = v->room ? 2 * v->room : 256;
-        int64_t *larger = realloc(v->ids, room * sizeof *larger);
-        if (!larger)
-            return error_set(e, ERR_NO_MEMORY, "no memory for the list of run directories");
-        v->ids = larger;
-        v->room = room;
-    }
+    int64_t *larger = array_grow(v->ids, v->count, &v->room, sizeof *larger);
+    if (!larger)
+        return error_set(e, ERR_NO_MEMORY, "no memory for the list of run directories");
+    v->ids = larger;
     v->ids[v->count++] = id;
     return 0;
 }

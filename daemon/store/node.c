@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/buffer.h"
 #include "common/json.h"
 #include "daemon/store/sql.h"
 #include "daemon/store/store_internal.h"
@@ -158,16 +159,13 @@ int store_node_list(struct store *s, struct store_nodes *nodes, struct error *e)
 
     *nodes = (struct store_nodes){0};
     while (status > 0 && (status = sql_row(c, row, e)) > 0) {
-        if (nodes->count == room) {
-            room = room ? 2 * room : 16;
-            struct store_node *grown = realloc(nodes->items, room * sizeof *grown);
-            if (!grown) {
-                sql_done(row);
-                status = error_set(e, ERR_NO_MEMORY, "no memory for the nodes");
-                break;
-            }
-            nodes->items = grown;
+        struct store_node *grown = array_grow(nodes->items, nodes->count, &room, sizeof *grown);
+        if (!grown) {
+            sql_done(row);
+            status = error_set(e, ERR_NO_MEMORY, "no memory for the nodes");
+            break;
         }
+        nodes->items = grown;
         nodes->items[nodes->count++] = read_node(row);
     }
     sql_read_end(s, c);
