@@ -9,8 +9,8 @@
 #include "client/cmd.h"
 #include "client/job.h"
 #include "client/views/print.h"
-#include "common/arch.h"
 #include "common/job_options.h"
+#include "common/net/arch.h"
 #include "common/preset.h"
 
 #define HURRY_MS 700 /* nobody waits longer for a key */

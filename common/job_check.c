@@ -2,10 +2,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/arch.h"
 #include "common/host.h"
 #include "common/job_env.h"
 #include "common/job_options.h"
+#include "common/net/arch.h"
 
 static void demand(bool right, const char *pointer, const char *message, struct problems *problems)
 {

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/arch.h"
+#include "common/net/arch.h"
 #include "common/suggest.h"
 
 /* Enums are stored through an int, as gcc and clang lay them out. */

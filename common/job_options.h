@@ -23,7 +23,7 @@ enum job_option_type {
     JOB_OPTION_NUMBER,
     JOB_OPTION_STRING,
     JOB_OPTION_CHOICE,  /* one of choices, stored as its index */
-    JOB_OPTION_ARCH,    /* one of common/arch.c's names, stored as a string */
+    JOB_OPTION_ARCH,    /* one of common/net/arch.c's names, stored as a string */
     JOB_OPTION_STRINGS, /* a list */
     JOB_OPTION_NUMBERS, /* a list */
     JOB_OPTION_STEPS,   /* [first, last] */

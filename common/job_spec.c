@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/arch.h"
 #include "common/job_batch.h"
 #include "common/job_options.h"
+#include "common/net/arch.h"
 #include "common/optimizers.h"
 #include "common/suggest.h"
 

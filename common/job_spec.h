@@ -60,11 +60,11 @@ struct job_spec {
     char *preset;
     enum job_mode mode;
     struct {
-        char *arch; /* a name of common/arch.c */
+        char *arch; /* a name of common/net/arch.c */
         int64_t classes;
         int64_t image_size; /* pixels, square */
         enum job_stem stem;
-        double width;   /* of channels: common/arch.h */
+        double width;   /* of channels: common/net/arch.h */
         double dropout; /* the rate in front of the classifier; 0: off */
         char *init;     /* a .safetensors file */
         double bn_decay;

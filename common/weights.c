@@ -7,9 +7,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "common/arch.h"
 #include "common/checkpoints.h"
 #include "common/json.h"
+#include "common/net/arch.h"
 #include "common/open_beneath.h"
 
 enum { NAMED_AT_MOST = 10, NAME_BYTES = 96 };

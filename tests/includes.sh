@@ -24,7 +24,9 @@ done
 below() { # below FOLDER FORBIDDEN NAME
     is "$(arrows "$1" | awk -v forbidden="$2" '$2 ~ forbidden')" "" "$3"
 }
-below common '^(daemon|client|worker|prep)/' "common needs nothing above it"
+below common '^(daemon|client|launch|worker|prep)/' "common needs nothing above it"
+below common/net '^common/(plan|dataset|image)/' "networks know neither plans nor data"
+below common/image '^common/(plan|dataset|net|job_[a-z]*)' "pictures know nothing of jobs"
 below launch '^(daemon|client|worker|prep)/' "launching knows neither who asks for it nor what is launched"
 below client '^daemon/' "the client needs nothing of the daemon"
 below client/views '^client/(cmd|measure)/' "views know no command"

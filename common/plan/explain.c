@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/arch.h"
+#include "common/net/arch.h"
 #include "common/optimizers.h"
 #include "common/plan/decimal.h"
 #include "common/plan/parts.h"
@@ -330,7 +330,7 @@ static void explain_memory(struct plan *plan, const struct job_spec *spec)
                    : "copies x parameter_bytes + eval.batch x bytes_per_image + eval_input_bytes + "
                      "fixed_bytes",
             inputs, json_integer(plan->memory_bytes_per_worker),
-            "the engine's plan of buffers in common/activations.c",
+            "the engine's plan of buffers in common/net/activations.c",
             json_string(trains
                             ? "weights, gradients and what the optimiser remembers; of an image, "
                               "what the engine's arena holds at its fullest (each convolution's "

@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "common/arch.h"
+#include "common/net/arch.h"
 #include "common/rng.h"
 
 const struct plan_network plan_network_default = {

@@ -1,7 +1,7 @@
 /* The plan's chapter on throughput and time to train. */
 #include <math.h>
 
-#include "common/arch.h"
+#include "common/net/arch.h"
 #include "common/plan/parts.h"
 
 int64_t plan_evaluations(const struct plan *plan, const struct job_spec *spec)

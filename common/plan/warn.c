@@ -2,9 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/arch.h"
 #include "common/job_env.h"
 #include "common/job_options.h"
+#include "common/net/arch.h"
 #include "common/optimizers.h"
 #include "common/plan/parts.h"
 

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/arch.h"
 #include "common/clock.h"
+#include "common/net/arch.h"
 #include "worker/kernels/gemm.h"
 #include "worker/kernels/memory.h"
 #include "worker/layers/conv.h"

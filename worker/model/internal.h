@@ -6,12 +6,12 @@
  * Shapes: N = batch. A unit's z (N, out, out, C) is the convolution's output, y the activation
  * after batch norm and ReLU. The last unit of a block and its downsample unit have no y of their
  * own: the block's `out` = relu(bn(z) + shortcut). All of these lie in one arena and share it by
- * lifetime: common/activations.h says which are kept and which are made again.
+ * lifetime: common/net/activations.h says which are kept and which are made again.
  */
 #ifndef TRAIND_WORKER_MODEL_INTERNAL_H
 #define TRAIND_WORKER_MODEL_INTERNAL_H
 
-#include "common/activations.h"
+#include "common/net/activations.h"
 #include "worker/kernels/batchnorm.h"
 #include "worker/layers/conv.h"
 #include "worker/layers/linear.h"

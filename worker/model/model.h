@@ -1,5 +1,5 @@
 /*
- * A network of common/arch.h: forward, loss, backward, on one rank. NHWC, fp32; convolutions are
+ * A network of common/net/arch.h: forward, loss, backward, on one rank. NHWC, fp32; convolutions are
  * matrix products, by the engine's kernels or im2col and OpenBLAS (layers/conv.h).
  *
  * All parameters lie in one flat buffer in forward order, their gradients in a second one of the
@@ -14,8 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/arch.h"
 #include "common/error.h"
+#include "common/net/arch.h"
 
 struct model_tuning;
 

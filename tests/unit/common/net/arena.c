@@ -1,7 +1,7 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
-#include "common/activations.h"
+#include "common/net/activations.h"
 #include "common/rng.h"
 
 static bool overlap(const struct arena_buffer *a, const struct arena_buffer *b)

@@ -1,9 +1,9 @@
-#include "common/arch.h"
+#include "common/net/arch.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "common/cnn.h"
+#include "common/net/cnn.h"
 
 /* He et al. 2015 (18 to 152), Xie et al. 2017 (ResNeXt); torchvision's names and block counts. cnn
  * is TensorFlow's official MNIST example (tensorflow/models, official/mnist/mnist.py), which Cray's

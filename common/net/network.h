@@ -3,10 +3,10 @@
  * blocks they form, behind a stem (with a max-pooling or without) and before an average pool and a
  * classifier. The engine builds its model from it, the planner the model's memory.
  */
-#ifndef TRAIND_COMMON_NETWORK_H
-#define TRAIND_COMMON_NETWORK_H
+#ifndef TRAIND_COMMON_NET_NETWORK_H
+#define TRAIND_COMMON_NET_NETWORK_H
 
-#include "common/arch.h"
+#include "common/net/arch.h"
 
 /* ResNet-152 has 155 and 50. */
 enum { NETWORK_CONVS = 160, NETWORK_BLOCKS = 64 };

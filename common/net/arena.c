@@ -1,4 +1,4 @@
-#include "common/arena.h"
+#include "common/net/arena.h"
 
 #include <assert.h>
 #include <stdbool.h>

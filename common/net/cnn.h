@@ -3,10 +3,10 @@
  * hidden layer with ReLU and the classifier. Where the engine keeps what belongs to an image: the
  * planner states the size, the engine allocates it.
  */
-#ifndef TRAIND_COMMON_CNN_H
-#define TRAIND_COMMON_CNN_H
+#ifndef TRAIND_COMMON_NET_CNN_H
+#define TRAIND_COMMON_NET_CNN_H
 
-#include "common/arch.h"
+#include "common/net/arch.h"
 
 enum { CNN_STAGES = 2, CNN_POOL = 2 /* kernel and stride */ };
 

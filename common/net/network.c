@@ -1,4 +1,4 @@
-#include "common/network.h"
+#include "common/net/network.h"
 
 #include <assert.h>
 #include <string.h>

@@ -9,8 +9,8 @@
  * of both convolutions and the hidden units. Products are rounded to the nearest multiple of 8
  * (Sandler et al., arXiv:1801.04381, do so); groups of channels are not rounded (arch_takes_width).
  */
-#ifndef TRAIND_COMMON_ARCH_H
-#define TRAIND_COMMON_ARCH_H
+#ifndef TRAIND_COMMON_NET_ARCH_H
+#define TRAIND_COMMON_NET_ARCH_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-#include "common/activations.h"
+#include "common/net/activations.h"
 
 #include <assert.h>
 

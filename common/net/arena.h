@@ -3,8 +3,8 @@
  * others may. Pure. The method is "greedy by size" (Pisarchyk and Lee, arXiv:2001.03288): the
  * largest first, each at the lowest place that is free during all of its life.
  */
-#ifndef TRAIND_COMMON_ARENA_H
-#define TRAIND_COMMON_ARENA_H
+#ifndef TRAIND_COMMON_NET_ARENA_H
+#define TRAIND_COMMON_NET_ARENA_H
 
 #include <stddef.h>
 

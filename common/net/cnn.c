@@ -1,4 +1,4 @@
-#include "common/cnn.h"
+#include "common/net/cnn.h"
 
 struct stages {
     struct arch_conv *convs;

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "common/arch.h"
+#include "common/net/arch.h"
 
 static struct arch_shape shape_of(const char *name)
 {

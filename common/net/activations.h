@@ -12,11 +12,11 @@
  *
  * Evaluation normalises z in place, tile by tile, and needs z only.
  */
-#ifndef TRAIND_COMMON_ACTIVATIONS_H
-#define TRAIND_COMMON_ACTIVATIONS_H
+#ifndef TRAIND_COMMON_NET_ACTIVATIONS_H
+#define TRAIND_COMMON_NET_ACTIVATIONS_H
 
-#include "common/network.h"
-#include "common/arena.h"
+#include "common/net/network.h"
+#include "common/net/arena.h"
 
 /* Indices of buffers; -1: there is none. */
 struct activation_unit {
