@@ -110,7 +110,8 @@ static int shrink(struct picture_maker *m, struct jpeg_pixels *pixels, int width
                   struct error *e)
 {
     static const struct resample_output whole = {
-        .round = true, .scale = {1, 1, 1}
+        .round = true, .scale = {1, 1, 1},
+             .grey_channels = 3
     };
     struct resample_box box = {0, 0, pixels->width, pixels->height};
     size_t count = (size_t)width * (size_t)height, channels = (size_t)pixels->channels;
