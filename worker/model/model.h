@@ -1,6 +1,6 @@
 /*
- * A network of common/net/arch.h: forward, loss, backward, on one rank. NHWC, fp32; convolutions are
- * matrix products, by the engine's kernels or im2col and OpenBLAS (layers/conv.h).
+ * A network of common/net/arch.h: forward, loss, backward, on one rank. NHWC, fp32; convolutions
+ * are matrix products, by the engine's kernels or im2col and OpenBLAS (layers/conv.h).
  *
  * All parameters lie in one flat buffer in forward order, their gradients in a second one of the
  * same layout, so that an all-reduce bucket is a range of it; backward completes gradients from the
