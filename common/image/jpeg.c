@@ -199,21 +199,6 @@ static void must_read_rows(struct jpeg_decoder *d, unsigned count, size_t row_by
     }
 }
 
-int jpeg_header(struct jpeg_decoder *d, const uint8_t *jpeg, size_t bytes, struct jpeg_info *out,
-                struct error *e)
-{
-    if (setjmp(d->failed)) {
-        jpeg_abort_decompress(&d->jpeg);
-        return error_set(e, ERR_CORRUPT, "%s", d->words);
-    }
-    must_read_header(d, jpeg, bytes);
-    int rc = check_header(&d->jpeg, jpeg, bytes, e);
-    *out = (struct jpeg_info){(int)d->jpeg.image_width, (int)d->jpeg.image_height,
-                              d->jpeg.num_components};
-    jpeg_abort_decompress(&d->jpeg);
-    return rc;
-}
-
 static int decode(struct jpeg_decoder *d, const uint8_t *jpeg, size_t bytes, struct error *e)
 {
     must_read_header(d, jpeg, bytes);
@@ -273,14 +258,23 @@ int jpeg_open(struct jpeg_decoder *d, const uint8_t *jpeg, size_t bytes, struct 
     }
     must_read_header(d, jpeg, bytes);
     int rc = check_header(&d->jpeg, jpeg, bytes, e);
+    *out = (struct jpeg_info){(int)d->jpeg.image_width, (int)d->jpeg.image_height,
+                              d->jpeg.num_components};
     if (rc) {
         jpeg_abort_decompress(&d->jpeg);
         return rc;
     }
     d->has_end = ends_with_marker(jpeg, bytes);
-    *out = (struct jpeg_info){(int)d->jpeg.image_width, (int)d->jpeg.image_height,
-                              d->jpeg.num_components};
     return 0;
+}
+
+int jpeg_header(struct jpeg_decoder *d, const uint8_t *jpeg, size_t bytes, struct jpeg_info *out,
+                struct error *e)
+{
+    int rc = jpeg_open(d, jpeg, bytes, out, e);
+    if (rc == 0)
+        jpeg_abort_decompress(&d->jpeg);
+    return rc;
 }
 
 /* At the rim of what it decodes, libjpeg has no neighbours to take colour from: what is wanted
