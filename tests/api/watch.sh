@@ -22,12 +22,14 @@ shows() { # REGEX NAME: within 20 s
     eventually sees "$1"
     report $? "$2" "expected: /$1/" "the screen:" "$(screen)"
 }
-at_prompt() {
-    eventually sees '^ready [0-9]+$'
+turn=0
+at_prompt() { # of the last command, not of the one before, which may still be on the screen
+    eventually sees "^turn $turn$"
 }
-# terminal COMMAND: in a fresh shell; "ready N" stands below when it has ended with exit code N
+# terminal COMMAND: on a clean screen; "ready N" stands below when it has ended with exit code N
 terminal() {
-    t send-keys "clear; $1; echo ready \$?" Enter
+    turn=$((turn + 1))
+    t send-keys "clear; $1; echo ready \$?; echo 'tu'rn $turn" Enter
 }
 settings() { # the terminal's, from outside
     stty -a -F "$(t display -p '#{pane_tty}')" | tr -d '\n'
