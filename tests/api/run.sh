@@ -4,15 +4,17 @@
 . "$(dirname "$0")/runs.sh.inc"
 start_runs
 
-submit "steps=20 step_ms=10 eval=1"
+submit "steps=20 step_ms=10 gate=20 eval=1"
 want 201 "a job is taken"
 first=$id
 submit "steps=5"
 second=$id
 submit "steps=5"
 third=$id
-like "$(job "$second" reason)" "^waits for 2 of 2 slots; (running: job $first|job $first ends in .*)$" "the second says what it waits for"
-like "$(job "$third" reason)" "^waits behind job $second$" "the third says whom it waits behind"
+has_reason() { grep -qE -- "$2" <<<"$(job "$1" reason)"; }
+ok "the second says what it waits for" eventually has_reason "$second" "^waits for 2 of 2 slots; (running: job $first|job $first ends in .*)$"
+ok "the third says whom it waits behind" eventually has_reason "$third" "^waits behind job $second$"
+: >"$state/jobs/$first/attempt-1/go"
 ok "the first succeeds" wait_state "$first" succeeded
 is "$(job "$first" step)" 20 "its progress"
 is "$(job "$first" top1)" 0.75 "its top-1"
@@ -35,12 +37,15 @@ like "$(cat "$run/attempt-1/stdout.log")" "rank 1 is process [0-9]+ with OMP_NUM
 is "$(jq -r .steps "$run/job.json") $(jq -r .train_steps "$run/plan.json")" "4 4" "job.json and plan.json"
 
 one='{"workers_per_node": 1, "threads_per_worker": 1}'
-submit "steps=100 step_ms=20" "$one"
+submit "steps=100 step_ms=20 gate=90" "$one"
 first=$id
-submit "steps=100 step_ms=20" "$one"
+submit "steps=100 step_ms=20 gate=90" "$one"
 ok "two small jobs run" wait_state "$id" running
 is "$(job "$first" state)" running "... at the same time"
 like "$(cat "$state/jobs/$id/attempt-1/command")" "--bind-to none" "... and are not bound to the same core"
+for job in $first $id; do
+    : >"$state/jobs/$job/attempt-1/go"
+done
 ok "they succeed" wait_state "$first" succeeded
 ok "both" wait_state "$id" succeeded
 
