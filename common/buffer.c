@@ -78,8 +78,10 @@ void *array_grow(void *items, size_t count, size_t *room, size_t item_bytes)
 {
     if (count < *room)
         return items;
-    size_t more = *room ? 2 * *room : FIRST_ITEMS;
-    void *larger = reallocarray(items, more, item_bytes);
+    size_t more = *room ? 2 * *room : FIRST_ITEMS, bytes;
+    if (__builtin_mul_overflow(more, item_bytes, &bytes))
+        return NULL;
+    void *larger = realloc(items, bytes);
     if (larger)
         *room = more;
     return larger;
