@@ -289,3 +289,10 @@ int job_handle(struct job_manager *m, struct active_job *a, const struct life_ob
 
     return life_carry_out(&a->life, seen, act_one, &acting, e);
 }
+
+void job_tell(struct job_manager *m, struct active_job *a, const struct life_observation *seen)
+{
+    struct error e;
+
+    job_handle(m, a, seen, &e);
+}

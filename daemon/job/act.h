@@ -8,4 +8,7 @@
 int job_handle(struct job_manager *m, struct active_job *a, const struct life_observation *seen,
                struct error *e);
 
+/* Likewise where nobody waits for the outcome: the actions themselves say what went wrong. */
+void job_tell(struct job_manager *m, struct active_job *a, const struct life_observation *seen);
+
 #endif

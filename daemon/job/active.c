@@ -145,6 +145,11 @@ struct active_job *active_find(const struct job_manager *m, int64_t id)
     return a;
 }
 
+bool active_is_under_way(const struct active_job *a)
+{
+    return a->life.phase == LIFE_RUNNING || a->life.phase == LIFE_IN_SLURM;
+}
+
 int64_t active_slots(const struct job_manager *m)
 {
     int64_t used = 0;

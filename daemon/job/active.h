@@ -30,6 +30,9 @@ void active_destroy(struct job_manager *m, struct active_job *a);
 /* NULL: the loop has nothing to do with it. */
 struct active_job *active_find(const struct job_manager *m, int64_t id);
 
+/* It has an attempt that runs, or waits in Slurm's queue. */
+bool active_is_under_way(const struct active_job *a);
+
 /* Slots of this machine that are taken. */
 int64_t active_slots(const struct job_manager *m);
 

@@ -349,15 +349,21 @@ static void life_note(struct life *life, const struct life_row *row,
         life->due = INFINITY;
 }
 
-bool life_decide(const struct life *life, const struct life_observation *seen,
-                 struct life_decision *d)
+struct life_decision {
+    enum life_action actions[LIFE_ACTIONS_MAX]; /* up to the first LIFE_NO_ACTION */
+    struct life then;                           /* when all of them are done */
+};
+
+/* False: nothing comes of it. */
+static bool life_decide(const struct life *life, const struct life_observation *seen,
+                        struct life_decision *d)
 {
     for (int i = 0; i < ROWS; i++) {
         const struct life_row *row = &rows[i];
         if (i == left_out || row->on != seen->event || !(row->from & 1u << life->phase) ||
             (row->only_if && !row->only_if(life, seen)))
             continue;
-        *d = (struct life_decision){.then = *life, .row = i};
+        *d = (struct life_decision){.then = *life};
         for (int k = 0; k < LIFE_ACTIONS_MAX; k++)
             d->actions[k] = row->actions[k];
         life_note(&d->then, row, seen);
@@ -434,7 +440,7 @@ enum life_event life_found(const struct life_found *found)
 
 /* ---------------------------------------------------------------- words */
 
-const char *life_phase_name(enum life_phase phase)
+static const char *life_phase_name(enum life_phase phase)
 {
     static const char *const names[LIFE_PHASE_COUNT] = {
         "waiting", "in Slurm", "running", "clearing", "ended", "lost", "forgotten"};

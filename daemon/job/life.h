@@ -121,16 +121,6 @@ struct life_observation {
     enum error_code why;
 };
 
-struct life_decision {
-    enum life_action actions[LIFE_ACTIONS_MAX]; /* up to the first LIFE_NO_ACTION */
-    struct life then;                           /* when all of them are done */
-    int row;                                    /* of the table */
-};
-
-/* False: nothing comes of it. */
-bool life_decide(const struct life *life, const struct life_observation *seen,
-                 struct life_decision *decision);
-
 /* Decides, and has the actions carried out in order: *life is changed when all of them are done. At
  * the first one that fails the rest is left out, and LIFE_ACTION_FAILED decides what is done
  * instead. LIFE_GONE: the last action was LIFE_FORGET, *life may not be there any more; negative:
@@ -152,7 +142,6 @@ struct life_found {
 };
 enum life_event life_found(const struct life_found *found);
 
-const char *life_phase_name(enum life_phase phase);
 const char *life_action_name(enum life_action action);
 /* An action whose failure is logged and otherwise of no consequence. */
 bool life_action_is_optional(enum life_action action);

@@ -159,8 +159,7 @@ static bool queue_look_at(struct job_manager *m, struct queue_look *l, const str
     struct queue_waiting waiting = {.id = job->id,
                                     .slots = job->slots,
                                     .not_before = queue_pause(m, job, l->now),
-                                    .length = forecast_queued(job),
-                                    .reason = job->reason};
+                                    .length = forecast_queued(job)};
     struct queue_decision d;
 
     if (active_find(m, job->id)) /* that it could not be started is not stored yet */

@@ -9,7 +9,6 @@
 
 #define QUEUE_NAMED 5 /* running jobs that a reason names */
 
-/* An array that grows; each item is a job that takes slots, or will. */
 struct queue_plan {
     int64_t slots, used;
     struct queue_running *running; /* running_count of them run or have just been started */

@@ -31,7 +31,6 @@ struct queue_waiting {
     int64_t id, slots;
     double not_before;          /* seconds from now; at most 0: at once */
     struct forecast_end length; /* how long it will run */
-    const char *reason;         /* that it has now; NULL: none */
 };
 
 enum queue_choice {

@@ -6,6 +6,7 @@
 
 #include "common/clock.h"
 #include "daemon/job/act.h"
+#include "daemon/job/active.h"
 #include "daemon/job/grace.h"
 #include "daemon/job/marks.h"
 #include "daemon/job/watch_slurm.h"
@@ -13,27 +14,13 @@
 #define STALL_LOOK_SECONDS 2
 #define REST_LOOK_SECONDS  0.1 /* the last processes of a job are about to go */
 
-static bool watch_is_under_way(const struct active_job *a)
-{
-    return a->life.phase == LIFE_RUNNING || a->life.phase == LIFE_IN_SLURM;
-}
-
-/* False: *a is freed. */
-static bool watch_tell(struct job_manager *m, struct active_job *a,
-                       const struct life_observation *seen)
-{
-    struct error e;
-
-    return job_handle(m, a, seen, &e) != LIFE_GONE;
-}
-
 void watch_launcher_ended(struct job_manager *m, struct active_job *a)
 {
     struct life_observation seen = {.event = LIFE_LAUNCHER_ENDED, .now = clock_monotonic()};
 
     launch_reap(&a->process, &a->exit_code, &a->exit_signal);
     seen.killed = a->exit_signal > 0;
-    watch_tell(m, a, &seen);
+    job_tell(m, a, &seen);
 }
 
 /* ---------------------------------------------------------------- asked to end */
@@ -54,10 +41,10 @@ void watch_cancel(struct job_manager *m, struct active_job *a)
 {
     struct life_observation seen = {.event = LIFE_CANCEL_SEEN, .now = clock_monotonic()};
 
-    if (!watch_is_under_way(a) || a->life.stop != LIFE_STOP_NONE)
+    if (!active_is_under_way(a) || a->life.stop != LIFE_STOP_NONE)
         return;
     seen.grace_seconds = watch_grace(m, a);
-    watch_tell(m, a, &seen);
+    job_tell(m, a, &seen);
 }
 
 static void watch_time(struct job_manager *m, struct active_job *a)
@@ -68,7 +55,7 @@ static void watch_time(struct job_manager *m, struct active_job *a)
         return;
     if (a->life.stop == LIFE_STOP_NONE)
         seen.grace_seconds = watch_grace(m, a);
-    watch_tell(m, a, &seen);
+    job_tell(m, a, &seen);
 }
 
 /* ---------------------------------------------------------------- stalls */
@@ -101,7 +88,7 @@ static void watch_stall(struct job_manager *m, struct active_job *a)
         return;
     a->stall_next_at = seen.now + STALL_LOOK_SECONDS;
     if (watch_finds_stall(m, a))
-        watch_tell(m, a, &seen);
+        job_tell(m, a, &seen);
 }
 
 /* ---------------------------------------------------------------- a look */
@@ -122,21 +109,21 @@ static void watch_rest(struct job_manager *m, struct active_job *a)
     struct life_observation seen = {.event = left ? LIFE_PROCESSES_LEFT : LIFE_NOTHING_LEFT,
                                     .now = clock_monotonic()};
 
-    watch_tell(m, a, &seen);
+    job_tell(m, a, &seen);
 }
 
 void watch_job(struct job_manager *m, struct active_job *a, bool due)
 {
-    if (watch_is_under_way(a)) {
+    if (active_is_under_way(a)) {
         if (a->process.slurm)
             watch_slurm(m, a);
         if (a->life.cancel_asked || mark_is_there(a->attempt_dir, MARK_CANCEL))
             watch_cancel(m, a);
         watch_time(m, a);
-        if (watch_is_under_way(a))
+        if (active_is_under_way(a))
             watch_stall(m, a);
     }
-    if (!watch_is_under_way(a))
+    if (!active_is_under_way(a))
         watch_rest(m, a);
     else if (due)
         watch_events(a);
@@ -144,5 +131,5 @@ void watch_job(struct job_manager *m, struct active_job *a, bool due)
 
 double watch_next_at(const struct active_job *a, double now)
 {
-    return watch_is_under_way(a) ? a->life.due : now + REST_LOOK_SECONDS;
+    return active_is_under_way(a) ? a->life.due : now + REST_LOOK_SECONDS;
 }

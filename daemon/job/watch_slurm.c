@@ -15,24 +15,12 @@
 #include "common/file.h"
 #include "common/log.h"
 #include "daemon/job/act.h"
+#include "daemon/job/active.h"
 #include "daemon/job/end.h"
 #include "daemon/job/marks.h"
 #include "daemon/job/start.h"
 
 #define EXIT_SECONDS 60.0 /* Slurm knows of its script's end within this, or is told */
-
-static bool slurm_is_under_way(const struct active_job *a)
-{
-    return a->life.phase == LIFE_RUNNING || a->life.phase == LIFE_IN_SLURM;
-}
-
-static void slurm_tell(struct job_manager *m, struct active_job *a,
-                       const struct life_observation *seen)
-{
-    struct error e;
-
-    job_handle(m, a, seen, &e);
-}
 
 static void slurm_store_status(struct job_manager *m, struct active_job *a)
 {
@@ -75,7 +63,7 @@ static void slurm_follow_restarts(struct job_manager *m, struct active_job *a)
 {
     int64_t newest = slurm_first_attempt(a->process.slurm) + a->slurm.restarts;
 
-    while (slurm_is_under_way(a) && a->attempt < newest) {
+    while (active_is_under_way(a) && a->attempt < newest) {
         struct life_observation seen = {.event = LIFE_SLURM_PUT_BACK, .now = clock_monotonic()};
         struct error e;
         if (end_judge_put_back(m, a, &seen.last, &e)) {
@@ -131,7 +119,7 @@ static void slurm_note_end(struct job_manager *m, struct active_job *a)
 
     a->exit_code = code >= 0 ? code : a->slurm.exit_code;
     a->exit_signal = code >= 0 ? -1 : a->slurm.exit_signal;
-    slurm_tell(m, a, &seen);
+    job_tell(m, a, &seen);
 }
 
 /* ---------------------------------------------------------------- a look */
@@ -144,7 +132,7 @@ static void slurm_note_start(struct job_manager *m, struct active_job *a)
         .now = clock_monotonic(),
         .ran_seconds = a->slurm.start > 0 ? fmax(0, clock_now() - a->slurm.start) : 0};
 
-    slurm_tell(m, a, &seen);
+    job_tell(m, a, &seen);
 }
 
 /* It is to end, and Slurm has not said anything of it, or does not any more. */
@@ -153,7 +141,7 @@ static void slurm_note_silence(struct job_manager *m, struct active_job *a)
     struct life_observation seen = {.event = LIFE_SLURM_SILENT, .now = clock_monotonic()};
 
     a->life.may_have_run = mark_is_filled(a->attempt_dir, "slurm-job");
-    slurm_tell(m, a, &seen);
+    job_tell(m, a, &seen);
 }
 
 void watch_slurm(struct job_manager *m, struct active_job *a)
@@ -164,7 +152,7 @@ void watch_slurm(struct job_manager *m, struct active_job *a)
     bool news = memcmp(&status, &a->slurm, sizeof status) != 0;
     a->slurm = status;
     slurm_follow_restarts(m, a);
-    if (!slurm_is_under_way(a))
+    if (!active_is_under_way(a))
         return;
     if (news)
         slurm_store_status(m, a);
