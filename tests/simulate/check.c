@@ -79,22 +79,6 @@ static int64_t check_free_slots(const struct world *w, int but)
     return slots;
 }
 
-static bool check_is_before(const struct world *w, int one, int other)
-{
-    double a = w->jobs[one].queued_at - 20.0 * (double)w->jobs[one].priority;
-    double b = w->jobs[other].queued_at - 20.0 * (double)w->jobs[other].priority;
-
-    return a < b || (a == b && one < other);
-}
-
-static bool check_is_active(const struct world *w, int id)
-{
-    for (int i = 0; i < JOBS_MAX; i++)
-        if (w->active[i].used && w->active[i].job == id)
-            return true;
-    return false;
-}
-
 /* Whoever is before it in the queue would have started if it had its slots. */
 void check_start(struct world *w, int id)
 {
@@ -105,8 +89,8 @@ void check_start(struct world *w, int id)
     for (int other = 1; other <= w->job_count; other++) {
         const struct job *o = &w->jobs[other];
         if (other == id || o->for_slurm || o->state != JOB_QUEUED || o->not_before > w->now ||
-            check_is_active(w, other) || o->listed != w->looks || o->tried == w->looks ||
-            !check_is_before(w, other, id) || w->depth)
+            shell_has(w, other) || o->listed != w->looks || o->tried == w->looks ||
+            !shell_is_before(w, other, id) || w->depth)
             continue;
         if (o->slots <= check_free_slots(w, id))
             world_violation(w, "job %d starts, and job %d before it has its slots", id, other);

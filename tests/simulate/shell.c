@@ -611,8 +611,7 @@ static void shell_watch(struct world *w, struct active *a)
     shell_tell(w, a, left ? LIFE_PROCESSES_LEFT : LIFE_NOTHING_LEFT);
 }
 
-/* Before the other in the queue. */
-static bool shell_is_before(const struct world *w, int one, int other)
+bool shell_is_before(const struct world *w, int one, int other)
 {
     double a = w->jobs[one].queued_at - 20.0 * (double)w->jobs[one].priority;
     double b = w->jobs[other].queued_at - 20.0 * (double)w->jobs[other].priority;
@@ -638,7 +637,7 @@ static int shell_queue(struct world *w, bool slurm, int ids[JOBS_MAX])
     return count;
 }
 
-static bool shell_has(const struct world *w, int id)
+bool shell_has(const struct world *w, int id)
 {
     for (int i = 0; i < JOBS_MAX; i++)
         if (w->active[i].used && w->active[i].job == id)

@@ -160,6 +160,8 @@ void users_act(struct world *w);
 void shell_start(struct world *w); /* finds what another one left */
 void shell_round(struct world *w);
 void shell_forget_all(struct world *w); /* killed */
+bool shell_has(const struct world *w, int job);
+bool shell_is_before(const struct world *w, int one, int other); /* in the queue */
 
 /* ---- what must hold (check.c) */
 
