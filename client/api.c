@@ -93,7 +93,7 @@ const char *api_find_server(void)
     return found ? found : "http://127.0.0.1:7077";
 }
 
-static int unreachable(const char *words, struct error *e)
+static int api_unreachable(const char *words, struct error *e)
 {
     const char *server = client.server;
 
@@ -108,7 +108,7 @@ static int unreachable(const char *words, struct error *e)
                      server, words, strstr(server, "//") + 2);
 }
 
-static enum error_code code_of(const char *type, long status)
+static enum error_code api_error_code(const char *type, long status)
 {
     const char *slug = type ? type + strlen(type) : "";
 
@@ -138,8 +138,9 @@ static enum error_code code_of(const char *type, long status)
 }
 
 /* Appends to the text of an error, cut at its end. */
-static void append(struct error *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void append(struct error *e, const char *format, ...)
+static void api_error_append(struct error *e, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+static void api_error_append(struct error *e, const char *format, ...)
 {
     size_t used = strlen(e->text);
     va_list args;
@@ -157,12 +158,12 @@ int api_problem_to_error(const json_t *problem, long status, struct error *e)
     size_t i;
 
     if (!problem)
-        return error_set(e, code_of(NULL, status), "%s answered with HTTP status %ld",
+        return error_set(e, api_error_code(NULL, status), "%s answered with HTTP status %ld",
                          client.server, status);
     const json_t *errors = json_object_get(problem, "errors");
     bool single = json_array_size(errors) == 1; /* its own words say it all */
 
-    error_set(e, code_of(json_get_text(problem, "type", NULL), status), "%s",
+    error_set(e, api_error_code(json_get_text(problem, "type", NULL), status), "%s",
               single   ? ""
               : detail ? detail
               : title  ? title
@@ -170,11 +171,12 @@ int api_problem_to_error(const json_t *problem, long status, struct error *e)
     json_array_foreach (errors, i, item) {
         const char *pointer = json_get_text(item, "pointer", NULL),
                    *near = json_get_text(item, "suggestion", NULL);
-        append(e, "%s%s: %s", single ? "" : "\n  ", pointer && *pointer ? pointer : "the document",
-               json_get_text(item, "message", NULL) ? json_get_text(item, "message", NULL)
-                                                    : "is wrong");
+        api_error_append(e, "%s%s: %s", single ? "" : "\n  ",
+                         pointer && *pointer ? pointer : "the document",
+                         json_get_text(item, "message", NULL) ? json_get_text(item, "message", NULL)
+                                                              : "is wrong");
         if (near)
-            append(e, "; did you mean \"%s\"?", near);
+            api_error_append(e, "; did you mean \"%s\"?", near);
     }
     return -(int)e->code;
 }
@@ -195,7 +197,7 @@ static int take_problem(const struct buffer *answer, long status, struct error *
 }
 
 /* "http://127.0.0.1:7077", "http://localhost": nothing leaves this machine. */
-static bool is_loopback(const char *server)
+static bool api_is_loopback(const char *server)
 {
     const char *host = strstr(server, "//") ? strstr(server, "//") + 2 : server;
 
@@ -205,7 +207,7 @@ static bool is_loopback(const char *server)
 
 /* The header with the token, where there is one and the server is not a socket, which knows us
  * anyway. */
-static int add_token(struct curl_slist **headers, struct error *e)
+static int api_add_token(struct curl_slist **headers, struct error *e)
 {
     char token[TOKEN_BYTES], line[TOKEN_BYTES + 32];
     bool local = strncmp(client.server, "unix:", 5) == 0;
@@ -213,7 +215,7 @@ static int add_token(struct curl_slist **headers, struct error *e)
 
     if (found <= 0)
         return found;
-    if (strncmp(client.server, "https://", 8) != 0 && !is_loopback(client.server))
+    if (strncmp(client.server, "https://", 8) != 0 && !api_is_loopback(client.server))
         found = error_set(e, ERR_NOT_ALLOWED,
                           "a token would cross the network in the clear: name the server as "
                           "https://HOST:PORT, not as %s",
@@ -236,7 +238,7 @@ static void set_defaults(CURL *curl)
         curl_easy_setopt(curl, CURLOPT_CAINFO, getenv("TRAINCTL_CA"));
 }
 
-static CURL *prepare(struct error *e)
+static CURL *api_prepare(struct error *e)
 {
     if (!connection)
         connection = curl_easy_init();
@@ -270,10 +272,10 @@ static int failure_of(CURL *curl, CURLcode code, const char *path, const char *w
                          "certificate, or with that of who signed it",
                          client.server, *words ? words : curl_easy_strerror(code));
     curl_easy_getinfo(curl, CURLINFO_OS_ERRNO, &os_errno);
-    return unreachable(os_errno ? strerror((int)os_errno)
-                       : *words ? words
-                                : curl_easy_strerror(code),
-                       e);
+    return api_unreachable(os_errno ? strerror((int)os_errno)
+                           : *words ? words
+                                    : curl_easy_strerror(code),
+                           e);
 }
 
 /* Carries out a prepared call; the caller clears answer in any case. */
@@ -304,7 +306,7 @@ static int perform_with(CURL *curl, const char *path, struct buffer *answer, str
 static int perform_and_free(CURL *curl, const char *path, struct curl_slist *headers,
                             struct buffer *answer, struct error *e)
 {
-    int code = add_token(&headers, e);
+    int code = api_add_token(&headers, e);
 
     if (code == 0) {
         curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
@@ -314,12 +316,13 @@ static int perform_and_free(CURL *curl, const char *path, struct curl_slist *hea
     return code;
 }
 
-static int perform(CURL *curl, const char *path, struct buffer *answer, struct error *e)
+static int api_perform(CURL *curl, const char *path, struct buffer *answer, struct error *e)
 {
     return perform_and_free(curl, path, NULL, answer, e);
 }
 
-static int to_json(const char *path, const struct buffer *answer, json_t **json, struct error *e)
+static int api_parse_json(const char *path, const struct buffer *answer, json_t **json,
+                          struct error *e)
 {
     json_error_t where;
 
@@ -343,7 +346,7 @@ CURL *api_open(const char *path, struct curl_slist **headers, char *words, struc
     set_defaults(curl);
     *words = '\0';
     curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, words);
-    if (set_address(curl, path, e) == 0 && add_token(headers, e) == 0) {
+    if (set_address(curl, path, e) == 0 && api_add_token(headers, e) == 0) {
         curl_easy_setopt(curl, CURLOPT_HTTPHEADER, *headers);
         return curl;
     }
@@ -366,13 +369,13 @@ int api_outcome(CURL *curl, CURLcode code, const char *path, const char *words, 
 int api_get_text(const char *path, char **text, size_t *bytes, struct error *e)
 {
     struct buffer answer = BUFFER(API_ANSWER_LIMIT_BYTES);
-    CURL *curl = prepare(e);
+    CURL *curl = api_prepare(e);
 
     *text = NULL;
     *bytes = 0;
     if (!curl)
         return -(int)e->code;
-    int code = perform(curl, path, &answer, e);
+    int code = api_perform(curl, path, &answer, e);
     if (code == 0 && !(*text = buffer_take(&answer, bytes)))
         code = error_set(e, ERR_NO_MEMORY, "out of memory");
     buffer_clear(&answer);
@@ -381,7 +384,7 @@ int api_get_text(const char *path, char **text, size_t *bytes, struct error *e)
 
 int api_get_file(const char *path, FILE *out, struct error *e)
 {
-    CURL *curl = prepare(e);
+    CURL *curl = api_prepare(e);
 
     if (!curl)
         return -(int)e->code;
@@ -397,7 +400,7 @@ int api_get(const char *path, json_t **json, struct error *e)
     *json = NULL;
     int code = api_get_text(path, &answer.data, &answer.bytes, e);
     if (code == 0)
-        code = to_json(path, &answer, json, e);
+        code = api_parse_json(path, &answer, json, e);
     buffer_clear(&answer);
     return code;
 }
@@ -405,7 +408,7 @@ int api_get(const char *path, json_t **json, struct error *e)
 int api_post(const char *path, const char *body, size_t bytes, json_t **json, struct error *e)
 {
     struct buffer answer = BUFFER(API_ANSWER_LIMIT_BYTES);
-    CURL *curl = prepare(e);
+    CURL *curl = api_prepare(e);
     struct curl_slist *headers = NULL;
 
     *json = NULL;
@@ -419,7 +422,7 @@ int api_post(const char *path, const char *body, size_t bytes, json_t **json, st
     curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)(body ? bytes : 0));
     int code = perform_and_free(curl, path, headers, &answer, e);
     if (code == 0)
-        code = to_json(path, &answer, json, e);
+        code = api_parse_json(path, &answer, json, e);
     buffer_clear(&answer);
     return code;
 }
@@ -427,15 +430,15 @@ int api_post(const char *path, const char *body, size_t bytes, json_t **json, st
 int api_delete(const char *path, json_t **json, struct error *e)
 {
     struct buffer answer = BUFFER(API_ANSWER_LIMIT_BYTES);
-    CURL *curl = prepare(e);
+    CURL *curl = api_prepare(e);
 
     *json = NULL;
     if (!curl)
         return -(int)e->code;
     curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, "DELETE");
-    int code = perform(curl, path, &answer, e);
+    int code = api_perform(curl, path, &answer, e);
     if (code == 0)
-        code = to_json(path, &answer, json, e);
+        code = api_parse_json(path, &answer, json, e);
     buffer_clear(&answer);
     return code;
 }

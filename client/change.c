@@ -16,7 +16,7 @@ static void pointer_of(const char *key, size_t length, char pointer[POINTER_BYTE
         *c = '/';
 }
 
-static const struct job_option *find(const char *pointer, struct error *e)
+static const struct job_option *change_find_option(const char *pointer, struct error *e)
 {
     const struct job_option *option = job_option_find(pointer);
     const char *near = option ? NULL : job_option_nearest(pointer);
@@ -35,7 +35,7 @@ static const struct job_option *find(const char *pointer, struct error *e)
 }
 
 /* A string where the key takes one, whatever it looks like: a job may be called 2024. */
-static json_t *value_of(const struct job_option *option, const char *text)
+static json_t *change_parse_value(const struct job_option *option, const char *text)
 {
     json_t *value = json_loads(text, JSON_DECODE_ANY, NULL);
 
@@ -56,10 +56,10 @@ int change_apply(json_t *document, const char *text, struct error *e)
     if (!equals || equals == text || (size_t)(equals - text) >= POINTER_BYTES - 1)
         return error_set(e, ERR_USAGE, "\"%s\" is not KEY=VALUE, as in lr.base=0.2", text);
     pointer_of(text, (size_t)(equals - text), pointer);
-    const struct job_option *option = find(pointer, e);
+    const struct job_option *option = change_find_option(pointer, e);
     if (!option)
         return -(int)ERR_USAGE;
-    json_t *value = value_of(option, equals + 1);
+    json_t *value = change_parse_value(option, equals + 1);
     if (!value)
         return error_set(e, ERR_USAGE, "the value of %s is not UTF-8", pointer);
     if (job_value_check(option, value, &problems)) {

@@ -184,7 +184,7 @@ static void getopt_tables(const struct cmd *cmd, struct option *longs, char *let
     *letters = '\0';
 }
 
-static const struct cmd_option *option_of(const struct cmd *cmd, int found, size_t *index)
+static const struct cmd_option *cmd_find_option(const struct cmd *cmd, int found, size_t *index)
 {
     const struct cmd_option *option;
 
@@ -248,7 +248,7 @@ static int take_own(const struct cmd *cmd, const struct cmd_option *option, size
 }
 
 /* Options until getopt ends; args (may be NULL) takes those that are the command's own. */
-static int parse_options(const struct cmd *cmd, struct cmd_args *args, int argc, char **argv)
+static int cmd_parse_options(const struct cmd *cmd, struct cmd_args *args, int argc, char **argv)
 {
     struct option longs[OPTIONS_MAX + 1];
     char letters[3 * OPTIONS_MAX + 3];
@@ -262,7 +262,7 @@ static int parse_options(const struct cmd *cmd, struct cmd_args *args, int argc,
     while ((found = getopt_long(argc, argv, letters, longs, NULL)) != -1) {
         if (found == ':')
             return cmd_usage(cmd, "%s needs a value", argv[optind - 1]);
-        option = option_of(cmd, found, &index);
+        option = cmd_find_option(cmd, found, &index);
         if (found == '?' || !option)
             return unknown_option(cmd, argv[optind - 1]);
         if (!args || !cmd || index >= CMD_OPTIONS_MAX || option != &cmd->options[index])
@@ -277,7 +277,7 @@ static int parse_options(const struct cmd *cmd, struct cmd_args *args, int argc,
 
 int cmd_parse_common(int argc, char **argv, int *code)
 {
-    *code = parse_options(NULL, NULL, argc, argv);
+    *code = cmd_parse_options(NULL, NULL, argc, argv);
     if (*code >= 0)
         return -1;
     if (optind < argc)
@@ -291,7 +291,7 @@ int cmd_parse(struct cmd_args *args, int argc, char **argv)
 {
     memset(args, 0, sizeof *args);
     args->cmd = cmd_find(argv[0]);
-    int code = parse_options(args->cmd, args, argc, argv);
+    int code = cmd_parse_options(args->cmd, args, argc, argv);
     if (code >= 0)
         return code;
     if (argc - optind < args->cmd->min_operands)

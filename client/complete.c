@@ -79,7 +79,7 @@ struct cursor {
     size_t kept;
 };
 
-static void offer(const struct cursor *c, const char *candidate, const char *remark)
+static void complete_offer(const struct cursor *c, const char *candidate, const char *remark)
 {
     const char *typed = c->word + c->kept;
 
@@ -92,8 +92,8 @@ static void offer_commands(const struct cursor *c)
 {
     for (size_t i = 0; cmd_at(i); i++)
         if (cmd_at(i)->run)
-            offer(c, cmd_at(i)->name, cmd_at(i)->help);
-    offer(c, "help", "show a command's help");
+            complete_offer(c, cmd_at(i)->name, cmd_at(i)->help);
+    complete_offer(c, "help", "show a command's help");
 }
 
 static void offer_options(const struct cursor *c, const struct cmd *cmd)
@@ -103,7 +103,7 @@ static void offer_options(const struct cursor *c, const struct cmd *cmd)
 
     for (size_t i = 0; (option = cmd_option_at(cmd, i)); i++) {
         snprintf(text, sizeof text, "--%s", option->name);
-        offer(c, text, option->help);
+        complete_offer(c, text, option->help);
     }
 }
 
@@ -116,7 +116,7 @@ static void offer_words(const struct cursor *c, const char *words, size_t length
         snprintf(word, sizeof word, "%.*s", (int)(end < sizeof word ? end : sizeof word - 1),
                  words + i);
         if (*word)
-            offer(c, word, "");
+            complete_offer(c, word, "");
         i += end + 1;
     }
 }
@@ -124,7 +124,7 @@ static void offer_words(const struct cursor *c, const char *words, size_t length
 static void offer_names(const struct cursor *c, const char *name_at(size_t))
 {
     for (size_t i = 0; name_at(i); i++)
-        offer(c, name_at(i), "");
+        complete_offer(c, name_at(i), "");
 }
 
 /* The newest jobs; nothing where the daemon does not answer at once. */
@@ -145,7 +145,7 @@ static void offer_jobs(const struct cursor *c)
         job_read(item, &job);
         snprintf(id, sizeof id, "%ld", job.id);
         snprintf(remark, sizeof remark, "%s %.100s", job.state, job.name);
-        offer(c, id, remark);
+        complete_offer(c, id, remark);
     }
     json_decref(answer);
 }
@@ -164,7 +164,7 @@ static void offer_list(const struct cursor *c, const char *path, const char *lis
         return;
     json_array_foreach (json_object_get(answer, list), i, item) {
         char *word = print_value(json_object_get(item, key));
-        offer(c, word, json_string_value(json_object_get(item, remark)));
+        complete_offer(c, word, json_string_value(json_object_get(item, remark)));
         free(word);
     }
     json_decref(answer);
@@ -176,7 +176,7 @@ static void offer_choices(const struct cursor *c, const char *pointer)
     const char *choice;
 
     for (size_t i = 0; option && (choice = job_option_choice(option, i)); i++)
-        offer(c, choice, "");
+        complete_offer(c, choice, "");
     if (option && option->type == JOB_OPTION_BOOLEAN)
         offer_words(c, "true|false", strlen("true|false"));
 }
@@ -187,8 +187,8 @@ static void offer_presets(const struct cursor *c)
     size_t i;
 
     json_array_foreach (presets, i, preset)
-        offer(c, json_string_value(json_object_get(preset, "name")),
-              json_string_value(json_object_get(preset, "description")));
+        complete_offer(c, json_string_value(json_object_get(preset, "name")),
+                       json_string_value(json_object_get(preset, "description")));
     json_decref(presets);
 }
 
@@ -205,7 +205,7 @@ static void offer_keys(struct cursor c)
         for (char *at = key; *typed != '/' && (at = strchr(at, '/'));)
             *at = '.';
         if (!equals) {
-            offer(&c, key, option->help);
+            complete_offer(&c, key, option->help);
         } else if (strncmp(key, typed, (size_t)(equals + 1 - typed)) == 0 &&
                    key[equals + 1 - typed] == '\0') {
             c.kept = (size_t)(equals + 1 - c.word);
@@ -277,7 +277,7 @@ struct place {
     bool no_options; /* behind "--" */
 };
 
-static const struct cmd_option *option_of(const struct cmd *cmd, const char *word)
+static const struct cmd_option *complete_find_option(const struct cmd *cmd, const char *word)
 {
     const struct cmd_option *option;
     bool is_long = strncmp(word, "--", 2) == 0;
@@ -290,7 +290,7 @@ static const struct cmd_option *option_of(const struct cmd *cmd, const char *wor
     return NULL;
 }
 
-static void pass(struct place *p, const char *word)
+static void complete_pass(struct place *p, const char *word)
 {
     if (p->option) {
         if (strcmp(p->option->name, "server") == 0)
@@ -299,7 +299,7 @@ static void pass(struct place *p, const char *word)
     } else if (!p->no_options && strcmp(word, "--") == 0) {
         p->no_options = true;
     } else if (!p->no_options && word[0] == '-' && word[1]) {
-        const struct cmd_option *option = option_of(p->cmd, word);
+        const struct cmd_option *option = complete_find_option(p->cmd, word);
         if (option && option->value && !strchr(word, '='))
             p->option = option;
         else if (option && strcmp(option->name, "server") == 0)
@@ -318,9 +318,9 @@ int complete(int argc, char **argv)
     struct cursor c = {.word = argc > 0 ? argv[argc - 1] : ""};
 
     for (int i = 0; i + 1 < argc; i++)
-        pass(&p, argv[i]);
+        complete_pass(&p, argv[i]);
     if (!p.option && !p.no_options && strncmp(c.word, "--", 2) == 0 && strchr(c.word, '=')) {
-        p.option = option_of(p.cmd, c.word);
+        p.option = complete_find_option(p.cmd, c.word);
         c.kept = (size_t)(strchr(c.word, '=') + 1 - c.word);
         if (!p.option)
             return 0;

@@ -114,7 +114,7 @@ static json_t *absolute_of(const char *path, struct error *e)
     return absolute;
 }
 
-static int make_absolute(json_t *object, const char *key, bool *changed, struct error *e)
+static int document_make_absolute(json_t *object, const char *key, bool *changed, struct error *e)
 {
     const char *path = json_string_value(json_object_get(object, key));
 
@@ -133,8 +133,9 @@ int document_paths_absolute(json_t *document, bool *changed, struct error *e)
     json_t *data = json_object_get(document, "data");
 
     *changed = false;
-    if (make_absolute(data, "train", changed, e) || make_absolute(data, "eval", changed, e) ||
-        make_absolute(json_object_get(document, "model"), "init", changed, e))
+    if (document_make_absolute(data, "train", changed, e) ||
+        document_make_absolute(data, "eval", changed, e) ||
+        document_make_absolute(json_object_get(document, "model"), "init", changed, e))
         return -(int)e->code;
     return 0;
 }
@@ -147,7 +148,7 @@ static int list_absolute(json_t *parameters, const char *pointer, bool *changed,
     for (size_t i = 0; !status && i < json_array_size(values); i++) {
         json_t *one = json_pack("{s:O}", "path", json_array_get(values, i));
         bool it = false;
-        status = make_absolute(one, "path", &it, e);
+        status = document_make_absolute(one, "path", &it, e);
         if (it)
             json_array_set(values, i, json_object_get(one, "path"));
         *changed = *changed || it;

@@ -10,7 +10,7 @@
 #include "client/api.h"
 #include "common/file.h"
 
-static int fetch(const char *path, const char *temporary, double *bytes, struct error *e)
+static int download_fetch(const char *path, const char *temporary, double *bytes, struct error *e)
 {
     int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
@@ -36,7 +36,7 @@ int download(const char *path, const char *file, double *bytes, struct error *e)
 
     if ((size_t)snprintf(temporary, sizeof temporary, "%s.part", file) >= sizeof temporary)
         return error_set(e, ERR_USAGE, "the path of the file is too long");
-    int status = fetch(path, temporary, bytes, e);
+    int status = download_fetch(path, temporary, bytes, e);
     if (status == 0 && rename(temporary, file))
         status = error_set_errno(e, errno, "cannot write %s", file);
     if (status)

@@ -11,7 +11,7 @@
 
 const char follow_interrupted[] = "trainctl: interrupted; the job itself goes on\n";
 
-static void interrupted(int signal_number)
+static void follow_on_signal(int signal_number)
 {
     (void)signal_number;
     if (write(STDERR_FILENO, "\n", 1) < 0 ||
@@ -22,7 +22,7 @@ static void interrupted(int signal_number)
 
 void follow_on_interrupt(void)
 {
-    struct sigaction action = {.sa_handler = interrupted};
+    struct sigaction action = {.sa_handler = follow_on_signal};
 
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
@@ -37,7 +37,7 @@ struct following {
     double shown; /* clock_monotonic */
 };
 
-static void show(struct following *f)
+static void follow_show(struct following *f)
 {
     if (f->follow->observe)
         f->follow->observe(f->follow->context, &f->job);
@@ -53,7 +53,7 @@ static double until_shown(const struct following *f)
     return !f->news ? -1 : left > 0 ? left : 0;
 }
 
-static int read_job(struct following *f, struct error *e)
+static int follow_read_job(struct following *f, struct error *e)
 {
     json_t *before = f->json;
 
@@ -64,12 +64,12 @@ static int read_job(struct following *f, struct error *e)
         return status;
     }
     json_decref(before);
-    show(f);
+    follow_show(f);
     return 0;
 }
 
 /* One message when the daemon goes, one when it is back: not one a try. */
-static void say(int news)
+static void follow_report_connection(int news)
 {
     if (news == STREAM_LOST)
         fprintf(stderr, "trainctl: %s does not answer; the job goes on without it, trying again\n",
@@ -80,15 +80,16 @@ static void say(int news)
 
 /* What a piece of news means for the job. A daemon that went away between the event and our
  * question is found again by the stream, and asked then. */
-static int take(struct following *f, int news, const struct stream_event *event, struct error *e)
+static int follow_handle(struct following *f, int news, const struct stream_event *event,
+                         struct error *e)
 {
     bool state = news == STREAM_EVENT && strcmp(event->type, "state") == 0;
     bool answers = news == STREAM_EVENT || news == STREAM_ALIVE || news == STREAM_BACK;
 
     if (news == STREAM_LOST || news == STREAM_BACK)
-        say(news);
+        follow_report_connection(news);
     if (state || news == STREAM_BACK || (f->unread && answers)) {
-        int status = read_job(f, e);
+        int status = follow_read_job(f, e);
         f->unread = status == -(int)ERR_UNREACHABLE;
         return f->unread ? 0 : status;
     }
@@ -96,7 +97,7 @@ static int take(struct following *f, int news, const struct stream_event *event,
         job_take_event(&f->job, event->type, event->body);
     f->news = f->news || news == STREAM_EVENT || news == STREAM_ALIVE;
     if (f->news && until_shown(f) == 0)
-        show(f);
+        follow_show(f);
     return 0;
 }
 
@@ -111,10 +112,10 @@ static int follow_stream(struct following *f, struct error *e)
         return status;
     snprintf(path, sizeof path, "/v1/jobs/%ld/events", f->follow->id);
     struct stream *stream = stream_create(path, newest);
-    status = read_job(f, e); /* it may have ended before the stream's first event */
+    status = follow_read_job(f, e); /* it may have ended before the stream's first event */
     while (status == 0 && !job_ended(&f->job)) {
         int news = stream_next(stream, -1, until_shown(f), &event, e);
-        status = news < 0 ? news : take(f, news, &event, e);
+        status = news < 0 ? news : follow_handle(f, news, &event, e);
     }
     stream_destroy(stream);
     return status;
@@ -123,7 +124,7 @@ static int follow_stream(struct following *f, struct error *e)
 int follow_job(const struct follow *follow, json_t **json, struct error *e)
 {
     struct following f = {.follow = follow};
-    int status = read_job(&f, e);
+    int status = follow_read_job(&f, e);
 
     if (status == 0 && !job_ended(&f.job))
         status = follow_stream(&f, e);

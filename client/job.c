@@ -58,7 +58,7 @@ void job_read(const json_t *json, struct job *job)
     };
 }
 
-static void take(double *field, const json_t *body, const char *key)
+static void job_read_number(double *field, const json_t *body, const char *key)
 {
     double value = json_get_number(body, key, NAN);
 
@@ -73,18 +73,18 @@ bool job_take_event(struct job *job, const char *type, const json_t *body)
     bool counts = job_evaluates_only(job) && (eval || strcmp(type, "eval_progress") == 0);
 
     if (counts)
-        take(&job->evaluated_images, body, "images");
+        job_read_number(&job->evaluated_images, body, "images");
     if (!step && !eval)
         return counts;
-    take(&job->step, body, "step");
-    take(&job->epoch, body, "epoch");
+    job_read_number(&job->step, body, "step");
+    job_read_number(&job->epoch, body, "epoch");
     if (step) {
-        take(&job->loss, body, "loss");
-        take(&job->lr, body, "lr");
-        take(&job->images_per_sec, body, "images_per_sec");
+        job_read_number(&job->loss, body, "loss");
+        job_read_number(&job->lr, body, "lr");
+        job_read_number(&job->images_per_sec, body, "images_per_sec");
     } else {
-        take(&job->top1, body, "top1");
-        take(&job->top5, body, "top5");
+        job_read_number(&job->top1, body, "top1");
+        job_read_number(&job->top5, body, "top5");
     }
     return true;
 }

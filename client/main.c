@@ -21,7 +21,7 @@ static int unknown_command(const char *name)
     return cmd_usage(NULL, "there is no command \"%s\"", name);
 }
 
-static int help(const char *name)
+static int main_help(const char *name)
 {
     const struct cmd *cmd = name ? cmd_find(name) : NULL;
 
@@ -57,7 +57,7 @@ int main(int argc, char **argv)
         return code;
     const char *name = argv[first];
     if (strcmp(name, "help") == 0)
-        return help(argv[first + 1]);
+        return main_help(argv[first + 1]);
     const struct cmd *cmd = cmd_find(name);
     if (!cmd)
         return unknown_command(name);

@@ -40,7 +40,7 @@ static char *next_line(struct sse *sse)
     return line;
 }
 
-static bool take_field(struct sse *sse, char *line)
+static bool sse_parse_field(struct sse *sse, char *line)
 {
     char *value = line + strcspn(line, ":");
 
@@ -67,7 +67,7 @@ int sse_next(struct sse *sse, const char **type, const char **data)
 
     while ((line = next_line(sse))) {
         if (*line) {
-            if (!take_field(sse, line))
+            if (!sse_parse_field(sse, line))
                 return 0;
             continue;
         }

@@ -41,7 +41,7 @@ struct stream *stream_create(const char *path, long long after)
     return s;
 }
 
-static void disconnect(struct stream *s)
+static void stream_disconnect(struct stream *s)
 {
     if (s->call) {
         curl_multi_remove_handle(s->multi, s->call);
@@ -58,7 +58,7 @@ void stream_destroy(struct stream *s)
 {
     if (!s)
         return;
-    disconnect(s);
+    stream_disconnect(s);
     curl_multi_cleanup(s->multi);
     json_decref(s->event);
     free(s);
@@ -69,7 +69,7 @@ long long stream_position(const struct stream *s)
     return s->sse.id;
 }
 
-static size_t take(char *text, size_t size, size_t count, void *context)
+static size_t stream_receive(char *text, size_t size, size_t count, void *context)
 {
     struct stream *s = context;
     return sse_add(&s->sse, text, size * count) ? 0 : size * count;
@@ -86,10 +86,10 @@ static int connect_now(struct stream *s, struct error *e)
     }
     s->call = api_open(s->path, &s->headers, s->words, e);
     if (!s->call) {
-        disconnect(s);
+        stream_disconnect(s);
         return -(int)e->code;
     }
-    curl_easy_setopt(s->call, CURLOPT_WRITEFUNCTION, take);
+    curl_easy_setopt(s->call, CURLOPT_WRITEFUNCTION, stream_receive);
     curl_easy_setopt(s->call, CURLOPT_WRITEDATA, s);
     curl_easy_setopt(s->call, CURLOPT_LOW_SPEED_LIMIT, 1L);
     curl_easy_setopt(s->call, CURLOPT_LOW_SPEED_TIME, SILENCE_SECONDS);
@@ -107,7 +107,7 @@ static bool answered_well(const struct stream *s)
 }
 
 /* The next event out of what has come: 1 with *event, 0 without, 2: one without data. */
-static int parse(struct stream *s, struct stream_event *event)
+static int stream_parse(struct stream *s, struct stream_event *event)
 {
     const char *type, *data;
 
@@ -122,7 +122,7 @@ static int parse(struct stream *s, struct stream_event *event)
 }
 
 /* Whether a failure may pass by itself. */
-static bool may_pass(const struct error *e)
+static bool stream_is_transient(const struct error *e)
 {
     return e->code == ERR_UNREACHABLE || e->code == ERR_INTERNAL || e->code == ERR_TOO_MANY ||
            e->code == ERR_NO_MEMORY || e->code == ERR_IO;
@@ -130,21 +130,21 @@ static bool may_pass(const struct error *e)
 
 /* The connection ended. Returns the news, or negative if that is for good. A stream that was good
  * is asked for again at once, without a word: the server may have had its reasons. */
-static int ended(struct stream *s, CURLcode code, struct error *e)
+static int stream_has_ended(struct stream *s, CURLcode code, struct error *e)
 {
     double now = clock_monotonic();
     bool was_good = s->begun;
     int status =
         api_outcome(s->call, code, s->path, s->words, s->sse.text.data, s->sse.text.bytes, e);
 
-    disconnect(s);
+    stream_disconnect(s);
     if (status == 0)
         status = error_set(e, ERR_UNREACHABLE, "the stream of events ended");
     if (was_good) {
         s->next_try = now;
         return STREAM_NOTHING;
     }
-    if (!s->ever || !may_pass(e))
+    if (!s->ever || !stream_is_transient(e))
         return status;
     double pause = (double)s->sse.retry_ms * pow(1.6, s->failed_tries++);
     s->next_try = now + fmin(pause, RETRY_MS_MOST) / 1e3;
@@ -157,7 +157,7 @@ static int ended(struct stream *s, CURLcode code, struct error *e)
 }
 
 /* Moves the connection on; STREAM_NOTHING, STREAM_LOST, or negative. */
-static int work(struct stream *s, struct error *e)
+static int stream_perform(struct stream *s, struct error *e)
 {
     int running, left, news = STREAM_NOTHING;
     CURLMsg *message;
@@ -167,7 +167,7 @@ static int work(struct stream *s, struct error *e)
     curl_multi_perform(s->multi, &running);
     while ((message = curl_multi_info_read(s->multi, &left)))
         if (message->msg == CURLMSG_DONE && news == STREAM_NOTHING)
-            news = ended(s, message->data.result, e);
+            news = stream_has_ended(s, message->data.result, e);
     return news;
 }
 
@@ -181,7 +181,7 @@ static int read_news(struct stream *s, struct stream_event *event)
         s->failed_tries = 0;
         return back ? STREAM_BACK : STREAM_ALIVE;
     }
-    switch (parse(s, event)) {
+    switch (stream_parse(s, event)) {
     case 0:
         return STREAM_NOTHING;
     case 1:
@@ -192,7 +192,7 @@ static int read_news(struct stream *s, struct stream_event *event)
 }
 
 /* Until something can be done; true: fd can be read. */
-static bool wait_for(struct stream *s, int fd, double until)
+static bool stream_wait(struct stream *s, int fd, double until)
 {
     struct curl_waitfd extra = {.fd = fd, .events = CURL_WAIT_POLLIN};
     double now = clock_monotonic();
@@ -214,13 +214,13 @@ int stream_next(struct stream *s, int fd, double seconds, struct stream_event *e
         int news = read_news(s, event);
         if (news != STREAM_NOTHING)
             return news;
-        news = work(s, e);
+        news = stream_perform(s, e);
         if (news != STREAM_NOTHING)
             return news;
         news = read_news(s, event);
         if (news != STREAM_NOTHING)
             return news;
-        if (wait_for(s, fd, until) || clock_monotonic() >= until)
+        if (stream_wait(s, fd, until) || clock_monotonic() >= until)
             return STREAM_NOTHING;
     }
 }

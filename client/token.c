@@ -13,7 +13,7 @@
 #include "common/file.h"
 
 /* Printable and without spaces: nothing of it can end a header. */
-static int take(const char *text, const char *source, char token[TOKEN_BYTES], struct error *e)
+static int token_set(const char *text, const char *source, char token[TOKEN_BYTES], struct error *e)
 {
     size_t length = strcspn(text, "\r\n");
     bool good = length > 0 && length < TOKEN_BYTES;
@@ -30,7 +30,7 @@ static int take(const char *text, const char *source, char token[TOKEN_BYTES], s
     return 1;
 }
 
-static int path_of(char path[PATH_MAX])
+static int token_path(char path[PATH_MAX])
 {
     const char *config = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
 
@@ -51,8 +51,8 @@ static int read_from(int fd, const char *path, char token[TOKEN_BYTES], struct e
             "(and have a new token made)",
             path);
     ssize_t bytes = read(fd, text, sizeof text - 1);
-    int found =
-        bytes < 0 ? error_set_errno(e, errno, "cannot read %s", path) : take(text, path, token, e);
+    int found = bytes < 0 ? error_set_errno(e, errno, "cannot read %s", path)
+                          : token_set(text, path, token, e);
     explicit_bzero(text, sizeof text);
     return found;
 }
@@ -63,8 +63,8 @@ int token_find(char token[TOKEN_BYTES], struct error *e)
     char path[PATH_MAX];
 
     if (given && *given)
-        return take(given, "TRAINCTL_TOKEN", token, e);
-    int fd = path_of(path) ? file_open(path, e) : -1;
+        return token_set(given, "TRAINCTL_TOKEN", token, e);
+    int fd = token_path(path) ? file_open(path, e) : -1;
     if (fd < 0)
         return 0;
     int found = read_from(fd, path, token, e);

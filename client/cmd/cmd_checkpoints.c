@@ -54,7 +54,8 @@ static int find_step(const char *text, const json_t *list, long id, long *step, 
     return error_set(e, ERR_NOT_FOUND, "job %ld has no whole checkpoint", id);
 }
 
-static int get(const struct cmd_args *args, long id, const json_t *list, struct error *e)
+static int checkpoints_get(const struct cmd_args *args, long id, const json_t *list,
+                           struct error *e)
 {
     const char *file = cmd_value(args, "output");
     char path[96], name[96], size[HUMAN_BYTES];
@@ -98,7 +99,7 @@ int cmd_checkpoints(int argc, char **argv)
     const json_t *list = json_object_get(answer, "checkpoints");
     status = 0;
     if (cmd_flag(&args, "get"))
-        status = get(&args, id, list, &e);
+        status = checkpoints_get(&args, id, list, &e);
     else if (client.json)
         print_json(answer);
     else if (json_array_size(list) == 0)

@@ -35,7 +35,7 @@ static const struct result results[] = {
     {"global batch",  offsetof(struct job, global_batch),   steps_words,    0 },
 };
 
-static double value_of(const struct job *job, const struct result *result)
+static double compare_value(const struct job *job, const struct result *result)
 {
     return *(const double *)((const char *)job + result->offset);
 }
@@ -46,11 +46,11 @@ static int best_of(const struct job *jobs, int count, const struct result *resul
     int best = -1, different = 0;
 
     for (int i = 0; i < count; i++) {
-        double value = value_of(&jobs[i], result);
+        double value = compare_value(&jobs[i], result);
         if (isnan(value))
             continue;
-        different += best >= 0 && value != value_of(&jobs[best], result);
-        if (best < 0 || result->better * (value - value_of(&jobs[best], result)) > 0)
+        different += best >= 0 && value != compare_value(&jobs[best], result);
+        if (best < 0 || result->better * (value - compare_value(&jobs[best], result)) > 0)
             best = i;
     }
     return different && result->better ? best : -1;
@@ -101,20 +101,21 @@ static void result_row(struct libscols_table *table, const struct job *jobs, int
     char text[HUMAN_BYTES];
 
     for (int i = 0; i < count; i++) {
-        if (isnan(value_of(&jobs[i], result)))
+        if (isnan(compare_value(&jobs[i], result)))
             continue;
         if (!line) {
             line = table_line(table);
             table_set(line, 0, result->name);
         }
         table_set(line, (size_t)i + 1,
-                  result->words(text, sizeof text, value_of(&jobs[i], result)));
+                  result->words(text, sizeof text, compare_value(&jobs[i], result)));
         if (i == best)
             table_set_color(line, (size_t)i + 1, "green");
     }
 }
 
-static void difference_rows(struct libscols_table *table, int count, const json_t *differences)
+static void compare_difference_rows(struct libscols_table *table, int count,
+                                    const json_t *differences)
 {
     const json_t *difference, *value;
     size_t i, k;
@@ -152,7 +153,7 @@ static void print_comparison(const json_t *answer)
     }
     puts("\nwhere their documents differ");
     table = make_table(read, count);
-    difference_rows(table, count, differences);
+    compare_difference_rows(table, count, differences);
     table_finish(table);
 }
 

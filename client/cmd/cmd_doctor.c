@@ -55,7 +55,7 @@ static void check_program(json_t *list, const char *check, const char *path, con
 }
 
 /* What the worker finds of this machine. */
-static void check_machine(json_t *list, const char *worker)
+static void doctor_check_machine(json_t *list, const char *worker)
 {
     char *argv[] = {(char *)worker, (char *)"--self-check", (char *)"--json", NULL};
     char *text = malloc(CHECK_LIMIT_BYTES);
@@ -80,7 +80,7 @@ static void check_programs(json_t *list)
                    e.text);
     } else {
         check_program(list, "worker", worker, "make install, or set worker in traind.conf");
-        check_machine(list, worker);
+        doctor_check_machine(list, worker);
     }
     free(worker);
     bool ok = first_line(slurm, line, sizeof line);
@@ -89,7 +89,7 @@ static void check_programs(json_t *list)
 
 /* ---------------------------------------------------------------- the machine and the daemon */
 
-static void check_state(json_t *list)
+static void doctor_check_state(json_t *list)
 {
     const char *state = getenv("TRAIND_STATE");
 
@@ -142,7 +142,7 @@ int cmd_doctor(int argc, char **argv)
     check_note(list, "libraries", true, NULL, "libcurl %s, jansson %s",
                curl_version_info(CURLVERSION_NOW)->version, jansson_version_str());
     check_programs(list);
-    check_state(list);
+    doctor_check_state(list);
     check_daemon(list);
     if (cmd_flag(&args, "slurm"))
         doctor_slurm(list);

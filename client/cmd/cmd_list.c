@@ -64,7 +64,7 @@ static struct layout make_layout(const json_t *jobs)
 }
 
 /* Of one that waits: until it starts, as far as that is known. */
-static const char *left_words(const struct job *job, char text[HUMAN_BYTES + 8])
+static const char *list_format_wait(const struct job *job, char text[HUMAN_BYTES + 8])
 {
     char in[HUMAN_BYTES];
 
@@ -75,8 +75,8 @@ static const char *left_words(const struct job *job, char text[HUMAN_BYTES + 8])
     return text;
 }
 
-static void add_job(struct libscols_table *table, const struct layout *layout,
-                    const struct job *job)
+static void list_add_job(struct libscols_table *table, const struct layout *layout,
+                         const struct job *job)
 {
     struct libscols_line *line = table_line(table);
     char text[HUMAN_BYTES + 8];
@@ -90,7 +90,7 @@ static void add_job(struct libscols_table *table, const struct layout *layout,
     table_set(line, DONE, text);
     table_set(line, TOP1, human_percent(text, sizeof text, job->top1));
     table_set(line, RATE, human_number(text, sizeof text, job->images_per_sec));
-    table_set(line, LEFT, left_words(job, text));
+    table_set(line, LEFT, list_format_wait(job, text));
     table_set(line, SUBMITTED, human_ago(text, sizeof text, clock_now() - job->created_at));
     table_set_cut(line, REASON, job->reason, layout->reason);
 }
@@ -107,7 +107,7 @@ static void print_jobs(const json_t *answer)
     json_array_foreach (jobs, i, item) {
         struct job job;
         job_read(item, &job);
-        add_job(table, &layout, &job);
+        list_add_job(table, &layout, &job);
     }
     table_finish(table);
 }

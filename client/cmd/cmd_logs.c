@@ -57,7 +57,7 @@ static int print_rest(struct log *log, struct error *e)
 
 /* The workers write before their event does, so an event says that there is more to read; what they
  * write without one is seen at the next heartbeat. Each attempt has a log of its own. */
-static void observe(void *context, const struct job *job)
+static void logs_observe(void *context, const struct job *job)
 {
     struct log *log = context;
     struct error e;
@@ -76,7 +76,7 @@ static int follow_log(long id)
 {
     struct log log = {.id = id, .attempt = NAN};
     struct follow follow = {
-        .id = id, .observe = observe, .context = &log, .interval_seconds = LOOK_SECONDS};
+        .id = id, .observe = logs_observe, .context = &log, .interval_seconds = LOOK_SECONDS};
     struct error e;
     json_t *json = NULL;
 

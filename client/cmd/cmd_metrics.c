@@ -44,8 +44,8 @@ static int columns_read(struct columns *columns, const char *list, struct error 
 }
 
 /* Column c of row i as text; empty where the step had no such number. */
-static const char *cell(char *text, size_t bytes, const json_t *answer, const char *name, size_t i,
-                        const char *format)
+static const char *metrics_format_cell(char *text, size_t bytes, const json_t *answer,
+                                       const char *name, size_t i, const char *format)
 {
     const json_t *value = json_array_get(json_object_get(answer, name), i);
 
@@ -73,12 +73,12 @@ static void print_csv(const json_t *answer, const struct columns *columns)
     for (size_t i = 0; i < row_count(answer); i++) {
         for (size_t c = 0; c < columns->count; c++)
             printf("%s%s", c ? "," : "",
-                   cell(text, sizeof text, answer, columns->names[c], i, "%.9g"));
+                   metrics_format_cell(text, sizeof text, answer, columns->names[c], i, "%.9g"));
         putchar('\n');
     }
 }
 
-static void print_table(const json_t *answer, const struct columns *columns)
+static void metrics_print_table(const json_t *answer, const struct columns *columns)
 {
     struct libscols_table *table = table_create(1);
     char text[40];
@@ -88,7 +88,8 @@ static void print_table(const json_t *answer, const struct columns *columns)
     for (size_t i = 0; i < row_count(answer); i++) {
         struct libscols_line *line = table_line(table);
         for (size_t c = 0; c < columns->count; c++)
-            table_set(line, c, cell(text, sizeof text, answer, columns->names[c], i, "%.4g"));
+            table_set(line, c,
+                      metrics_format_cell(text, sizeof text, answer, columns->names[c], i, "%.4g"));
     }
     table_finish(table);
 }
@@ -100,7 +101,7 @@ static void print_table(const json_t *answer, const struct columns *columns)
 #define PLOT_COLUMNS    400 /* at most */
 #define DOTS_PER_COLUMN 2
 
-static double *numbers_of(const json_t *values, size_t count)
+static double *metrics_numbers(const json_t *values, size_t count)
 {
     double *numbers = calloc(count + 1, sizeof *numbers);
 
@@ -119,7 +120,7 @@ static const char *unit_of(const char *name)
     return "";
 }
 
-static void print_plot(const char *name, const struct plot_points *points, int rows)
+static void metrics_print_plot(const char *name, const struct plot_points *points, int rows)
 {
     int columns = terminal_columns() < PLOT_COLUMNS ? terminal_columns() : PLOT_COLUMNS;
     struct plot *plot = plot_create(points, columns, rows, terminal_utf8());
@@ -138,16 +139,16 @@ static void print_plot(const char *name, const struct plot_points *points, int r
 static void print_plots(const json_t *answer, const struct columns *columns)
 {
     size_t count = row_count(answer);
-    double *x = numbers_of(json_object_get(answer, "step"), count);
+    double *x = metrics_numbers(json_object_get(answer, "step"), count);
     int rows = (terminal_rows() - 1) / (int)(columns->count - 2) - 2;
 
     rows = rows < PLOT_ROWS_MIN ? PLOT_ROWS_MIN : rows > PLOT_ROWS_MAX ? PLOT_ROWS_MAX : rows;
     for (size_t c = 2; x && c < columns->count; c++) {
-        double *y = numbers_of(json_object_get(answer, columns->names[c]), count);
+        double *y = metrics_numbers(json_object_get(answer, columns->names[c]), count);
         if (c > 2)
             putchar('\n');
         if (y)
-            print_plot(columns->names[c], &(struct plot_points){x, y, count}, rows);
+            metrics_print_plot(columns->names[c], &(struct plot_points){x, y, count}, rows);
         free(y);
     }
     free(x);
@@ -156,8 +157,8 @@ static void print_plots(const json_t *answer, const struct columns *columns)
 /* ---- the command */
 
 /* GET /v1/jobs/ID/metrics as the options say. */
-static int fetch(const struct cmd_args *args, struct columns *columns, json_t **answer,
-                 struct error *e)
+static int metrics_fetch(const struct cmd_args *args, struct columns *columns, json_t **answer,
+                         struct error *e)
 {
     const char *names = cmd_value(args, "names"), *points = cmd_value(args, "points");
     char path[1024];
@@ -191,7 +192,7 @@ int cmd_metrics(int argc, char **argv)
         return done;
     if (client.json + cmd_flag(&args, "csv") + cmd_flag(&args, "plot") > 1)
         return cmd_usage(args.cmd, "--json, --csv and --plot exclude each other");
-    if (fetch(&args, &columns, &answer, &e) < 0)
+    if (metrics_fetch(&args, &columns, &answer, &e) < 0)
         return cmd_fail(&e);
     if (client.json)
         print_json(answer);
@@ -202,7 +203,7 @@ int cmd_metrics(int argc, char **argv)
     else if (cmd_flag(&args, "plot"))
         print_plots(answer, &columns);
     else
-        print_table(answer, &columns);
+        metrics_print_table(answer, &columns);
     json_decref(answer);
     return 0;
 }

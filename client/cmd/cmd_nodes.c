@@ -44,13 +44,13 @@ static void set_verdict(struct libscols_line *line, size_t column, const json_t 
     table_set_color(line, column, color_of(json_get_text(item, "verdict", "")));
 }
 
-static char *decimal(char *text, size_t bytes, double value)
+static char *nodes_format_decimal(char *text, size_t bytes, double value)
 {
     snprintf(text, bytes, isnan(value) ? "-" : "%.1f", value);
     return text;
 }
 
-static void print_nodes(const json_t *nodes)
+static void nodes_print(const json_t *nodes)
 {
     static const char *const headings[] = {"NAME",  "VERDICT", "GFLOP/S", "GB/S",
                                            "SLOTS", "JOBS",    "CHECKED", "REASON"};
@@ -67,9 +67,11 @@ static void print_nodes(const json_t *nodes)
         double checked = json_get_number(node, "checked", NAN);
         table_set(line, 0, json_get_text(node, "name", ""));
         set_verdict(line, 1, node);
-        table_set(line, 2, decimal(text, sizeof text, json_get_number(node, "gflops", NAN)));
+        table_set(line, 2,
+                  nodes_format_decimal(text, sizeof text, json_get_number(node, "gflops", NAN)));
         table_set(line, 3,
-                  decimal(text, sizeof text, json_get_number(node, "memory_gb_per_sec", NAN)));
+                  nodes_format_decimal(text, sizeof text,
+                                       json_get_number(node, "memory_gb_per_sec", NAN)));
         snprintf(text, sizeof text, "%.0f/%.0f", json_get_number(node, "slots_used", NAN),
                  json_get_number(node, "slots", NAN));
         table_set(line, 4, text);
@@ -98,9 +100,11 @@ static void print_history(const json_t *history)
         table_set(line, 0, human_date(text, sizeof text, json_get_number(check, "t", NAN)));
         table_set(line, 1, json_get_text(check, "phase", ""));
         table_set(line, 2, human_number(text, sizeof text, json_get_number(check, "job", NAN)));
-        table_set(line, 3, decimal(text, sizeof text, json_get_number(check, "gflops", NAN)));
+        table_set(line, 3,
+                  nodes_format_decimal(text, sizeof text, json_get_number(check, "gflops", NAN)));
         table_set(line, 4,
-                  decimal(text, sizeof text, json_get_number(check, "memory_gb_per_sec", NAN)));
+                  nodes_format_decimal(text, sizeof text,
+                                       json_get_number(check, "memory_gb_per_sec", NAN)));
         table_set(line, 5,
                   human_number(text, sizeof text, json_get_number(check, "clock_ghz", NAN)));
         set_verdict(line, 6, check);
@@ -115,7 +119,7 @@ static void print_node(const json_t *node)
 
     printf("%s: %s%s\n\n", json_get_text(node, "name", ""), json_get_text(node, "kind", ""),
            json_is_true(json_object_get(node, "local")) ? ", this daemon's own machine" : "");
-    print_nodes(list);
+    nodes_print(list);
     json_decref((json_t *)list);
     if (*json_get_text(node, "reason", ""))
         printf("\n%s\n", json_get_text(node, "reason", ""));
@@ -147,7 +151,7 @@ int cmd_nodes(int argc, char **argv)
     else if (name)
         print_node(answer);
     else
-        print_nodes(json_object_get(answer, "nodes"));
+        nodes_print(json_object_get(answer, "nodes"));
     json_decref(answer);
     return 0;
 }

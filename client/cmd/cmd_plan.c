@@ -114,7 +114,7 @@ static void env_row(struct libscols_table *table, const struct plan *plan)
     free(words);
 }
 
-static void print_table(const struct plan *plan)
+static void plan_print_table(const struct plan *plan)
 {
     struct libscols_table *table = table_create(0);
     char memory[HUMAN_BYTES];
@@ -243,7 +243,7 @@ static void print_plan(const struct plan *plan, bool explained)
     if (explained)
         print_explained(plan);
     else
-        print_table(plan);
+        plan_print_table(plan);
     print_warnings(plan);
 }
 
@@ -260,7 +260,7 @@ static json_t *differences_of(json_t *a, json_t *b)
 }
 
 /* What the numbers are made of is in the documents; the numbers alone are compared. */
-static json_t *numbers_of(const struct plan *plan)
+static json_t *plan_numbers(const struct plan *plan)
 {
     json_t *json = plan_to_json(plan);
 
@@ -269,7 +269,7 @@ static json_t *numbers_of(const struct plan *plan)
     return json;
 }
 
-static void difference_rows(struct libscols_table *table, const json_t *differences)
+static void plan_difference_rows(struct libscols_table *table, const json_t *differences)
 {
     const json_t *difference;
     size_t i;
@@ -298,7 +298,7 @@ static void print_differences(const struct cmd_args *args, const char *what,
     table_column(table, "", 0);
     table_column(table, args->operands[0], TABLE_RIGHT);
     table_column(table, args->operands[1], TABLE_RIGHT | TABLE_WRAP);
-    difference_rows(table, differences);
+    plan_difference_rows(table, differences);
     table_finish(table);
 }
 
@@ -357,7 +357,7 @@ static void show_differences(const struct cmd_args *args, const struct planned *
                              const struct planned *b)
 {
     json_t *documents = differences_of(job_spec_to_json(a->spec), job_spec_to_json(b->spec));
-    json_t *plans = differences_of(numbers_of(a->plan), numbers_of(b->plan));
+    json_t *plans = differences_of(plan_numbers(a->plan), plan_numbers(b->plan));
 
     if (client.json) {
         json_t *out = json_pack("{s:[s,s], s:O, s:O}", "files", args->operands[0],
@@ -373,7 +373,7 @@ static void show_differences(const struct cmd_args *args, const struct planned *
     json_decref(plans);
 }
 
-static int diff(const struct cmd_args *args)
+static int plan_diff(const struct cmd_args *args)
 {
     struct planned a = {0}, b = {0};
     int code = plan_file(args->operands[0], args, &a);
@@ -400,7 +400,7 @@ int cmd_plan(int argc, char **argv)
                                        ? "--diff takes two files"
                                        : "two files are for --diff; otherwise it is one");
     if (cmd_flag(&args, "diff"))
-        return diff(&args);
+        return plan_diff(&args);
     code = plan_file(args.operands[0], &args, &planned);
     if (code == 0)
         print_plan(planned.plan, cmd_flag(&args, "explain"));

@@ -201,12 +201,12 @@ static int predict_all(struct question *q, struct error *e)
 
 /* ---- the choice */
 
-static double cost(const struct point *p)
+static double predict_cost(const struct point *p)
 {
     return p->node_hours.value;
 }
 
-static double duration(const struct point *p)
+static double predict_duration(const struct point *p)
 {
     return p->predicted.ttt_seconds.value;
 }
@@ -220,8 +220,9 @@ static bool keeps_to(const struct question *q, const struct point *p, bool surel
 }
 
 /* The least by cost or duration of those that keep to the limits; limits false: of all. */
-static const struct point *least(const struct question *q, double measure(const struct point *),
-                                 bool limits, bool surely)
+static const struct point *predict_least(const struct question *q,
+                                         double measure(const struct point *), bool limits,
+                                         bool surely)
 {
     const struct point *best = NULL;
 
@@ -235,18 +236,18 @@ static const struct point *least(const struct question *q, double measure(const 
     return best;
 }
 
-static void choose(struct question *q)
+static void predict_choose(struct question *q)
 {
     bool has_deadline = isfinite(q->deadline), has_budget = isfinite(q->budget);
 
-    q->fastest = least(q, duration, false, false);
-    q->cheapest = least(q, cost, false, false);
+    q->fastest = predict_least(q, predict_duration, false, false);
+    q->cheapest = predict_least(q, predict_cost, false, false);
     if (!has_deadline && !has_budget)
         return;
-    q->choice = least(q, has_deadline ? cost : duration, true, true);
+    q->choice = predict_least(q, has_deadline ? predict_cost : predict_duration, true, true);
     q->certain = q->choice != NULL;
     if (!q->choice)
-        q->choice = least(q, has_deadline ? cost : duration, true, false);
+        q->choice = predict_least(q, has_deadline ? predict_cost : predict_duration, true, false);
 }
 
 /* ---- what it says */
@@ -272,7 +273,7 @@ static json_t *point_to_json(const struct question *q, const struct point *p)
                      p->problem ? json_string(p->problem) : json_null());
 }
 
-static void show_json(const struct question *q)
+static void predict_show_json(const struct question *q)
 {
     const struct plan_speed *s = &q->inputs.speed;
     json_t *points = json_array();
@@ -351,10 +352,10 @@ static void say_none(const struct question *q)
     puts("\nnone of these keeps to the deadline or the budget");
     if (q->fastest)
         printf("  the fastest (%lld) takes %s\n", (long long)q->fastest->nodes,
-               human_duration(text, sizeof text, duration(q->fastest)));
+               human_duration(text, sizeof text, predict_duration(q->fastest)));
     if (q->cheapest)
         printf("  the cheapest (%lld) costs %.0f node-hours\n", (long long)q->cheapest->nodes,
-               cost(q->cheapest));
+               predict_cost(q->cheapest));
 }
 
 static void say_choice(const struct question *q)
@@ -370,7 +371,7 @@ static void say_choice(const struct question *q)
                           : ", which is likely to keep to it, but not by the band's worse end");
 }
 
-static void show_table(const struct question *q)
+static void predict_show_table(const struct question *q)
 {
     static const char *const headings[] = {"NODES",      "BATCH",      "IMAGES/S",
                                            "EFFICIENCY", "EPOCHS",     "TIME",
@@ -386,7 +387,7 @@ static void show_table(const struct question *q)
     say_choice(q);
 }
 
-static int answer(const struct cmd_args *args, struct question *q, struct error *e)
+static int predict_answer(const struct cmd_args *args, struct question *q, struct error *e)
 {
     json_t *remarks = json_array();
     int status = 0;
@@ -422,11 +423,11 @@ int cmd_predict(int argc, char **argv)
     if (read_options(&args, q, &e)) {
         code = cmd_fail(&e);
     } else if ((code = document_open(args.operands[0], &args, &q->spec, &unsupported)) == 0) {
-        if (answer(&args, q, &e)) {
+        if (predict_answer(&args, q, &e)) {
             code = cmd_fail(&e);
         } else {
-            choose(q);
-            client.json ? show_json(q) : show_table(q);
+            predict_choose(q);
+            client.json ? predict_show_json(q) : predict_show_table(q);
         }
     }
     for (int i = 0; i < q->count; i++)

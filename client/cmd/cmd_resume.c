@@ -11,7 +11,7 @@
 #include "client/views/table.h"
 
 /* --set KEY=VALUE, or KEY=VALUE behind the id. */
-static json_t *read_changes(const struct cmd_args *args, struct error *e)
+static json_t *resume_parse_changes(const struct cmd_args *args, struct error *e)
 {
     json_t *changes = json_object();
     int status = changes_apply(changes, args, e);
@@ -24,7 +24,7 @@ static json_t *read_changes(const struct cmd_args *args, struct error *e)
     return NULL;
 }
 
-static void text_of(const json_t *value, char *text, size_t bytes)
+static void resume_format_value(const json_t *value, char *text, size_t bytes)
 {
     if (json_is_integer(value))
         human_count(text, bytes, json_integer_value(value));
@@ -53,8 +53,8 @@ static void print_numbers(const json_t *resume)
         if (json_equal((json_t *)old, (json_t *)new))
             continue;
         struct libscols_line *line = table_line(table);
-        text_of(old, old_text, sizeof old_text);
-        text_of(new, new_text, sizeof new_text);
+        resume_format_value(old, old_text, sizeof old_text);
+        resume_format_value(new, new_text, sizeof new_text);
         table_set(line, 0, key);
         table_set(line, 1, old_text);
         table_set(line, 2, new_text);
@@ -85,7 +85,7 @@ int cmd_resume(int argc, char **argv)
 
     if (done >= 0)
         return done;
-    if (cmd_job_id(args.operands[0], &id, &e) < 0 || !(changes = read_changes(&args, &e)))
+    if (cmd_job_id(args.operands[0], &id, &e) < 0 || !(changes = resume_parse_changes(&args, &e)))
         return cmd_fail(&e);
     char *body = json_dumps(changes, JSON_COMPACT);
     json_decref(changes);

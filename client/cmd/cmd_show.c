@@ -11,7 +11,7 @@
 
 #define NAME_COLUMNS 18 /* "training images" and what is between */
 
-static void row(struct libscols_table *table, const char *name, const char *text)
+static void show_add_row(struct libscols_table *table, const char *name, const char *text)
 {
     struct libscols_line *line;
 
@@ -30,7 +30,7 @@ static void date_row(struct libscols_table *table, const char *name, double unix
         return;
     snprintf(text, sizeof text, "%s (%s)", human_date(date, sizeof date, unix_time),
              human_ago(ago, sizeof ago, clock_now() - unix_time));
-    row(table, name, text);
+    show_add_row(table, name, text);
 }
 
 static void progress_rows(struct libscols_table *table, const struct job *job)
@@ -40,20 +40,21 @@ static void progress_rows(struct libscols_table *table, const struct job *job)
     if (job_evaluates_only(job) || !isnan(job->train_steps)) {
         snprintf(text, sizeof text, "%s (%.0f %%)", job_done_words(done, sizeof done, job),
                  floor(100 * job_progress(job)));
-        row(table, "progress", text);
+        show_add_row(table, "progress", text);
     }
     if (job->train_steps == 0 && !isnan(job->top1) && job->step > 0) {
         snprintf(text, sizeof text, "those of step %.0f", job->step);
-        row(table, "weights", text);
+        show_add_row(table, "weights", text);
     }
-    row(table, "epoch", human_number(text, sizeof text, job->epoch));
-    row(table, "loss", human_number(text, sizeof text, job->loss));
-    row(table, "learning rate", human_number(text, sizeof text, job->lr));
-    row(table, "speed", human_rate(text, sizeof text, job->images_per_sec));
-    row(table, "time left", job_left_words(left, sizeof left, job_time_left(job, clock_now())));
-    row(table, "top-1", human_percent(text, sizeof text, job->top1));
-    row(table, "top-5", human_percent(text, sizeof text, job->top5));
-    row(table, "time to train", human_duration(text, sizeof text, job->ttt_seconds));
+    show_add_row(table, "epoch", human_number(text, sizeof text, job->epoch));
+    show_add_row(table, "loss", human_number(text, sizeof text, job->loss));
+    show_add_row(table, "learning rate", human_number(text, sizeof text, job->lr));
+    show_add_row(table, "speed", human_rate(text, sizeof text, job->images_per_sec));
+    show_add_row(table, "time left",
+                 job_left_words(left, sizeof left, job_time_left(job, clock_now())));
+    show_add_row(table, "top-1", human_percent(text, sizeof text, job->top1));
+    show_add_row(table, "top-5", human_percent(text, sizeof text, job->top5));
+    show_add_row(table, "time to train", human_duration(text, sizeof text, job->ttt_seconds));
 }
 
 static void plan_rows(struct libscols_table *table, const json_t *plan)
@@ -67,10 +68,12 @@ static void plan_rows(struct libscols_table *table, const json_t *plan)
     snprintf(text, sizeof text, "%s images over %s %s",
              human_count(part, sizeof part, json_integer_value(batch)),
              human_count(images, sizeof images, ranks), ranks == 1 ? "rank" : "ranks");
-    row(table, "global batch", text);
-    row(table, "peak rate",
+    show_add_row(table, "global batch", text);
+    show_add_row(
+        table, "peak rate",
         human_number(text, sizeof text, json_number_value(json_object_get(plan, "peak_lr"))));
-    row(table, "training images",
+    show_add_row(
+        table, "training images",
         human_count(text, sizeof text, json_integer_value(json_object_get(plan, "train_images"))));
 }
 
@@ -91,7 +94,7 @@ static void judged_row(struct libscols_table *table, const char *name, const jso
         human_duration(high, sizeof high, json_number_value(json_object_get(judged, "high"))),
         human_duration(actual, sizeof actual, json_number_value(json_object_get(judged, "actual"))),
         fabs(percent), percent < 0 ? "short" : "long");
-    row(table, name, text);
+    show_add_row(table, name, text);
 }
 
 /* How good the estimates were, of a job that has ended. */
@@ -119,7 +122,7 @@ static void starts_row(struct libscols_table *table, const struct job *job)
     snprintf(text, sizeof text, "%s (in about %s)",
              human_date(date, sizeof date, job->estimated_start),
              human_duration(in, sizeof in, left > 0 ? left : 0));
-    row(table, "starts", text);
+    show_add_row(table, "starts", text);
 }
 
 /* Of the first attempt that failed, whatever came after it. */
@@ -132,9 +135,9 @@ static void failure_rows(struct libscols_table *table, const struct job *job, co
     if (!reason)
         return;
     if (strcmp(reason, job->reason) != 0)
-        row(table, "first failure", reason);
+        show_add_row(table, "first failure", reason);
     json_array_foreach (json_object_get(failure, "log"), i, line)
-        row(table, i ? "" : "its log ended", json_string_value(line));
+        show_add_row(table, i ? "" : "its log ended", json_string_value(line));
 }
 
 /* Of one that Slurm runs: "4711 RUNNING on n1,n2: Resources" as far as there is something to say.
@@ -152,7 +155,7 @@ static void slurm_row(struct libscols_table *table, const json_t *slurm)
     snprintf(text, sizeof text, "%s%s%s%s%s%s%s", number, state ? " " : "", state ? state : "",
              nodes && *nodes ? " on " : "", nodes ? nodes : "", reason && *reason ? ": " : "",
              reason ? reason : "");
-    row(table, "Slurm's job", text);
+    show_add_row(table, "Slurm's job", text);
     free(number);
 }
 
@@ -171,25 +174,25 @@ static void print_job(const struct job *job, const json_t *json)
     table_column(table, "what", 0);
     table_column(table, "value", TABLE_WRAP);
     snprintf(id, sizeof id, "%ld", job->id);
-    row(table, "job", id);
-    row(table, "name", job->name);
+    show_add_row(table, "job", id);
+    show_add_row(table, "name", job->name);
     struct libscols_line *line = table_line(table);
     table_set(line, 0, "state");
     table_set(line, 1, job->state);
     table_set_color(line, 1, job_state_color(job->state));
-    row(table, "reason", job->reason);
+    show_add_row(table, "reason", job->reason);
     starts_row(table, job);
     slurm_row(table, json_object_get(json, "slurm"));
     failure_rows(table, job, json_object_get(json, "failure"));
     progress_rows(table, job);
     if (!isnan(job->checkpoint_step) && strcmp(job->state, "succeeded") != 0)
-        row(table, "checkpoint", human_step(id, sizeof id, job->checkpoint_step));
+        show_add_row(table, "checkpoint", human_step(id, sizeof id, job->checkpoint_step));
     plan_rows(table, json_object_get(json, "plan"));
     forecast_rows(table, json_object_get(json, "forecast"));
     date_row(table, "submitted", job->created_at);
     date_row(table, "started", job->started_at);
     date_row(table, "finished", job->finished_at);
-    row(table, "run directory", run_dir ? run_dir : "");
+    show_add_row(table, "run directory", run_dir ? run_dir : "");
     table_finish(table);
 }
 

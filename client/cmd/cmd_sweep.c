@@ -14,7 +14,7 @@
 #include "common/file.h"
 #include "common/json.h"
 
-static char *number_of(const json_t *json, const char *key, char text[HUMAN_BYTES])
+static char *sweep_format_number(const json_t *json, const char *key, char text[HUMAN_BYTES])
 {
     return human_number(text, HUMAN_BYTES, json_get_number(json, key, NAN));
 }
@@ -50,11 +50,11 @@ static void trial_row(struct libscols_table *table, const json_t *trial)
     char text[HUMAN_BYTES];
     char *point = point_words(json_object_get(trial, "point"));
 
-    table_set(line, 0, number_of(trial, "metric", text));
-    table_set(line, 1, number_of(trial, "budget", text));
+    table_set(line, 0, sweep_format_number(trial, "metric", text));
+    table_set(line, 1, sweep_format_number(trial, "budget", text));
     table_set(line, 2, json_get_text(trial, "state", ""));
     table_set_color(line, 2, job_state_color(json_get_text(trial, "state", "")));
-    table_set(line, 3, number_of(trial, "job", text));
+    table_set(line, 3, sweep_format_number(trial, "job", text));
     table_set(line, 4, point);
     table_set_cut(line, 5, json_get_text(trial, "reason", ""), table_room(REASON_BEGINS));
     free(point);
@@ -71,7 +71,7 @@ static bool has_reasons(const json_t *sweep)
     return false;
 }
 
-static void show(const json_t *sweep)
+static void sweep_show(const json_t *sweep)
 {
     struct libscols_table *table = table_create(1);
     const json_t *trial;
@@ -93,7 +93,7 @@ static void show(const json_t *sweep)
     table_finish(table);
 }
 
-static void list(const json_t *answer)
+static void sweep_list(const json_t *answer)
 {
     struct libscols_table *table = table_create(1);
     static const char *const headings[] = {"ID", "NAME", "STATE", "TRIALS", "BEST"};
@@ -105,11 +105,11 @@ static void list(const json_t *answer)
         table_column(table, headings[c], c == 1 || c == 2 ? 0 : TABLE_RIGHT);
     json_array_foreach (json_object_get(answer, "sweeps"), i, sweep) {
         struct libscols_line *line = table_line(table);
-        table_set(line, 0, number_of(sweep, "id", text));
+        table_set(line, 0, sweep_format_number(sweep, "id", text));
         table_set(line, 1, json_get_text(sweep, "name", ""));
         table_set(line, 2, json_get_text(sweep, "state", ""));
-        table_set(line, 3, number_of(sweep, "trial_count", text));
-        table_set(line, 4, number_of(json_object_get(sweep, "best"), "metric", text));
+        table_set(line, 3, sweep_format_number(sweep, "trial_count", text));
+        table_set(line, 4, sweep_format_number(json_object_get(sweep, "best"), "metric", text));
     }
     table_finish(table);
 }
@@ -131,7 +131,7 @@ static int make_paths_absolute(char **text, size_t *bytes, struct error *e)
     return status;
 }
 
-static int submit(const char *file, json_t **answer, struct error *e)
+static int sweep_submit(const char *file, json_t **answer, struct error *e)
 {
     char *text;
     size_t bytes;
@@ -160,13 +160,13 @@ static int sweep_id(const char *text, long *id, struct error *e)
 
 /* ---- wait */
 
-static bool runs(const json_t *sweep)
+static bool sweep_runs(const json_t *sweep)
 {
     return strcmp(json_get_text(sweep, "state", ""), "running") == 0;
 }
 
 /* The stream has the ends of jobs; the sweep's own comes soon behind the last of them. */
-static int wait_for(const char *path, json_t **answer, struct error *e)
+static int sweep_wait(const char *path, json_t **answer, struct error *e)
 {
     static const double looks[] = {0.2, 1, 3}; /* seconds behind a job's change of state */
     const size_t count = sizeof looks / sizeof looks[0];
@@ -175,7 +175,7 @@ static int wait_for(const char *path, json_t **answer, struct error *e)
     size_t next = 0;
     int status = api_get(path, answer, e);
 
-    while (status == 0 && runs(*answer)) {
+    while (status == 0 && sweep_runs(*answer)) {
         int news = stream_next(stream, -1, next < count ? looks[next] : -1, &event, e);
         if (news < 0) {
             status = news;
@@ -196,7 +196,7 @@ static int wait_for(const char *path, json_t **answer, struct error *e)
 }
 
 /* The exit status of one that has ended. */
-static int outcome(const json_t *sweep)
+static int sweep_outcome(const json_t *sweep)
 {
     const char *state = json_get_text(sweep, "state", "");
 
@@ -207,7 +207,7 @@ static int outcome(const json_t *sweep)
 
 /* ---- the command */
 
-static int ask(const struct cmd_args *args, json_t **answer, struct error *e)
+static int sweep_request(const struct cmd_args *args, json_t **answer, struct error *e)
 {
     const char *word = args->operands[0];
     bool cancels = strcmp(word, "cancel") == 0;
@@ -218,7 +218,7 @@ static int ask(const struct cmd_args *args, json_t **answer, struct error *e)
         return api_get("/v1/sweeps", answer, e);
     bool waits = strcmp(word, "wait") == 0;
     if (!cancels && !waits && strcmp(word, "show") != 0)
-        return submit(word, answer, e);
+        return sweep_submit(word, answer, e);
     if (args->operand_count < 2)
         return error_set(e, ERR_USAGE, "which one? trainctl sweep %s ID", word);
     int status = sweep_id(args->operands[1], &id, e);
@@ -226,7 +226,7 @@ static int ask(const struct cmd_args *args, json_t **answer, struct error *e)
     if (status)
         return status;
     if (waits)
-        return wait_for(path, answer, e);
+        return sweep_wait(path, answer, e);
     return cancels ? api_post(path, NULL, 0, answer, e) : api_get(path, answer, e);
 }
 
@@ -239,7 +239,7 @@ int cmd_sweep(int argc, char **argv)
 
     if (done >= 0)
         return done;
-    if (ask(&args, &answer, &e))
+    if (sweep_request(&args, &answer, &e))
         return cmd_fail(&e);
     if (client.json)
         print_json(answer);
@@ -247,10 +247,10 @@ int cmd_sweep(int argc, char **argv)
              !json_array_size(json_object_get(answer, "sweeps")))
         puts("no searches yet: submit one with \"trainctl sweep FILE\"");
     else if (json_object_get(answer, "sweeps"))
-        list(answer);
+        sweep_list(answer);
     else
-        show(answer);
-    int code = strcmp(args.operands[0], "wait") == 0 ? outcome(answer) : 0;
+        sweep_show(answer);
+    int code = strcmp(args.operands[0], "wait") == 0 ? sweep_outcome(answer) : 0;
     json_decref(answer);
     return code;
 }

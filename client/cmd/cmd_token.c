@@ -11,7 +11,7 @@
 
 /* ---------------------------------------------------------------- create */
 
-static int create(const struct cmd_args *args, struct error *e)
+static int token_create(const struct cmd_args *args, struct error *e)
 {
     const char *expires = cmd_value(args, "expires"), *role = cmd_value(args, "role");
     double seconds = 0;
@@ -49,7 +49,7 @@ static int create(const struct cmd_args *args, struct error *e)
 
 /* ---------------------------------------------------------------- list, revoke */
 
-static void add_token(struct libscols_table *table, const json_t *token)
+static void token_add_row(struct libscols_table *table, const json_t *token)
 {
     struct libscols_line *line = table_line(table);
     char words[HUMAN_BYTES];
@@ -70,7 +70,7 @@ static void add_token(struct libscols_table *table, const json_t *token)
     table_set(line, 5, used > 0 ? human_ago(words, sizeof words, now - used) : "-");
 }
 
-static int list(struct error *e)
+static int token_list(struct error *e)
 {
     static const char *const headings[] = {"ID", "NAME", "ROLE", "MADE", "EXPIRES IN", "USED"};
     const json_t *token;
@@ -88,14 +88,14 @@ static int list(struct error *e)
         for (i = 0; i < sizeof headings / sizeof headings[0]; i++)
             table_column(table, headings[i], i == 0 ? TABLE_RIGHT : 0);
         json_array_foreach (json_object_get(answer, "tokens"), i, token)
-            add_token(table, token);
+            token_add_row(table, token);
         table_finish(table);
     }
     json_decref(answer);
     return 0;
 }
 
-static int revoke(const struct cmd_args *args, struct error *e)
+static int token_revoke(const struct cmd_args *args, struct error *e)
 {
     char path[64];
     json_t *answer;
@@ -127,11 +127,11 @@ int cmd_token(int argc, char **argv)
     if (done >= 0)
         return done;
     if (strcmp(args.operands[0], "create") == 0)
-        status = create(&args, &e);
+        status = token_create(&args, &e);
     else if (strcmp(args.operands[0], "list") == 0)
-        status = list(&e);
+        status = token_list(&e);
     else if (strcmp(args.operands[0], "revoke") == 0)
-        status = revoke(&args, &e);
+        status = token_revoke(&args, &e);
     else
         return cmd_usage(args.cmd, "\"%s\" is not create, list or revoke", args.operands[0]);
     return status < 0 ? cmd_fail(&e) : 0;

@@ -11,7 +11,7 @@
 
 /* ---- in lines */
 
-static void show(void *context, const struct job *job)
+static void watch_show_line(void *context, const struct job *job)
 {
     progress_show(context, job);
 }
@@ -25,7 +25,7 @@ static int follow_to_end(long id, bool progress)
     json_t *json = NULL;
 
     if (progress && !client.json)
-        follow.observe = show;
+        follow.observe = watch_show_line;
     follow_on_interrupt();
     int outcome = follow_job(&follow, &json, &e);
     if (outcome < 0)
@@ -42,7 +42,7 @@ static int follow_to_end(long id, bool progress)
 /* ---- on a terminal */
 
 /* Ctrl-C and q; other signals end us as they end others: the shell is to know which. */
-static int interrupted(int end, long id)
+static int watch_interrupted(int end, long id)
 {
     if (end == VIEW_SIGNALLED && screen_signal() != SIGINT) {
         signal(screen_signal(), SIG_DFL);
@@ -57,7 +57,7 @@ static int interrupted(int end, long id)
 #define JOB_DONE (-2) /* all was seen but how it ended */
 
 /* The exit code, or one of these. */
-static int view(long id)
+static int watch_view(long id)
 {
     struct error e;
 
@@ -67,14 +67,14 @@ static int view(long id)
     screen_close();
     if (end < 0)
         return cmd_fail(&e);
-    return end == VIEW_DONE ? JOB_DONE : interrupted(end, id);
+    return end == VIEW_DONE ? JOB_DONE : watch_interrupted(end, id);
 }
 
 /* ---- the commands */
 
 int watch_until_end(long id, bool progress)
 {
-    int code = progress ? view(id) : NO_VIEW;
+    int code = progress ? watch_view(id) : NO_VIEW;
 
     return code >= 0 ? code : follow_to_end(id, progress && code == NO_VIEW);
 }
@@ -92,7 +92,7 @@ int cmd_watch(int argc, char **argv)
         return cmd_fail(&e);
     if (id)
         return watch_until_end(id, true);
-    done = view(0);
+    done = watch_view(0);
     return done >= 0 ? done : watch_queue();
 }
 

@@ -16,7 +16,8 @@
 #define SCRIPTS     PKGDATADIR "/slurm"
 
 /* The value of "Key  = value" in what `scontrol show config` prints; "" for none. */
-static const char *setting(const char *config, const char *key, char value[VALUE_BYTES])
+static const char *doctor_slurm_setting(const char *config, const char *key,
+                                        char value[VALUE_BYTES])
 {
     size_t length = strlen(key);
 
@@ -58,7 +59,7 @@ static void check_script(json_t *list, const char *config, const char *key, cons
     char path[VALUE_BYTES], ours[VALUE_BYTES], advice[2 * VALUE_BYTES];
 
     snprintf(ours, sizeof ours, SCRIPTS "/%s", name);
-    setting(config, key, path);
+    doctor_slurm_setting(config, key, path);
     if (!*path) {
         snprintf(advice, sizeof advice,
                  "add %s=%s to slurm.conf, on all nodes, and say scontrol reconfigure", key, ours);
@@ -75,12 +76,12 @@ static void check_script(json_t *list, const char *config, const char *key, cons
     }
 }
 
-static void check_word(json_t *list, const char *config, const char *key, const char *word,
-                       const char *advice)
+static void doctor_check_word(json_t *list, const char *config, const char *key, const char *word,
+                              const char *advice)
 {
     char value[VALUE_BYTES];
 
-    setting(config, key, value);
+    doctor_slurm_setting(config, key, value);
     check_note(list, key, strcasestr(value, word) != NULL, advice, "%.200s",
                *value ? value : "is not set");
 }
@@ -88,7 +89,7 @@ static void check_word(json_t *list, const char *config, const char *key, const 
 static void check_batch_start(json_t *list, const char *config, double needed)
 {
     char value[VALUE_BYTES], advice[VALUE_BYTES];
-    double seconds = atof(setting(config, "BatchStartTimeout", value));
+    double seconds = atof(doctor_slurm_setting(config, "BatchStartTimeout", value));
 
     snprintf(advice, sizeof advice,
              "set BatchStartTimeout=%.0f in slurm.conf: the prolog must have ended by then, or the "
@@ -166,7 +167,7 @@ static void check_node_conf(json_t *list, const char *config)
 
 /* ---------------------------------------------------------------- nodes */
 
-static int count_lines(const char *text)
+static int doctor_count_lines(const char *text)
 {
     int lines = 0;
 
@@ -188,7 +189,7 @@ static void check_partitions(json_t *list, char *text)
                any ? text : "none");
     if (!doctor_output(down, text, TEXT_BYTES))
         text[0] = '\0';
-    int bad = count_lines(text);
+    int bad = doctor_count_lines(text);
     text[strcspn(text, "\n")] = '\0';
     check_note(list, "drained", bad == 0,
                "repair them, then: scontrol update nodename=NODE state=resume (sinfo -R lists all)",
@@ -210,7 +211,7 @@ static void check_reports(json_t *list, char *text)
     check_note(list, "reports", reported > 0,
                "a node reports when it gets its first job of traind; see slurmd's log for what its "
                "prolog says",
-               "%zu nodes have reported, and Slurm lists %d", reported, count_lines(text));
+               "%zu nodes have reported, and Slurm lists %d", reported, doctor_count_lines(text));
     json_decref(answer);
 }
 
@@ -221,23 +222,25 @@ void doctor_slurm(json_t *list)
     char *config = malloc(TEXT_BYTES), *text = malloc(TEXT_BYTES), value[VALUE_BYTES];
 
     if (!config || !text || !doctor_output(config_argv, config, TEXT_BYTES) ||
-        !*setting(config, "ClusterName", value)) {
+        !*doctor_slurm_setting(config, "ClusterName", value)) {
         check_note(list, "slurmctld", false,
                    "install slurm-client, start munged with the cluster's key, and let SLURM_CONF "
                    "name its slurm.conf; scontrol ping tells more",
                    "does not answer here");
     } else {
         check_note(list, "slurmctld", true, NULL, "answers; cluster %s", value);
-        setting(config, "AuthType", value);
+        doctor_slurm_setting(config, "AuthType", value);
         check_note(list, "auth", true, NULL, "%s works here", value);
         check_script(list, config, "Prolog", "prolog");
         check_script(list, config, "Epilog", "epilog");
         check_script(list, config, "TaskProlog", "task-prolog");
-        check_word(list, config, "PrologFlags", "Alloc",
-                   "set PrologFlags=Alloc: else a job's other nodes are checked when it has begun");
-        check_word(list, config, "SchedulerParameters", "nohold_on_prolog_fail",
-                   "add nohold_on_prolog_fail: else a job whose node is drained is held until "
-                   "somebody releases it");
+        doctor_check_word(
+            list, config, "PrologFlags", "Alloc",
+            "set PrologFlags=Alloc: else a job's other nodes are checked when it has begun");
+        doctor_check_word(
+            list, config, "SchedulerParameters", "nohold_on_prolog_fail",
+            "add nohold_on_prolog_fail: else a job whose node is drained is held until "
+            "somebody releases it");
         check_node_conf(list, config);
         bool pmix = doctor_output(mpi_argv, text, TEXT_BYTES) && strstr(text, "pmix");
         check_note(list, "PMIx", pmix,

@@ -110,8 +110,8 @@ static void explain_failure(const char *attempt_dir, struct error *e)
     free(text);
 }
 
-static int launch(struct run *r, const char *attempt_dir, const char *mpirun, const char *worker,
-                  struct error *e)
+static int bench_launch(struct run *r, const char *attempt_dir, const char *mpirun,
+                        const char *worker, struct error *e)
 {
     int64_t threads = speeds_threads(r->spec);
     bool fits =
@@ -151,7 +151,7 @@ static int run_job(struct run *r, struct bench *bench, struct error *e)
     if (!status) {
         snprintf(attempt_dir, sizeof attempt_dir, "%s/attempt-1", r->dir);
         snprintf(events, sizeof events, "%s/events.jsonl", attempt_dir);
-        status = launch(r, attempt_dir, mpirun, worker, e);
+        status = bench_launch(r, attempt_dir, mpirun, worker, e);
         if (status && e->code != ERR_INTERRUPTED)
             explain_failure(attempt_dir, e);
     }

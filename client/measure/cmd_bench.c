@@ -43,7 +43,7 @@ struct run {
 
 /* A number where it is one; else text, which the table of job options then refuses in its own
  * words. */
-static json_t *value_of(const char *text)
+static json_t *bench_parse_value(const char *text)
 {
     char *end;
 
@@ -71,7 +71,7 @@ static json_t *make_document(const struct cmd_args *args, long steps)
         if (!text)
             text = keys[i].fallback;
         if (text)
-            json_set_at(d, keys[i].pointer, value_of(text));
+            json_set_at(d, keys[i].pointer, bench_parse_value(text));
     }
     json_set_at(d, "/mode", json_string(eval ? "eval" : "train"));
     json_set_at(d, "/data/train", json_string("synthetic"));
@@ -90,7 +90,7 @@ static json_t *make_document(const struct cmd_args *args, long steps)
     return d;
 }
 
-static const char *option_of(const char *pointer)
+static const char *bench_find_option(const char *pointer)
 {
     for (size_t i = 0; i < KEY_COUNT; i++)
         if (strcmp(keys[i].pointer, pointer) == 0)
@@ -99,11 +99,11 @@ static const char *option_of(const char *pointer)
 }
 
 /* The first problem that an option made, in the option's name. */
-static int refuse(const struct problems *problems, struct error *e)
+static int bench_refuse(const struct problems *problems, struct error *e)
 {
     for (size_t i = 0; i < problems->count; i++) {
         const struct problem *p = &problems->items[i];
-        const char *option = option_of(p->pointer);
+        const char *option = bench_find_option(p->pointer);
         if (option && p->suggestion)
             return error_set(e, ERR_USAGE, "--%s: %s; did you mean %s?", option, p->message,
                              p->suggestion);
@@ -125,9 +125,9 @@ static int make_spec(const struct cmd_args *args, struct run *r, struct error *e
     json_t *document = make_document(args, r->steps);
     r->spec = job_spec_parse(document, NULL, NULL, &problems, &unsupported);
     if (!r->spec)
-        status = refuse(&problems, e);
+        status = bench_refuse(&problems, e);
     else if (unsupported.count)
-        status = refuse(&unsupported, e);
+        status = bench_refuse(&unsupported, e);
     json_decref(document);
     problems_clear(&problems);
     problems_clear(&unsupported);
@@ -136,7 +136,7 @@ static int make_spec(const struct cmd_args *args, struct run *r, struct error *e
 
 /* ---- what it says */
 
-static void show_json(const struct run *r, const struct bench *b)
+static void bench_show_json(const struct run *r, const struct bench *b)
 {
     json_t *phases = json_object();
 
@@ -161,8 +161,8 @@ static void show_json(const struct run *r, const struct bench *b)
     json_decref(answer);
 }
 
-static void row(struct libscols_table *table, const char *name, const char *value,
-                const char *remark)
+static void bench_add_row(struct libscols_table *table, const char *name, const char *value,
+                          const char *remark)
 {
     struct libscols_line *line = table_line(table);
 
@@ -178,10 +178,10 @@ static void phase_row(struct libscols_table *table, const struct bench *b, int p
     snprintf(name, sizeof name, "  %s", bench_phase_name((enum bench_phase)phase));
     snprintf(value, sizeof value, "%.1f ms", b->phase_ms[phase]);
     snprintf(share, sizeof share, "%.1f %% of the step", 100 * b->phase_ms[phase] / b->step_ms);
-    row(table, name, value, share);
+    bench_add_row(table, name, value, share);
 }
 
-static const char *plural(int64_t count)
+static const char *bench_plural(int64_t count)
 {
     return count == 1 ? "" : "s";
 }
@@ -196,10 +196,10 @@ static void warn_of_crowding(const struct job_spec *s)
         fprintf(stderr,
                 "trainctl: warning: %lld threads share %lld core%s, so the figures say little; "
                 "--workers times --threads should not exceed the cores\n",
-                (long long)wanted, (long long)cores, plural(cores));
+                (long long)wanted, (long long)cores, bench_plural(cores));
 }
 
-static void show_table(const struct run *r, const struct bench *b)
+static void bench_show_table(const struct run *r, const struct bench *b)
 {
     struct libscols_table *table = table_create(0);
     const struct job_spec *s = r->spec;
@@ -209,25 +209,26 @@ static void show_table(const struct run *r, const struct bench *b)
            "step%s\n\n",
            s->model.arch, b->evaluates ? "evaluation" : "training", (long long)s->model.image_size,
            (long long)s->model.image_size, (long long)s->batch_per_worker,
-           (long long)s->cluster.workers_per_node, plural(s->cluster.workers_per_node),
-           (long long)speeds_threads(s), plural(speeds_threads(s)), b->steps, plural(b->steps));
+           (long long)s->cluster.workers_per_node, bench_plural(s->cluster.workers_per_node),
+           (long long)speeds_threads(s), bench_plural(speeds_threads(s)), b->steps,
+           bench_plural(b->steps));
     table_column(table, "", 0);
     table_column(table, "", TABLE_RIGHT);
     table_column(table, "", 0);
     snprintf(value, sizeof value, "%.4g", b->images_per_sec);
-    row(table, "images/s", value, "all workers");
-    row(table, "convolutions", b->gemm,
-        strcmp(b->gemm, "own") ? "by im2col and OpenBLAS" : "by the engine's kernels");
+    bench_add_row(table, "images/s", value, "all workers");
+    bench_add_row(table, "convolutions", b->gemm,
+                  strcmp(b->gemm, "own") ? "by im2col and OpenBLAS" : "by the engine's kernels");
     snprintf(value, sizeof value, "%.1f", b->gflops);
     snprintf(remark, sizeof remark, "%.3g GFLOP an image", b->gflop_per_image);
-    row(table, "GFLOP/s", value, remark);
+    bench_add_row(table, "GFLOP/s", value, remark);
     snprintf(value, sizeof value, "%.1f %%", 100 * b->gflops / b->peak_gflops);
     snprintf(remark, sizeof remark, "of %.1f GFLOP/s, SGEMM on the same cores", b->peak_gflops);
-    row(table, "share of peak", b->peak_gflops > 0 ? value : "-", remark);
-    row(table, "memory a worker", human_size(value, sizeof value, b->memory_bytes),
-        "resident, at most");
+    bench_add_row(table, "share of peak", b->peak_gflops > 0 ? value : "-", remark);
+    bench_add_row(table, "memory a worker", human_size(value, sizeof value, b->memory_bytes),
+                  "resident, at most");
     snprintf(value, sizeof value, "%.1f ms", b->step_ms);
-    row(table, b->evaluates ? "batch" : "step", value, "");
+    bench_add_row(table, b->evaluates ? "batch" : "step", value, "");
     for (int i = 0; i < BENCH_PHASES; i++)
         if (!b->evaluates || i == BENCH_FORWARD)
             phase_row(table, b, i);
@@ -253,9 +254,9 @@ int cmd_bench(int argc, char **argv)
     if (!status && !bench.evaluates && r.spec->model.gemm == JOB_GEMM_AUTO)
         speeds_keep(r.spec, &bench);
     if (!status && client.json)
-        show_json(&r, &bench);
+        bench_show_json(&r, &bench);
     else if (!status)
-        show_table(&r, &bench);
+        bench_show_table(&r, &bench);
     job_spec_destroy(r.spec);
     return status ? cmd_fail(&e) : 0;
 }

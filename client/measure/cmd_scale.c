@@ -158,7 +158,7 @@ static int run_point(struct scaling *s, enum way way, int i, struct plan_speed *
 }
 
 /* For who waits at a terminal: runs take a while, and more workers longer. */
-static void say_progress(const struct scaling *s, enum way way, int i)
+static void scale_show_progress(const struct scaling *s, enum way way, int i)
 {
     if (isatty(STDERR_FILENO))
         fprintf(stderr, "\r\033[Kmeasuring %s scaling with %lld worker%s ...", way_names[way],
@@ -183,7 +183,7 @@ static int run_all(struct scaling *s, struct error *e)
         s->load = 0;
     for (int way = 0; way < WAYS; way++)
         for (int i = 0; s->ways[way] && i < s->count && !status; i++) {
-            say_progress(s, (enum way)way, i);
+            scale_show_progress(s, (enum way)way, i);
             status = run_point(s, (enum way)way, i, &first, e);
         }
     end_progress();
@@ -209,7 +209,7 @@ static json_t *points_to_json(const struct scaling *s, enum way way)
     return out;
 }
 
-static void show_json(const struct scaling *s)
+static void scale_show_json(const struct scaling *s)
 {
     json_t *out = json_pack("{s:f}", "load_before", s->load);
 
@@ -220,7 +220,7 @@ static void show_json(const struct scaling *s)
     json_decref(out);
 }
 
-static void show_table(const struct scaling *s, enum way way)
+static void scale_show_table(const struct scaling *s, enum way way)
 {
     static const char *const headings[] = {"WORKERS",    "BATCH",     "IMAGES/S", "SPEEDUP",
                                            "EFFICIENCY", "PREDICTED", "ERROR"};
@@ -259,7 +259,7 @@ static void show_tables(const struct scaling *s)
         if (way == WEAK && s->ways[STRONG] && s->ways[WEAK])
             putchar('\n');
         if (s->ways[way])
-            show_table(s, (enum way)way);
+            scale_show_table(s, (enum way)way);
     }
     if (s->load > BUSY * cores)
         printf("\nother work kept this machine busy (a load of %.1f on %.0f cores before the "
@@ -267,7 +267,8 @@ static void show_tables(const struct scaling *s)
                s->load, cores);
 }
 
-static void print_plot(const char *title, const struct plot_series *series, size_t count, int axes)
+static void scale_print_plot(const char *title, const struct plot_series *series, size_t count,
+                             int axes)
 {
     int columns = terminal_columns() < PLOT_COLUMNS ? terminal_columns() : PLOT_COLUMNS;
     struct plot *plot =
@@ -322,8 +323,8 @@ static void show_plots(const struct scaling *s)
             mark
         };
     }
-    print_plot("images/s by workers, log axes", rates, lines, PLOT_LOG_X | PLOT_LOG_Y);
-    print_plot("efficiency in % by workers", shares, lines, PLOT_LOG_X);
+    scale_print_plot("images/s by workers, log axes", rates, lines, PLOT_LOG_X | PLOT_LOG_Y);
+    scale_print_plot("efficiency in % by workers", shares, lines, PLOT_LOG_X);
     if (s->ways[STRONG])
         printf("s  strong, a global batch of %lld images\n", (long long)s->global_batch);
     if (s->ways[WEAK])
@@ -331,7 +332,7 @@ static void show_plots(const struct scaling *s)
     puts("   line without letters: the ideal");
 }
 
-static int scale(const struct cmd_args *args, struct scaling *s, struct error *e)
+static int scale_measure(const struct cmd_args *args, struct scaling *s, struct error *e)
 {
     const char *text = cmd_value(args, "steps");
     long steps;
@@ -365,10 +366,10 @@ int cmd_scale(int argc, char **argv)
     } else if ((code = document_open(args.operands[0], &args, &s.spec, &unsupported)) == 0) {
         if (unsupported.count)
             code = document_refuse(&unsupported);
-        else if (scale(&args, &s, &e))
+        else if (scale_measure(&args, &s, &e))
             code = cmd_fail(&e);
         else if (client.json)
-            show_json(&s);
+            scale_show_json(&s);
         else
             show_tables(&s);
         if (!code && !client.json && cmd_flag(&args, "plot"))

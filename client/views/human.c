@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-static char *dash(char *text, size_t bytes)
+static char *human_dash(char *text, size_t bytes)
 {
     snprintf(text, bytes, "-");
     return text;
@@ -14,7 +14,7 @@ static char *dash(char *text, size_t bytes)
 char *human_duration(char *text, size_t bytes, double seconds)
 {
     if (isnan(seconds) || seconds < 0)
-        return dash(text, bytes);
+        return human_dash(text, bytes);
     if (seconds >= 1000.0 * 86400) {
         snprintf(text, bytes, "over 1000 d");
         return text;
@@ -34,7 +34,7 @@ char *human_duration(char *text, size_t bytes, double seconds)
 }
 
 /* Three significant digits, never in exponents: 8.35, 64.1, 212. */
-static const char *digits3(char *text, size_t bytes, double value)
+static const char *human_digits3(char *text, size_t bytes, double value)
 {
     snprintf(text, bytes, "%.*f", value < 9.995 ? 2 : value < 99.95 ? 1 : 0, value);
     return text;
@@ -45,19 +45,19 @@ char *human_rate(char *text, size_t bytes, double images_per_sec)
     char number[24];
 
     if (isnan(images_per_sec) || images_per_sec < 0)
-        return dash(text, bytes);
+        return human_dash(text, bytes);
     if (images_per_sec < 9999.5)
-        snprintf(text, bytes, "%s images/s", digits3(number, sizeof number, images_per_sec));
+        snprintf(text, bytes, "%s images/s", human_digits3(number, sizeof number, images_per_sec));
     else
         snprintf(text, bytes, "%sk images/s",
-                 digits3(number, sizeof number, images_per_sec / 1000));
+                 human_digits3(number, sizeof number, images_per_sec / 1000));
     return text;
 }
 
 char *human_percent(char *text, size_t bytes, double fraction)
 {
     if (isnan(fraction))
-        return dash(text, bytes);
+        return human_dash(text, bytes);
     snprintf(text, bytes, "%.2f %%", 100 * fraction);
     return text;
 }
@@ -65,7 +65,7 @@ char *human_percent(char *text, size_t bytes, double fraction)
 char *human_number(char *text, size_t bytes, double value)
 {
     if (isnan(value))
-        return dash(text, bytes);
+        return human_dash(text, bytes);
     snprintf(text, bytes, "%.4g", value);
     return text;
 }
@@ -93,14 +93,14 @@ char *human_size(char *text, size_t bytes, double size_bytes)
     size_t unit = 0;
 
     if (isnan(size_bytes) || size_bytes < 0)
-        return dash(text, bytes);
+        return human_dash(text, bytes);
     if (size_bytes < 1024) {
         snprintf(text, bytes, "%.0f bytes", size_bytes);
         return text;
     }
     for (size_bytes /= 1024; size_bytes >= 1000 && unit < 4; unit++)
         size_bytes /= 1024;
-    snprintf(text, bytes, "%s %s", digits3(number, sizeof number, size_bytes), units[unit]);
+    snprintf(text, bytes, "%s %s", human_digits3(number, sizeof number, size_bytes), units[unit]);
     return text;
 }
 
@@ -109,7 +109,7 @@ char *human_date(char *text, size_t bytes, double unix_time)
     struct tm local;
 
     if (isnan(unix_time) || unix_time <= 0)
-        return dash(text, bytes);
+        return human_dash(text, bytes);
     time_t seconds = (time_t)unix_time;
     localtime_r(&seconds, &local);
     strftime(text, bytes, "%Y-%m-%d %H:%M:%S", &local);
@@ -121,7 +121,7 @@ char *human_ago(char *text, size_t bytes, double seconds)
     char duration[HUMAN_BYTES];
 
     if (isnan(seconds))
-        return dash(text, bytes);
+        return human_dash(text, bytes);
     if (seconds < 10)
         snprintf(text, bytes, "just now");
     else if (seconds < 60)

@@ -16,7 +16,7 @@ struct range {
     bool log;
 };
 
-static struct range range_of(const double *values, size_t count)
+static struct range plot_range(const double *values, size_t count)
 {
     struct range r = {.low = INFINITY, .high = -INFINITY};
 
@@ -29,7 +29,7 @@ static struct range range_of(const double *values, size_t count)
 }
 
 /* 0 to 1; the middle where all values are one. */
-static double share(const struct range *r, double value)
+static double plot_share(const struct range *r, double value)
 {
     if (r->log)
         return r->high > r->low ? log(value / r->low) / log(r->high / r->low) : 0.5;
@@ -39,15 +39,15 @@ static double share(const struct range *r, double value)
 /* ---- a line of blocks */
 
 /* Means of the points in each column; NAN where there is none. */
-static void means(const struct plot_points *p, int columns, double *mean)
+static void plot_means(const struct plot_points *p, int columns, double *mean)
 {
-    struct range x = range_of(p->x, p->count);
+    struct range x = plot_range(p->x, p->count);
     int *count = calloc((size_t)columns, sizeof *count);
 
     for (int c = 0; c < columns; c++)
         mean[c] = 0;
     for (size_t i = 0; count && i < p->count; i++) {
-        int c = (int)fmin(share(&x, p->x[i]) * columns, columns - 1);
+        int c = (int)fmin(plot_share(&x, p->x[i]) * columns, columns - 1);
         if (!isfinite(p->y[i]))
             continue;
         mean[c] += p->y[i];
@@ -68,12 +68,12 @@ char *plot_spark(char *text, size_t bytes, const struct plot_points *points, int
     *text = '\0';
     if (!mean)
         return text;
-    means(points, columns, mean);
-    struct range y = range_of(mean, (size_t)columns);
+    plot_means(points, columns, mean);
+    struct range y = plot_range(mean, (size_t)columns);
     for (int c = 0; c < columns && used + 4 <= bytes; c++) {
         if (c > 0 && isnan(mean[c])) /* fewer points than columns */
             mean[c] = mean[c - 1];
-        int level = isnan(mean[c]) ? 0 : (int)fmin(share(&y, mean[c]) * 8, 7);
+        int level = isnan(mean[c]) ? 0 : (int)fmin(plot_share(&y, mean[c]) * 8, 7);
         const char *cell = isnan(mean[c]) ? " " : (utf8 ? blocks : plain)[level];
         used += (size_t)snprintf(text + used, bytes - used, "%s", cell);
     }
@@ -92,7 +92,7 @@ struct plot {
     char line[LINE_BYTES];
 };
 
-static void dot(struct plot *p, int x, int y)
+static void plot_dot(struct plot *p, int x, int y)
 {
     static const unsigned char bits[4][2] = {
         {1,  8  },
@@ -105,14 +105,14 @@ static void dot(struct plot *p, int x, int y)
 }
 
 /* Bresenham's line. */
-static void stroke(struct plot *p, int x, int y, int to_x, int to_y)
+static void plot_stroke(struct plot *p, int x, int y, int to_x, int to_y)
 {
     int dx = abs(to_x - x), dy = -abs(to_y - y);
     int step_x = x < to_x ? 1 : -1, step_y = y < to_y ? 1 : -1, error = dx + dy;
 
     for (;;) {
         int twice = 2 * error;
-        dot(p, x, y);
+        plot_dot(p, x, y);
         if (x == to_x && y == to_y)
             return;
         if (twice >= dy) {
@@ -126,7 +126,7 @@ static void stroke(struct plot *p, int x, int y, int to_x, int to_y)
     }
 }
 
-static void draw(struct plot *p, const struct plot_series *series)
+static void plot_draw(struct plot *p, const struct plot_series *series)
 {
     const struct plot_points *points = &series->points;
     int last_x = -1, last_y = 0;
@@ -136,9 +136,9 @@ static void draw(struct plot *p, const struct plot_series *series)
             last_x = -1;
             continue;
         }
-        int x = (int)lround(share(&p->x, points->x[i]) * (2 * p->columns - 1));
-        int y = (int)lround((1 - share(&p->y, points->y[i])) * (4 * p->rows - 1));
-        stroke(p, last_x < 0 ? x : last_x, last_x < 0 ? y : last_y, x, y);
+        int x = (int)lround(plot_share(&p->x, points->x[i]) * (2 * p->columns - 1));
+        int y = (int)lround((1 - plot_share(&p->y, points->y[i])) * (4 * p->rows - 1));
+        plot_stroke(p, last_x < 0 ? x : last_x, last_x < 0 ? y : last_y, x, y);
         if (series->mark)
             p->marks[y / 4 * p->columns + x / 2] = series->mark;
         last_x = x;
@@ -148,7 +148,7 @@ static void draw(struct plot *p, const struct plot_series *series)
 
 /* The value at a row's height: at the top, the middle and the bottom, or where the only value is.
  * "" elsewhere. */
-static const char *label(const struct plot *p, int row, char text[HUMAN_BYTES])
+static const char *plot_label(const struct plot *p, int row, char text[HUMAN_BYTES])
 {
     bool flat = !(p->y.low < p->y.high);
     double value = row == 0             ? p->y.high
@@ -164,7 +164,7 @@ static const char *label(const struct plot *p, int row, char text[HUMAN_BYTES])
     return text;
 }
 
-static void widen(struct range *r, const struct range *other)
+static void plot_widen(struct range *r, const struct range *other)
 {
     r->low = fmin(r->low, other->low);
     r->high = fmax(r->high, other->high);
@@ -172,12 +172,12 @@ static void widen(struct range *r, const struct range *other)
 
 static void find_ranges(struct plot *p, const struct plot_series *series, size_t count, int axes)
 {
-    p->x = p->y = range_of(NULL, 0);
+    p->x = p->y = plot_range(NULL, 0);
     for (size_t i = 0; i < count; i++) {
-        struct range x = range_of(series[i].points.x, series[i].points.count);
-        struct range y = range_of(series[i].points.y, series[i].points.count);
-        widen(&p->x, &x);
-        widen(&p->y, &y);
+        struct range x = plot_range(series[i].points.x, series[i].points.count);
+        struct range y = plot_range(series[i].points.y, series[i].points.count);
+        plot_widen(&p->x, &x);
+        plot_widen(&p->y, &y);
     }
     p->x.log = axes & PLOT_LOG_X;
     p->y.log = axes & PLOT_LOG_Y;
@@ -196,7 +196,7 @@ struct plot *plot_create_series(const struct plot_series *series, size_t count, 
     p->rows = rows - (p->axis ? AXIS_ROWS : 0);
     find_ranges(p, series, count, axes);
     for (int row = 0; row < p->rows; row++) {
-        int width = (int)strlen(label(p, row, text));
+        int width = (int)strlen(plot_label(p, row, text));
         p->gutter = width > p->gutter ? width : p->gutter;
     }
     p->columns = columns - p->gutter - 2 < GRID_MAX ? columns - p->gutter - 2 : GRID_MAX;
@@ -207,7 +207,7 @@ struct plot *plot_create_series(const struct plot_series *series, size_t count, 
         return NULL;
     }
     for (size_t i = 0; i < count; i++)
-        draw(p, &series[i]);
+        plot_draw(p, &series[i]);
     return p;
 }
 
@@ -226,7 +226,7 @@ void plot_destroy(struct plot *plot)
     free(plot);
 }
 
-static char *cell(char *at, unsigned char dots, char mark, bool utf8)
+static char *plot_cell(char *at, unsigned char dots, char mark, bool utf8)
 {
     if (mark) {
         *at++ = mark;
@@ -245,14 +245,14 @@ static char *cell(char *at, unsigned char dots, char mark, bool utf8)
 static const char *grid_line(struct plot *p, int row)
 {
     char text[HUMAN_BYTES];
-    bool labelled = *label(p, row, text);
+    bool labelled = *plot_label(p, row, text);
     char *at = p->line + snprintf(p->line, LINE_BYTES, "%*s %s", p->gutter, text,
                                   !p->utf8   ? "|"
                                   : labelled ? "┤"
                                              : "│");
 
     for (int c = 0; c < p->columns; c++)
-        at = cell(at, p->cells[row * p->columns + c], p->marks[row * p->columns + c], p->utf8);
+        at = plot_cell(at, p->cells[row * p->columns + c], p->marks[row * p->columns + c], p->utf8);
     while (at[-1] == ' ')
         at--;
     *at = '\0';

@@ -10,7 +10,7 @@
 
 /* The fewest digits that give every number back as it is: 0.1 stays 0.1, a date keeps its
  * microseconds. */
-static char *dump(const json_t *value, size_t flags)
+static char *print_dump(const json_t *value, size_t flags)
 {
     for (size_t digits = 15;; digits++) {
         char *text = json_dumps(value, flags | JSON_ENCODE_ANY | JSON_REAL_PRECISION(digits));
@@ -26,7 +26,7 @@ static char *dump(const json_t *value, size_t flags)
 
 void print_json(const json_t *value)
 {
-    char *text = dump(value, JSON_INDENT(2));
+    char *text = print_dump(value, JSON_INDENT(2));
     char *safe = text ? printable_copy(text, "\n") : NULL; /* the same JSON */
 
     if (safe)
@@ -39,7 +39,7 @@ char *print_value(const json_t *value)
 {
     if (json_is_string(value))
         return strdup(json_string_value(value));
-    return dump(value, 0);
+    return print_dump(value, 0);
 }
 
 void print_wrapped(FILE *out, const char *label, int indent, const char *text)

@@ -10,15 +10,15 @@
 
 #define PLAIN_LINE_SECONDS 10
 
-static bool started(const struct job *job)
+static bool progress_started(const struct job *job)
 {
     return job_evaluates_only(job) ? job->evaluated_images > 0 : !isnan(job->step) && job->step > 0;
 }
 
 /* Appends to a line, cut at its end. */
-static void add(char *text, size_t bytes, const char *format, ...)
+static void progress_append(char *text, size_t bytes, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-static void add(char *text, size_t bytes, const char *format, ...)
+static void progress_append(char *text, size_t bytes, const char *format, ...)
 {
     size_t used = strlen(text);
     va_list args;
@@ -34,23 +34,23 @@ char *progress_words(char *text, size_t bytes, const struct job *job, double now
     struct job_left left = job_time_left(job, now);
 
     *text = '\0';
-    if (!started(job)) {
-        add(text, bytes, "%s", *job->reason ? job->reason : "no step is done yet");
+    if (!progress_started(job)) {
+        progress_append(text, bytes, "%s", *job->reason ? job->reason : "no step is done yet");
         return text;
     }
     if (job_evaluates_only(job)) {
-        add(text, bytes, "%3.0f %%  %s", floor(100 * job_progress(job)),
-            job_done_words(done, sizeof done, job));
+        progress_append(text, bytes, "%3.0f %%  %s", floor(100 * job_progress(job)),
+                        job_done_words(done, sizeof done, job));
         return text;
     }
-    add(text, bytes, "%3.0f %%  step %.0f/%.0f", floor(100 * job_progress(job)), job->step,
-        job->train_steps);
-    add(text, bytes, "  %s", human_rate(part, sizeof part, job->images_per_sec));
-    add(text, bytes, "  loss %s", human_number(part, sizeof part, job->loss));
+    progress_append(text, bytes, "%3.0f %%  step %.0f/%.0f", floor(100 * job_progress(job)),
+                    job->step, job->train_steps);
+    progress_append(text, bytes, "  %s", human_rate(part, sizeof part, job->images_per_sec));
+    progress_append(text, bytes, "  loss %s", human_number(part, sizeof part, job->loss));
     if (!isnan(job->top1))
-        add(text, bytes, "  top-1 %s", human_percent(part, sizeof part, job->top1));
+        progress_append(text, bytes, "  top-1 %s", human_percent(part, sizeof part, job->top1));
     if (left.value > 0)
-        add(text, bytes, "  %s left", human_duration(part, sizeof part, left.value));
+        progress_append(text, bytes, "  %s left", human_duration(part, sizeof part, left.value));
     return text;
 }
 
@@ -63,17 +63,17 @@ char *progress_bar(char *text, size_t bytes, double share, int columns, bool utf
     for (int i = 0; i < cells; i++) {
         int level = eighths - 8 * i;
         level = level < 0 ? 0 : level > 8 ? 8 : level;
-        add(text, bytes, "%s", utf8 ? blocks[level] : level == 8 ? "#" : ".");
+        progress_append(text, bytes, "%s", utf8 ? blocks[level] : level == 8 ? "#" : ".");
     }
-    add(text, bytes, "%s", utf8 ? "▏" : "]");
+    progress_append(text, bytes, "%s", utf8 ? "▏" : "]");
     return text;
 }
 
 /* Something happened that deserves a line of its own at once. */
-static bool is_news(const struct progress *progress, const struct job *job)
+static bool progress_is_news(const struct progress *progress, const struct job *job)
 {
     return strcmp(progress->state, job->state) != 0 ||
-           (!started(job) &&
+           (!progress_started(job) &&
             strncmp(progress->reason, job->reason, sizeof progress->reason - 1) != 0) ||
            (!isnan(job->top1) && !(fabs(job->top1 - progress->top1) < 1e-9));
 }
@@ -83,7 +83,7 @@ void progress_show(struct progress *progress, const struct job *job)
     char line[768];
     double now = clock_monotonic();
 
-    if (!is_news(progress, job) && now - progress->last_line < PLAIN_LINE_SECONDS)
+    if (!progress_is_news(progress, job) && now - progress->last_line < PLAIN_LINE_SECONDS)
         return;
     printf("job %ld %s  %s\n", job->id, job->state,
            progress_words(line, sizeof line, job, clock_now()));

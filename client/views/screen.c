@@ -125,7 +125,7 @@ int screen_signal(void)
     return fatal_signal;
 }
 
-static int resized(void)
+static int screen_on_resize(void)
 {
     struct winsize size;
 
@@ -141,7 +141,7 @@ int screen_key(void)
 
     while (read(signals, &news, sizeof news) == sizeof news) {
         if (news.ssi_signo == SIGWINCH)
-            return resized();
+            return screen_on_resize();
         fatal_signal = (int)news.ssi_signo;
         return SCREEN_SIGNAL;
     }
@@ -186,7 +186,7 @@ void screen_show(void)
     refresh();
 }
 
-static attr_t attributes(int style)
+static attr_t screen_attributes(int style)
 {
     return (style & SCREEN_BOLD ? A_BOLD : A_NORMAL) | (style & SCREEN_DIM ? A_DIM : A_NORMAL) |
            (style & SCREEN_REVERSE ? A_REVERSE : A_NORMAL);
@@ -202,7 +202,7 @@ static short pair_of(const char *color)
 
 /* The characters that fit the columns; what is none, as an escape sequence in a job's name, becomes
  * a '?'. Returns the columns taken. */
-static int fit(const char *text, int columns, wchar_t *out)
+static int screen_fit(const char *text, int columns, wchar_t *out)
 {
     mbstate_t state = {0};
     size_t left = strlen(text), bytes;
@@ -229,15 +229,16 @@ static int fit(const char *text, int columns, wchar_t *out)
     return used;
 }
 
-static int put(int row, int column, int width, int style, const char *color, const char *text)
+static int screen_put(int row, int column, int width, int style, const char *color,
+                      const char *text)
 {
     wchar_t wide[TEXT_MAX];
     int room = COLS - column;
 
     if (row < 0 || row >= LINES || column < 0 || room <= 0)
         return column;
-    int used = fit(text, width < 0 || width > room ? room : width, wide);
-    attr_set(attributes(style), pair_of(color), NULL);
+    int used = screen_fit(text, width < 0 || width > room ? room : width, wide);
+    attr_set(screen_attributes(style), pair_of(color), NULL);
     mvaddwstr(row, column, wide);
     attr_set(A_NORMAL, 0, NULL);
     return column + used;
@@ -252,13 +253,13 @@ int screen_text(int row, int column, int width, int style, const char *color, co
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    return put(row, column, width, style, color, text);
+    return screen_put(row, column, width, style, color, text);
 }
 
 void screen_text_right(int row, int end, int style, const char *text)
 {
     wchar_t wide[TEXT_MAX];
-    int width = fit(text, COLS, wide);
+    int width = screen_fit(text, COLS, wide);
 
-    put(row, end > width ? end - width : 0, width, style, NULL, text);
+    screen_put(row, end > width ? end - width : 0, width, style, NULL, text);
 }

@@ -6,7 +6,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-static int stated(const char *variable, int otherwise)
+static int terminal_stated(const char *variable, int otherwise)
 {
     const char *text = getenv(variable);
     long value = text ? strtol(text, NULL, 10) : 0;
@@ -20,7 +20,7 @@ int terminal_columns(void)
 
     if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 20)
         return size.ws_col;
-    return stated("COLUMNS", 80);
+    return terminal_stated("COLUMNS", 80);
 }
 
 int terminal_rows(void)
@@ -29,7 +29,7 @@ int terminal_rows(void)
 
     if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 0)
         return size.ws_row;
-    return stated("LINES", 24);
+    return terminal_stated("LINES", 24);
 }
 
 bool terminal_utf8(void)

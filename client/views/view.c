@@ -20,7 +20,7 @@
 
 /* ---- the loop */
 
-static void draw(struct view *v)
+static void view_draw(struct view *v)
 {
     screen_clear();
     v->draw(v->context);
@@ -90,7 +90,7 @@ int view_run(struct view *v, struct error *e)
     struct stream_event event;
     int end = VIEW_STAY;
 
-    draw(v);
+    view_draw(v);
     v->read_at = clock_monotonic();
     while (end == VIEW_STAY) {
         int news = stream_next(v->stream, screen_fd(), seconds_to_wait(v), &event, e);
@@ -102,14 +102,14 @@ int view_run(struct view *v, struct error *e)
         if (end == VIEW_STAY && v->stale && !v->lost && now >= v->read_at + STALE_SECONDS)
             end = read_again(v, e);
         if (now >= v->drawn_at + (v->dirty ? DRAW_SECONDS : TICK_SECONDS))
-            draw(v);
+            view_draw(v);
     }
     return end;
 }
 
 /* ---- cancelling */
 
-static void cancel(struct view *v)
+static void view_cancel(struct view *v)
 {
     char path[64];
     struct error e;
@@ -129,7 +129,7 @@ bool view_cancel_key(struct view *v, int key, long id, bool ended)
 {
     if (v->confirm) {
         if (key == 'y' || key == 'Y')
-            cancel(v);
+            view_cancel(v);
         v->confirm = 0;
         return true;
     }
@@ -161,7 +161,7 @@ void view_footer(const struct view *v, const char *keys)
 
 /* ---- events in words */
 
-static void add_step(char *text, size_t bytes, const json_t *body)
+static void view_format_step(char *text, size_t bytes, const json_t *body)
 {
     size_t used = strlen(text);
 
@@ -201,7 +201,7 @@ bool view_event_words(const struct stream_event *event, char *text, size_t bytes
         snprintf(text + used, bytes - used, "%s", type);
         for (char *c = text + used; (c = strchr(c, '_'));)
             *c = ' ';
-        add_step(text, bytes, body);
+        view_format_step(text, bytes, body);
     }
     used = strlen(text);
     if (*words)

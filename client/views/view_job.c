@@ -83,7 +83,7 @@ static void read_curves(struct job_view *v)
 
 /* ---- what comes */
 
-static int read_job(void *context, struct error *e)
+static int view_job_read(void *context, struct error *e)
 {
     struct job_view *v = context;
     json_t *json;
@@ -98,7 +98,7 @@ static int read_job(void *context, struct error *e)
     return job_ended(&job) && !v->stay ? VIEW_DONE : VIEW_STAY;
 }
 
-static void take(void *context, const struct stream_event *event)
+static void view_job_handle(void *context, const struct stream_event *event)
 {
     struct job_view *v = context;
 
@@ -116,7 +116,7 @@ static void take(void *context, const struct stream_event *event)
     curve_add(&v->rate, step, json_number_value(json_object_get(event->body, "images_per_sec")));
 }
 
-static int key(void *context, int key, struct error *e)
+static int view_job_key(void *context, int key, struct error *e)
 {
     struct job_view *v = context;
 
@@ -132,7 +132,7 @@ static int key(void *context, int key, struct error *e)
 
 /* ---- the picture, from the top */
 
-static int draw_title(const struct job_view *v, int row)
+static int view_job_draw_title(const struct job_view *v, int row)
 {
     const struct job *job = &v->job;
     int columns = screen_columns();
@@ -170,7 +170,7 @@ struct pairs {
     int row, column;
 };
 
-static void pair(struct pairs *p, const char *name, const char *value)
+static void view_job_pair(struct pairs *p, const char *name, const char *value)
 {
     int width = (int)(strlen(name) + 1 + strlen(value));
 
@@ -192,18 +192,18 @@ static int draw_numbers(const struct job_view *v, int row)
     double now = clock_now();
     double end = isnan(job->finished_at) ? now : job->finished_at;
 
-    pair(&p, "time left", job_left_words(text, sizeof text, job_time_left(job, now)));
+    view_job_pair(&p, "time left", job_left_words(text, sizeof text, job_time_left(job, now)));
     if (!isnan(job->estimated_start))
-        pair(&p, "starts in",
-             human_duration(text, sizeof text, fmax(0, job->estimated_start - now)));
-    pair(&p, "running for", human_duration(text, sizeof text, end - job->started_at));
-    pair(&p, "speed", human_rate(text, sizeof text, job->images_per_sec));
-    pair(&p, "loss", human_number(text, sizeof text, job->loss));
-    pair(&p, "epoch", human_number(text, sizeof text, job->epoch));
-    pair(&p, "learning rate", human_number(text, sizeof text, job->lr));
-    pair(&p, "top-1", human_percent(text, sizeof text, job->top1));
-    pair(&p, "top-5", human_percent(text, sizeof text, job->top5));
-    pair(&p, "time to train", human_duration(text, sizeof text, job->ttt_seconds));
+        view_job_pair(&p, "starts in",
+                      human_duration(text, sizeof text, fmax(0, job->estimated_start - now)));
+    view_job_pair(&p, "running for", human_duration(text, sizeof text, end - job->started_at));
+    view_job_pair(&p, "speed", human_rate(text, sizeof text, job->images_per_sec));
+    view_job_pair(&p, "loss", human_number(text, sizeof text, job->loss));
+    view_job_pair(&p, "epoch", human_number(text, sizeof text, job->epoch));
+    view_job_pair(&p, "learning rate", human_number(text, sizeof text, job->lr));
+    view_job_pair(&p, "top-1", human_percent(text, sizeof text, job->top1));
+    view_job_pair(&p, "top-5", human_percent(text, sizeof text, job->top5));
+    view_job_pair(&p, "time to train", human_duration(text, sizeof text, job->ttt_seconds));
     return p.column > 1 ? p.row + 1 : p.row;
 }
 
@@ -250,11 +250,11 @@ static void draw_news(const struct job_view *v, int row, int rows)
                     v->news[(v->news_count - shown + i) % NEWS_MAX]);
 }
 
-static void draw(void *context)
+static void view_job_draw(void *context)
 {
     const struct job_view *v = context;
     int rows = screen_rows();
-    int row = draw_title(v, 0);
+    int row = view_job_draw_title(v, 0);
 
     if (*v->job.reason)
         screen_text(row++, 1, -1, SCREEN_PLAIN, NULL, "%s", v->job.reason);
@@ -283,13 +283,13 @@ int view_job(long id, bool stay, struct error *e)
     v->id = id;
     v->stay = stay;
     v->view.context = v;
-    v->view.draw = draw;
-    v->view.take = take;
-    v->view.key = key;
-    v->view.read = read_job;
+    v->view.draw = view_job_draw;
+    v->view.take = view_job_handle;
+    v->view.key = view_job_key;
+    v->view.read = view_job_read;
     int end = stream_newest(&newest, e);
     if (end == 0)
-        end = read_job(v, e);
+        end = view_job_read(v, e);
     if (end == VIEW_STAY) {
         read_curves(v);
         snprintf(path, sizeof path, "/v1/jobs/%ld/events", id);

@@ -29,7 +29,7 @@ struct queue_view {
 
 /* ---- what comes */
 
-static int group_of(const struct job *job)
+static int view_queue_group(const struct job *job)
 {
     return job_ended(job) ? 2 : strcmp(job->state, "queued") == 0 ? 1 : 0;
 }
@@ -38,11 +38,11 @@ static int group_of(const struct job *job)
 static int by_group(const void *a, const void *b)
 {
     const struct job *x = a, *y = b;
-    int group = group_of(x) - group_of(y);
+    int group = view_queue_group(x) - view_queue_group(y);
 
     if (group)
         return group;
-    if (group_of(x) == 1) {
+    if (view_queue_group(x) == 1) {
         double sx = isnan(x->estimated_start) ? INFINITY : x->estimated_start;
         double sy = isnan(y->estimated_start) ? INFINITY : y->estimated_start;
         if (sx != sy)
@@ -52,7 +52,7 @@ static int by_group(const void *a, const void *b)
     return x->id > y->id ? -1 : x->id < y->id;
 }
 
-static void add_jobs(struct queue_view *v, const json_t *answer)
+static void view_queue_add_jobs(struct queue_view *v, const json_t *answer)
 {
     const json_t *item;
     size_t i;
@@ -102,12 +102,12 @@ static int read_queue(void *context, struct error *e)
     v->live = live;
     v->ended = ended;
     v->count = v->running = v->queued = 0;
-    add_jobs(v, live);
-    add_jobs(v, ended);
+    view_queue_add_jobs(v, live);
+    view_queue_add_jobs(v, ended);
     qsort(v->jobs, (size_t)v->count, sizeof v->jobs[0], by_group);
     for (int i = 0; i < v->count; i++) {
-        v->running += group_of(&v->jobs[i]) == 0;
-        v->queued += group_of(&v->jobs[i]) == 1;
+        v->running += view_queue_group(&v->jobs[i]) == 0;
+        v->queued += view_queue_group(&v->jobs[i]) == 1;
     }
     read_slots(v);
     return VIEW_STAY;
@@ -121,7 +121,7 @@ static struct job *job_of(struct queue_view *v, long id)
     return NULL;
 }
 
-static void take(void *context, const struct stream_event *event)
+static void view_queue_handle(void *context, const struct stream_event *event)
 {
     struct queue_view *v = context;
     struct job *job = job_of(v, (long)json_integer_value(json_object_get(event->body, "job")));
@@ -132,7 +132,7 @@ static void take(void *context, const struct stream_event *event)
 
 /* ---- keys */
 
-static int place_of(const struct queue_view *v, long id)
+static int view_queue_find(const struct queue_view *v, long id)
 {
     for (int i = 0; i < v->count; i++)
         if (v->jobs[i].id == id)
@@ -140,9 +140,9 @@ static int place_of(const struct queue_view *v, long id)
     return 0;
 }
 
-static void move(struct queue_view *v, int by)
+static void view_queue_move(struct queue_view *v, int by)
 {
-    int place = place_of(v, v->selected) + by;
+    int place = view_queue_find(v, v->selected) + by;
 
     place = place >= v->count ? v->count - 1 : place;
     place = place < 0 ? 0 : place;
@@ -161,7 +161,7 @@ static int open_job(struct queue_view *v)
     return end == VIEW_SIGNALLED ? VIEW_SIGNALLED : VIEW_STAY;
 }
 
-static int key(void *context, int key, struct error *e)
+static int view_queue_key(void *context, int key, struct error *e)
 {
     struct queue_view *v = context;
     const struct job *selected = job_of(v, v->selected);
@@ -174,11 +174,11 @@ static int key(void *context, int key, struct error *e)
         return VIEW_QUIT;
     case SCREEN_UP:
     case 'k':
-        move(v, -1);
+        view_queue_move(v, -1);
         return VIEW_STAY;
     case SCREEN_DOWN:
     case 'j':
-        move(v, 1);
+        view_queue_move(v, 1);
         return VIEW_STAY;
     case SCREEN_ENTER:
         return v->selected ? open_job(v) : VIEW_STAY;
@@ -189,7 +189,7 @@ static int key(void *context, int key, struct error *e)
 
 /* ---- the picture */
 
-static void draw_title(const struct queue_view *v)
+static void view_queue_draw_title(const struct queue_view *v)
 {
     char text[128];
     int used = snprintf(text, sizeof text, "%d running  %d queued", v->running, v->queued);
@@ -238,7 +238,7 @@ static void draw_heading(const struct layout *l, int row)
 
 /* Time left of one that runs, until the start of one that waits, since the end of one that has
  * ended. */
-static const char *left_words(const struct job *job, char text[HUMAN_BYTES + 16])
+static const char *view_queue_format_time(const struct job *job, char text[HUMAN_BYTES + 16])
 {
     char part[HUMAN_BYTES];
     double now = clock_now();
@@ -273,7 +273,7 @@ static void draw_job(const struct queue_view *v, const struct layout *l, int row
     screen_text_right(row, l->top1 + 8, style, human_percent(text, sizeof text, job->top1));
     screen_text_right(row, l->speed + 13, style,
                       human_rate(text, sizeof text, job->images_per_sec));
-    screen_text_right(row, l->left + 13, style, left_words(job, text));
+    screen_text_right(row, l->left + 13, style, view_queue_format_time(job, text));
     if (l->reason)
         screen_text(row, l->reason, -1, style, NULL, "%s", job->reason);
 }
@@ -281,22 +281,22 @@ static void draw_job(const struct queue_view *v, const struct layout *l, int row
 /* What a narrow terminal has no column for: why the chosen job is as it is. */
 static void draw_reason(const struct queue_view *v, int row)
 {
-    const struct job *job = &v->jobs[place_of(v, v->selected)];
+    const struct job *job = &v->jobs[view_queue_find(v, v->selected)];
 
     if (v->count && *job->reason)
         screen_text(row, 1, -1, SCREEN_PLAIN, NULL, "job %ld: %s", job->id, job->reason);
 }
 
-static void draw(void *context)
+static void view_queue_draw(void *context)
 {
     struct queue_view *v = context;
     struct layout l = layout_of(screen_columns());
     int rows = screen_rows() - 5, place;
 
-    draw_title(v);
+    view_queue_draw_title(v);
     if (!job_of(v, v->selected))
-        move(v, 0);
-    place = place_of(v, v->selected);
+        view_queue_move(v, 0);
+    place = view_queue_find(v, v->selected);
     if (place < v->top)
         v->top = place;
     if (place >= v->top + rows)
@@ -322,9 +322,9 @@ int view_queue(struct error *e)
     if (!v)
         abort();
     v->view.context = v;
-    v->view.draw = draw;
-    v->view.take = take;
-    v->view.key = key;
+    v->view.draw = view_queue_draw;
+    v->view.take = view_queue_handle;
+    v->view.key = view_queue_key;
     v->view.read = read_queue;
     int end = stream_newest(&newest, e);
     if (end == 0)
