@@ -107,7 +107,7 @@ static const struct config_key keys[] = {
 #define KEY_COUNT (sizeof keys / sizeof keys[0])
 
 /* The words of the keys of kind 'w'. */
-static const char *words_of(const struct config_key *key)
+static const char *config_key_words(const struct config_key *key)
 {
     static const char *const words[][2] = {
         {"log_level",     "error warning info debug"},
@@ -157,12 +157,12 @@ const struct config_key *config_key_at(size_t i)
     return i < KEY_COUNT ? &keys[i] : NULL;
 }
 
-static int64_t *number_of(const struct config *c, const struct config_key *key)
+static int64_t *config_number(const struct config *c, const struct config_key *key)
 {
     return (int64_t *)(void *)((char *)c + key->offset);
 }
 
-static char **text_of(const struct config *c, const struct config_key *key)
+static char **config_text(const struct config *c, const struct config_key *key)
 {
     return (char **)(void *)((char *)c + key->offset);
 }
@@ -184,16 +184,16 @@ static int word_index(const char *words, const char *text)
 static int set_word(struct config *c, const struct config_key *key, const char *text,
                     const char *source, struct error *e)
 {
-    int i = word_index(words_of(key), text);
+    int i = word_index(config_key_words(key), text);
     char words[128];
 
     if (i >= 0) {
-        *number_of(c, key) = i;
+        *config_number(c, key) = i;
         return 0;
     }
     /* "a, b or c" */
     size_t used = 0;
-    for (const char *w = words_of(key); *w && used < sizeof words - 1;) {
+    for (const char *w = config_key_words(key); *w && used < sizeof words - 1;) {
         size_t n = strcspn(w, " ");
         const char *rest = w[n] ? w + n + 1 : w + n;
         const char *between = !*rest ? "" : strchr(rest, ' ') ? ", " : " or ";
@@ -214,20 +214,20 @@ static int set_number(struct config *c, const struct config_key *key, const char
         return error_set(e, ERR_USAGE,
                          "%s: %s must be a whole number from %lld to %lld, not \"%s\"", source,
                          key->name, (long long)key->minimum, (long long)key->maximum, text);
-    *number_of(c, key) = value;
+    *config_number(c, key) = value;
     return 0;
 }
 
-static int set_text(struct config *c, const struct config_key *key, const char *text,
-                    const char *source, struct error *e)
+static int config_set_text(struct config *c, const struct config_key *key, const char *text,
+                           const char *source, struct error *e)
 {
     if (!*text)
         return error_set(e, ERR_USAGE, "%s: %s must not be empty", source, key->name);
     char *copy = strdup(text);
     if (!copy)
         return error_set(e, ERR_NO_MEMORY, "no memory for the configuration");
-    free(*text_of(c, key));
-    *text_of(c, key) = copy;
+    free(*config_text(c, key));
+    *config_text(c, key) = copy;
     return 0;
 }
 
@@ -237,10 +237,10 @@ static int set_value(struct config *c, const struct config_key *key, const char 
     if (key->kind == 'w')
         return set_word(c, key, text, source, e);
     return key->kind == 'i' ? set_number(c, key, text, source, e)
-                            : set_text(c, key, text, source, e);
+                            : config_set_text(c, key, text, source, e);
 }
 
-static int unknown_key(const char *name, const char *source, struct error *e)
+static int config_unknown_key(const char *name, const char *source, struct error *e)
 {
     struct suggest nearest = {.word = name};
     for (size_t i = 0; i < KEY_COUNT; i++)
@@ -265,7 +265,7 @@ int config_set(struct config *c, const char *name, const char *text, const char 
 {
     int i = index_of(name);
     if (i < 0)
-        return unknown_key(name, source, e);
+        return config_unknown_key(name, source, e);
     int status = set_value(c, &keys[i], text, source, e);
     if (status == 0)
         c->given |= UINT64_C(1) << i;
@@ -284,7 +284,8 @@ struct reading {
 };
 
 /* libinih's handler: returns 0 for a bad line, whose number ini_parse then returns. */
-static int take_line(void *context, const char *section, const char *name, const char *value)
+static int config_parse_line(void *context, const char *section, const char *name,
+                             const char *value)
 {
     struct reading *r = context;
     struct config unused = {0};
@@ -309,12 +310,12 @@ static int take_line(void *context, const char *section, const char *name, const
     return r->status == 0;
 }
 
-static int read_file(struct config *c, const char *path, struct error *e)
+static int config_read_file(struct config *c, const char *path, struct error *e)
 {
     struct reading r = {c, path, c->given, 0, e, 0};
 
     errno = 0;
-    int line = ini_parse(path, take_line, &r);
+    int line = ini_parse(path, config_parse_line, &r);
     if (line == -1)
         return error_set_errno(e, errno, "cannot read the configuration %s", path);
     if (r.status)
@@ -339,7 +340,7 @@ static char *default_state(void)
 }
 
 /* The folder may not exist yet; jobs' paths must not depend on where the daemon was started. */
-static char *absolute(char *path)
+static char *config_make_absolute(char *path)
 {
     char cwd[PATH_MAX], *full = NULL;
 
@@ -359,8 +360,8 @@ static int fill_defaults(struct config *c, struct error *e)
             return -(int)e->code;
     if (!c->state)
         c->state = default_state();
-    c->state = absolute(c->state);
-    c->socket = absolute(c->socket);
+    c->state = config_make_absolute(c->state);
+    c->socket = config_make_absolute(c->socket);
     if (!c->socket && c->state && asprintf(&c->socket, "%s/traind.sock", c->state) < 0)
         c->socket = NULL;
     if (!c->state || !c->socket)
@@ -379,18 +380,19 @@ int config_load(struct config *c, const char *path, struct error *e)
         return -(int)e->code;
     if (!path && access(installed, F_OK) == 0)
         path = installed;
-    if (path && read_file(c, path, e))
+    if (path && config_read_file(c, path, e))
         return -(int)e->code;
     return fill_defaults(c, e);
 }
 
 /* ---------------------------------------------------------------- reloading and checking */
 
-static bool same_value(const struct config *a, const struct config *b, const struct config_key *key)
+static bool config_same_value(const struct config *a, const struct config *b,
+                              const struct config_key *key)
 {
     if (key->kind != 's')
-        return *number_of(a, key) == *number_of(b, key);
-    const char *x = *text_of(a, key), *y = *text_of(b, key);
+        return *config_number(a, key) == *config_number(b, key);
+    const char *x = *config_text(a, key), *y = *config_text(b, key);
     return x && y ? strcmp(x, y) == 0 : x == y;
 }
 
@@ -398,12 +400,12 @@ static bool same_value(const struct config *a, const struct config *b, const str
 static void print_value(FILE *out, const struct config *c, const struct config_key *key)
 {
     if (key->kind == 's') {
-        fputs(*text_of(c, key) ? *text_of(c, key) : "not set", out);
+        fputs(*config_text(c, key) ? *config_text(c, key) : "not set", out);
     } else if (key->kind == 'i') {
-        fprintf(out, "%lld", (long long)*number_of(c, key));
+        fprintf(out, "%lld", (long long)*config_number(c, key));
     } else {
-        const char *word = words_of(key);
-        for (int64_t i = *number_of(c, key); i > 0 && *word; i--) {
+        const char *word = config_key_words(key);
+        for (int64_t i = *config_number(c, key); i > 0 && *word; i--) {
             word += strcspn(word, " ");
             word += *word == ' ';
         }
@@ -414,21 +416,21 @@ static void print_value(FILE *out, const struct config *c, const struct config_k
 static int copy_value(struct config *c, const struct config *from, const struct config_key *key)
 {
     if (key->kind != 's') {
-        *number_of(c, key) = *number_of(from, key);
+        *config_number(c, key) = *config_number(from, key);
         return 0;
     }
-    char *text = *text_of(from, key) ? strdup(*text_of(from, key)) : NULL;
-    if (!text && *text_of(from, key))
+    char *text = *config_text(from, key) ? strdup(*config_text(from, key)) : NULL;
+    if (!text && *config_text(from, key))
         return -1;
-    free(*text_of(c, key));
-    *text_of(c, key) = text;
+    free(*config_text(c, key));
+    *config_text(c, key) = text;
     return 0;
 }
 
 static int inherit_value(struct config *fresh, const struct config *before,
                          const struct config_key *key, FILE *taken, FILE *needs_restart)
 {
-    if (same_value(before, fresh, key))
+    if (config_same_value(before, fresh, key))
         return 0;
     if (!config_key_reloads(key)) {
         fprintf(needs_restart, "%s%s", ftell(needs_restart) ? ", " : "", key->name);
@@ -563,7 +565,7 @@ int config_check(const struct config *c, struct error *e)
 #define HELP_COLUMNS 78
 #define HELP_INDENT  6
 
-static void print_wrapped(FILE *out, const char *words)
+static void config_print_wrapped(FILE *out, const char *words)
 {
     int column = fprintf(out, "%*s", HELP_INDENT - 1, "");
 
@@ -582,7 +584,7 @@ void config_help(FILE *out)
     for (size_t i = 0; i < KEY_COUNT; i++) {
         fprintf(out, "  %s%s%s\n", keys[i].name, keys[i].default_text ? " = " : "",
                 keys[i].default_text ? keys[i].default_text : "");
-        print_wrapped(out, keys[i].help);
+        config_print_wrapped(out, keys[i].help);
     }
 }
 
@@ -590,6 +592,6 @@ void config_clear(struct config *c)
 {
     for (size_t i = 0; i < KEY_COUNT; i++)
         if (keys[i].kind == 's')
-            free(*text_of(c, &keys[i]));
+            free(*config_text(c, &keys[i]));
     memset(c, 0, sizeof *c);
 }

@@ -123,7 +123,7 @@ static char *help_text(int key, const char *text, void *input)
 /* ---------------------------------------------------------------- the state folder */
 
 /* What a killed daemon was just forking holds its lock until it has closed its descriptors. */
-static bool take_lock(int fd)
+static bool daemon_lock(int fd)
 {
     for (int tries = 0; flock(fd, LOCK_EX | LOCK_NB); tries++) {
         if (errno != EWOULDBLOCK || tries == 20)
@@ -142,7 +142,7 @@ static int lock_state(const struct config *c, int *fd, struct error *e)
         return error_set(e, ERR_NO_MEMORY, "out of memory");
     *fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
     int status = *fd < 0 ? error_set_errno(e, errno, "cannot open %s", path) : 0;
-    if (status == 0 && !take_lock(*fd)) {
+    if (status == 0 && !daemon_lock(*fd)) {
         if (read(*fd, text, sizeof text - 1) < 0)
             text[0] = '\0';
         text[strcspn(text, "\n")] = '\0';
@@ -201,7 +201,7 @@ struct daemon_life {
 static struct job_manager *signalled; /* what a signal stops */
 static atomic_bool reload_wanted;     /* a signal may come on any thread */
 
-static void on_signal(int number)
+static void daemon_on_signal(int number)
 {
     if (number == SIGHUP) {
         atomic_store(&reload_wanted, true);
@@ -213,7 +213,7 @@ static void on_signal(int number)
 
 static void catch_signals(struct job_manager *m)
 {
-    struct sigaction act = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+    struct sigaction act = {.sa_handler = daemon_on_signal, .sa_flags = SA_RESTART};
 
     signalled = m;
     signal(SIGPIPE, SIG_IGN);
@@ -299,7 +299,7 @@ static void log_changes(const struct config_changes *changes)
                  changes->needs_restart);
 }
 
-static void reload(struct daemon_life *d)
+static void daemon_reload(struct daemon_life *d)
 {
     struct config_changes changes = {0};
     struct error e;
@@ -334,7 +334,7 @@ static double on_round(void *context)
     struct daemon_life *d = context;
 
     if (atomic_exchange(&reload_wanted, false))
-        reload(d);
+        daemon_reload(d);
     const struct config *config = settings_get(d->app.settings);
     struct node_self_settings settings = node_settings(config);
     double next = node_self_round(d->self, &settings);
@@ -345,7 +345,7 @@ static double on_round(void *context)
     return fmin(next, d->watchdog_seconds / 3);
 }
 
-static int open_store(const struct config *c, struct http_app *app, struct error *e)
+static int daemon_open_store(const struct config *c, struct http_app *app, struct error *e)
 {
     char *path;
 
@@ -397,7 +397,7 @@ static void say_ready(struct daemon_life *d, const char *url)
     sd_notifyf(0, "READY=1\nSTATUS=listening on %s", url);
 }
 
-static int serve(struct daemon_life *d, struct error *e)
+static int daemon_serve(struct daemon_life *d, struct error *e)
 {
     struct http_server *server;
 
@@ -420,24 +420,24 @@ static int serve(struct daemon_life *d, struct error *e)
     return status;
 }
 
-static gid_t group_of(const char *name)
+static gid_t daemon_find_group(const char *name)
 {
     const struct group *group = name ? getgrnam(name) : NULL;
     return group ? group->gr_gid : (gid_t)-1;
 }
 
-static int run(struct daemon_life *d, struct error *e)
+static int daemon_run(struct daemon_life *d, struct error *e)
 {
     const struct config *config = d->config;
     struct http_app *app = &d->app;
     int lock = -1;
 
-    app->socket_gid = group_of(config->socket_group);
+    app->socket_gid = daemon_find_group(config->socket_group);
     int status = state_folder_prepare(config->state, config->socket, app->socket_gid, e);
     if (status == 0)
         status = lock_state(config, &lock, e);
     if (status == 0)
-        status = open_store(config, app, e);
+        status = daemon_open_store(config, app, e);
     if (status == 0)
         status = create_manager(config, app->store, &app->jobs, e);
     if (status == 0)
@@ -445,7 +445,7 @@ static int run(struct daemon_life *d, struct error *e)
     if (status == 0 && !(d->self = node_self_create(app->store, app->jobs)))
         status = error_set(e, ERR_NO_MEMORY, "out of memory");
     if (status == 0)
-        status = serve(d, e);
+        status = daemon_serve(d, e);
     streams_destroy(app->streams);
     node_self_destroy(d->self);
     job_manager_destroy(app->jobs);
@@ -457,11 +457,11 @@ static int run(struct daemon_life *d, struct error *e)
 }
 
 /* Takes over the settings. */
-static int live(struct daemon_life *d, struct error *e)
+static int daemon_loop(struct daemon_life *d, struct error *e)
 {
     d->config = settings_get(d->app.settings);
     use_process_settings(d->config);
-    int status = run(d, e);
+    int status = daemon_run(d, e);
     if (status == 0)
         log_info("stopped; trainings that run go on");
     settings_release(d->config);
@@ -478,7 +478,7 @@ static int print_openapi(void)
     return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-static int check_config(const struct config *c)
+static int daemon_check_config(const struct config *c)
 {
     printf("the settings are right: traind would listen on %s%s and on %s, with its state in %s\n",
            c->listen, c->tls_key ? " (TLS)" : "", c->socket, c->state);
@@ -506,11 +506,11 @@ int main(int argc, char **argv)
     if (status == 0 && a.check_config) {
         status = http_server_check(&config, &e);
         if (status == 0)
-            check_config(&config);
+            daemon_check_config(&config);
     } else if (status == 0) {
         status = settings_create(&config, &life.app.settings, &e);
         if (status == 0)
-            status = live(&life, &e);
+            status = daemon_loop(&life, &e);
     }
     if (status)
         log_error("%s", e.text);

@@ -60,7 +60,7 @@ static bool is_state(const char *path)
     return folder && empty;
 }
 
-static bool lies_in(const char *file, const char *folder)
+static bool state_folder_contains(const char *file, const char *folder)
 {
     char copy[PATH_MAX];
     struct stat a, b;
@@ -80,7 +80,7 @@ int state_folder_prepare(const char *path, const char *socket, gid_t socket_grou
         return status;
     if (stat(path, &st))
         return error_set_errno(e, errno, "cannot look at %s", path);
-    bool shared = socket_group != (gid_t)-1 && lies_in(socket, path);
+    bool shared = socket_group != (gid_t)-1 && state_folder_contains(socket, path);
     mode_t mode = shared ? 0710 : 0700, now = st.st_mode & 07777;
     if (now == mode && (!shared || st.st_gid == socket_group))
         return 0;

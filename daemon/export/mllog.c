@@ -31,7 +31,7 @@ struct mllog {
 
 /* ---------------------------------------------------------------- lines */
 
-static bool make_room(struct mllog *m)
+static bool mllog_grow(struct mllog *m)
 {
     struct line *lines = array_grow(m->lines, m->count, &m->room, sizeof *lines);
     if (lines)
@@ -40,8 +40,8 @@ static bool make_room(struct mllog *m)
 }
 
 /* Takes over value (NULL: null) and metadata (NULL: none). */
-static void put(struct mllog *m, double t, enum kind kind, const char *key, json_t *value,
-                json_t *metadata, int line)
+static void mllog_put(struct mllog *m, double t, enum kind kind, const char *key, json_t *value,
+                      json_t *metadata, int line)
 {
     json_t *about = json_pack("{s:s, s:i}", "file", __FILE__, "lineno", line);
 
@@ -53,7 +53,7 @@ static void put(struct mllog *m, double t, enum kind kind, const char *key, json
                              "value", value ? value : json_null(), "metadata", about);
     char *text = json ? json_dumps(json, JSON_REAL_PRECISION(12)) : NULL;
     json_decref(json);
-    if (!text || !make_room(m)) {
+    if (!text || !mllog_grow(m)) {
         free(text);
         m->status = error_set(m->e, ERR_NO_MEMORY, "no memory for the log");
         return;
@@ -61,7 +61,7 @@ static void put(struct mllog *m, double t, enum kind kind, const char *key, json
     m->lines[m->count] = (struct line){t, m->count, text};
     m->count++;
 }
-#define PUT(m, t, kind, key, value, metadata) put(m, t, kind, key, value, metadata, __LINE__)
+#define PUT(m, t, kind, key, value, metadata) mllog_put(m, t, kind, key, value, metadata, __LINE__)
 
 static int by_time(const void *a, const void *b)
 {
@@ -74,7 +74,7 @@ static int by_time(const void *a, const void *b)
 
 /* ---------------------------------------------------------------- the document */
 
-static json_t *in(const json_t *object, const char *path)
+static json_t *mllog_lookup(const json_t *object, const char *path)
 {
     char word[64];
     const json_t *at = object;
@@ -88,7 +88,7 @@ static json_t *in(const json_t *object, const char *path)
 
 static double number_in(const json_t *object, const char *path)
 {
-    json_t *value = in(object, path);
+    json_t *value = mllog_lookup(object, path);
     double number = json_is_number(value) ? json_number_value(value) : NAN;
 
     json_decref(value);
@@ -116,7 +116,7 @@ static const struct {
 
 static void put_optimizer(struct mllog *m, double t)
 {
-    json_t *value = in(m->spec, "optimizer.name");
+    json_t *value = mllog_lookup(m->spec, "optimizer.name");
     const char *name = json_is_string(value) ? json_string_value(value) : "sgd";
     bool lars = strcmp(name, "lars") == 0, prefixed = lars || strcmp(name, "sgd") == 0;
     char key[80], word[32];
@@ -131,7 +131,8 @@ static void put_optimizer(struct mllog *m, double t)
         snprintf(key, sizeof key, "%s%s%s", prefixed ? name : "", prefixed ? "_" : "",
                  optimizer_settings[i].key);
         PUT(m, t, POINT, key,
-            in(optimizer_settings[i].of_plan ? m->plan : m->spec, optimizer_settings[i].path),
+            mllog_lookup(optimizer_settings[i].of_plan ? m->plan : m->spec,
+                         optimizer_settings[i].path),
             NULL);
     }
 }
@@ -144,11 +145,12 @@ static void put_settings(struct mllog *m, double t)
     PUT(m, t, POINT, "submission_status", json_string("research"), NULL);
     PUT(m, t, POINT, "submission_platform",
         json_sprintf("%lldx CPU", (long long)number_in(m->spec, "cluster.nodes")), NULL);
-    PUT(m, t, POINT, "seed", in(m->spec, "seed"), NULL);
-    PUT(m, t, POINT, "global_batch_size", in(m->plan, "global_batch"), NULL);
-    PUT(m, t, POINT, "gradient_accumulation_steps", in(m->spec, "accumulate_steps"), NULL);
-    PUT(m, t, POINT, "train_samples", in(m->plan, "train_images"), NULL);
-    PUT(m, t, POINT, "eval_samples", in(m->plan, "eval_images"), NULL);
+    PUT(m, t, POINT, "seed", mllog_lookup(m->spec, "seed"), NULL);
+    PUT(m, t, POINT, "global_batch_size", mllog_lookup(m->plan, "global_batch"), NULL);
+    PUT(m, t, POINT, "gradient_accumulation_steps", mllog_lookup(m->spec, "accumulate_steps"),
+        NULL);
+    PUT(m, t, POINT, "train_samples", mllog_lookup(m->plan, "train_images"), NULL);
+    PUT(m, t, POINT, "eval_samples", mllog_lookup(m->plan, "eval_images"), NULL);
     put_optimizer(m, t);
 }
 
@@ -161,13 +163,14 @@ static void take_eval(struct mllog *m, const json_t *body, double t)
 
     PUT(m, t - (seconds > 0 ? seconds : 0), START, "eval_start", NULL,
         json_pack("{s:I}", "epoch_num", number));
-    PUT(m, t, POINT, "eval_accuracy", in(body, "top1"), json_pack("{s:I}", "epoch_num", number));
+    PUT(m, t, POINT, "eval_accuracy", mllog_lookup(body, "top1"),
+        json_pack("{s:I}", "epoch_num", number));
     PUT(m, t, END, "eval_stop", NULL, json_pack("{s:I}", "epoch_num", number));
 }
 
 static void take_run_stop(struct mllog *m, const json_t *body, double t)
 {
-    json_t *status = in(body, "status"), *reached = in(body, "target_reached");
+    json_t *status = mllog_lookup(body, "status"), *reached = mllog_lookup(body, "target_reached");
 
     m->run_stop = t;
     m->success =
@@ -176,11 +179,11 @@ static void take_run_stop(struct mllog *m, const json_t *body, double t)
     json_decref(reached);
 }
 
-static bool take(void *context, const struct store_event_row *row)
+static bool mllog_add_event(void *context, const struct store_event_row *row)
 {
     struct mllog *m = context;
     json_t *body = json_loads(row->body, 0, NULL);
-    json_t *state = in(body, "state");
+    json_t *state = mllog_lookup(body, "state");
 
     if (strcmp(row->type, "state") == 0 && m->started == 0 && state &&
         strcmp(json_string_value(state), "starting") == 0)
@@ -231,10 +234,10 @@ static int put_epochs(struct mllog *m, struct store *store, struct error *e)
 
 /* ---------------------------------------------------------------- all */
 
-static int gather(struct mllog *m, struct store *store, struct error *e)
+static int mllog_collect(struct mllog *m, struct store *store, struct error *e)
 {
     struct store_event_range range = {.job_id = m->job->id, .without_steps = true};
-    int status = store_event_each(store, &range, take, m, e);
+    int status = store_event_each(store, &range, mllog_add_event, m, e);
 
     if (status || m->status || m->started == 0)
         return status ? status : m->status;
@@ -252,7 +255,7 @@ static int gather(struct mllog *m, struct store *store, struct error *e)
     return status ? status : m->status;
 }
 
-static void clear(struct mllog *m)
+static void mllog_clear(struct mllog *m)
 {
     for (size_t i = 0; i < m->count; i++)
         free(m->lines[i].text);
@@ -267,11 +270,11 @@ int export_mllog(struct store *store, const struct store_job *job, FILE *out, st
 
     m.spec = json_loads(job->spec, 0, NULL);
     m.plan = json_loads(job->plan, 0, NULL);
-    int status = gather(&m, store, e);
+    int status = mllog_collect(&m, store, e);
     if (status == 0 && m.count) /* a job that never ran has none */
         qsort(m.lines, m.count, sizeof *m.lines, by_time);
     for (size_t i = 0; status == 0 && i < m.count; i++)
         fprintf(out, ":::MLLOG %s\n", m.lines[i].text);
-    clear(&m);
+    mllog_clear(&m);
     return status;
 }

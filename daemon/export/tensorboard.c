@@ -74,7 +74,7 @@ struct scalars {
     size_t count;
 };
 
-static void add(struct scalars *s, const char *tag, double value)
+static void scalars_add(struct scalars *s, const char *tag, double value)
 {
     if (!isfinite(value) || s->count == VALUES_MAX)
         return;
@@ -99,7 +99,7 @@ static void write_step(void *context, const struct store_metric_part *part)
     for (size_t i = 0; event_metric_at(i); i++)
         for (size_t w = 0; w < sizeof wanted / sizeof wanted[0]; w++)
             if (part->of[i].count && strcmp(event_metric_at(i)->name, wanted[w]) == 0)
-                add(&s, wanted[w], part->of[i].sum / part->of[i].count);
+                scalars_add(&s, wanted[w], part->of[i].sum / part->of[i].count);
     write_summary(b, part->t, part->step, s.pointers, s.count);
 }
 
@@ -112,9 +112,9 @@ static int write_evals(struct board *b, struct store *store, int64_t job_id, str
         return -(int)e->code;
     json_array_foreach (evals, i, eval) {
         struct scalars s = {.count = 0};
-        add(&s, "eval/top1", json_get_number(eval, "top1", NAN));
-        add(&s, "eval/top5", json_get_number(eval, "top5", NAN));
-        add(&s, "eval/loss", json_get_number(eval, "loss", NAN));
+        scalars_add(&s, "eval/top1", json_get_number(eval, "top1", NAN));
+        scalars_add(&s, "eval/top5", json_get_number(eval, "top5", NAN));
+        scalars_add(&s, "eval/loss", json_get_number(eval, "loss", NAN));
         write_summary(b, json_get_number(eval, "t", NAN),
                       json_integer_value(json_object_get(eval, "step")), s.pointers, s.count);
     }

@@ -12,7 +12,7 @@ struct crew {
     pthread_t threads[]; /* (room) */
 };
 
-static struct crew_task *take(struct crew *c)
+static struct crew_task *crew_next_task(struct crew *c)
 {
     struct crew_task *task = c->first;
 
@@ -24,13 +24,13 @@ static struct crew_task *take(struct crew *c)
     return task;
 }
 
-static void *serve(void *context)
+static void *crew_serve(void *context)
 {
     struct crew *c = context;
 
     pthread_mutex_lock(&c->lock);
     for (;;) {
-        struct crew_task *task = take(c);
+        struct crew_task *task = crew_next_task(c);
         if (task) {
             pthread_mutex_unlock(&c->lock);
             task->work(task->context);
@@ -65,7 +65,7 @@ bool crew_do(struct crew *c, struct crew_task *task)
 {
     pthread_mutex_lock(&c->lock);
     if (c->idle == 0 && c->count < c->room && !c->dismissed &&
-        pthread_create(&c->threads[c->count], NULL, serve, c) == 0)
+        pthread_create(&c->threads[c->count], NULL, crew_serve, c) == 0)
         c->count++;
     bool taken = c->count > 0 && !c->dismissed;
     if (taken) {

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void add(struct json_text *t, const char *text, size_t bytes)
+static void json_text_append(struct json_text *t, const char *text, size_t bytes)
 {
     buffer_append(&t->out, text, bytes);
 }
@@ -15,32 +15,32 @@ static void add_key(struct json_text *t, const char *key)
     char last = t->out.bytes ? t->out.data[t->out.bytes - 1] : '[';
 
     if (last != '{' && last != '[')
-        add(t, ",", 1);
+        json_text_append(t, ",", 1);
     if (!key)
         return;
-    add(t, "\"", 1);
-    add(t, key, strlen(key));
-    add(t, "\":", 2);
+    json_text_append(t, "\"", 1);
+    json_text_append(t, key, strlen(key));
+    json_text_append(t, "\":", 2);
 }
 
 static void add_null(struct json_text *t)
 {
-    add(t, "null", 4);
+    json_text_append(t, "null", 4);
 }
 
 void json_text_open(struct json_text *t, const char *key, char bracket)
 {
     if (t->out.bytes)
         add_key(t, key);
-    add(t, &bracket, 1);
+    json_text_append(t, &bracket, 1);
 }
 
 void json_text_close(struct json_text *t, char bracket)
 {
-    add(t, &bracket, 1);
+    json_text_append(t, &bracket, 1);
 }
 
-static bool is_plain(unsigned char c)
+static bool json_text_is_plain(unsigned char c)
 {
     return c >= ' ' && c != '"' && c != '\\';
 }
@@ -60,7 +60,7 @@ static void add_escaped(struct json_text *t, unsigned char c)
     int bytes = at ? snprintf(text, sizeof text, "\\%c", letters[at - names])
                    : snprintf(text, sizeof text, "\\u%04x", c);
 
-    add(t, text, (size_t)bytes);
+    json_text_append(t, text, (size_t)bytes);
 }
 
 void json_text_string(struct json_text *t, const char *key, const char *value)
@@ -74,21 +74,21 @@ void json_text_string(struct json_text *t, const char *key, const char *value)
         add_null(t);
         return;
     }
-    add(t, "\"", 1);
+    json_text_append(t, "\"", 1);
     while (*value) {
         size_t plain = 0;
-        while (is_plain((unsigned char)value[plain]))
+        while (json_text_is_plain((unsigned char)value[plain]))
             plain++;
-        add(t, value, plain);
+        json_text_append(t, value, plain);
         value += plain;
         if (*value)
             add_escaped(t, (unsigned char)*value++);
     }
-    add(t, "\"", 1);
+    json_text_append(t, "\"", 1);
 }
 
 /* From the end of a buffer backwards; the first digit. */
-static char *digits(char *end, uint64_t value)
+static char *json_text_digits(char *end, uint64_t value)
 {
     do
         *--end = (char)('0' + value % 10);
@@ -99,12 +99,12 @@ static char *digits(char *end, uint64_t value)
 void json_text_integer(struct json_text *t, const char *key, int64_t value)
 {
     char text[24], *end = text + sizeof text;
-    char *at = digits(end, value < 0 ? 0 - (uint64_t)value : (uint64_t)value);
+    char *at = json_text_digits(end, value < 0 ? 0 - (uint64_t)value : (uint64_t)value);
 
     if (value < 0)
         *--at = '-';
     add_key(t, key);
-    add(t, at, (size_t)(end - at));
+    json_text_append(t, at, (size_t)(end - at));
 }
 
 /* n / 10^decimals, decimals >= 1, with at least one digit on each side of the point. */
@@ -114,7 +114,7 @@ static void add_scaled(struct json_text *t, bool negative, uint64_t n, int decim
 
     for (; decimals > 1 && n % 10 == 0; decimals--)
         n /= 10;
-    char *at = digits(end, n), *point = end - decimals;
+    char *at = json_text_digits(end, n), *point = end - decimals;
     while (at >= point)
         *--at = '0';
     memmove(at - 1, at, (size_t)(point - at));
@@ -122,7 +122,7 @@ static void add_scaled(struct json_text *t, bool negative, uint64_t n, int decim
     point[-1] = '.';
     if (negative)
         *--at = '-';
-    add(t, at, (size_t)(end - at));
+    json_text_append(t, at, (size_t)(end - at));
 }
 
 /* Most numbers have few decimals, as dates with microseconds: value = n / scale exactly as a
@@ -146,7 +146,7 @@ static void add_printed(struct json_text *t, int precision, double value)
 
     if (!strpbrk(text, ".e"))
         bytes += snprintf(text + bytes, sizeof text - (size_t)bytes, ".0");
-    add(t, text, (size_t)bytes);
+    json_text_append(t, text, (size_t)bytes);
 }
 
 void json_text_real(struct json_text *t, const char *key, double value)
@@ -178,9 +178,9 @@ void json_text_rounded(struct json_text *t, const char *key, double value)
         add_scaled(t, signbit(value), (uint64_t)llround(fabs(value) * tens[decimals]), decimals);
 }
 
-static int take(const char *text, size_t bytes, void *context)
+static int json_text_on_dump(const char *text, size_t bytes, void *context)
 {
-    add(context, text, bytes);
+    json_text_append(context, text, bytes);
     return 0;
 }
 
@@ -189,14 +189,14 @@ void json_text_value(struct json_text *t, const char *key, json_t *value)
     add_key(t, key);
     if (!value)
         add_null(t);
-    else if (json_dump_callback(value, take, t,
+    else if (json_dump_callback(value, json_text_on_dump, t,
                                 JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(16)))
         t->failed = true;
     json_decref(value);
 }
 
 /* One token, or a string as a whole; its bytes. */
-static size_t token(const char *json)
+static size_t json_text_token(const char *json)
 {
     size_t n = 1;
 
@@ -218,15 +218,15 @@ void json_text_raw(struct json_text *t, const char *key, const char *json)
         return;
     }
     while (*(json += strspn(json, " \t\r\n"))) {
-        size_t bytes = token(json);
-        add(t, json, bytes);
+        size_t bytes = json_text_token(json);
+        json_text_append(t, json, bytes);
         json += bytes;
     }
 }
 
 bool json_text_end(struct json_text *t)
 {
-    add(t, "\n", 1);
+    json_text_append(t, "\n", 1);
     return !t->failed && !t->out.failed;
 }
 

@@ -66,7 +66,7 @@ static void set_detail(struct error *e, enum error_code code)
     error_set(e, code, "%s", text);
 }
 
-static enum error_code code_of(unsigned status)
+static enum error_code library_page_error_code(unsigned status)
 {
     switch (status) {
     case 413:
@@ -92,7 +92,7 @@ static struct MHD_Response *problem_response(unsigned *status)
         *status = 413;
         error_set(&e, ERR_TOO_LARGE, "the extensions of a chunk are too large");
     } else {
-        set_detail(&e, code_of(*status));
+        set_detail(&e, library_page_error_code(*status));
     }
     reply_problem(&r, (int)*status, &e, NULL);
     struct MHD_Response *response =

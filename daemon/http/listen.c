@@ -18,8 +18,8 @@
 
 /* ---------------------------------------------------------------- TCP */
 
-static int split(const char *address, char *host, size_t host_bytes, const char **port,
-                 struct error *e)
+static int listen_split(const char *address, char *host, size_t host_bytes, const char **port,
+                        struct error *e)
 {
     const char *colon = strrchr(address, ':');
     const char *from = address, *to = colon;
@@ -43,7 +43,7 @@ static int split(const char *address, char *host, size_t host_bytes, const char 
     return 0;
 }
 
-static bool is_loopback(const struct sockaddr *address)
+static bool listen_is_loopback(const struct sockaddr *address)
 {
     if (address->sa_family == AF_INET) {
         const struct sockaddr_in *v4 = (const struct sockaddr_in *)(const void *)address;
@@ -86,7 +86,7 @@ static int bind_and_listen(int fd, const struct addrinfo *found, const char *add
 
 static int check_loopback(const struct sockaddr *found, const char *address, struct error *e)
 {
-    if (!is_loopback(found))
+    if (!listen_is_loopback(found))
         return error_set(
             e, ERR_USAGE,
             "listen = %s can be reached from other machines, which needs tokens and "
@@ -105,14 +105,14 @@ static int open_tcp(const struct addrinfo *found, const char *address, int *fd, 
 }
 
 /* The address found and allowed; freed with freeaddrinfo where 0 is returned. */
-static int find(const char *address, const struct listen_rules *rules, struct addrinfo **found,
-                struct error *e)
+static int listen_resolve(const char *address, const struct listen_rules *rules,
+                          struct addrinfo **found, struct error *e)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
     char host[256];
     const char *port = NULL;
 
-    if (split(address, host, sizeof host, &port, e))
+    if (listen_split(address, host, sizeof host, &port, e))
         return -(int)e->code;
     int reason = getaddrinfo(host, port, &hints, found);
     if (reason)
@@ -128,7 +128,7 @@ int listen_check(const char *address, const struct listen_rules *rules, struct e
 {
     struct addrinfo *found;
 
-    if (find(address, rules, &found, e))
+    if (listen_resolve(address, rules, &found, e))
         return -(int)e->code;
     freeaddrinfo(found);
     return 0;
@@ -140,7 +140,7 @@ int listen_tcp(const char *address, const struct listen_rules *rules, int *fd, c
     struct addrinfo *found;
 
     *fd = -1;
-    if (find(address, rules, &found, e))
+    if (listen_resolve(address, rules, &found, e))
         return -(int)e->code;
     int status = open_tcp(found, address, fd, e);
     freeaddrinfo(found);

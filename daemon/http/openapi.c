@@ -18,7 +18,7 @@ struct described {
     const json_t *doc, *examples; /* NULL: nothing is written */
 };
 
-static json_t *reference(const char *where, const char *name)
+static json_t *openapi_reference(const char *where, const char *name)
 {
     return json_pack("{s:o}", "$ref", json_sprintf("#/components/%s/%s", where, name));
 }
@@ -27,7 +27,7 @@ static json_t *reference(const char *where, const char *name)
 static json_t *schema_of(const json_t *schema)
 {
     const char *name = json_string_value(schema);
-    return name ? reference("schemas", name) : json_deep_copy(schema);
+    return name ? openapi_reference("schemas", name) : json_deep_copy(schema);
 }
 
 /* ---- examples */
@@ -92,8 +92,8 @@ static bool is_tagged(const struct described *d)
     return strcmp(d->route->method, "GET") == 0 && !json_is_true(json_object_get(d->doc, "file"));
 }
 
-static void add_parameter(json_t *list, const struct described *d, const char *in, const char *name,
-                          const json_t *about)
+static void openapi_add_parameter(json_t *list, const struct described *d, const char *in,
+                                  const char *name, const json_t *about)
 {
     bool in_path = strcmp(in, "path") == 0;
     json_t *schema = about ? json_deep_copy(about) : json_pack("{s:s}", "type", "string");
@@ -124,16 +124,17 @@ static json_t *parameters_of(const struct described *d)
     for (const char *at = strchr(d->route->pattern, '{'); at; at = strchr(at + 1, '{')) {
         snprintf(word, sizeof word, "%.*s", (int)strcspn(at + 1, "}"), at + 1);
         about = json_object_get(known, word);
-        add_parameter(list, d, "path", word, about || strcmp(word, "id") != 0 ? about : number);
+        openapi_add_parameter(list, d, "path", word,
+                              about || strcmp(word, "id") != 0 ? about : number);
     }
     for (const char *at = d->route->parameters; *at; at += strcspn(at, " "), at += *at == ' ') {
         snprintf(word, sizeof word, "%.*s", (int)strcspn(at, " "), at);
-        add_parameter(list, d, "query", word, json_object_get(known, word));
+        openapi_add_parameter(list, d, "query", word, json_object_get(known, word));
     }
     json_object_foreach (json_object_get(d->doc, "headers"), name, about)
-        add_parameter(list, d, "header", name, about);
+        openapi_add_parameter(list, d, "header", name, about);
     if (is_tagged(d))
-        json_array_append_new(list, reference("parameters", "IfNoneMatch"));
+        json_array_append_new(list, openapi_reference("parameters", "IfNoneMatch"));
     json_decref(number);
     return list;
 }
@@ -153,11 +154,11 @@ static void add_header(json_t *answer, const char *name, const char *words)
         json_pack("{s:s, s:{s:s}}", "description", words, "schema", "type", "string"));
 }
 
-static void add_problem(json_t *responses, const struct described *d, int status)
+static void openapi_add_problem(json_t *responses, const struct described *d, int status)
 {
     char code[8];
     json_t *media =
-        content_of(d, status, "application/problem+json", reference("schemas", "Problem"));
+        content_of(d, status, "application/problem+json", openapi_reference("schemas", "Problem"));
 
     snprintf(code, sizeof code, "%d", status);
     if (json_object_get(media, "examples"))
@@ -165,29 +166,29 @@ static void add_problem(json_t *responses, const struct described *d, int status
                             json_pack("{s:s, s:{s:O}}", "description", "What is wrong (RFC 9457)",
                                       "content", "application/problem+json", media));
     else
-        json_object_set_new(responses, code, reference("responses", "Problem"));
+        json_object_set_new(responses, code, openapi_reference("responses", "Problem"));
     json_decref(media);
 }
 
-static void add_problems(json_t *responses, const struct described *d)
+static void openapi_add_problems(json_t *responses, const struct described *d)
 {
     const json_t *code;
     size_t i;
 
     /* Of every route: a wrong token, a foreign Host and too large a body are refused before what
      * the route needs is asked. */
-    add_problem(responses, d, 400);
-    add_problem(responses, d, 401);
-    add_problem(responses, d, 403);
-    add_problem(responses, d, 413);
-    json_object_set_new(responses, "429", reference("responses", "TooMany"));
+    openapi_add_problem(responses, d, 400);
+    openapi_add_problem(responses, d, 401);
+    openapi_add_problem(responses, d, 403);
+    openapi_add_problem(responses, d, 413);
+    json_object_set_new(responses, "429", openapi_reference("responses", "TooMany"));
     if (strchr(d->route->pattern, '{'))
-        add_problem(responses, d, 404);
+        openapi_add_problem(responses, d, 404);
     if (strcmp(d->route->method, "GET") != 0 && d->route->role != ROLE_READ)
-        add_problem(responses, d, 507); /* it writes */
+        openapi_add_problem(responses, d, 507); /* it writes */
     json_array_foreach (json_object_get(d->doc, "problems"), i, code)
-        add_problem(responses, d, (int)json_integer_value(code));
-    json_object_set_new(responses, "default", reference("responses", "Problem"));
+        openapi_add_problem(responses, d, (int)json_integer_value(code));
+    json_object_set_new(responses, "default", openapi_reference("responses", "Problem"));
 }
 
 static json_t *good_answer(const struct described *d, const char *code, const json_t *types)
@@ -215,10 +216,10 @@ static json_t *responses_of(const struct described *d)
     json_object_foreach (json_object_get(d->doc, "answers"), code, types)
         json_object_set_new(responses, code, good_answer(d, code, types));
     if (is_tagged(d))
-        json_object_set_new(responses, "304", reference("responses", "NotModified"));
+        json_object_set_new(responses, "304", openapi_reference("responses", "NotModified"));
     if (!d->route->handler)
-        add_problem(responses, d, 501);
-    add_problems(responses, d);
+        openapi_add_problem(responses, d, 501);
+    openapi_add_problems(responses, d);
     return responses;
 }
 
@@ -255,7 +256,7 @@ static json_t *operation_id(const struct route *route)
     return json_string(id);
 }
 
-static json_t *operation(const struct described *d, const char *tag)
+static json_t *openapi_operation(const struct described *d, const char *tag)
 {
     const struct route *route = d->route;
     json_t *json =
@@ -275,7 +276,7 @@ static json_t *operation(const struct described *d, const char *tag)
 }
 
 /* The document in which the route is described; *tag becomes its name. */
-static void describe(json_t *const docs[], struct described *d, const char **tag)
+static void openapi_describe(json_t *const docs[], struct described *d, const char **tag)
 {
     char title[128];
 
@@ -291,7 +292,7 @@ static void describe(json_t *const docs[], struct described *d, const char **tag
     }
 }
 
-static json_t *paths_of(json_t *const docs[])
+static json_t *openapi_paths(json_t *const docs[])
 {
     json_t *all = json_object();
 
@@ -301,12 +302,12 @@ static json_t *paths_of(json_t *const docs[])
                                    : strcmp(d.route->method, "DELETE") == 0 ? "delete"
                                                                             : "post";
         json_t *path = json_object_get(all, d.route->pattern);
-        describe(docs, &d, &tag);
+        openapi_describe(docs, &d, &tag);
         if (!path) {
             path = json_object();
             json_object_set_new(all, d.route->pattern, path);
         }
-        json_object_set_new(path, method, operation(&d, tag));
+        json_object_set_new(path, method, openapi_operation(&d, tag));
     }
     return all;
 }
@@ -316,7 +317,7 @@ static json_t *components_of(json_t *const docs[])
     json_t *schemas = json_pack("{s:o}", "JobDocument", job_spec_schema());
     json_t *problem =
         json_pack("{s:s, s:{s:{s:o}}}", "description", "What is wrong (RFC 9457)", "content",
-                  "application/problem+json", "schema", reference("schemas", "Problem"));
+                  "application/problem+json", "schema", openapi_reference("schemas", "Problem"));
     json_t *too_many = json_deep_copy(problem);
     json_t *unchanged = json_pack("{s:s}", "description",
                                   "As before: the entity tag is one of those in If-None-Match");
@@ -370,7 +371,7 @@ json_t *openapi_document(void)
     json_t *document =
         json_pack("{s:s, s:{s:s, s:s, s:s}, s:o, s:o, s:o}", "openapi", "3.1.0", "info", "title",
                   "traind", "version", PACKAGE_VERSION, "description", about, "x-roles", roles_of(),
-                  "paths", paths_of(docs), "components", components_of(docs));
+                  "paths", openapi_paths(docs), "components", components_of(docs));
     for (size_t i = 0; i < DOCS_MAX; i++)
         json_decref(docs[i]);
     schema_of_job = json_object_get(

@@ -113,7 +113,7 @@ static enum match match_id(const char *text, size_t length, int64_t *id)
     return *id > 0 ? MATCH_YES : MATCH_NO_SUCH_ID;
 }
 
-static enum match match(const char *pattern, const char *path, int64_t *id)
+static enum match route_match(const char *pattern, const char *path, int64_t *id)
 {
     enum match result = MATCH_YES;
 
@@ -157,7 +157,7 @@ const struct route *route_find(const char *method, const char *path, int64_t *id
 
     allow[0] = '\0';
     for (size_t i = 0; i < ROUTE_COUNT; i++) {
-        enum match m = match(routes[i].pattern, path, id);
+        enum match m = route_match(routes[i].pattern, path, id);
         if (m == MATCH_NONE)
             continue;
         if (m == MATCH_YES && strcmp(routes[i].method, method) == 0)
@@ -188,7 +188,7 @@ const char *request_query(const struct request *q, const char *name)
 }
 
 /* Is name one of the space-separated words? */
-static bool among(const char *words, const char *name)
+static bool route_is_listed(const char *words, const char *name)
 {
     size_t length = strlen(name);
 
@@ -206,7 +206,7 @@ int route_check_query(const struct request *q, struct error *e)
         return 0;
     for (int i = 0; i < q->query_count; i++) {
         const char *name = q->query[i].name;
-        if (!among(known, name))
+        if (!route_is_listed(known, name))
             return error_set(e, ERR_USAGE,
                              *known ? "unknown query parameter \"%s\"; %s takes: %s"
                                     : "unknown query parameter \"%s\"; %s takes none%s",

@@ -64,7 +64,7 @@ struct exchange {
     const char *url, *method;
 };
 
-static const char *header(struct MHD_Connection *c, const char *name)
+static const char *server_header(struct MHD_Connection *c, const char *name)
 {
     return MHD_lookup_connection_value(c, MHD_HEADER_KIND, name);
 }
@@ -90,8 +90,9 @@ static bool is_gettable(const char *method)
 static int check_request(const struct endpoint *at, struct MHD_Connection *c,
                          const struct exchange *x, struct request *q, struct error *e)
 {
-    if (at->guarded && guard_check(x->config->require_token, header(c, "Host"), header(c, "Origin"),
-                                   header(c, "Sec-Fetch-Site"), strcmp(q->method, "GET") != 0, e))
+    if (at->guarded &&
+        guard_check(x->config->require_token, server_header(c, "Host"), server_header(c, "Origin"),
+                    server_header(c, "Sec-Fetch-Site"), strcmp(q->method, "GET") != 0, e))
         return -(int)e->code;
     if (x->malformed)
         return error_set(e, ERR_USAGE, "%s", x->malformed);
@@ -110,8 +111,8 @@ static int find_caller(const struct exchange *x, bool counts, struct caller *cal
         MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
     int socket = x->at->guarded || !info ? -1 : info->connect_fd;
 
-    return auth_caller(x->at->app, x->config, socket, header(c, "Authorization"), counts, caller,
-                       e);
+    return auth_caller(x->at->app, x->config, socket, server_header(c, "Authorization"), counts,
+                       caller, e);
 }
 
 static void say_how_to_come_back(struct reply *r, const struct error *e)
@@ -166,7 +167,7 @@ static void name_client(struct MHD_Connection *c, char *name, size_t bytes)
         snprintf(name, bytes, "unix");
 }
 
-static void answer(struct exchange *x)
+static void server_answer(struct exchange *x)
 {
     const struct endpoint *at = x->at;
     struct MHD_Connection *c = x->connection;
@@ -180,12 +181,12 @@ static void answer(struct exchange *x)
         .path = x->url,
         .body = x->body.data,
         .body_bytes = x->body.bytes,
-        .accept = header(c, "Accept"),
-        .idempotency_key = header(c, "Idempotency-Key"),
-        .if_none_match = header(c, "If-None-Match"),
-        .last_event_id = header(c, "Last-Event-ID"),
-        .range = header(c, "Range"),
-        .if_range = header(c, "If-Range"),
+        .accept = server_header(c, "Accept"),
+        .idempotency_key = server_header(c, "Idempotency-Key"),
+        .if_none_match = server_header(c, "If-None-Match"),
+        .last_event_id = server_header(c, "Last-Event-ID"),
+        .range = server_header(c, "Range"),
+        .if_range = server_header(c, "If-Range"),
     };
     double began = clock_monotonic();
 
@@ -203,7 +204,7 @@ static void answer(struct exchange *x)
     if (r->body && r->status == 200 && strcmp(q.method, "GET") == 0)
         encode_tag(r, q.if_none_match);
     if (r->body)
-        encode_compress(r, header(c, "Accept-Encoding"));
+        encode_compress(r, server_header(c, "Accept-Encoding"));
     log_debug("%s %s: %d", method, q.path, r->status);
     settings_release(x->config); /* a stream of events may take days to send */
     x->config = NULL;
@@ -298,9 +299,9 @@ static enum MHD_Result take_body(struct exchange *x, const char *data, size_t *b
 /* A body announced as far too large is refused before it is sent. */
 static bool announces_too_much(const struct exchange *x)
 {
-    const char *length = header(x->connection, "Content-Length");
+    const char *length = server_header(x->connection, "Content-Length");
     /* For "100 Continue": nothing is lost by refusing now. */
-    bool waits = header(x->connection, "Expect") != NULL;
+    bool waits = server_header(x->connection, "Expect") != NULL;
 
     if (!length)
         return false;
@@ -400,7 +401,7 @@ static void answer_and_resume(void *context)
 {
     struct exchange *x = context;
 
-    answer(x);
+    server_answer(x);
     MHD_resume_connection(x->connection); /* x may be gone from here on */
 }
 
@@ -416,9 +417,9 @@ static bool leave_to_crew(struct exchange *x)
     return true;
 }
 
-static enum MHD_Result handle(void *context, struct MHD_Connection *c, const char *url,
-                              const char *method, const char *version, const char *data,
-                              size_t *bytes, void **state)
+static enum MHD_Result server_handle(void *context, struct MHD_Connection *c, const char *url,
+                                     const char *method, const char *version, const char *data,
+                                     size_t *bytes, void **state)
 {
     struct exchange *x = *state;
 
@@ -435,14 +436,14 @@ static enum MHD_Result handle(void *context, struct MHD_Connection *c, const cha
     if (!x->answered && leave_to_crew(x))
         return MHD_YES;
     if (!x->answered)
-        answer(x);
+        server_answer(x);
     enum MHD_Result result = send_reply(x->at->app, c, &x->reply);
     reply_clear(&x->reply);
     return result;
 }
 
-static void completed(void *context, struct MHD_Connection *c, void **state,
-                      enum MHD_RequestTerminationCode code)
+static void server_on_completed(void *context, struct MHD_Connection *c, void **state,
+                                enum MHD_RequestTerminationCode code)
 {
     struct exchange *x = *state;
 
@@ -477,7 +478,7 @@ static void *shorten_query(void *context, const char *address, struct MHD_Connec
 
 /* A "%00" would end a path early and hide what is behind it: it becomes a byte that nothing
  * matches. */
-static size_t unescape(void *context, struct MHD_Connection *c, char *text)
+static size_t server_unescape(void *context, struct MHD_Connection *c, char *text)
 {
     (void)context;
     (void)c;
@@ -515,17 +516,17 @@ static int start_endpoint(struct endpoint *at, int *fd, unsigned threads,
         {MHD_OPTION_END,              0, NULL                  }
     };
 
-    at->daemon =
-        MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME |
-                             MHD_USE_ERROR_LOG | (tls ? MHD_USE_TLS : 0u),
-                         0, NULL, NULL, handle, at, MHD_OPTION_EXTERNAL_LOGGER, library_words, NULL,
-                         MHD_OPTION_UNESCAPE_CALLBACK, unescape, NULL, MHD_OPTION_URI_LOG_CALLBACK,
-                         shorten_query, NULL, MHD_OPTION_LISTEN_SOCKET, *fd,
-                         MHD_OPTION_NOTIFY_COMPLETED, completed, NULL, MHD_OPTION_CONNECTION_LIMIT,
-                         (unsigned)s->config->max_connections, MHD_OPTION_PER_IP_CONNECTION_LIMIT,
-                         at->guarded ? (unsigned)s->config->connections_per_address : 0u,
-                         MHD_OPTION_CONNECTION_TIMEOUT, IDLE_SECONDS, MHD_OPTION_THREAD_POOL_SIZE,
-                         threads, MHD_OPTION_ARRAY, tls ? keys : &keys[3], MHD_OPTION_END);
+    at->daemon = MHD_start_daemon(
+        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG |
+            (tls ? MHD_USE_TLS : 0u),
+        0, NULL, NULL, server_handle, at, MHD_OPTION_EXTERNAL_LOGGER, library_words, NULL,
+        MHD_OPTION_UNESCAPE_CALLBACK, server_unescape, NULL, MHD_OPTION_URI_LOG_CALLBACK,
+        shorten_query, NULL, MHD_OPTION_LISTEN_SOCKET, *fd, MHD_OPTION_NOTIFY_COMPLETED,
+        server_on_completed, NULL, MHD_OPTION_CONNECTION_LIMIT,
+        (unsigned)s->config->max_connections, MHD_OPTION_PER_IP_CONNECTION_LIMIT,
+        at->guarded ? (unsigned)s->config->connections_per_address : 0u,
+        MHD_OPTION_CONNECTION_TIMEOUT, IDLE_SECONDS, MHD_OPTION_THREAD_POOL_SIZE, threads,
+        MHD_OPTION_ARRAY, tls ? keys : &keys[3], MHD_OPTION_END);
     if (at->daemon) {
         *fd = -1;
         return 0;

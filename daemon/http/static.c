@@ -27,7 +27,7 @@ static const struct {
     {".txt",   "text/plain; charset=utf-8"     },
 };
 
-static const char *type_of(const char *path)
+static const char *static_content_type(const char *path)
 {
     size_t length = strlen(path);
 
@@ -40,7 +40,7 @@ static const char *type_of(const char *path)
 }
 
 /* Letters, digits and "-_." in segments that do not begin with a dot: no way up, no hidden file. */
-static int is_plain(const char *path)
+static int static_is_plain(const char *path)
 {
     if (strspn(path, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./") !=
         strlen(path))
@@ -61,7 +61,7 @@ static int no_dashboard(const struct request *q, struct error *e)
                      q->config->web_dir);
 }
 
-static int send_file(struct reply *r, int fd, const struct stat *st, struct error *e)
+static int static_send_file(struct reply *r, int fd, const struct stat *st, struct error *e)
 {
     if (st->st_size == 0) {
         close(fd);
@@ -94,7 +94,7 @@ int handle_static(const struct request *q, struct reply *r, struct error *e)
     char path[PATH_MAX], tag[64];
     struct stat st;
 
-    if (!is_plain(name) || !type_of(name) ||
+    if (!static_is_plain(name) || !static_content_type(name) ||
         (size_t)snprintf(path, sizeof path, "%s%s", q->config->web_dir, name) >= sizeof path)
         return no_such_file(q, e);
     int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
@@ -106,7 +106,7 @@ int handle_static(const struct request *q, struct reply *r, struct error *e)
         close(fd);
         return no_such_file(q, e);
     }
-    r->type = type_of(name);
+    r->type = static_content_type(name);
     snprintf(tag, sizeof tag, "W/\"%llx-%llx-%lx\"", (unsigned long long)st.st_size,
              (unsigned long long)st.st_mtim.tv_sec, (unsigned long)st.st_mtim.tv_nsec);
     reply_header(r, "ETag", "%s", tag);
@@ -116,7 +116,7 @@ int handle_static(const struct request *q, struct reply *r, struct error *e)
         return reply_text(r, 304, r->type, "", 0, e);
     }
     if (!is_text(r->type) || st.st_size > TEXT_BYTES_MAX)
-        return send_file(r, fd, &st, e);
+        return static_send_file(r, fd, &st, e);
     close(fd);
     return send_text(r, path, e);
 }

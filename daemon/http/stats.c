@@ -19,7 +19,7 @@ static struct {
     atomic_uint_fast64_t microseconds;
 } routes[ROUTES_MAX];
 
-static size_t place_of(const struct route *route)
+static size_t stats_route_index(const struct route *route)
 {
     for (size_t i = 0; route && i < ROUTES_MAX - 1 && route_at(i); i++)
         if (route_at(i) == route)
@@ -29,7 +29,7 @@ static size_t place_of(const struct route *route)
 
 void stats_count(const struct route *route, int status, double seconds)
 {
-    size_t r = place_of(route), s = 0, l = 0;
+    size_t r = stats_route_index(route), s = 0, l = 0;
 
     while (statuses[s] && statuses[s] != status)
         s++;

@@ -56,7 +56,7 @@ struct streams {
 /* ---------------------------------------------------------------- waking */
 
 /* All of these hold the lock. */
-static void wake(struct stream *s)
+static void stream_wake(struct stream *s)
 {
     if (!s->waiting)
         return;
@@ -70,7 +70,7 @@ static void wake_for_events(struct streams *all)
         if (!s->waiting)
             continue;
         if (s->after < all->ring->base || ring_find(all->ring, s->after, s->job_id))
-            wake(s);
+            stream_wake(s);
         else
             s->after = all->ring->head; /* nothing for it so far */
     }
@@ -80,7 +80,7 @@ static void wake_for_heartbeat(struct streams *all, double now)
 {
     for (struct stream *s = all->first; s; s = s->next)
         if (now - s->sent_at >= (double)all->limits.heartbeat_seconds)
-            wake(s);
+            stream_wake(s);
 }
 
 /* A suspended connection is not read by microhttpd, which would learn of its end by a heartbeat. */
@@ -106,7 +106,7 @@ static void end_those_that_left(struct streams *all, double now)
     all->looked_at = now;
     for (struct stream *s = all->first; s; s = s->next)
         if (has_lost_token(s) || (s->waiting && has_left(s)))
-            wake(s);
+            stream_wake(s);
 }
 
 /* ---------------------------------------------------------------- following the store */
@@ -121,7 +121,7 @@ static void on_commit(void *context)
     pthread_mutex_unlock(&all->lock);
 }
 
-static bool take(void *context, const struct store_event_row *row)
+static bool streams_add_event(void *context, const struct store_event_row *row)
 {
     struct streams *all = context;
     size_t bytes;
@@ -156,7 +156,7 @@ static void begin_anew(struct streams *all, int64_t head)
 
 /* Where events come faster than anybody can be told of them, the ring begins anew at the newest:
  * streams read the others from the store. */
-static int follow(struct streams *all, struct error *e)
+static int streams_follow(struct streams *all, struct error *e)
 {
     struct store_event_range range = {.limit = FOLLOW_EVENTS};
     int64_t newest, head = ring_head(all);
@@ -169,7 +169,7 @@ static int follow(struct streams *all, struct error *e)
     }
     do {
         range.after = head;
-        if (store_event_each(all->store, &range, take, all, e))
+        if (store_event_each(all->store, &range, streams_add_event, all, e))
             return -(int)e->code;
         head = ring_head(all);
     } while (head > range.after && head < newest);
@@ -188,7 +188,7 @@ static void wait_for_change(struct streams *all)
             break;
 }
 
-static void *run(void *context)
+static void *streams_run(void *context)
 {
     struct streams *all = context;
     struct error e;
@@ -200,7 +200,7 @@ static void *run(void *context)
         all->committed = false;
         if (look) {
             pthread_mutex_unlock(&all->lock);
-            int status = follow(all, &e);
+            int status = streams_follow(all, &e);
             pthread_mutex_lock(&all->lock);
             if (status)
                 log_warning("streams: the events cannot be read: %s", e.text);
@@ -292,7 +292,7 @@ static size_t send_heartbeat(char *buffer, size_t room)
 }
 
 /* Nothing to send: a heartbeat if it is time, else the connection sleeps. Holds the lock. */
-static ssize_t idle(struct stream *s, char *buffer, size_t room, double now)
+static ssize_t stream_read_idle(struct stream *s, char *buffer, size_t room, double now)
 {
     if (now - s->sent_at >= (double)s->all->limits.heartbeat_seconds) {
         s->sent_at = now;
@@ -321,7 +321,7 @@ static ssize_t send_some(struct stream *s, char *buffer, size_t room)
         if (s->pending.data)
             continue;
         if (s->after >= all->ring->base)
-            return idle(s, buffer, room, clock_monotonic());
+            return stream_read_idle(s, buffer, room, clock_monotonic());
         int64_t head = all->ring->head;
         pthread_mutex_unlock(&all->lock);
         int status = read_page(s, head);
@@ -332,7 +332,7 @@ static ssize_t send_some(struct stream *s, char *buffer, size_t room)
     return s->left ? MHD_CONTENT_READER_END_WITH_ERROR : MHD_CONTENT_READER_END_OF_STREAM;
 }
 
-static ssize_t reader(void *context, uint64_t position, char *buffer, size_t room)
+static ssize_t stream_read(void *context, uint64_t position, char *buffer, size_t room)
 {
     struct stream *s = context;
 
@@ -355,7 +355,7 @@ static int64_t streams_of(struct streams *all, const char *client)
 }
 
 /* The first thing it says: how soon to come again, and from where. Holds the lock. */
-static bool greet(struct stream *s)
+static bool stream_greet(struct stream *s)
 {
     char text[64];
     int bytes =
@@ -365,7 +365,7 @@ static bool greet(struct stream *s)
 }
 
 /* Holds the lock. While nobody listened, the ring stood still. */
-static int admit(struct streams *all, struct stream *s, int64_t newest, struct error *e)
+static int streams_admit(struct streams *all, struct stream *s, int64_t newest, struct error *e)
 {
     if (all->stopping)
         return error_set(e, ERR_UNREACHABLE, "the daemon is being stopped");
@@ -381,7 +381,7 @@ static int admit(struct streams *all, struct stream *s, int64_t newest, struct e
     }
     if (s->after == STREAM_FROM_NOW)
         s->after = newest;
-    if (!greet(s))
+    if (!stream_greet(s))
         return error_set(e, ERR_NO_MEMORY, "no memory for a stream");
     s->next = all->first;
     all->first = s;
@@ -409,7 +409,7 @@ int stream_open(struct streams *all, const struct stream_request *request, struc
     int status = store_event_newest(all->store, &newest, e);
     if (!status) {
         pthread_mutex_lock(&all->lock);
-        status = admit(all, s, newest, e);
+        status = streams_admit(all, s, newest, e);
         pthread_mutex_unlock(&all->lock);
     }
     if (status) {
@@ -451,7 +451,8 @@ struct MHD_Response *stream_response(struct stream *s, struct MHD_Connection *co
     s->connection = connection;
     s->socket = info ? info->connect_fd : -1;
     pthread_mutex_unlock(&s->all->lock);
-    return MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK_BYTES, reader, s, close_it);
+    return MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK_BYTES, stream_read, s,
+                                             close_it);
 }
 
 /* ---------------------------------------------------------------- all streams */
@@ -476,7 +477,7 @@ int streams_create(struct store *store, struct tokens *tokens, const struct stre
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&all->change, &monotonic);
     pthread_condattr_destroy(&monotonic);
-    if (pthread_create(&all->thread, NULL, run, all)) {
+    if (pthread_create(&all->thread, NULL, streams_run, all)) {
         streams_destroy(all);
         return error_set(e, ERR_NO_MEMORY, "no thread for streams");
     }
@@ -495,7 +496,7 @@ void streams_stop(struct streams *all)
     all->stopping = true;
     pthread_cond_signal(&all->change);
     for (struct stream *s = all->first; s; s = s->next)
-        wake(s);
+        stream_wake(s);
     pthread_mutex_unlock(&all->lock);
     pthread_join(all->thread, NULL);
     all->has_thread = false;

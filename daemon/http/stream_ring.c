@@ -29,7 +29,7 @@ static char *other_data(const struct store_event_row *row)
     return data;
 }
 
-static bool is_word(const char *text)
+static bool ring_is_word(const char *text)
 {
     return text[strspn(text, "abcdefghijklmnopqrstuvwxyz_")] == '\0' && *text;
 }
@@ -42,7 +42,7 @@ char *event_text(const struct store_event_row *row, size_t *bytes)
     if (!data)
         return NULL;
     int length = asprintf(&text, "id: %lld\nevent: %s\ndata: %s\n\n", (long long)row->id,
-                          is_word(row->type) ? row->type : "message", data);
+                          ring_is_word(row->type) ? row->type : "message", data);
     free(data);
     *bytes = length < 0 ? 0 : (size_t)length;
     return length < 0 ? NULL : text;
@@ -50,7 +50,7 @@ char *event_text(const struct store_event_row *row, size_t *bytes)
 
 /* ---------------------------------------------------------------- ring */
 
-static struct ring_event *nth(const struct stream_ring *r, size_t n)
+static struct ring_event *ring_nth(const struct stream_ring *r, size_t n)
 {
     return (struct ring_event *)&r->events[(r->first + n) % RING_EVENTS];
 }
@@ -63,7 +63,7 @@ void ring_reset(struct stream_ring *r, int64_t head)
 
 static void drop_oldest(struct stream_ring *r)
 {
-    r->base = nth(r, 0)->id;
+    r->base = ring_nth(r, 0)->id;
     r->first = (r->first + 1) % RING_EVENTS;
     r->count--;
 }
@@ -71,15 +71,15 @@ static void drop_oldest(struct stream_ring *r)
 /* Drops what lies in [from, from + bytes) and, after turning back to the beginning, what lay
  * behind.
  */
-static void make_room(struct stream_ring *r, size_t bytes)
+static void ring_make_room(struct stream_ring *r, size_t bytes)
 {
     if (r->used_to + bytes > RING_BYTES) {
-        while (r->count && nth(r, 0)->at >= r->used_to)
+        while (r->count && ring_nth(r, 0)->at >= r->used_to)
             drop_oldest(r);
         r->used_to = 0;
     }
-    while (r->count && (r->count == RING_EVENTS ||
-                        (nth(r, 0)->at >= r->used_to && nth(r, 0)->at < r->used_to + bytes)))
+    while (r->count && (r->count == RING_EVENTS || (ring_nth(r, 0)->at >= r->used_to &&
+                                                    ring_nth(r, 0)->at < r->used_to + bytes)))
         drop_oldest(r);
 }
 
@@ -89,18 +89,18 @@ void ring_add(struct stream_ring *r, int64_t id, int64_t job_id, const char *tex
         ring_reset(r, id);
         return;
     }
-    make_room(r, bytes);
+    ring_make_room(r, bytes);
     memcpy(r->text + r->used_to, text, bytes);
-    *nth(r, r->count++) = (struct ring_event){id, job_id, r->used_to, bytes};
+    *ring_nth(r, r->count++) = (struct ring_event){id, job_id, r->used_to, bytes};
     r->used_to += bytes;
     r->head = id;
 }
 
-static const struct ring_event *fitting(const struct stream_ring *r, size_t n, int64_t job_id)
+static const struct ring_event *ring_fitting(const struct stream_ring *r, size_t n, int64_t job_id)
 {
     for (; n < r->count; n++)
-        if (job_id == STORE_ALL_JOBS || nth(r, n)->job_id == job_id)
-            return nth(r, n);
+        if (job_id == STORE_ALL_JOBS || ring_nth(r, n)->job_id == job_id)
+            return ring_nth(r, n);
     return NULL;
 }
 
@@ -110,12 +110,12 @@ const struct ring_event *ring_find(const struct stream_ring *r, int64_t after, i
 
     while (low < high) {
         size_t middle = (low + high) / 2;
-        if (nth(r, middle)->id > after)
+        if (ring_nth(r, middle)->id > after)
             high = middle;
         else
             low = middle + 1;
     }
-    return fitting(r, low, job_id);
+    return ring_fitting(r, low, job_id);
 }
 
 const struct ring_event *ring_next(const struct stream_ring *r, const struct ring_event *event,
@@ -123,5 +123,5 @@ const struct ring_event *ring_next(const struct stream_ring *r, const struct rin
 {
     size_t place = (size_t)(event - r->events);
 
-    return fitting(r, (place + RING_EVENTS - r->first) % RING_EVENTS + 1, job_id);
+    return ring_fitting(r, (place + RING_EVENTS - r->first) % RING_EVENTS + 1, job_id);
 }

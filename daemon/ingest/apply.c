@@ -91,7 +91,7 @@ static void accept_event(struct ingest *i, struct batch *b)
         b->state = state_told(event->type);
 }
 
-static bool take_step(struct ingest *i, struct batch *b, char *line)
+static bool ingest_apply_step(struct ingest *i, struct batch *b, char *line)
 {
     struct store_event *event = &i->events[b->count];
     size_t own;
@@ -104,7 +104,7 @@ static bool take_step(struct ingest *i, struct batch *b, char *line)
     return true;
 }
 
-static void take_event(struct ingest *i, struct batch *b, json_t *body, char *line)
+static void ingest_apply_event(struct ingest *i, struct batch *b, json_t *body, char *line)
 {
     const json_t *seq = json_object_get(body, "seq");
     const json_t *t = json_object_get(body, "t");
@@ -132,20 +132,20 @@ static void take_event(struct ingest *i, struct batch *b, json_t *body, char *li
     accept_event(i, b);
 }
 
-static void take_line(struct ingest *i, struct batch *b, char *line)
+static void ingest_apply_line(struct ingest *i, struct batch *b, char *line)
 {
-    if (take_step(i, b, line))
+    if (ingest_apply_step(i, b, line))
         return;
     json_t *body = json_loads(line, JSON_REJECT_DUPLICATES, NULL);
     if (json_is_object(body)) {
-        take_event(i, b, body, line);
+        ingest_apply_event(i, b, body, line);
         return;
     }
     json_decref(body);
     note_bad(b, "a line that is not a JSON object", line);
 }
 
-static void warn(struct ingest *i, const char *message)
+static void ingest_warn(struct ingest *i, const char *message)
 {
     struct error e;
     json_t *fields = json_pack("{s:s}", "message", message);
@@ -170,7 +170,7 @@ static bool wants_change(struct ingest *i, const struct batch *b)
     return wanted;
 }
 
-static int commit(struct ingest *i, struct batch *b, int64_t to_bytes, struct error *e)
+static int ingest_commit(struct ingest *i, struct batch *b, int64_t to_bytes, struct error *e)
 {
     struct store_state_change change = {b->state, NULL, clock_now(), NULL};
     struct store_batch batch = {
@@ -196,7 +196,7 @@ static int commit(struct ingest *i, struct batch *b, int64_t to_bytes, struct er
         char message[320];
         snprintf(message, sizeof message, "%lld bad line%s, the first is %s", (long long)b->bad,
                  b->bad == 1 ? "" : "s", b->bad_words);
-        warn(i, message);
+        ingest_warn(i, message);
     }
     return 0;
 }
@@ -208,13 +208,13 @@ static int apply_chunk(struct ingest *i, const struct follow_chunk *chunk, struc
 
     if (chunk->overlong) {
         note_bad(&b, "a line longer than 256 KiB", chunk->text);
-        return commit(i, &b, chunk->to_bytes, e);
+        return ingest_commit(i, &b, chunk->to_bytes, e);
     }
     while (line < end) {
-        take_line(i, &b, line);
+        ingest_apply_line(i, &b, line);
         line += strlen(line) + 1;
         if (b.count == EVENTS_A_COMMIT || line >= end) {
-            int status = commit(i, &b, chunk->from_bytes + (line - chunk->text), e);
+            int status = ingest_commit(i, &b, chunk->from_bytes + (line - chunk->text), e);
             if (status)
                 return status;
             b = (struct batch){.state = JOB_STATE_COUNT};
@@ -235,6 +235,6 @@ int ingest_catch_up(struct ingest *i, struct error *e)
             return status;
     }
     if (truncated)
-        warn(i, "the file became shorter than what was read of it: events may be missing");
+        ingest_warn(i, "the file became shorter than what was read of it: events may be missing");
     return status;
 }

@@ -54,7 +54,7 @@ void follow_advance(struct follow *f, int64_t position_bytes)
 }
 
 /* 1: open, 0: not there yet. */
-static int open_file(struct follow *f, struct error *e)
+static int follow_open_file(struct follow *f, struct error *e)
 {
     if (f->fd >= 0)
         return 1;
@@ -95,7 +95,7 @@ int follow_read(struct follow *f, struct follow_chunk *chunk, bool *truncated, s
 {
     *truncated = false;
     *chunk = (struct follow_chunk){0};
-    int status = open_file(f, e);
+    int status = follow_open_file(f, e);
     if (status <= 0)
         return status;
     if (is_truncated(f, truncated))

@@ -18,14 +18,14 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-static bool take(const char **at, const char *text, size_t bytes)
+static bool step_line_accept(const char **at, const char *text, size_t bytes)
 {
     if (strncmp(*at, text, bytes) != 0)
         return false;
     *at += bytes;
     return true;
 }
-#define TAKE(at, text) take(at, text, sizeof text - 1)
+#define TAKE(at, text) step_line_accept(at, text, sizeof text - 1)
 
 static int take_digits(const char **at, int64_t *digits)
 {
@@ -39,7 +39,7 @@ static int take_digits(const char **at, int64_t *digits)
 
 /* digits x 10^exponent. Where both are doubles without rounding, one operation rounds as strtod
  * does: Clinger, How to Read Floating Point Numbers Accurately, 1990. */
-static double value_of(int64_t digits, int exponent, const char *text)
+static double step_line_value(int64_t digits, int exponent, const char *text)
 {
     static const double tens[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
                                   1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
@@ -82,7 +82,7 @@ static bool take_number(const char **at, struct number *n)
         power = down ? -power : power;
     }
     n->value = whole + behind > DIGITS_MAX ? fabs(strtod(begin, NULL))
-                                           : value_of(digits, (int)power - behind, begin);
+                                           : step_line_value(digits, (int)power - behind, begin);
     n->value = negative ? -n->value : n->value;
     return isfinite(n->value);
 }
@@ -135,7 +135,7 @@ static bool is_key(const char *key, size_t bytes, const char *name)
 }
 
 /* The worker writes the metrics in the order of their table: *next is looked at first. */
-static int metric_of(const char *key, size_t bytes, int *next)
+static int step_line_metric(const char *key, size_t bytes, int *next)
 {
     const struct event_metric *metric = event_metric_at((size_t)*next);
 
@@ -147,10 +147,10 @@ static int metric_of(const char *key, size_t bytes, int *next)
     return -1;
 }
 
-static void note(struct store_step *step, const char *key, size_t bytes, const struct number *n,
-                 int *next)
+static void step_line_note(struct store_step *step, const char *key, size_t bytes,
+                           const struct number *n, int *next)
 {
-    int metric = metric_of(key, bytes, next);
+    int metric = step_line_metric(key, bytes, next);
 
     if (metric >= 0)
         step->metrics[metric] = n->value;
@@ -160,7 +160,7 @@ static void note(struct store_step *step, const char *key, size_t bytes, const s
         step->epoch = n->value;
 }
 
-static bool take_field(const char **at, struct keys *keys, struct store_step *step, int *next)
+static bool step_line_field(const char **at, struct keys *keys, struct store_step *step, int *next)
 {
     struct number n;
 
@@ -177,7 +177,7 @@ static bool take_field(const char **at, struct keys *keys, struct store_step *st
         return TAKE(at, "null");
     if (!take_number(at, &n))
         return false;
-    note(step, key, bytes, &n, next);
+    step_line_note(step, key, bytes, &n, next);
     return true;
 }
 
@@ -195,7 +195,7 @@ bool step_line_read(const char *line, struct store_event *event, size_t *own)
     *event = (struct store_event){.seq = seq.integer, .t = t.value, .type = EVENT_STEP};
     store_step_clear(&event->step);
     do
-        if (!take_field(&at, &keys, &event->step, &next))
+        if (!step_line_field(&at, &keys, &event->step, &next))
             return false;
     while (TAKE(&at, ", "));
     return TAKE(&at, "}") && *at == '\0';

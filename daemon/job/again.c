@@ -40,7 +40,8 @@ static bool may_change(const char *key)
 }
 
 /* The stored document with the changes over it: a new reference, or NULL with problems. */
-static json_t *merge(const struct store_job *job, const json_t *changes, struct problems *problems)
+static json_t *again_merge(const struct store_job *job, const json_t *changes,
+                           struct problems *problems)
 {
     json_t *document = json_loads(job->spec, 0, NULL), *value;
     const char *key;
@@ -72,7 +73,7 @@ static struct job_spec *changed_spec(const struct store_job *job, const json_t *
 {
     struct problems unsupported = {0};
     struct job_spec *spec = NULL, *before = job_stored_spec(job, e);
-    json_t *document = before ? merge(job, changes, problems) : NULL;
+    json_t *document = before ? again_merge(job, changes, problems) : NULL;
 
     if (document)
         spec = job_spec_parse(document, preset_lookup, NULL, problems, &unsupported);
@@ -124,7 +125,7 @@ static struct plan *new_plan(struct job_manager *m, const struct job_spec *spec,
 
 /* ---------------------------------------------------------------- numbers */
 
-static json_t *numbers_of(const json_t *spec, const json_t *plan)
+static json_t *again_numbers(const json_t *spec, const json_t *plan)
 {
     static const char *const of_plan[] = {
         "world_size", "global_batch", "steps_per_epoch",        "train_steps",
@@ -161,9 +162,10 @@ static int again_count(struct again *a, struct error *e)
     replan_place(a->at.epoch, a->at.epoch_images, a->plan, &schedule_step, &shift);
     int64_t left = a->plan->train_steps - schedule_step;
     a->last_step = a->at.step + (left > 0 ? left : 0);
-    a->numbers = json_pack("{s:I, s:I, s:o, s:o}", "step", (json_int_t)a->at.step, "steps_left",
-                           (json_int_t)(left > 0 ? left : 0), "before",
-                           numbers_of(a->old_spec, a->old_plan), "after", numbers_of(spec, plan));
+    a->numbers =
+        json_pack("{s:I, s:I, s:o, s:o}", "step", (json_int_t)a->at.step, "steps_left",
+                  (json_int_t)(left > 0 ? left : 0), "before",
+                  again_numbers(a->old_spec, a->old_plan), "after", again_numbers(spec, plan));
     a->spec_text = job_json_text(spec);
     a->plan_text = job_json_text(plan);
     if (a->numbers && a->spec_text && a->plan_text)

@@ -25,7 +25,7 @@ static double at_least_0(double x)
     return x > 0 ? x : 0;
 }
 
-static void limit(struct forecast_end *end, double seconds)
+static void forecast_limit(struct forecast_end *end, double seconds)
 {
     if (isnan(seconds))
         return;
@@ -42,7 +42,7 @@ struct forecast_end forecast_queued(const struct store_job *job)
     if (job->predicted_seconds > 0)
         end = (struct forecast_end){job->predicted_low_seconds, job->predicted_seconds,
                                     job->predicted_high_seconds};
-    limit(&end, job->time_limit_seconds);
+    forecast_limit(&end, job->time_limit_seconds);
     return end;
 }
 
@@ -85,11 +85,12 @@ struct forecast_end forecast_running(const struct store_job *job, double elapsed
                                     at_least_0(left * job->predicted_seconds - elapsed),
                                     at_least_0(left * job->predicted_high_seconds - elapsed)};
     if (!forecast_chains(job))
-        limit(&end, job->time_limit_seconds - elapsed);
+        forecast_limit(&end, job->time_limit_seconds - elapsed);
     return end;
 }
 
-static int64_t free_slots(const struct forecast_span *spans, size_t count, int64_t total, double at)
+static int64_t forecast_free_slots(const struct forecast_span *spans, size_t count, int64_t total,
+                                   double at)
 {
     for (size_t i = 0; i < count; i++)
         if (spans[i].end > at)
@@ -104,11 +105,11 @@ double forecast_fit(const struct forecast_span *spans, size_t count, int64_t tot
 
     if (by)
         *by = -1;
-    if (free_slots(spans, count, total, from) >= wanted)
+    if (forecast_free_slots(spans, count, total, from) >= wanted)
         return from;
     for (size_t i = 0; i < count; i++) {
         if (spans[i].end <= from || spans[i].end >= best ||
-            free_slots(spans, count, total, spans[i].end) < wanted)
+            forecast_free_slots(spans, count, total, spans[i].end) < wanted)
             continue;
         best = spans[i].end;
         if (by)

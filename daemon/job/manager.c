@@ -23,13 +23,13 @@
 #define POLL_SECONDS   1.0  /* where inotify says nothing (NFS, or a watch that could not be had) */
 #define GATHER_SECONDS 0.05 /* lines that come within this time share a commit */
 
-static char *copy(const char *text)
+static char *manager_copy_text(const char *text)
 {
     return text ? strdup(text) : NULL;
 }
 
 /* Run directories are told to clients and workers, whose current folder is another. */
-static int make_absolute(char **path, struct error *e)
+static int manager_make_absolute(char **path, struct error *e)
 {
     char *absolute = realpath(*path, NULL);
     if (!absolute)
@@ -74,10 +74,10 @@ int job_manager_create(const struct job_manager_config *config, struct store *st
     m->wake_fd = m->inotify_fd = -1;
     pthread_mutex_init(&m->mutex, NULL);
     pthread_mutex_init(&m->files, NULL);
-    m->jobs_dir = copy(config->jobs_dir);
-    m->mpirun = copy(config->mpirun ? config->mpirun : "mpirun");
-    m->worker = copy(config->worker ? config->worker : BINDIR "/train-worker");
-    m->agent = copy(config->agent ? config->agent : "ssh");
+    m->jobs_dir = manager_copy_text(config->jobs_dir);
+    m->mpirun = manager_copy_text(config->mpirun ? config->mpirun : "mpirun");
+    m->worker = manager_copy_text(config->worker ? config->worker : BINDIR "/train-worker");
+    m->agent = manager_copy_text(config->agent ? config->agent : "ssh");
     m->slots = config->slots > 0 ? config->slots : launch_node_slots(false);
     m->slurm_settings = config->slurm;
     m->queue_next_at = m->round_next_at = INFINITY;
@@ -88,7 +88,7 @@ int job_manager_create(const struct job_manager_config *config, struct store *st
                      ? file_make_dirs(m->jobs_dir, e)
                      : error_set(e, ERR_NO_MEMORY, "no memory for the job manager");
     if (!status)
-        status = make_absolute(&m->jobs_dir, e);
+        status = manager_make_absolute(&m->jobs_dir, e);
     if (!status)
         status = store_set_jobs_dir(store, m->jobs_dir, e);
     if (!status)
@@ -197,7 +197,7 @@ static int wait_ms(const struct job_manager *m, const struct round *r, double no
     return until <= now ? 0 : (int)(fmin(until - now, 3600) * 1000) + 1;
 }
 
-static void drain(int fd)
+static void manager_drain_wakeups(int fd)
 {
     char bytes[4096];
     while (read(fd, bytes, sizeof bytes) > 0)
@@ -209,11 +209,11 @@ static void look_at_results(struct job_manager *m, struct round *r, double now)
     struct pollfd *fd = r->fds + FD_PROCESSES;
 
     if (r->fds[FD_WAKE].revents) {
-        drain(m->wake_fd);
+        manager_drain_wakeups(m->wake_fd);
         m->look_at_queue = true;
     }
     if (r->fds[FD_INOTIFY].revents) {
-        drain(m->inotify_fd);
+        manager_drain_wakeups(m->inotify_fd);
         if (!r->gather_at)
             r->gather_at = now + GATHER_SECONDS;
     }

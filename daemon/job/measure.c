@@ -49,7 +49,7 @@ struct steps {
     double t; /* of the newest row */
 };
 
-static void take_step(void *context, const struct store_metric_part *part)
+static void measure_add_part(void *context, const struct store_metric_part *part)
 {
     struct steps *s = context;
 
@@ -73,7 +73,8 @@ static int store_speed_of(struct store *s, const struct store_job *job, const st
                           int64_t slots, struct steps *steps, double now, struct error *e)
 {
     char key[SPEED_KEY_BYTES], cpu[SPEED_CPU_BYTES];
-    int status = store_metric_each(s, job->id, STEPS_LEFT_OUT + 1, STEPS_MAX, take_step, steps, e);
+    int status =
+        store_metric_each(s, job->id, STEPS_LEFT_OUT + 1, STEPS_MAX, measure_add_part, steps, e);
 
     if (status || steps->count < STEPS_MIN || spec->cluster.nodes != 1)
         return status;
@@ -97,7 +98,7 @@ static int store_speed_of(struct store *s, const struct store_job *job, const st
 
 /* ---- how good the bands were */
 
-static json_t *judged(const struct plan_band *band, double actual)
+static json_t *measure_judge(const struct plan_band *band, double actual)
 {
     json_t *out = plan_band_to_json(true, band);
 
@@ -133,12 +134,13 @@ static json_t *judge_at(struct store *s, const struct store_job *job, double sha
     find_columns(row);
     then.step = (int64_t)ceil(share * (double)job->train_steps);
     then.state = JOB_RUNNING;
-    if (store_metric_each(s, job->id, then.step, 1, take_step, row, &ignored) == 0 && row->count) {
+    if (store_metric_each(s, job->id, then.step, 1, measure_add_part, row, &ignored) == 0 &&
+        row->count) {
         then.images_per_sec = row->values[RATE][0];
         struct forecast_end said = forecast_running(&then, 0);
         struct plan_band band = {said.likely, said.soonest, said.latest};
         if (isfinite(band.high)) {
-            out = judged(&band, end - row->t);
+            out = measure_judge(&band, end - row->t);
             json_object_set_new(out, "share", json_real(share));
         }
     }
@@ -155,7 +157,7 @@ static json_t *forecast_judged(struct store *s, const struct store_job *job, dou
 
     json_object_set_new(out, "ttt_seconds",
                         predicted.value > 0 && job->ttt_seconds > 0
-                            ? judged(&predicted, job->ttt_seconds)
+                            ? measure_judge(&predicted, job->ttt_seconds)
                             : json_null());
     for (size_t i = 0; i < sizeof shares / sizeof shares[0]; i++) {
         json_t *at = judge_at(s, job, shares[i], now);
@@ -168,8 +170,8 @@ static json_t *forecast_judged(struct store *s, const struct store_job *job, dou
 
 /* ---- the end of a job */
 
-static int measure(struct store *s, const struct store_job *job, const struct job_spec *spec,
-                   int64_t slots, double now, struct error *e)
+static int measure_job(struct store *s, const struct store_job *job, const struct job_spec *spec,
+                       int64_t slots, double now, struct error *e)
 {
     struct steps *steps = calloc(1, sizeof *steps);
 
@@ -200,7 +202,7 @@ void measure_finished(struct store *s, int64_t id, int64_t slots, double now)
         if (!spec)
             status = -(int)e.code;
         else if (spec->mode == JOB_MODE_TRAIN && job.train_steps > 0)
-            status = measure(s, &job, spec, slots, now, &e);
+            status = measure_job(s, &job, spec, slots, now, &e);
         job_spec_destroy(spec);
     }
     if (status)

@@ -16,8 +16,8 @@
 #define REMOVED        ".removed-" /* and the job's id: in the folder of jobs */
 #define RUNS_AT_A_TIME 32          /* removed in one go by keep_runs: the loop has other work */
 
-static int paths_of(const struct job_manager *m, int64_t id, char *run, char *removed,
-                    struct error *e)
+static int remove_paths(const struct job_manager *m, int64_t id, char *run, char *removed,
+                        struct error *e)
 {
     if ((size_t)snprintf(run, PATH_MAX, "%s/%lld", m->jobs_dir, (long long)id) < PATH_MAX &&
         (size_t)snprintf(removed, PATH_MAX, "%s/" REMOVED "%lld", m->jobs_dir, (long long)id) <
@@ -58,7 +58,7 @@ int job_remove(struct job_manager *m, int64_t id, const char *by, struct error *
     char run[PATH_MAX], removed[PATH_MAX];
     enum run_dir run_dir;
     struct error ignored;
-    int status = paths_of(m, id, run, removed, e);
+    int status = remove_paths(m, id, run, removed, e);
 
     if (!status)
         status = check_ended(m, id, &run_dir, e);
@@ -93,7 +93,7 @@ static void finish_removal(struct job_manager *m, int64_t id)
     struct store_job job;
     struct error e;
 
-    if (paths_of(m, id, run, removed, &e))
+    if (remove_paths(m, id, run, removed, &e))
         return;
     int status = store_job_get(m->store, id, &job, &e);
     if (status == 0 && is_its_directory(m, &job, removed) && rename(removed, run) == 0)

@@ -6,7 +6,7 @@
 #include "daemon/job/again.h"
 #include "daemon/job/run_dir.h"
 
-static int check_state(const struct store_job *job, struct error *e)
+static int resume_check_state(const struct store_job *job, struct error *e)
 {
     if (job->state == JOB_SUCCEEDED)
         return error_set(e, ERR_CONFLICT, "job %lld has succeeded: there is nothing to go on with",
@@ -35,7 +35,7 @@ int job_resume(struct job_manager *m, int64_t id, const json_t *changes, const c
     *answer = NULL;
     int status = store_job_get(m->store, id, &a.job, e);
     if (!status)
-        status = check_state(&a.job, e);
+        status = resume_check_state(&a.job, e);
     if (!status)
         status = run_dir_check(m->store, &a.job, e);
     if (!status)

@@ -142,7 +142,7 @@ int run_dir_check(struct store *s, const struct store_job *job, struct error *e)
 
 /* Renamed into its place with its owner in it, so that a daemon that is killed leaves none without.
  */
-static int make(struct store *s, const struct store_job *job, struct error *e)
+static int run_dir_make(struct store *s, const struct store_job *job, struct error *e)
 {
     char fresh[PATH_MAX], parent[PATH_MAX];
     struct error why;
@@ -185,7 +185,7 @@ int run_dir_claim(struct store *s, const struct store_job *job, struct error *e)
     case RUN_DIR_MISSING:
         if (job->attempt > 0)
             log_warning("%s; it is made again", why.text);
-        return make(s, job, e);
+        return run_dir_make(s, job, e);
     default:
         *e = why;
         return -(int)e->code;

@@ -5,8 +5,8 @@
 #include "daemon/job/inside.h"
 #include "daemon/job/size.h"
 
-static int insert(struct job_manager *m, const struct job_submission *s, const char *spec,
-                  const char *plan, int64_t *id, bool *existed, struct error *e)
+static int submit_insert(struct job_manager *m, const struct job_submission *s, const char *spec,
+                         const char *plan, int64_t *id, bool *existed, struct error *e)
 {
     struct store_job_new row = {
         .name = s->spec->name,
@@ -36,7 +36,7 @@ int job_submit(struct job_manager *m, const struct job_submission *s, int64_t *i
     if (!spec || !plan)
         status = error_set(e, ERR_NO_MEMORY, "no memory for the job document");
     if (!status)
-        status = insert(m, s, spec, plan, id, &before, e);
+        status = submit_insert(m, s, spec, plan, id, &before, e);
     free(spec);
     free(plan);
     if (status)

@@ -53,7 +53,7 @@ static bool read_lost_host(const char *log, struct failure_rank *r)
     return true;
 }
 
-static bool read_exit(const char *log, struct failure_rank *r)
+static bool failure_read_exit(const char *log, struct failure_rank *r)
 {
     const char *at = strstr(log, "The first process to do so was:");
     long long rank, code;
@@ -85,7 +85,8 @@ static bool read_abort(const char *log, struct failure_rank *r)
 bool failure_read_log(const char *log, struct failure_rank *r)
 {
     *r = (struct failure_rank){.rank = -1, .signal = -1, .exit_code = -1};
-    return read_signal(log, r) || read_lost_host(log, r) || read_exit(log, r) || read_abort(log, r);
+    return read_signal(log, r) || read_lost_host(log, r) || failure_read_exit(log, r) ||
+           read_abort(log, r);
 }
 
 /* ---------------------------------------------------------------- last lines */
@@ -141,7 +142,8 @@ static void collect_lines(const char *log, bool banners, struct lines *lines)
     }
 }
 
-static void print_lines(const struct lines *lines, const char *between, char *text, size_t bytes)
+static void failure_print_lines(const struct lines *lines, const char *between, char *text,
+                                size_t bytes)
 {
     FILE *out = fmemopen(text, bytes, "w");
 
@@ -164,7 +166,7 @@ static void last_lines(const char *log, const char *between, char *text, size_t 
     text[0] = '\0';
     collect_lines(log, false, &lines);
     if (lines.count)
-        print_lines(&lines, between, text, bytes);
+        failure_print_lines(&lines, between, text, bytes);
 }
 
 void failure_last_lines(const char *log, char *text, size_t bytes)
@@ -179,7 +181,7 @@ static void banner_words(const char *log, char *text, size_t bytes)
     text[0] = '\0';
     collect_lines(log, true, &lines);
     if (lines.count)
-        print_lines(&lines, " ", text, bytes);
+        failure_print_lines(&lines, " ", text, bytes);
 }
 
 /* ---------------------------------------------------------------- words */
@@ -282,7 +284,7 @@ static void judge_by_log(struct verdict *v, const struct launch_exit *how, const
 /* ---------------------------------------------------------------- the verdict */
 
 /* What a run is at behind an event; NULL: as before. */
-static const char *phase_behind(enum event_type type)
+static const char *failure_phase_after(enum event_type type)
 {
     switch (type) {
     case EVENT_RUN_START:
@@ -298,7 +300,7 @@ static const char *phase_behind(enum event_type type)
     }
 }
 
-static void keep(json_t **kept, json_t *event)
+static void failure_keep_event(json_t **kept, json_t *event)
 {
     json_decref(*kept);
     *kept = json_incref(event);
@@ -314,15 +316,15 @@ static void read_outcome(const char *events, json_t **run_stop, json_t **failed,
         const char *name = json_string_value(json_object_get(event, "type"));
         enum event_type type = name ? event_type_of(name) : EVENT_TYPE_COUNT;
         if (type == EVENT_RUN_STOP)
-            keep(run_stop, event);
+            failure_keep_event(run_stop, event);
         else if (type == EVENT_FAILED)
-            keep(failed, event);
+            failure_keep_event(failed, event);
         else if (type == EVENT_STEP)
             v->step = json_integer_value(json_object_get(event, "step"));
         else if (type == EVENT_CHECKPOINT)
             v->checkpoint = json_integer_value(json_object_get(event, "step"));
-        if (phase_behind(type))
-            snprintf(v->phase, sizeof v->phase, "%s", phase_behind(type));
+        if (failure_phase_after(type))
+            snprintf(v->phase, sizeof v->phase, "%s", failure_phase_after(type));
         json_decref(event);
         line += length + (line[length] == '\n');
     }

@@ -62,12 +62,12 @@ struct slurm {
 
 /* ---------------------------------------------------------------- the thread: one job */
 
-static void copy(char *to, size_t bytes, const char *from)
+static void slurm_copy_text(char *to, size_t bytes, const char *from)
 {
     snprintf(to, bytes, "%s", from);
 }
 
-static bool has_ended(const struct slurm_job *j)
+static bool slurm_job_has_ended(const struct slurm_job *j)
 {
     return j->status.phase >= SLURM_ENDED;
 }
@@ -89,7 +89,7 @@ static json_t *read_properties(const struct slurm_job *j)
 }
 
 /* Whether the log does not say this already. */
-static bool is_news(char complaint[256], const char *words)
+static bool slurm_is_news(char complaint[256], const char *words)
 {
     if (strncmp(complaint, words, 255) == 0)
         return false;
@@ -111,7 +111,7 @@ static void submitted_too_late(struct slurm *s, struct slurm_job *j, int64_t id,
 
 /* Without the mutex, as all that calls Slurm. The answer may be lost and the job submitted all the
  * same: before the next try it is looked for. */
-static void submit(struct slurm *s, struct slurm_job *j)
+static void slurm_submit_job(struct slurm *s, struct slurm_job *j)
 {
     struct error e = {0};
     char path[PATH_MAX];
@@ -123,7 +123,7 @@ static void submit(struct slurm *s, struct slurm_job *j)
     json_decref(properties);
     pthread_mutex_lock(&s->mutex);
     s->submitting = NULL;
-    if (has_ended(j)) {
+    if (slurm_job_has_ended(j)) {
         submitted_too_late(s, j, id, &e);
     } else if (status == 0) {
         j->status.job_id = id;
@@ -137,7 +137,7 @@ static void submit(struct slurm *s, struct slurm_job *j)
         j->next_at = clock_monotonic() + (double)s->settings.poll_seconds;
         snprintf(j->status.words, sizeof j->status.words,
                  "could not be submitted yet, Slurm does not answer: %.300s", e.text);
-        if (is_news(j->complaint, e.text))
+        if (slurm_is_news(j->complaint, e.text))
             log_warning("%s: %s", j->name, e.text);
     } else {
         j->status.phase = SLURM_REFUSED;
@@ -162,14 +162,14 @@ static int64_t id_of_script(const struct slurm_job *j)
     return id;
 }
 
-static void cancel(struct slurm *s, struct slurm_job *j, int64_t id)
+static void slurm_cancel_job(struct slurm *s, struct slurm_job *j, int64_t id)
 {
     struct error e = {0};
     int status = slurm_call_cancel(&s->call, id, &e);
     bool unreachable = status && e.code == ERR_UNREACHABLE;
 
     pthread_mutex_lock(&s->mutex);
-    if (status && is_news(j->complaint, e.text))
+    if (status && slurm_is_news(j->complaint, e.text))
         log_warning("%s: Slurm's job %lld is not cancelled yet: %s", j->name, (long long)id,
                     e.text);
     j->cancelled = true;
@@ -203,7 +203,8 @@ static enum slurm_phase phase_of(struct slurm_job *j, const struct slurm_reply *
     return SLURM_ENDED;
 }
 
-static void take(struct slurm_job *j, const struct slurm_reply *r, const json_t *all, double now)
+static void slurm_update_job(struct slurm_job *j, const struct slurm_reply *r, const json_t *all,
+                             double now)
 {
     struct slurm_status *status = &j->status;
 
@@ -213,9 +214,9 @@ static void take(struct slurm_job *j, const struct slurm_reply *r, const json_t 
     bool put_back = r->completing && (r->restarts > status->restarts ||
                                       (status->phase == SLURM_WAITING && status->restarts > 0));
     status->phase = put_back ? SLURM_WAITING : phase_of(j, r, now);
-    copy(status->state, sizeof status->state, r->state);
-    copy(status->reason, sizeof status->reason, r->reason);
-    copy(status->nodes, sizeof status->nodes, r->nodes);
+    slurm_copy_text(status->state, sizeof status->state, r->state);
+    slurm_copy_text(status->reason, sizeof status->reason, r->reason);
+    slurm_copy_text(status->nodes, sizeof status->nodes, r->nodes);
     status->words[0] = '\0';
     if (status->phase == SLURM_WAITING)
         slurm_reply_waiting(r, slurm_reply_ahead(all, r), status->words, sizeof status->words);
@@ -227,7 +228,7 @@ static void take(struct slurm_job *j, const struct slurm_reply *r, const json_t 
 }
 
 /* The newest, should there be two. */
-static bool find(const json_t *all, const struct slurm_job *j, struct slurm_reply *found)
+static bool slurm_find_job(const json_t *all, const struct slurm_job *j, struct slurm_reply *found)
 {
     const json_t *job;
     size_t i;
@@ -244,7 +245,7 @@ static bool find(const json_t *all, const struct slurm_job *j, struct slurm_repl
 }
 
 /* One that is not in Slurm's list. */
-static void miss(struct slurm *s, struct slurm_job *j, double now)
+static void slurm_job_missing(struct slurm *s, struct slurm_job *j, double now)
 {
     if (j->status.job_id == 0)
         j->status.job_id = id_of_script(j);
@@ -252,7 +253,7 @@ static void miss(struct slurm *s, struct slurm_job *j, double now)
         j->look_first = false; /* it was not submitted */
     } else if (++j->missing >= MISSING_LOOKS) {
         j->status.phase = SLURM_GONE;
-        copy(j->status.state, sizeof j->status.state, "UNKNOWN");
+        slurm_copy_text(j->status.state, sizeof j->status.state, "UNKNOWN");
     } else {
         s->look_at = fmin(s->look_at, now + 1);
     }
@@ -265,12 +266,13 @@ static void look_at_owed(struct slurm_job *j, const json_t *all)
     struct slurm_job there = *j;
 
     j->look_first = false;
-    j->owed = find(all, j, &reply) && phase_of(&there, &reply, clock_monotonic()) < SLURM_ENDED;
+    j->owed =
+        slurm_find_job(all, j, &reply) && phase_of(&there, &reply, clock_monotonic()) < SLURM_ENDED;
     if (j->owed)
         j->status.job_id = reply.id;
 }
 
-static void look(struct slurm *s)
+static void slurm_poll(struct slurm *s)
 {
     struct error e = {0};
     json_t *all = NULL;
@@ -281,7 +283,7 @@ static void look(struct slurm *s)
     pthread_mutex_lock(&s->mutex);
     s->looked_at = now;
     s->look_at = now + (double)s->settings.poll_seconds;
-    if (status && is_news(s->complaint, e.text))
+    if (status && slurm_is_news(s->complaint, e.text))
         log_warning("Slurm does not answer, jobs in it are taken to go on: %s", e.text);
     else if (!status && *s->complaint)
         log_info("Slurm answers again");
@@ -297,12 +299,13 @@ static void look(struct slurm *s)
         }
         if (j->owed)
             look_at_owed(j, all);
-        if (j->dead || j->held || has_ended(j) || (j->status.job_id == 0 && !j->look_first))
+        if (j->dead || j->held || slurm_job_has_ended(j) ||
+            (j->status.job_id == 0 && !j->look_first))
             continue;
-        if (find(all, j, &reply))
-            take(j, &reply, all, now);
+        if (slurm_find_job(all, j, &reply))
+            slurm_update_job(j, &reply, all, now);
         else
-            miss(s, j, now);
+            slurm_job_missing(s, j, now);
         news |= memcmp(&before, &j->status, sizeof before) != 0;
     }
     pthread_mutex_unlock(&s->mutex);
@@ -316,7 +319,8 @@ static void look(struct slurm *s)
 /* Forgotten, but it is still to be cancelled. */
 static bool has_last_call(const struct slurm_job *j)
 {
-    return j->owed || (j->dead && j->cancel && !j->cancelled && j->status.job_id && !has_ended(j));
+    return j->owed ||
+           (j->dead && j->cancel && !j->cancelled && j->status.job_id && !slurm_job_has_ended(j));
 }
 
 static void free_dead(struct slurm *s)
@@ -337,7 +341,7 @@ static bool wants_call(const struct slurm_job *j)
 {
     if (j->dead || j->owed)
         return has_last_call(j) && j->status.job_id;
-    return !j->held && !has_ended(j) &&
+    return !j->held && !slurm_job_has_ended(j) &&
            (j->status.job_id == 0 ? !j->look_first && !j->cancel : j->cancel);
 }
 
@@ -348,7 +352,7 @@ static double next_call(const struct slurm *s, struct slurm_job **job)
 
     *job = NULL;
     for (struct slurm_job *j = s->jobs; j; j = j->next) {
-        bool watched = j->owed || (!j->held && !j->dead && !has_ended(j));
+        bool watched = j->owed || (!j->held && !j->dead && !slurm_job_has_ended(j));
         if (watched && (j->status.job_id || j->look_first) && s->look_at < at) {
             at = s->look_at;
             *job = NULL;
@@ -370,9 +374,9 @@ static void call_for(struct slurm *s, struct slurm_job *j)
         s->submitting = j;
     pthread_mutex_unlock(&s->mutex);
     if (id)
-        cancel(s, j, id);
+        slurm_cancel_job(s, j, id);
     else
-        submit(s, j);
+        slurm_submit_job(s, j);
     pthread_mutex_lock(&s->mutex);
 }
 
@@ -386,7 +390,7 @@ static void wait_until(struct slurm *s, double at)
         pthread_cond_timedwait(&s->wake, &s->mutex, &t);
 }
 
-static void *serve(void *context)
+static void *slurm_serve(void *context)
 {
     struct slurm *s = context;
     struct slurm_job *job;
@@ -401,7 +405,7 @@ static void *serve(void *context)
             call_for(s, job);
         } else {
             pthread_mutex_unlock(&s->mutex);
-            look(s);
+            slurm_poll(s);
             pthread_mutex_lock(&s->mutex);
         }
     }
@@ -471,19 +475,19 @@ int slurm_check(const struct slurm_settings *settings, struct error *e)
 }
 
 /* The first job starts the thread: most daemons have none. */
-static int start_thread(struct slurm *s, struct error *e)
+static int slurm_start_thread(struct slurm *s, struct error *e)
 {
     if (s->has_thread)
         return 0;
-    int why = pthread_create(&s->thread, NULL, serve, s);
+    int why = pthread_create(&s->thread, NULL, slurm_serve, s);
     if (why)
         return error_set_errno(e, why, "cannot start the launcher slurm");
     s->has_thread = true;
     return 0;
 }
 
-static int follow(struct slurm *s, const char *name, int64_t job_id, const char *run_dir,
-                  struct launch_process *process, struct error *e)
+static int slurm_follow(struct slurm *s, const char *name, int64_t job_id, const char *run_dir,
+                        struct launch_process *process, struct error *e)
 {
     long long first;
     struct slurm_job *j = calloc(1, sizeof *j);
@@ -493,7 +497,7 @@ static int follow(struct slurm *s, const char *name, int64_t job_id, const char 
         free(j);
         return error_set(e, ERR_NO_MEMORY, "no memory to follow a Slurm job");
     }
-    copy(j->name, sizeof j->name, name);
+    slurm_copy_text(j->name, sizeof j->name, name);
     j->slurm = s;
     j->held = true;
     j->first_attempt = sscanf(name, "traind-%*d-%lld-", &first) == 1 ? first : 1;
@@ -507,7 +511,7 @@ static int follow(struct slurm *s, const char *name, int64_t job_id, const char 
         .words = "is handed to Slurm",
     };
     pthread_mutex_lock(&s->mutex);
-    int status = start_thread(s, e);
+    int status = slurm_start_thread(s, e);
     if (!status) {
         j->next = s->jobs;
         s->jobs = j;
@@ -524,14 +528,14 @@ static int follow(struct slurm *s, const char *name, int64_t job_id, const char 
 int slurm_adopt(struct slurm *s, const char *name, int64_t job_id, const char *run_dir,
                 struct launch_process *process, struct error *e)
 {
-    int status = follow(s, name, job_id, run_dir, process, e);
+    int status = slurm_follow(s, name, job_id, run_dir, process, e);
 
     if (!status)
         process->slurm->look_first = true;
     return status;
 }
 
-static void change(struct slurm_job *j, void (*set)(struct slurm_job *))
+static void slurm_change(struct slurm_job *j, void (*set)(struct slurm_job *))
 {
     pthread_mutex_lock(&j->slurm->mutex);
     set(j);
@@ -566,7 +570,7 @@ static void set_dead(struct slurm_job *j)
 
 void slurm_release(struct slurm_job *job)
 {
-    change(job, set_released);
+    slurm_change(job, set_released);
 }
 
 /* With the mutex. A script that starts all the same ends as soon as it finds that it was cancelled.
@@ -581,14 +585,14 @@ static bool end_unstarted(struct slurm_job *j)
     }
     j->owed = j->status.job_id || j->look_first || j->slurm->submitting == j;
     j->status.phase = SLURM_ENDED;
-    copy(j->status.state, sizeof j->status.state, "CANCELLED");
+    slurm_copy_text(j->status.state, sizeof j->status.state, "CANCELLED");
     return true;
 }
 
 bool slurm_disown(struct slurm_job *job)
 {
     pthread_mutex_lock(&job->slurm->mutex);
-    bool ended = has_ended(job) || end_unstarted(job);
+    bool ended = slurm_job_has_ended(job) || end_unstarted(job);
     pthread_cond_signal(&job->slurm->wake);
     pthread_mutex_unlock(&job->slurm->mutex);
     return ended;
@@ -596,19 +600,19 @@ bool slurm_disown(struct slurm_job *job)
 
 void slurm_look_soon(struct slurm_job *job)
 {
-    change(job, set_soon);
+    slurm_change(job, set_soon);
 }
 
 void slurm_cancel(struct slurm_job *job)
 {
-    change(job, set_cancel);
+    slurm_change(job, set_cancel);
     job->slurm->told(job->slurm->context);
 }
 
 void slurm_forget(struct slurm_job *job)
 {
     if (job)
-        change(job, set_dead);
+        slurm_change(job, set_dead);
 }
 
 void slurm_read(struct slurm_job *job, struct slurm_status *status)
@@ -654,19 +658,21 @@ static int write_files(const struct launch_request *r, struct error *e)
     return status;
 }
 
-static int start(const struct launch_request *r, struct launch_process *process, struct error *e)
+static int slurm_start_attempt(const struct launch_request *r, struct launch_process *process,
+                               struct error *e)
 {
     char name[SLURM_NAME_BYTES];
 
     *process = (struct launch_process){.pidfd = -1, .gate = -1};
     slurm_job_name(r, name);
     int status = write_files(r, e);
-    return status ? status : follow(r->cluster, name, 0, r->run_dir, process, e);
+    return status ? status : slurm_follow(r->cluster, name, 0, r->run_dir, process, e);
 }
 
 /* The script of a job that runs sees what its attempt's folder says; one that waits has nothing to
  * write a checkpoint of. */
-static void stop(struct launch_process *process, const char *attempt_dir, enum launch_stop how)
+static void slurm_stop_attempt(struct launch_process *process, const char *attempt_dir,
+                               enum launch_stop how)
 {
     struct slurm_status status;
 
@@ -676,7 +682,7 @@ static void stop(struct launch_process *process, const char *attempt_dir, enum l
         slurm_cancel(process->slurm);
 }
 
-static int survivors(struct launch_process *process, const char *attempt_dir)
+static int slurm_survivors(struct launch_process *process, const char *attempt_dir)
 {
     struct slurm_status status;
 
@@ -685,5 +691,7 @@ static int survivors(struct launch_process *process, const char *attempt_dir)
     return status.phase < SLURM_ENDED;
 }
 
-const struct launcher launcher_slurm = {
-    .name = "slurm", .start = start, .stop = stop, .survivors = survivors};
+const struct launcher launcher_slurm = {.name = "slurm",
+                                        .start = slurm_start_attempt,
+                                        .stop = slurm_stop_attempt,
+                                        .survivors = slurm_survivors};

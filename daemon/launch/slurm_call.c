@@ -62,7 +62,7 @@ static bool is_left_out(const char *variable)
            command_has_prefix(variable, prefixes, sizeof prefixes / sizeof prefixes[0]);
 }
 
-static char **environment(void)
+static char **slurm_call_environment(void)
 {
     size_t count = 0, kept = 0;
 
@@ -90,7 +90,7 @@ static void one_line(char *text)
             *c = ' ';
 }
 
-static int refusal(const char *program, char *words, int wait_status, struct error *e)
+static int slurm_call_refusal(const char *program, char *words, int wait_status, struct error *e)
 {
     one_line(words);
     if (!words || !*words)
@@ -102,11 +102,12 @@ static int refusal(const char *program, char *words, int wait_status, struct err
 
 /* *answer is what it printed; the caller frees it. It ends with the daemon, so that no submission
  * outlives it. */
-static int run(const struct slurm_call *c, char *const *argv, char **answer, struct error *e)
+static int slurm_run_program(const struct slurm_call *c, char *const *argv, char **answer,
+                             struct error *e)
 {
     struct spawn_request r = {
         .argv = argv,
-        .environment = environment(),
+        .environment = slurm_call_environment(),
         .stream = {SPAWN_COLLECTED, SPAWN_COLLECTED},
         .limit_bytes = ANSWER_BYTES,
         .ends_with_us = true,
@@ -121,7 +122,7 @@ static int run(const struct slurm_call *c, char *const *argv, char **answer, str
     if (status == -ERR_NOT_FOUND)
         error_set(e, ERR_NOT_FOUND, "%s is not installed where traind runs (PATH)", argv[0]);
     else if (!status && s.status)
-        status = refusal(argv[0], s.text[SPAWN_ERR].data, s.status, e);
+        status = slurm_call_refusal(argv[0], s.text[SPAWN_ERR].data, s.status, e);
     else if (!status && !(*answer = buffer_take(&s.text[SPAWN_OUT], NULL)))
         status = error_set(e, ERR_NO_MEMORY, "no memory for the answer of %s", argv[0]);
     spawn_clear(&s);
@@ -139,7 +140,7 @@ int slurm_call_submit(const struct slurm_call *c, const char *script_path, const
 
     if (c->settings->slurmrestd)
         return slurm_rest_submit(c, script_path, properties, job_id, e);
-    int status = run(c, argv, &answer, e);
+    int status = slurm_run_program(c, argv, &answer, e);
     if (status)
         return status;
     *job_id = strtoll(answer, NULL, 10); /* "12", or "12;cluster" */
@@ -161,7 +162,7 @@ int slurm_call_jobs(const struct slurm_call *c, json_t **jobs, struct error *e)
     if (c->settings->slurmrestd)
         return slurm_rest_jobs(c, jobs, e);
     *jobs = NULL;
-    int status = run(c, argv, &answer, e);
+    int status = slurm_run_program(c, argv, &answer, e);
     if (status)
         return error_set(e, ERR_UNREACHABLE, "%s", e->text);
     json_t *reply = json_loads(answer, 0, &where);
@@ -176,7 +177,7 @@ int slurm_call_jobs(const struct slurm_call *c, json_t **jobs, struct error *e)
 }
 
 /* "n1|2|24|96|skylake,big|long*": name, sockets, cores of each, CPUs, features, partition. */
-static void add_node(char *line, bool only_default, json_t *nodes)
+static void slurm_call_add_node(char *line, bool only_default, json_t *nodes)
 {
     char *field[6];
 
@@ -211,13 +212,13 @@ int slurm_call_nodes(const struct slurm_call *c, const char *partition, const ch
         argv[n++] = "--nodes";
         argv[n++] = (char *)hosts;
     }
-    int status = run(c, argv, &answer, e);
+    int status = slurm_run_program(c, argv, &answer, e);
     if (status)
         return status;
     *nodes = json_array();
     rest = answer;
     while ((line = strsep(&rest, "\n")))
-        add_node(line, !partition && !hosts, *nodes);
+        slurm_call_add_node(line, !partition && !hosts, *nodes);
     free(answer);
     return 0;
 }
@@ -230,7 +231,7 @@ int slurm_call_cancel(const struct slurm_call *c, int64_t job_id, struct error *
     if (c->settings->slurmrestd)
         return slurm_rest_cancel(c, job_id, e);
     snprintf(id, sizeof id, "%lld", (long long)job_id);
-    int status = run(c, argv, &answer, e);
+    int status = slurm_run_program(c, argv, &answer, e);
     free(answer);
     return status;
 }

@@ -50,7 +50,8 @@ static void find_fewest(const json_t *nodes, const char *feature, const char *wh
 }
 
 /* "of partition big", "of the default partition", "named in cluster.hosts" */
-static void describe(const struct job_spec *spec, const char *feature, char *text, size_t bytes)
+static void slurm_cores_describe(const struct job_spec *spec, const char *feature, char *text,
+                                 size_t bytes)
 {
     const char *partition = spec->cluster.partition;
 
@@ -62,7 +63,7 @@ static void describe(const struct job_spec *spec, const char *feature, char *tex
                  feature ? " with " : "", feature ? feature : "");
 }
 
-static char *join_hosts(const struct job_spec *spec)
+static char *slurm_cores_join_hosts(const struct job_spec *spec)
 {
     size_t bytes = 1;
     char *text;
@@ -78,18 +79,18 @@ static char *join_hosts(const struct job_spec *spec)
     return text;
 }
 
-static int ask(const struct slurm_settings *settings, const struct job_spec *spec,
-               struct slurm_cores *found, struct error *e)
+static int slurm_cores_ask(const struct slurm_settings *settings, const struct job_spec *spec,
+                           struct slurm_cores *found, struct error *e)
 {
     static const atomic_bool never = false;
     const struct slurm_call call = {settings, &never, ASK_SECONDS};
     const char *who = settings->slurmrestd ? "slurmrestd" : "sinfo", *feature = feature_of(spec);
-    char *hosts = spec->cluster.host_count ? join_hosts(spec) : NULL, where[128];
+    char *hosts = spec->cluster.host_count ? slurm_cores_join_hosts(spec) : NULL, where[128];
     json_t *nodes = NULL;
     size_t count = 0;
     int status = slurm_call_nodes(&call, spec->cluster.partition, hosts, &nodes, e);
 
-    describe(spec, feature, where, sizeof where);
+    slurm_cores_describe(spec, feature, where, sizeof where);
     if (!status) {
         find_fewest(nodes, feature, spec->cluster.smt ? "cpus" : "cores", &found->cores, &count);
         if (count == 0)
@@ -113,7 +114,7 @@ int slurm_cores_find(const struct slurm_settings *settings, const struct job_spe
         snprintf(found->source, sizeof found->source, "slurm.node_cores of traind.conf");
         return 0;
     }
-    if (ask(settings, spec, found, e) == 0)
+    if (slurm_cores_ask(settings, spec, found, e) == 0)
         return 0;
     return error_set(e, e->code == ERR_UNREACHABLE ? ERR_UNREACHABLE : ERR_INVALID,
                      "how many %s a node has is not known: %.600s; give "

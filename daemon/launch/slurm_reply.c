@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* 12, or {"set": true, "infinite": false, "number": 12}. */
-static bool number_of(const json_t *job, const char *key, double *number)
+static bool slurm_reply_number(const json_t *job, const char *key, double *number)
 {
     const json_t *value = json_object_get(job, key);
 
@@ -23,14 +23,14 @@ static bool number_of(const json_t *job, const char *key, double *number)
     return true;
 }
 
-static int64_t integer_of(const json_t *job, const char *key, int64_t fallback)
+static int64_t slurm_reply_integer(const json_t *job, const char *key, int64_t fallback)
 {
     double number;
-    return number_of(job, key, &number) ? (int64_t)number : fallback;
+    return slurm_reply_number(job, key, &number) ? (int64_t)number : fallback;
 }
 
 /* "RUNNING", or ["RUNNING", "COMPLETING"]. */
-static void read_state(const json_t *job, struct slurm_reply *r)
+static void slurm_reply_read_state(const json_t *job, struct slurm_reply *r)
 {
     const json_t *state = json_object_get(job, "job_state"), *word;
     size_t i;
@@ -48,14 +48,14 @@ static void read_state(const json_t *job, struct slurm_reply *r)
 }
 
 /* A wait status, or {"return_code": 1, "signal": {"signal_id": 9}}. */
-static void read_exit(const json_t *job, struct slurm_reply *r)
+static void slurm_reply_read_exit(const json_t *job, struct slurm_reply *r)
 {
     const json_t *exit_code = json_object_get(job, "exit_code");
 
     r->exit_code = r->exit_signal = -1;
     if (json_is_object(exit_code)) {
-        r->exit_code = integer_of(exit_code, "return_code", -1);
-        r->exit_signal = integer_of(json_object_get(exit_code, "signal"), "signal_id", -1);
+        r->exit_code = slurm_reply_integer(exit_code, "return_code", -1);
+        r->exit_signal = slurm_reply_integer(json_object_get(exit_code, "signal"), "signal_id", -1);
         r->exit_signal = r->exit_signal == 0 ? -1 : r->exit_signal;
     } else if (json_is_integer(exit_code)) {
         int64_t status = json_integer_value(exit_code);
@@ -71,18 +71,18 @@ bool slurm_reply_read(const json_t *job, struct slurm_reply *r)
     double minutes;
 
     *r = (struct slurm_reply){
-        .id = integer_of(job, "job_id", 0),
+        .id = slurm_reply_integer(job, "job_id", 0),
         .name = json_get_text(job, "name", ""),
         .reason = json_get_text(job, "state_reason", ""),
         .partition = json_get_text(job, "partition", ""),
         .nodes = json_get_text(job, "nodes", ""),
-        .restarts = integer_of(job, "restart_cnt", 0),
-        .priority = integer_of(job, "priority", 0),
-        .start = (double)integer_of(job, "start_time", 0),
-        .limit_seconds = number_of(job, "time_limit", &minutes) ? 60 * minutes : NAN,
+        .restarts = slurm_reply_integer(job, "restart_cnt", 0),
+        .priority = slurm_reply_integer(job, "priority", 0),
+        .start = (double)slurm_reply_integer(job, "start_time", 0),
+        .limit_seconds = slurm_reply_number(job, "time_limit", &minutes) ? 60 * minutes : NAN,
     };
-    read_state(job, r);
-    read_exit(job, r);
+    slurm_reply_read_state(job, r);
+    slurm_reply_read_exit(job, r);
     return r->id > 0 && *r->state;
 }
 
@@ -142,7 +142,7 @@ static const struct {
     {"InvalidQOS",                      "names a quality of service that may not be used"        },
 };
 
-static const char *words_of(const char *code)
+static const char *slurm_reply_reason(const char *code)
 {
     for (size_t i = 0; i < sizeof reasons / sizeof reasons[0]; i++)
         if (strncmp(code, reasons[i].code, strlen(reasons[i].code)) == 0 &&
@@ -164,7 +164,7 @@ void slurm_reply_waiting(const struct slurm_reply *r, int64_t ahead, char *text,
         snprintf(text, bytes, "waits for priority: %lld %s ahead [Priority]", (long long)ahead,
                  ahead == 1 ? "job" : "jobs");
     else
-        snprintf(text, bytes, "%s [%s]", words_of(r->reason), r->reason);
+        snprintf(text, bytes, "%s [%s]", slurm_reply_reason(r->reason), r->reason);
 }
 
 const char *slurm_state_words(const char *state)

@@ -17,7 +17,7 @@
 #define SCRIPT_BYTES ((size_t)4 << 20)
 #define VERSION_PATH "/slurm/v0.0.38"
 
-static size_t take(char *data, size_t size, size_t count, void *context)
+static size_t slurm_rest_receive(char *data, size_t size, size_t count, void *context)
 {
     size_t bytes = size * count;
     return buffer_append(context, data, bytes) ? bytes : 0;
@@ -30,7 +30,8 @@ static int stop_early(void *context, curl_off_t a, curl_off_t b, curl_off_t c, c
     return *call->quit;
 }
 
-static int add_token(const struct slurm_call *c, struct curl_slist **headers, struct error *e)
+static int slurm_rest_add_token(const struct slurm_call *c, struct curl_slist **headers,
+                                struct error *e)
 {
     const struct passwd *user = getpwuid(geteuid());
     char *token, line[8192];
@@ -65,7 +66,8 @@ static void join_errors(const json_t *reply, char *text, size_t bytes)
     }
 }
 
-static int judge(const char *path, long http_status, json_t *reply, struct error *e)
+static int slurm_rest_check_reply(const char *path, long http_status, json_t *reply,
+                                  struct error *e)
 {
     char words[1024];
 
@@ -86,7 +88,7 @@ static void set_options(const struct slurm_call *c, CURL *curl, const char *url,
 {
     curl_easy_setopt(curl, CURLOPT_URL, url);
     curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
-    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take);
+    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, slurm_rest_receive);
     curl_easy_setopt(curl, CURLOPT_WRITEDATA, answer);
     curl_easy_setopt(curl, CURLOPT_TIMEOUT, c->seconds > 0 ? (long)c->seconds : CALL_SECONDS);
     curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
@@ -99,8 +101,8 @@ static void set_options(const struct slurm_call *c, CURL *curl, const char *url,
 }
 
 /* *reply is a new reference. body: NULL for none. */
-static int request(const struct slurm_call *c, const char *method, const char *path,
-                   const char *body, json_t **reply, struct error *e)
+static int slurm_rest_request(const struct slurm_call *c, const char *method, const char *path,
+                              const char *body, json_t **reply, struct error *e)
 {
     char url[1024], why[CURL_ERROR_SIZE] = "";
     struct buffer answer = BUFFER(ANSWER_BYTES);
@@ -109,7 +111,7 @@ static int request(const struct slurm_call *c, const char *method, const char *p
     long http_status = 0;
 
     *reply = NULL;
-    int status = curl && headers ? add_token(c, &headers, e)
+    int status = curl && headers ? slurm_rest_add_token(c, &headers, e)
                                  : error_set(e, ERR_NO_MEMORY, "no memory to call slurmrestd");
     if (!status) {
         snprintf(url, sizeof url, "%s" VERSION_PATH "%s",
@@ -129,7 +131,7 @@ static int request(const struct slurm_call *c, const char *method, const char *p
     }
     if (!status) {
         *reply = json_loads(answer.data ? answer.data : "", 0, NULL);
-        status = judge(path, http_status, *reply, e);
+        status = slurm_rest_check_reply(path, http_status, *reply, e);
     }
     curl_slist_free_all(headers);
     curl_easy_cleanup(curl);
@@ -148,7 +150,7 @@ int slurm_rest_submit(const struct slurm_call *c, const char *script_path, const
     if (!status) {
         document = json_pack("{s:s, s:O}", "script", script, "job", (json_t *)properties);
         body = document ? json_dumps(document, JSON_COMPACT) : NULL;
-        status = body ? request(c, "POST", "/job/submit", body, &reply, e)
+        status = body ? slurm_rest_request(c, "POST", "/job/submit", body, &reply, e)
                       : error_set(e, ERR_INVALID, "the batch script is not valid UTF-8");
     }
     if (!status) {
@@ -166,7 +168,7 @@ int slurm_rest_submit(const struct slurm_call *c, const char *script_path, const
 int slurm_rest_jobs(const struct slurm_call *c, json_t **jobs, struct error *e)
 {
     json_t *reply;
-    int status = request(c, "GET", "/jobs", NULL, &reply, e);
+    int status = slurm_rest_request(c, "GET", "/jobs", NULL, &reply, e);
 
     *jobs = NULL;
     if (status) {
@@ -199,7 +201,7 @@ static int default_partition(const struct slurm_call *c, char *name, size_t byte
 {
     json_t *reply, *partition;
     size_t i;
-    int status = request(c, "GET", "/partitions", NULL, &reply, e);
+    int status = slurm_rest_request(c, "GET", "/partitions", NULL, &reply, e);
 
     *name = '\0';
     json_array_foreach (json_object_get(reply, "partitions"), i, partition) {
@@ -220,7 +222,7 @@ static bool is_asked_for(const json_t *node, const char *partition, const char *
     return name && (!hosts || hostlist_place(hosts, name, &(int){0}) >= 0);
 }
 
-static void add_node(const json_t *node, json_t *nodes)
+static void slurm_rest_add_node(const json_t *node, json_t *nodes)
 {
     const json_t *features = json_object_get(node, "features");
     int64_t sockets = json_integer_value(json_object_get(node, "sockets"));
@@ -247,12 +249,12 @@ int slurm_rest_nodes(const struct slurm_call *c, const char *partition, const ch
         partition = by_default;
     }
     if (!status)
-        status = request(c, "GET", "/nodes", NULL, &reply, e);
+        status = slurm_rest_request(c, "GET", "/nodes", NULL, &reply, e);
     if (!status)
         *nodes = json_array();
     json_array_foreach (json_object_get(reply, "nodes"), i, node)
         if (!status && is_asked_for(node, partition, hosts))
-            add_node(node, *nodes);
+            slurm_rest_add_node(node, *nodes);
     json_decref(reply);
     return status;
 }
@@ -263,7 +265,7 @@ int slurm_rest_cancel(const struct slurm_call *c, int64_t job_id, struct error *
     json_t *reply;
 
     snprintf(path, sizeof path, "/job/%lld", (long long)job_id);
-    int status = request(c, "DELETE", path, NULL, &reply, e);
+    int status = slurm_rest_request(c, "DELETE", path, NULL, &reply, e);
     json_decref(reply);
     return status;
 }

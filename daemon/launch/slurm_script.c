@@ -53,7 +53,7 @@ static void put_option(FILE *out, const char *option, const char *value)
 }
 
 /* Slurm replaces %x in paths, and a backslash turns that off; both cannot be had. */
-static int check_path(const char *path, struct error *e)
+static int slurm_script_check_path(const char *path, struct error *e)
 {
     if (!strpbrk(path, "%\\\n"))
         return 0;
@@ -65,12 +65,12 @@ static int check_path(const char *path, struct error *e)
 
 /* ---------------------------------------------------------------- what both forms say */
 
-static const char *account(const struct launch_request *r)
+static const char *slurm_script_account(const struct launch_request *r)
 {
     return r->spec->cluster.account ? r->spec->cluster.account : r->slurm->account;
 }
 
-static char *join_hosts(const struct launch_request *r)
+static char *slurm_script_join_hosts(const struct launch_request *r)
 {
     char *text = NULL;
     size_t bytes;
@@ -109,11 +109,11 @@ static void put_directives(FILE *out, const struct launch_request *r)
         fprintf(out, "#SBATCH --signal=B:USR1@%.0f\n", ceil(r->lead_seconds));
     if (spec->cluster.partition)
         put_option(out, "partition", spec->cluster.partition);
-    if (account(r))
-        put_option(out, "account", account(r));
+    if (slurm_script_account(r))
+        put_option(out, "account", slurm_script_account(r));
     if (spec->cluster.constraint)
         put_option(out, "constraint", spec->cluster.constraint);
-    char *hosts = spec->cluster.host_count ? join_hosts(r) : NULL;
+    char *hosts = spec->cluster.host_count ? slurm_script_join_hosts(r) : NULL;
     if (hosts)
         put_option(out, "nodelist", hosts);
     free(hosts);
@@ -128,7 +128,7 @@ json_t *slurm_properties(const struct launch_request *r)
     const struct job_spec *spec = r->spec;
     const char *path = getenv("PATH"), *home = getenv("HOME");
     char name[SLURM_NAME_BYTES], folder[PATH_MAX + 32];
-    char *hosts = spec->cluster.host_count ? join_hosts(r) : NULL;
+    char *hosts = spec->cluster.host_count ? slurm_script_join_hosts(r) : NULL;
 
     slurm_job_name(r, name);
     snprintf(folder, sizeof folder, "%s/attempt-%lld", r->run_dir, (long long)r->attempt);
@@ -138,7 +138,7 @@ json_t *slurm_properties(const struct launch_request *r)
         "append", "nodes", (json_int_t)spec->cluster.nodes, "tasks_per_node",
         (json_int_t)spec->cluster.workers_per_node, "cpus_per_task", (json_int_t)r->threads,
         "requeue", 1, "environment", "PATH", path ? path : "/usr/bin:/bin", "HOME",
-        home ? home : "/", "partition", spec->cluster.partition, "account", account(r),
+        home ? home : "/", "partition", spec->cluster.partition, "account", slurm_script_account(r),
         "constraints", spec->cluster.constraint, "required_nodes", hosts);
     free(hosts);
     if (!isnan(r->time_limit_seconds))
@@ -207,7 +207,7 @@ static void put_variables(FILE *out, const struct job_spec *spec)
     }
 }
 
-static bool is_bound(const struct job_spec *spec)
+static bool slurm_script_is_bound(const struct job_spec *spec)
 {
     return spec->cluster.bind != JOB_BIND_NONE;
 }
@@ -218,10 +218,10 @@ static void put_environment(FILE *out, const struct launch_request *r)
     fprintf(out,
             "export OMP_NUM_THREADS=%lld OMP_PROC_BIND=%s%s OPENBLAS_NUM_THREADS=1 " ATTEMPT_MARK
             "=\"$dir\"\n",
-            (long long)r->threads, is_bound(r->spec) ? "close OMP_PLACES=" : "false",
-            !is_bound(r->spec)     ? ""
-            : r->spec->cluster.smt ? "threads"
-                                   : "cores");
+            (long long)r->threads, slurm_script_is_bound(r->spec) ? "close OMP_PLACES=" : "false",
+            !slurm_script_is_bound(r->spec) ? ""
+            : r->spec->cluster.smt          ? "threads"
+                                            : "cores");
     if (r->spec->cluster.interface && r->slurm->srun) {
         fputs("export OMPI_MCA_btl_tcp_if_include=", out);
         put_word(out, r->spec->cluster.interface);
@@ -257,7 +257,7 @@ static void put_srun(FILE *out, const struct launch_request *r)
             (long long)spec->cluster.workers_per_node, (long long)r->threads);
     /* What Slurm takes for sockets are NUMA domains where slurm.conf says so
      * (SlurmdParameters=numa_node_as_socket). */
-    if (is_bound(spec))
+    if (slurm_script_is_bound(spec))
         fprintf(out, "--distribution=block:%s --cpu-bind=%s",
                 spec->cluster.bind == JOB_BIND_CORE ? "block" : "cyclic",
                 spec->cluster.smt ? "threads" : "cores");
@@ -269,7 +269,7 @@ static void put_srun(FILE *out, const struct launch_request *r)
  * mpirun as many slots of each node as it has workers. */
 static void put_placement(FILE *out, const struct launch_request *r)
 {
-    if (!is_bound(r->spec)) {
+    if (!slurm_script_is_bound(r->spec)) {
         fputs("place='--map-by slot:OVERSUBSCRIBE --bind-to none'\n", out);
         return;
     }
@@ -306,7 +306,8 @@ static void put_mpirun(FILE *out, const struct launch_request *r)
             " \\\n    -x OMP_NUM_THREADS%s%s -x OPENBLAS_NUM_THREADS -x " ATTEMPT_MARK
             " --mca orte_abort_on_non_zero_status 1",
             job_env_value(spec, "OMP_PROC_BIND") ? "" : " -x OMP_PROC_BIND",
-            !is_bound(spec) || job_env_value(spec, "OMP_PLACES") ? "" : " -x OMP_PLACES");
+            !slurm_script_is_bound(spec) || job_env_value(spec, "OMP_PLACES") ? ""
+                                                                              : " -x OMP_PLACES");
     char **variables = command_variables(spec);
     put_words(out, variables);
     command_free(variables);
@@ -378,7 +379,7 @@ int slurm_script(const struct launch_request *r, char **text, struct error *e)
     size_t bytes;
 
     *text = NULL;
-    if (!r->by_hand && check_path(r->run_dir, e))
+    if (!r->by_hand && slurm_script_check_path(r->run_dir, e))
         return -(int)e->code;
     FILE *out = open_memstream(text, &bytes);
     if (!out)

@@ -33,7 +33,7 @@ struct progress {
     enum stall_phase phase;
 };
 
-static enum stall_phase phase_behind(enum event_type type)
+static enum stall_phase stalled_phase_after(enum event_type type)
 {
     switch (type) {
     case EVENT_RUN_START:
@@ -48,7 +48,7 @@ static enum stall_phase phase_behind(enum event_type type)
     }
 }
 
-static struct progress last_progress(const char *events, double launched_at)
+static struct progress stalled_last_progress(const char *events, double launched_at)
 {
     struct progress last = {launched_at, STALL_IN_START};
 
@@ -57,7 +57,7 @@ static struct progress last_progress(const char *events, double launched_at)
         double t;
         if (sscanf(line, "{\"seq\": %*d, \"t\": %lf, \"type\": \"%31[a-z_]\"", &t, type) == 2 &&
             event_type_of(type) != EVENT_WARNING)
-            last = (struct progress){t, phase_behind(event_type_of(type))};
+            last = (struct progress){t, stalled_phase_after(event_type_of(type))};
     }
     return last;
 }
@@ -86,7 +86,7 @@ struct said {
 
 /* "2026-11-21T20:12:15.300Z warning: ..." in Unix seconds; 0: it does not begin so. mpirun may have
  * put something in front (--tag-output, --timestamp-output). */
-static double time_of(const char *line, const char *words)
+static double stalled_line_time(const char *line, const char *words)
 {
     struct tm tm = {0};
 
@@ -123,7 +123,7 @@ static void note_line(struct said *s, const char *line, const char *end, double 
             break;
         words++;
     }
-    if (!words || words >= end || time_of(line, words) < since)
+    if (!words || words >= end || stalled_line_time(line, words) < since)
         return;
     if (parsed.rank < 0 || parsed.state != STALL_WAITS) {
         note_host(s, &parsed);
@@ -133,7 +133,7 @@ static void note_line(struct said *s, const char *line, const char *end, double 
     }
 }
 
-static void listen(struct said *s, const char *log, double since)
+static void stalled_read_reports(struct said *s, const char *log, double since)
 {
     for (const char *line = log; *line;) {
         const char *end = line + strcspn(line, "\n");
@@ -341,8 +341,8 @@ static bool judge_processes(struct stall_look *l, const struct progress *last, d
 }
 
 /* Nobody has said a word for much longer than whoever lives would. */
-static bool judge_silence(const struct stall_look *l, const struct progress *last, double now,
-                          struct stalled *out)
+static bool stalled_judge_silence(const struct stall_look *l, const struct progress *last,
+                                  double now, struct stalled *out)
 {
     double enough = SILENT_TIMES * l->stall_seconds + LISTEN_SECONDS;
     double log = seconds_since_written(l->attempt_dir, "stdout.log", now);
@@ -371,8 +371,8 @@ static bool judge_end(const struct stall_look *l, const struct progress *last, d
     return true;
 }
 
-static bool judge(struct stall_look *l, const struct progress *last, double now,
-                  struct stalled *out)
+static bool stalled_judge(struct stall_look *l, const struct progress *last, double now,
+                          struct stalled *out)
 {
     struct said said = {0};
 
@@ -387,10 +387,11 @@ static bool judge(struct stall_look *l, const struct progress *last, double now,
     char *log = attempt_read_tail(l->attempt_dir, "stdout.log");
     /* Each speaks again after stall_seconds; the rest is for clocks that differ from host to host.
      */
-    listen(&said, log ? log : "",
-           fmax(last->at + l->stall_seconds / 2, now - 1.5 * l->stall_seconds - LISTEN_SECONDS));
+    stalled_read_reports(
+        &said, log ? log : "",
+        fmax(last->at + l->stall_seconds / 2, now - 1.5 * l->stall_seconds - LISTEN_SECONDS));
     bool found = judge_by_words(l->attempt_dir, &said, now - last->at, out) ||
-                 judge_silence(l, last, now, out);
+                 stalled_judge_silence(l, last, now, out);
     free(log);
     free(said.hosts);
     free(said.waiting);
@@ -404,10 +405,10 @@ bool stalled_look(struct stall_look *l, double now, struct stalled *out)
     if (l->stall_seconds <= 0 || (written >= 0 && written < LISTEN_SECONDS))
         return false;
     char *events = attempt_read_tail(l->attempt_dir, "events.jsonl");
-    struct progress last = last_progress(events ? events : "", l->launched_at);
+    struct progress last = stalled_last_progress(events ? events : "", l->launched_at);
     double limit = last.phase == STALL_IN_END ? fmin(l->stall_seconds, END_SECONDS)
                                               : l->stall_seconds + LISTEN_SECONDS;
-    bool found = last.at > 0 && now - last.at >= limit && judge(l, &last, now, out);
+    bool found = last.at > 0 && now - last.at >= limit && stalled_judge(l, &last, now, out);
     free(events);
     return found;
 }

@@ -64,15 +64,15 @@ static double median_of_figure(const struct node_figures *list, size_t count, en
     return middle;
 }
 
-static enum node_verdict worse(enum node_verdict a, enum node_verdict b)
+static enum node_verdict node_worse_verdict(enum node_verdict a, enum node_verdict b)
 {
     return a > b ? a : b;
 }
 
 /* "; " between what is said. */
-static void say(char reason[NODE_REASON_BYTES], const char *format, ...)
+static void node_set_reason(char reason[NODE_REASON_BYTES], const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-static void say(char reason[NODE_REASON_BYTES], const char *format, ...)
+static void node_set_reason(char reason[NODE_REASON_BYTES], const char *format, ...)
 {
     size_t used = strlen(reason);
     va_list args;
@@ -111,17 +111,17 @@ static struct yardstick others_yardstick(const struct node_peers *p, enum figure
     return y;
 }
 
-static enum node_verdict compare(const struct node_figures *f, enum figure which,
-                                 const struct yardstick *y, const struct node_limits *limits,
-                                 char reason[NODE_REASON_BYTES])
+static enum node_verdict node_compare(const struct node_figures *f, enum figure which,
+                                      const struct yardstick *y, const struct node_limits *limits,
+                                      char reason[NODE_REASON_BYTES])
 {
     double value = figure_of(f, which), behind = 1 - value / y->median;
 
     if (!(value > 0) || !(behind >= limits->slow))
         return NODE_FINE;
-    say(reason, "%s %.0f %% slower than %s: %.1f, not %.1f %s",
-        which == GFLOPS ? "SGEMM is" : "memory is", 100 * behind, y->words, value, y->median,
-        which == GFLOPS ? "GFLOP/s" : "GB/s");
+    node_set_reason(reason, "%s %.0f %% slower than %s: %.1f, not %.1f %s",
+                    which == GFLOPS ? "SGEMM is" : "memory is", 100 * behind, y->words, value,
+                    y->median, which == GFLOPS ? "GFLOP/s" : "GB/s");
     return which == GFLOPS && limits->drain > 0 && behind >= limits->drain ? NODE_DRAIN : NODE_SLOW;
 }
 
@@ -137,11 +137,13 @@ enum node_verdict node_judge_speed(const struct node_figures *figures,
         struct yardstick own = own_yardstick(peers, (enum figure)which);
         if (peers->own_count < OWN_CHECKS_MIN)
             own.median = NAN;
-        enum node_verdict by_others = compare(figures, (enum figure)which, &others, limits, reason);
-        verdict = worse(verdict, by_others);
+        enum node_verdict by_others =
+            node_compare(figures, (enum figure)which, &others, limits, reason);
+        verdict = node_worse_verdict(verdict, by_others);
         /* said once: who is slower than the others was told so */
         if (by_others == NODE_FINE)
-            verdict = worse(verdict, compare(figures, (enum figure)which, &own, limits, reason));
+            verdict = node_worse_verdict(
+                verdict, node_compare(figures, (enum figure)which, &own, limits, reason));
     }
     return verdict;
 }
@@ -158,8 +160,8 @@ struct reading {
     struct node_figures figures;
 };
 
-static const char *text_of(const json_t *report, const char *key, bool needed,
-                           struct problems *problems)
+static const char *node_report_text(const json_t *report, const char *key, bool needed,
+                                    struct problems *problems)
 {
     const json_t *value = json_object_get(report, key);
     char pointer[64];
@@ -172,8 +174,8 @@ static const char *text_of(const json_t *report, const char *key, bool needed,
     return NULL;
 }
 
-static double number_of(const json_t *report, const char *key, bool needed,
-                        struct problems *problems)
+static double node_report_number(const json_t *report, const char *key, bool needed,
+                                 struct problems *problems)
 {
     const json_t *value = json_object_get(report, key);
     char pointer[64];
@@ -188,12 +190,12 @@ static double number_of(const json_t *report, const char *key, bool needed,
 
 static int64_t whole_of(const json_t *report, const char *key, struct problems *problems)
 {
-    double value = number_of(report, key, false, problems);
+    double value = node_report_number(report, key, false, problems);
     return isnan(value) ? 0 : (int64_t)value;
 }
 
-static void check_word(const char *pointer, const char *word, const char *const *allowed,
-                       const char *words, struct problems *problems)
+static void node_check_word(const char *pointer, const char *word, const char *const *allowed,
+                            const char *words, struct problems *problems)
 {
     for (; word && *allowed; allowed++)
         if (strcmp(word, *allowed) == 0)
@@ -209,26 +211,26 @@ static void read_report(const json_t *report, double now, struct reading *r,
     static const char *const outcomes[] = {"fine", "node", "data", "scratch", NULL};
 
     *r = (struct reading){
-        .kind = text_of(report, "kind", true, problems),
-        .partition = text_of(report, "partition", false, problems),
-        .phase = text_of(report, "phase", true, problems),
-        .outcome = text_of(report, "outcome", true, problems),
-        .words = text_of(report, "reason", false, problems),
-        .version = text_of(report, "version", false, problems),
-        .mpi = text_of(report, "mpi", false, problems),
+        .kind = node_report_text(report, "kind", true, problems),
+        .partition = node_report_text(report, "partition", false, problems),
+        .phase = node_report_text(report, "phase", true, problems),
+        .outcome = node_report_text(report, "outcome", true, problems),
+        .words = node_report_text(report, "reason", false, problems),
+        .version = node_report_text(report, "version", false, problems),
+        .mpi = node_report_text(report, "mpi", false, problems),
         .checks = json_object_get(report, "checks"),
         .data = json_object_get(report, "data"),
-        .t = number_of(report, "t", true, problems),
+        .t = node_report_number(report, "t", true, problems),
         .cores = whole_of(report, "cores", problems),
         .job_id = whole_of(report, "job", problems),
         .load = whole_of(report, "load", problems),
         .late = json_is_true(json_object_get(report, "late")),
-        .figures = {number_of(report, "gflops", false, problems),
-                    number_of(report, "memory_gb_per_sec", false, problems),
-                    number_of(report, "clock_ghz", false, problems)},
+        .figures = {node_report_number(report, "gflops", false, problems),
+                    node_report_number(report, "memory_gb_per_sec", false, problems),
+                    node_report_number(report, "clock_ghz", false, problems)},
     };
-    check_word("/phase", r->phase, phases, "prolog, epilog or self", problems);
-    check_word("/outcome", r->outcome, outcomes, "fine, node, data or scratch", problems);
+    node_check_word("/phase", r->phase, phases, "prolog, epilog or self", problems);
+    node_check_word("/outcome", r->outcome, outcomes, "fine, node, data or scratch", problems);
     if (r->t > now)
         r->t = now;
 }
@@ -245,10 +247,10 @@ static void say_failures(const struct reading *r, char reason[NODE_REASON_BYTES]
         const char *check = json_string_value(json_object_get(item, "check"));
         const char *found = json_string_value(json_object_get(item, "found"));
         if (check && found && json_is_false(json_object_get(item, "ok")))
-            say(reason, "%.40s: %.300s", check, found);
+            node_set_reason(reason, "%.40s: %.300s", check, found);
     }
     if (r->words)
-        say(reason, "%.400s", r->words);
+        node_set_reason(reason, "%.400s", r->words);
 }
 
 static bool saw_data(const char *report, const char *path)
@@ -289,9 +291,10 @@ static const char *who_sees_data(const struct reading *r, const char *name,
 static void say_oddities(const struct reading *r, double now, char reason[NODE_REASON_BYTES])
 {
     if (!r->late && fabs(now - r->t) > CLOCK_OFF)
-        say(reason, "its clock is %.0f s behind traind's", now - r->t);
+        node_set_reason(reason, "its clock is %.0f s behind traind's", now - r->t);
     if (r->version && strcmp(r->version, PACKAGE_VERSION) != 0)
-        say(reason, "its train-worker is %.40s, and traind is %s", r->version, PACKAGE_VERSION);
+        node_set_reason(reason, "its train-worker is %.40s, and traind is %s", r->version,
+                        PACKAGE_VERSION);
 }
 
 /* ---- judging */
@@ -327,12 +330,12 @@ static int judge_speed(struct store *s, const char *name, const struct reading *
     judged->verdict = node_judge_speed(&r->figures, &peers, limits, judged->reason);
     free(others);
     if (judged->verdict != NODE_FINE && r->load > 0)
-        say(judged->reason, "%lld other thread%s computed when it was checked", (long long)r->load,
-            r->load == 1 ? "" : "s");
+        node_set_reason(judged->reason, "%lld other thread%s computed when it was checked",
+                        (long long)r->load, r->load == 1 ? "" : "s");
     return 0;
 }
 
-static const struct store_node *known(const struct store_nodes *nodes, const char *name)
+static const struct store_node *node_find_known(const struct store_nodes *nodes, const char *name)
 {
     for (size_t i = 0; i < nodes->count; i++)
         if (strcmp(nodes->items[i].name, name) == 0)
@@ -340,11 +343,11 @@ static const struct store_node *known(const struct store_nodes *nodes, const cha
     return NULL;
 }
 
-static int judge(struct store *s, const char *name, const struct reading *r,
-                 const struct store_nodes *nodes, const struct node_limits *limits, double now,
-                 struct node_judged *judged, struct error *e)
+static int node_judge_report(struct store *s, const char *name, const struct reading *r,
+                             const struct store_nodes *nodes, const struct node_limits *limits,
+                             double now, struct node_judged *judged, struct error *e)
 {
-    const struct store_node *before = known(nodes, name);
+    const struct store_node *before = node_find_known(nodes, name);
     const char *witness = strcmp(r->outcome, "data") == 0 ? who_sees_data(r, name, nodes) : NULL;
     int status = 0;
 
@@ -354,19 +357,20 @@ static int judge(struct store *s, const char *name, const struct reading *r,
     else if (before) { /* nothing new was measured */
         judged->verdict = before->verdict;
         if (before->verdict != NODE_FINE && before->reason)
-            say(judged->reason, "%s", before->reason);
+            node_set_reason(judged->reason, "%s", before->reason);
     }
     if (strcmp(r->outcome, "node") == 0 || strcmp(r->outcome, "scratch") == 0 || witness) {
         judged->verdict = NODE_DRAIN;
         say_failures(r, judged->reason);
     } else if (strcmp(r->outcome, "data") == 0) {
-        say(judged->reason, "not its fault, job %lld was rejected", (long long)r->job_id);
+        node_set_reason(judged->reason, "not its fault, job %lld was rejected",
+                        (long long)r->job_id);
         say_failures(r, judged->reason);
     }
     if (strcmp(r->outcome, "fine") == 0 && r->words)
-        say(judged->reason, "%.400s", r->words);
+        node_set_reason(judged->reason, "%.400s", r->words);
     if (witness)
-        say(judged->reason, "%s sees them: a mount is missing here?", witness);
+        node_set_reason(judged->reason, "%s sees them: a mount is missing here?", witness);
     if (r->figures.gflops > 0)
         say_oddities(r, now, judged->reason);
     return status;
@@ -427,7 +431,7 @@ int node_report(struct store *s, const char *name, const json_t *report,
     int status = store_node_list(s, &nodes, e);
     if (status)
         return status;
-    status = judge(s, name, &r, &nodes, limits, now, judged, e);
+    status = node_judge_report(s, name, &r, &nodes, limits, now, judged, e);
     if (!status)
         status = store_it(s, name, report, &r, judged, now, e);
     store_nodes_clear(&nodes);

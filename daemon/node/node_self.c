@@ -32,7 +32,7 @@ struct node_self *node_self_create(struct store *s, struct job_manager *m)
     return n;
 }
 
-static void begin(struct node_self *n, const char *worker, double now)
+static void node_self_begin(struct node_self *n, const char *worker, double now)
 {
     char *const argv[] = {(char *)worker, (char *)"--self-check", (char *)"--json", NULL};
     struct spawn_request r = {
@@ -47,7 +47,7 @@ static void begin(struct node_self *n, const char *worker, double now)
         log_warning("this machine cannot be checked: %s", e.text);
 }
 
-static void take(struct node_self *n, const struct node_limits *limits, const char *text)
+static void node_self_store(struct node_self *n, const struct node_limits *limits, const char *text)
 {
     char name[NODE_NAME_BYTES];
     struct problems problems = {0};
@@ -70,12 +70,12 @@ static void take(struct node_self *n, const struct node_limits *limits, const ch
 }
 
 /* True: the check has ended. */
-static bool look(struct node_self *n, const struct node_limits *limits, double now)
+static bool node_self_poll(struct node_self *n, const struct node_limits *limits, double now)
 {
     if (!spawn_look(&n->check, 0))
         return false;
     n->next_at = now + AGAIN_SECONDS;
-    take(n, limits, n->check.text[SPAWN_OUT].data);
+    node_self_store(n, limits, n->check.text[SPAWN_OUT].data);
     spawn_clear(&n->check);
     return true;
 }
@@ -94,7 +94,7 @@ double node_self_round(struct node_self *n, const struct node_self_settings *set
         return INFINITY;
     }
     if (n->check.pid) {
-        if (!look(n, &settings->limits, now) && now - n->began > LONGEST)
+        if (!node_self_poll(n, &settings->limits, now) && now - n->began > LONGEST)
             spawn_clear(&n->check);
         return n->check.pid ? LOOK_SECONDS : fmax(n->next_at - now, 1);
     }
@@ -103,7 +103,7 @@ double node_self_round(struct node_self *n, const struct node_self_settings *set
     double due = fmax(n->idle_since + settings->idle_seconds, n->next_at);
     if (now < due)
         return due - now;
-    begin(n, settings->worker, now);
+    node_self_begin(n, settings->worker, now);
     return n->check.pid ? LOOK_SECONDS : FAILED_SECONDS;
 }
 

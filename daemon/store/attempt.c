@@ -84,7 +84,7 @@ int store_job_set_slurm(struct store *s, int64_t id, const char *slurm, struct e
 /* ---------------------------------------------------------------- the end of an attempt */
 
 /* 1: there is a row; 0: none. */
-static int exists(struct sql *c, sqlite3_stmt *row, struct error *e)
+static int attempt_exists(struct sql *c, sqlite3_stmt *row, struct error *e)
 {
     int found = row ? sql_row(c, row, e) : -(int)ERR_INTERNAL;
     if (found > 0)
@@ -103,7 +103,7 @@ static int keep_failure(struct sql *c, int64_t id, const struct store_attempt_en
     free(text);
     if (status)
         return status;
-    int told = exists(
+    int told = attempt_exists(
         c,
         sql_query(c, e,
                   "select 1 from job_event where job_id = ? and attempt = ? and type = 'failed'",
@@ -116,7 +116,7 @@ static int keep_failure(struct sql *c, int64_t id, const struct store_attempt_en
 
 static int is_in(struct sql *c, int64_t id, const char *state, struct error *e)
 {
-    return exists(
+    return attempt_exists(
         c, sql_query(c, e, "select 1 from job where id = ? and state = ?", "is", id, state), e);
 }
 
@@ -188,14 +188,15 @@ static int check_from(struct sql *c, int64_t id, bool queued, struct error *e)
             ? sql_query(c, e, "select 1 from job where id = ? and state = 'queued'", "i", id)
             : sql_query(c, e, "select 1 from job where id = ? and state in ('failed', 'cancelled')",
                         "i", id);
-    int right = exists(c, row, e);
+    int right = attempt_exists(c, row, e);
 
     if (right)
         return right < 0 ? right : 0;
     return error_set(e, ERR_CONFLICT, "the state of job %lld has just changed", (long long)id);
 }
 
-static int again(struct sql *c, int64_t id, const struct store_job_again *a, struct error *e)
+static int attempt_requeue(struct sql *c, int64_t id, const struct store_job_again *a,
+                           struct error *e)
 {
     struct store_state_change queued = {JOB_QUEUED, a->reason, a->now, a->by};
     int status = check_from(c, id, a->keeps_place, e);
@@ -235,7 +236,7 @@ int store_job_again(struct store *s, int64_t id, const struct store_job_again *a
 
     if (!c)
         return -(int)e->code;
-    return sql_write_end(s, c, again(c, id, a, e), e);
+    return sql_write_end(s, c, attempt_requeue(c, id, a, e), e);
 }
 
 int store_jobs_wait(struct store *s, const struct store_waiting *jobs, size_t count,

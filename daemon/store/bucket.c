@@ -10,7 +10,7 @@
 
 /* ---------------------------------------------------------------- folding */
 
-static void clear(struct store_metric_part *p)
+static void bucket_clear(struct store_metric_part *p)
 {
     memset(p, 0, sizeof *p);
 }
@@ -44,7 +44,7 @@ void store_metric_fold(struct store_metric_part *into, const struct store_metric
 
 static void read_step(sqlite3_stmt *row, struct store_metric_part *p)
 {
-    clear(p);
+    bucket_clear(p);
     place_at(p, sqlite3_column_int64(row, 0), sql_double(row, 1), sqlite3_column_double(row, 2));
     p->rows = 1;
     for (int i = 0; event_metric_at((size_t)i); i++) {
@@ -56,7 +56,7 @@ static void read_step(sqlite3_stmt *row, struct store_metric_part *p)
 
 static void read_bucket(sqlite3_stmt *row, struct store_metric_part *p)
 {
-    clear(p);
+    bucket_clear(p);
     place_at(p, sqlite3_column_int64(row, 1), sql_double(row, 2), sqlite3_column_double(row, 3));
     p->rows = sqlite3_column_int64(row, 0);
     size_t bytes = (size_t)sqlite3_column_bytes(row, 4);
@@ -65,8 +65,8 @@ static void read_bucket(sqlite3_stmt *row, struct store_metric_part *p)
 
 /* Steps (level 0) or buckets whose steps lie in [from, to), in order; both are multiples of the
  * bucket's size. */
-static int each(struct sql *c, int64_t job_id, int level, int64_t from, int64_t to,
-                store_metric_visit *visit, void *context, struct error *e)
+static int bucket_each(struct sql *c, int64_t job_id, int level, int64_t from, int64_t to,
+                       store_metric_visit *visit, void *context, struct error *e)
 {
     struct store_metric_part part;
     int shift = level * LEVEL_BITS;
@@ -139,10 +139,10 @@ static void write_bucket(struct writer *w)
         "t, metrics) values (?, ?, ?, ?, ?, ?, ?, ?)",
         "iiiiiddb", w->job_id, (int64_t)w->level, w->bucket, w->part.rows, w->part.step,
         w->part.epoch, w->part.t, w->part.of, (int64_t)metrics * (int64_t)sizeof w->part.of[0]);
-    clear(&w->part);
+    bucket_clear(&w->part);
 }
 
-static void gather(void *context, const struct store_metric_part *part)
+static void bucket_add_part(void *context, const struct store_metric_part *part)
 {
     struct writer *w = context;
     int64_t bucket = part->step >> (w->level * LEVEL_BITS);
@@ -159,8 +159,8 @@ int store_buckets_update(struct sql *c, int64_t job_id, int64_t first_step, int6
     for (int level = 1; level <= LEVELS; level++) {
         struct writer w = {.c = c, .job_id = job_id, .level = level, .bucket = -1, .e = e};
         int64_t size = (int64_t)1 << (level * LEVEL_BITS);
-        int status = each(c, job_id, level - 1, first_step / size * size,
-                          (last_step / size + 1) * size, gather, &w, e);
+        int status = bucket_each(c, job_id, level - 1, first_step / size * size,
+                                 (last_step / size + 1) * size, bucket_add_part, &w, e);
         if (status == 0) {
             write_bucket(&w);
             status = w.status;
@@ -218,8 +218,8 @@ int store_buckets_fill(struct store *s, struct error *e)
 /* ---------------------------------------------------------------- reading */
 
 /* [from, to) as few parts as there are up to this level: finer ones at both ends. */
-static int cover(struct sql *c, int64_t job_id, int level, int64_t from, int64_t to,
-                 store_metric_visit *visit, void *context, struct error *e)
+static int bucket_cover(struct sql *c, int64_t job_id, int level, int64_t from, int64_t to,
+                        store_metric_visit *visit, void *context, struct error *e)
 {
     int64_t size = (int64_t)1 << (level * LEVEL_BITS);
     int64_t begin = (from + size - 1) / size * size, end = to / size * size;
@@ -227,13 +227,13 @@ static int cover(struct sql *c, int64_t job_id, int level, int64_t from, int64_t
     if (from >= to)
         return 0;
     if (level == 0)
-        return each(c, job_id, 0, from, to, visit, context, e);
+        return bucket_each(c, job_id, 0, from, to, visit, context, e);
     if (begin >= end)
-        return cover(c, job_id, level - 1, from, to, visit, context, e);
-    int status = cover(c, job_id, level - 1, from, begin, visit, context, e);
+        return bucket_cover(c, job_id, level - 1, from, to, visit, context, e);
+    int status = bucket_cover(c, job_id, level - 1, from, begin, visit, context, e);
     if (status == 0)
-        status = each(c, job_id, level, begin, end, visit, context, e);
-    return status ? status : cover(c, job_id, level - 1, end, to, visit, context, e);
+        status = bucket_each(c, job_id, level, begin, end, visit, context, e);
+    return status ? status : bucket_cover(c, job_id, level - 1, end, to, visit, context, e);
 }
 
 int store_metric_parts(struct store *s, int64_t job_id, int64_t from_step, int64_t to_step,
@@ -244,7 +244,7 @@ int store_metric_parts(struct store *s, int64_t job_id, int64_t from_step, int64
 
     while (level < LEVELS && (to_step - from_step) >> ((level + 1) * LEVEL_BITS) >= parts)
         level++;
-    int status = cover(c, job_id, level, from_step, to_step, visit, context, e);
+    int status = bucket_cover(c, job_id, level, from_step, to_step, visit, context, e);
     sql_read_end(s, c);
     return status;
 }

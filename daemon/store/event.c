@@ -210,7 +210,8 @@ static int ingest_event(struct sql *c, const struct store_batch *batch,
     }
 }
 
-static int position(struct sql *c, int64_t job_id, int64_t attempt, int64_t *bytes, struct error *e)
+static int event_position(struct sql *c, int64_t job_id, int64_t attempt, int64_t *bytes,
+                          struct error *e)
 {
     sqlite3_stmt *row =
         sql_query(c, e, "select bytes from ingest_position where job_id = ? and attempt = ?", "ii",
@@ -240,11 +241,11 @@ static int change_state(struct sql *c, const struct store_batch *batch, struct e
     return store_state_apply(c, batch->job_id, batch->change, e);
 }
 
-static int ingest(struct sql *c, const struct store_batch *batch, struct error *e)
+static int event_ingest(struct sql *c, const struct store_batch *batch, struct error *e)
 {
     int64_t at;
     struct steps steps = {0};
-    int status = position(c, batch->job_id, batch->attempt, &at, e);
+    int status = event_position(c, batch->job_id, batch->attempt, &at, e);
 
     if (status == 0 && at != batch->from_bytes)
         status = error_set(e, ERR_CONFLICT,
@@ -269,7 +270,7 @@ int store_ingest(struct store *s, const struct store_batch *batch, struct error 
 
     if (!c)
         return -(int)e->code;
-    return sql_write_end(s, c, ingest(c, batch, e), e);
+    return sql_write_end(s, c, event_ingest(c, batch, e), e);
 }
 
 /* ---------------------------------------------------------------- reading */
@@ -278,7 +279,7 @@ int store_ingest_position(struct store *s, int64_t job_id, int64_t attempt, int6
                           struct error *e)
 {
     struct sql *c = sql_read_begin(s);
-    int status = position(c, job_id, attempt, bytes, e);
+    int status = event_position(c, job_id, attempt, bytes, e);
     sql_read_end(s, c);
     return status;
 }

@@ -73,7 +73,7 @@ json_t *store_event_json(const struct store_event_row *row)
     return event;
 }
 
-static bool append(void *context, const struct store_event_row *row)
+static bool event_append(void *context, const struct store_event_row *row)
 {
     json_array_append_new(context, store_event_json(row));
     return true;
@@ -83,7 +83,7 @@ int store_event_list(struct store *s, const struct store_event_range *range, jso
                      struct error *e)
 {
     *events = json_array();
-    int status = store_event_each(s, range, append, *events, e);
+    int status = store_event_each(s, range, event_append, *events, e);
     if (status) {
         json_decref(*events);
         *events = NULL;

@@ -72,7 +72,7 @@ static struct sql_member *take_group(struct store *s)
 }
 
 /* Others join until the writer is free. */
-static struct sql_member *lead(struct store *s)
+static struct sql_member *group_lead(struct store *s)
 {
     struct error e = {0};
     struct sql *c = sql_write_begin(s, true, &e);
@@ -97,7 +97,7 @@ int sql_write_grouped(struct store *s, sql_write *write, void *context, struct e
     if (!own.done) {
         s->group_leads = true;
         pthread_mutex_unlock(&s->grouping);
-        struct sql_member *group = lead(s);
+        struct sql_member *group = group_lead(s);
         pthread_mutex_lock(&s->grouping);
         for (struct sql_member *m = group, *next; m; m = next) {
             next = m->next; /* a member that is done may be gone as soon as the mutex is free */

@@ -50,7 +50,7 @@ void store_jobs_clear(struct store_jobs *jobs)
     memset(jobs, 0, sizeof *jobs);
 }
 
-static double time_of(sqlite3_stmt *row, int column)
+static double job_time(sqlite3_stmt *row, int column)
 {
     double t = sql_double(row, column);
     return isnan(t) ? 0 : t;
@@ -70,8 +70,8 @@ static char *absolute_run_dir(const struct store *s, sqlite3_stmt *row, int colu
     return path;
 }
 
-static void read_job(const struct store *s, sqlite3_stmt *row, bool documents,
-                     struct store_job *job)
+static void job_read_row(const struct store *s, sqlite3_stmt *row, bool documents,
+                         struct store_job *job)
 {
     memset(job, 0, sizeof *job);
     job->id = sqlite3_column_int64(row, 0);
@@ -81,9 +81,9 @@ static void read_job(const struct store *s, sqlite3_stmt *row, bool documents,
     job->attempt = sqlite3_column_int64(row, 4);
     job->priority = sqlite3_column_int64(row, 5);
     job->idempotency_key = sql_text(row, 6);
-    job->created_at = time_of(row, 7);
-    job->started_at = time_of(row, 8);
-    job->finished_at = time_of(row, 9);
+    job->created_at = job_time(row, 7);
+    job->started_at = job_time(row, 8);
+    job->finished_at = job_time(row, 9);
     job->slots = sqlite3_column_int64(row, 10);
     job->run_dir = absolute_run_dir(s, row, 11);
     job->launcher_pid = sql_int(row, 12, 0);
@@ -100,9 +100,9 @@ static void read_job(const struct store *s, sqlite3_stmt *row, bool documents,
     job->top1 = sql_double(row, 23);
     job->top5 = sql_double(row, 24);
     job->global_batch = sql_int(row, 25, 0);
-    job->queued_at = time_of(row, 26);
-    job->estimated_start = time_of(row, 27);
-    job->not_before = time_of(row, 28);
+    job->queued_at = job_time(row, 26);
+    job->estimated_start = job_time(row, 27);
+    job->not_before = job_time(row, 28);
     job->restarts = sqlite3_column_int64(row, 29);
     job->resumes = sqlite3_column_int64(row, 30) != 0;
     job->failure = sql_text(row, 31);
@@ -116,7 +116,7 @@ static void read_job(const struct store *s, sqlite3_stmt *row, bool documents,
     job->submitted_by = sql_text(row, 39);
     job->eval_images = sqlite3_column_int64(row, 40);
     job->evaluations = sqlite3_column_int64(row, 41);
-    job->attempt_started_at = time_of(row, 42);
+    job->attempt_started_at = job_time(row, 42);
     job->evaluated_images = sql_int(row, 43, 0);
     job->cancel_attempt = sql_int(row, 44, 0);
     if (documents) {
@@ -135,7 +135,7 @@ int store_job_get(struct store *s, int64_t id, struct store_job *job, struct err
         sql_query(c, e, "select " BRIEF ", spec, plan from job where id = ?", "i", id);
     int found = row ? sql_row(c, row, e) : -(int)ERR_INTERNAL;
     if (found > 0) {
-        read_job(s, row, true, job);
+        job_read_row(s, row, true, job);
         sql_done(row);
     }
     sql_read_end(s, c);
@@ -144,8 +144,8 @@ int store_job_get(struct store *s, int64_t id, struct store_job *job, struct err
     return found > 0 ? 0 : found;
 }
 
-static int append(const struct store *s, struct store_jobs *jobs, sqlite3_stmt *row, bool documents,
-                  struct error *e)
+static int jobs_append(const struct store *s, struct store_jobs *jobs, sqlite3_stmt *row,
+                       bool documents, struct error *e)
 {
     if ((jobs->count & (jobs->count - 1)) == 0) { /* grows at powers of two */
         size_t room = jobs->count ? 2 * jobs->count : 1;
@@ -154,7 +154,7 @@ static int append(const struct store *s, struct store_jobs *jobs, sqlite3_stmt *
             return error_set(e, ERR_NO_MEMORY, "no memory for a list of jobs");
         jobs->items = larger;
     }
-    read_job(s, row, documents, &jobs->items[jobs->count++]);
+    job_read_row(s, row, documents, &jobs->items[jobs->count++]);
     return 0;
 }
 
@@ -263,7 +263,7 @@ int store_job_list(struct store *s, const struct store_job_filter *filter, struc
         status = -(int)ERR_INTERNAL;
     } else {
         while ((status = sql_row(c, row, e)) > 0) {
-            status = append(s, jobs, row, filter->documents, e);
+            status = jobs_append(s, jobs, row, filter->documents, e);
             if (status) {
                 sql_done(row);
                 break;
@@ -335,8 +335,8 @@ int store_find_key(struct sql *c, const char *query, const char *what, const cha
                      key, what, (long long)*id, what);
 }
 
-static int find_by_key(struct sql *c, const char *key, const char *digest, int64_t *id,
-                       struct error *e)
+static int job_find_by_key(struct sql *c, const char *key, const char *digest, int64_t *id,
+                           struct error *e)
 {
     return store_find_key(c, "select id, request_digest is ?2 from job where idempotency_key = ?1",
                           "job", key, digest, id, e);
@@ -348,7 +348,7 @@ int store_job_find_key(struct store *s, const char *key, const char *request_dig
     struct sql *c = sql_read_begin(s);
 
     *id = 0;
-    int found = find_by_key(c, key, request_digest, id, e);
+    int found = job_find_by_key(c, key, request_digest, id, e);
     sql_read_end(s, c);
     return found < 0 ? found : 0;
 }
@@ -379,7 +379,7 @@ int store_job_set_size(struct sql *c, int64_t id, const struct store_job_size *s
         size->eval_images);
 }
 
-static int insert(struct sql *c, const struct store_job_new *job, int64_t *id, struct error *e)
+static int job_insert(struct sql *c, const struct store_job_new *job, int64_t *id, struct error *e)
 {
     struct store_state_change queued = {JOB_QUEUED, job->reason, job->now, job->submitted_by};
 
@@ -412,10 +412,10 @@ struct insertion {
 static int insert_once(struct sql *c, void *context, struct error *e)
 {
     struct insertion *i = context;
-    int status = find_by_key(c, i->job->idempotency_key, i->job->request_digest, i->id, e);
+    int status = job_find_by_key(c, i->job->idempotency_key, i->job->request_digest, i->id, e);
 
     *i->existed = status > 0;
-    return status ? (status > 0 ? 0 : status) : insert(c, i->job, i->id, e);
+    return status ? (status > 0 ? 0 : status) : job_insert(c, i->job, i->id, e);
 }
 
 int store_job_insert(struct store *s, const struct store_job_new *job, int64_t *id, bool *existed,

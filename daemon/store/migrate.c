@@ -9,7 +9,7 @@
 #include "common/log.h"
 #include "daemon/store/sql.h"
 
-static int read_number(sqlite3 *db, const char *sql, int *value, struct error *e)
+static int migrate_read_number(sqlite3 *db, const char *sql, int *value, struct error *e)
 {
     sqlite3_stmt *statement = NULL;
     int code = sqlite3_prepare_v2(db, sql, -1, &statement, NULL);
@@ -27,9 +27,9 @@ static int check_version(sqlite3 *db, const char *path, int count, struct error 
 {
     int version, application, tables;
 
-    if (read_number(db, "pragma user_version", &version, e) ||
-        read_number(db, "pragma application_id", &application, e) ||
-        read_number(db, "select count(*) from sqlite_schema", &tables, e))
+    if (migrate_read_number(db, "pragma user_version", &version, e) ||
+        migrate_read_number(db, "pragma application_id", &application, e) ||
+        migrate_read_number(db, "select count(*) from sqlite_schema", &tables, e))
         return error_prefix(e, "%s", path);
     if (tables > 0 && application != STORE_APPLICATION_ID)
         return error_set(e, ERR_CONFLICT,
@@ -92,7 +92,8 @@ int store_migrate_check(const char *path, int count, struct error *e)
     return status;
 }
 
-static int apply(sqlite3 *db, const struct store_migration *migration, int version, struct error *e)
+static int migrate_apply(sqlite3 *db, const struct store_migration *migration, int version,
+                         struct error *e)
 {
     char last_words[128];
 
@@ -111,10 +112,10 @@ static int apply(sqlite3 *db, const struct store_migration *migration, int versi
 int store_migrate(sqlite3 *db, const struct store_migration *migrations, int count, struct error *e)
 {
     int version;
-    int status = read_number(db, "pragma user_version", &version, e);
+    int status = migrate_read_number(db, "pragma user_version", &version, e);
 
     for (; status == 0 && version >= 0 && version < count; version++) {
-        status = apply(db, &migrations[version], version + 1, e);
+        status = migrate_apply(db, &migrations[version], version + 1, e);
         if (status == 0)
             log_debug("store: applied %s", migrations[version].name);
     }

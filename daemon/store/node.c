@@ -25,7 +25,7 @@ enum node_verdict node_verdict_of(const char *name)
 
 /* ---- writing */
 
-static int upsert(struct sql *c, const struct store_node_check *k, struct error *e)
+static int node_upsert(struct sql *c, const struct store_node_check *k, struct error *e)
 {
     const struct node_figures *f = &k->figures;
 
@@ -60,7 +60,7 @@ static int add_check(struct sql *c, const struct store_node_check *k, struct err
 }
 
 /* Whoever may report could otherwise fill the store with names. */
-static int make_room(struct sql *c, const char *name, double now, struct error *e)
+static int node_make_room(struct sql *c, const char *name, double now, struct error *e)
 {
     int forgotten = 0;
     sqlite3_stmt *row = sql_query(c, e,
@@ -93,9 +93,9 @@ int store_node_check(struct store *s, const struct store_node_check *k, double n
 
     if (!c)
         return -(int)e->code;
-    int status = make_room(c, k->node, now, e);
+    int status = node_make_room(c, k->node, now, e);
     if (!status)
-        status = upsert(c, k, e);
+        status = node_upsert(c, k, e);
     if (!status)
         status = add_check(c, k, e);
     if (!status)
@@ -108,7 +108,7 @@ int store_node_check(struct store *s, const struct store_node_check *k, double n
 
 /* ---- reading */
 
-static void clear(struct store_node *n)
+static void node_clear(struct store_node *n)
 {
     free(n->name);
     free(n->kind);
@@ -120,7 +120,7 @@ static void clear(struct store_node *n)
 void store_nodes_clear(struct store_nodes *nodes)
 {
     for (size_t i = 0; i < nodes->count; i++)
-        clear(&nodes->items[i]);
+        node_clear(&nodes->items[i]);
     free(nodes->items);
     *nodes = (struct store_nodes){0};
 }

@@ -40,7 +40,7 @@ static int check_file_system(const char *path, struct error *e)
 }
 
 /* SQLite would wait for ever for a named pipe. */
-static int check_kind(const char *path, struct error *e)
+static int store_check_kind(const char *path, struct error *e)
 {
     struct stat st;
 
@@ -188,7 +188,7 @@ int store_set_jobs_dir(struct store *s, const char *jobs_dir, struct error *e)
     return s->jobs_dir ? 0 : error_set(e, ERR_NO_MEMORY, "no memory for the store");
 }
 
-static int open_all(struct store *s, const char *path, struct error *e)
+static int store_open_all(struct store *s, const char *path, struct error *e)
 {
     int status = open_connection(&s->writer, path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, e);
 
@@ -219,7 +219,7 @@ int store_open(const char *path, struct store **out, struct error *e)
     *out = NULL;
     int status = check_file_system(path, e);
     if (!status)
-        status = check_kind(path, e);
+        status = store_check_kind(path, e);
     if (status == 0)
         status = store_migrate_check(path, store_migration_count, e);
     if (status)
@@ -233,7 +233,7 @@ int store_open(const char *path, struct store **out, struct error *e)
     s->group_end = &s->group;
     pthread_mutex_init(&s->lending, NULL);
     pthread_cond_init(&s->returned, NULL);
-    status = open_all(s, path, e);
+    status = store_open_all(s, path, e);
     if (status) {
         store_close(s);
         return status;

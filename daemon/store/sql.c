@@ -39,7 +39,7 @@ sqlite3 *sql_db(struct sql *c)
     return c->db;
 }
 
-static sqlite3_stmt *prepared(struct sql *c, const char *sql)
+static sqlite3_stmt *sql_prepared(struct sql *c, const char *sql)
 {
     for (int i = 0; i < c->count; i++)
         if (c->statements[i].sql == sql)
@@ -82,10 +82,10 @@ static int bind_one(sqlite3_stmt *statement, int place, char kind, bool copy, va
     }
 }
 
-static sqlite3_stmt *query(struct sql *c, struct error *e, const char *sql, const char *format,
-                           bool copy, va_list *values)
+static sqlite3_stmt *sql_run_query(struct sql *c, struct error *e, const char *sql,
+                                   const char *format, bool copy, va_list *values)
 {
-    sqlite3_stmt *statement = prepared(c, sql);
+    sqlite3_stmt *statement = sql_prepared(c, sql);
 
     if (!statement) {
         sql_error(c->db, e, "preparing a statement");
@@ -106,7 +106,7 @@ sqlite3_stmt *sql_query(struct sql *c, struct error *e, const char *sql, const c
     va_list values;
 
     va_start(values, format);
-    sqlite3_stmt *statement = query(c, e, sql, format, true, &values);
+    sqlite3_stmt *statement = sql_run_query(c, e, sql, format, true, &values);
     va_end(values);
     return statement;
 }
@@ -132,7 +132,7 @@ int sql_run(struct sql *c, struct error *e, int *changed, const char *sql, const
     va_list values;
 
     va_start(values, format);
-    sqlite3_stmt *statement = query(c, e, sql, format, false, &values);
+    sqlite3_stmt *statement = sql_run_query(c, e, sql, format, false, &values);
     va_end(values);
     if (!statement)
         return -ERR_INTERNAL;

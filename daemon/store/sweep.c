@@ -35,8 +35,8 @@ static int insert_trials(struct sql *c, int64_t id, const struct store_trial *tr
     return status;
 }
 
-static int find_by_key(struct sql *c, const struct store_sweep_key *key, int64_t *id,
-                       struct error *e)
+static int sweep_find_by_key(struct sql *c, const struct store_sweep_key *key, int64_t *id,
+                             struct error *e)
 {
     return store_find_key(c,
                           "select id, request_digest is ?2 from sweep where idempotency_key = ?1",
@@ -49,7 +49,7 @@ int store_sweep_find_key(struct store *s, const struct store_sweep_key *key, int
     struct sql *c = sql_read_begin(s);
 
     *id = 0;
-    int found = find_by_key(c, key, id, e);
+    int found = sweep_find_by_key(c, key, id, e);
     sql_read_end(s, c);
     return found < 0 ? found : 0;
 }
@@ -76,7 +76,7 @@ int store_sweep_insert(struct store *s, struct store_sweep *sweep,
 
     if (!c)
         return -(int)e->code;
-    int found = find_by_key(c, key, &sweep->id, e);
+    int found = sweep_find_by_key(c, key, &sweep->id, e);
     *existed = found > 0;
     return sql_write_end(s, c, found ? (found > 0 ? 0 : found) : insert_sweep(c, sweep, key, e), e);
 }

@@ -69,7 +69,7 @@ static int fill_trial(struct job_manager *m, const json_t *d, const struct sweep
 }
 
 /* Of a point, for a message: cut between characters. */
-static char *shortened(const char *text)
+static char *sweep_shorten(const char *text)
 {
     size_t bytes = strlen(text) < 300 ? strlen(text) : 300;
 
@@ -81,15 +81,15 @@ static char *shortened(const char *text)
 }
 
 /* What is wrong with a point, under /base, with its values. */
-static void add_problems(struct problems *problems, const struct problems *own,
-                         const struct store_trial *t)
+static void sweep_add_problems(struct problems *problems, const struct problems *own,
+                               const struct store_trial *t)
 {
     for (size_t i = 0; i < own->count && problems->count < SWEEP_PROBLEMS_MAX; i++) {
         const struct problem *p = &own->items[i];
         char *pointer;
         if (asprintf(&pointer, "/base%s", p->pointer) < 0)
             abort();
-        char *point = shortened(t->point);
+        char *point = sweep_shorten(t->point);
         problems_add(problems, pointer, p->suggestion, "%s (point %lld: %s)", p->message,
                      (long long)t->number, point);
         free(point);
@@ -120,7 +120,7 @@ static int fill_trials(struct job_manager *m, const json_t *d, const struct swee
             return error_set(e, ERR_NO_MEMORY, "no memory for a sweep's trials");
         sweep->trials = more;
         status = fill_trial(m, d, permit, 0, i, &more[sweep->count], &own, e);
-        add_problems(problems, &own, &more[sweep->count]);
+        sweep_add_problems(problems, &own, &more[sweep->count]);
         bytes += more[sweep->count].spec ? strlen(more[sweep->count].spec) : 0;
         sweep->count++;
         problems_clear(&own);
@@ -171,8 +171,8 @@ static void check_rungs(struct job_manager *m, const json_t *d, const struct sto
     }
 }
 
-static int count_images(struct job_manager *m, struct store_sweep *sweep, struct problems *problems,
-                        struct error *e)
+static int sweep_count_images(struct job_manager *m, struct store_sweep *sweep,
+                              struct problems *problems, struct error *e)
 {
     json_t *document = json_loads(sweep->trials[0].spec, 0, NULL);
     struct problems ignored = {0};
@@ -194,14 +194,14 @@ static int count_images(struct job_manager *m, struct store_sweep *sweep, struct
 }
 
 /* The document that was made of the request's, with its trials. */
-static int make(struct job_manager *m, json_t *d, const struct sweep_new *new,
-                struct store_sweep *sweep, struct problems *problems, struct error *e)
+static int sweep_make(struct job_manager *m, json_t *d, const struct sweep_new *new,
+                      struct store_sweep *sweep, struct problems *problems, struct error *e)
 {
     const char *name = json_string_value(json_object_get(d, "name"));
     int status = fill_trials(m, d, &new->permit, sweep, problems, e);
 
     if (!status && problems->count == 0)
-        status = count_images(m, sweep, problems, e);
+        status = sweep_count_images(m, sweep, problems, e);
     if (!status && problems->count == 0)
         check_rungs(m, d, sweep, problems);
     sweep->name = name ? strdup(name) : NULL;
@@ -222,7 +222,7 @@ int sweep_create(struct job_manager *m, const struct sweep_new *new, struct prob
     json_t *d = sweep_document_check(new->document, problems);
     if (!d)
         return 0;
-    status = make(m, d, new, &sweep, problems, e);
+    status = sweep_make(m, d, new, &sweep, problems, e);
     if (!status && problems->count == 0)
         status = store_sweep_insert(m->store, &sweep, &new->key, existed, e);
     if (!status && problems->count == 0) {
@@ -255,7 +255,7 @@ int sweep_cancel(struct job_manager *m, int64_t id, const char *by, struct error
 
 /* ---- its way */
 
-static double metric_of(const struct store_job *job, const char *name)
+static double sweep_metric(const struct store_job *job, const char *name)
 {
     return strcmp(name, "top1") == 0             ? job->top1
            : strcmp(name, "top5") == 0           ? job->top5
@@ -286,7 +286,7 @@ static int take_result(struct job_manager *m, const struct store_sweep *sweep, c
         bool stopped = job.state == JOB_CANCELLED && t->reason;
         set_state(t, stopped ? "stopped" : job_state_name(job.state));
         if (job.state == JOB_SUCCEEDED)
-            t->metric = metric_of(&job, json_string_value(json_object_get(d, "metric")));
+            t->metric = sweep_metric(&job, json_string_value(json_object_get(d, "metric")));
         status = store_sweep_set_trial(m->store, sweep->id, t, e);
     }
     store_job_clear(&job);
@@ -294,7 +294,7 @@ static int take_result(struct job_manager *m, const struct store_sweep *sweep, c
 }
 
 /* A fault of this machine, not of the job: it is tried again. */
-static bool may_pass(const struct error *e)
+static bool sweep_is_transient(const struct error *e)
 {
     return e->code == ERR_IO || e->code == ERR_NO_SPACE || e->code == ERR_NO_MEMORY ||
            e->code == ERR_INTERNAL || e->code == ERR_TOO_MANY;
@@ -336,7 +336,7 @@ static int submit_trial(struct job_manager *m, const struct store_sweep *sweep,
                            problems.count ? problems.items[0].message : "no plan can be made");
     }
     set_state(t, "submitted");
-    if (status && !may_pass(e)) {
+    if (status && !sweep_is_transient(e)) {
         log_warning("sweep %lld, point %lld: %s", (long long)sweep->id, (long long)t->number,
                     e->text);
         set_state(t, "failed");
@@ -371,7 +371,7 @@ static int better_by(const void *a, const void *b, void *context)
 }
 
 /* The best first; the caller frees the list. */
-static struct store_trial **ranked(const struct store_sweep *sweep, const json_t *d)
+static struct store_trial **sweep_rank(const struct store_sweep *sweep, const json_t *d)
 {
     struct store_trial **order = calloc(sweep->count + 1, sizeof(*order));
     const char *goal = json_string_value(json_object_get(d, "goal"));
@@ -404,10 +404,10 @@ static const struct store_trial *all_failed(const struct store_sweep *sweep)
 }
 
 /* The best 1/eta of the newest rung get the next budget. *ended: there is no next rung. */
-static int promote(struct job_manager *m, const struct store_sweep *sweep, const json_t *d,
-                   bool *ended, struct error *e)
+static int sweep_promote(struct job_manager *m, const struct store_sweep *sweep, const json_t *d,
+                         bool *ended, struct error *e)
 {
-    struct store_trial **order = ranked(sweep, d);
+    struct store_trial **order = sweep_rank(sweep, d);
     struct problems problems = {0};
     int64_t rung = order[0] ? order[0]->rung : 0;
     double eta = json_number_value(json_object_get(json_object_get(d, "budget"), "eta"));
@@ -460,7 +460,7 @@ static int go_on(struct job_manager *m, struct store_sweep *sweep, bool *again, 
         waiting += has_state(&sweep->trials[i], "waiting");
     }
     if (!status && active == 0 && waiting == 0) {
-        status = promote(m, sweep, d, &ended, e);
+        status = sweep_promote(m, sweep, d, &ended, e);
         *again = !status && !ended;
         if (!status && ended)
             status = store_sweep_end(m->store, sweep->id,
@@ -525,7 +525,7 @@ static json_t *reason_to_json(const struct store_sweep *sweep, const json_t *d)
 json_t *sweep_to_json(const struct store_sweep *sweep)
 {
     json_t *d = json_loads(sweep->document, 0, NULL), *trials = json_array();
-    struct store_trial **order = ranked(sweep, d);
+    struct store_trial **order = sweep_rank(sweep, d);
 
     for (size_t i = 0; i < sweep->count; i++)
         json_array_append_new(trials, trial_to_json(order[i], d));

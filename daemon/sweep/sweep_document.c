@@ -32,8 +32,8 @@ static bool is_one_of(const char *word, const char *const *words)
     return false;
 }
 
-static void check_keys(const json_t *object, const char *where, const char *const *known,
-                       struct problems *problems)
+static void sweep_check_keys(const json_t *object, const char *where, const char *const *known,
+                             struct problems *problems)
 {
     const char *key;
     json_t *value;
@@ -52,7 +52,8 @@ static void check_keys(const json_t *object, const char *where, const char *cons
     }
 }
 
-static void choice(json_t *d, const char *key, const char *const *words, struct problems *problems)
+static void sweep_choice(json_t *d, const char *key, const char *const *words,
+                         struct problems *problems)
 {
     const json_t *value = json_object_get(d, key);
     char pointer[64];
@@ -65,8 +66,8 @@ static void choice(json_t *d, const char *key, const char *const *words, struct 
                      words[2] ? ", " : "", words[2] ? words[2] : "");
 }
 
-static void whole(json_t *d, const char *key, int64_t fallback, int64_t least, int64_t most,
-                  struct problems *problems)
+static void sweep_check_integer(json_t *d, const char *key, int64_t fallback, int64_t least,
+                                int64_t most, struct problems *problems)
 {
     const json_t *value = json_object_get(d, key);
     char pointer[64];
@@ -90,7 +91,7 @@ static void check_budget(json_t *d, struct problems *problems)
                      "halving needs one, as in {\"key\": \"/epochs\", \"min\": 1, \"max\": 9}");
         return;
     }
-    check_keys(budget, "/budget", budget_keys, problems);
+    sweep_check_keys(budget, "/budget", budget_keys, problems);
     if (!json_object_get(budget, "eta"))
         json_object_set_new(budget, "eta", json_integer(3));
     if (!key || (strcmp(key, "/epochs") != 0 && strcmp(key, "/steps") != 0))
@@ -123,7 +124,7 @@ static void check_early_stop(json_t *d, bool halving, struct problems *problems)
                      "must be an object, as in {\"rule\": \"median\", \"from\": 0.25}");
         return;
     }
-    check_keys(stop, "/early_stop", stop_keys, problems);
+    sweep_check_keys(stop, "/early_stop", stop_keys, problems);
     const char *rule = json_string_value(json_object_get(stop, "rule"));
     if (!rule || !is_one_of(rule, stop_rules))
         problems_add(problems, "/early_stop/rule", NULL, "must be one of none, median, rung");
@@ -157,7 +158,7 @@ static void check_range(const json_t *values, const char *pointer, struct proble
     bool logs = json_is_true(json_object_get(values, "log"));
     bool whole = json_is_true(json_object_get(values, "integer"));
 
-    check_keys(values, pointer, range_keys, problems);
+    sweep_check_keys(values, pointer, range_keys, problems);
     if (!is_boolean_or_absent(json_object_get(values, "log")) ||
         !is_boolean_or_absent(json_object_get(values, "integer")))
         problems_add(problems, pointer, NULL, "log and integer must be true or false");
@@ -197,8 +198,8 @@ static bool job_key(const char *name, char key[JOB_KEY_BYTES])
 }
 
 /* seen: the keys of the parameters before it, and the budget's. */
-static void check_name(const char *name, const char *pointer, json_t *seen,
-                       struct problems *problems)
+static void sweep_check_name(const char *name, const char *pointer, json_t *seen,
+                             struct problems *problems)
 {
     char key[JOB_KEY_BYTES];
 
@@ -231,7 +232,7 @@ static void check_parameters(json_t *d, struct problems *problems)
         if (problems->count >= SWEEP_PROBLEMS_MAX)
             break;
         char *pointer = problem_pointer("/parameters", name);
-        check_name(name, pointer, seen, problems);
+        sweep_check_name(name, pointer, seen, problems);
         check_values(values, pointer, grid, problems);
         points *= (double)json_array_size(values);
         free(pointer);
@@ -247,19 +248,19 @@ json_t *sweep_document_check(const json_t *document, struct problems *problems)
     json_t *d = json_deep_copy(document);
     const json_t *name = json_object_get(d, "name");
 
-    check_keys(d, "", keys, problems);
-    choice(d, "method", methods, problems);
-    choice(d, "metric", metrics, problems);
+    sweep_check_keys(d, "", keys, problems);
+    sweep_choice(d, "method", methods, problems);
+    sweep_choice(d, "metric", metrics, problems);
     const char *metric = json_string_value(json_object_get(d, "metric"));
     if (metric && !json_object_get(d, "goal"))
         json_object_set_new(
             d, "goal",
             json_string(strcmp(metric, "loss") == 0 || strcmp(metric, "ttt_seconds") == 0 ? "min"
                                                                                           : "max"));
-    choice(d, "goal", goals, problems);
-    whole(d, "samples", 8, 1, SWEEP_TRIALS_MAX, problems);
-    whole(d, "seed", 1, 0, INT64_MAX, problems);
-    whole(d, "concurrency", 1, 1, SWEEP_TRIALS_MAX, problems);
+    sweep_choice(d, "goal", goals, problems);
+    sweep_check_integer(d, "samples", 8, 1, SWEEP_TRIALS_MAX, problems);
+    sweep_check_integer(d, "seed", 1, 0, INT64_MAX, problems);
+    sweep_check_integer(d, "concurrency", 1, 1, SWEEP_TRIALS_MAX, problems);
     if (name && !json_is_null(name))
         job_value_check(job_option_find("/name"), name, problems);
     if (!json_is_object(json_object_get(d, "base")))
@@ -279,7 +280,7 @@ json_t *sweep_document_check(const json_t *document, struct problems *problems)
 
 /* ---- points */
 
-static json_t *draw(const json_t *values, struct rng *r)
+static json_t *sweep_draw(const json_t *values, struct rng *r)
 {
     double u = rng_unit(r);
 
@@ -306,7 +307,7 @@ json_t *sweep_point(const json_t *d, int64_t index)
             json_object_set(point, name, json_array_get(values, (size_t)(rest % size)));
             rest /= size;
         } else {
-            json_object_set_new(point, name, draw(values, &r));
+            json_object_set_new(point, name, sweep_draw(values, &r));
         }
     }
     if (grid ? rest == 0 : index < json_integer_value(json_object_get(d, "samples")))

@@ -63,7 +63,7 @@ struct mean {
     int64_t last_step;
 };
 
-static void add_part(void *context, const struct store_metric_part *part)
+static void race_add_part(void *context, const struct store_metric_part *part)
 {
     struct mean *mean = context;
 
@@ -80,8 +80,8 @@ static double mean_at(const struct race *r, int64_t job, int64_t step)
 
     while (event_metric_at(mean.index) && strcmp(event_metric_at(mean.index)->name, r->metric) != 0)
         mean.index++;
-    if (!event_metric_at(mean.index) ||
-        store_metric_each(r->m->store, job, step - window + 1, window, add_part, &mean, &ignored))
+    if (!event_metric_at(mean.index) || store_metric_each(r->m->store, job, step - window + 1,
+                                                          window, race_add_part, &mean, &ignored))
         return NAN;
     return mean.last_step == step && mean.count > 0 ? mean.sum / mean.count : NAN;
 }
@@ -114,7 +114,7 @@ static bool is_evaluated(const struct race *r)
     return strncmp(r->metric, "top", 3) == 0;
 }
 
-static double value_at(const struct race *r, int64_t job, int64_t step)
+static double race_value_at(const struct race *r, int64_t job, int64_t step)
 {
     return is_evaluated(r) ? evaluation_at(r, job, &step) : mean_at(r, job, step);
 }
@@ -136,7 +136,7 @@ static double *others_at(const struct race *r, const struct store_trial *t,
             store_job_get(r->m->store, o->job_id, &other, &ignored))
             continue;
         double value = other.train_steps == job->train_steps && other.step >= step
-                           ? value_at(r, o->job_id, step)
+                           ? race_value_at(r, o->job_id, step)
                            : NAN;
         store_job_clear(&other);
         if (isnan(value))
@@ -198,7 +198,7 @@ static bool has_lost(const struct race *r, const struct store_trial *t, const st
 
 /* The reason is stored first: whenever the daemon is killed, the trial's end is known for what it
  * is, and asked for again. */
-static void stop(const struct race *r, struct store_trial *t, char *why)
+static void race_stop(const struct race *r, struct store_trial *t, char *why)
 {
     struct error e;
     bool is_new = !t->reason;
@@ -214,7 +214,7 @@ static void stop(const struct race *r, struct store_trial *t, char *why)
     job_cancel(r->m, t->job_id, by, &e); /* it may just have ended */
 }
 
-static void look_at(struct race *r)
+static void race_judge(struct race *r)
 {
     for (size_t i = 0; i < r->sweep->count; i++) {
         struct store_trial *t = &r->sweep->trials[i];
@@ -226,7 +226,7 @@ static void look_at(struct race *r)
             continue;
         if ((job.state == JOB_RUNNING || job.state == JOB_EVALUATING) &&
             (t->reason || has_lost(r, t, &job, &why)))
-            stop(r, t, why);
+            race_stop(r, t, why);
         store_job_clear(&job);
     }
 }
@@ -247,7 +247,7 @@ void sweeps_stop_losers(struct job_manager *m)
         json_t *d = json_loads(sweep.document, 0, NULL);
         read_race(&race, d);
         if (race.rule != RULE_NONE)
-            look_at(&race);
+            race_judge(&race);
         json_decref(d);
         store_sweep_clear(&sweep);
     }

@@ -12,7 +12,7 @@
 
 /* ---------------------------------------------------------------- paths */
 
-static bool climbs(const char *path)
+static bool permit_climbs(const char *path)
 {
     for (const char *at = strstr(path, ".."); at; at = strstr(at + 1, ".."))
         if ((at == path || at[-1] == '/') && (at[2] == '/' || !at[2]))
@@ -27,7 +27,7 @@ bool permit_path(const char *roots, const char *path)
 
     if (!roots)
         return true;
-    if (path[0] != '/' || (!there && climbs(path)))
+    if (path[0] != '/' || (!there && permit_climbs(path)))
         return false;
     return open_beneath_holds(roots, there ? real : path);
 }
@@ -44,8 +44,8 @@ static bool is_absolute(const char *path, const char *pointer, struct problems *
     return false;
 }
 
-static void check_path(const char *roots, const char *path, const char *pointer,
-                       struct problems *problems)
+static void permit_check_path(const char *roots, const char *path, const char *pointer,
+                              struct problems *problems)
 {
     if (!is_absolute(path, pointer, problems))
         return;
@@ -79,7 +79,7 @@ static const struct {
     {"mpi_*",                JOB_TEXT_WORDS   },
 };
 
-static bool is_called(const char *name, const char *row)
+static bool permit_name_matches(const char *name, const char *row)
 {
     size_t length = strlen(row);
 
@@ -103,13 +103,13 @@ static bool is_harmless_parameter(const char *name, const char *value)
         names_a_file(name))
         return false;
     for (size_t i = 0; i < sizeof parameters / sizeof parameters[0]; i++)
-        if (is_called(name, parameters[i].name))
+        if (permit_name_matches(name, parameters[i].name))
             return job_text_right(parameters[i].value, value);
     return false;
 }
 
 /* How many arguments from args[i] on belong together and pass; 0: they do not. */
-static size_t harmless(char *const *args, size_t i, size_t count)
+static size_t permit_is_harmless(char *const *args, size_t i, size_t count)
 {
     static const char *const reports[] = {"--report-bindings", "--display-map",
                                           "--display-allocation", "--tag-output",
@@ -127,7 +127,7 @@ void permit_mpi_args(char *const *args, size_t count, struct problems *problems)
     char pointer[64];
 
     for (size_t i = 0, step; i < count; i += step) {
-        step = harmless(args, i, count);
+        step = permit_is_harmless(args, i, count);
         if (step)
             continue;
         snprintf(pointer, sizeof pointer, "/cluster/mpi_args/%zu", i);
@@ -200,8 +200,8 @@ void permit_env(const char *name, const char *value, const struct config *config
                      name, value);
 }
 
-static void check_env(const struct job_spec *spec, const struct config *config,
-                      struct problems *problems)
+static void permit_check_env(const struct job_spec *spec, const struct config *config,
+                             struct problems *problems)
 {
     char name[JOB_ENV_NAME_BYTES];
 
@@ -216,10 +216,10 @@ void permit_spec(const struct job_spec *spec, const struct config *config, bool 
 {
     const char *roots = config->data_roots;
 
-    check_path(roots, spec->data.train, "/data/train", problems);
-    check_path(roots, spec->data.eval, "/data/eval", problems);
-    check_path(roots, spec->model.init, "/model/init", problems);
-    check_env(spec, config, problems);
+    permit_check_path(roots, spec->data.train, "/data/train", problems);
+    permit_check_path(roots, spec->data.eval, "/data/eval", problems);
+    permit_check_path(roots, spec->model.init, "/model/init", problems);
+    permit_check_env(spec, config, problems);
     permit_mpi_prefix(spec->cluster.mpi_prefix, config, problems);
     if (!any_mpi_arg)
         permit_mpi_args(spec->cluster.mpi_args, spec->cluster.mpi_arg_count, problems);

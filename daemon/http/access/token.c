@@ -34,7 +34,7 @@ struct tokens {
     int64_t next;
 };
 
-static json_t *shown(const struct token *k)
+static json_t *token_to_json(const struct token *k)
 {
     return json_pack("{s:I, s:s, s:s, s:f, s:o, s:o}", "id", (json_int_t)k->id, "name", k->name,
                      "role", role_at(k->role)->name, "created_at", k->created_at, "expires_at",
@@ -49,7 +49,7 @@ static void hash_of(const char *text, unsigned char hash[HASH_BYTES])
 
 /* ---------------------------------------------------------------- the file */
 
-static struct token *append(struct tokens *t, struct error *e)
+static struct token *tokens_append(struct tokens *t, struct error *e)
 {
     struct token *grown = realloc(t->items, (t->count + 1) * sizeof *grown);
 
@@ -67,7 +67,7 @@ static int read_token(struct tokens *t, const json_t *item, struct error *e)
     const char *name = json_string_value(json_object_get(item, "name"));
     const char *hash = json_string_value(json_object_get(item, "hash"));
     int role = role_of_token(json_string_value(json_object_get(item, "role")));
-    struct token *k = append(t, e);
+    struct token *k = tokens_append(t, e);
     size_t bytes = 0;
 
     if (!k)
@@ -88,7 +88,7 @@ static int read_token(struct tokens *t, const json_t *item, struct error *e)
     return 0;
 }
 
-static int load(struct tokens *t, struct error *e)
+static int tokens_load(struct tokens *t, struct error *e)
 {
     json_t *document = json_read_fd(file_open(t->path, e), t->path, TOKENS_LIMIT_BYTES, e), *item;
     int status = 0;
@@ -108,13 +108,13 @@ static int load(struct tokens *t, struct error *e)
     return status;
 }
 
-static int save(struct tokens *t, struct error *e)
+static int tokens_save(struct tokens *t, struct error *e)
 {
     json_t *list = json_array();
 
     for (size_t i = 0; i < t->count; i++) {
         char hex[2 * HASH_BYTES + 1];
-        json_t *item = shown(&t->items[i]);
+        json_t *item = token_to_json(&t->items[i]);
         json_object_del(item, "used_at");
         json_object_set_new(
             item, "hash",
@@ -141,7 +141,7 @@ int tokens_open(const char *path, struct tokens **out, struct error *e)
     }
     pthread_mutex_init(&t->mutex, NULL);
     t->next = 1;
-    int status = access(path, F_OK) == 0 ? load(t, e) : 0;
+    int status = access(path, F_OK) == 0 ? tokens_load(t, e) : 0;
     if (status)
         tokens_close(t);
     else
@@ -174,12 +174,12 @@ static void make_text(int64_t id, char text[TOKEN_TEXT_BYTES])
     sodium_memzero(secret, sizeof secret);
 }
 
-static int add(struct tokens *t, const struct token *wanted, char text[TOKEN_TEXT_BYTES],
-               json_t **as_shown, struct error *e)
+static int tokens_add(struct tokens *t, const struct token *wanted, char text[TOKEN_TEXT_BYTES],
+                      json_t **as_shown, struct error *e)
 {
     if (t->count >= TOKENS_MAX)
         return error_set(e, ERR_CONFLICT, "there are %d tokens: revoke some first", TOKENS_MAX);
-    struct token *k = append(t, e);
+    struct token *k = tokens_append(t, e);
     if (!k)
         return -(int)e->code;
     *k = *wanted;
@@ -187,12 +187,12 @@ static int add(struct tokens *t, const struct token *wanted, char text[TOKEN_TEX
     make_text(k->id, text);
     hash_of(text, k->hash);
     t->count++;
-    int status = save(t, e);
+    int status = tokens_save(t, e);
     if (status) {
         t->count--;
         sodium_memzero(text, TOKEN_TEXT_BYTES);
     } else {
-        *as_shown = shown(k);
+        *as_shown = token_to_json(k);
     }
     return status;
 }
@@ -205,7 +205,7 @@ int tokens_create(struct tokens *t, const char *name, enum role role, double exp
     *as_shown = NULL;
     snprintf(wanted.name, sizeof wanted.name, "%s", name);
     pthread_mutex_lock(&t->mutex);
-    int status = add(t, &wanted, text, as_shown, e);
+    int status = tokens_add(t, &wanted, text, as_shown, e);
     pthread_mutex_unlock(&t->mutex);
     return status;
 }
@@ -216,12 +216,12 @@ json_t *tokens_list(struct tokens *t)
 
     pthread_mutex_lock(&t->mutex);
     for (size_t i = 0; i < t->count; i++)
-        json_array_append_new(list, shown(&t->items[i]));
+        json_array_append_new(list, token_to_json(&t->items[i]));
     pthread_mutex_unlock(&t->mutex);
     return list;
 }
 
-static int forget(struct tokens *t, int64_t id, struct error *e)
+static int tokens_remove(struct tokens *t, int64_t id, struct error *e)
 {
     size_t i = 0;
 
@@ -232,7 +232,7 @@ static int forget(struct tokens *t, int64_t id, struct error *e)
     struct token gone = t->items[i];
     memmove(&t->items[i], &t->items[i + 1], (t->count - i - 1) * sizeof gone);
     t->count--;
-    int status = save(t, e);
+    int status = tokens_save(t, e);
     if (status) { /* it is still in the file: keep it here too */
         memmove(&t->items[i + 1], &t->items[i], (t->count - i) * sizeof gone);
         t->items[i] = gone;
@@ -244,7 +244,7 @@ static int forget(struct tokens *t, int64_t id, struct error *e)
 int tokens_revoke(struct tokens *t, int64_t id, struct error *e)
 {
     pthread_mutex_lock(&t->mutex);
-    int status = forget(t, id, e);
+    int status = tokens_remove(t, id, e);
     pthread_mutex_unlock(&t->mutex);
     return status;
 }
@@ -300,8 +300,8 @@ static bool within_rate(struct token *k, double now, double per_second)
     return true;
 }
 
-static int check(struct tokens *t, const unsigned char hash[HASH_BYTES], int64_t id, double now,
-                 int64_t per_second, struct token_owner *owner, struct error *e)
+static int token_check(struct tokens *t, const unsigned char hash[HASH_BYTES], int64_t id,
+                       double now, int64_t per_second, struct token_owner *owner, struct error *e)
 {
     static const unsigned char nobody[HASH_BYTES];
     struct token *k = find_token(t, id);
@@ -332,7 +332,7 @@ int tokens_check(struct tokens *t, const char *text, double now, int64_t per_sec
     hash_of(text, hash);
     pthread_mutex_lock(&t->mutex);
     owner->id = id_of(text);
-    int status = check(t, hash, owner->id, now, per_second, owner, e);
+    int status = token_check(t, hash, owner->id, now, per_second, owner, e);
     pthread_mutex_unlock(&t->mutex);
     return status;
 }

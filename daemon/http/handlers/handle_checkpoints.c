@@ -18,7 +18,7 @@
 #define MODEL "model.safetensors"
 
 /* A file of a checkpoint, or -1 with errno. */
-static int open_file(const char *run_dir, int64_t step, const char *name)
+static int checkpoint_open(const char *run_dir, int64_t step, const char *name)
 {
     char path[128];
 
@@ -27,22 +27,23 @@ static int open_file(const char *run_dir, int64_t step, const char *name)
 }
 
 /* How an open file is named to those who take a path. */
-static const char *path_of(int fd, char path[32])
+static const char *checkpoint_fd_path(int fd, char path[32])
 {
     snprintf(path, 32, "/proc/self/fd/%d", fd);
     return path;
 }
 
 /* state.json; NULL where it is not there or not what was written. *st: of the file. */
-static json_t *read_state(const char *run_dir, int64_t step, struct stat *st)
+static json_t *checkpoint_read_state(const char *run_dir, int64_t step, struct stat *st)
 {
     char path[32], hex[DIGEST_BYTES];
     struct error ignored;
-    int fd = open_file(run_dir, step, "state.json");
+    int fd = checkpoint_open(run_dir, step, "state.json");
 
     if (fd < 0)
         return NULL;
-    json_t *state = fstat(fd, st) ? NULL : json_document_load(path_of(fd, path), &ignored);
+    json_t *state =
+        fstat(fd, st) ? NULL : json_document_load(checkpoint_fd_path(fd, path), &ignored);
     close(fd);
     if (!state)
         return NULL;
@@ -67,7 +68,7 @@ static bool is_as_written(const json_t *state, const char *name, int fd)
     struct error ignored;
     struct stat st;
 
-    if (!wanted || fstat(fd, &st) || digest_file(path_of(fd, path), hex, &ignored))
+    if (!wanted || fstat(fd, &st) || digest_file(checkpoint_fd_path(fd, path), hex, &ignored))
         return false;
     bool whole = strcmp(wanted, hex) == 0;
     file_verdict_keep(&st, wanted, whole);
@@ -87,7 +88,7 @@ static bool has_its_size(int fd)
     struct safetensors *file;
     struct error ignored;
 
-    if (safetensors_open(path_of(fd, path), &file, &ignored))
+    if (safetensors_open(checkpoint_fd_path(fd, path), &file, &ignored))
         return false;
     safetensors_close(file);
     return true;
@@ -108,13 +109,13 @@ static bool seems_whole(const json_t *state, const struct stat *state_file, cons
     return !is_after(&st.st_mtim, &state_file->st_mtim) || is_as_written(state, name, fd);
 }
 
-static bool is_complete(const char *run_dir, int64_t step, const json_t *state,
-                        const struct stat *state_file)
+static bool checkpoint_is_complete(const char *run_dir, int64_t step, const json_t *state,
+                                   const struct stat *state_file)
 {
     bool whole = state != NULL;
 
     for (size_t i = 0; whole && checkpoint_file_at(i); i++) {
-        int fd = open_file(run_dir, step, checkpoint_file_at(i));
+        int fd = checkpoint_open(run_dir, step, checkpoint_file_at(i));
         whole = fd >= 0 && seems_whole(state, state_file, checkpoint_file_at(i), fd);
         if (fd >= 0)
             close(fd);
@@ -125,15 +126,15 @@ static bool is_complete(const char *run_dir, int64_t step, const json_t *state,
 static json_t *checkpoint_to_json(const char *run_dir, int64_t step)
 {
     struct stat st = {0}, state_file;
-    json_t *state = read_state(run_dir, step, &state_file);
+    json_t *state = checkpoint_read_state(run_dir, step, &state_file);
     json_t *epoch = json_incref(json_object_get(state, "epoch"));
-    int fd = open_file(run_dir, step, MODEL);
+    int fd = checkpoint_open(run_dir, step, MODEL);
 
     if (fd >= 0) {
         fstat(fd, &st);
         close(fd);
     }
-    bool complete = is_complete(run_dir, step, state, &state_file);
+    bool complete = checkpoint_is_complete(run_dir, step, state, &state_file);
     json_decref(state);
     return json_pack("{s:I, s:o, s:I, s:o, s:b}", "step", (json_int_t)step, "epoch",
                      epoch ? epoch : json_null(), "bytes", (json_int_t)st.st_size, "written",
@@ -213,11 +214,11 @@ static int open_model(const struct request *q, struct store_job *job, int *fd,
     if (text[digits] || digits == 0)
         return error_set(e, ERR_USAGE, "the step in %s must be a whole number", q->path);
     int64_t step = digits <= 18 ? strtoll(text, NULL, 10) : -1;
-    *fd = open_file(job->run_dir, step, MODEL);
+    *fd = checkpoint_open(job->run_dir, step, MODEL);
     if (*fd < 0)
         return no_such_step(q, job, text, e);
     struct stat unused;
-    json_t *state = read_state(job->run_dir, step, &unused);
+    json_t *state = checkpoint_read_state(job->run_dir, step, &unused);
     int status = 0;
     if (is_as_written(state, MODEL, *fd)) {
         snprintf(tag, DIGEST_BYTES + 2, "\"%s\"", digest_in(state, MODEL));

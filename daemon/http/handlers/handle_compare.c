@@ -32,7 +32,7 @@ static int parse_ids(const char *text, int64_t *ids, size_t *count, struct error
                      JOBS_MAX, text ? text : "");
 }
 
-static int load(const struct request *q, struct compared *c, struct error *e)
+static int compared_load(const struct request *q, struct compared *c, struct error *e)
 {
     int64_t ids[JOBS_MAX];
     size_t count;
@@ -51,7 +51,7 @@ static int load(const struct request *q, struct compared *c, struct error *e)
     return 0;
 }
 
-static void clear(struct compared *c)
+static void compared_clear(struct compared *c)
 {
     for (size_t i = 0; i < c->count; i++) {
         store_job_clear(&c->jobs[i]);
@@ -64,8 +64,8 @@ int handle_compare(const struct request *q, struct reply *r, struct error *e)
     struct compared c = {0};
     struct json_text text = JSON_TEXT;
 
-    if (load(q, &c, e)) {
-        clear(&c);
+    if (compared_load(q, &c, e)) {
+        compared_clear(&c);
         return -(int)e->code;
     }
     json_t *differences = json_array();
@@ -80,6 +80,6 @@ int handle_compare(const struct request *q, struct reply *r, struct error *e)
     json_text_close(&text, ']');
     json_text_value(&text, "differences", differences);
     json_text_close(&text, '}');
-    clear(&c);
+    compared_clear(&c);
     return reply_json_text(r, 200, &text, e);
 }

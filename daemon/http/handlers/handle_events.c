@@ -13,7 +13,8 @@ static bool wants_stream(const struct request *q)
 
 /* A client that comes again after a break tells the last id it got, which is newer than what stands
  * in its URL. */
-static int place_of(const struct request *q, int64_t otherwise, int64_t *after, struct error *e)
+static int events_start_id(const struct request *q, int64_t otherwise, int64_t *after,
+                           struct error *e)
 {
     char *end;
 
@@ -29,7 +30,7 @@ static int place_of(const struct request *q, int64_t otherwise, int64_t *after, 
     return 0;
 }
 
-static int stream(const struct request *q, int64_t job_id, struct reply *r, struct error *e)
+static int events_stream(const struct request *q, int64_t job_id, struct reply *r, struct error *e)
 {
     struct stream_request request = {.client = q->client, .token = q->token, .job_id = job_id};
     int64_t from = job_id == STORE_ALL_JOBS ? STREAM_FROM_NOW : 0;
@@ -37,7 +38,7 @@ static int stream(const struct request *q, int64_t job_id, struct reply *r, stru
     if (request_query(q, "limit") || request_query(q, "types"))
         return error_set(e, ERR_USAGE,
                          "limit and types are for pages of JSON; a stream of events has neither");
-    if (place_of(q, from, &request.after, e))
+    if (events_start_id(q, from, &request.after, e))
         return -(int)e->code;
     int status = stream_open(q->app->streams, &request, &r->stream, e);
     if (status == -(int)ERR_TOO_MANY)
@@ -50,7 +51,7 @@ static int stream(const struct request *q, int64_t job_id, struct reply *r, stru
     return 0;
 }
 
-static int page(const struct request *q, int64_t job_id, struct reply *r, struct error *e)
+static int events_page(const struct request *q, int64_t job_id, struct reply *r, struct error *e)
 {
     struct store_event_range range = {.job_id = job_id, .types = request_query(q, "types")};
     int64_t limit;
@@ -78,10 +79,11 @@ int handle_events(const struct request *q, struct reply *r, struct error *e)
     if (store_job_get(q->app->store, q->id, &job, e))
         return -(int)e->code;
     store_job_clear(&job);
-    return wants_stream(q) ? stream(q, q->id, r, e) : page(q, q->id, r, e);
+    return wants_stream(q) ? events_stream(q, q->id, r, e) : events_page(q, q->id, r, e);
 }
 
 int handle_all_events(const struct request *q, struct reply *r, struct error *e)
 {
-    return wants_stream(q) ? stream(q, STORE_ALL_JOBS, r, e) : page(q, STORE_ALL_JOBS, r, e);
+    return wants_stream(q) ? events_stream(q, STORE_ALL_JOBS, r, e)
+                           : events_page(q, STORE_ALL_JOBS, r, e);
 }

@@ -6,8 +6,8 @@
 
 typedef int exporter(struct store *store, const struct store_job *job, FILE *out, struct error *e);
 
-static int send(const struct request *q, exporter *export, const char *type, struct reply *r,
-                struct error *e)
+static int export_send(const struct request *q, exporter *export, const char *type, struct reply *r,
+                       struct error *e)
 {
     struct store_job job;
     char *text = NULL;
@@ -31,12 +31,12 @@ int handle_mllog(const struct request *q, struct reply *r, struct error *e)
 {
     reply_header(r, "Content-Disposition", "attachment; filename=\"job-%lld-mllog.txt\"",
                  (long long)q->id);
-    return send(q, export_mllog, "text/plain; charset=utf-8", r, e);
+    return export_send(q, export_mllog, "text/plain; charset=utf-8", r, e);
 }
 
 int handle_tensorboard(const struct request *q, struct reply *r, struct error *e)
 {
     reply_header(r, "Content-Disposition", "attachment; filename=\"events.out.tfevents.job-%lld\"",
                  (long long)q->id);
-    return send(q, export_tensorboard, "application/octet-stream", r, e);
+    return export_send(q, export_tensorboard, "application/octet-stream", r, e);
 }

@@ -35,7 +35,7 @@ static void add_evaluation(struct json_text *t, const struct store_job *job)
     }
 }
 
-static void add_progress(struct json_text *t, const struct store_job *job)
+static void job_add_progress(struct json_text *t, const struct store_job *job)
 {
     json_text_integer(t, "step", job->step);
     json_text_integer(t, "train_steps", job->train_steps);
@@ -70,7 +70,7 @@ void job_members(struct json_text *t, const struct store_job *job)
     add_time(t, "created_at", job->created_at);
     add_time(t, "started_at", job->started_at);
     add_time(t, "finished_at", job->finished_at);
-    add_progress(t, job);
+    job_add_progress(t, job);
     json_text_value(t, "time_left", measure_time_left(job, clock_now()));
     json_text_raw(t, "forecast", job->forecast);
     if (job->slurm)

@@ -10,7 +10,7 @@
 #define CHUNK_BYTES (8 * 1024 * 1024) /* of one answer: readers go on at X-Log-Next */
 #define LOG_TYPE    "text/plain; charset=utf-8"
 
-static int empty(struct reply *r, int64_t next, struct error *e)
+static int log_reply_empty(struct reply *r, int64_t next, struct error *e)
 {
     reply_header(r, "X-Log-Next", "%lld", (long long)next);
     return reply_text(r, 200, LOG_TYPE, "", 0, e);
@@ -23,7 +23,7 @@ static int send_part(struct reply *r, int fd, int64_t from, struct error *e)
 
     if (fstat(fd, &st) || st.st_size <= from) {
         close(fd);
-        return empty(r, from, e);
+        return log_reply_empty(r, from, e);
     }
     int64_t bytes = st.st_size - from < CHUNK_BYTES ? st.st_size - from : CHUNK_BYTES;
     r->status = 200;
@@ -59,7 +59,7 @@ int handle_log(const struct request *q, struct reply *r, struct error *e)
         return error_set(e, ERR_NOT_FOUND, "job %lld has had %lld attempts so far",
                          (long long)q->id, (long long)newest);
     if (fd < 0 && why == ENOENT)
-        return empty(r, from, e); /* nothing was written yet */
+        return log_reply_empty(r, from, e); /* nothing was written yet */
     if (fd < 0)
         return error_set_errno(e, why, "cannot open the log %s of job %lld", name,
                                (long long)q->id);

@@ -59,8 +59,8 @@ static int find_active(const struct request *q, struct actives *all, struct erro
 /* ---------------------------------------------------------------- a node as JSON */
 
 /* The jobs on a node, and the slots they take. */
-static int add_jobs(const struct request *q, const struct store_node *n, bool own,
-                    const struct actives *all, json_t *json, struct error *e)
+static int node_add_jobs(const struct request *q, const struct store_node *n, bool own,
+                         const struct actives *all, json_t *json, struct error *e)
 {
     int64_t ids[JOBS_MAX], used = 0;
     json_t *jobs = json_array();
@@ -104,7 +104,7 @@ static int node_json(const struct request *q, const struct store_node *n, bool o
         json_number_or_null(n->figures.memory_gb_per_sec > 0 ? n->figures.memory_gb_per_sec : NAN),
         "clock_ghz", json_number_or_null(n->figures.clock_ghz > 0 ? n->figures.clock_ghz : NAN),
         "checked", checked ? json_real(n->checked_at) : json_null());
-    int status = add_jobs(q, n, own, all, json, e);
+    int status = node_add_jobs(q, n, own, all, json, e);
     if (!status)
         status = store_node_history(q->app->store, n->name, checks, &history, e);
     json_object_set_new(json, "history", history ? history : json_array());
@@ -133,8 +133,8 @@ static int add_this_machine(struct store_nodes *nodes, const char *own, struct e
 }
 
 /* All nodes, or the one that is named. */
-static int collect(const struct request *q, const char *name, int64_t checks, json_t *list,
-                   struct error *e)
+static int node_collect(const struct request *q, const char *name, int64_t checks, json_t *list,
+                        struct error *e)
 {
     char own[NODE_NAME_BYTES];
     struct actives all = {0};
@@ -166,7 +166,7 @@ static int collect(const struct request *q, const char *name, int64_t checks, js
 int handle_nodes(const struct request *q, struct reply *r, struct error *e)
 {
     json_t *list = json_array();
-    int status = collect(q, NULL, LIST_CHECKS, list, e);
+    int status = node_collect(q, NULL, LIST_CHECKS, list, e);
 
     if (!status)
         return reply_json(r, 200, json_pack("{s:o}", "nodes", list), e);
@@ -175,7 +175,7 @@ int handle_nodes(const struct request *q, struct reply *r, struct error *e)
 }
 
 /* The {name} of the path. */
-static int take_name(const struct request *q, char name[NODE_NAME_BYTES], struct error *e)
+static int node_parse_name(const struct request *q, char name[NODE_NAME_BYTES], struct error *e)
 {
     const char *at = q->path + strlen("/v1/nodes/");
     size_t length = strcspn(at, "/");
@@ -192,10 +192,10 @@ int handle_node(const struct request *q, struct reply *r, struct error *e)
 {
     char name[NODE_NAME_BYTES];
     json_t *list = json_array();
-    int status = take_name(q, name, e);
+    int status = node_parse_name(q, name, e);
 
     if (!status)
-        status = collect(q, name, STORE_NODE_CHECKS, list, e);
+        status = node_collect(q, name, STORE_NODE_CHECKS, list, e);
     if (!status && json_array_size(list) == 0)
         status = error_set(e, ERR_NOT_FOUND, "there is no node %s; GET /v1/nodes lists them", name);
     if (!status)
@@ -208,8 +208,8 @@ int handle_node(const struct request *q, struct reply *r, struct error *e)
 
 /* Slurm is told while the prolog waits for the answer, so that the node has our reason before it
  * gets Slurm's own. */
-static void drain(const struct request *q, const char *name, const struct node_judged *judged,
-                  const json_t *report)
+static void node_drain(const struct request *q, const char *name, const struct node_judged *judged,
+                       const json_t *report)
 {
     const char *command = q->config->node_drain_command;
     const char *phase = json_string_value(json_object_get(report, "phase"));
@@ -229,7 +229,7 @@ int handle_node_report(const struct request *q, struct reply *r, struct error *e
     struct problems problems = {0};
     struct node_judged judged;
 
-    if (take_name(q, name, e))
+    if (node_parse_name(q, name, e))
         return -(int)e->code;
     if (q->body_bytes == 0)
         return error_set(e, ERR_USAGE,
@@ -242,7 +242,7 @@ int handle_node_report(const struct request *q, struct reply *r, struct error *e
     if (!status && problems.count) {
         status = reply_refusal(r, ERR_INVALID, &problems);
     } else if (!status) {
-        drain(q, name, &judged, report);
+        node_drain(q, name, &judged, report);
         status = reply_json(r, 200,
                             json_pack("{s:s, s:s, s:s?}", "name", name, "verdict",
                                       node_verdict_name(judged.verdict), "reason",

@@ -35,14 +35,14 @@ static void prepared_clear(struct prepared *p)
     free(p->cores_unknown);
 }
 
-static bool is_folder(const char *path)
+static bool plan_is_folder(const char *path)
 {
     return path && strcmp(path, "synthetic") != 0;
 }
 
 /* data.train_images spares the counting, but a run on this machine needs the folder and its
  * contents. */
-static int check_folder(const char *path, const char *pointer, struct problems *problems)
+static int plan_check_folder(const char *path, const char *pointer, struct problems *problems)
 {
     struct error e;
     int fd = open_beneath_folder(path, &e);
@@ -69,10 +69,10 @@ static void check_folders(const struct job_spec *spec, struct problems *problems
 {
     if (spec->cluster.launcher != JOB_LAUNCHER_LOCAL)
         return; /* the nodes may see paths that this machine does not */
-    if (spec->mode == JOB_MODE_TRAIN && is_folder(spec->data.train))
-        check_folder(spec->data.train, "/data/train", problems);
-    if (is_folder(spec->data.eval))
-        check_folder(spec->data.eval, "/data/eval", problems);
+    if (spec->mode == JOB_MODE_TRAIN && plan_is_folder(spec->data.train))
+        plan_check_folder(spec->data.train, "/data/train", problems);
+    if (plan_is_folder(spec->data.eval))
+        plan_check_folder(spec->data.eval, "/data/eval", problems);
 }
 
 /* What a job's data holds, and how fast such jobs were. A data set that cannot be counted is a
@@ -113,7 +113,7 @@ static void share_cores(const struct request *q, bool will_run, struct prepared 
 }
 
 /* 0: p->plan is there, or p->problems is not empty; negative: the request itself is wrong. */
-static int prepare(const struct request *q, bool will_run, struct prepared *p, struct error *e)
+static int plan_prepare(const struct request *q, bool will_run, struct prepared *p, struct error *e)
 {
     struct plan_inputs inputs;
 
@@ -170,7 +170,7 @@ static int reply_plan(const struct request *q, const struct prepared *p, struct 
 int handle_plan(const struct request *q, struct reply *r, struct error *e)
 {
     struct prepared p = {0};
-    int status = prepare(q, false, &p, e);
+    int status = plan_prepare(q, false, &p, e);
 
     if (status == 0 && p.problems.count) {
         status = reply_refusal(r, ERR_INVALID, &p.problems);
@@ -197,13 +197,14 @@ static int answer_with_job(const struct request *q, int64_t id, bool existed, st
     return reply_job(r, existed ? 200 : 201, &job, e);
 }
 
-static int submit(const struct request *q, const char *digest, struct reply *r, struct error *e)
+static int plan_submit(const struct request *q, const char *digest, struct reply *r,
+                       struct error *e)
 {
     struct prepared p = {0};
     int64_t id;
     bool existed = false;
 
-    int status = prepare(q, true, &p, e);
+    int status = plan_prepare(q, true, &p, e);
     if (status == 0 && p.problems.count) {
         status = reply_refusal(r, ERR_INVALID, &p.problems);
     } else if (status == 0 && p.unsupported.count) {
@@ -229,7 +230,7 @@ int handle_job_submit(const struct request *q, struct reply *r, struct error *e)
         status = store_job_find_key(q->app->store, q->idempotency_key, digest, &earlier, e);
     if (status)
         return status;
-    return earlier ? answer_with_job(q, earlier, true, r, e) : submit(q, digest, r, e);
+    return earlier ? answer_with_job(q, earlier, true, r, e) : plan_submit(q, digest, r, e);
 }
 
 /* ---------------------------------------------------------------- GET /v1/speeds */

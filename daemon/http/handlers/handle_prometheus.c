@@ -12,7 +12,7 @@
 #include "daemon/http/stream.h"
 #include "daemon/node/node.h"
 
-static void gauge(FILE *out, const char *name, const char *help, double value)
+static void prometheus_gauge(FILE *out, const char *name, const char *help, double value)
 {
     fprintf(out, "# HELP %s %s\n# TYPE %s gauge\n%s %.10g\n", name, help, name, name, value);
 }
@@ -35,10 +35,10 @@ static void print_slots(const struct request *q, FILE *out)
     struct job_slots slots;
 
     job_manager_slots(q->app->jobs, &slots);
-    gauge(out, "traind_slots", "Slots that jobs may take.", (double)slots.total);
-    gauge(out, "traind_slots_used", "Slots that jobs take.", (double)slots.used);
-    gauge(out, "traind_event_streams", "Live streams of events that are open.",
-          (double)streams_count(q->app->streams));
+    prometheus_gauge(out, "traind_slots", "Slots that jobs may take.", (double)slots.total);
+    prometheus_gauge(out, "traind_slots_used", "Slots that jobs take.", (double)slots.used);
+    prometheus_gauge(out, "traind_event_streams", "Live streams of events that are open.",
+                     (double)streams_count(q->app->streams));
 }
 
 /* ---------------------------------------------------------------- running jobs */
@@ -70,7 +70,8 @@ static const struct {
     [JOB_LAG] = {"traind_ingest_lag_bytes",      "Bytes of a running job's events not read yet."},
 };
 
-static double value_of(const struct request *q, const struct store_job *job, enum job_value which)
+static double prometheus_job_value(const struct request *q, const struct store_job *job,
+                                   enum job_value which)
 {
     switch (which) {
     case JOB_STEP:
@@ -101,7 +102,7 @@ static int print_running(const struct request *q, FILE *out, struct error *e)
         fprintf(out, "# HELP %s %s\n# TYPE %s gauge\n", job_values[which].name,
                 job_values[which].help, job_values[which].name);
         for (size_t i = 0; i < jobs.count; i++) {
-            double value = value_of(q, &jobs.items[i], (enum job_value)which);
+            double value = prometheus_job_value(q, &jobs.items[i], (enum job_value)which);
             if (!isnan(value))
                 fprintf(out, "%s{job=\"%lld\"} %.10g\n", job_values[which].name,
                         (long long)jobs.items[i].id, value);
@@ -141,7 +142,7 @@ static double node_value(const struct store_node *n, enum node_value which)
 }
 
 /* Their names need no escapes: node_name_is_valid(). */
-static int print_nodes(const struct request *q, FILE *out, struct error *e)
+static int prometheus_print_nodes(const struct request *q, FILE *out, struct error *e)
 {
     struct store_nodes nodes;
     char reason[NODE_REASON_BYTES];
@@ -187,7 +188,7 @@ int handle_prometheus(const struct request *q, struct reply *r, struct error *e)
     if (status == 0)
         status = print_running(q, out, e);
     if (status == 0)
-        status = print_nodes(q, out, e);
+        status = prometheus_print_nodes(q, out, e);
     print_slots(q, out);
     stats_print(out);
     fclose(out);

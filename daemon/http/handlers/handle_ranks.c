@@ -18,7 +18,7 @@ static json_t *value_or_null(json_t *body, const char *key)
     return value ? json_incref(value) : json_null();
 }
 
-static bool take(void *context, const struct store_event_row *row)
+static bool ranks_add_event(void *context, const struct store_event_row *row)
 {
     struct ranks *ranks = context;
     json_t *body = json_loads(row->body, 0, NULL), *busy = json_object_get(body, "rank_busy_ms");
@@ -44,7 +44,7 @@ int handle_ranks(const struct request *q, struct reply *r, struct error *e)
         return -(int)e->code;
     store_job_clear(&job);
     struct ranks ranks = {json_array(), json_array(), json_array(), json_array(), 0};
-    int status = store_event_steps_spread(q->app->store, q->id, points, take, &ranks, e);
+    int status = store_event_steps_spread(q->app->store, q->id, points, ranks_add_event, &ranks, e);
     json_t *json = json_pack("{s:I, s:I, s:o, s:o, s:o, s:o}", "job", (json_int_t)q->id, "world",
                              (json_int_t)ranks.world, "step", ranks.step, "epoch", ranks.epoch, "t",
                              ranks.t, "rank_busy_ms", ranks.busy);

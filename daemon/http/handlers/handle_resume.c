@@ -6,7 +6,7 @@
 #include "daemon/http/routes.h"
 
 /* The body may be left out: then nothing changes. */
-static int read_changes(const struct request *q, json_t **changes, struct error *e)
+static int resume_read_changes(const struct request *q, json_t **changes, struct error *e)
 {
     *changes = NULL;
     if (q->body_bytes == 0)
@@ -16,7 +16,7 @@ static int read_changes(const struct request *q, json_t **changes, struct error 
 }
 
 /* What is no object of texts is refused elsewhere. */
-static void check_env(const struct request *q, json_t *env, struct problems *problems)
+static void resume_check_env(const struct request *q, json_t *env, struct problems *problems)
 {
     const char *name;
     json_t *value;
@@ -28,7 +28,8 @@ static void check_env(const struct request *q, json_t *env, struct problems *pro
 
 /* Of the changes, mpirun's arguments are the ones that not everybody may give. What is no list of
  * texts is refused elsewhere. */
-static void check_mpi_args(const struct request *q, const json_t *list, struct problems *problems)
+static void resume_check_mpi_args(const struct request *q, const json_t *list,
+                                  struct problems *problems)
 {
     char *args[JOB_MPI_ARGS_MAX];
     size_t count = json_array_size(list);
@@ -45,13 +46,13 @@ static void check_changes(const struct request *q, const json_t *changes, struct
 {
     const json_t *cluster = json_object_get(changes, "cluster");
 
-    check_mpi_args(q, json_object_get(cluster, "mpi_args"), problems);
-    check_env(q, json_object_get(cluster, "env"), problems);
+    resume_check_mpi_args(q, json_object_get(cluster, "mpi_args"), problems);
+    resume_check_env(q, json_object_get(cluster, "env"), problems);
     permit_mpi_prefix(json_string_value(json_object_get(cluster, "mpi_prefix")), q->config,
                       problems);
 }
 
-static int answer(const struct request *q, json_t *numbers, struct reply *r, struct error *e)
+static int resume_reply(const struct request *q, json_t *numbers, struct reply *r, struct error *e)
 {
     struct store_job job;
 
@@ -73,7 +74,7 @@ int handle_job_resume(const struct request *q, struct reply *r, struct error *e)
     struct problems problems = {0};
     json_t *changes, *numbers;
 
-    if (read_changes(q, &changes, e))
+    if (resume_read_changes(q, &changes, e))
         return -(int)e->code;
     if (auth_check_job(q, q->id, e)) {
         json_decref(changes);
@@ -85,7 +86,7 @@ int handle_job_resume(const struct request *q, struct reply *r, struct error *e)
                                              &numbers, e);
     json_decref(changes);
     if (status == 0)
-        status = answer(q, numbers, r, e);
+        status = resume_reply(q, numbers, r, e);
     else if (problems.count)
         status = reply_refusal(r, ERR_INVALID, &problems);
     problems_clear(&problems);

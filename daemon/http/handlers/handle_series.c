@@ -68,8 +68,8 @@ static int parse_format(const struct request *q, bool *csv, struct error *e)
 #define PARTS_MIN 1000 /* few points are made of many parts, and so are even */
 
 /* Everything, where it has room in so many points; else from the coarser scales of the store. */
-static int fill(const struct request *q, struct series *series, const struct series_shape *shape,
-                int64_t from, struct error *e)
+static int handle_series_fill(const struct request *q, struct series *series,
+                              const struct series_shape *shape, int64_t from, struct error *e)
 {
     struct store *store = q->app->store;
 
@@ -85,8 +85,8 @@ static int fill(const struct request *q, struct series *series, const struct ser
     return status;
 }
 
-static int answer(const struct request *q, const struct series *series, bool more, bool csv,
-                  struct reply *r, struct error *e)
+static int handle_series_reply(const struct request *q, const struct series *series, bool more,
+                               bool csv, struct reply *r, struct error *e)
 {
     if (csv) {
         size_t bytes;
@@ -134,9 +134,9 @@ int handle_metrics(const struct request *q, struct reply *r, struct error *e)
     struct series *series = series_create(&shape);
     if (!series)
         return error_set(e, ERR_NO_MEMORY, "no memory for the series");
-    int status = fill(q, series, &shape, from, e);
+    int status = handle_series_fill(q, series, &shape, from, e);
     if (status == 0)
-        status = answer(q, series, more && shape.exact, csv, r, e);
+        status = handle_series_reply(q, series, more && shape.exact, csv, r, e);
     series_destroy(series);
     return status;
 }

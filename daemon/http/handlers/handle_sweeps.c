@@ -7,7 +7,8 @@
 
 #define LIST_MAX 1000
 
-static int answer(const struct request *q, int64_t id, int status, struct reply *r, struct error *e)
+static int sweeps_reply(const struct request *q, int64_t id, int status, struct reply *r,
+                        struct error *e)
 {
     struct store_sweep sweep;
 
@@ -19,7 +20,8 @@ static int answer(const struct request *q, int64_t id, int status, struct reply 
 }
 
 /* A sweep's jobs may name no more than a job that is submitted by itself. */
-static void permit(const struct job_spec *spec, const void *context, struct problems *problems)
+static void sweeps_permit(const struct job_spec *spec, const void *context,
+                          struct problems *problems)
 {
     const struct request *q = context;
 
@@ -28,8 +30,8 @@ static void permit(const struct job_spec *spec, const void *context, struct prob
         permit_weights(spec, problems);
 }
 
-static int create(const struct request *q, const struct sweep_new *new, struct reply *r,
-                  struct error *e)
+static int sweeps_create(const struct request *q, const struct sweep_new *new, struct reply *r,
+                         struct error *e)
 {
     struct problems problems = {0};
     int64_t id = 0;
@@ -40,7 +42,7 @@ static int create(const struct request *q, const struct sweep_new *new, struct r
         status = reply_refusal(r, ERR_INVALID, &problems);
     } else if (!status) {
         reply_header(r, "Location", "/v1/sweeps/%lld", (long long)id);
-        status = answer(q, id, existed ? 200 : 201, r, e);
+        status = sweeps_reply(q, id, existed ? 200 : 201, r, e);
     }
     problems_clear(&problems);
     return status;
@@ -61,16 +63,16 @@ int handle_sweep_create(const struct request *q, struct reply *r, struct error *
     if (!document)
         return -(int)e->code;
     const struct sweep_new new = {
-        document, {permit,             q     },
+        document, {sweeps_permit,      q     },
          {q->idempotency_key, digest},
          request_by(q)
     };
-    int status = create(q, &new, r, e);
+    int status = sweeps_create(q, &new, r, e);
     json_decref(document);
     return status;
 }
 
-static json_t *summary(const struct store_sweep *sweep)
+static json_t *sweeps_summary(const struct store_sweep *sweep)
 {
     json_t *one = sweep_to_json(sweep);
 
@@ -98,7 +100,7 @@ int handle_sweep_list(const struct request *q, struct reply *r, struct error *e)
             json_decref(list);
             return -(int)e->code;
         }
-        json_array_append_new(list, summary(&sweep));
+        json_array_append_new(list, sweeps_summary(&sweep));
         store_sweep_clear(&sweep);
     }
     json_t *next = count == (size_t)limit ? json_integer(ids[count - 1]) : json_null();
@@ -107,7 +109,7 @@ int handle_sweep_list(const struct request *q, struct reply *r, struct error *e)
 
 int handle_sweep_show(const struct request *q, struct reply *r, struct error *e)
 {
-    return answer(q, q->id, 200, r, e);
+    return sweeps_reply(q, q->id, 200, r, e);
 }
 
 int handle_sweep_cancel(const struct request *q, struct reply *r, struct error *e)
@@ -115,5 +117,5 @@ int handle_sweep_cancel(const struct request *q, struct reply *r, struct error *
     int status = auth_check_sweep(q, q->id, e);
     if (!status)
         status = sweep_cancel(q->app->jobs, q->id, request_by(q), e);
-    return status ? status : answer(q, q->id, 200, r, e);
+    return status ? status : sweeps_reply(q, q->id, 200, r, e);
 }

@@ -68,7 +68,8 @@ static int read_wish(const json_t *body, struct wish *w, struct error *e)
     return 0;
 }
 
-static int create(const struct request *q, const struct wish *w, struct reply *r, struct error *e)
+static int tokens_handle_create(const struct request *q, const struct wish *w, struct reply *r,
+                                struct error *e)
 {
     char text[TOKEN_TEXT_BYTES];
     double now = clock_now();
@@ -91,7 +92,7 @@ int handle_token_create(const struct request *q, struct reply *r, struct error *
         return -(int)e->code;
     int status = read_wish(body, &wish, e);
     if (status == 0)
-        status = create(q, &wish, r, e);
+        status = tokens_handle_create(q, &wish, r, e);
     json_decref(body);
     return status;
 }

@@ -7,7 +7,7 @@
 #include "daemon/http/routes.h"
 #include "daemon/job/run_dir.h"
 
-static int send_file(struct reply *r, int fd, struct error *e)
+static int trace_send_file(struct reply *r, int fd, struct error *e)
 {
     struct stat st;
 
@@ -49,7 +49,7 @@ int handle_trace(const struct request *q, struct reply *r, struct error *e)
     if (status)
         return status;
     if (fd >= 0)
-        return send_file(r, fd, e);
+        return trace_send_file(r, fd, e);
     if (why == ENOENT)
         return error_set(e, ERR_NOT_FOUND,
                          "job %lld has no trace: its document says no profile.steps, or these "

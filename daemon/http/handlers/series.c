@@ -28,7 +28,7 @@ struct series *series_create(const struct series_shape *shape)
 }
 
 /* The first and the last step have a point each. */
-static int64_t place_of(struct series *s, int64_t step)
+static int64_t series_slot(struct series *s, int64_t step)
 {
     const struct series_shape *shape = &s->shape;
     int64_t points = shape->points, span = shape->last_step - shape->first_step - 1;
@@ -46,7 +46,7 @@ static int64_t place_of(struct series *s, int64_t step)
 void series_add(void *context, const struct store_metric_part *part)
 {
     struct series *s = context;
-    int64_t place = s->shape.exact && s->used >= s->shape.points ? -1 : place_of(s, part->step);
+    int64_t place = s->shape.exact && s->used >= s->shape.points ? -1 : series_slot(s, part->step);
 
     if (place >= 0 || !s->shape.exact)
         s->rows += part->rows;
@@ -58,7 +58,7 @@ void series_add(void *context, const struct store_metric_part *part)
 
 enum value { VALUE_MEAN, VALUE_MIN, VALUE_MAX };
 
-static double value_of(const struct store_metric_part *p, int metric, enum value which)
+static double series_part_value(const struct store_metric_part *p, int metric, enum value which)
 {
     const struct store_metric_sum *of = &p->of[metric];
 
@@ -74,7 +74,7 @@ static double value_of(const struct store_metric_part *p, int metric, enum value
     }
 }
 
-static const struct store_metric_part *next_part(const struct series *s, int64_t *i)
+static const struct store_metric_part *series_next_part(const struct series *s, int64_t *i)
 {
     while (*i < s->shape.points)
         if (s->parts[(*i)++].rows)
@@ -84,41 +84,42 @@ static const struct store_metric_part *next_part(const struct series *s, int64_t
 
 /* ---------------------------------------------------------------- JSON */
 
-static void column(struct json_text *t, const struct series *s, int metric, enum value which)
+static void series_add_column(struct json_text *t, const struct series *s, int metric,
+                              enum value which)
 {
     const struct store_metric_part *p;
 
     json_text_open(t, event_metric_at((size_t)metric)->name, '[');
-    for (int64_t i = 0; (p = next_part(s, &i));) {
+    for (int64_t i = 0; (p = series_next_part(s, &i));) {
         if (which == VALUE_MEAN && p->of[metric].count > 1)
-            json_text_rounded(t, NULL, value_of(p, metric, which));
+            json_text_rounded(t, NULL, series_part_value(p, metric, which));
         else
-            json_text_real(t, NULL, value_of(p, metric, which));
+            json_text_real(t, NULL, series_part_value(p, metric, which));
     }
     json_text_close(t, ']');
 }
 
-static void columns(struct json_text *t, const struct series *s, enum value which)
+static void series_add_columns(struct json_text *t, const struct series *s, enum value which)
 {
     for (int m = 0; event_metric_at((size_t)m); m++)
         if (s->shape.wanted & 1u << m)
-            column(t, s, m, which);
+            series_add_column(t, s, m, which);
 }
 
-static void places(struct json_text *t, const struct series *s)
+static void series_slots(struct json_text *t, const struct series *s)
 {
     const struct store_metric_part *p;
 
     json_text_open(t, "step", '[');
-    for (int64_t i = 0; (p = next_part(s, &i));)
+    for (int64_t i = 0; (p = series_next_part(s, &i));)
         json_text_integer(t, NULL, p->step);
     json_text_close(t, ']');
     json_text_open(t, "epoch", '[');
-    for (int64_t i = 0; (p = next_part(s, &i));)
+    for (int64_t i = 0; (p = series_next_part(s, &i));)
         json_text_real(t, NULL, p->epoch);
     json_text_close(t, ']');
     json_text_open(t, "t", '[');
-    for (int64_t i = 0; (p = next_part(s, &i));)
+    for (int64_t i = 0; (p = series_next_part(s, &i));)
         json_text_real(t, NULL, p->t);
     json_text_close(t, ']');
 }
@@ -127,7 +128,7 @@ static int64_t count_points(const struct series *s)
 {
     int64_t points = 0;
 
-    for (int64_t i = 0; next_part(s, &i);)
+    for (int64_t i = 0; series_next_part(s, &i);)
         points++;
     return points;
 }
@@ -137,21 +138,21 @@ void series_members(struct json_text *t, const struct series *s)
     json_text_integer(t, "rows", s->rows);
     json_text_integer(t, "points", count_points(s));
     json_text_raw(t, "downsampled", s->shape.exact ? "false" : "true");
-    places(t, s);
-    columns(t, s, VALUE_MEAN);
+    series_slots(t, s);
+    series_add_columns(t, s, VALUE_MEAN);
     if (s->shape.exact)
         return;
     json_text_open(t, "min", '{');
-    columns(t, s, VALUE_MIN);
+    series_add_columns(t, s, VALUE_MIN);
     json_text_close(t, '}');
     json_text_open(t, "max", '{');
-    columns(t, s, VALUE_MAX);
+    series_add_columns(t, s, VALUE_MAX);
     json_text_close(t, '}');
 }
 
 /* ---------------------------------------------------------------- CSV */
 
-static void put(FILE *out, double value)
+static void series_print_number(FILE *out, double value)
 {
     fputc(',', out);
     if (isfinite(value))
@@ -175,15 +176,15 @@ static void put_names(const struct series *s, FILE *out)
 static void put_line(const struct series *s, const struct store_metric_part *p, FILE *out)
 {
     fprintf(out, "%lld", (long long)p->step);
-    put(out, p->epoch);
+    series_print_number(out, p->epoch);
     fprintf(out, ",%.6f", p->t);
     for (int m = 0; event_metric_at((size_t)m); m++) {
         if (!(s->shape.wanted & 1u << m))
             continue;
-        put(out, value_of(p, m, VALUE_MEAN));
+        series_print_number(out, series_part_value(p, m, VALUE_MEAN));
         if (!s->shape.exact) {
-            put(out, value_of(p, m, VALUE_MIN));
-            put(out, value_of(p, m, VALUE_MAX));
+            series_print_number(out, series_part_value(p, m, VALUE_MIN));
+            series_print_number(out, series_part_value(p, m, VALUE_MAX));
         }
     }
     fputs("\r\n", out);
@@ -198,7 +199,7 @@ char *series_to_csv(const struct series *s, size_t *bytes)
     if (!out)
         return NULL;
     put_names(s, out);
-    for (int64_t i = 0; (p = next_part(s, &i));)
+    for (int64_t i = 0; (p = series_next_part(s, &i));)
         put_line(s, p, out);
     fclose(out);
     return text;
