@@ -52,8 +52,10 @@ SERIES = """
 pragma synchronous = off;
 insert into metric_unfilled values (1);
 with recursive n(i) as (select 1 union all select i + 1 from n where i < {steps})
-insert into step_metric select 1, i, i / 5004.0, 1.7e9 + i, round(7.0 / i, 9), 0.1, round(211.5 + i % 97 / 7.0, 6), 240.1, 0.1, 80.5, 150.2, 3.0,
-    5.5, round(1.0 + i % 101 / 9.0, 8), i % 2 from n;
+insert into step_metric (job_id, step, epoch, t, loss, lr, images_per_sec, step_ms, data_ms, forward_ms, backward_ms, comm_ms, optim_ms,
+    grad_norm, slowest_rank, top1)
+    select 1, i, i / 5004.0, 1.7e9 + i, round(7.0 / i, 9), 0.1, round(211.5 + i % 97 / 7.0, 6), 240.1, 0.1, 80.5, 150.2, 3.0, 5.5,
+    round(1.0 + i % 101 / 9.0, 8), i % 2, round(i / {steps}.0, 6) from n;
 """
 
 
