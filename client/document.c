@@ -77,11 +77,14 @@ int document_count(struct job_spec *spec, struct plan_inputs *inputs, json_t *re
     bool trains = spec->mode == JOB_MODE_TRAIN;
 
     *inputs = (struct plan_inputs){.train_images = -1, .eval_images = -1};
-    int status = plan_inputs_count(spec, inputs, e);
+    const char *pointer;
+    int status = plan_inputs_count(spec, inputs, &pointer, e);
     if (status && trains && inputs->train_images < 1) {
-        error_prefix(
-            e, "the training images cannot be counted here (data.train_images or --train-images N "
-               "would say how many there are)");
+        bool elsewhere = access(spec->data.train, F_OK) != 0; /* else they are here, and wrong */
+        error_prefix(e, elsewhere ? "data.train: the images cannot be counted here "
+                                    "(data.train_images or --train-images N would say how many "
+                                    "there are)"
+                                  : "data.train");
         return status;
     }
     if (status) {
@@ -182,9 +185,16 @@ int document_open(const char *path, const struct cmd_args *args, struct job_spec
         json_decref(document);
         return cmd_fail(&e);
     }
-    *spec = job_spec_parse(document, preset_lookup, NULL, &problems, unsupported);
-    if (!*spec)
+    *spec = job_spec_read(document, preset_lookup, NULL, &problems, unsupported);
+    if (problems.count) {
+        struct error ignored; /* what is counted is looked at, so that all that is wrong is told */
+        if (*spec && document_state_images(*spec, args, &ignored) == 0)
+            plan_inputs_look(*spec, false, &problems);
+        problems_extend(&problems, unsupported);
         code = document_refuse(&problems);
+        job_spec_destroy(*spec);
+        *spec = NULL;
+    }
     json_decref(document);
     problems_clear(&problems);
     return code;

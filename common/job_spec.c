@@ -194,18 +194,18 @@ static void parse_row(const struct job_option *option, const json_t *document, c
     json_decref(fallback);
 }
 
-struct job_spec *job_spec_parse(const json_t *document, job_preset_lookup *lookup, void *context,
-                                struct problems *problems, struct problems *unsupported)
+struct job_spec *job_spec_read(const json_t *document, job_preset_lookup *lookup, void *context,
+                               struct problems *problems, struct problems *unsupported)
 {
-    struct job_spec *spec = calloc(1, sizeof *spec);
-    size_t before = problems->count, unknown = 0;
+    size_t unknown = 0;
 
-    if (!spec)
-        abort();
     if (!json_is_object(document)) {
         problems_add(problems, "", NULL, "must be a JSON object");
-        goto refused;
+        return NULL;
     }
+    struct job_spec *spec = calloc(1, sizeof *spec);
+    if (!spec)
+        abort();
     check_keys(document, "", &unknown, problems);
     json_t *preset = find_preset(document, lookup, context, &spec->recipe_images, problems);
     for (size_t i = 0; job_option_at(i); i++)
@@ -213,9 +213,17 @@ struct job_spec *job_spec_parse(const json_t *document, job_preset_lookup *looku
     json_decref(preset);
     job_batch_settle(spec, value_at(document, "/batch_per_worker") != NULL, problems);
     job_check_together(spec, problems);
+    return spec;
+}
+
+struct job_spec *job_spec_parse(const json_t *document, job_preset_lookup *lookup, void *context,
+                                struct problems *problems, struct problems *unsupported)
+{
+    size_t before = problems->count;
+    struct job_spec *spec = job_spec_read(document, lookup, context, problems, unsupported);
+
     if (problems->count == before)
         return spec;
-refused:
     job_spec_destroy(spec);
     return NULL;
 }

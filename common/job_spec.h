@@ -204,6 +204,13 @@ typedef json_t *job_preset_lookup(const char *name, void *context);
 struct job_spec *job_spec_parse(const json_t *document, job_preset_lookup *lookup, void *context,
                                 struct problems *problems, struct problems *unsupported);
 
+/* The same for those who check more than the document alone, so that a person is told all problems
+ * at once: a document with problems gives a spec too, which has the default of each key whose value
+ * is wrong. Look at *problems before it is used for anything else. NULL only where the document is
+ * no object. */
+struct job_spec *job_spec_read(const json_t *document, job_preset_lookup *lookup, void *context,
+                               struct problems *problems, struct problems *unsupported);
+
 /* The whole document with every default written out; job_spec_parse(job_spec_to_json(s)) equals s.
  */
 json_t *job_spec_to_json(const struct job_spec *spec);

@@ -31,6 +31,13 @@ void problems_add(struct problems *p, const char *pointer, const char *suggestio
     };
 }
 
+void problems_extend(struct problems *p, const struct problems *from)
+{
+    for (size_t i = 0; i < from->count; i++)
+        problems_add(p, from->items[i].pointer, from->items[i].suggestion, "%s",
+                     from->items[i].message);
+}
+
 char *problem_pointer(const char *parent, const char *key)
 {
     char *pointer = needed(malloc(strlen(parent) + 2 * strlen(key) + 2));
@@ -64,6 +71,19 @@ bool problems_about(const struct problems *p, const char *pointer)
         const char *other = p->items[i].pointer;
         size_t length = strlen(other);
         if (length && strncmp(pointer, other, length) == 0 &&
+            (pointer[length] == '\0' || pointer[length] == '/'))
+            return true;
+    }
+    return false;
+}
+
+bool problems_within(const struct problems *p, const char *group)
+{
+    size_t length = strlen(group);
+
+    for (size_t i = 0; i < p->count; i++) {
+        const char *pointer = p->items[i].pointer;
+        if (strncmp(pointer, group, length) == 0 &&
             (pointer[length] == '\0' || pointer[length] == '/'))
             return true;
     }

@@ -21,6 +21,8 @@ struct problems {
 /* suggestion may be NULL. All strings are copied. */
 void problems_add(struct problems *p, const char *pointer, const char *suggestion,
                   const char *format, ...) __attribute__((format(printf, 4, 5)));
+/* Adds copies of all of from to p. */
+void problems_extend(struct problems *p, const struct problems *from);
 /* The pointer of a key below parent, escaped as RFC 6901 says. The caller frees it. */
 char *problem_pointer(const char *parent, const char *key);
 
@@ -28,6 +30,9 @@ void problems_clear(struct problems *p);
 
 /* Whether the key, or a group that it lies in, has a problem already: it is not judged twice. */
 bool problems_about(const struct problems *p, const char *pointer);
+
+/* Whether the group, or a key in it, has one. */
+bool problems_within(const struct problems *p, const char *group);
 
 /* [{"pointer", "message", "suggestion"?}], as in problem+json's "errors". */
 json_t *problems_to_json(const struct problems *p);

@@ -189,8 +189,11 @@ static int check_complete(const struct dataset_list *list, enum dataset_role rol
     }
     if (next >= total)
         return 0;
-    return error_set(e, ERR_NOT_FOUND, "shard %s%05d-of-%05d is missing in %s", prefixes[role],
-                     next, total, list->folder);
+    return error_set(e, ERR_NOT_FOUND, "shard %s%05d-of-%05d is missing in %s%s", prefixes[role],
+                     next, total, list->folder,
+                     part.of == 1 && role == DATASET_TRAIN
+                         ? " (where each node holds its own shards only: data.locality \"node\")"
+                         : "");
 }
 
 /* Leaves the list empty if the folder holds no shards. */

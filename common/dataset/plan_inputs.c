@@ -1,5 +1,10 @@
 #include "common/dataset/plan_inputs.h"
 
+#include <dirent.h>
+#include <unistd.h>
+
+#include "common/open_beneath.h"
+
 /* As many as the training set has, at most ImageNet's: so that data.train_images sizes an
  * evaluation too. */
 static int64_t synthetic_eval_images(const struct job_spec *spec)
@@ -53,17 +58,19 @@ void plan_inputs_share_out(const struct job_spec *spec, struct plan_inputs *inpu
         fill_node_images(spec, NULL, inputs);
 }
 
-int plan_inputs_count(const struct job_spec *spec, struct plan_inputs *inputs, struct error *e)
+int plan_inputs_count(const struct job_spec *spec, struct plan_inputs *inputs, const char **pointer,
+                      struct error *e)
 {
     struct dataset_counts counts;
 
+    *pointer = "/data/train";
     fill_from_spec(spec, inputs);
     if (inputs->train_images >= 0) {
         plan_inputs_share_out(spec, inputs);
     } else {
         if (dataset_count_parts(spec->data.train, DATASET_TRAIN, (int)spec->cluster.nodes, &counts,
                                 e))
-            return error_prefix(e, "data.train");
+            return -(int)e->code;
         inputs->train_images = counts.images;
         if (is_shared_out(spec) && counts.least == 0)
             return error_set(
@@ -73,10 +80,43 @@ int plan_inputs_count(const struct job_spec *spec, struct plan_inputs *inputs, s
         if (is_shared_out(spec))
             fill_node_images(spec, &counts, inputs);
     }
+    *pointer = "/data/eval";
     if (inputs->eval_images < 0 &&
         dataset_count(spec->data.eval, DATASET_EVAL, &inputs->eval_images, e))
-        return error_prefix(e, "data.eval");
+        return -(int)e->code;
     return 0;
+}
+
+static void look_at(const char *path, const char *pointer, struct problems *problems)
+{
+    struct error e;
+
+    if (!path || job_spec_is_synthetic(path) || problems_about(problems, pointer))
+        return;
+    int fd = open_beneath_folder(path, &e);
+    DIR *folder = fd < 0 ? NULL : fdopendir(fd);
+    const struct dirent *entry = NULL;
+
+    if (!folder) {
+        problems_add(problems, pointer, NULL, "%s", fd < 0 ? e.text : "no memory");
+        if (fd >= 0)
+            close(fd);
+        return;
+    }
+    do
+        entry = readdir(folder);
+    while (entry && entry->d_name[0] == '.');
+    closedir(folder);
+    if (!entry)
+        problems_add(problems, pointer, NULL, "the folder %s is empty", path);
+}
+
+void plan_inputs_look(const struct job_spec *spec, bool will_run_here, struct problems *problems)
+{
+    if (spec->mode == JOB_MODE_TRAIN && (will_run_here || !spec->data.has_train_images))
+        look_at(spec->data.train, "/data/train", problems);
+    if (will_run_here || !spec->data.has_eval_images)
+        look_at(spec->data.eval, "/data/eval", problems);
 }
 
 int plan_inputs_of_counts(const struct job_spec *spec, const struct plan_counts *counts,

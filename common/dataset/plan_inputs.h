@@ -14,8 +14,13 @@
 
 /* Counts what the job names, for those who have not opened it: the daemon and the client.
  * data.train_images and data.eval_images spare the counting: what they state is not opened.
- * ERR_NOT_FOUND and the other errors of dataset_count name the key ("data.train: ..."). */
-int plan_inputs_count(const struct job_spec *spec, struct plan_inputs *inputs, struct error *e);
+ * ERR_NOT_FOUND and the other errors of dataset_count; *pointer is the key they are about then. */
+int plan_inputs_count(const struct job_spec *spec, struct plan_inputs *inputs, const char **pointer,
+                      struct error *e);
+
+/* Adds a problem for each folder of the job that cannot be opened or is empty: those that are
+ * counted, and with will_run_here the others too. Keys that have a problem already are left out. */
+void plan_inputs_look(const struct job_spec *spec, bool will_run_here, struct problems *problems);
 
 /* Where inputs->train_images is known and the data are not looked at: with data.locality node each
  * node has its share of them. */

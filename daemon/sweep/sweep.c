@@ -178,10 +178,14 @@ static int sweep_count_images(struct job_manager *m, struct store_sweep *sweep,
     struct problems ignored = {0};
     struct job_spec *spec = job_spec_parse(document, NULL, NULL, &ignored, NULL);
     struct plan_inputs inputs = {0};
-    int status = spec ? plan_inputs_count(spec, &inputs, e) : 0;
+    const char *pointer;
+    int status = spec ? plan_inputs_count(spec, &inputs, &pointer, e) : 0;
 
-    if (status)
-        problems_add(problems, "/base/data", NULL, "%s", e->text);
+    if (status) {
+        char where[32];
+        snprintf(where, sizeof where, "/base%s", pointer);
+        problems_add(problems, where, NULL, "%s", e->text);
+    }
     struct slurm_cores cores;
     if (spec && !status)
         job_share_cores(m, spec, &cores, problems); /* known now is better than failed points */

@@ -52,6 +52,16 @@ submit -H 'Idempotency-Key: race' race
 want 200 "one key from twenty clients at once"
 call /v1/jobs
 json '[.jobs[] | select(.name == "race")] | length' 1 "makes one job"
+three='{"data": {"train": "/nope", "eval": "/nor"}, "epohcs": 3, "precision": "int8"}'
+for route in /v1/plan /v1/jobs; do
+    call -d "$three" $route
+    want 422 "$route: a document with a typo, an unknown precision and two bad paths"
+    json '[.errors[].pointer] | sort | join(" ")' '/data/eval /data/train /epohcs /precision' "$route: all of it in one answer"
+    json '.errors[] | select(.pointer == "/epohcs") | .suggestion' /epochs "$route: with the nearest key"
+    call -d '{"data": {"train": "/nope", "eval": "/nor"}}' $route
+    json '[.errors[].pointer] | sort | join(" ")' '/data/eval /data/train' "$route: both paths at once"
+    like "$(jq -r '.errors[0].message' <<<"$body")" '^(cannot|there is)' "$route: the key is not said twice"
+done
 call -d '{"data": {"train": "synthetic"}, "precision": "bf16"}' /v1/jobs
 refused 422 unsupported 'not supported by this version' "a feature that is not built"
 call -d '{"data": {"train": "synthetic"}, "precision": "bf16"}' /v1/plan

@@ -39,6 +39,12 @@ plan 0 "each number explained, with N and the rounding" "$surfsara" '^train_step
     'round\(steps_per_epoch x epochs\)' '4691.8 without rounding' 'Source: SURFsara' "the recipe's numbers are for 1280000"
 options=()
 plan 3 "data that is not here: how to plan without it" "$surfsara" '/not/here' 'data.train_images'
+mkdir -p "$tmp/shards"
+touch "$tmp/shards/train-00000-of-00002"
+plan 3 "a shard that is missing: what to set where nodes have their own" "{\"data\": {\"train\": \"$tmp/shards\"}}" \
+    'train-00001-of-00002 is missing' 'data.locality "node"'
+! grep -q 'data.train_images' "$tmp/all"
+verdict $? "and no advice to state how many there are"
 plan 0 "a size in the document needs no data" \
     '{"data": {"train": "/not/here", "train_images": 9600, "eval": "/nor/here"}}' '^train_steps +9000' '/nor/here'
 plan 0 "synthetic data has ImageNet's size" '{"data": {"train": "synthetic"}}' '^train_images +1281167'
@@ -56,6 +62,8 @@ plan 2 "all problems at once, each with its pointer" \
     '{"learning_rate": 1, "cluster": {"nodes": -1}, "lr": {"decay": "linear"}}' \
     '^/learning_rate: .*did you mean /lr/base\?' '^/cluster/nodes: must be an integer from 1 to 100000' \
     '^/lr/decay: must be one of "poly"' '^/data/train: is required'
+plan 2 "a typo, an unknown precision and a path that is not there" '{"data": {"train": "/nope"}, "epohcs": 3, "precision": "int8"}' \
+    '^/epohcs: .*did you mean /epochs' '^/precision: must be one of' '^/data/train: .*/nope'
 plan 2 "nodes 0" '{"data": {"train": "synthetic"}, "cluster": {"nodes": 0}}' '^/cluster/nodes: .*from 1 to 100000, not 0'
 plan 2 "nodes 10^9" '{"data": {"train": "synthetic"}, "cluster": {"nodes": 1000000000}}' '^/cluster/nodes: .*not 1000000000'
 plan 2 "a number JSON does not have" '{"data": {"train": "synthetic"}, "lr": {"base": 1e400}}' 'line 1'

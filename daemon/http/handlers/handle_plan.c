@@ -1,12 +1,9 @@
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "common/dataset/plan_inputs.h"
 #include "common/json.h"
-#include "common/open_beneath.h"
 #include "common/plan/lr_curve.h"
 #include "common/preset.h"
 #include "common/speed.h"
@@ -35,46 +32,6 @@ static void prepared_clear(struct prepared *p)
     free(p->cores_unknown);
 }
 
-static bool plan_is_folder(const char *path)
-{
-    return path && strcmp(path, "synthetic") != 0;
-}
-
-/* data.train_images spares the counting, but a run on this machine needs the folder and its
- * contents. */
-static int plan_check_folder(const char *path, const char *pointer, struct problems *problems)
-{
-    struct error e;
-    int fd = open_beneath_folder(path, &e);
-    DIR *folder = fd < 0 ? NULL : fdopendir(fd);
-    const struct dirent *entry = NULL;
-
-    if (!folder) {
-        problems_add(problems, pointer, NULL, "%s", fd < 0 ? e.text : "no memory");
-        if (fd >= 0)
-            close(fd);
-        return -1;
-    }
-    do
-        entry = readdir(folder);
-    while (entry && entry->d_name[0] == '.');
-    closedir(folder);
-    if (entry)
-        return 0;
-    problems_add(problems, pointer, NULL, "the folder %s is empty", path);
-    return -1;
-}
-
-static void check_folders(const struct job_spec *spec, struct problems *problems)
-{
-    if (spec->cluster.launcher != JOB_LAUNCHER_LOCAL)
-        return; /* the nodes may see paths that this machine does not */
-    if (spec->mode == JOB_MODE_TRAIN && plan_is_folder(spec->data.train))
-        plan_check_folder(spec->data.train, "/data/train", problems);
-    if (plan_is_folder(spec->data.eval))
-        plan_check_folder(spec->data.eval, "/data/eval", problems);
-}
-
 /* What a job's data holds, and how fast such jobs were. A data set that cannot be counted is a
  * problem of the document, whatever its cause. */
 static int find_inputs(const struct request *q, struct prepared *p, struct plan_inputs *inputs,
@@ -88,11 +45,12 @@ static int find_inputs(const struct request *q, struct prepared *p, struct plan_
     if (status)
         return status;
     struct plan_speed known_speed = inputs->speed;
-    if (plan_inputs_count(p->spec, inputs, e)) {
+    const char *pointer;
+    if (plan_inputs_count(p->spec, inputs, &pointer, e)) {
         if (e->code == ERR_NO_MEMORY || e->code == ERR_INTERNAL)
             return -(int)e->code;
-        bool eval = strncmp(e->text, "data.eval", 9) == 0;
-        problems_add(&p->problems, eval ? "/data/eval" : "/data/train", NULL, "%s", e->text);
+        problems_add(&p->problems, pointer, NULL, "%s", e->text);
+        plan_inputs_look(p->spec, false, &p->problems); /* the other one may be wrong too */
     }
     inputs->speed = known_speed;
     return 0;
@@ -112,6 +70,27 @@ static void share_cores(const struct request *q, bool will_run, struct prepared 
     problems_clear(&problems);
 }
 
+/* All that is wrong with a document, as far as it can be said before the images are counted: a
+ * person who mends one thing should not be told the next one then. */
+static void check_document(const struct request *q, const json_t *document, bool will_run,
+                           struct prepared *p)
+{
+    p->spec = job_spec_read(document, preset_lookup, NULL, &p->problems, &p->unsupported);
+    if (!p->spec)
+        return;
+    /* The nodes of Slurm may see paths that this machine does not. */
+    bool here = will_run && p->spec->cluster.launcher == JOB_LAUNCHER_LOCAL &&
+                !problems_about(&p->problems, "/cluster/launcher");
+    permit_spec(p->spec, q->config, !will_run || (q->rights & RIGHT(ROLE_ADMIN)), &p->problems);
+    bool wrong = p->problems.count > 0 || (will_run && p->unsupported.count > 0);
+    if (wrong || here)
+        plan_inputs_look(p->spec, here, &p->problems);
+    if (!problems_within(&p->problems, "/model"))
+        permit_weights(p->spec, &p->problems);
+    if (p->problems.count)
+        problems_extend(&p->problems, &p->unsupported);
+}
+
 /* 0: p->plan is there, or p->problems is not empty; negative: the request itself is wrong. */
 static int plan_prepare(const struct request *q, bool will_run, struct prepared *p, struct error *e)
 {
@@ -124,15 +103,9 @@ static int plan_prepare(const struct request *q, bool will_run, struct prepared 
     json_t *document = json_document_parse(q->body, q->body_bytes, e);
     if (!document)
         return -(int)e->code;
-    p->spec = job_spec_parse(document, preset_lookup, NULL, &p->problems, &p->unsupported);
+    check_document(q, document, will_run, p);
     json_decref(document);
-    if (p->spec)
-        permit_spec(p->spec, q->config, !will_run || (q->rights & RIGHT(ROLE_ADMIN)), &p->problems);
-    if (p->spec && will_run && p->problems.count == 0 && p->unsupported.count == 0)
-        check_folders(p->spec, &p->problems);
-    if (p->spec && p->problems.count == 0)
-        permit_weights(p->spec, &p->problems);
-    if (!p->spec || p->problems.count || (will_run && p->unsupported.count))
+    if (p->problems.count || (will_run && p->unsupported.count))
         return 0;
     share_cores(q, will_run, p);
     if (p->problems.count)
