@@ -32,7 +32,7 @@ const struct error_type *error_type(enum error_code code)
 }
 
 /* An argument may be e's own text: it is copied when it has been read. */
-static void set_text(struct error *e, const char *format, va_list args)
+static void error_set_text(struct error *e, const char *format, va_list args)
 {
     char text[ERROR_TEXT_BYTES];
 
@@ -45,7 +45,7 @@ int error_set(struct error *e, enum error_code code, const char *format, ...)
     if (e) {
         va_list args;
         va_start(args, format);
-        set_text(e, format, args);
+        error_set_text(e, format, args);
         va_end(args);
         e->code = code;
     }
@@ -79,7 +79,7 @@ int error_set_errno(struct error *e, int errnum, const char *format, ...)
         va_list args;
         size_t used;
         va_start(args, format);
-        set_text(e, format, args);
+        error_set_text(e, format, args);
         va_end(args);
         used = strlen(e->text);
         snprintf(e->text + used, sizeof e->text - used, ": %s", strerror(errnum));

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 /* Reads until end of file or one byte past the limit. */
-static int read_all(int fd, size_t limit, char **text, size_t *bytes)
+static int file_read_all(int fd, size_t limit, char **text, size_t *bytes)
 {
     size_t room = 1 << 16, used = 0;
     char *buffer = malloc(room + 1);
@@ -106,7 +106,7 @@ int file_read(const char *path, size_t limit_bytes, char **text, size_t *bytes, 
 int file_read_fd(int fd, const char *path, size_t limit_bytes, char **text, size_t *bytes,
                  struct error *e)
 {
-    int reason = read_all(fd, limit_bytes, text, bytes);
+    int reason = file_read_all(fd, limit_bytes, text, bytes);
 
     close(fd);
     if (reason == EFBIG)

@@ -12,7 +12,7 @@ struct search {
     int place, count;
 };
 
-static void look(struct search *s, const char *host)
+static void hostlist_compare(struct search *s, const char *host)
 {
     if (s->place < 0 && strcmp(host, s->name) == 0)
         s->place = s->count;
@@ -40,13 +40,13 @@ static const char *expand_range(struct search *s, const char *at, const char *pr
     for (long n = first; n <= last && s->count <= HOSTS_MAX; n++) {
         snprintf(host, sizeof host, "%.*s%0*ld%.*s", length, prefix, width, n, suffix_length,
                  suffix);
-        look(s, host);
+        hostlist_compare(s, host);
     }
     return end;
 }
 
 /* One name, with or without a range; the end of it, NULL: it is none. */
-static const char *expand(struct search *s, const char *at)
+static const char *hostlist_expand(struct search *s, const char *at)
 {
     int length = (int)strcspn(at, ",[");
     char host[512];
@@ -55,7 +55,7 @@ static const char *expand(struct search *s, const char *at)
         return NULL;
     if (at[length] != '[') {
         snprintf(host, sizeof host, "%.*s", length, at);
-        look(s, host);
+        hostlist_compare(s, host);
         return at + length;
     }
     const char *close = strchr(at, ']'), *range = at + length + 1;
@@ -80,7 +80,7 @@ int hostlist_place(const char *list, const char *name, int *count)
 
     *count = 0;
     while (list && *list) {
-        list = expand(&s, list);
+        list = hostlist_expand(&s, list);
         if (!list)
             return -1;
         if (*list == ',')

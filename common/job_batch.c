@@ -70,7 +70,7 @@ static void settle_fixed(struct job_spec *spec, bool stated, int64_t share,
         spec->batch_per_worker = batch;
 }
 
-static void settle(struct job_spec *spec, bool stated, struct problems *problems)
+static void batch_settle(struct job_spec *spec, bool stated, struct problems *problems)
 {
     int64_t world = job_spec_world_size(spec);
     bool automatic = spec->accumulate_steps == 0;
@@ -99,7 +99,7 @@ void job_batch_settle(struct job_spec *spec, bool stated, struct problems *probl
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
         known = known && !problems_about(problems, keys[i]);
     if (known && spec->has_global_batch)
-        settle(spec, stated, problems);
+        batch_settle(spec, stated, problems);
     else if (known && spec->accumulate_steps == 0)
         problems_add(problems, "/accumulate_steps", NULL,
                      "\"auto\" needs global_batch, the images that it shares out");

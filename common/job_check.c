@@ -7,13 +7,14 @@
 #include "common/job_options.h"
 #include "common/net/arch.h"
 
-static void demand(bool right, const char *pointer, const char *message, struct problems *problems)
+static void job_check_demand(bool right, const char *pointer, const char *message,
+                             struct problems *problems)
 {
     if (!right && !problems_about(problems, pointer))
         problems_add(problems, pointer, NULL, "%s", message);
 }
 
-static bool ascending(const double *values, size_t count)
+static bool job_check_ascending(const double *values, size_t count)
 {
     for (size_t i = 1; i < count; i++)
         if (values[i] <= values[i - 1])
@@ -46,28 +47,30 @@ static void check_hosts(const struct job_spec *spec, struct problems *p)
     for (size_t i = 0; spec->cluster.hosts && i < spec->cluster.host_count; i++) {
         const char *wrong = wrong_host(spec, i, seen);
         snprintf(pointer, sizeof pointer, "/cluster/hosts/%zu", i);
-        demand(!wrong, pointer, wrong, p);
+        job_check_demand(!wrong, pointer, wrong, p);
     }
     json_decref(seen);
-    demand(!spec->cluster.hosts || spec->cluster.host_count >= (size_t)spec->cluster.nodes ||
-               problems_about(p, "/cluster/nodes"),
-           "/cluster/hosts", "names fewer hosts than cluster.nodes asks for", p);
+    job_check_demand(!spec->cluster.hosts ||
+                         spec->cluster.host_count >= (size_t)spec->cluster.nodes ||
+                         problems_about(p, "/cluster/nodes"),
+                     "/cluster/hosts", "names fewer hosts than cluster.nodes asks for", p);
 }
 
 static void check_ssh_port(const struct job_spec *spec, struct problems *p)
 {
     bool hosts = spec->cluster.launcher == JOB_LAUNCHER_LOCAL && spec->cluster.hosts;
 
-    demand(!spec->cluster.has_ssh_port || hosts || problems_about(p, "/cluster/hosts") ||
-               problems_about(p, "/cluster/launcher"),
-           "/cluster/ssh_port",
-           "is for hosts that are reached over ssh: name them in cluster.hosts, with launcher "
-           "\"local\"",
-           p);
+    job_check_demand(
+        !spec->cluster.has_ssh_port || hosts || problems_about(p, "/cluster/hosts") ||
+            problems_about(p, "/cluster/launcher"),
+        "/cluster/ssh_port",
+        "is for hosts that are reached over ssh: name them in cluster.hosts, with launcher "
+        "\"local\"",
+        p);
 }
 
 /* The first name that no document may give. */
-static void check_env(const struct job_spec *spec, struct problems *p)
+static void job_check_env(const struct job_spec *spec, struct problems *p)
 {
     char name[JOB_ENV_NAME_BYTES], pointer[JOB_ENV_NAME_BYTES + 16];
 
@@ -96,12 +99,12 @@ static void check_model(const struct job_spec *spec, struct problems *p)
 
     if (!arch || problems_about(p, "/model/arch"))
         return;
-    demand(arch->family == ARCH_CNN || spec->model.image_size >= 32, "/model/image_size",
-           "must be at least 32 for a ResNet; only arch \"cnn\" takes 28", p);
-    demand(arch->family != ARCH_CNN || spec->data.preprocess == JOB_PREPROCESS_WHOLE,
-           "/data/preprocess",
-           "must be \"whole\" with arch \"cnn\": it takes grey images as they are", p);
-    demand(
+    job_check_demand(arch->family == ARCH_CNN || spec->model.image_size >= 32, "/model/image_size",
+                     "must be at least 32 for a ResNet; only arch \"cnn\" takes 28", p);
+    job_check_demand(arch->family != ARCH_CNN || spec->data.preprocess == JOB_PREPROCESS_WHOLE,
+                     "/data/preprocess",
+                     "must be \"whole\" with arch \"cnn\": it takes grey images as they are", p);
+    job_check_demand(
         arch_takes_width(arch, spec->model.width), "/model/width",
         "must leave this network's groups 4, 8, 16, ... channels: 1, 2, 4 or 8 with groups of 4, "
         "and 0.5 too with groups of 8",
@@ -109,7 +112,7 @@ static void check_model(const struct job_spec *spec, struct problems *p)
 }
 
 /* Arguments of mpirun that decide what cluster.bind and cluster.smt decide. */
-static void check_mpi_args(const struct job_spec *spec, struct problems *p)
+static void job_check_mpi_args(const struct job_spec *spec, struct problems *p)
 {
     static const char *const binding[] = {
         "map-by",   "bind-to",    "cpu-set", "cpu-list", "use-hwthread-cpus", "rankfile",
@@ -122,9 +125,10 @@ static void check_mpi_args(const struct job_spec *spec, struct problems *p)
         for (size_t k = 0; k < sizeof binding / sizeof binding[0]; k++) {
             const char *argument = spec->cluster.mpi_args[i];
             snprintf(pointer, sizeof pointer, "/cluster/mpi_args/%zu", i);
-            demand(*argument != '-' || strcmp(argument + strspn(argument, "-"), binding[k]) != 0,
-                   pointer,
-                   "places ranks, as cluster.bind and cluster.smt do: leave one of them out", p);
+            job_check_demand(
+                *argument != '-' || strcmp(argument + strspn(argument, "-"), binding[k]) != 0,
+                pointer, "places ranks, as cluster.bind and cluster.smt do: leave one of them out",
+                p);
         }
 }
 
@@ -133,28 +137,32 @@ void job_check_together(const struct job_spec *spec, struct problems *p)
     bool mode_known = !problems_about(p, "/mode"),
          eval_mode = mode_known && spec->mode == JOB_MODE_EVAL;
 
-    demand(!mode_known || eval_mode || spec->data.train, "/data/train",
-           "is required: a folder of TFRecord shards or of class folders, or \"synthetic\"", p);
-    demand(!eval_mode || spec->data.eval, "/data/eval",
-           "is required when mode is \"eval\": the images to evaluate on", p);
-    demand(!eval_mode || spec->model.init || job_spec_is_synthetic(spec->data.eval), "/model/init",
-           "is required when mode is \"eval\": the weights to evaluate (a safetensors file)", p);
-    demand(!spec->eval.stop_at_target || spec->eval.has_target_top1 ||
-               problems_about(p, "/eval/target_top1"),
-           "/eval/stop_at_target", "needs eval.target_top1, the accuracy to stop at", p);
-    demand(!spec->eval.stop_at_target || spec->data.eval || problems_about(p, "/data/eval"),
-           "/eval/stop_at_target", "needs data.eval, the images to measure the accuracy on", p);
-    demand(!spec->eval.predictions || spec->data.eval || problems_about(p, "/data/eval"),
-           "/eval/predictions", "needs data.eval, the images to write predictions of", p);
-    demand(ascending(spec->lr.milestones, spec->lr.milestone_count), "/lr/milestones",
-           "must be ascending", p);
-    demand(spec->steps_rounding != JOB_ROUNDING_EXACT || spec->data.locality != JOB_LOCALITY_NODE ||
-               problems_about(p, "/data/locality"),
-           "/steps_rounding",
-           "exact needs data.locality \"global\": with \"node\" the nodes' epochs end apart", p);
+    job_check_demand(
+        !mode_known || eval_mode || spec->data.train, "/data/train",
+        "is required: a folder of TFRecord shards or of class folders, or \"synthetic\"", p);
+    job_check_demand(!eval_mode || spec->data.eval, "/data/eval",
+                     "is required when mode is \"eval\": the images to evaluate on", p);
+    job_check_demand(
+        !eval_mode || spec->model.init || job_spec_is_synthetic(spec->data.eval), "/model/init",
+        "is required when mode is \"eval\": the weights to evaluate (a safetensors file)", p);
+    job_check_demand(!spec->eval.stop_at_target || spec->eval.has_target_top1 ||
+                         problems_about(p, "/eval/target_top1"),
+                     "/eval/stop_at_target", "needs eval.target_top1, the accuracy to stop at", p);
+    job_check_demand(
+        !spec->eval.stop_at_target || spec->data.eval || problems_about(p, "/data/eval"),
+        "/eval/stop_at_target", "needs data.eval, the images to measure the accuracy on", p);
+    job_check_demand(!spec->eval.predictions || spec->data.eval || problems_about(p, "/data/eval"),
+                     "/eval/predictions", "needs data.eval, the images to write predictions of", p);
+    job_check_demand(job_check_ascending(spec->lr.milestones, spec->lr.milestone_count),
+                     "/lr/milestones", "must be ascending", p);
+    job_check_demand(
+        spec->steps_rounding != JOB_ROUNDING_EXACT || spec->data.locality != JOB_LOCALITY_NODE ||
+            problems_about(p, "/data/locality"),
+        "/steps_rounding",
+        "exact needs data.locality \"global\": with \"node\" the nodes' epochs end apart", p);
     check_model(spec, p);
     check_hosts(spec, p);
     check_ssh_port(spec, p);
-    check_env(spec, p);
-    check_mpi_args(spec, p);
+    job_check_env(spec, p);
+    job_check_mpi_args(spec, p);
 }

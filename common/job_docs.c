@@ -12,7 +12,7 @@
 #define LINE_MAX_BYTES 78
 
 /* Words up to the line's end; mdoc wants each sentence to start on a new line. */
-static void print_wrapped(const char *text)
+static void docs_print_wrapped(const char *text)
 {
     size_t column = 0;
 
@@ -40,7 +40,7 @@ static void print_built(const struct job_option *o)
     if (values) {
         values[strlen(values) - 1] = '\0'; /* the list's brackets */
         snprintf(line, sizeof line, "This version takes %s only.", values + 1);
-        print_wrapped(line);
+        docs_print_wrapped(line);
     }
     free(values);
     json_decref(built);
@@ -55,10 +55,10 @@ static void print_row(const struct job_option *o)
         *strchr(name, '/') = '.';
     job_option_expects(o, expects);
     printf(".It Cm %s\n", name);
-    print_wrapped(o->help);
+    docs_print_wrapped(o->help);
     snprintf(line, sizeof line, "Takes %s%s%s%s; default %s.", expects, o->unit ? " (" : "",
              o->unit ? o->unit : "", o->unit ? ")" : "", o->fallback);
-    print_wrapped(line);
+    docs_print_wrapped(line);
     print_built(o);
 }
 

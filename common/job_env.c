@@ -27,7 +27,7 @@ const char *job_env_value(const struct job_spec *spec, const char *name)
 }
 
 /* "LD_*" is every name that begins so. */
-static bool is_called(const char *name, const char *row)
+static bool env_name_matches(const char *name, const char *row)
 {
     size_t length = strlen(row);
 
@@ -61,7 +61,7 @@ bool job_env_is_refused(const char *name)
                                         "socket",  "sock",    "trace",     "preload"};
 
     for (size_t i = 0; i < COUNT(names); i++)
-        if (is_called(name, names[i]))
+        if (env_name_matches(name, names[i]))
             return true;
     for (size_t i = 0; i < COUNT(words); i++)
         if (has_word(name, words[i]))

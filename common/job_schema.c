@@ -12,21 +12,23 @@ static const char *const type_names[] = {
     [JOB_OPTION_STEPS] = "array",     [JOB_OPTION_MAP] = "object",
 };
 
-static json_t *bound(double value)
+static json_t *schema_bound_json(double value)
 {
     return value == (double)(json_int_t)value ? json_integer((json_int_t)value) : json_real(value);
 }
 
 static void add_range(json_t *schema, const struct job_option *o)
 {
-    json_object_set_new(schema, o->above_min ? "exclusiveMinimum" : "minimum", bound(o->min));
-    json_object_set_new(schema, o->below_max ? "exclusiveMaximum" : "maximum", bound(o->max));
+    json_object_set_new(schema, o->above_min ? "exclusiveMinimum" : "minimum",
+                        schema_bound_json(o->min));
+    json_object_set_new(schema, o->below_max ? "exclusiveMaximum" : "maximum",
+                        schema_bound_json(o->max));
 }
 
 static void add_length(json_t *schema, const struct job_option *o)
 {
-    json_object_set_new(schema, "minLength", bound(o->min));
-    json_object_set_new(schema, "maxLength", bound(o->max));
+    json_object_set_new(schema, "minLength", schema_bound_json(o->min));
+    json_object_set_new(schema, "maxLength", schema_bound_json(o->max));
     if (job_text_pattern(o->text))
         json_object_set_new(schema, "pattern", json_string(job_text_pattern(o->text)));
 }
@@ -67,7 +69,7 @@ static void add_map(json_t *schema, const struct job_option *o)
     json_object_set_new(schema, "additionalProperties", value);
 }
 
-static json_t *describe(const struct job_option *o)
+static json_t *schema_describe(const struct job_option *o)
 {
     json_t *built = job_option_built(o);
     char *values = built ? json_dumps(built, JSON_ENCODE_ANY) : NULL;
@@ -83,7 +85,7 @@ static json_t *row_schema(const struct job_option *o)
 {
     json_t *schema = json_object(), *type = json_string(type_names[o->type]);
 
-    json_object_set_new(schema, "description", describe(o));
+    json_object_set_new(schema, "description", schema_describe(o));
     json_object_set_new(schema, "type",
                         o->nullable ? json_pack("[o, s]", type, "null")
                         : o->word   ? json_pack("[o, s]", type, "string")

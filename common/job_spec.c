@@ -17,7 +17,7 @@
 static const char *const preset_meta[] = {"description", "source", "recipe_images"};
 
 /* The value of one of the table's pointers in a document; NULL: absent. */
-static const json_t *value_at(const json_t *document, const char *pointer)
+static const json_t *spec_value_at(const json_t *document, const char *pointer)
 {
     char key[64];
     const json_t *value = document;
@@ -33,7 +33,7 @@ static const json_t *value_at(const json_t *document, const char *pointer)
 
 /* ---- keys that are none of the table's */
 
-static void unknown_key(const char *pointer, size_t *unknown, struct problems *problems)
+static void spec_report_unknown(const char *pointer, size_t *unknown, struct problems *problems)
 {
     if (++*unknown > UNKNOWN_KEYS_SHOWN + 1)
         return;
@@ -44,8 +44,8 @@ static void unknown_key(const char *pointer, size_t *unknown, struct problems *p
                      "is not a key of a job document");
 }
 
-static void check_keys(const json_t *object, const char *parent, size_t *unknown,
-                       struct problems *problems)
+static void spec_check_keys(const json_t *object, const char *parent, size_t *unknown,
+                            struct problems *problems)
 {
     const char *key;
     json_t *value;
@@ -54,22 +54,22 @@ static void check_keys(const json_t *object, const char *parent, size_t *unknown
         char *pointer = problem_pointer(parent, key);
         bool group = job_option_is_group(pointer);
         if (group && json_is_object(value))
-            check_keys(value, pointer, unknown, problems);
+            spec_check_keys(value, pointer, unknown, problems);
         else if (group)
             problems_add(problems, pointer, NULL,
                          "must be an object {...} of keys as in man train-job");
         else if (!job_option_find(pointer))
-            unknown_key(pointer, unknown, problems);
+            spec_report_unknown(pointer, unknown, problems);
         free(pointer);
     }
 }
 
 /* ---- the preset */
 
-static bool is_complete(const json_t *document)
+static bool spec_is_complete(const json_t *document)
 {
     for (size_t i = 0; job_option_at(i); i++)
-        if (!value_at(document, job_option_at(i)->pointer))
+        if (!spec_value_at(document, job_option_at(i)->pointer))
             return false;
     return true;
 }
@@ -80,9 +80,9 @@ static bool preset_right(const char *name, const json_t *preset, struct problems
     struct problems own = {0};
     size_t unknown = 0;
 
-    check_keys(preset, "", &unknown, &own);
+    spec_check_keys(preset, "", &unknown, &own);
     for (size_t i = 0; job_option_at(i); i++) {
-        const json_t *value = value_at(preset, job_option_at(i)->pointer);
+        const json_t *value = spec_value_at(preset, job_option_at(i)->pointer);
         if (value)
             job_value_check(job_option_at(i), value, &own);
     }
@@ -125,7 +125,7 @@ static json_t *find_preset(const json_t *document, job_preset_lookup *lookup, vo
     const char *name = preset_name(document);
     json_t *found = name && lookup ? lookup(name, context) : NULL;
 
-    if (name && !found && !is_complete(document))
+    if (name && !found && !spec_is_complete(document))
         unknown_preset(name, lookup, context, problems);
     json_t *preset = found ? json_deep_copy(found) : NULL;
     json_decref(found);
@@ -146,8 +146,8 @@ static json_t *find_preset(const json_t *document, job_preset_lookup *lookup, vo
 static const struct optimizer_kind *find_optimizer(const json_t *document, const json_t *preset)
 {
     static const char pointer[] = "/optimizer/name";
-    const json_t *given = value_at(document, pointer);
-    const char *name = json_string_value(given ? given : value_at(preset, pointer));
+    const json_t *given = spec_value_at(document, pointer);
+    const char *name = json_string_value(given ? given : spec_value_at(preset, pointer));
 
     for (size_t i = 0; name && optimizer_kind_at(i); i++)
         if (strcmp(optimizer_kind_at(i)->name, name) == 0)
@@ -158,8 +158,8 @@ static const struct optimizer_kind *find_optimizer(const json_t *document, const
 static const struct arch *find_arch(const json_t *document, const json_t *preset)
 {
     static const char pointer[] = "/model/arch";
-    const json_t *given = value_at(document, pointer);
-    const char *name = json_string_value(given ? given : value_at(preset, pointer));
+    const json_t *given = spec_value_at(document, pointer);
+    const char *name = json_string_value(given ? given : spec_value_at(preset, pointer));
     const struct arch *arch = name ? arch_find(name) : NULL;
 
     return arch ? arch : arch_at(0);
@@ -179,10 +179,10 @@ static void parse_row(const struct job_option *option, const json_t *document, c
                       struct job_spec *spec, struct problems *problems,
                       struct problems *unsupported)
 {
-    const json_t *given = value_at(document, option->pointer);
+    const json_t *given = spec_value_at(document, option->pointer);
     json_t *fallback =
         default_of(option, find_optimizer(document, preset), find_arch(document, preset));
-    const json_t *value = given ? given : value_at(preset, option->pointer);
+    const json_t *value = given ? given : spec_value_at(preset, option->pointer);
 
     if (!value)
         value = fallback;
@@ -206,12 +206,12 @@ struct job_spec *job_spec_read(const json_t *document, job_preset_lookup *lookup
     struct job_spec *spec = calloc(1, sizeof *spec);
     if (!spec)
         abort();
-    check_keys(document, "", &unknown, problems);
+    spec_check_keys(document, "", &unknown, problems);
     json_t *preset = find_preset(document, lookup, context, &spec->recipe_images, problems);
     for (size_t i = 0; job_option_at(i); i++)
         parse_row(job_option_at(i), document, preset, spec, problems, unsupported);
     json_decref(preset);
-    job_batch_settle(spec, value_at(document, "/batch_per_worker") != NULL, problems);
+    job_batch_settle(spec, spec_value_at(document, "/batch_per_worker") != NULL, problems);
     job_check_together(spec, problems);
     return spec;
 }

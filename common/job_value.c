@@ -18,7 +18,7 @@ static bool number_right(const struct job_option *o, const json_t *v)
     return (o->above_min ? x > o->min : x >= o->min) && (o->below_max ? x < o->max : x <= o->max);
 }
 
-static bool is_word(const struct job_option *o, const json_t *v)
+static bool option_is_word(const struct job_option *o, const json_t *v)
 {
     return o->word && json_is_string(v) && strcmp(json_string_value(v), o->word) == 0;
 }
@@ -90,7 +90,7 @@ static bool value_right(const struct job_option *o, const json_t *v)
     case JOB_OPTION_BOOLEAN:
         return json_is_boolean(v);
     case JOB_OPTION_INTEGER:
-        return is_word(o, v) || integer_right(o, v);
+        return option_is_word(o, v) || integer_right(o, v);
     case JOB_OPTION_NUMBER:
         return number_right(o, v);
     case JOB_OPTION_STRING:
@@ -139,8 +139,8 @@ static const char *nearest_choice(const struct job_option *o, const json_t *v)
 }
 
 /* What a string is made of, once its type and length are right. */
-static bool check_kind(enum job_text kind, const json_t *v, const char *pointer,
-                       struct problems *problems)
+static bool option_check_kind(enum job_text kind, const json_t *v, const char *pointer,
+                              struct problems *problems)
 {
     if (json_is_null(v) || job_text_right(kind, json_string_value(v)))
         return true;
@@ -154,7 +154,7 @@ static bool check_kind(enum job_text kind, const json_t *v, const char *pointer,
 static bool check_text(const struct job_option *o, const json_t *v, const char *pointer,
                        struct problems *problems)
 {
-    return check_kind(o->text, v, pointer, problems);
+    return option_check_kind(o->text, v, pointer, problems);
 }
 
 /* The first wrong one is told. */
@@ -179,7 +179,7 @@ static bool check_map(const struct job_option *o, const json_t *v, struct proble
     json_object_foreach ((json_t *)(uintptr_t)v, key, value) {
         char *pointer = problem_pointer(o->pointer, key);
         json_t *name = json_string(key);
-        bool right = check_kind(o->names, name, pointer, problems) &&
+        bool right = option_check_kind(o->names, name, pointer, problems) &&
                      check_text(o, value, pointer, problems);
         json_decref(name);
         free(pointer);
@@ -206,7 +206,7 @@ bool job_value_check(const struct job_option *o, const json_t *v, struct problem
     return false;
 }
 
-static bool same_value(const json_t *a, const json_t *b)
+static bool option_same_value(const json_t *a, const json_t *b)
 {
     if (json_is_number(a) && json_is_number(b))
         return json_number_value(a) == json_number_value(b);
@@ -222,7 +222,7 @@ void job_value_check_built(const struct job_option *o, const json_t *v,
     if (!built)
         goto out;
     json_array_foreach (built, i, choice) {
-        if (same_value(choice, v))
+        if (option_same_value(choice, v))
             goto out;
         char *shown = show_value(choice);
         json_t *longer = json_sprintf("%s%s%s", json_string_value(takes), i ? " or " : "", shown);
@@ -242,7 +242,7 @@ out:
 
 /* ---- struct job_spec */
 
-static void *field(const struct job_option *o, const struct job_spec *spec)
+static void *option_field(const struct job_option *o, const struct job_spec *spec)
 {
     return (char *)(uintptr_t)spec + o->offset;
 }
@@ -252,7 +252,7 @@ static void *flag_of(const struct job_option *o, const struct job_spec *spec)
     return (char *)(uintptr_t)spec + o->flag;
 }
 
-static char *copy(const char *text)
+static char *option_copy_text(const char *text)
 {
     char *result = strdup(text);
 
@@ -264,10 +264,10 @@ static char *copy(const char *text)
 void job_value_clear(const struct job_option *o, struct job_spec *spec)
 {
     if (o->type == JOB_OPTION_STRING || o->type == JOB_OPTION_ARCH) {
-        free(*(char **)field(o, spec));
-        *(char **)field(o, spec) = NULL;
+        free(*(char **)option_field(o, spec));
+        *(char **)option_field(o, spec) = NULL;
     } else if (o->type == JOB_OPTION_STRINGS || o->type == JOB_OPTION_MAP) {
-        char ***list = field(o, spec);
+        char ***list = option_field(o, spec);
         size_t *count = flag_of(o, spec);
         for (size_t i = 0; i < *count; i++)
             free((*list)[i]);
@@ -293,7 +293,7 @@ static void store_map(const struct job_option *o, const json_t *v, struct job_sp
     json_t *value;
     size_t i = 0;
 
-    *(char ***)field(o, spec) = list;
+    *(char ***)option_field(o, spec) = list;
     *(size_t *)flag_of(o, spec) = json_object_size(v);
     json_object_foreach ((json_t *)(uintptr_t)v, name, value)
         if (asprintf(&list[i++], "%s=%s", name, json_string_value(value)) < 0)
@@ -306,8 +306,8 @@ static void store_strings(const struct job_option *o, const json_t *v, struct jo
     char **list = new_list(count);
 
     for (size_t i = 0; i < count; i++)
-        list[i] = copy(json_string_value(json_array_get(v, i)));
-    *(char ***)field(o, spec) = list;
+        list[i] = option_copy_text(json_string_value(json_array_get(v, i)));
+    *(char ***)option_field(o, spec) = list;
     *(size_t *)flag_of(o, spec) = count;
 }
 
@@ -316,21 +316,21 @@ static void store_numbers(const struct job_option *o, const json_t *v, struct jo
     size_t count = json_array_size(v);
 
     for (size_t i = 0; i < count; i++)
-        ((double *)field(o, spec))[i] = json_number_value(json_array_get(v, i));
+        ((double *)option_field(o, spec))[i] = json_number_value(json_array_get(v, i));
     *(size_t *)flag_of(o, spec) = count;
 }
 
-static int64_t integer_of(const json_t *v)
+static int64_t option_integer(const json_t *v)
 {
     return json_is_integer(v) ? json_integer_value(v) : (int64_t)json_real_value(v);
 }
 
 static void store_steps(const struct job_option *o, const json_t *v, struct job_spec *spec)
 {
-    int64_t *pair = field(o, spec);
+    int64_t *pair = option_field(o, spec);
 
-    pair[0] = integer_of(json_array_get(v, 0));
-    pair[1] = integer_of(json_array_get(v, 1));
+    pair[0] = option_integer(json_array_get(v, 0));
+    pair[1] = option_integer(json_array_get(v, 1));
 }
 _Static_assert(offsetof(struct job_spec, profile.last_step) ==
                    offsetof(struct job_spec, profile.first_step) + sizeof(int64_t),
@@ -356,20 +356,20 @@ void job_value_store(const struct job_option *o, const json_t *v, struct job_spe
         return;
     switch (o->type) {
     case JOB_OPTION_BOOLEAN:
-        *(bool *)field(o, spec) = json_is_true(v);
+        *(bool *)option_field(o, spec) = json_is_true(v);
         break;
     case JOB_OPTION_INTEGER:
-        *(int64_t *)field(o, spec) = is_word(o, v) ? 0 : integer_of(v);
+        *(int64_t *)option_field(o, spec) = option_is_word(o, v) ? 0 : option_integer(v);
         break;
     case JOB_OPTION_NUMBER:
-        *(double *)field(o, spec) = json_number_value(v);
+        *(double *)option_field(o, spec) = json_number_value(v);
         break;
     case JOB_OPTION_STRING:
     case JOB_OPTION_ARCH:
-        *(char **)field(o, spec) = copy(json_string_value(v));
+        *(char **)option_field(o, spec) = option_copy_text(json_string_value(v));
         break;
     case JOB_OPTION_CHOICE:
-        *(int *)field(o, spec) = choice_index(o, v);
+        *(int *)option_field(o, spec) = choice_index(o, v);
         break;
     case JOB_OPTION_STRINGS:
         store_strings(o, v, spec);
@@ -399,8 +399,8 @@ static json_t *list_to_json(const struct job_option *o, const struct job_spec *s
 
     for (size_t i = 0; i < count; i++)
         json_array_append_new(list, o->type == JOB_OPTION_STRINGS
-                                        ? json_string((*(char ***)field(o, spec))[i])
-                                        : number_to_json(((double *)field(o, spec))[i]));
+                                        ? json_string((*(char ***)option_field(o, spec))[i])
+                                        : number_to_json(((double *)option_field(o, spec))[i]));
     return list;
 }
 
@@ -410,7 +410,7 @@ static json_t *map_to_json(const struct job_option *o, const struct job_spec *sp
     json_t *map = json_object();
 
     for (size_t i = 0; i < count; i++) {
-        const char *pair = (*(char ***)field(o, spec))[i], *equals = strchr(pair, '=');
+        const char *pair = (*(char ***)option_field(o, spec))[i], *equals = strchr(pair, '=');
         json_object_setn_new(map, pair, (size_t)(equals - pair), json_string(equals + 1));
     }
     return map;
@@ -418,28 +418,28 @@ static json_t *map_to_json(const struct job_option *o, const struct job_spec *sp
 
 json_t *job_value_load(const struct job_option *o, const struct job_spec *spec)
 {
-    const int64_t *integers = field(o, spec);
+    const int64_t *integers = option_field(o, spec);
     const char *text;
 
     if (o->type == JOB_OPTION_STRINGS) {
-        if (o->nullable && !*(char ***)field(o, spec))
+        if (o->nullable && !*(char ***)option_field(o, spec))
             return json_null();
     } else if (o->flag && o->nullable && !*(bool *)flag_of(o, spec)) {
         return json_null();
     }
     switch (o->type) {
     case JOB_OPTION_BOOLEAN:
-        return json_boolean(*(bool *)field(o, spec));
+        return json_boolean(*(bool *)option_field(o, spec));
     case JOB_OPTION_INTEGER:
         return o->word && *integers == 0 ? json_string(o->word) : json_integer(*integers);
     case JOB_OPTION_NUMBER:
-        return number_to_json(*(double *)field(o, spec));
+        return number_to_json(*(double *)option_field(o, spec));
     case JOB_OPTION_STRING:
     case JOB_OPTION_ARCH:
-        text = *(char **)field(o, spec);
+        text = *(char **)option_field(o, spec);
         return text ? json_string(text) : json_null();
     case JOB_OPTION_CHOICE:
-        return json_string(o->choices[*(int *)field(o, spec)]);
+        return json_string(o->choices[*(int *)option_field(o, spec)]);
     case JOB_OPTION_STRINGS:
     case JOB_OPTION_NUMBERS:
         return list_to_json(o, spec);

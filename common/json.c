@@ -77,7 +77,7 @@ json_t *json_document_load(const char *path, struct error *e)
 }
 
 /* The next part of a pointer, and where the one behind it begins. */
-static const char *next_part(const char *pointer, char part[256])
+static const char *json_pointer_part(const char *pointer, char part[256])
 {
     size_t length = strcspn(pointer + 1, "/");
 
@@ -138,7 +138,7 @@ void json_set_at(json_t *document, const char *pointer, json_t *value)
 {
     char part[256];
 
-    while (*(pointer = next_part(pointer, part))) {
+    while (*(pointer = json_pointer_part(pointer, part))) {
         json_t *below = json_object_get(document, part);
         if (!json_is_object(below)) {
             json_object_set_new(document, part, json_object());

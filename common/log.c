@@ -28,7 +28,7 @@ void log_set_name(const char *name)
 }
 
 /* Words as the inside of a JSON string, but for what printable_escape does. */
-static size_t quote(char *out, size_t room, const char *words)
+static size_t log_quote(char *out, size_t room, const char *words)
 {
     size_t used = 0;
 
@@ -40,7 +40,7 @@ static size_t quote(char *out, size_t room, const char *words)
     return used;
 }
 
-static void write_line(char *line, size_t used)
+static void log_write_line(char *line, size_t used)
 {
     line[used++] = '\n';
     if (write(STDERR_FILENO, line, used) < 0)
@@ -67,7 +67,7 @@ void log_at(enum log_level level, const char *format, ...)
     vsnprintf(message + used, sizeof message - used, format, args);
     va_end(args);
     if (shape == LOG_JSON) {
-        size_t bytes = quote(quoted, sizeof quoted, message);
+        size_t bytes = log_quote(quoted, sizeof quoted, message);
         used = (size_t)snprintf(line, sizeof line,
                                 "{\"t\": \"%s\", \"level\": \"%s\", \"message\": \"", date,
                                 words[level]);
@@ -78,5 +78,5 @@ void log_at(enum log_level level, const char *format, ...)
         used = (size_t)snprintf(line, sizeof line, "%s %s: ", date, words[level]);
         used += printable_escape(line + used, sizeof line - used - 1, message, strlen(message), "");
     }
-    write_line(line, used);
+    log_write_line(line, used);
 }

@@ -30,7 +30,7 @@ const char *open_beneath_roots(void)
     return atomic_load(&process_roots);
 }
 
-static bool lies_in(const char *folder, size_t length, const char *path)
+static bool open_beneath_contains(const char *folder, size_t length, const char *path)
 {
     while (length > 1 && folder[length - 1] == '/')
         length--;
@@ -49,7 +49,7 @@ bool open_beneath_holds(const char *roots, const char *path)
             continue;
         snprintf(root, sizeof root, "%.*s", (int)length, at);
         const char *folder = realpath(root, real) ? real : root;
-        if (lies_in(folder, strlen(folder), path))
+        if (open_beneath_contains(folder, strlen(folder), path))
             return true;
     }
     return false;
@@ -94,7 +94,7 @@ static int open_place(const char *path, const char *roots, struct error *e)
 }
 
 /* Opens the same file again by its descriptor, whatever has happened to the path meanwhile. */
-static int reopen(int place, int flags)
+static int open_beneath_reopen(int place, int flags)
 {
     char link[32];
 
@@ -112,7 +112,7 @@ int open_beneath_file(const char *path, struct error *e)
     if (place < 0)
         return place;
     int fd = file_check_regular(place, path, e);
-    if (fd == 0 && (fd = reopen(place, O_RDONLY | O_CLOEXEC)) < 0)
+    if (fd == 0 && (fd = open_beneath_reopen(place, O_RDONLY | O_CLOEXEC)) < 0)
         fd = error_set_errno(e, errno, "cannot open %s", path);
     close(place);
     return fd;
@@ -126,7 +126,7 @@ int open_beneath_folder(const char *path, struct error *e)
 
     if (roots && place < 0)
         return place;
-    int fd = roots ? reopen(place, flags) : open(path, flags);
+    int fd = roots ? open_beneath_reopen(place, flags) : open(path, flags);
     int reason = errno;
     if (roots)
         close(place);

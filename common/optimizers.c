@@ -84,7 +84,7 @@ const struct optimizer_kind *optimizer_kind_at(size_t i)
     return i < sizeof kinds / sizeof kinds[0] ? &kinds[i] : NULL;
 }
 
-static bool lists(const char *keys, const char *key)
+static bool optimizer_lists_key(const char *keys, const char *key)
 {
     char word[64];
 
@@ -99,7 +99,7 @@ bool optimizer_uses(const struct optimizer_kind *kind, const char *pointer)
     if (strncmp(pointer, group, sizeof group - 1) != 0)
         return true;
     const char *key = pointer + sizeof group - 1;
-    return lists(kind->keys, key) || !lists(special_keys, key);
+    return optimizer_lists_key(kind->keys, key) || !optimizer_lists_key(special_keys, key);
 }
 
 const char *optimizer_default(const struct optimizer_kind *kind, const char *pointer)

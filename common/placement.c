@@ -8,7 +8,7 @@
 #define SYS_BYTES 512
 #define PARTS_MAX 256 /* of a kind */
 
-static bool read_text(const char *path, char *text, int bytes)
+static bool placement_read_text(const char *path, char *text, int bytes)
 {
     FILE *file = fopen(path, "re");
     bool good = file && fgets(text, bytes, file);
@@ -18,18 +18,18 @@ static bool read_text(const char *path, char *text, int bytes)
     return good;
 }
 
-static int read_number(const char *sys, int cpu, const char *name, int otherwise)
+static int placement_read_number(const char *sys, int cpu, const char *name, int otherwise)
 {
     char path[SYS_BYTES], text[32];
 
     snprintf(path, sizeof path, "%s/devices/system/cpu/cpu%d/%s", sys, cpu, name);
-    return read_text(path, text, sizeof text) ? (int)strtol(text, NULL, 10) : otherwise;
+    return placement_read_text(path, text, sizeof text) ? (int)strtol(text, NULL, 10) : otherwise;
 }
 
 /* "0-3,8": the first cpu of the list stands for its core. */
 static bool is_first_of_core(const char *sys, int cpu, const cpu_set_t *allowed)
 {
-    int first = read_number(sys, cpu, "topology/thread_siblings_list", cpu);
+    int first = placement_read_number(sys, cpu, "topology/thread_siblings_list", cpu);
     return first == cpu || first < 0 || first >= CPU_SETSIZE || !CPU_ISSET(first, allowed);
 }
 
@@ -40,7 +40,8 @@ struct counts {
     } part[PARTS_MAX];
 };
 
-static void count(const char *sys, int cpu, const cpu_set_t *allowed, int part, struct counts *c)
+static void placement_count(const char *sys, int cpu, const cpu_set_t *allowed, int part,
+                            struct counts *c)
 {
     if (part < 0 || part >= PARTS_MAX || !CPU_ISSET(cpu, allowed))
         return;
@@ -49,7 +50,7 @@ static void count(const char *sys, int cpu, const cpu_set_t *allowed, int part, 
         c->part[part].cores++;
 }
 
-static int64_t less(int64_t a, int64_t b)
+static int64_t placement_min(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
@@ -61,8 +62,8 @@ static struct placement_parts sum_up(const struct counts *c)
     for (int i = 0; i < PARTS_MAX; i++) {
         if (!c->part[i].cores)
             continue;
-        p.cores = p.parts ? less(p.cores, c->part[i].cores) : c->part[i].cores;
-        p.cpus = p.parts ? less(p.cpus, c->part[i].cpus) : c->part[i].cpus;
+        p.cores = p.parts ? placement_min(p.cores, c->part[i].cores) : c->part[i].cores;
+        p.cpus = p.parts ? placement_min(p.cpus, c->part[i].cpus) : c->part[i].cpus;
         p.parts++;
     }
     return p;
@@ -80,7 +81,7 @@ static bool count_domain(const char *sys, const char *list, int domain, const cp
         long first = strtol(at, &end, 10), last = *end == '-' ? strtol(end + 1, &end, 10) : first;
         any = true;
         for (long cpu = first; cpu <= last && cpu < CPU_SETSIZE; cpu++)
-            count(sys, (int)cpu, allowed, domain, c);
+            placement_count(sys, (int)cpu, allowed, domain, c);
         at = *end == ',' ? end + 1 : end;
     }
     return any;
@@ -93,7 +94,8 @@ static struct placement_parts read_domains(const char *sys, const cpu_set_t *all
     for (int domain = 0; domain < PARTS_MAX; domain++) {
         char path[SYS_BYTES], text[4096];
         snprintf(path, sizeof path, "%s/devices/system/node/node%d/cpulist", sys, domain);
-        if (read_text(path, text, sizeof text) && !count_domain(sys, text, domain, allowed, &c))
+        if (placement_read_text(path, text, sizeof text) &&
+            !count_domain(sys, text, domain, allowed, &c))
             return (struct placement_parts){0};
     }
     return sum_up(&c);
@@ -108,9 +110,9 @@ static void read_sockets(const char *sys, const cpu_set_t *allowed, bool all,
     for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
         if (!CPU_ISSET(cpu, allowed))
             continue;
-        int socket = read_number(sys, cpu, "topology/physical_package_id", PARTS_MAX);
-        count(sys, cpu, allowed, socket, &sockets);
-        count(sys, cpu, allowed, all && socket == PARTS_MAX ? -1 : 0, &whole);
+        int socket = placement_read_number(sys, cpu, "topology/physical_package_id", PARTS_MAX);
+        placement_count(sys, cpu, allowed, socket, &sockets);
+        placement_count(sys, cpu, allowed, all && socket == PARTS_MAX ? -1 : 0, &whole);
     }
     m->sockets = sum_up(&sockets);
     m->whole = sum_up(&whole);
@@ -135,16 +137,18 @@ void placement_read_cpus(const cpu_set_t *cpus, struct placement_machine *machin
     read_sockets("/sys", cpus, false, machine);
 }
 
-static struct placement_parts least(struct placement_parts a, struct placement_parts b)
+static struct placement_parts placement_min_parts(struct placement_parts a,
+                                                  struct placement_parts b)
 {
-    return (struct placement_parts){less(a.parts, b.parts), less(a.cores, b.cores),
-                                    less(a.cpus, b.cpus)};
+    return (struct placement_parts){placement_min(a.parts, b.parts),
+                                    placement_min(a.cores, b.cores), placement_min(a.cpus, b.cpus)};
 }
 
 struct placement_machine placement_least(struct placement_machine a, struct placement_machine b)
 {
-    return (struct placement_machine){least(a.numa, b.numa), least(a.sockets, b.sockets),
-                                      least(a.whole, b.whole)};
+    return (struct placement_machine){placement_min_parts(a.numa, b.numa),
+                                      placement_min_parts(a.sockets, b.sockets),
+                                      placement_min_parts(a.whole, b.whole)};
 }
 
 int64_t placement_slots(const struct placement_machine *m, bool smt)
@@ -161,7 +165,7 @@ struct placement_wish placement_wish_of(const struct job_spec *spec, int64_t thr
 }
 
 /* mpirun deals them out in turn, so that a part gets one more than another at most. */
-static bool fit(const struct placement_parts *p, const struct placement_wish *w)
+static bool placement_fits(const struct placement_parts *p, const struct placement_wish *w)
 {
     int64_t slots = w->smt ? p->cpus : p->cores;
     return p->parts > 0 && w->threads > 0 && slots / w->threads * p->parts >= w->workers;
@@ -179,7 +183,7 @@ int placement_check(const struct placement_machine *m, const struct placement_wi
     const char *slot = w->smt ? "hardware threads" : "cores";
     char has[64];
 
-    if (w->bind == JOB_BIND_NONE || m->whole.parts == 0 || fit(p, w))
+    if (w->bind == JOB_BIND_NONE || m->whole.parts == 0 || placement_fits(p, w))
         return 0;
     if (p == &m->whole)
         snprintf(has, sizeof has, "%lld %s", (long long)placement_slots(m, w->smt), slot);
@@ -199,9 +203,10 @@ static const char *level_of(const struct placement_machine *m, const struct plac
 {
     bool decides = w->bind == JOB_BIND_AUTO;
 
-    if (w->bind == JOB_BIND_NUMA || (decides && m->numa.parts > 1 && fit(&m->numa, w)))
+    if (w->bind == JOB_BIND_NUMA || (decides && m->numa.parts > 1 && placement_fits(&m->numa, w)))
         return "numa";
-    if (w->bind == JOB_BIND_SOCKET || (decides && m->sockets.parts > 1 && fit(&m->sockets, w)))
+    if (w->bind == JOB_BIND_SOCKET ||
+        (decides && m->sockets.parts > 1 && placement_fits(&m->sockets, w)))
         return "socket";
     return "slot";
 }

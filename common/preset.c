@@ -16,12 +16,12 @@ const char *preset_folder(void)
 }
 
 /* Names come from users: one that is not a plain file name is no preset. */
-static bool plain(const char *name)
+static bool preset_is_plain(const char *name)
 {
     return *name && *name != '.' && strlen(name) < 200 && !strchr(name, '/');
 }
 
-static json_t *load(const char *name)
+static json_t *preset_load(const char *name)
 {
     char path[4096];
     struct error e;
@@ -37,10 +37,10 @@ static int is_preset_file(const struct dirent *entry)
 {
     const char *end = strrchr(entry->d_name, '.');
 
-    return end && strcmp(end, ".json") == 0 && plain(entry->d_name);
+    return end && strcmp(end, ".json") == 0 && preset_is_plain(entry->d_name);
 }
 
-static json_t *names(void)
+static json_t *preset_names(void)
 {
     struct dirent **entries = NULL;
     int count = scandir(preset_folder(), &entries, is_preset_file, alphasort);
@@ -59,11 +59,11 @@ json_t *preset_lookup(const char *name, void *context)
 {
     (void)context;
     if (!name)
-        return names();
-    return plain(name) ? load(name) : NULL;
+        return preset_names();
+    return preset_is_plain(name) ? preset_load(name) : NULL;
 }
 
-static json_t *describe(const char *name, json_t *document)
+static json_t *preset_describe(const char *name, json_t *document)
 {
     json_t *entry = json_pack("{s:s, s:O?, s:O?}", "name", name, "description",
                               json_object_get(document, "description"), "source",
@@ -78,13 +78,13 @@ static json_t *describe(const char *name, json_t *document)
 
 json_t *preset_list(void)
 {
-    json_t *list = json_array(), *all = names(), *name;
+    json_t *list = json_array(), *all = preset_names(), *name;
     size_t i;
 
     json_array_foreach (all, i, name) {
-        json_t *document = load(json_string_value(name));
+        json_t *document = preset_load(json_string_value(name));
         if (document)
-            json_array_append_new(list, describe(json_string_value(name), document));
+            json_array_append_new(list, preset_describe(json_string_value(name), document));
         json_decref(document);
     }
     json_decref(all);

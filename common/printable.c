@@ -16,7 +16,7 @@ static size_t sequence_length(unsigned char first)
 }
 
 /* Decodes one character; returns its bytes, 0 if it is not UTF-8's. */
-static size_t decode(const char *text, size_t bytes, uint32_t *c)
+static size_t printable_decode(const char *text, size_t bytes, uint32_t *c)
 {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
     size_t length = sequence_length((unsigned char)text[0]);
@@ -46,7 +46,7 @@ bool printable_is(const char *text)
     uint32_t c;
 
     for (; left > 0; text += length, left -= length) {
-        length = decode(text, left, &c);
+        length = printable_decode(text, left, &c);
         if (length == 0 || is_unsafe(c))
             return false;
     }
@@ -69,7 +69,7 @@ size_t printable_escape(char *out, size_t room, const char *text, size_t bytes, 
     uint32_t c = 0;
 
     for (size_t i = 0; i < bytes; i += length) {
-        size_t wide = decode(text + i, bytes - i, &c);
+        size_t wide = printable_decode(text + i, bytes - i, &c);
         int put = 0;
         length = wide ? wide : 1;
         if (!wide)

@@ -6,7 +6,7 @@
 #include <string.h>
 
 /* Jansson gives up on memory by returning NULL; a list of problems cannot, so this aborts. */
-static void *needed(void *memory)
+static void *problem_bytes_needed(void *memory)
 {
     if (!memory)
         abort();
@@ -23,11 +23,11 @@ void problems_add(struct problems *p, const char *pointer, const char *suggestio
     if (vasprintf(&message, format, args) < 0)
         abort();
     va_end(args);
-    p->items = needed(realloc(p->items, (p->count + 1) * sizeof *p->items));
+    p->items = problem_bytes_needed(realloc(p->items, (p->count + 1) * sizeof *p->items));
     p->items[p->count++] = (struct problem){
-        .pointer = needed(strdup(pointer)),
+        .pointer = problem_bytes_needed(strdup(pointer)),
         .message = message,
-        .suggestion = suggestion ? needed(strdup(suggestion)) : NULL,
+        .suggestion = suggestion ? problem_bytes_needed(strdup(suggestion)) : NULL,
     };
 }
 
@@ -40,7 +40,7 @@ void problems_extend(struct problems *p, const struct problems *from)
 
 char *problem_pointer(const char *parent, const char *key)
 {
-    char *pointer = needed(malloc(strlen(parent) + 2 * strlen(key) + 2));
+    char *pointer = problem_bytes_needed(malloc(strlen(parent) + 2 * strlen(key) + 2));
     char *end = stpcpy(stpcpy(pointer, parent), "/");
     for (; *key; key++) {
         if (*key == '~' || *key == '/') {
@@ -105,7 +105,7 @@ char *problems_to_text(const struct problems *p)
 {
     char *text = NULL;
     size_t bytes = 0;
-    FILE *out = needed(open_memstream(&text, &bytes));
+    FILE *out = problem_bytes_needed(open_memstream(&text, &bytes));
 
     for (size_t i = 0; i < p->count; i++) {
         const struct problem *item = &p->items[i];
@@ -115,5 +115,5 @@ char *problems_to_text(const struct problems *p)
         fputc('\n', out);
     }
     fclose(out);
-    return needed(text);
+    return problem_bytes_needed(text);
 }

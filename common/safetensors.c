@@ -36,7 +36,7 @@ size_t safetensors_bytes(const struct safetensors_tensor *t)
 
 /* ---- writing */
 
-static json_t *describe(const struct safetensors_tensor *t, size_t offset)
+static json_t *safetensors_describe(const struct safetensors_tensor *t, size_t offset)
 {
     json_t *shape = json_array();
     for (int i = 0; i < t->dims; i++)
@@ -58,7 +58,7 @@ static char *make_header(const struct safetensors_tensor *tensors, size_t count,
     if (meta_count)
         json_object_set(header, "__metadata__", strings);
     for (size_t i = 0; i < count; i++) {
-        json_object_set_new(header, tensors[i].name, describe(&tensors[i], offset));
+        json_object_set_new(header, tensors[i].name, safetensors_describe(&tensors[i], offset));
         offset += safetensors_bytes(&tensors[i]);
     }
     char *text = json_dumps(header, JSON_COMPACT), *padded = NULL;
@@ -172,14 +172,15 @@ struct safetensors {
     size_t count;
 };
 
-static int corrupt(const struct safetensors *s, struct error *e, uint64_t offset, const char *what)
+static int safetensors_corrupt(const struct safetensors *s, struct error *e, uint64_t offset,
+                               const char *what)
 {
     return error_set(e, ERR_CORRUPT, "%s is not a sound safetensors file: at byte %" PRIu64 ": %s",
                      s->path, offset, what);
 }
 
 /* 0, an errno, or -1 at the end of the file. */
-static int read_all(int fd, void *data, size_t bytes, uint64_t offset)
+static int safetensors_read_all(int fd, void *data, size_t bytes, uint64_t offset)
 {
     char *p = data;
     while (bytes) {
@@ -198,7 +199,7 @@ static int read_all(int fd, void *data, size_t bytes, uint64_t offset)
     return 0;
 }
 
-static int read_header(struct safetensors *s, struct error *e)
+static int safetensors_read_header(struct safetensors *s, struct error *e)
 {
     unsigned char prefix[8];
     uint64_t length = 0;
@@ -207,27 +208,28 @@ static int read_header(struct safetensors *s, struct error *e)
 
     if (fstat(s->fd, &st))
         return error_set_errno(e, errno, "cannot read %s", s->path);
-    if (st.st_size < 8 || read_all(s->fd, prefix, 8, 0))
-        return corrupt(s, e, 0, "it has no header length");
+    if (st.st_size < 8 || safetensors_read_all(s->fd, prefix, 8, 0))
+        return safetensors_corrupt(s, e, 0, "it has no header length");
     for (int i = 0; i < 8; i++)
         length |= (uint64_t)prefix[i] << (8 * i);
     if (length > SAFETENSORS_HEADER_LIMIT_BYTES)
-        return corrupt(s, e, 0, "the header length is over 100000000");
+        return safetensors_corrupt(s, e, 0, "the header length is over 100000000");
     if (length > (uint64_t)st.st_size - 8)
-        return corrupt(s, e, 8, "the header is cut off");
+        return safetensors_corrupt(s, e, 8, "the header is cut off");
     char *text = malloc(length ? length : 1);
     if (!text)
         return error_set(e, ERR_NO_MEMORY, "no memory for the header of %s", s->path);
-    int failed = read_all(s->fd, text, length, 8);
+    int failed = safetensors_read_all(s->fd, text, length, 8);
     if (!failed)
         s->header = json_loadb(text, length, JSON_REJECT_DUPLICATES, &why);
     free(text);
     if (failed)
         return error_set_errno(e, failed > 0 ? failed : EIO, "cannot read %s", s->path);
     if (!s->header)
-        return corrupt(s, e, 8 + (uint64_t)(why.position > 0 ? why.position : 0), why.text);
+        return safetensors_corrupt(s, e, 8 + (uint64_t)(why.position > 0 ? why.position : 0),
+                                   why.text);
     if (!json_is_object(s->header))
-        return corrupt(s, e, 8, "the header is not a JSON object");
+        return safetensors_corrupt(s, e, 8, "the header is not a JSON object");
     s->data = 8 + length;
     s->data_bytes = (uint64_t)st.st_size - s->data;
     return 0;
@@ -321,10 +323,10 @@ static int check_metadata(const struct safetensors *s, const json_t *meta, struc
     const char *key;
 
     if (!json_is_object(meta))
-        return corrupt(s, e, 8, "__metadata__ is not a JSON object");
+        return safetensors_corrupt(s, e, 8, "__metadata__ is not a JSON object");
     json_object_foreach ((json_t *)meta, key, value)
         if (!json_is_string(value))
-            return corrupt(s, e, 8, "__metadata__ holds something other than strings");
+            return safetensors_corrupt(s, e, 8, "__metadata__ holds something other than strings");
     return 0;
 }
 
@@ -341,13 +343,13 @@ static int check_holes(const struct safetensors *s, struct error *e)
     uint64_t end = 0;
     for (size_t i = 0; i < s->count; i++) {
         if (s->entries[i].first < end)
-            return corrupt(s, e, s->data + s->entries[i].first, "two tensors overlap");
+            return safetensors_corrupt(s, e, s->data + s->entries[i].first, "two tensors overlap");
         if (s->entries[i].first > end)
-            return corrupt(s, e, s->data + end, "a hole between two tensors");
+            return safetensors_corrupt(s, e, s->data + end, "a hole between two tensors");
         end = s->entries[i].end;
     }
     if (end != s->data_bytes)
-        return corrupt(s, e, s->data + end, "bytes behind the last tensor");
+        return safetensors_corrupt(s, e, s->data + end, "bytes behind the last tensor");
     return 0;
 }
 
@@ -387,7 +389,7 @@ int safetensors_open_fd(int fd, const char *path, struct safetensors **out, stru
         return error_set(e, ERR_NO_MEMORY, "no memory to read %s", path);
     }
     s->fd = fd;
-    int status = read_header(s, e);
+    int status = safetensors_read_header(s, e);
     if (!status)
         status = read_entries(s, e);
     if (status) {
@@ -436,9 +438,10 @@ int safetensors_read(struct safetensors *s, const struct safetensors_tensor *t, 
                      struct error *e)
 {
     const struct entry *entry = (const struct entry *)t; /* its first member */
-    int failed = read_all(s->fd, data, safetensors_bytes(t), s->data + entry->first);
+    int failed = safetensors_read_all(s->fd, data, safetensors_bytes(t), s->data + entry->first);
 
     if (failed < 0)
-        return corrupt(s, e, s->data + entry->first, "the file became shorter while it was read");
+        return safetensors_corrupt(s, e, s->data + entry->first,
+                                   "the file became shorter while it was read");
     return failed ? error_set_errno(e, failed, "cannot read %s", s->path) : 0;
 }

@@ -27,10 +27,10 @@ static void set_stream(enum spawn_stream wish, int pipe_end, int null, int strea
 }
 
 /* Behind fork(), in a process that may have had other threads: only async-signal-safe calls. */
-static void become(const struct spawn_request *r, const int ends[SPAWN_STREAMS], int failure)
+static void spawn_exec(const struct spawn_request *r, const int ends[SPAWN_STREAMS], int failure)
     __attribute__((noreturn));
 
-static void become(const struct spawn_request *r, const int ends[SPAWN_STREAMS], int failure)
+static void spawn_exec(const struct spawn_request *r, const int ends[SPAWN_STREAMS], int failure)
 {
     sigset_t none;
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -51,8 +51,8 @@ static void become(const struct spawn_request *r, const int ends[SPAWN_STREAMS],
 }
 
 /* An errno: why there is no process, or why it is not the program. */
-static int start(const struct spawn_request *r, struct spawn *s, int ends[SPAWN_STREAMS],
-                 int failure[2])
+static int spawn_start_process(const struct spawn_request *r, struct spawn *s,
+                               int ends[SPAWN_STREAMS], int failure[2])
 {
     int why = 0;
 
@@ -72,7 +72,7 @@ static int start(const struct spawn_request *r, struct spawn *s, int ends[SPAWN_
     if (pid < 0)
         return errno;
     if (pid == 0)
-        become(r, ends, failure[1]);
+        spawn_exec(r, ends, failure[1]);
     s->pid = pid;
     close_one(&failure[1]);
     while (read(failure[0], &why, sizeof why) < 0 && errno == EINTR)
@@ -89,7 +89,7 @@ int spawn_begin(const struct spawn_request *r, struct spawn *s, struct error *e)
     *s = SPAWN_NONE;
     for (int i = 0; i < SPAWN_STREAMS; i++)
         s->text[i] = BUFFER(r->limit_bytes);
-    int why = start(r, s, ends, failure);
+    int why = spawn_start_process(r, s, ends, failure);
     for (int i = 0; i < 2; i++) {
         close_one(&ends[i]);
         close_one(&failure[i]);
@@ -122,7 +122,7 @@ static void read_stream(struct spawn *s, int i)
     close_one(&s->fd[i]);
 }
 
-static void reap(struct spawn *s)
+static void spawn_reap(struct spawn *s)
 {
     while (waitpid(s->pid, &s->status, 0) < 0 && errno == EINTR)
         ;
@@ -148,7 +148,7 @@ bool spawn_look(struct spawn *s, int wait_ms)
     read_stream(s, SPAWN_OUT);
     read_stream(s, SPAWN_ERR);
     if (fds[0].revents)
-        reap(s);
+        spawn_reap(s);
     return s->pid == 0;
 }
 
@@ -170,7 +170,7 @@ void spawn_clear(struct spawn *s)
 {
     if (s->pid > 0) {
         kill(s->pid, SIGKILL);
-        reap(s);
+        spawn_reap(s);
     }
     close_one(&s->pidfd);
     for (int i = 0; i < SPAWN_STREAMS; i++) {

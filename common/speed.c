@@ -83,7 +83,7 @@ static char *cache_text(const char *folder)
 }
 
 /* Where the last `lines` lines begin. */
-static const char *tail(const char *text, int lines)
+static const char *speed_tail(const char *text, int lines)
 {
     const char *end = text + strlen(text);
 
@@ -112,7 +112,7 @@ int speed_cache_add(const char *key, const struct plan_sample *sample, struct er
     char *words = json_dumps(line, JSON_COMPACT);
     json_decref(line);
     snprintf(path, sizeof path, "%.*s/speeds.jsonl", PATH_MAX - 32, folder);
-    if (!old || !words || asprintf(&text, "%s%s\n", tail(old, CACHE_LINES - 1), words) < 0)
+    if (!old || !words || asprintf(&text, "%s%s\n", speed_tail(old, CACHE_LINES - 1), words) < 0)
         status = error_set(e, ERR_NO_MEMORY, "no memory for %s", path);
     else
         status = file_write_unsynced(path, text, strlen(text), e);

@@ -4,13 +4,13 @@
 #include <stdbool.h>
 #include <string.h>
 
-static size_t min3(size_t a, size_t b, size_t c)
+static size_t suggest_min3(size_t a, size_t b, size_t c)
 {
     size_t least = a < b ? a : b;
     return least < c ? least : c;
 }
 
-static bool same(char a, char b)
+static bool suggest_same(char a, char b)
 {
     a = a == '-' ? '_' : (char)tolower((unsigned char)a);
     b = b == '-' ? '_' : (char)tolower((unsigned char)b);
@@ -30,9 +30,10 @@ size_t suggest_distance(const char *a, const char *b)
         size_t *row = rows[i % 3], *above = rows[(i + 2) % 3], *two_above = rows[(i + 1) % 3];
         row[0] = i;
         for (size_t j = 1; j <= n; j++) {
-            row[j] = min3(above[j] + 1, row[j - 1] + 1, above[j - 1] + !same(a[i - 1], b[j - 1]));
-            if (i > 1 && j > 1 && same(a[i - 1], b[j - 2]) && same(a[i - 2], b[j - 1]) &&
-                two_above[j - 2] + 1 < row[j])
+            row[j] = suggest_min3(above[j] + 1, row[j - 1] + 1,
+                                  above[j - 1] + !suggest_same(a[i - 1], b[j - 1]));
+            if (i > 1 && j > 1 && suggest_same(a[i - 1], b[j - 2]) &&
+                suggest_same(a[i - 2], b[j - 1]) && two_above[j - 2] + 1 < row[j])
                 row[j] = two_above[j - 2] + 1;
         }
     }

@@ -83,7 +83,8 @@ int tf_example_pack(const struct tf_example *x, uint8_t **out, size_t *bytes, st
     return 0;
 }
 
-static const Tensorflow__Feature *find(const Tensorflow__Features *features, const char *key)
+static const Tensorflow__Feature *tf_example_find(const Tensorflow__Features *features,
+                                                  const char *key)
 {
     for (size_t i = 0; i < features->n_feature; i++)
         if (strcmp(features->feature[i]->key, key) == 0)
@@ -93,7 +94,7 @@ static const Tensorflow__Feature *find(const Tensorflow__Features *features, con
 
 static const ProtobufCBinaryData *find_bytes(const Tensorflow__Features *features, const char *key)
 {
-    const Tensorflow__Feature *f = find(features, key);
+    const Tensorflow__Feature *f = tf_example_find(features, key);
     if (!f || f->kind_case != TENSORFLOW__FEATURE__KIND_BYTES_LIST || f->bytes_list->n_value != 1)
         return NULL;
     return &f->bytes_list->value[0];
@@ -101,7 +102,7 @@ static const ProtobufCBinaryData *find_bytes(const Tensorflow__Features *feature
 
 static const int64_t *find_number(const Tensorflow__Features *features, const char *key)
 {
-    const Tensorflow__Feature *f = find(features, key);
+    const Tensorflow__Feature *f = tf_example_find(features, key);
     if (!f || f->kind_case != TENSORFLOW__FEATURE__KIND_INT64_LIST || f->int64_list->n_value != 1)
         return NULL;
     return &f->int64_list->value[0];
@@ -119,7 +120,8 @@ static void copy_text(char *out, size_t room, const ProtobufCBinaryData *text)
 
 /* protobuf-c copies what it parses; the copy's place in the payload is wanted, which lives longer.
  * A search for the first bytes finds it at once, as they hold a JPEG's start. */
-static const uint8_t *locate(const uint8_t *payload, size_t bytes, const ProtobufCBinaryData *copy)
+static const uint8_t *tf_example_locate(const uint8_t *payload, size_t bytes,
+                                        const ProtobufCBinaryData *copy)
 {
     size_t anchor = copy->len < 16 ? copy->len : 16;
     const uint8_t *at = payload, *end = payload + bytes;
@@ -147,7 +149,7 @@ static int view_features(const Tensorflow__Features *features, const uint8_t *pa
         return error_set(e, ERR_CORRUPT, "the record has no image/class/label");
     view->label = *label;
     view->jpeg_bytes = jpeg->len;
-    view->jpeg = locate(payload, bytes, jpeg);
+    view->jpeg = tf_example_locate(payload, bytes, jpeg);
     if (!view->jpeg)
         return error_set(e, ERR_INTERNAL, "the image was not found in its own record");
     copy_text(view->filename, sizeof view->filename, find_bytes(features, "image/filename"));

@@ -53,7 +53,7 @@ static struct trace_buffer *make_buffer(void)
     return b;
 }
 
-static bool grow(struct trace_buffer *b)
+static bool trace_grow(struct trace_buffer *b)
 {
     struct trace_span *spans = array_grow(b->spans, b->count, &b->room, sizeof *spans);
     if (spans)
@@ -61,7 +61,7 @@ static bool grow(struct trace_buffer *b)
     return spans != NULL;
 }
 
-static void keep(struct trace_span *span, const char *category, const char *name)
+static void trace_keep(struct trace_span *span, const char *category, const char *name)
 {
     if (!own)
         own = make_buffer();
@@ -71,7 +71,7 @@ static void keep(struct trace_span *span, const char *category, const char *name
     snprintf(span->name, sizeof span->name, "%s", name);
     span->thread = own->thread;
     pthread_mutex_lock(&own->lock);
-    if (atomic_fetch_sub(&room_left, 1) > 0 && grow(own))
+    if (atomic_fetch_sub(&room_left, 1) > 0 && trace_grow(own))
         own->spans[own->count++] = *span;
     else
         own->dropped++;
@@ -81,7 +81,7 @@ static void keep(struct trace_span *span, const char *category, const char *name
 void trace_record(double start, const char *category, const char *name, double work)
 {
     struct trace_span span = {.start = start, .end = clock_monotonic(), .work = work};
-    keep(&span, category, name);
+    trace_keep(&span, category, name);
 }
 
 void trace_record_layer(double start, const char *category, const char *name, double work)
@@ -90,7 +90,7 @@ void trace_record_layer(double start, const char *category, const char *name, do
 
     for (int i = 0; i < TRACE_PARTS; i++)
         span.parts[i] = 1e-9 * (double)atomic_exchange(&trace_part_ns[i], 0);
-    keep(&span, category, name);
+    trace_keep(&span, category, name);
 }
 
 static struct trace_buffer *first_buffer(void)

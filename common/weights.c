@@ -18,26 +18,27 @@ enum { NAMED_AT_MOST = 10, NAME_BYTES = 96 };
 
 /* ---- the file */
 
-static bool join(char path[PATH_MAX], const char *folder, const char *name)
+static bool weights_join_path(char path[PATH_MAX], const char *folder, const char *name)
 {
     return (size_t)snprintf(path, PATH_MAX, "%s/%s", folder, name) < PATH_MAX;
 }
 
-static bool exists(const char *folder, const char *name)
+static bool weights_exist(const char *folder, const char *name)
 {
     char path[PATH_MAX];
     struct stat st;
 
-    return join(path, folder, name) && open_beneath_stat(path, &st, NULL) == 0;
+    return weights_join_path(path, folder, name) && open_beneath_stat(path, &st, NULL) == 0;
 }
 
 /* state.json is written last, and has a digest of itself. */
-static bool is_whole(const char *checkpoint)
+static bool weights_checkpoint_is_whole(const char *checkpoint)
 {
     char path[PATH_MAX], digest[DIGEST_BYTES] = "";
     struct error e;
 
-    if (!exists(checkpoint, MODEL_FILE) || !join(path, checkpoint, "state.json"))
+    if (!weights_exist(checkpoint, MODEL_FILE) ||
+        !weights_join_path(path, checkpoint, "state.json"))
         return false;
     json_t *state = json_read_fd(open_beneath_file(path, &e), path, JSON_DOCUMENT_LIMIT_BYTES, &e);
     const char *stored = json_string_value(json_object_get(state, "xxh128"));
@@ -56,8 +57,8 @@ static int find_newest(const char *checkpoints, char path[PATH_MAX], struct erro
     int count = checkpoint_list(checkpoints, &names);
 
     for (int i = 0; i < count && !found; i++)
-        found = join(folder, checkpoints, names[i]->d_name) && is_whole(folder) &&
-                join(path, folder, MODEL_FILE);
+        found = weights_join_path(folder, checkpoints, names[i]->d_name) &&
+                weights_checkpoint_is_whole(folder) && weights_join_path(path, folder, MODEL_FILE);
     checkpoint_list_free(names, count);
     if (found)
         return 0;
@@ -75,12 +76,12 @@ int weights_find(const char *init, char path[PATH_MAX], struct error *e)
 
     if (status)
         return status;
-    if (!S_ISDIR(st.st_mode) || exists(init, MODEL_FILE)) {
-        bool fits = S_ISDIR(st.st_mode) ? join(path, init, MODEL_FILE)
+    if (!S_ISDIR(st.st_mode) || weights_exist(init, MODEL_FILE)) {
+        bool fits = S_ISDIR(st.st_mode) ? weights_join_path(path, init, MODEL_FILE)
                                         : snprintf(path, PATH_MAX, "%s", init) < PATH_MAX;
         return fits ? 0 : error_set(e, ERR_INVALID, "the path %.200s... is too long", init);
     }
-    if (exists(init, "checkpoints") && join(checkpoints, init, "checkpoints"))
+    if (weights_exist(init, "checkpoints") && weights_join_path(checkpoints, init, "checkpoints"))
         return find_newest(checkpoints, path, e);
     return find_newest(init, path, e);
 }
@@ -166,7 +167,8 @@ static void check_tensor(const struct safetensors *file, const struct safetensor
     }
 }
 
-static bool is_wanted(const struct safetensors_tensor *wanted, size_t count, const char *name)
+static bool weights_is_wanted(const struct safetensors_tensor *wanted, size_t count,
+                              const char *name)
 {
     for (size_t i = 0; i < count; i++)
         if (!strcmp(wanted[i].name, name))
@@ -182,7 +184,7 @@ int weights_compare(const struct safetensors *file, const struct safetensors_ten
     for (size_t i = 0; i < count; i++)
         check_tensor(file, &wanted[i], &c);
     for (size_t i = 0; i < safetensors_tensors(file); i++)
-        if (!is_wanted(wanted, count, safetensors_at(file, i)->name))
+        if (!weights_is_wanted(wanted, count, safetensors_at(file, i)->name))
             complain(&c, "%.100s is not part of this model", safetensors_at(file, i)->name);
     if (!c.count)
         return 0;
@@ -202,8 +204,8 @@ struct listing {
 };
 
 /* dims: the first so many of the four sizes. */
-static void list_tensor(struct listing *l, const char *layer, const char *part,
-                        enum safetensors_dtype dtype, int dims, const int64_t shape[4])
+static void weights_list_tensor(struct listing *l, const char *layer, const char *part,
+                                enum safetensors_dtype dtype, int dims, const int64_t shape[4])
 {
     if (l->count == l->room) {
         size_t room = l->room ? 2 * l->room : 256;
@@ -227,16 +229,18 @@ static void list_conv(const struct arch_conv *c, void *context)
     static const char *const channels[] = {"weight", "bias", "running_mean", "running_var"};
     struct listing *l = context;
 
-    list_tensor(l, c->name, "weight", SAFETENSORS_F32, 4,
-                (int64_t[]){c->out_channels, c->in_channels / c->groups, c->kernel, c->kernel});
+    weights_list_tensor(
+        l, c->name, "weight", SAFETENSORS_F32, 4,
+        (int64_t[]){c->out_channels, c->in_channels / c->groups, c->kernel, c->kernel});
     if (!*c->bn_name) {
-        list_tensor(l, c->name, "bias", SAFETENSORS_F32, 1, (int64_t[]){c->out_channels, 0, 0, 0});
+        weights_list_tensor(l, c->name, "bias", SAFETENSORS_F32, 1,
+                            (int64_t[]){c->out_channels, 0, 0, 0});
         return;
     }
     for (size_t i = 0; i < sizeof channels / sizeof *channels; i++)
-        list_tensor(l, c->bn_name, channels[i], SAFETENSORS_F32, 1,
-                    (int64_t[]){c->out_channels, 0, 0, 0});
-    list_tensor(l, c->bn_name, "num_batches_tracked", SAFETENSORS_I64, 0, (int64_t[4]){0});
+        weights_list_tensor(l, c->bn_name, channels[i], SAFETENSORS_F32, 1,
+                            (int64_t[]){c->out_channels, 0, 0, 0});
+    weights_list_tensor(l, c->bn_name, "num_batches_tracked", SAFETENSORS_I64, 0, (int64_t[4]){0});
 }
 
 static void list_network(struct listing *l, const struct job_spec *spec)
@@ -248,8 +252,8 @@ static void list_network(struct listing *l, const struct job_spec *spec)
     arch_each_conv(&shape, list_conv, l);
     for (int i = 0; i < count; i++) {
         int64_t sizes[4] = {linears[i].out, linears[i].in};
-        list_tensor(l, linears[i].name, "weight", SAFETENSORS_F32, 2, sizes);
-        list_tensor(l, linears[i].name, "bias", SAFETENSORS_F32, 1, sizes);
+        weights_list_tensor(l, linears[i].name, "weight", SAFETENSORS_F32, 2, sizes);
+        weights_list_tensor(l, linears[i].name, "bias", SAFETENSORS_F32, 1, sizes);
     }
     for (size_t i = 0; i < l->count && !l->failed; i++)
         l->tensors[i].name = l->names[i]; /* they move no more */

@@ -87,7 +87,7 @@ static char **agent_argv(const struct asking *a, const char *host, char **probe)
     return argv;
 }
 
-static void begin(const struct asking *a, struct asked *h)
+static void ask_begin(const struct asking *a, struct asked *h)
 {
     char **probe = probe_argv(a);
     char **argv = host_is_here(h->name, true) ? NULL : agent_argv(a, h->name, probe);
@@ -107,7 +107,7 @@ static void begin(const struct asking *a, struct asked *h)
 }
 
 /* How many have not ended. */
-static size_t look(struct asked *hosts, size_t count)
+static size_t ask_poll(struct asked *hosts, size_t count)
 {
     size_t left = 0;
 
@@ -116,7 +116,7 @@ static size_t look(struct asked *hosts, size_t count)
     return left;
 }
 
-static void conclude(struct asked *h)
+static void ask_conclude(struct asked *h)
 {
     h->late = h->probe.pid != 0;
     h->status = h->probe.status;
@@ -128,7 +128,7 @@ static void conclude(struct asked *h)
 }
 
 /* Descriptors are few (1024), hosts may be 4096: those of a batch are given back behind it. */
-static void ask(struct asking *a)
+static void ask_batch(struct asking *a)
 {
     static const struct timespec pause = {0, (long)(LOOK_SECONDS * 1e9)};
 
@@ -136,11 +136,11 @@ static void ask(struct asking *a)
         size_t n = a->count - from < AT_ONCE ? a->count - from : AT_ONCE;
         double until = clock_monotonic() + ANSWER_SECONDS;
         for (size_t i = 0; i < n; i++)
-            begin(a, &a->hosts[from + i]);
-        while (look(a->hosts + from, n) && clock_monotonic() < until)
+            ask_begin(a, &a->hosts[from + i]);
+        while (ask_poll(a->hosts + from, n) && clock_monotonic() < until)
             nanosleep(&pause, NULL);
         for (size_t i = from; i < from + n; i++)
-            conclude(&a->hosts[i]);
+            ask_conclude(&a->hosts[i]);
     }
 }
 
@@ -168,7 +168,7 @@ static void set_problem(struct asked *h, json_t *words)
     json_decref(words);
 }
 
-static void judge_silence(const struct asking *a, struct asked *h)
+static void ask_judge_silence(const struct asking *a, struct asked *h)
 {
     int code = WIFEXITED(h->status) ? WEXITSTATUS(h->status) : -1;
 
@@ -197,7 +197,7 @@ static bool take_answer(struct asked *h)
 }
 
 /* Against the first host that answered. */
-static void compare(struct asked *h, const json_t *first)
+static void ask_compare(struct asked *h, const json_t *first)
 {
     static const struct {
         const char *key, *what;
@@ -246,7 +246,7 @@ static struct placement_wish wish_of(const struct asking *a)
                                    json_get_integer(a->plan, "threads", 0)};
 }
 
-static void judge(const struct asking *a, size_t index, const json_t *first)
+static void ask_judge(const struct asking *a, size_t index, const json_t *first)
 {
     struct asked *h = &a->hosts[index];
     struct placement_machine machine = machine_of(h->host);
@@ -254,7 +254,7 @@ static void judge(const struct asking *a, size_t index, const json_t *first)
     struct error e;
 
     if (first)
-        compare(h, first);
+        ask_compare(h, first);
     for (size_t i = 0; i < index; i++)
         if (strcmp(json_get_text(a->hosts[i].host, "machine", "?"),
                    json_get_text(h->host, "machine", "?")) == 0)
@@ -278,9 +278,9 @@ static size_t judge_all(struct asking *a)
     for (size_t i = 0; i < a->count; i++) {
         struct asked *h = &a->hosts[i];
         if (h->late || h->status || !take_answer(h))
-            judge_silence(a, h);
+            ask_judge_silence(a, h);
         else
-            judge(a, i, first);
+            ask_judge(a, i, first);
         if (json_object_get(h->host, "problem"))
             continue;
         if (!first)
@@ -322,7 +322,7 @@ static int write_hostfile(const struct asking *a, const char *attempt_dir, struc
     return status;
 }
 
-static void say(const struct asking *a, bool enough)
+static void ask_report(const struct asking *a, bool enough)
 {
     for (size_t i = 0; i < a->count; i++) {
         const struct asked *h = &a->hosts[i];
@@ -398,10 +398,10 @@ int hosts_launch(char **argv)
     int status = open_plan(attempt_dir, &a, &e);
 
     if (!status) {
-        ask(&a);
+        ask_batch(&a);
         bool enough = judge_all(&a) >= (size_t)json_get_integer(a.plan, "nodes", 0);
         json_object_set_new(a.plan, "asked", json_true());
-        say(&a, enough);
+        ask_report(&a, enough);
         char *text = json_dumps(a.plan, JSON_INDENT(1));
         status = write_text(attempt_dir, "hosts.json", text ? text : "", &e);
         free(text);

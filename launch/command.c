@@ -17,9 +17,10 @@ struct vector {
     bool failed;
 };
 
-static void add(struct vector *v, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void command_add(struct vector *v, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
-static void add(struct vector *v, const char *format, ...)
+static void command_add(struct vector *v, const char *format, ...)
 {
     va_list arguments;
     char *text;
@@ -39,7 +40,7 @@ static void add(struct vector *v, const char *format, ...)
     v->items[v->count] = NULL;
 }
 
-static char **finish(struct vector *v)
+static char **command_finish(struct vector *v)
 {
     if (!v->failed)
         return v->items;
@@ -65,14 +66,14 @@ static void add_placement(struct vector *v, const struct launch_request *r)
     struct placement placement = placement_choose(&r->machine, &wish);
     placement_options(&placement, options);
     for (const char **option = options; *option; option++)
-        add(v, "%s", *option);
+        command_add(v, "%s", *option);
 }
 
-static void add_parameter(struct vector *v, const char *name, const char *value)
+static void command_add_parameter(struct vector *v, const char *name, const char *value)
 {
-    add(v, "--mca");
-    add(v, "%s", name);
-    add(v, "%s", value);
+    command_add(v, "--mca");
+    command_add(v, "%s", name);
+    command_add(v, "%s", value);
 }
 
 char *command_agent(const struct launch_request *r)
@@ -94,15 +95,15 @@ static void add_network(struct vector *v, const struct launch_request *r)
     char *agent = command_agent(r);
 
     if (agent)
-        add_parameter(v, "plm_rsh_agent", agent);
+        command_add_parameter(v, "plm_rsh_agent", agent);
     free(agent);
-    add_parameter(v, "oob_tcp_keepalive_time", "5");
-    add_parameter(v, "oob_tcp_keepalive_intvl", "2");
-    add_parameter(v, "oob_tcp_keepalive_probes", "2");
+    command_add_parameter(v, "oob_tcp_keepalive_time", "5");
+    command_add_parameter(v, "oob_tcp_keepalive_intvl", "2");
+    command_add_parameter(v, "oob_tcp_keepalive_probes", "2");
     if (!interface)
         return;
-    add_parameter(v, "oob_tcp_if_include", interface);
-    add_parameter(v, "btl_tcp_if_include", interface);
+    command_add_parameter(v, "oob_tcp_if_include", interface);
+    command_add_parameter(v, "btl_tcp_if_include", interface);
 }
 
 char **command_network(const struct launch_request *r)
@@ -110,7 +111,7 @@ char **command_network(const struct launch_request *r)
     struct vector v = {0};
 
     add_network(&v, r);
-    return finish(&v);
+    return command_finish(&v);
 }
 
 /* What chooses the kernels, of the engine and of OpenBLAS: ranks on other hosts do not inherit it,
@@ -121,8 +122,8 @@ static void add_kernel_choice(struct vector *v, const struct job_spec *spec)
 
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (getenv(names[i]) && !job_env_value(spec, names[i])) {
-            add(v, "-x");
-            add(v, "%s", names[i]);
+            command_add(v, "-x");
+            command_add(v, "%s", names[i]);
         }
 }
 
@@ -131,8 +132,8 @@ static void add_kernel_choice(struct vector *v, const struct job_spec *spec)
 static void add_variables(struct vector *v, const struct job_spec *spec)
 {
     for (size_t i = 0; i < spec->cluster.env_count; i++) {
-        add(v, "-x");
-        add(v, "%s", spec->cluster.env[i]);
+        command_add(v, "-x");
+        command_add(v, "%s", spec->cluster.env[i]);
     }
 }
 
@@ -141,63 +142,63 @@ char **command_variables(const struct job_spec *spec)
     struct vector v = {0};
 
     add_variables(&v, spec);
-    return finish(&v);
+    return command_finish(&v);
 }
 
 char **command_argv(const struct launch_request *r, const char *attempt_dir, bool as_root)
 {
     struct vector v = {0};
 
-    add(&v, "%s", r->mpirun);
+    command_add(&v, "%s", r->mpirun);
     if (as_root)
-        add(&v, "--allow-run-as-root");
+        command_add(&v, "--allow-run-as-root");
     if (r->spec->cluster.mpi_prefix) {
-        add(&v, "--prefix");
-        add(&v, "%s", r->spec->cluster.mpi_prefix);
+        command_add(&v, "--prefix");
+        command_add(&v, "%s", r->spec->cluster.mpi_prefix);
     }
-    add(&v, "-np");
-    add(&v, "%lld", (long long)job_spec_world_size(r->spec));
-    add(&v, "--hostfile");
-    add(&v, "%s/hostfile", attempt_dir);
+    command_add(&v, "-np");
+    command_add(&v, "%lld", (long long)job_spec_world_size(r->spec));
+    command_add(&v, "--hostfile");
+    command_add(&v, "%s/hostfile", attempt_dir);
     add_placement(&v, r);
     if (job_spec_names_hosts(r->spec))
         add_network(&v, r);
     /* A rank that ends with an error ends the job, also behind MPI_Finalize. */
-    add_parameter(&v, "orte_abort_on_non_zero_status", "1");
+    command_add_parameter(&v, "orte_abort_on_non_zero_status", "1");
     static const char *const exported[] = {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", ATTEMPT_MARK};
     for (size_t i = 0; i < sizeof exported / sizeof exported[0]; i++) {
-        add(&v, "-x");
-        add(&v, "%s", exported[i]);
+        command_add(&v, "-x");
+        command_add(&v, "%s", exported[i]);
     }
     if (job_spec_names_hosts(r->spec))
         add_kernel_choice(&v, r->spec);
     add_variables(&v, r->spec);
     for (size_t i = 0; i < r->spec->cluster.mpi_arg_count; i++)
-        add(&v, "%s", r->spec->cluster.mpi_args[i]);
-    add(&v, "%s", r->worker);
-    add(&v, "--job");
-    add(&v, "%s/job.json", r->run_dir);
-    add(&v, "--run-dir");
-    add(&v, "%s", r->run_dir);
-    add(&v, "--attempt");
-    add(&v, "%lld", (long long)r->attempt);
-    add(&v, "--stall-seconds");
-    add(&v, "%lld", (long long)r->stall_seconds);
+        command_add(&v, "%s", r->spec->cluster.mpi_args[i]);
+    command_add(&v, "%s", r->worker);
+    command_add(&v, "--job");
+    command_add(&v, "%s/job.json", r->run_dir);
+    command_add(&v, "--run-dir");
+    command_add(&v, "%s", r->run_dir);
+    command_add(&v, "--attempt");
+    command_add(&v, "%lld", (long long)r->attempt);
+    command_add(&v, "--stall-seconds");
+    command_add(&v, "%lld", (long long)r->stall_seconds);
     if (job_spec_names_hosts(r->spec) && r->stall_seconds > 0) {
-        add(&v, "--give-up-seconds");
-        add(&v, "%lld", (long long)(GIVE_UP_STALLS * r->stall_seconds + GIVE_UP_SECONDS));
+        command_add(&v, "--give-up-seconds");
+        command_add(&v, "%lld", (long long)(GIVE_UP_STALLS * r->stall_seconds + GIVE_UP_SECONDS));
     }
     if (r->data_roots) {
-        add(&v, "--data-roots");
-        add(&v, "%s", r->data_roots);
+        command_add(&v, "--data-roots");
+        command_add(&v, "%s", r->data_roots);
     }
     if (r->resumes) {
-        add(&v, "--resume");
-        add(&v, "latest");
+        command_add(&v, "--resume");
+        command_add(&v, "latest");
     }
     if (r->measure_peak)
-        add(&v, "--measure-peak");
-    return finish(&v);
+        command_add(&v, "--measure-peak");
+    return command_finish(&v);
 }
 
 bool command_has_prefix(const char *variable, const char *const *prefixes, size_t count)
@@ -243,12 +244,12 @@ char **command_on_hosts(char *const *argv, const char *attempt_dir)
     struct vector v = {0};
 
     /* This program, though its file may have been replaced meanwhile. */
-    add(&v, "/proc/self/exe");
-    add(&v, HOSTS_LAUNCH);
-    add(&v, "%s", attempt_dir);
+    command_add(&v, "/proc/self/exe");
+    command_add(&v, HOSTS_LAUNCH);
+    command_add(&v, "%s", attempt_dir);
     for (; *argv; argv++)
-        add(&v, "%s", *argv);
-    return finish(&v);
+        command_add(&v, "%s", *argv);
+    return command_finish(&v);
 }
 
 char **command_environment(char *const *inherited, const struct launch_request *r,
@@ -258,12 +259,12 @@ char **command_environment(char *const *inherited, const struct launch_request *
 
     for (; inherited && *inherited; inherited++)
         if (!from_an_outer_launcher(*inherited))
-            add(&v, "%s", *inherited);
-    add(&v, "OMP_NUM_THREADS=%lld", (long long)r->threads);
+            command_add(&v, "%s", *inherited);
+    command_add(&v, "OMP_NUM_THREADS=%lld", (long long)r->threads);
     /* The engine's threads call BLAS each for themselves. */
-    add(&v, "OPENBLAS_NUM_THREADS=1");
-    add(&v, ATTEMPT_MARK "=%s", attempt_dir);
-    return finish(&v);
+    command_add(&v, "OPENBLAS_NUM_THREADS=1");
+    command_add(&v, ATTEMPT_MARK "=%s", attempt_dir);
+    return command_finish(&v);
 }
 
 static void quote_into(FILE *out, const char *word)

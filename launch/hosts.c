@@ -50,7 +50,7 @@ int hosts_write(const struct launch_request *r, const char *attempt_dir, struct 
     return status;
 }
 
-static json_t *load(const char *attempt_dir)
+static json_t *hosts_load(const char *attempt_dir)
 {
     char path[PATH_MAX];
     struct error e;
@@ -61,7 +61,7 @@ static json_t *load(const char *attempt_dir)
 }
 
 /* "host n2 does not answer: ..." behind what is there; a few are enough. */
-static void add_problem(FILE *out, size_t count, const char *name, const char *problem)
+static void hosts_add_problem(FILE *out, size_t count, const char *name, const char *problem)
 {
     if (count < 8)
         fprintf(out, "%shost %s %s", count ? "; " : "", name, problem);
@@ -71,7 +71,7 @@ static void add_problem(FILE *out, size_t count, const char *name, const char *p
 
 bool hosts_read(const char *attempt_dir, struct hosts_found *found)
 {
-    json_t *plan = load(attempt_dir), *hosts = json_object_get(plan, "hosts"), *host;
+    json_t *plan = hosts_load(attempt_dir), *hosts = json_object_get(plan, "hosts"), *host;
     size_t i, bytes, count = json_array_size(hosts);
 
     *found = (struct hosts_found){0};
@@ -85,8 +85,8 @@ bool hosts_read(const char *attempt_dir, struct hosts_found *found)
         const char *problem = json_string_value(json_object_get(host, "problem"));
         const char *entry = json_string_value(json_object_get(host, "entry"));
         if (problem && out)
-            add_problem(out, found->problem_count++,
-                        json_string_value(json_object_get(host, "name")), problem);
+            hosts_add_problem(out, found->problem_count++,
+                              json_string_value(json_object_get(host, "name")), problem);
         else if (!problem && entry && found->usable)
             found->usable[found->usable_count++] = strdup(entry);
     }
@@ -107,7 +107,7 @@ void hosts_found_clear(struct hosts_found *found)
 
 char *hosts_name_of(const char *attempt_dir, const char *machine_host)
 {
-    json_t *plan = load(attempt_dir), *hosts = json_object_get(plan, "hosts"), *host;
+    json_t *plan = hosts_load(attempt_dir), *hosts = json_object_get(plan, "hosts"), *host;
     char *name = NULL;
     size_t i;
 
@@ -122,7 +122,7 @@ char *hosts_name_of(const char *attempt_dir, const char *machine_host)
 
 bool hosts_read_taken(const char *attempt_dir, struct hosts_taken *taken)
 {
-    json_t *plan = load(attempt_dir), *hosts = json_object_get(plan, "hosts"), *host;
+    json_t *plan = hosts_load(attempt_dir), *hosts = json_object_get(plan, "hosts"), *host;
     size_t nodes = (size_t)json_integer_value(json_object_get(plan, "nodes")), i;
 
     *taken = (struct hosts_taken){0};

@@ -23,7 +23,7 @@ struct child {
     const char *run_dir;
 };
 
-static void say(const char *text)
+static void local_write_stderr(const char *text)
 {
     ssize_t ignored = write(STDERR_FILENO, text, strlen(text));
     (void)ignored;
@@ -57,11 +57,11 @@ static void become_mpirun(const struct child *c)
     close(3);
     if (chdir(c->run_dir) == 0)
         execve(c->argv[0], c->argv, c->environment);
-    say("traind: cannot run ");
-    say(c->argv[0]);
-    say(": ");
-    say(strerrordesc_np(errno) ? strerrordesc_np(errno) : "unknown error");
-    say("\n");
+    local_write_stderr("traind: cannot run ");
+    local_write_stderr(c->argv[0]);
+    local_write_stderr(": ");
+    local_write_stderr(strerrordesc_np(errno) ? strerrordesc_np(errno) : "unknown error");
+    local_write_stderr("\n");
     _exit(127);
 }
 
@@ -91,7 +91,7 @@ static int start_child(struct child *c, struct launch_process *p, struct error *
     return -(int)e->code;
 }
 
-static int write_file(const char *folder, const char *name, char *text, struct error *e)
+static int local_write_file(const char *folder, const char *name, char *text, struct error *e)
 {
     char path[PATH_MAX];
     int status = text ? 0 : error_set(e, ERR_NO_MEMORY, "no memory for %s", name);
@@ -119,12 +119,12 @@ static int open_log(const char *attempt_dir, int *fd, struct error *e)
 }
 
 /* What mpirun reads, and what the process will be. `command` is for a person to run. */
-static int prepare(const struct launch_request *r, const char *attempt_dir, struct child *c,
-                   struct error *e)
+static int local_prepare(const struct launch_request *r, const char *attempt_dir, struct child *c,
+                         struct error *e)
 {
     char **mpirun = command_argv(r, attempt_dir, geteuid() == 0);
     bool hosts = job_spec_names_hosts(r->spec);
-    int status = mpirun ? write_file(attempt_dir, "command", command_quote(mpirun), e)
+    int status = mpirun ? local_write_file(attempt_dir, "command", command_quote(mpirun), e)
                         : error_set(e, ERR_NO_MEMORY, "no memory to launch");
 
     c->argv = hosts && mpirun ? command_on_hosts(mpirun, attempt_dir) : mpirun;
@@ -136,10 +136,10 @@ static int prepare(const struct launch_request *r, const char *attempt_dir, stru
     if (status)
         return status;
     return hosts ? hosts_write(r, attempt_dir, e)
-                 : write_file(attempt_dir, "hostfile", command_hostfile(r), e);
+                 : local_write_file(attempt_dir, "hostfile", command_hostfile(r), e);
 }
 
-static int start(const struct launch_request *r, struct launch_process *p, struct error *e)
+static int local_start(const struct launch_request *r, struct launch_process *p, struct error *e)
 {
     char attempt_dir[PATH_MAX];
     struct child c = {.log = -1, .run_dir = r->run_dir};
@@ -150,7 +150,7 @@ static int start(const struct launch_request *r, struct launch_process *p, struc
         return error_set(e, ERR_INVALID, "the run directory's path is too long");
     int status = file_make_dirs(attempt_dir, e);
     if (!status)
-        status = prepare(r, attempt_dir, &c, e);
+        status = local_prepare(r, attempt_dir, &c, e);
     if (!status)
         status = open_log(attempt_dir, &c.log, e);
     if (!status)
@@ -168,7 +168,7 @@ static size_t look_for_members(struct launch_process *p, const char *attempt_dir
 }
 
 /* What is forked between the look and the signal is found by the next look. */
-static void stop(struct launch_process *p, const char *attempt_dir, enum launch_stop how)
+static void local_stop(struct launch_process *p, const char *attempt_dir, enum launch_stop how)
 {
     size_t members = look_for_members(p, attempt_dir);
 
@@ -185,10 +185,10 @@ static void stop(struct launch_process *p, const char *attempt_dir, enum launch_
     }
 }
 
-static int survivors(struct launch_process *p, const char *attempt_dir)
+static int local_survivors(struct launch_process *p, const char *attempt_dir)
 {
     return (int)look_for_members(p, attempt_dir);
 }
 
 const struct launcher launcher_local = {
-    .name = "local", .start = start, .stop = stop, .survivors = survivors};
+    .name = "local", .start = local_start, .stop = local_stop, .survivors = local_survivors};

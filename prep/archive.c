@@ -42,8 +42,9 @@ static int index_add(struct archive_index *index, const char *name, uint64_t off
 
 /* The content's place follows from where libarchive points to: for an archive that is one piece of
  * memory it hands out that memory, not a copy. *end: where the content ends. */
-static int locate(struct archive *a, struct archive_entry *entry, const uint8_t *map, uint64_t last,
-                  const char *name, uint64_t *offset, uint64_t *bytes, struct error *e)
+static int archive_locate(struct archive *a, struct archive_entry *entry, const uint8_t *map,
+                          uint64_t last, const char *name, uint64_t *offset, uint64_t *bytes,
+                          struct error *e)
 {
     const void *data = NULL;
     size_t got = 0;
@@ -88,7 +89,7 @@ static int index_members(struct archive *a, const uint8_t *map, uint64_t first, 
                        status == ARCHIVE_WARN)) {
         if (archive_entry_filetype(entry) != AE_IFREG)
             continue;
-        rc = locate(a, entry, map, last, name, &offset, &bytes, e);
+        rc = archive_locate(a, entry, map, last, name, &offset, &bytes, e);
         if (rc == 0)
             rc = index_add(index, member_name(entry), offset, bytes, e);
         if (bytes)

@@ -50,7 +50,7 @@ static bool same_files(const struct dataset_list *a, const struct dataset_list *
     return a->count && b->count && strcmp(a->files[0], b->files[0]) == 0;
 }
 
-static int open_role(struct audit *a, enum dataset_role role, struct error *e)
+static int audit_open_role(struct audit *a, enum dataset_role role, struct error *e)
 {
     struct audit_role *r = &a->roles[role];
     struct dataset_part part =
@@ -101,10 +101,10 @@ static void open_manifest(struct audit *a, struct error *e)
 }
 
 /* A role may be missing: a folder's listing falls back on the other's shards. */
-static int open_roles(struct audit *a, struct error *e)
+static int audit_open_roles(struct audit *a, struct error *e)
 {
     struct audit_role *train = &a->roles[DATASET_TRAIN], *eval = &a->roles[DATASET_EVAL];
-    int rc = open_role(a, DATASET_TRAIN, e);
+    int rc = audit_open_role(a, DATASET_TRAIN, e);
 
     if (rc && rc != -ERR_NOT_FOUND)
         return rc;
@@ -112,7 +112,7 @@ static int open_roles(struct audit *a, struct error *e)
         audit_find(a, "%s", e->text);
         drop_role(train);
     }
-    rc = open_role(a, DATASET_EVAL, e);
+    rc = audit_open_role(a, DATASET_EVAL, e);
     if (rc && rc != -ERR_UNSUPPORTED)
         audit_find(a, "%s", e->text);
     if (rc || same_files(&train->list, &eval->list)) {
@@ -124,7 +124,7 @@ static int open_roles(struct audit *a, struct error *e)
 
 /* ---- reading */
 
-static int begin_thread(void *context, void **scratch, struct error *e)
+static int audit_begin_thread(void *context, void **scratch, struct error *e)
 {
     struct audit_reader *r = calloc(1, sizeof *r);
 
@@ -136,7 +136,7 @@ static int begin_thread(void *context, void **scratch, struct error *e)
     return rc ? rc : jpeg_decoder_create(&r->decoder, e);
 }
 
-static void end_thread(void *scratch)
+static void audit_end_thread(void *scratch)
 {
     struct audit_reader *r = scratch;
     if (!r)
@@ -158,7 +158,7 @@ static int walk_item(void *context, void *scratch, int64_t i, struct error *e)
 
 static int walk_shards(struct audit *a, struct error *e)
 {
-    static const struct parallel_work work = {begin_thread, walk_item, end_thread};
+    static const struct parallel_work work = {audit_begin_thread, walk_item, audit_end_thread};
     int64_t bytes = 0, shards = 0;
 
     for (int role = 0; role < 2; role++)
@@ -210,7 +210,7 @@ static int decode_item(void *context, void *scratch, int64_t i, struct error *e)
 
 static int decode_sample(struct audit *a, struct error *e)
 {
-    static const struct parallel_work work = {begin_thread, decode_item, end_thread};
+    static const struct parallel_work work = {audit_begin_thread, decode_item, audit_end_thread};
     int64_t images = a->roles[DATASET_TRAIN].images + a->roles[DATASET_EVAL].images;
     struct sample s = {a, rng_permutation(images, rng_stream(1, 0, 0, RNG_CONVERT)),
                        a->options->sample < images ? a->options->sample : images};
@@ -250,7 +250,7 @@ static void check_records(struct audit *a)
               images, a->undecodable);
 }
 
-static void count_classes(struct audit *a)
+static void audit_count_classes(struct audit *a)
 {
     a->classes = (int)json_array_size(json_object_get(a->manifest.manifest, "classes"));
     if (a->has_manifest && a->classes > 0)
@@ -267,7 +267,7 @@ static void count_classes(struct audit *a)
 
 static int check_all(struct audit *a, struct error *e)
 {
-    count_classes(a);
+    audit_count_classes(a);
     check_records(a);
     int rc = audit_check_labels(a, e);
     if (rc == 0)
@@ -281,7 +281,7 @@ static int check_all(struct audit *a, struct error *e)
 
 /* ---- what is said */
 
-static const char *verdict(const struct audit *a)
+static const char *audit_overall_verdict(const struct audit *a)
 {
     const char *worst = "fine";
     const json_t *check;
@@ -297,7 +297,7 @@ static const char *verdict(const struct audit *a)
     return worst;
 }
 
-static void print_table(const struct audit *a)
+static void audit_print_table(const struct audit *a)
 {
     const json_t *check, *finding;
     size_t i;
@@ -310,13 +310,13 @@ static void print_table(const struct audit *a)
         printf("  %s\n", json_string_value(finding));
     if (json_array_size(a->findings) == AUDIT_FINDINGS_MAX)
         printf("  and perhaps more: only the first %d are kept\n", AUDIT_FINDINGS_MAX);
-    printf("%s: %s\n", a->options->dir, verdict(a));
+    printf("%s: %s\n", a->options->dir, audit_overall_verdict(a));
 }
 
 static void print_json(const struct audit *a)
 {
-    json_t *out = json_pack("{s:s, s:s, s:O, s:O}", "dir", a->options->dir, "verdict", verdict(a),
-                            "checks", a->checks, "findings", a->findings);
+    json_t *out = json_pack("{s:s, s:s, s:O, s:O}", "dir", a->options->dir, "verdict",
+                            audit_overall_verdict(a), "checks", a->checks, "findings", a->findings);
     json_dumpf(out, stdout, JSON_INDENT(2));
     putchar('\n');
     json_decref(out);
@@ -325,7 +325,7 @@ static void print_json(const struct audit *a)
 static int run_audit(struct audit *a, struct error *e)
 {
     open_manifest(a, e);
-    int rc = open_roles(a, e);
+    int rc = audit_open_roles(a, e);
     if (rc == 0)
         rc = walk_shards(a, e);
     if (rc == 0)
@@ -337,7 +337,7 @@ static int run_audit(struct audit *a, struct error *e)
     if (a->options->json)
         print_json(a);
     else
-        print_table(a);
+        audit_print_table(a);
     return fflush(stdout) ? error_set(e, ERR_IO, "cannot write to standard output") : 0;
 }
 
@@ -351,7 +351,7 @@ int audit(const struct audit_options *o, bool *problems, struct error *e)
     a.checks = json_array();
     pthread_mutex_init(&a.lock, NULL);
     int rc = run_audit(&a, e);
-    *problems = strcmp(verdict(&a), "problems") == 0;
+    *problems = strcmp(audit_overall_verdict(&a), "problems") == 0;
     for (int role = 0; role < 2; role++)
         drop_role(&a.roles[role]);
     manifest_shards_free(&a.manifest);

@@ -103,7 +103,7 @@ static int by_hash(const void *a, const void *b)
     return x->role - y->role;
 }
 
-static struct copy *gather(const struct audit *a, int64_t *count)
+static struct copy *audit_gather_copies(const struct audit *a, int64_t *count)
 {
     int64_t total = a->roles[DATASET_TRAIN].images + a->roles[DATASET_EVAL].images, n = 0;
     struct copy *copies = malloc((size_t)(total + 1) * sizeof *copies);
@@ -146,7 +146,7 @@ static void count_group(const struct copy *group, int64_t count, struct duplicat
 int audit_check_duplicates(struct audit *a, struct error *e)
 {
     int64_t count, end;
-    struct copy *copies = gather(a, &count);
+    struct copy *copies = audit_gather_copies(a, &count);
     struct duplicates d = {0};
 
     if (!copies)

@@ -18,7 +18,7 @@ static double row_deviation(const int64_t *row, int64_t row_images, const int64_
     return sum;
 }
 
-static int64_t count_classes(const struct audit_shard *s, int classes, int64_t *row)
+static int64_t mixing_count_classes(const struct audit_shard *s, int classes, int64_t *row)
 {
     int64_t images = 0;
 
@@ -31,7 +31,7 @@ static int64_t count_classes(const struct audit_shard *s, int classes, int64_t *
     return images;
 }
 
-static double score(double deviation, double freedom, int64_t images)
+static double mixing_score(double deviation, double freedom, int64_t images)
 {
     return images ? 1 / (1 + fmax(0, deviation - freedom) / (double)images) : 1;
 }
@@ -48,7 +48,7 @@ int mixing_measure(const struct audit_shard *shards, int count, int classes, str
     if (!row)
         return error_set(e, ERR_NO_MEMORY, "no memory to count classes");
     for (int s = 0; s < count; s++) {
-        int64_t in_row = count_classes(&shards[s], classes, row);
+        int64_t in_row = mixing_count_classes(&shards[s], classes, row);
         images += in_row;
         filled += in_row > 0;
         for (int c = 0; c < classes; c++)
@@ -57,9 +57,9 @@ int mixing_measure(const struct audit_shard *shards, int count, int classes, str
     for (int c = 0; c < classes; c++)
         present += totals[c] > 0;
     for (int s = 0; s < count; s++) {
-        int64_t in_row = count_classes(&shards[s], classes, row);
+        int64_t in_row = mixing_count_classes(&shards[s], classes, row);
         double of_row = row_deviation(row, in_row, totals, images, classes);
-        double row_score = score(of_row, present - 1, in_row);
+        double row_score = mixing_score(of_row, present - 1, in_row);
         deviation += of_row;
         if (row_score < out->worst_score) {
             out->worst_score = row_score;
@@ -68,7 +68,7 @@ int mixing_measure(const struct audit_shard *shards, int count, int classes, str
     }
     double freedom = (double)(filled - 1) * (present - 1);
     if (freedom > 0) {
-        out->score = score(deviation, freedom, images);
+        out->score = mixing_score(deviation, freedom, images);
         out->z = (deviation - freedom) / sqrt(2 * freedom);
     }
     free(row);

@@ -75,7 +75,7 @@ static void check_nodes(struct audit *a, int nodes)
               r->list.count, nodes, least, most, lost, share);
 }
 
-static int make_plan(struct audit *a, const struct job_spec *spec, struct error *e)
+static int audit_make_plan(struct audit *a, const struct job_spec *spec, struct error *e)
 {
     struct plan_inputs inputs = {.train_images = a->roles[DATASET_TRAIN].images,
                                  .eval_images = a->roles[DATASET_EVAL].images};
@@ -114,7 +114,7 @@ int audit_check_plan(struct audit *a, struct error *e)
     struct job_spec *spec = job_spec_parse(document, preset_lookup, NULL, &problems, &unsupported);
     int rc;
     if (spec) {
-        rc = make_plan(a, spec, e);
+        rc = audit_make_plan(a, spec, e);
     } else {
         char *text = problems_to_text(&problems);
         rc = error_set(e, ERR_USAGE, "%s is no valid job document:\n%s", path, text);

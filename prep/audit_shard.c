@@ -43,7 +43,7 @@ static int read_at(const char *path, int fd, void *out, size_t bytes, uint64_t o
     return 0;
 }
 
-static int reserve(struct audit_reader *r, size_t bytes, struct error *e)
+static int audit_reader_reserve(struct audit_reader *r, size_t bytes, struct error *e)
 {
     if (bytes <= r->room)
         return 0;
@@ -66,8 +66,8 @@ static int add_record(struct audit_shard *s, const struct audit_record *record, 
 }
 
 /* Decodes, and counts what comes of it. */
-static int decode(struct audit *a, struct audit_reader *r, const char *path, uint64_t offset,
-                  const struct tf_example_view *view, struct error *e)
+static int audit_reader_decode(struct audit *a, struct audit_reader *r, const char *path,
+                               uint64_t offset, const struct tf_example_view *view, struct error *e)
 {
     struct jpeg_pixels pixels;
     int rc = jpeg_decode(r->decoder, view->jpeg, view->jpeg_bytes, &pixels, e);
@@ -113,7 +113,7 @@ static int take_payload(struct walk *w, uint64_t offset, uint64_t bytes, struct 
                    w->path, offset, view.filename, view.label);
     rc = add_record(w->shard, &record, e);
     if (rc == 0 && w->audit->options->all)
-        rc = decode(w->audit, w->reader, w->path, offset, &view, e);
+        rc = audit_reader_decode(w->audit, w->reader, w->path, offset, &view, e);
     return rc;
 }
 
@@ -133,7 +133,7 @@ static int take_record(struct walk *w, uint64_t *offset, bool *done, struct erro
                        "%s: the record at byte %" PRIu64 " has %" PRIu64
                        " bytes; an image has less than %u",
                        w->path, *offset, bytes, RECORD_BYTES_MAX);
-    if (rc == 0 && reserve(w->reader, bytes + TFRECORD_FOOTER_BYTES, e))
+    if (rc == 0 && audit_reader_reserve(w->reader, bytes + TFRECORD_FOOTER_BYTES, e))
         return -ERR_NO_MEMORY;
     if (rc == 0)
         rc = read_at(w->path, w->fd, w->reader->buffer, bytes + TFRECORD_FOOTER_BYTES,
@@ -194,11 +194,11 @@ int audit_decode(struct audit *a, struct audit_reader *r, enum dataset_role role
 
     if (fd < 0)
         return fd;
-    int rc = reserve(r, record->bytes, e);
+    int rc = audit_reader_reserve(r, record->bytes, e);
     if (rc == 0)
         rc = read_at(path, fd, r->buffer, record->bytes, record->offset + TFRECORD_HEADER_BYTES, e);
     close(fd);
     if (rc == 0)
         rc = tf_example_parse(r->buffer, record->bytes, &view, e);
-    return rc ? rc : decode(a, r, path, record->offset, &view, e);
+    return rc ? rc : audit_reader_decode(a, r, path, record->offset, &view, e);
 }

@@ -182,7 +182,7 @@ static void cifar_destroy(struct source *base)
     free(s);
 }
 
-static void identify(struct cifar_source *s)
+static void cifar_identify(struct cifar_source *s)
 {
     for (int role = 0; role < 2; role++) {
         size_t n = (size_t)s->base.images[role];
@@ -211,7 +211,7 @@ int source_cifar_open(const char *path, const struct source_options *options, st
     s->side = SIDE + 2 * options->pad;
     rc = read_set(s, set, where, e);
     if (rc == 0)
-        identify(s);
+        cifar_identify(s);
     for (int role = 0; role < 2 && rc == 0; role++)
         rc = source_pad(&s->pixels[role], s->base.images[role], SIDE, SIDE, 3, options->pad, e);
     if (rc) {

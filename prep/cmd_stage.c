@@ -46,7 +46,7 @@ static const struct argp_option stage_table[] = {
 };
 
 /* "200M": bytes, with K, M, G or T for powers of 1000. */
-static uint64_t size(struct argp_state *state, const char *option, const char *text)
+static uint64_t stage_parse_size(struct argp_state *state, const char *option, const char *text)
 {
     static const char units[] = "KMGT";
     char *end;
@@ -106,10 +106,10 @@ static error_t parse_stage(int key, char *arg, struct argp_state *state)
         o->host = arg;
         return 0;
     case KEY_BANDWIDTH:
-        o->bandwidth_per_sec = size(state, "--bandwidth", arg);
+        o->bandwidth_per_sec = stage_parse_size(state, "--bandwidth", arg);
         return 0;
     case KEY_KEEP_FREE:
-        o->keep_free = size(state, "--keep-free", arg);
+        o->keep_free = stage_parse_size(state, "--keep-free", arg);
         return 0;
     case KEY_KEEP:
         o->keep = true;

@@ -121,14 +121,14 @@ static int write_shard(void *context, void *maker, int64_t i, struct error *e)
                        e);
 }
 
-static int begin_thread(void *context, void **scratch, struct error *e)
+static int convert_begin_thread(void *context, void **scratch, struct error *e)
 {
     const struct convert_options *o = ((struct job *)context)->options;
     struct picture_options picture = {o->resize, o->quality};
     return picture_maker_create(&picture, (struct picture_maker **)scratch, e);
 }
 
-static void end_thread(void *maker)
+static void convert_end_thread(void *maker)
 {
     picture_maker_destroy(maker);
 }
@@ -158,7 +158,7 @@ static int64_t find_done(struct job *job)
     return images;
 }
 
-static json_t *settings(const struct job *job)
+static json_t *convert_settings(const struct job *job)
 {
     const struct convert_options *o = job->options;
     char identity[17];
@@ -216,7 +216,7 @@ static int describe_classes(const struct source_class_list *classes, json_t *man
     return rc;
 }
 
-static int write_manifest(const struct job *job, const char *path, struct error *e)
+static int convert_write_manifest(const struct job *job, const char *path, struct error *e)
 {
     const struct convert_options *o = job->options;
     json_t *manifest =
@@ -236,7 +236,7 @@ static int write_manifest(const struct job *job, const char *path, struct error 
 
 /* The manifest is written before anything is renamed (a disk that is full now leaves nothing that
  * looks complete) and renamed when all shards have their names. */
-static int settle(const struct job *job, struct error *e)
+static int convert_settle(const struct job *job, struct error *e)
 {
     const char *out = job->options->out;
     char temporary[PATH_MAX], final[PATH_MAX];
@@ -244,7 +244,7 @@ static int settle(const struct job *job, struct error *e)
 
     snprintf(temporary, PATH_MAX, "%.3900s/." MANIFEST_NAME ".tmp", out);
     snprintf(final, PATH_MAX, "%.3900s/" MANIFEST_NAME, out);
-    int rc = write_manifest(job, temporary, e);
+    int rc = convert_write_manifest(job, temporary, e);
     for (int i = 0; i < all_shards(job) && rc == 0; i++) {
         find_place(job, i, &p);
         rc = settle_shard(&p, e);
@@ -297,7 +297,8 @@ static int make_folders(const struct job *job, struct error *e)
 
 static int write_shards(struct job *job, struct error *e)
 {
-    static const struct parallel_work work = {begin_thread, write_shard, end_thread};
+    static const struct parallel_work work = {convert_begin_thread, write_shard,
+                                              convert_end_thread};
     const int64_t *images = job->source->images;
     int64_t done = find_done(job);
 
@@ -316,9 +317,9 @@ static int write_shards(struct job *job, struct error *e)
     return rc;
 }
 
-static int write_all(struct job *job, struct error *e)
+static int convert_write_all(struct job *job, struct error *e)
 {
-    json_t *set = settings(job);
+    json_t *set = convert_settings(job);
     int rc = journal_open(job->options->out, set, &job->journal, e);
 
     json_decref(set);
@@ -332,7 +333,7 @@ static int write_all(struct job *job, struct error *e)
     if (rc == 0)
         rc = write_shards(job, e);
     if (rc == 0)
-        rc = settle(job, e);
+        rc = convert_settle(job, e);
     else if (journal_count(job->journal) == 0)
         journal_remove(job->options->out);
     else
@@ -345,7 +346,7 @@ static int write_all(struct job *job, struct error *e)
     return rc;
 }
 
-static void report_json(const struct job *job, double seconds)
+static void convert_report_json(const struct job *job, double seconds)
 {
     const int64_t *images = job->source->images;
     json_t *json = json_pack("{s:s, s:I, s:i, s:I, s:i, s:i, s:f, s:f}", "out", job->options->out,
@@ -361,13 +362,13 @@ static void report_json(const struct job *job, double seconds)
     json_decref(json);
 }
 
-static void report(const struct job *job)
+static void convert_report(const struct job *job)
 {
     const int64_t *images = job->source->images;
     double seconds = fmax(progress_seconds(&job->progress), 1e-9);
 
     if (job->options->json) {
-        report_json(job, seconds);
+        convert_report_json(job, seconds);
         return;
     }
     printf("%s: ", job->options->out);
@@ -394,11 +395,11 @@ int convert(const struct convert_options *o, struct error *e)
     if (rc == 0)
         rc = out_folder_take(o->out, o->force, &lock, e);
     if (rc == 0) {
-        rc = write_all(&job, e);
+        rc = convert_write_all(&job, e);
         close(lock);
     }
     if (rc == 0)
-        report(&job);
+        convert_report(&job);
     source_destroy(job.source);
     return rc;
 }

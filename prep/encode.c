@@ -15,7 +15,7 @@ struct encoder {
     unsigned long room; /* of out */
 };
 
-static void fail(j_common_ptr jpeg)
+static void encode_on_error(j_common_ptr jpeg)
 {
     struct encoder *c = jpeg->client_data;
     jpeg->err->format_message(jpeg, c->words);
@@ -30,7 +30,7 @@ int encoder_create(struct encoder **out, struct error *e)
     if (!c)
         return error_set(e, ERR_NO_MEMORY, "no memory for a JPEG encoder");
     c->jpeg.err = jpeg_std_error(&c->errors);
-    c->errors.error_exit = fail;
+    c->errors.error_exit = encode_on_error;
     if (setjmp(c->failed)) {
         error_set(e, ERR_NO_MEMORY, "no JPEG encoder: %s", c->words);
         free(c);

@@ -34,7 +34,7 @@ static int take_classes(struct folder_source *s, const struct dataset_list *trai
     return 0;
 }
 
-static int find_class(const struct source_class_list *list, const char *name)
+static int folder_find_class(const struct source_class_list *list, const char *name)
 {
     for (int i = 0; i < list->count; i++)
         if (strcmp(list->names[i], name) == 0)
@@ -52,7 +52,7 @@ static int match_classes(struct folder_source *s, enum dataset_role role, struct
     if (!s->class_of[role])
         return error_set(e, ERR_NO_MEMORY, "no memory for the numbers of the classes");
     for (int i = 0; i < list->class_count; i++) {
-        int number = find_class(&s->base.classes, list->classes[i]);
+        int number = folder_find_class(&s->base.classes, list->classes[i]);
         if (number < 0)
             return error_set(e, ERR_INVALID, "the class %s of %s is not among the training classes",
                              list->classes[i], list->folder);
@@ -61,8 +61,8 @@ static int match_classes(struct folder_source *s, enum dataset_role role, struct
     return 0;
 }
 
-static int open_role(struct folder_source *s, const char *folder, enum dataset_role role,
-                     struct error *e)
+static int folder_open_role(struct folder_source *s, const char *folder, enum dataset_role role,
+                            struct error *e)
 {
     struct dataset_list *list = &s->lists[role];
     int rc = dataset_list(folder, role, list, e);
@@ -92,7 +92,7 @@ static int jpegs_only(const struct dirent *entry)
     return entry->d_name[0] != '.' && dataset_is_jpeg_name(entry->d_name);
 }
 
-static int by_bytes(const struct dirent **a, const struct dirent **b)
+static int folder_compare_names(const struct dirent **a, const struct dirent **b)
 {
     return strcmp((*a)->d_name, (*b)->d_name);
 }
@@ -101,7 +101,7 @@ static int add_flat(struct folder_source *s, const char *name, const char *synse
                     const char *source, struct error *e)
 {
     struct dataset_list *list = &s->lists[DATASET_EVAL];
-    int class = find_class(&s->base.classes, synset);
+    int class = folder_find_class(&s->base.classes, synset);
     char *path = NULL;
     struct stat st;
 
@@ -166,9 +166,9 @@ static int open_validation(struct folder_source *s, const char *path, const char
                            struct error *e)
 {
     struct dirent **names;
-    int count = scandir(validation, &names, jpegs_only, by_bytes);
+    int count = scandir(validation, &names, jpegs_only, folder_compare_names);
     int rc = count > 0 ? open_flat(s, path, validation, names, count, e)
-                       : open_role(s, validation, DATASET_EVAL, e);
+                       : folder_open_role(s, validation, DATASET_EVAL, e);
 
     for (int i = 0; i < count; i++)
         free(names[i]);
@@ -177,10 +177,10 @@ static int open_validation(struct folder_source *s, const char *path, const char
     return rc;
 }
 
-static int open_roles(struct folder_source *s, const char *path, struct error *e)
+static int folder_open_roles(struct folder_source *s, const char *path, struct error *e)
 {
     char validation[PATH_MAX];
-    int rc = open_role(s, path, DATASET_TRAIN, e);
+    int rc = folder_open_role(s, path, DATASET_TRAIN, e);
 
     if (rc)
         return rc;
@@ -213,7 +213,7 @@ static int folder_read(struct source *base, enum dataset_role role, int64_t i,
 }
 
 /* Names, classes and sizes; where the folder lies makes no difference. */
-static uint64_t identify(const struct folder_source *s)
+static uint64_t folder_identify(const struct folder_source *s)
 {
     uint64_t hash = 0;
 
@@ -259,12 +259,12 @@ int source_folder_open(const char *path, const struct source_options *options, s
         return error_set(e, ERR_NO_MEMORY, "no memory to read %s", path);
     s->base.read = folder_read;
     s->base.destroy = folder_destroy;
-    int rc = open_roles(s, folder, e);
+    int rc = folder_open_roles(s, folder, e);
     if (rc) {
         folder_destroy(&s->base);
         return rc;
     }
-    s->base.identity = identify(s);
+    s->base.identity = folder_identify(s);
     *out = &s->base;
     return 0;
 }

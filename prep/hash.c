@@ -5,7 +5,7 @@
 #include <xxhash.h>
 
 /* Never defined: a struct hash is the library's state, which wants its own alignment. */
-static XXH3_state_t *state(struct hash *h)
+static XXH3_state_t *hash_state(struct hash *h)
 {
     return (XXH3_state_t *)(void *)h;
 }
@@ -24,17 +24,17 @@ int hash_create(struct hash **out, struct error *e)
 void hash_destroy(struct hash *h)
 {
     if (h)
-        XXH3_freeState(state(h));
+        XXH3_freeState(hash_state(h));
 }
 
 void hash_reset(struct hash *h)
 {
-    XXH3_128bits_reset(state(h));
+    XXH3_128bits_reset(hash_state(h));
 }
 
 void hash_add(struct hash *h, const void *data, size_t bytes)
 {
-    XXH3_128bits_update(state(h), data, bytes);
+    XXH3_128bits_update(hash_state(h), data, bytes);
 }
 
 void hash_hex(const struct hash *h, char hex[HASH_HEX_BYTES])

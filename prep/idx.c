@@ -33,7 +33,7 @@ struct idx_source {
 static const char *const stems[] = {[DATASET_TRAIN] = "train", [DATASET_EVAL] = "t10k"};
 
 /* Reads exactly this many bytes; a short file and a damaged gzip stream are told apart. */
-static int read_bytes(gzFile file, const char *path, void *out, size_t bytes, struct error *e)
+static int idx_read_bytes(gzFile file, const char *path, void *out, size_t bytes, struct error *e)
 {
     for (size_t done = 0; done < bytes;) {
         size_t want = bytes - done < INT_MAX ? bytes - done : INT_MAX;
@@ -58,11 +58,11 @@ static uint32_t big_endian(const uint8_t at[4])
     return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
 }
 
-static int read_header(gzFile file, const char *path, int dimensions, struct idx *idx,
-                       size_t *bytes, struct error *e)
+static int idx_read_header(gzFile file, const char *path, int dimensions, struct idx *idx,
+                           size_t *bytes, struct error *e)
 {
     uint8_t word[4];
-    int rc = read_bytes(file, path, word, 4, e);
+    int rc = idx_read_bytes(file, path, word, 4, e);
 
     if (rc)
         return rc;
@@ -75,7 +75,7 @@ static int read_header(gzFile file, const char *path, int dimensions, struct idx
     for (int i = 0; i < 3; i++)
         idx->dims[i] = 1;
     for (int i = 0; i < dimensions; i++) {
-        rc = read_bytes(file, path, word, 4, e);
+        rc = idx_read_bytes(file, path, word, 4, e);
         if (rc)
             return rc;
         idx->dims[i] = big_endian(word);
@@ -96,14 +96,14 @@ static int read_content(gzFile file, const char *path, int dimensions, struct id
 {
     uint8_t extra;
     size_t bytes = 0;
-    int rc = read_header(file, path, dimensions, idx, &bytes, e);
+    int rc = idx_read_header(file, path, dimensions, idx, &bytes, e);
 
     if (rc)
         return rc;
     idx->data = malloc(bytes);
     if (!idx->data)
         return error_set(e, ERR_NO_MEMORY, "no memory for the %zu bytes of %s", bytes, path);
-    rc = read_bytes(file, path, idx->data, bytes, e);
+    rc = idx_read_bytes(file, path, idx->data, bytes, e);
     if (rc)
         return rc;
     /* Reading past the end also makes zlib check the gzip trailer's CRC. */
@@ -116,7 +116,7 @@ static int read_content(gzFile file, const char *path, int dimensions, struct id
 }
 
 /* Opens PATH/STEM-KIND or the same with .gz. ERR_NOT_FOUND if neither is there. */
-static int read_idx(const char *folder, const char *stem, const char *kind, int dimensions,
+static int idx_load(const char *folder, const char *stem, const char *kind, int dimensions,
                     struct idx *idx, struct error *e)
 {
     static const char *const endings[] = {".gz", ""};
@@ -141,9 +141,9 @@ static int read_idx(const char *folder, const char *stem, const char *kind, int 
 static int read_role(struct idx_source *s, const char *folder, enum dataset_role role,
                      struct error *e)
 {
-    int rc = read_idx(folder, stems[role], "images-idx3-ubyte", 3, &s->pixels[role], e);
+    int rc = idx_load(folder, stems[role], "images-idx3-ubyte", 3, &s->pixels[role], e);
     if (rc == 0)
-        rc = read_idx(folder, stems[role], "labels-idx1-ubyte", 1, &s->labels[role], e);
+        rc = idx_load(folder, stems[role], "labels-idx1-ubyte", 1, &s->labels[role], e);
     if (rc)
         return rc;
     if (s->pixels[role].dims[0] != s->labels[role].dims[0])
@@ -174,7 +174,7 @@ static int largest_label(const struct idx_source *s)
     return most;
 }
 
-static int name_classes(struct idx_source *s, const char *classes_file, struct error *e)
+static int idx_name_classes(struct idx_source *s, const char *classes_file, struct error *e)
 {
     struct source_class_list *list = &s->base.classes;
     int most = largest_label(s);
@@ -212,7 +212,7 @@ static int idx_read(struct source *base, enum dataset_role role, int64_t i, stru
     return 0;
 }
 
-static uint64_t identify(const struct idx *idx, uint64_t hash)
+static uint64_t idx_identify(const struct idx *idx, uint64_t hash)
 {
     size_t bytes = (size_t)idx->dims[0] * idx->dims[1] * idx->dims[2];
     hash = XXH3_64bits_withSeed(idx->dims, sizeof idx->dims, hash);
@@ -248,7 +248,7 @@ int source_idx_open(const char *path, const struct source_options *options, stru
             rc = 0;
     }
     if (rc == 0)
-        rc = name_classes(s, options->classes_file, e);
+        rc = idx_name_classes(s, options->classes_file, e);
     for (int role = 0; role < 2 && rc == 0 && options->pad > 0; role++)
         rc = pad_images(&s->pixels[role], options->pad, e);
     if (rc) {
@@ -256,7 +256,8 @@ int source_idx_open(const char *path, const struct source_options *options, stru
         return rc;
     }
     for (int role = 0; role < 2; role++)
-        s->base.identity = identify(&s->labels[role], identify(&s->pixels[role], s->base.identity));
+        s->base.identity =
+            idx_identify(&s->labels[role], idx_identify(&s->pixels[role], s->base.identity));
     *out = &s->base;
     return 0;
 }

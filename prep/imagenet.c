@@ -55,7 +55,7 @@ struct imagenet_source {
 
 /* ---- a tar's list */
 
-static int reserve(struct tar *t, size_t name_bytes, struct error *e)
+static int tar_reserve(struct tar *t, size_t name_bytes, struct error *e)
 {
     if (t->count == t->room) {
         int64_t room = t->room ? 2 * t->room : 4096;
@@ -83,7 +83,7 @@ static int add_entry(struct tar *t, const struct archive_member *m, int class, s
     if (m->bytes > IMAGE_BYTES_MAX)
         return error_set(e, ERR_TOO_LARGE, "%s: %s in it is %" PRIu64 " bytes; the limit is %u",
                          t->path, m->name, m->bytes, IMAGE_BYTES_MAX);
-    int rc = reserve(t, name_bytes, e);
+    int rc = tar_reserve(t, name_bytes, e);
     if (rc)
         return rc;
     memcpy(t->names + t->names_used, m->name, name_bytes);
@@ -127,7 +127,7 @@ static int open_tar(struct tar *t, const char *folder, enum dataset_role role, s
     return 0;
 }
 
-static void unmap(struct tar *t)
+static void imagenet_unmap(struct tar *t)
 {
     if (t->map)
         munmap((void *)t->map, t->bytes);
@@ -204,7 +204,7 @@ static int index_train(struct imagenet_source *s, struct error *e)
 
 /* ---- validation: a tar of images, and the truth about them */
 
-static int find_class(const struct source_class_list *list, const char *synset)
+static int imagenet_find_class(const struct source_class_list *list, const char *synset)
 {
     int first = 0, end = list->count;
 
@@ -234,7 +234,7 @@ static int add_validation(struct imagenet_source *s, const struct imagenet_truth
     if (number < 1 || number > truth->images || !truth->synsets[number - 1][0])
         return error_set(e, ERR_INVALID, "%s has no label for %s: it has %" PRId64 " labels",
                          truth->source, m->name, truth->images);
-    int class = find_class(&s->base.classes, truth->synsets[number - 1]);
+    int class = imagenet_find_class(&s->base.classes, truth->synsets[number - 1]);
     if (class < 0)
         return error_set(
             e, ERR_INVALID, "%s says that %s is of the class %s, which %s does not hold",
@@ -268,8 +268,8 @@ static int index_validation(struct imagenet_source *s, const struct imagenet_tru
 
 /* ---- the source */
 
-static int name_classes(struct source_class_list *list, const struct imagenet_truth *truth,
-                        struct error *e)
+static int imagenet_name_classes(struct source_class_list *list, const struct imagenet_truth *truth,
+                                 struct error *e)
 {
     if (truth->word_count == 0)
         return 0;
@@ -285,7 +285,7 @@ static int name_classes(struct source_class_list *list, const struct imagenet_tr
     return 0;
 }
 
-static uint64_t identify(const struct tar *t, uint64_t hash)
+static uint64_t imagenet_identify(const struct tar *t, uint64_t hash)
 {
     for (int64_t i = 0; i < t->count; i++) {
         const struct entry *x = &t->entries[i];
@@ -332,7 +332,7 @@ static void imagenet_destroy(struct source *base)
     struct imagenet_source *s = (struct imagenet_source *)base;
     for (int role = 0; role < 2; role++) {
         struct tar *t = &s->tars[role];
-        unmap(t);
+        imagenet_unmap(t);
         if (t->fd >= 0)
             close(t->fd);
         free(t->entries);
@@ -342,7 +342,7 @@ static void imagenet_destroy(struct source *base)
     free(s);
 }
 
-static int open_all(struct imagenet_source *s, const char *folder, struct error *e)
+static int imagenet_open_all(struct imagenet_source *s, const char *folder, struct error *e)
 {
     struct imagenet_truth truth = {0};
 
@@ -352,7 +352,7 @@ static int open_all(struct imagenet_source *s, const char *folder, struct error 
     if (rc == 0)
         rc = index_train(s, e);
     if (rc == 0)
-        rc = name_classes(&s->base.classes, &truth, e);
+        rc = imagenet_name_classes(&s->base.classes, &truth, e);
     if (rc == 0) {
         rc = open_tar(&s->tars[DATASET_EVAL], folder, DATASET_EVAL, e);
         if (rc == 0)
@@ -378,15 +378,15 @@ int source_imagenet_open(const char *path, const struct source_options *options,
     s->base.read = imagenet_read;
     s->base.destroy = imagenet_destroy;
     s->tars[DATASET_TRAIN].fd = s->tars[DATASET_EVAL].fd = -1;
-    int rc = open_all(s, path, e);
+    int rc = imagenet_open_all(s, path, e);
     if (rc) {
         imagenet_destroy(&s->base);
         return rc;
     }
     for (int role = 0; role < 2; role++) {
-        unmap(&s->tars[role]);
+        imagenet_unmap(&s->tars[role]);
         s->base.images[role] = s->tars[role].count;
-        s->base.identity = identify(&s->tars[role], s->base.identity);
+        s->base.identity = imagenet_identify(&s->tars[role], s->base.identity);
     }
     *out = &s->base;
     return 0;

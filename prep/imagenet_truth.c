@@ -267,8 +267,8 @@ static const struct text_file {
     {"imagenet_metadata.txt",                      false, take_word,     "a synset and its words"               },
 };
 
-static int read_text(struct imagenet_truth *t, const char *folder, const struct text_file *f,
-                     struct error *e)
+static int truth_read_text(struct imagenet_truth *t, const char *folder, const struct text_file *f,
+                           struct error *e)
 {
     char path[PATH_MAX], *text;
     size_t bytes;
@@ -293,7 +293,7 @@ int imagenet_truth_read(const char *folder, struct imagenet_truth *t, struct err
     *t = (struct imagenet_truth){0};
     for (size_t i = 0; i < sizeof text_files / sizeof *text_files && rc == 0; i++)
         if (!text_files[i].labels || !t->source[0])
-            rc = read_text(t, folder, &text_files[i], e);
+            rc = truth_read_text(t, folder, &text_files[i], e);
     if (rc == 0 && (!t->source[0] || !t->words))
         rc = read_kits(t, folder, e);
     return rc;

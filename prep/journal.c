@@ -19,7 +19,7 @@ struct journal {
     pthread_mutex_t lock;
 };
 
-static int write_line(struct journal *j, const json_t *line, struct error *e)
+static int journal_write_line(struct journal *j, const json_t *line, struct error *e)
 {
     if (json_dumpf(line, j->file, JSON_COMPACT) || fputc('\n', j->file) < 0 || fflush(j->file) ||
         fdatasync(fileno(j->file)))
@@ -99,7 +99,7 @@ int journal_open(const char *folder, const json_t *settings, struct journal **ou
     if (rc == 0 && (!j->file || ftruncate(fileno(j->file), good_bytes)))
         rc = error_set_errno(e, errno, "cannot write %s", j->path);
     if (rc == 0 && good_bytes == 0)
-        rc = write_line(j, settings, e);
+        rc = journal_write_line(j, settings, e);
     if (rc) {
         journal_close(j);
         return rc;
@@ -127,7 +127,7 @@ json_t *journal_find(const struct journal *j, const char *file)
 int journal_add(struct journal *j, json_t *shard, struct error *e)
 {
     pthread_mutex_lock(&j->lock);
-    int rc = shard ? write_line(j, shard, e)
+    int rc = shard ? journal_write_line(j, shard, e)
                    : error_set(e, ERR_NO_MEMORY, "no memory for a line of %s", j->path);
     if (rc == 0)
         json_object_set(j->done, json_string_value(json_object_get(shard, "file")), shard);

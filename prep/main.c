@@ -9,7 +9,7 @@
 
 volatile int prep_interrupted;
 
-static void on_signal(int number)
+static void prep_on_signal(int number)
 {
     (void)number;
     prep_interrupted = 1;
@@ -50,7 +50,7 @@ static const struct command *find_command(const char *name)
     return NULL;
 }
 
-static int run(const struct command *command, int argc, char **argv)
+static int prep_run(const struct command *command, int argc, char **argv)
 {
     char name[64];
     struct error e;
@@ -66,7 +66,7 @@ static int run(const struct command *command, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESETHAND};
+    struct sigaction action = {.sa_handler = prep_on_signal, .sa_flags = SA_RESETHAND};
     const struct command *command = argc > 1 ? find_command(argv[1]) : NULL;
 
     argp_err_exit_status = 2;
@@ -86,5 +86,5 @@ int main(int argc, char **argv)
         print_help(stderr);
         return 2;
     }
-    return run(command, argc, argv);
+    return prep_run(command, argc, argv);
 }

@@ -106,8 +106,8 @@ static void to_bytes(const float *floats, size_t pixels, int channels, uint8_t *
 }
 
 /* Makes *pixels smaller in place of what it points to. */
-static int shrink(struct picture_maker *m, struct jpeg_pixels *pixels, int width, int height,
-                  struct error *e)
+static int picture_shrink(struct picture_maker *m, struct jpeg_pixels *pixels, int width,
+                          int height, struct error *e)
 {
     static const struct resample_output whole = {
         .round = true, .scale = {1, 1, 1},
@@ -142,7 +142,7 @@ static int encode_pixels(struct picture_maker *m, struct jpeg_pixels pixels, str
 
     if (resampled_size(&pixels, m->options.resize, &width, &height)) {
         quality = m->options.quality;
-        rc = shrink(m, &pixels, width, height, e);
+        rc = picture_shrink(m, &pixels, width, height, e);
     }
     if (rc)
         return rc;
@@ -159,8 +159,8 @@ static bool has_end(const uint8_t *jpeg, size_t bytes)
     return memmem(jpeg + bytes - tail, tail, "\xff\xd9", 2) != NULL;
 }
 
-static int keep(struct picture_maker *m, const struct source_image *in,
-                const struct jpeg_info *info, struct tf_example *x, struct error *e)
+static int picture_keep(struct picture_maker *m, const struct source_image *in,
+                        const struct jpeg_info *info, struct tf_example *x, struct error *e)
 {
     struct jpeg_pixels pixels;
 
@@ -191,7 +191,7 @@ static int make_from_jpeg(struct picture_maker *m, const struct source_image *in
     pixels.width = info.width;
     pixels.height = info.height;
     if (info.channels != 4 && !resampled_size(&pixels, m->options.resize, &width, &height))
-        return keep(m, in, &info, x, e);
+        return picture_keep(m, in, &info, x, e);
     rc = jpeg_decode(m->decoder, in->file, in->file_bytes, &pixels, e);
     return rc ? rc : encode_pixels(m, pixels, x, e);
 }

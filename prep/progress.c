@@ -25,7 +25,7 @@ double progress_seconds(const struct progress *p)
     return clock_monotonic() - p->started;
 }
 
-static void duration(double seconds, char out[32])
+static void progress_format_duration(double seconds, char out[32])
 {
     int64_t s = (int64_t)(seconds + 0.5);
     if (s < 100)
@@ -48,7 +48,7 @@ static void print_line(const struct progress *p, bool last)
     if (p->total_images)
         snprintf(count, sizeof count, "%" PRId64 " of %" PRId64 " images, %.0f images/s, ",
                  p->images, p->total_images, (double)p->images * per_sec);
-    duration(last || share <= 0 ? spent : spent / share * (1 - share), time);
+    progress_format_duration(last || share <= 0 ? spent : spent / share * (1 - share), time);
     fprintf(stderr, "%s%-8s %3d %%  %s%.1f MB/s, %s %s%s", p->terminal ? "\r" : "", p->what,
             (int)(100 * share), count, (double)p->bytes * 1e-6 * per_sec, time,
             last ? "in all" : "left", p->terminal ? "\033[K" : "\n");

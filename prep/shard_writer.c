@@ -38,7 +38,8 @@ int shard_writer_create(const char *path, struct shard_writer **out, struct erro
     return 0;
 }
 
-static int put(struct shard_writer *w, const void *data, size_t bytes, struct error *e)
+static int shard_writer_write(struct shard_writer *w, const void *data, size_t bytes,
+                              struct error *e)
 {
     hash_add(w->hash, data, bytes);
     w->bytes += bytes;
@@ -57,16 +58,16 @@ int shard_writer_put(struct shard_writer *w, const struct tf_example *x, struct 
         return rc;
     tfrecord_header(bytes, header);
     tfrecord_footer(payload, bytes, footer);
-    rc = put(w, header, sizeof header, e);
+    rc = shard_writer_write(w, header, sizeof header, e);
     if (rc == 0)
-        rc = put(w, payload, bytes, e);
+        rc = shard_writer_write(w, payload, bytes, e);
     if (rc == 0)
-        rc = put(w, footer, sizeof footer, e);
+        rc = shard_writer_write(w, footer, sizeof footer, e);
     free(payload);
     return rc;
 }
 
-static void destroy(struct shard_writer *w)
+static void shard_writer_free(struct shard_writer *w)
 {
     hash_destroy(w->hash);
     free(w->path);
@@ -89,7 +90,7 @@ int shard_writer_finish(struct shard_writer *w, uint64_t *bytes, char hex[HASH_H
         unlink(w->path);
     *bytes = w->bytes;
     hash_hex(w->hash, hex);
-    destroy(w);
+    shard_writer_free(w);
     return rc;
 }
 
@@ -101,5 +102,5 @@ void shard_writer_abandon(struct shard_writer *w)
         fclose(w->file);
         unlink(w->path);
     }
-    destroy(w);
+    shard_writer_free(w);
 }

@@ -44,8 +44,8 @@ static void show_line(const struct table *t, const struct dataset *d, int64_t i,
            image->label, size, image->name);
 }
 
-static int show_json(const struct dataset *d, int64_t i, const struct dataset_image *image,
-                     const struct jpeg_info *info, struct error *e)
+static int show_image_json(const struct dataset *d, int64_t i, const struct dataset_image *image,
+                           const struct jpeg_info *info, struct error *e)
 {
     const struct dataset_entry *entry = dataset_entry(d, i);
     json_t *line = json_pack(
@@ -68,7 +68,7 @@ static int show_record(struct dataset *d, int64_t i, const struct dataset_image 
                             dataset_file(d, dataset_entry(d, i)->file),
                             dataset_entry(d, i)->offset);
     if (t->json)
-        return show_json(d, i, image, &info, e);
+        return show_image_json(d, i, image, &info, e);
     show_line(t, d, i, image, &info);
     return 0;
 }

@@ -60,7 +60,7 @@ static int scratch_error(struct stage *s, int rc)
     return rc;
 }
 
-static void say(const struct stage *s, json_t *line)
+static void stage_print_event(const struct stage *s, json_t *line)
 {
     if (s->options->json) {
         json_dumpf(line, stdout, JSON_COMPACT);
@@ -73,7 +73,7 @@ static void say(const struct stage *s, json_t *line)
 /* ---- the bandwidth */
 
 /* Sleeps until so many more bytes are due: an average over the whole copy, not a burst a second. */
-static void pace(struct stage *s, size_t bytes)
+static void stage_pace(struct stage *s, size_t bytes)
 {
     uint64_t rate = s->options->bandwidth_per_sec;
 
@@ -90,8 +90,8 @@ static void pace(struct stage *s, size_t bytes)
 
 /* ---- one shard */
 
-static void paths(const struct stage *s, const struct manifest_shard *shard, char from[PATH_MAX],
-                  char to[PATH_MAX], char temporary[PATH_MAX])
+static void stage_make_paths(const struct stage *s, const struct manifest_shard *shard,
+                             char from[PATH_MAX], char to[PATH_MAX], char temporary[PATH_MAX])
 {
     int folder = (int)(strchr(shard->file, '/') - shard->file);
 
@@ -102,8 +102,8 @@ static void paths(const struct stage *s, const struct manifest_shard *shard, cha
 }
 
 /* Whether what lies there has the manifest's size and hash. */
-static int is_whole(struct stage *s, const char *path, const struct manifest_shard *shard,
-                    bool *whole, struct error *e)
+static int stage_is_whole(struct stage *s, const char *path, const struct manifest_shard *shard,
+                          bool *whole, struct error *e)
 {
     char hex[HASH_HEX_BYTES];
     struct stat st;
@@ -130,8 +130,9 @@ static int is_whole(struct stage *s, const char *path, const struct manifest_sha
 }
 
 /* From one open file to another, hashed on the way. */
-static int copy_bytes(struct stage *s, int in, int out, const char *from, const char *temporary,
-                      const struct manifest_shard *shard, struct error *e)
+static int stage_copy_bytes(struct stage *s, int in, int out, const char *from,
+                            const char *temporary, const struct manifest_shard *shard,
+                            struct error *e)
 {
     char hex[HASH_HEX_BYTES];
     uint64_t bytes = 0;
@@ -152,7 +153,7 @@ static int copy_bytes(struct stage *s, int in, int out, const char *from, const 
         if (file_write_all(out, s->chunk, (size_t)got))
             return scratch_error(s, error_set_errno(e, errno, "cannot write %s", temporary));
         progress_add(&s->progress, 0, got);
-        pace(s, (size_t)got);
+        stage_pace(s, (size_t)got);
     }
     hash_hex(s->hash, hex);
     if (bytes != shard->bytes)
@@ -172,7 +173,7 @@ static int copy_shard(struct stage *s, const struct manifest_shard *shard, struc
 {
     char from[PATH_MAX], to[PATH_MAX], temporary[PATH_MAX];
 
-    paths(s, shard, from, to, temporary);
+    stage_make_paths(s, shard, from, to, temporary);
     int in = file_open(from, e);
     if (in < 0)
         return data_error(s, in);
@@ -184,7 +185,7 @@ static int copy_shard(struct stage *s, const struct manifest_shard *shard, struc
         return scratch_error(s, error_set_errno(e, reason, "cannot create %s", temporary));
     }
     posix_fadvise(in, 0, 0, POSIX_FADV_SEQUENTIAL);
-    int rc = copy_bytes(s, in, out, from, temporary, shard, e);
+    int rc = stage_copy_bytes(s, in, out, from, temporary, shard, e);
     close(in);
     if (close(out) && rc == 0)
         rc = scratch_error(s, error_set_errno(e, errno, "cannot write %s", temporary));
@@ -196,9 +197,9 @@ static int copy_shard(struct stage *s, const struct manifest_shard *shard, struc
     }
     s->copied++;
     s->copied_bytes += shard->bytes;
-    say(s, json_pack("{s:s, s:s, s:I, s:i, s:I}", "type", "copied", "file", shard->file, "bytes",
-                     (json_int_t)shard->bytes, "files_done", s->copied, "bytes_done",
-                     (json_int_t)s->copied_bytes));
+    stage_print_event(s, json_pack("{s:s, s:s, s:I, s:i, s:I}", "type", "copied", "file",
+                                   shard->file, "bytes", (json_int_t)shard->bytes, "files_done",
+                                   s->copied, "bytes_done", (json_int_t)s->copied_bytes));
     return 0;
 }
 
@@ -214,9 +215,9 @@ static int find_wanted(struct stage *s, uint64_t *bytes, struct error *e)
         bool whole;
         if (!manifest_shard_in(shard, s->options->part))
             continue;
-        paths(s, shard, from, to, temporary);
+        stage_make_paths(s, shard, from, to, temporary);
         unlink(temporary); /* of a copy that was interrupted: the lock is ours */
-        int rc = is_whole(s, to, shard, &whole, e);
+        int rc = stage_is_whole(s, to, shard, &whole, e);
         if (rc)
             return rc == -ERR_INTERRUPTED ? rc : scratch_error(s, rc);
         s->wanted[i] = !whole;
@@ -250,7 +251,7 @@ static int check_space(struct stage *s, uint64_t needed, struct error *e)
 
 /* ---- what is not wanted */
 
-static bool is_wanted(const struct stage *s, const char *role, const char *name)
+static bool stage_is_wanted(const struct stage *s, const char *role, const char *name)
 {
     size_t folder = strlen(role);
 
@@ -277,7 +278,7 @@ static int remove_unwanted(struct stage *s, const char *role, struct error *e)
     dir = opendir(folder);
     while (dir && rc == 0 && (entry = readdir(dir))) {
         snprintf(path, sizeof path, "%.3800s/%s/%.255s", s->options->to, role, entry->d_name);
-        if (out_folder_is_shard(entry->d_name, role) && !is_wanted(s, role, entry->d_name) &&
+        if (out_folder_is_shard(entry->d_name, role) && !stage_is_wanted(s, role, entry->d_name) &&
             unlink(path))
             rc = scratch_error(s, error_set_errno(e, errno, "cannot remove %s", path));
     }
@@ -288,7 +289,7 @@ static int remove_unwanted(struct stage *s, const char *role, struct error *e)
 
 /* ---- the manifest, which makes it complete */
 
-static int write_manifest(struct stage *s, struct error *e)
+static int stage_write_manifest(struct stage *s, struct error *e)
 {
     struct dataset_part part = s->options->part;
     char path[PATH_MAX];
@@ -303,7 +304,7 @@ static int write_manifest(struct stage *s, struct error *e)
 /* ---- the whole */
 
 /* Shards are replaced and removed here: that must not happen to the one copy of a data set. */
-static int check_folder(struct stage *s, struct error *e)
+static int stage_check_folder(struct stage *s, struct error *e)
 {
     char path[PATH_MAX];
 
@@ -319,7 +320,7 @@ static int check_folder(struct stage *s, struct error *e)
 }
 
 /* Waits for another process that stages to the same folder; what it has copied is then there. */
-static int take_lock(struct stage *s, int *lock, struct error *e)
+static int stage_lock(struct stage *s, int *lock, struct error *e)
 {
     static const char *const roles[] = {"train", "validation"};
     char path[PATH_MAX];
@@ -367,7 +368,7 @@ static int copy_wanted(struct stage *s, uint64_t bytes, struct error *e)
     return rc;
 }
 
-static void report(struct stage *s)
+static void stage_report(struct stage *s)
 {
     double seconds = clock_monotonic() - s->started;
 
@@ -377,9 +378,10 @@ static void report(struct stage *s)
                seconds);
         return;
     }
-    say(s, json_pack("{s:s, s:i, s:I, s:i, s:I, s:f}", "type", "done", "copied", s->copied,
-                     "copied_bytes", (json_int_t)s->copied_bytes, "kept", s->kept, "kept_bytes",
-                     (json_int_t)s->kept_bytes, "seconds", seconds));
+    stage_print_event(s, json_pack("{s:s, s:i, s:I, s:i, s:I, s:f}", "type", "done", "copied",
+                                   s->copied, "copied_bytes", (json_int_t)s->copied_bytes, "kept",
+                                   s->kept, "kept_bytes", (json_int_t)s->kept_bytes, "seconds",
+                                   seconds));
 }
 
 static int stage_locked(struct stage *s, struct error *e)
@@ -398,13 +400,13 @@ static int stage_locked(struct stage *s, struct error *e)
         rc = check_space(s, bytes, e);
     if (rc)
         return rc;
-    say(s,
-        json_pack("{s:s, s:I, s:i}", "type", "start", "bytes", (json_int_t)bytes, "kept", s->kept));
+    stage_print_event(s, json_pack("{s:s, s:I, s:i}", "type", "start", "bytes", (json_int_t)bytes,
+                                   "kept", s->kept));
     rc = copy_wanted(s, bytes, e);
     if (rc == 0)
-        rc = write_manifest(s, e);
+        rc = stage_write_manifest(s, e);
     if (rc == 0)
-        report(s);
+        stage_report(s);
     return rc;
 }
 
@@ -427,9 +429,9 @@ int stage(const struct stage_options *o, enum stage_fault *fault, struct error *
     if (rc == 0 && (!s.chunk || !s.wanted))
         rc = error_set(e, ERR_NO_MEMORY, "no memory to copy shards");
     if (rc == 0)
-        rc = check_folder(&s, e);
+        rc = stage_check_folder(&s, e);
     if (rc == 0)
-        rc = take_lock(&s, &lock, e);
+        rc = stage_lock(&s, &lock, e);
     if (rc == 0)
         rc = stage_locked(&s, e);
     if (lock >= 0)

@@ -122,7 +122,8 @@ static void predict_batch(struct run *r, const struct loader_batch *b, float *lo
     }
 }
 
-static int say_progress(struct run *r, int64_t done, int64_t batches, int64_t step, struct error *e)
+static int evaluate_report_progress(struct run *r, int64_t done, int64_t batches, int64_t step,
+                                    struct error *e)
 {
     int64_t images = done * r->spec->eval.batch;
 
@@ -144,7 +145,7 @@ static int progress_after(struct run *r, int64_t mine, int64_t batches, int64_t 
     int64_t before = (mine - 1) * r->world;
     if (r->rank != 0 || (done * 10 / batches == before * 10 / batches && done < batches))
         return 0;
-    return say_progress(r, done, batches, step, e);
+    return evaluate_report_progress(r, done, batches, step, e);
 }
 
 static int evaluate_batches(struct run *r, struct loader *loader, int64_t step,
@@ -207,7 +208,8 @@ static int check_all_counted(const struct run *r, const struct tally *sum, struc
 }
 
 /* An accuracy of such outputs means nothing, and must not be taken for a target that is met. */
-static int check_finite(const struct run *r, const struct tally *sum, int64_t step, struct error *e)
+static int evaluate_check_finite(const struct run *r, const struct tally *sum, int64_t step,
+                                 struct error *e)
 {
     if (sum->not_finite == 0)
         return 0;
@@ -247,7 +249,7 @@ int evaluate(struct run *r, int64_t step, double epoch, bool predictions, struct
     if (!status && !*stopped) {
         sum = mine;
         traincomm_reduce(r->comm, TRAINCOMM_SUM, (double *)&sum, sizeof sum / sizeof(double));
-        status = check_finite(r, &sum, step, e); /* the same numbers on every rank */
+        status = evaluate_check_finite(r, &sum, step, e); /* the same numbers on every rank */
         if (!status && predictions)
             status = predictions_write(file, r, e);
     }

@@ -12,18 +12,18 @@
 #include "common/preset.h"
 
 /* A value is a line's rest as it is: the strings of a job document have no control characters. */
-static void print(const char *name, const char *value)
+static void settings_print(const char *name, const char *value)
 {
     printf("%s=%s\n", name, value ? value : "");
 }
 
-static const char *folder(const char *path)
+static const char *settings_folder(const char *path)
 {
     return job_spec_is_synthetic(path) ? NULL : path;
 }
 
 /* NULL: what is wrong has been said. */
-static struct job_spec *load(const char *job_file)
+static struct job_spec *settings_load_job(const char *job_file)
 {
     struct problems problems = {0};
     struct error e = {0};
@@ -43,21 +43,21 @@ static struct job_spec *load(const char *job_file)
 
 int job_settings_print(const char *job_file)
 {
-    struct job_spec *spec = load(job_file);
+    struct job_spec *spec = settings_load_job(job_file);
 
     if (!spec)
         return 2;
-    print("data_train", folder(spec->data.train));
-    print("data_eval", folder(spec->data.eval));
-    print("locality", spec->data.locality == JOB_LOCALITY_NODE ? "node" : "global");
+    settings_print("data_train", settings_folder(spec->data.train));
+    settings_print("data_eval", settings_folder(spec->data.eval));
+    settings_print("locality", spec->data.locality == JOB_LOCALITY_NODE ? "node" : "global");
     printf("nodes=%lld\n", (long long)spec->cluster.nodes);
     printf("threads=%lld\n", (long long)spec->cluster.threads_per_worker);
-    print("interface", spec->cluster.interface);
+    settings_print("interface", spec->cluster.interface);
     job_spec_destroy(spec);
     return 0;
 }
 
-static int place(const struct job_spec *spec, const char *sys)
+static int settings_place(const struct job_spec *spec, const char *sys)
 {
     struct placement_machine machine;
     const char *options[PLACEMENT_OPTIONS];
@@ -87,8 +87,8 @@ static int place(const struct job_spec *spec, const char *sys)
 
 int job_settings_place(const char *job_file, const char *sys)
 {
-    struct job_spec *spec = load(job_file);
-    int status = spec ? place(spec, sys) : 2;
+    struct job_spec *spec = settings_load_job(job_file);
+    int status = spec ? settings_place(spec, sys) : 2;
 
     job_spec_destroy(spec);
     return status;

@@ -95,7 +95,7 @@ static int check_together(const struct start_options *o, const struct self_check
 }
 
 /* Returns -1 to go on, or an exit status. */
-static int parse_options(int argc, char **argv, struct start_options *o)
+static int worker_parse_options(int argc, char **argv, struct start_options *o)
 {
     const char *interface = NULL, *place = NULL, *sys = NULL;
     bool probe = false;
@@ -233,7 +233,7 @@ int main(int argc, char **argv)
     struct start_options options;
     struct traincomm *comm;
     struct error e;
-    int exit_status = parse_options(argc, argv, &options);
+    int exit_status = worker_parse_options(argc, argv, &options);
     char name[32];
 
     if (exit_status >= 0)

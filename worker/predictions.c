@@ -39,7 +39,7 @@ void predictions_destroy(struct predictions *p)
     free(p);
 }
 
-static struct prediction predict(const float *logits, int classes)
+static struct prediction predictions_make(const float *logits, int classes)
 {
     struct prediction best = {.top1 = 0};
     double sum = 0;
@@ -66,7 +66,7 @@ int predictions_add(struct predictions *p, const struct loader_batch *batch, con
         p->room = room;
     }
     for (int i = 0; i < batch->n; i++) {
-        struct prediction one = predict(logits + (size_t)i * classes, classes);
+        struct prediction one = predictions_make(logits + (size_t)i * classes, classes);
         one.index = batch->indices[i];
         one.label = batch->labels[i];
         p->items[p->count++] = one;
@@ -116,7 +116,7 @@ static int write_csv(struct predictions *p, const char *path, struct error *e)
     return status;
 }
 
-static int gather(struct predictions *p, struct run *r, struct error *e)
+static int predictions_gather(struct predictions *p, struct run *r, struct error *e)
 {
     void *all;
     size_t bytes;
@@ -134,7 +134,7 @@ static int gather(struct predictions *p, struct run *r, struct error *e)
 int predictions_write(struct predictions *p, struct run *r, struct error *e)
 {
     char path[PATH_MAX + 32];
-    int status = gather(p, r, e);
+    int status = predictions_gather(p, r, e);
 
     snprintf(path, sizeof path, "%s/predictions.csv", r->attempt_dir);
     if (!status && r->rank == 0)

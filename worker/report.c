@@ -24,7 +24,7 @@ struct report {
 };
 
 /* An attempt's file is new, but a run started by hand may be started again in the same folder. */
-static int64_t count_lines(int fd)
+static int64_t report_count_lines(int fd)
 {
     char buffer[65536];
     int64_t lines = 0;
@@ -51,7 +51,7 @@ int report_create(const char *path, struct report **out, struct error *e)
             report_destroy(r);
             return status;
         }
-        r->seq = count_lines(r->fd);
+        r->seq = report_count_lines(r->fd);
     }
     *out = r;
     return 0;

@@ -91,7 +91,7 @@ static int fit_world(struct run *r, bool resumes, struct error *e)
                      (long long)wanted);
 }
 
-static int read_job(struct run *r, const char *path, bool resumes, struct error *e)
+static int start_read_job(struct run *r, const char *path, bool resumes, struct error *e)
 {
     json_t *document = NULL;
     int status = share_document(r, path, &document, e);
@@ -191,7 +191,7 @@ int start_run(const struct start_options *options, struct traincomm *comm, struc
     stall_doing(r->stall, STALL_FILES);
     int status = open_run_dir(r, options, e);
     if (!status)
-        status = read_job(r, options->job_file, options->resume != NULL, e);
+        status = start_read_job(r, options->job_file, options->resume != NULL, e);
     if (!status)
         status = find_checkpoint(r, options->resume, e);
     stall_doing(r->stall, STALL_COMPUTE);

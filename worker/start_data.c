@@ -57,7 +57,7 @@ static struct dataset_part part_of_rank(const struct run *r)
 }
 
 /* Of all nodes: with data.locality node each rank has opened its node's part. Collective. */
-static void count_images(const struct run *r, struct plan_counts *counts)
+static void start_count_images(const struct run *r, struct plan_counts *counts)
 {
     double mine = r->train_data ? (double)dataset_images(r->train_data) : 0;
     double least = mine, most = mine;
@@ -89,7 +89,7 @@ static int check_image_count(const struct run *r, const struct plan_counts *coun
                      (long long)counts->train.images);
 }
 
-static int make_plan(struct run *r, const struct plan_counts *counts, struct error *e)
+static int start_make_plan(struct run *r, const struct plan_counts *counts, struct error *e)
 {
     struct plan_inputs inputs = {0};
     struct problems problems = {0};
@@ -241,8 +241,8 @@ int start_data(struct run *r, struct error *e)
     int status = open_in_turn(r, e);
     if (status)
         return status;
-    count_images(r, &counts);
-    status = make_plan(r, &counts, e);
+    start_count_images(r, &counts);
+    status = start_make_plan(r, &counts, e);
     if (!status)
         status = take_place(r, e);
     status = run_agree(r, status, e);

@@ -118,7 +118,7 @@ int run_state_write(const struct run_state *s, const struct job_spec *spec, cons
     return status;
 }
 
-static int differs(const json_t *wanted, const char *hex)
+static int state_differs(const json_t *wanted, const char *hex)
 {
     const char *text = json_string_value(wanted);
     return !text || strcmp(text, hex) != 0;
@@ -129,7 +129,7 @@ static int check_self(const json_t *state, const char *folder, struct error *e)
     char hex[DIGEST_BYTES];
 
     checkpoint_state_digest(state, hex);
-    if (!differs(json_object_get(state, "xxh128"), hex))
+    if (!state_differs(json_object_get(state, "xxh128"), hex))
         return 0;
     return error_set(e, ERR_CORRUPT,
                      "the checkpoint %s is not whole: state.json is not what was written into it",
@@ -143,8 +143,8 @@ static int check_files(const json_t *state, const char *folder, struct error *e)
     int status = found ? 0 : error_prefix(e, "the checkpoint %s is not whole", folder);
 
     for (size_t i = 0; !status && checkpoint_file_at(i); i++)
-        if (differs(json_object_get(wanted, checkpoint_file_at(i)),
-                    json_string_value(json_object_get(found, checkpoint_file_at(i)))))
+        if (state_differs(json_object_get(wanted, checkpoint_file_at(i)),
+                          json_string_value(json_object_get(found, checkpoint_file_at(i)))))
             status = error_set(e, ERR_CORRUPT,
                                "the checkpoint %s is not whole: %s is not what was written into it "
                                "(its xxh128 is not the one in state.json)",

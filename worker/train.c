@@ -126,7 +126,7 @@ static void close_trainer(struct trainer *t)
 }
 
 /* Seconds since the last lap, which were this phase; the trace gets the same. */
-static double lap(double *since, const char *phase)
+static double train_lap(double *since, const char *phase)
 {
     trace_since(*since, "phase", phase);
     double now = clock_monotonic(), passed = now - *since;
@@ -163,23 +163,23 @@ static struct batch_result compute_batch(struct trainer *t, const struct loader_
                                               .first_number = first_number(r),
                                               .indices = b->indices});
     double loss = model_forward(r->model, b->images, b->labels, b->n, &correct);
-    times->forward += lap(&clock, "forward");
+    times->forward += train_lap(&clock, "forward");
     model_backward(r->model, 1.0 / (double)(r->world * batches), j > 0,
                    last ? gradients_ready : NULL, t->gradients);
-    times->backward += lap(&clock, "backward");
+    times->backward += train_lap(&clock, "backward");
     return (struct batch_result){loss, correct};
 }
 
-static double update(struct trainer *t, double lr, struct step_times *times)
+static double train_update(struct trainer *t, double lr, struct step_times *times)
 {
     double clock = clock_monotonic();
     stall_doing(t->run->stall, STALL_ALLREDUCE);
     times->comm = traincomm_gradients_wait(t->gradients);
     stall_doing(t->run->stall, STALL_COMPUTE);
-    lap(&clock, "all-reduce");
+    train_lap(&clock, "all-reduce");
     double norm = sqrt(optimizer_step(t->optimizer, lr));
     model_params_changed(t->run->model);
-    times->optim = lap(&clock, "optimizer");
+    times->optim = train_lap(&clock, "optimizer");
     return norm;
 }
 
@@ -263,8 +263,8 @@ static void print_progress(struct trainer *t, int64_t step, double loss, double 
  * that no half step is left in the running statistics, and on errors before the first and the last
  * one: behind that they meet in the all-reduce. *step gets this rank's mean loss and its sum of
  * correct images. */
-static int compute_gradients(struct trainer *t, struct batch_result *step, struct step_times *times,
-                             bool *stop, struct error *e)
+static int train_compute_gradients(struct trainer *t, struct batch_result *step,
+                                   struct step_times *times, bool *stop, struct error *e)
 {
     struct run *r = t->run;
     int64_t batches = r->spec->accumulate_steps;
@@ -300,7 +300,7 @@ static int compute_gradients(struct trainer *t, struct batch_result *step, struc
 
 /* The weights of a step whose gradients were not finite are lost, though its loss may still be a
  * number: they must neither be saved nor trained further. */
-static int check_finite(int64_t step, double loss, double grad_norm, struct error *e)
+static int train_check_finite(int64_t step, double loss, double grad_norm, struct error *e)
 {
     bool of_loss = !isfinite(loss);
 
@@ -321,15 +321,15 @@ static int train_step(struct trainer *t, int64_t index, bool *stop, struct error
     struct batch_result mine;
     double lr = lr_at(&r->plan->lr, index + r->step_shift);
 
-    int status = compute_gradients(t, &mine, &times, stop, e);
+    int status = train_compute_gradients(t, &mine, &times, stop, e);
     if (status || *stop)
         return status;
-    double grad_norm = update(t, lr, &times), clock = clock_monotonic();
+    double grad_norm = train_update(t, lr, &times), clock = clock_monotonic();
     stall_doing(t->run->stall, STALL_WAIT);
     struct rank_step all = gather_step(t, &mine, &times);
     stall_step_ended(r->stall, index + 1);
     stall_doing(r->stall, STALL_FILES); /* the event */
-    lap(&clock, "wait for all ranks");
+    train_lap(&clock, "wait for all ranks");
     times.total = clock_monotonic() - times.start;
     trace_since(times.start, "step", "step");
     t->step_seconds_sum += times.total;
@@ -338,7 +338,7 @@ static int train_step(struct trainer *t, int64_t index, bool *stop, struct error
     t->lr = lr;
     status = say_step(t, index + 1, &all, &times, grad_norm, e);
     if (!status)
-        status = check_finite(index + 1, all.loss, grad_norm, e);
+        status = train_check_finite(index + 1, all.loss, grad_norm, e);
     if (!status)
         status = loader_judge_bad((int64_t)all.bad_images,
                                   (t->result.steps - t->first_step) * r->plan->global_batch,
@@ -488,7 +488,7 @@ static int train_steps(struct trainer *t, struct error *e)
     return status;
 }
 
-static int finish(struct trainer *t, struct error *e)
+static int train_finish(struct trainer *t, struct error *e)
 {
     struct run *r = t->run;
     struct result *result = &t->result;
@@ -553,7 +553,7 @@ int train(struct run *r, struct error *e)
     if (!status)
         status = train_steps(&t, e);
     if (!status)
-        status = finish(&t, e);
+        status = train_finish(&t, e);
     close_trainer(&t);
     return status;
 }

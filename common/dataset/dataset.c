@@ -259,8 +259,8 @@ static int read_record(const struct dataset *d, const struct dataset_entry *entr
     return rc;
 }
 
-static int read_file(const struct dataset *d, const struct dataset_entry *entry,
-                     struct dataset_image *image, struct error *e)
+static int dataset_read_file(const struct dataset *d, const struct dataset_entry *entry,
+                             struct dataset_image *image, struct error *e)
 {
     const char *path = d->list.files[entry->file], *name = file_base_name(path);
     char *bytes;
@@ -283,7 +283,7 @@ int dataset_read(struct dataset *d, int64_t i, struct dataset_image *image, stru
     const struct dataset_entry *entry = dataset_entry(d, i);
 
     *image = (struct dataset_image){0};
-    return d->shards ? read_record(d, entry, image, e) : read_file(d, entry, image, e);
+    return d->shards ? read_record(d, entry, image, e) : dataset_read_file(d, entry, image, e);
 }
 
 void dataset_image_release(struct dataset_image *image)

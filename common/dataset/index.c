@@ -102,7 +102,7 @@ static uint64_t take_u64(struct cursor *c)
 }
 
 /* The name's bytes, without an end. */
-static const char *take_name(struct cursor *c, size_t *length)
+static const char *index_read_name(struct cursor *c, size_t *length)
 {
     uint64_t bytes = take_u64(c);
     const char *name = c->at;
@@ -120,7 +120,7 @@ static bool key_fits(struct cursor *c, const struct dataset_list *list, size_t i
 {
     size_t length = 0;
     *images = take_u64(c);
-    const char *name = take_name(c, &length);
+    const char *name = index_read_name(c, &length);
     uint64_t bytes = take_u64(c), changed = take_u64(c);
 
     return !c->bad && strlen(key_name(list, i)) == length &&
@@ -152,7 +152,7 @@ static bool load_class(struct cursor *c, struct dataset_list *list, size_t class
     for (uint64_t i = 0; i < images; i++) {
         size_t length = 0;
         uint64_t bytes = take_u64(c);
-        const char *name = take_name(c, &length);
+        const char *name = index_read_name(c, &length);
         char *path;
         if (c->bad || asprintf(&path, "%s/%s/%.*s", list->folder, list->classes[class], (int)length,
                                name) < 0)
@@ -179,7 +179,7 @@ static bool load_body(struct cursor c, struct dataset_list *list, struct dataset
     return good && c.at == c.end;
 }
 
-static void forget(struct dataset_list *list, struct dataset_index *index)
+static void index_clear(struct dataset_list *list, struct dataset_index *index)
 {
     if (!of_shards(list)) {
         for (size_t i = 0; i < list->count; i++)
@@ -211,7 +211,7 @@ static bool load_from(int fd, const char *path, struct dataset_list *list,
         good = load_body((struct cursor){text + sizeof h, text + bytes, false}, list, index);
     free(text);
     if (!good)
-        forget(list, index);
+        index_clear(list, index);
     return good;
 }
 
@@ -292,7 +292,8 @@ static bool is_settled(const struct dataset_list *list, double listed_at)
     return true;
 }
 
-static char *make(const struct dataset_list *list, const struct dataset_index *index, size_t *bytes)
+static char *index_make(const struct dataset_list *list, const struct dataset_index *index,
+                        size_t *bytes)
 {
     struct header h = {.magic = MAGIC, .format = list->format, .keys = key_count(list)};
     char *text = NULL;
@@ -360,7 +361,7 @@ void dataset_index_store(const struct dataset_list *list, const struct dataset_i
 
     if (!is_settled(list, listed_at))
         return;
-    char *text = make(list, index, &bytes);
+    char *text = index_make(list, index, &bytes);
     if (!text)
         return;
     if (store_beside(list, text, bytes, &beside) && store_in_cache(list, text, bytes, &in_cache))

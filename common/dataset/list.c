@@ -23,7 +23,7 @@ static int not_hidden(const struct dirent *entry)
     return entry->d_name[0] != '.';
 }
 
-static int by_bytes(const struct dirent **a, const struct dirent **b)
+static int list_compare_names(const struct dirent **a, const struct dirent **b)
 {
     return strcmp((*a)->d_name, (*b)->d_name);
 }
@@ -44,7 +44,7 @@ static int names_read(const char *folder, struct names *names, struct error *e)
         status = fd;
     if (status)
         return status;
-    names->count = scandirat(fd, ".", &names->entries, not_hidden, by_bytes);
+    names->count = scandirat(fd, ".", &names->entries, not_hidden, list_compare_names);
     progress_add(1);
     if (names->count < 0) {
         *names = (struct names){0};
@@ -61,18 +61,18 @@ static void names_free(struct names *names)
     free(names->entries);
 }
 
-static char *join(const char *folder, const char *name)
+static char *list_join_path(const char *folder, const char *name)
 {
     char *path = NULL;
     return asprintf(&path, "%s/%s", folder, name) < 0 ? NULL : path;
 }
 
-static bool is_folder(const char *folder, const struct dirent *entry)
+static bool list_is_folder(const char *folder, const struct dirent *entry)
 {
     struct stat st;
     if (entry->d_type != DT_UNKNOWN && entry->d_type != DT_LNK)
         return entry->d_type == DT_DIR;
-    char *path = join(folder, entry->d_name);
+    char *path = list_join_path(folder, entry->d_name);
     bool yes = path && stat(path, &st) == 0 && S_ISDIR(st.st_mode);
     free(path);
     return yes;
@@ -124,7 +124,7 @@ static int list_file(struct dataset_list *list, const char *folder, const char *
                      struct error *e)
 {
     struct stat st;
-    char *path = join(folder, name);
+    char *path = list_join_path(folder, name);
     int rc = path ? open_beneath_stat(path, &st, e) : 0;
 
     if (path && !rc && !S_ISREG(st.st_mode))
@@ -145,7 +145,7 @@ static const char *const prefixes[] = {
 static bool is_shard(const char *folder, const struct dirent *entry, enum dataset_role role)
 {
     return strncmp(entry->d_name, prefixes[role], strlen(prefixes[role])) == 0 &&
-           !is_folder(folder, entry);
+           !list_is_folder(folder, entry);
 }
 
 /* The 3 and the 8 of NAME-00003-of-00008. False: other people's names promise nothing. */
@@ -226,7 +226,7 @@ int dataset_is_jpeg_name(const char *name)
 static int list_class(struct dataset_list *list, int32_t label, struct error *e)
 {
     struct names images = {0};
-    char *folder = join(list->folder, list->classes[label]);
+    char *folder = list_join_path(list->folder, list->classes[label]);
     int rc = folder ? names_read(folder, &images, e)
                     : error_set(e, ERR_NO_MEMORY, "no memory for a list of files");
 
@@ -274,9 +274,9 @@ static int list_classes(const struct names *names, struct dataset_list *list, st
         return error_set(e, ERR_NO_MEMORY, "no memory for %d classes", names->count);
     for (int i = 0; i < names->count; i++) {
         struct stat st;
-        if (!is_folder(list->folder, names->entries[i]))
+        if (!list_is_folder(list->folder, names->entries[i]))
             continue;
-        char *path = join(list->folder, names->entries[i]->d_name);
+        char *path = list_join_path(list->folder, names->entries[i]->d_name);
         bool seen = path && stat(path, &st) == 0;
         free(path);
         list->class_changed_ns[list->class_count] = seen ? changed_ns(&st) : 0;
@@ -304,7 +304,7 @@ static const char *role_folder(const char *folder, const struct names *names,
 
     for (int i = 0; i < names->count; i++) {
         const char *name = names->entries[i]->d_name;
-        if (!is_folder(folder, names->entries[i]))
+        if (!list_is_folder(folder, names->entries[i]))
             continue;
         if (is_role_name(name, role))
             found = name;
@@ -326,7 +326,7 @@ static int list_folder(struct dataset_list *list, enum dataset_role role, struct
         rc = list_shards(&names, role, part, list, e);
     if (rc == 0 && list->count == 0) {
         const char *deeper = enter ? role_folder(list->folder, &names, role) : NULL;
-        char *folder = deeper ? join(list->folder, deeper) : NULL;
+        char *folder = deeper ? list_join_path(list->folder, deeper) : NULL;
         if (folder) {
             free(list->folder);
             list->folder = folder;

@@ -71,7 +71,7 @@ void shards_destroy(struct shards *s)
 }
 
 /* A descriptor of the file, to be given back by release; or a negative error. */
-static int borrow(struct shards *s, uint32_t file, struct error *e)
+static int shard_borrow(struct shards *s, uint32_t file, struct error *e)
 {
     int none = -1, fd = file < s->keep ? atomic_load(&s->fds[file]) : -1;
 
@@ -88,15 +88,15 @@ static int borrow(struct shards *s, uint32_t file, struct error *e)
     return none; /* another thread's, which was faster */
 }
 
-static void release(const struct shards *s, uint32_t file, int fd)
+static void shard_release(const struct shards *s, uint32_t file, int fd)
 {
     if (file >= s->keep)
         close(fd);
 }
 
 /* All bytes, or an error that says how many there were. */
-static int read_bytes(int fd, const char *name, uint8_t *to, uint64_t bytes, uint64_t offset,
-                      struct error *e)
+static int shard_read_bytes(int fd, const char *name, uint8_t *to, uint64_t bytes, uint64_t offset,
+                            struct error *e)
 {
     for (uint64_t done = 0; done < bytes;) {
         ssize_t n = pread(fd, to + done, bytes - done, (off_t)(offset + done));
@@ -115,8 +115,8 @@ static int read_bytes(int fd, const char *name, uint8_t *to, uint64_t bytes, uin
     return 0;
 }
 
-static int walk(int fd, const char *name, uint64_t file_bytes, uint64_t **lengths, uint64_t *count,
-                struct error *e)
+static int shard_walk(int fd, const char *name, uint64_t file_bytes, uint64_t **lengths,
+                      uint64_t *count, struct error *e)
 {
     uint64_t offset = 0;
     size_t room = 0;
@@ -128,8 +128,8 @@ static int walk(int fd, const char *name, uint64_t file_bytes, uint64_t **length
         if (!larger)
             return error_set(e, ERR_NO_MEMORY, "no memory for an index of %s", name);
         *lengths = larger;
-        int rc =
-            read_bytes(fd, name, header, left < sizeof header ? left : sizeof header, offset, e);
+        int rc = shard_read_bytes(fd, name, header, left < sizeof header ? left : sizeof header,
+                                  offset, e);
         if (rc == 0)
             rc = tfrecord_frame(header, file_bytes, name, offset, *lengths + *count, e);
         if (rc)
@@ -159,7 +159,7 @@ int shards_walk(struct dataset_list *list, uint32_t file, uint64_t **lengths, ui
         rc = error_set(e, ERR_CORRUPT, "%s is empty", name);
     else {
         list->bytes[file] = (uint64_t)st.st_size;
-        rc = walk(fd, name, list->bytes[file], lengths, count, e);
+        rc = shard_walk(fd, name, list->bytes[file], lengths, count, e);
     }
     close(fd);
     if (rc) {
@@ -195,7 +195,7 @@ static int read_frame(struct shards *s, const struct dataset_entry *entry, int f
     int rc = check_unchanged(s, entry->file, fd, e);
 
     if (rc == 0)
-        rc = read_bytes(fd, name, frame, bytes, entry->offset, e);
+        rc = shard_read_bytes(fd, name, frame, bytes, entry->offset, e);
     if (rc == 0)
         rc = tfrecord_frame(frame, s->list->bytes[entry->file], name, entry->offset, &length, e);
     if (rc)
@@ -212,7 +212,7 @@ int shards_read(struct shards *s, const struct dataset_entry *entry, uint8_t **f
                 struct error *e)
 {
     uint64_t bytes = TFRECORD_HEADER_BYTES + entry->bytes + TFRECORD_FOOTER_BYTES;
-    int fd = borrow(s, entry->file, e);
+    int fd = shard_borrow(s, entry->file, e);
 
     *frame = NULL;
     if (fd < 0)
@@ -221,7 +221,7 @@ int shards_read(struct shards *s, const struct dataset_entry *entry, uint8_t **f
     int rc =
         *frame ? read_frame(s, entry, fd, *frame, e)
                : error_set(e, ERR_NO_MEMORY, "no memory for a record of %" PRIu64 " bytes", bytes);
-    release(s, entry->file, fd);
+    shard_release(s, entry->file, fd);
     if (rc) {
         free(*frame);
         *frame = NULL;
@@ -232,7 +232,7 @@ int shards_read(struct shards *s, const struct dataset_entry *entry, uint8_t **f
 void shards_expect(struct shards *s, const struct dataset_entry *entry)
 {
     struct error e;
-    int fd = entry->file < s->keep ? borrow(s, entry->file, &e) : -1;
+    int fd = entry->file < s->keep ? shard_borrow(s, entry->file, &e) : -1;
 
     if (fd >= 0)
         posix_fadvise(fd, (off_t)entry->offset,

@@ -24,7 +24,7 @@ static struct jpeg_decoder *decoder_of(j_common_ptr jpeg)
     return jpeg->client_data;
 }
 
-static void fail(j_common_ptr jpeg)
+static void jpeg_on_error(j_common_ptr jpeg)
 {
     struct jpeg_decoder *d = decoder_of(jpeg);
     jpeg->err->format_message(jpeg, d->words);
@@ -33,7 +33,7 @@ static void fail(j_common_ptr jpeg)
 
 /* Some of libjpeg's warnings mean that part of the picture is made up. Others (a strange marker,
  * extra bytes) are common in good photographs. */
-static void warn(j_common_ptr jpeg, int level)
+static void jpeg_on_warning(j_common_ptr jpeg, int level)
 {
     if (level >= 0)
         return;
@@ -42,11 +42,11 @@ static void warn(j_common_ptr jpeg, int level)
     case JWRN_HIT_MARKER:
     case JWRN_HUFF_BAD_CODE:
     case JWRN_ARITH_BAD_CODE:
-        fail(jpeg);
+        jpeg_on_error(jpeg);
     }
 }
 
-static void silent(j_common_ptr jpeg)
+static void jpeg_on_message(j_common_ptr jpeg)
 {
     (void)jpeg;
 }
@@ -59,9 +59,9 @@ int jpeg_decoder_create(struct jpeg_decoder **out, struct error *e)
     if (!d)
         return error_set(e, ERR_NO_MEMORY, "no memory for a JPEG decoder");
     d->jpeg.err = jpeg_std_error(&d->errors);
-    d->errors.error_exit = fail;
-    d->errors.emit_message = warn;
-    d->errors.output_message = silent;
+    d->errors.error_exit = jpeg_on_error;
+    d->errors.emit_message = jpeg_on_warning;
+    d->errors.output_message = jpeg_on_message;
     if (setjmp(d->failed)) {
         error_set(e, ERR_NO_MEMORY, "no JPEG decoder: %s", d->words);
         free(d);
@@ -153,7 +153,7 @@ static J_COLOR_SPACE output_space(J_COLOR_SPACE stored, J_COLOR_SPACE rgb)
     return stored == JCS_CMYK || stored == JCS_YCCK ? JCS_CMYK : rgb;
 }
 
-static int reserve(struct jpeg_decoder *d, size_t bytes, struct error *e)
+static int jpeg_reserve(struct jpeg_decoder *d, size_t bytes, struct error *e)
 {
     if (bytes <= d->room)
         return 0;
@@ -199,7 +199,8 @@ static void must_read_rows(struct jpeg_decoder *d, unsigned count, size_t row_by
     }
 }
 
-static int decode(struct jpeg_decoder *d, const uint8_t *jpeg, size_t bytes, struct error *e)
+static int jpeg_decode_scaled(struct jpeg_decoder *d, const uint8_t *jpeg, size_t bytes,
+                              struct error *e)
 {
     must_read_header(d, jpeg, bytes);
     int rc = check_header(&d->jpeg, jpeg, bytes, e);
@@ -208,7 +209,7 @@ static int decode(struct jpeg_decoder *d, const uint8_t *jpeg, size_t bytes, str
     d->jpeg.out_color_space = output_space(d->jpeg.jpeg_color_space, JCS_RGB);
     jpeg_start_decompress(&d->jpeg);
     size_t row_bytes = (size_t)d->jpeg.output_width * (size_t)d->jpeg.output_components;
-    rc = reserve(d, row_bytes * d->jpeg.output_height, e);
+    rc = jpeg_reserve(d, row_bytes * d->jpeg.output_height, e);
     if (rc)
         return rc;
     must_read_rows(d, d->jpeg.output_height, row_bytes);
@@ -226,7 +227,7 @@ int jpeg_decode(struct jpeg_decoder *d, const uint8_t *jpeg, size_t bytes, struc
         jpeg_abort_decompress(&d->jpeg);
         return error_set(e, ERR_CORRUPT, "%s", d->words);
     }
-    int rc = decode(d, jpeg, bytes, e);
+    int rc = jpeg_decode_scaled(d, jpeg, bytes, e);
     if (rc) {
         jpeg_abort_decompress(&d->jpeg);
         return rc;
@@ -316,7 +317,7 @@ static int read_part(struct jpeg_decoder *d, struct jpeg_rectangle *part, struct
     *part =
         (struct jpeg_rectangle){(int)x, top, (int)width, bottom - top, part->halved, part->grey};
     size_t row_bytes = (size_t)width * (size_t)jpeg->output_components;
-    int rc = reserve(d, row_bytes * ((size_t)part->height + 1), e);
+    int rc = jpeg_reserve(d, row_bytes * ((size_t)part->height + 1), e);
     if (rc)
         return rc;
     if (top > 0)

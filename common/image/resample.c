@@ -11,7 +11,8 @@ void resample_filter_free(struct resample_filter *f)
     *f = (struct resample_filter){0};
 }
 
-static int reserve(struct resample_filter *f, int inputs, int outputs, int taps, struct error *e)
+static int resample_reserve(struct resample_filter *f, int inputs, int outputs, int taps,
+                            struct error *e)
 {
     size_t starts = (size_t)outputs, weights = (size_t)outputs * (size_t)taps;
 
@@ -56,7 +57,7 @@ int resample_filter_triangle(struct resample_filter *f, int inputs, double low, 
         triangle_span(low + (first + i + 0.5) * scale, support, inputs, &from, &end);
         taps = end - from > taps ? end - from : taps;
     }
-    int rc = reserve(f, inputs, count, taps, e);
+    int rc = resample_reserve(f, inputs, count, taps, e);
     if (rc)
         return rc;
     for (int i = 0; i < count; i++) {
@@ -74,7 +75,7 @@ int resample_filter_triangle(struct resample_filter *f, int inputs, double low, 
 }
 
 /* Keys' cubic at distance x in [0, 2]. */
-static float cubic(float x)
+static float resample_cubic(float x)
 {
     const float a = -0.75f;
     if (x <= 1)
@@ -88,14 +89,15 @@ int resample_filter_tf_bicubic(struct resample_filter *f, int inputs, int size, 
     float scale = (float)inputs / (float)size;
     int taps = inputs < 4 ? inputs : 4;
 
-    int rc = reserve(f, inputs, count, taps, e);
+    int rc = resample_reserve(f, inputs, count, taps, e);
     if (rc)
         return rc;
     for (int i = 0; i < count; i++) {
         float at = (float)(first + i) * scale;
         int in = (int)floorf(at), start = in - 1;
         float phase = (float)lrintf((at - (float)in) * 1024) / 1024;
-        float four[4] = {cubic(1 + phase), cubic(phase), cubic(1 - phase), cubic(2 - phase)};
+        float four[4] = {resample_cubic(1 + phase), resample_cubic(phase),
+                         resample_cubic(1 - phase), resample_cubic(2 - phase)};
         start = start > inputs - taps ? inputs - taps : start;
         start = start < 0 ? 0 : start;
         for (int k = 0; k < 4; k++) {
@@ -114,7 +116,7 @@ int resample_filter_tf_bilinear(struct resample_filter *f, int inputs, int size,
     float scale = (float)inputs / (float)size;
     int taps = inputs < 2 ? inputs : 2;
 
-    int rc = reserve(f, inputs, count, taps, e);
+    int rc = resample_reserve(f, inputs, count, taps, e);
     if (rc)
         return rc;
     for (int i = 0; i < count; i++) {
@@ -207,7 +209,7 @@ static void add_rows(const uint8_t *source, size_t stride, const float *weights,
     }
 }
 
-static float whole(float value)
+static float resample_round(float value)
 {
     value = floorf(value + 0.5f);
     return value < 0 ? 0 : value > 255 ? 255 : value;
@@ -222,7 +224,7 @@ static void grey_columns(const float *row, const struct resample_filter *f,
         for (int k = 0; k < f->taps; k++)
             value += weights[k] * from[k];
         if (o->round)
-            value = whole(value);
+            value = resample_round(value);
         for (int c = 0; c < o->grey_channels; c++)
             *out++ = value * o->scale[c] + o->shift[c];
     }

@@ -11,7 +11,7 @@ struct walk {
     int now;
 };
 
-static int add(struct walk *w, size_t floats)
+static int walk_add(struct walk *w, size_t floats)
 {
     struct activations *a = w->a;
 
@@ -23,11 +23,11 @@ static int add(struct walk *w, size_t floats)
 
 static int add_like(struct walk *w, int unit)
 {
-    return add(w, network_floats(&w->n->convs[unit]));
+    return walk_add(w, network_floats(&w->n->convs[unit]));
 }
 
 /* In use now. -1 is allowed. */
-static void use(struct walk *w, int buffer)
+static void walk_use(struct walk *w, int buffer)
 {
     if (buffer < 0)
         return;
@@ -141,24 +141,24 @@ static void add_input(struct walk *w, bool inference)
         a->g_in = a->units[0].g;
         return;
     }
-    a->in = a->in_again = add(w, floats);
+    a->in = a->in_again = walk_add(w, floats);
     if (inference)
         return;
-    a->tap = add(w, (floats + sizeof(float) - 1) / sizeof(float));
-    a->g_in = goes_on ? a->blocks[0].g : add(w, floats);
+    a->tap = walk_add(w, (floats + sizeof(float) - 1) / sizeof(float));
+    a->g_in = goes_on ? a->blocks[0].g : walk_add(w, floats);
 }
 
 /* z of a unit, and in training its y in a pass behind it. */
 static void forward_unit(struct walk *w, int unit, int in)
 {
     w->now++;
-    use(w, in);
-    use(w, w->a->units[unit].z);
+    walk_use(w, in);
+    walk_use(w, w->a->units[unit].z);
     if (w->a->units[unit].y < 0)
         return;
     w->now++;
-    use(w, w->a->units[unit].z);
-    use(w, w->a->units[unit].y);
+    walk_use(w, w->a->units[unit].z);
+    walk_use(w, w->a->units[unit].y);
 }
 
 /* Returns the buffer of the output. */
@@ -176,13 +176,13 @@ static int forward_block(struct walk *w, int i, int in)
     }
     if (out >= 0)
         w->now++; /* else normalised in the convolution's tiles */
-    use(w, a->units[last].z);
-    use(w, b->downsample >= 0 ? a->units[b->downsample].z : in);
-    use(w, out);
+    walk_use(w, a->units[last].z);
+    walk_use(w, b->downsample >= 0 ? a->units[b->downsample].z : in);
+    walk_use(w, out);
     return out >= 0 ? out : a->units[last].z;
 }
 
-static void forward(struct walk *w)
+static void walk_forward(struct walk *w)
 {
     const struct activations *a = w->a;
     int in = a->in;
@@ -190,14 +190,14 @@ static void forward(struct walk *w)
     forward_unit(w, 0, -1);
     if (w->n->pools) {
         w->now++;
-        use(w, a->units[0].y >= 0 ? a->units[0].y : a->units[0].z);
-        use(w, a->in);
-        use(w, a->tap);
+        walk_use(w, a->units[0].y >= 0 ? a->units[0].y : a->units[0].z);
+        walk_use(w, a->in);
+        walk_use(w, a->tap);
     }
     for (int i = 0; i < w->n->block_count; i++)
         in = forward_block(w, i, in);
     w->now++;
-    use(w, in);
+    walk_use(w, in);
 }
 
 /* What masks the gradient of a block's output and takes its sums. */
@@ -205,20 +205,20 @@ static void use_target(struct walk *w, int block)
 {
     const struct network_block *b = &w->n->blocks[block];
 
-    use(w, w->a->blocks[block].out_again);
-    use(w, w->a->units[network_block_last(b)].z);
+    walk_use(w, w->a->blocks[block].out_again);
+    walk_use(w, w->a->units[network_block_last(b)].z);
     if (b->downsample >= 0)
-        use(w, w->a->units[b->downsample].z);
+        walk_use(w, w->a->units[b->downsample].z);
 }
 
-static void derive(struct walk *w, int first, int end)
+static void walk_derive(struct walk *w, int first, int end)
 {
     const struct activations *a = w->a;
 
     w->now++;
     if (first == 0 && !w->n->pools)
-        use(w, a->units[0].z);
-    use(w, first ? a->blocks[first - 1].out_again : a->in_again);
+        walk_use(w, a->units[0].z);
+    walk_use(w, first ? a->blocks[first - 1].out_again : a->in_again);
     for (int i = first; i < end; i++)
         use_target(w, i);
 }
@@ -227,11 +227,11 @@ static void derive(struct walk *w, int first, int end)
 static void backward_unit(struct walk *w, int unit, int g, int x, int dx)
 {
     w->now++;
-    use(w, g);
-    use(w, w->a->units[unit].z);
-    use(w, w->a->units[unit].dz);
-    use(w, x);
-    use(w, dx);
+    walk_use(w, g);
+    walk_use(w, w->a->units[unit].z);
+    walk_use(w, w->a->units[unit].dz);
+    walk_use(w, x);
+    walk_use(w, dx);
 }
 
 static void backward_block(struct walk *w, int i)
@@ -242,37 +242,37 @@ static void backward_block(struct walk *w, int i)
     int g = a->blocks[i].g;
 
     if (a->blocks[i].derive >= 0)
-        derive(w, a->blocks[i].derive, i);
+        walk_derive(w, a->blocks[i].derive, i);
     if (b->downsample >= 0)
         backward_unit(w, b->downsample, g, in, g_in);
     for (int u = network_block_last(b); u > b->first; u--) {
         backward_unit(w, u, g, a->units[u - 1].y_again, a->units[u - 1].g);
-        use(w, a->units[u - 1].z);
+        walk_use(w, a->units[u - 1].z);
         g = a->units[u - 1].g;
     }
     backward_unit(w, b->first, g, in, g_in);
     if (i)
         use_target(w, i - 1);
     else if (!w->n->pools)
-        use(w, a->units[0].z);
+        walk_use(w, a->units[0].z);
 }
 
-static void backward(struct walk *w)
+static void walk_backward(struct walk *w)
 {
     const struct activations *a = w->a;
     int blocks = w->n->block_count;
 
     w->now++;
-    use(w, a->blocks[blocks - 1].g);
+    walk_use(w, a->blocks[blocks - 1].g);
     use_target(w, blocks - 1);
     for (int i = blocks - 1; i >= 0; i--)
         backward_block(w, i);
     if (w->n->pools) {
         w->now++;
-        use(w, a->g_in);
-        use(w, a->tap);
-        use(w, a->units[0].z);
-        use(w, a->units[0].g);
+        walk_use(w, a->g_in);
+        walk_use(w, a->tap);
+        walk_use(w, a->units[0].z);
+        walk_use(w, a->units[0].g);
     }
     backward_unit(w, 0, a->units[0].g, -1, -1);
 }
@@ -299,9 +299,9 @@ void activations_plan(const struct network *network, bool inference, struct acti
         add_gradients(&w);
     }
     add_input(&w, inference);
-    forward(&w);
+    walk_forward(&w);
     if (!inference)
-        backward(&w);
+        walk_backward(&w);
     drop_unused(out);
     out->floats = arena_place(out->buffers, out->count);
 }

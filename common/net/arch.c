@@ -95,7 +95,7 @@ bool arch_takes_width(const struct arch *arch, double width)
 }
 
 /* Channels as model.width makes them. */
-static int widened(const struct arch_shape *shape, int channels)
+static int arch_widen(const struct arch_shape *shape, int channels)
 {
     enum { MULTIPLE = 8 };
     double width = shape->width > 0 ? shape->width : 1;
@@ -112,7 +112,7 @@ static int inner_width(const struct arch_shape *shape, int planes)
     const struct arch *arch = shape->arch;
 
     if (arch->groups == 1)
-        return widened(shape, planes * arch->width_per_group / 64);
+        return arch_widen(shape, planes * arch->width_per_group / 64);
     double group = arch->width_per_group * (shape->width > 0 ? shape->width : 1);
     return (int)(planes * group / 64) * arch->groups;
 }
@@ -171,7 +171,7 @@ static void visit_block(struct walk *w, const struct arch_shape *shape, const ch
         size = block_conv(w, block, 2, width, width, 3, stride / first, arch->groups, size);
         size = block_conv(w, block, 3, width, out, 1, 1, 1, size);
     } else {
-        int width = widened(shape, planes);
+        int width = arch_widen(shape, planes);
         size = block_conv(w, block, 1, in, width, 3, stride, 1, size);
         size = block_conv(w, block, 2, width, out, 3, 1, 1, size);
     }
@@ -205,7 +205,7 @@ static void visit_residual(struct walk *w, const struct arch_shape *shape)
 
 static void visit_cnn(struct walk *w, const struct arch_shape *shape)
 {
-    int first = widened(shape, CNN_FILTERS), second = widened(shape, 2 * CNN_FILTERS);
+    int first = arch_widen(shape, CNN_FILTERS), second = arch_widen(shape, 2 * CNN_FILTERS);
     int size = shape->image_size;
 
     size = visit_conv(w, "conv1", "", 1, first, CNN_KERNEL, 1, 1, size) / CNN_POOL;
@@ -231,8 +231,8 @@ int arch_linears(const struct arch_shape *shape, struct arch_linear out[ARCH_LIN
             (struct arch_linear){"fc", shape->arch->bottleneck ? 2048 : 512, shape->classes, 1};
         return 1;
     }
-    int size = shape->image_size / CNN_POOL / CNN_POOL, hidden = widened(shape, CNN_HIDDEN);
-    int features = size * size * widened(shape, 2 * CNN_FILTERS);
+    int size = shape->image_size / CNN_POOL / CNN_POOL, hidden = arch_widen(shape, CNN_HIDDEN);
+    int features = size * size * arch_widen(shape, 2 * CNN_FILTERS);
     out[0] = (struct arch_linear){"fc1", features, hidden, size * size};
     out[1] = (struct arch_linear){"fc2", hidden, shape->classes, 1};
     return 2;

@@ -5,7 +5,7 @@ struct stages {
     int count;
 };
 
-static void add_conv(const struct arch_conv *conv, void *context)
+static void cnn_add_conv(const struct arch_conv *conv, void *context)
 {
     struct stages *s = context;
     s->convs[s->count++] = *conv;
@@ -14,7 +14,7 @@ static void add_conv(const struct arch_conv *conv, void *context)
 void cnn_lay_out(const struct arch_shape *shape, bool inference, struct cnn_layout *out)
 {
     *out = (struct cnn_layout){0};
-    arch_each_conv(shape, add_conv, &(struct stages){out->convs, 0});
+    arch_each_conv(shape, cnn_add_conv, &(struct stages){out->convs, 0});
     arch_linears(shape, out->linears);
     for (int i = 0; i < CNN_STAGES; i++) {
         size_t size = (size_t)out->convs[i].out_size, channels = (size_t)out->convs[i].out_channels;

@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
-static void add_conv(const struct arch_conv *conv, void *context)
+static void network_add_conv(const struct arch_conv *conv, void *context)
 {
     struct network *n = context;
     assert(n->conv_count < NETWORK_CONVS);
@@ -40,7 +40,7 @@ static void group_blocks(struct network *n)
 void network_make(const struct arch_shape *shape, struct network *out)
 {
     out->conv_count = out->block_count = 0;
-    arch_each_conv(shape, add_conv, out);
+    arch_each_conv(shape, network_add_conv, out);
     group_blocks(out);
     out->pools = shape->stem == JOB_STEM_IMAGENET;
     out->pooled_size = out->convs[out->blocks[0].first].in_size;

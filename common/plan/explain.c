@@ -66,8 +66,8 @@ static const struct {
 };
 
 /* note may be NULL; value and inputs are taken over. */
-static void explain(struct plan *plan, const char *key, const char *formula, json_t *inputs,
-                    json_t *value, const char *source, json_t *note)
+static void plan_add_explanation(struct plan *plan, const char *key, const char *formula,
+                                 json_t *inputs, json_t *value, const char *source, json_t *note)
 {
     json_t *entry = json_pack("{s:s, s:o, s:o, s:s}", "formula", formula, "inputs", inputs, "value",
                               value, "source", source);
@@ -88,19 +88,20 @@ static void explain_images(struct plan *plan, const struct job_spec *spec)
     bool given = spec->data.has_train_images && spec->data.train_images == plan->train_images;
 
     if (plan->mode == JOB_MODE_TRAIN)
-        explain(plan, "train_images", given ? "data.train_images" : "images in data.train",
-                json_pack("{s:s}", "data.train", spec->data.train),
-                json_integer(plan->train_images),
-                given       ? JOB
-                : synthetic ? "synthetic data stands for ImageNet-1k's 1281167 images unless "
-                              "data.train_images says otherwise"
-                            : "counted",
-                NULL);
+        plan_add_explanation(
+            plan, "train_images", given ? "data.train_images" : "images in data.train",
+            json_pack("{s:s}", "data.train", spec->data.train), json_integer(plan->train_images),
+            given       ? JOB
+            : synthetic ? "synthetic data stands for ImageNet-1k's 1281167 images unless "
+                          "data.train_images says otherwise"
+                        : "counted",
+            NULL);
     bool stated = spec->data.eval && spec->data.has_eval_images;
-    explain(plan, "eval_images", stated ? "data.eval_images" : "images in data.eval",
-            json_pack("{s:s?}", "data.eval", spec->data.eval), json_integer(plan->eval_images),
-            spec->data.eval && !stated ? "counted" : JOB,
-            spec->data.eval ? NULL : json_string("no data.eval: no evaluation"));
+    plan_add_explanation(plan, "eval_images", stated ? "data.eval_images" : "images in data.eval",
+                         json_pack("{s:s?}", "data.eval", spec->data.eval),
+                         json_integer(plan->eval_images),
+                         spec->data.eval && !stated ? "counted" : JOB,
+                         spec->data.eval ? NULL : json_string("no data.eval: no evaluation"));
 }
 
 /* With launcher local the ranks share out this machine, which the plan does not know. */
@@ -120,14 +121,15 @@ static void explain_threads(struct plan *plan, const struct job_spec *spec,
         json_object_set_new(in, spec->cluster.smt ? "node_hardware_threads" : "node_cores",
                             json_integer((json_int_t)inputs->node_cores));
     if (inputs->node_cores)
-        explain(plan, "threads_per_worker", share, in, json_integer((json_int_t)threads),
-                inputs->cores_source, NULL);
+        plan_add_explanation(plan, "threads_per_worker", share, in,
+                             json_integer((json_int_t)threads), inputs->cores_source, NULL);
     else
-        explain(plan, "threads_per_worker", threads ? "cluster.threads_per_worker" : share, in,
-                threads ? json_integer((json_int_t)threads) : json_null(), JOB,
-                threads ? NULL
-                        : json_string("traind asks Slurm for the cores of a node when it gets the "
-                                      "job, or takes slurm.node_cores of its settings"));
+        plan_add_explanation(
+            plan, "threads_per_worker", threads ? "cluster.threads_per_worker" : share, in,
+            threads ? json_integer((json_int_t)threads) : json_null(), JOB,
+            threads ? NULL
+                    : json_string("traind asks Slurm for the cores of a node when it gets the "
+                                  "job, or takes slurm.node_cores of its settings"));
 }
 
 static void explain_env(struct plan *plan, const struct job_spec *spec)
@@ -137,7 +139,7 @@ static void explain_env(struct plan *plan, const struct job_spec *spec)
     for (size_t i = 0; i < spec->cluster.env_count; i++)
         json_array_append_new(variables, json_string(spec->cluster.env[i]));
     if (spec->cluster.env_count)
-        explain(plan, "env", "cluster.env", json_object(), variables, JOB, NULL);
+        plan_add_explanation(plan, "env", "cluster.env", json_object(), variables, JOB, NULL);
     else
         json_decref(variables);
 }
@@ -146,24 +148,25 @@ static void explain_batch(struct plan *plan, const struct job_spec *spec)
 {
     json_int_t nodes = spec->cluster.nodes, workers = spec->cluster.workers_per_node;
 
-    explain(plan, "world_size", "nodes x workers_per_node",
-            json_pack("{s:I, s:I}", "nodes", nodes, "workers_per_node", workers),
-            json_integer(plan->world_size), BKM, NULL);
+    plan_add_explanation(plan, "world_size", "nodes x workers_per_node",
+                         json_pack("{s:I, s:I}", "nodes", nodes, "workers_per_node", workers),
+                         json_integer(plan->world_size), BKM, NULL);
     if (plan->mode == JOB_MODE_EVAL)
         return;
-    explain(plan, "batch_per_node", "workers_per_node x batch_per_worker",
-            json_pack("{s:I, s:I}", "workers_per_node", workers, "batch_per_worker",
-                      (json_int_t)spec->batch_per_worker),
-            json_integer(plan->batch_per_node), BKM, NULL);
-    explain(plan, "global_batch", "nodes x batch_per_node x accumulate_steps",
-            json_pack("{s:I, s:I, s:I}", "nodes", nodes, "batch_per_node",
-                      (json_int_t)plan->batch_per_node, "accumulate_steps",
-                      (json_int_t)spec->accumulate_steps),
-            json_integer(plan->global_batch), BKM,
-            spec->has_global_batch
-                ? json_sprintf("global_batch is stated; a worker's part is %lld x %lld images",
-                               (long long)spec->accumulate_steps, (long long)spec->batch_per_worker)
-                : NULL);
+    plan_add_explanation(plan, "batch_per_node", "workers_per_node x batch_per_worker",
+                         json_pack("{s:I, s:I}", "workers_per_node", workers, "batch_per_worker",
+                                   (json_int_t)spec->batch_per_worker),
+                         json_integer(plan->batch_per_node), BKM, NULL);
+    plan_add_explanation(
+        plan, "global_batch", "nodes x batch_per_node x accumulate_steps",
+        json_pack("{s:I, s:I, s:I}", "nodes", nodes, "batch_per_node",
+                  (json_int_t)plan->batch_per_node, "accumulate_steps",
+                  (json_int_t)spec->accumulate_steps),
+        json_integer(plan->global_batch), BKM,
+        spec->has_global_batch
+            ? json_sprintf("global_batch is stated; a worker's part is %lld x %lld images",
+                           (long long)spec->accumulate_steps, (long long)spec->batch_per_worker)
+            : NULL);
 }
 
 /* So many epochs in steps, by steps_rounding. */
@@ -176,19 +179,20 @@ static void explain_step_count(struct plan *plan, const char *key, const char *e
     snprintf(formula, sizeof formula, "round(%s x %s)",
              plan->exact ? "train_images / global_batch" : "steps_per_epoch", epochs_key);
     if (plan->exact)
-        explain(plan, key, formula,
-                json_pack("{s:I, s:I, s:f}", "train_images", (json_int_t)plan->train_images,
-                          "global_batch", (json_int_t)plan->global_batch, epochs_key, epochs),
-                json_integer(steps), source,
-                json_sprintf("steps_rounding exact: %.2f before rounding", exact));
+        plan_add_explanation(plan, key, formula,
+                             json_pack("{s:I, s:I, s:f}", "train_images",
+                                       (json_int_t)plan->train_images, "global_batch",
+                                       (json_int_t)plan->global_batch, epochs_key, epochs),
+                             json_integer(steps), source,
+                             json_sprintf("steps_rounding exact: %.2f before rounding", exact));
     else
-        explain(plan, key, formula,
-                json_pack("{s:I, s:f}", "steps_per_epoch", (json_int_t)plan->steps_per_epoch,
-                          epochs_key, epochs),
-                json_integer(steps), source,
-                json_sprintf("%.1f without rounding the steps of an epoch down "
-                             "(steps_rounding exact)",
-                             exact));
+        plan_add_explanation(plan, key, formula,
+                             json_pack("{s:I, s:f}", "steps_per_epoch",
+                                       (json_int_t)plan->steps_per_epoch, epochs_key, epochs),
+                             json_integer(steps), source,
+                             json_sprintf("%.1f without rounding the steps of an epoch down "
+                                          "(steps_rounding exact)",
+                                          exact));
 }
 
 static void explain_steps(struct plan *plan, const struct job_spec *spec)
@@ -197,32 +201,35 @@ static void explain_steps(struct plan *plan, const struct job_spec *spec)
     json_int_t per_epoch = plan->steps_per_epoch;
 
     if (plan->node_images_least > 0)
-        explain(plan, "steps_per_epoch",
-                "floor(node_images / (batch_per_node x accumulate_steps)), of the node with the "
-                "fewest images",
-                json_pack("{s:I, s:I, s:I}", "node_images", (json_int_t)plan->node_images_least,
-                          "batch_per_node", (json_int_t)plan->batch_per_node, "accumulate_steps",
-                          (json_int_t)spec->accumulate_steps),
-                json_integer(per_epoch), "data.locality node",
-                json_sprintf("the node with the most has %lld images; with one global shuffle it "
-                             "would be floor(%.2f)",
-                             (long long)plan->node_images_most, exact));
+        plan_add_explanation(
+            plan, "steps_per_epoch",
+            "floor(node_images / (batch_per_node x accumulate_steps)), of the node with the "
+            "fewest images",
+            json_pack("{s:I, s:I, s:I}", "node_images", (json_int_t)plan->node_images_least,
+                      "batch_per_node", (json_int_t)plan->batch_per_node, "accumulate_steps",
+                      (json_int_t)spec->accumulate_steps),
+            json_integer(per_epoch), "data.locality node",
+            json_sprintf("the node with the most has %lld images; with one global shuffle it "
+                         "would be floor(%.2f)",
+                         (long long)plan->node_images_most, exact));
     else
-        explain(plan, "steps_per_epoch", "floor(train_images / global_batch)",
-                json_pack("{s:I, s:I}", "train_images", (json_int_t)plan->train_images,
-                          "global_batch", (json_int_t)plan->global_batch),
-                json_integer(per_epoch), BKM,
-                json_sprintf(plan->exact ? "%.2f before rounding down; steps_rounding exact counts "
-                                           "epochs without this rounding"
-                                         : "%.2f before rounding down",
-                             exact));
+        plan_add_explanation(
+            plan, "steps_per_epoch", "floor(train_images / global_batch)",
+            json_pack("{s:I, s:I}", "train_images", (json_int_t)plan->train_images, "global_batch",
+                      (json_int_t)plan->global_batch),
+            json_integer(per_epoch), BKM,
+            json_sprintf(plan->exact ? "%.2f before rounding down; steps_rounding exact counts "
+                                       "epochs without this rounding"
+                                     : "%.2f before rounding down",
+                         exact));
     explain_step_count(plan, "warmup_steps", "warmup_epochs", spec->lr.warmup_epochs,
                        plan->warmup_steps, BKM "; " GOYAL);
     if (spec->has_steps)
-        explain(plan, "train_steps", "steps", json_pack("{s:I}", "steps", (json_int_t)spec->steps),
-                json_integer(plan->train_steps), JOB,
-                json_sprintf("steps overrides epochs; it is %.4g epochs",
-                             (double)spec->steps / plan->steps_in_epoch));
+        plan_add_explanation(plan, "train_steps", "steps",
+                             json_pack("{s:I}", "steps", (json_int_t)spec->steps),
+                             json_integer(plan->train_steps), JOB,
+                             json_sprintf("steps overrides epochs; it is %.4g epochs",
+                                          (double)spec->steps / plan->steps_in_epoch));
     else
         explain_step_count(plan, "train_steps", "epochs", spec->epochs, plan->train_steps, BKM);
 }
@@ -251,19 +258,22 @@ static void explain_peak(struct plan *plan, const struct job_spec *spec)
     json_object_set_new(inputs, "lr.factor", json_real(spec->lr.factor));
     const struct optimizer_kind *optimizer = optimizer_kind_at((size_t)spec->optimizer.name);
     bool root_of_adaptive = optimizer->adaptive && spec->lr.scaling == JOB_SCALING_SQRT;
-    explain(plan, "peak_lr", formulas[spec->lr.scaling], inputs, json_real(plan->peak_lr),
-            root_of_adaptive ? CRAY "; " MALLADI : sources[spec->lr.scaling], note);
+    plan_add_explanation(plan, "peak_lr", formulas[spec->lr.scaling], inputs,
+                         json_real(plan->peak_lr),
+                         root_of_adaptive ? CRAY "; " MALLADI : sources[spec->lr.scaling], note);
 }
 
 static void explain_start(struct plan *plan, const struct job_spec *spec)
 {
     if (spec->lr.has_start)
-        explain(plan, "start_lr", "lr.start", json_pack("{s:f}", "lr.start", spec->lr.start),
-                json_real(plan->start_lr), JOB, NULL);
+        plan_add_explanation(plan, "start_lr", "lr.start",
+                             json_pack("{s:f}", "lr.start", spec->lr.start),
+                             json_real(plan->start_lr), JOB, NULL);
     else
-        explain(plan, "start_lr", "min(lr.base, peak_lr)",
-                json_pack("{s:f, s:f}", "lr.base", spec->lr.base, "peak_lr", plan->peak_lr),
-                json_real(plan->start_lr), BKM "; " GOYAL, NULL);
+        plan_add_explanation(
+            plan, "start_lr", "min(lr.base, peak_lr)",
+            json_pack("{s:f, s:f}", "lr.base", spec->lr.base, "peak_lr", plan->peak_lr),
+            json_real(plan->start_lr), BKM "; " GOYAL, NULL);
 }
 
 /* The rate by steps, s the step, W warmup_steps, T train_steps. */
@@ -305,13 +315,13 @@ static void explain_schedule(struct plan *plan, const struct job_spec *spec)
         json_object_set_new(inputs, "gamma", json_real(lr->gamma));
         json_object_set_new(inputs, "D", json_real(plan_decimal(lr->decay_steps)));
     }
-    explain(plan, "last_lr",
-            lr->decay == JOB_DECAY_EXPONENTIAL && lr->staircase
-                ? "s < W: start + (peak - start) s/W; then peak x gamma^floor((s-W)/D)"
-                : formulas[spec->lr.decay],
-            inputs, json_real(plan_decimal(lr_at(lr, lr->train_steps - 1))),
-            sources[spec->lr.decay],
-            json_string("the rate by steps, s from 0 to T-1; the value is the last step's"));
+    plan_add_explanation(
+        plan, "last_lr",
+        lr->decay == JOB_DECAY_EXPONENTIAL && lr->staircase
+            ? "s < W: start + (peak - start) s/W; then peak x gamma^floor((s-W)/D)"
+            : formulas[spec->lr.decay],
+        inputs, json_real(plan_decimal(lr_at(lr, lr->train_steps - 1))), sources[spec->lr.decay],
+        json_string("the rate by steps, s from 0 to T-1; the value is the last step's"));
 }
 
 static void explain_memory(struct plan *plan, const struct job_spec *spec)
@@ -324,22 +334,22 @@ static void explain_memory(struct plan *plan, const struct job_spec *spec)
         (json_int_t)m.images, "bytes_per_image", (json_int_t)m.bytes_per_image, "eval_input_bytes",
         (json_int_t)m.eval_input_bytes, "fixed_bytes", (json_int_t)m.fixed_bytes);
 
-    explain(plan, "memory_bytes_per_worker",
-            trains ? "copies x parameter_bytes + batch_per_worker x bytes_per_image + "
-                     "eval_input_bytes + fixed_bytes"
-                   : "copies x parameter_bytes + eval.batch x bytes_per_image + eval_input_bytes + "
-                     "fixed_bytes",
-            inputs, json_integer(plan->memory_bytes_per_worker),
-            "the engine's plan of buffers in common/net/activations.c",
-            json_string(trains
-                            ? "weights, gradients and what the optimiser remembers; of an image, "
-                              "what the engine's arena holds at its fullest (each convolution's "
-                              "output, and what is "
-                              "made again from them in backward) and one input more than "
-                              "data.prefetch_batches; three evaluation "
-                              "batches of inputs; the program is an estimate"
-                            : "the weights; of an image, what the engine's arena holds at its "
-                              "fullest and three inputs; the program is an estimate"));
+    plan_add_explanation(
+        plan, "memory_bytes_per_worker",
+        trains ? "copies x parameter_bytes + batch_per_worker x bytes_per_image + "
+                 "eval_input_bytes + fixed_bytes"
+               : "copies x parameter_bytes + eval.batch x bytes_per_image + eval_input_bytes + "
+                 "fixed_bytes",
+        inputs, json_integer(plan->memory_bytes_per_worker),
+        "the engine's plan of buffers in common/net/activations.c",
+        json_string(trains ? "weights, gradients and what the optimiser remembers; of an image, "
+                             "what the engine's arena holds at its fullest (each convolution's "
+                             "output, and what is "
+                             "made again from them in backward) and one input more than "
+                             "data.prefetch_batches; three evaluation "
+                             "batches of inputs; the program is an estimate"
+                           : "the weights; of an image, what the engine's arena holds at its "
+                             "fullest and three inputs; the program is an estimate"));
 }
 
 static void explain_predicted(struct plan *plan, const struct job_spec *spec,
@@ -349,10 +359,11 @@ static void explain_predicted(struct plan *plan, const struct job_spec *spec,
     const struct plan_speed *speed = &inputs->speed;
 
     if (!plan->predicted.known) {
-        explain(plan, "predicted", "seconds of a step from a measured speed", json_object(),
-                json_null(), "no measurement",
-                json_string("not known: no speed was measured for this model, size, precision and "
-                            "number of threads; \"trainctl bench\" measures one"));
+        plan_add_explanation(
+            plan, "predicted", "seconds of a step from a measured speed", json_object(),
+            json_null(), "no measurement",
+            json_string("not known: no speed was measured for this model, size, precision and "
+                        "number of threads; \"trainctl bench\" measures one"));
         return;
     }
     json_t *in = json_pack(
@@ -368,16 +379,17 @@ static void explain_predicted(struct plan *plan, const struct job_spec *spec,
         json_object_set_new(in, "slowest_node_times",
                             json_real(plan_decimal(speed->slowest_times)));
     }
-    explain(plan, "predicted",
-            spec->cluster.nodes > 1
-                ? "step = (batch x image + update + exchange) (1 + jitter x slowest of n nodes) + "
-                  "2 (n-1) hops + bytes not hidden; seconds = steps x step + evaluations"
-                : "step = batch x image + update + exchange; seconds = steps x step + evaluations",
-            in, json_real(plan_decimal(plan->predicted.ttt_seconds.value)),
-            "measured on this kind of processor; MLPerf training rules: time to train includes "
-            "evaluation; between nodes one constant is fitted to SURFsara's 81 % at 256 nodes",
-            json_string("an evaluated image costs a third of a trained one; low and high: the "
-                        "spread of the measurements, and a quicker or slower network"));
+    plan_add_explanation(
+        plan, "predicted",
+        spec->cluster.nodes > 1
+            ? "step = (batch x image + update + exchange) (1 + jitter x slowest of n nodes) + "
+              "2 (n-1) hops + bytes not hidden; seconds = steps x step + evaluations"
+            : "step = batch x image + update + exchange; seconds = steps x step + evaluations",
+        in, json_real(plan_decimal(plan->predicted.ttt_seconds.value)),
+        "measured on this kind of processor; MLPerf training rules: time to train includes "
+        "evaluation; between nodes one constant is fitted to SURFsara's 81 % at 256 nodes",
+        json_string("an evaluated image costs a third of a trained one; low and high: the "
+                    "spread of the measurements, and a quicker or slower network"));
 }
 
 void plan_explain(struct plan *plan, const struct job_spec *spec, const struct plan_inputs *inputs)

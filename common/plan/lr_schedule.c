@@ -23,7 +23,7 @@ double lr_start(const struct job_spec *spec, double peak)
 }
 
 /* Share of the time after warm-up that is over at step s, 0 to 1. */
-static double progress(const struct lr_schedule *lr, int64_t step)
+static double lr_progress(const struct lr_schedule *lr, int64_t step)
 {
     int64_t length = lr->train_steps - lr->warmup_steps;
     double share = length > 0 ? (double)(step - lr->warmup_steps) / (double)length : 0;
@@ -31,7 +31,7 @@ static double progress(const struct lr_schedule *lr, int64_t step)
     return share > 1 ? 1 : share;
 }
 
-static double stepped(const struct lr_schedule *lr, int64_t step)
+static double lr_stepped(const struct lr_schedule *lr, int64_t step)
 {
     double rate = lr->peak;
 
@@ -41,7 +41,7 @@ static double stepped(const struct lr_schedule *lr, int64_t step)
 }
 
 /* tf.train.exponential_decay, from the end of warm-up on. */
-static double exponential(const struct lr_schedule *lr, int64_t step)
+static double lr_exponential(const struct lr_schedule *lr, int64_t step)
 {
     double times = (double)(step - lr->warmup_steps) / lr->decay_steps;
 
@@ -56,13 +56,13 @@ double lr_at(const struct lr_schedule *lr, int64_t step)
         return lr->start + (lr->peak - lr->start) * (double)step / (double)lr->warmup_steps;
     switch (lr->decay) {
     case JOB_DECAY_POLY:
-        return range * pow(1 - progress(lr, step), lr->power) + lr->end;
+        return range * pow(1 - lr_progress(lr, step), lr->power) + lr->end;
     case JOB_DECAY_COSINE:
-        return range * 0.5 * (1 + cos(M_PI * progress(lr, step))) + lr->end;
+        return range * 0.5 * (1 + cos(M_PI * lr_progress(lr, step))) + lr->end;
     case JOB_DECAY_STEP:
-        return stepped(lr, step);
+        return lr_stepped(lr, step);
     case JOB_DECAY_EXPONENTIAL:
-        return exponential(lr, step);
+        return lr_exponential(lr, step);
     case JOB_DECAY_NONE:
         break;
     }

@@ -9,7 +9,7 @@ static int64_t global_batch(const struct job_spec *spec)
     return job_spec_world_size(spec) * spec->batch_per_worker * spec->accumulate_steps;
 }
 
-static void rescale(struct job_spec *spec, int64_t world)
+static void replan_rescale(struct job_spec *spec, int64_t world)
 {
     int64_t before = global_batch(spec);
 
@@ -49,7 +49,7 @@ int replan_spec(struct job_spec *spec, int64_t world, struct error *e)
     spec->has_global_batch = false; /* what follows decides */
     if (spec->restart.on_fewer_nodes == JOB_RESCALE_KEEP_BATCH)
         return keep_batch(spec, world, e);
-    rescale(spec, world);
+    replan_rescale(spec, world);
     return 0;
 }
 

@@ -4,15 +4,16 @@
 #include "common/median.h"
 #include "common/plan/predict.h"
 
-static bool fits(const struct plan_sample *s, int64_t workers, int64_t batch)
+static bool speed_fits(const struct plan_sample *s, int64_t workers, int64_t batch)
 {
     return (workers == 0 || s->workers == workers) && (batch == 0 || s->batch == batch);
 }
 
-static bool any(const struct plan_sample *samples, size_t count, int64_t workers, int64_t batch)
+static bool speed_any(const struct plan_sample *samples, size_t count, int64_t workers,
+                      int64_t batch)
 {
     for (size_t i = 0; i < count; i++)
-        if (fits(&samples[i], workers, batch))
+        if (speed_fits(&samples[i], workers, batch))
             return true;
     return false;
 }
@@ -26,12 +27,12 @@ struct plan_speed plan_speed_of(const struct plan_sample *samples, size_t count,
 
     if (count == 0)
         return speed;
-    if (!any(samples, count, workers, 0))
+    if (!speed_any(samples, count, workers, 0))
         workers = samples[0].workers; /* an exchange among others would not be comparable */
-    if (!any(samples, count, workers, batch))
+    if (!speed_any(samples, count, workers, batch))
         batch = 0;
     for (size_t i = 0; i < count && n < PLAN_SAMPLES_MAX; i++) {
-        if (!fits(&samples[i], workers, batch))
+        if (!speed_fits(&samples[i], workers, batch))
             continue;
         if (n == 0) {
             speed.workers = samples[i].workers;

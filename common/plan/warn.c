@@ -11,7 +11,7 @@
 #define LARGE_BATCH     8192 /* Goyal et al. 2017: the accuracy of plain SGD falls above 8K */
 #define HIGH_RATE_TIMES 20
 
-static void warn(struct plan *plan, json_t *text)
+static void plan_warn_with(struct plan *plan, json_t *text)
 {
     json_array_append_new(plan->warnings, text);
 }
@@ -21,24 +21,27 @@ static void warn_of_batch(struct plan *plan, const struct job_spec *spec)
     long long n = plan->train_images, b = plan->global_batch;
 
     if (b > LARGE_BATCH && spec->optimizer.name == JOB_OPTIMIZER_SGD)
-        warn(plan,
-             json_sprintf(
-                 "a global batch of %lld is above %d without LARS: with plain SGD the accuracy "
-                 "usually falls from there on (Goyal et al. 2017); SURFsara and Intel trained "
-                 "24576 with half the linearly scaled rate (lr.factor 0.5)",
-                 b, LARGE_BATCH));
+        plan_warn_with(
+            plan,
+            json_sprintf(
+                "a global batch of %lld is above %d without LARS: with plain SGD the accuracy "
+                "usually falls from there on (Goyal et al. 2017); SURFsara and Intel trained "
+                "24576 with half the linearly scaled rate (lr.factor 0.5)",
+                b, LARGE_BATCH));
     if (plan->dropped_images_per_epoch)
-        warn(plan,
-             json_sprintf(
-                 "the last partial batch of an epoch is dropped: %lld of %lld images (%.2g %%)",
-                 (long long)plan->dropped_images_per_epoch, n,
-                 100.0 * (double)plan->dropped_images_per_epoch / (double)n));
+        plan_warn_with(
+            plan,
+            json_sprintf(
+                "the last partial batch of an epoch is dropped: %lld of %lld images (%.2g %%)",
+                (long long)plan->dropped_images_per_epoch, n,
+                100.0 * (double)plan->dropped_images_per_epoch / (double)n));
     if (spec->recipe_images && spec->recipe_images != n)
-        warn(plan,
-             json_sprintf("the recipe's numbers are for %lld training images, here are %lld: "
-                          "%lld / %lld = %.2f steps an epoch, counted as %.10g, instead of %.2f",
-                          (long long)spec->recipe_images, n, n, b, (double)n / (double)b,
-                          plan->steps_in_epoch, (double)spec->recipe_images / (double)b));
+        plan_warn_with(
+            plan,
+            json_sprintf("the recipe's numbers are for %lld training images, here are %lld: "
+                         "%lld / %lld = %.2f steps an epoch, counted as %.10g, instead of %.2f",
+                         (long long)spec->recipe_images, n, n, b, (double)n / (double)b,
+                         plan->steps_in_epoch, (double)spec->recipe_images / (double)b));
 }
 
 static void warn_of_locality(struct plan *plan, const struct job_spec *spec)
@@ -48,12 +51,13 @@ static void warn_of_locality(struct plan *plan, const struct job_spec *spec)
 
     if (spec->data.locality != JOB_LOCALITY_NODE || least == 0 || spec->cluster.nodes == 1)
         return;
-    warn(plan, json_sprintf(
-                   "data.locality node: each node trains on its own %lld to %lld images (%.2g %% "
-                   "more than the fewest), shuffled among themselves only; an epoch has the %lld "
-                   "steps of the node with the fewest, %lld fewer than with one global shuffle",
-                   least, most, 100.0 * (double)(most - least) / (double)least,
-                   (long long)plan->steps_per_epoch, together - plan->steps_per_epoch));
+    plan_warn_with(
+        plan,
+        json_sprintf("data.locality node: each node trains on its own %lld to %lld images (%.2g %% "
+                     "more than the fewest), shuffled among themselves only; an epoch has the %lld "
+                     "steps of the node with the fewest, %lld fewer than with one global shuffle",
+                     least, most, 100.0 * (double)(most - least) / (double)least,
+                     (long long)plan->steps_per_epoch, together - plan->steps_per_epoch));
 }
 
 static void warn_of_rate(struct plan *plan, const struct job_spec *spec)
@@ -62,21 +66,24 @@ static void warn_of_rate(struct plan *plan, const struct job_spec *spec)
     bool falls_to_end = spec->lr.decay == JOB_DECAY_POLY || spec->lr.decay == JOB_DECAY_COSINE;
 
     if (warmup >= steps)
-        warn(plan, json_sprintf(
-                       "warm-up (%lld steps) is %s the run (%lld steps): the learning rate never "
-                       "reaches its peak; lower lr.warmup_epochs or train longer",
-                       warmup, warmup > steps ? "longer than" : "as long as", steps));
+        plan_warn_with(
+            plan,
+            json_sprintf("warm-up (%lld steps) is %s the run (%lld steps): the learning rate never "
+                         "reaches its peak; lower lr.warmup_epochs or train longer",
+                         warmup, warmup > steps ? "longer than" : "as long as", steps));
     if (plan->start_lr > plan->peak_lr && warmup > 0)
-        warn(plan, json_sprintf("lr.start %.10g is above the peak %.10g: the rate falls in warm-up",
-                                plan->start_lr, plan->peak_lr));
+        plan_warn_with(
+            plan, json_sprintf("lr.start %.10g is above the peak %.10g: the rate falls in warm-up",
+                               plan->start_lr, plan->peak_lr));
     if (falls_to_end && spec->lr.end > plan->peak_lr)
-        warn(plan,
-             json_sprintf("lr.end %.10g is above the peak %.10g: the rate rises after warm-up",
-                          spec->lr.end, plan->peak_lr));
+        plan_warn_with(
+            plan, json_sprintf("lr.end %.10g is above the peak %.10g: the rate rises after warm-up",
+                               spec->lr.end, plan->peak_lr));
     if (spec->lr.decay == JOB_DECAY_STEP && plan->lr.milestone_count &&
         plan->lr.milestone_steps[0] >= steps)
-        warn(plan,
-             json_string("the run ends before the first of lr.milestones: the rate never falls"));
+        plan_warn_with(
+            plan,
+            json_string("the run ends before the first of lr.milestones: the rate never falls"));
 }
 
 /* As numbers compare: a document may state 1 for 1.0. */
@@ -100,13 +107,14 @@ static void warn_of_optimizer(struct plan *plan, const struct job_spec *spec)
 
     for (size_t i = 0; (option = job_option_at(i)); i++)
         if (!optimizer_uses(kind, option->pointer) && !is_default(option, spec))
-            warn(plan, json_sprintf("optimizer.%s has no effect with optimizer.name %s",
-                                    strrchr(option->pointer, '/') + 1, kind->name));
+            plan_warn_with(plan, json_sprintf("optimizer.%s has no effect with optimizer.name %s",
+                                              strrchr(option->pointer, '/') + 1, kind->name));
     const char *usual = optimizer_default(kind, "/lr/base");
     if (usual && spec->lr.base >= HIGH_RATE_TIMES * strtod(usual, NULL))
-        warn(plan, json_sprintf("lr.base %.10g is far above the rate that %s usually starts from, "
-                                "%s (Cray, Scaling Deep Learning, ALCF 2018)",
-                                spec->lr.base, kind->name, usual));
+        plan_warn_with(
+            plan, json_sprintf("lr.base %.10g is far above the rate that %s usually starts from, "
+                               "%s (Cray, Scaling Deep Learning, ALCF 2018)",
+                               spec->lr.base, kind->name, usual));
 }
 
 /* Keys that were set and that this network does not look at. */
@@ -117,21 +125,23 @@ static void warn_of_arch(struct plan *plan, const struct job_spec *spec)
 
     for (size_t i = 0; (option = job_option_at(i)); i++)
         if (!arch_uses(arch, option->pointer) && !is_default(option, spec))
-            warn(plan, json_sprintf("model.%s has no effect with model.arch %s",
-                                    strrchr(option->pointer, '/') + 1, arch->name));
+            plan_warn_with(plan, json_sprintf("model.%s has no effect with model.arch %s",
+                                              strrchr(option->pointer, '/') + 1, arch->name));
     if (arch->family == ARCH_CNN && spec->optimizer.decay_bn &&
         !optimizer_kind_at((size_t)spec->optimizer.name)->spares_biases)
-        warn(plan, json_sprintf("optimizer.decay_bn has no effect with model.arch %s: it has no "
-                                "batch norm",
-                                arch->name));
+        plan_warn_with(
+            plan, json_sprintf("optimizer.decay_bn has no effect with model.arch %s: it has no "
+                               "batch norm",
+                               arch->name));
 }
 
 static void warn_of_slowest(struct plan *plan, const struct plan_speed *speed)
 {
     if (speed->slowest_times > 1)
-        warn(plan, json_sprintf("node %s is %.0f %% slower than its kind usually is, and in every "
-                                "step all wait for the slowest: the prediction goes by it",
-                                speed->slowest, 100 * (1 - 1 / speed->slowest_times)));
+        plan_warn_with(
+            plan, json_sprintf("node %s is %.0f %% slower than its kind usually is, and in every "
+                               "step all wait for the slowest: the prediction goes by it",
+                               speed->slowest, 100 * (1 - 1 / speed->slowest_times)));
 }
 
 static void warn_of_hosts(struct plan *plan, const struct job_spec *spec)
@@ -139,10 +149,11 @@ static void warn_of_hosts(struct plan *plan, const struct job_spec *spec)
     long long hosts = (long long)spec->cluster.host_count, nodes = spec->cluster.nodes;
 
     if (spec->cluster.hosts && hosts > nodes)
-        warn(plan,
-             json_sprintf("cluster.hosts names %lld hosts and cluster.nodes is %lld: %lld %s by, "
-                          "for those that do not answer",
-                          hosts, nodes, hosts - nodes, hosts - nodes > 1 ? "stand" : "stands"));
+        plan_warn_with(
+            plan,
+            json_sprintf("cluster.hosts names %lld hosts and cluster.nodes is %lld: %lld %s by, "
+                         "for those that do not answer",
+                         hosts, nodes, hosts - nodes, hosts - nodes > 1 ? "stand" : "stands"));
 }
 
 /* worker/comm/gradients.c: within one machine pieces that stay in the cache were measured to be
@@ -156,15 +167,16 @@ static void warn_of_comm(struct plan *plan, const struct job_spec *spec)
         return;
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
         if (!is_default(job_option_find(keys[i]), spec))
-            warn(plan,
-                 workers > 1
-                     ? json_sprintf("comm.%s has no effect on one machine: there the gradients of "
-                                    "its %lld workers are summed behind backward in pieces of 2 "
-                                    "MiB, which stay in the cache; it sizes and times the buckets "
-                                    "between machines (cluster.nodes)",
-                                    keys[i] + strlen("/comm/"), workers)
-                     : json_sprintf("comm.%s has no effect with one worker: nothing is summed",
-                                    keys[i] + strlen("/comm/")));
+            plan_warn_with(
+                plan,
+                workers > 1
+                    ? json_sprintf("comm.%s has no effect on one machine: there the gradients of "
+                                   "its %lld workers are summed behind backward in pieces of 2 "
+                                   "MiB, which stay in the cache; it sizes and times the buckets "
+                                   "between machines (cluster.nodes)",
+                                   keys[i] + strlen("/comm/"), workers)
+                    : json_sprintf("comm.%s has no effect with one worker: nothing is summed",
+                                   keys[i] + strlen("/comm/")));
 }
 
 /* The first of Intel's and LLVM's variables; libgomp has none of them. */
@@ -176,12 +188,12 @@ static void warn_of_env(struct plan *plan, const struct job_spec *spec)
         job_env_split(spec->cluster.env[i], name);
         if (strncmp(name, "KMP_", 4) != 0)
             continue;
-        warn(plan,
-             json_sprintf("cluster.env: %s is for Intel's and LLVM's OpenMP and has no effect "
-                          "with GNU's (libgomp), which the engine is built with by default; "
-                          "how long a thread that waits keeps its core is OMP_WAIT_POLICY "
-                          "or GOMP_SPINCOUNT there",
-                          name));
+        plan_warn_with(
+            plan, json_sprintf("cluster.env: %s is for Intel's and LLVM's OpenMP and has no effect "
+                               "with GNU's (libgomp), which the engine is built with by default; "
+                               "how long a thread that waits keeps its core is OMP_WAIT_POLICY "
+                               "or GOMP_SPINCOUNT there",
+                               name));
         return;
     }
 }
@@ -200,13 +212,14 @@ void plan_warn(struct plan *plan, const struct job_spec *spec, const struct plan
     warn_of_optimizer(plan, spec);
     warn_of_comm(plan, spec);
     if (spec->eval.has_target_top1 && !spec->data.eval)
-        warn(plan,
-             json_string("eval.target_top1 is set, but without data.eval nothing measures it"));
+        plan_warn_with(
+            plan,
+            json_string("eval.target_top1 is set, but without data.eval nothing measures it"));
 }
 
 void plan_warn_unsupported(struct plan *plan, const struct problems *unsupported)
 {
     for (size_t i = 0; i < unsupported->count; i++)
-        warn(plan,
-             json_sprintf("%s: %s", unsupported->items[i].pointer, unsupported->items[i].message));
+        plan_warn_with(plan, json_sprintf("%s: %s", unsupported->items[i].pointer,
+                                          unsupported->items[i].message));
 }

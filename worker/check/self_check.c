@@ -161,7 +161,7 @@ static bool check_data(const struct self_check_options *o, char *text, json_t *r
     return fine;
 }
 
-static int print_lines(const struct self_check_options *o)
+static int self_check_print_lines(const struct self_check_options *o)
 {
     int status = SELF_CHECK_FINE;
 
@@ -174,7 +174,8 @@ static int print_lines(const struct self_check_options *o)
     return status;
 }
 
-static int look(const struct self_check_options *o, char *text, json_t *report, json_t *list)
+static int self_check_measure(const struct self_check_options *o, char *text, json_t *report,
+                              json_t *list)
 {
     bool data, scratch = true;
 
@@ -203,13 +204,13 @@ int self_check(const struct self_check_options *o)
     struct error e;
 
     if (o->lines)
-        return print_lines(o);
+        return self_check_print_lines(o);
     if (o->found && file_read(o->found, FOUND_BYTES, &text, &bytes, &e)) {
         fprintf(stderr, "train-worker: --found: %s\n", e.text);
         return 2;
     }
     json_t *report = json_object(), *list = json_array();
-    int status = look(o, text, report, list);
+    int status = self_check_measure(o, text, report, list);
 
     json_object_set_new(report, "outcome", json_string(outcome_name(status)));
     json_object_set_new(report, "seconds", json_real(clock_monotonic() - began));

@@ -73,7 +73,8 @@ static int read_a_byte(const struct dataset_list *list, struct error *e)
     return got ? 0 : error_set(e, ERR_CORRUPT, "%s is empty", list->files[0]);
 }
 
-static int look_at(const struct dataset_list *list, struct data_found *found, struct error *e)
+static int self_check_read_image(const struct dataset_list *list, struct data_found *found,
+                                 struct error *e)
 {
     char manifest[PATH_MAX];
     int64_t *in_file = calloc(list->count + 1, sizeof *in_file);
@@ -105,7 +106,7 @@ void data_look(const char *path, struct data_found *found)
         return;
     int status = dataset_list_find(path, DATASET_TRAIN, part_of(path), &files, &e);
     if (!status)
-        status = look_at(&files, found, &e);
+        status = self_check_read_image(&files, found, &e);
     if (status) {
         *found = (struct data_found){0};
         snprintf(found->words, sizeof found->words, "%.*s", DATA_WORDS_BYTES - 8, e.text);
@@ -116,7 +117,7 @@ void data_look(const char *path, struct data_found *found)
 /* ---- as a line */
 
 /* One line of UTF-8, whatever the names of files hold. */
-static void clean(char *words)
+static void self_check_clean(char *words)
 {
     for (char *c = words; *c; c++)
         if ((unsigned char)*c < ' ' || *c == 0x7f)
@@ -133,7 +134,7 @@ void data_print_line(FILE *out, const struct data_found *found)
     char words[DATA_WORDS_BYTES];
 
     snprintf(words, sizeof words, "%s", found->words);
-    clean(words);
+    self_check_clean(words);
     if (found->ok)
         fprintf(out, "ok %lld %lld %lld %s\n", found->shards, found->classes, found->images,
                 *found->manifest ? found->manifest : "-");
@@ -172,7 +173,7 @@ void data_read_line(char **text, struct data_found *found)
     bool is_words = strncmp(line, "bad ", 4) == 0 && strlen(line) < DATA_WORDS_BYTES;
     snprintf(found->words, sizeof found->words, "%s",
              is_words ? line + 4 : "the look at it gave an answer that cannot be read");
-    clean(found->words);
+    self_check_clean(found->words);
 }
 
 /* ---- in the report */

@@ -74,7 +74,7 @@ static bool in_list(const char *list, int number)
 }
 
 /* Linux names the types of hybrid x86 processors, and gives others' cores a capacity (of 1024). */
-static void type_of(int cpu, char name[32])
+static void self_check_cpu_type(int cpu, char name[32])
 {
     char path[128], line[4096];
 
@@ -94,7 +94,7 @@ static int find_types(const cpu_set_t *allowed, struct core_type types[TYPES_MAX
     for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
         if (!CPU_ISSET(cpu, allowed))
             continue;
-        type_of(cpu, name);
+        self_check_cpu_type(cpu, name);
         for (t = 0; t < count && strcmp(types[t].name, name) != 0; t++)
             ;
         if (t == TYPES_MAX)
@@ -146,7 +146,7 @@ struct copy {
     size_t bytes; /* of a thread */
 };
 
-static void touch(int thread, int first, int end, void *context)
+static void self_check_touch(int thread, int first, int end, void *context)
 {
     struct copy *c = context;
 
@@ -165,7 +165,7 @@ static void copy_part(int thread, int first, int end, void *context)
     memcpy(c->to + c->bytes * (size_t)first, c->from + c->bytes * (size_t)first, c->bytes);
 }
 
-static size_t copy_bytes(void)
+static size_t self_check_copy_bytes(void)
 {
     long cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
     size_t wanted = cache > 0 ? (size_t)cache : 0;
@@ -177,7 +177,7 @@ static size_t copy_bytes(void)
 
 static double measure_memory(int threads)
 {
-    struct copy c = {.bytes = copy_bytes() / (size_t)threads};
+    struct copy c = {.bytes = self_check_copy_bytes() / (size_t)threads};
     size_t all = c.bytes * (size_t)threads;
     double copied = 0, elapsed = 0;
 
@@ -186,7 +186,7 @@ static double measure_memory(int threads)
         return 0;
     madvise(c.from, 2 * all, MADV_HUGEPAGE);
     c.to = c.from + all;
-    parallel_run(threads, threads, touch, &c);
+    parallel_run(threads, threads, self_check_touch, &c);
     for (double began = clock_monotonic(); elapsed < COPY_SECONDS;
          elapsed = clock_monotonic() - began) {
         parallel_run(threads, threads, copy_part, &c);

@@ -20,7 +20,7 @@ static size_t matrix_bytes(const struct sgemm *s)
 }
 
 /* By the thread that will use it, so that it lies in that thread's memory. */
-static void fill(int thread, int first, int end, void *context)
+static void sgemm_fill(int thread, int first, int end, void *context)
 {
     struct sgemm *s = context;
     float *m = s->matrices + 3 * s->floats * (size_t)first;
@@ -31,7 +31,7 @@ static void fill(int thread, int first, int end, void *context)
         m[i] = (float)(i % 17) / 17;
 }
 
-static double processor_seconds(void)
+static double sgemm_cpu_seconds(void)
 {
     struct timespec t;
 
@@ -39,17 +39,17 @@ static double processor_seconds(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static void multiply(int thread, int first, int end, void *context)
+static void sgemm_multiply(int thread, int first, int end, void *context)
 {
     struct sgemm *s = context;
     float *m = s->matrices + 3 * s->floats * (size_t)first;
-    double start = processor_seconds(), n = (double)s->size;
+    double start = sgemm_cpu_seconds(), n = (double)s->size;
 
     (void)thread;
     (void)end;
     gemm_nn(s->size, s->size, s->size, m, s->size, m + s->floats, s->size, m + 2 * s->floats,
             s->size, false);
-    s->gflops[first] = 2e-9 * n * n * n / (processor_seconds() - start);
+    s->gflops[first] = 2e-9 * n * n * n / (sgemm_cpu_seconds() - start);
 }
 
 struct sgemm *sgemm_create(int size, int threads)
@@ -71,7 +71,7 @@ struct sgemm *sgemm_create(int size, int threads)
         return NULL;
     }
     gemm_single_threaded();
-    parallel_run(threads, threads, fill, s);
+    parallel_run(threads, threads, sgemm_fill, s);
     return s;
 }
 
@@ -79,7 +79,7 @@ double sgemm_round(struct sgemm *s)
 {
     double all = 0;
 
-    parallel_run(s->threads, s->threads, multiply, s);
+    parallel_run(s->threads, s->threads, sgemm_multiply, s);
     for (int t = 0; t < s->threads; t++)
         all += s->gflops[t];
     return all;

@@ -53,7 +53,7 @@ static void send_to_root(struct traincomm *c, const char *data, size_t bytes)
     }
 }
 
-static void receive(struct traincomm *c, int rank, char *data, size_t bytes)
+static void collect_receive(struct traincomm *c, int rank, char *data, size_t bytes)
 {
     for (size_t from = 0; from < bytes; from += PIECE_BYTES_MAX) {
         size_t n = bytes - from < PIECE_BYTES_MAX ? bytes - from : PIECE_BYTES_MAX;
@@ -63,7 +63,8 @@ static void receive(struct traincomm *c, int rank, char *data, size_t bytes)
 
 /* Rank 0's memory for all of it, or the same error on every rank. *same: all have as many bytes,
  * and few. */
-static int make_room(struct traincomm *c, uint64_t bytes, uint64_t **sizes, char **all, bool *same)
+static int collect_make_room(struct traincomm *c, uint64_t bytes, uint64_t **sizes, char **all,
+                             bool *same)
 {
     uint64_t total = 0;
     int status = 0, news[2];
@@ -104,7 +105,7 @@ static void gather_each(struct traincomm *c, const void *mine, size_t bytes, con
     if (bytes > 0)
         memcpy(to, mine, bytes);
     for (int i = 1; i < c->size; i++) {
-        receive(c, i, to + used, sizes[i]);
+        collect_receive(c, i, to + used, sizes[i]);
         used += sizes[i];
     }
 }
@@ -117,7 +118,7 @@ int traincomm_gather(struct traincomm *c, const void *mine, size_t bytes, void *
     bool same;
 
     comm_wait_begins(c);
-    int status = make_room(c, bytes, &sizes, &to, &same);
+    int status = collect_make_room(c, bytes, &sizes, &to, &same);
 
     *all_bytes = 0;
     for (int i = 0; !status && c->rank == 0 && i < c->size; i++)

@@ -145,7 +145,7 @@ static void *move_on(void *argument)
     }
 }
 
-static int start_thread(struct traincomm_gradients *g)
+static int gradients_start_thread(struct traincomm_gradients *g)
 {
     sigset_t all, before;
 
@@ -158,7 +158,7 @@ static int start_thread(struct traincomm_gradients *g)
     return reason ? -TRAINCOMM_ERROR_THREAD : 0;
 }
 
-static void end_thread(struct traincomm_gradients *g)
+static void gradients_end_thread(struct traincomm_gradients *g)
 {
     atomic_store(&g->ends, true);
     sem_post(&g->wake);
@@ -189,9 +189,9 @@ static int choose_way(const struct traincomm *c, enum traincomm_way wanted, int 
     return wanted == TRAINCOMM_WAY_THREAD && !c->many_threads ? -TRAINCOMM_ERROR_THREAD : 0;
 }
 
-static int make(struct traincomm *c, float *gradients, size_t count,
-                const struct traincomm_options *options, int all_here,
-                struct traincomm_gradients **out)
+static int gradients_make(struct traincomm *c, float *gradients, size_t count,
+                          const struct traincomm_options *options, int all_here,
+                          struct traincomm_gradients **out)
 {
     struct traincomm_gradients *g = calloc(1, sizeof *g);
     size_t bucket_bytes = options->bucket_bytes ? options->bucket_bytes : BUCKET_BYTES;
@@ -217,7 +217,7 @@ static int make(struct traincomm *c, float *gradients, size_t count,
     int status = choose_way(c, options->way, all_here, &g->way);
     g->stats.way = g->way;
     if (!status && c->size > 1 && g->way == TRAINCOMM_WAY_THREAD)
-        status = start_thread(g);
+        status = gradients_start_thread(g);
     return status;
 }
 
@@ -230,7 +230,7 @@ int traincomm_gradients_create(struct traincomm *c, float *gradients, size_t cou
     struct traincomm_gradients *g;
 
     *out = NULL;
-    int status = make(c, gradients, count, options ? options : &defaults, all_here, &g);
+    int status = gradients_make(c, gradients, count, options ? options : &defaults, all_here, &g);
     int worst = status;
     comm_wait_begins(c);
     MPI_Allreduce(&status, &worst, 1, MPI_INT, MPI_MIN, c->comm);
@@ -242,7 +242,7 @@ int traincomm_gradients_create(struct traincomm *c, float *gradients, size_t cou
         return 0;
     }
     if (g && !status && c->size > 1 && g->way == TRAINCOMM_WAY_THREAD)
-        end_thread(g);
+        gradients_end_thread(g);
     if (g) {
         free(g->started);
         free(g->requests);
@@ -256,7 +256,7 @@ void traincomm_gradients_destroy(struct traincomm_gradients *g)
     if (!g)
         return;
     if (g->c->size > 1 && g->way == TRAINCOMM_WAY_THREAD)
-        end_thread(g);
+        gradients_end_thread(g);
     comm_wait_begins(g->c);
     MPI_Comm_free(&g->comm);
     comm_wait_ends(g->c);

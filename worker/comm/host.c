@@ -9,7 +9,7 @@
 #define TAG   2
 
 /* Rank 0's side. */
-static void ping(MPI_Comm comm, int other, double answer[2])
+static void host_ping(MPI_Comm comm, int other, double answer[2])
 {
     double fastest = INFINITY, there;
 
@@ -47,7 +47,7 @@ void traincomm_clock_offset(struct traincomm *c, double *offset, double *error)
         answer_pings(c->comm, mine);
     else
         for (int i = 1; i < c->size; i++)
-            ping(c->comm, i, other);
+            host_ping(c->comm, i, other);
     comm_wait_ends(c);
     *offset = mine[0];
     *error = mine[1];

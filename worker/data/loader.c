@@ -107,7 +107,8 @@ static void copy_image(struct loader *l, struct slot *s, int to, int from)
 }
 
 /* A batch without one good image: those behind it in the data set are tried. */
-static void substitute(struct loader *l, struct decode_scratch *scratch, struct slot *s, int i)
+static void loader_substitute(struct loader *l, struct decode_scratch *scratch, struct slot *s,
+                              int i)
 {
     struct error e;
     bool bad = true;
@@ -142,7 +143,7 @@ static void replace_bad(struct loader *l, struct decode_scratch *scratch, struct
         if (good < n)
             copy_image(l, s, i, (i + good) % n);
         else
-            substitute(l, scratch, s, i);
+            loader_substitute(l, scratch, s, i);
     }
 }
 
@@ -162,7 +163,7 @@ static double lambda_of(const struct loader *l, const struct slot *s)
     return mixup_lambda(l->config.mixup, l->config.seed, epoch, s->batch.step);
 }
 
-static void mix(const struct loader *l, const struct slot *s, float *to)
+static void loader_mix(const struct loader *l, const struct slot *s, float *to)
 {
     double lambda = lambda_of(l, s);
     if (lambda < 1)
@@ -208,7 +209,7 @@ static void fill_run(struct loader *l, struct decode_scratch *scratch, struct sl
     if (!last)
         return;
     replace_bad(l, scratch, s);
-    mix(l, s, s->images);
+    loader_mix(l, s, s->images);
     pthread_mutex_lock(&l->lock);
     s->ready = true;
     pthread_cond_signal(&l->slot_ready);
@@ -226,7 +227,7 @@ static void fail_start(struct loader *l, const struct error *e)
     pthread_mutex_unlock(&l->lock);
 }
 
-static void *prefetch(void *argument)
+static void *loader_prefetch(void *argument)
 {
     struct loader *l = argument;
     struct decode_scratch scratch;
@@ -269,7 +270,7 @@ static int check_epoch(const struct loader_config *c, struct error *e)
     return 0;
 }
 
-static int check_config(const struct loader_config *c, struct error *e)
+static int loader_check_config(const struct loader_config *c, struct error *e)
 {
     bool train = c->role == DATASET_TRAIN;
 
@@ -317,7 +318,7 @@ static int start_threads(struct loader *l, struct error *e)
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     for (; l->thread_count < l->config.threads && rc == 0; l->thread_count += rc == 0) {
-        int reason = pthread_create(&l->threads[l->thread_count], NULL, prefetch, l);
+        int reason = pthread_create(&l->threads[l->thread_count], NULL, loader_prefetch, l);
         if (reason)
             rc = error_set_errno(e, reason, "cannot start a prefetch thread");
     }
@@ -330,7 +331,7 @@ int loader_create(const struct loader_config *config, struct loader **out, struc
     struct loader *l;
 
     *out = NULL;
-    int rc = check_config(config, e);
+    int rc = loader_check_config(config, e);
     if (rc)
         return rc;
     l = calloc(1, sizeof *l);
@@ -363,7 +364,7 @@ static void forget_bad(const struct loader *l, struct slot *s)
     }
 }
 
-static void free_slots(struct loader *l)
+static void loader_free_slots(struct loader *l)
 {
     for (int i = 0; l->slots && i < l->slot_count; i++) {
         struct slot *s = &l->slots[i];
@@ -388,7 +389,7 @@ void loader_destroy(struct loader *l)
         pthread_join(l->threads[i], NULL);
     free(l->threads);
     free(l->mixed);
-    free_slots(l);
+    loader_free_slots(l);
     pthread_cond_destroy(&l->slot_free);
     pthread_cond_destroy(&l->slot_ready);
     pthread_mutex_destroy(&l->lock);
@@ -472,7 +473,7 @@ static int next_synthetic(struct loader *l, struct slot **out)
     *out = &l->slots[(l->config.first_step * per_step + l->next) % l->slot_count];
     (*out)->batch = sampler_batch(&l->config, l->next, (*out)->indices);
     if (l->mixed)
-        mix(l, *out, l->mixed);
+        loader_mix(l, *out, l->mixed);
     return 0;
 }
 

@@ -4,7 +4,7 @@
 
 #include "common/rng.h"
 
-static double normal(struct rng *r)
+static double mixup_normal(struct rng *r)
 {
     double radius = sqrt(-2 * log(1 - rng_unit(r)));
     return radius * cos(2 * M_PI * rng_unit(r));
@@ -19,7 +19,7 @@ static double log_gamma_number(struct rng *r, double shape)
     double d = (shape < 1 ? shape + 1 : shape) - 1.0 / 3, c = 1 / sqrt(9 * d);
 
     for (;;) {
-        double x = normal(r), v = 1 + c * x;
+        double x = mixup_normal(r), v = 1 + c * x;
         if (v <= 0)
             continue;
         v = v * v * v;

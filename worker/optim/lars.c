@@ -45,15 +45,15 @@ double lars_trust(const struct optim_norms *norms, double eta, double decay)
     return w > 0 && g > 0 ? eta * w / (g + decay * w) : 1;
 }
 
-static void update_one(const struct optim_rule *r, float *w, float *m, float g)
+static void lars_update_one(const struct optim_rule *r, float *w, float *m, float g)
 {
     float step = r->lr * (g + r->decay * *w);
     *m = r->momentum * *m + step;
     *w -= r->nesterov ? r->ahead * *m + step : *m;
 }
 
-static double update(const struct optim_rule *r, float *w, float *const state[], const float *g,
-                     size_t n)
+static double lars_update(const struct optim_rule *r, float *w, float *const state[],
+                          const float *g, size_t n)
 {
     vec rate = vec_all(r->lr), momentum = vec_all(r->momentum), decay = vec_all(r->decay);
     vec ahead = vec_all(r->ahead);
@@ -70,12 +70,12 @@ static double update(const struct optim_rule *r, float *w, float *const state[],
         vec_store(w + i, wi - down);
     }
     for (; i < n; i++)
-        update_one(r, w + i, m + i, g[i]);
+        lars_update_one(r, w + i, m + i, g[i]);
     return 0; /* the norms have it */
 }
 
-static void refine(struct optim_rule *r, const struct job_optimizer_keys *keys,
-                   const struct optim_step *step)
+static void lars_refine(struct optim_rule *r, const struct job_optimizer_keys *keys,
+                        const struct optim_step *step)
 {
     double decay = step->decays ? keys->weight_decay : 0;
     double trust = step->excluded ? 1 : lars_trust(&step->norms, keys->lars_eta, decay);
@@ -86,4 +86,4 @@ static void refine(struct optim_rule *r, const struct job_optimizer_keys *keys,
     r->momentum = (float)(keys->momentum * correction);
 }
 
-const struct optim_kernel optim_lars = {true, refine, update};
+const struct optim_kernel optim_lars = {true, lars_refine, lars_update};

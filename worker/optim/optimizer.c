@@ -89,7 +89,7 @@ static void cut_tensors(struct optimizer *o)
     }
 }
 
-static int allocate(struct optimizer *o, struct error *e)
+static int optimizer_allocate(struct optimizer *o, struct error *e)
 {
     size_t floats = model_param_count(o->model), tensors = model_tensor_count(o->model);
     size_t most = tensors + floats / PIECE_FLOATS + 1;
@@ -120,7 +120,7 @@ int optimizer_create(struct model *m, const struct job_spec *spec, struct optimi
     o->kernel = kernels[spec->optimizer.name];
     o->keys = spec->optimizer;
     o->state_count = optimizer_states_of(spec, o->state_names);
-    int status = allocate(o, e);
+    int status = optimizer_allocate(o, e);
     if (status) {
         optimizer_destroy(o);
         return status;
@@ -229,8 +229,8 @@ float *optimizer_state(struct optimizer *o, size_t i)
     return o->states[i];
 }
 
-static size_t list_buffers(const struct optimizer *o,
-                           struct model_buffer buffers[OPTIMIZER_STATES_MAX])
+static size_t optimizer_list_buffers(const struct optimizer *o,
+                                     struct model_buffer buffers[OPTIMIZER_STATES_MAX])
 {
     for (size_t i = 0; i < o->state_count; i++)
         buffers[i] = (struct model_buffer){o->state_names[i], o->states[i]};
@@ -248,10 +248,11 @@ int optimizer_save(struct optimizer *o, int64_t step, const char *path, struct e
     };
 
     snprintf(steps, sizeof steps, "%lld", (long long)step);
-    return model_save_buffers(o->model, buffers, list_buffers(o, buffers), path, meta, 3, e);
+    return model_save_buffers(o->model, buffers, optimizer_list_buffers(o, buffers), path, meta, 3,
+                              e);
 }
 
-static int check_name(const struct optimizer *o, const char *path, struct error *e)
+static int optimizer_check_name(const struct optimizer *o, const char *path, struct error *e)
 {
     struct safetensors *file;
     int status = safetensors_open(path, &file, e);
@@ -269,8 +270,9 @@ static int check_name(const struct optimizer *o, const char *path, struct error 
 int optimizer_load(struct optimizer *o, const char *path, struct error *e)
 {
     struct model_buffer buffers[OPTIMIZER_STATES_MAX];
-    int status = check_name(o, path, e);
+    int status = optimizer_check_name(o, path, e);
 
-    return status ? status
-                  : model_load_buffers(o->model, buffers, list_buffers(o, buffers), path, e);
+    return status
+               ? status
+               : model_load_buffers(o->model, buffers, optimizer_list_buffers(o, buffers), path, e);
 }

@@ -8,8 +8,8 @@ static double decay_of(const struct job_optimizer_keys *k, const struct optim_st
     return s->decays ? k->weight_decay : 0;
 }
 
-static void sgd(const struct job_optimizer_keys *k, const struct optim_step *s, float *w,
-                float *const state[], const float *g, size_t n)
+static void reference_sgd(const struct job_optimizer_keys *k, const struct optim_step *s, float *w,
+                          float *const state[], const float *g, size_t n)
 {
     float *v = state[0];
 
@@ -20,8 +20,8 @@ static void sgd(const struct job_optimizer_keys *k, const struct optim_step *s, 
     }
 }
 
-static void lars(const struct job_optimizer_keys *k, const struct optim_step *s, float *w,
-                 float *const state[], const float *g, size_t n)
+static void reference_lars(const struct job_optimizer_keys *k, const struct optim_step *s, float *w,
+                           float *const state[], const float *g, size_t n)
 {
     double ww = 0, gg = 0, decay = decay_of(k, s), trust = 1, correction = 1;
     float *m = state[0];
@@ -60,20 +60,20 @@ static void adam_with(double shrink, double decay, const struct job_optimizer_ke
     }
 }
 
-static void adam(const struct job_optimizer_keys *k, const struct optim_step *s, float *w,
-                 float *const state[], const float *g, size_t n)
+static void reference_adam(const struct job_optimizer_keys *k, const struct optim_step *s, float *w,
+                           float *const state[], const float *g, size_t n)
 {
     adam_with(1, decay_of(k, s), k, s, w, state, g, n);
 }
 
-static void adamw(const struct job_optimizer_keys *k, const struct optim_step *s, float *w,
-                  float *const state[], const float *g, size_t n)
+static void reference_adamw(const struct job_optimizer_keys *k, const struct optim_step *s,
+                            float *w, float *const state[], const float *g, size_t n)
 {
     adam_with(1 - s->lr * decay_of(k, s), 0, k, s, w, state, g, n);
 }
 
-static void rmsprop(const struct job_optimizer_keys *k, const struct optim_step *s, float *w,
-                    float *const state[], const float *g, size_t n)
+static void reference_rmsprop(const struct job_optimizer_keys *k, const struct optim_step *s,
+                              float *w, float *const state[], const float *g, size_t n)
 {
     float *mean = k->centered ? state[1] : NULL;
     float *velocity = k->momentum > 0 ? state[k->centered ? 2 : 1] : NULL;
@@ -96,8 +96,8 @@ static void rmsprop(const struct job_optimizer_keys *k, const struct optim_step 
     }
 }
 
-static void adagrad(const struct job_optimizer_keys *k, const struct optim_step *s, float *w,
-                    float *const state[], const float *g, size_t n)
+static void reference_adagrad(const struct job_optimizer_keys *k, const struct optim_step *s,
+                              float *w, float *const state[], const float *g, size_t n)
 {
     double lr = s->lr / (1 + (double)(s->number - 1) * k->lr_decay);
 
@@ -108,8 +108,8 @@ static void adagrad(const struct job_optimizer_keys *k, const struct optim_step 
     }
 }
 
-static void adadelta(const struct job_optimizer_keys *k, const struct optim_step *s, float *w,
-                     float *const state[], const float *g, size_t n)
+static void reference_adadelta(const struct job_optimizer_keys *k, const struct optim_step *s,
+                               float *w, float *const state[], const float *g, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         double d = g[i] + decay_of(k, s) * w[i];
@@ -124,10 +124,10 @@ static void adadelta(const struct job_optimizer_keys *k, const struct optim_step
 optim_reference *optim_reference_of(enum job_optimizer name)
 {
     static optim_reference *const references[] = {
-        [JOB_OPTIMIZER_SGD] = sgd,           [JOB_OPTIMIZER_LARS] = lars,
-        [JOB_OPTIMIZER_ADAM] = adam,         [JOB_OPTIMIZER_ADAMW] = adamw,
-        [JOB_OPTIMIZER_RMSPROP] = rmsprop,   [JOB_OPTIMIZER_ADAGRAD] = adagrad,
-        [JOB_OPTIMIZER_ADADELTA] = adadelta,
+        [JOB_OPTIMIZER_SGD] = reference_sgd,           [JOB_OPTIMIZER_LARS] = reference_lars,
+        [JOB_OPTIMIZER_ADAM] = reference_adam,         [JOB_OPTIMIZER_ADAMW] = reference_adamw,
+        [JOB_OPTIMIZER_RMSPROP] = reference_rmsprop,   [JOB_OPTIMIZER_ADAGRAD] = reference_adagrad,
+        [JOB_OPTIMIZER_ADADELTA] = reference_adadelta,
     };
     return references[name];
 }

@@ -8,7 +8,7 @@
 
 enum { FLOATS_IN_SUM = 4096 }; /* then the sum of squares goes on in double */
 
-static inline float update_one(const struct optim_rule *r, float *w, float *v, float g)
+static inline float sgd_update_one(const struct optim_rule *r, float *w, float *v, float g)
 {
     float d = g + r->decay * *w;
     *v = r->momentum * *v + d;
@@ -36,14 +36,14 @@ static inline __attribute__((always_inline)) float update_chunk(const struct opt
         vec_store(w + i, wi - lr * step);
     }
     for (; i < n; i++)
-        sum += update_one(r, w + i, v + i, g[i]);
+        sum += sgd_update_one(r, w + i, v + i, g[i]);
     for (int k = 0; k < VEC; k++)
         sum += squares[k];
     return sum;
 }
 
-static double update(const struct optim_rule *r, float *w, float *const state[], const float *g,
-                     size_t n)
+static double sgd_update(const struct optim_rule *r, float *w, float *const state[], const float *g,
+                         size_t n)
 {
     float *v = state[0];
     double sum = 0;
@@ -56,4 +56,4 @@ static double update(const struct optim_rule *r, float *w, float *const state[],
     return sum;
 }
 
-const struct optim_kernel optim_sgd = {.update = update};
+const struct optim_kernel optim_sgd = {.update = sgd_update};

@@ -95,12 +95,12 @@ void binding_cpus_to_text(const cpu_set_t *cpus, char *text, size_t bytes)
     "start with mpirun --map-by slot:PE=%d --bind-to core, or in Slurm srun --cpus-per-task=%d "   \
     "--cpu-bind=cores"
 
-static void add(json_t *problems, json_t *text)
+static void binding_add_problem(json_t *problems, json_t *text)
 {
     json_array_append_new(problems, text);
 }
 
-static bool is_bound(const struct binding *b)
+static bool binding_is_bound(const struct binding *b)
 {
     return CPU_COUNT(&b->cpus) < b->machine_cpus;
 }
@@ -112,12 +112,13 @@ static void check_numa(const struct binding *b, int rank, const char *host, bool
 {
     char where[CPUS_BYTES];
 
-    if (*told || b->numa_cores < b->threads || !is_bound(b) ||
+    if (*told || b->numa_cores < b->threads || !binding_is_bound(b) ||
         (b->numa_nodes & (b->numa_nodes - 1)) == 0)
         return;
     *told = true;
     binding_cpus_to_text(&b->cpus, where, sizeof where);
-    add(problems,
+    binding_add_problem(
+        problems,
         json_sprintf("rank %d on %s spans NUMA domains with cores %s, though one has %d cores for "
                      "its %d threads: start with mpirun --map-by numa:PE=%d --bind-to core",
                      rank, host, where, b->numa_cores, b->threads, b->threads));
@@ -132,7 +133,8 @@ static void check_rank(const struct binding *b, int rank, const char *host, bool
     binding_cpus_to_text(&b->thread_cpus, where, sizeof where);
     if (!told[0] && b->threads > 1 && CPU_COUNT(&b->thread_cpus) == 1 && cpus > 1) {
         told[0] = true;
-        add(problems,
+        binding_add_problem(
+            problems,
             json_sprintf("all %d threads of rank %d on %s run on core %s of its %d: unset "
                          "OMP_PLACES, or set OMP_PLACES=cores and OMP_PROC_BIND=close",
                          b->threads, rank, host, where, cpus));
@@ -140,7 +142,8 @@ static void check_rank(const struct binding *b, int rank, const char *host, bool
     if (!told[1] && slots > 0 && b->threads > slots) {
         told[1] = true;
         binding_cpus_to_text(&b->cpus, where, sizeof where);
-        add(problems, json_sprintf("rank %d on %s computes with %d threads, but has %s %s: " REMEDY,
+        binding_add_problem(
+            problems, json_sprintf("rank %d on %s computes with %d threads, but has %s %s: " REMEDY,
                                    rank, host, b->threads, cpus > 1 ? "only cores" : "only core",
                                    where, b->threads, b->threads));
     }
@@ -152,10 +155,10 @@ static void name_pair(const struct binding *ranks, const char *host, int a, int 
     char where[CPUS_BYTES];
 
     binding_cpus_to_text(both, where, sizeof where);
-    add(problems, json_sprintf("ranks %d and %d on %s share core%s %s: " REMEDY
-                               "; without --cpu-set, and one mpirun on a machine",
-                               a, b, host, CPU_COUNT(both) > 1 ? "s" : "", where, ranks[a].threads,
-                               ranks[a].threads));
+    binding_add_problem(problems, json_sprintf("ranks %d and %d on %s share core%s %s: " REMEDY
+                                               "; without --cpu-set, and one mpirun on a machine",
+                                               a, b, host, CPU_COUNT(both) > 1 ? "s" : "", where,
+                                               ranks[a].threads, ranks[a].threads));
 }
 
 /* The first two of a machine that may run on the same core. */
@@ -174,8 +177,8 @@ static void find_pair(const struct binding *ranks, const int *here, int n, const
 }
 
 /* Whether the machine of rank `from`, the first there, has a core for every thread. */
-static bool check_machine(const struct binding *ranks, const char *const *hosts, int count,
-                          int from, int *here, json_t *problems)
+static bool binding_check_machine(const struct binding *ranks, const char *const *hosts, int count,
+                                  int from, int *here, json_t *problems)
 {
     int threads = 0, n = 0;
     bool bound = false;
@@ -187,7 +190,7 @@ static bool check_machine(const struct binding *ranks, const char *const *hosts,
             continue;
         here[n++] = i;
         threads += ranks[i].threads;
-        bound |= is_bound(&ranks[i]);
+        bound |= binding_is_bound(&ranks[i]);
         CPU_OR(&all, &all, &ranks[i].cpus);
     }
     if (threads <= CPU_COUNT(&all))
@@ -195,7 +198,8 @@ static bool check_machine(const struct binding *ranks, const char *const *hosts,
     if (bound)
         find_pair(ranks, here, n, hosts[from], problems);
     else
-        add(problems,
+        binding_add_problem(
+            problems,
             json_sprintf("the %d ranks on %s compute with %d threads together on %d cores: "
                          "fewer cluster.workers_per_node or threads_per_worker are faster",
                          n, hosts[from], threads, ranks[from].machine_cpus));
@@ -238,7 +242,8 @@ static void check_asked(const struct binding *ranks, const char *const *hosts, i
         if (!differs)
             continue;
         binding_cpus_to_text(&ranks[i].cpus, where, sizeof where);
-        add(problems, json_sprintf("rank %d on %s %s (cores %s), but cluster.bind is \"%s\": an "
+        binding_add_problem(
+            problems, json_sprintf("rank %d on %s %s (cores %s), but cluster.bind is \"%s\": an "
                                    "argument or a setting of mpirun or Slurm undoes it",
                                    i, hosts[i], differs, where, names[asked->bind]));
         return;
@@ -259,7 +264,7 @@ json_t *binding_problems(const struct binding *ranks, const char *const *hosts, 
     check_asked(ranks, hosts, count, asked, problems);
     for (int i = 0; here && i < count && !shared && !told[1]; i++)
         if (i == 0 || strcmp(hosts[i], hosts[i - 1]) != 0)
-            shared = check_machine(ranks, hosts, count, i, here, problems);
+            shared = binding_check_machine(ranks, hosts, count, i, here, problems);
     free(here);
     return problems;
 }
@@ -301,7 +306,7 @@ static void print_rank(const struct binding *b, int rank, const char *host)
            b->kernels, b->openblas);
 }
 
-static void tell(struct run *r, const struct binding *ranks, const char *const *hosts)
+static void binding_describe(struct run *r, const struct binding *ranks, const char *const *hosts)
 {
     struct placement_wish asked = placement_wish_of(r->spec, r->threads);
     json_t *problems = binding_problems(ranks, hosts, r->world, &asked);
@@ -340,7 +345,7 @@ int binding_report(struct run *r, struct error *e)
     for (int i = 0; hosts && i < r->world; i++)
         hosts[i] = traincomm_host(r->comm, i);
     if (hosts)
-        tell(r, all, hosts);
+        binding_describe(r, all, hosts);
     free(hosts);
     free(all);
     return 0;

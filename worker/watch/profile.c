@@ -43,7 +43,7 @@ void profile_destroy(struct profile *p)
     free(p);
 }
 
-static void start(struct profile *p)
+static void profile_start(struct profile *p)
 {
     traincomm_clock_offset(p->run->comm, &p->offset, &p->error);
     p->zero = clock_monotonic();
@@ -147,7 +147,8 @@ static char *rank_text(const struct profile *p, const struct trace_span *spans, 
 /* ---- all ranks */
 
 /* Rank 0 gets the texts of all, in the order of the ranks, as one JSON array. */
-static int gather(const struct run *r, const char *text, size_t bytes, char **all, struct error *e)
+static int profile_gather(const struct run *r, const char *text, size_t bytes, char **all,
+                          struct error *e)
 {
     void *texts;
     size_t used;
@@ -164,7 +165,8 @@ static int gather(const struct run *r, const char *text, size_t bytes, char **al
     return status;
 }
 
-static int write_file(const struct run *r, const char *name, const char *text, struct error *e)
+static int profile_write_file(const struct run *r, const char *name, const char *text,
+                              struct error *e)
 {
     char path[PATH_MAX + 32];
 
@@ -172,8 +174,8 @@ static int write_file(const struct run *r, const char *name, const char *text, s
     return file_write_atomic(path, text, strlen(text), e);
 }
 
-static int write_all(struct profile *p, const struct trace_span *spans, size_t count,
-                     size_t dropped, struct error *e)
+static int profile_write_all(struct profile *p, const struct trace_span *spans, size_t count,
+                             size_t dropped, struct error *e)
 {
     struct run *r = p->run;
     char *all = NULL;
@@ -184,14 +186,14 @@ static int write_all(struct profile *p, const struct trace_span *spans, size_t c
 
     status = run_agree(r, status, e);
     if (!status)
-        status = gather(r, text, bytes, &all, e);
+        status = profile_gather(r, text, bytes, &all, e);
     if (!status && r->rank == 0)
-        status = write_file(r, "trace.json", all, e);
+        status = profile_write_file(r, "trace.json", all, e);
     free(all);
     free(text);
     if (!status && r->rank == 0) {
         char *table = layer_table(spans, count, r->threads, peak);
-        status = table ? write_file(r, "layers.txt", table, e)
+        status = table ? profile_write_file(r, "layers.txt", table, e)
                        : error_set(e, ERR_NO_MEMORY, "no memory for the table of layers");
         free(table);
     }
@@ -215,7 +217,7 @@ static int warn_of_dropped(struct profile *p, size_t dropped, struct error *e)
     return run_agree(r, status, e);
 }
 
-static int end(struct profile *p, struct error *e)
+static int profile_end(struct profile *p, struct error *e)
 {
     struct trace_span *spans;
     size_t dropped;
@@ -223,7 +225,7 @@ static int end(struct profile *p, struct error *e)
     trace_stop();
     p->state = DONE;
     size_t count = trace_take(&spans, &dropped);
-    int status = write_all(p, spans, count, dropped, e);
+    int status = profile_write_all(p, spans, count, dropped, e);
     free(spans);
     return status ? status : warn_of_dropped(p, dropped, e);
 }
@@ -231,10 +233,10 @@ static int end(struct profile *p, struct error *e)
 int profile_before_step(struct profile *p, int64_t step, struct error *e)
 {
     if (p->state == RUNS && step > p->run->spec->profile.last_step)
-        return end(p, e);
+        return profile_end(p, e);
     if (p->state == WAITS && step >= p->run->spec->profile.first_step &&
         step <= p->run->spec->profile.last_step)
-        start(p);
+        profile_start(p);
     return 0;
 }
 
@@ -244,7 +246,7 @@ int profile_finish(struct profile *p, struct error *e)
     char words[160];
 
     if (p->state == RUNS)
-        return end(p, e);
+        return profile_end(p, e);
     if (p->state == DONE)
         return 0;
     p->state = DONE;

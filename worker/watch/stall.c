@@ -123,7 +123,7 @@ static double stopped_for(const struct pulse *p, double now)
     return silent > LATE_SECONDS ? silent : 0;
 }
 
-static bool has_ended(const struct pulse *p)
+static bool stall_has_ended(const struct pulse *p)
 {
     struct process_stat stat;
     return !process_stat_read(p->pid, &stat) || process_has_ended(&stat);
@@ -143,7 +143,7 @@ static bool judge_process(const struct stall *s, const struct pulse *p, double n
     bool in_step = atomic_load(&s->own->phase) == STALL_IN_STEP, stopped = is_stopped(p);
     double silent = stopped_for(p, now);
 
-    if (has_ended(p))
+    if (stall_has_ended(p))
         *v = (struct verdict){STALL_DEAD, p};
     else if ((silent > 0 && (in_step || silent >= s->seconds / 2)) || (stopped && in_step))
         *v = (struct verdict){stopped ? STALL_STOPPED : STALL_STARVED, p};
@@ -160,7 +160,7 @@ static const struct pulse *first_doing(const struct stall *s, enum stall_doing d
     return NULL;
 }
 
-static double last_progress(const struct stall *s)
+static double stall_last_progress(const struct stall *s)
 {
     double last = 0;
 
@@ -175,11 +175,11 @@ static double last_progress(const struct stall *s)
 static bool gets_on(const struct stall *s, double now)
 {
     return s->shared && atomic_load(&s->own->phase) != STALL_IN_STEP &&
-           now - last_progress(s) < s->seconds;
+           now - stall_last_progress(s) < s->seconds;
 }
 
 /* The worst first: whoever does not run, then who does not come to where the others wait. */
-static struct verdict judge(const struct stall *s, double now)
+static struct verdict stall_judge(const struct stall *s, double now)
 {
     const struct pulse *p;
     struct verdict v;
@@ -237,7 +237,7 @@ static void say_event(struct stall *s, const struct stall_line *line, const char
     report_end(report, &ignored);
 }
 
-static void say(struct stall *s, const struct verdict *v, double seconds, bool with_event)
+static void stall_report(struct stall *s, const struct verdict *v, double seconds, bool with_event)
 {
     struct stall_line line = {.seconds = seconds,
                               .phase = (enum stall_phase)atomic_load(&s->own->phase),
@@ -269,7 +269,7 @@ static void say_own_part(const struct stall *s, double now, double idle)
 static bool is_first_that_runs(const struct stall *s, double now)
 {
     for (int i = 0; pulse_of(s, i) != s->own; i++)
-        if (!has_ended(pulse_of(s, i)) && stopped_for(pulse_of(s, i), now) <= 0)
+        if (!stall_has_ended(pulse_of(s, i)) && stopped_for(pulse_of(s, i), now) <= 0)
             return false;
     return true;
 }
@@ -279,7 +279,7 @@ static bool is_first_that_runs(const struct stall *s, double now)
 static void give_up(const struct stall *s, const struct verdict *v, double now)
 {
     bool in_step = atomic_load(&s->own->phase) == STALL_IN_STEP;
-    double idle = now - last_progress(s);
+    double idle = now - stall_last_progress(s);
 
     if (s->give_up_seconds <= 0 || v->state != STALL_WAITS || s->ranks_here == s->world ||
         idle < s->give_up_seconds * (in_step ? 1 : GIVE_UP_PATIENT))
@@ -290,7 +290,7 @@ static void give_up(const struct stall *s, const struct verdict *v, double now)
 
 /* It is said once for each phase or step, again when it becomes worse, and again after the same
  * time: for the daemon, a machine that says nothing is gone. */
-static void speak(struct stall *s, const struct verdict *v, double now, double began)
+static void stall_log(struct stall *s, const struct verdict *v, double now, double began)
 {
     enum told now_told = v->state <= STALL_STARVED   ? TOLD_BAD
                          : v->state == STALL_GETS_ON ? TOLD_GETS_ON
@@ -305,10 +305,10 @@ static void speak(struct stall *s, const struct verdict *v, double now, double b
     if (first && v->state != STALL_GETS_ON)
         say_own_part(s, now, now - began);
     if (is_first_that_runs(s, now))
-        say(s, v, now - began, first);
+        stall_report(s, v, now - began, first);
 }
 
-static void look(struct stall *s)
+static void stall_check(struct stall *s)
 {
     double now = clock_monotonic(), began = atomic_load(&s->own->phase_at);
     uint64_t progress = progress_total();
@@ -322,12 +322,12 @@ static void look(struct stall *s)
     s->progress = progress;
     if (slept || now - began < s->seconds)
         return;
-    struct verdict v = judge(s, now);
+    struct verdict v = stall_judge(s, now);
     give_up(s, &v, now);
-    speak(s, &v, now, began);
+    stall_log(s, &v, now, began);
 }
 
-static void *watch(void *argument)
+static void *stall_watch(void *argument)
 {
     struct stall *s = argument;
     struct timespec at;
@@ -339,7 +339,7 @@ static void *watch(void *argument)
         at.tv_nsec = (long)((next - (double)at.tv_sec) * 1e9);
         pthread_cond_timedwait(&s->ends, &s->lock, &at);
         if (!s->end)
-            look(s);
+            stall_check(s);
     }
     pthread_mutex_unlock(&s->lock);
     return NULL;
@@ -362,7 +362,7 @@ static int rank_by_environment(void)
     return -1;
 }
 
-static int start_thread(struct stall *s, struct error *e)
+static int stall_start_thread(struct stall *s, struct error *e)
 {
     pthread_condattr_t monotonic;
     sigset_t all, before;
@@ -374,7 +374,7 @@ static int start_thread(struct stall *s, struct error *e)
     pthread_condattr_destroy(&monotonic);
     sigfillset(&all); /* signals are for the thread that trains */
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int reason = pthread_create(&s->thread, NULL, watch, s);
+    int reason = pthread_create(&s->thread, NULL, stall_watch, s);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     s->thread_runs = reason == 0;
     return reason ? error_set_errno(e, reason, "cannot start a thread that watches for stalls") : 0;
@@ -398,7 +398,7 @@ int stall_create(double seconds, double give_up_seconds, struct stall **out, str
     atomic_store(&s->alone.beat, clock_monotonic());
     stall_phase(s, STALL_IN_START);
     set_doing(s, STALL_WAIT);
-    if (start_thread(s, e)) {
+    if (stall_start_thread(s, e)) {
         free(s);
         return -(int)e->code;
     }

@@ -62,7 +62,7 @@ void stragglers_destroy(struct stragglers *s)
     free(s);
 }
 
-static double time_of(const struct rank_times *times, int phase)
+static double straggler_time(const struct rank_times *times, int phase)
 {
     return phase == RANK_PHASES ? rank_busy_ms(times) : times->ms[phase];
 }
@@ -76,7 +76,7 @@ static const double *sorted_times(struct stragglers *s, const struct rank_times 
     if (s->is_sorted[phase])
         return row;
     for (int i = 0; i < s->world; i++)
-        row[i] = time_of(&every[i], phase);
+        row[i] = straggler_time(&every[i], phase);
     median_sort(row, (size_t)s->world);
     s->is_sorted[phase] = true;
     return row;
@@ -87,7 +87,7 @@ static double median_of_others(struct stragglers *s, const struct rank_times *ev
                                int phase)
 {
     const double *all = sorted_times(s, every, phase);
-    double own = time_of(&every[rank], phase);
+    double own = straggler_time(&every[rank], phase);
     int n = s->world - 1, low = (n - 1) / 2, high = n / 2;
 
     return (all[low + (own <= all[low])] + all[high + (own <= all[high])]) / 2;
@@ -119,7 +119,7 @@ static void add_fast_step(struct record *r)
         r->named = false;
 }
 
-static struct straggler describe(const struct record *r, int rank)
+static struct straggler straggler_describe(const struct record *r, int rank)
 {
     struct straggler found = {.rank = rank,
                               .busy_ms = r->busy_ms / r->slow_steps,
@@ -147,7 +147,7 @@ bool stragglers_add(struct stragglers *s, const struct rank_times *every, struct
         if (any || r->named || r->slow_steps < STRAGGLER_STEPS)
             continue;
         any = r->named = true;
-        *found = describe(r, rank);
+        *found = straggler_describe(r, rank);
     }
     return any;
 }
