@@ -31,7 +31,7 @@ static char name[1024], attempt_dir[4096], checkpoints[4200];
 static int attempt;
 static struct report *events;
 
-static void request_stop(int number)
+static void fixture_request_stop(int number)
 {
     (void)number;
     stop = 1;
@@ -136,7 +136,7 @@ static void have_children(void)
     _exit(1);
 }
 
-static void say_step(long step)
+static void fixture_say_step(long step)
 {
     report_begin(events, EVENT_STEP);
     report_int(events, "step", step);
@@ -148,7 +148,7 @@ static void say_step(long step)
     finish_event();
 }
 
-static void say_eval(long step)
+static void fixture_say_eval(long step)
 {
     for (int part = 1; part <= 2; part++) {
         report_begin(events, EVENT_EVAL_PROGRESS);
@@ -193,7 +193,7 @@ static long run_steps(int rank, long from, int *stopped)
         if (step == word("gate", -1))
             wait_for_go();
         if (rank == 0)
-            say_step(step);
+            fixture_say_step(step);
         if (wrong && step == word("at", -1) && rank == word("rank", -1))
             go_wrong(rank);
         int mine = stop && !word("deaf", 0);
@@ -204,7 +204,7 @@ static long run_steps(int rank, long from, int *stopped)
     return step - 1;
 }
 
-static void read_job(const char *path)
+static void fixture_read_job(const char *path)
 {
     struct error e;
     json_t *job = json_document_load(path, &e);
@@ -232,14 +232,14 @@ static void open_events(int rank, const char *run_dir, const char *number)
 
 int main(int argc, char **argv)
 {
-    struct sigaction action = {.sa_handler = request_stop, .sa_flags = SA_RESTART};
+    struct sigaction action = {.sa_handler = fixture_request_stop, .sa_flags = SA_RESTART};
     int rank, stopped;
 
     if (argc == 3 && strcmp(argv[1], "--placement") == 0) /* of Slurm's script */
         return puts("--map-by slot:OVERSUBSCRIBE --bind-to none") < 0;
     if (argc != 9 && argc != 11) /* --stall-seconds N and --resume latest come last */
         return 2;
-    read_job(argv[2]);
+    fixture_read_job(argv[2]);
     sigaction(SIGUSR1, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     MPI_Init(&argc, &argv);
@@ -256,7 +256,7 @@ int main(int argc, char **argv)
     long step = run_steps(rank, argc == 11 ? newest_checkpoint() : 0, &stopped);
     if (rank == 0) {
         if (word("eval", 0) && !stopped)
-            say_eval(step);
+            fixture_say_eval(step);
         report_begin(events, EVENT_RUN_STOP);
         report_text(events, "status", stopped ? "cancelled" : "success");
         report_int(events, "step", step);

@@ -56,7 +56,7 @@ static void measure_loops(void)
 }
 
 /* Seconds of a backward of such length and the all-reduce behind it; *unhidden: after it. */
-static double step(struct traincomm_gradients *g, double backward, double *unhidden)
+static double allreduce_step(struct traincomm_gradients *g, double backward, double *unhidden)
 {
     MPI_Barrier(MPI_COMM_WORLD);
     double start = MPI_Wtime();
@@ -74,7 +74,7 @@ static void print_behind(struct traincomm_gradients *const *ways, double backwar
 
     for (int i = 0; i < ROUNDS; i++)
         for (int w = 0; w < WAYS; w++)
-            whole[w][i] = step(ways[w], backward, &unhidden[w][i]);
+            whole[w][i] = allreduce_step(ways[w], backward, &unhidden[w][i]);
     for (int w = 0; rank == 0 && w < WAYS; w++) {
         printf(", \"%s_step_ms\": %.2f, \"%s_unhidden_ms\": %.2f", names[w],
                median(whole[w], ROUNDS) * 1e3, names[w], median(unhidden[w], ROUNDS) * 1e3);

@@ -36,7 +36,7 @@ static int take_file(const char *path, const struct stat *st, int type)
                : (file_count++, 0);
 }
 
-static int decode_whole(struct jpeg_decoder *d, int i, struct error *e)
+static int bench_decode_whole(struct jpeg_decoder *d, int i, struct error *e)
 {
     struct jpeg_pixels pixels;
     return jpeg_decode(d, (uint8_t *)files[i].bytes, files[i].length, &pixels, e);
@@ -71,13 +71,13 @@ static double cpu_seconds(void)
 }
 
 /* family -1: bare decoding. Images a second of one pass, or 0. */
-static double pass(struct jpeg_decoder *d, struct augmenter *a, int family, int round)
+static double bench_decode_pass(struct jpeg_decoder *d, struct augmenter *a, int family, int round)
 {
     double started = cpu_seconds();
     struct error e;
 
     for (int i = 0; i < file_count; i++)
-        if (family < 0 ? decode_whole(d, i, &e)
+        if (family < 0 ? bench_decode_whole(d, i, &e)
                        : decode_and_augment(d, a, (enum job_preprocess)family, i, round, &e)) {
             fprintf(stderr, "decode: %s\n", e.text);
             return 0;
@@ -100,7 +100,7 @@ int main(int argc, char **argv)
     }
     for (int round = 0; round < ROUNDS; round++)
         for (int row = 0; row < 4; row++) {
-            double rate = pass(decoder, &augmenter, row - 1, round);
+            double rate = bench_decode_pass(decoder, &augmenter, row - 1, round);
             if (rate == 0)
                 return 1;
             best[row] = rate > best[row] ? rate : best[row];

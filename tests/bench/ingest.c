@@ -41,7 +41,7 @@ static void stop_at(int status, const struct error *e)
     exit(1);
 }
 
-static void count(void *context, const struct store_metric_part *part)
+static void ingest_count(void *context, const struct store_metric_part *part)
 {
     *(double *)context += (double)part->rows;
 }
@@ -75,7 +75,7 @@ int main(int argc, char **argv)
     double end = clock_monotonic();
     printf("%.0f events/s\n", (double)events / (end - begin));
     begin = clock_monotonic();
-    stop_at(store_metric_parts(store, id, 1, events + 1, 1000, count, &rows, &e), &e);
+    stop_at(store_metric_parts(store, id, 1, events + 1, 1000, ingest_count, &rows, &e), &e);
     end = clock_monotonic();
     printf("%.1f ms to fold %.0f steps for 1000 points\n", (end - begin) * 1e3, rows);
     ingest_destroy(ingest);

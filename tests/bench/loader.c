@@ -10,7 +10,7 @@
 #include "common/clock.h"
 #include "worker/data/loader.h"
 
-static int measure(const struct loader_config *c)
+static int loader_measure(const struct loader_config *c)
 {
     struct loader_batch batch;
     struct loader *l;
@@ -33,7 +33,7 @@ static int measure(const struct loader_config *c)
     return images == 0;
 }
 
-static enum job_preprocess family_of(const char *name)
+static enum job_preprocess loader_family(const char *name)
 {
     if (strcmp(name, "mlperf") == 0)
         return JOB_PREPROCESS_MLPERF;
@@ -59,7 +59,7 @@ int main(int argc, char **argv)
     struct loader_config c = {
         .dataset = d,
         .role = role,
-        .preprocess = argc > 5 ? family_of(argv[5]) : JOB_PREPROCESS_TPU,
+        .preprocess = argc > 5 ? loader_family(argv[5]) : JOB_PREPROCESS_TPU,
         .augment = true,
         .random_crop = true,
         .random_flip = true,
@@ -75,7 +75,7 @@ int main(int argc, char **argv)
     };
     c.batch = c.images < c.batch ? (int)c.images : c.batch;
     c.steps_per_epoch = c.steps = c.images / c.batch;
-    int rc = measure(&c);
+    int rc = loader_measure(&c);
     dataset_close(d);
     return rc;
 }

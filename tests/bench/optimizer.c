@@ -56,7 +56,7 @@ static double passes_of(const struct bench *b, int kind)
 }
 
 /* The best of interleaved rounds: neighbours only slow one down. */
-static void measure(struct bench *b, double *copy, double best[KINDS])
+static void optimizer_measure(struct bench *b, double *copy, double best[KINDS])
 {
     *copy = 0;
     for (int i = 0; i < KINDS; i++)
@@ -73,7 +73,7 @@ static void measure(struct bench *b, double *copy, double best[KINDS])
     }
 }
 
-static int create(struct bench *b, struct error *e)
+static int optimizer_create_all(struct bench *b, struct error *e)
 {
     struct model_config c = {.arch = arch_find("resnet50"),
                              .classes = 1000,
@@ -118,11 +118,11 @@ int main(int argc, char **argv)
             b.threads = atoi(optarg);
         else
             return 2;
-    if (b.threads < 1 || create(&b, &e)) {
+    if (b.threads < 1 || optimizer_create_all(&b, &e)) {
         fprintf(stderr, "optimizer: %s\n", b.threads < 1 ? "--threads must be at least 1" : e.text);
         return 1;
     }
-    measure(&b, &copy, best);
+    optimizer_measure(&b, &copy, best);
     printf("{\"copy_gb_per_sec\": %.2f, \"update_gb_per_sec\": %.2f", 1e-9 * copy,
            1e-9 * best[JOB_OPTIMIZER_SGD]);
     for (size_t i = JOB_OPTIMIZER_LARS; i < KINDS; i++)

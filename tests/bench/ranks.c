@@ -134,7 +134,7 @@ APART(Recv,
 APART(Send, (const void *data, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm),
       (data, n, type, to, tag, comm), 0, MPI_ERR_OTHER)
 
-static void fail(const char *what)
+static void ranks_fail(const char *what)
 {
     fprintf(stderr, "ranks: %s\n", what);
     MPI_Abort(MPI_COMM_WORLD, 1);
@@ -169,7 +169,7 @@ static void do_step(struct run *r, struct pace *pace, int step, struct error *e)
     if (!status)
         status = pace_judge(pace, step, e);
     if (run_agree(r, status, e))
-        fail(e->text);
+        ranks_fail(e->text);
 }
 
 /* Seconds of a step. */
@@ -180,7 +180,7 @@ static double time_steps(struct run *r)
     struct error e;
 
     if (pace_create(r->comm, r->report, &pace, &e))
-        fail(e.text);
+        ranks_fail(e.text);
     for (int i = 0; i < STEPS; i++) {
         double since = own_seconds();
         do_step(r, pace, i, &e);
@@ -213,7 +213,7 @@ static double time_stragglers(void)
     struct error e;
 
     if (stragglers_create(MANY, &stragglers, &e))
-        fail(e.text);
+        ranks_fail(e.text);
     for (int i = 0; i < STEPS; i++) {
         for (int rank = 0; rank < MANY; rank++)
             every[rank] = some_times(rank, i);
@@ -231,7 +231,7 @@ static FILE *take_stdout(void)
     FILE *out = fdopen(dup(STDOUT_FILENO), "w");
 
     if (!out || !freopen("/dev/null", "w", stdout))
-        fail("stdout cannot be opened again");
+        ranks_fail("stdout cannot be opened again");
     return out;
 }
 
@@ -241,7 +241,8 @@ struct figures {
     struct calls of_start, of_steps;
 };
 
-static void start(struct traincomm *comm, const char *folder, struct run *run, struct figures *f)
+static void ranks_start(struct traincomm *comm, const char *folder, struct run *run,
+                        struct figures *f)
 {
     char path[64];
     struct start_options options = {.job_file = path, .run_dir = folder, .attempt = 1};
@@ -251,13 +252,13 @@ static void start(struct traincomm *comm, const char *folder, struct run *run, s
     all_calls = (struct calls){0};
     double since = own_seconds();
     if (start_run(&options, comm, run, &e))
-        fail(e.text);
+        ranks_fail(e.text);
     since = own_seconds() - since;
     f->start = since < f->start ? since : f->start;
     f->of_start = all_calls;
 }
 
-static void measure(struct traincomm *comm, const char *folder, struct figures *f)
+static void ranks_measure(struct traincomm *comm, const char *folder, struct figures *f)
 {
     struct run run;
 
@@ -265,7 +266,7 @@ static void measure(struct traincomm *comm, const char *folder, struct figures *
     for (int i = 0; i < STARTS; i++) {
         if (i > 0)
             run_destroy(&run);
-        start(comm, folder, &run, f);
+        ranks_start(comm, folder, &run, f);
     }
     all_calls = (struct calls){0};
     f->step_between = time_steps(&run);
@@ -275,7 +276,7 @@ static void measure(struct traincomm *comm, const char *folder, struct figures *
     run_destroy(&run);
 }
 
-static void print(FILE *out, int world, const struct figures *f)
+static void ranks_print(FILE *out, int world, const struct figures *f)
 {
     fprintf(out,
             "{\"ranks\": %d, \"init_cpu_ms\": %.2f, \"start_own_ms\": %.3f, "
@@ -300,12 +301,12 @@ int main(void)
     f.init = clock_of(CLOCK_PROCESS_CPUTIME_ID) - f.init;
     int rank = traincomm_rank(comm), world = traincomm_size(comm);
     if (rank == 0 && (!mkdtemp(folder) || write_job(folder, world)))
-        fail("cannot write to /tmp");
+        ranks_fail("cannot write to /tmp");
     traincomm_broadcast(comm, folder, sizeof folder, 0);
     FILE *out = take_stdout();
-    measure(comm, folder, &f);
+    ranks_measure(comm, folder, &f);
     if (rank == 0) {
-        print(out, world, &f);
+        ranks_print(out, world, &f);
         file_remove_tree(folder, &e);
     }
     fclose(out);

@@ -12,7 +12,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
 /* A view must lie within the payload, and its strings end. */
-static void parse(const uint8_t *payload, size_t bytes)
+static void records_parse(const uint8_t *payload, size_t bytes)
 {
     struct tf_example_view view;
     struct error e;
@@ -37,8 +37,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
             break;
         const uint8_t *payload = data + at + TFRECORD_HEADER_BYTES;
         if (tfrecord_check(payload, length, "input", at, &e) == 0)
-            parse(payload, length);
+            records_parse(payload, length);
     }
-    parse(data, bytes);
+    records_parse(data, bytes);
     return 0;
 }

@@ -18,13 +18,13 @@
 #include "worker/model/weights.h"
 #include "worker/optim/optimizer.h"
 
-static void die(const struct error *e)
+static void optim_die(const struct error *e)
 {
     fprintf(stderr, "optim_driver: %s\n", e->text);
     exit(1);
 }
 
-static struct model *make_model(const char *arch, int size, int n, double smoothing)
+static struct model *optim_make_model(const char *arch, int size, int n, double smoothing)
 {
     struct error e;
     struct model *m;
@@ -37,7 +37,7 @@ static struct model *make_model(const char *arch, int size, int n, double smooth
                              .bn_momentum = 0.1,
                              .label_smoothing = smoothing};
     if (model_create(&c, &m, &e))
-        die(&e);
+        optim_die(&e);
     model_init(m, 3);
     return m;
 }
@@ -57,14 +57,14 @@ static float *make_gradients(const struct model *m)
     return g;
 }
 
-static struct job_spec *read_job(const char *path)
+static struct job_spec *optim_read_job(const char *path)
 {
     struct problems problems = {0};
     struct error e;
     json_t *document = json_document_load(path, &e);
 
     if (!document)
-        die(&e);
+        optim_die(&e);
     struct job_spec *spec = job_spec_parse(document, NULL, NULL, &problems, NULL);
     json_decref(document);
     if (!spec) {
@@ -82,11 +82,11 @@ static void update(struct model *m, const float *start, const float *gradients, 
 {
     struct error e;
     struct optimizer *o;
-    struct job_spec *spec = read_job(job);
+    struct job_spec *spec = optim_read_job(job);
 
     memcpy(model_params(m), start, model_param_count(m) * sizeof *start);
     if (optimizer_create(m, spec, &o, &e))
-        die(&e);
+        optim_die(&e);
     for (int i = 0; i < steps; i++) {
         for (size_t k = 0; k < model_param_count(m); k++)
             model_grads(m)[k] = gradients[k] * (float)(i + 1);
@@ -94,7 +94,7 @@ static void update(struct model *m, const float *start, const float *gradients, 
         model_params_changed(m);
     }
     if (model_save(m, out, NULL, 0, &e))
-        die(&e);
+        optim_die(&e);
     optimizer_destroy(o);
     job_spec_destroy(spec);
 }
@@ -103,13 +103,13 @@ static int run_update(char **a)
 {
     struct error e;
     char line[8192];
-    struct model *m = make_model("resnet18", 32, 1, 0);
+    struct model *m = optim_make_model("resnet18", 32, 1, 0);
     size_t bytes = model_param_count(m) * sizeof(float);
     struct model_buffer g = {"", make_gradients(m)};
     float *start = memcpy(malloc(bytes), model_params(m), bytes);
 
     if (model_save(m, a[1], NULL, 0, &e) || model_save_buffers(m, &g, 1, a[2], NULL, 0, &e))
-        die(&e);
+        optim_die(&e);
     puts("ready");
     fflush(stdout);
     while (fgets(line, sizeof line, stdin)) {
@@ -178,7 +178,7 @@ static int run_mixup(char **a)
     struct error e;
     struct batch b = make_batch(atoi(a[0]));
     double lambda = atof(a[1]);
-    struct model *m = make_model("resnet50", SIZE, b.n, atof(a[2]));
+    struct model *m = optim_make_model("resnet50", SIZE, b.n, atof(a[2]));
     struct safetensors_tensor t[] = {
         {"images", SAFETENSORS_F32, 4, {b.n, 3, SIZE, SIZE}},
         {"labels", SAFETENSORS_I64, 1, {b.n}               }
@@ -187,14 +187,14 @@ static int run_mixup(char **a)
     calm(m);
     if (model_save(m, a[3], NULL, 0, &e) ||
         safetensors_write(a[4], t, 2, NULL, 0, fill_batch, &b, &e))
-        die(&e);
+        optim_die(&e);
     mixup_images(b.images, b.images, b.n, FLOATS, lambda);
     model_mix(m, lambda);
     printf("%.9g\n", model_forward(m, b.images, b.labels, b.n, NULL));
     model_backward(m, 1, false, NULL, NULL);
     struct model_buffer gradients = {"", model_grads(m)};
     if (model_save_buffers(m, &gradients, 1, a[5], NULL, 0, &e))
-        die(&e);
+        optim_die(&e);
     free(b.images);
     free(b.labels);
     model_destroy(m);

@@ -102,7 +102,7 @@ static void check_host(struct traincomm *c)
 }
 
 /* A communicator of the program's own: the even and the odd ranks by themselves. */
-static void check_part(void)
+static void collect_check_part(void)
 {
     struct traincomm *c = NULL;
     MPI_Comm part;
@@ -130,7 +130,7 @@ int main(void)
     check_numbers(c);
     check_gather(c);
     check_host(c);
-    check_part();
+    collect_check_part();
     int failed = tap_done(), ended;
     traincomm_finalize(c);
     MPI_Finalized(&ended); /* who starts MPI ends it */

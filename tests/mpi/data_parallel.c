@@ -16,7 +16,7 @@
 #define CLASSES 10
 #define FLOATS  (SIZE * SIZE * 3)
 
-static struct model *make_model(void)
+static struct model *data_parallel_model(void)
 {
     struct model_config config = {
         .arch = arch_find("resnet50"),
@@ -83,7 +83,7 @@ int main(void)
     if (traincomm_init(&c))
         return 1;
     int rank = traincomm_rank(c), world = traincomm_size(c);
-    struct model *m = make_model();
+    struct model *m = data_parallel_model();
     struct traincomm_options options = {.bucket_bytes = 1 << 20, .way = TRAINCOMM_WAY_THREAD};
     struct traincomm_gradients *all = NULL;
     float *images = malloc((size_t)IMAGES * FLOATS * sizeof *images);

@@ -12,7 +12,7 @@ static float value(int rank, size_t i)
     return (float)((i * 7 + (size_t)rank * 13) % 1000) / 8; /* sums are exact in float */
 }
 
-static void fill(float *g, int rank)
+static void gradients_fill(float *g, int rank)
 {
     for (size_t i = 0; i < COUNT; i++)
         g[i] = value(rank, i);
@@ -54,8 +54,8 @@ static int stats_are_right(const struct traincomm_gradients *a, enum traincomm_w
            (overlap || stats.hidden_seconds == 0);
 }
 
-static void check(struct traincomm *c, size_t bucket_bytes, bool overlap, enum traincomm_way way,
-                  const char *what)
+static void gradients_check(struct traincomm *c, size_t bucket_bytes, bool overlap,
+                            enum traincomm_way way, const char *what)
 {
     enum { ROUNDS = 5 };
     struct traincomm_options options = {
@@ -65,7 +65,7 @@ static void check(struct traincomm *c, size_t bucket_bytes, bool overlap, enum t
     int right = traincomm_gradients_create(c, g, COUNT, &options, &a) == 0;
 
     for (int round = 0; right && round < ROUNDS; round++) {
-        fill(g, traincomm_rank(c));
+        gradients_fill(g, traincomm_rank(c));
         report_ranges(a, traincomm_rank(c));
         traincomm_gradients_wait(a);
         right = is_sum(g, traincomm_size(c));
@@ -85,7 +85,7 @@ static void check_two(struct traincomm *c)
 
     for (int i = 0; i < 2; i++) {
         g[i] = malloc(COUNT * sizeof **g);
-        fill(g[i], rank);
+        gradients_fill(g[i], rank);
         right &= traincomm_gradients_create(c, g[i], COUNT, &options, &a[i]) == 0;
     }
     for (int i = 0; right && i < 2; i++)
@@ -151,14 +151,17 @@ int main(void)
 
     if (traincomm_init(&c))
         return 1;
-    check(c, 0, true, TRAINCOMM_WAY_PIECES, "pieces");
-    check(c, 1 << 20, true, TRAINCOMM_WAY_THREAD, "a thread: buckets of 1 MiB behind backward");
-    check(c, 100000, true, TRAINCOMM_WAY_THREAD, "a thread: odd buckets");
-    check(c, 0, true, TRAINCOMM_WAY_THREAD, "a thread: one bucket larger than the buffer");
-    check(c, 100000, false, TRAINCOMM_WAY_THREAD, "a thread: buckets after backward");
-    check(c, 1 << 20, true, TRAINCOMM_WAY_CALLS, "calls: buckets of 1 MiB behind backward");
-    check(c, 0, true, TRAINCOMM_WAY_CALLS, "calls: one bucket larger than the buffer");
-    check(c, 100000, false, TRAINCOMM_WAY_CALLS, "calls: odd buckets after backward");
+    gradients_check(c, 0, true, TRAINCOMM_WAY_PIECES, "pieces");
+    gradients_check(c, 1 << 20, true, TRAINCOMM_WAY_THREAD,
+                    "a thread: buckets of 1 MiB behind backward");
+    gradients_check(c, 100000, true, TRAINCOMM_WAY_THREAD, "a thread: odd buckets");
+    gradients_check(c, 0, true, TRAINCOMM_WAY_THREAD,
+                    "a thread: one bucket larger than the buffer");
+    gradients_check(c, 100000, false, TRAINCOMM_WAY_THREAD, "a thread: buckets after backward");
+    gradients_check(c, 1 << 20, true, TRAINCOMM_WAY_CALLS,
+                    "calls: buckets of 1 MiB behind backward");
+    gradients_check(c, 0, true, TRAINCOMM_WAY_CALLS, "calls: one bucket larger than the buffer");
+    gradients_check(c, 100000, false, TRAINCOMM_WAY_CALLS, "calls: odd buckets after backward");
     check_two(c);
     check_same_bits(c);
     check_refusals(c);

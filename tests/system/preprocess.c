@@ -11,16 +11,17 @@
 #include "common/file.h"
 #include "worker/data/augment.h"
 
-static enum job_preprocess family_of(const char *name)
+static enum job_preprocess preprocess_family(const char *name)
 {
     if (strcmp(name, "mlperf") == 0)
         return JOB_PREPROCESS_MLPERF;
     return strcmp(name, "tpu") == 0 ? JOB_PREPROCESS_TPU : JOB_PREPROCESS_TORCHVISION;
 }
 
-static void make_plan(char **argv, const struct jpeg_info *info, struct augment_plan *plan)
+static void preprocess_make_plan(char **argv, const struct jpeg_info *info,
+                                 struct augment_plan *plan)
 {
-    enum job_preprocess family = family_of(argv[2]);
+    enum job_preprocess family = preprocess_family(argv[2]);
     int size = atoi(argv[3]);
 
     if (strcmp(argv[4], "eval") == 0) {
@@ -32,9 +33,9 @@ static void make_plan(char **argv, const struct jpeg_info *info, struct augment_
                        &r, plan);
 }
 
-static int run(char **argv, struct error *e)
+static int preprocess_run(char **argv, struct error *e)
 {
-    enum job_preprocess family = family_of(argv[2]);
+    enum job_preprocess family = preprocess_family(argv[2]);
     int size = atoi(argv[3]);
     size_t bytes, floats = (size_t)size * (size_t)size * 3;
     struct jpeg_decoder *decoder;
@@ -49,7 +50,7 @@ static int run(char **argv, struct error *e)
     if (!out || file_read(argv[1], 64 << 20, &jpeg, &bytes, e) ||
         jpeg_decoder_create(&decoder, e) || jpeg_open(decoder, (uint8_t *)jpeg, bytes, &info, e))
         return 1;
-    make_plan(argv, &info, &plan);
+    preprocess_make_plan(argv, &info, &plan);
     if (augment_prepare(&augmenter, family, &plan, size, &part, e) ||
         jpeg_read(decoder, &part, &pixels, e) ||
         augment_apply(&augmenter, family, &plan, &pixels, &part, out, e))
@@ -70,7 +71,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: preprocess FILE tpu|mlperf|torchvision SIZE eval|NUMBER\n");
         return 2;
     }
-    if (run(argv, &e)) {
+    if (preprocess_run(argv, &e)) {
         fprintf(stderr, "preprocess: %s\n", e.text);
         return 1;
     }

@@ -6,7 +6,7 @@
 #include "client/change.h"
 #include "client/complete.h"
 
-static void expect(const char *change, const char *want)
+static void expect_change(const char *change, const char *want)
 {
     json_t *document = json_loads("{\"lr\": {\"base\": 0.1, \"power\": 2}}", 0, NULL);
     struct error e = {0};
@@ -20,19 +20,20 @@ static void expect(const char *change, const char *want)
 
 Test(change, keys_have_dots_or_slashes)
 {
-    expect("lr.base=0.2", "{\"lr\":{\"base\":0.2,\"power\":2}}");
-    expect("/lr/base=0.2", "{\"lr\":{\"base\":0.2,\"power\":2}}");
-    expect("eval.batch=8", "{\"lr\":{\"base\":0.1,\"power\":2},\"eval\":{\"batch\":8}}");
-    expect("steps=null", "{\"lr\":{\"base\":0.1,\"power\":2},\"steps\":null}");
-    expect("lr.milestones=[1,2]", "{\"lr\":{\"base\":0.1,\"power\":2,\"milestones\":[1,2]}}");
+    expect_change("lr.base=0.2", "{\"lr\":{\"base\":0.2,\"power\":2}}");
+    expect_change("/lr/base=0.2", "{\"lr\":{\"base\":0.2,\"power\":2}}");
+    expect_change("eval.batch=8", "{\"lr\":{\"base\":0.1,\"power\":2},\"eval\":{\"batch\":8}}");
+    expect_change("steps=null", "{\"lr\":{\"base\":0.1,\"power\":2},\"steps\":null}");
+    expect_change("lr.milestones=[1,2]",
+                  "{\"lr\":{\"base\":0.1,\"power\":2,\"milestones\":[1,2]}}");
 }
 
 Test(change, strings_need_no_quotes)
 {
-    expect("name=a=b", "{\"lr\":{\"base\":0.1,\"power\":2},\"name\":\"a=b\"}");
-    expect("name=2024", "{\"lr\":{\"base\":0.1,\"power\":2},\"name\":\"2024\"}");
-    expect("name=\"x y\"", "{\"lr\":{\"base\":0.1,\"power\":2},\"name\":\"x y\"}");
-    expect("lr.decay=cosine", "{\"lr\":{\"base\":0.1,\"power\":2,\"decay\":\"cosine\"}}");
+    expect_change("name=a=b", "{\"lr\":{\"base\":0.1,\"power\":2},\"name\":\"a=b\"}");
+    expect_change("name=2024", "{\"lr\":{\"base\":0.1,\"power\":2},\"name\":\"2024\"}");
+    expect_change("name=\"x y\"", "{\"lr\":{\"base\":0.1,\"power\":2},\"name\":\"x y\"}");
+    expect_change("lr.decay=cosine", "{\"lr\":{\"base\":0.1,\"power\":2,\"decay\":\"cosine\"}}");
 }
 
 Test(change, what_is_wrong_is_refused_in_words)

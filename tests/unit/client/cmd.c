@@ -9,7 +9,7 @@
 
 TestSuite(cmd, .init = cr_redirect_stdout);
 
-static int parse(struct cmd_args *args, const char *words)
+static int parse_command(struct cmd_args *args, const char *words)
 {
     static char copy[256];
     static char *argv[16];
@@ -26,7 +26,8 @@ Test(cmd, options_may_stand_behind_operands)
 {
     struct cmd_args args;
 
-    cr_assert_eq(parse(&args, "metrics 3 --csv --names=loss,lr --json --server http://h:1"), -1);
+    cr_assert_eq(parse_command(&args, "metrics 3 --csv --names=loss,lr --json --server http://h:1"),
+                 -1);
     cr_expect_eq(args.operand_count, 1);
     cr_expect_str_eq(args.operands[0], "3");
     cr_expect(cmd_flag(&args, "csv"));
@@ -39,7 +40,7 @@ Test(cmd, what_is_not_given_is_null)
 {
     struct cmd_args args;
 
-    cr_assert_eq(parse(&args, "list"), -1);
+    cr_assert_eq(parse_command(&args, "list"), -1);
     cr_expect_null(cmd_value(&args, "state"));
     cr_expect_not(cmd_flag(&args, "limit"));
 }
@@ -51,7 +52,7 @@ Test(cmd, usage_errors_exit_with_2, .init = cr_redirect_stderr)
     struct cmd_args args;
 
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
-        cr_expect_eq(parse(&args, wrong[i]), 2, "%s", wrong[i]);
+        cr_expect_eq(parse_command(&args, wrong[i]), 2, "%s", wrong[i]);
 }
 
 Test(cmd, ids_are_positive_numbers)

@@ -4,7 +4,7 @@
 
 #include "client/job.h"
 
-static struct job read_state(const char *state)
+static struct job job_state_read(const char *state)
 {
     static json_t *json;
     struct job job;
@@ -18,7 +18,7 @@ static struct job read_state(const char *state)
 
 Test(job, what_is_null_or_missing_is_nan)
 {
-    struct job job = read_state("running");
+    struct job job = job_state_read("running");
 
     cr_expect_eq(job.id, 3);
     cr_expect(isnan(job.top1) && isnan(job.loss));
@@ -43,7 +43,7 @@ Test(job, outcomes_are_exit_codes)
     };
 
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
-        struct job job = read_state(all[i].state);
+        struct job job = job_state_read(all[i].state);
         cr_expect_eq(job_outcome(&job), all[i].outcome, "%s", all[i].state);
         cr_expect_eq(job_ended(&job), all[i].outcome >= 0, "%s", all[i].state);
     }
@@ -51,7 +51,7 @@ Test(job, outcomes_are_exit_codes)
 
 Test(job, without_a_forecast_time_left_is_images_left_by_speed)
 {
-    struct job job = read_state("running");
+    struct job job = job_state_read("running");
 
     job.images_per_sec = 128;
     cr_expect_float_eq(job_time_left(&job, job.read_at).value, 117 * 256 / 128.0, 1e-9);
@@ -62,7 +62,7 @@ Test(job, without_a_forecast_time_left_is_images_left_by_speed)
 
 Test(job, the_daemons_time_left_passes)
 {
-    struct job job = read_state("running");
+    struct job job = job_state_read("running");
 
     job.left = 100;
     job.left_low = 5;
@@ -77,7 +77,7 @@ Test(job, the_daemons_time_left_passes)
 
 Test(job, events_move_its_numbers)
 {
-    struct job job = read_state("running");
+    struct job job = job_state_read("running");
     json_t *step = json_pack("{s:i, s:f, s:f}", "step", 120, "loss", 0.5, "lr", 0.1);
     json_t *eval = json_pack("{s:i, s:f, s:f}", "step", 120, "loss", 9.0, "top1", 0.25);
 

@@ -10,7 +10,7 @@ static const char text[] = ": a remark\nretry: 250\nid: 7\n\n"
                            "data:one\ndata: two\n\n"
                            "id: 9\nevent: state\ndata: {\"st";
 
-static void expect(struct sse *sse, const char *type, const char *data, long long id)
+static void expect_event(struct sse *sse, const char *type, const char *data, long long id)
 {
     const char *got_type = "none", *got_data = "none";
 
@@ -27,11 +27,11 @@ Test(sse, events_have_type_data_and_id)
 
     sse_init(&sse, -1, 0);
     cr_assert_eq(sse_add(&sse, text, strlen(text)), 0);
-    expect(&sse, "", "", 7);
+    expect_event(&sse, "", "", 7);
     cr_expect_eq(sse.retry_ms, 250);
-    expect(&sse, "step", "{\"step\": 1}", 8);
-    expect(&sse, "heartbeat", "{}", 8);
-    expect(&sse, "", "one\ntwo", 8);
+    expect_event(&sse, "step", "{\"step\": 1}", 8);
+    expect_event(&sse, "heartbeat", "{}", 8);
+    expect_event(&sse, "", "one\ntwo", 8);
     cr_expect_eq(sse_next(&sse, &type, &data), 0);
     cr_expect_eq(sse.id, 8, "half an event is none: it must come again");
     sse_clear(&sse);

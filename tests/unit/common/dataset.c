@@ -13,19 +13,19 @@
 
 static char *folder;
 
-static void begin(void)
+static void make_dataset(void)
 {
     folder = fixture_folder();
 }
 
-static void end(void)
+static void remove_dataset(void)
 {
     fixture_remove(folder);
 }
 
-TestSuite(dataset, .init = begin, .fini = end);
+TestSuite(dataset, .init = make_dataset, .fini = remove_dataset);
 
-static const char *in_folder(const char *name)
+static const char *dataset_path(const char *name)
 {
     return fixture_path(folder, name);
 }
@@ -49,8 +49,8 @@ static void expect_refused(const char *path, enum error_code code, const char *w
 
 Test(dataset, reads_shards_in_file_order)
 {
-    fixture_shard(in_folder("train-00001-of-00002"), 3, 2, 10);
-    fixture_shard(in_folder("train-00000-of-00002"), 0, 3, 10);
+    fixture_shard(dataset_path("train-00001-of-00002"), 3, 2, 10);
+    fixture_shard(dataset_path("train-00000-of-00002"), 0, 3, 10);
     struct dataset *d = open_good(folder, DATASET_TRAIN);
     cr_assert_eq(dataset_format(d), DATASET_TFRECORD);
     cr_assert_eq(dataset_images(d), 5);
@@ -75,11 +75,11 @@ Test(dataset, reads_shards_in_file_order)
 
 Test(dataset, takes_the_role_asked_for_or_the_only_one)
 {
-    fixture_shard(in_folder("train-00000-of-00001"), 0, 3, 10);
+    fixture_shard(dataset_path("train-00000-of-00001"), 0, 3, 10);
     struct dataset *d = open_good(folder, DATASET_EVAL);
     cr_expect_eq(dataset_images(d), 3);
     dataset_close(d);
-    fixture_shard(in_folder("validation-00000-of-00001"), 0, 2, 10);
+    fixture_shard(dataset_path("validation-00000-of-00001"), 0, 2, 10);
     d = open_good(folder, DATASET_EVAL);
     cr_expect_eq(dataset_images(d), 2);
     dataset_close(d);
@@ -90,23 +90,23 @@ Test(dataset, takes_the_role_asked_for_or_the_only_one)
 
 Test(dataset, enters_train_prep_s_folder_by_role)
 {
-    mkdir(in_folder("train"), 0755);
-    mkdir(in_folder("validation"), 0755);
-    fixture_shard(in_folder("train/train-00000-of-00001"), 0, 3, 10);
-    fixture_shard(in_folder("validation/validation-00000-of-00001"), 0, 1, 10);
+    mkdir(dataset_path("train"), 0755);
+    mkdir(dataset_path("validation"), 0755);
+    fixture_shard(dataset_path("train/train-00000-of-00001"), 0, 3, 10);
+    fixture_shard(dataset_path("validation/validation-00000-of-00001"), 0, 1, 10);
     struct dataset *d = open_good(folder, DATASET_TRAIN);
     cr_expect_eq(dataset_images(d), 3);
     dataset_close(d);
-    d = open_good(in_folder("validation/"), DATASET_EVAL);
+    d = open_good(dataset_path("validation/"), DATASET_EVAL);
     cr_expect_eq(dataset_images(d), 1);
     dataset_close(d);
 }
 
-static void class_image(const char *name, int seed)
+static void add_class_image(const char *name, int seed)
 {
     size_t bytes;
     uint8_t *jpeg = fixture_jpeg(28, 28, 1, seed, &bytes);
-    fixture_write(in_folder(name), jpeg, bytes);
+    fixture_write(dataset_path(name), jpeg, bytes);
     free(jpeg);
 }
 
@@ -114,13 +114,13 @@ Test(dataset, numbers_class_folders_in_sorted_order)
 {
     struct dataset_image image;
     struct error e;
-    mkdir(in_folder("zebra"), 0755);
-    mkdir(in_folder("Ant"), 0755);
-    mkdir(in_folder("train"), 0755); /* a class, as it has others beside it */
-    class_image("zebra/b.jpg", 1);
-    class_image("Ant/a.JPEG", 2);
-    class_image("train/c.jpeg", 3);
-    fixture_write(in_folder("Ant/.hidden"), "x", 1);
+    mkdir(dataset_path("zebra"), 0755);
+    mkdir(dataset_path("Ant"), 0755);
+    mkdir(dataset_path("train"), 0755); /* a class, as it has others beside it */
+    add_class_image("zebra/b.jpg", 1);
+    add_class_image("Ant/a.JPEG", 2);
+    add_class_image("train/c.jpeg", 3);
+    fixture_write(dataset_path("Ant/.hidden"), "x", 1);
     struct dataset *d = open_good(folder, DATASET_TRAIN);
     cr_assert_eq(dataset_format(d), DATASET_FOLDER);
     cr_assert_eq(dataset_images(d), 3);
@@ -136,19 +136,19 @@ Test(dataset, numbers_class_folders_in_sorted_order)
 
 Test(dataset, names_what_is_missing_empty_or_no_data_set)
 {
-    expect_refused(in_folder("nowhere"), ERR_NOT_FOUND, "there is no data set at");
+    expect_refused(dataset_path("nowhere"), ERR_NOT_FOUND, "there is no data set at");
     expect_refused(folder, ERR_INVALID, "holds no data set");
-    fixture_write(in_folder("notes.txt"), "x", 1);
+    fixture_write(dataset_path("notes.txt"), "x", 1);
     expect_refused(folder, ERR_INVALID, "holds no data set");
-    expect_refused(in_folder("notes.txt"), ERR_INVALID, "is a file");
-    fixture_write(in_folder("train-00000-of-00002"), "", 0);
+    expect_refused(dataset_path("notes.txt"), ERR_INVALID, "is a file");
+    fixture_write(dataset_path("train-00000-of-00002"), "", 0);
     expect_refused(folder, ERR_NOT_FOUND, "shard train-00001-of-00002 is missing");
-    fixture_write(in_folder("train-00001-of-00002"), "", 0);
+    fixture_write(dataset_path("train-00001-of-00002"), "", 0);
     expect_refused(folder, ERR_CORRUPT, "train-00000-of-00002 is empty");
-    mkdir(in_folder("class"), 0755);
-    mkdir(in_folder("class/a"), 0755);
-    fixture_write(in_folder("class/a/readme.txt"), "x", 1);
-    expect_refused(in_folder("class"), ERR_INVALID, "readme.txt is not a JPEG file");
+    mkdir(dataset_path("class"), 0755);
+    mkdir(dataset_path("class/a"), 0755);
+    fixture_write(dataset_path("class/a/readme.txt"), "x", 1);
+    expect_refused(dataset_path("class"), ERR_INVALID, "readme.txt is not a JPEG file");
 }
 
 /* For root every folder is readable. */
@@ -171,8 +171,8 @@ Test(dataset, names_an_unreadable_folder)
 
 Test(dataset, refuses_shards_of_two_sets)
 {
-    fixture_shard(in_folder("train-00000-of-00002"), 0, 1, 10);
-    fixture_shard(in_folder("train-00001-of-00003"), 0, 1, 10);
+    fixture_shard(dataset_path("train-00000-of-00002"), 0, 1, 10);
+    fixture_shard(dataset_path("train-00001-of-00003"), 0, 1, 10);
     expect_refused(folder, ERR_INVALID, "shards of two data sets");
 }
 
@@ -180,7 +180,7 @@ Test(dataset, refuses_shards_of_two_sets)
  * payload when read. */
 Test(dataset, names_file_and_offset_of_damage)
 {
-    const char *path = in_folder("train-00000-of-00001");
+    const char *path = dataset_path("train-00000-of-00001");
     char words[64];
     size_t bytes;
     struct dataset_image image;
@@ -219,7 +219,7 @@ Test(dataset, names_file_and_offset_of_damage)
 
 Test(dataset, random_damage_never_crashes)
 {
-    const char *path = in_folder("train-00000-of-00001");
+    const char *path = dataset_path("train-00000-of-00001");
     struct rng r = rng_stream(3, 0, 0, RNG_SYNTHETIC);
     size_t bytes;
     int opened = 0, refused = 0;
@@ -251,7 +251,7 @@ Test(dataset, random_damage_never_crashes)
     free(good);
 }
 
-static int64_t count(void)
+static int64_t count_images_read(void)
 {
     int64_t images;
     struct error e;
@@ -266,25 +266,25 @@ static void write_manifest(long bytes, int images)
                      "{\"format\": 1, \"train\": {\"images\": %d, \"shards\": [{\"file\": "
                      "\"train/train-00000-of-00001\", \"images\": %d, \"bytes\": %ld}]}}",
                      images, images, bytes);
-    fixture_write(in_folder("manifest.json"), text, (size_t)n);
+    fixture_write(dataset_path("manifest.json"), text, (size_t)n);
 }
 
 /* The manifest here lies on purpose: to see whether it is believed. */
 Test(dataset, counts_by_a_manifest_only_if_it_fits)
 {
     struct stat st;
-    fixture_shard(in_folder("train-00000-of-00001"), 0, 3, 10);
-    stat(in_folder("train-00000-of-00001"), &st);
-    cr_expect_eq(count(), 3);
+    fixture_shard(dataset_path("train-00000-of-00001"), 0, 3, 10);
+    stat(dataset_path("train-00000-of-00001"), &st);
+    cr_expect_eq(count_images_read(), 3);
     write_manifest(st.st_size, 99);
-    cr_expect_eq(count(), 99);
+    cr_expect_eq(count_images_read(), 99);
     write_manifest(st.st_size + 1, 99);
-    cr_expect_eq(count(), 3);
-    fixture_write(in_folder("manifest.json"), "{", 1);
-    cr_expect_eq(count(), 3);
+    cr_expect_eq(count_images_read(), 3);
+    fixture_write(dataset_path("manifest.json"), "{", 1);
+    cr_expect_eq(count_images_read(), 3);
     int64_t images = 1;
     struct error e;
     cr_expect_eq(dataset_count("synthetic", DATASET_TRAIN, &images, &e), 0);
     cr_expect_eq(images, 0);
-    cr_expect_eq(dataset_count(in_folder("none"), DATASET_TRAIN, &images, &e), -ERR_NOT_FOUND);
+    cr_expect_eq(dataset_count(dataset_path("none"), DATASET_TRAIN, &images, &e), -ERR_NOT_FOUND);
 }

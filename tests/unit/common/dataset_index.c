@@ -15,31 +15,31 @@
 
 static char *folder;
 
-static void begin(void)
+static void make_indexed(void)
 {
     folder = fixture_folder();
 }
 
-static void end(void)
+static void remove_indexed(void)
 {
     fixture_remove(folder);
 }
 
-TestSuite(dataset_index, .init = begin, .fini = end);
+TestSuite(dataset_index, .init = make_indexed, .fini = remove_indexed);
 
-static const char *in_folder(const char *name)
+static const char *indexed_path(const char *name)
 {
     return fixture_path(folder, name);
 }
 
 /* Sets the time of change so many seconds back: what changed just now is not indexed. */
-static void settle(const char *name, int seconds)
+static void settle_clock(const char *name, int seconds)
 {
     struct timespec now, times[2];
     clock_gettime(CLOCK_REALTIME, &now);
     now.tv_sec -= seconds;
     times[0] = times[1] = now;
-    cr_assert_eq(utimensat(AT_FDCWD, in_folder(name), times, 0), 0);
+    cr_assert_eq(utimensat(AT_FDCWD, indexed_path(name), times, 0), 0);
 }
 
 /* Opens, keeps the index, and says whether there was one. */
@@ -57,10 +57,10 @@ static bool open_was_kept(int64_t images)
 
 static void two_shards(void)
 {
-    fixture_shard(in_folder("train-00000-of-00002"), 0, 3, 10);
-    fixture_shard(in_folder("train-00001-of-00002"), 3, 2, 10);
-    settle("train-00000-of-00002", 10);
-    settle("train-00001-of-00002", 10);
+    fixture_shard(indexed_path("train-00000-of-00002"), 0, 3, 10);
+    fixture_shard(indexed_path("train-00001-of-00002"), 3, 2, 10);
+    settle_clock("train-00000-of-00002", 10);
+    settle_clock("train-00001-of-00002", 10);
 }
 
 Test(dataset_index, is_kept_and_gives_the_same_images)
@@ -90,24 +90,24 @@ Test(dataset_index, is_made_again_when_a_shard_changed)
 {
     two_shards();
     cr_assert(!open_was_kept(5) && open_was_kept(5));
-    fixture_shard(in_folder("train-00001-of-00002"), 3, 4, 10);
-    settle("train-00001-of-00002", 10);
+    fixture_shard(indexed_path("train-00001-of-00002"), 3, 4, 10);
+    settle_clock("train-00001-of-00002", 10);
     cr_assert(!open_was_kept(7) && open_was_kept(7));
-    settle("train-00000-of-00002", 8); /* the same size, another time */
+    settle_clock("train-00000-of-00002", 8); /* the same size, another time */
     cr_assert(!open_was_kept(7) && open_was_kept(7));
 }
 
 Test(dataset_index, of_what_changes_just_now_is_not_kept)
 {
     two_shards();
-    settle("train-00001-of-00002", 0);
+    settle_clock("train-00001-of-00002", 0);
     cr_assert(!open_was_kept(5) && !open_was_kept(5));
 }
 
 Test(dataset_index, a_damaged_one_is_made_again)
 {
     size_t bytes;
-    const char *path = in_folder(".traind-index-train");
+    const char *path = indexed_path(".traind-index-train");
     two_shards();
     open_was_kept(5);
     uint8_t *good = fixture_read(path, &bytes);
@@ -129,19 +129,19 @@ Test(dataset_index, a_damaged_one_is_made_again)
 Test(dataset_index, lies_in_the_cache_folder_where_it_cannot_be_written)
 {
     two_shards();
-    mkdir(in_folder("cache"), 0755);
-    mkdir(in_folder(".traind-index-train"), 0755);
-    setenv("XDG_CACHE_HOME", in_folder("cache"), 1);
+    mkdir(indexed_path("cache"), 0755);
+    mkdir(indexed_path(".traind-index-train"), 0755);
+    setenv("XDG_CACHE_HOME", indexed_path("cache"), 1);
     cr_assert(!open_was_kept(5) && open_was_kept(5));
-    setenv("XDG_CACHE_HOME", in_folder("other"), 1);
+    setenv("XDG_CACHE_HOME", indexed_path("other"), 1);
     cr_assert(!open_was_kept(5));
 }
 
-static void class_image(const char *name)
+static void add_indexed_image(const char *name)
 {
     size_t bytes;
     uint8_t *jpeg = fixture_jpeg(28, 28, 1, 1, &bytes);
-    fixture_write(in_folder(name), jpeg, bytes);
+    fixture_write(indexed_path(name), jpeg, bytes);
     free(jpeg);
 }
 
@@ -149,24 +149,24 @@ Test(dataset_index, of_class_folders_is_believed_by_their_times)
 {
     struct dataset *d;
     struct error e;
-    mkdir(in_folder("a"), 0755);
-    mkdir(in_folder("b"), 0755);
-    class_image("a/1.jpg");
-    class_image("b/2.jpg");
-    class_image("b/3.jpg");
-    settle("a", 10);
-    settle("b", 10);
+    mkdir(indexed_path("a"), 0755);
+    mkdir(indexed_path("b"), 0755);
+    add_indexed_image("a/1.jpg");
+    add_indexed_image("b/2.jpg");
+    add_indexed_image("b/3.jpg");
+    settle_clock("a", 10);
+    settle_clock("b", 10);
     cr_assert(!open_was_kept(3) && open_was_kept(3));
     cr_assert_eq(dataset_open(folder, DATASET_TRAIN, &d, &e), 0);
     cr_expect_eq(dataset_entry(d, 2)->label, 1);
     cr_expect_not_null(strstr(dataset_file(d, 2), "/b/3.jpg"));
     dataset_close(d);
-    class_image("a/0.jpg");
+    add_indexed_image("a/0.jpg");
     cr_assert(!open_was_kept(4));
-    settle("a", 10);
+    settle_clock("a", 10);
     cr_assert(!open_was_kept(4) && open_was_kept(4));
-    unlink(in_folder("b/3.jpg"));
-    settle("b", 9);
+    unlink(indexed_path("b/3.jpg"));
+    settle_clock("b", 9);
     cr_assert(!open_was_kept(3));
 }
 
@@ -180,10 +180,10 @@ Test(dataset_index, of_imagenet_s_size_opens_without_a_look_into_the_shards)
     for (int s = 0; s < SHARDS; s++) {
         char name[64];
         snprintf(name, sizeof name, "train-%05d-of-%05d", s, SHARDS);
-        int fd = open(in_folder(name), O_WRONLY | O_CREAT, 0644);
+        int fd = open(indexed_path(name), O_WRONLY | O_CREAT, 0644);
         cr_assert(fd >= 0 && ftruncate(fd, (off_t)EACH * RECORD) == 0);
         close(fd);
-        settle(name, 10);
+        settle_clock(name, 10);
     }
     cr_assert_eq(dataset_list(folder, DATASET_TRAIN, &list, &e), 0, "%s", e.text);
     for (uint32_t s = 0; s < SHARDS; s++)
@@ -214,7 +214,7 @@ static void seven_shards(void)
     for (int s = 0; s < 7; s++) {
         char name[64];
         snprintf(name, sizeof name, "train-%05d-of-00007", s);
-        fixture_shard(in_folder(name), 10 * s, 1 + s, 100);
+        fixture_shard(indexed_path(name), 10 * s, 1 + s, 100);
     }
 }
 
@@ -256,12 +256,12 @@ Test(dataset_index, a_part_needs_its_own_shards_only)
         char name[64];
         snprintf(name, sizeof name, "train-%05d-of-00007", s);
         if (s % 3 != 1)
-            unlink(in_folder(name));
+            unlink(indexed_path(name));
     }
     d = open_part(1, 3);
     cr_expect_eq(dataset_images(d), 2 + 5);
     dataset_close(d);
-    unlink(in_folder("train-00004-of-00007"));
+    unlink(indexed_path("train-00004-of-00007"));
     cr_assert_eq(dataset_open_part(folder, DATASET_TRAIN, (struct dataset_part){1, 3}, &d, &e),
                  -ERR_NOT_FOUND);
     cr_expect_not_null(strstr(e.text, "shard train-00004-of-00007 is missing"), "%s", e.text);
@@ -284,7 +284,7 @@ static void expect_second_read(const char *words)
     struct dataset_image image;
     struct dataset *d;
     struct error e = {0};
-    const char *path = in_folder("train-00000-of-00002");
+    const char *path = indexed_path("train-00000-of-00002");
     two_shards();
     cr_assert_eq(dataset_open(folder, DATASET_TRAIN, &d, &e), 0);
     cr_assert_eq(dataset_read(d, 0, &image, &e), 0);
@@ -323,7 +323,7 @@ Test(dataset_index, a_shard_that_went_before_its_first_read_is_named)
     struct error e = {0};
     two_shards();
     cr_assert_eq(dataset_open(folder, DATASET_TRAIN, &d, &e), 0);
-    unlink(in_folder("train-00001-of-00002"));
+    unlink(indexed_path("train-00001-of-00002"));
     cr_assert_eq(dataset_read(d, 4, &image, &e), -ERR_NOT_FOUND);
     cr_expect_not_null(strstr(e.text, "train-00001-of-00002"), "%s", e.text);
     dataset_close(d);

@@ -62,7 +62,7 @@ Test(job_batch, is_settled_once_and_stays_so)
     job_spec_destroy(again);
 }
 
-static void refuses(const char *keys, const char *pointer, const char *words)
+static void batch_refuses(const char *keys, const char *pointer, const char *words)
 {
     char text[512];
     struct problems problems = {0};
@@ -78,18 +78,18 @@ static void refuses(const char *keys, const char *pointer, const char *words)
 
 Test(job_batch, refuses_what_is_uneven_and_names_the_nearest)
 {
-    refuses("\"global_batch\": 65", "/global_batch", "the nearest that can are 64 and 66");
-    refuses("\"global_batch\": 66, \"accumulate_steps\": 4", "/global_batch",
-            "2 workers with 4 batches each: the nearest that can are 64 and 72");
-    refuses("\"global_batch\": 1", "/global_batch", "it takes at least 2");
-    refuses("\"global_batch\": 194, \"accumulate_steps\": \"auto\"", "/global_batch",
-            "with accumulate_steps 3 the nearest that have are 192 and 198");
-    refuses("\"global_batch\": 64, \"batch_per_worker\": 48", "/batch_per_worker",
-            "that takes 32: leave one of the two out");
-    refuses("\"accumulate_steps\": \"auto\"", "/accumulate_steps", "needs global_batch");
-    refuses("\"global_batch\": \"much\", \"accumulate_steps\": \"auto\"", "/global_batch",
-            "must be an integer");
-    refuses("\"global_batch\": 1000000", "/global_batch", "more than the 65536");
+    batch_refuses("\"global_batch\": 65", "/global_batch", "the nearest that can are 64 and 66");
+    batch_refuses("\"global_batch\": 66, \"accumulate_steps\": 4", "/global_batch",
+                  "2 workers with 4 batches each: the nearest that can are 64 and 72");
+    batch_refuses("\"global_batch\": 1", "/global_batch", "it takes at least 2");
+    batch_refuses("\"global_batch\": 194, \"accumulate_steps\": \"auto\"", "/global_batch",
+                  "with accumulate_steps 3 the nearest that have are 192 and 198");
+    batch_refuses("\"global_batch\": 64, \"batch_per_worker\": 48", "/batch_per_worker",
+                  "that takes 32: leave one of the two out");
+    batch_refuses("\"accumulate_steps\": \"auto\"", "/accumulate_steps", "needs global_batch");
+    batch_refuses("\"global_batch\": \"much\", \"accumulate_steps\": \"auto\"", "/global_batch",
+                  "must be an integer");
+    batch_refuses("\"global_batch\": 1000000", "/global_batch", "more than the 65536");
 }
 
 Test(job_batch, what_it_suggests_is_taken)

@@ -28,7 +28,7 @@ static json_t *document_with(const char *pointer, json_t *value)
 }
 
 /* The value must give one problem, at the row's own pointer. */
-static void refuse(const struct job_option *o, json_t *value, const char *what)
+static void spec_refuses(const struct job_option *o, json_t *value, const char *what)
 {
     struct problems problems = {0};
     json_t *document = document_with(o->pointer, value);
@@ -55,14 +55,14 @@ Test(job_spec, every_row_refuses_a_wrong_type)
 {
     for (size_t i = 0; job_option_at(i); i++) {
         const struct job_option *o = job_option_at(i);
-        refuse(o, wrong_type(o), "a wrong type");
-        refuse(o, o->type == JOB_OPTION_MAP ? json_array() : json_object(), "another shape");
+        spec_refuses(o, wrong_type(o), "a wrong type");
+        spec_refuses(o, o->type == JOB_OPTION_MAP ? json_array() : json_object(), "another shape");
         if (!o->nullable)
-            refuse(o, json_null(), "null");
+            spec_refuses(o, json_null(), "null");
     }
 }
 
-static json_t *list_of(const struct job_option *o, double x)
+static json_t *spec_list(const struct job_option *o, double x)
 {
     if (o->type == JOB_OPTION_NUMBERS)
         return json_pack("[f]", x);
@@ -81,9 +81,9 @@ Test(job_spec, every_number_refuses_what_is_below_and_above_its_range)
             o->type != JOB_OPTION_NUMBERS && o->type != JOB_OPTION_STEPS)
             continue;
         numbers++;
-        refuse(o, list_of(o, o->above_min ? o->min : o->min - 1), "one below its minimum");
-        refuse(o, list_of(o, o->below_max ? o->max : o->max + 1 + o->max / 1e9),
-               "one above its maximum");
+        spec_refuses(o, spec_list(o, o->above_min ? o->min : o->min - 1), "one below its minimum");
+        spec_refuses(o, spec_list(o, o->below_max ? o->max : o->max + 1 + o->max / 1e9),
+                     "one above its maximum");
     }
     cr_assert_gt(numbers, 30);
 }
@@ -104,9 +104,9 @@ Test(job_spec, every_string_refuses_empty_too_long_and_control_characters)
         const struct job_option *o = job_option_at(i);
         if (o->type != JOB_OPTION_STRING)
             continue;
-        refuse(o, json_string(""), "an empty string");
-        refuse(o, repeated('x', (size_t)o->max + 1), "a string too long");
-        refuse(o, json_string("a\nb"), "a line break");
+        spec_refuses(o, json_string(""), "an empty string");
+        spec_refuses(o, repeated('x', (size_t)o->max + 1), "a string too long");
+        spec_refuses(o, json_string("a\nb"), "a line break");
     }
 }
 
@@ -117,7 +117,7 @@ Test(job_spec, every_choice_refuses_what_is_none_and_names_all)
         char expects[JOB_OPTION_EXPECTS_BYTES];
         if (o->type != JOB_OPTION_CHOICE && o->type != JOB_OPTION_ARCH)
             continue;
-        refuse(o, json_string("zebra"), "a zebra");
+        spec_refuses(o, json_string("zebra"), "a zebra");
         job_option_expects(o, expects);
         for (size_t c = 0; job_option_choice(o, c); c++)
             cr_assert_not_null(strstr(expects, job_option_choice(o, c)));

@@ -5,7 +5,7 @@
 
 #include "common/json.h"
 
-static json_t *parse(const char *text, struct error *e)
+static json_t *parse_json(const char *text, struct error *e)
 {
     return json_document_parse(text, strlen(text), e);
 }
@@ -13,7 +13,7 @@ static json_t *parse(const char *text, struct error *e)
 Test(json, takes_an_object)
 {
     struct error e;
-    json_t *value = parse("{\"a\": [1, \"[[[[\"]}", &e);
+    json_t *value = parse_json("{\"a\": [1, \"[[[[\"]}", &e);
     cr_assert_not_null(value);
     json_decref(value);
 }
@@ -21,7 +21,7 @@ Test(json, takes_an_object)
 Test(json, names_line_and_column_of_a_mistake)
 {
     struct error e;
-    cr_assert_null(parse("{\"a\": 1,\n \"b\" 2}", &e));
+    cr_assert_null(parse_json("{\"a\": 1,\n \"b\" 2}", &e));
     cr_assert_eq(e.code, ERR_USAGE);
     cr_assert_not_null(strstr(e.text, "line 2"), "%s", e.text);
 }
@@ -29,10 +29,10 @@ Test(json, names_line_and_column_of_a_mistake)
 Test(json, refuses_truncated_and_repeated_and_other_kinds)
 {
     struct error e;
-    cr_assert_null(parse("{\"a\": [1, 2", &e));
-    cr_assert_null(parse("", &e));
-    cr_assert_null(parse("{\"a\": 1, \"a\": 2}", &e));
-    cr_assert_null(parse("[1]", &e));
+    cr_assert_null(parse_json("{\"a\": [1, 2", &e));
+    cr_assert_null(parse_json("", &e));
+    cr_assert_null(parse_json("{\"a\": 1, \"a\": 2}", &e));
+    cr_assert_null(parse_json("[1]", &e));
     cr_assert_eq(e.code, ERR_INVALID);
 }
 

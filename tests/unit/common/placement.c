@@ -8,7 +8,7 @@
 #include "common/file.h"
 #include "common/placement.h"
 
-static void put(const char *sys, const char *name, const char *text)
+static void put_file(const char *sys, const char *name, const char *text)
 {
     char path[512];
     struct error e;
@@ -34,20 +34,20 @@ static struct placement_machine machine(int sockets, int domains, int cores, int
         int core = cpu % all;
         snprintf(name, sizeof name, "devices/system/cpu/cpu%d/topology/physical_package_id", cpu);
         snprintf(text, sizeof text, "%d\n", core / (domains * cores));
-        put(sys, name, text);
+        put_file(sys, name, text);
         snprintf(name, sizeof name, "devices/system/cpu/cpu%d/topology/thread_siblings_list", cpu);
         snprintf(text, sizeof text, smt > 1 ? "%d,%d\n" : "%d\n", core, core + all);
-        put(sys, name, text);
+        put_file(sys, name, text);
     }
     for (int d = 0; d < sockets * domains; d++) {
         snprintf(name, sizeof name, "devices/system/node/node%d/cpulist", d);
         snprintf(text, sizeof text, smt > 1 ? "%d-%d,%d-%d\n" : "%d-%d\n", d * cores,
                  (d + 1) * cores - 1, all + d * cores, all + (d + 1) * cores - 1);
-        put(sys, name, text);
+        put_file(sys, name, text);
     }
     if (bare) { /* memory alone */
         snprintf(name, sizeof name, "devices/system/node/node%d/cpulist", sockets * domains);
-        put(sys, name, "\n");
+        put_file(sys, name, "\n");
     }
     placement_read(sys, true, &m);
     file_remove_tree(sys, &e);
@@ -72,7 +72,8 @@ static void expect_of(struct placement_machine m, struct placement_wish w, const
                      (long long)w.threads, got, words);
 }
 
-static void expect(struct placement_machine m, int64_t workers, int64_t threads, const char *words)
+static void expect_placement(struct placement_machine m, int64_t workers, int64_t threads,
+                             const char *words)
 {
     char all[64];
 
@@ -102,13 +103,13 @@ Test(placement, two_sockets_of_24)
     cr_assert_eq(m.numa.parts, 2);
     cr_assert_eq(m.numa.cores, 24);
     cr_assert_eq(m.sockets.parts, 2);
-    expect(m, 2, 22, "numa:PE=22");
-    expect(m, 4, 11, "numa:PE=11");
-    expect(m, 6, 8, "numa:PE=8");
-    expect(m, 1, 22, "numa:PE=22");
-    expect(m, 3, 16, "slot:PE=16");
-    expect(m, 1, 48, "slot:PE=48");
-    expect(m, 48, 1, "numa:PE=1");
+    expect_placement(m, 2, 22, "numa:PE=22");
+    expect_placement(m, 4, 11, "numa:PE=11");
+    expect_placement(m, 6, 8, "numa:PE=8");
+    expect_placement(m, 1, 22, "numa:PE=22");
+    expect_placement(m, 3, 16, "slot:PE=16");
+    expect_placement(m, 1, 48, "slot:PE=48");
+    expect_placement(m, 48, 1, "numa:PE=1");
 }
 
 Test(placement, hardware_threads_are_no_cores)
@@ -116,8 +117,8 @@ Test(placement, hardware_threads_are_no_cores)
     struct placement_machine m = machine(2, 1, 32, 2, false);
 
     cr_assert_eq(m.numa.cores, 32);
-    expect(m, 2, 32, "numa:PE=32");
-    expect(m, 2, 33, "slot:PE=33");
+    expect_placement(m, 2, 32, "numa:PE=32");
+    expect_placement(m, 2, 33, "slot:PE=33");
 }
 
 Test(placement, four_domains_on_two_sockets)
@@ -126,22 +127,22 @@ Test(placement, four_domains_on_two_sockets)
 
     cr_assert_eq(m.numa.parts, 4);
     cr_assert_eq(m.sockets.cores, 24);
-    expect(m, 4, 12, "numa:PE=12");
-    expect(m, 2, 12, "numa:PE=12");
-    expect(m, 2, 22, "socket:PE=22");
-    expect(m, 8, 6, "numa:PE=6");
+    expect_placement(m, 4, 12, "numa:PE=12");
+    expect_placement(m, 2, 12, "numa:PE=12");
+    expect_placement(m, 2, 22, "socket:PE=22");
+    expect_placement(m, 8, 6, "numa:PE=6");
 }
 
 Test(placement, one_socket_and_unknown_ones)
 {
-    expect(machine(1, 1, 2, 1, false), 2, 1, "slot:PE=1");
-    expect((struct placement_machine){0}, 2, 22, "slot:PE=22");
+    expect_placement(machine(1, 1, 2, 1, false), 2, 1, "slot:PE=1");
+    expect_placement((struct placement_machine){0}, 2, 22, "slot:PE=22");
     /* A domain of memory alone: mpirun would try to put a rank there. */
     struct placement_machine m = machine(2, 1, 24, 1, true);
     cr_assert_eq(m.numa.parts, 0);
-    expect(m, 2, 22, "socket:PE=22");
-    expect(placement_least(machine(2, 1, 24, 1, false), machine(1, 1, 48, 1, false)), 2, 22,
-           "slot:PE=22");
+    expect_placement(m, 2, 22, "socket:PE=22");
+    expect_placement(placement_least(machine(2, 1, 24, 1, false), machine(1, 1, 48, 1, false)), 2,
+                     22, "slot:PE=22");
 }
 
 Test(placement, goes_where_the_document_says)

@@ -47,7 +47,7 @@ static uint8_t *record_of(const char *payload, size_t *bytes)
 }
 
 /* 0 if the record at offset is whole and right. */
-static int look(const uint8_t *file, size_t bytes, uint64_t offset, struct error *e)
+static int read_tfrecord(const uint8_t *file, size_t bytes, uint64_t offset, struct error *e)
 {
     uint64_t payload;
     int rc = tfrecord_frame(file + offset, bytes, "FILE", offset, &payload, e);
@@ -60,11 +60,11 @@ Test(tfrecord, every_truncation_is_named)
     struct error e;
     size_t bytes;
     uint8_t *record = record_of("a payload", &bytes);
-    cr_assert_eq(look(record, bytes, 0, &e), 0);
+    cr_assert_eq(read_tfrecord(record, bytes, 0, &e), 0);
     for (size_t n = 1; n < bytes; n++) {
         uint8_t *cut = malloc(n); /* of its own size, so that the sanitizer sees a byte too far */
         memcpy(cut, record, n);
-        cr_assert_eq(look(cut, n, 0, &e), -ERR_CORRUPT, "%zu bytes", n);
+        cr_assert_eq(read_tfrecord(cut, n, 0, &e), -ERR_CORRUPT, "%zu bytes", n);
         cr_assert(strstr(e.text, "FILE is truncated") && strstr(e.text, "byte 0"), "%s", e.text);
         free(cut);
     }
@@ -78,7 +78,7 @@ Test(tfrecord, every_flipped_bit_is_found)
     uint8_t *record = record_of("a payload", &bytes);
     for (size_t bit = 0; bit < 8 * bytes; bit++) {
         record[bit / 8] ^= (uint8_t)(1 << bit % 8);
-        cr_assert_eq(look(record, bytes, 0, &e), -ERR_CORRUPT, "bit %zu", bit);
+        cr_assert_eq(read_tfrecord(record, bytes, 0, &e), -ERR_CORRUPT, "bit %zu", bit);
         record[bit / 8] ^= (uint8_t)(1 << bit % 8);
     }
     free(record);
@@ -92,7 +92,7 @@ Test(tfrecord, lengths_up_to_2_to_64_do_not_overflow)
     uint8_t *record = record_of("a payload", &bytes);
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
         tfrecord_header(lengths[i], record); /* with a right checksum */
-        cr_assert_eq(look(record, bytes, 0, &e), -ERR_CORRUPT);
+        cr_assert_eq(read_tfrecord(record, bytes, 0, &e), -ERR_CORRUPT);
         cr_assert_not_null(strstr(e.text, "truncated"), "%s", e.text);
     }
     free(record);

@@ -45,7 +45,7 @@ Test(trace, outer_spans_come_before_inner_ones)
 #define THREADS 4
 #define SPANS   3000 /* more than a buffer's first room */
 
-static void *record(void *argument)
+static void *record_spans(void *argument)
 {
     trace_name_thread("worker %d", *(int *)argument);
     for (int i = 0; i < SPANS; i++)
@@ -63,7 +63,7 @@ Test(trace, threads_that_have_ended_are_still_there)
     trace_start(100000);
     for (int i = 0; i < THREADS; i++) {
         numbers[i] = i;
-        cr_assert_eq(pthread_create(&threads[i], NULL, record, &numbers[i]), 0);
+        cr_assert_eq(pthread_create(&threads[i], NULL, record_spans, &numbers[i]), 0);
     }
     for (int i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);

@@ -10,7 +10,7 @@
 static struct error e;
 
 /* Loads text as a settings file into *c. */
-static int load(struct config *c, const char *text)
+static int load_config(struct config *c, const char *text)
 {
     char path[] = "/tmp/traind-config-XXXXXX";
     int fd = mkstemp(path);
@@ -27,7 +27,7 @@ Test(config, an_empty_file_gives_the_defaults)
     struct config c = {0};
 
     unsetenv("TRAIND_STATE");
-    cr_assert_eq(load(&c, ""), 0, "%s", e.text);
+    cr_assert_eq(load_config(&c, ""), 0, "%s", e.text);
     cr_assert_str_eq(c.listen, "127.0.0.1:7077");
     cr_assert_eq(c.max_body_bytes, 1048576);
     cr_assert_eq(c.log_level, LOG_LEVEL_INFO);
@@ -67,7 +67,7 @@ Test(config, prefixes_of_variables_are_beginnings_of_names)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct config c = {0};
         cr_assert_eq(config_set(&c, "job_env_prefixes", cases[i].list, "test", &e), 0);
-        cr_assert_eq(load(&c, ""), 0, "%s", e.text);
+        cr_assert_eq(load_config(&c, ""), 0, "%s", e.text);
         cr_assert_eq(config_check(&c, &e) == 0, cases[i].wrong == NULL, "%s", cases[i].list);
         if (cases[i].wrong)
             cr_assert_not_null(strstr(e.text, cases[i].wrong), "%s", e.text);
@@ -81,13 +81,14 @@ Test(config, the_command_line_wins_over_the_environment_and_that_over_the_file)
 
     setenv("TRAIND_STATE", "/environment", 1);
     cr_assert_eq(config_set(&c, "listen", "127.0.0.1:1", "--listen", &e), 0);
-    cr_assert_eq(load(&c, "listen = 127.0.0.1:2\nstate = /file\nslots = 3\n"), 0, "%s", e.text);
+    cr_assert_eq(load_config(&c, "listen = 127.0.0.1:2\nstate = /file\nslots = 3\n"), 0, "%s",
+                 e.text);
     cr_assert_str_eq(c.listen, "127.0.0.1:1");
     cr_assert_str_eq(c.state, "/environment");
     cr_assert_eq(c.slots, 3);
     config_clear(&c);
     cr_assert_eq(config_set(&c, "state", "/line", "--state", &e), 0);
-    cr_assert_eq(load(&c, "state = /file\n"), 0);
+    cr_assert_eq(load_config(&c, "state = /file\n"), 0);
     cr_assert_str_eq(c.state, "/line");
     cr_assert_str_eq(c.socket, "/line/traind.sock");
     config_clear(&c);
@@ -98,7 +99,7 @@ Test(config, a_value_hidden_by_the_command_line_is_checked_all_the_same)
     struct config c = {0};
 
     cr_assert_eq(config_set(&c, "slots", "2", "--slots", &e), 0);
-    cr_assert_eq(load(&c, "slots = lots\n"), -ERR_USAGE);
+    cr_assert_eq(load_config(&c, "slots = lots\n"), -ERR_USAGE);
     cr_assert_eq(c.slots, 2);
     config_clear(&c);
 }
@@ -110,7 +111,7 @@ Test(config, wrong_lines_are_refused)
                                       "[a]\nslots = 1\n", "slots = 1\nslots = 1\n"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         struct config c = {0};
-        cr_assert_eq(load(&c, bad[i]), -ERR_USAGE, "%s", bad[i]);
+        cr_assert_eq(load_config(&c, bad[i]), -ERR_USAGE, "%s", bad[i]);
         config_clear(&c);
     }
 }
@@ -120,7 +121,7 @@ Test(config, relative_folders_become_absolute)
     struct config c = {0};
 
     cr_assert_eq(config_set(&c, "state", "some/where", "--state", &e), 0);
-    cr_assert_eq(load(&c, ""), 0);
+    cr_assert_eq(load_config(&c, ""), 0);
     cr_assert_eq(c.state[0], '/');
     cr_assert_not_null(strstr(c.state, "/some/where"));
     config_clear(&c);

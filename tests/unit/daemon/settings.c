@@ -25,7 +25,7 @@ static struct config numbered(int n)
     return c;
 }
 
-static struct settings *create(int n)
+static struct settings *create_settings(int n)
 {
     struct settings *s;
     struct config c = numbered(n);
@@ -46,7 +46,7 @@ static void replace(struct settings *s, int n)
 
 Test(settings, a_snapshot_stays_as_it_was)
 {
-    struct settings *s = create(1);
+    struct settings *s = create_settings(1);
     const struct config *before = settings_get(s);
 
     for (int n = 2; n < 100; n++)
@@ -64,7 +64,7 @@ Test(settings, a_snapshot_stays_as_it_was)
 
 Test(settings, what_needs_a_restart_stays_and_is_named)
 {
-    struct settings *s = create(1);
+    struct settings *s = create_settings(1);
     struct config c = numbered(1), same = numbered(1);
     struct config_changes changes;
 
@@ -113,7 +113,7 @@ static void *read_on(void *context)
 
 Test(settings, readers_see_whole_snapshots_while_they_are_replaced)
 {
-    struct settings *s = create(0);
+    struct settings *s = create_settings(0);
     pthread_t readers[READERS];
 
     for (int i = 0; i < READERS; i++)

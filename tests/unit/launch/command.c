@@ -6,7 +6,7 @@
 
 static char arg_a[] = "--mca", arg_b[] = "it's $(here)";
 
-static struct launch_request request_of(struct job_spec *spec)
+static struct launch_request command_request(struct job_spec *spec)
 {
     static char *args[] = {arg_a, arg_b};
     *spec = (struct job_spec){0};
@@ -25,7 +25,7 @@ static struct launch_request request_of(struct job_spec *spec)
                                    .worker = "/opt/train-worker"};
 }
 
-static int index_of(char **argv, const char *word)
+static int command_index(char **argv, const char *word)
 {
     for (int i = 0; argv[i]; i++)
         if (strcmp(argv[i], word) == 0)
@@ -36,18 +36,18 @@ static int index_of(char **argv, const char *word)
 /* The argument behind a word, "" if the word is not there. */
 static const char *behind(char **argv, const char *word)
 {
-    int i = index_of(argv, word);
+    int i = command_index(argv, word);
     return i >= 0 && argv[i + 1] ? argv[i + 1] : "";
 }
 
 Test(command, says_ranks_hostfile_cores_and_worker)
 {
     struct job_spec spec;
-    struct launch_request r = request_of(&spec);
+    struct launch_request r = command_request(&spec);
     char **argv = command_argv(&r, "/state/jobs/7/attempt-2", false);
 
     cr_assert_str_eq(argv[0], "/usr/bin/mpirun");
-    cr_assert_eq(index_of(argv, "--allow-run-as-root"), -1);
+    cr_assert_eq(command_index(argv, "--allow-run-as-root"), -1);
     cr_assert_str_eq(behind(argv, "-np"), "4");
     cr_assert_str_eq(behind(argv, "--hostfile"), "/state/jobs/7/attempt-2/hostfile");
     cr_assert_str_eq(behind(argv, "--map-by"), "slot:PE=3");
@@ -62,9 +62,9 @@ Test(command, says_ranks_hostfile_cores_and_worker)
 Test(command, puts_mpi_args_before_the_worker_and_its_own_behind)
 {
     struct job_spec spec;
-    struct launch_request r = request_of(&spec);
+    struct launch_request r = command_request(&spec);
     char **argv = command_argv(&r, "/a", true);
-    int worker = index_of(argv, "/opt/train-worker");
+    int worker = command_index(argv, "/opt/train-worker");
 
     cr_assert_str_eq(argv[1], "--allow-run-as-root");
     cr_assert_str_eq(argv[worker - 1], arg_b);
@@ -76,7 +76,7 @@ Test(command, puts_mpi_args_before_the_worker_and_its_own_behind)
 Test(command, gives_ranks_the_variables_of_the_job)
 {
     struct job_spec spec;
-    struct launch_request r = request_of(&spec);
+    struct launch_request r = command_request(&spec);
     char wait[] = "OMP_WAIT_POLICY=active", core[] = "OPENBLAS_CORETYPE=HASWELL", n1[] = "n1",
          *variables[] = {wait, core}, *hosts[] = {n1};
     spec.cluster.env = variables;
@@ -85,14 +85,14 @@ Test(command, gives_ranks_the_variables_of_the_job)
     spec.cluster.host_count = 1;
     setenv("OPENBLAS_CORETYPE", "ZEN", 1);
     char **argv = command_argv(&r, "/a", false);
-    int first = index_of(argv, wait);
+    int first = command_index(argv, wait);
 
     cr_assert_gt(first, 0);
     cr_assert_str_eq(argv[first - 1], "-x");
     cr_assert_str_eq(argv[first + 1], "-x");
     cr_assert_str_eq(argv[first + 2], core);
-    cr_assert_lt(first, index_of(argv, "/opt/train-worker"));
-    cr_assert_eq(index_of(argv, "OPENBLAS_CORETYPE"), -1, "it stands there once");
+    cr_assert_lt(first, command_index(argv, "/opt/train-worker"));
+    cr_assert_eq(command_index(argv, "OPENBLAS_CORETYPE"), -1, "it stands there once");
     unsetenv("OPENBLAS_CORETYPE");
     command_free(argv);
 }
@@ -100,21 +100,21 @@ Test(command, gives_ranks_the_variables_of_the_job)
 Test(command, binds_as_the_document_says)
 {
     struct job_spec spec;
-    struct launch_request r = request_of(&spec);
+    struct launch_request r = command_request(&spec);
 
     r.bind = JOB_BIND_SOCKET;
     spec.cluster.smt = true;
     char **argv = command_argv(&r, "/a", false);
     cr_assert_str_eq(behind(argv, "--map-by"), "socket:PE=3");
     cr_assert_str_eq(behind(argv, "--bind-to"), "hwthread");
-    cr_assert_gt(index_of(argv, "--use-hwthread-cpus"), 0);
+    cr_assert_gt(command_index(argv, "--use-hwthread-cpus"), 0);
     command_free(argv);
 }
 
 Test(command, binds_nothing_where_cores_are_shared)
 {
     struct job_spec spec;
-    struct launch_request r = request_of(&spec);
+    struct launch_request r = command_request(&spec);
     r.bind = JOB_BIND_NONE;
     char **argv = command_argv(&r, "/a", false);
 
@@ -129,7 +129,7 @@ Test(command, binds_nothing_where_cores_are_shared)
 Test(command, tells_mpirun_of_the_network_between_hosts)
 {
     struct job_spec spec;
-    struct launch_request r = request_of(&spec);
+    struct launch_request r = command_request(&spec);
     char n1[] = "n1:8", n2[] = "n2", interface[] = "ib0", *hosts[] = {n1, n2};
     spec.cluster.nodes = 2;
     spec.cluster.hosts = hosts;
@@ -158,26 +158,26 @@ Test(command, tells_mpirun_of_the_network_between_hosts)
 Test(command, ranks_on_hosts_get_what_chooses_their_kernels)
 {
     struct job_spec spec;
-    struct launch_request r = request_of(&spec);
+    struct launch_request r = command_request(&spec);
     char n1[] = "n1", *hosts[] = {n1};
 
     setenv("OPENBLAS_CORETYPE", "Haswell", 1);
     unsetenv("GLIBC_TUNABLES");
     char **argv = command_argv(&r, "/a", false);
-    cr_assert_eq(index_of(argv, "OPENBLAS_CORETYPE"), -1, "here it is inherited");
+    cr_assert_eq(command_index(argv, "OPENBLAS_CORETYPE"), -1, "here it is inherited");
     command_free(argv);
     spec.cluster.hosts = hosts;
     spec.cluster.host_count = 1;
     argv = command_argv(&r, "/a", false);
-    int at = index_of(argv, "OPENBLAS_CORETYPE");
+    int at = command_index(argv, "OPENBLAS_CORETYPE");
     cr_assert_gt(at, 0);
     cr_assert_str_eq(argv[at - 1], "-x");
-    cr_assert_eq(index_of(argv, "GLIBC_TUNABLES"), -1);
+    cr_assert_eq(command_index(argv, "GLIBC_TUNABLES"), -1);
     command_free(argv);
     unsetenv("OPENBLAS_CORETYPE");
 }
 
-static char *value_of(char **environment, const char *name)
+static char *command_value(char **environment, const char *name)
 {
     size_t length = strlen(name);
     for (; *environment; environment++)
@@ -189,7 +189,7 @@ static char *value_of(char **environment, const char *name)
 Test(command, cleans_the_environment_of_an_outer_mpirun)
 {
     struct job_spec spec;
-    struct launch_request r = request_of(&spec);
+    struct launch_request r = command_request(&spec);
     char path[] = "PATH=/bin", rank[] = "OMPI_COMM_WORLD_RANK=3", pmix[] = "PMIX_RANK=3";
     char slurm[] = "SLURM_JOB_ID=12", omp[] = "OMP_NUM_THREADS=64",
          root[] = "OMPI_ALLOW_RUN_AS_ROOT=1";
@@ -197,16 +197,16 @@ Test(command, cleans_the_environment_of_an_outer_mpirun)
     char *inherited[] = {path, rank, pmix, slurm, omp, root, notify, mca, NULL};
     char **environment = command_environment(inherited, &r, "/state/jobs/7/attempt-2");
 
-    cr_assert_str_eq(value_of(environment, "PATH"), "/bin");
-    cr_assert_str_eq(value_of(environment, "OMPI_ALLOW_RUN_AS_ROOT"), "1");
-    cr_assert_str_eq(value_of(environment, "OMPI_MCA_btl"), "self,tcp",
+    cr_assert_str_eq(command_value(environment, "PATH"), "/bin");
+    cr_assert_str_eq(command_value(environment, "OMPI_ALLOW_RUN_AS_ROOT"), "1");
+    cr_assert_str_eq(command_value(environment, "OMPI_MCA_btl"), "self,tcp",
                      "a site's own setting stays");
-    cr_assert_null(value_of(environment, "OMPI_COMM_WORLD_RANK"));
-    cr_assert_null(value_of(environment, "PMIX_RANK"));
-    cr_assert_null(value_of(environment, "SLURM_JOB_ID"));
-    cr_assert_null(value_of(environment, "NOTIFY_SOCKET"));
-    cr_assert_str_eq(value_of(environment, "OMP_NUM_THREADS"), "3");
-    cr_assert_str_eq(value_of(environment, ATTEMPT_MARK), "/state/jobs/7/attempt-2");
+    cr_assert_null(command_value(environment, "OMPI_COMM_WORLD_RANK"));
+    cr_assert_null(command_value(environment, "PMIX_RANK"));
+    cr_assert_null(command_value(environment, "SLURM_JOB_ID"));
+    cr_assert_null(command_value(environment, "NOTIFY_SOCKET"));
+    cr_assert_str_eq(command_value(environment, "OMP_NUM_THREADS"), "3");
+    cr_assert_str_eq(command_value(environment, ATTEMPT_MARK), "/state/jobs/7/attempt-2");
     command_free(environment);
 }
 

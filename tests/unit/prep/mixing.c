@@ -9,7 +9,8 @@
 #define IMAGES  4000 /* of a shard */
 
 /* Shards whose image i has the class that a test gives it. */
-static void fill(struct audit_shard shards[SHARDS], int (*class_of)(int shard, struct rng *r))
+static void fill_shards(struct audit_shard shards[SHARDS],
+                        int (*class_of)(int shard, struct rng *r))
 {
     struct rng r = rng_stream(3, 0, 0, RNG_CONVERT);
 
@@ -22,20 +23,20 @@ static void fill(struct audit_shard shards[SHARDS], int (*class_of)(int shard, s
     }
 }
 
-static struct mixing measure(int (*class_of)(int shard, struct rng *r))
+static struct mixing measure_mixing(int (*class_of)(int shard, struct rng *r))
 {
     struct audit_shard shards[SHARDS];
     struct mixing m;
     struct error e;
 
-    fill(shards, class_of);
+    fill_shards(shards, class_of);
     cr_assert_eq(mixing_measure(shards, SHARDS, CLASSES, &m, &e), 0);
     for (int s = 0; s < SHARDS; s++)
         free(shards[s].records);
     return m;
 }
 
-static int any(int shard, struct rng *r)
+static int any_class_of(int shard, struct rng *r)
 {
     (void)shard;
     return (int)rng_below(r, CLASSES);
@@ -61,29 +62,29 @@ static int a_quarter(int shard, struct rng *r)
 /* In the last shard only, half of the classes. */
 static int one_bad_shard(int shard, struct rng *r)
 {
-    return shard == SHARDS - 1 ? half(0, r) : any(shard, r);
+    return shard == SHARDS - 1 ? half(0, r) : any_class_of(shard, r);
 }
 
 Test(mixing, a_random_deal_scores_1)
 {
-    struct mixing m = measure(any);
+    struct mixing m = measure_mixing(any_class_of);
     cr_assert(m.score > 0.99 && m.z > -4 && m.z < 4, "score %g, z %g", m.score, m.z);
-    m = measure(mostly_one);
+    m = measure_mixing(mostly_one);
     cr_assert(m.score > 0.99 && m.z > -4 && m.z < 4, "score %g, z %g", m.score, m.z);
 }
 
 Test(mixing, shards_of_a_part_of_the_classes_score_that_part)
 {
-    struct mixing m = measure(half);
+    struct mixing m = measure_mixing(half);
     cr_assert_float_eq(m.score, 0.5, 0.01, "score %g", m.score);
     cr_assert_gt(m.z, 1000);
-    m = measure(a_quarter);
+    m = measure_mixing(a_quarter);
     cr_assert_float_eq(m.score, 0.25, 0.01, "score %g", m.score);
 }
 
 Test(mixing, the_worst_shard_is_named)
 {
-    struct mixing m = measure(one_bad_shard);
+    struct mixing m = measure_mixing(one_bad_shard);
     cr_assert_eq(m.worst, SHARDS - 1);
     cr_assert_lt(m.worst_score, 0.6);
     cr_assert(m.score > 0.8 && m.score < 0.95 && m.z > 6, "score %g, z %g", m.score, m.z);

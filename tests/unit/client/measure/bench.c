@@ -6,7 +6,7 @@
 
 #include "client/measure/bench.h"
 
-static struct job_spec *spec_of(const char *text)
+static struct job_spec *bench_spec(const char *text)
 {
     struct problems problems = {0};
     json_t *document = json_loads(text, 0, NULL);
@@ -40,7 +40,7 @@ static int read_events(const char *events, const struct job_spec *spec, struct b
 Test(bench, training_is_the_median_without_the_first_step)
 {
     struct job_spec *spec =
-        spec_of("{\"data\": {\"train\": \"synthetic\"}, \"batch_per_worker\": 16}");
+        bench_spec("{\"data\": {\"train\": \"synthetic\"}, \"batch_per_worker\": 16}");
     struct bench b;
     struct error e;
 
@@ -55,7 +55,7 @@ Test(bench, training_is_the_median_without_the_first_step)
     cr_expect_eq(b.phase_ms[BENCH_FORWARD], 40);
     cr_expect_eq(b.phase_ms[BENCH_OPTIM], 3);
     cr_expect_float_eq(b.images_per_sec, 128, 1e-9);   /* 2 workers x 16 in 0.25 s */
-    cr_expect_float_eq(b.gflop_per_image, 24.5, 0.05); /* FACTS: ResNet-50, training, at 224 */
+    cr_expect_float_eq(b.gflop_per_image, 24.5, 0.05); /* ResNet-50 at 224: 3 x forward */
     cr_expect_float_eq(b.gflops, 128 * b.gflop_per_image, 1e-6);
     cr_expect_eq(b.memory_bytes, 1000000);
     cr_expect_eq(b.peak_gflops, 6000);
@@ -64,8 +64,8 @@ Test(bench, training_is_the_median_without_the_first_step)
 
 Test(bench, evaluation_is_the_time_between_lines_of_progress)
 {
-    struct job_spec *spec = spec_of("{\"mode\": \"eval\", \"data\": {\"eval\": \"synthetic\"}, "
-                                    "\"eval\": {\"batch\": 10}}");
+    struct job_spec *spec = bench_spec("{\"mode\": \"eval\", \"data\": {\"eval\": \"synthetic\"}, "
+                                       "\"eval\": {\"batch\": 10}}");
     struct bench b;
     struct error e;
 
@@ -83,7 +83,7 @@ Test(bench, evaluation_is_the_time_between_lines_of_progress)
 
 Test(bench, a_run_without_a_second_step_is_an_error)
 {
-    struct job_spec *spec = spec_of("{\"data\": {\"train\": \"synthetic\"}}");
+    struct job_spec *spec = bench_spec("{\"data\": {\"train\": \"synthetic\"}}");
     struct bench b;
     struct error e;
 

@@ -8,7 +8,7 @@
 
 static const double xs[] = {1, 2, 3, 4}, rising[] = {0, 1, 2, 3}, flat[] = {5, 5, 5, 5};
 
-static int columns_of(const char *text)
+static int plot_columns(const char *text)
 {
     int columns = 0;
 
@@ -71,7 +71,7 @@ Test(plot, no_line_is_wider_than_asked)
             const char *line;
             int lines = 0;
             for (; plot && (line = plot_line(plot, lines)); lines++)
-                cr_assert_leq(columns_of(line), columns, "%s", line);
+                cr_assert_leq(plot_columns(line), columns, "%s", line);
             cr_assert(!plot || lines == rows);
             plot_destroy(plot);
         }

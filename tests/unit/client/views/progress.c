@@ -17,7 +17,7 @@ static const struct job running = {.id = 3,
                                    .left = 141,
                                    .read_at = 1000};
 
-static int columns_of(const char *text)
+static int progress_columns(const char *text)
 {
     int columns = 0;
 
@@ -64,5 +64,6 @@ Test(progress, a_bar_has_its_width_and_grows)
     cr_expect_str_eq(progress_bar(text, sizeof text, 1, 10, false), "[########]");
     cr_expect_str_eq(progress_bar(text, sizeof text, 1.0 / 16, 4, true), "▕▏ ▏");
     for (int columns = 3; columns <= 100; columns++)
-        cr_expect_eq(columns_of(progress_bar(text, sizeof text, 0.37, columns, true)), columns);
+        cr_expect_eq(progress_columns(progress_bar(text, sizeof text, 0.37, columns, true)),
+                     columns);
 }

@@ -8,18 +8,18 @@
 
 static struct jpeg_decoder *decoder;
 
-static void begin(void)
+static void make_decoder(void)
 {
     struct error e;
     cr_assert_eq(jpeg_decoder_create(&decoder, &e), 0);
 }
 
-static void end(void)
+static void drop_decoder(void)
 {
     jpeg_decoder_destroy(decoder);
 }
 
-TestSuite(jpeg, .init = begin, .fini = end);
+TestSuite(jpeg, .init = make_decoder, .fini = drop_decoder);
 
 static struct jpeg_pixels decode_fixture(int width, int height, int channels)
 {
@@ -132,8 +132,8 @@ Test(jpeg, refuses_gigantic_dimensions)
 }
 
 /* A part of a picture with fine detail, against the same pixels of the whole. */
-static void check_part(const uint8_t *jpeg, size_t bytes, const struct jpeg_pixels *whole,
-                       struct jpeg_rectangle wanted)
+static void check_rectangle(const uint8_t *jpeg, size_t bytes, const struct jpeg_pixels *whole,
+                            struct jpeg_rectangle wanted)
 {
     struct jpeg_rectangle part = wanted;
     struct jpeg_pixels p;
@@ -157,7 +157,8 @@ static void check_part(const uint8_t *jpeg, size_t bytes, const struct jpeg_pixe
 }
 
 /* The whole image; halved: at half its size. */
-static void decode_whole(const uint8_t *jpeg, size_t bytes, bool halved, struct jpeg_pixels *whole)
+static void decode_picture(const uint8_t *jpeg, size_t bytes, bool halved,
+                           struct jpeg_pixels *whole)
 {
     struct jpeg_info info;
     struct error e;
@@ -171,7 +172,7 @@ static void decode_whole(const uint8_t *jpeg, size_t bytes, bool halved, struct 
     cr_assert(all.width == whole->width && all.x == 0 && all.y == 0);
 }
 
-static void check_parts(bool halved)
+static void check_rectangles(bool halved)
 {
     static const int sizes[][3] = {
         {150, 97, 3},
@@ -188,15 +189,15 @@ static void check_parts(bool halved)
         size_t bytes;
         struct jpeg_pixels whole;
         uint8_t *jpeg = fixture_jpeg(width, height, sizes[i][2], 3, &bytes);
-        decode_whole(jpeg, bytes, halved, &whole);
+        decode_picture(jpeg, bytes, halved, &whole);
         width = whole.width;
         height = whole.height;
         size_t n = (size_t)(width * height * whole.channels);
         uint8_t *copy = malloc(n);
         memcpy(copy, whole.data, n);
         whole.data = copy;
-        check_part(jpeg, bytes, &whole,
-                   (struct jpeg_rectangle){0, 0, width, height, halved, false});
+        check_rectangle(jpeg, bytes, &whole,
+                        (struct jpeg_rectangle){0, 0, width, height, halved, false});
         for (int k = 0; k < 200; k++) {
             struct jpeg_rectangle part = {(int)rng_below(&r, (uint32_t)width),
                                           (int)rng_below(&r, (uint32_t)height),
@@ -206,7 +207,7 @@ static void check_parts(bool halved)
                                           false};
             part.width = 1 + (int)rng_below(&r, (uint32_t)(width - part.x));
             part.height = 1 + (int)rng_below(&r, (uint32_t)(height - part.y));
-            check_part(jpeg, bytes, &whole, part);
+            check_rectangle(jpeg, bytes, &whole, part);
         }
         free(jpeg);
         free(copy);
@@ -215,12 +216,12 @@ static void check_parts(bool halved)
 
 Test(jpeg, a_part_equals_the_same_part_of_the_whole)
 {
-    check_parts(false);
+    check_rectangles(false);
 }
 
 Test(jpeg, a_part_at_half_the_size_equals_the_same_part_of_the_whole_at_half)
 {
-    check_parts(true);
+    check_rectangles(true);
 }
 
 /* Even where only rows above the cut are wanted. */

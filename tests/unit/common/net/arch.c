@@ -48,7 +48,7 @@ struct seen {
     struct arch_conv first, last;
 };
 
-static void look(const struct arch_conv *conv, void *context)
+static void look_at_conv(const struct arch_conv *conv, void *context)
 {
     struct seen *seen = context;
 
@@ -66,7 +66,7 @@ Test(arch, walks_resnet50_in_forward_order)
     struct arch_shape shape = shape_of("resnet50");
     struct seen seen = {0};
 
-    cr_assert_eq(arch_each_conv(&shape, look, &seen), 53);
+    cr_assert_eq(arch_each_conv(&shape, look_at_conv, &seen), 53);
     cr_assert_eq(seen.count, 53);
     cr_assert_eq(seen.downsamples, 4);
     cr_assert_str_eq(seen.first.name, "conv1");
@@ -105,7 +105,7 @@ Test(arch, small_stem_keeps_the_size)
         .arch = arch_find("resnet18"), .stem = JOB_STEM_SMALL, .image_size = 32};
     struct seen seen = {0};
 
-    arch_each_conv(&shape, look, &seen);
+    arch_each_conv(&shape, look_at_conv, &seen);
     cr_assert_eq(seen.first.kernel, 3);
     cr_assert_eq(seen.first.out_size, 32);
     cr_assert_eq(seen.last.out_size, 4);

@@ -90,8 +90,8 @@ static const struct arch *residual_at(size_t i)
     return arch && arch->family == ARCH_RESIDUAL ? arch : NULL;
 }
 
-static struct activations plan_of(const struct arch *arch, enum job_stem stem, int size,
-                                  bool inference, struct network *n)
+static struct activations arena_plan(const struct arch *arch, enum job_stem stem, int size,
+                                     bool inference, struct network *n)
 {
     struct activations a;
 
@@ -117,8 +117,8 @@ Test(activations, of_the_family_lie_close_together)
         for (int k = 0; k < 12; k++) {
             bool inference = k % 2;
             struct activations a =
-                plan_of(arch_at(i), k / 2 % 2 ? JOB_STEM_SMALL : JOB_STEM_IMAGENET, sizes[k / 4],
-                        inference, &n);
+                arena_plan(arch_at(i), k / 2 % 2 ? JOB_STEM_SMALL : JOB_STEM_IMAGENET, sizes[k / 4],
+                           inference, &n);
             check_placement(a.buffers, a.count, a.floats, inference ? 1.15 : 1.05,
                             arch_at(i)->name);
         }
@@ -128,7 +128,7 @@ Test(activations, of_the_family_lie_close_together)
 Test(activations, of_a_resnet50_are_an_eighth_more_than_the_outputs_of_its_convolutions)
 {
     struct network n;
-    struct activations a = plan_of(arch_find("resnet50"), JOB_STEM_IMAGENET, 224, false, &n);
+    struct activations a = arena_plan(arch_find("resnet50"), JOB_STEM_IMAGENET, 224, false, &n);
     double z = (double)floats_of_z(&n);
 
     cr_assert(a.floats > z && a.floats < 1.13 * z, "%zu floats an image, %g of them z", a.floats,
@@ -150,7 +150,7 @@ Test(activations, of_training_serve_evaluation_too)
     struct network n;
 
     for (size_t i = 0; residual_at(i); i++) {
-        struct activations a = plan_of(arch_at(i), JOB_STEM_SMALL, 32, false, &n);
+        struct activations a = arena_plan(arch_at(i), JOB_STEM_SMALL, 32, false, &n);
         check_lives(&a, &n);
     }
 }
@@ -161,7 +161,7 @@ Test(activations, derive_every_output_once)
     struct network n;
 
     for (size_t i = 0; residual_at(i); i++) {
-        struct activations a = plan_of(arch_at(i), JOB_STEM_IMAGENET, 64, false, &n);
+        struct activations a = arena_plan(arch_at(i), JOB_STEM_IMAGENET, 64, false, &n);
         int derived[NETWORK_BLOCKS] = {0};
         for (int b = n.block_count - 1; b >= 0; b--) {
             int from = a.blocks[b].derive;

@@ -6,7 +6,7 @@
 
 TestSuite(plan, .init = use_source_presets);
 
-static struct plan *plan_of(const char *text, int64_t images, struct problems *problems)
+static struct plan *plan_document(const char *text, int64_t images, struct problems *problems)
 {
     struct job_spec *spec = job_of(text);
     struct plan_inputs inputs = {.train_images = images};
@@ -19,7 +19,7 @@ static struct plan *plan_of(const char *text, int64_t images, struct problems *p
 static struct plan *right_plan_of(const char *text, int64_t images)
 {
     struct problems problems = {0};
-    struct plan *plan = plan_of(text, images, &problems);
+    struct plan *plan = plan_document(text, images, &problems);
     char *words = problems_to_text(&problems);
 
     cr_assert_not_null(plan, "%s", words);
@@ -27,7 +27,7 @@ static struct plan *right_plan_of(const char *text, int64_t images)
     return plan;
 }
 
-static bool warns(const struct plan *plan, const char *words)
+static bool plan_warns(const struct plan *plan, const char *words)
 {
     json_t *warning;
     size_t i;
@@ -53,9 +53,9 @@ Test(plan, surfsara_24k_is_the_documents_example)
     cr_assert_eq(plan->train_steps, 4680);
     cr_assert_eq(plan->start_lr, 0.1);
     cr_assert_eq(plan->peak_lr, 4.8);
-    cr_assert(!warns(plan, "the recipe's numbers"));
-    cr_assert(warns(plan, "above 8192 without LARS"));
-    cr_assert(warns(plan, "2048 of 1280000 images"));
+    cr_assert(!plan_warns(plan, "the recipe's numbers"));
+    cr_assert(plan_warns(plan, "above 8192 without LARS"));
+    cr_assert(plan_warns(plan, "2048 of 1280000 images"));
     plan_destroy(plan);
 }
 
@@ -73,8 +73,8 @@ Test(plan, node_local_data_are_bound_by_the_node_with_the_fewest)
     cr_assert_not_null(plan);
     cr_assert_eq(plan->steps_per_epoch, 5);
     cr_assert_eq(plan->dropped_images_per_epoch, 100 - 5 * 16);
-    cr_assert(warns(plan, "its own 44 to 56 images (27 % more than the fewest)"));
-    cr_assert(warns(plan, "the 5 steps of the node with the fewest, 1 fewer than"));
+    cr_assert(plan_warns(plan, "its own 44 to 56 images (27 % more than the fewest)"));
+    cr_assert(plan_warns(plan, "the 5 steps of the node with the fewest, 1 fewer than"));
     const json_t *steps = json_object_get(plan->explain, "steps_per_epoch");
     cr_assert_eq(
         json_integer_value(json_object_get(json_object_get(steps, "inputs"), "node_images")), 44);
@@ -95,7 +95,7 @@ Test(plan, exact_epochs_are_not_rounded_to_steps)
     cr_assert_eq(plan->warmup_steps, 782);
     cr_assert_eq(plan->lr.milestone_steps[0], 4692); /* 30 x 156.39 */
     cr_assert_eq(plan->dropped_images_per_epoch, 0);
-    cr_assert(!warns(plan, "is dropped"));
+    cr_assert(!plan_warns(plan, "is dropped"));
     plan_destroy(plan);
 }
 
@@ -106,7 +106,7 @@ Test(plan, the_real_number_of_images_is_shown_with_its_rounding)
 
     cr_assert_eq(plan->train_steps, 4680);
     cr_assert(
-        warns(plan, "the recipe's numbers are for 1280000 training images, here are 1281167"));
+        plan_warns(plan, "the recipe's numbers are for 1280000 training images, here are 1281167"));
     cr_assert_not_null(strstr(json_string_value(json_object_get(steps, "note")), "4691.8"));
     plan_destroy(plan);
 }
@@ -165,17 +165,17 @@ Test(plan, says_which_keys_the_optimiser_does_not_use)
         "\"lars_eta\": 0.01}}",
         1281167);
 
-    cr_assert(warns(plan, "optimizer.beta1 has no effect with optimizer.name sgd"));
-    cr_assert(warns(plan, "optimizer.lars_eta has no effect with optimizer.name sgd"));
-    cr_assert_not(warns(plan, "optimizer.eps")); /* at its default */
+    cr_assert(plan_warns(plan, "optimizer.beta1 has no effect with optimizer.name sgd"));
+    cr_assert(plan_warns(plan, "optimizer.lars_eta has no effect with optimizer.name sgd"));
+    cr_assert_not(plan_warns(plan, "optimizer.eps")); /* at its default */
     plan_destroy(plan);
     plan = right_plan_of("{\"data\": {\"train\": \"x\"}, \"lr\": {\"base\": 0.1}, \"optimizer\": "
                          "{\"name\": \"adamw\", \"nesterov\": true, \"beta1\": 0.8}}",
                          1281167);
-    cr_assert(warns(plan, "optimizer.nesterov has no effect with optimizer.name adamw"));
-    cr_assert(
-        warns(plan, "lr.base 0.1 is far above the rate that adamw usually starts from, 0.001"));
-    cr_assert_not(warns(plan, "optimizer.beta1"));
+    cr_assert(plan_warns(plan, "optimizer.nesterov has no effect with optimizer.name adamw"));
+    cr_assert(plan_warns(
+        plan, "lr.base 0.1 is far above the rate that adamw usually starts from, 0.001"));
+    cr_assert_not(plan_warns(plan, "optimizer.beta1"));
     plan_destroy(plan);
 }
 
@@ -186,15 +186,15 @@ Test(plan, says_which_keys_the_network_does_not_use)
         "\"stem\": \"small\"}, \"optimizer\": {\"decay_bn\": true}}",
         60000);
 
-    cr_assert(warns(plan, "model.winograd has no effect with model.arch cnn"));
-    cr_assert(warns(plan, "model.stem has no effect with model.arch cnn"));
-    cr_assert(warns(plan, "optimizer.decay_bn has no effect with model.arch cnn"));
-    cr_assert_not(warns(plan, "model.bn_decay"));
+    cr_assert(plan_warns(plan, "model.winograd has no effect with model.arch cnn"));
+    cr_assert(plan_warns(plan, "model.stem has no effect with model.arch cnn"));
+    cr_assert(plan_warns(plan, "optimizer.decay_bn has no effect with model.arch cnn"));
+    cr_assert_not(plan_warns(plan, "model.bn_decay"));
     plan_destroy(plan);
     plan = right_plan_of("{\"data\": {\"train\": \"x\"}, \"model\": {\"arch\": \"cnn\"}, "
                          "\"optimizer\": {\"name\": \"lars\", \"decay_bn\": true}}",
                          60000);
-    cr_assert_not(warns(plan, "decay_bn"), "LARS spares biases by it");
+    cr_assert_not(plan_warns(plan, "decay_bn"), "LARS spares biases by it");
     plan_destroy(plan);
 }
 
@@ -234,7 +234,7 @@ Test(plan, steps_override_epochs)
     cr_assert_eq(plan->train_steps, 17);
     cr_assert_eq(plan->lr.train_steps, 17);
     cr_assert_eq(plan->lr.milestone_steps[0], 300);
-    cr_assert(warns(plan, "warm-up (50 steps) is longer than the run (17 steps)"));
+    cr_assert(plan_warns(plan, "warm-up (50 steps) is longer than the run (17 steps)"));
     plan_destroy(plan);
 }
 
@@ -242,18 +242,18 @@ Test(plan, fewer_images_than_the_global_batch_are_refused)
 {
     struct problems p = {0};
 
-    cr_assert_null(plan_of("{\"data\": {\"train\": \"x\"}}", 95, &p));
+    cr_assert_null(plan_document("{\"data\": {\"train\": \"x\"}}", 95, &p));
     cr_assert_eq(p.count, 1);
     cr_assert_str_eq(p.items[0].pointer, "/batch_per_worker");
     cr_assert_not_null(strstr(p.items[0].message, "at most 47 images a worker"));
     problems_clear(&p);
-    cr_assert_null(plan_of("{\"data\": {\"train\": \"x\"}}", 1, &p));
+    cr_assert_null(plan_document("{\"data\": {\"train\": \"x\"}}", 1, &p));
     cr_assert_str_eq(p.items[0].pointer, "/cluster/workers_per_node");
     problems_clear(&p);
-    cr_assert_null(plan_of("{\"data\": {\"train\": \"x\"}}", 0, &p));
+    cr_assert_null(plan_document("{\"data\": {\"train\": \"x\"}}", 0, &p));
     cr_assert_str_eq(p.items[0].pointer, "/data/train_images");
     problems_clear(&p);
-    cr_assert_null(plan_of("{\"data\": {\"train\": \"x\"}, \"epochs\": 0.01}", 960, &p));
+    cr_assert_null(plan_document("{\"data\": {\"train\": \"x\"}, \"epochs\": 0.01}", 960, &p));
     cr_assert_str_eq(p.items[0].pointer, "/epochs");
     problems_clear(&p);
 }
@@ -264,7 +264,7 @@ Test(plan, exactly_one_batch_is_enough)
 
     cr_assert_eq(plan->steps_per_epoch, 1);
     cr_assert_eq(plan->dropped_images_per_epoch, 0);
-    cr_assert(!warns(plan, "dropped"));
+    cr_assert(!plan_warns(plan, "dropped"));
     plan_destroy(plan);
 }
 
@@ -281,7 +281,7 @@ Test(plan, of_an_evaluation_has_no_training_numbers)
     plan_destroy(plan);
 }
 
-static double memory_of(int batch, const char *eval)
+static double planned_memory(int batch, const char *eval)
 {
     char text[128];
 
@@ -297,13 +297,13 @@ static double memory_of(int batch, const char *eval)
  */
 Test(plan, memory_of_resnet50)
 {
-    double two = memory_of(2, "null"), sixteen = memory_of(16, "null");
+    double two = planned_memory(2, "null"), sixteen = planned_memory(16, "null");
 
     cr_assert(two > 439.3e6 && two < 1.1 * 439.3e6, "%.0f", two);
     cr_assert(sixteen > 1153.4e6 && sixteen < 1.05 * 1153.4e6, "%.0f", sixteen);
     /* Measured with synthetic images, of which two batches are in memory instead of four. */
     cr_assert_float_eq((sixteen - two) / 14, 51.1e6 + 2 * 224 * 224 * 3 * 4, 1e6);
-    cr_assert_float_eq(memory_of(2, "\"e\"") - two, 3 * 200 * 224.0 * 224 * 3 * 4, 1);
+    cr_assert_float_eq(planned_memory(2, "\"e\"") - two, 3 * 200 * 224.0 * 224 * 3 * 4, 1);
 }
 
 Test(plan, memory_counts_the_batches_made_ahead)
@@ -374,12 +374,12 @@ Test(plan, keys_of_the_all_reduce_without_effect_are_told)
         snprintf(overlap, sizeof overlap, "comm.overlap has no effect %s",
                  cases[i].words ? cases[i].words : "");
         struct plan *plan = right_plan_of(text, 50000);
-        cr_assert_eq(warns(plan, fusion), cases[i].words != NULL, "%s", text);
-        cr_assert_eq(warns(plan, overlap), cases[i].words != NULL, "%s", text);
+        cr_assert_eq(plan_warns(plan, fusion), cases[i].words != NULL, "%s", text);
+        cr_assert_eq(plan_warns(plan, overlap), cases[i].words != NULL, "%s", text);
         plan_destroy(plan);
     }
     struct plan *plan = right_plan_of("{\"data\": {\"train\": \"x\"}}", 50000);
-    cr_assert_not(warns(plan, "comm."), "the defaults");
+    cr_assert_not(plan_warns(plan, "comm."), "the defaults");
     plan_destroy(plan);
 }
 
@@ -411,7 +411,7 @@ Test(plan, what_is_not_supported_becomes_a_warning)
 
     problems_add(&unsupported, "/precision", NULL, "bf16 is not supported by this version");
     plan_warn_unsupported(plan, &unsupported);
-    cr_assert(warns(plan, "/precision: bf16 is not supported by this version"));
+    cr_assert(plan_warns(plan, "/precision: bf16 is not supported by this version"));
     problems_clear(&unsupported);
     plan_destroy(plan);
 }
@@ -421,7 +421,7 @@ Test(plan, rates_that_go_the_wrong_way_are_mentioned)
     struct plan *plan =
         right_plan_of("{\"data\": {\"train\": \"x\"}, \"lr\": {\"start\": 5, \"end\": 6}}", 96000);
 
-    cr_assert(warns(plan, "lr.start 5 is above the peak"));
-    cr_assert(warns(plan, "lr.end 6 is above the peak"));
+    cr_assert(plan_warns(plan, "lr.start 5 is above the peak"));
+    cr_assert(plan_warns(plan, "lr.end 6 is above the peak"));
     plan_destroy(plan);
 }

@@ -3,8 +3,8 @@
 
 #include "common/plan/replan.h"
 
-static struct job_spec spec_of(enum job_rescale rescale, int64_t workers, int64_t batch,
-                               int64_t steps)
+static struct job_spec replan_spec_of(enum job_rescale rescale, int64_t workers, int64_t batch,
+                                      int64_t steps)
 {
     struct job_spec s = {
         .batch_per_worker = batch, .accumulate_steps = 1, .has_steps = steps > 0, .steps = steps};
@@ -17,7 +17,7 @@ static struct job_spec spec_of(enum job_rescale rescale, int64_t workers, int64_
 Test(replan, rescale_keeps_a_workers_batch_and_the_images_of_the_run)
 {
     struct error e;
-    struct job_spec s = spec_of(JOB_RESCALE_RESCALE, 4, 32, 300);
+    struct job_spec s = replan_spec_of(JOB_RESCALE_RESCALE, 4, 32, 300);
     cr_assert_eq(replan_spec(&s, 3, &e), 0);
     cr_assert_eq(job_spec_world_size(&s), 3);
     cr_assert_eq(s.batch_per_worker, 32);
@@ -28,7 +28,7 @@ static void keeps(int64_t workers, int64_t batch, int64_t world, int64_t new_bat
                   int64_t accumulate)
 {
     struct error e;
-    struct job_spec s = spec_of(JOB_RESCALE_KEEP_BATCH, workers, batch, 300);
+    struct job_spec s = replan_spec_of(JOB_RESCALE_KEEP_BATCH, workers, batch, 300);
     cr_assert_eq(replan_spec(&s, world, &e), 0, "%s", e.text);
     cr_assert_eq(s.batch_per_worker, new_batch, "%lld", (long long)s.batch_per_worker);
     cr_assert_eq(s.accumulate_steps, accumulate);
@@ -45,19 +45,19 @@ Test(replan, keep_batch_shares_the_same_batch_out)
     keeps(4, 32, 4, 32, 1);
 }
 
-static void refuses(int64_t workers, int64_t batch, int64_t world)
+static void replan_refuses(int64_t workers, int64_t batch, int64_t world)
 {
     struct error e;
-    struct job_spec s = spec_of(JOB_RESCALE_KEEP_BATCH, workers, batch, 0);
+    struct job_spec s = replan_spec_of(JOB_RESCALE_KEEP_BATCH, workers, batch, 0);
     cr_assert_eq(replan_spec(&s, world, &e), -ERR_INVALID);
     cr_assert_not_null(strstr(e.text, "cannot be shared out"), "%s", e.text);
 }
 
 Test(replan, keep_batch_refuses_what_is_uneven_or_tiny)
 {
-    refuses(4, 32, 3);
-    refuses(4, 31, 2 * 31 - 1);
-    refuses(62, 30, 60); /* 31 images a worker: a prime, of which 30 fit */
+    replan_refuses(4, 32, 3);
+    replan_refuses(4, 31, 2 * 31 - 1);
+    replan_refuses(62, 30, 60); /* 31 images a worker: a prime, of which 30 fit */
 }
 
 static void stands(int64_t epoch, int64_t images, int64_t batch, int64_t steps_per_epoch,
@@ -80,8 +80,8 @@ Test(replan, a_place_is_kept_in_images)
 }
 
 /* A checkpoint, a run from it with another batch, its next checkpoint. */
-static void goes_on(const struct plan *plan, int64_t epoch, int64_t images, int64_t steps,
-                    int64_t then_epoch, int64_t then_images)
+static void replan_goes_on(const struct plan *plan, int64_t epoch, int64_t images, int64_t steps,
+                           int64_t then_epoch, int64_t then_images)
 {
     int64_t first, shift, at_epoch, at_images;
 
@@ -95,11 +95,11 @@ Test(replan, a_step_has_the_place_that_its_checkpoint_is_found_by)
 {
     struct plan plan = {.global_batch = 20, .steps_per_epoch = 5, .train_images = 107};
 
-    goes_on(&plan, 0, 0, 7, 1, 40);
-    goes_on(&plan, 3, 50, 0, 3, 50); /* shifted in its own epoch */
-    goes_on(&plan, 3, 50, 1, 3, 70);
-    goes_on(&plan, 3, 50, 2, 4, 0); /* and in no later one */
+    replan_goes_on(&plan, 0, 0, 7, 1, 40);
+    replan_goes_on(&plan, 3, 50, 0, 3, 50); /* shifted in its own epoch */
+    replan_goes_on(&plan, 3, 50, 1, 3, 70);
+    replan_goes_on(&plan, 3, 50, 2, 4, 0); /* and in no later one */
     plan.exact = true;
-    goes_on(&plan, 3, 50, 0, 3, 50);
-    goes_on(&plan, 3, 50, 3, 4, 3); /* its images are 107, not 100 */
+    replan_goes_on(&plan, 3, 50, 0, 3, 50);
+    replan_goes_on(&plan, 3, 50, 3, 4, 3); /* its images are 107, not 100 */
 }

@@ -21,7 +21,7 @@ static struct ingest *ingest;
 static struct error e;
 static int64_t job_id;
 
-static void submit(void)
+static void submit_ingested(void)
 {
     struct store_job_new job = {
         .name = "a",
@@ -47,7 +47,7 @@ static void set_up(void)
     snprintf(database, sizeof database, "%s/traind.db", folder);
     snprintf(events_path, sizeof events_path, "%s/events.jsonl", folder);
     cr_assert_eq(store_open(database, &store, &e), 0, "%s", e.text);
-    submit();
+    submit_ingested();
     cr_assert_eq(ingest_create(store, job_id, 1, folder, &ingest, &e), 0, "%s", e.text);
 }
 
@@ -60,7 +60,7 @@ static void tear_down(void)
 
 TestSuite(apply, .init = set_up, .fini = tear_down);
 
-static void append(const char *text)
+static void append_events(const char *text)
 {
     int fd = open(events_path, O_WRONLY | O_CREAT | O_APPEND, 0600);
     cr_assert_eq(write(fd, text, strlen(text)), (ssize_t)strlen(text));
@@ -72,16 +72,16 @@ static void catch_up(void)
     cr_assert_eq(ingest_catch_up(ingest, &e), 0, "%s", e.text);
 }
 
-static struct store_job look(void)
+static struct store_job read_ingested_job(void)
 {
     struct store_job job;
     cr_assert_eq(store_job_get(store, job_id, &job, &e), 0, "%s", e.text);
     return job;
 }
 
-static enum job_state state(void)
+static enum job_state ingested_state(void)
 {
-    struct store_job job = look();
+    struct store_job job = read_ingested_job();
     enum job_state s = job.state;
     store_job_clear(&job);
     return s;
@@ -101,27 +101,27 @@ static size_t count_events(const char *type)
 
 Test(apply, events_move_the_job_and_its_progress)
 {
-    append("{\"seq\":1,\"t\":1,\"type\":\"run_start\"}\n");
+    append_events("{\"seq\":1,\"t\":1,\"type\":\"run_start\"}\n");
     catch_up();
-    cr_assert_eq(state(), JOB_RUNNING);
-    append(
+    cr_assert_eq(ingested_state(), JOB_RUNNING);
+    append_events(
         "{\"seq\":2,\"t\":2,\"type\":\"step\",\"step\":1,\"epoch\":0.5,\"loss\":2.5,\"lr\":0.1}\n");
     catch_up();
-    struct store_job job = look();
+    struct store_job job = read_ingested_job();
     cr_assert_eq(job.step, 1);
     cr_assert_eq(job.loss, 2.5);
     store_job_clear(&job);
-    append("{\"seq\":3,\"t\":3,\"type\":\"eval_progress\",\"step\":1}\n");
+    append_events("{\"seq\":3,\"t\":3,\"type\":\"eval_progress\",\"step\":1}\n");
     catch_up();
-    cr_assert_eq(state(), JOB_EVALUATING);
-    append("{\"seq\":4,\"t\":3,\"type\":\"eval\",\"step\":1,\"top1\":0.5,\"top5\":0.75}\n"
-           "{\"seq\":5,\"t\":4,\"type\":\"step\",\"step\":2,\"loss\":2.25}\n");
+    cr_assert_eq(ingested_state(), JOB_EVALUATING);
+    append_events("{\"seq\":4,\"t\":3,\"type\":\"eval\",\"step\":1,\"top1\":0.5,\"top5\":0.75}\n"
+                  "{\"seq\":5,\"t\":4,\"type\":\"step\",\"step\":2,\"loss\":2.25}\n");
     catch_up();
-    cr_assert_eq(state(), JOB_RUNNING);
-    append(
+    cr_assert_eq(ingested_state(), JOB_RUNNING);
+    append_events(
         "{\"seq\":6,\"t\":9,\"type\":\"run_stop\",\"status\":\"success\",\"ttt_seconds\":8.5}\n");
     catch_up();
-    job = look();
+    job = read_ingested_job();
     cr_assert_eq(job.state, JOB_RUNNING, "the end is decided by the manager, not by a line");
     cr_assert_eq(job.ttt_seconds, 8.5);
     cr_assert_eq(job.top1, 0.5);
@@ -130,19 +130,19 @@ Test(apply, events_move_the_job_and_its_progress)
 
 Test(apply, bad_lines_are_a_warning_and_the_rest_counts)
 {
-    append("{\"seq\":1,\"t\":1,\"type\":\"run_start\"}\n"
-           "not json\n"
-           "\n"
-           "[1,2]\n"
-           "{\"seq\":\"x\",\"t\":1,\"type\":\"step\"}\n"
-           "{\"seq\":1,\"t\":1,\"type\":\"step\",\"step\":9}\n"
-           "{\"seq\":2,\"t\":1,\"type\":\"hiccup\"}\n"
-           "{\"seq\":3,\"t\":1,\"type\":\"step\",\"step\":1}\n");
+    append_events("{\"seq\":1,\"t\":1,\"type\":\"run_start\"}\n"
+                  "not json\n"
+                  "\n"
+                  "[1,2]\n"
+                  "{\"seq\":\"x\",\"t\":1,\"type\":\"step\"}\n"
+                  "{\"seq\":1,\"t\":1,\"type\":\"step\",\"step\":9}\n"
+                  "{\"seq\":2,\"t\":1,\"type\":\"hiccup\"}\n"
+                  "{\"seq\":3,\"t\":1,\"type\":\"step\",\"step\":1}\n");
     catch_up();
     cr_assert_eq(count_events("step"), 1);
     cr_assert_eq(count_events("hiccup"), 1, "an unknown type is kept");
     cr_assert_eq(count_events("warning"), 1);
-    struct store_job job = look();
+    struct store_job job = read_ingested_job();
     cr_assert_eq(job.step, 1);
     store_job_clear(&job);
 }
@@ -150,7 +150,7 @@ Test(apply, bad_lines_are_a_warning_and_the_rest_counts)
 Test(apply, a_broken_file_cannot_flood_the_store)
 {
     for (int i = 0; i < 100; i++) {
-        append("junk\n");
+        append_events("junk\n");
         catch_up();
     }
     cr_assert_eq(count_events("warning"), 20);
@@ -160,9 +160,9 @@ Test(apply, an_ended_job_stays_ended)
 {
     struct store_state_change cancelled = {JOB_CANCELLED, "r", 3, NULL};
     cr_assert_eq(store_job_set_state(store, job_id, &cancelled, &e), 0);
-    append("{\"seq\":1,\"t\":1,\"type\":\"run_start\"}\n");
+    append_events("{\"seq\":1,\"t\":1,\"type\":\"run_start\"}\n");
     catch_up();
-    cr_assert_eq(state(), JOB_CANCELLED);
+    cr_assert_eq(ingested_state(), JOB_CANCELLED);
     cr_assert_eq(count_events("run_start"), 1);
 }
 

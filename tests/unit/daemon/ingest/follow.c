@@ -28,14 +28,14 @@ static void tear_down(void)
     unlink(path);
 }
 
-static void append(const char *text)
+static void append_lines(const char *text)
 {
     int fd = open(path, O_WRONLY | O_CREAT | O_APPEND, 0600);
     cr_assert_eq(write(fd, text, strlen(text)), (ssize_t)strlen(text));
     close(fd);
 }
 
-static int next(void)
+static int follow_next(void)
 {
     int status = follow_read(follow, &chunk, &truncated, &e);
     if (status > 0)
@@ -48,29 +48,29 @@ TestSuite(follow, .init = set_up, .fini = tear_down);
 Test(follow, waits_for_a_file_that_is_not_there)
 {
     unlink(path);
-    cr_assert_eq(next(), 0);
-    append("a\n");
-    cr_assert_eq(next(), 1);
+    cr_assert_eq(follow_next(), 0);
+    append_lines("a\n");
+    cr_assert_eq(follow_next(), 1);
     cr_assert_str_eq(chunk.text, "a");
 }
 
 Test(follow, a_torn_last_line_waits_for_its_rest)
 {
-    append("one\ntw");
-    cr_assert_eq(next(), 1);
+    append_lines("one\ntw");
+    cr_assert_eq(follow_next(), 1);
     cr_assert_eq(chunk.to_bytes, 4);
     cr_assert_str_eq(chunk.text, "one");
-    cr_assert_eq(next(), 0);
-    append("o\nthree\n");
-    cr_assert_eq(next(), 1);
+    cr_assert_eq(follow_next(), 0);
+    append_lines("o\nthree\n");
+    cr_assert_eq(follow_next(), 1);
     cr_assert_eq(chunk.bytes, 10);
     cr_assert_arr_eq(chunk.text, "two\0three", 10);
-    cr_assert_eq(next(), 0);
+    cr_assert_eq(follow_next(), 0);
 }
 
 Test(follow, the_same_comes_again_until_it_is_advanced)
 {
-    append("one\n");
+    append_lines("one\n");
     for (int i = 0; i < 3; i++) {
         cr_assert_eq(follow_read(follow, &chunk, &truncated, &e), 1);
         cr_assert_str_eq(chunk.text, "one");
@@ -80,22 +80,22 @@ Test(follow, the_same_comes_again_until_it_is_advanced)
 
 Test(follow, starts_where_it_is_told)
 {
-    append("one\ntwo\n");
+    append_lines("one\ntwo\n");
     follow_destroy(follow);
     cr_assert_eq(follow_create(path, 4, &follow, &e), 0);
-    cr_assert_eq(next(), 1);
+    cr_assert_eq(follow_next(), 1);
     cr_assert_str_eq(chunk.text, "two");
     cr_assert_eq(chunk.from_bytes, 4);
 }
 
 Test(follow, says_once_that_a_file_became_shorter)
 {
-    append("one\ntwo\n");
-    cr_assert_eq(next(), 1);
+    append_lines("one\ntwo\n");
+    cr_assert_eq(follow_next(), 1);
     cr_assert_eq(truncate(path, 2), 0);
-    cr_assert_eq(next(), 0);
+    cr_assert_eq(follow_next(), 0);
     cr_assert(truncated);
-    cr_assert_eq(next(), 0);
+    cr_assert_eq(follow_next(), 0);
     cr_assert_not(truncated);
 }
 
@@ -107,9 +107,9 @@ Test(follow, many_lines_come_in_pieces_and_none_twice)
     memset(line, 'x', 999);
     line[999] = '\n';
     for (int i = 0; i < 1000; i++)
-        append(line);
+        append_lines(line);
     total = 1000 * 1000;
-    while (next() == 1) {
+    while (follow_next() == 1) {
         cr_assert_eq(chunk.from_bytes, (int64_t)seen);
         cr_assert_eq(chunk.bytes % 1000, 0);
         seen += chunk.bytes;
@@ -121,12 +121,12 @@ Test(follow, a_line_without_end_comes_in_marked_pieces)
 {
     static char line[FOLLOW_CHUNK_BYTES + 100];
     memset(line, 'x', sizeof line - 1);
-    append(line);
-    append("\nshort\n");
-    cr_assert_eq(next(), 1);
+    append_lines(line);
+    append_lines("\nshort\n");
+    cr_assert_eq(follow_next(), 1);
     cr_assert(chunk.overlong);
     cr_assert_eq(chunk.bytes, FOLLOW_CHUNK_BYTES);
-    cr_assert_eq(next(), 1);
+    cr_assert_eq(follow_next(), 1);
     cr_assert_not(chunk.overlong);
     cr_assert_str_eq(chunk.text + strlen(chunk.text) + 1, "short");
 }

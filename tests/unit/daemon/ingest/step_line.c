@@ -10,7 +10,7 @@
 
 static uint64_t state = 88172645463325252u; /* xorshift64 */
 
-static unsigned draw(unsigned below)
+static unsigned draw_line(unsigned below)
 {
     state ^= state << 13;
     state ^= state >> 7;
@@ -21,23 +21,24 @@ static unsigned draw(unsigned below)
 /* As worker/train.c writes it. */
 static void usual_line(char *line)
 {
-    double scale = pow(10, (int)draw(12) - 6);
+    double scale = pow(10, (int)draw_line(12) - 6);
     int used = snprintf(line, LINE_BYTES,
                         "{\"seq\": %u, \"t\": %.6f, \"type\": \"step\", \"step\": %u, "
                         "\"epoch\": %.9g, \"loss\": %.9g, \"lr\": %.9g",
-                        draw(1u << 30), 1.7e9 + draw(1u << 30) / 1e6, draw(1000000),
-                        draw(1u << 30) / 1e7, draw(1u << 30) * scale, draw(1u << 30) * 1e-12);
+                        draw_line(1u << 30), 1.7e9 + draw_line(1u << 30) / 1e6, draw_line(1000000),
+                        draw_line(1u << 30) / 1e7, draw_line(1u << 30) * scale,
+                        draw_line(1u << 30) * 1e-12);
 
     for (int i = 2; event_metric_at((size_t)i); i++)
         used += snprintf(line + used, (size_t)(LINE_BYTES - used),
-                         draw(20) ? ", \"%s\": %.9g" : ", \"%s\": null",
-                         event_metric_at((size_t)i)->name, draw(1u << 30) * scale);
+                         draw_line(20) ? ", \"%s\": %.9g" : ", \"%s\": null",
+                         event_metric_at((size_t)i)->name, draw_line(1u << 30) * scale);
     snprintf(line + used, (size_t)(LINE_BYTES - used),
-             ", \"rank_busy_ms\": [%.6g, %.6g], \"rank_data_ms\": []}", draw(1000) / 7.0,
-             draw(1000) / 3.0);
+             ", \"rank_busy_ms\": [%.6g, %.6g], \"rank_data_ms\": []}", draw_line(1000) / 7.0,
+             draw_line(1000) / 3.0);
 }
 
-static bool same(double a, double b)
+static bool same_double(double a, double b)
 {
     return (isnan(a) && isnan(b)) || memcmp(&a, &b, sizeof a) == 0;
 }
@@ -67,14 +68,14 @@ static bool agrees(const char *line)
     json_t *body = json_loads(line, JSON_REJECT_DUPLICATES, NULL);
     cr_assert(json_is_object(body), "not JSON: %s", line);
     cr_assert_eq(event.seq, json_integer_value(json_object_get(body, "seq")), "%s", line);
-    cr_assert(same(event.t, json_number_value(json_object_get(body, "t"))), "%s", line);
+    cr_assert(same_double(event.t, json_number_value(json_object_get(body, "t"))), "%s", line);
     cr_assert_str_eq(json_string_value(json_object_get(body, "type")), "step");
     cr_assert_eq(event.type, EVENT_STEP);
     store_step_of(body, &step);
     cr_assert_eq(event.step.step, step.step, "%s", line);
-    cr_assert(same(event.step.epoch, step.epoch), "%s", line);
+    cr_assert(same_double(event.step.epoch, step.epoch), "%s", line);
     for (size_t i = 0; i < EVENT_METRICS_MAX; i++)
-        cr_assert(same(event.step.metrics[i], step.metrics[i]), "%zu of %s", i, line);
+        cr_assert(same_double(event.step.metrics[i], step.metrics[i]), "%zu of %s", i, line);
     expect_own(line, own, body);
     json_decref(body);
     return true;
@@ -90,7 +91,7 @@ Test(step_line, the_workers_lines_are_read)
     }
 }
 
-static void change(char *line)
+static void change_line(char *line)
 {
     static const char *const pieces[] = {"0",
                                          "-",
@@ -137,12 +138,12 @@ static void change(char *line)
                                          "NaN",
                                          "Infinity"};
     char text[2 * LINE_BYTES];
-    size_t length = strlen(line), at = draw((unsigned)length + 1);
-    size_t cut = draw(4) ? draw(4) : draw(24);
+    size_t length = strlen(line), at = draw_line((unsigned)length + 1);
+    size_t cut = draw_line(4) ? draw_line(4) : draw_line(24);
 
     if (at + cut > length)
         cut = length - at;
-    const char *piece = draw(3) ? pieces[draw(sizeof pieces / sizeof pieces[0])] : "";
+    const char *piece = draw_line(3) ? pieces[draw_line(sizeof pieces / sizeof pieces[0])] : "";
     snprintf(text, sizeof text, "%.*s%s%s", (int)at, line, piece, line + at + cut);
     memcpy(line, text, strlen(text) + 1); /* some thousand bytes have room for two changes */
 }
@@ -154,8 +155,8 @@ Test(step_line, changed_lines_are_read_as_jansson_reads_them_or_left_to_it)
 
     for (int i = 0; i < 100000; i++) {
         usual_line(line);
-        for (unsigned n = 1 + draw(2); n; n--)
-            change(line);
+        for (unsigned n = 1 + draw_line(2); n; n--)
+            change_line(line);
         read += agrees(line);
     }
     cr_assert_gt(read, 1000, "most changes spoil a line, but not all");

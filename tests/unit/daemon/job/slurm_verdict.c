@@ -32,7 +32,7 @@ static void tear_down(void)
 
 TestSuite(slurm_verdict, .init = set_up, .fini = tear_down);
 
-static struct verdict judge(const char *state)
+static struct verdict judge_slurm(const char *state)
 {
     struct slurm_status slurm = {.phase = SLURM_ENDED, .job_id = 12};
     struct slurm_end end = {.slurm = &slurm, .attempt = 1};
@@ -57,7 +57,7 @@ Test(slurm_verdict, what_a_rank_said_stands_behind_slurms_words)
 
     write_events(STEP FAILED);
     for (size_t i = 0; i < sizeof states / sizeof states[0]; i++) {
-        struct verdict v = judge(states[i]);
+        struct verdict v = judge_slurm(states[i]);
         cr_assert_eq(strncmp(v.reason, "Slurm ended its job 12 on n[1-2]: ", 34), 0, "%s",
                      v.reason);
         cr_assert_not_null(strstr(v.reason, states[i]), "%s", v.reason);
@@ -71,7 +71,7 @@ Test(slurm_verdict, what_a_rank_said_stands_behind_slurms_words)
 Test(slurm_verdict, where_no_rank_said_anything_slurms_words_stand_alone)
 {
     write_events(STEP);
-    struct verdict v = judge("NODE_FAIL");
+    struct verdict v = judge_slurm("NODE_FAIL");
     cr_assert_str_eq(v.reason, "Slurm ended its job 12 on n[1-2]: a node of it failed [NODE_FAIL]; "
                                "the last step was 7");
     cr_assert(v.outside);

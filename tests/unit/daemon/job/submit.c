@@ -19,7 +19,7 @@ static struct job_spec *spec;
 static struct plan *plan;
 static struct error e;
 
-static void parse(const char *cluster)
+static void parse_cluster(const char *cluster)
 {
     char text[512];
     struct problems problems = {0};
@@ -54,7 +54,7 @@ static void set_up(void)
                                         .worker = "/bin/true"};
     cr_assert_eq(store_open(database, &store, &e), 0, "%s", e.text);
     cr_assert_eq(job_manager_create(&config, store, &manager, &e), 0, "%s", e.text);
-    parse("\"workers_per_node\":2,\"threads_per_worker\":1");
+    parse_cluster("\"workers_per_node\":2,\"threads_per_worker\":1");
 }
 
 static void tear_down(void)
@@ -66,15 +66,15 @@ static void tear_down(void)
     file_remove_tree(folder, NULL);
 }
 
-TestSuite(submit, .init = set_up, .fini = tear_down);
+TestSuite(submit_key, .init = set_up, .fini = tear_down);
 
 static int64_t slots(const char *cluster, int64_t total)
 {
-    parse(cluster);
+    parse_cluster(cluster);
     return job_slots_needed(spec, total);
 }
 
-Test(submit, counts_slots)
+Test(submit_key, counts_slots)
 {
     cr_assert_eq(slots("\"workers_per_node\":2,\"threads_per_worker\":3", 64), 6);
     cr_assert_eq(slots("\"workers_per_node\":2,\"threads_per_worker\":0", 64), 64);
@@ -83,19 +83,19 @@ Test(submit, counts_slots)
                  "a worker takes one at least");
 }
 
-static int submit(const char *key, const char *digest, int64_t *id, bool *existed)
+static int submit_key(const char *key, const char *digest, int64_t *id, bool *existed)
 {
     struct job_submission s = {spec, plan, key, digest, "somebody"};
     return job_submit(manager, &s, id, existed, &e);
 }
 
-Test(submit, makes_the_row)
+Test(submit_key, makes_the_row)
 {
     int64_t id;
     bool existed;
     struct store_job job;
 
-    cr_assert_eq(submit(NULL, NULL, &id, &existed), 0, "%s", e.text);
+    cr_assert_eq(submit_key(NULL, NULL, &id, &existed), 0, "%s", e.text);
     cr_assert_not(existed);
     cr_assert_eq(store_job_get(store, id, &job, &e), 0);
     cr_assert_eq(job.state, JOB_QUEUED);
@@ -105,13 +105,13 @@ Test(submit, makes_the_row)
     store_job_clear(&job);
 }
 
-Test(submit, the_run_directory_is_made_of_the_row)
+Test(submit_key, the_run_directory_is_made_of_the_row)
 {
     int64_t id;
     char path[PATH_MAX];
     struct store_job job;
 
-    cr_assert_eq(submit(NULL, NULL, &id, NULL), 0, "%s", e.text);
+    cr_assert_eq(submit_key(NULL, NULL, &id, NULL), 0, "%s", e.text);
     cr_assert_eq(store_job_get(store, id, &job, &e), 0);
     cr_assert_eq(run_dir_prepare(store, &job, &e), 0, "%s", e.text);
     snprintf(path, sizeof path, "%s/%lld/job.json", jobs_dir, (long long)id);
@@ -125,31 +125,31 @@ Test(submit, the_run_directory_is_made_of_the_row)
     store_job_clear(&job);
 }
 
-Test(submit, refuses_what_can_never_fit_with_the_numbers)
+Test(submit_key, refuses_what_can_never_fit_with_the_numbers)
 {
     int64_t id;
-    parse("\"workers_per_node\":3,\"threads_per_worker\":2");
-    cr_assert_eq(submit(NULL, NULL, &id, NULL), -ERR_INVALID);
+    parse_cluster("\"workers_per_node\":3,\"threads_per_worker\":2");
+    cr_assert_eq(submit_key(NULL, NULL, &id, NULL), -ERR_INVALID);
     cr_assert_not_null(strstr(e.text, "3 x 2 = 6 slots"), "%s", e.text);
     cr_assert_not_null(strstr(e.text, "this node has 4"), "%s", e.text);
 }
 
-Test(submit, a_key_gives_one_job)
+Test(submit_key, a_key_gives_one_job)
 {
     int64_t first, second;
     bool existed;
-    cr_assert_eq(submit("key", "d1", &first, &existed), 0, "%s", e.text);
-    cr_assert_eq(submit("key", "d1", &second, &existed), 0, "%s", e.text);
+    cr_assert_eq(submit_key("key", "d1", &first, &existed), 0, "%s", e.text);
+    cr_assert_eq(submit_key("key", "d1", &second, &existed), 0, "%s", e.text);
     cr_assert(existed);
     cr_assert_eq(first, second);
-    cr_assert_eq(submit("key", "d2", &second, &existed), -ERR_CONFLICT);
+    cr_assert_eq(submit_key("key", "d2", &second, &existed), -ERR_CONFLICT);
 }
 
-Test(submit, a_run_directory_that_cannot_be_made_fails_the_job_at_its_start)
+Test(submit_key, a_run_directory_that_cannot_be_made_fails_the_job_at_its_start)
 {
     int64_t id;
     struct store_job job;
-    cr_assert_eq(submit(NULL, NULL, &id, NULL), 0, "%s", e.text);
+    cr_assert_eq(submit_key(NULL, NULL, &id, NULL), 0, "%s", e.text);
     file_remove_tree(jobs_dir, NULL);
     cr_assert_eq(file_write_atomic(jobs_dir, "x", 1, &e), 0, "a file in its place");
     queue_start_jobs(manager);
@@ -159,11 +159,11 @@ Test(submit, a_run_directory_that_cannot_be_made_fails_the_job_at_its_start)
     store_job_clear(&job);
 }
 
-Test(submit, cancels_a_queued_job_once)
+Test(submit_key, cancels_a_queued_job_once)
 {
     int64_t id;
     struct store_job job;
-    cr_assert_eq(submit(NULL, NULL, &id, NULL), 0);
+    cr_assert_eq(submit_key(NULL, NULL, &id, NULL), 0);
     cr_assert_eq(job_cancel(manager, id, "user:a", &e), 0, "%s", e.text);
     cr_assert_eq(store_job_get(store, id, &job, &e), 0);
     cr_assert_eq(job.state, JOB_CANCELLED);

@@ -106,8 +106,8 @@ Test(failure, names_signals)
 
 /* ---------------------------------------------------------------- verdicts on a folder */
 
-static struct verdict judge(const char *events, const char *log, int64_t code,
-                            int64_t signal_number, enum failure_stop why)
+static struct verdict judge_failure(const char *events, const char *log, int64_t code,
+                                    int64_t signal_number, enum failure_stop why)
 {
     char folder[] = "/tmp/traind-failure.XXXXXX", path[64];
     struct launch_exit how = {code, signal_number};
@@ -140,23 +140,24 @@ static struct verdict judge(const char *events, const char *log, int64_t code,
 
 Test(failure, success_needs_its_run_stop)
 {
-    cr_assert_eq(judge(RUN_START SUCCESS, "done\n", 0, -1, FAILURE_NOT_STOPPED).state,
+    cr_assert_eq(judge_failure(RUN_START SUCCESS, "done\n", 0, -1, FAILURE_NOT_STOPPED).state,
                  JOB_SUCCEEDED);
     /* found again after a restart of the daemon: the exit is not known */
-    cr_assert_eq(judge(RUN_START SUCCESS, "done\n", -1, -1, FAILURE_NOT_STOPPED).state,
+    cr_assert_eq(judge_failure(RUN_START SUCCESS, "done\n", -1, -1, FAILURE_NOT_STOPPED).state,
                  JOB_SUCCEEDED);
-    struct verdict v = judge(RUN_START, "step 1\n", 0, -1, FAILURE_NOT_STOPPED);
+    struct verdict v = judge_failure(RUN_START, "step 1\n", 0, -1, FAILURE_NOT_STOPPED);
     cr_assert_eq(v.state, JOB_FAILED);
     cr_assert_not_null(strstr(v.reason, "without saying"), "%s", v.reason);
     /* the line was torn by a full disk or a crash */
-    v = judge(RUN_START "{\"seq\": 9, \"t\": 9, \"type\": \"run_stop\", \"status\": \"success\"",
-              "", 0, -1, FAILURE_NOT_STOPPED);
+    v = judge_failure(RUN_START
+                      "{\"seq\": 9, \"t\": 9, \"type\": \"run_stop\", \"status\": \"success\"",
+                      "", 0, -1, FAILURE_NOT_STOPPED);
     cr_assert_eq(v.state, JOB_FAILED);
 }
 
 Test(failure, names_rank_host_signal_and_last_lines)
 {
-    struct verdict v = judge(RUN_START, killed, 137, -1, FAILURE_NOT_STOPPED);
+    struct verdict v = judge_failure(RUN_START, killed, 137, -1, FAILURE_NOT_STOPPED);
     cr_assert_eq(v.state, JOB_FAILED);
     cr_assert_not_null(strstr(v.reason, "rank 1 on vm was ended by signal 9 (SIGKILL, Killed)"),
                        "%s", v.reason);
@@ -164,15 +165,16 @@ Test(failure, names_rank_host_signal_and_last_lines)
         strstr(v.reason, "last lines of the log: 2026-11-21T13:47:02.000Z info: rank 1: epoch 1"),
         "%s", v.reason);
     cr_assert_null(strchr(v.reason, '\n'));
-    v = judge(RUN_START, non_zero, 4, -1, FAILURE_NOT_STOPPED);
+    v = judge_failure(RUN_START, non_zero, 4, -1, FAILURE_NOT_STOPPED);
     cr_assert_str_eq(v.reason, "rank 1 ended with exit code 4 in phase data; "
                                "last lines of the log: error: bad thing");
 }
 
 Test(failure, names_the_last_step)
 {
-    struct verdict v = judge(RUN_START "{\"seq\": 2, \"t\": 1, \"type\": \"step\", \"step\": 41}\n",
-                             non_zero, 4, -1, FAILURE_NOT_STOPPED);
+    struct verdict v =
+        judge_failure(RUN_START "{\"seq\": 2, \"t\": 1, \"type\": \"step\", \"step\": 41}\n",
+                      non_zero, 4, -1, FAILURE_NOT_STOPPED);
     cr_assert_str_eq(v.reason,
                      "rank 1 ended with exit code 4 in phase train; the last step was 41; "
                      "last lines of the log: error: bad thing");
@@ -180,7 +182,7 @@ Test(failure, names_the_last_step)
 
 Test(failure, a_signal_is_known_from_the_exit_code_too)
 {
-    struct verdict v = judge(RUN_START, "step 1\n", 139, -1, FAILURE_NOT_STOPPED);
+    struct verdict v = judge_failure(RUN_START, "step 1\n", 139, -1, FAILURE_NOT_STOPPED);
     cr_assert_str_eq(v.reason, "a worker was ended by signal 11 (SIGSEGV, Segmentation fault) in "
                                "phase data; "
                                "last lines of the log: step 1");
@@ -188,7 +190,7 @@ Test(failure, a_signal_is_known_from_the_exit_code_too)
 
 Test(failure, the_workers_own_word_counts_first)
 {
-    struct verdict v = judge(RUN_START FAILED, non_zero, 1, -1, FAILURE_NOT_STOPPED);
+    struct verdict v = judge_failure(RUN_START FAILED, non_zero, 1, -1, FAILURE_NOT_STOPPED);
     cr_assert_eq(v.state, JOB_FAILED);
     cr_assert_str_eq(v.reason, "rank 3 on n4, phase data: shard-2 is damaged at byte 40");
 }
@@ -196,57 +198,61 @@ Test(failure, the_workers_own_word_counts_first)
 Test(failure, says_what_mpirun_said_when_no_worker_ran)
 {
     struct verdict v =
-        judge(NULL, RULE "There are not enough slots available\nin the system\n" RULE, 1, -1,
-              FAILURE_NOT_STOPPED);
+        judge_failure(NULL, RULE "There are not enough slots available\nin the system\n" RULE, 1,
+                      -1, FAILURE_NOT_STOPPED);
     cr_assert_str_eq(v.reason, "mpirun ended with exit code 1; mpirun says: There are not enough "
                                "slots available in the system");
-    v = judge(NULL, not_launched, 132, -1, FAILURE_NOT_STOPPED);
+    v = judge_failure(NULL, not_launched, 132, -1, FAILURE_NOT_STOPPED);
     cr_assert_not_null(strstr(v.reason, "failed to start"), "%s", v.reason);
 }
 
 Test(failure, cancelled_is_what_was_asked_for)
 {
-    cr_assert_eq(judge(RUN_START STOPPED, "", 130, -1, FAILURE_CANCELLED).state, JOB_CANCELLED);
-    cr_assert_eq(judge(RUN_START, killed, 137, -1, FAILURE_CANCELLED).state, JOB_CANCELLED);
-    cr_assert_eq(judge(NULL, NULL, -1, 9, FAILURE_CANCELLED).state, JOB_CANCELLED);
+    cr_assert_eq(judge_failure(RUN_START STOPPED, "", 130, -1, FAILURE_CANCELLED).state,
+                 JOB_CANCELLED);
+    cr_assert_eq(judge_failure(RUN_START, killed, 137, -1, FAILURE_CANCELLED).state, JOB_CANCELLED);
+    cr_assert_eq(judge_failure(NULL, NULL, -1, 9, FAILURE_CANCELLED).state, JOB_CANCELLED);
     /* it was faster than the request */
-    cr_assert_eq(judge(RUN_START SUCCESS, "", 0, -1, FAILURE_CANCELLED).state, JOB_SUCCEEDED);
+    cr_assert_eq(judge_failure(RUN_START SUCCESS, "", 0, -1, FAILURE_CANCELLED).state,
+                 JOB_SUCCEEDED);
     /* somebody else's signal */
-    struct verdict v = judge(RUN_START STOPPED, "", 130, -1, FAILURE_NOT_STOPPED);
+    struct verdict v = judge_failure(RUN_START STOPPED, "", 130, -1, FAILURE_NOT_STOPPED);
     cr_assert_eq(v.state, JOB_CANCELLED);
     cr_assert_not_null(strstr(v.reason, "not traind's"), "%s", v.reason);
 }
 
 Test(failure, what_never_ran_goes_back_to_the_queue)
 {
-    cr_assert_eq(judge(NULL, NULL, -1, -1, FAILURE_NOT_STOPPED).state, JOB_QUEUED);
-    cr_assert_eq(judge(NULL, "", -1, -1, FAILURE_NOT_STOPPED).state, JOB_QUEUED);
-    cr_assert_eq(judge(NULL, "mpirun: no\n", -1, -1, FAILURE_NOT_STOPPED).state, JOB_FAILED);
-    cr_assert_eq(judge(NULL, "", 1, -1, FAILURE_NOT_STOPPED).state, JOB_FAILED);
-    cr_assert_eq(judge(NULL, "", -1, 9, FAILURE_NOT_STOPPED).state, JOB_FAILED);
+    cr_assert_eq(judge_failure(NULL, NULL, -1, -1, FAILURE_NOT_STOPPED).state, JOB_QUEUED);
+    cr_assert_eq(judge_failure(NULL, "", -1, -1, FAILURE_NOT_STOPPED).state, JOB_QUEUED);
+    cr_assert_eq(judge_failure(NULL, "mpirun: no\n", -1, -1, FAILURE_NOT_STOPPED).state,
+                 JOB_FAILED);
+    cr_assert_eq(judge_failure(NULL, "", 1, -1, FAILURE_NOT_STOPPED).state, JOB_FAILED);
+    cr_assert_eq(judge_failure(NULL, "", -1, 9, FAILURE_NOT_STOPPED).state, JOB_FAILED);
 }
 
 Test(failure, a_time_limit_is_an_end_in_order)
 {
-    struct verdict v = judge(RUN_START STOPPED, "", 130, -1, FAILURE_TIME_LIMIT);
+    struct verdict v = judge_failure(RUN_START STOPPED, "", 130, -1, FAILURE_TIME_LIMIT);
     cr_assert_eq(v.state, JOB_CANCELLED);
     cr_assert_str_eq(v.reason, "stopped at its time limit (cluster.time_limit) after step 4");
-    v = judge(RUN_START, killed, -1, 9, FAILURE_TIME_LIMIT);
+    v = judge_failure(RUN_START, killed, -1, 9, FAILURE_TIME_LIMIT);
     cr_assert_eq(v.state, JOB_CANCELLED);
     cr_assert_not_null(strstr(v.reason, "did not stop in time"), "%s", v.reason);
 }
 
 Test(failure, tells_what_the_job_did_itself_from_what_was_done_to_it)
 {
-    cr_assert(judge(RUN_START FAILED, non_zero, 2, -1, FAILURE_NOT_STOPPED).own_fault);
-    cr_assert_not(judge(RUN_START FAILED, non_zero, 1, -1, FAILURE_NOT_STOPPED).own_fault);
-    cr_assert_not(judge(RUN_START, killed, 137, -1, FAILURE_NOT_STOPPED).own_fault);
+    cr_assert(judge_failure(RUN_START FAILED, non_zero, 2, -1, FAILURE_NOT_STOPPED).own_fault);
+    cr_assert_not(judge_failure(RUN_START FAILED, non_zero, 1, -1, FAILURE_NOT_STOPPED).own_fault);
+    cr_assert_not(judge_failure(RUN_START, killed, 137, -1, FAILURE_NOT_STOPPED).own_fault);
 }
 
 Test(failure, has_its_fields_for_the_store)
 {
-    struct verdict v = judge(RUN_START "{\"seq\": 2, \"t\": 1, \"type\": \"step\", \"step\": 41}\n",
-                             crashed, 139, -1, FAILURE_NOT_STOPPED);
+    struct verdict v =
+        judge_failure(RUN_START "{\"seq\": 2, \"t\": 1, \"type\": \"step\", \"step\": 41}\n",
+                      crashed, 139, -1, FAILURE_NOT_STOPPED);
     json_t *json = failure_to_json(&v, 2);
     char *text = json_dumps(json, JSON_COMPACT | JSON_SORT_KEYS);
     json_object_del(json, "reason");
@@ -261,10 +267,10 @@ Test(failure, has_its_fields_for_the_store)
 
 Test(failure, a_lost_host_is_named_though_the_others_stopped_in_order)
 {
-    struct verdict v = judge(RUN_START STOPPED, lost, 205, -1, FAILURE_NOT_STOPPED);
+    struct verdict v = judge_failure(RUN_START STOPPED, lost, 205, -1, FAILURE_NOT_STOPPED);
     cr_assert_eq(v.state, JOB_FAILED);
     cr_assert_str_eq(v.who.host, "n2.cluster");
     cr_assert_not_null(strstr(v.reason, "host n2.cluster does not answer any more"));
-    v = judge(RUN_START STOPPED, lost, 205, -1, FAILURE_CANCELLED);
+    v = judge_failure(RUN_START STOPPED, lost, 205, -1, FAILURE_CANCELLED);
     cr_assert_eq(v.state, JOB_CANCELLED, "on request it may");
 }

@@ -26,7 +26,7 @@ static const char agent_script[] =
 
 static char folder[] = "/tmp/traind-test-XXXXXX", agent[96];
 
-static void begin(void)
+static void make_attempt(void)
 {
     char path[64];
     struct error e;
@@ -38,13 +38,13 @@ static void begin(void)
     cr_assert_eq(file_write_unsynced(path, agent_script, sizeof agent_script - 1, &e), 0);
 }
 
-static void end(void)
+static void remove_attempt(void)
 {
     struct error e;
     cr_expect_eq(file_remove_tree(folder, &e), 0, "%s", e.text);
 }
 
-TestSuite(ranks_512, .init = begin, .fini = end);
+TestSuite(ranks_512, .init = make_attempt, .fini = remove_attempt);
 
 /* Of the network for benchmarks (RFC 2544), so that no name service is asked. */
 static void host_name(char name[32], int i)
@@ -75,7 +75,7 @@ static struct job_spec *job_on(const char *launcher, int nodes, int workers, int
     return spec;
 }
 
-static struct launch_request request_of(const struct job_spec *spec)
+static struct launch_request ranks_request(const struct job_spec *spec)
 {
     static const struct slurm_settings plain = {0};
 
@@ -93,7 +93,7 @@ static struct launch_request request_of(const struct job_spec *spec)
                                    .time_limit_seconds = NAN};
 }
 
-static char *in_folder(const char *name)
+static char *attempt_path(const char *name)
 {
     static char path[64];
 
@@ -107,13 +107,13 @@ static char *read_in_folder(const char *name)
     size_t bytes;
     struct error e;
 
-    cr_assert_eq(file_read(in_folder(name), 65536, &text, &bytes, &e), 0, "%s", e.text);
+    cr_assert_eq(file_read(attempt_path(name), 65536, &text, &bytes, &e), 0, "%s", e.text);
     return text;
 }
 
 /* What mpirun would be started with, after the hosts were asked: the launcher's own program becomes
  * echo here. The hostfile is in folder. */
-static char *launch(const struct launch_request *r)
+static char *launch_ranks(const struct launch_request *r)
 {
     struct error e;
     int status;
@@ -123,7 +123,7 @@ static char *launch(const struct launch_request *r)
     pid_t child = fork();
 
     if (child == 0) {
-        dup2(open(in_folder("out"), O_WRONLY | O_CREAT | O_TRUNC, 0644), STDOUT_FILENO);
+        dup2(open(attempt_path("out"), O_WRONLY | O_CREAT | O_TRUNC, 0644), STDOUT_FILENO);
         _exit(hosts_launch(first + 2));
     }
     cr_assert_eq(waitpid(child, &status, 0), child);
@@ -133,7 +133,7 @@ static char *launch(const struct launch_request *r)
     return read_in_folder("out");
 }
 
-static void has(const char *text, const char *words)
+static void expect_words(const char *text, const char *words)
 {
     cr_assert_not_null(strstr(text, words), "%s\nlacks\n%s", text, words);
 }
@@ -158,14 +158,14 @@ static void check_local(int nodes, int workers)
 {
     char words[64];
     struct job_spec *spec = job_on("local", nodes, workers, nodes + 1);
-    struct launch_request r = request_of(spec);
+    struct launch_request r = ranks_request(spec);
 
-    char *many = launch(&r);
+    char *many = launch_ranks(&r);
     check_hostfile(nodes, workers);
-    has(many, "-np 512 --hostfile ");
+    expect_words(many, "-np 512 --hostfile ");
     snprintf(words, sizeof words, " --map-by slot:PE=%d --bind-to core ", 48 / workers);
-    has(many, words);
-    has(many, " --mca oob_tcp_if_include ib0 --mca btl_tcp_if_include ib0 ");
+    expect_words(many, words);
+    expect_words(many, " --mca oob_tcp_if_include ib0 --mca btl_tcp_if_include ib0 ");
     cr_assert_null(strstr(many, "198.18."), "the hosts stand in the hostfile alone");
     cr_assert_lt(strlen(many), 2000 + 4 * strlen(folder));
     free(many);
@@ -182,12 +182,12 @@ Test(ranks_512, and_64_hosts_of_8)
     check_local(64, 8);
 }
 
-static void check_slurm(int nodes, int workers, bool srun)
+static void check_slurm_ranks(int nodes, int workers, bool srun)
 {
     char words[160];
     struct error e;
     struct job_spec *spec = job_on("slurm", nodes, workers, 0);
-    struct launch_request r = request_of(spec);
+    struct launch_request r = ranks_request(spec);
     struct slurm_settings settings = {.srun = srun};
     char *text;
 
@@ -195,14 +195,14 @@ static void check_slurm(int nodes, int workers, bool srun)
     cr_assert_eq(slurm_script(&r, &text, &e), 0, "%s", e.text);
     snprintf(words, sizeof words, "#SBATCH --nodes=%d --ntasks-per-node=%d --cpus-per-task=%d\n",
              nodes, workers, 48 / workers);
-    has(text, words);
+    expect_words(text, words);
     if (srun)
         snprintf(words, sizeof words,
                  "--nodes=%d --ntasks=512 --ntasks-per-node=%d --cpus-per-task=%d ", nodes, workers,
                  48 / workers);
     else
         snprintf(words, sizeof words, " -np 512 $place ");
-    has(text, words);
+    expect_words(text, words);
     json_t *job = slurm_properties(&r);
     cr_assert_eq(json_integer_value(json_object_get(job, "nodes")), nodes);
     cr_assert_eq(json_integer_value(json_object_get(job, "tasks_per_node")), workers);
@@ -214,13 +214,13 @@ static void check_slurm(int nodes, int workers, bool srun)
 
 Test(ranks_512, slurm_is_asked_for_the_plans_nodes_tasks_and_cores)
 {
-    check_slurm(256, 2, false);
-    check_slurm(256, 2, true);
-    check_slurm(64, 8, false);
-    check_slurm(64, 8, true);
+    check_slurm_ranks(256, 2, false);
+    check_slurm_ranks(256, 2, true);
+    check_slurm_ranks(64, 8, false);
+    check_slurm_ranks(64, 8, true);
 }
 
-static int64_t memory_of(int nodes, int workers)
+static int64_t ranks_memory(int nodes, int workers)
 {
     struct job_spec *spec = job_on("slurm", nodes, workers, 0);
     struct plan_inputs in = {.train_images = 1281167};
@@ -238,9 +238,9 @@ static int64_t memory_of(int nodes, int workers)
 /* Measured for common/plan/memory.c: 51.1 MB an image and 337 MB besides. */
 Test(ranks_512, a_worker_needs_no_more_memory_than_in_a_small_job)
 {
-    int64_t one = memory_of(1, 2);
+    int64_t one = ranks_memory(1, 2);
 
     cr_assert_float_eq((double)one, 48 * 51.1e6 + 337e6, 0.05 * (double)one);
-    cr_assert_eq(memory_of(256, 2), one);
-    cr_assert_eq(memory_of(64, 8), one);
+    cr_assert_eq(ranks_memory(256, 2), one);
+    cr_assert_eq(ranks_memory(64, 8), one);
 }

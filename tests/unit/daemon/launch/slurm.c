@@ -12,7 +12,7 @@
 #include "daemon/launch/slurm_reply.h"
 #include "daemon/launch/slurm_script.h"
 
-static struct job_spec *spec_of(const char *text)
+static struct job_spec *slurm_spec(const char *text)
 {
     struct problems problems = {0};
     json_t *document = json_loads(text, 0, NULL);
@@ -31,7 +31,7 @@ static struct job_spec *spec_of(const char *text)
 
 static const struct slurm_settings plain = {.account = "a \"c\" $x", .options = "--exclusive"};
 
-static struct launch_request request_of(const struct job_spec *spec, const char *run_dir)
+static struct launch_request slurm_attempt_request(const struct job_spec *spec, const char *run_dir)
 {
     return (struct launch_request){
         .job_id = 7,
@@ -48,35 +48,36 @@ static struct launch_request request_of(const struct job_spec *spec, const char 
     };
 }
 
-static void has(const char *text, const char *line)
+static void expect_line(const char *text, const char *line)
 {
     cr_assert_not_null(strstr(text, line), "%s\nlacks\n%s", text, line);
 }
 
 Test(slurm, a_script_says_all_of_the_plan_and_quotes_it)
 {
-    struct job_spec *spec = spec_of(JOB);
-    struct launch_request r = request_of(spec, "/state/my run's/7");
+    struct job_spec *spec = slurm_spec(JOB);
+    struct launch_request r = slurm_attempt_request(spec, "/state/my run's/7");
     char *text;
     struct error e;
 
     cr_assert_eq(slurm_script(&r, &text, &e), 0, "%s", e.text);
-    has(text, "#!/bin/sh\n");
-    has(text, "#SBATCH --nodes=3 --ntasks-per-node=4 --cpus-per-task=5\n");
-    has(text, "#SBATCH --chdir=\"/state/my run's/7/attempt-2\"\n");
-    has(text, "#SBATCH --partition=\"p,q\"\n");
-    has(text, "#SBATCH --account=\"a \\\"c\\\" $x\"\n#SBATCH --constraint=\"a&b\"\n");
-    has(text, "#SBATCH --time=\"1:00:00\"\n#SBATCH --signal=B:USR1@60\n");
-    has(text, "#SBATCH --exclusive\n");
-    has(text, "\numask 077\nrun='/state/my run'\\''s/7'\n");
-    has(text, "\n'/opt/open mpi/mpirun' ");
-    has(text, "#SBATCH --threads-per-core=1\n");
-    has(text, "\nplace=$('/opt/it'\\''s/train-worker' --placement \"$run/job.json\") || {\n");
-    has(text, " -np 12 $place ");
-    has(text, "OMP_PROC_BIND=close OMP_PLACES=cores ");
-    has(text, " -x OMP_PROC_BIND -x OMP_PLACES ");
-    has(text, "    '/opt/it'\\''s/train-worker' --job \"$run/job.json\"");
-    has(text, "-lt 3540 ]");
+    expect_line(text, "#!/bin/sh\n");
+    expect_line(text, "#SBATCH --nodes=3 --ntasks-per-node=4 --cpus-per-task=5\n");
+    expect_line(text, "#SBATCH --chdir=\"/state/my run's/7/attempt-2\"\n");
+    expect_line(text, "#SBATCH --partition=\"p,q\"\n");
+    expect_line(text, "#SBATCH --account=\"a \\\"c\\\" $x\"\n#SBATCH --constraint=\"a&b\"\n");
+    expect_line(text, "#SBATCH --time=\"1:00:00\"\n#SBATCH --signal=B:USR1@60\n");
+    expect_line(text, "#SBATCH --exclusive\n");
+    expect_line(text, "\numask 077\nrun='/state/my run'\\''s/7'\n");
+    expect_line(text, "\n'/opt/open mpi/mpirun' ");
+    expect_line(text, "#SBATCH --threads-per-core=1\n");
+    expect_line(text,
+                "\nplace=$('/opt/it'\\''s/train-worker' --placement \"$run/job.json\") || {\n");
+    expect_line(text, " -np 12 $place ");
+    expect_line(text, "OMP_PROC_BIND=close OMP_PLACES=cores ");
+    expect_line(text, " -x OMP_PROC_BIND -x OMP_PLACES ");
+    expect_line(text, "    '/opt/it'\\''s/train-worker' --job \"$run/job.json\"");
+    expect_line(text, "-lt 3540 ]");
     free(text);
     job_spec_destroy(spec);
 }
@@ -90,11 +91,11 @@ static void script_has(bool srun, const char *cluster, const char *line)
     snprintf(document, sizeof document,
              "{\"data\": {\"train\": \"synthetic\"}, \"cluster\": {\"launcher\": \"slurm\", %s}}",
              cluster);
-    struct job_spec *spec = spec_of(document);
-    struct launch_request r = request_of(spec, "/state/7");
+    struct job_spec *spec = slurm_spec(document);
+    struct launch_request r = slurm_attempt_request(spec, "/state/7");
     r.slurm = &settings;
     cr_assert_eq(slurm_script(&r, &text, &e), 0, "%s", e.text);
-    has(text, line);
+    expect_line(text, line);
     if (spec->cluster.smt)
         cr_assert_null(strstr(text, "--threads-per-core"));
     free(text);
@@ -122,8 +123,8 @@ Test(slurm, ranks_are_bound_as_the_document_says)
 
 Test(slurm, a_path_that_slurm_would_change_is_refused)
 {
-    struct job_spec *spec = spec_of(JOB);
-    struct launch_request r = request_of(spec, "/state/100%j/7");
+    struct job_spec *spec = slurm_spec(JOB);
+    struct launch_request r = slurm_attempt_request(spec, "/state/100%j/7");
     char *text;
     struct error e;
 
@@ -134,8 +135,9 @@ Test(slurm, a_path_that_slurm_would_change_is_refused)
 
 Test(slurm, a_name_is_of_one_job_of_one_daemon)
 {
-    struct job_spec *spec = spec_of(JOB);
-    struct launch_request r = request_of(spec, "/state/7"), other = request_of(spec, "/other/7");
+    struct job_spec *spec = slurm_spec(JOB);
+    struct launch_request r = slurm_attempt_request(spec, "/state/7"),
+                          other = slurm_attempt_request(spec, "/other/7");
     char a[SLURM_NAME_BYTES], b[SLURM_NAME_BYTES];
 
     slurm_job_name(&r, a);
@@ -152,8 +154,8 @@ Test(slurm, a_name_is_of_one_job_of_one_daemon)
 
 Test(slurm, properties_say_the_same_as_the_script)
 {
-    struct job_spec *spec = spec_of(JOB);
-    struct launch_request r = request_of(spec, "/state/7");
+    struct job_spec *spec = slurm_spec(JOB);
+    struct launch_request r = slurm_attempt_request(spec, "/state/7");
     json_t *job = slurm_properties(&r);
     int nodes, tasks, cpus, minutes;
     const char *partition, *account, *constraints, *folder;

@@ -31,7 +31,7 @@ static const char hosts[] = "{\"nodes\": 2, \"hosts\": ["
 static const char job[] = "{\"cluster\": {\"nodes\": 3, \"workers_per_node\": 2}}";
 static double launched;
 
-static bool look(const char *events, const char *log, bool on_hosts, struct stalled *out)
+static bool look_for_stall(const char *events, const char *log, bool on_hosts, struct stalled *out)
 {
     static const char *const names[] = {"events.jsonl", "stdout.log", "hosts.json"};
     const char *texts[] = {events, log, on_hosts ? hosts : NULL};
@@ -72,10 +72,10 @@ static bool look(const char *events, const char *log, bool on_hosts, struct stal
 Test(stalled, names_the_rank_that_is_stopped)
 {
     struct stalled s;
-    cr_assert(look(STEP WARNED,
-                   HOST_LINE("a.net")
-                       AT("02") "no step for 20 s: rank 3 on c.net is stopped by a signal\n",
-                   true, &s));
+    cr_assert(look_for_stall(
+        STEP WARNED,
+        HOST_LINE("a.net") AT("02") "no step for 20 s: rank 3 on c.net is stopped by a signal\n",
+        true, &s));
     cr_assert_eq(s.rank, 3);
     cr_assert_str_eq(s.host, "c", "as the job calls it");
     cr_assert_not_null(strstr(s.reason, "rank 3 on c is stopped by a signal"));
@@ -84,14 +84,14 @@ Test(stalled, names_the_rank_that_is_stopped)
 Test(stalled, names_the_host_that_says_nothing)
 {
     struct stalled s;
-    cr_assert(look(STEP WARNED, HOST_LINE("a.net"), true, &s));
+    cr_assert(look_for_stall(STEP WARNED, HOST_LINE("a.net"), true, &s));
     cr_assert_str_eq(s.host, "c");
     cr_assert_eq(s.rank, -1);
     cr_assert_not_null(strstr(s.reason, "host c does not answer"));
-    cr_assert(look(STEP, HOST_LINE("a.net") HOST_LINE("c.net"), true, &s));
+    cr_assert(look_for_stall(STEP, HOST_LINE("a.net") HOST_LINE("c.net"), true, &s));
     cr_assert_str_eq(s.host, "");
     cr_assert_not_null(strstr(s.reason, "the network that MPI uses"));
-    cr_assert(look(STEP, HOST_LINE("vm"), false, &s), "one machine");
+    cr_assert(look_for_stall(STEP, HOST_LINE("vm"), false, &s), "one machine");
     cr_assert_null(strstr(s.reason, "network"));
 }
 
@@ -102,18 +102,19 @@ Test(stalled, leaves_alone_what_gets_on_or_is_only_slow)
         "{\"seq\": 4, \"t\": 1795291918.0, \"type\": \"step\", \"step\": 8}\n";
     char events[512];
 
-    cr_assert_not(look(STEP, "", true, &s), "nobody says anything");
-    cr_assert_not(
-        look(STEP, AT("01") "no step for 20 s: rank 3 on c.net waits for data\n", true, &s));
-    cr_assert_not(
-        look(STEP, AT("01") "no step for 20 s: rank 3 on c.net still computes\n", true, &s));
-    cr_assert_not(look("", HOST_LINE("a.net"), true, &s), "nobody knows since when");
-    cr_assert_not(look(STEP, HOST_LINE("a.net") GETS_ON("c.net"), true, &s),
+    cr_assert_not(look_for_stall(STEP, "", true, &s), "nobody says anything");
+    cr_assert_not(look_for_stall(
+        STEP, AT("01") "no step for 20 s: rank 3 on c.net waits for data\n", true, &s));
+    cr_assert_not(look_for_stall(
+        STEP, AT("01") "no step for 20 s: rank 3 on c.net still computes\n", true, &s));
+    cr_assert_not(look_for_stall("", HOST_LINE("a.net"), true, &s), "nobody knows since when");
+    cr_assert_not(look_for_stall(STEP, HOST_LINE("a.net") GETS_ON("c.net"), true, &s),
                   "a long phase in which others wait");
     snprintf(events, sizeof events, "%s%s", STEP, late);
-    cr_assert_not(look(events, HOST_LINE("a.net"), true, &s), "a step ended since");
+    cr_assert_not(look_for_stall(events, HOST_LINE("a.net"), true, &s), "a step ended since");
     cr_assert_not(
-        look(STEP, "2026-11-21T20:11:30.000Z warning: no step for 20 s on a.net: all\n", true, &s),
+        look_for_stall(STEP, "2026-11-21T20:11:30.000Z warning: no step for 20 s on a.net: all\n",
+                       true, &s),
         "of an earlier stall");
 }
 
@@ -121,16 +122,17 @@ Test(stalled, names_the_phase)
 {
     struct stalled s;
 
-    cr_assert(look(STEP,
-                   AT("02") "no progress in the checkpoint for 20 s: rank 0 on a.net gets no "
-                            "processor time\n",
-                   true, &s));
+    cr_assert(
+        look_for_stall(STEP,
+                       AT("02") "no progress in the checkpoint for 20 s: rank 0 on a.net gets no "
+                                "processor time\n",
+                       true, &s));
     cr_assert_eq(s.phase, STALL_IN_CHECKPOINT);
     cr_assert_not_null(strstr(s.reason, "rank 0 on a gets no processor time: no progress in the "
                                         "checkpoint for "));
     /* with mpirun's --tag-output */
-    cr_assert(look(STEP, "[1,2]<stderr>:" HOST_LINE("a.net") "[1,4]<stderr>:" HOST_LINE("c.net"),
-                   true, &s));
+    cr_assert(look_for_stall(
+        STEP, "[1,2]<stderr>:" HOST_LINE("a.net") "[1,4]<stderr>:" HOST_LINE("c.net"), true, &s));
     cr_assert_str_eq(s.host, "");
 }
 
@@ -138,11 +140,12 @@ Test(stalled, the_last_word_of_a_host_counts)
 {
     struct stalled s;
 
-    cr_assert(look(STEP,
-                   HOST_LINE("a.net") GETS_ON("c.net")
-                       AT("05") "no progress in the "
-                                "evaluation for 23 s: rank 2 on c.net is stopped by a signal\n",
-                   true, &s));
+    cr_assert(
+        look_for_stall(STEP,
+                       HOST_LINE("a.net") GETS_ON("c.net")
+                           AT("05") "no progress in the "
+                                    "evaluation for 23 s: rank 2 on c.net is stopped by a signal\n",
+                       true, &s));
     cr_assert_eq(s.rank, 2);
     cr_assert_eq(s.phase, STALL_IN_EVALUATION);
 }
@@ -152,12 +155,12 @@ Test(stalled, a_rank_that_does_not_come_to_the_start_is_named)
     struct stalled s;
 
     launched = NOW - 40;
-    cr_assert(look(NULL, RANK_WAITS(0) RANK_WAITS(1) RANK_WAITS(2) RANK_WAITS(4) RANK_WAITS(5),
-                   true, &s));
+    cr_assert(look_for_stall(
+        NULL, RANK_WAITS(0) RANK_WAITS(1) RANK_WAITS(2) RANK_WAITS(4) RANK_WAITS(5), true, &s));
     cr_assert_eq(s.rank, 3);
     cr_assert_eq(s.phase, STALL_IN_START);
     cr_assert_str_eq(s.host, "c", "two ranks a node, the second of those taken");
-    cr_assert_not(look(NULL, "", true, &s));
+    cr_assert_not(look_for_stall(NULL, "", true, &s));
     launched = NOW - 10;
-    cr_assert_not(look(NULL, RANK_WAITS(0), true, &s));
+    cr_assert_not(look_for_stall(NULL, RANK_WAITS(0), true, &s));
 }

@@ -16,7 +16,7 @@ static const struct node_figures steady[] = {
 };
 static char reason[NODE_REASON_BYTES];
 
-static enum node_verdict among(double gflops, double memory, size_t own, size_t others)
+static enum node_verdict is_among(double gflops, double memory, size_t own, size_t others)
 {
     struct node_figures mine = {gflops, memory, 3};
     struct node_peers peers = {steady, own, steady, others, "CPU X"};
@@ -25,38 +25,38 @@ static enum node_verdict among(double gflops, double memory, size_t own, size_t 
 
 Test(node_judge, alone_and_new_it_is_fine)
 {
-    cr_assert_eq(among(1, 1, 0, 0), NODE_FINE);
+    cr_assert_eq(is_among(1, 1, 0, 0), NODE_FINE);
     cr_assert_str_eq(reason, "");
-    cr_assert_eq(among(1, 1, 2, 0), NODE_FINE, "two checks are no history");
+    cr_assert_eq(is_among(1, 1, 2, 0), NODE_FINE, "two checks are no history");
 }
 
 Test(node_judge, the_median_of_the_others_is_the_yardstick)
 {
-    cr_assert_eq(among(85.1, 20, 0, 3), NODE_FINE);
-    cr_assert_eq(among(84.9, 20, 0, 3), NODE_SLOW);
+    cr_assert_eq(is_among(85.1, 20, 0, 3), NODE_FINE);
+    cr_assert_eq(is_among(84.9, 20, 0, 3), NODE_SLOW);
     cr_assert_str_eq(reason, "SGEMM is 15 % slower than the median of 3 others of its kind (CPU "
                              "X): 84.9, not 100.0 GFLOP/s");
-    cr_assert_eq(among(70, 20, 0, 3), NODE_DRAIN);
-    cr_assert_eq(among(70, 20, 0, 1), NODE_DRAIN);
+    cr_assert_eq(is_among(70, 20, 0, 3), NODE_DRAIN);
+    cr_assert_eq(is_among(70, 20, 0, 1), NODE_DRAIN);
     cr_assert(strstr(reason, "median of 1 other of its kind"));
-    cr_assert_eq(among(150, 30, 3, 3), NODE_FINE, "faster is fine");
+    cr_assert_eq(is_among(150, 30, 3, 3), NODE_FINE, "faster is fine");
 }
 
 Test(node_judge, its_own_history_counts_too_and_is_said_once)
 {
-    cr_assert_eq(among(60, 20, 3, 0), NODE_DRAIN);
+    cr_assert_eq(is_among(60, 20, 3, 0), NODE_DRAIN);
     cr_assert_str_eq(reason, "SGEMM is 40 % slower than its own median of 3 earlier checks: 60.0, "
                              "not 100.0 GFLOP/s");
-    cr_assert_eq(among(60, 20, 3, 3), NODE_DRAIN);
+    cr_assert_eq(is_among(60, 20, 3, 3), NODE_DRAIN);
     cr_assert_not(strstr(reason, "its own"));
 }
 
 Test(node_judge, memory_makes_slow_at_most)
 {
-    cr_assert_eq(among(100, 5, 0, 3), NODE_SLOW);
+    cr_assert_eq(is_among(100, 5, 0, 3), NODE_SLOW);
     cr_assert_str_eq(reason, "memory is 75 % slower than the median of 3 others of its kind (CPU "
                              "X): 5.0, not 20.0 GB/s");
-    cr_assert_eq(among(60, 5, 0, 3), NODE_DRAIN);
+    cr_assert_eq(is_among(60, 5, 0, 3), NODE_DRAIN);
     cr_assert(strstr(reason, "SGEMM") && strstr(reason, "; memory"), "both are said: %s", reason);
 }
 
@@ -94,7 +94,7 @@ static void teardown(void)
 TestSuite(node_report, .init = setup, .fini = teardown);
 
 /* A prolog's report of `name` at t, with more keys. */
-static struct node_judged report(const char *name, double t, double gflops, const char *more)
+static struct node_judged report_node(const char *name, double t, double gflops, const char *more)
 {
     struct problems problems = {0};
     struct node_judged judged;
@@ -113,7 +113,7 @@ static struct node_judged report(const char *name, double t, double gflops, cons
     return judged;
 }
 
-static struct store_node get(const char *name, struct store_nodes *nodes)
+static struct store_node get_node(const char *name, struct store_nodes *nodes)
 {
     cr_assert_eq(store_node_list(store, nodes, &e), 0);
     for (size_t i = 0; i < nodes->count; i++)
@@ -127,14 +127,14 @@ Test(node_report, a_slow_node_is_compared_with_its_kind)
 {
     struct store_nodes nodes;
 
-    cr_assert_eq(report("n1", 1e9 - 9, 100, "{}").verdict, NODE_FINE);
-    cr_assert_eq(report("n2", 1e9 - 8, 100, "{}").verdict, NODE_FINE);
-    cr_assert_eq(report("other", 1e9 - 7, 500, "{\"kind\": \"CPU Y\"}").verdict, NODE_FINE);
-    struct node_judged slow = report("n3", 1e9 - 5, 80, "{\"load\": 2}");
+    cr_assert_eq(report_node("n1", 1e9 - 9, 100, "{}").verdict, NODE_FINE);
+    cr_assert_eq(report_node("n2", 1e9 - 8, 100, "{}").verdict, NODE_FINE);
+    cr_assert_eq(report_node("other", 1e9 - 7, 500, "{\"kind\": \"CPU Y\"}").verdict, NODE_FINE);
+    struct node_judged slow = report_node("n3", 1e9 - 5, 80, "{\"load\": 2}");
     cr_assert_eq(slow.verdict, NODE_SLOW);
     cr_assert(strstr(slow.reason, "20 % slower than the median of 2 others"));
     cr_assert(strstr(slow.reason, "2 other threads computed"));
-    struct store_node n3 = get("n3", &nodes);
+    struct store_node n3 = get_node("n3", &nodes);
     cr_assert_eq(n3.verdict, NODE_SLOW);
     cr_assert_str_eq(n3.reason, slow.reason);
     store_nodes_clear(&nodes);
@@ -145,9 +145,9 @@ Test(node_report, a_late_report_is_history_only)
     struct store_nodes nodes;
     json_t *history;
 
-    report("n1", 1e9 - 10, 100, "{}");
-    report("n1", 1e9 - 100, 50, "{\"late\": true}");
-    cr_assert_eq(get("n1", &nodes).figures.gflops, 100);
+    report_node("n1", 1e9 - 10, 100, "{}");
+    report_node("n1", 1e9 - 100, 50, "{\"late\": true}");
+    cr_assert_eq(get_node("n1", &nodes).figures.gflops, 100);
     store_nodes_clear(&nodes);
     cr_assert_eq(store_node_history(store, "n1", 10, &history, &e), 0);
     cr_assert_eq(json_array_size(history), 2);
@@ -158,18 +158,18 @@ Test(node_report, an_epilog_tells_what_it_did_and_leaves_the_figures)
 {
     struct store_nodes nodes;
 
-    report("n1", 1e9 - 3, 100, "{}");
-    struct node_judged judged = report(
+    report_node("n1", 1e9 - 3, 100, "{}");
+    struct node_judged judged = report_node(
         "n1", 1e9 - 2, 0, "{\"phase\": \"epilog\", \"cores\": null, \"reason\": \"ended 2\"}");
     cr_assert_eq(judged.verdict, NODE_FINE);
     cr_assert_str_eq(judged.reason, "ended 2");
-    struct store_node n1 = get("n1", &nodes);
+    struct store_node n1 = get_node("n1", &nodes);
     cr_assert_eq(n1.cores, 2);
     cr_assert_eq(n1.figures.gflops, 100);
     cr_assert(strstr(n1.report, "prolog"));
     store_nodes_clear(&nodes);
-    cr_assert_eq(report("n2", 1e9 - 1, 50, "{}").verdict, NODE_DRAIN, "n1 is still its peer");
-    cr_assert_str_eq(report("n1", 1e9, 0, "{\"phase\": \"epilog\"}").reason, "", "said once");
+    cr_assert_eq(report_node("n2", 1e9 - 1, 50, "{}").verdict, NODE_DRAIN, "n1 is still its peer");
+    cr_assert_str_eq(report_node("n1", 1e9, 0, "{\"phase\": \"epilog\"}").reason, "", "said once");
 }
 
 Test(node_report, what_is_wrong_with_the_node_drains_it)
@@ -177,32 +177,32 @@ Test(node_report, what_is_wrong_with_the_node_drains_it)
     static const char checks[] = "{\"outcome\": \"scratch\", \"checks\": [{\"check\": \"scratch\", "
                                  "\"ok\": false, \"found\": "
                                  "\"cannot write in /scratch: No space left\", \"advice\": \"\"}]}";
-    struct node_judged judged = report("n1", 1e9 - 1, 100, checks);
+    struct node_judged judged = report_node("n1", 1e9 - 1, 100, checks);
 
     cr_assert_eq(judged.verdict, NODE_DRAIN);
     cr_assert_str_eq(judged.reason, "scratch: cannot write in /scratch: No space left");
-    cr_assert_eq(report("n1", 1e9, 0, "{\"phase\": \"epilog\"}").verdict, NODE_DRAIN,
+    cr_assert_eq(report_node("n1", 1e9, 0, "{\"phase\": \"epilog\"}").verdict, NODE_DRAIN,
                  "an epilog that measured nothing leaves the verdict");
-    cr_assert_eq(report("n1", 1e9, 100, "{}").verdict, NODE_FINE, "until it is checked again");
+    cr_assert_eq(report_node("n1", 1e9, 100, "{}").verdict, NODE_FINE, "until it is checked again");
 }
 
 Test(node_report, data_nobody_sees_are_not_the_nodes_fault)
 {
     static const char missing[] = "{\"outcome\": \"data\", \"job\": 7, \"data\": [{\"path\": "
                                   "\"/d\", \"ok\": false}]}";
-    struct node_judged judged = report("n1", 1e9 - 3, 100, missing);
+    struct node_judged judged = report_node("n1", 1e9 - 3, 100, missing);
 
     cr_assert_eq(judged.verdict, NODE_FINE);
     cr_assert(strstr(judged.reason, "job 7 was rejected"), "%s", judged.reason);
-    report("n2", 1e9 - 2, 100, "{\"data\": [{\"path\": \"/d\", \"ok\": true}]}");
-    judged = report("n1", 1e9 - 1, 100, missing);
+    report_node("n2", 1e9 - 2, 100, "{\"data\": [{\"path\": \"/d\", \"ok\": true}]}");
+    judged = report_node("n1", 1e9 - 1, 100, missing);
     cr_assert_eq(judged.verdict, NODE_DRAIN);
     cr_assert(strstr(judged.reason, "n2 sees them"), "%s", judged.reason);
 }
 
 Test(node_report, clocks_and_versions_are_named)
 {
-    struct node_judged judged = report("n1", 1e9 - 90, 100, "{\"version\": \"0.0.1\"}");
+    struct node_judged judged = report_node("n1", 1e9 - 90, 100, "{\"version\": \"0.0.1\"}");
 
     cr_assert_eq(judged.verdict, NODE_FINE);
     cr_assert(strstr(judged.reason, "clock is 90 s behind"), "%s", judged.reason);
@@ -230,7 +230,7 @@ Test(node_report, history_is_bounded)
     json_t *history;
 
     for (int i = 0; i < STORE_NODE_CHECKS + 20; i++)
-        report("n1", 1e9 - 1000 + i, 100, "{}");
+        report_node("n1", 1e9 - 1000 + i, 100, "{}");
     cr_assert_eq(store_node_history(store, "n1", 1000, &history, &e), 0);
     cr_assert_eq(json_array_size(history), STORE_NODE_CHECKS);
     cr_assert_float_eq(json_number_value(json_object_get(json_array_get(history, 0), "t")),
@@ -256,10 +256,10 @@ Test(node_report, a_plan_goes_by_the_slowest_node_it_may_get)
     char name[NODE_NAME_BYTES];
 
     cr_assert_eq(times_for(JOB_LAUNCHER_SLURM, NULL, name), 1);
-    report("n1", 1e9 - 9, 100, "{}");
-    report("n2", 1e9 - 8, 100, "{}");
-    report("n3", 1e9 - 7, 80, "{}");
-    report("n4", 1e9 - 6, 40, "{}");
+    report_node("n1", 1e9 - 9, 100, "{}");
+    report_node("n2", 1e9 - 8, 100, "{}");
+    report_node("n3", 1e9 - 7, 80, "{}");
+    report_node("n4", 1e9 - 6, 40, "{}");
     cr_assert_float_eq(times_for(JOB_LAUNCHER_SLURM, NULL, name), 1.25, 1e-9,
                        "n4 is drained and will not be used");
     cr_assert_str_eq(name, "n3");

@@ -35,7 +35,7 @@ static void teardown(void)
 
 TestSuite(group, .init = setup, .fini = teardown);
 
-static void open_store(void)
+static void open_group_store(void)
 {
     cr_assert_eq(store_open(path, &store, &e), 0, "%s", e.text);
 }
@@ -61,7 +61,7 @@ static void client_init(struct client *c)
     };
 }
 
-static void *submit(void *context)
+static void *submit_in_group(void *context)
 {
     struct client *c = context;
     c->status = store_job_insert(store, &c->job, &c->id, &c->existed, &c->e);
@@ -83,7 +83,7 @@ static void submit_at_once(struct client *clients)
     cr_assert_not_null(writer);
     sqlite3_commit_hook(sql_db(writer), count_commit, NULL);
     for (int i = 0; i < CLIENTS; i++)
-        cr_assert_eq(pthread_create(&clients[i].thread, NULL, submit, &clients[i]), 0);
+        cr_assert_eq(pthread_create(&clients[i].thread, NULL, submit_in_group, &clients[i]), 0);
     usleep(100000);
     cr_assert_eq(sql_write_end(store, writer, -1, &e), -1);
     for (int i = 0; i < CLIENTS; i++)
@@ -101,7 +101,7 @@ Test(group, those_who_come_together_share_a_commit)
 {
     struct client clients[CLIENTS];
 
-    open_store();
+    open_group_store();
     for (int i = 0; i < CLIENTS; i++)
         client_init(&clients[i]);
     submit_at_once(clients);
@@ -116,7 +116,7 @@ Test(group, one_that_fails_does_not_harm_the_others)
     struct client clients[CLIENTS];
     struct store_job job;
 
-    open_store();
+    open_group_store();
     for (int i = 0; i < CLIENTS; i++)
         client_init(&clients[i]);
     clients[1].job.spec = "no JSON";
@@ -140,7 +140,7 @@ Test(group, the_same_key_twice_in_a_group_is_one_job)
     struct client clients[CLIENTS];
     int existed = 0;
 
-    open_store();
+    open_group_store();
     for (int i = 0; i < CLIENTS; i++) {
         client_init(&clients[i]);
         clients[i].job.idempotency_key = "k";
@@ -161,7 +161,7 @@ Test(group, a_commit_that_fails_is_told_to_all_of_the_group)
 {
     struct client clients[CLIENTS];
 
-    open_store();
+    open_group_store();
     refuse_commit = 1;
     for (int i = 0; i < CLIENTS; i++)
         client_init(&clients[i]);
@@ -173,7 +173,7 @@ Test(group, a_commit_that_fails_is_told_to_all_of_the_group)
     cr_expect_eq(jobs_there(), 0);
 }
 
-static void die(void *context)
+static void die_in_group(void *context)
 {
     (void)context;
     kill(getpid(), SIGKILL);
@@ -194,22 +194,22 @@ Test(group, a_crash_between_commit_and_answer_loses_and_doubles_nothing)
     }
     pid_t child = fork();
     if (child == 0) {
-        open_store();
-        submit(&clients[0]);
-        store_on_commit(store, die, NULL);
+        open_group_store();
+        submit_in_group(&clients[0]);
+        store_on_commit(store, die_in_group, NULL);
         for (int i = 1; i < CLIENTS; i++)
-            pthread_create(&clients[i].thread, NULL, submit, &clients[i]);
+            pthread_create(&clients[i].thread, NULL, submit_in_group, &clients[i]);
         pause();
         _exit(0);
     }
     cr_assert_eq(waitpid(child, &how, 0), child);
     cr_assert(WIFSIGNALED(how) && WTERMSIG(how) == SIGKILL);
-    open_store();
+    open_group_store();
     int64_t before = jobs_there();
     cr_expect_geq(before, 2, "the one that was answered, and those of the commit");
     int existed = 0;
     for (int i = 0; i < CLIENTS; i++) {
-        submit(&clients[i]);
+        submit_in_group(&clients[i]);
         cr_expect_eq(clients[i].status, 0, "%s", clients[i].e.text);
         existed += clients[i].existed;
     }

@@ -44,7 +44,7 @@ static const struct store_job_new example = {
     .now = 1000.5,
 };
 
-static int64_t submit(void)
+static int64_t submit_stored(void)
 {
     int64_t id = 0;
     bool existed;
@@ -54,7 +54,7 @@ static int64_t submit(void)
 }
 
 /* One number from the database as another program sees it. */
-static double look(const char *sql)
+static double look_up(const char *sql)
 {
     sqlite3 *db;
     sqlite3_stmt *row;
@@ -68,7 +68,7 @@ static double look(const char *sql)
     return value;
 }
 
-static int become(int64_t id, enum job_state to, double now)
+static int set_job_state(int64_t id, enum job_state to, double now)
 {
     struct store_state_change change = {to, "because", now, NULL};
     return store_job_set_state(store, id, &change, &e);
@@ -77,7 +77,7 @@ static int become(int64_t id, enum job_state to, double now)
 Test(store, a_submitted_job_is_read_back)
 {
     struct store_job job;
-    int64_t id = submit();
+    int64_t id = submit_stored();
 
     cr_assert_eq(store_job_get(store, id, &job, &e), 0);
     cr_assert_eq(job.id, 1);
@@ -111,12 +111,12 @@ Test(store, the_same_key_gives_the_same_job_and_another_body_a_conflict)
     cr_assert_eq(first, second);
     job.request_digest = "d2";
     cr_assert_eq(store_job_insert(store, &job, &second, &existed, &e), -ERR_CONFLICT);
-    cr_assert_eq(look("select count(*) from job"), 1);
+    cr_assert_eq(look_up("select count(*) from job"), 1);
 }
 
 Test(store, a_change_of_state_writes_its_event_and_a_wrong_one_nothing)
 {
-    int64_t id = submit(), attempt;
+    int64_t id = submit_stored(), attempt;
     struct store_job job;
 
     cr_assert_eq(store_job_begin_attempt(
@@ -124,24 +124,24 @@ Test(store, a_change_of_state_writes_its_event_and_a_wrong_one_nothing)
                      &attempt, &e),
                  0, "%s", e.text);
     cr_assert_eq(attempt, 1);
-    cr_assert_eq(become(id, JOB_RUNNING, 1002), 0, "%s", e.text);
-    cr_assert_eq(become(id, JOB_SUCCEEDED, 1009), 0, "%s", e.text);
-    cr_assert_eq(become(id, JOB_RUNNING, 1010), -ERR_CONFLICT);
+    cr_assert_eq(set_job_state(id, JOB_RUNNING, 1002), 0, "%s", e.text);
+    cr_assert_eq(set_job_state(id, JOB_SUCCEEDED, 1009), 0, "%s", e.text);
+    cr_assert_eq(set_job_state(id, JOB_RUNNING, 1010), -ERR_CONFLICT);
     cr_assert_eq(store_job_begin_attempt(
                      store, id, &(struct store_state_change){JOB_STARTING, NULL, 1011, NULL}, 0,
                      &attempt, &e),
                  -ERR_CONFLICT);
-    cr_assert_eq(look("select count(*) from job_event where type = 'state'"), 4);
-    cr_assert_eq(look("select count(*) from job, job_event where job_event.type = 'state' and "
-                      "job_event.id = (select max(id) from job_event where type = 'state') and "
-                      "json_extract(body, '$.state') = state"),
+    cr_assert_eq(look_up("select count(*) from job_event where type = 'state'"), 4);
+    cr_assert_eq(look_up("select count(*) from job, job_event where job_event.type = 'state' and "
+                         "job_event.id = (select max(id) from job_event where type = 'state') and "
+                         "json_extract(body, '$.state') = state"),
                  1);
     cr_assert_eq(store_job_get(store, id, &job, &e), 0);
     cr_assert_eq(job.attempt, 1, "a refused attempt must not be counted");
     cr_assert_eq(job.started_at, 1001);
     cr_assert_eq(job.finished_at, 1009);
     store_job_clear(&job);
-    cr_assert_eq(become(77, JOB_RUNNING, 1), -ERR_NOT_FOUND);
+    cr_assert_eq(set_job_state(77, JOB_RUNNING, 1), -ERR_NOT_FOUND);
 }
 
 Test(store, jobs_are_listed_newest_first_and_queued_by_priority)
@@ -163,7 +163,7 @@ Test(store, jobs_are_listed_newest_first_and_queued_by_priority)
     cr_assert_null(jobs.items[0].spec);
     store_jobs_clear(&jobs);
 
-    cr_assert_eq(become(2, JOB_CANCELLED, 1), 0, "%s", e.text);
+    cr_assert_eq(set_job_state(2, JOB_CANCELLED, 1), 0, "%s", e.text);
     struct store_job_filter queue = {.states = 1u << JOB_QUEUED,
                                      .order = STORE_QUEUE_ORDER,
                                      .priority_seconds = 3600,
@@ -191,7 +191,7 @@ static void submit_in_all_states(void)
     cr_assert_eq(sqlite3_open(path, &db), SQLITE_OK);
     for (int i = 0; i < 10 * JOB_STATE_COUNT; i++) {
         snprintf(sql, sizeof sql, "update job set state = '%s' where id = %d",
-                 job_state_name((enum job_state)(i % JOB_STATE_COUNT)), (int)submit());
+                 job_state_name((enum job_state)(i % JOB_STATE_COUNT)), (int)submit_stored());
         cr_assert_eq(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
     }
     sqlite3_close(db);
@@ -237,7 +237,7 @@ static json_t *step_body(int seq, int step, double loss)
 
 Test(store, a_batch_read_twice_counts_once)
 {
-    int64_t id = submit(), at;
+    int64_t id = submit_stored(), at;
     json_t *bodies[2] = {step_body(1, 1, 2.5), step_body(2, 2, 2.25)};
     struct store_event events[2] = {event_of(bodies[0]), event_of(bodies[1])};
     struct store_batch batch = {
@@ -248,10 +248,10 @@ Test(store, a_batch_read_twice_counts_once)
     batch.from_bytes = 100; /* the same lines once more, as after a file was written twice */
     batch.to_bytes = 200;
     cr_assert_eq(store_ingest(store, &batch, &e), 0);
-    cr_assert_eq(look("select count(*) from job_event where type = 'step'"), 2);
-    cr_assert_eq(look("select count(*) from step_metric"), 2);
-    cr_assert_eq(look("select loss from job"), 2.25);
-    cr_assert_eq(look("select step from job"), 2);
+    cr_assert_eq(look_up("select count(*) from job_event where type = 'step'"), 2);
+    cr_assert_eq(look_up("select count(*) from step_metric"), 2);
+    cr_assert_eq(look_up("select loss from job"), 2.25);
+    cr_assert_eq(look_up("select step from job"), 2);
     cr_assert_eq(store_ingest_position(store, id, 1, &at, &e), 0);
     cr_assert_eq(at, 200);
     cr_assert_eq(store_ingest_position(store, id, 2, &at, &e), 0);
@@ -262,15 +262,15 @@ Test(store, a_batch_read_twice_counts_once)
 
 Test(store, a_batch_whose_state_is_impossible_leaves_nothing_behind)
 {
-    int64_t id = submit(), at;
+    int64_t id = submit_stored(), at;
     json_t *body = step_body(1, 1, 2.5);
     struct store_event event = event_of(body);
     struct store_state_change change = {JOB_SUCCEEDED, NULL, 1, NULL};
     struct store_batch batch = {id, 1, 0, 50, &event, 1, &change};
 
     cr_assert_eq(store_ingest(store, &batch, &e), -ERR_CONFLICT, "queued cannot become succeeded");
-    cr_assert_eq(look("select count(*) from step_metric"), 0);
-    cr_assert_eq(look("select count(*) from job_event where type = 'step'"), 0);
+    cr_assert_eq(look_up("select count(*) from step_metric"), 0);
+    cr_assert_eq(look_up("select count(*) from job_event where type = 'step'"), 0);
     cr_assert_eq(store_ingest_position(store, id, 1, &at, &e), 0);
     cr_assert_eq(at, 0);
     json_decref(body);
@@ -278,7 +278,7 @@ Test(store, a_batch_whose_state_is_impossible_leaves_nothing_behind)
 
 Test(store, results_of_a_run_reach_the_job_row_and_the_listing)
 {
-    int64_t id = submit();
+    int64_t id = submit_stored();
     json_t *bodies[2] = {json_pack("{s:i, s:f, s:s, s:i, s:f, s:f, s:f, s:f, s:i}", "seq", 1, "t",
                                    3000.0, "type", "eval", "step", 4, "epoch", 1.0, "top1", 0.5,
                                    "top5", 0.75, "loss", 1.5, "images", 10000),
@@ -291,9 +291,9 @@ Test(store, results_of_a_run_reach_the_job_row_and_the_listing)
     json_t *list;
 
     cr_assert_eq(store_ingest(store, &batch, &e), 0, "%s", e.text);
-    cr_assert_eq(look("select ttt_seconds from job"), 12.5);
-    cr_assert_eq(look("select images_per_sec from job"), 216.0);
-    cr_assert_eq(look("select top5 from job"), 0.75);
+    cr_assert_eq(look_up("select ttt_seconds from job"), 12.5);
+    cr_assert_eq(look_up("select images_per_sec from job"), 216.0);
+    cr_assert_eq(look_up("select top5 from job"), 0.75);
     cr_assert_eq(store_eval_list(store, id, &list, &e), 0);
     cr_assert_eq(json_array_size(list), 1);
     cr_assert_eq(json_integer_value(json_object_get(json_array_get(list, 0), "images")), 10000);
@@ -338,7 +338,7 @@ Test(store, speeds_are_kept_by_kind_and_processor)
     cr_assert_eq(count, 0);
 }
 
-static void count_row(void *context, const struct store_metric_part *part)
+static void count_one_row(void *context, const struct store_metric_part *part)
 {
     double *sum = context;
     cr_assert_eq(part->t, 2000.0 + (double)part->step);
@@ -351,7 +351,7 @@ Test(store, every_metric_of_the_table_has_its_column)
 {
     char sql[128];
     double sum[2] = {0, 0};
-    int64_t id = submit();
+    int64_t id = submit_stored();
     json_t *bodies[3] = {step_body(1, 1, 3), step_body(2, 2, 2), step_body(3, 3, 1)};
     struct store_event events[3] = {event_of(bodies[0]), event_of(bodies[1]), event_of(bodies[2])};
     struct store_batch batch = {
@@ -362,11 +362,11 @@ Test(store, every_metric_of_the_table_has_its_column)
         snprintf(sql, sizeof sql,
                  "select name = '%s' from pragma_table_info('step_metric') where cid = %d",
                  event_metric_at((size_t)count)->name, count + 4);
-        cr_assert_eq(look(sql), 1, "column %s", event_metric_at((size_t)count)->name);
+        cr_assert_eq(look_up(sql), 1, "column %s", event_metric_at((size_t)count)->name);
     }
-    cr_assert_eq(look("select count(*) from pragma_table_info('step_metric')"), count + 4);
+    cr_assert_eq(look_up("select count(*) from pragma_table_info('step_metric')"), count + 4);
     cr_assert_eq(store_ingest(store, &batch, &e), 0);
-    cr_assert_eq(store_metric_each(store, id, 2, 100, count_row, sum, &e), 0);
+    cr_assert_eq(store_metric_each(store, id, 2, 100, count_one_row, sum, &e), 0);
     cr_assert_eq(sum[0], 2);
     cr_assert_eq(sum[1], 3);
     for (int i = 0; i < 3; i++)
@@ -400,7 +400,7 @@ static void fold(void *context, const struct store_metric_part *part)
 }
 
 /* The parts of [from, to) say together what the rows say. */
-static void check_parts(int64_t id, int64_t from, int64_t to, int64_t parts)
+static void check_metric_parts(int64_t id, int64_t from, int64_t to, int64_t parts)
 {
     char sql[200];
     struct store_metric_part all = {0};
@@ -411,31 +411,31 @@ static void check_parts(int64_t id, int64_t from, int64_t to, int64_t parts)
         snprintf(sql, sizeof sql,
                  "select coalesce(%s, 0) from step_metric where step >= %d and step < %d",
                  columns[i], (int)from, (int)to);
-        cr_assert_float_eq(got[i], look(sql), 1e-6, "%s of [%d, %d): %g", columns[i], (int)from,
+        cr_assert_float_eq(got[i], look_up(sql), 1e-6, "%s of [%d, %d): %g", columns[i], (int)from,
                            (int)to, got[i]);
     }
 }
 
 Test(store, buckets_say_what_the_steps_say)
 {
-    int64_t id = submit(), place = 0;
+    int64_t id = submit_stored(), place = 0;
 
     store_steps(id, &place, 1, 3000, 1, 1);
     store_steps(id, &place, 5000, 9000, 7, 1);  /* with gaps */
     store_steps(id, &place, 2500, 5600, 1, -2); /* done again after a resume */
-    cr_assert_gt(look("select count(*) from metric_bucket where level = 1"), 600);
+    cr_assert_gt(look_up("select count(*) from metric_bucket where level = 1"), 600);
     for (int64_t parts = 1; parts < 3000; parts *= 3)
         for (int64_t from = 0; from < 9000; from += 977) {
-            check_parts(id, from, 9001, parts);
-            check_parts(id, from, from + 70, parts);
-            check_parts(id, 0, from, parts);
+            check_metric_parts(id, from, 9001, parts);
+            check_metric_parts(id, from, from + 70, parts);
+            check_metric_parts(id, 0, from, parts);
         }
 }
 
 Test(store, a_database_without_buckets_gets_them_when_it_is_opened)
 {
     sqlite3 *db;
-    int64_t id = submit(), place = 0;
+    int64_t id = submit_stored(), place = 0;
 
     store_steps(id, &place, 0, 2000, 1, 1);
     store_close(store);
@@ -447,9 +447,9 @@ Test(store, a_database_without_buckets_gets_them_when_it_is_opened)
                  SQLITE_OK);
     sqlite3_close(db);
     cr_assert_eq(store_open(path, &store, &e), 0, "%s", e.text);
-    cr_assert_eq(look("select count(*) from metric_unfilled"), 0);
-    cr_assert_eq(look("select count(*) from metric_bucket where level = 1"), 250);
-    check_parts(id, 0, 2000, 3);
+    cr_assert_eq(look_up("select count(*) from metric_unfilled"), 0);
+    cr_assert_eq(look_up("select count(*) from metric_bucket where level = 1"), 250);
+    check_metric_parts(id, 0, 2000, 3);
 }
 
 /* ---------------------------------------------------------------- the schema */
@@ -457,10 +457,10 @@ Test(store, a_database_without_buckets_gets_them_when_it_is_opened)
 Test(store, tables_are_strict)
 {
     sqlite3 *db;
-    cr_assert_eq(look("select count(*) from pragma_table_list where schema = 'main' and "
-                      "type = 'table' and name not like 'sqlite_%' and strict = 0"),
+    cr_assert_eq(look_up("select count(*) from pragma_table_list where schema = 'main' and "
+                         "type = 'table' and name not like 'sqlite_%' and strict = 0"),
                  0);
-    submit();
+    submit_stored();
     cr_assert_eq(sqlite3_open(path, &db), SQLITE_OK);
     cr_assert_eq(sqlite3_exec(db, "update job set step = 'three'", NULL, NULL, NULL),
                  SQLITE_CONSTRAINT);
@@ -472,12 +472,12 @@ Test(store, tables_are_strict)
 Test(store, a_second_open_finds_everything)
 {
     struct store_job job;
-    int64_t id = submit();
+    int64_t id = submit_stored();
     store_close(store);
     cr_assert_eq(store_open(path, &store, &e), 0, "%s", e.text);
     cr_assert_eq(store_job_get(store, id, &job, &e), 0);
     store_job_clear(&job);
-    cr_assert_eq(look("pragma user_version"), store_migration_count);
+    cr_assert_eq(look_up("pragma user_version"), store_migration_count);
 }
 
 Test(store, a_newer_or_foreign_database_is_left_alone)
@@ -541,7 +541,7 @@ Test(store, a_missing_index_is_named)
 
 Test(store, a_state_that_is_not_known_is_refused)
 {
-    submit();
+    submit_stored();
     change_and_open("update job set state = 'resting'", ERR_CORRUPT,
                     "job 1 is in the state \"resting\"");
 }
@@ -566,9 +566,9 @@ Test(store, only_a_regular_file_is_opened)
 Test(store, ids_go_on_above_a_number)
 {
     cr_assert_eq(store_job_ids_above(store, 41, &e), 0, "%s", e.text);
-    cr_assert_eq(submit(), 42);
+    cr_assert_eq(submit_stored(), 42);
     cr_assert_eq(store_job_ids_above(store, 7, &e), 0, "%s", e.text);
-    cr_assert_eq(submit(), 43);
+    cr_assert_eq(submit_stored(), 43);
 }
 
 Test(store, a_database_keeps_its_name_and_another_has_another)

@@ -13,8 +13,9 @@
 static const struct augment_parts both = {true, true};
 
 /* The whole image at hand. */
-static void apply(struct augmenter *a, enum job_preprocess family, const struct augment_plan *plan,
-                  const struct jpeg_pixels *in, int size, float *out)
+static void apply_plan(struct augmenter *a, enum job_preprocess family,
+                       const struct augment_plan *plan, const struct jpeg_pixels *in, int size,
+                       float *out)
 {
     struct jpeg_rectangle needed, whole = {0, 0, in->width, in->height, false, false};
     struct error e;
@@ -112,13 +113,13 @@ static double mlperf_twin(const struct jpeg_pixels *p, const struct augment_plan
 }
 
 /* Compares all values; most: how far one may be off, in 1/255 before normalising. */
-static void compare(enum job_preprocess family, const struct jpeg_pixels *p,
-                    const struct augment_plan *plan, int size, double most)
+static void compare_pixels(enum job_preprocess family, const struct jpeg_pixels *p,
+                           const struct augment_plan *plan, int size, double most)
 {
     float *out = malloc((size_t)size * (size_t)size * 3 * sizeof *out);
     struct augmenter a = {0};
     double worst = 0;
-    apply(&a, family, plan, p, size, out);
+    apply_plan(&a, family, plan, p, size, out);
     for (int y = 0; y < size; y++)
         for (int x = 0; x < size; x++)
             for (int c = 0; c < 3; c++) {
@@ -150,11 +151,11 @@ static void check_family(enum job_preprocess family, double most)
             int width = sizes[i][0], height = sizes[i][1], size = sizes[i][2];
             struct jpeg_pixels p = random_pixels(width, height, channels, (int64_t)i);
             augment_plan_eval(family, width, height, size, &plan);
-            compare(family, &p, &plan, size, most);
+            compare_pixels(family, &p, &plan, size, most);
             for (int k = 0; k < 5; k++) {
                 struct rng r = rng_stream(1, 0, k, RNG_AUGMENT);
                 augment_plan_train(family, both, width, height, size, &r, &plan);
-                compare(family, &p, &plan, size, most);
+                compare_pixels(family, &p, &plan, size, most);
             }
             free((void *)p.data);
         }
@@ -292,9 +293,9 @@ Test(augment, flip_mirrors)
     for (int family = 0; family < 2; family++) {
         enum job_preprocess f = family ? TPU : TORCHVISION;
         augment_plan_eval(f, 20, 20, 16, &plan);
-        apply(&a, f, &plan, &in, 16, plain);
+        apply_plan(&a, f, &plan, &in, 16, plain);
         plan.flip = true;
-        apply(&a, f, &plan, &in, 16, mirrored);
+        apply_plan(&a, f, &plan, &in, 16, mirrored);
         for (int y = 0; y < 16; y++)
             for (int x = 0; x < 16; x++)
                 cr_assert_arr_eq(plain + (y * 16 + x) * 3, mirrored + (y * 16 + 15 - x) * 3, 12);

@@ -16,28 +16,28 @@
 static char *folder;
 static struct dataset *data;
 
-static void open_data(void)
+static void open_loader_data(void)
 {
     struct error e;
     cr_assert_eq(dataset_open(folder, DATASET_TRAIN, &data, &e), 0, "%s", e.text);
 }
 
-static void begin(void)
+static void make_loader_data(void)
 {
     log_set_level(LOG_LEVEL_ERROR); /* bad images are named by warnings */
     folder = fixture_folder();
     fixture_shard(fixture_path(folder, "train-00000-of-00002"), 0, 50, 10);
     fixture_shard(fixture_path(folder, "train-00001-of-00002"), 50, IMAGES - 50, 10);
-    open_data();
+    open_loader_data();
 }
 
-static void end(void)
+static void remove_loader_data(void)
 {
     dataset_close(data);
     fixture_remove(folder);
 }
 
-TestSuite(loader, .init = begin, .fini = end);
+TestSuite(loader, .init = make_loader_data, .fini = remove_loader_data);
 
 /* Two epochs on one rank, all the data that makes whole batches. */
 static struct loader_config training(int world, int rank, int batch)
@@ -72,7 +72,7 @@ static struct loader_config evaluation(int world, int rank, int batch)
     return c;
 }
 
-static struct loader *create(const struct loader_config *c)
+static struct loader *create_loader(const struct loader_config *c)
 {
     struct loader *l;
     struct error e;
@@ -80,7 +80,7 @@ static struct loader *create(const struct loader_config *c)
     return l;
 }
 
-static bool next(struct loader *l, struct loader_batch *b)
+static bool next_batch(struct loader *l, struct loader_batch *b)
 {
     struct error e;
     cr_assert_eq(loader_next(l, b, &e), 0, "%s", e.text);
@@ -95,12 +95,12 @@ struct record {
     float images[2 * IMAGES][FLOATS];
 };
 
-static struct record *record(const struct loader_config *c)
+static struct record *record_batches(const struct loader_config *c)
 {
     struct record *r = calloc(1, sizeof *r);
-    struct loader *l = create(c);
+    struct loader *l = create_loader(c);
     struct loader_batch b;
-    while (next(l, &b))
+    while (next_batch(l, &b))
         for (int i = 0; i < b.n; i++) {
             cr_assert_lt(r->count, 2 * IMAGES);
             r->indices[r->count] = b.indices[i];
@@ -109,7 +109,7 @@ static struct record *record(const struct loader_config *c)
             r->epochs[r->count] = b.epoch;
             memcpy(r->images[r->count++], b.images + i * FLOATS, sizeof r->images[0]);
         }
-    cr_assert(!next(l, &b), "the end stays the end");
+    cr_assert(!next_batch(l, &b), "the end stays the end");
     loader_destroy(l);
     return r;
 }
@@ -125,7 +125,7 @@ static void expect_same(const struct record *a, const struct record *b)
 Test(loader, batches_do_not_depend_on_threads_or_depth)
 {
     struct loader_config c = training(1, 0, 13);
-    struct record *one = record(&c);
+    struct record *one = record_batches(&c);
     cr_assert_eq(one->count, 2 * IMAGES);
     static const int others[][2] = {
         {2, 1},
@@ -136,7 +136,7 @@ Test(loader, batches_do_not_depend_on_threads_or_depth)
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         c.threads = others[i][0];
         c.depth = others[i][1];
-        struct record *other = record(&c);
+        struct record *other = record_batches(&c);
         expect_same(one, other);
         free(other);
     }
@@ -148,12 +148,12 @@ Test(loader, ranks_share_a_step_disjointly)
 {
     static const int worlds[] = {1, 2, 3, 5};
     struct loader_config c = training(1, 0, 30);
-    struct record *whole = record(&c);
+    struct record *whole = record_batches(&c);
     for (size_t w = 0; w < sizeof worlds / sizeof *worlds; w++) {
         int world = worlds[w], batch = 30 / world;
         for (int rank = 0; rank < world; rank++) {
             c = training(world, rank, batch);
-            struct record *part = record(&c);
+            struct record *part = record_batches(&c);
             cr_assert_eq(part->count * world, whole->count);
             for (int i = 0; i < part->count; i++) {
                 int at = i / batch * 30 + rank * batch + i % batch;
@@ -170,7 +170,7 @@ Test(loader, ranks_share_a_step_disjointly)
 Test(loader, an_epoch_visits_all_once_and_epochs_differ)
 {
     struct loader_config c = training(1, 0, 13);
-    struct record *r = record(&c);
+    struct record *r = record_batches(&c);
     int seen[IMAGES] = {0}, same = 0;
     for (int i = 0; i < 2 * IMAGES; i++) {
         seen[r->indices[i]]++;
@@ -188,9 +188,9 @@ Test(loader, an_epoch_visits_all_once_and_epochs_differ)
 Test(loader, starts_again_at_any_step)
 {
     struct loader_config c = training(1, 0, 13);
-    struct record *whole = record(&c);
+    struct record *whole = record_batches(&c);
     c.first_step = 12; /* in the second epoch */
-    struct record *rest = record(&c);
+    struct record *rest = record_batches(&c);
     cr_assert_eq(rest->count, whole->count - 12 * 13);
     cr_assert_arr_eq(rest->indices, whole->indices + 12 * 13, (size_t)rest->count * 8);
     cr_assert_arr_eq(rest->images, whole->images + 12 * 13,
@@ -202,10 +202,10 @@ Test(loader, starts_again_at_any_step)
 Test(loader, several_batches_a_step_are_the_images_of_one_large_batch)
 {
     struct loader_config c = training(1, 0, 26);
-    struct record *large = record(&c);
+    struct record *large = record_batches(&c);
     c.batch = 13;
     c.batches_per_step = 2;
-    struct record *halves = record(&c);
+    struct record *halves = record_batches(&c);
     cr_assert_eq(halves->count, large->count);
     cr_assert_arr_eq(halves->indices, large->indices, (size_t)large->count * 8);
     cr_assert_arr_eq(halves->steps, large->steps, (size_t)large->count * 8);
@@ -214,7 +214,7 @@ Test(loader, several_batches_a_step_are_the_images_of_one_large_batch)
     c.rank = 1;
     c.steps_per_epoch = 2;
     c.steps = 4;
-    struct record *second = record(&c);
+    struct record *second = record_batches(&c);
     cr_assert_eq(second->count, 4 * 26);
     for (int i = 0; i < second->count; i++) {
         int step = i / 26, run = 2 * (step % 2) + 1;
@@ -228,13 +228,13 @@ Test(loader, several_batches_a_step_are_the_images_of_one_large_batch)
 Test(loader, goes_on_inside_a_step_of_another_batch)
 {
     struct loader_config c = training(1, 0, 13);
-    struct record *whole = record(&c);
+    struct record *whole = record_batches(&c);
     c.batch = 20; /* 39 images were seen; the second step of 20 would begin at 40 */
     c.steps_per_epoch = 6;
     c.steps = 12;
     c.first_step = 2;
     c.first_epoch_shift = -1;
-    struct record *rest = record(&c);
+    struct record *rest = record_batches(&c);
     cr_assert_eq(rest->count, 4 * 20 + 6 * 20);
     cr_assert_arr_eq(rest->indices, whole->indices + 39, 80 * 8);
     cr_assert_arr_eq(rest->indices + 80, whole->indices + IMAGES, 120 * 8);
@@ -245,13 +245,13 @@ Test(loader, goes_on_inside_a_step_of_another_batch)
 Test(loader, mixup_mixes_a_batch_by_the_weight_of_its_step)
 {
     struct loader_config c = training(2, 1, 13);
-    struct record *plain = record(&c);
+    struct record *plain = record_batches(&c);
     c.mixup = 0.5;
     c.threads = 3;
-    struct loader *l = create(&c);
+    struct loader *l = create_loader(&c);
     struct loader_batch b;
     float want[13 * FLOATS];
-    for (int i = 0; next(l, &b); i += b.n) {
+    for (int i = 0; next_batch(l, &b); i += b.n) {
         cr_assert_eq(b.lambda, mixup_lambda(0.5, c.seed, b.epoch, b.step));
         mixup_images(want, plain->images[i], b.n, FLOATS, b.lambda);
         cr_assert_arr_eq(b.images, want, sizeof want);
@@ -265,12 +265,12 @@ Test(loader, file_order_without_shuffle_and_the_same_image_without_augment)
 {
     struct loader_config c = training(1, 0, 13);
     c.shuffle = c.augment = false;
-    struct record *r = record(&c);
+    struct record *r = record_batches(&c);
     for (int i = 0; i < 2 * IMAGES; i++)
         cr_assert_eq(r->indices[i], i % IMAGES);
     cr_assert_arr_eq(r->images[0], r->images[IMAGES], IMAGES * sizeof r->images[0]);
     c.augment = true;
-    struct record *augmented = record(&c);
+    struct record *augmented = record_batches(&c);
     cr_assert_neq(memcmp(augmented->images[0], augmented->images[IMAGES], sizeof r->images[0]), 0);
     free(augmented);
     free(r);
@@ -284,7 +284,7 @@ Test(loader, evaluation_counts_every_image_once)
             int seen[IMAGES] = {0};
             for (int rank = 0; rank < worlds[w]; rank++) {
                 struct loader_config c = evaluation(worlds[w], rank, batch);
-                struct record *r = record(&c);
+                struct record *r = record_batches(&c);
                 for (int i = 0; i < r->count; i++)
                     seen[r->indices[i]]++;
                 free(r);
@@ -309,7 +309,7 @@ static void spoil(int count, int64_t label)
         free(jpeg);
     }
     fclose(file);
-    open_data();
+    open_loader_data();
 }
 
 Test(loader, a_bad_jpeg_is_replaced_in_training_and_wrong_in_evaluation)
@@ -322,8 +322,8 @@ Test(loader, a_bad_jpeg_is_replaced_in_training_and_wrong_in_evaluation)
         c.steps_per_epoch = c.steps = 1;
         c.shuffle = c.augment = false;
         c.threads = threads;
-        struct loader *l = create(&c);
-        cr_assert(next(l, &b));
+        struct loader *l = create_loader(&c);
+        cr_assert(next_batch(l, &b));
         cr_expect_eq(b.indices[130], 0);
         cr_expect_eq(b.labels[130], b.labels[0]);
         cr_expect_arr_eq(b.images + 130 * FLOATS, b.images, FLOATS * sizeof(float));
@@ -333,13 +333,13 @@ Test(loader, a_bad_jpeg_is_replaced_in_training_and_wrong_in_evaluation)
     struct loader_config c = evaluation(1, 0, 131);
     struct loader_batch b;
     c.images = 131;
-    struct loader *l = create(&c);
-    cr_assert(next(l, &b));
+    struct loader *l = create_loader(&c);
+    cr_assert(next_batch(l, &b));
     cr_expect_eq(b.indices[130], 130);
     cr_expect_eq(b.labels[130], -1);
     for (int i = 0; i < FLOATS; i++)
         cr_assert_eq(b.images[130 * FLOATS + i], 0);
-    cr_assert(!next(l, &b));
+    cr_assert(!next_batch(l, &b));
     loader_destroy(l);
 }
 
@@ -351,16 +351,16 @@ Test(loader, a_batch_of_one_bad_jpeg_takes_another)
     c.images = c.steps = c.steps_per_epoch = 131;
     c.first_step = 130;
     c.shuffle = false;
-    struct loader *l = create(&c);
-    cr_assert(next(l, &b));
+    struct loader *l = create_loader(&c);
+    cr_assert(next_batch(l, &b));
     cr_expect_eq(b.indices[0], 0);
     loader_destroy(l);
 }
 
 /* Reads until an error or the end; returns what loader_next returned. */
-static int read_all(const struct loader_config *c, struct error *e)
+static int read_all_batches(const struct loader_config *c, struct error *e)
 {
-    struct loader *l = create(c);
+    struct loader *l = create_loader(c);
     struct loader_batch b;
     int rc;
     while ((rc = loader_next(l, &b, e)) == 0 && b.n > 0)
@@ -378,10 +378,10 @@ Test(loader, bad_jpegs_are_counted_and_judged_over_all)
     spoil(2, 1);
     struct loader_config c = evaluation(1, 0, 66);
     c.images = 132;
-    struct loader *l = create(&c);
-    cr_assert(next(l, &b));
+    struct loader *l = create_loader(&c);
+    cr_assert(next_batch(l, &b));
     cr_expect_eq(loader_bad_images(l), 0);
-    while (next(l, &b))
+    while (next_batch(l, &b))
         ;
     cr_expect_eq(loader_bad_images(l), 2);
     loader_destroy(l);
@@ -400,7 +400,7 @@ Test(loader, a_label_outside_the_classes_is_named)
     c.classes = 9;
     c.shuffle = false;
     for (c.threads = 1; c.threads <= 3; c.threads++) {
-        cr_assert_eq(read_all(&c, &e), -ERR_INVALID);
+        cr_assert_eq(read_all_batches(&c, &e), -ERR_INVALID);
         cr_assert(strstr(e.text, "train-00000-of-00002, record at byte ") &&
                       strstr(e.text, "(9.jpg)") &&
                       strstr(e.text, "the label is 9, stored as 10; with 9 classes"),
@@ -409,7 +409,7 @@ Test(loader, a_label_outside_the_classes_is_named)
     spoil(1, 0);
     c = evaluation(1, 0, 200);
     c.images = 131;
-    cr_assert_eq(read_all(&c, &e), -ERR_INVALID);
+    cr_assert_eq(read_all_batches(&c, &e), -ERR_INVALID);
     cr_assert_not_null(strstr(e.text, "the label is -1, stored as 0"), "%s", e.text);
 }
 
@@ -422,9 +422,9 @@ Test(loader, a_corrupt_record_ends_it)
     shard[200] ^= 1;
     dataset_close(data);
     fixture_write(path, shard, bytes);
-    open_data();
+    open_loader_data();
     struct loader_config c = training(1, 0, 13);
-    cr_assert_eq(read_all(&c, &e), -ERR_CORRUPT);
+    cr_assert_eq(read_all_batches(&c, &e), -ERR_CORRUPT);
     cr_assert(strstr(e.text, "train-00000-of-00002") && strstr(e.text, "byte 0"), "%s", e.text);
     free(shard);
 }
@@ -448,9 +448,9 @@ Test(loader, is_destroyed_at_any_moment)
     struct loader_batch b;
     c.threads = 3;
     for (int taken = 0; taken < 6; taken++) {
-        struct loader *l = create(&c);
+        struct loader *l = create_loader(&c);
         for (int i = 0; i < taken; i++)
-            next(l, &b);
+            next_batch(l, &b);
         loader_destroy(l);
     }
     loader_destroy(NULL);
@@ -464,9 +464,9 @@ Test(loader, synthetic_batches_look_normalised_and_repeat)
     c.dataset = NULL;
     c.images = 1000;
     c.steps_per_epoch = c.steps = 38;
-    struct loader *l = create(&c);
+    struct loader *l = create_loader(&c);
     int steps = 0;
-    while (next(l, &b)) {
+    while (next_batch(l, &b)) {
         cr_assert_eq(b.n, 13);
         cr_assert_eq(b.step, steps++);
         for (int i = 0; i < 13; i++)
@@ -484,9 +484,9 @@ Test(loader, synthetic_batches_look_normalised_and_repeat)
     c = evaluation(2, 1, 13);
     c.dataset = NULL;
     c.images = 20;
-    l = create(&c);
-    cr_assert(next(l, &b));
+    l = create_loader(&c);
+    cr_assert(next_batch(l, &b));
     cr_expect_eq(b.n, 7);
-    cr_expect(!next(l, &b));
+    cr_expect(!next_batch(l, &b));
     loader_destroy(l);
 }

@@ -6,7 +6,7 @@
 enum { DRAWS = 20000 };
 
 /* The mean of Beta(alpha, alpha) is 1/2, its variance 1 / (4 (2 alpha + 1)). */
-static void check(double alpha, double below_tenth)
+static void check_mixup(double alpha, double below_tenth)
 {
     double sum = 0, squares = 0, below = 0;
 
@@ -29,10 +29,10 @@ static void check(double alpha, double below_tenth)
 /* The last number is the distribution function at 0.1. */
 Test(mixup, lambda_is_from_beta)
 {
-    check(1, 0.1);
-    check(0.2, 0.3367);
-    check(2, 0.028);
-    check(10, 0);
+    check_mixup(1, 0.1);
+    check_mixup(0.2, 0.3367);
+    check_mixup(2, 0.028);
+    check_mixup(10, 0);
 }
 
 Test(mixup, lambda_is_numbered_not_drawn)

@@ -13,7 +13,7 @@
 TestSuite(shares, .init = use_source_presets);
 
 /* Images of each of count shards that hold ImageNet: sizes differ by one. */
-static int64_t shard_images(int shards, int i)
+static int64_t images_of_shard(int shards, int i)
 {
     return IMAGENET / shards + (i < IMAGENET % shards);
 }
@@ -29,7 +29,7 @@ static void share_shards(int shards, int nodes, int64_t *images)
     for (int i = 0; i < shards; i++) {
         int node = dataset_list_node(&list, nodes, (uint32_t)i);
         cr_assert(node >= 0 && node < nodes);
-        images[node] += shard_images(shards, i);
+        images[node] += images_of_shard(shards, i);
     }
     for (int i = 0; i < shards; i++)
         free(list.files[i]);
@@ -87,7 +87,7 @@ static void visit_epoch(int64_t images, int world, int64_t steps, int64_t epoch,
     free(now);
 }
 
-static int64_t count(const uint8_t *seen, int64_t images)
+static int64_t count_seen(const uint8_t *seen, int64_t images)
 {
     int64_t n = 0;
     for (int64_t i = 0; i < images; i++)
@@ -102,17 +102,18 @@ Test(shares, of_512_ranks_on_common_data_are_equal_and_disjoint)
     uint8_t *seen = calloc(IMAGENET, 1);
 
     visit_epoch(IMAGENET, 512, plan->steps_per_epoch, 0, seen);
-    cr_assert_eq(count(seen, IMAGENET), IMAGENET - plan->dropped_images_per_epoch);
+    cr_assert_eq(count_seen(seen, IMAGENET), IMAGENET - plan->dropped_images_per_epoch);
     cr_assert_lt(plan->dropped_images_per_epoch, plan->global_batch);
     visit_epoch(IMAGENET, 512, plan->steps_per_epoch, 1, seen);
-    cr_assert_gt(count(seen, IMAGENET), IMAGENET - plan->dropped_images_per_epoch / 50);
+    cr_assert_gt(count_seen(seen, IMAGENET), IMAGENET - plan->dropped_images_per_epoch / 50);
     plan_destroy(plan);
     free(seen);
 }
 
 /* Nodes with the fewest and the most images go through an epoch: all ranks of all nodes do as many
  * steps; what a node leaves out is less than a step beyond what it has more than the others. */
-static void check_nodes(int shards, int nodes, int workers, int64_t owned_least, int64_t owned_most)
+static void check_node_shares(int shards, int nodes, int workers, int64_t owned_least,
+                              int64_t owned_most)
 {
     int64_t *images = calloc((size_t)nodes, sizeof *images), least = IMAGENET, most = 0, sum = 0;
 
@@ -130,11 +131,12 @@ static void check_nodes(int shards, int nodes, int workers, int64_t owned_least,
     for (int i = 0; i < nodes; i++) {
         uint8_t *seen = calloc((size_t)images[i], 1);
         visit_epoch(images[i], workers, plan->steps_per_epoch, 0, seen);
-        int64_t left = images[i] - count(seen, images[i]);
+        int64_t left = images[i] - count_seen(seen, images[i]);
         cr_assert(left < workers * BATCH + images[i] - least);
         for (int64_t epoch = 1; epoch < 30 && i % 64 == 0; epoch++)
             visit_epoch(images[i], workers, plan->steps_per_epoch, epoch, seen);
-        cr_assert(i % 64 || count(seen, images[i]) == images[i], "node %d: some are never met", i);
+        cr_assert(i % 64 || count_seen(seen, images[i]) == images[i], "node %d: some are never met",
+                  i);
         free(seen);
     }
     plan_destroy(plan);
@@ -143,18 +145,18 @@ static void check_nodes(int shards, int nodes, int workers, int64_t owned_least,
 
 Test(shares, of_256_nodes_with_4_of_1024_shards_each)
 {
-    check_nodes(1024, 256, 2, 4, 4);
+    check_node_shares(1024, 256, 2, 4, 4);
 }
 
 Test(shares, of_64_nodes_with_16_of_1024_shards_each)
 {
-    check_nodes(1024, 64, 8, 16, 16);
+    check_node_shares(1024, 64, 8, 16, 16);
 }
 
 /* 232 nodes own 4 shards and 24 own 3: all do the steps of the 24. */
 Test(shares, of_256_nodes_with_3_or_4_of_1000_shards)
 {
-    check_nodes(1000, 256, 2, 3, 4);
+    check_node_shares(1000, 256, 2, 3, 4);
 }
 
 /* Ranks differ by at most one batch, and the last one may be short. */
@@ -182,7 +184,7 @@ Test(shares, of_512_ranks_in_an_evaluation_are_all_images_once)
         least = own < least ? own : least;
         most = own > most ? own : most;
     }
-    cr_assert_eq(count(seen, IMAGES), IMAGES);
+    cr_assert_eq(count_seen(seen, IMAGES), IMAGES);
     cr_assert_leq(most - least, EVAL_BATCH);
     free(seen);
 }

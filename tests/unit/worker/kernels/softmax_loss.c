@@ -56,7 +56,7 @@ Test(softmax_loss, mixed_labels)
     check_mixed(0.1, 1);
 }
 
-static void check(double smoothing)
+static void check_loss(double smoothing)
 {
     float *x = noise(N * CLASSES, 1), p[N * CLASSES];
     double logits[N * CLASSES], want[N * CLASSES];
@@ -81,8 +81,8 @@ static void check(double smoothing)
 
 Test(softmax_loss, loss_and_gradient_with_and_without_smoothing)
 {
-    check(0);
-    check(0.1);
+    check_loss(0);
+    check_loss(0.1);
 }
 
 Test(softmax_loss, counts_hits_and_survives_large_logits)

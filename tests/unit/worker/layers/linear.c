@@ -10,13 +10,13 @@ struct data {
     float *w, *b, *x, *dy;
 };
 
-static struct data make(void)
+static struct data make_linear(void)
 {
     gemm_single_threaded();
     return (struct data){noise(OUT * IN, 1), noise(OUT, 2), noise(N * IN, 3), noise(N * OUT, 4)};
 }
 
-static void drop(struct data *d)
+static void drop_linear(struct data *d)
 {
     free(d->w);
     free(d->b);
@@ -26,19 +26,19 @@ static void drop(struct data *d)
 
 Test(linear, forward_equals_the_definition)
 {
-    struct data d = make();
+    struct data d = make_linear();
     float y[N * OUT], want[N * OUT];
 
     linear_forward(&layer, d.w, d.b, d.x, N, y);
     linear_forward_reference(&layer, d.w, d.b, d.x, N, want);
     assert_close(y, want, N * OUT, 1e-5, "y");
-    drop(&d);
+    drop_linear(&d);
 }
 
 /* Whatever ranges of outputs the threads take. */
 Test(linear, gradients_equal_the_definition)
 {
-    struct data d = make();
+    struct data d = make_linear();
     float dw[OUT * IN], db[OUT], dx[N * IN], want_dw[OUT * IN], want_db[OUT], want_dx[N * IN];
 
     linear_backward_reference(&layer, d.w, d.x, d.dy, N, want_dw, want_db, want_dx);
@@ -48,12 +48,12 @@ Test(linear, gradients_equal_the_definition)
     assert_close(dw, want_dw, OUT * IN, 1e-5, "dw");
     assert_close(db, want_db, OUT, 1e-5, "db");
     assert_close(dx, want_dx, N * IN, 1e-5, "dx");
-    drop(&d);
+    drop_linear(&d);
 }
 
 Test(linear, weight_gradients_are_added)
 {
-    struct data d = make();
+    struct data d = make_linear();
     float dw[OUT * IN], db[OUT], want_dw[OUT * IN], want_db[OUT];
 
     linear_weight_gradients(&layer, d.x, d.dy, N, 0, OUT, want_dw, want_db, false);
@@ -66,5 +66,5 @@ Test(linear, weight_gradients_are_added)
         want_db[i] *= 2;
     assert_close(dw, want_dw, OUT * IN, 1e-6, "dw");
     assert_close(db, want_db, OUT, 1e-6, "db");
-    drop(&d);
+    drop_linear(&d);
 }

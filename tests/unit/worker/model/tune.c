@@ -10,7 +10,7 @@ static const struct arch tiny = {
          .groups = 1, .width_per_group = 64, .built = true
 };
 
-static struct model_config config_of(int batch)
+static struct model_config tune_config(int batch)
 {
     return (struct model_config){.arch = &tiny,
                                  .stem = JOB_STEM_SMALL,
@@ -63,7 +63,7 @@ static int remember(const char *text)
 
 Test(tune, what_was_measured_is_remembered, .init = make_cache, .fini = drop_cache)
 {
-    struct model_config c = config_of(2);
+    struct model_config c = tune_config(2);
     struct model_tuning t;
     char problem[256], text[TUNING_TEXT_BYTES];
 
@@ -78,7 +78,7 @@ Test(tune, what_was_measured_is_remembered, .init = make_cache, .fini = drop_cac
 
 Test(tune, a_torn_file_is_measured_again, .init = make_cache, .fini = drop_cache)
 {
-    struct model_config c = config_of(1);
+    struct model_config c = tune_config(1);
     struct model_tuning t;
     char problem[256];
 
@@ -92,7 +92,7 @@ Test(tune, a_torn_file_is_measured_again, .init = make_cache, .fini = drop_cache
 
 Test(tune, other_batches_are_measured_by_themselves, .init = make_cache, .fini = drop_cache)
 {
-    struct model_config one = config_of(1), two = config_of(2);
+    struct model_config one = tune_config(1), two = tune_config(2);
     struct model_tuning t;
     char problem[256];
 
@@ -103,7 +103,7 @@ Test(tune, other_batches_are_measured_by_themselves, .init = make_cache, .fini =
 
 Test(tune, without_a_cache_it_says_so_and_goes_on)
 {
-    struct model_config c = config_of(1);
+    struct model_config c = tune_config(1);
     struct model_tuning t;
     char problem[256];
 
@@ -120,7 +120,7 @@ Test(tune, without_a_cache_it_says_so_and_goes_on)
 Test(tune, text_there_and_back)
 {
     struct model_tuning t, back;
-    struct model_config c = config_of(1);
+    struct model_config c = tune_config(1);
     char text[TUNING_TEXT_BYTES];
 
     model_tune_all(&c, CONV_WINOGRAD_4, &t);

@@ -124,7 +124,7 @@ Test(binding, names_hosts_whose_kernels_differ)
     json_decref(kinds);
 }
 
-static void warns(const struct binding *ranks, enum job_bind bind, const char *words)
+static void binding_warns(const struct binding *ranks, enum job_bind bind, const char *words)
 {
     const char *hosts[] = {"a", "a"};
     const struct placement_wish asked = {.bind = bind};
@@ -141,14 +141,16 @@ Test(binding, warns_where_ranks_did_not_get_what_the_job_asked_for)
     struct binding bound[] = {rank_on(0, 4, 4, 16), rank_on(8, 4, 4, 16)};
     struct binding unbound[] = {rank_on(0, 16, 4, 16), rank_on(0, 16, 4, 16)};
 
-    warns(bound, JOB_BIND_CORE, NULL);
-    warns(unbound, JOB_BIND_NONE, NULL);
-    warns(bound, JOB_BIND_NONE, "rank 0 on a is bound (cores 0-3), but cluster.bind is \"none\"");
-    warns(unbound, JOB_BIND_CORE,
-          "rank 0 on a is bound to more than its threads need, or not at all (cores 0-15), but "
-          "cluster.bind is \"core\": an argument or a setting of mpirun or Slurm undoes it");
+    binding_warns(bound, JOB_BIND_CORE, NULL);
+    binding_warns(unbound, JOB_BIND_NONE, NULL);
+    binding_warns(bound, JOB_BIND_NONE,
+                  "rank 0 on a is bound (cores 0-3), but cluster.bind is \"none\"");
+    binding_warns(
+        unbound, JOB_BIND_CORE,
+        "rank 0 on a is bound to more than its threads need, or not at all (cores 0-15), but "
+        "cluster.bind is \"core\": an argument or a setting of mpirun or Slurm undoes it");
     bound[1].sockets = 2;
-    warns(bound, JOB_BIND_SOCKET, "rank 1 on a spans sockets (cores 8-11)");
+    binding_warns(bound, JOB_BIND_SOCKET, "rank 1 on a spans sockets (cores 8-11)");
     bound[1].numa_nodes = 3;
-    warns(bound, JOB_BIND_NUMA, "rank 1 on a spans NUMA domains (cores 8-11)");
+    binding_warns(bound, JOB_BIND_NUMA, "rank 1 on a spans NUMA domains (cores 8-11)");
 }
