@@ -1,4 +1,4 @@
-/* Batches and steps: FACTS of the large-batch schedule, rounding included. */
+/* Batches and steps, rounded as the scripts of SURFsara and Intel (explain.c) do. */
 #include <math.h>
 
 #include "common/plan/parts.h"

@@ -158,8 +158,8 @@ static int jobs_append(const struct store *s, struct store_jobs *jobs, sqlite3_s
     return 0;
 }
 
-/* "'queued','running'" for the states asked for; the names are our own, so nothing needs quoting.
- */
+/* The states asked for as the inside of a JSON array, "queued","running"; the names are our own, so
+ * nothing in them needs an escape. */
 static void states_text(unsigned states, char *text, size_t bytes)
 {
     size_t used = 0;

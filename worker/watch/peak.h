@@ -11,7 +11,7 @@
  * for it. */
 double peak_sgemm_gflops(struct traincomm *comm, int threads);
 
-/* The most memory this process ever had resident (VmHWM of /proc), the largest of all ranks.
+/* The most memory this process ever had resident (getrusage, ru_maxrss), the largest of all ranks.
  * Collective. */
 int64_t peak_memory_bytes(struct traincomm *comm);
 
