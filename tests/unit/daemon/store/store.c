@@ -639,6 +639,28 @@ Test(store, the_real_migrations_lead_from_every_version_to_the_last)
     }
 }
 
+static int plan_is_covered(void *covered, int columns, char **values, char **names)
+{
+    (void)names;
+    if (columns == 4 && strstr(values[3], "USING COVERING INDEX"))
+        *(bool *)covered = true;
+    return 0;
+}
+
+Test(store, a_start_reads_which_jobs_were_launched_without_their_rows)
+{
+    sqlite3 *db;
+    bool covered = false;
+
+    cr_assert_eq(sqlite3_open(":memory:", &db), SQLITE_OK);
+    cr_assert_eq(store_migrate(db, store_migrations, store_migration_count, &e), 0, "%s", e.text);
+    cr_assert_eq(sqlite3_exec(db, "explain query plan select id, attempt > 0 from job order by id",
+                              plan_is_covered, &covered, NULL),
+                 SQLITE_OK);
+    cr_assert(covered, "100,000 jobs have a gigabyte of documents");
+    sqlite3_close(db);
+}
+
 Test(store, a_migration_that_fails_leaves_the_version_before_it)
 {
     static const struct store_migration steps[] = {
