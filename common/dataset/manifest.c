@@ -30,7 +30,8 @@ static int64_t shard_images(const json_t *manifest, const char *file, uint64_t b
     return -1;
 }
 
-bool manifest_count(const struct dataset_list *list, int64_t *in_file)
+/* The manifest in the list's folder or the one above; NULL: none that can be read. */
+static json_t *manifest_load(const struct dataset_list *list)
 {
     static const char *const places[] = {"", "../"};
     char path[PATH_MAX];
@@ -41,11 +42,35 @@ bool manifest_count(const struct dataset_list *list, int64_t *in_file)
         if ((size_t)snprintf(path, sizeof path, "%s/%s" MANIFEST_NAME, list->folder, places[i]) <
             sizeof path)
             manifest = json_read_fd(open_beneath_file(path, &e), path, MANIFEST_LIMIT_BYTES, &e);
-    bool fits = json_integer_value(json_object_get(manifest, "format")) == MANIFEST_FORMAT;
+    return manifest;
+}
+
+static bool manifest_is_known(const json_t *manifest)
+{
+    return json_integer_value(json_object_get(manifest, "format")) == MANIFEST_FORMAT;
+}
+
+bool manifest_count(const struct dataset_list *list, int64_t *in_file)
+{
+    json_t *manifest = manifest_load(list);
+    bool fits = manifest_is_known(manifest);
+
     for (size_t i = 0; i < list->count && fits; i++) {
         in_file[i] = shard_images(manifest, list->files[i], list->bytes[i]);
         fits = in_file[i] > 0;
     }
     json_decref(manifest);
     return fits;
+}
+
+int64_t manifest_classes(const struct dataset_list *list)
+{
+    json_t *manifest = manifest_load(list);
+    bool fits = manifest_is_known(manifest) && list->count > 0 &&
+                shard_images(manifest, list->files[0], list->bytes[0]) > 0;
+    int64_t classes =
+        fits ? (int64_t)json_array_size(json_object_get(manifest, "classes")) : 0;
+
+    json_decref(manifest);
+    return classes;
 }

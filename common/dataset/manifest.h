@@ -24,4 +24,7 @@
  * size: then the shards must be walked. */
 bool manifest_count(const struct dataset_list *list, int64_t *in_file);
 
+/* How many classes a manifest there lists whose first shard is the list's; 0: not known. */
+int64_t manifest_classes(const struct dataset_list *list);
+
 #endif

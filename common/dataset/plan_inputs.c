@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <unistd.h>
 
+#include "common/dataset/look.h"
 #include "common/open_beneath.h"
 
 /* As many as the training set has, at most ImageNet's: so that data.train_images sizes an
@@ -58,12 +59,33 @@ void plan_inputs_share_out(const struct job_spec *spec, struct plan_inputs *inpu
         fill_node_images(spec, NULL, inputs);
 }
 
+/* Where both numbers are stated and the job runs elsewhere, the data are not opened. */
+static void glance(const struct job_spec *spec, struct plan_data *data)
+{
+    bool elsewhere = spec->cluster.launcher != JOB_LAUNCHER_LOCAL;
+    struct dataset_glance train, eval = {0};
+
+    *data = (struct plan_data){0};
+    if (spec->mode != JOB_MODE_TRAIN || !spec->data.train ||
+        (elsewhere && spec->data.has_train_images && spec->data.has_eval_images))
+        return;
+    dataset_look(spec->data.train, DATASET_TRAIN, &train);
+    if (spec->data.eval)
+        dataset_look(spec->data.eval, DATASET_EVAL, &eval);
+    data->classes = train.classes;
+    data->width = train.width;
+    data->height = train.height;
+    data->evaluates_training =
+        train.inode && train.inode == eval.inode && train.device == eval.device;
+}
+
 int plan_inputs_count(const struct job_spec *spec, struct plan_inputs *inputs, const char **pointer,
                       struct error *e)
 {
     struct dataset_counts counts;
 
     *pointer = "/data/train";
+    glance(spec, &inputs->data);
     fill_from_spec(spec, inputs);
     if (inputs->train_images >= 0) {
         plan_inputs_share_out(spec, inputs);

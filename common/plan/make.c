@@ -31,6 +31,16 @@ static void plan_rate(struct plan *plan, const struct job_spec *spec)
         lr->milestone_steps[i] = llround(plan->steps_in_epoch * spec->lr.milestones[i]);
 }
 
+void plan_check_data(const struct job_spec *spec, const struct plan_data *data,
+                     struct problems *problems)
+{
+    if (data->classes > spec->model.classes)
+        problems_add(problems, "/model/classes", NULL,
+                     "is %lld, but the training data have %lld classes: their labels would have no "
+                     "place in the network",
+                     (long long)spec->model.classes, (long long)data->classes);
+}
+
 struct plan *plan_make(const struct job_spec *spec, const struct plan_inputs *inputs,
                        struct problems *problems)
 {
@@ -45,7 +55,9 @@ struct plan *plan_make(const struct job_spec *spec, const struct plan_inputs *in
     plan->node_images_most = inputs->node_images_most;
     plan->warnings = json_array();
     plan->explain = json_object();
-    if (!plan_batch(plan, spec, problems)) {
+    size_t before = problems->count;
+    plan_check_data(spec, &inputs->data, problems);
+    if (!plan_batch(plan, spec, problems) || problems->count > before) {
         plan_destroy(plan);
         return NULL;
     }

@@ -18,6 +18,11 @@
 
 /* What the document does not say itself. */
 struct plan_inputs {
+    struct plan_data {
+        int64_t classes;   /* that the training data have; 0: not known */
+        int width, height; /* of the first training image; 0: not known */
+        bool evaluates_training; /* data.eval holds the training images */
+    } data;
     int64_t train_images; /* counted, or data.train_images; must be >= 1 when mode is train */
     int64_t eval_images;  /* 0: no evaluation data, or not counted */
     int64_t node_images_least, node_images_most; /* data.locality node: of train_images, on the
@@ -56,6 +61,10 @@ struct plan {
     json_t *explain;  /* object: key -> {formula, inputs, value, source, meaning, change,
                         note?} */
 };
+
+/* What a plan would refuse of the data: fewer classes in the model than in them. */
+void plan_check_data(const struct job_spec *spec, const struct plan_data *data,
+                     struct problems *problems);
 
 /* Makes the plan of a checked spec. Fills *problems where the numbers do not fit together (a
  * global batch larger than the data, for one) and returns NULL then. Free with plan_destroy. */

@@ -1,4 +1,5 @@
 /* What a colleague would mention when reading the plan. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +11,9 @@
 
 #define LARGE_BATCH     8192 /* Goyal et al. 2017: the accuracy of plain SGD falls above 8K */
 #define HIGH_RATE_TIMES 20
+#define USUAL_RATE      0.1 /* of sgd and lars, for a batch of USUAL_BATCH (Goyal et al. 2017) */
+#define USUAL_BATCH     256
+#define ENLARGED_TIMES  2
 
 static void plan_warn_with(struct plan *plan, json_t *text)
 {
@@ -44,6 +48,28 @@ static void warn_of_batch(struct plan *plan, const struct job_spec *spec)
                          plan->steps_in_epoch, (double)spec->recipe_images / (double)b));
 }
 
+/* What the data themselves say against the document. */
+static void warn_of_data(struct plan *plan, const struct job_spec *spec,
+                         const struct plan_data *data)
+{
+    int side = data->width > data->height ? data->width : data->height;
+    long long size = spec->model.image_size, classes = spec->model.classes;
+
+    if (data->classes && data->classes < classes)
+        warn(plan, json_sprintf("model.classes is %lld, but the training data have %lld classes: "
+                                "the other outputs of the network are never right",
+                                classes, (long long)data->classes));
+    if (side && size >= (long long)ENLARGED_TIMES * side)
+        warn(plan, json_sprintf("model.image_size is %lld, but the first training image has %d x "
+                                "%d pixels: enlarging them costs about %.0f times the computation "
+                                "and shows the network nothing more",
+                                size, data->width, data->height,
+                                (double)(size * size) / ((double)side * side)));
+    if (data->evaluates_training)
+        warn(plan, json_string("data.eval holds the training images: its accuracy does not say how "
+                               "well the network does on images it has not seen"));
+}
+
 static void warn_of_locality(struct plan *plan, const struct job_spec *spec)
 {
     long long least = plan->node_images_least, most = plan->node_images_most;
@@ -58,6 +84,20 @@ static void warn_of_locality(struct plan *plan, const struct job_spec *spec)
                      "steps of the node with the fewest, %lld fewer than with one global shuffle",
                      least, most, 100.0 * (double)(most - least) / (double)least,
                      (long long)plan->steps_per_epoch, together - plan->steps_per_epoch));
+}
+
+/* By the rate itself and by that of a batch of 256, as a large batch takes a greater one. */
+static void warn_of_high_rate(struct plan *plan, const struct job_spec *spec)
+{
+    double peak = plan->peak_lr, scaled = peak * USUAL_BATCH / (double)plan->global_batch;
+    const struct optimizer_kind *kind = optimizer_kind_at((size_t)spec->optimizer.name);
+
+    if (!kind->adaptive && fmin(peak, scaled) >= HIGH_RATE_TIMES * USUAL_RATE)
+        warn(plan, json_sprintf("the learning rate rises to %.10g with a global batch of %lld: %s "
+                                "usually takes about %.10g (0.1 for each 256 images, Goyal et al. "
+                                "2017), and diverges at much more",
+                                peak, (long long)plan->global_batch, kind->name,
+                                USUAL_RATE * (double)plan->global_batch / USUAL_BATCH));
 }
 
 static void warn_of_rate(struct plan *plan, const struct job_spec *spec)
@@ -207,8 +247,10 @@ void plan_warn(struct plan *plan, const struct job_spec *spec, const struct plan
         return;
     warn_of_slowest(plan, &inputs->speed);
     warn_of_batch(plan, spec);
+    warn_of_data(plan, spec, &inputs->data);
     warn_of_locality(plan, spec);
     warn_of_rate(plan, spec);
+    warn_of_high_rate(plan, spec);
     warn_of_optimizer(plan, spec);
     warn_of_comm(plan, spec);
     if (spec->eval.has_target_top1 && !spec->data.eval)

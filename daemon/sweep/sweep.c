@@ -171,7 +171,29 @@ static void check_rungs(struct job_manager *m, const json_t *d, const struct sto
     }
 }
 
-static int sweep_count_images(struct job_manager *m, struct store_sweep *sweep,
+/* A sweep that never measures what it is about would succeed without a result. */
+static void sweep_check_metric(const char *metric, const struct job_spec *spec,
+                               struct problems *problems)
+{
+    if (!spec->data.eval && (strcmp(metric, "top1") == 0 || strcmp(metric, "top5") == 0))
+        problems_add(problems, "/metric", "loss",
+                     "%s is measured on data.eval, which the base does not name: add it, or "
+                     "compare by loss, images_per_sec or ttt_seconds",
+                     metric);
+}
+
+static void sweep_check_data(const struct job_spec *spec, const struct plan_data *data,
+                             struct problems *problems)
+{
+    struct problems own = {0};
+
+    plan_check_data(spec, data, &own);
+    for (size_t i = 0; i < own.count; i++)
+        problems_add(problems, "/base/model/classes", NULL, "%s", own.items[i].message);
+    problems_clear(&own);
+}
+
+static int sweep_count_images(struct job_manager *m, const json_t *d, struct store_sweep *sweep,
                               struct problems *problems, struct error *e)
 {
     json_t *document = json_loads(sweep->trials[0].spec, 0, NULL);
@@ -187,8 +209,12 @@ static int sweep_count_images(struct job_manager *m, struct store_sweep *sweep,
         problems_add(problems, where, NULL, "%s", e->text);
     }
     struct slurm_cores cores;
-    if (spec && !status)
+    if (spec)
+        sweep_check_metric(json_string_value(json_object_get(d, "metric")), spec, problems);
+    if (spec && !status) {
+        sweep_check_data(spec, &inputs.data, problems);
         job_share_cores(m, spec, &cores, problems); /* known now is better than failed points */
+    }
     sweep->train_images = inputs.train_images;
     sweep->eval_images = inputs.eval_images;
     job_spec_destroy(spec);
@@ -205,7 +231,7 @@ static int sweep_make(struct job_manager *m, json_t *d, const struct sweep_new *
     int status = fill_trials(m, d, &new->permit, sweep, problems, e);
 
     if (!status && problems->count == 0)
-        status = sweep_count_images(m, sweep, problems, e);
+        status = sweep_count_images(m, d, sweep, problems, e);
     if (!status && problems->count == 0)
         check_rungs(m, d, sweep, problems);
     sweep->name = name ? strdup(name) : NULL;

@@ -110,8 +110,8 @@ for path, rule, make in keys:
                 continue
             for route, doc in (
                 ("/v1/jobs", document),
-                ("/v1/sweeps", {"base": document, "parameters": {"/seed": [1]}}),
-                ("/v1/sweeps", {"base": base, "parameters": {"/" + "/".join(path): [value]}}),
+                ("/v1/sweeps", {"metric": "loss", "base": document, "parameters": {"/seed": [1]}}),
+                ("/v1/sweeps", {"metric": "loss", "base": base, "parameters": {"/" + "/".join(path): [value]}}),
             ):
                 again, answer = send(route, doc)
                 if again != status:

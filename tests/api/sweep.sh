@@ -10,7 +10,7 @@ base='{"data": {"train": "synthetic", "train_images": 64}, "model": {"image_size
     "batch_per_worker": 4, "steps": 2, "checkpoint": {"disable": true}, "lr": {"scaling": "none", "warmup_epochs": 0},
     "cluster": {"workers_per_node": 1, "threads_per_worker": 1}}'
 sweep() { # MORE
-    call -d "$(jq -n --argjson base "$base" "{base: \$base} + $1")" /v1/sweeps
+    call -d "$(jq -n --argjson base "$base" "{base: \$base, metric: \"loss\"} + $1")" /v1/sweeps
 }
 sweep_ended() {
     [ "$(curl -sS "$url/v1/sweeps/$1" | jq -r .state)" != running ]
@@ -70,6 +70,12 @@ sweep '{method: "grud", parameters: {"/lr/base": [], "x": {"min": 2, "max": 1}},
 want 422 "a bad document is refused"
 json '[.errors[].pointer] | sort | tojson' '["/concurrency","/method","/metrik","/parameters/x","/parameters/x","/parameters/~1lr~1base"]' "all problems at once"
 json '.errors[] | select(.pointer == "/metrik") | .suggestion' metric "with the nearest key"
+sweep '{parameters: {"/lr/base": [0.1]}, metric: "top1"}'
+refused 422 invalid '/metric.*top1 is measured on data.eval' "a sweep by top1 whose jobs do not evaluate"
+mkdir -p "$work/classes/"{a,b,c,d,e}
+touch "$work/classes/"{a,b,c,d,e}/1.jpg
+sweep "{parameters: {\"/lr/base\": [0.1]}, base: (\$base | .data.train = \"$work/classes\")}"
+refused 422 invalid '/base/model/classes.*is 4, but the training data have 5' "one whose data have more classes than its network"
 sweep '{parameters: {"/lr/bse": [1]}}'
 json '.errors[0] | [.pointer, .suggestion] | tojson' '["/parameters/~1lr~1bse","/lr/base"]' "a key that no job has"
 sweep '{parameters: {"/data/train": ["synthetic", "/etc"]}}'
@@ -100,7 +106,7 @@ like "$(jq -r '.errors[1].message' <<<"$body")" '\(point 2: \{"/lr/base":0.1,"/o
 sweep "{parameters: {\"/lr/base\": $(seq -s, -f '-%g' 100 | sed 's/.*/[&]/')}}"
 json '[(.errors | length), (.errors[-1] | .pointer, .message)] | tojson' '[51,"/parameters","the points from 50 on were not checked, as enough is wrong before"]' "a hundred of them"
 
-one=$(jq -n --argjson base "$base" '{base: $base, parameters: {"/seed": [1]}}')
+one=$(jq -n --argjson base "$base" '{base: $base, metric: "loss", parameters: {"/seed": [1]}}')
 call -H 'Idempotency-Key: s-1' -d "$one" /v1/sweeps
 want 201 "a sweep with a key"
 id=$(jq .id <<<"$body")

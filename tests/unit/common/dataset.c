@@ -7,6 +7,7 @@
 
 #include "common/dataset/dataset.h"
 #include "common/dataset/list.h"
+#include "common/dataset/look.h"
 #include "common/rng.h"
 #include "common/tfrecord.h"
 #include "tests/unit/data_fixture.h"
@@ -287,4 +288,57 @@ Test(dataset, counts_by_a_manifest_only_if_it_fits)
     cr_expect_eq(dataset_count("synthetic", DATASET_TRAIN, &images, &e), 0);
     cr_expect_eq(images, 0);
     cr_expect_eq(dataset_count(dataset_path("none"), DATASET_TRAIN, &images, &e), -ERR_NOT_FOUND);
+}
+
+Test(dataset, a_glance_sees_the_first_image)
+{
+    struct dataset_glance glance, other;
+
+    fixture_shard(in_folder("train-00000-of-00001"), 0, 3, 10);
+    fixture_shard(in_folder("validation-00000-of-00001"), 0, 3, 10);
+    dataset_look(folder, DATASET_TRAIN, &glance);
+    dataset_look(folder, DATASET_EVAL, &other);
+    cr_assert_eq(glance.width, 28);
+    cr_assert_eq(glance.height, 28);
+    cr_assert_eq(glance.classes, 0, "no manifest lists them");
+    cr_assert(glance.inode && glance.inode != other.inode, "one role's shards are not the other's");
+    dataset_look(in_folder("nothing"), DATASET_TRAIN, &glance);
+    cr_assert_eq(glance.inode, 0);
+}
+
+Test(dataset, a_glance_counts_class_folders)
+{
+    struct dataset_glance glance, other;
+    size_t bytes;
+    uint8_t *jpeg = fixture_jpeg(60, 40, 3, 1, &bytes);
+
+    mkdir(in_folder("a"), 0755);
+    mkdir(in_folder("b"), 0755);
+    fixture_write(in_folder("a/1.jpg"), jpeg, bytes);
+    fixture_write(in_folder("b/2.jpg"), jpeg, bytes);
+    dataset_look(folder, DATASET_TRAIN, &glance);
+    dataset_look(folder, DATASET_EVAL, &other);
+    cr_assert_eq(glance.classes, 2);
+    cr_assert_eq(glance.width, 60);
+    cr_assert_eq(glance.height, 40);
+    cr_assert_eq(glance.inode, other.inode, "one folder holds the same images for both");
+    free(jpeg);
+}
+
+Test(dataset, the_size_of_a_jpeg_that_is_cut_off_or_none)
+{
+    size_t bytes;
+    uint8_t *jpeg = fixture_progressive_jpeg(70, 50, &bytes);
+    int width, height;
+
+    cr_assert(dataset_jpeg_size(jpeg, bytes, &width, &height));
+    cr_assert(width == 70 && height == 50);
+    for (size_t cut = 0; cut < bytes; cut++) { /* each in memory of its own, for ASan */
+        uint8_t *part = malloc(cut ? cut : 1);
+        memcpy(part, jpeg, cut);
+        dataset_jpeg_size(part, cut, &width, &height);
+        free(part);
+    }
+    cr_assert(!dataset_jpeg_size((const uint8_t *)"GIF89a, no JPEG", 15, &width, &height));
+    free(jpeg);
 }

@@ -1,0 +1,136 @@
+#include "common/dataset/look.h"
+
+#include <dirent.h>
+#include <endian.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/dataset/list.h"
+#include "common/dataset/manifest.h"
+#include "common/open_beneath.h"
+#include "common/tf_example.h"
+#include "common/tfrecord.h"
+
+#define RECORD_LIMIT_BYTES ((size_t)16 << 20)
+#define HEAD_BYTES         ((size_t)256 << 10) /* of a JPEG file: its size stands behind EXIF */
+
+bool dataset_jpeg_size(const uint8_t *jpeg, size_t bytes, int *width, int *height)
+{
+    size_t at = 2;
+
+    if (bytes < 4 || jpeg[0] != 0xff || jpeg[1] != 0xd8)
+        return false;
+    while (at + 9 <= bytes && jpeg[at] == 0xff) {
+        uint8_t marker = jpeg[at + 1];
+        /* ITU-T T.81, table B.1: the start of a frame, but not of tables (C4, C8, CC). */
+        if (marker >= 0xc0 && marker <= 0xcf && marker != 0xc4 && marker != 0xc8 &&
+            marker != 0xcc) {
+            *height = jpeg[at + 5] << 8 | jpeg[at + 6];
+            *width = jpeg[at + 7] << 8 | jpeg[at + 8];
+            return *width > 0 && *height > 0;
+        }
+        at += 2 + (size_t)(jpeg[at + 2] << 8 | jpeg[at + 3]);
+    }
+    return false;
+}
+
+/* The bytes of the file from its beginning, at most so many: the caller frees them. */
+static uint8_t *head_of(const char *path, size_t limit, size_t *bytes, struct dataset_glance *out)
+{
+    struct error e;
+    struct stat st;
+    int fd = open_beneath_file(path, &e);
+    uint8_t *data = fd >= 0 && fstat(fd, &st) == 0 ? malloc(limit) : NULL;
+    ssize_t got = 0;
+
+    *bytes = 0;
+    if (data) {
+        out->device = st.st_dev;
+        out->inode = st.st_ino;
+        do {
+            *bytes += (size_t)got;
+            got = pread(fd, data + *bytes, limit - *bytes, (off_t)*bytes);
+        } while (got > 0);
+    }
+    if (fd >= 0)
+        close(fd);
+    return data;
+}
+
+static void look_at_shard(const char *path, struct dataset_glance *out)
+{
+    size_t bytes;
+    uint64_t payload;
+    struct tf_example_view view;
+    struct error e;
+    uint8_t *head = head_of(path, TFRECORD_HEADER_BYTES, &bytes, out);
+
+    if (head && bytes == TFRECORD_HEADER_BYTES &&
+        tfrecord_frame(head, INT64_MAX, path, 0, &payload, &e) == 0 &&
+        payload <= RECORD_LIMIT_BYTES) {
+        size_t whole = TFRECORD_HEADER_BYTES + payload;
+        free(head);
+        head = head_of(path, whole, &bytes, out);
+        if (head && bytes == whole &&
+            tf_example_parse(head + TFRECORD_HEADER_BYTES, payload, &view, &e) == 0)
+            dataset_jpeg_size(view.jpeg, view.jpeg_bytes, &out->width, &out->height);
+    }
+    free(head);
+}
+
+static void look_at_image(const char *path, struct dataset_glance *out)
+{
+    size_t bytes;
+    uint8_t *head = head_of(path, HEAD_BYTES, &bytes, out);
+
+    if (head)
+        dataset_jpeg_size(head, bytes, &out->width, &out->height);
+    free(head);
+}
+
+/* The first image of a class folder by name, as the list would have it. */
+static void look_at_class(const char *folder, const char *name, struct dataset_glance *out)
+{
+    char path[PATH_MAX], first[NAME_MAX + 1] = "";
+    const struct dirent *entry;
+    struct error e;
+
+    if ((size_t)snprintf(path, sizeof path, "%s/%s", folder, name) >= sizeof path)
+        return;
+    int fd = open_beneath_folder(path, &e);
+    DIR *images = fd < 0 ? NULL : fdopendir(fd);
+    while (images && (entry = readdir(images)))
+        if (dataset_is_jpeg_name(entry->d_name) && (!*first || strcmp(entry->d_name, first) < 0))
+            snprintf(first, sizeof first, "%s", entry->d_name);
+    if (images)
+        closedir(images);
+    else if (fd >= 0)
+        close(fd);
+    size_t length = strlen(path);
+    if (*first && (size_t)snprintf(path + length, sizeof path - length, "/%s", first) <
+                      sizeof path - length)
+        look_at_image(path, out);
+}
+
+void dataset_look(const char *path, enum dataset_role role, struct dataset_glance *out)
+{
+    struct dataset_list list;
+    struct error e;
+
+    *out = (struct dataset_glance){0};
+    if (strcmp(path, "synthetic") == 0)
+        return;
+    if (dataset_list_find(path, role, (struct dataset_part){0, 1}, &list, &e) == 0) {
+        if (list.format == DATASET_TFRECORD) {
+            out->classes = manifest_classes(&list);
+            look_at_shard(list.files[0], out);
+        } else {
+            out->classes = list.class_count;
+            look_at_class(list.folder, list.classes[0], out);
+        }
+    }
+    dataset_list_free(&list);
+}

@@ -1,0 +1,23 @@
+/* A glance at a data set, for what a plan would warn of: without an index, whatever its size. */
+#ifndef TRAIND_COMMON_DATASET_LOOK_H
+#define TRAIND_COMMON_DATASET_LOOK_H
+
+#include <sys/types.h>
+
+#include "common/dataset/dataset.h"
+
+/* What is not known is 0. */
+struct dataset_glance {
+    int64_t classes;   /* that manifest.json of train-prep lists, or class folders */
+    int width, height; /* of the first image */
+    dev_t device;      /* of the first file: the same one is the same data */
+    ino_t inode;
+};
+
+/* Never an error: what cannot be seen is not known. Synthetic data: all 0. */
+void dataset_look(const char *path, enum dataset_role role, struct dataset_glance *out);
+
+/* Width and height in the header of a JPEG's bytes, which may be cut off behind it. False: none. */
+bool dataset_jpeg_size(const uint8_t *jpeg, size_t bytes, int *width, int *height);
+
+#endif
