@@ -24,8 +24,8 @@ static const struct config_key keys[] = {
     {"socket", 's', NULL, 0, 0, FIELD(socket),
      "path of the unix socket (default: traind.sock in the state folder)"},
     {"state", 's', NULL, 0, 0, FIELD(state),
-     "folder of the database and the runs (default: $TRAIND_STATE, else /var/lib/traind for root, "
-     "else ~/.local/state/traind)"},
+     "folder of the database and the runs (default: $TRAIND_STATE, else systemd's StateDirectory, else /var/lib/traind for "
+     "root, else ~/.local/state/traind)"},
     {"slots", 'i', "0", 0, 4096, FIELD(slots),
      "cores that jobs may take at a time; 0 is all of them"},
     {"mpirun", 's', MPIRUN, 0, 0, FIELD(mpirun), "program that starts the workers of a job"},
@@ -279,47 +279,59 @@ struct reading {
     const char *path;
     uint64_t outside; /* keys given before the file, which win over it */
     uint64_t seen;
-    struct error *e;
-    int status; /* of the first bad line */
+    char bad[ERROR_TEXT_BYTES]; /* what is wrong, one a line, as far as it fits */
+    size_t bad_bytes;
 };
 
-/* libinih's handler: returns 0 for a bad line, whose number ini_parse then returns. */
+static int config_bad_line(struct reading *r, const char *text)
+{
+    size_t prefix = strlen(r->path);
+
+    if (strncmp(text, r->path, prefix) == 0 && strncmp(text + prefix, ": ", 2) == 0)
+        text += prefix + 2;
+    int n = snprintf(r->bad + r->bad_bytes, sizeof r->bad - r->bad_bytes, "%s%s",
+                     r->bad_bytes ? "; " : "", text);
+    r->bad_bytes = n < (int)(sizeof r->bad - r->bad_bytes) ? r->bad_bytes + (size_t)n
+                                                           : sizeof r->bad - 1;
+    return 0;
+}
+
+/* libinih's handler: returns 0 for a bad line; ini_parse reads on, and returns the first one's
+ * number. */
 static int config_parse_line(void *context, const char *section, const char *name,
                              const char *value)
 {
     struct reading *r = context;
     struct config unused = {0};
+    struct error e;
     int i = index_of(name);
 
-    if (r->status)
-        return 1;
     if (*section) {
-        r->status = error_set(r->e, ERR_USAGE, "sections are not used; write the keys without [%s]",
-                              section);
-        return 0;
+        error_set(&e, ERR_USAGE, "sections are not used; write %s without [%s]", name, section);
+        return config_bad_line(r, e.text);
     }
     if (i >= 0 && (r->seen & UINT64_C(1) << i)) {
-        r->status = error_set(r->e, ERR_USAGE, "the key \"%s\" is there twice", name);
-        return 0;
+        error_set(&e, ERR_USAGE, "the key \"%s\" is there twice", name);
+        return config_bad_line(r, e.text);
     }
     if (i >= 0)
         r->seen |= UINT64_C(1) << i;
     bool hidden = i >= 0 && (r->outside & UINT64_C(1) << i); /* still checked */
-    r->status = config_set(hidden ? &unused : r->config, name, value, r->path, r->e);
+    int status = config_set(hidden ? &unused : r->config, name, value, r->path, &e);
     config_clear(&unused);
-    return r->status == 0;
+    return status ? config_bad_line(r, e.text) : 1;
 }
 
 static int config_read_file(struct config *c, const char *path, struct error *e)
 {
-    struct reading r = {c, path, c->given, 0, e, 0};
+    struct reading r = {.config = c, .path = path, .outside = c->given};
 
     errno = 0;
     int line = ini_parse(path, config_parse_line, &r);
     if (line == -1)
         return error_set_errno(e, errno, "cannot read the configuration %s", path);
-    if (r.status)
-        return error_prefix(e, "line %d of %s", line, path);
+    if (r.bad_bytes)
+        return error_set(e, ERR_USAGE, "line %d of %s: %s", line, path, r.bad);
     if (line)
         return error_set(e, ERR_USAGE, "line %d of %s is not \"key = value\"", line, path);
     return 0;
@@ -327,11 +339,14 @@ static int config_read_file(struct config *c, const char *path, struct error *e)
 
 /* ---------------------------------------------------------------- defaults */
 
+/* systemd names the folder of StateDirectory=, "a:b" where there are several. */
 static char *default_state(void)
 {
-    const char *home = getenv("HOME");
+    const char *home = getenv("HOME"), *unit = getenv("STATE_DIRECTORY");
     char *path = NULL;
 
+    if (unit && *unit == '/')
+        return strndup(unit, strcspn(unit, ":"));
     if (geteuid() == 0 || !home || !*home)
         return strdup("/var/lib/traind");
     if (asprintf(&path, "%s/.local/state/traind", home) < 0)
