@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "client/cmd.h"
+#include "client/settings.h"
 #include "client/token.h"
 #include "common/buffer.h"
 #include "common/json.h"

@@ -16,8 +16,6 @@
 #include "common/suggest.h"
 #include "config.h"
 
-struct client_settings client = {.server = "http://127.0.0.1:7077"};
-
 /* clang-format off */
 static const struct cmd_option common_options[] = {
     {"server", 's', "ADDRESS", "the daemon: http://HOST:PORT, https://HOST:PORT or unix:PATH (also TRAINCTL_SERVER)"},

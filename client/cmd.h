@@ -20,6 +20,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#include "client/settings.h"
 #include "common/error.h"
 
 #define CMD_OPTIONS_MAX  12
@@ -52,14 +53,6 @@ struct cmd_args {
     const char
         *values[CMD_OPTIONS_MAX]; /* of cmd->options: the value, "" of a flag, NULL: absent */
 };
-
-/* What the options of all commands (--server, --json, --no-color) and the environment say. */
-struct client_settings {
-    const char *server; /* "http://127.0.0.1:7077", "unix:/path" (api_find_server) */
-    bool json;          /* print the API's JSON instead of words for a person */
-    bool color;         /* stdout is a terminal, and neither NO_COLOR nor --no-color was given */
-};
-extern struct client_settings client;
 
 const struct cmd *cmd_at(size_t i);               /* NULL behind the last */
 const char *cmd_title(const char *name);          /* above this command; NULL: none */

@@ -10,6 +10,7 @@
 #include "client/change.h"
 #include "client/views/print.h"
 #include "common/dataset/plan_inputs.h"
+#include "common/job_document.h"
 #include "common/json.h"
 #include "common/preset.h"
 #include "common/printable.h"

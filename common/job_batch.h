@@ -3,6 +3,7 @@
 #define TRAIND_COMMON_JOB_BATCH_H
 
 #include "common/job_spec.h"
+#include "common/problem.h"
 
 /* The largest batch of at most `most` images that divides a worker's share of an update, so that
  * share / batch equal batches make it up. share, most >= 1. */

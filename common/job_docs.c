@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/job_document.h"
 #include "common/job_options.h"
 
 #define LINE_MAX_BYTES 78

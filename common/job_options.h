@@ -3,7 +3,7 @@
  * man/train-job.5 come from it; how to add a row: doc/how-to-add-an-option.md.
  *
  * job_options.c holds the table, job_value.c moves one value between JSON and struct job_spec,
- * job_spec.c does it for a whole document, job_check.c knows what depends on two keys,
+ * job_document.c does it for a whole document, job_check.c knows what depends on two keys,
  * job_schema.c prints the table for others.
  */
 #ifndef TRAIND_COMMON_JOB_OPTIONS_H

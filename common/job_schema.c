@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/job_document.h"
 #include "common/job_options.h"
 
 static const char *const type_names[] = {

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "common/job_document.h"
 #include "common/json.h"
 #include "common/plan/plan.h"
 #include "common/preset.h"

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "common/host.h"
-#include "common/job_spec.h"
+#include "common/job_document.h"
 #include "common/json.h"
 #include "common/placement.h"
 #include "common/preset.h"

@@ -2,8 +2,8 @@
 #ifndef TRAIND_WORKER_RESULT_H
 #define TRAIND_WORKER_RESULT_H
 
-#include "worker/evaluate.h"
 #include "worker/run.h"
+#include "worker/state.h"
 
 struct result {
     const char *status; /* "success" or "cancelled" */

@@ -8,6 +8,7 @@
 
 #include "common/clock.h"
 #include "common/file.h"
+#include "common/job_document.h"
 #include "common/json.h"
 #include "common/plan/replan.h"
 #include "common/preset.h"
@@ -17,7 +18,7 @@
 #include "worker/resume.h"
 #include "worker/start_parts.h"
 #include "worker/threads.h"
-#include "worker/watch/binding.h"
+#include "worker/watch/binding_report.h"
 #include "worker/watch/peak.h"
 #include "worker/watch/stall.h"
 

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "common/dataset/plan_inputs.h"
+#include "common/job_document.h"
 #include "common/json.h"
 #include "common/plan/replan.h"
 #include "worker/start_parts.h"

@@ -1,5 +1,6 @@
 #include "worker/state.h"
 
+#include "common/job_document.h"
 #include "config.h"
 #include <jansson.h>
 #include <limits.h>

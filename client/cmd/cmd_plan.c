@@ -14,6 +14,7 @@
 #include "client/views/table.h"
 #include "client/views/terminal.h"
 #include "common/dataset/plan_inputs.h"
+#include "common/job_document.h"
 #include "common/json.h"
 #include "common/weights.h"
 

@@ -14,6 +14,7 @@
 #include "client/views/table.h"
 #include "common/job_batch.h"
 #include "common/dataset/plan_inputs.h"
+#include "common/job_document.h"
 
 #define POINTS_MAX    64
 #define NODES_MAX     65536

@@ -14,6 +14,7 @@
 #include "client/measure/bench.h"
 #include "client/measure/speeds.h"
 #include "common/file.h"
+#include "common/job_document.h"
 #include "common/json.h"
 #include "launch/launch.h"
 

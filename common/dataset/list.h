@@ -3,8 +3,11 @@
 #define TRAIND_COMMON_DATASET_LIST_H
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
-#include "common/dataset/dataset.h"
+#include "common/dataset/kinds.h"
+#include "common/error.h"
 
 struct dataset_list {
     enum dataset_format format;

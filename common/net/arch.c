@@ -3,8 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/net/cnn.h"
-
 /* He et al. 2015 (18 to 152), Xie et al. 2017 (ResNeXt); torchvision's names and block counts. cnn
  * is TensorFlow's official MNIST example (tensorflow/models, official/mnist/mnist.py), which Cray's
  * Scaling Deep Learning (ALCF 2018) trains. */
@@ -208,7 +206,7 @@ static void visit_cnn(struct walk *w, const struct arch_shape *shape)
     int first = arch_widen(shape, CNN_FILTERS), second = arch_widen(shape, 2 * CNN_FILTERS);
     int size = shape->image_size;
 
-    size = visit_conv(w, "conv1", "", 1, first, CNN_KERNEL, 1, 1, size) / CNN_POOL;
+    size = visit_conv(w, "conv1", "", 1, first, CNN_KERNEL, 1, 1, size) / ARCH_CNN_POOL;
     visit_conv(w, "conv2", "", first, second, CNN_KERNEL, 1, 1, size);
 }
 
@@ -231,7 +229,8 @@ int arch_linears(const struct arch_shape *shape, struct arch_linear out[ARCH_LIN
             (struct arch_linear){"fc", shape->arch->bottleneck ? 2048 : 512, shape->classes, 1};
         return 1;
     }
-    int size = shape->image_size / CNN_POOL / CNN_POOL, hidden = arch_widen(shape, CNN_HIDDEN);
+    int size = shape->image_size / ARCH_CNN_POOL / ARCH_CNN_POOL,
+        hidden = arch_widen(shape, CNN_HIDDEN);
     int features = size * size * arch_widen(shape, 2 * CNN_FILTERS);
     out[0] = (struct arch_linear){"fc1", features, hidden, size * size};
     out[1] = (struct arch_linear){"fc2", hidden, shape->classes, 1};

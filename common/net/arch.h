@@ -60,6 +60,9 @@ const char *arch_default(const struct arch *arch, const char *pointer);
 /* Has this architecture a use for the key ("/model/stem")? */
 bool arch_uses(const struct arch *arch, const char *pointer);
 
+/* Kernel and stride of the max-pooling behind each convolution of cnn. */
+enum { ARCH_CNN_POOL = 2 };
+
 /* One convolution with its batch norm or bias, as it lies in the network. */
 struct arch_conv {
     char name[48];    /* torchvision's: "layer1.0.conv2", "layer1.0.downsample.0", "conv1" */

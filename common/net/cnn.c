@@ -19,7 +19,7 @@ void cnn_lay_out(const struct arch_shape *shape, bool inference, struct cnn_layo
     for (int i = 0; i < CNN_STAGES; i++) {
         size_t size = (size_t)out->convs[i].out_size, channels = (size_t)out->convs[i].out_channels;
         out->y[i] = size * size * channels;
-        out->pooled[i] = (size / CNN_POOL) * (size / CNN_POOL) * channels;
+        out->pooled[i] = (size / ARCH_CNN_POOL) * (size / ARCH_CNN_POOL) * channels;
         out->floats += out->y[i] + out->pooled[i];
         if (inference)
             continue;

@@ -8,7 +8,7 @@
 
 #include "common/net/arch.h"
 
-enum { CNN_STAGES = 2, CNN_POOL = 2 /* kernel and stride */ };
+enum { CNN_STAGES = 2 };
 
 struct cnn_layout {
     struct arch_conv convs[CNN_STAGES];

@@ -7,6 +7,7 @@
 #include <sys/inotify.h>
 
 #include "common/file.h"
+#include "common/job_document.h"
 #include "common/log.h"
 #include "daemon/job/document.h"
 #include "daemon/job/size.h"

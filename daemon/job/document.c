@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/job_document.h"
 #include "common/json.h"
 #include "common/preset.h"
 

@@ -6,6 +6,7 @@
 
 #include "common/clock.h"
 #include "common/event.h"
+#include "common/job_document.h"
 #include "common/log.h"
 #include "common/median.h"
 #include "common/plan/plan.h"

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "common/clock.h"
+#include "common/job_document.h"
 #include "common/log.h"
 #include "common/open_beneath.h"
 #include "daemon/job/document.h"

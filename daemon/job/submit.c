@@ -1,6 +1,7 @@
 #include <stdlib.h>
 
 #include "common/clock.h"
+#include "common/job_document.h"
 #include "daemon/job/document.h"
 #include "daemon/job/inside.h"
 #include "daemon/job/size.h"

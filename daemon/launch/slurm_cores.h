@@ -3,6 +3,7 @@
 #ifndef TRAIND_DAEMON_LAUNCH_SLURM_CORES_H
 #define TRAIND_DAEMON_LAUNCH_SLURM_CORES_H
 
+#include "common/error.h"
 #include "common/job_spec.h"
 #include "daemon/launch/slurm_settings.h"
 

@@ -7,6 +7,7 @@
 
 #include "common/clock.h"
 #include "common/dataset/plan_inputs.h"
+#include "common/job_document.h"
 #include "common/json.h"
 #include "common/log.h"
 #include "common/preset.h"

@@ -3,7 +3,7 @@
 #define TRAIND_WORKER_DATA_DECODE_H
 
 #include "worker/data/augment.h"
-#include "worker/data/loader.h"
+#include "worker/data/loader_config.h"
 
 /* What a prefetch thread needs for itself. */
 struct decode_scratch {

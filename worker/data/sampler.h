@@ -3,7 +3,7 @@
 #ifndef TRAIND_WORKER_DATA_SAMPLER_H
 #define TRAIND_WORKER_DATA_SAMPLER_H
 
-#include "worker/data/loader.h"
+#include "worker/data/loader_config.h"
 
 struct sampler_batch {
     int n;               /* 0: behind the last one */

@@ -2,7 +2,7 @@
 #ifndef TRAIND_WORKER_DATA_SYNTHETIC_H
 #define TRAIND_WORKER_DATA_SYNTHETIC_H
 
-#include "worker/data/loader.h"
+#include "worker/data/loader_config.h"
 
 /* Fills images (batch, size, size, 3) with mean 0 and deviation 1, as normalised ones have, and
  * labels (batch). Images of different numbers, ranks or seeds differ. */

@@ -30,8 +30,8 @@ int cnn_build(struct model *m, struct error *e)
     struct cnn_layout *l = &m->cnn->layout;
     cnn_lay_out(&shape, m->config.inference, l);
     for (int s = 0; s < CNN_STAGES; s++)
-        m->cnn->pools[s] =
-            window_make(l->convs[s].out_size, l->convs[s].out_channels, CNN_POOL, CNN_POOL, 0);
+        m->cnn->pools[s] = window_make(l->convs[s].out_size, l->convs[s].out_channels,
+                                       ARCH_CNN_POOL, ARCH_CNN_POOL, 0);
     m->cnn->hidden = (struct linear){(size_t)l->linears[0].in, (size_t)l->linears[0].out};
     m->features = l->linears[0].out;
     return model_make_units(m, l->convs, CNN_STAGES, e);

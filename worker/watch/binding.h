@@ -11,7 +11,6 @@
 
 #include "common/placement.h"
 #include "worker/kernels/gemm.h"
-#include "worker/run.h"
 
 #define BINDING_WORD_BYTES 16
 
@@ -40,10 +39,5 @@ json_t *binding_problems(const struct binding *ranks, const char *const *hosts, 
 
 /* "0-3,8": the caller gives room for it; cut if there is not enough. */
 void binding_cpus_to_text(const cpu_set_t *cpus, char *text, size_t bytes);
-
-/* Gathers all ranks'. On rank 0: a table in the log, problems into r->warnings, r->binding, and
- * r->kernel_kinds.
- * Collective. */
-int binding_report(struct run *r, struct error *e);
 
 #endif

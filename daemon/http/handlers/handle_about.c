@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/job_spec.h"
+#include "common/job_document.h"
 #include "common/preset.h"
 #include "config.h"
 #include "daemon/http/routes.h"

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "common/dataset/plan_inputs.h"
+#include "common/job_document.h"
 #include "common/json.h"
 #include "common/plan/lr_curve.h"
 #include "common/preset.h"

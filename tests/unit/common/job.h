@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/job_spec.h"
+#include "common/job_document.h"
 #include "common/preset.h"
 
 static inline struct job_spec *job_parse(const char *text, struct problems *problems,

@@ -1,5 +1,6 @@
 #include "common/job_batch.h"
 
+#include "common/job_document.h"
 #include "tests/unit/common/job.h"
 
 TestSuite(job_batch, .init = use_source_presets);

@@ -1,6 +1,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "common/job_document.h"
 #include "common/job_env.h"
 #include "common/job_options.h"
 #include "tests/unit/common/job.h"

@@ -1,3 +1,4 @@
+#include "common/job_document.h"
 #include "common/plan/plan.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+#include "common/job_document.h"
 #include "common/plan/predict.h"
 
 #include <math.h>

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "common/file.h"
+#include "common/job_document.h"
 #include "common/json.h"
 #include "daemon/job/job.h"
 #include "daemon/job/queue.h"

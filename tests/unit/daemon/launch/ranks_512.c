@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "common/file.h"
+#include "common/job_document.h"
 #include "common/plan/plan.h"
 #include "daemon/launch/slurm.h"
 #include "daemon/launch/slurm_script.h"

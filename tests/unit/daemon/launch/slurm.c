@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/job_spec.h"
+#include "common/job_document.h"
 #include "common/preset.h"
 #include "daemon/launch/slurm.h"
 #include "daemon/launch/slurm_call.h"

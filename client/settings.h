@@ -1,0 +1,15 @@
+/* What holds for all commands, wherever they are in trainctl. */
+#ifndef TRAIND_CLIENT_SETTINGS_H
+#define TRAIND_CLIENT_SETTINGS_H
+
+#include <stdbool.h>
+
+/* What the options of all commands (--server, --json, --no-color) and the environment say. */
+struct client_settings {
+    const char *server; /* "http://127.0.0.1:7077", "unix:/path" (api_find_server) */
+    bool json;          /* print the API's JSON instead of words for a person */
+    bool color;         /* stdout is a terminal, and neither NO_COLOR nor --no-color was given */
+};
+extern struct client_settings client;
+
+#endif
