@@ -291,8 +291,8 @@ static int config_bad_line(struct reading *r, const char *text)
         text += prefix + 2;
     int n = snprintf(r->bad + r->bad_bytes, sizeof r->bad - r->bad_bytes, "%s%s",
                      r->bad_bytes ? "; " : "", text);
-    r->bad_bytes = n < (int)(sizeof r->bad - r->bad_bytes) ? r->bad_bytes + (size_t)n
-                                                           : sizeof r->bad - 1;
+    r->bad_bytes =
+        n < (int)(sizeof r->bad - r->bad_bytes) ? r->bad_bytes + (size_t)n : sizeof r->bad - 1;
     return 0;
 }
 

@@ -110,8 +110,8 @@ static void look_at_class(const char *folder, const char *name, struct dataset_g
     else if (fd >= 0)
         close(fd);
     size_t length = strlen(path);
-    if (*first && (size_t)snprintf(path + length, sizeof path - length, "/%s", first) <
-                      sizeof path - length)
+    if (*first &&
+        (size_t)snprintf(path + length, sizeof path - length, "/%s", first) < sizeof path - length)
         look_at_image(path, out);
 }
 

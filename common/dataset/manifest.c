@@ -68,8 +68,7 @@ int64_t manifest_classes(const struct dataset_list *list)
     json_t *manifest = manifest_load(list);
     bool fits = manifest_is_known(manifest) && list->count > 0 &&
                 shard_images(manifest, list->files[0], list->bytes[0]) > 0;
-    int64_t classes =
-        fits ? (int64_t)json_array_size(json_object_get(manifest, "classes")) : 0;
+    int64_t classes = fits ? (int64_t)json_array_size(json_object_get(manifest, "classes")) : 0;
 
     json_decref(manifest);
     return classes;

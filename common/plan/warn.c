@@ -56,18 +56,21 @@ static void warn_of_data(struct plan *plan, const struct job_spec *spec,
     long long size = spec->model.image_size, classes = spec->model.classes;
 
     if (data->classes && data->classes < classes)
-        warn(plan, json_sprintf("model.classes is %lld, but the training data have %lld classes: "
-                                "the other outputs of the network are never right",
-                                classes, (long long)data->classes));
+        plan_warn_with(
+            plan, json_sprintf("model.classes is %lld, but the training data have %lld classes: "
+                               "the other outputs of the network are never right",
+                               classes, (long long)data->classes));
     if (side && size >= (long long)ENLARGED_TIMES * side)
-        warn(plan, json_sprintf("model.image_size is %lld, but the first training image has %d x "
-                                "%d pixels: enlarging them costs about %.0f times the computation "
-                                "and shows the network nothing more",
-                                size, data->width, data->height,
-                                (double)(size * size) / ((double)side * side)));
+        plan_warn_with(
+            plan, json_sprintf("model.image_size is %lld, but the first training image has %d x "
+                               "%d pixels: enlarging them costs about %.0f times the computation "
+                               "and shows the network nothing more",
+                               size, data->width, data->height,
+                               (double)(size * size) / ((double)side * side)));
     if (data->evaluates_training)
-        warn(plan, json_string("data.eval holds the training images: its accuracy does not say how "
-                               "well the network does on images it has not seen"));
+        plan_warn_with(
+            plan, json_string("data.eval holds the training images: its accuracy does not say how "
+                              "well the network does on images it has not seen"));
 }
 
 static void warn_of_locality(struct plan *plan, const struct job_spec *spec)
@@ -93,11 +96,12 @@ static void warn_of_high_rate(struct plan *plan, const struct job_spec *spec)
     const struct optimizer_kind *kind = optimizer_kind_at((size_t)spec->optimizer.name);
 
     if (!kind->adaptive && fmin(peak, scaled) >= HIGH_RATE_TIMES * USUAL_RATE)
-        warn(plan, json_sprintf("the learning rate rises to %.10g with a global batch of %lld: %s "
-                                "usually takes about %.10g (0.1 for each 256 images, Goyal et al. "
-                                "2017), and diverges at much more",
-                                peak, (long long)plan->global_batch, kind->name,
-                                USUAL_RATE * (double)plan->global_batch / USUAL_BATCH));
+        plan_warn_with(
+            plan, json_sprintf("the learning rate rises to %.10g with a global batch of %lld: %s "
+                               "usually takes about %.10g (0.1 for each 256 images, Goyal et al. "
+                               "2017), and diverges at much more",
+                               peak, (long long)plan->global_batch, kind->name,
+                               USUAL_RATE * (double)plan->global_batch / USUAL_BATCH));
 }
 
 static void warn_of_rate(struct plan *plan, const struct job_spec *spec)

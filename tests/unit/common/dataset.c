@@ -294,15 +294,15 @@ Test(dataset, a_glance_sees_the_first_image)
 {
     struct dataset_glance glance, other;
 
-    fixture_shard(in_folder("train-00000-of-00001"), 0, 3, 10);
-    fixture_shard(in_folder("validation-00000-of-00001"), 0, 3, 10);
+    fixture_shard(dataset_path("train-00000-of-00001"), 0, 3, 10);
+    fixture_shard(dataset_path("validation-00000-of-00001"), 0, 3, 10);
     dataset_look(folder, DATASET_TRAIN, &glance);
     dataset_look(folder, DATASET_EVAL, &other);
     cr_assert_eq(glance.width, 28);
     cr_assert_eq(glance.height, 28);
     cr_assert_eq(glance.classes, 0, "no manifest lists them");
     cr_assert(glance.inode && glance.inode != other.inode, "one role's shards are not the other's");
-    dataset_look(in_folder("nothing"), DATASET_TRAIN, &glance);
+    dataset_look(dataset_path("nothing"), DATASET_TRAIN, &glance);
     cr_assert_eq(glance.inode, 0);
 }
 
@@ -312,10 +312,10 @@ Test(dataset, a_glance_counts_class_folders)
     size_t bytes;
     uint8_t *jpeg = fixture_jpeg(60, 40, 3, 1, &bytes);
 
-    mkdir(in_folder("a"), 0755);
-    mkdir(in_folder("b"), 0755);
-    fixture_write(in_folder("a/1.jpg"), jpeg, bytes);
-    fixture_write(in_folder("b/2.jpg"), jpeg, bytes);
+    mkdir(dataset_path("a"), 0755);
+    mkdir(dataset_path("b"), 0755);
+    fixture_write(dataset_path("a/1.jpg"), jpeg, bytes);
+    fixture_write(dataset_path("b/2.jpg"), jpeg, bytes);
     dataset_look(folder, DATASET_TRAIN, &glance);
     dataset_look(folder, DATASET_EVAL, &other);
     cr_assert_eq(glance.classes, 2);

@@ -442,18 +442,22 @@ static struct plan *plan_on(const char *text, const struct plan_data *data,
 Test(plan, warns_of_what_the_data_say_against_it)
 {
     static const char document[] = "{\"data\": {\"train\": \"x\", \"eval\": \"y\"}}";
-    struct plan_data fashion = {.classes = 10, .width = 28, .height = 28, .evaluates_training = true},
+    struct plan_data fashion = {.classes = 10,
+                                .width = 28,
+                                .height = 28,
+                                .evaluates_training = true},
                      imagenet = {.classes = 1000, .width = 500, .height = 375}, unknown = {0};
     struct problems none = {0};
     struct plan *plan = plan_on(document, &fashion, &none);
 
-    cr_assert(warns(plan, "model.classes is 1000, but the training data have 10 classes"));
-    cr_assert(warns(plan, "28 x 28 pixels: enlarging them costs about 64 times"));
-    cr_assert(warns(plan, "data.eval holds the training images"));
+    cr_assert(plan_warns(plan, "model.classes is 1000, but the training data have 10 classes"));
+    cr_assert(plan_warns(plan, "28 x 28 pixels: enlarging them costs about 64 times"));
+    cr_assert(plan_warns(plan, "data.eval holds the training images"));
     plan_destroy(plan);
     for (int i = 0; i < 2; i++) {
         plan = plan_on(document, i ? &imagenet : &unknown, &none);
-        cr_assert(!warns(plan, "classes") && !warns(plan, "pixels") && !warns(plan, "data.eval"));
+        cr_assert(!plan_warns(plan, "classes") && !plan_warns(plan, "pixels") &&
+                  !plan_warns(plan, "data.eval"));
         plan_destroy(plan);
     }
 }
@@ -463,8 +467,8 @@ Test(plan, refuses_fewer_classes_than_the_data_have)
     struct plan_data data = {.classes = 1000};
     struct problems problems = {0};
 
-    cr_assert_null(plan_on("{\"model\": {\"classes\": 10}, \"data\": {\"train\": \"x\"}}", &data,
-                           &problems));
+    cr_assert_null(
+        plan_on("{\"model\": {\"classes\": 10}, \"data\": {\"train\": \"x\"}}", &data, &problems));
     cr_assert_eq(problems.count, 1);
     cr_assert_str_eq(problems.items[0].pointer, "/model/classes");
     problems_clear(&problems);
@@ -476,17 +480,21 @@ Test(plan, warns_of_a_rate_far_above_the_usual)
         const char *document;
         bool warned;
     } cases[] = {
-        {"{\"data\": {\"train\": \"x\"}, \"lr\": {\"base\": 4000}}", true},
-        {"{\"data\": {\"train\": \"x\"}, \"lr\": {\"base\": 0.4}}", false},
-        {"{\"data\": {\"train\": \"x\"}, \"batch_per_worker\": 4096, \"lr\": {\"base\": 0.2}}", false},
-        {"{\"data\": {\"train\": \"x\"}, \"batch_per_worker\": 2, \"lr\": {\"base\": 0.1, \"scaling\": "
-         "\"none\"}}", false},
-        {"{\"data\": {\"train\": \"x\"}, \"batch_per_worker\": 8192, \"optimizer\": {\"name\": \"lars\"}, "
-         "\"lr\": {\"base\": 0.45}}", false},
+        {"{\"data\": {\"train\": \"x\"}, \"lr\": {\"base\": 4000}}",                            true },
+        {"{\"data\": {\"train\": \"x\"}, \"lr\": {\"base\": 0.4}}",                             false},
+        {"{\"data\": {\"train\": \"x\"}, \"batch_per_worker\": 4096, \"lr\": {\"base\": 0.2}}",
+         false                                                                                       },
+        {"{\"data\": {\"train\": \"x\"}, \"batch_per_worker\": 2, \"lr\": {\"base\": 0.1, "
+         "\"scaling\": "
+         "\"none\"}}",                                                                                      false                                                                                },
+        {"{\"data\": {\"train\": \"x\"}, \"batch_per_worker\": 8192, \"optimizer\": {\"name\": "
+         "\"lars\"}, "
+         "\"lr\": {\"base\": 0.45}}",                                                                                     false          },
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct plan *plan = right_plan_of(cases[i].document, 1281167);
-        cr_assert_eq(warns(plan, "the learning rate rises to"), cases[i].warned, "case %zu", i);
+        cr_assert_eq(plan_warns(plan, "the learning rate rises to"), cases[i].warned, "case %zu",
+                     i);
         plan_destroy(plan);
     }
 }
