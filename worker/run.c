@@ -72,13 +72,14 @@ void run_report_failure(struct run *r, const struct error *e)
 
     if (r->rank != 0)
         return;
-    log_error("rank %d on %s, phase %s: %s", r->failed_at.rank, r->failed_at.host, r->phase,
-              e->text);
+    /* What all ranks came upon together, as a divergence, has no place: rank 0 tells it. */
+    const char *host = *r->failed_at.host ? r->failed_at.host : traincomm_host(r->comm, 0);
+    log_error("%s (rank %d on %s, phase %s)", e->text, r->failed_at.rank, host, r->phase);
     if (!r->report)
         return;
     report_begin(r->report, EVENT_FAILED);
     report_int(r->report, "rank", r->failed_at.rank);
-    report_text(r->report, "host", r->failed_at.host);
+    report_text(r->report, "host", host);
     report_text(r->report, "phase", r->phase);
     report_text(r->report, "signal", NULL);
     report_text(r->report, "reason", e->text);

@@ -307,10 +307,10 @@ static int train_check_finite(int64_t step, double loss, double grad_norm, struc
     if (!of_loss && isfinite(grad_norm))
         return 0;
     return error_set(e, ERR_INVALID,
-                     "diverged at step %lld, %s was %g: try a smaller lr.base or a longer "
+                     "diverged at step %lld, %s was %s: try a smaller lr.base or a longer "
                      "lr.warmup_epochs",
-                     (long long)step, of_loss ? "loss" : "the norm of the gradients",
-                     of_loss ? loss : grad_norm);
+                     (long long)step, of_loss ? "the loss" : "the norm of the gradients",
+                     isnan(of_loss ? loss : grad_norm) ? "not a number (NaN)" : "infinite");
 }
 
 /* One step; index counts from 0. *stop: out, the ranks agreed to stop before it. */

@@ -134,10 +134,10 @@ static void failure_rows(struct libscols_table *table, const struct job *job, co
 
     if (!reason)
         return;
-    if (strcmp(reason, job->reason) != 0)
+    if (strncmp(job->reason, reason, strlen(reason)) != 0) /* the reason begins with it, or not */
         show_add_row(table, "first failure", reason);
     json_array_foreach (json_object_get(failure, "log"), i, line)
-        show_add_row(table, i ? "" : "its log ended", json_string_value(line));
+        show_add_row(table, i ? "" : "end of its log", json_string_value(line));
 }
 
 /* Of one that Slurm runs: "4711 RUNNING on n1,n2: Resources" as far as there is something to say.

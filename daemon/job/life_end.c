@@ -1,5 +1,6 @@
 #include "daemon/job/life_end.h"
 
+#include <string.h>
 #include <math.h>
 #include <stdio.h>
 
@@ -54,6 +55,9 @@ static void life_say_end(const struct verdict *v, const struct life_history *h, 
     if (v->state == JOB_SUCCEEDED)
         snprintf(reason, LIFE_REASON_BYTES, "complete after %lld %s; the first failure: %s",
                  (long long)h->restarts, times, first);
+    else if (v->state == JOB_FAILED && strcmp(first, v->reason) == 0)
+        snprintf(reason, LIFE_REASON_BYTES, "%s; failed in the same way after %lld %s", first,
+                 (long long)h->restarts, times);
     else if (v->state == JOB_FAILED)
         snprintf(reason, LIFE_REASON_BYTES, "%s; failed again after %lld %s, the last time: %s",
                  first, (long long)h->restarts, times, v->reason);

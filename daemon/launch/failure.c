@@ -337,12 +337,20 @@ static void judge_by_failed_event(struct verdict *v, const json_t *failed)
     const char *reason = json_string_value(json_object_get(failed, "reason"));
     const json_t *rank = json_object_get(failed, "rank");
 
+    char where[256] = "";
+
     v->who.rank = json_is_integer(rank) ? json_integer_value(rank) : 0;
+    if (host && *host)
+        snprintf(where, sizeof where, "rank %lld on %.128s%s", (long long)v->who.rank, host,
+                 phase ? ", " : "");
     snprintf(v->who.host, sizeof v->who.host, "%s", host ? host : "");
     snprintf(v->phase, sizeof v->phase, "%s", phase ? phase : "");
-    snprintf(v->reason, sizeof v->reason, "rank %lld on %s%s%s: %s", (long long)v->who.rank,
-             host ? host : "this host", phase ? ", phase " : "", phase ? phase : "",
-             reason ? reason : "failed without a reason");
+    /* The cause first: lists cut what does not fit. */
+    snprintf(v->reason, sizeof v->reason, "%s", reason ? reason : "failed without a reason");
+    size_t used = strlen(v->reason);
+    if (*where || phase)
+        snprintf(v->reason + used, sizeof v->reason - used, " (%s%s%s)", where,
+                 phase ? "phase " : "", phase ? phase : "");
 }
 
 static const char *stop_words(enum failure_stop why)

@@ -57,7 +57,7 @@ jq '.lr = {base: 1e10, warmup_epochs: 0} | .steps = 50' "$work/job.json" >"$work
 call -H 'Content-Type: application/json' --data-binary "@$work/diverges.json" /v1/jobs
 id=$(jq -r '.id // 0' <<<"$body")
 ok "a learning rate of 1e10 fails a job" wait_state "$id" failed
-like "$(job "$id" reason)" 'diverged at step [0-9]+, loss was (nan|-nan|inf)' "and the reason says at which step, and what the loss was"
+like "$(job "$id" reason)" "^diverged at step [0-9]+, the loss was (not a number \(NaN\)|infinite): try a smaller .* \(rank 0 on $(hostname), phase train\)$" "and the reason says at which step, and what the loss was"
 is "$(curl -sS "$url/v1/jobs/$id/events" | jq -r '[.. | objects | select(.type? == "failed")] | length')" 1 "once, as an event"
 ok "the daemon stops in order" stop_daemon
 

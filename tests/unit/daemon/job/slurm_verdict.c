@@ -61,8 +61,8 @@ Test(slurm_verdict, what_a_rank_said_stands_behind_slurms_words)
         cr_assert_eq(strncmp(v.reason, "Slurm ended its job 12 on n[1-2]: ", 34), 0, "%s",
                      v.reason);
         cr_assert_not_null(strstr(v.reason, states[i]), "%s", v.reason);
-        cr_assert_not_null(strstr(v.reason, "]; the last step was 7; rank 3 on n2, phase train: "
-                                            "cannot read /data/x: Input/output error"),
+        cr_assert_not_null(strstr(v.reason, "]; the last step was 7; cannot read /data/x: "
+                                            "Input/output error (rank 3 on n2, phase train)"),
                            "%s", v.reason);
         cr_assert_eq(v.who.rank, 3);
     }

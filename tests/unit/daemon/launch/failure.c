@@ -192,7 +192,7 @@ Test(failure, the_workers_own_word_counts_first)
 {
     struct verdict v = judge_failure(RUN_START FAILED, non_zero, 1, -1, FAILURE_NOT_STOPPED);
     cr_assert_eq(v.state, JOB_FAILED);
-    cr_assert_str_eq(v.reason, "rank 3 on n4, phase data: shard-2 is damaged at byte 40");
+    cr_assert_str_eq(v.reason, "shard-2 is damaged at byte 40 (rank 3 on n4, phase data)");
 }
 
 Test(failure, says_what_mpirun_said_when_no_worker_ran)
