@@ -101,8 +101,9 @@ static const struct job_option options[] = {
           "needs to hold no others there. The plan says what that changes. data.eval is read whole on each node.")},
     {"/data/mixup", JOB_OPTION_NUMBER, AT(data.mixup), DEFAULT("0"), RANGE(0, 10),
      HELP("MixUp's alpha: mix pairs of images by a weight from Beta(alpha, alpha); 0: off.")},
-    {"/data/prefetch_threads", JOB_OPTION_INTEGER, AT(data.prefetch_threads), DEFAULT("1"), RANGE(1, 256), UNIT("threads"),
-     HELP("Threads of a worker that decode images ahead of the engine.")},
+    {"/data/prefetch_threads", JOB_OPTION_INTEGER, AT(data.prefetch_threads), DEFAULT("0"), RANGE(0, 256), UNIT("threads"),
+     HELP("Threads of a worker that decode images ahead of the engine; 0: one, and more while the engine waits for images, up to the "
+          "threads that it computes with.")},
     {"/data/prefetch_batches", JOB_OPTION_INTEGER, AT(data.prefetch_batches), DEFAULT("3"), RANGE(1, 64), UNIT("batches"),
      HELP("Training batches that are decoded ahead of the one in work: more bridge longer pauses of a shared disk, and take memory.")},
 

@@ -78,8 +78,8 @@ struct job_spec {
         bool augment, random_crop, random_flip; /* all of it; its parts */
         bool shuffle;
         enum job_locality locality;
-        double mixup; /* alpha of Beta(alpha, alpha); 0: off */
-        int64_t prefetch_threads;
+        double mixup;             /* alpha of Beta(alpha, alpha); 0: off */
+        int64_t prefetch_threads; /* 0: as many as keep up with the engine */
         int64_t prefetch_batches; /* made ahead */
     } data;
     struct {

@@ -102,6 +102,7 @@ static int open_loader(struct run *r, struct loader **loader, struct error *e)
         .world = r->world,
         .seed = s->seed,
         .threads = (int)s->data.prefetch_threads,
+        .most_threads = r->threads,
         .depth = 2,
     };
     return loader_create(&config, loader, e);

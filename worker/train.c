@@ -93,6 +93,7 @@ static int open_trainer(struct run *r, struct trainer *t, struct error *e)
         .first_epoch_shift = r->image_shift,
         .mixup = s->data.mixup,
         .threads = (int)s->data.prefetch_threads,
+        .most_threads = r->threads,
         .depth = (int)s->data.prefetch_batches,
     };
     int status = loader_create(&loader, &t->loader, e);

@@ -43,6 +43,31 @@ like "$warnings" "all 2 threads of rank 0 on $(hostname) run on core 0 of its [0
 run 1 $(($(nproc) + 1)) --oversubscribe --bind-to none
 like "$warnings" "^the $(($(nproc) + 1)) ranks on $(hostname) compute with $(($(nproc) + 1)) threads together on $(nproc) cores: fewer" "more ranks than cores"
 
+# ---- OpenMP binds the thread that starts the others to its first place; those that help may run on any
+step_done() { grep -q '"type": *"step"' "$work/run/attempt-1/events.jsonl" 2>/dev/null; }
+# cpus_of NAME: the cpus of each rank's thread of that name
+cpus_of() {
+    local rank task
+    for rank in $(pgrep -P $mpirun train-worker); do
+        for task in /proc/"$rank"/task/*; do
+            [ "$(cat "$task/comm")" != "$1" ] || sed -n 's/^Cpus_allowed:[[:space:]]*//p' "$task/status"
+        done
+    done
+}
+rm -rf "$work/run"
+jq '.steps = 1000000 | .cluster = {workers_per_node: 2, threads_per_worker: 1}' "$work/job.json" >"$work/long.json"
+mpirun -np 2 --bind-to none -x OMP_PLACES=cores -x OMP_PROC_BIND=close "$top_builddir/train-worker" --job "$work/long.json" \
+    --run-dir "$work/run" >"$work/long.log" 2>&1 &
+mpirun=$!
+for _ in $(seq 600); do
+    step_done || ! kill -0 $mpirun && break
+    sleep 0.2
+done
+all=$(sed -n 's/^Cpus_allowed:[[:space:]]*//p' /proc/self/status)
+is "$(cpus_of stall | tr '\n' ' ')" "$all $all " "each rank's thread that watches for stalls may run on all of its cpus"
+kill $mpirun
+wait $mpirun
+
 # What the job asks for, and mpirun is told otherwise
 cluster='"bind": "core"' run 1 2 --bind-to none
 like "$warnings" "^rank 0 on $(hostname) is bound to more than its threads need, or not at all \\(cores [0-9,-]+\\), but cluster.bind is .core.: " "a binding that is undone"

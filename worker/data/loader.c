@@ -7,8 +7,8 @@
 #include "worker/data/loader.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,11 +20,16 @@
 #include "worker/data/mixup.h"
 #include "worker/data/sampler.h"
 #include "worker/data/synthetic.h"
+#include "worker/data/helper_thread.h"
 
 #define RUN              8   /* images a thread takes at a time */
 #define JUDGED_FROM      100 /* images seen before the bad ones are judged */
 #define MOST_BAD         0.01
 #define SUBSTITUTE_TRIES 32
+/* A thread is added where the caller waits longer, by the time that it works on a batch, and in
+ * seconds. */
+#define WAIT_SHARE   0.02
+#define WAIT_SECONDS 1e-3
 
 struct slot {
     float *images;
@@ -52,8 +57,11 @@ struct loader {
     int64_t filling;  /* being taken by threads */
     int64_t released; /* given back by the caller */
     bool stop;
+    double fill_seconds; /* that threads took for filled_images */
+    int64_t filled_images;
     /* The caller's own. */
     int64_t next;
+    double given_at; /* when the last batch was given; 0: none was */
     int64_t bad;
     bool failed;
     struct error failure;
@@ -199,11 +207,15 @@ static struct slot *take_run(struct loader *l, int *first, int *end)
 static void fill_run(struct loader *l, struct decode_scratch *scratch, struct slot *s, int first,
                      int end)
 {
+    double begun = clock_monotonic();
+
     dataset_expect(l->config.dataset, s->indices + first, end - first);
     for (int i = first; i < end; i++)
         fill_image(l, scratch, s, i);
     pthread_mutex_lock(&l->lock);
     s->done += end - first;
+    l->fill_seconds += clock_monotonic() - begun;
+    l->filled_images += end - first;
     bool last = s->done == s->batch.n;
     pthread_mutex_unlock(&l->lock);
     if (!last)
@@ -275,7 +287,7 @@ static int loader_check_config(const struct loader_config *c, struct error *e)
     bool train = c->role == DATASET_TRAIN;
 
     if (c->batch < 1 || c->image_size < 1 || c->classes < 1 || c->world < 1 || c->rank < 0 ||
-        c->rank >= c->world || c->depth < 1 || c->threads < 1 || c->images < 1 ||
+        c->rank >= c->world || c->depth < 1 || c->threads < 0 || c->images < 1 ||
         (train && (c->first_step < 0 || c->steps_per_epoch < 1 || c->batches_per_step < 0)))
         return error_set(e, ERR_INTERNAL, "the loader was given a number that makes no sense");
     if (c->dataset && c->images > dataset_images(c->dataset))
@@ -306,24 +318,24 @@ static int make_slots(struct loader *l, struct error *e)
     return l->slots ? 0 : error_set(e, ERR_NO_MEMORY, "no memory for batches");
 }
 
-/* The threads leave signals to the thread that runs the loop. */
-static int start_threads(struct loader *l, struct error *e)
+static int most_threads(const struct loader *l)
 {
-    sigset_t all, before;
-    int rc = 0;
+    if (l->config.threads > 0)
+        return l->config.threads;
+    return l->config.most_threads > 1 ? l->config.most_threads : 1;
+}
 
-    l->threads = calloc((size_t)l->config.threads, sizeof *l->threads);
-    if (!l->threads)
-        return error_set(e, ERR_NO_MEMORY, "no memory for %d threads", l->config.threads);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    for (; l->thread_count < l->config.threads && rc == 0; l->thread_count += rc == 0) {
-        int reason = pthread_create(&l->threads[l->thread_count], NULL, loader_prefetch, l);
+static int start_threads(struct loader *l, int wanted, struct error *e)
+{
+    if (!l->threads && !(l->threads = calloc((size_t)most_threads(l), sizeof *l->threads)))
+        return error_set(e, ERR_NO_MEMORY, "no memory for %d threads", most_threads(l));
+    for (; l->thread_count < wanted; l->thread_count++) {
+        int reason =
+            helper_thread_start(&l->threads[l->thread_count], "prefetch", loader_prefetch, l);
         if (reason)
-            rc = error_set_errno(e, reason, "cannot start a prefetch thread");
+            return error_set_errno(e, reason, "cannot start a prefetch thread");
     }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return rc;
+    return 0;
 }
 
 int loader_create(const struct loader_config *config, struct loader **out, struct error *e)
@@ -347,7 +359,7 @@ int loader_create(const struct loader_config *config, struct loader **out, struc
     for (int i = 0; i < l->slot_count && rc == 0 && !config->dataset; i++)
         synthetic_fill(config, i, l->slots[i].images, l->slots[i].labels);
     if (rc == 0 && config->dataset)
-        rc = start_threads(l, e);
+        rc = start_threads(l, config->threads > 0 ? config->threads : 1, e);
     if (rc) {
         loader_destroy(l);
         return rc;
@@ -450,6 +462,43 @@ int loader_judge_bad(int64_t bad, int64_t seen, bool end, struct error *e)
                      bad, seen, 100.0 * (double)bad / (double)seen, 100 * MOST_BAD);
 }
 
+/* As many as fill a batch in the time that the caller works on one, and one more than now where
+ * that is not enough, as with a slow disk. Threads beyond what is needed sleep: they are kept. */
+static int threads_wanted(struct loader *l, double work_seconds)
+{
+    int most = most_threads(l), wanted = l->thread_count + 1;
+
+    pthread_mutex_lock(&l->lock);
+    double fill = l->filled_images ? l->fill_seconds / (double)l->filled_images : 0;
+    pthread_mutex_unlock(&l->lock);
+    double needed = ceil(fill * l->config.batch / work_seconds);
+    if (needed > wanted)
+        wanted = needed < most ? (int)needed : most;
+    return wanted < most ? wanted : most;
+}
+
+/* A thread that cannot be started leaves those that are there. */
+static void add_threads(struct loader *l, double work_seconds, double wait_seconds)
+{
+    int before = l->thread_count;
+    struct error e;
+
+    if (l->config.threads > 0 || before >= most_threads(l) || work_seconds <= 0 ||
+        wait_seconds < WAIT_SHARE * work_seconds || wait_seconds < WAIT_SECONDS)
+        return;
+    if (start_threads(l, threads_wanted(l, work_seconds), &e))
+        log_warning("%s; %d go on", e.text, l->thread_count);
+    else
+        log_info("rank %d waited %.3g s for a batch that it works %.3g s on: %d prefetch threads "
+                 "instead of %d",
+                 l->config.rank, wait_seconds, work_seconds, l->thread_count, before);
+}
+
+int loader_threads(const struct loader *l)
+{
+    return l->thread_count;
+}
+
 static int take_ready(struct loader *l, struct slot **out, struct error *e)
 {
     release_last(l);
@@ -479,7 +528,7 @@ static int next_synthetic(struct loader *l, struct slot **out)
 
 int loader_next(struct loader *l, struct loader_batch *batch, struct error *e)
 {
-    double started = clock_monotonic();
+    double started = clock_monotonic(), worked = l->given_at ? started - l->given_at : 0;
     struct slot *s;
 
     *batch = (struct loader_batch){0};
@@ -506,8 +555,12 @@ int loader_next(struct loader *l, struct loader_batch *batch, struct error *e)
         .wait_seconds = clock_monotonic() - started,
     };
     trace_since(started, "phase", "data");
-    if (s->batch.n > 0) /* the end stays the end */
-        l->next++;
+    if (s->batch.n == 0) /* the end stays the end */
+        return 0;
+    l->next++;
+    if (l->config.dataset)
+        add_threads(l, worked, batch->wait_seconds);
+    l->given_at = clock_monotonic();
     return 0;
 }
 

@@ -40,6 +40,7 @@ int loader_create(const struct loader_config *config, struct loader **out, struc
 int loader_next(struct loader *l, struct loader_batch *batch, struct error *e);
 
 int64_t loader_bad_images(const struct loader *l); /* of the batches given so far */
+int loader_threads(const struct loader *l);        /* prefetch threads by now */
 
 /* ERR_INVALID if more than 1 % of the JPEGs that all ranks have seen do not decode. Fewer than 100
  * are judged only at the end. */

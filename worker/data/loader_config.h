@@ -32,9 +32,10 @@ struct loader_config {
                                   resumed with another B goes on where it was, which may be inside
                                   one of its steps; -B < shift <= 0. With epoch_images of all
                                   positions */
-    int threads;               /* prefetch threads, >= 1 */
-    int depth;                 /* batches made ahead, >= 1 */
-    double mixup;              /* alpha of mixup.h; 0: off. Training only */
+    int threads;      /* prefetch threads; 0: one, and more while the caller waits for data */
+    int most_threads; /* of 0: at most so many; 0 is 1 */
+    int depth;        /* batches made ahead, >= 1 */
+    double mixup;     /* alpha of mixup.h; 0: off. Training only */
 };
 
 static inline size_t loader_image_floats(const struct loader_config *c)

@@ -1,7 +1,6 @@
 #include "worker/watch/stall.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +12,7 @@
 #include "common/log.h"
 #include "common/process_stat.h"
 #include "common/progress.h"
+#include "worker/data/helper_thread.h"
 
 #define BEAT_SECONDS 0.5
 #define LATE_SECONDS 3 /* without a beat: its process does not run */
@@ -365,17 +365,13 @@ static int rank_by_environment(void)
 static int stall_start_thread(struct stall *s, struct error *e)
 {
     pthread_condattr_t monotonic;
-    sigset_t all, before;
 
     pthread_mutex_init(&s->lock, NULL);
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&s->ends, &monotonic);
     pthread_condattr_destroy(&monotonic);
-    sigfillset(&all); /* signals are for the thread that trains */
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int reason = pthread_create(&s->thread, NULL, stall_watch, s);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    int reason = helper_thread_start(&s->thread, "stall", stall_watch, s);
     s->thread_runs = reason == 0;
     return reason ? error_set_errno(e, reason, "cannot start a thread that watches for stalls") : 0;
 }

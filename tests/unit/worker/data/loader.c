@@ -3,8 +3,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/log.h"
+#include "common/progress.h"
 #include "tests/unit/data_fixture.h"
 #include "worker/data/loader.h"
 #include "worker/data/mixup.h"
@@ -120,6 +122,46 @@ static void expect_same(const struct record *a, const struct record *b)
     cr_assert_arr_eq(a->indices, b->indices, sizeof a->indices);
     cr_assert_arr_eq(a->labels, b->labels, sizeof a->labels);
     cr_assert_arr_eq(a->images, b->images, sizeof a->images);
+}
+
+/* The caller works on nothing, so it waits for the data alone. */
+Test(loader, a_caller_that_waits_gets_more_threads_up_to_the_most)
+{
+    struct loader_config c = training(1, 0, 13), same = c;
+    struct loader_batch b;
+
+    c.threads = 0;
+    c.most_threads = 3;
+    struct loader *l = create_loader(&c);
+    cr_assert_eq(loader_threads(l), 1);
+    while (next_batch(l, &b))
+        ;
+    cr_assert_eq(loader_threads(l), 3);
+    loader_destroy(l);
+
+    struct record *automatic = record_batches(&c), *one = record_batches(&same);
+    expect_same(automatic, one);
+    free(automatic);
+    free(one);
+}
+
+Test(loader, a_caller_that_never_waits_keeps_one_thread)
+{
+    struct loader_config c = training(1, 0, 2);
+    uint64_t decoded = progress_total();
+    struct loader_batch b;
+
+    c.threads = 0;
+    c.most_threads = 8;
+    c.depth = (int)c.steps; /* all batches fit, and are there before the second is wanted */
+    struct loader *l = create_loader(&c);
+    cr_assert(next_batch(l, &b));
+    while (progress_total() < decoded + (uint64_t)(c.steps * c.batch))
+        usleep(1000);
+    for (int64_t i = 1; i < c.steps; i++)
+        cr_assert(next_batch(l, &b));
+    cr_assert_eq(loader_threads(l), 1);
+    loader_destroy(l);
 }
 
 Test(loader, batches_do_not_depend_on_threads_or_depth)
