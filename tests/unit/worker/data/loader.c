@@ -127,11 +127,12 @@ static void expect_same(const struct record *a, const struct record *b)
 /* The caller works on nothing, so it waits for the data alone. */
 Test(loader, a_caller_that_waits_gets_more_threads_up_to_the_most)
 {
-    struct loader_config c = training(1, 0, 13), same = c;
+    struct loader_config c = training(1, 0, IMAGES), same = c;
     struct loader_batch b;
 
     c.threads = 0;
     c.most_threads = 3;
+    c.steps = 100;
     struct loader *l = create_loader(&c);
     cr_assert_eq(loader_threads(l), 1);
     while (next_batch(l, &b))
@@ -139,6 +140,7 @@ Test(loader, a_caller_that_waits_gets_more_threads_up_to_the_most)
     cr_assert_eq(loader_threads(l), 3);
     loader_destroy(l);
 
+    c.steps = same.steps;
     struct record *automatic = record_batches(&c), *one = record_batches(&same);
     expect_same(automatic, one);
     free(automatic);
