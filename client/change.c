@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/job_options.h"
+#include "common/job/job_options.h"
 #include "common/json.h"
 
 #define POINTER_BYTES 128

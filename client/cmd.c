@@ -10,9 +10,9 @@
 
 #include "client/api.h"
 #include "client/views/print.h"
-#include "common/event.h"
-#include "common/job_state.h"
+#include "common/job/job_state.h"
 #include "common/printable.h"
+#include "common/run/event.h"
 #include "common/suggest.h"
 #include "config.h"
 

@@ -9,9 +9,9 @@
 #include "client/cmd.h"
 #include "client/job.h"
 #include "client/views/print.h"
-#include "common/job_options.h"
+#include "common/job/job_options.h"
+#include "common/job/preset.h"
 #include "common/net/arch.h"
-#include "common/preset.h"
 
 #define HURRY_MS 700 /* nobody waits longer for a key */
 #define JOBS_MAX 100

@@ -10,9 +10,9 @@
 #include "client/change.h"
 #include "client/views/print.h"
 #include "common/dataset/plan_inputs.h"
-#include "common/job_document.h"
+#include "common/job/job_document.h"
+#include "common/job/preset.h"
 #include "common/json.h"
-#include "common/preset.h"
 #include "common/printable.h"
 
 /* ---- a document that is wrong */

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "client/api.h"
-#include "common/file.h"
+#include "common/system/file.h"
 
 static int download_fetch(const char *path, const char *temporary, double *bytes, struct error *e)
 {

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/file.h"
+#include "common/system/file.h"
 
 /* Printable and without spaces: nothing of it can end a header. */
 static int token_set(const char *text, const char *source, char token[TOKEN_BYTES], struct error *e)

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "common/file.h"
+#include "common/system/file.h"
 
 #define XXH_INLINE_ALL /* one definition of the streaming state, on the stack */
 #include <xxhash.h>

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/file.h"
+#include "common/system/file.h"
 
 /* Depth is counted before parsing, so that a hostile document costs neither stack nor memory. */
 static int depth_of(const char *text, size_t bytes)

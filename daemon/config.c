@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/job_env.h"
-#include "common/job_text.h"
+#include "common/job/job_env.h"
+#include "common/job/job_text.h"
 #include "common/suggest.h"
 #include "launch/launch.h"
 

@@ -13,14 +13,14 @@
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
-#include "common/file.h"
 #include "common/log.h"
-#include "common/open_beneath.h"
+#include "common/system/file.h"
+#include "common/system/open_beneath.h"
 #include <config.h> /* the build's, not daemon/config.h */
 #include "daemon/config.h"
 #include "launch/hosts.h"
 #include "daemon/http/server.h"
-#include "daemon/http/stream.h"
+#include "daemon/http/stream/stream.h"
 #include "daemon/http/access/token.h"
 #include "daemon/job/job.h"
 #include "daemon/node/node_self.h"

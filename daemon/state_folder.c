@@ -12,8 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/file.h"
 #include "common/log.h"
+#include "common/system/file.h"
 
 #define PRIVATE 077 /* what others than the owner may not */
 

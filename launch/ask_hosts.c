@@ -11,11 +11,11 @@
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "common/file.h"
-#include "common/host.h"
 #include "common/json.h"
-#include "common/placement.h"
-#include "common/spawn.h"
+#include "common/system/file.h"
+#include "common/system/host.h"
+#include "common/system/placement.h"
+#include "common/system/spawn.h"
 #include "launch/command.h"
 #include "launch/hosts.h"
 

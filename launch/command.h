@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "common/attempt.h"
+#include "common/run/attempt.h"
 #include "launch/launch.h"
 
 /* A NULL-terminated vector of strings; free with command_free. */

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/file.h"
-#include "common/host.h"
 #include "common/json.h"
+#include "common/system/file.h"
+#include "common/system/host.h"
 #include "launch/command.h"
 
 static json_t *entries_of(const struct job_spec *spec)

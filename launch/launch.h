@@ -18,8 +18,8 @@
 #include <sys/types.h>
 
 #include "common/error.h"
-#include "common/job_spec.h"
-#include "common/placement.h"
+#include "common/job/job_spec.h"
+#include "common/system/placement.h"
 
 struct slurm;
 struct slurm_job;

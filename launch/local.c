@@ -9,8 +9,8 @@
 #include <sys/pidfd.h>
 #include <unistd.h>
 
-#include "common/file.h"
 #include "common/log.h"
+#include "common/system/file.h"
 #include "launch/command.h"
 #include "launch/hosts.h"
 #include "launch/process.h"

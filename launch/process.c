@@ -14,10 +14,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/attempt.h"
 #include "common/buffer.h"
-#include "common/placement.h"
-#include "common/process_stat.h"
+#include "common/run/attempt.h"
+#include "common/system/placement.h"
+#include "common/system/process_stat.h"
 #include "launch/process.h"
 
 /* False: no such process, or it has ended and only waits to be reaped. */

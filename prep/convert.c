@@ -8,18 +8,18 @@
 #include <unistd.h>
 
 #include "common/dataset/manifest.h"
-#include "common/file.h"
 #include "common/json.h"
 #include "common/rng.h"
+#include "common/system/file.h"
 #include "config.h"
 #include "prep/journal.h"
-#include "prep/out_folder.h"
 #include "prep/parallel.h"
-#include "prep/picture.h"
 #include "prep/prep.h"
 #include "prep/progress.h"
-#include "prep/shard_writer.h"
-#include "prep/source.h"
+#include "prep/source/source.h"
+#include "prep/write/out_folder.h"
+#include "prep/write/picture.h"
+#include "prep/write/shard_writer.h"
 
 static const char *const role_names[] = {[DATASET_TRAIN] = "train", [DATASET_EVAL] = "validation"};
 

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/file.h"
+#include "common/system/file.h"
 
 #define JOURNAL_LIMIT_BYTES (64 << 20)
 

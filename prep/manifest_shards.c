@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "common/json.h"
-#include "common/file.h"
+#include "common/system/file.h"
 #include "common/dataset/manifest.h"
 
 static const char *const folders[] = {[DATASET_TRAIN] = "train/", [DATASET_EVAL] = "validation/"};

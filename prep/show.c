@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/file.h"
 #include "common/image/jpeg.h"
+#include "common/system/file.h"
 #include "prep/records.h"
 
 struct table {

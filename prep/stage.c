@@ -18,13 +18,13 @@
 
 #include "common/clock.h"
 #include "common/dataset/manifest.h"
-#include "common/file.h"
 #include "common/json.h"
+#include "common/system/file.h"
 #include "prep/hash.h"
 #include "prep/manifest_shards.h"
-#include "prep/out_folder.h"
 #include "prep/prep.h"
 #include "prep/progress.h"
+#include "prep/write/out_folder.h"
 
 #define CHUNK_BYTES (1 << 20)
 #define LOCK_NAME   ".stage.lock"

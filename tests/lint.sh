@@ -52,7 +52,7 @@ ok "no file names a path of somebody's machine, or a registry's host" foreign_pa
 
 # Everything between ranks goes through libtraincomm.
 direct_mpi() {
-    ! grep -nE '<mpi\.h>|\bMPI_[A-Z]' worker/*.[ch] worker/{check,data,kernels,layers,model,optim,watch}/*.[ch]
+    ! grep -nE '<mpi\.h>|\bMPI_[A-Z]' worker/*.[ch] worker/{check,data,kernels,layers,model,optim,start,watch}/*.[ch]
 }
 ok "the worker has no MPI but libtraincomm" direct_mpi
 

@@ -9,11 +9,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/checkpoints.h"
 #include "common/clock.h"
-#include "common/file.h"
 #include "common/json.h"
 #include "common/log.h"
+#include "common/run/checkpoints.h"
+#include "common/system/file.h"
 #include "worker/evaluate.h"
 #include "worker/model/weights.h"
 #include "worker/watch/stall.h"

@@ -7,8 +7,8 @@
 
 #include "common/clock.h"
 #include "common/log.h"
-#include "common/progress.h"
-#include "common/trace.h"
+#include "common/run/progress.h"
+#include "common/run/trace.h"
 #include "worker/data/loader.h"
 #include "worker/predictions.h"
 #include "worker/result.h"

@@ -5,11 +5,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/host.h"
-#include "common/job_document.h"
+#include "common/job/job_document.h"
+#include "common/job/preset.h"
 #include "common/json.h"
-#include "common/placement.h"
-#include "common/preset.h"
+#include "common/system/host.h"
+#include "common/system/placement.h"
 
 /* A value is a line's rest as it is: the strings of a job document have no control characters. */
 static void settings_print(const char *name, const char *value)

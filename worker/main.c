@@ -7,15 +7,15 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "common/attempt.h"
 #include "common/log.h"
-#include "common/open_beneath.h"
+#include "common/run/attempt.h"
+#include "common/system/open_beneath.h"
 #include "worker/check/probe.h"
 #include "worker/check/self_check.h"
 #include "worker/evaluate.h"
 #include "worker/job_settings.h"
 #include "worker/kernels/kind.h"
-#include "worker/start.h"
+#include "worker/start/start.h"
 #include "worker/train.h"
 #include "worker/watch/profile.h"
 #include "worker/watch/stall.h"

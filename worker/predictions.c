@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/file.h"
+#include "common/system/file.h"
 
 /* As it travels between ranks: plain bytes. */
 struct prediction {

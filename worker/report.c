@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/file.h"
+#include "common/system/file.h"
 #include "common/clock.h"
 
 struct report {

@@ -12,7 +12,7 @@
 #include <jansson.h>
 
 #include "common/error.h"
-#include "common/event.h"
+#include "common/run/event.h"
 
 struct report;
 

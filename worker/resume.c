@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/checkpoints.h"
+#include "common/run/checkpoints.h"
 
 static int find_named(const char *from, const struct job_spec *spec, char path[PATH_MAX],
                       struct run_state *state, struct error *e)

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/job_document.h"
+#include "common/job/job_document.h"
 #include "common/log.h"
 #include "worker/watch/stall.h"
 

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 
 #include "common/dataset/dataset.h"
-#include "common/job_spec.h"
+#include "common/job/job_spec.h"
 #include "common/plan/plan.h"
 #include "worker/comm/traincomm.h"
 #include "worker/model/model.h"

@@ -1,6 +1,6 @@
 #include "worker/state.h"
 
-#include "common/job_document.h"
+#include "common/job/job_document.h"
 #include "config.h"
 #include <jansson.h>
 #include <limits.h>
@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/checkpoints.h"
 #include "common/digest.h"
-#include "common/file.h"
 #include "common/json.h"
+#include "common/run/checkpoints.h"
+#include "common/system/file.h"
 
 #define FORMAT 3 /* of state.json; older ones had no digests */
 

@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "common/error.h"
-#include "common/job_spec.h"
+#include "common/job/job_spec.h"
 #include "worker/model/tune.h"
 
 struct evaluation {

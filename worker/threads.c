@@ -2,7 +2,7 @@
 
 #include <omp.h>
 
-#include "common/placement.h"
+#include "common/system/placement.h"
 
 int threads_of_rank(struct traincomm *comm, int wanted, bool smt)
 {

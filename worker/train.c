@@ -9,7 +9,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/plan/replan.h"
-#include "common/trace.h"
+#include "common/run/trace.h"
 #include "worker/checkpoint.h"
 #include "worker/data/loader.h"
 #include "worker/evaluate.h"

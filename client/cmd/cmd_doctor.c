@@ -10,7 +10,7 @@
 #include "client/measure/bench.h"
 #include "client/views/print.h"
 #include "common/check.h"
-#include "common/spawn.h"
+#include "common/system/spawn.h"
 #include "launch/launch.h"
 
 #define CHECK_LIMIT_BYTES 65536 /* of what a program prints */

@@ -8,7 +8,7 @@
 #include "client/views/print.h"
 #include "client/views/table.h"
 #include "client/views/terminal.h"
-#include "common/event.h"
+#include "common/run/event.h"
 
 #define NAMES_DEFAULT "loss,lr,images_per_sec"
 #define NAMES_MAX     32

@@ -14,9 +14,9 @@
 #include "client/views/table.h"
 #include "client/views/terminal.h"
 #include "common/dataset/plan_inputs.h"
-#include "common/job_document.h"
+#include "common/job/job_document.h"
 #include "common/json.h"
-#include "common/weights.h"
+#include "common/run/weights.h"
 
 /* ---- a plan for a person */
 

@@ -12,9 +12,9 @@
 #include "client/views/print.h"
 #include "client/measure/speeds.h"
 #include "client/views/table.h"
-#include "common/job_batch.h"
+#include "common/job/job_batch.h"
 #include "common/dataset/plan_inputs.h"
-#include "common/job_document.h"
+#include "common/job/job_document.h"
 
 #define POINTS_MAX    64
 #define NODES_MAX     65536

@@ -9,8 +9,8 @@
 #include "client/document.h"
 #include "client/job.h"
 #include "client/views/print.h"
-#include "common/file.h"
 #include "common/json.h"
+#include "common/system/file.h"
 
 int submit_text(const struct cmd_args *args, const char *text, size_t bytes)
 {

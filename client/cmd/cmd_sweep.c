@@ -11,8 +11,8 @@
 #include "client/views/human.h"
 #include "client/views/print.h"
 #include "client/views/table.h"
-#include "common/file.h"
 #include "common/json.h"
+#include "common/system/file.h"
 
 static char *sweep_format_number(const json_t *json, const char *key, char text[HUMAN_BYTES])
 {

@@ -9,7 +9,7 @@
 #include "client/api.h"
 #include "client/cmd/doctor.h"
 #include "common/check.h"
-#include "common/file.h"
+#include "common/system/file.h"
 
 #define TEXT_BYTES  262144
 #define VALUE_BYTES 1024

@@ -3,11 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/event.h"
-#include "common/file.h"
 #include "common/json.h"
 #include "common/median.h"
 #include "common/net/arch.h"
+#include "common/run/event.h"
+#include "common/system/file.h"
 
 #define EVENTS_LIMIT_BYTES ((size_t)256 << 20)
 

@@ -10,7 +10,7 @@
 #include <stddef.h>
 
 #include "common/error.h"
-#include "common/job_spec.h"
+#include "common/job/job_spec.h"
 
 enum bench_phase {
     BENCH_DATA,

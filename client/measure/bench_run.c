@@ -13,9 +13,9 @@
 
 #include "client/measure/bench.h"
 #include "client/measure/speeds.h"
-#include "common/file.h"
-#include "common/job_document.h"
+#include "common/job/job_document.h"
 #include "common/json.h"
+#include "common/system/file.h"
 #include "launch/launch.h"
 
 #define LOG_TAIL 600 /* bytes of the workers' output that an error shows */

@@ -14,7 +14,7 @@
 #include "client/views/human.h"
 #include "client/views/print.h"
 #include "client/views/table.h"
-#include "common/job_document.h"
+#include "common/job/job_document.h"
 #include "common/json.h"
 #include "launch/launch.h"
 

@@ -15,7 +15,7 @@
 #include "client/views/print.h"
 #include "client/views/table.h"
 #include "client/views/terminal.h"
-#include "common/job_document.h"
+#include "common/job/job_document.h"
 #include "launch/launch.h"
 
 #define POINTS_MAX    32

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "client/api.h"
-#include "common/speed.h"
+#include "common/run/speed.h"
 #include "launch/launch.h"
 
 #define SAMPLES 20

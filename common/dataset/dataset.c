@@ -10,10 +10,10 @@
 #include "common/dataset/list.h"
 #include "common/dataset/manifest.h"
 #include "common/dataset/shards.h"
-#include "common/file.h"
-#include "common/open_beneath.h"
-#include "common/tf_example.h"
-#include "common/tfrecord.h"
+#include "common/dataset/tf_example.h"
+#include "common/dataset/tfrecord.h"
+#include "common/system/file.h"
+#include "common/system/open_beneath.h"
 
 #define IMAGE_FILE_LIMIT_BYTES (256u << 20) /* of one JPEG in a class folder */
 

@@ -8,11 +8,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/file.h"
+#include "common/dataset/tfrecord.h"
 #include "common/log.h"
-#include "common/open_beneath.h"
-#include "common/progress.h"
-#include "common/tfrecord.h"
+#include "common/run/progress.h"
+#include "common/system/file.h"
+#include "common/system/open_beneath.h"
 
 #define MAGIC             0x31584449444e5254u /* "TRNDIDX1" where bytes stand as on a PC */
 #define INDEX_LIMIT_BYTES ((size_t)16 << 30)

@@ -8,9 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/file.h"
-#include "common/open_beneath.h"
-#include "common/progress.h"
+#include "common/run/progress.h"
+#include "common/system/file.h"
+#include "common/system/open_beneath.h"
 
 /* Names of one folder, sorted bytewise: never in the file system's order, never by locale. */
 struct names {

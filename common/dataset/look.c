@@ -10,9 +10,9 @@
 
 #include "common/dataset/list.h"
 #include "common/dataset/manifest.h"
-#include "common/open_beneath.h"
-#include "common/tf_example.h"
-#include "common/tfrecord.h"
+#include "common/dataset/tf_example.h"
+#include "common/dataset/tfrecord.h"
+#include "common/system/open_beneath.h"
 
 #define RECORD_LIMIT_BYTES ((size_t)16 << 20)
 #define HEAD_BYTES         ((size_t)256 << 10) /* of a JPEG file: its size stands behind EXIF */

@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/file.h"
 #include "common/json.h"
-#include "common/open_beneath.h"
+#include "common/system/file.h"
+#include "common/system/open_beneath.h"
 
 /* The images of one shard, or -1 if the manifest knows none of this name and size. */
 static int64_t shard_images(const json_t *manifest, const char *file, uint64_t bytes)

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "common/dataset/look.h"
-#include "common/open_beneath.h"
+#include "common/system/open_beneath.h"
 
 /* As many as the training set has, at most ImageNet's: so that data.train_images sizes an
  * evaluation too. */

@@ -3,7 +3,7 @@
 #define TRAIND_COMMON_DATASET_PLAN_INPUTS_H
 
 #include "common/dataset/dataset.h"
-#include "common/job_spec.h"
+#include "common/job/job_spec.h"
 #include "common/plan/plan.h"
 
 /* Synthetic training images: as many as ImageNet-1k has, unless data.train_images says otherwise.

@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "common/buffer.h"
-#include "common/open_beneath.h"
-#include "common/tfrecord.h"
+#include "common/dataset/tfrecord.h"
+#include "common/system/open_beneath.h"
 
 #define OTHER_DESCRIPTORS 256 /* left to the rest of the process */
 

@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/job_spec.h"
+#include "common/job/job_spec.h"
 
 enum arch_family {
     ARCH_RESIDUAL, /* He et al. 2015, Xie et al. 2017 */

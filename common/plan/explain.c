@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/job/optimizers.h"
 #include "common/net/arch.h"
-#include "common/optimizers.h"
 #include "common/plan/decimal.h"
 #include "common/plan/parts.h"
 

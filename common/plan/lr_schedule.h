@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "common/job_spec.h"
+#include "common/job/job_spec.h"
 
 struct lr_schedule {
     enum job_decay decay;

@@ -4,10 +4,10 @@
  * training data.prefetch_batches of images are in memory beside the one in work, for evaluation
  * two. Measured at 224 with one thread (resident at most): 51.1 MB an image and 337 MB besides.
  */
+#include "common/job/optimizers.h"
 #include "common/net/activations.h"
 #include "common/net/arch.h"
 #include "common/net/cnn.h"
-#include "common/optimizers.h"
 #include "common/plan/parts.h"
 
 #define EVAL_BATCHES 3

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "common/error.h"
-#include "common/job_spec.h"
+#include "common/job/job_spec.h"
 #include "common/plan/lr_schedule.h"
 #include "common/plan/predict.h"
 #include "common/problem.h"
@@ -19,8 +19,8 @@
 /* What the document does not say itself. */
 struct plan_inputs {
     struct plan_data {
-        int64_t classes;   /* that the training data have; 0: not known */
-        int width, height; /* of the first training image; 0: not known */
+        int64_t classes;         /* that the training data have; 0: not known */
+        int width, height;       /* of the first training image; 0: not known */
         bool evaluates_training; /* data.eval holds the training images */
     } data;
     int64_t train_images; /* counted, or data.train_images; must be >= 1 when mode is train */

@@ -17,7 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/job_spec.h"
+#include "common/job/job_spec.h"
 
 #define PREDICT_EVAL_COST (1.0 / 3) /* of an evaluated image, by a trained one: a forward pass */
 

@@ -8,7 +8,7 @@
 #ifndef TRAIND_COMMON_PLAN_REPLAN_H
 #define TRAIND_COMMON_PLAN_REPLAN_H
 
-#include "common/job_spec.h"
+#include "common/job/job_spec.h"
 #include "common/plan/plan.h"
 
 /* Changes cluster, batch_per_worker, accumulate_steps and (rescale) steps of the spec. ERR_INVALID

@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/job_env.h"
-#include "common/job_options.h"
+#include "common/job/job_env.h"
+#include "common/job/job_options.h"
+#include "common/job/optimizers.h"
 #include "common/net/arch.h"
-#include "common/optimizers.h"
 #include "common/plan/parts.h"
 
 #define LARGE_BATCH     8192 /* Goyal et al. 2017: the accuracy of plain SGD falls above 8K */

@@ -3,7 +3,7 @@
 #include <limits.h>
 #include <stdlib.h>
 
-#include "common/file.h"
+#include "common/system/file.h"
 
 typedef int exporter(struct store *store, const struct store_job *job, FILE *out, struct error *e);
 

@@ -2,9 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/event.pb-c.h"
+#include "common/dataset/tfrecord.h"
 #include "common/json.h"
-#include "common/tfrecord.h"
+#include "daemon/export/event.pb-c.h"
 #include "daemon/export/export.h"
 
 #define STEPS_EXACT 20000 /* longer series are told by the means of their parts */

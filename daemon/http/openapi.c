@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/job_document.h"
+#include "common/job/job_document.h"
 #include "config.h"
 #include "daemon/http/access/auth.h"
 #include "daemon/http/api_docs.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/http/stream.h"
+#include "daemon/http/stream/stream.h"
 
 void reply_header(struct reply *r, const char *name, const char *format, ...)
 {

@@ -12,8 +12,8 @@
 
 #include "common/buffer.h"
 #include "common/clock.h"
-#include "common/file.h"
 #include "common/log.h"
+#include "common/system/file.h"
 #include "daemon/http/access/auth.h"
 #include "daemon/http/access/guard.h"
 #include "daemon/http/crew.h"
@@ -21,7 +21,7 @@
 #include "daemon/http/encode.h"
 #include "daemon/http/listen.h"
 #include "daemon/http/stats.h"
-#include "daemon/http/stream.h"
+#include "daemon/http/stream/stream.h"
 
 #define IDLE_SECONDS 60u
 #define CREW_THREADS 32u

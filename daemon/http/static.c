@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/file.h"
+#include "common/system/file.h"
 #include "daemon/http/routes.h"
 
 #define TEXT_BYTES_MAX (1024 * 1024) /* read whole, so that it goes out gzipped */

@@ -6,12 +6,12 @@
 #include <string.h>
 #include <sys/inotify.h>
 
-#include "common/file.h"
-#include "common/job_document.h"
+#include "common/job/job_document.h"
 #include "common/log.h"
+#include "common/system/file.h"
 #include "daemon/job/document.h"
-#include "daemon/job/size.h"
-#include "daemon/job/start.h"
+#include "daemon/job/life/start.h"
+#include "daemon/job/queue/size.h"
 
 /* A job that runs is followed even if its document cannot be read any more. */
 static void active_read_document(struct job_manager *m, struct active_job *a,

@@ -6,13 +6,13 @@
 
 #include "common/clock.h"
 #include "common/dataset/plan_inputs.h"
-#include "common/job_document.h"
+#include "common/job/job_document.h"
+#include "common/job/preset.h"
 #include "common/log.h"
 #include "common/plan/replan.h"
-#include "common/preset.h"
 #include "daemon/job/document.h"
 #include "daemon/job/measure.h"
-#include "daemon/job/size.h"
+#include "daemon/job/queue/size.h"
 #include "launch/hosts.h"
 
 static int read_place(const struct store_job *job, struct place *at, struct error *e)

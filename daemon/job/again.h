@@ -7,7 +7,7 @@
 #define TRAIND_DAEMON_JOB_AGAIN_H
 
 #include "daemon/job/inside.h"
-#include "daemon/job/place.h"
+#include "daemon/job/life/place.h"
 
 /* What is to become of the job. Zero-initialise, fill job; free with again_clear. */
 struct again {

@@ -8,10 +8,10 @@
 
 #include "common/buffer.h"
 #include "common/clock.h"
-#include "common/file.h"
 #include "common/log.h"
+#include "common/system/file.h"
 #include "daemon/job/inside.h"
-#include "daemon/job/marks.h"
+#include "daemon/job/life/marks.h"
 #include "daemon/job/run_dir.h"
 
 const char *job_by_words(const char *by)

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/job_document.h"
+#include "common/job/job_document.h"
+#include "common/job/preset.h"
 #include "common/json.h"
-#include "common/preset.h"
 
 struct job_spec *job_stored_spec(const struct store_job *job, struct error *e)
 {

@@ -4,7 +4,7 @@
 
 #include <jansson.h>
 
-#include "common/job_spec.h"
+#include "common/job/job_spec.h"
 #include "daemon/store/store.h"
 
 /* It was valid when it was taken, so a problem comes from another version. */

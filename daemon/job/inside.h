@@ -6,9 +6,9 @@
 #include <stdatomic.h>
 
 #include "daemon/ingest/apply.h"
-#include "daemon/job/hosts.h"
 #include "daemon/job/job.h"
-#include "daemon/job/life.h"
+#include "daemon/job/life/life.h"
+#include "daemon/job/queue/hosts.h"
 #include "daemon/launch/stalled.h"
 #include "launch/launch.h"
 

@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "common/error.h"
-#include "common/job_spec.h"
+#include "common/job/job_spec.h"
 #include "common/plan/plan.h"
 #include "daemon/launch/slurm.h"
 #include "daemon/launch/slurm_cores.h"

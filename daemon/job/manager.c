@@ -9,15 +9,15 @@
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "common/file.h"
 #include "common/log.h"
+#include "common/system/file.h"
 #include "daemon/job/active.h"
 #include "daemon/job/inside.h"
-#include "daemon/job/queue.h"
-#include "daemon/job/recover.h"
+#include "daemon/job/life/recover.h"
+#include "daemon/job/life/watch.h"
+#include "daemon/job/queue/queue.h"
 #include "daemon/job/remove.h"
 #include "daemon/job/run_dir.h"
-#include "daemon/job/watch.h"
 #include "daemon/sweep/sweep.h"
 
 #define POLL_SECONDS   1.0  /* where inotify says nothing (NFS, or a watch that could not be had) */

@@ -5,16 +5,16 @@
 #include <string.h>
 
 #include "common/clock.h"
-#include "common/event.h"
-#include "common/job_document.h"
+#include "common/run/event.h"
+#include "common/job/job_document.h"
 #include "common/log.h"
 #include "common/median.h"
 #include "common/plan/plan.h"
-#include "common/speed.h"
-#include "daemon/job/forecast.h"
+#include "common/run/speed.h"
+#include "daemon/job/queue/forecast.h"
 #include "daemon/job/document.h"
 #include "daemon/job/job.h"
-#include "daemon/job/size.h"
+#include "daemon/job/queue/size.h"
 #include "daemon/node/node.h"
 
 #define STEPS_LEFT_OUT 2 /* page faults, BLAS's buffers */

@@ -3,8 +3,8 @@
 #ifndef TRAIND_DAEMON_JOB_MEASURE_H
 #define TRAIND_DAEMON_JOB_MEASURE_H
 
-#include "common/job_spec.h"
-#include "daemon/job/forecast.h"
+#include "common/job/job_spec.h"
+#include "daemon/job/queue/forecast.h"
 #include "daemon/store/store.h"
 
 /* The speed of jobs of this kind on this processor; zeroed where none has ended. slots: of the node

@@ -8,8 +8,8 @@
 #include <limits.h>
 #include <stdio.h>
 
-#include "common/file.h"
 #include "common/log.h"
+#include "common/system/file.h"
 #include "daemon/job/remove.h"
 #include "daemon/job/run_dir.h"
 

@@ -12,9 +12,9 @@
 #include <unistd.h>
 
 #include "common/buffer.h"
-#include "common/file.h"
 #include "common/json.h"
 #include "common/log.h"
+#include "common/system/file.h"
 
 #define OWNER                "owner.json"
 #define OWNER_BYTES          4096

@@ -1,10 +1,10 @@
 #include <stdlib.h>
 
 #include "common/clock.h"
-#include "common/job_document.h"
+#include "common/job/job_document.h"
 #include "daemon/job/document.h"
 #include "daemon/job/inside.h"
-#include "daemon/job/size.h"
+#include "daemon/job/queue/size.h"
 
 static int submit_insert(struct job_manager *m, const struct job_submission *s, const char *spec,
                          const char *plan, int64_t *id, bool *existed, struct error *e)

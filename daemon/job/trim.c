@@ -8,9 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/checkpoints.h"
-#include "common/file.h"
 #include "common/log.h"
+#include "common/run/checkpoints.h"
+#include "common/system/file.h"
 
 static void trim_checkpoints(const struct job_manager *m, const struct active_job *a)
 {

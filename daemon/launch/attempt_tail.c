@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/file.h"
+#include "common/system/file.h"
 
 #define TAIL_BYTES (256 * 1024) /* of a log or event file: its end is in there */
 

@@ -11,8 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/file.h"
-#include "common/event.h"
+#include "common/system/file.h"
+#include "common/run/event.h"
 #include "common/json.h"
 #include "daemon/launch/attempt_tail.h"
 #include "daemon/launch/stalled.h"

@@ -12,7 +12,7 @@
 
 #include <jansson.h>
 
-#include "common/job_state.h"
+#include "common/job/job_state.h"
 
 #define FAILURE_TEXT_BYTES 1024
 

@@ -10,7 +10,7 @@
 
 #include "common/json.h"
 #include "common/clock.h"
-#include "common/file.h"
+#include "common/system/file.h"
 #include "common/log.h"
 #include "daemon/launch/slurm_call.h"
 #include "daemon/launch/slurm_reply.h"

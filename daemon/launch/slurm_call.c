@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "common/spawn.h"
+#include "common/system/spawn.h"
 #include "launch/command.h"
 #include "launch/launch.h"
 

@@ -4,7 +4,7 @@
 #define TRAIND_DAEMON_LAUNCH_SLURM_CORES_H
 
 #include "common/error.h"
-#include "common/job_spec.h"
+#include "common/job/job_spec.h"
 #include "daemon/launch/slurm_settings.h"
 
 struct slurm_cores {

@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "common/buffer.h"
-#include "common/file.h"
-#include "common/hostlist.h"
+#include "common/system/file.h"
+#include "common/system/hostlist.h"
 #include "daemon/launch/slurm_call.h"
 
 #define CALL_SECONDS 45L

@@ -9,7 +9,7 @@
 
 #include "common/digest.h"
 #include "common/error.h"
-#include "common/job_env.h"
+#include "common/job/job_env.h"
 #include "daemon/launch/slurm_settings.h"
 #include "launch/command.h"
 

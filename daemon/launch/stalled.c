@@ -10,9 +10,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/event.h"
-#include "common/file.h"
 #include "common/json.h"
+#include "common/run/event.h"
+#include "common/system/file.h"
 #include "daemon/launch/attempt_tail.h"
 #include "launch/hosts.h"
 #include "launch/process.h"

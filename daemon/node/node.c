@@ -7,7 +7,7 @@
 
 #include "common/log.h"
 #include "common/median.h"
-#include "common/spawn.h"
+#include "common/system/spawn.h"
 #include "config.h"
 
 #define OWN_CHECKS       20 /* that a node is compared with */

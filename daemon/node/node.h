@@ -9,7 +9,7 @@
 #include <jansson.h>
 
 #include "common/error.h"
-#include "common/job_spec.h"
+#include "common/job/job_spec.h"
 #include "common/plan/predict.h"
 #include "common/problem.h"
 #include "daemon/store/node.h"

@@ -5,7 +5,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
-#include "common/spawn.h"
+#include "common/system/spawn.h"
 
 #define LOOK_SECONDS   0.1 /* while the check runs */
 #define LONGEST        20.0

@@ -10,7 +10,7 @@
 #include <sys/vfs.h>
 
 #include "common/clock.h"
-#include "common/file.h"
+#include "common/system/file.h"
 #include "daemon/store/bucket.h"
 #include "daemon/store/migrate.h"
 #include "daemon/store/sql.h"

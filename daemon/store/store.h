@@ -7,7 +7,7 @@
  * SQL.
  *
  * A job's state is what its last "state" event says: every change of state writes that event and
- * the job row in one transaction, and is refused where common/job_state.h knows no such step.
+ * the job row in one transaction, and is refused where common/job/job_state.h knows no such step.
  *
  * Durability: what a client was told (a submission, a change of state) is on disk when the function
  * returns (synchronous=FULL). Ingested events are committed with synchronous=NORMAL: after a power
@@ -23,9 +23,9 @@
 #include <stdint.h>
 
 #include "common/error.h"
-#include "common/event.h"
-#include "common/job_state.h"
+#include "common/job/job_state.h"
 #include "common/plan/predict.h"
+#include "common/run/event.h"
 
 struct store;
 
@@ -412,7 +412,7 @@ int store_metric_each(struct store *s, int64_t job_id, int64_t from_step, int64_
 
 /* ---------------------------------------------------------------- speeds (speed.c) */
 
-/* What a finished job measured; key and processor as common/speed.h names them. */
+/* What a finished job measured; key and processor as common/run/speed.h names them. */
 struct store_speed {
     const char *key, *cpu;
     double t;

@@ -7,15 +7,15 @@
 
 #include "common/clock.h"
 #include "common/dataset/plan_inputs.h"
-#include "common/job_document.h"
+#include "common/job/job_document.h"
+#include "common/job/preset.h"
 #include "common/json.h"
 #include "common/log.h"
-#include "common/preset.h"
 #include "common/printable.h"
 #include "daemon/job/document.h"
 #include "daemon/job/inside.h"
 #include "daemon/job/measure.h"
-#include "daemon/job/size.h"
+#include "daemon/job/queue/size.h"
 
 #define SWEEP_KEY_MARK "\x01"
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/job_options.h"
+#include "common/job/job_options.h"
 #include "common/json.h"
 #include "common/rng.h"
 #include "common/suggest.h"

@@ -19,8 +19,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/event.h"
 #include "common/log.h"
+#include "common/run/event.h"
 #include "daemon/job/inside.h"
 #include "daemon/sweep/sweep.h"
 

@@ -21,9 +21,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/checkpoints.h"
-#include "common/file.h"
 #include "common/json.h"
+#include "common/run/checkpoints.h"
+#include "common/system/file.h"
 #include "worker/report.h"
 
 static volatile sig_atomic_t stop;

@@ -11,7 +11,7 @@
 #include <time.h>
 
 #include "common/dataset/list.h"
-#include "common/file.h"
+#include "common/system/file.h"
 #include "worker/data/augment.h"
 
 #define SIZE       224

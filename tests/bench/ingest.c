@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "common/file.h"
+#include "common/system/file.h"
 #include "daemon/ingest/apply.h"
 
 static char folder[] = "/tmp/traind-ingest.XXXXXX";

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 
 #include "common/clock.h"
-#include "common/optimizers.h"
+#include "common/job/optimizers.h"
 #include "worker/kernels/parallel.h"
 #include "worker/optim/optimizer.h"
 

@@ -19,9 +19,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/file.h"
 #include "common/median.h"
-#include "worker/start.h"
+#include "common/system/file.h"
+#include "worker/start/start.h"
 #include "worker/watch/pace.h"
 
 #define STARTS  3 /* the fastest counts: others only slow it down */

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/tf_example.h"
-#include "common/tfrecord.h"
+#include "common/dataset/tf_example.h"
+#include "common/dataset/tfrecord.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 

@@ -14,7 +14,7 @@ build() {
     # shellcheck disable=SC2046
     clang -std=gnu11 -D_GNU_SOURCE -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined \
         -I"$top_srcdir" -I"$top_builddir" -o "$work/records" "$top_srcdir"/tests/fuzz/records.c \
-        "$top_srcdir"/common/{tfrecord,tf_example,error}.c "$top_builddir"/common/example.pb-c.c \
+        "$top_srcdir"/common/{dataset/tfrecord,dataset/tf_example,error}.c "$top_builddir"/common/dataset/example.pb-c.c \
         $(pkg-config --cflags --libs libprotobuf-c libisal) 2>"$work/log" || { cat "$work/log"; false; }
 }
 fuzz() {

@@ -20,7 +20,7 @@
 #include <string.h>
 
 #include "common/rng.h"
-#include "common/safetensors.h"
+#include "common/run/safetensors.h"
 #include "worker/data/mixup.h"
 #include "worker/model/tune.h"
 #include "worker/model/weights.h"

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/job_document.h"
+#include "common/job/job_document.h"
 #include "common/json.h"
 #include "common/rng.h"
 #include "worker/data/mixup.h"

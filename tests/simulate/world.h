@@ -1,7 +1,7 @@
 /*
- * A made-up world for the real core of a job's life (daemon/job/life.h, life_end.h, queue_plan.h):
- * a store, run directories, processes, Slurm, users and a clock. The store, the run directories,
- * processes and Slurm outlive a daemon that is killed.
+ * A made-up world for the real core of a job's life (daemon/job/life/life.h, life_end.h,
+ * queue_plan.h): a store, run directories, processes, Slurm, users and a clock. The store, the run
+ * directories, processes and Slurm outlive a daemon that is killed.
  */
 #ifndef TRAIND_TESTS_SIMULATE_WORLD_H
 #define TRAIND_TESTS_SIMULATE_WORLD_H
@@ -11,8 +11,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "daemon/job/life.h"
-#include "daemon/job/life_end.h"
+#include "daemon/job/life/life.h"
+#include "daemon/job/life/life_end.h"
 #include "tests/simulate/chance.h"
 
 #define JOBS_MAX     6

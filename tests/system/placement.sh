@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Where mpirun puts the ranks for the words of common/placement.c, on machines that hwloc makes up. Prints TAP.
+# Where mpirun puts the ranks for the words of common/system/placement.c, on machines that hwloc makes up. Prints TAP.
 set -u
 # shellcheck source=tests/tap.sh
 . "${top_srcdir:?is set by make check}/tests/tap.sh"

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/file.h"
+#include "common/system/file.h"
 #include "worker/data/augment.h"
 
 static enum job_preprocess preprocess_family(const char *name)

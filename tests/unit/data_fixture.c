@@ -9,9 +9,9 @@
 
 #include <jpeglib.h>
 
-#include "common/file.h"
-#include "common/tf_example.h"
-#include "common/tfrecord.h"
+#include "common/dataset/tf_example.h"
+#include "common/dataset/tfrecord.h"
+#include "common/system/file.h"
 
 char *fixture_folder(void)
 {

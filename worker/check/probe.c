@@ -1,6 +1,6 @@
 #include "worker/check/probe.h"
 
-#include "common/process_stat.h"
+#include "common/system/process_stat.h"
 #include "config.h"
 
 #include <dirent.h>
@@ -16,10 +16,10 @@
 #include <sys/pidfd.h>
 #include <unistd.h>
 
-#include "common/attempt.h"
 #include "common/digest.h"
-#include "common/host.h"
-#include "common/placement.h"
+#include "common/run/attempt.h"
+#include "common/system/host.h"
+#include "common/system/placement.h"
 #include "worker/comm/traincomm.h"
 #include "worker/kernels/kind.h"
 

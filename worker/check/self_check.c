@@ -11,9 +11,9 @@
 
 #include "common/check.h"
 #include "common/clock.h"
-#include "common/file.h"
 #include "common/json.h"
-#include "common/speed.h"
+#include "common/run/speed.h"
+#include "common/system/file.h"
 #include "config.h"
 #include "worker/check/self_check_parts.h"
 #include "worker/comm/traincomm.h"

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "common/json.h"
-#include "common/file.h"
+#include "common/system/file.h"
 #include "common/check.h"
 #include "common/dataset/list.h"
 #include "common/dataset/manifest.h"

@@ -29,7 +29,7 @@
 #include <stdbool.h>
 
 #include "common/image/resample.h"
-#include "common/job_spec.h"
+#include "common/job/job_spec.h"
 #include "common/rng.h"
 
 /* What training does at random; without the crop it takes the evaluation's. */

@@ -14,8 +14,8 @@
 
 #include "common/clock.h"
 #include "common/log.h"
-#include "common/progress.h"
-#include "common/trace.h"
+#include "common/run/progress.h"
+#include "common/run/trace.h"
 #include "worker/data/decode.h"
 #include "worker/data/mixup.h"
 #include "worker/data/sampler.h"

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "common/dataset/dataset.h"
-#include "common/job_spec.h"
+#include "common/job/job_spec.h"
 
 struct loader_config {
     struct dataset *dataset; /* borrowed; must outlive the loader. NULL: synthetic */

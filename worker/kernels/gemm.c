@@ -3,7 +3,7 @@
 #include <cblas.h>
 #include <stdio.h>
 
-#include "common/trace.h"
+#include "common/run/trace.h"
 
 void gemm_single_threaded(void)
 {

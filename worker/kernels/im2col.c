@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "common/trace.h"
+#include "common/run/trace.h"
 
 /* One kernel row of one output pixel: taps [first, end) hit pixels, in order, from image column x
  * of the row at `line`. */

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "common/trace.h"
+#include "common/run/trace.h"
 #include "worker/kernels/tile_size.h"
 
 /* Rows of B in a block: 32 KiB of a panel with AVX-512. */

@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "common/job_spec.h"
+#include "common/job/job_spec.h"
 #include "worker/kernels/window.h"
 
 /*

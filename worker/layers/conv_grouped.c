@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "common/trace.h"
+#include "common/run/trace.h"
 #include "worker/kernels/vec.h"
 
 #define INLINE static inline __attribute__((always_inline))

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "common/trace.h"
+#include "common/run/trace.h"
 #include "worker/kernels/tile_gemm.h"
 #include "worker/kernels/tile_size.h"
 #include "worker/kernels/winograd.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "common/net/cnn.h"
-#include "common/trace.h"
+#include "common/run/trace.h"
 #include "worker/kernels/parallel.h"
 #include "worker/kernels/pool.h"
 #include "worker/model/internal.h"

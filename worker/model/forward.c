@@ -1,6 +1,6 @@
 #include <string.h>
 
-#include "common/trace.h"
+#include "common/run/trace.h"
 #include "worker/kernels/parallel.h"
 #include "worker/kernels/pool.h"
 #include "worker/kernels/softmax_loss.h"

@@ -2,8 +2,8 @@
  */
 #include <math.h>
 
-#include "common/progress.h"
 #include "common/rng.h"
+#include "common/run/progress.h"
 #include "worker/model/internal.h"
 
 /* Two standard normals (Box and Muller 1958). */

@@ -9,8 +9,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "common/file.h"
-#include "common/progress.h"
+#include "common/run/progress.h"
+#include "common/system/file.h"
 #include "worker/kernels/kind.h"
 #include "worker/kernels/memory.h"
 #include "worker/kernels/parallel.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/weights.h"
+#include "common/run/weights.h"
 #include "worker/model/internal.h"
 
 enum { NAME_BYTES = 96 };

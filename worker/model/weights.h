@@ -5,7 +5,7 @@
 #ifndef TRAIND_WORKER_MODEL_WEIGHTS_H
 #define TRAIND_WORKER_MODEL_WEIGHTS_H
 
-#include "common/safetensors.h"
+#include "common/run/safetensors.h"
 #include "worker/model/model.h"
 
 /* Writes all tensors and, as torch has it, a num_batches_tracked (0) for every batch norm: 320 of a

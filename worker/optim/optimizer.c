@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/optimizers.h"
+#include "common/job/optimizers.h"
 #include "worker/kernels/memory.h"
 #include "worker/kernels/parallel.h"
 #include "worker/model/weights.h"

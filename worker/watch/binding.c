@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "common/json.h"
-#include "common/placement.h"
+#include "common/system/placement.h"
 #include "worker/kernels/kind.h"
 
 #define CPUS_BYTES 128

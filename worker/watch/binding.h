@@ -9,7 +9,7 @@
 
 #include <jansson.h>
 
-#include "common/placement.h"
+#include "common/system/placement.h"
 #include "worker/kernels/gemm.h"
 
 #define BINDING_WORD_BYTES 16

@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#include "common/trace.h"
+#include "common/run/trace.h"
 
 /* Text for a person: a line a layer (spans of the categories forward and backward, in the order
  * they were first seen), with milliseconds of a step, GFLOP/s and their share of peak_gflops (of

@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "common/file.h"
-#include "common/trace.h"
+#include "common/run/trace.h"
+#include "common/system/file.h"
 #include "worker/layers/conv.h"
 #include "worker/watch/layer_table.h"
 #include "worker/watch/peak.h"

@@ -10,8 +10,8 @@
 
 #include "common/clock.h"
 #include "common/log.h"
-#include "common/process_stat.h"
-#include "common/progress.h"
+#include "common/run/progress.h"
+#include "common/system/process_stat.h"
 #include "worker/data/helper_thread.h"
 
 #define BEAT_SECONDS 0.5

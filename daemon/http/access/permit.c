@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/job_env.h"
-#include "common/job_text.h"
-#include "common/open_beneath.h"
-#include "common/weights.h"
+#include "common/job/job_env.h"
+#include "common/job/job_text.h"
+#include "common/run/weights.h"
+#include "common/system/open_beneath.h"
 
 /* ---------------------------------------------------------------- paths */
 

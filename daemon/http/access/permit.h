@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "common/job_spec.h"
+#include "common/job/job_spec.h"
 #include "common/problem.h"
 #include "daemon/config.h"
 

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "common/json.h"
-#include "common/file.h"
+#include "common/system/file.h"
 
 #define HASH_BYTES         crypto_generichash_BYTES
 #define SECRET_BYTES       32

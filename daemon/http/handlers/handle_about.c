@@ -2,8 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/job_document.h"
-#include "common/preset.h"
+#include "common/job/job_document.h"
+#include "common/job/preset.h"
 #include "config.h"
 #include "daemon/http/routes.h"
 

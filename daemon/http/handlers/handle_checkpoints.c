@@ -7,9 +7,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/checkpoints.h"
 #include "common/json.h"
-#include "common/safetensors.h"
+#include "common/run/checkpoints.h"
+#include "common/run/safetensors.h"
 #include "daemon/http/handlers/file_verdicts.h"
 #include "daemon/http/handlers/run_file.h"
 #include "daemon/http/routes.h"

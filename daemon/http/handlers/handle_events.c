@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "daemon/http/routes.h"
-#include "daemon/http/stream.h"
+#include "daemon/http/stream/stream.h"
 
 static bool wants_stream(const struct request *q)
 {

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "common/clock.h"
-#include "common/job_state.h"
+#include "common/job/job_state.h"
 #include "daemon/http/access/auth.h"
 #include "daemon/http/handlers/job_json.h"
 #include "daemon/http/routes.h"

@@ -6,7 +6,7 @@
 #include "common/clock.h"
 #include "common/json.h"
 #include "common/log.h"
-#include "common/speed.h"
+#include "common/run/speed.h"
 #include "daemon/http/routes.h"
 #include "daemon/node/node.h"
 

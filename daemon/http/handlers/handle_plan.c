@@ -3,11 +3,11 @@
 #include <string.h>
 
 #include "common/dataset/plan_inputs.h"
-#include "common/job_document.h"
+#include "common/job/job_document.h"
+#include "common/job/preset.h"
 #include "common/json.h"
 #include "common/plan/lr_curve.h"
-#include "common/preset.h"
-#include "common/speed.h"
+#include "common/run/speed.h"
 #include "daemon/http/access/auth.h"
 #include "daemon/http/access/permit.h"
 #include "daemon/http/handlers/job_json.h"

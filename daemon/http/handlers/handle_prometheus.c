@@ -9,7 +9,7 @@
 #include "config.h"
 #include "daemon/http/routes.h"
 #include "daemon/http/stats.h"
-#include "daemon/http/stream.h"
+#include "daemon/http/stream/stream.h"
 #include "daemon/node/node.h"
 
 static void prometheus_gauge(FILE *out, const char *name, const char *help, double value)

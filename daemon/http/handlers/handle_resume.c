@@ -1,4 +1,4 @@
-#include "common/job_text.h"
+#include "common/job/job_text.h"
 #include "common/json.h"
 #include "daemon/http/access/auth.h"
 #include "daemon/http/access/permit.h"

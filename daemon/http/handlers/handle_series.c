@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/event.h"
+#include "common/run/event.h"
 #include "daemon/http/handlers/series.h"
 #include "daemon/http/routes.h"
 

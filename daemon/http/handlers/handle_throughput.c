@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "common/clock.h"
-#include "common/event.h"
+#include "common/run/event.h"
 #include "daemon/http/routes.h"
 
 #define JOBS_MOST       1000 /* the newest; older ones hardly trained in the last days */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "client/cmd.h"
-#include "common/file.h"
+#include "common/system/file.h"
 
 TestSuite(cmd, .init = cr_redirect_stdout);
 

@@ -8,8 +8,8 @@
 #include "common/dataset/dataset.h"
 #include "common/dataset/list.h"
 #include "common/dataset/look.h"
+#include "common/dataset/tfrecord.h"
 #include "common/rng.h"
-#include "common/tfrecord.h"
 #include "tests/unit/data_fixture.h"
 
 static char *folder;

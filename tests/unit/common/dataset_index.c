@@ -10,7 +10,7 @@
 #include "common/clock.h"
 #include "common/dataset/dataset.h"
 #include "common/dataset/index.h"
-#include "common/tfrecord.h"
+#include "common/dataset/tfrecord.h"
 #include "tests/unit/data_fixture.h"
 
 static char *folder;

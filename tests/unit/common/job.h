@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/job_document.h"
-#include "common/preset.h"
+#include "common/job/job_document.h"
+#include "common/job/preset.h"
 
 static inline struct job_spec *job_parse(const char *text, struct problems *problems,
                                          struct problems *unsupported)

@@ -2,9 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/dataset/tf_example.h"
+#include "common/dataset/tfrecord.h"
 #include "common/rng.h"
-#include "common/tf_example.h"
-#include "common/tfrecord.h"
 #include "tests/unit/data_fixture.h"
 
 Test(tfrecord, crc_has_the_check_value)

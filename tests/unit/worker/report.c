@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "common/file.h"
+#include "common/system/file.h"
 
 /* The line that these durations are written in. */
 static char *line_of(const double *values, size_t count)

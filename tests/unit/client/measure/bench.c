@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "client/measure/bench.h"
-#include "common/job_document.h"
+#include "common/job/job_document.h"
 
 static struct job_spec *bench_spec(const char *text)
 {

@@ -1,4 +1,4 @@
-#include "common/job_document.h"
+#include "common/job/job_document.h"
 #include "common/plan/lr_curve.h"
 #include "common/plan/lr_schedule.h"
 

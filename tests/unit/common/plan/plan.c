@@ -1,4 +1,4 @@
-#include "common/job_document.h"
+#include "common/job/job_document.h"
 #include "common/plan/plan.h"
 
 #include <math.h>
@@ -486,10 +486,10 @@ Test(plan, warns_of_a_rate_far_above_the_usual)
          false                                                                                       },
         {"{\"data\": {\"train\": \"x\"}, \"batch_per_worker\": 2, \"lr\": {\"base\": 0.1, "
          "\"scaling\": "
-         "\"none\"}}",                                                                                      false                                                                                },
+         "\"none\"}}",                                                                 false},
         {"{\"data\": {\"train\": \"x\"}, \"batch_per_worker\": 8192, \"optimizer\": {\"name\": "
          "\"lars\"}, "
-         "\"lr\": {\"base\": 0.45}}",                                                                                     false          },
+         "\"lr\": {\"base\": 0.45}}",                                                  false},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct plan *plan = right_plan_of(cases[i].document, 1281167);

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "common/file.h"
+#include "common/system/file.h"
 #include "daemon/ingest/apply.h"
 
 static char folder[64], database[PATH_MAX], events_path[PATH_MAX];

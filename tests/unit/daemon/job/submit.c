@@ -6,11 +6,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/file.h"
-#include "common/job_document.h"
+#include "common/job/job_document.h"
 #include "common/json.h"
+#include "common/system/file.h"
 #include "daemon/job/job.h"
-#include "daemon/job/queue.h"
+#include "daemon/job/queue/queue.h"
 #include "daemon/job/run_dir.h"
 
 static char folder[64], jobs_dir[256];

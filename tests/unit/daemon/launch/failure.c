@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/file.h"
+#include "common/system/file.h"
 #include "daemon/launch/failure.h"
 
 #define RULE "--------------------------------------------------------------------------\n"

@@ -7,9 +7,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/file.h"
-#include "common/job_document.h"
+#include "common/job/job_document.h"
 #include "common/plan/plan.h"
+#include "common/system/file.h"
 #include "daemon/launch/slurm.h"
 #include "daemon/launch/slurm_script.h"
 #include "launch/command.h"

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/job_document.h"
-#include "common/preset.h"
+#include "common/job/job_document.h"
+#include "common/job/preset.h"
 #include "daemon/launch/slurm.h"
 #include "daemon/launch/slurm_call.h"
 #include "daemon/launch/slurm_reply.h"

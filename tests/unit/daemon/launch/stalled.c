@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/file.h"
+#include "common/system/file.h"
 #include "daemon/launch/stalled.h"
 
 #define NOW  1795291940.0 /* 2026-11-21T20:12:20Z */

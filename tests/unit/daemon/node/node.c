@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/file.h"
+#include "common/system/file.h"
 #include "daemon/node/node.h"
 
 static const struct node_limits limits = {0.15, 0.3};

@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/file.h"
+#include "common/system/file.h"
 #include "daemon/store/sql.h"
 #include "daemon/store/store.h"
 

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "common/log.h"
-#include "common/progress.h"
+#include "common/run/progress.h"
 #include "tests/unit/data_fixture.h"
 #include "worker/data/loader.h"
 #include "worker/data/mixup.h"

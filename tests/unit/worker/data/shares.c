@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "common/dataset/list.h"
-#include "common/job_document.h"
+#include "common/job/job_document.h"
 #include "common/plan/plan.h"
 #include "common/plan/replan.h"
 #include "tests/unit/common/job.h"

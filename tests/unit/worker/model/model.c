@@ -1,6 +1,6 @@
 #include <unistd.h>
 
-#include "common/weights.h"
+#include "common/run/weights.h"
 #include "tests/unit/worker/compare.h"
 #include "worker/model/weights.h"
 

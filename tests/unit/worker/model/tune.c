@@ -1,7 +1,7 @@
 #include <dirent.h>
 #include <unistd.h>
 
-#include "common/file.h"
+#include "common/system/file.h"
 #include "tests/unit/worker/compare.h"
 #include "worker/model/tune.h"
 

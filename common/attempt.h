@@ -1,8 +1,0 @@
-/* How the processes of an attempt are known, wherever they run. */
-#ifndef TRAIND_COMMON_ATTEMPT_H
-#define TRAIND_COMMON_ATTEMPT_H
-
-/* The variable in their environment: its value is the attempt's folder, RUN/attempt-N. */
-#define ATTEMPT_MARK "TRAIND_ATTEMPT_DIR"
-
-#endif

@@ -1,0 +1,41 @@
+/*
+ * A labelled image as a tf.Example with the keys of TensorFlow's imagenet_to_gcs.py:
+ * image/{height,width,colorspace,channels,class/label,class/synset,class/text,format,filename,encoded}.
+ * The message format is protobuf-c's (common/dataset/example.proto).
+ */
+#ifndef TRAIND_COMMON_DATASET_TF_EXAMPLE_H
+#define TRAIND_COMMON_DATASET_TF_EXAMPLE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/error.h"
+
+/* For writing: every field is needed; the strings and bytes are borrowed. */
+struct tf_example {
+    int width, height, channels;
+    int64_t label; /* 1-based: 0 is the background class in this format */
+    const char *synset, *text, *filename;
+    const uint8_t *jpeg;
+    size_t jpeg_bytes;
+};
+
+/* The serialised message; the caller frees *out. ERR_NO_MEMORY. */
+int tf_example_pack(const struct tf_example *example, uint8_t **out, size_t *bytes,
+                    struct error *e);
+
+/* For reading: what training needs of a record. */
+struct tf_example_view {
+    const uint8_t *jpeg; /* within the payload that was parsed */
+    size_t jpeg_bytes;
+    int64_t label;      /* 1-based, as stored */
+    char filename[128]; /* "" if the record has none; cut if longer; control characters replaced */
+    char text[64];      /* image/class/text, or image/class/synset; likewise */
+};
+
+/* ERR_CORRUPT: no tf.Example, or image/encoded or image/class/label missing; the caller puts file
+ * and offset in front. */
+int tf_example_parse(const uint8_t *payload, size_t bytes, struct tf_example_view *view,
+                     struct error *e);
+
+#endif

@@ -1,0 +1,168 @@
+/* What two keys of a job document demand of each other. */
+#include <stdio.h>
+#include <string.h>
+
+#include "common/job/job_env.h"
+#include "common/job/job_options.h"
+#include "common/net/arch.h"
+#include "common/system/host.h"
+
+static void job_check_demand(bool right, const char *pointer, const char *message,
+                             struct problems *problems)
+{
+    if (!right && !problems_about(problems, pointer))
+        problems_add(problems, pointer, NULL, "%s", message);
+}
+
+static bool job_check_ascending(const double *values, size_t count)
+{
+    for (size_t i = 1; i < count; i++)
+        if (values[i] <= values[i - 1])
+            return false;
+    return true;
+}
+
+/* What is wrong with entry i of cluster.hosts; NULL: nothing. seen: the names before it. */
+static const char *wrong_host(const struct job_spec *spec, size_t i, json_t *seen)
+{
+    struct host host;
+    int64_t threads = spec->cluster.threads_per_worker > 0 ? spec->cluster.threads_per_worker : 1;
+
+    host_parse(spec->cluster.hosts[i], &host); /* right: job_text.c */
+    if (host.slots && host.slots / threads < spec->cluster.workers_per_node)
+        return "has fewer slots than a node of this job takes: workers_per_node x "
+               "threads_per_worker";
+    if (json_object_get(seen, host.name))
+        return "names the same host a second time: write each once, and its cores as "
+               "name:slots";
+    json_object_set_new(seen, host.name, json_true());
+    return NULL;
+}
+
+static void check_hosts(const struct job_spec *spec, struct problems *p)
+{
+    char pointer[64];
+    json_t *seen = json_object();
+
+    for (size_t i = 0; spec->cluster.hosts && i < spec->cluster.host_count; i++) {
+        const char *wrong = wrong_host(spec, i, seen);
+        snprintf(pointer, sizeof pointer, "/cluster/hosts/%zu", i);
+        job_check_demand(!wrong, pointer, wrong, p);
+    }
+    json_decref(seen);
+    job_check_demand(!spec->cluster.hosts ||
+                         spec->cluster.host_count >= (size_t)spec->cluster.nodes ||
+                         problems_about(p, "/cluster/nodes"),
+                     "/cluster/hosts", "names fewer hosts than cluster.nodes asks for", p);
+}
+
+static void check_ssh_port(const struct job_spec *spec, struct problems *p)
+{
+    bool hosts = spec->cluster.launcher == JOB_LAUNCHER_LOCAL && spec->cluster.hosts;
+
+    job_check_demand(
+        !spec->cluster.has_ssh_port || hosts || problems_about(p, "/cluster/hosts") ||
+            problems_about(p, "/cluster/launcher"),
+        "/cluster/ssh_port",
+        "is for hosts that are reached over ssh: name them in cluster.hosts, with launcher "
+        "\"local\"",
+        p);
+}
+
+/* The first name that no document may give. */
+static void job_check_env(const struct job_spec *spec, struct problems *p)
+{
+    char name[JOB_ENV_NAME_BYTES], pointer[JOB_ENV_NAME_BYTES + 16];
+
+    for (size_t i = 0; i < spec->cluster.env_count; i++) {
+        job_env_split(spec->cluster.env[i], name);
+        snprintf(pointer, sizeof pointer, "/cluster/env/%s", name);
+        const char *setter = job_env_setter(name);
+        if (setter)
+            problems_add(p, pointer, NULL, "%s is set by %s", name, setter);
+        else if (job_env_is_refused(name))
+            problems_add(p, pointer, NULL,
+                         "%s is none of the variables that a job may set, whatever "
+                         "job_env_prefixes of traind.conf says: it, or one called so, loads code, "
+                         "starts a program, names a file or is a launcher's",
+                         name);
+        else
+            continue;
+        return;
+    }
+}
+
+/* What the network demands of other keys. */
+static void check_model(const struct job_spec *spec, struct problems *p)
+{
+    const struct arch *arch = arch_find(spec->model.arch);
+
+    if (!arch || problems_about(p, "/model/arch"))
+        return;
+    job_check_demand(arch->family == ARCH_CNN || spec->model.image_size >= 32, "/model/image_size",
+                     "must be at least 32 for a ResNet; only arch \"cnn\" takes 28", p);
+    job_check_demand(arch->family != ARCH_CNN || spec->data.preprocess == JOB_PREPROCESS_WHOLE,
+                     "/data/preprocess",
+                     "must be \"whole\" with arch \"cnn\": it takes grey images as they are", p);
+    job_check_demand(
+        arch_takes_width(arch, spec->model.width), "/model/width",
+        "must leave this network's groups 4, 8, 16, ... channels: 1, 2, 4 or 8 with groups of 4, "
+        "and 0.5 too with groups of 8",
+        p);
+}
+
+/* Arguments of mpirun that decide what cluster.bind and cluster.smt decide. */
+static void job_check_mpi_args(const struct job_spec *spec, struct problems *p)
+{
+    static const char *const binding[] = {
+        "map-by",   "bind-to",    "cpu-set", "cpu-list", "use-hwthread-cpus", "rankfile",
+        "npernode", "npersocket", "bynode",  "bycore",   "bysocket",          "rf"};
+    char pointer[64];
+
+    if (spec->cluster.bind == JOB_BIND_AUTO && !spec->cluster.smt)
+        return;
+    for (size_t i = 0; i < spec->cluster.mpi_arg_count; i++)
+        for (size_t k = 0; k < sizeof binding / sizeof binding[0]; k++) {
+            const char *argument = spec->cluster.mpi_args[i];
+            snprintf(pointer, sizeof pointer, "/cluster/mpi_args/%zu", i);
+            job_check_demand(
+                *argument != '-' || strcmp(argument + strspn(argument, "-"), binding[k]) != 0,
+                pointer, "places ranks, as cluster.bind and cluster.smt do: leave one of them out",
+                p);
+        }
+}
+
+void job_check_together(const struct job_spec *spec, struct problems *p)
+{
+    bool mode_known = !problems_about(p, "/mode"),
+         eval_mode = mode_known && spec->mode == JOB_MODE_EVAL;
+
+    job_check_demand(
+        !mode_known || eval_mode || spec->data.train, "/data/train",
+        "is required: a folder of TFRecord shards or of class folders, or \"synthetic\"", p);
+    job_check_demand(!eval_mode || spec->data.eval, "/data/eval",
+                     "is required when mode is \"eval\": the images to evaluate on", p);
+    job_check_demand(
+        !eval_mode || spec->model.init || job_spec_is_synthetic(spec->data.eval), "/model/init",
+        "is required when mode is \"eval\": the weights to evaluate (a safetensors file)", p);
+    job_check_demand(!spec->eval.stop_at_target || spec->eval.has_target_top1 ||
+                         problems_about(p, "/eval/target_top1"),
+                     "/eval/stop_at_target", "needs eval.target_top1, the accuracy to stop at", p);
+    job_check_demand(
+        !spec->eval.stop_at_target || spec->data.eval || problems_about(p, "/data/eval"),
+        "/eval/stop_at_target", "needs data.eval, the images to measure the accuracy on", p);
+    job_check_demand(!spec->eval.predictions || spec->data.eval || problems_about(p, "/data/eval"),
+                     "/eval/predictions", "needs data.eval, the images to write predictions of", p);
+    job_check_demand(job_check_ascending(spec->lr.milestones, spec->lr.milestone_count),
+                     "/lr/milestones", "must be ascending", p);
+    job_check_demand(
+        spec->steps_rounding != JOB_ROUNDING_EXACT || spec->data.locality != JOB_LOCALITY_NODE ||
+            problems_about(p, "/data/locality"),
+        "/steps_rounding",
+        "exact needs data.locality \"global\": with \"node\" the nodes' epochs end apart", p);
+    check_model(spec, p);
+    check_hosts(spec, p);
+    check_ssh_port(spec, p);
+    job_check_env(spec, p);
+    job_check_mpi_args(spec, p);
+}

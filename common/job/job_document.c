@@ -1,0 +1,259 @@
+#include "common/job/job_document.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/job/job_batch.h"
+#include "common/job/job_options.h"
+#include "common/job/optimizers.h"
+#include "common/net/arch.h"
+#include "common/suggest.h"
+
+/* A hostile document can hold a hundred thousand wrong keys; a person reads a few. */
+#define UNKNOWN_KEYS_SHOWN 50
+
+/* What a preset says about itself beside the job's values. */
+static const char *const preset_meta[] = {"description", "source", "recipe_images"};
+
+/* The value of one of the table's pointers in a document; NULL: absent. */
+static const json_t *spec_value_at(const json_t *document, const char *pointer)
+{
+    char key[64];
+    const json_t *value = document;
+
+    while (value && *pointer == '/') {
+        size_t length = strcspn(pointer + 1, "/");
+        snprintf(key, sizeof key, "%.*s", (int)length, pointer + 1);
+        value = json_object_get(value, key);
+        pointer += 1 + length;
+    }
+    return value;
+}
+
+/* ---- keys that are none of the table's */
+
+static void spec_report_unknown(const char *pointer, size_t *unknown, struct problems *problems)
+{
+    if (++*unknown > UNKNOWN_KEYS_SHOWN + 1)
+        return;
+    if (*unknown > UNKNOWN_KEYS_SHOWN)
+        problems_add(problems, "", NULL, "has more than %d unknown keys", UNKNOWN_KEYS_SHOWN);
+    else
+        problems_add(problems, pointer, job_option_nearest(pointer),
+                     "is not a key of a job document");
+}
+
+static void spec_check_keys(const json_t *object, const char *parent, size_t *unknown,
+                            struct problems *problems)
+{
+    const char *key;
+    json_t *value;
+
+    json_object_foreach ((json_t *)(uintptr_t)object, key, value) {
+        char *pointer = problem_pointer(parent, key);
+        bool group = job_option_is_group(pointer);
+        if (group && json_is_object(value))
+            spec_check_keys(value, pointer, unknown, problems);
+        else if (group)
+            problems_add(problems, pointer, NULL,
+                         "must be an object {...} of keys as in man train-job");
+        else if (!job_option_find(pointer))
+            spec_report_unknown(pointer, unknown, problems);
+        free(pointer);
+    }
+}
+
+/* ---- the preset */
+
+static bool spec_is_complete(const json_t *document)
+{
+    for (size_t i = 0; job_option_at(i); i++)
+        if (!spec_value_at(document, job_option_at(i)->pointer))
+            return false;
+    return true;
+}
+
+/* A preset is checked like a document; what is wrong in it is one problem of the job. */
+static bool preset_right(const char *name, const json_t *preset, struct problems *problems)
+{
+    struct problems own = {0};
+    size_t unknown = 0;
+
+    spec_check_keys(preset, "", &unknown, &own);
+    for (size_t i = 0; job_option_at(i); i++) {
+        const json_t *value = spec_value_at(preset, job_option_at(i)->pointer);
+        if (value)
+            job_value_check(job_option_at(i), value, &own);
+    }
+    bool right = own.count == 0;
+    if (!right)
+        problems_add(problems, "/preset", NULL, "the preset \"%s\" itself is wrong: %s: %s", name,
+                     own.items[0].pointer, own.items[0].message);
+    problems_clear(&own);
+    return right;
+}
+
+static void unknown_preset(const char *name, job_preset_lookup *lookup, void *context,
+                           struct problems *problems)
+{
+    json_t *names = lookup ? lookup(NULL, context) : NULL, *known;
+    struct suggest near = {.word = name};
+    size_t i;
+
+    json_array_foreach (names, i, known)
+        suggest_offer(&near, json_string_value(known));
+    problems_add(problems, "/preset", near.best, "there is no preset \"%s\"", name);
+    json_decref(names);
+}
+
+/* The preset's name; NULL: none, or one that parse_row will refuse. */
+static const char *preset_name(const json_t *document)
+{
+    const json_t *value = json_object_get(document, "preset");
+    struct problems ignored = {0};
+    bool right = value && job_value_check(job_option_find("/preset"), value, &ignored);
+
+    problems_clear(&ignored);
+    return right ? json_string_value(value) : NULL;
+}
+
+/* The preset's values, checked and without what it says of itself: a new reference, or NULL. */
+static json_t *find_preset(const json_t *document, job_preset_lookup *lookup, void *context,
+                           int64_t *recipe_images, struct problems *problems)
+{
+    const char *name = preset_name(document);
+    json_t *found = name && lookup ? lookup(name, context) : NULL;
+
+    if (name && !found && !spec_is_complete(document))
+        unknown_preset(name, lookup, context, problems);
+    json_t *preset = found ? json_deep_copy(found) : NULL;
+    json_decref(found);
+    *recipe_images = json_integer_value(json_object_get(preset, "recipe_images"));
+    for (size_t i = 0; i < sizeof preset_meta / sizeof preset_meta[0]; i++)
+        json_object_del(preset, preset_meta[i]);
+    if (preset && !preset_right(name, preset, problems)) {
+        json_decref(preset);
+        return NULL;
+    }
+    return preset;
+}
+
+/* ---- the document */
+
+/* The optimiser and the network that the document names, else the preset, else the default: some
+ * keys' defaults depend on them. */
+static const struct optimizer_kind *find_optimizer(const json_t *document, const json_t *preset)
+{
+    static const char pointer[] = "/optimizer/name";
+    const json_t *given = spec_value_at(document, pointer);
+    const char *name = json_string_value(given ? given : spec_value_at(preset, pointer));
+
+    for (size_t i = 0; name && optimizer_kind_at(i); i++)
+        if (strcmp(optimizer_kind_at(i)->name, name) == 0)
+            return optimizer_kind_at(i);
+    return optimizer_kind_at(JOB_OPTIMIZER_SGD);
+}
+
+static const struct arch *find_arch(const json_t *document, const json_t *preset)
+{
+    static const char pointer[] = "/model/arch";
+    const json_t *given = spec_value_at(document, pointer);
+    const char *name = json_string_value(given ? given : spec_value_at(preset, pointer));
+    const struct arch *arch = name ? arch_find(name) : NULL;
+
+    return arch ? arch : arch_at(0);
+}
+
+static json_t *default_of(const struct job_option *option, const struct optimizer_kind *optimizer,
+                          const struct arch *arch)
+{
+    const char *own = optimizer_default(optimizer, option->pointer);
+
+    own = own ? own : arch_default(arch, option->pointer);
+    return own ? json_loads(own, JSON_DECODE_ANY, NULL) : job_option_default(option);
+}
+
+/* Stores the row's value from the document, else the preset, else the default. */
+static void parse_row(const struct job_option *option, const json_t *document, const json_t *preset,
+                      struct job_spec *spec, struct problems *problems,
+                      struct problems *unsupported)
+{
+    const json_t *given = spec_value_at(document, option->pointer);
+    json_t *fallback =
+        default_of(option, find_optimizer(document, preset), find_arch(document, preset));
+    const json_t *value = given ? given : spec_value_at(preset, option->pointer);
+
+    if (!value)
+        value = fallback;
+    if (given && !job_value_check(option, given, problems))
+        value = fallback;
+    else if (unsupported)
+        job_value_check_built(option, value, unsupported);
+    job_value_store(option, value, spec);
+    json_decref(fallback);
+}
+
+struct job_spec *job_spec_read(const json_t *document, job_preset_lookup *lookup, void *context,
+                               struct problems *problems, struct problems *unsupported)
+{
+    size_t unknown = 0;
+
+    if (!json_is_object(document)) {
+        problems_add(problems, "", NULL, "must be a JSON object");
+        return NULL;
+    }
+    struct job_spec *spec = calloc(1, sizeof *spec);
+    if (!spec)
+        abort();
+    spec_check_keys(document, "", &unknown, problems);
+    json_t *preset = find_preset(document, lookup, context, &spec->recipe_images, problems);
+    for (size_t i = 0; job_option_at(i); i++)
+        parse_row(job_option_at(i), document, preset, spec, problems, unsupported);
+    json_decref(preset);
+    job_batch_settle(spec, spec_value_at(document, "/batch_per_worker") != NULL, problems);
+    job_check_together(spec, problems);
+    return spec;
+}
+
+struct job_spec *job_spec_parse(const json_t *document, job_preset_lookup *lookup, void *context,
+                                struct problems *problems, struct problems *unsupported)
+{
+    size_t before = problems->count;
+    struct job_spec *spec = job_spec_read(document, lookup, context, problems, unsupported);
+
+    if (problems->count == before)
+        return spec;
+    job_spec_destroy(spec);
+    return NULL;
+}
+
+json_t *job_spec_to_json(const struct job_spec *spec)
+{
+    json_t *document = json_object();
+
+    for (size_t i = 0; job_option_at(i); i++) {
+        const struct job_option *option = job_option_at(i);
+        const char *key = option->pointer + 1, *slash = strchr(key, '/');
+        json_t *parent = document;
+        if (slash) {
+            char group[64];
+            snprintf(group, sizeof group, "%.*s", (int)(slash - key), key);
+            if (!json_object_get(document, group))
+                json_object_set_new(document, group, json_object());
+            parent = json_object_get(document, group);
+            key = slash + 1;
+        }
+        json_object_set_new(parent, key, job_value_load(option, spec));
+    }
+    return document;
+}
+
+void job_spec_destroy(struct job_spec *spec)
+{
+    if (!spec)
+        return;
+    for (size_t i = 0; job_option_at(i); i++)
+        job_value_clear(job_option_at(i), spec);
+    free(spec);
+}

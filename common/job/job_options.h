@@ -1,0 +1,93 @@
+/*
+ * The job document's keys: THE table. Parsing, defaults, checks, the JSON Schema and the list in
+ * man/train-job.5 come from it; how to add a row: doc/how-to-add-an-option.md.
+ *
+ * job_options.c holds the table, job_value.c moves one value between JSON and struct job_spec,
+ * job_document.c does it for a whole document, job_check.c knows what depends on two keys,
+ * job_schema.c prints the table for others.
+ */
+#ifndef TRAIND_COMMON_JOB_JOB_OPTIONS_H
+#define TRAIND_COMMON_JOB_JOB_OPTIONS_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "common/job/job_spec.h"
+#include "common/job/job_text.h"
+#include "common/problem.h"
+
+enum job_option_type {
+    JOB_OPTION_BOOLEAN,
+    JOB_OPTION_INTEGER,
+    JOB_OPTION_NUMBER,
+    JOB_OPTION_STRING,
+    JOB_OPTION_CHOICE,  /* one of choices, stored as its index */
+    JOB_OPTION_ARCH,    /* one of common/net/arch.c's names, stored as a string */
+    JOB_OPTION_STRINGS, /* a list */
+    JOB_OPTION_NUMBERS, /* a list */
+    JOB_OPTION_STEPS,   /* [first, last] */
+    JOB_OPTION_MAP      /* an object of strings, stored as a list of "NAME=value" */
+};
+
+struct job_option {
+    const char *pointer; /* "/lr/base" */
+    enum job_option_type type;
+    enum job_text text;  /* of a STRING, and of each in STRINGS or MAP: what it may be made of */
+    enum job_text names; /* of a MAP: what its names may be made of; none has a "=" in it */
+    size_t name_max;     /* bytes of such a name */
+    bool nullable;
+    bool above_min;       /* min itself is too small */
+    bool below_max;       /* max itself is too large */
+    size_t offset;        /* of the field in struct job_spec */
+    size_t flag;          /* of its has_ field, or of a list's count; 0: it has none */
+    const char *fallback; /* the default, as JSON text */
+    double min, max;      /* of a number or of each in a list; of a string's length in bytes */
+    size_t most;          /* elements of a list or MAP */
+    const char *const *choices; /* ends with NULL; in the order of the field's enum */
+    const char *word;           /* of an integer: taken too, and stored as 0; NULL: none */
+    const char *built; /* JSON list of the values this version supports; NULL: all of them */
+    const char *unit;  /* "images"; NULL: a bare number, or none at all */
+    const char *help;  /* a sentence or two, without the range and the default */
+};
+
+const struct job_option *job_option_at(size_t i); /* NULL behind the last */
+const struct job_option *job_option_find(const char *pointer);
+
+/* True of "/lr": an object that holds rows of the table. */
+bool job_option_is_group(const char *pointer);
+
+/* Choice i of a CHOICE or ARCH row; NULL behind the last. */
+const char *job_option_choice(const struct job_option *option, size_t i);
+
+json_t *job_option_default(const struct job_option *option); /* a new reference */
+
+/* What this version supports of the row: a JSON list (new reference), or NULL for everything. */
+json_t *job_option_built(const struct job_option *option);
+
+/* The nearest right pointer to an unknown one, or NULL. */
+const char *job_option_nearest(const char *unknown);
+
+#define JOB_OPTION_EXPECTS_BYTES 512
+/* "a number above 0, at most 1000, or null": what the row takes. */
+void job_option_expects(const struct job_option *option, char text[JOB_OPTION_EXPECTS_BYTES]);
+
+/* ---- one value: job_value.c */
+
+/* Adds at most one problem. True: the value is right. */
+bool job_value_check(const struct job_option *option, const json_t *value,
+                     struct problems *problems);
+
+/* Adds a line to *unsupported if the (right) value is one this version does not support. */
+void job_value_check_built(const struct job_option *option, const json_t *value,
+                           struct problems *unsupported);
+
+/* Puts a right value into the spec, freeing what a string or list held. */
+void job_value_store(const struct job_option *option, const json_t *value, struct job_spec *spec);
+json_t *job_value_load(const struct job_option *option, const struct job_spec *spec);
+void job_value_clear(const struct job_option *option, struct job_spec *spec);
+
+/* ---- what depends on two keys: job_check.c. Silent about keys that already have a problem. */
+void job_check_together(const struct job_spec *spec, struct problems *problems);
+
+#endif

@@ -1,0 +1,162 @@
+/* The table of job options as a JSON Schema (draft 2020-12). */
+#include <stdio.h>
+#include <string.h>
+
+#include "common/job/job_document.h"
+#include "common/job/job_options.h"
+
+static const char *const type_names[] = {
+    [JOB_OPTION_BOOLEAN] = "boolean", [JOB_OPTION_INTEGER] = "integer",
+    [JOB_OPTION_NUMBER] = "number",   [JOB_OPTION_STRING] = "string",
+    [JOB_OPTION_CHOICE] = "string",   [JOB_OPTION_ARCH] = "string",
+    [JOB_OPTION_STRINGS] = "array",   [JOB_OPTION_NUMBERS] = "array",
+    [JOB_OPTION_STEPS] = "array",     [JOB_OPTION_MAP] = "object",
+};
+
+static json_t *schema_bound_json(double value)
+{
+    return value == (double)(json_int_t)value ? json_integer((json_int_t)value) : json_real(value);
+}
+
+static void add_range(json_t *schema, const struct job_option *o)
+{
+    json_object_set_new(schema, o->above_min ? "exclusiveMinimum" : "minimum",
+                        schema_bound_json(o->min));
+    json_object_set_new(schema, o->below_max ? "exclusiveMaximum" : "maximum",
+                        schema_bound_json(o->max));
+}
+
+static void add_length(json_t *schema, const struct job_option *o)
+{
+    json_object_set_new(schema, "minLength", schema_bound_json(o->min));
+    json_object_set_new(schema, "maxLength", schema_bound_json(o->max));
+    if (job_text_pattern(o->text))
+        json_object_set_new(schema, "pattern", json_string(job_text_pattern(o->text)));
+}
+
+static void add_choices(json_t *schema, const struct job_option *o)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; job_option_choice(o, i); i++)
+        json_array_append_new(list, json_string(job_option_choice(o, i)));
+    json_object_set_new(schema, "enum", list);
+}
+
+static void add_elements(json_t *schema, const struct job_option *o)
+{
+    bool strings = o->type == JOB_OPTION_STRINGS, steps = o->type == JOB_OPTION_STEPS;
+    json_t *element = json_pack("{s:s}", "type", strings ? "string" : steps ? "integer" : "number");
+
+    if (strings)
+        add_length(element, o);
+    else
+        add_range(element, o);
+    json_object_set_new(schema, "items", element);
+    json_object_set_new(schema, "maxItems", json_integer(steps ? 2 : (json_int_t)o->most));
+    if (steps)
+        json_object_set_new(schema, "minItems", json_integer(2));
+}
+
+static void add_map(json_t *schema, const struct job_option *o)
+{
+    json_t *value = json_pack("{s:s}", "type", "string");
+
+    add_length(value, o);
+    json_object_set_new(schema, "maxProperties", json_integer((json_int_t)o->most));
+    json_object_set_new(schema, "propertyNames",
+                        json_pack("{s:i, s:I, s:s}", "minLength", 1, "maxLength",
+                                  (json_int_t)o->name_max, "pattern", job_text_pattern(o->names)));
+    json_object_set_new(schema, "additionalProperties", value);
+}
+
+static json_t *schema_describe(const struct job_option *o)
+{
+    json_t *built = job_option_built(o);
+    char *values = built ? json_dumps(built, JSON_ENCODE_ANY) : NULL;
+    json_t *text = json_sprintf("%s%s%s%s%s%s", o->help, o->unit ? " Unit: " : "",
+                                o->unit ? o->unit : "", o->unit ? "." : "",
+                                built ? " This version takes: " : "", values ? values : "");
+    free(values);
+    json_decref(built);
+    return text;
+}
+
+static json_t *row_schema(const struct job_option *o)
+{
+    json_t *schema = json_object(), *type = json_string(type_names[o->type]);
+
+    json_object_set_new(schema, "description", schema_describe(o));
+    json_object_set_new(schema, "type",
+                        o->nullable ? json_pack("[o, s]", type, "null")
+                        : o->word   ? json_pack("[o, s]", type, "string")
+                                    : type);
+    json_object_set_new(schema, "default", job_option_default(o));
+    if (o->type == JOB_OPTION_CHOICE || o->type == JOB_OPTION_ARCH)
+        add_choices(schema, o);
+    else if (o->type == JOB_OPTION_STRING)
+        add_length(schema, o);
+    else if (o->type == JOB_OPTION_INTEGER || o->type == JOB_OPTION_NUMBER)
+        add_range(schema, o);
+    else if (o->type == JOB_OPTION_MAP)
+        add_map(schema, o);
+    else if (o->type != JOB_OPTION_BOOLEAN)
+        add_elements(schema, o);
+    if (o->word)
+        json_object_set_new(schema, "pattern", json_sprintf("^%s$", o->word));
+    return schema;
+}
+
+static json_t *object_schema(void)
+{
+    return json_pack("{s:s, s:b, s:{}}", "type", "object", "additionalProperties", 0, "properties");
+}
+
+/* What a training and what an evaluation cannot do without; a preset may supply anything else.
+ * job_check.c has the same rules. */
+static json_t *required_by_mode(void)
+{
+    return json_loads(
+        "{\"if\": {\"required\": [\"mode\"], \"properties\": {\"mode\": {\"const\": \"eval\"}}},"
+        " \"then\": {\"required\": [\"data\"], \"properties\": {"
+        "\"data\": {\"required\": [\"eval\"], \"properties\": {\"eval\": {\"type\": "
+        "\"string\"}}}},"
+        " \"if\": {\"properties\": {\"data\": {\"properties\": {\"eval\": {\"const\": "
+        "\"synthetic\"}}}}},"
+        " \"else\": {\"required\": [\"model\"], \"properties\": {"
+        "\"model\": {\"required\": [\"init\"], \"properties\": {\"init\": {\"type\": "
+        "\"string\"}}}}}},"
+        " \"else\": {\"required\": [\"data\"], \"properties\": {"
+        "\"data\": {\"required\": [\"train\"], \"properties\": {\"train\": {\"type\": "
+        "\"string\"}}}}}}",
+        0, NULL);
+}
+
+json_t *job_spec_schema(void)
+{
+    json_t *schema =
+        json_pack("{s:s, s:s, s:s}", "$schema", "https://json-schema.org/draft/2020-12/schema",
+                  "title", "A traind job", "description", "Made from common/job/job_options.c.");
+    json_t *object = object_schema(), *rules = required_by_mode();
+
+    json_object_update(schema, object);
+    json_object_update(schema, rules);
+    json_decref(object);
+    json_decref(rules);
+    json_t *top = json_object_get(schema, "properties");
+    for (size_t i = 0; job_option_at(i); i++) {
+        const struct job_option *o = job_option_at(i);
+        const char *key = o->pointer + 1, *slash = strchr(key, '/');
+        json_t *properties = top;
+        if (slash) {
+            char group[64];
+            snprintf(group, sizeof group, "%.*s", (int)(slash - key), key);
+            if (!json_object_get(top, group))
+                json_object_set_new(top, group, object_schema());
+            properties = json_object_get(json_object_get(top, group), "properties");
+            key = slash + 1;
+        }
+        json_object_set_new(properties, key, row_schema(o));
+    }
+    return schema;
+}

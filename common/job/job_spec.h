@@ -1,0 +1,196 @@
+/*
+ * A job document as a C struct: what every other part reads; job_document.h fills it.
+ *
+ * The keys, their defaults, ranges and help live in one table, common/job/job_options.c; parsing,
+ * defaults, validation, the JSON Schema and the man page come from it. The units and meanings of
+ * the fields are those of the job document (train-job(5)).
+ */
+#ifndef TRAIND_COMMON_JOB_JOB_SPEC_H
+#define TRAIND_COMMON_JOB_JOB_SPEC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum job_mode { JOB_MODE_TRAIN, JOB_MODE_EVAL };
+enum job_stem { JOB_STEM_IMAGENET, JOB_STEM_SMALL };
+enum job_gemm { JOB_GEMM_AUTO, JOB_GEMM_OPENBLAS, JOB_GEMM_OWN };
+enum job_preprocess {
+    JOB_PREPROCESS_TPU,
+    JOB_PREPROCESS_MLPERF,
+    JOB_PREPROCESS_TORCHVISION,
+    JOB_PREPROCESS_WHOLE
+};
+enum job_locality { JOB_LOCALITY_GLOBAL, JOB_LOCALITY_NODE };
+enum job_launcher { JOB_LAUNCHER_LOCAL, JOB_LAUNCHER_SLURM };
+enum job_bind { JOB_BIND_AUTO, JOB_BIND_CORE, JOB_BIND_SOCKET, JOB_BIND_NUMA, JOB_BIND_NONE };
+enum job_precision { JOB_PRECISION_FP32, JOB_PRECISION_BF16 };
+enum job_scaling { JOB_SCALING_LINEAR, JOB_SCALING_SQRT, JOB_SCALING_NONE };
+enum job_decay {
+    JOB_DECAY_POLY,
+    JOB_DECAY_COSINE,
+    JOB_DECAY_STEP,
+    JOB_DECAY_EXPONENTIAL,
+    JOB_DECAY_NONE
+};
+enum job_optimizer {
+    JOB_OPTIMIZER_SGD,
+    JOB_OPTIMIZER_LARS,
+    JOB_OPTIMIZER_ADAM,
+    JOB_OPTIMIZER_ADAMW,
+    JOB_OPTIMIZER_RMSPROP,
+    JOB_OPTIMIZER_ADAGRAD,
+    JOB_OPTIMIZER_ADADELTA
+};
+enum job_rounding { JOB_ROUNDING_FLOOR, JOB_ROUNDING_EXACT };
+enum job_rescale { JOB_RESCALE_RESCALE, JOB_RESCALE_KEEP_BATCH };
+
+#define JOB_MILESTONES_MAX 32
+#define JOB_MPI_ARGS_MAX   64
+#define JOB_HOSTS_MAX      4096
+#define JOB_ENV_MAX        64
+
+/* Strings are owned by the spec; NULL stands for JSON null. A list of strings is NULL or ends with
+ * a NULL behind its count. Optional numbers that may be null have a has_ flag beside them. */
+struct job_spec {
+    char *name;
+    char *preset;
+    enum job_mode mode;
+    struct {
+        char *arch; /* a name of common/net/arch.c */
+        int64_t classes;
+        int64_t image_size; /* pixels, square */
+        enum job_stem stem;
+        double width;   /* of channels: common/net/arch.h */
+        double dropout; /* the rate in front of the classifier; 0: off */
+        char *init;     /* a .safetensors file */
+        double bn_decay;
+        bool zero_init_residual;
+        bool winograd;
+        enum job_gemm gemm;
+    } model;
+    struct {
+        char *train; /* a folder, or "synthetic" */
+        char *eval;  /* NULL: no evaluation */
+        bool has_train_images, has_eval_images;
+        int64_t train_images, eval_images;
+        enum job_preprocess preprocess;
+        bool augment, random_crop, random_flip; /* all of it; its parts */
+        bool shuffle;
+        enum job_locality locality;
+        double mixup;             /* alpha of Beta(alpha, alpha); 0: off */
+        int64_t prefetch_threads; /* 0: as many as keep up with the engine */
+        int64_t prefetch_batches; /* made ahead */
+    } data;
+    struct {
+        enum job_launcher launcher;
+        int64_t nodes;
+        int64_t workers_per_node;
+        int64_t threads_per_worker; /* 0: cores (smt: hardware threads) / workers */
+        enum job_bind bind;
+        bool smt; /* a slot is a hardware thread, not a core */
+        char **hosts;
+        size_t host_count;
+        char *interface;
+        bool has_ssh_port;
+        int64_t ssh_port;
+        char *partition;
+        char *account;
+        char *constraint;
+        char *time_limit;
+        char *mpi_prefix;
+        char **mpi_args;
+        size_t mpi_arg_count;
+        char **env; /* "NAME=value"; see common/job/job_env.h */
+        size_t env_count;
+    } cluster;
+    bool has_global_batch;
+    int64_t global_batch;     /* as the document says it; job_batch_settle derives the next two */
+    int64_t batch_per_worker; /* images of a forward pass */
+    int64_t accumulate_steps; /* 0: "auto", until it is settled */
+    double epochs;
+    enum job_rounding steps_rounding;
+    bool has_steps;
+    int64_t steps;
+    int64_t seed;
+    enum job_precision precision;
+    struct {
+        double base;
+        int64_t base_batch;
+        enum job_scaling scaling;
+        double factor;
+        bool has_start;
+        double start;
+        double warmup_epochs;
+        enum job_decay decay;
+        double power;
+        double end;
+        double milestones[JOB_MILESTONES_MAX]; /* epochs */
+        size_t milestone_count;
+        double gamma;
+        double decay_epochs;
+        bool staircase;
+    } lr;
+    struct job_optimizer_keys {
+        enum job_optimizer name;
+        double momentum;
+        bool nesterov;
+        double weight_decay;
+        bool decay_bn;
+        double lars_eta;
+        bool momentum_correction;
+        double beta1, beta2, eps; /* adam, adamw; eps of all adaptive ones */
+        double alpha;             /* rmsprop */
+        bool centered;
+        double lr_decay; /* adagrad */
+        double rho;      /* adadelta */
+        double label_smoothing;
+    } optimizer;
+    struct {
+        double every_epochs; /* 0: only at the end */
+        int64_t batch;
+        bool has_target_top1;
+        double target_top1; /* fraction, 0 to 1 */
+        bool stop_at_target;
+        bool predictions;
+    } eval;
+    struct {
+        double every_epochs;
+        int64_t every_steps;
+        int64_t keep;
+        bool disable;
+    } checkpoint;
+    struct {
+        int64_t fusion_bytes;
+        bool overlap;
+    } comm;
+    struct {
+        bool has_steps;
+        int64_t first_step, last_step;
+    } profile;
+    struct {
+        double every_seconds; /* 0: not by time */
+        int64_t every_steps;  /* 0: not by steps */
+    } log;
+    struct {
+        int64_t every_steps;
+    } tensorboard;
+    struct {
+        int64_t max;
+        enum job_rescale on_fewer_nodes;
+    } restart;
+    int64_t priority;
+    int64_t
+        recipe_images; /* not a key: the training images the preset's numbers are meant for, or 0 */
+};
+
+/* Of data.train and data.eval: random images instead of a folder. NULL is none. */
+bool job_spec_is_synthetic(const char *path);
+
+/* nodes x workers_per_node */
+int64_t job_spec_world_size(const struct job_spec *spec);
+
+/* Whether launcher local is to use hosts that the job names. */
+bool job_spec_names_hosts(const struct job_spec *spec);
+
+#endif

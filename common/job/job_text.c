@@ -1,0 +1,125 @@
+#include "common/job/job_text.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "common/job/time_limit.h"
+#include "common/printable.h"
+#include "common/system/host.h"
+
+#define DIGITS    "0123456789"
+#define LETTERS   "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+#define NAME      LETTERS DIGITS "._-"
+#define INTERFACE NAME "@"
+
+static bool right_host(const char *text)
+{
+    struct host host;
+    return host_parse(text, &host);
+}
+
+static bool right_interface(const char *text)
+{
+    return !strchr(text, '/') || host_is_subnet(text);
+}
+
+/* Each part between commas is plain or a subnet. */
+static bool right_networks(const char *text)
+{
+    char part[64];
+
+    for (const char *at = text; *at; at += strcspn(at, ","), at += *at == ',') {
+        size_t length = strcspn(at, ",");
+        if (!memchr(at, '/', length))
+            continue;
+        if (length >= sizeof part)
+            return false;
+        memcpy(part, at, length);
+        part[length] = '\0';
+        if (!host_is_subnet(part))
+            return false;
+    }
+    return true;
+}
+
+static bool right_time(const char *text)
+{
+    return !isnan(time_limit_seconds(text));
+}
+
+static bool right_folder(const char *text)
+{
+    return !strstr(text, "/../") && !(strlen(text) >= 3 && strcmp(strrchr(text, '/'), "/..") == 0);
+}
+
+/* letters NULL: any but control characters. first: what the text may begin with; NULL: letters. */
+static const struct {
+    const char *first, *letters;
+    bool (*right)(const char *text); /* NULL: nothing more is asked */
+    const char *made_of, *expects, *pattern;
+} kinds[JOB_TEXT_KINDS] = {
+    [JOB_TEXT_TITLE] = {NULL,                 NULL,                 NULL,            NULL,                                      "text without control characters",                          NULL                                                },
+    [JOB_TEXT_PATH] = {NULL,                 NULL,                 NULL,            NULL,                                      "a path without control characters",                        NULL                                                },
+    [JOB_TEXT_FILE] = {LETTERS DIGITS "_",   NAME,                 NULL,
+                        "letters, digits, dots, hyphens and underscores",                                                       "a name of letters, digits, dots, hyphens and underscores",
+                        "^[A-Za-z0-9_][A-Za-z0-9._-]*$"                                                                                                                                                                                         },
+    [JOB_TEXT_HOST] = {LETTERS DIGITS "._",  NAME ":",             right_host,      "letters, digits and _.-:",
+                        "a host's name, or name:slots with 1 to 4096 slots: letters, digits, dots, "
+                       "hyphens and underscores, as in \"n1\" or \"n1.cluster:16\"",                                                                                                        "^[A-Za-z0-9._][A-Za-z0-9._-]*(:[1-9][0-9]*)?$"     },
+    [JOB_TEXT_INTERFACE] =
+        {LETTERS DIGITS "_",   INTERFACE "/",        right_interface, "letters, digits and _.-@/",
+                        "one interface's name or an IPv4 subnet, as in \"eth0\" or \"10.0.0.0/24\"",                                                                                        "^[A-Za-z0-9_][A-Za-z0-9._@-]*(/[0-9]+)?$"          },
+    [JOB_TEXT_NAMES] =
+        {LETTERS DIGITS "_",   NAME ",+@:/",         NULL,            "letters, digits and _.-+@:/,",
+                        "one name, or several with commas between them, of letters, digits and _.-+@:/",
+                        "^[A-Za-z0-9_][A-Za-z0-9._,+@:/-]*$"                                                                                                                                                                                    },
+    [JOB_TEXT_FEATURES] = {LETTERS DIGITS "_([", NAME ",+@:/=&|*()[]", NULL,
+                        "letters, digits and _.-+@:/=,&|*()[]",                                                                 "features of letters, digits and _.-+@:/= with Slurm's operators "
+                           ",&|*()[] between them",                                                                          "^[A-Za-z0-9_(\\[][A-Za-z0-9._,+@:/=&|*()\\[\\]-]*$"},
+    [JOB_TEXT_TIME] = {DIGITS,               DIGITS ":-",          right_time,      "digits, colons and hyphens",
+                        "a time above 0 as Slurm writes it: \"90\" (minutes), \"90:00\" "
+                       "(minutes:seconds), \"01:30:00\", \"2-12\" (days-hours) or \"2-12:30:00\"",                                                                                          "^[0-9]+(-[0-9]+)?(:[0-9]+){0,2}$"                  },
+    [JOB_TEXT_ARGUMENT] = {NULL,                 NAME ",:^+=/@% ",     NULL,            "letters, digits, spaces and _.-,:^+=/@%",
+                        "an argument of letters, digits, spaces and _.-,:^+=/@%",                                                                                                           "^[A-Za-z0-9._,:^+=/@% -]+$"                        },
+    [JOB_TEXT_VARIABLE] =
+        {LETTERS "_",          LETTERS DIGITS "_",   NULL,            "letters, digits and underscores",
+                        "a variable's name: letters, digits and underscores, not beginning with a digit",
+                        "^[A-Za-z_][A-Za-z0-9_]*$"                                                                                                                                                                                              },
+    [JOB_TEXT_SETTING] = {NULL,                 NAME ",:^+=/@% ",     NULL,            "letters, digits, spaces and _.-,:^+=/@%",
+                        "a value of letters, digits, spaces and _.-,:^+=/@%",                                                                                                               "^[A-Za-z0-9._,:^+=/@% -]+$"                        },
+    [JOB_TEXT_PREFIX] = {"/",                  NAME "+/",            right_folder,    "letters, digits and _.-+/",
+                        "an absolute folder without \"..\", of letters, digits and _.-+/",                                                                                                  "^/[A-Za-z0-9._+/-]*$"                              },
+    [JOB_TEXT_WORDS] = {NULL,                 NAME ",:^+",          NULL,            "letters, digits and _.-,:^+",
+                        "words of letters, digits and _.-,:^+",                                                                                                                             "^[A-Za-z0-9._,:^+-]+$"                             },
+    [JOB_TEXT_NETWORKS] = {NULL,                 NAME ",:^+/",         right_networks,  "letters, digits and _.-,:^+/",
+                        "interfaces and IPv4 subnets with commas between them",                                                                                                             "^[A-Za-z0-9._,:^+/-]+$"                            },
+};
+
+bool job_text_right(enum job_text kind, const char *text)
+{
+    const char *letters = kinds[kind].letters, *first = kinds[kind].first;
+
+    if (kind == JOB_TEXT_NONE || !*text || !printable_is(text))
+        return false; /* a row of strings that names no kind takes none */
+    if (letters && text[strspn(text, letters)])
+        return false;
+    if (first && !strchr(first, text[0]))
+        return false;
+    return !kinds[kind].right || kinds[kind].right(text);
+}
+
+const char *job_text_letters(enum job_text kind)
+{
+    return kinds[kind].made_of;
+}
+
+const char *job_text_expects(enum job_text kind)
+{
+    return kinds[kind].expects;
+}
+
+const char *job_text_pattern(enum job_text kind)
+{
+    return kinds[kind].pattern;
+}

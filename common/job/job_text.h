@@ -1,0 +1,46 @@
+/*
+ * What the strings of a job document may be made of. Each row of strings in the options table
+ * (job_options.c) names a kind, and a document with other characters is refused wherever it comes
+ * in: a submission, a sweep's trial, a resumed or cloned job, trainctl bench.
+ *
+ * Strings become words of command lines, and some of those pass through a shell: Open MPI's
+ * launcher puts the values of --mca between double quotes into the command line that sshd gives to
+ * the far user's shell, and Slurm's options stand in a batch script. So a kind that reaches a
+ * command has no character in it that any shell treats as special, not even inside quotes.
+ */
+#ifndef TRAIND_COMMON_JOB_JOB_TEXT_H
+#define TRAIND_COMMON_JOB_JOB_TEXT_H
+
+#include <stdbool.h>
+
+enum job_text {
+    JOB_TEXT_NONE,  /* not a row of strings */
+    JOB_TEXT_TITLE, /* for people; never part of a command or a path */
+    JOB_TEXT_PATH,  /* of a file or folder that traind's programs open; never part of a command */
+    JOB_TEXT_FILE,  /* a file's name without a folder */
+    JOB_TEXT_HOST,  /* name or name:slots, see common/system/host.h */
+    JOB_TEXT_INTERFACE, /* "eth0" or "10.0.0.0/24" */
+    JOB_TEXT_NAMES,     /* of things in Slurm, with commas between them */
+    JOB_TEXT_FEATURES,  /* of Slurm's nodes, with its operators */
+    JOB_TEXT_TIME,      /* see common/job/time_limit.h */
+    JOB_TEXT_ARGUMENT,  /* of mpirun */
+    JOB_TEXT_VARIABLE,  /* the name of an environment variable */
+    JOB_TEXT_SETTING,   /* its value */
+    JOB_TEXT_PREFIX,    /* the folder that a program was installed to */
+    /* Not of a row: values of --mca that those may give who are no administrators. */
+    JOB_TEXT_WORDS,    /* "tcp,self" */
+    JOB_TEXT_NETWORKS, /* "eth0,10.0.0.0/24" */
+    JOB_TEXT_KINDS
+};
+
+bool job_text_right(enum job_text kind, const char *text);
+
+/* "letters, digits, hyphens and dots": what the kind is made of; what a whole value must be. */
+const char *job_text_letters(enum job_text kind);
+const char *job_text_expects(enum job_text kind);
+
+/* The same as a regular expression for the JSON Schema, which lets through what only a function can
+ * tell, as a subnet of 300.0.0.0/99. NULL: any characters but control characters. */
+const char *job_text_pattern(enum job_text kind);
+
+#endif

@@ -1,0 +1,452 @@
+/* One value of a job document: is it right, and its way into struct job_spec and back. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/job/job_options.h"
+#include "common/suggest.h"
+
+/* ---- checks */
+
+static bool number_right(const struct job_option *o, const json_t *v)
+{
+    double x = json_number_value(v);
+
+    if (!json_is_number(v) || !isfinite(x))
+        return false;
+    return (o->above_min ? x > o->min : x >= o->min) && (o->below_max ? x < o->max : x <= o->max);
+}
+
+static bool option_is_word(const struct job_option *o, const json_t *v)
+{
+    return o->word && json_is_string(v) && strcmp(json_string_value(v), o->word) == 0;
+}
+
+/* 2.0 is an integer, as in JSON Schema. */
+static bool integer_right(const struct job_option *o, const json_t *v)
+{
+    return number_right(o, v) && json_number_value(v) == trunc(json_number_value(v));
+}
+
+static bool string_right(const struct job_option *o, const json_t *v)
+{
+    const char *text = json_string_value(v);
+    size_t length = json_string_length(v);
+
+    return text && (double)length >= o->min && (double)length <= o->max;
+}
+
+static bool choice_right(const struct job_option *o, const json_t *v)
+{
+    const char *text = json_string_value(v), *choice;
+
+    for (size_t i = 0; text && (choice = job_option_choice(o, i)); i++)
+        if (strcmp(text, choice) == 0)
+            return true;
+    return false;
+}
+
+static bool list_right(const struct job_option *o, const json_t *v)
+{
+    size_t count = json_array_size(v);
+
+    if (!json_is_array(v) || count > o->most)
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        const json_t *element = json_array_get(v, i);
+        if (o->type == JOB_OPTION_STRINGS ? !string_right(o, element) : !number_right(o, element))
+            return false;
+    }
+    return true;
+}
+
+static bool map_right(const struct job_option *o, const json_t *v)
+{
+    const char *name;
+    json_t *value;
+
+    if (!json_is_object(v) || json_object_size(v) > o->most)
+        return false;
+    json_object_foreach ((json_t *)(uintptr_t)v, name, value)
+        if (!*name || strlen(name) > o->name_max || !string_right(o, value))
+            return false;
+    return true;
+}
+
+static bool steps_right(const struct job_option *o, const json_t *v)
+{
+    const json_t *first = json_array_get(v, 0), *last = json_array_get(v, 1);
+
+    return json_array_size(v) == 2 && integer_right(o, first) && integer_right(o, last) &&
+           json_number_value(first) <= json_number_value(last);
+}
+
+static bool value_right(const struct job_option *o, const json_t *v)
+{
+    if (json_is_null(v))
+        return o->nullable;
+    switch (o->type) {
+    case JOB_OPTION_BOOLEAN:
+        return json_is_boolean(v);
+    case JOB_OPTION_INTEGER:
+        return option_is_word(o, v) || integer_right(o, v);
+    case JOB_OPTION_NUMBER:
+        return number_right(o, v);
+    case JOB_OPTION_STRING:
+        return string_right(o, v);
+    case JOB_OPTION_CHOICE:
+    case JOB_OPTION_ARCH:
+        return choice_right(o, v);
+    case JOB_OPTION_STRINGS:
+    case JOB_OPTION_NUMBERS:
+        return list_right(o, v);
+    case JOB_OPTION_STEPS:
+        return steps_right(o, v);
+    case JOB_OPTION_MAP:
+        return map_right(o, v);
+    }
+    return false;
+}
+
+/* What was given, short enough for a message. The caller frees it. */
+static char *show_value(const json_t *v)
+{
+    char *text = json_dumps(v, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(10));
+    size_t cut = 57;
+
+    if (text && strlen(text) > cut + 3) {
+        while (((unsigned char)text[cut] & 0xc0) == 0x80)
+            cut--; /* not inside a UTF-8 character */
+        strcpy(text + cut, "...");
+    }
+    return text;
+}
+
+static const char *nearest_choice(const struct job_option *o, const json_t *v)
+{
+    const char *word = json_string_value(v), *choice;
+
+    if (!word)
+        return NULL;
+    struct suggest near = {.word = word};
+    for (size_t i = 0; (choice = job_option_choice(o, i)); i++) {
+        suggest_offer(&near, choice);
+        if (!near.best && strlen(choice) > 2 && strstr(word, choice))
+            return choice; /* "polynomial" */
+    }
+    return near.best;
+}
+
+/* What a string is made of, once its type and length are right. */
+static bool option_check_kind(enum job_text kind, const json_t *v, const char *pointer,
+                              struct problems *problems)
+{
+    if (json_is_null(v) || job_text_right(kind, json_string_value(v)))
+        return true;
+    char *shown = show_value(v);
+    problems_add(problems, pointer, NULL, "must be %s, not %s", job_text_expects(kind),
+                 shown ? shown : "this");
+    free(shown);
+    return false;
+}
+
+static bool check_text(const struct job_option *o, const json_t *v, const char *pointer,
+                       struct problems *problems)
+{
+    return option_check_kind(o->text, v, pointer, problems);
+}
+
+/* The first wrong one is told. */
+static bool check_texts(const struct job_option *o, const json_t *v, struct problems *problems)
+{
+    char pointer[80];
+
+    for (size_t i = 0; i < json_array_size(v); i++) {
+        snprintf(pointer, sizeof pointer, "%s/%zu", o->pointer, i);
+        if (!check_text(o, json_array_get(v, i), pointer, problems))
+            return false;
+    }
+    return true;
+}
+
+/* Names and values; the first wrong one is told. */
+static bool check_map(const struct job_option *o, const json_t *v, struct problems *problems)
+{
+    const char *key;
+    json_t *value;
+
+    json_object_foreach ((json_t *)(uintptr_t)v, key, value) {
+        char *pointer = problem_pointer(o->pointer, key);
+        json_t *name = json_string(key);
+        bool right = option_check_kind(o->names, name, pointer, problems) &&
+                     check_text(o, value, pointer, problems);
+        json_decref(name);
+        free(pointer);
+        if (!right)
+            return false;
+    }
+    return true;
+}
+
+bool job_value_check(const struct job_option *o, const json_t *v, struct problems *problems)
+{
+    char expects[JOB_OPTION_EXPECTS_BYTES];
+
+    if (value_right(o, v))
+        return o->type == JOB_OPTION_STRING    ? check_text(o, v, o->pointer, problems)
+               : o->type == JOB_OPTION_STRINGS ? check_texts(o, v, problems)
+               : o->type == JOB_OPTION_MAP     ? check_map(o, v, problems)
+                                               : true;
+    job_option_expects(o, expects);
+    char *shown = show_value(v);
+    problems_add(problems, o->pointer, nearest_choice(o, v), "must be %s, not %s", expects,
+                 shown ? shown : "this");
+    free(shown);
+    return false;
+}
+
+static bool option_same_value(const json_t *a, const json_t *b)
+{
+    if (json_is_number(a) && json_is_number(b))
+        return json_number_value(a) == json_number_value(b);
+    return json_equal(a, b);
+}
+
+void job_value_check_built(const struct job_option *o, const json_t *v,
+                           struct problems *unsupported)
+{
+    json_t *built = job_option_built(o), *choice, *takes = json_string("");
+    size_t i;
+
+    if (!built)
+        goto out;
+    json_array_foreach (built, i, choice) {
+        if (option_same_value(choice, v))
+            goto out;
+        char *shown = show_value(choice);
+        json_t *longer = json_sprintf("%s%s%s", json_string_value(takes), i ? " or " : "", shown);
+        json_decref(takes);
+        takes = longer;
+        free(shown);
+    }
+    char *shown = show_value(v);
+    problems_add(unsupported, o->pointer, NULL,
+                 "%s is not supported by this version: it takes %s only", shown,
+                 json_string_value(takes));
+    free(shown);
+out:
+    json_decref(takes);
+    json_decref(built);
+}
+
+/* ---- struct job_spec */
+
+static void *option_field(const struct job_option *o, const struct job_spec *spec)
+{
+    return (char *)(uintptr_t)spec + o->offset;
+}
+
+static void *flag_of(const struct job_option *o, const struct job_spec *spec)
+{
+    return (char *)(uintptr_t)spec + o->flag;
+}
+
+static char *option_copy_text(const char *text)
+{
+    char *result = strdup(text);
+
+    if (!result)
+        abort();
+    return result;
+}
+
+void job_value_clear(const struct job_option *o, struct job_spec *spec)
+{
+    if (o->type == JOB_OPTION_STRING || o->type == JOB_OPTION_ARCH) {
+        free(*(char **)option_field(o, spec));
+        *(char **)option_field(o, spec) = NULL;
+    } else if (o->type == JOB_OPTION_STRINGS || o->type == JOB_OPTION_MAP) {
+        char ***list = option_field(o, spec);
+        size_t *count = flag_of(o, spec);
+        for (size_t i = 0; i < *count; i++)
+            free((*list)[i]);
+        free(*list);
+        *list = NULL;
+        *count = 0;
+    }
+}
+
+static char **new_list(size_t count)
+{
+    char **list = count ? calloc(count + 1, sizeof *list) : NULL; /* a NULL behind them */
+
+    if (count && !list)
+        abort();
+    return list;
+}
+
+static void store_map(const struct job_option *o, const json_t *v, struct job_spec *spec)
+{
+    char **list = new_list(json_object_size(v));
+    const char *name;
+    json_t *value;
+    size_t i = 0;
+
+    *(char ***)option_field(o, spec) = list;
+    *(size_t *)flag_of(o, spec) = json_object_size(v);
+    json_object_foreach ((json_t *)(uintptr_t)v, name, value)
+        if (asprintf(&list[i++], "%s=%s", name, json_string_value(value)) < 0)
+            abort();
+}
+
+static void store_strings(const struct job_option *o, const json_t *v, struct job_spec *spec)
+{
+    size_t count = json_array_size(v);
+    char **list = new_list(count);
+
+    for (size_t i = 0; i < count; i++)
+        list[i] = option_copy_text(json_string_value(json_array_get(v, i)));
+    *(char ***)option_field(o, spec) = list;
+    *(size_t *)flag_of(o, spec) = count;
+}
+
+static void store_numbers(const struct job_option *o, const json_t *v, struct job_spec *spec)
+{
+    size_t count = json_array_size(v);
+
+    for (size_t i = 0; i < count; i++)
+        ((double *)option_field(o, spec))[i] = json_number_value(json_array_get(v, i));
+    *(size_t *)flag_of(o, spec) = count;
+}
+
+static int64_t option_integer(const json_t *v)
+{
+    return json_is_integer(v) ? json_integer_value(v) : (int64_t)json_real_value(v);
+}
+
+static void store_steps(const struct job_option *o, const json_t *v, struct job_spec *spec)
+{
+    int64_t *pair = option_field(o, spec);
+
+    pair[0] = option_integer(json_array_get(v, 0));
+    pair[1] = option_integer(json_array_get(v, 1));
+}
+_Static_assert(offsetof(struct job_spec, profile.last_step) ==
+                   offsetof(struct job_spec, profile.first_step) + sizeof(int64_t),
+               "the pair is stored as an array");
+
+static int choice_index(const struct job_option *o, const json_t *v)
+{
+    int i = 0;
+
+    while (strcmp(json_string_value(v), o->choices[i]) != 0)
+        i++;
+    return i;
+}
+
+void job_value_store(const struct job_option *o, const json_t *v, struct job_spec *spec)
+{
+    bool is_null = json_is_null(v);
+
+    job_value_clear(o, spec);
+    if (o->flag && o->nullable && o->type != JOB_OPTION_STRINGS)
+        *(bool *)flag_of(o, spec) = !is_null;
+    if (is_null)
+        return;
+    switch (o->type) {
+    case JOB_OPTION_BOOLEAN:
+        *(bool *)option_field(o, spec) = json_is_true(v);
+        break;
+    case JOB_OPTION_INTEGER:
+        *(int64_t *)option_field(o, spec) = option_is_word(o, v) ? 0 : option_integer(v);
+        break;
+    case JOB_OPTION_NUMBER:
+        *(double *)option_field(o, spec) = json_number_value(v);
+        break;
+    case JOB_OPTION_STRING:
+    case JOB_OPTION_ARCH:
+        *(char **)option_field(o, spec) = option_copy_text(json_string_value(v));
+        break;
+    case JOB_OPTION_CHOICE:
+        *(int *)option_field(o, spec) = choice_index(o, v);
+        break;
+    case JOB_OPTION_STRINGS:
+        store_strings(o, v, spec);
+        break;
+    case JOB_OPTION_NUMBERS:
+        store_numbers(o, v, spec);
+        break;
+    case JOB_OPTION_STEPS:
+        store_steps(o, v, spec);
+        break;
+    case JOB_OPTION_MAP:
+        store_map(o, v, spec);
+        break;
+    }
+}
+
+/* 90 rather than 90.0: people read these documents. */
+static json_t *number_to_json(double x)
+{
+    return x == trunc(x) && fabs(x) < 1e15 ? json_integer((json_int_t)x) : json_real(x);
+}
+
+static json_t *list_to_json(const struct job_option *o, const struct job_spec *spec)
+{
+    size_t count = *(size_t *)flag_of(o, spec);
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < count; i++)
+        json_array_append_new(list, o->type == JOB_OPTION_STRINGS
+                                        ? json_string((*(char ***)option_field(o, spec))[i])
+                                        : number_to_json(((double *)option_field(o, spec))[i]));
+    return list;
+}
+
+static json_t *map_to_json(const struct job_option *o, const struct job_spec *spec)
+{
+    size_t count = *(size_t *)flag_of(o, spec);
+    json_t *map = json_object();
+
+    for (size_t i = 0; i < count; i++) {
+        const char *pair = (*(char ***)option_field(o, spec))[i], *equals = strchr(pair, '=');
+        json_object_setn_new(map, pair, (size_t)(equals - pair), json_string(equals + 1));
+    }
+    return map;
+}
+
+json_t *job_value_load(const struct job_option *o, const struct job_spec *spec)
+{
+    const int64_t *integers = option_field(o, spec);
+    const char *text;
+
+    if (o->type == JOB_OPTION_STRINGS) {
+        if (o->nullable && !*(char ***)option_field(o, spec))
+            return json_null();
+    } else if (o->flag && o->nullable && !*(bool *)flag_of(o, spec)) {
+        return json_null();
+    }
+    switch (o->type) {
+    case JOB_OPTION_BOOLEAN:
+        return json_boolean(*(bool *)option_field(o, spec));
+    case JOB_OPTION_INTEGER:
+        return o->word && *integers == 0 ? json_string(o->word) : json_integer(*integers);
+    case JOB_OPTION_NUMBER:
+        return number_to_json(*(double *)option_field(o, spec));
+    case JOB_OPTION_STRING:
+    case JOB_OPTION_ARCH:
+        text = *(char **)option_field(o, spec);
+        return text ? json_string(text) : json_null();
+    case JOB_OPTION_CHOICE:
+        return json_string(o->choices[*(int *)option_field(o, spec)]);
+    case JOB_OPTION_STRINGS:
+    case JOB_OPTION_NUMBERS:
+        return list_to_json(o, spec);
+    case JOB_OPTION_STEPS:
+        return json_pack("[I, I]", (json_int_t)integers[0], (json_int_t)integers[1]);
+    case JOB_OPTION_MAP:
+        return map_to_json(o, spec);
+    }
+    return NULL;
+}

@@ -1,0 +1,63 @@
+#include "common/run/checkpoints.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool checkpoint_step(const char *name, int64_t *step)
+{
+    long long number;
+    int used = 0;
+
+    if (sscanf(name, "step-%lld%n", &number, &used) != 1 || name[used])
+        return false;
+    *step = number;
+    return true;
+}
+
+static int newest_first(const struct dirent **a, const struct dirent **b)
+{
+    int64_t x = 0, y = 0;
+    checkpoint_step((*a)->d_name, &x);
+    checkpoint_step((*b)->d_name, &y);
+    return (x < y) - (x > y);
+}
+
+static int is_checkpoint(const struct dirent *entry)
+{
+    int64_t step;
+    return checkpoint_step(entry->d_name, &step);
+}
+
+int checkpoint_list(const char *checkpoints, struct dirent ***names)
+{
+    int count = scandir(checkpoints, names, is_checkpoint, newest_first);
+    if (count < 0)
+        *names = NULL;
+    return count < 0 ? 0 : count;
+}
+
+void checkpoint_list_free(struct dirent **names, int count)
+{
+    for (int i = 0; i < count; i++)
+        free(names[i]);
+    free(names);
+}
+
+static const char *const files[] = {"model.safetensors", "optimizer.safetensors"};
+
+const char *checkpoint_file_at(size_t i)
+{
+    return i < sizeof files / sizeof files[0] ? files[i] : NULL;
+}
+
+void checkpoint_state_digest(const json_t *state, char hex[DIGEST_BYTES])
+{
+    json_t *rest = json_copy((json_t *)state);
+
+    json_object_del(rest, "xxh128");
+    char *text = json_dumps(rest, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(17));
+    digest_text(text ? text : "", text ? strlen(text) : 0, hex);
+    free(text);
+    json_decref(rest);
+}

@@ -1,0 +1,29 @@
+/* The folders RUN/checkpoints/step-00000520: the worker makes them, worker and daemon look for the
+ * newest. */
+#ifndef TRAIND_COMMON_RUN_CHECKPOINTS_H
+#define TRAIND_COMMON_RUN_CHECKPOINTS_H
+
+#include <dirent.h>
+#include <stdbool.h>
+#include <jansson.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/digest.h"
+
+/* The folders of checkpoints, newest first. Returns how many; a missing folder has none. */
+int checkpoint_list(const char *checkpoints, struct dirent ***names);
+void checkpoint_list_free(struct dirent **names, int count);
+
+/* The step of a folder's name; false: it is no checkpoint's. */
+bool checkpoint_step(const char *name, int64_t *step);
+
+/* What a folder holds beside state.json, which has their digests under "files". NULL behind the
+ * last. */
+const char *checkpoint_file_at(size_t i);
+
+/* state.json's own digest (its "xxh128"): of its values without the digest, so that no editor's
+ * spaces matter. */
+void checkpoint_state_digest(const json_t *state, char hex[DIGEST_BYTES]);
+
+#endif

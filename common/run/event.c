@@ -1,0 +1,48 @@
+#include "common/run/event.h"
+
+#include <string.h>
+
+static const char *const names[EVENT_TYPE_COUNT] = {
+    [EVENT_RUN_START] = "run_start",
+    [EVENT_STEP] = "step",
+    [EVENT_EVAL_PROGRESS] = "eval_progress",
+    [EVENT_EVAL] = "eval",
+    [EVENT_CHECKPOINT] = "checkpoint",
+    [EVENT_STRAGGLER] = "straggler",
+    [EVENT_WARNING] = "warning",
+    [EVENT_RUN_STOP] = "run_stop",
+    [EVENT_FAILED] = "failed",
+};
+
+static const struct event_metric metrics[] = {
+    {"loss",           "",         "training loss, mean over the global batch"     },
+    {"lr",             "",         "learning rate of the step"                     },
+    {"images_per_sec", "images/s", "throughput of all ranks"                       },
+    {"step_ms",        "ms",       "time of the whole step"                        },
+    {"data_ms",        "ms",       "time the engine waited for images"             },
+    {"forward_ms",     "ms",       "forward pass"                                  },
+    {"backward_ms",    "ms",       "backward pass"                                 },
+    {"comm_ms",        "ms",       "all-reduce that was not hidden behind backward"},
+    {"optim_ms",       "ms",       "optimiser"                                     },
+    {"grad_norm",      "",         "L2 norm of the averaged gradient"              },
+    {"slowest_rank",   "",         "rank with the longest step"                    },
+    {"top1",           "",         "training accuracy, share of the global batch"  },
+};
+
+const char *event_type_name(enum event_type type)
+{
+    return (unsigned)type < EVENT_TYPE_COUNT ? names[type] : "unknown";
+}
+
+enum event_type event_type_of(const char *name)
+{
+    for (int i = 0; i < EVENT_TYPE_COUNT; i++)
+        if (strcmp(names[i], name) == 0)
+            return (enum event_type)i;
+    return EVENT_TYPE_COUNT;
+}
+
+const struct event_metric *event_metric_at(size_t i)
+{
+    return i < sizeof metrics / sizeof metrics[0] ? &metrics[i] : NULL;
+}

@@ -1,0 +1,37 @@
+/*
+ * Events: the lines of events.jsonl, {"seq": 1, "t": 1789.25, "type": "step", ...}. The worker's
+ * rank 0 writes them, the daemon stores them; this table names the types and which fields of a
+ * step are metrics. Contract: schema/api/events.json.
+ */
+#ifndef TRAIND_COMMON_RUN_EVENT_H
+#define TRAIND_COMMON_RUN_EVENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum event_type {
+    EVENT_RUN_START,
+    EVENT_STEP,
+    EVENT_EVAL_PROGRESS,
+    EVENT_EVAL,
+    EVENT_CHECKPOINT,
+    EVENT_STRAGGLER,
+    EVENT_WARNING,
+    EVENT_RUN_STOP,
+    EVENT_FAILED,
+    EVENT_TYPE_COUNT /* also: a name that is none of these */
+};
+
+const char *event_type_name(enum event_type type);
+enum event_type event_type_of(const char *name);
+
+/* The numeric fields of a step event that become metric series. */
+#define EVENT_METRICS_MAX 16 /* at least as many as there are: checked by metric.c's test */
+struct event_metric {
+    const char *name; /* "images_per_sec" */
+    const char *unit; /* "images/s" */
+    const char *help;
+};
+const struct event_metric *event_metric_at(size_t i); /* NULL behind the last */
+
+#endif

@@ -1,0 +1,66 @@
+/*
+ * safetensors files (https://github.com/huggingface/safetensors, "Format"): u64 little-endian
+ * header length, a JSON header padded with spaces, then the tensors' bytes without holes,
+ * row-major. F32 and I64 are what this program knows.
+ */
+#ifndef TRAIND_COMMON_RUN_SAFETENSORS_H
+#define TRAIND_COMMON_RUN_SAFETENSORS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/error.h"
+
+#define SAFETENSORS_HEADER_LIMIT_BYTES 100000000 /* of the format */
+#define SAFETENSORS_DIMS_MAX           8
+
+enum safetensors_dtype { SAFETENSORS_F32, SAFETENSORS_I64 };
+
+struct safetensors_meta {
+    const char *key, *value;
+};
+
+struct safetensors_tensor {
+    const char *name;
+    enum safetensors_dtype dtype;
+    int dims;
+    int64_t shape[SAFETENSORS_DIMS_MAX];
+};
+
+/* Elements, and bytes, of a tensor. */
+size_t safetensors_count(const struct safetensors_tensor *t);
+size_t safetensors_bytes(const struct safetensors_tensor *t);
+
+/* Gives the bytes of tensor i into a buffer of safetensors_bytes bytes. */
+typedef void safetensors_fill(size_t i, void *data, void *context);
+
+/* Writes path through a temporary file beside it: fsync, rename, fsync of the folder. What was
+ * there stays if anything fails, and the temporary file is removed. ERR_NO_SPACE for a full disk.
+ */
+int safetensors_write(const char *path, const struct safetensors_tensor *tensors, size_t count,
+                      const struct safetensors_meta *meta, size_t meta_count,
+                      safetensors_fill *fill, void *context, struct error *e);
+
+struct safetensors;
+
+/* Opens a regular file and checks all of it: header length, JSON, dtypes, shapes against offsets,
+ * no hole, no overlap, nothing behind the end. ERR_CORRUPT names file and offset; a dtype other
+ * than the two is ERR_UNSUPPORTED. */
+int safetensors_open(const char *path, struct safetensors **out, struct error *e);
+
+/* The same of an open file: takes the descriptor over, also after an error; path is for messages.
+ */
+int safetensors_open_fd(int fd, const char *path, struct safetensors **out, struct error *e);
+void safetensors_close(struct safetensors *s); /* NULL is fine */
+
+size_t safetensors_tensors(const struct safetensors *s);
+const struct safetensors_tensor *safetensors_at(const struct safetensors *s,
+                                                size_t i); /* in file order */
+const struct safetensors_tensor *safetensors_find(const struct safetensors *s, const char *name);
+const char *safetensors_metadata(const struct safetensors *s, const char *key); /* NULL: none */
+
+/* Copies a tensor's bytes (one of this file's) into data. */
+int safetensors_read(struct safetensors *s, const struct safetensors_tensor *t, void *data,
+                     struct error *e);
+
+#endif

@@ -1,0 +1,155 @@
+#include "common/run/speed.h"
+
+#include <ctype.h>
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "common/json.h"
+#include "common/system/file.h"
+
+#define CACHE_LINES       1000
+#define CACHE_LIMIT_BYTES ((size_t)4 << 20)
+
+char *speed_key(const struct job_spec *spec, int64_t threads, char key[SPEED_KEY_BYTES])
+{
+    char width[32] = "";
+
+    if (spec->model.width != 1)
+        snprintf(width, sizeof width, "-w%g", spec->model.width);
+    snprintf(key, SPEED_KEY_BYTES, "%s-%s-%lld-%s-t%lld%s%s%s", spec->model.arch,
+             spec->model.stem == JOB_STEM_SMALL ? "small" : "imagenet",
+             (long long)spec->model.image_size,
+             spec->precision == JOB_PRECISION_BF16 ? "bf16" : "fp32", (long long)threads,
+             spec->cluster.smt ? "-smt" : "", spec->model.winograd ? "" : "-direct", width);
+    return key;
+}
+
+char *speed_cpu(char cpu[SPEED_CPU_BYTES])
+{
+    FILE *file = fopen("/proc/cpuinfo", "r");
+    char line[256];
+
+    snprintf(cpu, SPEED_CPU_BYTES, "unknown");
+    while (file && fgets(line, sizeof line, file)) {
+        char *colon = strncmp(line, "model name", 10) == 0 ? strchr(line, ':') : NULL;
+        if (!colon)
+            continue;
+        colon += 1 + strspn(colon + 1, " \t");
+        snprintf(cpu, SPEED_CPU_BYTES, "%.*s", (int)strcspn(colon, "\n"), colon);
+        break;
+    }
+    if (file)
+        fclose(file);
+    return cpu;
+}
+
+json_t *speed_sample_to_json(const struct plan_sample *s)
+{
+    return json_pack("{s:f, s:f, s:f, s:I, s:I}", "image_seconds", s->image_seconds,
+                     "update_seconds", s->update_seconds, "exchange_seconds", s->exchange_seconds,
+                     "workers", (json_int_t)s->workers, "batch", (json_int_t)s->batch);
+}
+
+bool speed_sample_read(const json_t *json, struct plan_sample *s)
+{
+    *s = (struct plan_sample){
+        .image_seconds = json_get_number(json, "image_seconds", NAN),
+        .update_seconds = json_get_number(json, "update_seconds", NAN),
+        .exchange_seconds = json_get_number(json, "exchange_seconds", NAN),
+        .workers = json_integer_value(json_object_get(json, "workers")),
+        .batch = json_integer_value(json_object_get(json, "batch")),
+    };
+    return s->image_seconds > 0 && s->update_seconds >= 0 && s->exchange_seconds >= 0 &&
+           isfinite(s->image_seconds + s->update_seconds + s->exchange_seconds) &&
+           s->workers >= 1 && s->batch >= 1;
+}
+
+/* ---- the cache file */
+
+/* The cache's text; "" where there is none. The caller frees it. */
+static char *cache_text(const char *folder)
+{
+    char path[PATH_MAX], *text;
+    size_t bytes;
+
+    if ((size_t)snprintf(path, sizeof path, "%s/speeds.jsonl", folder) >= sizeof path ||
+        file_read(path, CACHE_LIMIT_BYTES, &text, &bytes, NULL))
+        return strdup("");
+    return text;
+}
+
+/* Where the last `lines` lines begin. */
+static const char *speed_tail(const char *text, int lines)
+{
+    const char *end = text + strlen(text);
+
+    while (end > text) {
+        if (end[-1] == '\n' && lines-- == 0)
+            return end;
+        end--;
+    }
+    return text;
+}
+
+int speed_cache_add(const char *key, const struct plan_sample *sample, struct error *e)
+{
+    char folder[PATH_MAX], path[PATH_MAX], cpu[SPEED_CPU_BYTES], *text = NULL;
+
+    if (!file_cache_folder(folder))
+        return error_set(e, ERR_NOT_FOUND, "neither XDG_CACHE_HOME nor HOME names a folder");
+    int status = file_make_dirs(folder, e);
+    if (status)
+        return status;
+    char *old = cache_text(folder);
+    json_t *line = speed_sample_to_json(sample);
+    json_object_set_new(line, "key", json_string(key));
+    json_object_set_new(line, "cpu", json_string(speed_cpu(cpu)));
+    json_object_set_new(line, "t", json_real(clock_now()));
+    char *words = json_dumps(line, JSON_COMPACT);
+    json_decref(line);
+    snprintf(path, sizeof path, "%.*s/speeds.jsonl", PATH_MAX - 32, folder);
+    if (!old || !words || asprintf(&text, "%s%s\n", speed_tail(old, CACHE_LINES - 1), words) < 0)
+        status = error_set(e, ERR_NO_MEMORY, "no memory for %s", path);
+    else
+        status = file_write_unsynced(path, text, strlen(text), e);
+    free(text);
+    free(words);
+    free(old);
+    return status;
+}
+
+static bool is_about(const json_t *line, const char *key, const char *cpu)
+{
+    const char *its_key = json_string_value(json_object_get(line, "key"));
+    const char *its_cpu = json_string_value(json_object_get(line, "cpu"));
+
+    return its_key && its_cpu && strcmp(its_key, key) == 0 && strcmp(its_cpu, cpu) == 0;
+}
+
+size_t speed_cache_find(const char *key, struct plan_sample *samples, size_t most)
+{
+    char folder[PATH_MAX], cpu[SPEED_CPU_BYTES];
+    size_t count = 0;
+
+    if (!file_cache_folder(folder))
+        return 0;
+    char *text = cache_text(folder), *end;
+    speed_cpu(cpu);
+    while (text && *text && count < most) { /* from its last line to its first */
+        size_t length = strlen(text);
+        while (length > 0 && text[length - 1] == '\n')
+            text[--length] = '\0';
+        end = strrchr(text, '\n');
+        json_t *line = json_loads(end ? end + 1 : text, 0, NULL);
+        if (is_about(line, key, cpu) && speed_sample_read(line, &samples[count]))
+            count++;
+        json_decref(line);
+        *(end ? end : text) = '\0';
+    }
+    free(text);
+    return count;
+}

@@ -1,0 +1,38 @@
+/*
+ * Speeds measured on this machine, which predictions are made from: under a key (what makes two
+ * jobs equally fast for an image) and the processor's name. Finished jobs' are in the daemon's
+ * database, those of `trainctl bench` in a file of the user's cache folder, one JSON object a line:
+ * $XDG_CACHE_HOME/traind/speeds.jsonl, or ~/.cache/traind/speeds.jsonl.
+ */
+#ifndef TRAIND_COMMON_RUN_SPEED_H
+#define TRAIND_COMMON_RUN_SPEED_H
+
+#include <jansson.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/error.h"
+#include "common/job/job_spec.h"
+#include "common/plan/predict.h"
+
+#define SPEED_KEY_BYTES 128
+#define SPEED_CPU_BYTES 96
+
+/* "resnet50-small-32-fp32-t1": architecture, stem, image size, precision, threads of a worker;
+ * "-direct" behind it without model.winograd, "-w2" with model.width 2. */
+char *speed_key(const struct job_spec *spec, int64_t threads, char key[SPEED_KEY_BYTES]);
+
+/* As /proc/cpuinfo names it; "unknown" where it does not. */
+char *speed_cpu(char cpu[SPEED_CPU_BYTES]);
+
+json_t *speed_sample_to_json(const struct plan_sample *sample);
+/* False: it is none, or its numbers make no sense. */
+bool speed_sample_read(const json_t *json, struct plan_sample *sample);
+
+/* Adds a line; the file keeps the newest thousand. */
+int speed_cache_add(const char *key, const struct plan_sample *sample, struct error *e);
+
+/* The newest first, at most `most`. A cache that cannot be read holds none. */
+size_t speed_cache_find(const char *key, struct plan_sample *samples, size_t most);
+
+#endif

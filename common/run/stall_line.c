@@ -1,0 +1,122 @@
+#include "common/run/stall_line.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+    const char *name, *place;
+} phases[] = {
+    [STALL_IN_START] = {"start",      "the start"              },
+    [STALL_IN_DATA] = {"data",       "the opening of the data"},
+    [STALL_IN_STEP] = {"train",      "a step"                 },
+    [STALL_IN_EVALUATION] = {"evaluate",   "the evaluation"         },
+    [STALL_IN_CHECKPOINT] = {"checkpoint", "the checkpoint"         },
+    [STALL_IN_END] = {"end",        "the end"                },
+};
+#define PHASES (sizeof phases / sizeof phases[0])
+
+static const char *const states[] = {
+    [STALL_STOPPED] = "is stopped by a signal",  [STALL_DEAD] = "is dead",
+    [STALL_STARVED] = "gets no processor time",  [STALL_DATA_LATE] = "waits for data",
+    [STALL_COMPUTES] = "still computes",         [STALL_FILES_LATE] = "reads or writes files",
+    [STALL_WAITS] = "waits for the other ranks", [STALL_GETS_ON] = "gets on",
+};
+#define STATES (sizeof states / sizeof states[0])
+
+const char *stall_state_words(enum stall_state state)
+{
+    return states[state];
+}
+
+void stall_missing(enum stall_phase phase, char words[STALL_LINE_BYTES])
+{
+    snprintf(words, STALL_LINE_BYTES, phase == STALL_IN_STEP ? "no step" : "no progress in %.40s",
+             phases[phase].place);
+}
+
+const char *stall_phase_name(enum stall_phase phase)
+{
+    return phases[phase].name;
+}
+
+enum stall_phase stall_phase_of(const char *name)
+{
+    for (size_t i = 0; i < PHASES; i++)
+        if (strcmp(phases[i].name, name) == 0)
+            return (enum stall_phase)i;
+    return STALL_IN_STEP;
+}
+
+static const char *host_words(const struct stall_line *line, bool others)
+{
+    if (line->state == STALL_GETS_ON)
+        return "its ranks are at work";
+    return others ? "all ranks of this machine wait for ranks of others: a network or a machine is "
+                    "gone"
+                  : "all ranks wait for each other";
+}
+
+/* What a line begins with. */
+static void print_opening(enum stall_phase phase, bool gets_on, char words[STALL_LINE_BYTES])
+{
+    if (gets_on)
+        snprintf(words, STALL_LINE_BYTES, "in %.40s", phases[phase].place);
+    else
+        stall_missing(phase, words);
+}
+
+void stall_line_print(const struct stall_line *line, bool others, char text[STALL_LINE_BYTES])
+{
+    char opening[STALL_LINE_BYTES];
+
+    print_opening(line->phase, line->state == STALL_GETS_ON, opening);
+    if (line->rank >= 0)
+        snprintf(text, STALL_LINE_BYTES, "%.64s for %.0f s: rank %d on %s %s", opening,
+                 line->seconds, line->rank, line->host, states[line->state]);
+    else
+        snprintf(text, STALL_LINE_BYTES, "%.64s for %.0f s on %s: %s", opening, line->seconds,
+                 line->host, host_words(line, others));
+}
+
+static bool parse_opening(const char *text, const char **rest, struct stall_line *line)
+{
+    for (size_t i = 0; i < 2 * PHASES; i++) {
+        char opening[STALL_LINE_BYTES];
+        bool gets_on = i % 2;
+        line->phase = (enum stall_phase)(i / 2);
+        line->state = gets_on ? STALL_GETS_ON : STALL_WAITS;
+        print_opening(line->phase, gets_on, opening);
+        size_t length = strlen(opening);
+        *rest = text + length;
+        if (strncmp(text, opening, length) == 0 && strncmp(*rest, " for ", 5) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool parse_state(const char *text, enum stall_state *state)
+{
+    for (size_t i = 0; i < STATES; i++)
+        if (strncmp(text, states[i], strlen(states[i])) == 0) {
+            *state = (enum stall_state)i;
+            return true;
+        }
+    return false;
+}
+
+bool stall_line_parse(const char *text, struct stall_line *line)
+{
+    const char *rest;
+    int words = 0;
+
+    *line = (struct stall_line){.rank = -1};
+    if (!parse_opening(text, &rest, line))
+        return false;
+    if (sscanf(rest, " for %lf s: rank %d on %127s %n", &line->seconds, &line->rank, line->host,
+               &words) == 3 &&
+        words)
+        return parse_state(rest + words, &line->state);
+    line->rank = -1;
+    return sscanf(rest, " for %lf s on %127[^: \n]: %n", &line->seconds, line->host, &words) == 2 &&
+           words > 0;
+}

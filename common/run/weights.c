@@ -1,0 +1,278 @@
+#include "common/run/weights.h"
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "common/json.h"
+#include "common/net/arch.h"
+#include "common/run/checkpoints.h"
+#include "common/system/open_beneath.h"
+
+enum { NAMED_AT_MOST = 10, NAME_BYTES = 96 };
+
+#define MODEL_FILE "model.safetensors"
+
+/* ---- the file */
+
+static bool weights_join_path(char path[PATH_MAX], const char *folder, const char *name)
+{
+    return (size_t)snprintf(path, PATH_MAX, "%s/%s", folder, name) < PATH_MAX;
+}
+
+static bool weights_exist(const char *folder, const char *name)
+{
+    char path[PATH_MAX];
+    struct stat st;
+
+    return weights_join_path(path, folder, name) && open_beneath_stat(path, &st, NULL) == 0;
+}
+
+/* state.json is written last, and has a digest of itself. */
+static bool weights_checkpoint_is_whole(const char *checkpoint)
+{
+    char path[PATH_MAX], digest[DIGEST_BYTES] = "";
+    struct error e;
+
+    if (!weights_exist(checkpoint, MODEL_FILE) ||
+        !weights_join_path(path, checkpoint, "state.json"))
+        return false;
+    json_t *state = json_read_fd(open_beneath_file(path, &e), path, JSON_DOCUMENT_LIMIT_BYTES, &e);
+    const char *stored = json_string_value(json_object_get(state, "xxh128"));
+    if (stored)
+        checkpoint_state_digest(state, digest);
+    bool whole = stored && strcmp(stored, digest) == 0;
+    json_decref(state);
+    return whole;
+}
+
+static int find_newest(const char *checkpoints, char path[PATH_MAX], struct error *e)
+{
+    struct dirent **names;
+    char folder[PATH_MAX];
+    bool found = false;
+    int count = checkpoint_list(checkpoints, &names);
+
+    for (int i = 0; i < count && !found; i++)
+        found = weights_join_path(folder, checkpoints, names[i]->d_name) &&
+                weights_checkpoint_is_whole(folder) && weights_join_path(path, folder, MODEL_FILE);
+    checkpoint_list_free(names, count);
+    if (found)
+        return 0;
+    return error_set(e, ERR_INVALID,
+                     "%s holds no weights: expected a safetensors file, the folder of a checkpoint "
+                     "(with model.safetensors in it), or a run directory with a whole checkpoint",
+                     checkpoints);
+}
+
+int weights_find(const char *init, char path[PATH_MAX], struct error *e)
+{
+    char checkpoints[PATH_MAX];
+    struct stat st;
+    int status = open_beneath_stat(init, &st, e);
+
+    if (status)
+        return status;
+    if (!S_ISDIR(st.st_mode) || weights_exist(init, MODEL_FILE)) {
+        bool fits = S_ISDIR(st.st_mode) ? weights_join_path(path, init, MODEL_FILE)
+                                        : snprintf(path, PATH_MAX, "%s", init) < PATH_MAX;
+        return fits ? 0 : error_set(e, ERR_INVALID, "the path %.200s... is too long", init);
+    }
+    if (weights_exist(init, "checkpoints") && weights_join_path(checkpoints, init, "checkpoints"))
+        return find_newest(checkpoints, path, e);
+    return find_newest(init, path, e);
+}
+
+int weights_open(const char *init, char path[PATH_MAX], struct safetensors **out, struct error *e)
+{
+    int status = weights_find(init, path, e);
+
+    if (status)
+        return status;
+    int fd = open_beneath_file(path, e);
+    return fd < 0 ? fd : safetensors_open_fd(fd, path, out, e);
+}
+
+int64_t weights_step(const struct safetensors *file)
+{
+    const char *text = safetensors_metadata(file, "step");
+    char *end;
+    long long step = text ? strtoll(text, &end, 10) : 0;
+
+    return text && end != text && !*end && step > 0 ? step : 0;
+}
+
+/* ---- what does not fit */
+
+/* Words about what does not fit, as long as there is room. */
+struct complaint {
+    char text[1600];
+    int count;
+};
+
+static void __attribute__((format(printf, 2, 3)))
+complain(struct complaint *c, const char *format, ...)
+{
+    size_t used = strlen(c->text);
+    va_list args;
+
+    if (c->count++ >= NAMED_AT_MOST)
+        return;
+    if (used && used + 3 < sizeof c->text)
+        used += (size_t)snprintf(c->text + used, sizeof c->text - used, "; ");
+    va_start(args, format);
+    vsnprintf(c->text + used, sizeof c->text - used, format, args);
+    va_end(args);
+}
+
+static const char *shape_text(const struct safetensors_tensor *t, char text[96])
+{
+    size_t used = 1;
+    text[0] = '(';
+    text[1] = '\0';
+    for (int i = 0; i < t->dims && used < 80; i++)
+        used += (size_t)snprintf(text + used, 96 - used, "%s%lld", i ? ", " : "",
+                                 (long long)t->shape[i]);
+    snprintf(text + used, 96 - used, ")");
+    return text;
+}
+
+static bool same_shape(const struct safetensors_tensor *a, const struct safetensors_tensor *b)
+{
+    return a->dims == b->dims && !memcmp(a->shape, b->shape, (size_t)a->dims * sizeof a->shape[0]);
+}
+
+static void check_tensor(const struct safetensors *file, const struct safetensors_tensor *want,
+                         struct complaint *c)
+{
+    const struct safetensors_tensor *have = safetensors_find(file, want->name);
+    char there[96], here[96];
+
+    if (!have) {
+        if (want->dtype == SAFETENSORS_F32)
+            complain(c, "%s is missing", want->name);
+    } else if (have->dtype != want->dtype) {
+        complain(c, "%s has the wrong dtype", want->name);
+    } else if (!same_shape(have, want) && !strncmp(want->name, "fc.", 3) &&
+               have->dims == want->dims) {
+        complain(c, "%s is for %lld classes, the job has %lld (set model.classes to %lld)",
+                 want->name, (long long)have->shape[0], (long long)want->shape[0],
+                 (long long)have->shape[0]);
+    } else if (!same_shape(have, want)) {
+        complain(c, "%s has shape %s instead of %s", want->name, shape_text(have, there),
+                 shape_text(want, here));
+    }
+}
+
+static bool weights_is_wanted(const struct safetensors_tensor *wanted, size_t count,
+                              const char *name)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!strcmp(wanted[i].name, name))
+            return true;
+    return false;
+}
+
+int weights_compare(const struct safetensors *file, const struct safetensors_tensor *wanted,
+                    size_t count, const char *path, const char *arch, struct error *e)
+{
+    struct complaint c = {{0}, 0};
+
+    for (size_t i = 0; i < count; i++)
+        check_tensor(file, &wanted[i], &c);
+    for (size_t i = 0; i < safetensors_tensors(file); i++)
+        if (!weights_is_wanted(wanted, count, safetensors_at(file, i)->name))
+            complain(&c, "%.100s is not part of this model", safetensors_at(file, i)->name);
+    if (!c.count)
+        return 0;
+    if (c.count > NAMED_AT_MOST)
+        return error_set(e, ERR_INVALID, "the weights of %s do not fit %s: %s; and %d more", path,
+                         arch, c.text, c.count - NAMED_AT_MOST);
+    return error_set(e, ERR_INVALID, "the weights of %s do not fit %s: %s", path, arch, c.text);
+}
+
+/* ---- the network of a job */
+
+struct listing {
+    struct safetensors_tensor *tensors;
+    char (*names)[NAME_BYTES];
+    size_t count, room;
+    bool failed;
+};
+
+/* dims: the first so many of the four sizes. */
+static void weights_list_tensor(struct listing *l, const char *layer, const char *part,
+                                enum safetensors_dtype dtype, int dims, const int64_t shape[4])
+{
+    if (l->count == l->room) {
+        size_t room = l->room ? 2 * l->room : 256;
+        void *tensors = realloc(l->tensors, room * sizeof *l->tensors);
+        l->tensors = tensors ? tensors : l->tensors;
+        void *names = realloc(l->names, room * sizeof *l->names);
+        l->names = names ? names : l->names;
+        l->failed = l->failed || !tensors || !names;
+        if (l->failed)
+            return;
+        l->room = room;
+    }
+    struct safetensors_tensor *t = &l->tensors[l->count];
+    *t = (struct safetensors_tensor){.dtype = dtype, .dims = dims};
+    memcpy(t->shape, shape, (size_t)dims * sizeof *shape);
+    snprintf(l->names[l->count++], NAME_BYTES, "%.60s.%s", layer, part);
+}
+
+static void list_conv(const struct arch_conv *c, void *context)
+{
+    static const char *const channels[] = {"weight", "bias", "running_mean", "running_var"};
+    struct listing *l = context;
+
+    weights_list_tensor(
+        l, c->name, "weight", SAFETENSORS_F32, 4,
+        (int64_t[]){c->out_channels, c->in_channels / c->groups, c->kernel, c->kernel});
+    if (!*c->bn_name) {
+        weights_list_tensor(l, c->name, "bias", SAFETENSORS_F32, 1,
+                            (int64_t[]){c->out_channels, 0, 0, 0});
+        return;
+    }
+    for (size_t i = 0; i < sizeof channels / sizeof *channels; i++)
+        weights_list_tensor(l, c->bn_name, channels[i], SAFETENSORS_F32, 1,
+                            (int64_t[]){c->out_channels, 0, 0, 0});
+    weights_list_tensor(l, c->bn_name, "num_batches_tracked", SAFETENSORS_I64, 0, (int64_t[4]){0});
+}
+
+static void list_network(struct listing *l, const struct job_spec *spec)
+{
+    struct arch_shape shape = arch_shape_of(spec);
+    struct arch_linear linears[ARCH_LINEARS];
+    int count = arch_linears(&shape, linears);
+
+    arch_each_conv(&shape, list_conv, l);
+    for (int i = 0; i < count; i++) {
+        int64_t sizes[4] = {linears[i].out, linears[i].in};
+        weights_list_tensor(l, linears[i].name, "weight", SAFETENSORS_F32, 2, sizes);
+        weights_list_tensor(l, linears[i].name, "bias", SAFETENSORS_F32, 1, sizes);
+    }
+    for (size_t i = 0; i < l->count && !l->failed; i++)
+        l->tensors[i].name = l->names[i]; /* they move no more */
+}
+
+int weights_check(const struct job_spec *spec, struct error *e)
+{
+    struct listing l = {0};
+    struct safetensors *file;
+    char path[PATH_MAX];
+    int status = weights_open(spec->model.init, path, &file, e);
+
+    if (status)
+        return status;
+    list_network(&l, spec);
+    status = l.failed ? error_set(e, ERR_NO_MEMORY, "no memory to list a model's tensors")
+                      : weights_compare(file, l.tensors, l.count, path, spec->model.arch, e);
+    free(l.tensors);
+    free(l.names);
+    safetensors_close(file);
+    return status;
+}

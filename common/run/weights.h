@@ -1,0 +1,34 @@
+/*
+ * Files of weights: which file model.init names, and whether its tensors are those of the job's
+ * network, by torchvision's names and shapes.
+ */
+#ifndef TRAIND_COMMON_RUN_WEIGHTS_H
+#define TRAIND_COMMON_RUN_WEIGHTS_H
+
+#include <limits.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/job/job_spec.h"
+#include "common/run/safetensors.h"
+
+/* The file that model.init means: itself; the model.safetensors of a checkpoint's folder; of the
+ * newest checkpoint that is whole, if it is a run directory or its folder checkpoints/. ERR_INVALID
+ * and the errors of open_beneath_file. */
+int weights_find(const char *init, char path[PATH_MAX], struct error *e);
+
+/* Opens the file that model.init means, beneath data_roots. *out: as safetensors_open. */
+int weights_open(const char *init, char path[PATH_MAX], struct safetensors **out, struct error *e);
+
+/* ERR_INVALID naming each tensor (the first ten) that is missing, of another shape or dtype, or not
+ * one of the wanted; counters (I64) may be missing. arch is for the message. */
+int weights_compare(const struct safetensors *file, const struct safetensors_tensor *wanted,
+                    size_t count, const char *path, const char *arch, struct error *e);
+
+/* Opens the file of spec->model.init and compares its header with the network of the job. */
+int weights_check(const struct job_spec *spec, struct error *e);
+
+/* The step the weights were saved at, as train-worker writes it; 0: the file does not say. */
+int64_t weights_step(const struct safetensors *file);
+
+#endif

@@ -1,0 +1,257 @@
+#include "common/system/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Reads until end of file or one byte past the limit. */
+static int file_read_all(int fd, size_t limit, char **text, size_t *bytes)
+{
+    size_t room = 1 << 16, used = 0;
+    char *buffer = malloc(room + 1);
+
+    while (buffer && used <= limit) {
+        if (used == room) {
+            char *larger = realloc(buffer, 2 * room + 1);
+            if (!larger)
+                break;
+            buffer = larger;
+            room *= 2;
+        }
+        ssize_t n = read(fd, buffer + used, room - used);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            break;
+        if (n == 0) {
+            buffer[used] = '\0';
+            *text = buffer;
+            *bytes = used;
+            return 0;
+        }
+        used += (size_t)n;
+    }
+    int reason = !buffer ? ENOMEM : used > limit ? EFBIG : errno;
+    free(buffer);
+    return reason;
+}
+
+const char *file_kind(mode_t mode)
+{
+    switch (mode & S_IFMT) {
+    case S_IFDIR:
+        return "a folder";
+    case S_IFIFO:
+        return "a named pipe";
+    case S_IFSOCK:
+        return "a socket";
+    default:
+        return "a device";
+    }
+}
+
+int file_check_regular(int fd, const char *path, struct error *e)
+{
+    struct stat st;
+
+    if (fstat(fd, &st))
+        return error_set_errno(e, errno, "cannot look at %s", path);
+    if (S_ISREG(st.st_mode))
+        return 0;
+    return error_set(e, ERR_INVALID, "%s is %s, not a regular file", path, file_kind(st.st_mode));
+}
+
+int file_open(const char *path, struct error *e)
+{
+    int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+
+    if (fd < 0 && errno == ENXIO) /* a socket */
+        return error_set(e, ERR_INVALID, "%s is a socket or device, not a regular file", path);
+    if (fd < 0)
+        return error_set_errno(e, errno, "cannot open %s", path);
+    int status = file_check_regular(fd, path, e);
+    if (status) {
+        close(fd);
+        return status;
+    }
+    return fd;
+}
+
+/* A shell's <(command) is a pipe that this program was handed. */
+static bool is_descriptor(const char *path)
+{
+    return strcmp(path, "-") == 0 || strcmp(path, "/dev/stdin") == 0 ||
+           strncmp(path, "/dev/fd/", 8) == 0 || strncmp(path, "/proc/self/fd/", 14) == 0;
+}
+
+int file_read(const char *path, size_t limit_bytes, char **text, size_t *bytes, struct error *e)
+{
+    int fd = strcmp(path, "-") == 0 ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)
+             : is_descriptor(path)  ? open(path, O_RDONLY | O_CLOEXEC)
+                                    : file_open(path, e);
+
+    if (fd < 0 && is_descriptor(path))
+        return error_set_errno(e, errno, "cannot open %s", path);
+    return fd < 0 ? fd : file_read_fd(fd, path, limit_bytes, text, bytes, e);
+}
+
+int file_read_fd(int fd, const char *path, size_t limit_bytes, char **text, size_t *bytes,
+                 struct error *e)
+{
+    int reason = file_read_all(fd, limit_bytes, text, bytes);
+
+    close(fd);
+    if (reason == EFBIG)
+        return error_set(e, ERR_TOO_LARGE, "%s is larger than %zu bytes", path, limit_bytes);
+    if (reason)
+        return error_set_errno(e, reason, "cannot read %s", path);
+    return 0;
+}
+
+int file_write_all(int fd, const void *data, size_t bytes)
+{
+    for (const char *rest = data; bytes > 0;) {
+        ssize_t n = write(fd, rest, bytes);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return errno;
+        rest += n;
+        bytes -= (size_t)n;
+    }
+    return 0;
+}
+
+const char *file_base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+void file_sync_dir(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd >= 0) {
+        fsync(fd);
+        close(fd);
+    }
+}
+
+void file_sync_dir_of(const char *path)
+{
+    char copy[PATH_MAX];
+    snprintf(copy, sizeof copy, "%s", path);
+    file_sync_dir(dirname(copy));
+}
+
+/* path is relative to folder (AT_FDCWD: to the working folder). */
+static int write_and_rename(int folder, const char *path, const void *data, size_t bytes,
+                            int durable, mode_t mode, struct error *e)
+{
+    static atomic_uint serial; /* threads may write the same file at once */
+    char temporary[PATH_MAX];
+    if ((size_t)snprintf(temporary, sizeof temporary, "%s.tmp.%ld.%u", path, (long)getpid(),
+                         serial++) >= sizeof temporary)
+        return error_set(e, ERR_INVALID, "the path %s is too long", path);
+    /* Never through a link that somebody put there. */
+    unlinkat(folder, temporary, 0);
+    int fd = openat(folder, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+    if (fd < 0)
+        return error_set_errno(e, errno, "cannot create %s", temporary);
+    int failed = file_write_all(fd, data, bytes) || (durable && fsync(fd));
+    int reason = errno;
+    if (close(fd) && !failed) {
+        failed = 1;
+        reason = errno;
+    }
+    if (!failed && renameat(folder, temporary, folder, path)) {
+        failed = 1;
+        reason = errno;
+    }
+    if (failed) {
+        unlinkat(folder, temporary, 0);
+        return error_set_errno(e, reason, "cannot write %s", path);
+    }
+    if (durable && folder == AT_FDCWD)
+        file_sync_dir_of(path);
+    else if (durable)
+        fsync(folder);
+    return 0;
+}
+
+int file_write_atomic(const char *path, const void *data, size_t bytes, struct error *e)
+{
+    return write_and_rename(AT_FDCWD, path, data, bytes, 1, 0644, e);
+}
+
+int file_write_atomic_in(int folder, const char *name, const void *data, size_t bytes,
+                         struct error *e)
+{
+    return write_and_rename(folder, name, data, bytes, 1, 0644, e);
+}
+
+int file_write_secret(const char *path, const void *data, size_t bytes, struct error *e)
+{
+    return write_and_rename(AT_FDCWD, path, data, bytes, 1, 0600, e);
+}
+
+int file_write_unsynced(const char *path, const void *data, size_t bytes, struct error *e)
+{
+    return write_and_rename(AT_FDCWD, path, data, bytes, 0, 0644, e);
+}
+
+int file_make_dirs(const char *path, struct error *e)
+{
+    char copy[PATH_MAX];
+    if ((size_t)snprintf(copy, sizeof copy, "%s", path) >= sizeof copy)
+        return error_set(e, ERR_INVALID, "the path %s is too long", path);
+    for (char *slash = copy + 1;; slash++) {
+        slash = strchr(slash, '/');
+        if (slash)
+            *slash = '\0';
+        if (mkdir(copy, 0755) && errno != EEXIST)
+            return error_set_errno(e, errno, "cannot create the folder %s", copy);
+        if (!slash)
+            break;
+        *slash = '/';
+    }
+    struct stat st;
+    if (stat(path, &st) || !S_ISDIR(st.st_mode))
+        return error_set(e, ERR_INVALID, "%s exists and is not a folder", path);
+    return 0;
+}
+
+static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *walk)
+{
+    (void)st;
+    (void)type;
+    (void)walk;
+    return remove(path);
+}
+
+int file_remove_tree(const char *path, struct error *e)
+{
+    if (nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS) && errno != ENOENT)
+        return error_set_errno(e, errno, "cannot remove %s", path);
+    return 0;
+}
+
+bool file_cache_folder(char path[PATH_MAX])
+{
+    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    int length = -1;
+
+    if (cache && *cache == '/')
+        length = snprintf(path, PATH_MAX, "%s/traind", cache);
+    else if (home && *home == '/')
+        length = snprintf(path, PATH_MAX, "%s/.cache/traind", home);
+    return length > 0 && length < PATH_MAX - 32;
+}

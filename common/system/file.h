@@ -1,0 +1,63 @@
+/* Whole files: read with a limit, written so that a reader sees the old or the new, never half. */
+#ifndef TRAIND_COMMON_SYSTEM_FILE_H
+#define TRAIND_COMMON_SYSTEM_FILE_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "common/error.h"
+
+/* Opens a regular file for reading. Anything else is refused at once: opening a named pipe would
+ * wait for a writer, and a device may never end. ERR_INVALID, ERR_NOT_FOUND, ERR_NOT_ALLOWED,
+ * ERR_IO. */
+int file_open(const char *path, struct error *e);
+
+/* 0 if the descriptor is of a regular file, else ERR_INVALID with what it is. */
+int file_check_regular(int fd, const char *path, struct error *e);
+
+const char *file_kind(mode_t mode); /* of what is not one: "a named pipe" */
+
+/* Reads a regular file of at most limit_bytes. "-" is standard input, and what a shell hands over
+ * by a descriptor (/dev/stdin, /dev/fd/N) may be a pipe. The caller frees *text, which is
+ * NUL-terminated behind its *bytes bytes. ERR_TOO_LARGE, and the errors of file_open. */
+int file_read(const char *path, size_t limit_bytes, char **text, size_t *bytes, struct error *e);
+
+/* The same from a descriptor, which it closes, also after an error; path is for messages. */
+int file_read_fd(int fd, const char *path, size_t limit_bytes, char **text, size_t *bytes,
+                 struct error *e);
+
+/* write(2) until all is written: 0, or an errno. */
+int file_write_all(int fd, const void *data, size_t bytes);
+
+const char *file_base_name(const char *path); /* what stands after the last "/" of it */
+
+/* Writes path through a temporary file beside it: fsync, rename, fsync of the folder. */
+int file_write_atomic(const char *path, const void *data, size_t bytes, struct error *e);
+
+/* The same for name in the folder that the descriptor is of, wherever that is now. */
+int file_write_atomic_in(int folder, const char *name, const void *data, size_t bytes,
+                         struct error *e);
+
+/* The same without the syncs, for what is checked and written again after a power cut. */
+int file_write_unsynced(const char *path, const void *data, size_t bytes, struct error *e);
+
+/* As file_write_atomic, for what only the owner may read (mode 0600). */
+int file_write_secret(const char *path, const void *data, size_t bytes, struct error *e);
+
+/* fsync of a folder: a renamed entry is safe only once its folder is on disk too. */
+void file_sync_dir(const char *path);
+void file_sync_dir_of(const char *path); /* the folder that path lies in */
+
+/* mkdir -p with mode 0755. */
+int file_make_dirs(const char *path, struct error *e);
+
+/* The user's folder for what can be made again: $XDG_CACHE_HOME/traind, else ~/.cache/traind (XDG
+ * Base Directory Specification). It need not exist. false: neither variable names a folder. */
+bool file_cache_folder(char path[PATH_MAX]);
+
+/* Removes a folder and all below it, without following symbolic links; a missing one is fine. */
+int file_remove_tree(const char *path, struct error *e);
+
+#endif

@@ -1,0 +1,122 @@
+#include "common/system/host.h"
+
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+bool host_parse(const char *text, struct host *host)
+{
+    static const char letters[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+    size_t length = strspn(text, letters);
+    char *end;
+
+    *host = (struct host){0};
+    if (length == 0 || length >= sizeof host->name || text[0] == '-')
+        return false;
+    memcpy(host->name, text, length);
+    if (text[length] == '\0')
+        return true;
+    if (text[length] != ':' || text[length + 1] < '1' || text[length + 1] > '9')
+        return false;
+    host->slots = strtoll(text + length + 1, &end, 10);
+    return *end == '\0' && host->slots <= HOST_SLOTS_MAX;
+}
+
+static bool same_address(const struct sockaddr *a, const struct sockaddr *b)
+{
+    if (a->sa_family != b->sa_family)
+        return false;
+    if (a->sa_family == AF_INET)
+        return memcmp(&((const struct sockaddr_in *)a)->sin_addr,
+                      &((const struct sockaddr_in *)b)->sin_addr, sizeof(struct in_addr)) == 0;
+    return a->sa_family == AF_INET6 &&
+           memcmp(&((const struct sockaddr_in6 *)a)->sin6_addr,
+                  &((const struct sockaddr_in6 *)b)->sin6_addr, sizeof(struct in6_addr)) == 0;
+}
+
+static bool is_own_name(const char *name)
+{
+    char own[HOST_NAME_BYTES] = "";
+
+    gethostname(own, sizeof own - 1);
+    if (strcmp(name, "localhost") == 0 || strcmp(name, own) == 0)
+        return true;
+    size_t short_name = strcspn(own, "."), given = strcspn(name, ".");
+    bool is_address = name[strspn(name, "0123456789.")] == '\0';
+    return !is_address && short_name == given && strncmp(name, own, given) == 0 &&
+           (!name[given] || !own[given]);
+}
+
+bool host_is_here(const char *name, bool ask)
+{
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = ask ? 0 : AI_NUMERICHOST};
+    struct addrinfo *found = NULL;
+    struct ifaddrs *interfaces = NULL;
+    bool here = is_own_name(name);
+
+    if (here || getaddrinfo(name, NULL, &hints, &found))
+        return here;
+    if (getifaddrs(&interfaces))
+        interfaces = NULL;
+    for (const struct addrinfo *a = found; a && !here; a = a->ai_next)
+        for (const struct ifaddrs *i = interfaces; i && !here; i = i->ifa_next)
+            here = i->ifa_addr && same_address(a->ai_addr, i->ifa_addr);
+    freeaddrinfo(found);
+    if (interfaces)
+        freeifaddrs(interfaces);
+    return here;
+}
+
+/* IPv4 alone, as Open MPI reads subnets. */
+static bool has_address_in(struct in_addr net, int bits)
+{
+    struct ifaddrs *interfaces = NULL;
+    uint32_t mask = bits ? htonl(~UINT32_C(0) << (32 - bits)) : 0;
+    bool found = false;
+
+    if (getifaddrs(&interfaces))
+        return false;
+    for (const struct ifaddrs *i = interfaces; i && !found; i = i->ifa_next)
+        if (i->ifa_addr && i->ifa_addr->sa_family == AF_INET) {
+            const struct sockaddr_in *in = (const struct sockaddr_in *)(const void *)i->ifa_addr;
+            found = (in->sin_addr.s_addr & mask) == (net.s_addr & mask);
+        }
+    freeifaddrs(interfaces);
+    return found;
+}
+
+/* Reads "10.0.0.0/24". */
+static bool parse_subnet(const char *text, struct in_addr *net, int *bits)
+{
+    char address[32];
+    int end = 0;
+
+    return sscanf(text, "%31[0-9.]/%2d%n", address, bits, &end) == 2 && !text[end] && *bits >= 0 &&
+           *bits <= 32 && inet_pton(AF_INET, address, net) == 1;
+}
+
+bool host_is_subnet(const char *text)
+{
+    struct in_addr net;
+    int bits;
+
+    return text[strspn(text, "0123456789./")] == '\0' && parse_subnet(text, &net, &bits);
+}
+
+bool host_has_interface(const char *interface)
+{
+    struct in_addr net;
+    int bits;
+
+    if (!strchr(interface, '/'))
+        return if_nametoindex(interface) != 0;
+    return parse_subnet(interface, &net, &bits) && has_address_in(net, bits);
+}

@@ -1,0 +1,34 @@
+/*
+ * Opens what a job names (data sets, weights) beneath the folders that jobs may use, data_roots of
+ * traind.conf. The file is opened first and then judged by where it really lies, as the kernel
+ * tells it: no symbolic link, whether there already or put there later, leads out of the roots.
+ * Links that stay beneath a root are fine.
+ *
+ * The roots are the process's, because daemon and worker read data sets by the same code.
+ */
+#ifndef TRAIND_COMMON_SYSTEM_OPEN_BENEATH_H
+#define TRAIND_COMMON_SYSTEM_OPEN_BENEATH_H
+
+#include <stdbool.h>
+#include <sys/stat.h>
+
+#include "common/error.h"
+
+/* roots: "/a:/b", NULL: any folder (as at the start). Copied; earlier values are kept, because
+ * other threads may still read them. For one thread. */
+void open_beneath_set_roots(const char *roots);
+const char *open_beneath_roots(void); /* thread-safe, as all below */
+
+/* A descriptor of a regular file for reading, or of a folder; else a negative error:
+ * ERR_NOT_ALLOWED outside the roots, ERR_INVALID for something else than a regular file (which is
+ * not waited for), ERR_NOT_FOUND, ERR_IO. */
+int open_beneath_file(const char *path, struct error *e);
+int open_beneath_folder(const char *path, struct error *e);
+
+/* stat of whatever path leads to. */
+int open_beneath_stat(const char *path, struct stat *st, struct error *e);
+
+/* Whether an absolute path lies in one of the roots. By its letters alone: for real paths. */
+bool open_beneath_holds(const char *roots, const char *path);
+
+#endif

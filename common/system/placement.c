@@ -1,0 +1,234 @@
+#include "common/system/placement.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SYS_BYTES 512
+#define PARTS_MAX 256 /* of a kind */
+
+static bool placement_read_text(const char *path, char *text, int bytes)
+{
+    FILE *file = fopen(path, "re");
+    bool good = file && fgets(text, bytes, file);
+
+    if (file)
+        fclose(file);
+    return good;
+}
+
+static int placement_read_number(const char *sys, int cpu, const char *name, int otherwise)
+{
+    char path[SYS_BYTES], text[32];
+
+    snprintf(path, sizeof path, "%s/devices/system/cpu/cpu%d/%s", sys, cpu, name);
+    return placement_read_text(path, text, sizeof text) ? (int)strtol(text, NULL, 10) : otherwise;
+}
+
+/* "0-3,8": the first cpu of the list stands for its core. */
+static bool is_first_of_core(const char *sys, int cpu, const cpu_set_t *allowed)
+{
+    int first = placement_read_number(sys, cpu, "topology/thread_siblings_list", cpu);
+    return first == cpu || first < 0 || first >= CPU_SETSIZE || !CPU_ISSET(first, allowed);
+}
+
+/* What is counted of each part of a kind. */
+struct counts {
+    struct {
+        int64_t cores, cpus;
+    } part[PARTS_MAX];
+};
+
+static void placement_count(const char *sys, int cpu, const cpu_set_t *allowed, int part,
+                            struct counts *c)
+{
+    if (part < 0 || part >= PARTS_MAX || !CPU_ISSET(cpu, allowed))
+        return;
+    c->part[part].cpus++;
+    if (is_first_of_core(sys, cpu, allowed))
+        c->part[part].cores++;
+}
+
+static int64_t placement_min(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static struct placement_parts sum_up(const struct counts *c)
+{
+    struct placement_parts p = {0};
+
+    for (int i = 0; i < PARTS_MAX; i++) {
+        if (!c->part[i].cores)
+            continue;
+        p.cores = p.parts ? placement_min(p.cores, c->part[i].cores) : c->part[i].cores;
+        p.cpus = p.parts ? placement_min(p.cpus, c->part[i].cpus) : c->part[i].cpus;
+        p.parts++;
+    }
+    return p;
+}
+
+/* Reads "0-23,48-71" into the counts of this domain. False: it has no cpu at all, so mpirun, which
+ * counts such a domain too, could not deal out over domains. */
+static bool count_domain(const char *sys, const char *list, int domain, const cpu_set_t *allowed,
+                         struct counts *c)
+{
+    bool any = false;
+
+    for (const char *at = list; *at >= '0' && *at <= '9';) {
+        char *end;
+        long first = strtol(at, &end, 10), last = *end == '-' ? strtol(end + 1, &end, 10) : first;
+        any = true;
+        for (long cpu = first; cpu <= last && cpu < CPU_SETSIZE; cpu++)
+            placement_count(sys, (int)cpu, allowed, domain, c);
+        at = *end == ',' ? end + 1 : end;
+    }
+    return any;
+}
+
+static struct placement_parts read_domains(const char *sys, const cpu_set_t *allowed)
+{
+    struct counts c = {0};
+
+    for (int domain = 0; domain < PARTS_MAX; domain++) {
+        char path[SYS_BYTES], text[4096];
+        snprintf(path, sizeof path, "%s/devices/system/node/node%d/cpulist", sys, domain);
+        if (placement_read_text(path, text, sizeof text) &&
+            !count_domain(sys, text, domain, allowed, &c))
+            return (struct placement_parts){0};
+    }
+    return sum_up(&c);
+}
+
+/* all: what is allowed may not be there. */
+static void read_sockets(const char *sys, const cpu_set_t *allowed, bool all,
+                         struct placement_machine *m)
+{
+    struct counts sockets = {0}, whole = {0};
+
+    for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+        if (!CPU_ISSET(cpu, allowed))
+            continue;
+        int socket = placement_read_number(sys, cpu, "topology/physical_package_id", PARTS_MAX);
+        placement_count(sys, cpu, allowed, socket, &sockets);
+        placement_count(sys, cpu, allowed, all && socket == PARTS_MAX ? -1 : 0, &whole);
+    }
+    m->sockets = sum_up(&sockets);
+    m->whole = sum_up(&whole);
+}
+
+void placement_read(const char *sys, bool whole, struct placement_machine *machine)
+{
+    cpu_set_t allowed;
+
+    *machine = (struct placement_machine){0};
+    if (whole)
+        memset(&allowed, 0xff, sizeof allowed);
+    else if (sched_getaffinity(0, sizeof allowed, &allowed))
+        return;
+    machine->numa = read_domains(sys, &allowed);
+    read_sockets(sys, &allowed, whole, machine);
+}
+
+void placement_read_cpus(const cpu_set_t *cpus, struct placement_machine *machine)
+{
+    machine->numa = read_domains("/sys", cpus);
+    read_sockets("/sys", cpus, false, machine);
+}
+
+static struct placement_parts placement_min_parts(struct placement_parts a,
+                                                  struct placement_parts b)
+{
+    return (struct placement_parts){placement_min(a.parts, b.parts),
+                                    placement_min(a.cores, b.cores), placement_min(a.cpus, b.cpus)};
+}
+
+struct placement_machine placement_least(struct placement_machine a, struct placement_machine b)
+{
+    return (struct placement_machine){placement_min_parts(a.numa, b.numa),
+                                      placement_min_parts(a.sockets, b.sockets),
+                                      placement_min_parts(a.whole, b.whole)};
+}
+
+int64_t placement_slots(const struct placement_machine *m, bool smt)
+{
+    return smt ? m->whole.cpus : m->whole.cores;
+}
+
+/* ---------------------------------------------------------------- what fits where */
+
+struct placement_wish placement_wish_of(const struct job_spec *spec, int64_t threads)
+{
+    return (struct placement_wish){spec->cluster.bind, spec->cluster.smt,
+                                   spec->cluster.workers_per_node, threads};
+}
+
+/* mpirun deals them out in turn, so that a part gets one more than another at most. */
+static bool placement_fits(const struct placement_parts *p, const struct placement_wish *w)
+{
+    int64_t slots = w->smt ? p->cpus : p->cores;
+    return p->parts > 0 && w->threads > 0 && slots / w->threads * p->parts >= w->workers;
+}
+
+static const struct placement_parts *parts_of(const struct placement_machine *m, enum job_bind bind)
+{
+    return bind == JOB_BIND_NUMA ? &m->numa : bind == JOB_BIND_SOCKET ? &m->sockets : &m->whole;
+}
+
+int placement_check(const struct placement_machine *m, const struct placement_wish *w,
+                    struct error *e)
+{
+    const struct placement_parts *p = parts_of(m, w->bind);
+    const char *slot = w->smt ? "hardware threads" : "cores";
+    char has[64];
+
+    if (w->bind == JOB_BIND_NONE || m->whole.parts == 0 || placement_fits(p, w))
+        return 0;
+    if (p == &m->whole)
+        snprintf(has, sizeof has, "%lld %s", (long long)placement_slots(m, w->smt), slot);
+    else if (p->parts == 0)
+        snprintf(has, sizeof has, "no NUMA domains that all have cores");
+    else
+        snprintf(has, sizeof has, "%lld %s%s of %lld %s", (long long)p->parts,
+                 p == &m->numa ? "NUMA domain" : "socket", p->parts > 1 ? "s" : "",
+                 (long long)(w->smt ? p->cpus : p->cores), slot);
+    return error_set(e, ERR_INVALID,
+                     "has %s, into which %lld workers of %lld threads do not fit: use fewer "
+                     "workers or threads, or another cluster.bind (none binds to nothing)",
+                     has, (long long)w->workers, (long long)w->threads);
+}
+
+static const char *level_of(const struct placement_machine *m, const struct placement_wish *w)
+{
+    bool decides = w->bind == JOB_BIND_AUTO;
+
+    if (w->bind == JOB_BIND_NUMA || (decides && m->numa.parts > 1 && placement_fits(&m->numa, w)))
+        return "numa";
+    if (w->bind == JOB_BIND_SOCKET ||
+        (decides && m->sockets.parts > 1 && placement_fits(&m->sockets, w)))
+        return "socket";
+    return "slot";
+}
+
+struct placement placement_choose(const struct placement_machine *m, const struct placement_wish *w)
+{
+    struct placement p = {.bind_to = w->smt ? "hwthread" : "core"};
+
+    if (w->bind == JOB_BIND_NONE) {
+        p.bind_to = "none";
+        snprintf(p.map_by, sizeof p.map_by, "slot:OVERSUBSCRIBE");
+    } else {
+        snprintf(p.map_by, sizeof p.map_by, "%s:PE=%lld", level_of(m, w), (long long)w->threads);
+    }
+    return p;
+}
+
+void placement_options(const struct placement *p, const char *options[PLACEMENT_OPTIONS])
+{
+    const char *all[PLACEMENT_OPTIONS] = {
+        "--map-by", p->map_by, "--bind-to", p->bind_to,
+        strcmp(p->bind_to, "hwthread") == 0 ? "--use-hwthread-cpus" : NULL};
+
+    memcpy(options, all, sizeof all);
+}

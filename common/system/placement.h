@@ -1,0 +1,71 @@
+/*
+ * Where the workers of a machine go. mpirun's --map-by slot packs them core by core, so that on two
+ * sockets of 24 cores the second of two workers with 22 threads would get two cores of the first
+ * socket: unless cluster.bind says otherwise, workers are dealt out over NUMA domains wherever each
+ * fits into one, else over sockets.
+ */
+#ifndef TRAIND_COMMON_SYSTEM_PLACEMENT_H
+#define TRAIND_COMMON_SYSTEM_PLACEMENT_H
+
+#include <sched.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/error.h"
+#include "common/job/job_spec.h"
+
+#define PLACEMENT_BYTES   48
+#define PLACEMENT_OPTIONS 6
+
+/* Parts of a machine, and the cores and hardware threads of the smallest one. parts 0: not known.
+ */
+struct placement_parts {
+    int64_t parts, cores, cpus;
+};
+
+struct placement_machine {
+    struct placement_parts numa, sockets, whole;
+};
+
+/* This machine, as far as this process may use it, or the whole of it. sys: "/sys", or a copy for
+ * tests. */
+void placement_read(const char *sys, bool whole, struct placement_machine *machine);
+
+/* The parts of this machine that these cpus lie in. */
+void placement_read_cpus(const cpu_set_t *cpus, struct placement_machine *machine);
+
+/* What fits on both. */
+struct placement_machine placement_least(struct placement_machine a, struct placement_machine b);
+
+/* Cores, or with smt hardware threads, of the whole machine; 0: not known. */
+int64_t placement_slots(const struct placement_machine *machine, bool smt);
+
+/* What is to be placed on a machine, and how (cluster.bind, cluster.smt). */
+struct placement_wish {
+    enum job_bind bind;
+    bool smt;
+    int64_t workers, threads; /* of each worker */
+};
+
+/* With so many threads a worker. */
+struct placement_wish placement_wish_of(const struct job_spec *spec, int64_t threads);
+
+/* Whether the machine has room for it, in parts of the kind that bind names; what is not known is
+ * taken to have. ERR_INVALID, with words that end a sentence about the machine ("has 2 sockets of
+ * 16 cores, ..."). */
+int placement_check(const struct placement_machine *machine, const struct placement_wish *wish,
+                    struct error *e);
+
+/* For mpirun. A machine that is not known gets its workers packed where bind is auto. */
+struct placement {
+    char map_by[PLACEMENT_BYTES]; /* "numa:PE=22" */
+    const char *bind_to;          /* "core", "hwthread" or "none" */
+};
+
+struct placement placement_choose(const struct placement_machine *machine,
+                                  const struct placement_wish *wish);
+
+/* "--map-by", "numa:PE=22", ..., NULL: as long as the placement is there. */
+void placement_options(const struct placement *placement, const char *options[PLACEMENT_OPTIONS]);
+
+#endif

@@ -1,0 +1,522 @@
+#include "daemon/http/stream/stream.h"
+
+#include <microhttpd.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/buffer.h"
+#include "common/clock.h"
+#include "common/log.h"
+#include "daemon/http/access/token.h"
+#include "daemon/http/stream/stream_ring.h"
+
+#define PAGE_EVENTS   512u /* read from the store at once: bounds what a stream holds */
+#define PAGE_BYTES    (32u * 1024)
+#define RETRY_MS      1000 /* told to clients: how soon they come again after a break */
+#define CLIENT_BYTES  64
+#define LOOK_SECONDS  0.9 /* the thread wakes each second */
+#define BLOCK_BYTES   (32u * 1024)
+#define PENDING_BYTES ((size_t)256 << 20) /* a page and the largest event */
+#define FOLLOW_EVENTS 4096u               /* the thread takes at a time */
+
+struct stream {
+    struct stream *next;
+    struct streams *all;
+    char client[CLIENT_BYTES];
+    int64_t token;                     /* 0: none */
+    bool refused;                      /* its token is no more */
+    int64_t job_id, after;             /* after: the last event sent, or in pending */
+    struct MHD_Connection *connection; /* suspended while waiting */
+    int socket;                        /* the connection's; -1 before there is one */
+    bool waiting;
+    bool left;      /* the client has closed its side: it counts no more, and ends when it wakes */
+    double sent_at; /* monotonic */
+    struct buffer pending; /* on its way: the beginning, a page of the store, a large event */
+    size_t pending_from;
+};
+
+struct streams {
+    struct store *store;
+    struct tokens *tokens;
+    struct streams_limits limits;
+    pthread_t thread;
+    bool has_thread;
+    pthread_mutex_t lock; /* guards all that follows; taken before microhttpd's own locks */
+    pthread_cond_t change;
+    bool committed, stopping;
+    double looked_at; /* monotonic: for streams whose clients have left */
+    int64_t count;
+    struct stream *first;
+    struct stream_ring *ring; /* follows the store while there are streams */
+};
+
+/* ---------------------------------------------------------------- waking */
+
+/* All of these hold the lock. */
+static void stream_wake(struct stream *s)
+{
+    if (!s->waiting)
+        return;
+    s->waiting = false;
+    MHD_resume_connection(s->connection);
+}
+
+static void wake_for_events(struct streams *all)
+{
+    for (struct stream *s = all->first; s; s = s->next) {
+        if (!s->waiting)
+            continue;
+        if (s->after < all->ring->base || ring_find(all->ring, s->after, s->job_id))
+            stream_wake(s);
+        else
+            s->after = all->ring->head; /* nothing for it so far */
+    }
+}
+
+static void wake_for_heartbeat(struct streams *all, double now)
+{
+    for (struct stream *s = all->first; s; s = s->next)
+        if (now - s->sent_at >= (double)all->limits.heartbeat_seconds)
+            stream_wake(s);
+}
+
+/* A suspended connection is not read by microhttpd, which would learn of its end by a heartbeat. */
+static bool has_left(struct stream *s)
+{
+    struct pollfd fd = {.fd = s->socket, .events = POLLRDHUP};
+
+    if (!s->left && s->socket >= 0 && poll(&fd, 1, 0) > 0)
+        s->left = true;
+    return s->left;
+}
+
+static bool has_lost_token(struct stream *s)
+{
+    s->refused = s->token && !tokens_alive(s->all->tokens, s->token, clock_now());
+    return s->refused;
+}
+
+static void end_those_that_left(struct streams *all, double now)
+{
+    if (now - all->looked_at < LOOK_SECONDS)
+        return;
+    all->looked_at = now;
+    for (struct stream *s = all->first; s; s = s->next)
+        if (has_lost_token(s) || (s->waiting && has_left(s)))
+            stream_wake(s);
+}
+
+/* ---------------------------------------------------------------- following the store */
+
+static void on_commit(void *context)
+{
+    struct streams *all = context;
+
+    pthread_mutex_lock(&all->lock);
+    all->committed = true;
+    pthread_cond_signal(&all->change);
+    pthread_mutex_unlock(&all->lock);
+}
+
+static bool streams_add_event(void *context, const struct store_event_row *row)
+{
+    struct streams *all = context;
+    size_t bytes;
+    char *text = event_text(row, &bytes);
+
+    pthread_mutex_lock(&all->lock);
+    if (row->id <= all->ring->head)
+        ; /* it began anew in the meantime */
+    else if (text)
+        ring_add(all->ring, row->id, row->job_id, text, bytes);
+    else
+        ring_reset(all->ring, row->id);
+    pthread_mutex_unlock(&all->lock);
+    free(text);
+    return true;
+}
+
+static int64_t ring_head(struct streams *all)
+{
+    pthread_mutex_lock(&all->lock);
+    int64_t head = all->ring->head;
+    pthread_mutex_unlock(&all->lock);
+    return head;
+}
+
+static void begin_anew(struct streams *all, int64_t head)
+{
+    pthread_mutex_lock(&all->lock);
+    ring_reset(all->ring, head);
+    pthread_mutex_unlock(&all->lock);
+}
+
+/* Where events come faster than anybody can be told of them, the ring begins anew at the newest:
+ * streams read the others from the store. */
+static int streams_follow(struct streams *all, struct error *e)
+{
+    struct store_event_range range = {.limit = FOLLOW_EVENTS};
+    int64_t newest, head = ring_head(all);
+
+    if (store_event_newest(all->store, &newest, e))
+        return -(int)e->code;
+    if (newest - head > (int64_t)RING_EVENTS) {
+        begin_anew(all, newest);
+        return 0;
+    }
+    do {
+        range.after = head;
+        if (store_event_each(all->store, &range, streams_add_event, all, e))
+            return -(int)e->code;
+        head = ring_head(all);
+    } while (head > range.after && head < newest);
+    return 0;
+}
+
+/* Seconds are whole: heartbeats need no more. */
+static void wait_for_change(struct streams *all)
+{
+    struct timespec until;
+
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec++;
+    while (!all->committed && !all->stopping)
+        if (pthread_cond_timedwait(&all->change, &all->lock, &until))
+            break;
+}
+
+static void *streams_run(void *context)
+{
+    struct streams *all = context;
+    struct error e;
+
+    pthread_mutex_lock(&all->lock);
+    while (!all->stopping) {
+        wait_for_change(all);
+        bool look = all->committed && all->first;
+        all->committed = false;
+        if (look) {
+            pthread_mutex_unlock(&all->lock);
+            int status = streams_follow(all, &e);
+            pthread_mutex_lock(&all->lock);
+            if (status)
+                log_warning("streams: the events cannot be read: %s", e.text);
+            wake_for_events(all);
+        }
+        wake_for_heartbeat(all, clock_monotonic());
+        end_those_that_left(all, clock_monotonic());
+    }
+    pthread_mutex_unlock(&all->lock);
+    return NULL;
+}
+
+/* ---------------------------------------------------------------- what is sent */
+
+static size_t send_pending(struct stream *s, char *buffer, size_t room)
+{
+    size_t bytes = s->pending.bytes - s->pending_from;
+
+    bytes = bytes < room ? bytes : room;
+    memcpy(buffer, s->pending.data + s->pending_from, bytes);
+    s->pending_from += bytes;
+    if (s->pending_from == s->pending.bytes) {
+        buffer_clear(&s->pending);
+        s->pending_from = 0;
+    }
+    return bytes;
+}
+
+/* Whole events from the ring, as many as fit; a large one is put into pending. Holds the lock. */
+static size_t send_from_ring(struct stream *s, char *buffer, size_t room)
+{
+    const struct stream_ring *ring = s->all->ring;
+    const struct ring_event *event = ring_find(ring, s->after, s->job_id);
+    size_t bytes = 0;
+
+    for (; event && bytes + event->bytes <= room; event = ring_next(ring, event, s->job_id)) {
+        memcpy(buffer + bytes, ring->text + event->at, event->bytes);
+        bytes += event->bytes;
+        s->after = event->id;
+    }
+    if (!event)
+        s->after = ring->head;
+    else if (bytes == 0 && buffer_append(&s->pending, ring->text + event->at, event->bytes))
+        s->after = event->id;
+    return bytes;
+}
+
+struct page {
+    struct stream *stream;
+    size_t events;
+    bool failed;
+};
+
+static bool add_to_page(void *context, const struct store_event_row *row)
+{
+    struct page *page = context;
+    size_t bytes;
+    char *text = event_text(row, &bytes);
+
+    page->failed = !text || !buffer_append(&page->stream->pending, text, bytes);
+    free(text);
+    if (page->failed)
+        return false;
+    page->stream->after = row->id;
+    page->events++;
+    return page->stream->pending.bytes < PAGE_BYTES;
+}
+
+/* What the ring has not any more. head: of the ring before this, all events up to it are stored. */
+static int read_page(struct stream *s, int64_t head)
+{
+    struct page page = {.stream = s};
+    struct store_event_range range = {.job_id = s->job_id, .after = s->after, .limit = PAGE_EVENTS};
+    struct error e;
+
+    if (store_event_each(s->all->store, &range, add_to_page, &page, &e))
+        return log_warning("streams: the events cannot be read: %s", e.text), -1;
+    if (page.failed)
+        return -1;
+    if (page.events < PAGE_EVENTS && s->pending.bytes < PAGE_BYTES && s->after < head)
+        s->after = head;
+    return 0;
+}
+
+static size_t send_heartbeat(char *buffer, size_t room)
+{
+    int bytes = snprintf(buffer, room, "event: heartbeat\ndata: {\"t\":%.3f}\n\n", clock_now());
+    return bytes > 0 && (size_t)bytes < room ? (size_t)bytes : 0;
+}
+
+/* Nothing to send: a heartbeat if it is time, else the connection sleeps. Holds the lock. */
+static ssize_t stream_read_idle(struct stream *s, char *buffer, size_t room, double now)
+{
+    if (now - s->sent_at >= (double)s->all->limits.heartbeat_seconds) {
+        s->sent_at = now;
+        return (ssize_t)send_heartbeat(buffer, room);
+    }
+    s->waiting = true;
+    MHD_suspend_connection(s->connection);
+    return 0;
+}
+
+/* With the lock held, which it gives back for a look into the store. */
+static ssize_t send_some(struct stream *s, char *buffer, size_t room)
+{
+    struct streams *all = s->all;
+    size_t bytes = 0;
+
+    while (!all->stopping && !s->left && !s->refused) {
+        if (s->pending.data)
+            bytes = send_pending(s, buffer, room);
+        else if (s->after >= all->ring->base)
+            bytes = send_from_ring(s, buffer, room);
+        if (bytes) {
+            s->sent_at = clock_monotonic();
+            return (ssize_t)bytes;
+        }
+        if (s->pending.data)
+            continue;
+        if (s->after >= all->ring->base)
+            return stream_read_idle(s, buffer, room, clock_monotonic());
+        int64_t head = all->ring->head;
+        pthread_mutex_unlock(&all->lock);
+        int status = read_page(s, head);
+        pthread_mutex_lock(&all->lock);
+        if (status)
+            return MHD_CONTENT_READER_END_WITH_ERROR;
+    }
+    return s->left ? MHD_CONTENT_READER_END_WITH_ERROR : MHD_CONTENT_READER_END_OF_STREAM;
+}
+
+static ssize_t stream_read(void *context, uint64_t position, char *buffer, size_t room)
+{
+    struct stream *s = context;
+
+    (void)position;
+    pthread_mutex_lock(&s->all->lock);
+    ssize_t bytes = send_some(s, buffer, room);
+    pthread_mutex_unlock(&s->all->lock);
+    return bytes;
+}
+
+/* ---------------------------------------------------------------- one stream */
+
+static int64_t streams_of(struct streams *all, const char *client)
+{
+    int64_t count = 0;
+
+    for (struct stream *s = all->first; s; s = s->next)
+        count += strncmp(s->client, client, CLIENT_BYTES - 1) == 0 && !has_left(s);
+    return count;
+}
+
+/* The first thing it says: how soon to come again, and from where. Holds the lock. */
+static bool stream_greet(struct stream *s)
+{
+    char text[64];
+    int bytes =
+        snprintf(text, sizeof text, "retry: %d\nid: %lld\n\n", RETRY_MS, (long long)s->after);
+
+    return buffer_append(&s->pending, text, (size_t)bytes);
+}
+
+/* Holds the lock. While nobody listened, the ring stood still. */
+static int streams_admit(struct streams *all, struct stream *s, int64_t newest, struct error *e)
+{
+    if (all->stopping)
+        return error_set(e, ERR_UNREACHABLE, "the daemon is being stopped");
+    if (streams_of(all, s->client) >= all->limits.per_client)
+        return error_set(e, ERR_TOO_MANY,
+                         "this client has %lld streams of events already, which is the limit "
+                         "(streams_per_client); close one first",
+                         (long long)all->limits.per_client);
+    if (!all->first) {
+        ring_reset(all->ring, newest);
+        all->committed = true; /* whatever came since newest was looked up */
+        pthread_cond_signal(&all->change);
+    }
+    if (s->after == STREAM_FROM_NOW)
+        s->after = newest;
+    if (!stream_greet(s))
+        return error_set(e, ERR_NO_MEMORY, "no memory for a stream");
+    s->next = all->first;
+    all->first = s;
+    all->count++;
+    return 0;
+}
+
+int stream_open(struct streams *all, const struct stream_request *request, struct stream **out,
+                struct error *e)
+{
+    int64_t newest;
+    struct stream *s = calloc(1, sizeof *s);
+
+    *out = NULL;
+    if (!s)
+        return error_set(e, ERR_NO_MEMORY, "no memory for a stream");
+    *s = (struct stream){.all = all,
+                         .token = request->token,
+                         .job_id = request->job_id,
+                         .after = request->after,
+                         .socket = -1,
+                         .pending = BUFFER(PENDING_BYTES)};
+    snprintf(s->client, sizeof s->client, "%s", request->client);
+    s->sent_at = clock_monotonic();
+    int status = store_event_newest(all->store, &newest, e);
+    if (!status) {
+        pthread_mutex_lock(&all->lock);
+        status = streams_admit(all, s, newest, e);
+        pthread_mutex_unlock(&all->lock);
+    }
+    if (status) {
+        buffer_clear(&s->pending);
+        free(s);
+        return status;
+    }
+    *out = s;
+    return 0;
+}
+
+void stream_close(struct stream *s)
+{
+    if (!s)
+        return;
+    pthread_mutex_lock(&s->all->lock);
+    for (struct stream **at = &s->all->first; *at; at = &(*at)->next)
+        if (*at == s) {
+            *at = s->next;
+            s->all->count--;
+            break;
+        }
+    pthread_mutex_unlock(&s->all->lock);
+    buffer_clear(&s->pending);
+    free(s);
+}
+
+static void close_it(void *context)
+{
+    stream_close(context);
+}
+
+struct MHD_Response *stream_response(struct stream *s, struct MHD_Connection *connection)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+
+    pthread_mutex_lock(&s->all->lock);
+    s->connection = connection;
+    s->socket = info ? info->connect_fd : -1;
+    pthread_mutex_unlock(&s->all->lock);
+    return MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK_BYTES, stream_read, s,
+                                             close_it);
+}
+
+/* ---------------------------------------------------------------- all streams */
+
+int streams_create(struct store *store, struct tokens *tokens, const struct streams_limits *limits,
+                   struct streams **out, struct error *e)
+{
+    pthread_condattr_t monotonic;
+    struct streams *all = calloc(1, sizeof *all);
+
+    *out = NULL;
+    if (!all || !(all->ring = malloc(sizeof *all->ring))) {
+        free(all);
+        return error_set(e, ERR_NO_MEMORY, "no memory for streams");
+    }
+    all->store = store;
+    all->tokens = tokens;
+    all->limits = *limits;
+    ring_reset(all->ring, 0);
+    pthread_mutex_init(&all->lock, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&all->change, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    if (pthread_create(&all->thread, NULL, streams_run, all)) {
+        streams_destroy(all);
+        return error_set(e, ERR_NO_MEMORY, "no thread for streams");
+    }
+    all->has_thread = true;
+    store_on_commit(store, on_commit, all);
+    *out = all;
+    return 0;
+}
+
+void streams_stop(struct streams *all)
+{
+    if (!all || !all->has_thread)
+        return;
+    store_on_commit(all->store, NULL, NULL);
+    pthread_mutex_lock(&all->lock);
+    all->stopping = true;
+    pthread_cond_signal(&all->change);
+    for (struct stream *s = all->first; s; s = s->next)
+        stream_wake(s);
+    pthread_mutex_unlock(&all->lock);
+    pthread_join(all->thread, NULL);
+    all->has_thread = false;
+}
+
+void streams_destroy(struct streams *all)
+{
+    if (!all)
+        return;
+    streams_stop(all);
+    pthread_cond_destroy(&all->change);
+    pthread_mutex_destroy(&all->lock);
+    free(all->ring);
+    free(all);
+}
+
+int64_t streams_count(struct streams *all)
+{
+    pthread_mutex_lock(&all->lock);
+    int64_t count = all->count;
+    pthread_mutex_unlock(&all->lock);
+    return count;
+}

@@ -1,0 +1,127 @@
+#include "daemon/http/stream/stream_ring.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---------------------------------------------------------------- text */
+
+/* Steps are most of the events: their fields are taken as they are stored. */
+static char *step_data(const struct store_event_row *row)
+{
+    char *data = NULL;
+    bool empty = row->body[1] == '}';
+
+    if (asprintf(&data,
+                 "{\"id\":%lld,\"job\":%lld,\"attempt\":%lld,\"t\":%.6f,\"type\":\"step\"%s%s",
+                 (long long)row->id, (long long)row->job_id, (long long)row->attempt, row->t,
+                 empty ? "" : ",", row->body + 1) < 0)
+        return NULL;
+    return data;
+}
+
+static char *other_data(const struct store_event_row *row)
+{
+    json_t *event = store_event_json(row);
+    char *data = event ? json_dumps(event, JSON_COMPACT | JSON_REAL_PRECISION(16)) : NULL;
+
+    json_decref(event);
+    return data;
+}
+
+static bool ring_is_word(const char *text)
+{
+    return text[strspn(text, "abcdefghijklmnopqrstuvwxyz_")] == '\0' && *text;
+}
+
+char *event_text(const struct store_event_row *row, size_t *bytes)
+{
+    bool step = strcmp(row->type, "step") == 0 && !strpbrk(row->body, "\r\n");
+    char *data = step ? step_data(row) : other_data(row), *text = NULL;
+
+    if (!data)
+        return NULL;
+    int length = asprintf(&text, "id: %lld\nevent: %s\ndata: %s\n\n", (long long)row->id,
+                          ring_is_word(row->type) ? row->type : "message", data);
+    free(data);
+    *bytes = length < 0 ? 0 : (size_t)length;
+    return length < 0 ? NULL : text;
+}
+
+/* ---------------------------------------------------------------- ring */
+
+static struct ring_event *ring_nth(const struct stream_ring *r, size_t n)
+{
+    return (struct ring_event *)&r->events[(r->first + n) % RING_EVENTS];
+}
+
+void ring_reset(struct stream_ring *r, int64_t head)
+{
+    r->base = r->head = head;
+    r->first = r->count = r->used_to = 0;
+}
+
+static void drop_oldest(struct stream_ring *r)
+{
+    r->base = ring_nth(r, 0)->id;
+    r->first = (r->first + 1) % RING_EVENTS;
+    r->count--;
+}
+
+/* Drops what lies in [from, from + bytes) and, after turning back to the beginning, what lay
+ * behind.
+ */
+static void ring_make_room(struct stream_ring *r, size_t bytes)
+{
+    if (r->used_to + bytes > RING_BYTES) {
+        while (r->count && ring_nth(r, 0)->at >= r->used_to)
+            drop_oldest(r);
+        r->used_to = 0;
+    }
+    while (r->count && (r->count == RING_EVENTS || (ring_nth(r, 0)->at >= r->used_to &&
+                                                    ring_nth(r, 0)->at < r->used_to + bytes)))
+        drop_oldest(r);
+}
+
+void ring_add(struct stream_ring *r, int64_t id, int64_t job_id, const char *text, size_t bytes)
+{
+    if (bytes > RING_BYTES / 2) { /* no event is: a line has its limit. Streams read the store */
+        ring_reset(r, id);
+        return;
+    }
+    ring_make_room(r, bytes);
+    memcpy(r->text + r->used_to, text, bytes);
+    *ring_nth(r, r->count++) = (struct ring_event){id, job_id, r->used_to, bytes};
+    r->used_to += bytes;
+    r->head = id;
+}
+
+static const struct ring_event *ring_fitting(const struct stream_ring *r, size_t n, int64_t job_id)
+{
+    for (; n < r->count; n++)
+        if (job_id == STORE_ALL_JOBS || ring_nth(r, n)->job_id == job_id)
+            return ring_nth(r, n);
+    return NULL;
+}
+
+const struct ring_event *ring_find(const struct stream_ring *r, int64_t after, int64_t job_id)
+{
+    size_t low = 0, high = r->count;
+
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (ring_nth(r, middle)->id > after)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return ring_fitting(r, low, job_id);
+}
+
+const struct ring_event *ring_next(const struct stream_ring *r, const struct ring_event *event,
+                                   int64_t job_id)
+{
+    size_t place = (size_t)(event - r->events);
+
+    return ring_fitting(r, (place + RING_EVENTS - r->first) % RING_EVENTS + 1, job_id);
+}

@@ -1,0 +1,21 @@
+/*
+ * Files in an attempt's folder by which one daemon tells the next one, and a batch script, why the
+ * attempt is to end.
+ */
+#ifndef TRAIND_DAEMON_JOB_LIFE_MARKS_H
+#define TRAIND_DAEMON_JOB_LIFE_MARKS_H
+
+#include <stdbool.h>
+
+#include "common/error.h"
+
+#define MARK_CANCEL "cancel-requested"
+#define MARK_LIMIT  "time-limit-reached"
+
+int mark_write(const char *attempt_dir, const char *name, struct error *e);
+bool mark_is_there(const char *attempt_dir, const char *name);
+
+/* Likewise of any file, which must not be empty. */
+bool mark_is_filled(const char *attempt_dir, const char *name);
+
+#endif

@@ -1,0 +1,134 @@
+#include "daemon/job/queue/forecast.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "common/plan/predict.h"
+#include <string.h>
+
+/* A measured speed is trusted to a fifth: checkpoints come on top of it, and other jobs come and
+ * go. What an evaluation takes is a guess by that speed: to a half. */
+#define SOONER      0.8
+#define LATER       1.25
+#define LATER_EVAL  2.0
+#define SOONER_EVAL 0.5
+
+bool forecast_chains(const struct store_job *job)
+{
+    return job->launcher && strcmp(job->launcher, "slurm") == 0;
+}
+
+static const struct forecast_end unknown = {0, INFINITY, INFINITY};
+
+static double at_least_0(double x)
+{
+    return x > 0 ? x : 0;
+}
+
+static void forecast_limit(struct forecast_end *end, double seconds)
+{
+    if (isnan(seconds))
+        return;
+    end->latest = fmin(end->latest, at_least_0(seconds));
+    if (end->likely > end->latest && isfinite(end->likely))
+        end->likely = end->latest;
+    end->soonest = fmin(end->soonest, end->latest);
+}
+
+struct forecast_end forecast_queued(const struct store_job *job)
+{
+    struct forecast_end end = unknown;
+
+    if (job->predicted_seconds > 0)
+        end = (struct forecast_end){job->predicted_low_seconds, job->predicted_seconds,
+                                    job->predicted_high_seconds};
+    forecast_limit(&end, job->time_limit_seconds);
+    return end;
+}
+
+static double share_left(const struct store_job *job)
+{
+    return job->train_steps > 0 ? at_least_0(1 - (double)job->step / (double)job->train_steps) : 1;
+}
+
+/* By the speed of its steps: the steps and the evaluations that are still to come. Of one under way
+ * nobody knows how much is done. */
+static struct forecast_end by_speed(const struct store_job *job)
+{
+    double left = share_left(job);
+    double train =
+        left * (double)job->train_steps * (double)job->global_batch / job->images_per_sec;
+    double evaluation = (double)job->eval_images * PREDICT_EVAL_COST / job->images_per_sec;
+    double whole = ceil(left * (double)job->evaluations - 1e-9);
+    bool under_way = job->evaluations > 0 && (job->state == JOB_EVALUATING || left == 0);
+    struct forecast_end end = {
+        SOONER * train + SOONER_EVAL * whole * evaluation,
+        train + (whole + under_way * 0.5) * evaluation,
+        LATER * train + LATER_EVAL * (whole + under_way) * evaluation,
+    };
+
+    /* Behind the last step there may be an evaluation of unknown length. */
+    if (left == 0 && !under_way)
+        end.latest = INFINITY;
+    return end;
+}
+
+struct forecast_end forecast_running(const struct store_job *job, double elapsed)
+{
+    struct forecast_end end = unknown;
+    double left = share_left(job);
+
+    if (job->step > 0 && job->global_batch > 0 && job->images_per_sec > 0)
+        end = by_speed(job);
+    else if (job->predicted_seconds > 0)
+        end = (struct forecast_end){at_least_0(left * job->predicted_low_seconds - elapsed),
+                                    at_least_0(left * job->predicted_seconds - elapsed),
+                                    at_least_0(left * job->predicted_high_seconds - elapsed)};
+    if (!forecast_chains(job))
+        forecast_limit(&end, job->time_limit_seconds - elapsed);
+    return end;
+}
+
+static int64_t forecast_free_slots(const struct forecast_span *spans, size_t count, int64_t total,
+                                   double at)
+{
+    for (size_t i = 0; i < count; i++)
+        if (spans[i].end > at)
+            total -= spans[i].slots;
+    return total;
+}
+
+double forecast_fit(const struct forecast_span *spans, size_t count, int64_t total, int64_t wanted,
+                    double from, int *by)
+{
+    double best = INFINITY;
+
+    if (by)
+        *by = -1;
+    if (forecast_free_slots(spans, count, total, from) >= wanted)
+        return from;
+    for (size_t i = 0; i < count; i++) {
+        if (spans[i].end <= from || spans[i].end >= best ||
+            forecast_free_slots(spans, count, total, spans[i].end) < wanted)
+            continue;
+        best = spans[i].end;
+        if (by)
+            *by = (int)i;
+    }
+    return best;
+}
+
+void forecast_words(double seconds, char *text, size_t bytes)
+{
+    double minutes = round(seconds / 60);
+
+    if (minutes < 1)
+        snprintf(text, bytes, "in less than a minute");
+    else if (minutes < 60)
+        snprintf(text, bytes, "in about %.0f min", minutes);
+    else if (minutes < 48 * 60)
+        snprintf(text, bytes, "in about %.0f h %.0f min", floor(minutes / 60),
+                 10 * floor(fmod(minutes, 60) / 10));
+    else
+        snprintf(text, bytes, "in about %.0f days", round(minutes / 1440));
+}

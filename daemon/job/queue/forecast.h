@@ -1,0 +1,46 @@
+/*
+ * When slots become free: the arithmetic of the queue's estimates. Pure: no clock, no store. Times
+ * are seconds from now; INFINITY is "not known".
+ */
+#ifndef TRAIND_DAEMON_JOB_QUEUE_FORECAST_H
+#define TRAIND_DAEMON_JOB_QUEUE_FORECAST_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/store/store.h"
+
+/* When a job is expected to have ended. soonest is 0 and latest INFINITY where nothing is known:
+ * nobody may count on it. */
+struct forecast_end {
+    double soonest, likely, latest;
+};
+
+/* One allocation follows another until the job is done: a time limit does not bound it. */
+bool forecast_chains(const struct store_job *job);
+
+/* Of a running job: by its progress and speed, with the evaluations that are still to come; before
+ * its first step by its plan's prediction, of a resumed one by what is left behind its checkpoint
+ * (job->step), at the speed it had. A time limit bounds it. elapsed_seconds: since its attempt
+ * began. */
+struct forecast_end forecast_running(const struct store_job *job, double elapsed_seconds);
+
+/* How long a job that waits will run, by its plan's prediction and its time limit. */
+struct forecast_end forecast_queued(const struct store_job *job);
+
+/* Slots that are taken until a time. */
+struct forecast_span {
+    int64_t slots;
+    double end;
+};
+
+/* The first moment from `from` on at which `wanted` of `total` slots are free; *by (may be NULL) is
+ * the index of the span whose end makes the room, -1 where there is room at `from`. Spans begin no
+ * later than `from`. */
+double forecast_fit(const struct forecast_span *spans, size_t count, int64_t total, int64_t wanted,
+                    double from, int *by);
+
+/* "in less than a minute", "in about 40 min", "in about 3 h 20 min", "in about 5 days". */
+void forecast_words(double seconds, char *text, size_t bytes);
+
+#endif

@@ -1,0 +1,270 @@
+#include "daemon/job/queue/queue.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "daemon/job/active.h"
+#include "daemon/job/life/act.h"
+#include "daemon/job/life/life_end.h"
+#include "daemon/job/life/start.h"
+#include "daemon/job/measure.h"
+#include "daemon/job/queue/queue_plan.h"
+
+#define QUEUE_SCAN_MAX  256 /* jobs at the head of the queue that are looked at */
+#define REFRESH_SECONDS 10  /* estimates change while jobs run */
+
+/* One look at the queue. */
+struct queue_look {
+    double now; /* Unix seconds */
+    struct queue_plan *plan;
+    struct store_waiting *changes; /* reasons to be stored */
+    size_t change_count;
+    bool over; /* a job has become smaller: the next look, at once, begins with it */
+};
+
+/* ---------------------------------------------------------------- what runs */
+
+/* A job whose progress cannot be read is one that nothing is known of. */
+static struct queue_running queue_running_of(struct job_manager *m, struct active_job *a)
+{
+    struct queue_running r = {
+        .id = a->id,
+        .slots = a->slots,
+        .slurm = a->life.slurm,
+        .ends = {0, INFINITY, INFINITY},
+        .hosts = &a->hosts
+    };
+    struct store_job job;
+    struct error e;
+
+    if (!r.slurm && a->process.pid > 0 && store_job_get(m->store, a->id, &job, &e) == 0) {
+        r.ends = measure_end(&job, launch_elapsed_seconds(&a->process));
+        store_job_clear(&job);
+    }
+    return r;
+}
+
+static struct queue_plan *queue_make_plan(struct job_manager *m)
+{
+    size_t count = 0, i = 0;
+
+    for (const struct active_job *a = m->active; a; a = a->next)
+        count++;
+    struct queue_running *running = calloc(count + 1, sizeof *running);
+    for (struct active_job *a = running ? m->active : NULL; a; a = a->next)
+        running[i++] = queue_running_of(m, a);
+    struct queue_plan *plan = running ? queue_plan_create(m->slots, running, count) : NULL;
+    free(running);
+    return plan;
+}
+
+/* ---------------------------------------------------------------- what waits */
+
+static void queue_set_reason(struct queue_look *l, const struct store_job *job, const char *reason,
+                             double start)
+{
+    double estimated_start = isfinite(start) && start > 0 ? l->now + start : 0;
+    double moved = fabs(estimated_start - job->estimated_start);
+    bool same_time = moved < 5 || (estimated_start > 0 && job->estimated_start > 0 &&
+                                   moved < 0.05 * (estimated_start - l->now));
+
+    if (!reason)
+        reason = job->reason;
+    if (same_time && reason && job->reason && strcmp(job->reason, reason) == 0)
+        return;
+    char *copy = strdup(reason ? reason : "");
+    if (copy)
+        l->changes[l->change_count++] = (struct store_waiting){job->id, copy, estimated_start};
+}
+
+/* Seconds until its restart's pause is over. */
+static double queue_pause(const struct job_manager *m, const struct store_job *job, double now)
+{
+    double wait = job->not_before - now;
+    double longest = life_restart_delay(m->limits.restart_delay_seconds, job->restarts - 1);
+
+    return wait > longest + 1 ? 0 : wait; /* a longer one than there can be: the clock was set */
+}
+
+/* The list has no documents: they are loaded for the one that starts. */
+static struct active_job *queue_load(struct job_manager *m, int64_t id)
+{
+    struct store_job job = {0};
+    struct active_job *a = NULL;
+    struct error e;
+
+    if (store_job_get(m->store, id, &job, &e) == 0 &&
+        (a = active_create(m, &job, LIFE_WAITING, &e)) && !(a->start = start_create(&job))) {
+        active_destroy(m, a);
+        a = NULL;
+        error_set(&e, ERR_NO_MEMORY, "no memory for it");
+    }
+    if (!a)
+        log_error("job %lld cannot be started: %s", (long long)id, e.text);
+    store_job_clear(&job);
+    return a;
+}
+
+/* True: it has its slots, or takes none. */
+static bool queue_start(struct job_manager *m, struct active_job *a)
+{
+    struct life_observation may = {.event = LIFE_MAY_START, .now = clock_monotonic()};
+    struct error e;
+
+    active_add(m, a);
+    return job_handle(m, a, &may, &e) == LIFE_DONE;
+}
+
+/* True: it was planned for fewer workers, and stays in the queue. */
+static bool queue_refuse(struct job_manager *m, const struct store_job *job)
+{
+    struct life_observation never = {.event = LIFE_NEVER_FITS};
+    struct error e;
+    struct active_job *a = queue_load(m, job->id);
+
+    if (!a)
+        return false;
+    if (job_handle(m, a, &never, &e) < 0 && e.code != ERR_CONFLICT)
+        log_warning("job %lld: %s", (long long)job->id, e.text);
+    bool smaller = a->life.phase == LIFE_WAITING;
+    active_destroy(m, a);
+    return smaller;
+}
+
+static void queue_try(struct job_manager *m, struct queue_look *l, const struct store_job *job,
+                      const struct queue_waiting *waiting, struct queue_decision *d)
+{
+    struct active_job *a = queue_load(m, job->id);
+
+    if (!a)
+        return;
+    if (!queue_plan_hosts(l->plan, waiting, &a->hosts, d)) {
+        active_destroy(m, a);
+        return;
+    }
+    if (d->overtakes)
+        log_info("job %lld starts before job %lld, which it does not delay", (long long)job->id,
+                 (long long)d->overtakes);
+    if (queue_start(m, a))
+        queue_plan_started(l->plan, waiting, &a->hosts);
+}
+
+/* True: the job stays in the queue. */
+static bool queue_look_at(struct job_manager *m, struct queue_look *l, const struct store_job *job)
+{
+    struct queue_waiting waiting = {.id = job->id,
+                                    .slots = job->slots,
+                                    .not_before = queue_pause(m, job, l->now),
+                                    .length = forecast_queued(job)};
+    struct queue_decision d;
+
+    if (active_find(m, job->id)) /* that it could not be started is not stored yet */
+        return true;
+    queue_plan_decide(l->plan, &waiting, &d);
+    if (d.choice == QUEUE_STARTS)
+        queue_try(m, l, job, &waiting, &d); /* may make it wait for its hosts */
+    switch (d.choice) {
+    case QUEUE_WAITS:
+        queue_set_reason(l, job, d.reason, d.start);
+        return true;
+    case QUEUE_PAUSES:
+        m->queue_next_at = fmin(m->queue_next_at, clock_monotonic() + waiting.not_before);
+        queue_set_reason(l, job, NULL, d.start);
+        return true;
+    case QUEUE_NEVER_FITS:
+        l->over = queue_refuse(m, job);
+        return false;
+    default:
+        return false;
+    }
+}
+
+/* ---------------------------------------------------------------- a look */
+
+static void queue_publish(struct job_manager *m)
+{
+    int64_t queued;
+    struct error e;
+
+    if (store_job_count(m->store, 1u << JOB_QUEUED, &queued, &e))
+        return;
+    pthread_mutex_lock(&m->mutex);
+    m->used.queued = queued;
+    pthread_mutex_unlock(&m->mutex);
+}
+
+static int queue_read(struct job_manager *m, enum store_launcher launcher, struct store_jobs *jobs)
+{
+    struct store_job_filter filter = {.states = 1u << JOB_QUEUED,
+                                      .order = STORE_QUEUE_ORDER,
+                                      .priority_seconds = m->limits.priority_seconds,
+                                      .launcher = launcher,
+                                      .limit = QUEUE_SCAN_MAX};
+    struct error e;
+    int status = store_job_list(m->store, &filter, jobs, &e);
+
+    if (status) {
+        log_error("cannot read the queue: %s", e.text);
+        m->queue_next_at = fmin(m->queue_next_at, clock_monotonic() + 1);
+    }
+    return status;
+}
+
+/* Jobs for Slurm take no slots and wait in its queue, not here. */
+static void queue_hand_to_slurm(struct job_manager *m)
+{
+    struct store_jobs jobs = {0};
+    double now = clock_now();
+
+    queue_read(m, STORE_SLURM, &jobs);
+    for (size_t i = 0; i < jobs.count && !m->stop; i++) {
+        double pause = queue_pause(m, &jobs.items[i], now);
+        if (active_find(m, jobs.items[i].id))
+            continue;
+        struct active_job *a = pause > 0 ? NULL : queue_load(m, jobs.items[i].id);
+        if (pause > 0)
+            m->queue_next_at = fmin(m->queue_next_at, clock_monotonic() + pause);
+        else if (a)
+            queue_start(m, a);
+    }
+    m->look_at_queue = m->look_at_queue || jobs.count == QUEUE_SCAN_MAX;
+    store_jobs_clear(&jobs);
+}
+
+static bool queue_look_at_all(struct job_manager *m, const struct store_jobs *jobs)
+{
+    struct queue_look l = {.now = clock_now(), .plan = queue_make_plan(m)};
+    bool waiting = false;
+    struct error e;
+
+    l.changes = calloc(QUEUE_SCAN_MAX, sizeof *l.changes);
+    if (!l.plan || !l.changes)
+        log_error("no memory to look at the queue");
+    for (size_t i = 0; l.plan && l.changes && i < jobs->count && !m->stop && !l.over; i++)
+        waiting |= queue_look_at(m, &l, &jobs->items[i]);
+    if (l.change_count && store_jobs_wait(m->store, l.changes, l.change_count, &e))
+        log_warning("what the queue waits for was not stored: %s", e.text);
+    for (size_t i = 0; i < l.change_count; i++)
+        free((char *)l.changes[i].reason);
+    free(l.changes);
+    queue_plan_destroy(l.plan);
+    return waiting;
+}
+
+void queue_start_jobs(struct job_manager *m)
+{
+    struct store_jobs jobs = {0};
+
+    m->look_at_queue = false;
+    m->queue_next_at = INFINITY;
+    queue_hand_to_slurm(m);
+    if (queue_read(m, STORE_LOCAL, &jobs) == 0 && jobs.count && queue_look_at_all(m, &jobs) &&
+        m->active)
+        m->queue_next_at = fmin(m->queue_next_at, clock_monotonic() + REFRESH_SECONDS);
+    store_jobs_clear(&jobs);
+    queue_publish(m);
+}

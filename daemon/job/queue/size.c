@@ -1,0 +1,162 @@
+#include "daemon/job/queue/size.h"
+
+#include <math.h>
+
+#include "common/job/time_limit.h"
+#include "common/system/host.h"
+#include "common/system/placement.h"
+#include "daemon/job/inside.h"
+#include "launch/hosts.h"
+
+/* Whether one of the hosts is this machine. */
+static bool job_hosts_are_here(const struct job_spec *spec)
+{
+    struct host host;
+
+    for (size_t i = 0; i < spec->cluster.host_count; i++)
+        if (host_parse(spec->cluster.hosts[i], &host) && host_is_here(host.name, false))
+            return true;
+    return false;
+}
+
+int64_t job_hosts_slots(const struct job_spec *spec, int64_t total)
+{
+    int64_t least = 0;
+    struct host host;
+
+    for (size_t i = 0; job_spec_names_hosts(spec) && i < spec->cluster.host_count; i++)
+        if (host_parse(spec->cluster.hosts[i], &host) && host.slots &&
+            (least == 0 || host.slots < least))
+            least = host.slots;
+    return least ? least : total;
+}
+
+/* Hardware threads of a core of this machine, where the job counts those. */
+static int64_t threads_of_core(const struct job_spec *spec)
+{
+    if (!spec->cluster.smt)
+        return 1;
+    int64_t cores = launch_node_slots(false);
+    return (launch_node_slots(true) + cores - 1) / cores;
+}
+
+int64_t job_machine_slots(const struct job_spec *spec, int64_t total)
+{
+    return total * threads_of_core(spec);
+}
+
+int64_t job_threads(const struct job_spec *spec, int64_t total)
+{
+    int64_t threads = spec->cluster.threads_per_worker;
+    if (threads <= 0 && spec->cluster.workers_per_node > 0)
+        threads =
+            job_hosts_slots(spec, job_machine_slots(spec, total)) / spec->cluster.workers_per_node;
+    return threads > 0 ? threads : 1;
+}
+
+int64_t job_slots_needed(const struct job_spec *spec, int64_t total)
+{
+    int64_t needed;
+    if (job_spec_names_hosts(spec) && !job_hosts_are_here(spec))
+        return 0;
+    if (__builtin_mul_overflow(spec->cluster.workers_per_node, job_threads(spec, total), &needed))
+        return INT64_MAX;
+    int64_t together = threads_of_core(spec);
+    return needed / together + (needed % together != 0);
+}
+
+int job_share_cores(const struct job_manager *m, struct job_spec *spec, struct slurm_cores *found,
+                    struct problems *problems)
+{
+    int64_t workers = spec->cluster.workers_per_node;
+    struct error e;
+
+    *found = (struct slurm_cores){0};
+    if (spec->cluster.launcher != JOB_LAUNCHER_SLURM || spec->cluster.threads_per_worker > 0)
+        return 0;
+    if (slurm_cores_find(&m->slurm_settings, spec, found, &e)) {
+        problems_add(problems, "/cluster/threads_per_worker", NULL, "%s", e.text);
+        return -(int)e.code;
+    }
+    if (workers > found->cores) {
+        problems_add(problems, "/cluster/workers_per_node", NULL,
+                     "are %lld, but a node has %lld %s (%s)", (long long)workers,
+                     (long long)found->cores, spec->cluster.smt ? "hardware threads" : "cores",
+                     found->source);
+        return -(int)ERR_INVALID;
+    }
+    spec->cluster.threads_per_worker = found->cores / workers;
+    return 0;
+}
+
+static int check_fits_slurm(const struct job_manager *m, const struct job_spec *spec,
+                            struct error *e)
+{
+    if (m->slurm_settings.srun && spec->cluster.mpi_arg_count)
+        return error_set(e, ERR_INVALID,
+                         "/cluster/mpi_args: are for mpirun, and here srun starts the ranks "
+                         "(slurm.start of traind.conf)");
+    if (m->slurm_settings.srun && spec->cluster.mpi_prefix)
+        return error_set(e, ERR_INVALID,
+                         "/cluster/mpi_prefix: is for mpirun, and here srun starts the ranks "
+                         "(slurm.start of traind.conf)");
+    return slurm_check(&m->slurm_settings, e);
+}
+
+/* What is asked for by name must fit into this machine; of other hosts they say it themselves. */
+static int check_binding(const struct job_manager *m, const struct job_spec *spec, struct error *e)
+{
+    struct placement_wish wish = placement_wish_of(spec, job_threads(spec, m->slots));
+    struct placement_machine machine;
+    struct error why;
+
+    if (job_spec_names_hosts(spec) || wish.bind == JOB_BIND_AUTO)
+        return 0;
+    placement_read("/sys", false, &machine);
+    if (!placement_check(&machine, &wish, &why))
+        return 0;
+    return error_set(e, ERR_INVALID, "/cluster/bind: this machine %s", why.text);
+}
+
+int job_check_fits(const struct job_manager *m, const struct job_spec *spec, struct error *e)
+{
+    int64_t needed = job_slots_needed(spec, m->slots);
+
+    if (spec->cluster.launcher == JOB_LAUNCHER_SLURM)
+        return check_fits_slurm(m, spec, e);
+    if (spec->cluster.nodes != 1 && !job_spec_names_hosts(spec))
+        return error_set(
+            e, ERR_INVALID,
+            "/cluster/nodes: launcher \"local\" needs to know which %lld machines: name "
+            "them in cluster.hosts, as in [\"n1\", \"n2:16\"]",
+            (long long)spec->cluster.nodes);
+    if (needed <= m->slots)
+        return check_binding(m, spec, e);
+    return error_set(
+        e, ERR_INVALID,
+        "the job takes %lld x %lld = %lld slots (workers_per_node x "
+        "threads_per_worker%s), but this node has %lld: use fewer workers or threads, or set "
+        "slots in traind.conf",
+        (long long)spec->cluster.workers_per_node, (long long)job_threads(spec, m->slots),
+        (long long)needed, spec->cluster.smt ? ", hardware threads" : "", (long long)m->slots);
+}
+
+struct store_job_size job_size(const struct job_manager *m, const struct job_spec *spec,
+                               const struct plan *plan)
+{
+    bool known = plan->predicted.known;
+
+    bool slurm = spec->cluster.launcher == JOB_LAUNCHER_SLURM;
+    return (struct store_job_size){
+        .launcher = slurm ? "slurm" : "local",
+        .slots = slurm ? 0 : job_slots_needed(spec, m->slots),
+        .train_steps = plan->train_steps,
+        .global_batch = plan->global_batch,
+        .evaluations = plan_evaluations(plan, spec),
+        .eval_images = plan->eval_images,
+        .time_limit_seconds = time_limit_seconds(spec->cluster.time_limit),
+        .predicted_seconds = known ? plan->predicted.ttt_seconds.value : NAN,
+        .predicted_low_seconds = known ? plan->predicted.ttt_seconds.low : NAN,
+        .predicted_high_seconds = known ? plan->predicted.ttt_seconds.high : NAN,
+    };
+}

@@ -1,0 +1,24 @@
+/* What a job takes, and whether this node can have it. */
+#ifndef TRAIND_DAEMON_JOB_QUEUE_SIZE_H
+#define TRAIND_DAEMON_JOB_QUEUE_SIZE_H
+
+#include "common/job/job_spec.h"
+#include "common/plan/plan.h"
+#include "daemon/job/job.h"
+#include "daemon/store/store.h"
+
+/* total cores as slots of the job's kind: with cluster.smt their hardware threads. */
+int64_t job_machine_slots(const struct job_spec *spec, int64_t total);
+int64_t job_threads(const struct job_spec *spec, int64_t total); /* per worker, resolved */
+
+/* The least slots that a host of the job is said to have; total where none is said. */
+int64_t job_hosts_slots(const struct job_spec *spec, int64_t total);
+
+/* What the queue must know of a plan. */
+struct store_job_size job_size(const struct job_manager *m, const struct job_spec *spec,
+                               const struct plan *plan);
+
+/* ERR_INVALID or ERR_UNSUPPORTED: it can never run on this node. */
+int job_check_fits(const struct job_manager *m, const struct job_spec *spec, struct error *e);
+
+#endif

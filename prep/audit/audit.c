@@ -1,0 +1,362 @@
+#include "prep/audit/audit.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/dataset/manifest.h"
+#include "common/rng.h"
+#include "prep/parallel.h"
+
+static const char *const status_names[] = {"ok", "warning", "problem"};
+
+void audit_say(struct audit *a, const char *check, enum audit_status status, json_t *values,
+               const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    json_t *text = json_vsprintf(format, arguments);
+    va_end(arguments);
+    json_array_append_new(a->checks, json_pack("{s:s, s:s, s:o, s:o}", "check", check, "status",
+                                               status_names[status], "text",
+                                               text ? text : json_string("(not UTF-8)"), "values",
+                                               values ? values : json_object()));
+}
+
+void audit_find(struct audit *a, const char *format, ...)
+{
+    char text[ERROR_TEXT_BYTES + 256];
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    pthread_mutex_lock(&a->lock);
+    if (json_array_size(a->findings) < AUDIT_FINDINGS_MAX)
+        json_array_append_new(a->findings, json_string(text));
+    pthread_mutex_unlock(&a->lock);
+}
+
+/* ---- which shards */
+
+static bool same_files(const struct dataset_list *a, const struct dataset_list *b)
+{
+    return a->count && b->count && strcmp(a->files[0], b->files[0]) == 0;
+}
+
+static int audit_open_role(struct audit *a, enum dataset_role role, struct error *e)
+{
+    struct audit_role *r = &a->roles[role];
+    struct dataset_part part =
+        role == DATASET_TRAIN ? a->manifest.part : (struct dataset_part){0, 1};
+
+    int rc = dataset_list_find(a->options->dir, role, part, &r->list, e);
+    if (rc)
+        return rc;
+    if (r->list.format != DATASET_TFRECORD)
+        return error_set(e, ERR_UNSUPPORTED,
+                         "%s holds no TFRecord shards; audit looks at what train-prep convert "
+                         "makes of class folders",
+                         a->options->dir);
+    r->shards = calloc(r->list.count, sizeof *r->shards);
+    r->present = r->shards != NULL;
+    return r->shards ? 0 : error_set(e, ERR_NO_MEMORY, "no memory for a list of shards");
+}
+
+static void drop_role(struct audit_role *r)
+{
+    for (size_t s = 0; r->shards && s < r->list.count; s++)
+        free(r->shards[s].records);
+    free(r->shards);
+    dataset_list_free(&r->list);
+    *r = (struct audit_role){0};
+}
+
+/* The manifest lies in the folder or, for a folder of one role, above it. */
+static void open_manifest(struct audit *a, struct error *e)
+{
+    char above[PATH_MAX];
+    int rc = manifest_shards_read(a->options->dir, &a->manifest, e);
+
+    a->manifest_here = rc == 0;
+    if (rc == -ERR_NOT_FOUND) {
+        manifest_shards_free(&a->manifest);
+        snprintf(above, sizeof above, "%.3900s/..", a->options->dir);
+        rc = manifest_shards_read(above, &a->manifest, e);
+    }
+    a->has_manifest = rc == 0;
+    if (rc == 0)
+        return;
+    manifest_shards_free(&a->manifest);
+    a->manifest.part = (struct dataset_part){0, 1};
+    a->manifest_broken = rc != -ERR_NOT_FOUND;
+    if (a->manifest_broken)
+        audit_find(a, "%s", e->text);
+}
+
+/* A role may be missing: a folder's listing falls back on the other's shards. */
+static int audit_open_roles(struct audit *a, struct error *e)
+{
+    struct audit_role *train = &a->roles[DATASET_TRAIN], *eval = &a->roles[DATASET_EVAL];
+    int rc = audit_open_role(a, DATASET_TRAIN, e);
+
+    if (rc && rc != -ERR_NOT_FOUND)
+        return rc;
+    if (rc) {
+        audit_find(a, "%s", e->text);
+        drop_role(train);
+    }
+    rc = audit_open_role(a, DATASET_EVAL, e);
+    if (rc && rc != -ERR_UNSUPPORTED)
+        audit_find(a, "%s", e->text);
+    if (rc || same_files(&train->list, &eval->list)) {
+        const char *name = rc ? "" : strrchr(train->list.files[0], '/') + 1;
+        drop_role(strncmp(name, "validation-", 11) == 0 ? train : eval);
+    }
+    return rc == -ERR_NOT_FOUND || (rc && train->present) ? 0 : rc;
+}
+
+/* ---- reading */
+
+static int audit_begin_thread(void *context, void **scratch, struct error *e)
+{
+    struct audit_reader *r = calloc(1, sizeof *r);
+
+    (void)context;
+    *scratch = r;
+    if (!r)
+        return error_set(e, ERR_NO_MEMORY, "no memory to read records");
+    int rc = hash_create(&r->hash, e);
+    return rc ? rc : jpeg_decoder_create(&r->decoder, e);
+}
+
+static void audit_end_thread(void *scratch)
+{
+    struct audit_reader *r = scratch;
+    if (!r)
+        return;
+    hash_destroy(r->hash);
+    jpeg_decoder_destroy(r->decoder);
+    free(r->buffer);
+    free(r);
+}
+
+static int walk_item(void *context, void *scratch, int64_t i, struct error *e)
+{
+    struct audit *a = context;
+    int64_t trains = (int64_t)a->roles[DATASET_TRAIN].list.count;
+    bool train = i < trains;
+    return audit_walk(a, scratch, train ? DATASET_TRAIN : DATASET_EVAL,
+                      (uint32_t)(train ? i : i - trains), e);
+}
+
+static int walk_shards(struct audit *a, struct error *e)
+{
+    static const struct parallel_work work = {audit_begin_thread, walk_item, audit_end_thread};
+    int64_t bytes = 0, shards = 0;
+
+    for (int role = 0; role < 2; role++)
+        for (size_t s = 0; s < a->roles[role].list.count; s++, shards++)
+            bytes += (int64_t)a->roles[role].list.bytes[s];
+    progress_begin(&a->progress, "audit", 0, bytes);
+    int rc = parallel_run(a->options->threads, shards, &work, a, e);
+    progress_end(&a->progress);
+    for (int role = 0; role < 2; role++)
+        for (size_t s = 0; s < a->roles[role].list.count; s++)
+            a->roles[role].images += a->roles[role].shards[s].count;
+    return rc;
+}
+
+/* ---- decoding a sample */
+
+struct sample {
+    struct audit *audit;
+    struct rng_permutation order;
+    int64_t count;
+};
+
+static const struct audit_record *find_record(const struct audit *a, int64_t i,
+                                              enum dataset_role *role)
+{
+    for (*role = DATASET_TRAIN; *role <= DATASET_EVAL; (*role)++)
+        for (size_t s = 0; s < a->roles[*role].list.count; s++) {
+            const struct audit_shard *shard = &a->roles[*role].shards[s];
+            if (i < shard->count)
+                return &shard->records[i];
+            i -= shard->count;
+        }
+    return NULL;
+}
+
+static int decode_item(void *context, void *scratch, int64_t i, struct error *e)
+{
+    struct sample *s = context;
+    enum dataset_role role;
+
+    if (prep_interrupted)
+        return error_set(e, ERR_INTERRUPTED, "interrupted");
+    const struct audit_record *record =
+        find_record(s->audit, rng_permutation_at(&s->order, i), &role);
+    int rc = audit_decode(s->audit, scratch, role, record, e);
+    progress_add(&s->audit->progress, 1, (int64_t)record->bytes);
+    return rc;
+}
+
+static int decode_sample(struct audit *a, struct error *e)
+{
+    static const struct parallel_work work = {audit_begin_thread, decode_item, audit_end_thread};
+    int64_t images = a->roles[DATASET_TRAIN].images + a->roles[DATASET_EVAL].images;
+    struct sample s = {a, rng_permutation(images, rng_stream(1, 0, 0, RNG_CONVERT)),
+                       a->options->sample < images ? a->options->sample : images};
+
+    if (a->options->all || s.count == 0)
+        return 0;
+    progress_begin(&a->progress, "decode", s.count, 0);
+    int rc = parallel_run(a->options->threads, s.count, &work, &s, e);
+    progress_end(&a->progress);
+    return rc;
+}
+
+/* ---- the checks */
+
+static void check_records(struct audit *a)
+{
+    const struct audit_role *train = &a->roles[DATASET_TRAIN], *eval = &a->roles[DATASET_EVAL];
+    int64_t damaged = 0;
+
+    for (int role = 0; role < 2; role++)
+        for (size_t s = 0; s < a->roles[role].list.count; s++)
+            damaged += a->roles[role].shards[s].damaged;
+    bool missing = json_array_size(a->findings) > 0 && (!train->present || !eval->present);
+    audit_say(a, "records", damaged || missing ? AUDIT_PROBLEM : AUDIT_OK,
+              json_pack("{s:I, s:I, s:I, s:I, s:I}", "train_images", (json_int_t)train->images,
+                        "train_shards", (json_int_t)train->list.count, "validation_images",
+                        (json_int_t)eval->images, "validation_shards", (json_int_t)eval->list.count,
+                        "damaged", (json_int_t)damaged),
+              "%" PRId64 " training images in %zu shards, %" PRId64 " validation images in %zu; "
+              "%" PRId64 " records are damaged",
+              train->images, train->list.count, eval->images, eval->list.count, damaged);
+    int64_t images = train->images + eval->images;
+    audit_say(a, "pictures", a->undecodable ? AUDIT_PROBLEM : AUDIT_OK,
+              json_pack("{s:I, s:I}", "decoded", (json_int_t)a->decoded, "undecodable",
+                        (json_int_t)a->undecodable),
+              "%" PRId64 " of %" PRId64 " decoded; %" PRId64 " of them cannot be", a->decoded,
+              images, a->undecodable);
+}
+
+static void audit_count_classes(struct audit *a)
+{
+    a->classes = (int)json_array_size(json_object_get(a->manifest.manifest, "classes"));
+    if (a->has_manifest && a->classes > 0)
+        return;
+    int most = -1;
+    for (int role = 0; role < 2; role++)
+        for (size_t s = 0; s < a->roles[role].list.count; s++)
+            for (int64_t i = 0; i < a->roles[role].shards[s].count; i++)
+                if (a->roles[role].shards[s].records[i].label > most)
+                    most = a->roles[role].shards[s].records[i].label;
+    /* A single mad label should not make tables of a billion classes. */
+    a->classes = most < 1000000 ? most + 1 : 1000000;
+}
+
+static int check_all(struct audit *a, struct error *e)
+{
+    audit_count_classes(a);
+    check_records(a);
+    int rc = audit_check_labels(a, e);
+    if (rc == 0)
+        rc = audit_check_duplicates(a, e);
+    if (rc == 0)
+        rc = audit_check_mixing(a, e);
+    audit_check_balance(a);
+    audit_check_manifest(a);
+    return rc ? rc : audit_check_plan(a, e);
+}
+
+/* ---- what is said */
+
+static const char *audit_overall_verdict(const struct audit *a)
+{
+    const char *worst = "fine";
+    const json_t *check;
+    size_t i;
+
+    json_array_foreach (a->checks, i, check) {
+        const char *status = json_string_value(json_object_get(check, "status"));
+        if (strcmp(status, "problem") == 0)
+            return "problems";
+        if (strcmp(status, "warning") == 0)
+            worst = "warnings";
+    }
+    return worst;
+}
+
+static void audit_print_table(const struct audit *a)
+{
+    const json_t *check, *finding;
+    size_t i;
+
+    json_array_foreach (a->checks, i, check)
+        printf("%-22s %-8s %s\n", json_string_value(json_object_get(check, "check")),
+               json_string_value(json_object_get(check, "status")),
+               json_string_value(json_object_get(check, "text")));
+    json_array_foreach (a->findings, i, finding)
+        printf("  %s\n", json_string_value(finding));
+    if (json_array_size(a->findings) == AUDIT_FINDINGS_MAX)
+        printf("  and perhaps more: only the first %d are kept\n", AUDIT_FINDINGS_MAX);
+    printf("%s: %s\n", a->options->dir, audit_overall_verdict(a));
+}
+
+static void print_json(const struct audit *a)
+{
+    json_t *out = json_pack("{s:s, s:s, s:O, s:O}", "dir", a->options->dir, "verdict",
+                            audit_overall_verdict(a), "checks", a->checks, "findings", a->findings);
+    json_dumpf(out, stdout, JSON_INDENT(2));
+    putchar('\n');
+    json_decref(out);
+}
+
+static int run_audit(struct audit *a, struct error *e)
+{
+    open_manifest(a, e);
+    int rc = audit_open_roles(a, e);
+    if (rc == 0)
+        rc = walk_shards(a, e);
+    if (rc == 0)
+        rc = decode_sample(a, e);
+    if (rc == 0)
+        rc = check_all(a, e);
+    if (rc)
+        return rc;
+    if (a->options->json)
+        print_json(a);
+    else
+        audit_print_table(a);
+    return fflush(stdout) ? error_set(e, ERR_IO, "cannot write to standard output") : 0;
+}
+
+int audit(const struct audit_options *o, bool *problems, struct error *e)
+{
+    struct audit a = {.options = o};
+
+    if (access(o->dir, R_OK | X_OK))
+        return error_set_errno(e, errno, "cannot read %s", o->dir);
+    a.findings = json_array();
+    a.checks = json_array();
+    pthread_mutex_init(&a.lock, NULL);
+    int rc = run_audit(&a, e);
+    *problems = strcmp(audit_overall_verdict(&a), "problems") == 0;
+    for (int role = 0; role < 2; role++)
+        drop_role(&a.roles[role]);
+    manifest_shards_free(&a.manifest);
+    json_decref(a.findings);
+    json_decref(a.checks);
+    pthread_mutex_destroy(&a.lock);
+    return rc;
+}

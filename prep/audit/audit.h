@@ -1,0 +1,105 @@
+/* Internal to train-prep audit: what is gathered of a data set, and what is said of it. */
+#ifndef TRAIND_PREP_AUDIT_AUDIT_H
+#define TRAIND_PREP_AUDIT_AUDIT_H
+
+#include <jansson.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/dataset/list.h"
+#include "common/image/jpeg.h"
+#include "prep/hash.h"
+#include "prep/manifest_shards.h"
+#include "prep/prep.h"
+#include "prep/progress.h"
+
+/* One readable record. */
+struct audit_record {
+    uint64_t hash[2]; /* XXH3 of the JPEG's bytes */
+    uint64_t offset;
+    uint64_t bytes; /* of the payload */
+    int32_t label;  /* 0-based; -1: none that makes sense */
+    uint32_t shard; /* in its role's list */
+};
+
+struct audit_shard {
+    struct audit_record *records; /* (count) */
+    int64_t count;
+    size_t room;
+    uint64_t bytes; /* of the file */
+    char hash[HASH_HEX_BYTES];
+    int64_t damaged; /* wrong checksums, and frames where the walk had to end */
+};
+
+struct audit_role {
+    bool present;
+    struct dataset_list list;
+    struct audit_shard *shards; /* (list.count) */
+    int64_t images;             /* in all shards */
+};
+
+#define AUDIT_FINDINGS_MAX 100 /* kept word by word; all are counted */
+
+struct audit {
+    const struct audit_options *options;
+    struct audit_role roles[2];
+    struct manifest_shards manifest;
+    bool has_manifest, manifest_broken;
+    bool manifest_here; /* in the audited folder, not above it */
+    int classes;        /* the manifest's, else one more than the largest label */
+    struct progress progress;
+    pthread_mutex_t lock; /* of what follows */
+    json_t *findings;     /* texts: what is wrong with single records and files */
+    int64_t decoded, undecodable;
+    json_t *checks; /* see audit_say */
+};
+
+enum audit_status { AUDIT_OK, AUDIT_WARNING, AUDIT_PROBLEM };
+
+/* Adds a check's outcome; takes values over. */
+void audit_say(struct audit *a, const char *check, enum audit_status status, json_t *values,
+               const char *format, ...) __attribute__((format(printf, 5, 6)));
+void audit_find(struct audit *a, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* A thread's scratch for reading. */
+struct audit_reader {
+    uint8_t *buffer;
+    size_t room;
+    struct hash *hash;
+    struct jpeg_decoder *decoder;
+};
+
+/* Reads all of a shard: frames, checksums, labels, hashes; decodes each image if options->all. What
+ * is wrong is found, not an error; errors are of this machine (memory, interruption). */
+int audit_walk(struct audit *a, struct audit_reader *r, enum dataset_role role, uint32_t shard,
+               struct error *e);
+
+/* Reads one record again and decodes it. */
+int audit_decode(struct audit *a, struct audit_reader *r, enum dataset_role role,
+                 const struct audit_record *record, struct error *e);
+
+/* The checks that look at all that was gathered. */
+int audit_check_labels(struct audit *a, struct error *e);
+int audit_check_duplicates(struct audit *a, struct error *e);
+int audit_check_mixing(struct audit *a, struct error *e);
+void audit_check_balance(struct audit *a);
+void audit_check_manifest(struct audit *a);
+int audit_check_plan(struct audit *a, struct error *e);
+
+/*
+ * How well classes are mixed: Pearson's X^2 of the table shards x classes, (shards - 1) x (classes
+ * - 1) degrees of freedom df. score = 1 / (1 + max(0, X^2 - df) / images): the share of all classes
+ * that a shard holds in effect, corrected for chance. Of shards that each hold a fraction f of the
+ * classes it is f; of a random deal 1. z = (X^2 - df) / sqrt(2 df): how far from a random deal.
+ */
+struct mixing {
+    double score, z;
+    int worst; /* shard */
+    double worst_score;
+};
+/* labels of shard s: those of shards[s]; -1 is passed over. ERR_NO_MEMORY. */
+int mixing_measure(const struct audit_shard *shards, int count, int classes, struct mixing *out,
+                   struct error *e);
+
+#endif

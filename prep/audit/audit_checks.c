@@ -1,0 +1,296 @@
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/system/file.h"
+#include "prep/audit/audit.h"
+
+static const char *const role_names[] = {[DATASET_TRAIN] = "train", [DATASET_EVAL] = "validation"};
+
+/* Beyond these a data set is more than untidy. The real ImageNet has some of each. */
+#define DUPLICATES_MAX  0.01  /* of a role's images */
+#define LEAKED_MAX      0.001 /* of the validation's images */
+#define MIXED_Z         6.0 /* within this of a random deal, in standard deviations, all is fine */
+#define MIXED_FINE      0.98
+#define MIXED_TOLERABLE 0.8
+
+/* ---- labels */
+
+struct label_counts {
+    int64_t outside;
+    int missing, first_missing;
+    int64_t least, most; /* images of a class that has some */
+};
+
+static int count_labels(const struct audit *a, enum dataset_role role, struct label_counts *out,
+                        struct error *e)
+{
+    int64_t *counts = calloc((size_t)a->classes + 1, sizeof *counts);
+    const struct audit_role *r = &a->roles[role];
+
+    *out = (struct label_counts){.first_missing = -1, .least = INT64_MAX};
+    if (!counts)
+        return error_set(e, ERR_NO_MEMORY, "no memory to count labels");
+    for (size_t s = 0; s < r->list.count; s++)
+        for (int64_t i = 0; i < r->shards[s].count; i++) {
+            int32_t label = r->shards[s].records[i].label;
+            if (label < 0 || label >= a->classes)
+                out->outside++;
+            else
+                counts[label]++;
+        }
+    for (int c = 0; c < a->classes; c++) {
+        if (counts[c] == 0 && out->missing++ == 0)
+            out->first_missing = c;
+        if (counts[c] && counts[c] < out->least)
+            out->least = counts[c];
+        out->most = counts[c] > out->most ? counts[c] : out->most;
+    }
+    out->least = out->least == INT64_MAX ? 0 : out->least;
+    free(counts);
+    return 0;
+}
+
+int audit_check_labels(struct audit *a, struct error *e)
+{
+    struct label_counts counts;
+
+    for (enum dataset_role role = DATASET_TRAIN; role <= DATASET_EVAL; role++) {
+        if (!a->roles[role].present)
+            continue;
+        int rc = count_labels(a, role, &counts, e);
+        if (rc)
+            return rc;
+        char missing[80] = "";
+        if (counts.missing)
+            snprintf(missing, sizeof missing, "; %d classes have none, the first is %d",
+                     counts.missing, counts.first_missing);
+        char outside[80] = "";
+        if (counts.outside)
+            snprintf(outside, sizeof outside, "; %" PRId64 " labels are outside 1 to %d",
+                     counts.outside, a->classes);
+        enum audit_status status = counts.outside          ? AUDIT_PROBLEM
+                                   : counts.missing == 0   ? AUDIT_OK
+                                   : role == DATASET_TRAIN ? AUDIT_PROBLEM
+                                                           : AUDIT_WARNING;
+        audit_say(a, role == DATASET_TRAIN ? "classes" : "classes (validation)", status,
+                  json_pack("{s:s, s:i, s:i, s:I, s:I, s:I}", "role", role_names[role], "classes",
+                            a->classes, "missing", counts.missing, "outside",
+                            (json_int_t)counts.outside, "least", (json_int_t)counts.least, "most",
+                            (json_int_t)counts.most),
+                  "%d classes of %" PRId64 " to %" PRId64 " images%s%s",
+                  a->classes - counts.missing, counts.least, counts.most, missing, outside);
+    }
+    return 0;
+}
+
+/* ---- duplicates */
+
+struct copy {
+    uint64_t hash[2];
+    int32_t label;
+    uint8_t role;
+};
+
+static int by_hash(const void *a, const void *b)
+{
+    const struct copy *x = a, *y = b;
+    for (int i = 0; i < 2; i++)
+        if (x->hash[i] != y->hash[i])
+            return x->hash[i] < y->hash[i] ? -1 : 1;
+    return x->role - y->role;
+}
+
+static struct copy *audit_gather_copies(const struct audit *a, int64_t *count)
+{
+    int64_t total = a->roles[DATASET_TRAIN].images + a->roles[DATASET_EVAL].images, n = 0;
+    struct copy *copies = malloc((size_t)(total + 1) * sizeof *copies);
+
+    for (int role = 0; role < 2 && copies; role++)
+        for (size_t s = 0; s < a->roles[role].list.count && a->roles[role].present; s++)
+            for (int64_t i = 0; i < a->roles[role].shards[s].count; i++) {
+                const struct audit_record *r = &a->roles[role].shards[s].records[i];
+                copies[n++] = (struct copy){
+                    {r->hash[0], r->hash[1]},
+                    r->label, (uint8_t)role
+                };
+            }
+    *count = n;
+    return copies;
+}
+
+struct duplicates {
+    int64_t extra[2]; /* by role: images that repeat another of it */
+    int64_t leaked;   /* validation images that training has too */
+    int64_t disagree; /* pictures under more than one label */
+};
+
+/* One run of equal hashes, its training images first. */
+static void count_group(const struct copy *group, int64_t count, struct duplicates *d)
+{
+    int64_t of[2] = {0, 0};
+    bool disagree = false;
+
+    for (int64_t i = 0; i < count; i++) {
+        of[group[i].role]++;
+        disagree = disagree || group[i].label != group[0].label;
+    }
+    for (int role = 0; role < 2; role++)
+        d->extra[role] += of[role] > 1 ? of[role] - 1 : 0;
+    d->leaked += of[DATASET_TRAIN] ? of[DATASET_EVAL] : 0;
+    d->disagree += disagree;
+}
+
+int audit_check_duplicates(struct audit *a, struct error *e)
+{
+    int64_t count, end;
+    struct copy *copies = audit_gather_copies(a, &count);
+    struct duplicates d = {0};
+
+    if (!copies)
+        return error_set(e, ERR_NO_MEMORY, "no memory to look for duplicates");
+    qsort(copies, (size_t)count, sizeof *copies, by_hash);
+    for (int64_t first = 0; first < count; first = end) {
+        for (end = first + 1; end < count && copies[end].hash[0] == copies[first].hash[0] &&
+                              copies[end].hash[1] == copies[first].hash[1];)
+            end++;
+        if (end - first > 1)
+            count_group(copies + first, end - first, &d);
+    }
+    free(copies);
+    bool many = (double)d.leaked > LEAKED_MAX * (double)a->roles[DATASET_EVAL].images;
+    for (int role = 0; role < 2; role++)
+        many = many || (double)d.extra[role] > DUPLICATES_MAX * (double)a->roles[role].images;
+    bool any = d.extra[0] || d.extra[1] || d.leaked;
+    audit_say(a, "duplicates",
+              many  ? AUDIT_PROBLEM
+              : any ? AUDIT_WARNING
+                    : AUDIT_OK,
+              json_pack("{s:I, s:I, s:I, s:I}", "train", (json_int_t)d.extra[0], "validation",
+                        (json_int_t)d.extra[1], "validation_in_train", (json_int_t)d.leaked,
+                        "of_two_classes", (json_int_t)d.disagree),
+              "%" PRId64 " within training, %" PRId64 " within validation, %" PRId64
+              " validation images are in training too; %" PRId64 " pictures have two classes",
+              d.extra[0], d.extra[1], d.leaked, d.disagree);
+    return 0;
+}
+
+/* ---- mixing */
+
+int audit_check_mixing(struct audit *a, struct error *e)
+{
+    const struct audit_role *r = &a->roles[DATASET_TRAIN];
+    struct mixing m;
+
+    if (!r->present || r->images == 0)
+        return 0;
+    int rc = mixing_measure(r->shards, (int)r->list.count, a->classes, &m, e);
+    if (rc)
+        return rc;
+    enum audit_status status = m.z < MIXED_Z || m.score >= MIXED_FINE ? AUDIT_OK
+                               : m.score >= MIXED_TOLERABLE           ? AUDIT_WARNING
+                                                                      : AUDIT_PROBLEM;
+    static const char *const verdicts[] = {
+        "the classes are well mixed", "the classes are mixed unevenly",
+        "the classes are not mixed: it costs accuracy; convert anew"};
+    const char *slash = strrchr(r->list.files[m.worst], '/');
+    char worst[160] = "";
+    if (status != AUDIT_OK)
+        snprintf(worst, sizeof worst, "; %.80s holds %.0f %% of them in effect", slash + 1,
+                 100 * m.worst_score);
+    audit_say(a, "mixing", status,
+              json_pack("{s:f, s:f, s:s, s:s, s:f}", "score", m.score, "z", m.z, "verdict",
+                        verdicts[status], "worst_shard", slash + 1, "worst_score", m.worst_score),
+              "%s: score %.3f (1 is a random deal)%s", verdicts[status], m.score, worst);
+    return 0;
+}
+
+/* ---- balance */
+
+void audit_check_balance(struct audit *a)
+{
+    for (enum dataset_role role = DATASET_TRAIN; role <= DATASET_EVAL; role++) {
+        const struct audit_role *r = &a->roles[role];
+        int64_t least = INT64_MAX, most = 0;
+        if (!r->present)
+            continue;
+        for (size_t s = 0; s < r->list.count; s++) {
+            least = r->shards[s].count < least ? r->shards[s].count : least;
+            most = r->shards[s].count > most ? r->shards[s].count : most;
+        }
+        bool even = most - least <= 1 || (double)most <= 1.1 * (double)least;
+        audit_say(a, role == DATASET_TRAIN ? "balance" : "balance (validation)",
+                  even ? AUDIT_OK : AUDIT_WARNING,
+                  json_pack("{s:s, s:I, s:I, s:I}", "role", role_names[role], "shards",
+                            (json_int_t)r->list.count, "least", (json_int_t)least, "most",
+                            (json_int_t)most),
+                  "%zu shards of %" PRId64 " to %" PRId64 " images", r->list.count, least, most);
+    }
+}
+
+/* ---- manifest */
+
+static const struct manifest_shard *find_shard(const struct audit *a, enum dataset_role role,
+                                               const char *path)
+{
+    const char *name = file_base_name(path);
+
+    for (size_t i = 0; i < a->manifest.count; i++) {
+        const struct manifest_shard *s = &a->manifest.shards[i];
+        if (s->role == role && strcmp(file_base_name(s->file), name) == 0)
+            return s;
+    }
+    return NULL;
+}
+
+/* 1 if the shard is not as the manifest says. */
+static int compare_shard(struct audit *a, enum dataset_role role, size_t s)
+{
+    const struct audit_shard *got = &a->roles[role].shards[s];
+    const char *path = a->roles[role].list.files[s];
+    const struct manifest_shard *said = find_shard(a, role, path);
+
+    if (!said)
+        audit_find(a, "%s is not in the manifest", path);
+    else if (said->bytes != got->bytes)
+        audit_find(a, "%s has %" PRIu64 " bytes; the manifest says %" PRIu64, path, got->bytes,
+                   said->bytes);
+    else if (strcmp(said->hash, got->hash) != 0)
+        audit_find(a, "%s has another hash than the manifest says", path);
+    else if (said->images != got->count)
+        audit_find(a, "%s holds %" PRId64 " images; the manifest says %" PRId64, path, got->count,
+                   said->images);
+    else
+        return 0;
+    return 1;
+}
+
+void audit_check_manifest(struct audit *a)
+{
+    int wrong = 0, missing = 0;
+
+    if (!a->has_manifest) {
+        audit_say(a, "manifest", a->manifest_broken ? AUDIT_PROBLEM : AUDIT_WARNING, NULL,
+                  a->manifest_broken ? "it cannot be read"
+                                     : "there is none: the data set was not made by train-prep");
+        return;
+    }
+    for (enum dataset_role role = DATASET_TRAIN; role <= DATASET_EVAL; role++) {
+        size_t said = 0, there = a->roles[role].present ? a->roles[role].list.count : 0;
+        for (size_t s = 0; s < there; s++)
+            wrong += compare_shard(a, role, s);
+        for (size_t i = 0; i < a->manifest.count; i++)
+            said += a->manifest.shards[i].role == role &&
+                    manifest_shard_in(&a->manifest.shards[i], a->manifest.part);
+        /* A folder of one role is audited by itself: the other is not missed. */
+        if (said > there && (a->roles[role].present || a->manifest_here))
+            missing += (int)(said - there);
+    }
+    audit_say(a, "manifest", wrong || missing ? AUDIT_PROBLEM : AUDIT_OK,
+              json_pack("{s:i, s:i}", "differ", wrong, "missing", missing),
+              wrong || missing ? "%d shards are not as it says, %d are missing"
+                               : "all shards are as it says",
+              wrong, missing);
+}

@@ -1,0 +1,204 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <xxhash.h>
+
+#include "common/buffer.h"
+#include "common/dataset/tf_example.h"
+#include "common/dataset/tfrecord.h"
+#include "common/system/file.h"
+#include "prep/audit/audit.h"
+
+/* A record of no image: nothing sane is larger, and memory is taken for it. */
+#define RECORD_BYTES_MAX (1u << 30)
+
+/* A shard while it is walked. */
+struct walk {
+    struct audit *audit;
+    struct audit_reader *reader;
+    struct audit_shard *shard;
+    const char *path;
+    int fd;
+    uint32_t number;
+    enum dataset_role role;
+};
+
+static int read_at(const char *path, int fd, void *out, size_t bytes, uint64_t offset,
+                   struct error *e)
+{
+    for (size_t done = 0; done < bytes;) {
+        ssize_t got = pread(fd, (char *)out + done, bytes - done, (off_t)(offset + done));
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return got < 0 ? error_set_errno(e, errno, "cannot read %s", path)
+                           : error_set(e, ERR_CORRUPT, "%s has become shorter", path);
+        done += (size_t)got;
+    }
+    return 0;
+}
+
+static int audit_reader_reserve(struct audit_reader *r, size_t bytes, struct error *e)
+{
+    if (bytes <= r->room)
+        return 0;
+    free(r->buffer);
+    r->buffer = malloc(bytes);
+    r->room = r->buffer ? bytes : 0;
+    return r->buffer ? 0
+                     : error_set(e, ERR_NO_MEMORY, "no memory for a record of %zu bytes", bytes);
+}
+
+static int add_record(struct audit_shard *s, const struct audit_record *record, struct error *e)
+{
+    struct audit_record *larger =
+        array_grow(s->records, (size_t)s->count, &s->room, sizeof *larger);
+    if (!larger)
+        return error_set(e, ERR_NO_MEMORY, "no memory for a list of records");
+    s->records = larger;
+    s->records[s->count++] = *record;
+    return 0;
+}
+
+/* Decodes, and counts what comes of it. */
+static int audit_reader_decode(struct audit *a, struct audit_reader *r, const char *path,
+                               uint64_t offset, const struct tf_example_view *view, struct error *e)
+{
+    struct jpeg_pixels pixels;
+    int rc = jpeg_decode(r->decoder, view->jpeg, view->jpeg_bytes, &pixels, e);
+
+    if (rc == -ERR_NO_MEMORY)
+        return rc;
+    if (rc)
+        audit_find(a, "%s, record at byte %" PRIu64 " (%s): %s", path, offset, view->filename,
+                   e->text);
+    pthread_mutex_lock(&a->lock);
+    a->decoded++;
+    a->undecodable += rc != 0;
+    pthread_mutex_unlock(&a->lock);
+    return 0;
+}
+
+/* One whole payload in the reader's buffer. */
+static int take_payload(struct walk *w, uint64_t offset, uint64_t bytes, struct error *e)
+{
+    const uint8_t *payload = w->reader->buffer;
+    struct tf_example_view view;
+    struct audit_record record = {.offset = offset, .bytes = bytes, .shard = w->number};
+
+    int rc = tfrecord_check(payload, bytes, w->path, offset, e);
+    if (rc == 0) {
+        rc = tf_example_parse(payload, bytes, &view, e);
+        if (rc)
+            error_prefix(e, "%s, record at byte %" PRIu64, w->path, offset);
+    }
+    if (rc) {
+        w->shard->damaged++;
+        audit_find(w->audit, "%s", e->text);
+        return 0;
+    }
+    XXH128_hash_t hash = XXH3_128bits(view.jpeg, view.jpeg_bytes);
+    record.hash[0] = hash.low64;
+    record.hash[1] = hash.high64;
+    record.label = view.label >= 1 && view.label <= INT32_MAX ? (int32_t)(view.label - 1) : -1;
+    if (record.label < 0)
+        audit_find(w->audit,
+                   "%s, record at byte %" PRIu64 " (%s): the label %" PRId64
+                   " is no class: they count from 1",
+                   w->path, offset, view.filename, view.label);
+    rc = add_record(w->shard, &record, e);
+    if (rc == 0 && w->audit->options->all)
+        rc = audit_reader_decode(w->audit, w->reader, w->path, offset, &view, e);
+    return rc;
+}
+
+/* Goes to the next record. *done: the walk ends, at the end of the file or where it makes no more
+ * sense. */
+static int take_record(struct walk *w, uint64_t *offset, bool *done, struct error *e)
+{
+    uint8_t header[TFRECORD_HEADER_BYTES];
+    uint64_t left = w->shard->bytes - *offset, bytes = 0;
+
+    size_t header_bytes = left < sizeof header ? (size_t)left : sizeof header;
+    int rc = read_at(w->path, w->fd, header, header_bytes, *offset, e);
+    if (rc == 0)
+        rc = tfrecord_frame(header, w->shard->bytes, w->path, *offset, &bytes, e);
+    if (rc == 0 && bytes > RECORD_BYTES_MAX)
+        rc = error_set(e, ERR_CORRUPT,
+                       "%s: the record at byte %" PRIu64 " has %" PRIu64
+                       " bytes; an image has less than %u",
+                       w->path, *offset, bytes, RECORD_BYTES_MAX);
+    if (rc == 0 && audit_reader_reserve(w->reader, bytes + TFRECORD_FOOTER_BYTES, e))
+        return -ERR_NO_MEMORY;
+    if (rc == 0)
+        rc = read_at(w->path, w->fd, w->reader->buffer, bytes + TFRECORD_FOOTER_BYTES,
+                     *offset + sizeof header, e);
+    if (rc) { /* where the next record begins is not known */
+        w->shard->damaged++;
+        audit_find(w->audit, "%s", e->text);
+        *done = true;
+        return 0;
+    }
+    hash_add(w->reader->hash, header, sizeof header);
+    hash_add(w->reader->hash, w->reader->buffer, bytes + TFRECORD_FOOTER_BYTES);
+    rc = take_payload(w, *offset, bytes, e);
+    *offset += sizeof header + bytes + TFRECORD_FOOTER_BYTES;
+    *done = *offset >= w->shard->bytes;
+    progress_add(&w->audit->progress, 0, (int64_t)(sizeof header + bytes + TFRECORD_FOOTER_BYTES));
+    return rc;
+}
+
+int audit_walk(struct audit *a, struct audit_reader *r, enum dataset_role role, uint32_t shard,
+               struct error *e)
+{
+    struct audit_role *of = &a->roles[role];
+    struct walk w = {a, r, &of->shards[shard], of->list.files[shard], -1, shard, role};
+    uint64_t offset = 0;
+    struct stat st;
+    int rc = 0;
+
+    w.fd = file_open(w.path, e);
+    if (w.fd < 0 || fstat(w.fd, &st) || st.st_size == 0) {
+        if (w.fd < 0)
+            audit_find(a, "%s", e->text);
+        else
+            audit_find(a, "%s is empty", w.path);
+        w.shard->damaged++;
+        if (w.fd >= 0)
+            close(w.fd);
+        return 0;
+    }
+    posix_fadvise(w.fd, 0, 0, POSIX_FADV_SEQUENTIAL);
+    w.shard->bytes = (uint64_t)st.st_size;
+    hash_reset(r->hash);
+    for (bool done = false; !done && rc == 0;)
+        rc = prep_interrupted ? error_set(e, ERR_INTERRUPTED, "interrupted")
+                              : take_record(&w, &offset, &done, e);
+    close(w.fd);
+    if (offset == w.shard->bytes)
+        hash_hex(r->hash, w.shard->hash);
+    return rc;
+}
+
+int audit_decode(struct audit *a, struct audit_reader *r, enum dataset_role role,
+                 const struct audit_record *record, struct error *e)
+{
+    const char *path = a->roles[role].list.files[record->shard];
+    struct tf_example_view view;
+    int fd = file_open(path, e);
+
+    if (fd < 0)
+        return fd;
+    int rc = audit_reader_reserve(r, record->bytes, e);
+    if (rc == 0)
+        rc = read_at(path, fd, r->buffer, record->bytes, record->offset + TFRECORD_HEADER_BYTES, e);
+    close(fd);
+    if (rc == 0)
+        rc = tf_example_parse(r->buffer, record->bytes, &view, e);
+    return rc ? rc : audit_reader_decode(a, r, path, record->offset, &view, e);
+}

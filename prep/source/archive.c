@@ -1,0 +1,215 @@
+#include "prep/source/archive.h"
+
+#include <archive.h>
+#include <archive_entry.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/buffer.h"
+#include "common/system/file.h"
+
+#define BLOCK_BYTES 512
+
+/* The name alone; "" where libarchive cannot decode the member's path. */
+static const char *member_name(struct archive_entry *entry)
+{
+    const char *path = archive_entry_pathname(entry);
+    return path ? file_base_name(path) : "";
+}
+
+/* ---- index */
+
+static int index_add(struct archive_index *index, const char *name, uint64_t offset, uint64_t bytes,
+                     struct error *e)
+{
+    struct archive_member *larger =
+        array_grow(index->members, index->count, &index->room, sizeof *larger);
+    if (!larger)
+        return error_set(e, ERR_NO_MEMORY, "no memory for the list of an archive's files");
+    index->members = larger;
+    struct archive_member *m = &index->members[index->count];
+    *m = (struct archive_member){strdup(name), offset, bytes};
+    if (!m->name)
+        return error_set(e, ERR_NO_MEMORY, "no memory for the list of an archive's files");
+    index->count++;
+    return 0;
+}
+
+/* The content's place follows from where libarchive points to: for an archive that is one piece of
+ * memory it hands out that memory, not a copy. *end: where the content ends. */
+static int archive_locate(struct archive *a, struct archive_entry *entry, const uint8_t *map,
+                          uint64_t last, const char *name, uint64_t *offset, uint64_t *bytes,
+                          struct error *e)
+{
+    const void *data = NULL;
+    size_t got = 0;
+    la_int64_t skipped = 0;
+    const char *member = archive_entry_pathname(entry);
+
+    *bytes = (uint64_t)archive_entry_size(entry);
+    *offset = 0;
+    if (*bytes == 0)
+        return 0;
+    int rc = archive_read_data_block(a, &data, &got, &skipped);
+    *offset = (uint64_t)((const uint8_t *)data - map);
+    if (rc != ARCHIVE_OK || *offset >= last || *bytes > last - *offset)
+        return error_set(e, ERR_CORRUPT,
+                         "%s is truncated: %s in it should be %" PRIu64 " bytes long", name,
+                         member ? member : "a file", *bytes);
+    if (skipped)
+        return error_set(e, ERR_UNSUPPORTED, "%s: %s in it is a sparse file", name, member);
+    return 0;
+}
+
+static int check_end(const uint8_t *map, uint64_t end, uint64_t last, const char *name,
+                     struct error *e)
+{
+    static const uint8_t zeros[BLOCK_BYTES];
+
+    if (end <= last && last - end >= BLOCK_BYTES && memcmp(map + end, zeros, BLOCK_BYTES) == 0)
+        return 0;
+    return error_set(
+        e, ERR_CORRUPT,
+        "%s is truncated: the mark at the end of a tar is missing behind its last file", name);
+}
+
+static int index_members(struct archive *a, const uint8_t *map, uint64_t first, uint64_t last,
+                         const char *name, struct archive_index *index, struct error *e)
+{
+    struct archive_entry *entry;
+    uint64_t offset, bytes, end = first;
+    int status, rc = 0;
+
+    while (rc == 0 && ((status = archive_read_next_header(a, &entry)) == ARCHIVE_OK ||
+                       status == ARCHIVE_WARN)) {
+        if (archive_entry_filetype(entry) != AE_IFREG)
+            continue;
+        rc = archive_locate(a, entry, map, last, name, &offset, &bytes, e);
+        if (rc == 0)
+            rc = index_add(index, member_name(entry), offset, bytes, e);
+        if (bytes)
+            end = offset + (bytes + BLOCK_BYTES - 1) / BLOCK_BYTES * BLOCK_BYTES;
+    }
+    if (rc == 0 && status != ARCHIVE_EOF)
+        return error_set(e, ERR_CORRUPT, "%s cannot be read as a plain tar: %s", name,
+                         archive_error_string(a));
+    return rc || end == first ? rc : check_end(map, end, last, name, e);
+}
+
+int archive_index(const uint8_t *map, uint64_t offset, uint64_t bytes, const char *name,
+                  struct archive_index *index, struct error *e)
+{
+    struct archive *a = archive_read_new();
+
+    *index = (struct archive_index){0};
+    if (!a)
+        return error_set(e, ERR_NO_MEMORY, "no memory to read %s", name);
+    archive_read_support_format_tar(a);
+    int rc = 0;
+    if (archive_read_open_memory(a, map + offset, bytes) != ARCHIVE_OK)
+        rc = error_set(e, ERR_CORRUPT, "%s cannot be read as a plain tar: %s", name,
+                       archive_error_string(a));
+    if (rc == 0)
+        rc = index_members(a, map, offset, offset + bytes, name, index, e);
+    archive_read_free(a);
+    return rc;
+}
+
+void archive_index_free(struct archive_index *index)
+{
+    for (size_t i = 0; i < index->count; i++)
+        free(index->members[i].name);
+    free(index->members);
+    *index = (struct archive_index){0};
+}
+
+/* ---- contents */
+
+static int read_blob(struct archive *a, struct archive_entry *entry, const char *path,
+                     size_t limit_bytes, struct archive_blob *blob, struct error *e)
+{
+    la_int64_t bytes = archive_entry_size(entry);
+
+    if (bytes < 0 || (uint64_t)bytes > limit_bytes)
+        return error_set(e, ERR_TOO_LARGE, "%s: %s in it is over %zu bytes", path, blob->name,
+                         limit_bytes);
+    free(blob->data);
+    blob->bytes = (size_t)bytes;
+    blob->data = malloc(blob->bytes + 1);
+    if (!blob->data)
+        return error_set(e, ERR_NO_MEMORY, "no memory for %s of %s", blob->name, path);
+    la_ssize_t got = archive_read_data(a, blob->data, blob->bytes);
+    if (got < 0 || (size_t)got < blob->bytes)
+        return error_set(e, ERR_CORRUPT, "%s is truncated or corrupt in %s: %s", path, blob->name,
+                         got < 0 ? archive_error_string(a) : "its content ends early");
+    blob->data[blob->bytes] = '\0';
+    return 0;
+}
+
+static int pick_members(struct archive *a, const char *path, struct archive_blob *blobs,
+                        size_t count, size_t limit_bytes, struct error *e)
+{
+    struct archive_entry *entry;
+    int status, rc = 0;
+
+    while (rc == 0 &&
+           ((status = archive_read_next_header(a, &entry)) == ARCHIVE_OK || status == ARCHIVE_WARN))
+        for (size_t i = 0; i < count && rc == 0; i++)
+            if (strcmp(member_name(entry), blobs[i].name) == 0)
+                rc = read_blob(a, entry, path, limit_bytes, &blobs[i], e);
+    if (rc == 0 && status != ARCHIVE_EOF)
+        rc = error_set(e, ERR_CORRUPT, "%s is truncated, corrupt or no tar: %s", path,
+                       archive_error_string(a));
+    return rc;
+}
+
+static int pick_from_archive(const char *path, struct archive_blob *blobs, size_t count,
+                             size_t limit_bytes, struct error *e)
+{
+    struct archive *a = archive_read_new();
+    int rc = 0;
+
+    if (!a)
+        return error_set(e, ERR_NO_MEMORY, "no memory to read %s", path);
+    archive_read_support_format_tar(a);
+    archive_read_support_filter_all(a);
+    if (archive_read_open_filename(a, path, 1 << 20) != ARCHIVE_OK)
+        rc = error_set(e, ERR_CORRUPT, "%s cannot be read as a tar: %s", path,
+                       archive_error_string(a));
+    if (rc == 0)
+        rc = pick_members(a, path, blobs, count, limit_bytes, e);
+    archive_read_free(a);
+    return rc;
+}
+
+int archive_pick(const char *path, struct archive_blob *blobs, size_t count, size_t limit_bytes,
+                 struct error *e)
+{
+    char file[PATH_MAX];
+    struct stat st;
+    int rc = 0;
+
+    for (size_t i = 0; i < count; i++)
+        blobs[i].data = NULL;
+    if (stat(path, &st) == 0 && !S_ISDIR(st.st_mode))
+        return pick_from_archive(path, blobs, count, limit_bytes, e);
+    for (size_t i = 0; i < count && rc == 0; i++) {
+        snprintf(file, sizeof file, "%.3900s/%s", path, blobs[i].name);
+        if (access(file, F_OK) == 0)
+            rc = file_read(file, limit_bytes, &blobs[i].data, &blobs[i].bytes, e);
+    }
+    return rc;
+}
+
+void archive_blobs_free(struct archive_blob *blobs, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        free(blobs[i].data);
+        blobs[i].data = NULL;
+    }
+}

@@ -1,0 +1,270 @@
+// Folders of class folders of JPEGs: PATH/train/CLASS and PATH/validation/CLASS, or PATH/CLASS for
+// train alone. PATH/validation may also hold the images themselves, with synset_labels.txt in PATH.
+#include <dirent.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <xxhash.h>
+
+#include "common/dataset/list.h"
+#include "common/system/file.h"
+#include "prep/source/imagenet_truth.h"
+#include "prep/source/source.h"
+
+#define IMAGE_FILE_LIMIT_BYTES (256u << 20)
+
+struct folder_source {
+    struct source base;
+    struct dataset_list lists[2]; /* by role */
+    int *class_of[2]; /* (classes of the role's list) -> class of the data set; -1: unknown */
+};
+
+static int take_classes(struct folder_source *s, const struct dataset_list *train, struct error *e)
+{
+    struct source_class_list *list = &s->base.classes;
+
+    list->names = calloc((size_t)train->class_count + 1, sizeof *list->names);
+    if (!list->names)
+        return error_set(e, ERR_NO_MEMORY, "no memory for the names of the classes");
+    for (int i = 0; i < train->class_count; i++)
+        list->names[list->count++] = strdup(train->classes[i]);
+    return 0;
+}
+
+static int folder_find_class(const struct source_class_list *list, const char *name)
+{
+    for (int i = 0; i < list->count; i++)
+        if (strcmp(list->names[i], name) == 0)
+            return i;
+    return -1;
+}
+
+/* The classes are numbered by the training folder, so that a validation folder that lacks one keeps
+ * the numbers. */
+static int match_classes(struct folder_source *s, enum dataset_role role, struct error *e)
+{
+    const struct dataset_list *list = &s->lists[role];
+
+    s->class_of[role] = calloc((size_t)list->class_count + 1, sizeof *s->class_of[role]);
+    if (!s->class_of[role])
+        return error_set(e, ERR_NO_MEMORY, "no memory for the numbers of the classes");
+    for (int i = 0; i < list->class_count; i++) {
+        int number = folder_find_class(&s->base.classes, list->classes[i]);
+        if (number < 0)
+            return error_set(e, ERR_INVALID, "the class %s of %s is not among the training classes",
+                             list->classes[i], list->folder);
+        s->class_of[role][i] = number;
+    }
+    return 0;
+}
+
+static int folder_open_role(struct folder_source *s, const char *folder, enum dataset_role role,
+                            struct error *e)
+{
+    struct dataset_list *list = &s->lists[role];
+    int rc = dataset_list(folder, role, list, e);
+
+    if (rc)
+        return rc;
+    if (list->format != DATASET_FOLDER)
+        return error_set(e, ERR_INVALID, "%s holds TFRecord shards already, not class folders",
+                         list->folder);
+    s->base.images[role] = (int64_t)list->count;
+    rc = role == DATASET_TRAIN ? take_classes(s, list, e) : 0;
+    return rc ? rc : match_classes(s, role, e);
+}
+
+static int folder_exists(const char *path, const char *name, char out[PATH_MAX])
+{
+    struct stat st;
+    if ((size_t)snprintf(out, PATH_MAX, "%s/%s", path, name) >= PATH_MAX)
+        return 0;
+    return stat(out, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* ---- a flat validation folder: what imagenet_to_gcs and preprocess_imagenet call raw data */
+
+static int jpegs_only(const struct dirent *entry)
+{
+    return entry->d_name[0] != '.' && dataset_is_jpeg_name(entry->d_name);
+}
+
+static int folder_compare_names(const struct dirent **a, const struct dirent **b)
+{
+    return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+static int add_flat(struct folder_source *s, const char *name, const char *synset,
+                    const char *source, struct error *e)
+{
+    struct dataset_list *list = &s->lists[DATASET_EVAL];
+    int class = folder_find_class(&s->base.classes, synset);
+    char *path = NULL;
+    struct stat st;
+
+    if (class < 0)
+        return error_set(e, ERR_INVALID,
+                         "%s says that %s is of the class %s, which the training folder does not "
+                         "hold",
+                         source, name, synset);
+    if (asprintf(&path, "%s/%s", list->folder, name) < 0)
+        return error_set(e, ERR_NO_MEMORY, "no memory for a list of files");
+    if (stat(path, &st) || !S_ISREG(st.st_mode)) {
+        error_set(e, ERR_INVALID, "%s is not a regular file", path);
+        free(path);
+        return -ERR_INVALID;
+    }
+    return dataset_list_add(list, path, (uint64_t)st.st_size, 0, class, e);
+}
+
+/* The labels are those of the files in the order of their names. */
+static int label_flat(struct folder_source *s, const char *path, struct dirent **names, int count,
+                      struct error *e)
+{
+    struct dataset_list *list = &s->lists[DATASET_EVAL];
+    struct imagenet_truth truth;
+    int rc = imagenet_truth_read(path, &truth, e);
+
+    if (rc == 0 && !truth.source[0])
+        rc = error_set(e, ERR_NOT_FOUND,
+                       "%s holds images without class folders, and what they are is not known: put "
+                       "synset_labels.txt (a synset a line, in the order of the files' names) into "
+                       "%s",
+                       list->folder, path);
+    if (rc == 0 && truth.images != count)
+        rc = error_set(e, ERR_INVALID, "%s holds %d images, but %s has %lld labels", list->folder,
+                       count, truth.source, (long long)truth.images);
+    for (int i = 0; i < count && rc == 0; i++)
+        rc = add_flat(s, names[i]->d_name, truth.synsets[i], truth.source, e);
+    imagenet_truth_free(&truth);
+    return rc;
+}
+
+/* The classes of the list are the training folder's. */
+static int open_flat(struct folder_source *s, const char *path, const char *validation,
+                     struct dirent **names, int count, struct error *e)
+{
+    struct dataset_list *list = &s->lists[DATASET_EVAL];
+    int classes = s->base.classes.count;
+
+    list->format = DATASET_FOLDER;
+    list->folder = strdup(validation);
+    s->class_of[DATASET_EVAL] = calloc((size_t)classes + 1, sizeof **s->class_of);
+    if (!list->folder || !s->class_of[DATASET_EVAL])
+        return error_set(e, ERR_NO_MEMORY, "no memory for the numbers of the classes");
+    for (int i = 0; i < classes; i++)
+        s->class_of[DATASET_EVAL][i] = i;
+    int rc = label_flat(s, path, names, count, e);
+    s->base.images[DATASET_EVAL] = (int64_t)list->count;
+    return rc;
+}
+
+static int open_validation(struct folder_source *s, const char *path, const char *validation,
+                           struct error *e)
+{
+    struct dirent **names;
+    int count = scandir(validation, &names, jpegs_only, folder_compare_names);
+    int rc = count > 0 ? open_flat(s, path, validation, names, count, e)
+                       : folder_open_role(s, validation, DATASET_EVAL, e);
+
+    for (int i = 0; i < count; i++)
+        free(names[i]);
+    if (count >= 0)
+        free(names);
+    return rc;
+}
+
+static int folder_open_roles(struct folder_source *s, const char *path, struct error *e)
+{
+    char validation[PATH_MAX];
+    int rc = folder_open_role(s, path, DATASET_TRAIN, e);
+
+    if (rc)
+        return rc;
+    /* dataset_list entered PATH/train only if PATH holds folders of roles, not of classes. */
+    if (strncmp(s->lists[DATASET_TRAIN].folder, path, strlen(path)) == 0 &&
+        strcmp(s->lists[DATASET_TRAIN].folder + strlen(path), "/train") != 0)
+        return 0;
+    if (folder_exists(path, "validation", validation) || folder_exists(path, "val", validation))
+        return open_validation(s, path, validation, e);
+    return 0;
+}
+
+static int folder_read(struct source *base, enum dataset_role role, int64_t i,
+                       struct source_image *x, struct error *e)
+{
+    struct folder_source *s = (struct folder_source *)base;
+    const struct dataset_list *list = &s->lists[role];
+    const char *path = list->files[i];
+    char *bytes;
+
+    int rc = file_read(path, IMAGE_FILE_LIMIT_BYTES, &bytes, &x->file_bytes, e);
+    if (rc)
+        return rc;
+    x->owned = bytes;
+    x->file = x->owned;
+    x->class = s->class_of[role][list->labels[i]];
+    snprintf(x->filename, sizeof x->filename, "%s", file_base_name(path));
+    snprintf(x->place, sizeof x->place, "%s", path);
+    return 0;
+}
+
+/* Names, classes and sizes; where the folder lies makes no difference. */
+static uint64_t folder_identify(const struct folder_source *s)
+{
+    uint64_t hash = 0;
+
+    for (int role = 0; role < 2; role++)
+        for (size_t i = 0; i < s->lists[role].count; i++) {
+            const struct dataset_list *list = &s->lists[role];
+            const char *name = list->files[i] + strlen(list->folder);
+            hash = XXH3_64bits_withSeed(name, strlen(name), hash + list->bytes[i]);
+            hash = XXH3_64bits_withSeed(&s->class_of[role][list->labels[i]], sizeof(int), hash);
+        }
+    return hash;
+}
+
+static void folder_destroy(struct source *base)
+{
+    struct folder_source *s = (struct folder_source *)base;
+    for (int role = 0; role < 2; role++) {
+        dataset_list_free(&s->lists[role]);
+        free(s->class_of[role]);
+    }
+    source_classes_free(&base->classes);
+    free(s);
+}
+
+int source_folder_open(const char *path, const struct source_options *options, struct source **out,
+                       struct error *e)
+{
+    char folder[PATH_MAX];
+    struct folder_source *s;
+
+    if (options->pad)
+        return error_set(e, ERR_USAGE,
+                         "--pad is for --from idx and cifar: here the JPEGs are kept as they are");
+    if (options->classes_file)
+        return error_set(e, ERR_USAGE,
+                         "--classes is for --from idx: here the folders name the classes");
+    if ((size_t)snprintf(folder, sizeof folder, "%s", path) >= sizeof folder)
+        return error_set(e, ERR_INVALID, "the path %s is too long", path);
+    for (size_t end = strlen(folder); end > 1 && folder[end - 1] == '/'; end--)
+        folder[end - 1] = '\0';
+    s = calloc(1, sizeof *s);
+    if (!s)
+        return error_set(e, ERR_NO_MEMORY, "no memory to read %s", path);
+    s->base.read = folder_read;
+    s->base.destroy = folder_destroy;
+    int rc = folder_open_roles(s, folder, e);
+    if (rc) {
+        folder_destroy(&s->base);
+        return rc;
+    }
+    s->base.identity = folder_identify(s);
+    *out = &s->base;
+    return 0;
+}

@@ -1,0 +1,263 @@
+/*
+ * The MNIST family's IDX files, plain or in gzip: train-images-idx3-ubyte, train-labels-idx1-ubyte,
+ * and t10k-* for the validation. http://yann.lecun.com/exdb/mnist: a big-endian u32 magic
+ * (0x00000803 for three dimensions of bytes, 0x00000801 for one), a u32 for each dimension, then
+ * the bytes.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <xxhash.h>
+#include <zlib.h>
+
+#include "prep/source/source.h"
+
+#define IDX_DIMENSION_MAX 65500       /* a JPEG's */
+#define IDX_BYTES_MAX     (8LL << 30) /* of one file, unpacked */
+
+/* One file in memory: dims[0] items of dims[1] x dims[2] bytes. */
+struct idx {
+    uint8_t *data;
+    uint32_t dims[3];
+};
+
+struct idx_source {
+    struct source base;
+    struct idx pixels[2], labels[2]; /* by role */
+};
+
+static const char *const stems[] = {[DATASET_TRAIN] = "train", [DATASET_EVAL] = "t10k"};
+
+/* Reads exactly this many bytes; a short file and a damaged gzip stream are told apart. */
+static int idx_read_bytes(gzFile file, const char *path, void *out, size_t bytes, struct error *e)
+{
+    for (size_t done = 0; done < bytes;) {
+        size_t want = bytes - done < INT_MAX ? bytes - done : INT_MAX;
+        int number, got = gzread(file, (char *)out + done, (unsigned)want);
+        if (got > 0) {
+            done += (size_t)got;
+            continue;
+        }
+        const char *words = gzerror(file, &number);
+        if (got < 0 && number == Z_ERRNO)
+            return error_set_errno(e, errno, "cannot read %s", path);
+        if (got < 0 && number != Z_BUF_ERROR)
+            return error_set(e, ERR_CORRUPT, "%s is corrupt: %s", path, words);
+        return error_set(e, ERR_CORRUPT, "%s is truncated: %zu more bytes were expected", path,
+                         bytes - done);
+    }
+    return 0;
+}
+
+static uint32_t big_endian(const uint8_t at[4])
+{
+    return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
+}
+
+static int idx_read_header(gzFile file, const char *path, int dimensions, struct idx *idx,
+                           size_t *bytes, struct error *e)
+{
+    uint8_t word[4];
+    int rc = idx_read_bytes(file, path, word, 4, e);
+
+    if (rc)
+        return rc;
+    if (big_endian(word) != 0x800u + (unsigned)dimensions)
+        return error_set(e, ERR_INVALID,
+                         "%s is not an IDX file of %d dimensions of bytes: its magic number is "
+                         "0x%08" PRIx32 ", expected 0x%08x",
+                         path, dimensions, big_endian(word), 0x800u + (unsigned)dimensions);
+    uint64_t total = 1;
+    for (int i = 0; i < 3; i++)
+        idx->dims[i] = 1;
+    for (int i = 0; i < dimensions; i++) {
+        rc = idx_read_bytes(file, path, word, 4, e);
+        if (rc)
+            return rc;
+        idx->dims[i] = big_endian(word);
+        if (idx->dims[i] == 0 || (i > 0 && idx->dims[i] > IDX_DIMENSION_MAX))
+            return error_set(e, ERR_INVALID, "%s: dimension %d is %" PRIu32 "; expected 1 to %d",
+                             path, i, idx->dims[i], i > 0 ? IDX_DIMENSION_MAX : INT_MAX);
+        total *= idx->dims[i]; /* at most 2^32 x 65500 x 65500 < 2^64 */
+    }
+    if (total > IDX_BYTES_MAX)
+        return error_set(e, ERR_TOO_LARGE, "%s says it holds %" PRIu64 " bytes; the limit is %lld",
+                         path, total, IDX_BYTES_MAX);
+    *bytes = total;
+    return 0;
+}
+
+static int read_content(gzFile file, const char *path, int dimensions, struct idx *idx,
+                        struct error *e)
+{
+    uint8_t extra;
+    size_t bytes = 0;
+    int rc = idx_read_header(file, path, dimensions, idx, &bytes, e);
+
+    if (rc)
+        return rc;
+    idx->data = malloc(bytes);
+    if (!idx->data)
+        return error_set(e, ERR_NO_MEMORY, "no memory for the %zu bytes of %s", bytes, path);
+    rc = idx_read_bytes(file, path, idx->data, bytes, e);
+    if (rc)
+        return rc;
+    /* Reading past the end also makes zlib check the gzip trailer's CRC. */
+    int got = gzread(file, &extra, 1);
+    if (got > 0)
+        return error_set(e, ERR_INVALID, "%s is longer than its header says", path);
+    if (got < 0)
+        return error_set(e, ERR_CORRUPT, "%s is corrupt: %s", path, gzerror(file, &(int){0}));
+    return 0;
+}
+
+/* Opens PATH/STEM-KIND or the same with .gz. ERR_NOT_FOUND if neither is there. */
+static int idx_load(const char *folder, const char *stem, const char *kind, int dimensions,
+                    struct idx *idx, struct error *e)
+{
+    static const char *const endings[] = {".gz", ""};
+    char path[PATH_MAX];
+    gzFile file = NULL;
+
+    for (int i = 0; i < 2 && !file; i++) {
+        snprintf(path, sizeof path, "%s/%s-%s%s", folder, stem, kind, endings[i]);
+        errno = 0;
+        file = gzopen(path, "rb");
+        if (!file && errno != ENOENT)
+            return error_set_errno(e, errno ? errno : ENOMEM, "cannot open %s", path);
+    }
+    if (!file)
+        return error_set(e, ERR_NOT_FOUND, "there is no %s-%s[.gz] in %s", stem, kind, folder);
+    gzbuffer(file, 1 << 17);
+    int rc = read_content(file, path, dimensions, idx, e);
+    gzclose(file);
+    return rc;
+}
+
+static int read_role(struct idx_source *s, const char *folder, enum dataset_role role,
+                     struct error *e)
+{
+    int rc = idx_load(folder, stems[role], "images-idx3-ubyte", 3, &s->pixels[role], e);
+    if (rc == 0)
+        rc = idx_load(folder, stems[role], "labels-idx1-ubyte", 1, &s->labels[role], e);
+    if (rc)
+        return rc;
+    if (s->pixels[role].dims[0] != s->labels[role].dims[0])
+        return error_set(e, ERR_INVALID,
+                         "%s holds %" PRIu32 " %s images, but %" PRIu32 " labels for them", folder,
+                         s->pixels[role].dims[0], stems[role], s->labels[role].dims[0]);
+    s->base.images[role] = s->pixels[role].dims[0];
+    return 0;
+}
+
+static int pad_images(struct idx *pixels, int pad, struct error *e)
+{
+    int rc = source_pad(&pixels->data, pixels->dims[0], (int)pixels->dims[1], (int)pixels->dims[2],
+                        1, pad, e);
+
+    pixels->dims[1] += 2 * (uint32_t)pad;
+    pixels->dims[2] += 2 * (uint32_t)pad;
+    return rc;
+}
+
+static int largest_label(const struct idx_source *s)
+{
+    int most = 0;
+    for (int role = 0; role < 2; role++)
+        for (int64_t i = 0; i < s->base.images[role]; i++)
+            if (s->labels[role].data[i] > most)
+                most = s->labels[role].data[i];
+    return most;
+}
+
+static int idx_name_classes(struct idx_source *s, const char *classes_file, struct error *e)
+{
+    struct source_class_list *list = &s->base.classes;
+    int most = largest_label(s);
+
+    if (classes_file) {
+        int rc = source_classes_read(classes_file, list, e);
+        if (rc == 0 && most >= list->count)
+            rc = error_set(e, ERR_INVALID, "there is a label %d, but %s names only %d classes",
+                           most, classes_file, list->count);
+        return rc;
+    }
+    list->names = calloc((size_t)most + 1, sizeof *list->names);
+    if (!list->names)
+        return error_set(e, ERR_NO_MEMORY, "no memory for the names of the classes");
+    for (; list->count <= most; list->count++)
+        if (asprintf(&list->names[list->count], "%d", list->count) < 0)
+            return error_set(e, ERR_NO_MEMORY, "no memory for the names of the classes");
+    return 0;
+}
+
+static int idx_read(struct source *base, enum dataset_role role, int64_t i, struct source_image *x,
+                    struct error *e)
+{
+    struct idx_source *s = (struct idx_source *)base;
+    const struct idx *pixels = &s->pixels[role];
+
+    (void)e;
+    x->height = (int)pixels->dims[1];
+    x->width = (int)pixels->dims[2];
+    x->channels = 1;
+    x->pixels = pixels->data + (size_t)i * (size_t)x->width * (size_t)x->height;
+    x->class = s->labels[role].data[i];
+    snprintf(x->filename, sizeof x->filename, "%s-%06" PRId64 ".jpg", stems[role], i);
+    snprintf(x->place, sizeof x->place, "%s image %" PRId64, stems[role], i);
+    return 0;
+}
+
+static uint64_t idx_identify(const struct idx *idx, uint64_t hash)
+{
+    size_t bytes = (size_t)idx->dims[0] * idx->dims[1] * idx->dims[2];
+    hash = XXH3_64bits_withSeed(idx->dims, sizeof idx->dims, hash);
+    return idx->data ? XXH3_64bits_withSeed(idx->data, bytes, hash) : hash;
+}
+
+static void idx_destroy(struct source *base)
+{
+    struct idx_source *s = (struct idx_source *)base;
+    for (int role = 0; role < 2; role++) {
+        free(s->pixels[role].data);
+        free(s->labels[role].data);
+    }
+    source_classes_free(&base->classes);
+    free(s);
+}
+
+int source_idx_open(const char *path, const struct source_options *options, struct source **out,
+                    struct error *e)
+{
+    struct idx_source *s = calloc(1, sizeof *s);
+
+    if (!s)
+        return error_set(e, ERR_NO_MEMORY, "no memory to read IDX files");
+    s->base.read = idx_read;
+    s->base.destroy = idx_destroy;
+    int rc = access(path, F_OK) ? error_set_errno(e, errno, "cannot open %s", path)
+                                : read_role(s, path, DATASET_TRAIN, e);
+    if (rc == 0) {
+        rc = read_role(s, path, DATASET_EVAL, e);
+        /* A data set without a validation half is fine; half of a half is not. */
+        if (rc == -ERR_NOT_FOUND && !s->pixels[DATASET_EVAL].data)
+            rc = 0;
+    }
+    if (rc == 0)
+        rc = idx_name_classes(s, options->classes_file, e);
+    for (int role = 0; role < 2 && rc == 0 && options->pad > 0; role++)
+        rc = pad_images(&s->pixels[role], options->pad, e);
+    if (rc) {
+        idx_destroy(&s->base);
+        return rc;
+    }
+    for (int role = 0; role < 2; role++)
+        s->base.identity =
+            idx_identify(&s->labels[role], idx_identify(&s->pixels[role], s->base.identity));
+    *out = &s->base;
+    return 0;
+}

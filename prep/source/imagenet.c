@@ -1,0 +1,393 @@
+/*
+ * ImageNet (ILSVRC2012) as it is downloaded: ILSVRC2012_img_train.tar holds a tar for each class,
+ * n01440764.tar, which holds n01440764_10026.JPEG and so on; ILSVRC2012_img_val.tar holds
+ * ILSVRC2012_val_00000001.JPEG and so on; which class those are stands in another file
+ * (imagenet_truth.h). Nothing is unpacked to disk: a first pass notes where each image lies, then
+ * any image is read by its offset, by any thread. An index of 1.3 million images takes 60 MB.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <xxhash.h>
+
+#include "common/system/file.h"
+#include "prep/prep.h"
+#include "prep/source/archive.h"
+#include "prep/source/imagenet_truth.h"
+#include "prep/source/source.h"
+
+#define IMAGE_BYTES_MAX (256u << 20)
+
+static const char *const tar_names[] = {
+    [DATASET_TRAIN] = "ILSVRC2012_img_train.tar", [DATASET_EVAL] = "ILSVRC2012_img_val.tar"};
+
+struct entry {
+    uint64_t offset; /* of the content in the tar */
+    uint32_t bytes;
+    int32_t class;
+    uint64_t name; /* place in names */
+};
+
+/* One of the two tars and its images, sorted by name: the tar's order plays no part. */
+struct tar {
+    int fd;
+    char path[PATH_MAX];
+    const uint8_t *map; /* while it is indexed */
+    uint64_t bytes;
+    struct entry *entries;
+    int64_t count, room;
+    char *names; /* each with its NUL */
+    uint64_t names_used, names_room;
+};
+
+struct imagenet_source {
+    struct source base;
+    struct tar tars[2]; /* by role */
+};
+
+/* ---- a tar's list */
+
+static int tar_reserve(struct tar *t, size_t name_bytes, struct error *e)
+{
+    if (t->count == t->room) {
+        int64_t room = t->room ? 2 * t->room : 4096;
+        struct entry *larger = realloc(t->entries, (size_t)room * sizeof *larger);
+        if (!larger)
+            return error_set(e, ERR_NO_MEMORY, "no memory to index %s", t->path);
+        t->entries = larger;
+        t->room = room;
+    }
+    if (t->names_used + name_bytes > t->names_room) {
+        uint64_t room = 2 * t->names_room + name_bytes + (1 << 16);
+        char *larger = realloc(t->names, room);
+        if (!larger)
+            return error_set(e, ERR_NO_MEMORY, "no memory to index %s", t->path);
+        t->names = larger;
+        t->names_room = room;
+    }
+    return 0;
+}
+
+static int add_entry(struct tar *t, const struct archive_member *m, int class, struct error *e)
+{
+    size_t name_bytes = strlen(m->name) + 1;
+
+    if (m->bytes > IMAGE_BYTES_MAX)
+        return error_set(e, ERR_TOO_LARGE, "%s: %s in it is %" PRIu64 " bytes; the limit is %u",
+                         t->path, m->name, m->bytes, IMAGE_BYTES_MAX);
+    int rc = tar_reserve(t, name_bytes, e);
+    if (rc)
+        return rc;
+    memcpy(t->names + t->names_used, m->name, name_bytes);
+    t->entries[t->count++] = (struct entry){m->offset, (uint32_t)m->bytes, class, t->names_used};
+    t->names_used += name_bytes;
+    return 0;
+}
+
+static int by_class_and_name(const void *a, const void *b, void *names)
+{
+    const struct entry *x = a, *y = b;
+    if (x->class != y->class)
+        return x->class < y->class ? -1 : 1;
+    int order = strcmp((const char *)names + x->name, (const char *)names + y->name);
+    return order ? order : (x->offset > y->offset) - (x->offset < y->offset);
+}
+
+static void sort_entries(struct tar *t)
+{
+    if (t->count)
+        qsort_r(t->entries, (size_t)t->count, sizeof *t->entries, by_class_and_name, t->names);
+}
+
+static int open_tar(struct tar *t, const char *folder, enum dataset_role role, struct error *e)
+{
+    struct stat st;
+
+    snprintf(t->path, sizeof t->path, "%.3900s/%s", folder, tar_names[role]);
+    t->fd = file_open(t->path, e);
+    if (t->fd < 0)
+        return t->fd;
+    if (fstat(t->fd, &st) || st.st_size == 0)
+        return error_set(e, ERR_CORRUPT, "%s is empty", t->path);
+    t->bytes = (uint64_t)st.st_size;
+    t->map = mmap(NULL, t->bytes, PROT_READ, MAP_SHARED, t->fd, 0);
+    if (t->map == MAP_FAILED) {
+        t->map = NULL;
+        return error_set_errno(e, errno, "cannot map %s", t->path);
+    }
+    madvise((void *)t->map, t->bytes, MADV_RANDOM); /* a header here, a header there */
+    return 0;
+}
+
+static void imagenet_unmap(struct tar *t)
+{
+    if (t->map)
+        munmap((void *)t->map, t->bytes);
+    t->map = NULL;
+}
+
+/* ---- training: a tar of class tars */
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const struct archive_member *)a)->name,
+                  ((const struct archive_member *)b)->name);
+}
+
+/* "n01440764.tar" -> the class's name. */
+static int take_class(struct source_class_list *list, const struct tar *t,
+                      const struct archive_member *m, struct error *e)
+{
+    size_t length = strlen(m->name);
+
+    if (length < 5 || strcmp(m->name + length - 4, ".tar") != 0)
+        return error_set(e, ERR_INVALID,
+                         "%s holds %s; expected a tar for each class, as n01440764.tar", t->path,
+                         m->name);
+    if (list->count && strlen(list->names[list->count - 1]) == length - 4 &&
+        strncmp(list->names[list->count - 1], m->name, length - 4) == 0)
+        return error_set(e, ERR_INVALID, "%s holds %s twice", t->path, m->name);
+    list->names[list->count] = strndup(m->name, length - 4);
+    if (!list->names[list->count])
+        return error_set(e, ERR_NO_MEMORY, "no memory for the names of the classes");
+    list->count++;
+    return 0;
+}
+
+static int index_class(struct tar *t, const struct archive_member *m, int class, struct error *e)
+{
+    struct archive_index images;
+    char name[PATH_MAX + 64];
+
+    snprintf(name, sizeof name, "%s, %.40s", t->path, m->name);
+    int rc = archive_index(t->map, m->offset, m->bytes, name, &images, e);
+    for (size_t i = 0; i < images.count && rc == 0; i++)
+        rc = add_entry(t, &images.members[i], class, e);
+    archive_index_free(&images);
+    return rc;
+}
+
+/* Classes are numbered by their sorted names. */
+static int index_train(struct imagenet_source *s, struct error *e)
+{
+    struct tar *t = &s->tars[DATASET_TRAIN];
+    struct source_class_list *list = &s->base.classes;
+    struct archive_index classes;
+
+    int rc = archive_index(t->map, 0, t->bytes, t->path, &classes, e);
+    if (rc == 0 && classes.count)
+        qsort(classes.members, classes.count, sizeof *classes.members, by_name);
+    list->names = calloc(classes.count + 1, sizeof *list->names);
+    if (rc == 0 && !list->names)
+        rc = error_set(e, ERR_NO_MEMORY, "no memory for the names of the classes");
+    for (size_t i = 0; i < classes.count && rc == 0; i++) {
+        rc = prep_interrupted ? error_set(e, ERR_INTERRUPTED, "interrupted") : 0;
+        if (rc == 0)
+            rc = take_class(list, t, &classes.members[i], e);
+        if (rc == 0)
+            rc = index_class(t, &classes.members[i], (int)i, e);
+    }
+    archive_index_free(&classes);
+    if (rc == 0 && t->count == 0)
+        rc = error_set(e, ERR_INVALID, "%s holds no images", t->path);
+    sort_entries(t);
+    return rc;
+}
+
+/* ---- validation: a tar of images, and the truth about them */
+
+static int imagenet_find_class(const struct source_class_list *list, const char *synset)
+{
+    int first = 0, end = list->count;
+
+    while (first < end) {
+        int middle = (first + end) / 2, order = strcmp(list->names[middle], synset);
+        if (order == 0)
+            return middle;
+        if (order < 0)
+            first = middle + 1;
+        else
+            end = middle;
+    }
+    return -1;
+}
+
+static int add_validation(struct imagenet_source *s, const struct imagenet_truth *truth,
+                          const struct archive_member *m, struct error *e)
+{
+    struct tar *t = &s->tars[DATASET_EVAL];
+    int64_t number;
+    int used = 0;
+
+    if (sscanf(m->name, "ILSVRC2012_val_%8" SCNd64 ".JPEG%n", &number, &used) != 1 || !used ||
+        m->name[used])
+        return error_set(e, ERR_INVALID, "%s holds %s; expected ILSVRC2012_val_00000001.JPEG",
+                         t->path, m->name);
+    if (number < 1 || number > truth->images || !truth->synsets[number - 1][0])
+        return error_set(e, ERR_INVALID, "%s has no label for %s: it has %" PRId64 " labels",
+                         truth->source, m->name, truth->images);
+    int class = imagenet_find_class(&s->base.classes, truth->synsets[number - 1]);
+    if (class < 0)
+        return error_set(
+            e, ERR_INVALID, "%s says that %s is of the class %s, which %s does not hold",
+            truth->source, m->name, truth->synsets[number - 1], tar_names[DATASET_TRAIN]);
+    return add_entry(t, m, class, e);
+}
+
+static int index_validation(struct imagenet_source *s, const struct imagenet_truth *truth,
+                            struct error *e)
+{
+    struct tar *t = &s->tars[DATASET_EVAL];
+    struct archive_index images;
+
+    if (!truth->source[0])
+        return error_set(e, ERR_NOT_FOUND,
+                         "what the images of %s are is not known: put "
+                         "ILSVRC2012_devkit_t12.tar.gz, LOC_val_solution.csv or "
+                         "imagenet_2012_validation_synset_labels.txt (or synset_labels.txt) beside "
+                         "it",
+                         t->path);
+    int rc = archive_index(t->map, 0, t->bytes, t->path, &images, e);
+    for (size_t i = 0; i < images.count && rc == 0; i++)
+        rc = add_validation(s, truth, &images.members[i], e);
+    archive_index_free(&images);
+    if (rc == 0 && t->count != truth->images)
+        rc = error_set(e, ERR_INVALID, "%s holds %" PRId64 " images, but %s has %" PRId64 " labels",
+                       t->path, t->count, truth->source, truth->images);
+    sort_entries(t);
+    return rc;
+}
+
+/* ---- the source */
+
+static int imagenet_name_classes(struct source_class_list *list, const struct imagenet_truth *truth,
+                                 struct error *e)
+{
+    if (truth->word_count == 0)
+        return 0;
+    list->texts = calloc((size_t)list->count + 1, sizeof *list->texts);
+    if (!list->texts)
+        return error_set(e, ERR_NO_MEMORY, "no memory for the names of the classes");
+    for (int i = 0; i < list->count; i++) {
+        const char *text = imagenet_truth_text(truth, list->names[i]);
+        list->texts[i] = strdup(text ? text : list->names[i]);
+        if (!list->texts[i])
+            return error_set(e, ERR_NO_MEMORY, "no memory for the names of the classes");
+    }
+    return 0;
+}
+
+static uint64_t imagenet_identify(const struct tar *t, uint64_t hash)
+{
+    for (int64_t i = 0; i < t->count; i++) {
+        const struct entry *x = &t->entries[i];
+        const char *name = t->names + x->name;
+        hash = XXH3_64bits_withSeed(name, strlen(name), hash);
+        uint64_t numbers[] = {x->offset, x->bytes, (uint64_t)x->class};
+        hash = XXH3_64bits_withSeed(numbers, sizeof numbers, hash);
+    }
+    return hash;
+}
+
+static int imagenet_read(struct source *base, enum dataset_role role, int64_t i,
+                         struct source_image *x, struct error *e)
+{
+    struct imagenet_source *s = (struct imagenet_source *)base;
+    const struct tar *t = &s->tars[role];
+    const struct entry *entry = &t->entries[i];
+    const char *name = t->names + entry->name;
+    uint8_t *bytes = malloc((size_t)entry->bytes + 1);
+
+    x->owned = bytes;
+    if (!bytes)
+        return error_set(e, ERR_NO_MEMORY, "no memory for %s", name);
+    for (size_t done = 0; done < entry->bytes;) {
+        ssize_t got =
+            pread(t->fd, bytes + done, entry->bytes - done, (off_t)(entry->offset + done));
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return got < 0 ? error_set_errno(e, errno, "cannot read %s of %s", name, t->path)
+                           : error_set(e, ERR_CORRUPT, "%s has become shorter", t->path);
+        done += (size_t)got;
+    }
+    x->file = bytes;
+    x->file_bytes = entry->bytes;
+    x->class = entry->class;
+    snprintf(x->filename, sizeof x->filename, "%s", name);
+    snprintf(x->place, sizeof x->place, "%.380s, %.100s", t->path, name);
+    return 0;
+}
+
+static void imagenet_destroy(struct source *base)
+{
+    struct imagenet_source *s = (struct imagenet_source *)base;
+    for (int role = 0; role < 2; role++) {
+        struct tar *t = &s->tars[role];
+        imagenet_unmap(t);
+        if (t->fd >= 0)
+            close(t->fd);
+        free(t->entries);
+        free(t->names);
+    }
+    source_classes_free(&base->classes);
+    free(s);
+}
+
+static int imagenet_open_all(struct imagenet_source *s, const char *folder, struct error *e)
+{
+    struct imagenet_truth truth = {0};
+
+    int rc = open_tar(&s->tars[DATASET_TRAIN], folder, DATASET_TRAIN, e);
+    if (rc == 0)
+        rc = imagenet_truth_read(folder, &truth, e);
+    if (rc == 0)
+        rc = index_train(s, e);
+    if (rc == 0)
+        rc = imagenet_name_classes(&s->base.classes, &truth, e);
+    if (rc == 0) {
+        rc = open_tar(&s->tars[DATASET_EVAL], folder, DATASET_EVAL, e);
+        if (rc == 0)
+            rc = index_validation(s, &truth, e);
+        else if (rc == -ERR_NOT_FOUND) /* training alone is fine */
+            rc = 0;
+    }
+    imagenet_truth_free(&truth);
+    return rc;
+}
+
+int source_imagenet_open(const char *path, const struct source_options *options,
+                         struct source **out, struct error *e)
+{
+    struct imagenet_source *s;
+
+    if (options->pad || options->classes_file)
+        return error_set(e, ERR_USAGE, "--%s is not for --from imagenet",
+                         options->pad ? "pad" : "classes");
+    s = calloc(1, sizeof *s);
+    if (!s)
+        return error_set(e, ERR_NO_MEMORY, "no memory to read %s", path);
+    s->base.read = imagenet_read;
+    s->base.destroy = imagenet_destroy;
+    s->tars[DATASET_TRAIN].fd = s->tars[DATASET_EVAL].fd = -1;
+    int rc = imagenet_open_all(s, path, e);
+    if (rc) {
+        imagenet_destroy(&s->base);
+        return rc;
+    }
+    for (int role = 0; role < 2; role++) {
+        imagenet_unmap(&s->tars[role]);
+        s->base.images[role] = s->tars[role].count;
+        s->base.identity = imagenet_identify(&s->tars[role], s->base.identity);
+    }
+    *out = &s->base;
+    return 0;
+}

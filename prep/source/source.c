@@ -1,0 +1,108 @@
+#include "prep/source/source.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/system/file.h"
+
+#define CLASSES_FILE_LIMIT_BYTES (1 << 20)
+
+static const struct {
+    const char *kind;
+    int (*open)(const char *, const struct source_options *, struct source **, struct error *);
+} kinds[] = {
+    {"imagenet", source_imagenet_open},
+    {"folder",   source_folder_open  },
+    {"idx",      source_idx_open     },
+    {"cifar",    source_cifar_open   },
+};
+
+const char *source_kinds(void)
+{
+    return "imagenet, folder, idx or cifar";
+}
+
+int source_open(const char *kind, const char *path, const struct source_options *options,
+                struct source **out, struct error *e)
+{
+    *out = NULL;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (strcmp(kind, kinds[i].kind) == 0)
+            return kinds[i].open(path, options, out, e);
+    return error_set(e, ERR_USAGE, "--from %s is unknown: expected %s", kind, source_kinds());
+}
+
+void source_destroy(struct source *s)
+{
+    if (s)
+        s->destroy(s);
+}
+
+void source_image_release(struct source_image *x)
+{
+    free(x->owned);
+    x->owned = NULL;
+    x->file = x->pixels = NULL;
+}
+
+int source_pad(uint8_t **pixels, int64_t n, int height, int width, int channels, int pad,
+               struct error *e)
+{
+    size_t row = (size_t)(width * channels), wide = (size_t)((width + 2 * pad) * channels);
+    size_t rows = (size_t)height, tall = (size_t)(height + 2 * pad);
+
+    if (!*pixels || pad == 0)
+        return 0;
+    uint8_t *padded = calloc((size_t)n, tall * wide);
+    if (!padded)
+        return error_set(e, ERR_NO_MEMORY, "no memory for %lld padded images", (long long)n);
+    for (size_t i = 0; i < (size_t)n; i++)
+        for (size_t y = 0; y < rows; y++)
+            memcpy(padded + (i * tall + (size_t)pad + y) * wide + (size_t)(pad * channels),
+                   *pixels + (i * rows + y) * row, row);
+    free(*pixels);
+    *pixels = padded;
+    return 0;
+}
+
+static void free_names(char **names, int count)
+{
+    for (int i = 0; names && i < count; i++)
+        free(names[i]);
+    free(names);
+}
+
+void source_classes_free(struct source_class_list *list)
+{
+    free_names(list->names, list->count);
+    free_names(list->texts, list->count);
+    *list = (struct source_class_list){0};
+}
+
+int source_classes_split(char *text, struct source_class_list *list, struct error *e)
+{
+    char *rest, *line;
+
+    list->names = calloc(strlen(text) / 2 + 1, sizeof *list->names);
+    for (line = strtok_r(text, "\r\n", &rest); line && list->names;
+         line = strtok_r(NULL, "\r\n", &rest))
+        list->names[list->count++] = strdup(line);
+    if (!list->names)
+        return error_set(e, ERR_NO_MEMORY, "no memory for the names of the classes");
+    return 0;
+}
+
+int source_classes_read(const char *file, struct source_class_list *list, struct error *e)
+{
+    char *text;
+    size_t bytes;
+
+    int rc = file_read(file, CLASSES_FILE_LIMIT_BYTES, &text, &bytes, e);
+    if (rc)
+        return rc;
+    rc = source_classes_split(text, list, e);
+    free(text);
+    if (rc == 0 && list->count == 0)
+        rc = error_set(e, ERR_INVALID, "%s names no classes; expected one a line", file);
+    return rc;
+}

@@ -1,0 +1,70 @@
+/* Where train-prep takes labelled images from. A source of a new kind is one file and one row in
+ * source.c's table. */
+#ifndef TRAIND_PREP_SOURCE_SOURCE_H
+#define TRAIND_PREP_SOURCE_SOURCE_H
+
+#include <stdint.h>
+
+#include "common/dataset/dataset.h"
+#include "common/error.h"
+
+struct source_class_list {
+    char **names; /* (count): what a class is called in files: "n01440764" */
+    char **texts; /* (count): in words: "tench, Tinca tinca"; NULL: as the names */
+    int count;
+};
+
+/* One image: an encoded file, or pixels. */
+struct source_image {
+    const uint8_t *file; /* JPEG or PNG; NULL: there are pixels */
+    size_t file_bytes;
+    const uint8_t *pixels; /* (height, width, channels), channels 1 (grey) or 3 (RGB) */
+    int width, height, channels;
+    int class; /* 0 <= class < classes.count */
+    char filename[128];
+    char place[512]; /* for messages: the file, or the archive and the file in it */
+    void *owned;     /* freed by source_image_release */
+};
+
+struct source {
+    int64_t images[2]; /* by enum dataset_role; 0 if the source has none of a role */
+    struct source_class_list classes;
+    uint64_t identity; /* a hash of all that decides what is read: names, sizes, labels, pixels */
+    /* Fills *x for image i of a role. Thread-safe; the bytes live until source_image_release. */
+    int (*read)(struct source *s, enum dataset_role role, int64_t i, struct source_image *x,
+                struct error *e);
+    void (*destroy)(struct source *s);
+};
+
+/* What some kinds want to be told; a kind refuses what it has no use for. */
+struct source_options {
+    const char *classes_file; /* idx: names of the classes, one a line; NULL: "0", "1", ... */
+    int pad;                  /* idx, cifar: rows and columns of black (0) around each image */
+};
+
+int source_open(const char *kind, const char *path, const struct source_options *options,
+                struct source **out, struct error *e);
+void source_destroy(struct source *s); /* NULL is fine */
+void source_image_release(struct source_image *x);
+
+const char *source_kinds(void); /* "idx, folder, ...": for messages */
+
+int source_idx_open(const char *path, const struct source_options *options, struct source **out,
+                    struct error *e);
+int source_folder_open(const char *path, const struct source_options *options, struct source **out,
+                       struct error *e);
+int source_imagenet_open(const char *path, const struct source_options *options,
+                         struct source **out, struct error *e);
+int source_cifar_open(const char *path, const struct source_options *options, struct source **out,
+                      struct error *e);
+
+/* For the kinds. Makes (n, h + 2 pad, w + 2 pad, channels) of *pixels (n, h, w, channels), black
+ * around, and puts it in place of it; NULL pixels stay so. */
+int source_pad(uint8_t **pixels, int64_t n, int height, int width, int channels, int pad,
+               struct error *e);
+/* Reads the names of a file, one a line; splits such a text (which is changed); frees a list. */
+int source_classes_read(const char *file, struct source_class_list *list, struct error *e);
+int source_classes_split(char *text, struct source_class_list *list, struct error *e);
+void source_classes_free(struct source_class_list *list);
+
+#endif

@@ -1,0 +1,210 @@
+#include "prep/write/picture.h"
+
+#include <png.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/image/jpeg.h"
+#include "common/image/resample.h"
+#include "prep/write/encode.h"
+
+/* A whole JPEG ends with its end-of-image marker; cameras put a little behind it. */
+#define END_MARKER_WITHIN_BYTES 4096
+
+struct picture_maker {
+    struct picture_options options;
+    struct jpeg_decoder *decoder;
+    struct encoder *encoder;
+    uint8_t *png, *small; /* (height, width, 3); (height, width, channels) */
+    float *floats, *row;  /* of a resized image (height, width, 3); of one row of the original */
+    struct resample_filter rows, columns;
+};
+
+int picture_maker_create(const struct picture_options *options, struct picture_maker **out,
+                         struct error *e)
+{
+    struct picture_maker *m = calloc(1, sizeof *m);
+
+    *out = NULL;
+    if (!m)
+        return error_set(e, ERR_NO_MEMORY, "no memory to make pictures");
+    m->options = *options;
+    int rc = jpeg_decoder_create(&m->decoder, e);
+    if (rc == 0)
+        rc = encoder_create(&m->encoder, e);
+    if (rc) {
+        picture_maker_destroy(m);
+        return rc;
+    }
+    *out = m;
+    return 0;
+}
+
+void picture_maker_destroy(struct picture_maker *m)
+{
+    if (!m)
+        return;
+    jpeg_decoder_destroy(m->decoder);
+    encoder_destroy(m->encoder);
+    resample_filter_free(&m->rows);
+    resample_filter_free(&m->columns);
+    free(m->png);
+    free(m->small);
+    free(m->floats);
+    free(m->row);
+    free(m);
+}
+
+/* Another size of scratch: what was in it is not kept. */
+static int take_memory(void *memory, size_t bytes, struct error *e)
+{
+    void **at = memory;
+    free(*at);
+    *at = malloc(bytes);
+    return *at ? 0 : error_set(e, ERR_NO_MEMORY, "no memory for an image of %zu bytes", bytes);
+}
+
+static int png_decode(struct picture_maker *m, const struct source_image *in,
+                      struct jpeg_pixels *out, struct error *e)
+{
+    png_image png = {.version = PNG_IMAGE_VERSION};
+    png_color black = {0, 0, 0};
+
+    if (!png_image_begin_read_from_memory(&png, in->file, in->file_bytes))
+        return error_set(e, ERR_CORRUPT, "a PNG that cannot be read: %s", png.message);
+    if ((uint64_t)png.width * png.height > JPEG_PIXELS_MAX) {
+        png_image_free(&png);
+        return error_set(e, ERR_TOO_LARGE, "%u x %u pixels are over the limit of %d million",
+                         png.width, png.height, JPEG_PIXELS_MAX / 1000000);
+    }
+    png.format = PNG_FORMAT_RGB;
+    int rc = take_memory(&m->png, PNG_IMAGE_SIZE(png), e);
+    if (rc == 0 && !png_image_finish_read(&png, &black, m->png, 0, NULL))
+        rc = error_set(e, ERR_CORRUPT, "a PNG that cannot be read: %s", png.message);
+    png_image_free(&png);
+    *out = (struct jpeg_pixels){m->png, (int)png.width, (int)png.height, 3};
+    return rc;
+}
+
+static int resampled_size(const struct jpeg_pixels *in, int short_side, int *width, int *height)
+{
+    int shorter = in->width < in->height ? in->width : in->height;
+
+    if (short_side == 0 || shorter <= short_side)
+        return 0;
+    /* Rounded to the nearest, in whole numbers: the same everywhere. */
+    *width = (int)(((int64_t)in->width * short_side * 2 + shorter) / (2 * shorter));
+    *height = (int)(((int64_t)in->height * short_side * 2 + shorter) / (2 * shorter));
+    return 1;
+}
+
+static void to_bytes(const float *floats, size_t pixels, int channels, uint8_t *out)
+{
+    for (size_t i = 0; i < pixels; i++)
+        for (int c = 0; c < channels; c++)
+            out[i * (size_t)channels + (size_t)c] = (uint8_t)floats[3 * i + (size_t)c];
+}
+
+/* Makes *pixels smaller in place of what it points to. */
+static int picture_shrink(struct picture_maker *m, struct jpeg_pixels *pixels, int width,
+                          int height, struct error *e)
+{
+    static const struct resample_output whole = {
+        .round = true, .scale = {1, 1, 1},
+             .grey_channels = 3
+    };
+    struct resample_box box = {0, 0, pixels->width, pixels->height};
+    size_t count = (size_t)width * (size_t)height, channels = (size_t)pixels->channels;
+
+    int rc =
+        resample_filter_triangle(&m->rows, pixels->height, 0, pixels->height, height, 0, height, e);
+    if (rc == 0)
+        rc = resample_filter_triangle(&m->columns, pixels->width, 0, pixels->width, width, 0, width,
+                                      e);
+    if (rc == 0)
+        rc = take_memory(&m->row, ((size_t)pixels->width * channels + 1) * sizeof *m->row, e);
+    if (rc == 0)
+        rc = take_memory(&m->floats, 3 * count * sizeof *m->floats, e);
+    if (rc == 0)
+        rc = take_memory(&m->small, count * channels, e);
+    if (rc)
+        return rc;
+    resample(pixels, &box, &m->rows, &m->columns, &whole, m->row, m->floats);
+    to_bytes(m->floats, count, pixels->channels, m->small);
+    *pixels = (struct jpeg_pixels){m->small, width, height, pixels->channels};
+    return 0;
+}
+
+static int encode_pixels(struct picture_maker *m, struct jpeg_pixels pixels, struct tf_example *x,
+                         struct error *e)
+{
+    int width, height, quality = ENCODE_QUALITY_BEST, rc = 0;
+
+    if (resampled_size(&pixels, m->options.resize, &width, &height)) {
+        quality = m->options.quality;
+        rc = picture_shrink(m, &pixels, width, height, e);
+    }
+    if (rc)
+        return rc;
+    x->width = pixels.width;
+    x->height = pixels.height;
+    x->channels = pixels.channels;
+    return encode(m->encoder, pixels.data, pixels.width, pixels.height, pixels.channels, quality,
+                  &x->jpeg, &x->jpeg_bytes, e);
+}
+
+static bool has_end(const uint8_t *jpeg, size_t bytes)
+{
+    size_t tail = bytes < END_MARKER_WITHIN_BYTES ? bytes : END_MARKER_WITHIN_BYTES;
+    return memmem(jpeg + bytes - tail, tail, "\xff\xd9", 2) != NULL;
+}
+
+static int picture_keep(struct picture_maker *m, const struct source_image *in,
+                        const struct jpeg_info *info, struct tf_example *x, struct error *e)
+{
+    struct jpeg_pixels pixels;
+
+    /* Only what looks cut off is decoded to be sure: decoding all would take hours. */
+    if (!has_end(in->file, in->file_bytes)) {
+        int rc = jpeg_decode(m->decoder, in->file, in->file_bytes, &pixels, e);
+        if (rc)
+            return rc;
+    }
+    x->width = info->width;
+    x->height = info->height;
+    x->channels = info->channels;
+    x->jpeg = in->file;
+    x->jpeg_bytes = in->file_bytes;
+    return 0;
+}
+
+static int make_from_jpeg(struct picture_maker *m, const struct source_image *in,
+                          struct tf_example *x, struct error *e)
+{
+    struct jpeg_info info;
+    struct jpeg_pixels pixels = {0};
+    int width, height;
+
+    int rc = jpeg_header(m->decoder, in->file, in->file_bytes, &info, e);
+    if (rc)
+        return rc;
+    pixels.width = info.width;
+    pixels.height = info.height;
+    if (info.channels != 4 && !resampled_size(&pixels, m->options.resize, &width, &height))
+        return picture_keep(m, in, &info, x, e);
+    rc = jpeg_decode(m->decoder, in->file, in->file_bytes, &pixels, e);
+    return rc ? rc : encode_pixels(m, pixels, x, e);
+}
+
+int picture_make(struct picture_maker *m, const struct source_image *in, struct tf_example *x,
+                 struct error *e)
+{
+    struct jpeg_pixels pixels = {in->pixels, in->width, in->height, in->channels};
+
+    if (!in->file)
+        return encode_pixels(m, pixels, x, e);
+    if (in->file_bytes < 8 || png_sig_cmp(in->file, 0, 8) != 0)
+        return make_from_jpeg(m, in, x, e);
+    int rc = png_decode(m, in, &pixels, e);
+    return rc ? rc : encode_pixels(m, pixels, x, e);
+}

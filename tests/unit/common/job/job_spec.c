@@ -1,0 +1,797 @@
+#include <math.h>
+#include <stdio.h>
+
+#include "common/job/job_document.h"
+#include "common/job/job_env.h"
+#include "common/job/job_options.h"
+#include "tests/unit/common/job.h"
+
+TestSuite(job_spec, .init = use_source_presets);
+
+/* ---- documents with one key */
+
+/* {"data": {"train": "x"}, ...} with value at pointer; value is taken over. */
+static json_t *document_with(const char *pointer, json_t *value)
+{
+    json_t *document = json_pack("{s:{s:s}}", "data", "train", "x");
+    const char *key = pointer + 1, *slash = strchr(key, '/');
+    char group[64];
+
+    if (!slash) {
+        json_object_set_new(document, key, value);
+        return document;
+    }
+    snprintf(group, sizeof group, "%.*s", (int)(slash - key), key);
+    if (!json_object_get(document, group))
+        json_object_set_new(document, group, json_object());
+    json_object_set_new(json_object_get(document, group), slash + 1, value);
+    return document;
+}
+
+/* The value must give one problem, at the row's own pointer. */
+static void spec_refuses(const struct job_option *o, json_t *value, const char *what)
+{
+    struct problems problems = {0};
+    json_t *document = document_with(o->pointer, value);
+    struct job_spec *spec = job_spec_parse(document, NULL, NULL, &problems, NULL);
+    char *text = problems_to_text(&problems);
+
+    cr_assert_null(spec, "%s took %s", o->pointer, what);
+    cr_assert_eq(problems.count, 1, "%s, %s: %s", o->pointer, what, text);
+    cr_assert_str_eq(problems.items[0].pointer, o->pointer);
+    cr_assert_not_null(strstr(text, ", not "), "%s does not say what was given", text);
+    free(text);
+    json_decref(document);
+    problems_clear(&problems);
+}
+
+static json_t *wrong_type(const struct job_option *o)
+{
+    bool numeric = o->type == JOB_OPTION_INTEGER || o->type == JOB_OPTION_NUMBER;
+
+    return numeric ? json_string("fast") : json_integer(1);
+}
+
+Test(job_spec, every_row_refuses_a_wrong_type)
+{
+    for (size_t i = 0; job_option_at(i); i++) {
+        const struct job_option *o = job_option_at(i);
+        spec_refuses(o, wrong_type(o), "a wrong type");
+        spec_refuses(o, o->type == JOB_OPTION_MAP ? json_array() : json_object(), "another shape");
+        if (!o->nullable)
+            spec_refuses(o, json_null(), "null");
+    }
+}
+
+static json_t *spec_list(const struct job_option *o, double x)
+{
+    if (o->type == JOB_OPTION_NUMBERS)
+        return json_pack("[f]", x);
+    if (o->type == JOB_OPTION_STEPS)
+        return json_pack("[f, f]", x, x);
+    return json_real(x);
+}
+
+Test(job_spec, every_number_refuses_what_is_below_and_above_its_range)
+{
+    int numbers = 0;
+
+    for (size_t i = 0; job_option_at(i); i++) {
+        const struct job_option *o = job_option_at(i);
+        if (o->type != JOB_OPTION_INTEGER && o->type != JOB_OPTION_NUMBER &&
+            o->type != JOB_OPTION_NUMBERS && o->type != JOB_OPTION_STEPS)
+            continue;
+        numbers++;
+        spec_refuses(o, spec_list(o, o->above_min ? o->min : o->min - 1), "one below its minimum");
+        spec_refuses(o, spec_list(o, o->below_max ? o->max : o->max + 1 + o->max / 1e9),
+                     "one above its maximum");
+    }
+    cr_assert_gt(numbers, 30);
+}
+
+static json_t *repeated(char letter, size_t count)
+{
+    char *text = malloc(count);
+
+    memset(text, letter, count);
+    json_t *value = json_stringn(text, count);
+    free(text);
+    return value;
+}
+
+Test(job_spec, every_string_refuses_empty_too_long_and_control_characters)
+{
+    for (size_t i = 0; job_option_at(i); i++) {
+        const struct job_option *o = job_option_at(i);
+        if (o->type != JOB_OPTION_STRING)
+            continue;
+        spec_refuses(o, json_string(""), "an empty string");
+        spec_refuses(o, repeated('x', (size_t)o->max + 1), "a string too long");
+        spec_refuses(o, json_string("a\nb"), "a line break");
+    }
+}
+
+Test(job_spec, every_choice_refuses_what_is_none_and_names_all)
+{
+    for (size_t i = 0; job_option_at(i); i++) {
+        const struct job_option *o = job_option_at(i);
+        char expects[JOB_OPTION_EXPECTS_BYTES];
+        if (o->type != JOB_OPTION_CHOICE && o->type != JOB_OPTION_ARCH)
+            continue;
+        spec_refuses(o, json_string("zebra"), "a zebra");
+        job_option_expects(o, expects);
+        for (size_t c = 0; job_option_choice(o, c); c++)
+            cr_assert_not_null(strstr(expects, job_option_choice(o, c)));
+    }
+}
+
+Test(job_spec, every_default_is_right_and_built)
+{
+    struct problems problems = {0}, unsupported = {0};
+
+    for (size_t i = 0; job_option_at(i); i++) {
+        json_t *value = job_option_default(job_option_at(i));
+        cr_assert_not_null(value, "%s", job_option_at(i)->pointer);
+        cr_assert(job_value_check(job_option_at(i), value, &problems));
+        job_value_check_built(job_option_at(i), value, &unsupported);
+        json_decref(value);
+    }
+    cr_assert_eq(unsupported.count, 0);
+}
+
+/* ---- whole documents */
+
+Test(job_spec, only_data_train_is_required)
+{
+    struct job_spec *spec = job_of("{\"data\": {\"train\": \"/x\"}}");
+
+    cr_assert_str_eq(spec->data.train, "/x");
+    cr_assert_null(spec->data.eval);
+    cr_assert_null(spec->name);
+    cr_assert_str_eq(spec->model.arch, "resnet50");
+    cr_assert_eq(spec->batch_per_worker, 48);
+    cr_assert_float_eq(spec->lr.base, 0.1, 0);
+    cr_assert_eq(spec->lr.milestone_count, 3);
+    cr_assert_float_eq(spec->lr.milestones[2], 80, 0);
+    cr_assert(!spec->has_steps && !spec->lr.has_start && !spec->data.has_train_images);
+    cr_assert_eq(job_spec_world_size(spec), 2);
+    job_spec_destroy(spec);
+
+    struct problems problems = {0};
+    cr_assert_null(job_parse("{}", &problems, NULL));
+    cr_assert_eq(problems.count, 1);
+    cr_assert_str_eq(problems.items[0].pointer, "/data/train");
+    problems_clear(&problems);
+}
+
+/* A value that differs from the default wherever there is one. */
+static json_t *other_value(const struct job_option *o)
+{
+    json_t *fallback = job_option_default(o);
+    double middle = o->above_min || o->type == JOB_OPTION_NUMBER ? (o->min + o->max) / 3 : o->max;
+    bool is_true = json_is_true(fallback);
+
+    json_decref(fallback);
+    switch (o->type) {
+    case JOB_OPTION_BOOLEAN:
+        return json_boolean(!is_true);
+    case JOB_OPTION_INTEGER:
+        return json_integer((json_int_t)o->max);
+    case JOB_OPTION_NUMBER:
+        return json_real(middle);
+    case JOB_OPTION_STRING:
+        return json_string(o->text == JOB_TEXT_TIME     ? "1:30"
+                           : o->text == JOB_TEXT_PREFIX ? "/opt/x"
+                           : o->text == JOB_TEXT_TITLE || o->text == JOB_TEXT_PATH
+                               ? "\xc3\xa9 \"x\""
+                               : "x_1");
+    case JOB_OPTION_CHOICE:
+    case JOB_OPTION_ARCH:
+        return json_string(job_option_choice(o, 1));
+    case JOB_OPTION_STRINGS:
+        return o->text == JOB_TEXT_ARGUMENT ? json_pack("[s, s]", "--mca", "a b")
+                                            : json_pack("[s, s]", "n1", "n2:4");
+    case JOB_OPTION_NUMBERS:
+        return json_pack("[f, f]", 0.25, 1.0 / 3);
+    case JOB_OPTION_STEPS:
+        return json_pack("[i, i]", 5, 8);
+    case JOB_OPTION_MAP:
+        return json_pack("{s:s, s:s}", "UCX_TLS", "tcp,self", "KMP_AFFINITY", "granularity=fine a");
+    }
+    return NULL;
+}
+
+Test(job_spec, every_value_survives_the_way_to_json_and_back)
+{
+    for (size_t i = 0; job_option_at(i); i++) {
+        const struct job_option *o = job_option_at(i);
+        struct job_spec *spec = job_of("{\"data\": {\"train\": \"x\"}}");
+        json_t *value = other_value(o);
+        struct problems problems = {0};
+
+        cr_assert(job_value_check(o, value, &problems), "%s", o->pointer);
+        job_value_store(o, value, spec);
+        json_t *loaded = job_value_load(o, spec);
+        cr_assert(json_equal(loaded, value) ||
+                      json_number_value(loaded) == json_number_value(value),
+                  "%s", o->pointer);
+        json_decref(loaded);
+        json_decref(value);
+        job_spec_destroy(spec);
+    }
+}
+
+Test(job_spec, a_written_document_parses_to_the_same)
+{
+    struct job_spec *spec =
+        job_of("{\"name\": \"a\", \"data\": {\"train\": \"x\", \"train_images\": 5},"
+               " \"lr\": {\"milestones\": [], \"start\": 0.1, \"base\": 0.3333333333333333},"
+               " \"cluster\": {\"mpi_args\": [\"-x\", \"A=b c\"], \"hosts\": [\"n1\"]},"
+               " \"profile\": {\"steps\": [3, 4]}, \"steps\": 7.0}");
+    json_t *written = job_spec_to_json(spec);
+    struct problems problems = {0};
+    struct job_spec *again = job_spec_parse(written, NULL, NULL, &problems, NULL);
+
+    cr_assert_not_null(again);
+    json_t *rewritten = job_spec_to_json(again);
+    cr_assert(json_equal(written, rewritten));
+    cr_assert_eq(again->steps, 7);
+    cr_assert_eq(again->profile.last_step, 4);
+    cr_assert_str_eq(again->cluster.mpi_args[1], "A=b c");
+    for (size_t i = 0; job_option_at(i); i++) {
+        const char *slash = strchr(job_option_at(i)->pointer + 1, '/');
+        if (!slash)
+            cr_assert_not_null(json_object_get(written, job_option_at(i)->pointer + 1));
+    }
+    json_decref(written);
+    json_decref(rewritten);
+    job_spec_destroy(spec);
+    job_spec_destroy(again);
+}
+
+Test(job_spec, all_problems_at_once_with_the_nearest_right_key)
+{
+    struct problems p = {0};
+    static const struct {
+        const char *pointer, *suggestion;
+    } expected[] = {
+        {"/learning_rate",     "/lr/base"                 },
+        {"/lr/bas",            "/lr/base"                 },
+        {"/lr/warmup",         "/lr/warmup_epochs"        },
+        {"/lr/scaling",        "linear"                   },
+        {"/lr/decay",          "poly"                     },
+        {"/momentum",          "/optimizer/momentum"      },
+        {"/batch_per_workers", "/batch_per_worker"        },
+        {"/cluster/workers",   "/cluster/workers_per_node"},
+        {"/model/arch",        "resnet50"                 },
+        {"/data/evaluation",   NULL                       },
+        {"/cluster/nodes",     NULL                       },
+        {"/seed",              NULL                       },
+        {"/a~1b",              NULL                       },
+    };
+
+    cr_assert_null(job_parse(
+        "{\"learning_rate\": 1, \"momentum\": 0.9, \"batch_per_workers\": 3, \"seed\": 1.5, "
+        "\"a/b\": 1,"
+        " \"lr\": {\"bas\": 1, \"warmup\": 3, \"scaling\": \"linea\", \"decay\": \"polynomial\"},"
+        " \"cluster\": {\"nodes\": -1, \"workers\": 2}, \"model\": {\"arch\": \"ResNet-50\"},"
+        " \"data\": {\"train\": \"x\", \"evaluation\": \"y\"}}",
+        &p, NULL));
+    cr_assert_eq(p.count, sizeof expected / sizeof expected[0]);
+    for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++) {
+        const struct problem *found = problem_at(&p, expected[i].pointer);
+        cr_assert_not_null(found, "no problem at %s", expected[i].pointer);
+        if (expected[i].suggestion)
+            cr_assert_str_eq(found->suggestion, expected[i].suggestion, "%s", expected[i].pointer);
+    }
+    problems_clear(&p);
+}
+
+Test(job_spec, nodes_out_of_range_name_the_range)
+{
+    static const char *const wrong[] = {"0", "-1", "1000000000"};
+
+    for (size_t i = 0; i < 3; i++) {
+        char text[128];
+        struct problems p = {0};
+        snprintf(text, sizeof text, "{\"data\": {\"train\": \"x\"}, \"cluster\": {\"nodes\": %s}}",
+                 wrong[i]);
+        cr_assert_null(job_parse(text, &p, NULL));
+        cr_assert_eq(p.count, 1);
+        cr_assert_not_null(strstr(p.items[0].message, "from 1 to 100000, not "));
+        cr_assert_not_null(strstr(p.items[0].message, wrong[i]));
+        problems_clear(&p);
+    }
+}
+
+Test(job_spec, a_group_must_be_an_object)
+{
+    struct problems p = {0};
+
+    cr_assert_null(job_parse("{\"data\": {\"train\": \"x\"}, \"lr\": 0.1}", &p, NULL));
+    cr_assert_eq(p.count, 1);
+    cr_assert_str_eq(p.items[0].pointer, "/lr");
+    problems_clear(&p);
+    cr_assert_null(job_parse("{\"data\": null}", &p, NULL));
+    cr_assert_eq(p.count, 1); /* data.train is not asked for a second time */
+    problems_clear(&p);
+}
+
+Test(job_spec, thousands_of_unknown_keys_are_cut_short)
+{
+    json_t *document = json_pack("{s:{s:s}}", "data", "train", "x");
+    struct problems p = {0};
+    char key[32];
+
+    for (int i = 0; i < 5000; i++) {
+        snprintf(key, sizeof key, "key%d", i);
+        json_object_set_new(document, key, json_integer(i));
+    }
+    cr_assert_null(job_spec_parse(document, NULL, NULL, &p, NULL));
+    cr_assert_lt(p.count, 100);
+    problems_clear(&p);
+    json_decref(document);
+}
+
+/* ---- what two keys demand of each other */
+
+static void refuse_document(const char *text, const char *pointer)
+{
+    struct problems p = {0};
+
+    cr_assert_null(job_parse(text, &p, NULL), "%s", text);
+    cr_assert_eq(p.count, 1, "%s", text);
+    cr_assert_str_eq(p.items[0].pointer, pointer);
+    problems_clear(&p);
+}
+
+Test(job_spec, keys_that_need_each_other)
+{
+    refuse_document("{\"mode\": \"eval\", \"model\": {\"init\": \"w\"}}", "/data/eval");
+    refuse_document("{\"mode\": \"eval\", \"data\": {\"eval\": \"e\"}}", "/model/init");
+    job_spec_destroy(job_of("{\"mode\": \"eval\", \"data\": {\"eval\": \"synthetic\"}}"));
+    refuse_document(
+        "{\"data\": {\"train\": \"x\", \"eval\": \"e\"}, \"eval\": {\"stop_at_target\": true}}",
+        "/eval/stop_at_target");
+    refuse_document("{\"data\": {\"train\": \"x\"}, \"eval\": {\"stop_at_target\": true, "
+                    "\"target_top1\": 0.5}}",
+                    "/eval/stop_at_target");
+    refuse_document("{\"data\": {\"train\": \"x\"}, \"eval\": {\"predictions\": true}}",
+                    "/eval/predictions");
+    refuse_document("{\"data\": {\"train\": \"x\"}, \"lr\": {\"milestones\": [30, 30]}}",
+                    "/lr/milestones");
+    refuse_document("{\"data\": {\"train\": \"x\"}, \"cluster\": {\"time_limit\": \"1h\"}}",
+                    "/cluster/time_limit");
+    refuse_document("{\"data\": {\"train\": \"x\"}, \"profile\": {\"steps\": [8, 5]}}",
+                    "/profile/steps");
+    refuse_document(
+        "{\"data\": {\"train\": \"x\"}, \"cluster\": {\"nodes\": 3, \"hosts\": [\"a\", \"b\"]}}",
+        "/cluster/hosts");
+    refuse_document("{\"data\": {\"train\": \"x\"}, \"cluster\": {\"ssh_port\": 2222}}",
+                    "/cluster/ssh_port");
+    refuse_document(
+        "{\"data\": {\"train\": \"x\"}, \"cluster\": {\"ssh_port\": 2222, \"launcher\": "
+        "\"slurm\", \"hosts\": [\"a\"]}}",
+        "/cluster/ssh_port");
+    static const char *const hosts[] = {"\"a\", \"a\"",   "\"a:2\", \"a:3\"", "\"a\", \"-oProxy\"",
+                                        "\"a\", \"b c\"", "\"a\", \"b:0\"",   "\"a\", \"b:99999\"",
+                                        "\"a\", \"b:1\"", "\"a\", \"b:2x\"",  "\"a\", \"$(id)\""};
+    for (size_t i = 0; i < sizeof hosts / sizeof hosts[0]; i++) {
+        char text[160];
+        snprintf(text, sizeof text,
+                 "{\"data\": {\"train\": \"x\"}, \"cluster\": {\"hosts\": [%s]}}", hosts[i]);
+        refuse_document(text, "/cluster/hosts/1");
+    }
+    refuse_document("{\"data\": {\"train\": \"x\"}, \"cluster\": {\"interface\": \"eth0;id\"}}",
+                    "/cluster/interface");
+    refuse_document("{\"data\": {\"train\": \"x\"}, \"cluster\": {\"bind\": \"core:PE=2\"}}",
+                    "/cluster/bind");
+    refuse_document("{\"data\": {\"train\": \"x\"}, \"cluster\": {\"smt\": 2}}", "/cluster/smt");
+    refuse_document("{\"data\": {\"train\": \"x\"}, \"cluster\": {\"bind\": \"none\", "
+                    "\"mpi_args\": [\"--tag-output\", \"--bind-to\", \"core\"]}}",
+                    "/cluster/mpi_args/1");
+    refuse_document("{\"data\": {\"train\": \"x\"}, \"cluster\": {\"smt\": true, "
+                    "\"mpi_args\": [\"-map-by\", \"slot\"]}}",
+                    "/cluster/mpi_args/0");
+    job_spec_destroy(job_of("{\"data\": {\"train\": \"x\"}, \"cluster\": "
+                            "{\"mpi_args\": [\"--map-by\", \"slot\"]}}"));
+    job_spec_destroy(
+        job_of("{\"mode\": \"eval\", \"model\": {\"init\": \"w\"}, \"data\": {\"eval\": \"e\"}}"));
+}
+
+/* ---- what this version supports */
+
+static void unsupported_is(const char *more, const char *pointer)
+{
+    char text[256];
+    struct problems problems = {0}, unsupported = {0};
+
+    snprintf(text, sizeof text, "{\"data\": {\"train\": \"synthetic\"}, %s}", more);
+    struct job_spec *spec = job_parse(text, &problems, &unsupported);
+    cr_assert_not_null(spec, "%s", text);
+    cr_assert_eq(unsupported.count, pointer ? 1 : 0, "%s", text);
+    if (pointer) {
+        cr_assert_str_eq(unsupported.items[0].pointer, pointer);
+        cr_assert_not_null(strstr(unsupported.items[0].message, "not supported by this version"));
+    }
+    problems_clear(&unsupported);
+    job_spec_destroy(spec);
+}
+
+Test(job_spec, what_is_not_built_is_told_apart_from_what_is_wrong)
+{
+    unsupported_is("\"precision\": \"bf16\"", "/precision");
+    unsupported_is("\"model\": {\"arch\": \"resnext101_32x8d\"}", NULL);
+    unsupported_is("\"model\": {\"arch\": \"resnet18\", \"stem\": \"small\"}", NULL);
+    unsupported_is("\"cluster\": {\"nodes\": 256}", NULL);
+    unsupported_is("\"cluster\": {\"launcher\": \"slurm\", \"partition\": \"x\"}", NULL);
+    unsupported_is("\"cluster\": {\"hosts\": [\"a:4\", \"b\"], \"interface\": \"ib0\"}", NULL);
+    unsupported_is("\"priority\": 1, \"restart\": {\"max\": 0}", NULL);
+    unsupported_is("\"cluster\": {\"time_limit\": \"1:30:00\"}", NULL);
+    unsupported_is(
+        "\"optimizer\": {\"nesterov\": true, \"label_smoothing\": 0.1, \"decay_bn\": true}", NULL);
+    unsupported_is("\"accumulate_steps\": 2, \"optimizer\": {\"name\": \"lars\"}", NULL);
+    unsupported_is("\"cluster\": {\"mpi_args\": [\"-x\"]}, \"restart\": {\"max\": 3}", NULL);
+    unsupported_is(
+        "\"lr\": {\"decay\": \"cosine\", \"scaling\": \"sqrt\"}, \"comm\": {\"overlap\": false}",
+        NULL);
+}
+
+/* ---- presets */
+
+Test(job_spec, a_preset_supplies_what_the_document_does_not_state)
+{
+    struct job_spec *spec =
+        job_of("{\"preset\": \"surfsara-24k\", \"data\": {\"train\": \"x\"}, \"epochs\": 3}");
+
+    cr_assert_eq(spec->cluster.nodes, 256);
+    cr_assert_float_eq(spec->lr.factor, 0.5, 0);
+    cr_assert_float_eq(spec->epochs, 3, 0);
+    cr_assert_eq(spec->recipe_images, 1280000);
+    json_t *written = job_spec_to_json(spec);
+    cr_assert_null(json_object_get(written, "source"));
+    cr_assert_str_eq(json_string_value(json_object_get(written, "preset")), "surfsara-24k");
+    job_spec_destroy(spec);
+
+    /* Where the preset is not to be had, the written document still says it all. */
+    struct problems p = {0};
+    spec = job_spec_parse(written, NULL, NULL, &p, NULL);
+    cr_assert_not_null(spec);
+    cr_assert_eq(spec->cluster.nodes, 256);
+    job_spec_destroy(spec);
+    json_decref(written);
+}
+
+Test(job_spec, an_unknown_preset_gets_the_nearest_name)
+{
+    struct problems p = {0};
+
+    cr_assert_null(
+        job_parse("{\"preset\": \"surfsara24k\", \"data\": {\"train\": \"x\"}}", &p, NULL));
+    cr_assert_eq(p.count, 1);
+    cr_assert_str_eq(p.items[0].pointer, "/preset");
+    cr_assert_str_eq(p.items[0].suggestion, "surfsara-24k");
+    problems_clear(&p);
+    cr_assert_null(
+        job_parse("{\"preset\": \"../surfsara-24k\", \"data\": {\"train\": \"x\"}}", &p, NULL));
+    problems_clear(&p);
+}
+
+Test(job_spec, every_preset_is_right_and_names_its_source)
+{
+    json_t *list = preset_list(), *entry;
+    size_t i;
+
+    cr_assert_eq(json_array_size(list), 7);
+    json_array_foreach (list, i, entry) {
+        const char *name = json_string_value(json_object_get(entry, "name"));
+        char text[256];
+        cr_assert_not_null(json_string_value(json_object_get(entry, "description")), "%s", name);
+        cr_assert_not_null(json_string_value(json_object_get(entry, "source")), "%s", name);
+        cr_assert_null(json_object_get(json_object_get(entry, "document"), "source"), "%s", name);
+        snprintf(text, sizeof text, "{\"preset\": \"%s\", \"data\": {\"train\": \"x\"}}", name);
+        job_spec_destroy(job_of(text));
+    }
+    json_decref(list);
+}
+
+/* ---- the schema */
+
+static const json_t *schema_of_row(const json_t *schema, const char *pointer)
+{
+    char key[64];
+    const json_t *value = schema;
+
+    while (*pointer == '/') {
+        size_t length = strcspn(pointer + 1, "/");
+        snprintf(key, sizeof key, "%.*s", (int)length, pointer + 1);
+        value = json_object_get(json_object_get(value, "properties"), key);
+        pointer += 1 + length;
+    }
+    return value;
+}
+
+Test(job_spec, schema_lists_every_row_with_its_default)
+{
+    json_t *schema = job_spec_schema();
+
+    for (size_t i = 0; job_option_at(i); i++) {
+        const struct job_option *o = job_option_at(i);
+        const json_t *row = schema_of_row(schema, o->pointer);
+        json_t *fallback = job_option_default(o);
+        cr_assert_not_null(row, "%s", o->pointer);
+        cr_assert(json_equal(json_object_get(row, "default"), fallback), "%s", o->pointer);
+        cr_assert_not_null(json_object_get(row, "type"), "%s", o->pointer);
+        json_decref(fallback);
+    }
+    cr_assert(json_is_false(json_object_get(schema, "additionalProperties")));
+    json_decref(schema);
+}
+
+Test(job_spec, every_string_says_what_it_is_made_of)
+{
+    static const char *const shell[] = {"a;b", "a$(b)", "a`b`", "a\"b", "a'b", "a\\b",  "a>b",
+                                        "a<b", "~/a",   "a#b",  "a!b",  "a?b", "a{b,c}"};
+    static const char *const control[] = {"a\nb",          "a\x1b[1m", "a\x7f", "a\xc2\x85",
+                                          "a\xe2\x80\xae", "a\xff",    ""};
+    size_t rows = 0;
+
+    for (size_t i = 0; job_option_at(i); i++) {
+        const struct job_option *o = job_option_at(i);
+        bool strings = o->type == JOB_OPTION_STRING || o->type == JOB_OPTION_STRINGS ||
+                       o->type == JOB_OPTION_MAP;
+        cr_assert_eq(strings, o->text != JOB_TEXT_NONE, "%s", o->pointer);
+        bool free_text = o->text == JOB_TEXT_TITLE || o->text == JOB_TEXT_PATH;
+        for (size_t k = 0; strings && k < sizeof shell / sizeof shell[0]; k++)
+            cr_assert_eq(job_text_right(o->text, shell[k]), free_text, "%s: %s", o->pointer,
+                         shell[k]);
+        for (size_t k = 0; k < sizeof control / sizeof control[0]; k++)
+            cr_assert_not(job_text_right(o->text, control[k]), "%s", o->pointer);
+        rows += strings;
+    }
+    cr_assert_geq(rows, 12);
+    cr_assert_not(job_text_right(JOB_TEXT_NONE, "a"));
+}
+
+/* The one problem that a document with this cluster.env has; the caller clears it. */
+static void refuse_env(json_t *env, struct problems *problems)
+{
+    json_t *document = document_with("/cluster/env", env);
+
+    *problems = (struct problems){0};
+    cr_assert_null(job_spec_parse(document, NULL, NULL, problems, NULL));
+    cr_assert_eq(problems->count, 1);
+    json_decref(document);
+}
+
+Test(job_spec, variables_keep_their_order_and_are_found_by_name)
+{
+    struct job_spec *spec =
+        job_of("{\"data\": {\"train\": \"/x\"}, \"cluster\": {\"env\": {\"UCX_TLS\": \"tcp\", "
+               "\"OMP_WAIT_POLICY\": \"active\", \"KMP_AFFINITY\": \"granularity=fine\"}}}");
+
+    cr_assert_eq(spec->cluster.env_count, 3);
+    cr_assert_str_eq(spec->cluster.env[0], "UCX_TLS=tcp");
+    cr_assert_str_eq(spec->cluster.env[2], "KMP_AFFINITY=granularity=fine");
+    cr_assert_null(spec->cluster.env[3]);
+    cr_assert_str_eq(job_env_value(spec, "KMP_AFFINITY"), "granularity=fine");
+    cr_assert_str_eq(job_env_value(spec, "OMP_WAIT_POLICY"), "active");
+    cr_assert_null(job_env_value(spec, "OMP_WAIT"));
+    cr_assert_null(job_env_value(spec, "OMP_WAIT_POLICY_2"));
+    job_spec_destroy(spec);
+}
+
+Test(job_spec, maps_refuse_wrong_names_and_values_by_their_pointer)
+{
+    static const struct {
+        const char *name, *value, *pointer;
+    } wrong[] = {
+        {"1OMP",         "x",     "/cluster/env/1OMP"        },
+        {"OMP-X",        "x",     "/cluster/env/OMP-X"       },
+        {"OMP X",        "x",     "/cluster/env/OMP X"       },
+        {"OMP=X",        "x",     "/cluster/env/OMP=X"       },
+        {"OMP/~X",       "x",     "/cluster/env/OMP~1~0X"    },
+        {"OMP\nX",       "x",     "/cluster/env/OMP\nX"      },
+        {"OMP_\xc3\xa9", "x",     "/cluster/env/OMP_\xc3\xa9"},
+        {"OMP_X$(id)",   "x",     "/cluster/env/OMP_X$(id)"  },
+        {"OMP_X",        "$(id)", "/cluster/env/OMP_X"       },
+        {"OMP_X",        "a\nb",  "/cluster/env/OMP_X"       },
+        {"OMP_X",        "a;b",   "/cluster/env/OMP_X"       },
+        {"OMP_X",        "\"a\"", "/cluster/env/OMP_X"       },
+        {"OMP_X",        "",      "/cluster/env"             },
+        {"",             "x",     "/cluster/env"             },
+    };
+    struct problems problems;
+
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        refuse_env(json_pack("{s:s}", wrong[i].name, wrong[i].value), &problems);
+        cr_assert_str_eq(problems.items[0].pointer, wrong[i].pointer);
+        problems_clear(&problems);
+    }
+    refuse_env(json_pack("{s:i}", "OMP_X", 1), &problems);
+    cr_assert_str_eq(problems.items[0].pointer, "/cluster/env");
+    problems_clear(&problems);
+}
+
+Test(job_spec, maps_are_bounded)
+{
+    struct problems problems;
+    json_t *many = json_object();
+    char name[JOB_ENV_NAME_BYTES + 1];
+
+    for (int i = 0; i <= JOB_ENV_MAX; i++) {
+        snprintf(name, sizeof name, "OMP_%d", i);
+        json_object_set_new(many, name, json_string("x"));
+    }
+    refuse_env(many, &problems);
+    cr_assert_not_null(strstr(problems.items[0].message, "at most 64 names"));
+    problems_clear(&problems);
+    refuse_env(json_pack("{s:o}", "OMP_X", repeated('x', 1025)), &problems);
+    problems_clear(&problems);
+    memset(name, 'X', sizeof name - 1);
+    name[sizeof name - 1] = '\0';
+    refuse_env(json_pack("{s:s}", name, "x"), &problems);
+    cr_assert_str_eq(problems.items[0].pointer, "/cluster/env");
+    problems_clear(&problems);
+}
+
+Test(job_spec, variables_of_loaders_launchers_and_other_keys_are_refused)
+{
+    static const struct {
+        const char *name, *words;
+    } refused[] = {
+        {"LD_PRELOAD",                  "whatever job_env_prefixes" },
+        {"LD_AUDIT",                    "whatever job_env_prefixes" },
+        {"PATH",                        "whatever job_env_prefixes" },
+        {"UCX_MODULE_DIR",              "whatever job_env_prefixes" },
+        {"UCX_LOG_FILE",                "whatever job_env_prefixes" },
+        {"UCX_GDB_COMMAND",             "whatever job_env_prefixes" },
+        {"OMP_TOOL_LIBRARIES",          "whatever job_env_prefixes" },
+        {"MALLOC_TRACE",                "whatever job_env_prefixes" },
+        {"SLURM_JOB_ID",                "whatever job_env_prefixes" },
+        {"TRAIND_ATTEMPT",              "whatever job_env_prefixes" },
+        {"OMP_NUM_THREADS",             "cluster.threads_per_worker"},
+        {"OPENBLAS_NUM_THREADS",        "cluster.threads_per_worker"},
+        {"OMPI_MCA_btl_tcp_if_include", "set by cluster.interface"  },
+    };
+    static const char *const taken[] = {
+        "OMP_WAIT_POLICY",  "GOMP_SPINCOUNT",   "KMP_BLOCKTIME",         "KMP_LIBRARY",
+        "MALLOC_ARENA_MAX", "UCX_TLS",          "OMP_PROC_BIND",         "OPENBLAS_CORETYPE",
+        "OMP_PLACES",       "UCX_PROFILE_MODE", "OMPI_MCA_btl_tcp_links"};
+    struct problems problems;
+    char pointer[64];
+
+    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
+        refuse_env(json_pack("{s:s}", refused[i].name, "x"), &problems);
+        snprintf(pointer, sizeof pointer, "/cluster/env/%s", refused[i].name);
+        cr_assert_str_eq(problems.items[0].pointer, pointer);
+        cr_assert_not_null(strstr(problems.items[0].message, refused[i].words), "%s: %s", pointer,
+                           problems.items[0].message);
+        problems_clear(&problems);
+    }
+    for (size_t i = 0; i < sizeof taken / sizeof taken[0]; i++)
+        cr_assert_not(job_env_is_refused(taken[i]) || job_env_setter(taken[i]), "%s", taken[i]);
+}
+
+Test(job_spec, strings_that_are_right_stay)
+{
+    static const struct {
+        enum job_text kind;
+        const char *text;
+    } right[] = {
+        {JOB_TEXT_TITLE,     "Größe; $5 (a|b) \"c\""              },
+        {JOB_TEXT_PATH,      "/data/it's mine; $HOME"               },
+        {JOB_TEXT_FILE,      "resnet50-goyal2017"                   },
+        {JOB_TEXT_HOST,      "n1.cluster_a:16"                      },
+        {JOB_TEXT_INTERFACE, "enp3s0f0.100"                         },
+        {JOB_TEXT_INTERFACE, "10.0.0.0/24"                          },
+        {JOB_TEXT_NAMES,     "debug,long"                           },
+        {JOB_TEXT_FEATURES,  "[rack1*4&rack2*4]|(ib&hdd),gpu:1"     },
+        {JOB_TEXT_TIME,      "2-12:30:00"                           },
+        {JOB_TEXT_ARGUMENT,  "OMP_PROC_BIND=close a"                },
+        {JOB_TEXT_ARGUMENT,  "--mca"                                },
+        {JOB_TEXT_VARIABLE,  "OMPI_MCA_btl_tcp_links"               },
+        {JOB_TEXT_SETTING,   "granularity=fine,compact 1:2"         },
+        {JOB_TEXT_PREFIX,    "/opt/openmpi-4.1.4+gcc"               },
+        {JOB_TEXT_PREFIX,    "/opt/a..b"                            },
+        {JOB_TEXT_WORDS,     "^openib"                              },
+        {JOB_TEXT_NETWORKS,  "eth0,10.0.0.0/24,192.168.0.0/16,mlx:1"},
+    };
+    static const char *const networks[] = {"10.0.0.0/24$x",   "a/b",          "10.0.0.0/33",
+                                           "300.0.0.0/8",     "10.0.0.0/24/", "/etc/passwd",
+                                           "eth0,10.0.0.0/ 8"};
+    static const char *const folders[] = {"opt", "/opt/..", "/opt/../x", "/..", "/o pt", "/o:p"};
+
+    for (size_t i = 0; i < sizeof right / sizeof right[0]; i++)
+        cr_assert(job_text_right(right[i].kind, right[i].text), "%s", right[i].text);
+    for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++)
+        cr_assert_not(job_text_right(JOB_TEXT_PREFIX, folders[i]), "%s", folders[i]);
+    for (size_t i = 0; i < sizeof networks / sizeof networks[0]; i++) {
+        cr_assert_not(job_text_right(JOB_TEXT_NETWORKS, networks[i]), "%s", networks[i]);
+        cr_assert_not(job_text_right(JOB_TEXT_INTERFACE, networks[i]), "%s", networks[i]);
+    }
+}
+
+Test(job_spec, a_list_of_strings_ends_with_null)
+{
+    for (int count = 1; count <= 8; count++) {
+        char text[300], *end = text;
+        end += sprintf(end, "{\"data\": {\"train\": \"x\"}, \"cluster\": {\"mpi_args\": [");
+        for (int i = 0; i < count; i++)
+            end += sprintf(end, "%s\"--x\"", i ? ", " : "");
+        sprintf(end, "]}}");
+        struct job_spec *spec = job_of(text);
+        cr_assert_null(spec->cluster.mpi_args[count]);
+        job_spec_destroy(spec);
+    }
+}
+
+static void optimizer_gives(const char *optimizer, double base, enum job_scaling scaling,
+                            double weight_decay, double momentum, double eps)
+{
+    char text[256];
+
+    snprintf(text, sizeof text, "{\"data\": {\"train\": \"x\"}, \"optimizer\": {%s}}", optimizer);
+    struct job_spec *spec = job_of(text);
+    cr_assert_eq(spec->lr.base, base, "%s", optimizer);
+    cr_assert_eq(spec->lr.scaling, scaling, "%s", optimizer);
+    cr_assert_eq(spec->optimizer.weight_decay, weight_decay, "%s", optimizer);
+    cr_assert_eq(spec->optimizer.momentum, momentum, "%s", optimizer);
+    cr_assert_eq(spec->optimizer.eps, eps, "%s", optimizer);
+    job_spec_destroy(spec);
+}
+
+Test(job_spec, defaults_depend_on_the_optimiser)
+{
+    optimizer_gives("", 0.1, JOB_SCALING_LINEAR, 5e-5, 0.9, 1e-8);
+    optimizer_gives("\"name\": \"lars\"", 0.1, JOB_SCALING_LINEAR, 5e-5, 0.9, 1e-8);
+    optimizer_gives("\"name\": \"adam\"", 0.001, JOB_SCALING_SQRT, 0, 0.9, 1e-8);
+    optimizer_gives("\"name\": \"adamw\"", 0.001, JOB_SCALING_SQRT, 0.01, 0.9, 1e-8);
+    optimizer_gives("\"name\": \"rmsprop\"", 0.001, JOB_SCALING_SQRT, 0, 0, 1e-8);
+    optimizer_gives("\"name\": \"adagrad\"", 0.01, JOB_SCALING_SQRT, 0, 0.9, 1e-10);
+    optimizer_gives("\"name\": \"adadelta\"", 1, JOB_SCALING_SQRT, 0, 0.9, 1e-6);
+    optimizer_gives("\"name\": \"adagrad\", \"eps\": 1e-3, \"weight_decay\": 0.1", 0.01,
+                    JOB_SCALING_SQRT, 0.1, 0.9, 1e-3);
+}
+
+Test(job_spec, defaults_depend_on_the_network)
+{
+    struct job_spec *s =
+        job_of("{\"data\": {\"train\": \"synthetic\"}, \"model\": {\"arch\": \"cnn\"}}");
+
+    cr_assert(s->model.classes == 10 && s->model.image_size == 28 && s->model.dropout == 0.4 &&
+              s->data.preprocess == JOB_PREPROCESS_WHOLE && !s->data.augment);
+    job_spec_destroy(s);
+    s = job_of("{\"data\": {\"train\": \"synthetic\", \"augment\": true}, "
+               "\"model\": {\"arch\": \"cnn\", \"dropout\": 0, \"classes\": 5}}");
+    cr_assert(s->model.classes == 5 && s->model.dropout == 0 && s->data.augment);
+    job_spec_destroy(s);
+    s = job_of("{\"data\": {\"train\": \"synthetic\"}}");
+    cr_assert(s->model.classes == 1000 && s->model.image_size == 224 && s->model.dropout == 0 &&
+              s->model.width == 1 && s->data.preprocess == JOB_PREPROCESS_TPU);
+    job_spec_destroy(s);
+}
+
+static void model_refused(const char *model, const char *data, const char *pointer,
+                          const char *words)
+{
+    struct problems problems = {0};
+    char text[256];
+
+    snprintf(text, sizeof text, "{\"data\": {\"train\": \"synthetic\"%s}, \"model\": {%s}}", data,
+             model);
+    cr_assert_null(job_parse(text, &problems, NULL), "%s", text);
+    const struct problem *p = problem_at(&problems, pointer);
+    cr_assert(p && strstr(p->message, words), "%s: %s", text, p ? p->message : "nothing");
+    problems_clear(&problems);
+}
+
+Test(job_spec, what_the_network_demands)
+{
+    model_refused("\"image_size\": 28", "", "/model/image_size", "at least 32");
+    model_refused("\"arch\": \"cnn\"", ", \"preprocess\": \"tpu\"", "/data/preprocess",
+                  "\"whole\"");
+    model_refused("\"arch\": \"resnext50_32x4d\", \"width\": 1.5", "", "/model/width", "groups");
+    model_refused("\"width\": 9", "", "/model/width", "0.25");
+    model_refused("\"dropout\": 1", "", "/model/dropout", "below 1");
+}

@@ -1,0 +1,223 @@
+#include "worker/start/start.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/job/job_document.h"
+#include "common/job/preset.h"
+#include "common/json.h"
+#include "common/plan/replan.h"
+#include "common/system/file.h"
+#include "worker/kernels/gemm.h"
+#include "worker/kernels/kind.h"
+#include "worker/layers/conv.h"
+#include "worker/resume.h"
+#include "worker/start/start_parts.h"
+#include "worker/threads.h"
+#include "worker/watch/binding_report.h"
+#include "worker/watch/peak.h"
+#include "worker/watch/stall.h"
+
+/* Rank 0 reads the document for all: the others' hosts need not see the file. */
+static int share_document(struct run *r, const char *path, json_t **document, struct error *e)
+{
+    char *text = NULL;
+    long long bytes = -1;
+    json_t *value = NULL;
+    int status = 0;
+
+    if (r->rank == 0) {
+        value = json_document_load(path, e);
+        status = value ? 0 : -(int)e->code;
+    }
+    status = run_agree(r, status, e);
+    if (status)
+        return status;
+    if (r->rank == 0) {
+        text = json_dumps(value, JSON_COMPACT);
+        bytes = (long long)strlen(text);
+    }
+    traincomm_broadcast(r->comm, &bytes, sizeof bytes, 0);
+    if (r->rank != 0)
+        text = malloc((size_t)bytes + 1);
+    traincomm_broadcast(r->comm, text, (size_t)bytes, 0);
+    if (r->rank != 0)
+        value = json_document_parse(text, (size_t)bytes, e);
+    free(text);
+    *document = value;
+    return value ? 0 : -(int)e->code;
+}
+
+int start_refuse(const struct problems *problems, const char *path, enum error_code code,
+                 struct error *e)
+{
+    char *text = problems_to_text(problems);
+    int status = error_set(e, code, "%s: %s", path, text ? text : "not a valid job");
+    free(text);
+    return status;
+}
+
+static int parse_document(struct run *r, const char *path, const json_t *document, struct error *e)
+{
+    struct problems problems = {0}, unsupported = {0};
+    int status = 0;
+
+    r->spec = job_spec_parse(document, preset_lookup, NULL, &problems, &unsupported);
+    if (!r->spec)
+        status = start_refuse(&problems, path, ERR_INVALID, e);
+    else if (unsupported.count > 0)
+        status = start_refuse(&unsupported, path, ERR_UNSUPPORTED, e);
+    problems_clear(&problems);
+    problems_clear(&unsupported);
+    return status;
+}
+
+/* A run that is resumed may have other workers than the job asks for; one that begins may not. */
+static int fit_world(struct run *r, bool resumes, struct error *e)
+{
+    int64_t wanted = job_spec_world_size(r->spec);
+    if (wanted == r->world)
+        return 0;
+    if (resumes)
+        return replan_spec(r->spec, r->world, e);
+    return error_set(e, ERR_INVALID,
+                     "the job asks for %lld x %lld = %lld workers, but %d were started: "
+                     "use mpirun -np %lld, or change cluster.nodes and cluster.workers_per_node",
+                     (long long)r->spec->cluster.nodes,
+                     (long long)r->spec->cluster.workers_per_node, (long long)wanted, r->world,
+                     (long long)wanted);
+}
+
+static int start_read_job(struct run *r, const char *path, bool resumes, struct error *e)
+{
+    json_t *document = NULL;
+    int status = share_document(r, path, &document, e);
+    if (!status)
+        status = parse_document(r, path, document, e);
+    json_decref(document);
+    if (!status)
+        status = fit_world(r, resumes, e);
+    return run_agree(r, status, e);
+}
+
+/* The event log is opened first, so that whatever fails afterwards is in it. */
+static int open_run_dir(struct run *r, const struct start_options *options, struct error *e)
+{
+    char path[PATH_MAX];
+    int status = 0;
+
+    if (!realpath(options->run_dir, r->run_dir))
+        snprintf(r->run_dir, sizeof r->run_dir, "%s", options->run_dir);
+    if ((size_t)snprintf(r->attempt_dir, sizeof r->attempt_dir, "%s/attempt-%d", r->run_dir,
+                         options->attempt) >= sizeof r->attempt_dir ||
+        (size_t)snprintf(path, sizeof path, "%s/events.jsonl", r->attempt_dir) >= sizeof path)
+        status = error_set(e, ERR_USAGE, "the path %s is too long", options->run_dir);
+    if (!status && r->rank == 0)
+        status = file_make_dirs(r->attempt_dir, e);
+    if (!status)
+        status = report_create(r->rank == 0 ? path : NULL, &r->report, e);
+    if (!status && r->rank == 0)
+        stall_report_to(r->stall, r->report);
+    return run_agree(r, status, e);
+}
+
+static int find_checkpoint(struct run *r, const char *from, struct error *e)
+{
+    int status = 0;
+
+    if (!from)
+        return 0;
+    if (r->spec->mode == JOB_MODE_EVAL)
+        status =
+            error_set(e, ERR_USAGE, "--resume is for mode train; mode eval has nothing to resume");
+    else if (r->rank == 0)
+        status = resume_find(r->run_dir, from, r->spec, r->resumed_from, &r->from, r->warnings, e);
+    status = run_agree(r, status, e);
+    if (status)
+        return status;
+    traincomm_broadcast(r->comm, r->resumed_from, sizeof r->resumed_from, 0);
+    traincomm_broadcast(r->comm, &r->from, sizeof r->from, 0);
+    r->resumes = r->resumed_from[0] != '\0';
+    return 0;
+}
+
+static int say_run_start(struct run *r, struct error *e)
+{
+    char host[64] = "", tuning[TUNING_TEXT_BYTES], openblas[GEMM_LIBRARY_BYTES];
+    gethostname(host, sizeof host - 1);
+    double now = clock_now();
+    r->run_started = r->resumes && r->from.run_started < now ? r->from.run_started : now;
+    r->started = clock_monotonic() - (now - r->run_started);
+    report_begin(r->report, EVENT_RUN_START);
+    report_text(r->report, "mode", r->spec->mode == JOB_MODE_EVAL ? "eval" : "train");
+    report_text(r->report, "arch", r->spec->model.arch);
+    report_int(r->report, "world_size", r->world);
+    report_int(r->report, "threads_per_worker", r->threads);
+    report_text(r->report, "host", host);
+    report_text(r->report, "kernels", kernels_kind());
+    gemm_library(openblas);
+    report_text(r->report, "openblas", openblas);
+    if (json_array_size(r->kernel_kinds) > 1)
+        report_json(r->report, "kernel_kinds", r->kernel_kinds);
+    report_int(r->report, "seed", r->spec->seed);
+    model_tuning_to_text(&r->tuning, tuning);
+    report_text(r->report, "winograd", tuning);
+    report_text(r->report, "gemm", conv_gemm_name(r->spec->model.gemm));
+    report_int(r->report, "memory_bytes_per_worker", (int64_t)model_memory_bytes(r->model));
+    report_json(r->report, "binding", r->binding);
+    if (r->resumes) {
+        report_text(r->report, "resumed_from", r->resumed_from);
+        report_int(r->report, "resumed_step", r->from.step);
+    }
+    int status = report_end(r->report, e);
+    for (size_t i = 0; i < json_array_size(r->warnings) && !status; i++)
+        status = run_warn(r, r->from.step, json_string_value(json_array_get(r->warnings, i)), e);
+    return status;
+}
+
+int start_run(const struct start_options *options, struct traincomm *comm, struct run *r,
+              struct error *e)
+{
+    memset(r, 0, sizeof *r);
+    r->comm = comm;
+    r->rank = traincomm_rank(comm);
+    r->world = traincomm_size(comm);
+    r->phase = "start";
+    r->warnings = json_array();
+    r->stall = options->stall;
+    stall_doing(r->stall, STALL_FILES);
+    int status = open_run_dir(r, options, e);
+    if (!status)
+        status = start_read_job(r, options->job_file, options->resume != NULL, e);
+    if (!status)
+        status = find_checkpoint(r, options->resume, e);
+    stall_doing(r->stall, STALL_COMPUTE);
+    if (status)
+        return status;
+    r->threads =
+        threads_of_rank(r->comm, (int)r->spec->cluster.threads_per_worker, r->spec->cluster.smt);
+    r->measures_peak = options->measure_peak;
+    if (r->measures_peak)
+        r->sgemm_gflops = peak_sgemm_gflops(r->comm, r->threads);
+    status = start_model(r, e);
+    if (status)
+        return status;
+    status = binding_report(r, e);
+    if (status)
+        return status;
+    /* Time to train counts from just before the first touch of the data (MLPerf training rules). */
+    traincomm_barrier(r->comm);
+    status = run_agree(r, say_run_start(r, e), e);
+    if (status)
+        return status;
+    r->phase = "data";
+    stall_phase(r->stall, STALL_IN_DATA);
+    stall_doing(r->stall, STALL_FILES);
+    status = start_data(r, e);
+    stall_doing(r->stall, STALL_COMPUTE);
+    return status;
+}

@@ -1,0 +1,257 @@
+/* The data of a run that starts, and the plan that follows from their number. */
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/dataset/plan_inputs.h"
+#include "common/job/job_document.h"
+#include "common/json.h"
+#include "common/plan/replan.h"
+#include "worker/start/start_parts.h"
+
+static int open_data(const char *path, enum dataset_role role, struct dataset_part part,
+                     struct dataset **data, struct error *e)
+{
+    if (!path || strcmp(path, "synthetic") == 0)
+        return 0;
+    int status = dataset_open_part(path, role, part, data, e);
+    if (!status)
+        dataset_keep_index(*data);
+    return status;
+}
+
+static int open_both(struct run *r, struct error *e)
+{
+    const struct dataset_part whole = {0, 1};
+    int status = 0;
+
+    if (r->spec->mode == JOB_MODE_TRAIN)
+        status = open_data(r->spec->data.train, DATASET_TRAIN, r->part, &r->train_data, e);
+    if (!status)
+        status = open_data(r->spec->data.eval, DATASET_EVAL, whole, &r->eval_data, e);
+    return status;
+}
+
+/* Rank 0 first, then one rank of each other machine, then all: so that an index that has to be made
+ * is made once, whether the data lie on a shared disk or on each machine's own. Collective. */
+static int open_in_turn(struct run *r, struct error *e)
+{
+    int mine = r->rank == 0 ? 0 : traincomm_host_rank(r->comm) == 0 ? 1 : 2, status = 0;
+
+    for (int turn = 0; turn < 3 && !status; turn++) {
+        if (turn == mine)
+            status = open_both(r, e);
+        status = run_agree(r, status, e);
+    }
+    return status;
+}
+
+/* Ranks are numbered node by node, as mpirun places them. */
+static struct dataset_part part_of_rank(const struct run *r)
+{
+    int workers = (int)r->spec->cluster.workers_per_node;
+
+    if (r->spec->data.locality == JOB_LOCALITY_GLOBAL)
+        return (struct dataset_part){0, 1};
+    return (struct dataset_part){r->rank / workers, (int)r->spec->cluster.nodes};
+}
+
+/* Of all nodes: with data.locality node each rank has opened its node's part. Collective. */
+static void start_count_images(const struct run *r, struct plan_counts *counts)
+{
+    double mine = r->train_data ? (double)dataset_images(r->train_data) : 0;
+    double least = mine, most = mine;
+    double sum = r->rank % (r->world / r->part.of) == 0 ? mine : 0;
+
+    traincomm_reduce(r->comm, TRAINCOMM_MIN, &least, 1);
+    traincomm_reduce(r->comm, TRAINCOMM_MAX, &most, 1);
+    traincomm_reduce(r->comm, TRAINCOMM_SUM, &sum, 1);
+    *counts = (struct plan_counts){
+        .train = {.images = (int64_t)sum, .least = (int64_t)least, .most = (int64_t)most},
+        .eval = r->eval_data ? dataset_images(r->eval_data) : 0,
+    };
+}
+
+static int check_image_count(const struct run *r, const struct plan_counts *counts, struct error *e)
+{
+    if (r->eval_data && r->plan->eval_images > counts->eval)
+        return error_set(e, ERR_INVALID,
+                         "data.eval_images is %lld, but %s holds only %lld images: leave "
+                         "eval_images out to have them counted",
+                         (long long)r->plan->eval_images, r->spec->data.eval,
+                         (long long)counts->eval);
+    if (!r->train_data || r->plan->train_images <= counts->train.images)
+        return 0;
+    return error_set(e, ERR_INVALID,
+                     "data.train_images is %lld, but %s holds only %lld images: leave "
+                     "train_images out to have them counted",
+                     (long long)r->plan->train_images, r->spec->data.train,
+                     (long long)counts->train.images);
+}
+
+static int start_make_plan(struct run *r, const struct plan_counts *counts, struct error *e)
+{
+    struct plan_inputs inputs = {0};
+    struct problems problems = {0};
+    int status = plan_inputs_of_counts(r->spec, counts, &inputs, e);
+    if (status)
+        return status;
+    r->plan = plan_make(r->spec, &inputs, &problems);
+    if (!r->plan)
+        status = start_refuse(&problems, "plan", ERR_INVALID, e);
+    problems_clear(&problems);
+    if (!status)
+        status = check_image_count(r, counts, e);
+    return status;
+}
+
+static const char *const plan_keys[] = {"train_images", "global_batch", "train_steps",
+                                        "warmup_steps"};
+#define PLAN_KEYS (sizeof plan_keys / sizeof plan_keys[0])
+
+/* Compares the first keys of two plans. Returns the first that differs, or keys. */
+static size_t first_difference(const json_t *stored, const json_t *mine, size_t keys)
+{
+    size_t i = 0;
+    while (i < keys &&
+           json_equal(json_object_get(stored, plan_keys[i]), json_object_get(mine, plan_keys[i])))
+        i++;
+    return i;
+}
+
+static int refuse_plan(const char *path, const char *key, const json_t *stored, const json_t *mine,
+                       struct error *e)
+{
+    return error_set(e, ERR_CONFLICT,
+                     "%s says %s = %lld, but the data now give %lld: the data set or the "
+                     "job changed since the plan was made; submit the job again",
+                     path, key, (long long)json_integer_value(json_object_get(stored, key)),
+                     (long long)json_integer_value(json_object_get(mine, key)));
+}
+
+/* A resumed run may go by another plan (on other workers): plan.json is then the one in force, and
+ * the attempt's folder keeps the one before it. */
+static int replace_plan(const struct run *r, const char *path, const json_t *stored,
+                        const json_t *mine, struct error *e)
+{
+    char kept[PATH_MAX + 32];
+
+    snprintf(kept, sizeof kept, "%s/plan-before.json", r->attempt_dir);
+    int status = json_file_write(kept, stored, e);
+    return status ? status : json_file_write(path, mine, e);
+}
+
+static int check_against_stored_plan(const struct run *r, const char *path, const json_t *mine,
+                                     struct error *e)
+{
+    json_t *stored = json_document_load(path, e);
+    if (!stored)
+        return -(int)e->code;
+    size_t strict = r->resumes ? 1 : PLAN_KEYS; /* the number of images */
+    size_t differs = first_difference(stored, mine, PLAN_KEYS);
+    int status = 0;
+    if (differs < strict)
+        status = refuse_plan(path, plan_keys[differs], stored, mine, e);
+    else if (differs < PLAN_KEYS)
+        status = replace_plan(r, path, stored, mine, e);
+    json_decref(stored);
+    return status;
+}
+
+static int store_or_check_plan(const struct run *r, struct error *e)
+{
+    char plan_path[PATH_MAX + 16], job_path[PATH_MAX + 16];
+    json_t *job = job_spec_to_json(r->spec), *plan = plan_to_json(r->plan);
+    int status = 0;
+
+    snprintf(plan_path, sizeof plan_path, "%s/plan.json", r->run_dir);
+    snprintf(job_path, sizeof job_path, "%s/job.json", r->run_dir);
+    if (access(plan_path, F_OK) == 0) {
+        status = check_against_stored_plan(r, plan_path, plan, e);
+    } else {
+        if (access(job_path, F_OK) != 0)
+            status = json_file_write(job_path, job, e);
+        if (!status)
+            status = json_file_write(plan_path, plan, e);
+    }
+    json_decref(job);
+    json_decref(plan);
+    return status;
+}
+
+static int take_place(struct run *r, struct error *e)
+{
+    const struct run_state *from = &r->from;
+
+    if (!r->resumes)
+        return 0;
+    if (from->train_images != r->plan->train_images)
+        return error_set(e, ERR_CONFLICT,
+                         "%s is of a run on %lld training images, here are %lld: the data set or "
+                         "the job changed",
+                         r->resumed_from, (long long)from->train_images,
+                         (long long)r->plan->train_images);
+    int64_t schedule_step;
+    replan_place(from->epoch, from->epoch_images, r->plan, &schedule_step, &r->image_shift);
+    r->step_shift = schedule_step - from->step;
+    return 0;
+}
+
+/* A `warning` with the old and new numbers. */
+static int say_new_numbers(struct run *r, struct error *e)
+{
+    const struct run_state *from = &r->from;
+    const struct plan *plan = r->plan;
+    int64_t done = from->step + r->step_shift;
+    char message[512];
+
+    if (!r->resumes || (from->world_size == r->world && from->global_batch == plan->global_batch))
+        return 0;
+    snprintf(message, sizeof message,
+             "resumed on %d worker%s instead of %lld: a global batch of %lld images (%lld x %lld a "
+             "worker) instead of "
+             "%lld, a peak learning rate of %.9g instead of %.9g; %lld of %lld steps are left",
+             r->world, r->world == 1 ? "" : "s", (long long)from->world_size,
+             (long long)plan->global_batch, (long long)r->spec->accumulate_steps,
+             (long long)r->spec->batch_per_worker, (long long)from->global_batch, plan->peak_lr,
+             from->peak_lr, (long long)(plan->train_steps > done ? plan->train_steps - done : 0),
+             (long long)plan->train_steps);
+    return run_warn(r, from->step, message, e);
+}
+
+static int say_other_threads(struct run *r, struct error *e)
+{
+    char message[256];
+
+    if (!r->resumes || r->from.threads == r->threads)
+        return 0;
+    snprintf(
+        message, sizeof message,
+        "resumed with %d thread%s a worker instead of %lld: sums are rounded in another order, "
+        "so the weights will not be bit for bit those of an undisturbed run",
+        r->threads, r->threads == 1 ? "" : "s", (long long)r->from.threads);
+    return run_warn(r, r->from.step, message, e);
+}
+
+int start_data(struct run *r, struct error *e)
+{
+    struct plan_counts counts;
+
+    r->part = part_of_rank(r);
+    int status = open_in_turn(r, e);
+    if (status)
+        return status;
+    start_count_images(r, &counts);
+    status = start_make_plan(r, &counts, e);
+    if (!status)
+        status = take_place(r, e);
+    status = run_agree(r, status, e);
+    if (!status && r->rank == 0)
+        status = store_or_check_plan(r, e);
+    if (!status)
+        status = say_new_numbers(r, e);
+    if (!status)
+        status = say_other_threads(r, e);
+    return run_agree(r, status, e);
+}

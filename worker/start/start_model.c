@@ -1,0 +1,124 @@
+/* The model of a run that starts: built on every rank, filled on rank 0, the same everywhere. */
+#include <limits.h>
+#include <stdio.h>
+
+#include "common/log.h"
+#include "common/run/weights.h"
+#include "worker/model/weights.h"
+#include "worker/start/start_parts.h"
+#include "worker/watch/stall.h"
+
+static int load_init(struct run *r, struct error *e)
+{
+    char path[PATH_MAX];
+    struct safetensors *file;
+    int status = weights_open(r->spec->model.init, path, &file, e);
+
+    if (status)
+        return status;
+    status = model_load_file(r->model, file, path, e);
+    r->init_step = weights_step(file);
+    safetensors_close(file);
+    if (status)
+        return status;
+    if (r->init_step)
+        log_info("the weights are %s, saved at step %lld", path, (long long)r->init_step);
+    else
+        log_info("the weights are %s", path);
+    return 0;
+}
+
+static int read_weights(struct run *r, struct error *e)
+{
+    char path[PATH_MAX + 32];
+
+    if (!r->resumes)
+        return load_init(r, e);
+    snprintf(path, sizeof path, "%s/model.safetensors", r->resumed_from);
+    return model_load(r->model, path, e);
+}
+
+static int fill_model(struct run *r, struct error *e)
+{
+    if (!r->resumes)
+        model_init(r->model, r->spec->seed);
+    if (!r->resumes && !r->spec->model.init)
+        return 0;
+    stall_doing(r->stall, STALL_FILES);
+    int status = read_weights(r, e);
+    stall_doing(r->stall, STALL_COMPUTE);
+    return status;
+}
+
+/* Rank 0 measures, or remembers, for all; a run that goes on computes as it did before, unless the
+ * job turns Winograd off. */
+static void choose_convolutions(struct run *r, const struct model_config *config)
+{
+    char problem[256] = "";
+
+    bool winograd = r->spec->model.winograd && r->spec->model.gemm != JOB_GEMM_OPENBLAS;
+
+    if (r->resumes && winograd)
+        r->tuning = r->from.tuning;
+    else if (r->resumes && r->from.tuning.count)
+        json_array_append_new(
+            r->warnings, json_string("the checkpoint was computed with Winograd's convolutions; "
+                                     "here model.winograd is false or model.gemm openblas: the "
+                                     "result will not be bit for "
+                                     "bit that of an undisturbed run"));
+    if (r->resumes || !winograd)
+        return;
+    if (r->rank == 0)
+        model_tune(config, &r->tuning, problem);
+    traincomm_broadcast(r->comm, &r->tuning, sizeof r->tuning, 0);
+    if (problem[0])
+        json_array_append_new(
+            r->warnings,
+            json_sprintf("which convolutions go by Winograd is measured at each start, because it "
+                         "cannot be remembered: %s",
+                         problem));
+}
+
+static int build_model(struct run *r, struct error *e)
+{
+    const struct job_spec *s = r->spec;
+    struct model_config config = {
+        .arch = arch_find(s->model.arch),
+        .stem = s->model.stem,
+        .width = s->model.width,
+        .dropout = s->model.dropout,
+        .classes = (int)s->model.classes,
+        .image_size = (int)s->model.image_size,
+        .batch = (int)(s->mode == JOB_MODE_EVAL ? s->eval.batch : s->batch_per_worker),
+        .inference = s->mode == JOB_MODE_EVAL,
+        .threads = r->threads,
+        .bn_momentum = 1.0 - s->model.bn_decay,
+        .zero_init_residual = s->model.zero_init_residual,
+        .label_smoothing = s->optimizer.label_smoothing,
+        .gemm = s->model.gemm,
+        .tuning = &r->tuning,
+    };
+    choose_convolutions(r, &config);
+    int status = model_create(&config, &r->model, e);
+    if (!status && r->rank == 0)
+        status = fill_model(r, e);
+    return run_agree(r, status, e);
+}
+
+static void broadcast_model(struct run *r)
+{
+    traincomm_broadcast(r->comm, model_params(r->model),
+                        model_param_count(r->model) * sizeof(float), 0);
+    traincomm_broadcast(r->comm, model_stats(r->model), model_stat_count(r->model) * sizeof(float),
+                        0);
+    traincomm_broadcast(r->comm, &r->init_step, sizeof r->init_step, 0);
+    model_params_changed(r->model);
+}
+
+int start_model(struct run *r, struct error *e)
+{
+    int status = build_model(r, e);
+    if (!status)
+        broadcast_model(r);
+    return status;
+}

@@ -1,0 +1,19 @@
+/* What the files start*.c share. All collective. */
+#ifndef TRAIND_WORKER_START_START_PARTS_H
+#define TRAIND_WORKER_START_START_PARTS_H
+
+#include "common/problem.h"
+#include "worker/run.h"
+
+/* start_model.c: from the seed, from model.init or from the checkpoint that is resumed; with the
+ * same bits on all ranks. */
+int start_model(struct run *r, struct error *e);
+
+/* start_data.c: opens the data, counts it and makes the plan, or takes up the stored one. */
+int start_data(struct run *r, struct error *e);
+
+/* start.c: "PATH: what is wrong". */
+int start_refuse(const struct problems *problems, const char *path, enum error_code code,
+                 struct error *e);
+
+#endif
