@@ -6,10 +6,10 @@ printf "%s\n" "worker = $top_builddir/train-worker" "slots = 2" >"$work/traind.c
 export OMP_NUM_THREADS=1
 start_daemon --config "$work/traind.conf"
 
-document='{"data": {"train": "synthetic", "train_images": 64}, "model": {"image_size": 32, "classes": 10, "stem": "small"},
+document='{"data": {"train": "synthetic", "train_images": 64}, "model": {"arch": "resnet18", "image_size": 32, "classes": 10, "stem": "small"},
     "batch_per_worker": 4, "steps": 12, "checkpoint": {"disable": true}, "lr": {"base": 0.001, "scaling": "none"},
     "cluster": {"workers_per_node": 1, "threads_per_worker": 1}}'
-key=resnet50-small-32-fp32-t1
+key=resnet18-small-32-fp32-t1
 call -d "$document" /v1/plan
 json '.predicted.ttt_seconds.value' null "nothing is predicted of what was never measured"
 call "/v1/speeds?key=$key"

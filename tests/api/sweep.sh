@@ -6,7 +6,7 @@ printf "%s\n" "worker = $top_builddir/train-worker" "slots = 2" "data_roots = $w
 export OMP_NUM_THREADS=1
 start_daemon --config "$work/traind.conf"
 
-base='{"data": {"train": "synthetic", "train_images": 64}, "model": {"image_size": 32, "classes": 4, "stem": "small"},
+base='{"data": {"train": "synthetic", "train_images": 64}, "model": {"arch": "resnet18", "image_size": 32, "classes": 4},
     "batch_per_worker": 4, "steps": 2, "checkpoint": {"disable": true}, "lr": {"scaling": "none", "warmup_epochs": 0},
     "cluster": {"workers_per_node": 1, "threads_per_worker": 1}}'
 sweep() { # MORE
