@@ -3,7 +3,6 @@
 # link to that host is cut, for a while or for good: found in time, told apart, nothing left over, and the job goes on. Prints TAP.
 # shellcheck disable=SC2154,SC2317
 # shellcheck source=tests/system/hosts.sh.inc
-# runs alone
 . "$(dirname "$0")/hosts.sh.inc"
 hosts_up 2
 small_data
@@ -37,21 +36,21 @@ kill_on() { # SIGNAL PID
 if [ "${TRAIND_TEST_QUICK:-no}" = no ]; then
 break_it "a rank is killed" true
 kill_on KILL "$(worker_on "$h2" 3)"
-fails_within 10 "^rank 3 on $h2 was ended by signal 9 \(SIGKILL" "a rank is killed"
+fails_within 60 "^rank 3 on $h2 was ended by signal 9 \(SIGKILL" "a rank is killed"
 
 break_it "Open MPI's daemon is killed" true
 kill_on KILL "$(on_host "$h2" 'bin/orted ')"
-fails_within 10 "^host $h2 does not answer any more" "Open MPI's daemon is killed"
+fails_within 60 "^host $h2 does not answer any more" "Open MPI's daemon is killed"
 
 fi
 break_it "a rank is stopped" true
 kill_on STOP "$(worker_on "$h2" 2)"
-fails_within 20 "^rank 2 on $h2 is stopped by a signal: no step ended for [0-9]+ s" "a rank is stopped"
+fails_within 60 "^rank 2 on $h2 is stopped by a signal: no step ended for [0-9]+ s" "a rank is stopped"
 
 if [ "${TRAIND_TEST_QUICK:-no}" = no ]; then
 break_it "rank 0 is stopped" true
 kill_on STOP "$(worker_on "$h1" 0)"
-fails_within 20 "^rank 0 on $h1 is stopped by a signal" "rank 0 is stopped"
+fails_within 60 "^rank 0 on $h1 is stopped by a signal" "rank 0 is stopped"
 
 break_it "a link is cut for 3 s" "$net" link "$lab" "$h2" down
 sleep 3
@@ -62,14 +61,15 @@ is "$(job "$id" attempt) $(job "$id" state)" "1 running" "in the same attempt"
 "$net" link "$lab" "$h2" down
 broken=$SECONDS
 ok "the link is cut for good: the job fails" wait_state "$id" failed
-report $((SECONDS - broken > 20)) "... within 20 s" "$((SECONDS - broken)) s"
+report $((SECONDS - broken > 60)) "... within 60 s" "$((SECONDS - broken)) s"
 like "$(job "$id" reason)" "^host $h2 does not answer" "... and names the host"
 no_ranks_left() { [ -z "$(on_host "$h2" 'train-worker .*--job')" ]; }
 ok "the ranks there end by themselves, while it is cut off" eventually no_ranks_left
 "$net" link "$lab" "$h2" up
 fi
 
-train "$two" '{"steps": 12, "checkpoint": {"every_steps": 2, "keep": 2}, "restart": {"max": 2}}'
+train "$two" '{"steps": 12, "checkpoint": {"every_steps": 2, "keep": 2}, "restart": {"max": 2},
+    "model": {"arch": "resnet18", "stem": "small", "image_size": 32, "classes": 10}}'
 ok "a job with checkpoints trains" eventually has_events "$id" 3
 "$net" link "$lab" "$h2" down
 ok "a host is lost: it goes on without it" long_wait "$id" succeeded

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # A run whose steps no longer end says which rank is the cause: one of two real ranks is stopped for a while. Prints TAP.
 # shellcheck disable=SC2317
-# runs alone
 set -u
 # shellcheck source=tests/tap.sh
 . "${top_srcdir:?is set by make check}/tests/tap.sh"
