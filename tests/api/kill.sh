@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# The daemon is killed at 100 random moments (--quick: 20) while jobs are submitted, started, run and read, one of them writing a
+# The daemon is killed at 50 random moments (--quick: 20; make check-long: 300) while jobs are submitted, started, run and read, one of them writing a
 # step a millisecond all the while: no job is lost, none is run twice, no event is lost or doubled. TRAIND_TEST_KILLS rounds, from the
 # seed TRAIND_TEST_SEED.
 # shellcheck source=tests/api/runs.sh.inc
 . "$(dirname "$0")/runs.sh.inc"
-[ "${TRAIND_TEST_QUICK-}" = yes ] && rounds=20 || rounds=100
+[ "${TRAIND_TEST_QUICK-}" = yes ] && rounds=20 || rounds=50
 rounds=${TRAIND_TEST_KILLS:-$rounds}
 seed=${TRAIND_TEST_SEED:-$((10#$(date +%N)))}
 RANDOM=$((seed % 32768))
