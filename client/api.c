@@ -16,6 +16,8 @@
 #include "common/json.h"
 #include "common/printable.h"
 
+#define PROBLEM_LIMIT_BYTES ((size_t)1 << 20) /* of an answer that is an error */
+
 static long connect_timeout_ms = 5000, answer_timeout_ms = 60000;
 
 static CURL *connection;
@@ -382,15 +384,44 @@ int api_get_text(const char *path, char **text, size_t *bytes, struct error *e)
     return code;
 }
 
+/* Where an answer goes: to a file, or, of an error, its words. */
+struct api_sink {
+    CURL *curl;
+    FILE *out;
+    struct buffer problem;
+};
+
+static size_t sink_take(char *data, size_t size, size_t count, void *context)
+{
+    struct api_sink *sink = context;
+    long status = 0;
+
+    curl_easy_getinfo(sink->curl, CURLINFO_RESPONSE_CODE, &status);
+    if (status >= 200 && status <= 299)
+        return fwrite(data, 1, size * count, sink->out);
+    return buffer_append(&sink->problem, data, size * count) ? size * count : 0;
+}
+
 int api_get_file(const char *path, FILE *out, struct error *e)
 {
     CURL *curl = api_prepare(e);
+    struct api_sink sink = {.curl = curl, .out = out, .problem = BUFFER(PROBLEM_LIMIT_BYTES)};
+    struct curl_slist *headers = NULL;
+    char words[CURL_ERROR_SIZE] = "";
 
-    if (!curl)
+    if (!curl || set_address(curl, path, e) || api_add_token(&headers, e))
         return -(int)e->code;
+    curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
     curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, 0L);
-    curl_easy_setopt(curl, CURLOPT_WRITEDATA, out); /* libcurl's own way: fwrite */
-    return perform_and_free(curl, path, NULL, NULL, e);
+    curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, words);
+    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, sink_take);
+    curl_easy_setopt(curl, CURLOPT_WRITEDATA, &sink);
+    CURLcode code = curl_easy_perform(curl);
+    int status = api_outcome(curl, code, path, words, sink.problem.data, sink.problem.bytes, e);
+    curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, NULL);
+    curl_slist_free_all(headers);
+    buffer_clear(&sink.problem);
+    return status;
 }
 
 int api_get(const char *path, json_t **json, struct error *e)

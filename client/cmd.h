@@ -115,6 +115,8 @@ int cmd_resume(int argc, char **argv);
 int cmd_rm(int argc, char **argv);
 int cmd_metrics(int argc, char **argv);
 int cmd_bench(int argc, char **argv);
+int cmd_presets(int argc, char **argv);
+int cmd_events(int argc, char **argv);
 int cmd_predict(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
 int cmd_token(int argc, char **argv);

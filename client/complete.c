@@ -28,6 +28,11 @@ static const struct {
     {"submit",      "set",       "key"                             },
     {"list",        NULL,        "none"                            },
     {"list",        "state",     "state"                           },
+    {"list",        "output",    "wide|"                           },
+    {"list",        "sort",      "newest|name|priority|top1|loss|images_per_sec|ttt_seconds|finished_at"},
+    {"list",        "sweep",     "sweep"                           },
+    {"presets",     NULL,        "preset"                          },
+    {"events",      NULL,        "job"                             },
     {"show",        NULL,        "job"                             },
     {"watch",       NULL,        "job"                             },
     {"wait",        NULL,        "job"                             },
@@ -242,6 +247,8 @@ static void offer_kind(struct cursor c, const char *kind, size_t length, int ope
         offer_names(&part, cmd_metric_at);
     else if (strncmp(kind, "role", length) == 0)
         offer_names(&c, cmd_role_at);
+    else if (strncmp(kind, "preset", length) == 0)
+        offer_presets(&c);
     else if (strncmp(kind, "key", length) == 0)
         offer_keys(c);
     else if (strncmp(kind, "node", length) == 0)

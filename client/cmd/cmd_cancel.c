@@ -3,23 +3,15 @@
 #include "client/job.h"
 #include "client/views/print.h"
 
-int cmd_cancel(int argc, char **argv)
+static int cancel_job(long id, struct error *e)
 {
-    struct cmd_args args;
-    struct error e;
     struct job job;
     json_t *answer;
     char path[64];
-    long id;
-    int done = cmd_parse(&args, argc, argv);
 
-    if (done >= 0)
-        return done;
-    if (cmd_job_id(args.operands[0], &id, &e) < 0)
-        return cmd_fail(&e);
     snprintf(path, sizeof path, "/v1/jobs/%ld/cancel", id);
-    if (api_post(path, NULL, 0, &answer, &e) < 0)
-        return cmd_fail(&e);
+    if (api_post(path, NULL, 0, &answer, e) < 0)
+        return -(int)e->code;
     job_read(answer, &job);
     if (client.json)
         print_json(answer);
@@ -29,4 +21,22 @@ int cmd_cancel(int argc, char **argv)
         printf("job %ld is being cancelled; \"trainctl wait %ld\" waits for its end\n", id, id);
     json_decref(answer);
     return 0;
+}
+
+int cmd_cancel(int argc, char **argv)
+{
+    struct cmd_args args;
+    struct error e;
+    long ids[CMD_OPERANDS_MAX];
+    int done = cmd_parse(&args, argc, argv), code = 0;
+
+    if (done >= 0)
+        return done;
+    for (int i = 0; i < args.operand_count; i++)
+        if (cmd_job_id(args.operands[i], &ids[i], &e) < 0)
+            return cmd_fail(&e);
+    for (int i = 0; i < args.operand_count; i++)
+        if (cancel_job(ids[i], &e) < 0)
+            code = cmd_fail(&e); /* the others are cancelled all the same */
+    return code;
 }

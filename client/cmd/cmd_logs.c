@@ -1,3 +1,4 @@
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -5,14 +6,17 @@
 #include "client/api.h"
 #include "client/cmd.h"
 #include "client/follow.h"
+#include "common/buffer.h"
 #include "common/printable.h"
 
-#define LOOK_SECONDS 0.2 /* events may come by the thousand */
+#define LOG_TAIL_LIMIT_BYTES ((size_t)64 << 20)
+#define LOOK_SECONDS         0.2 /* events may come by the thousand */
 
 struct log {
     long id;
     double attempt; /* that is printed; NAN: the newest */
     size_t from;    /* byte */
+    long tail;      /* lines; 0: all */
     char rest[4];   /* the beginning of a character whose end has not come yet */
 };
 
@@ -55,6 +59,36 @@ static int print_rest(struct log *log, struct error *e)
     return 0;
 }
 
+/* The last lines of what there is now. */
+static int print_tail(struct log *log, struct error *e)
+{
+    struct buffer all = BUFFER(LOG_TAIL_LIMIT_BYTES);
+    char path[128], *text;
+    size_t bytes = 1;
+
+    for (; bytes > 0; log->from += bytes) {
+        int used = snprintf(path, sizeof path, "/v1/jobs/%ld/log?from=%zu", log->id, log->from);
+        if (log->attempt > 0)
+            snprintf(path + used, sizeof path - (size_t)used, "&attempt=%.0f", log->attempt);
+        int code = api_get_text(path, &text, &bytes, e);
+        if (code < 0) {
+            buffer_clear(&all);
+            return code;
+        }
+        buffer_append(&all, text, bytes);
+        if (all.bytes > LOG_TAIL_LIMIT_BYTES / 2) /* its end is what is wanted */
+            buffer_drop(&all, LOG_TAIL_LIMIT_BYTES / 4);
+        free(text);
+    }
+    size_t at = all.bytes;
+    for (long lines = 0; at > 0; at--)
+        if (all.data[at - 1] == '\n' && at < all.bytes && ++lines == log->tail)
+            break;
+    print_text(log, all.data ? all.data + at : "", all.bytes - at);
+    buffer_clear(&all);
+    return 0;
+}
+
 /* The workers write before their event does, so an event says that there is more to read; what they
  * write without one is seen at the next heartbeat. Each attempt has a log of its own. */
 static void logs_observe(void *context, const struct job *job)
@@ -94,13 +128,22 @@ int cmd_logs(int argc, char **argv)
     struct cmd_args args;
     struct error e;
     struct log log = {.attempt = NAN};
+    long attempt = 0;
     int done = cmd_parse(&args, argc, argv);
 
     if (done >= 0)
         return done;
-    if (cmd_job_id(args.operands[0], &log.id, &e) < 0)
+    const char *of = cmd_value(&args, "attempt"), *tail = cmd_value(&args, "tail");
+    if (cmd_job_id(args.operands[0], &log.id, &e) < 0 ||
+        (of && cmd_number(of, "attempt", 1, LONG_MAX, &attempt, &e)) ||
+        (tail && cmd_number(tail, "tail", 1, 1000000, &log.tail, &e)))
         return cmd_fail(&e);
+    if (cmd_flag(&args, "follow") && (of || tail))
+        return cmd_usage(args.cmd, "--follow prints the newest attempt from its beginning: leave "
+                                   "out --attempt and --tail");
     if (cmd_flag(&args, "follow"))
         return follow_log(log.id);
-    return print_rest(&log, &e) < 0 ? cmd_fail(&e) : 0;
+    if (of)
+        log.attempt = (double)attempt;
+    return (tail ? print_tail(&log, &e) : print_rest(&log, &e)) < 0 ? cmd_fail(&e) : 0;
 }

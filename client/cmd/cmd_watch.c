@@ -100,12 +100,17 @@ int cmd_wait(int argc, char **argv)
 {
     struct cmd_args args;
     struct error e;
-    long id;
-    int done = cmd_parse(&args, argc, argv);
+    long ids[CMD_OPERANDS_MAX];
+    int done = cmd_parse(&args, argc, argv), code = 0;
 
     if (done >= 0)
         return done;
-    if (cmd_job_id(args.operands[0], &id, &e) < 0)
-        return cmd_fail(&e);
-    return watch_until_end(id, false);
+    for (int i = 0; i < args.operand_count; i++)
+        if (cmd_job_id(args.operands[i], &ids[i], &e) < 0)
+            return cmd_fail(&e);
+    for (int i = 0; i < args.operand_count; i++) {
+        int outcome = watch_until_end(ids[i], false);
+        code = code ? code : outcome;
+    }
+    return code;
 }

@@ -279,6 +279,26 @@ int store_job_list(struct store *s, const struct store_job_filter *filter, struc
     return status;
 }
 
+int store_job_list_ids(struct store *s, const int64_t *ids, size_t count, struct store_jobs *jobs,
+                       struct error *e)
+{
+    struct sql *c = sql_read_begin(s);
+    int status = 0;
+
+    *jobs = (struct store_jobs){0};
+    for (size_t i = 0; i < count && !status; i++) {
+        sqlite3_stmt *row = sql_query(c, e, "select " BRIEF " from job where id = ?", "i", ids[i]);
+        int found = row ? sql_row(c, row, e) : -(int)ERR_INTERNAL;
+        status = found > 0 ? jobs_append(s, jobs, row, false, e) : found;
+        if (found > 0)
+            sql_done(row);
+    }
+    sql_read_end(s, c);
+    if (status)
+        store_jobs_clear(jobs);
+    return status;
+}
+
 int store_job_each_id(struct store *s, store_job_id_visit *visit, void *context, struct error *e)
 {
     struct sql *c = sql_read_begin(s);

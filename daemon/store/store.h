@@ -163,6 +163,19 @@ enum store_launcher {
     STORE_SLURM,    /* those that have not been handed to Slurm */
     STORE_IN_SLURM, /* those that have */
 };
+/* What a list is sorted by, the best or newest first; jobs without the value stand last. */
+enum store_sort {
+    STORE_SORT_NEWEST,
+    STORE_SORT_NAME,
+    STORE_SORT_PRIORITY,
+    STORE_SORT_TOP1,
+    STORE_SORT_LOSS,
+    STORE_SORT_SPEED,
+    STORE_SORT_TIME,
+    STORE_SORT_FINISHED
+};
+const char *store_sort_name(size_t sort); /* "newest"...; NULL behind the last */
+
 struct store_job_filter {
     unsigned states; /* bits 1u << enum job_state; 0: all */
     int64_t after;   /* 0: from the start */
@@ -171,9 +184,23 @@ struct store_job_filter {
     double priority_seconds;      /* of waiting, that a point of priority counts as much as */
     enum store_launcher launcher; /* of STORE_QUEUE_ORDER and queued jobs alone */
     bool documents;               /* load spec and plan too */
+    /* Of store_job_search alone; NULL or 0: any. */
+    const char *text; /* in the id, name, reason, submitted_by, network or data */
+    const char *user; /* "user:eve", "token:eve", or "eve" for both */
+    const char *name; /* a part of it */
+    int64_t sweep;    /* whose jobs */
+    enum store_sort sort;
 };
 int store_job_list(struct store *s, const struct store_job_filter *filter, struct store_jobs *jobs,
                    struct error *e);
+
+/* The jobs that fit, at most filter->limit (1 to 1000) of *total. Case does not count. */
+int store_job_search(struct store *s, const struct store_job_filter *filter,
+                     struct store_jobs *jobs, int64_t *total, struct error *e);
+
+/* Those of the ids that are there, in this order. */
+int store_job_list_ids(struct store *s, const int64_t *ids, size_t count, struct store_jobs *jobs,
+                       struct error *e);
 
 /* A change of state with its words. Sets started_at at the first "starting" and finished_at at an
  * end. ERR_CONFLICT where the job's state (as in the database, not as the caller thinks) does not

@@ -174,6 +174,29 @@ is "$body" "" "nothing behind the end"
 call '/v1/jobs/1/log?from=-1'
 refused 400 usage 'from 0' "a negative byte"
 
+# ------------------------------------------------------------------ searching
+
+submit "Findme %_' the needle"
+needle=$(jq .id <<<"$body")
+finds() { # QUERY IDS NAME
+    call "/v1/jobs?$1"
+    json '"\([.jobs[].id | tostring] | join(",")) of \(.total)"' "$2" "$3"
+}
+finds 'q=FINDME%20%25_%27' "$needle of 1" "words are found in any case, and no sign of theirs is a wildcard"
+finds 'q=nosuchword' " of 0" "words that stand nowhere"
+finds "q=$needle&state=queued" "$needle of 1" "an id is found"
+finds 'name=needle' "$needle of 1" "a part of a name"
+finds 'user=nobody' " of 0" "nobody's jobs"
+finds 'sweep=7' " of 0" "those of no sweep"
+call '/v1/jobs?sort=name&limit=3'
+json '[.jobs[].name | ascii_downcase] == ([.jobs[].name | ascii_downcase] | sort)' true "sorted by name"
+json .next null "in one page"
+call '/v1/jobs?sort=size'
+refused 400 usage 'sort must be one of newest, name' "an order that there is not"
+call '/v1/jobs?sort=name&after=3'
+refused 400 usage 'after goes with the newest first' "a page of a sorted list"
+call -X POST "/v1/jobs/$needle/cancel"
+
 # ------------------------------------------------------------------ the end
 
 for id in 5 4 3 2 1; do

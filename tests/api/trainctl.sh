@@ -56,6 +56,15 @@ exits 2 "a mistyped metric" metrics 1 --names los
 says "$err" 'did you mean "loss"' "a mistyped metric: the nearest is named"
 exits 2 "a mistyped key" submit --set lr.bse=1 /dev/null
 exits 2 "compare of one job" compare 1
+exits 0 "presets" presets
+says "$out" "surfsara-24k" "presets: they are listed"
+exits 0 "one preset" presets surfsara-24k
+says "$out" '"momentum"' "one preset: what it sets"
+says "$out" "Source: Codreanu" "one preset: where it is from"
+exits 3 "an unknown preset" presets surfsara
+says "$err" 'did you mean "surfsara-24k"' "an unknown preset: the nearest is named"
+exits 2 "list -o long" list -o long
+exits 2 "logs --follow of an attempt" logs --follow --attempt 1 1
 exits 5 "nobody there: 5" --server $nobody list
 says "$err" "$nobody" "nobody there: the address is named"
 says "$err" "traind --listen 127.0.0.1:1" "nobody there: how to start the daemon"
@@ -193,6 +202,7 @@ report $? "checkpoints --get fetches the weights"
 "$trainctl" checkpoints --get 1 -o - 5 | cmp -s - "$dir/weights"
 report $? "checkpoints --get -o - writes them to standard output"
 exits 3 "checkpoints --get of no such step" checkpoints --get 7 -o "$dir/none" 5
+says "$err" "job 5 has no checkpoint of step 7; it has" "checkpoints --get of no such step: the API's words, with those there are"
 [ ! -e "$dir/none" ] && [ ! -e "$dir/none.part" ]
 report $? "and leaves nothing behind"
 
@@ -207,6 +217,27 @@ exits 2 "metrics of no such name" metrics 1 --names lose
 exits 0 "logs" logs 1
 curl -s "$url/v1/jobs/1/log" | cmp -s - "$dir/out"
 report $? "logs are the API's"
+tail -n 2 "$dir/out" >"$dir/tail"
+exits 0 "logs --tail" logs --tail 2 --attempt 1 1
+cmp -s "$dir/out" "$dir/tail"
+report $? "logs --tail prints the last lines" "$out"
+exits 3 "logs of an attempt that was not made" logs --attempt 9 1
+exits 0 "events" events 1
+says "$out" "succeeded" "events: how it ended"
+[[ $out != *step_ms* ]]
+report $? "events: without the steps"
+exits 0 "events --types" --json events --types step,eval 1
+is "$(jq -r .type <"$dir/out" | sort -u | tr '\n' ' ')" "eval step " "events --types: those alone, as JSON lines"
+exits 2 "events of no such type" events --types steps 1
+says "$err" 'did you mean "step"' "events of no such type: the nearest is named"
+exits 0 "wait of several" wait 1 5
+is "$(grep -c '^job [15] succeeded' <<<"$out")" 2 "wait of several: how each ended"
+exits 0 "list with a limit" list --limit 1
+says "$err" "1 of $("$trainctl" --json list | jq .total) jobs shown" "list with a limit: how many there are"
+exits 0 "list --find" list --find resnet50 --sort name -o wide
+says "$out" "USER" "list -o wide has more columns"
+exits 0 "list of what fits nothing" list --find "no such & words"
+is "$out" "no job fits" "list of what fits nothing: says so"
 
 job long 100000 >"$dir/long.json"
 run --json submit "$dir/long.json"

@@ -152,7 +152,7 @@ async function overviewTools(page) {
   same(await page.locator("tr[data-job]").count(), 1, "overview: an address with words finds the job");
   await page.keyboard.press("/");
   await page.keyboard.type("nothing");
-  await page.getByText("No such job").waitFor();
+  await page.getByText("No job matches").waitFor();
   same((await query(page)).q, "nothing", "overview: / searches, and the address keeps the words");
   await page.goto(`${origin}/#/?sort=id`);
   const ids = () => page.locator("tr[data-job]").evaluateAll((rows) => rows.map((row) => Number(row.dataset.job)));

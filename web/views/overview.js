@@ -71,6 +71,7 @@ function place(body, elements) {
 
 export function mount(main, { query, heading }) {
   const rows = new Map(), jobs = new Map(), dirty = new Set();
+  const found = new Set(); // by the daemon, which also looks at networks and data
   let asked = 0, older = 0, next = null, most = ROWS, typing = 0;
   const settings = {};
   const read = (from) => Object.assign(settings, { state: FILTERS[from.get("state")] ? from.get("state") : "all", q: from.get("q") ?? "", sort: from.get("sort") ?? "-id" });
@@ -83,12 +84,15 @@ export function mount(main, { query, heading }) {
     change({ sort: settings.sort === first ? other : first });
   });
   const table = h("table", { class: "jobs card", hidden: true }, h("caption", { class: "hidden" }, "Jobs"), head.element, body);
-  const wait = notice("Loading the jobs…"), empty = emptyList(), nothing = notice("No such job");
+  const wait = notice("Loading the jobs…"), empty = emptyList(), nothing = notice("No job matches");
   const states = choice("Which jobs", Object.keys(FILTERS).map((name) => [name, name]), settings.state, (state) => change({ state }));
-  const search = h("input", { type: "search", placeholder: "Name, id, reason…   /", "aria-label": "Search the jobs by name, id or reason", value: settings.q });
+  const search = h("input", { type: "search", placeholder: "Name, id, network…   /", "aria-label": "Search the jobs by name, id, reason, user, network or data", value: settings.q });
   search.addEventListener("input", () => {
     clearTimeout(typing);
-    typing = setTimeout(() => change({ q: search.value }), TYPING_MS);
+    typing = setTimeout(() => {
+      change({ q: search.value });
+      look.again();
+    }, TYPING_MS);
   });
   const picked = new Set(), comparison = h("a", { class: "button primary", hidden: true });
   const pick = (id, isIt) => {
@@ -120,8 +124,10 @@ export function mount(main, { query, heading }) {
     fill();
   }
 
+  const wordsOf = (text) => text.toLowerCase().split(/\s+/).filter(Boolean);
   const wanted = (job) => {
-    const words = settings.q.toLowerCase().split(/\s+/).filter(Boolean);
+    const words = wordsOf(settings.q);
+    if (words.length === 1 && found.has(job.id)) return FILTERS[settings.state](job);
     const text = `${job.id} ${title(job)} ${job.state} ${job.reason ?? ""} ${job.submitted_by ?? ""}`.toLowerCase();
     return FILTERS[settings.state](job) && words.every((word) => text.includes(word));
   };
@@ -167,8 +173,13 @@ export function mount(main, { query, heading }) {
   });
 
   async function fetchJobs(signal) {
-    const [newest, active] = await Promise.all([get(`/v1/jobs?limit=${PAGE}`, signal), get(`/v1/jobs?limit=1000&state=${ACTIVE}`, signal)]);
-    const all = [...newest.jobs, ...active.jobs];
+    // What is searched for may be older than the newest: the daemon finds the longest word, this page the others.
+    const word = wordsOf(settings.q).sort((a, b) => b.length - a.length)[0];
+    const [newest, active, searched] = await Promise.all([get(`/v1/jobs?limit=${PAGE}`, signal), get(`/v1/jobs?limit=1000&state=${ACTIVE}`, signal),
+      word ? get(`/v1/jobs?limit=${PAGE}&q=${encodeURIComponent(word)}`, signal) : { jobs: [] }]);
+    const all = [...newest.jobs, ...active.jobs, ...searched.jobs];
+    found.clear();
+    searched.jobs.forEach((job) => found.add(job.id));
     next = newest.next;
     for (let i = 0; i < older && next !== null; i++) {
       const page = await get(`/v1/jobs?limit=${PAGE}&after=${next}`, signal);

@@ -118,10 +118,45 @@ static int parse_states(const char *text, unsigned *states, struct error *e)
     return 0;
 }
 
+static int parse_sort(const char *text, enum store_sort *sort, struct error *e)
+{
+    char names[200] = "";
+    size_t used = 0;
+
+    for (size_t i = 0; text && store_sort_name(i); i++) {
+        if (strcmp(text, store_sort_name(i)) == 0) {
+            *sort = (enum store_sort)i;
+            return 0;
+        }
+        used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "",
+                                 store_sort_name(i));
+    }
+    return text ? error_set(e, ERR_USAGE, "sort must be one of %s, not \"%s\"", names, text) : 0;
+}
+
+/* What is looked for, beside states and pages. */
+static int parse_search(const struct request *q, struct store_job_filter *filter, struct error *e)
+{
+    filter->text = request_query(q, "q");
+    filter->user = request_query(q, "user");
+    filter->name = request_query(q, "name");
+    if (filter->text && !*filter->text)
+        filter->text = NULL;
+    if (request_query_int(q, "sweep", 1, INT64_MAX, 0, &filter->sweep, e) ||
+        parse_sort(request_query(q, "sort"), &filter->sort, e))
+        return -(int)e->code;
+    if (filter->sort && filter->after)
+        return error_set(e, ERR_USAGE,
+                         "after goes with the newest first: leave it or sort out, and ask for more "
+                         "by limit");
+    return 0;
+}
+
 int handle_job_list(const struct request *q, struct reply *r, struct error *e)
 {
     struct store_job_filter filter = {.order = STORE_NEWEST_FIRST};
     struct store_jobs jobs;
+    int64_t total;
     const char *states = request_query(q, "state");
 
     if (states && !*states)
@@ -129,7 +164,7 @@ int handle_job_list(const struct request *q, struct reply *r, struct error *e)
     if (parse_states(states, &filter.states, e) ||
         request_query_int(q, "after", 1, INT64_MAX, 0, &filter.after, e) ||
         request_query_int(q, "limit", 1, 1000, 50, &filter.limit, e) ||
-        store_job_list(q->app->store, &filter, &jobs, e))
+        parse_search(q, &filter, e) || store_job_search(q->app->store, &filter, &jobs, &total, e))
         return -(int)e->code;
     struct json_text text = JSON_TEXT;
     json_text_open(&text, NULL, '{');
@@ -140,10 +175,11 @@ int handle_job_list(const struct request *q, struct reply *r, struct error *e)
         json_text_close(&text, '}');
     }
     json_text_close(&text, ']');
-    if (jobs.count == (size_t)filter.limit)
+    if (jobs.count == (size_t)filter.limit && !filter.sort)
         json_text_integer(&text, "next", jobs.items[jobs.count - 1].id);
     else
         json_text_raw(&text, "next", NULL);
+    json_text_integer(&text, "total", total);
     json_text_close(&text, '}');
     store_jobs_clear(&jobs);
     return reply_json_text(r, 200, &text, e);

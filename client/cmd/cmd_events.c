@@ -1,0 +1,88 @@
+/* trainctl events ID: what happened to a job, oldest first. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/api.h"
+#include "client/cmd.h"
+#include "client/job.h"
+#include "client/views/view.h"
+#include "common/event.h"
+#include "common/json.h"
+
+#define PAGE_EVENTS 1000
+
+static const char *event_type_at(size_t i)
+{
+    return i == 0                  ? "state"
+           : i <= EVENT_TYPE_COUNT ? event_type_name((enum event_type)(i - 1))
+                                   : NULL;
+}
+
+/* All but steps and the progress of evaluations, unless they are asked for. */
+static void events_usual(char *types, size_t bytes)
+{
+    size_t used = 0;
+
+    for (size_t i = 0; event_type_at(i); i++)
+        if (strcmp(event_type_at(i), "step") != 0 && strcmp(event_type_at(i), "eval_progress") != 0)
+            used += (size_t)snprintf(types + used, bytes - used, "%s%s", used ? "," : "",
+                                     event_type_at(i));
+}
+
+/* A date and the words of the views, which leave out what they draw otherwise: then its JSON. */
+static void events_print(json_t *event)
+{
+    struct stream_event shown = {json_get_text(event, "type", ""), event};
+    char words[2048], *json;
+
+    if (client.json || !view_event_words(&shown, words, sizeof words)) {
+        json = json_dumps(event, JSON_COMPACT | JSON_REAL_PRECISION(10));
+        puts(json ? json : "");
+        free(json);
+    } else {
+        puts(words);
+    }
+}
+
+static int events_page(long id, const char *types, long long *after, struct error *e)
+{
+    char path[512];
+    json_t *answer, *event;
+    size_t i;
+
+    snprintf(path, sizeof path, "/v1/jobs/%ld/events?types=%s&after=%lld&limit=%d", id, types,
+             *after, PAGE_EVENTS);
+    if (api_get(path, &answer, e) < 0)
+        return -(int)e->code;
+    json_array_foreach (json_object_get(answer, "events"), i, event)
+        events_print(event);
+    bool more = json_is_integer(json_object_get(answer, "next"));
+    *after = json_get_integer(answer, "next", 0);
+    json_decref(answer);
+    return more;
+}
+
+int cmd_events(int argc, char **argv)
+{
+    struct cmd_args args;
+    struct error e;
+    char types[256];
+    long long after = 0;
+    long id;
+    int more = cmd_parse(&args, argc, argv);
+
+    if (more >= 0)
+        return more;
+    const char *wanted = cmd_value(&args, "types");
+    if (cmd_job_id(args.operands[0], &id, &e) < 0 ||
+        (wanted && cmd_words(wanted, "type of event", event_type_at, &e)))
+        return cmd_fail(&e);
+    events_usual(types, sizeof types);
+    if (wanted)
+        snprintf(types, sizeof types, "%.250s", wanted);
+    do
+        more = events_page(id, types, &after, &e);
+    while (more > 0);
+    return more < 0 ? cmd_fail(&e) : 0;
+}

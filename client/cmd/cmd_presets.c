@@ -1,0 +1,90 @@
+/* trainctl presets [NAME]: the published recipes of this machine, or what one of them sets. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/cmd.h"
+#include "client/views/print.h"
+#include "client/views/table.h"
+#include "common/json.h"
+#include "common/preset.h"
+#include "common/suggest.h"
+
+#define DESCRIPTION_BEGINS 26
+
+static void presets_table(const json_t *presets)
+{
+    struct libscols_table *table = table_create(1);
+    const json_t *preset;
+    size_t i;
+
+    table_column(table, "NAME", 0);
+    table_column(table, "WHAT", TABLE_WRAP);
+    json_array_foreach (presets, i, preset) {
+        struct libscols_line *line = table_line(table);
+        table_set(line, 0, json_get_text(preset, "name", ""));
+        table_set_wrapped(line, 1, json_get_text(preset, "description", ""),
+                          table_room(DESCRIPTION_BEGINS));
+    }
+    table_finish(table);
+}
+
+static int presets_unknown(const json_t *presets, const char *name)
+{
+    struct suggest near = {.word = name};
+    const json_t *preset;
+    struct error e;
+    size_t i;
+
+    json_array_foreach (presets, i, preset)
+        suggest_offer(&near, json_get_text(preset, "name", ""));
+    error_set(&e, ERR_NOT_FOUND, "there is no preset \"%s\"%s%s%s", name,
+              near.best ? "; did you mean \"" : "", near.best ? near.best : "",
+              near.best ? "\"?" : "");
+    return cmd_fail(&e);
+}
+
+/* The fragment as a document would state it, with the words about it in front. */
+static int presets_show(const json_t *presets, const char *name)
+{
+    const json_t *preset;
+    size_t i;
+
+    json_array_foreach (presets, i, preset) {
+        if (strcmp(json_get_text(preset, "name", ""), name) != 0)
+            continue;
+        if (client.json) {
+            print_json(preset);
+            return 0;
+        }
+        print_wrapped(stdout, "", 0, json_get_text(preset, "description", ""));
+        print_wrapped(stdout, "Source: ", 8, json_get_text(preset, "source", ""));
+        char *text = json_dumps(json_object_get(preset, "document"),
+                                JSON_INDENT(2) | JSON_REAL_PRECISION(10));
+        printf("\n%s\n", text ? text : "");
+        free(text);
+        return 0;
+    }
+    return presets_unknown(presets, name);
+}
+
+int cmd_presets(int argc, char **argv)
+{
+    struct cmd_args args;
+    int code = cmd_parse(&args, argc, argv);
+
+    if (code >= 0)
+        return code;
+    json_t *presets = preset_list();
+    code = 0;
+    if (args.operand_count)
+        code = presets_show(presets, args.operands[0]);
+    else if (client.json)
+        print_json(presets);
+    else if (json_array_size(presets) == 0)
+        printf("there are no presets in %s\n", preset_folder());
+    else
+        presets_table(presets);
+    json_decref(presets);
+    return code;
+}

@@ -1,0 +1,103 @@
+/* Jobs that are looked for: by words, user, name and sweep, in another order than the newest first.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/store/sql.h"
+#include "daemon/store/store.h"
+#include "daemon/store/store_internal.h"
+
+static const char *const sorts[] = {
+    [STORE_SORT_NEWEST] = "newest",     [STORE_SORT_NAME] = "name",
+    [STORE_SORT_PRIORITY] = "priority", [STORE_SORT_TOP1] = "top1",
+    [STORE_SORT_LOSS] = "loss",         [STORE_SORT_SPEED] = "images_per_sec",
+    [STORE_SORT_TIME] = "ttt_seconds",  [STORE_SORT_FINISHED] = "finished_at",
+};
+
+const char *store_sort_name(size_t sort)
+{
+    return sort < sizeof sorts / sizeof sorts[0] ? sorts[sort] : NULL;
+}
+
+/* "user:eve" and "token:eve" are both found by "eve". instr finds text as it is: no wildcards. */
+#define FOUND                                                                                      \
+    "from job where id < ?1 and (?2 = '' or instr(?2, ',' || state || ',')) "                      \
+    "and (?3 is null or submitted_by in (?3, 'user:' || ?3, 'token:' || ?3)) "                     \
+    "and (?4 is null or instr(lower(coalesce(name, '')), lower(?4))) "                             \
+    "and (?5 = 0 or submitted_by = 'sweep ' || ?5) "                                               \
+    "and (?6 is null or id = ?6 or instr(lower(coalesce(name, '') || char(10) || "                 \
+    "coalesce(reason, '') || char(10) || coalesce(submitted_by, '') || char(10) || "               \
+    "coalesce(json_extract(spec, '$.model.arch'), '') || char(10) || "                             \
+    "coalesce(json_extract(spec, '$.data.train'), '')), lower(?6)))"
+
+static sqlite3_stmt *search_query(struct sql *c, const char *sql, const char *format,
+                                  const struct store_job_filter *f, int64_t after, int64_t limit,
+                                  struct error *e)
+{
+    char states[256] = "";
+    size_t used = 0;
+
+    for (int state = 0; f->states && state < JOB_STATE_COUNT; state++)
+        if (f->states & 1u << state)
+            used += (size_t)snprintf(states + used, sizeof states - used, ",%s,",
+                                     job_state_name((enum job_state)state));
+    return sql_query(c, e, sql, format, after, states, f->user, f->name, f->sweep, f->text, limit,
+                     (int64_t)f->sort);
+}
+
+static int search_count(struct sql *c, const struct store_job_filter *f, int64_t *total,
+                        struct error *e)
+{
+    sqlite3_stmt *row = search_query(c, "select count(*) " FOUND, "isssis", f, INT64_MAX, 0, e);
+    int status = row ? sql_row(c, row, e) : -(int)ERR_INTERNAL;
+
+    if (status > 0) {
+        *total = sqlite3_column_int64(row, 0);
+        sql_done(row);
+        status = 0;
+    }
+    return status;
+}
+
+static int search_ids(struct sql *c, const struct store_job_filter *f, int64_t *ids, size_t *count,
+                      struct error *e)
+{
+    static const char sql[] =
+        "select id " FOUND " order by case ?8 when 2 then -priority when 3 then -top1 "
+        "when 4 then loss when 5 then -images_per_sec when 6 then ttt_seconds "
+        "when 7 then -finished_at end nulls last, case ?8 when 1 then lower(name) end nulls last, "
+        "id desc limit ?7";
+    _Static_assert(STORE_SORT_NAME == 1 && STORE_SORT_PRIORITY == 2 && STORE_SORT_FINISHED == 7,
+                   "the numbers in the statement");
+    int64_t after = f->after > 0 ? f->after : INT64_MAX;
+    sqlite3_stmt *row = search_query(c, sql, "isssisii", f, after, f->limit, e);
+    int status = row ? 1 : -(int)ERR_INTERNAL;
+
+    *count = 0;
+    while (status > 0 && (status = sql_row(c, row, e)) > 0)
+        ids[(*count)++] = sqlite3_column_int64(row, 0);
+    return status;
+}
+
+int store_job_search(struct store *s, const struct store_job_filter *filter,
+                     struct store_jobs *jobs, int64_t *total, struct error *e)
+{
+    bool plain = !filter->text && !filter->user && !filter->name && !filter->sweep && !filter->sort;
+    int64_t *ids = calloc((size_t)filter->limit, sizeof *ids);
+    size_t count = 0;
+
+    *jobs = (struct store_jobs){0};
+    if (!ids)
+        return error_set(e, ERR_NO_MEMORY, "no memory for a list of jobs");
+    struct sql *c = sql_read_begin(s);
+    int status = search_count(c, filter, total, e);
+    if (!status && !plain)
+        status = search_ids(c, filter, ids, &count, e);
+    sql_read_end(s, c);
+    if (!status)
+        status =
+            plain ? store_job_list(s, filter, jobs, e) : store_job_list_ids(s, ids, count, jobs, e);
+    free(ids);
+    return status;
+}
