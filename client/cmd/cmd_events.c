@@ -7,7 +7,7 @@
 #include "client/cmd.h"
 #include "client/job.h"
 #include "client/views/view.h"
-#include "common/event.h"
+#include "common/run/event.h"
 #include "common/json.h"
 
 #define PAGE_EVENTS 1000

@@ -7,7 +7,7 @@
 #include "client/views/print.h"
 #include "client/views/table.h"
 #include "common/json.h"
-#include "common/preset.h"
+#include "common/job/preset.h"
 #include "common/suggest.h"
 
 #define DESCRIPTION_BEGINS 26
