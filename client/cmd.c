@@ -18,105 +18,41 @@
 
 /* clang-format off */
 static const struct cmd_option common_options[] = {
-    {"server", 's', "ADDRESS", "the daemon: http://HOST:PORT, https://HOST:PORT or unix:PATH (also TRAINCTL_SERVER)"},
-    {"json", 'j', NULL, "print the daemon's JSON"},
-    {"no-color", 0, NULL, "no colours (also NO_COLOR)"},
-    {"help", 'h', NULL, "show this help"},
-    {"version", 'V', NULL, "show the version"},
+    {"server", 's', "ADDRESS", "the daemon: http://HOST:PORT, https://HOST:PORT or unix:PATH (also TRAINCTL_SERVER)", NULL},
+    {"json", 'j', NULL, "print the daemon's JSON", NULL},
+    {"no-color", 0, NULL, "no colours (also NO_COLOR)", NULL},
+    {"help", 'h', NULL, "show this help", NULL},
+    {"version", 'V', NULL, "show the version", NULL},
 };
+/* clang-format on */
 
-static const struct cmd commands[] = {
-    {"plan", "[--explain] [--set KEY=VALUE...] FILE|- | --diff FILE FILE", "show what a job document means, without a daemon", cmd_plan, 1, 2,
-     {{"explain", 'e', NULL, "each number with its formula, inputs, source and what would change it"},
-      {"diff", 'd', NULL, "where two documents and their plans differ"},
-      {"set", 0, "KEY=VALUE", "change a key of the document first, as lr.base=0.2"},
-      {"train-images", 0, "N", "there are N training images; count none"},
-      {"eval-images", 0, "N", "there are N evaluation images"}}},
-    {"predict", "[--nodes N,N...] [--deadline T] [--budget H] [--set KEY=VALUE...] FILE|-",
-     "predict throughput, time to train and node-hours by number of nodes, without a daemon", cmd_predict, 1, 1,
-     {{"set", 0, "KEY=VALUE", "change a key of the document first, as batch_per_worker=32"},
-      {"nodes", 0, "N,N...", "numbers of nodes (1,2,4,8,16,32,64,128,256)"},
-      {"deadline", 0, "T", "choose the cheapest that ends within T: 2h, 90min, 3d"},
-      {"budget", 0, "H", "choose the fastest that costs at most H node-hours"},
-      {"to-target", 0, NULL, "epochs that ResNet-50 needs for 75.9 % top-1 with each batch, not the job's"},
-      {"node-speed", 0, "R", "one node alone does R images/s, instead of what was measured here"},
-      {"hop-us", 0, "U", "microseconds of each of a ring's 2 (n-1) messages (400)"},
-      {"link-gbit", 0, "G", "gigabits/s that an all-reduce gets out of a node's link (60)"},
-      {"jitter", 0, "P", "standard deviation of a node's step, in percent (2)"},
-      {"train-images", 0, "N", "there are N training images; count none"},
-      {"eval-images", 0, "N", "there are N evaluation images"}}},
-    {"bench", "[--arch A] [--image-size S] [--batch B] [--workers W] [--threads T] [--steps N] [--precision P] [--gemm G] [--eval]",
-     "measure training or evaluation on this machine, without a daemon", cmd_bench, 0, 0,
-     {{"arch", 0, "A", "the network (resnet50)"},
-      {"image-size", 0, "S", "width and height of the images in pixels (224)"},
-      {"batch", 0, "B", "images of a worker and step (16)"},
-      {"workers", 0, "W", "MPI ranks (2)"},
-      {"threads", 0, "T", "threads of a worker (0: cores / workers)"},
-      {"steps", 0, "N", "steps that are measured, behind one to warm up (5)"},
-      {"precision", 0, "P", "number format of the matrix products (fp32)"},
-      {"gemm", 0, "G", "what multiplies convolutions: auto, openblas or own (auto)"},
-      {"eval", 0, NULL, "measure evaluation: forward passes only"}}},
-    {"scale", "--workers N,N... [--strong|--weak] [--steps N] [--set KEY=VALUE...] FILE|-",
-     "measure how a job scales over this machine's workers, beside the prediction, without a daemon", cmd_scale, 1, 1,
-     {{"set", 0, "KEY=VALUE", "change a key of the document first, as batch_per_worker=32"},
-      {"workers", 0, "N,N...", "numbers of MPI ranks, as 1,2,4"},
-      {"strong", 0, NULL, "only strong scaling: the global batch stays"},
-      {"weak", 0, NULL, "only weak scaling: each worker keeps its batch"},
-      {"steps", 0, "N", "steps that are measured, behind one to warm up (5)"},
-      {"plot", 0, NULL, "also as curves over the workers in the terminal, with log axes"},
-      {"oversubscribe", 0, NULL, "also more workers than there are slots"}}},
-    {"presets", "[NAME]", "list the published recipes, or show what one sets, without a daemon", cmd_presets, 0, 1, {{0}}},
-    {"submit", "[--set KEY=VALUE...] [--train-images N] [--eval-images N] [--wait|--watch|--print-sbatch] FILE|-", "submit a job document and print the job's id", cmd_submit, 1, 1,
-     {{"set", 0, "KEY=VALUE", "change a key of the document first, as lr.base=0.2"},
-      {"wait", 0, NULL, "wait for its end; exit with its outcome"},
-      {"watch", 0, NULL, "watch it until its end; exit with its outcome"},
-      {"print-sbatch", 0, NULL, "print the batch script of a job for Slurm instead of submitting it"},
-      {"train-images", 0, "N", "there are N training images: data.train_images"},
-      {"eval-images", 0, "N", "there are N evaluation images: data.eval_images"}}},
-    {"list", "[--state S] [--user U] [--name N] [--sweep ID] [--find WORDS] [--sort KEY] [--limit N] [-o wide]", "list jobs, the newest first", cmd_list, 0, 0,
-     {{"state", 0, "S", "only jobs in this state, or in one of several: running,queued"},
-      {"user", 0, "U", "only jobs of this user or token"},
-      {"name", 0, "N", "only jobs with this in their name"},
-      {"sweep", 0, "ID", "only jobs of this sweep"},
-      {"find", 0, "WORDS", "only jobs with these words in id, name, reason, user, network or data"},
-      {"sort", 0, "KEY", "newest, name, priority, top1, loss, images_per_sec, ttt_seconds or finished_at"},
-      {"output", 'o', "wide", "more columns, and nothing cut"},
-      {"limit", 0, "N", "at most N jobs, the newest (20)"}}},
-    {"show", "ID", "show one job", cmd_show, 1, 1, {{0}}},
-    {"watch", "[ID]", "watch a job until it ends, and exit with its outcome; without ID the queue", cmd_watch, 0, 1, {{0}}},
-    {"wait", "ID...", "wait until jobs have ended; exit with the outcome of the first that did not succeed", cmd_wait, 1, CMD_OPERANDS_MAX, {{0}}},
-    {"events", "[--types A,B] ID", "print what happened to a job", cmd_events, 1, 1,
-     {{"types", 0, "A,B", "which types, as state,eval (all but steps)"}}},
-    {"logs", "[-f] [--attempt N] [--tail N] ID", "print a job's log", cmd_logs, 1, 1,
-     {{"follow", 'f', NULL, "go on until the job ends"},
-      {"attempt", 0, "N", "of this attempt (the newest)"},
-      {"tail", 0, "N", "only its last N lines"}}},
-    {"cancel", "ID...", "cancel jobs", cmd_cancel, 1, CMD_OPERANDS_MAX, {{0}}},
-    {"clone", "[--set KEY=VALUE...] [--submit [--wait|--watch]] ID", "print a job's document with changes, or submit it as a new job", cmd_clone, 1, 1,
-     {{"set", 0, "KEY=VALUE", "change a key, as lr.base=0.2"},
-      {"submit", 0, NULL, "submit it instead of printing it"},
-      {"wait", 0, NULL, "with --submit: wait for its end; exit with its outcome"},
-      {"watch", 0, NULL, "with --submit: watch it until its end; exit with its outcome"}}},
-    {"resume", "[--set KEY=VALUE...] ID", "go on with a job from its newest checkpoint", cmd_resume, 1, CMD_OPERANDS_MAX,
-     {{"set", 0, "KEY=VALUE", "change a key of cluster or restart, or the priority, as cluster.workers_per_node=1"}}},
-    {"rm", "ID...", "remove ended jobs with their run directories", cmd_rm, 1, CMD_OPERANDS_MAX, {{0}}},
-    {"metrics", "[--names A,B] [--points N] [--csv|--plot] ID", "print or draw a job's metrics by step", cmd_metrics, 1, 1,
-     {{"names", 0, "A,B", "which (loss,lr,images_per_sec)"},
-      {"points", 0, "N", "at most N rows: means of the steps between"},
-      {"csv", 0, NULL, "as comma-separated values"},
-      {"plot", 'p', NULL, "as curves in the terminal"}}},
-    {"compare", "ID ID...", "results of jobs side by side, and in which keys they differ", cmd_compare, 2, CMD_OPERANDS_MAX, {{0}}},
-    {"checkpoints", "[--get STEP|newest [--output FILE]] ID", "list a job's checkpoints, or download one's weights", cmd_checkpoints, 1, 1,
-     {{"get", 0, "STEP", "download the weights after this step, or the newest"},
-      {"output", 'o', "FILE", "into this file; - is standard output (job-ID-step-STEP.safetensors)"}}},
-    {"sweep", "FILE|- | show ID | wait ID | list | cancel ID", "search over job keys: submit one, show its results, wait, list, cancel", cmd_sweep, 1, 2, {{0}}},
-    {"nodes", "[NAME]", "list the machines that train, or one with its checks", cmd_nodes, 0, 1, {{0}}},
-    {"token", "create [--role R] [--expires T] NAME | list | revoke ID", "make, list and revoke tokens; over the unix socket, or with a token of role admin", cmd_token, 1, 2,
-     {{"role", 0, "R", "what it may: read, submit, operator, node or admin (submit)"},
-      {"expires", 0, "T", "it ends after this time, as 90m, 12h or 30d (never)"}}},
-    {"backup", "FILE", "copy the daemon's database, while it works, into a file", cmd_backup, 1, 1, {{0}}},
-    {"doctor", "[--slurm]", "look for what is wrong with an installation; exit 1 where something is", cmd_doctor, 0, 0,
-     {{"slurm", 0, NULL, "also what is missing for jobs on Slurm: slurm.conf, prolog, settings, nodes"}}},
+/* The order of the help and of man/trainctl.1. */
+/* clang-format off */
+static const struct cmd *const commands[] = {
+    &cmd_plan_entry,
+    &cmd_predict_entry,
+    &cmd_bench_entry,
+    &cmd_scale_entry,
+    &cmd_presets_entry,
+    &cmd_submit_entry,
+    &cmd_list_entry,
+    &cmd_show_entry,
+    &cmd_watch_entry,
+    &cmd_wait_entry,
+    &cmd_events_entry,
+    &cmd_logs_entry,
+    &cmd_cancel_entry,
+    &cmd_clone_entry,
+    &cmd_resume_entry,
+    &cmd_rm_entry,
+    &cmd_metrics_entry,
+    &cmd_compare_entry,
+    &cmd_checkpoints_entry,
+    &cmd_sweep_entry,
+    &cmd_nodes_entry,
+    &cmd_token_entry,
+    &cmd_backup_entry,
+    &cmd_doctor_entry,
 };
 /* clang-format on */
 
@@ -135,7 +71,7 @@ static const struct {
 
 const struct cmd *cmd_at(size_t i)
 {
-    return i < COUNT(commands) ? &commands[i] : NULL;
+    return i < COUNT(commands) ? commands[i] : NULL;
 }
 
 const char *cmd_title(const char *name)
@@ -149,8 +85,8 @@ const char *cmd_title(const char *name)
 const struct cmd *cmd_find(const char *name)
 {
     for (size_t i = 0; i < COUNT(commands); i++)
-        if (strcmp(commands[i].name, name) == 0)
-            return &commands[i];
+        if (strcmp(commands[i]->name, name) == 0)
+            return commands[i];
     return NULL;
 }
 
@@ -362,8 +298,8 @@ static void print_refused(FILE *out)
     const char *before = "\nnot supported by this version: ";
 
     for (size_t i = 0; i < COUNT(commands); i++)
-        if (!commands[i].run) {
-            fprintf(out, "%s%s", before, commands[i].name);
+        if (!commands[i]->run) {
+            fprintf(out, "%s%s", before, commands[i]->name);
             before = " ";
         }
     if (*before == ' ')
@@ -377,11 +313,11 @@ void cmd_print_overview(FILE *out)
 
     fputs("usage: trainctl [--server ADDRESS] [--json] COMMAND ...\n", out);
     for (size_t i = 0; i < COUNT(commands); i++) {
-        if (cmd_title(commands[i].name))
-            fprintf(out, "\n%s:\n", cmd_title(commands[i].name));
-        snprintf(label, sizeof label, "  %-11s ", commands[i].name);
-        if (commands[i].run)
-            print_wrapped(out, label, 14, commands[i].help);
+        if (cmd_title(commands[i]->name))
+            fprintf(out, "\n%s:\n", cmd_title(commands[i]->name));
+        snprintf(label, sizeof label, "  %-11s ", commands[i]->name);
+        if (commands[i]->run)
+            print_wrapped(out, label, 14, commands[i]->help);
     }
     print_refused(out);
     fputs("\nOptions:\n", out);

@@ -1,9 +1,10 @@
 /*
- * trainctl's commands: one table (cmd.c) that dispatch, option parsing, --help and the check of
- * man/trainctl.1 use. A command lives in cmd/cmd_NAME.c, its entry is cmd_NAME(argc, argv) with
- * argv[0] its name, and it returns the process's exit code (common/error.h's table).
+ * trainctl's commands: dispatch, option parsing, --help, completion and the check of
+ * man/trainctl.1 go by their entries. A command lives in cmd/cmd_NAME.c, which ends with its entry:
+ * name, options and what they take; cmd.c lists the entries. run gets argv[0] as the name, and
+ * returns the process's exit code (common/error.h's table).
  *
- *     int cmd_show(int argc, char **argv)
+ *     static int cmd_show(int argc, char **argv)
  *     {
  *         struct cmd_args args;
  *         int done = cmd_parse(&args, argc, argv);
@@ -33,6 +34,7 @@ struct cmd_option {
     const char
         *value; /* "N": what it takes; NULL: it is a flag; "KEY=VALUE" may come several times */
     const char *help;
+    const char *completion; /* what its value is, as for the operands; NULL: not offered */
 };
 
 struct cmd {
@@ -41,6 +43,10 @@ struct cmd {
     const char *help;                  /* one line */
     int (*run)(int argc, char **argv); /* NULL: not built in this version, and refused so */
     int min_operands, max_operands;
+    /* What the operands are, for completion: "job", "file", "state", ... (complete.c). Several are
+     * separated by spaces; words by "|" are for the first operand only; "/..." are the choices of a
+     * job's key; "none": nothing can be offered. */
+    const char *completion;
     struct cmd_option options[CMD_OPTIONS_MAX]; /* own ones, ends with a zeroed row */
 };
 
@@ -103,29 +109,29 @@ const char *cmd_state_at(size_t i);  /* "queued"... */
 const char *cmd_metric_at(size_t i); /* "loss"... */
 const char *cmd_role_at(size_t i);   /* of tokens: "read"... */
 
-int cmd_plan(int argc, char **argv);
-int cmd_submit(int argc, char **argv);
-int cmd_list(int argc, char **argv);
-int cmd_show(int argc, char **argv);
-int cmd_watch(int argc, char **argv);
-int cmd_wait(int argc, char **argv);
-int cmd_logs(int argc, char **argv);
-int cmd_cancel(int argc, char **argv);
-int cmd_resume(int argc, char **argv);
-int cmd_rm(int argc, char **argv);
-int cmd_metrics(int argc, char **argv);
-int cmd_bench(int argc, char **argv);
-int cmd_presets(int argc, char **argv);
-int cmd_events(int argc, char **argv);
-int cmd_predict(int argc, char **argv);
-int cmd_doctor(int argc, char **argv);
-int cmd_token(int argc, char **argv);
-int cmd_backup(int argc, char **argv);
-int cmd_nodes(int argc, char **argv);
-int cmd_scale(int argc, char **argv);
-int cmd_sweep(int argc, char **argv);
-int cmd_compare(int argc, char **argv);
-int cmd_checkpoints(int argc, char **argv);
-int cmd_clone(int argc, char **argv);
+extern const struct cmd cmd_plan_entry;
+extern const struct cmd cmd_predict_entry;
+extern const struct cmd cmd_bench_entry;
+extern const struct cmd cmd_scale_entry;
+extern const struct cmd cmd_presets_entry;
+extern const struct cmd cmd_submit_entry;
+extern const struct cmd cmd_list_entry;
+extern const struct cmd cmd_show_entry;
+extern const struct cmd cmd_watch_entry;
+extern const struct cmd cmd_wait_entry;
+extern const struct cmd cmd_events_entry;
+extern const struct cmd cmd_logs_entry;
+extern const struct cmd cmd_cancel_entry;
+extern const struct cmd cmd_clone_entry;
+extern const struct cmd cmd_resume_entry;
+extern const struct cmd cmd_rm_entry;
+extern const struct cmd cmd_metrics_entry;
+extern const struct cmd cmd_compare_entry;
+extern const struct cmd cmd_checkpoints_entry;
+extern const struct cmd cmd_sweep_entry;
+extern const struct cmd cmd_nodes_entry;
+extern const struct cmd cmd_token_entry;
+extern const struct cmd cmd_backup_entry;
+extern const struct cmd cmd_doctor_entry;
 
 #endif

@@ -16,65 +16,6 @@
 #define HURRY_MS 700 /* nobody waits longer for a key */
 #define JOBS_MAX 100
 
-/* What stands where. option NULL: the operands. Several kinds are separated by spaces; words by "|"
- * are for the first operand only; "/..." are the choices of a job's key; "none": nothing can be
- * offered. */
-static const struct {
-    const char *command, *option, *kind;
-} rows[] = {
-    {"plan",        NULL,        "file"                            },
-    {"plan",        "set",       "key"                             },
-    {"submit",      NULL,        "file"                            },
-    {"submit",      "set",       "key"                             },
-    {"list",        NULL,        "none"                            },
-    {"list",        "state",     "state"                           },
-    {"list",        "output",    "wide|"                           },
-    {"list",        "sort",      "newest|name|priority|top1|loss|images_per_sec|ttt_seconds|finished_at"},
-    {"list",        "sweep",     "sweep"                           },
-    {"presets",     NULL,        "preset"                          },
-    {"events",      NULL,        "job"                             },
-    {"show",        NULL,        "job"                             },
-    {"watch",       NULL,        "job"                             },
-    {"wait",        NULL,        "job"                             },
-    {"logs",        NULL,        "job"                             },
-    {"cancel",      NULL,        "job"                             },
-    {"clone",       NULL,        "job"                             },
-    {"clone",       "set",       "key"                             },
-    {"resume",      NULL,        "job"                             },
-    {"resume",      "set",       "key"                             },
-    {"rm",          NULL,        "job"                             },
-    {"metrics",     NULL,        "job"                             },
-    {"metrics",     "names",     "metric"                          },
-    {"bench",       NULL,        "none"                            },
-    {"bench",       "arch",      "/model/arch"                     },
-    {"bench",       "precision", "/precision"                      },
-    {"bench",       "gemm",      "/model/gemm"                     },
-    {"token",       NULL,        "create|list|revoke token"        },
-    {"token",       "role",      "role"                            },
-    {"backup",      NULL,        "file"                            },
-    {"compare",     NULL,        "job"                             },
-    {"checkpoints", NULL,        "job"                             },
-    {"checkpoints", "get",       "newest|"                         },
-    {"checkpoints", "output",    "file"                            },
-    {"sweep",       NULL,        "show|wait|list|cancel sweep file"},
-    {"nodes",       NULL,        "node"                            },
-    {"predict",     NULL,        "file"                            },
-    {"predict",     "set",       "key"                             },
-    {"scale",       NULL,        "file"                            },
-    {"scale",       "set",       "key"                             },
-    {"doctor",      NULL,        "none"                            },
-    {"help",        NULL,        "command"                         },
-};
-
-const char *complete_kind(const char *command, const char *option)
-{
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        if (strcmp(rows[i].command, command) == 0 &&
-            (option ? rows[i].option && strcmp(rows[i].option, option) == 0 : !rows[i].option))
-            return rows[i].kind;
-    return NULL;
-}
-
 /* ---- offering */
 
 /* The word at the cursor: what stands before it in the same word ("--state=", "running,") is kept.
@@ -257,8 +198,6 @@ static void offer_kind(struct cursor c, const char *kind, size_t length, int ope
         offer_list(&c, "/v1/sweeps", "sweeps", "id", "name");
     else if (strncmp(kind, "token", length) == 0 && operand > 0)
         offer_list(&c, "/v1/tokens", "tokens", "id", "name");
-    else if (strncmp(kind, "command", length) == 0)
-        offer_commands(&c);
     else if (*kind == '/')
         offer_choices(&c, kind);
     else if (memchr(kind, '|', length) && operand == 0)
@@ -333,12 +272,14 @@ int complete(int argc, char **argv)
             return 0;
     }
     if (p.option)
-        offer_kinds(c, complete_kind(p.command ? p.command : "", p.option->name), 0);
+        offer_kinds(c, p.option->completion, 0);
     else if (!p.no_options && c.word[0] == '-')
         offer_options(&c, p.cmd);
     else if (!p.command)
         offer_commands(&c);
-    else
-        offer_kinds(c, complete_kind(p.command, NULL), p.operands);
+    else if (strcmp(p.command, "help") == 0)
+        offer_commands(&c);
+    else if (p.cmd)
+        offer_kinds(c, p.cmd->completion, p.operands);
     return 0;
 }

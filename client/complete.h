@@ -8,7 +8,4 @@
 
 int complete(int argc, char **argv); /* argv[0] is the first word; always 0 */
 
-/* What a command's operands or an option's value are: complete.c's table. NULL: there is no row. */
-const char *complete_kind(const char *command, const char *option);
-
 #endif

@@ -6,7 +6,7 @@
 #include "client/views/human.h"
 #include "client/views/print.h"
 
-int cmd_backup(int argc, char **argv)
+static int cmd_backup(int argc, char **argv)
 {
     struct cmd_args args;
     struct error e;
@@ -26,3 +26,15 @@ int cmd_backup(int argc, char **argv)
                human_size(size, sizeof size, bytes));
     return 0;
 }
+
+/* clang-format off */
+const struct cmd cmd_backup_entry = {
+    .name = "backup",
+    .synopsis = "FILE",
+    .help = "copy the daemon's database, while it works, into a file",
+    .run = cmd_backup,
+    .min_operands = 1,
+    .max_operands = 1,
+    .completion = "file",
+};
+/* clang-format on */

@@ -23,7 +23,7 @@ static int cancel_job(long id, struct error *e)
     return 0;
 }
 
-int cmd_cancel(int argc, char **argv)
+static int cmd_cancel(int argc, char **argv)
 {
     struct cmd_args args;
     struct error e;
@@ -40,3 +40,15 @@ int cmd_cancel(int argc, char **argv)
             code = cmd_fail(&e); /* the others are cancelled all the same */
     return code;
 }
+
+/* clang-format off */
+const struct cmd cmd_cancel_entry = {
+    .name = "cancel",
+    .synopsis = "ID...",
+    .help = "cancel jobs",
+    .run = cmd_cancel,
+    .min_operands = 1,
+    .max_operands = CMD_OPERANDS_MAX,
+    .completion = "job",
+};
+/* clang-format on */

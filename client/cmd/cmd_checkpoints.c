@@ -78,7 +78,7 @@ static int checkpoints_get(const struct cmd_args *args, long id, const json_t *l
     return 0;
 }
 
-int cmd_checkpoints(int argc, char **argv)
+static int cmd_checkpoints(int argc, char **argv)
 {
     struct cmd_args args;
     struct error e;
@@ -109,3 +109,19 @@ int cmd_checkpoints(int argc, char **argv)
     json_decref(answer);
     return status < 0 ? cmd_fail(&e) : 0;
 }
+
+/* clang-format off */
+const struct cmd cmd_checkpoints_entry = {
+    .name = "checkpoints",
+    .synopsis = "[--get STEP|newest [--output FILE]] ID",
+    .help = "list a job's checkpoints, or download one's weights",
+    .run = cmd_checkpoints,
+    .min_operands = 1,
+    .max_operands = 1,
+    .completion = "job",
+    .options = {
+        {"get", 0, "STEP", "download the weights after this step, or the newest", "newest|"},
+        {"output", 'o', "FILE", "into this file; - is standard output (job-ID-step-STEP.safetensors)", "file"},
+    },
+};
+/* clang-format on */

@@ -32,7 +32,7 @@ static json_t *document_of(const struct cmd_args *args, struct error *e)
     return document;
 }
 
-int cmd_clone(int argc, char **argv)
+static int cmd_clone(int argc, char **argv)
 {
     struct cmd_args args;
     struct error e;
@@ -57,3 +57,21 @@ int cmd_clone(int argc, char **argv)
     json_decref(document);
     return code;
 }
+
+/* clang-format off */
+const struct cmd cmd_clone_entry = {
+    .name = "clone",
+    .synopsis = "[--set KEY=VALUE...] [--submit [--wait|--watch]] ID",
+    .help = "print a job's document with changes, or submit it as a new job",
+    .run = cmd_clone,
+    .min_operands = 1,
+    .max_operands = 1,
+    .completion = "job",
+    .options = {
+        {"set", 0, "KEY=VALUE", "change a key, as lr.base=0.2", "key"},
+        {"submit", 0, NULL, "submit it instead of printing it", NULL},
+        {"wait", 0, NULL, "with --submit: wait for its end; exit with its outcome", NULL},
+        {"watch", 0, NULL, "with --submit: watch it until its end; exit with its outcome", NULL},
+    },
+};
+/* clang-format on */

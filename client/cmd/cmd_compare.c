@@ -157,7 +157,7 @@ static void print_comparison(const json_t *answer)
     table_finish(table);
 }
 
-int cmd_compare(int argc, char **argv)
+static int cmd_compare(int argc, char **argv)
 {
     char path[64 + 21 * CMD_OPERANDS_MAX] = "/v1/compare?ids=";
     struct cmd_args args;
@@ -183,3 +183,15 @@ int cmd_compare(int argc, char **argv)
     json_decref(answer);
     return 0;
 }
+
+/* clang-format off */
+const struct cmd cmd_compare_entry = {
+    .name = "compare",
+    .synopsis = "ID ID...",
+    .help = "results of jobs side by side, and in which keys they differ",
+    .run = cmd_compare,
+    .min_operands = 2,
+    .max_operands = CMD_OPERANDS_MAX,
+    .completion = "job",
+};
+/* clang-format on */

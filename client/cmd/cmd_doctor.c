@@ -131,7 +131,7 @@ static void check_daemon(json_t *list)
     json_decref(ready);
 }
 
-int cmd_doctor(int argc, char **argv)
+static int cmd_doctor(int argc, char **argv)
 {
     struct cmd_args args;
     int done = cmd_parse(&args, argc, argv);
@@ -154,3 +154,16 @@ int cmd_doctor(int argc, char **argv)
     json_decref(list);
     return all ? 0 : error_type(ERR_INTERNAL)->exit_code;
 }
+
+/* clang-format off */
+const struct cmd cmd_doctor_entry = {
+    .name = "doctor",
+    .synopsis = "[--slurm]",
+    .help = "look for what is wrong with an installation; exit 1 where something is",
+    .run = cmd_doctor,
+    .completion = "none",
+    .options = {
+        {"slurm", 0, NULL, "also what is missing for jobs on Slurm: slurm.conf, prolog, settings, nodes", NULL},
+    },
+};
+/* clang-format on */

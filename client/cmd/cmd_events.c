@@ -63,7 +63,7 @@ static int events_page(long id, const char *types, long long *after, struct erro
     return more;
 }
 
-int cmd_events(int argc, char **argv)
+static int cmd_events(int argc, char **argv)
 {
     struct cmd_args args;
     struct error e;
@@ -86,3 +86,18 @@ int cmd_events(int argc, char **argv)
     while (more > 0);
     return more < 0 ? cmd_fail(&e) : 0;
 }
+
+/* clang-format off */
+const struct cmd cmd_events_entry = {
+    .name = "events",
+    .synopsis = "[--types A,B] ID",
+    .help = "print what happened to a job",
+    .run = cmd_events,
+    .min_operands = 1,
+    .max_operands = 1,
+    .completion = "job",
+    .options = {
+        {"types", 0, "A,B", "which types, as state,eval (all but steps)", NULL},
+    },
+};
+/* clang-format on */

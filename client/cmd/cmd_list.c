@@ -207,7 +207,7 @@ static void print_none(const struct cmd_args *args)
         puts("no jobs yet: submit one with \"trainctl submit FILE\"");
 }
 
-int cmd_list(int argc, char **argv)
+static int cmd_list(int argc, char **argv)
 {
     struct cmd_args args;
     struct error e;
@@ -240,3 +240,23 @@ int cmd_list(int argc, char **argv)
     json_decref(answer);
     return 0;
 }
+
+/* clang-format off */
+const struct cmd cmd_list_entry = {
+    .name = "list",
+    .synopsis = "[--state S] [--user U] [--name N] [--sweep ID] [--find WORDS] [--sort KEY] [--limit N] [-o wide]",
+    .help = "list jobs, the newest first",
+    .run = cmd_list,
+    .completion = "none",
+    .options = {
+        {"state", 0, "S", "only jobs in this state, or in one of several: running,queued", "state"},
+        {"user", 0, "U", "only jobs of this user or token", NULL},
+        {"name", 0, "N", "only jobs with this in their name", NULL},
+        {"sweep", 0, "ID", "only jobs of this sweep", "sweep"},
+        {"find", 0, "WORDS", "only jobs with these words in id, name, reason, user, network or data", NULL},
+        {"sort", 0, "KEY", "newest, name, priority, top1, loss, images_per_sec, ttt_seconds or finished_at", "newest|name|priority|top1|loss|images_per_sec|ttt_seconds|finished_at"},
+        {"output", 'o', "wide", "more columns, and nothing cut", "wide|"},
+        {"limit", 0, "N", "at most N jobs, the newest (20)", NULL},
+    },
+};
+/* clang-format on */

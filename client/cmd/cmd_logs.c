@@ -123,7 +123,7 @@ static int follow_log(long id)
     return 0;
 }
 
-int cmd_logs(int argc, char **argv)
+static int cmd_logs(int argc, char **argv)
 {
     struct cmd_args args;
     struct error e;
@@ -147,3 +147,20 @@ int cmd_logs(int argc, char **argv)
         log.attempt = (double)attempt;
     return (tail ? print_tail(&log, &e) : print_rest(&log, &e)) < 0 ? cmd_fail(&e) : 0;
 }
+
+/* clang-format off */
+const struct cmd cmd_logs_entry = {
+    .name = "logs",
+    .synopsis = "[-f] [--attempt N] [--tail N] ID",
+    .help = "print a job's log",
+    .run = cmd_logs,
+    .min_operands = 1,
+    .max_operands = 1,
+    .completion = "job",
+    .options = {
+        {"follow", 'f', NULL, "go on until the job ends", NULL},
+        {"attempt", 0, "N", "of this attempt (the newest)", NULL},
+        {"tail", 0, "N", "only its last N lines", NULL},
+    },
+};
+/* clang-format on */

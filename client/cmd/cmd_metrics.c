@@ -180,7 +180,7 @@ static int metrics_fetch(const struct cmd_args *args, struct columns *columns, j
     return api_get(path, answer, e);
 }
 
-int cmd_metrics(int argc, char **argv)
+static int cmd_metrics(int argc, char **argv)
 {
     struct cmd_args args;
     struct columns columns;
@@ -207,3 +207,21 @@ int cmd_metrics(int argc, char **argv)
     json_decref(answer);
     return 0;
 }
+
+/* clang-format off */
+const struct cmd cmd_metrics_entry = {
+    .name = "metrics",
+    .synopsis = "[--names A,B] [--points N] [--csv|--plot] ID",
+    .help = "print or draw a job's metrics by step",
+    .run = cmd_metrics,
+    .min_operands = 1,
+    .max_operands = 1,
+    .completion = "job",
+    .options = {
+        {"names", 0, "A,B", "which (loss,lr,images_per_sec)", "metric"},
+        {"points", 0, "N", "at most N rows: means of the steps between", NULL},
+        {"csv", 0, NULL, "as comma-separated values", NULL},
+        {"plot", 'p', NULL, "as curves in the terminal", NULL},
+    },
+};
+/* clang-format on */

@@ -129,7 +129,7 @@ static void print_node(const json_t *node)
     }
 }
 
-int cmd_nodes(int argc, char **argv)
+static int cmd_nodes(int argc, char **argv)
 {
     struct cmd_args args;
     struct error e;
@@ -155,3 +155,14 @@ int cmd_nodes(int argc, char **argv)
     json_decref(answer);
     return 0;
 }
+
+/* clang-format off */
+const struct cmd cmd_nodes_entry = {
+    .name = "nodes",
+    .synopsis = "[NAME]",
+    .help = "list the machines that train, or one with its checks",
+    .run = cmd_nodes,
+    .max_operands = 1,
+    .completion = "node",
+};
+/* clang-format on */

@@ -388,7 +388,7 @@ static int plan_diff(const struct cmd_args *args)
     return code;
 }
 
-int cmd_plan(int argc, char **argv)
+static int cmd_plan(int argc, char **argv)
 {
     struct planned planned = {0};
     struct cmd_args args;
@@ -408,3 +408,22 @@ int cmd_plan(int argc, char **argv)
     planned_clear(&planned);
     return code;
 }
+
+/* clang-format off */
+const struct cmd cmd_plan_entry = {
+    .name = "plan",
+    .synopsis = "[--explain] [--set KEY=VALUE...] FILE|- | --diff FILE FILE",
+    .help = "show what a job document means, without a daemon",
+    .run = cmd_plan,
+    .min_operands = 1,
+    .max_operands = 2,
+    .completion = "file",
+    .options = {
+        {"explain", 'e', NULL, "each number with its formula, inputs, source and what would change it", NULL},
+        {"diff", 'd', NULL, "where two documents and their plans differ", NULL},
+        {"set", 0, "KEY=VALUE", "change a key of the document first, as lr.base=0.2", "key"},
+        {"train-images", 0, "N", "there are N training images; count none", NULL},
+        {"eval-images", 0, "N", "there are N evaluation images", NULL},
+    },
+};
+/* clang-format on */

@@ -407,7 +407,7 @@ static int predict_answer(const struct cmd_args *args, struct question *q, struc
     return status;
 }
 
-int cmd_predict(int argc, char **argv)
+static int cmd_predict(int argc, char **argv)
 {
     struct problems unsupported = {0};
     struct cmd_args args;
@@ -438,3 +438,28 @@ int cmd_predict(int argc, char **argv)
     free(q);
     return code;
 }
+
+/* clang-format off */
+const struct cmd cmd_predict_entry = {
+    .name = "predict",
+    .synopsis = "[--nodes N,N...] [--deadline T] [--budget H] [--set KEY=VALUE...] FILE|-",
+    .help = "predict throughput, time to train and node-hours by number of nodes, without a daemon",
+    .run = cmd_predict,
+    .min_operands = 1,
+    .max_operands = 1,
+    .completion = "file",
+    .options = {
+        {"set", 0, "KEY=VALUE", "change a key of the document first, as batch_per_worker=32", "key"},
+        {"nodes", 0, "N,N...", "numbers of nodes (1,2,4,8,16,32,64,128,256)", NULL},
+        {"deadline", 0, "T", "choose the cheapest that ends within T: 2h, 90min, 3d", NULL},
+        {"budget", 0, "H", "choose the fastest that costs at most H node-hours", NULL},
+        {"to-target", 0, NULL, "epochs that ResNet-50 needs for 75.9 % top-1 with each batch, not the job's", NULL},
+        {"node-speed", 0, "R", "one node alone does R images/s, instead of what was measured here", NULL},
+        {"hop-us", 0, "U", "microseconds of each of a ring's 2 (n-1) messages (400)", NULL},
+        {"link-gbit", 0, "G", "gigabits/s that an all-reduce gets out of a node's link (60)", NULL},
+        {"jitter", 0, "P", "standard deviation of a node's step, in percent (2)", NULL},
+        {"train-images", 0, "N", "there are N training images; count none", NULL},
+        {"eval-images", 0, "N", "there are N evaluation images", NULL},
+    },
+};
+/* clang-format on */

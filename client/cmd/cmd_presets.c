@@ -68,7 +68,7 @@ static int presets_show(const json_t *presets, const char *name)
     return presets_unknown(presets, name);
 }
 
-int cmd_presets(int argc, char **argv)
+static int cmd_presets(int argc, char **argv)
 {
     struct cmd_args args;
     int code = cmd_parse(&args, argc, argv);
@@ -88,3 +88,14 @@ int cmd_presets(int argc, char **argv)
     json_decref(presets);
     return code;
 }
+
+/* clang-format off */
+const struct cmd cmd_presets_entry = {
+    .name = "presets",
+    .synopsis = "[NAME]",
+    .help = "list the published recipes, or show what one sets, without a daemon",
+    .run = cmd_presets,
+    .max_operands = 1,
+    .completion = "preset",
+};
+/* clang-format on */

@@ -74,7 +74,7 @@ static void print_answer(long id, const json_t *answer)
     print_numbers(resume);
 }
 
-int cmd_resume(int argc, char **argv)
+static int cmd_resume(int argc, char **argv)
 {
     struct cmd_args args;
     struct error e;
@@ -102,3 +102,18 @@ int cmd_resume(int argc, char **argv)
     json_decref(answer);
     return 0;
 }
+
+/* clang-format off */
+const struct cmd cmd_resume_entry = {
+    .name = "resume",
+    .synopsis = "[--set KEY=VALUE...] ID",
+    .help = "go on with a job from its newest checkpoint",
+    .run = cmd_resume,
+    .min_operands = 1,
+    .max_operands = CMD_OPERANDS_MAX,
+    .completion = "job",
+    .options = {
+        {"set", 0, "KEY=VALUE", "change a key of cluster or restart, or the priority, as cluster.workers_per_node=1", "key"},
+    },
+};
+/* clang-format on */

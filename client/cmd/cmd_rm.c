@@ -18,7 +18,7 @@ static int remove_job(long id, struct error *e)
     return 0;
 }
 
-int cmd_rm(int argc, char **argv)
+static int cmd_rm(int argc, char **argv)
 {
     struct cmd_args args;
     struct error e;
@@ -35,3 +35,15 @@ int cmd_rm(int argc, char **argv)
             code = cmd_fail(&e); /* the others are removed all the same */
     return code;
 }
+
+/* clang-format off */
+const struct cmd cmd_rm_entry = {
+    .name = "rm",
+    .synopsis = "ID...",
+    .help = "remove ended jobs with their run directories",
+    .run = cmd_rm,
+    .min_operands = 1,
+    .max_operands = CMD_OPERANDS_MAX,
+    .completion = "job",
+};
+/* clang-format on */

@@ -196,7 +196,7 @@ static void print_job(const struct job *job, const json_t *json)
     table_finish(table);
 }
 
-int cmd_show(int argc, char **argv)
+static int cmd_show(int argc, char **argv)
 {
     struct cmd_args args;
     struct error e;
@@ -216,3 +216,15 @@ int cmd_show(int argc, char **argv)
     json_decref(json);
     return 0;
 }
+
+/* clang-format off */
+const struct cmd cmd_show_entry = {
+    .name = "show",
+    .synopsis = "ID",
+    .help = "show one job",
+    .run = cmd_show,
+    .min_operands = 1,
+    .max_operands = 1,
+    .completion = "job",
+};
+/* clang-format on */

@@ -94,7 +94,7 @@ static int print_sbatch(const char *text, size_t bytes)
     return code;
 }
 
-int cmd_submit(int argc, char **argv)
+static int cmd_submit(int argc, char **argv)
 {
     struct cmd_args args;
     struct error e;
@@ -111,3 +111,23 @@ int cmd_submit(int argc, char **argv)
     free(text);
     return code;
 }
+
+/* clang-format off */
+const struct cmd cmd_submit_entry = {
+    .name = "submit",
+    .synopsis = "[--set KEY=VALUE...] [--train-images N] [--eval-images N] [--wait|--watch|--print-sbatch] FILE|-",
+    .help = "submit a job document and print the job's id",
+    .run = cmd_submit,
+    .min_operands = 1,
+    .max_operands = 1,
+    .completion = "file",
+    .options = {
+        {"set", 0, "KEY=VALUE", "change a key of the document first, as lr.base=0.2", "key"},
+        {"wait", 0, NULL, "wait for its end; exit with its outcome", NULL},
+        {"watch", 0, NULL, "watch it until its end; exit with its outcome", NULL},
+        {"print-sbatch", 0, NULL, "print the batch script of a job for Slurm instead of submitting it", NULL},
+        {"train-images", 0, "N", "there are N training images: data.train_images", NULL},
+        {"eval-images", 0, "N", "there are N evaluation images: data.eval_images", NULL},
+    },
+};
+/* clang-format on */

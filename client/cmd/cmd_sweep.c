@@ -230,7 +230,7 @@ static int sweep_request(const struct cmd_args *args, json_t **answer, struct er
     return cancels ? api_post(path, NULL, 0, answer, e) : api_get(path, answer, e);
 }
 
-int cmd_sweep(int argc, char **argv)
+static int cmd_sweep(int argc, char **argv)
 {
     struct cmd_args args;
     struct error e;
@@ -254,3 +254,15 @@ int cmd_sweep(int argc, char **argv)
     json_decref(answer);
     return code;
 }
+
+/* clang-format off */
+const struct cmd cmd_sweep_entry = {
+    .name = "sweep",
+    .synopsis = "FILE|- | show ID | wait ID | list | cancel ID",
+    .help = "search over job keys: submit one, show its results, wait, list, cancel",
+    .run = cmd_sweep,
+    .min_operands = 1,
+    .max_operands = 2,
+    .completion = "show|wait|list|cancel sweep file",
+};
+/* clang-format on */

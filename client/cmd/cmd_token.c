@@ -118,7 +118,7 @@ static int token_revoke(const struct cmd_args *args, struct error *e)
     return 0;
 }
 
-int cmd_token(int argc, char **argv)
+static int cmd_token(int argc, char **argv)
 {
     struct cmd_args args;
     struct error e;
@@ -136,3 +136,19 @@ int cmd_token(int argc, char **argv)
         return cmd_usage(args.cmd, "\"%s\" is not create, list or revoke", args.operands[0]);
     return status < 0 ? cmd_fail(&e) : 0;
 }
+
+/* clang-format off */
+const struct cmd cmd_token_entry = {
+    .name = "token",
+    .synopsis = "create [--role R] [--expires T] NAME | list | revoke ID",
+    .help = "make, list and revoke tokens; over the unix socket, or with a token of role admin",
+    .run = cmd_token,
+    .min_operands = 1,
+    .max_operands = 2,
+    .completion = "create|list|revoke token",
+    .options = {
+        {"role", 0, "R", "what it may: read, submit, operator, node or admin (submit)", "role"},
+        {"expires", 0, "T", "it ends after this time, as 90m, 12h or 30d (never)", NULL},
+    },
+};
+/* clang-format on */

@@ -79,7 +79,7 @@ int watch_until_end(long id, bool progress)
     return code >= 0 ? code : follow_to_end(id, progress && code == NO_VIEW);
 }
 
-int cmd_watch(int argc, char **argv)
+static int cmd_watch(int argc, char **argv)
 {
     struct cmd_args args;
     struct error e;
@@ -96,7 +96,7 @@ int cmd_watch(int argc, char **argv)
     return done >= 0 ? done : watch_queue();
 }
 
-int cmd_wait(int argc, char **argv)
+static int cmd_wait(int argc, char **argv)
 {
     struct cmd_args args;
     struct error e;
@@ -114,3 +114,24 @@ int cmd_wait(int argc, char **argv)
     }
     return code;
 }
+
+/* clang-format off */
+const struct cmd cmd_watch_entry = {
+    .name = "watch",
+    .synopsis = "[ID]",
+    .help = "watch a job until it ends, and exit with its outcome; without ID the queue",
+    .run = cmd_watch,
+    .max_operands = 1,
+    .completion = "job",
+};
+
+const struct cmd cmd_wait_entry = {
+    .name = "wait",
+    .synopsis = "ID...",
+    .help = "wait until jobs have ended; exit with the outcome of the first that did not succeed",
+    .run = cmd_wait,
+    .min_operands = 1,
+    .max_operands = CMD_OPERANDS_MAX,
+    .completion = "job",
+};
+/* clang-format on */

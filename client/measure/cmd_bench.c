@@ -236,7 +236,7 @@ static void bench_show_table(const struct run *r, const struct bench *b)
     table_finish(table);
 }
 
-int cmd_bench(int argc, char **argv)
+static int cmd_bench(int argc, char **argv)
 {
     struct cmd_args args;
     struct run r = {0};
@@ -261,3 +261,24 @@ int cmd_bench(int argc, char **argv)
     job_spec_destroy(r.spec);
     return status ? cmd_fail(&e) : 0;
 }
+
+/* clang-format off */
+const struct cmd cmd_bench_entry = {
+    .name = "bench",
+    .synopsis = "[--arch A] [--image-size S] [--batch B] [--workers W] [--threads T] [--steps N] [--precision P] [--gemm G] [--eval]",
+    .help = "measure training or evaluation on this machine, without a daemon",
+    .run = cmd_bench,
+    .completion = "none",
+    .options = {
+        {"arch", 0, "A", "the network (resnet50)", "/model/arch"},
+        {"image-size", 0, "S", "width and height of the images in pixels (224)", NULL},
+        {"batch", 0, "B", "images of a worker and step (16)", NULL},
+        {"workers", 0, "W", "MPI ranks (2)", NULL},
+        {"threads", 0, "T", "threads of a worker (0: cores / workers)", NULL},
+        {"steps", 0, "N", "steps that are measured, behind one to warm up (5)", NULL},
+        {"precision", 0, "P", "number format of the matrix products (fp32)", "/precision"},
+        {"gemm", 0, "G", "what multiplies convolutions: auto, openblas or own (auto)", "/model/gemm"},
+        {"eval", 0, NULL, "measure evaluation: forward passes only", NULL},
+    },
+};
+/* clang-format on */

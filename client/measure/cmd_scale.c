@@ -350,7 +350,7 @@ static int scale_measure(const struct cmd_args *args, struct scaling *s, struct 
     return status ? status : run_all(s, e);
 }
 
-int cmd_scale(int argc, char **argv)
+static int cmd_scale(int argc, char **argv)
 {
     struct problems unsupported = {0};
     struct scaling s = {0};
@@ -380,3 +380,24 @@ int cmd_scale(int argc, char **argv)
     problems_clear(&unsupported);
     return code;
 }
+
+/* clang-format off */
+const struct cmd cmd_scale_entry = {
+    .name = "scale",
+    .synopsis = "--workers N,N... [--strong|--weak] [--steps N] [--set KEY=VALUE...] FILE|-",
+    .help = "measure how a job scales over this machine's workers, beside the prediction, without a daemon",
+    .run = cmd_scale,
+    .min_operands = 1,
+    .max_operands = 1,
+    .completion = "file",
+    .options = {
+        {"set", 0, "KEY=VALUE", "change a key of the document first, as batch_per_worker=32", "key"},
+        {"workers", 0, "N,N...", "numbers of MPI ranks, as 1,2,4", NULL},
+        {"strong", 0, NULL, "only strong scaling: the global batch stays", NULL},
+        {"weak", 0, NULL, "only weak scaling: each worker keeps its batch", NULL},
+        {"steps", 0, "N", "steps that are measured, behind one to warm up (5)", NULL},
+        {"plot", 0, NULL, "also as curves over the workers in the terminal, with log axes", NULL},
+        {"oversubscribe", 0, NULL, "also more workers than there are slots", NULL},
+    },
+};
+/* clang-format on */
