@@ -84,12 +84,38 @@ void trace_record(double start, const char *category, const char *name, double w
     trace_keep(&span, category, name);
 }
 
+enum { SHARES = 256 };
+static _Atomic int64_t share_ns[SHARES]; /* since the last layer ended */
+
+void trace_share(int thread, double seconds)
+{
+    if (thread < SHARES)
+        atomic_fetch_add_explicit(&share_ns[thread], (int64_t)(seconds * 1e9),
+                                  memory_order_relaxed);
+}
+
+/* Over the mean; and forgets them. */
+static double largest_share(void)
+{
+    double largest = 0, sum = 0;
+    int threads = 0;
+
+    for (int i = 0; i < SHARES; i++) {
+        double ns = (double)atomic_exchange(&share_ns[i], 0);
+        largest = ns > largest ? ns : largest;
+        sum += ns;
+        threads += ns > 0;
+    }
+    return sum > 0 ? largest * threads / sum : 0;
+}
+
 void trace_record_layer(double start, const char *category, const char *name, double work)
 {
     struct trace_span span = {.start = start, .end = clock_monotonic(), .work = work};
 
     for (int i = 0; i < TRACE_PARTS; i++)
         span.parts[i] = 1e-9 * (double)atomic_exchange(&trace_part_ns[i], 0);
+    span.largest_share = largest_share();
     trace_keep(&span, category, name);
 }
 
@@ -121,6 +147,8 @@ void trace_start(size_t limit)
     }
     for (int i = 0; i < TRACE_PARTS; i++)
         atomic_store(&trace_part_ns[i], 0);
+    for (int i = 0; i < SHARES; i++)
+        atomic_store(&share_ns[i], 0);
     atomic_store(&room_left, (int64_t)limit);
     atomic_store(&trace_is_on, true);
 }

@@ -26,12 +26,14 @@
 
 #include "common/clock.h"
 
-/* im2col, col2im, Winograd's transforms; the products; batch norm's sums and gradients. */
-enum trace_part { TRACE_IM2COL, TRACE_GEMM, TRACE_NORM, TRACE_PARTS };
+/* im2col, col2im, Winograd's transforms; the products; batch norm's sums and gradients; waiting for
+ * the other threads. */
+enum trace_part { TRACE_IM2COL, TRACE_GEMM, TRACE_NORM, TRACE_WAIT, TRACE_PARTS };
 
 struct trace_span {
     double start, end;         /* clock_monotonic */
     double parts[TRACE_PARTS]; /* seconds, of all threads together; only a layer's are not 0 */
+    double largest_share; /* of a layer: the thread that worked longest, over the mean of all */
     double work; /* floating-point operations of a convolution, bytes of an all-reduce; 0: none */
     int thread;
     char category[12], name[48];
@@ -71,6 +73,9 @@ static inline void trace_part(double start, enum trace_part part)
                                   (int64_t)((clock_monotonic() - start) * 1e9),
                                   memory_order_relaxed);
 }
+
+/* What a thread, a small number, worked in a layer, without waiting. */
+void trace_share(int thread, double seconds);
 
 /* For a start that was taken anyway. */
 static inline void trace_since(double start, const char *category, const char *name)

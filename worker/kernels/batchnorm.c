@@ -1,5 +1,6 @@
 #include "worker/kernels/batchnorm.h"
 
+#include "worker/kernels/dry_run.h"
 #include "worker/kernels/vec.h"
 
 enum { ROWS_IN_FLOAT = 128, WIDE = 4 * VEC };
@@ -16,7 +17,7 @@ static void add_to(double *sum, const float *part, size_t n)
 }
 
 /* `width` vectors of channels, `rows` rows; accumulators stay in registers. */
-static inline __attribute__((always_inline)) void sums_block(const float *z, size_t rows, size_t c,
+static inline __attribute__((always_inline)) void sums_block(const float *z, size_t rows, size_t ld,
                                                              const float *shift, int width,
                                                              double *sum, double *square_sum)
 {
@@ -25,7 +26,7 @@ static inline __attribute__((always_inline)) void sums_block(const float *z, siz
 
     for (size_t r = 0; r < rows; r++)
         for (int v = 0; v < width; v++) {
-            vec d = vec_load(z + r * c + v * VEC) - vec_load(shift + v * VEC);
+            vec d = vec_load(z + r * ld + v * VEC) - vec_load(shift + v * VEC);
             s[v] += d;
             q[v] += d * d;
         }
@@ -37,19 +38,21 @@ static inline __attribute__((always_inline)) void sums_block(const float *z, siz
     add_to(square_sum, out, (size_t)width * VEC);
 }
 
-void batchnorm_sums(const float *z, size_t rows, size_t c, const float *shift, double *sum,
-                    double *square_sum)
+void batchnorm_sums(const float *z, size_t rows, size_t c, size_t ld, const float *shift,
+                    double *sum, double *square_sum)
 {
+    if (dry_run_moves(rows * c))
+        return;
     for (size_t r = 0; r < rows; r += ROWS_IN_FLOAT) {
         size_t n = at_most(rows - r, ROWS_IN_FLOAT), j = 0;
-        const float *block = z + r * c;
+        const float *block = z + r * ld;
         for (; j + WIDE <= c; j += WIDE)
-            sums_block(block + j, n, c, shift + j, 4, sum + j, square_sum + j);
+            sums_block(block + j, n, ld, shift + j, 4, sum + j, square_sum + j);
         for (; j + VEC <= c; j += VEC)
-            sums_block(block + j, n, c, shift + j, 1, sum + j, square_sum + j);
+            sums_block(block + j, n, ld, shift + j, 1, sum + j, square_sum + j);
         for (; j < c; j++)
             for (size_t i = 0; i < n; i++) {
-                double d = block[i * c + j] - shift[j];
+                double d = block[i * ld + j] - shift[j];
                 sum[j] += d;
                 square_sum[j] += d * d;
             }
@@ -65,12 +68,12 @@ static inline vec normalised(const float *z, const float *scale, const float *sh
 enum residual_kind { NO_RESIDUAL, PLAIN_RESIDUAL, SCALED_RESIDUAL };
 
 static inline __attribute__((always_inline)) void
-apply(const float *z, size_t rows, size_t c, const float *scale, const float *shift,
+apply(const float *z, size_t rows, size_t c, size_t ld, const float *scale, const float *shift,
       const struct batchnorm_residual *res, enum residual_kind kind, bool with_relu, float *y)
 {
     for (size_t r = 0; r < rows; r++) {
-        const float *zr = z + r * c, *rr = kind ? res->rows + r * c : NULL;
-        float *yr = y + r * c;
+        const float *zr = z + r * ld, *rr = kind ? res->rows + r * ld : NULL;
+        float *yr = y + r * ld;
         size_t j = 0;
         for (; j + VEC <= c; j += VEC) {
             vec v = normalised(zr + j, scale + j, shift + j);
@@ -93,23 +96,26 @@ apply(const float *z, size_t rows, size_t c, const float *scale, const float *sh
     }
 }
 
-void batchnorm_apply(const float *z, size_t rows, size_t c, const float *scale, const float *shift,
-                     const struct batchnorm_residual *residual, bool with_relu, float *y)
+void batchnorm_apply(const float *z, size_t rows, size_t c, size_t ld, const float *scale,
+                     const float *shift, const struct batchnorm_residual *residual, bool with_relu,
+                     float *y)
 {
+    if (dry_run_moves((residual && residual->rows ? 3 : 2) * rows * c))
+        return;
     if (!residual || !residual->rows)
-        with_relu ? apply(z, rows, c, scale, shift, residual, NO_RESIDUAL, true, y)
-                  : apply(z, rows, c, scale, shift, residual, NO_RESIDUAL, false, y);
+        with_relu ? apply(z, rows, c, ld, scale, shift, residual, NO_RESIDUAL, true, y)
+                  : apply(z, rows, c, ld, scale, shift, residual, NO_RESIDUAL, false, y);
     else if (!residual->scale)
-        apply(z, rows, c, scale, shift, residual, PLAIN_RESIDUAL, with_relu, y);
+        apply(z, rows, c, ld, scale, shift, residual, PLAIN_RESIDUAL, with_relu, y);
     else
-        apply(z, rows, c, scale, shift, residual, SCALED_RESIDUAL, with_relu, y);
+        apply(z, rows, c, ld, scale, shift, residual, SCALED_RESIDUAL, with_relu, y);
 }
 
 enum mask_kind { NO_MASK, MASK_OF_Y, MASK_OF_Z };
 
 /* `width` vectors of channels from j on. */
 static inline __attribute__((always_inline)) void
-mask_sums_block(float *g, const struct batchnorm_mask *mask, size_t rows, size_t c, size_t j,
+mask_sums_block(float *g, const struct batchnorm_mask *mask, size_t rows, size_t ld, size_t j,
                 int width, enum mask_kind kind, int branches, const struct batchnorm_branch *branch,
                 double *g_sum)
 {
@@ -119,7 +125,7 @@ mask_sums_block(float *g, const struct batchnorm_mask *mask, size_t rows, size_t
 
     for (size_t r = 0; r < rows; r++)
         for (int v = 0; v < width; v++) {
-            size_t channel = j + (size_t)v * VEC, at = r * c + channel;
+            size_t channel = j + (size_t)v * VEC, at = r * ld + channel;
             vec x = vec_load(g + at);
             if (kind == MASK_OF_Y)
                 x = vec_where_positive(x, vec_load(mask->y + at));
@@ -154,11 +160,11 @@ static bool passes(const struct batchnorm_mask *mask, const float *z, size_t at,
     return (mask->y ? mask->y[at] : z[at] * mask->scale[j] + mask->shift[j]) > 0;
 }
 
-static void mask_sums_column(float *g, const struct batchnorm_mask *mask, size_t rows, size_t c,
+static void mask_sums_column(float *g, const struct batchnorm_mask *mask, size_t rows, size_t ld,
                              size_t j, const struct batchnorm_branch *branch, double *g_sum)
 {
     for (size_t r = 0; r < rows; r++) {
-        size_t at = r * c + j;
+        size_t at = r * ld + j;
         if (!passes(mask, branch[0].z, at, j))
             g[at] = 0;
         g_sum[j] += g[at];
@@ -170,7 +176,7 @@ static void mask_sums_column(float *g, const struct batchnorm_mask *mask, size_t
 
 /* Rows that are summed in float; the kinds that training has are compiled by themselves. */
 static void mask_sums_rows(float *g, const struct batchnorm_mask *mask, size_t rows, size_t c,
-                           const struct batchnorm_branch *branch, double *g_sum)
+                           size_t ld, const struct batchnorm_branch *branch, double *g_sum)
 {
     int branches = !branch[0].z ? 0 : !branch[1].z ? 1 : 2;
     enum mask_kind kind = !mask ? NO_MASK : mask->y ? MASK_OF_Y : MASK_OF_Z;
@@ -178,38 +184,42 @@ static void mask_sums_rows(float *g, const struct batchnorm_mask *mask, size_t r
 
     for (; j + 2 * VEC <= c; j += 2 * VEC) {
         if (kind == MASK_OF_Z && branches == 1)
-            mask_sums_block(g, mask, rows, c, j, 2, MASK_OF_Z, 1, branch, g_sum);
+            mask_sums_block(g, mask, rows, ld, j, 2, MASK_OF_Z, 1, branch, g_sum);
         else if (kind == MASK_OF_Y && branches == 1)
-            mask_sums_block(g, mask, rows, c, j, 2, MASK_OF_Y, 1, branch, g_sum);
+            mask_sums_block(g, mask, rows, ld, j, 2, MASK_OF_Y, 1, branch, g_sum);
         else if (kind == MASK_OF_Y && branches == 2)
-            mask_sums_block(g, mask, rows, c, j, 2, MASK_OF_Y, 2, branch, g_sum);
+            mask_sums_block(g, mask, rows, ld, j, 2, MASK_OF_Y, 2, branch, g_sum);
         else
-            mask_sums_block(g, mask, rows, c, j, 2, kind, branches, branch, g_sum);
+            mask_sums_block(g, mask, rows, ld, j, 2, kind, branches, branch, g_sum);
     }
     for (; j < c; j++)
-        mask_sums_column(g, mask, rows, c, j, branch, g_sum);
+        mask_sums_column(g, mask, rows, ld, j, branch, g_sum);
 }
 
 void batchnorm_mask_sums(float *g, const struct batchnorm_mask *mask, size_t rows, size_t c,
-                         const struct batchnorm_branch branch[2], double *g_sum)
+                         size_t ld, const struct batchnorm_branch branch[2], double *g_sum)
 {
+    if (dry_run_moves((branch[1].z ? 4 : 3) * rows * c))
+        return;
     for (size_t r = 0; r < rows; r += ROWS_IN_FLOAT) {
-        size_t n = at_most(rows - r, ROWS_IN_FLOAT), at = r * c;
+        size_t n = at_most(rows - r, ROWS_IN_FLOAT), at = r * ld;
         struct batchnorm_branch b[2] = {branch[0], branch[1]};
         struct batchnorm_mask shifted = mask ? *mask : (struct batchnorm_mask){0};
         for (int i = 0; i < 2; i++)
             b[i].z = b[i].z ? b[i].z + at : NULL;
         shifted.y = shifted.y ? shifted.y + at : NULL;
-        mask_sums_rows(g + at, mask ? &shifted : NULL, n, c, b, g_sum);
+        mask_sums_rows(g + at, mask ? &shifted : NULL, n, c, ld, b, g_sum);
     }
 }
 
-void batchnorm_input_gradient(const float *g, const float *z, size_t rows, size_t c, const float *a,
-                              const float *b, const float *c0, float *dz)
+void batchnorm_input_gradient(const float *g, const float *z, size_t rows, size_t c, size_t ld,
+                              const float *a, const float *b, const float *c0, float *dz)
 {
+    if (dry_run_moves(3 * rows * c))
+        return;
     for (size_t r = 0; r < rows; r++) {
-        const float *gr = g + r * c, *zr = z + r * c;
-        float *to = dz + r * c;
+        const float *gr = g + r * ld, *zr = z + r * ld;
+        float *to = dz + r * ld;
         size_t j = 0;
         for (; j + VEC <= c; j += VEC)
             vec_store(to + j, vec_load(a + j) * vec_load(gr + j) +

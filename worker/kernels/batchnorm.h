@@ -1,7 +1,8 @@
 /*
  * The element-wise half of batch normalisation with its ReLU and residual addition, over rows (r,
- * C) of an NHWC tensor: each a single pass, to be called while the rows are in cache. Sums are
- * taken in float over at most 128 rows, then in double.
+ * C) of an NHWC tensor, or over C of its channels: rows lie ld floats apart. Each is a single pass,
+ * to be called while the rows are in cache. Sums are taken in float over at most 128 rows, then in
+ * double.
  *
  * Forward: y = relu(scale z + shift + residual). Backward, with g the gradient of y masked by y > 0
  * and xhat = (z - mean) / sd: the gradient of z is gamma / sd (g - mean(g) - xhat mean(g xhat)) = a
@@ -17,8 +18,8 @@
 
 /* Adds sum(z - shift) and sum((z - shift)^2) of each channel. shift (C) near the mean keeps the
  * digits of the variance. */
-void batchnorm_sums(const float *z, size_t rows, size_t c, const float *shift, double *sum,
-                    double *square_sum);
+void batchnorm_sums(const float *z, size_t rows, size_t c, size_t ld, const float *shift,
+                    double *sum, double *square_sum);
 
 /* What is added to scale z + shift. All NULL: nothing; scale NULL: rows as they are; else scale
  * rows + shift. */
@@ -27,8 +28,9 @@ struct batchnorm_residual {
 };
 
 /* y may be z. */
-void batchnorm_apply(const float *z, size_t rows, size_t c, const float *scale, const float *shift,
-                     const struct batchnorm_residual *residual, bool relu, float *y);
+void batchnorm_apply(const float *z, size_t rows, size_t c, size_t ld, const float *scale,
+                     const float *shift, const struct batchnorm_residual *residual, bool relu,
+                     float *y);
 
 /* One of the (one or two) normalised tensors whose sum was y, and where its sum goes. */
 struct batchnorm_branch {
@@ -47,11 +49,11 @@ struct batchnorm_mask {
 /* g = passes ? g : 0 in place (mask NULL: g stays), and adds sum g to g_sum and the branches' sums.
  */
 void batchnorm_mask_sums(float *g, const struct batchnorm_mask *mask, size_t rows, size_t c,
-                         const struct batchnorm_branch branch[2], double *g_sum);
+                         size_t ld, const struct batchnorm_branch branch[2], double *g_sum);
 
 /* dz = a g + b z + c; dz may be g. */
-void batchnorm_input_gradient(const float *g, const float *z, size_t rows, size_t c, const float *a,
-                              const float *b, const float *c0, float *dz);
+void batchnorm_input_gradient(const float *g, const float *z, size_t rows, size_t c, size_t ld,
+                              const float *a, const float *b, const float *c0, float *dz);
 
 void batchnorm_sums_reference(const float *z, size_t rows, size_t c, const float *shift,
                               double *sum, double *square_sum);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "common/run/trace.h"
+#include "worker/kernels/dry_run.h"
 
 void gemm_single_threaded(void)
 {
@@ -30,6 +31,8 @@ static void gemm(CBLAS_TRANSPOSE ta, CBLAS_TRANSPOSE tb, size_t m, size_t n, siz
 {
     double piece = trace_begin();
 
+    if (dry_run_products(m, n, k))
+        return;
     if (m && n)
         cblas_sgemm(CblasRowMajor, ta, tb, (int)m, (int)n, (int)k, 1.0f, a, (int)lda, b, (int)ldb,
                     add ? 1.0f : 0.0f, c, (int)ldc);

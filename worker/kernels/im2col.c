@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "common/run/trace.h"
+#include "worker/kernels/dry_run.h"
 
 /* One kernel row of one output pixel: taps [first, end) hit pixels, in order, from image column x
  * of the row at `line`. */
@@ -31,6 +32,8 @@ void im2col(const struct window *w, const float *x, size_t row0, size_t rows, fl
     size_t line = (size_t)w->in * c, image = line * (size_t)w->in;
     double piece = trace_begin();
 
+    if (dry_run_moves(2 * rows * taps * taps * c))
+        return;
     for (size_t r = row0; r < row0 + rows; r++) {
         size_t pixel = r % (out * out);
         int oy = (int)(pixel / out), ox = (int)(pixel % out);
@@ -56,6 +59,8 @@ void col2im(const struct window *w, const float *col, size_t row0, size_t rows, 
     size_t line = (size_t)w->in * c, image = line * (size_t)w->in;
     double piece = trace_begin();
 
+    if (dry_run_moves(2 * rows * taps * taps * c))
+        return;
     for (size_t r = row0; r < row0 + rows; r++) {
         size_t pixel = r % (out * out);
         int oy = (int)(pixel / out), ox = (int)(pixel % out);

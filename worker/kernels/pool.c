@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "worker/kernels/dry_run.h"
 #include "worker/kernels/vec.h"
 
 /* Taps of one direction that hit pixels for output position o: [first, end). */
@@ -59,12 +60,15 @@ static void max_of_channel(const struct window *w, const float *x, struct taps t
         *tap = best;
 }
 
-void pool_max(const struct window *w, const float *x, int n, float *y, uint8_t *tap)
+void pool_max(const struct window *w, const float *x, size_t first, size_t end, float *y,
+              uint8_t *tap)
 {
     size_t c = (size_t)w->channels, pixels = (size_t)w->out * (size_t)w->out;
     size_t image = (size_t)w->in * (size_t)w->in * c;
 
-    for (size_t i = 0; i < (size_t)n * pixels; i++) {
+    if (dry_run_moves((end - first) * c * (size_t)(w->kernel * w->kernel)))
+        return;
+    for (size_t i = first; i < end; i++) {
         struct taps ty = taps_at(w, (int)(i % pixels) / w->out),
                     tx = taps_at(w, (int)(i % pixels) % w->out);
         const float *from = x + i / pixels * image;
@@ -89,40 +93,61 @@ static void send_back(const float *dy, const uint8_t *tap, uint8_t wanted, size_
         dx[j] += tap[j] == wanted ? dy[j] : 0;
 }
 
-void pool_max_backward(const struct window *w, const float *dy, const uint8_t *tap, int n,
-                       float *dx)
+/* To a line of dx from a row of outputs that sees it by its taps ky. */
+static void send_row_back(const struct window *w, const float *dy, const uint8_t *tap, int ky,
+                          float *dx)
 {
-    size_t c = (size_t)w->channels, pixels = (size_t)w->out * (size_t)w->out;
-    size_t image = (size_t)w->in * (size_t)w->in * c;
+    size_t c = (size_t)w->channels;
 
-    memset(dx, 0, (size_t)n * image * sizeof *dx);
-    for (size_t i = 0; i < (size_t)n * pixels; i++) {
-        struct taps ty = taps_at(w, (int)(i % pixels) / w->out),
-                    tx = taps_at(w, (int)(i % pixels) % w->out);
-        float *to = dx + i / pixels * image;
-        for (int ky = ty.first; ky < ty.end; ky++)
-            for (int kx = tx.first; kx < tx.end; kx++)
-                send_back(dy + i * c, tap + i * c, (uint8_t)(ky * w->kernel + kx), c,
-                          to + (size_t)((ty.start + ky) * w->in + tx.start + kx) * c);
+    for (int o = 0; o < w->out; o++, dy += c, tap += c) {
+        struct taps tx = taps_at(w, o);
+        for (int kx = tx.first; kx < tx.end; kx++)
+            send_back(dy, tap, (uint8_t)(ky * w->kernel + kx), c, dx + (size_t)(tx.start + kx) * c);
     }
 }
 
-void pool_average(const float *x, int n, int pixels, int c, float *y)
+void pool_max_backward(const struct window *w, const float *dy, const uint8_t *tap, size_t first,
+                       size_t end, float *dx)
 {
-    for (int i = 0; i < n; i++, y += c) {
-        memset(y, 0, (size_t)c * sizeof *y);
-        for (int p = 0; p < pixels; p++, x += c)
-            for (int j = 0; j < c; j++)
-                y[j] += x[j];
-        for (int j = 0; j < c; j++)
-            y[j] /= (float)pixels;
+    size_t c = (size_t)w->channels, in = (size_t)w->in, out = (size_t)w->out;
+
+    if (dry_run_moves((end - first) * in * c * (size_t)(w->kernel * w->kernel)))
+        return;
+    memset(dx + first * in * c, 0, (end - first) * in * c * sizeof *dx);
+    for (size_t line = first; line < end; line++)
+        for (int o = 0; o < w->out; o++) {
+            int ky = (int)(line % in) + w->pad - o * w->stride;
+            size_t from = (line / in * out + (size_t)o) * out * c;
+            if (ky >= 0 && ky < w->kernel)
+                send_row_back(w, dy + from, tap + from, ky, dx + line * in * c);
+        }
+}
+
+void pool_average(const float *x, const struct parallel_block *of, int pixels, size_t c, float *y)
+{
+    if (dry_run_moves(of->rows * of->columns * (size_t)pixels))
+        return;
+    for (size_t i = of->row; i < of->row + of->rows; i++) {
+        const float *from = x + i * (size_t)pixels * c + of->column;
+        float *to = y + i * c + of->column;
+        memset(to, 0, of->columns * sizeof *y);
+        for (int p = 0; p < pixels; p++, from += c)
+            for (size_t j = 0; j < of->columns; j++)
+                to[j] += from[j];
+        for (size_t j = 0; j < of->columns; j++)
+            to[j] /= (float)pixels;
     }
 }
 
-void pool_average_backward(const float *dy, int n, int pixels, int c, float *dx)
+void pool_average_backward(const float *dy, const struct parallel_block *of, int pixels, size_t c,
+                           float *dx)
 {
-    for (int i = 0; i < n; i++, dy += c)
-        for (int p = 0; p < pixels; p++, dx += c)
-            for (int j = 0; j < c; j++)
-                dx[j] = dy[j] / (float)pixels;
+    if (dry_run_moves(of->rows * of->columns))
+        return;
+    for (size_t i = of->row; i < of->row + of->rows; i++) {
+        const float *from = dy + i / (size_t)pixels * c + of->column;
+        float *to = dx + i * c + of->column;
+        for (size_t j = 0; j < of->columns; j++)
+            to[j] = from[j] / (float)pixels;
+    }
 }

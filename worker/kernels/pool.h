@@ -8,21 +8,27 @@
 
 #include <stdint.h>
 
+#include "worker/kernels/parallel.h"
 #include "worker/kernels/window.h"
 
-/* x (n, in, in, C) -> y (n, out, out, C) and tap (same shape, NULL: not wanted): which tap, ky *
- * kernel + kx, was it. */
-void pool_max(const struct window *w, const float *x, int n, float *y, uint8_t *tap);
+/* Each makes a part of its result, so that threads share it. */
 
-/* dx (n, in, in, C) is overwritten with dy sent to where the maxima were. */
-void pool_max_backward(const struct window *w, const float *dy, const uint8_t *tap, int n,
-                       float *dx);
+/* x (N, in, in, C) -> the pixels [first, end), counted through the batch, of y (N, out, out, C) and
+ * of tap (same shape, NULL: not wanted): which tap, ky * kernel + kx, was it. */
+void pool_max(const struct window *w, const float *x, size_t first, size_t end, float *y,
+              uint8_t *tap);
 
-/* x (n, pixels, C) -> y (n, C) */
-void pool_average(const float *x, int n, int pixels, int c, float *y);
+/* The lines [first, end), counted through the batch, of dx (N, in, in, C): overwritten with dy sent
+ * to where the maxima were. */
+void pool_max_backward(const struct window *w, const float *dy, const uint8_t *tap, size_t first,
+                       size_t end, float *dx);
 
-/* dx (n, pixels, C) = dy (n, C) / pixels */
-void pool_average_backward(const float *dy, int n, int pixels, int c, float *dx);
+/* x (N, pixels, C) -> a part of y (N, C) */
+void pool_average(const float *x, const struct parallel_block *of, int pixels, size_t c, float *y);
+
+/* A part of dx (N pixels, C) = dy (N, C) / pixels */
+void pool_average_backward(const float *dy, const struct parallel_block *of, int pixels, size_t c,
+                           float *dx);
 
 void pool_max_reference(const struct window *w, const float *x, int n, float *y, uint8_t *tap);
 void pool_max_backward_reference(const struct window *w, const float *dy, const uint8_t *tap, int n,

@@ -3,6 +3,8 @@
 #include <math.h>
 #include <stddef.h>
 
+#include "worker/kernels/dry_run.h"
+
 static int largest(const float *x, int n)
 {
     int best = 0;
@@ -29,6 +31,21 @@ static double loss_of_row(const float *x, int classes, double own, double smooth
     return log(sum) - (1 - smoothing) * (own - top) - smoothing * all / classes;
 }
 
+static struct softmax_row make_row(const float *logits, const int32_t *labels, int n, int i,
+                                   int classes, double smoothing, double lambda,
+                                   float *probabilities)
+{
+    const float *x = logits + (size_t)i * (size_t)classes;
+    double own = x[labels[i]];
+
+    if (lambda < 1)
+        own = lambda * own + (1 - lambda) * x[labels[n - 1 - i]];
+    int correct = largest(x, classes) == labels[lambda < 0.5 ? n - 1 - i : i];
+    double loss =
+        loss_of_row(x, classes, own, smoothing, probabilities + (size_t)i * (size_t)classes);
+    return (struct softmax_row){loss, correct};
+}
+
 double softmax_loss_mixed(const float *logits, const int32_t *labels, int n, int classes,
                           double smoothing, double lambda, float *probabilities, int *correct)
 {
@@ -36,13 +53,32 @@ double softmax_loss_mixed(const float *logits, const int32_t *labels, int n, int
     int hits = 0;
 
     for (int i = 0; i < n; i++) {
-        const float *x = logits + (size_t)i * (size_t)classes;
-        double own = x[labels[i]];
-        if (lambda < 1)
-            own = lambda * own + (1 - lambda) * x[labels[n - 1 - i]];
-        hits += largest(x, classes) == labels[lambda < 0.5 ? n - 1 - i : i];
-        loss +=
-            loss_of_row(x, classes, own, smoothing, probabilities + (size_t)i * (size_t)classes);
+        struct softmax_row row =
+            make_row(logits, labels, n, i, classes, smoothing, lambda, probabilities);
+        loss += row.loss;
+        hits += row.correct;
+    }
+    if (correct)
+        *correct = hits;
+    return loss;
+}
+
+void softmax_loss_rows(const float *logits, const int32_t *labels, int n, int first, int end,
+                       int classes, double smoothing, double lambda, float *probabilities,
+                       struct softmax_row *rows)
+{
+    for (int i = first; i < end && !dry_run; i++)
+        rows[i] = make_row(logits, labels, n, i, classes, smoothing, lambda, probabilities);
+}
+
+double softmax_loss_sum(const struct softmax_row *rows, int n, int *correct)
+{
+    double loss = 0;
+    int hits = 0;
+
+    for (int i = 0; i < n; i++) {
+        loss += rows[i].loss;
+        hits += rows[i].correct;
     }
     if (correct)
         *correct = hits;
@@ -50,10 +86,10 @@ double softmax_loss_mixed(const float *logits, const int32_t *labels, int n, int
 }
 
 void softmax_loss_mixed_backward(const float *probabilities, const int32_t *labels, int n,
-                                 int classes, double smoothing, double lambda, double scale,
-                                 float *dlogits)
+                                 int first, int end, int classes, double smoothing, double lambda,
+                                 double scale, float *dlogits)
 {
-    for (int i = 0; i < n; i++)
+    for (int i = first; i < end && !dry_run; i++)
         for (int j = 0; j < classes; j++) {
             size_t at = (size_t)i * (size_t)classes + (size_t)j;
             double target = smoothing / classes;
@@ -74,5 +110,6 @@ double softmax_loss(const float *logits, const int32_t *labels, int n, int class
 void softmax_loss_backward(const float *probabilities, const int32_t *labels, int n, int classes,
                            double smoothing, double scale, float *dlogits)
 {
-    softmax_loss_mixed_backward(probabilities, labels, n, classes, smoothing, 1, scale, dlogits);
+    softmax_loss_mixed_backward(probabilities, labels, n, 0, n, classes, smoothing, 1, scale,
+                                dlogits);
 }

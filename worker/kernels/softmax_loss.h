@@ -23,9 +23,20 @@ void softmax_loss_backward(const float *probabilities, const int32_t *labels, in
  * to the bit. */
 double softmax_loss_mixed(const float *logits, const int32_t *labels, int n, int classes,
                           double smoothing, double lambda, float *probabilities, int *correct);
+/* Of the rows [first, end). */
 void softmax_loss_mixed_backward(const float *probabilities, const int32_t *labels, int n,
-                                 int classes, double smoothing, double lambda, double scale,
-                                 float *dlogits);
+                                 int first, int end, int classes, double smoothing, double lambda,
+                                 double scale, float *dlogits);
+
+/* The first by several threads: each makes some rows, one adds them up. */
+struct softmax_row {
+    double loss;
+    int correct; /* 0 or 1 */
+};
+void softmax_loss_rows(const float *logits, const int32_t *labels, int n, int first, int end,
+                       int classes, double smoothing, double lambda, float *probabilities,
+                       struct softmax_row *rows); /* [n] */
+double softmax_loss_sum(const struct softmax_row *rows, int n, int *correct);
 
 double softmax_loss_reference(const double *logits, int32_t label, int classes, double smoothing);
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "common/run/trace.h"
+#include "worker/kernels/dry_run.h"
 #include "worker/kernels/tile_size.h"
 
 /* Rows of B in a block: 32 KiB of a panel with AVX-512. */
@@ -169,6 +170,8 @@ static void make_panel(const struct tile_matrix *b, size_t k0, size_t k, size_t 
 
 void tile_pack(const struct tile_matrix *b, size_t k, size_t n, float *panels, size_t k_all)
 {
+    if (dry_run_moves(2 * k * n))
+        return;
     for (size_t j = 0; j < n; j += TILE_COLUMNS)
         make_panel(b, 0, k, j, panels + j * k_all);
 }
@@ -298,6 +301,8 @@ void tile_gemm(size_t m, size_t n, size_t k, const float *a, size_t lda,
 {
     double piece = trace_begin();
 
+    if (dry_run_products(m, n, k))
+        return;
     if (b->packed && m >= MANY_ROWS)
         gemm_by_panels(m, n, k, a, lda, b, c, ldc, add);
     else
@@ -310,6 +315,8 @@ void tile_gemm_transposed(size_t m, size_t n, size_t k, const float *a, size_t l
 {
     double piece = trace_begin();
 
+    if (dry_run_products(m, n, k))
+        return;
     for (size_t k0 = 0; m && k0 < k; k0 += BLOCK_K)
         run_block(m, n, k0, at_most(k - k0, BLOCK_K), a + k0 * lda, lda, true, b, c, ldc, add || k0,
                   k0 + BLOCK_K < k);

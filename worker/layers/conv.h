@@ -1,6 +1,6 @@
 /*
- * Convolution of square NHWC images without bias: forward and backward over a range of a batch, in
- * one thread.
+ * Convolution of square NHWC images without bias: forward and backward over a range of a batch in
+ * one thread, or of a batch by a team of threads.
  *
  * Weights are (ky, kx, c_in / groups, c_out), row-major: as a matrix (K, c_out) with K = kernel^2
  * c_in / groups. Rows are output (or input) pixels counted through the whole batch: row r = (image,
@@ -15,6 +15,7 @@
 #include <stddef.h>
 
 #include "common/job/job_spec.h"
+#include "worker/kernels/parallel.h"
 #include "worker/kernels/window.h"
 
 /*
@@ -57,8 +58,8 @@ const char *conv_gemm_name(enum job_gemm gemm);
 size_t conv_weights(const struct conv *c);        /* floats */
 size_t conv_scratch_floats(const struct conv *c); /* of a thread that works by itself */
 
-/* Rows [row, row + rows) are about to be read, or were written. */
-typedef void conv_rows(size_t row, size_t rows, void *context);
+/* These rows, and of them these channels, are about to be read, or were written. */
+typedef void conv_rows(const struct parallel_block *part, void *context);
 
 /* z (N, out, out, c_out) of the images [first, end). done may be NULL. */
 void conv_forward(const struct conv *c, const float *w, const float *x, float *z, int first,
@@ -80,26 +81,28 @@ struct conv_backward {
 void conv_backward(const struct conv *c, const struct conv_backward *b, int first, int end);
 
 /*
- * Where the transformed weights are larger than a core's cache, threads that each took some of the
- * images would all make and read them. They share each product instead, stage by stage: all of them
- * call a stage, and none begins the next before all have done it. Rows reach a thread's hooks as
- * above, though not all rows of an image reach the same thread; `ready` gets whole images. scratch
- * is one for all; x is there when stage 0 begins.
+ * The same of images [0, images) by a team of threads that share each product (parallel.h has the
+ * rule), weights that are made once, and the sums of dw: each thread calls it, and has done its
+ * part when it returns; what others did is there behind the next barrier. Hooks are called for
+ * parts of rows, by the thread that reads or wrote them, each element once. x and w are there
+ * when the first thread begins; of b, scratch is not used. A team of one is not wanted here.
  */
-struct conv_share {
-    int part, parts; /* 0 <= part < parts */
+struct conv_memory {
+    float *team;       /* conv_team_floats: one for all, of so many images and threads at most */
+    float *const *own; /* [parts]: conv_own_floats each */
 };
-#define CONV_ALL ((struct conv_share){0, 1})
+size_t conv_team_floats(const struct conv *c, int images, int threads);
+size_t conv_own_floats(const struct conv *c);
 
-/* How many stages; 0: not shared, threads take images. */
-int conv_forward_stages(const struct conv *c, int images);
-int conv_backward_stages(const struct conv *c, int images, bool wants_dx);
+void conv_forward_team(const struct conv *c, const float *w, const float *x, float *z, int images,
+                       struct parallel_share share, const struct conv_memory *memory,
+                       conv_rows *done, void *context);
+void conv_backward_team(const struct conv *c, const struct conv_backward *b, int images,
+                        struct parallel_share share, const struct conv_memory *memory);
 
-void conv_forward_stage(const struct conv *c, const float *w, const float *x, float *z, int images,
-                        int stage, struct conv_share share, float *scratch, conv_rows *done,
-                        void *context);
-void conv_backward_stage(const struct conv *c, const struct conv_backward *b, int images, int stage,
-                         struct conv_share share);
+/* Does backward read x only row by row, right after `ready` was called for all channels of the
+ * rows? Otherwise x must be there from the beginning, and `ready` gets blocks of channels. */
+bool conv_backward_by_rows(const struct conv *c, int images, int threads, bool wants_dx);
 
 /* The definition, in double, of the whole batch: what tests compare with. dx and dw are
  * overwritten. */

@@ -3,7 +3,9 @@
 #include <string.h>
 
 #include "common/run/trace.h"
+#include "worker/kernels/dry_run.h"
 #include "worker/kernels/vec.h"
+#include "worker/layers/conv_parts.h"
 
 #define INLINE static inline __attribute__((always_inline))
 
@@ -45,6 +47,22 @@ static size_t slice_weights(const struct slices *s)
     return TAPS * s->group * s->width;
 }
 
+static size_t slice_count(const struct slices *s)
+{
+    return s->channels / s->width;
+}
+
+static struct parallel_range all_slices(const struct slices *s)
+{
+    return (struct parallel_range){0, slice_count(s)};
+}
+
+/* The products of a slice and an image. */
+static bool counts_slice(const struct slices *s)
+{
+    return dry_run_products(s->out * s->out, s->width, TAPS * s->group);
+}
+
 /* Weights, their gradient, slices of input and dz with their borders. */
 size_t conv_grouped_scratch_floats(const struct conv *c)
 {
@@ -54,18 +72,24 @@ size_t conv_grouped_scratch_floats(const struct conv *c)
 }
 
 /* To (slice, ky, kx, channel of the group that is read, channel written). */
-static void pack(const struct slices *s, const float *w, float *to)
+static void pack(const struct slices *s, struct parallel_range of, const float *w, float *to)
 {
-    for (size_t at = 0; at < s->channels; at += s->width)
+    if (dry_run_moves(2 * (of.end - of.first) * slice_weights(s)))
+        return;
+    to += of.first * slice_weights(s);
+    for (size_t at = of.first * s->width; at < of.end * s->width; at += s->width)
         for (size_t row = 0; row < TAPS * s->group; row++, to += s->width)
             memcpy(to, w + row * s->channels + at, s->width * sizeof *to);
 }
 
 /* The same of the kernel that leads back: turned by 180 degrees, channels swapped within the
  * groups. */
-static void pack_turned(const struct slices *s, const float *w, float *to)
+static void pack_turned(const struct slices *s, struct parallel_range of, const float *w, float *to)
 {
-    for (size_t at = 0; at < s->channels; at += s->width)
+    if (dry_run_moves(2 * (of.end - of.first) * slice_weights(s)))
+        return;
+    to += of.first * slice_weights(s);
+    for (size_t at = of.first * s->width; at < of.end * s->width; at += s->width)
         for (size_t t = 0; t < TAPS; t++, to += s->group * s->width)
             for (size_t i = 0; i < s->group; i++) {
                 const float *row = w + ((TAPS - 1 - t) * s->group + i) * s->channels + at;
@@ -91,6 +115,8 @@ static void copy_padded(const struct slices *s, const float *from, size_t size, 
 {
     size_t row = (size + 2) * s->width;
 
+    if (dry_run_moves(2 * size * size * s->width))
+        return;
     memset(to, 0, (row + s->width) * sizeof *to);
     to += row + s->width;
     for (size_t y = 0; y < size; y++) {
@@ -249,6 +275,8 @@ static void convolve(const struct slices *s, const float *padded, const float *w
 {
     bool several = s->group<VEC, apart = stride> 1;
 
+    if (counts_slice(s))
+        return;
     for (size_t v = 0; v < s->width; v += VEC)
         for (size_t y = 0; y < size; y++)
             for (size_t x = 0, n; x < size; x += n) {
@@ -267,6 +295,8 @@ static void convolve(const struct slices *s, const float *padded, const float *w
 static void convolve_back(const struct slices *s, const float *dz, const float *w, float *dx,
                           bool add)
 {
+    if (counts_slice(s))
+        return;
     for (size_t v = 0; v < s->width; v += VEC)
         for (size_t y = 0; y < s->in; y++)
             for (size_t x = 0, n; x < s->out; x += n) {
@@ -281,6 +311,20 @@ static void convolve_back(const struct slices *s, const float *dz, const float *
             }
 }
 
+static void forward_slice(const struct slices *s, const float *weights, const float *x, float *z,
+                          size_t image, size_t slice, float *padded)
+{
+    size_t at = slice * s->width;
+    double piece = trace_begin();
+
+    copy_padded(s, x + image * s->in * s->in * s->channels + at, s->in, padded);
+    trace_part(piece, TRACE_IM2COL);
+    piece = trace_begin();
+    convolve(s, padded, weights + slice * slice_weights(s), s->out, s->stride,
+             z + image * s->out * s->out * s->channels + at, false);
+    trace_part(piece, TRACE_GEMM);
+}
+
 void conv_grouped_forward(const struct conv *c, const float *w, const float *x, float *z,
                           size_t first, size_t end, float *scratch, conv_rows *done, void *context)
 {
@@ -288,19 +332,11 @@ void conv_grouped_forward(const struct conv *c, const float *w, const float *x, 
     float *padded = scratch + 2 * conv_weights(c);
     size_t pixels = s.out * s.out;
 
-    pack(&s, w, scratch);
+    pack(&s, all_slices(&s), w, scratch);
     for (size_t i = first; i < end; i++) {
-        for (size_t at = 0; at < s.channels; at += s.width) {
-            double piece = trace_begin();
-            copy_padded(&s, x + i * s.in * s.in * s.channels + at, s.in, padded);
-            trace_part(piece, TRACE_IM2COL);
-            piece = trace_begin();
-            convolve(&s, padded, scratch + at / s.width * slice_weights(&s), s.out, s.stride,
-                     z + i * pixels * s.channels + at, false);
-            trace_part(piece, TRACE_GEMM);
-        }
-        if (done)
-            done(i * pixels, pixels, context);
+        for (size_t k = 0; k < slice_count(&s); k++)
+            forward_slice(&s, scratch, x, z, i, k, padded);
+        conv_tell_rows(done, i * pixels, pixels, s.channels, context);
     }
 }
 
@@ -360,6 +396,8 @@ static void weights_of_slice(const struct slices *s, const float *padded, const 
 {
     bool several = s->group<VEC, apart = s->stride> 1;
 
+    if (counts_slice(s))
+        return;
     for (size_t ky = 0; ky < KERNEL; ky++)
         for (size_t v = 0; v < s->width; v += VEC)
             for (size_t i = 0; i < s->group; i += WEIGHT_CHANNELS) {
@@ -373,25 +411,30 @@ static void weights_of_slice(const struct slices *s, const float *padded, const 
             }
 }
 
-static void backward_image(const struct slices *s, const struct conv_backward *b, size_t image,
-                           const float *turned, float *dw, float *padded, float *dz)
-{
-    for (size_t at = 0; at < s->channels; at += s->width) {
-        size_t weights = at / s->width * slice_weights(s);
-        size_t in = image * s->in * s->in * s->channels + at;
-        double piece = trace_begin();
+/* What a slice of an image works in. */
+struct slice_work {
+    const float *turned; /* weights of all slices */
+    float *padded, *dz;
+};
 
-        copy_padded(s, b->dz + image * s->out * s->out * s->channels + at, s->out, dz);
-        copy_padded(s, b->x + in, s->in, padded);
-        trace_part(piece, TRACE_IM2COL);
-        piece = trace_begin();
-        weights_of_slice(s, padded, dz, dw + weights);
-        if (b->dx && s->stride > 1)
-            convolve_back(s, dz, turned + weights, b->dx + in, b->add_dx);
-        else if (b->dx)
-            convolve(s, dz, turned + weights, s->in, 1, b->dx + in, b->add_dx);
-        trace_part(piece, TRACE_GEMM);
-    }
+/* Its weights' gradient is added to dw. */
+static void backward_slice(const struct slices *s, const struct conv_backward *b, size_t image,
+                           size_t slice, const struct slice_work *work, float *dw)
+{
+    size_t at = slice * s->width, in = image * s->in * s->in * s->channels + at;
+    const float *turned = work->turned + slice * slice_weights(s);
+    double piece = trace_begin();
+
+    copy_padded(s, b->dz + image * s->out * s->out * s->channels + at, s->out, work->dz);
+    copy_padded(s, b->x + in, s->in, work->padded);
+    trace_part(piece, TRACE_IM2COL);
+    piece = trace_begin();
+    weights_of_slice(s, work->padded, work->dz, dw);
+    if (b->dx && s->stride > 1)
+        convolve_back(s, work->dz, turned, b->dx + in, b->add_dx);
+    else if (b->dx)
+        convolve(s, work->dz, turned, s->in, 1, b->dx + in, b->add_dx);
+    trace_part(piece, TRACE_GEMM);
 }
 
 void conv_grouped_backward(const struct conv *c, const struct conv_backward *b, size_t first,
@@ -400,17 +443,135 @@ void conv_grouped_backward(const struct conv *c, const struct conv_backward *b, 
     struct slices s = slices_of(c);
     size_t weights = conv_weights(c), in = s.in * s.in, out = s.out * s.out;
     float *dw = b->scratch + weights, *padded = dw + weights;
-    float *dz = padded + s.padded * s.padded * s.width;
+    struct slice_work work = {b->scratch, padded, padded + s.padded * s.padded * s.width};
 
     memset(dw, 0, weights * sizeof *dw);
     if (b->dx)
-        pack_turned(&s, b->w, b->scratch);
+        pack_turned(&s, all_slices(&s), b->w, b->scratch);
     for (size_t i = first; i < end; i++) {
-        if (b->ready)
-            b->ready(i * out, out, b->context);
-        backward_image(&s, b, i, b->scratch, dw, padded, dz);
-        if (b->dx && b->done)
-            b->done(i * in, in, b->context);
+        conv_tell_rows(b->ready, i * out, out, s.channels, b->context);
+        for (size_t k = 0; k < slice_count(&s); k++)
+            backward_slice(&s, b, i, k, &work, dw + k * slice_weights(&s));
+        if (b->dx)
+            conv_tell_rows(b->done, i * in, in, s.channels, b->context);
     }
     unpack(&s, dw, b->dw, b->add_dw);
+}
+
+/* ---- teams: slices of images are shared out, slice by slice */
+
+static size_t own_work_floats(const struct slices *s)
+{
+    return (s->padded * s->padded + (s->out + 2) * (s->out + 2)) * s->width;
+}
+
+/* Weights and their gradient. */
+size_t conv_grouped_team_floats(const struct conv *c)
+{
+    return 2 * conv_weights(c);
+}
+
+/* Behind the work: sums of the first and the last slice of a thread, if it shares them. */
+size_t conv_grouped_own_floats(const struct conv *c)
+{
+    struct slices s = slices_of(c);
+    return own_work_floats(&s) + 2 * slice_weights(&s);
+}
+
+static struct parallel_block slice_rows(const struct slices *s, size_t image, size_t pixels,
+                                        size_t slice)
+{
+    return (struct parallel_block){image * pixels, pixels, slice * s->width, s->width};
+}
+
+void conv_grouped_forward_team(const struct conv *c, const float *w, const float *x, float *z,
+                               int images, struct parallel_share share,
+                               const struct conv_memory *memory, conv_rows *done, void *context)
+{
+    struct slices s = slices_of(c);
+    size_t n = (size_t)images;
+    struct parallel_range mine = parallel_range(slice_count(&s) * n, share);
+
+    pack(&s, parallel_range(slice_count(&s), share), w, memory->team);
+    parallel_barrier(share);
+    for (size_t i = mine.first; i < mine.end; i++) {
+        forward_slice(&s, memory->team, x, z, i % n, i / n, memory->own[share.part]);
+        conv_tell(done, slice_rows(&s, i % n, s.out * s.out, i / n), context);
+    }
+}
+
+/* Who has images of a slice; a single thread sums in the team's memory. */
+struct sharers {
+    int first, last;
+};
+
+static struct sharers sharers_of(const struct slices *s, size_t slice, size_t images, int parts)
+{
+    size_t all = slice_count(s) * images;
+    return (struct sharers){parallel_owner(slice * images, all, parts),
+                            parallel_owner((slice + 1) * images - 1, all, parts)};
+}
+
+/* A slice's sums in one of its sharers. */
+static float *sums_of(const struct slices *s, const struct conv *c, size_t slice, size_t images,
+                      struct sharers sharers, struct parallel_share of,
+                      const struct conv_memory *memory)
+{
+    size_t first = parallel_range(slice_count(s) * images, of).first / images;
+
+    if (sharers.first == sharers.last)
+        return memory->team + conv_weights(c) + slice * slice_weights(s);
+    return memory->own[of.part] + own_work_floats(s) + (first == slice ? 0 : slice_weights(s));
+}
+
+static void unpack_team(const struct slices *s, const struct conv *c, const struct conv_backward *b,
+                        size_t images, struct parallel_share share,
+                        const struct conv_memory *memory)
+{
+    size_t rows = TAPS * s->group;
+    struct parallel_range mine = parallel_range(slice_count(s) * rows, share);
+
+    if (dry_run_moves(2 * (mine.end - mine.first) * s->width))
+        return;
+    for (size_t i = mine.first; i < mine.end; i++) {
+        size_t slice = i / rows, row = i % rows;
+        struct sharers sharers = sharers_of(s, slice, images, share.parts);
+        float *to = b->dw + row * s->channels + slice * s->width;
+        for (int t = sharers.first; t <= sharers.last; t++) {
+            struct parallel_share of = {t, share.parts};
+            const float *from = sums_of(s, c, slice, images, sharers, of, memory) + row * s->width;
+            bool add = b->add_dw || t > sharers.first;
+            if (parallel_is_empty(slice_count(s) * images, of))
+                continue;
+            for (size_t k = 0; k < s->width; k++)
+                to[k] = add ? to[k] + from[k] : from[k];
+        }
+    }
+}
+
+void conv_grouped_backward_team(const struct conv *c, const struct conv_backward *b, int images,
+                                struct parallel_share share, const struct conv_memory *memory)
+{
+    struct slices s = slices_of(c);
+    size_t n = (size_t)images, in = s.in * s.in, out = s.out * s.out;
+    struct parallel_range mine = parallel_range(slice_count(&s) * n, share);
+    float *own = memory->own[share.part], *dw = NULL;
+    struct slice_work work = {memory->team, own, own + s.padded * s.padded * s.width};
+
+    if (b->dx)
+        pack_turned(&s, parallel_range(slice_count(&s), share), b->w, memory->team);
+    parallel_barrier(share);
+    for (size_t i = mine.first; i < mine.end; i++) {
+        if (i == mine.first || i % n == 0) {
+            dw = sums_of(&s, c, i / n, n, sharers_of(&s, i / n, n, share.parts), share, memory);
+            if (!dry_run)
+                memset(dw, 0, slice_weights(&s) * sizeof *dw);
+        }
+        conv_tell(b->ready, slice_rows(&s, i % n, out, i / n), b->context);
+        backward_slice(&s, b, i % n, i / n, &work, dw);
+        if (b->dx)
+            conv_tell(b->done, slice_rows(&s, i % n, in, i / n), b->context);
+    }
+    parallel_barrier(share);
+    unpack_team(&s, c, b, n, share, memory);
 }

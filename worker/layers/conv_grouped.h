@@ -22,4 +22,13 @@ void conv_grouped_forward(const struct conv *c, const float *w, const float *x, 
 void conv_grouped_backward(const struct conv *c, const struct conv_backward *b, size_t first,
                            size_t end);
 
+/* By a team, as conv_forward_team and conv_backward_team: slices of images are shared out. */
+size_t conv_grouped_team_floats(const struct conv *c);
+size_t conv_grouped_own_floats(const struct conv *c);
+void conv_grouped_forward_team(const struct conv *c, const float *w, const float *x, float *z,
+                               int images, struct parallel_share share,
+                               const struct conv_memory *memory, conv_rows *done, void *context);
+void conv_grouped_backward_team(const struct conv *c, const struct conv_backward *b, int images,
+                                struct parallel_share share, const struct conv_memory *memory);
+
 #endif

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "worker/kernels/dry_run.h"
 #include "worker/kernels/tile_gemm.h"
 #include "worker/kernels/tile_size.h"
 
@@ -50,21 +51,49 @@ static void forward_pixel(const struct conv *c, const struct tile_matrix *weight
     }
 }
 
+static size_t rows_of_weights(const struct conv *c)
+{
+    return (size_t)(c->window.kernel * c->window.kernel) * (size_t)c->window.channels;
+}
+
+void conv_pixel_pack(const struct conv *c, struct parallel_range panels, const float *w, float *to)
+{
+    size_t k = rows_of_weights(c), first = panels.first * TILE_COLUMNS;
+    struct tile_matrix b = {.data = w + first, .ld = (size_t)c->out_channels};
+
+    tile_pack(&b, k, panels.end * TILE_COLUMNS - first, to + first * k, k);
+}
+
+static void forward_pixels(const struct conv *c, const struct tile_matrix *weights, const float *x,
+                           float *z, size_t first, size_t images)
+{
+    struct sizes s = sizes_of(c);
+    int out = c->window.out;
+
+    for (int p = 0; p < out * out; p++)
+        forward_pixel(c, weights, x + first * s.image_in, z + first * s.image_out, p / out, p % out,
+                      images);
+}
+
+void conv_pixel_forward_packed(const struct conv *c, const float *packed, const float *x, float *z,
+                               size_t first, size_t images)
+{
+    struct tile_matrix weights = {.data = packed, .ld = rows_of_weights(c), .packed = true};
+    forward_pixels(c, &weights, x, z, first, images);
+}
+
 void conv_pixel_forward(const struct conv *c, const float *w, const float *x, float *z,
                         size_t first, size_t images, float *scratch)
 {
-    struct sizes s = sizes_of(c);
-    size_t k = (size_t)(c->window.kernel * c->window.kernel) * s.ci;
-    struct tile_matrix weights = {.data = w, .ld = s.co};
-    int out = c->window.out;
+    struct tile_matrix weights = {.data = w, .ld = (size_t)c->out_channels};
 
-    if (out > 1) { /* else they are needed once */
-        tile_pack(&weights, k, s.co, scratch, k);
-        weights = (struct tile_matrix){.data = scratch, .ld = k, .packed = true};
+    if (c->window.out == 1) { /* needed once */
+        forward_pixels(c, &weights, x, z, first, images);
+        return;
     }
-    for (int p = 0; p < out * out; p++)
-        forward_pixel(c, &weights, x + first * s.image_in, z + first * s.image_out, p / out,
-                      p % out, images);
+    conv_pixel_pack(c, (struct parallel_range){0, (size_t)c->out_channels / TILE_COLUMNS}, w,
+                    scratch);
+    conv_pixel_forward_packed(c, scratch, x, z, first, images);
 }
 
 /* The output position that reads input position i through a tap, or -1. */
@@ -76,22 +105,54 @@ static int reader(const struct window *w, int i, int tap)
     return at / w->stride;
 }
 
-static void weights_of_tap(const struct conv *c, const float *x, const float *dz, int ky, int kx,
-                           size_t images, float *dw, bool add)
+size_t conv_pixel_hits(const struct conv *c, int tap)
+{
+    const struct window *w = &c->window;
+    size_t hits = 0;
+
+    for (int p = 0; p < w->in * w->in; p++)
+        hits += reader(w, p / w->in, tap / w->kernel) >= 0 &&
+                reader(w, p % w->in, tap % w->kernel) >= 0;
+    return hits;
+}
+
+bool conv_pixel_weights_part(const struct conv *c, const float *x, const float *dz, int tap,
+                             struct parallel_range rows, size_t images, struct parallel_block of,
+                             float *dw, size_t ld, bool add)
 {
     const struct window *w = &c->window;
     struct sizes s = sizes_of(c);
+    size_t row = 0;
 
     for (int p = 0; p < w->in * w->in; p++) {
-        int oy = reader(w, p / w->in, ky), ox = reader(w, p % w->in, kx);
+        int oy = reader(w, p / w->in, tap / w->kernel), ox = reader(w, p % w->in, tap % w->kernel);
         if (oy < 0 || ox < 0)
             continue;
-        struct tile_matrix b = {.data = dz + (size_t)(oy * w->out + ox) * s.co, .ld = s.image_out};
-        tile_gemm_transposed(s.ci, s.co, images, x + (size_t)p * s.ci, s.image_in, &b, dw, s.co,
-                             add);
-        add = true;
+        size_t from = rows.first > row ? rows.first - row : 0;
+        size_t end = rows.end - row < images ? rows.end - row : images;
+        if (from < end) {
+            const float *pixel = dz + (size_t)(oy * w->out + ox) * s.co + from * s.image_out;
+            struct tile_matrix b = {.data = pixel + of.column, .ld = s.image_out};
+            tile_gemm_transposed(of.rows, of.columns, end - from,
+                                 x + (size_t)p * s.ci + from * s.image_in + of.row, s.image_in, &b,
+                                 dw, ld, add);
+            add = true;
+        }
+        row += images;
+        if (row >= rows.end)
+            break;
     }
-    if (!add)
+    return add;
+}
+
+static void weights_of_tap(const struct conv *c, const float *x, const float *dz, int tap,
+                           size_t images, float *dw, bool add)
+{
+    struct sizes s = sizes_of(c);
+    struct parallel_range all = {0, conv_pixel_hits(c, tap) * images};
+
+    if (!conv_pixel_weights_part(c, x, dz, tap, all, images,
+                                 (struct parallel_block){0, s.ci, 0, s.co}, dw, s.co, add))
         memset(dw, 0, s.tap * sizeof *dw);
 }
 
@@ -102,8 +163,8 @@ void conv_pixel_weights(const struct conv *c, const float *x, const float *dz, s
     int kernel = c->window.kernel;
 
     for (int t = 0; t < kernel * kernel; t++)
-        weights_of_tap(c, x + first * s.image_in, dz + first * s.image_out, t / kernel, t % kernel,
-                       images, dw + (size_t)t * s.tap, add);
+        weights_of_tap(c, x + first * s.image_in, dz + first * s.image_out, t, images,
+                       dw + (size_t)t * s.tap, add);
 }
 
 static void data_of_pixel(const struct conv *c, const struct tile_matrix *weights, const float *dz,
@@ -123,26 +184,51 @@ static void data_of_pixel(const struct conv *c, const struct tile_matrix *weight
                   s.image_in, add);
         add = true;
     }
-    for (size_t i = 0; !add && i < images; i++)
+    for (size_t i = 0; !add && !dry_run && i < images; i++)
         memset(to + i * s.image_in, 0, s.ci * sizeof *to);
+}
+
+void conv_pixel_pack_data(const struct conv *c, struct parallel_range panels, const float *w,
+                          float *to)
+{
+    struct sizes s = sizes_of(c);
+    size_t first = panels.first * TILE_COLUMNS, count = panels.end * TILE_COLUMNS - first;
+
+    for (int t = 0; t < c->window.kernel * c->window.kernel; t++) {
+        struct tile_matrix tap = {
+            .data = w + (size_t)t * s.tap + first * s.co, .ld = s.co, .transposed = true};
+        tile_pack(&tap, s.co, count, to + (size_t)t * s.tap + first * s.co, s.co);
+    }
+}
+
+static void data_of_pixels(const struct conv *c, const struct tile_matrix *weights, const float *dz,
+                           float *dx, bool add, size_t first, size_t images)
+{
+    struct sizes s = sizes_of(c);
+    int in = c->window.in;
+
+    for (int p = 0; p < in * in; p++)
+        data_of_pixel(c, weights, dz + first * s.image_out, dx + first * s.image_in, add, p / in,
+                      p % in, images);
+}
+
+void conv_pixel_data_packed(const struct conv *c, const float *packed, const float *dz, float *dx,
+                            bool add, size_t first, size_t images)
+{
+    struct tile_matrix weights = {.data = packed, .ld = (size_t)c->out_channels, .packed = true};
+    data_of_pixels(c, &weights, dz, dx, add, first, images);
 }
 
 void conv_pixel_data(const struct conv *c, const float *w, const float *dz, float *dx, bool add,
                      size_t first, size_t images, float *scratch)
 {
-    struct sizes s = sizes_of(c);
-    struct tile_matrix weights = {.data = w, .ld = s.co, .transposed = true};
-    int in = c->window.in, taps = c->window.kernel * c->window.kernel;
+    struct tile_matrix weights = {.data = w, .ld = (size_t)c->out_channels, .transposed = true};
 
-    if (c->window.out > 1) {
-        for (int t = 0; t < taps; t++) {
-            struct tile_matrix tap = {
-                .data = w + (size_t)t * s.tap, .ld = s.co, .transposed = true};
-            tile_pack(&tap, s.co, s.ci, scratch + (size_t)t * s.tap, s.co);
-        }
-        weights = (struct tile_matrix){.data = scratch, .ld = s.co, .packed = true};
+    if (c->window.out == 1) {
+        data_of_pixels(c, &weights, dz, dx, add, first, images);
+        return;
     }
-    for (int p = 0; p < in * in; p++)
-        data_of_pixel(c, &weights, dz + first * s.image_out, dx + first * s.image_in, add, p / in,
-                      p % in, images);
+    conv_pixel_pack_data(c, (struct parallel_range){0, (size_t)c->window.channels / TILE_COLUMNS},
+                         w, scratch);
+    conv_pixel_data_packed(c, scratch, dz, dx, add, first, images);
 }

@@ -3,9 +3,11 @@
 #include <string.h>
 
 #include "common/run/trace.h"
+#include "worker/kernels/dry_run.h"
 #include "worker/kernels/tile_gemm.h"
 #include "worker/kernels/tile_size.h"
 #include "worker/kernels/winograd.h"
+#include "worker/layers/conv_parts.h"
 
 /* PAD: matrices whose rows or positions lie a multiple of 4 KiB apart fall on each other in the
  * caches. */
@@ -15,14 +17,17 @@ enum { PAD = 16 };
  * cache; weights that do not fit there are worth reading for many tiles only. */
 enum { WORK_BYTES = 1 << 20, LARGE_WEIGHTS_BYTES = 4 << 20, LARGE_WORK_BYTES = 10 << 20 };
 
+/* Of each thread of a large team. */
+enum { TEAM_WORK_BYTES = 1 << 19 };
+
 struct sizes {
     int m;
     size_t positions;
     size_t from, to;           /* channels */
     size_t side;               /* pixels */
     size_t tiles;              /* of a side */
-    size_t rows;               /* of tiles, worked on together */
-    size_t group;              /* tiles in them */
+    size_t rows;               /* of tiles, worked on together by one thread */
+    size_t group;              /* tiles worked on together */
     size_t from_ld, to_ld;     /* floats of a tile at one position */
     size_t from_step, to_step; /* floats of a position */
     size_t weights_step;
@@ -66,12 +71,6 @@ bool conv_winograd_takes(const struct conv *c)
            tile_gemm_takes((size_t)w->channels) && tile_gemm_takes((size_t)c->out_channels);
 }
 
-bool conv_winograd_has_large_weights(const struct conv *c, enum conv_winograd m)
-{
-    struct sizes s = sizes_of(c, m, false);
-    return has_large_weights(&s);
-}
-
 size_t conv_winograd_images(const struct conv *c, enum conv_winograd m)
 {
     struct sizes s = sizes_of(c, m, false);
@@ -96,19 +95,9 @@ size_t conv_winograd_work_floats(const struct conv *c, enum conv_winograd m)
     return s.positions * (s.from_step + s.to_step) + 2 * edge_floats(&s);
 }
 
-struct range {
-    size_t first, end;
-};
-
-/* A thread's part of n. */
-static struct range range_of(struct conv_share share, size_t n)
-{
-    size_t part = (size_t)share.part, parts = (size_t)share.parts;
-    return (struct range){n * part / parts, n * (part + 1) / parts};
-}
-
 /* Panels (to / TILE_COLUMNS, from, TILE_COLUMNS) of each position. */
-static void pack_forward(const struct sizes *s, struct range panels, const float *w, float *u)
+static void pack_forward(const struct sizes *s, struct parallel_range panels, const float *w,
+                         float *u)
 {
     size_t tap = s->from * s->to;
 
@@ -122,7 +111,8 @@ enum { TURN_AT_ONCE = 64 };
 
 /* Blocks of TILE_COLUMNS input channels by TURN_AT_ONCE output channels, transposed on their way.
  */
-static void pack_turned(const struct sizes *s, struct range panels, const float *w, float *u)
+static void pack_turned(const struct sizes *s, struct parallel_range panels, const float *w,
+                        float *u)
 {
     float block[WINOGRAD_POSITIONS_MAX * TILE_COLUMNS * TURN_AT_ONCE] __attribute__((aligned(64)));
     size_t tap = s->from * s->to, step = TILE_COLUMNS * TURN_AT_ONCE;
@@ -142,25 +132,27 @@ static void pack_turned(const struct sizes *s, struct range panels, const float 
 }
 
 void conv_winograd_pack(const struct conv *c, enum conv_winograd m, bool turned,
-                        struct conv_share share, const float *w, float *u)
+                        struct parallel_share share, const float *w, float *u)
 {
     struct sizes s = sizes_of(c, m, turned);
-    struct range panels = range_of(share, s.to / TILE_COLUMNS);
+    struct parallel_range panels = parallel_range(s.to / TILE_COLUMNS, share);
     double piece = trace_begin();
 
+    if (dry_run_moves((9 + s.positions) * s.from * (panels.end - panels.first) * TILE_COLUMNS))
+        return;
     turned ? pack_turned(&s, panels, w, u) : pack_forward(&s, panels, w, u);
     trace_part(piece, TRACE_IM2COL);
 }
 
-/* A tile's place: rows of tiles count through the whole batch. */
+/* A tile's place; tiles count through the whole batch. */
 struct place {
     size_t image, y, x; /* of its first output */
 };
 
-static struct place place_of(const struct sizes *s, size_t row, size_t tile)
+static struct place place_of(const struct sizes *s, size_t tile)
 {
-    size_t m = (size_t)s->m;
-    return (struct place){row / s->tiles, row % s->tiles * m, tile * m};
+    size_t m = (size_t)s->m, row = tile / s->tiles;
+    return (struct place){row / s->tiles, row % s->tiles * m, tile % s->tiles * m};
 }
 
 /* The pixels of a window of `size` at (y, x), which may begin at -1; `edge` stands for those
@@ -178,58 +170,110 @@ static void find_pixels(const struct sizes *s, size_t image, ptrdiff_t y, ptrdif
     }
 }
 
-/* Some rows of a group of tiles, which begins at row `base` of the batch. */
-struct rows {
+/* Some tiles of a group, which begins at tile `base` of the batch, and some of their channels. */
+struct part {
     size_t base, first, end;
+    size_t channel, channels;
 };
 
-static void transform_inputs(const struct sizes *s, const float *x, struct rows r,
+static struct part whole_part(size_t base, size_t tiles, size_t channels)
+{
+    return (struct part){base, 0, tiles, 0, channels};
+}
+
+static bool counts_transform(const struct part *r, size_t values)
+{
+    return dry_run_moves((r->end - r->first) * r->channels * values);
+}
+
+static void transform_inputs(const struct sizes *s, const float *x, struct part r,
                              const float *zeros, float *v)
 {
     const float *pixels[WINOGRAD_POSITIONS_MAX];
     double piece = trace_begin();
 
-    for (size_t t = r.first * s->tiles; t < r.end * s->tiles; t++) {
-        struct place p = place_of(s, r.base + t / s->tiles, t % s->tiles);
-        find_pixels(s, p.image, (ptrdiff_t)p.y - 1, (ptrdiff_t)p.x - 1, s->m + 2, x, s->from, zeros,
-                    pixels);
-        winograd_input(s->m, pixels, s->from, v + t * s->from_ld, s->from_step);
+    if (counts_transform(&r, 2 * s->positions))
+        return;
+    for (size_t t = r.first; t < r.end; t++) {
+        struct place p = place_of(s, r.base + t);
+        find_pixels(s, p.image, (ptrdiff_t)p.y - 1, (ptrdiff_t)p.x - 1, s->m + 2, x + r.channel,
+                    s->from, zeros, pixels);
+        winograd_input(s->m, pixels, r.channels, v + t * s->from_ld + r.channel, s->from_step);
     }
     trace_part(piece, TRACE_IM2COL);
 }
 
-static void transform_outputs(const struct sizes *s, const float *v, struct rows r, float *unwanted,
+static void transform_outputs(const struct sizes *s, const float *v, struct part r, float *unwanted,
                               float *z, bool add)
 {
     const float *pixels[WINOGRAD_OUTPUTS_MAX];
     double piece = trace_begin();
 
-    for (size_t t = r.first * s->tiles; t < r.end * s->tiles; t++) {
-        struct place p = place_of(s, r.base + t / s->tiles, t % s->tiles);
-        find_pixels(s, p.image, (ptrdiff_t)p.y, (ptrdiff_t)p.x, s->m, z, s->to, unwanted, pixels);
-        winograd_output(s->m, v + t * s->to_ld, s->to_step, s->to, (float *const *)pixels, add);
+    if (counts_transform(&r, s->positions + (size_t)(s->m * s->m)))
+        return;
+    for (size_t t = r.first; t < r.end; t++) {
+        struct place p = place_of(s, r.base + t);
+        find_pixels(s, p.image, (ptrdiff_t)p.y, (ptrdiff_t)p.x, s->m, z + r.channel, s->to,
+                    unwanted, pixels);
+        winograd_output(s->m, v + t * s->to_ld + r.channel, s->to_step, r.channels,
+                        (float *const *)pixels, add);
     }
     trace_part(piece, TRACE_IM2COL);
 }
 
-static void transform_gradients(const struct sizes *s, const float *dz, struct rows r,
+static void transform_gradients(const struct sizes *s, const float *dz, struct part r,
                                 const float *zeros, float *v)
 {
     const float *pixels[WINOGRAD_OUTPUTS_MAX];
     double piece = trace_begin();
 
-    for (size_t t = r.first * s->tiles; t < r.end * s->tiles; t++) {
-        struct place p = place_of(s, r.base + t / s->tiles, t % s->tiles);
-        find_pixels(s, p.image, (ptrdiff_t)p.y, (ptrdiff_t)p.x, s->m, dz, s->to, zeros, pixels);
-        winograd_output_gradient(s->m, pixels, s->to, v + t * s->to_ld, s->to_step);
+    if (counts_transform(&r, s->positions + (size_t)(s->m * s->m)))
+        return;
+    for (size_t t = r.first; t < r.end; t++) {
+        struct place p = place_of(s, r.base + t);
+        find_pixels(s, p.image, (ptrdiff_t)p.y, (ptrdiff_t)p.x, s->m, dz + r.channel, s->to, zeros,
+                    pixels);
+        winograd_output_gradient(s->m, pixels, r.channels, v + t * s->to_ld + r.channel,
+                                 s->to_step);
     }
     trace_part(piece, TRACE_IM2COL);
 }
 
-/* The first row of pixels of a row of tiles. */
+/* The first pixel of a row of tiles. */
 static size_t first_pixel(const struct sizes *s, size_t row)
 {
     return (row / s->tiles * s->side + row % s->tiles * (size_t)s->m) * s->side;
+}
+
+static size_t at_most(size_t x, size_t limit)
+{
+    return x < limit ? x : limit;
+}
+
+/* Tells the pixels of some tiles: whole rows of tiles together, otherwise row by row of pixels. */
+static void tell_tiles(const struct sizes *s, const struct part *r, conv_rows *done, void *context)
+{
+    size_t tile = r->base + r->first, end = r->base + r->end, m = (size_t)s->m;
+
+    while (done && tile < end) {
+        size_t row = tile / s->tiles, x = tile % s->tiles, left = end - tile;
+        if (x == 0 && left >= s->tiles) {
+            size_t rows = left / s->tiles, pixel = first_pixel(s, row);
+            conv_tell(done,
+                      (struct parallel_block){pixel, first_pixel(s, row + rows) - pixel, r->channel,
+                                              r->channels},
+                      context);
+            tile += rows * s->tiles;
+            continue;
+        }
+        size_t count = at_most(s->tiles - x, left), pixels = at_most(count * m, s->side - x * m);
+        for (size_t y = 0; y < m && row % s->tiles * m + y < s->side; y++)
+            conv_tell(done,
+                      (struct parallel_block){first_pixel(s, row) + y * s->side + x * m, pixels,
+                                              r->channel, r->channels},
+                      context);
+        tile += count;
+    }
 }
 
 /* What the steps work in: transformed inputs, and products or transformed gradients. */
@@ -246,59 +290,42 @@ static struct work work_at(const struct sizes *s, float *memory)
     return w;
 }
 
-void conv_winograd_begin(const struct conv *c, enum conv_winograd m, bool turned, float *work)
+static void begin(const struct sizes *s, const struct work *w)
 {
-    struct sizes s = sizes_of(c, m, turned);
-    memset(work_at(&s, work).zeros, 0, edge_floats(&s) * sizeof *work);
+    if (!dry_run)
+        memset(w->zeros, 0, edge_floats(s) * sizeof *w->zeros);
 }
 
-/* A thread's share of one step for the group of tiles that begins at row `base`. */
-static struct rows rows_of(const struct sizes *s, size_t base, size_t last, struct conv_share share)
+/* One group in one thread: of all channels. */
+static void run_group(const struct sizes *s, const struct conv_winograd_pass *p,
+                      const struct work *w, size_t base, size_t tiles)
 {
-    struct range r = range_of(share, last - base < s->rows ? last - base : s->rows);
-    return (struct rows){base, r.first, r.end};
-}
+    struct part to = whole_part(base, tiles, s->to);
 
-static void multiply(const struct sizes *s, const struct work *w, const float *u, size_t tiles,
-                     struct range positions)
-{
-    for (size_t i = positions.first; i < positions.end; i++) {
-        struct tile_matrix b = {u + i * s->weights_step, s->from, false, true};
+    transform_inputs(s, p->from, whole_part(base, tiles, s->from), w->zeros, w->inputs);
+    for (size_t i = 0; i < s->positions; i++) {
+        struct tile_matrix b = {p->u + i * s->weights_step, s->from, false, true};
         tile_gemm(tiles, s->to, s->from, w->inputs + i * s->from_step, s->from_ld, &b,
                   w->others + i * s->to_step, s->to_ld, false);
     }
+    transform_outputs(s, w->others, to, w->unwanted, p->to, p->add);
+    tell_tiles(s, &to, p->done, p->context);
 }
 
-static void run_step(const struct sizes *s, const struct conv_winograd_pass *p, size_t base,
-                     size_t last, enum conv_winograd_step step, struct conv_share share)
+/* The tiles [first, end) of the batch. */
+static void run_groups(const struct sizes *s, const struct conv_winograd_pass *p, float *memory,
+                       size_t first, size_t end)
 {
-    struct work w = work_at(s, p->work);
-    struct rows r = rows_of(s, base, last, share), all = rows_of(s, base, last, CONV_ALL);
+    struct work w = work_at(s, memory);
 
-    if (step == CONV_WINOGRAD_TRANSFORM)
-        transform_inputs(s, p->from, r, w.zeros, w.inputs);
-    if (step == CONV_WINOGRAD_MULTIPLY)
-        multiply(s, &w, p->u, all.end * s->tiles, range_of(share, s->positions));
-    if (step != CONV_WINOGRAD_BACK || r.first == r.end)
-        return;
-    transform_outputs(s, w.others, r, w.unwanted, p->to, p->add);
-    if (p->done) {
-        size_t pixel = first_pixel(s, base + r.first);
-        p->done(pixel, first_pixel(s, base + r.end) - pixel, p->context);
-    }
+    begin(s, &w);
+    for (; first < end; first += s->group)
+        run_group(s, p, &w, first, at_most(end - first, s->group));
 }
 
-size_t conv_winograd_groups(const struct conv *c, enum conv_winograd m, size_t images)
+static size_t image_tiles(const struct sizes *s)
 {
-    struct sizes s = sizes_of(c, m, false);
-    return (images * s.tiles + s.rows - 1) / s.rows;
-}
-
-void conv_winograd_run_step(const struct conv *c, const struct conv_winograd_pass *p, size_t images,
-                            size_t group, enum conv_winograd_step step, struct conv_share share)
-{
-    struct sizes s = sizes_of(c, p->m, p->turned);
-    run_step(&s, p, group * s.rows, images * s.tiles, step, share);
+    return s->tiles * s->tiles;
 }
 
 void conv_winograd_run(const struct conv *c, const struct conv_winograd_pass *p, size_t first,
@@ -306,61 +333,260 @@ void conv_winograd_run(const struct conv *c, const struct conv_winograd_pass *p,
 {
     struct sizes s = sizes_of(c, p->m, p->turned);
 
-    conv_winograd_begin(c, p->m, p->turned, p->work);
-    for (size_t row = first * s.tiles; row < end * s.tiles; row += s.rows)
-        for (int step = 0; step < CONV_WINOGRAD_STEPS; step++)
-            run_step(&s, p, row, end * s.tiles, (enum conv_winograd_step)step, CONV_ALL);
-}
-
-static void sum_step(const struct sizes *s, const struct conv_winograd_sums *p, size_t base,
-                     size_t last, enum conv_winograd_step step, struct conv_share share)
-{
-    struct work w = work_at(s, p->work);
-    struct rows r = rows_of(s, base, last, share), all = rows_of(s, base, last, CONV_ALL);
-    struct range positions = range_of(share, s->positions);
-
-    if (step == CONV_WINOGRAD_TRANSFORM) {
-        transform_inputs(s, p->x, r, w.zeros, w.inputs);
-        transform_gradients(s, p->dz, r, w.zeros, w.others);
-        return;
-    }
-    for (size_t i = positions.first; i < positions.end; i++) {
-        struct tile_matrix b = {w.others + i * s->to_step, s->to_ld, false, false};
-        tile_gemm_transposed(s->from, s->to, all.end * s->tiles, w.inputs + i * s->from_step,
-                             s->from_ld, &b, p->sums + i * s->weights_step, s->to, p->add);
-    }
-}
-
-void conv_winograd_sum_step(const struct conv *c, const struct conv_winograd_sums *p, size_t images,
-                            size_t group, enum conv_winograd_step step, struct conv_share share)
-{
-    struct sizes s = sizes_of(c, p->m, false);
-    sum_step(&s, p, group * s.rows, images * s.tiles, step, share);
+    run_groups(&s, p, p->work, first * image_tiles(&s), end * image_tiles(&s));
 }
 
 void conv_winograd_sum_weights(const struct conv *c, const struct conv_winograd_sums *p,
                                size_t first, size_t end)
 {
     struct sizes s = sizes_of(c, p->m, false);
-    struct conv_winograd_sums pass = *p;
+    struct work w = work_at(&s, p->work);
+    bool add = p->add;
 
-    conv_winograd_begin(c, p->m, false, p->work);
-    for (size_t row = first * s.tiles; row < end * s.tiles; row += s.rows) {
-        sum_step(&s, &pass, row, end * s.tiles, CONV_WINOGRAD_TRANSFORM, CONV_ALL);
-        sum_step(&s, &pass, row, end * s.tiles, CONV_WINOGRAD_MULTIPLY, CONV_ALL);
-        pass.add = true;
+    begin(&s, &w);
+    for (size_t base = first * image_tiles(&s), tiles; base < end * image_tiles(&s);
+         base += s.group, add = true) {
+        tiles = at_most(end * image_tiles(&s) - base, s.group);
+        transform_inputs(&s, p->x, whole_part(base, tiles, s.from), w.zeros, w.inputs);
+        transform_gradients(&s, p->dz, whole_part(base, tiles, s.to), w.zeros, w.others);
+        for (size_t i = 0; i < s.positions; i++) {
+            struct tile_matrix b = {w.others + i * s.to_step, s.to_ld, false, false};
+            tile_gemm_transposed(s.from, s.to, tiles, w.inputs + i * s.from_step, s.from_ld, &b,
+                                 p->sums + i * s.weights_step, s.to, add);
+        }
     }
 }
 
 void conv_winograd_finish_weights(const struct conv *c, enum conv_winograd m,
-                                  struct conv_share share, const float *sums, float *dw, bool add)
+                                  struct parallel_share share, const float *sums, float *dw,
+                                  bool add)
 {
     struct sizes s = sizes_of(c, m, false);
-    struct range channels = range_of(share, s.from);
+    struct parallel_block part[PARALLEL_BLOCKS];
+    int parts = parallel_matrix(s.from, s.from, s.to, TILE_COLUMNS, share, part);
     double piece = trace_begin();
 
-    for (size_t i = channels.first; i < channels.end; i++)
-        winograd_kernel_gradient(s.m, sums + i * s.to, s.weights_step, s.to, dw + i * s.to,
-                                 s.from * s.to, add);
+    for (int k = 0; k < parts; k++) {
+        size_t at = part[k].row * s.to + part[k].column;
+        if (dry_run_moves((s.positions + 9) * part[k].rows * part[k].columns))
+            continue;
+        for (size_t i = 0; i < part[k].rows; i++, at += s.to)
+            winograd_kernel_gradient(s.m, sums + at, s.weights_step, part[k].columns, dw + at,
+                                     s.from * s.to, add);
+    }
     trace_part(piece, TRACE_IM2COL);
+}
+
+/* ---- teams */
+
+/* Weights that fit a core's cache meet so many tiles of a thread that they fill register tiles, or
+ * the threads share each product. */
+enum { OWN_TILES = 2 * TILE_ROWS };
+
+static bool has_own_tiles(const struct sizes *s, int images, int threads)
+{
+    return !has_large_weights(s) && image_tiles(s) * (size_t)images / (size_t)threads >= OWN_TILES;
+}
+
+static void set_group(struct sizes *s, size_t tiles)
+{
+    s->group = tiles;
+    s->from_step = tiles * s->from_ld + PAD;
+    s->to_step = tiles * s->to_ld + PAD;
+}
+
+/* A group in one thread's own memory. */
+static void set_own_group(struct sizes *s)
+{
+    size_t tiles = WORK_BYTES / (s->positions * (s->from_ld + s->to_ld) * sizeof(float));
+    set_group(s, tiles ? tiles : 1);
+}
+
+/* A group that the threads share: as much as their caches hold, but two barriers each; and groups
+ * of the same size. */
+static size_t most_team_tiles(const struct sizes *s, int threads)
+{
+    size_t bytes = (size_t)threads * TEAM_WORK_BYTES;
+    if (bytes < LARGE_WORK_BYTES)
+        bytes = has_large_weights(s) ? LARGE_WORK_BYTES
+                                     : at_most((size_t)threads * WORK_BYTES, LARGE_WORK_BYTES);
+    size_t tiles = bytes / (s->positions * (s->from_ld + s->to_ld) * sizeof(float));
+    return tiles ? tiles : 1;
+}
+
+static void set_team_group(struct sizes *s, int images, int threads)
+{
+    size_t most = most_team_tiles(s, threads), all = image_tiles(s) * (size_t)images;
+    size_t groups = (all + most - 1) / most;
+
+    set_group(s, (all + groups - 1) / groups);
+}
+
+static size_t work_floats(const struct sizes *s)
+{
+    return s->positions * (s->from_step + s->to_step) + 2 * edge_floats(s);
+}
+
+size_t conv_winograd_team_floats(const struct conv *c, enum conv_winograd m, int images,
+                                 int threads)
+{
+    struct sizes s = sizes_of(c, m, false);
+
+    set_group(&s, at_most(most_team_tiles(&s, threads), image_tiles(&s) * (size_t)images));
+    return s.positions * s.weights_step + work_floats(&s);
+}
+
+size_t conv_winograd_own_floats(const struct conv *c, enum conv_winograd m)
+{
+    struct sizes s = sizes_of(c, m, false);
+
+    set_own_group(&s);
+    return has_large_weights(&s) ? edge_floats(&s) : work_floats(&s);
+}
+
+/* Some products of a position: panels of columns by tiles of rows. */
+struct product {
+    size_t position;
+    size_t row, rows, column, columns;
+};
+typedef void make_product(const struct sizes *s, const struct product *p, void *context);
+
+/* A thread's share of the products of all positions, (rows, columns) each, panel by panel. */
+static void share_products(const struct sizes *s, size_t rows, size_t columns,
+                           struct parallel_share share, make_product *make, void *context)
+{
+    struct parallel_block part[PARALLEL_BLOCKS];
+    size_t panels = columns / TILE_COLUMNS, tiles = (rows + TILE_ROWS - 1) / TILE_ROWS;
+    int parts = parallel_blocks(s->positions * panels, tiles, share, part);
+
+    for (int k = 0; k < parts; k++)
+        for (size_t at = part[k].row, end = at + part[k].rows, count; at < end; at += count) {
+            size_t first = rows * part[k].column / tiles;
+            size_t behind = rows * (part[k].column + part[k].columns) / tiles;
+            count = at_most(end - at, panels - at % panels);
+            make(s,
+                 &(struct product){at / panels, first, behind - first, at % panels * TILE_COLUMNS,
+                                   count * TILE_COLUMNS},
+                 context);
+        }
+}
+
+struct team_pass {
+    const struct conv_winograd_pass *p;
+    struct conv_winograd_sums *sums;
+    struct work w; /* the team's, but for `unwanted` */
+    size_t tiles;  /* of the group */
+};
+
+static void multiply(const struct sizes *s, const struct product *p, void *context)
+{
+    const struct team_pass *t = context;
+    const float *u = t->p->u + p->position * s->weights_step;
+    struct tile_matrix b = {u + p->column * s->from, s->from, false, true};
+
+    tile_gemm(p->rows, p->columns, s->from,
+              t->w.inputs + p->position * s->from_step + p->row * s->from_ld, s->from_ld, &b,
+              t->w.others + p->position * s->to_step + p->row * s->to_ld + p->column, s->to_ld,
+              false);
+}
+
+static void sum_products(const struct sizes *s, const struct product *p, void *context)
+{
+    const struct team_pass *t = context;
+    struct tile_matrix b = {t->w.others + p->position * s->to_step + p->column, s->to_ld, false,
+                            false};
+
+    tile_gemm_transposed(p->rows, p->columns, t->tiles,
+                         t->w.inputs + p->position * s->from_step + p->row, s->from_ld, &b,
+                         t->sums->sums + p->position * s->weights_step + p->row * s->to + p->column,
+                         s->to, t->sums->add);
+}
+
+enum { CHANNELS_AT_ONCE = 64 };
+
+/* A thread's share of tiles and channels. */
+static int share_tiles(size_t base, size_t tiles, size_t channels, struct parallel_share share,
+                       struct part part[PARALLEL_BLOCKS])
+{
+    struct parallel_block block[PARALLEL_BLOCKS];
+    int count = parallel_matrix(tiles, tiles, channels, CHANNELS_AT_ONCE, share, block);
+
+    for (int i = 0; i < count; i++)
+        part[i] = (struct part){base, block[i].row, block[i].row + block[i].rows, block[i].column,
+                                block[i].columns};
+    return count;
+}
+
+static void run_team_group(const struct sizes *s, struct team_pass *t, size_t base,
+                           struct parallel_share share)
+{
+    const struct conv_winograd_pass *p = t->p;
+    struct part part[PARALLEL_BLOCKS];
+    int parts = share_tiles(base, t->tiles, s->from, share, part);
+
+    for (int i = 0; i < parts; i++)
+        transform_inputs(s, p->from, part[i], t->w.zeros, t->w.inputs);
+    parallel_barrier(share);
+    share_products(s, t->tiles, s->to, share, multiply, t);
+    parallel_barrier(share);
+    parts = share_tiles(base, t->tiles, s->to, share, part);
+    for (int i = 0; i < parts; i++) {
+        transform_outputs(s, t->w.others, part[i], t->w.unwanted, p->to, p->add);
+        tell_tiles(s, &part[i], p->done, p->context);
+    }
+}
+
+void conv_winograd_run_team(const struct conv *c, const struct conv_winograd_pass *p,
+                            const float *w, int images, struct parallel_share share, float *own)
+{
+    struct sizes s = sizes_of(c, p->m, p->turned);
+    size_t all = image_tiles(&s) * (size_t)images;
+    float *u = (float *)p->u;
+
+    conv_winograd_pack(c, p->m, p->turned, share, w, u);
+    if (has_own_tiles(&s, images, share.parts)) {
+        struct parallel_range tiles = parallel_range(all, share);
+        set_own_group(&s);
+        parallel_barrier(share);
+        run_groups(&s, p, own, tiles.first, tiles.end);
+        return;
+    }
+    set_team_group(&s, images, share.parts);
+    struct team_pass t = {.p = p, .w = work_at(&s, u + s.positions * s.weights_step)};
+    t.w.unwanted = own;
+    if (share.part == 0)
+        begin(&s, &t.w);
+    parallel_barrier(share);
+    for (size_t base = 0; base < all; base += s.group) {
+        t.tiles = at_most(all - base, s.group);
+        run_team_group(&s, &t, base, share);
+    }
+}
+
+void conv_winograd_sum_team(const struct conv *c, const struct conv_winograd_sums *sums, int images,
+                            struct parallel_share share)
+{
+    struct sizes s = sizes_of(c, sums->m, false);
+    struct conv_winograd_sums pass = *sums;
+    struct part part[PARALLEL_BLOCKS];
+    size_t all = image_tiles(&s) * (size_t)images;
+
+    set_team_group(&s, images, share.parts);
+    struct team_pass t = {.sums = &pass,
+                          .w = work_at(&s, pass.sums + s.positions * s.weights_step)};
+    if (share.part == 0)
+        begin(&s, &t.w);
+    parallel_barrier(share);
+    for (size_t base = 0; base < all; base += s.group, pass.add = true) {
+        t.tiles = at_most(all - base, s.group);
+        int parts = share_tiles(base, t.tiles, s.from, share, part);
+        for (int i = 0; i < parts; i++)
+            transform_inputs(&s, pass.x, part[i], t.w.zeros, t.w.inputs);
+        parts = share_tiles(base, t.tiles, s.to, share, part);
+        for (int i = 0; i < parts; i++)
+            transform_gradients(&s, pass.dz, part[i], t.w.zeros, t.w.others);
+        parallel_barrier(share);
+        share_products(&s, s.from, s.to, share, sum_products, &t);
+        parallel_barrier(share);
+    }
 }

@@ -22,13 +22,9 @@ size_t conv_winograd_images(const struct conv *c, enum conv_winograd m);
 size_t conv_winograd_weights_floats(const struct conv *c, enum conv_winograd m); /* u, sums */
 size_t conv_winograd_work_floats(const struct conv *c, enum conv_winograd m);    /* work */
 
-/* Those of the transformed weights fit no core's cache: they are worth reading for a whole batch
- * only. */
-bool conv_winograd_has_large_weights(const struct conv *c, enum conv_winograd m);
-
 /* The transformed weights, packed for the products: of the forward direction, or turned. */
 void conv_winograd_pack(const struct conv *c, enum conv_winograd m, bool turned,
-                        struct conv_share share, const float *w, float *u);
+                        struct parallel_share share, const float *w, float *u);
 
 /* z (N, out, out, c_out) from x; turned: dx from dz. done may be NULL. */
 struct conv_winograd_pass {
@@ -57,25 +53,23 @@ struct conv_winograd_sums {
 void conv_winograd_sum_weights(const struct conv *c, const struct conv_winograd_sums *p,
                                size_t first, size_t end);
 void conv_winograd_finish_weights(const struct conv *c, enum conv_winograd m,
-                                  struct conv_share share, const float *sums, float *dw, bool add);
+                                  struct parallel_share share, const float *sums, float *dw,
+                                  bool add);
 
 /*
- * The same by several threads that share one work and one sums: for each group of tiles the steps
- * in this order, each begun after all threads have done the one before. Tiles are shared out by
- * rows, products by positions. Sums have no third step.
+ * The same of the images [0, images) by a team, each thread of which calls it. Tiles and their
+ * channels are shared out for the transforms, register tiles of all positions for the products,
+ * so that weights are made and read once; tiles alone where the weights fit each core's cache and
+ * there are enough tiles. u, or sums, is the team's memory of conv_winograd_team_floats, `own` the
+ * thread's; `work` is not used. What others did is there behind the next barrier.
  */
-enum conv_winograd_step {
-    CONV_WINOGRAD_TRANSFORM,
-    CONV_WINOGRAD_MULTIPLY,
-    CONV_WINOGRAD_BACK,
-    CONV_WINOGRAD_STEPS
-};
-void conv_winograd_begin(const struct conv *c, enum conv_winograd m, bool turned,
-                         float *work); /* by one thread, before the first step */
-size_t conv_winograd_groups(const struct conv *c, enum conv_winograd m, size_t images);
-void conv_winograd_run_step(const struct conv *c, const struct conv_winograd_pass *p, size_t images,
-                            size_t group, enum conv_winograd_step step, struct conv_share share);
-void conv_winograd_sum_step(const struct conv *c, const struct conv_winograd_sums *p, size_t images,
-                            size_t group, enum conv_winograd_step step, struct conv_share share);
+size_t conv_winograd_team_floats(const struct conv *c, enum conv_winograd m, int images,
+                                 int threads);
+size_t conv_winograd_own_floats(const struct conv *c, enum conv_winograd m);
+void conv_winograd_run_team(const struct conv *c, const struct conv_winograd_pass *p,
+                            const float *w, int images, struct parallel_share share, float *own);
+/* All threads' sums are there when it returns: conv_winograd_finish_weights may follow. */
+void conv_winograd_sum_team(const struct conv *c, const struct conv_winograd_sums *sums, int images,
+                            struct parallel_share share);
 
 #endif

@@ -8,20 +8,26 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "worker/kernels/parallel.h"
+
 struct linear {
     size_t in, out;
 };
 
+/* Each makes a part of its result, so that threads share it. */
+
+/* Of y (n, out). */
 void linear_forward(const struct linear *l, const float *w, const float *b, const float *x,
-                    size_t n, float *y);
+                    const struct parallel_block *of, float *y);
 
-/* The rows [first, end) of dw and db from all n images; overwritten, or added to. */
+/* Of dw (out, in), from all n images, and of db with the part's first columns; overwritten, or
+ * added to. */
 void linear_weight_gradients(const struct linear *l, const float *x, const float *dy, size_t n,
-                             size_t first, size_t end, float *dw, float *db, bool add);
+                             const struct parallel_block *of, float *dw, float *db, bool add);
 
-/* dx (n, in) = dy W, overwritten. */
-void linear_input_gradient(const struct linear *l, const float *w, const float *dy, size_t n,
-                           float *dx);
+/* Of dx (n, in) = dy W, overwritten. */
+void linear_input_gradient(const struct linear *l, const float *w, const float *dy,
+                           const struct parallel_block *of, float *dx);
 
 void linear_forward_reference(const struct linear *l, const float *w, const float *b,
                               const float *x, size_t n, float *y);

@@ -27,60 +27,67 @@ struct pass {
     struct lane *lane;
     const float *x, *g;       /* input of the convolution; gradient of its normalised output */
     const struct unit *below; /* whose activation x is, to be made again; NULL: x is there */
+    bool below_by_rows;       /* with the rows of dz; otherwise before the convolution */
     float *dz, *dx;           /* dz may be g's memory */
+    double scale;             /* of the loss */
     bool add_dx, accumulate;
     struct target target; /* of dx */
-    int stage;
 };
 
-static void make_y_again(const struct unit *u, size_t row, size_t rows)
+static void make_y_again(const struct unit *u, const struct parallel_block *part)
 {
-    size_t c = unit_channels(u), at = row * c;
-    batchnorm_apply(u->z + at, rows, c, u->scale, u->shift, NULL, true, u->y_again + at);
+    size_t c = unit_channels(u), at = part->row * c + part->column;
+    batchnorm_apply(u->z + at, part->rows, part->columns, c, u->scale + part->column,
+                    u->shift + part->column, NULL, true, u->y_again + at);
 }
 
-/* A 1x1 convolution reads the same rows of x and dz: both are made in the tile. */
-static bool reads_rows(const struct conv *c)
+/* A 1x1 convolution that reads the same rows of x and dz: both are made in the tile. */
+static bool reads_rows(const struct pass *p, int threads)
 {
-    return c->window.kernel == 1 && c->window.stride == 1;
+    const struct conv *c = &p->u->conv;
+    return c->window.kernel == 1 && c->window.stride == 1 &&
+           (threads == 1 || conv_backward_by_rows(c, p->m->n, threads, p->dx != NULL));
 }
 
-static void make_dz(size_t row, size_t rows, void *context)
+static void make_dz(const struct parallel_block *part, void *context)
 {
     const struct pass *p = context;
     const struct unit *u = p->u;
-    size_t c = unit_channels(u);
+    size_t c = unit_channels(u), column = part->column, at = part->row * c + column;
     double piece = trace_begin();
 
-    if (p->below && reads_rows(&u->conv))
-        make_y_again(p->below, row, rows);
-    batchnorm_input_gradient(p->g + row * c, u->z + row * c, rows, c, u->ga, u->gb, u->gc,
-                             p->dz + row * c);
+    if (p->below_by_rows) {
+        struct parallel_block rows = {part->row, part->rows, 0, unit_channels(p->below)};
+        make_y_again(p->below, &rows);
+    }
+    batchnorm_input_gradient(p->g + at, u->z + at, part->rows, part->columns, c, u->ga + column,
+                             u->gb + column, u->gc + column, p->dz + at);
     trace_part(piece, TRACE_NORM);
 }
 
 /* Masks rows of g and takes the sums of the target's batch norms. */
-static void finish_rows(const struct target *t, struct lane *l, float *g, size_t row, size_t rows)
+static void finish_rows(const struct target *t, struct lane *l, float *g,
+                        const struct parallel_block *part)
 {
     const struct unit *u = t->unit;
-    size_t c = unit_channels(u), at = row * c;
-    struct batchnorm_mask mask = {t->y ? t->y + at : NULL, u->scale, u->shift};
+    size_t c = unit_channels(u), column = part->column, at = part->row * c + column;
+    struct batchnorm_mask mask = {t->y ? t->y + at : NULL, u->scale + column, u->shift + column};
     struct batchnorm_branch branch[2] = {
-        {u->z + at, u->batch_mean, l->square_sum},
-        {NULL,      NULL,          l->branch_sum},
+        {u->z + at, u->batch_mean + column, l->square_sum + column},
+        {NULL,      NULL,                   l->branch_sum + column},
     };
     if (t->downsample) {
         branch[1].z = t->downsample->z + at;
-        branch[1].mean = t->downsample->batch_mean;
+        branch[1].mean = t->downsample->batch_mean + column;
     }
-    batchnorm_mask_sums(g + at, &mask, rows, c, branch, l->sum);
+    batchnorm_mask_sums(g + at, &mask, part->rows, part->columns, c, branch, l->sum + column);
 }
 
-static void finish_dx(size_t row, size_t rows, void *context)
+static void finish_dx(const struct parallel_block *part, void *context)
 {
     const struct pass *p = context;
     double piece = trace_begin();
-    finish_rows(&p->target, p->lane, p->dx, row, rows);
+    finish_rows(&p->target, p->lane, p->dx, part);
     trace_part(piece, TRACE_NORM);
 }
 
@@ -95,108 +102,67 @@ static struct conv_backward arguments(struct pass *p)
         .add_dx = p->add_dx,
         .dw = m->grads + p->u->weight,
         .add_dw = p->accumulate,
-        .scratch = m->lanes[0].scratch,
+        .scratch = m->own[0],
         .ready = make_dz,
         .done = p->target.unit ? finish_dx : NULL,
         .context = p,
     };
 }
 
-/* The input of a thread's images, for a convolution that reads beyond the rows of a tile. */
-static void make_input_again(int thread, int first, int end, void *context)
+/* The input of a convolution that reads beyond the rows of a tile. */
+static void make_input_again(const struct pass *p, struct parallel_share share)
 {
-    const struct pass *p = context;
-    size_t pixels = unit_pixels(p->below);
+    struct parallel_block part[PARALLEL_BLOCKS];
+    int parts = unit_parts(p->below, p->m->n, share, part);
     double piece = trace_begin();
 
-    (void)thread;
-    make_y_again(p->below, (size_t)first * pixels, (size_t)(end - first) * pixels);
+    for (int i = 0; i < parts; i++)
+        make_y_again(p->below, &part[i]);
     trace_part(piece, TRACE_NORM);
 }
 
-static void convolve_back(int thread, int first, int end, void *context)
-{
-    struct pass p = *(struct pass *)context;
-
-    p.lane = &p.m->lanes[thread];
-    if (p.below && !reads_rows(&p.u->conv))
-        make_input_again(thread, first, end, &p);
-    struct conv_backward b = arguments(&p);
-    b.scratch = p.lane->scratch;
-    if (thread) {
-        b.dw = p.lane->dw;
-        b.add_dw = false;
-    }
-    conv_backward(&p.u->conv, &b, first, end);
-}
-
-static void convolve_back_stage(int thread, int first, int end, void *context)
-{
-    struct pass p = *(struct pass *)context;
-    struct conv_share share = {thread, p.m->config.threads};
-
-    (void)first, (void)end;
-    p.lane = &p.m->lanes[thread];
-    struct conv_backward b = arguments(&p);
-    conv_backward_stage(&p.u->conv, &b, p.m->n, p.stage, share);
-}
-
-static void add_lanes(int thread, int first, int end, void *context)
-{
-    const struct pass *p = context;
-    float *sum = p->m->grads + p->u->weight;
-    int lanes = parallel_busy(p->m->config.threads, p->m->n);
-
-    (void)thread;
-    for (int t = 1; t < lanes; t++)
-        for (int i = first; i < end; i++)
-            sum[i] += p->m->lanes[t].dw[i];
-}
-
-void unit_add_lanes(struct model *m, struct unit *u)
-{
-    if (parallel_busy(m->config.threads, m->n) > 1)
-        parallel_run(m->config.threads, (int)conv_weights(&u->conv), add_lanes,
-                     &(struct pass){.m = m, .u = u});
-}
-
-static void convolve_back_together(struct pass *p, int stages)
+/* The numbers of the batch norms behind the target's gradient, when all threads have their sums. */
+static void finish_target(const struct pass *p, struct parallel_share share)
 {
     struct model *m = p->m;
 
-    if (p->below)
-        parallel_run(m->config.threads, m->n, make_input_again, p);
-    for (p->stage = 0; p->stage < stages; p->stage++)
-        parallel_run(m->config.threads, m->config.threads, convolve_back_stage, p);
+    if (!p->target.unit)
+        return;
+    parallel_barrier(share);
+    unit_finish_gradients(m, p->target.unit, m->n, false, p->accumulate, share);
+    if (p->target.downsample)
+        unit_finish_gradients(m, p->target.downsample, m->n, true, p->accumulate, share);
 }
 
-static void convolve_back_by_images(struct pass *p)
+/* A thread's part of both gradients. */
+static void convolve_back(struct parallel_share share, void *context)
 {
-    struct model *m = p->m;
+    struct pass p = *(struct pass *)context;
+    struct model *m = p.m;
+    struct conv_memory memory = model_memory(m);
 
-    parallel_run(m->config.threads, m->n, convolve_back, p);
-    unit_add_lanes(m, p->u);
+    p.lane = &m->lanes[share.part];
+    p.below_by_rows = p.below && reads_rows(&p, share.parts);
+    struct conv_backward b = arguments(&p);
+    if (p.target.unit)
+        lane_clear(p.lane, p.target.unit);
+    if (p.below && !p.below_by_rows)
+        make_input_again(&p, share);
+    if (m->config.threads == 1)
+        conv_backward(&p.u->conv, &b, 0, m->n);
+    else
+        conv_backward_team(&p.u->conv, &b, m->n, share, &memory);
+    finish_target(&p, share);
 }
 
 /* Weight gradient and input gradient of one unit; then the numbers of the batch norms behind the
  * input gradient. */
 static void run_unit(struct pass *p)
 {
-    struct model *m = p->m;
     double span = trace_begin();
-    int stages = m->config.threads > 1 ? conv_backward_stages(&p->u->conv, m->n, p->dx != NULL) : 0;
 
-    if (p->target.unit)
-        unit_clear_sums(m, p->target.unit);
-    if (stages)
-        convolve_back_together(p, stages);
-    else
-        convolve_back_by_images(p);
-    if (p->target.unit)
-        unit_finish_gradients(m, p->target.unit, m->n, false, p->accumulate);
-    if (p->target.downsample)
-        unit_finish_gradients(m, p->target.downsample, m->n, true, p->accumulate);
-    trace_end_layer(span, "backward", p->u->name, unit_flops(p->u, m->n) * (p->dx ? 2 : 1));
+    parallel_team(p->m->config.threads, convolve_back, p);
+    trace_end_layer(span, "backward", p->u->name, unit_flops(p->u, p->m->n) * (p->dx ? 2 : 1));
 }
 
 void model_announce(const struct announcement *a, size_t offset, size_t end)
@@ -220,39 +186,48 @@ struct run {
     int first, end; /* blocks */
 };
 
-/* Rows of the run's outputs, one block after the other: what the next one adds is in cache. */
-static void derive_rows(const struct run *r, size_t row, size_t rows)
+/* Part of the run's outputs, one block after the other: what the next one adds is in cache. */
+static void derive_part(const struct run *r, const struct parallel_block *part)
 {
     struct model *m = r->m;
+    size_t column = part->column;
 
     for (int i = r->first; i < r->end; i++) {
         const struct block *b = &m->blocks[i];
         const struct unit *u = block_last(m, b);
-        size_t c = unit_channels(u), at = row * c;
+        size_t c = unit_channels(u), at = part->row * c + column;
         struct batchnorm_residual residual = {.rows = block_input(m, i) + at};
         if (b->downsample >= 0) {
             const struct unit *d = &m->units[b->downsample];
-            residual = (struct batchnorm_residual){d->z + at, d->scale, d->shift};
+            residual = (struct batchnorm_residual){d->z + at, d->scale + column, d->shift + column};
         }
-        batchnorm_apply(u->z + at, rows, c, u->scale, u->shift, &residual, true, b->out_again + at);
+        batchnorm_apply(u->z + at, part->rows, part->columns, c, u->scale + column,
+                        u->shift + column, &residual, true, b->out_again + at);
     }
 }
 
 enum { DERIVED_FLOATS = 16 * 1024 }; /* at once */
 
-static void derive_images(int thread, int first, int end, void *context)
+static void derive(struct parallel_share share, void *context)
 {
     const struct run *r = context;
-    const struct unit *u = block_last(r->m, &r->m->blocks[r->first]);
-    size_t rows = DERIVED_FLOATS / unit_channels(u), last = (size_t)end * unit_pixels(u);
+    const struct unit *u = block_last(r->m, &r->m->blocks[r->first]), *stem = &r->m->units[0];
+    struct parallel_block part[PARALLEL_BLOCKS];
 
-    (void)thread;
     if (r->first == 0 && !r->m->pools) {
-        size_t pixels = unit_pixels(&r->m->units[0]);
-        make_y_again(&r->m->units[0], (size_t)first * pixels, (size_t)(end - first) * pixels);
+        int parts = unit_parts(stem, r->m->n, share, part);
+        for (int i = 0; i < parts; i++)
+            make_y_again(stem, &part[i]);
+        parallel_barrier(share);
     }
-    for (size_t row = (size_t)first * unit_pixels(u); row < last; row += rows)
-        derive_rows(r, row, last - row < rows ? last - row : rows);
+    int parts = unit_parts(u, r->m->n, share, part);
+    for (int i = 0; i < parts; i++) {
+        size_t step = DERIVED_FLOATS / part[i].columns, end = part[i].row + part[i].rows;
+        for (size_t row = part[i].row; row < end; row += step) {
+            size_t rows = end - row < step ? end - row : step;
+            derive_part(r, &(struct parallel_block){row, rows, part[i].column, part[i].columns});
+        }
+    }
 }
 
 /* The outputs of the blocks [first, end), as forward had made them. */
@@ -260,7 +235,7 @@ static void derive_run(struct model *m, int first, int end)
 {
     struct run r = {m, first, end};
     double span = trace_begin();
-    parallel_run(m->config.threads, m->n, derive_images, &r);
+    parallel_team(m->config.threads, derive, &r);
     trace_end(span, "backward", "recompute", 0);
 }
 
@@ -315,84 +290,99 @@ static void run_block(struct model *m, int i, bool accumulate, const struct anno
     announce(a, p.u);
 }
 
-/* Gradients of the weights and biases of a thread's classes. */
-static void classes_back(int thread, int first, int end, void *context)
+enum { WEIGHTS_AT_ONCE = 128 };
+
+/* A thread's part of the classifier's gradients: of its weights and biases, and of the head. */
+static void classifier_back(struct parallel_share share, void *context)
 {
     const struct pass *p = context;
     struct model *m = p->m;
     struct linear classifier = model_classifier(m);
+    struct parallel_block part[PARALLEL_BLOCKS];
+    struct parallel_range images = parallel_range((size_t)m->n, share);
 
-    (void)thread;
-    linear_weight_gradients(&classifier, m->head, m->logits, (size_t)m->n, (size_t)first,
-                            (size_t)end, m->grads + m->fc_weight, m->grads + m->fc_bias,
-                            p->accumulate);
-}
-
-/* Gradients of the head of a thread's images. */
-static void head_back(int thread, int first, int end, void *context)
-{
-    struct model *m = ((struct pass *)context)->m;
-    struct linear classifier = model_classifier(m);
-    size_t at = (size_t)first;
-
-    (void)thread;
-    linear_input_gradient(&classifier, m->params + m->fc_weight, m->logits + at * classifier.out,
-                          (size_t)(end - first), m->d_head + at * classifier.in);
-    for (int i = first; i < end; i++)
-        model_drop(m, i, m->d_head + (size_t)i * classifier.in);
+    softmax_loss_mixed_backward(m->logits, m->labels, m->n, (int)images.first, (int)images.end,
+                                m->config.classes, m->config.label_smoothing, 1 - m->mixed,
+                                p->scale / m->n, m->logits);
+    parallel_barrier(share);
+    int parts = parallel_matrix(classifier.out, classifier.out, classifier.in, WEIGHTS_AT_ONCE,
+                                share, part);
+    for (int i = 0; i < parts; i++)
+        linear_weight_gradients(&classifier, m->head, m->logits, (size_t)m->n, &part[i],
+                                m->grads + m->fc_weight, m->grads + m->fc_bias, p->accumulate);
+    parts = model_matrix_parts((size_t)m->n, classifier.in, share, part);
+    for (int i = 0; i < parts; i++)
+        linear_input_gradient(&classifier, m->params + m->fc_weight, m->logits, &part[i],
+                              m->d_head);
+    if (m->config.dropout == 0)
+        return;
+    parallel_barrier(share);
+    for (size_t i = images.first; i < images.end; i++)
+        model_drop(m, (int)i, m->d_head + i * classifier.in);
 }
 
 static void run_classifier(struct model *m, double scale, bool accumulate)
 {
-    struct pass p = {.m = m, .accumulate = accumulate};
+    struct pass p = {.m = m, .scale = scale, .accumulate = accumulate};
     double span = trace_begin();
 
-    softmax_loss_mixed_backward(m->logits, m->labels, m->n, m->config.classes,
-                                m->config.label_smoothing, 1 - m->mixed, scale / m->n, m->logits);
-    parallel_run(m->config.threads, m->config.classes, classes_back, &p);
-    parallel_run(m->config.threads, m->n, head_back, &p);
+    parallel_team(m->config.threads, classifier_back, &p);
     trace_end_layer(span, "backward", m->cnn ? "fc2" : "avgpool, fc",
                     4.0 * m->n * (double)m->config.classes * m->features);
 }
 
+/* Of rows of a part, those of the image that `row` is in. */
+static size_t rows_of_image(size_t row, size_t end, size_t pixels)
+{
+    size_t behind = (row / pixels + 1) * pixels;
+    return (behind < end ? behind : end) - row;
+}
+
 /* Gradient of the last block's output, masked and summed. */
-static void spread_average(int thread, int first, int end, void *context)
+static void spread_average(struct parallel_share share, void *context)
 {
     struct pass *p = context;
     struct model *m = p->m;
     size_t pixels = unit_pixels(p->target.unit), c = unit_channels(p->target.unit);
+    struct lane *lane = &m->lanes[share.part];
+    struct parallel_block part[PARALLEL_BLOCKS];
+    int parts = unit_parts(p->target.unit, m->n, share, part);
 
-    for (size_t i = (size_t)first; i < (size_t)end; i++) {
-        pool_average_backward(m->d_head + i * c, 1, (int)pixels, m->features,
-                              p->dx + i * pixels * c);
-        finish_rows(&p->target, &m->lanes[thread], p->dx, i * pixels, pixels);
-    }
+    lane_clear(lane, p->target.unit);
+    for (int i = 0; i < parts; i++)
+        for (size_t row = part[i].row, end = row + part[i].rows, rows; row < end; row += rows) {
+            rows = rows_of_image(row, end, pixels);
+            struct parallel_block of = {row, rows, part[i].column, part[i].columns};
+            pool_average_backward(m->d_head, &of, (int)pixels, c, p->dx);
+            finish_rows(&p->target, lane, p->dx, &of);
+        }
+    finish_target(p, share);
 }
 
 /* Gradient of the stem's activation from that of the pool, masked and summed. */
-static void spread_maxima(int thread, int first, int end, void *context)
+static void spread_maxima(struct parallel_share share, void *context)
 {
     struct pass *p = context;
     struct model *m = p->m;
-    size_t c = (size_t)m->pool.channels, in = unit_pixels(p->target.unit);
-    size_t out = (size_t)m->pool.out * (size_t)m->pool.out;
+    size_t c = (size_t)m->pool.channels, in = (size_t)m->pool.in;
+    struct lane *lane = &m->lanes[share.part];
+    struct parallel_range lines = parallel_range((size_t)m->n * in, share);
 
-    for (size_t i = (size_t)first; i < (size_t)end; i++) {
-        pool_max_backward(&m->pool, p->g + i * out * c, m->tap + i * out * c, 1,
-                          p->dx + i * in * c);
-        finish_rows(&p->target, &m->lanes[thread], p->dx, i * in, in);
+    lane_clear(lane, p->target.unit);
+    for (size_t line = lines.first, count; line < lines.end; line += count) {
+        count = rows_of_image(line, lines.end, in);
+        struct parallel_block of = {line * in, count * in, 0, c};
+        pool_max_backward(&m->pool, p->g, m->tap, line, line + count, p->dx);
+        finish_rows(&p->target, lane, p->dx, &of);
     }
+    finish_target(p, share);
 }
 
-static void start_target(struct pass *p, parallel_body *body)
+static void start_target(struct pass *p, parallel_team_body *body)
 {
-    struct model *m = p->m;
     double span = trace_begin();
-    unit_clear_sums(m, p->target.unit);
-    parallel_run(m->config.threads, m->n, body, p);
-    unit_finish_gradients(m, p->target.unit, m->n, false, p->accumulate);
-    if (p->target.downsample)
-        unit_finish_gradients(m, p->target.downsample, m->n, true, p->accumulate);
+
+    parallel_team(p->m->config.threads, body, p);
     trace_end(span, "backward", body == spread_maxima ? "maxpool" : "avgpool, fc", 0);
 }
 

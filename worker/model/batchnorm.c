@@ -2,19 +2,15 @@
 #include <math.h>
 #include <string.h>
 
-#include "worker/kernels/parallel.h"
+#include "worker/kernels/dry_run.h"
 #include "worker/model/internal.h"
 
-void unit_clear_sums(struct model *m, const struct unit *u)
+void lane_clear(struct lane *l, const struct unit *u)
 {
-    size_t bytes = unit_channels(u) * sizeof(double);
-    for (int t = 0; t < m->config.threads; t++) {
-        struct lane *l = &m->lanes[t];
-        memset(l->sum, 0, bytes);
-        memset(l->square_sum, 0, bytes);
-        memset(l->branch_sum, 0, bytes);
-        l->rows = 0;
-    }
+    double *sums[] = {l->sum, l->square_sum, l->branch_sum, l->rows};
+
+    for (size_t i = 0; i < sizeof sums / sizeof sums[0] && !dry_run; i++)
+        memset(sums[i], 0, unit_channels(u) * sizeof(double));
 }
 
 struct moments {
@@ -32,14 +28,14 @@ static void add_moments(struct moments *a, double count, double mean, double m2)
     a->count = total;
 }
 
-static struct moments moments_of_channel(const struct model *m, size_t j)
+static struct moments moments_of_channel(const struct model *m, size_t j, int threads)
 {
     struct moments all = {0};
-    for (int t = 0; t < m->config.threads; t++) {
+    for (int t = 0; t < threads; t++) {
         const struct lane *l = &m->lanes[t];
-        if (!l->rows)
+        double n = l->rows[j], mean = l->sum[j] / n;
+        if (n == 0)
             continue;
-        double n = (double)l->rows, mean = l->sum[j] / n;
         double m2 = l->square_sum[j] - l->sum[j] * mean;
         add_moments(&all, n, l->shift[j] + mean, m2 > 0 ? m2 : isnan(m2) ? m2 : 0);
     }
@@ -55,13 +51,14 @@ static void set_scale(struct model *m, struct unit *u, size_t j, double mean, do
     u->shift[j] = (float)(m->params[u->beta + j] - m->params[u->gamma + j] * inv_sd * mean);
 }
 
-void unit_finish_statistics(struct model *m, struct unit *u, int n)
+void unit_finish_statistics(struct model *m, struct unit *u, int n, struct parallel_share share)
 {
+    struct parallel_range mine = unit_channel_share(u, share);
     double momentum = m->config.bn_momentum, count = (double)n * (double)unit_pixels(u);
     float *mean = m->stats + u->mean, *var = m->stats + u->var;
 
-    for (size_t j = 0; j < unit_channels(u); j++) {
-        struct moments all = moments_of_channel(m, j);
+    for (size_t j = mine.first; j < mine.end && !dry_run; j++) {
+        struct moments all = moments_of_channel(m, j, share.parts);
         double biased = all.m2 / count;
         double unbiased = count > 1 ? all.m2 / (count - 1) : biased; /* one value has no variance */
         set_scale(m, u, j, all.mean, biased);
@@ -76,14 +73,16 @@ void unit_use_running_statistics(struct model *m, struct unit *u)
         set_scale(m, u, j, m->stats[u->mean + j], m->stats[u->var + j]);
 }
 
-void unit_finish_gradients(struct model *m, struct unit *u, int n, bool shortcut, bool accumulate)
+void unit_finish_gradients(struct model *m, struct unit *u, int n, bool shortcut, bool accumulate,
+                           struct parallel_share share)
 {
+    struct parallel_range mine = unit_channel_share(u, share);
     double count = (double)n * (double)unit_pixels(u);
     float *d_gamma = m->grads + u->gamma, *d_beta = m->grads + u->beta;
 
-    for (size_t j = 0; j < unit_channels(u); j++) {
+    for (size_t j = mine.first; j < mine.end && !dry_run; j++) {
         double g = 0, gz = 0;
-        for (int t = 0; t < m->config.threads; t++) {
+        for (int t = 0; t < share.parts; t++) {
             g += m->lanes[t].sum[j];
             gz += shortcut ? m->lanes[t].branch_sum[j] : m->lanes[t].square_sum[j];
         }

@@ -42,7 +42,8 @@ int model_make_units(struct model *m, const struct arch_conv *convs, int count, 
 {
     m->units = calloc((size_t)count, sizeof *m->units);
     m->lanes = calloc((size_t)m->config.threads, sizeof *m->lanes);
-    if (!m->units || !m->lanes)
+    m->own = calloc((size_t)m->config.threads, sizeof *m->own);
+    if (!m->units || !m->lanes || !m->own)
         return error_set(e, ERR_NO_MEMORY, "no memory for a model's layers");
     for (m->unit_count = 0; m->unit_count < count; m->unit_count++)
         m->units[m->unit_count] = make_unit(&convs[m->unit_count], &m->config);
@@ -140,34 +141,42 @@ static int allocate_activations(struct model *m, const struct network *n, struct
     return 0;
 }
 
-/* Layers that the threads share work in the first one's. */
-static size_t lane_scratch_floats(const struct model *m, const struct conv *c, int t)
+static size_t larger(size_t a, size_t b)
 {
-    bool forward = conv_forward_stages(c, m->config.batch),
-         backward = m->config.inference || conv_backward_stages(c, m->config.batch, true);
+    return a > b ? a : b;
+}
 
-    return t > 0 && forward && backward ? 0 : conv_scratch_floats(c);
+/* Of the convolutions: a single thread's scratch, or what a team and its threads want. Batches may
+ * be smaller than config.batch. */
+static int allocate_team(struct model *m, struct error *e)
+{
+    int threads = m->config.threads;
+    size_t own = 0, team = 0;
+
+    for (int i = 0; i < m->unit_count; i++) {
+        const struct conv *c = &m->units[i].conv;
+        own = larger(own, threads == 1 ? conv_scratch_floats(c) : conv_own_floats(c));
+        team = larger(team, conv_team_floats(c, m->config.batch, threads));
+    }
+    if (threads > 1 && model_allocate_floats(m, &m->team, team, e))
+        return -(int)e->code;
+    for (int t = 0; t < threads; t++)
+        if (model_allocate_floats(m, &m->own[t], own, e))
+            return -(int)e->code;
+    return 0;
 }
 
 static int allocate_lane(struct model *m, int t, struct error *e)
 {
     struct lane *l = &m->lanes[t];
-    size_t scratch = 0, dw = 0, widest = 0;
+    size_t widest = 0;
 
-    for (int i = 0; i < m->unit_count; i++) {
-        const struct unit *u = &m->units[i];
-        size_t s = lane_scratch_floats(m, &u->conv, t), w = conv_weights(&u->conv);
-        scratch = s > scratch ? s : scratch;
-        dw = w > dw ? w : dw;
-        widest = unit_channels(u) > widest ? unit_channels(u) : widest;
-    }
-    if (model_allocate_floats(m, &l->scratch, scratch, e) ||
-        model_allocate_floats(m, &l->shift, widest, e))
+    for (int i = 0; i < m->unit_count; i++)
+        widest = larger(widest, unit_channels(&m->units[i]));
+    if (model_allocate_floats(m, &l->shift, widest, e))
         return -(int)e->code;
-    if (t > 0 && !m->config.inference && model_allocate_floats(m, &l->dw, dw, e))
-        return -(int)e->code;
-    double **sums[] = {&l->sum, &l->square_sum, &l->branch_sum};
-    for (int i = 0; i < 3; i++)
+    double **sums[] = {&l->sum, &l->square_sum, &l->branch_sum, &l->rows};
+    for (size_t i = 0; i < sizeof sums / sizeof sums[0]; i++)
         if (!(*sums[i] = model_allocate(m, widest * sizeof(double), e)))
             return -(int)e->code;
     return 0;
@@ -181,7 +190,8 @@ static int allocate_head(struct model *m, struct error *e)
         model_allocate_floats(m, &m->d_head, n * (size_t)m->features, e) ||
         model_allocate_floats(m, &m->logits, n * (size_t)m->config.classes, e))
         return -(int)e->code;
-    return 0;
+    m->losses = model_allocate(m, n * sizeof *m->losses, e);
+    return m->losses ? 0 : -(int)e->code;
 }
 
 static int allocate(struct model *m, const struct network *n, struct error *e)
@@ -197,6 +207,8 @@ static int allocate(struct model *m, const struct network *n, struct error *e)
     for (int t = 0; t < m->config.threads; t++)
         if (allocate_lane(m, t, e))
             return -(int)e->code;
+    if (allocate_team(m, e))
+        return -(int)e->code;
     if (allocate_activations(m, n, e) || allocate_head(m, e))
         return -(int)e->code;
     return 0;
@@ -263,12 +275,11 @@ static void free_unit(struct unit *u)
 
 static void free_lane(struct lane *l)
 {
-    free(l->scratch);
-    free(l->dw);
     free(l->shift);
     free(l->sum);
     free(l->square_sum);
     free(l->branch_sum);
+    free(l->rows);
 }
 
 void model_destroy(struct model *m)
@@ -279,8 +290,11 @@ void model_destroy(struct model *m)
         free_unit(&m->units[i]);
     for (int t = 0; m->lanes && t < m->config.threads; t++)
         free_lane(&m->lanes[t]);
-    void *rest[] = {m->units, m->blocks, m->lanes, m->tensors, m->params, m->grads,
-                    m->stats, m->arena,  m->head,  m->logits,  m->d_head, m->cnn};
+    for (int t = 0; m->own && t < m->config.threads; t++)
+        free(m->own[t]);
+    void *rest[] = {m->units,   m->blocks, m->lanes,  m->own,    m->team,
+                    m->tensors, m->params, m->grads,  m->stats,  m->arena,
+                    m->head,    m->logits, m->d_head, m->losses, m->cnn};
     for (size_t i = 0; i < sizeof rest / sizeof rest[0]; i++)
         free(rest[i]);
     free(m);

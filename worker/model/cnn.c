@@ -6,7 +6,7 @@
 
 #include "common/net/cnn.h"
 #include "common/run/trace.h"
-#include "worker/kernels/parallel.h"
+#include "worker/kernels/dry_run.h"
 #include "worker/kernels/pool.h"
 #include "worker/model/internal.h"
 
@@ -103,47 +103,58 @@ static double hidden_flops(const struct model *m)
 
 /* ---- forward */
 
-static void add_bias(size_t row, size_t rows, void *context)
+static void add_bias(const struct parallel_block *part, void *context)
 {
     const struct pass *p = context;
     const struct unit *u = p->u;
-    float *y = u->z + row * unit_channels(u);
+    size_t c = unit_channels(u);
+    float *y = u->z + part->row * c + part->column;
     double piece = trace_begin();
 
-    batchnorm_apply(y, rows, unit_channels(u), u->scale, p->m->params + u->beta, NULL, true, y);
+    batchnorm_apply(y, part->rows, part->columns, c, u->scale + part->column,
+                    p->m->params + u->beta + part->column, NULL, true, y);
     trace_part(piece, TRACE_NORM);
 }
 
-static void convolve(int thread, int first, int end, void *context)
+static void convolve(struct parallel_share share, void *context)
 {
     struct pass *p = context;
-    conv_forward(&p->u->conv, p->m->params + p->u->weight, p->in, p->u->z, first, end,
-                 p->m->lanes[thread].scratch, add_bias, p);
+    struct model *m = p->m;
+    struct conv_memory memory = model_memory(m);
+    const float *w = m->params + p->u->weight;
+
+    if (m->config.threads == 1)
+        conv_forward(&p->u->conv, w, p->in, p->u->z, 0, m->n, m->own[0], add_bias, p);
+    else
+        conv_forward_team(&p->u->conv, w, p->in, p->u->z, m->n, share, &memory, add_bias, p);
 }
 
-static void pool(int thread, int first, int end, void *context)
+static void pool(struct parallel_share share, void *context)
 {
     const struct pass *p = context;
     const struct cnn *c = p->m->cnn;
-    size_t at = (size_t)first * c->layout.pooled[p->s];
+    const struct window *w = &c->pools[p->s];
+    struct parallel_range mine = parallel_range((size_t)(p->m->n * w->out * w->out), share);
 
-    (void)thread;
-    pool_max(&c->pools[p->s], p->u->z + (size_t)first * c->layout.y[p->s], end - first,
-             c->pooled[p->s] + at, p->m->evaluating ? NULL : c->tap[p->s] + at);
+    pool_max(w, p->u->z, mine.first, mine.end, c->pooled[p->s],
+             p->m->evaluating ? NULL : c->tap[p->s]);
 }
 
-static void make_hidden(int thread, int first, int end, void *context)
+static void make_hidden(struct parallel_share share, void *context)
 {
     const struct model *m = ((struct pass *)context)->m;
     const struct cnn *c = m->cnn;
-    float *hidden = m->head + (size_t)first * c->hidden.out;
-    size_t n = (size_t)(end - first);
+    struct parallel_block part[PARALLEL_BLOCKS];
+    int parts = model_matrix_parts((size_t)m->n, c->hidden.out, share, part);
 
-    (void)thread;
-    linear_forward(&c->hidden, m->params + c->weight, m->params + c->bias,
-                   c->pooled[CNN_STAGES - 1] + (size_t)first * c->hidden.in, n, hidden);
-    for (size_t i = 0; i < n * c->hidden.out; i++)
-        hidden[i] = hidden[i] < 0 ? 0 : hidden[i]; /* a NaN stays */
+    for (int k = 0; k < parts; k++) {
+        float *to = m->head + part[k].row * c->hidden.out + part[k].column;
+        linear_forward(&c->hidden, m->params + c->weight, m->params + c->bias,
+                       c->pooled[CNN_STAGES - 1], &part[k], m->head);
+        for (size_t i = 0; i < part[k].rows && !dry_run; i++, to += c->hidden.out)
+            for (size_t j = 0; j < part[k].columns; j++)
+                to[j] = to[j] < 0 ? 0 : to[j]; /* a NaN stays */
+    }
 }
 
 void cnn_forward(struct model *m)
@@ -154,44 +165,38 @@ void cnn_forward(struct model *m)
     for (int s = 0; s < CNN_STAGES; s++) {
         p = stage_pass(m, s, false);
         double span = trace_begin();
-        parallel_run(m->config.threads, m->n, convolve, &p);
+        parallel_team(m->config.threads, convolve, &p);
         trace_end_layer(span, category, p.u->name, unit_flops(p.u, m->n));
         span = trace_begin();
-        parallel_run(m->config.threads, m->n, pool, &p);
+        parallel_team(m->config.threads, pool, &p);
         trace_end(span, category, pool_name(s), 0);
     }
     double span = trace_begin();
-    parallel_run(m->config.threads, m->n, make_hidden, &p);
+    parallel_team(m->config.threads, make_hidden, &p);
     trace_end_layer(span, category, "fc1", hidden_flops(m));
 }
 
 /* ---- backward */
 
-/* Gradients of the hidden layer's input, of a thread's images; d_head is masked by the ReLU. */
-static void hidden_back(int thread, int first, int end, void *context)
-{
-    const struct model *m = ((struct pass *)context)->m;
-    const struct cnn *c = m->cnn;
-    size_t from = (size_t)first * c->hidden.out, behind = (size_t)end * c->hidden.out;
-
-    (void)thread;
-    for (size_t i = from; i < behind; i++)
-        m->d_head[i] = m->head[i] > 0 ? m->d_head[i] : 0;
-    linear_input_gradient(&c->hidden, m->params + c->weight, m->d_head + from,
-                          (size_t)(end - first), c->d_pooled + (size_t)first * c->hidden.in);
-}
-
-/* Gradients of the weights and biases of a thread's hidden units. */
-static void hidden_units_back(int thread, int first, int end, void *context)
+/* A thread's part of the hidden layer's gradients; d_head is masked by the ReLU first. */
+static void hidden_back(struct parallel_share share, void *context)
 {
     const struct pass *p = context;
     const struct model *m = p->m;
     const struct cnn *c = m->cnn;
+    struct parallel_range mine = parallel_range((size_t)m->n * c->hidden.out, share);
+    struct parallel_block part[PARALLEL_BLOCKS];
 
-    (void)thread;
-    linear_weight_gradients(&c->hidden, c->pooled[CNN_STAGES - 1], m->d_head, (size_t)m->n,
-                            (size_t)first, (size_t)end, m->grads + c->weight, m->grads + c->bias,
-                            p->accumulate);
+    for (size_t i = mine.first; i < mine.end && !dry_run; i++)
+        m->d_head[i] = m->head[i] > 0 ? m->d_head[i] : 0;
+    parallel_barrier(share);
+    int parts = model_matrix_parts((size_t)m->n, c->hidden.in, share, part);
+    for (int i = 0; i < parts; i++)
+        linear_input_gradient(&c->hidden, m->params + c->weight, m->d_head, &part[i], c->d_pooled);
+    parts = parallel_matrix(c->hidden.out, c->hidden.out, c->hidden.in, c->hidden.in, share, part);
+    for (int i = 0; i < parts; i++)
+        linear_weight_gradients(&c->hidden, c->pooled[CNN_STAGES - 1], m->d_head, (size_t)m->n,
+                                &part[i], m->grads + c->weight, m->grads + c->bias, p->accumulate);
 }
 
 static void run_hidden_back(struct model *m, bool accumulate)
@@ -199,54 +204,64 @@ static void run_hidden_back(struct model *m, bool accumulate)
     struct pass p = {.m = m, .accumulate = accumulate};
     double span = trace_begin();
 
-    parallel_run(m->config.threads, m->n, hidden_back, &p);
-    parallel_run(m->config.threads, (int)m->cnn->hidden.out, hidden_units_back, &p);
+    parallel_team(m->config.threads, hidden_back, &p);
     trace_end_layer(span, "backward", "fc1", 2 * hidden_flops(m));
 }
 
-/* The gradient of y from that of the pooling, masked by the ReLU; its sums are the bias's. */
-static void pool_back(int thread, int first, int end, void *context)
+static void finish_bias(const struct pass *p, struct parallel_share share)
 {
-    const struct pass *p = context;
-    const struct cnn *c = p->m->cnn;
-    const struct batchnorm_branch none[2] = {{0}};
-    size_t pooled = c->layout.pooled[p->s], y = c->layout.y[p->s];
-
-    for (size_t i = (size_t)first; i < (size_t)end; i++) {
-        float *g = p->u->g + i * y;
-        struct batchnorm_mask mask = {.y = p->u->z + i * y};
-        pool_max_backward(&c->pools[p->s], c->d_pooled + i * pooled, c->tap[p->s] + i * pooled, 1,
-                          g);
-        batchnorm_mask_sums(g, &mask, unit_pixels(p->u), unit_channels(p->u), none,
-                            p->m->lanes[thread].sum);
-    }
-}
-
-static void convolve_back(int thread, int first, int end, void *context)
-{
-    const struct pass *p = context;
-    struct lane *lane = &p->m->lanes[thread];
-    struct conv_backward b = {.w = p->m->params + p->u->weight,
-                              .x = p->in,
-                              .dz = p->u->dz,
-                              .dx = p->s ? p->m->cnn->d_pooled : NULL,
-                              .dw = thread ? lane->dw : p->m->grads + p->u->weight,
-                              .add_dw = p->accumulate && !thread,
-                              .scratch = lane->scratch};
-
-    conv_backward(&p->u->conv, &b, first, end);
-}
-
-static void finish_bias(const struct pass *p)
-{
+    struct parallel_range mine = unit_channel_share(p->u, share);
     float *d_bias = p->m->grads + p->u->beta;
 
-    for (size_t j = 0; j < unit_channels(p->u); j++) {
+    for (size_t j = mine.first; j < mine.end && !dry_run; j++) {
         double sum = p->accumulate ? d_bias[j] : 0;
-        for (int t = 0; t < p->m->config.threads; t++)
+        for (int t = 0; t < share.parts; t++)
             sum += p->m->lanes[t].sum[j];
         d_bias[j] = (float)sum;
     }
+}
+
+/* The gradient of y from that of the pooling, masked by the ReLU; its sums are the bias's. */
+static void pool_back(struct parallel_share share, void *context)
+{
+    const struct pass *p = context;
+    const struct cnn *c = p->m->cnn;
+    const struct window *w = &c->pools[p->s];
+    const struct batchnorm_branch none[2] = {{0}};
+    struct lane *lane = &p->m->lanes[share.part];
+    size_t in = (size_t)w->in, line_floats = in * unit_channels(p->u);
+    struct parallel_range lines = parallel_range((size_t)p->m->n * in, share);
+
+    lane_clear(lane, p->u);
+    for (size_t line = lines.first, end; line < lines.end; line = end) {
+        end = (line / in + 1) * in < lines.end ? (line / in + 1) * in : lines.end;
+        float *g = p->u->g + line * line_floats;
+        struct batchnorm_mask mask = {.y = p->u->z + line * line_floats};
+        pool_max_backward(w, c->d_pooled, c->tap[p->s], line, end, p->u->g);
+        batchnorm_mask_sums(g, &mask, (end - line) * in, unit_channels(p->u), unit_channels(p->u),
+                            none, lane->sum);
+    }
+    parallel_barrier(share);
+    finish_bias(p, share);
+}
+
+static void convolve_back(struct parallel_share share, void *context)
+{
+    const struct pass *p = context;
+    struct model *m = p->m;
+    struct conv_memory memory = model_memory(m);
+    struct conv_backward b = {.w = m->params + p->u->weight,
+                              .x = p->in,
+                              .dz = p->u->dz,
+                              .dx = p->s ? m->cnn->d_pooled : NULL,
+                              .dw = m->grads + p->u->weight,
+                              .add_dw = p->accumulate,
+                              .scratch = m->own[0]};
+
+    if (m->config.threads == 1)
+        conv_backward(&p->u->conv, &b, 0, m->n);
+    else
+        conv_backward_team(&p->u->conv, &b, m->n, share, &memory);
 }
 
 static void run_stage_back(struct pass *p)
@@ -254,13 +269,10 @@ static void run_stage_back(struct pass *p)
     struct model *m = p->m;
     double span = trace_begin();
 
-    unit_clear_sums(m, p->u);
-    parallel_run(m->config.threads, m->n, pool_back, p);
-    finish_bias(p);
+    parallel_team(m->config.threads, pool_back, p);
     trace_end(span, "backward", pool_name(p->s), 0);
     span = trace_begin();
-    parallel_run(m->config.threads, m->n, convolve_back, p);
-    unit_add_lanes(m, p->u);
+    parallel_team(m->config.threads, convolve_back, p);
     trace_end_layer(span, "backward", p->u->name, unit_flops(p->u, m->n) * (p->s ? 2 : 1));
 }
 

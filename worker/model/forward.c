@@ -1,9 +1,8 @@
 #include <string.h>
 
 #include "common/run/trace.h"
-#include "worker/kernels/parallel.h"
+#include "worker/kernels/dry_run.h"
 #include "worker/kernels/pool.h"
-#include "worker/kernels/softmax_loss.h"
 #include "worker/layers/dropout.h"
 #include "worker/model/internal.h"
 
@@ -16,7 +15,6 @@ struct pass {
     const struct unit *shortcut; /* the downsample unit, or NULL */
     const float *identity;       /* rows to add, or NULL */
     float *out;
-    int stage;
 };
 
 const char *model_trace_category(const struct model *m)
@@ -24,39 +22,49 @@ const char *model_trace_category(const struct model *m)
     return m->evaluating ? "predict" : "forward";
 }
 
-static void take_sums(size_t row, size_t rows, void *context)
+/* The first row of a channel is its shift. */
+static void count_rows(struct lane *l, const float *z, const struct parallel_block *part)
+{
+    for (size_t j = 0; j < part->columns && !dry_run; j++) {
+        size_t channel = part->column + j;
+        if (l->rows[channel] == 0)
+            l->shift[channel] = z[j];
+        l->rows[channel] += (double)part->rows;
+    }
+}
+
+static void take_sums(const struct parallel_block *part, void *context)
 {
     struct pass *p = context;
-    size_t c = unit_channels(p->u);
-    const float *z = p->u->z + row * c;
+    size_t c = unit_channels(p->u), column = part->column;
+    const float *z = p->u->z + part->row * c + column;
     double piece = trace_begin();
 
-    if (!p->lane->rows)
-        memcpy(p->lane->shift, z, c * sizeof *z);
-    batchnorm_sums(z, rows, c, p->lane->shift, p->lane->sum, p->lane->square_sum);
-    p->lane->rows += rows;
+    count_rows(p->lane, z, part);
+    batchnorm_sums(z, part->rows, part->columns, c, p->lane->shift + column, p->lane->sum + column,
+                   p->lane->square_sum + column);
     trace_part(piece, TRACE_NORM);
 }
 
-static void normalise(const struct pass *p, size_t row, size_t rows)
+static void normalise(const struct pass *p, const struct parallel_block *part)
 {
     const struct unit *u = p->u;
-    size_t at = row * unit_channels(u);
+    size_t column = part->column, at = part->row * unit_channels(u) + column;
     struct batchnorm_residual residual = {0};
 
     if (p->shortcut)
-        residual = (struct batchnorm_residual){p->shortcut->z + at, p->shortcut->scale,
-                                               p->shortcut->shift};
+        residual = (struct batchnorm_residual){p->shortcut->z + at, p->shortcut->scale + column,
+                                               p->shortcut->shift + column};
     else if (p->identity)
         residual.rows = p->identity + at;
-    batchnorm_apply(u->z + at, rows, unit_channels(u), u->scale, u->shift, &residual, true,
-                    p->out + at);
+    batchnorm_apply(u->z + at, part->rows, part->columns, unit_channels(u), u->scale + column,
+                    u->shift + column, &residual, true, p->out + at);
 }
 
-static void normalise_tile(size_t row, size_t rows, void *context)
+static void normalise_tile(const struct parallel_block *part, void *context)
 {
     double piece = trace_begin();
-    normalise(context, row, rows);
+    normalise(context, part);
     trace_part(piece, TRACE_NORM);
 }
 
@@ -68,24 +76,25 @@ static conv_rows *rows_done(const struct pass *p)
     return p->m->frozen ? NULL : take_sums;
 }
 
-static void convolve(int thread, int first, int end, void *context)
+/* A thread's part: z, its sums, and the batch's statistics of them. */
+static void convolve(struct parallel_share share, void *context)
 {
     struct pass p = *(struct pass *)context;
+    struct model *m = p.m;
+    struct conv_memory memory = model_memory(m);
+    const float *w = m->params + p.u->weight;
+    conv_rows *done = rows_done(&p);
 
-    p.lane = &p.m->lanes[thread];
-    conv_forward(&p.u->conv, p.m->params + p.u->weight, p.in, p.u->z, first, end, p.lane->scratch,
-                 rows_done(&p), &p);
-}
-
-static void convolve_stage(int thread, int first, int end, void *context)
-{
-    struct pass p = *(struct pass *)context;
-    struct conv_share share = {thread, p.m->config.threads};
-
-    (void)first, (void)end;
-    p.lane = &p.m->lanes[thread];
-    conv_forward_stage(&p.u->conv, p.m->params + p.u->weight, p.in, p.u->z, p.m->n, p.stage, share,
-                       p.m->lanes[0].scratch, rows_done(&p), &p);
+    p.lane = &m->lanes[share.part];
+    lane_clear(p.lane, p.u);
+    if (m->config.threads == 1)
+        conv_forward(&p.u->conv, w, p.in, p.u->z, 0, m->n, m->own[0], done, &p);
+    else
+        conv_forward_team(&p.u->conv, w, p.in, p.u->z, m->n, share, &memory, done, &p);
+    if (done != take_sums)
+        return;
+    parallel_barrier(share);
+    unit_finish_statistics(m, p.u, m->n, share);
 }
 
 /* z of a unit, and what normalises it; in evaluation p->out, if wanted, is made of it at once. */
@@ -94,29 +103,21 @@ static void run_unit(struct pass *p)
     struct model *m = p->m;
     struct unit *u = p->u;
     double span = trace_begin();
-    bool running = m->evaluating || m->frozen;
-    int stages = m->config.threads > 1 ? conv_forward_stages(&u->conv, m->n) : 0;
 
-    if (running)
+    if (m->evaluating || m->frozen)
         unit_use_running_statistics(m, u);
-    else
-        unit_clear_sums(m, u);
-    for (p->stage = 0; p->stage < stages; p->stage++)
-        parallel_run(m->config.threads, m->config.threads, convolve_stage, p);
-    if (!stages)
-        parallel_run(m->config.threads, m->n, convolve, p);
-    if (!running)
-        unit_finish_statistics(m, u, m->n);
+    parallel_team(m->config.threads, convolve, p);
     trace_end_layer(span, model_trace_category(m), u->name, unit_flops(u, m->n));
 }
 
-static void apply(int thread, int first, int end, void *context)
+static void apply(struct parallel_share share, void *context)
 {
     const struct pass *p = context;
-    size_t pixels = unit_pixels(p->u);
+    struct parallel_block part[PARALLEL_BLOCKS];
+    int parts = unit_parts(p->u, p->m->n, share, part);
 
-    (void)thread;
-    normalise(p, (size_t)first * pixels, (size_t)(end - first) * pixels);
+    for (int i = 0; i < parts; i++)
+        normalise(p, &part[i]);
 }
 
 /* p->out of a unit, and where it lies. Evaluation has it in the place of z. */
@@ -130,7 +131,7 @@ static const float *run_normalised(struct pass *p, float *out)
         return p->out;
     p->out = out;
     double span = trace_begin();
-    parallel_run(m->config.threads, m->n, apply, p);
+    parallel_team(m->config.threads, apply, p);
     trace_end(span, model_trace_category(m), p->u->bn_name, 0);
     return p->out;
 }
@@ -156,45 +157,57 @@ static const float *run_block(struct model *m, const struct block *b, const floa
     return run_normalised(&p, b->out);
 }
 
-static void pool(int thread, int first, int end, void *context)
+static void pool(struct parallel_share share, void *context)
 {
     const struct pass *p = context;
     struct model *m = p->m;
-    size_t c = (size_t)m->pool.channels, in = (size_t)m->pool.in, out = (size_t)m->pool.out;
-    size_t at = (size_t)first * out * out * c;
+    size_t pixels = (size_t)(m->n * m->pool.out * m->pool.out);
+    struct parallel_range mine = parallel_range(pixels, share);
 
-    (void)thread;
-    pool_max(&m->pool, p->in + (size_t)first * in * in * c, end - first, p->out + at,
-             m->evaluating ? NULL : m->tap + at);
+    pool_max(&m->pool, p->in, mine.first, mine.end, p->out, m->evaluating ? NULL : m->tap);
 }
 
 static const float *run_pool(struct model *m, const float *y)
 {
     struct pass p = {.m = m, .in = y, .out = m->in};
     double span = trace_begin();
-    parallel_run(m->config.threads, m->n, pool, &p);
+    parallel_team(m->config.threads, pool, &p);
     trace_end(span, model_trace_category(m), "maxpool", 0);
     return m->in;
 }
 
-/* Averages (of p->in, if there is one) and logits of a thread's images. */
-static void classify(int thread, int first, int end, void *context)
+/* A thread's part of the averages (of p->in, if there is one), of the drops, of the logits, and of
+ * what a training makes of them: losses and probabilities. */
+static void classify(struct parallel_share share, void *context)
 {
     const struct pass *p = context;
     struct model *m = p->m;
     struct linear classifier = model_classifier(m);
-    float *head = m->head + (size_t)first * classifier.in;
+    struct parallel_block part[PARALLEL_BLOCKS];
+    struct parallel_range images = parallel_range((size_t)m->n, share);
+    size_t n = (size_t)m->n;
 
-    (void)thread;
     if (p->in) {
-        size_t pixels = unit_pixels(p->u);
-        pool_average(p->in + (size_t)first * pixels * classifier.in, end - first, (int)pixels,
-                     m->features, head);
+        int parts = parallel_matrix(n, n, classifier.in, 64, share, part);
+        for (int i = 0; i < parts; i++)
+            pool_average(p->in, &part[i], (int)unit_pixels(p->u), classifier.in, m->head);
+        parallel_barrier(share);
     }
-    for (int i = first; i < end && !m->evaluating; i++)
-        model_drop(m, i, m->head + (size_t)i * classifier.in);
-    linear_forward(&classifier, m->params + m->fc_weight, m->params + m->fc_bias, head,
-                   (size_t)(end - first), m->logits + (size_t)first * classifier.out);
+    if (!m->evaluating && m->config.dropout > 0) {
+        for (size_t i = images.first; i < images.end; i++)
+            model_drop(m, (int)i, m->head + i * classifier.in);
+        parallel_barrier(share);
+    }
+    int parts = model_matrix_parts(n, classifier.out, share, part);
+    for (int i = 0; i < parts; i++)
+        linear_forward(&classifier, m->params + m->fc_weight, m->params + m->fc_bias, m->head,
+                       &part[i], m->logits);
+    if (m->evaluating)
+        return;
+    parallel_barrier(share);
+    softmax_loss_rows(m->logits, m->labels, m->n, (int)images.first, (int)images.end,
+                      m->config.classes, m->config.label_smoothing, 1 - m->mixed, m->logits,
+                      m->losses);
 }
 
 /* in: of the averages; NULL: the head is there. */
@@ -205,7 +218,7 @@ static void run_head(struct model *m, const float *in)
 
     if (in)
         p.u = block_last(m, &m->blocks[m->block_count - 1]);
-    parallel_run(m->config.threads, m->n, classify, &p);
+    parallel_team(m->config.threads, classify, &p);
     trace_end_layer(span, model_trace_category(m), in ? "avgpool, fc" : "fc2",
                     2.0 * m->n * (double)m->config.classes * m->features);
 }
@@ -236,9 +249,7 @@ double model_forward(struct model *m, const float *images, const int32_t *labels
     m->images = images;
     m->labels = labels;
     run(m, images, n);
-    return softmax_loss_mixed(m->logits, labels, n, m->config.classes, m->config.label_smoothing,
-                              1 - m->mixed, m->logits, correct) /
-           n;
+    return softmax_loss_sum(m->losses, n, correct) / n;
 }
 
 void model_mix(struct model *m, double lambda)

@@ -13,6 +13,7 @@
 
 #include "common/net/activations.h"
 #include "worker/kernels/batchnorm.h"
+#include "worker/kernels/softmax_loss.h"
 #include "worker/layers/conv.h"
 #include "worker/layers/linear.h"
 #include "worker/model/model.h"
@@ -41,12 +42,10 @@ struct block {
 
 /* What one thread works with. */
 struct lane {
-    float *scratch;
-    float *dw;                /* its part of a weight gradient; lane 0 uses the gradient buffer */
     double *sum, *square_sum; /* (widest C); backward: sums of g and of g (z - mean) */
     double *branch_sum;       /* of the shortcut's batch norm */
+    double *rows;             /* (widest C): that went into the sums */
     float *shift;             /* (widest C) */
-    size_t rows;              /* that went into the sums */
 };
 
 struct model {
@@ -73,8 +72,11 @@ struct model {
     float *head;                 /* (N, features): averages, or cnn's hidden units */
     float *logits;               /* (N, classes): then probabilities, then their gradient */
     float *d_head;               /* (N, features) */
+    struct softmax_row *losses;  /* (N) */
 
     struct lane *lanes;
+    float **own; /* [threads]: a thread's memory of convolutions; the only one's scratch */
+    float *team; /* of a team of threads */
     size_t memory_bytes;
 
     int n; /* of the last forward */
@@ -117,9 +119,6 @@ static inline struct unit *block_last(const struct model *m, const struct block 
     return &m->units[b->first + b->units - 1];
 }
 
-/* The threads' weight gradients of a unit, in order, onto the first one's. */
-void unit_add_lanes(struct model *m, struct unit *u);
-
 /* The classifier's part of backward calls it so. */
 struct announcement {
     model_grads_ready *ready;
@@ -130,6 +129,38 @@ void model_announce(const struct announcement *a, size_t offset, size_t end);
 static inline struct linear model_classifier(const struct model *m)
 {
     return (struct linear){(size_t)m->features, (size_t)m->config.classes};
+}
+
+static inline struct conv_memory model_memory(const struct model *m)
+{
+    return (struct conv_memory){m->team, m->own};
+}
+
+/* A thread's share of a unit's pixels (N out out) and channels. */
+static inline int unit_parts(const struct unit *u, int n, struct parallel_share share,
+                             struct parallel_block part[PARALLEL_BLOCKS])
+{
+    size_t rows = (size_t)n * unit_pixels(u);
+    return parallel_matrix(rows, rows, unit_channels(u), 64, share, part);
+}
+
+/* The classifier's products are shared out by so many parts of the images and columns. */
+enum { MODEL_IMAGES_AT_ONCE = 8, MODEL_COLUMNS_AT_ONCE = 16 };
+
+static inline int model_matrix_parts(size_t images, size_t columns, struct parallel_share share,
+                                     struct parallel_block part[PARALLEL_BLOCKS])
+{
+    size_t units = (images + MODEL_IMAGES_AT_ONCE - 1) / MODEL_IMAGES_AT_ONCE;
+    return parallel_matrix(images, units, columns, MODEL_COLUMNS_AT_ONCE, share, part);
+}
+
+/* Its share of the channels alone. */
+static inline struct parallel_range unit_channel_share(const struct unit *u,
+                                                       struct parallel_share share)
+{
+    size_t blocks = (unit_channels(u) + 15) / 16;
+    struct parallel_range r = parallel_range(blocks, share);
+    return (struct parallel_range){16 * r.first, r.end == blocks ? unit_channels(u) : 16 * r.end};
 }
 
 /* Drops of image i's row of the head, or of its gradient. */
@@ -150,13 +181,14 @@ void cnn_lay_out_tensors(struct model *m, size_t weight, size_t bias); /* of the
 void cnn_forward(struct model *m);                                     /* from images to head */
 void cnn_backward(struct model *m, bool accumulate, const struct announcement *a); /* from d_head */
 
-/* batchnorm.c: between the passes over the images. The lanes' sums are read in order and cleared.
- */
-void unit_clear_sums(struct model *m, const struct unit *u);
-void unit_finish_statistics(struct model *m, struct unit *u, int n);
+/* batchnorm.c: before and behind the passes over the images. A thread clears its own sums; behind a
+ * barrier, each finishes its share of the channels, for which it reads all threads' in order. */
+void lane_clear(struct lane *l, const struct unit *u);
+void unit_finish_statistics(struct model *m, struct unit *u, int n, struct parallel_share share);
 void unit_use_running_statistics(struct model *m, struct unit *u);
-/* Gradients of gamma and beta, and ga, gb, gc. gz_sums picks the lanes' square_sum or branch_sum.
+/* Gradients of gamma and beta, and ga, gb, gc, from square_sum, or of a shortcut from branch_sum.
  */
-void unit_finish_gradients(struct model *m, struct unit *u, int n, bool shortcut, bool accumulate);
+void unit_finish_gradients(struct model *m, struct unit *u, int n, bool shortcut, bool accumulate,
+                           struct parallel_share share);
 
 #endif

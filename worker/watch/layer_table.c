@@ -10,6 +10,7 @@ struct layer {
     char name[48];
     double seconds[WAYS], work[WAYS];
     double parts[WAYS][TRACE_PARTS]; /* seconds of all threads */
+    double largest[WAYS];            /* shares of a thread, by seconds */
 };
 
 struct table {
@@ -44,6 +45,7 @@ static void add_span(struct table *t, const struct trace_span *s)
     struct layer *l = layer_of(t, s->name);
     l->seconds[way] += s->end - s->start;
     l->work[way] += s->work;
+    l->largest[way] += s->largest_share * (s->end - s->start);
     for (int i = 0; i < TRACE_PARTS; i++)
         l->parts[way][i] += s->parts[i];
 }
@@ -70,6 +72,10 @@ static void write_way(FILE *out, const struct table *t, const struct layer *l, i
             fprintf(out, " %4.0f %%", 100 * l->parts[way][i] / (seconds * t->threads));
         else
             fprintf(out, " %6s", "-");
+    if (work > 0 && l->largest[way] > 0)
+        fprintf(out, " %6.2f", l->largest[way] / seconds);
+    else
+        fprintf(out, " %6s", "-");
 }
 
 static void write_layer(FILE *out, const struct table *t, const struct layer *l, double peak)
@@ -85,6 +91,8 @@ static void add_layer(struct layer *sum, const struct layer *l)
     for (int way = 0; way < WAYS; way++) {
         sum->seconds[way] += l->seconds[way];
         sum->work[way] += l->work[way];
+        if (l->work[way] > 0)
+            sum->largest[way] += l->largest[way];
         for (int i = 0; i < TRACE_PARTS; i++)
             sum->parts[way][i] += l->parts[way][i];
     }
@@ -96,11 +104,15 @@ static void write_head(FILE *out, const struct table *t, double peak)
             "Rank 0, mean of %zu steps; SGEMM peak of a rank %.1f GFLOP/s, by processor "
             "time; convolutions count as direct, so Winograd's may be above it.\n"
             "im2col (or Winograd's transforms), products and bn (batch norm's sums and gradients, "
-            "taken while a tile is in the cache) are shares of a layer's time.\n\n%-26s",
+            "taken while a tile is in the cache) are shares of a layer's time, and so is wait: the "
+            "threads' for each other.\n"
+            "share: the thread that worked longest over the mean of all.\n\n"
+            "%-26s",
             t->steps, peak, "layer");
     for (int way = 0; way < WAYS; way++)
-        fprintf(out, " %11s %8s %7s %6s %6s %6s", way == FORWARD ? "forward ms" : "backward ms",
-                "GFLOP/s", "peak", "im2col", "gemm", "bn");
+        fprintf(out, " %11s %8s %7s %6s %6s %6s %6s %6s",
+                way == FORWARD ? "forward ms" : "backward ms", "GFLOP/s", "peak", "im2col", "gemm",
+                "bn", "wait", "share");
     fputc('\n', out);
 }
 

@@ -101,7 +101,7 @@ static void write_names(const struct profile *p, FILE *out, size_t dropped)
 /* Of a layer: means of the threads, to be compared with its duration. */
 static void write_parts(FILE *out, const struct trace_span *s, int threads)
 {
-    static const char *const names[TRACE_PARTS] = {"im2col_ms", "gemm_ms", "bn_ms"};
+    static const char *const names[TRACE_PARTS] = {"im2col_ms", "gemm_ms", "bn_ms", "wait_ms"};
 
     for (int i = 0; i < TRACE_PARTS; i++)
         if (s->parts[i] > 0)
@@ -124,6 +124,8 @@ static void write_span(const struct profile *p, FILE *out, const struct trace_sp
         fprintf(out, ", \"args\": {\"gflop\": %.4f, \"gflops\": %.2f", s->work * 1e-9,
                 s->work / seconds * 1e-9);
         write_parts(out, s, p->run->threads);
+        if (s->largest_share > 0)
+            fprintf(out, ", \"largest_share\": %.3f", s->largest_share);
         fputc('}', out);
     }
     fputs("},\n", out);

@@ -104,6 +104,9 @@ Test(trace, a_layer_carries_its_parts)
     piece = trace_begin();
     trace_part(piece, TRACE_GEMM);
     trace_end(trace_begin(), "decode", "of another thread", 0);
+    trace_share(0, 0.5);
+    trace_share(1, 1);
+    trace_share(1, 0.5);
     trace_end_layer(layer, "forward", "conv", 1);
     trace_end_layer(trace_begin(), "forward", "next", 1);
     trace_stop();
@@ -114,6 +117,8 @@ Test(trace, a_layer_carries_its_parts)
     cr_expect_eq(spans[0].parts[TRACE_IM2COL], 0);
     cr_expect_eq(spans[1].parts[TRACE_GEMM], 0, "a plain span has none");
     cr_expect_eq(spans[2].parts[TRACE_GEMM], 0, "the next layer begins at 0");
+    cr_expect_float_eq(spans[0].largest_share, 1.5, 1e-9);
+    cr_expect_eq(spans[2].largest_share, 0, "nobody worked in it");
     free(spans);
 }
 

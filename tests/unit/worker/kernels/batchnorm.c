@@ -13,7 +13,7 @@ Test(batchnorm, sums_equal_the_plain_ones)
     {
         float *z = noise(r * c, 1), *shift = noise(c, 2);
         double have[260] = {0}, want[260] = {0};
-        batchnorm_sums(z, r, c, shift, have, have + c);
+        batchnorm_sums(z, r, c, c, shift, have, have + c);
         batchnorm_sums_reference(z, r, c, shift, want, want + c);
         assert_close(have, want, 2 * c, 1e-6, "%zu rows of %zu", r, c);
         free(z);
@@ -29,7 +29,7 @@ Test(batchnorm, a_shift_near_the_mean_keeps_the_digits_of_the_variance)
     for (size_t i = 0; i < ROWS * CHANNELS; i++)
         z[i] = (float)(1000 + 0.01 * z[i]);
     memcpy(shift, z, sizeof shift);
-    batchnorm_sums(z, ROWS, CHANNELS, shift, sum, square);
+    batchnorm_sums(z, ROWS, CHANNELS, CHANNELS, shift, sum, square);
     for (size_t j = 0; j < CHANNELS; j++) {
         double var = (square[j] - sum[j] * sum[j] / ROWS) / ROWS, mean = 0, want = 0;
         for (size_t i = 0; i < ROWS; i++)
@@ -49,7 +49,7 @@ Test(batchnorm, apply_equals_the_plain_one_with_every_residual)
         float *y = noise(r * c, 4), *want = noise(r * c, 5);
         struct batchnorm_residual res = {kind % 3 ? more : NULL,
                                          kind % 3 == 2 ? numbers + 2 * c : NULL, numbers + 3 * c};
-        batchnorm_apply(z, r, c, numbers, numbers + c, &res, kind > 2, y);
+        batchnorm_apply(z, r, c, c, numbers, numbers + c, &res, kind > 2, y);
         batchnorm_apply_reference(z, r, c, numbers, numbers + c, &res, kind > 2, want);
         assert_close(y, want, r * c, 1e-6, "%zu rows of %zu, kind %d", r, c, kind);
         free(z);
@@ -67,7 +67,7 @@ Test(batchnorm, relu_lets_nan_through)
         z[i] = NAN;
         one[i] = 1;
     }
-    batchnorm_apply(z, 1, 17, one, zero, NULL, true, y);
+    batchnorm_apply(z, 1, 17, 17, one, zero, NULL, true, y);
     for (int i = 0; i < 17; i++)
         cr_assert(isnan(y[i]), "element %d is %g", i, (double)y[i]);
 }
@@ -90,7 +90,7 @@ Test(batchnorm, mask_and_sums_equal_the_plain_ones)
         struct batchnorm_branch b[2] = {a[0], a[1]};
         b[0].gz_sum = sums + c;
         b[1].gz_sum = sums + 2 * c;
-        batchnorm_mask_sums(g, mask, r, c, a, have);
+        batchnorm_mask_sums(g, mask, r, c, c, a, have);
         batchnorm_mask_sums_reference(want, mask, r, c, b, sums);
         assert_close(g, want, r * c, 0, "%zu rows of %zu, kind %d", r, c, kind);
         assert_close(have, sums, 3 * c, 1e-5, "sums of %zu rows of %zu, kind %d", r, c, kind);
@@ -114,14 +114,14 @@ Test(batchnorm, the_mask_of_z_is_exactly_that_of_y)
     for (size_t i = 0; i < ROWS * C; i++) /* many at zero but for rounding */
         if (i % 3 == 0)
             z[i] = -numbers[C + i % C] / numbers[i % C];
-    batchnorm_apply(z, ROWS, C, numbers, numbers + C, NULL, true, y);
+    batchnorm_apply(z, ROWS, C, C, numbers, numbers + C, NULL, true, y);
     for (int i = 0; i < 2; i++) {
         struct batchnorm_mask mask = {i ? y : NULL, numbers, numbers + C};
         struct batchnorm_branch branch[2] = {
             {z,            numbers + 2 * C, sums[i] + C},
             {0}
         };
-        batchnorm_mask_sums(g[i], &mask, ROWS, C, branch, sums[i]);
+        batchnorm_mask_sums(g[i], &mask, ROWS, C, C, branch, sums[i]);
     }
     cr_assert(!memcmp(g[0], g[1], ROWS * C * sizeof(float)));
     cr_assert(!memcmp(sums[0], sums[1], sizeof sums[0]));
@@ -139,7 +139,7 @@ Test(batchnorm, input_gradient_equals_the_plain_one)
         float *g = noise(r * c, 1), *z = noise(r * c, 2), *n = noise(3 * c, 3),
               *want = noise(r * c, 4);
         batchnorm_input_gradient_reference(g, z, r, c, n, n + c, n + 2 * c, want);
-        batchnorm_input_gradient(g, z, r, c, n, n + c, n + 2 * c, g);
+        batchnorm_input_gradient(g, z, r, c, c, n, n + c, n + 2 * c, g);
         assert_close(g, want, r * c, 1e-6, "%zu rows of %zu", r, c);
         free(g);
         free(z);

@@ -12,14 +12,18 @@ static void check_max(int in, int channels, bool ties)
 
     for (size_t i = 0; ties && i < from; i++)
         x[i] = x[i] > 0;
-    pool_max(&w, x, (int)n, y, tap);
+    size_t pixels = n * (size_t)(w.out * w.out), lines = n * (size_t)in; /* in two parts */
+
+    pool_max(&w, x, 0, pixels / 3, y, tap);
+    pool_max(&w, x, pixels / 3, pixels, y, tap);
     pool_max_reference(&w, x, (int)n, want, want_tap);
     assert_close(y, want, to, 0, "maxima, %d x %d x %d", in, in, channels);
     cr_assert(!memcmp(tap, want_tap, to), "the first maximum wins, %d x %d x %d", in, in, channels);
-    pool_max_backward(&w, y, tap, (int)n, dx);
+    pool_max_backward(&w, y, tap, 0, lines / 3, dx);
+    pool_max_backward(&w, y, tap, lines / 3, lines, dx);
     pool_max_backward_reference(&w, y, tap, (int)n, want_dx);
     assert_close(dx, want_dx, from, 1e-6, "back, %d x %d x %d", in, in, channels);
-    pool_max(&w, x, (int)n, dx, NULL);
+    pool_max(&w, x, 0, pixels, dx, NULL);
     assert_close(dx, want, to, 0, "maxima without taps");
     free(x);
     free(y);
@@ -44,7 +48,7 @@ Test(pool, a_nan_is_a_maximum)
 {
     struct window w = window_make(3, 1, 3, 2, 1);
     float x[9] = {1, 2, 3, 4, NAN, 6, 7, 8, 9}, y[4];
-    pool_max(&w, x, 1, y, NULL);
+    pool_max(&w, x, 0, 4, y, NULL);
     for (int i = 0; i < 4; i++)
         cr_assert(isnan(y[i]));
 }
@@ -54,10 +58,14 @@ Test(pool, average_and_back)
     int n = 3, pixels = 49, c = 37;
     float *x = noise((size_t)(n * pixels * c), 1), *y = noise((size_t)(n * c), 2),
           *want = noise((size_t)(n * c), 3);
-    pool_average(x, n, pixels, c, y);
+    struct parallel_block left = {0, 3, 0, 16}, right = {0, 3, 16, 21}, top = {0, 50, 0, 37},
+                          bottom = {50, 97, 0, 37};
+    pool_average(x, &left, pixels, (size_t)c, y);
+    pool_average(x, &right, pixels, (size_t)c, y);
     pool_average_reference(x, n, pixels, c, want);
     assert_close(y, want, n * c, 1e-6, "average");
-    pool_average_backward(y, n, pixels, c, x);
+    pool_average_backward(y, &top, pixels, (size_t)c, x);
+    pool_average_backward(y, &bottom, pixels, (size_t)c, x);
     for (int i = 0; i < n * pixels * c; i++)
         cr_assert_float_eq(x[i], y[i / (pixels * c) * c + i % c] / 49, 1e-7);
     free(x);

@@ -33,7 +33,14 @@ static void check_mixed(double smoothing, double lambda)
 
     for (int i = 0; i < N * CLASSES; i++)
         logits[i] = x[i] *= 5;
-    double loss = softmax_loss_mixed(x, labels, N, CLASSES, smoothing, lambda, p, NULL);
+    struct softmax_row rows[N];
+    int hits, same_hits;
+    softmax_loss_rows(x, labels, N, 0, 2, CLASSES, smoothing, lambda, p, rows);
+    softmax_loss_rows(x, labels, N, 2, N, CLASSES, smoothing, lambda, p, rows);
+    double sum = softmax_loss_sum(rows, N, &same_hits);
+    double loss = softmax_loss_mixed(x, labels, N, CLASSES, smoothing, lambda, p, &hits);
+    cr_assert_eq(loss, sum, "threads' rows add up to the same bits");
+    cr_assert_eq(hits, same_hits);
     cr_assert_float_eq(loss, mixed_loss(logits, labels, smoothing, lambda), 1e-5 * loss);
     for (int i = 0; i < N * CLASSES; i++) {
         double keep = logits[i];
@@ -43,7 +50,8 @@ static void check_mixed(double smoothing, double lambda)
         want[i] = 3 * (want[i] - mixed_loss(logits, labels, smoothing, lambda)) / 2e-5;
         logits[i] = keep;
     }
-    softmax_loss_mixed_backward(p, labels, N, CLASSES, smoothing, lambda, 3, p);
+    softmax_loss_mixed_backward(p, labels, N, 0, 1, CLASSES, smoothing, lambda, 3, p);
+    softmax_loss_mixed_backward(p, labels, N, 1, N, CLASSES, smoothing, lambda, 3, p);
     assert_close(p, want, N * CLASSES, 1e-5, "gradient, smoothing %g, lambda %g", smoothing,
                  lambda);
     free(x);

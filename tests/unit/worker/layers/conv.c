@@ -63,11 +63,11 @@ static const char *name(const struct shape *s, const struct conv *c)
     return text;
 }
 
-static void count_rows(size_t row, size_t rows, void *context)
+static void count_rows(const struct parallel_block *part, void *context)
 {
     size_t *next = context;
-    cr_assert_eq(row, *next, "rows come in order and once");
-    *next += rows;
+    cr_assert_eq(part->row, *next, "rows come in order and once");
+    *next += part->rows;
 }
 
 static void check_forward(struct data *d, const struct shape *s)
@@ -265,80 +265,223 @@ Test(conv, each_direction_has_its_own_way)
     }
 }
 
-static void count_pixels(size_t row, size_t rows, void *context)
+/* What a team's hooks see: `ready` copies dz to where it is read, `done` notes what came. */
+struct hooks {
+    const float *dz;
+    float *ready_dz; /* NaN before */
+    size_t out_channels, channels;
+    uint8_t *ready, *done; /* of an element: how often it came */
+};
+
+static void make_ready(const struct parallel_block *part, void *context)
 {
-    size_t *count = context;
-    (void)row;
-    *count += rows;
+    const struct hooks *h = context;
+
+    for (size_t r = part->row; r < part->row + part->rows; r++)
+        for (size_t j = part->column; j < part->column + part->columns; j++) {
+            size_t at = r * h->out_channels + j;
+            h->ready_dz[at] = h->dz[at];
+            h->ready[at]++;
+        }
 }
 
-/* All parts of a stage in turn, from the last to the first: none may need another's. */
-static void run_stages(const struct conv *c, const struct data *d, const struct conv_backward *b,
-                       float *z, int images, int parts)
+static void note_done(const struct parallel_block *part, void *context)
 {
-    int forward = conv_forward_stages(c, images), backward = conv_backward_stages(c, images, true);
-    size_t pixels = 0;
+    const struct hooks *h = context;
 
-    cr_assert_gt(forward, 4, "several groups of tiles");
-    cr_assert_gt(backward, 7);
-    for (int i = 0; i < forward; i++)
-        for (int part = parts - 1; part >= 0; part--)
-            conv_forward_stage(c, d->w, d->x, z, images, i, (struct conv_share){part, parts},
-                               d->scratch, count_pixels, &pixels);
-    cr_assert_eq(pixels * (size_t)c->out_channels, d->out);
-    for (int i = 0; i < backward; i++)
-        for (int part = parts - 1; part >= 0; part--)
-            conv_backward_stage(c, b, images, i, (struct conv_share){part, parts});
+    for (size_t r = part->row; r < part->row + part->rows; r++)
+        for (size_t j = part->column; j < part->column + part->columns; j++)
+            h->done[r * h->channels + j]++;
 }
 
-static void check_stages(const struct shape *s, int parts)
+static void assert_once(const uint8_t *times, size_t n, const char *what)
 {
-    struct data d = make(s);
-    for (int i = 0; i < CONV_DIRECTIONS; i++)
-        d.c.winograd[i] = CONV_WINOGRAD_4;
-    d.scratch = realloc(d.scratch, conv_scratch_floats(&d.c) * sizeof(float));
-    float *z = noise(d.out, 4), *want_z = noise(d.out, 5), *dx = noise(d.in, 6),
-          *want_dx = copy_of(dx, d.in), *dw = noise(d.weights, 8),
-          *want_dw = copy_of(dw, d.weights);
-    size_t done = 0;
-    struct conv_backward b = {.w = d.w,
-                              .x = d.x,
-                              .dz = d.dz,
-                              .dx = want_dx,
-                              .add_dx = true,
-                              .dw = want_dw,
-                              .add_dw = true,
-                              .scratch = d.scratch};
+    for (size_t i = 0; i < n; i++)
+        cr_assert_eq(times[i], 1, "%s: element %zu came %d times", what, i, times[i]);
+}
 
-    conv_forward(&d.c, d.w, d.x, want_z, 0, s->n, d.scratch, NULL, NULL);
-    conv_backward(&d.c, &b, 0, s->n);
-    b.dx = dx;
-    b.dw = dw;
-    b.done = count_pixels;
-    b.context = &done;
-    run_stages(&d.c, &d, &b, z, s->n, parts);
-    cr_assert_eq(done * (size_t)s->ci, d.in);
-    assert_close(z, want_z, d.out, 1e-6, "z of %s", name(s, &d.c));
-    assert_close(dx, want_dx, d.in, 1e-6, "dx of %s", name(s, &d.c));
-    assert_close(dw, want_dw, d.weights, 5e-6, "dw of %s", name(s, &d.c));
-    float *memory[] = {z, want_z, dx, want_dx, dw, want_dw};
+/* A pass of a team. */
+struct team {
+    struct data *d;
+    const struct shape *s;
+    const struct conv_backward *b;
+    struct conv_memory memory;
+    float *z;
+    struct hooks *hooks;
+};
+
+static void forward_part(struct parallel_share share, void *context)
+{
+    const struct team *t = context;
+    conv_forward_team(&t->d->c, t->d->w, t->d->x, t->z, t->s->n, share, &t->memory, note_done,
+                      t->hooks);
+}
+
+static void backward_part(struct parallel_share share, void *context)
+{
+    const struct team *t = context;
+    conv_backward_team(&t->d->c, t->b, t->s->n, share, &t->memory);
+}
+
+static float *not_numbers(size_t n)
+{
+    float *p = malloc(n * sizeof *p);
+    for (size_t i = 0; i < n; i++)
+        p[i] = NAN;
+    return p;
+}
+
+static void check_team_forward(struct team *t, int threads, const float *want)
+{
+    struct data *d = t->d;
+    struct hooks h = {.channels = (size_t)t->s->co, .done = calloc(d->out, 1)};
+
+    t->z = not_numbers(d->out);
+    t->hooks = &h;
+    parallel_team(threads, forward_part, t);
+    assert_close(t->z, want, d->out, 3e-6, "z of %s by %d threads", name(t->s, &d->c), threads);
+    assert_once(h.done, d->out, name(t->s, &d->c));
+    free(t->z);
+    free(h.done);
+}
+
+static void check_team_backward(struct team *t, int threads, bool add, bool wants_dx,
+                                const float *want_dx, const float *want_dw)
+{
+    struct data *d = t->d;
+    struct hooks h = {
+        d->dz,           not_numbers(d->out), (size_t)t->s->co, (size_t)t->s->ci, calloc(d->out, 1),
+        calloc(d->in, 1)};
+    float *dx = add ? calloc(d->in, sizeof *dx) : not_numbers(d->in);
+    float *dw = add ? calloc(d->weights, sizeof *dw) : not_numbers(d->weights);
+    struct conv_backward b = {.w = d->w,
+                              .x = d->x,
+                              .dz = h.ready_dz,
+                              .dx = wants_dx ? dx : NULL,
+                              .add_dx = add,
+                              .dw = dw,
+                              .add_dw = add,
+                              .ready = make_ready,
+                              .done = note_done,
+                              .context = &h};
+
+    t->b = &b;
+    parallel_team(threads, backward_part, t);
+    assert_close(dw, want_dw, d->weights, 6e-6, "dw of %s by %d threads", name(t->s, &d->c),
+                 threads);
+    assert_once(h.ready, d->out, name(t->s, &d->c));
+    if (wants_dx) {
+        assert_close(dx, want_dx, d->in, 3e-6, "dx of %s by %d threads", name(t->s, &d->c),
+                     threads);
+        assert_once(h.done, d->in, name(t->s, &d->c));
+    }
+    void *memory[] = {h.ready_dz, h.ready, h.done, dx, dw};
     for (size_t i = 0; i < sizeof memory / sizeof memory[0]; i++)
         free(memory[i]);
+}
+
+/* What a team's results are compared with. */
+struct wanted {
+    float *z, *dx, *dw;
+};
+
+static struct wanted wanted_of(const struct data *d, const struct shape *s)
+{
+    struct wanted w = {noise(d->out, 5), noise(d->in, 8), noise(d->weights, 9)};
+
+    conv_forward_reference(&d->c, d->w, d->x, w.z, s->n);
+    conv_backward_reference(&d->c, d->w, d->x, d->dz, s->n, w.dx, w.dw);
+    return w;
+}
+
+static void drop_wanted(struct wanted *w)
+{
+    free(w->z);
+    free(w->dx);
+    free(w->dw);
+}
+
+static void check_team_of(struct data *d, const struct shape *s, const struct wanted *w,
+                          int threads)
+{
+    struct team t = {.d = d, .s = s};
+    float *own[64];
+
+    t.memory.team = not_numbers(conv_team_floats(&d->c, s->n, threads));
+    for (int i = 0; i < threads; i++)
+        own[i] = not_numbers(conv_own_floats(&d->c));
+    t.memory.own = own;
+    check_team_forward(&t, threads, w->z);
+    check_team_backward(&t, threads, false, true, w->dx, w->dw);
+    check_team_backward(&t, threads, true, true, w->dx, w->dw);
+    check_team_backward(&t, threads, false, false, w->dx, w->dw);
+    for (int i = 0; i < threads; i++)
+        free(own[i]);
+    free(t.memory.team);
+}
+
+static void check_team(const struct shape *s, enum conv_algorithm algorithm)
+{
+    static const int threads[] = {2, 3, 7, 22};
+    struct data d = make(s);
+    struct wanted w = wanted_of(&d, s);
+
+    if (d.c.algorithm != CONV_GROUPED)
+        d.c.algorithm = algorithm;
+    for (size_t i = 0; i < sizeof threads / sizeof threads[0]; i++)
+        check_team_of(&d, s, &w, threads[i]);
+    drop_wanted(&w);
     drop(&d);
 }
 
-Test(conv, threads_share_products_with_large_weights)
+Test(conv, a_team_equals_the_plain_convolution)
 {
-    struct shape several = {13, 14, 192, 160, 3, 1, 1, 1}, odd = {25, 9, 160, 192, 3, 1, 1, 1};
-    struct conv small = conv_make(56, 64, 64, 3, 1, 1, 1),
-                direct = conv_make(7, 512, 512, 3, 1, 1, 1);
+    static const struct shape others[] = {
+        {2,   31, 32,  32,  3, 1, 1, 8 }, /* groups */
+        {1,   28, 64,  64,  3, 2, 1, 16},
+        {5,   7,  64,  64,  3, 1, 1, 2 },
+        {1,   14, 288, 96,  1, 1, 0, 1 }, /* several blocks of dw */
+        {2,   9,  96,  320, 3, 2, 1, 1 },
+        {340, 2,  32,  64,  3, 1, 1, 1 }, /* by pixel with up to seven threads */
+        {8,   24, 32,  64,  1, 1, 0, 1 }, /* dw as a whole, and row by row */
+        {1,   40, 32,  32,  3, 1, 1, 1 }, /* several tiles */
+    };
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
+        check_team(&shapes[i], CONV_TILE);
+        check_team(&shapes[i], CONV_OPENBLAS);
+    }
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        check_team(&others[i], i == 5 ? CONV_PIXEL : CONV_TILE);
+}
 
-    check_stages(&several, 2);
-    check_stages(&odd, 7);
+static void check_winograd_team(const struct shape *s, enum conv_winograd m, int threads)
+{
+    struct data d = make(s);
+    struct wanted w = wanted_of(&d, s);
+
     for (int i = 0; i < CONV_DIRECTIONS; i++)
-        small.winograd[i] = CONV_WINOGRAD_4;
-    cr_assert_eq(conv_forward_stages(&small, 16) + conv_backward_stages(&small, 16, true), 0);
-    cr_assert_eq(conv_forward_stages(&direct, 16) + conv_backward_stages(&direct, 16, true), 0);
+        d.c.winograd[i] = m;
+    check_team_of(&d, s, &w, threads);
+    d.c.winograd[CONV_WEIGHTS] = CONV_NO_WINOGRAD;
+    check_team_of(&d, s, &w, threads);
+    d.c.winograd[CONV_WEIGHTS] = m;
+    d.c.winograd[CONV_DATA] = CONV_NO_WINOGRAD;
+    check_team_of(&d, s, &w, threads);
+    drop_wanted(&w);
+    drop(&d);
+}
+
+/* Tiles of their own, shared ones, several groups of them, large weights. */
+Test(conv, a_team_equals_the_plain_convolution_by_winograd)
+{
+    static const struct shape large = {5, 14, 192, 160, 3, 1, 1, 1};
+
+    for (size_t i = 0; i < sizeof winograd_shapes / sizeof winograd_shapes[0]; i++) {
+        check_winograd_team(&winograd_shapes[i], CONV_WINOGRAD_4, 3);
+        check_winograd_team(&winograd_shapes[i], CONV_WINOGRAD_2, 7);
+    }
+    check_winograd_team(&large, CONV_WINOGRAD_4, 2);
+    check_winograd_team(&large, CONV_WINOGRAD_4, 7);
 }
 
 Test(conv, winograd_is_for_padded_3x3_of_stride_1)

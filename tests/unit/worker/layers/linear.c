@@ -5,6 +5,7 @@
 enum { N = 7, IN = 37, OUT = 19 };
 
 static const struct linear layer = {IN, OUT};
+static const struct parallel_block all = {0, OUT, 0, IN}; /* of dw */
 
 struct data {
     float *w, *b, *x, *dy;
@@ -29,22 +30,34 @@ Test(linear, forward_equals_the_definition)
     struct data d = make_linear();
     float y[N * OUT], want[N * OUT];
 
-    linear_forward(&layer, d.w, d.b, d.x, N, y);
+    for (int part = 0; part < 3; part++) {
+        struct parallel_block of[PARALLEL_BLOCKS];
+        int blocks = parallel_matrix(N, N, OUT, 8, (struct parallel_share){part, 3}, of);
+        for (int i = 0; i < blocks; i++)
+            linear_forward(&layer, d.w, d.b, d.x, &of[i], y);
+    }
     linear_forward_reference(&layer, d.w, d.b, d.x, N, want);
     assert_close(y, want, N * OUT, 1e-5, "y");
     drop_linear(&d);
 }
 
-/* Whatever ranges of outputs the threads take. */
+/* Whatever parts the threads take. */
 Test(linear, gradients_equal_the_definition)
 {
     struct data d = make_linear();
     float dw[OUT * IN], db[OUT], dx[N * IN], want_dw[OUT * IN], want_db[OUT], want_dx[N * IN];
 
     linear_backward_reference(&layer, d.w, d.x, d.dy, N, want_dw, want_db, want_dx);
-    linear_weight_gradients(&layer, d.x, d.dy, N, 0, 5, dw, db, false);
-    linear_weight_gradients(&layer, d.x, d.dy, N, 5, OUT, dw, db, false);
-    linear_input_gradient(&layer, d.w, d.dy, N, dx);
+    for (int part = 0; part < 3; part++) {
+        struct parallel_block of[PARALLEL_BLOCKS];
+        struct parallel_share share = {part, 3};
+        int blocks = parallel_matrix(OUT, OUT, IN, 16, share, of);
+        for (int i = 0; i < blocks; i++)
+            linear_weight_gradients(&layer, d.x, d.dy, N, &of[i], dw, db, false);
+        blocks = parallel_matrix(N, N, IN, 16, share, of);
+        for (int i = 0; i < blocks; i++)
+            linear_input_gradient(&layer, d.w, d.dy, &of[i], dx);
+    }
     assert_close(dw, want_dw, OUT * IN, 1e-5, "dw");
     assert_close(db, want_db, OUT, 1e-5, "db");
     assert_close(dx, want_dx, N * IN, 1e-5, "dx");
@@ -56,10 +69,10 @@ Test(linear, weight_gradients_are_added)
     struct data d = make_linear();
     float dw[OUT * IN], db[OUT], want_dw[OUT * IN], want_db[OUT];
 
-    linear_weight_gradients(&layer, d.x, d.dy, N, 0, OUT, want_dw, want_db, false);
+    linear_weight_gradients(&layer, d.x, d.dy, N, &all, want_dw, want_db, false);
     memcpy(dw, want_dw, sizeof dw);
     memcpy(db, want_db, sizeof db);
-    linear_weight_gradients(&layer, d.x, d.dy, N, 0, OUT, dw, db, true);
+    linear_weight_gradients(&layer, d.x, d.dy, N, &all, dw, db, true);
     for (int i = 0; i < OUT * IN; i++)
         want_dw[i] *= 2;
     for (int i = 0; i < OUT; i++)
