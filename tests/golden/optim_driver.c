@@ -24,12 +24,14 @@ static void optim_die(const struct error *e)
     exit(1);
 }
 
-static struct model *optim_make_model(const char *arch, int size, int n, double smoothing)
+static struct model *optim_make_model(const char *arch, double width, int size, int n,
+                                      double smoothing)
 {
     struct error e;
     struct model *m;
     struct model_config c = {.arch = arch_find(arch),
                              .stem = JOB_STEM_IMAGENET,
+                             .width = width,
                              .classes = 10,
                              .image_size = size,
                              .batch = n,
@@ -103,7 +105,7 @@ static int run_update(char **a)
 {
     struct error e;
     char line[8192];
-    struct model *m = optim_make_model("resnet18", 32, 1, 0);
+    struct model *m = optim_make_model("resnet18", 0.25, 32, 1, 0);
     size_t bytes = model_param_count(m) * sizeof(float);
     struct model_buffer g = {"", make_gradients(m)};
     float *start = memcpy(malloc(bytes), model_params(m), bytes);
@@ -178,7 +180,7 @@ static int run_mixup(char **a)
     struct error e;
     struct batch b = make_batch(atoi(a[0]));
     double lambda = atof(a[1]);
-    struct model *m = optim_make_model("resnet50", SIZE, b.n, atof(a[2]));
+    struct model *m = optim_make_model("resnet50", 1, SIZE, b.n, atof(a[2]));
     struct safetensors_tensor t[] = {
         {"images", SAFETENSORS_F32, 4, {b.n, 3, SIZE, SIZE}},
         {"labels", SAFETENSORS_I64, 1, {b.n}               }
