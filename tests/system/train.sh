@@ -4,7 +4,6 @@ set -u
 : "${top_srcdir:?run it by make check}" "${top_builddir:?}"
 # shellcheck source=tests/tap.sh
 . "$top_srcdir/tests/tap.sh"
-[ "${TRAIND_TEST_QUICK-no}" = no ] || skip_all "left out by --quick"
 fashion=/usr/share/datasets/fashion-mnist
 [ -d $fashion ] || skip_all "needs the Debian package dataset-fashion-mnist"
 work=$(mktemp -d)
