@@ -74,12 +74,15 @@ void buffer_clear(struct buffer *b)
     *b = BUFFER(b->limit);
 }
 
-void *array_grow(void *items, size_t count, size_t *room, size_t item_bytes)
+void *array_reserve(void *items, size_t wanted, size_t *room, size_t item_bytes)
 {
-    if (count < *room)
+    size_t more = *room ? *room : FIRST_ITEMS, bytes;
+
+    if (items && wanted <= *room)
         return items;
-    size_t more = *room ? 2 * *room : FIRST_ITEMS, bytes;
-    if (__builtin_mul_overflow(more, item_bytes, &bytes))
+    while (more < wanted && more <= SIZE_MAX / 2)
+        more *= 2;
+    if (more < wanted || __builtin_mul_overflow(more, item_bytes, &bytes))
         return NULL;
     void *larger = realloc(items, bytes);
     if (larger)

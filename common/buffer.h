@@ -48,8 +48,14 @@ char *buffer_take(struct buffer *b, size_t *bytes);
 /* Frees what it holds; it is as new, with its limit. */
 void buffer_clear(struct buffer *b);
 
-/* Room for one more item in an array of *room items: the array, which may have moved, or NULL
- * without memory, when the old one is as it was. item_bytes: sizeof *items. */
-void *array_grow(void *items, size_t count, size_t *room, size_t item_bytes);
+/* Room for so many items in all in an array of *room items: the array, which may have moved, or
+ * NULL without memory, when the old one is as it was. item_bytes: sizeof *items. */
+void *array_reserve(void *items, size_t wanted, size_t *room, size_t item_bytes);
+
+/* The same for one more. */
+static inline void *array_grow(void *items, size_t count, size_t *room, size_t item_bytes)
+{
+    return count < *room ? items : array_reserve(items, count + 1, room, item_bytes);
+}
 
 #endif

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/buffer.h"
+
 /* Jansson gives up on memory by returning NULL; a list of problems cannot, so this aborts. */
 static void *problem_bytes_needed(void *memory)
 {
@@ -23,7 +25,7 @@ void problems_add(struct problems *p, const char *pointer, const char *suggestio
     if (vasprintf(&message, format, args) < 0)
         abort();
     va_end(args);
-    p->items = problem_bytes_needed(realloc(p->items, (p->count + 1) * sizeof *p->items));
+    p->items = problem_bytes_needed(array_grow(p->items, p->count, &p->room, sizeof *p->items));
     p->items[p->count++] = (struct problem){
         .pointer = problem_bytes_needed(strdup(pointer)),
         .message = message,

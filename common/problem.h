@@ -15,7 +15,7 @@ struct problem {
 /* Zero-initialise; free with problems_clear. */
 struct problems {
     struct problem *items;
-    size_t count;
+    size_t count, room;
 };
 
 /* suggestion may be NULL. All strings are copied. */

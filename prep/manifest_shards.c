@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/buffer.h"
 #include "common/json.h"
 #include "common/system/file.h"
 #include "common/dataset/manifest.h"
@@ -41,8 +42,8 @@ static int take_role(struct manifest_shards *m, enum dataset_role role)
 {
     const char *name = role == DATASET_TRAIN ? "train" : "validation";
     const json_t *shards = json_object_get(json_object_get(m->manifest, name), "shards");
-    size_t room = m->count + json_array_size(shards) + 1;
-    struct manifest_shard *larger = realloc(m->shards, room * sizeof *larger);
+    struct manifest_shard *larger =
+        array_reserve(m->shards, m->count + json_array_size(shards), &m->room, sizeof *larger);
     const json_t *shard;
     size_t i;
 

@@ -21,7 +21,7 @@ struct manifest_shard {
 struct manifest_shards {
     json_t *manifest; /* owns the texts */
     struct manifest_shard *shards;
-    size_t count;
+    size_t count, room;
     struct dataset_part part; /* what train-prep stage brought here; {0, 1}: all */
 };
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/buffer.h"
 #include "common/system/file.h"
 
 /* As it travels between ranks: plain bytes. */
@@ -57,14 +58,11 @@ int predictions_add(struct predictions *p, const struct loader_batch *batch, con
 {
     if (!p)
         return 0;
-    if (p->count + (size_t)batch->n > p->room) {
-        size_t room = 2 * (p->count + (size_t)batch->n);
-        struct prediction *more = realloc(p->items, room * sizeof *more);
-        if (!more)
-            return error_set(e, ERR_NO_MEMORY, "no memory for %zu predictions", room);
-        p->items = more;
-        p->room = room;
-    }
+    size_t count = p->count + (size_t)batch->n;
+    struct prediction *more = array_reserve(p->items, count, &p->room, sizeof *more);
+    if (!more)
+        return error_set(e, ERR_NO_MEMORY, "no memory for %zu predictions", count);
+    p->items = more;
     for (int i = 0; i < batch->n; i++) {
         struct prediction one = predictions_make(logits + (size_t)i * classes, classes);
         one.index = batch->indices[i];

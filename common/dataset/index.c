@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/buffer.h"
 #include "common/dataset/tfrecord.h"
 #include "common/log.h"
 #include "common/run/progress.h"
@@ -236,15 +237,12 @@ bool dataset_index_load(struct dataset_list *list, struct dataset_index *index)
 int dataset_index_add(struct dataset_index *index, struct dataset_entry entry, struct error *e)
 {
     progress_add(1);
-    if (index->images == index->room) {
-        int64_t room = index->room ? 2 * index->room : 1024;
-        struct dataset_entry *larger = realloc(index->entries, (size_t)room * sizeof *larger);
-        if (!larger)
-            return error_set(e, ERR_NO_MEMORY, "no memory for an index of %" PRId64 " images",
-                             room);
-        index->entries = larger;
-        index->room = room;
-    }
+    struct dataset_entry *larger =
+        array_grow(index->entries, (size_t)index->images, &index->room, sizeof *larger);
+    if (!larger)
+        return error_set(e, ERR_NO_MEMORY, "no memory for an index of %" PRId64 " images",
+                         index->images + 1);
+    index->entries = larger;
     index->entries[index->images++] = entry;
     return 0;
 }

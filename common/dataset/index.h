@@ -16,7 +16,8 @@
 
 struct dataset_index {
     struct dataset_entry *entries; /* (images), in the order of the files; freed by the caller */
-    int64_t images, room;
+    int64_t images;
+    size_t room;
 };
 
 int dataset_index_add(struct dataset_index *index, struct dataset_entry entry, struct error *e);

@@ -171,13 +171,13 @@ static int by_thread_and_start(const void *a, const void *b)
 
 size_t trace_take(struct trace_span **spans, size_t *dropped)
 {
-    size_t count = 0;
+    size_t count = 0, room = 0;
 
     *spans = NULL;
     *dropped = 0;
     for (struct trace_buffer *b = first_buffer(); b; b = b->next) {
         pthread_mutex_lock(&b->lock);
-        struct trace_span *all = realloc(*spans, (count + b->count + 1) * sizeof *all);
+        struct trace_span *all = array_reserve(*spans, count + b->count, &room, sizeof *all);
         if (all) {
             if (b->count)
                 memcpy(all + count, b->spans, b->count * sizeof *all);

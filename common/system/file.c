@@ -6,42 +6,37 @@
 #include <libgen.h>
 #include <limits.h>
 #include <stdatomic.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/buffer.h"
+
 /* Reads until end of file or one byte past the limit. */
 static int file_read_all(int fd, size_t limit, char **text, size_t *bytes)
 {
-    size_t room = 1 << 16, used = 0;
-    char *buffer = malloc(room + 1);
+    struct buffer b = BUFFER(SIZE_MAX / 2);
+    int reason = 0;
+    ssize_t n = 1;
 
-    while (buffer && used <= limit) {
-        if (used == room) {
-            char *larger = realloc(buffer, 2 * room + 1);
-            if (!larger)
-                break;
-            buffer = larger;
-            room *= 2;
-        }
-        ssize_t n = read(fd, buffer + used, room - used);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            break;
-        if (n == 0) {
-            buffer[used] = '\0';
-            *text = buffer;
-            *bytes = used;
-            return 0;
-        }
-        used += (size_t)n;
+    while (n && !reason) {
+        if (!buffer_reserve(&b, 1 << 16))
+            reason = ENOMEM;
+        else if ((n = read(fd, b.data + b.bytes, b.room - b.bytes - 1)) < 0)
+            reason = errno == EINTR ? 0 : errno;
+        else if ((b.bytes += (size_t)n) > limit)
+            reason = EFBIG;
     }
-    int reason = !buffer ? ENOMEM : used > limit ? EFBIG : errno;
-    free(buffer);
-    return reason;
+    if (reason) {
+        buffer_clear(&b);
+        return reason;
+    }
+    b.data[b.bytes] = '\0';
+    *text = buffer_take(&b, bytes);
+    return 0;
 }
 
 const char *file_kind(mode_t mode)

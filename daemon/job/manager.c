@@ -8,6 +8,7 @@
 #include <sys/inotify.h>
 #include <unistd.h>
 
+#include "common/buffer.h"
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/system/file.h"
@@ -165,13 +166,10 @@ static size_t fill_fds(const struct job_manager *m, struct round *r)
 
     for (const struct active_job *a = m->active; a; a = a->next)
         count++;
-    if (count > r->room) {
-        struct pollfd *grown = realloc(r->fds, 2 * count * sizeof *grown);
-        if (!grown)
-            return 0;
-        r->fds = grown;
-        r->room = 2 * count;
-    }
+    struct pollfd *grown = array_reserve(r->fds, count, &r->room, sizeof *grown);
+    if (!grown)
+        return 0;
+    r->fds = grown;
     r->fds[FD_WAKE] = (struct pollfd){.fd = m->wake_fd, .events = POLLIN};
     r->fds[FD_INOTIFY] = (struct pollfd){.fd = m->inotify_fd, .events = POLLIN};
     struct pollfd *fd = r->fds + FD_PROCESSES;

@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/buffer.h"
 #include "common/json.h"
 #include "common/run/event.h"
 #include "common/system/file.h"
@@ -79,7 +80,7 @@ static double seconds_since_written(const char *attempt_dir, const char *name, d
 /* The last word of each host, and which ranks wait that know of no others yet. */
 struct said {
     struct stall_line *hosts;
-    size_t host_count;
+    size_t host_count, host_room;
     char *waiting; /* (world) */
     int64_t world, workers_per_node, waiting_count;
 };
@@ -103,7 +104,7 @@ static void note_host(struct said *s, const struct stall_line *line)
             s->hosts[i] = *line;
             return;
         }
-    struct stall_line *grown = realloc(s->hosts, (s->host_count + 1) * sizeof *grown);
+    struct stall_line *grown = array_grow(s->hosts, s->host_count, &s->host_room, sizeof *grown);
     if (!grown)
         return;
     s->hosts = grown;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/buffer.h"
 #include "daemon/store/sql.h"
 #include "daemon/store/store.h"
 #include "daemon/store/store_internal.h"
@@ -147,13 +148,11 @@ int store_job_get(struct store *s, int64_t id, struct store_job *job, struct err
 static int jobs_append(const struct store *s, struct store_jobs *jobs, sqlite3_stmt *row,
                        bool documents, struct error *e)
 {
-    if ((jobs->count & (jobs->count - 1)) == 0) { /* grows at powers of two */
-        size_t room = jobs->count ? 2 * jobs->count : 1;
-        struct store_job *larger = realloc(jobs->items, room * sizeof *larger);
-        if (!larger)
-            return error_set(e, ERR_NO_MEMORY, "no memory for a list of jobs");
-        jobs->items = larger;
-    }
+    struct store_job *larger = array_grow(jobs->items, jobs->count, &jobs->room, sizeof *larger);
+
+    if (!larger)
+        return error_set(e, ERR_NO_MEMORY, "no memory for a list of jobs");
+    jobs->items = larger;
     job_read_row(s, row, documents, &jobs->items[jobs->count++]);
     return 0;
 }

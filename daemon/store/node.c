@@ -155,11 +155,11 @@ int store_node_list(struct store *s, struct store_nodes *nodes, struct error *e)
                                   "from node order by name",
                                   "");
     int status = row ? 1 : -(int)ERR_INTERNAL;
-    size_t room = 0;
 
     *nodes = (struct store_nodes){0};
     while (status > 0 && (status = sql_row(c, row, e)) > 0) {
-        struct store_node *grown = array_grow(nodes->items, nodes->count, &room, sizeof *grown);
+        struct store_node *grown =
+            array_grow(nodes->items, nodes->count, &nodes->room, sizeof *grown);
         if (!grown) {
             sql_done(row);
             status = error_set(e, ERR_NO_MEMORY, "no memory for the nodes");

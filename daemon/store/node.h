@@ -38,7 +38,7 @@ struct store_node {
 };
 struct store_nodes {
     struct store_node *items;
-    size_t count;
+    size_t count, room;
 };
 void store_nodes_clear(struct store_nodes *nodes);
 

@@ -104,7 +104,7 @@ void store_job_clear(struct store_job *job); /* frees the strings and zeroes it;
 
 struct store_jobs {
     struct store_job *items;
-    size_t count;
+    size_t count, room;
 };
 void store_jobs_clear(struct store_jobs *jobs);
 
@@ -472,7 +472,7 @@ struct store_sweep {
     int64_t train_images, eval_images;
     double created_at, finished_at; /* NAN: not yet */
     struct store_trial *trials;     /* by rung and number */
-    size_t count;
+    size_t count, room;
 };
 void store_sweep_clear(struct store_sweep *sweep); /* frees what it points to */
 

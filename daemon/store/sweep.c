@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/buffer.h"
 #include "daemon/store/sql.h"
 #include "daemon/store/store_internal.h"
 
@@ -136,7 +137,7 @@ static int read_trials(struct sql *c, struct store_sweep *sweep, struct error *e
 
     while (status > 0 && (status = sql_row(c, row, e)) > 0) {
         struct store_trial *more =
-            realloc(sweep->trials, (sweep->count + 1) * sizeof *sweep->trials);
+            array_grow(sweep->trials, sweep->count, &sweep->room, sizeof *sweep->trials);
         if (!more) {
             sql_done(row);
             return error_set(e, ERR_NO_MEMORY, "no memory for a sweep's trials");

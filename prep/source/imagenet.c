@@ -18,6 +18,7 @@
 
 #include <xxhash.h>
 
+#include "common/buffer.h"
 #include "common/system/file.h"
 #include "prep/prep.h"
 #include "prep/source/archive.h"
@@ -43,9 +44,10 @@ struct tar {
     const uint8_t *map; /* while it is indexed */
     uint64_t bytes;
     struct entry *entries;
-    int64_t count, room;
+    int64_t count;
+    size_t room;
     char *names; /* each with its NUL */
-    uint64_t names_used, names_room;
+    size_t names_used, names_room;
 };
 
 struct imagenet_source {
@@ -57,22 +59,14 @@ struct imagenet_source {
 
 static int tar_reserve(struct tar *t, size_t name_bytes, struct error *e)
 {
-    if (t->count == t->room) {
-        int64_t room = t->room ? 2 * t->room : 4096;
-        struct entry *larger = realloc(t->entries, (size_t)room * sizeof *larger);
-        if (!larger)
-            return error_set(e, ERR_NO_MEMORY, "no memory to index %s", t->path);
-        t->entries = larger;
-        t->room = room;
-    }
-    if (t->names_used + name_bytes > t->names_room) {
-        uint64_t room = 2 * t->names_room + name_bytes + (1 << 16);
-        char *larger = realloc(t->names, room);
-        if (!larger)
-            return error_set(e, ERR_NO_MEMORY, "no memory to index %s", t->path);
-        t->names = larger;
-        t->names_room = room;
-    }
+    struct entry *entries = array_grow(t->entries, (size_t)t->count, &t->room, sizeof *t->entries);
+    if (entries)
+        t->entries = entries;
+    char *names = array_reserve(t->names, t->names_used + name_bytes, &t->names_room, 1);
+    if (names)
+        t->names = names;
+    if (!entries || !names)
+        return error_set(e, ERR_NO_MEMORY, "no memory to index %s", t->path);
     return 0;
 }
 

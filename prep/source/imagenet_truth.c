@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "common/buffer.h"
 #include "common/system/file.h"
 #include "prep/source/archive.h"
 
@@ -20,15 +21,15 @@
 
 static int add_image(struct imagenet_truth *t, int64_t i, const char *synset, size_t length)
 {
-    if (i >= t->room) {
-        int64_t room = 2 * i + 1024;
-        char(*larger)[SYNSET_BYTES] = realloc(t->synsets, (size_t)room * sizeof *larger);
-        if (!larger)
-            return -1;
-        memset(larger + t->room, 0, (size_t)(room - t->room) * sizeof *larger);
-        t->synsets = larger;
-        t->room = room;
-    }
+    size_t room = t->room;
+    char(*larger)[SYNSET_BYTES] =
+        array_reserve(t->synsets, (size_t)i + 1, &t->room, sizeof *larger);
+
+    if (!larger)
+        return -1;
+    t->synsets = larger;
+    if (t->room > room)
+        memset(larger + room, 0, (t->room - room) * sizeof *larger);
     t->images = i < t->images ? t->images : i + 1;
     snprintf(t->synsets[i], SYNSET_BYTES, "%.*s", (int)length, synset);
     return 0;
@@ -36,13 +37,11 @@ static int add_image(struct imagenet_truth *t, int64_t i, const char *synset, si
 
 static int add_words(struct imagenet_truth *t, const char *synset, size_t length, const char *text)
 {
-    if (t->word_count % 1024 == 0) {
-        struct imagenet_words *larger =
-            realloc(t->words, (size_t)(t->word_count + 1024) * sizeof *larger);
-        if (!larger)
-            return -1;
-        t->words = larger;
-    }
+    struct imagenet_words *larger =
+        array_grow(t->words, (size_t)t->word_count, &t->word_room, sizeof *larger);
+    if (!larger)
+        return -1;
+    t->words = larger;
     struct imagenet_words *w = &t->words[t->word_count++];
     snprintf(w->synset, SYNSET_BYTES, "%.*s", (int)length, synset);
     w->text = strdup(text);

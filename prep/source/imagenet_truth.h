@@ -16,6 +16,7 @@
 #ifndef TRAIND_PREP_SOURCE_IMAGENET_TRUTH_H
 #define TRAIND_PREP_SOURCE_IMAGENET_TRUTH_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "common/error.h"
@@ -30,7 +31,8 @@ struct imagenet_words {
 struct imagenet_truth {
     char source[64];               /* the file the labels are from; "" if none was found */
     char (*synsets)[SYNSET_BYTES]; /* (images): of validation image i + 1; "": not told */
-    int64_t images, room;
+    int64_t images;
+    size_t room, word_room;
     struct imagenet_words *words; /* (word_count), in no order */
     int word_count;
 };

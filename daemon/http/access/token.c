@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/buffer.h"
 #include "common/json.h"
 #include "common/system/file.h"
 
@@ -30,7 +31,7 @@ struct tokens {
     pthread_mutex_t mutex;
     char *path;
     struct token *items;
-    size_t count;
+    size_t count, room;
     int64_t next;
 };
 
@@ -51,7 +52,7 @@ static void hash_of(const char *text, unsigned char hash[HASH_BYTES])
 
 static struct token *tokens_append(struct tokens *t, struct error *e)
 {
-    struct token *grown = realloc(t->items, (t->count + 1) * sizeof *grown);
+    struct token *grown = array_grow(t->items, t->count, &t->room, sizeof *grown);
 
     if (!grown) {
         error_set(e, ERR_NO_MEMORY, "no memory for the tokens");

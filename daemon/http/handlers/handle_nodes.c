@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/buffer.h"
 #include "common/clock.h"
 #include "common/json.h"
 #include "common/log.h"
@@ -120,7 +121,7 @@ static int add_this_machine(struct store_nodes *nodes, const char *own, struct e
     for (size_t i = 0; i < nodes->count; i++)
         if (strcmp(nodes->items[i].name, own) == 0)
             return 0;
-    struct store_node *grown = realloc(nodes->items, (nodes->count + 1) * sizeof *grown);
+    struct store_node *grown = array_grow(nodes->items, nodes->count, &nodes->room, sizeof *grown);
     if (!grown)
         return error_set(e, ERR_NO_MEMORY, "no memory for the nodes");
     nodes->items = grown;

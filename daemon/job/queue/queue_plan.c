@@ -21,7 +21,8 @@ struct queue_plan {
     double held_until;        /* the earliest that it can start */
     double last_start;        /* estimated, of the job before */
     struct job_hosts claimed; /* by jobs that wait, of those named before them */
-    int64_t claimed_by;       /* the first of them; 0: none */
+    size_t claimed_room;
+    int64_t claimed_by; /* the first of them; 0: none */
 };
 
 /* ---------------------------------------------------------------- making */
@@ -167,7 +168,7 @@ static int64_t queue_host_slots_used(const struct queue_plan *p, const char *nam
 static void queue_claim(struct queue_plan *p, const struct job_hosts *hosts, int64_t id)
 {
     size_t count = p->claimed.count + hosts->count;
-    struct host *items = realloc(p->claimed.items, (count + 1) * sizeof *items);
+    struct host *items = array_reserve(p->claimed.items, count, &p->claimed_room, sizeof *items);
 
     if (!items)
         return;

@@ -87,3 +87,17 @@ Test(buffer, an_array_keeps_its_items)
     cr_assert_eq(room, full);
     free(items);
 }
+
+Test(buffer, an_array_has_room_for_all_that_is_wanted)
+{
+    size_t room = 0;
+    int *items = array_reserve(NULL, 0, &room, sizeof *items), *as_before = items;
+
+    cr_assert_not_null(items, "an empty array is no failure");
+    cr_assert_eq(array_reserve(items, room, &room, sizeof *items), as_before, "it fits");
+    items = array_reserve(items, 10 * room + 1, &room, sizeof *items);
+    cr_assert_not_null(items);
+    cr_assert_geq(room, 641);
+    cr_assert_null(array_reserve(items, SIZE_MAX, &room, 1), "too much");
+    free(items);
+}
