@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/buffer.h"
 #include "common/clock.h"
 #include "common/dataset/plan_inputs.h"
 #include "common/job/job_document.h"
@@ -116,7 +117,7 @@ static int fill_trials(struct job_manager *m, const json_t *d, const struct swee
             break;
         }
         struct store_trial *more =
-            realloc(sweep->trials, (sweep->count + 1) * sizeof *sweep->trials);
+            array_grow(sweep->trials, sweep->count, &sweep->room, sizeof *sweep->trials);
         if (!more)
             return error_set(e, ERR_NO_MEMORY, "no memory for a sweep's trials");
         sweep->trials = more;
@@ -468,10 +469,10 @@ static int sweep_promote(struct job_manager *m, const struct store_sweep *sweep,
     return status;
 }
 
-/* *again: something was promoted, which may run at once. */
-static int go_on(struct job_manager *m, struct store_sweep *sweep, bool *again, struct error *e)
+/* 1: something was promoted, which may run at once. */
+static int sweep_go_on(struct job_manager *m, struct store_sweep *sweep, const json_t *d,
+                       struct error *e)
 {
-    json_t *d = json_loads(sweep->document, 0, NULL);
     int64_t active = 0, waiting = 0;
     int64_t most = json_integer_value(json_object_get(d, "concurrency"));
     bool ended = false;
@@ -490,18 +491,21 @@ static int go_on(struct job_manager *m, struct store_sweep *sweep, bool *again, 
         active += has_state(&sweep->trials[i], "submitted");
         waiting += has_state(&sweep->trials[i], "waiting");
     }
-    if (!status && active == 0 && waiting == 0) {
-        status = sweep_promote(m, sweep, d, &ended, e);
-        *again = !status && !ended;
-        if (!status && ended)
-            status = store_sweep_end(m->store, sweep->id,
-                                     all_failed(sweep) ? "failed" : "succeeded", clock_now(), e);
-    }
-    json_decref(d);
-    return status;
+    if (status || active || waiting)
+        return status;
+    status = sweep_promote(m, sweep, d, &ended, e);
+    if (status || !ended)
+        return status ? status : 1;
+    return store_sweep_end(m->store, sweep->id, all_failed(sweep) ? "failed" : "succeeded",
+                           clock_now(), e);
 }
 
 void sweeps_go_on(struct job_manager *m)
+{
+    sweeps_visit_running(m, sweep_go_on);
+}
+
+void sweeps_visit_running(struct job_manager *m, sweep_visit *visit)
 {
     int64_t ids[SWEEPS_RUNNING_MAX];
     struct store_sweep sweep;
@@ -511,13 +515,13 @@ void sweeps_go_on(struct job_manager *m)
     if (store_sweep_ids(m->store, true, 0, ids, SWEEPS_RUNNING_MAX, &count, &e))
         return;
     for (size_t i = count; i-- > 0;) {
-        bool again = true;
-        int status = 0;
-        while (again && !status) {
-            again = false;
+        int status = 1;
+        while (status > 0) {
             status = store_sweep_get(m->store, ids[i], &sweep, &e);
+            json_t *d = status ? NULL : json_loads(sweep.document, 0, NULL);
             if (!status)
-                status = go_on(m, &sweep, &again, &e);
+                status = visit(m, &sweep, d, &e);
+            json_decref(d);
             store_sweep_clear(&sweep);
         }
         if (status)

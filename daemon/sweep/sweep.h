@@ -56,6 +56,12 @@ void sweeps_stop_losers(struct job_manager *m);
 /* The sweep with its table of results, the best first (the highest rung, then the metric). */
 json_t *sweep_to_json(const struct store_sweep *sweep);
 
+/* Inside: visits the sweeps that run, the oldest first, each as it is stored, and again while the
+ * visit returns 1; its error is logged. document: the sweep's, parsed. */
+typedef int sweep_visit(struct job_manager *m, struct store_sweep *sweep, const json_t *document,
+                        struct error *e);
+void sweeps_visit_running(struct job_manager *m, sweep_visit *visit);
+
 /* sweep_document.c, inside. A document with its defaults, or NULL with problems. */
 json_t *sweep_document_check(const json_t *document, struct problems *problems);
 /* {"/lr/base": 0.1, ...} of point `number`; NULL behind the last. */

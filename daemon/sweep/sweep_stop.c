@@ -231,24 +231,19 @@ static void race_judge(struct race *r)
     }
 }
 
+static int sweep_stop_losers(struct job_manager *m, struct store_sweep *sweep, const json_t *d,
+                             struct error *e)
+{
+    struct race race = {.m = m, .sweep = sweep};
+
+    (void)e;
+    read_race(&race, d);
+    if (race.rule != RULE_NONE)
+        race_judge(&race);
+    return 0;
+}
+
 void sweeps_stop_losers(struct job_manager *m)
 {
-    int64_t ids[SWEEPS_RUNNING_MAX];
-    struct store_sweep sweep;
-    struct error e;
-    size_t count;
-
-    if (store_sweep_ids(m->store, true, 0, ids, SWEEPS_RUNNING_MAX, &count, &e))
-        return;
-    for (size_t i = 0; i < count; i++) {
-        struct race race = {.m = m, .sweep = &sweep};
-        if (store_sweep_get(m->store, ids[i], &sweep, &e))
-            continue;
-        json_t *d = json_loads(sweep.document, 0, NULL);
-        read_race(&race, d);
-        if (race.rule != RULE_NONE)
-            race_judge(&race);
-        json_decref(d);
-        store_sweep_clear(&sweep);
-    }
+    sweeps_visit_running(m, sweep_stop_losers);
 }
