@@ -1,8 +1,8 @@
 /*
  * Times the convolutions of a ResNet by themselves, a line a shape: milliseconds and GFLOP/s (of
  * the direct products) of forward, input gradient and weight gradient, for each way of computing
- * them that takes the shape. One thread. conv_shapes [ARCH [IMAGE_SIZE [BATCH [ONLY]]]]     ONLY:
- * shapes whose first layer's name holds it
+ * them that takes the shape, and with bf16. One thread. conv_shapes [ARCH [IMAGE_SIZE [BATCH
+ * [ONLY]]]]     ONLY: shapes whose first layer's name holds it
  */
 #include <math.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #include "common/net/arch.h"
 #include "worker/kernels/gemm.h"
 #include "worker/kernels/memory.h"
-#include "worker/layers/conv.h"
+#include "worker/layers/conv_bf16.h"
 #include "worker/layers/conv_winograd.h"
 
 enum { SHAPES_MAX = 256, ROUNDS = 5 };
@@ -98,6 +98,94 @@ static void measure(struct data *d, enum conv_winograd m, const char *name)
     free(d->scratch);
 }
 
+/* As struct data, of bf16. */
+struct data_bf16 {
+    struct conv c;
+    float *images, *w, *dw;
+    bf16 *x, *z, *dx, *forward, *back;
+    void *scratch;
+    int batch;
+};
+
+static void run_bf16(const struct data_bf16 *d, enum conv_direction direction)
+{
+    struct conv_bf16_backward b = {.packed = d->back,
+                                   .x = d->x ? (void *)d->x : d->images,
+                                   .dz = d->z,
+                                   .dx = direction == CONV_DATA && d->x ? d->dx : NULL,
+                                   .dw = d->dw,
+                                   .scratch = d->scratch};
+    if (direction == CONV_FORWARD)
+        conv_bf16_forward(&d->c, d->forward, b.x, d->z, 0, d->batch, d->scratch, NULL, NULL);
+    else
+        conv_bf16_backward(&d->c, &b, 0, d->batch);
+}
+
+static double seconds_bf16(const struct data_bf16 *d, enum conv_direction direction)
+{
+    double best = INFINITY;
+    for (int i = 0; i < ROUNDS; i++) {
+        double start = clock_monotonic();
+        run_bf16(d, direction);
+        best = fmin(best, clock_monotonic() - start);
+    }
+    return direction == CONV_DATA ? best - seconds_bf16(d, CONV_WEIGHTS) : best;
+}
+
+static double seconds_of_packing(const struct data_bf16 *d)
+{
+    double best = INFINITY;
+    for (int i = 0; i < ROUNDS; i++) {
+        double start = clock_monotonic();
+        conv_bf16_pack(&d->c, CONV_FORWARD, d->w, 0, conv_bf16_panels(&d->c, CONV_FORWARD),
+                       d->forward);
+        if (d->back)
+            conv_bf16_pack(&d->c, CONV_DATA, d->w, 0, conv_bf16_panels(&d->c, CONV_DATA), d->back);
+        best = fmin(best, clock_monotonic() - start);
+    }
+    return best;
+}
+
+static bf16 *noise_bf16(size_t n)
+{
+    float *x = noise(n);
+    bf16 *y = memory_allocate(n * sizeof *y);
+    if (!y)
+        exit(1);
+    bf16_from_floats(x, n, y);
+    free(x);
+    return y;
+}
+
+static void measure_bf16(const struct data *from, size_t in, size_t out)
+{
+    bool first = from->c.window.channels < BF16_CHUNK;
+    struct data_bf16 d = {.c = from->c,
+                          .images = from->x,
+                          .w = from->w,
+                          .dw = from->dw,
+                          .x = first ? NULL : noise_bf16(in),
+                          .z = noise_bf16(out),
+                          .dx = noise_bf16(in),
+                          .forward = noise_bf16(conv_bf16_packed(&from->c, CONV_FORWARD)),
+                          .scratch = memory_allocate(conv_bf16_scratch_bytes(&from->c, true)),
+                          .batch = from->batch};
+    double flops = 2.0 * d.batch * (double)conv_weights(&d.c) * d.c.window.out * d.c.window.out;
+
+    if (!first)
+        d.back = noise_bf16(conv_bf16_packed(&d.c, CONV_DATA));
+    double packing = seconds_of_packing(&d);
+    printf("  %-12s", "bf16");
+    for (int i = 0; i < CONV_DIRECTIONS; i++) {
+        double s = seconds_bf16(&d, (enum conv_direction)i);
+        printf(" %8.2f ms %6.1f", 1e3 * s, 1e-9 * flops / s);
+    }
+    printf("   (packing %.2f ms)\n", 1e3 * packing);
+    void *all[] = {d.x, d.z, d.dx, d.forward, d.back, d.scratch};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        free(all[i]);
+}
+
 static void measure_shape(const struct arch_conv *a, int times, int batch)
 {
     struct data d = {.c = conv_make(a->in_size, a->in_channels, a->out_channels, a->kernel,
@@ -118,6 +206,8 @@ static void measure_shape(const struct arch_conv *a, int times, int batch)
         measure(&d, CONV_WINOGRAD_2, "winograd 2x2");
         measure(&d, CONV_WINOGRAD_4, "winograd 4x4");
     }
+    if (conv_bf16_takes(&d.c))
+        measure_bf16(&d, in, out);
     free(d.x);
     free(d.dx);
     free(d.w);

@@ -1,0 +1,100 @@
+/*
+ * bf16: the upper 16 bits of a float (8 of exponent, 7 of fraction). Products of bf16 are summed in
+ * fp32.
+ *
+ * What multiplies is chosen by the processor when the engine starts: AMX's tiles (TDPBF16PS), the
+ * dot products of AVX512_BF16 (VDPBF16PS), or fp32 multiply-adds that do what TDPBF16PS does. The
+ * first and the last give the same bits, VDPBF16PS others, since it adds in another order:
+ *
+ *   TDPBF16PS, for each 32 of k: e and o begin at 0; e = fma(a[2i], b[2i], e) and o = fma(a[2i+1],
+ *   b[2i+1], o) for i = 0 to 15; c = c + (e + o).
+ *   VDPBF16PS, for each pair: c = fma(a[2i+1], b[2i+1], c), then c = fma(a[2i], b[2i], c).
+ *
+ * Both round to nearest even, read denormals as zero, write them as zero, and take no notice of
+ * MXCSR (Intel SDM, volume 2; compared with the instructions bit by bit). Emulation needs the modes
+ * that bf16_begin sets. Of a NaN, only that it is one is defined.
+ */
+#ifndef TRAIND_WORKER_KERNELS_BF16_H
+#define TRAIND_WORKER_KERNELS_BF16_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+typedef uint16_t bf16;
+
+enum bf16_kind { BF16_EMULATED, BF16_DOT, BF16_AMX, BF16_KINDS };
+
+enum bf16_kind bf16_kind(void);
+const char *bf16_kind_name(enum bf16_kind kind); /* "emulated", "avx512_bf16", "amx_bf16" */
+
+/* For tests and measurements: from now on this kind. False: the processor does not have it. Not
+ * while others multiply. */
+bool bf16_use(enum bf16_kind kind);
+
+static inline float bf16_to_float(bf16 x)
+{
+    uint32_t bits = (uint32_t)x << 16;
+    float f;
+    memcpy(&f, &bits, sizeof f);
+    return f;
+}
+
+/* As VCVTNEPS2BF16: to the nearest, ties to even; a denormal becomes a zero of its sign, a NaN a
+ * quiet one. */
+static inline bf16 bf16_from_float(float f)
+{
+    uint32_t x;
+    memcpy(&x, &f, sizeof x);
+    uint32_t magnitude = x & 0x7fffffff;
+    uint32_t rounded = (x + 0x7fff + (x >> 16 & 1)) >> 16;
+    rounded = magnitude < 0x00800000 ? x >> 16 & 0x8000 : rounded;
+    return (bf16)(magnitude > 0x7f800000 ? x >> 16 | 0x40 : rounded);
+}
+
+void bf16_from_floats(const float *from, size_t n, bf16 *to);
+void bf16_to_floats(const bf16 *from, size_t n, float *to);
+
+/*
+ * A product's right-hand matrix (k, n) lies in panels of 32 columns: a panel is a list of chunks of
+ * 32 rows, a chunk two tiles of 16 columns, a tile 16 pairs of rows: (n / 32, k / 32, 2, 16, 16,
+ * 2).
+ */
+enum { BF16_COLUMNS = 32, BF16_CHUNK = 32, BF16_CHUNK_SIZE = BF16_CHUNK * BF16_COLUMNS };
+
+/* One chunk from fp32: element (i, j) at from[i ld + j], or from[j ld + i] if transposed. Rows from
+ * `rows` on are zero. */
+void bf16_pack_floats(const float *from, size_t ld, bool transposed, size_t rows, bf16 *chunk);
+
+/* One chunk from 32 rows of bf16. */
+void bf16_pack(const bf16 *from, size_t ld, bf16 *chunk);
+
+/* (rows, c) to (c, rows): both multiples of 32; to_ld >= rows. */
+void bf16_transpose(const bf16 *from, size_t from_ld, size_t rows, size_t c, bf16 *to,
+                    size_t to_ld);
+
+/* The left-hand matrix: element (i, k) of chunk q at a[i row + chunk[q] + k]. */
+struct bf16_product {
+    const bf16 *a;
+    size_t row;
+    const size_t *chunk;
+    size_t chunks;
+    const bf16 *panel;
+};
+
+enum { BF16_ROWS = 32 };
+
+/* A thread's products lie between these two: the processor's modes and tiles are set, and given
+ * back so that a change of threads need not save them. */
+void bf16_begin(void);
+void bf16_end(void);
+
+/* C (rows <= BF16_ROWS, BF16_COLUMNS), fp32, = A B or += A B. */
+void bf16_multiply(const struct bf16_product *p, size_t rows, float *c, size_t ldc, bool add);
+
+/* The twin of one kind of instruction, from its definition (BF16_EMULATED: as BF16_AMX). */
+void bf16_multiply_reference(enum bf16_kind kind, const struct bf16_product *p, size_t rows,
+                             float *c, size_t ldc, bool add);
+
+#endif

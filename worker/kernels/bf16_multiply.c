@@ -1,0 +1,331 @@
+/* The products of bf16.h by each kind of instruction. Instructions are written in assembler: they
+ * are chosen at run time, and need no flags of the compiler. */
+#include "worker/kernels/bf16_vec.h"
+
+#if VEC == 16 && defined __linux__
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#define NATIVE 1
+#else
+#define NATIVE 0
+#endif
+#ifdef __SSE3__
+#include <pmmintrin.h>
+#endif
+
+typedef void multiply_kernel(const struct bf16_product *p, size_t rows, float *c, size_t ldc,
+                             bool add);
+
+/* ---------------------------------------------------------------- multiply-adds of fp32 */
+
+BF16_INLINE vec multiply_add(vec a, vec b, vec c)
+{
+#if defined __AVX512F__
+    return (vec)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
+#elif defined __FMA__
+    return (vec)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
+#else
+    for (int i = 0; i < VEC; i++)
+        c[i] = fmaf(a[i], b[i], c[i]);
+    return c;
+#endif
+}
+
+/* Sums of the pairs' first and second elements. */
+struct halves {
+    vec even, odd;
+};
+
+BF16_INLINE struct halves add_pair(struct halves s, uint32_t pair, vec_bits b)
+{
+    vec_bits even = (vec_bits){0} + (pair << 16), odd = (vec_bits){0} + (pair & 0xffff0000);
+    return (struct halves){multiply_add((vec)even, (vec)(b << 16), s.even),
+                           multiply_add((vec)odd, (vec)(b & 0xffff0000), s.odd)};
+}
+
+enum { EMULATED_ROWS = 4 };
+
+/* `rows` rows of VEC columns: those from `column` on. */
+BF16_INLINE void emulate(const struct bf16_product *p, size_t first, int rows, size_t column,
+                         float *c, size_t ldc, bool add)
+{
+    vec sum[EMULATED_ROWS];
+
+    for (int i = 0; i < rows; i++)
+        sum[i] = add ? vec_load(c + (first + (size_t)i) * ldc + column) : (vec){0};
+    for (size_t q = 0; q < p->chunks; q++) {
+        const bf16 *a = p->a + first * p->row + p->chunk[q];
+        const bf16 *b = p->panel + q * BF16_CHUNK_SIZE + column / 16 * 512 + column % 16 * 2;
+        struct halves s[EMULATED_ROWS] = {
+            {{0}, {0}}
+        };
+        for (size_t k = 0; k < BF16_CHUNK; k += 2, b += 32)
+            for (int i = 0; i < rows; i++) {
+                uint32_t pair;
+                memcpy(&pair, a + (size_t)i * p->row + k, sizeof pair);
+                s[i] = add_pair(s[i], pair, *(const vec_bits *)b);
+            }
+        for (int i = 0; i < rows; i++)
+            sum[i] += s[i].even + s[i].odd;
+    }
+    for (int i = 0; i < rows; i++)
+        vec_store(c + (first + (size_t)i) * ldc + column, sum[i]);
+}
+
+static void multiply_emulated(const struct bf16_product *p, size_t rows, float *c, size_t ldc,
+                              bool add)
+{
+    for (size_t column = 0; column < BF16_COLUMNS; column += VEC) {
+        size_t i = 0;
+        for (; i + EMULATED_ROWS <= rows; i += EMULATED_ROWS)
+            emulate(p, i, EMULATED_ROWS, column, c, ldc, add);
+        for (; i < rows; i++)
+            emulate(p, i, 1, column, c, ldc, add);
+    }
+}
+
+#if NATIVE
+
+/* ---------------------------------------------------------------- VDPBF16PS */
+
+BF16_INLINE __m512 dot(__m512 c, __m512i a, __m512i b)
+{
+    __asm__("vdpbf16ps %2, %1, %0" : "+v"(c) : "v"(a), "v"(b));
+    return c;
+}
+
+BF16_INLINE void dot_rows(const struct bf16_product *p, size_t first, int rows, float *c,
+                          size_t ldc, bool add)
+{
+    __m512 sum[14][2];
+    float *to = c + first * ldc;
+
+#pragma GCC unroll 14
+    for (int i = 0; i < rows; i++)
+        for (int j = 0; j < 2; j++)
+            sum[i][j] = add ? _mm512_loadu_ps(to + (size_t)i * ldc + 16 * j) : _mm512_setzero_ps();
+    for (size_t q = 0; q < p->chunks; q++) {
+        const bf16 *a = p->a + first * p->row + p->chunk[q];
+        const bf16 *b = p->panel + q * BF16_CHUNK_SIZE;
+        for (size_t k = 0; k < BF16_CHUNK; k += 2, b += 32) {
+            __m512i b0 = _mm512_loadu_si512(b), b1 = _mm512_loadu_si512(b + 512);
+#pragma GCC unroll 14
+            for (int i = 0; i < rows; i++) {
+                int pair;
+                memcpy(&pair, a + (size_t)i * p->row + k, sizeof pair);
+                __m512i x = _mm512_set1_epi32(pair);
+                sum[i][0] = dot(sum[i][0], x, b0);
+                sum[i][1] = dot(sum[i][1], x, b1);
+            }
+        }
+    }
+#pragma GCC unroll 14
+    for (int i = 0; i < rows; i++)
+        for (int j = 0; j < 2; j++)
+            _mm512_storeu_ps(to + (size_t)i * ldc + 16 * j, sum[i][j]);
+}
+
+static void multiply_dot(const struct bf16_product *p, size_t rows, float *c, size_t ldc, bool add)
+{
+    size_t i = 0;
+    for (; i + 11 <= rows; i += 11)
+        dot_rows(p, i, 11, c, ldc, add);
+    for (; i + 10 <= rows; i += 10)
+        dot_rows(p, i, 10, c, ldc, add);
+    for (; i < rows; i++)
+        dot_rows(p, i, 1, c, ldc, add);
+}
+
+/* ---------------------------------------------------------------- TDPBF16PS */
+
+/* LDTILECFG's operand (Intel SDM): palette 1, eight tiles. */
+struct tile_config {
+    uint8_t palette, start_row, reserved[14];
+    uint16_t row_bytes[16];
+    uint8_t rows[16];
+};
+
+/* Tiles 0 to 3 are C, 4 and 5 A, 6 and 7 B. */
+static void configure_tiles(size_t rows)
+{
+    uint8_t upper = (uint8_t)(rows < 16 ? rows : 16), lower = (uint8_t)(rows - upper);
+    struct tile_config config = {.palette = 1};
+    const uint8_t of[8] = {upper, upper, lower, lower, upper, lower, 16, 16};
+
+    for (int i = 0; i < 8; i++) {
+        config.rows[i] = of[i];
+        config.row_bytes[i] = of[i] ? 64 : 0;
+    }
+    __asm__ volatile("ldtilecfg %0" : : "m"(config));
+}
+
+#define TILE_LOAD(tile, base, stride)                                                              \
+    __asm__ volatile("tileloadd (%0,%1,1), %%tmm" #tile : : "r"(base), "r"(stride) : "memory")
+#define TILE_STORE(tile, base, stride)                                                             \
+    __asm__ volatile("tilestored %%tmm" #tile ", (%0,%1,1)" : : "r"(base), "r"(stride) : "memory")
+#define TILE_ZERO(tile)   __asm__ volatile("tilezero %%tmm" #tile : :)
+#define TILE_DOT(c, a, b) __asm__ volatile("tdpbf16ps %%tmm" #b ", %%tmm" #a ", %%tmm" #c : :)
+
+/* Of more than 16 rows. */
+static void multiply_tiles(const struct bf16_product *p, float *c, size_t ldc, bool add)
+{
+    size_t c_step = ldc * sizeof *c, a_step = p->row * sizeof *p->a;
+    const bf16 *b = p->panel;
+
+    if (add) {
+        TILE_LOAD(0, c, c_step);
+        TILE_LOAD(1, c + 16, c_step);
+        TILE_LOAD(2, c + 16 * ldc, c_step);
+        TILE_LOAD(3, c + 16 * ldc + 16, c_step);
+    } else {
+        TILE_ZERO(0);
+        TILE_ZERO(1);
+        TILE_ZERO(2);
+        TILE_ZERO(3);
+    }
+    for (size_t q = 0; q < p->chunks; q++, b += BF16_CHUNK_SIZE) {
+        const bf16 *a = p->a + p->chunk[q];
+        TILE_LOAD(6, b, (size_t)64);
+        TILE_LOAD(4, a, a_step);
+        TILE_LOAD(7, b + 512, (size_t)64);
+        TILE_DOT(0, 4, 6);
+        TILE_LOAD(5, a + 16 * p->row, a_step);
+        TILE_DOT(1, 4, 7);
+        TILE_DOT(2, 5, 6);
+        TILE_DOT(3, 5, 7);
+    }
+    TILE_STORE(0, c, c_step);
+    TILE_STORE(1, c + 16, c_step);
+    TILE_STORE(2, c + 16 * ldc, c_step);
+    TILE_STORE(3, c + 16 * ldc + 16, c_step);
+}
+
+/* Of at most 16 rows. */
+static void multiply_upper_tiles(const struct bf16_product *p, float *c, size_t ldc, bool add)
+{
+    size_t c_step = ldc * sizeof *c, a_step = p->row * sizeof *p->a;
+    const bf16 *b = p->panel;
+
+    if (add) {
+        TILE_LOAD(0, c, c_step);
+        TILE_LOAD(1, c + 16, c_step);
+    } else {
+        TILE_ZERO(0);
+        TILE_ZERO(1);
+    }
+    for (size_t q = 0; q < p->chunks; q++, b += BF16_CHUNK_SIZE) {
+        TILE_LOAD(4, p->a + p->chunk[q], a_step);
+        TILE_LOAD(6, b, (size_t)64);
+        TILE_LOAD(7, b + 512, (size_t)64);
+        TILE_DOT(0, 4, 6);
+        TILE_DOT(1, 4, 7);
+    }
+    TILE_STORE(0, c, c_step);
+    TILE_STORE(1, c + 16, c_step);
+}
+
+static void multiply_amx(const struct bf16_product *p, size_t rows, float *c, size_t ldc, bool add)
+{
+    if (rows < BF16_ROWS)
+        configure_tiles(rows);
+    if (rows > 16)
+        multiply_tiles(p, c, ldc, add);
+    else
+        multiply_upper_tiles(p, c, ldc, add);
+    if (rows < BF16_ROWS)
+        configure_tiles(BF16_ROWS);
+}
+
+/* ---------------------------------------------------------------- what the processor has */
+
+static bool has_dot(void)
+{
+    unsigned a, b, c, d;
+    return __get_cpuid_count(7, 1, &a, &b, &c, &d) && a & 1u << 5;
+}
+
+/* Linux grants the tiles' state to a process that asks (arch_prctl(2), ARCH_REQ_XCOMP_PERM). */
+static bool has_tiles(void)
+{
+    enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18, AMX_BF16 = 1 << 22, AMX_TILE = 1 << 24 };
+    unsigned a, b, c, d;
+
+    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && d & AMX_BF16 && d & AMX_TILE &&
+           !syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA);
+}
+#else
+#define multiply_dot NULL
+#define multiply_amx NULL
+
+static bool has_dot(void)
+{
+    return false;
+}
+
+static bool has_tiles(void)
+{
+    return false;
+}
+#endif
+
+static multiply_kernel *const kernels[BF16_KINDS] = {multiply_emulated, multiply_dot, multiply_amx};
+static bool has[BF16_KINDS] = {true, false, false};
+static bool converts;
+static enum bf16_kind kind;
+
+/* Before main: threads only read these. */
+__attribute__((constructor)) static void choose_kind(void)
+{
+    converts = has[BF16_DOT] = has_dot();
+    has[BF16_AMX] = has[BF16_DOT] && has_tiles();
+    kind = has[BF16_AMX] ? BF16_AMX : has[BF16_DOT] ? BF16_DOT : BF16_EMULATED;
+}
+
+bool bf16_converts(void)
+{
+    return converts;
+}
+
+enum bf16_kind bf16_kind(void)
+{
+    return kind;
+}
+
+bool bf16_use(enum bf16_kind wanted)
+{
+    if (has[wanted])
+        kind = wanted;
+    return has[wanted];
+}
+
+const char *bf16_kind_name(enum bf16_kind k)
+{
+    static const char *const names[BF16_KINDS] = {"emulated", "avx512_bf16", "amx_bf16"};
+    return names[k];
+}
+
+void bf16_begin(void)
+{
+#ifdef __SSE3__
+    _MM_SET_FLUSH_ZERO_MODE(_MM_FLUSH_ZERO_ON);
+    _MM_SET_DENORMALS_ZERO_MODE(_MM_DENORMALS_ZERO_ON);
+#endif
+#if NATIVE
+    if (kind == BF16_AMX)
+        configure_tiles(BF16_ROWS);
+#endif
+}
+
+void bf16_end(void)
+{
+#if NATIVE
+    if (kind == BF16_AMX)
+        __asm__ volatile("tilerelease" : :);
+#endif
+}
+
+void bf16_multiply(const struct bf16_product *p, size_t rows, float *c, size_t ldc, bool add)
+{
+    kernels[kind](p, rows, c, ldc, add);
+}

@@ -1,0 +1,51 @@
+/*
+ * Vectors of bf16 as vectors of floats: for the engine's own files. `native` is a constant where
+ * these are inlined: whether the processor's own conversion may be used (bf16_converts), which
+ * gives the same bits.
+ */
+#ifndef TRAIND_WORKER_KERNELS_BF16_VEC_H
+#define TRAIND_WORKER_KERNELS_BF16_VEC_H
+
+#include "worker/kernels/bf16.h"
+#include "worker/kernels/vec.h"
+
+/* aligned(2): anywhere. */
+typedef uint16_t vec_bf16 __attribute__((vector_size(VEC * 2), aligned(2), may_alias));
+typedef uint32_t vec_bits __attribute__((vector_size(VEC * 4), aligned(4), may_alias));
+
+/* The processor has VCVTNEPS2BF16. */
+bool bf16_converts(void);
+
+#define BF16_INLINE static inline __attribute__((always_inline))
+
+BF16_INLINE vec vec_load_bf16(const bf16 *p)
+{
+    return (vec)(__builtin_convertvector(*(const vec_bf16 *)p, vec_bits) << 16);
+}
+
+/* a where mask is all ones, else b */
+BF16_INLINE vec_bits vec_choose(vec_bits mask, vec_bits a, vec_bits b)
+{
+    return (a & mask) | (b & ~mask);
+}
+
+/* bf16_from_float of each. */
+BF16_INLINE void vec_store_bf16(bf16 *p, vec v, bool native)
+{
+#if VEC == 16
+    if (native) {
+        __m256i y;
+        __asm__("vcvtneps2bf16 %1, %0" : "=v"(y) : "v"((__m512)v));
+        _mm256_storeu_si256((__m256i *)p, y);
+        return;
+    }
+#endif
+    (void)native;
+    vec_bits x = (vec_bits)v, magnitude = x & 0x7fffffff;
+    vec_bits rounded = (x + 0x7fff + (x >> 16 & 1)) >> 16;
+    rounded = vec_choose((vec_bits)(magnitude < 0x00800000), x >> 16 & 0x8000, rounded);
+    rounded = vec_choose((vec_bits)(magnitude > 0x7f800000), x >> 16 | 0x40, rounded);
+    *(vec_bf16 *)p = __builtin_convertvector(rounded, vec_bf16);
+}
+
+#endif

@@ -1,0 +1,55 @@
+/*
+ * The convolutions of conv.h with bf16 activations, weights rounded to bf16, and sums in fp32: z
+ * and dx are rounded once, dw stays fp32. Directly, without im2col, by the products of bf16.h.
+ *
+ * Images are laid out as one sequence of positions with a column and a row of zeros between
+ * neighbours; then a tap of the kernel is a distance, and 32 positions from any one on are the rows
+ * of a product. A stride of 2 reads the four sequences of even and odd rows and columns. A 1x1 of
+ * stride 1 reads its input in place. dw needs the positions along a row: its x is transposed.
+ *
+ * Channels in and out are multiples of 32, in groups of a divisor or a multiple of 32; a layer of
+ * fewer channels in than 32 (the first one) reads fp32 and gives no dx.
+ */
+#ifndef TRAIND_WORKER_LAYERS_CONV_BF16_H
+#define TRAIND_WORKER_LAYERS_CONV_BF16_H
+
+#include "worker/kernels/bf16.h"
+#include "worker/layers/conv.h"
+
+bool conv_bf16_takes(const struct conv *c);
+
+/* The weights as the products want them, made once after each change; CONV_FORWARD or CONV_DATA. */
+size_t conv_bf16_packed(const struct conv *c, enum conv_direction direction); /* elements */
+/* Independent parts of that: [0, conv_bf16_panels), to be shared out. */
+size_t conv_bf16_panels(const struct conv *c, enum conv_direction direction);
+void conv_bf16_pack(const struct conv *c, enum conv_direction direction, const float *w,
+                    size_t first, size_t end, bf16 *packed);
+
+size_t conv_bf16_scratch_bytes(const struct conv *c, bool backward);
+
+/* Rows [row, row + rows) of z or dx were written, or of dz are about to be read. */
+typedef void conv_bf16_rows(size_t row, size_t rows, void *context);
+
+/* z (N, out, out, c_out) of the images [first, end); x is float where c_in < 32. done may be NULL.
+ */
+void conv_bf16_forward(const struct conv *c, const bf16 *packed, const void *x, bf16 *z, int first,
+                       int end, void *scratch, conv_bf16_rows *done, void *context);
+
+struct conv_bf16_backward {
+    const bf16 *packed; /* for CONV_DATA; NULL without dx */
+    const void *x;  /* as forward's; read after `ready` was called for the rows (1x1 of stride 1)
+                       or for the image */
+    const bf16 *dz; /* read after `ready` was called for the rows */
+    bf16 *dx;       /* NULL: not wanted */
+    bool add_dx;
+    float *dw;
+    bool add_dw;
+    void *scratch;
+    conv_bf16_rows *ready, *done; /* of dz; of dx. NULL: none */
+    void *context;
+};
+
+void conv_bf16_backward(const struct conv *c, const struct conv_bf16_backward *b, int first,
+                        int end);
+
+#endif
