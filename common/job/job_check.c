@@ -109,6 +109,17 @@ static void check_model(const struct job_spec *spec, struct problems *p)
         "must leave this network's groups 4, 8, 16, ... channels: 1, 2, 4 or 8 with groups of 4, "
         "and 0.5 too with groups of 8",
         p);
+    if (spec->precision != JOB_PRECISION_BF16 || problems_about(p, "/model/width"))
+        return;
+    struct arch_shape shape = arch_shape_of(spec);
+    job_check_demand(arch->family != ARCH_CNN, "/precision",
+                     "\"bf16\" is not supported by this version with arch \"cnn\"", p);
+    job_check_demand(arch->family == ARCH_CNN || arch_takes_bf16(&shape), "/model/width",
+                     "must leave channels in multiples of 32 with precision \"bf16\"", p);
+    job_check_demand(spec->model.gemm != JOB_GEMM_OPENBLAS, "/model/gemm",
+                     "must be \"auto\" or \"own\" with precision \"bf16\": OpenBLAS multiplies "
+                     "fp32",
+                     p);
 }
 
 /* Arguments of mpirun that decide what cluster.bind and cluster.smt decide. */

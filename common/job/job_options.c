@@ -167,8 +167,10 @@ static const struct job_option options[] = {
      HELP("Train this many steps instead of epochs; null: epochs decides.")},
     {"/seed", JOB_OPTION_INTEGER, AT(seed), DEFAULT("1"), RANGE(0, 9007199254740991.0),
      HELP("Start of all random numbers: weights, shuffle, crops. The same seed gives the same run.")},
-    {"/precision", CHOICE("fp32", "bf16"), AT(precision), DEFAULT("\"fp32\""), BUILT("[\"fp32\"]"),
-     HELP("The number format of the matrix products.")},
+    {"/precision", CHOICE("fp32", "bf16"), AT(precision), DEFAULT("\"fp32\""),
+     HELP("The number format of activations, their gradients and the factors of convolutions. bf16: their sums, batch norm's statistics, the "
+          "classifier, weights and their gradients stay fp32, and so do checkpoints. Fast where the processor has AMX or AVX512_BF16; elsewhere "
+          "it is emulated, no faster than fp32. Not for arch \"cnn\".")},
 
     {"/lr/base", JOB_OPTION_NUMBER, AT(lr.base), DEFAULT("0.1"), RANGE(0, 1e12), ABOVE,
      HELP("The learning rate that suits a global batch of lr.base_batch. Its default depends on optimizer.name: 0.1 for sgd and lars, 0.001 for "

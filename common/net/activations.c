@@ -2,22 +2,24 @@
 
 #include <assert.h>
 
-enum { MOST_IN_RUN = 4, ALIGNMENT = 16 /* floats: a cache line */ };
+enum { MOST_IN_RUN = 4, ALIGNMENT = 64 /* bytes: a cache line */ };
 
 /* A walk through a step in the engine's order. */
 struct walk {
     const struct network *n;
     struct activations *a;
+    size_t number_bytes;
     int now;
 };
 
-static int walk_add(struct walk *w, size_t floats)
+static int walk_add(struct walk *w, size_t numbers)
 {
     struct activations *a = w->a;
+    size_t line = ALIGNMENT / w->number_bytes;
 
     assert(a->count < ARENA_BUFFERS);
-    floats = (floats + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-    a->buffers[a->count] = (struct arena_buffer){.size = floats, .first = -1};
+    numbers = (numbers + line - 1) / line * line;
+    a->buffers[a->count] = (struct arena_buffer){.size = numbers, .first = -1};
     return a->count++;
 }
 
@@ -128,7 +130,7 @@ static void add_input(struct walk *w, bool inference)
 {
     const struct network *n = w->n;
     struct activations *a = w->a;
-    size_t floats =
+    size_t numbers =
         (size_t)n->pooled_size * (size_t)n->pooled_size * (size_t)n->convs[0].out_channels;
 
     bool goes_on = n->blocks[0].downsample < 0; /* the gradient, as in add_gradients */
@@ -141,11 +143,11 @@ static void add_input(struct walk *w, bool inference)
         a->g_in = a->units[0].g;
         return;
     }
-    a->in = a->in_again = walk_add(w, floats);
+    a->in = a->in_again = walk_add(w, numbers);
     if (inference)
         return;
-    a->tap = walk_add(w, (floats + sizeof(float) - 1) / sizeof(float));
-    a->g_in = goes_on ? a->blocks[0].g : walk_add(w, floats);
+    a->tap = walk_add(w, (numbers + w->number_bytes - 1) / w->number_bytes);
+    a->g_in = goes_on ? a->blocks[0].g : walk_add(w, numbers);
 }
 
 /* z of a unit, and in training its y in a pass behind it. */
@@ -285,9 +287,10 @@ static void drop_unused(struct activations *a)
             a->buffers[i].size = 0;
 }
 
-void activations_plan(const struct network *network, bool inference, struct activations *out)
+void activations_plan(const struct network *network, bool inference, size_t number_bytes,
+                      struct activations *out)
 {
-    struct walk w = {.n = network, .a = out};
+    struct walk w = {.n = network, .a = out, .number_bytes = number_bytes};
 
     out->count = 0;
     out->tap = out->g_in = -1;
@@ -303,5 +306,5 @@ void activations_plan(const struct network *network, bool inference, struct acti
     if (!inference)
         walk_backward(&w);
     drop_unused(out);
-    out->floats = arena_place(out->buffers, out->count);
+    out->numbers = arena_place(out->buffers, out->count);
 }

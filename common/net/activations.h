@@ -36,15 +36,17 @@ struct activation_block {
 };
 
 struct activations {
-    struct arena_buffer buffers[ARENA_BUFFERS]; /* in floats of one image */
+    struct arena_buffer buffers[ARENA_BUFFERS]; /* in numbers of one image */
     int count;
     struct activation_unit units[NETWORK_CONVS];
     struct activation_block blocks[NETWORK_BLOCKS];
     int in, in_again, g_in; /* of the first block: pooled, or the stem's y */
-    int tap;                /* where the maxima of the pooling were: a byte for each float */
-    size_t floats;          /* an image, all together */
+    int tap;                /* where the maxima of the pooling were: a byte for each number */
+    size_t numbers;         /* an image, all together */
 };
 
-void activations_plan(const struct network *network, bool inference, struct activations *out);
+/* number_bytes: of an activation or its gradient: 4, or 2 with bf16. */
+void activations_plan(const struct network *network, bool inference, size_t number_bytes,
+                      struct activations *out);
 
 #endif

@@ -275,3 +275,28 @@ double arch_forward_macs(const struct arch_shape *shape)
     arch_each_conv(shape, add_macs, &sum);
     return sum;
 }
+
+static bool is_multiple_of_32(int channels)
+{
+    return channels > 0 && channels % 32 == 0;
+}
+
+static void check_bf16(const struct arch_conv *c, void *context)
+{
+    bool *takes = context;
+    int group = c->in_channels / c->groups;
+
+    if (!is_multiple_of_32(c->out_channels) ||
+        (!is_multiple_of_32(c->in_channels) && c->in_channels > 3))
+        *takes = false;
+    if (c->groups > 1 && 32 % group && !is_multiple_of_32(group))
+        *takes = false;
+}
+
+bool arch_takes_bf16(const struct arch_shape *shape)
+{
+    bool takes = shape->arch->family != ARCH_CNN;
+
+    arch_each_conv(shape, check_bf16, &takes);
+    return takes;
+}

@@ -54,6 +54,10 @@ int arch_image_channels(const struct arch *arch);
 /* Groups have 4, 8, 16, ... channels, which a width must leave so. */
 bool arch_takes_width(const struct arch *arch, double width);
 
+/* precision "bf16": convolutions behind the first have channels in multiples of 32, in groups of 4,
+ * 8, 16 or multiples of 32. Not cnn. */
+bool arch_takes_bf16(const struct arch_shape *shape);
+
 /* A key's default with this architecture as JSON text, or NULL: the one of the table of keys. */
 const char *arch_default(const struct arch *arch, const char *pointer);
 

@@ -14,19 +14,21 @@
 #define FIXED_BYTES  (48ll << 20)
 
 /* Of one image. */
-static size_t activation_floats(const struct arch_shape *shape, bool inference)
+static size_t activation_bytes(const struct job_spec *spec, const struct arch_shape *shape)
 {
+    bool inference = spec->mode != JOB_MODE_TRAIN;
+    size_t number_bytes = spec->precision == JOB_PRECISION_BF16 ? 2 : sizeof(float);
     struct activations activations;
     struct network network;
     struct cnn_layout cnn;
 
     if (shape->arch->family == ARCH_CNN) {
         cnn_lay_out(shape, inference, &cnn);
-        return cnn.floats;
+        return cnn.floats * sizeof(float);
     }
     network_make(shape, &network);
-    activations_plan(&network, inference, &activations);
-    return activations.floats;
+    activations_plan(&network, inference, number_bytes, &activations);
+    return activations.numbers * number_bytes;
 }
 
 struct plan_memory plan_memory_of(const struct job_spec *spec)
@@ -38,12 +40,12 @@ struct plan_memory plan_memory_of(const struct job_spec *spec)
         arch_image_channels(shape.arch) * spec->model.image_size * spec->model.image_size;
 
     int64_t batches = trains ? spec->data.prefetch_batches + 1 : EVAL_BATCHES;
-    int64_t floats = batches * input + (int64_t)activation_floats(&shape, !trains);
     int64_t parameters = arch_parameters(&shape);
     return (struct plan_memory){
         .parameter_bytes = (int64_t)sizeof(float) * parameters,
         .copies = trains ? 2 + (int)optimizer_states_of(spec, states) : 1,
-        .bytes_per_image = (int64_t)sizeof(float) * floats,
+        .bytes_per_image =
+            (int64_t)sizeof(float) * batches * input + (int64_t)activation_bytes(spec, &shape),
         .images = trains ? spec->batch_per_worker : spec->eval.batch,
         .eval_input_bytes =
             spec->data.eval ? (int64_t)sizeof(float) * EVAL_BATCHES * input * spec->eval.batch : 0,

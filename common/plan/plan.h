@@ -30,6 +30,7 @@ struct plan_inputs {
     int64_t node_cores; /* or with cluster.smt its hardware threads: threads_per_worker is a share
                            of these; 0: it was stated, or is not known yet */
     const char *cores_source;           /* where they are from */
+    bool emulates_bf16;                 /* the processors have no instructions for it */
     struct plan_speed speed;            /* measured with this model and size; zeroed: not known */
     const struct plan_network *network; /* NULL: plan_network_default */
     struct plan_band epochs; /* to predict the time of, instead of the job's; value 0: the job's */

@@ -247,6 +247,9 @@ void plan_warn(struct plan *plan, const struct job_spec *spec, const struct plan
     warn_of_hosts(plan, spec);
     warn_of_env(plan, spec);
     warn_of_arch(plan, spec);
+    if (spec->precision == JOB_PRECISION_BF16 && inputs->emulates_bf16)
+        plan_warn_with(plan, json_string("precision \"bf16\" is emulated: no faster than fp32 on "
+                                         "this processor, which has neither AMX nor AVX512_BF16"));
     if (plan->mode == JOB_MODE_EVAL)
         return;
     warn_of_slowest(plan, &inputs->speed);

@@ -47,6 +47,28 @@ char *speed_cpu(char cpu[SPEED_CPU_BYTES])
     return cpu;
 }
 
+bool speed_cpu_has(const char *flag)
+{
+    FILE *file = fopen("/proc/cpuinfo", "r");
+    size_t bytes = 0;
+    char *line = NULL;
+    bool has = false;
+
+    while (file && getline(&line, &bytes, file) > 0) {
+        char *rest = NULL;
+        if (strncmp(line, "flags", 5) != 0)
+            continue;
+        for (char *word = strtok_r(line, " \t\n", &rest); word && !has;
+             word = strtok_r(NULL, " \t\n", &rest))
+            has = strcmp(word, flag) == 0;
+        break;
+    }
+    free(line);
+    if (file)
+        fclose(file);
+    return has;
+}
+
 json_t *speed_sample_to_json(const struct plan_sample *s)
 {
     return json_pack("{s:f, s:f, s:f, s:I, s:I}", "image_seconds", s->image_seconds,

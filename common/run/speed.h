@@ -23,6 +23,9 @@
 char *speed_key(const struct job_spec *spec, int64_t threads, char key[SPEED_KEY_BYTES]);
 
 /* As /proc/cpuinfo names it; "unknown" where it does not. */
+/* The processor has this of /proc/cpuinfo's flags. */
+bool speed_cpu_has(const char *flag);
+
 char *speed_cpu(char cpu[SPEED_CPU_BYTES]);
 
 json_t *speed_sample_to_json(const struct plan_sample *sample);

@@ -62,11 +62,14 @@ for route in /v1/plan /v1/jobs; do
     json '[.errors[].pointer] | sort | join(" ")' '/data/eval /data/train' "$route: both paths at once"
     like "$(jq -r '.errors[0].message' <<<"$body")" '^(cannot|there is)' "$route: the key is not said twice"
 done
-call -d '{"data": {"train": "synthetic"}, "precision": "bf16"}' /v1/jobs
-refused 422 unsupported 'not supported by this version' "a feature that is not built"
+call -d '{"data": {"train": "synthetic", "preprocess": "whole"}, "model": {"arch": "cnn"}, "precision": "bf16"}' /v1/jobs
+want 422 "a network that bf16 is not built for"
+json '.errors[].pointer' /precision "is refused by name"
 call -d '{"data": {"train": "synthetic"}, "precision": "bf16"}' /v1/plan
-want 200 "its plan"
-like "$(jq -r '.warnings[]' <<<"$body")" 'not supported by this version' "warns of it"
+want 200 "the plan of bf16"
+emulated=0
+grep -qw avx512_bf16 /proc/cpuinfo || emulated=1
+json '[.warnings[] | select(test("bf16. is emulated: no faster than fp32"))] | length' $emulated "says where it is emulated"
 
 # ------------------------------------------------------------------ listing
 

@@ -15,7 +15,7 @@
 struct options {
     const char *arch;
     int image_size, batch, threads, steps, classes;
-    bool small_stem, json, eval, direct;
+    bool small_stem, json, eval, direct, bf16;
     bool cpu; /* time by this process's processor time: on a machine that others use too; of one
                  thread */
 };
@@ -35,8 +35,9 @@ static int parse(int argc, char **argv, struct options *o)
         {"json",                  no_argument, NULL, 'j'},
         {"eval",              no_argument, NULL, 'e'},
         {"no-winograd",               no_argument, NULL, 'w'},
-        {"cpu-time",            no_argument, NULL, 'p'},
-        {0             },
+        {"bf16",            no_argument, NULL, 'h'},
+        {"cpu-time",              no_argument, NULL, 'p'},
+        {0                 },
     };
     int c;
     while ((c = getopt_long(argc, argv, "", options, NULL)) != -1)
@@ -70,6 +71,9 @@ static int parse(int argc, char **argv, struct options *o)
             break;
         case 'w':
             o->direct = true;
+            break;
+        case 'h':
+            o->bf16 = true;
             break;
         case 'p':
             o->cpu = true;
@@ -187,7 +191,7 @@ int main(int argc, char **argv)
             stderr,
             "usage: engine_step [--arch A] [--image-size S] [--batch B] [--threads T] [--steps N]\n"
             "                   [--classes K] [--small-stem] [--eval] [--json] [--cpu-time]\n"
-            "                   [--no-winograd]\n");
+            "                   [--no-winograd] [--bf16]\n");
         return 2;
     }
     struct model_config c = {.arch = arch_find(o.arch),
@@ -198,10 +202,11 @@ int main(int argc, char **argv)
                              .inference = o.eval,
                              .threads = o.threads,
                              .bn_momentum = 0.1,
+                             .precision = o.bf16 ? JOB_PRECISION_BF16 : JOB_PRECISION_FP32,
                              .zero_init_residual = true};
     struct model_tuning tuning = {0};
     char problem[256];
-    if (!o.direct)
+    if (!o.direct && !o.bf16)
         model_tune(&c, &tuning, problem);
     c.tuning = &tuning;
     struct job_spec spec = {

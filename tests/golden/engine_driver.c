@@ -7,7 +7,7 @@
  *   engine_driver train ARCH S N STEPS THREADS OPTIONS FOLDER
  *       weights, batches, trained (the weights afterwards); the losses of the steps on stdout.
  *       OPTIONS: letters, as struct options has them; "-" for none
- *   engine_driver step ARCH STEM S N FOLDER
+ *   engine_driver step ARCH STEM S N [PRECISION] FOLDER
  *       one step of any network, twice: its activations kept from zero (calm-), and plain (plain-):
  *       weights, logits of the evaluation, gradients of the training; batches; two losses on stdout
  *
@@ -345,18 +345,21 @@ static int run_step(char **a)
                              .image_size = size,
                              .batch = n,
                              .stem = strcmp(a[1], "small") ? JOB_STEM_IMAGENET : JOB_STEM_SMALL,
+                             .precision = a[5] && !strcmp(a[4], "bf16") ? JOB_PRECISION_BF16
+                                                                        : JOB_PRECISION_FP32,
                              .threads = 2,
                              .bn_momentum = 0.1};
+    const char *folder = a[5] ? a[5] : a[4];
     choose_arch(a[0], &c);
     struct batches b = make_batches(1, &c);
     struct model *m = make_model(&c, true);
 
-    write_batches(&b, in(a[4], "", "batches"));
+    write_batches(&b, in(folder, "", "batches"));
     shake_batch_norm(m, 0.1);
     leave_zero(m);
-    step(m, &b, a[4], "calm-");
+    step(m, &b, folder, "calm-");
     shake_batch_norm(m, 1);
-    step(m, &b, a[4], "plain-");
+    step(m, &b, folder, "plain-");
     free(b.images);
     free(b.labels);
     model_destroy(m);
@@ -369,7 +372,7 @@ int main(int argc, char **argv)
         return run_logits(argv + 2);
     if (argc == 9 && !strcmp(argv[1], "train"))
         return run_train(argv + 2);
-    if (argc == 7 && !strcmp(argv[1], "step"))
+    if ((argc == 7 || argc == 8) && !strcmp(argv[1], "step"))
         return run_step(argv + 2);
     fprintf(stderr, "usage: see the head of engine_driver.c\n");
     return 2;

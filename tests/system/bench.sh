@@ -40,7 +40,7 @@ bench --batch many
 is $? 2 "a batch that is no number"
 like "$output" '--batch: must be an integer from 1' "is named by its option"
 bench --precision fp8
-like "$output" '--precision: must be one of "fp32"' "so is an unknown precision"
+like "$output" '--precision: must be one of "fp32", "bf16"' "so is an unknown precision"
 bench --steps 0
 like "$output" '--steps must be a number from 1' "and no steps"
 

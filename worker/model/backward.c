@@ -12,7 +12,7 @@
 #include "worker/kernels/parallel.h"
 #include "worker/kernels/pool.h"
 #include "worker/kernels/softmax_loss.h"
-#include "worker/model/internal.h"
+#include "worker/model/bf16.h"
 
 /* The tensor behind a gradient: its activation and the batch norms that made it. */
 struct target {
@@ -412,6 +412,10 @@ void model_backward(struct model *m, double scale, bool accumulate, model_grads_
         ready(m->fc_weight, m->param_count - m->fc_weight, context);
     if (m->cnn) {
         cnn_backward(m, accumulate, &a);
+        return;
+    }
+    if (model_is_bf16(m)) {
+        model_bf16_backward(m, accumulate, &a);
         return;
     }
     start_target(&(struct pass){.m = m,

@@ -5,7 +5,7 @@
 #include "worker/kernels/gemm.h"
 #include "worker/kernels/memory.h"
 #include "worker/layers/conv_grouped.h"
-#include "worker/model/internal.h"
+#include "worker/model/bf16.h"
 #include "worker/model/tune.h"
 
 void *model_allocate(struct model *m, size_t bytes, struct error *e)
@@ -90,12 +90,17 @@ static int allocate_channels(struct model *m, struct unit *u, struct error *e)
     return 0;
 }
 
-/* A buffer of the arena; its plan counts in floats of one image. */
-static float *buffer_at(const struct model *m, const struct activations *a, int buffer)
+static size_t number_bytes(const struct model *m)
+{
+    return model_is_bf16(m) ? sizeof(bf16) : sizeof(float);
+}
+
+/* A buffer of the arena; its plan counts in numbers of one image. */
+static void *buffer_at(const struct model *m, const struct activations *a, int buffer)
 {
     if (buffer < 0 || !a->buffers[buffer].size)
         return NULL;
-    return m->arena + (size_t)m->config.batch * a->buffers[buffer].offset;
+    return (char *)m->arena + (size_t)m->config.batch * a->buffers[buffer].offset * number_bytes(m);
 }
 
 static void place_units(struct model *m, const struct activations *a)
@@ -103,6 +108,14 @@ static void place_units(struct model *m, const struct activations *a)
     for (int i = 0; i < m->unit_count; i++) {
         const struct activation_unit *from = &a->units[i];
         struct unit *u = &m->units[i];
+        if (model_is_bf16(m)) {
+            u->half.z = buffer_at(m, a, from->z);
+            u->half.y = buffer_at(m, a, from->y);
+            u->half.y_again = buffer_at(m, a, from->y_again);
+            u->half.g = buffer_at(m, a, from->g);
+            u->half.dz = buffer_at(m, a, from->dz);
+            continue;
+        }
         u->z = buffer_at(m, a, from->z);
         u->y = buffer_at(m, a, from->y);
         u->y_again = buffer_at(m, a, from->y_again);
@@ -116,11 +129,31 @@ static void place_blocks(struct model *m, const struct activations *a)
     for (int i = 0; i < m->block_count; i++) {
         const struct activation_block *from = &a->blocks[i];
         struct block *b = &m->blocks[i];
+        b->derive = from->derive;
+        if (model_is_bf16(m)) {
+            b->half.out = buffer_at(m, a, from->out);
+            b->half.out_again = buffer_at(m, a, from->out_again);
+            b->half.g = buffer_at(m, a, from->g);
+            continue;
+        }
         b->out = buffer_at(m, a, from->out);
         b->out_again = buffer_at(m, a, from->out_again);
         b->g = buffer_at(m, a, from->g);
-        b->derive = from->derive;
     }
+}
+
+/* For the weights of one convolution after the other. */
+static int allocate_packed(struct model *m, struct error *e)
+{
+    size_t most = 0;
+
+    for (int i = 0; i < m->unit_count; i++)
+        for (int k = 0; k < 2; k++) {
+            size_t n = conv_bf16_packed(&m->units[i].conv, k ? CONV_DATA : CONV_FORWARD);
+            most = n > most ? n : most;
+        }
+    m->packed = model_allocate(m, most * sizeof *m->packed, e);
+    return m->packed ? 0 : -(int)e->code;
 }
 
 static int allocate_activations(struct model *m, const struct network *n, struct error *e)
@@ -129,21 +162,47 @@ static int allocate_activations(struct model *m, const struct network *n, struct
 
     if (m->cnn)
         return cnn_allocate(m, e);
-    activations_plan(n, m->config.inference, &a);
-    if (model_allocate_floats(m, &m->arena, (size_t)m->config.batch * a.floats, e))
+    activations_plan(n, m->config.inference, number_bytes(m), &a);
+    m->arena = model_allocate(m, (size_t)m->config.batch * a.numbers * number_bytes(m), e);
+    if (!m->arena)
         return -(int)e->code;
     place_units(m, &a);
     place_blocks(m, &a);
+    m->tap = buffer_at(m, &a, a.tap);
+    if (model_is_bf16(m)) {
+        m->half.in = buffer_at(m, &a, a.in);
+        m->half.in_again = buffer_at(m, &a, a.in_again);
+        m->half.g_in = buffer_at(m, &a, a.g_in);
+        return allocate_packed(m, e);
+    }
     m->in = buffer_at(m, &a, a.in);
     m->in_again = buffer_at(m, &a, a.in_again);
     m->g_in = buffer_at(m, &a, a.g_in);
-    m->tap = (uint8_t *)buffer_at(m, &a, a.tap);
     return 0;
 }
 
 static size_t larger(size_t a, size_t b)
 {
     return a > b ? a : b;
+}
+
+/* bf16: each thread's scratch, and from the second thread on its part of a weight gradient. */
+static int allocate_bf16(struct model *m, struct error *e)
+{
+    size_t scratch = 0, weights = 0;
+
+    for (int i = 0; i < m->unit_count; i++) {
+        const struct conv *c = &m->units[i].conv;
+        scratch = larger(scratch, conv_bf16_scratch_bytes(c, !m->config.inference));
+        weights = larger(weights, conv_weights(c));
+    }
+    for (int t = 0; t < m->config.threads; t++) {
+        m->own[t] = model_allocate(m, scratch, e);
+        if (!m->own[t] || (t > 0 && !m->config.inference &&
+                           model_allocate_floats(m, &m->lanes[t].dw, weights, e)))
+            return -(int)e->code;
+    }
+    return 0;
 }
 
 /* Of the convolutions: a single thread's scratch, or what a team and its threads want. Batches may
@@ -153,6 +212,8 @@ static int allocate_team(struct model *m, struct error *e)
     int threads = m->config.threads;
     size_t own = 0, team = 0;
 
+    if (model_is_bf16(m))
+        return allocate_bf16(m, e);
     for (int i = 0; i < m->unit_count; i++) {
         const struct conv *c = &m->units[i].conv;
         own = larger(own, threads == 1 ? conv_scratch_floats(c) : conv_own_floats(c));
@@ -214,6 +275,19 @@ static int allocate(struct model *m, const struct network *n, struct error *e)
     return 0;
 }
 
+static int check_precision(const struct model *m, struct error *e)
+{
+    for (int i = 0; model_is_bf16(m) && i < m->unit_count; i++) {
+        const struct conv *c = &m->units[i].conv;
+        if (!conv_bf16_takes(c))
+            return error_set(e, ERR_UNSUPPORTED,
+                             "precision \"bf16\" needs channels in multiples of 32, in groups of "
+                             "4, 8, 16 or multiples of 32; %s has %d to %d in %d groups",
+                             m->units[i].name, c->window.channels, c->out_channels, c->groups);
+    }
+    return 0;
+}
+
 static int check_config(const struct model_config *c, struct error *e)
 {
     if (!c->arch->built)
@@ -223,6 +297,10 @@ static int check_config(const struct model_config *c, struct error *e)
     if (c->image_size < least)
         return error_set(e, ERR_INVALID, "model.image_size is %d; at least %d is needed",
                          c->image_size, least);
+    if (c->arch->family == ARCH_CNN && c->precision == JOB_PRECISION_BF16)
+        return error_set(e, ERR_UNSUPPORTED,
+                         "precision \"bf16\" is not supported for model.arch \"%s\"",
+                         c->arch->name);
     if (c->classes < 1 || c->batch < 1 || c->threads < 1)
         return error_set(e, ERR_INVALID,
                          "classes, batch and threads must be at least 1 (are %d, %d, %d)",
@@ -238,7 +316,8 @@ static int build(struct model *m, struct network *n, struct error *e)
     if (m->config.arch->family == ARCH_CNN)
         return cnn_build(m, e);
     network_make(&shape, n);
-    return build_blocks(m, n, e);
+    int status = build_blocks(m, n, e);
+    return status ? status : check_precision(m, e);
 }
 
 int model_create(const struct model_config *config, struct model **out, struct error *e)
@@ -280,6 +359,7 @@ static void free_lane(struct lane *l)
     free(l->square_sum);
     free(l->branch_sum);
     free(l->rows);
+    free(l->dw);
 }
 
 void model_destroy(struct model *m)
@@ -292,9 +372,9 @@ void model_destroy(struct model *m)
         free_lane(&m->lanes[t]);
     for (int t = 0; m->own && t < m->config.threads; t++)
         free(m->own[t]);
-    void *rest[] = {m->units,   m->blocks, m->lanes,  m->own,    m->team,
-                    m->tensors, m->params, m->grads,  m->stats,  m->arena,
-                    m->head,    m->logits, m->d_head, m->losses, m->cnn};
+    void *rest[] = {m->units,  m->blocks, m->lanes, m->own,   m->team, m->tensors,
+                    m->params, m->grads,  m->stats, m->arena, m->head, m->logits,
+                    m->d_head, m->losses, m->cnn,   m->packed};
     for (size_t i = 0; i < sizeof rest / sizeof rest[0]; i++)
         free(rest[i]);
     free(m);

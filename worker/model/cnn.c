@@ -50,7 +50,8 @@ int cnn_allocate(struct model *m, struct error *e)
     struct cnn *c = m->cnn;
     const struct cnn_layout *l = &c->layout;
 
-    if (model_allocate_floats(m, &m->arena, (size_t)m->config.batch * l->floats, e))
+    m->arena = model_allocate(m, (size_t)m->config.batch * l->floats * sizeof(float), e);
+    if (!m->arena)
         return -(int)e->code;
     float *next = m->arena, *dy;
     for (int s = 0; s < CNN_STAGES; s++) {

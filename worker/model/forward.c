@@ -4,7 +4,7 @@
 #include "worker/kernels/dry_run.h"
 #include "worker/kernels/pool.h"
 #include "worker/layers/dropout.h"
-#include "worker/model/internal.h"
+#include "worker/model/bf16.h"
 
 /* A unit's convolution, or what comes behind it. */
 struct pass {
@@ -219,7 +219,7 @@ static void run_head(struct model *m, const float *in)
     if (in)
         p.u = block_last(m, &m->blocks[m->block_count - 1]);
     parallel_team(m->config.threads, classify, &p);
-    trace_end_layer(span, model_trace_category(m), in ? "avgpool, fc" : "fc2",
+    trace_end_layer(span, model_trace_category(m), m->cnn ? "fc2" : "avgpool, fc",
                     2.0 * m->n * (double)m->config.classes * m->features);
 }
 
@@ -229,6 +229,12 @@ static void run(struct model *m, const float *images, int n)
     if (m->cnn) {
         m->images = images;
         cnn_forward(m);
+        run_head(m, NULL);
+        return;
+    }
+    if (model_is_bf16(m)) {
+        m->images = images;
+        model_bf16_forward(m);
         run_head(m, NULL);
         return;
     }

@@ -13,6 +13,7 @@
 
 #include "common/net/activations.h"
 #include "worker/kernels/batchnorm.h"
+#include "worker/kernels/bf16.h"
 #include "worker/kernels/softmax_loss.h"
 #include "worker/layers/conv.h"
 #include "worker/layers/linear.h"
@@ -28,9 +29,12 @@ struct unit {
     size_t mean, var;                /* offsets in the running statistics */
     bool starts_at_zero;             /* gamma, if zero_init_residual */
     float *z, *y, *y_again, *g, *dz; /* struct activation_unit */
-    float *batch_mean, *inv_sd;      /* (C) of the last forward */
-    float *scale, *shift;            /* (C): normalised = scale z + shift */
-    float *ga, *gb, *gc;             /* (C): dz = ga g + gb z + gc */
+    struct {
+        bf16 *z, *y, *y_again, *g, *dz;
+    } half;                     /* the same instead, with bf16 */
+    float *batch_mean, *inv_sd; /* (C) of the last forward */
+    float *scale, *shift;       /* (C): normalised = scale z + shift */
+    float *ga, *gb, *gc;        /* (C): dz = ga g + gb z + gc */
 };
 
 struct block {
@@ -38,6 +42,9 @@ struct block {
     int downsample;             /* unit of the shortcut, or -1 */
     float *out, *out_again, *g; /* (N, s, s, C): struct activation_block */
     int derive;
+    struct {
+        bf16 *out, *out_again, *g;
+    } half; /* the same instead, with bf16 */
 };
 
 /* What one thread works with. */
@@ -46,6 +53,7 @@ struct lane {
     double *branch_sum;       /* of the shortcut's batch norm */
     double *rows;             /* (widest C): that went into the sums */
     float *shift;             /* (widest C) */
+    float *dw; /* with bf16, of all threads but the first: a part of a weight gradient */
 };
 
 struct model {
@@ -65,14 +73,18 @@ struct model {
 
     bool pools; /* the ImageNet stem */
     struct window pool;
-    float *arena;
+    void *arena;
     float *in, *in_again, *g_in; /* of the first block: pooled, or the stem's y */
-    uint8_t *tap;                /* (N, pool.out, pool.out, 64) */
-    struct cnn *cnn;             /* cnn.c: of arch cnn, which has no blocks; else NULL */
-    float *head;                 /* (N, features): averages, or cnn's hidden units */
-    float *logits;               /* (N, classes): then probabilities, then their gradient */
-    float *d_head;               /* (N, features) */
-    struct softmax_row *losses;  /* (N) */
+    struct {
+        bf16 *in, *in_again, *g_in;
+    } half;                     /* the same instead, with bf16 */
+    bf16 *packed;               /* the weights of the convolution at work: conv_bf16.h */
+    uint8_t *tap;               /* (N, pool.out, pool.out, 64) */
+    struct cnn *cnn;            /* cnn.c: of arch cnn, which has no blocks; else NULL */
+    float *head;                /* (N, features): averages, or cnn's hidden units */
+    float *logits;              /* (N, classes): then probabilities, then their gradient */
+    float *d_head;              /* (N, features) */
+    struct softmax_row *losses; /* (N) */
 
     struct lane *lanes;
     float **own; /* [threads]: a thread's memory of convolutions; the only one's scratch */
@@ -96,6 +108,11 @@ int model_make_units(struct model *m, const struct arch_conv *convs, int count, 
 
 /* Offsets are multiples of 16 floats. */
 size_t model_align(size_t floats);
+
+static inline bool model_is_bf16(const struct model *m)
+{
+    return m->config.precision == JOB_PRECISION_BF16;
+}
 
 static inline size_t unit_pixels(const struct unit *u)
 {

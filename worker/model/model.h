@@ -1,6 +1,8 @@
 /*
- * A network of common/net/arch.h: forward, loss, backward, on one rank. NHWC, fp32; convolutions
- * are matrix products, by the engine's kernels or im2col and OpenBLAS (layers/conv.h).
+ * A network of common/net/arch.h: forward, loss, backward, on one rank. NHWC; convolutions are
+ * matrix products, by the engine's kernels or im2col and OpenBLAS (layers/conv.h). All is fp32;
+ * with precision bf16, activations, their gradients and what the convolutions multiply are bf16
+ * (layers/conv_bf16.h).
  *
  * All parameters lie in one flat buffer in forward order, their gradients in a second one of the
  * same layout, so that an all-reduce bucket is a range of it; backward completes gradients from the
@@ -32,6 +34,7 @@ struct model_config {
     bool zero_init_residual;
     double label_smoothing;
     enum job_gemm gemm;                /* 0: auto */
+    enum job_precision precision;      /* of activations and products; 0: fp32 */
     const struct model_tuning *tuning; /* tune.h; NULL: no Winograd. Read by model_create only */
 };
 

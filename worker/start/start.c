@@ -12,6 +12,7 @@
 #include "common/json.h"
 #include "common/plan/replan.h"
 #include "common/system/file.h"
+#include "worker/kernels/bf16.h"
 #include "worker/kernels/gemm.h"
 #include "worker/kernels/kind.h"
 #include "worker/layers/conv.h"
@@ -159,6 +160,8 @@ static int say_run_start(struct run *r, struct error *e)
     report_int(r->report, "threads_per_worker", r->threads);
     report_text(r->report, "host", host);
     report_text(r->report, "kernels", kernels_kind());
+    if (r->spec->precision == JOB_PRECISION_BF16)
+        report_text(r->report, "bf16", bf16_kind_name(bf16_kind()));
     gemm_library(openblas);
     report_text(r->report, "openblas", openblas);
     if (json_array_size(r->kernel_kinds) > 1)
@@ -206,6 +209,9 @@ int start_run(const struct start_options *options, struct traincomm *comm, struc
     status = start_model(r, e);
     if (status)
         return status;
+    if (r->rank == 0 && r->spec->precision == JOB_PRECISION_BF16 && bf16_kind() == BF16_EMULATED)
+        json_array_append_new(r->warnings, json_string("precision \"bf16\" is emulated: no faster "
+                                                       "than fp32 on this processor"));
     status = binding_report(r, e);
     if (status)
         return status;

@@ -56,7 +56,8 @@ static void choose_convolutions(struct run *r, const struct model_config *config
 {
     char problem[256] = "";
 
-    bool winograd = r->spec->model.winograd && r->spec->model.gemm != JOB_GEMM_OPENBLAS;
+    bool winograd = r->spec->model.winograd && r->spec->model.gemm != JOB_GEMM_OPENBLAS &&
+                    r->spec->precision == JOB_PRECISION_FP32;
 
     if (r->resumes && winograd)
         r->tuning = r->from.tuning;
@@ -96,6 +97,7 @@ static int build_model(struct run *r, struct error *e)
         .zero_init_residual = s->model.zero_init_residual,
         .label_smoothing = s->optimizer.label_smoothing,
         .gemm = s->model.gemm,
+        .precision = s->precision,
         .tuning = &r->tuning,
     };
     choose_convolutions(r, &config);

@@ -12,7 +12,7 @@
 #include "common/system/placement.h"
 #include "worker/kernels/gemm.h"
 
-#define BINDING_WORD_BYTES 16
+#define BINDING_WORD_BYTES 32
 
 /* Of one rank; plain bytes, so that one gather carries it. */
 struct binding {
@@ -26,7 +26,7 @@ struct binding {
     unsigned numa_nodes;   /* bit n: some of its cpus are of node n (the last bit: or above) */
     char omp_threads[BINDING_WORD_BYTES];  /* OMP_NUM_THREADS; "": not set */
     char blas_threads[BINDING_WORD_BYTES]; /* OPENBLAS_NUM_THREADS; "": not set */
-    char kernels[BINDING_WORD_BYTES];      /* kernels_kind() */
+    char kernels[BINDING_WORD_BYTES];      /* kernels_kind(); with bf16 its kind too */
     char openblas[GEMM_LIBRARY_BYTES];     /* gemm_library() */
 };
 

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 
 #include "common/json.h"
+#include "worker/kernels/bf16.h"
+#include "worker/kernels/kind.h"
 #include "worker/watch/binding.h"
 #include "worker/watch/kernel_kinds.h"
 
@@ -73,6 +75,9 @@ int binding_report(struct run *r, struct error *e)
     size_t bytes;
 
     binding_read(r->threads, &mine);
+    if (r->spec->precision == JOB_PRECISION_BF16)
+        snprintf(mine.kernels, sizeof mine.kernels, "%s %s", kernels_kind(),
+                 bf16_kind_name(bf16_kind()));
     int status = traincomm_gather(r->comm, &mine, sizeof mine, &all, &bytes);
     if (status)
         return error_set(e, ERR_NO_MEMORY, "where the ranks run cannot be gathered: %s",

@@ -33,6 +33,12 @@ static void prepared_clear(struct prepared *p)
     free(p->cores_unknown);
 }
 
+/* Without other hosts, and not by Slurm. */
+static bool runs_here(const struct job_spec *spec)
+{
+    return spec->cluster.launcher == JOB_LAUNCHER_LOCAL && !job_spec_names_hosts(spec);
+}
+
 /* What a job's data holds, and how fast such jobs were. A data set that cannot be counted is a
  * problem of the document, whatever its cause. */
 static int find_inputs(const struct request *q, struct prepared *p, struct plan_inputs *inputs,
@@ -54,6 +60,8 @@ static int find_inputs(const struct request *q, struct prepared *p, struct plan_
         plan_inputs_look(p->spec, false, &p->problems); /* the other one may be wrong too */
     }
     inputs->speed = known_speed;
+    inputs->emulates_bf16 = p->spec->precision == JOB_PRECISION_BF16 && runs_here(p->spec) &&
+                            !speed_cpu_has("avx512_bf16");
     return 0;
 }
 

@@ -420,7 +420,7 @@ static void unsupported_is(const char *more, const char *pointer)
 
 Test(job_spec, what_is_not_built_is_told_apart_from_what_is_wrong)
 {
-    unsupported_is("\"precision\": \"bf16\"", "/precision");
+    unsupported_is("\"precision\": \"bf16\"", NULL);
     unsupported_is("\"model\": {\"arch\": \"resnext101_32x8d\"}", NULL);
     unsupported_is("\"model\": {\"arch\": \"resnet18\", \"stem\": \"small\"}", NULL);
     unsupported_is("\"cluster\": {\"nodes\": 256}", NULL);
@@ -794,4 +794,17 @@ Test(job_spec, what_the_network_demands)
     model_refused("\"arch\": \"resnext50_32x4d\", \"width\": 1.5", "", "/model/width", "groups");
     model_refused("\"width\": 9", "", "/model/width", "0.25");
     model_refused("\"dropout\": 1", "", "/model/dropout", "below 1");
+}
+
+Test(job_spec, what_bf16_demands)
+{
+    static const char bf16[] = "}, \"precision\": \"bf16\", \"checkpoint\": {";
+    char model[128];
+
+    snprintf(model, sizeof model, "\"width\": 0.75%s", bf16);
+    model_refused(model, "", "/model/width", "multiples of 32");
+    snprintf(model, sizeof model, "\"gemm\": \"openblas\"%s", bf16);
+    model_refused(model, "", "/model/gemm", "fp32");
+    snprintf(model, sizeof model, "\"arch\": \"cnn\", \"image_size\": 28%s", bf16);
+    model_refused(model, ", \"preprocess\": \"whole\"", "/precision", "not supported");
 }

@@ -156,6 +156,33 @@ Test(arch, groups_take_few_widths)
     cr_assert(arch_takes_width(arch_find("resnet50"), 0.37));
 }
 
+Test(arch, bf16_wants_channels_in_multiples_of_32)
+{
+    static const struct {
+        const char *arch;
+        double width;
+        bool takes;
+    } cases[] = {
+        {"resnet50",         1,    true },
+        {"resnet18",         1,    true },
+        {"resnext101_32x4d", 1,    true },
+        {"resnext101_32x8d", 1,    true },
+        {"resnet50",         2,    true },
+        {"resnet50",         1.5,  true },
+        {"resnet50",         0.75, false},
+        {"resnext50_32x4d",  2,    true },
+        {"cnn",              1,    false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct arch_shape shape = {.arch = arch_find(cases[i].arch),
+                                   .stem = JOB_STEM_IMAGENET,
+                                   .width = cases[i].width,
+                                   .image_size = 224};
+        cr_assert_eq(arch_takes_bf16(&shape), cases[i].takes, "%s of width %g", cases[i].arch,
+                     cases[i].width);
+    }
+}
+
 /* TensorFlow's official/mnist: 832 + 51264 + 3212288 + 10250 numbers. */
 Test(arch, cnn_is_that_of_the_mnist_example)
 {

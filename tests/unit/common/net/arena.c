@@ -96,7 +96,7 @@ static struct activations arena_plan(const struct arch *arch, enum job_stem stem
     struct activations a;
 
     network_make(&(struct arch_shape){.arch = arch, .stem = stem, .image_size = size}, n);
-    activations_plan(n, inference, &a);
+    activations_plan(n, inference, sizeof(float), &a);
     return a;
 }
 
@@ -119,7 +119,7 @@ Test(activations, of_the_family_lie_close_together)
             struct activations a =
                 arena_plan(arch_at(i), k / 2 % 2 ? JOB_STEM_SMALL : JOB_STEM_IMAGENET, sizes[k / 4],
                            inference, &n);
-            check_placement(a.buffers, a.count, a.floats, inference ? 1.15 : 1.05,
+            check_placement(a.buffers, a.count, a.numbers, inference ? 1.15 : 1.05,
                             arch_at(i)->name);
         }
 }
@@ -131,7 +131,7 @@ Test(activations, of_a_resnet50_are_an_eighth_more_than_the_outputs_of_its_convo
     struct activations a = arena_plan(arch_find("resnet50"), JOB_STEM_IMAGENET, 224, false, &n);
     double z = (double)floats_of_z(&n);
 
-    cr_assert(a.floats > z && a.floats < 1.13 * z, "%zu floats an image, %g of them z", a.floats,
+    cr_assert(a.numbers > z && a.numbers < 1.13 * z, "%zu floats an image, %g of them z", a.numbers,
               z);
 }
 

@@ -1,0 +1,17 @@
+#!/bin/bash
+# precision bf16 against PyTorch's bf16 autocast, live: one step's loss and gradients of some of the family, each one's distance from
+# PyTorch in double.
+set -u
+python=${PYTHON3:-/usr/bin/python3}
+here=${top_srcdir:-.}/tests/golden
+driver=${top_builddir:-.}/tests/golden/engine_driver
+if ! "$python" -c 'import torch, torchvision' 2>/dev/null; then
+    echo "1..0 # SKIP python3-torch and python3-torchvision are not installed"
+    exit 0
+fi
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+
+# threads that wait must not take a busy processor
+export OMP_WAIT_POLICY=passive
+"$python" -B "$here/bf16.py" "$driver" "$work"

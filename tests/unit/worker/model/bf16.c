@@ -1,0 +1,206 @@
+/* Models with precision bf16. tests/golden/bf16.sh compares their gradients with PyTorch's. */
+#include "tests/unit/worker/compare.h"
+#include "worker/kernels/bf16.h"
+#include "worker/model/model.h"
+
+enum { SIZE = 64, BATCH = 6, CLASSES = 5 };
+
+static const struct arch tiny = {
+    .name = "tiny",
+    .bottleneck = true,
+    .blocks = {1, 2, 1, 1},
+    .groups = 1,
+    .width_per_group = 64,
+    .built = true
+};
+static const struct arch tiny_groups = {
+    .name = "tiny_groups",
+    .bottleneck = true,
+    .blocks = {1, 1, 1, 1},
+    .groups = 32,
+    .width_per_group = 4,
+    .built = true
+};
+
+static const int32_t labels[BATCH] = {0, 1, 2, 3, 4, 0};
+
+static struct model_config config_of(const struct arch *arch, int threads)
+{
+    return (struct model_config){.arch = arch,
+                                 .stem = JOB_STEM_IMAGENET,
+                                 .classes = CLASSES,
+                                 .image_size = SIZE,
+                                 .batch = BATCH,
+                                 .threads = threads,
+                                 .precision = JOB_PRECISION_BF16,
+                                 .bn_momentum = 0.1};
+}
+
+static struct model *make(const struct model_config *c)
+{
+    struct error e;
+    struct model *m;
+    cr_assert_eq(model_create(c, &m, &e), 0, "%s", e.text);
+    model_init(m, 1);
+    return m;
+}
+
+/* Branches that add little: otherwise a random network amplifies every rounding. */
+static void calm(struct model *m)
+{
+    for (size_t i = 0; i < model_tensor_count(m); i++) {
+        const struct model_tensor *t = model_tensor(m, i);
+        for (size_t k = 0; strstr(t->name, "bn3.weight") && k < t->count; k++)
+            model_params(m)[t->offset + k] = 0.1f;
+    }
+    model_params_changed(m);
+}
+
+/* Gradients and running statistics of a step; the caller frees them. */
+struct step {
+    double loss;
+    float *gradients, *stats;
+    size_t count, stat_count;
+};
+
+static struct step step_of(const struct model_config *c)
+{
+    struct model *m = make(c);
+    float *x = noise((size_t)BATCH * SIZE * SIZE * 3, 4);
+    struct step s = {.count = model_param_count(m), .stat_count = model_stat_count(m)};
+
+    calm(m);
+    s.loss = model_forward(m, x, labels, BATCH, NULL);
+    model_backward(m, 1, false, NULL, NULL);
+    s.gradients = copy_of(model_grads(m), s.count);
+    s.stats = copy_of(model_stats(m), s.stat_count);
+    free(x);
+    model_destroy(m);
+    return s;
+}
+
+static void drop(struct step s)
+{
+    free(s.gradients);
+    free(s.stats);
+}
+
+static double distance(const struct step *a, const struct step *b)
+{
+    double off = 0, size = 0;
+    for (size_t i = 0; i < a->count; i++) {
+        off += pow(a->gradients[i] - b->gradients[i], 2);
+        size += pow(b->gradients[i], 2);
+    }
+    return sqrt(off / size);
+}
+
+static void check_same(const struct arch *arch, enum bf16_kind one, enum bf16_kind other)
+{
+    struct model_config c = config_of(arch, 2);
+
+    if (!bf16_use(one) || !bf16_use(other))
+        cr_skip_test("this processor has no %s", bf16_kind_name(one));
+    struct step b = step_of(&c);
+    bf16_use(one);
+    struct step a = step_of(&c);
+    cr_assert_eq(a.loss, b.loss);
+    cr_assert_arr_eq(a.gradients, b.gradients, a.count * sizeof(float));
+    cr_assert_arr_eq(a.stats, b.stats, a.stat_count * sizeof(float));
+    drop(a);
+    drop(b);
+}
+
+Test(bf16_model, computes_the_same_bits_again)
+{
+    check_same(&tiny, bf16_kind(), bf16_kind());
+}
+
+Test(bf16_model, computes_the_same_bits_by_tiles_and_emulated)
+{
+    check_same(&tiny, BF16_AMX, BF16_EMULATED);
+    check_same(&tiny_groups, BF16_AMX, BF16_EMULATED);
+}
+
+Test(bf16_model, is_near_fp32_whatever_multiplies)
+{
+    struct model_config c = config_of(&tiny, 1), whole = c;
+    whole.precision = JOB_PRECISION_FP32;
+    struct step want = step_of(&whole);
+
+    for (int kind = 0; kind < BF16_KINDS; kind++) {
+        if (!bf16_use((enum bf16_kind)kind))
+            continue;
+        for (c.threads = 1; c.threads < 9; c.threads *= 2) {
+            struct step have = step_of(&c);
+            cr_assert_float_eq(have.loss, want.loss, 0.02 * want.loss, "%g", have.loss);
+            cr_assert_lt(distance(&have, &want), 0.25, "%s, %d threads: %g",
+                         bf16_kind_name((enum bf16_kind)kind), c.threads, distance(&have, &want));
+            assert_close(have.stats, want.stats, want.stat_count, 0.01, "running statistics");
+            drop(have);
+        }
+    }
+    drop(want);
+}
+
+Test(bf16_model, adds_gradients_up)
+{
+    struct model_config c = config_of(&tiny, 1);
+    struct model *m = make(&c);
+    float *x = noise((size_t)BATCH * SIZE * SIZE * 3, 4);
+
+    model_forward(m, x, labels, BATCH, NULL);
+    model_backward(m, 1, false, NULL, NULL);
+    float *once = copy_of(model_grads(m), model_param_count(m));
+    model_forward(m, x, labels, BATCH, NULL);
+    model_backward(m, 1, true, NULL, NULL);
+    for (size_t i = 0; i < model_param_count(m); i++)
+        once[i] *= 2;
+    assert_close(model_grads(m), once, model_param_count(m), 1e-5, "twice the gradients");
+    free(once);
+    free(x);
+    model_destroy(m);
+}
+
+Test(bf16_model, predicts_an_image_alike_in_any_batch)
+{
+    struct model_config c = config_of(&tiny, 2);
+    c.inference = true;
+    struct model *m = make(&c);
+    float *x = noise((size_t)BATCH * SIZE * SIZE * 3, 4), all[BATCH * CLASSES], one[CLASSES];
+
+    model_predict(m, x, BATCH, all);
+    for (size_t i = 0; i < BATCH; i++) {
+        model_predict(m, x + i * SIZE * SIZE * 3, 1, one);
+        assert_close(one, all + i * CLASSES, CLASSES, 1e-6, "image %zu", i);
+    }
+    free(x);
+    model_destroy(m);
+}
+
+Test(bf16_model, keeps_activations_in_half_the_memory)
+{
+    struct model_config c = config_of(&tiny, 1), whole = c;
+    c.batch = whole.batch = 64;
+    whole.precision = JOB_PRECISION_FP32;
+    struct model *have = make(&c), *want = make(&whole);
+    double parameters = 2.0 * (double)model_param_count(have) * sizeof(float);
+
+    cr_assert_lt((double)model_memory_bytes(have) - parameters,
+                 0.6 * ((double)model_memory_bytes(want) - parameters));
+    model_destroy(have);
+    model_destroy(want);
+}
+
+Test(bf16_model, refuses_what_it_cannot_by_name)
+{
+    struct model_config narrow = config_of(&tiny, 1), cnn = config_of(arch_find("cnn"), 1);
+    struct error e;
+    struct model *m;
+
+    narrow.width = 0.75;
+    cr_assert_eq(model_create(&narrow, &m, &e), -(int)ERR_UNSUPPORTED);
+    cr_assert(strstr(e.text, "layer1.0.conv1") && strstr(e.text, "multiples of 32"), "%s", e.text);
+    cr_assert_eq(model_create(&cnn, &m, &e), -(int)ERR_UNSUPPORTED);
+    cr_assert(strstr(e.text, "\"cnn\""), "%s", e.text);
+}

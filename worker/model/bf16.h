@@ -1,0 +1,18 @@
+/*
+ * The passes of a model with bf16 activations: from images to head, and from the head's gradient
+ * to the images. What they share with fp32 (statistics, classifier, loss) is in internal.h.
+ */
+#ifndef TRAIND_WORKER_MODEL_BF16_H
+#define TRAIND_WORKER_MODEL_BF16_H
+
+#include "worker/layers/conv_bf16.h"
+#include "worker/model/internal.h"
+
+void model_bf16_forward(struct model *m);
+void model_bf16_backward(struct model *m, bool accumulate, const struct announcement *a);
+
+/* A thread's part of making model->packed; then all of it is there. */
+void model_bf16_pack(struct model *m, const struct unit *u, enum conv_direction direction,
+                     struct parallel_share share);
+
+#endif

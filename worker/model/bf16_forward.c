@@ -1,0 +1,193 @@
+/*
+ * Forward with bf16 activations (precision "bf16"): forward.c's order, over the tensors `half` of
+ * units and blocks. Weights are rounded and packed just before the convolution that reads them, by
+ * all threads; sums, batch norm's numbers, averages and logits are fp32.
+ */
+#include "common/run/trace.h"
+#include "worker/kernels/batchnorm_bf16.h"
+#include "worker/kernels/parallel.h"
+#include "worker/model/bf16.h"
+
+/* A unit's convolution, or what comes behind it. */
+struct pass {
+    struct model *m;
+    struct unit *u;
+    const void *in; /* float of the first unit */
+    struct lane *lane;
+    const struct unit *shortcut; /* the downsample unit, or NULL */
+    const bf16 *identity;        /* rows to add, or NULL */
+    bf16 *out;
+};
+
+void model_bf16_pack(struct model *m, const struct unit *u, enum conv_direction direction,
+                     struct parallel_share share)
+{
+    struct parallel_range mine = parallel_range(conv_bf16_panels(&u->conv, direction), share);
+
+    conv_bf16_pack(&u->conv, direction, m->params + u->weight, mine.first, mine.end, m->packed);
+    parallel_barrier(share);
+}
+
+static void take_sums(size_t row, size_t rows, void *context)
+{
+    struct pass *p = context;
+    size_t c = unit_channels(p->u);
+    const bf16 *z = p->u->half.z + row * c;
+    double piece = trace_begin();
+
+    if (p->lane->rows[0] == 0)
+        bf16_to_floats(z, c, p->lane->shift);
+    for (size_t j = 0; j < c; j++)
+        p->lane->rows[j] += (double)rows;
+    batchnorm_bf16_sums(z, rows, c, p->lane->shift, p->lane->sum, p->lane->square_sum);
+    trace_part(piece, TRACE_NORM);
+}
+
+static void normalise(const struct pass *p, size_t row, size_t rows)
+{
+    const struct unit *u = p->u;
+    size_t at = row * unit_channels(u);
+    struct batchnorm_bf16_residual residual = {0};
+
+    if (p->shortcut)
+        residual = (struct batchnorm_bf16_residual){p->shortcut->half.z + at, p->shortcut->scale,
+                                                    p->shortcut->shift};
+    else if (p->identity)
+        residual.rows = p->identity + at;
+    batchnorm_bf16_apply(u->half.z + at, rows, unit_channels(u), u->scale, u->shift, &residual,
+                         true, p->out + at);
+}
+
+static void normalise_tile(size_t row, size_t rows, void *context)
+{
+    double piece = trace_begin();
+    normalise(context, row, rows);
+    trace_part(piece, TRACE_NORM);
+}
+
+/* What a thread does with rows of z. */
+static conv_bf16_rows *rows_done(const struct pass *p)
+{
+    if (p->m->evaluating)
+        return p->out ? normalise_tile : NULL;
+    return p->m->frozen ? NULL : take_sums;
+}
+
+/* A thread's images: z, its sums, and the batch's statistics of them. */
+static void convolve(struct parallel_share share, void *context)
+{
+    struct pass p = *(struct pass *)context;
+    struct model *m = p.m;
+    struct parallel_range images = parallel_range((size_t)m->n, share);
+    conv_bf16_rows *done = rows_done(&p);
+
+    p.lane = &m->lanes[share.part];
+    lane_clear(p.lane, p.u);
+    model_bf16_pack(m, p.u, CONV_FORWARD, share);
+    conv_bf16_forward(&p.u->conv, m->packed, p.in, p.u->half.z, (int)images.first, (int)images.end,
+                      m->own[share.part], done, &p);
+    if (done != take_sums)
+        return;
+    parallel_barrier(share);
+    unit_finish_statistics(m, p.u, m->n, share);
+}
+
+/* z of a unit, and what normalises it; in evaluation p->out, if wanted, is made of it at once. */
+static void run_unit(struct pass *p)
+{
+    struct model *m = p->m;
+    struct unit *u = p->u;
+    double span = trace_begin();
+
+    if (m->evaluating || m->frozen)
+        unit_use_running_statistics(m, u);
+    parallel_team(m->config.threads, convolve, p);
+    trace_end_layer(span, model_trace_category(m), u->name, unit_flops(u, m->n));
+}
+
+static void apply(int thread, int first, int end, void *context)
+{
+    const struct pass *p = context;
+    size_t pixels = unit_pixels(p->u);
+
+    (void)thread;
+    normalise(p, (size_t)first * pixels, (size_t)(end - first) * pixels);
+}
+
+/* p->out of a unit, and where it lies. Evaluation has it in the place of z. */
+static const bf16 *run_normalised(struct pass *p, bf16 *out)
+{
+    struct model *m = p->m;
+
+    p->out = m->evaluating ? p->u->half.z : NULL;
+    run_unit(p);
+    if (m->evaluating)
+        return p->out;
+    p->out = out;
+    double span = trace_begin();
+    parallel_run(m->config.threads, m->n, apply, p);
+    trace_end(span, model_trace_category(m), p->u->bn_name, 0);
+    return p->out;
+}
+
+/* Returns the block's output. */
+static const bf16 *run_block(struct model *m, const struct block *b, const bf16 *in)
+{
+    struct pass p = {.m = m, .in = in};
+
+    if (b->downsample >= 0) {
+        p.u = &m->units[b->downsample];
+        run_unit(&p);
+    }
+    for (int k = 0; k < b->units - 1; k++) {
+        p.u = &m->units[b->first + k];
+        p.in = run_normalised(&p, p.u->half.y);
+    }
+    p.u = block_last(m, b);
+    if (b->downsample >= 0)
+        p.shortcut = &m->units[b->downsample];
+    else
+        p.identity = in;
+    return run_normalised(&p, b->half.out);
+}
+
+static void pool(int thread, int first, int end, void *context)
+{
+    const struct pass *p = context;
+    struct model *m = p->m;
+    size_t c = (size_t)m->pool.channels, in = (size_t)m->pool.in, out = (size_t)m->pool.out;
+    size_t at = (size_t)first * out * out * c;
+
+    (void)thread;
+    pool_bf16_max(&m->pool, (const bf16 *)p->in + (size_t)first * in * in * c, end - first,
+                  p->out + at, m->evaluating ? NULL : m->tap + at);
+}
+
+static void average(int thread, int first, int end, void *context)
+{
+    const struct pass *p = context;
+    size_t pixels = unit_pixels(p->u), c = unit_channels(p->u);
+
+    (void)thread;
+    pool_bf16_average((const bf16 *)p->in + (size_t)first * pixels * c, end - first, (int)pixels,
+                      (int)c, p->m->head + (size_t)first * c);
+}
+
+void model_bf16_forward(struct model *m)
+{
+    struct pass p = {.m = m, .u = &m->units[0], .in = m->images};
+    const bf16 *at = run_normalised(&p, m->units[0].half.y);
+    double span;
+
+    if (m->pools) {
+        struct pass pooled = {.m = m, .in = at, .out = m->half.in};
+        span = trace_begin();
+        parallel_run(m->config.threads, m->n, pool, &pooled);
+        trace_end(span, model_trace_category(m), "maxpool", 0);
+        at = m->half.in;
+    }
+    for (int i = 0; i < m->block_count; i++)
+        at = run_block(m, &m->blocks[i], at);
+    struct pass averages = {.m = m, .u = block_last(m, &m->blocks[m->block_count - 1]), .in = at};
+    parallel_run(m->config.threads, m->n, average, &averages);
+}
