@@ -241,34 +241,20 @@ static json_t *body_of(const struct described *d)
                      "application/json", media);
 }
 
-/* "get_v1_jobs_id" */
-static json_t *operation_id(const struct route *route)
-{
-    char id[128];
-    size_t used = 0;
-
-    for (const char *c = route->method; *c; c++)
-        id[used++] = (char)(*c | 0x20);
-    for (const char *c = route->pattern; *c && used < sizeof id - 2; c++)
-        if (*c != '{' && *c != '}')
-            id[used++] = strchr("/.", *c) ? '_' : *c;
-    id[used] = '\0';
-    return json_string(id);
-}
-
 static json_t *openapi_operation(const struct described *d, const char *tag)
 {
     const struct route *route = d->route;
-    json_t *json =
-        json_pack("{s:o, s:s, s:[s], s:s, s:o, s:o}", "operationId", operation_id(route), "summary",
-                  route->summary, "tags", tag, "x-role", role_at(route->role)->name, "parameters",
-                  parameters_of(d), "responses", responses_of(d));
+    json_t *json = json_pack("{s:O, s:s, s:[s], s:s, s:o, s:o}", "operationId",
+                             json_object_get(d->doc, "operation"), "summary", route->summary,
+                             "tags", tag, "x-role", role_at(route->role)->name, "parameters",
+                             parameters_of(d), "responses", responses_of(d));
     json_t *body = body_of(d);
 
     if (body)
         json_object_set_new(json, "requestBody", body);
-    if (route->role != ROLE_ANYONE)
-        json_object_set_new(json, "security", json_pack("[{}, {s:[]}]", "token"));
+    json_object_set_new(json, "security",
+                        route->role == ROLE_ANYONE ? json_array()
+                                                   : json_pack("[{s:[]}, {}]", "token"));
     if (!route->handler)
         json_object_set_new(json, "description",
                             json_string("Not supported by this version: answers 501."));
@@ -312,9 +298,51 @@ static json_t *openapi_paths(json_t *const docs[])
     return all;
 }
 
+/* Generators take a key with a default for one that is always there. In a request it may be left
+ * out: its default stands in the words. */
+static void openapi_tell_defaults(json_t *schema)
+{
+    json_t *property, *fallback;
+    const char *key;
+
+    json_object_foreach (json_object_get(schema, "properties"), key, property) {
+        openapi_tell_defaults(property);
+        if (!(fallback = json_object_get(property, "default")))
+            continue;
+        char *text = json_dumps(fallback, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(10));
+        const char *words = json_string_value(json_object_get(property, "description"));
+        json_object_set_new(property, "description",
+                            json_sprintf("%s%sDefault: %s.", words ? words : "", words ? " " : "",
+                                         text ? text : "null"));
+        json_object_del(property, "default");
+        free(text);
+    }
+}
+
+/* JobDocument is what is sent, JobSpec what is answered. */
+static json_t *openapi_job_schema(bool request)
+{
+    json_t *schema = job_spec_schema();
+
+    json_object_del(schema, "$schema"); /* the document's dialect holds */
+    if (request) {
+        openapi_tell_defaults(schema);
+        json_object_set_new(schema, "description",
+                            json_string("A job as it is submitted: only data.train is required. "
+                                        "man train-job describes each key."));
+    } else {
+        json_object_del(schema, "required");
+        json_object_set_new(schema, "description",
+                            json_string("A job's document with every default written out. A job of "
+                                        "an older version lacks keys that came later."));
+    }
+    return schema;
+}
+
 static json_t *components_of(json_t *const docs[])
 {
-    json_t *schemas = json_pack("{s:o}", "JobDocument", job_spec_schema());
+    json_t *schemas = json_pack("{s:o, s:o}", "JobDocument", openapi_job_schema(true), "JobSpec",
+                                openapi_job_schema(false));
     json_t *problem =
         json_pack("{s:s, s:{s:{s:o}}}", "description", "What is wrong (RFC 9457)", "content",
                   "application/problem+json", "schema", openapi_reference("schemas", "Problem"));
@@ -364,18 +392,16 @@ static const char about[] = "Trains ResNets on clusters of CPUs. A GET may be se
 json_t *openapi_document(void)
 {
     json_t *docs[DOCS_MAX] = {0};
-    json_t *schema_of_job;
 
     for (size_t i = 0; api_docs[i].name && i < DOCS_MAX; i++)
         docs[i] = json_loads(api_docs[i].text, JSON_REJECT_DUPLICATES, NULL);
-    json_t *document =
-        json_pack("{s:s, s:{s:s, s:s, s:s}, s:o, s:o, s:o}", "openapi", "3.1.0", "info", "title",
-                  "traind", "version", PACKAGE_VERSION, "description", about, "x-roles", roles_of(),
-                  "paths", openapi_paths(docs), "components", components_of(docs));
+    json_t *document = json_pack(
+        "{s:s, s:{s:s, s:s, s:s, s:{s:s, s:s}}, s:[{s:s, s:s}], s:o, s:o, s:o}", "openapi", "3.1.0",
+        "info", "title", "traind", "version", PACKAGE_VERSION, "description", about, "license",
+        "name", "Apache-2.0", "identifier", "Apache-2.0", "servers", "url", "/", "description",
+        "the daemon that this document is from", "x-roles", roles_of(), "paths",
+        openapi_paths(docs), "components", components_of(docs));
     for (size_t i = 0; i < DOCS_MAX; i++)
         json_decref(docs[i]);
-    schema_of_job = json_object_get(
-        json_object_get(json_object_get(document, "components"), "schemas"), "JobDocument");
-    json_object_del(schema_of_job, "$schema"); /* the document's dialect holds */
     return document;
 }
