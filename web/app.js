@@ -66,3 +66,4 @@ document.querySelector(".skip").addEventListener("click", (event) => {
 say(document.getElementById("connection"), "connecting…");
 takeToken();
 route(false);
+fetch("healthz").then((answer) => answer.json()).then(({ version }) => say(document.getElementById("version"), `traind ${version}`), () => {});

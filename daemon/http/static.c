@@ -90,7 +90,9 @@ static int send_text(struct reply *r, const char *path, struct error *e)
 
 int handle_static(const struct request *q, struct reply *r, struct error *e)
 {
-    const char *name = strcmp(q->path, "/") == 0 ? "/index.html" : q->path;
+    const char *name = strcmp(q->path, "/") == 0       ? "/index.html"
+                       : strcmp(q->path, "/docs") == 0 ? "/docs.html"
+                                                       : q->path;
     char path[PATH_MAX], tag[64];
     struct stat st;
 

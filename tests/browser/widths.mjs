@@ -1,0 +1,86 @@
+// Every page at every width: nothing lies over something else, nothing leaves its card, and the page does not scroll sideways.
+// node widths.mjs http://HOST:PORT SOCKET PID TRAIND STATE CONFIG. Prints TAP.
+
+import { execFileSync } from "node:child_process";
+import { openBrowser } from "./browser.mjs";
+import { accessible, api, cancelAll, errors, foreign, JOB, jobIn, listen, origin, submit, until } from "./checks.mjs";
+import { done, ok, same } from "./tap.mjs";
+
+const WIDTHS = [360, 600, 800, 820, 1024, 1240, 1920];
+const state = process.argv[6];
+
+// In the page: texts of different cells that overlap, texts that leave their card, and by how much the page is too wide.
+function faults() {
+  const found = [], rects = (node) => {
+    const range = document.createRange();
+    range.selectNodeContents(node);
+    return [...range.getClientRects()].filter((r) => r.width > 1 && r.height > 1);
+  };
+  const visible = (element) => element.checkVisibility({ opacityProperty: true, visibilityProperty: true }) && getComputedStyle(element).clipPath === "none";
+  for (const row of document.querySelectorAll("main table.jobs tbody tr")) {
+    const cells = [...row.children].filter(visible).map((cell) => ({ cell, rects: rects(cell) }));
+    const card = row.closest("table").getBoundingClientRect();
+    cells.forEach(({ cell, rects: mine }, i) => {
+      const clips = cell.querySelector(".reason, a") && cell.matches("th, .state"); // cut off by lines
+      if (!clips && mine.some((r) => r.right > card.right + 1 || r.left < card.left - 1)) found.push(`leaves the card: ${cell.textContent}`);
+      for (const other of cells.slice(i + 1)) {
+        const over = mine.some((a) => other.rects.some((b) => a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 1 && b.top < a.bottom - 1));
+        if (over && !clips) found.push(`${cell.textContent} lies over ${other.cell.textContent}`);
+      }
+    });
+    const id = row.querySelector(".id"), name = row.querySelector("th a");
+    if (id && name && rects(name)[0].left - rects(id)[0].right < 3) found.push(`the id ${id.textContent} touches the name`);
+  }
+  const wide = document.documentElement.scrollWidth - innerWidth;
+  const clipped = (element) => element && (getComputedStyle(element).overflowX !== "visible" || clipped(element.parentElement));
+  const outside = [...document.querySelectorAll("body *")].filter((element) => element.getBoundingClientRect().right > innerWidth + 1 && !clipped(element.parentElement));
+  if (wide > 0) found.push(`${wide} px too wide: ${outside.slice(0, 3).map((element) => `${element.tagName} ${element.className}`).join(", ")}`);
+  return found.join("\n");
+}
+
+const browser = await openBrowser();
+const { page } = browser;
+try {
+  page.setDefaultTimeout(30000);
+  listen(page);
+  const first = await submit({ ...JOB, name: "resnet50-fashion-mnist-with-a-name-that-is-rather-long", steps: 4 });
+  await jobIn(first.id, "succeeded");
+  // Ids of a daemon that has been used for a while.
+  execFileSync("sqlite3", ["-cmd", ".timeout 20000", `${state}/traind.db`, "update sqlite_sequence set seq = 209 where name = 'job'"]);
+  await submit({ ...JOB, name: "resnet101-with-nesterov", steps: 100000 });
+  execFileSync("sqlite3", ["-cmd", ".timeout 20000", `${state}/traind.db`, "update sqlite_sequence set seq = 12203 where name = 'job'"]);
+  const last = await submit({ ...JOB, name: "warm-up ".repeat(25).trim(), steps: 4, priority: 3 });
+  const sweep = await api("/v1/sweeps", { method: "POST", body: JSON.stringify({ name: "rates", base: { ...JOB, steps: 2 }, metric: "loss", parameters: { "/lr/base": [0.1, 0.2] } }) });
+  same(last.id, 12204, "jobs have ids of one, three and five digits");
+  const pages = { overview: "/#/", job: `/#/jobs/${first.id}`, queued: `/#/jobs/${last.id}`, submit: "/#/submit", compare: `/#/compare?ids=${first.id},${last.id}`,
+    sweeps: "/#/sweeps", sweep: `/#/sweeps/${sweep.id}`, "new sweep": "/#/sweeps/new", API: "/docs" };
+  for (const [name, place] of Object.entries(pages)) {
+    for (const width of WIDTHS) {
+      await page.setViewportSize({ width, height: 900 });
+      if (width === WIDTHS[0]) {
+        await page.goto("about:blank");
+        await page.goto(origin + place);
+        await page.locator("main h1").first().waitFor();
+        if (name === "overview") await page.locator("table.jobs tbody tr").nth(2).waitFor();
+      }
+      let found = "";
+      await until(`${name} at ${width}`, async () => (found = await page.evaluate(faults)) === "", 3).catch(() => {});
+      ok(found === "", `${name} at ${width} pixels: nothing overlaps or overflows`, found);
+    }
+  }
+  await page.goto(`${origin}/docs#cancelJob`);
+  const api3 = await api("/openapi.json");
+  await page.locator("details#cancelJob[open]").waitFor();
+  same(await page.locator(".docs section:not(:last-child) details").count(), Object.values(api3.paths).flatMap(Object.keys).length, "the API's page has every operation");
+  await accessible(page, "the API's page");
+  await page.goto(origin + "/");
+  same(await page.locator("#version").textContent(), `traind ${(await api("/healthz")).version}`, "the dashboard says its version");
+  await cancelAll();
+  same(errors.join("\n"), "", "no errors on the console");
+  same(foreign.join("\n"), "", "nothing is asked of anyone else");
+} catch (error) {
+  ok(false, "the story went on", String(error.stack));
+} finally {
+  await browser.close();
+}
+done();
