@@ -9,27 +9,44 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-struct dry_run {
+/* What one thread does from a barrier to the next. */
+struct dry_phase {
     double flops; /* of products, as they are made: Winograd's count as fewer */
     double bytes; /* read and written by what makes no products */
-    int barriers;
 };
 
-/* NULL: work is done. */
-extern _Thread_local struct dry_run *dry_run __attribute__((tls_model("initial-exec")));
+enum { DRY_PHASES = 1024 };
+
+struct dry_run {
+    int phases; /* the last one's index: as many barriers were passed. What is more joins the last
+                 */
+    struct dry_phase phase[DRY_PHASES];
+};
+
+#define DRY_RUN_LOCAL __attribute__((tls_model("initial-exec")))
+extern _Thread_local struct dry_run *dry_run DRY_RUN_LOCAL; /* NULL: work is done */
 
 static inline bool dry_run_products(size_t m, size_t n, size_t k)
 {
     if (dry_run)
-        dry_run->flops += 2.0 * (double)m * (double)n * (double)k;
+        dry_run->phase[dry_run->phases].flops += 2.0 * (double)m * (double)n * (double)k;
     return dry_run;
 }
 
 static inline bool dry_run_moves(size_t floats)
 {
     if (dry_run)
-        dry_run->bytes += 4.0 * (double)floats;
+        dry_run->phase[dry_run->phases].bytes += 4.0 * (double)floats;
     return dry_run;
 }
+
+/* Sees the teams of its thread as they end: what each share would have done (dry), or how long the
+ * team took. */
+struct team_watch {
+    bool dry;
+    void (*team)(int parts, const struct dry_run *shares, double seconds, void *context);
+    void *context;
+};
+extern _Thread_local struct team_watch *team_watch DRY_RUN_LOCAL; /* NULL: nobody watches */
 
 #endif

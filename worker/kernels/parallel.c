@@ -1,6 +1,7 @@
 #include "worker/kernels/parallel.h"
 
 #include <omp.h>
+#include <stdlib.h>
 #ifdef __SSE3__
 #include <pmmintrin.h>
 #endif
@@ -9,37 +10,62 @@
 #include "worker/kernels/dry_run.h"
 
 _Thread_local struct dry_run *dry_run;
+_Thread_local struct team_watch *team_watch;
 
-int parallel_blocks(size_t rows, size_t columns, struct parallel_share share,
+/* Unit numbers first to end of rows of `columns`. */
+static int cut_rows(size_t first, size_t end, size_t columns,
                     struct parallel_block block[PARALLEL_BLOCKS])
 {
-    struct parallel_range r = parallel_range(rows * columns, share);
     int count = 0;
 
-    while (r.first < r.end) {
-        size_t row = r.first / columns, column = r.first % columns, left = r.end - r.first;
+    while (first < end) {
+        size_t row = first / columns, column = first % columns, left = end - first;
         struct parallel_block b = {row, 1, column, columns - column};
         if (column == 0 && left >= columns)
             b.rows = left / columns;
         else if (left < b.columns)
             b.columns = left;
         block[count++] = b;
-        r.first += b.rows * b.columns;
+        first += b.rows * b.columns;
     }
     return count;
+}
+
+int parallel_blocks(size_t rows, size_t columns, struct parallel_share share,
+                    struct parallel_block block[PARALLEL_BLOCKS])
+{
+    struct parallel_range r = parallel_range(rows * columns, share);
+    return cut_rows(r.first, r.end, columns, block);
+}
+
+/* The unit with which a share begins: of rows in `units` parts, which differ by one row at most, so
+ * that it is rows that are shared out, not parts. */
+static size_t first_unit(size_t rows, size_t units, size_t columns, size_t part, size_t parts)
+{
+    size_t at = rows * columns * part / parts, unit;
+
+    if (at == rows * columns)
+        return units * columns;
+    unit = (at / columns + 1) * units - 1;
+    unit /= rows; /* the part that the row is in */
+    size_t row = rows * unit / units, height = rows * (unit + 1) / units - row;
+    return unit * columns + (at - row * columns) / height;
 }
 
 int parallel_matrix(size_t rows, size_t row_units, size_t columns, size_t width,
                     struct parallel_share share, struct parallel_block block[PARALLEL_BLOCKS])
 {
-    int count = parallel_blocks(row_units, (columns + width - 1) / width, share, block);
+    size_t blocks = (columns + width - 1) / width, part = (size_t)share.part;
+    size_t first = first_unit(rows, row_units, blocks, part, (size_t)share.parts);
+    size_t end = first_unit(rows, row_units, blocks, part + 1, (size_t)share.parts);
+    int count = cut_rows(first, end, blocks, block);
 
     for (int i = 0; i < count; i++) {
         struct parallel_block *b = &block[i];
-        size_t end = rows * (b->row + b->rows) / row_units,
-               behind = (b->column + b->columns) * width;
+        size_t last = rows * (b->row + b->rows) / row_units;
+        size_t behind = (b->column + b->columns) * width;
         b->row = rows * b->row / row_units;
-        b->rows = end - b->row;
+        b->rows = last - b->row;
         b->column *= width;
         b->columns = (behind < columns ? behind : columns) - b->column;
     }
@@ -72,7 +98,21 @@ static void run_share(struct parallel_share share, parallel_team_body *body, voi
     }
 }
 
-void parallel_team(int threads, parallel_team_body *body, void *context)
+static void run_dry(int threads, parallel_team_body *body, void *context)
+{
+    struct dry_run *shares = calloc((size_t)threads, sizeof *shares);
+
+    for (int i = 0; i < threads && shares; i++) {
+        dry_run = &shares[i];
+        body((struct parallel_share){i, threads}, context);
+    }
+    dry_run = NULL;
+    if (shares)
+        team_watch->team(threads, shares, 0, team_watch->context);
+    free(shares);
+}
+
+static void run_team(int threads, parallel_team_body *body, void *context)
 {
     if (threads <= 1) {
         run_share(PARALLEL_ALL, body, context);
@@ -82,10 +122,24 @@ void parallel_team(int threads, parallel_team_body *body, void *context)
     run_share((struct parallel_share){omp_get_thread_num(), omp_get_num_threads()}, body, context);
 }
 
+void parallel_team(int threads, parallel_team_body *body, void *context)
+{
+    struct team_watch *watch = team_watch;
+
+    if (watch && watch->dry) {
+        run_dry(threads < 1 ? 1 : threads, body, context);
+        return;
+    }
+    double start = watch ? clock_monotonic() : 0;
+    run_team(threads, body, context);
+    if (watch)
+        watch->team(threads, NULL, clock_monotonic() - start, watch->context);
+}
+
 void parallel_barrier(struct parallel_share share)
 {
-    if (dry_run)
-        dry_run->barriers++;
+    if (dry_run && dry_run->phases < DRY_PHASES - 1)
+        dry_run->phases++;
     if (share.parts == 1 || dry_run)
         return;
     double waits = trace_begin();

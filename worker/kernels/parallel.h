@@ -56,8 +56,8 @@ enum { PARALLEL_BLOCKS = 3 };
 int parallel_blocks(size_t rows, size_t columns, struct parallel_share share,
                     struct parallel_block block[PARALLEL_BLOCKS]);
 
-/* The same in elements: rows in `row_units` parts that differ by one at most, columns in blocks of
- * `width`, the last of which may be narrower. */
+/* The same in elements: rows in `row_units` parts that differ by one at most (row_units <= rows),
+ * columns in blocks of `width`, the last of which may be narrower. Higher parts count for more. */
 int parallel_matrix(size_t rows, size_t row_units, size_t columns, size_t width,
                     struct parallel_share share, struct parallel_block block[PARALLEL_BLOCKS]);
 

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "worker/kernels/dry_run.h"
 #include "worker/kernels/gemm.h"
 #include "worker/kernels/im2col.h"
 #include "worker/kernels/tile_gemm.h"
@@ -376,7 +377,7 @@ static void backward_group(const struct conv *c, const struct conv_backward *b, 
     size_t row = image * out, last = (image + images) * out, tile = tile_rows(c);
     bool whole = b->dx && !conv_reads_in_place(c), turned = whole && conv_turns_kernel(c);
 
-    if (whole && !turned && !b->add_dx)
+    if (whole && !turned && !b->add_dx && !dry_run)
         memset(b->dx + image * in * ch, 0, images * in * ch * sizeof *b->dx);
     for (; row < last; row += tile) {
         size_t rows = at_most(last - row, tile);
@@ -417,7 +418,7 @@ static void backward_directly(const struct conv *c, const struct conv_backward *
     size_t images = images_at_once(c, end - first);
     struct weights w = backward_weights(c, b, end - first);
 
-    if (!pixels && !b->add_dw && window_taps(&c->window) < c->window.kernel)
+    if (!pixels && !b->add_dw && window_taps(&c->window) < c->window.kernel && !dry_run)
         memset(b->dw, 0, conv_weights(c) * sizeof *b->dw);
     for (size_t i = (size_t)first; i < (size_t)end; i += images) {
         size_t count = at_most((size_t)end - i, images);

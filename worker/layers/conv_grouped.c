@@ -101,6 +101,8 @@ static void pack_turned(const struct slices *s, struct parallel_range of, const 
 
 static void unpack(const struct slices *s, const float *from, float *dw, bool add)
 {
+    if (dry_run_moves(2 * slice_count(s) * slice_weights(s)))
+        return;
     for (size_t at = 0; at < s->channels; at += s->width)
         for (size_t row = 0; row < TAPS * s->group; row++, from += s->width) {
             float *to = dw + row * s->channels + at;
@@ -445,7 +447,8 @@ void conv_grouped_backward(const struct conv *c, const struct conv_backward *b, 
     float *dw = b->scratch + weights, *padded = dw + weights;
     struct slice_work work = {b->scratch, padded, padded + s.padded * s.padded * s.width};
 
-    memset(dw, 0, weights * sizeof *dw);
+    if (!dry_run)
+        memset(dw, 0, weights * sizeof *dw);
     if (b->dx)
         pack_turned(&s, all_slices(&s), b->w, b->scratch);
     for (size_t i = first; i < end; i++) {

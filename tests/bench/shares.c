@@ -1,0 +1,108 @@
+/*
+ * How even the threads' shares of a step are, counted: shares [ARCH [IMAGE_SIZE]]. For batches and
+ * threads of real nodes a line each: the largest share over the mean, by products and by bytes
+ * moved; barriers; and the share of their speed that so many threads keep, with each team weighted
+ * by its time, measured with one thread. --layers: a line for each team too. --json.
+ */
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/bench/shares.h"
+
+static const struct node {
+    int batch, threads;
+    double wanted; /* 0: none stated */
+} nodes[] = {
+    {48,  22, 0.95},
+    {48,  24, 0.95},
+    {48,  48, 0.90},
+    {96,  48, 0   },
+    {16,  7,  0   },
+    {16,  22, 0   },
+    {128, 56, 0   },
+    {8,   16, 0   },
+    {1,   8,  0.85},
+};
+
+enum { MEASURED_IMAGES = 4 };
+
+static const char *const archs[] = {"resnet18",  "resnet34",        "resnet50",         "resnet101",
+                                    "resnet152", "resnext50_32x4d", "resnext101_32x4d", "cnn"};
+
+static void print_layers(const struct shares_step *s, int threads)
+{
+    for (int i = 0; i < s->count; i++) {
+        const struct shares_team *t = &s->team[i];
+        printf("    team %3d: %8.3f GFLOP %5.3f  %8.1f MB %5.3f  even %5.3f  %d barriers\n", i,
+               t->flops * 1e-9, t->flops > 0 ? t->most_flops * threads / t->flops : 1,
+               t->bytes * 1e-6, t->bytes > 0 ? t->most_bytes * threads / t->bytes : 1,
+               t->work / (t->longest * threads), t->barriers);
+    }
+}
+
+static void print_node(const char *arch, int size, const struct node *n,
+                       const struct shares_step *one, const struct shares_step *all,
+                       const double *seconds, bool json)
+{
+    struct shares_team sum = {0};
+
+    for (int i = 0; i < all->count; i++) {
+        sum.most_flops += all->team[i].most_flops;
+        sum.flops += all->team[i].flops;
+        sum.most_bytes += all->team[i].most_bytes;
+        sum.bytes += all->team[i].bytes;
+        sum.barriers += all->team[i].barriers;
+    }
+    printf(json ? "{\"arch\": \"%s\", \"image_size\": %d, \"batch\": %d, \"threads\": %d, "
+                  "\"largest_flops\": %.3f, \"largest_bytes\": %.3f, \"barriers\": %d, "
+                  "\"efficiency\": %.3f, \"efficiency_by_counts\": %.3f, \"wanted\": %.2f}\n"
+                : "%-17s %4d  %4d images %3d threads: largest share %.3f by FLOP, %.3f by bytes, "
+                  "%4d barriers; efficiency %.3f by times, %.3f by counts (%.2f wanted)\n",
+           arch, size, n->batch, n->threads, sum.most_flops * n->threads / sum.flops,
+           sum.most_bytes * n->threads / sum.bytes, sum.barriers,
+           shares_efficiency(one, all, n->threads, seconds),
+           shares_efficiency(one, all, n->threads, NULL), n->wanted);
+}
+
+static void run(const char *arch, int size, bool layers, bool json)
+{
+    static struct shares_step measured, one, all;
+    struct shares_case c = {arch, size, JOB_STEM_IMAGENET, CONV_WINOGRAD_4};
+
+    shares_run(&c, MEASURED_IMAGES, 1, false, 3, &measured);
+    for (size_t i = 0; i < sizeof nodes / sizeof nodes[0]; i++) {
+        shares_run(&c, nodes[i].batch, 1, true, 1, &one);
+        shares_run(&c, nodes[i].batch, nodes[i].threads, true, 1, &all);
+        print_node(arch, size, &nodes[i], &one, &all, measured.seconds, json);
+        if (layers)
+            print_layers(&all, nodes[i].threads);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"layers", no_argument, NULL, 'l'},
+        {"json",    no_argument, NULL, 'j'},
+        {0       },
+    };
+    bool layers = false, json = false;
+    int c;
+
+    while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
+        layers |= c == 'l';
+        json |= c == 'j';
+        if (c == '?')
+            return 2;
+    }
+    if (optind < argc && !arch_find(argv[optind])) {
+        fprintf(stderr, "shares: there is no network %s\n", argv[optind]);
+        return 2;
+    }
+    int size = optind + 1 < argc ? atoi(argv[optind + 1]) : 0;
+    for (size_t i = 0; i < sizeof archs / sizeof archs[0]; i++)
+        if (optind == argc || !strcmp(archs[i], argv[optind]))
+            run(archs[i], size ? size : strcmp(archs[i], "cnn") ? 224 : 28, layers, json);
+    return 0;
+}

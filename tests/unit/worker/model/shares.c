@@ -1,0 +1,135 @@
+/* How even the threads' shares are, counted by the code that shares. tests/bench/shares prints the
+ * same for all networks, weighted by measured times. */
+#include <criterion/criterion.h>
+
+#include "tests/bench/shares.h"
+#include "worker/kernels/parallel.h"
+#include "worker/kernels/tile_gemm.h"
+#include "worker/layers/conv.h"
+
+/* By work that is counted; with times as weights a step keeps about half a percent less. */
+static void check_step(const struct shares_case *c, int batch, int threads, double wanted)
+{
+    struct shares_step *one = malloc(sizeof *one), *all = malloc(sizeof *all);
+
+    shares_run(c, batch, 1, true, 1, one);
+    shares_run(c, batch, threads, true, 1, all);
+    double efficiency = shares_efficiency(one, all, threads, NULL);
+    cr_expect_geq(efficiency, wanted, "%s, %d images on %d threads: %.3f", c->arch, batch, threads,
+                  efficiency);
+    free(one);
+    free(all);
+}
+
+static void check_nodes(const char *arch, enum conv_winograd m)
+{
+    struct shares_case c = {arch, 224, JOB_STEM_IMAGENET, m};
+
+    check_step(&c, 48, 22, 0.955);
+    check_step(&c, 48, 24, 0.955);
+    check_step(&c, 48, 48, 0.91);
+    check_step(&c, 16, 22, 0.91);
+    check_step(&c, 1, 8, 0.855);
+}
+
+Test(shares, steps_keep_their_threads_busy)
+{
+    check_nodes("resnet50", CONV_WINOGRAD_4);
+    check_nodes("resnet50", CONV_NO_WINOGRAD);
+    check_nodes("resnet18", CONV_WINOGRAD_2);
+    check_nodes("resnext50_32x4d", CONV_WINOGRAD_4);
+}
+
+/* ---- one convolution */
+
+struct pass {
+    const struct conv *c;
+    int images;
+    bool back;
+    float *own[96];
+};
+
+static float nowhere[1]; /* a dry run touches nothing */
+
+static void run_pass(struct parallel_share share, void *context)
+{
+    struct pass *p = context;
+    struct conv_memory memory = {nowhere, p->own};
+    struct conv_backward b = {
+        .w = nowhere, .x = nowhere, .dz = nowhere, .dx = nowhere, .dw = nowhere};
+
+    if (p->back)
+        conv_backward_team(p->c, &b, p->images, share, &memory);
+    else
+        conv_forward_team(p->c, nowhere, nowhere, nowhere, p->images, share, &memory, NULL, NULL);
+}
+
+/* The sum of the phases' largest shares of products over the mean share. */
+static double largest_share(const struct conv *c, int images, int threads, bool back)
+{
+    static struct shares_step step;
+    struct team_watch watch = {true, shares_add, &step};
+    struct pass p = {c, images, back, {nowhere}};
+
+    for (int i = 0; i < threads; i++)
+        p.own[i] = nowhere;
+    step.count = 0;
+    team_watch = &watch;
+    parallel_team(threads, run_pass, &p);
+    team_watch = NULL;
+    return step.team[0].most_flops * threads / step.team[0].flops;
+}
+
+/* Rows of 14 pixels (AVX-512; fewer otherwise, so there are more) by panels, of z and dx; of dw. */
+static size_t register_tiles(const struct conv *c, int images)
+{
+    const struct window *w = &c->window;
+    size_t panel = tile_columns(), n = (size_t)images;
+    size_t z = (n * (size_t)(w->out * w->out) + 13) / 14 * ((size_t)c->out_channels / panel);
+    size_t dx = (n * (size_t)(w->in * w->in) + 13) / 14 * ((size_t)w->channels / panel);
+    size_t dw =
+        (conv_weights(c) / (size_t)c->out_channels + 13) / 14 * ((size_t)c->out_channels / panel);
+    size_t least = z < dx ? z : dx;
+    return least < dw ? least : dw;
+}
+
+static int checked;
+
+static void check_conv(const struct conv *c)
+{
+    static const int batches[] = {1, 2, 3, 5, 16, 31, 48, 96, 100, 256};
+    static const int threads[] = {2, 3, 5, 7, 8, 11, 22, 23, 24, 48, 56, 95, 96};
+
+    for (size_t i = 0; i < sizeof batches / sizeof batches[0]; i++)
+        for (size_t t = 0; t < sizeof threads / sizeof threads[0]; t++)
+            for (int back = 0; back < 2; back++) {
+                if (register_tiles(c, batches[i]) < 36 * (size_t)threads[t])
+                    continue;
+                double share = largest_share(c, batches[i], threads[t], back);
+                checked++;
+                cr_expect_leq(
+                    share, 1.03,
+                    "(%d, %d, %d) -> %d, kernel %d, stride %d, %d images, %d threads, %s: "
+                    "the largest share is %.3f times the mean",
+                    c->window.in, c->window.in, c->window.channels, c->out_channels,
+                    c->window.kernel, c->window.stride, batches[i], threads[t],
+                    back ? "backward" : "forward", share);
+            }
+}
+
+static void check_layer(const struct arch_conv *a, void *context)
+{
+    (void)context;
+    struct conv c = conv_make(a->in_size, a->in_channels, a->out_channels, a->kernel, a->stride,
+                              a->padding, a->groups);
+    if (a->in_channels % (int)tile_columns() == 0)
+        check_conv(&c);
+}
+
+Test(shares, are_even_for_any_batch_where_there_are_enough_register_tiles)
+{
+    struct arch_shape shape = {.arch = arch_find("resnet50"), .classes = 1000, .image_size = 224};
+
+    arch_each_conv(&shape, check_layer, NULL);
+    cr_assert_gt(checked, 3000, "%d were checked", checked);
+}
