@@ -186,6 +186,8 @@ void permit_env(const char *name, const char *value, const struct config *config
     char pointer[JOB_ENV_NAME_BYTES + 16];
 
     snprintf(pointer, sizeof pointer, "/cluster/env/%s", name);
+    if (problems_about(problems, pointer))
+        return;
     if (none || !has_listed_prefix(name, prefixes))
         problems_add(problems, pointer, NULL,
                      "%s is none of the variables that jobs may set here%s%s; an administrator of "
