@@ -187,7 +187,8 @@ finds() { # QUERY IDS NAME
 }
 finds 'q=FINDME%20%25_%27' "$needle of 1" "words are found in any case, and no sign of theirs is a wildcard"
 finds 'q=nosuchword' " of 0" "words that stand nowhere"
-finds "q=$needle&state=queued" "$needle of 1" "an id is found"
+# With a name, as the number may stand in the words of others: in a reason, or in the path of data.
+finds "q=$needle&state=queued&name=needle" "$needle of 1" "an id is found"
 finds 'name=needle' "$needle of 1" "a part of a name"
 finds 'user=nobody' " of 0" "nobody's jobs"
 finds 'sweep=7' " of 0" "those of no sweep"
