@@ -33,7 +33,7 @@ static void keep_error(struct parallel *p, int64_t item, const struct error *e)
     atomic_store(&p->next, p->items);
 }
 
-static void *run_items(void *argument)
+static void *parallel_run_items(void *argument)
 {
     struct parallel *p = argument;
     void *scratch = NULL;
@@ -59,9 +59,9 @@ int parallel_run(int threads, int64_t items, const struct parallel_work *work, v
     pthread_mutex_init(&p.lock, NULL);
     /* This thread is one of them; if the system gives fewer than wanted, fewer do the work. */
     while (started + 1 < threads && started + 1 < items &&
-           pthread_create(&others[started], NULL, run_items, &p) == 0)
+           pthread_create(&others[started], NULL, parallel_run_items, &p) == 0)
         started++;
-    run_items(&p);
+    parallel_run_items(&p);
     for (int i = 0; i < started; i++)
         pthread_join(others[i], NULL);
     pthread_mutex_destroy(&p.lock);

@@ -45,7 +45,7 @@ static void events_print(json_t *event)
     }
 }
 
-static int events_page(long id, const char *types, long long *after, struct error *e)
+static int events_fetch_page(long id, const char *types, long long *after, struct error *e)
 {
     char path[512];
     json_t *answer, *event;
@@ -82,7 +82,7 @@ static int cmd_events(int argc, char **argv)
     if (wanted)
         snprintf(types, sizeof types, "%.250s", wanted);
     do
-        more = events_page(id, types, &after, &e);
+        more = events_fetch_page(id, types, &after, &e);
     while (more > 0);
     return more < 0 ? cmd_fail(&e) : 0;
 }

@@ -1,14 +1,10 @@
 #include "worker/kernels/batchnorm.h"
 
 #include "worker/kernels/dry_run.h"
+#include "worker/kernels/extent.h"
 #include "worker/kernels/vec.h"
 
 enum { ROWS_IN_FLOAT = 128, WIDE = 4 * VEC };
-
-static size_t at_most(size_t x, size_t limit)
-{
-    return x < limit ? x : limit;
-}
 
 static void add_to(double *sum, const float *part, size_t n)
 {
@@ -44,7 +40,7 @@ void batchnorm_sums(const float *z, size_t rows, size_t c, size_t ld, const floa
     if (dry_run_moves(rows * c))
         return;
     for (size_t r = 0; r < rows; r += ROWS_IN_FLOAT) {
-        size_t n = at_most(rows - r, ROWS_IN_FLOAT), j = 0;
+        size_t n = extent_min(rows - r, ROWS_IN_FLOAT), j = 0;
         const float *block = z + r * ld;
         for (; j + WIDE <= c; j += WIDE)
             sums_block(block + j, n, ld, shift + j, 4, sum + j, square_sum + j);
@@ -202,7 +198,7 @@ void batchnorm_mask_sums(float *g, const struct batchnorm_mask *mask, size_t row
     if (dry_run_moves((branch[1].z ? 4 : 3) * rows * c))
         return;
     for (size_t r = 0; r < rows; r += ROWS_IN_FLOAT) {
-        size_t n = at_most(rows - r, ROWS_IN_FLOAT), at = r * ld;
+        size_t n = extent_min(rows - r, ROWS_IN_FLOAT), at = r * ld;
         struct batchnorm_branch b[2] = {branch[0], branch[1]};
         struct batchnorm_mask shifted = mask ? *mask : (struct batchnorm_mask){0};
         for (int i = 0; i < 2; i++)

@@ -1,13 +1,9 @@
 #include "worker/kernels/batchnorm_bf16.h"
 
 #include "worker/kernels/bf16_vec.h"
+#include "worker/kernels/extent.h"
 
 enum { ROWS_IN_FLOAT = 128, WIDTH = 2, WIDE = WIDTH * VEC };
-
-static size_t at_most(size_t x, size_t limit)
-{
-    return x < limit ? x : limit;
-}
 
 BF16_INLINE void add_to(double *sum, const vec *part)
 {
@@ -37,7 +33,7 @@ void batchnorm_bf16_sums(const bf16 *z, size_t rows, size_t c, const float *shif
 {
     for (size_t r = 0; r < rows; r += ROWS_IN_FLOAT)
         for (size_t j = 0; j < c; j += WIDE)
-            sums_block(z + r * c + j, at_most(rows - r, ROWS_IN_FLOAT), c, shift + j, sum + j,
+            sums_block(z + r * c + j, extent_min(rows - r, ROWS_IN_FLOAT), c, shift + j, sum + j,
                        square_sum + j);
 }
 
@@ -132,7 +128,7 @@ void batchnorm_bf16_mask_sums(bf16 *g, const struct batchnorm_bf16_mask *mask, s
                               size_t c, const struct batchnorm_bf16_branch branch[2], double *g_sum)
 {
     for (size_t r = 0; r < rows; r += ROWS_IN_FLOAT) {
-        size_t n = at_most(rows - r, ROWS_IN_FLOAT), at = r * c;
+        size_t n = extent_min(rows - r, ROWS_IN_FLOAT), at = r * c;
         struct batchnorm_bf16_branch b[2] = {branch[0], branch[1]};
         struct batchnorm_bf16_mask m = *mask;
         for (int i = 0; i < 2; i++)
@@ -174,7 +170,7 @@ struct taps {
     int start; /* input position of tap 0 */
 };
 
-static struct taps taps_at(const struct window *w, int o)
+static struct taps bf16_taps_at(const struct window *w, int o)
 {
     struct taps t = {0, w->kernel, o * w->stride - w->pad};
     if (t.start < 0)
@@ -185,8 +181,8 @@ static struct taps taps_at(const struct window *w, int o)
 }
 
 /* The first of the largest, or the last NaN, as pool_max. */
-static void max_of_vector(const struct window *w, const bf16 *x, struct taps ty, struct taps tx,
-                          bf16 *y, uint8_t *tap)
+static void bf16_max_of_vector(const struct window *w, const bf16 *x, struct taps ty,
+                               struct taps tx, bf16 *y, uint8_t *tap)
 {
     vec best = vec_all(-INFINITY);
     vec_int best_tap = {0};
@@ -211,11 +207,11 @@ void pool_bf16_max(const struct window *w, const bf16 *x, int n, bf16 *y, uint8_
     size_t image = (size_t)w->in * (size_t)w->in * c;
 
     for (size_t i = 0; i < (size_t)n * pixels; i++) {
-        struct taps ty = taps_at(w, (int)(i % pixels) / w->out),
-                    tx = taps_at(w, (int)(i % pixels) % w->out);
+        struct taps ty = bf16_taps_at(w, (int)(i % pixels) / w->out),
+                    tx = bf16_taps_at(w, (int)(i % pixels) % w->out);
         for (size_t j = 0; j < c; j += VEC)
-            max_of_vector(w, x + i / pixels * image + j, ty, tx, y + i * c + j,
-                          tap ? tap + i * c + j : NULL);
+            bf16_max_of_vector(w, x + i / pixels * image + j, ty, tx, y + i * c + j,
+                               tap ? tap + i * c + j : NULL);
     }
 }
 

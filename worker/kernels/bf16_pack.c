@@ -63,7 +63,7 @@ static void transpose_dwords(__m512i r[16])
 }
 
 /* 32 rows of 32: pairs of neighbouring rows first, then their transpose. */
-static void transpose_block(const bf16 *from, size_t ld, bf16 *to, size_t to_ld)
+static void bf16_transpose_block(const bf16 *from, size_t ld, bf16 *to, size_t to_ld)
 {
     __m512i low[16], high[16];
 
@@ -82,7 +82,7 @@ static void transpose_block(const bf16 *from, size_t ld, bf16 *to, size_t to_ld)
     }
 }
 #else
-static void transpose_block(const bf16 *from, size_t ld, bf16 *to, size_t to_ld)
+static void bf16_transpose_block(const bf16 *from, size_t ld, bf16 *to, size_t to_ld)
 {
     for (size_t i = 0; i < 32; i++)
         for (size_t j = 0; j < 32; j++)
@@ -94,7 +94,7 @@ void bf16_transpose(const bf16 *from, size_t from_ld, size_t rows, size_t c, bf1
 {
     for (size_t j = 0; j < c; j += 32)
         for (size_t i = 0; i < rows; i += 32)
-            transpose_block(from + i * from_ld + j, from_ld, to + j * to_ld + i, to_ld);
+            bf16_transpose_block(from + i * from_ld + j, from_ld, to + j * to_ld + i, to_ld);
 }
 
 static void pack_rows(const float *from, size_t ld, size_t rows, bf16 *chunk)

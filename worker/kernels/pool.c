@@ -12,7 +12,7 @@ struct taps {
     int start; /* input position of tap 0 */
 };
 
-static struct taps taps_at(const struct window *w, int o)
+static struct taps pool_taps_at(const struct window *w, int o)
 {
     struct taps t = {0, w->kernel, o * w->stride - w->pad};
     if (t.start < 0)
@@ -69,8 +69,8 @@ void pool_max(const struct window *w, const float *x, size_t first, size_t end, 
     if (dry_run_moves((end - first) * c * (size_t)(w->kernel * w->kernel)))
         return;
     for (size_t i = first; i < end; i++) {
-        struct taps ty = taps_at(w, (int)(i % pixels) / w->out),
-                    tx = taps_at(w, (int)(i % pixels) % w->out);
+        struct taps ty = pool_taps_at(w, (int)(i % pixels) / w->out),
+                    tx = pool_taps_at(w, (int)(i % pixels) % w->out);
         const float *from = x + i / pixels * image;
         size_t j = 0;
         for (; j + VEC <= c; j += VEC)
@@ -100,7 +100,7 @@ static void send_row_back(const struct window *w, const float *dy, const uint8_t
     size_t c = (size_t)w->channels;
 
     for (int o = 0; o < w->out; o++, dy += c, tap += c) {
-        struct taps tx = taps_at(w, o);
+        struct taps tx = pool_taps_at(w, o);
         for (int kx = tx.first; kx < tx.end; kx++)
             send_back(dy, tap, (uint8_t)(ky * w->kernel + kx), c, dx + (size_t)(tx.start + kx) * c);
     }

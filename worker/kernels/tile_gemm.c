@@ -4,6 +4,7 @@
 
 #include "common/run/trace.h"
 #include "worker/kernels/dry_run.h"
+#include "worker/kernels/extent.h"
 #include "worker/kernels/tile_size.h"
 
 /* Rows of B in a block: 32 KiB of a panel with AVX-512. */
@@ -96,11 +97,6 @@ static micro_kernel *const by_rows[TILE_ROWS + 1] = {
     NULL, rows_1, rows_2, rows_3, rows_4, rows_5, rows_6 MORE(rows_)};
 static micro_kernel *const by_columns[TILE_ROWS + 1] = {
     NULL, columns_1, columns_2, columns_3, columns_4, columns_5, columns_6 MORE(columns_)};
-
-static size_t at_most(size_t x, size_t limit)
-{
-    return x < limit ? x : limit;
-}
 
 /* k rows of one panel from B (k, n). */
 static void copy_panel(const float *b, size_t ld, size_t k, float *panel)
@@ -269,10 +265,10 @@ static void gemm_by_panels(size_t m, size_t n, size_t k, const float *a, size_t 
                            const struct tile_matrix *b, float *c, size_t ldc, bool add)
 {
     for (size_t k0 = 0; k0 < k; k0 += BLOCK_K) {
-        size_t length = at_most(k - k0, BLOCK_K);
+        size_t length = extent_min(k - k0, BLOCK_K);
         size_t step = PANELS_FLOATS / length / TILE_COLUMNS * TILE_COLUMNS;
         for (size_t j = 0; j < n; j += step)
-            run_panels(m, at_most(n - j, step), a + k0, lda,
+            run_panels(m, extent_min(n - j, step), a + k0, lda,
                        b->data + j * b->ld + k0 * TILE_COLUMNS, b->ld * TILE_COLUMNS, length, c + j,
                        ldc, add || k0);
     }
@@ -287,7 +283,7 @@ static void gemm_by_rows(size_t m, size_t n, size_t k, const float *a, size_t ld
 
     for (size_t row = 0; row < m; row += step)
         for (size_t k0 = 0; k0 < k; k0 += BLOCK_K) {
-            size_t rows = at_most(m - row, step), length = at_most(k - k0, BLOCK_K);
+            size_t rows = extent_min(m - row, step), length = extent_min(k - k0, BLOCK_K);
             const float *block = a + row * lda + k0;
             if (collide)
                 copy_rows(rows, block, lda, length, copy);
@@ -318,7 +314,7 @@ void tile_gemm_transposed(size_t m, size_t n, size_t k, const float *a, size_t l
     if (dry_run_products(m, n, k))
         return;
     for (size_t k0 = 0; m && k0 < k; k0 += BLOCK_K)
-        run_block(m, n, k0, at_most(k - k0, BLOCK_K), a + k0 * lda, lda, true, b, c, ldc, add || k0,
-                  k0 + BLOCK_K < k);
+        run_block(m, n, k0, extent_min(k - k0, BLOCK_K), a + k0 * lda, lda, true, b, c, ldc,
+                  add || k0, k0 + BLOCK_K < k);
     trace_part(piece, TRACE_GEMM);
 }

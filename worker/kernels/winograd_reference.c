@@ -74,7 +74,7 @@ static struct matrix transposed(struct matrix m)
 }
 
 /* y (rows, rows) = T x T^T */
-static void apply(struct matrix t, const double x[36], double y[36])
+static void winograd_reference_apply(struct matrix t, const double x[36], double y[36])
 {
     for (int i = 0; i < t.rows; i++)
         for (int j = 0; j < t.rows; j++) {
@@ -105,7 +105,7 @@ void winograd_input_reference(int m, const float *const *pixels, size_t channels
     for (size_t c = 0; c < channels; c++) {
         for (int i = 0; i < n; i++)
             x[i] = pixels[i][c];
-        apply(signed_matrices(m).b, x, y);
+        winograd_reference_apply(signed_matrices(m).b, x, y);
         for (int i = 0; i < n; i++)
             v[(size_t)i * ld + c] = (float)y[i];
     }
@@ -118,7 +118,7 @@ void winograd_output_reference(int m, const float *v, size_t ld, size_t channels
     for (size_t c = 0; c < channels; c++) {
         for (int i = 0; i < winograd_positions(m); i++)
             x[i] = v[(size_t)i * ld + c];
-        apply(transposed(signed_matrices(m).a), x, y);
+        winograd_reference_apply(transposed(signed_matrices(m).a), x, y);
         for (int i = 0; i < m * m; i++)
             pixels[i][c] = (float)(add ? pixels[i][c] + y[i] : y[i]);
     }
@@ -131,7 +131,7 @@ void winograd_output_gradient_reference(int m, const float *const *pixels, size_
     for (size_t c = 0; c < channels; c++) {
         for (int i = 0; i < m * m; i++)
             x[i] = pixels[i][c];
-        apply(signed_matrices(m).a, x, y);
+        winograd_reference_apply(signed_matrices(m).a, x, y);
         for (int i = 0; i < winograd_positions(m); i++)
             v[(size_t)i * ld + c] = (float)y[i];
     }
@@ -144,7 +144,7 @@ void winograd_kernel_reference(int m, const float *w, ptrdiff_t tap_ld, size_t c
     for (size_t c = 0; c < channels; c++) {
         for (int i = 0; i < 9; i++)
             x[i] = w[i * tap_ld + (ptrdiff_t)c];
-        apply(signed_matrices(m).g, x, y);
+        winograd_reference_apply(signed_matrices(m).g, x, y);
         for (int i = 0; i < winograd_positions(m); i++)
             u[(size_t)i * ld + c] = (float)y[i];
     }
@@ -157,7 +157,7 @@ void winograd_kernel_gradient_reference(int m, const float *u, size_t ld, size_t
     for (size_t c = 0; c < channels; c++) {
         for (int i = 0; i < winograd_positions(m); i++)
             x[i] = u[(size_t)i * ld + c];
-        apply(transposed(signed_matrices(m).g), x, y);
+        winograd_reference_apply(transposed(signed_matrices(m).g), x, y);
         for (size_t i = 0; i < 9; i++)
             dw[i * tap_ld + c] = (float)(add ? dw[i * tap_ld + c] + y[i] : y[i]);
     }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "worker/kernels/dry_run.h"
+#include "worker/kernels/extent.h"
 #include "worker/kernels/gemm.h"
 #include "worker/kernels/im2col.h"
 #include "worker/kernels/tile_gemm.h"
@@ -102,11 +103,6 @@ static size_t tile_rows(const struct conv *c)
     return rows < 16 ? 16 : rows;
 }
 
-static size_t larger(size_t a, size_t b)
-{
-    return a > b ? a : b;
-}
-
 /* A pass by Winograd finds its transformed weights (or their gradient) at the beginning of the
  * scratch memory, its tiles behind them. */
 static size_t winograd_scratch_floats(const struct conv *c)
@@ -114,8 +110,8 @@ static size_t winograd_scratch_floats(const struct conv *c)
     size_t most = 0;
     for (int i = 0; i < CONV_DIRECTIONS; i++)
         if (c->winograd[i])
-            most = larger(most, conv_winograd_weights_floats(c, c->winograd[i]) +
-                                    conv_winograd_work_floats(c, c->winograd[i]));
+            most = extent_max(most, conv_winograd_weights_floats(c, c->winograd[i]) +
+                                        conv_winograd_work_floats(c, c->winograd[i]));
     return most;
 }
 
@@ -123,8 +119,9 @@ size_t conv_scratch_floats(const struct conv *c)
 {
     if (c->algorithm == CONV_GROUPED)
         return conv_grouped_scratch_floats(c);
-    return larger(conv_weights(c) + (conv_reads_in_place(c) ? 0 : tile_rows(c) * widest_columns(c)),
-                  winograd_scratch_floats(c));
+    return extent_max(conv_weights(c) +
+                          (conv_reads_in_place(c) ? 0 : tile_rows(c) * widest_columns(c)),
+                      winograd_scratch_floats(c));
 }
 
 struct conv_runs conv_weight_runs(const struct conv *c)
@@ -205,11 +202,6 @@ static void multiply_weights(const struct conv *c, const float *col, const float
     }
 }
 
-static size_t at_most(size_t x, size_t limit)
-{
-    return x < limit ? x : limit;
-}
-
 bool conv_by_pixel(const struct conv *c, int images)
 {
     return c->algorithm == CONV_PIXEL && images >= PIXEL_IMAGES;
@@ -232,7 +224,7 @@ static void forward_by_pixel(const struct conv *c, const float *w, const float *
                              void *context)
 {
     for (size_t i = first; i < end; i += CONV_PIXEL_IMAGES_AT_ONCE) {
-        size_t images = at_most(end - i, CONV_PIXEL_IMAGES_AT_ONCE);
+        size_t images = extent_min(end - i, CONV_PIXEL_IMAGES_AT_ONCE);
         conv_pixel_forward(c, w, x, z, i, images, scratch);
         conv_tell_rows(done, i * conv_pixels_out(c), images * conv_pixels_out(c),
                        (size_t)c->out_channels, context);
@@ -287,7 +279,7 @@ void conv_forward(const struct conv *c, const float *w, const float *x, float *z
         weights.data = scratch;
     }
     for (; row < last; row += tile) {
-        size_t rows = at_most(last - row, tile);
+        size_t rows = extent_min(last - row, tile);
         const float *col = tile_col;
         if (conv_reads_in_place(c))
             col = x + row * (size_t)c->window.channels;
@@ -361,7 +353,7 @@ static void data_by_turned_kernel(const struct conv *c, const struct conv_backwa
     float *col = b->scratch + conv_weights(c);
 
     for (; row < last; row += tile) {
-        size_t rows = at_most(last - row, tile);
+        size_t rows = extent_min(last - row, tile);
         im2col(&t, b->dz, row, rows, col);
         tile_gemm(rows, ci, k, col, k, &(struct tile_matrix){w.data, k, false, true},
                   b->dx + row * ci, ci, b->add_dx);
@@ -380,7 +372,7 @@ static void backward_group(const struct conv *c, const struct conv_backward *b, 
     if (whole && !turned && !b->add_dx && !dry_run)
         memset(b->dx + image * in * ch, 0, images * in * ch * sizeof *b->dx);
     for (; row < last; row += tile) {
-        size_t rows = at_most(last - row, tile);
+        size_t rows = extent_min(last - row, tile);
         conv_tell_rows(b->ready, row, rows, (size_t)c->out_channels, b->context);
         backward_tile(c, b, w, row, rows, first_group && row == image * out);
         if (b->dx && conv_reads_in_place(c))
@@ -421,7 +413,7 @@ static void backward_directly(const struct conv *c, const struct conv_backward *
     if (!pixels && !b->add_dw && window_taps(&c->window) < c->window.kernel && !dry_run)
         memset(b->dw, 0, conv_weights(c) * sizeof *b->dw);
     for (size_t i = (size_t)first; i < (size_t)end; i += images) {
-        size_t count = at_most((size_t)end - i, images);
+        size_t count = extent_min((size_t)end - i, images);
         if (pixels)
             backward_pixels(c, b, i, count, i == (size_t)first);
         else
@@ -446,7 +438,7 @@ static void weights_by_winograd(const struct conv *c, const struct conv_backward
     size_t images = conv_winograd_images(c, p.m);
 
     for (size_t i = first; i < end; i += images) {
-        size_t count = at_most(end - i, images);
+        size_t count = extent_min(end - i, images);
         conv_tell_rows(b->ready, i * conv_pixels_out(c), count * conv_pixels_out(c),
                        (size_t)c->out_channels, b->context);
         p.add = i > first;

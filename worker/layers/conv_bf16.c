@@ -1,6 +1,7 @@
 #include "worker/layers/conv_bf16.h"
 
 #include "worker/kernels/bf16_vec.h"
+#include "worker/kernels/extent.h"
 
 /* Measured best: what a group of images (or rows, of a 1x1) takes of the second-level cache; more
  * where the weights, which are read once a group, are large. dw's sums are read and written once a
@@ -13,11 +14,6 @@ enum {
     LARGE_BLOCK_POSITIONS = 2048,
     LEFT_LD = BLOCK_POSITIONS + 32
 };
-
-static size_t larger(size_t a, size_t b)
-{
-    return a > b ? a : b;
-}
 
 static size_t smaller(size_t a, size_t b)
 {
@@ -66,12 +62,12 @@ static void set_width(struct geometry *g)
     g->lead = 0;
     for (size_t f = 0; f < g->phases; f++)
         if (reach_of(g, f) > lead_of(g, f))
-            g->lead = larger(g->lead, reach_of(g, f) - lead_of(g, f));
+            g->lead = extent_max(g->lead, reach_of(g, f) - lead_of(g, f));
     g->width = g->out + g->lead;
     for (size_t f = 0; f < g->phases; f++) {
         size_t reads = g->out + reach_of(g, f);
-        g->width = larger(g->width, end_of(g, f));
-        g->width = larger(g->width, reads - smaller(lead_of(g, f), reads));
+        g->width = extent_max(g->width, end_of(g, f));
+        g->width = extent_max(g->width, reads - smaller(lead_of(g, f), reads));
     }
 }
 
@@ -99,13 +95,13 @@ static struct geometry geometry_of(const struct conv *c)
                          .go = (size_t)(c->out_channels / c->groups)};
 
     g.phases = smaller(g.stride, g.kernel);
-    g.chunks_in = larger(g.gi, BF16_CHUNK) / BF16_CHUNK;
-    g.chunks_out = larger(g.go, BF16_CHUNK) / BF16_CHUNK;
+    g.chunks_in = extent_max(g.gi, BF16_CHUNK) / BF16_CHUNK;
+    g.chunks_out = extent_max(g.go, BF16_CHUNK) / BF16_CHUNK;
     set_width(&g);
     g.slack = (g.kernel + g.pad + g.lead) * (g.width + 1) + 2 * BF16_ROWS;
     g.x_in_place = g.kernel == 1 && g.stride == 1 && !g.pad;
     g.dz_in_place = g.kernel == 1 && g.width == g.out;
-    g.images = group_bytes(&g) / (g.width * g.width * larger(g.ci, g.co) * sizeof(bf16));
+    g.images = group_bytes(&g) / (g.width * g.width * extent_max(g.ci, g.co) * sizeof(bf16));
     g.images = g.images ? g.images : 1;
     return g;
 }
@@ -272,7 +268,8 @@ static void *carve(char *memory, size_t *used, size_t bytes)
 static size_t positions_of(const struct geometry *g)
 {
     if (g->x_in_place)
-        return larger(group_bytes(g) / (larger(g->ci, g->co) * sizeof(bf16)) & ~(size_t)31, 64);
+        return extent_max(group_bytes(g) / (extent_max(g->ci, g->co) * sizeof(bf16)) & ~(size_t)31,
+                          64);
     return g->images * g->width * g->width;
 }
 
@@ -286,7 +283,7 @@ static struct scratch scratch_of(const struct geometry *g, bool backward, void *
 {
     struct scratch s = {0};
     size_t n = positions_of(g), phases = g->phases * g->phases, all = round_up(n + g->slack, 32);
-    size_t taps = g->kernel * g->kernel, chunks = larger(g->chunks_in, g->chunks_out);
+    size_t taps = g->kernel * g->kernel, chunks = extent_max(g->chunks_in, g->chunks_out);
     bool first = is_first_layer(g);
 
     /* rows that do not fall on each other in the first-level cache */
@@ -300,7 +297,7 @@ static struct scratch scratch_of(const struct geometry *g, bool backward, void *
     s.block = carve(memory, &s.bytes, (all / 32 + 1) * sizeof *s.block);
     s.x_columns = carve(memory, &s.bytes,
                         (first ? g->stride * g->stride : phases) * g->ci * s.ld * sizeof *s.x);
-    s.tail = carve(memory, &s.bytes, 32 * larger(g->ci, g->co) * sizeof *s.tail);
+    s.tail = carve(memory, &s.bytes, 32 * extent_max(g->ci, g->co) * sizeof *s.tail);
     if (first) {
         s.dw = carve(memory, &s.bytes, first_layer_rows(g) * g->co * sizeof *s.dw);
         s.dz = carve(memory, &s.bytes, BLOCK_POSITIONS * g->co * sizeof *s.dz);
@@ -387,7 +384,7 @@ struct place {
     size_t size, stride, y0, x0, rows, columns, width;
 };
 
-static void find_pixels(const struct place *p, size_t images, int32_t *pixel)
+static void bf16_find_pixels(const struct place *p, size_t images, int32_t *pixel)
 {
     for (size_t i = 0; i < images; i++)
         for (size_t r = 0; r < p->width; r++)
@@ -495,7 +492,7 @@ static void forward_group(const struct geometry *g, const struct scratch *s, con
     struct place place = {g->out, 1, 0, 0, g->out, g->out, g->width};
 
     forward_chunks(g, lay_x(g, x, images, s->x), s->chunk);
-    find_pixels(&place, images, s->pixel);
+    bf16_find_pixels(&place, images, s->pixel);
     multiply_rows(&(struct rows){
         .p = {s->x, g->ci, s->chunk, chunks, packed},
         .positions = images * g->width * g->width,
@@ -541,7 +538,7 @@ static void forward_first(const struct geometry *g, const struct scratch *s, con
         for (size_t i = 0; i < n; i++)
             s->chunk[ky * n + i] =
                 ky % g->stride * phase + ky / g->stride * g->width * g->stride * g->ci + i * 32;
-    find_pixels(&place, images, s->pixel);
+    bf16_find_pixels(&place, images, s->pixel);
     multiply_rows(&(struct rows){
         .p = {s->x, g->stride * g->ci, s->chunk, g->kernel * n, packed},
         .positions = images * g->width * g->width,
@@ -764,7 +761,7 @@ static size_t data_of_phase(const struct geometry *g, const struct scratch *s,
             for (size_t i = 0; i < g->chunks_out; i++)
                 s->chunk[n++] =
                     ((y0 + g->lead - ty) * g->width + x0 + g->lead - tx) * g->co + i * 32;
-    find_pixels(&place, images, s->pixel);
+    bf16_find_pixels(&place, images, s->pixel);
     multiply_rows(&(struct rows){
         .p = {dz, g->co, s->chunk, n, b->packed + chunks * BF16_CHUNK_SIZE},
         .positions = images * g->width * g->width,
@@ -780,9 +777,9 @@ static size_t data_of_phase(const struct geometry *g, const struct scratch *s,
     return n;
 }
 
-static void backward_group(const struct geometry *g, const struct scratch *s,
-                           const struct conv_bf16_backward *b, size_t image, size_t images,
-                           bool add_dw)
+static void bf16_backward_group(const struct geometry *g, const struct scratch *s,
+                                const struct conv_bf16_backward *b, size_t image, size_t images,
+                                bool add_dw)
 {
     size_t in = g->in * g->in * g->ci, n = images * g->width * g->width, chunks = 0;
     const bf16 *dz = b->dz + image * g->out * g->out * g->co, *x = (const bf16 *)b->x + image * in;
@@ -858,7 +855,7 @@ void conv_bf16_backward(const struct conv *c, const struct conv_bf16_backward *b
             size_t images = smaller((size_t)end - i, g.images);
             if (b->ready)
                 b->ready(i * out, images * out, b->context);
-            backward_group(&g, &s, b, i, images, b->add_dw || i > (size_t)first);
+            bf16_backward_group(&g, &s, b, i, images, b->add_dw || i > (size_t)first);
             if (b->dx && b->done)
                 b->done(i * in, images * in, b->context);
         }

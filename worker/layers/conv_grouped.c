@@ -84,7 +84,8 @@ static void pack(const struct slices *s, struct parallel_range of, const float *
 
 /* The same of the kernel that leads back: turned by 180 degrees, channels swapped within the
  * groups. */
-static void pack_turned(const struct slices *s, struct parallel_range of, const float *w, float *to)
+static void grouped_pack_turned(const struct slices *s, struct parallel_range of, const float *w,
+                                float *to)
 {
     if (dry_run_moves(2 * (of.end - of.first) * slice_weights(s)))
         return;
@@ -272,8 +273,8 @@ static size_t next_back(size_t pixels)
 }
 
 /* A slice (size, size) of the outputs, at z in rows of all channels. */
-static void convolve(const struct slices *s, const float *padded, const float *w, size_t size,
-                     size_t stride, float *z, bool add)
+static void grouped_convolve(const struct slices *s, const float *padded, const float *w,
+                             size_t size, size_t stride, float *z, bool add)
 {
     bool several = s->group<VEC, apart = stride> 1;
 
@@ -294,8 +295,8 @@ static void convolve(const struct slices *s, const float *padded, const float *w
 }
 
 /* A slice of dx of a convolution of stride 2; dz inside its border. */
-static void convolve_back(const struct slices *s, const float *dz, const float *w, float *dx,
-                          bool add)
+static void grouped_convolve_back(const struct slices *s, const float *dz, const float *w,
+                                  float *dx, bool add)
 {
     if (counts_slice(s))
         return;
@@ -322,8 +323,8 @@ static void forward_slice(const struct slices *s, const float *weights, const fl
     copy_padded(s, x + image * s->in * s->in * s->channels + at, s->in, padded);
     trace_part(piece, TRACE_IM2COL);
     piece = trace_begin();
-    convolve(s, padded, weights + slice * slice_weights(s), s->out, s->stride,
-             z + image * s->out * s->out * s->channels + at, false);
+    grouped_convolve(s, padded, weights + slice * slice_weights(s), s->out, s->stride,
+                     z + image * s->out * s->out * s->channels + at, false);
     trace_part(piece, TRACE_GEMM);
 }
 
@@ -433,9 +434,9 @@ static void backward_slice(const struct slices *s, const struct conv_backward *b
     piece = trace_begin();
     weights_of_slice(s, work->padded, work->dz, dw);
     if (b->dx && s->stride > 1)
-        convolve_back(s, work->dz, turned, b->dx + in, b->add_dx);
+        grouped_convolve_back(s, work->dz, turned, b->dx + in, b->add_dx);
     else if (b->dx)
-        convolve(s, work->dz, turned, s->in, 1, b->dx + in, b->add_dx);
+        grouped_convolve(s, work->dz, turned, s->in, 1, b->dx + in, b->add_dx);
     trace_part(piece, TRACE_GEMM);
 }
 
@@ -450,7 +451,7 @@ void conv_grouped_backward(const struct conv *c, const struct conv_backward *b, 
     if (!dry_run)
         memset(dw, 0, weights * sizeof *dw);
     if (b->dx)
-        pack_turned(&s, all_slices(&s), b->w, b->scratch);
+        grouped_pack_turned(&s, all_slices(&s), b->w, b->scratch);
     for (size_t i = first; i < end; i++) {
         conv_tell_rows(b->ready, i * out, out, s.channels, b->context);
         for (size_t k = 0; k < slice_count(&s); k++)
@@ -562,7 +563,7 @@ void conv_grouped_backward_team(const struct conv *c, const struct conv_backward
     struct slice_work work = {memory->team, own, own + s.padded * s.padded * s.width};
 
     if (b->dx)
-        pack_turned(&s, parallel_range(slice_count(&s), share), b->w, memory->team);
+        grouped_pack_turned(&s, parallel_range(slice_count(&s), share), b->w, memory->team);
     parallel_barrier(share);
     for (size_t i = mine.first; i < mine.end; i++) {
         if (i == mine.first || i % n == 0) {

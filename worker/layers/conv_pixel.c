@@ -12,7 +12,7 @@ struct sizes {
     size_t tap;                 /* floats of one tap's weights */
 };
 
-static struct sizes sizes_of(const struct conv *c)
+static struct sizes pixel_sizes(const struct conv *c)
 {
     const struct window *w = &c->window;
     struct sizes s = {.ci = (size_t)w->channels, .co = (size_t)c->out_channels};
@@ -23,7 +23,7 @@ static struct sizes sizes_of(const struct conv *c)
 }
 
 /* Taps [*from, *end) of one direction that hit pixels for output position o. */
-static void taps_at(const struct window *w, int o, int *from, int *end)
+static void pixel_taps_at(const struct window *w, int o, int *from, int *end)
 {
     int start = o * w->stride - w->pad;
     *from = start < 0 ? -start : 0;
@@ -36,11 +36,11 @@ static void forward_pixel(const struct conv *c, const struct tile_matrix *weight
                           float *z, int oy, int ox, size_t images)
 {
     const struct window *w = &c->window;
-    struct sizes s = sizes_of(c);
+    struct sizes s = pixel_sizes(c);
     int ky0, ky1, kx0, kx1;
 
-    taps_at(w, oy, &ky0, &ky1);
-    taps_at(w, ox, &kx0, &kx1);
+    pixel_taps_at(w, oy, &ky0, &ky1);
+    pixel_taps_at(w, ox, &kx0, &kx1);
     for (int ky = ky0; ky < ky1; ky++) {
         int iy = oy * w->stride - w->pad + ky, ix = ox * w->stride - w->pad + kx0;
         size_t k0 = (size_t)(ky * w->kernel + kx0) * s.ci, k = (size_t)(kx1 - kx0) * s.ci;
@@ -67,7 +67,7 @@ void conv_pixel_pack(const struct conv *c, struct parallel_range panels, const f
 static void forward_pixels(const struct conv *c, const struct tile_matrix *weights, const float *x,
                            float *z, size_t first, size_t images)
 {
-    struct sizes s = sizes_of(c);
+    struct sizes s = pixel_sizes(c);
     int out = c->window.out;
 
     for (int p = 0; p < out * out; p++)
@@ -121,7 +121,7 @@ bool conv_pixel_weights_part(const struct conv *c, const float *x, const float *
                              float *dw, size_t ld, bool add)
 {
     const struct window *w = &c->window;
-    struct sizes s = sizes_of(c);
+    struct sizes s = pixel_sizes(c);
     size_t row = 0;
 
     for (int p = 0; p < w->in * w->in; p++) {
@@ -148,7 +148,7 @@ bool conv_pixel_weights_part(const struct conv *c, const float *x, const float *
 static void weights_of_tap(const struct conv *c, const float *x, const float *dz, int tap,
                            size_t images, float *dw, bool add)
 {
-    struct sizes s = sizes_of(c);
+    struct sizes s = pixel_sizes(c);
     struct parallel_range all = {0, conv_pixel_hits(c, tap) * images};
 
     if (!conv_pixel_weights_part(c, x, dz, tap, all, images,
@@ -159,7 +159,7 @@ static void weights_of_tap(const struct conv *c, const float *x, const float *dz
 void conv_pixel_weights(const struct conv *c, const float *x, const float *dz, size_t first,
                         size_t images, float *dw, bool add)
 {
-    struct sizes s = sizes_of(c);
+    struct sizes s = pixel_sizes(c);
     int kernel = c->window.kernel;
 
     for (int t = 0; t < kernel * kernel; t++)
@@ -171,7 +171,7 @@ static void data_of_pixel(const struct conv *c, const struct tile_matrix *weight
                           float *dx, bool add, int iy, int ix, size_t images)
 {
     const struct window *w = &c->window;
-    struct sizes s = sizes_of(c);
+    struct sizes s = pixel_sizes(c);
     float *to = dx + (size_t)(iy * w->in + ix) * s.ci;
 
     for (int t = 0; t < w->kernel * w->kernel; t++) {
@@ -191,7 +191,7 @@ static void data_of_pixel(const struct conv *c, const struct tile_matrix *weight
 void conv_pixel_pack_data(const struct conv *c, struct parallel_range panels, const float *w,
                           float *to)
 {
-    struct sizes s = sizes_of(c);
+    struct sizes s = pixel_sizes(c);
     size_t first = panels.first * TILE_COLUMNS, count = panels.end * TILE_COLUMNS - first;
 
     for (int t = 0; t < c->window.kernel * c->window.kernel; t++) {
@@ -204,7 +204,7 @@ void conv_pixel_pack_data(const struct conv *c, struct parallel_range panels, co
 static void data_of_pixels(const struct conv *c, const struct tile_matrix *weights, const float *dz,
                            float *dx, bool add, size_t first, size_t images)
 {
-    struct sizes s = sizes_of(c);
+    struct sizes s = pixel_sizes(c);
     int in = c->window.in;
 
     for (int p = 0; p < in * in; p++)

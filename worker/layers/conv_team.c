@@ -7,6 +7,7 @@
 
 #include "common/run/trace.h"
 #include "worker/kernels/dry_run.h"
+#include "worker/kernels/extent.h"
 #include "worker/kernels/gemm.h"
 #include "worker/kernels/im2col.h"
 #include "worker/kernels/tile_gemm.h"
@@ -19,25 +20,15 @@
 /* A thread's im2col tile: smaller than one thread's alone (conv.c), since its share is. */
 enum { TILE_FLOATS = 512 * 1024 / 4, LARGE_TILE_FLOATS = 1024 * 1024 / 4 };
 
-static size_t at_most(size_t x, size_t limit)
-{
-    return x < limit ? x : limit;
-}
-
-static size_t larger(size_t a, size_t b)
-{
-    return a > b ? a : b;
-}
-
-static size_t tile_floats(const struct conv *c)
+static size_t team_tile_floats(const struct conv *c)
 {
     return conv_weights(c) > TILE_FLOATS ? LARGE_TILE_FLOATS : TILE_FLOATS;
 }
 
 /* Rows of a tile of `columns`. */
-static size_t tile_rows(const struct conv *c, size_t columns)
+static size_t team_tile_rows(const struct conv *c, size_t columns)
 {
-    size_t rows = tile_floats(c) / columns / TILE_ROWS * TILE_ROWS;
+    size_t rows = team_tile_floats(c) / columns / TILE_ROWS * TILE_ROWS;
     return rows < TILE_ROWS ? TILE_ROWS : rows;
 }
 
@@ -86,11 +77,11 @@ static void multiply_tile(const struct product *p, const float *col, size_t rows
 static void multiply_block(const struct product *p, const struct parallel_block *block)
 {
     size_t k = conv_columns(&p->window), end = block->row + block->rows;
-    size_t tile = tile_rows(p->c, k > p->channels ? k : p->channels);
+    size_t tile = team_tile_rows(p->c, k > p->channels ? k : p->channels);
 
     for (size_t row = block->row, rows; row < end; row += rows) {
         const float *col = p->in_place ? p->from + row * k : p->col;
-        rows = at_most(end - row, tile);
+        rows = extent_min(end - row, tile);
         if (!p->in_place)
             im2col(&p->window, p->from, row, rows, p->col);
         multiply_tile(p, col, rows, block->column, block->columns,
@@ -100,7 +91,7 @@ static void multiply_block(const struct product *p, const struct parallel_block 
     }
 }
 
-static void multiply(const struct product *p, size_t rows, struct parallel_share share)
+static void team_multiply(const struct product *p, size_t rows, struct parallel_share share)
 {
     struct parallel_block block[PARALLEL_BLOCKS];
     int blocks = parallel_matrix(rows, tiles_of(rows), p->channels,
@@ -115,8 +106,8 @@ static struct parallel_range panels_of(size_t channels, struct parallel_share sh
     return parallel_range(channels / TILE_COLUMNS, share);
 }
 
-static void pack_forward(const struct conv *c, const float *w, struct parallel_share share,
-                         float *to)
+static void team_pack_forward(const struct conv *c, const float *w, struct parallel_share share,
+                              float *to)
 {
     size_t k = conv_matrix_rows(c), n = (size_t)c->out_channels;
     struct parallel_range panels = panels_of(n, share);
@@ -147,10 +138,10 @@ static void forward_directly(const struct conv *c, const float *w, const float *
                         .context = context};
 
     if (packed) {
-        pack_forward(c, w, share, memory->team);
+        team_pack_forward(c, w, share, memory->team);
         parallel_barrier(share);
     }
-    multiply(&p, (size_t)images * conv_pixels_out(c), share);
+    team_multiply(&p, (size_t)images * conv_pixels_out(c), share);
 }
 
 /* ---- tiny images: as many of them as fill a product, each thread its own */
@@ -160,9 +151,9 @@ static bool by_pixel(const struct conv *c, int images, int threads)
     return conv_by_pixel(c, images / threads);
 }
 
-static void forward_by_pixel(const struct conv *c, const float *w, const float *x, float *z,
-                             int images, struct parallel_share share,
-                             const struct conv_memory *memory, conv_rows *done, void *context)
+static void team_forward_by_pixel(const struct conv *c, const float *w, const float *x, float *z,
+                                  int images, struct parallel_share share,
+                                  const struct conv_memory *memory, conv_rows *done, void *context)
 {
     struct parallel_range mine = parallel_range((size_t)images, share);
     size_t pixels = conv_pixels_out(c);
@@ -170,7 +161,7 @@ static void forward_by_pixel(const struct conv *c, const float *w, const float *
     conv_pixel_pack(c, panels_of((size_t)c->out_channels, share), w, memory->team);
     parallel_barrier(share);
     for (size_t i = mine.first, n; i < mine.end; i += n) {
-        n = at_most(mine.end - i, CONV_PIXEL_IMAGES_AT_ONCE);
+        n = extent_min(mine.end - i, CONV_PIXEL_IMAGES_AT_ONCE);
         conv_pixel_forward_packed(c, memory->team, x, z, i, n);
         conv_tell_rows(done, i * pixels, n * pixels, (size_t)c->out_channels, context);
     }
@@ -189,7 +180,7 @@ void conv_forward_team(const struct conv *c, const float *w, const float *x, flo
     else if (m)
         conv_winograd_run_team(c, &pass, w, images, share, memory->own[share.part]);
     else if (by_pixel(c, images, share.parts))
-        forward_by_pixel(c, w, x, z, images, share, memory, done, context);
+        team_forward_by_pixel(c, w, x, z, images, share, memory, done, context);
     else
         forward_directly(c, w, x, z, images, share, memory, done, context);
 }
@@ -211,7 +202,7 @@ struct phase {
     size_t k;          /* taps of the classes before */
 };
 
-static struct phase phase_of(const struct window *w, int y, int x, size_t k)
+static struct phase team_phase(const struct window *w, int y, int x, size_t k)
 {
     struct phase p = {.y = y, .x = x, .k = k};
 
@@ -242,7 +233,7 @@ static size_t gathered_row_floats(const struct conv *c)
 /* Lines that are worked on together. */
 static size_t lines_at_once(const struct conv *c)
 {
-    size_t n = tile_floats(c) / (lines(&c->window) * gathered_row_floats(c));
+    size_t n = team_tile_floats(c) / (lines(&c->window) * gathered_row_floats(c));
     return n ? n : 1;
 }
 
@@ -256,7 +247,7 @@ static void pack_phases(const struct conv *c, const float *w, struct parallel_sh
     size_t first = panels.first * TILE_COLUMNS, count = panels.end * TILE_COLUMNS - first;
 
     for (int i = 0; i < win->stride * win->stride; i++) {
-        struct phase p = phase_of(win, i / win->stride, i % win->stride, 0);
+        struct phase p = team_phase(win, i / win->stride, i % win->stride, 0);
         for (int t = 0; t < p.taps; t++, k += co) {
             struct tile_matrix b = {w + ((size_t)p.tap[t] * ci + first) * co, co, true, false};
             tile_pack(&b, co, count, to + first * k_all + k * TILE_COLUMNS, k_all);
@@ -329,8 +320,8 @@ static void put_pixel(float *to, const float *from, size_t n, bool add)
 }
 
 /* The class's pixels of a line to dx. */
-static const float *put_line(const struct gather *g, const struct phase *p, size_t line,
-                             const struct parallel_block *of, const float *from)
+static const float *team_put_line(const struct gather *g, const struct phase *p, size_t line,
+                                  const struct parallel_block *of, const float *from)
 {
     const struct window *w = &g->c->window;
     size_t ci = (size_t)w->channels, in = (size_t)w->in, image = line / lines(w);
@@ -371,7 +362,7 @@ static void run_phase(const struct gather *g, const struct phase *p,
     piece = trace_begin();
     for (size_t line = of->row; line < end && !dry_run; line++)
         if (has_line(w, p, line))
-            out = put_line(g, p, line, of, out);
+            out = team_put_line(g, p, line, of, out);
     trace_part(piece, TRACE_IM2COL);
 }
 
@@ -388,7 +379,7 @@ static void run_lines(const struct gather *g, const struct parallel_block *of)
     size_t k = 0, first = line_pixel(w, of->row);
 
     for (int i = 0; i < w->stride * w->stride; i++) {
-        struct phase p = phase_of(w, i / w->stride, i % w->stride, k);
+        struct phase p = team_phase(w, i / w->stride, i % w->stride, k);
         k += (size_t)p.taps;
         run_phase(g, &p, of);
     }
@@ -412,7 +403,7 @@ static void data_by_phases(const struct conv *c, const struct conv_backward *b, 
         for (size_t line = 0; line < block[i].rows; line += most) {
             struct parallel_block of = block[i];
             of.row += line;
-            of.rows = at_most(block[i].rows - line, most);
+            of.rows = extent_min(block[i].rows - line, most);
             run_lines(&g, &of);
         }
 }
@@ -476,7 +467,7 @@ static void data_by_pixel(const struct conv *c, const struct conv_backward *b, i
     size_t pixels = conv_pixels_in(c);
 
     for (size_t i = mine.first, n; i < mine.end; i += n) {
-        n = at_most(mine.end - i, CONV_PIXEL_IMAGES_AT_ONCE);
+        n = extent_min(mine.end - i, CONV_PIXEL_IMAGES_AT_ONCE);
         conv_pixel_data_packed(c, packed, b->dz, b->dx, b->add_dx, i, n);
         conv_tell_rows(b->done, i * pixels, n * pixels, (size_t)c->window.channels, b->context);
     }
@@ -497,7 +488,7 @@ static void data_directly(const struct conv *c, const struct conv_backward *b, i
     if (by_pixel(c, images, share.parts))
         data_by_pixel(c, b, images, share, memory->team);
     else if (is_product(c))
-        multiply(&p, (size_t)images * conv_pixels_in(c), share);
+        team_multiply(&p, (size_t)images * conv_pixels_in(c), share);
     else
         data_by_phases(c, b, images, share, packs_data(c) ? memory->team : NULL, own);
 }
@@ -536,7 +527,7 @@ struct dw_block {
 
 static bool may_be_whole(const struct conv *c)
 {
-    size_t tile = conv_reads_in_place(c) ? 0 : tile_floats(c);
+    size_t tile = conv_reads_in_place(c) ? 0 : team_tile_floats(c);
     return conv_weights(c) + tile <= WHOLE_FLOATS + SMALL_FLOATS / 4;
 }
 
@@ -562,7 +553,7 @@ static struct dw_block block_at(const struct blocks *s, size_t i)
     int tap = (s->first_tap + t / taps) * s->c->window.kernel + s->first_tap + t % taps;
     size_t row = ci * k / s->k_parts, row_end = ci * (k + 1) / s->k_parts;
     size_t column = units * n / s->n_parts * s->n_unit;
-    size_t column_end = at_most(units * (n + 1) / s->n_parts * s->n_unit, co);
+    size_t column_end = extent_min(units * (n + 1) / s->n_parts * s->n_unit, co);
     size_t hits = s->pixel ? conv_pixel_hits(s->c, tap) : 1;
     return (struct dw_block){
         tap,
@@ -613,9 +604,9 @@ static struct parallel_range rows_of(const struct dw_block *b, size_t before,
     struct parallel_range r = {0, 0};
 
     if (mine.first > before)
-        r.first = at_most((mine.first - before + b->work - 1) / b->work, b->rows);
+        r.first = extent_min((mine.first - before + b->work - 1) / b->work, b->rows);
     if (mine.end > before)
-        r.end = at_most((mine.end - before + b->work - 1) / b->work, b->rows);
+        r.end = extent_min((mine.end - before + b->work - 1) / b->work, b->rows);
     return r;
 }
 
@@ -675,7 +666,7 @@ static void sum_block(const struct blocks *s, const struct conv_backward *b,
         return;
     }
     for (size_t row = rows.first; row < rows.end; row += step, to.add = true) {
-        size_t count = at_most(rows.end - row, step);
+        size_t count = extent_min(rows.end - row, step);
         const float *from = b->x + row * ci + block->at.row, *dz = b->dz + row * n;
         size_t ld = ci;
         if (!conv_reads_in_place(c)) {
@@ -695,10 +686,10 @@ static void sum_whole(const struct conv *c, const struct conv_backward *b,
 {
     struct conv_runs runs = conv_weight_runs(c);
     size_t k = conv_columns(&c->window), n = (size_t)c->out_channels;
-    size_t tile = tile_rows(c, k > n ? k : n);
+    size_t tile = team_tile_rows(c, k > n ? k : n);
 
     for (size_t row = rows.first; row < rows.end; row += tile, to.add = true) {
-        size_t count = at_most(rows.end - row, tile);
+        size_t count = extent_min(rows.end - row, tile);
         const float *from = conv_reads_in_place(c) ? b->x + row * k : col;
         if (data || !b->dx)
             conv_tell_rows(b->ready, row, count, n, b->context);
@@ -762,7 +753,7 @@ static void sum_blocks(const struct blocks *s, const struct conv_backward *b,
     }
 }
 
-static void add_rows(float *to, const float *from, size_t n, bool add)
+static void team_add_rows(float *to, const float *from, size_t n, bool add)
 {
     if (dry_run_moves((add ? 3 : 2) * n))
         return;
@@ -790,7 +781,7 @@ static void add_block(const struct blocks *s, const struct dw_block *block, size
             return; /* it is there */
         const float *from = s->whole ? memory->own[t] : own_sums(before, of, memory->own[t]);
         for (size_t row = mine.first; row < mine.end; row++)
-            add_rows(dw + row * co, from + row * n, n, add);
+            team_add_rows(dw + row * co, from + row * n, n, add);
         add = true;
     }
 }
@@ -847,8 +838,9 @@ static void weights_directly(const struct blocks *s, const struct conv_backward 
               by_rows && b->dx ? &data : NULL);
 }
 
-static void weights_by_winograd(const struct conv *c, const struct conv_backward *b, int images,
-                                struct parallel_share share, const struct conv_memory *memory)
+static void team_weights_by_winograd(const struct conv *c, const struct conv_backward *b,
+                                     int images, struct parallel_share share,
+                                     const struct conv_memory *memory)
 {
     struct conv_winograd_sums sums = {
         .m = c->winograd[CONV_WEIGHTS], .x = b->x, .dz = b->dz, .sums = memory->team};
@@ -857,8 +849,8 @@ static void weights_by_winograd(const struct conv *c, const struct conv_backward
     conv_winograd_finish_weights(c, sums.m, share, sums.sums, b->dw, b->add_dw);
 }
 
-static void data_by_winograd(const struct conv *c, const struct conv_backward *b, int images,
-                             struct parallel_share share, const struct conv_memory *memory)
+static void team_data_by_winograd(const struct conv *c, const struct conv_backward *b, int images,
+                                  struct parallel_share share, const struct conv_memory *memory)
 {
     struct conv_winograd_pass pass = {.m = c->winograd[CONV_DATA],
                                       .turned = true,
@@ -873,9 +865,9 @@ static void data_by_winograd(const struct conv *c, const struct conv_backward *b
 }
 
 /* dx of its own, where it is not made row by row with dw; dw first, if by Winograd. */
-static void backward_directly(const struct conv *c, const struct conv_backward *b, int images,
-                              struct parallel_share share, const struct conv_memory *memory,
-                              bool data)
+static void team_backward_directly(const struct conv *c, const struct conv_backward *b, int images,
+                                   struct parallel_share share, const struct conv_memory *memory,
+                                   bool data)
 {
     bool by_rows = conv_backward_by_rows(c, images, share.parts, b->dx != NULL);
     struct blocks s = blocks_of(c, images, share.parts);
@@ -903,9 +895,9 @@ void conv_backward_team(const struct conv *c, const struct conv_backward *b, int
     if (!conv_backward_by_rows(c, images, share.parts, b->dx != NULL))
         make_ready(c, b, images, share);
     if (c->winograd[CONV_WEIGHTS])
-        weights_by_winograd(c, b, images, share, memory);
+        team_weights_by_winograd(c, b, images, share, memory);
     else
-        backward_directly(c, b, images, share, memory, data);
+        team_backward_directly(c, b, images, share, memory, data);
     if (!b->dx || (data && !c->winograd[CONV_WEIGHTS]))
         return;
     parallel_barrier(share);
@@ -914,7 +906,7 @@ void conv_backward_team(const struct conv *c, const struct conv_backward *b, int
         parallel_barrier(share);
         data_directly(c, b, images, share, memory);
     } else {
-        data_by_winograd(c, b, images, share, memory);
+        team_data_by_winograd(c, b, images, share, memory);
     }
 }
 
@@ -928,14 +920,14 @@ size_t conv_team_floats(const struct conv *c, int images, int threads)
         return conv_grouped_team_floats(c);
     for (int i = 0; i < CONV_DIRECTIONS; i++)
         if (c->winograd[i])
-            most = larger(most, conv_winograd_team_floats(c, c->winograd[i], images, threads));
+            most = extent_max(most, conv_winograd_team_floats(c, c->winograd[i], images, threads));
     return most;
 }
 
 static size_t product_floats(const struct conv *c, const struct window *w, size_t channels)
 {
-    size_t widest = larger(conv_columns(w), channels);
-    return tile_rows(c, widest) * widest;
+    size_t widest = extent_max(conv_columns(w), channels);
+    return team_tile_rows(c, widest) * widest;
 }
 
 size_t conv_own_floats(const struct conv *c)
@@ -945,15 +937,17 @@ size_t conv_own_floats(const struct conv *c)
 
     if (c->algorithm == CONV_GROUPED)
         return conv_grouped_own_floats(c);
-    most = larger(2 * BLOCK_FLOATS + GATHERED_ROWS * BLOCK_K, phases_floats(c));
+    most = extent_max(2 * BLOCK_FLOATS + GATHERED_ROWS * BLOCK_K, phases_floats(c));
     if (!conv_reads_in_place(c))
-        most = larger(most, larger(product_floats(c, &c->window, co),
-                                   conv_turns_kernel(c) ? product_floats(c, &turned, ci) : 0));
+        most =
+            extent_max(most, extent_max(product_floats(c, &c->window, co),
+                                        conv_turns_kernel(c) ? product_floats(c, &turned, ci) : 0));
     if (may_be_whole(c))
-        most = larger(most, conv_weights(c) +
-                                (conv_reads_in_place(c) ? 0 : product_floats(c, &c->window, co)));
+        most =
+            extent_max(most, conv_weights(c) +
+                                 (conv_reads_in_place(c) ? 0 : product_floats(c, &c->window, co)));
     for (int i = 0; i < CONV_DIRECTIONS; i++)
         if (c->winograd[i])
-            most = larger(most, conv_winograd_own_floats(c, c->winograd[i]));
+            most = extent_max(most, conv_winograd_own_floats(c, c->winograd[i]));
     return most;
 }

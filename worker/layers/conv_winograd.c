@@ -4,6 +4,7 @@
 
 #include "common/run/trace.h"
 #include "worker/kernels/dry_run.h"
+#include "worker/kernels/extent.h"
 #include "worker/kernels/tile_gemm.h"
 #include "worker/kernels/tile_size.h"
 #include "worker/kernels/winograd.h"
@@ -46,7 +47,7 @@ static size_t group_rows(const struct sizes *s)
     return tiles < s->tiles ? 1 : tiles / s->tiles;
 }
 
-static struct sizes sizes_of(const struct conv *c, enum conv_winograd m, bool turned)
+static struct sizes winograd_sizes(const struct conv *c, enum conv_winograd m, bool turned)
 {
     size_t ci = (size_t)c->window.channels, co = (size_t)c->out_channels;
     struct sizes s = {.m = (int)m, .from = turned ? co : ci, .to = turned ? ci : co};
@@ -73,13 +74,13 @@ bool conv_winograd_takes(const struct conv *c)
 
 size_t conv_winograd_images(const struct conv *c, enum conv_winograd m)
 {
-    struct sizes s = sizes_of(c, m, false);
+    struct sizes s = winograd_sizes(c, m, false);
     return (s.rows + s.tiles - 1) / s.tiles;
 }
 
 size_t conv_winograd_weights_floats(const struct conv *c, enum conv_winograd m)
 {
-    struct sizes s = sizes_of(c, m, false);
+    struct sizes s = winograd_sizes(c, m, false);
     return s.positions * s.weights_step;
 }
 
@@ -91,13 +92,13 @@ static size_t edge_floats(const struct sizes *s)
 
 size_t conv_winograd_work_floats(const struct conv *c, enum conv_winograd m)
 {
-    struct sizes s = sizes_of(c, m, false);
+    struct sizes s = winograd_sizes(c, m, false);
     return s.positions * (s.from_step + s.to_step) + 2 * edge_floats(&s);
 }
 
 /* Panels (to / TILE_COLUMNS, from, TILE_COLUMNS) of each position. */
-static void pack_forward(const struct sizes *s, struct parallel_range panels, const float *w,
-                         float *u)
+static void winograd_pack_forward(const struct sizes *s, struct parallel_range panels,
+                                  const float *w, float *u)
 {
     size_t tap = s->from * s->to;
 
@@ -111,8 +112,8 @@ enum { TURN_AT_ONCE = 64 };
 
 /* Blocks of TILE_COLUMNS input channels by TURN_AT_ONCE output channels, transposed on their way.
  */
-static void pack_turned(const struct sizes *s, struct parallel_range panels, const float *w,
-                        float *u)
+static void winograd_pack_turned(const struct sizes *s, struct parallel_range panels,
+                                 const float *w, float *u)
 {
     float block[WINOGRAD_POSITIONS_MAX * TILE_COLUMNS * TURN_AT_ONCE] __attribute__((aligned(64)));
     size_t tap = s->from * s->to, step = TILE_COLUMNS * TURN_AT_ONCE;
@@ -134,13 +135,13 @@ static void pack_turned(const struct sizes *s, struct parallel_range panels, con
 void conv_winograd_pack(const struct conv *c, enum conv_winograd m, bool turned,
                         struct parallel_share share, const float *w, float *u)
 {
-    struct sizes s = sizes_of(c, m, turned);
+    struct sizes s = winograd_sizes(c, m, turned);
     struct parallel_range panels = parallel_range(s.to / TILE_COLUMNS, share);
     double piece = trace_begin();
 
     if (dry_run_moves((9 + s.positions) * s.from * (panels.end - panels.first) * TILE_COLUMNS))
         return;
-    turned ? pack_turned(&s, panels, w, u) : pack_forward(&s, panels, w, u);
+    turned ? winograd_pack_turned(&s, panels, w, u) : winograd_pack_forward(&s, panels, w, u);
     trace_part(piece, TRACE_IM2COL);
 }
 
@@ -245,11 +246,6 @@ static size_t first_pixel(const struct sizes *s, size_t row)
     return (row / s->tiles * s->side + row % s->tiles * (size_t)s->m) * s->side;
 }
 
-static size_t at_most(size_t x, size_t limit)
-{
-    return x < limit ? x : limit;
-}
-
 /* Tells the pixels of some tiles: whole rows of tiles together, otherwise row by row of pixels. */
 static void tell_tiles(const struct sizes *s, const struct part *r, conv_rows *done, void *context)
 {
@@ -266,7 +262,8 @@ static void tell_tiles(const struct sizes *s, const struct part *r, conv_rows *d
             tile += rows * s->tiles;
             continue;
         }
-        size_t count = at_most(s->tiles - x, left), pixels = at_most(count * m, s->side - x * m);
+        size_t count = extent_min(s->tiles - x, left),
+               pixels = extent_min(count * m, s->side - x * m);
         for (size_t y = 0; y < m && row % s->tiles * m + y < s->side; y++)
             conv_tell(done,
                       (struct parallel_block){first_pixel(s, row) + y * s->side + x * m, pixels,
@@ -320,7 +317,7 @@ static void run_groups(const struct sizes *s, const struct conv_winograd_pass *p
 
     begin(s, &w);
     for (; first < end; first += s->group)
-        run_group(s, p, &w, first, at_most(end - first, s->group));
+        run_group(s, p, &w, first, extent_min(end - first, s->group));
 }
 
 static size_t image_tiles(const struct sizes *s)
@@ -331,7 +328,7 @@ static size_t image_tiles(const struct sizes *s)
 void conv_winograd_run(const struct conv *c, const struct conv_winograd_pass *p, size_t first,
                        size_t end)
 {
-    struct sizes s = sizes_of(c, p->m, p->turned);
+    struct sizes s = winograd_sizes(c, p->m, p->turned);
 
     run_groups(&s, p, p->work, first * image_tiles(&s), end * image_tiles(&s));
 }
@@ -339,14 +336,14 @@ void conv_winograd_run(const struct conv *c, const struct conv_winograd_pass *p,
 void conv_winograd_sum_weights(const struct conv *c, const struct conv_winograd_sums *p,
                                size_t first, size_t end)
 {
-    struct sizes s = sizes_of(c, p->m, false);
+    struct sizes s = winograd_sizes(c, p->m, false);
     struct work w = work_at(&s, p->work);
     bool add = p->add;
 
     begin(&s, &w);
     for (size_t base = first * image_tiles(&s), tiles; base < end * image_tiles(&s);
          base += s.group, add = true) {
-        tiles = at_most(end * image_tiles(&s) - base, s.group);
+        tiles = extent_min(end * image_tiles(&s) - base, s.group);
         transform_inputs(&s, p->x, whole_part(base, tiles, s.from), w.zeros, w.inputs);
         transform_gradients(&s, p->dz, whole_part(base, tiles, s.to), w.zeros, w.others);
         for (size_t i = 0; i < s.positions; i++) {
@@ -361,7 +358,7 @@ void conv_winograd_finish_weights(const struct conv *c, enum conv_winograd m,
                                   struct parallel_share share, const float *sums, float *dw,
                                   bool add)
 {
-    struct sizes s = sizes_of(c, m, false);
+    struct sizes s = winograd_sizes(c, m, false);
     struct parallel_block part[PARALLEL_BLOCKS];
     int parts = parallel_matrix(s.from, s.from, s.to, TILE_COLUMNS, share, part);
     double piece = trace_begin();
@@ -409,7 +406,7 @@ static size_t most_team_tiles(const struct sizes *s, int threads)
     size_t bytes = (size_t)threads * TEAM_WORK_BYTES;
     if (bytes < LARGE_WORK_BYTES)
         bytes = has_large_weights(s) ? LARGE_WORK_BYTES
-                                     : at_most((size_t)threads * WORK_BYTES, LARGE_WORK_BYTES);
+                                     : extent_min((size_t)threads * WORK_BYTES, LARGE_WORK_BYTES);
     size_t tiles = bytes / (s->positions * (s->from_ld + s->to_ld) * sizeof(float));
     return tiles ? tiles : 1;
 }
@@ -430,15 +427,15 @@ static size_t work_floats(const struct sizes *s)
 size_t conv_winograd_team_floats(const struct conv *c, enum conv_winograd m, int images,
                                  int threads)
 {
-    struct sizes s = sizes_of(c, m, false);
+    struct sizes s = winograd_sizes(c, m, false);
 
-    set_group(&s, at_most(most_team_tiles(&s, threads), image_tiles(&s) * (size_t)images));
+    set_group(&s, extent_min(most_team_tiles(&s, threads), image_tiles(&s) * (size_t)images));
     return s.positions * s.weights_step + work_floats(&s);
 }
 
 size_t conv_winograd_own_floats(const struct conv *c, enum conv_winograd m)
 {
-    struct sizes s = sizes_of(c, m, false);
+    struct sizes s = winograd_sizes(c, m, false);
 
     set_own_group(&s);
     return has_large_weights(&s) ? edge_floats(&s) : work_floats(&s);
@@ -463,7 +460,7 @@ static void share_products(const struct sizes *s, size_t rows, size_t columns,
         for (size_t at = part[k].row, end = at + part[k].rows, count; at < end; at += count) {
             size_t first = rows * part[k].column / tiles;
             size_t behind = rows * (part[k].column + part[k].columns) / tiles;
-            count = at_most(end - at, panels - at % panels);
+            count = extent_min(end - at, panels - at % panels);
             make(s,
                  &(struct product){at / panels, first, behind - first, at % panels * TILE_COLUMNS,
                                    count * TILE_COLUMNS},
@@ -478,7 +475,7 @@ struct team_pass {
     size_t tiles;  /* of the group */
 };
 
-static void multiply(const struct sizes *s, const struct product *p, void *context)
+static void winograd_multiply(const struct sizes *s, const struct product *p, void *context)
 {
     const struct team_pass *t = context;
     const float *u = t->p->u + p->position * s->weights_step;
@@ -527,7 +524,7 @@ static void run_team_group(const struct sizes *s, struct team_pass *t, size_t ba
     for (int i = 0; i < parts; i++)
         transform_inputs(s, p->from, part[i], t->w.zeros, t->w.inputs);
     parallel_barrier(share);
-    share_products(s, t->tiles, s->to, share, multiply, t);
+    share_products(s, t->tiles, s->to, share, winograd_multiply, t);
     parallel_barrier(share);
     parts = share_tiles(base, t->tiles, s->to, share, part);
     for (int i = 0; i < parts; i++) {
@@ -539,7 +536,7 @@ static void run_team_group(const struct sizes *s, struct team_pass *t, size_t ba
 void conv_winograd_run_team(const struct conv *c, const struct conv_winograd_pass *p,
                             const float *w, int images, struct parallel_share share, float *own)
 {
-    struct sizes s = sizes_of(c, p->m, p->turned);
+    struct sizes s = winograd_sizes(c, p->m, p->turned);
     size_t all = image_tiles(&s) * (size_t)images;
     float *u = (float *)p->u;
 
@@ -558,7 +555,7 @@ void conv_winograd_run_team(const struct conv *c, const struct conv_winograd_pas
         begin(&s, &t.w);
     parallel_barrier(share);
     for (size_t base = 0; base < all; base += s.group) {
-        t.tiles = at_most(all - base, s.group);
+        t.tiles = extent_min(all - base, s.group);
         run_team_group(&s, &t, base, share);
     }
 }
@@ -566,7 +563,7 @@ void conv_winograd_run_team(const struct conv *c, const struct conv_winograd_pas
 void conv_winograd_sum_team(const struct conv *c, const struct conv_winograd_sums *sums, int images,
                             struct parallel_share share)
 {
-    struct sizes s = sizes_of(c, sums->m, false);
+    struct sizes s = winograd_sizes(c, sums->m, false);
     struct conv_winograd_sums pass = *sums;
     struct part part[PARALLEL_BLOCKS];
     size_t all = image_tiles(&s) * (size_t)images;
@@ -578,7 +575,7 @@ void conv_winograd_sum_team(const struct conv *c, const struct conv_winograd_sum
         begin(&s, &t.w);
     parallel_barrier(share);
     for (size_t base = 0; base < all; base += s.group, pass.add = true) {
-        t.tiles = at_most(all - base, s.group);
+        t.tiles = extent_min(all - base, s.group);
         int parts = share_tiles(base, t.tiles, s.from, share, part);
         for (int i = 0; i < parts; i++)
             transform_inputs(&s, pass.x, part[i], t.w.zeros, t.w.inputs);

@@ -135,7 +135,7 @@ static void finish_target(const struct pass *p, struct parallel_share share)
 }
 
 /* A thread's part of both gradients. */
-static void convolve_back(struct parallel_share share, void *context)
+static void backward_convolve(struct parallel_share share, void *context)
 {
     struct pass p = *(struct pass *)context;
     struct model *m = p.m;
@@ -157,11 +157,11 @@ static void convolve_back(struct parallel_share share, void *context)
 
 /* Weight gradient and input gradient of one unit; then the numbers of the batch norms behind the
  * input gradient. */
-static void run_unit(struct pass *p)
+static void backward_run_unit(struct pass *p)
 {
     double span = trace_begin();
 
-    parallel_team(p->m->config.threads, convolve_back, p);
+    parallel_team(p->m->config.threads, backward_convolve, p);
     trace_end_layer(span, "backward", p->u->name, unit_flops(p->u, p->m->n) * (p->dx ? 2 : 1));
 }
 
@@ -250,7 +250,8 @@ static struct target target_of_block(const struct model *m, int i)
 }
 
 /* From the gradient of the block's output to that of its input. */
-static void run_block(struct model *m, int i, bool accumulate, const struct announcement *a)
+static void backward_run_block(struct model *m, int i, bool accumulate,
+                               const struct announcement *a)
 {
     const struct block *b = &m->blocks[i];
     float *g_in = i ? m->blocks[i - 1].g : m->g_in;
@@ -264,7 +265,7 @@ static void run_block(struct model *m, int i, bool accumulate, const struct anno
         d.x = block_input(m, i);
         d.dz = d.u->dz;
         d.dx = g_in;
-        run_unit(&d);
+        backward_run_unit(&d);
         announce(a, d.u);
     }
     for (int k = b->units - 1; k > 0; k--) {
@@ -275,7 +276,7 @@ static void run_block(struct model *m, int i, bool accumulate, const struct anno
         p.x = below->y_again;
         p.dx = below->g;
         p.target = (struct target){NULL, below, NULL};
-        run_unit(&p);
+        backward_run_unit(&p);
         announce(a, p.u);
         p.g = p.dx;
     }
@@ -286,7 +287,7 @@ static void run_block(struct model *m, int i, bool accumulate, const struct anno
     p.dx = g_in;
     p.add_dx = true; /* onto the shortcut's gradient */
     p.target = target_of_block(m, i - 1);
-    run_unit(&p);
+    backward_run_unit(&p);
     announce(a, p.u);
 }
 
@@ -397,7 +398,7 @@ static void run_stem(struct model *m, bool accumulate)
         p.target.unit = stem;
         start_target(&p, spread_maxima);
     }
-    run_unit(&(struct pass){
+    backward_run_unit(&(struct pass){
         .m = m, .u = stem, .x = m->images, .g = stem->g, .dz = stem->dz, .accumulate = accumulate});
 }
 
@@ -424,7 +425,7 @@ void model_backward(struct model *m, double scale, bool accumulate, model_grads_
                                 .target = target_of_block(m, last)},
                  spread_average);
     for (int i = last; i >= 0; i--)
-        run_block(m, i, accumulate, &a);
+        backward_run_block(m, i, accumulate, &a);
     run_stem(m, accumulate);
     announce(&a, &m->units[0]);
 }

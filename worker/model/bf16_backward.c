@@ -26,7 +26,7 @@ struct pass {
     struct target target; /* of dx */
 };
 
-static void make_y_again(const struct unit *u, size_t row, size_t rows)
+static void bf16_make_y_again(const struct unit *u, size_t row, size_t rows)
 {
     size_t c = unit_channels(u), at = row * c;
     batchnorm_bf16_apply(u->half.z + at, rows, c, u->scale, u->shift, NULL, true,
@@ -34,7 +34,7 @@ static void make_y_again(const struct unit *u, size_t row, size_t rows)
 }
 
 /* Before the convolution reads rows of dz, and of x where they are the same ones. */
-static void make_dz(size_t row, size_t rows, void *context)
+static void bf16_make_dz(size_t row, size_t rows, void *context)
 {
     const struct pass *p = context;
     const struct unit *u = p->u;
@@ -42,14 +42,15 @@ static void make_dz(size_t row, size_t rows, void *context)
     double piece = trace_begin();
 
     if (p->below) /* whole images unless in == out */
-        make_y_again(p->below, row * in * in / (out * out), rows * in * in / (out * out));
+        bf16_make_y_again(p->below, row * in * in / (out * out), rows * in * in / (out * out));
     batchnorm_bf16_input_gradient(p->g + row * c, u->half.z + row * c, rows, c, u->ga, u->gb, u->gc,
                                   p->dz + row * c);
     trace_part(piece, TRACE_NORM);
 }
 
 /* Masks rows of g and takes the sums of the target's batch norms. */
-static void finish_rows(const struct target *t, struct lane *l, bf16 *g, size_t row, size_t rows)
+static void bf16_finish_rows(const struct target *t, struct lane *l, bf16 *g, size_t row,
+                             size_t rows)
 {
     const struct unit *u = t->unit;
     size_t c = unit_channels(u), at = row * c;
@@ -65,11 +66,11 @@ static void finish_rows(const struct target *t, struct lane *l, bf16 *g, size_t 
     batchnorm_bf16_mask_sums(g + at, &mask, rows, c, branch, l->sum);
 }
 
-static void finish_dx(size_t row, size_t rows, void *context)
+static void bf16_finish_dx(size_t row, size_t rows, void *context)
 {
     const struct pass *p = context;
     double piece = trace_begin();
-    finish_rows(&p->target, p->lane, p->dx, row, rows);
+    bf16_finish_rows(&p->target, p->lane, p->dx, row, rows);
     trace_part(piece, TRACE_NORM);
 }
 
@@ -91,7 +92,7 @@ static void add_parts(const struct pass *p, struct parallel_share share)
 }
 
 /* The numbers of the batch norms behind the target's gradient, when all threads have their sums. */
-static void finish_target(const struct pass *p, struct parallel_share share)
+static void bf16_finish_target(const struct pass *p, struct parallel_share share)
 {
     struct model *m = p->m;
 
@@ -125,19 +126,19 @@ static void convolve_back(struct parallel_share share, void *context)
         .dw = leads ? m->grads + p.u->weight : p.lane->dw,
         .add_dw = leads && p.accumulate,
         .scratch = m->own[share.part],
-        .ready = make_dz,
-        .done = p.target.unit ? finish_dx : NULL,
+        .ready = bf16_make_dz,
+        .done = p.target.unit ? bf16_finish_dx : NULL,
         .context = &p,
     };
     if (images.first < images.end)
         conv_bf16_backward(&p.u->conv, &b, (int)images.first, (int)images.end);
     add_parts(&p, share);
-    finish_target(&p, share);
+    bf16_finish_target(&p, share);
 }
 
 /* Weight gradient and input gradient of one unit; then the numbers of the batch norms behind the
  * input gradient. */
-static void run_unit(struct pass *p)
+static void bf16_backward_run_unit(struct pass *p)
 {
     double span = trace_begin();
 
@@ -145,12 +146,12 @@ static void run_unit(struct pass *p)
     trace_end_layer(span, "backward", p->u->name, unit_flops(p->u, p->m->n) * (p->dx ? 2 : 1));
 }
 
-static void announce(const struct announcement *a, const struct unit *u)
+static void bf16_announce(const struct announcement *a, const struct unit *u)
 {
     model_announce(a, u->weight, u->grads_end);
 }
 
-static const bf16 *block_input(const struct model *m, int i)
+static const bf16 *bf16_block_input(const struct model *m, int i)
 {
     return i ? m->blocks[i - 1].half.out_again : m->half.in_again;
 }
@@ -169,7 +170,7 @@ static void derive_rows(const struct run *r, size_t row, size_t rows)
         const struct block *b = &m->blocks[i];
         const struct unit *u = block_last(m, b);
         size_t c = unit_channels(u), at = row * c;
-        struct batchnorm_bf16_residual residual = {.rows = block_input(m, i) + at};
+        struct batchnorm_bf16_residual residual = {.rows = bf16_block_input(m, i) + at};
         if (b->downsample >= 0) {
             const struct unit *d = &m->units[b->downsample];
             residual = (struct batchnorm_bf16_residual){d->half.z + at, d->scale, d->shift};
@@ -190,14 +191,14 @@ static void derive_images(int thread, int first, int end, void *context)
     (void)thread;
     if (r->first == 0 && !r->m->pools) {
         size_t pixels = unit_pixels(&r->m->units[0]);
-        make_y_again(&r->m->units[0], (size_t)first * pixels, (size_t)(end - first) * pixels);
+        bf16_make_y_again(&r->m->units[0], (size_t)first * pixels, (size_t)(end - first) * pixels);
     }
     for (size_t row = (size_t)first * unit_pixels(u); row < last; row += rows)
         derive_rows(r, row, last - row < rows ? last - row : rows);
 }
 
 /* The outputs of the blocks [first, end), as forward had made them. */
-static void derive_run(struct model *m, int first, int end)
+static void bf16_derive_run(struct model *m, int first, int end)
 {
     struct run r = {m, first, end};
     double span = trace_begin();
@@ -205,7 +206,7 @@ static void derive_run(struct model *m, int first, int end)
     trace_end(span, "backward", "recompute", 0);
 }
 
-static struct target target_of_block(const struct model *m, int i)
+static struct target bf16_target_of_block(const struct model *m, int i)
 {
     const struct block *b = &m->blocks[i];
 
@@ -216,22 +217,23 @@ static struct target target_of_block(const struct model *m, int i)
 }
 
 /* From the gradient of the block's output to that of its input. */
-static void run_block(struct model *m, int i, bool accumulate, const struct announcement *a)
+static void bf16_backward_run_block(struct model *m, int i, bool accumulate,
+                                    const struct announcement *a)
 {
     const struct block *b = &m->blocks[i];
     bf16 *g_in = i ? m->blocks[i - 1].half.g : m->half.g_in;
     struct pass p = {.m = m, .g = b->half.g, .accumulate = accumulate};
 
     if (b->derive >= 0)
-        derive_run(m, b->derive, i);
+        bf16_derive_run(m, b->derive, i);
     if (b->downsample >= 0) {
         struct pass d = p;
         d.u = &m->units[b->downsample];
-        d.x = block_input(m, i);
+        d.x = bf16_block_input(m, i);
         d.dz = d.u->half.dz;
         d.dx = g_in;
-        run_unit(&d);
-        announce(a, d.u);
+        bf16_backward_run_unit(&d);
+        bf16_announce(a, d.u);
     }
     for (int k = b->units - 1; k > 0; k--) {
         struct unit *below = &m->units[b->first + k - 1];
@@ -241,23 +243,23 @@ static void run_block(struct model *m, int i, bool accumulate, const struct anno
         p.x = below->half.y_again;
         p.dx = below->half.g;
         p.target = (struct target){NULL, below, NULL};
-        run_unit(&p);
-        announce(a, p.u);
+        bf16_backward_run_unit(&p);
+        bf16_announce(a, p.u);
         p.g = p.dx;
     }
     p.u = &m->units[b->first];
     p.dz = p.u->half.dz;
     p.below = NULL;
-    p.x = block_input(m, i);
+    p.x = bf16_block_input(m, i);
     p.dx = g_in;
     p.add_dx = true; /* onto the shortcut's gradient */
-    p.target = target_of_block(m, i - 1);
-    run_unit(&p);
-    announce(a, p.u);
+    p.target = bf16_target_of_block(m, i - 1);
+    bf16_backward_run_unit(&p);
+    bf16_announce(a, p.u);
 }
 
 /* Gradient of the last block's output, masked and summed. */
-static void spread_average(struct parallel_share share, void *context)
+static void bf16_spread_average(struct parallel_share share, void *context)
 {
     struct pass *p = context;
     struct model *m = p->m;
@@ -269,13 +271,13 @@ static void spread_average(struct parallel_share share, void *context)
     for (size_t i = images.first; i < images.end; i++) {
         pool_bf16_average_backward(m->d_head + i * c, 1, (int)pixels, m->features,
                                    p->dx + i * pixels * c);
-        finish_rows(&p->target, lane, p->dx, i * pixels, pixels);
+        bf16_finish_rows(&p->target, lane, p->dx, i * pixels, pixels);
     }
-    finish_target(p, share);
+    bf16_finish_target(p, share);
 }
 
 /* Gradient of the stem's activation from that of the pool, masked and summed. */
-static void spread_maxima(struct parallel_share share, void *context)
+static void bf16_spread_maxima(struct parallel_share share, void *context)
 {
     struct pass *p = context;
     struct model *m = p->m;
@@ -288,20 +290,20 @@ static void spread_maxima(struct parallel_share share, void *context)
     for (size_t i = images.first; i < images.end; i++) {
         pool_bf16_max_backward(&m->pool, p->g + i * out * c, m->tap + i * out * c, 1,
                                p->dx + i * in * c);
-        finish_rows(&p->target, lane, p->dx, i * in, in);
+        bf16_finish_rows(&p->target, lane, p->dx, i * in, in);
     }
-    finish_target(p, share);
+    bf16_finish_target(p, share);
 }
 
-static void start_target(struct pass *p, parallel_team_body *body)
+static void bf16_start_target(struct pass *p, parallel_team_body *body)
 {
     double span = trace_begin();
 
     parallel_team(p->m->config.threads, body, p);
-    trace_end(span, "backward", body == spread_maxima ? "maxpool" : "avgpool, fc", 0);
+    trace_end(span, "backward", body == bf16_spread_maxima ? "maxpool" : "avgpool, fc", 0);
 }
 
-static void run_stem(struct model *m, bool accumulate)
+static void bf16_run_stem(struct model *m, bool accumulate)
 {
     struct unit *stem = &m->units[0];
     struct pass p = {.m = m, .accumulate = accumulate};
@@ -310,27 +312,27 @@ static void run_stem(struct model *m, bool accumulate)
         p.g = m->half.g_in;
         p.dx = stem->half.g;
         p.target.unit = stem;
-        start_target(&p, spread_maxima);
+        bf16_start_target(&p, bf16_spread_maxima);
     }
-    run_unit(&(struct pass){.m = m,
-                            .u = stem,
-                            .x = m->images,
-                            .g = stem->half.g,
-                            .dz = stem->half.dz,
-                            .accumulate = accumulate});
+    bf16_backward_run_unit(&(struct pass){.m = m,
+                                          .u = stem,
+                                          .x = m->images,
+                                          .g = stem->half.g,
+                                          .dz = stem->half.dz,
+                                          .accumulate = accumulate});
 }
 
 void model_bf16_backward(struct model *m, bool accumulate, const struct announcement *a)
 {
     int last = m->block_count - 1;
 
-    start_target(&(struct pass){.m = m,
-                                .accumulate = accumulate,
-                                .dx = m->blocks[last].half.g,
-                                .target = target_of_block(m, last)},
-                 spread_average);
+    bf16_start_target(&(struct pass){.m = m,
+                                     .accumulate = accumulate,
+                                     .dx = m->blocks[last].half.g,
+                                     .target = bf16_target_of_block(m, last)},
+                      bf16_spread_average);
     for (int i = last; i >= 0; i--)
-        run_block(m, i, accumulate, a);
-    run_stem(m, accumulate);
-    announce(a, &m->units[0]);
+        bf16_backward_run_block(m, i, accumulate, a);
+    bf16_run_stem(m, accumulate);
+    bf16_announce(a, &m->units[0]);
 }

@@ -28,7 +28,7 @@ void model_bf16_pack(struct model *m, const struct unit *u, enum conv_direction 
     parallel_barrier(share);
 }
 
-static void take_sums(size_t row, size_t rows, void *context)
+static void bf16_take_sums(size_t row, size_t rows, void *context)
 {
     struct pass *p = context;
     size_t c = unit_channels(p->u);
@@ -43,7 +43,7 @@ static void take_sums(size_t row, size_t rows, void *context)
     trace_part(piece, TRACE_NORM);
 }
 
-static void normalise(const struct pass *p, size_t row, size_t rows)
+static void bf16_normalise(const struct pass *p, size_t row, size_t rows)
 {
     const struct unit *u = p->u;
     size_t at = row * unit_channels(u);
@@ -58,19 +58,19 @@ static void normalise(const struct pass *p, size_t row, size_t rows)
                          true, p->out + at);
 }
 
-static void normalise_tile(size_t row, size_t rows, void *context)
+static void bf16_normalise_tile(size_t row, size_t rows, void *context)
 {
     double piece = trace_begin();
-    normalise(context, row, rows);
+    bf16_normalise(context, row, rows);
     trace_part(piece, TRACE_NORM);
 }
 
 /* What a thread does with rows of z. */
-static conv_bf16_rows *rows_done(const struct pass *p)
+static conv_bf16_rows *bf16_rows_done(const struct pass *p)
 {
     if (p->m->evaluating)
-        return p->out ? normalise_tile : NULL;
-    return p->m->frozen ? NULL : take_sums;
+        return p->out ? bf16_normalise_tile : NULL;
+    return p->m->frozen ? NULL : bf16_take_sums;
 }
 
 /* A thread's images: z, its sums, and the batch's statistics of them. */
@@ -79,21 +79,21 @@ static void convolve(struct parallel_share share, void *context)
     struct pass p = *(struct pass *)context;
     struct model *m = p.m;
     struct parallel_range images = parallel_range((size_t)m->n, share);
-    conv_bf16_rows *done = rows_done(&p);
+    conv_bf16_rows *done = bf16_rows_done(&p);
 
     p.lane = &m->lanes[share.part];
     lane_clear(p.lane, p.u);
     model_bf16_pack(m, p.u, CONV_FORWARD, share);
     conv_bf16_forward(&p.u->conv, m->packed, p.in, p.u->half.z, (int)images.first, (int)images.end,
                       m->own[share.part], done, &p);
-    if (done != take_sums)
+    if (done != bf16_take_sums)
         return;
     parallel_barrier(share);
     unit_finish_statistics(m, p.u, m->n, share);
 }
 
 /* z of a unit, and what normalises it; in evaluation p->out, if wanted, is made of it at once. */
-static void run_unit(struct pass *p)
+static void bf16_forward_run_unit(struct pass *p)
 {
     struct model *m = p->m;
     struct unit *u = p->u;
@@ -111,16 +111,16 @@ static void apply(int thread, int first, int end, void *context)
     size_t pixels = unit_pixels(p->u);
 
     (void)thread;
-    normalise(p, (size_t)first * pixels, (size_t)(end - first) * pixels);
+    bf16_normalise(p, (size_t)first * pixels, (size_t)(end - first) * pixels);
 }
 
 /* p->out of a unit, and where it lies. Evaluation has it in the place of z. */
-static const bf16 *run_normalised(struct pass *p, bf16 *out)
+static const bf16 *bf16_run_normalised(struct pass *p, bf16 *out)
 {
     struct model *m = p->m;
 
     p->out = m->evaluating ? p->u->half.z : NULL;
-    run_unit(p);
+    bf16_forward_run_unit(p);
     if (m->evaluating)
         return p->out;
     p->out = out;
@@ -131,24 +131,24 @@ static const bf16 *run_normalised(struct pass *p, bf16 *out)
 }
 
 /* Returns the block's output. */
-static const bf16 *run_block(struct model *m, const struct block *b, const bf16 *in)
+static const bf16 *bf16_forward_run_block(struct model *m, const struct block *b, const bf16 *in)
 {
     struct pass p = {.m = m, .in = in};
 
     if (b->downsample >= 0) {
         p.u = &m->units[b->downsample];
-        run_unit(&p);
+        bf16_forward_run_unit(&p);
     }
     for (int k = 0; k < b->units - 1; k++) {
         p.u = &m->units[b->first + k];
-        p.in = run_normalised(&p, p.u->half.y);
+        p.in = bf16_run_normalised(&p, p.u->half.y);
     }
     p.u = block_last(m, b);
     if (b->downsample >= 0)
         p.shortcut = &m->units[b->downsample];
     else
         p.identity = in;
-    return run_normalised(&p, b->half.out);
+    return bf16_run_normalised(&p, b->half.out);
 }
 
 static void pool(int thread, int first, int end, void *context)
@@ -176,7 +176,7 @@ static void average(int thread, int first, int end, void *context)
 void model_bf16_forward(struct model *m)
 {
     struct pass p = {.m = m, .u = &m->units[0], .in = m->images};
-    const bf16 *at = run_normalised(&p, m->units[0].half.y);
+    const bf16 *at = bf16_run_normalised(&p, m->units[0].half.y);
     double span;
 
     if (m->pools) {
@@ -187,7 +187,7 @@ void model_bf16_forward(struct model *m)
         at = m->half.in;
     }
     for (int i = 0; i < m->block_count; i++)
-        at = run_block(m, &m->blocks[i], at);
+        at = bf16_forward_run_block(m, &m->blocks[i], at);
     struct pass averages = {.m = m, .u = block_last(m, &m->blocks[m->block_count - 1]), .in = at};
     parallel_run(m->config.threads, m->n, average, &averages);
 }

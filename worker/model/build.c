@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "worker/kernels/extent.h"
 #include "worker/kernels/gemm.h"
 #include "worker/kernels/memory.h"
 #include "worker/layers/conv_grouped.h"
@@ -181,11 +182,6 @@ static int allocate_activations(struct model *m, const struct network *n, struct
     return 0;
 }
 
-static size_t larger(size_t a, size_t b)
-{
-    return a > b ? a : b;
-}
-
 /* bf16: each thread's scratch, and from the second thread on its part of a weight gradient. */
 static int allocate_bf16(struct model *m, struct error *e)
 {
@@ -193,8 +189,8 @@ static int allocate_bf16(struct model *m, struct error *e)
 
     for (int i = 0; i < m->unit_count; i++) {
         const struct conv *c = &m->units[i].conv;
-        scratch = larger(scratch, conv_bf16_scratch_bytes(c, !m->config.inference));
-        weights = larger(weights, conv_weights(c));
+        scratch = extent_max(scratch, conv_bf16_scratch_bytes(c, !m->config.inference));
+        weights = extent_max(weights, conv_weights(c));
     }
     for (int t = 0; t < m->config.threads; t++) {
         m->own[t] = model_allocate(m, scratch, e);
@@ -216,8 +212,8 @@ static int allocate_team(struct model *m, struct error *e)
         return allocate_bf16(m, e);
     for (int i = 0; i < m->unit_count; i++) {
         const struct conv *c = &m->units[i].conv;
-        own = larger(own, threads == 1 ? conv_scratch_floats(c) : conv_own_floats(c));
-        team = larger(team, conv_team_floats(c, m->config.batch, threads));
+        own = extent_max(own, threads == 1 ? conv_scratch_floats(c) : conv_own_floats(c));
+        team = extent_max(team, conv_team_floats(c, m->config.batch, threads));
     }
     if (threads > 1 && model_allocate_floats(m, &m->team, team, e))
         return -(int)e->code;
@@ -233,7 +229,7 @@ static int allocate_lane(struct model *m, int t, struct error *e)
     size_t widest = 0;
 
     for (int i = 0; i < m->unit_count; i++)
-        widest = larger(widest, unit_channels(&m->units[i]));
+        widest = extent_max(widest, unit_channels(&m->units[i]));
     if (model_allocate_floats(m, &l->shift, widest, e))
         return -(int)e->code;
     double **sums[] = {&l->sum, &l->square_sum, &l->branch_sum, &l->rows};

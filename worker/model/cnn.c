@@ -117,7 +117,7 @@ static void add_bias(const struct parallel_block *part, void *context)
     trace_part(piece, TRACE_NORM);
 }
 
-static void convolve(struct parallel_share share, void *context)
+static void cnn_convolve(struct parallel_share share, void *context)
 {
     struct pass *p = context;
     struct model *m = p->m;
@@ -130,7 +130,7 @@ static void convolve(struct parallel_share share, void *context)
         conv_forward_team(&p->u->conv, w, p->in, p->u->z, m->n, share, &memory, add_bias, p);
 }
 
-static void pool(struct parallel_share share, void *context)
+static void cnn_pool(struct parallel_share share, void *context)
 {
     const struct pass *p = context;
     const struct cnn *c = p->m->cnn;
@@ -166,10 +166,10 @@ void cnn_forward(struct model *m)
     for (int s = 0; s < CNN_STAGES; s++) {
         p = stage_pass(m, s, false);
         double span = trace_begin();
-        parallel_team(m->config.threads, convolve, &p);
+        parallel_team(m->config.threads, cnn_convolve, &p);
         trace_end_layer(span, category, p.u->name, unit_flops(p.u, m->n));
         span = trace_begin();
-        parallel_team(m->config.threads, pool, &p);
+        parallel_team(m->config.threads, cnn_pool, &p);
         trace_end(span, category, pool_name(s), 0);
     }
     double span = trace_begin();
@@ -246,7 +246,7 @@ static void pool_back(struct parallel_share share, void *context)
     finish_bias(p, share);
 }
 
-static void convolve_back(struct parallel_share share, void *context)
+static void cnn_convolve_back(struct parallel_share share, void *context)
 {
     const struct pass *p = context;
     struct model *m = p->m;
@@ -273,7 +273,7 @@ static void run_stage_back(struct pass *p)
     parallel_team(m->config.threads, pool_back, p);
     trace_end(span, "backward", pool_name(p->s), 0);
     span = trace_begin();
-    parallel_team(m->config.threads, convolve_back, p);
+    parallel_team(m->config.threads, cnn_convolve_back, p);
     trace_end_layer(span, "backward", p->u->name, unit_flops(p->u, m->n) * (p->s ? 2 : 1));
 }
 

@@ -77,7 +77,7 @@ static conv_rows *rows_done(const struct pass *p)
 }
 
 /* A thread's part: z, its sums, and the batch's statistics of them. */
-static void convolve(struct parallel_share share, void *context)
+static void forward_convolve(struct parallel_share share, void *context)
 {
     struct pass p = *(struct pass *)context;
     struct model *m = p.m;
@@ -98,7 +98,7 @@ static void convolve(struct parallel_share share, void *context)
 }
 
 /* z of a unit, and what normalises it; in evaluation p->out, if wanted, is made of it at once. */
-static void run_unit(struct pass *p)
+static void forward_run_unit(struct pass *p)
 {
     struct model *m = p->m;
     struct unit *u = p->u;
@@ -106,11 +106,11 @@ static void run_unit(struct pass *p)
 
     if (m->evaluating || m->frozen)
         unit_use_running_statistics(m, u);
-    parallel_team(m->config.threads, convolve, p);
+    parallel_team(m->config.threads, forward_convolve, p);
     trace_end_layer(span, model_trace_category(m), u->name, unit_flops(u, m->n));
 }
 
-static void apply(struct parallel_share share, void *context)
+static void forward_apply(struct parallel_share share, void *context)
 {
     const struct pass *p = context;
     struct parallel_block part[PARALLEL_BLOCKS];
@@ -126,24 +126,24 @@ static const float *run_normalised(struct pass *p, float *out)
     struct model *m = p->m;
 
     p->out = m->evaluating ? p->u->z : NULL;
-    run_unit(p);
+    forward_run_unit(p);
     if (m->evaluating)
         return p->out;
     p->out = out;
     double span = trace_begin();
-    parallel_team(m->config.threads, apply, p);
+    parallel_team(m->config.threads, forward_apply, p);
     trace_end(span, model_trace_category(m), p->u->bn_name, 0);
     return p->out;
 }
 
 /* Returns the block's output. */
-static const float *run_block(struct model *m, const struct block *b, const float *in)
+static const float *forward_run_block(struct model *m, const struct block *b, const float *in)
 {
     struct pass p = {.m = m, .in = in};
 
     if (b->downsample >= 0) {
         p.u = &m->units[b->downsample];
-        run_unit(&p);
+        forward_run_unit(&p);
     }
     for (int k = 0; k < b->units - 1; k++) {
         p.u = &m->units[b->first + k];
@@ -157,7 +157,7 @@ static const float *run_block(struct model *m, const struct block *b, const floa
     return run_normalised(&p, b->out);
 }
 
-static void pool(struct parallel_share share, void *context)
+static void forward_pool(struct parallel_share share, void *context)
 {
     const struct pass *p = context;
     struct model *m = p->m;
@@ -171,7 +171,7 @@ static const float *run_pool(struct model *m, const float *y)
 {
     struct pass p = {.m = m, .in = y, .out = m->in};
     double span = trace_begin();
-    parallel_team(m->config.threads, pool, &p);
+    parallel_team(m->config.threads, forward_pool, &p);
     trace_end(span, model_trace_category(m), "maxpool", 0);
     return m->in;
 }
@@ -244,7 +244,7 @@ static void run(struct model *m, const float *images, int n)
     if (m->pools)
         at = run_pool(m, at);
     for (int i = 0; i < m->block_count; i++)
-        at = run_block(m, &m->blocks[i], at);
+        at = forward_run_block(m, &m->blocks[i], at);
     run_head(m, at);
 }
 

@@ -24,14 +24,15 @@ static struct tensor tensor(size_t n, int64_t seed)
     return t;
 }
 
-static void drop(struct tensor t)
+static void bf16_batchnorm_drop(struct tensor t)
 {
     free(t.half);
     free(t.whole);
 }
 
 /* Rounded once to 8 bits. */
-static void assert_rounded(const bf16 *have, const float *want, size_t n, const char *what)
+static void bf16_batchnorm_assert_rounded(const bf16 *have, const float *want, size_t n,
+                                          const char *what)
 {
     for (size_t i = 0; i < n; i++) {
         double x = bf16_to_float(have[i]), y = want[i];
@@ -50,7 +51,7 @@ Test(batchnorm_bf16, sums_equal_the_plain_ones)
         batchnorm_bf16_sums(z.half, r, c, shift, have, have + c);
         batchnorm_sums_reference(z.whole, r, c, shift, want, want + c);
         assert_close(have, want, 2 * c, 4e-6, "%zu rows of %zu", r, c);
-        drop(z);
+        bf16_batchnorm_drop(z);
         free(shift);
     }
 }
@@ -66,10 +67,10 @@ Test(batchnorm_bf16, apply_equals_the_plain_one_with_every_residual)
         struct batchnorm_residual plain = {kind % 3 ? more.whole : NULL, scale, numbers + 3 * c};
         batchnorm_bf16_apply(z.half, r, c, numbers, numbers + c, &res, kind > 2, y.half);
         batchnorm_apply_reference(z.whole, r, c, numbers, numbers + c, &plain, kind > 2, y.whole);
-        assert_rounded(y.half, y.whole, r * c, "y");
-        drop(z);
-        drop(more);
-        drop(y);
+        bf16_batchnorm_assert_rounded(y.half, y.whole, r * c, "y");
+        bf16_batchnorm_drop(z);
+        bf16_batchnorm_drop(more);
+        bf16_batchnorm_drop(y);
         free(numbers);
     }
 }
@@ -105,10 +106,10 @@ Test(batchnorm_bf16, the_mask_is_the_sign_of_what_apply_makes)
     }
     cr_assert_arr_eq(g.half, by_y.half, N * sizeof(bf16));
     cr_assert_arr_eq(sums, sums + 2 * CHANNELS, 2 * CHANNELS * sizeof(double));
-    drop(z);
-    drop(g);
-    drop(by_y);
-    drop(y);
+    bf16_batchnorm_drop(z);
+    bf16_batchnorm_drop(g);
+    bf16_batchnorm_drop(by_y);
+    bf16_batchnorm_drop(y);
     free(numbers);
 }
 
@@ -135,10 +136,10 @@ Test(batchnorm_bf16, mask_and_sums_equal_the_plain_ones)
         assert_close(have, want, 3 * c, 4e-6, "sums, %zu rows of %zu", r, c);
         for (size_t i = 0; i < r * c; i++)
             cr_assert_eq(bf16_to_float(g.half[i]), g.whole[i]);
-        drop(g);
-        drop(y);
-        drop(z);
-        drop(z2);
+        bf16_batchnorm_drop(g);
+        bf16_batchnorm_drop(y);
+        bf16_batchnorm_drop(z);
+        bf16_batchnorm_drop(z2);
         free(mean);
     }
 }
@@ -151,10 +152,10 @@ Test(batchnorm_bf16, input_gradient_equals_the_plain_one)
         float *n = noise(3 * c, 4);
         batchnorm_bf16_input_gradient(g.half, z.half, r, c, n, n + c, n + 2 * c, dz.half);
         batchnorm_input_gradient_reference(g.whole, z.whole, r, c, n, n + c, n + 2 * c, dz.whole);
-        assert_rounded(dz.half, dz.whole, r * c, "dz");
-        drop(g);
-        drop(z);
-        drop(dz);
+        bf16_batchnorm_assert_rounded(dz.half, dz.whole, r * c, "dz");
+        bf16_batchnorm_drop(g);
+        bf16_batchnorm_drop(z);
+        bf16_batchnorm_drop(dz);
         free(n);
     }
 }
@@ -178,11 +179,11 @@ Test(batchnorm_bf16, pooling_equals_the_plain_one)
         cr_assert_arr_eq(again.half, y.half, to * sizeof(bf16));
         pool_bf16_max_backward(&w, y.half, tap, N, dx.half);
         pool_max_backward_reference(&w, y.whole, tap, N, dx.whole);
-        assert_rounded(dx.half, dx.whole, from, "dx");
-        drop(x);
-        drop(y);
-        drop(dx);
-        drop(again);
+        bf16_batchnorm_assert_rounded(dx.half, dx.whole, from, "dx");
+        bf16_batchnorm_drop(x);
+        bf16_batchnorm_drop(y);
+        bf16_batchnorm_drop(dx);
+        bf16_batchnorm_drop(again);
         free(tap);
         free(want_tap);
     }
@@ -198,9 +199,9 @@ Test(batchnorm_bf16, averages_equal_the_plain_ones)
     pool_average_reference(x.whole, N, PIXELS, C, want);
     assert_close(y, want, N * C, 1e-6, "average");
     pool_bf16_average_backward(y, N, PIXELS, C, x.half);
-    pool_average_backward(y, N, PIXELS, C, x.whole);
-    assert_rounded(x.half, x.whole, N * PIXELS * C, "dx");
-    drop(x);
+    pool_average_backward(y, &(struct parallel_block){0, N * PIXELS, 0, C}, PIXELS, C, x.whole);
+    bf16_batchnorm_assert_rounded(x.half, x.whole, N * PIXELS * C, "dx");
+    bf16_batchnorm_drop(x);
     free(y);
     free(want);
 }

@@ -143,7 +143,7 @@ static const struct range {
     {"sums that overflow",                     185, 10,  240, 15 },
 };
 
-static void fill(struct numbers *n, const struct range *range, int64_t seed, bool specials_too)
+static void bf16_fill(struct numbers *n, const struct range *range, int64_t seed, bool specials_too)
 {
     struct rng r = rng_stream(seed, 0, 0, RNG_SYNTHETIC);
 
@@ -189,7 +189,7 @@ static void check_kind(enum bf16_kind kind)
     cr_assert_eq(bf16_kind(), kind);
     for (size_t k = 0; k < sizeof ranges / sizeof ranges[0]; k++)
         for (int i = 0; i < 24; i++) {
-            fill(&n, &ranges[k], i, i % 3 == 0);
+            bf16_fill(&n, &ranges[k], i, i % 3 == 0);
             check_product(kind, &n, rows[i % 6], i % 2, ranges[k].name);
         }
 }

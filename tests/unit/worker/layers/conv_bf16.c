@@ -48,7 +48,7 @@ static float *rounded_noise(size_t n, int64_t seed, bf16 **as_bf16)
     return x;
 }
 
-static struct data make(const struct shape *s)
+static struct data bf16_conv_make(const struct shape *s)
 {
     struct data d = {.c = conv_make(s->in, s->ci, s->co, s->kernel, s->stride, s->pad, s->groups)};
     size_t bytes = conv_bf16_scratch_bytes(&d.c, true);
@@ -75,14 +75,14 @@ static struct data make(const struct shape *s)
     return d;
 }
 
-static void drop(struct data *d)
+static void bf16_conv_drop(struct data *d)
 {
     void *all[] = {d->x, d->w, d->dz, d->x_16, d->dz_16, d->forward, d->back, d->scratch};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         free(all[i]);
 }
 
-static const char *name(const struct shape *s)
+static const char *bf16_name(const struct shape *s)
 {
     static char text[160];
     snprintf(text, sizeof text, "%d x (%d, %d, %d) -> %d, kernel %d, stride %d, %d groups, %s",
@@ -101,18 +101,18 @@ static double largest(const float *x, size_t n)
 
 /* Sums of fp32, rounded to bf16 once: half a unit of the last of 8 bits, 2^-9 of the next power of
  * two. */
-static void assert_rounded(const bf16 *have, const float *want, size_t n, const char *what,
-                           const struct shape *s)
+static void bf16_conv_assert_rounded(const bf16 *have, const float *want, size_t n,
+                                     const char *what, const struct shape *s)
 {
     double most = largest(want, n);
     for (size_t i = 0; i < n; i++) {
         double x = bf16_to_float(have[i]), y = want[i];
         cr_assert(fabs(x - y) <= 0x1.01p-8 * fabs(y) + 2e-6 * most, "%s of %s: %zu is %g, not %g",
-                  what, name(s), i, x, y);
+                  what, bf16_name(s), i, x, y);
     }
 }
 
-static void count_rows(size_t row, size_t rows, void *context)
+static void bf16_count_rows(size_t row, size_t rows, void *context)
 {
     size_t *next = context;
     cr_assert_eq(row, *next, "rows come in order and once");
@@ -126,8 +126,8 @@ static bf16 *forward(struct data *d, const struct shape *s)
     int half = s->n / 2;
     const void *x = d->first ? (void *)d->x : d->x_16;
 
-    conv_bf16_forward(&d->c, d->forward, x, z, 0, half, d->scratch, count_rows, &rows);
-    conv_bf16_forward(&d->c, d->forward, x, z, half, s->n, d->scratch, count_rows, &rows);
+    conv_bf16_forward(&d->c, d->forward, x, z, 0, half, d->scratch, bf16_count_rows, &rows);
+    conv_bf16_forward(&d->c, d->forward, x, z, half, s->n, d->scratch, bf16_count_rows, &rows);
     cr_assert_eq(rows * (size_t)s->co, d->out);
     return z;
 }
@@ -145,18 +145,18 @@ static void backward(struct data *d, const struct shape *s, bool add, bf16 *dx, 
     conv_bf16_backward(&d->c, &b, 0, s->n);
 }
 
-static void check_forward(struct data *d, const struct shape *s)
+static void bf16_check_forward(struct data *d, const struct shape *s)
 {
     float *want = noise(d->out, 5);
     bf16 *z = forward(d, s);
 
     conv_forward_reference(&d->c, d->w, d->x, want, s->n);
-    assert_rounded(z, want, d->out, "z", s);
+    bf16_conv_assert_rounded(z, want, d->out, "z", s);
     free(want);
     free(z);
 }
 
-static void check_backward(struct data *d, const struct shape *s, bool add)
+static void bf16_check_backward(struct data *d, const struct shape *s, bool add)
 {
     bf16 *dx;
     float *old_dx = rounded_noise(d->in, 6, &dx), *dw = noise(d->weights, 7),
@@ -170,39 +170,39 @@ static void check_backward(struct data *d, const struct shape *s, bool add)
     for (size_t i = 0; add && i < d->weights; i++)
         want_dw[i] += old_dw[i];
     if (!d->first)
-        assert_rounded(dx, want_dx, d->in, "dx", s);
-    assert_close(dw, want_dw, d->weights, 5e-6, "dw of %s", name(s));
+        bf16_conv_assert_rounded(dx, want_dx, d->in, "dx", s);
+    assert_close(dw, want_dw, d->weights, 5e-6, "dw of %s", bf16_name(s));
     void *all[] = {dx, old_dx, dw, old_dw, want_dx, want_dw};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         free(all[i]);
 }
 
-static void check_all(enum bf16_kind kind)
+static void bf16_check_all(enum bf16_kind kind)
 {
     if (!bf16_use(kind))
         cr_skip_test("this processor has no %s", bf16_kind_name(kind));
     for (size_t i = 0; i < SHAPES; i++) {
-        struct data d = make(&shapes[i]);
-        check_forward(&d, &shapes[i]);
-        check_backward(&d, &shapes[i], false);
-        check_backward(&d, &shapes[i], true);
-        drop(&d);
+        struct data d = bf16_conv_make(&shapes[i]);
+        bf16_check_forward(&d, &shapes[i]);
+        bf16_check_backward(&d, &shapes[i], false);
+        bf16_check_backward(&d, &shapes[i], true);
+        bf16_conv_drop(&d);
     }
 }
 
 Test(conv_bf16, emulated_equals_the_definition)
 {
-    check_all(BF16_EMULATED);
+    bf16_check_all(BF16_EMULATED);
 }
 
 Test(conv_bf16, avx512_bf16_equals_the_definition)
 {
-    check_all(BF16_DOT);
+    bf16_check_all(BF16_DOT);
 }
 
 Test(conv_bf16, amx_equals_the_definition)
 {
-    check_all(BF16_AMX);
+    bf16_check_all(BF16_AMX);
 }
 
 Test(conv_bf16, amx_and_emulation_give_the_same_bits)
@@ -210,7 +210,7 @@ Test(conv_bf16, amx_and_emulation_give_the_same_bits)
     if (!bf16_use(BF16_AMX))
         cr_skip_test("this processor has no %s", bf16_kind_name(BF16_AMX));
     for (size_t i = 0; i < SHAPES; i++) {
-        struct data d = make(&shapes[i]);
+        struct data d = bf16_conv_make(&shapes[i]);
         bf16 *z[2], *dx[2];
         float *dw[2];
         for (int k = 0; k < 2; k++) {
@@ -228,7 +228,7 @@ Test(conv_bf16, amx_and_emulation_give_the_same_bits)
             free(dx[k]);
             free(dw[k]);
         }
-        drop(&d);
+        bf16_conv_drop(&d);
     }
 }
 

@@ -24,7 +24,7 @@ static const struct arch tiny_groups = {
 
 static const int32_t labels[BATCH] = {0, 1, 2, 3, 4, 0};
 
-static struct model_config config_of(const struct arch *arch, int threads)
+static struct model_config bf16_config_of(const struct arch *arch, int threads)
 {
     return (struct model_config){.arch = arch,
                                  .stem = JOB_STEM_IMAGENET,
@@ -36,7 +36,7 @@ static struct model_config config_of(const struct arch *arch, int threads)
                                  .bn_momentum = 0.1};
 }
 
-static struct model *make(const struct model_config *c)
+static struct model *bf16_model_make(const struct model_config *c)
 {
     struct error e;
     struct model *m;
@@ -46,7 +46,7 @@ static struct model *make(const struct model_config *c)
 }
 
 /* Branches that add little: otherwise a random network amplifies every rounding. */
-static void calm(struct model *m)
+static void bf16_calm(struct model *m)
 {
     for (size_t i = 0; i < model_tensor_count(m); i++) {
         const struct model_tensor *t = model_tensor(m, i);
@@ -65,11 +65,11 @@ struct step {
 
 static struct step step_of(const struct model_config *c)
 {
-    struct model *m = make(c);
+    struct model *m = bf16_model_make(c);
     float *x = noise((size_t)BATCH * SIZE * SIZE * 3, 4);
     struct step s = {.count = model_param_count(m), .stat_count = model_stat_count(m)};
 
-    calm(m);
+    bf16_calm(m);
     s.loss = model_forward(m, x, labels, BATCH, NULL);
     model_backward(m, 1, false, NULL, NULL);
     s.gradients = copy_of(model_grads(m), s.count);
@@ -79,7 +79,7 @@ static struct step step_of(const struct model_config *c)
     return s;
 }
 
-static void drop(struct step s)
+static void bf16_model_drop(struct step s)
 {
     free(s.gradients);
     free(s.stats);
@@ -97,7 +97,7 @@ static double distance(const struct step *a, const struct step *b)
 
 static void check_same(const struct arch *arch, enum bf16_kind one, enum bf16_kind other)
 {
-    struct model_config c = config_of(arch, 2);
+    struct model_config c = bf16_config_of(arch, 2);
 
     if (!bf16_use(one) || !bf16_use(other))
         cr_skip_test("this processor has no %s", bf16_kind_name(one));
@@ -107,8 +107,8 @@ static void check_same(const struct arch *arch, enum bf16_kind one, enum bf16_ki
     cr_assert_eq(a.loss, b.loss);
     cr_assert_arr_eq(a.gradients, b.gradients, a.count * sizeof(float));
     cr_assert_arr_eq(a.stats, b.stats, a.stat_count * sizeof(float));
-    drop(a);
-    drop(b);
+    bf16_model_drop(a);
+    bf16_model_drop(b);
 }
 
 Test(bf16_model, computes_the_same_bits_again)
@@ -124,7 +124,7 @@ Test(bf16_model, computes_the_same_bits_by_tiles_and_emulated)
 
 Test(bf16_model, is_near_fp32_whatever_multiplies)
 {
-    struct model_config c = config_of(&tiny, 1), whole = c;
+    struct model_config c = bf16_config_of(&tiny, 1), whole = c;
     whole.precision = JOB_PRECISION_FP32;
     struct step want = step_of(&whole);
 
@@ -137,16 +137,16 @@ Test(bf16_model, is_near_fp32_whatever_multiplies)
             cr_assert_lt(distance(&have, &want), 0.25, "%s, %d threads: %g",
                          bf16_kind_name((enum bf16_kind)kind), c.threads, distance(&have, &want));
             assert_close(have.stats, want.stats, want.stat_count, 0.01, "running statistics");
-            drop(have);
+            bf16_model_drop(have);
         }
     }
-    drop(want);
+    bf16_model_drop(want);
 }
 
 Test(bf16_model, adds_gradients_up)
 {
-    struct model_config c = config_of(&tiny, 1);
-    struct model *m = make(&c);
+    struct model_config c = bf16_config_of(&tiny, 1);
+    struct model *m = bf16_model_make(&c);
     float *x = noise((size_t)BATCH * SIZE * SIZE * 3, 4);
 
     model_forward(m, x, labels, BATCH, NULL);
@@ -164,9 +164,9 @@ Test(bf16_model, adds_gradients_up)
 
 Test(bf16_model, predicts_an_image_alike_in_any_batch)
 {
-    struct model_config c = config_of(&tiny, 2);
+    struct model_config c = bf16_config_of(&tiny, 2);
     c.inference = true;
-    struct model *m = make(&c);
+    struct model *m = bf16_model_make(&c);
     float *x = noise((size_t)BATCH * SIZE * SIZE * 3, 4), all[BATCH * CLASSES], one[CLASSES];
 
     model_predict(m, x, BATCH, all);
@@ -180,10 +180,10 @@ Test(bf16_model, predicts_an_image_alike_in_any_batch)
 
 Test(bf16_model, keeps_activations_in_half_the_memory)
 {
-    struct model_config c = config_of(&tiny, 1), whole = c;
+    struct model_config c = bf16_config_of(&tiny, 1), whole = c;
     c.batch = whole.batch = 64;
     whole.precision = JOB_PRECISION_FP32;
-    struct model *have = make(&c), *want = make(&whole);
+    struct model *have = bf16_model_make(&c), *want = bf16_model_make(&whole);
     double parameters = 2.0 * (double)model_param_count(have) * sizeof(float);
 
     cr_assert_lt((double)model_memory_bytes(have) - parameters,
@@ -194,7 +194,8 @@ Test(bf16_model, keeps_activations_in_half_the_memory)
 
 Test(bf16_model, refuses_what_it_cannot_by_name)
 {
-    struct model_config narrow = config_of(&tiny, 1), cnn = config_of(arch_find("cnn"), 1);
+    struct model_config narrow = bf16_config_of(&tiny, 1),
+                        cnn = bf16_config_of(arch_find("cnn"), 1);
     struct error e;
     struct model *m;
 

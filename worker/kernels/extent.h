@@ -1,0 +1,17 @@
+/* Of two sizes the smaller, and the larger. */
+#ifndef TRAIND_WORKER_KERNELS_EXTENT_H
+#define TRAIND_WORKER_KERNELS_EXTENT_H
+
+#include <stddef.h>
+
+static inline size_t extent_min(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+static inline size_t extent_max(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+#endif
