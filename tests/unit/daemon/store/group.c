@@ -183,7 +183,7 @@ static void die_in_group(void *context)
 Test(group, a_crash_between_commit_and_answer_loses_and_doubles_nothing)
 {
     struct client clients[CLIENTS];
-    char keys[CLIENTS][8];
+    char keys[CLIENTS][16];
     int how;
 
     for (int i = 0; i < CLIENTS; i++) {
