@@ -35,9 +35,14 @@ void problems_add(struct problems *p, const char *pointer, const char *suggestio
 
 void problems_extend(struct problems *p, const struct problems *from)
 {
-    for (size_t i = 0; i < from->count; i++)
-        problems_add(p, from->items[i].pointer, from->items[i].suggestion, "%s",
-                     from->items[i].message);
+    size_t count = p->count; /* what is added does not hide what follows */
+
+    for (size_t i = 0; i < from->count; i++) {
+        const struct problems before = {.items = p->items, .count = count};
+        if (!problems_about(&before, from->items[i].pointer))
+            problems_add(p, from->items[i].pointer, from->items[i].suggestion, "%s",
+                         from->items[i].message);
+    }
 }
 
 char *problem_pointer(const char *parent, const char *key)

@@ -21,7 +21,7 @@ struct problems {
 /* suggestion may be NULL. All strings are copied. */
 void problems_add(struct problems *p, const char *pointer, const char *suggestion,
                   const char *format, ...) __attribute__((format(printf, 4, 5)));
-/* Adds copies of all of from to p. */
+/* Adds copies of those of from to p that are about keys without a problem in p so far. */
 void problems_extend(struct problems *p, const struct problems *from);
 /* The pointer of a key below parent, escaped as RFC 6901 says. The caller frees it. */
 char *problem_pointer(const char *parent, const char *key);

@@ -90,7 +90,10 @@ static void check_document(const struct request *q, const json_t *document, bool
     /* The nodes of Slurm may see paths that this machine does not. */
     bool here = will_run && p->spec->cluster.launcher == JOB_LAUNCHER_LOCAL &&
                 !problems_about(&p->problems, "/cluster/launcher");
-    permit_spec(p->spec, q->config, !will_run || (q->rights & RIGHT(ROLE_ADMIN)), &p->problems);
+    struct problems refused = {0};
+    permit_spec(p->spec, q->config, !will_run || (q->rights & RIGHT(ROLE_ADMIN)), &refused);
+    problems_extend(&p->problems, &refused);
+    problems_clear(&refused);
     bool wrong = p->problems.count > 0 || (will_run && p->unsupported.count > 0);
     if (wrong || here)
         plan_inputs_look(p->spec, here, &p->problems);

@@ -27,3 +27,21 @@ Test(problem, as_text_and_as_json)
     cr_assert_str_eq(text, "");
     free(text);
 }
+
+Test(problem, what_is_wrong_already_is_not_told_again)
+{
+    struct problems all = {0}, more = {0};
+
+    problems_add(&all, "/lr/base", NULL, "must be a number");
+    problems_add(&more, "/lr/base", NULL, "is too large");
+    problems_add(&more, "/epochs", "/steps", "is new");
+    problems_add(&more, "/epochs", NULL, "and has two faults");
+    problems_extend(&all, &more);
+    cr_assert_eq(all.count, 3);
+    cr_assert_str_eq(all.items[1].pointer, "/epochs");
+    cr_assert_str_eq(all.items[1].suggestion, "/steps");
+    cr_assert(problems_within(&all, "/lr"));
+    cr_assert(!problems_within(&all, "/l"));
+    problems_clear(&all);
+    problems_clear(&more);
+}
