@@ -1,6 +1,7 @@
 #include <stdlib.h>
 
 #include "common/clock.h"
+#include "common/log.h"
 #include "common/job/job_document.h"
 #include "daemon/job/document.h"
 #include "daemon/job/inside.h"
@@ -44,6 +45,8 @@ int job_submit(struct job_manager *m, const struct job_submission *s, int64_t *i
         return status;
     if (existed)
         *existed = before;
+    if (!before)
+        log_info("job %lld: submitted by %s", (long long)*id, job_by_words(s->submitted_by));
     manager_wake(m);
     return 0;
 }

@@ -94,6 +94,8 @@ refused 404 not-found 'no job 999' "a job that is not there"
 with op -X DELETE "/v1/jobs/$first"
 want 200 "an operator removes it"
 ok "the log says who" logged "job $first: removed by token:op"
+ok "and who submitted it" grep -q "job [0-9]*: submitted by token:alice" "$work/daemon.log"
+ok "and who made tokens" grep -qE "token [0-9]+ \(alice, role submit\): made by (user:|token:)" "$work/daemon.log"
 
 # ------------------------------------------------------------------ sweeps
 

@@ -19,7 +19,7 @@ files_of() { # ID: names, times and sizes
     (cd "$state/jobs/$1" && find . -printf '%p %T@ %s\n' | sort)
 }
 
-take_backup() { "$trainctl" --server "unix:$state/traind.sock" backup "$work/backup.db" >/dev/null; }
+take_backup() { "$trainctl" --server "unix:$state/traind.sock" backup --force "$work/backup.db" >/dev/null; }
 
 restore() {
     mkdir -p "$work/away"

@@ -5,6 +5,7 @@
 
 #include "common/clock.h"
 #include "common/json.h"
+#include "daemon/http/access/auth.h"
 #include "daemon/http/access/token.h"
 #include "daemon/http/routes.h"
 
@@ -78,6 +79,8 @@ static int tokens_handle_create(const struct request *q, const struct wish *w, s
     if (tokens_create(q->app->tokens, w->name, (enum role)w->role,
                       w->seconds > 0 ? now + w->seconds : 0, now, text, &shown, e))
         return -(int)e->code;
+    log_info("token %lld (%s, role %s): made by %s", json_get_integer(shown, "id", 0), w->name,
+             role_at((enum role)w->role)->name, job_by_words(request_by(q)));
     json_object_set_new(shown, "token", json_string(text));
     explicit_bzero(text, sizeof text);
     return reply_json(r, 201, shown, e);
@@ -105,5 +108,7 @@ int handle_token_list(const struct request *q, struct reply *r, struct error *e)
 int handle_token_revoke(const struct request *q, struct reply *r, struct error *e)
 {
     int status = tokens_revoke(q->app->tokens, q->id, e);
+    if (!status)
+        log_info("token %lld: revoked by %s", (long long)q->id, job_by_words(request_by(q)));
     return status ? status : reply_json(r, 200, json_pack("{s:I}", "revoked", q->id), e);
 }
