@@ -3,7 +3,7 @@
  * tensor fusion without its copies); every rank cuts at the same places, whatever ranges backward
  * reports, as a collective must have the same count everywhere.
  *
- * Which way is taken, and why, was measured: doc/engine.md, "All-reduce".
+ * Which way is taken, and why, was measured: doc/engine-log.md, "All-reduce".
  */
 #include <errno.h>
 #include <pthread.h>
