@@ -1,4 +1,5 @@
 #include "common/printable.h"
+#include "common/needed.h"
 
 #include <stdint.h>
 #include <stdio.h>
@@ -89,10 +90,8 @@ size_t printable_escape(char *out, size_t room, const char *text, size_t bytes, 
 char *printable_copy(const char *text, const char *keep)
 {
     size_t bytes = strlen(text), room = PRINTABLE_GROWTH * bytes + 1;
-    char *copy = malloc(room);
+    char *copy = needed(malloc(room));
 
-    if (!copy)
-        abort();
     printable_escape(copy, room, text, bytes, keep);
     return copy;
 }

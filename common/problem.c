@@ -6,14 +6,7 @@
 #include <string.h>
 
 #include "common/buffer.h"
-
-/* Jansson gives up on memory by returning NULL; a list of problems cannot, so this aborts. */
-static void *problem_bytes_needed(void *memory)
-{
-    if (!memory)
-        abort();
-    return memory;
-}
+#include "common/needed.h"
 
 void problems_add(struct problems *p, const char *pointer, const char *suggestion,
                   const char *format, ...)
@@ -23,13 +16,13 @@ void problems_add(struct problems *p, const char *pointer, const char *suggestio
 
     va_start(args, format);
     if (vasprintf(&message, format, args) < 0)
-        abort();
+        needed(NULL);
     va_end(args);
-    p->items = problem_bytes_needed(array_grow(p->items, p->count, &p->room, sizeof *p->items));
+    p->items = needed(array_grow(p->items, p->count, &p->room, sizeof *p->items));
     p->items[p->count++] = (struct problem){
-        .pointer = problem_bytes_needed(strdup(pointer)),
+        .pointer = needed(strdup(pointer)),
         .message = message,
-        .suggestion = suggestion ? problem_bytes_needed(strdup(suggestion)) : NULL,
+        .suggestion = suggestion ? needed(strdup(suggestion)) : NULL,
     };
 }
 
@@ -47,7 +40,7 @@ void problems_extend(struct problems *p, const struct problems *from)
 
 char *problem_pointer(const char *parent, const char *key)
 {
-    char *pointer = problem_bytes_needed(malloc(strlen(parent) + 2 * strlen(key) + 2));
+    char *pointer = needed(malloc(strlen(parent) + 2 * strlen(key) + 2));
     char *end = stpcpy(stpcpy(pointer, parent), "/");
     for (; *key; key++) {
         if (*key == '~' || *key == '/') {
@@ -112,7 +105,7 @@ char *problems_to_text(const struct problems *p)
 {
     char *text = NULL;
     size_t bytes = 0;
-    FILE *out = problem_bytes_needed(open_memstream(&text, &bytes));
+    FILE *out = needed(open_memstream(&text, &bytes));
 
     for (size_t i = 0; i < p->count; i++) {
         const struct problem *item = &p->items[i];
@@ -122,5 +115,5 @@ char *problems_to_text(const struct problems *p)
         fputc('\n', out);
     }
     fclose(out);
-    return problem_bytes_needed(text);
+    return needed(text);
 }

@@ -499,10 +499,14 @@ int main(int argc, char **argv)
         return hosts_launch(argv + 2);
     argp_program_version = "traind " PACKAGE_VERSION;
     argp_err_exit_status = error_type(ERR_USAGE)->exit_code;
-    argp_parse(&parser, argc, argv, 0, NULL, &a);
+    int status = argp_parse(&parser, argc, argv, 0, NULL, &a);
+    if (status) {
+        log_error("cannot read the command line: %s", strerror(status));
+        return EXIT_FAILURE;
+    }
     if (a.print_openapi)
         return print_openapi();
-    int status = load_settings(&a, &config, &e);
+    status = load_settings(&a, &config, &e);
     if (status == 0 && a.check_config) {
         status = http_server_check(&config, &e);
         if (status == 0)

@@ -1,7 +1,9 @@
 #include "prep/cmd.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define FIRST_KEY   1000 /* of options without a letter */
 #define OPTIONS_MAX 24
@@ -104,5 +106,9 @@ void cmd_parse(const struct cmd_line *line, int argc, char **argv, void *fields)
         .args_doc = line->operand ? line->operand : "",
         .doc = line->doc,
     };
-    argp_parse(&argp, argc, argv, 0, NULL, &p);
+    int reason = argp_parse(&argp, argc, argv, 0, NULL, &p);
+    if (reason) {
+        fprintf(stderr, "train-prep: cannot read the command line: %s\n", strerror(reason));
+        exit(EXIT_FAILURE);
+    }
 }

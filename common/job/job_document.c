@@ -9,6 +9,7 @@
 #include "common/job/optimizers.h"
 #include "common/net/arch.h"
 #include "common/suggest.h"
+#include "common/needed.h"
 
 /* A hostile document can hold a hundred thousand wrong keys; a person reads a few. */
 #define UNKNOWN_KEYS_SHOWN 50
@@ -203,9 +204,7 @@ struct job_spec *job_spec_read(const json_t *document, job_preset_lookup *lookup
         problems_add(problems, "", NULL, "must be a JSON object");
         return NULL;
     }
-    struct job_spec *spec = calloc(1, sizeof *spec);
-    if (!spec)
-        abort();
+    struct job_spec *spec = needed(calloc(1, sizeof *spec));
     spec_check_keys(document, "", &unknown, problems);
     json_t *preset = find_preset(document, lookup, context, &spec->recipe_images, problems);
     for (size_t i = 0; job_option_at(i); i++)

@@ -6,6 +6,7 @@
 
 #include "common/job/job_options.h"
 #include "common/suggest.h"
+#include "common/needed.h"
 
 /* ---- checks */
 
@@ -254,11 +255,7 @@ static void *flag_of(const struct job_option *o, const struct job_spec *spec)
 
 static char *option_copy_text(const char *text)
 {
-    char *result = strdup(text);
-
-    if (!result)
-        abort();
-    return result;
+    return needed(strdup(text));
 }
 
 void job_value_clear(const struct job_option *o, struct job_spec *spec)
@@ -279,11 +276,7 @@ void job_value_clear(const struct job_option *o, struct job_spec *spec)
 
 static char **new_list(size_t count)
 {
-    char **list = count ? calloc(count + 1, sizeof *list) : NULL; /* a NULL behind them */
-
-    if (count && !list)
-        abort();
-    return list;
+    return count ? needed(calloc(count + 1, sizeof(char *))) : NULL; /* a NULL behind them */
 }
 
 static void store_map(const struct job_option *o, const json_t *v, struct job_spec *spec)
@@ -297,7 +290,7 @@ static void store_map(const struct job_option *o, const json_t *v, struct job_sp
     *(size_t *)flag_of(o, spec) = json_object_size(v);
     json_object_foreach ((json_t *)(uintptr_t)v, name, value)
         if (asprintf(&list[i++], "%s=%s", name, json_string_value(value)) < 0)
-            abort();
+            needed(NULL);
 }
 
 static void store_strings(const struct job_option *o, const json_t *v, struct job_spec *spec)

@@ -7,6 +7,7 @@
 
 #include "common/plan/decimal.h"
 #include "common/plan/parts.h"
+#include "common/needed.h"
 
 static void plan_rate(struct plan *plan, const struct job_spec *spec)
 {
@@ -44,10 +45,8 @@ void plan_check_data(const struct job_spec *spec, const struct plan_data *data,
 struct plan *plan_make(const struct job_spec *spec, const struct plan_inputs *inputs,
                        struct problems *problems)
 {
-    struct plan *plan = calloc(1, sizeof *plan);
+    struct plan *plan = needed(calloc(1, sizeof *plan));
 
-    if (!plan)
-        abort();
     plan->mode = spec->mode;
     plan->train_images = spec->mode == JOB_MODE_TRAIN ? inputs->train_images : 0;
     plan->eval_images = inputs->eval_images;

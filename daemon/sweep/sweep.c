@@ -17,6 +17,7 @@
 #include "daemon/job/inside.h"
 #include "daemon/job/measure.h"
 #include "daemon/job/queue/size.h"
+#include "common/needed.h"
 
 #define SWEEP_KEY_MARK "\x01"
 
@@ -76,10 +77,7 @@ static char *sweep_shorten(const char *text)
     size_t bytes = strlen(text) < 300 ? strlen(text) : 300;
 
     bytes -= printable_incomplete(text, bytes);
-    char *copy = strndup(text, bytes);
-    if (!copy)
-        abort();
-    return copy;
+    return needed(strndup(text, bytes));
 }
 
 /* What is wrong with a point, under /base, with its values. */

@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# trainctl when a call fails, any one of them: an error in words, and what it calls submitted is there. Prints TAP.
+set -u
+# shellcheck source=tests/api/runs.sh.inc
+. "${top_srcdir:?is set by make check}/tests/api/runs.sh.inc"
+: "${top_builddir:?}"
+api=$work
+# shellcheck source=tests/torture/lib.sh.inc
+. "$top_srcdir/tests/torture/lib.sh.inc"
+trap 'clean_up; rm -rf "$work" "$api"' EXIT
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+work=$api start_runs "" # its state is below the folder of the daemon's tests
+trainctl=$(program trainctl)
+
+cat >"$work/job.json" <<'END'
+{"name": "one", "cluster": {"workers_per_node": 1, "threads_per_worker": 1}, "data": {"train": "synthetic", "train_images": 64},
+ "batch_per_worker": 4, "steps": 1, "restart": {"max": 0}, "model": {"image_size": 32, "classes": 10}}
+END
+
+scenario() {
+    failing "$trainctl" --server "$url" plan "$work/job.json" >"$work/out" 2>"$work/words"
+    status=$?
+    [ "$status" != 0 ] || [ -s "$work/out" ] || finding "no plan, and no failure"
+}
+for call in memory openat:ENFILE write:ENOSPC socket:EMFILE; do
+    torture plan trainctl "$call"
+done
+
+scenario() {
+    failing "$trainctl" --server "$url" submit --json "$work/job.json" >"$work/out" 2>"$work/words"
+    status=$?
+    [ "$status" != 0 ] || curl -sf -o /dev/null "$url/v1/jobs/$(jq .id "$work/out")" || finding "says that a job is there which is not"
+}
+for call in memory read:EIO sendto:EPIPE; do
+    torture submit trainctl "$call"
+done
+done_testing

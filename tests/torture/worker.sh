@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# train-worker when a call fails, any one of them: an error in words, no half a result, and a run that goes on from its checkpoints to
+# the same weights. Prints TAP.
+set -u
+# shellcheck source=tests/tap.sh
+. "${top_srcdir:?is set by make check}/tests/tap.sh"
+: "${top_builddir:?}"
+# shellcheck source=tests/torture/lib.sh.inc
+. "$top_srcdir/tests/torture/lib.sh.inc"
+small_data
+worker=$(program train-worker)
+torture_strace=() # files are its first thread's; MPI has others
+
+cat >"$work/job.json" <<END
+{"model": {"arch": "cnn", "winograd": false}, "data": {"train": "$work/data/train", "eval": "$work/data/validation"},
+ "cluster": {"workers_per_node": 1, "threads_per_worker": 1}, "batch_per_worker": 24, "steps": 4, "eval": {"batch": 25},
+ "lr": {"warmup_epochs": 0, "scaling": "none", "base": 0.01}, "checkpoint": {"every_steps": 2, "every_epochs": 0, "keep": 100}}
+END
+
+train() { # RUN COMMAND...
+    local run=$1
+    shift
+    "$@" "$worker" --job "$work/job.json" --run-dir "$run"
+}
+go_on() {
+    timeout 120 "$worker" --job "$work/job.json" --run-dir "$work/run" --attempt 2 --resume latest
+}
+weights() { # RUN: "" if they are not there
+    cat "$1"/checkpoints/step-00000004/{model,optimizer}.safetensors 2>/dev/null | sha256sum
+}
+result() {
+    jq -c '[.top1, .top5, .steps]' "$1/result.json" 2>/dev/null
+}
+
+train "$work/whole" timeout 120 >"$work/words" 2>&1
+is $? 0 "the job trains"
+whole_weights=$(weights "$work/whole") whole_result=$(result "$work/whole")
+
+scenario() {
+    rm -rf "$work/run"
+    train "$work/run" failing >"$work/words" 2>&1
+    status=$?
+    if [ "$status" = 0 ] && ! { [ "$(weights "$work/run")" = "$whole_weights" ] && [ "$(result "$work/run")" = "$whole_result" ]; }; then
+        finding "says that all is well, but weights or result differ"
+    fi
+    if [ "$status" != 0 ] && [ -e "$work/run/result.json" ] && [ "$(result "$work/run")" != "$whole_result" ]; then
+        finding "failed, and left a result"
+    fi
+    [ "$status" != 0 ] || return
+    ls "$work"/run/checkpoints/step-* >/dev/null 2>&1 || return
+    if ! go_on >"$work/again" 2>&1; then
+        finding "does not go on: $(tail -n 1 "$work/again")"
+    elif [ "$(weights "$work/run")" != "$whole_weights" ]; then
+        finding "goes on to other weights"
+    fi
+}
+# The start of MPI is not ours: it says nothing, or waits for ever.
+echo '{}' >"$work/empty.json"
+torture_begin=("$worker" --job "$work/empty.json" --run-dir "$work/refused")
+for call in ${TORTURE_CALLS:-own-memory fsync,fdatasync:EIO openat:ENFILE rename,renameat,renameat2:EACCES mkdir:ENOSPC}; do
+    torture train-worker train-worker "$call"
+done
+done_testing
