@@ -227,6 +227,8 @@ int store_open(const char *path, struct store **out, struct error *e)
     struct store *s = calloc(1, sizeof *s);
     if (!s)
         return error_set(e, ERR_NO_MEMORY, "no memory for the store");
+    atomic_init(&s->commits, 1);
+    pthread_mutex_init(&s->counting, NULL);
     pthread_mutex_init(&s->writing, NULL);
     pthread_mutex_init(&s->grouping, NULL);
     pthread_cond_init(&s->group_written, NULL);
@@ -254,6 +256,7 @@ void store_close(struct store *s)
     pthread_cond_destroy(&s->group_written);
     pthread_mutex_destroy(&s->grouping);
     pthread_mutex_destroy(&s->writing);
+    pthread_mutex_destroy(&s->counting);
     free(s->jobs_dir);
     free(s);
 }
@@ -293,6 +296,8 @@ int sql_write_end(struct store *s, struct sql *c, int status, struct error *e)
         status = sql_run(c, e, NULL, "commit", "");
     if (status && !sqlite3_get_autocommit(c->db)) /* a full disk may have rolled back already */
         sqlite3_exec(c->db, "rollback", NULL, NULL, NULL);
+    if (status == 0)
+        atomic_fetch_add(&s->commits, 1);
     if (status == 0 && s->told)
         s->told(s->told_context);
     pthread_mutex_unlock(&s->writing);

@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 #include <sqlite3.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 
 #include "daemon/store/store.h"
@@ -28,6 +29,13 @@ struct store {
     struct sql writer;
     void (*told)(void *context); /* of commits; guarded by writing */
     void *told_context;
+    _Atomic uint64_t commits;
+    pthread_mutex_t counting; /* guards counted */
+    struct {
+        uint64_t commits; /* when it was counted; 0: never */
+        unsigned states;
+        int64_t jobs;
+    } counted;                /* the last count of all jobs in some states (job_search.c) */
     pthread_mutex_t grouping; /* group.c: guards the four below */
     pthread_cond_t group_written;
     struct sql_member *group, **group_end; /* writes that wait for a leader, in order */

@@ -682,3 +682,27 @@ Test(store, a_migration_that_fails_leaves_the_version_before_it)
     sqlite3_finalize(row);
     sqlite3_close(db);
 }
+
+static int64_t total_of(unsigned states)
+{
+    struct store_job_filter filter = {.states = states, .limit = 1};
+    struct store_jobs jobs;
+    int64_t total = -1;
+
+    cr_assert_eq(store_job_search(store, &filter, &jobs, &total, &e), 0, "%s", e.text);
+    store_jobs_clear(&jobs);
+    return total;
+}
+
+Test(store, a_page_says_how_many_jobs_there_are_after_each_change)
+{
+    cr_expect_eq(total_of(0), 0);
+    int64_t id = submit_stored();
+    cr_expect_eq(total_of(0), 1);
+    cr_expect_eq(total_of(0), 1, "asked again");
+    cr_expect_eq(total_of(1u << JOB_QUEUED), 1, "in other states");
+    cr_expect_eq(total_of(1u << JOB_STARTING), 0);
+    cr_assert_eq(set_job_state(id, JOB_STARTING, 1002), 0, "%s", e.text);
+    cr_expect_eq(total_of(1u << JOB_STARTING), 1, "after a change");
+    cr_expect_eq(total_of(1u << JOB_QUEUED), 0);
+}
