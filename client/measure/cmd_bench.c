@@ -276,7 +276,7 @@ const struct cmd cmd_bench_entry = {
         {"workers", 0, "W", "MPI ranks (2)", NULL},
         {"threads", 0, "T", "threads of a worker (0: cores / workers)", NULL},
         {"steps", 0, "N", "steps that are measured, behind one to warm up (5)", NULL},
-        {"precision", 0, "P", "number format of the matrix products (fp32)", "/precision"},
+        {"precision", 0, "P", "number format of the convolutions: fp32 or bf16 (fp32)", "/precision"},
         {"gemm", 0, "G", "what multiplies convolutions: auto, openblas or own (auto)", "/model/gemm"},
         {"eval", 0, NULL, "measure evaluation: forward passes only", NULL},
     },

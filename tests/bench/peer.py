@@ -2,6 +2,7 @@
 
 peer.py train  ARCH IMAGE_SIZE BATCH LAYOUT THREADS     forward, loss, backward, SGD with momentum and weight decay
 peer.py eval   ARCH IMAGE_SIZE BATCH LAYOUT THREADS     forward without gradients
+peer.py train-bf16, eval-bf16                           the same with bf16 autocast
 peer.py loader FOLDER IMAGE_SIZE                        decode, random resized crop, flip, normalise: one core
 peer.py decode FOLDER IMAGE_SIZE                        the same from memory, in seconds of the processor
 peer.py versions
@@ -31,7 +32,7 @@ def network(arch):
     return getattr(torchvision.models, arch)()
 
 
-def training(arch, size, batch, layout):
+def training(arch, size, batch, layout, bf16):
     model = network(arch).train().to(memory_format=layout)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.001, momentum=0.9, weight_decay=5e-5)
     x = torch.randn(batch, 3, size, size).to(memory_format=layout)
@@ -39,18 +40,20 @@ def training(arch, size, batch, layout):
 
     def step():
         optimizer.zero_grad()
-        torch.nn.functional.cross_entropy(model(x), y).backward()
+        with torch.autocast("cpu", torch.bfloat16, enabled=bf16):
+            scores = model(x)
+        torch.nn.functional.cross_entropy(scores.float(), y).backward()
         optimizer.step()
 
     return step, batch
 
 
-def evaluation(arch, size, batch, layout):
+def evaluation(arch, size, batch, layout, bf16):
     model = network(arch).eval().to(memory_format=layout)
     x = torch.randn(batch, 3, size, size).to(memory_format=layout)
 
     def step():
-        with torch.inference_mode():
+        with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16, enabled=bf16):
             model(x)
 
     return step, batch
@@ -118,7 +121,8 @@ def main(what, *args):
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:int(threads)])
     torch.set_num_threads(int(threads))
     layout = torch.channels_last if layout == "channels_last" else torch.contiguous_format
-    serve(*{"train": training, "eval": evaluation}[what](arch, int(size), int(batch), layout))
+    what, _, precision = what.partition("-")
+    serve(*{"train": training, "eval": evaluation}[what](arch, int(size), int(batch), layout, precision == "bf16"))
 
 
 main(*sys.argv[1:])
