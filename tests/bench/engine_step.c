@@ -16,8 +16,9 @@ struct options {
     const char *arch;
     int image_size, batch, threads, steps, classes;
     bool small_stem, json, eval, direct, bf16;
-    bool cpu; /* time by this process's processor time: on a machine that others use too; of one
-                 thread */
+    int winograd; /* 2 or 4: of all layers that take it; 0: what was measured to be best */
+    bool cpu;     /* time by this process's processor time: on a machine that others use too; of one
+                     thread */
 };
 
 enum phase { FORWARD, BACKWARD, OPTIM, PHASES };
@@ -36,8 +37,9 @@ static int parse(int argc, char **argv, struct options *o)
         {"eval",              no_argument, NULL, 'e'},
         {"no-winograd",               no_argument, NULL, 'w'},
         {"bf16",            no_argument, NULL, 'h'},
-        {"cpu-time",              no_argument, NULL, 'p'},
-        {0                 },
+        {"winograd",              required_argument, NULL, 'W'},
+        {"cpu-time",                  no_argument, NULL, 'p'},
+        {0},
     };
     int c;
     while ((c = getopt_long(argc, argv, "", options, NULL)) != -1)
@@ -74,6 +76,9 @@ static int parse(int argc, char **argv, struct options *o)
             break;
         case 'h':
             o->bf16 = true;
+            break;
+        case 'W':
+            o->winograd = atoi(optarg);
             break;
         case 'p':
             o->cpu = true;
@@ -191,7 +196,7 @@ int main(int argc, char **argv)
             stderr,
             "usage: engine_step [--arch A] [--image-size S] [--batch B] [--threads T] [--steps N]\n"
             "                   [--classes K] [--small-stem] [--eval] [--json] [--cpu-time]\n"
-            "                   [--no-winograd] [--bf16]\n");
+            "                   [--no-winograd | --winograd 2|4] [--bf16]\n");
         return 2;
     }
     struct model_config c = {.arch = arch_find(o.arch),
@@ -206,7 +211,9 @@ int main(int argc, char **argv)
                              .zero_init_residual = true};
     struct model_tuning tuning = {0};
     char problem[256];
-    if (!o.direct && !o.bf16)
+    if (o.winograd)
+        model_tune_all(&c, (enum conv_winograd)o.winograd, &tuning);
+    else if (!o.direct && !o.bf16)
         model_tune(&c, &tuning, problem);
     c.tuning = &tuning;
     struct job_spec spec = {

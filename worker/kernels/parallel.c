@@ -1,6 +1,7 @@
 #include "worker/kernels/parallel.h"
 
 #include <omp.h>
+#include <pthread.h>
 #include <stdlib.h>
 #ifdef __SSE3__
 #include <pmmintrin.h>
@@ -72,6 +73,20 @@ int parallel_matrix(size_t rows, size_t row_units, size_t columns, size_t width,
     return count;
 }
 
+#ifdef __SANITIZE_THREAD__
+static pthread_barrier_t meeting;
+
+static void meet(void)
+{
+    pthread_barrier_wait(&meeting);
+}
+#else
+static void meet(void)
+{
+#pragma omp barrier
+}
+#endif
+
 static void flush_denormals(void)
 {
 #ifdef __SSE3__
@@ -112,14 +127,61 @@ static void run_dry(int threads, parallel_team_body *body, void *context)
     free(shares);
 }
 
-static void run_team(int threads, parallel_team_body *body, void *context)
+#ifdef __SANITIZE_THREAD__
+
+/* ThreadSanitizer does not see how libgomp's threads meet, and would call every pass a race: under
+ * it the same shares are run by threads that it knows. One team at a time. */
+struct member {
+    pthread_t thread;
+    struct parallel_share share;
+    parallel_team_body *body;
+    void *context;
+};
+
+static void *run_member(void *context)
 {
-    if (threads <= 1) {
-        run_share(PARALLEL_ALL, body, context);
-        return;
+    const struct member *m = context;
+    run_share(m->share, m->body, m->context);
+    return NULL;
+}
+
+static void run_members(int threads, parallel_team_body *body, void *context)
+{
+    struct member *members = calloc((size_t)threads, sizeof *members);
+
+    if (!members || pthread_barrier_init(&meeting, NULL, (unsigned)threads))
+        abort();
+    for (int i = 0; i < threads; i++) {
+        members[i] = (struct member){
+            .share = {i, threads},
+              .body = body, .context = context
+        };
+        if (i > 0 && pthread_create(&members[i].thread, NULL, run_member, &members[i]))
+            abort();
     }
+    run_member(&members[0]);
+    for (int i = 1; i < threads; i++)
+        pthread_join(members[i].thread, NULL);
+    pthread_barrier_destroy(&meeting);
+    free(members);
+}
+
+#else
+
+static void run_members(int threads, parallel_team_body *body, void *context)
+{
 #pragma omp parallel num_threads(threads)
     run_share((struct parallel_share){omp_get_thread_num(), omp_get_num_threads()}, body, context);
+}
+
+#endif
+
+static void run_team(int threads, parallel_team_body *body, void *context)
+{
+    if (threads <= 1)
+        run_share(PARALLEL_ALL, body, context);
+    else
+        run_members(threads, body, context);
 }
 
 void parallel_team(int threads, parallel_team_body *body, void *context)
@@ -143,7 +205,7 @@ void parallel_barrier(struct parallel_share share)
     if (share.parts == 1 || dry_run)
         return;
     double waits = trace_begin();
-#pragma omp barrier
+    meet();
     trace_part(waits, TRACE_WAIT);
     if (waits > 0)
         waited += clock_monotonic() - waits;

@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# A step of networks of each kind by seven threads under ThreadSanitizer: no two threads touch the same memory without a
+# barrier between them. It does not know how libgomp's threads meet, so the engine is compiled anew with a team of POSIX
+# threads (worker/kernels/parallel.c), and OpenBLAS is not looked into. Prints TAP.
+set -u
+# shellcheck source=tests/tap.sh
+. "${top_srcdir:?is set by make check}/tests/tap.sh"
+
+program=tests/bin/tsan_step
+# shellcheck disable=SC2154
+if ! make -s -C "$top_builddir" $program; then
+    echo 'int main(void) { return 0; }' | ${CC:-cc} -fsanitize=thread -x c -o /dev/null - 2>/dev/null ||
+        skip_all "this compiler makes no programs for ThreadSanitizer"
+    ok "the engine is compiled for ThreadSanitizer" false
+    done_testing
+    exit
+fi
+
+# step NAME ARGUMENT...: runs clean; what it finds is in the log
+step() {
+    local name=$1
+    shift
+    ok "$name" env TSAN_OPTIONS="halt_on_error=1 exitcode=66" OPENBLAS_NUM_THREADS=1 \
+        "$top_builddir/$program" --threads 7 --steps 1 --classes 10 "$@"
+}
+
+step "bottlenecks, direct" --arch resnet50 --image-size 64 --batch 3 --no-winograd
+step "basic blocks by tiles of 4x4, tiles of their own" --arch resnet18 --image-size 64 --batch 5 --winograd 4
+step "basic blocks by tiles of 2x2" --arch resnet18 --image-size 32 --small-stem --batch 3 --winograd 2
+step "groups" --arch resnext50_32x4d --image-size 32 --batch 3 --no-winograd
+step "one image" --arch resnet18 --image-size 32 --batch 1 --no-winograd
+step "an evaluation" --arch resnet18 --image-size 64 --batch 5 --winograd 4 --eval
+done_testing
