@@ -1,6 +1,7 @@
 /*
  * A fully connected layer: y = x W^T + b. x (n, in), W (out, in), b (out), y (n, out), row-major;
- * by OpenBLAS, one thread a call. The _reference twins do the same from the definition, in double.
+ * by OpenBLAS or the own tile, one thread a call. The _reference twins do the same from the
+ * definition, in double.
  */
 #ifndef TRAIND_WORKER_LAYERS_LINEAR_H
 #define TRAIND_WORKER_LAYERS_LINEAR_H
@@ -12,6 +13,8 @@
 
 struct linear {
     size_t in, out;
+    bool tile; /* by the own register tile, if `in` is a multiple of its columns: OpenBLAS keeps
+                  some megabytes for each thread that calls it */
 };
 
 /* Each makes a part of its result, so that threads share it. */

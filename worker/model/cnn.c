@@ -32,7 +32,8 @@ int cnn_build(struct model *m, struct error *e)
     for (int s = 0; s < CNN_STAGES; s++)
         m->cnn->pools[s] = window_make(l->convs[s].out_size, l->convs[s].out_channels,
                                        ARCH_CNN_POOL, ARCH_CNN_POOL, 0);
-    m->cnn->hidden = (struct linear){(size_t)l->linears[0].in, (size_t)l->linears[0].out};
+    m->cnn->hidden = (struct linear){(size_t)l->linears[0].in, (size_t)l->linears[0].out,
+                                     m->config.threads > 1 && model_uses_tile(m)};
     m->features = l->linears[0].out;
     return model_make_units(m, l->convs, CNN_STAGES, e);
 }

@@ -11,6 +11,8 @@
 #ifndef TRAIND_WORKER_MODEL_INTERNAL_H
 #define TRAIND_WORKER_MODEL_INTERNAL_H
 
+#include <string.h>
+
 #include "common/net/activations.h"
 #include "worker/kernels/batchnorm.h"
 #include "worker/kernels/bf16.h"
@@ -143,9 +145,16 @@ struct announcement {
 };
 void model_announce(const struct announcement *a, size_t offset, size_t end);
 
+/* Do convolutions multiply with the own register tile? */
+static inline bool model_uses_tile(const struct model *m)
+{
+    return !strcmp(conv_gemm_name(m->config.gemm), "own");
+}
+
 static inline struct linear model_classifier(const struct model *m)
 {
-    return (struct linear){(size_t)m->features, (size_t)m->config.classes};
+    return (struct linear){(size_t)m->features, (size_t)m->config.classes,
+                           m->config.threads > 1 && model_uses_tile(m)};
 }
 
 static inline struct conv_memory model_memory(const struct model *m)
@@ -162,7 +171,7 @@ static inline int unit_parts(const struct unit *u, int n, struct parallel_share 
 }
 
 /* The classifier's products are shared out by so many parts of the images and columns. */
-enum { MODEL_IMAGES_AT_ONCE = 8, MODEL_COLUMNS_AT_ONCE = 16 };
+enum { MODEL_IMAGES_AT_ONCE = 8, MODEL_COLUMNS_AT_ONCE = 32 };
 
 static inline int model_matrix_parts(size_t images, size_t columns, struct parallel_share share,
                                      struct parallel_block part[PARALLEL_BLOCKS])

@@ -4,7 +4,7 @@
 
 enum { N = 7, IN = 37, OUT = 19 };
 
-static const struct linear layer = {IN, OUT};
+static const struct linear layer = {IN, OUT, false};
 static const struct parallel_block all = {0, OUT, 0, IN}; /* of dw */
 
 struct data {
@@ -80,4 +80,38 @@ Test(linear, weight_gradients_are_added)
     assert_close(dw, want_dw, OUT * IN, 1e-6, "dw");
     assert_close(db, want_db, OUT, 1e-6, "db");
     drop_linear(&d);
+}
+
+/* By the own tile, of parts that are no whole panels. */
+Test(linear, the_own_tile_equals_the_definition)
+{
+    enum { WIDE = 64, OUTPUTS = 45 };
+    static const struct linear tiled = {WIDE, OUTPUTS, true};
+    float *w = noise(OUTPUTS * WIDE, 1), *b = noise(OUTPUTS, 2), *x = noise(N * WIDE, 3);
+    float *dy = noise(N * OUTPUTS, 4), y[N * OUTPUTS], want_y[N * OUTPUTS];
+    float dw[OUTPUTS * WIDE], db[OUTPUTS], dx[N * WIDE];
+    float want_dw[OUTPUTS * WIDE], want_db[OUTPUTS], want_dx[N * WIDE];
+
+    linear_forward_reference(&tiled, w, b, x, N, want_y);
+    linear_backward_reference(&tiled, w, x, dy, N, want_dw, want_db, want_dx);
+    for (int part = 0; part < 4; part++) {
+        struct parallel_block of[PARALLEL_BLOCKS];
+        struct parallel_share share = {part, 4};
+        int blocks = parallel_matrix(N, 2, OUTPUTS, 32, share, of);
+        for (int i = 0; i < blocks; i++)
+            linear_forward(&tiled, w, b, x, &of[i], y);
+        blocks = parallel_matrix(OUTPUTS, OUTPUTS, WIDE, 32, share, of);
+        for (int i = 0; i < blocks; i++)
+            linear_weight_gradients(&tiled, x, dy, N, &of[i], dw, db, false);
+        blocks = parallel_matrix(N, 2, WIDE, 32, share, of);
+        for (int i = 0; i < blocks; i++)
+            linear_input_gradient(&tiled, w, dy, &of[i], dx);
+    }
+    assert_close(y, want_y, N * OUTPUTS, 1e-5, "y");
+    assert_close(dw, want_dw, OUTPUTS * WIDE, 1e-5, "dw");
+    assert_close(db, want_db, OUTPUTS, 1e-5, "db");
+    assert_close(dx, want_dx, N * WIDE, 1e-5, "dx");
+    float *memory[] = {w, b, x, dy};
+    for (int i = 0; i < 4; i++)
+        free(memory[i]);
 }
