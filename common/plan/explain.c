@@ -328,18 +328,20 @@ static void explain_memory(struct plan *plan, const struct job_spec *spec)
 {
     struct plan_memory m = plan_memory_of(spec);
     bool trains = plan->mode == JOB_MODE_TRAIN;
-    json_t *inputs = json_pack(
-        "{s:i, s:I, s:I, s:I, s:I, s:I}", "copies", m.copies, "parameter_bytes",
-        (json_int_t)m.parameter_bytes, trains ? "batch_per_worker" : "eval.batch",
-        (json_int_t)m.images, "bytes_per_image", (json_int_t)m.bytes_per_image, "eval_input_bytes",
-        (json_int_t)m.eval_input_bytes, "fixed_bytes", (json_int_t)m.fixed_bytes);
+    json_t *inputs =
+        json_pack("{s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "copies", m.copies, "parameter_bytes",
+                  (json_int_t)m.parameter_bytes, trains ? "batch_per_worker" : "eval.batch",
+                  (json_int_t)m.images, "bytes_per_image", (json_int_t)m.bytes_per_image,
+                  "eval_input_bytes", (json_int_t)m.eval_input_bytes, "fixed_bytes",
+                  (json_int_t)m.fixed_bytes, "threads beyond one", (json_int_t)m.more_threads,
+                  "thread_bytes", (json_int_t)m.thread_bytes);
 
     plan_add_explanation(
         plan, "memory_bytes_per_worker",
         trains ? "copies x parameter_bytes + batch_per_worker x bytes_per_image + "
-                 "eval_input_bytes + fixed_bytes"
+                 "eval_input_bytes + fixed_bytes + threads beyond one x thread_bytes"
                : "copies x parameter_bytes + eval.batch x bytes_per_image + eval_input_bytes + "
-                 "fixed_bytes",
+                 "fixed_bytes + threads beyond one x thread_bytes",
         inputs, json_integer(plan->memory_bytes_per_worker),
         "the engine's plan of buffers in common/net/activations.c",
         json_string(trains ? "weights, gradients and what the optimiser remembers; of an image, "

@@ -12,6 +12,8 @@
 
 #define EVAL_BATCHES 3
 #define FIXED_BYTES  (48ll << 20)
+/* Measured with 2 to 48 threads: 1.5 MB each. */
+#define THREAD_BYTES (3ll << 19)
 
 /* Of one image. */
 static size_t activation_bytes(const struct job_spec *spec, const struct arch_shape *shape)
@@ -50,11 +52,14 @@ struct plan_memory plan_memory_of(const struct job_spec *spec)
         .eval_input_bytes =
             spec->data.eval ? (int64_t)sizeof(float) * EVAL_BATCHES * input * spec->eval.batch : 0,
         .fixed_bytes = FIXED_BYTES,
+        .more_threads =
+            spec->cluster.threads_per_worker > 1 ? spec->cluster.threads_per_worker - 1 : 0,
+        .thread_bytes = THREAD_BYTES,
     };
 }
 
 int64_t plan_memory_bytes(const struct plan_memory *m)
 {
     return m->copies * m->parameter_bytes + m->images * m->bytes_per_image + m->eval_input_bytes +
-           m->fixed_bytes;
+           m->fixed_bytes + m->more_threads * m->thread_bytes;
 }

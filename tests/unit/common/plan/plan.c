@@ -146,6 +146,28 @@ static int64_t memory_with(const char *optimizer)
     return bytes;
 }
 
+static int64_t memory_of_threads(int threads)
+{
+    char text[128];
+
+    snprintf(text, sizeof text,
+             "{\"data\": {\"train\": \"x\"}, \"cluster\": {\"threads_per_worker\": %d}}", threads);
+    struct plan *plan = right_plan_of(text, 1281167);
+    int64_t bytes = plan->memory_bytes_per_worker;
+    plan_destroy(plan);
+    return bytes;
+}
+
+Test(plan, memory_grows_by_less_than_2_mb_a_thread)
+{
+    int64_t one = memory_of_threads(1);
+
+    cr_assert_eq(memory_of_threads(0), one, "their number is not known");
+    cr_assert_eq(memory_of_threads(22) - one, 21 * (memory_of_threads(2) - one));
+    cr_assert_gt(memory_of_threads(2), one);
+    cr_assert_leq(memory_of_threads(48), one + 47 * 2000000);
+}
+
 Test(plan, memory_counts_what_the_optimiser_remembers)
 {
     int64_t one = 4ll * 25557032, sgd = memory_with("\"name\": \"sgd\"");
