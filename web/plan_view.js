@@ -18,8 +18,11 @@ function band(values, format) {
   return values.low === values.high ? format(values.value) : `${format(values.value)}, between ${format(values.low)} and ${format(values.high)}`;
 }
 
-// [[name, words, the plan's key], …]; spec: the document with its defaults
-function lines(plan, spec) {
+// What a job has come to says more than a speed that was not known when it was planned.
+const unknown = (measured, format) => (measured == null ? "not known yet" : `${format(measured)}, measured`);
+
+// [[name, words, the plan's key], …]; spec: the document with its defaults; job: of a job that has ended, what it came to
+function lines(plan, spec, job) {
   const { cluster } = spec;
   const batch = [cluster.nodes > 1 && many(cluster.nodes, "node"), many(cluster.workers_per_node, "worker"),
     many(spec.batch_per_worker, "image"), spec.accumulate_steps > 1 && many(spec.accumulate_steps, "batch", "batches")].filter(Boolean).join(" × ");
@@ -30,9 +33,9 @@ function lines(plan, spec) {
     ["Warm-up", plan.train_steps && (plan.warmup_steps ? many(plan.warmup_steps, "step") : "none"), "warmup_steps"],
     ["Peak learning rate", plan.peak_lr !== null && f.number(plan.peak_lr), "peak_lr"],
     ["Evaluation images", plan.eval_images > 0 && f.count(plan.eval_images), "eval_images"],
-    ["Memory a worker", plan.memory_bytes_per_worker && `${f.size(plan.memory_bytes_per_worker)} (estimate)`, "memory_bytes_per_worker"],
-    ["Images/s", band(plan.predicted?.images_per_second, f.rate) ?? "not known yet", "predicted"],
-    ["Time", band(plan.predicted?.ttt_seconds, f.duration) ?? "not known yet", "predicted"],
+    ["Memory per worker", plan.memory_bytes_per_worker && `${f.size(plan.memory_bytes_per_worker)} (estimate)`, "memory_bytes_per_worker"],
+    ["Images/s", band(plan.predicted?.images_per_second, f.rate) ?? unknown(job?.images_per_sec, f.rate), "predicted"],
+    ["Time", band(plan.predicted?.ttt_seconds, f.duration) ?? unknown(job?.ttt_seconds, f.duration), "predicted"],
   ].filter(([, words]) => words);
 }
 
@@ -80,10 +83,10 @@ function explanation(key, { formula, inputs, value, meaning, change, note, sourc
 export function planView() {
   const list = h("dl", { class: "facts" }), warnings = h("ul", { class: "warnings" }), line = curve();
   const why = h("dl", { class: "why-list" });
-  const element = h("div", { class: "plan" }, list, warnings, line.element, h("details", {}, h("summary", {}, "How these come about"),
-      h("div", { class: "scroll", role: "group", tabindex: 0, "aria-label": "How these come about" }, why)));
-  const update = (plan, spec) => {
-    list.replaceChildren(...lines(plan, spec).flatMap(([name, words, key]) => [h("dt", {}, name), h("dd", { "data-key": key }, words)]));
+  const element = h("div", { class: "plan" }, list, warnings, line.element, h("details", {}, h("summary", {}, "How these are calculated"),
+      h("div", { class: "scroll", role: "group", tabindex: 0, "aria-label": "How these are calculated" }, why)));
+  const update = (plan, spec, job) => {
+    list.replaceChildren(...lines(plan, spec, job).flatMap(([name, words, key]) => [h("dt", {}, name), h("dd", { "data-key": key }, words)]));
     warnings.replaceChildren(...(plan.warnings ?? []).map((text) => h("li", {}, text)));
     show(warnings, warnings.children.length > 0);
     line.update(plan);

@@ -270,6 +270,17 @@ static json_t *plan_numbers(const struct plan *plan)
     return json;
 }
 
+/* To six digits: what differs beyond them is of no account to a person; --json has all. */
+static char *plan_rounded_words(const json_t *value)
+{
+    char text[40];
+
+    if (!json_is_real(value))
+        return value_words(value, "null");
+    snprintf(text, sizeof text, "%.6g", json_real_value(value));
+    return strdup(text);
+}
+
 static void plan_difference_rows(struct libscols_table *table, const json_t *differences)
 {
     const json_t *difference;
@@ -277,8 +288,8 @@ static void plan_difference_rows(struct libscols_table *table, const json_t *dif
 
     json_array_foreach (differences, i, difference) {
         const json_t *values = json_object_get(difference, "values");
-        char *a = value_words(json_array_get(values, 0), "null");
-        char *b = value_words(json_array_get(values, 1), "null");
+        char *a = plan_rounded_words(json_array_get(values, 0));
+        char *b = plan_rounded_words(json_array_get(values, 1));
         add_row(table, json_string_value(json_object_get(difference, "pointer")), a, b);
         free(a);
         free(b);

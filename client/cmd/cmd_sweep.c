@@ -245,7 +245,7 @@ static int cmd_sweep(int argc, char **argv)
         print_json(answer);
     else if (json_object_get(answer, "sweeps") &&
              !json_array_size(json_object_get(answer, "sweeps")))
-        puts("no searches yet: submit one with \"trainctl sweep FILE\"");
+        puts("no sweeps yet: submit one with \"trainctl sweep FILE\"");
     else if (json_object_get(answer, "sweeps"))
         sweep_list(answer);
     else
@@ -259,7 +259,7 @@ static int cmd_sweep(int argc, char **argv)
 const struct cmd cmd_sweep_entry = {
     .name = "sweep",
     .synopsis = "FILE|- | show ID | wait ID | list | cancel ID",
-    .help = "search over job keys: submit one, show its results, wait, list, cancel",
+    .help = "sweep job keys for the best values: submit a sweep, show its results, wait, list, cancel",
     .run = cmd_sweep,
     .min_operands = 1,
     .max_operands = 2,

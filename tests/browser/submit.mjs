@@ -151,7 +151,7 @@ async function elsewhere(page) {
     ok(others.length === before.length && job.name === "it's from a terminal", `terminal: the ${name} line submits the same job`, job.name);
     await api(`/v1/jobs/${job.id}/cancel`, { method: "POST" });
   }
-  await page.getByRole("button", { name: "Start anew" }).click();
+  await page.getByRole("button", { name: "Clear the form" }).click();
 }
 
 async function outage(context, page) {

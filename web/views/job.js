@@ -19,7 +19,8 @@ function cancelButton(id) {
   const button = h("button", { type: "button", class: "danger", hidden: true }, "Cancel…");
   button.addEventListener("click", async () => {
     const yes = await ask({
-      title: `Cancel job ${id}?`, text: "Its training stops. What it has written so far stays.",
+      title: `Cancel job ${id}?`, text: button.dataset.waits === "true" ? "It has not started: it leaves the queue at once."
+        : "The workers finish the current step and write a checkpoint, unless the job disables checkpoints. You can resume the job later.",
       yes: "Cancel the job", no: "Keep it running", work: () => post(`/v1/jobs/${id}/cancel`),
     });
     if (yes) say(button, "Cancelling…");
@@ -70,12 +71,12 @@ function planCard() {
   const element = h("section", { class: "card" }, h("h2", {}, "Plan"), list, plan.element);
   let text = "";
   const update = (job) => {
-    const now = JSON.stringify([job.plan, about(job)]);
+    const now = JSON.stringify([job.plan, about(job), ended(job)]);
     if (now === text || !job.plan) return;
     text = now;
     list.replaceChildren(...about(job).flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));
-    plan.update(job.plan, job.spec);
-    drawRate(job).then((lr_curve) => lr_curve && now === text && plan.update({ ...job.plan, lr_curve }, job.spec));
+    plan.update(job.plan, job.spec, ended(job) ? job : null);
+    drawRate(job).then((lr_curve) => lr_curve && now === text && plan.update({ ...job.plan, lr_curve }, job.spec, ended(job) ? job : null));
   };
   return { element, update };
 }
@@ -106,6 +107,7 @@ export function mount(main, { params, query, heading }) {
     say(reason, job.state === "succeeded" ? "" : job.reason ?? "");
     mark(reason, "data-state", job.state);
     show(cancel, !ended(job));
+    mark(cancel, "data-waits", job.state === "queued" && job.attempt === 0);
     if (ended(job)) {
       cancel.disabled = false;
       say(cancel, "Cancel…");

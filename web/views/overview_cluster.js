@@ -103,7 +103,7 @@ function nodesCard(told) {
 // ------------------------------------------------------------------ queue
 
 function queueCard() {
-  const list = h("ol", { class: "queue" }), none = h("p", { class: "quiet" }, "Nobody waits.");
+  const list = h("ol", { class: "queue" }), none = h("p", { class: "quiet" }, "The queue is empty.");
   const scroll = h("div", { class: "scroll", role: "group", tabindex: 0, "aria-label": "Queue" }, list);
   const element = h("section", { class: "card queue-card" }, h("header", {}, h("h2", {}, "Queue")), none, scroll);
   let text = "";

@@ -96,7 +96,7 @@ class Page {
     this.planHint = h("p", { class: "quiet", hidden: true });
     this.short = h("p", { class: "short", "aria-hidden": "true" });
     this.slots = h("p", { class: "help" });
-    const anew = h("button", { type: "button", onclick: () => { this.forget(); this.start(); } }, "Start anew");
+    const anew = h("button", { type: "button", onclick: () => { this.forget(); this.start(); } }, "Clear the form");
     const title = original ? `Clone of job ${original.id}` : "New job";
     main.replaceChildren(h("div", { class: "title" }, h("h1", { tabindex: -1 }, title), this.status, h("div", { class: "actions" }, anew)),
       h("div", { class: "submit" },
@@ -195,7 +195,7 @@ class Page {
   begin() {
     this.complain([]);
     show(this.plan.element, false);
-    this.told("Fill in data.train: where the training images are, or “synthetic” for random ones. The plan then stands here.", false);
+    this.told("Fill in data.train: where the training images are, or “synthetic” for random ones. The plan appears here.", false);
     say(this.short, "");
   }
 

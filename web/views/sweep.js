@@ -155,7 +155,7 @@ class Page {
       h("section", { class: "card" }, h("details", {}, h("summary", {}, "The sweep's document"), this.document)));
     main.append(h("nav", { class: "crumbs", "aria-label": "Where you are" }, h("a", { href: "#/sweeps" }, "Sweeps"), ` / ${this.id}`),
       h("div", { class: "title" }, this.title, this.state, this.summary, h("div", { class: "actions" },
-        this.compare, h("a", { class: "button", href: `#/sweeps/new?from=${this.id}` }, "Again with changes"), this.cancel)), this.wait, this.content);
+        this.compare, h("a", { class: "button", href: `#/sweeps/new?from=${this.id}` }, "Clone with changes"), this.cancel)), this.wait, this.content);
   }
 
   logBox(which, words) {
