@@ -63,7 +63,7 @@ static const struct {
     {"plan",    "Before a job"              },
     {"submit",  "Jobs"                      },
     {"metrics", "Results"                   },
-    {"sweep",   "Sweeps"                  },
+    {"sweep",   "Sweeps"                    },
     {"nodes",   "The cluster and the daemon"},
 };
 
