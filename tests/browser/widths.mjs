@@ -81,6 +81,7 @@ try {
 } catch (error) {
   ok(false, "the story went on", String(error.stack));
 } finally {
+  await cancelAll().catch(() => {}); // workers outlive the daemon
   await browser.close();
 }
 done();
