@@ -250,9 +250,11 @@ def plain(driver, case, model, batches, loss):
     all its weights are moved by NOISE, relative: ten times what Winograd rounds, so that those that can change sides do."""
     ours = driver.load("plain-gradients")
     exact_loss, exact = step(copy.deepcopy(model).double(), batches)
-    far, may = distances(ours, exact), [2 * d for d in distances(step(shaken(model), batches)[1], exact)]
-    off = abs(loss - exact_loss) / exact_loss
-    driver.tap(off < 1e-4, f"{case}, plain: loss within 1e-4 of torch's in double ({off:.1e})")
+    shaken_loss, moved = step(shaken(model), batches)
+    far, may = distances(ours, exact), [2 * d for d in distances(moved, exact)]
+    off, may_be_off = (abs(one - exact_loss) / exact_loss for one in (loss, shaken_loss))
+    may_be_off = max(1e-4, 2 * may_be_off)
+    driver.tap(off < may_be_off, f"{case}, plain: loss is off torch's in double by {off:.1e}; kinks allow {may_be_off:.1e}")
     driver.tap(far[0] < may[0] and far[1] < may[1],
                f"{case}, plain: gradients are off by {far[0]:.1e}, {far[1]:.1e} in the worst tensor; kinks allow {may[0]:.1e}, {may[1]:.1e}")
 
