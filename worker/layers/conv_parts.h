@@ -60,6 +60,10 @@ bool conv_uses_tile(const struct conv *c, size_t n);
 
 /* Where images are tiny: are so many of them a product's rows? */
 bool conv_by_pixel(const struct conv *c, int images);
+static inline bool conv_by_pixel_in_team(const struct conv *c, int images, int threads)
+{
+    return conv_by_pixel(c, images / threads);
+}
 enum { CONV_PIXEL_IMAGES_AT_ONCE = 256 };
 
 static inline void conv_tell(conv_rows *hook, struct parallel_block part, void *context)

@@ -1,0 +1,77 @@
+#include "worker/layers/conv_product.h"
+
+#include "worker/kernels/extent.h"
+#include "worker/kernels/gemm.h"
+#include "worker/kernels/im2col.h"
+#include "worker/kernels/tile_gemm.h"
+#include "worker/kernels/tile_size.h"
+
+/* A thread's im2col tile: smaller than one thread's alone (conv.c), since its share is. */
+enum { TILE_FLOATS = 512 * 1024 / 4, LARGE_TILE_FLOATS = 1024 * 1024 / 4 };
+
+size_t conv_tile_floats(const struct conv *c)
+{
+    return conv_weights(c) > TILE_FLOATS ? LARGE_TILE_FLOATS : TILE_FLOATS;
+}
+
+/* Rows of a tile of `columns`. */
+size_t conv_tile_rows(const struct conv *c, size_t columns)
+{
+    size_t rows = conv_tile_floats(c) / columns / TILE_ROWS * TILE_ROWS;
+    return rows < TILE_ROWS ? TILE_ROWS : rows;
+}
+
+static size_t tiles_of(size_t rows)
+{
+    return (rows + TILE_ROWS - 1) / TILE_ROWS;
+}
+
+static void multiply_tile(const struct conv_product *p, const float *col, size_t rows,
+                          size_t column, size_t columns, float *to)
+{
+    size_t k = conv_columns(&p->window), n = p->channels;
+
+    for (size_t i = 0; i < p->runs.count; i++) {
+        size_t row = p->runs.first + i * p->runs.step;
+        bool add = p->add || i > 0;
+        struct tile_matrix b = {p->weights + row * TILE_COLUMNS + column * p->k_all, p->k_all,
+                                false, true};
+        if (p->packed)
+            tile_gemm(rows, columns, p->runs.length, col + i * p->runs.length, k, &b, to, n, add);
+        else
+            gemm_nn(rows, columns, p->runs.length, col + i * p->runs.length, k,
+                    p->weights + row * n + column, n, to, n, add);
+    }
+}
+
+void conv_product_block(const struct conv_product *p, const struct parallel_block *block)
+{
+    size_t k = conv_columns(&p->window), end = block->row + block->rows;
+    size_t tile = conv_tile_rows(p->c, k > p->channels ? k : p->channels);
+
+    for (size_t row = block->row, rows; row < end; row += rows) {
+        const float *col = p->in_place ? p->from + row * k : p->col;
+        rows = extent_min(end - row, tile);
+        if (!p->in_place)
+            im2col(&p->window, p->from, row, rows, p->col);
+        multiply_tile(p, col, rows, block->column, block->columns,
+                      p->to + row * p->channels + block->column);
+        conv_tell(p->done, (struct parallel_block){row, rows, block->column, block->columns},
+                  p->context);
+    }
+}
+
+void conv_product_team(const struct conv_product *p, size_t rows, struct parallel_share share)
+{
+    struct parallel_block block[PARALLEL_BLOCKS];
+    int blocks = parallel_matrix(rows, tiles_of(rows), p->channels,
+                                 p->packed ? TILE_COLUMNS : p->channels, share, block);
+
+    for (int i = 0; i < blocks; i++)
+        conv_product_block(p, &block[i]);
+}
+
+struct parallel_range conv_panels(size_t channels, struct parallel_share share)
+{
+    return parallel_range(channels / TILE_COLUMNS, share);
+}

@@ -1,0 +1,40 @@
+/*
+ * Products of rows of pixels by panels of channels, which z and dx are. A team shares one by
+ * register tiles.
+ */
+#ifndef TRAIND_WORKER_LAYERS_CONV_PRODUCT_H
+#define TRAIND_WORKER_LAYERS_CONV_PRODUCT_H
+
+#include "worker/layers/conv_parts.h"
+
+/* One pass over the output pixels: of x for z, or of dz with the turned kernel for dx. */
+struct conv_product {
+    const struct conv *c;
+    struct window window;
+    bool in_place; /* from is the im2col matrix */
+    bool packed;
+    const float *from, *weights;
+    float *to;
+    size_t channels; /* of `to` */
+    struct conv_runs runs;
+    size_t k_all; /* of the packed panels */
+    bool add;
+    float *col;
+    conv_rows *done;
+    void *context;
+};
+
+/* Part of `to`: rows of pixels by columns of channels. */
+void conv_product_block(const struct conv_product *p, const struct parallel_block *block);
+
+/* A thread's share of all `rows`. */
+void conv_product_team(const struct conv_product *p, size_t rows, struct parallel_share share);
+
+/* A share of the panels of a packed matrix. */
+struct parallel_range conv_panels(size_t channels, struct parallel_share share);
+
+/* A thread's im2col tile: floats, and rows of so many columns. */
+size_t conv_tile_floats(const struct conv *c);
+size_t conv_tile_rows(const struct conv *c, size_t columns);
+
+#endif

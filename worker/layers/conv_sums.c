@@ -1,0 +1,290 @@
+#include "worker/layers/conv_sums.h"
+
+#include <string.h>
+
+#include "common/run/trace.h"
+#include "worker/kernels/dry_run.h"
+#include "worker/kernels/extent.h"
+#include "worker/kernels/gemm.h"
+#include "worker/kernels/im2col.h"
+#include "worker/kernels/tile_gemm.h"
+#include "worker/kernels/tile_size.h"
+#include "worker/layers/conv_pixel.h"
+
+enum { BLOCK_FLOATS = 32 * 1024, BLOCK_K = 256, GATHERED_ROWS = 256 };
+enum { WHOLE_FLOATS = 256 * 1024, SMALL_FLOATS = 64 * 1024, MANY_ROWS = 1024 };
+
+struct dw_block {
+    int tap;                  /* ky * kernel + kx; -1: all that see pixels */
+    struct parallel_block at; /* of the tap's (c_in, c_out) weights */
+    size_t rows, work;        /* of a row */
+};
+
+bool conv_may_sum_whole(const struct conv *c)
+{
+    size_t tile = conv_reads_in_place(c) ? 0 : conv_tile_floats(c);
+    return conv_weights(c) + tile <= WHOLE_FLOATS + SMALL_FLOATS / 4;
+}
+
+bool conv_sums_whole(const struct conv *c, int images, int threads)
+{
+    size_t rows = (size_t)images * conv_pixels_out(c) / (size_t)threads;
+    return conv_may_sum_whole(c) && (conv_weights(c) <= SMALL_FLOATS || rows >= MANY_ROWS);
+}
+
+static struct dw_block block_at(const struct conv_blocks *s, size_t i)
+{
+    size_t ci = (size_t)s->c->window.channels, co = (size_t)s->c->out_channels;
+    size_t units = (co + s->n_unit - 1) / s->n_unit;
+    int taps = s->taps;
+
+    if (s->whole)
+        return (struct dw_block){
+            -1, {0, conv_matrix_rows(s->c), 0, co},
+             s->rows, 1
+        };
+    size_t n = i % s->n_parts, k = i / s->n_parts % s->k_parts;
+    int t = (int)(i / s->n_parts / s->k_parts);
+    int tap = (s->first_tap + t / taps) * s->c->window.kernel + s->first_tap + t % taps;
+    size_t row = ci * k / s->k_parts, row_end = ci * (k + 1) / s->k_parts;
+    size_t column = units * n / s->n_parts * s->n_unit;
+    size_t column_end = extent_min(units * (n + 1) / s->n_parts * s->n_unit, co);
+    size_t hits = s->pixel ? conv_pixel_hits(s->c, tap) : 1;
+    return (struct dw_block){
+        tap,
+        {row, row_end - row, column, column_end - column},
+        s->rows * hits,
+        (row_end - row) * (column_end - column)
+    };
+}
+
+static size_t all_work(const struct conv_blocks *s)
+{
+    size_t work = 0;
+
+    for (size_t i = 0; i < s->count; i++) {
+        struct dw_block b = block_at(s, i);
+        work += b.rows * b.work;
+    }
+    return work;
+}
+
+struct conv_blocks conv_blocks_of(const struct conv *c, int images, int threads)
+{
+    const struct window *w = &c->window;
+    size_t ci = (size_t)w->channels, co = (size_t)c->out_channels;
+    struct conv_blocks s = {.c = c,
+                            .rows = (size_t)images * conv_pixels_out(c),
+                            .pixel = conv_by_pixel_in_team(c, images, threads),
+                            .first_tap = w->tap_first,
+                            .taps = window_taps(w),
+                            .n_unit = conv_uses_tile(c, co) ? TILE_COLUMNS : 1};
+
+    s.whole = !s.pixel && conv_sums_whole(c, images, threads);
+    s.k_parts = (ci + BLOCK_K - 1) / BLOCK_K;
+    size_t k = (ci + s.k_parts - 1) / s.k_parts, n = BLOCK_FLOATS / k / s.n_unit * s.n_unit;
+    n = n ? n : s.n_unit;
+    s.n_parts = (co + n - 1) / n;
+    if (s.pixel)
+        s.rows = (size_t)images;
+    s.count = s.whole ? 1 : (size_t)(s.taps * s.taps) * s.k_parts * s.n_parts;
+    s.work = all_work(&s);
+    return s;
+}
+
+/* Rows of a block that a thread has: those whose work begins in its range of all work. */
+static struct parallel_range rows_of(const struct dw_block *b, size_t before,
+                                     struct parallel_range mine)
+{
+    struct parallel_range r = {0, 0};
+
+    if (mine.first > before)
+        r.first = extent_min((mine.first - before + b->work - 1) / b->work, b->rows);
+    if (mine.end > before)
+        r.end = extent_min((mine.end - before + b->work - 1) / b->work, b->rows);
+    return r;
+}
+
+/* A tap's part of the im2col matrix: c_in channels of it. */
+static void gather_tap(const struct window *w, const float *x, size_t row, size_t rows, int tap,
+                       size_t channel, size_t channels, float *col)
+{
+    size_t c = (size_t)w->channels, out = (size_t)w->out, in = (size_t)w->in;
+    double piece = trace_begin();
+
+    if (dry_run_moves(2 * rows * channels))
+        return;
+    for (size_t r = row; r < row + rows; r++, col += channels) {
+        size_t pixel = r % (out * out), image = r / (out * out);
+        int y = (int)(pixel / out) * w->stride - w->pad + tap / w->kernel;
+        int x0 = (int)(pixel % out) * w->stride - w->pad + tap % w->kernel;
+        if (y < 0 || y >= w->in || x0 < 0 || x0 >= w->in)
+            memset(col, 0, channels * sizeof *col);
+        else
+            memcpy(col, x + ((image * in + (size_t)y) * in + (size_t)x0) * c + channel,
+                   channels * sizeof *col);
+    }
+    trace_part(piece, TRACE_IM2COL);
+}
+
+static void add_products(const struct conv *c, size_t rows, const float *col, size_t ld,
+                         const struct parallel_block *at, const float *dz,
+                         const struct conv_sums_to *to)
+{
+    size_t n = (size_t)c->out_channels;
+    struct tile_matrix b = {dz + at->column, n, false, false};
+
+    if (conv_uses_tile(c, n))
+        tile_gemm_transposed(at->rows, at->columns, rows, col, ld, &b, to->to, to->ld, to->add);
+    else
+        gemm_tn(at->rows, at->columns, rows, col, ld, dz + at->column, n, to->to, to->ld, to->add);
+}
+
+/* Rows of a block of one tap. */
+static void sum_block(const struct conv_blocks *s, const struct conv_backward *b,
+                      const struct dw_block *block, struct parallel_range rows,
+                      struct conv_sums_to to, float *col)
+{
+    const struct conv *c = s->c;
+    size_t n = (size_t)c->out_channels, ci = (size_t)c->window.channels;
+    size_t step = conv_reads_in_place(c) ? rows.end - rows.first : GATHERED_ROWS;
+
+    if (s->pixel) {
+        conv_pixel_weights_part(c, b->x, b->dz, block->tap, rows, s->rows, block->at, to.to, to.ld,
+                                to.add);
+        return;
+    }
+    for (size_t row = rows.first; row < rows.end; row += step, to.add = true) {
+        size_t count = extent_min(rows.end - row, step);
+        const float *from = b->x + row * ci + block->at.row, *dz = b->dz + row * n;
+        size_t ld = ci;
+        if (!conv_reads_in_place(c)) {
+            ld = block->at.rows;
+            from = col;
+            gather_tap(&c->window, b->x, row, count, block->tap, block->at.row, ld, col);
+        }
+        add_products(c, count, from, ld, &block->at, dz, &to);
+    }
+}
+
+void conv_sum_whole(const struct conv *c, const struct conv_backward *b, struct parallel_range rows,
+                    struct conv_sums_to to, float *col, const struct conv_product *data)
+{
+    struct conv_runs runs = conv_weight_runs(c);
+    size_t k = conv_columns(&c->window), n = (size_t)c->out_channels;
+    size_t tile = conv_tile_rows(c, k > n ? k : n);
+
+    for (size_t row = rows.first; row < rows.end; row += tile, to.add = true) {
+        size_t count = extent_min(rows.end - row, tile);
+        const float *from = conv_reads_in_place(c) ? b->x + row * k : col;
+        if (data || !b->dx)
+            conv_tell_rows(b->ready, row, count, n, b->context);
+        if (!conv_reads_in_place(c))
+            im2col(&c->window, b->x, row, count, col);
+        for (size_t i = 0; i < runs.count; i++) {
+            struct parallel_block at = {0, runs.length, 0, n};
+            struct conv_sums_to part = {to.to + (runs.first + i * runs.step) * n, n, to.add};
+            add_products(c, count, from + i * runs.length, k, &at, b->dz + row * n, &part);
+        }
+        if (data)
+            conv_product_block(data, &(struct parallel_block){row, count, 0, data->channels});
+    }
+}
+
+/* A thread's own sums of a block that it shares: of the one in which its range begins, or ends. */
+static float *own_sums(size_t before, struct parallel_range mine, float *own)
+{
+    return own + (mine.first >= before ? 0 : BLOCK_FLOATS);
+}
+
+static float *weights_at(const struct conv *c, const struct dw_block *b, float *dw)
+{
+    size_t ci = (size_t)c->window.channels, co = (size_t)c->out_channels;
+    size_t tap = b->tap < 0 ? 0 : (size_t)b->tap;
+    return dw + (tap * ci + b->at.row) * co + b->at.column;
+}
+
+/* Taps that only ever see padding. */
+static void clear_unseen(const struct conv *c, float *dw, struct parallel_share share)
+{
+    const struct window *w = &c->window;
+    size_t floats = (size_t)w->channels * (size_t)c->out_channels;
+    struct parallel_range mine = parallel_range(floats, share);
+
+    for (int t = 0; t < w->kernel * w->kernel && !dry_run; t++) {
+        int y = t / w->kernel, x = t % w->kernel;
+        if (y < w->tap_first || y >= w->tap_end || x < w->tap_first || x >= w->tap_end)
+            memset(dw + (size_t)t * floats + mine.first, 0, (mine.end - mine.first) * sizeof *dw);
+    }
+}
+
+void conv_sum_blocks(const struct conv_blocks *s, const struct conv_backward *b,
+                     struct parallel_share share, float *own)
+{
+    struct parallel_range mine = parallel_range(s->work, share);
+    size_t before = 0;
+
+    if (!b->add_dw)
+        clear_unseen(s->c, b->dw, share);
+    for (size_t i = 0; i < s->count && before < mine.end; i++) {
+        struct dw_block block = block_at(s, i);
+        struct parallel_range rows = rows_of(&block, before, mine);
+        struct conv_sums_to to = {own_sums(before, mine, own), block.at.columns, false};
+        if (rows.first == 0 && rows.end == block.rows)
+            to = (struct conv_sums_to){weights_at(s->c, &block, b->dw), (size_t)s->c->out_channels,
+                                       b->add_dw};
+        if (rows.first < rows.end)
+            sum_block(s, b, &block, rows, to, own + 2 * BLOCK_FLOATS);
+        before += block.rows * block.work;
+    }
+}
+
+static void team_add_rows(float *to, const float *from, size_t n, bool add)
+{
+    if (dry_run_moves((add ? 3 : 2) * n))
+        return;
+    for (size_t i = 0; i < n; i++)
+        to[i] = add ? to[i] + from[i] : from[i];
+}
+
+/* Of a block that several threads have rows of: a thread's share of the weights. */
+static void add_block(const struct conv_blocks *s, const struct dw_block *block, size_t before,
+                      const struct conv_backward *b, struct parallel_share share,
+                      const struct conv_memory *memory)
+{
+    size_t n = block->at.columns, co = (size_t)s->c->out_channels, work = block->rows * block->work;
+    struct parallel_range mine = parallel_range(block->at.rows, share);
+    float *dw = weights_at(s->c, block, b->dw);
+    bool add = b->add_dw;
+
+    for (int t = parallel_owner(before, s->work, share.parts);
+         t <= parallel_owner(before + work - 1, s->work, share.parts); t++) {
+        struct parallel_range of = parallel_range(s->work, (struct parallel_share){t, share.parts});
+        struct parallel_range rows = rows_of(block, before, of);
+        if (rows.first == rows.end)
+            continue;
+        if (rows.first == 0 && rows.end == block->rows && !s->whole)
+            return; /* it is there */
+        const float *from = s->whole ? memory->own[t] : own_sums(before, of, memory->own[t]);
+        for (size_t row = mine.first; row < mine.end; row++)
+            team_add_rows(dw + row * co, from + row * n, n, add);
+        add = true;
+    }
+}
+
+void conv_add_sums(const struct conv_blocks *s, const struct conv_backward *b,
+                   struct parallel_share share, const struct conv_memory *memory)
+{
+    size_t before = 0;
+
+    for (size_t i = 0; i < s->count; i++) {
+        struct dw_block block = block_at(s, i);
+        add_block(s, &block, before, b, share, memory);
+        before += block.rows * block.work;
+    }
+}
+
+size_t conv_sums_floats(void)
+{
+    return 2 * BLOCK_FLOATS + GATHERED_ROWS * BLOCK_K;
+}
