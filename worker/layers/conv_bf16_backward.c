@@ -1,0 +1,212 @@
+#include "worker/kernels/bf16_vec.h"
+#include "worker/layers/conv_bf16_parts.h"
+#include "worker/layers/conv_bf16_rows.h"
+
+/* ---- dw */
+
+/* Rows in chunks of 32; the last one is filled up with zeros. */
+static const bf16 *full_rows(const bf16 *from, size_t c, size_t rows, size_t row, bf16 *tail)
+{
+    if (row + 32 <= rows)
+        return from + row * c;
+    memcpy(tail, from + row * c, (rows - row) * c * sizeof *tail);
+    bf16_zero(tail + (rows - row) * c, (32 - (rows - row)) * c);
+    return tail;
+}
+
+void bf16_pack_dz(const struct bf16_grid *g, const bf16 *dz, size_t rows, bf16 *tail, bf16 *panels)
+{
+    size_t size = bf16_round_up(rows, 32) * BF16_COLUMNS;
+
+    for (size_t row = 0; row < rows; row += 32) {
+        const bf16 *from = full_rows(dz, g->co, rows, row, tail);
+        for (size_t j = 0; j < g->co / 32; j++)
+            bf16_pack(from + j * 32, g->co, panels + j * size + row * BF16_COLUMNS);
+    }
+}
+
+void bf16_turn_x(const struct bf16_grid *g, const bf16 *x, size_t rows, bf16 *tail, bf16 *columns,
+                 size_t ld)
+{
+    for (size_t row = 0; row < rows; row += 32)
+        bf16_transpose(full_rows(x, g->ci, rows, row, tail), g->ci, 32, g->ci, columns + row, ld);
+}
+
+/* dw of groups of fewer channels than 32 from a product of 32 by 32. */
+static void add_small_groups(const struct bf16_grid *g, const float *block, float *dw, bool add)
+{
+    for (size_t i = 0; i < g->gi; i++)
+        for (size_t o = 0; o < 32; o++) {
+            float x = block[(o / g->gi * g->gi + i) * 32 + o];
+            dw[i * g->co + o] = add ? dw[i * g->co + o] + x : x;
+        }
+}
+
+struct bf16_sums {
+    const struct bf16_grid *g;
+    const struct bf16_scratch *s;
+    size_t phase;     /* elements of x_columns between two */
+    size_t positions; /* in the panels */
+    float *dw;
+    bool add;
+};
+
+/* Panel j of dz with x at one tap, for a block of positions. */
+static void sum_tap(const struct bf16_sums *w, struct bf16_tap t, size_t j, size_t k0, size_t k,
+                    bool add)
+{
+    const struct bf16_grid *g = w->g;
+    const bf16 *x = w->s->x_columns + (t.fy * g->phases + t.fx) * w->phase + t.ty * g->width +
+                    t.tx + k0 + bf16_base_in(g, j) * w->s->ld;
+    float *dw = w->dw + bf16_tap_number(g, t) * g->gi * g->co + j * 32;
+    float block[32 * 32];
+    struct bf16_product p = {x, w->s->ld, w->s->block, k / 32,
+                             w->s->dz_panels + (j * w->positions + k0) * BF16_COLUMNS};
+
+    if (g->gi < BF16_CHUNK) {
+        bf16_multiply(&p, 32, block, 32, false);
+        add_small_groups(g, block, dw, add);
+        return;
+    }
+    for (size_t i = 0; i < g->gi; i += 32) {
+        p.a = x + i * w->s->ld;
+        bf16_multiply(&p, 32, dw + i * g->co, g->co, add);
+    }
+}
+
+static void sum_weights(const struct bf16_sums *w)
+{
+    size_t most = bf16_grid_is_large(w->g) ? BF16_LARGE_BLOCK_POSITIONS : BF16_BLOCK_POSITIONS;
+
+    for (size_t i = 0; i < w->positions / 32; i++)
+        w->s->block[i] = 32 * i;
+    for (size_t k0 = 0; k0 < w->positions; k0 += most)
+        for (size_t j = 0; j < w->g->co / 32; j++) {
+            struct bf16_tap t = {0};
+            do
+                sum_tap(w, t, j, k0, extent_min(w->positions - k0, most), w->add || k0);
+            while (bf16_next_tap(w->g, &t));
+        }
+}
+
+/* ---- dx */
+
+/* Of one phase, whose taps are behind `chunks` others in the panels. dz: of the first position. */
+static size_t data_of_phase(const struct bf16_grid *g, const struct bf16_scratch *s,
+                            const struct conv_bf16_backward *b, const bf16 *dz, size_t images,
+                            size_t fy, size_t fx, size_t chunks, bf16 *dx)
+{
+    size_t y0 = bf16_grid_lead(g, fy), x0 = bf16_grid_lead(g, fx), n = 0;
+    struct bf16_place place = {g->in,
+                               g->stride,
+                               y0 * g->stride + fy - g->pad,
+                               x0 * g->stride + fx - g->pad,
+                               bf16_grid_end(g, fy) - y0,
+                               bf16_grid_end(g, fx) - x0,
+                               g->width};
+
+    for (size_t ty = 0; ty <= bf16_grid_reach(g, fy); ty++)
+        for (size_t tx = 0; tx <= bf16_grid_reach(g, fx); tx++)
+            for (size_t i = 0; i < g->chunks_out; i++)
+                s->chunk[n++] =
+                    ((y0 + g->lead - ty) * g->width + x0 + g->lead - tx) * g->co + i * 32;
+    bf16_find_pixels(&place, images, s->pixel);
+    bf16_multiply_rows(&(struct bf16_rows){
+        .p = {dz, g->co, s->chunk, n, b->packed + chunks * BF16_CHUNK_SIZE},
+        .positions = images * g->width * g->width,
+        .exact = g->dz_in_place,
+        .columns = g->ci,
+        .panel = bf16_panel_chunks(g, CONV_DATA) * BF16_CHUNK_SIZE,
+        .pixel = s->pixel,
+        .to = dx,
+        .add = b->add_dx,
+        .g = g,
+        .base = bf16_base_out
+    });
+    return n;
+}
+
+static void bf16_backward_group(const struct bf16_grid *g, const struct bf16_scratch *s,
+                                const struct conv_bf16_backward *b, size_t image, size_t images,
+                                bool add_dw)
+{
+    size_t in = g->in * g->in * g->ci, n = images * g->width * g->width, chunks = 0;
+    const bf16 *dz = b->dz + image * g->out * g->out * g->co, *x = (const bf16 *)b->x + image * in;
+    bf16 *dx = b->dx ? b->dx + image * in : NULL;
+    size_t phase = bf16_lay_x(g, x, images, s->x);
+
+    if (!g->dz_in_place) {
+        bf16_lay_dz(g, dz, images, s->dz);
+        dz = s->dz;
+    }
+    for (size_t f = 0; f < g->phases * g->phases; f++)
+        bf16_turn_x(g, s->x + f * phase, phase / g->ci, s->tail, s->x_columns + f * g->ci * s->ld,
+                    s->ld);
+    bf16_pack_dz(g, dz + g->lead * (g->width + 1) * g->co,
+                 g->dz_in_place ? n : bf16_round_up(n, 32), s->tail, s->dz_panels);
+    sum_weights(&(struct bf16_sums){g, s, g->ci * s->ld, bf16_round_up(n, 32), b->dw, add_dw});
+    if (!dx)
+        return;
+    if (g->phases < g->stride && !b->add_dx)
+        bf16_zero(dx, images * in);
+    for (size_t f = 0; f < g->phases * g->phases; f++)
+        chunks += data_of_phase(g, s, b, dz, images, f / g->phases, f % g->phases, chunks, dx);
+}
+
+static void backward_in_place(const struct bf16_grid *g, const struct bf16_scratch *s,
+                              const struct conv_bf16_backward *b, size_t row, size_t last)
+{
+    size_t step = bf16_grid_positions(g), chunks = bf16_panel_chunks(g, CONV_DATA);
+    bool add_dw = b->add_dw;
+
+    for (; row < last; row += step, add_dw = true) {
+        size_t rows = extent_min(last - row, step);
+        const bf16 *dz = b->dz + row * g->co;
+        if (b->ready)
+            b->ready(row, rows, b->context);
+        bf16_turn_x(g, (const bf16 *)b->x + row * g->ci, rows, s->tail, s->x_columns, s->ld);
+        bf16_pack_dz(g, dz, rows, s->tail, s->dz_panels);
+        sum_weights(&(struct bf16_sums){g, s, 0, bf16_round_up(rows, 32), b->dw, add_dw});
+        if (!b->dx)
+            continue;
+        for (size_t i = 0; i < chunks; i++)
+            s->chunk[i] = 32 * i;
+        bf16_multiply_rows(&(struct bf16_rows){
+            .p = {dz, g->co, s->chunk, chunks, b->packed},
+            .positions = rows,
+            .exact = true,
+            .columns = g->ci,
+            .panel = chunks * BF16_CHUNK_SIZE,
+            .to = b->dx + row * g->ci,
+            .add = b->add_dx,
+            .g = g,
+            .base = bf16_base_out
+        });
+        if (b->done)
+            b->done(row, rows, b->context);
+    }
+}
+
+void conv_bf16_backward(const struct conv *c, const struct conv_bf16_backward *b, int first,
+                        int end)
+{
+    struct bf16_grid g = bf16_grid_of(c);
+    struct bf16_scratch s = bf16_scratch_of(&g, true, b->scratch);
+    size_t in = g.in * g.in, out = g.out * g.out;
+
+    bf16_begin();
+    if (bf16_grid_is_first(&g))
+        bf16_backward_first(&g, &s, b, (size_t)first, (size_t)end);
+    else if (g.x_in_place)
+        backward_in_place(&g, &s, b, (size_t)first * out, (size_t)end * out);
+    else
+        for (size_t i = (size_t)first; i < (size_t)end; i += g.images) {
+            size_t images = extent_min((size_t)end - i, g.images);
+            if (b->ready)
+                b->ready(i * out, images * out, b->context);
+            bf16_backward_group(&g, &s, b, i, images, b->add_dw || i > (size_t)first);
+            if (b->dx && b->done)
+                b->done(i * in, images * in, b->context);
+        }
+    bf16_end();
+}

@@ -1,0 +1,127 @@
+#include "worker/kernels/bf16_vec.h"
+#include "worker/layers/conv_bf16_parts.h"
+#include "worker/layers/conv_bf16_rows.h"
+
+/* fp32 images as rows of phase fy, with all columns of a row side by side: (phases, positions,
+ * stride, ci). Returns the elements of a phase. */
+static size_t lay_first(const struct bf16_grid *g, const float *x, size_t images, bf16 *to)
+{
+    size_t line = g->width * g->stride * g->ci, lead = g->pad * g->ci, pixels = g->in * g->ci;
+    size_t size = bf16_round_up(images * g->width * g->width + g->slack, 32) * g->stride * g->ci;
+
+    pixels = extent_min(pixels, line - lead);
+    for (size_t f = 0; f < g->phases; f++) {
+        bf16 *at = to + f * size;
+        bf16_zero(at, size);
+        for (size_t i = 0; i < images; i++)
+            for (size_t a = 0; a < g->width; a++, at += line) {
+                size_t y = a * g->stride + f - g->pad;
+                if (y < g->in)
+                    bf16_from_floats(x + (i * g->in + y) * g->in * g->ci, pixels, at + lead);
+            }
+    }
+    return size;
+}
+
+void bf16_forward_first(const struct bf16_grid *g, const struct bf16_scratch *s, const bf16 *packed,
+                        const float *x, bf16 *z, size_t images)
+{
+    size_t phase = lay_first(g, x, images, s->x), n = bf16_row_chunks(g);
+    struct bf16_place place = {g->out, 1, 0, 0, g->out, g->out, g->width};
+
+    for (size_t ky = 0; ky < g->kernel; ky++)
+        for (size_t i = 0; i < n; i++)
+            s->chunk[ky * n + i] =
+                ky % g->stride * phase + ky / g->stride * g->width * g->stride * g->ci + i * 32;
+    bf16_find_pixels(&place, images, s->pixel);
+    bf16_multiply_rows(&(struct bf16_rows){
+        .p = {s->x, g->stride * g->ci, s->chunk, g->kernel * n, packed},
+        .positions = images * g->width * g->width,
+        .columns = g->co,
+        .panel = g->kernel * n * BF16_CHUNK_SIZE,
+        .pixel = s->pixel,
+        .to = z,
+        .g = g,
+        .base = bf16_base_in
+    });
+}
+
+/* Each column of each remainder by the stride by itself: (phases, stride, ci, ld). */
+static void turn_first(const struct bf16_grid *g, const struct bf16_scratch *s, size_t phase,
+                       size_t n)
+{
+    for (size_t f = 0; f < g->phases; f++)
+        for (size_t i = 0; i < g->stride * g->ci; i++) {
+            const bf16 *from = s->x + f * phase + i;
+            bf16 *to = s->x_columns + (f * g->stride * g->ci + i) * s->ld;
+            for (size_t q = 0; q < n; q++)
+                to[q] = from[q * g->stride * g->ci];
+        }
+}
+
+/* The rows of dw's left side, as im2col's columns: from position k0 on. */
+static void first_rows(const struct bf16_grid *g, const struct bf16_scratch *s, size_t k0, size_t k,
+                       bf16 *to, size_t ld)
+{
+    size_t rows = g->kernel * g->kernel * g->ci;
+
+    for (size_t r = 0; r < bf16_first_layer_rows(g); r++, to += ld) {
+        size_t c = r % g->ci, kx = r / g->ci % g->kernel, ky = r / g->ci / g->kernel;
+        size_t column = (ky % g->stride * g->stride + kx % g->stride) * g->ci + c;
+        if (r < rows)
+            memcpy(to,
+                   s->x_columns + column * s->ld + ky / g->stride * g->width + kx / g->stride + k0,
+                   k * sizeof *to);
+        else
+            bf16_zero(to, k);
+    }
+}
+
+/* Positions [k0, k0 + k) of one image's dz. */
+static void lay_first_dz(const struct bf16_grid *g, const bf16 *dz, size_t k0, size_t k, bf16 *to)
+{
+    for (size_t q = k0; q < k0 + k; q++, to += g->co) {
+        size_t y = q / g->width, x = q % g->width;
+        if (y < g->out && x < g->out)
+            memcpy(to, dz + (y * g->out + x) * g->co, g->co * sizeof *to);
+        else
+            bf16_zero(to, g->co);
+    }
+}
+
+static void sum_first(const struct bf16_grid *g, const struct bf16_scratch *s, const float *x,
+                      const bf16 *dz, bool add)
+{
+    size_t phase = lay_first(g, x, 1, s->x), n = bf16_round_up(g->width * g->width, 32);
+
+    turn_first(g, s, phase, bf16_round_up(n + g->slack, 32) - 32);
+    for (size_t i = 0; i < BF16_BLOCK_POSITIONS / 32; i++)
+        s->block[i] = 32 * i;
+    for (size_t k0 = 0; k0 < n; k0 += BF16_BLOCK_POSITIONS) {
+        size_t k = extent_min(n - k0, BF16_BLOCK_POSITIONS);
+        first_rows(g, s, k0, k, s->left, BF16_LEFT_LD);
+        lay_first_dz(g, dz, k0, k, s->dz);
+        bf16_pack_dz(g, s->dz, k, s->tail, s->dz_panels);
+        for (size_t j = 0; j < g->co / 32; j++)
+            for (size_t r = 0; r < bf16_first_layer_rows(g); r += 32)
+                bf16_multiply(&(struct bf16_product){s->left + r * BF16_LEFT_LD, BF16_LEFT_LD,
+                                                     s->block, k / 32,
+                                                     s->dz_panels + j * k * BF16_COLUMNS},
+                              32, s->dw + r * g->co + j * 32, g->co, add || k0);
+    }
+}
+
+void bf16_backward_first(const struct bf16_grid *g, const struct bf16_scratch *s,
+                         const struct conv_bf16_backward *b, size_t first, size_t end)
+{
+    size_t out = g->out * g->out, weights = g->kernel * g->kernel * g->ci * g->co;
+
+    for (size_t i = first; i < end; i++) {
+        if (b->ready)
+            b->ready(i * out, out, b->context);
+        sum_first(g, s, (const float *)b->x + i * g->in * g->in * g->ci, b->dz + i * out * g->co,
+                  i > first);
+    }
+    for (size_t i = 0; i < weights; i++)
+        b->dw[i] = b->add_dw ? b->dw[i] + s->dw[i] : s->dw[i];
+}

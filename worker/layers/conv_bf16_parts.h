@@ -1,0 +1,21 @@
+/* The parts of a convolution of bf16 that its files share. */
+#ifndef TRAIND_WORKER_LAYERS_CONV_BF16_PARTS_H
+#define TRAIND_WORKER_LAYERS_CONV_BF16_PARTS_H
+
+#include "worker/layers/conv_bf16_grid.h"
+
+/* ---- the first layer, which reads fp32 and has no dx */
+
+void bf16_forward_first(const struct bf16_grid *g, const struct bf16_scratch *s, const bf16 *packed,
+                        const float *x, bf16 *z, size_t images);
+/* dw of the images [first, end) */
+void bf16_backward_first(const struct bf16_grid *g, const struct bf16_scratch *s,
+                         const struct conv_bf16_backward *b, size_t first, size_t end);
+
+/* ---- what dw multiplies: rows of dz as panels, rows of x turned to columns. tail: 32 rows */
+
+void bf16_pack_dz(const struct bf16_grid *g, const bf16 *dz, size_t rows, bf16 *tail, bf16 *panels);
+void bf16_turn_x(const struct bf16_grid *g, const bf16 *x, size_t rows, bf16 *tail, bf16 *columns,
+                 size_t ld);
+
+#endif
