@@ -42,7 +42,7 @@ const struct cmd cmd_backup_entry = {
     .run = cmd_backup,
     .min_operands = 1,
     .max_operands = 1,
-    .options = {{"force", 0, NULL, "replace FILE if it is there"}},
+    .options = {{"force", 0, NULL, "replace FILE if it is there", NULL}},
     .completion = "file",
 };
 /* clang-format on */
