@@ -224,6 +224,7 @@ Test(ranks_512, slurm_is_asked_for_the_plans_nodes_tasks_and_cores)
 static int64_t ranks_memory(int nodes, int workers)
 {
     struct job_spec *spec = job_on("slurm", nodes, workers, 0);
+    spec->cluster.threads_per_worker = 6; /* each takes memory too */
     struct plan_inputs in = {.train_images = 1281167};
     struct problems problems = {0};
     struct plan *plan = plan_make(spec, &in, &problems);
