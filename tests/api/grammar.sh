@@ -8,7 +8,10 @@
 . "$top_srcdir/tests/system/idx.sh.inc"
 small_data
 export OMP_NUM_THREADS=1 HOME=$work
-canary=$work/canary
+# A short path, whatever TMPDIR is: a title has 200 characters.
+canaries=$(mktemp -d /tmp/canary.XXXXXX) || exit 1
+canary=$canaries/canary
+trap 'end_runs; clean_up; rm -rf "$canaries"' EXIT
 trainctl="$top_builddir/trainctl --server"
 
 cat >"$work/agent" <<'END'
@@ -110,6 +113,6 @@ start
 ok "a stored document with such arguments is not run" wait_state "$id" failed
 like "$(job "$id" reason)" 'stored job document is not valid.*/cluster/mpi_args/2' "and says why"
 
-is "$(find "$work" -name 'canary*')" "" "no shell has run anything"
+is "$(find "$work" "$canaries" -mindepth 1 -name 'canary*')" "" "no shell has run anything"
 ok "the daemon stops in order" stop_daemon
 done_testing
