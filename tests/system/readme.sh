@@ -54,7 +54,8 @@ blocks=$(grep -c '^echo "@ line' "$work/commands.sh")
 ok "README has commands" test "$blocks" -ge 4
 (cd "$here" && bash -eu -o pipefail "$work/commands.sh") >"$work/out" 2>&1
 status=$?
-sed 's/^/# /' "$work/out" | head -c 20000
+tail -c 20000 "$work/out" | sed 's/^/# /'
+echo
 is $status 0 "all of README's commands succeed (else the last line shown here is of the one that failed)"
 is "$(grep -c '^@ line' "$work/out")" "$blocks" "none is left out"
 ended() { [ "$("$bin/trainctl" --server "$socket" --json list --state queued,starting,running,evaluating | jq '.jobs | length')" = 0 ]; }
