@@ -164,25 +164,9 @@ void batchnorm_bf16_input_gradient(const bf16 *g, const bf16 *z, size_t rows, si
 
 /* ---------------------------------------------------------------- pooling */
 
-/* Taps of one direction that hit pixels for output position o: [first, end). */
-struct taps {
-    int first, end;
-    int start; /* input position of tap 0 */
-};
-
-static struct taps bf16_taps_at(const struct window *w, int o)
-{
-    struct taps t = {0, w->kernel, o * w->stride - w->pad};
-    if (t.start < 0)
-        t.first = -t.start;
-    if (t.start + t.end > w->in)
-        t.end = w->in - t.start;
-    return t;
-}
-
 /* The first of the largest, or the last NaN, as pool_max. */
-static void bf16_max_of_vector(const struct window *w, const bf16 *x, struct taps ty,
-                               struct taps tx, bf16 *y, uint8_t *tap)
+static void bf16_max_of_vector(const struct window *w, const bf16 *x, struct window_hits ty,
+                               struct window_hits tx, bf16 *y, uint8_t *tap)
 {
     vec best = vec_all(-INFINITY);
     vec_int best_tap = {0};
@@ -207,8 +191,8 @@ void pool_bf16_max(const struct window *w, const bf16 *x, int n, bf16 *y, uint8_
     size_t image = (size_t)w->in * (size_t)w->in * c;
 
     for (size_t i = 0; i < (size_t)n * pixels; i++) {
-        struct taps ty = bf16_taps_at(w, (int)(i % pixels) / w->out),
-                    tx = bf16_taps_at(w, (int)(i % pixels) % w->out);
+        struct window_hits ty = window_hits_at(w, (int)(i % pixels) / w->out),
+                           tx = window_hits_at(w, (int)(i % pixels) % w->out);
         for (size_t j = 0; j < c; j += VEC)
             bf16_max_of_vector(w, x + i / pixels * image + j, ty, tx, y + i * c + j,
                                tap ? tap + i * c + j : NULL);
@@ -216,11 +200,11 @@ void pool_bf16_max(const struct window *w, const bf16 *x, int n, bf16 *y, uint8_
 }
 
 /* Windows of one direction that see input position p: [first, end). */
-static struct taps windows_at(const struct window *w, int p)
+static struct window_hits windows_at(const struct window *w, int p)
 {
     int reach = p + w->pad - w->kernel + 1;
-    struct taps t = {reach > 0 ? (reach + w->stride - 1) / w->stride : 0,
-                     (p + w->pad) / w->stride + 1, 0};
+    struct window_hits t = {reach > 0 ? (reach + w->stride - 1) / w->stride : 0,
+                            (p + w->pad) / w->stride + 1, 0};
     if (t.end > w->out)
         t.end = w->out;
     return t;
@@ -230,7 +214,7 @@ static struct taps windows_at(const struct window *w, int p)
 static void gather_vector(const struct window *w, int y, int x, const bf16 *dy, const uint8_t *tap,
                           bf16 *dx)
 {
-    struct taps wy = windows_at(w, y), wx = windows_at(w, x);
+    struct window_hits wy = windows_at(w, y), wx = windows_at(w, x);
     vec sum = {0};
 
     for (int oy = wy.first; oy < wy.end; oy++)

@@ -6,25 +6,9 @@
 #include "worker/kernels/dry_run.h"
 #include "worker/kernels/vec.h"
 
-/* Taps of one direction that hit pixels for output position o: [first, end). */
-struct taps {
-    int first, end;
-    int start; /* input position of tap 0 */
-};
-
-static struct taps pool_taps_at(const struct window *w, int o)
-{
-    struct taps t = {0, w->kernel, o * w->stride - w->pad};
-    if (t.start < 0)
-        t.first = -t.start;
-    if (t.start + t.end > w->in)
-        t.end = w->in - t.start;
-    return t;
-}
-
 /* VEC channels from x on, all taps: the maximum and its tap stay in registers. */
-static void max_of_vector(const struct window *w, const float *x, struct taps ty, struct taps tx,
-                          float *y, uint8_t *tap)
+static void max_of_vector(const struct window *w, const float *x, struct window_hits ty,
+                          struct window_hits tx, float *y, uint8_t *tap)
 {
     vec best = vec_all(-INFINITY);
     vec_int best_tap = {0};
@@ -43,8 +27,8 @@ static void max_of_vector(const struct window *w, const float *x, struct taps ty
         *(vec_bytes *)tap = __builtin_convertvector(best_tap, vec_bytes);
 }
 
-static void max_of_channel(const struct window *w, const float *x, struct taps ty, struct taps tx,
-                           float *y, uint8_t *tap)
+static void max_of_channel(const struct window *w, const float *x, struct window_hits ty,
+                           struct window_hits tx, float *y, uint8_t *tap)
 {
     uint8_t best = 0;
     *y = -INFINITY;
@@ -69,8 +53,8 @@ void pool_max(const struct window *w, const float *x, size_t first, size_t end, 
     if (dry_run_moves((end - first) * c * (size_t)(w->kernel * w->kernel)))
         return;
     for (size_t i = first; i < end; i++) {
-        struct taps ty = pool_taps_at(w, (int)(i % pixels) / w->out),
-                    tx = pool_taps_at(w, (int)(i % pixels) % w->out);
+        struct window_hits ty = window_hits_at(w, (int)(i % pixels) / w->out),
+                           tx = window_hits_at(w, (int)(i % pixels) % w->out);
         const float *from = x + i / pixels * image;
         size_t j = 0;
         for (; j + VEC <= c; j += VEC)
@@ -100,7 +84,7 @@ static void send_row_back(const struct window *w, const float *dy, const uint8_t
     size_t c = (size_t)w->channels;
 
     for (int o = 0; o < w->out; o++, dy += c, tap += c) {
-        struct taps tx = pool_taps_at(w, o);
+        struct window_hits tx = window_hits_at(w, o);
         for (int kx = tx.first; kx < tx.end; kx++)
             send_back(dy, tap, (uint8_t)(ky * w->kernel + kx), c, dx + (size_t)(tx.start + kx) * c);
     }

@@ -23,3 +23,13 @@ struct window window_make(int in, int channels, int kernel, int stride, int pad)
         w.tap_end--;
     return w;
 }
+
+struct window_hits window_hits_at(const struct window *w, int o)
+{
+    struct window_hits t = {0, w->kernel, o * w->stride - w->pad};
+    if (t.start < 0)
+        t.first = -t.start;
+    if (t.start + t.end > w->in)
+        t.end = w->in - t.start;
+    return t;
+}

@@ -23,4 +23,11 @@ static inline int window_taps(const struct window *w)
     return w->tap_end - w->tap_first;
 }
 
+/* Taps of one direction that hit pixels for an output position: [first, end). */
+struct window_hits {
+    int first, end;
+    int start; /* input position of tap 0 */
+};
+struct window_hits window_hits_at(const struct window *w, int o);
+
 #endif
