@@ -435,6 +435,32 @@ int cmd_job_id(const char *text, long *id, struct error *e)
     return 0;
 }
 
+int cmd_job_ids(const struct cmd_args *args, long *ids, struct error *e)
+{
+    int status = 0;
+
+    for (int i = 0; i < args->operand_count && !status; i++)
+        status = cmd_job_id(args->operands[i], &ids[i], e);
+    return status;
+}
+
+int cmd_each_job(int argc, char **argv, int (*one)(long id, struct error *e))
+{
+    struct cmd_args args;
+    struct error e;
+    long ids[CMD_OPERANDS_MAX];
+    int done = cmd_parse(&args, argc, argv), code = 0;
+
+    if (done >= 0)
+        return done;
+    if (cmd_job_ids(&args, ids, &e) < 0)
+        return cmd_fail(&e);
+    for (int i = 0; i < args.operand_count; i++)
+        if (one(ids[i], &e) < 0)
+            code = cmd_fail(&e);
+    return code;
+}
+
 int cmd_number(const char *text, const char *option, long minimum, long maximum, long *number,
                struct error *e)
 {

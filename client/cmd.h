@@ -92,6 +92,12 @@ int cmd_usage(const struct cmd *cmd, const char *format, ...) __attribute__((for
 
 /* An operand that must be a job's id: 0, or a usage error that names the operand. */
 int cmd_job_id(const char *text, long *id, struct error *e);
+/* All operands; ids has room for CMD_OPERANDS_MAX. */
+int cmd_job_ids(const struct cmd_args *args, long *ids, struct error *e);
+
+/* A command whose operands are jobs: does it to each, though it fails for another; nothing is done
+ * if one is no id. Returns the exit code. */
+int cmd_each_job(int argc, char **argv, int (*one)(long id, struct error *e));
 
 /* An option's value that must be a whole number. */
 int cmd_number(const char *text, const char *option, long minimum, long maximum, long *number,

@@ -25,20 +25,7 @@ static int cancel_job(long id, struct error *e)
 
 static int cmd_cancel(int argc, char **argv)
 {
-    struct cmd_args args;
-    struct error e;
-    long ids[CMD_OPERANDS_MAX];
-    int done = cmd_parse(&args, argc, argv), code = 0;
-
-    if (done >= 0)
-        return done;
-    for (int i = 0; i < args.operand_count; i++)
-        if (cmd_job_id(args.operands[i], &ids[i], &e) < 0)
-            return cmd_fail(&e);
-    for (int i = 0; i < args.operand_count; i++)
-        if (cancel_job(ids[i], &e) < 0)
-            code = cmd_fail(&e); /* the others are cancelled all the same */
-    return code;
+    return cmd_each_job(argc, argv, cancel_job);
 }
 
 /* clang-format off */

@@ -20,20 +20,7 @@ static int remove_job(long id, struct error *e)
 
 static int cmd_rm(int argc, char **argv)
 {
-    struct cmd_args args;
-    struct error e;
-    long ids[CMD_OPERANDS_MAX];
-    int done = cmd_parse(&args, argc, argv), code = 0;
-
-    if (done >= 0)
-        return done;
-    for (int i = 0; i < args.operand_count; i++)
-        if (cmd_job_id(args.operands[i], &ids[i], &e) < 0)
-            return cmd_fail(&e);
-    for (int i = 0; i < args.operand_count; i++)
-        if (remove_job(ids[i], &e) < 0)
-            code = cmd_fail(&e); /* the others are removed all the same */
-    return code;
+    return cmd_each_job(argc, argv, remove_job);
 }
 
 /* clang-format off */

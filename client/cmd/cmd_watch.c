@@ -105,9 +105,8 @@ static int cmd_wait(int argc, char **argv)
 
     if (done >= 0)
         return done;
-    for (int i = 0; i < args.operand_count; i++)
-        if (cmd_job_id(args.operands[i], &ids[i], &e) < 0)
-            return cmd_fail(&e);
+    if (cmd_job_ids(&args, ids, &e) < 0)
+        return cmd_fail(&e);
     for (int i = 0; i < args.operand_count; i++) {
         int outcome = watch_until_end(ids[i], false);
         code = code ? code : outcome;
