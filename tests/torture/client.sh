@@ -4,12 +4,10 @@ set -u
 # shellcheck source=tests/api/runs.sh.inc
 . "${top_srcdir:?is set by make check}/tests/api/runs.sh.inc"
 : "${top_builddir:?}"
-api=$work
 # shellcheck source=tests/torture/lib.sh.inc
 . "$top_srcdir/tests/torture/lib.sh.inc"
-trap 'clean_up; rm -rf "$work" "$api"' EXIT
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-work=$api start_runs "" # its state is below the folder of the daemon's tests
+start_runs
 trainctl=$(program trainctl)
 
 cat >"$work/job.json" <<'END'

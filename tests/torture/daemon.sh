@@ -4,11 +4,8 @@ set -u
 # shellcheck source=tests/api/runs.sh.inc
 . "${top_srcdir:?is set by make check}/tests/api/runs.sh.inc"
 : "${top_builddir:?}"
-keep=$work
 # shellcheck source=tests/torture/lib.sh.inc
 . "$top_srcdir/tests/torture/lib.sh.inc"
-base=$work
-cp "$keep"/* "$base" 2>/dev/null
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 torture_strace=(-f -b execve)
 
@@ -17,18 +14,18 @@ document() { # NAME
         batch_per_worker: 4, steps: 2, restart: {max: 0}, model: {image_size: 32, classes: 10}}'
 }
 printf '%s\n' "worker = $top_builddir/tests/api/fixture_worker" "slots = 2" "cancel_grace_seconds = 2" "restart_delay_seconds = 0" \
-    "require_token = no" >"$base/traind.conf"
-document one >"$base/one.json"
-document two >"$base/two.json"
+    "require_token = no" >"$work/traind.conf"
+document one >"$work/one.json"
+document two >"$work/two.json"
 
-listening() { [ -s "$base/state/listen" ] || ! kill -0 "$daemon" 2>/dev/null; }
+listening() { [ -s "$work/state/listen" ] || ! kill -0 "$daemon" 2>/dev/null; }
 ended() { ! kill -0 "$daemon" 2>/dev/null; }
-ask() { curl -s -m 20 -o "$base/answer" -w '%{http_code}' "$@"; }
+ask() { curl -s -m 20 -o "$work/answer" -w '%{http_code}' "$@"; }
 
 # submit NAME: adds the job to $answered if the daemon answered for it
 submit_one() {
-    if [ "$(ask -H "Idempotency-Key: $1" --data-binary "@$base/$1.json" "$url/v1/jobs")" = 201 ]; then
-        answered="$answered $1:$(jq .id "$base/answer")"
+    if [ "$(ask -H "Idempotency-Key: $1" --data-binary "@$work/$1.json" "$url/v1/jobs")" = 201 ]; then
+        answered="$answered $1:$(jq .id "$work/answer")"
     fi
 }
 
@@ -36,7 +33,7 @@ submit_one() {
 until_idle() {
     local _
     for _ in $(seq $(($1 * 10))); do
-        [ "$(curl -s -m 5 "$url/v1/jobs?state=active" | jq '.jobs | length')" = 0 ] && return
+        [ "$(curl -s -m 5 "$url/v1/jobs?state=queued,starting,running,evaluating" | jq '.jobs // error | length')" = 0 ] && return
         kill -0 "$daemon" 2>/dev/null || return
         sleep 0.1
     done
@@ -44,16 +41,16 @@ until_idle() {
 }
 
 start_once() { # COMMAND...: as its own process, so that the pid is the daemon's or strace's
-    rm -f "$base/state/listen"
-    "$@" "$traind" --config "$base/traind.conf" --state "$base/state" --listen 127.0.0.1:0 >>"$base/words" 2>&1 &
+    rm -f "$work/state/listen"
+    "$@" "$traind" --config "$work/traind.conf" --state "$work/state" --listen 127.0.0.1:0 >>"$work/words" 2>&1 &
     daemon=$!
     eventually listening
-    url=$(cat "$base/state/listen" 2>/dev/null)
+    url=$(cat "$work/state/listen" 2>/dev/null)
 }
 
 # Behind timeout and strace the daemon is the process that holds the lock.
 end_once() {
-    ended || kill -TERM "$(cat "$base/state/lock")" 2>/dev/null
+    ended || kill -TERM "$(cat "$work/state/lock")" 2>/dev/null
     eventually ended
     wait "$daemon"
     status=$?
@@ -62,8 +59,8 @@ end_once() {
 
 scenario() {
     answered=
-    rm -rf "$base/state"
-    : >"$base/words"
+    rm -rf "$work/state"
+    : >"$work/words"
     start_once failing
     if [ -n "$url" ]; then
         submit_one one
@@ -75,13 +72,13 @@ scenario() {
     local judged=$status job
     start_once
     if [ -z "$url" ]; then
-        finding "does not start again: $(tail -n 1 "$base/words")"
+        finding "does not start again: $(tail -n 1 "$work/words")"
     else
         until_idle 60 || finding "a job never ends: $(curl -s "$url/v1/jobs" | jq -c '[.jobs[] | [.id, .state]]')"
         for job in $answered; do
             [ "$(curl -s "$url/v1/jobs/${job#*:}" | jq -r .name)" = "${job%:*}" ] || finding "job $job was answered for and is gone"
         done
-        [ "$(sqlite3 "$base/state/traind.db" 'select count(*) - count(distinct name) from job; pragma integrity_check' | tr '\n' ' ')" = "0 ok " ] ||
+        [ "$(sqlite3 "$work/state/traind.db" 'select count(*) - count(distinct name) from job; pragma integrity_check' | tr '\n' ' ')" = "0 ok " ] ||
             finding "the database has a job twice, or is damaged"
     fi
     end_once

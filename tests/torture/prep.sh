@@ -4,6 +4,9 @@ set -u
 # shellcheck source=tests/tap.sh
 . "${top_srcdir:?is set by make check}/tests/tap.sh"
 : "${top_builddir:?}"
+# shellcheck source=tests/system/lib.sh
+. "$top_srcdir/tests/system/lib.sh"
+trap 'rm -rf "$work"' EXIT
 # shellcheck source=tests/torture/lib.sh.inc
 . "$top_srcdir/tests/torture/lib.sh.inc"
 small_data
