@@ -527,10 +527,9 @@ static int start_endpoint(struct endpoint *at, int *fd, unsigned threads,
         at->guarded ? (unsigned)s->config->connections_per_address : 0u,
         MHD_OPTION_CONNECTION_TIMEOUT, IDLE_SECONDS, MHD_OPTION_THREAD_POOL_SIZE, threads,
         MHD_OPTION_ARRAY, tls ? keys : &keys[3], MHD_OPTION_END);
-    if (at->daemon) {
-        *fd = -1;
+    *fd = -1; /* microhttpd has closed it if it could not start: its number may be a client's now */
+    if (at->daemon)
         return 0;
-    }
     if (tls)
         return error_set(e, ERR_USAGE,
                          "the HTTPS server could not be started: see that tls_certificate and "
