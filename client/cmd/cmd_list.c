@@ -144,6 +144,17 @@ static void list_add_job(struct libscols_table *table, const struct layout *layo
     table_set_cut(line, REASON, job->reason, layout->reason);
 }
 
+/* A word for the shell: a name that the list is sorted by may hold anything. */
+static void list_print_next(const json_t *answer)
+{
+    const json_t *next = json_object_get(answer, "next");
+
+    if (json_is_integer(next))
+        fprintf(stderr, "the next page: --after %lld\n", (long long)json_integer_value(next));
+    else if (json_is_string(next) && !strpbrk(json_string_value(next), "'\n"))
+        fprintf(stderr, "the next page: --after '%s'\n", json_string_value(next));
+}
+
 static void print_jobs(const json_t *answer, bool wide)
 {
     const json_t *jobs = json_object_get(answer, "jobs"), *item;
@@ -165,6 +176,7 @@ static void print_jobs(const json_t *answer, bool wide)
     if (total > (long long)json_array_size(jobs))
         fprintf(stderr, "%zu of %lld jobs shown; --limit N shows more\n", json_array_size(jobs),
                 total);
+    list_print_next(answer);
 }
 
 /* "/v1/jobs?limit=20&user=eve": the caller frees it. */
@@ -179,6 +191,7 @@ static char *list_path(const struct cmd_args *args, long limit)
         {"sweep", "sweep"},
         {"find",  "q"    },
         {"sort",  "sort" },
+        {"after", "after"},
     };
     struct buffer path = BUFFER((size_t)64 << 10);
 
@@ -244,7 +257,7 @@ static int cmd_list(int argc, char **argv)
 /* clang-format off */
 const struct cmd cmd_list_entry = {
     .name = "list",
-    .synopsis = "[--state S] [--user U] [--name N] [--sweep ID] [--find WORDS] [--sort KEY] [--limit N] [-o wide]",
+    .synopsis = "[--state S] [--user U] [--name N] [--sweep ID] [--find WORDS] [--sort KEY] [--limit N] [--after NEXT] [-o wide]",
     .help = "list jobs, the newest first",
     .run = cmd_list,
     .completion = "none",
@@ -256,7 +269,8 @@ const struct cmd cmd_list_entry = {
         {"find", 0, "WORDS", "only jobs with these words in id, name, reason, user, network or data", NULL},
         {"sort", 0, "KEY", "newest, name, priority, top1, loss, images_per_sec, ttt_seconds or finished_at", "newest|name|priority|top1|loss|images_per_sec|ttt_seconds|finished_at"},
         {"output", 'o', "wide", "more columns, and nothing cut", "wide|"},
-        {"limit", 0, "N", "at most N jobs, the newest (20)", NULL},
+        {"limit", 0, "N", "at most N jobs (20)", NULL},
+        {"after", 0, "NEXT", "the page behind another one, as that one said", NULL},
     },
 };
 /* clang-format on */

@@ -96,6 +96,8 @@ json_t *openapi_document(void);
 route_handler handle_plan, handle_job_submit, handle_speeds;
 /* handlers/handle_jobs.c */
 route_handler handle_job_list, handle_job_show, handle_job_cancel;
+/* handlers/handle_hold.c */
+route_handler handle_job_hold, handle_job_release, handle_job_priority;
 /* handlers/handle_resume.c */
 route_handler handle_job_resume, handle_job_remove;
 /* handlers/handle_series.c */

@@ -107,6 +107,17 @@ int job_cancel(struct job_manager *m, int64_t id, const char *by, struct error *
 int job_resume(struct job_manager *m, int64_t id, const json_t *changes, const char *by,
                struct problems *problems, json_t **answer, struct error *e);
 
+/*
+ * Holds a job that waits: it stays in the queue and is passed over until job_release; the time for
+ * which it is held does not count as waiting. job_set_priority gives it another priority (-1000 to
+ * 1000). by stands in its events and in the log. ERR_NOT_FOUND; ERR_CONFLICT: it does not wait,
+ * waits in Slurm's queue, or is held (is not held) already. Thread-safe.
+ */
+int job_hold(struct job_manager *m, int64_t id, const char *by, struct error *e);
+int job_release(struct job_manager *m, int64_t id, const char *by, struct error *e);
+int job_set_priority(struct job_manager *m, int64_t id, int64_t priority, const char *by,
+                     struct error *e);
+
 /* Removes an ended job: its rows and its run directory. Who asked stands in the log, as its events
  * are gone. ERR_NOT_FOUND; ERR_CONFLICT: it has not ended. Thread-safe. */
 int job_remove(struct job_manager *m, int64_t id, const char *by, struct error *e);

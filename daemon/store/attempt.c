@@ -8,7 +8,10 @@
 static int begin_attempt(struct sql *c, int64_t id, const struct store_state_change *change,
                          int64_t above, int64_t *attempt, struct error *e)
 {
-    int status = sql_run(c, e, NULL,
+    int status = store_check_not_held(c, id, e);
+
+    if (!status)
+        status = sql_run(c, e, NULL,
                          "update job set attempt = max(attempt, ?3) + 1, launcher_pid = null, "
                          "launcher_start = null, exit_code = null, exit_signal = null, "
                          "not_before = null, estimated_start = null, attempt_started_at = ?2 "
@@ -250,7 +253,7 @@ int store_jobs_wait(struct store *s, const struct store_waiting *jobs, size_t co
     for (size_t i = 0; i < count && !status; i++)
         status = sql_run(c, e, NULL,
                          "update job set reason = ?2, estimated_start = ?3 "
-                         "where id = ?1 and state = 'queued'",
+                         "where id = ?1 and state = 'queued' and held_at is null",
                          "ist", jobs[i].id, jobs[i].reason, jobs[i].estimated_start);
     return sql_write_end(s, c, status, e);
 }

@@ -20,8 +20,9 @@
     "queued_at, estimated_start, not_before, restarts, resumes, failure, time_limit_seconds, "     \
     "predicted_seconds, predicted_low_seconds, predicted_high_seconds, forecast, launcher, "       \
     "slurm, "                                                                                      \
-    "submitted_by, eval_images, evaluations, attempt_started_at, " EVALUATED ", cancel_attempt"
-#define BRIEF_COLUMNS 45 /* spec and plan stand behind them */
+    "submitted_by, eval_images, evaluations, attempt_started_at, " EVALUATED                       \
+    ", cancel_attempt, held_at"
+#define BRIEF_COLUMNS 46 /* spec and plan stand behind them */
 
 void store_job_clear(struct store_job *job)
 {
@@ -120,6 +121,7 @@ static void job_read_row(const struct store *s, sqlite3_stmt *row, bool document
     job->attempt_started_at = job_time(row, 42);
     job->evaluated_images = sql_int(row, 43, 0);
     job->cancel_attempt = sql_int(row, 44, 0);
+    job->held_at = job_time(row, 45);
     if (documents) {
         job->spec = sql_text(row, BRIEF_COLUMNS);
         job->plan = sql_text(row, BRIEF_COLUMNS + 1);
@@ -180,11 +182,12 @@ static sqlite3_stmt *queue_query(struct sql *c, const struct store_job_filter *f
                                  int64_t limit, struct error *e)
 {
     static const char *const lists[] = {
-        [STORE_ANY_LAUNCHER] = QUEUE_LIST("where state = 'queued'"),
+        [STORE_ANY_LAUNCHER] = QUEUE_LIST("where state = 'queued' and held_at is null"),
         [STORE_LOCAL] =
-            QUEUE_LIST("indexed by job_by_queue where state = 'queued' and launcher = 'local'"),
+            QUEUE_LIST("indexed by job_by_queue where state = 'queued' and launcher = 'local' "
+                       "and held_at is null"),
         [STORE_SLURM] = QUEUE_LIST("indexed by job_of_slurm where state = 'queued' and launcher = "
-                                   "'slurm' and slurm is null"),
+                                   "'slurm' and slurm is null and held_at is null"),
         [STORE_IN_SLURM] = QUEUE_LIST("indexed by job_of_slurm where state = 'queued' and "
                                       "launcher = 'slurm' and slurm is not null"),
     };
@@ -496,7 +499,8 @@ int store_state_apply(struct sql *c, int64_t id, const struct store_state_change
         c, e, NULL,
         "update job set state = ?2, reason = ?3, "
         "started_at = case when ?2 = 'starting' then coalesce(started_at, ?4) else started_at end, "
-        "finished_at = case when ?5 then ?4 else null end where id = ?1",
+        "finished_at = case when ?5 then ?4 else null end, "
+        "held_at = case when ?2 = 'queued' then held_at end where id = ?1",
         "issti", id, job_state_name(change->to), change->reason, change->now,
         (int64_t)job_state_is_final(change->to));
     return status ? status : store_event_state(c, id, change, e);

@@ -1,5 +1,6 @@
 /* Jobs that are looked for: by words, user, name and sweep, in another order than the newest first.
  */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +23,7 @@ const char *store_sort_name(size_t sort)
 
 /* "user:eve" and "token:eve" are both found by "eve". instr finds text as it is: no wildcards. */
 #define FOUND                                                                                      \
-    "from job where id < ?1 and (?2 = '' or instr(?2, ',' || state || ',')) "                      \
+    "from job where (?2 = '' or instr(?2, ',' || state || ',')) "                                  \
     "and (?3 is null or submitted_by in (?3, 'user:' || ?3, 'token:' || ?3)) "                     \
     "and (?4 is null or instr(lower(coalesce(name, '')), lower(?4))) "                             \
     "and (?5 = 0 or submitted_by = 'sweep ' || ?5) "                                               \
@@ -31,9 +32,22 @@ const char *store_sort_name(size_t sort)
     "coalesce(json_extract(spec, '$.model.arch'), '') || char(10) || "                             \
     "coalesce(json_extract(spec, '$.data.train'), '')), lower(?6)))"
 
+/* What a list is sorted by, rising; without it a job stands last, and the newest is first of those
+ * that have the same. A page begins behind the job ?1 with the key ?9, whatever has become of that
+ * job since. */
+#define KEY                                                                                        \
+    "case ?8 when 1 then lower(name) when 2 then -priority when 3 then -top1 when 4 then loss "    \
+    "when 5 then -images_per_sec when 6 then ttt_seconds when 7 then -finished_at end"
+#define BEHIND                                                                                     \
+    " and (?1 = 0 or (?9 is null and " KEY " is null and id < ?1) or "                             \
+    "(?9 is not null and (" KEY " > ?9 or " KEY " is null or (" KEY " = ?9 and id < ?1)))) "
+_Static_assert(STORE_SORT_NEWEST == 0 && STORE_SORT_NAME == 1 && STORE_SORT_PRIORITY == 2 &&
+                   STORE_SORT_FINISHED == 7,
+               "the numbers in KEY");
+
+/* format: of what is bound, from ?1 on. */
 static sqlite3_stmt *search_query(struct sql *c, const char *sql, const char *format,
-                                  const struct store_job_filter *f, int64_t after, int64_t limit,
-                                  struct error *e)
+                                  const struct store_job_filter *f, struct error *e)
 {
     char states[256] = "";
     size_t used = 0;
@@ -42,8 +56,11 @@ static sqlite3_stmt *search_query(struct sql *c, const char *sql, const char *fo
         if (f->states & 1u << state)
             used += (size_t)snprintf(states + used, sizeof states - used, ",%s,",
                                      job_state_name((enum job_state)state));
-    return sql_query(c, e, sql, format, after, states, f->user, f->name, f->sweep, f->text, limit,
-                     (int64_t)f->sort);
+    if (f->sort == STORE_SORT_NAME)
+        return sql_query(c, e, sql, format, f->after, states, f->user, f->name, f->sweep, f->text,
+                         f->limit, (int64_t)f->sort, f->after_key);
+    return sql_query(c, e, sql, format, f->after, states, f->user, f->name, f->sweep, f->text,
+                     f->limit, (int64_t)f->sort, f->after_key ? strtod(f->after_key, NULL) : NAN);
 }
 
 /* All jobs in these states. Pages ask for it far more often than jobs change, and to count a
@@ -72,7 +89,7 @@ static int count_all(struct store *s, unsigned states, int64_t *total, struct er
 static int search_count(struct sql *c, const struct store_job_filter *f, int64_t *total,
                         struct error *e)
 {
-    sqlite3_stmt *row = search_query(c, "select count(*) " FOUND, "isssis", f, INT64_MAX, 0, e);
+    sqlite3_stmt *row = search_query(c, "select count(*) " FOUND, "isssis", f, e);
     int status = row ? sql_row(c, row, e) : -(int)ERR_INTERNAL;
 
     if (status > 0) {
@@ -83,28 +100,44 @@ static int search_count(struct sql *c, const struct store_job_filter *f, int64_t
     return status;
 }
 
+/* Of the last row of a page: what the next one begins behind. */
+static char *search_next(sqlite3_stmt *row)
+{
+    char *next = NULL;
+    int written, type = sqlite3_column_type(row, 1);
+    long long id = sqlite3_column_int64(row, 0);
+
+    if (type == SQLITE_NULL)
+        written = asprintf(&next, "%lld", id);
+    else if (type == SQLITE_TEXT)
+        written = asprintf(&next, "%lld,%s", id, (const char *)sqlite3_column_text(row, 1));
+    else
+        written = asprintf(&next, "%lld,%.17g", id, sqlite3_column_double(row, 1));
+    return written < 0 ? NULL : next;
+}
+
 static int search_ids(struct sql *c, const struct store_job_filter *f, int64_t *ids, size_t *count,
-                      struct error *e)
+                      char **next, struct error *e)
 {
     static const char sql[] =
-        "select id " FOUND " order by case ?8 when 2 then -priority when 3 then -top1 "
-        "when 4 then loss when 5 then -images_per_sec when 6 then ttt_seconds "
-        "when 7 then -finished_at end nulls last, case ?8 when 1 then lower(name) end nulls last, "
-        "id desc limit ?7";
-    _Static_assert(STORE_SORT_NAME == 1 && STORE_SORT_PRIORITY == 2 && STORE_SORT_FINISHED == 7,
-                   "the numbers in the statement");
-    int64_t after = f->after > 0 ? f->after : INT64_MAX;
-    sqlite3_stmt *row = search_query(c, sql, "isssisii", f, after, f->limit, e);
+        "select id, " KEY " as key " FOUND BEHIND "order by key nulls last, id desc limit ?7";
+    const char *format = f->sort == STORE_SORT_NAME ? "isssisiis" : "isssisiid";
+    sqlite3_stmt *row = search_query(c, sql, format, f, e);
     int status = row ? 1 : -(int)ERR_INTERNAL;
 
     *count = 0;
-    while (status > 0 && (status = sql_row(c, row, e)) > 0)
+    while (status > 0 && (status = sql_row(c, row, e)) > 0) {
         ids[(*count)++] = sqlite3_column_int64(row, 0);
+        if (*count == (size_t)f->limit && !(*next = search_next(row))) {
+            sql_done(row);
+            return error_set(e, ERR_NO_MEMORY, "no memory for a list of jobs");
+        }
+    }
     return status;
 }
 
 int store_job_search(struct store *s, const struct store_job_filter *filter,
-                     struct store_jobs *jobs, int64_t *total, struct error *e)
+                     struct store_jobs *jobs, int64_t *total, char **next, struct error *e)
 {
     bool all = !filter->text && !filter->user && !filter->name && !filter->sweep;
     bool plain = all && !filter->sort;
@@ -112,6 +145,7 @@ int store_job_search(struct store *s, const struct store_job_filter *filter,
     size_t count = 0;
 
     *jobs = (struct store_jobs){0};
+    *next = NULL;
     if (!ids)
         return error_set(e, ERR_NO_MEMORY, "no memory for a list of jobs");
     int status = all ? count_all(s, filter->states, total, e) : 0;
@@ -119,11 +153,14 @@ int store_job_search(struct store *s, const struct store_job_filter *filter,
     if (!all)
         status = search_count(c, filter, total, e);
     if (!status && !plain)
-        status = search_ids(c, filter, ids, &count, e);
+        status = search_ids(c, filter, ids, &count, next, e);
     sql_read_end(s, c);
     if (!status)
         status =
             plain ? store_job_list(s, filter, jobs, e) : store_job_list_ids(s, ids, count, jobs, e);
+    if (!status && plain && jobs->count == (size_t)filter->limit &&
+        asprintf(next, "%lld", (long long)jobs->items[jobs->count - 1].id) < 0)
+        *next = NULL;
     free(ids);
     return status;
 }

@@ -80,5 +80,7 @@ int store_state_apply(struct sql *c, int64_t id, const struct store_state_change
                       struct error *e);
 /* ERR_CONFLICT: somebody has asked to cancel the newest attempt. */
 int store_check_not_cancelled(struct sql *c, int64_t id, struct error *e);
+/* waiting.c: ERR_CONFLICT: the job is held. */
+int store_check_not_held(struct sql *c, int64_t id, struct error *e);
 
 #endif

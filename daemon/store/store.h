@@ -79,6 +79,7 @@ struct store_job {
     double queued_at;          /* its place in the queue */
     double estimated_start;    /* of a queued job; 0: not known */
     double not_before;         /* of a queued job: when a restart's back-off ends; 0: none */
+    double held_at;            /* of a queued job; 0: it is not held */
     int64_t restarts;          /* automatic ones, since it was submitted or resumed */
     bool resumes;              /* its next attempt goes on from the newest checkpoint */
     char *failure;             /* JSON text: what ended the first attempt that failed */
@@ -154,8 +155,8 @@ int store_job_each_id(struct store *s, store_job_id_visit *visit, void *context,
 
 enum store_order {
     STORE_NEWEST_FIRST, /* id falling: listings; after = ids below it */
-    STORE_QUEUE_ORDER,  /* the queue: by queued_at - priority x priority_seconds, then by id; after
-                           is not used */
+    STORE_QUEUE_ORDER, /* the queue: by queued_at - priority x priority_seconds, then by id, without
+                          those that are held; after is not used */
 };
 enum store_launcher {
     STORE_ANY_LAUNCHER,
@@ -178,7 +179,7 @@ const char *store_sort_name(size_t sort); /* "newest"...; NULL behind the last *
 
 struct store_job_filter {
     unsigned states; /* bits 1u << enum job_state; 0: all */
-    int64_t after;   /* 0: from the start */
+    int64_t after;   /* a job's id: what stands behind it; 0: from the start */
     int64_t limit;   /* 0: no limit */
     enum store_order order;
     double priority_seconds;      /* of waiting, that a point of priority counts as much as */
@@ -190,13 +191,16 @@ struct store_job_filter {
     const char *name; /* a part of it */
     int64_t sweep;    /* whose jobs */
     enum store_sort sort;
+    const char *after_key; /* what the job `after` was sorted by; NULL: it had nothing */
 };
 int store_job_list(struct store *s, const struct store_job_filter *filter, struct store_jobs *jobs,
                    struct error *e);
 
-/* The jobs that fit, at most filter->limit (1 to 1000) of *total. Case does not count. */
+/* The jobs that fit, at most filter->limit (1 to 1000) of *total. Case does not count. *next, which
+ * the caller frees, is what the next page begins behind: "ID" or "ID,KEY", for after and
+ * after_key; NULL: that was the last one. */
 int store_job_search(struct store *s, const struct store_job_filter *filter,
-                     struct store_jobs *jobs, int64_t *total, struct error *e);
+                     struct store_jobs *jobs, int64_t *total, char **next, struct error *e);
 
 /* Those of the ids that are there, in this order. */
 int store_job_list_ids(struct store *s, const int64_t *ids, size_t count, struct store_jobs *jobs,
@@ -225,6 +229,20 @@ int store_job_cancel_waiting(struct store *s, int64_t id, const char *reason, co
 int store_job_ask_cancel(struct store *s, int64_t id, int64_t attempt, const char *by, double now,
                          struct error *e);
 
+/* What people change about a job that waits. */
+struct store_waiting_change {
+    enum { STORE_HOLD, STORE_RELEASE, STORE_PRIORITY } what;
+    int64_t priority;
+    double now;
+    const char *by; /* as in store_state_change */
+};
+/* A job that is held stays queued, is in no list of STORE_QUEUE_ORDER, and begins no attempt until
+ * it is released; the time for which it is held does not count as waiting. It is held no more
+ * once it is cancelled. ERR_CONFLICT: it does not wait here, or there is nothing to change. An
+ * event says who asked. Durable. */
+int store_job_change_waiting(struct store *s, int64_t id, const struct store_waiting_change *change,
+                             struct error *e);
+
 /* Who asked last for a change of this attempt: a new text, NULL where nobody was named. */
 int store_job_asked_by(struct store *s, int64_t id, int64_t attempt, char **by, struct error *e);
 
@@ -244,7 +262,8 @@ int store_job_delete(struct store *s, int64_t id, struct error *e);
 /* A launch, in the order that makes a killed daemon safe: store_job_begin_attempt (the next
  * attempt, launcher forgotten, durable) before mpirun is started, store_job_set_launcher after. The
  * change is to "starting", or to "queued" of a job that waits in Slurm's queue from now on. above:
- * the newest attempt that the run directory has, which a restored database may not know. */
+ * the newest attempt that the run directory has, which a restored database may not know.
+ * ERR_CONFLICT: it was held or cancelled meanwhile. */
 int store_job_begin_attempt(struct store *s, int64_t id, const struct store_state_change *change,
                             int64_t above, int64_t *attempt, struct error *e);
 int store_job_set_launcher(struct store *s, int64_t id, int64_t pid, int64_t pid_start,

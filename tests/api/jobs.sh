@@ -194,11 +194,35 @@ finds 'user=nobody' " of 0" "nobody's jobs"
 finds 'sweep=7' " of 0" "those of no sweep"
 call '/v1/jobs?sort=name&limit=3'
 json '[.jobs[].name | ascii_downcase] == ([.jobs[].name | ascii_downcase] | sort)' true "sorted by name"
-json .next null "in one page"
 call '/v1/jobs?sort=size'
 refused 400 usage 'sort must be one of newest, name' "an order that there is not"
-call '/v1/jobs?sort=name&after=3'
-refused 400 usage 'after goes with the newest first' "a page of a sorted list"
+# The second job has a name in capitals and one that a cursor must not be confused by; two share theirs, most have no result.
+sqlite3 -cmd '.timeout 5000' "$state/traind.db" "update job set name = 'B,1%' where id = 2; update job set top1 = 0.1 + 0.2, loss = id where id in (2, 3);
+    update job set top1 = 0.25 where id = 4"
+for sort in newest name priority top1 loss images_per_sec ttt_seconds finished_at; do
+    call "/v1/jobs?sort=$sort&limit=1000"
+    all=$(jq -c '[.jobs[].id]' <<<"$body") paged='' after=''
+    for _ in $(seq 20); do
+        call "/v1/jobs?sort=$sort&limit=2$after"
+        paged+=$(jq -r '.jobs[].id' <<<"$body")$'\n'
+        after=$(jq -r '.next // empty | @uri "&after=\(.)"' <<<"$body")
+        [ -n "$after" ] || break
+    done
+    is "$(jq -cn '[inputs]' <<<"$paged")" "$all" "two jobs at a time are all of them once, by $sort"
+done
+call '/v1/jobs?sort=top1&limit=3'
+json '"\([.jobs[].id]) \(.next)"' '[3,2,4] 4,-0.25' "what a page ends with is told"
+sqlite3 -cmd '.timeout 5000' "$state/traind.db" "update job set top1 = 0.9 where id = 4"
+call '/v1/jobs?sort=top1&limit=1000&after=4,-0.25'
+json '[.jobs[].top1] | unique' '[null]' "the next one begins there, though that job has another result now"
+call '/v1/jobs?q=findme&sort=name&limit=1&after=99999,a'
+json '"\(.jobs[0].id) \(.total)"' "$needle 1" "pages of what was searched"
+for after in x 0 -1 1x '' 9999999999999999999; do
+    call "/v1/jobs?sort=name&after=$after"
+    refused 400 usage 'after must be' "a page after \"$after\""
+done
+call '/v1/jobs?after=3,a'
+refused 400 usage 'whole number from 1, as next' "with what the newest are not sorted by"
 call -X POST "/v1/jobs/$needle/cancel"
 
 # ------------------------------------------------------------------ the end

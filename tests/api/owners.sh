@@ -91,6 +91,10 @@ with bob -X DELETE "/v1/jobs/$first"
 refused 403 not-allowed 'belongs to token:alice' "or removes it"
 with bob -X DELETE /v1/jobs/999
 refused 404 not-found 'no job 999' "a job that is not there"
+for change in hold release priority; do
+    with bob -d '{"priority": 10}' "/v1/jobs/$first/$change"
+    refused 403 not-allowed 'belongs to token:alice' "or does it $change"
+done
 with op -X DELETE "/v1/jobs/$first"
 want 200 "an operator removes it"
 ok "the log says who" logged "job $first: removed by token:op"

@@ -57,6 +57,56 @@ ok "all run" wait_state "$big" succeeded
 ok "..." wait_state "$unbounded" succeeded
 started_in_order "$short" "$big" "$unbounded"
 
+# What people change about jobs that wait.
+submit "steps=3000 step_ms=10" "$two" '{"steps": 3000}'
+long=$id
+ok "a job runs" eventually has_events "$long" 1
+submit "steps=1" "$two"
+first=$id
+submit "steps=1" "$two"
+second=$id
+submit "steps=1" "$two"
+third=$id
+ctl() { out=$("$top_builddir/trainctl" --server "$url" "$@" 2>&1); }
+ctl hold "$first" "$second"
+is "$?:$out" "0:job $first is held; \"trainctl release $first\" lets it start
+job $second is held; \"trainctl release $second\" lets it start" "trainctl hold"
+is "$(job "$first" '| "\(.state) \(.reason) \(.held_at > 0)"')" "queued held until it is released true" "it waits, and says why"
+ctl priority "$second" --to -3
+is "$?:$out" "0:job $second has priority -3" "trainctl priority"
+is "$(job "$second" '| "\(.priority) \(.spec.priority)"')" "-3 -3" "in its document too"
+call -X POST "/v1/jobs/$first/hold"
+refused 409 conflict "job $first is held already" "held twice"
+call -X POST "/v1/jobs/$third/release"
+refused 409 conflict "job $third is not held" "released without being held"
+for change in hold release priority; do
+    call -X POST -d '{"priority": 1}' "/v1/jobs/$long/$change"
+    refused 409 conflict "job $long is running: only one that waits can be" "$change of a job that runs"
+done
+for wrong in '{"priority": 1001}' '{"priority": "1"}' '{}' '{"priority": 1, "name": "x"}'; do
+    call -d "$wrong" "/v1/jobs/$first/priority"
+    refused 422 invalid 'whole number from -1000 to 1000' "the priority $wrong"
+done
+ctl priority "$first"
+like "$?:$out" "^2:.*--to N is missing" "no priority"
+call -X POST "/v1/jobs/$long/cancel"
+ok "the job behind those that are held runs" wait_state "$third" succeeded
+kill_daemon
+restart_runs
+is "$(job "$first" state)$(job "$second" state)" "queuedqueued" "they are held under another daemon too"
+ctl release "$first" "$second"
+is "$?" 0 "trainctl release"
+ok "they run" wait_state "$second" succeeded
+ok "..." wait_state "$first" succeeded
+started_in_order "$third" "$first" "$second"
+submit "steps=3000 step_ms=10" "$two" '{"steps": 3000}'
+long=$id
+submit "steps=1" "$two"
+ctl hold "$id"
+call -X POST "/v1/jobs/$id/cancel"
+json '"\(.state) \(.held_at)"' "cancelled null" "a held job is cancelled"
+call -X POST "/v1/jobs/$long/cancel"
+
 submit "steps=1" "$two" '{"priority": 1001}'
 want 422 "a priority out of range is refused"
 submit "steps=1" '{"time_limit": "1h"}'

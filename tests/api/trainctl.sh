@@ -234,6 +234,10 @@ exits 0 "wait of several" wait 1 5
 is "$(grep -c '^job [15] succeeded' <<<"$out")" 2 "wait of several: how each ended"
 exits 0 "list with a limit" list --limit 1
 says "$err" "1 of $("$trainctl" --json list | jq .total) jobs shown" "list with a limit: how many there are"
+says "$err" "the next page: --after " "and how to see the others"
+last=$(sed -n 's/.*--after //p' <<<"$err")
+exits 0 "list --after" list --limit 1 --after "$last"
+is "$(awk 'NR == 2 { print $1 }' <<<"$out")" "$("$trainctl" --json list | jq .jobs[1].id)" "the page behind it"
 exits 0 "list --find" list --find resnet50 --sort name -o wide
 says "$out" "USER" "list -o wide has more columns"
 exits 0 "list of what fits nothing" list --find "no such & words"

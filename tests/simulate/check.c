@@ -88,9 +88,9 @@ void check_start(struct world *w, int id)
         return;
     for (int other = 1; other <= w->job_count; other++) {
         const struct job *o = &w->jobs[other];
-        if (other == id || o->for_slurm || o->state != JOB_QUEUED || o->not_before > w->now ||
-            shell_has(w, other) || o->listed != w->looks || o->tried == w->looks ||
-            !shell_is_before(w, other, id) || w->depth)
+        if (other == id || o->for_slurm || o->state != JOB_QUEUED || o->held ||
+            o->not_before > w->now || shell_has(w, other) || o->listed != w->looks ||
+            o->tried == w->looks || !shell_is_before(w, other, id) || w->depth)
             continue;
         if (o->slots <= check_free_slots(w, id))
             world_violation(w, "job %d starts, and job %d before it has its slots", id, other);

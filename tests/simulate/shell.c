@@ -110,6 +110,10 @@ static int shell_store_attempt(struct world *w, struct active *a, struct error *
         return shell_no_space(e);
     if (job->state != JOB_QUEUED)
         return error_set(e, ERR_CONFLICT, "it is not queued any more");
+    if (job->held && w->defect != DEFECT_HELD_AFTER_THE_LOOK)
+        return error_set(e, ERR_CONFLICT, "it is held");
+    if (job->held)
+        world_violation(w, "job %d starts, and is held", a->job);
     check_start(w, a->job);
     for (int i = job->attempt + 1; i < ATTEMPTS_MAX; i++)
         if (job->attempts[i].folder)
@@ -626,7 +630,7 @@ static int shell_queue(struct world *w, bool slurm, int ids[JOBS_MAX])
     w->looks++;
     for (int id = 1; id <= w->job_count; id++) {
         struct job *job = &w->jobs[id];
-        if (job->state != JOB_QUEUED || job->for_slurm != slurm || job->in_slurm)
+        if (job->state != JOB_QUEUED || job->for_slurm != slurm || job->in_slurm || job->held)
             continue;
         int at = count++;
         job->listed = w->looks;

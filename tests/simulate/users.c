@@ -39,6 +39,7 @@ static int users_store_cancelled(struct asking *c, struct error *e)
         return users_fail(e, ERR_CONFLICT);
     c->job->state = JOB_CANCELLED;
     c->job->cancelled_waiting = true;
+    c->job->held = false;
     return 0;
 }
 
@@ -124,6 +125,17 @@ static void users_resume(struct world *w, int id)
     job->queued_at = w->now;
 }
 
+/* Holds one that waits, or releases it. */
+static void users_hold(struct world *w, int id)
+{
+    struct job *job = &w->jobs[id];
+
+    if (job->in_slurm || w->disk_full)
+        return;
+    job->held = !job->held;
+    world_trace(w, "a user, job %d: %s", id, job->held ? "hold" : "release");
+}
+
 static void users_submit(struct world *w)
 {
     if (w->job_count == JOBS_MAX || w->disk_full)
@@ -155,5 +167,5 @@ void users_act(struct world *w)
     if (chance_once_in(&w->chance, 12))
         users_cancel(w, id);
     else if (chance_once_in(&w->chance, 20))
-        users_resume(w, id);
+        w->jobs[id].state == JOB_QUEUED ? users_hold(w, id) : users_resume(w, id);
 }

@@ -66,6 +66,8 @@ bool world_run(struct world *w)
         world_round(w);
     w->chance.calm = true;
     w->calm_at = w->now;
+    for (int id = 1; id <= w->job_count; id++)
+        w->jobs[id].held = false;
     w->may_kill = false;
     for (int i = 0; i < ROUNDS_OF_CALM && !w->violated && !world_is_done(w); i++)
         world_round(w);

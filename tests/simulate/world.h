@@ -61,7 +61,7 @@ struct job {
     bool for_slurm, in_slurm;              /* launcher slurm; the column slurm is set */
     int first_attempt;                     /* of the name in it */
     int64_t restarts, restarts_max, slots, priority;
-    bool resumes, trains;
+    bool resumes, trains, held;
     double queued_at, not_before, time_limit;
     char reason[LIFE_REASON_BYTES], failure[FAILURE_TEXT_BYTES];
     int64_t checkpoint;
@@ -99,6 +99,7 @@ enum defect {
     DEFECT_PUT_BACK_IN_TWO,        /* end of one attempt, begin of the next: two transactions */
     DEFECT_QUEUE_STARTS_TWICE,     /* the queue does not know what the loop still has */
     DEFECT_MARK_OF_NEWEST_ALONE,   /* a script does not see that the attempt before is cancelled */
+    DEFECT_HELD_AFTER_THE_LOOK,    /* a job that was held behind the look at the queue starts */
     DEFECT_COUNT
 };
 

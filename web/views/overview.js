@@ -13,6 +13,7 @@ import { clusterStrip } from "./overview_cluster.js";
 
 const PAGE = 200; // of the newest jobs; those that are active are all shown
 const ACTIVE = "queued,starting,running,evaluating";
+const SORTED = { "-top1": "top1", "-images_per_sec": "images_per_sec" }; // by the daemon, over all jobs; else over those that are here
 const LIVE_MS = 500; // between what the stream tells of steps being shown
 const ROWS = 25; // made at a time: more when one scrolls there
 const TYPING_MS = 120; // after a key, before the list is searched
@@ -103,7 +104,7 @@ export function mount(main, { query, heading }) {
     mark(comparison, "href", href("/compare", { ids: [...picked].join(",") }));
   };
   const filters = h("div", { class: "filters" }, states.element, search, comparison);
-  const more = h("button", { type: "button", class: "more", onclick: () => { older += 1; look.again(); } }, "Show older jobs");
+  const more = h("button", { type: "button", class: "more", onclick: () => { older += 1; look.again(); } }, "Show more jobs");
   const foot = h("div");
   const scrolled = new IntersectionObserver(([entry]) => {
     if (!entry.isIntersecting || body.children.length < most) return;
@@ -120,6 +121,10 @@ export function mount(main, { query, heading }) {
   function change(changes) {
     Object.assign(settings, changes);
     most = ROWS;
+    if ("sort" in changes) {
+      older = 0;
+      look.again();
+    }
     setQuery({ state: settings.state === "all" ? null : settings.state, q: settings.q || null, sort: settings.sort === "-id" ? null : settings.sort });
     fill();
   }
@@ -152,7 +157,7 @@ export function mount(main, { query, heading }) {
     show(table, shown.length > 0);
     show(more, next !== null && made.length === shown.length);
     const active = all.filter((job) => !ended(job)).length;
-    say(summary, all.length ? `${f.count(all.length)}${next === null ? "" : " newest"} ${all.length === 1 ? "job" : "jobs"}, ${active} active` : "");
+    say(summary, all.length ? `${f.count(all.length)}${next === null ? "" : SORTED[settings.sort] ? " best" : " newest"} ${all.length === 1 ? "job" : "jobs"}, ${active} active` : "");
     cluster.tell(all);
   }
 
@@ -175,14 +180,15 @@ export function mount(main, { query, heading }) {
   async function fetchJobs(signal) {
     // What is searched for may be older than the newest: the daemon finds the longest word, this page the others.
     const word = wordsOf(settings.q).sort((a, b) => b.length - a.length)[0];
-    const [newest, active, searched] = await Promise.all([get(`/v1/jobs?limit=${PAGE}`, signal), get(`/v1/jobs?limit=1000&state=${ACTIVE}`, signal),
+    const sort = SORTED[settings.sort] ? `&sort=${SORTED[settings.sort]}` : "";
+    const [newest, active, searched] = await Promise.all([get(`/v1/jobs?limit=${PAGE}${sort}`, signal), get(`/v1/jobs?limit=1000&state=${ACTIVE}`, signal),
       word ? get(`/v1/jobs?limit=${PAGE}&q=${encodeURIComponent(word)}`, signal) : { jobs: [] }]);
     const all = [...newest.jobs, ...active.jobs, ...searched.jobs];
     found.clear();
     searched.jobs.forEach((job) => found.add(job.id));
     next = newest.next;
     for (let i = 0; i < older && next !== null; i++) {
-      const page = await get(`/v1/jobs?limit=${PAGE}&after=${next}`, signal);
+      const page = await get(`/v1/jobs?limit=${PAGE}${sort}&after=${encodeURIComponent(next)}`, signal);
       all.push(...page.jobs);
       next = page.next;
     }

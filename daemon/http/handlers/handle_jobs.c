@@ -1,5 +1,6 @@
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/clock.h"
@@ -67,6 +68,7 @@ void job_members(struct json_text *t, const struct store_job *job)
     json_text_integer(t, "restarts", job->restarts);
     json_text_raw(t, "failure", job->failure);
     add_time(t, "estimated_start", job->state == JOB_QUEUED ? job->estimated_start : 0);
+    add_time(t, "held_at", job->held_at);
     add_time(t, "created_at", job->created_at);
     add_time(t, "started_at", job->started_at);
     add_time(t, "finished_at", job->finished_at);
@@ -134,7 +136,25 @@ static int parse_sort(const char *text, enum store_sort *sort, struct error *e)
     return text ? error_set(e, ERR_USAGE, "sort must be one of %s, not \"%s\"", names, text) : 0;
 }
 
-/* What is looked for, beside states and pages. */
+/* Where a page begins: "ID", or "ID,KEY" of a list that is sorted by something else, as next says
+ * it.
+ */
+static int parse_after(const char *text, struct store_job_filter *filter, struct error *e)
+{
+    if (!text)
+        return 0;
+    size_t digits = strspn(text, "0123456789");
+    filter->after = digits > 0 && digits <= 18 ? strtoll(text, NULL, 10) : 0;
+    filter->after_key = text[digits] == ',' && filter->sort ? text + digits + 1 : NULL;
+    if (filter->after > 0 && (!text[digits] || filter->after_key))
+        return 0;
+    return error_set(e, ERR_USAGE,
+                     "after must be a whole number from 1%s, as next of the page before, not "
+                     "\"%s\"",
+                     filter->sort ? ", alone or with what the list is sorted by" : "", text);
+}
+
+/* What is looked for, beside states. */
 static int parse_search(const struct request *q, struct store_job_filter *filter, struct error *e)
 {
     filter->text = request_query(q, "q");
@@ -145,11 +165,7 @@ static int parse_search(const struct request *q, struct store_job_filter *filter
     if (request_query_int(q, "sweep", 1, INT64_MAX, 0, &filter->sweep, e) ||
         parse_sort(request_query(q, "sort"), &filter->sort, e))
         return -(int)e->code;
-    if (filter->sort && filter->after)
-        return error_set(e, ERR_USAGE,
-                         "after goes with the newest first: leave it or sort out, and ask for more "
-                         "by limit");
-    return 0;
+    return parse_after(request_query(q, "after"), filter, e);
 }
 
 int handle_job_list(const struct request *q, struct reply *r, struct error *e)
@@ -157,14 +173,15 @@ int handle_job_list(const struct request *q, struct reply *r, struct error *e)
     struct store_job_filter filter = {.order = STORE_NEWEST_FIRST};
     struct store_jobs jobs;
     int64_t total;
+    char *next;
     const char *states = request_query(q, "state");
 
     if (states && !*states)
         return error_set(e, ERR_USAGE, "state must name a state, as in state=queued,running");
     if (parse_states(states, &filter.states, e) ||
-        request_query_int(q, "after", 1, INT64_MAX, 0, &filter.after, e) ||
         request_query_int(q, "limit", 1, 1000, 50, &filter.limit, e) ||
-        parse_search(q, &filter, e) || store_job_search(q->app->store, &filter, &jobs, &total, e))
+        parse_search(q, &filter, e) ||
+        store_job_search(q->app->store, &filter, &jobs, &total, &next, e))
         return -(int)e->code;
     struct json_text text = JSON_TEXT;
     json_text_open(&text, NULL, '{');
@@ -175,10 +192,11 @@ int handle_job_list(const struct request *q, struct reply *r, struct error *e)
         json_text_close(&text, '}');
     }
     json_text_close(&text, ']');
-    if (jobs.count == (size_t)filter.limit && !filter.sort)
-        json_text_integer(&text, "next", jobs.items[jobs.count - 1].id);
+    if (next && !filter.sort)
+        json_text_raw(&text, "next", next);
     else
-        json_text_raw(&text, "next", NULL);
+        json_text_string(&text, "next", next);
+    free(next);
     json_text_integer(&text, "total", total);
     json_text_close(&text, '}');
     store_jobs_clear(&jobs);

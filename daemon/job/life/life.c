@@ -212,7 +212,7 @@ static const struct life_row {
      LIFE_RUNNING, STOP_KEEPS, {START}},
     {AT(WAITING), LIFE_MAY_START, NULL, "it is for Slurm",
      LIFE_IN_SLURM, STOP_KEEPS, {START}},
-    {AT(WAITING), LIFE_ACTION_FAILED, life_was_just_cancelled, "it was cancelled in this moment",
+    {AT(WAITING), LIFE_ACTION_FAILED, life_was_just_cancelled, "it was cancelled or held in this moment",
      LIFE_FORGOTTEN, STOP_KEEPS, {LIFE_FORGET}},
     {AT(WAITING), LIFE_ACTION_FAILED, life_attempt_is_not_stored, "the store cannot be written",
      LIFE_FORGOTTEN, STOP_KEEPS, {LIFE_TRY_LATER, LIFE_FORGET}},

@@ -182,6 +182,50 @@ Test(store, jobs_are_listed_newest_first_and_queued_by_priority)
     store_jobs_clear(&jobs);
 }
 
+static int change_waiting(int64_t id, int what, double now)
+{
+    struct store_waiting_change change = {.now = now, .by = "user:eve", .priority = 7};
+
+    change.what = what;
+    return store_job_change_waiting(store, id, &change, &e);
+}
+
+Test(store, a_held_job_is_in_no_queue_and_begins_nothing)
+{
+    static const struct store_job_filter queue = {
+        .states = 1u << JOB_QUEUED, .order = STORE_QUEUE_ORDER, .launcher = STORE_LOCAL};
+    struct store_state_change start = {JOB_STARTING, NULL, 1300, NULL};
+    struct store_waiting waits = {1, "waits", 5000};
+    int64_t id = submit_stored(), other = submit_stored(), attempt;
+    struct store_jobs jobs;
+    struct store_job job;
+
+    cr_assert_eq(change_waiting(id, STORE_RELEASE, 1100), -ERR_CONFLICT);
+    cr_assert_eq(change_waiting(id, STORE_HOLD, 1100), 0, "%s", e.text);
+    cr_assert_eq(change_waiting(id, STORE_HOLD, 1150), -ERR_CONFLICT);
+    cr_assert_eq(store_job_list(store, &queue, &jobs, &e), 0, "%s", e.text);
+    cr_assert(jobs.count == 1 && jobs.items[0].id == other);
+    store_jobs_clear(&jobs);
+    cr_assert_eq(store_job_begin_attempt(store, id, &start, 0, &attempt, &e), -ERR_CONFLICT);
+    cr_assert_eq(store_jobs_wait(store, &waits, 1, &e), 0);
+    cr_assert_eq(change_waiting(id, STORE_PRIORITY, 1200), 0, "%s", e.text);
+    cr_assert_eq(store_job_get(store, id, &job, &e), 0);
+    cr_expect(job.held_at == 1100 && job.priority == 7 && job.estimated_start == 0);
+    cr_expect_str_eq(job.reason, "held until it is released; priority 7, it was 0");
+    store_job_clear(&job);
+    cr_expect_eq(look_up("select json_extract(spec, '$.priority') from job where id = 1"), 7);
+    cr_assert_eq(change_waiting(id, STORE_RELEASE, 1250), 0, "%s", e.text);
+    cr_expect_eq(look_up("select queued_at from job where id = 1"), 1000.5 + 150);
+    cr_assert_eq(change_waiting(id, STORE_HOLD, 1260), 0, "%s", e.text);
+    cr_assert_eq(set_job_state(id, JOB_CANCELLED, 1270), 0, "%s", e.text);
+    cr_expect_eq(look_up("select held_at is null from job where id = 1"), 1);
+    cr_assert_eq(change_waiting(id, STORE_HOLD, 1280), -ERR_CONFLICT);
+    cr_assert_eq(change_waiting(99, STORE_HOLD, 1280), -ERR_NOT_FOUND);
+    cr_expect_eq(look_up("select count(*) from job_event where json_extract(body, '$.by') = "
+                         "'user:eve' and json_extract(body, '$.state') = 'queued'"),
+                 4);
+}
+
 /* Ten jobs in each state, in turn; ids rise from 1. */
 static void submit_in_all_states(void)
 {
@@ -688,9 +732,11 @@ static int64_t total_of(unsigned states)
     struct store_job_filter filter = {.states = states, .limit = 1};
     struct store_jobs jobs;
     int64_t total = -1;
+    char *next;
 
-    cr_assert_eq(store_job_search(store, &filter, &jobs, &total, &e), 0, "%s", e.text);
+    cr_assert_eq(store_job_search(store, &filter, &jobs, &total, &next, &e), 0, "%s", e.text);
     store_jobs_clear(&jobs);
+    free(next);
     return total;
 }
 
