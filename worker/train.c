@@ -49,8 +49,10 @@ static int load_optimizer(const struct run *r, struct optimizer *optimizer, stru
 /* An error is the same on every rank. */
 static int open_gradients(struct run *r, struct trainer *t, struct error *e)
 {
-    struct traincomm_options options = {.bucket_bytes = (size_t)r->spec->comm.fusion_bytes,
-                                        .no_overlap = !r->spec->comm.overlap};
+    struct traincomm_options options = {
+        .bucket_bytes = (size_t)r->spec->comm.fusion_bytes,
+        .no_overlap = !r->spec->comm.overlap,
+        .dtype = r->spec->comm.dtype == JOB_PRECISION_BF16 ? TRAINCOMM_BF16 : TRAINCOMM_FP32};
     int status = traincomm_gradients_create(r->comm, model_grads(r->model),
                                             model_param_count(r->model), &options, &t->gradients);
 
@@ -165,7 +167,7 @@ static struct batch_result compute_batch(struct trainer *t, const struct loader_
                                               .indices = b->indices});
     double loss = model_forward(r->model, b->images, b->labels, b->n, &correct);
     times->forward += train_lap(&clock, "forward");
-    model_backward(r->model, 1.0 / (double)(r->world * batches), j > 0,
+    model_backward(r->model, r->spec->loss_scale / (double)(r->world * batches), j > 0,
                    last ? gradients_ready : NULL, t->gradients);
     times->backward += train_lap(&clock, "backward");
     return (struct batch_result){loss, correct};

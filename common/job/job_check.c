@@ -143,6 +143,23 @@ static void job_check_mpi_args(const struct job_spec *spec, struct problems *p)
         }
 }
 
+static void job_check_formats(const struct job_spec *spec, bool eval_mode, struct problems *p)
+{
+    bool scaled = spec->loss_scale != 1 && !problems_about(p, "/loss_scale");
+
+    job_check_demand(!scaled || !eval_mode, "/loss_scale",
+                     "must be 1 when mode is \"eval\": there are no gradients to scale", p);
+    job_check_demand(!scaled || eval_mode || spec->precision == JOB_PRECISION_BF16 ||
+                         problems_about(p, "/precision"),
+                     "/loss_scale",
+                     "must be 1 with precision \"fp32\", whose gradients need no scaling; set "
+                     "precision to \"bf16\" or leave it out",
+                     p);
+    job_check_demand(
+        spec->comm.dtype == JOB_PRECISION_FP32 || !eval_mode || problems_about(p, "/comm/dtype"),
+        "/comm/dtype", "must be \"fp32\" when mode is \"eval\": no gradients are summed", p);
+}
+
 void job_check_together(const struct job_spec *spec, struct problems *p)
 {
     bool mode_known = !problems_about(p, "/mode"),
@@ -172,6 +189,7 @@ void job_check_together(const struct job_spec *spec, struct problems *p)
         "/steps_rounding",
         "exact needs data.locality \"global\": with \"node\" the nodes' epochs end apart", p);
     check_model(spec, p);
+    job_check_formats(spec, eval_mode, p);
     check_hosts(spec, p);
     check_ssh_port(spec, p);
     job_check_env(spec, p);

@@ -171,6 +171,9 @@ static const struct job_option options[] = {
      HELP("The number format of activations, their gradients and the factors of convolutions. bf16: their sums, batch norm's statistics, the "
           "classifier, weights and their gradients stay fp32, and so do checkpoints. Fast where the processor has AMX or AVX512_BF16; elsewhere "
           "it is emulated, no faster than fp32. Not for arch \"cnn\".")},
+    {"/loss_scale", JOB_OPTION_NUMBER, AT(loss_scale), DEFAULT("1"), RANGE(0, 16777216), ABOVE,
+     HELP("The loss is multiplied by it before the backward pass, and the gradients are divided by it before they are used. bf16 reaches as far "
+          "down as fp32 and needs none; a power of two changes no bit of the result. Only with precision \"bf16\".")},
 
     {"/lr/base", JOB_OPTION_NUMBER, AT(lr.base), DEFAULT("0.1"), RANGE(0, 1e12), ABOVE,
      HELP("The learning rate that suits a global batch of lr.base_batch. Its default depends on optimizer.name: 0.1 for sgd and lars, 0.001 for "
@@ -262,6 +265,9 @@ static const struct job_option options[] = {
      HELP("Gradients are sent between machines in buckets of this size. Within one machine they go in pieces of 2 MiB, which stay in the cache, and this has no effect.")},
     {"/comm/overlap", JOB_OPTION_BOOLEAN, AT(comm.overlap), DEFAULT("true"),
      HELP("Send gradients between machines while the backward pass goes on. Within one machine they are summed behind it, and this has no effect.")},
+    {"/comm/dtype", CHOICE("fp32", "bf16"), AT(comm.dtype), DEFAULT("\"fp32\""),
+     HELP("The number format in which gradients are sent. bf16 halves the bytes: each worker's gradients are rounded to 8 bits, summed in fp32, and the "
+          "sum is rounded. Each rounding is off by up to 0.4 %, to either side; how many workers there are does not matter.")},
     {"/profile/steps", JOB_OPTION_STEPS, OR_NULL, AT(profile.first_step), FLAG(profile.has_steps), DEFAULT("null"),
      RANGE(1, 1e9), UNIT("steps"),
      HELP("Trace the steps from the first to the last of [first, last], both included.")},

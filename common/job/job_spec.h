@@ -114,6 +114,7 @@ struct job_spec {
     int64_t steps;
     int64_t seed;
     enum job_precision precision;
+    double loss_scale;
     struct {
         double base;
         int64_t base_batch;
@@ -162,6 +163,7 @@ struct job_spec {
     } checkpoint;
     struct {
         int64_t fusion_bytes;
+        enum job_precision dtype; /* of the gradients that are summed */
         bool overlap;
     } comm;
     struct {

@@ -72,7 +72,7 @@ static double gradient_bytes(const struct job_spec *spec)
 {
     struct arch_shape shape = arch_shape_of(spec);
 
-    return 4.0 * (double)arch_parameters(&shape);
+    return (spec->comm.dtype == JOB_PRECISION_BF16 ? 2.0 : 4.0) * (double)arch_parameters(&shape);
 }
 
 static double ring_share(int64_t n)

@@ -209,6 +209,9 @@ static void warn_of_comm(struct plan *plan, const struct job_spec *spec)
 
     if (spec->cluster.nodes > 1)
         return;
+    if (workers == 1 && spec->comm.dtype != JOB_PRECISION_FP32)
+        plan_warn_with(plan,
+                       json_string("comm.dtype has no effect with one worker: nothing is summed"));
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
         if (!is_default(job_option_find(keys[i]), spec))
             plan_warn_with(

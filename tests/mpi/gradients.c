@@ -1,4 +1,5 @@
 /* The gradients' sum, whatever the buckets, the ranges backward reports, and the way taken. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,13 +19,21 @@ static void gradients_fill(float *g, int rank)
         g[i] = value(rank, i);
 }
 
-static int is_sum(const float *g, int world)
+/* To 8 bits, ties to even. */
+static float to_bf16(float x)
+{
+    int exponent;
+    double part = frexp(x, &exponent);
+    return (float)ldexp(nearbyint(ldexp(part, 8)), exponent - 8);
+}
+
+static int is_sum(const float *g, int world, enum traincomm_dtype dtype)
 {
     for (size_t i = 0; i < COUNT; i++) {
         float sum = 0;
         for (int r = 0; r < world; r++)
-            sum += value(r, i);
-        if (g[i] != sum)
+            sum += dtype == TRAINCOMM_BF16 ? to_bf16(value(r, i)) : value(r, i);
+        if (g[i] != (dtype == TRAINCOMM_BF16 ? to_bf16(sum) : sum))
             return 0;
     }
     return 1;
@@ -42,24 +51,21 @@ static void report_ranges(struct traincomm_gradients *g, int rank)
     }
 }
 
-static int stats_are_right(const struct traincomm_gradients *a, enum traincomm_way way, int rounds,
-                           bool overlap)
+static int stats_are_right(const struct traincomm_gradients *a,
+                           const struct traincomm_options *options, int rounds)
 {
+    uint64_t bytes = options->dtype == TRAINCOMM_BF16 ? 2 : sizeof(float);
     struct traincomm_stats stats;
 
     traincomm_gradients_stats(a, &stats);
-    return stats.way == way && stats.rounds == (uint64_t)rounds &&
-           stats.bytes == (uint64_t)rounds * COUNT * sizeof(float) &&
-           stats.buckets >= stats.rounds && stats.unhidden_seconds > 0 &&
-           (overlap || stats.hidden_seconds == 0);
+    return stats.way == options->way && stats.rounds == (uint64_t)rounds &&
+           stats.bytes == (uint64_t)rounds * COUNT * bytes && stats.buckets >= stats.rounds &&
+           stats.unhidden_seconds > 0 && (!options->no_overlap || stats.hidden_seconds == 0);
 }
 
-static void gradients_check(struct traincomm *c, size_t bucket_bytes, bool overlap,
-                            enum traincomm_way way, const char *what)
+static void check_options(struct traincomm *c, struct traincomm_options options, const char *what)
 {
     enum { ROUNDS = 5 };
-    struct traincomm_options options = {
-        .bucket_bytes = bucket_bytes, .no_overlap = !overlap, .way = way};
     struct traincomm_gradients *a = NULL;
     float *g = malloc(COUNT * sizeof *g);
     int right = traincomm_gradients_create(c, g, COUNT, &options, &a) == 0;
@@ -68,11 +74,48 @@ static void gradients_check(struct traincomm *c, size_t bucket_bytes, bool overl
         gradients_fill(g, traincomm_rank(c));
         report_ranges(a, traincomm_rank(c));
         traincomm_gradients_wait(a);
-        right = is_sum(g, traincomm_size(c));
+        right = is_sum(g, traincomm_size(c), options.dtype);
     }
-    tap_check(right && stats_are_right(a, way, ROUNDS, overlap), what);
+    tap_check(right && stats_are_right(a, &options, ROUNDS), what);
     traincomm_gradients_destroy(a);
     free(g);
+}
+
+static void gradients_check(struct traincomm *c, size_t bucket_bytes, bool overlap,
+                            enum traincomm_way way, const char *what)
+{
+    check_options(c,
+                  (struct traincomm_options){
+                      .bucket_bytes = bucket_bytes, .no_overlap = !overlap, .way = way},
+                  what);
+}
+
+static void check_bf16(struct traincomm *c, size_t bucket_bytes, enum traincomm_way way,
+                       const char *what)
+{
+    check_options(c,
+                  (struct traincomm_options){
+                      .bucket_bytes = bucket_bytes, .way = way, .dtype = TRAINCOMM_BF16},
+                  what);
+}
+
+/* Fewer gradients than ranks, and no whole part for each of them. */
+static void check_few(struct traincomm *c)
+{
+    struct traincomm_options options = {.way = TRAINCOMM_WAY_CALLS, .dtype = TRAINCOMM_BF16};
+    int right = 1, world = traincomm_size(c);
+
+    for (size_t count = 1; right && count < 8; count++) {
+        struct traincomm_gradients *a = NULL;
+        float g[8] = {1, 1, 1, 1, 1, 1, 1, 257}; /* 257 needs nine bits */
+        right = traincomm_gradients_create(c, g + 8 - count, count, &options, &a) == 0;
+        traincomm_gradients_wait(a);
+        for (size_t i = 8 - count; i < 7; i++)
+            right &= g[i] == (float)world;
+        right &= g[7] == to_bf16(256 * (float)world);
+        traincomm_gradients_destroy(a);
+    }
+    tap_check(right, "a few gradients in bf16");
 }
 
 /* Two networks (as of a GAN) whose rounds the ranks begin in another order. */
@@ -92,7 +135,7 @@ static void check_two(struct traincomm *c)
         report_ranges(a[(i + rank) % 2], rank);
     for (int i = 0; right && i < 2; i++) {
         traincomm_gradients_wait(a[i]);
-        right &= is_sum(g[i], traincomm_size(c));
+        right &= is_sum(g[i], traincomm_size(c), TRAINCOMM_FP32);
     }
     tap_check(right, "two objects do not meet each other's buckets");
     for (int i = 0; i < 2; i++) {
@@ -102,11 +145,12 @@ static void check_two(struct traincomm *c)
 }
 
 /* Whatever way, the same bits: what one rank loses by rounding, all lose. */
-static void check_same_bits(struct traincomm *c)
+static void check_same_bits(struct traincomm *c, enum traincomm_dtype dtype, const char *what)
 {
+    struct traincomm_options options = {.dtype = dtype};
     struct traincomm_gradients *a = NULL;
     float *g = malloc(COUNT * sizeof *g), *first = malloc(COUNT * sizeof *g);
-    int right = traincomm_gradients_create(c, g, COUNT, NULL, &a) == 0;
+    int right = traincomm_gradients_create(c, g, COUNT, &options, &a) == 0;
 
     for (int round = 0; round < 2; round++) {
         for (size_t i = 0; i < COUNT; i++)
@@ -118,7 +162,7 @@ static void check_same_bits(struct traincomm *c)
         }
         right &= memcmp(first, g, COUNT * sizeof *g) == 0;
     }
-    tap_check(right, "the same bits on all ranks, and again");
+    tap_check(right, what);
     traincomm_gradients_destroy(a);
     free(first);
     free(g);
@@ -163,7 +207,12 @@ int main(void)
     gradients_check(c, 0, true, TRAINCOMM_WAY_CALLS, "calls: one bucket larger than the buffer");
     gradients_check(c, 100000, false, TRAINCOMM_WAY_CALLS, "calls: odd buckets after backward");
     check_two(c);
-    check_same_bits(c);
+    check_bf16(c, 0, TRAINCOMM_WAY_PIECES, "pieces in bf16");
+    check_bf16(c, 100000, TRAINCOMM_WAY_THREAD, "a thread: odd buckets in bf16");
+    check_bf16(c, 100000, TRAINCOMM_WAY_CALLS, "calls: odd buckets in bf16");
+    check_few(c);
+    check_same_bits(c, TRAINCOMM_FP32, "the same bits on all ranks, and again");
+    check_same_bits(c, TRAINCOMM_BF16, "in bf16 too");
     check_refusals(c);
     int failed = tap_done();
     traincomm_finalize(c);

@@ -34,6 +34,9 @@ mkdir -p "$work/resumed/checkpoints"
 cp -r "$work/whole/checkpoints/step-00000002" "$work/resumed/checkpoints/"
 ok "the same from its checkpoint of step 2" train_worker resumed train --resume "$work/resumed/checkpoints/step-00000002"
 is "$(weights resumed)" "$(weights whole)" "ends with the same bits"
+jq '.loss_scale = 1024' "$work/train.json" >"$work/scaled.json"
+ok "the same with loss_scale 1024" train_worker scaled scaled
+is "$(weights scaled)" "$(weights whole)" "ends with the same bits"
 for precision in bf16 fp32; do
     cat >"$work/$precision.json" <<END
 {"mode": "eval", "precision": "$precision", "data": {"eval": "synthetic", "eval_images": 64}, "eval": {"batch": 16},

@@ -47,7 +47,7 @@ const optimizerWords = (o) => [o.name, ["sgd", "lars", "rmsprop"].includes(o.nam
 function about(job) {
   const { spec = {} } = job;
   return [
-    ["Model", spec.model && `${spec.model.arch}, ${spec.model.image_size} × ${spec.model.image_size}, ${f.count(spec.model.classes)} classes`],
+    ["Model", spec.model && `${spec.model.arch}, ${spec.model.image_size} × ${spec.model.image_size}, ${f.count(spec.model.classes)} classes, ${spec.precision ?? "fp32"}`],
     ["Data", spec.data?.train],
     ["Optimiser", spec.optimizer && optimizerWords(spec.optimizer)],
     ["Submitted", job.created_at && f.date(job.created_at)],

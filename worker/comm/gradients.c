@@ -15,24 +15,37 @@
 #include <time.h>
 
 #include "worker/comm/internal.h"
+#include "worker/comm/narrow.h"
 
 #define PIECE_FLOATS      ((size_t)1 << 19) /* 2 MiB: fits the second-level cache */
 #define BUCKET_BYTES      ((size_t)32 << 20)
 #define BUCKET_FLOATS_MAX (PIECE_BYTES_MAX / sizeof(float))
 #define POLL_SECONDS      1e-3
 
+/* A range on its way in bf16. */
+struct narrow_bucket {
+    float *at;
+    size_t n; /* that are narrow: narrow_whole */
+    MPI_Request gather;
+};
+
 struct traincomm_gradients {
     struct traincomm *c;
     MPI_Comm comm;    /* buckets meet only those of the same object */
+    MPI_Comm gather;  /* of bf16's second exchange, so that each has an order of its own */
     float *gradients; /* (count), borrowed */
     size_t count, bucket_floats;
     enum traincomm_way way;
-    bool overlap;
+    bool overlap, narrow;
     _Atomic size_t ready_from; /* gradients[ready_from..count) are complete on this rank */
     size_t sent_from;          /* gradients[sent_from..count) are on their way or done */
     MPI_Request *requests;     /* of this round */
     double *started;
     int request_count;
+    struct narrow_bucket *buckets; /* of bf16: one for each request */
+    int gathered;                  /* of them, in order: the second exchange has begun */
+    float *rest;                   /* (rest_count): too few for a part for each rank */
+    size_t rest_count;
     double busy_since; /* buckets are on their way; 0: none is */
     double wait_since; /* traincomm_gradients_wait was called */
     struct traincomm_stats stats;
@@ -45,6 +58,89 @@ struct traincomm_gradients {
     size_t told_from; /* ready_from when the thread was last woken */
 };
 
+/* Of one that is sent. */
+static size_t gradient_bytes(const struct traincomm_gradients *g)
+{
+    return g->narrow ? sizeof(narrow_bf16) : sizeof *g->gradients;
+}
+
+/* ---- buckets in bf16 */
+
+static void begin_narrow(struct traincomm_gradients *g, int i, float *at, size_t n)
+{
+    size_t whole = narrow_whole(n, g->c->size);
+    int part = (int)(whole / (size_t)g->c->size);
+
+    g->buckets[i] = (struct narrow_bucket){at, whole, MPI_REQUEST_NULL};
+    if (whole < n) {
+        narrow_round(at + whole, n - whole);
+        g->rest = at + whole;
+        g->rest_count = n - whole;
+    }
+    narrow(at, whole);
+    MPI_Ialltoall(narrow_sent(at), part, MPI_UINT16_T, narrow_received(at, whole), part,
+                  MPI_UINT16_T, g->comm, &g->requests[i]);
+}
+
+/* All ranks' parts of the next bucket are here: its sums go to all. */
+static void gather_next(struct traincomm_gradients *g)
+{
+    struct narrow_bucket *b = &g->buckets[g->gathered++];
+
+    narrow_sum(b->at, b->n, g->c->rank, g->c->size);
+    MPI_Iallgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, narrow_sent(b->at),
+                   (int)(b->n / (size_t)g->c->size), MPI_UINT16_T, g->gather, &b->gather);
+}
+
+/* Moves on what is on its way. All of it done? */
+static bool test_narrow(struct traincomm_gradients *g)
+{
+    int done = 1, all = 1;
+
+    while (g->gathered < g->request_count) {
+        MPI_Test(&g->requests[g->gathered], &done, MPI_STATUS_IGNORE);
+        if (!done)
+            break;
+        gather_next(g);
+    }
+    for (int i = 0; i < g->gathered; i++) {
+        MPI_Test(&g->buckets[i].gather, &done, MPI_STATUS_IGNORE);
+        all = all && done;
+    }
+    return all && g->gathered == g->request_count;
+}
+
+static void sum_rest(struct traincomm_gradients *g)
+{
+    if (g->rest_count == 0)
+        return;
+    MPI_Allreduce(MPI_IN_PLACE, g->rest, (int)g->rest_count, MPI_FLOAT, MPI_SUM, g->comm);
+    narrow_round(g->rest, g->rest_count);
+    g->rest_count = 0;
+}
+
+static void finish_narrow(struct traincomm_gradients *g)
+{
+    while (g->gathered < g->request_count) {
+        MPI_Wait(&g->requests[g->gathered], MPI_STATUS_IGNORE);
+        gather_next(g);
+    }
+    for (int i = 0; i < g->gathered; i++) {
+        MPI_Wait(&g->buckets[i].gather, MPI_STATUS_IGNORE);
+        narrow_widen(g->buckets[i].at, g->buckets[i].n);
+    }
+    g->gathered = 0;
+    sum_rest(g);
+}
+
+static void reduce_narrow_piece(struct traincomm_gradients *g, float *at, size_t n)
+{
+    begin_narrow(g, 0, at, n);
+    g->request_count = 1;
+    finish_narrow(g);
+    g->request_count = 0;
+}
+
 /* ---- buckets */
 
 static void send_bucket(struct traincomm_gradients *g, size_t from)
@@ -54,10 +150,13 @@ static void send_bucket(struct traincomm_gradients *g, size_t from)
     g->started[i] = comm_clock();
     if (g->busy_since == 0)
         g->busy_since = g->started[i];
-    MPI_Iallreduce(MPI_IN_PLACE, g->gradients + from, (int)(g->sent_from - from), MPI_FLOAT,
-                   MPI_SUM, g->comm, &g->requests[i]);
+    if (g->narrow)
+        begin_narrow(g, i, g->gradients + from, g->sent_from - from);
+    else
+        MPI_Iallreduce(MPI_IN_PLACE, g->gradients + from, (int)(g->sent_from - from), MPI_FLOAT,
+                       MPI_SUM, g->comm, &g->requests[i]);
     comm_span(g->c, "start bucket", i + 1, g->started[i],
-              (g->sent_from - from) * sizeof *g->gradients);
+              (g->sent_from - from) * gradient_bytes(g));
     g->stats.buckets++;
     g->sent_from = from;
 }
@@ -89,7 +188,9 @@ static void test_buckets(struct traincomm_gradients *g)
 {
     int done = 1;
 
-    if (g->busy_since > 0)
+    if (g->busy_since > 0 && g->narrow)
+        done = test_narrow(g);
+    else if (g->busy_since > 0)
         MPI_Testall(g->request_count, g->requests, &done, MPI_STATUSES_IGNORE);
     if (done)
         end_hidden(g, comm_clock());
@@ -100,7 +201,10 @@ static void finish_buckets(struct traincomm_gradients *g)
     end_hidden(g, g->wait_since);
     send_rest(g);
     double start = comm_clock();
-    MPI_Waitall(g->request_count, g->requests, MPI_STATUSES_IGNORE);
+    if (g->narrow)
+        finish_narrow(g);
+    else
+        MPI_Waitall(g->request_count, g->requests, MPI_STATUSES_IGNORE);
     comm_span(g->c, "wait for buckets", 0, start, 0);
     g->request_count = 0;
     g->busy_since = 0;
@@ -209,10 +313,16 @@ static int gradients_make(struct traincomm *c, float *gradients, size_t count,
         g->bucket_floats = 1;
     if (g->bucket_floats > BUCKET_FLOATS_MAX)
         g->bucket_floats = BUCKET_FLOATS_MAX;
+    g->narrow = options->dtype == TRAINCOMM_BF16;
+    if (g->narrow) { /* only the last bucket has a rest */
+        size_t ranks = (size_t)c->size, whole = narrow_whole(g->bucket_floats, c->size);
+        g->bucket_floats = whole ? whole : ranks;
+    }
     size_t room = count / g->bucket_floats + 2;
     g->requests = malloc(room * sizeof(MPI_Request));
     g->started = malloc(room * sizeof *g->started);
-    if (!g->requests || !g->started)
+    g->buckets = calloc(room, sizeof *g->buckets);
+    if (!g->requests || !g->started || !g->buckets)
         return -TRAINCOMM_ERROR_MEMORY;
     int status = choose_way(c, options->way, all_here, &g->way);
     g->stats.way = g->way;
@@ -234,8 +344,11 @@ int traincomm_gradients_create(struct traincomm *c, float *gradients, size_t cou
     int worst = status;
     comm_wait_begins(c);
     MPI_Allreduce(&status, &worst, 1, MPI_INT, MPI_MIN, c->comm);
-    if (!worst)
+    if (!worst) {
         MPI_Comm_dup(c->comm, &g->comm);
+        if (g->narrow)
+            MPI_Comm_dup(c->comm, &g->gather);
+    }
     comm_wait_ends(c);
     if (!worst) {
         *out = g;
@@ -244,6 +357,7 @@ int traincomm_gradients_create(struct traincomm *c, float *gradients, size_t cou
     if (g && !status && c->size > 1 && g->way == TRAINCOMM_WAY_THREAD)
         gradients_end_thread(g);
     if (g) {
+        free(g->buckets);
         free(g->started);
         free(g->requests);
     }
@@ -258,8 +372,11 @@ void traincomm_gradients_destroy(struct traincomm_gradients *g)
     if (g->c->size > 1 && g->way == TRAINCOMM_WAY_THREAD)
         gradients_end_thread(g);
     comm_wait_begins(g->c);
+    if (g->narrow)
+        MPI_Comm_free(&g->gather);
     MPI_Comm_free(&g->comm);
     comm_wait_ends(g->c);
+    free(g->buckets);
     free(g->started);
     free(g->requests);
     free(g);
@@ -283,11 +400,16 @@ void traincomm_gradients_ready(struct traincomm_gradients *g, size_t offset)
 
 static void reduce_pieces(struct traincomm_gradients *g)
 {
-    for (size_t from = 0; from < g->count; from += PIECE_FLOATS) {
-        size_t n = g->count - from < PIECE_FLOATS ? g->count - from : PIECE_FLOATS;
+    size_t step = g->narrow ? narrow_whole(PIECE_FLOATS, g->c->size) : PIECE_FLOATS;
+
+    for (size_t from = 0, n; from < g->count; from += n) {
+        n = g->count - from < step ? g->count - from : step;
         double start = comm_clock();
-        MPI_Allreduce(MPI_IN_PLACE, g->gradients + from, (int)n, MPI_FLOAT, MPI_SUM, g->comm);
-        comm_span(g->c, "piece", (int)(from / PIECE_FLOATS) + 1, start, n * sizeof *g->gradients);
+        if (g->narrow)
+            reduce_narrow_piece(g, g->gradients + from, n);
+        else
+            MPI_Allreduce(MPI_IN_PLACE, g->gradients + from, (int)n, MPI_FLOAT, MPI_SUM, g->comm);
+        comm_span(g->c, "piece", (int)(from / step) + 1, start, n * gradient_bytes(g));
         g->stats.buckets++;
     }
 }
@@ -316,7 +438,7 @@ double traincomm_gradients_wait(struct traincomm_gradients *g)
         wait_for_thread(g);
     comm_wait_ends(g->c);
     g->stats.rounds++;
-    g->stats.bytes += g->c->size > 1 ? g->count * sizeof *g->gradients : 0;
+    g->stats.bytes += g->c->size > 1 ? g->count * gradient_bytes(g) : 0;
     double seconds = comm_clock() - g->wait_since;
     g->stats.unhidden_seconds += seconds;
     return seconds;

@@ -141,10 +141,18 @@ enum traincomm_way {
     TRAINCOMM_WAY_CALLS   /* buckets behind backward; traincomm_gradients_ready moves them on */
 };
 
+enum traincomm_dtype {
+    TRAINCOMM_FP32,
+    TRAINCOMM_BF16 /* half the bytes: each rank's gradients are rounded to bf16, added up in fp32 in
+                      the order of the ranks, and the sum is rounded. It is off by 2^-8 of itself,
+                      and by 2^-8 of the gradients where they cancel each other */
+};
+
 struct traincomm_options {
-    size_t bucket_bytes;    /* 0: 32 MiB */
-    bool no_overlap;        /* everything is sent by traincomm_gradients_wait */
-    enum traincomm_way way; /* on all ranks the same */
+    size_t bucket_bytes;        /* 0: 32 MiB */
+    bool no_overlap;            /* everything is sent by traincomm_gradients_wait */
+    enum traincomm_way way;     /* on all ranks the same */
+    enum traincomm_dtype dtype; /* of what is sent; on all ranks the same */
 };
 
 /* gradients (count) stays the caller's, and stays where it is. options may be NULL. A program may
@@ -166,7 +174,7 @@ double traincomm_gradients_wait(struct traincomm_gradients *g);
 struct traincomm_stats {
     uint64_t rounds;         /* calls of traincomm_gradients_wait */
     uint64_t buckets;        /* or pieces */
-    uint64_t bytes;          /* of gradients summed */
+    uint64_t bytes;          /* of gradients summed, as they are sent */
     double hidden_seconds;   /* buckets were on their way while the caller computed */
     double unhidden_seconds; /* in traincomm_gradients_wait */
     enum traincomm_way way;  /* the one taken */

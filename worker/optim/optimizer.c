@@ -22,6 +22,7 @@ struct optimizer {
     const struct optimizer_kind *kind;
     const struct optim_kernel *kernel;
     struct job_optimizer_keys keys;
+    float loss_scale; /* the gradients are divided by it */
     const char *state_names[OPTIMIZER_STATES_MAX];
     float *states[OPTIMIZER_STATES_MAX];
     size_t state_count;
@@ -119,6 +120,7 @@ int optimizer_create(struct model *m, const struct job_spec *spec, struct optimi
     o->kind = optimizer_kind_at((size_t)spec->optimizer.name);
     o->kernel = kernels[spec->optimizer.name];
     o->keys = spec->optimizer;
+    o->loss_scale = spec->loss_scale > 0 ? (float)spec->loss_scale : 1;
     o->state_count = optimizer_states_of(spec, o->state_names);
     int status = optimizer_allocate(o, e);
     if (status) {
@@ -142,14 +144,23 @@ void optimizer_destroy(struct optimizer *o)
     free(o);
 }
 
+/* Where a piece is first read, while it is in cache. */
+static void divide_gradients(const struct optimizer *o, float *g, const struct piece *p)
+{
+    for (size_t i = p->first; i < p->end && o->loss_scale != 1; i++)
+        g[i] /= o->loss_scale;
+}
+
 static void sum_pieces(int thread, int first, int end, void *context)
 {
     struct optimizer *o = context;
-    const float *w = model_params(o->model), *g = model_grads(o->model);
+    const float *w = model_params(o->model);
+    float *g = model_grads(o->model);
 
     (void)thread;
     for (int i = first; i < end; i++) {
         const struct piece *p = &o->pieces[i];
+        divide_gradients(o, g, p);
         o->sums[i] = optim_norms_of(w + p->first, g + p->first, p->end - p->first);
     }
 }
@@ -165,6 +176,8 @@ static void update_pieces(int thread, int first, int end, void *context)
         float *state[OPTIMIZER_STATES_MAX] = {NULL};
         for (size_t k = 0; k < o->state_count; k++)
             state[k] = o->states[k] + p->first;
+        if (!o->kernel->wants_norms)
+            divide_gradients(o, g, p);
         double squares = o->kernel->update(&o->rules[p->tensor], w + p->first, state, g + p->first,
                                            p->end - p->first);
         if (!o->kernel->wants_norms)

@@ -796,6 +796,20 @@ Test(job_spec, what_the_network_demands)
     model_refused("\"dropout\": 1", "", "/model/dropout", "below 1");
 }
 
+Test(job_spec, where_loss_scale_and_bf16_gradients_make_no_sense)
+{
+    static const char eval[] = ", \"eval\": \"synthetic\"}, \"mode\": \"eval\", \"checkpoint\": {";
+    static const char bf16[] = "}, \"precision\": \"bf16\", \"loss_scale\": 128, \"comm\": {";
+
+    model_refused("}, \"loss_scale\": 128, \"comm\": {", "", "/loss_scale",
+                  "precision to \"bf16\"");
+    model_refused("}, \"loss_scale\": 0, \"comm\": {", "", "/loss_scale", "0");
+    model_refused(bf16, eval, "/loss_scale", "no gradients");
+    model_refused("}, \"comm\": {\"dtype\": \"bf16\"", eval, "/comm/dtype", "no gradients");
+    unsupported_is("\"precision\": \"bf16\", \"loss_scale\": 128", NULL);
+    unsupported_is("\"comm\": {\"dtype\": \"bf16\"}", NULL);
+}
+
 Test(job_spec, what_bf16_demands)
 {
     static const char bf16[] = "}, \"precision\": \"bf16\", \"checkpoint\": {";

@@ -135,6 +135,15 @@ Test(plan, of_every_other_preset)
     preset_gives("cray-sqrt", 4096, 1560, 28080, 0.01 * sqrt(128));
 }
 
+Test(plan, presets_of_bf16)
+{
+    struct job_spec *spec =
+        job_of("{\"preset\": \"habana-resnext101\", \"data\": {\"train\": \"x\"}}");
+
+    cr_assert_eq(spec->precision, JOB_PRECISION_BF16, "as the document's -dt bf16");
+    job_spec_destroy(spec);
+}
+
 static int64_t memory_with(const char *optimizer)
 {
     char text[256];
@@ -390,7 +399,7 @@ Test(plan, keys_of_the_all_reduce_without_effect_are_told)
         char text[256], fusion[64], overlap[64];
         snprintf(text, sizeof text,
                  "{\"data\": {\"train\": \"x\"}, \"cluster\": %s, \"comm\": {\"fusion_bytes\": "
-                 "1048576, \"overlap\": false}}",
+                 "1048576, \"overlap\": false, \"dtype\": \"bf16\"}}",
                  cases[i].cluster);
         snprintf(fusion, sizeof fusion, "comm.fusion_bytes has no effect %s",
                  cases[i].words ? cases[i].words : "");
@@ -399,6 +408,8 @@ Test(plan, keys_of_the_all_reduce_without_effect_are_told)
         struct plan *plan = right_plan_of(text, 50000);
         cr_assert_eq(plan_warns(plan, fusion), cases[i].words != NULL, "%s", text);
         cr_assert_eq(plan_warns(plan, overlap), cases[i].words != NULL, "%s", text);
+        cr_assert_eq(plan_warns(plan, "comm.dtype has no effect with one worker"), i == 1, "%s",
+                     text);
         plan_destroy(plan);
     }
     struct plan *plan = right_plan_of("{\"data\": {\"train\": \"x\"}}", 50000);

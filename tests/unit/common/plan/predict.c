@@ -42,6 +42,29 @@ Test(predict, surfsara_at_256_nodes)
     compare_published("SURFsara, scaling to 256", a_node_of(256) / a_node_of(1), 0.81, 0.01);
 }
 
+Test(predict, gradients_in_bf16_take_half_as_long_between_nodes)
+{
+    struct plan_speed speed = {.image_seconds = 2 / 79.0, .samples = 1};
+    struct plan_network network = plan_network_default;
+    struct plan_band step[3];
+    static const char *const dtypes[] = {"fp32", "bf16", "fp32"};
+
+    for (int i = 0; i < 3; i++) {
+        char text[192];
+        snprintf(
+            text, sizeof text,
+            "{\"preset\": \"surfsara-24k\", \"data\": {\"train\": \"x\"}, \"comm\": {\"overlap\": "
+            "false, \"dtype\": \"%s\"}}",
+            dtypes[i]);
+        struct job_spec *spec = job_of(text);
+        network.bytes_per_second = i == 2 ? INFINITY : plan_network_default.bytes_per_second;
+        cr_assert(predict_step(spec, &speed, &network, &step[i]));
+        job_spec_destroy(spec);
+    }
+    cr_assert_float_eq(step[1].value - step[2].value, (step[0].value - step[2].value) / 2,
+                       1e-9 * step[0].value);
+}
+
 /* Not fitted to. Intel Caffe's own speed alone is not published: SURFsara's nodes stand for it. */
 Test(predict, intel_caffe_at_64_and_128_nodes)
 {
