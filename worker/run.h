@@ -50,7 +50,7 @@ struct run {
     json_t *warnings;     /* of the start, rank 0: said behind run_start */
     bool measures_peak;
     struct stall *stall; /* borrowed; NULL: nobody watches */
-    double sgemm_gflops; /* of all ranks, before the run */
+    double sgemm_gflops; /* of all ranks, behind the run */
 };
 
 /* Writes the `failed` event and the words on stderr (rank 0). */

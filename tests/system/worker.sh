@@ -57,6 +57,18 @@ for threads in 1 4; do
         "the same job gives the same bits with $threads prefetch threads on a busy machine"
 done
 
+# ---- memory: what the plan says of a worker and what it takes; threads take little
+for threads in 1 7 48; do
+    printf '%s' '{"model": {"image_size": 64, "winograd": false}, "data": {"train": "synthetic", "train_images": 640}, "batch_per_worker": 8,
+        "cluster": {"workers_per_node": 1, "threads_per_worker": '"$threads"'}, "steps": 1, "checkpoint": {"disable": true}}' >"$work/threads.json"
+    worker 1 "$work/threads.json" "$work/threads-$threads"
+    resident=$(jq 'select(.type == "run_stop") | .memory_peak_bytes' "$work/threads-$threads/attempt-1/events.jsonl")
+    is "$(jq --argjson resident "$resident" '.memory_bytes_per_worker / $resident | . > 0.95 and . < 1.05' "$work/threads-$threads/plan.json")" \
+        true "the plan's memory of a worker of $threads threads is within 5 % of its resident memory ($resident bytes)"
+    [ "$threads" != 1 ] || one=$resident
+done
+is "$(jq -n "($resident - $one) / 47 <= 2e6")" true "a thread takes 2 MB at most ($(((resident - one) / 47)) bytes)"
+
 # ---- bad input
 worker 3 "$work/small.json" "$work/np"
 like "$output" 'asks for 1 x 2 = 2 workers, but 3 were started' "a wrong number of ranks is named"

@@ -20,7 +20,6 @@
 #include "worker/start/start_parts.h"
 #include "worker/threads.h"
 #include "worker/watch/binding_report.h"
-#include "worker/watch/peak.h"
 #include "worker/watch/stall.h"
 
 /* Rank 0 reads the document for all: the others' hosts need not see the file. */
@@ -204,8 +203,6 @@ int start_run(const struct start_options *options, struct traincomm *comm, struc
     r->threads =
         threads_of_rank(r->comm, (int)r->spec->cluster.threads_per_worker, r->spec->cluster.smt);
     r->measures_peak = options->measure_peak;
-    if (r->measures_peak)
-        r->sgemm_gflops = peak_sgemm_gflops(r->comm, r->threads);
     status = start_model(r, e);
     if (status)
         return status;
