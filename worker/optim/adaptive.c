@@ -9,8 +9,6 @@
 #include "worker/kernels/vec.h"
 #include "worker/optim/update.h"
 
-enum { FLOATS_IN_SUM = 4096 }; /* then the sum of squares goes on in double */
-
 /* A vector of weights, their gradients, and what is remembered of them. */
 struct lanes {
     vec w, g;
@@ -65,8 +63,8 @@ static inline __attribute__((always_inline)) double update_all(const struct opti
     struct optim_rule rule = *r; /* a copy that stores cannot change */
     double sum = 0;
 
-    for (size_t first = 0; first < n; first += FLOATS_IN_SUM) {
-        size_t end = n - first < FLOATS_IN_SUM ? n : first + FLOATS_IN_SUM, i = first;
+    for (size_t first = 0; first < n; first += OPTIM_FLOATS_IN_SUM) {
+        size_t end = n - first < OPTIM_FLOATS_IN_SUM ? n : first + OPTIM_FLOATS_IN_SUM, i = first;
         vec squares = {0};
         for (; i + VEC <= end; i += VEC)
             squares += update_vector(&rule, step, w + i, state, states, i, g + i);

@@ -6,8 +6,6 @@
 #include "worker/kernels/vec.h"
 #include "worker/optim/update.h"
 
-enum { FLOATS_IN_SUM = 4096 }; /* then the sum of squares goes on in double */
-
 static inline float sgd_update_one(const struct optim_rule *r, float *w, float *v, float g)
 {
     float d = g + r->decay * *w;
@@ -48,8 +46,8 @@ static double sgd_update(const struct optim_rule *r, float *w, float *const stat
     float *v = state[0];
     double sum = 0;
 
-    for (size_t i = 0; i < n; i += FLOATS_IN_SUM) {
-        size_t count = n - i < FLOATS_IN_SUM ? n - i : FLOATS_IN_SUM;
+    for (size_t i = 0; i < n; i += OPTIM_FLOATS_IN_SUM) {
+        size_t count = n - i < OPTIM_FLOATS_IN_SUM ? n - i : OPTIM_FLOATS_IN_SUM;
         sum += r->nesterov ? update_chunk(r, w + i, v + i, g + i, count, true)
                            : update_chunk(r, w + i, v + i, g + i, count, false);
     }

@@ -16,6 +16,8 @@
 
 #include "common/job/job_spec.h"
 
+enum { OPTIM_FLOATS_IN_SUM = 4096 }; /* then a sum of squares goes on in double */
+
 struct optim_norms {
     double w, g; /* sums of squares */
 };

@@ -2,10 +2,12 @@
  * same for all networks, weighted by measured times. */
 #include <criterion/criterion.h>
 
+#include "common/job/optimizers.h"
 #include "tests/bench/shares.h"
 #include "worker/kernels/parallel.h"
 #include "worker/kernels/tile_gemm.h"
 #include "worker/layers/conv.h"
+#include "worker/optim/optimizer.h"
 
 /* By work that is counted; with times as weights a step keeps about half a percent less. */
 static void check_step(const struct shares_case *c, int batch, int threads, double wanted)
@@ -38,6 +40,50 @@ Test(shares, steps_keep_their_threads_busy)
     check_nodes("resnet50", CONV_NO_WINOGRAD);
     check_nodes("resnet18", CONV_WINOGRAD_2);
     check_nodes("resnext50_32x4d", CONV_WINOGRAD_4);
+}
+
+/* Of the update alone, and of the norms before it, which are made of larger pieces. */
+static void check_update(enum job_optimizer name, int threads, double wanted)
+{
+    static struct shares_step step;
+    struct job_spec spec = {
+        .optimizer = {.name = name, .momentum = 0.9}
+    };
+    struct model_config config = {.arch = arch_find("resnet18"),
+                                  .classes = 1000,
+                                  .image_size = 32,
+                                  .batch = 1,
+                                  .threads = threads};
+    struct team_watch watch = {true, shares_add, &step};
+    struct optimizer *o;
+    struct model *m;
+    struct error e;
+
+    cr_assert_eq(model_create(&config, &m, &e), 0);
+    cr_assert_eq(optimizer_create(m, &spec, &o, &e), 0);
+    step.count = 0;
+    team_watch = &watch;
+    optimizer_step(o, 0.1);
+    team_watch = NULL;
+    for (int i = 0; i < step.count; i++) {
+        const struct shares_team *t = &step.team[i];
+        cr_expect_leq(t->most_bytes * threads / t->bytes, wanted, "%s on %d threads: %.3f",
+                      optimizer_kind_at((size_t)name)->name, threads,
+                      t->most_bytes * threads / t->bytes);
+    }
+    /* Weights, gradients and momentum, of which two are written; the norms read two. */
+    cr_expect_eq(step.count, name == JOB_OPTIMIZER_LARS ? 2 : 1);
+    cr_expect_float_eq(step.team[step.count - 1].bytes / (double)model_param_count(m), 20, 0.02);
+    optimizer_destroy(o);
+    model_destroy(m);
+}
+
+Test(shares, updates_are_even)
+{
+    check_update(JOB_OPTIMIZER_SGD, 7, 1.01);
+    check_update(JOB_OPTIMIZER_SGD, 22, 1.02);
+    check_update(JOB_OPTIMIZER_SGD, 48, 1.03);
+    check_update(JOB_OPTIMIZER_LARS, 22, 1.25);
 }
 
 /* ---- one convolution */

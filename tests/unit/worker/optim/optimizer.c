@@ -187,16 +187,19 @@ Test(optimizer, threads_do_not_change_the_bits)
 {
     for (int name = 0; optimizer_kind_at((size_t)name); name++) {
         struct variant v = variant_of((enum job_optimizer)name, "");
+        static const int threads[2] = {1, 5};
         struct model *m[2];
+        double squares[2];
         struct error e;
         for (int k = 0; k < 2; k++) {
             struct optimizer *o;
-            m[k] = small_model(k + 1);
+            m[k] = small_model(threads[k]);
             fill_gradients(m[k], 5);
             cr_assert_eq(optimizer_create(m[k], &v.spec, &o, &e), 0);
-            optimizer_step(o, 0.1);
+            squares[k] = optimizer_step(o, 0.1);
             optimizer_destroy(o);
         }
+        cr_assert_eq(squares[0], squares[1], "%s", v.words);
         cr_assert(!memcmp(model_params(m[0]), model_params(m[1]),
                           model_param_count(m[0]) * sizeof(float)),
                   "%s", v.words);
