@@ -42,15 +42,25 @@ static char *point_words(json_t *point)
     return words;
 }
 
+/* A result as jobs show it: accuracies as percentages. */
+static char *sweep_format_result(const json_t *trial, const char *metric, char text[HUMAN_BYTES])
+{
+    double result = json_get_number(trial, "metric", NAN);
+
+    return strncmp(metric, "top", 3) == 0       ? human_percent(text, HUMAN_BYTES, result)
+           : strcmp(metric, "ttt_seconds") == 0 ? human_duration(text, HUMAN_BYTES, result)
+                                                : human_number(text, HUMAN_BYTES, result);
+}
+
 #define REASON_BEGINS 60 /* about: points may be long */
 
-static void trial_row(struct libscols_table *table, const json_t *trial)
+static void trial_row(struct libscols_table *table, const json_t *trial, const char *metric)
 {
     struct libscols_line *line = table_line(table);
     char text[HUMAN_BYTES];
     char *point = point_words(json_object_get(trial, "point"));
 
-    table_set(line, 0, sweep_format_number(trial, "metric", text));
+    table_set(line, 0, sweep_format_result(trial, metric, text));
     table_set(line, 1, sweep_format_number(trial, "budget", text));
     table_set(line, 2, json_get_text(trial, "state", ""));
     table_set_color(line, 2, job_state_color(json_get_text(trial, "state", "")));
@@ -74,6 +84,7 @@ static bool has_reasons(const json_t *sweep)
 static void sweep_show(const json_t *sweep)
 {
     struct libscols_table *table = table_create(1);
+    const char *metric = json_get_text(json_object_get(sweep, "document"), "metric", "");
     const json_t *trial;
     size_t i;
 
@@ -81,15 +92,14 @@ static void sweep_show(const json_t *sweep)
            json_get_text(sweep, "name", ""), *json_get_text(sweep, "name", "") ? " " : "",
            json_get_text(sweep, "state", ""), *json_get_text(sweep, "reason", "") ? ": " : "",
            json_get_text(sweep, "reason", ""));
-    table_column(table, json_get_text(json_object_get(sweep, "document"), "metric", ""),
-                 TABLE_RIGHT);
+    table_column(table, metric, TABLE_RIGHT);
     table_column(table, "BUDGET", TABLE_RIGHT);
     table_column(table, "STATE", 0);
     table_column(table, "JOB", TABLE_RIGHT);
     table_column(table, "POINT", 0);
     table_column(table, "REASON", has_reasons(sweep) ? TABLE_TRUNC : SCOLS_FL_HIDDEN);
     json_array_foreach (json_object_get(sweep, "trials"), i, trial)
-        trial_row(table, trial);
+        trial_row(table, trial, metric);
     table_finish(table);
 }
 
@@ -109,7 +119,9 @@ static void sweep_list(const json_t *answer)
         table_set(line, 1, json_get_text(sweep, "name", ""));
         table_set(line, 2, json_get_text(sweep, "state", ""));
         table_set(line, 3, sweep_format_number(sweep, "trial_count", text));
-        table_set(line, 4, sweep_format_number(json_object_get(sweep, "best"), "metric", text));
+        table_set(line, 4,
+                  sweep_format_result(json_object_get(sweep, "best"),
+                                      json_get_text(sweep, "metric", ""), text));
     }
     table_finish(table);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/job/job_options.h"
+#include "common/job/job_text.h"
 #include "common/json.h"
 #include "common/rng.h"
 #include "common/suggest.h"
@@ -345,6 +346,61 @@ double sweep_budget(const json_t *d, int64_t rung)
     return fmin(most, least * pow(eta, (double)rung));
 }
 
+#define NAME_BYTES 200 /* of a job's name: common/job/job_options.c */
+
+static void sweep_name_value(FILE *out, const char *pointer, const json_t *value)
+{
+    char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(6));
+
+    fputc(' ', out);
+    for (const char *c = pointer + (*pointer == '/'); *c; c++)
+        fputc(*c == '/' ? '.' : *c, out);
+    fprintf(out, "=%s", json_is_string(value) ? json_string_value(value) : text ? text : "");
+    free(text);
+}
+
+/* Cuts a name that is too long, between two characters. */
+static void sweep_name_cut(char *name)
+{
+    size_t end = NAME_BYTES - strlen("...");
+
+    if (strlen(name) <= NAME_BYTES)
+        return;
+    while (end > 0 && ((unsigned char)name[end] & 0xc0) == 0x80)
+        end--;
+    strcpy(name + end, "...");
+}
+
+/* "rn18 lr.base=0.2 steps=16": what the base, or the sweep, is called and where this job differs
+ * from the others, as --set takes it. NULL: the name is one of the parameters, or the base's is
+ * wrong, which is told elsewhere, or there is no memory. The caller frees it. */
+static char *sweep_job_name(const json_t *d, const json_t *point, const json_t *job)
+{
+    const json_t *base = json_object_get(json_object_get(d, "base"), "name"), *value;
+    const char *key,
+        *budget = json_string_value(json_object_get(json_object_get(d, "budget"), "key"));
+    const char *called = json_get_text(d, "name", "sweep");
+    char *name = NULL;
+    size_t bytes;
+    bool own = json_object_get(point, "/name") || json_object_get(point, "name") ||
+               (base && (!json_is_string(base) || json_string_length(base) > NAME_BYTES));
+    FILE *out = own ? NULL : open_memstream(&name, &bytes);
+
+    if (!out)
+        return NULL;
+    fputs(json_is_string(base) ? json_string_value(base) : called, out);
+    json_object_foreach ((json_t *)point, key, value)
+        sweep_name_value(out, key, value);
+    if (budget)
+        sweep_name_value(out, budget, json_object_get(job, budget + 1));
+    if (fclose(out)) {
+        free(name);
+        return NULL;
+    }
+    sweep_name_cut(name);
+    return name;
+}
+
 json_t *sweep_job(const json_t *d, const json_t *point, int64_t rung)
 {
     json_t *job = json_deep_copy(json_object_get(d, "base")), *value;
@@ -360,5 +416,9 @@ json_t *sweep_job(const json_t *d, const json_t *point, int64_t rung)
         set_at(job, key, value);
         json_decref(value);
     }
+    char *called = sweep_job_name(d, point, job);
+    if (called && job_text_right(JOB_TEXT_TITLE, called))
+        json_object_set_new(job, "name", json_string(called));
+    free(called);
     return job;
 }

@@ -35,6 +35,7 @@ json '.best.metric == .trials[0].metric and .document.goal == "min"' true "which
 json '[.trials[].point | tojson] | unique | length' 4 "no point twice"
 best=$(jq -c .trials[0] <<<"$body")
 call "/v1/jobs/$(jq .job <<<"$best")"
+json .name "$(jq -r '.point | "sweep lr.base=\(.["/lr/base"]) optimizer.momentum=\(.["optimizer.momentum"])"' <<<"$best")" "the job's name says its point"
 is "$(jq -c '[.spec.lr.base, .spec.optimizer.momentum]' <<<"$body")" \
     "$(jq -c '[.point["/lr/base"], .point["optimizer.momentum"]]' <<<"$best")" "the job has the point's values"
 
