@@ -122,8 +122,8 @@ route_handler handle_compare;
 route_handler handle_sweep_create, handle_sweep_list, handle_sweep_show, handle_sweep_cancel;
 /* handlers/handle_nodes.c */
 route_handler handle_nodes, handle_node, handle_node_report;
-/* handlers/handle_trace.c */
-route_handler handle_trace;
+/* handlers/handle_run_file.c */
+route_handler handle_trace, handle_layers, handle_predictions;
 /* handlers/handle_about.c */
 route_handler handle_schema, handle_presets, handle_openapi, handle_healthz, handle_readyz;
 /* handlers/handle_tokens.c */

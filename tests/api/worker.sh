@@ -42,13 +42,24 @@ call -X POST "/v1/jobs/$id/cancel"
 ok "it is cancelled" wait_state "$id" cancelled
 like "$(job "$id" reason)" "^cancelled on request after step [0-9]+$" "after a whole step"
 is "$(processes "$id")" 0 "no process is left"
-jq '.profile.steps = [2, 3]' "$work/job.json" | jq '.steps = 4' >"$work/traced.json"
+jq '.profile.steps = [2, 3] | .eval.predictions = true' "$work/job.json" | jq '.steps = 4' >"$work/traced.json"
 call -H 'Content-Type: application/json' --data-binary "@$work/traced.json" /v1/jobs
 id=$(jq -r '.id // 0' <<<"$body")
 ok "one with profile.steps succeeds" wait_state "$id" succeeded
 call "/v1/jobs/$id/trace"
 want 200 "its trace is served"
 is "$(jq -c '[.[] | select(.name == "step") | .pid] | sort' <<<"$body")" '[0,0,1,1]' "two steps of each rank are in it"
+call "/v1/jobs/$id/layers"
+want 200 "its table of layers"
+is "$body" "$(cat "$state/jobs/$id/attempt-1/layers.txt")" "as it lies in the attempt's folder"
+call "/v1/jobs/$id/predictions"
+want 200 "its predictions"
+like "$headers" '^Content-Type: text/csv' "as CSV"
+is "$(head -n 1 <<<"$body") $(grep -c , <<<"$body")" "file,label,top1,p $(($(job "$id" plan.eval_images) + 1))" "one line an image"
+for file in layers predictions; do
+    call "/v1/jobs/$((id - 1))/$file"
+    refused 404 not-found "job $((id - 1)) has no .*: its document" "$file of a job that did not ask for them"
+done
 call "/v1/jobs/$((id - 1))/trace"
 want 404 "a job without profile.steps has none"
 like "$body" 'profile\.steps' "and the answer says why"
