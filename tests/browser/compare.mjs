@@ -132,6 +132,20 @@ async function starting(page) {
   await accessible(page, "refused sweep");
   await editor.fill('{"base": {},\n"parameters" 3}');
   ok((await page.locator("#sweep-json-error").textContent()).startsWith("Line 2: "), "sweep: with its line where it is no JSON");
+  await page.getByRole("button", { name: "Grid" }).click();
+  await page.getByLabel("Values").first().fill("0.01 to 1 log");
+  await page.getByLabel("Method").selectOption("halving");
+  await page.getByLabel("Name", { exact: true }).fill("by the form");
+  await page.getByRole("button", { name: "Add a key" }).click();
+  await page.getByLabel("Key", { exact: true }).last().fill("optimizer.nesterov");
+  await page.getByLabel("Values").last().fill("true, false");
+  const { parameters, method, name, budget } = JSON.parse(await editor.inputValue());
+  same(text({ parameters, method, name, budget: budget.key }), text({ parameters: { "/lr/base": { min: 0.01, max: 1, log: true }, "/optimizer/momentum": [0.8, 0.9], "/optimizer/nesterov": [true, false] },
+    method: "halving", name: "by the form", budget: "/steps" }), "sweep: the form writes the JSON");
+  await accessible(page, "sweep form");
+  await editor.fill(text({ ...example, parameters: { "/lr/decay": ["poly", "a, b"] }, samples: 12 }));
+  same(await page.getByLabel("Values").evaluateAll((inputs) => inputs.map((one) => one.value).join("|")), 'poly, "a, b"', "sweep: and follows it");
+  same(await page.getByLabel("Samples").inputValue(), "12", "sweep: in its numbers too");
   const document = { name: "rates", base: { ...SMALL, data: { train: "synthetic", train_images: 64 }, eval: undefined, steps: undefined, lr: { warmup_epochs: 0 } }, method: "halving", samples: 4, seed: 3, concurrency: 2,
     metric: "loss", parameters: { "/lr/base": { min: 0.001, max: 0.1, log: true }, "/optimizer/nesterov": [true, false] }, budget: { key: "/steps", min: 1, max: 4, eta: 2 } };
   await editor.fill(text(document));

@@ -74,7 +74,7 @@ async function listAndJob(page) {
   const job = await jobIn(id, "succeeded");
   await page.locator(".title .badge[data-state=succeeded]").waitFor();
   ok(true, "job: its end shows by itself");
-  ok(await page.locator("button.danger:visible").count() === 0, "job: what has ended cannot be cancelled");
+  ok(await page.getByRole("button", { name: "Cancel…" }).count() === 0, "job: what has ended cannot be cancelled");
   await tilesMatch(page, job);
   await until("the evaluation to show", async () => await page.locator(".evals tbody tr").count() > 0, 20).catch(() => {});
   await chartsMatch(page, id);
@@ -210,6 +210,39 @@ async function cancelling(page) {
   await jobIn(id, "cancelled");
 }
 
+// Two jobs of which the second waits: held, released, given a priority, then deleted; what the first has written is looked at.
+async function held(page) {
+  const first = await submit({ ...JOB, name: "in-front", steps: 100000, cluster: { workers_per_node: 1, threads_per_worker: 0 }, model: { ...JOB.model, arch: "resnet18" }, checkpoint: { disable: true } });
+  await jobIn(first.id, "running");
+  const { id } = await submit({ ...JOB, name: "behind", steps: 2, profile: { steps: [1, 2] }, eval: { predictions: true } });
+  await page.goto(`${origin}/#/jobs/${id}`);
+  await page.getByText("Global batch", { exact: true }).waitFor();
+  same(await page.locator(".tiles:visible, .charts:visible, .log:visible").count(), 0, "waiting: the plan comes first, without empty charts");
+  await page.getByRole("button", { name: "Hold" }).click();
+  await page.getByText("held until it is released").waitFor();
+  ok((await api(`/v1/jobs/${id}`)).held_at > 0, "waiting: the button holds it");
+  await page.getByRole("button", { name: "Priority…" }).click();
+  await page.getByLabel("Priority", { exact: true }).fill("7");
+  await accessible(page, "priority dialog");
+  await page.getByRole("button", { name: "Set the priority" }).click();
+  await page.getByText("priority 7, it was 0").first().waitFor();
+  await api(`/v1/jobs/${first.id}/cancel`, { method: "POST" });
+  await jobIn(first.id, "cancelled");
+  same((await api(`/v1/jobs/${id}`)).state, "queued", "waiting: it stays held");
+  await page.getByRole("button", { name: "Release" }).click();
+  await jobIn(id, "succeeded");
+  await page.locator("details", { hasText: "Predictions" }).locator("summary").click();
+  await page.getByText(/^\d+ of \d+ images are right/).waitFor();
+  await page.locator("details", { hasText: "Layers" }).locator("summary").click();
+  await page.locator("pre", { hasText: "conv" }).waitFor();
+  await accessible(page, "outputs");
+  await page.getByRole("button", { name: "Delete…" }).click();
+  await page.getByText("Its run directory is deleted for good").waitFor();
+  await page.getByRole("button", { name: "Delete the job" }).click();
+  await page.getByRole("heading", { name: "Jobs", exact: true }).waitFor();
+  ok(!(await api("/v1/jobs")).jobs.some((job) => job.id === id), "waiting: the button deletes it, after a question");
+}
+
 async function outage(context, page) {
   const known = errors.length;
   await page.goto(origin + "/");
@@ -256,6 +289,7 @@ await story(async ({ context, page }) => {
   await chartTools(page, id);
   await targetIsMet(page);
   await cancelling(page);
+  await held(page);
   await overviewTools(page);
   await weight(page, id);
   await outage(context, page);

@@ -1,44 +1,19 @@
 // One job (#/jobs/3). In the address: x, smooth, from, to, log of the charts.
 
-import { get, post, words } from "../api.js";
-import { ask } from "../ask.js";
+import { get, post } from "../api.js";
 import { badge, h, mark, meter, notice, say, setBadge, setMeter, show } from "../dom.js";
 import * as f from "../format.js";
-import { ended } from "../jobs.js";
+import { ended, submitter } from "../jobs.js";
 import { hear, watch } from "../live.js";
-import { href } from "../place.js";
 import { planView } from "../plan_view.js";
+import { jobActions } from "./job_actions.js";
 import { jobCharts } from "./job_charts.js";
 import { checkpointsCard, evalsCard, eventsCard, filesCard, tiles } from "./job_facts.js";
 import { logView } from "./job_log.js";
+import { outputs } from "./job_outputs.js";
 
 const PERIOD_MS = 1500; // between looks
 const LIVE_MS = 250; // between what the stream tells of steps being shown
-
-function cancelButton(id) {
-  const button = h("button", { type: "button", class: "danger", hidden: true }, "Cancel…");
-  button.addEventListener("click", async () => {
-    const yes = await ask({
-      title: `Cancel job ${id}?`, text: button.dataset.waits === "true" ? "It has not started: it leaves the queue at once."
-        : "The workers finish the current step and write a checkpoint, unless the job disables checkpoints. You can resume the job later.",
-      yes: "Cancel the job", no: "Keep it running", work: () => post(`/v1/jobs/${id}/cancel`),
-    });
-    if (yes) say(button, "Cancelling…");
-    button.disabled = yes;
-  });
-  return button;
-}
-
-// Goes on from the newest checkpoint.
-function resumeButton(id, resumed) {
-  const button = h("button", { type: "button", hidden: true }, "Resume");
-  button.addEventListener("click", async () => {
-    button.disabled = true;
-    await post(`/v1/jobs/${id}/resume`).then(resumed, (e) => say(button, words(e)));
-    button.disabled = false;
-  });
-  return button;
-}
 
 const optimizerWords = (o) => [o.name, ["sgd", "lars", "rmsprop"].includes(o.name) && `momentum ${o.momentum}`,
   `weight decay ${o.weight_decay}`].filter(Boolean).join(", ");
@@ -51,6 +26,8 @@ function about(job) {
     ["Data", spec.data?.train],
     ["Optimiser", spec.optimizer && optimizerWords(spec.optimizer)],
     ["Submitted", job.created_at && f.date(job.created_at)],
+    ["By", job.submitted_by && submitter(job)],
+    ["Priority", job.priority !== 0 && `${job.priority}`],
     ["Started", job.started_at && f.date(job.started_at)],
     ["Finished", job.finished_at && f.date(job.finished_at)],
   ].filter(([, value]) => value);
@@ -66,12 +43,16 @@ async function drawRate({ spec, plan }) {
   }
 }
 
+// Of one that waits, behind what it waits for.
+const startWords = (job) => (job.state === "queued" && job.estimated_start
+  ? `; starts in about ${f.duration(Math.max(0, job.estimated_start - Date.now() / 1000))}` : "");
+
 function planCard() {
   const list = h("dl", { class: "facts" }), plan = planView();
   const element = h("section", { class: "card" }, h("h2", {}, "Plan"), list, plan.element);
   let text = "";
   const update = (job) => {
-    const now = JSON.stringify([job.plan, about(job), ended(job)]);
+    const now = JSON.stringify([job.plan, about(job).filter(([, value]) => typeof value === "string"), ended(job)]);
     if (now === text || !job.plan) return;
     text = now;
     list.replaceChildren(...about(job).flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));
@@ -84,17 +65,20 @@ function planCard() {
 export function mount(main, { params, query, heading }) {
   const id = Number(params[0]);
   const title = h("h1", { tabindex: -1 }, `Job ${id}`), state = badge();
-  const cancel = cancelButton(id), resume = resumeButton(id, () => look.again());
-  const clone = h("a", { class: "button", href: href("/submit", { clone: id }), hidden: true }, "Clone with changes");
+  const actions = jobActions(id, () => look.again());
   const reason = h("p", { class: "why", role: "status" });
   const bar = meter(`progress of job ${id}`), numbers = tiles(), plan = planCard(), charts = jobCharts(id, query);
-  const evals = evalsCard(), checkpoints = checkpointsCard(id), events = eventsCard(id), files = filesCard(id), log = logView(id);
-  const content = h("div", { class: "stack", hidden: true }, bar.element, numbers.element, charts.element,
-    h("div", { class: "columns" }, h("div", { class: "stack" }, plan.element, files.element),
-      h("div", { class: "stack" }, evals.element, checkpoints.element, events.element)), log.element);
+  const evals = evalsCard(), checkpoints = checkpointsCard(id), events = eventsCard(id), files = filesCard(id), log = logView(id), written = outputs(id);
+  const columns = h("div", { class: "columns" }, h("div", { class: "stack" }, plan.element, files.element),
+    h("div", { class: "stack" }, evals.element, checkpoints.element, events.element));
+  const content = h("div", { class: "stack", hidden: true }, bar.element, numbers.element, charts.element, columns, written.element, log.element);
+  // Of a job that has not begun there is nothing yet but its plan.
+  const arrange = (begun) => {
+    for (const element of [bar.element, numbers.element, charts.element, written.element, log.element]) show(element, begun);
+  };
   const wait = notice(`Loading job ${id}…`);
   main.replaceChildren(h("nav", { class: "crumbs", "aria-label": "Where you are" }, h("a", { href: "#/" }, "Jobs"), ` / ${id}`),
-    h("div", { class: "title" }, title, state, h("div", { class: "actions" }, clone, resume, cancel)), reason, wait, content);
+    h("div", { class: "title" }, title, state, h("div", { class: "actions" }, ...actions.elements)), reason, wait, content);
   heading(`Job ${id}`);
 
   let job = null, asked = 0;
@@ -104,16 +88,10 @@ export function mount(main, { params, query, heading }) {
     say(title, job.name || `Job ${id}`);
     heading(`${job.name || "Job"} #${id}`);
     setBadge(state, job.state);
-    say(reason, job.state === "succeeded" ? "" : job.reason ?? "");
+    say(reason, job.state === "succeeded" ? "" : (job.reason ?? "") + startWords(job));
     mark(reason, "data-state", job.state);
-    show(cancel, !ended(job));
-    mark(cancel, "data-waits", job.state === "queued" && job.attempt === 0);
-    if (ended(job)) {
-      cancel.disabled = false;
-      say(cancel, "Cancel…");
-    }
-    show(resume, ["failed", "cancelled"].includes(job.state) && Boolean(job.checkpoint_step));
-    show(clone, true);
+    actions.update(job);
+    arrange(job.attempt > 0);
     setMeter(bar, job);
     numbers.update(job, asked);
   };
@@ -132,6 +110,7 @@ export function mount(main, { params, query, heading }) {
     tell();
     plan.update(job);
     files.update(job);
+    written.update(job);
     const [list, all] = await Promise.all([get(`/v1/jobs/${id}/evals`, signal), events.update(signal), log.update(job, signal)]);
     evals.update(list.evals);
     await checkpoints.update(all, signal);

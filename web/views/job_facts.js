@@ -139,17 +139,22 @@ export function eventsCard(id) {
 export function filesCard(id) {
   const trace = h("li", { hidden: true }, fileLink("Trace", `/v1/jobs/${id}/trace`, `job-${id}-trace.json`),
     h("span", { class: "quiet" }, " of the profiled steps. To look at it: “Load profile…” in the Performance panel of Chromium's developer tools, or Perfetto."));
+  const layers = h("li", { hidden: true }, fileLink("Layers", `/v1/jobs/${id}/layers`, `job-${id}-layers.txt`), h("span", { class: "quiet" }, " of the profiled steps: time and speed of each"));
+  const predictions = h("li", { hidden: true }, fileLink("Predictions", `/v1/jobs/${id}/predictions`, `job-${id}-predictions.csv`),
+    h("span", { class: "quiet" }, " of the last evaluation, an image a line"));
   const line = (text, path, name, what) => h("li", {}, fileLink(text, path, name), h("span", { class: "quiet" }, ` ${what}`));
   const list = h("ul", { class: "files" },
     line("CSV", `/v1/jobs/${id}/metrics?format=csv&points=20000`, `job-${id}.csv`, "of all series, by step"),
     line("TensorBoard", `/v1/jobs/${id}/tensorboard`, `events.out.tfevents.job-${id}`, "event file"),
     line("MLPerf log", `/v1/jobs/${id}/mllog`, `job-${id}-mllog.txt`, "by the rules of MLPerf training"),
-    line("JSON", `/v1/jobs/${id}`, `job-${id}.json`, "document, plan and results"), trace);
+    line("JSON", `/v1/jobs/${id}`, `job-${id}.json`, "document, plan and results"), trace, layers, predictions);
   const where = h("code"), element = h("section", { class: "card" }, h("h2", {}, "Files"), list, h("p", { class: "quiet" }, "Run directory ", where));
   return {
     element,
     update: (job) => {
       show(trace, Boolean(job.spec?.profile?.steps));
+      show(layers, Boolean(job.spec?.profile?.steps));
+      show(predictions, Boolean(job.spec?.eval?.predictions));
       say(where, job.run_dir ?? "");
     },
   };

@@ -5,6 +5,7 @@ import { codeBox, curlCommand, jsonEditor, problemList } from "../code.js";
 import { h, notice, say, show } from "../dom.js";
 import { fieldsOf, pretty, sparse, valueAt, withValue } from "../job_document.js";
 import { watch } from "../live.js";
+import { sweepForm } from "../sweep_form.js";
 import { trialsOf } from "../sweeps.js";
 
 const BASE = { data: { train: "synthetic", train_images: 512 }, model: { arch: "resnet18", image_size: 32, classes: 10 }, batch_per_worker: 8, steps: 16, checkpoint: { disable: true } };
@@ -18,14 +19,14 @@ const EXAMPLES = [
 
 
 // The base of the examples: a job with only what differs from the defaults, or a small one.
-async function baseOf(id, signal) {
+async function baseOf(id, fields, signal) {
   if (!id) return BASE;
-  const [job, schema, { presets }] = await Promise.all([get(`/v1/jobs/${encodeURIComponent(id)}`, signal), get("/v1/schema/job", signal), get("/v1/presets", signal)]);
+  const [job, { presets }] = await Promise.all([get(`/v1/jobs/${encodeURIComponent(id)}`, signal), get("/v1/presets", signal)]);
   const { name: _name, ...spec } = job.spec;
-  return sparse(fieldsOf(schema), spec, presets.find((one) => one.name === spec.preset)?.document ?? null);
+  return sparse(fields, spec, presets.find((one) => one.name === spec.preset)?.document ?? null);
 }
 
-function build(main, base, first) {
+function build(main, fields, base, first) {
   let document = null, busy = false, key;
   const told = h("p", { class: "help", role: "status" }), failure = h("p", { class: "error", role: "alert", hidden: true });
   const button = h("button", { type: "button", class: "primary" }, "Start the sweep");
@@ -35,8 +36,13 @@ function build(main, base, first) {
     editor.read();
   } });
   const curl = codeBox("curl", "the curl line");
+  const form = sweepForm(fields, (now) => {
+    editor.set(pretty(now));
+    editor.read();
+  });
   const typed = (now) => {
     document = now;
+    form.update(now);
     key = newKey(); // of this text: a second try after a lost answer gives the same sweep
     trouble.update([], editor.text.value);
     show(failure, false);
@@ -45,7 +51,7 @@ function build(main, base, first) {
     curl.set(now ? curlCommand(pretty(now), "/v1/sweeps") : "");
     if (now) sessionStorage.setItem("traind-sweep-draft", pretty(now));
   };
-  const editor = jsonEditor({ id: "sweep-json", title: "JSON", what: "A sweep", rows: 24, typed });
+  const editor = jsonEditor({ id: "sweep-json", title: "JSON", what: "A sweep", rows: 16, typed });
   button.addEventListener("click", async () => {
     if (busy) return;
     if (!document) return editor.text.focus();
@@ -65,7 +71,7 @@ function build(main, base, first) {
   });
   const example = ([title, text, make]) => h("li", {}, h("button", { type: "button", onclick: () => { editor.set(pretty(make(base))); editor.read(); } }, title), h("span", { class: "help" }, text));
   main.replaceChildren(h("div", { class: "title" }, h("h1", { tabindex: -1 }, "New sweep")),
-    h("div", { class: "submit" }, h("div", { class: "submit-form" }, h("section", { class: "card" }, editor.element)),
+    h("div", { class: "submit" }, h("div", { class: "submit-form" }, form.element, h("section", { class: "card" }, editor.element)),
       h("div", { class: "submit-side" }, h("section", { class: "card" }, h("h2", {}, "Begin with"), h("ul", { class: "examples" }, ...EXAMPLES.map(example)),
         h("p", { class: "help" }, "“base” is a job; “parameters” are its keys with the values to try. “metric” is top1, top5, loss, images_per_sec or ttt_seconds.")),
       trouble.element, h("div", { class: "submit-bar" }, failure, button, told), h("section", { class: "card codes" }, curl.element))));
@@ -79,8 +85,9 @@ export function mount(main, { query, heading }) {
   main.append(wait);
   const watching = watch(async (signal) => {
     if (wait.isConnected) {
-      const [job, sweep] = await Promise.all([baseOf(base, signal), from ? get(`/v1/sweeps/${encodeURIComponent(from)}`, signal) : null]);
-      if (!abort.signal.aborted) build(main, sweep?.document.base ?? job, sweep ? pretty(sweep.document) : base ? null : sessionStorage.getItem("traind-sweep-draft"));
+      const fields = fieldsOf(await get("/v1/schema/job", signal));
+      const [job, sweep] = await Promise.all([baseOf(base, fields, signal), from ? get(`/v1/sweeps/${encodeURIComponent(from)}`, signal) : null]);
+      if (!abort.signal.aborted) build(main, fields, sweep?.document.base ?? job, sweep ? pretty(sweep.document) : base ? null : sessionStorage.getItem("traind-sweep-draft"));
     } else await get("/healthz", signal);
     return 5000;
   }, { periodMs: 2000, done: (error) => {

@@ -2,7 +2,7 @@
 
 import { badge, datum, h, mark, meter, progressOf, say, setBadge, setDatum, setMeter } from "../dom.js";
 import * as f from "../format.js";
-import { timeLeft, title } from "../jobs.js";
+import { submitter, timeLeft, title } from "../jobs.js";
 
 const STATES = ["running", "evaluating", "starting", "queued", "failed", "cancelled", "succeeded"];
 
@@ -43,7 +43,8 @@ export function jobRow(id, picked) {
     setDatum(left, time?.value ?? null, f.duration(time?.value));
     say(band, time?.high ? `${f.duration(time.low)} to ${f.duration(time.high)}` : start !== null ? `starts in ${f.duration(Math.max(0, start))}`
       : job.ttt_seconds ? `took ${f.duration(job.ttt_seconds)}` : "");
-    say(who, job.submitted_by ?? f.none);
+    if (who.dataset.by !== (job.submitted_by ?? "")) who.replaceChildren(job.submitted_by ? submitter(job) : f.none);
+    mark(who, "data-by", job.submitted_by ?? "");
     say(submitted, f.ago(job.created_at));
     mark(submitted, "title", f.date(job.created_at));
   };

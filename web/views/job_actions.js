@@ -1,0 +1,74 @@
+// What a person may do with a job: the buttons beside its title.
+
+import { get, post, remove, words } from "../api.js";
+import { ask } from "../ask.js";
+import { h, mark, say, show } from "../dom.js";
+import * as f from "../format.js";
+import { ended } from "../jobs.js";
+import { href } from "../place.js";
+
+// What cancelling comes to, by what the job does now.
+function cancelWords(job) {
+  if (job.state === "queued" && job.attempt === 0) return "It has not started: it leaves the queue at once.";
+  if (job.state === "queued") return "It leaves the queue at once. Its checkpoints stay: you can resume it later.";
+  const { mode, checkpoint } = job.spec ?? {};
+  if (mode === "eval") return "The workers stop at once, without a result. It cannot be resumed.";
+  if (checkpoint?.disable) return "The workers finish the current step and stop. This job writes no checkpoints, so it cannot be resumed.";
+  return "The workers finish the current step and write a checkpoint. You can resume the job from there later.";
+}
+
+function removeWords(job) {
+  return `Its run directory is deleted for good: checkpoints, weights, logs, predictions. So are its results and charts here.${job.checkpoint_step
+    ? ` Its newest checkpoint is of step ${f.count(job.checkpoint_step)}.` : ""}`;
+}
+
+// changed(): something was done, look again.  {elements, update(job)}
+export function jobActions(id, changed) {
+  let job = null;
+  const button = (text, classes, work) => {
+    const element = h("button", { type: "button", class: classes, hidden: true }, text);
+    element.addEventListener("click", () => work(element));
+    return element;
+  };
+  // At once, without a question; what goes wrong is told in the button's place.
+  const direct = (text, path) => button(text, "", async (element) => {
+    element.disabled = true;
+    await post(`/v1/jobs/${id}/${path}`).then(() => { say(element, text); changed(); }, (e) => say(element, words(e)));
+    element.disabled = false;
+  });
+  const resume = direct("Resume", "resume"), hold = direct("Hold", "hold"), release = direct("Release", "release");
+  mark(hold, "title", "It stays in the queue, and others pass it, until you release it.");
+  const cancel = button("Cancel…", "danger", async (element) => {
+    const yes = await ask({ title: `Cancel job ${id}?`, text: cancelWords(job), yes: "Cancel the job", no: "Keep it running", work: () => post(`/v1/jobs/${id}/cancel`) });
+    if (yes) say(element, "Cancelling…");
+    element.disabled = yes;
+  });
+  const priority = button("Priority…", "", async () => {
+    const field = h("input", { type: "number", min: -1000, max: 1000, step: 1, value: job.priority, required: true });
+    const work = () => post(`/v1/jobs/${id}/priority`, { priority: field.valueAsNumber });
+    if (await ask({ title: `Priority of job ${id}`, text: "The highest starts first; each point counts as much as an hour of waiting, unless the administrator set another time.",
+      more: h("p", {}, h("label", {}, "Priority ", field)), yes: "Set the priority", no: "Leave it", kind: "primary", work })) changed();
+  });
+  const clear = button("Delete…", "danger", async () => {
+    job = await get(`/v1/jobs/${id}`);
+    if (await ask({ title: `Delete job ${id}?`, text: removeWords(job), yes: "Delete the job", no: "Keep it", work: () => remove(`/v1/jobs/${id}`) }))
+      location.hash = "#/";
+  });
+  const clone = h("a", { class: "button", href: href("/submit", { clone: id }), hidden: true }, "Clone with changes");
+  const update = (now) => {
+    job = now;
+    const over = ended(job), waits = job.state === "queued" && !job.slurm;
+    show(clone, true);
+    show(resume, ["failed", "cancelled"].includes(job.state) && Boolean(job.checkpoint_step));
+    show(hold, waits && !job.held_at);
+    show(release, waits && Boolean(job.held_at));
+    show(priority, waits);
+    show(cancel, !over);
+    show(clear, over);
+    if (over) {
+      cancel.disabled = false;
+      say(cancel, "Cancel…");
+    }
+  };
+  return { elements: [clone, resume, release, hold, priority, cancel, clear], update };
+}
