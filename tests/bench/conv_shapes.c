@@ -115,10 +115,11 @@ static void run_bf16(const struct data_bf16 *d, enum conv_direction direction)
                                    .dx = direction == CONV_DATA && d->x ? d->dx : NULL,
                                    .dw = d->dw,
                                    .scratch = d->scratch};
+    size_t lines = (size_t)(d->batch * d->c.window.out);
     if (direction == CONV_FORWARD)
-        conv_bf16_forward(&d->c, d->forward, b.x, d->z, 0, d->batch, d->scratch, NULL, NULL);
+        conv_bf16_forward(&d->c, d->forward, b.x, d->z, 0, lines, d->scratch, NULL, NULL);
     else
-        conv_bf16_backward(&d->c, &b, 0, d->batch);
+        conv_bf16_backward(&d->c, &b, 0, lines);
 }
 
 static double seconds_bf16(const struct data_bf16 *d, enum conv_direction direction)

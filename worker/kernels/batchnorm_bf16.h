@@ -1,12 +1,11 @@
 /*
- * batchnorm.h and pool.h on bf16 tensors: what is read is widened, computed in fp32 as there, and
+ * batchnorm.h on bf16 tensors: what is read is widened, computed in fp32 as there, and
  * rounded once when it is written. Channels are multiples of 32.
  */
 #ifndef TRAIND_WORKER_KERNELS_BATCHNORM_BF16_H
 #define TRAIND_WORKER_KERNELS_BATCHNORM_BF16_H
 
 #include "worker/kernels/bf16.h"
-#include "worker/kernels/window.h"
 
 void batchnorm_bf16_sums(const bf16 *z, size_t rows, size_t c, const float *shift, double *sum,
                          double *square_sum);
@@ -43,13 +42,5 @@ void batchnorm_bf16_mask_sums(bf16 *g, const struct batchnorm_bf16_mask *mask, s
 /* dz = a g + b z + c; dz may be g. */
 void batchnorm_bf16_input_gradient(const bf16 *g, const bf16 *z, size_t rows, size_t c,
                                    const float *a, const float *b, const float *c0, bf16 *dz);
-
-/* tap NULL: not wanted. */
-void pool_bf16_max(const struct window *w, const bf16 *x, int n, bf16 *y, uint8_t *tap);
-/* dx overwritten: sums in fp32, rounded once. */
-void pool_bf16_max_backward(const struct window *w, const bf16 *dy, const uint8_t *tap, int n,
-                            bf16 *dx);
-void pool_bf16_average(const bf16 *x, int n, int pixels, int c, float *y);
-void pool_bf16_average_backward(const float *dy, int n, int pixels, int c, bf16 *dx);
 
 #endif

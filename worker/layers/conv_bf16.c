@@ -54,17 +54,17 @@ static void forward_in_place(const struct bf16_grid *g, const struct bf16_scratc
     }
 }
 
-static void forward_group(const struct bf16_grid *g, const struct bf16_scratch *s,
-                          const bf16 *packed, const bf16 *x, bf16 *z, size_t images)
+static void forward_piece(const struct bf16_grid *g, const struct bf16_scratch *s,
+                          const bf16 *packed, const bf16 *x, bf16 *z, struct bf16_piece piece)
 {
     size_t chunks = bf16_panel_chunks(g, CONV_FORWARD);
     struct bf16_place place = {g->out, 1, 0, 0, g->out, g->out, g->width};
 
-    forward_chunks(g, bf16_lay_x(g, x, images, s->x), s->chunk);
-    bf16_find_pixels(&place, images, s->pixel);
+    forward_chunks(g, bf16_lay_x(g, x, piece, s->x), s->chunk);
+    bf16_find_pixels(&place, piece, s->pixel);
     bf16_multiply_rows(&(struct bf16_rows){
         .p = {s->x, g->ci, s->chunk, chunks, packed},
-        .positions = images * g->width * g->width,
+        .positions = piece.rows * g->width,
         .columns = g->co,
         .panel = chunks * BF16_CHUNK_SIZE,
         .pixel = s->pixel,
@@ -74,27 +74,42 @@ static void forward_group(const struct bf16_grid *g, const struct bf16_scratch *
     });
 }
 
-void conv_bf16_forward(const struct conv *c, const bf16 *packed, const void *x, bf16 *z, int first,
-                       int end, void *scratch, conv_bf16_rows *done, void *context)
+static void forward_pieces(const struct bf16_grid *g, const struct bf16_scratch *s,
+                           const bf16 *packed, const void *x, bf16 *z, size_t first, size_t end,
+                           conv_bf16_rows *done, void *context)
+{
+    size_t last = bf16_grid_row(g, end);
+    struct bf16_piece p;
+
+    for (size_t row = bf16_grid_row(g, first); row < last; row += p.rows) {
+        p = bf16_next_piece(g, row, last);
+        if (bf16_grid_is_first(g))
+            bf16_forward_first(g, s, packed, x, z, p);
+        else
+            forward_piece(g, s, packed, x, z, p);
+        size_t line = bf16_grid_line(g, row, g->out, 1),
+               behind = bf16_grid_line(g, row + p.rows, g->out, 1);
+        if (done && behind > line)
+            done(line * g->out, (behind - line) * g->out, context);
+    }
+}
+
+void conv_bf16_forward(const struct conv *c, const bf16 *packed, const void *x, bf16 *z,
+                       size_t first, size_t end, void *scratch, conv_bf16_rows *done, void *context)
 {
     struct bf16_grid g = bf16_grid_of(c);
     struct bf16_scratch s = bf16_scratch_of(&g, false, scratch);
-    size_t in = g.in * g.in * g.ci, out = g.out * g.out;
 
     bf16_begin();
     if (g.x_in_place)
-        forward_in_place(&g, &s, packed, x, z, (size_t)first * out, (size_t)end * out, done,
-                         context);
+        forward_in_place(&g, &s, packed, x, z, first * g.out, end * g.out, done, context);
     else
-        for (size_t i = (size_t)first; i < (size_t)end; i += g.images) {
-            size_t images = extent_min((size_t)end - i, g.images);
-            if (bf16_grid_is_first(&g))
-                bf16_forward_first(&g, &s, packed, (const float *)x + i * in, z + i * out * g.co,
-                                   images);
-            else
-                forward_group(&g, &s, packed, (const bf16 *)x + i * in, z + i * out * g.co, images);
-            if (done)
-                done(i * out, images * out, context);
-        }
+        forward_pieces(&g, &s, packed, x, z, first, end, done, context);
     bf16_end();
+}
+
+bool conv_bf16_keeps_lines(const struct conv *c)
+{
+    struct bf16_grid g = bf16_grid_of(c);
+    return g.x_in_place || bf16_grid_is_first(&g);
 }

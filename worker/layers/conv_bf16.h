@@ -27,19 +27,28 @@ void conv_bf16_pack(const struct conv *c, enum conv_direction direction, const f
 
 size_t conv_bf16_scratch_bytes(const struct conv *c, bool backward);
 
-/* Rows [row, row + rows) of z or dx were written, or of dz are about to be read. */
+/* Rows (pixels) [row, row + rows) of z or dx were written, or of dz are about to be read. */
 typedef void conv_bf16_rows(size_t row, size_t rows, void *context);
 
-/* z (N, out, out, c_out) of the images [first, end); x is float where c_in < 32. done may be NULL.
+/* What threads share are lines of z, counted through the batch: (N out). */
+
+/* The lines [first, end) of z (N, out, out, c_out); x is float where c_in < 32. done may be NULL.
  */
-void conv_bf16_forward(const struct conv *c, const bf16 *packed, const void *x, bf16 *z, int first,
-                       int end, void *scratch, conv_bf16_rows *done, void *context);
+void conv_bf16_forward(const struct conv *c, const bf16 *packed, const void *x, bf16 *z,
+                       size_t first, size_t end, void *scratch, conv_bf16_rows *done,
+                       void *context);
+
+/* Does backward read no rows of dz and x but those of its lines? Others reach beyond them, into the
+ * lines before and behind in the same image. */
+bool conv_bf16_keeps_lines(const struct conv *c);
 
 struct conv_bf16_backward {
     const bf16 *packed; /* for CONV_DATA; NULL without dx */
     const void *x;  /* as forward's; read after `ready` was called for the rows (1x1 of stride 1)
                        or for the image */
-    const bf16 *dz; /* read after `ready` was called for the rows */
+    const bf16 *dz; /* read after `ready` was called for the rows. All of it and of x must be there,
+                       and ready be NULL, for lines that are no whole images, unless
+                       conv_bf16_keeps_lines */
     bf16 *dx;       /* NULL: not wanted */
     bool add_dx;
     float *dw;
@@ -49,7 +58,8 @@ struct conv_bf16_backward {
     void *context;
 };
 
-void conv_bf16_backward(const struct conv *c, const struct conv_bf16_backward *b, int first,
-                        int end);
+/* Of the lines [first, end) of dz: all that they give to dw, and the lines of dx at their place. */
+void conv_bf16_backward(const struct conv *c, const struct conv_bf16_backward *b, size_t first,
+                        size_t end);
 
 #endif

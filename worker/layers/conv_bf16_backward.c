@@ -93,8 +93,8 @@ static void sum_weights(const struct bf16_sums *w)
 
 /* Of one phase, whose taps are behind `chunks` others in the panels. dz: of the first position. */
 static size_t data_of_phase(const struct bf16_grid *g, const struct bf16_scratch *s,
-                            const struct conv_bf16_backward *b, const bf16 *dz, size_t images,
-                            size_t fy, size_t fx, size_t chunks, bf16 *dx)
+                            const struct conv_bf16_backward *b, const bf16 *dz,
+                            struct bf16_piece piece, size_t fy, size_t fx, size_t chunks)
 {
     size_t y0 = bf16_grid_lead(g, fy), x0 = bf16_grid_lead(g, fx), n = 0;
     struct bf16_place place = {g->in,
@@ -110,15 +110,15 @@ static size_t data_of_phase(const struct bf16_grid *g, const struct bf16_scratch
             for (size_t i = 0; i < g->chunks_out; i++)
                 s->chunk[n++] =
                     ((y0 + g->lead - ty) * g->width + x0 + g->lead - tx) * g->co + i * 32;
-    bf16_find_pixels(&place, images, s->pixel);
+    bf16_find_pixels(&place, piece, s->pixel);
     bf16_multiply_rows(&(struct bf16_rows){
         .p = {dz, g->co, s->chunk, n, b->packed + chunks * BF16_CHUNK_SIZE},
-        .positions = images * g->width * g->width,
+        .positions = piece.rows * g->width,
         .exact = g->dz_in_place,
         .columns = g->ci,
         .panel = bf16_panel_chunks(g, CONV_DATA) * BF16_CHUNK_SIZE,
         .pixel = s->pixel,
-        .to = dx,
+        .to = b->dx,
         .add = b->add_dx,
         .g = g,
         .base = bf16_base_out
@@ -126,31 +126,63 @@ static size_t data_of_phase(const struct bf16_grid *g, const struct bf16_scratch
     return n;
 }
 
-static void bf16_backward_group(const struct bf16_grid *g, const struct bf16_scratch *s,
-                                const struct conv_bf16_backward *b, size_t image, size_t images,
-                                bool add_dw)
+/* Rows [row, row + rows) of dx belong to a piece. */
+static void rows_of_dx(const struct bf16_grid *g, struct bf16_piece p, size_t *row, size_t *rows)
 {
-    size_t in = g->in * g->in * g->ci, n = images * g->width * g->width, chunks = 0;
-    const bf16 *dz = b->dz + image * g->out * g->out * g->co, *x = (const bf16 *)b->x + image * in;
-    bf16 *dx = b->dx ? b->dx + image * in : NULL;
-    size_t phase = bf16_lay_x(g, x, images, s->x);
+    size_t line = bf16_grid_line(g, p.row, g->in, g->stride);
+
+    *row = line * g->in;
+    *rows = (bf16_grid_line(g, p.row + p.rows, g->in, g->stride) - line) * g->in;
+}
+
+static void data_of_piece(const struct bf16_grid *g, const struct bf16_scratch *s,
+                          const struct conv_bf16_backward *b, const bf16 *dz,
+                          struct bf16_piece piece)
+{
+    size_t chunks = 0, row, rows;
+
+    rows_of_dx(g, piece, &row, &rows);
+    if (g->phases < g->stride && !b->add_dx)
+        bf16_zero(b->dx + row * g->ci, rows * g->ci);
+    for (size_t f = 0; f < g->phases * g->phases; f++)
+        chunks += data_of_phase(g, s, b, dz, piece, f / g->phases, f % g->phases, chunks);
+    if (b->done && rows)
+        b->done(row, rows, b->context);
+}
+
+static void backward_piece(const struct bf16_grid *g, const struct bf16_scratch *s,
+                           const struct conv_bf16_backward *b, struct bf16_piece piece, bool add_dw)
+{
+    size_t n = piece.rows * g->width, phase = bf16_lay_x(g, b->x, piece, s->x);
+    const bf16 *dz = b->dz + piece.row * g->out * g->co; /* in place width is out */
 
     if (!g->dz_in_place) {
-        bf16_lay_dz(g, dz, images, s->dz);
+        bf16_lay_dz(g, b->dz, piece, s->dz);
         dz = s->dz;
     }
     for (size_t f = 0; f < g->phases * g->phases; f++)
         bf16_turn_x(g, s->x + f * phase, phase / g->ci, s->tail, s->x_columns + f * g->ci * s->ld,
                     s->ld);
-    bf16_pack_dz(g, dz + g->lead * (g->width + 1) * g->co,
-                 g->dz_in_place ? n : bf16_round_up(n, 32), s->tail, s->dz_panels);
+    bf16_pack_dz(g, dz + g->lead * (g->width + 1) * g->co, n, s->tail, s->dz_panels);
     sum_weights(&(struct bf16_sums){g, s, g->ci * s->ld, bf16_round_up(n, 32), b->dw, add_dw});
-    if (!dx)
-        return;
-    if (g->phases < g->stride && !b->add_dx)
-        bf16_zero(dx, images * in);
-    for (size_t f = 0; f < g->phases * g->phases; f++)
-        chunks += data_of_phase(g, s, b, dz, images, f / g->phases, f % g->phases, chunks, dx);
+    if (b->dx)
+        data_of_piece(g, s, b, dz, piece);
+}
+
+static void backward_pieces(const struct bf16_grid *g, const struct bf16_scratch *s,
+                            const struct conv_bf16_backward *b, size_t first, size_t end)
+{
+    size_t start = bf16_grid_row(g, first), last = bf16_grid_row(g, end);
+    struct bf16_piece p;
+
+    for (size_t row = start; row < last; row += p.rows) {
+        p = bf16_next_piece(g, row, last);
+        size_t line = bf16_grid_line(g, row, g->out, 1);
+        size_t lines = bf16_grid_line(g, row + p.rows, g->out, 1) - line;
+        if (b->ready && lines)
+            b->ready(line * g->out, lines * g->out, b->context);
+        backward_piece(g, s, b, p, b->add_dw || row > start);
+    }
 }
 
 static void backward_in_place(const struct bf16_grid *g, const struct bf16_scratch *s,
@@ -187,26 +219,18 @@ static void backward_in_place(const struct bf16_grid *g, const struct bf16_scrat
     }
 }
 
-void conv_bf16_backward(const struct conv *c, const struct conv_bf16_backward *b, int first,
-                        int end)
+void conv_bf16_backward(const struct conv *c, const struct conv_bf16_backward *b, size_t first,
+                        size_t end)
 {
     struct bf16_grid g = bf16_grid_of(c);
     struct bf16_scratch s = bf16_scratch_of(&g, true, b->scratch);
-    size_t in = g.in * g.in, out = g.out * g.out;
 
     bf16_begin();
     if (bf16_grid_is_first(&g))
-        bf16_backward_first(&g, &s, b, (size_t)first, (size_t)end);
+        bf16_backward_first(&g, &s, b, first, end);
     else if (g.x_in_place)
-        backward_in_place(&g, &s, b, (size_t)first * out, (size_t)end * out);
+        backward_in_place(&g, &s, b, first * g.out, end * g.out);
     else
-        for (size_t i = (size_t)first; i < (size_t)end; i += g.images) {
-            size_t images = extent_min((size_t)end - i, g.images);
-            if (b->ready)
-                b->ready(i * out, images * out, b->context);
-            bf16_backward_group(&g, &s, b, i, images, b->add_dw || i > (size_t)first);
-            if (b->dx && b->done)
-                b->done(i * in, images * in, b->context);
-        }
+        backward_pieces(&g, &s, b, first, end);
     bf16_end();
 }

@@ -2,41 +2,41 @@
 #include "worker/layers/conv_bf16_parts.h"
 #include "worker/layers/conv_bf16_rows.h"
 
-/* fp32 images as rows of phase fy, with all columns of a row side by side: (phases, positions,
- * stride, ci). Returns the elements of a phase. */
-static size_t lay_first(const struct bf16_grid *g, const float *x, size_t images, bf16 *to)
+/* A piece of fp32 images as rows of phase fy, with all columns of a row side by side: (phases,
+ * positions, stride, ci). Returns the elements of a phase. */
+static size_t lay_first(const struct bf16_grid *g, const float *x, struct bf16_piece p, bf16 *to)
 {
     size_t line = g->width * g->stride * g->ci, lead = g->pad * g->ci, pixels = g->in * g->ci;
-    size_t size = bf16_round_up(images * g->width * g->width + g->slack, 32) * g->stride * g->ci;
+    size_t size = bf16_round_up(p.rows * g->width + g->slack, 32) * g->stride * g->ci;
+    size_t last = p.row + p.rows + bf16_rows_behind(g, p, bf16_grid_reach(g, 0));
 
     pixels = extent_min(pixels, line - lead);
     for (size_t f = 0; f < g->phases; f++) {
         bf16 *at = to + f * size;
         bf16_zero(at, size);
-        for (size_t i = 0; i < images; i++)
-            for (size_t a = 0; a < g->width; a++, at += line) {
-                size_t y = a * g->stride + f - g->pad;
-                if (y < g->in)
-                    bf16_from_floats(x + (i * g->in + y) * g->in * g->ci, pixels, at + lead);
-            }
+        for (size_t r = p.row; r < last; r++, at += line) {
+            size_t y = r % g->width * g->stride + f - g->pad;
+            if (y < g->in)
+                bf16_from_floats(x + (r / g->width * g->in + y) * g->in * g->ci, pixels, at + lead);
+        }
     }
     return size;
 }
 
 void bf16_forward_first(const struct bf16_grid *g, const struct bf16_scratch *s, const bf16 *packed,
-                        const float *x, bf16 *z, size_t images)
+                        const float *x, bf16 *z, struct bf16_piece piece)
 {
-    size_t phase = lay_first(g, x, images, s->x), n = bf16_row_chunks(g);
+    size_t phase = lay_first(g, x, piece, s->x), n = bf16_row_chunks(g);
     struct bf16_place place = {g->out, 1, 0, 0, g->out, g->out, g->width};
 
     for (size_t ky = 0; ky < g->kernel; ky++)
         for (size_t i = 0; i < n; i++)
             s->chunk[ky * n + i] =
                 ky % g->stride * phase + ky / g->stride * g->width * g->stride * g->ci + i * 32;
-    bf16_find_pixels(&place, images, s->pixel);
+    bf16_find_pixels(&place, piece, s->pixel);
     bf16_multiply_rows(&(struct bf16_rows){
         .p = {s->x, g->stride * g->ci, s->chunk, g->kernel * n, packed},
-        .positions = images * g->width * g->width,
+        .positions = piece.rows * g->width,
         .columns = g->co,
         .panel = g->kernel * n * BF16_CHUNK_SIZE,
         .pixel = s->pixel,
@@ -77,22 +77,24 @@ static void first_rows(const struct bf16_grid *g, const struct bf16_scratch *s, 
     }
 }
 
-/* Positions [k0, k0 + k) of one image's dz. */
-static void lay_first_dz(const struct bf16_grid *g, const bf16 *dz, size_t k0, size_t k, bf16 *to)
+/* Positions [k0, k0 + k) of a piece of dz, and zeros behind it. */
+static void lay_first_dz(const struct bf16_grid *g, const bf16 *dz, struct bf16_piece p, size_t k0,
+                         size_t k, bf16 *to)
 {
     for (size_t q = k0; q < k0 + k; q++, to += g->co) {
-        size_t y = q / g->width, x = q % g->width;
-        if (y < g->out && x < g->out)
-            memcpy(to, dz + (y * g->out + x) * g->co, g->co * sizeof *to);
+        size_t row = p.row + q / g->width, x = q % g->width, y = row % g->width;
+        if (row < p.row + p.rows && y < g->out && x < g->out)
+            memcpy(to, dz + ((row / g->width * g->out + y) * g->out + x) * g->co,
+                   g->co * sizeof *to);
         else
             bf16_zero(to, g->co);
     }
 }
 
 static void sum_first(const struct bf16_grid *g, const struct bf16_scratch *s, const float *x,
-                      const bf16 *dz, bool add)
+                      const bf16 *dz, struct bf16_piece p, bool add)
 {
-    size_t phase = lay_first(g, x, 1, s->x), n = bf16_round_up(g->width * g->width, 32);
+    size_t phase = lay_first(g, x, p, s->x), n = bf16_round_up(p.rows * g->width, 32);
 
     turn_first(g, s, phase, bf16_round_up(n + g->slack, 32) - 32);
     for (size_t i = 0; i < BF16_BLOCK_POSITIONS / 32; i++)
@@ -100,7 +102,7 @@ static void sum_first(const struct bf16_grid *g, const struct bf16_scratch *s, c
     for (size_t k0 = 0; k0 < n; k0 += BF16_BLOCK_POSITIONS) {
         size_t k = extent_min(n - k0, BF16_BLOCK_POSITIONS);
         first_rows(g, s, k0, k, s->left, BF16_LEFT_LD);
-        lay_first_dz(g, dz, k0, k, s->dz);
+        lay_first_dz(g, dz, p, k0, k, s->dz);
         bf16_pack_dz(g, s->dz, k, s->tail, s->dz_panels);
         for (size_t j = 0; j < g->co / 32; j++)
             for (size_t r = 0; r < bf16_first_layer_rows(g); r += 32)
@@ -114,13 +116,17 @@ static void sum_first(const struct bf16_grid *g, const struct bf16_scratch *s, c
 void bf16_backward_first(const struct bf16_grid *g, const struct bf16_scratch *s,
                          const struct conv_bf16_backward *b, size_t first, size_t end)
 {
-    size_t out = g->out * g->out, weights = g->kernel * g->kernel * g->ci * g->co;
+    size_t weights = g->kernel * g->kernel * g->ci * g->co;
+    size_t start = bf16_grid_row(g, first), last = bf16_grid_row(g, end);
+    struct bf16_piece p;
 
-    for (size_t i = first; i < end; i++) {
-        if (b->ready)
-            b->ready(i * out, out, b->context);
-        sum_first(g, s, (const float *)b->x + i * g->in * g->in * g->ci, b->dz + i * out * g->co,
-                  i > first);
+    for (size_t row = start; row < last; row += p.rows) {
+        p = (struct bf16_piece){row, extent_min(last, (row / g->width + 1) * g->width) - row};
+        size_t line = bf16_grid_line(g, row, g->out, 1);
+        size_t lines = bf16_grid_line(g, row + p.rows, g->out, 1) - line;
+        if (b->ready && lines)
+            b->ready(line * g->out, lines * g->out, b->context);
+        sum_first(g, s, b->x, b->dz, p, row > start);
     }
     for (size_t i = 0; i < weights; i++)
         b->dw[i] = b->add_dw ? b->dw[i] + s->dw[i] : s->dw[i];

@@ -196,48 +196,78 @@ static void lay_row(const struct layout *l, const bf16 *line, bf16 *to)
     bf16_zero(to + end * l->c, (l->width - end) * l->c);
 }
 
-static void lay_images(const struct layout *l, const bf16 *from, size_t images, size_t slack,
-                       bf16 *to)
+/* Rows of positions; what is behind them, up to `positions`, is zero. */
+static void lay_rows(const struct layout *l, const bf16 *from, struct bf16_piece p,
+                     size_t positions, bf16 *to)
 {
     size_t row = l->width * l->c;
 
-    for (size_t i = 0; i < images; i++, from += l->size * l->size * l->c)
-        for (size_t a = 0; a < l->width; a++, to += row) {
-            size_t y = a * l->stride + l->fy - l->pad; /* huge before the first */
-            if (y < l->size)
-                lay_row(l, from + y * l->size * l->c, to);
-            else
-                bf16_zero(to, row);
-        }
-    bf16_zero(to, slack * l->c);
+    for (size_t r = p.row; r < p.row + p.rows; r++, to += row) {
+        size_t y = r % l->width * l->stride + l->fy - l->pad; /* huge before the first */
+        if (y < l->size)
+            lay_row(l, from + (r / l->width * l->size + y) * l->size * l->c, to);
+        else
+            bf16_zero(to, row);
+    }
+    bf16_zero(to, (positions - p.rows * l->width) * l->c);
 }
 
-size_t bf16_lay_x(const struct bf16_grid *g, const bf16 *x, size_t images, bf16 *to)
+size_t bf16_grid_row(const struct bf16_grid *g, size_t line)
 {
-    size_t size = bf16_round_up(images * g->width * g->width + g->slack, 32) * g->ci;
+    return line / g->out * g->width + line % g->out;
+}
 
+size_t bf16_grid_line(const struct bf16_grid *g, size_t row, size_t size, size_t stride)
+{
+    return row / g->width * size + extent_min(row % g->width * stride, size);
+}
+
+struct bf16_piece bf16_next_piece(const struct bf16_grid *g, size_t row, size_t end)
+{
+    return (struct bf16_piece){row, extent_min(end - row, g->images * g->width)};
+}
+
+size_t bf16_rows_behind(const struct bf16_grid *g, struct bf16_piece p, size_t wanted)
+{
+    size_t within = (p.row + p.rows) % g->width;
+    return within ? extent_min(wanted, g->width - within) : 0;
+}
+
+static size_t laid_positions(const struct bf16_grid *g, struct bf16_piece p)
+{
+    return bf16_round_up(p.rows * g->width + g->slack, 32);
+}
+
+size_t bf16_lay_x(const struct bf16_grid *g, const bf16 *x, struct bf16_piece p, bf16 *to)
+{
+    size_t positions = laid_positions(g, p);
+
+    p.rows += bf16_rows_behind(g, p, bf16_grid_reach(g, 0));
     for (size_t f = 0; f < g->phases * g->phases; f++) {
         struct layout l = {g->in, g->ci, g->stride, f / g->phases, f % g->phases, g->pad, g->width};
-        lay_images(&l, x, images, size / g->ci - images * g->width * g->width, to + f * size);
+        lay_rows(&l, x, p, positions, to + f * positions * g->ci);
     }
-    return size;
+    return positions * g->ci;
 }
 
-void bf16_lay_dz(const struct bf16_grid *g, const bf16 *dz, size_t images, bf16 *to)
+void bf16_lay_dz(const struct bf16_grid *g, const bf16 *dz, struct bf16_piece p, bf16 *to)
 {
     struct layout l = {g->out, g->co, 1, 0, 0, g->lead, g->width};
-    lay_images(&l, dz, images, g->slack, to);
+    size_t positions = laid_positions(g, p);
+
+    p.rows += bf16_rows_behind(g, p, g->lead + bf16_grid_lead(g, 0));
+    lay_rows(&l, dz, p, positions, to);
 }
 
-void bf16_find_pixels(const struct bf16_place *p, size_t images, int32_t *pixel)
+void bf16_find_pixels(const struct bf16_place *p, struct bf16_piece piece, int32_t *pixel)
 {
-    for (size_t i = 0; i < images; i++)
-        for (size_t r = 0; r < p->width; r++)
-            for (size_t c = 0; c < p->width; c++) {
-                size_t y = r * p->stride + p->y0, x = c * p->stride + p->x0;
-                *pixel++ =
-                    r < p->rows && c < p->columns ? (int32_t)((i * p->size + y) * p->size + x) : -1;
-            }
+    for (size_t row = piece.row; row < piece.row + piece.rows; row++)
+        for (size_t c = 0; c < p->width; c++) {
+            size_t i = row / p->width, r = row % p->width;
+            size_t y = r * p->stride + p->y0, x = c * p->stride + p->x0;
+            *pixel++ =
+                r < p->rows && c < p->columns ? (int32_t)((i * p->size + y) * p->size + x) : -1;
+        }
     for (int i = 0; i < BF16_ROWS; i++)
         *pixel++ = -1;
 }

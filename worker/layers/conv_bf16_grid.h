@@ -86,17 +86,31 @@ size_t bf16_first_layer_rows(const struct bf16_grid *g); /* of dw, up to a multi
 
 /* ---- positions */
 
-/* All phases of x; returns the elements of one. */
-size_t bf16_lay_x(const struct bf16_grid *g, const bf16 *x, size_t images, bf16 *to);
-void bf16_lay_dz(const struct bf16_grid *g, const bf16 *dz, size_t images, bf16 *to);
+/* Rows of positions, counted through the batch: image i's begin at i width. Those behind the last
+ * line of an image go with it. */
+struct bf16_piece {
+    size_t row, rows;
+};
 
-/* Pixels of a tensor of this size by position: (y, x) = stride (row, column) + (y0, x0), of `rows`
- * rows and `columns` columns; -1: none. */
+size_t bf16_grid_row(const struct bf16_grid *g, size_t line); /* of z */
+/* Lines before a row of positions, of a tensor of `size` lines an image, `stride` of them a row. */
+size_t bf16_grid_line(const struct bf16_grid *g, size_t row, size_t size, size_t stride);
+/* At most the rows that fit into the scratch memory, from `row` on. */
+struct bf16_piece bf16_next_piece(const struct bf16_grid *g, size_t row, size_t end);
+/* Of `wanted` rows behind a piece, those of its last image; none if it ends with that. */
+size_t bf16_rows_behind(const struct bf16_grid *g, struct bf16_piece p, size_t wanted);
+
+/* All phases of a piece of x (the whole tensor); returns the elements of one. */
+size_t bf16_lay_x(const struct bf16_grid *g, const bf16 *x, struct bf16_piece p, bf16 *to);
+void bf16_lay_dz(const struct bf16_grid *g, const bf16 *dz, struct bf16_piece p, bf16 *to);
+
+/* Pixels of a whole tensor of this size by position: (y, x) = stride (row, column) + (y0, x0), of
+ * `rows` rows and `columns` columns; -1: none. */
 struct bf16_place {
     size_t size, stride, y0, x0, rows, columns, width;
 };
 
-void bf16_find_pixels(const struct bf16_place *p, size_t images, int32_t *pixel);
+void bf16_find_pixels(const struct bf16_place *p, struct bf16_piece piece, int32_t *pixel);
 
 /* ---- helpers */
 

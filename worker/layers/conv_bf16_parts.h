@@ -7,8 +7,8 @@
 /* ---- the first layer, which reads fp32 and has no dx */
 
 void bf16_forward_first(const struct bf16_grid *g, const struct bf16_scratch *s, const bf16 *packed,
-                        const float *x, bf16 *z, size_t images);
-/* dw of the images [first, end) */
+                        const float *x, bf16 *z, struct bf16_piece piece);
+/* dw of the lines [first, end) */
 void bf16_backward_first(const struct bf16_grid *g, const struct bf16_scratch *s,
                          const struct conv_bf16_backward *b, size_t first, size_t end);
 

@@ -11,6 +11,13 @@
 void model_bf16_forward(struct model *m);
 void model_bf16_backward(struct model *m, bool accumulate, const struct announcement *a);
 
+/* A thread's lines of a unit's z, counted through the batch. */
+static inline struct parallel_range model_bf16_lines(const struct model *m, const struct unit *u,
+                                                     struct parallel_share share)
+{
+    return parallel_range((size_t)m->n * (size_t)u->conv.window.out, share);
+}
+
 /* A thread's part of making model->packed; then all of it is there. */
 void model_bf16_pack(struct model *m, const struct unit *u, enum conv_direction direction,
                      struct parallel_share share);

@@ -5,6 +5,7 @@
 #include "common/run/trace.h"
 #include "worker/kernels/batchnorm_bf16.h"
 #include "worker/kernels/parallel.h"
+#include "worker/kernels/pool_bf16.h"
 #include "worker/model/bf16.h"
 
 /* The tensor behind a gradient: its activation and the batch norms that made it. */
@@ -41,8 +42,10 @@ static void bf16_make_dz(size_t row, size_t rows, void *context)
     size_t c = unit_channels(u), in = (size_t)u->conv.window.in, out = (size_t)u->conv.window.out;
     double piece = trace_begin();
 
-    if (p->below) /* whole images unless in == out */
-        bf16_make_y_again(p->below, row * in * in / (out * out), rows * in * in / (out * out));
+    if (p->below) {
+        size_t first = row * in * in / (out * out), end = (row + rows) * in * in / (out * out);
+        bf16_make_y_again(p->below, first, end - first);
+    }
     batchnorm_bf16_input_gradient(p->g + row * c, u->half.z + row * c, rows, c, u->ga, u->gb, u->gc,
                                   p->dz + row * c);
     trace_part(piece, TRACE_NORM);
@@ -74,11 +77,11 @@ static void bf16_finish_dx(size_t row, size_t rows, void *context)
     trace_part(piece, TRACE_NORM);
 }
 
-/* The first thread that has images writes the gradient, the others' parts are added in order. */
+/* The first thread that has lines writes the gradient, the others' parts are added in order. */
 static void add_parts(const struct pass *p, struct parallel_share share)
 {
     struct model *m = p->m;
-    size_t n = (size_t)m->n;
+    size_t n = (size_t)m->n * (size_t)p->u->conv.window.out;
     float *sum = m->grads + p->u->weight;
     struct parallel_range mine = parallel_range(conv_weights(&p->u->conv) / 16, share);
 
@@ -104,13 +107,21 @@ static void bf16_finish_target(const struct pass *p, struct parallel_share share
         unit_finish_gradients(m, p->target.downsample, m->n, true, p->accumulate, share);
 }
 
-/* A thread's images, for both gradients. */
+/* Do threads share whole images, so that none needs what another one makes? */
+static bool shares_images(const struct pass *p, struct parallel_share share)
+{
+    return p->m->n % share.parts == 0 || conv_bf16_keeps_lines(&p->u->conv);
+}
+
+/* A thread's lines, for both gradients. */
 static void convolve_back(struct parallel_share share, void *context)
 {
     struct pass p = *(struct pass *)context;
     struct model *m = p.m;
-    struct parallel_range images = parallel_range((size_t)m->n, share);
-    bool leads = share.part == parallel_owner(0, (size_t)m->n, share.parts);
+    struct parallel_range lines = model_bf16_lines(m, p.u, share);
+    size_t out = (size_t)p.u->conv.window.out;
+    bool leads = share.part == parallel_owner(0, (size_t)m->n * out, share.parts);
+    bool by_images = shares_images(&p, share);
 
     p.lane = &m->lanes[share.part];
     if (p.target.unit)
@@ -126,12 +137,16 @@ static void convolve_back(struct parallel_share share, void *context)
         .dw = leads ? m->grads + p.u->weight : p.lane->dw,
         .add_dw = leads && p.accumulate,
         .scratch = m->own[share.part],
-        .ready = bf16_make_dz,
+        .ready = by_images ? bf16_make_dz : NULL,
         .done = p.target.unit ? bf16_finish_dx : NULL,
         .context = &p,
     };
-    if (images.first < images.end)
-        conv_bf16_backward(&p.u->conv, &b, (int)images.first, (int)images.end);
+    if (!by_images) {
+        bf16_make_dz(lines.first * out, (lines.end - lines.first) * out, &p);
+        parallel_barrier(share);
+    }
+    if (lines.first < lines.end)
+        conv_bf16_backward(&p.u->conv, &b, lines.first, lines.end);
     add_parts(&p, share);
     bf16_finish_target(&p, share);
 }
@@ -182,19 +197,20 @@ static void derive_rows(const struct run *r, size_t row, size_t rows)
 
 enum { DERIVED = 32 * 1024 }; /* elements at once */
 
-static void derive_images(int thread, int first, int end, void *context)
+static void bf16_derive(struct parallel_share share, void *context)
 {
     const struct run *r = context;
-    const struct unit *u = block_last(r->m, &r->m->blocks[r->first]);
-    size_t rows = DERIVED / unit_channels(u), last = (size_t)end * unit_pixels(u);
+    const struct unit *u = block_last(r->m, &r->m->blocks[r->first]), *stem = &r->m->units[0];
+    size_t step = DERIVED / unit_channels(u), n = (size_t)r->m->n;
 
-    (void)thread;
     if (r->first == 0 && !r->m->pools) {
-        size_t pixels = unit_pixels(&r->m->units[0]);
-        bf16_make_y_again(&r->m->units[0], (size_t)first * pixels, (size_t)(end - first) * pixels);
+        struct parallel_range rows = parallel_range(n * unit_pixels(stem), share);
+        bf16_make_y_again(stem, rows.first, rows.end - rows.first);
+        parallel_barrier(share);
     }
-    for (size_t row = (size_t)first * unit_pixels(u); row < last; row += rows)
-        derive_rows(r, row, last - row < rows ? last - row : rows);
+    struct parallel_range rows = parallel_range(n * unit_pixels(u), share);
+    for (size_t row = rows.first; row < rows.end; row += step)
+        derive_rows(r, row, rows.end - row < step ? rows.end - row : step);
 }
 
 /* The outputs of the blocks [first, end), as forward had made them. */
@@ -202,7 +218,7 @@ static void bf16_derive_run(struct model *m, int first, int end)
 {
     struct run r = {m, first, end};
     double span = trace_begin();
-    parallel_run(m->config.threads, m->n, derive_images, &r);
+    parallel_team(m->config.threads, bf16_derive, &r);
     trace_end(span, "backward", "recompute", 0);
 }
 
@@ -263,15 +279,15 @@ static void bf16_spread_average(struct parallel_share share, void *context)
 {
     struct pass *p = context;
     struct model *m = p->m;
-    size_t pixels = unit_pixels(p->target.unit), c = unit_channels(p->target.unit);
-    struct parallel_range images = parallel_range((size_t)m->n, share);
+    size_t pixels = unit_pixels(p->target.unit), c = unit_channels(p->target.unit), step;
+    struct parallel_range rows = parallel_range((size_t)m->n * pixels, share);
     struct lane *lane = &m->lanes[share.part];
 
     lane_clear(lane, p->target.unit);
-    for (size_t i = images.first; i < images.end; i++) {
-        pool_bf16_average_backward(m->d_head + i * c, 1, (int)pixels, m->features,
-                                   p->dx + i * pixels * c);
-        bf16_finish_rows(&p->target, lane, p->dx, i * pixels, pixels);
+    for (size_t row = rows.first; row < rows.end; row += step) {
+        step = rows.end - row < pixels ? rows.end - row : pixels;
+        pool_bf16_average_backward(m->d_head, row, row + step, (int)pixels, c, p->dx);
+        bf16_finish_rows(&p->target, lane, p->dx, row, step);
     }
     bf16_finish_target(p, share);
 }
@@ -281,16 +297,14 @@ static void bf16_spread_maxima(struct parallel_share share, void *context)
 {
     struct pass *p = context;
     struct model *m = p->m;
-    size_t c = (size_t)m->pool.channels, in = unit_pixels(p->target.unit);
-    size_t out = (size_t)m->pool.out * (size_t)m->pool.out;
-    struct parallel_range images = parallel_range((size_t)m->n, share);
+    size_t in = (size_t)m->pool.in;
+    struct parallel_range lines = parallel_range((size_t)m->n * in, share);
     struct lane *lane = &m->lanes[share.part];
 
     lane_clear(lane, p->target.unit);
-    for (size_t i = images.first; i < images.end; i++) {
-        pool_bf16_max_backward(&m->pool, p->g + i * out * c, m->tap + i * out * c, 1,
-                               p->dx + i * in * c);
-        bf16_finish_rows(&p->target, lane, p->dx, i * in, in);
+    for (size_t line = lines.first; line < lines.end; line++) {
+        pool_bf16_max_backward(&m->pool, p->g, m->tap, line * in, (line + 1) * in, p->dx);
+        bf16_finish_rows(&p->target, lane, p->dx, line * in, in);
     }
     bf16_finish_target(p, share);
 }

@@ -6,6 +6,7 @@
 #include "common/run/trace.h"
 #include "worker/kernels/batchnorm_bf16.h"
 #include "worker/kernels/parallel.h"
+#include "worker/kernels/pool_bf16.h"
 #include "worker/model/bf16.h"
 
 /* A unit's convolution, or what comes behind it. */
@@ -73,18 +74,18 @@ static conv_bf16_rows *bf16_rows_done(const struct pass *p)
     return p->m->frozen ? NULL : bf16_take_sums;
 }
 
-/* A thread's images: z, its sums, and the batch's statistics of them. */
+/* A thread's lines: z, its sums, and the batch's statistics of them. */
 static void convolve(struct parallel_share share, void *context)
 {
     struct pass p = *(struct pass *)context;
     struct model *m = p.m;
-    struct parallel_range images = parallel_range((size_t)m->n, share);
+    struct parallel_range lines = model_bf16_lines(m, p.u, share);
     conv_bf16_rows *done = bf16_rows_done(&p);
 
     p.lane = &m->lanes[share.part];
     lane_clear(p.lane, p.u);
     model_bf16_pack(m, p.u, CONV_FORWARD, share);
-    conv_bf16_forward(&p.u->conv, m->packed, p.in, p.u->half.z, (int)images.first, (int)images.end,
+    conv_bf16_forward(&p.u->conv, m->packed, p.in, p.u->half.z, lines.first, lines.end,
                       m->own[share.part], done, &p);
     if (done != bf16_take_sums)
         return;
@@ -105,13 +106,12 @@ static void bf16_forward_run_unit(struct pass *p)
     trace_end_layer(span, model_trace_category(m), u->name, unit_flops(u, m->n));
 }
 
-static void apply(int thread, int first, int end, void *context)
+static void apply(struct parallel_share share, void *context)
 {
     const struct pass *p = context;
-    size_t pixels = unit_pixels(p->u);
+    struct parallel_range rows = parallel_range((size_t)p->m->n * unit_pixels(p->u), share);
 
-    (void)thread;
-    bf16_normalise(p, (size_t)first * pixels, (size_t)(end - first) * pixels);
+    bf16_normalise(p, rows.first, rows.end - rows.first);
 }
 
 /* p->out of a unit, and where it lies. Evaluation has it in the place of z. */
@@ -125,7 +125,7 @@ static const bf16 *bf16_run_normalised(struct pass *p, bf16 *out)
         return p->out;
     p->out = out;
     double span = trace_begin();
-    parallel_run(m->config.threads, m->n, apply, p);
+    parallel_team(m->config.threads, apply, p);
     trace_end(span, model_trace_category(m), p->u->bn_name, 0);
     return p->out;
 }
@@ -151,26 +151,25 @@ static const bf16 *bf16_forward_run_block(struct model *m, const struct block *b
     return bf16_run_normalised(&p, b->half.out);
 }
 
-static void pool(int thread, int first, int end, void *context)
+static void pool(struct parallel_share share, void *context)
 {
     const struct pass *p = context;
     struct model *m = p->m;
-    size_t c = (size_t)m->pool.channels, in = (size_t)m->pool.in, out = (size_t)m->pool.out;
-    size_t at = (size_t)first * out * out * c;
+    size_t pixels = (size_t)(m->n * m->pool.out * m->pool.out);
+    struct parallel_range mine = parallel_range(pixels, share);
 
-    (void)thread;
-    pool_bf16_max(&m->pool, (const bf16 *)p->in + (size_t)first * in * in * c, end - first,
-                  p->out + at, m->evaluating ? NULL : m->tap + at);
+    pool_bf16_max(&m->pool, p->in, mine.first, mine.end, p->out, m->evaluating ? NULL : m->tap);
 }
 
-static void average(int thread, int first, int end, void *context)
+static void average(struct parallel_share share, void *context)
 {
     const struct pass *p = context;
-    size_t pixels = unit_pixels(p->u), c = unit_channels(p->u);
+    size_t n = (size_t)p->m->n, c = unit_channels(p->u);
+    struct parallel_block part[PARALLEL_BLOCKS];
+    int parts = parallel_matrix(n, n, c, 64, share, part);
 
-    (void)thread;
-    pool_bf16_average((const bf16 *)p->in + (size_t)first * pixels * c, end - first, (int)pixels,
-                      (int)c, p->m->head + (size_t)first * c);
+    for (int i = 0; i < parts; i++)
+        pool_bf16_average(p->in, &part[i], (int)unit_pixels(p->u), c, p->m->head);
 }
 
 void model_bf16_forward(struct model *m)
@@ -182,12 +181,12 @@ void model_bf16_forward(struct model *m)
     if (m->pools) {
         struct pass pooled = {.m = m, .in = at, .out = m->half.in};
         span = trace_begin();
-        parallel_run(m->config.threads, m->n, pool, &pooled);
+        parallel_team(m->config.threads, pool, &pooled);
         trace_end(span, model_trace_category(m), "maxpool", 0);
         at = m->half.in;
     }
     for (int i = 0; i < m->block_count; i++)
         at = bf16_forward_run_block(m, &m->blocks[i], at);
     struct pass averages = {.m = m, .u = block_last(m, &m->blocks[m->block_count - 1]), .in = at};
-    parallel_run(m->config.threads, m->n, average, &averages);
+    parallel_team(m->config.threads, average, &averages);
 }

@@ -3,6 +3,7 @@
 #include "tests/unit/worker/compare.h"
 #include "worker/kernels/batchnorm.h"
 #include "worker/kernels/pool.h"
+#include "worker/kernels/pool_bf16.h"
 
 static const size_t channels[] = {32, 64, 160}, rows[] = {1, 2, 127, 300};
 
@@ -171,13 +172,16 @@ Test(batchnorm_bf16, pooling_equals_the_plain_one)
         struct tensor x = tensor(from, 1), y = tensor(to, 2), dx = tensor(from, 3),
                       again = tensor(to, 4);
         uint8_t *tap = malloc(to), *want_tap = malloc(to);
-        pool_bf16_max(&w, x.half, N, y.half, tap);
+        size_t pixels = to / C, seen = from / C; /* in two parts each */
+        pool_bf16_max(&w, x.half, 0, pixels / 3, y.half, tap);
+        pool_bf16_max(&w, x.half, pixels / 3, pixels, y.half, tap);
         pool_max_reference(&w, x.whole, N, y.whole, want_tap);
         for (size_t k = 0; k < to; k++)
             cr_assert(bf16_to_float(y.half[k]) == y.whole[k] && tap[k] == want_tap[k]);
-        pool_bf16_max(&w, x.half, N, again.half, NULL);
+        pool_bf16_max(&w, x.half, 0, pixels, again.half, NULL);
         cr_assert_arr_eq(again.half, y.half, to * sizeof(bf16));
-        pool_bf16_max_backward(&w, y.half, tap, N, dx.half);
+        pool_bf16_max_backward(&w, y.half, tap, 0, seen / 3, dx.half);
+        pool_bf16_max_backward(&w, y.half, tap, seen / 3, seen, dx.half);
         pool_max_backward_reference(&w, y.whole, tap, N, dx.whole);
         bf16_batchnorm_assert_rounded(dx.half, dx.whole, from, "dx");
         bf16_batchnorm_drop(x);
@@ -195,10 +199,12 @@ Test(batchnorm_bf16, averages_equal_the_plain_ones)
     struct tensor x = tensor(N * PIXELS * C, 1);
     float *y = noise(N * C, 2), *want = noise(N * C, 3);
 
-    pool_bf16_average(x.half, N, PIXELS, C, y);
+    pool_bf16_average(x.half, &(struct parallel_block){0, 1, 0, C}, PIXELS, C, y);
+    pool_bf16_average(x.half, &(struct parallel_block){1, N - 1, 0, C}, PIXELS, C, y);
     pool_average_reference(x.whole, N, PIXELS, C, want);
     assert_close(y, want, N * C, 1e-6, "average");
-    pool_bf16_average_backward(y, N, PIXELS, C, x.half);
+    pool_bf16_average_backward(y, 0, 60, PIXELS, C, x.half);
+    pool_bf16_average_backward(y, 60, N * PIXELS, PIXELS, C, x.half);
     pool_average_backward(y, &(struct parallel_block){0, N * PIXELS, 0, C}, PIXELS, C, x.whole);
     bf16_batchnorm_assert_rounded(x.half, x.whole, N * PIXELS * C, "dx");
     bf16_batchnorm_drop(x);

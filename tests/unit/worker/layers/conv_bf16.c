@@ -123,17 +123,19 @@ static bf16 *forward(struct data *d, const struct shape *s)
 {
     bf16 *z = malloc(d->out * sizeof *z);
     size_t rows = 0;
-    int half = s->n / 2;
+    size_t lines = (size_t)(s->n * d->c.window.out), cut = lines * 2 / 5; /* within an image */
     const void *x = d->first ? (void *)d->x : d->x_16;
 
-    conv_bf16_forward(&d->c, d->forward, x, z, 0, half, d->scratch, bf16_count_rows, &rows);
-    conv_bf16_forward(&d->c, d->forward, x, z, half, s->n, d->scratch, bf16_count_rows, &rows);
+    conv_bf16_forward(&d->c, d->forward, x, z, 0, cut, d->scratch, bf16_count_rows, &rows);
+    conv_bf16_forward(&d->c, d->forward, x, z, cut, lines, d->scratch, bf16_count_rows, &rows);
     cr_assert_eq(rows * (size_t)s->co, d->out);
     return z;
 }
 
+/* In three parts, which begin and end within images. */
 static void backward(struct data *d, const struct shape *s, bool add, bf16 *dx, float *dw)
 {
+    size_t lines = (size_t)(s->n * d->c.window.out), rows = 0;
     struct conv_bf16_backward b = {.packed = d->back,
                                    .x = d->first ? (void *)d->x : d->x_16,
                                    .dz = d->dz_16,
@@ -141,8 +143,13 @@ static void backward(struct data *d, const struct shape *s, bool add, bf16 *dx, 
                                    .add_dx = add,
                                    .dw = dw,
                                    .add_dw = add,
-                                   .scratch = d->scratch};
-    conv_bf16_backward(&d->c, &b, 0, s->n);
+                                   .scratch = d->scratch,
+                                   .done = d->first ? NULL : bf16_count_rows,
+                                   .context = &rows};
+    for (size_t i = 0; i < 3; i++, b.add_dw = true)
+        if (lines * i / 3 < lines * (i + 1) / 3)
+            conv_bf16_backward(&d->c, &b, lines * i / 3, lines * (i + 1) / 3);
+    cr_assert_eq(rows * (size_t)s->ci, d->first ? 0 : d->in);
 }
 
 static void bf16_check_forward(struct data *d, const struct shape *s)

@@ -1,0 +1,105 @@
+#include "worker/kernels/pool_bf16.h"
+
+#include <math.h>
+
+#include "worker/kernels/bf16_vec.h"
+
+/* The first of the largest, or the last NaN, as pool_max. */
+static void bf16_max_of_vector(const struct window *w, const bf16 *x, struct window_hits ty,
+                               struct window_hits tx, bf16 *y, uint8_t *tap)
+{
+    vec best = vec_all(-INFINITY);
+    vec_int best_tap = {0};
+
+    for (int ky = ty.first; ky < ty.end; ky++)
+        for (int kx = tx.first; kx < tx.end; kx++) {
+            size_t pixel = (size_t)((ty.start + ky) * w->in + tx.start + kx);
+            vec v = vec_load_bf16(x + pixel * (size_t)w->channels);
+            vec_int larger = (vec_int)(v > best) | (vec_int)(v != v),
+                    here = (vec_int){0} + (ky * w->kernel + kx);
+            best = (vec)(((vec_int)v & larger) | ((vec_int)best & ~larger));
+            best_tap = (here & larger) | (best_tap & ~larger);
+        }
+    vec_store_bf16(y, best, false);
+    if (tap)
+        *(vec_bytes *)tap = __builtin_convertvector(best_tap, vec_bytes);
+}
+
+void pool_bf16_max(const struct window *w, const bf16 *x, size_t first, size_t end, bf16 *y,
+                   uint8_t *tap)
+{
+    size_t c = (size_t)w->channels, pixels = (size_t)w->out * (size_t)w->out;
+    size_t image = (size_t)w->in * (size_t)w->in * c;
+
+    for (size_t i = first; i < end; i++) {
+        struct window_hits ty = window_hits_at(w, (int)(i % pixels) / w->out),
+                           tx = window_hits_at(w, (int)(i % pixels) % w->out);
+        for (size_t j = 0; j < c; j += VEC)
+            bf16_max_of_vector(w, x + i / pixels * image + j, ty, tx, y + i * c + j,
+                               tap ? tap + i * c + j : NULL);
+    }
+}
+
+/* Windows of one direction that see input position p: [first, end). */
+static struct window_hits windows_at(const struct window *w, int p)
+{
+    int reach = p + w->pad - w->kernel + 1;
+    struct window_hits t = {reach > 0 ? (reach + w->stride - 1) / w->stride : 0,
+                            (p + w->pad) / w->stride + 1, 0};
+    if (t.end > w->out)
+        t.end = w->out;
+    return t;
+}
+
+/* VEC channels of one pixel: what the windows that see it send back. */
+static void gather_vector(const struct window *w, int y, int x, const bf16 *dy, const uint8_t *tap,
+                          bf16 *dx)
+{
+    struct window_hits wy = windows_at(w, y), wx = windows_at(w, x);
+    vec sum = {0};
+
+    for (int oy = wy.first; oy < wy.end; oy++)
+        for (int ox = wx.first; ox < wx.end; ox++) {
+            int ky = y + w->pad - oy * w->stride, kx = x + w->pad - ox * w->stride;
+            size_t at = (size_t)(oy * w->out + ox) * (size_t)w->channels;
+            vec_int from = __builtin_convertvector(*(const vec_bytes *)(tap + at), vec_int);
+            vec_int here = from == (vec_int){0} + (ky * w->kernel + kx);
+            sum += (vec)((vec_int)vec_load_bf16(dy + at) & here);
+        }
+    vec_store_bf16(dx, sum, false);
+}
+
+void pool_bf16_max_backward(const struct window *w, const bf16 *dy, const uint8_t *tap,
+                            size_t first, size_t end, bf16 *dx)
+{
+    size_t c = (size_t)w->channels, in = (size_t)w->in * (size_t)w->in,
+           out = (size_t)w->out * (size_t)w->out;
+
+    for (size_t i = first; i < end; i++)
+        for (size_t j = 0; j < c; j += VEC)
+            gather_vector(w, (int)(i % in) / w->in, (int)(i % in) % w->in,
+                          dy + i / in * out * c + j, tap + i / in * out * c + j, dx + i * c + j);
+}
+
+void pool_bf16_average(const bf16 *x, const struct parallel_block *of, int pixels, size_t c,
+                       float *y)
+{
+    for (size_t i = of->row; i < of->row + of->rows; i++)
+        for (size_t j = of->column; j < of->column + of->columns; j += VEC) {
+            const bf16 *from = x + i * (size_t)pixels * c + j;
+            vec sum = {0};
+            for (int p = 0; p < pixels; p++, from += c)
+                sum += vec_load_bf16(from);
+            vec_store(y + i * c + j, sum / vec_all((float)pixels));
+        }
+}
+
+void pool_bf16_average_backward(const float *dy, size_t first, size_t end, int pixels, size_t c,
+                                bf16 *dx)
+{
+    for (size_t i = first; i < end; i++)
+        for (size_t j = 0; j < c; j += VEC)
+            vec_store_bf16(dx + i * c + j,
+                           vec_load(dy + i / (size_t)pixels * c + j) / vec_all((float)pixels),
+                           false);
+}
