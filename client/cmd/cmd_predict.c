@@ -12,9 +12,11 @@
 #include "client/views/print.h"
 #include "client/measure/speeds.h"
 #include "client/views/table.h"
+#include "common/json.h"
 #include "common/job/job_batch.h"
 #include "common/dataset/plan_inputs.h"
 #include "common/job/job_document.h"
+#include "common/plan/threads.h"
 
 #define POINTS_MAX    64
 #define NODES_MAX     65536
@@ -253,6 +255,13 @@ static void predict_choose(struct question *q)
 
 /* ---- what it says */
 
+/* 0: not known */
+static double threads_keep(const struct question *q)
+{
+    return plan_threads_keep(q->spec, q->spec->cluster.threads_per_worker,
+                             q->spec->batch_per_worker);
+}
+
 static json_t *point_to_json(const struct question *q, const struct point *p)
 {
     bool known = !p->problem;
@@ -278,6 +287,7 @@ static void predict_show_json(const struct question *q)
 {
     const struct plan_speed *s = &q->inputs.speed;
     json_t *points = json_array();
+    double keep = threads_keep(q);
 
     for (int i = 0; i < q->count; i++)
         json_array_append_new(points, point_to_json(q, &q->points[i]));
@@ -285,11 +295,12 @@ static void predict_show_json(const struct question *q)
                                            "certain", q->certain)
                                : json_null();
     json_t *out = json_pack(
-        "{s:o, s:o, s:{s:f, s:f, s:f, s:I}, s:{s:f, s:f, s:f, s:i}}", "points", points, "choice",
-        choice, "speed", "image_seconds", s->image_seconds, "update_seconds", s->update_seconds,
-        "exchange_seconds", s->exchange_seconds, "runs", (json_int_t)s->samples, "network",
-        "hop_seconds", q->network.hop_seconds, "bytes_per_second", q->network.bytes_per_second,
-        "jitter", q->network.jitter, "seed", PREDICT_SEED);
+        "{s:o, s:o, s:o, s:{s:f, s:f, s:f, s:I}, s:{s:f, s:f, s:f, s:i}}", "points", points,
+        "choice", choice, "threads_keep", json_number_or_null(keep > 0 ? keep : NAN), "speed",
+        "image_seconds", s->image_seconds, "update_seconds", s->update_seconds, "exchange_seconds",
+        s->exchange_seconds, "runs", (json_int_t)s->samples, "network", "hop_seconds",
+        q->network.hop_seconds, "bytes_per_second", q->network.bytes_per_second, "jitter",
+        q->network.jitter, "seed", PREDICT_SEED);
     print_json(out);
     json_decref(out);
 }
@@ -340,10 +351,17 @@ static void say_basis(const struct question *q)
                       : plan_speed_rate(&q->inputs.speed);
     char text[HUMAN_BYTES];
 
-    printf("%s at %lldx%lld, %lld worker%s a node; one node: %s, %s\n\n", s->model.arch,
+    printf("%s at %lldx%lld, %lld worker%s a node; one node: %s, %s\n", s->model.arch,
            (long long)s->model.image_size, (long long)s->model.image_size,
            (long long)s->cluster.workers_per_node, s->cluster.workers_per_node == 1 ? "" : "s",
            human_rate(text, sizeof text, rate), q->stated_speed ? "as stated" : "as measured");
+    double keep = threads_keep(q);
+    if (keep > 0)
+        printf("%lld threads a worker lose about %.0f %% of their speed to uneven shares of %lld "
+               "image%s, which is in it\n",
+               (long long)s->cluster.threads_per_worker, 100 * (1 - keep),
+               (long long)s->batch_per_worker, s->batch_per_worker == 1 ? "" : "s");
+    putchar('\n');
 }
 
 static void say_none(const struct question *q)

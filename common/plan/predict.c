@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "common/net/arch.h"
+#include "common/plan/threads.h"
 #include "common/rng.h"
 
 const struct plan_network plan_network_default = {
@@ -105,6 +106,16 @@ static double wire_seconds(const struct job_spec *spec, const struct plan_networ
     return spec->comm.overlap ? wire - fmin(wire * (1 - last), backward) : wire;
 }
 
+/* How many times as long an image takes as it did in the batch that was measured. */
+static double batch_times(const struct job_spec *spec, const struct plan_speed *speed)
+{
+    int64_t threads = spec->cluster.threads_per_worker;
+    double measured = plan_threads_keep(spec, threads, speed->batch);
+    double here = plan_threads_keep(spec, threads, spec->batch_per_worker);
+
+    return measured > 0 && here > 0 ? measured / here : 1;
+}
+
 /* scale: of the image's time; hops: messages behind each other; noise: of the jitter. */
 static double step_seconds(const struct job_spec *spec, const struct plan_speed *speed,
                            const struct plan_network *network, double scale, double hops,
@@ -114,7 +125,7 @@ static double step_seconds(const struct job_spec *spec, const struct plan_speed 
     double image, node;
 
     scale *= fmax(speed->slowest_times, 1); /* all wait for it in every step */
-    image = speed->image_seconds * scale;
+    image = speed->image_seconds * scale * batch_times(spec, speed);
     node = images * image + scale * (speed->update_seconds + node_exchange(spec, speed, network));
 
     if (spec->cluster.nodes <= 1)

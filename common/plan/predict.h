@@ -8,7 +8,8 @@
  * node = batch_per_worker x accumulate_steps x image_seconds + update_seconds + exchange within the
  * node, m(n) the expected largest of n standard normal numbers (simulated), wire = 2 (n-1)/n x
  * gradient bytes / bytes_per_second (a ring; all but the last bucket may hide behind backward, two
- * thirds of the computing).
+ * thirds of the computing). An image that was measured in another batch takes so much less or more
+ * as the worker's threads keep of their speed with this one (threads.h).
  */
 #ifndef TRAIND_COMMON_PLAN_PREDICT_H
 #define TRAIND_COMMON_PLAN_PREDICT_H

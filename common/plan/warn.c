@@ -1,5 +1,6 @@
 /* What a colleague would mention when reading the plan. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,6 +9,7 @@
 #include "common/job/optimizers.h"
 #include "common/net/arch.h"
 #include "common/plan/parts.h"
+#include "common/plan/threads.h"
 
 #define LARGE_BATCH     8192 /* Goyal et al. 2017: the accuracy of plain SGD falls above 8K */
 #define HIGH_RATE_TIMES 20
@@ -179,6 +181,28 @@ static void warn_of_arch(struct plan *plan, const struct job_spec *spec)
                                arch->name));
 }
 
+/* As far as a worker's threads are known. */
+static void warn_of_threads(struct plan *plan, const struct job_spec *spec)
+{
+    long long threads = spec->cluster.threads_per_worker, images = spec->batch_per_worker;
+    double keep = plan_threads_keep(spec, threads, images);
+    long long enough = plan_threads_images(spec, threads);
+    char way[96] = "fewer threads for each of more workers keep more";
+
+    if (keep == 0 || keep >= PLAN_THREADS_KEEP)
+        return;
+    if (enough)
+        snprintf(way, sizeof way, "with batch_per_worker %lld they keep %.0f %%", enough,
+                 100 * plan_threads_keep(spec, threads, enough));
+    plan_warn_with(
+        plan, json_sprintf(
+                  "%lld image%s a worker %s too few for its %lld threads, which keep about "
+                  "%.0f %% of their speed: layers of %lldx%lld pixels have too few parts "
+                  "to be shared evenly; %s",
+                  images, images == 1 ? "" : "s", images == 1 ? "is" : "are", threads, 100 * keep,
+                  (long long)spec->model.image_size, (long long)spec->model.image_size, way));
+}
+
 static void warn_of_slowest(struct plan *plan, const struct plan_speed *speed)
 {
     if (speed->slowest_times > 1)
@@ -256,6 +280,7 @@ void plan_warn(struct plan *plan, const struct job_spec *spec, const struct plan
     if (plan->mode == JOB_MODE_EVAL)
         return;
     warn_of_slowest(plan, &inputs->speed);
+    warn_of_threads(plan, spec);
     warn_of_batch(plan, spec);
     warn_of_data(plan, spec, &inputs->data);
     warn_of_locality(plan, spec);

@@ -34,6 +34,11 @@ first=$output
 predict --node-speed 79 --nodes 1,16,64,256,1024 --json "$work/s.json"
 is "$output" "$first" "the simulation is seeded: the same again"
 
+predict --node-speed 79 --nodes 1 --set cluster.threads_per_worker=22 --set batch_per_worker=48 "$work/s.json"
+like "$output" '22 threads a worker lose about [2-5] % of their speed to uneven shares of 48 images' "what 22 threads lose is told"
+predict --node-speed 79 --nodes 1 --set cluster.threads_per_worker=22 --set batch_per_worker=2 --json "$work/s.json"
+is "$(jq '.threads_keep > 0.6 and .threads_keep < 0.85' <<<"$output")" true "and that they lose more with 2 images"
+
 predict --node-speed 79 --nodes 64,128,256,512 --deadline 3h "$work/s.json"
 like "$output" 'choice: 256 nodes$' "a deadline chooses the cheapest that keeps to it by the worse end of its band"
 predict --node-speed 79 --nodes 64,128,256,512 --deadline 10min "$work/s.json"

@@ -177,6 +177,45 @@ Test(plan, memory_grows_by_less_than_2_mb_a_thread)
     cr_assert_leq(memory_of_threads(48), one + 47 * 2000000);
 }
 
+static struct plan *plan_of_threads(int batch, int threads, int size, const char *arch)
+{
+    char text[256];
+
+    snprintf(
+        text, sizeof text,
+        "{\"data\": {\"train\": \"x\"}, \"batch_per_worker\": %d, \"model\": {\"arch\": \"%s\", "
+        "\"image_size\": %d}, \"cluster\": {\"workers_per_node\": 2, \"threads_per_worker\": %d}}",
+        batch, arch, size, threads);
+    return right_plan_of(text, 1281167);
+}
+
+Test(plan, warns_of_a_batch_too_small_for_its_threads)
+{
+    struct plan *small = plan_of_threads(2, 22, 224, "resnet50");
+    struct plan *tiny = plan_of_threads(1, 96, 32, "resnet18");
+    char words[64];
+
+    cr_assert(plan_warns(small, "2 images a worker are too few for its 22 threads"));
+    int enough = 0;
+    for (int batch = 3; batch < 16 && !enough; batch++) {
+        struct plan *plan = plan_of_threads(batch, 22, 224, "resnet50");
+        enough = plan_warns(plan, "too few for its 22 threads") ? 0 : batch;
+        plan_destroy(plan);
+    }
+    snprintf(words, sizeof words, "with batch_per_worker %d they keep 85 %%", enough);
+    cr_assert(plan_warns(small, words), "it names the first that is not warned of, %d", enough);
+    cr_assert(plan_warns(tiny, "1 image a worker is too few for its 96 threads"));
+    struct plan *fine[] = {plan_of_threads(48, 22, 224, "resnet50"),
+                           plan_of_threads(1, 1, 32, "resnet50"),
+                           plan_of_threads(2, 22, 28, "cnn")};
+    for (int i = 0; i < 3; i++) {
+        cr_assert_not(plan_warns(fine[i], "too few for its"));
+        plan_destroy(fine[i]);
+    }
+    plan_destroy(small);
+    plan_destroy(tiny);
+}
+
 Test(plan, memory_counts_what_the_optimiser_remembers)
 {
     int64_t one = 4ll * 25557032, sgd = memory_with("\"name\": \"sgd\"");

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "common/plan/plan.h"
+#include "common/plan/threads.h"
 #include "tests/unit/common/job.h"
 
 TestSuite(predict, .init = use_source_presets);
@@ -108,6 +109,32 @@ Test(predict, epochs_to_the_target_are_the_tables)
     cr_assert(predict_epochs_to_target(24576, &e));
     cr_assert(e.low > 44 && e.high < 57);
     cr_assert_not(predict_epochs_to_target(65537, &e));
+}
+
+/* Speeds that were measured with 48 images for each 22 threads. */
+static double step_of(int batch, int measured_batch)
+{
+    struct job_spec *spec = job_of("{\"data\": {\"train\": \"x\"}, \"cluster\": "
+                                   "{\"workers_per_node\": 1, \"threads_per_worker\": 22}}");
+    struct plan_speed speed = {.image_seconds = 1, .samples = 1, .batch = measured_batch};
+    struct plan_band step;
+
+    spec->batch_per_worker = batch;
+    cr_assert(predict_step(spec, &speed, &plan_network_default, &step));
+    job_spec_destroy(spec);
+    return step.value / batch;
+}
+
+Test(predict, fewer_images_keep_threads_less_busy)
+{
+    struct job_spec *spec = job_of("{\"data\": {\"train\": \"x\"}}");
+    double ratio = plan_threads_keep(spec, 22, 48) / plan_threads_keep(spec, 22, 4);
+
+    cr_assert_gt(ratio, 1.1);
+    cr_assert_float_eq(step_of(48, 48), 1, 1e-9);
+    cr_assert_float_eq(step_of(4, 48), ratio, 1e-9);
+    cr_assert_float_eq(step_of(4, 0), 1, 1e-9, "no batch is known");
+    job_spec_destroy(spec);
 }
 
 Test(predict, samples_of_as_many_workers_are_preferred)

@@ -3,11 +3,27 @@
 #include <criterion/criterion.h>
 
 #include "common/job/optimizers.h"
+#include "common/plan/threads.h"
 #include "tests/bench/shares.h"
 #include "worker/kernels/parallel.h"
 #include "worker/kernels/tile_gemm.h"
 #include "worker/layers/conv.h"
 #include "worker/optim/optimizer.h"
+
+/* The planner's formula, which was fitted with Winograd, against the counts. */
+static void check_plan(const struct shares_case *c, int batch, int threads, double counted)
+{
+    struct job_spec spec = {
+        .model = {.arch = (char *)c->arch,
+                  .stem = c->stem,
+                  .image_size = c->image_size,
+                  .classes = 1000}
+    };
+    double planned = plan_threads_keep(&spec, threads, batch);
+
+    cr_expect_float_eq(planned, counted, 0.08, "%s at %d, %d images on %d threads: %.3f, not %.3f",
+                       c->arch, c->image_size, batch, threads, planned, counted);
+}
 
 /* By work that is counted; with times as weights a step keeps about half a percent less. */
 static void check_step(const struct shares_case *c, int batch, int threads, double wanted)
@@ -19,6 +35,7 @@ static void check_step(const struct shares_case *c, int batch, int threads, doub
     double efficiency = shares_efficiency(one, all, threads, NULL);
     cr_expect_geq(efficiency, wanted, "%s, %d images on %d threads: %.3f", c->arch, batch, threads,
                   efficiency);
+    check_plan(c, batch, threads, efficiency);
     free(one);
     free(all);
 }
@@ -40,6 +57,9 @@ Test(shares, steps_keep_their_threads_busy)
     check_nodes("resnet50", CONV_NO_WINOGRAD);
     check_nodes("resnet18", CONV_WINOGRAD_2);
     check_nodes("resnext50_32x4d", CONV_WINOGRAD_4);
+    struct shares_case small = {"resnet50", 64, JOB_STEM_IMAGENET, CONV_WINOGRAD_4};
+    check_step(&small, 48, 22, 0.85);
+    check_step(&small, 48, 48, 0.74);
 }
 
 /* Of the update alone, and of the norms before it, which are made of larger pieces. */
