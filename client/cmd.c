@@ -54,6 +54,7 @@ static const struct cmd *const commands[] = {
     &cmd_sweep_entry,
     &cmd_nodes_entry,
     &cmd_token_entry,
+    &cmd_audit_entry,
     &cmd_backup_entry,
     &cmd_doctor_entry,
 };

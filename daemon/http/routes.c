@@ -81,6 +81,8 @@ static const struct route routes[] = {
      "Make a token; it is told in this answer only"},
     {"GET", "/v1/tokens", handle_token_list, ROLE_ADMIN, "", 200, "Tokens, without their secrets"},
     {"DELETE", "/v1/tokens/{id}", handle_token_revoke, ROLE_ADMIN, "", 200, "Revoke a token"},
+    {"GET", "/v1/audit", handle_audit, ROLE_ADMIN, "after limit by action target", 200,
+     "Who asked for what, newest first; after: ids below it"},
     {"GET", "/v1/backup", handle_backup, ROLE_ADMIN, "", 200,
      "A copy of the database as it is now, made while the daemon works"},
     {"GET", "/v1/schema/job", handle_schema, ROLE_ANYONE, "", 200,

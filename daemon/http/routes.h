@@ -17,6 +17,7 @@
 #include "daemon/http/reply.h"
 #include "daemon/job/job.h"
 #include "daemon/settings.h"
+#include "daemon/store/audit.h"
 #include "daemon/store/store.h"
 
 /* What handlers work with. */
@@ -128,6 +129,11 @@ route_handler handle_trace, handle_layers, handle_predictions;
 route_handler handle_schema, handle_presets, handle_openapi, handle_healthz, handle_readyz;
 /* handlers/handle_tokens.c */
 route_handler handle_token_create, handle_token_list, handle_token_revoke;
+/* handlers/handle_audit.c */
+route_handler handle_audit;
+/* Notes what the request has done; a failure is logged, as it is done. */
+void audit_request(const struct request *q, enum store_audit_kind action, int64_t target,
+                   const char *detail);
 /* handlers/handle_backup.c */
 route_handler handle_backup;
 /* static.c */

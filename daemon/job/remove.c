@@ -8,10 +8,12 @@
 #include <limits.h>
 #include <stdio.h>
 
+#include "common/clock.h"
 #include "common/log.h"
 #include "common/system/file.h"
 #include "daemon/job/remove.h"
 #include "daemon/job/run_dir.h"
+#include "daemon/store/audit.h"
 
 #define REMOVED        ".removed-" /* and the job's id: in the folder of jobs */
 #define RUNS_AT_A_TIME 32          /* removed in one go by keep_runs: the loop has other work */
@@ -74,6 +76,9 @@ int job_remove(struct job_manager *m, int64_t id, const char *by, struct error *
     if (status)
         return status;
     log_info("job %lld: removed by %s", (long long)id, job_by_words(by));
+    struct store_audit line = {STORE_AUDIT_JOB_REMOVE, id, by, NULL, clock_now()};
+    if (store_audit_add(m->store, &line, &ignored))
+        log_warning("the audit log was not written: %s", ignored.text);
     if (own && file_remove_tree(removed, &ignored)) /* the next start tries again */
         log_warning("job %lld: %s", (long long)id, ignored.text);
     return 0;

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/store/audit.h"
 #include "daemon/store/sql.h"
 #include "daemon/store/store.h"
 
@@ -230,7 +231,9 @@ static int attempt_requeue(struct sql *c, int64_t id, const struct store_job_aga
         return found ? found : -(int)ERR_INTERNAL;
     int64_t attempt = sqlite3_column_int64(row, 0);
     sql_done(row);
-    return store_event_insert(c, id, attempt, "resume", a->event, a->now, e);
+    struct store_audit line = {STORE_AUDIT_JOB_RESUME, id, a->by, NULL, a->now};
+    status = a->keeps_place ? 0 : store_audit_write(c, &line, e); /* nobody asked to shrink it */
+    return status ? status : store_event_insert(c, id, attempt, "resume", a->event, a->now, e);
 }
 
 int store_job_again(struct store *s, int64_t id, const struct store_job_again *a, struct error *e)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/buffer.h"
+#include "daemon/store/audit.h"
 #include "daemon/store/sql.h"
 #include "daemon/store/store.h"
 #include "daemon/store/store_internal.h"
@@ -422,6 +423,9 @@ static int job_insert(struct sql *c, const struct store_job_new *job, int64_t *i
         status = store_job_set_size(c, *id, &job->size, e);
     if (!status)
         status = store_job_to_end_of_queue(c, *id, job->now, e);
+    struct store_audit line = {STORE_AUDIT_JOB_SUBMIT, *id, job->submitted_by, job->name, job->now};
+    if (!status)
+        status = store_audit_write(c, &line, e);
     return status ? status : store_event_state(c, *id, &queued, e);
 }
 
@@ -529,7 +533,9 @@ static int cancel_waiting(struct sql *c, int64_t id, const char *reason, const c
     if (found == 0)
         return error_set(e, ERR_CONFLICT, "the state of job %lld has just changed", (long long)id);
     sql_done(row);
-    return store_state_apply(c, id, &cancelled, e);
+    struct store_audit line = {STORE_AUDIT_JOB_CANCEL, id, by, NULL, now};
+    int status = store_audit_write(c, &line, e);
+    return status ? status : store_state_apply(c, id, &cancelled, e);
 }
 
 int store_job_cancel_waiting(struct store *s, int64_t id, const char *reason, const char *by,
@@ -556,6 +562,9 @@ static int ask_cancel(struct sql *c, int64_t id, int64_t attempt, const char *by
     if (!status && changed == 0)
         status =
             error_set(e, ERR_CONFLICT, "the state of job %lld has just changed", (long long)id);
+    struct store_audit line = {STORE_AUDIT_JOB_CANCEL, id, by, NULL, now};
+    if (!status)
+        status = store_audit_write(c, &line, e);
     if (!status)
         status = state_now(c, id, &same.to, e);
     return status ? status : store_state_apply(c, id, &same, e);

@@ -1,6 +1,7 @@
 /* What people change about a job that waits: whether it is held, and its priority. */
 #include <stdio.h>
 
+#include "daemon/store/audit.h"
 #include "daemon/store/sql.h"
 #include "daemon/store/store.h"
 
@@ -105,6 +106,17 @@ static int waiting_change(struct sql *c, int64_t id, const struct store_waiting_
     if (status)
         return status;
     waiting_reason(&job, change, reason, sizeof reason);
+    static const enum store_audit_kind kinds[] = {[STORE_HOLD] = STORE_AUDIT_JOB_HOLD,
+                                                  [STORE_RELEASE] = STORE_AUDIT_JOB_RELEASE,
+                                                  [STORE_PRIORITY] = STORE_AUDIT_JOB_PRIORITY};
+    struct store_audit line = {kinds[change->what], id, change->by, NULL, change->now};
+    char priority[24];
+    snprintf(priority, sizeof priority, "%lld", (long long)change->priority);
+    if (change->what == STORE_PRIORITY)
+        line.detail = priority;
+    status = store_audit_write(c, &line, e);
+    if (status)
+        return status;
     struct store_state_change same = {JOB_QUEUED, reason, change->now, change->by};
     return store_state_apply(c, id, &same, e);
 }

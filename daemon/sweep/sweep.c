@@ -1,3 +1,4 @@
+#include "daemon/store/audit.h"
 #include "daemon/sweep/sweep.h"
 
 #include <math.h>
@@ -240,6 +241,17 @@ static int sweep_make(struct job_manager *m, json_t *d, const struct sweep_new *
     return status;
 }
 
+static void sweep_audit(struct job_manager *m, enum store_audit_kind what, int64_t id,
+                        const char *by, const char *done)
+{
+    struct store_audit line = {what, id, by, NULL, clock_now()};
+    struct error e;
+
+    log_info("sweep %lld: %s by %s", (long long)id, done, job_by_words(by));
+    if (store_audit_add(m->store, &line, &e))
+        log_warning("the audit log was not written: %s", e.text);
+}
+
 int sweep_create(struct job_manager *m, const struct sweep_new *new, struct problems *problems,
                  int64_t *id, bool *existed, struct error *e)
 {
@@ -257,6 +269,8 @@ int sweep_create(struct job_manager *m, const struct sweep_new *new, struct prob
         status = store_sweep_insert(m->store, &sweep, &new->key, existed, e);
     if (!status && problems->count == 0) {
         *id = sweep.id;
+        if (!*existed)
+            sweep_audit(m, STORE_AUDIT_SWEEP_SUBMIT, *id, new->submitted_by, "submitted");
         manager_wake(m);
     }
     store_sweep_clear(&sweep);
@@ -274,7 +288,7 @@ int sweep_cancel(struct job_manager *m, int64_t id, const char *by, struct error
         return status;
     status = store_sweep_end(m->store, id, "cancelled", clock_now(), e);
     if (!status)
-        log_info("sweep %lld: cancelled by %s", (long long)id, job_by_words(by));
+        sweep_audit(m, STORE_AUDIT_SWEEP_CANCEL, id, by, "cancelled");
     for (size_t i = 0; !status && i < sweep.count; i++)
         if (has_state(&sweep.trials[i], "submitted"))
             job_cancel(m, sweep.trials[i].job_id, by, &ignored); /* it may just have ended */

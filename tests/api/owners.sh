@@ -122,6 +122,21 @@ ok "the log says who" logged "sweep $sweep: cancelled by token:op"
 ok "its job ends" wait_state "$trial" cancelled
 is "$(asked "$trial" | sed 's/.* //')" "cancelled=token:op" "and says who asked"
 
+# ------------------------------------------------------------------ the audit log
+
+audit() { "$trainctl" --server "unix:$socket" --json audit "$@" | jq -r '[.lines[] | "\(.action)=\(.by)"] | reverse | join(" ")'; }
+is "$(audit --target "$first" --action job.submit) $(audit --target "$first" --action job.cancel) $(audit --target "$first" --action job.remove)" \
+    "job.submit=token:alice job.cancel=token:alice job.remove=token:op" "the audit log keeps who did what to a job that is gone"
+is "$(audit --by alice --action sweep.submit)" "sweep.submit=token:alice" "who submitted a sweep"
+is "$(audit --target "$sweep" --action sweep.cancel)" "sweep.cancel=token:op" "who cancelled it"
+is "$(audit --action token.create | tr ' ' '\n' | sort -u)" "token.create=user:$me" "who made tokens"
+like "$("$trainctl" --server "unix:$socket" audit --limit 3 2>"$work/err")" "token:op +job.cancel +$trial" "trainctl audit as a table"
+like "$(cat "$work/err")" "the next page: --after [0-9]+" "and how to see more"
+with op /v1/audit
+refused 403 not-allowed 'role admin' "an operator reads it"
+call --unix-socket "$socket" '/v1/audit?action=job.wipe'
+refused 400 usage 'action must be one of job.submit, ' "an action that there is not"
+
 # ------------------------------------------------------------------ the daemon is killed between the request and the end
 
 submit_as alice 'steps=100000 step_ms=20 ignore_term'

@@ -29,6 +29,7 @@ int handle_backup(const struct request *q, struct reply *r, struct error *e)
         close(fd);
         return status;
     }
+    audit_request(q, STORE_AUDIT_BACKUP, 0, NULL);
     r->status = 200;
     r->type = "application/vnd.sqlite3";
     r->fd = fd;

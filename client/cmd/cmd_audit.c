@@ -1,0 +1,105 @@
+/* trainctl audit: who asked for what, the newest first. */
+#include <curl/curl.h>
+#include <limits.h>
+#include <stdlib.h>
+
+#include "client/api.h"
+#include "client/cmd.h"
+#include "client/views/human.h"
+#include "client/views/print.h"
+#include "client/views/table.h"
+#include "common/buffer.h"
+#include "common/clock.h"
+#include "common/json.h"
+
+/* "/v1/audit?limit=50&by=eve": the caller frees it. */
+static char *audit_path(const struct cmd_args *args, long limit, long after)
+{
+    static const char *const filters[] = {"by", "action", "target"};
+    struct buffer path = BUFFER((size_t)64 << 10);
+
+    buffer_printf(&path, "/v1/audit?limit=%ld", limit);
+    if (after > 0)
+        buffer_printf(&path, "&after=%ld", after);
+    for (size_t i = 0; i < sizeof filters / sizeof filters[0]; i++) {
+        const char *value = cmd_value(args, filters[i]);
+        char *escaped = value ? curl_easy_escape(NULL, value, 0) : NULL;
+        if (escaped)
+            buffer_printf(&path, "&%s=%s", filters[i], escaped);
+        curl_free(escaped);
+    }
+    return buffer_take(&path, NULL);
+}
+
+static void audit_print(const json_t *answer)
+{
+    static const char *const headings[] = {"ID", "WHEN", "WHO", "WHAT", "ON", "DETAIL"};
+    struct libscols_table *table = table_create(1);
+    char text[HUMAN_BYTES];
+    const json_t *one;
+    size_t i;
+
+    for (size_t c = 0; c < sizeof headings / sizeof headings[0]; c++)
+        table_column(table, headings[c], c == 0 || c == 4 ? TABLE_RIGHT : 0);
+    json_array_foreach (json_object_get(answer, "lines"), i, one) {
+        struct libscols_line *line = table_line(table);
+        table_set(line, 0, human_count(text, sizeof text, json_get_integer(one, "id", 0)));
+        table_set(line, 1,
+                  human_ago(text, sizeof text, clock_now() - json_get_number(one, "t", 0)));
+        table_set(line, 2, json_get_text(one, "by", "-"));
+        table_set(line, 3, json_get_text(one, "action", ""));
+        snprintf(text, sizeof text, "%lld", json_get_integer(one, "target", 0));
+        table_set(line, 4, json_get_integer(one, "target", 0) > 0 ? text : "-");
+        table_set(line, 5, json_get_text(one, "detail", ""));
+    }
+    table_finish(table);
+    if (json_is_integer(json_object_get(answer, "next")))
+        fprintf(stderr, "the next page: --after %lld\n", json_get_integer(answer, "next", 0));
+}
+
+static int cmd_audit(int argc, char **argv)
+{
+    struct cmd_args args;
+    struct error e;
+    json_t *answer;
+    long limit = 50, after = 0, target;
+    int done = cmd_parse(&args, argc, argv);
+
+    if (done >= 0)
+        return done;
+    const char *count = cmd_value(&args, "limit"), *page = cmd_value(&args, "after");
+    const char *on = cmd_value(&args, "target");
+    if ((count && cmd_number(count, "limit", 1, 1000, &limit, &e) < 0) ||
+        (page && cmd_number(page, "after", 1, LONG_MAX, &after, &e) < 0) ||
+        (on && cmd_number(on, "target", 1, LONG_MAX, &target, &e) < 0))
+        return cmd_fail(&e);
+    char *path = audit_path(&args, limit, after);
+    int code =
+        path ? api_get(path, &answer, &e) : error_set(&e, ERR_USAGE, "the words are too long");
+    free(path);
+    if (code < 0)
+        return cmd_fail(&e);
+    if (client.json)
+        print_json(answer);
+    else
+        audit_print(answer);
+    json_decref(answer);
+    return 0;
+}
+
+/* clang-format off */
+const struct cmd cmd_audit_entry = {
+    .name = "audit",
+    .synopsis = "[--by U] [--action A] [--target ID] [--limit N] [--after N]",
+    .help = "who asked for what, the newest first; over the unix socket, or with a token of role admin",
+    .run = cmd_audit,
+    .completion = "none",
+    .options = {
+        {"by", 0, "U", "only of this user or token", NULL},
+        {"action", 0, "A", "only this, as job.submit, job.cancel, job.remove, token.create", "job.submit|job.cancel|job.hold|job.release|job.priority|job.resume|job.remove|sweep.submit|sweep.cancel|token.create|token.revoke|backup"},
+        {"target", 0, "ID", "only what was done to the job, sweep or token of this number", NULL},
+        {"limit", 0, "N", "at most N lines (50)", NULL},
+        {"after", 0, "N", "the page behind line N", NULL},
+    },
+};
+/* clang-format on */

@@ -1,0 +1,76 @@
+/* Who asked for what, for administrators. */
+#include <stdio.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "daemon/http/access/auth.h"
+#include "daemon/http/json_text.h"
+#include "daemon/http/routes.h"
+#include "daemon/store/audit.h"
+
+static int audit_check_action(const char *text, struct error *e)
+{
+    char names[256] = "";
+    size_t used = 0;
+
+    for (size_t i = 0; text && store_audit_action(i); i++) {
+        if (strcmp(text, store_audit_action(i)) == 0)
+            return 0;
+        used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "",
+                                 store_audit_action(i));
+    }
+    return text ? error_set(e, ERR_USAGE, "action must be one of %s, not \"%s\"", names, text) : 0;
+}
+
+static void audit_line(struct json_text *t, const struct store_audit_line *line)
+{
+    json_text_open(t, NULL, '{');
+    json_text_integer(t, "id", line->id);
+    json_text_real(t, "t", line->t);
+    json_text_string(t, "by", line->by);
+    json_text_string(t, "action", line->action);
+    if (line->target > 0)
+        json_text_integer(t, "target", line->target);
+    else
+        json_text_raw(t, "target", NULL);
+    json_text_string(t, "detail", line->detail);
+    json_text_close(t, '}');
+}
+
+int handle_audit(const struct request *q, struct reply *r, struct error *e)
+{
+    struct store_audit_filter filter = {.by = request_query(q, "by"),
+                                        .action = request_query(q, "action")};
+    struct store_audit_lines lines;
+
+    if (audit_check_action(filter.action, e) ||
+        request_query_int(q, "after", 1, INT64_MAX, 0, &filter.after, e) ||
+        request_query_int(q, "limit", 1, 1000, 50, &filter.limit, e) ||
+        request_query_int(q, "target", 1, INT64_MAX, 0, &filter.target, e) ||
+        store_audit_list(q->app->store, &filter, &lines, e))
+        return -(int)e->code;
+    struct json_text text = JSON_TEXT;
+    json_text_open(&text, NULL, '{');
+    json_text_open(&text, "lines", '[');
+    for (size_t i = 0; i < lines.count; i++)
+        audit_line(&text, &lines.items[i]);
+    json_text_close(&text, ']');
+    if (lines.count == (size_t)filter.limit)
+        json_text_integer(&text, "next", lines.items[lines.count - 1].id);
+    else
+        json_text_raw(&text, "next", NULL);
+    json_text_close(&text, '}');
+    store_audit_lines_clear(&lines);
+    return reply_json_text(r, 200, &text, e);
+}
+
+void audit_request(const struct request *q, enum store_audit_kind action, int64_t target,
+                   const char *detail)
+{
+    struct store_audit line = {action, target, request_by(q), detail, clock_now()};
+    struct error e;
+
+    if (store_audit_add(q->app->store, &line, &e))
+        log_warning("the audit log was not written: %s", e.text);
+}
