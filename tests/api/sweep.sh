@@ -6,7 +6,7 @@ printf "%s\n" "worker = $top_builddir/train-worker" "slots = 2" "data_roots = $w
 export OMP_NUM_THREADS=1
 start_daemon --config "$work/traind.conf"
 
-base='{"data": {"train": "synthetic", "train_images": 64}, "model": {"arch": "resnet18", "image_size": 32, "classes": 4},
+base='{"data": {"train": "synthetic", "train_images": 64}, "model": {"arch": "resnet18", "width": 0.25, "image_size": 32, "classes": 4},
     "batch_per_worker": 4, "steps": 2, "checkpoint": {"disable": true}, "lr": {"scaling": "none", "warmup_epochs": 0},
     "cluster": {"workers_per_node": 1, "threads_per_worker": 1}}'
 sweep() { # MORE
@@ -47,7 +47,7 @@ asked() { # how often a sweep was looked up
 }
 before=$(asked)
 is_asked() { [ "$(asked)" -gt "${before:-0}" ]; }
-timeout 120 "$top_builddir/trainctl" --server "$url" sweep wait 2 >"$work/waited" 2>&1 &
+timeout 600 "$top_builddir/trainctl" --server "$url" sweep wait 2 >"$work/waited" 2>&1 &
 waiter=$!
 has_begun() { # a trial of it runs, or has run
     [ "$(sql "select count(*) from sweep_trial t join job j on j.id = t.job_id where t.sweep_id = 2 and j.state <> 'queued'")" -gt 0 ]
@@ -137,7 +137,7 @@ json '[.next, (.sweeps | map(.id))] | tojson' "[null,[1]]" "and the last"
 # ------------------------------------------------------------------ losers are stopped while they run
 
 # A learning rate of 1e-9 learns nothing.
-long='.base + {model: {arch: "resnet18", image_size: 32, classes: 4}, lr: {scaling: "none", warmup_epochs: 0}}'
+long='.base + {model: {arch: "resnet18", width: 0.25, image_size: 32, classes: 4}, lr: {scaling: "none", warmup_epochs: 0}}'
 sweep "{parameters: {\"/lr/base\": [0.01, 0.02, 1e-9]}, metric: \"loss\", concurrency: 2, early_stop: {rule: \"median\", from: 0.1}} | .base = $long | .base.steps = 150"
 want 201 "a grid that stops its losers"
 id=$(jq .id <<<"$body")

@@ -9,7 +9,7 @@ small_data
 start_hosts "slots = 4" "stall_seconds = 4"
 two=$(jq -nc --arg a "$h1" --arg b "$h2" '{nodes: 2, hosts: [$a, $b], interface: "eth0"}')
 once='{"steps": 1000, "restart": {"max": 0}, "checkpoint": {"disable": true}, "data": {"train": "synthetic", "train_images": 96},
-       "model": {"arch": "resnet18", "image_size": 32, "classes": 10}}'
+       "model": {"arch": "resnet18", "width": 0.25, "image_size": 32, "classes": 10}}'
 
 # break_it WHAT COMMAND: a job that trains on both hosts is broken by the command
 break_it() {
@@ -68,8 +68,8 @@ ok "the ranks there end by themselves, while it is cut off" eventually no_ranks_
 "$net" link "$lab" "$h2" up
 fi
 
-train "$two" '{"steps": 12, "checkpoint": {"every_steps": 2, "keep": 2}, "restart": {"max": 2},
-    "model": {"arch": "resnet18", "stem": "small", "image_size": 32, "classes": 10}}'
+train "$two" '{"steps": 60, "checkpoint": {"every_steps": 2, "keep": 2}, "restart": {"max": 2},
+    "model": {"arch": "resnet18", "width": 0.25, "stem": "small", "image_size": 32, "classes": 10}}'
 ok "a job with checkpoints trains" eventually has_events "$id" 3
 "$net" link "$lab" "$h2" down
 ok "a host is lost: it goes on without it" long_wait "$id" succeeded

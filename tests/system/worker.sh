@@ -9,7 +9,7 @@ set -u
 trap 'umount "$work/small" 2>/dev/null; rm -rf "$work"' EXIT
 small_data
 cat >"$work/small.json" <<END
-{"name": "small", "model": {"arch": "resnet18", "classes": 10, "image_size": 32}, "data": {"train": "$work/data/train",
+{"name": "small", "model": {"arch": "resnet18", "width": 0.25, "classes": 10, "image_size": 32}, "data": {"train": "$work/data/train",
  "eval": "$work/data/validation"}, "cluster": {"workers_per_node": 2, "threads_per_worker": 1},
  "batch_per_worker": 8, "steps": 4, "lr": {"warmup_epochs": 0}, "eval": {"batch": 7, "predictions": true}}
 END
