@@ -289,11 +289,12 @@ TRAININGS = [
     ("without Winograd: Nesterov, label smoothing and mixup", "resnet18", 16, 3, 1, "xnsm"),
     ("convolutions by OpenBLAS", "resnet18", 16, 3, 1, "b"),
 ]
+# Network, stem, image size, batch: the last stage of the largest has 16 values a channel.
 FAMILY = [
-    ("resnet18", "imagenet", 64), ("resnet34", "imagenet", 64), ("resnet101", "imagenet", 64), ("resnet152", "imagenet", 64),
-    ("resnet50v1", "imagenet", 64), ("resnet18", "small", 32), ("resnet50", "small", 32), ("resnext50_32x4d", "imagenet", 64),
-    ("resnext101_32x4d", "imagenet", 64), ("resnext101_32x8d", "imagenet", 64),
-    ("resnet50:2", "imagenet", 64), ("resnet50:0.375", "small", 32), ("resnet18:1.5", "small", 32),
+    ("resnet18", "imagenet", 64, 8), ("resnet34", "imagenet", 64, 8), ("resnet101", "imagenet", 64, 4), ("resnet152", "imagenet", 64, 4),
+    ("resnet50v1", "imagenet", 64, 8), ("resnet18", "small", 32, 4), ("resnet50", "small", 32, 4), ("resnext50_32x4d", "imagenet", 64, 8),
+    ("resnext101_32x4d", "imagenet", 64, 4), ("resnext101_32x8d", "imagenet", 64, 4),
+    ("resnet50:1.5", "imagenet", 64, 4), ("resnet50:0.375", "small", 32, 4), ("resnet18:1.5", "small", 32, 4),
 ]
 # What, batch, steps, threads, engine_driver's letters.
 CNN = [
@@ -323,8 +324,8 @@ def main(program, folder):
     for case in CNN:
         cnn(driver, *case)
     cnn_step(driver)
-    for name, stem, size in FAMILY:
-        family(driver, name, stem, size, 8)
+    for case in FAMILY:
+        family(driver, *case)
 
 
 if __name__ == "__main__":
