@@ -16,15 +16,15 @@ if ! make -s -C "$top_builddir" $program; then
     exit
 fi
 
-# step NAME ARGUMENT...: runs clean; what it finds is in the log
+# step NAME ARGUMENT...: runs clean; what it finds is in the log. One step, unless --steps 1 follows: the program warms up by one.
 step() {
     local name=$1
     shift
     ok "$name" env TSAN_OPTIONS="halt_on_error=1 exitcode=66" OPENBLAS_NUM_THREADS=1 \
-        "$top_builddir/$program" --threads 7 --steps 1 --classes 10 "$@"
+        "$top_builddir/$program" --threads 7 --steps 0 --classes 10 "$@"
 }
 
-step "bottlenecks, direct" --arch resnet50 --image-size 64 --batch 3 --no-winograd
+step "two steps of bottlenecks, direct" --steps 1 --arch resnet50 --image-size 64 --batch 3 --no-winograd
 step "basic blocks by tiles of 4x4, tiles of their own" --arch resnet18 --image-size 64 --batch 5 --winograd 4
 step "basic blocks by tiles of 2x2" --arch resnet18 --image-size 32 --small-stem --batch 3 --winograd 2
 step "groups" --arch resnext50_32x4d --image-size 32 --batch 3 --no-winograd

@@ -16,6 +16,7 @@ static struct model *small_model(int threads)
     struct model *m;
     struct error e;
     struct model_config c = {.arch = &tiny,
+                             .width = 0.25,
                              .stem = JOB_STEM_IMAGENET,
                              .classes = 3,
                              .image_size = 32,
