@@ -383,7 +383,7 @@ static char *sweep_job_name(const json_t *d, const json_t *point, const json_t *
     char *name = NULL;
     size_t bytes;
     bool own = json_object_get(point, "/name") || json_object_get(point, "name") ||
-               (base && (!json_is_string(base) || json_string_length(base) > NAME_BYTES));
+               (base && (json_string_length(base) == 0 || json_string_length(base) > NAME_BYTES));
     FILE *out = own ? NULL : open_memstream(&name, &bytes);
 
     if (!out)
