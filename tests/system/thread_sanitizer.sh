@@ -24,10 +24,10 @@ step() {
         "$top_builddir/$program" --threads 7 --steps 0 --classes 10 "$@"
 }
 
-step "two steps of bottlenecks, direct" --steps 1 --arch resnet50 --image-size 64 --batch 3 --no-winograd
+step "bottlenecks, direct" --arch resnet50 --image-size 64 --batch 3 --no-winograd
 step "basic blocks by tiles of 4x4, tiles of their own" --arch resnet18 --image-size 64 --batch 5 --winograd 4
 step "basic blocks by tiles of 2x2" --arch resnet18 --image-size 32 --small-stem --batch 3 --winograd 2
 step "groups" --arch resnext50_32x4d --image-size 32 --batch 3 --no-winograd
-step "one image" --arch resnet18 --image-size 32 --batch 1 --no-winograd
+step "two steps of one image" --steps 1 --arch resnet18 --image-size 32 --batch 1 --no-winograd
 step "an evaluation" --arch resnet18 --image-size 64 --batch 5 --winograd 4 --eval
 done_testing

@@ -134,7 +134,7 @@ is "$(ls "$work/last/checkpoints" 2>/dev/null)" "" "no checkpoint is kept of the
 
 # ---- a full disk at the checkpoint
 mkdir "$work/small"
-if mount -t tmpfs -o size=30m tmpfs "$work/small" 2>/dev/null; then
+if mount -t tmpfs -o size=15m tmpfs "$work/small" 2>/dev/null; then
     worker 2 "$work/small.json" "$work/small/run"
     like "$(failed_event "$work/small/run")" '"phase": ?"checkpoint".*[Nn]o space left' "a full disk at the last checkpoint fails the run by name"
     is "$(ls -A "$work/small/run/checkpoints")" "" "and leaves no half checkpoint"
