@@ -9,9 +9,8 @@
 #include "worker/model/bf16.h"
 #include "worker/model/tune.h"
 
-void *model_allocate(struct model *m, size_t bytes, struct error *e)
+static void *count_memory(struct model *m, void *p, size_t bytes, struct error *e)
 {
-    void *p = memory_allocate(bytes);
     if (!p) {
         error_set(e, ERR_NO_MEMORY,
                   "no memory for the model: %zu MiB more are needed beside %zu MiB", bytes >> 20,
@@ -22,10 +21,32 @@ void *model_allocate(struct model *m, size_t bytes, struct error *e)
     return p;
 }
 
+void *model_allocate(struct model *m, size_t bytes, struct error *e)
+{
+    return count_memory(m, memory_allocate(bytes), bytes, e);
+}
+
+void *model_allocate_shared(struct model *m, size_t bytes, struct error *e)
+{
+    struct memory_extent all = {0, bytes};
+
+    return count_memory(m, memory_allocate_shared(bytes, &all, 1, m->config.threads), bytes, e);
+}
+
 int model_allocate_floats(struct model *m, float **p, size_t floats, struct error *e)
 {
     *p = model_allocate(m, floats * sizeof(float), e);
     return *p ? 0 : -(int)e->code;
+}
+
+/* The threads' scratch, each written first by its own. */
+static int allocate_own(struct model *m, size_t bytes, struct error *e)
+{
+    memory_allocate_each((void **)m->own, bytes, m->config.threads);
+    for (int t = 0; t < m->config.threads; t++)
+        if (!count_memory(m, m->own[t], bytes, e))
+            return -(int)e->code;
+    return 0;
 }
 
 static struct unit make_unit(const struct arch_conv *c, const struct model_config *config)
@@ -157,6 +178,24 @@ static int allocate_packed(struct model *m, struct error *e)
     return m->packed ? 0 : -(int)e->code;
 }
 
+/* Each buffer shared out as the passes over it are: by images, and by rows of them. In the order of
+ * their first use, so that what is kept until backward has its way. */
+static int allocate_arena(struct model *m, const struct activations *a, struct error *e)
+{
+    size_t batch = (size_t)m->config.batch * number_bytes(m), bytes = batch * a->numbers;
+    struct memory_extent *extents = calloc((size_t)a->count + 1, sizeof *extents);
+
+    if (!extents)
+        return error_set(e, ERR_NO_MEMORY, "no memory for a model's layers");
+    for (int i = 0; i < a->count; i++)
+        extents[i] =
+            (struct memory_extent){batch * a->buffers[i].offset, batch * a->buffers[i].size};
+    m->arena = count_memory(m, memory_allocate_shared(bytes, extents, a->count, m->config.threads),
+                            bytes, e);
+    free(extents);
+    return m->arena ? 0 : -(int)e->code;
+}
+
 static int allocate_activations(struct model *m, const struct network *n, struct error *e)
 {
     struct activations a;
@@ -164,8 +203,7 @@ static int allocate_activations(struct model *m, const struct network *n, struct
     if (m->cnn)
         return cnn_allocate(m, e);
     activations_plan(n, m->config.inference, number_bytes(m), &a);
-    m->arena = model_allocate(m, (size_t)m->config.batch * a.numbers * number_bytes(m), e);
-    if (!m->arena)
+    if (allocate_arena(m, &a, e))
         return -(int)e->code;
     place_units(m, &a);
     place_blocks(m, &a);
@@ -192,13 +230,10 @@ static int allocate_bf16(struct model *m, struct error *e)
         scratch = extent_max(scratch, conv_bf16_scratch_bytes(c, !m->config.inference));
         weights = extent_max(weights, conv_weights(c));
     }
-    for (int t = 0; t < m->config.threads; t++) {
-        m->own[t] = model_allocate(m, scratch, e);
-        if (!m->own[t] || (t > 0 && !m->config.inference &&
-                           model_allocate_floats(m, &m->lanes[t].dw, weights, e)))
+    for (int t = 1; t < m->config.threads && !m->config.inference; t++)
+        if (model_allocate_floats(m, &m->lanes[t].dw, weights, e))
             return -(int)e->code;
-    }
-    return 0;
+    return allocate_own(m, scratch, e);
 }
 
 /* Of the convolutions: a single thread's scratch, or what a team and its threads want. Batches may
@@ -217,10 +252,7 @@ static int allocate_team(struct model *m, struct error *e)
     }
     if (threads > 1 && model_allocate_floats(m, &m->team, team, e))
         return -(int)e->code;
-    for (int t = 0; t < threads; t++)
-        if (model_allocate_floats(m, &m->own[t], own, e))
-            return -(int)e->code;
-    return 0;
+    return allocate_own(m, own * sizeof(float), e);
 }
 
 static int allocate_lane(struct model *m, int t, struct error *e)
@@ -253,10 +285,11 @@ static int allocate_head(struct model *m, struct error *e)
 
 static int allocate(struct model *m, const struct network *n, struct error *e)
 {
-    if (model_allocate_floats(m, &m->params, m->param_count, e) ||
-        model_allocate_floats(m, &m->stats, m->stat_count, e))
+    m->params = model_allocate_shared(m, m->param_count * sizeof(float), e);
+    if (!m->params || model_allocate_floats(m, &m->stats, m->stat_count, e))
         return -(int)e->code;
-    if (!m->config.inference && model_allocate_floats(m, &m->grads, m->param_count, e))
+    if (!m->config.inference &&
+        !(m->grads = model_allocate_shared(m, m->param_count * sizeof(float), e)))
         return -(int)e->code;
     for (int i = 0; i < m->unit_count; i++)
         if (allocate_channels(m, &m->units[i], e))

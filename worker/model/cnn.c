@@ -51,7 +51,7 @@ int cnn_allocate(struct model *m, struct error *e)
     struct cnn *c = m->cnn;
     const struct cnn_layout *l = &c->layout;
 
-    m->arena = model_allocate(m, (size_t)m->config.batch * l->floats * sizeof(float), e);
+    m->arena = model_allocate_shared(m, (size_t)m->config.batch * l->floats * sizeof(float), e);
     if (!m->arena)
         return -(int)e->code;
     float *next = m->arena, *dy;

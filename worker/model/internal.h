@@ -103,6 +103,9 @@ struct model {
 /* 64-byte aligned, zeroed, counted in memory_bytes; NULL with *e filled. */
 void *model_allocate(struct model *m, size_t bytes, struct error *e);
 
+/* The same, each thread's equal part written first by it. */
+void *model_allocate_shared(struct model *m, size_t bytes, struct error *e);
+
 int model_allocate_floats(struct model *m, float **p, size_t floats, struct error *e);
 
 /* build.c: units and lanes of these convolutions. */

@@ -111,7 +111,8 @@ static int optimizer_allocate(struct optimizer *o, struct error *e)
     if (!o->pieces || !o->chunks || !o->norms || !o->squares || !o->rules)
         return error_set(e, ERR_NO_MEMORY, "no memory for the optimiser");
     for (size_t i = 0; i < o->state_count; i++) {
-        o->states[i] = memory_allocate(floats * sizeof(float));
+        struct memory_extent all = {0, floats * sizeof(float)};
+        o->states[i] = memory_allocate_shared(all.bytes, &all, 1, model_threads(o->model));
         if (!o->states[i])
             return error_set(e, ERR_NO_MEMORY, "no memory for the optimiser's %s: %zu MiB",
                              o->state_names[i], floats * sizeof(float) >> 20);
