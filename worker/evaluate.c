@@ -104,6 +104,7 @@ static int open_loader(struct run *r, struct loader **loader, struct error *e)
         .threads = (int)s->data.prefetch_threads,
         .most_threads = r->threads,
         .depth = 2,
+        .bf16 = job_spec_has_bf16_images(s),
     };
     return loader_create(&config, loader, e);
 }
@@ -118,8 +119,9 @@ static void predict_batch(struct run *r, const struct loader_batch *b, float *lo
 
     for (int from = 0; from < b->n; from += most) {
         int n = b->n - from < most ? b->n - from : most;
-        model_predict(r->model, b->images + (size_t)from * floats, n,
-                      logits + (size_t)from * classes);
+        const void *images = b->images_bf16 ? (const void *)(b->images_bf16 + (size_t)from * floats)
+                                            : b->images + (size_t)from * floats;
+        model_predict(r->model, images, n, logits + (size_t)from * classes);
     }
 }
 

@@ -94,6 +94,7 @@ static int open_trainer(struct run *r, struct trainer *t, struct error *e)
         .batches_per_step = (int)s->accumulate_steps,
         .first_epoch_shift = r->image_shift,
         .mixup = s->data.mixup,
+        .bf16 = job_spec_has_bf16_images(s),
         .threads = (int)s->data.prefetch_threads,
         .most_threads = r->threads,
         .depth = (int)s->data.prefetch_batches,
@@ -165,7 +166,8 @@ static struct batch_result compute_batch(struct trainer *t, const struct loader_
                                               .next_epoch_at = b->next_epoch_at,
                                               .first_number = first_number(r),
                                               .indices = b->indices});
-    double loss = model_forward(r->model, b->images, b->labels, b->n, &correct);
+    const void *images = b->images_bf16 ? (const void *)b->images_bf16 : b->images;
+    double loss = model_forward(r->model, images, b->labels, b->n, &correct);
     times->forward += train_lap(&clock, "forward");
     model_backward(r->model, r->spec->loss_scale / (double)(r->world * batches), j > 0,
                    last ? gradients_ready : NULL, t->gradients);

@@ -189,6 +189,12 @@ struct job_spec {
 /* Of data.train and data.eval: random images instead of a folder. NULL is none. */
 bool job_spec_is_synthetic(const char *path);
 
+/* Does the loader round images to bf16? Those that are mixed only by the first convolution. */
+static inline bool job_spec_has_bf16_images(const struct job_spec *spec)
+{
+    return spec->precision == JOB_PRECISION_BF16 && spec->data.mixup == 0;
+}
+
 /* nodes x workers_per_node */
 int64_t job_spec_world_size(const struct job_spec *spec);
 

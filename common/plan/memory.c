@@ -43,16 +43,16 @@ struct plan_memory plan_memory_of(const struct job_spec *spec)
     int64_t input =
         arch_image_channels(shape.arch) * spec->model.image_size * spec->model.image_size;
 
+    int64_t input_bytes = job_spec_has_bf16_images(spec) ? 2 : sizeof(float);
     int64_t batches = trains ? spec->data.prefetch_batches + 1 : EVAL_BATCHES;
     int64_t parameters = arch_parameters(&shape);
     return (struct plan_memory){
         .parameter_bytes = (int64_t)sizeof(float) * parameters,
         .copies = trains ? 2 + (int)optimizer_states_of(spec, states) : 1,
-        .bytes_per_image =
-            (int64_t)sizeof(float) * batches * input + (int64_t)activation_bytes(spec, &shape),
+        .bytes_per_image = input_bytes * batches * input + (int64_t)activation_bytes(spec, &shape),
         .images = trains ? spec->batch_per_worker : spec->eval.batch,
         .eval_input_bytes =
-            spec->data.eval ? (int64_t)sizeof(float) * EVAL_BATCHES * input * spec->eval.batch : 0,
+            spec->data.eval ? input_bytes * EVAL_BATCHES * input * spec->eval.batch : 0,
         .fixed_bytes = FIXED_BYTES,
         .more_threads =
             spec->cluster.threads_per_worker > 1 ? spec->cluster.threads_per_worker - 1 : 0,

@@ -117,7 +117,7 @@ static void run_bf16(const struct data_bf16 *d, enum conv_direction direction)
                                    .scratch = d->scratch};
     size_t lines = (size_t)(d->batch * d->c.window.out);
     if (direction == CONV_FORWARD)
-        conv_bf16_forward(&d->c, d->forward, b.x, d->z, 0, lines, d->scratch, NULL, NULL);
+        conv_bf16_forward(&d->c, d->forward, b.x, d->z, 0, lines, d->scratch, NULL, NULL, false);
     else
         conv_bf16_backward(&d->c, &b, 0, lines);
 }

@@ -1,7 +1,7 @@
 /*
  * Images a second of the loader: tests/bench/loader DIR [train|validation] [size] [threads]
- * [tpu|mlperf|torchvision]. Prints one JSON object. Run it pinned (taskset -c 0) for the figure of
- * one core.
+ * [tpu|mlperf|torchvision] [fp32|bf16]. Prints one JSON object. Run it pinned (taskset -c 0) for
+ * the figure of one core.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,8 +46,8 @@ int main(int argc, char **argv)
     struct error e;
 
     if (argc < 2) {
-        fprintf(stderr,
-                "usage: loader DIR [train|validation] [size] [threads] [tpu|mlperf|torchvision]\n");
+        fprintf(stderr, "usage: loader DIR [train|validation] [size] [threads] "
+                        "[tpu|mlperf|torchvision] [fp32|bf16]\n");
         return 2;
     }
     enum dataset_role role =
@@ -72,6 +72,7 @@ int main(int argc, char **argv)
         .seed = 1,
         .threads = argc > 4 ? atoi(argv[4]) : 1,
         .depth = 4,
+        .bf16 = argc > 6 && strcmp(argv[6], "bf16") == 0,
     };
     c.batch = c.images < c.batch ? (int)c.images : c.batch;
     c.steps_per_epoch = c.steps = c.images / c.batch;

@@ -1,17 +1,28 @@
 #include "worker/data/decode.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 
-int decode_scratch_init(struct decode_scratch *s, struct error *e)
+#include "worker/kernels/bf16.h"
+
+int decode_scratch_init(struct decode_scratch *s, const struct loader_config *c, struct error *e)
 {
     *s = (struct decode_scratch){0};
-    return jpeg_decoder_create(&s->decoder, e);
+    if (c->bf16 && !(s->image = malloc(loader_image_floats(c) * sizeof *s->image)))
+        return error_set(e, ERR_NO_MEMORY, "no memory for an image of %zu numbers",
+                         loader_image_floats(c));
+    int rc = jpeg_decoder_create(&s->decoder, e);
+    if (rc)
+        decode_scratch_free(s);
+    return rc;
 }
 
 void decode_scratch_free(struct decode_scratch *s)
 {
     jpeg_decoder_destroy(s->decoder);
     augmenter_free(&s->augmenter);
+    free(s->image);
+    s->image = NULL;
 }
 
 /* Puts the place of an image in front of a message. */
@@ -76,7 +87,7 @@ static int decode_jpeg(struct decode_scratch *s, const struct loader_config *c, 
 }
 
 int decode_image(struct decode_scratch *s, const struct loader_config *c, int64_t epoch,
-                 int64_t index, float *out, int32_t *label, bool *bad, struct error *e)
+                 int64_t index, void *out, int32_t *label, bool *bad, struct error *e)
 {
     struct dataset_image image;
 
@@ -87,9 +98,11 @@ int decode_image(struct decode_scratch *s, const struct loader_config *c, int64_
     *label = image.label;
     rc = check_label(c, &image, e);
     if (rc == 0) {
-        rc = decode_jpeg(s, c, epoch, index, &image, out, e);
+        rc = decode_jpeg(s, c, epoch, index, &image, c->bf16 ? s->image : out, e);
         *bad = rc && rc != -ERR_NO_MEMORY;
     }
+    if (rc == 0 && c->bf16)
+        bf16_from_floats(s->image, loader_image_floats(c), out);
     if (rc)
         name_place(c->dataset, index, image.name, e);
     dataset_image_release(&image);

@@ -32,7 +32,7 @@
 #define WAIT_SECONDS 1e-3
 
 struct slot {
-    float *images;
+    void *images; /* float, or bf16 */
     int32_t *labels;
     int64_t *indices;
     char **bad; /* (batch): what is wrong with the image, or NULL */
@@ -45,7 +45,7 @@ struct slot {
 
 struct loader {
     struct loader_config config;
-    size_t image_floats;
+    size_t image_floats, image_bytes;
     float *mixed; /* synthetic with mixup: the slots stay as they are */
     struct slot *slots;
     int slot_count;
@@ -69,9 +69,9 @@ struct loader {
 
 /* ---- filling */
 
-static float *image_at(const struct loader *l, const struct slot *s, int i)
+static void *image_at(const struct loader *l, const struct slot *s, int i)
 {
-    return s->images + (size_t)i * l->image_floats;
+    return (char *)s->images + (size_t)i * l->image_bytes;
 }
 
 static void fail_slot(struct loader *l, struct slot *s, int i, const struct error *e)
@@ -109,7 +109,7 @@ static void fill_image(struct loader *l, struct decode_scratch *scratch, struct 
 
 static void copy_image(struct loader *l, struct slot *s, int to, int from)
 {
-    memcpy(image_at(l, s, to), image_at(l, s, from), l->image_floats * sizeof(float));
+    memcpy(image_at(l, s, to), image_at(l, s, from), l->image_bytes);
     s->labels[to] = s->labels[from];
     s->indices[to] = s->indices[from];
 }
@@ -141,7 +141,7 @@ static void replace_bad(struct loader *l, struct decode_scratch *scratch, struct
         if (!s->bad[i])
             continue;
         if (l->config.role == DATASET_EVAL) {
-            memset(image_at(l, s, i), 0, l->image_floats * sizeof(float));
+            memset(image_at(l, s, i), 0, l->image_bytes);
             s->labels[i] = -1;
             continue;
         }
@@ -248,7 +248,7 @@ static void *loader_prefetch(void *argument)
     int first, end;
 
     trace_name_thread("prefetch");
-    if (decode_scratch_init(&scratch, &e)) {
+    if (decode_scratch_init(&scratch, &l->config, &e)) {
         fail_start(l, &e);
         return NULL;
     }
@@ -287,7 +287,8 @@ static int loader_check_config(const struct loader_config *c, struct error *e)
     bool train = c->role == DATASET_TRAIN;
 
     if (c->batch < 1 || c->image_size < 1 || c->classes < 1 || c->world < 1 || c->rank < 0 ||
-        c->rank >= c->world || c->depth < 1 || c->threads < 0 || c->images < 1 ||
+        c->rank >= c->world || (c->bf16 && c->mixup > 0) || c->depth < 1 || c->threads < 0 ||
+        c->images < 1 ||
         (train && (c->first_step < 0 || c->steps_per_epoch < 1 || c->batches_per_step < 0)))
         return error_set(e, ERR_INTERNAL, "the loader was given a number that makes no sense");
     if (c->dataset && c->images > dataset_images(c->dataset))
@@ -299,8 +300,7 @@ static int loader_check_config(const struct loader_config *c, struct error *e)
 
 static int make_slots(struct loader *l, struct error *e)
 {
-    size_t n = (size_t)l->config.batch,
-           bytes = (n * l->image_floats * sizeof(float) + 63) / 64 * 64;
+    size_t n = (size_t)l->config.batch, bytes = (n * l->image_bytes + 63) / 64 * 64;
 
     l->slots = calloc((size_t)l->slot_count, sizeof *l->slots);
     for (int i = 0; l->slots && i < l->slot_count; i++) {
@@ -338,6 +338,22 @@ static int start_threads(struct loader *l, int wanted, struct error *e)
     return 0;
 }
 
+static int fill_synthetic(struct loader *l, int number, struct error *e)
+{
+    struct slot *s = &l->slots[number];
+    size_t floats = (size_t)l->config.batch * l->image_floats;
+    float *images = l->config.bf16 ? malloc(floats * sizeof *images) : s->images;
+
+    if (!images)
+        return error_set(e, ERR_NO_MEMORY, "no memory for %d synthetic images", l->config.batch);
+    synthetic_fill(&l->config, number, images, s->labels);
+    if (l->config.bf16) {
+        bf16_from_floats(images, floats, s->images);
+        free(images);
+    }
+    return 0;
+}
+
 int loader_create(const struct loader_config *config, struct loader **out, struct error *e)
 {
     struct loader *l;
@@ -351,13 +367,14 @@ int loader_create(const struct loader_config *config, struct loader **out, struc
         return error_set(e, ERR_NO_MEMORY, "no memory for a loader");
     l->config = *config;
     l->image_floats = loader_image_floats(config);
+    l->image_bytes = l->image_floats * (config->bf16 ? sizeof(bf16) : sizeof(float));
     l->slot_count = config->dataset ? config->depth + 1 : 2;
     pthread_mutex_init(&l->lock, NULL);
     pthread_cond_init(&l->slot_free, NULL);
     pthread_cond_init(&l->slot_ready, NULL);
     rc = make_slots(l, e);
     for (int i = 0; i < l->slot_count && rc == 0 && !config->dataset; i++)
-        synthetic_fill(config, i, l->slots[i].images, l->slots[i].labels);
+        rc = fill_synthetic(l, i, e);
     if (rc == 0 && config->dataset)
         rc = start_threads(l, config->threads > 0 ? config->threads : 1, e);
     if (rc) {
@@ -544,7 +561,10 @@ int loader_next(struct loader *l, struct loader_batch *batch, struct error *e)
     }
     double lambda = s->batch.n > 0 ? lambda_of(l, s) : 1;
     *batch = (struct loader_batch){
-        .images = l->mixed && lambda < 1 ? l->mixed : s->images,
+        .images = l->config.bf16           ? NULL
+                  : l->mixed && lambda < 1 ? l->mixed
+                                           : s->images,
+        .images_bf16 = l->config.bf16 ? s->images : NULL,
         .labels = s->labels,
         .indices = s->indices,
         .n = s->batch.n,

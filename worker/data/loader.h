@@ -17,13 +17,15 @@
 #include <stdint.h>
 
 #include "worker/data/loader_config.h"
+#include "worker/kernels/bf16.h"
 
 struct loader_batch {
     const float *images; /* (n, image_size, image_size, channels), NHWC, normalised; valid until the
-                            next call */
-    const int32_t *labels;  /* (n), 0-based */
-    const int64_t *indices; /* (n), positions in the data set: for predictions and messages */
-    int n;                  /* training: == batch; evaluation: <= batch; 0: the end */
+                            next call. NULL with bf16 */
+    const bf16 *images_bf16; /* instead of them */
+    const int32_t *labels;   /* (n), 0-based */
+    const int64_t *indices;  /* (n), positions in the data set: for predictions and messages */
+    int n;                   /* training: == batch; evaluation: <= batch; 0: the end */
     int64_t epoch, step;
     int next_epoch_at; /* images from this one on are of epoch + 1; n: none */
     double lambda; /* mixup: the images are mixed by it, the labels are not (1: nor the images) */

@@ -36,6 +36,7 @@ struct loader_config {
     int most_threads; /* of 0: at most so many; 0 is 1 */
     int depth;        /* batches made ahead, >= 1 */
     double mixup;     /* alpha of mixup.h; 0: off. Training only */
+    bool bf16;        /* images are rounded to bf16; not with mixup, which would round twice */
 };
 
 static inline size_t loader_image_floats(const struct loader_config *c)

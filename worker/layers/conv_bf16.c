@@ -76,7 +76,7 @@ static void forward_piece(const struct bf16_grid *g, const struct bf16_scratch *
 
 static void forward_pieces(const struct bf16_grid *g, const struct bf16_scratch *s,
                            const bf16 *packed, const void *x, bf16 *z, size_t first, size_t end,
-                           conv_bf16_rows *done, void *context)
+                           conv_bf16_rows *done, void *context, bool bf16_x)
 {
     size_t last = bf16_grid_row(g, end);
     struct bf16_piece p;
@@ -84,7 +84,7 @@ static void forward_pieces(const struct bf16_grid *g, const struct bf16_scratch 
     for (size_t row = bf16_grid_row(g, first); row < last; row += p.rows) {
         p = bf16_next_piece(g, row, last);
         if (bf16_grid_is_first(g))
-            bf16_forward_first(g, s, packed, x, z, p);
+            bf16_forward_first(g, s, packed, x, bf16_x, z, p);
         else
             forward_piece(g, s, packed, x, z, p);
         size_t line = bf16_grid_line(g, row, g->out, 1),
@@ -95,7 +95,8 @@ static void forward_pieces(const struct bf16_grid *g, const struct bf16_scratch 
 }
 
 void conv_bf16_forward(const struct conv *c, const bf16 *packed, const void *x, bf16 *z,
-                       size_t first, size_t end, void *scratch, conv_bf16_rows *done, void *context)
+                       size_t first, size_t end, void *scratch, conv_bf16_rows *done, void *context,
+                       bool bf16_x)
 {
     struct bf16_grid g = bf16_grid_of(c);
     struct bf16_scratch s = bf16_scratch_of(&g, false, scratch);
@@ -104,7 +105,7 @@ void conv_bf16_forward(const struct conv *c, const bf16 *packed, const void *x, 
     if (g.x_in_place)
         forward_in_place(&g, &s, packed, x, z, first * g.out, end * g.out, done, context);
     else
-        forward_pieces(&g, &s, packed, x, z, first, end, done, context);
+        forward_pieces(&g, &s, packed, x, z, first, end, done, context, bf16_x);
     bf16_end();
 }
 

@@ -32,11 +32,11 @@ typedef void conv_bf16_rows(size_t row, size_t rows, void *context);
 
 /* What threads share are lines of z, counted through the batch: (N out). */
 
-/* The lines [first, end) of z (N, out, out, c_out); x is float where c_in < 32. done may be NULL.
- */
+/* The lines [first, end) of z (N, out, out, c_out). done may be NULL. x is float where c_in <
+ * 32, unless bf16_x. */
 void conv_bf16_forward(const struct conv *c, const bf16 *packed, const void *x, bf16 *z,
-                       size_t first, size_t end, void *scratch, conv_bf16_rows *done,
-                       void *context);
+                       size_t first, size_t end, void *scratch, conv_bf16_rows *done, void *context,
+                       bool bf16_x);
 
 /* Does backward read no rows of dz and x but those of its lines? Others reach beyond them, into the
  * lines before and behind in the same image. */
@@ -44,6 +44,7 @@ bool conv_bf16_keeps_lines(const struct conv *c);
 
 struct conv_bf16_backward {
     const bf16 *packed; /* for CONV_DATA; NULL without dx */
+    bool bf16_x;        /* as forward's */
     const void *x;  /* as forward's; read after `ready` was called for the rows (1x1 of stride 1)
                        or for the image */
     const bf16 *dz; /* read after `ready` was called for the rows. All of it and of x must be there,

@@ -2,9 +2,10 @@
 #include "worker/layers/conv_bf16_parts.h"
 #include "worker/layers/conv_bf16_rows.h"
 
-/* A piece of fp32 images as rows of phase fy, with all columns of a row side by side: (phases,
+/* A piece of images as rows of phase fy, with all columns of a row side by side: (phases,
  * positions, stride, ci). Returns the elements of a phase. */
-static size_t lay_first(const struct bf16_grid *g, const float *x, struct bf16_piece p, bf16 *to)
+static size_t lay_first(const struct bf16_grid *g, const void *x, bool bf16_x, struct bf16_piece p,
+                        bf16 *to)
 {
     size_t line = g->width * g->stride * g->ci, lead = g->pad * g->ci, pixels = g->in * g->ci;
     size_t size = bf16_round_up(p.rows * g->width + g->slack, 32) * g->stride * g->ci;
@@ -16,17 +17,20 @@ static size_t lay_first(const struct bf16_grid *g, const float *x, struct bf16_p
         bf16_zero(at, size);
         for (size_t r = p.row; r < last; r++, at += line) {
             size_t y = r % g->width * g->stride + f - g->pad;
-            if (y < g->in)
-                bf16_from_floats(x + (r / g->width * g->in + y) * g->in * g->ci, pixels, at + lead);
+            size_t from = (r / g->width * g->in + y) * g->in * g->ci;
+            if (y < g->in && bf16_x)
+                memcpy(at + lead, (const bf16 *)x + from, pixels * sizeof *at);
+            else if (y < g->in)
+                bf16_from_floats((const float *)x + from, pixels, at + lead);
         }
     }
     return size;
 }
 
 void bf16_forward_first(const struct bf16_grid *g, const struct bf16_scratch *s, const bf16 *packed,
-                        const float *x, bf16 *z, struct bf16_piece piece)
+                        const void *x, bool bf16_x, bf16 *z, struct bf16_piece piece)
 {
-    size_t phase = lay_first(g, x, piece, s->x), n = bf16_row_chunks(g);
+    size_t phase = lay_first(g, x, bf16_x, piece, s->x), n = bf16_row_chunks(g);
     struct bf16_place place = {g->out, 1, 0, 0, g->out, g->out, g->width};
 
     for (size_t ky = 0; ky < g->kernel; ky++)
@@ -91,10 +95,10 @@ static void lay_first_dz(const struct bf16_grid *g, const bf16 *dz, struct bf16_
     }
 }
 
-static void sum_first(const struct bf16_grid *g, const struct bf16_scratch *s, const float *x,
-                      const bf16 *dz, struct bf16_piece p, bool add)
+static void sum_first(const struct bf16_grid *g, const struct bf16_scratch *s,
+                      const struct conv_bf16_backward *b, struct bf16_piece p, bool add)
 {
-    size_t phase = lay_first(g, x, p, s->x), n = bf16_round_up(p.rows * g->width, 32);
+    size_t phase = lay_first(g, b->x, b->bf16_x, p, s->x), n = bf16_round_up(p.rows * g->width, 32);
 
     turn_first(g, s, phase, bf16_round_up(n + g->slack, 32) - 32);
     for (size_t i = 0; i < BF16_BLOCK_POSITIONS / 32; i++)
@@ -102,7 +106,7 @@ static void sum_first(const struct bf16_grid *g, const struct bf16_scratch *s, c
     for (size_t k0 = 0; k0 < n; k0 += BF16_BLOCK_POSITIONS) {
         size_t k = extent_min(n - k0, BF16_BLOCK_POSITIONS);
         first_rows(g, s, k0, k, s->left, BF16_LEFT_LD);
-        lay_first_dz(g, dz, p, k0, k, s->dz);
+        lay_first_dz(g, b->dz, p, k0, k, s->dz);
         bf16_pack_dz(g, s->dz, k, s->tail, s->dz_panels);
         for (size_t j = 0; j < g->co / 32; j++)
             for (size_t r = 0; r < bf16_first_layer_rows(g); r += 32)
@@ -126,7 +130,7 @@ void bf16_backward_first(const struct bf16_grid *g, const struct bf16_scratch *s
         size_t lines = bf16_grid_line(g, row + p.rows, g->out, 1) - line;
         if (b->ready && lines)
             b->ready(line * g->out, lines * g->out, b->context);
-        sum_first(g, s, b->x, b->dz, p, row > start);
+        sum_first(g, s, b, p, row > start);
     }
     for (size_t i = 0; i < weights; i++)
         b->dw[i] = b->add_dw ? b->dw[i] + s->dw[i] : s->dw[i];

@@ -4,10 +4,10 @@
 
 #include "worker/layers/conv_bf16_grid.h"
 
-/* ---- the first layer, which reads fp32 and has no dx */
+/* ---- the first layer, which reads fp32, or bf16, and has no dx */
 
 void bf16_forward_first(const struct bf16_grid *g, const struct bf16_scratch *s, const bf16 *packed,
-                        const float *x, bf16 *z, struct bf16_piece piece);
+                        const void *x, bool bf16_x, bf16 *z, struct bf16_piece piece);
 /* dw of the lines [first, end) */
 void bf16_backward_first(const struct bf16_grid *g, const struct bf16_scratch *s,
                          const struct conv_bf16_backward *b, size_t first, size_t end);

@@ -131,6 +131,7 @@ static void convolve_back(struct parallel_share share, void *context)
     struct conv_bf16_backward b = {
         .packed = m->packed,
         .x = p.x,
+        .bf16_x = m->config.bf16_images,
         .dz = p.dz,
         .dx = p.dx,
         .add_dx = p.add_dx,

@@ -223,7 +223,7 @@ static void run_head(struct model *m, const float *in)
                     2.0 * m->n * (double)m->config.classes * m->features);
 }
 
-static void run(struct model *m, const float *images, int n)
+static void run(struct model *m, const void *images, int n)
 {
     m->n = n;
     if (m->cnn) {
@@ -248,7 +248,7 @@ static void run(struct model *m, const float *images, int n)
     run_head(m, at);
 }
 
-double model_forward(struct model *m, const float *images, const int32_t *labels, int n,
+double model_forward(struct model *m, const void *images, const int32_t *labels, int n,
                      int *correct)
 {
     m->evaluating = false;
@@ -279,7 +279,7 @@ void model_drop(const struct model *m, int i, float *row)
                       rng_stream(d->seed, epoch, image, RNG_DROPOUT));
 }
 
-void model_predict(struct model *m, const float *images, int n, float *logits)
+void model_predict(struct model *m, const void *images, int n, float *logits)
 {
     m->evaluating = true;
     run(m, images, n);

@@ -93,8 +93,8 @@ struct model {
     float *team; /* of a team of threads */
     size_t memory_bytes;
 
-    int n; /* of the last forward */
-    const float *images;
+    int n;              /* of the last forward */
+    const void *images; /* float, or bf16 */
     const int32_t *labels;
     double mixed; /* 1 - lambda of model_mix */
     struct model_draw draw;

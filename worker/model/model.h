@@ -35,6 +35,7 @@ struct model_config {
     double label_smoothing;
     enum job_gemm gemm;                /* 0: auto */
     enum job_precision precision;      /* of activations and products; 0: fp32 */
+    bool bf16_images;                  /* with precision bf16: so are the images given */
     const struct model_tuning *tuning; /* tune.h; NULL: no Winograd. Read by model_create only */
 };
 
@@ -90,9 +91,9 @@ void model_tensor_import(struct model *m, size_t i, const float *torch_layout);
 void model_params_changed(struct model *m);
 
 /* Training forward with batch statistics; updates the running ones. Returns the mean loss over the
- * n images. images (n, S, S, arch_image_channels) must stay valid until backward is done. correct
- * (NULL: not wanted) counts top-1 hits. */
-double model_forward(struct model *m, const float *images, const int32_t *labels, int n,
+ * n images. images (n, S, S, arch_image_channels), floats (or bf16: bf16_images), must stay valid
+ * until backward is done. correct (NULL: not wanted) counts top-1 hits. */
+double model_forward(struct model *m, const void *images, const int32_t *labels, int n,
                      int *correct);
 
 /* From the next model_forward on, image i of a batch is lambda of itself and 1 - lambda of image
@@ -122,7 +123,7 @@ void model_backward(struct model *m, double scale, bool accumulate, model_grads_
                     void *context);
 
 /* Evaluation forward with running statistics: logits (n, classes). */
-void model_predict(struct model *m, const float *images, int n, float *logits);
+void model_predict(struct model *m, const void *images, int n, float *logits);
 
 /* In training, use the running statistics instead of the batch's (and leave them alone): for tests
  * of exactness and fine-tuning. */

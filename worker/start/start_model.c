@@ -98,6 +98,7 @@ static int build_model(struct run *r, struct error *e)
         .label_smoothing = s->optimizer.label_smoothing,
         .gemm = s->model.gemm,
         .precision = s->precision,
+        .bf16_images = job_spec_has_bf16_images(s),
         .tuning = &r->tuning,
     };
     choose_convolutions(r, &config);

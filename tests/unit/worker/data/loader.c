@@ -305,6 +305,31 @@ Test(loader, mixup_mixes_a_batch_by_the_weight_of_its_step)
     free(plain);
 }
 
+Test(loader, images_in_bf16_are_the_same_ones_rounded)
+{
+    struct loader_config c = training(1, 0, 13);
+    static const char *const kinds[] = {"photographs", "synthetic"};
+    bf16 want[13 * FLOATS];
+
+    for (int kind = 0; kind < 2; kind++) {
+        struct loader_batch b, half;
+        c.dataset = kind ? NULL : c.dataset;
+        c.bf16 = false;
+        struct loader *l = create_loader(&c);
+        c.bf16 = true;
+        struct loader *rounded = create_loader(&c);
+        for (int i = 0; i < 3; i++) {
+            cr_assert(next_batch(l, &b) && next_batch(rounded, &half));
+            cr_assert(b.images && !b.images_bf16 && half.images_bf16 && !half.images);
+            bf16_from_floats(b.images, (size_t)b.n * FLOATS, want);
+            cr_assert_arr_eq(half.images_bf16, want, sizeof want, "%s", kinds[kind]);
+            cr_assert_arr_eq(half.labels, b.labels, (size_t)b.n * sizeof *b.labels);
+        }
+        loader_destroy(rounded);
+        loader_destroy(l);
+    }
+}
+
 Test(loader, file_order_without_shuffle_and_the_same_image_without_augment)
 {
     struct loader_config c = training(1, 0, 13);

@@ -126,8 +126,9 @@ static bf16 *forward(struct data *d, const struct shape *s)
     size_t lines = (size_t)(s->n * d->c.window.out), cut = lines * 2 / 5; /* within an image */
     const void *x = d->first ? (void *)d->x : d->x_16;
 
-    conv_bf16_forward(&d->c, d->forward, x, z, 0, cut, d->scratch, bf16_count_rows, &rows);
-    conv_bf16_forward(&d->c, d->forward, x, z, cut, lines, d->scratch, bf16_count_rows, &rows);
+    conv_bf16_forward(&d->c, d->forward, x, z, 0, cut, d->scratch, bf16_count_rows, &rows, false);
+    conv_bf16_forward(&d->c, d->forward, d->x_16, z, cut, lines, d->scratch, bf16_count_rows, &rows,
+                      true); /* the first layer reads either */
     cr_assert_eq(rows * (size_t)s->co, d->out);
     return z;
 }
@@ -146,7 +147,7 @@ static void backward(struct data *d, const struct shape *s, bool add, bf16 *dx, 
                                    .scratch = d->scratch,
                                    .done = d->first ? NULL : bf16_count_rows,
                                    .context = &rows};
-    for (size_t i = 0; i < 3; i++, b.add_dw = true)
+    for (size_t i = 0; i < 3; i++, b.add_dw = true, b.x = d->x_16, b.bf16_x = true)
         if (lines * i / 3 < lines * (i + 1) / 3)
             conv_bf16_backward(&d->c, &b, lines * i / 3, lines * (i + 1) / 3);
     cr_assert_eq(rows * (size_t)s->ci, d->first ? 0 : d->in);

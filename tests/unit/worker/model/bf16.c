@@ -66,14 +66,18 @@ struct step {
 static struct step step_of(const struct model_config *c)
 {
     struct model *m = bf16_model_make(c);
-    float *x = noise((size_t)BATCH * SIZE * SIZE * 3, 4);
+    size_t floats = (size_t)BATCH * SIZE * SIZE * 3;
+    float *x = noise(floats, 4);
+    bf16 *half = malloc(floats * sizeof *half);
     struct step s = {.count = model_param_count(m), .stat_count = model_stat_count(m)};
 
     bf16_calm(m);
-    s.loss = model_forward(m, x, labels, BATCH, NULL);
+    bf16_from_floats(x, floats, half);
+    s.loss = model_forward(m, c->bf16_images ? (void *)half : x, labels, BATCH, NULL);
     model_backward(m, 1, false, NULL, NULL);
     s.gradients = copy_of(model_grads(m), s.count);
     s.stats = copy_of(model_stats(m), s.stat_count);
+    free(half);
     free(x);
     model_destroy(m);
     return s;
@@ -114,6 +118,19 @@ static void check_same(const struct arch *arch, enum bf16_kind one, enum bf16_ki
 Test(bf16_model, computes_the_same_bits_again)
 {
     check_same(&tiny, bf16_kind(), bf16_kind());
+}
+
+Test(bf16_model, takes_images_that_are_rounded_before)
+{
+    struct model_config c = bf16_config_of(&tiny_groups, 2);
+    struct step want = step_of(&c);
+
+    c.bf16_images = true;
+    struct step have = step_of(&c);
+    cr_assert_eq(have.loss, want.loss);
+    cr_assert_arr_eq(have.gradients, want.gradients, want.count * sizeof(float));
+    bf16_model_drop(have);
+    bf16_model_drop(want);
 }
 
 Test(bf16_model, computes_the_same_bits_by_tiles_and_emulated)
