@@ -85,6 +85,8 @@ static const struct route routes[] = {
      "Who asked for what, newest first; after: ids below it"},
     {"GET", "/v1/backup", handle_backup, ROLE_ADMIN, "", 200,
      "A copy of the database as it is now, made while the daemon works"},
+    {"GET", "/v1/backup/tokens", handle_backup_tokens, ROLE_ADMIN, "", 200,
+     "The file of tokens, which holds hashes: the other part of a backup"},
     {"GET", "/v1/schema/job", handle_schema, ROLE_ANYONE, "", 200,
      "JSON Schema of the job document"},
     {"GET", "/v1/presets", handle_presets, ROLE_ANYONE, "", 200, "Presets and their documents"},

@@ -340,11 +340,16 @@ ok "a backup" "$trainctl" --server "$local_server" backup "$work/copy.db"
 is "$(sqlite3 "$work/copy.db" 'pragma integrity_check; select count(*) from job')" "ok
 4" "it is a whole database"
 is "$(stat -c %a "$work/copy.db")" 600 "that only its owner can read"
+ok "with the tokens" cmp "$work/copy.db.tokens.json" "$state/tokens.json"
+is "$(stat -c %a "$work/copy.db.tokens.json")" 600 "which only its owner can read either"
 copied=$(stat -c %Y%i "$work/copy.db")
 "$trainctl" --server "$local_server" backup "$work/copy.db" >"$work/out" 2>&1
 is "$?" 1 "a backup over another file: 1"
 like "$(cat "$work/out")" 'is there already; --force replaces it' "says how"
 is "$(stat -c %Y%i "$work/copy.db")" "$copied" "and leaves it as it was"
+mv "$work/copy.db" "$work/other.db"
+"$trainctl" --server "$local_server" backup "$work/copy.db" >"$work/out" 2>&1
+is "$? $([ -e "$work/copy.db" ] && echo there)" "1 " "nor over other tokens, and no half of a backup is made"
 ok "--force replaces it" "$trainctl" --server "$local_server" backup --force "$work/copy.db"
 "$trainctl" --server "$local_server" backup "$work/none/copy.db" >"$work/out" 2>&1
 is "$?" 3 "a backup into a folder that is not there: 3"

@@ -37,3 +37,28 @@ int handle_backup(const struct request *q, struct reply *r, struct error *e)
     reply_header(r, "Content-Disposition", "attachment; filename=\"traind.db\"");
     return 0;
 }
+
+/* It is replaced as a whole whenever a token is made or revoked. */
+int handle_backup_tokens(const struct request *q, struct reply *r, struct error *e)
+{
+    char path[PATH_MAX];
+    struct stat st;
+
+    if ((size_t)snprintf(path, sizeof path, "%s/tokens.json", q->config->state) >= sizeof path)
+        return error_set(e, ERR_INTERNAL, "the path of the state folder is too long");
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 && errno == ENOENT)
+        return error_set(e, ERR_NOT_FOUND, "there is no file of tokens: none was made yet");
+    if (fd < 0)
+        return error_set_errno(e, errno, "cannot open %s", path);
+    if (fstat(fd, &st) || st.st_size == 0) {
+        close(fd);
+        return error_set(e, ERR_IO, "%s cannot be read", path);
+    }
+    audit_request(q, STORE_AUDIT_BACKUP, 0, "tokens");
+    r->status = 200;
+    r->type = "application/json";
+    r->fd = fd;
+    r->file_bytes = (uint64_t)st.st_size;
+    return 0;
+}
