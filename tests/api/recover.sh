@@ -21,11 +21,11 @@ weights() { # ID
     (cd "$state/jobs/$1/checkpoints/step-$(printf %08d "$2")" && sha256sum model.safetensors optimizer.safetensors)
 }
 
-train 16 4
+train 24 4
 whole=$id
 ok "a job succeeds undisturbed" wait_long "$whole"
 
-train 16 4
+train 24 4
 hit=$id
 has_checkpoint() { [ -d "$state/jobs/$1/checkpoints/step-00000008" ]; }
 ok "another one has a checkpoint" eventually has_checkpoint "$hit"
@@ -34,11 +34,11 @@ ok "with a rank killed it restarts and succeeds" wait_long "$hit"
 is "$(job "$hit" attempt)" 2 "in its second attempt"
 like "$(job "$hit" 'failure.reason')" "^rank [01] on $(hostname) was ended by signal 9 \(SIGKILL, Killed\) in phase train.*; the last step was [0-9]+" "the first failure's cause is kept"
 like "$(sql "select json_extract(body, '\$.resumed_step') from job_event where job_id = $hit and attempt = 2 and type = 'run_start'")" "^[1-9]" "it went on from a checkpoint"
-is "$(weights "$hit" 16)" "$(weights "$whole" 16)" "its weights and momenta are bit-identical to the undisturbed run's"
+is "$(weights "$hit" 24)" "$(weights "$whole" 24)" "its weights and momenta are bit-identical to the undisturbed run's"
 is "$(sql "select group_concat(quote(loss)) from (select loss from step_metric where job_id = $hit order by step)")" \
     "$(sql "select group_concat(quote(loss)) from (select loss from step_metric where job_id = $whole order by step)")" "and so is every loss"
 
-train 16 1000
+train 24 1000
 cut=$id
 ok "a third one runs" eventually has_events "$cut" 5
 call -X POST "/v1/jobs/$cut/cancel"
@@ -49,9 +49,9 @@ call -X POST "/v1/jobs/$cut/resume"
 want 202 "it is resumed"
 ok "and succeeds" wait_long "$cut"
 # The running statistics are averaged over the ranks at each checkpoint, of which the cancelled run wrote one more.
-is "$(weights "$cut" 16 | grep optimizer)" "$(weights "$whole" 16 | grep optimizer)" "with the momenta of the undisturbed run"
+is "$(weights "$cut" 24 | grep optimizer)" "$(weights "$whole" 24 | grep optimizer)" "with the momenta of the undisturbed run"
 
-train 16 4
+train 24 4
 fewer=$id
 ok "a fourth one runs" eventually has_events "$fewer" 5
 call -X POST "/v1/jobs/$fewer/cancel"
