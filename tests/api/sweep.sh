@@ -138,7 +138,7 @@ json '[.next, (.sweeps | map(.id))] | tojson' "[null,[1]]" "and the last"
 
 # A learning rate of 1e-9 learns nothing.
 long='.base + {model: {arch: "resnet18", width: 0.25, image_size: 32, classes: 4}, lr: {scaling: "none", warmup_epochs: 0}}'
-sweep "{parameters: {\"/lr/base\": [0.01, 0.02, 1e-9]}, metric: \"loss\", concurrency: 2, early_stop: {rule: \"median\", from: 0.1}} | .base = $long | .base.steps = 150"
+sweep "{parameters: {\"/lr/base\": [0.01, 0.02, 1e-9]}, metric: \"loss\", concurrency: 2, early_stop: {rule: \"median\", from: 0.1}} | .base = $long | .base.steps = 400"
 want 201 "a grid that stops its losers"
 id=$(jq .id <<<"$body")
 ok "it ends" ends "$id"
@@ -148,8 +148,8 @@ json '.trials[-1] | [.number, .metric] | tojson' '[2,null]' "and is the last of 
 like "$(jq -r '.trials[-1].reason' <<<"$body")" '^stopped at step [0-9]+: its loss of 1\.[0-9]+ is worse than [0-9.e-]+, the median of 2 others$' "with the reason"
 loser=$(jq '.trials[-1].job' <<<"$body")
 is "$(job "$loser" state)" cancelled "its job was cancelled"
-ok "before its end ($(job "$loser" step) of 150 steps)" test "$(job "$loser" step)" -lt 150 -a "$(job "$loser" step)" -ge 15
-sweep "{method: \"halving\", samples: 4, seed: 45, parameters: {\"/lr/base\": [0.01, 1e-9]}, metric: \"loss\", budget: {key: \"/steps\", min: 120, max: 240, eta: 2}, concurrency: 2} | .base = $long"
+ok "before its end ($(job "$loser" step) of 400 steps)" test "$(job "$loser" step)" -lt 400 -a "$(job "$loser" step)" -ge 40
+sweep "{method: \"halving\", samples: 4, seed: 45, parameters: {\"/lr/base\": [0.01, 1e-9]}, metric: \"loss\", budget: {key: \"/steps\", min: 300, max: 600, eta: 2}, concurrency: 2} | .base = $long"
 want 201 "a halving"
 id=$(jq .id <<<"$body")
 kill_daemon # whatever it is at

@@ -219,7 +219,7 @@ async function held(page) {
   await page.getByText("Global batch", { exact: true }).waitFor();
   same(await page.locator(".tiles:visible, .charts:visible, .log:visible").count(), 0, "waiting: the plan comes first, without empty charts");
   await page.getByRole("button", { name: "Hold" }).click();
-  await page.getByText("held until it is released").waitFor();
+  await page.getByText("held until it is released", { exact: true }).waitFor();
   ok((await api(`/v1/jobs/${id}`)).held_at > 0, "waiting: the button holds it");
   await page.getByRole("button", { name: "Priority…" }).click();
   await page.getByLabel("Priority", { exact: true }).fill("7");
