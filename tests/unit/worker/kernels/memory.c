@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <limits.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 
 #include "worker/kernels/parallel.h"
@@ -63,9 +64,11 @@ static void expect_shared(const unsigned char *p, size_t bytes)
     cr_assert_eq(any, 0);
 }
 
-/* Where each page then lies is Linux's doing, and takes a machine of two sockets to be seen. */
+/* Where each page then lies is Linux's doing, and takes a machine of two sockets to be seen. Huge
+ * pages are off: one thread may get some, and another, when they are gone, small ones. */
 Test(memory, is_touched_first_by_the_threads_that_share_it)
 {
+    cr_assert_eq(prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0), 0);
     struct memory_extent parts[] = {
         {0,       BIG / 2},
         {BIG / 2, BIG / 2}
