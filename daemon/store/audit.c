@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/buffer.h"
+#include "common/log.h"
 #include "daemon/store/sql.h"
 
 static const char *const actions[STORE_AUDIT_COUNT] = {
@@ -28,13 +29,13 @@ int store_audit_write(struct sql *c, const struct store_audit *a, struct error *
         "dssns", a->t, a->by, actions[a->action], a->target > 0 ? a->target : -1, a->detail);
 }
 
-int store_audit_add(struct store *s, const struct store_audit *a, struct error *e)
+void store_audit_add(struct store *s, const struct store_audit *a)
 {
-    struct sql *c = sql_write_begin(s, true, e);
+    struct error e;
+    struct sql *c = sql_write_begin(s, true, &e);
 
-    if (!c)
-        return -(int)e->code;
-    return sql_write_end(s, c, store_audit_write(c, a, e), e);
+    if (!c || sql_write_end(s, c, store_audit_write(c, a, &e), &e))
+        log_warning("the audit log was not written: %s", e.text);
 }
 
 static int audit_append(struct store_audit_lines *lines, sqlite3_stmt *row, struct error *e)

@@ -35,9 +35,11 @@ struct store_audit {
     const char *detail; /* NULL: none */
     double t;
 };
-/* In the caller's transaction, and in one of its own (durable). */
+/* In the caller's transaction. */
 int store_audit_write(struct sql *c, const struct store_audit *a, struct error *e);
-int store_audit_add(struct store *s, const struct store_audit *a, struct error *e);
+
+/* In one of its own (durable), of what is done already: the daemon's log says if it fails. */
+void store_audit_add(struct store *s, const struct store_audit *a);
 
 /* What is read: the newest first. Texts are owned, NULL where there is none. */
 struct store_audit_line {

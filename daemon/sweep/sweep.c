@@ -245,11 +245,9 @@ static void sweep_audit(struct job_manager *m, enum store_audit_kind what, int64
                         const char *by, const char *done)
 {
     struct store_audit line = {what, id, by, NULL, clock_now()};
-    struct error e;
 
     log_info("sweep %lld: %s by %s", (long long)id, done, job_by_words(by));
-    if (store_audit_add(m->store, &line, &e))
-        log_warning("the audit log was not written: %s", e.text);
+    store_audit_add(m->store, &line);
 }
 
 int sweep_create(struct job_manager *m, const struct sweep_new *new, struct problems *problems,
