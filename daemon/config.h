@@ -29,7 +29,7 @@ struct config {
     int64_t cancel_grace_seconds; /* between asking the workers to stop and SIGTERM */
     int64_t priority_seconds;     /* of waiting, for a point of priority */
     int64_t restart_delay_seconds;
-    int64_t keep_runs, keep_checkpoints; /* 0: all */
+    int64_t keep_runs, keep_checkpoints, keep_audit_days; /* 0: all */
     int64_t log_limit_bytes;             /* 0: none */
     int64_t stall_seconds;               /* without a step before a run warns of it; 0: never */
     int64_t log_level;                   /* enum log_level */

@@ -230,6 +230,7 @@ static struct job_limits limits_of(const struct config *c)
         .restart_delay_seconds = (double)c->restart_delay_seconds,
         .keep_runs = c->keep_runs,
         .keep_checkpoints = c->keep_checkpoints,
+        .keep_audit_days = c->keep_audit_days,
         .log_limit_bytes = c->log_limit_bytes,
         .stall_seconds = c->stall_seconds,
     };

@@ -30,6 +30,7 @@ struct job_limits {
     double restart_delay_seconds; /* before the first automatic restart; it doubles with each */
     int64_t keep_runs;            /* ended jobs that are kept; 0: all */
     int64_t keep_checkpoints;     /* of an ended job; 0: all that its checkpoint.keep left */
+    int64_t keep_audit_days;      /* of a line of the audit log; 0: all */
     int64_t log_limit_bytes;      /* of an ended attempt's stdout.log; 0: none */
     int64_t stall_seconds;        /* of train-worker; 0: it watches for no stalls */
 };

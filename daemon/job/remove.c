@@ -15,8 +15,10 @@
 #include "daemon/job/run_dir.h"
 #include "daemon/store/audit.h"
 
-#define REMOVED        ".removed-" /* and the job's id: in the folder of jobs */
-#define RUNS_AT_A_TIME 32          /* removed in one go by keep_runs: the loop has other work */
+#define REMOVED         ".removed-" /* and the job's id: in the folder of jobs */
+#define SECONDS_A_DAY   86400.0
+#define LINES_AT_A_TIME 1000 /* of the audit log */
+#define RUNS_AT_A_TIME  32   /* removed in one go by keep_runs: the loop has other work */
 
 static int remove_paths(const struct job_manager *m, int64_t id, char *run, char *removed,
                         struct error *e)
@@ -128,12 +130,28 @@ void job_finish_removals(struct job_manager *m)
 
 /* ---------------------------------------------------------------- limits */
 
+static void keep_audit_days(struct job_manager *m)
+{
+    struct error e;
+    int deleted;
+
+    if (m->limits.keep_audit_days <= 0)
+        return;
+    double since = clock_now() - (double)m->limits.keep_audit_days * SECONDS_A_DAY;
+    if (store_audit_trim(m->store, since, LINES_AT_A_TIME, &deleted, &e))
+        log_warning("old lines of the audit log were not deleted: %s", e.text);
+    else if (deleted)
+        log_info("%d lines of the audit log were deleted (keep_audit_days = %lld)", deleted,
+                 (long long)m->limits.keep_audit_days);
+}
+
 void job_keep_limits(struct job_manager *m)
 {
     int64_t ids[RUNS_AT_A_TIME];
     size_t count;
     struct error e;
 
+    keep_audit_days(m);
     if (m->limits.keep_runs <= 0)
         return;
     if (store_jobs_beyond(m->store, m->limits.keep_runs, ids, RUNS_AT_A_TIME, &count, &e)) {

@@ -5,6 +5,6 @@
 #include "daemon/job/inside.h"
 
 void job_finish_removals(struct job_manager *m); /* that a killed daemon left half done */
-void job_keep_limits(struct job_manager *m);     /* keep_runs */
+void job_keep_limits(struct job_manager *m);     /* keep_runs, keep_audit_days */
 
 #endif

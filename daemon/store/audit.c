@@ -38,6 +38,20 @@ void store_audit_add(struct store *s, const struct store_audit *a)
         log_warning("the audit log was not written: %s", e.text);
 }
 
+int store_audit_trim(struct store *s, double t, int64_t limit, int *deleted, struct error *e)
+{
+    struct sql *c = sql_write_begin(s, false, e);
+
+    *deleted = 0;
+    if (!c)
+        return -(int)e->code;
+    int status = sql_run(c, e, deleted,
+                         "delete from audit where id in (select id from "
+                         "(select id, t from audit order by id limit ?) where t < ?)",
+                         "id", limit, t);
+    return sql_write_end(s, c, status, e);
+}
+
 static int audit_append(struct store_audit_lines *lines, sqlite3_stmt *row, struct error *e)
 {
     struct store_audit_line *more =

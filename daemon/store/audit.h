@@ -41,6 +41,10 @@ int store_audit_write(struct sql *c, const struct store_audit *a, struct error *
 /* In one of its own (durable), of what is done already: the daemon's log says if it fails. */
 void store_audit_add(struct store *s, const struct store_audit *a);
 
+/* Deletes those of the oldest limit lines that are from before t; their number in *deleted. Not
+ * durable at once: what comes back after a power cut is deleted again. */
+int store_audit_trim(struct store *s, double t, int64_t limit, int *deleted, struct error *e);
+
 /* What is read: the newest first. Texts are owned, NULL where there is none. */
 struct store_audit_line {
     int64_t id, target;

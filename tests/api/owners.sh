@@ -148,10 +148,14 @@ ok "the next daemon goes on with the cancellation" wait_state "$id" cancelled
 is "$(asked "$id" | sed 's/.* //')" "cancelled=token:alice" "and knows who asked"
 ok "stop" stop_daemon
 
-# ------------------------------------------------------------------ without tokens
+# ------------------------------------------------------------------ without tokens, and old lines of the audit log
 
+sql "update audit set t = t - 40 * 86400 where action = 'sweep.submit'; update audit set t = t - 20 * 86400 where action = 'sweep.cancel'"
+before=$(sql "select count(*) from audit where action <> 'sweep.submit'")
+echo "keep_audit_days = 30" >>"$work/traind.conf"
 sed -i 's/require_token = yes/require_token = no/' "$work/traind.conf"
 restart_runs
+is "$(sql "select count(*) || ' ' || sum(action = 'sweep.submit') from audit")" "$before 0" "lines older than keep_audit_days are deleted, no others"
 submit 'steps=100000 step_ms=20' '{"workers_per_node": 1, "threads_per_worker": 1}'
 json .submitted_by null "over an open loopback nobody is named"
 call -X POST "/v1/jobs/$id/cancel"
