@@ -23,48 +23,79 @@ static int backup_check(const char *path, bool force, struct error *e)
 {
     if (force || access(path, F_OK))
         return 0;
-    return error_set(e, ERR_CONFLICT, "%s is there already; --force replaces it", path);
+    return error_set(e, ERR_CONFLICT, "%s already exists; --force replaces it", path);
+}
+
+/* The database, then what belongs to it, each in a file of its own beside it. */
+struct backup {
+    const char *database;
+    char tokens[PATH_MAX], runs[PATH_MAX];
+    bool force, with_runs, any_tokens;
+    double bytes, run_bytes;
+};
+
+/* Nothing is fetched if one of the files is there. */
+static int backup_fetch(struct backup *b, struct error *e)
+{
+    if (backup_check(b->database, b->force, e) || backup_check(b->tokens, b->force, e) ||
+        (b->with_runs && backup_check(b->runs, b->force, e)))
+        return -(int)e->code;
+    /* The database first: the runs may know more than it, not less. */
+    if (download("/v1/backup", b->database, &b->bytes, e) ||
+        backup_tokens(b->tokens, &b->any_tokens, e) ||
+        (b->with_runs && download("/v1/backup/runs", b->runs, &b->run_bytes, e)))
+        return -(int)e->code;
+    return 0;
+}
+
+static void backup_print(const struct backup *b)
+{
+    char size[HUMAN_BYTES];
+
+    printf("database: %s (%s)\n", b->database, human_size(size, sizeof size, b->bytes));
+    if (b->any_tokens)
+        printf("tokens:   %s\n", b->tokens);
+    if (b->with_runs)
+        printf("runs:     %s (%s)\n", b->runs, human_size(size, sizeof size, b->run_bytes));
+    else
+        printf("runs:     not included; use --with-runs, or copy jobs/ yourself\n");
+    printf("To restore: see BACKUP AND RESTORE in traind(8).\n");
 }
 
 static int cmd_backup(int argc, char **argv)
 {
     struct cmd_args args;
     struct error e;
-    char size[HUMAN_BYTES], tokens[PATH_MAX];
-    double bytes;
-    bool any;
     int done = cmd_parse(&args, argc, argv);
 
     if (done >= 0)
         return done;
-    const char *path = args.operands[0];
-    bool force = cmd_flag(&args, "force");
-    if ((size_t)snprintf(tokens, sizeof tokens, "%s.tokens.json", path) >= sizeof tokens)
+    struct backup b = {.database = args.operands[0],
+                       .force = cmd_flag(&args, "force"),
+                       .with_runs = cmd_flag(&args, "with-runs")};
+    if ((size_t)snprintf(b.tokens, sizeof b.tokens, "%s.tokens.json", b.database) >=
+            sizeof b.tokens ||
+        (size_t)snprintf(b.runs, sizeof b.runs, "%s.runs.tar", b.database) >= sizeof b.runs)
         return cmd_usage(args.cmd, "the path of the file is too long");
-    if (backup_check(path, force, &e) || backup_check(tokens, force, &e) ||
-        download("/v1/backup", path, &bytes, &e) || backup_tokens(tokens, &any, &e))
+    if (backup_fetch(&b, &e))
         return cmd_fail(&e);
-    if (client.json) {
-        print_file(path, bytes);
-        return 0;
-    }
-    printf("%s: %s%s%s\nThe runs, in jobs/, are not in it. To restore it, stop traind, move "
-           "traind.db, traind.db-wal and traind.db-shm away, and put it in the place of "
-           "traind.db%s\n",
-           path, human_size(size, sizeof size, bytes), any ? "; the tokens: " : "",
-           any ? tokens : "", any ? ", and the tokens in that of tokens.json" : "");
+    if (client.json)
+        print_file(b.database, b.bytes);
+    else
+        backup_print(&b);
     return 0;
 }
 
 /* clang-format off */
 const struct cmd cmd_backup_entry = {
     .name = "backup",
-    .synopsis = "[--force] FILE",
-    .help = "copy the daemon's database and tokens, while it works, into FILE and FILE.tokens.json",
+    .synopsis = "[--force] [--with-runs] FILE",
+    .help = "copy the database to FILE and the tokens to FILE.tokens.json, while the daemon runs",
     .run = cmd_backup,
     .min_operands = 1,
     .max_operands = 1,
-    .options = {{"force", 0, NULL, "replace FILE if it is there", NULL}},
+    .options = {{"force", 0, NULL, "replace files that exist", NULL},
+                {"with-runs", 0, NULL, "also copy all run directories to FILE.runs.tar", NULL}},
     .completion = "file",
 };
 /* clang-format on */

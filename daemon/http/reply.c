@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/http/archive.h"
 #include "daemon/http/stream/stream.h"
 
 void reply_header(struct reply *r, const char *name, const char *format, ...)
@@ -97,7 +98,9 @@ void reply_clear(struct reply *r)
     if (r->file_bytes)
         close(r->fd);
     stream_close(r->stream);
+    archive_close(r->archive);
     r->stream = NULL;
+    r->archive = NULL;
     r->body = NULL;
     r->bytes = 0;
     r->file_bytes = 0;

@@ -135,7 +135,7 @@ route_handler handle_audit;
 void audit_request(const struct request *q, enum store_audit_kind action, int64_t target,
                    const char *detail);
 /* handlers/handle_backup.c */
-route_handler handle_backup, handle_backup_tokens;
+route_handler handle_backup, handle_backup_runs, handle_backup_tokens;
 /* static.c */
 route_handler handle_static;
 

@@ -345,7 +345,7 @@ is "$(stat -c %a "$work/copy.db.tokens.json")" 600 "which only its owner can rea
 copied=$(stat -c %Y%i "$work/copy.db")
 "$trainctl" --server "$local_server" backup "$work/copy.db" >"$work/out" 2>&1
 is "$?" 1 "a backup over another file: 1"
-like "$(cat "$work/out")" 'is there already; --force replaces it' "says how"
+like "$(cat "$work/out")" 'already exists; --force replaces it' "says how"
 is "$(stat -c %Y%i "$work/copy.db")" "$copied" "and leaves it as it was"
 mv "$work/copy.db" "$work/other.db"
 "$trainctl" --server "$local_server" backup "$work/copy.db" >"$work/out" 2>&1

@@ -172,6 +172,36 @@ ok "and runs there" eventually grep -qs -- "--run-dir $state/jobs/$running " "$s
 call -X POST "/v1/jobs/$running/cancel"
 ok "until it is cancelled" wait_state "$running" cancelled
 stop_daemon
+
+# ------------------------------------------------------------------ a backup with the runs, restored in another place
+
+restart
+submit "steps=100000 step_ms=20 every=10"
+ok "a job runs" eventually has_events "$id" 3
+ok "a backup with the runs is made meanwhile" "$trainctl" --server "unix:$state/traind.sock" backup --with-runs "$work/all.db"
+"$trainctl" --server "unix:$state/traind.sock" backup --with-runs "$work/all.db" >"$work/out" 2>&1
+is "$?" 1 "another of the same name is refused"
+mv "$work/all.db" "$work/other.db"
+"$trainctl" --server "unix:$state/traind.sock" backup --with-runs "$work/all.db" >"$work/out" 2>&1
+like "$? $(cat "$work/out")" "^1 .*all.db.runs.tar already exists; --force replaces it" "also where only the runs are there"
+mv "$work/other.db" "$work/all.db"
+is "$(stat -c %a "$work/all.db.runs.tar")" 600 "only its owner can read it"
+call -X POST "/v1/jobs/$id/cancel"
+ok "the job is cancelled" wait_state "$id" cancelled
+stop_daemon
+moved=$state state=$work/elsewhere
+mkdir -m 700 "$state"
+cp "$work/all.db" "$state/traind.db"
+tar -C "$state" -xf "$work/all.db.runs.tar"
+restart
+ok "the restored daemon starts, the job that ran is not running there" wait_state "$id" failed
+is "$(curl -sS "$url/v1/jobs/2/log")" "$(cat "$moved/jobs/2/attempt-2/stdout.log")" "a log is what it was"
+is "$(job 2 checkpoint_step)" 40 "its checkpoints are there"
+is "$(cd "$state/jobs" && find . -type f -exec md5sum {} + | grep -v "^[^ ]*  ./$id/" | sort)" \
+    "$(cd "$moved/jobs" && find . -type f -exec md5sum {} + | grep -v "^[^ ]*  ./$id/" | sort)" "all files of the runs that had ended are the same"
+stop_daemon
+rm -rf "$state"
+state=$moved
 mv "$state/jobs/2" "$work/lost"
 restart
 like "$(log_since_start)" "run directories of these jobs are missing in $state/jobs: 2. Their logs and checkpoints cannot be had" "a missing run directory is told at the start"
