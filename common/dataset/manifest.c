@@ -5,11 +5,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/dataset/tfrecord.h"
 #include "common/json.h"
 #include "common/system/file.h"
 #include "common/system/open_beneath.h"
 
-/* The images of one shard, or -1 if the manifest knows none of this name and size. */
+/* The images of one shard, or -1 if the manifest knows none of this name and size, or says more
+ * than have room in it. */
 static int64_t shard_images(const json_t *manifest, const char *file, uint64_t bytes)
 {
     static const char *const roles[] = {"train", "validation"};
@@ -24,7 +26,9 @@ static int64_t shard_images(const json_t *manifest, const char *file, uint64_t b
                 continue;
             if ((uint64_t)json_integer_value(json_object_get(shard, "bytes")) != bytes)
                 return -1;
-            return json_integer_value(json_object_get(shard, "images"));
+            json_int_t images = json_integer_value(json_object_get(shard, "images"));
+            uint64_t most = bytes / (TFRECORD_HEADER_BYTES + TFRECORD_FOOTER_BYTES);
+            return images > 0 && (uint64_t)images > most ? -1 : images;
         }
     }
     return -1;

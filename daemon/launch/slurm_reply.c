@@ -23,10 +23,12 @@ static bool slurm_reply_number(const json_t *job, const char *key, double *numbe
     return true;
 }
 
+/* fallback too where there is a number that no count or time can be. */
 static int64_t slurm_reply_integer(const json_t *job, const char *key, int64_t fallback)
 {
     double number;
-    return slurm_reply_number(job, key, &number) ? (int64_t)number : fallback;
+    return slurm_reply_number(job, key, &number) && fabs(number) < 0x1p53 ? (int64_t)number
+                                                                          : fallback;
 }
 
 /* "RUNNING", or ["RUNNING", "COMPLETING"]. */

@@ -1,15 +1,13 @@
 /*
- * libFuzzer's target for what a shard may hold: the frames of the input are walked as the index is
- * made, their payloads read as tf.Examples. As the checksums stop almost every change, the bytes
- * are taken for a payload as well.
+ * What a shard may hold: the frames of the input are walked as the index is made, their payloads
+ * read as tf.Examples. As the checksums stop almost every change, the bytes are taken for a payload
+ * as well.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "common/dataset/tf_example.h"
 #include "common/dataset/tfrecord.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
+#include "tests/fuzz/fuzz.h"
 
 /* A view must lie within the payload, and its strings end. */
 static void records_parse(const uint8_t *payload, size_t bytes)
@@ -19,14 +17,15 @@ static void records_parse(const uint8_t *payload, size_t bytes)
 
     if (tf_example_parse(payload, bytes, &view, &e))
         return;
-    if (view.jpeg < payload || view.jpeg_bytes > bytes ||
-        view.jpeg + view.jpeg_bytes > payload + bytes || view.jpeg_bytes == 0 ||
-        strnlen(view.filename, sizeof view.filename) == sizeof view.filename ||
-        strnlen(view.text, sizeof view.text) == sizeof view.text)
-        abort();
+    FUZZ_CHECK(view.jpeg_bytes > 0 && view.jpeg_bytes <= bytes && view.jpeg >= payload &&
+                   view.jpeg + view.jpeg_bytes <= payload + bytes,
+               "an image of %zu bytes in a payload of %zu", view.jpeg_bytes, bytes);
+    FUZZ_CHECK(strnlen(view.filename, sizeof view.filename) < sizeof view.filename &&
+                   strnlen(view.text, sizeof view.text) < sizeof view.text,
+               "a text without an end");
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+int fuzz_records(const uint8_t *data, size_t bytes)
 {
     uint64_t length;
     struct error e;

@@ -1,0 +1,36 @@
+/* traind.conf: what is taken is in the range that the table of keys states. */
+#include "daemon/config.h"
+
+#include <string.h>
+
+#include "tests/fuzz/fuzz.h"
+
+static void config_judge(const struct config *c)
+{
+    const struct config_key *key;
+
+    for (size_t i = 0; (key = config_key_at(i)); i++) {
+        if (key->kind != 'i' || !(c->given >> i & 1))
+            continue;
+        int64_t value = *(const int64_t *)((const char *)c + key->offset);
+        FUZZ_CHECK(value >= key->minimum && value <= key->maximum, "%s is %lld", key->name,
+                   (long long)value);
+    }
+    FUZZ_CHECK(c->listen && c->socket && c->state && c->slots > 0, "a setting is not set");
+}
+
+int fuzz_config(const uint8_t *data, size_t bytes)
+{
+    const char *path = fuzz_file("traind.conf", data, bytes);
+    struct config c = {0};
+    struct error e = {0};
+
+    if (config_load(&c, path, &e) == 0) {
+        config_judge(&c);
+        config_check(&c, &e);
+    } else {
+        FUZZ_CHECK(e.code && *e.text, "refused without a word");
+    }
+    config_clear(&c);
+    return 0;
+}
