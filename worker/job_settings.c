@@ -57,6 +57,15 @@ int job_settings_print(const char *job_file)
     return 0;
 }
 
+static int settings_refuse_open(const struct job_spec *spec)
+{
+    if (!job_spec_leaves_workers(spec))
+        return 0;
+    fputs("/cluster/workers_per_node: 0 leaves the workers to the plan: this document has none\n",
+          stderr);
+    return 2;
+}
+
 static int settings_place(const struct job_spec *spec, const char *sys)
 {
     struct placement_machine machine;
@@ -65,6 +74,8 @@ static int settings_place(const struct job_spec *spec, const char *sys)
     char host[HOST_NAME_BYTES] = "";
     struct error e;
 
+    if (settings_refuse_open(spec))
+        return 2;
     placement_read(sys ? sys : "/sys", sys != NULL, &machine);
     if (threads < 1)
         threads = placement_slots(&machine, spec->cluster.smt) / spec->cluster.workers_per_node;

@@ -79,7 +79,17 @@ static void predicted_rows(struct libscols_table *table, const struct plan *plan
             human_duration(value, sizeof value, plan->predicted.ttt_seconds.value), band);
 }
 
-/* Of a job for Slurm; elsewhere the launcher finds them. */
+/* That the plan chose. */
+static void workers_row(struct libscols_table *table, const struct plan *plan)
+{
+    const json_t *row = json_object_get(plan->explain, "workers_per_node");
+
+    if (row)
+        count_row(table, plan, "workers_per_node",
+                  json_integer_value(json_object_get(row, "value")));
+}
+
+/* As far as the plan knows them. */
 static void threads_row(struct libscols_table *table, const struct plan *plan)
 {
     const json_t *row = json_object_get(plan->explain, "threads_per_worker");
@@ -90,7 +100,7 @@ static void threads_row(struct libscols_table *table, const struct plan *plan)
     if (row)
         add_row(table, "threads_per_worker", json_is_integer(threads) ? text : "by Slurm",
                 json_is_integer(threads)
-                    ? "cluster.threads_per_worker"
+                    ? remark_on(plan, "threads_per_worker")
                     : "a node's cores / workers_per_node, when it is submitted");
 }
 
@@ -129,6 +139,7 @@ static void plan_print_table(const struct plan *plan)
         count_row(table, plan, "batch_per_node", plan->batch_per_node);
     }
     count_row(table, plan, "world_size", plan->world_size);
+    workers_row(table, plan);
     threads_row(table, plan);
     env_row(table, plan);
     if (plan->mode == JOB_MODE_TRAIN) {
@@ -318,6 +329,7 @@ static void print_differences(const struct cmd_args *args, const char *what,
 
 struct planned {
     struct job_spec *spec;
+    struct plan_workers workers;
     struct plan *plan;
 };
 
@@ -327,12 +339,17 @@ static void planned_clear(struct planned *p)
     job_spec_destroy(p->spec);
 }
 
-static int make_inputs(struct job_spec *spec, const struct cmd_args *args,
-                       struct plan_inputs *inputs, json_t *remarks, struct error *e)
+static int make_inputs(struct job_spec *spec, const struct cmd_args *args, struct planned *p,
+                       struct plan_inputs *inputs, json_t *remarks, struct problems *problems,
+                       struct error *e)
 {
-    if (document_state_images(spec, args, e) || document_count(spec, inputs, remarks, e))
+    if (document_state_images(spec, args, e) || document_count(spec, inputs, remarks, e) ||
+        speeds_choose_workers(spec, args, &p->workers, inputs, problems, e))
         return -(int)e->code;
-    inputs->speed = speeds_find(spec);
+    if (!job_spec_leaves_workers(spec))
+        inputs->speed = speeds_find(spec);
+    if (!(inputs->speed.image_seconds > 0))
+        inputs->speed = p->workers.speed;
     return 0;
 }
 
@@ -345,7 +362,7 @@ static int plan_file(const char *path, const struct cmd_args *args, struct plann
     json_t *remarks = json_array();
     int code = document_open(path, args, &p->spec, &unsupported);
 
-    if (code == 0 && make_inputs(p->spec, args, &inputs, remarks, &e)) {
+    if (code == 0 && make_inputs(p->spec, args, p, &inputs, remarks, &problems, &e)) {
         code = cmd_fail(&e);
     } else if (code == 0) {
         /* A file that is not here may be on the daemon's machine. */
@@ -435,6 +452,7 @@ const struct cmd cmd_plan_entry = {
         {"set", 0, "KEY=VALUE", "change a key of the document first, as lr.base=0.2", "key"},
         {"train-images", 0, "N", "there are N training images; count none", NULL},
         {"eval-images", 0, "N", "there are N evaluation images", NULL},
+        {"node-cores", 0, "N", "a node has N cores, which cluster.workers_per_node 0 or threads_per_worker 0 shares out (those of this machine)", NULL},
     },
 };
 /* clang-format on */

@@ -33,8 +33,11 @@ struct point {
 struct question {
     struct job_spec *spec;
     struct plan_inputs inputs;
+    struct plan_workers workers; /* that the plan chose */
     struct plan_network network;
     double deadline, budget;      /* seconds, node-hours; INFINITY: none */
+    int64_t images;               /* of a worker, before they are shared out over nodes */
+    double threads_keep;          /* of a worker's threads, as the document has it; 0: not known */
     bool to_target, stated_speed; /* --to-target, --node-speed */
     struct point points[POINTS_MAX];
     int count;
@@ -114,6 +117,8 @@ static int find_speed(const struct cmd_args *args, struct question *q, struct er
             .image_seconds = (double)q->spec->cluster.workers_per_node / rate, .samples = 1};
     else
         q->inputs.speed = speeds_find(q->spec);
+    if (!(q->inputs.speed.image_seconds > 0))
+        q->inputs.speed = q->workers.speed;
     if (q->inputs.speed.image_seconds > 0)
         return 0;
     return error_set(e, ERR_NOT_FOUND,
@@ -255,13 +260,6 @@ static void predict_choose(struct question *q)
 
 /* ---- what it says */
 
-/* 0: not known */
-static double threads_keep(const struct question *q)
-{
-    return plan_threads_keep(q->spec, q->spec->cluster.threads_per_worker,
-                             q->spec->batch_per_worker);
-}
-
 static json_t *point_to_json(const struct question *q, const struct point *p)
 {
     bool known = !p->problem;
@@ -287,7 +285,7 @@ static void predict_show_json(const struct question *q)
 {
     const struct plan_speed *s = &q->inputs.speed;
     json_t *points = json_array();
-    double keep = threads_keep(q);
+    double keep = q->threads_keep;
 
     for (int i = 0; i < q->count; i++)
         json_array_append_new(points, point_to_json(q, &q->points[i]));
@@ -295,7 +293,12 @@ static void predict_show_json(const struct question *q)
                                            "certain", q->certain)
                                : json_null();
     json_t *out = json_pack(
-        "{s:o, s:o, s:o, s:{s:f, s:f, s:f, s:I}, s:{s:f, s:f, s:f, s:i}}", "points", points,
+        "{s:o, s:o, s:o, s:o, s:{s:f, s:f, s:f, s:I}, s:{s:f, s:f, s:f, s:i}}", "points", points,
+        "workers",
+        q->workers.workers ? json_pack("{s:I, s:I, s:s}", "workers_per_node",
+                                       (json_int_t)q->workers.workers, "threads_per_worker",
+                                       (json_int_t)q->workers.threads, "reason", q->workers.reason)
+                           : json_null(),
         "choice", choice, "threads_keep", json_number_or_null(keep > 0 ? keep : NAN), "speed",
         "image_seconds", s->image_seconds, "update_seconds", s->update_seconds, "exchange_seconds",
         s->exchange_seconds, "runs", (json_int_t)s->samples, "network", "hop_seconds",
@@ -355,12 +358,14 @@ static void say_basis(const struct question *q)
            (long long)s->model.image_size, (long long)s->model.image_size,
            (long long)s->cluster.workers_per_node, s->cluster.workers_per_node == 1 ? "" : "s",
            human_rate(text, sizeof text, rate), q->stated_speed ? "as stated" : "as measured");
-    double keep = threads_keep(q);
+    if (q->workers.workers)
+        print_wrapped(stdout, "", 2, q->workers.reason);
+    double keep = q->threads_keep;
     if (keep > 0)
         printf("%lld threads a worker lose about %.0f %% of their speed to uneven shares of %lld "
                "image%s, which is in it\n",
-               (long long)s->cluster.threads_per_worker, 100 * (1 - keep),
-               (long long)s->batch_per_worker, s->batch_per_worker == 1 ? "" : "s");
+               (long long)s->cluster.threads_per_worker, 100 * (1 - keep), (long long)q->images,
+               q->images == 1 ? "" : "s");
     putchar('\n');
 }
 
@@ -406,6 +411,21 @@ static void predict_show_table(const struct question *q)
     say_choice(q);
 }
 
+static int share_out_node(const struct cmd_args *args, struct question *q, struct error *e)
+{
+    struct problems problems = {0};
+    int status = speeds_choose_workers(q->spec, args, &q->workers, &q->inputs, &problems, e);
+    int64_t workers = q->spec->cluster.workers_per_node, cores = q->inputs.node_cores;
+
+    if (!status && problems.count)
+        status = error_set(e, ERR_INVALID, "%s: %s", problems.items[0].pointer,
+                           problems.items[0].message);
+    if (!status && q->spec->cluster.threads_per_worker == 0 && cores > 0)
+        q->spec->cluster.threads_per_worker = cores > workers ? cores / workers : 1;
+    problems_clear(&problems);
+    return status;
+}
+
 static int predict_answer(const struct cmd_args *args, struct question *q, struct error *e)
 {
     json_t *remarks = json_array();
@@ -418,7 +438,11 @@ static int predict_answer(const struct cmd_args *args, struct question *q, struc
     if (!status)
         status = document_count(q->spec, &q->inputs, remarks, e);
     if (!status)
+        status = share_out_node(args, q, e);
+    if (!status)
         status = find_speed(args, q, e);
+    q->images = q->spec->batch_per_worker;
+    q->threads_keep = plan_threads_keep(q->spec, q->spec->cluster.threads_per_worker, q->images);
     if (!status)
         status = predict_all(q, e);
     json_decref(remarks);
@@ -478,6 +502,7 @@ const struct cmd cmd_predict_entry = {
         {"jitter", 0, "P", "standard deviation of a node's step, in percent (2)", NULL},
         {"train-images", 0, "N", "there are N training images; count none", NULL},
         {"eval-images", 0, "N", "there are N evaluation images", NULL},
+        {"node-cores", 0, "N", "a node has N cores, which cluster.workers_per_node 0 or threads_per_worker 0 shares out (those of this machine)", NULL},
     },
 };
 /* clang-format on */

@@ -129,6 +129,10 @@ static int make_spec(const struct cmd_args *args, struct run *r, struct error *e
         status = bench_refuse(&problems, e);
     else if (unsupported.count)
         status = bench_refuse(&unsupported, e);
+    else if (job_spec_leaves_workers(r->spec))
+        status = error_set(e, ERR_USAGE,
+                           "--workers must be 1 or more: a bench measures what is "
+                           "asked for");
     json_decref(document);
     problems_clear(&problems);
     problems_clear(&unsupported);

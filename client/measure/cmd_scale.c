@@ -367,6 +367,11 @@ static int cmd_scale(int argc, char **argv)
     } else if ((code = document_open(args.operands[0], &args, &s.spec, &unsupported)) == 0) {
         if (unsupported.count)
             code = document_refuse(&unsupported);
+        else if (job_spec_leaves_workers(s.spec))
+            code =
+                cmd_usage(args.cmd, "cluster.workers_per_node is 0: --workers says which numbers "
+                                    "are measured, and --set cluster.workers_per_node=N of which "
+                                    "the job's batch is");
         else if (scale_measure(&args, &s, &e))
             code = cmd_fail(&e);
         else if (client.json)

@@ -1,21 +1,91 @@
 #include "client/measure/speeds.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "client/api.h"
 #include "common/run/speed.h"
+#include "common/system/host.h"
+#include "common/system/placement.h"
 #include "launch/launch.h"
 
 #define SAMPLES 20
 
 int64_t speeds_threads(const struct job_spec *spec)
 {
-    int64_t share = launch_node_slots(spec->cluster.smt) / spec->cluster.workers_per_node;
-
     if (spec->cluster.threads_per_worker > 0)
         return spec->cluster.threads_per_worker;
+    int64_t share = launch_node_slots(spec->cluster.smt) / spec->cluster.workers_per_node;
     return share > 0 ? share : 1;
+}
+
+static bool speed_of(const struct job_spec *spec, struct plan_speed *speed, void *context)
+{
+    (void)context;
+    *speed = speeds_find(spec);
+    return speed->samples > 0;
+}
+
+static int stated_cores(const struct cmd_args *args, int64_t *cores, struct error *e)
+{
+    const char *text = cmd_value(args, "node-cores");
+    char *end;
+
+    *cores = 0;
+    if (!text)
+        return 0;
+    errno = 0;
+    *cores = strtoll(text, &end, 10);
+    if (errno || end == text || *end || *cores < 1 || *cores > 100000)
+        return error_set(e, ERR_USAGE, "--node-cores: \"%s\" is not a number of cores, 1 or more",
+                         text);
+    return 0;
+}
+
+/* Of a job that runs here. */
+static struct plan_workers_node this_machine(const struct job_spec *spec)
+{
+    struct placement_machine machine;
+
+    placement_read("/sys", false, &machine);
+    return (struct plan_workers_node){
+        .cores = launch_node_slots(spec->cluster.smt),
+        .memory_bytes = host_memory_bytes(),
+        .domain_cores = spec->cluster.smt ? machine.numa.cpus : machine.numa.cores,
+    };
+}
+
+int speeds_choose_workers(struct job_spec *spec, const struct cmd_args *args,
+                          struct plan_workers *chosen, struct plan_inputs *inputs,
+                          struct problems *problems, struct error *e)
+{
+    bool here = spec->cluster.launcher == JOB_LAUNCHER_LOCAL && !job_spec_names_hosts(spec);
+    struct plan_workers_node node = {0};
+    int64_t cores;
+
+    *chosen = (struct plan_workers){0};
+    if (stated_cores(args, &cores, e))
+        return -(int)e->code;
+    if (cores)
+        node.cores = cores;
+    else if (here)
+        node = this_machine(spec);
+    if (!node.cores && job_spec_leaves_workers(spec))
+        return error_set(e, ERR_USAGE,
+                         "cluster.workers_per_node 0: the cores of a node are not known here: "
+                         "--node-cores N says them; traind finds them out when it gets the job");
+    if (!node.cores || (spec->cluster.threads_per_worker > 0 && !job_spec_leaves_workers(spec)))
+        return 0;
+    inputs->node_cores = node.cores;
+    inputs->cores_source = cores ? "--node-cores" : "this machine";
+    if (!job_spec_leaves_workers(spec))
+        return 0;
+    node.speed = speed_of;
+    if (plan_workers_choose(spec, &node, chosen, problems))
+        inputs->workers = chosen;
+    return 0;
 }
 
 struct plan_sample speeds_sample(const struct job_spec *spec, const struct bench *b)

@@ -2,11 +2,22 @@
 #ifndef TRAIND_CLIENT_MEASURE_SPEEDS_H
 #define TRAIND_CLIENT_MEASURE_SPEEDS_H
 
+#include "client/cmd.h"
 #include "client/measure/bench.h"
-#include "common/plan/predict.h"
+#include "common/plan/plan.h"
+#include "common/plan/workers.h"
 
 /* Threads of a worker on this machine: threads_per_worker, or else cores / workers. */
 int64_t speeds_threads(const struct job_spec *spec);
+
+/*
+ * Where the document leaves the workers to the plan (cluster.workers_per_node 0): chooses them for
+ * the node that --node-cores says, or this machine, and tells the plan of it. Where it leaves the
+ * threads of stated workers open, only the cores are told. *chosen is what inputs point to.
+ */
+int speeds_choose_workers(struct job_spec *spec, const struct cmd_args *args,
+                          struct plan_workers *chosen, struct plan_inputs *inputs,
+                          struct problems *problems, struct error *e);
 
 /* What one training measured, as a sample. */
 struct plan_sample speeds_sample(const struct job_spec *spec, const struct bench *bench);

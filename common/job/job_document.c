@@ -210,7 +210,9 @@ struct job_spec *job_spec_read(const json_t *document, job_preset_lookup *lookup
     for (size_t i = 0; job_option_at(i); i++)
         parse_row(job_option_at(i), document, preset, spec, problems, unsupported);
     json_decref(preset);
-    job_batch_settle(spec, spec_value_at(document, "/batch_per_worker") != NULL, problems);
+    spec->states_batch = spec_value_at(document, "/batch_per_worker") != NULL;
+    if (spec->cluster.workers_per_node > 0)
+        job_batch_settle(spec, spec->states_batch, problems);
     job_check_together(spec, problems);
     return spec;
 }

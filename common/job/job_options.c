@@ -111,8 +111,10 @@ static const struct job_option options[] = {
      HELP("Who starts the workers: mpirun on this machine, or Slurm.")},
     {"/cluster/nodes", JOB_OPTION_INTEGER, AT(cluster.nodes), DEFAULT("1"), RANGE(1, 100000), UNIT("nodes"),
      HELP("Machines the job runs on; with launcher local more than one needs cluster.hosts. A plan can be made for any number.")},
-    {"/cluster/workers_per_node", JOB_OPTION_INTEGER, AT(cluster.workers_per_node), DEFAULT("2"), RANGE(1, 1024), UNIT("workers"),
-     HELP("MPI ranks on each node.")},
+    {"/cluster/workers_per_node", JOB_OPTION_INTEGER, AT(cluster.workers_per_node), DEFAULT("2"), RANGE(0, 1024), UNIT("workers"),
+     HELP("MPI ranks on each node; 0: the plan chooses them and their threads for a node's cores, by speed, memory and the images that batch norm "
+          "wants of a worker, says why, and the job keeps the choice. Give global_batch with it: else each worker takes batch_per_worker images, "
+          "and their number decides the global batch.")},
     {"/cluster/threads_per_worker", JOB_OPTION_INTEGER, AT(cluster.threads_per_worker), DEFAULT("0"), RANGE(0, 1024), UNIT("threads"),
      HELP("Threads each rank computes with; 0: cores (with cluster.smt hardware threads) / workers.")},
     {"/cluster/bind", CHOICE("auto", "core", "socket", "numa", "none"), AT(cluster.bind), DEFAULT("\"auto\""),

@@ -85,7 +85,7 @@ struct job_spec {
     struct {
         enum job_launcher launcher;
         int64_t nodes;
-        int64_t workers_per_node;
+        int64_t workers_per_node;   /* 0: the plan chooses (common/plan/workers.h) */
         int64_t threads_per_worker; /* 0: cores (smt: hardware threads) / workers */
         enum job_bind bind;
         bool smt; /* a slot is a hardware thread, not a core */
@@ -107,6 +107,7 @@ struct job_spec {
     bool has_global_batch;
     int64_t global_batch;     /* as the document says it; job_batch_settle derives the next two */
     int64_t batch_per_worker; /* images of a forward pass */
+    bool states_batch;        /* not a key: the document itself gives batch_per_worker */
     int64_t accumulate_steps; /* 0: "auto", until it is settled */
     double epochs;
     enum job_rounding steps_rounding;
@@ -193,6 +194,12 @@ bool job_spec_is_synthetic(const char *path);
 static inline bool job_spec_has_bf16_images(const struct job_spec *spec)
 {
     return spec->precision == JOB_PRECISION_BF16 && spec->data.mixup == 0;
+}
+
+/* Is the number of workers left to the plan (common/plan/workers.h)? */
+static inline bool job_spec_leaves_workers(const struct job_spec *spec)
+{
+    return spec->cluster.workers_per_node == 0;
 }
 
 /* nodes x workers_per_node */

@@ -25,6 +25,12 @@ static bool batch_fits(const struct plan *plan, const struct job_spec *spec,
 
 bool plan_batch(struct plan *plan, const struct job_spec *spec, struct problems *problems)
 {
+    if (job_spec_leaves_workers(spec)) {
+        problems_add(problems, "/cluster/workers_per_node", NULL,
+                     "0 leaves the workers to the plan, and a node's cores are not known here: "
+                     "give a number, or let traind plan the job");
+        return false;
+    }
     plan->world_size = job_spec_world_size(spec);
     plan->batch_per_node = spec->cluster.workers_per_node * spec->batch_per_worker;
     plan->global_batch = spec->cluster.nodes * plan->batch_per_node * spec->accumulate_steps;

@@ -12,6 +12,7 @@
 #include "common/net/arch.h"
 #include "common/plan/decimal.h"
 #include "common/plan/parts.h"
+#include "common/plan/workers.h"
 
 #define BKM   "SURFsara and Intel, ResNet-50 BKM, 2018"
 #define GOYAL "Goyal et al. 2017, Accurate, Large Minibatch SGD"
@@ -25,44 +26,47 @@ static const struct {
     const char *key, *meaning, *change;
 } words[] = {
     {"train_images",            "The training images: an epoch shows each of them once.",
-     "other data in data.train, or data.train_images, which states a number instead of counting"                                },
+     "other data in data.train, or data.train_images, which states a number instead of counting"                                                       },
     {"eval_images",             "The images that top-1 and top-5 are measured on.",
-     "other data in data.eval, or data.eval_images"                                                                             },
+     "other data in data.eval, or data.eval_images"                                                                                                    },
     {"world_size",              "The MPI ranks; each trains on a part of every batch.",
-     "cluster.nodes or cluster.workers_per_node; the global batch grows with it"                                                },
+     "cluster.nodes or cluster.workers_per_node; the global batch grows with it"                                                                       },
     {"batch_per_node",          "The images that one node handles at a time.",
-     "cluster.workers_per_node or batch_per_worker; a worker's memory grows with the latter alone"                              },
+     "cluster.workers_per_node or batch_per_worker; a worker's memory grows with the latter alone"                                                     },
     {"global_batch",            "The images behind one update of the weights.",
      "global_batch itself, which batch_per_worker then follows; else cluster.nodes, "
      "cluster.workers_per_node, batch_per_worker, or accumulate_steps, which needs "
      "no more memory; twice the batch is half the steps, and with lr.scaling linear twice the peak "
-     "learning rate"                                                                                                            },
+     "learning rate"                                                                                                                                   },
+    {"workers_per_node",
+     "The MPI ranks of each node, as the plan chose them; ways are workers x "
+     "threads with their share of the fastest's speed.",                                       "cluster.workers_per_node, where 0 lets the plan choose"},
     {"threads_per_worker",      "The threads that each rank computes with.",
-     "cluster.threads_per_worker, or cluster.workers_per_node, which share out a node's cores"                                  },
+     "cluster.threads_per_worker, or cluster.workers_per_node, which share out a node's cores"                                                         },
     {"env",                     "The environment variables that the job gives its ranks.",
      "cluster.env; threads are cluster.threads_per_worker, and what names may begin with is "
-     "job_env_prefixes of traind.conf"                                                                                          },
+     "job_env_prefixes of traind.conf"                                                                                                                 },
     {"steps_per_epoch",         "The updates in one pass over the training images.",
      "the global batch; the images that do not fill a last batch are left out of an epoch, unless "
-     "steps_rounding is exact"                                                                                                  },
+     "steps_rounding is exact"                                                                                                                         },
     {"warmup_steps",            "The updates in which the learning rate climbs to its peak.",
-     "lr.warmup_epochs; large global batches need a warm-up, 5 epochs is usual"                                                 },
+     "lr.warmup_epochs; large global batches need a warm-up, 5 epochs is usual"                                                                        },
     {"train_steps",             "The updates in all.",
-     "epochs, or steps, which overrides it; the global batch, as an epoch has fewer larger steps"                               },
-    {"start_lr",                "The learning rate of the first update.",                      "lr.start, or lr.base without it"},
+     "epochs, or steps, which overrides it; the global batch, as an epoch has fewer larger steps"                                                      },
+    {"start_lr",                "The learning rate of the first update.",                      "lr.start, or lr.base without it"                       },
     {"last_lr",                 "The learning rate by steps; here that of the last update.",
      "lr.decay, and lr.power, lr.end, lr.milestones, lr.gamma, lr.decay_epochs or lr.staircase, as "
-     "far as that decay has them"                                                                                               },
+     "far as that decay has them"                                                                                                                      },
     {"memory_bytes_per_worker", "The most memory that a worker is thought to need.",
      "batch_per_worker moves it most (of an evaluation eval.batch); accumulate_steps instead of a "
-     "larger batch_per_worker needs no more; then model.image_size and model.arch"                                              },
+     "larger batch_per_worker needs no more; then model.image_size and model.arch"                                                                     },
     {"predicted",               "The time to train in seconds, as far as it can be foretold.",
      "more nodes or workers, while their exchange of gradients is short beside a step; fewer "
      "epochs, or eval.stop_at_target; eval.every_epochs where evaluations are many; trainctl "
-     "predict compares numbers of nodes"                                                                                        },
+     "predict compares numbers of nodes"                                                                                                               },
     {"peak_lr",                 "The highest learning rate, at the end of warm-up.",
      "lr.base or lr.factor, or the global batch as far as lr.scaling says: linear doubles the peak "
-     "with the batch, sqrt with four times the batch, none not at all"                                                          },
+     "with the batch, sqrt with four times the batch, none not at all"                                                                                 },
 };
 
 /* note may be NULL; value and inputs are taken over. */
@@ -104,14 +108,33 @@ static void explain_images(struct plan *plan, const struct job_spec *spec)
                          spec->data.eval ? NULL : json_string("no data.eval: no evaluation"));
 }
 
-/* With launcher local the ranks share out this machine, which the plan does not know. */
+/* Where the document left them to the plan. */
+static void explain_workers(struct plan *plan, const struct plan_inputs *inputs)
+{
+    const struct plan_workers *w = inputs->workers;
+
+    if (!w || !w->workers)
+        return;
+    json_t *in = json_pack("{s:I, s:s}", "node_cores", (json_int_t)w->cores, "ways", w->ways);
+    if (w->memory_bytes)
+        json_object_set_new(in, "node_memory_bytes", json_integer((json_int_t)w->memory_bytes));
+    plan_add_explanation(
+        plan, "workers_per_node",
+        "the fewest workers within 5 % of the fastest way to cut a node's cores (10 % where each "
+        "worker brings a batch of its own), as far as its "
+        "memory, batch norm and NUMA domains allow",
+        in, json_integer((json_int_t)w->workers),
+        inputs->cores_source ? inputs->cores_source : "this machine", json_string(w->reason));
+}
+
+/* With launcher local the ranks share out a machine, which the plan may not know. */
 static void explain_threads(struct plan *plan, const struct job_spec *spec,
                             const struct plan_inputs *inputs)
 {
     int64_t threads = spec->cluster.threads_per_worker;
     json_t *in = json_pack("{s:I}", "workers_per_node", (json_int_t)spec->cluster.workers_per_node);
 
-    if (spec->cluster.launcher != JOB_LAUNCHER_SLURM) {
+    if (spec->cluster.launcher != JOB_LAUNCHER_SLURM && !inputs->node_cores) {
         json_decref(in);
         return;
     }
@@ -398,6 +421,7 @@ void plan_explain(struct plan *plan, const struct job_spec *spec, const struct p
 {
     explain_images(plan, spec);
     explain_batch(plan, spec);
+    explain_workers(plan, inputs);
     explain_threads(plan, spec, inputs);
     explain_env(plan, spec);
     if (plan->mode == JOB_MODE_TRAIN) {

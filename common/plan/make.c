@@ -42,11 +42,24 @@ void plan_check_data(const struct job_spec *spec, const struct plan_data *data,
                      (long long)spec->model.classes, (long long)data->classes);
 }
 
-struct plan *plan_make(const struct job_spec *spec, const struct plan_inputs *inputs,
+/* The document's threads, or a worker's share of the cores that are known. */
+static int64_t threads_of(const struct job_spec *spec, const struct plan_inputs *inputs)
+{
+    int64_t threads = spec->cluster.threads_per_worker, workers = spec->cluster.workers_per_node;
+
+    if (threads > 0 || inputs->node_cores < 1 || workers < 1)
+        return threads;
+    return inputs->node_cores > workers ? inputs->node_cores / workers : 1;
+}
+
+struct plan *plan_make(const struct job_spec *document, const struct plan_inputs *inputs,
                        struct problems *problems)
 {
     struct plan *plan = needed(calloc(1, sizeof *plan));
+    struct job_spec with_threads = *document;
+    const struct job_spec *spec = &with_threads;
 
+    with_threads.cluster.threads_per_worker = threads_of(document, inputs);
     plan->mode = spec->mode;
     plan->train_images = spec->mode == JOB_MODE_TRAIN ? inputs->train_images : 0;
     plan->eval_images = inputs->eval_images;

@@ -16,6 +16,8 @@
 #include "common/plan/predict.h"
 #include "common/problem.h"
 
+struct plan_workers;
+
 /* What the document does not say itself. */
 struct plan_inputs {
     struct plan_data {
@@ -30,6 +32,7 @@ struct plan_inputs {
     int64_t node_cores; /* or with cluster.smt its hardware threads: threads_per_worker is a share
                            of these; 0: it was stated, or is not known yet */
     const char *cores_source;           /* where they are from */
+    const struct plan_workers *workers; /* that were chosen for the document; NULL: it says them */
     bool emulates_bf16;                 /* the processors have no instructions for it */
     struct plan_speed speed;            /* measured with this model and size; zeroed: not known */
     const struct plan_network *network; /* NULL: plan_network_default */
@@ -69,7 +72,7 @@ void plan_check_data(const struct job_spec *spec, const struct plan_data *data,
 
 /* Makes the plan of a checked spec. Fills *problems where the numbers do not fit together (a
  * global batch larger than the data, for one) and returns NULL then. Free with plan_destroy. */
-struct plan *plan_make(const struct job_spec *spec, const struct plan_inputs *inputs,
+struct plan *plan_make(const struct job_spec *document, const struct plan_inputs *inputs,
                        struct problems *problems);
 void plan_destroy(struct plan *plan); /* NULL is fine */
 

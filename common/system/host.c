@@ -120,3 +120,9 @@ bool host_has_interface(const char *interface)
         return if_nametoindex(interface) != 0;
     return parse_subnet(interface, &net, &bits) && has_address_in(net, bits);
 }
+
+int64_t host_memory_bytes(void)
+{
+    long pages = sysconf(_SC_PHYS_PAGES), bytes = sysconf(_SC_PAGESIZE);
+    return pages > 0 && bytes > 0 ? (int64_t)pages * bytes : 0;
+}

@@ -84,6 +84,10 @@ static struct job_spec *changed_spec(const struct store_job *job, const json_t *
             problems_add(problems, unsupported.items[i].pointer, NULL, "%s",
                          unsupported.items[i].message);
     problems_clear(&unsupported);
+    if (spec && job_spec_leaves_workers(spec))
+        problems_add(problems, "/cluster/workers_per_node", NULL,
+                     "0 lets the plan choose for a new job; one that goes on keeps its workers, or "
+                     "is given a number");
     if (spec && problems->count == 0) {
         int64_t nodes = spec->cluster.nodes, workers = spec->cluster.workers_per_node;
         spec->cluster.nodes = before->cluster.nodes;

@@ -15,6 +15,7 @@
 #include "common/error.h"
 #include "common/job/job_spec.h"
 #include "common/plan/plan.h"
+#include "common/plan/workers.h"
 #include "daemon/launch/slurm.h"
 #include "daemon/launch/slurm_cores.h"
 #include "daemon/store/store.h"
@@ -142,12 +143,23 @@ void job_manager_slots(struct job_manager *m, struct job_slots *slots);
  * workers when 0); 0 for one that runs on other hosts alone (hosts.h). */
 int64_t job_slots_needed(const struct job_spec *spec, int64_t total);
 
-/* A job for Slurm without cluster.threads_per_worker gets it: its workers' share of a node's cores,
- * which Slurm or slurm.node_cores names (found->cores; 0: there was nothing to share out). Any
- * other spec stays. Waits for Slurm, 10 s at most; thread-safe. Fills *problems and returns the
- * error's code where it cannot be known. */
-int job_share_cores(const struct job_manager *m, struct job_spec *spec, struct slurm_cores *found,
+/* How a job's node was shared out. */
+struct job_cores {
+    struct slurm_cores node;     /* of which threads are a share; cores 0: the document says them */
+    struct plan_workers workers; /* that were chosen */
+};
+
+/* A job without cluster.workers_per_node gets its workers and their threads
+ * (common/plan/workers.h), and a job for Slurm without cluster.threads_per_worker these: its
+ * workers' share of a node's cores, which Slurm or slurm.node_cores names. On this machine threads
+ * that the document leaves open follow from its slots whenever the job starts: they are only told.
+ * Waits for Slurm, 10 s at most; thread-safe. Fills *problems and returns the error's code where it
+ * cannot be known. */
+int job_share_cores(const struct job_manager *m, struct job_spec *spec, struct job_cores *found,
                     struct problems *problems);
+
+/* For the plan, as long as *cores is there. */
+void job_cores_tell(const struct job_cores *cores, struct plan_inputs *inputs);
 
 /* The batch script by which a person may submit a job of launcher slurm; the caller frees *text.
  * Thread-safe. */

@@ -187,11 +187,13 @@ static void slurm_call_add_node(char *line, bool only_default, json_t *nodes)
     size_t length = strlen(field[5]);
     if (only_default && !(length && field[5][length - 1] == '*'))
         return;
-    int64_t cores = strtoll(field[1], NULL, 10) * strtoll(field[2], NULL, 10);
+    int64_t sockets = strtoll(field[1], NULL, 10);
+    int64_t cores = sockets * strtoll(field[2], NULL, 10);
     int64_t cpus = strtoll(field[3], NULL, 10);
-    json_array_append_new(nodes, json_pack("{s:s, s:I, s:I, s:s}", "node", field[0], "cores",
+    json_array_append_new(nodes, json_pack("{s:s, s:I, s:I, s:I, s:s}", "node", field[0], "cores",
                                            (json_int_t)(cpus > 0 && cpus < cores ? cpus : cores),
-                                           "cpus", (json_int_t)cpus, "features", field[4]));
+                                           "cpus", (json_int_t)cpus, "sockets", (json_int_t)sockets,
+                                           "features", field[4]));
 }
 
 int slurm_call_nodes(const struct slurm_call *c, const char *partition, const char *hosts,

@@ -30,22 +30,25 @@ static const char *feature_of(const struct job_spec *spec)
     return constraint && *constraint && !strpbrk(constraint, "&|[]()*,! ") ? constraint : NULL;
 }
 
-static void find_fewest(const json_t *nodes, const char *feature, const char *what, int64_t *fewest,
-                        size_t *count)
+static void find_fewest(const json_t *nodes, const char *feature, const char *what,
+                        struct slurm_cores *found, size_t *count)
 {
     const json_t *node;
     size_t i;
 
-    *fewest = 0;
+    found->cores = found->socket_cores = 0;
     *count = 0;
     json_array_foreach (nodes, i, node) {
         int64_t cores = json_integer_value(json_object_get(node, what));
         const char *features = json_string_value(json_object_get(node, "features"));
         if (cores < 1 || (feature && !is_in_list(features ? features : "", feature)))
             continue;
-        ++*count;
-        if (*fewest == 0 || cores < *fewest)
-            *fewest = cores;
+        int64_t sockets = json_integer_value(json_object_get(node, "sockets"));
+        int64_t in_socket = sockets > 0 ? cores / sockets : cores;
+        if (found->cores == 0 || cores < found->cores)
+            found->cores = cores;
+        if (++*count == 1 || in_socket < found->socket_cores)
+            found->socket_cores = in_socket;
     }
 }
 
@@ -92,7 +95,7 @@ static int slurm_cores_ask(const struct slurm_settings *settings, const struct j
 
     slurm_cores_describe(spec, feature, where, sizeof where);
     if (!status) {
-        find_fewest(nodes, feature, spec->cluster.smt ? "cpus" : "cores", &found->cores, &count);
+        find_fewest(nodes, feature, spec->cluster.smt ? "cpus" : "cores", found, &count);
         if (count == 0)
             status = error_set(e, ERR_NOT_FOUND, "%s knows no nodes %s", who, where);
     }

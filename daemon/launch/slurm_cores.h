@@ -8,8 +8,9 @@
 #include "daemon/launch/slurm_settings.h"
 
 struct slurm_cores {
-    int64_t cores;    /* of the node with the fewest; with cluster.smt its hardware threads */
-    char source[192]; /* "sinfo: the fewest of the 256 nodes of partition big" */
+    int64_t cores;        /* of the node with the fewest; with cluster.smt its hardware threads */
+    int64_t socket_cores; /* likewise of a socket; 0: not known */
+    char source[192];     /* "sinfo: the fewest of the 256 nodes of partition big" */
 };
 
 /* Of the nodes of the job's partition (or Slurm's default) that have its constraint, as far as that

@@ -151,10 +151,9 @@ static void check_rungs(struct job_manager *m, const json_t *d, const struct sto
         struct problems own = {0};
         json_t *point = sweep_point(d, 0), *job = sweep_job(d, point, rung);
         struct job_spec *spec = parse_trial(m, job, NULL, &own);
-        struct slurm_cores cores = {0};
+        struct job_cores cores = {0};
         if (spec && job_share_cores(m, spec, &cores, &own) == 0) {
-            inputs.node_cores = cores.cores;
-            inputs.cores_source = cores.source;
+            job_cores_tell(&cores, &inputs);
             plan_inputs_share_out(spec, &inputs);
             plan_destroy(plan_make(spec, &inputs, &own));
         }
@@ -209,7 +208,7 @@ static int sweep_count_images(struct job_manager *m, const json_t *d, struct sto
         snprintf(where, sizeof where, "/base%s", pointer);
         problems_add(problems, where, NULL, "%s", e->text);
     }
-    struct slurm_cores cores;
+    struct job_cores cores;
     if (spec)
         sweep_check_metric(json_string_value(json_object_get(d, "metric")), spec, problems);
     if (spec && !status) {
@@ -351,14 +350,13 @@ static int submit_trial(struct job_manager *m, const struct store_sweep *sweep,
     json_t *document = json_loads(t->spec, 0, NULL);
     struct job_spec *spec = job_spec_parse(document, preset_lookup, NULL, &problems, NULL);
     struct plan *plan = NULL;
-    struct slurm_cores cores = {0};
+    struct job_cores cores = {0};
     char key[64];
     int status = spec ? job_share_cores(m, spec, &cores, &problems) : 0;
 
     if (status)
         error_set(e, (enum error_code) - status, "%s", problems.items[0].message);
-    inputs.node_cores = cores.cores;
-    inputs.cores_source = cores.source;
+    job_cores_tell(&cores, &inputs);
     if (spec && !status)
         status = measure_speed(m->store, spec, m->slots, &inputs.speed, e);
     /* A client's key cannot begin so (request_key): these are the sweeps' own. */

@@ -95,6 +95,8 @@ want 422 "what a resume cannot change is refused"
 like "$body" '"/lr".*only cluster, restart and priority' "by name"
 resume "$id" '{"cluster": {"wokers_per_node": 1}}'
 like "$body" 'workers_per_node' "a misspelt key gets the nearest one"
+resume "$id" '{"cluster": {"workers_per_node": 0}}'
+like "$body" "one that goes on keeps its workers, or is given a number" "a run that goes on has workers"
 resume "$id" '{"cluster": {"workers_per_node": 1}}'
 want 202 "one worker is taken"
 json '.resume | "\(.before.world_size) \(.after.world_size) \(.before.global_batch) \(.after.global_batch) \(.before.train_steps) \(.after.train_steps)"' \

@@ -53,6 +53,14 @@ submit "steps=4" '{"workers_per_node": 3, "threads_per_worker": 2}'
 want 422 "what can never fit is refused"
 like "$body" "3 x 2 = 6 slots.*this node has 2" "with the numbers"
 
+submit "steps=4" '{"workers_per_node": 0}'
+ok "a job that leaves its workers to the plan succeeds" wait_state "$id" succeeded
+chosen=$(job "$id" 'plan.explain.workers_per_node | "\(.value)"')
+like "$(job "$id" plan.explain.workers_per_node.note)" "^$chosen workers? of [12] threads? for 2 cores, [0-9]+ images each: " "its plan says what was chosen and why"
+is "$(job "$id" 'spec.cluster | "\(.workers_per_node) \(.workers_per_node * .threads_per_worker)"')" "$chosen 2" "its document keeps the choice"
+is "$(jq -r .cluster.workers_per_node "$state/jobs/$id/job.json")" "$chosen" "and the worker's, for attempts to come"
+like "$(cat "$state/jobs/$id/attempt-1/command")" " -np $chosen " "so many were started"
+
 submit "name with \$(touch $work/pwned) 'quotes' \`and\` ; rm -rf /tmp/none | more steps=3"
 ok "a wild name does no harm" wait_state "$id" succeeded
 ok "no shell saw it" test ! -e "$work/pwned"

@@ -53,6 +53,11 @@ plan '{partition: "big"}'
 is "$(cpus) $(threads)" "8 8 sinfo: the fewest of the 257 nodes of partition big" "the smallest of the nodes decides"
 plan '{workers_per_node: 1}'
 is "$(cpus) $(threads)" "2 2 sinfo: the fewest of the 2 nodes of the default partition" "without a partition it is the default one's; no more than Slurm's CPUs"
+plan '{partition: "big", constraint: "skylake", workers_per_node: 0}'
+is "$(jq -c '[.explain.workers_per_node.value, .explain.threads_per_worker.value, .world_size]' <<<"$body")" '[2,24,512]' \
+    "workers_per_node 0: a worker for each socket, with all its cores"
+like "$(jq -r .explain.workers_per_node.note <<<"$body")" "a worker stays within 24 cores of one NUMA domain or socket" "the plan says why"
+is "$(cpus)" 24 "the script has them"
 plan '{partition: "big", threads_per_worker: 3}'
 is "$(cpus) $(threads)" "3 3 the job document" "a number that is stated stays"
 plan '{workers_per_node: 4}'

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/job/job_batch.h"
 #include "common/job/job_document.h"
 #include "common/job/preset.h"
 #include "common/json.h"
@@ -76,9 +77,31 @@ static int parse_document(struct run *r, const char *path, const json_t *documen
     return status;
 }
 
+/* Where the document leaves the workers to whoever plans it: those that were started. */
+static int take_workers(struct run *r, struct error *e)
+{
+    struct problems problems = {0};
+    int64_t nodes = r->spec->cluster.nodes;
+    int status = 0;
+
+    if (r->world % nodes)
+        return error_set(e, ERR_INVALID,
+                         "cluster.workers_per_node is 0 and %d workers were started, which are not "
+                         "as many on each of %lld nodes",
+                         r->world, (long long)nodes);
+    r->spec->cluster.workers_per_node = r->world / nodes;
+    job_batch_settle(r->spec, r->spec->states_batch, &problems);
+    if (problems.count)
+        status = start_refuse(&problems, "the job", ERR_INVALID, e);
+    problems_clear(&problems);
+    return status;
+}
+
 /* A run that is resumed may have other workers than the job asks for; one that begins may not. */
 static int fit_world(struct run *r, bool resumes, struct error *e)
 {
+    if (job_spec_leaves_workers(r->spec))
+        return take_workers(r, e);
     int64_t wanted = job_spec_world_size(r->spec);
     if (wanted == r->world)
         return 0;

@@ -20,8 +20,8 @@ struct prepared {
     struct plan *plan;
     struct problems problems;    /* what is wrong with the document */
     struct problems unsupported; /* right, but not built in this version */
-    struct slurm_cores cores;    /* of a node, where a job's threads are a share of them */
-    char *cores_unknown;         /* why not */
+    struct job_cores cores;
+    char *cores_unknown; /* why not */
 };
 
 static void prepared_clear(struct prepared *p)
@@ -71,7 +71,7 @@ static void share_cores(const struct request *q, bool will_run, struct prepared 
     struct problems problems = {0};
     int status = job_share_cores(q->app->jobs, p->spec, &p->cores, &problems);
 
-    if (status && !will_run && p->cores.cores == 0)
+    if (status && !will_run && p->cores.node.cores == 0 && !job_spec_leaves_workers(p->spec))
         p->cores_unknown = strdup(problems.items[0].message);
     else if (status)
         problems_add(&p->problems, problems.items[0].pointer, NULL, "%s",
@@ -125,8 +125,7 @@ static int plan_prepare(const struct request *q, bool will_run, struct prepared 
     int status = find_inputs(q, p, &inputs, e);
     if (status || p->problems.count)
         return status;
-    inputs.node_cores = p->cores.cores;
-    inputs.cores_source = p->cores.source;
+    job_cores_tell(&p->cores, &inputs);
     p->plan = plan_make(p->spec, &inputs, &p->problems);
     if (!p->plan && p->problems.count == 0)
         return error_set(e, ERR_INTERNAL, "no plan could be made of this document");

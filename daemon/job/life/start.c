@@ -99,7 +99,7 @@ static struct launch_request request_for(struct job_manager *m, const struct job
 static int check_threads(const struct job_manager *m, struct job_spec *spec, struct error *e)
 {
     struct problems problems = {0};
-    struct slurm_cores cores;
+    struct job_cores cores;
     int status = 0;
 
     if (job_share_cores(m, spec, &cores, &problems))

@@ -65,30 +65,6 @@ int64_t job_slots_needed(const struct job_spec *spec, int64_t total)
     return needed / together + (needed % together != 0);
 }
 
-int job_share_cores(const struct job_manager *m, struct job_spec *spec, struct slurm_cores *found,
-                    struct problems *problems)
-{
-    int64_t workers = spec->cluster.workers_per_node;
-    struct error e;
-
-    *found = (struct slurm_cores){0};
-    if (spec->cluster.launcher != JOB_LAUNCHER_SLURM || spec->cluster.threads_per_worker > 0)
-        return 0;
-    if (slurm_cores_find(&m->slurm_settings, spec, found, &e)) {
-        problems_add(problems, "/cluster/threads_per_worker", NULL, "%s", e.text);
-        return -(int)e.code;
-    }
-    if (workers > found->cores) {
-        problems_add(problems, "/cluster/workers_per_node", NULL,
-                     "are %lld, but a node has %lld %s (%s)", (long long)workers,
-                     (long long)found->cores, spec->cluster.smt ? "hardware threads" : "cores",
-                     found->source);
-        return -(int)ERR_INVALID;
-    }
-    spec->cluster.threads_per_worker = found->cores / workers;
-    return 0;
-}
-
 static int check_fits_slurm(const struct job_manager *m, const struct job_spec *spec,
                             struct error *e)
 {

@@ -207,7 +207,11 @@ Test(plan, warns_of_a_batch_too_small_for_its_threads)
     cr_assert(plan_warns(tiny, "1 image a worker is too few for its 96 threads"));
     struct plan *fine[] = {plan_of_threads(48, 22, 224, "resnet50"),
                            plan_of_threads(1, 1, 32, "resnet50"),
-                           plan_of_threads(2, 22, 28, "cnn")};
+                           plan_of_threads(48, 22, 28, "cnn")};
+    struct plan *cnn = plan_of_threads(2, 22, 28, "cnn");
+
+    cr_assert(plan_warns(cnn, "2 images a worker are too few for its 22 threads"));
+    plan_destroy(cnn);
     for (int i = 0; i < 3; i++) {
         cr_assert_not(plan_warns(fine[i], "too few for its"));
         plan_destroy(fine[i]);

@@ -1,0 +1,343 @@
+#include "common/plan/workers.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "common/job/job_batch.h"
+#include "common/net/arch.h"
+#include "common/plan/parts.h"
+#include "common/plan/threads.h"
+
+#define WAYS_MAX     64
+#define MEMORY_SHARE 0.9 /* of a node's memory; the rest is the system's and the page cache's */
+
+/* Where no speed was measured: what a core does with fp32, and with bf16 in instructions. Only how
+ * it compares with what does not depend on it, the update and the exchange, moves the choice. */
+#define FLOPS_FP32   100e9
+#define FLOPS_BF16   300e9
+#define UPDATE_BYTES 20 /* of a parameter: weight and state read and written, gradient read */
+#define CORE_BYTES   10e9
+
+enum { KEEPS_DOMAIN = 1, KEEPS_NORM = 2, KEEPS_MEMORY = 4, KEEPS_ALL = 7 };
+
+struct way {
+    int64_t workers, threads, images; /* images: of a worker */
+    int64_t memory_bytes;             /* of the node */
+    int keeps;
+    double rate; /* images per second of the node, as predicted */
+    struct plan_speed measured;
+};
+
+struct ways {
+    struct way of[WAYS_MAX];
+    size_t count;
+    bool measured; /* at least one */
+};
+
+/* The document with this way in it, the strings are the document's; or what is wrong with it. */
+static bool take_way(const struct job_spec *spec, const struct way *w, struct job_spec *out,
+                     struct problems *problems)
+{
+    *out = *spec;
+    out->cluster.workers_per_node = w->workers;
+    out->cluster.threads_per_worker = w->threads;
+    problems_clear(problems); /* of a way before */
+    job_batch_settle(out, spec->states_batch, problems);
+    return problems->count == 0;
+}
+
+static int64_t images_of(const struct job_spec *spec)
+{
+    return spec->mode == JOB_MODE_TRAIN ? spec->batch_per_worker : spec->eval.batch;
+}
+
+static void consider(const struct job_spec *spec, const struct plan_workers_node *node,
+                     struct way way, struct ways *ways, struct problems *problems)
+{
+    struct job_spec with;
+    bool norm = arch_find(spec->model.arch)->family != ARCH_CNN && spec->mode == JOB_MODE_TRAIN;
+
+    if (ways->count == WAYS_MAX || !take_way(spec, &way, &with, problems))
+        return;
+    struct plan_memory memory = plan_memory_of(&with);
+    way.images = images_of(&with);
+    way.memory_bytes = way.workers * plan_memory_bytes(&memory);
+    if (!node->domain_cores || way.threads <= node->domain_cores)
+        way.keeps |= KEEPS_DOMAIN;
+    if (!norm || way.images >= PLAN_NORM_IMAGES)
+        way.keeps |= KEEPS_NORM;
+    if (!node->memory_bytes ||
+        (double)way.memory_bytes <= MEMORY_SHARE * (double)node->memory_bytes)
+        way.keeps |= KEEPS_MEMORY;
+    if (node->speed && node->speed(&with, &way.measured, node->context) &&
+        way.measured.image_seconds > 0)
+        ways->measured = true;
+    else
+        way.measured = (struct plan_speed){0};
+    ways->of[ways->count++] = way;
+}
+
+/* Of the ways to get the same number of threads the one with the most workers. */
+static void find_ways(const struct job_spec *spec, const struct plan_workers_node *node,
+                      struct ways *ways, struct problems *problems)
+{
+    int64_t stated = spec->cluster.threads_per_worker;
+    int64_t most = node->cores / (stated > 0 ? stated : 1);
+
+    for (int64_t workers = most < 1 ? 1 : most < 1024 ? most : 1024; workers >= 1; workers--) {
+        int64_t threads = stated > 0 ? stated : node->cores / workers;
+        bool known = stated == 0 && ways->count && ways->of[ways->count - 1].threads == threads;
+        if (!known)
+            consider(spec, node, (struct way){.workers = workers, .threads = threads}, ways,
+                     problems);
+    }
+}
+
+/* The measured way whose threads are nearest. */
+static const struct way *nearest_measured(const struct ways *ways, int64_t threads)
+{
+    const struct way *best = NULL;
+    double least = INFINITY;
+
+    for (size_t i = 0; i < ways->count; i++) {
+        double far = fabs(log((double)ways->of[i].threads / (double)threads));
+        if (ways->of[i].measured.image_seconds > 0 && far < least) {
+            best = &ways->of[i];
+            least = far;
+        }
+    }
+    return best;
+}
+
+/* Threads' speed with so many images, in threads that lose nothing. */
+static double strength(const struct job_spec *spec, int64_t threads, int64_t images)
+{
+    double keep = plan_threads_keep(spec, threads, images);
+    return (double)threads * (keep > 0 ? keep : 1);
+}
+
+static struct plan_speed speed_from_shape(const struct job_spec *spec, const struct way *w)
+{
+    struct arch_shape shape = arch_shape_of(spec);
+    double flops = spec->precision == JOB_PRECISION_BF16 ? FLOPS_BF16 : FLOPS_FP32;
+    double parameters = (double)arch_parameters(&shape);
+
+    return (struct plan_speed){.image_seconds = 6 * arch_forward_macs(&shape) / flops /
+                                                strength(spec, w->threads, w->images),
+                               .update_seconds =
+                                   UPDATE_BYTES * parameters / CORE_BYTES / (double)w->threads,
+                               .workers = 1, /* so that the exchange is estimated */
+                               .batch = w->images,
+                               .samples = 1};
+}
+
+/* Zeroed where nothing was measured. */
+static struct plan_speed measured_speed(const struct job_spec *spec, const struct ways *ways,
+                                        const struct way *w)
+{
+    const struct way *from = nearest_measured(ways, w->threads);
+
+    if (!from)
+        return (struct plan_speed){0};
+    struct plan_speed speed = from->measured;
+    if (from->threads == w->threads)
+        return speed;
+    int64_t batch = speed.batch > 0 ? speed.batch : w->images;
+    speed.image_seconds *=
+        strength(spec, from->threads, batch) / strength(spec, w->threads, w->images);
+    speed.update_seconds *= (double)from->threads / (double)w->threads;
+    speed.batch = w->images;
+    return speed;
+}
+
+static void find_rates(const struct job_spec *spec, struct ways *ways)
+{
+    struct problems ignored = {0};
+
+    for (size_t i = 0; i < ways->count; i++) {
+        struct way *w = &ways->of[i];
+        struct plan_band step;
+        struct job_spec with;
+        take_way(spec, w, &with, &ignored);
+        with.cluster.nodes = 1;
+        with.batch_per_worker = w->images;
+        struct plan_speed speed =
+            ways->measured ? measured_speed(&with, ways, w) : speed_from_shape(&with, w);
+        if (predict_step(&with, &speed, &plan_network_default, &step))
+            w->rate = (double)(w->workers * w->images * with.accumulate_steps) / step.value;
+    }
+    problems_clear(&ignored);
+}
+
+/* ---- the choice */
+
+/* The least that every one of the best ways keeps. */
+static int best_keeping(const struct ways *ways)
+{
+    int best = 0;
+
+    for (size_t i = 0; i < ways->count; i++)
+        best = ways->of[i].keeps > best ? ways->of[i].keeps : best;
+    return best;
+}
+
+/* Of those that keep as much as any. */
+static const struct way *fastest_of(const struct ways *ways, int keeps)
+{
+    const struct way *best = NULL;
+
+    for (size_t i = 0; i < ways->count; i++)
+        if (ways->of[i].keeps == keeps && (!best || ways->of[i].rate > best->rate))
+            best = &ways->of[i];
+    return best;
+}
+
+static double slack_of(const struct job_spec *spec)
+{
+    bool open = spec->mode == JOB_MODE_TRAIN && !spec->has_global_batch;
+    return open ? PLAN_WORKERS_SLACK_OPEN : PLAN_WORKERS_SLACK;
+}
+
+/* The ways are there with the most workers first. With stated threads fewer workers would leave
+ * cores without work. */
+static const struct way *choose_way(const struct job_spec *spec, const struct ways *ways, int keeps,
+                                    const struct way *fastest)
+{
+    const struct way *best = fastest;
+
+    if (spec->cluster.threads_per_worker > 0)
+        return fastest;
+    for (size_t i = 0; i < ways->count; i++)
+        if (ways->of[i].keeps == keeps && ways->of[i].workers < best->workers &&
+            ways->of[i].rate >= (1 - slack_of(spec)) * fastest->rate)
+            best = &ways->of[i];
+    return best;
+}
+
+static int count_without(const struct ways *ways, int what)
+{
+    int count = 0;
+
+    for (size_t i = 0; i < ways->count; i++)
+        count += !(ways->of[i].keeps & what);
+    return count;
+}
+
+/* ---- in words */
+
+struct words {
+    char *to;
+    size_t size, used;
+};
+
+__attribute__((format(printf, 2, 3))) static void say(struct words *w, const char *format, ...)
+{
+    va_list list;
+
+    va_start(list, format);
+    int n = vsnprintf(w->to + w->used, w->size - w->used, format, list);
+    va_end(list);
+    if (n > 0)
+        w->used = w->used + (size_t)n < w->size ? w->used + (size_t)n : w->size - 1;
+}
+
+static const char *plural(int64_t n)
+{
+    return n == 1 ? "" : "s";
+}
+
+static void say_left_out(struct words *w, const struct ways *ways, int keeps,
+                         const struct plan_workers_node *node)
+{
+    int memory = count_without(ways, KEEPS_MEMORY), norm = count_without(ways, KEEPS_NORM),
+        domain = count_without(ways, KEEPS_DOMAIN);
+
+    if (!(keeps & KEEPS_MEMORY))
+        say(w, "; no way fits into the node's %.3g GB of memory",
+            1e-9 * (double)node->memory_bytes);
+    else if (memory)
+        say(w, "; %d way%s would need more than the node's %.3g GB of memory", memory,
+            plural(memory), 1e-9 * (double)node->memory_bytes);
+    if (norm)
+        say(w,
+            keeps & KEEPS_NORM ? "; batch norm wants %d images a worker or more, which rules out "
+                                 "%d way%s"
+                               : "; batch norm wants %d images a worker or more, which none of "
+                                 "%d way%s gives",
+            PLAN_NORM_IMAGES, norm, plural(norm));
+    if (domain && keeps & KEEPS_DOMAIN)
+        say(w, "; a worker stays within %lld cores of one NUMA domain or socket",
+            (long long)node->domain_cores);
+}
+
+static void say_reason(const struct ways *ways, const struct way *chosen, const struct way *fastest,
+                       const struct plan_workers_node *node, const struct job_spec *spec,
+                       struct plan_workers *out)
+{
+    struct words w = {out->reason, sizeof out->reason, 0};
+    bool all = spec->mode == JOB_MODE_TRAIN;
+
+    say(&w, "%lld worker%s of %lld thread%s for %lld %s, %lld images each: ",
+        (long long)chosen->workers, plural(chosen->workers), (long long)chosen->threads,
+        plural(chosen->threads), (long long)node->cores,
+        spec->cluster.smt  ? "hardware threads"
+        : node->cores == 1 ? "core"
+                           : "cores",
+        (long long)chosen->images);
+    if (ways->count == 1)
+        say(&w, "the only way");
+    else if (chosen == fastest)
+        say(&w, "the fastest way%s", all && chosen->keeps != KEEPS_ALL ? " of those left" : "");
+    else
+        say(&w,
+            "the fewest workers within %.0f %% of the fastest way (%lld x %lld, %.1f %% faster), "
+            "as "
+            "each more takes memory and has weights to update%s",
+            100 * slack_of(spec), (long long)fastest->workers, (long long)fastest->threads,
+            100 * (fastest->rate / chosen->rate - 1),
+            all && !spec->has_global_batch ? " and makes the global batch larger" : "");
+    say_left_out(&w, ways, chosen->keeps, node);
+    say(&w, "; speeds are %s",
+        ways->measured ? "measured, and from these by what threads lose"
+                       : "predicted, as none was measured here");
+}
+
+static void say_ways(const struct ways *ways, const struct way *fastest, struct plan_workers *out)
+{
+    struct words w = {out->ways, sizeof out->ways, 0};
+
+    for (size_t i = ways->count; i-- > 0;)
+        say(&w, "%s%lld x %lld: %.2f", w.used ? ", " : "", (long long)ways->of[i].workers,
+            (long long)ways->of[i].threads, ways->of[i].rate / fastest->rate);
+}
+
+bool plan_workers_choose(struct job_spec *spec, const struct plan_workers_node *node,
+                         struct plan_workers *chosen, struct problems *problems)
+{
+    struct ways ways = {.count = 0};
+    struct problems refused = {0};
+    struct job_spec with;
+
+    *chosen = (struct plan_workers){.cores = node->cores, .memory_bytes = node->memory_bytes};
+    find_ways(spec, node, &ways, &refused);
+    if (!ways.count) {
+        problems_add(problems, refused.items[refused.count - 1].pointer, NULL, "%s",
+                     refused.items[refused.count - 1].message);
+        problems_clear(&refused);
+        return false;
+    }
+    find_rates(spec, &ways);
+    int keeps = best_keeping(&ways);
+    const struct way *fastest = fastest_of(&ways, keeps);
+    const struct way *way = choose_way(spec, &ways, keeps, fastest);
+    chosen->workers = way->workers;
+    chosen->threads = way->threads;
+    say_ways(&ways, fastest, chosen);
+    say_reason(&ways, way, fastest, node, spec, chosen);
+    take_way(spec, way, &with, &refused);
+    chosen->speed = measured_speed(&with, &ways, way);
+    *spec = with;
+    problems_clear(&refused);
+    return true;
+}

@@ -1,0 +1,96 @@
+/* How the cores of a job's node are shared out where the document leaves that open. */
+#include <stdint.h>
+#include <stdio.h>
+
+#include "common/plan/workers.h"
+#include "common/system/host.h"
+#include "common/system/placement.h"
+#include "daemon/job/inside.h"
+#include "daemon/job/measure.h"
+#include "daemon/job/queue/size.h"
+
+/* A node of the job; on error *problems says why it is not known. */
+static int find_node(const struct job_manager *m, const struct job_spec *spec,
+                     struct slurm_cores *found, struct problems *problems)
+{
+    struct error e;
+
+    if (spec->cluster.launcher != JOB_LAUNCHER_SLURM) {
+        found->cores = job_hosts_slots(spec, job_machine_slots(spec, m->slots));
+        snprintf(found->source, sizeof found->source, "%s",
+                 job_spec_names_hosts(spec) ? "the slots of cluster.hosts, or of traind's machine"
+                                            : "the slots of traind's machine");
+        return 0;
+    }
+    if (!slurm_cores_find(&m->slurm_settings, spec, found, &e))
+        return 0;
+    problems_add(problems, "/cluster/threads_per_worker", NULL, "%s", e.text);
+    return -(int)e.code;
+}
+
+static bool speed_of(const struct job_spec *spec, struct plan_speed *speed, void *context)
+{
+    const struct job_manager *m = context;
+    struct error ignored;
+
+    return measure_speed(m->store, spec, m->slots, speed, &ignored) == 0;
+}
+
+static int choose_workers(const struct job_manager *m, struct job_spec *spec,
+                          struct job_cores *found, struct problems *problems)
+{
+    struct plan_workers_node node = {.speed = speed_of, .context = (void *)(uintptr_t)m};
+    int status = find_node(m, spec, &found->node, problems);
+
+    if (status)
+        return status;
+    node.cores = found->node.cores;
+    node.domain_cores = found->node.socket_cores;
+    if (spec->cluster.launcher == JOB_LAUNCHER_LOCAL && !job_spec_names_hosts(spec)) {
+        struct placement_machine machine;
+        placement_read("/sys", false, &machine);
+        node.memory_bytes = host_memory_bytes();
+        node.domain_cores = spec->cluster.smt ? machine.numa.cpus : machine.numa.cores;
+    }
+    return plan_workers_choose(spec, &node, &found->workers, problems) ? 0 : -(int)ERR_INVALID;
+}
+
+/* Of a job for Slurm. */
+static int share_out(struct job_spec *spec, const struct slurm_cores *node,
+                     struct problems *problems)
+{
+    int64_t workers = spec->cluster.workers_per_node;
+
+    if (workers > node->cores) {
+        problems_add(problems, "/cluster/workers_per_node", NULL,
+                     "are %lld, but a node has %lld %s (%s)", (long long)workers,
+                     (long long)node->cores, spec->cluster.smt ? "hardware threads" : "cores",
+                     node->source);
+        return -(int)ERR_INVALID;
+    }
+    spec->cluster.threads_per_worker = node->cores / workers;
+    return 0;
+}
+
+int job_share_cores(const struct job_manager *m, struct job_spec *spec, struct job_cores *found,
+                    struct problems *problems)
+{
+    bool slurm = spec->cluster.launcher == JOB_LAUNCHER_SLURM;
+
+    *found = (struct job_cores){0};
+    if (job_spec_leaves_workers(spec))
+        return choose_workers(m, spec, found, problems);
+    if (spec->cluster.threads_per_worker > 0 || (!slurm && job_spec_names_hosts(spec)))
+        return 0;
+    int status = find_node(m, spec, &found->node, problems);
+    return status || !slurm ? status : share_out(spec, &found->node, problems);
+}
+
+void job_cores_tell(const struct job_cores *cores, struct plan_inputs *inputs)
+{
+    inputs->node_cores = cores->node.cores;
+    inputs->cores_source = cores->node.source;
+    inputs->workers = &cores->workers;
+    if (!(inputs->speed.image_seconds > 0))
+        inputs->speed = cores->workers.speed;
+}
