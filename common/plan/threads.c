@@ -13,20 +13,34 @@ struct threads_fit {
 static const struct threads_fit basic = {0.015, 0.0104, 1.13, 0.52, 1.00};
 static const struct threads_fit bottleneck = {0.015, 0.0234, 0.93, 0.71, 1.37};
 static const struct threads_fit grouped = {0.008, 0.0474, 0.67, 0.98, 1.75};
+static const struct threads_fit cnn = {0, 0.057, 1.18, 1.02, 1.95};
+static const struct threads_fit basic_bf16 = {0, 0.1967, 1.113, 0.795, 1.49};
+static const struct threads_fit bottleneck_bf16 = {0, 0.1718, 1.116, 0.813, 1.57};
+static const struct threads_fit grouped_bf16 = {0, 0.1454, 1.123, 0.838, 1.64};
 
 static const struct threads_fit *threads_fit_of(const struct job_spec *spec,
                                                 const struct arch *arch)
 {
-    if (arch->family != ARCH_RESIDUAL || spec->precision == JOB_PRECISION_BF16)
-        return NULL;
-    return arch->groups > 1 ? &grouped : arch->bottleneck ? &bottleneck : &basic;
+    bool bf16 = spec->precision == JOB_PRECISION_BF16;
+
+    if (arch->family == ARCH_CNN)
+        return bf16 ? NULL : &cnn;
+    if (arch->groups > 1)
+        return bf16 ? &grouped_bf16 : &grouped;
+    if (arch->bottleneck)
+        return bf16 ? &bottleneck_bf16 : &bottleneck;
+    return bf16 ? &basic_bf16 : &basic;
 }
+
+enum { SIZE = 224, CNN_SIZE = 28 }; /* that the networks are made for */
 
 /* Of images that the usual stem would make as large as this one does. */
 static double size_behind_stem(const struct arch_shape *shape)
 {
     struct network network;
 
+    if (shape->arch->family == ARCH_CNN)
+        return (double)shape->image_size * SIZE / CNN_SIZE;
     network_make(shape, &network);
     return 4.0 * network.pooled_size;
 }
@@ -41,7 +55,7 @@ double plan_threads_keep(const struct job_spec *spec, int64_t threads, int64_t i
     if (threads == 1)
         return 1;
     double lost = f->first * pow((double)threads, f->threads) /
-                  (pow((double)images, f->images) * pow(size_behind_stem(&shape) / 224, f->size));
+                  (pow((double)images, f->images) * pow(size_behind_stem(&shape) / SIZE, f->size));
     return 1 / (1 + f->fixed + lost);
 }
 

@@ -1,13 +1,15 @@
 /*
  * How even the threads' shares of a step are, counted: shares [ARCH [IMAGE_SIZE]]. For batches and
  * threads of real nodes a line each: the largest share over the mean, by products and by bytes
- * moved; barriers; and the share of their speed that so many threads keep, with each team weighted
- * by its time, measured with one thread. --layers: a line for each team too. --json.
+ * moved; barriers; and the share of their speed that so many threads keep: with each team weighted
+ * by its time, measured with one thread; by counts alone; and by the planner's formula, which is
+ * fitted to the counts. --bf16: with that precision. --layers: a line for each team too. --json.
  */
 #include <getopt.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "common/plan/threads.h"
 #include "tests/bench/shares.h"
 
 static const struct node {
@@ -41,11 +43,12 @@ static void print_layers(const struct shares_step *s, int threads)
     }
 }
 
-static void print_node(const char *arch, int size, const struct node *n,
+static void print_node(const struct shares_case *c, const struct node *n,
                        const struct shares_step *one, const struct shares_step *all,
                        const double *seconds, bool json)
 {
     struct shares_team sum = {0};
+    struct job_spec spec = shares_spec(c);
 
     for (int i = 0; i < all->count; i++) {
         sum.most_flops += all->team[i].most_flops;
@@ -56,25 +59,28 @@ static void print_node(const char *arch, int size, const struct node *n,
     }
     printf(json ? "{\"arch\": \"%s\", \"image_size\": %d, \"batch\": %d, \"threads\": %d, "
                   "\"largest_flops\": %.3f, \"largest_bytes\": %.3f, \"barriers\": %d, "
-                  "\"efficiency\": %.3f, \"efficiency_by_counts\": %.3f, \"wanted\": %.2f}\n"
+                  "\"efficiency\": %.3f, \"efficiency_by_counts\": %.3f, \"planned\": %.3f, "
+                  "\"precision\": \"%s\", \"wanted\": %.2f}\n"
                 : "%-17s %4d  %4d images %3d threads: largest share %.3f by FLOP, %.3f by bytes, "
-                  "%4d barriers; efficiency %.3f by times, %.3f by counts (%.2f wanted)\n",
-           arch, size, n->batch, n->threads, sum.most_flops * n->threads / sum.flops,
+                  "%4d barriers; efficiency %.3f by times, %.3f by counts, %.3f planned; %s "
+                  "(%.2f wanted)\n",
+           c->arch, c->image_size, n->batch, n->threads, sum.most_flops * n->threads / sum.flops,
            sum.most_bytes * n->threads / sum.bytes, sum.barriers,
            shares_efficiency(one, all, n->threads, seconds),
-           shares_efficiency(one, all, n->threads, NULL), n->wanted);
+           shares_efficiency(one, all, n->threads, NULL),
+           plan_threads_keep(&spec, n->threads, n->batch),
+           c->precision == JOB_PRECISION_BF16 ? "bf16" : "fp32", n->wanted);
 }
 
-static void run(const char *arch, int size, bool layers, bool json)
+static void run(const struct shares_case *c, bool layers, bool json)
 {
     static struct shares_step measured, one, all;
-    struct shares_case c = {arch, size, JOB_STEM_IMAGENET, CONV_WINOGRAD_4};
 
-    shares_run(&c, MEASURED_IMAGES, 1, false, 3, &measured);
+    shares_run(c, MEASURED_IMAGES, 1, false, 3, &measured);
     for (size_t i = 0; i < sizeof nodes / sizeof nodes[0]; i++) {
-        shares_run(&c, nodes[i].batch, 1, true, 1, &one);
-        shares_run(&c, nodes[i].batch, nodes[i].threads, true, 1, &all);
-        print_node(arch, size, &nodes[i], &one, &all, measured.seconds, json);
+        shares_run(c, nodes[i].batch, 1, true, 1, &one);
+        shares_run(c, nodes[i].batch, nodes[i].threads, true, 1, &all);
+        print_node(c, &nodes[i], &one, &all, measured.seconds, json);
         if (layers)
             print_layers(&all, nodes[i].threads);
     }
@@ -83,16 +89,18 @@ static void run(const char *arch, int size, bool layers, bool json)
 int main(int argc, char **argv)
 {
     static const struct option options[] = {
-        {"layers", no_argument, NULL, 'l'},
-        {"json",    no_argument, NULL, 'j'},
-        {0       },
+        {"layers",     no_argument, NULL, 'l'},
+        {"json",        no_argument, NULL, 'j'},
+        {"bf16",            no_argument, NULL, 'b'},
+        {0},
     };
-    bool layers = false, json = false;
+    bool layers = false, json = false, bf16 = false;
     int c;
 
     while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
         layers |= c == 'l';
         json |= c == 'j';
+        bf16 |= c == 'b';
         if (c == '?')
             return 2;
     }
@@ -101,8 +109,16 @@ int main(int argc, char **argv)
         return 2;
     }
     int size = optind + 1 < argc ? atoi(argv[optind + 1]) : 0;
-    for (size_t i = 0; i < sizeof archs / sizeof archs[0]; i++)
-        if (optind == argc || !strcmp(archs[i], argv[optind]))
-            run(archs[i], size ? size : strcmp(archs[i], "cnn") ? 224 : 28, layers, json);
+    for (size_t i = 0; i < sizeof archs / sizeof archs[0]; i++) {
+        bool cnn = !strcmp(archs[i], "cnn");
+        struct shares_case of = {archs[i],
+                                 size  ? size
+                                 : cnn ? 28
+                                       : 224,
+                                 JOB_STEM_IMAGENET, bf16 ? CONV_NO_WINOGRAD : CONV_WINOGRAD_4,
+                                 bf16 ? JOB_PRECISION_BF16 : JOB_PRECISION_FP32};
+        if ((optind == argc || !strcmp(archs[i], argv[optind])) && !(bf16 && cnn))
+            run(&of, layers, json);
+    }
     return 0;
 }

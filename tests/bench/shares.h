@@ -3,7 +3,7 @@
  * that shares (worker/kernels/dry_run.h), and what that makes of their speed.
  *
  * A phase, from one barrier to the next, takes as long as its largest share: its products at
- * SHARES_FLOPS a second, what it moves at SHARES_BYTES. So a team's `even` is its work by one
+ * shares_flops a second, what it moves at SHARES_BYTES. So a team's `even` is its work by one
  * thread over what its phases take T threads, T times: 1 where nothing is lost to uneven shares or
  * to work that is done twice.
  */
@@ -16,8 +16,9 @@
 #include "worker/model/model.h"
 #include "worker/model/tune.h"
 
-#define SHARES_FLOPS 100e9
 #define SHARES_BYTES 10e9
+/* bf16: with AMX, as tests/bench/conv_shapes measured it. */
+static const double shares_flops[] = {[JOB_PRECISION_FP32] = 100e9, [JOB_PRECISION_BF16] = 800e9};
 
 enum { SHARES_TEAMS = 1024 };
 
@@ -30,6 +31,7 @@ struct shares_team {
 };
 
 struct shares_step {
+    double flops; /* a second */
     int count;
     struct shares_team team[SHARES_TEAMS];
     double seconds[SHARES_TEAMS]; /* where the work was done */
@@ -49,7 +51,7 @@ static inline void shares_add(int parts, const struct dry_run *shares, double se
         double longest = 0, flops = 0, bytes = 0;
         for (int i = 0; i < parts; i++) {
             const struct dry_phase *p = &shares[i].phase[k];
-            double work = p->flops / SHARES_FLOPS + p->bytes / SHARES_BYTES;
+            double work = p->flops / s->flops + p->bytes / SHARES_BYTES;
             longest = work > longest ? work : longest;
             flops = p->flops > flops ? p->flops : flops;
             bytes = p->bytes > bytes ? p->bytes : bytes;
@@ -69,7 +71,20 @@ struct shares_case {
     int image_size;
     enum job_stem stem;
     enum conv_winograd winograd; /* of all layers that take it */
+    enum job_precision precision;
 };
+
+/* As the planner knows it. */
+static inline struct job_spec shares_spec(const struct shares_case *c)
+{
+    return (struct job_spec){
+        .model = {.arch = (char *)c->arch,
+                  .stem = c->stem,
+                  .image_size = c->image_size,
+                  .classes = c->arch[0] == 'c' ? 10 : 1000},
+        .precision = c->precision
+    };
+}
 
 /* Forward and backward of n images. dry: the model has memory for one image only. */
 static inline void shares_run(const struct shares_case *c, int n, int threads, bool dry, int rounds,
@@ -82,6 +97,7 @@ static inline void shares_run(const struct shares_case *c, int n, int threads, b
                                   .image_size = c->image_size,
                                   .batch = dry ? 1 : n,
                                   .threads = threads,
+                                  .precision = c->precision,
                                   .bn_momentum = 0.1};
     struct team_watch watch = {dry, shares_add, out};
     struct model *m;
@@ -90,6 +106,7 @@ static inline void shares_run(const struct shares_case *c, int n, int threads, b
     float *images = calloc(dry ? 1 : floats, sizeof *images);
     int32_t *labels = calloc((size_t)n, sizeof *labels);
 
+    out->flops = shares_flops[c->precision];
     if (c->winograd)
         model_tune_all(&config, c->winograd, &tuning);
     config.tuning = &tuning;

@@ -1,6 +1,7 @@
 #include "worker/kernels/batchnorm_bf16.h"
 
 #include "worker/kernels/bf16_vec.h"
+#include "worker/kernels/dry_run.h"
 #include "worker/kernels/extent.h"
 
 enum { ROWS_IN_FLOAT = 128, WIDTH = 2, WIDE = WIDTH * VEC };
@@ -31,6 +32,8 @@ static void sums_block(const bf16 *z, size_t rows, size_t c, const float *shift,
 void batchnorm_bf16_sums(const bf16 *z, size_t rows, size_t c, const float *shift, double *sum,
                          double *square_sum)
 {
+    if (dry_run_moves_bf16(rows * c))
+        return;
     for (size_t r = 0; r < rows; r += ROWS_IN_FLOAT)
         for (size_t j = 0; j < c; j += WIDE)
             sums_block(z + r * c + j, extent_min(rows - r, ROWS_IN_FLOAT), c, shift + j, sum + j,
@@ -78,6 +81,8 @@ void batchnorm_bf16_apply(const bf16 *z, size_t rows, size_t c, const float *sca
                           const float *shift, const struct batchnorm_bf16_residual *residual,
                           bool relu, bf16 *y)
 {
+    if (dry_run_moves_bf16((residual && residual->rows ? 3 : 2) * rows * c))
+        return;
     if (bf16_converts())
         apply_kinds(z, rows, c, scale, shift, residual, relu, y, true);
     else
@@ -127,6 +132,8 @@ BF16_INLINE void mask_sums(bf16 *g, const struct batchnorm_bf16_mask *mask, size
 void batchnorm_bf16_mask_sums(bf16 *g, const struct batchnorm_bf16_mask *mask, size_t rows,
                               size_t c, const struct batchnorm_bf16_branch branch[2], double *g_sum)
 {
+    if (dry_run_moves_bf16((branch[1].z ? 4 : 3) * rows * c))
+        return;
     for (size_t r = 0; r < rows; r += ROWS_IN_FLOAT) {
         size_t n = extent_min(rows - r, ROWS_IN_FLOAT), at = r * c;
         struct batchnorm_bf16_branch b[2] = {branch[0], branch[1]};
@@ -156,6 +163,8 @@ BF16_INLINE void input_gradient(const bf16 *g, const bf16 *z, size_t rows, size_
 void batchnorm_bf16_input_gradient(const bf16 *g, const bf16 *z, size_t rows, size_t c,
                                    const float *a, const float *b, const float *c0, bf16 *dz)
 {
+    if (dry_run_moves_bf16(3 * rows * c))
+        return;
     if (bf16_converts())
         input_gradient(g, z, rows, c, a, b, c0, dz, true);
     else

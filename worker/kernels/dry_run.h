@@ -40,6 +40,13 @@ static inline bool dry_run_moves(size_t floats)
     return dry_run;
 }
 
+static inline bool dry_run_moves_bf16(size_t numbers)
+{
+    if (dry_run)
+        dry_run->phase[dry_run->phases].bytes += 2.0 * (double)numbers;
+    return dry_run;
+}
+
 /* Sees the teams of its thread as they end: what each share would have done (dry), or how long the
  * team took. */
 struct team_watch {

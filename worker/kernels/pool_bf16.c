@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "worker/kernels/bf16_vec.h"
+#include "worker/kernels/dry_run.h"
 
 /* The first of the largest, or the last NaN, as pool_max. */
 static void bf16_max_of_vector(const struct window *w, const bf16 *x, struct window_hits ty,
@@ -31,6 +32,8 @@ void pool_bf16_max(const struct window *w, const bf16 *x, size_t first, size_t e
     size_t c = (size_t)w->channels, pixels = (size_t)w->out * (size_t)w->out;
     size_t image = (size_t)w->in * (size_t)w->in * c;
 
+    if (dry_run_moves_bf16((end - first) * c * (size_t)(w->kernel * w->kernel)))
+        return;
     for (size_t i = first; i < end; i++) {
         struct window_hits ty = window_hits_at(w, (int)(i % pixels) / w->out),
                            tx = window_hits_at(w, (int)(i % pixels) % w->out);
@@ -75,6 +78,8 @@ void pool_bf16_max_backward(const struct window *w, const bf16 *dy, const uint8_
     size_t c = (size_t)w->channels, in = (size_t)w->in * (size_t)w->in,
            out = (size_t)w->out * (size_t)w->out;
 
+    if (dry_run_moves_bf16((end - first) * c * (size_t)w->kernel))
+        return;
     for (size_t i = first; i < end; i++)
         for (size_t j = 0; j < c; j += VEC)
             gather_vector(w, (int)(i % in) / w->in, (int)(i % in) % w->in,
@@ -84,6 +89,8 @@ void pool_bf16_max_backward(const struct window *w, const bf16 *dy, const uint8_
 void pool_bf16_average(const bf16 *x, const struct parallel_block *of, int pixels, size_t c,
                        float *y)
 {
+    if (dry_run_moves_bf16(of->rows * of->columns * (size_t)pixels))
+        return;
     for (size_t i = of->row; i < of->row + of->rows; i++)
         for (size_t j = of->column; j < of->column + of->columns; j += VEC) {
             const bf16 *from = x + i * (size_t)pixels * c + j;
@@ -97,6 +104,8 @@ void pool_bf16_average(const bf16 *x, const struct parallel_block *of, int pixel
 void pool_bf16_average_backward(const float *dy, size_t first, size_t end, int pixels, size_t c,
                                 bf16 *dx)
 {
+    if (dry_run_moves_bf16((end - first) * c))
+        return;
     for (size_t i = first; i < end; i++)
         for (size_t j = 0; j < c; j += VEC)
             vec_store_bf16(dx + i * c + j,

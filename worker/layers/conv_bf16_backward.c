@@ -1,4 +1,5 @@
 #include "worker/kernels/bf16_vec.h"
+#include "worker/kernels/dry_run.h"
 #include "worker/layers/conv_bf16_parts.h"
 #include "worker/layers/conv_bf16_rows.h"
 
@@ -18,6 +19,8 @@ void bf16_pack_dz(const struct bf16_grid *g, const bf16 *dz, size_t rows, bf16 *
 {
     size_t size = bf16_round_up(rows, 32) * BF16_COLUMNS;
 
+    if (dry_run_moves_bf16(2 * rows * g->co))
+        return;
     for (size_t row = 0; row < rows; row += 32) {
         const bf16 *from = full_rows(dz, g->co, rows, row, tail);
         for (size_t j = 0; j < g->co / 32; j++)
@@ -28,6 +31,8 @@ void bf16_pack_dz(const struct bf16_grid *g, const bf16 *dz, size_t rows, bf16 *
 void bf16_turn_x(const struct bf16_grid *g, const bf16 *x, size_t rows, bf16 *tail, bf16 *columns,
                  size_t ld)
 {
+    if (dry_run_moves_bf16(2 * rows * g->ci))
+        return;
     for (size_t row = 0; row < rows; row += 32)
         bf16_transpose(full_rows(x, g->ci, rows, row, tail), g->ci, 32, g->ci, columns + row, ld);
 }
@@ -56,6 +61,9 @@ static void sum_tap(const struct bf16_sums *w, struct bf16_tap t, size_t j, size
                     bool add)
 {
     const struct bf16_grid *g = w->g;
+
+    if (dry_run_products(extent_max(g->gi, BF16_CHUNK), BF16_COLUMNS, k))
+        return;
     const bf16 *x = w->s->x_columns + (t.fy * g->phases + t.fx) * w->phase + t.ty * g->width +
                     t.tx + k0 + bf16_base_in(g, j) * w->s->ld;
     float *dw = w->dw + bf16_tap_number(g, t) * g->gi * g->co + j * 32;
@@ -142,7 +150,7 @@ static void data_of_piece(const struct bf16_grid *g, const struct bf16_scratch *
     size_t chunks = 0, row, rows;
 
     rows_of_dx(g, piece, &row, &rows);
-    if (g->phases < g->stride && !b->add_dx)
+    if (g->phases < g->stride && !b->add_dx && !dry_run_moves_bf16(rows * g->ci))
         bf16_zero(b->dx + row * g->ci, rows * g->ci);
     for (size_t f = 0; f < g->phases * g->phases; f++)
         chunks += data_of_phase(g, s, b, dz, piece, f / g->phases, f % g->phases, chunks);

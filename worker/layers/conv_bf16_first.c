@@ -1,4 +1,5 @@
 #include "worker/kernels/bf16_vec.h"
+#include "worker/kernels/dry_run.h"
 #include "worker/layers/conv_bf16_parts.h"
 #include "worker/layers/conv_bf16_rows.h"
 
@@ -11,6 +12,8 @@ static size_t lay_first(const struct bf16_grid *g, const void *x, bool bf16_x, s
     size_t size = bf16_round_up(p.rows * g->width + g->slack, 32) * g->stride * g->ci;
     size_t last = p.row + p.rows + bf16_rows_behind(g, p, bf16_grid_reach(g, 0));
 
+    if (dry_run_moves_bf16(2 * g->phases * size))
+        return size;
     pixels = extent_min(pixels, line - lead);
     for (size_t f = 0; f < g->phases; f++) {
         bf16 *at = to + f * size;
@@ -54,6 +57,8 @@ void bf16_forward_first(const struct bf16_grid *g, const struct bf16_scratch *s,
 static void turn_first(const struct bf16_grid *g, const struct bf16_scratch *s, size_t phase,
                        size_t n)
 {
+    if (dry_run_moves_bf16(2 * g->phases * g->stride * g->ci * n))
+        return;
     for (size_t f = 0; f < g->phases; f++)
         for (size_t i = 0; i < g->stride * g->ci; i++) {
             const bf16 *from = s->x + f * phase + i;
@@ -69,6 +74,8 @@ static void first_rows(const struct bf16_grid *g, const struct bf16_scratch *s, 
 {
     size_t rows = g->kernel * g->kernel * g->ci;
 
+    if (dry_run_moves_bf16(2 * rows * k))
+        return;
     for (size_t r = 0; r < bf16_first_layer_rows(g); r++, to += ld) {
         size_t c = r % g->ci, kx = r / g->ci % g->kernel, ky = r / g->ci / g->kernel;
         size_t column = (ky % g->stride * g->stride + kx % g->stride) * g->ci + c;
@@ -85,6 +92,8 @@ static void first_rows(const struct bf16_grid *g, const struct bf16_scratch *s, 
 static void lay_first_dz(const struct bf16_grid *g, const bf16 *dz, struct bf16_piece p, size_t k0,
                          size_t k, bf16 *to)
 {
+    if (dry_run_moves_bf16(2 * k * g->co))
+        return;
     for (size_t q = k0; q < k0 + k; q++, to += g->co) {
         size_t row = p.row + q / g->width, x = q % g->width, y = row % g->width;
         if (row < p.row + p.rows && y < g->out && x < g->out)
@@ -108,6 +117,8 @@ static void sum_first(const struct bf16_grid *g, const struct bf16_scratch *s,
         first_rows(g, s, k0, k, s->left, BF16_LEFT_LD);
         lay_first_dz(g, b->dz, p, k0, k, s->dz);
         bf16_pack_dz(g, s->dz, k, s->tail, s->dz_panels);
+        if (dry_run_products(bf16_first_layer_rows(g), g->co, k))
+            continue;
         for (size_t j = 0; j < g->co / 32; j++)
             for (size_t r = 0; r < bf16_first_layer_rows(g); r += 32)
                 bf16_multiply(&(struct bf16_product){s->left + r * BF16_LEFT_LD, BF16_LEFT_LD,
@@ -132,6 +143,6 @@ void bf16_backward_first(const struct bf16_grid *g, const struct bf16_scratch *s
             b->ready(line * g->out, lines * g->out, b->context);
         sum_first(g, s, b, p, row > start);
     }
-    for (size_t i = 0; i < weights; i++)
+    for (size_t i = 0; i < weights && !dry_run; i++)
         b->dw[i] = b->add_dw ? b->dw[i] + s->dw[i] : s->dw[i];
 }

@@ -1,6 +1,7 @@
 #include "worker/layers/conv_bf16_grid.h"
 
 #include "worker/kernels/bf16_vec.h"
+#include "worker/kernels/dry_run.h"
 
 /* Measured best: what a group of images (or rows, of a 1x1) takes of the second-level cache; more
  * where the weights, which are read once a group, are large. */
@@ -242,6 +243,8 @@ size_t bf16_lay_x(const struct bf16_grid *g, const bf16 *x, struct bf16_piece p,
 {
     size_t positions = laid_positions(g, p);
 
+    if (dry_run_moves_bf16(2 * g->phases * g->phases * positions * g->ci))
+        return positions * g->ci;
     p.rows += bf16_rows_behind(g, p, bf16_grid_reach(g, 0));
     for (size_t f = 0; f < g->phases * g->phases; f++) {
         struct layout l = {g->in, g->ci, g->stride, f / g->phases, f % g->phases, g->pad, g->width};
@@ -255,6 +258,8 @@ void bf16_lay_dz(const struct bf16_grid *g, const bf16 *dz, struct bf16_piece p,
     struct layout l = {g->out, g->co, 1, 0, 0, g->lead, g->width};
     size_t positions = laid_positions(g, p);
 
+    if (dry_run_moves_bf16(2 * positions * g->co))
+        return;
     p.rows += bf16_rows_behind(g, p, g->lead + bf16_grid_lead(g, 0));
     lay_rows(&l, dz, p, positions, to);
 }

@@ -1,6 +1,7 @@
 #include "worker/layers/conv_bf16_rows.h"
 
 #include "worker/kernels/bf16_vec.h"
+#include "worker/kernels/dry_run.h"
 
 BF16_INLINE void store_rows(const struct bf16_rows *r, const float *block, size_t q, size_t rows,
                             size_t j, bool native)
@@ -25,6 +26,9 @@ void bf16_multiply_rows(const struct bf16_rows *r)
     float block[BF16_ROWS * BF16_COLUMNS] __attribute__((aligned(64)));
     struct bf16_product p = r->p;
 
+    /* A tile that is filled in part takes as long as a full one. */
+    if (dry_run_products(bf16_round_up(r->positions, BF16_ROWS), r->columns, p.chunks * BF16_CHUNK))
+        return;
     for (size_t j = 0; j < r->columns / BF16_COLUMNS; j++) {
         const bf16 *a = r->p.a + r->base(r->g, j);
         p.panel = r->p.panel + j * r->panel;

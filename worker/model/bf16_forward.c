@@ -5,6 +5,7 @@
  */
 #include "common/run/trace.h"
 #include "worker/kernels/batchnorm_bf16.h"
+#include "worker/kernels/dry_run.h"
 #include "worker/kernels/parallel.h"
 #include "worker/kernels/pool_bf16.h"
 #include "worker/model/bf16.h"
@@ -36,7 +37,7 @@ static void bf16_take_sums(size_t row, size_t rows, void *context)
     const bf16 *z = p->u->half.z + row * c;
     double piece = trace_begin();
 
-    if (p->lane->rows[0] == 0)
+    if (p->lane->rows[0] == 0 && !dry_run)
         bf16_to_floats(z, c, p->lane->shift);
     for (size_t j = 0; j < c; j++)
         p->lane->rows[j] += (double)rows;

@@ -13,12 +13,7 @@
 /* The planner's formula, which was fitted with Winograd, against the counts. */
 static void check_plan(const struct shares_case *c, int batch, int threads, double counted)
 {
-    struct job_spec spec = {
-        .model = {.arch = (char *)c->arch,
-                  .stem = c->stem,
-                  .image_size = c->image_size,
-                  .classes = 1000}
-    };
+    struct job_spec spec = shares_spec(c);
     double planned = plan_threads_keep(&spec, threads, batch);
 
     cr_expect_float_eq(planned, counted, 0.08, "%s at %d, %d images on %d threads: %.3f, not %.3f",
@@ -42,7 +37,7 @@ static void check_step(const struct shares_case *c, int batch, int threads, doub
 
 static void check_nodes(const char *arch, enum conv_winograd m)
 {
-    struct shares_case c = {arch, 224, JOB_STEM_IMAGENET, m};
+    struct shares_case c = {arch, 224, JOB_STEM_IMAGENET, m, JOB_PRECISION_FP32};
 
     check_step(&c, 48, 22, 0.955);
     check_step(&c, 48, 24, 0.955);
@@ -51,13 +46,30 @@ static void check_nodes(const char *arch, enum conv_winograd m)
     check_step(&c, 1, 8, 0.855);
 }
 
+Test(shares, of_bf16_and_of_the_small_network_are_what_the_plan_says)
+{
+    struct shares_case half = {"resnet50", 224, JOB_STEM_IMAGENET, CONV_NO_WINOGRAD,
+                               JOB_PRECISION_BF16};
+    struct shares_case groups = half,
+                       cnn = {"cnn", 28, JOB_STEM_IMAGENET, CONV_NO_WINOGRAD, JOB_PRECISION_FP32};
+
+    groups.arch = "resnext50_32x4d";
+    check_step(&half, 48, 7, 0.9);
+    check_step(&half, 48, 22, 0.8);
+    check_step(&half, 16, 4, 0.87);
+    check_step(&groups, 48, 22, 0.8);
+    check_step(&cnn, 48, 22, 0.93);
+    check_step(&cnn, 100, 48, 0.93);
+}
+
 Test(shares, steps_keep_their_threads_busy)
 {
     check_nodes("resnet50", CONV_WINOGRAD_4);
     check_nodes("resnet50", CONV_NO_WINOGRAD);
     check_nodes("resnet18", CONV_WINOGRAD_2);
     check_nodes("resnext50_32x4d", CONV_WINOGRAD_4);
-    struct shares_case small = {"resnet50", 64, JOB_STEM_IMAGENET, CONV_WINOGRAD_4};
+    struct shares_case small = {"resnet50", 64, JOB_STEM_IMAGENET, CONV_WINOGRAD_4,
+                                JOB_PRECISION_FP32};
     check_step(&small, 48, 22, 0.85);
     check_step(&small, 48, 48, 0.74);
 }
@@ -81,7 +93,7 @@ static void check_update(enum job_optimizer name, int threads, double wanted)
 
     cr_assert_eq(model_create(&config, &m, &e), 0);
     cr_assert_eq(optimizer_create(m, &spec, &o, &e), 0);
-    step.count = 0;
+    step = (struct shares_step){.flops = shares_flops[JOB_PRECISION_FP32]};
     team_watch = &watch;
     optimizer_step(o, 0.1);
     team_watch = NULL;
@@ -139,7 +151,7 @@ static double largest_share(const struct conv *c, int images, int threads, bool 
 
     for (int i = 0; i < threads; i++)
         p.own[i] = nowhere;
-    step.count = 0;
+    step = (struct shares_step){.flops = shares_flops[JOB_PRECISION_FP32]};
     team_watch = &watch;
     parallel_team(threads, run_pass, &p);
     team_watch = NULL;
