@@ -15,6 +15,7 @@
 #include "common/buffer.h"
 #include "common/json.h"
 #include "common/printable.h"
+#include "common/problem.h"
 
 #define PROBLEM_LIMIT_BYTES ((size_t)1 << 20) /* of an answer that is an error */
 
@@ -157,6 +158,7 @@ int api_problem_to_error(const json_t *problem, long status, struct error *e)
     const char *detail = json_get_text(problem, "detail", NULL),
                *title = json_get_text(problem, "title", NULL);
     const json_t *item;
+    char key[PROBLEM_KEY_BYTES];
     size_t i;
 
     if (!problem)
@@ -171,14 +173,13 @@ int api_problem_to_error(const json_t *problem, long status, struct error *e)
               : title  ? title
                        : "the daemon refused without a reason");
     json_array_foreach (errors, i, item) {
-        const char *pointer = json_get_text(item, "pointer", NULL),
+        const char *pointer = json_get_text(item, "pointer", ""),
                    *near = json_get_text(item, "suggestion", NULL);
-        api_error_append(e, "%s%s: %s", single ? "" : "\n  ",
-                         pointer && *pointer ? pointer : "the document",
+        api_error_append(e, "%s%s: %s", single ? "" : "\n  ", problem_key(pointer, key),
                          json_get_text(item, "message", NULL) ? json_get_text(item, "message", NULL)
                                                               : "is wrong");
         if (near)
-            api_error_append(e, "; did you mean \"%s\"?", near);
+            api_error_append(e, "; did you mean \"%s\"?", problem_suggestion(near, key));
     }
     return -(int)e->code;
 }

@@ -20,17 +20,19 @@ static const struct job_option *change_find_option(const char *pointer, struct e
 {
     const struct job_option *option = job_option_find(pointer);
     const char *near = option ? NULL : job_option_nearest(pointer);
+    char key[PROBLEM_KEY_BYTES], other[PROBLEM_KEY_BYTES];
 
     if (option)
         return option;
+    problem_key(pointer, key);
     if (job_option_is_group(pointer))
-        error_set(e, ERR_USAGE, "%s holds several keys: set one of them, as %s/KEY=VALUE", pointer,
-                  pointer);
+        error_set(e, ERR_USAGE, "%s is a group of keys: set one of them, as in %s.KEY=VALUE", key,
+                  key);
     else if (near)
-        error_set(e, ERR_USAGE, "there is no key %s in a job document; did you mean %s?", pointer,
-                  near);
+        error_set(e, ERR_USAGE, "there is no key %s in a job document; did you mean %s?", key,
+                  problem_key(near, other));
     else
-        error_set(e, ERR_USAGE, "there is no key %s in a job document: see man train-job", pointer);
+        error_set(e, ERR_USAGE, "there is no key %s in a job document: see man train-job", key);
     return NULL;
 }
 
@@ -50,7 +52,7 @@ static json_t *change_parse_value(const struct job_option *option, const char *t
 int change_apply(json_t *document, const char *text, struct error *e)
 {
     struct problems problems = {0};
-    char pointer[POINTER_BYTES];
+    char pointer[POINTER_BYTES], key[PROBLEM_KEY_BYTES];
     const char *equals = strchr(text, '=');
 
     if (!equals || equals == text || (size_t)(equals - text) >= POINTER_BYTES - 1)
@@ -61,14 +63,14 @@ int change_apply(json_t *document, const char *text, struct error *e)
         return -(int)ERR_USAGE;
     json_t *value = change_parse_value(option, equals + 1);
     if (!value)
-        return error_set(e, ERR_USAGE, "the value of %s is not UTF-8", pointer);
+        return error_set(e, ERR_USAGE, "the value of %s is not UTF-8", problem_key(pointer, key));
     if (job_value_check(option, value, &problems)) {
         json_set_at(document, pointer, value);
         return 0;
     }
     json_decref(value);
     const struct problem *p = &problems.items[0];
-    error_set(e, ERR_USAGE, "%s: %s%s%s%s", pointer, p->message,
+    error_set(e, ERR_USAGE, "%s: %s%s%s%s", problem_key(pointer, key), p->message,
               p->suggestion ? "; did you mean " : "", p->suggestion ? p->suggestion : "",
               p->suggestion ? "?" : "");
     problems_clear(&problems);

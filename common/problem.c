@@ -54,6 +54,48 @@ char *problem_pointer(const char *parent, const char *key)
     return pointer;
 }
 
+/* One step of a pointer, whose end is given. */
+static void key_add_step(FILE *out, const char *step, const char *end, bool first)
+{
+    size_t length = (size_t)(end - step);
+    bool index = length && strspn(step, "0123456789") == length;
+    bool word = length && strspn(step, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_-"
+                                       "abcdefghijklmnopqrstuvwxyz") == length;
+
+    if (index && !first) {
+        fprintf(out, "[%.*s]", (int)length, step);
+        return;
+    }
+    fputs(first ? "" : ".", out);
+    fputs(word ? "" : "\"", out);
+    for (; step < end; step++) {
+        bool escaped = *step == '~' && step + 1 < end;
+        step += escaped;
+        fputc(escaped ? (*step == '1' ? '/' : '~') : *step, out);
+    }
+    fputs(word ? "" : "\"", out);
+}
+
+const char *problem_key(const char *pointer, char text[PROBLEM_KEY_BYTES])
+{
+    FILE *out = needed(fmemopen(text, PROBLEM_KEY_BYTES, "w"));
+
+    if (*pointer != '/')
+        fputs("the document", out);
+    for (const char *step = pointer, *end; *step == '/'; step = end) {
+        end = strchrnul(step + 1, '/');
+        key_add_step(out, step + 1, end, step == pointer);
+    }
+    fclose(out);
+    text[PROBLEM_KEY_BYTES - 1] = '\0';
+    return text;
+}
+
+const char *problem_suggestion(const char *suggestion, char text[PROBLEM_KEY_BYTES])
+{
+    return *suggestion == '/' ? problem_key(suggestion, text) : suggestion;
+}
+
 void problems_clear(struct problems *p)
 {
     for (size_t i = 0; i < p->count; i++) {
@@ -109,9 +151,10 @@ char *problems_to_text(const struct problems *p)
 
     for (size_t i = 0; i < p->count; i++) {
         const struct problem *item = &p->items[i];
-        fprintf(out, "%s: %s", *item->pointer ? item->pointer : "the document", item->message);
+        char key[PROBLEM_KEY_BYTES];
+        fprintf(out, "%s: %s", problem_key(item->pointer, key), item->message);
         if (item->suggestion)
-            fprintf(out, "; did you mean %s?", item->suggestion);
+            fprintf(out, "; did you mean %s?", problem_suggestion(item->suggestion, key));
         fputc('\n', out);
     }
     fclose(out);

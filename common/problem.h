@@ -26,6 +26,14 @@ void problems_extend(struct problems *p, const struct problems *from);
 /* The pointer of a key below parent, escaped as RFC 6901 says. The caller frees it. */
 char *problem_pointer(const char *parent, const char *key);
 
+#define PROBLEM_KEY_BYTES 256
+/* The pointer as people write keys: "/lr/base" is lr.base, "/cluster/hosts/1" is cluster.hosts[1],
+ * a key that is no word is quoted, "" is "the document". Cut where it is too long. Returns text. */
+const char *problem_key(const char *pointer, char text[PROBLEM_KEY_BYTES]);
+
+/* A suggestion likewise, if it is a pointer; else it is a value and returned as it is. */
+const char *problem_suggestion(const char *suggestion, char text[PROBLEM_KEY_BYTES]);
+
 void problems_clear(struct problems *p);
 
 /* Whether the key, or a group that it lies in, has a problem already: it is not judged twice. */
@@ -37,7 +45,7 @@ bool problems_within(const struct problems *p, const char *group);
 /* [{"pointer", "message", "suggestion"?}], as in problem+json's "errors". */
 json_t *problems_to_json(const struct problems *p);
 
-/* "/lr/base: must be ...; did you mean ...?", one a line, for a terminal. The caller frees it. */
+/* "lr.base: must be ...; did you mean ...?", one a line, for a terminal. The caller frees it. */
 char *problems_to_text(const struct problems *p);
 
 #endif

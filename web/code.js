@@ -2,7 +2,7 @@
 
 import { hasToken } from "./api.js";
 import { h, mark, say, show } from "./dom.js";
-import { linesOf, parseText, plainObject } from "./job_document.js";
+import { keyWords, linesOf, parseText, plainObject } from "./job_document.js";
 
 async function copy(text) {
   if (navigator.clipboard) return navigator.clipboard.writeText(text);
@@ -77,10 +77,10 @@ export function problemList({ has = () => false, focus, take }) {
   const title = h("h3", {}), list = h("ul", {}), element = h("div", { class: "problems", hidden: true }, title, list);
   const item = ({ pointer, message, suggestion }, line) => {
     const place = has(pointer)
-      ? h("button", { type: "button", class: "link", onclick: () => focus(pointer) }, h("code", {}, pointer))
-      : h("code", {}, pointer || "the document");
+      ? h("button", { type: "button", class: "link", onclick: () => focus(pointer) }, h("code", {}, keyWords(pointer)))
+      : h("code", {}, keyWords(pointer));
     return h("li", {}, place, ` ${message}${line ? ` (line ${line})` : ""}`,
-      suggestion && take ? h("button", { type: "button", class: "plain", onclick: () => take(pointer, suggestion) }, `Use ${suggestion}`) : null);
+      suggestion && take ? h("button", { type: "button", class: "plain", onclick: () => take(pointer, suggestion) }, `Use ${suggestion.startsWith("/") ? keyWords(suggestion) : suggestion}`) : null);
   };
   const update = (problems, text) => {
     const lines = problems.some((one) => !has(one.pointer)) ? linesOf(text) : new Map();

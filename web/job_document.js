@@ -3,6 +3,13 @@
 // "/lr/base" -> ["lr", "base"]
 const steps = (pointer) => pointer.split("/").slice(1).map((s) => s.replaceAll("~1", "/").replaceAll("~0", "~"));
 
+// "/lr/base" or "lr.base", as people write it: "lr.base"; "/cluster/hosts/1": "cluster.hosts[1]"; a key that is no word is quoted.
+export function keyWords(key) {
+  if (!key) return "the document";
+  if (!key.startsWith("/")) return key;
+  return steps(key).map((step, i) => (i && /^\d+$/.test(step) ? `[${step}]` : `${i ? "." : ""}${/^[\w-]+$/.test(step) ? step : `"${step}"`}`)).join("");
+}
+
 export function valueAt(document, pointer) {
   return steps(pointer).reduce((at, key) => (at !== null && typeof at === "object" ? at[key] : undefined), document);
 }

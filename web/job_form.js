@@ -2,7 +2,7 @@
 // tells what is changed in it.
 
 import { h, mark, say, show } from "./dom.js";
-import { equal, inherited, readText, valueAt, writeText } from "./job_document.js";
+import { equal, inherited, keyWords, readText, valueAt, writeText } from "./job_document.js";
 
 const TITLES = { "": "Job", model: "Model", data: "Data", cluster: "Cluster", lr: "Learning rate", optimizer: "Optimizer", eval: "Evaluation",
   checkpoint: "Checkpoints", comm: "Communication", profile: "Profile", restart: "Restart", log: "Log",
@@ -115,12 +115,12 @@ export function jobForm(fields, changed) {
   const rows = fields.filter((field) => field.pointer !== "/preset").map((field) => fieldRow(field, changed));
   const groups = order.map((name) => group(name, rows.filter((row) => row.field.group === name)));
   const find = h("input", { type: "search", id: "find-key", placeholder: "Find a key", "aria-label": "Find a key" });
-  const none = h("p", { class: "quiet", role: "status", hidden: true }, "No key is called so.");
+  const none = h("p", { class: "quiet", role: "status", hidden: true }, "No key matches.");
   const opened = new Map();
   find.addEventListener("input", () => {
-    const words = find.value.toLowerCase().trim().replaceAll(".", "/");
+    const words = find.value.toLowerCase().trim();
     if (words && !opened.size) groups.forEach((one) => opened.set(one, one.element.open));
-    for (const row of rows) show(row.element, `${row.field.pointer} ${row.field.help}`.toLowerCase().includes(words));
+    for (const row of rows) show(row.element, `${keyWords(row.field.pointer)} ${row.field.pointer} ${row.field.help}`.toLowerCase().includes(words));
     for (const one of groups) {
       const some = one.rows.some((row) => !row.element.hidden);
       show(one.element, some);

@@ -4,6 +4,7 @@
 import { Chart, ChartGroup } from "./charts.js";
 import { choice, h, say, show } from "./dom.js";
 import * as f from "./format.js";
+import { keyWords } from "./job_document.js";
 
 const BY = {
   workers: { words: "Workers", one: "worker", many: "workers", of: (run) => run.workers },
@@ -116,7 +117,7 @@ export class ScalingCards {
     const others = this.differences.map((d) => d.pointer)
       .filter((pointer) => !/^\/(name|cluster\/.*|priority|restart\/.*|checkpoint\/.*|batch_per_worker|global_batch|accumulate_steps)$/.test(pointer));
     return `The ideal is the best speed on ${f.count(fewest)} ${name}, multiplied.` +
-      (others.length ? ` These runs differ in more than their size: ${others.join(", ")}.` : "") +
+      (others.length ? ` These runs differ in more than their size: ${others.map(keyWords).join(", ")}.` : "") +
       references.map(({ label, source }) => ` ${label}: ${source}.`).join("");
   }
 

@@ -1,7 +1,7 @@
 // A sweep's document as a form, which follows the JSON beside it and is followed by it.
 
 import { h, say, show } from "./dom.js";
-import { equal, plainObject } from "./job_document.js";
+import { equal, keyWords, plainObject } from "./job_document.js";
 
 const METRICS = ["top1", "top5", "loss", "images_per_sec", "ttt_seconds"];
 const METHODS = { grid: "every combination", random: "points drawn at random", halving: "all on a small budget, the best on larger ones" };
@@ -49,26 +49,25 @@ export function sweepForm(fields, changed) {
 
   const name = h("input", { autocomplete: "off", oninput: (event) => take("name", event.target.value) });
   const method = select(Object.keys(METHODS), (word) => changed({ ...document, method: word, ...(word === "halving" && !document.budget
-    ? { budget: { key: "/steps", min: 4, max: 16, eta: 2 } } : {}), ...(word === "halving" ? {} : { budget: undefined }) }));
+    ? { budget: { key: "steps", min: 4, max: 16, eta: 2 } } : {}), ...(word === "halving" ? {} : { budget: undefined }) }));
   const metric = select(METRICS, (word) => take("metric", word));
   const samples = number((value) => take("samples", value)), together = number((value) => take("concurrency", value));
   const budget = (key) => number((value) => take("budget", { ...document.budget, [key]: value }));
-  const unit = select(["/steps", "/epochs"], (word) => take("budget", { ...document.budget, key: word }));
+  const unit = select(["steps", "epochs"], (word) => take("budget", { ...document.budget, key: word }));
   const [least, most, eta] = ["min", "max", "eta"].map(budget);
-  const rows = h("div", { class: "parameters" }), keys = h("datalist", { id: "sweep-keys" }, ...fields.map(({ pointer }) => h("option", { value: pointer.slice(1).replaceAll("/", ".") })));
+  const rows = h("div", { class: "parameters" }), keys = h("datalist", { id: "sweep-keys" }, ...fields.map(({ pointer }) => h("option", { value: keyWords(pointer) })));
   const samplesField = field("Samples", samples, "points to draw"), budgetFields = h("div", { class: "fields" },
     field("Budget in", unit, "what a rung has more of"), field("Least", least, "of the first rung"), field("Most", most, "of the last rung"), field("Eta", eta, "each rung has so many times more, for one in so many points"));
 
-  const dotted = (key) => key.replace(/^\//, "").replaceAll("/", ".");
   // The rows are the parameters' state: one that is being typed has no key yet.
   const row = (key, values) => {
-    const keyInput = h("input", { value: dotted(key), list: keys.id, autocomplete: "off", spellcheck: "false", placeholder: "lr.base", "aria-label": "Key", oninput: () => tell() });
+    const keyInput = h("input", { value: key && keyWords(key), list: keys.id, autocomplete: "off", spellcheck: "false", placeholder: "lr.base", "aria-label": "Key", oninput: () => tell() });
     const valuesInput = h("input", { value: writeValues(values), autocomplete: "off", spellcheck: "false", placeholder: "0.05, 0.1, 0.2", "aria-label": "Values", oninput: () => tell() });
     const element = h("div", { class: "parameter" }, keyInput, valuesInput, h("button", { type: "button", class: "plain", onclick: () => { element.remove(); tell(); } }, "Remove"));
     element.read = () => [keyInput.value.trim(), readValues(valuesInput.value)];
     return element;
   };
-  const read = () => Object.fromEntries([...rows.children].map((one) => one.read()).filter(([key]) => key).map(([key, values]) => [`/${key.replace(/^\//, "").replaceAll(".", "/")}`, values]));
+  const read = () => Object.fromEntries([...rows.children].map((one) => one.read()).filter(([key]) => key).map(([key, values]) => [keyWords(key), values]));
   const tell = () => take("parameters", read());
   const add = h("button", { type: "button", onclick: () => { rows.append(row("", [])); rows.lastChild.firstChild.focus(); } }, "Add a key");
   const base = h("p", { class: "help" });
@@ -87,8 +86,8 @@ export function sweepForm(fields, changed) {
     document = now;
     const how = now.method ?? "grid", set = plainObject(now.parameters) ? now.parameters : {};
     for (const [input, value] of [[name, now.name], [method, how], [metric, now.metric ?? "top1"], [samples, now.samples], [together, now.concurrency],
-      [unit, now.budget?.key], [least, now.budget?.min], [most, now.budget?.max], [eta, now.budget?.eta]]) put(input, value);
-    const shaped = Object.fromEntries(Object.entries(set).map(([key, values]) => [`/${dotted(key).replaceAll(".", "/")}`, values]));
+      [unit, now.budget?.key && keyWords(now.budget.key)], [least, now.budget?.min], [most, now.budget?.max], [eta, now.budget?.eta]]) put(input, value);
+    const shaped = Object.fromEntries(Object.entries(set).map(([key, values]) => [keyWords(key), values]));
     if (!equal(read(), shaped)) rows.replaceChildren(...Object.entries(set).map(([key, values]) => row(key, values)));
     show(samplesField, how !== "grid");
     show(budgetFields, how === "halving");

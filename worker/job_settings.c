@@ -27,14 +27,15 @@ static struct job_spec *settings_load_job(const char *job_file)
 {
     struct problems problems = {0};
     struct error e = {0};
+    char key[PROBLEM_KEY_BYTES];
     json_t *document = json_document_load(job_file, &e);
     struct job_spec *spec =
         document ? job_spec_parse(document, preset_lookup, NULL, &problems, NULL) : NULL;
 
     json_decref(document);
     if (!spec && problems.count)
-        fprintf(stderr, "train-worker: %s: %s: %s\n", job_file, problems.items[0].pointer,
-                problems.items[0].message);
+        fprintf(stderr, "train-worker: %s: %s: %s\n", job_file,
+                problem_key(problems.items[0].pointer, key), problems.items[0].message);
     else if (!spec)
         fprintf(stderr, "train-worker: %s\n", e.text);
     problems_clear(&problems);

@@ -9,6 +9,8 @@
 #include "client/views/human.h"
 #include "client/views/print.h"
 #include "client/views/table.h"
+#include "common/json.h"
+#include "common/problem.h"
 
 /* What jobs came to, a row each: how to say it, and which is the best. */
 struct result {
@@ -118,11 +120,12 @@ static void compare_difference_rows(struct libscols_table *table, int count,
                                     const json_t *differences)
 {
     const json_t *difference, *value;
+    char key[PROBLEM_KEY_BYTES];
     size_t i, k;
 
     json_array_foreach (differences, i, difference) {
         struct libscols_line *line = table_line(table);
-        table_set(line, 0, json_string_value(json_object_get(difference, "pointer")));
+        table_set(line, 0, problem_key(json_get_text(difference, "pointer", ""), key));
         json_array_foreach (json_object_get(difference, "values"), k, value) {
             char *text = print_value(value);
             table_set_cut(line, k + 1, text, job_room(count));
@@ -188,7 +191,7 @@ static int cmd_compare(int argc, char **argv)
 const struct cmd cmd_compare_entry = {
     .name = "compare",
     .synopsis = "ID ID...",
-    .help = "results of jobs side by side, and in which keys they differ",
+    .help = "show the results of jobs side by side, and the keys that differ",
     .run = cmd_compare,
     .min_operands = 2,
     .max_operands = CMD_OPERANDS_MAX,

@@ -70,7 +70,7 @@ static void predicted_rows(struct libscols_table *table, const struct plan *plan
     snprintf(band, sizeof band, "%s to %s",
              human_rate(low, sizeof low, plan->predicted.images_per_second.low),
              human_rate(high, sizeof high, plan->predicted.images_per_second.high));
-    add_row(table, "images_per_second",
+    add_row(table, "images_per_sec",
             human_rate(value, sizeof value, plan->predicted.images_per_second.value), band);
     snprintf(band, sizeof band, "%s to %s",
              human_duration(low, sizeof low, plan->predicted.ttt_seconds.low),
@@ -295,13 +295,14 @@ static char *plan_rounded_words(const json_t *value)
 static void plan_difference_rows(struct libscols_table *table, const json_t *differences)
 {
     const json_t *difference;
+    char key[PROBLEM_KEY_BYTES];
     size_t i;
 
     json_array_foreach (differences, i, difference) {
         const json_t *values = json_object_get(difference, "values");
         char *a = plan_rounded_words(json_array_get(values, 0));
         char *b = plan_rounded_words(json_array_get(values, 1));
-        add_row(table, json_string_value(json_object_get(difference, "pointer")), a, b);
+        add_row(table, problem_key(json_get_text(difference, "pointer", ""), key), a, b);
         free(a);
         free(b);
     }
@@ -441,18 +442,18 @@ static int cmd_plan(int argc, char **argv)
 const struct cmd cmd_plan_entry = {
     .name = "plan",
     .synopsis = "[--explain] [--set KEY=VALUE...] FILE|- | --diff FILE FILE",
-    .help = "show what a job document means, without a daemon",
+    .help = "show a job's batch size, steps, learning rate and memory; needs no daemon",
     .run = cmd_plan,
     .min_operands = 1,
     .max_operands = 2,
     .completion = "file",
     .options = {
-        {"explain", 'e', NULL, "each number with its formula, inputs, source and what would change it", NULL},
-        {"diff", 'd', NULL, "where two documents and their plans differ", NULL},
-        {"set", 0, "KEY=VALUE", "change a key of the document first, as lr.base=0.2", "key"},
-        {"train-images", 0, "N", "there are N training images; count none", NULL},
-        {"eval-images", 0, "N", "there are N evaluation images", NULL},
-        {"node-cores", 0, "N", "a node has N cores, which cluster.workers_per_node 0 or threads_per_worker 0 shares out (those of this machine)", NULL},
+        {"explain", 'e', NULL, "show the formula, inputs and source of each number, and how to change it", NULL},
+        {"diff", 'd', NULL, "show where two documents and their plans differ", NULL},
+        {"set", 0, "KEY=VALUE", "change a key of the document first, as in lr.base=0.2", "key"},
+        {"train-images", 0, "N", "number of training images, instead of counting them", NULL},
+        {"eval-images", 0, "N", "number of evaluation images", NULL},
+        {"node-cores", 0, "N", "cores per node, for cluster.workers_per_node 0 or threads_per_worker 0 (those of this machine)", NULL},
     },
 };
 /* clang-format on */

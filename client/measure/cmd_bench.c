@@ -102,6 +102,8 @@ static const char *bench_find_option(const char *pointer)
 /* The first problem that an option made, in the option's name. */
 static int bench_refuse(const struct problems *problems, struct error *e)
 {
+    char key[PROBLEM_KEY_BYTES];
+
     for (size_t i = 0; i < problems->count; i++) {
         const struct problem *p = &problems->items[i];
         const char *option = bench_find_option(p->pointer);
@@ -111,7 +113,7 @@ static int bench_refuse(const struct problems *problems, struct error *e)
         if (option)
             return error_set(e, ERR_USAGE, "--%s: %s", option, p->message);
     }
-    return error_set(e, ERR_INTERNAL, "%s: %s", problems->items[0].pointer,
+    return error_set(e, ERR_INTERNAL, "%s: %s", problem_key(problems->items[0].pointer, key),
                      problems->items[0].message);
 }
 
@@ -270,18 +272,18 @@ static int cmd_bench(int argc, char **argv)
 const struct cmd cmd_bench_entry = {
     .name = "bench",
     .synopsis = "[--arch A] [--image-size S] [--batch B] [--workers W] [--threads T] [--steps N] [--precision P] [--gemm G] [--eval]",
-    .help = "measure training or evaluation on this machine, without a daemon",
+    .help = "measure training or evaluation speed on this machine; needs no daemon",
     .run = cmd_bench,
     .completion = "none",
     .options = {
         {"arch", 0, "A", "the network (resnet50)", "/model/arch"},
         {"image-size", 0, "S", "width and height of the images in pixels (224)", NULL},
-        {"batch", 0, "B", "images of a worker and step (16)", NULL},
+        {"batch", 0, "B", "images per worker and step (16)", NULL},
         {"workers", 0, "W", "MPI ranks (2)", NULL},
-        {"threads", 0, "T", "threads of a worker (0: cores / workers)", NULL},
-        {"steps", 0, "N", "steps that are measured, behind one to warm up (5)", NULL},
+        {"threads", 0, "T", "threads per worker (0: cores / workers)", NULL},
+        {"steps", 0, "N", "measured steps, after one to warm up (5)", NULL},
         {"precision", 0, "P", "number format of the convolutions: fp32 or bf16 (fp32)", "/precision"},
-        {"gemm", 0, "G", "what multiplies convolutions: auto, openblas or own (auto)", "/model/gemm"},
+        {"gemm", 0, "G", "matrix products of convolutions: auto, openblas or own (auto)", "/model/gemm"},
         {"eval", 0, NULL, "measure evaluation: forward passes only", NULL},
     },
 };

@@ -296,7 +296,9 @@ void plan_warn(struct plan *plan, const struct job_spec *spec, const struct plan
 
 void plan_warn_unsupported(struct plan *plan, const struct problems *unsupported)
 {
+    char key[PROBLEM_KEY_BYTES];
+
     for (size_t i = 0; i < unsupported->count; i++)
-        plan_warn_with(plan, json_sprintf("%s: %s", unsupported->items[i].pointer,
+        plan_warn_with(plan, json_sprintf("%s: %s", problem_key(unsupported->items[i].pointer, key),
                                           unsupported->items[i].message));
 }

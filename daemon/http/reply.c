@@ -111,9 +111,11 @@ int reply_refusal(struct reply *r, enum error_code code, const struct problems *
 {
     struct error e;
     const struct problem *first = &problems->items[0];
+    char key[PROBLEM_KEY_BYTES];
 
     if (problems->count == 1)
-        error_set(&e, code, "%s%s%s", first->pointer, *first->pointer ? ": " : "", first->message);
+        error_set(&e, code, "%s%s%s", *first->pointer ? problem_key(first->pointer, key) : "",
+                  *first->pointer ? ": " : "", first->message);
     else
         error_set(&e, code, "the document has %zu problems, listed in \"errors\"", problems->count);
     reply_problem(r, 422, &e, problems);

@@ -145,6 +145,7 @@ static void check_rungs(struct job_manager *m, const json_t *d, const struct sto
     struct plan_inputs inputs = {.train_images = sweep->train_images,
                                  .eval_images = sweep->eval_images};
     const char *key = json_string_value(json_object_get(json_object_get(d, "budget"), "key"));
+    char text[PROBLEM_KEY_BYTES];
 
     for (int64_t rung = 0; problems->count == 0 && (rung == 0 || sweep_budget(d, rung) > 0);
          rung++) {
@@ -162,8 +163,8 @@ static void check_rungs(struct job_manager *m, const json_t *d, const struct sto
                          "steps is set, and decides instead of epochs how long a job trains");
         for (size_t i = 0; i < own.count; i++)
             problems_add(problems, key ? "/budget" : "/base", NULL, "rung %lld, %s %.10g: %s: %s",
-                         (long long)rung, key ? key : "", key ? sweep_budget(d, rung) : 0.0,
-                         own.items[i].pointer, own.items[i].message);
+                         (long long)rung, key ? key + 1 : "", key ? sweep_budget(d, rung) : 0.0,
+                         problem_key(own.items[i].pointer, text), own.items[i].message);
         job_spec_destroy(spec);
         json_decref(job);
         json_decref(point);

@@ -1,10 +1,10 @@
 /*
- * Searches over job keys: POST /v1/sweeps.
+ * Sweeps over job keys: POST /v1/sweeps.
  *
  *     {"name": "lr", "base": {job document}, "method": "grid" | "random" | "halving",
- *      "parameters": {"/lr/base": [0.1, 0.4], "optimizer.momentum": {"min": 0.8, "max": 0.99}},
+ *      "parameters": {"lr.base": [0.1, 0.4], "optimizer.momentum": {"min": 0.8, "max": 0.99}},
  *      "samples": 8, "seed": 1, "concurrency": 1, "metric": "top1", "goal": "max",
- *      "budget": {"key": "/epochs", "min": 1, "max": 9, "eta": 3},
+ *      "budget": {"key": "epochs", "min": 1, "max": 9, "eta": 3},
  *      "early_stop": {"rule": "none" | "median" | "rung", "from": 0.25, "least": 2}}
  *
  * A grid takes every combination of lists. Random and halving draw `samples` points: of a list one
@@ -64,7 +64,7 @@ void sweeps_visit_running(struct job_manager *m, sweep_visit *visit);
 
 /* sweep_document.c, inside. A document with its defaults, or NULL with problems. */
 json_t *sweep_document_check(const json_t *document, struct problems *problems);
-/* {"/lr/base": 0.1, ...} of point `number`; NULL behind the last. */
+/* {"lr.base": 0.1, ...} of point `number`; NULL behind the last. */
 json_t *sweep_point(const json_t *document, int64_t number);
 /* The job of a point in a rung: a new document. */
 json_t *sweep_job(const json_t *document, const json_t *point, int64_t rung);

@@ -89,14 +89,17 @@ static void check_budget(json_t *d, struct problems *problems)
 
     if (!json_is_object(budget)) {
         problems_add(problems, "/budget", NULL,
-                     "halving needs one, as in {\"key\": \"/epochs\", \"min\": 1, \"max\": 9}");
+                     "halving needs one, as in {\"key\": \"epochs\", \"min\": 1, \"max\": 9}");
         return;
     }
     sweep_check_keys(budget, "/budget", budget_keys, problems);
     if (!json_object_get(budget, "eta"))
         json_object_set_new(budget, "eta", json_integer(3));
-    if (!key || (strcmp(key, "/epochs") != 0 && strcmp(key, "/steps") != 0))
-        problems_add(problems, "/budget/key", NULL, "must be \"/epochs\" or \"/steps\"");
+    /* Stored as a pointer, however it came. */
+    if (key && (strcmp(key, "epochs") == 0 || strcmp(key, "steps") == 0))
+        json_object_set_new(budget, "key", json_sprintf("/%s", key));
+    else if (!key || (strcmp(key, "/epochs") != 0 && strcmp(key, "/steps") != 0))
+        problems_add(problems, "/budget/key", NULL, "must be \"epochs\" or \"steps\"");
     if (!(json_get_number(budget, "min", NAN) > 0))
         problems_add(problems, "/budget/min", NULL, "must be a number above 0");
     if (!(json_get_number(budget, "max", NAN) >= json_get_number(budget, "min", NAN)))
@@ -225,7 +228,7 @@ static void check_parameters(json_t *d, struct problems *problems)
 
     if (!json_is_object(parameters) || json_object_size(parameters) == 0)
         problems_add(problems, "/parameters", NULL,
-                     "must be an object of job keys and their values, as in {\"/lr/base\": [0.1, "
+                     "must be an object of job keys and their values, as in {\"lr.base\": [0.1, "
                      "0.2]}");
     if (budget)
         json_object_set_new(seen, budget, json_string("the budget"));

@@ -98,12 +98,12 @@ want 422 "a resume with other arguments is refused"
 $trainctl "unix:$socket" resume --set "cluster.interface=\"eth0\$(touch $canary)\"" "$id" >"$work/out" 2>&1
 like "$?:$(cat "$work/out")" '^[1-9][0-9]*:.*must be one interface' "so it is for administrators"
 $trainctl "$url" clone --set "cluster.env={\"OMP_X\": \"\$(touch $canary)\"}" --submit "$id" >"$work/out" 2>&1
-like "$?:$(cat "$work/out")" '^[1-9][0-9]*:.*/cluster/env: must be a value of' "a clone with such a variable is refused"
+like "$?:$(cat "$work/out")" '^[1-9][0-9]*:.*cluster.env: must be a value of' "a clone with such a variable is refused"
 $trainctl "$url" clone --set "cluster.mpi_args=$evil" --submit "$id" >"$work/out" 2>&1
-like "$?:$(cat "$work/out")" '^[1-9][0-9]*:.*/cluster/mpi_args: must be an argument' "a clone is refused"
+like "$?:$(cat "$work/out")" '^[1-9][0-9]*:.*cluster.mpi_args: must be an argument' "a clone is refused"
 jq --argjson evil "$evil" '.cluster = {mpi_args: $evil, workers_per_node: 1, threads_per_worker: 1} | .data.train = "synthetic"' "$work/job.json" >"$work/bench.json"
 "$top_builddir/trainctl" scale --workers 1 --steps 1 "$work/bench.json" >"$work/out" 2>&1
-like "$?:$(cat "$work/out")" '^[1-9][0-9]*:.*/cluster/mpi_args/2: must be an argument' "trainctl scale, which starts mpirun itself, refuses it"
+like "$?:$(cat "$work/out")" '^[1-9][0-9]*:.*cluster\.mpi_args\[2\]: must be an argument' "trainctl scale, which starts mpirun itself, refuses it"
 "$top_builddir/trainctl" bench --arch "\$(touch $canary)" >"$work/out" 2>&1
 like "$?" '^[1-9]' "so does trainctl bench"
 # One that an older version let in.
@@ -111,7 +111,7 @@ stop_daemon
 sql "update job set state = 'queued', spec = json_set(spec, '$.cluster.mpi_args', json('$(jq -c . <<<"${evil//\'/}")')) where id = $id"
 start
 ok "a stored document with such arguments is not run" wait_state "$id" failed
-like "$(job "$id" reason)" 'stored job document is not valid.*/cluster/mpi_args/2' "and says why"
+like "$(job "$id" reason)" 'stored job document is not valid.*cluster\.mpi_args\[2\]' "and says why"
 
 is "$(find "$work" "$canaries" -mindepth 1 -name 'canary*')" "" "no shell has run anything"
 ok "the daemon stops in order" stop_daemon

@@ -40,7 +40,7 @@ is "$(jq -c '[.spec.lr.base, .spec.optimizer.momentum]' <<<"$body")" \
     "$(jq -c '[.point["/lr/base"], .point["optimizer.momentum"]]' <<<"$best")" "the job has the point's values"
 
 sweep '{method: "halving", samples: 4, seed: 7, concurrency: 2, metric: "loss",
-    parameters: {"/lr/base": {min: 0.0001, max: 0.01, log: true}}, budget: {key: "/steps", min: 1, max: 4, eta: 2}}'
+    parameters: {"/lr/base": {min: 0.0001, max: 0.01, log: true}}, budget: {key: "steps", min: 1, max: 4, eta: 2}}'
 want 201 "a halving"
 asked() { # how often a sweep was looked up
     curl -sS "$url/metrics" | sed -n 's/^traind_http_request.*_count{route="\/v1\/sweeps\/{id}",method="GET"} //p'
@@ -72,11 +72,11 @@ want 422 "a bad document is refused"
 json '[.errors[].pointer] | sort | tojson' '["/concurrency","/method","/metrik","/parameters/x","/parameters/x","/parameters/~1lr~1base"]' "all problems at once"
 json '.errors[] | select(.pointer == "/metrik") | .suggestion' metric "with the nearest key"
 sweep '{parameters: {"/lr/base": [0.1]}, metric: "top1"}'
-refused 422 invalid '/metric.*top1 is measured on data.eval' "a sweep by top1 whose jobs do not evaluate"
+refused 422 invalid 'metric: top1 is measured on data.eval' "a sweep by top1 whose jobs do not evaluate"
 mkdir -p "$work/classes/"{a,b,c,d,e}
 touch "$work/classes/"{a,b,c,d,e}/1.jpg
 sweep "{parameters: {\"/lr/base\": [0.1]}, base: (\$base | .data.train = \"$work/classes\")}"
-refused 422 invalid '/base/model/classes.*is 4, but the training data have 5' "one whose data have more classes than its network"
+refused 422 invalid 'base.model.classes: is 4, but the training data have 5' "one whose data have more classes than its network"
 sweep '{parameters: {"/lr/bse": [1]}}'
 json '.errors[0] | [.pointer, .suggestion] | tojson' '["/parameters/~1lr~1bse","/lr/base"]' "a key that no job has"
 sweep '{parameters: {"/data/train": ["synthetic", "/etc"]}}'
@@ -181,10 +181,12 @@ halving() { # BUDGET [MORE]
     sweep "{method: \"halving\", samples: 2, parameters: {\"/lr/base\": [0.01, 0.02]}, metric: \"loss\", budget: $1}${2-}"
 }
 halving '{key: "/epochs", min: 101, max: 10100, eta: 100}' ' | .base |= del(.steps)'
-refused 422 invalid 'rung 1, /epochs 10100: /epochs: must be' "a budget above what a job may have"
+refused 422 invalid 'rung 1, epochs 10100: epochs: must be' "a budget above what a job may have"
 halving '{key: "/steps", min: 0.1, max: 2}'
 refused 422 invalid '/base/steps' "and below"
-halving '{key: "/epochs", min: 1, max: 2}'
+halving '{key: "epoch", min: 1, max: 2}'
+refused 422 invalid 'must be "epochs" or "steps"' "no such budget"
+halving '{key: "epochs", min: 1, max: 2}'
 refused 422 invalid 'steps is set' "epochs where the job has steps"
 halving '{key: "/steps", min: 1e-300, max: 1}'
 refused 422 invalid 'more than 32 rungs' "rungs without end"

@@ -24,7 +24,7 @@ async function resultsMatch(page, ids) {
   same(text(shown), text(want), "compare: the results are the API's, to the last digit");
   const { differences } = await api(`/v1/compare?ids=${ids}`);
   const rows = await page.locator(".differences tbody tr").evaluateAll((list) => list.map((row) => [...row.children].map((cell) => cell.textContent)));
-  same(text(rows), text(differences.map((d) => [d.pointer, ...d.values.map(String)])), "compare: so are the differences");
+  same(text(rows), text(differences.map((d) => [d.pointer.slice(1).replaceAll("/", "."), ...d.values.map(String)])), "compare: so are the differences");
   ok(differences.some((d) => d.pointer === "/lr/base"), "compare: what was changed is among them");
 }
 
@@ -90,7 +90,7 @@ async function scaling(page, ids) {
   ok((await words()).includes(`${Math.round((100 * best(2, 8)) / one / 2)} %`), "scaling: the efficiency is that of the measured speeds", await words());
   ok((await words()).includes(`${Math.round((100 * best(2, 4)) / one / 2)} %`), "scaling: that of the smaller batch too", await words());
   same(await speed.getByRole("button", { name: "log scale of Scaling" }).getAttribute("aria-pressed"), "true", "scaling: on log axes");
-  await page.getByText("These runs differ in more than their size: /lr/base").waitFor();
+  await page.getByText("These runs differ in more than their size: lr.base").waitFor();
   ok(true, "scaling: says what else differs");
   ok(!(await words()).includes("SURFsara"), "scaling: published figures are left out at first");
   await page.getByRole("checkbox", { name: "Published figures" }).check();
@@ -130,6 +130,8 @@ async function starting(page) {
   await problem.waitFor();
   ok(/metrik/.test(await page.locator(".problems").textContent()), "sweep: what is wrong is told", await page.locator(".problems").textContent());
   await accessible(page, "refused sweep");
+  await page.getByRole("button", { name: "Use lr.base" }).click();
+  same(text(JSON.parse(await editor.inputValue()).parameters), text({ "lr.base": [1, 2] }), "sweep: a parameter's name is set right by a click");
   await editor.fill('{"base": {},\n"parameters" 3}');
   ok((await page.locator("#sweep-json-error").textContent()).startsWith("Line 2: "), "sweep: with its line where it is no JSON");
   await page.getByRole("button", { name: "Grid" }).click();
@@ -140,14 +142,14 @@ async function starting(page) {
   await page.getByLabel("Key", { exact: true }).last().fill("optimizer.nesterov");
   await page.getByLabel("Values").last().fill("true, false");
   const { parameters, method, name, budget } = JSON.parse(await editor.inputValue());
-  same(text({ parameters, method, name, budget: budget.key }), text({ parameters: { "/lr/base": { min: 0.01, max: 1, log: true }, "/optimizer/momentum": [0.8, 0.9], "/optimizer/nesterov": [true, false] },
-    method: "halving", name: "by the form", budget: "/steps" }), "sweep: the form writes the JSON");
+  same(text({ parameters, method, name, budget: budget.key }), text({ parameters: { "lr.base": { min: 0.01, max: 1, log: true }, "optimizer.momentum": [0.8, 0.9], "optimizer.nesterov": [true, false] },
+    method: "halving", name: "by the form", budget: "steps" }), "sweep: the form writes the JSON");
   await accessible(page, "sweep form");
   await editor.fill(text({ ...example, parameters: { "/lr/decay": ["poly", "a, b"] }, samples: 12 }));
   same(await page.getByLabel("Values").evaluateAll((inputs) => inputs.map((one) => one.value).join("|")), 'poly, "a, b"', "sweep: and follows it");
   same(await page.getByLabel("Samples").inputValue(), "12", "sweep: in its numbers too");
   const document = { name: "rates", base: { ...SMALL, data: { train: "synthetic", train_images: 64 }, eval: undefined, steps: undefined, lr: { warmup_epochs: 0 } }, method: "halving", samples: 4, seed: 3, concurrency: 2,
-    metric: "loss", parameters: { "/lr/base": { min: 0.001, max: 0.1, log: true }, "/optimizer/nesterov": [true, false] }, budget: { key: "/steps", min: 1, max: 4, eta: 2 } };
+    metric: "loss", parameters: { "/lr/base": { min: 0.001, max: 0.1, log: true }, "optimizer.nesterov": [true, false] }, budget: { key: "steps", min: 1, max: 4, eta: 2 } };
   await editor.fill(text(document));
   await page.getByText("7 jobs in all, 2 at a time.").waitFor();
   ok(true, "sweep: says how many jobs it is");
@@ -165,7 +167,7 @@ async function sweepMatches(page) {
   const rows = page.locator(".trials tbody tr");
   await until("all trials", async () => await rows.count() === sweep.trials.length).catch(() => {});
   const shown = await rows.evaluateAll((list) => list.map((row) => [...row.querySelectorAll("data")].map((d) => d.value).concat(row.dataset.job)));
-  same(text(shown), text(sweep.trials.map((t) => [String(t.point["/lr/base"]), String(t.point["/optimizer/nesterov"]), String(t.budget), String(t.metric ?? ""), String(t.job)])),
+  same(text(shown), text(sweep.trials.map((t) => [String(t.point["/lr/base"]), String(t.point["optimizer.nesterov"]), String(t.budget), String(t.metric ?? ""), String(t.job)])),
     "sweep: the trials are the API's, the best first");
   same(await rows.filter({ hasText: /left behind|stopped/ }).count(), 3, "sweep: those that were left behind, or stopped, are shown as such");
   same(await rows.first().locator("a").getAttribute("href"), `#/jobs/${sweep.best.job}`, "sweep: each leads to its job");
@@ -197,7 +199,7 @@ async function brushing(page, sweep) {
   await page.getByText("Filter by numbers").click();
   await page.getByRole("button", { name: "Show all" }).click();
   same(await rows.count(), sweep.trials.length, "sweep: all are back");
-  await page.getByRole("textbox", { name: "/lr/base, at most" }).fill(String(sweep.best.point["/lr/base"]));
+  await page.getByRole("textbox", { name: "lr.base, at most" }).fill(String(sweep.best.point["/lr/base"]));
   await page.keyboard.press("Enter");
   same(await rows.count(), sweep.trials.filter((t) => t.point["/lr/base"] <= sweep.best.point["/lr/base"]).length, "sweep: numbers do the same by keyboard");
   await page.getByRole("button", { name: "Show all" }).click();

@@ -52,7 +52,7 @@ refused 422 invalid '/cluster/mpi_args/0' "arguments of mpirun that place ranks,
 ok "the daemon stops" stop_daemon
 start_hosts "slots = 4096"
 train '{"bind": "socket", "workers_per_node": 4, "threads_per_worker": 1024}'
-refused 422 invalid '/cluster/bind: this machine has [0-9]+ sockets? of [0-9]+ cores, into which 4 workers of 1024 threads do not fit' "sockets that are too small"
+refused 422 invalid 'cluster.bind: this machine has [0-9]+ sockets? of [0-9]+ cores, into which 4 workers of 1024 threads do not fit' "sockets that are too small"
 train '{"bind": "none", "workers_per_node": 4, "threads_per_worker": 1}' '{"steps": 1}'
 want 201 "more workers than cores are taken where nothing is bound"
 ok "the daemon stops" stop_daemon

@@ -52,30 +52,30 @@ plan 0 "synthetic data has ImageNet's size" '{"data": {"train": "synthetic"}}' '
 plan 0 "variables of the ranks" '{"data": {"train": "synthetic"}, "cluster": {"env": {"OMP_WAIT_POLICY": "active", "KMP_BLOCKTIME": "1"}}}' \
     '^env +2 +OMP_WAIT_POLICY=active KMP_BLOCKTIME=1$' 'warning: cluster.env: KMP_BLOCKTIME .* no effect with GNU'
 plan 2 "a variable that has a key of its own" '{"data": {"train": "synthetic"}, "cluster": {"env": {"OMP_NUM_THREADS": "2"}}}' \
-    '^/cluster/env/OMP_NUM_THREADS: .*is set by cluster.threads_per_worker'
+    '^cluster.env.OMP_NUM_THREADS: .*is set by cluster.threads_per_worker'
 options=(--explain)
 plan 0 "variables explained" '{"data": {"train": "synthetic"}, "cluster": {"env": {"OMP_WAIT_POLICY": "active"}}}' \
     '^env = .*OMP_WAIT_POLICY=active' 'job_env_prefixes'
 options=()
 
-plan 2 "all problems at once, each with its pointer" \
+plan 2 "all problems at once, each with its key" \
     '{"learning_rate": 1, "cluster": {"nodes": -1}, "lr": {"decay": "linear"}}' \
-    '^/learning_rate: .*did you mean /lr/base\?' '^/cluster/nodes: must be an integer from 1 to 100000' \
-    '^/lr/decay: must be one of "poly"' '^/data/train: is required'
+    '^learning_rate: .*did you mean lr\.base\?' '^cluster\.nodes: must be an integer from 1 to 100000' \
+    '^lr\.decay: must be one of "poly"' '^data\.train: is required'
 plan 2 "a typo, an unknown precision and a path that is not there" '{"data": {"train": "/nope"}, "epohcs": 3, "precision": "int8"}' \
-    '^/epohcs: .*did you mean /epochs' '^/precision: must be one of' '^/data/train: .*/nope'
-plan 2 "nodes 0" '{"data": {"train": "synthetic"}, "cluster": {"nodes": 0}}' '^/cluster/nodes: .*from 1 to 100000, not 0'
-plan 2 "nodes 10^9" '{"data": {"train": "synthetic"}, "cluster": {"nodes": 1000000000}}' '^/cluster/nodes: .*not 1000000000'
+    '^epohcs: .*did you mean epochs' '^precision: must be one of' '^data\.train: .*/nope'
+plan 2 "nodes 0" '{"data": {"train": "synthetic"}, "cluster": {"nodes": 0}}' '^cluster\.nodes: .*from 1 to 100000, not 0'
+plan 2 "nodes 10^9" '{"data": {"train": "synthetic"}, "cluster": {"nodes": 1000000000}}' '^cluster\.nodes: .*not 1000000000'
 plan 2 "a number JSON does not have" '{"data": {"train": "synthetic"}, "lr": {"base": 1e400}}' 'line 1'
 plan 2 "NaN" '{"data": {"train": "synthetic"}, "lr": {"base": NaN}}' 'line 1'
 plan 2 "a batch larger than the data" '{"data": {"train": "x", "train_images": 50}}' \
-    '^/batch_per_worker: makes a global batch of 96, but there are 50 training images'
-plan 2 "an unknown preset" '{"preset": "surfsara", "data": {"train": "synthetic"}}' '^/preset: .*did you mean surfsara-24k'
+    '^batch_per_worker: makes a global batch of 96, but there are 50 training images'
+plan 2 "an unknown preset" '{"preset": "surfsara", "data": {"train": "synthetic"}}' '^preset: .*did you mean surfsara-24k'
 plan 2 "a truncated document" '{"data": {"tra' 'line 1'
 plan 2 "an empty document" '' 'JSON'
 plan 2 "a list" '[1]' 'must be a JSON object'
 options=(--json)
-plan 2 "problems as JSON" '{"lr": {"bas": 1}, "data": {"train": "synthetic"}}' '"pointer": "/lr/bas"' '"suggestion": "/lr/base"' '^/lr/bas: '
+plan 2 "problems as JSON" '{"lr": {"bas": 1}, "data": {"train": "synthetic"}}' '"pointer": "/lr/bas"' '"suggestion": "/lr/base"' '^lr\.bas: '
 options=(--train-images many)
 plan 2 "a wrong number of images" "$surfsara" '"many" is not a number of images'
 options=()

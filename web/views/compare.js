@@ -9,7 +9,7 @@ import { csv, pickJobs } from "../tables.js";
 import { ended, title } from "../jobs.js";
 import { watch } from "../live.js";
 import { href, setQuery } from "../place.js";
-import { writeText } from "../job_document.js";
+import { keyWords, writeText } from "../job_document.js";
 
 const POINTS = 1000; // of a series
 const MOST = 20; // jobs at a time, as the daemon takes them
@@ -104,11 +104,11 @@ function differencesCard() {
   const element = h("section", { class: "card differences" }, h("header", {}, h("h2", {}, "Differences"),
     tool("csv", "Differences as csv, to download", () => download("differences.csv", "text/csv", csv(rows)))), none, table);
   const update = (jobs, differences) => {
-    rows = [["key", ...jobs.map((job) => `job ${job.id}`)], ...differences.map(({ pointer, values }) => [pointer, ...values.map(writeText)])];
+    rows = [["key", ...jobs.map((job) => `job ${job.id}`)], ...differences.map(({ pointer, values }) => [keyWords(pointer), ...values.map(writeText)])];
     show(none, !differences.length);
     show(table, differences.length > 0);
     head.replaceChildren(h("th", { scope: "col" }, "Key"), ...jobs.map((job) => h("th", { scope: "col" }, `${job.id} ${job.name ?? ""}`)));
-    body.replaceChildren(...differences.map(({ pointer, values }) => h("tr", {}, h("th", { scope: "row" }, h("code", {}, pointer)),
+    body.replaceChildren(...differences.map(({ pointer, values }) => h("tr", {}, h("th", { scope: "row" }, h("code", {}, keyWords(pointer))),
       ...values.map((value) => h("td", {}, writeText(value) || f.none)))));
   };
   return { element, update };

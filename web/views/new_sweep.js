@@ -1,20 +1,20 @@
-// A new search over job keys: #/sweeps/new, #/sweeps/new?base=JOB, #/sweeps/new?from=SWEEP
+// A new sweep over job keys: #/sweeps/new, #/sweeps/new?base=JOB, #/sweeps/new?from=SWEEP
 
 import { get, newKey, post, Problem, words } from "../api.js";
 import { codeBox, curlCommand, jsonEditor, problemList } from "../code.js";
 import { h, notice, say, show } from "../dom.js";
-import { fieldsOf, pretty, sparse, valueAt, withValue } from "../job_document.js";
+import { fieldsOf, keyWords, pretty, sparse, valueAt, withValue } from "../job_document.js";
 import { watch } from "../live.js";
 import { sweepForm } from "../sweep_form.js";
 import { trialsOf } from "../sweeps.js";
 
 const BASE = { data: { train: "synthetic", train_images: 512 }, model: { arch: "resnet18", image_size: 32, classes: 10 }, batch_per_worker: 8, steps: 16, checkpoint: { disable: true } };
 const EXAMPLES = [
-  ["Grid", "Every combination of the values.", (base) => ({ name: "grid", base, parameters: { "/lr/base": [0.05, 0.1, 0.2], "/optimizer/momentum": [0.8, 0.9] }, metric: "loss", concurrency: 1 })],
+  ["Grid", "Every combination of the values.", (base) => ({ name: "grid", base, parameters: { "lr.base": [0.05, 0.1, 0.2], "optimizer.momentum": [0.8, 0.9] }, metric: "loss", concurrency: 1 })],
   ["Random", "Points drawn at random from lists and ranges.", (base) => ({ name: "random", base, method: "random", samples: 8, seed: 1,
-    parameters: { "/lr/base": { min: 0.01, max: 1, log: true }, "/optimizer/momentum": { min: 0.8, max: 0.99 }, "/lr/decay": ["poly", "cosine"] }, metric: "loss", concurrency: 1 })],
+    parameters: { "lr.base": { min: 0.01, max: 1, log: true }, "optimizer.momentum": { min: 0.8, max: 0.99 }, "lr.decay": ["poly", "cosine"] }, metric: "loss", concurrency: 1 })],
   ["Halving", "All points on a small budget; the best go on to a larger one.", (base) => ({ name: "halving", base, method: "halving", samples: 9, seed: 1,
-    parameters: { "/lr/base": { min: 0.01, max: 1, log: true } }, budget: { key: "/steps", min: 4, max: 16, eta: 2 }, metric: "loss", concurrency: 1 })],
+    parameters: { "lr.base": { min: 0.01, max: 1, log: true } }, budget: { key: "steps", min: 4, max: 16, eta: 2 }, metric: "loss", concurrency: 1 })],
 ];
 
 
@@ -31,7 +31,9 @@ function build(main, fields, base, first) {
   const told = h("p", { class: "help", role: "status" }), failure = h("p", { class: "error", role: "alert", hidden: true });
   const button = h("button", { type: "button", class: "primary" }, "Start the sweep");
   const trouble = problemList({ take: (pointer, suggestion) => {
-    const at = pointer.slice(0, pointer.lastIndexOf("/")), meant = suggestion.startsWith("/") ? pointer.slice(0, pointer.length - pointer.replace(/^\/base/, "").length) + suggestion : `${at}/${suggestion}`;
+    // A key of the job in "base" or of the parameters, else one of the group that the wrong one is in.
+    const meant = !suggestion.startsWith("/") ? `${pointer.slice(0, pointer.lastIndexOf("/"))}/${suggestion}`
+      : pointer.startsWith("/parameters/") ? `/parameters/${keyWords(suggestion)}` : `/base${suggestion}`;
     editor.set(pretty(withValue(withValue(document, pointer, undefined), meant, valueAt(document, pointer))));
     editor.read();
   } });

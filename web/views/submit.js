@@ -4,7 +4,7 @@ import { get, newKey, post, Problem, words } from "../api.js";
 import { codeBox, curlCommand, jsonEditor, problemList } from "../code.js";
 import { h, notice, say, show } from "../dom.js";
 import * as f from "../format.js";
-import { differences, effective, fieldsOf, inOrder, plainObject, pretty, sparse, valueAt, withValue, writeText } from "../job_document.js";
+import { differences, effective, fieldsOf, inOrder, keyWords, plainObject, pretty, sparse, valueAt, withValue, writeText } from "../job_document.js";
 import { jobForm } from "../job_form.js";
 import { watch } from "../live.js";
 import { planView } from "../plan_view.js";
@@ -40,7 +40,7 @@ function presetCard(presets, chosen) {
     say(text, preset ? `${preset.description} Source: ${preset.source}.` : "A published recipe that supplies the values you do not state.");
     show(sets, Boolean(preset));
     body.replaceChildren(...(preset ? fields : []).filter((field) => valueAt(preset.document, field.pointer) !== undefined)
-      .map((field) => h("tr", {}, h("th", { scope: "row" }, h("code", {}, field.pointer)), h("td", {}, writeText(valueAt(preset.document, field.pointer))))));
+      .map((field) => h("tr", {}, h("th", { scope: "row" }, h("code", {}, keyWords(field.pointer))), h("td", {}, writeText(valueAt(preset.document, field.pointer))))));
   };
   return { element, update };
 }
@@ -57,7 +57,7 @@ function changesCard(original) {
     const rows = differences(fields, effective(fields, original.spec, null), spec);
     show(none, !rows.length);
     show(table, rows.length > 0);
-    body.replaceChildren(...rows.map(({ pointer, before, after }) => h("tr", {}, h("th", { scope: "row" }, h("code", {}, pointer)),
+    body.replaceChildren(...rows.map(({ pointer, before, after }) => h("tr", {}, h("th", { scope: "row" }, h("code", {}, keyWords(pointer))),
       h("td", {}, writeText(before)), h("td", {}, h("strong", {}, writeText(after))))));
   };
   return { element, update };

@@ -1,4 +1,4 @@
-// One search over job keys: #/sweeps/3?x=/lr/base&log=x&brush=/lr/base:0.1:0.4
+// One sweep over job keys: #/sweeps/3?x=lr.base&log=x&brush=lr.base:0.1:0.4
 
 import { get, post, Problem } from "../api.js";
 import { ask } from "../ask.js";
@@ -9,7 +9,7 @@ import { href, setQuery } from "../place.js";
 import { axisOf, canBeLog, parallel, placeOf, scatter, valueAtPlace, wordOf } from "../sweep_plots.js";
 import { axisFormat, metricFormat, name, outcome, running } from "../sweeps.js";
 import { csv } from "../tables.js";
-import { pretty, writeText } from "../job_document.js";
+import { keyWords, pretty, writeText } from "../job_document.js";
 
 const BUDGET = "budget", RESULT = "result";
 const COMPARED = 5; // of the best, by the button
@@ -60,7 +60,7 @@ function trialsCard(page) {
     known = text;
     const numeric = (key) => page.sweep.trials.every((t) => ["number", "object"].includes(typeof valueOf(t, key)));
     head.replaceChildren(h("th", { scope: "col", class: "num" }, "Place"), ...page.keys.map((key) => h("th", { scope: "col", class: numeric(key) ? "num" : "" },
-      key === BUDGET ? page.sweep.document.budget.key : key)),
+      page.called(key))),
       h("th", { scope: "col", class: "num" }, page.sweep.document.metric), h("th", { scope: "col" }, "State"), h("th", { scope: "col" }, "Job"));
     const focused = body.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
     body.replaceChildren(...page.sweep.trials.map((trial, i) => [trial, i + 1]).filter(([trial]) => page.keeps(trial)).map(([trial, i]) => row(trial, i)));
@@ -76,7 +76,7 @@ function filtersCard(page) {
   const element = h("details", { class: "filter-box" }, h("summary", {}, "Filter by numbers"), box, clear);
   const fields = new Map();
   const range = (axis) => {
-    const make = (i, words) => h("input", { inputmode: "decimal", size: 8, "aria-label": `${axis.name}, ${words}`, onchange: (event) => {
+    const make = (i, words) => h("input", { inputmode: "decimal", size: 8, "aria-label": `${axis.title}, ${words}`, onchange: (event) => {
       const now = page.brushes.get(axis.name) ?? [-Infinity, Infinity], text = event.target.value.trim();
       const value = text === "" || Number.isNaN(Number(text)) ? [-Infinity, Infinity][i] : Number(text);
       const next = i ? [now[0], value] : [value, now[1]];
@@ -89,7 +89,7 @@ function filtersCard(page) {
       const brush = page.brushes.get(axis.name) ?? [-Infinity, Infinity];
       inputs.forEach((input, i) => { if (input !== document.activeElement) input.value = Number.isFinite(brush[i]) ? f.number(brush[i]) : ""; });
     };
-    return { element: h("div", { class: "filter" }, h("span", { class: "name" }, axis.name), inputs[0], "to", inputs[1]), set };
+    return { element: h("div", { class: "filter" }, h("span", { class: "name" }, axis.title), inputs[0], "to", inputs[1]), set };
   };
   const choices = (axis) => {
     const ticks = axis.words.map((_word) => h("input", { type: "checkbox", onchange: () => {
@@ -99,7 +99,7 @@ function filtersCard(page) {
       page.brushed();
     } }));
     const set = () => axis.words.forEach((word, i) => { ticks[i].checked = page.brushes.get(axis.name)?.has(word) ?? true; });
-    return { element: h("div", { class: "filter", role: "group", "aria-label": axis.name }, h("span", { class: "name" }, axis.name),
+    return { element: h("div", { class: "filter", role: "group", "aria-label": axis.title }, h("span", { class: "name" }, axis.title),
       ...axis.words.map((word, i) => h("label", {}, ticks[i], word))), set };
   };
   let known = "";
@@ -201,7 +201,7 @@ class Page {
   }
   keeps(trial) { return [...this.brushes].every(([key, brush]) => passes(brush, valueOf(trial, key))); }
   rows() {
-    return [["place", ...this.keys, this.sweep.document.metric, "rung", "state", "job"],
+    return [["place", ...this.keys.map((key) => this.called(key)), this.sweep.document.metric, "rung", "state", "job"],
       ...this.sweep.trials.map((t, i) => [i + 1, ...this.keys.map((key) => writeText(valueOf(t, key))), t.metric, t.rung, outcome(t, this.sweep.trials), t.job])];
   }
 
@@ -214,7 +214,9 @@ class Page {
     return this.sweep.document.goal === "min" ? 1 - share : share;
   }
 
-  axis(key, log) { return axisOf(key, this.sweep.trials.map((t) => valueOf(t, key)), log); }
+  // A parameter's name, or what else is an axis, for people.
+  called(key) { return key === BUDGET ? keyWords(this.sweep.document.budget.key) : keyWords(key); }
+  axis(key, log) { return { ...axisOf(key, this.sweep.trials.map((t) => valueOf(t, key)), log), title: this.called(key) }; }
   canLog(key) { return canBeLog(this.sweep.trials.map((t) => valueOf(t, key))); }
 
   // A key that was drawn by its logarithm, and results that are far apart.
@@ -228,7 +230,7 @@ class Page {
     if (!this.userLog) this.logs = this.usualLogs();
     const options = JSON.stringify([this.keys, this.x]);
     if (this.select.dataset.options !== options)
-      this.select.replaceChildren(...this.keys.map((key) => h("option", { value: key, selected: key === this.x }, key === BUDGET ? document.budget.key : key)));
+      this.select.replaceChildren(...this.keys.map((key) => h("option", { value: key, selected: key === this.x }, this.called(key))));
     this.select.dataset.options = options;
     for (const [box, key, which] of [[this.logX, this.x, "x"], [this.logY, RESULT, "y"]]) {
       box.input.disabled = !this.canLog(key);
@@ -248,8 +250,8 @@ class Page {
     const common = (t) => ({ goodness: this.goodness(t), faint: !this.keeps(t), best: this.isBest(t) });
     const points = ended.map((t) => ({ ...common(t), x: valueOf(t, this.x), y: t.metric, job: t.job, open: t.state === "stopped" || outcome(t, trials) === "left behind",
       words: `job ${t.job ?? f.none}: ${document.metric} ${this.format(t.metric)} at ${wordOf(valueOf(t, this.x))}` }));
-    this.scatter.update({ x, y, points }, `${document.metric} against ${this.x} of ${many}; the table of trials has the numbers`);
-    const axes = [...this.keys.map((key) => ({ ...this.axis(key, this.ranges[key]?.log), key, ...(key === BUDGET ? { name: document.budget.key } : {}) })),
+    this.scatter.update({ x, y, points }, `${document.metric} against ${this.called(this.x)} of ${many}; the table of trials has the numbers`);
+    const axes = [...this.keys.map((key) => ({ ...this.axis(key, this.ranges[key]?.log), key, name: this.called(key) })),
       { ...y, name: document.metric, key: RESULT }];
     const lines = ended.map((t) => ({ ...common(t), values: [...this.keys, RESULT].map((key) => valueOf(t, key)), failed: t.metric === null && t.state !== "stopped" }));
     this.parallel.update({ axes, lines, brushes: this.places(axes) }, `${many} as lines over ${axes.map((axis) => axis.name).join(", ")}; the table of trials has the numbers`);

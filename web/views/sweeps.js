@@ -1,4 +1,4 @@
-// All searches over job keys (#/sweeps).
+// All sweeps over job keys (#/sweeps).
 
 import { get } from "../api.js";
 import { badge, h, notice, say, setBadge, show } from "../dom.js";

@@ -1,4 +1,4 @@
-/* Searches over job keys: daemon/sweep/sweep.h. */
+/* Sweeps over job keys: daemon/sweep/sweep.h. */
 #include "common/json.h"
 #include "daemon/http/access/auth.h"
 #include "daemon/http/access/permit.h"
@@ -55,7 +55,7 @@ int handle_sweep_create(const struct request *q, struct reply *r, struct error *
     if (q->body_bytes == 0)
         return error_set(
             e, ERR_USAGE,
-            "send a sweep as the body: {\"base\": {...}, \"parameters\": {\"/lr/base\": "
+            "send a sweep as the body: {\"base\": {...}, \"parameters\": {\"lr.base\": "
             "[0.1, 0.2]}}");
     if (request_key(q, digest, e))
         return -(int)e->code;

@@ -100,10 +100,11 @@ static int check_threads(const struct job_manager *m, struct job_spec *spec, str
 {
     struct problems problems = {0};
     struct job_cores cores;
+    char key[PROBLEM_KEY_BYTES];
     int status = 0;
 
     if (job_share_cores(m, spec, &cores, &problems))
-        status = error_set(e, ERR_INVALID, "%s: %s", problems.items[0].pointer,
+        status = error_set(e, ERR_INVALID, "%s: %s", problem_key(problems.items[0].pointer, key),
                            problems.items[0].message);
     problems_clear(&problems);
     return status;

@@ -32,7 +32,7 @@ Test(api, each_error_of_a_document_has_its_line)
                               422);
 
     cr_expect_str_eq(e.text, "2 problems\n"
-                             "  /epoch: there is no such key; did you mean \"epochs\"?\n"
+                             "  epoch: there is no such key; did you mean \"epochs\"?\n"
                              "  the document: data.train is missing");
 }
 
@@ -42,7 +42,7 @@ Test(api, a_single_error_is_not_told_twice)
                               "{\"pointer\": \"/lr\", \"message\": \"is wrong\"}]}",
                               422);
 
-    cr_expect_str_eq(e.text, "/lr: is wrong");
+    cr_expect_str_eq(e.text, "lr: is wrong");
 }
 
 Test(api, many_errors_are_cut_not_overrun)

@@ -40,13 +40,13 @@ Test(change, what_is_wrong_is_refused_in_words)
     static const struct {
         const char *change, *words;
     } wrong[] = {
-        {"lr.base",         "is not KEY=VALUE"     },
-        {"=1",              "is not KEY=VALUE"     },
-        {"lr.bse=1",        "did you mean /lr/base"},
-        {"lr=1",            "holds several keys"   },
-        {"lr.base=fast",    "must be a number"     },
-        {"lr.decay=cosin",  "did you mean cosine"  },
-        {"qqqqqqqqqqqqq=1", "there is no key"      },
+        {"lr.base",         "is not KEY=VALUE"    },
+        {"=1",              "is not KEY=VALUE"    },
+        {"lr.bse=1",        "did you mean lr.base"},
+        {"lr=1",            "is a group of keys"  },
+        {"lr.base=fast",    "must be a number"    },
+        {"lr.decay=cosin",  "did you mean cosine" },
+        {"qqqqqqqqqqqqq=1", "there is no key"     },
     };
 
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {

@@ -1,5 +1,6 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/problem.h"
 
@@ -11,8 +12,8 @@ Test(problem, as_text_and_as_json)
     problems_add(&p, "/lr/bas", "/lr/base", "is no key");
     problems_add(&p, "", NULL, "is too long");
     char *text = problems_to_text(&p);
-    cr_assert_str_eq(text, "/lr/base: must be a number\n"
-                           "/lr/bas: is no key; did you mean /lr/base?\n"
+    cr_assert_str_eq(text, "lr.base: must be a number\n"
+                           "lr.bas: is no key; did you mean lr.base?\n"
                            "the document: is too long\n");
     free(text);
     json_t *list = problems_to_json(&p);
@@ -26,6 +27,30 @@ Test(problem, as_text_and_as_json)
     text = problems_to_text(&p);
     cr_assert_str_eq(text, "");
     free(text);
+}
+
+Test(problem, keys_are_shown_as_people_write_them)
+{
+    static const struct {
+        const char *pointer, *key;
+    } cases[] = {
+        {"",                       "the document"           },
+        {"/epochs",                "epochs"                 },
+        {"/lr/base",               "lr.base"                },
+        {"/cluster/hosts/12",      "cluster.hosts[12]"      },
+        {"/lr.base",               "\"lr.base\""            },
+        {"/parameters/~1lr~1base", "parameters.\"/lr/base\""},
+        {"/a~0b/",                 "\"a~b\".\"\""           },
+        {"/7",                     "7"                      },
+    };
+    char text[PROBLEM_KEY_BYTES], pointer[2 * PROBLEM_KEY_BYTES] = "/";
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        cr_expect_str_eq(problem_key(cases[i].pointer, text), cases[i].key);
+    memset(pointer + 1, 'k', sizeof pointer - 2);
+    cr_expect_eq(strlen(problem_key(pointer, text)), PROBLEM_KEY_BYTES - 1);
+    cr_expect_str_eq(problem_suggestion("cosine", text), "cosine");
+    cr_expect_str_eq(problem_suggestion("/lr/base", text), "lr.base");
 }
 
 Test(problem, what_is_wrong_already_is_not_told_again)
