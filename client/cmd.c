@@ -20,7 +20,7 @@
 static const struct cmd_option common_options[] = {
     {"server", 's', "ADDRESS", "the daemon: http://HOST:PORT, https://HOST:PORT or unix:PATH (also TRAINCTL_SERVER)", NULL},
     {"json", 'j', NULL, "print the daemon's JSON", NULL},
-    {"no-color", 0, NULL, "no colours (also NO_COLOR)", NULL},
+    {"no-color", 0, NULL, "do not use colours (also NO_COLOR)", NULL},
     {"help", 'h', NULL, "show this help", NULL},
     {"version", 'V', NULL, "show the version", NULL},
 };

@@ -91,15 +91,15 @@ static int cmd_audit(int argc, char **argv)
 const struct cmd cmd_audit_entry = {
     .name = "audit",
     .synopsis = "[--by U] [--action A] [--target ID] [--limit N] [--after N]",
-    .help = "who asked for what, the newest first; over the unix socket, or with a token of role admin",
+    .help = "show who did what, newest first; needs the unix socket or a token of role admin",
     .run = cmd_audit,
     .completion = "none",
     .options = {
-        {"by", 0, "U", "only of this user or token", NULL},
-        {"action", 0, "A", "only this, as job.submit, job.cancel, job.remove, token.create", "job.submit|job.cancel|job.hold|job.release|job.priority|job.resume|job.remove|sweep.submit|sweep.cancel|token.create|token.revoke|backup"},
-        {"target", 0, "ID", "only what was done to the job, sweep or token of this number", NULL},
+        {"by", 0, "U", "only actions of this user or token", NULL},
+        {"action", 0, "A", "only this action: job.submit, job.cancel, token.create...", "job.submit|job.cancel|job.hold|job.release|job.priority|job.resume|job.remove|sweep.submit|sweep.cancel|token.create|token.revoke|backup"},
+        {"target", 0, "ID", "only actions on the job, sweep or token with this id", NULL},
         {"limit", 0, "N", "at most N lines (50)", NULL},
-        {"after", 0, "N", "the page behind line N", NULL},
+        {"after", 0, "N", "start after line N", NULL},
     },
 };
 /* clang-format on */

@@ -114,14 +114,14 @@ static int cmd_checkpoints(int argc, char **argv)
 const struct cmd cmd_checkpoints_entry = {
     .name = "checkpoints",
     .synopsis = "[--get STEP|newest [--output FILE]] ID",
-    .help = "list a job's checkpoints, or download one's weights",
+    .help = "list a job's checkpoints, or download the weights of one",
     .run = cmd_checkpoints,
     .min_operands = 1,
     .max_operands = 1,
     .completion = "job",
     .options = {
-        {"get", 0, "STEP", "download the weights after this step, or the newest", "newest|"},
-        {"output", 'o', "FILE", "into this file; - is standard output (job-ID-step-STEP.safetensors)", "file"},
+        {"get", 0, "STEP", "download the weights of this step, or the newest", "newest|"},
+        {"output", 'o', "FILE", "output file; - is standard output (job-ID-step-STEP.safetensors)", "file"},
     },
 };
 /* clang-format on */

@@ -68,10 +68,10 @@ const struct cmd cmd_clone_entry = {
     .max_operands = 1,
     .completion = "job",
     .options = {
-        {"set", 0, "KEY=VALUE", "change a key, as lr.base=0.2", "key"},
-        {"submit", 0, NULL, "submit it instead of printing it", NULL},
-        {"wait", 0, NULL, "with --submit: wait for its end; exit with its outcome", NULL},
-        {"watch", 0, NULL, "with --submit: watch it until its end; exit with its outcome", NULL},
+        {"set", 0, "KEY=VALUE", "change a key, as in lr.base=0.2", "key"},
+        {"submit", 0, NULL, "submit the document instead of printing it", NULL},
+        {"wait", 0, NULL, "with --submit: wait until the job ends; exit with its outcome", NULL},
+        {"watch", 0, NULL, "with --submit: watch the job until it ends; exit with its outcome", NULL},
     },
 };
 /* clang-format on */

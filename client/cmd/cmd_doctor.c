@@ -159,11 +159,11 @@ static int cmd_doctor(int argc, char **argv)
 const struct cmd cmd_doctor_entry = {
     .name = "doctor",
     .synopsis = "[--slurm]",
-    .help = "look for what is wrong with an installation; exit 1 where something is",
+    .help = "check an installation; exit 1 if something is wrong",
     .run = cmd_doctor,
     .completion = "none",
     .options = {
-        {"slurm", 0, NULL, "also what is missing for jobs on Slurm: slurm.conf, prolog, settings, nodes", NULL},
+        {"slurm", 0, NULL, "also check what Slurm jobs need: slurm.conf, prolog, settings, nodes", NULL},
     },
 };
 /* clang-format on */

@@ -91,13 +91,13 @@ static int cmd_events(int argc, char **argv)
 const struct cmd cmd_events_entry = {
     .name = "events",
     .synopsis = "[--types A,B] ID",
-    .help = "print what happened to a job",
+    .help = "print a job's events",
     .run = cmd_events,
     .min_operands = 1,
     .max_operands = 1,
     .completion = "job",
     .options = {
-        {"types", 0, "A,B", "which types, as state,eval (all but steps)", NULL},
+        {"types", 0, "A,B", "event types, as in state,eval (all except steps)", NULL},
     },
 };
 /* clang-format on */

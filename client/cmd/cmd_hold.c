@@ -75,7 +75,7 @@ static int cmd_priority(int argc, char **argv)
 const struct cmd cmd_hold_entry = {
     .name = "hold",
     .synopsis = "ID...",
-    .help = "hold jobs that wait: they do not start until they are released",
+    .help = "hold queued jobs: they do not start until released",
     .run = cmd_hold,
     .min_operands = 1,
     .max_operands = CMD_OPERANDS_MAX,
@@ -84,7 +84,7 @@ const struct cmd cmd_hold_entry = {
 const struct cmd cmd_release_entry = {
     .name = "release",
     .synopsis = "ID...",
-    .help = "release jobs that are held",
+    .help = "release held jobs",
     .run = cmd_release,
     .min_operands = 1,
     .max_operands = CMD_OPERANDS_MAX,
@@ -93,13 +93,13 @@ const struct cmd cmd_release_entry = {
 const struct cmd cmd_priority_entry = {
     .name = "priority",
     .synopsis = "--to N ID...",
-    .help = "give jobs that wait another priority",
+    .help = "change the priority of queued jobs",
     .run = cmd_priority,
     .min_operands = 1,
     .max_operands = CMD_OPERANDS_MAX,
     .completion = "job",
     .options = {
-        {"to", 0, "N", "the priority, from -1000 to 1000; the highest starts first", NULL},
+        {"to", 0, "N", "priority from -1000 to 1000; higher starts first", NULL},
     },
 };
 /* clang-format on */

@@ -258,19 +258,19 @@ static int cmd_list(int argc, char **argv)
 const struct cmd cmd_list_entry = {
     .name = "list",
     .synopsis = "[--state S] [--user U] [--name N] [--sweep ID] [--find WORDS] [--sort KEY] [--limit N] [--after NEXT] [-o wide]",
-    .help = "list jobs, the newest first",
+    .help = "list jobs, newest first",
     .run = cmd_list,
     .completion = "none",
     .options = {
-        {"state", 0, "S", "only jobs in this state, or in one of several: running,queued", "state"},
+        {"state", 0, "S", "only jobs in these states, as in running,queued", "state"},
         {"user", 0, "U", "only jobs of this user or token", NULL},
-        {"name", 0, "N", "only jobs with this in their name", NULL},
+        {"name", 0, "N", "only jobs whose name contains N", NULL},
         {"sweep", 0, "ID", "only jobs of this sweep", "sweep"},
-        {"find", 0, "WORDS", "only jobs with these words in id, name, reason, user, network or data", NULL},
+        {"find", 0, "WORDS", "only jobs with these words in their id, name, reason, user, network or data", NULL},
         {"sort", 0, "KEY", "newest, name, priority, top1, loss, images_per_sec, ttt_seconds or finished_at", "newest|name|priority|top1|loss|images_per_sec|ttt_seconds|finished_at"},
-        {"output", 'o', "wide", "more columns, and nothing cut", "wide|"},
+        {"output", 'o', "wide", "show more columns and do not truncate", "wide|"},
         {"limit", 0, "N", "at most N jobs (20)", NULL},
-        {"after", 0, "NEXT", "the page behind another one, as that one said", NULL},
+        {"after", 0, "NEXT", "start after this page; the previous page printed its value", NULL},
     },
 };
 /* clang-format on */

@@ -158,9 +158,9 @@ const struct cmd cmd_logs_entry = {
     .max_operands = 1,
     .completion = "job",
     .options = {
-        {"follow", 'f', NULL, "go on until the job ends", NULL},
-        {"attempt", 0, "N", "of this attempt (the newest)", NULL},
-        {"tail", 0, "N", "only its last N lines", NULL},
+        {"follow", 'f', NULL, "follow the log until the job ends", NULL},
+        {"attempt", 0, "N", "log of attempt N (the newest)", NULL},
+        {"tail", 0, "N", "print only the last N lines", NULL},
     },
 };
 /* clang-format on */

@@ -212,16 +212,16 @@ static int cmd_metrics(int argc, char **argv)
 const struct cmd cmd_metrics_entry = {
     .name = "metrics",
     .synopsis = "[--names A,B] [--points N] [--csv|--plot] ID",
-    .help = "print or draw a job's metrics by step",
+    .help = "print or plot a job's metrics",
     .run = cmd_metrics,
     .min_operands = 1,
     .max_operands = 1,
     .completion = "job",
     .options = {
-        {"names", 0, "A,B", "which (loss,lr,images_per_sec)", "metric"},
-        {"points", 0, "N", "at most N rows: means of the steps between", NULL},
-        {"csv", 0, NULL, "as comma-separated values", NULL},
-        {"plot", 'p', NULL, "as curves in the terminal", NULL},
+        {"names", 0, "A,B", "metrics to print (loss,lr,images_per_sec)", "metric"},
+        {"points", 0, "N", "at most N rows; longer runs are averaged", NULL},
+        {"csv", 0, NULL, "print comma-separated values", NULL},
+        {"plot", 'p', NULL, "draw curves in the terminal", NULL},
     },
 };
 /* clang-format on */

@@ -160,7 +160,7 @@ static int cmd_nodes(int argc, char **argv)
 const struct cmd cmd_nodes_entry = {
     .name = "nodes",
     .synopsis = "[NAME]",
-    .help = "list the machines that train, or one with its checks",
+    .help = "list the nodes, or show one with its checks",
     .run = cmd_nodes,
     .max_operands = 1,
     .completion = "node",

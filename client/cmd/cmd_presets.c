@@ -93,7 +93,7 @@ static int cmd_presets(int argc, char **argv)
 const struct cmd cmd_presets_entry = {
     .name = "presets",
     .synopsis = "[NAME]",
-    .help = "list the published recipes, or show what one sets, without a daemon",
+    .help = "list the presets, or show the values of one; needs no daemon",
     .run = cmd_presets,
     .max_operands = 1,
     .completion = "preset",

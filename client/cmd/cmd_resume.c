@@ -107,13 +107,13 @@ static int cmd_resume(int argc, char **argv)
 const struct cmd cmd_resume_entry = {
     .name = "resume",
     .synopsis = "[--set KEY=VALUE...] ID",
-    .help = "go on with a job from its newest checkpoint",
+    .help = "resume a job from its newest checkpoint",
     .run = cmd_resume,
     .min_operands = 1,
     .max_operands = CMD_OPERANDS_MAX,
     .completion = "job",
     .options = {
-        {"set", 0, "KEY=VALUE", "change a key of cluster or restart, or the priority, as cluster.workers_per_node=1", "key"},
+        {"set", 0, "KEY=VALUE", "change a key of cluster or restart, or the priority, as in cluster.workers_per_node=1", "key"},
     },
 };
 /* clang-format on */

@@ -27,7 +27,7 @@ static int cmd_rm(int argc, char **argv)
 const struct cmd cmd_rm_entry = {
     .name = "rm",
     .synopsis = "ID...",
-    .help = "remove ended jobs with their run directories",
+    .help = "remove finished jobs and their run directories",
     .run = cmd_rm,
     .min_operands = 1,
     .max_operands = CMD_OPERANDS_MAX,

@@ -122,12 +122,12 @@ const struct cmd cmd_submit_entry = {
     .max_operands = 1,
     .completion = "file",
     .options = {
-        {"set", 0, "KEY=VALUE", "change a key of the document first, as lr.base=0.2", "key"},
-        {"wait", 0, NULL, "wait for its end; exit with its outcome", NULL},
-        {"watch", 0, NULL, "watch it until its end; exit with its outcome", NULL},
-        {"print-sbatch", 0, NULL, "print the batch script of a job for Slurm instead of submitting it", NULL},
-        {"train-images", 0, "N", "there are N training images: data.train_images", NULL},
-        {"eval-images", 0, "N", "there are N evaluation images: data.eval_images", NULL},
+        {"set", 0, "KEY=VALUE", "change a key of the document first, as in lr.base=0.2", "key"},
+        {"wait", 0, NULL, "wait until the job ends; exit with its outcome", NULL},
+        {"watch", 0, NULL, "watch the job until it ends; exit with its outcome", NULL},
+        {"print-sbatch", 0, NULL, "print the batch script of a Slurm job instead of submitting it", NULL},
+        {"train-images", 0, "N", "number of training images (data.train_images)", NULL},
+        {"eval-images", 0, "N", "number of evaluation images (data.eval_images)", NULL},
     },
 };
 /* clang-format on */

@@ -271,7 +271,7 @@ static int cmd_sweep(int argc, char **argv)
 const struct cmd cmd_sweep_entry = {
     .name = "sweep",
     .synopsis = "FILE|- | show ID | wait ID | list | cancel ID",
-    .help = "sweep job keys for the best values: submit a sweep, show its results, wait, list, cancel",
+    .help = "try many values of job keys: submit a sweep, show its results, wait for it, list, cancel",
     .run = cmd_sweep,
     .min_operands = 1,
     .max_operands = 2,

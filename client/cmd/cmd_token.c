@@ -141,14 +141,14 @@ static int cmd_token(int argc, char **argv)
 const struct cmd cmd_token_entry = {
     .name = "token",
     .synopsis = "create [--role R] [--expires T] NAME | list | revoke ID",
-    .help = "make, list and revoke tokens; over the unix socket, or with a token of role admin",
+    .help = "create, list and revoke tokens; needs the unix socket or a token of role admin",
     .run = cmd_token,
     .min_operands = 1,
     .max_operands = 2,
     .completion = "create|list|revoke token",
     .options = {
-        {"role", 0, "R", "what it may: read, submit, operator, node or admin (submit)", "role"},
-        {"expires", 0, "T", "it ends after this time, as 90m, 12h or 30d (never)", NULL},
+        {"role", 0, "R", "role: read, submit, operator, node or admin (submit)", "role"},
+        {"expires", 0, "T", "lifetime, as in 90m, 12h or 30d (unlimited)", NULL},
     },
 };
 /* clang-format on */

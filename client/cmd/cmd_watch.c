@@ -118,7 +118,7 @@ static int cmd_wait(int argc, char **argv)
 const struct cmd cmd_watch_entry = {
     .name = "watch",
     .synopsis = "[ID]",
-    .help = "watch a job until it ends, and exit with its outcome; without ID the queue",
+    .help = "watch a job until it ends and exit with its outcome; without ID, watch the queue",
     .run = cmd_watch,
     .max_operands = 1,
     .completion = "job",
@@ -127,7 +127,7 @@ const struct cmd cmd_watch_entry = {
 const struct cmd cmd_wait_entry = {
     .name = "wait",
     .synopsis = "ID...",
-    .help = "wait until jobs have ended; exit with the outcome of the first that did not succeed",
+    .help = "wait until jobs end; exit with the outcome of the first that did not succeed",
     .run = cmd_wait,
     .min_operands = 1,
     .max_operands = CMD_OPERANDS_MAX,

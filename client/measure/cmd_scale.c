@@ -390,19 +390,19 @@ static int cmd_scale(int argc, char **argv)
 const struct cmd cmd_scale_entry = {
     .name = "scale",
     .synopsis = "--workers N,N... [--strong|--weak] [--steps N] [--set KEY=VALUE...] FILE|-",
-    .help = "measure how a job scales over this machine's workers, beside the prediction, without a daemon",
+    .help = "measure how a job scales with the workers of this machine; needs no daemon",
     .run = cmd_scale,
     .min_operands = 1,
     .max_operands = 1,
     .completion = "file",
     .options = {
-        {"set", 0, "KEY=VALUE", "change a key of the document first, as batch_per_worker=32", "key"},
-        {"workers", 0, "N,N...", "numbers of MPI ranks, as 1,2,4", NULL},
-        {"strong", 0, NULL, "only strong scaling: the global batch stays", NULL},
-        {"weak", 0, NULL, "only weak scaling: each worker keeps its batch", NULL},
-        {"steps", 0, "N", "steps that are measured, behind one to warm up (5)", NULL},
-        {"plot", 0, NULL, "also as curves over the workers in the terminal, with log axes", NULL},
-        {"oversubscribe", 0, NULL, "also more workers than there are slots", NULL},
+        {"set", 0, "KEY=VALUE", "change a key of the document first, as in batch_per_worker=32", "key"},
+        {"workers", 0, "N,N...", "worker counts, as in 1,2,4", NULL},
+        {"strong", 0, NULL, "only strong scaling: the same global batch", NULL},
+        {"weak", 0, NULL, "only weak scaling: the same batch per worker", NULL},
+        {"steps", 0, "N", "measured steps, after one to warm up (5)", NULL},
+        {"plot", 0, NULL, "also draw curves in the terminal, on log axes", NULL},
+        {"oversubscribe", 0, NULL, "allow more workers than slots", NULL},
     },
 };
 /* clang-format on */
