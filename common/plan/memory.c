@@ -4,18 +4,23 @@
  * training data.prefetch_batches of images are in memory beside the one in work, for evaluation
  * two. Measured at 224 with one thread (resident at most): 51.1 MB an image and 337 MB besides.
  * What the sum leaves out is fitted to workers' resident memory: FIXED_BYTES within 4 % of it for
- * residual networks of 18 to 152 layers at 64 to 224 pixels, 1 to 48 threads and 1 to 4 workers.
+ * residual networks of 18 to 152 layers at 64 to 224 pixels, 1 to 48 threads and 1 to 4 workers. In
+ * bf16 a thread's memory follows from the network (bf16_grid.h).
  */
 #include "common/job/optimizers.h"
 #include "common/net/activations.h"
 #include "common/net/arch.h"
+#include "common/net/bf16_grid.h"
 #include "common/net/cnn.h"
 #include "common/plan/parts.h"
 
-#define EVAL_BATCHES 3
-#define FIXED_BYTES  (32ll << 20)
-/* In fp32, measured with 2 to 48 threads: 1.5 MB each. */
-#define THREAD_BYTES (3ll << 19)
+#define EVAL_BATCHES    3
+#define FIXED_BYTES     (32ll << 20) /* and CNN_FIXED_BYTES: 25 to 400 images, 1 to 7 threads */
+#define CNN_FIXED_BYTES (16ll << 20)
+/* Measured with 2 to 48 threads. */
+#define THREAD_BYTES      (3ll << 19)
+#define CNN_THREAD_BYTES  (1ll << 20)
+#define BF16_THREAD_BYTES (1ll << 19) /* beside what it works in */
 
 /* Of one image. */
 static size_t activation_bytes(const struct job_spec *spec, const struct arch_shape *shape)
@@ -33,6 +38,17 @@ static size_t activation_bytes(const struct job_spec *spec, const struct arch_sh
     network_make(shape, &network);
     activations_plan(&network, inference, number_bytes, &activations);
     return activations.numbers * number_bytes;
+}
+
+/* Of each thread beyond one. */
+static int64_t thread_bytes(const struct job_spec *spec, const struct arch_shape *shape)
+{
+    if (shape->arch->family == ARCH_CNN)
+        return CNN_THREAD_BYTES;
+    if (spec->precision != JOB_PRECISION_BF16)
+        return THREAD_BYTES;
+    struct bf16_thread_bytes bytes = bf16_thread_bytes_of(shape, spec->mode == JOB_MODE_TRAIN);
+    return BF16_THREAD_BYTES + (int64_t)(bytes.scratch + bytes.dw);
 }
 
 struct plan_memory plan_memory_of(const struct job_spec *spec)
@@ -53,10 +69,10 @@ struct plan_memory plan_memory_of(const struct job_spec *spec)
         .images = trains ? spec->batch_per_worker : spec->eval.batch,
         .eval_input_bytes =
             spec->data.eval ? input_bytes * EVAL_BATCHES * input * spec->eval.batch : 0,
-        .fixed_bytes = FIXED_BYTES,
+        .fixed_bytes = shape.arch->family == ARCH_CNN ? CNN_FIXED_BYTES : FIXED_BYTES,
         .more_threads =
             spec->cluster.threads_per_worker > 1 ? spec->cluster.threads_per_worker - 1 : 0,
-        .thread_bytes = THREAD_BYTES,
+        .thread_bytes = thread_bytes(spec, &shape),
     };
 }
 

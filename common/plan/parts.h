@@ -15,7 +15,7 @@ struct plan_memory {
     int64_t images;          /* in memory at a time */
     int64_t fixed_bytes;     /* the program, MPI, OpenBLAS, tiles */
     int64_t more_threads;    /* than one, as far as the document says */
-    int64_t thread_bytes;    /* of each of these: tiles, unfinished sums of weights, its stack */
+    int64_t thread_bytes;    /* of each of these: tiles, sums of weights, its stack */
     int64_t eval_input_bytes; /* batches of evaluation images */
 };
 struct plan_memory plan_memory_of(const struct job_spec *spec);

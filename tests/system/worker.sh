@@ -58,13 +58,22 @@ for threads in 1 4; do
 done
 
 # ---- memory: what the plan says of a worker and what it takes; threads take little
+memory_of() { # THREADS JQ-CHANGES: sets $resident
+    local job="$work/threads-$1" changes=$2
+    jq -n --argjson threads "$1" '{model: {image_size: 64, winograd: false}, data: {train: "synthetic", train_images: 640}, batch_per_worker: 8,
+        cluster: {workers_per_node: 1, threads_per_worker: $threads}, steps: 1, checkpoint: {disable: true}} | '"$changes" >"$job.json"
+    rm -rf "$job"
+    worker 1 "$job.json" "$job"
+    resident=$(jq 'select(.type == "run_stop") | .memory_peak_bytes' "$job/attempt-1/events.jsonl")
+    is "$(jq --argjson resident "$resident" '.memory_bytes_per_worker / $resident | . > 0.95 and . < 1.05' "$job/plan.json")" \
+        true "the plan's memory of a worker of $1 threads is within 5 % of its resident memory ($changes: $resident bytes)"
+}
+for threads in 22 3; do
+    memory_of $threads '.precision = "bf16"'
+    memory_of $threads '.model = {arch: "cnn"} | .batch_per_worker = 100'
+done
 for threads in 1 7 48; do
-    printf '%s' '{"model": {"image_size": 64, "winograd": false}, "data": {"train": "synthetic", "train_images": 640}, "batch_per_worker": 8,
-        "cluster": {"workers_per_node": 1, "threads_per_worker": '"$threads"'}, "steps": 1, "checkpoint": {"disable": true}}' >"$work/threads.json"
-    worker 1 "$work/threads.json" "$work/threads-$threads"
-    resident=$(jq 'select(.type == "run_stop") | .memory_peak_bytes' "$work/threads-$threads/attempt-1/events.jsonl")
-    is "$(jq --argjson resident "$resident" '.memory_bytes_per_worker / $resident | . > 0.95 and . < 1.05' "$work/threads-$threads/plan.json")" \
-        true "the plan's memory of a worker of $threads threads is within 5 % of its resident memory ($resident bytes)"
+    memory_of $threads .
     [ "$threads" != 1 ] || one=$resident
 done
 is "$(jq -n "($resident - $one) / 47 <= 2e6")" true "a thread takes 2 MB at most ($(((resident - one) / 47)) bytes)"

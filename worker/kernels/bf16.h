@@ -22,7 +22,7 @@
 #include <stdint.h>
 #include <string.h>
 
-typedef uint16_t bf16;
+#include "common/net/bf16_grid.h"
 
 enum bf16_kind { BF16_EMULATED, BF16_DOT, BF16_AMX, BF16_KINDS };
 
@@ -57,11 +57,10 @@ void bf16_from_floats(const float *from, size_t n, bf16 *to);
 void bf16_to_floats(const bf16 *from, size_t n, float *to);
 
 /*
- * A product's right-hand matrix (k, n) lies in panels of 32 columns: a panel is a list of chunks of
- * 32 rows, a chunk two tiles of 16 columns, a tile 16 pairs of rows: (n / 32, k / 32, 2, 16, 16,
- * 2).
+ * A product's right-hand matrix (k, n) lies in panels of BF16_COLUMNS columns: a panel is a list of
+ * chunks of BF16_CHUNK rows, a chunk two tiles of 16 columns, a tile 16 pairs of rows: (n / 32, k /
+ * 32, 2, 16, 16, 2).
  */
-enum { BF16_COLUMNS = 32, BF16_CHUNK = 32, BF16_CHUNK_SIZE = BF16_CHUNK * BF16_COLUMNS };
 
 /* One chunk from fp32: element (i, j) at from[i ld + j], or from[j ld + i] if transposed. Rows from
  * `rows` on are zero. */
@@ -82,8 +81,6 @@ struct bf16_product {
     size_t chunks;
     const bf16 *panel;
 };
-
-enum { BF16_ROWS = 32 };
 
 /* A thread's products lie between these two: the processor's modes and tiles are set, and given
  * back so that a change of threads need not save them. */

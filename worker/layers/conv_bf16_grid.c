@@ -3,78 +3,18 @@
 #include "worker/kernels/bf16_vec.h"
 #include "worker/kernels/dry_run.h"
 
-/* Measured best: what a group of images (or rows, of a 1x1) takes of the second-level cache; more
- * where the weights, which are read once a group, are large. */
-enum { GROUP_BYTES = 400 * 1024, LARGE_GROUP_BYTES = 1024 * 1024, LARGE_WEIGHTS = 512 * 1024 };
-
-size_t bf16_grid_lead(const struct bf16_grid *g, size_t f)
-{
-    return f < g->pad ? (g->pad - f + g->stride - 1) / g->stride : 0;
-}
-
-size_t bf16_grid_end(const struct bf16_grid *g, size_t f)
-{
-    return (g->in + g->pad - f + g->stride - 1) / g->stride;
-}
-
-size_t bf16_grid_reach(const struct bf16_grid *g, size_t f)
-{
-    return (g->kernel - 1 - f) / g->stride;
-}
-
-/* So wide that what lies beyond a row's end is a zero of the next row's beginning. */
-static void set_width(struct bf16_grid *g)
-{
-    g->lead = 0;
-    for (size_t f = 0; f < g->phases; f++)
-        if (bf16_grid_reach(g, f) > bf16_grid_lead(g, f))
-            g->lead = extent_max(g->lead, bf16_grid_reach(g, f) - bf16_grid_lead(g, f));
-    g->width = g->out + g->lead;
-    for (size_t f = 0; f < g->phases; f++) {
-        size_t reads = g->out + bf16_grid_reach(g, f);
-        g->width = extent_max(g->width, bf16_grid_end(g, f));
-        g->width = extent_max(g->width, reads - extent_min(bf16_grid_lead(g, f), reads));
-    }
-}
-
-bool bf16_grid_is_large(const struct bf16_grid *g)
-{
-    return g->kernel * g->kernel * g->gi * g->co > LARGE_WEIGHTS;
-}
-
-static size_t group_bytes(const struct bf16_grid *g)
-{
-    return bf16_grid_is_large(g) ? LARGE_GROUP_BYTES : GROUP_BYTES;
-}
-
 struct bf16_grid bf16_grid_of(const struct conv *c)
 {
     const struct window *w = &c->window;
-    struct bf16_grid g = {.in = (size_t)w->in,
-                          .out = (size_t)w->out,
-                          .stride = (size_t)w->stride,
-                          .kernel = (size_t)w->kernel,
-                          .pad = (size_t)w->pad,
-                          .ci = (size_t)w->channels,
-                          .co = (size_t)c->out_channels,
-                          .gi = (size_t)(w->channels / c->groups),
-                          .go = (size_t)(c->out_channels / c->groups)};
 
-    g.phases = extent_min(g.stride, g.kernel);
-    g.chunks_in = extent_max(g.gi, BF16_CHUNK) / BF16_CHUNK;
-    g.chunks_out = extent_max(g.go, BF16_CHUNK) / BF16_CHUNK;
-    set_width(&g);
-    g.slack = (g.kernel + g.pad + g.lead) * (g.width + 1) + 2 * BF16_ROWS;
-    g.x_in_place = g.kernel == 1 && g.stride == 1 && !g.pad;
-    g.dz_in_place = g.kernel == 1 && g.width == g.out;
-    g.images = group_bytes(&g) / (g.width * g.width * extent_max(g.ci, g.co) * sizeof(bf16));
-    g.images = g.images ? g.images : 1;
-    return g;
-}
-
-bool bf16_grid_is_first(const struct bf16_grid *g)
-{
-    return g->ci < BF16_CHUNK;
+    return bf16_grid_make(&(struct arch_conv){.in_size = w->in,
+                                              .out_size = w->out,
+                                              .stride = w->stride,
+                                              .kernel = w->kernel,
+                                              .padding = w->pad,
+                                              .in_channels = w->channels,
+                                              .out_channels = c->out_channels,
+                                              .groups = c->groups});
 }
 
 /* ---- taps */
@@ -118,60 +58,6 @@ size_t bf16_base_in(const struct bf16_grid *g, size_t j)
 size_t bf16_base_out(const struct bf16_grid *g, size_t j)
 {
     return g->go == g->co ? 0 : g->go < BF16_CHUNK ? j * 32 : j * 32 / g->gi * g->go;
-}
-
-/* ---- scratch memory */
-
-static void *carve(char *memory, size_t *used, size_t bytes)
-{
-    void *p = memory ? memory + *used : NULL;
-    *used += bf16_round_up(bytes, 64);
-    return p;
-}
-
-size_t bf16_grid_positions(const struct bf16_grid *g)
-{
-    if (g->x_in_place)
-        return extent_max(group_bytes(g) / (extent_max(g->ci, g->co) * sizeof(bf16)) & ~(size_t)31,
-                          64);
-    return g->images * g->width * g->width;
-}
-
-size_t bf16_first_layer_rows(const struct bf16_grid *g)
-{
-    return bf16_round_up(g->kernel * g->kernel * g->ci, 32);
-}
-
-struct bf16_scratch bf16_scratch_of(const struct bf16_grid *g, bool backward, void *memory)
-{
-    struct bf16_scratch s = {0};
-    size_t n = bf16_grid_positions(g), phases = g->phases * g->phases,
-           all = bf16_round_up(n + g->slack, 32);
-    size_t taps = g->kernel * g->kernel, chunks = extent_max(g->chunks_in, g->chunks_out);
-    bool first = bf16_grid_is_first(g);
-
-    /* rows that do not fall on each other in the first-level cache */
-    s.ld = all + (all / 32 % 2 ? 0 : 32);
-    s.chunk = carve(memory, &s.bytes, (taps * chunks + g->kernel * 32) * sizeof *s.chunk);
-    s.pixel = carve(memory, &s.bytes, all * sizeof *s.pixel);
-    if (!g->x_in_place)
-        s.x = carve(memory, &s.bytes, phases * all * (first ? g->stride : 1) * g->ci * sizeof *s.x);
-    if (!backward)
-        return s;
-    s.block = carve(memory, &s.bytes, (all / 32 + 1) * sizeof *s.block);
-    s.x_columns = carve(memory, &s.bytes,
-                        (first ? g->stride * g->stride : phases) * g->ci * s.ld * sizeof *s.x);
-    s.tail = carve(memory, &s.bytes, 32 * extent_max(g->ci, g->co) * sizeof *s.tail);
-    if (first) {
-        s.dw = carve(memory, &s.bytes, bf16_first_layer_rows(g) * g->co * sizeof *s.dw);
-        s.dz = carve(memory, &s.bytes, BF16_BLOCK_POSITIONS * g->co * sizeof *s.dz);
-        s.dz_panels = carve(memory, &s.bytes, BF16_BLOCK_POSITIONS * g->co * sizeof *s.dz);
-        s.left = carve(memory, &s.bytes, bf16_first_layer_rows(g) * BF16_LEFT_LD * sizeof *s.left);
-        return s;
-    }
-    s.dz = carve(memory, &s.bytes, (g->dz_in_place ? 0 : all * g->co) * sizeof *s.dz);
-    s.dz_panels = carve(memory, &s.bytes, bf16_round_up(n, 32) * g->co * sizeof *s.dz);
-    return s;
 }
 
 /* ---- positions */

@@ -223,17 +223,13 @@ static int allocate_activations(struct model *m, const struct network *n, struct
 /* bf16: each thread's scratch, and from the second thread on its part of a weight gradient. */
 static int allocate_bf16(struct model *m, struct error *e)
 {
-    size_t scratch = 0, weights = 0;
+    struct arch_shape shape = model_shape(&m->config);
+    struct bf16_thread_bytes bytes = bf16_thread_bytes_of(&shape, !m->config.inference);
 
-    for (int i = 0; i < m->unit_count; i++) {
-        const struct conv *c = &m->units[i].conv;
-        scratch = extent_max(scratch, conv_bf16_scratch_bytes(c, !m->config.inference));
-        weights = extent_max(weights, conv_weights(c));
-    }
-    for (int t = 1; t < m->config.threads && !m->config.inference; t++)
-        if (model_allocate_floats(m, &m->lanes[t].dw, weights, e))
+    for (int t = 1; t < m->config.threads && bytes.dw; t++)
+        if (model_allocate_floats(m, &m->lanes[t].dw, bytes.dw / sizeof(float), e))
             return -(int)e->code;
-    return allocate_own(m, scratch, e);
+    return allocate_own(m, bytes.scratch, e);
 }
 
 /* Of the convolutions: a single thread's scratch, or what a team and its threads want. Batches may

@@ -1,0 +1,89 @@
+/*
+ * How a convolution of bf16 lies in memory: its grid of positions, and the scratch memory that a
+ * thread works in. The planner states its size, the engine (worker/layers/conv_bf16.h, which says
+ * why) allocates it and works in it.
+ */
+#ifndef TRAIND_COMMON_NET_BF16_GRID_H
+#define TRAIND_COMMON_NET_BF16_GRID_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/net/arch.h"
+
+typedef uint16_t bf16;
+
+/* Of products: columns and rows of a panel's chunks, and rows of a tile of the left-hand side. */
+enum { BF16_COLUMNS = 32, BF16_CHUNK = 32, BF16_CHUNK_SIZE = BF16_CHUNK * BF16_COLUMNS };
+enum { BF16_ROWS = 32 };
+
+/* How a convolution lies on its grid of positions. */
+struct bf16_grid {
+    size_t in, out, stride, kernel, pad, ci, co;
+    size_t gi, go;     /* channels of a group */
+    size_t chunks_in;  /* of 32 channels of x that a panel of outputs meets at each tap */
+    size_t chunks_out; /* of dz that a panel of inputs meets */
+    size_t phases;     /* of each direction: the remainders by the stride that have taps */
+    size_t width;      /* positions of a row, rows of an image */
+    size_t lead;       /* zero rows and columns before dz */
+    size_t slack;      /* zero positions behind the last image */
+    size_t images;     /* of a group */
+    bool x_in_place, dz_in_place;
+};
+
+/* Of a convolution as arch_each_conv shows it. */
+struct bf16_grid bf16_grid_make(const struct arch_conv *c);
+/* The first layer: fewer channels than a chunk. */
+bool bf16_grid_is_first(const struct bf16_grid *g);
+bool bf16_grid_is_large(const struct bf16_grid *g); /* its weights */
+
+/* Positions of phase f before the first pixel, and before the end of the last one. */
+size_t bf16_grid_lead(const struct bf16_grid *g, size_t f);
+size_t bf16_grid_end(const struct bf16_grid *g, size_t f);
+/* The last tap's distance in phase f. */
+size_t bf16_grid_reach(const struct bf16_grid *g, size_t f);
+/* Positions of a group; of a 1x1 in place, rows. */
+size_t bf16_grid_positions(const struct bf16_grid *g);
+
+/* ---- scratch memory */
+
+/* dw's sums are read and written once a block of positions. */
+enum {
+    BF16_BLOCK_POSITIONS = 512,
+    BF16_LARGE_BLOCK_POSITIONS = 2048,
+    BF16_LEFT_LD = BF16_BLOCK_POSITIONS + 32
+};
+
+struct bf16_scratch {
+    bf16 *x;         /* (phases^2, positions + slack, ci) */
+    bf16 *x_columns; /* (phases^2, ci, ld): x transposed */
+    bf16 *dz;        /* (positions + slack, co) */
+    bf16 *dz_panels; /* (co / 32, positions / 32, ...) */
+    bf16 *tail;      /* (32, the more channels) */
+    bf16 *left;      /* of the first layer: (its rows, BF16_LEFT_LD) */
+    float *dw;       /* of the first layer: its rows up to a multiple of 32 */
+    int32_t *pixel;  /* (positions): of a tensor */
+    size_t *chunk;   /* (chunks of a panel) */
+    size_t *block;   /* (chunks of a block of positions) */
+    size_t ld;       /* of x_columns */
+    size_t bytes;
+};
+
+/* memory NULL: only its size. */
+struct bf16_scratch bf16_scratch_of(const struct bf16_grid *g, bool backward, void *memory);
+size_t bf16_first_layer_rows(const struct bf16_grid *g); /* of dw, up to a multiple of 32 */
+
+/* Of all convolutions of a network: the scratch memory of a thread, and (backward) its part of dw,
+ * which every thread but the first has beside it. */
+struct bf16_thread_bytes {
+    size_t scratch, dw;
+};
+struct bf16_thread_bytes bf16_thread_bytes_of(const struct arch_shape *shape, bool backward);
+
+static inline size_t bf16_round_up(size_t x, size_t unit)
+{
+    return (x + unit - 1) / unit * unit;
+}
+
+#endif
