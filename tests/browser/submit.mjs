@@ -139,6 +139,39 @@ async function cloning(page, job) {
   ok(true, "clone: of a job that is not there is told as such");
 }
 
+// A job of mixed precision: typed into the form, posted, trained, told on its page and beside the one in fp32.
+async function mixedPrecision(page, plain) {
+  await page.goto(`${origin}/#/submit`);
+  await json(page).fill(JSON.stringify({ ...JOB, name: "mixed", steps: 4, cluster: { ...JOB.cluster, workers_per_node: 2 } }));
+  await json(page).blur();
+  await page.evaluate(() => document.querySelectorAll("details.group").forEach((group) => { group.open = true; }));
+  same(await field(page, "/precision").inputValue(), "fp32", "bf16: the form begins with fp32");
+  await field(page, "/precision").selectOption("bf16");
+  await field(page, "/comm/dtype").selectOption("bf16");
+  await field(page, "/loss_scale").fill("0");
+  await page.locator('[data-pointer="/loss_scale"] .error').waitFor();
+  ok(true, "bf16: a loss scale of nothing is refused at its field");
+  await field(page, "/loss_scale").fill("128");
+  await page.locator('[data-pointer="/loss_scale"] .error').waitFor({ state: "hidden" });
+  const document = await written(page);
+  same(JSON.stringify([document.precision, document.loss_scale, document.comm]), '["bf16",128,{"dtype":"bf16"}]', "bf16: the document has what was chosen");
+  await planShows(page, document, "bf16");
+  await page.getByRole("button", { name: "Submit the job" }).click();
+  await page.getByRole("heading", { name: "mixed", exact: true }).waitFor();
+  const job = await jobIn((await api("/v1/jobs")).jobs[0].id, "succeeded");
+  same(JSON.stringify([job.spec.precision, job.spec.loss_scale, job.spec.comm.dtype]), '["bf16",128,"bf16"]', "bf16: so has the job, which trained");
+  const told = page.locator("dt", { hasText: /^Precision$/ }).locator("xpath=following-sibling::dd[1]");
+  same(await told.textContent(), "bf16, loss scale 128, gradients summed in bf16", "bf16: its page says so");
+  await page.goto(`${origin}/#/compare?ids=${plain.id},${job.id}`);
+  await page.locator(".differences tbody tr").first().waitFor();
+  const rows = await page.locator(".differences tbody tr").evaluateAll((all) => all.map((row) => [...row.children].map((cell) => cell.textContent)));
+  const shown = (pointer) => rows.find(([key]) => key === pointer)?.slice(1).join(" ");
+  same(`${shown("/precision")}; ${shown("/loss_scale")}; ${shown("/comm/dtype")}`, "fp32 bf16; 1 128; fp32 bf16", "bf16: and what differs from fp32, beside it");
+  await page.goto(`${origin}/#/jobs/${plain.id}`);
+  await page.getByRole("heading", { name: "Plan" }).waitFor();
+  same(await page.locator("dt", { hasText: /^Precision$/ }).count(), 0, "bf16: a job in fp32 has no such line");
+}
+
 // The lines for a terminal do what the button does.
 async function elsewhere(page) {
   await page.goto(`${origin}/#/submit`);
@@ -187,6 +220,7 @@ await story(async ({ context, page }) => {
   await jsonBothWays(page);
   const job = await submitting(page);
   await cloning(page, job);
+  await mixedPrecision(page, job);
   await elsewhere(page);
   await outage(context, page);
   forget(/status of (422|404)|ERR_INTERNET_DISCONNECTED/);

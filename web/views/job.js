@@ -18,11 +18,18 @@ const LIVE_MS = 250; // between what the stream tells of steps being shown
 const optimizerWords = (o) => [o.name, ["sgd", "lars", "rmsprop"].includes(o.name) && `momentum ${o.momentum}`,
   `weight decay ${o.weight_decay}`].filter(Boolean).join(", ");
 
+// What is not as in plain fp32; null where nothing is.
+const precisionWords = ({ precision = "fp32", loss_scale: scale = 1, comm = {} }) => {
+  const more = [scale !== 1 && `loss scale ${scale}`, comm.dtype && comm.dtype !== "fp32" && `gradients summed in ${comm.dtype}`].filter(Boolean);
+  return precision === "fp32" && !more.length ? null : [precision, ...more].join(", ");
+};
+
 // Model, data and what became of the job, beside its plan.
 function about(job) {
   const { spec = {} } = job;
   return [
     ["Model", spec.model && `${spec.model.arch}, ${spec.model.image_size} × ${spec.model.image_size}, ${f.count(spec.model.classes)} classes, ${spec.precision ?? "fp32"}`],
+    ["Precision", precisionWords(spec)],
     ["Data", spec.data?.train],
     ["Optimiser", spec.optimizer && optimizerWords(spec.optimizer)],
     ["Submitted", job.created_at && f.date(job.created_at)],
