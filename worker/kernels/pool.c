@@ -4,27 +4,17 @@
 #include <string.h>
 
 #include "worker/kernels/dry_run.h"
-#include "worker/kernels/vec.h"
+#include "worker/kernels/pool_vec.h"
 
-/* VEC channels from x on, all taps: the maximum and its tap stay in registers. */
+POOL_INLINE vec load_floats(const void *at)
+{
+    return vec_load(at);
+}
+
 static void max_of_vector(const struct window *w, const float *x, struct window_hits ty,
                           struct window_hits tx, float *y, uint8_t *tap)
 {
-    vec best = vec_all(-INFINITY);
-    vec_int best_tap = {0};
-
-    for (int ky = ty.first; ky < ty.end; ky++)
-        for (int kx = tx.first; kx < tx.end; kx++) {
-            size_t pixel = (size_t)((ty.start + ky) * w->in + tx.start + kx);
-            vec v = vec_load(x + pixel * (size_t)w->channels);
-            vec_int larger = (vec_int)(v > best) | (vec_int)(v != v),
-                    here = (vec_int){0} + (ky * w->kernel + kx);
-            best = (vec)(((vec_int)v & larger) | ((vec_int)best & ~larger));
-            best_tap = (here & larger) | (best_tap & ~larger);
-        }
-    vec_store(y, best);
-    if (tap)
-        *(vec_bytes *)tap = __builtin_convertvector(best_tap, vec_bytes);
+    vec_store(y, pool_max_of_vector(w, x, sizeof *x, load_floats, ty, tx, tap));
 }
 
 static void max_of_channel(const struct window *w, const float *x, struct window_hits ty,

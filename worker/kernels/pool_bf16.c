@@ -1,29 +1,18 @@
 #include "worker/kernels/pool_bf16.h"
 
-#include <math.h>
-
 #include "worker/kernels/bf16_vec.h"
 #include "worker/kernels/dry_run.h"
+#include "worker/kernels/pool_vec.h"
 
-/* The first of the largest, or the last NaN, as pool_max. */
+POOL_INLINE vec load_bf16(const void *at)
+{
+    return vec_load_bf16(at);
+}
+
 static void bf16_max_of_vector(const struct window *w, const bf16 *x, struct window_hits ty,
                                struct window_hits tx, bf16 *y, uint8_t *tap)
 {
-    vec best = vec_all(-INFINITY);
-    vec_int best_tap = {0};
-
-    for (int ky = ty.first; ky < ty.end; ky++)
-        for (int kx = tx.first; kx < tx.end; kx++) {
-            size_t pixel = (size_t)((ty.start + ky) * w->in + tx.start + kx);
-            vec v = vec_load_bf16(x + pixel * (size_t)w->channels);
-            vec_int larger = (vec_int)(v > best) | (vec_int)(v != v),
-                    here = (vec_int){0} + (ky * w->kernel + kx);
-            best = (vec)(((vec_int)v & larger) | ((vec_int)best & ~larger));
-            best_tap = (here & larger) | (best_tap & ~larger);
-        }
-    vec_store_bf16(y, best, false);
-    if (tap)
-        *(vec_bytes *)tap = __builtin_convertvector(best_tap, vec_bytes);
+    vec_store_bf16(y, pool_max_of_vector(w, x, sizeof *x, load_bf16, ty, tx, tap), false);
 }
 
 void pool_bf16_max(const struct window *w, const bf16 *x, size_t first, size_t end, bf16 *y,

@@ -8,31 +8,13 @@
  */
 #include <string.h>
 
-#include "common/run/trace.h"
-#include "worker/kernels/parallel.h"
+typedef float number;
+#define TENSORS(owner) (owner)
+
 #include "worker/kernels/pool.h"
 #include "worker/kernels/softmax_loss.h"
+#include "worker/model/backward_walk.h"
 #include "worker/model/bf16.h"
-
-/* The tensor behind a gradient: its activation and the batch norms that made it. */
-struct target {
-    const float *y;          /* NULL: known by the sign of scale z + shift */
-    struct unit *unit;       /* NULL: nothing to mask and no sums to take */
-    struct unit *downsample; /* or NULL */
-};
-
-struct pass {
-    struct model *m;
-    struct unit *u;
-    struct lane *lane;
-    const float *x, *g;       /* input of the convolution; gradient of its normalised output */
-    const struct unit *below; /* whose activation x is, to be made again; NULL: x is there */
-    bool below_by_rows;       /* with the rows of dz; otherwise before the convolution */
-    float *dz, *dx;           /* dz may be g's memory */
-    double scale;             /* of the loss */
-    bool add_dx, accumulate;
-    struct target target; /* of dx */
-};
 
 static void make_y_again(const struct unit *u, const struct parallel_block *part)
 {
@@ -121,21 +103,8 @@ static void make_input_again(const struct pass *p, struct parallel_share share)
     trace_part(piece, TRACE_NORM);
 }
 
-/* The numbers of the batch norms behind the target's gradient, when all threads have their sums. */
-static void finish_target(const struct pass *p, struct parallel_share share)
-{
-    struct model *m = p->m;
-
-    if (!p->target.unit)
-        return;
-    parallel_barrier(share);
-    unit_finish_gradients(m, p->target.unit, m->n, false, p->accumulate, share);
-    if (p->target.downsample)
-        unit_finish_gradients(m, p->target.downsample, m->n, true, p->accumulate, share);
-}
-
 /* A thread's part of both gradients. */
-static void backward_convolve(struct parallel_share share, void *context)
+static void walk_convolve(struct parallel_share share, void *context)
 {
     struct pass p = *(struct pass *)context;
     struct model *m = p.m;
@@ -152,17 +121,7 @@ static void backward_convolve(struct parallel_share share, void *context)
         conv_backward(&p.u->conv, &b, 0, m->n);
     else
         conv_backward_team(&p.u->conv, &b, m->n, share, &memory);
-    finish_target(&p, share);
-}
-
-/* Weight gradient and input gradient of one unit; then the numbers of the batch norms behind the
- * input gradient. */
-static void backward_run_unit(struct pass *p)
-{
-    double span = trace_begin();
-
-    parallel_team(p->m->config.threads, backward_convolve, p);
-    trace_end_layer(span, "backward", p->u->name, unit_flops(p->u, p->m->n) * (p->dx ? 2 : 1));
+    walk_finish_target(&p, share);
 }
 
 void model_announce(const struct announcement *a, size_t offset, size_t end)
@@ -170,21 +129,6 @@ void model_announce(const struct announcement *a, size_t offset, size_t end)
     if (a->ready)
         a->ready(offset, end - offset, a->context);
 }
-
-static void announce(const struct announcement *a, const struct unit *u)
-{
-    model_announce(a, u->weight, u->grads_end);
-}
-
-static const float *block_input(const struct model *m, int i)
-{
-    return i ? m->blocks[i - 1].out_again : m->in_again;
-}
-
-struct run {
-    struct model *m;
-    int first, end; /* blocks */
-};
 
 /* Part of the run's outputs, one block after the other: what the next one adds is in cache. */
 static void derive_part(const struct run *r, const struct parallel_block *part)
@@ -196,7 +140,7 @@ static void derive_part(const struct run *r, const struct parallel_block *part)
         const struct block *b = &m->blocks[i];
         const struct unit *u = block_last(m, b);
         size_t c = unit_channels(u), at = part->row * c + column;
-        struct batchnorm_residual residual = {.rows = block_input(m, i) + at};
+        struct batchnorm_residual residual = {.rows = walk_block_input(m, i) + at};
         if (b->downsample >= 0) {
             const struct unit *d = &m->units[b->downsample];
             residual = (struct batchnorm_residual){d->z + at, d->scale + column, d->shift + column};
@@ -208,7 +152,7 @@ static void derive_part(const struct run *r, const struct parallel_block *part)
 
 enum { DERIVED_FLOATS = 16 * 1024 }; /* at once */
 
-static void derive(struct parallel_share share, void *context)
+static void walk_derive(struct parallel_share share, void *context)
 {
     const struct run *r = context;
     const struct unit *u = block_last(r->m, &r->m->blocks[r->first]), *stem = &r->m->units[0];
@@ -228,67 +172,6 @@ static void derive(struct parallel_share share, void *context)
             derive_part(r, &(struct parallel_block){row, rows, part[i].column, part[i].columns});
         }
     }
-}
-
-/* The outputs of the blocks [first, end), as forward had made them. */
-static void derive_run(struct model *m, int first, int end)
-{
-    struct run r = {m, first, end};
-    double span = trace_begin();
-    parallel_team(m->config.threads, derive, &r);
-    trace_end(span, "backward", "recompute", 0);
-}
-
-static struct target target_of_block(const struct model *m, int i)
-{
-    const struct block *b = &m->blocks[i];
-
-    if (i < 0)
-        return (struct target){.unit = m->pools ? NULL : &m->units[0]};
-    return (struct target){b->out_again, block_last(m, b),
-                           b->downsample >= 0 ? &m->units[b->downsample] : NULL};
-}
-
-/* From the gradient of the block's output to that of its input. */
-static void backward_run_block(struct model *m, int i, bool accumulate,
-                               const struct announcement *a)
-{
-    const struct block *b = &m->blocks[i];
-    float *g_in = i ? m->blocks[i - 1].g : m->g_in;
-    struct pass p = {.m = m, .g = b->g, .accumulate = accumulate};
-
-    if (b->derive >= 0)
-        derive_run(m, b->derive, i);
-    if (b->downsample >= 0) {
-        struct pass d = p;
-        d.u = &m->units[b->downsample];
-        d.x = block_input(m, i);
-        d.dz = d.u->dz;
-        d.dx = g_in;
-        backward_run_unit(&d);
-        announce(a, d.u);
-    }
-    for (int k = b->units - 1; k > 0; k--) {
-        struct unit *below = &m->units[b->first + k - 1];
-        p.u = &m->units[b->first + k];
-        p.dz = p.u->dz;
-        p.below = below;
-        p.x = below->y_again;
-        p.dx = below->g;
-        p.target = (struct target){NULL, below, NULL};
-        backward_run_unit(&p);
-        announce(a, p.u);
-        p.g = p.dx;
-    }
-    p.u = &m->units[b->first];
-    p.dz = p.u->dz;
-    p.below = NULL;
-    p.x = block_input(m, i);
-    p.dx = g_in;
-    p.add_dx = true; /* onto the shortcut's gradient */
-    p.target = target_of_block(m, i - 1);
-    backward_run_unit(&p);
-    announce(a, p.u);
 }
 
 enum { WEIGHTS_AT_ONCE = 128 };
@@ -340,7 +223,7 @@ static size_t rows_of_image(size_t row, size_t end, size_t pixels)
 }
 
 /* Gradient of the last block's output, masked and summed. */
-static void spread_average(struct parallel_share share, void *context)
+static void walk_spread_average(struct parallel_share share, void *context)
 {
     struct pass *p = context;
     struct model *m = p->m;
@@ -357,11 +240,11 @@ static void spread_average(struct parallel_share share, void *context)
             pool_average_backward(m->d_head, &of, (int)pixels, c, p->dx);
             finish_rows(&p->target, lane, p->dx, &of);
         }
-    finish_target(p, share);
+    walk_finish_target(p, share);
 }
 
 /* Gradient of the stem's activation from that of the pool, masked and summed. */
-static void spread_maxima(struct parallel_share share, void *context)
+static void walk_spread_maxima(struct parallel_share share, void *context)
 {
     struct pass *p = context;
     struct model *m = p->m;
@@ -376,37 +259,13 @@ static void spread_maxima(struct parallel_share share, void *context)
         pool_max_backward(&m->pool, p->g, m->tap, line, line + count, p->dx);
         finish_rows(&p->target, lane, p->dx, &of);
     }
-    finish_target(p, share);
-}
-
-static void start_target(struct pass *p, parallel_team_body *body)
-{
-    double span = trace_begin();
-
-    parallel_team(p->m->config.threads, body, p);
-    trace_end(span, "backward", body == spread_maxima ? "maxpool" : "avgpool, fc", 0);
-}
-
-static void run_stem(struct model *m, bool accumulate)
-{
-    struct unit *stem = &m->units[0];
-    struct pass p = {.m = m, .accumulate = accumulate};
-
-    if (m->pools) {
-        p.g = m->g_in;
-        p.dx = stem->g;
-        p.target.unit = stem;
-        start_target(&p, spread_maxima);
-    }
-    backward_run_unit(&(struct pass){
-        .m = m, .u = stem, .x = m->images, .g = stem->g, .dz = stem->dz, .accumulate = accumulate});
+    walk_finish_target(p, share);
 }
 
 void model_backward(struct model *m, double scale, bool accumulate, model_grads_ready *ready,
                     void *context)
 {
     struct announcement a = {ready, context};
-    int last = m->block_count - 1;
 
     run_classifier(m, scale, accumulate);
     if (ready)
@@ -419,13 +278,5 @@ void model_backward(struct model *m, double scale, bool accumulate, model_grads_
         model_bf16_backward(m, accumulate, &a);
         return;
     }
-    start_target(&(struct pass){.m = m,
-                                .accumulate = accumulate,
-                                .dx = m->blocks[last].g,
-                                .target = target_of_block(m, last)},
-                 spread_average);
-    for (int i = last; i >= 0; i--)
-        backward_run_block(m, i, accumulate, &a);
-    run_stem(m, accumulate);
-    announce(&a, &m->units[0]);
+    walk_back(m, accumulate, &a);
 }

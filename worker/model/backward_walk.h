@@ -1,0 +1,175 @@
+/*
+ * The walk of backward: from the classifier's input gradient through the blocks to the stem, with
+ * what is derived, announced and summed on the way. One text for both precisions: whoever includes
+ * it says what a `number` is and where the TENSORS of a model, block or unit are, and defines what
+ * threads do at each place.
+ */
+#ifndef TRAIND_WORKER_MODEL_BACKWARD_WALK_H
+#define TRAIND_WORKER_MODEL_BACKWARD_WALK_H
+
+#include "common/run/trace.h"
+#include "worker/kernels/parallel.h"
+#include "worker/model/internal.h"
+
+/* The tensor behind a gradient: its activation and the batch norms that made it. */
+struct target {
+    const number *y;         /* NULL: known by the sign of scale z + shift */
+    struct unit *unit;       /* NULL: nothing to mask and no sums to take */
+    struct unit *downsample; /* or NULL */
+};
+
+struct pass {
+    struct model *m;
+    struct unit *u;
+    struct lane *lane;
+    const void *x;            /* input of the convolution: numbers; float or bf16 of the first */
+    const number *g;          /* gradient of its normalised output */
+    const struct unit *below; /* whose activation x is, to be made again; NULL: x is there */
+    bool below_by_rows;       /* with the rows of dz; otherwise before the convolution */
+    number *dz, *dx;          /* dz may be g's memory */
+    double scale;             /* of the loss */
+    bool add_dx, accumulate;
+    struct target target; /* of dx */
+};
+
+struct run {
+    struct model *m;
+    int first, end; /* blocks */
+};
+
+/* Bodies of teams. */
+static parallel_team_body walk_convolve;       /* a thread's part of both gradients of pass->u */
+static parallel_team_body walk_derive;         /* the outputs of a run of blocks, once more */
+static parallel_team_body walk_spread_average; /* the gradient of the last block's output */
+static parallel_team_body walk_spread_maxima;  /* of the stem's activation from the pool's */
+
+/* The numbers of the batch norms behind the target's gradient, when all threads have their sums. */
+static void walk_finish_target(const struct pass *p, struct parallel_share share)
+{
+    struct model *m = p->m;
+
+    if (!p->target.unit)
+        return;
+    parallel_barrier(share);
+    unit_finish_gradients(m, p->target.unit, m->n, false, p->accumulate, share);
+    if (p->target.downsample)
+        unit_finish_gradients(m, p->target.downsample, m->n, true, p->accumulate, share);
+}
+
+static const number *walk_block_input(const struct model *m, int i)
+{
+    return i ? TENSORS(&m->blocks[i - 1])->out_again : TENSORS(m)->in_again;
+}
+
+/* Weight gradient and input gradient of one unit; then the numbers of the batch norms behind the
+ * input gradient. */
+static void walk_unit(struct pass *p, const struct announcement *a)
+{
+    double span = trace_begin();
+
+    parallel_team(p->m->config.threads, walk_convolve, p);
+    trace_end_layer(span, "backward", p->u->name, unit_flops(p->u, p->m->n) * (p->dx ? 2 : 1));
+    model_announce(a, p->u->weight, p->u->grads_end);
+}
+
+/* The outputs of the blocks [first, end), as forward had made them. */
+static void walk_derive_run(struct model *m, int first, int end)
+{
+    struct run r = {m, first, end};
+    double span = trace_begin();
+    parallel_team(m->config.threads, walk_derive, &r);
+    trace_end(span, "backward", "recompute", 0);
+}
+
+static struct target walk_target_of_block(const struct model *m, int i)
+{
+    const struct block *b = &m->blocks[i];
+
+    if (i < 0)
+        return (struct target){.unit = m->pools ? NULL : &m->units[0]};
+    return (struct target){TENSORS(b)->out_again, block_last(m, b),
+                           b->downsample >= 0 ? &m->units[b->downsample] : NULL};
+}
+
+/* From the gradient of the block's output to that of its input. */
+static void walk_block(struct model *m, int i, bool accumulate, const struct announcement *a)
+{
+    const struct block *b = &m->blocks[i];
+    number *g_in = i ? TENSORS(&m->blocks[i - 1])->g : TENSORS(m)->g_in;
+    struct pass p = {.m = m, .g = TENSORS(b)->g, .accumulate = accumulate};
+
+    if (b->derive >= 0)
+        walk_derive_run(m, b->derive, i);
+    if (b->downsample >= 0) {
+        struct pass d = p;
+        d.u = &m->units[b->downsample];
+        d.x = walk_block_input(m, i);
+        d.dz = TENSORS(d.u)->dz;
+        d.dx = g_in;
+        walk_unit(&d, a);
+    }
+    for (int k = b->units - 1; k > 0; k--) {
+        struct unit *below = &m->units[b->first + k - 1];
+        p.u = &m->units[b->first + k];
+        p.dz = TENSORS(p.u)->dz;
+        p.below = below;
+        p.x = TENSORS(below)->y_again;
+        p.dx = TENSORS(below)->g;
+        p.target = (struct target){NULL, below, NULL};
+        walk_unit(&p, a);
+        p.g = p.dx;
+    }
+    p.u = &m->units[b->first];
+    p.dz = TENSORS(p.u)->dz;
+    p.below = NULL;
+    p.x = walk_block_input(m, i);
+    p.dx = g_in;
+    p.add_dx = true; /* onto the shortcut's gradient */
+    p.target = walk_target_of_block(m, i - 1);
+    walk_unit(&p, a);
+}
+
+static void walk_start_target(struct pass *p, parallel_team_body *body)
+{
+    double span = trace_begin();
+
+    parallel_team(p->m->config.threads, body, p);
+    trace_end(span, "backward", body == walk_spread_maxima ? "maxpool" : "avgpool, fc", 0);
+}
+
+static void walk_stem(struct model *m, bool accumulate, const struct announcement *a)
+{
+    struct unit *stem = &m->units[0];
+    struct pass p = {.m = m, .accumulate = accumulate};
+
+    if (m->pools) {
+        p.g = TENSORS(m)->g_in;
+        p.dx = TENSORS(stem)->g;
+        p.target.unit = stem;
+        walk_start_target(&p, walk_spread_maxima);
+    }
+    struct pass last = {.m = m,
+                        .u = stem,
+                        .x = m->images,
+                        .g = TENSORS(stem)->g,
+                        .dz = TENSORS(stem)->dz,
+                        .accumulate = accumulate};
+    walk_unit(&last, a);
+}
+
+/* From the averages' gradient, m->d_head, to the stem's weights. */
+static void walk_back(struct model *m, bool accumulate, const struct announcement *a)
+{
+    int last = m->block_count - 1;
+
+    walk_start_target(&(struct pass){.m = m,
+                                     .accumulate = accumulate,
+                                     .dx = TENSORS(&m->blocks[last])->g,
+                                     .target = walk_target_of_block(m, last)},
+                      walk_spread_average);
+    for (int i = last; i >= 0; i--)
+        walk_block(m, i, accumulate, a);
+    walk_stem(m, accumulate, a);
+}
+
+#endif
