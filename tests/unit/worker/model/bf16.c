@@ -1,18 +1,12 @@
 /* Models with precision bf16. tests/golden/bf16.sh compares their gradients with PyTorch's. */
 #include "tests/unit/worker/compare.h"
+#include "tests/unit/worker/tiny.h"
 #include "worker/kernels/bf16.h"
 #include "worker/model/model.h"
 
-enum { SIZE = 64, BATCH = 6, CLASSES = 5 };
+enum { SIZE = TINY_SIZE, BATCH = TINY_BATCH, CLASSES = TINY_CLASSES };
 
-static const struct arch tiny = {
-    .name = "tiny",
-    .bottleneck = true,
-    .blocks = {1, 2, 1, 1},
-    .groups = 1,
-    .width_per_group = 64,
-    .built = true
-};
+static const struct arch tiny_uneven = TINY_ARCH(.bottleneck = true, .blocks = {1, 2, 1, 1});
 static const struct arch tiny_groups = {
     .name = "tiny_groups",
     .bottleneck = true,
@@ -22,27 +16,12 @@ static const struct arch tiny_groups = {
     .built = true
 };
 
-static const int32_t labels[BATCH] = {0, 1, 2, 3, 4, 0};
-
 static struct model_config bf16_config_of(const struct arch *arch, int threads)
 {
-    return (struct model_config){.arch = arch,
-                                 .stem = JOB_STEM_IMAGENET,
-                                 .classes = CLASSES,
-                                 .image_size = SIZE,
-                                 .batch = BATCH,
-                                 .threads = threads,
-                                 .precision = JOB_PRECISION_BF16,
-                                 .bn_momentum = 0.1};
-}
+    struct model_config c = tiny_config(arch, threads);
 
-static struct model *bf16_model_make(const struct model_config *c)
-{
-    struct error e;
-    struct model *m;
-    cr_assert_eq(model_create(c, &m, &e), 0, "%s", e.text);
-    model_init(m, 1);
-    return m;
+    c.precision = JOB_PRECISION_BF16;
+    return c;
 }
 
 /* Branches that add little: otherwise a random network amplifies every rounding. */
@@ -65,7 +44,7 @@ struct step {
 
 static struct step step_of(const struct model_config *c)
 {
-    struct model *m = bf16_model_make(c);
+    struct model *m = tiny_model(c);
     size_t floats = (size_t)BATCH * SIZE * SIZE * 3;
     float *x = noise(floats, 4);
     bf16 *half = malloc(floats * sizeof *half);
@@ -73,7 +52,7 @@ static struct step step_of(const struct model_config *c)
 
     bf16_calm(m);
     bf16_from_floats(x, floats, half);
-    s.loss = model_forward(m, c->bf16_images ? (void *)half : x, labels, BATCH, NULL);
+    s.loss = model_forward(m, c->bf16_images ? (void *)half : x, tiny_labels, BATCH, NULL);
     model_backward(m, 1, false, NULL, NULL);
     s.gradients = copy_of(model_grads(m), s.count);
     s.stats = copy_of(model_stats(m), s.stat_count);
@@ -117,7 +96,7 @@ static void check_same(const struct arch *arch, enum bf16_kind one, enum bf16_ki
 
 Test(bf16_model, computes_the_same_bits_again)
 {
-    check_same(&tiny, bf16_kind(), bf16_kind());
+    check_same(&tiny_uneven, bf16_kind(), bf16_kind());
 }
 
 Test(bf16_model, takes_images_that_are_rounded_before)
@@ -135,13 +114,13 @@ Test(bf16_model, takes_images_that_are_rounded_before)
 
 Test(bf16_model, computes_the_same_bits_by_tiles_and_emulated)
 {
-    check_same(&tiny, BF16_AMX, BF16_EMULATED);
+    check_same(&tiny_uneven, BF16_AMX, BF16_EMULATED);
     check_same(&tiny_groups, BF16_AMX, BF16_EMULATED);
 }
 
 Test(bf16_model, is_near_fp32_whatever_multiplies)
 {
-    struct model_config c = bf16_config_of(&tiny, 1), whole = c;
+    struct model_config c = bf16_config_of(&tiny_uneven, 1), whole = c;
     whole.precision = JOB_PRECISION_FP32;
     struct step want = step_of(&whole);
 
@@ -177,14 +156,14 @@ Test(bf16_model, threads_that_share_images_compute_what_one_does)
 
 Test(bf16_model, adds_gradients_up)
 {
-    struct model_config c = bf16_config_of(&tiny, 1);
-    struct model *m = bf16_model_make(&c);
+    struct model_config c = bf16_config_of(&tiny_uneven, 1);
+    struct model *m = tiny_model(&c);
     float *x = noise((size_t)BATCH * SIZE * SIZE * 3, 4);
 
-    model_forward(m, x, labels, BATCH, NULL);
+    model_forward(m, x, tiny_labels, BATCH, NULL);
     model_backward(m, 1, false, NULL, NULL);
     float *once = copy_of(model_grads(m), model_param_count(m));
-    model_forward(m, x, labels, BATCH, NULL);
+    model_forward(m, x, tiny_labels, BATCH, NULL);
     model_backward(m, 1, true, NULL, NULL);
     for (size_t i = 0; i < model_param_count(m); i++)
         once[i] *= 2;
@@ -196,9 +175,9 @@ Test(bf16_model, adds_gradients_up)
 
 Test(bf16_model, predicts_an_image_alike_in_any_batch)
 {
-    struct model_config c = bf16_config_of(&tiny, 2);
+    struct model_config c = bf16_config_of(&tiny_uneven, 2);
     c.inference = true;
-    struct model *m = bf16_model_make(&c);
+    struct model *m = tiny_model(&c);
     float *x = noise((size_t)BATCH * SIZE * SIZE * 3, 4), all[BATCH * CLASSES], one[CLASSES];
 
     model_predict(m, x, BATCH, all);
@@ -212,10 +191,10 @@ Test(bf16_model, predicts_an_image_alike_in_any_batch)
 
 Test(bf16_model, keeps_activations_in_half_the_memory)
 {
-    struct model_config c = bf16_config_of(&tiny, 1), whole = c;
+    struct model_config c = bf16_config_of(&tiny_uneven, 1), whole = c;
     c.batch = whole.batch = 64;
     whole.precision = JOB_PRECISION_FP32;
-    struct model *have = bf16_model_make(&c), *want = bf16_model_make(&whole);
+    struct model *have = tiny_model(&c), *want = tiny_model(&whole);
     double parameters = 2.0 * (double)model_param_count(have) * sizeof(float);
 
     cr_assert_lt((double)model_memory_bytes(have) - parameters,
@@ -226,7 +205,7 @@ Test(bf16_model, keeps_activations_in_half_the_memory)
 
 Test(bf16_model, refuses_what_it_cannot_by_name)
 {
-    struct model_config narrow = bf16_config_of(&tiny, 1),
+    struct model_config narrow = bf16_config_of(&tiny_uneven, 1),
                         cnn = bf16_config_of(arch_find("cnn"), 1);
     struct error e;
     struct model *m;

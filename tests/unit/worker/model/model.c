@@ -2,54 +2,25 @@
 
 #include "common/run/weights.h"
 #include "tests/unit/worker/compare.h"
+#include "tests/unit/worker/tiny.h"
 #include "worker/model/weights.h"
 
-enum { SIZE = 64, BATCH = 6, CLASSES = 5 };
+enum { SIZE = TINY_SIZE, BATCH = TINY_BATCH, CLASSES = TINY_CLASSES };
 
-/* A ResNet of four blocks, so that a test has time for finite differences. */
-static const struct arch tiny = {
-    .name = "tiny",
-    .bottleneck = true,
-    .blocks = {1, 1, 1, 1},
-    .groups = 1,
-    .width_per_group = 64,
-    .built = true
-};
-static const struct arch tiny_basic = {
-    .name = "tiny_basic",
-    .blocks = {2, 1, 1, 1},
-    .groups = 1,
-    .width_per_group = 64,
-    .built = true
-};
-
-static const int32_t labels[BATCH] = {0, 1, 2, 3, 4, 0};
+static const struct arch tiny_uneven = TINY_ARCH(.blocks = {2, 1, 1, 1});
 
 static struct model_config config_of(const struct arch *arch, int threads)
 {
-    return (struct model_config){.arch = arch,
-                                 .stem = JOB_STEM_IMAGENET,
-                                 .classes = CLASSES,
-                                 .image_size = SIZE,
-                                 .batch = BATCH,
-                                 .threads = threads,
-                                 .bn_momentum = 0.1,
-                                 .label_smoothing = 0.1};
-}
+    struct model_config c = tiny_config(arch, threads);
 
-static struct model *make(const struct model_config *c)
-{
-    struct error e;
-    struct model *m;
-    cr_assert_eq(model_create(c, &m, &e), 0, "%s", e.text);
-    model_init(m, 1);
-    return m;
+    c.label_smoothing = 0.1;
+    return c;
 }
 
 static struct model *make_tiny(int threads)
 {
     struct model_config c = config_of(&tiny, threads);
-    return make(&c);
+    return tiny_model(&c);
 }
 
 static float *images(void)
@@ -63,7 +34,7 @@ static double loss_at(struct model *m, const float *x, float *at, const float *f
     for (size_t i = 0; i < n; i++)
         at[i] = (float)(from[i] + step * direction[i]);
     model_params_changed(m);
-    return model_forward(m, x, labels, BATCH, NULL);
+    return model_forward(m, x, tiny_labels, BATCH, NULL);
 }
 
 /* The slope of the loss along a tensor's own gradient is the gradient's norm. The step is such that
@@ -102,13 +73,13 @@ static void check_gradients(const struct arch *arch, enum job_stem stem, int siz
     c.width = stem == JOB_STEM_SMALL ? 1 : 0.5; /* the narrow one has a kink within the step */
     c.image_size = size;
     c.bn_momentum = frozen ? 1 : 0.1;
-    struct model *m = make(&c);
+    struct model *m = tiny_model(&c);
     float *x = images();
 
-    model_forward(m, x, labels, BATCH,
+    model_forward(m, x, tiny_labels, BATCH,
                   NULL); /* so that frozen statistics are those of the images */
     model_freeze_bn(m, frozen);
-    model_forward(m, x, labels, BATCH, NULL);
+    model_forward(m, x, tiny_labels, BATCH, NULL);
     model_backward(m, 1, false, NULL, NULL);
     for (size_t i = 0; i < model_tensor_count(m); i++)
         if (model_tensor(m, i)->kind < MODEL_BN_MEAN)
@@ -134,7 +105,7 @@ Test(model, gradients_with_frozen_batch_norm)
 
 Test(model, gradients_of_basic_blocks_and_the_small_stem)
 {
-    check_gradients(&tiny_basic, JOB_STEM_SMALL, 32, false, JOB_GEMM_AUTO);
+    check_gradients(&tiny_uneven, JOB_STEM_SMALL, 32, false, JOB_GEMM_AUTO);
 }
 
 /* The same bits each time; with another number of threads the same numbers but for rounding. */
@@ -145,7 +116,7 @@ Test(model, is_deterministic_and_threads_agree)
     double loss[3];
 
     for (int i = 0; i < 3; i++) {
-        loss[i] = model_forward(m[i], x, labels, BATCH, NULL);
+        loss[i] = model_forward(m[i], x, tiny_labels, BATCH, NULL);
         model_backward(m[i], 1, false, NULL, NULL);
     }
     cr_assert_float_eq(loss[0], loss[1], 1e-5 * loss[0]);
@@ -172,12 +143,12 @@ Test(model, accumulates_and_scales_gradients)
     float *x = images();
 
     model_freeze_bn(m, true);
-    model_forward(m, x, labels, BATCH, NULL);
+    model_forward(m, x, tiny_labels, BATCH, NULL);
     model_backward(m, 1, false, NULL, NULL);
     float *once = copy_of(model_grads(m), model_param_count(m));
     for (size_t i = 0; i < model_param_count(m); i++)
         once[i] *= 1.5f;
-    model_forward(m, x, labels, BATCH, NULL);
+    model_forward(m, x, tiny_labels, BATCH, NULL);
     model_backward(m, 0.5, true, NULL, NULL);
     assert_close(model_grads(m), once, model_param_count(m), 1e-5, "gradient and a half");
     free(once);
@@ -198,7 +169,7 @@ Test(model, announces_every_gradient_from_the_end_to_the_beginning)
     float *x = images();
     size_t end = model_param_count(m);
 
-    model_forward(m, x, labels, BATCH, NULL);
+    model_forward(m, x, tiny_labels, BATCH, NULL);
     model_backward(m, 1, false, take_range, &end);
     cr_assert_eq(end, 0);
     free(x);
@@ -208,12 +179,12 @@ Test(model, announces_every_gradient_from_the_end_to_the_beginning)
 Test(model, predicts_the_same_with_little_memory_and_any_batch)
 {
     struct model_config c = config_of(&tiny, 2);
-    struct model *m = make(&c);
+    struct model *m = tiny_model(&c);
     c.inference = true;
-    struct model *small = make(&c);
+    struct model *small = tiny_model(&c);
     float *x = images(), logits[2][BATCH * CLASSES];
 
-    model_forward(m, x, labels, BATCH, NULL);
+    model_forward(m, x, tiny_labels, BATCH, NULL);
     memcpy(model_stats(small), model_stats(m), model_stat_count(m) * sizeof(float));
     model_predict(m, x, BATCH, logits[0]);
     model_predict(small, x, 4, logits[1]);
@@ -231,9 +202,9 @@ Test(model, a_single_value_a_channel_has_no_variance)
     struct model_config c = config_of(&tiny, 1);
     c.image_size = 32;
     c.batch = 1;
-    struct model *m = make(&c);
+    struct model *m = tiny_model(&c);
     float *x = images();
-    double loss = model_forward(m, x, labels, 1, NULL);
+    double loss = model_forward(m, x, tiny_labels, 1, NULL);
     model_backward(m, 1, false, NULL, NULL);
     cr_assert(isfinite(loss));
     for (size_t i = 0; i < model_stat_count(m); i++)
@@ -247,7 +218,7 @@ Test(model, a_nan_image_gives_a_nan_loss)
     struct model *m = make_tiny(1);
     float *x = images();
     x[12345] = NAN;
-    cr_assert(isnan(model_forward(m, x, labels, BATCH, NULL)));
+    cr_assert(isnan(model_forward(m, x, tiny_labels, BATCH, NULL)));
     free(x);
     model_destroy(m);
 }
@@ -269,7 +240,7 @@ Test(model, has_the_tensors_of_resnet50)
     c.classes = 1000;
     c.inference = true;
     c.image_size = 32;
-    struct model *m = make(&c);
+    struct model *m = tiny_model(&c);
     size_t floats = 0, trainable = 0;
     for (size_t i = 0; i < model_tensor_count(m); i++)
         if (model_tensor(m, i)->kind < MODEL_BN_MEAN)
@@ -339,12 +310,12 @@ Test(weights, come_back_as_they_were)
 Test(weights, of_another_class_count_say_what_would_be_right)
 {
     struct model_config c = config_of(&tiny, 1);
-    struct model *a = make(&c);
+    struct model *a = tiny_model(&c);
     struct error e;
     char path[64];
 
     c.classes = 7;
-    struct model *b = make(&c);
+    struct model *b = tiny_model(&c);
     float *before = copy_of(model_params(b), model_param_count(b));
     in_folder(path);
     cr_assert_eq(model_save(a, path, NULL, 0, &e), 0);
@@ -360,8 +331,8 @@ Test(weights, of_another_class_count_say_what_would_be_right)
 
 Test(weights, of_another_network_are_named)
 {
-    struct model_config c = config_of(&tiny, 1), d = config_of(&tiny_basic, 1);
-    struct model *a = make(&c), *b = make(&d);
+    struct model_config c = config_of(&tiny, 1), d = config_of(&tiny_uneven, 1);
+    struct model *a = tiny_model(&c), *b = tiny_model(&d);
     struct error e;
     char path[64];
 
@@ -396,7 +367,7 @@ Test(weights, fit_the_job_that_names_them)
         c.stem = JOB_STEM_SMALL;
         c.image_size = 32;
         c.batch = 1;
-        struct model *m = make(&c);
+        struct model *m = tiny_model(&c);
         in_folder(path);
         cr_assert_eq(model_save(m, path, NULL, 0, &e), 0, "%s", e.text);
         spec.model.init = path;
@@ -434,10 +405,10 @@ static void check_cnn_gradients(double dropout, int threads, enum job_gemm gemm)
     struct model_config c = cnn_of(threads);
     c.dropout = dropout;
     c.gemm = gemm;
-    struct model *m = make(&c);
+    struct model *m = tiny_model(&c);
     float *x = grey_images();
 
-    model_forward(m, x, labels, BATCH, NULL);
+    model_forward(m, x, tiny_labels, BATCH, NULL);
     model_backward(m, 1, false, NULL, NULL);
     cr_assert_eq(model_tensor_count(m), 8);
     for (size_t i = 0; i < model_tensor_count(m); i++)
@@ -459,17 +430,17 @@ Test(cnn, gradients_with_dropout_by_openblas)
 Test(cnn, accumulates_and_announces_gradients)
 {
     struct model_config c = cnn_of(2);
-    struct model *m = make(&c);
+    struct model *m = tiny_model(&c);
     float *x = grey_images();
     size_t end = model_param_count(m);
 
-    model_forward(m, x, labels, BATCH, NULL);
+    model_forward(m, x, tiny_labels, BATCH, NULL);
     model_backward(m, 1, false, take_range, &end);
     cr_assert_eq(end, 0);
     float *once = copy_of(model_grads(m), model_param_count(m));
     for (size_t i = 0; i < model_param_count(m); i++)
         once[i] *= 1.5f;
-    model_forward(m, x, labels, BATCH, NULL);
+    model_forward(m, x, tiny_labels, BATCH, NULL);
     model_backward(m, 0.5, true, NULL, NULL);
     assert_close(model_grads(m), once, model_param_count(m), 1e-5, "gradient and a half");
     free(once);
@@ -481,10 +452,10 @@ Test(cnn, predicts_the_same_with_little_memory_any_batch_and_any_threads)
 {
     struct model_config c = cnn_of(2);
     c.dropout = 0.9;
-    struct model *m = make(&c);
+    struct model *m = tiny_model(&c);
     c.inference = true;
     c.threads = 1;
-    struct model *small = make(&c);
+    struct model *small = tiny_model(&c);
     float *x = grey_images(), logits[2][BATCH * CLASSES];
 
     model_predict(m, x, BATCH, logits[0]);
@@ -506,12 +477,12 @@ static double loss_with(const struct arch *arch, int threads, double dropout,
     struct model_config c = config_of(arch, threads);
     c.dropout = dropout;
     c.image_size = 32;
-    struct model *m = make(&c);
+    struct model *m = tiny_model(&c);
     float *x = images();
 
     if (draw)
         model_draw(m, draw);
-    double loss = model_forward(m, x, labels, BATCH, NULL);
+    double loss = model_forward(m, x, tiny_labels, BATCH, NULL);
     free(x);
     model_destroy(m);
     return loss;
@@ -537,13 +508,13 @@ Test(dropout, is_drawn_by_seed_epoch_and_image_whatever_the_threads)
 
 Test(dropout, gradients_equal_finite_differences)
 {
-    struct model_config c = config_of(&tiny_basic, 1);
+    struct model_config c = config_of(&tiny_uneven, 1);
     c.dropout = 0.4;
     c.image_size = 32;
-    struct model *m = make(&c);
+    struct model *m = tiny_model(&c);
     float *x = images();
 
-    model_forward(m, x, labels, BATCH, NULL);
+    model_forward(m, x, tiny_labels, BATCH, NULL);
     model_backward(m, 1, false, NULL, NULL);
     for (size_t i = 0; i < model_tensor_count(m); i++)
         if (model_tensor(m, i)->kind == MODEL_FC_WEIGHT ||

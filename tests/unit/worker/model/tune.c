@@ -3,21 +3,18 @@
 
 #include "common/system/file.h"
 #include "tests/unit/worker/compare.h"
+#include "tests/unit/worker/tiny.h"
 #include "worker/model/tune.h"
-
-static const struct arch tiny = {
-    .name = "tiny", .blocks = {1, 1, 1, 1},
-         .groups = 1, .width_per_group = 64, .built = true
-};
 
 static struct model_config tune_config(int batch)
 {
-    return (struct model_config){.arch = &tiny,
-                                 .stem = JOB_STEM_SMALL,
-                                 .classes = 10,
-                                 .image_size = 32,
-                                 .batch = batch,
-                                 .threads = 1};
+    struct model_config c = tiny_config(&tiny_basic, 1);
+
+    c.stem = JOB_STEM_SMALL;
+    c.classes = 10;
+    c.image_size = 32;
+    c.batch = batch;
+    return c;
 }
 
 static char folder[] = "/tmp/tune-test-XXXXXX";
