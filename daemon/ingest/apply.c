@@ -43,6 +43,8 @@ int ingest_create(struct store *store, int64_t job_id, int64_t attempt, const ch
     snprintf(path, sizeof path, "%s/events.jsonl", attempt_dir);
     int status = store_ingest_position(store, job_id, attempt, &position, e);
     if (!status)
+        status = store_ingest_seq(store, job_id, attempt, &i->last_seq, e);
+    if (!status)
         status = follow_create(path, position, &i->follow, e);
     if (status) {
         ingest_destroy(i);

@@ -283,3 +283,19 @@ int store_ingest_position(struct store *s, int64_t job_id, int64_t attempt, int6
     sql_read_end(s, c);
     return status;
 }
+
+int store_ingest_seq(struct store *s, int64_t job_id, int64_t attempt, int64_t *seq,
+                     struct error *e)
+{
+    struct sql *c = sql_read_begin(s);
+    sqlite3_stmt *row =
+        sql_query(c, e, "select max(seq) from job_event where job_id = ? and attempt = ?", "ii",
+                  job_id, attempt);
+    int status = row ? sql_row(c, row, e) : -(int)ERR_INTERNAL;
+
+    *seq = status > 0 ? sqlite3_column_int64(row, 0) : 0;
+    if (status > 0)
+        sql_done(row);
+    sql_read_end(s, c);
+    return status < 0 ? status : 0;
+}

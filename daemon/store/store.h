@@ -363,6 +363,10 @@ int store_ingest(struct store *s, const struct store_batch *batch, struct error 
 int store_ingest_position(struct store *s, int64_t job_id, int64_t attempt, int64_t *bytes,
                           struct error *e);
 
+/* The highest seq of an attempt's events; 0: it has none. */
+int store_ingest_seq(struct store *s, int64_t job_id, int64_t attempt, int64_t *seq,
+                     struct error *e);
+
 /* An event of the daemon itself (not from a worker), as "warning" or "failed" with fields of its
  * own. fields: a JSON object, or NULL. */
 int store_event_add(struct store *s, int64_t job_id, int64_t attempt, const char *type,
