@@ -18,6 +18,7 @@
 
 #define IDX_DIMENSION_MAX 65500       /* a JPEG's */
 #define IDX_BYTES_MAX     (8LL << 30) /* of one file, unpacked */
+#define IDX_FIRST_BYTES   ((size_t)1 << 20)
 
 /* One file in memory: dims[0] items of dims[1] x dims[2] bytes. */
 struct idx {
@@ -91,6 +92,24 @@ static int idx_read_header(gzFile file, const char *path, int dimensions, struct
     return 0;
 }
 
+/* Memory is taken as the bytes come: a header may claim any number of them. */
+static int idx_read_data(gzFile file, const char *path, struct idx *idx, size_t bytes,
+                         struct error *e)
+{
+    for (size_t done = 0, room = IDX_FIRST_BYTES; done < bytes; room *= 2) {
+        size_t to = room < bytes ? room : bytes;
+        uint8_t *larger = realloc(idx->data, to);
+        if (!larger)
+            return error_set(e, ERR_NO_MEMORY, "no memory for the %zu bytes of %s", bytes, path);
+        idx->data = larger;
+        int rc = idx_read_bytes(file, path, larger + done, to - done, e);
+        if (rc)
+            return rc;
+        done = to;
+    }
+    return 0;
+}
+
 static int read_content(gzFile file, const char *path, int dimensions, struct idx *idx,
                         struct error *e)
 {
@@ -100,10 +119,7 @@ static int read_content(gzFile file, const char *path, int dimensions, struct id
 
     if (rc)
         return rc;
-    idx->data = malloc(bytes);
-    if (!idx->data)
-        return error_set(e, ERR_NO_MEMORY, "no memory for the %zu bytes of %s", bytes, path);
-    rc = idx_read_bytes(file, path, idx->data, bytes, e);
+    rc = idx_read_data(file, path, idx, bytes, e);
     if (rc)
         return rc;
     /* Reading past the end also makes zlib check the gzip trailer's CRC. */
