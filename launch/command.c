@@ -252,14 +252,24 @@ char **command_on_hosts(char *const *argv, const char *attempt_dir)
     return command_finish(&v);
 }
 
+#define SHARED_MEMORY "OMPI_MCA_btl_vader_backing_directory"
+
 char **command_environment(char *const *inherited, const struct launch_request *r,
-                           const char *attempt_dir)
+                           const char *attempt_dir, const char *shared)
 {
+    static const char *const own[] = {SHARED_MEMORY "="};
     struct vector v = {0};
 
-    for (; inherited && *inherited; inherited++)
+    for (; inherited && *inherited; inherited++) {
         if (!from_an_outer_launcher(*inherited))
             command_add(&v, "%s", *inherited);
+        if (command_has_prefix(*inherited, own, 1))
+            shared = NULL;
+    }
+    if (shared) {
+        command_add(&v, SHARED_MEMORY "=%s", shared);
+        command_add(&v, "OMPI_MCA_orte_tmpdir_base=%s", shared);
+    }
     command_add(&v, "OMP_NUM_THREADS=%lld", (long long)r->threads);
     /* The engine's threads call BLAS each for themselves. */
     command_add(&v, "OPENBLAS_NUM_THREADS=1");

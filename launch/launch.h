@@ -91,7 +91,8 @@ struct launcher {
     int (*start)(const struct launch_request *request, struct launch_process *process,
                  struct error *e);
     void (*stop)(struct launch_process *process, const char *attempt_dir, enum launch_stop how);
-    /* Processes of the attempt that are still there, whoever their parent is. */
+    /* Processes of the attempt that are still there, whoever their parent is. Where there are none,
+     * the memory that they shared is given back. */
     int (*survivors)(struct launch_process *process, const char *attempt_dir);
 };
 

@@ -7,8 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/pidfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/digest.h"
 #include "common/log.h"
 #include "common/system/file.h"
 #include "launch/command.h"
@@ -91,6 +93,26 @@ static int start_child(struct child *c, struct launch_process *p, struct error *
     return -(int)e->code;
 }
 
+/* Where the ranks of an attempt on this host share memory: a folder of its own, as ranks that are
+ * killed leave their part of it, which nobody would find among those of others. */
+static void shared_folder(const char *attempt_dir, char path[64])
+{
+    char hex[DIGEST_BYTES];
+
+    digest_text(attempt_dir, strlen(attempt_dir), hex);
+    snprintf(path, 64, "/dev/shm/traind-%u-%.16s", geteuid(), hex);
+}
+
+/* Anybody may make files there: false where it is not ours. */
+static bool make_shared_folder(const char *path)
+{
+    struct stat st;
+
+    if (mkdir(path, 0700) && errno != EEXIST)
+        return false;
+    return lstat(path, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid();
+}
+
 static int local_write_file(const char *folder, const char *name, char *text, struct error *e)
 {
     char path[PATH_MAX];
@@ -124,13 +146,16 @@ static int local_prepare(const struct launch_request *r, const char *attempt_dir
 {
     char **mpirun = command_argv(r, attempt_dir, geteuid() == 0);
     bool hosts = job_spec_names_hosts(r->spec);
+    char shared[64];
     int status = mpirun ? local_write_file(attempt_dir, "command", command_quote(mpirun), e)
                         : error_set(e, ERR_NO_MEMORY, "no memory to launch");
 
     c->argv = hosts && mpirun ? command_on_hosts(mpirun, attempt_dir) : mpirun;
     if (hosts)
         command_free(mpirun);
-    c->environment = command_environment(environ, r, attempt_dir);
+    shared_folder(attempt_dir, shared);
+    c->environment = command_environment(environ, r, attempt_dir,
+                                         !hosts && make_shared_folder(shared) ? shared : NULL);
     if (!status && (!c->argv || !c->environment))
         status = error_set(e, ERR_NO_MEMORY, "no memory to launch");
     if (status)
@@ -187,7 +212,13 @@ static void local_stop(struct launch_process *p, const char *attempt_dir, enum l
 
 static int local_survivors(struct launch_process *p, const char *attempt_dir)
 {
-    return (int)look_for_members(p, attempt_dir);
+    int members = (int)look_for_members(p, attempt_dir);
+    char shared[64];
+
+    shared_folder(attempt_dir, shared);
+    if (members == 0)
+        file_remove_tree(shared, NULL);
+    return members;
 }
 
 const struct launcher launcher_local = {

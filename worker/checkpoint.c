@@ -58,31 +58,6 @@ static void remove_old(const struct run *r, const char *checkpoints, int64_t ste
     checkpoint_list_free(names, count);
 }
 
-static int is_unfinished(const struct dirent *entry)
-{
-    long long step;
-    int used = 0;
-    return sscanf(entry->d_name, ".step-%lld.tmp%n", &step, &used) == 1 && used > 0 &&
-           entry->d_name[used] == '\0';
-}
-
-/* What a run that was killed while it wrote has left. */
-static void remove_unfinished(const char *checkpoints)
-{
-    struct dirent **names;
-    struct error e;
-    int count = scandir(checkpoints, &names, is_unfinished, alphasort);
-
-    for (int i = 0; i < count; i++) {
-        char path[PATH_MAX + 300];
-        snprintf(path, sizeof path, "%s/%s", checkpoints, names[i]->d_name);
-        if (file_remove_tree(path, &e))
-            log_warning("%s", e.text);
-    }
-    if (count >= 0)
-        checkpoint_list_free(names, count);
-}
-
 static int write_folder(struct run *r, struct optimizer *optimizer, const struct run_state *state,
                         struct error *e)
 {
@@ -92,7 +67,7 @@ static int write_folder(struct run *r, struct optimizer *optimizer, const struct
     snprintf(checkpoints, sizeof checkpoints, "%s/checkpoints", r->run_dir);
     snprintf(hidden, sizeof hidden, "%s/.step-%08lld.tmp", checkpoints, (long long)step);
     snprintf(final, sizeof final, "%s/step-%08lld", checkpoints, (long long)step);
-    remove_unfinished(checkpoints);
+    checkpoint_remove_unfinished(checkpoints);
     int status = file_make_dirs(hidden, e);
     if (!status)
         status = fill_folder(r, optimizer, state, hidden, e);

@@ -1,8 +1,12 @@
 #include "common/run/checkpoints.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "common/log.h"
+#include "common/system/file.h"
 
 bool checkpoint_step(const char *name, int64_t *step)
 {
@@ -60,4 +64,28 @@ void checkpoint_state_digest(const json_t *state, char hex[DIGEST_BYTES])
     digest_text(text ? text : "", text ? strlen(text) : 0, hex);
     free(text);
     json_decref(rest);
+}
+
+static int checkpoint_is_unfinished(const struct dirent *entry)
+{
+    long long step;
+    int used = 0;
+    return sscanf(entry->d_name, ".step-%lld.tmp%n", &step, &used) == 1 && used > 0 &&
+           entry->d_name[used] == '\0';
+}
+
+void checkpoint_remove_unfinished(const char *checkpoints)
+{
+    struct dirent **names;
+    struct error e;
+    int count = scandir(checkpoints, &names, checkpoint_is_unfinished, alphasort);
+
+    for (int i = 0; i < count; i++) {
+        char path[PATH_MAX + 300];
+        snprintf(path, sizeof path, "%s/%s", checkpoints, names[i]->d_name);
+        if (file_remove_tree(path, &e))
+            log_warning("%s", e.text);
+    }
+    if (count >= 0)
+        checkpoint_list_free(names, count);
 }

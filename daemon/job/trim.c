@@ -72,8 +72,17 @@ static void trim_log(const struct job_manager *m, const struct active_job *a)
         log_warning("job %lld: %s", (long long)a->id, e.text);
 }
 
+static void trim_unfinished(const struct active_job *a)
+{
+    char folder[PATH_MAX];
+
+    if ((size_t)snprintf(folder, sizeof folder, "%s/checkpoints", a->run_dir) < sizeof folder)
+        checkpoint_remove_unfinished(folder);
+}
+
 void job_trim_run(const struct job_manager *m, const struct active_job *a)
 {
     trim_log(m, a);
+    trim_unfinished(a);
     trim_checkpoints(m, a);
 }

@@ -196,7 +196,8 @@ Test(command, cleans_the_environment_of_an_outer_mpirun)
          root[] = "OMPI_ALLOW_RUN_AS_ROOT=1";
     char notify[] = "NOTIFY_SOCKET=/run/x", mca[] = "OMPI_MCA_btl=self,tcp";
     char *inherited[] = {path, rank, pmix, slurm, omp, root, notify, mca, NULL};
-    char **environment = command_environment(inherited, &r, "/state/jobs/7/attempt-2");
+    char **environment =
+        command_environment(inherited, &r, "/state/jobs/7/attempt-2", "/dev/shm/x");
 
     cr_assert_str_eq(command_value(environment, "PATH"), "/bin");
     cr_assert_str_eq(command_value(environment, "OMPI_ALLOW_RUN_AS_ROOT"), "1");
@@ -208,6 +209,20 @@ Test(command, cleans_the_environment_of_an_outer_mpirun)
     cr_assert_null(command_value(environment, "NOTIFY_SOCKET"));
     cr_assert_str_eq(command_value(environment, "OMP_NUM_THREADS"), "3");
     cr_assert_str_eq(command_value(environment, ATTEMPT_MARK), "/state/jobs/7/attempt-2");
+    cr_assert_str_eq(command_value(environment, "OMPI_MCA_btl_vader_backing_directory"),
+                     "/dev/shm/x");
+    command_free(environment);
+}
+
+Test(command, leaves_shared_memory_where_a_site_puts_it)
+{
+    struct job_spec spec;
+    struct launch_request r = command_request(&spec);
+    char own[] = "OMPI_MCA_btl_vader_backing_directory=/mnt/huge", *inherited[] = {own, NULL};
+    char **environment = command_environment(inherited, &r, "/a", "/dev/shm/x");
+
+    cr_assert_str_eq(command_value(environment, "OMPI_MCA_btl_vader_backing_directory"),
+                     "/mnt/huge");
     command_free(environment);
 }
 
