@@ -27,7 +27,8 @@ char **command_variables(const struct job_spec *spec);
 
 /* The environment for mpirun: the given one (environ) without what an outer Open MPI, PMIx or Slurm
  * step left in it, with ATTEMPT_MARK and the thread counts. shared: the folder for the memory that
- * ranks share and for Open MPI's own files, unless the given one names one; NULL: Open MPI chooses. */
+ * ranks share and for Open MPI's own files, unless the given one names one; NULL: Open MPI chooses.
+ */
 char **command_environment(char *const *inherited, const struct launch_request *request,
                            const char *attempt_dir, const char *shared);
 
