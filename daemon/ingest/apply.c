@@ -7,6 +7,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/printable.h"
 #include "daemon/ingest/follow.h"
 #include "daemon/ingest/step_line.h"
 
@@ -62,10 +63,15 @@ void ingest_destroy(struct ingest *i)
     free(i);
 }
 
+/* A line may hold any bytes: what is told of it is text. */
 static void note_bad(struct batch *b, const char *what, const char *line)
 {
-    if (b->bad++ == 0)
-        snprintf(b->bad_words, sizeof b->bad_words, "%s: %.120s", what, line);
+    char shown[160];
+
+    if (b->bad++ > 0)
+        return;
+    printable_escape(shown, sizeof shown, line, strnlen(line, 120), "");
+    snprintf(b->bad_words, sizeof b->bad_words, "%s: %s", what, shown);
 }
 
 /* The state a type of event tells; JOB_STATE_COUNT: none. */

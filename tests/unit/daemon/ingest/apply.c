@@ -270,3 +270,18 @@ Test(apply, ten_thousand_events_in_one_go, .timeout = 60)
     fprintf(stderr, "# %.0f events/s\n", 10000 / seconds);
     cr_assert_eq(count_events("step"), 10000);
 }
+
+Test(apply, a_bad_line_is_told_of_in_text)
+{
+    struct store_event_range range = {.job_id = job_id, .types = "warning"};
+    json_t *events;
+
+    append_events("\xff\xfe{\x01\n");
+    catch_up();
+    cr_assert_eq(store_event_list(store, &range, &events, &e), 0, "%s", e.text);
+    cr_assert_eq(json_array_size(events), 1);
+    const char *message = json_string_value(json_object_get(json_array_get(events, 0), "message"));
+    cr_assert_not_null(message);
+    cr_assert_not_null(strstr(message, "1 bad line"), "%s", message);
+    json_decref(events);
+}
