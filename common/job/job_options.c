@@ -56,7 +56,7 @@ static const struct job_option options[] = {
     {"/model/stem", CHOICE("imagenet", "small"), AT(model.stem), DEFAULT("\"imagenet\""),
      HELP("The first layers: imagenet is a 7x7 of stride 2 and a pooling; small is a 3x3 and no pooling.")},
     {"/model/init", JOB_OPTION_STRING, OR_NULL, AT(model.init), DEFAULT("null"), TEXT(PATH), LENGTH(4095),
-     HELP("Weights to start from: a safetensors file with torchvision's names, the folder of a checkpoint, or a run "
+     HELP("Weights to start from: a safetensors file (F32, F16 or BF16) with torchvision's names, the folder of a checkpoint, or a run "
           "directory (its newest whole checkpoint); null starts from random weights.")},
     {"/model/bn_decay", JOB_OPTION_NUMBER, AT(model.bn_decay), DEFAULT("0.95"), RANGE(0, 1), BELOW,
      HELP("How much of batch norm's running statistics a step keeps (torch's momentum is 1 minus it).")},

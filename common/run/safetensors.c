@@ -1,9 +1,11 @@
 #include "common/run/safetensors.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <jansson.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,8 +19,10 @@ static const struct {
     const char *name;
     size_t bytes;
 } dtypes[] = {
-    [SAFETENSORS_F32] = {"F32", 4},
-      [SAFETENSORS_I64] = {"I64", 8}
+    [SAFETENSORS_F32] = {"F32",  4},
+    [SAFETENSORS_I64] = {"I64",  8},
+    [SAFETENSORS_F16] = {"F16",  2},
+    [SAFETENSORS_BF16] = {"BF16", 2},
 };
 
 size_t safetensors_count(const struct safetensors_tensor *t)
@@ -256,8 +260,8 @@ static int read_dtype(const struct safetensors *s, const char *name, const json_
         }
     return error_set(
         e, ERR_UNSUPPORTED,
-        "%s: tensor \"%.200s\" has dtype %.20s, which is not supported by this version; F32 "
-        "and I64 are",
+        "%s: tensor \"%.200s\" has dtype %.20s, which is not supported by this version; F32, "
+        "F16, BF16 and I64 are",
         s->path, name, dtype);
 }
 
@@ -444,4 +448,48 @@ int safetensors_read(struct safetensors *s, const struct safetensors_tensor *t, 
         return safetensors_corrupt(s, e, s->data + entry->first,
                                    "the file became shorter while it was read");
     return failed ? error_set_errno(e, failed, "cannot read %s", s->path) : 0;
+}
+
+const char *safetensors_dtype_name(enum safetensors_dtype dtype)
+{
+    return dtypes[dtype].name;
+}
+
+static float float_of_half(uint16_t half)
+{
+    unsigned exponent = half >> 10 & 31, fraction = half & 0x3ff;
+    float value = exponent == 31 ? (fraction ? NAN : INFINITY)
+                  : exponent     ? ldexpf((float)(fraction | 0x400), (int)exponent - 25)
+                                 : ldexpf((float)fraction, -24);
+
+    return half & 0x8000 ? -value : value;
+}
+
+static float float_of_bfloat(uint16_t high)
+{
+    uint32_t bits = (uint32_t)high << 16;
+    float value;
+
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+int safetensors_read_floats(struct safetensors *s, const struct safetensors_tensor *t, float *data,
+                            struct error *e)
+{
+    size_t count = safetensors_count(t);
+
+    if (t->dtype == SAFETENSORS_F32)
+        return safetensors_read(s, t, data, e);
+    if (t->dtype == SAFETENSORS_I64)
+        return error_set(e, ERR_INVALID, "%s: tensor \"%.200s\" holds integers", s->path, t->name);
+    uint16_t *halves = malloc(count ? safetensors_bytes(t) : 1);
+    int status = halves ? safetensors_read(s, t, halves, e)
+                        : error_set(e, ERR_NO_MEMORY, "no memory to read %s", s->path);
+    for (size_t i = 0; i < count && !status; i++) {
+        uint16_t value = le16toh(halves[i]);
+        data[i] = t->dtype == SAFETENSORS_F16 ? float_of_half(value) : float_of_bfloat(value);
+    }
+    free(halves);
+    return status;
 }

@@ -1,7 +1,7 @@
 /*
  * safetensors files (https://github.com/huggingface/safetensors, "Format"): u64 little-endian
  * header length, a JSON header padded with spaces, then the tensors' bytes without holes,
- * row-major. F32 and I64 are what this program knows.
+ * row-major. F32, F16, BF16 and I64 are what this program knows; it writes F32 and I64.
  */
 #ifndef TRAIND_COMMON_RUN_SAFETENSORS_H
 #define TRAIND_COMMON_RUN_SAFETENSORS_H
@@ -14,7 +14,8 @@
 #define SAFETENSORS_HEADER_LIMIT_BYTES 100000000 /* of the format */
 #define SAFETENSORS_DIMS_MAX           8
 
-enum safetensors_dtype { SAFETENSORS_F32, SAFETENSORS_I64 };
+enum safetensors_dtype { SAFETENSORS_F32, SAFETENSORS_I64, SAFETENSORS_F16, SAFETENSORS_BF16 };
+const char *safetensors_dtype_name(enum safetensors_dtype dtype); /* "F32" */
 
 struct safetensors_meta {
     const char *key, *value;
@@ -45,7 +46,7 @@ struct safetensors;
 
 /* Opens a regular file and checks all of it: header length, JSON, dtypes, shapes against offsets,
  * no hole, no overlap, nothing behind the end. ERR_CORRUPT names file and offset; a dtype other
- * than the two is ERR_UNSUPPORTED. */
+ * than the four is ERR_UNSUPPORTED. */
 int safetensors_open(const char *path, struct safetensors **out, struct error *e);
 
 /* The same of an open file: takes the descriptor over, also after an error; path is for messages.
@@ -62,5 +63,9 @@ const char *safetensors_metadata(const struct safetensors *s, const char *key); 
 /* Copies a tensor's bytes (one of this file's) into data. */
 int safetensors_read(struct safetensors *s, const struct safetensors_tensor *t, void *data,
                      struct error *e);
+
+/* The same as fp32, of F32, F16 or BF16: every value of these is one of fp32, and exact. */
+int safetensors_read_floats(struct safetensors *s, const struct safetensors_tensor *t, float *data,
+                            struct error *e);
 
 #endif

@@ -145,6 +145,11 @@ static bool same_shape(const struct safetensors_tensor *a, const struct safetens
     return a->dims == b->dims && !memcmp(a->shape, b->shape, (size_t)a->dims * sizeof a->shape[0]);
 }
 
+static bool weights_is_float(const struct safetensors_tensor *t)
+{
+    return t->dtype != SAFETENSORS_I64;
+}
+
 static void check_tensor(const struct safetensors *file, const struct safetensors_tensor *want,
                          struct complaint *c)
 {
@@ -154,8 +159,10 @@ static void check_tensor(const struct safetensors *file, const struct safetensor
     if (!have) {
         if (want->dtype == SAFETENSORS_F32)
             complain(c, "%s is missing", want->name);
-    } else if (have->dtype != want->dtype) {
-        complain(c, "%s has the wrong dtype", want->name);
+    } else if (weights_is_float(have) != weights_is_float(want)) {
+        complain(c, "%s has dtype %s instead of %s", want->name,
+                 safetensors_dtype_name(have->dtype),
+                 weights_is_float(want) ? "F32, F16 or BF16" : "I64");
     } else if (!same_shape(have, want) && !strncmp(want->name, "fc.", 3) &&
                have->dims == want->dims) {
         complain(c, "%s is for %lld classes, the job has %lld (set model.classes to %lld)",

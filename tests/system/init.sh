@@ -62,6 +62,24 @@ like "$shown" 'progress +[1-4],?[0-9]+ of 5,?000 images \([1-9]0 %\)' "trainctl 
 ok "it succeeds" long_wait "$id" succeeded
 is "$(job "$id" evaluated_images) of $(job "$id" eval_images)" "5000 of 5000" "all are evaluated in the end"
 is "$(job "$trained" evaluated_images) of $(job "$trained" eval_images)" "null of null" "a training counts steps"
+# The upper half of each fp32, as BF16: near the same network.
+/usr/bin/python3 - "$last/model.safetensors" "$work/half.safetensors" <<'END'
+import json, struct, sys
+data = open(sys.argv[1], 'rb').read()
+size, = struct.unpack('<Q', data[:8])
+header, body, out = json.loads(data[8:8 + size]), data[8 + size:], b''
+for entry in (value for key, value in header.items() if key != '__metadata__'):
+    tensor = body[slice(*entry['data_offsets'])]
+    if entry['dtype'] == 'F32':
+        tensor = b''.join(tensor[i + 2:i + 4] for i in range(0, len(tensor), 4))
+        entry['dtype'] = 'BF16'
+    entry['data_offsets'] = [len(out), len(out) + len(tensor)]
+    out += tensor
+header = json.dumps(header).encode()
+open(sys.argv[2], 'wb').write(struct.pack('<Q', len(header)) + header + out)
+END
+evaluates "weights in bf16" "$work/half.safetensors" 4
+like "$(jq -n "($(job "$id" top1) - $top1) | fabs <= 0.1")" true "they find nearly what the training found"
 evaluates "a checkpoint's folder" "$last" 4
 evaluates "the run directory" "$run" 4
 evaluates "its folder checkpoints" "$run/checkpoints" 4

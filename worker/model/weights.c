@@ -135,7 +135,7 @@ static int read_tensors(const struct listing *l, struct safetensors *file, float
         data[i] = malloc(l->m->tensors[i].count * sizeof(float));
         if (!data[i])
             return error_set(e, ERR_NO_MEMORY, "no memory to read weights");
-        int status = safetensors_read(file, safetensors_find(file, l->names[i]), data[i], e);
+        int status = safetensors_read_floats(file, safetensors_find(file, l->names[i]), data[i], e);
         if (status)
             return status;
     }
@@ -196,7 +196,7 @@ static int import_buffers(const struct listing *l, struct safetensors *file, str
         float *data = malloc(t->count * sizeof *data);
         if (!data)
             return error_set(e, ERR_NO_MEMORY, "no memory to read %s", l->names[i]);
-        status = safetensors_read(file, safetensors_find(file, l->names[i]), data, e);
+        status = safetensors_read_floats(file, safetensors_find(file, l->names[i]), data, e);
         if (!status)
             tensor_from_torch(t, data, buffer_of(l, i));
         free(data);

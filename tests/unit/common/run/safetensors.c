@@ -1,6 +1,7 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -149,4 +150,40 @@ Test(safetensors, a_full_disk_is_told_as_such)
                  0);
     cr_assert_eq(e.code, ERR_NOT_FOUND);
     cr_assert_eq(error_set_errno(&e, ENOSPC, "x"), -ERR_NO_SPACE);
+}
+
+static void fill_halves(size_t i, void *data, void *context)
+{
+    /* 1, the largest, the smallest of all, the smallest normal one, -0.333..., infinity */
+    static const uint16_t half[] = {0x3c00, 0x7bff, 0x0001, 0x0400, 0xb555, 0x7c00};
+    static const uint16_t bfloat[] = {0x3f80, 0x7f7f, 0x0001, 0x0080, 0xbeab, 0x7f80};
+
+    (void)context;
+    memcpy(data, i ? bfloat : half, sizeof half);
+}
+
+Test(safetensors, halves_are_read_as_floats, .init = make_tensors, .fini = remove_tensors)
+{
+    static const struct safetensors_tensor halves[] = {
+        {"half",   SAFETENSORS_F16,  1, {6}},
+        {"bfloat", SAFETENSORS_BF16, 1, {6}}
+    };
+    static const float want[2][6] = {
+        {1, 65504,       0x1p-24f,  0x1p-14f,  -0.333251953125f, INFINITY},
+        {1, 0x1.fep127f, 0x1p-133f, 0x1p-126f, -0.333984375f,    INFINITY}
+    };
+    struct safetensors *s;
+    struct error e;
+    float got[6];
+
+    cr_assert_eq(safetensors_write(path, halves, 2, NULL, 0, fill_halves, NULL, &e), 0, "%s",
+                 e.text);
+    cr_assert_eq(safetensors_open(path, &s, &e), 0, "%s", e.text);
+    for (size_t t = 0; t < 2; t++) {
+        cr_assert_eq(safetensors_read_floats(s, safetensors_at(s, t), got, &e), 0, "%s", e.text);
+        for (int i = 0; i < 6; i++)
+            cr_assert(got[i] == want[t][i], "%zu: %d is %a, not %a", t, i, (double)got[i],
+                      (double)want[t][i]);
+    }
+    safetensors_close(s);
 }
