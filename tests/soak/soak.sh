@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# A daemon at work for SOAK_SECONDS (20): what it takes of memory, descriptors, disk and time must not rise (soak.py). make soak: 7200 s.
+set -u
+: "${top_srcdir:?run it by make check}" "${top_builddir:?}"
+# shellcheck source=tests/tap.sh
+. "$top_srcdir/tests/tap.sh"
+work=$(mktemp -d /tmp/soak.XXXXXX)
+end() {
+    local pid
+    for pid in $(grep -lsz "^TRAIND_ATTEMPT_DIR=$work" /proc/[0-9]*/environ | cut -d/ -f3); do kill -KILL "$pid" 2>/dev/null; done
+    rm -rf "$work"
+}
+trap end EXIT
+export TMPDIR=$work XDG_CACHE_HOME=$work/cache OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 TRAIND_PRESETS=$top_srcdir/etc/presets
+unset http_proxy https_proxy all_proxy HTTP_PROXY HTTPS_PROXY ALL_PROXY TRAIND_STATE
+/usr/bin/python3 "$top_srcdir/tests/soak/soak.py" --seconds "${SOAK_SECONDS:-20}" --traind "$top_builddir/traind" --worker "$top_builddir/train-worker" --work "$work"
