@@ -95,7 +95,7 @@ void cmd_parse(const struct cmd_line *line, int argc, char **argv, void *fields)
     struct argp_option table[OPTIONS_MAX + 1] = {0};
     struct cmd_parsing p = {line, fields};
 
-    for (size_t i = 0; line->options[i].name && i < OPTIONS_MAX; i++)
+    for (size_t i = 0; i < OPTIONS_MAX && line->options[i].name; i++)
         table[i] = (struct argp_option){.name = line->options[i].name,
                                         .key = cmd_key(line, i),
                                         .arg = line->options[i].value,

@@ -393,7 +393,7 @@ json_t *openapi_document(void)
 {
     json_t *docs[DOCS_MAX] = {0};
 
-    for (size_t i = 0; api_docs[i].name && i < DOCS_MAX; i++)
+    for (size_t i = 0; i < DOCS_MAX && api_docs[i].name; i++)
         docs[i] = json_loads(api_docs[i].text, JSON_REJECT_DUPLICATES, NULL);
     json_t *document = json_pack(
         "{s:s, s:{s:s, s:s, s:s, s:{s:s, s:s}}, s:[{s:s, s:s}], s:o, s:o, s:o}", "openapi", "3.1.0",

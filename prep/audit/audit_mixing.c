@@ -39,7 +39,8 @@ static double mixing_score(double deviation, double freedom, int64_t images)
 int mixing_measure(const struct audit_shard *shards, int count, int classes, struct mixing *out,
                    struct error *e)
 {
-    int64_t *row = calloc(2 * (size_t)classes + 1, sizeof *row), *totals = row + classes;
+    int64_t *row = calloc(2 * (size_t)classes + 1, sizeof *row),
+            *totals = row ? row + classes : NULL;
     int64_t images = 0;
     int present = 0, filled = 0;
     double deviation = 0;

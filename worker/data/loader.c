@@ -333,7 +333,10 @@ static int start_threads(struct loader *l, int wanted, struct error *e)
         int reason =
             helper_thread_start(&l->threads[l->thread_count], "prefetch", loader_prefetch, l);
         if (reason)
-            return error_set_errno(e, reason, "cannot start a prefetch thread");
+            return error_set_errno(
+                e, reason,
+                "cannot start a prefetch thread (no memory for it, or a limit on "
+                "threads)");
     }
     return 0;
 }

@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# cppcheck and clang's static analyzer on the programs' sources, as configured here: nothing is found. make analyze; minutes, so not in make check.
+# What is said and is not so stands in cppcheck.suppress, each with its reason. ANALYZE=cppcheck or clang for one of them.
+set -u
+: "${top_srcdir:?run it by make analyze}" "${top_builddir:?}"
+# shellcheck source=tests/tap.sh
+. "$top_srcdir/tests/tap.sh"
+cd "$top_srcdir" || exit 1
+folders='common launch daemon client prep worker'
+flags=(-D_GNU_SOURCE -I. -I"$top_builddir" -DPKGDATADIR='""' -DSYSCONFDIR='""' -DBINDIR='""' -DMPIRUN='""')
+# shellcheck disable=SC2207
+packages=($(pkg-config --cflags jansson sqlite3 libmicrohttpd inih libprotobuf-c libisal libxxhash libarchive libpng matio libcurl ncursesw smartcols libsystemd libsodium openblas ompi-c))
+
+by_cppcheck() {
+    # shellcheck disable=SC2086
+    cppcheck --quiet --std=c11 --enable=warning,portability,performance --inline-suppr --suppressions-list=tests/analyze/cppcheck.suppress --error-exitcode=1 \
+        --include=tests/analyze/macros.h \
+        -D_GNU_SOURCE -I. -I"$top_builddir" --template='{file}:{line}: {id}: {message}' -i worker/kernels -i worker/layers $folders
+}
+
+# The checks of memory, null pointers, uninitialised values and misuse of the C library, over paths through each file.
+by_clang() {
+    # shellcheck disable=SC2086
+    find $folders -name '*.c' ! -name '*.pb-c.c' -print0 | xargs -0 -P "${ANALYZE_JOBS:-2}" -n 4 \
+        clang-tidy --quiet --checks='-*,clang-analyzer-*,-clang-analyzer-security.insecureAPI.*,-clang-analyzer-optin.performance.Padding' \
+        --warnings-as-errors='*' >"$work/clang" 2>/dev/null -- -std=gnu11 -DTRAIND_ENGINE -fopenmp -march=x86-64-v4 "${flags[@]}" "${packages[@]}"
+    local status=$?
+    grep -E '(warning|error):' "$work/clang" | sort -u
+    return $status
+}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+if [ "${ANALYZE-cppcheck}" = cppcheck ]; then ok "cppcheck finds nothing" by_cppcheck; fi
+if [ "${ANALYZE-clang}" = clang ]; then ok "clang's analyzer finds nothing" by_clang; fi
+done_testing

@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# The daemon under ThreadSanitizer: the scripts below with a traind that is compiled for it in ./tsan-build. A race ends the daemon, and so fails
+# the script. make check-tsan; minutes, so not in make check. TSAN_TESTS chooses other scripts.
+set -u
+: "${top_srcdir:?run it by make check-tsan}" "${top_builddir:?}"
+# shellcheck source=tests/tap.sh
+. "$top_srcdir/tests/tap.sh"
+build=$top_builddir/tsan-build
+mkdir -p "$build"
+
+compile() {
+    [ "$build/config.status" -nt "$top_srcdir/configure" ] ||
+        (cd "$build" && "$top_srcdir/configure" --quiet --disable-hardening --with-march=native CFLAGS='-g -O1 -fsanitize=thread' LDFLAGS=-fsanitize=thread) || return
+    make -s -C "$build" -j 2 BUILT_SOURCES= traind || { make -s -C "$build" -j 2 all && make -s -C "$build" traind; }
+}
+races() { # SCRIPT
+    rm -f "$build"/report.*
+    TRAIND=$build/traind TSAN_OPTIONS="exitcode=66 log_path=$build/report" timeout 1200 bash "$top_srcdir/$1" >"$build/log" 2>&1
+    ! grep -h -A 12 'WARNING: ThreadSanitizer' "$build"/report.* 2>/dev/null && grep -qE '^ok [0-9]+' "$build/log"
+}
+ok "traind is compiled for ThreadSanitizer" compile
+for script in ${TSAN_TESTS:-tests/api/jobs.sh tests/api/stream.sh tests/api/run.sh tests/api/queue.sh tests/api/requests.sh tests/api/reload.sh}; do
+    ok "$script: no two threads touch the same memory unordered" races "$script"
+done
+done_testing
