@@ -16,6 +16,7 @@ struct options {
     const char *arch;
     int image_size, batch, threads, steps, classes;
     bool small_stem, json, eval, direct, bf16;
+    double width; /* of the channels within a block; 0: as the network has them */
     int winograd; /* 2 or 4: of all layers that take it; 0: what was measured to be best */
     bool cpu;     /* time by this process's processor time: on a machine that others use too; of one
                      thread */
@@ -39,7 +40,8 @@ static int parse(int argc, char **argv, struct options *o)
         {"bf16",            no_argument, NULL, 'h'},
         {"winograd",              required_argument, NULL, 'W'},
         {"cpu-time",                  no_argument, NULL, 'p'},
-        {0},
+        {"width",required_argument, NULL, 'd'},
+        {0              },
     };
     int c;
     while ((c = getopt_long(argc, argv, "", options, NULL)) != -1)
@@ -73,6 +75,9 @@ static int parse(int argc, char **argv, struct options *o)
             break;
         case 'w':
             o->direct = true;
+            break;
+        case 'd':
+            o->width = atof(optarg);
             break;
         case 'h':
             o->bf16 = true;
@@ -138,6 +143,7 @@ static void print(const struct options *o, const struct model *m, const double b
     struct arch_shape shape = {.arch = arch_find(o->arch),
                                .stem = o->small_stem ? JOB_STEM_SMALL : JOB_STEM_IMAGENET,
                                .classes = o->classes,
+                               .width = o->width,
                                .image_size = o->image_size};
     double macs = arch_forward_macs(&shape);
     double gflops = 2e-9 * macs * (o->eval ? 1 : 3) * o->batch / total;
@@ -196,12 +202,13 @@ int main(int argc, char **argv)
             stderr,
             "usage: engine_step [--arch A] [--image-size S] [--batch B] [--threads T] [--steps N]\n"
             "                   [--classes K] [--small-stem] [--eval] [--json] [--cpu-time]\n"
-            "                   [--no-winograd | --winograd 2|4] [--bf16]\n");
+            "                   [--no-winograd | --winograd 2|4] [--bf16] [--width W]\n");
         return 2;
     }
     struct model_config c = {.arch = arch_find(o.arch),
                              .stem = o.small_stem ? JOB_STEM_SMALL : JOB_STEM_IMAGENET,
                              .classes = o.classes,
+                             .width = o.width,
                              .image_size = o.image_size,
                              .batch = o.batch,
                              .inference = o.eval,
