@@ -6,8 +6,8 @@
 # shellcheck source=tests/system/idx.sh.inc
 . "$top_srcdir/tests/system/idx.sh.inc"
 mkdir "$work/idx"
-idx 4000 train-images-idx3-ubyte.gz train-labels-idx1-ubyte.gz
-idx 1000 t10k-images-idx3-ubyte.gz t10k-labels-idx1-ubyte.gz
+idx 2400 train-images-idx3-ubyte.gz train-labels-idx1-ubyte.gz
+idx 300 t10k-images-idx3-ubyte.gz t10k-labels-idx1-ubyte.gz
 "$top_builddir/train-prep" convert --from idx --in "$work/idx" --out "$work/data" --shards 2 --eval-shards 1 >/dev/null 2>&1
 printf "%s\n" "worker = $top_builddir/train-worker" "slots = 2" "data_roots = $work" >"$work/traind.conf"
 export OMP_NUM_THREADS=1
@@ -28,7 +28,7 @@ json '[.spec.model.classes, .spec.model.image_size, .spec.model.dropout, .spec.d
 ok "it trains" long_wait "$id" succeeded
 trained=$id
 top1=$(job "$id" top1)
-is "$(jq -n "$top1 >= 0.7")" true "two epochs of 4000 images give at least 70 % of 1000 others ($top1)"
+is "$(jq -n "$top1 >= 0.6")" true "two epochs of 2400 images give at least 60 % of 300 others ($top1)"
 run=$state/jobs/$id
 layers=$(cat "$run"/attempt-1/layers.txt "$run"/layers.txt 2>/dev/null)
 for layer in conv1 pool1 conv2 pool2 fc1 fc2; do
