@@ -92,7 +92,9 @@ static void image_change(struct image *i, const struct change *c)
         image_resize(i, (size_t)c->at);
 }
 
-/* Sectors of the file that the write touches; each is kept or not. */
+/* Sectors of the file that the write touches; each is kept or not. The size of a file is one number
+ * in its inode: where a part of a write is kept that makes the file longer, it is as long as with
+ * all of it. */
 static void image_tear(struct image *i, const struct change *c, size_t keep_first, uint64_t *random)
 {
     size_t number = 0;
@@ -103,6 +105,8 @@ static void image_tear(struct image *i, const struct change *c, size_t keep_firs
         to = to < c->bytes ? to : c->bytes;
         if (random ? power_draw(random, 2) : number < keep_first)
             image_write(i, (sqlite3_int64)place, c->data + from, to - from);
+        if (i->bytes > (size_t)c->at && i->bytes < (size_t)c->at + c->bytes)
+            image_resize(i, (size_t)c->at + c->bytes);
     }
 }
 
