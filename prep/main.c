@@ -35,7 +35,7 @@ static void print_help(FILE *to)
           to);
     for (size_t i = 0; i < COMMANDS; i++)
         fprintf(to, "  %-9s %s\n", commands[i].name, commands[i].help);
-    fputs("\n'train-prep COMMAND --help' shows a command's options; train-prep(1) tells more.\n"
+    fputs("\nSee 'train-prep COMMAND --help' and train-prep(1).\n"
           "Exit status: 0 done, 1 failed, 2 wrong use or input, 3 not found, 4 not allowed, 130 "
           "interrupted;\nof audit 1 also: there are problems; of stage 6: the data are wrong, 7: "
           "scratch cannot hold them.\n",

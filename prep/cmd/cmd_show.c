@@ -54,19 +54,19 @@ static void parse_role(struct argp_state *state, const char *text, void *field)
 /* clang-format off */
 #define CHOICE_OPTIONS(type) \
     {.name = "role", .value = "ROLE", .kind = CMD_OWN, .offset = offsetof(type, choice), .parse = parse_role, \
-     .help = "train (default) or validation, of a folder that holds both"}, \
+     .help = "train (default) or validation, if the folder contains both"}, \
     {.name = "record", .letter = 'r', .value = "N[-[M]]", .kind = CMD_OWN, .offset = offsetof(type, choice), .parse = parse_records, \
      .help = "record N, or N to M, or from N on (default: all)"}, \
     {.name = "class", .value = "C", .kind = CMD_OWN, .offset = offsetof(type, choice), .parse = parse_class, \
-     .help = "records of this class only, counted from 0"}, \
+     .help = "only records of this class, counted from 0"}, \
     {.name = "limit", .letter = 'n', .value = "N", .kind = CMD_INT64, .offset = offsetof(type, choice.limit), .least = 1, .most = INT64_MAX, \
-     .help = "at most so many (default: all)"}
+     .help = "at most this many (default: all)"}
 
 /* ---- show */
 
 static const struct cmd_option show_table[] = {
     {.name = "json", .kind = CMD_FLAG, .offset = offsetof(struct show_options, json),
-     .help = "one JSON object a line"},
+     .help = "print one JSON object per line"},
     CHOICE_OPTIONS(struct show_options),
     {0},
 };
@@ -91,9 +91,9 @@ int cmd_show(int argc, char **argv, struct error *e)
 /* clang-format off */
 static const struct cmd_option extract_table[] = {
     {.name = "out", .letter = 'o', .value = "FOLDER", .kind = CMD_TEXT, .offset = offsetof(struct extract_options, out), .needed = true,
-     .help = "the folder to write to"},
+     .help = "output folder"},
     {.name = "json", .kind = CMD_FLAG, .offset = offsetof(struct extract_options, json),
-     .help = "one JSON object a line: each file written"},
+     .help = "print one JSON object per written file"},
     CHOICE_OPTIONS(struct extract_options),
     {0},
 };

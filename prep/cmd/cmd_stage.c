@@ -41,27 +41,27 @@ static void parse_keep_free(struct argp_state *state, const char *text, void *fi
 /* clang-format off */
 static const struct cmd_option stage_table[] = {
     {.name = "from", .value = "DIR", .kind = CMD_TEXT, .offset = AT(from), .needed = true,
-     .help = "the data set that train-prep convert made"},
+     .help = "data set made by train-prep convert"},
     {.name = "to", .value = "SCRATCH", .kind = CMD_TEXT, .offset = AT(to), .needed = true,
-     .help = "the folder on this node's own disk; made if need be"},
+     .help = "folder on a local disk of this node; created if missing"},
     {.name = "node", .value = "I", .kind = CMD_INT, .offset = AT(part.number), .most = NODES_MAX - 1,
-     .help = "this node's number, from 0 (default: 0)"},
+     .help = "number of this node, from 0 (default: 0)"},
     {.name = "nodes", .value = "N", .kind = CMD_INT, .offset = AT(part.of), .least = 1, .most = NODES_MAX,
-     .help = "of so many nodes: shard s of the training goes to node s modulo N, the validation to all "
+     .help = "number of nodes: training shard s goes to node s modulo N, validation shards to all "
              "(default: 1, all shards)"},
     {.name = "hosts", .value = "LIST", .kind = CMD_TEXT, .offset = AT(hosts),
-     .help = "instead of --node and --nodes: the nodes of a Slurm job, as n[1-4,7] (SLURM_NODELIST); if "
-             "--nodes says another number, all shards are copied"},
+     .help = "instead of --node and --nodes: the nodes of a Slurm job, as in n[1-4,7] (SLURM_NODELIST); if "
+             "--nodes differs from their number, all shards are copied"},
     {.name = "host", .value = "NAME", .kind = CMD_TEXT, .offset = AT(host),
-     .help = "instead of --node: this node's name in that list"},
+     .help = "instead of --node: the name of this node in that list"},
     {.name = "bandwidth", .value = "SIZE", .kind = CMD_OWN, .offset = AT(bandwidth_per_sec), .parse = parse_bandwidth,
-     .help = "read at most so many bytes a second, as 200M (default: no limit)"},
+     .help = "read at most this many bytes per second, as in 200M (default: no limit)"},
     {.name = "keep-free", .value = "SIZE", .kind = CMD_OWN, .offset = AT(keep_free), .parse = parse_keep_free,
-     .help = "leave so much of the disk free, as 10G (default: 0)"},
+     .help = "leave this much disk space free, as in 10G (default: 0)"},
     {.name = "keep", .kind = CMD_FLAG, .offset = AT(keep),
-     .help = "keep shards of an earlier staging that this node does not need now (default: remove them)"},
+     .help = "keep shards of an earlier staging that this node does not need (default: remove them)"},
     {.name = "json", .kind = CMD_FLAG, .offset = AT(json),
-     .help = "print one JSON object a line as it goes"},
+     .help = "print progress as one JSON object per line"},
     {0},
 };
 /* clang-format on */
