@@ -67,7 +67,7 @@ export async function authorized(path, options = {}) {
   if (token !== sessionStorage.getItem(KEPT)) return authorized(path, options); // given meanwhile
   sessionStorage.removeItem(KEPT);
   const why = (await answer.clone().json().catch(() => null))?.detail ?? "";
-  return (await askForToken(token ? why : "This daemon wants a token: trainctl token create makes one."))
+  return (await askForToken(token ? why : "This daemon requires a token; create one with trainctl token create."))
     ? authorized(path, options) : answer;
 }
 

@@ -19,7 +19,7 @@ function band(values, format) {
 }
 
 // What a job has come to says more than a speed that was not known when it was planned.
-const unknown = (measured, format) => (measured == null ? "not known yet" : `${format(measured)}, measured`);
+const unknown = (measured, format) => (measured == null ? "unknown: no such job has finished here yet" : `${format(measured)}, measured`);
 
 // [[name, words, the plan's key], …]; spec: the document with its defaults; job: of a job that has ended, what it came to
 function lines(plan, spec, job) {

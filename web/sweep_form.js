@@ -57,7 +57,7 @@ export function sweepForm(fields, changed) {
   const [least, most, eta] = ["min", "max", "eta"].map(budget);
   const rows = h("div", { class: "parameters" }), keys = h("datalist", { id: "sweep-keys" }, ...fields.map(({ pointer }) => h("option", { value: keyWords(pointer) })));
   const samplesField = field("Samples", samples, "points to draw"), budgetFields = h("div", { class: "fields" },
-    field("Budget in", unit, "what a rung has more of"), field("Least", least, "of the first rung"), field("Most", most, "of the last rung"), field("Eta", eta, "each rung has so many times more, for one in so many points"));
+    field("Budget in", unit, "unit of the budget"), field("Least", least, "of the first rung"), field("Most", most, "of the last rung"), field("Eta", eta, "factor between rungs: more budget, fewer points"));
 
   // The rows are the parameters' state: one that is being typed has no key yet.
   const row = (key, values) => {
@@ -72,7 +72,7 @@ export function sweepForm(fields, changed) {
   const add = h("button", { type: "button", onclick: () => { rows.append(row("", [])); rows.lastChild.firstChild.focus(); } }, "Add a key");
   const base = h("p", { class: "help" });
   const element = h("section", { class: "card sweep-form" }, field("Name", name, "what the sweep is called"), h("h2", {}, "Keys to vary"), keys, rows,
-    h("p", { class: "help" }, "Values with commas between them, or a range: 0.01 to 1 log"), h("div", {}, add),
+    h("p", { class: "help" }, "Values separated by commas, or a range: 0.01 to 1 log"), h("div", {}, add),
     h("div", { class: "fields" }, field("Method", method, Object.entries(METHODS).map((pair) => pair.join(": ")).join("; ")), field("Metric", metric, "what the trials are ranked by"),
       samplesField, field("At a time", together, "jobs that run side by side")), budgetFields, base);
 
@@ -92,7 +92,7 @@ export function sweepForm(fields, changed) {
     show(samplesField, how !== "grid");
     show(budgetFields, how === "halving");
     const { model, data } = plainObject(now.base) ? now.base : {};
-    say(base, `The job that is varied (“base” in the JSON): ${model?.arch ?? "resnet50"} on ${data?.train ?? "no data yet"}.`);
+    say(base, `Base job (“base” in the JSON): ${model?.arch ?? "resnet50"} on ${data?.train ?? "no data yet"}.`);
   };
   return { element, update };
 }

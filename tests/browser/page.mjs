@@ -196,7 +196,7 @@ async function cancelling(page) {
   await page.locator(".title .badge[data-state=running]").waitFor();
   await page.getByRole("button", { name: "Cancel…" }).click();
   await accessible(page, "dialog");
-  await page.getByRole("button", { name: "Keep it running" }).click();
+  await page.getByRole("button", { name: "Keep running" }).click();
   ok((await api(`/v1/jobs/${id}`)).state === "running", "cancel: asks first, and no means no");
   await page.getByRole("button", { name: "Cancel…" }).click();
   await page.getByRole("button", { name: "Cancel the job" }).click();

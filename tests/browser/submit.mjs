@@ -122,7 +122,7 @@ async function submitting(page) {
 
 async function cloning(page, job) {
   await page.goto(`${origin}/#/submit?clone=${job.id}`);
-  await page.getByText("Nothing yet: it would be the same job again.").waitFor();
+  await page.getByText("No changes yet.").waitFor();
   ok(true, "clone: begins as the job was");
   await field(page, "/seed").fill("9");
   await field(page, "/name").fill("clone");

@@ -125,7 +125,7 @@ function chooser(main, heading) {
   heading("Compare");
   main.replaceChildren(h("div", { class: "title" }, h("h1", { tabindex: -1 }, "Compare")));
   const picker = pickJobs({ words: "Compare", least: 2, most: MOST, chosen: (ids) => { location.hash = href("/compare", { ids: ids.join(",") }); } });
-  main.append(h("p", { class: "lead" }, "Choose two jobs or more: their curves are laid over each other, and what differs in their documents is listed."), picker.element);
+  main.append(h("p", { class: "lead" }, "Choose two or more jobs to overlay their curves and list the differences of their documents."), picker.element);
   return { unmount: picker.stop };
 }
 

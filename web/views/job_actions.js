@@ -9,10 +9,10 @@ import { href } from "../place.js";
 
 // What cancelling comes to, by what the job does now.
 function cancelWords(job) {
-  if (job.state === "queued" && job.attempt === 0) return "It has not started: it leaves the queue at once.";
-  if (job.state === "queued") return "It leaves the queue at once. Its checkpoints stay: you can resume it later.";
+  if (job.state === "queued" && job.attempt === 0) return "The job has not started; it leaves the queue at once.";
+  if (job.state === "queued") return "The job leaves the queue at once. Its checkpoints are kept, so you can resume it later.";
   const { mode, checkpoint } = job.spec ?? {};
-  if (mode === "eval") return "The workers stop at once, without a result. It cannot be resumed.";
+  if (mode === "eval") return "The workers stop at once, without a result. The job cannot be resumed.";
   if (checkpoint?.disable) return "The workers finish the current step and stop. This job writes no checkpoints, so it cannot be resumed.";
   return "The workers finish the current step and write a checkpoint. You can resume the job from there later.";
 }
@@ -37,16 +37,16 @@ export function jobActions(id, changed) {
     element.disabled = false;
   });
   const resume = direct("Resume", "resume"), hold = direct("Hold", "hold"), release = direct("Release", "release");
-  mark(hold, "title", "It stays in the queue, and others pass it, until you release it.");
+  mark(hold, "title", "The job stays in the queue and does not start until you release it.");
   const cancel = button("Cancel…", "danger", async (element) => {
-    const yes = await ask({ title: `Cancel job ${id}?`, text: cancelWords(job), yes: "Cancel the job", no: "Keep it running", work: () => post(`/v1/jobs/${id}/cancel`) });
+    const yes = await ask({ title: `Cancel job ${id}?`, text: cancelWords(job), yes: "Cancel the job", no: "Keep running", work: () => post(`/v1/jobs/${id}/cancel`) });
     if (yes) say(element, "Cancelling…");
     element.disabled = yes;
   });
   const priority = button("Priority…", "", async () => {
     const field = h("input", { type: "number", min: -1000, max: 1000, step: 1, value: job.priority, required: true });
     const work = () => post(`/v1/jobs/${id}/priority`, { priority: field.valueAsNumber });
-    if (await ask({ title: `Priority of job ${id}`, text: "The highest starts first; each point counts as much as an hour of waiting, unless the administrator set another time.",
+    if (await ask({ title: `Priority of job ${id}`, text: "Higher priorities start first. Each point is worth an hour of waiting, unless the administrator has changed this.",
       more: h("p", {}, h("label", {}, "Priority ", field)), yes: "Set the priority", no: "Leave it", kind: "primary", work })) changed();
   });
   const clear = button("Delete…", "danger", async () => {

@@ -65,7 +65,7 @@ function build(main, fields, base, first) {
     } catch (error) {
       const problems = error instanceof Problem ? error.document?.errors ?? [] : [];
       trouble.update(problems, editor.text.value);
-      say(failure, problems.length ? "Not started: see what is wrong." : words(error));
+      say(failure, problems.length ? "Not started; see the problems listed." : words(error));
       show(failure, true);
       editor.text.focus();
     }

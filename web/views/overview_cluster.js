@@ -30,7 +30,7 @@ function numbers() {
 function throughput(query) {
   let hours = HOURS[query.get("hours")] ? Number(query.get("hours")) : 1;
   const group = new ChartGroup({ name: "at", format: clock, incrs: MINUTES });
-  const chart = new Chart({ id: "throughput", title: "Throughput", unit: "images/s of all jobs", zero: true, format: f.rate, empty: "Nothing was trained yet.",
+  const chart = new Chart({ id: "throughput", title: "Throughput", unit: "images/s of all jobs", zero: true, format: f.rate, empty: "No training yet.",
     series: [{ key: "images_per_sec", label: "all jobs", color: "--c3", fill: true }] }, group);
   const spans = choice("Time shown", Object.entries(HOURS), String(hours), (value) => {
     hours = Number(value);

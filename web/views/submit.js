@@ -37,7 +37,7 @@ function presetCard(presets, chosen) {
   const update = (name, fields) => {
     const preset = presets.find((one) => one.name === name);
     if (select.value !== (preset ? name : "")) select.value = preset ? name : "";
-    say(text, preset ? `${preset.description} Source: ${preset.source}.` : "A published recipe that supplies the values you do not state.");
+    say(text, preset ? `${preset.description} Source: ${preset.source}.` : "A published recipe that supplies values for the keys you leave out.");
     show(sets, Boolean(preset));
     body.replaceChildren(...(preset ? fields : []).filter((field) => valueAt(preset.document, field.pointer) !== undefined)
       .map((field) => h("tr", {}, h("th", { scope: "row" }, h("code", {}, keyWords(field.pointer))), h("td", {}, writeText(valueAt(preset.document, field.pointer))))));
@@ -48,10 +48,10 @@ function presetCard(presets, chosen) {
 // ------------------------------------------------------------------ what a clone changes
 
 function changesCard(original) {
-  const body = h("tbody"), none = h("p", { class: "quiet" }, "Nothing yet: it would be the same job again.");
+  const body = h("tbody"), none = h("p", { class: "quiet" }, "No changes yet.");
   const table = h("table", {}, h("thead", {}, h("tr", {}, ...["Key", `Job ${original.id}`, "Now"].map((text) => h("th", { scope: "col" }, text)))), body);
   const element = h("section", { class: "card changes" }, h("h2", {}, "Changed from ", h("a", { href: `#/jobs/${original.id}` }, original.name || `job ${original.id}`)),
-    none, h("div", { class: "scroll", role: "group", tabindex: 0, "aria-label": "What is changed" }, table));
+    none, h("div", { class: "scroll", role: "group", tabindex: 0, "aria-label": "Changes" }, table));
   const update = (fields, spec) => {
     // An older daemon's job has no keys that came later: they are as by default.
     const rows = differences(fields, effective(fields, original.spec, null), spec);
@@ -218,7 +218,7 @@ class Page {
 
   async submit() {
     if (this.button.disabled) return;
-    if (this.broken) return this.fail("The JSON cannot be read yet: see there.", this.editor.text);
+    if (this.broken) return this.fail("The JSON is not valid yet.", this.editor.text);
     clearTimeout(this.timer); // its text is what counts now
     this.button.disabled = true;
     say(this.button, "Submitting…");

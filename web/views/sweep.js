@@ -147,7 +147,7 @@ class Page {
     this.metric = h("span");
     this.scatter.element.append(h("p", { class: "help" }, "● a result  ○ left behind  ✕ none  ◯ around: the best. A click opens the job."));
     this.scatter.controls.append(h("label", {}, this.metric, "by", this.select), this.logX.element, this.logY.element);
-    this.parallel.controls.append(h("p", { class: "help" }, "Drag along an axis to keep a part of it; a click on the axis takes it back."));
+    this.parallel.controls.append(h("p", { class: "help" }, "Drag along an axis to filter; click the axis to remove the filter."));
     this.parallel.element.append(this.filters.element);
     this.document = h("pre", { class: "code", tabindex: 0, role: "group", "aria-label": "The sweep's document" });
     this.wait = notice(`Loading sweep ${this.id}…`);
@@ -293,8 +293,8 @@ class Page {
   }
 
   async askCancel() {
-    const yes = await ask({ title: `Cancel sweep ${this.id}?`, text: "Its running jobs are cancelled, and no more are started. Results so far stay.",
-      yes: "Cancel the sweep", no: "Let it go on", work: () => post(`/v1/sweeps/${this.id}/cancel`) });
+    const yes = await ask({ title: `Cancel sweep ${this.id}?`, text: "Its running jobs are cancelled and no further ones are started. Results so far are kept.",
+      yes: "Cancel the sweep", no: "Keep running", work: () => post(`/v1/sweeps/${this.id}/cancel`) });
     if (yes) this.watching.again();
   }
 
