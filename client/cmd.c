@@ -327,7 +327,7 @@ void cmd_print_overview(FILE *out)
     fputs("\nOptions:\n", out);
     for (size_t i = 0; (option = cmd_common_at(i)); i++)
         print_option(out, option);
-    fputs("\n\"trainctl COMMAND --help\" tells more; so does man trainctl.\n", out);
+    fputs("\nSee \"trainctl COMMAND --help\" and man trainctl.\n", out);
 }
 
 /* One line of JSON with nothing in it that a terminal would obey. */

@@ -109,7 +109,7 @@ static json_t *absolute_of(const char *path, struct error *e)
     while (strncmp(path, "./", 2) == 0)
         path += 2;
     if (!getcwd(folder, sizeof folder))
-        error_set_errno(e, errno, "the current folder, which %s lies in, is not known", path);
+        error_set_errno(e, errno, "cannot resolve %s: the current folder is not known", path);
     else if (strstr(path, "..") && (real = realpath(path, NULL)))
         absolute = json_string(real);
     else

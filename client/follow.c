@@ -9,7 +9,7 @@
 #include "client/stream.h"
 #include "common/clock.h"
 
-const char follow_interrupted[] = "trainctl: interrupted; the job itself goes on\n";
+const char follow_interrupted[] = "trainctl: interrupted; the job continues\n";
 
 static void follow_on_signal(int signal_number)
 {
@@ -72,7 +72,7 @@ static int follow_read_job(struct following *f, struct error *e)
 static void follow_report_connection(int news)
 {
     if (news == STREAM_LOST)
-        fprintf(stderr, "trainctl: %s does not answer; the job goes on without it, trying again\n",
+        fprintf(stderr, "trainctl: %s does not answer; the job continues; trying again\n",
                 client.server);
     else
         fprintf(stderr, "trainctl: %s is back\n", client.server);

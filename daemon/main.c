@@ -46,7 +46,7 @@ static const struct argp_option options[] = {
     {"state", 's', "DIR", 0, "folder of the database and the runs", 0},
     {"listen", 'l', "HOST:PORT", 0, "address of the HTTP server (default: 127.0.0.1:7077)", 0},
     {"socket", 'u', "PATH", 0, "unix socket (default: traind.sock in the state folder)", 0},
-    {"check-config", OPTION_CHECK, NULL, 0, "say whether the settings are right, and exit", 0},
+    {"check-config", OPTION_CHECK, NULL, 0, "check the settings and exit", 0},
     {"openapi", OPTION_OPENAPI, NULL, 0, "print the API's OpenAPI document and exit", 0},
     {0},
 };
@@ -464,7 +464,7 @@ static int daemon_loop(struct daemon_life *d, struct error *e)
     use_process_settings(d->config);
     int status = daemon_run(d, e);
     if (status == 0)
-        log_info("stopped; trainings that run go on");
+        log_info("stopped; running jobs continue");
     settings_release(d->config);
     settings_destroy(d->app.settings);
     return status;
@@ -481,7 +481,7 @@ static int print_openapi(void)
 
 static int daemon_check_config(const struct config *c)
 {
-    printf("the settings are right: traind would listen on %s%s and on %s, with its state in %s\n",
+    printf("the settings are valid: traind would listen on %s%s and on %s, with its state in %s\n",
            c->listen, c->tls_key ? " (TLS)" : "", c->socket, c->state);
     return EXIT_SUCCESS;
 }

@@ -51,7 +51,7 @@ static int find_step(const char *text, const json_t *list, long id, long *step, 
             *step = (long)json_get_number(item, "step", NAN);
             return 0;
         }
-    return error_set(e, ERR_NOT_FOUND, "job %ld has no whole checkpoint", id);
+    return error_set(e, ERR_NOT_FOUND, "job %ld has no intact checkpoint", id);
 }
 
 static int checkpoints_get(const struct cmd_args *args, long id, const json_t *list,

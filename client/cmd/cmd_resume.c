@@ -68,7 +68,7 @@ static void print_answer(long id, const json_t *answer)
     struct job job;
 
     job_read(answer, &job);
-    printf("job %ld %s: goes on from step %lld, %lld steps are left\n", id, job.state,
+    printf("job %ld %s: resumes from step %lld, %lld steps are left\n", id, job.state,
            (long long)json_integer_value(json_object_get(resume, "step")),
            (long long)json_integer_value(json_object_get(resume, "steps_left")));
     print_numbers(resume);

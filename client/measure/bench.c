@@ -145,7 +145,7 @@ int bench_read(const char *events_path, const struct job_spec *spec, struct benc
     }
     free(text);
     if (series.count == 0)
-        status = error_set(e, ERR_CORRUPT, "%s tells of no step behind the first", events_path);
+        status = error_set(e, ERR_CORRUPT, "%s contains no step after the first", events_path);
     else
         series_conclude(&series, spec, out);
     for (int i = 0; i < COLUMNS; i++)

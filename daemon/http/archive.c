@@ -55,7 +55,7 @@ static ssize_t archive_end(struct archive *a)
         ;
     if (WIFEXITED(a->tar.status) && WEXITSTATUS(a->tar.status) <= TAR_SOME_FILES_DIFFER)
         return MHD_CONTENT_READER_END_OF_STREAM;
-    log_error("the backup of the runs is not whole: tar failed");
+    log_error("the backup of the runs is incomplete: tar failed");
     return MHD_CONTENT_READER_END_WITH_ERROR;
 }
 

@@ -23,11 +23,11 @@ static int read_place(const struct store_job *job, struct place *at, struct erro
         return 0;
     if (found < 0)
         return error_set(e, e->code,
-                         "job %lld cannot go on, as none of its checkpoints can be used; the "
+                         "job %lld cannot be resumed, as none of its checkpoints can be used; the "
                          "newest: %s",
                          (long long)job->id, at->why_not);
     return error_set(e, ERR_CONFLICT,
-                     "job %lld has no checkpoint to go on from: submit its document again, with "
+                     "job %lld has no checkpoint to resume from: submit its document again, with "
                      "checkpoint.every_steps or every_epochs so that the next one has",
                      (long long)job->id);
 }
@@ -245,7 +245,7 @@ int job_shrink(struct job_manager *m, int64_t id, struct error *e)
     status = again_prepare(m, fewer, &a, &problems, e);
     if (!status) {
         snprintf(reason, sizeof reason,
-                 "goes on with %lld workers, as this node has only %lld slots now",
+                 "continues with %lld workers, as this node has only %lld slots now",
                  (long long)workers, (long long)m->slots);
         status = again_store(m, &a, true, reason, NULL, e);
     }
@@ -281,7 +281,7 @@ static int go_on_with(struct job_manager *m, int64_t id, const struct hosts_foun
     if (!status)
         status = again_prepare(m, changes, &a, &problems, e);
     if (!status) {
-        snprintf(reason, sizeof reason, "goes on with %lld workers on %zu %s: %s",
+        snprintf(reason, sizeof reason, "continues with %lld workers on %zu %s: %s",
                  (long long)job_spec_world_size(a.spec), found->usable_count,
                  found->usable_count == 1 ? "host" : "hosts", found->problems);
         status = again_store(m, &a, true, reason, NULL, e);

@@ -27,7 +27,7 @@ struct cancelling {
 
 static int cancel_store_cancelled(const struct cancelling *c, struct error *e)
 {
-    const char *reason = c->job->attempt > 0 ? "cancelled on request while it waited to go on"
+    const char *reason = c->job->attempt > 0 ? "cancelled on request while it waited to resume"
                                              : "cancelled on request before it started";
     int status = store_job_cancel_waiting(c->m->store, c->job->id, reason, c->by, clock_now(), e);
 

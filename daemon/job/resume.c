@@ -9,7 +9,7 @@
 static int resume_check_state(const struct store_job *job, struct error *e)
 {
     if (job->state == JOB_SUCCEEDED)
-        return error_set(e, ERR_CONFLICT, "job %lld has succeeded: there is nothing to go on with",
+        return error_set(e, ERR_CONFLICT, "job %lld has succeeded: there is nothing to resume",
                          (long long)job->id);
     if (!job_state_is_final(job->state))
         return error_set(e, ERR_CONFLICT,

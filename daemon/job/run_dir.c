@@ -123,8 +123,8 @@ enum run_dir run_dir_look(struct store *s, const struct store_job *job, struct e
                   "): it is left alone",
                   job->run_dir, (long long)job->id);
     } else {
-        error_set(e, why.code, "whose the run directory %s is cannot be told: %s", job->run_dir,
-                  why.text);
+        error_set(e, why.code, "cannot determine the owner of the run directory %s: %s",
+                  job->run_dir, why.text);
     }
     return RUN_DIR_FOREIGN;
 }

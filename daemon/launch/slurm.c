@@ -284,7 +284,7 @@ static void slurm_poll(struct slurm *s)
     s->looked_at = now;
     s->look_at = now + (double)s->settings.poll_seconds;
     if (status && slurm_is_news(s->complaint, e.text))
-        log_warning("Slurm does not answer, jobs in it are taken to go on: %s", e.text);
+        log_warning("Slurm does not answer; its jobs are assumed to be running: %s", e.text);
     else if (!status && *s->complaint)
         log_info("Slurm answers again");
     if (!status)

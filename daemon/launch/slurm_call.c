@@ -94,7 +94,7 @@ static int slurm_call_refusal(const char *program, char *words, int wait_status,
 {
     one_line(words);
     if (!words || !*words)
-        return error_set(e, ERR_UNREACHABLE, "%s ended with status %d and said nothing", program,
+        return error_set(e, ERR_UNREACHABLE, "%s exited with status %d without a message", program,
                          wait_status);
     return error_set(e, slurm_call_is_unclear(words) ? ERR_UNREACHABLE : ERR_INVALID, "%.*s",
                      COMPLAIN_BYTES, words);

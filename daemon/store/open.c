@@ -34,7 +34,7 @@ static int check_file_system(const char *path, struct error *e)
         type != SMB2_MAGIC)
         return 0;
     return error_set(e, ERR_UNSUPPORTED,
-                     "%s lies on a network file system, where SQLite's write-ahead log does not "
+                     "%s is on a network file system, where SQLite's write-ahead log does not "
                      "work. Give a folder on a local disk with --state",
                      path);
 }

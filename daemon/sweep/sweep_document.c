@@ -349,7 +349,11 @@ double sweep_budget(const json_t *d, int64_t rung)
     return fmin(most, least * pow(eta, (double)rung));
 }
 
-#define NAME_BYTES 200 /* of a job's name: common/job/job_options.c */
+/* What a job's name may have. */
+static size_t sweep_name_max(void)
+{
+    return (size_t)job_option_find("/name")->max;
+}
 
 static void sweep_name_value(FILE *out, const char *pointer, const json_t *value)
 {
@@ -365,9 +369,9 @@ static void sweep_name_value(FILE *out, const char *pointer, const json_t *value
 /* Cuts a name that is too long, between two characters. */
 static void sweep_name_cut(char *name)
 {
-    size_t end = NAME_BYTES - strlen("...");
+    size_t end = sweep_name_max() - strlen("...");
 
-    if (strlen(name) <= NAME_BYTES)
+    if (strlen(name) <= sweep_name_max())
         return;
     while (end > 0 && ((unsigned char)name[end] & 0xc0) == 0x80)
         end--;
@@ -385,8 +389,9 @@ static char *sweep_job_name(const json_t *d, const json_t *point, const json_t *
     const char *called = json_get_text(d, "name", "sweep");
     char *name = NULL;
     size_t bytes;
-    bool own = json_object_get(point, "/name") || json_object_get(point, "name") ||
-               (base && (json_string_length(base) == 0 || json_string_length(base) > NAME_BYTES));
+    bool own =
+        json_object_get(point, "/name") || json_object_get(point, "name") ||
+        (base && (json_string_length(base) == 0 || json_string_length(base) > sweep_name_max()));
     FILE *out = own ? NULL : open_memstream(&name, &bytes);
 
     if (!out)

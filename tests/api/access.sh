@@ -385,7 +385,7 @@ done
 settings "tls_certificate = $work/key.pem" "tls_key = $work/cert.pem"
 refuses 'PEM files that belong together' "certificate and key mixed up" --config "$work/tls.conf" --listen 127.0.0.1:0
 settings 'require_token = yes' "tls_certificate = $work/cert.pem" "tls_key = $work/key.pem" 'log_format = json' "socket_group = $(id -gn)"
-like "$("$traind" --config "$work/tls.conf" --state "$work/third" --check-config)" 'settings are right' "--check-config of right settings"
+like "$("$traind" --config "$work/tls.conf" --state "$work/third" --check-config)" 'settings are valid' "--check-config of right settings"
 ok "--check-config makes nothing" test ! -e "$work/third"
 export CURL_CA_BUNDLE=$work/cert.pem
 start_daemon --config "$work/tls.conf"

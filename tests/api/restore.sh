@@ -88,7 +88,7 @@ stop_daemon
 echo '{"job": 5' >"$state/jobs/5/owner.json"
 restart
 call /v1/jobs/5/log
-refused 422 corrupt "whose the run directory $state/jobs/5 is cannot be told: .*owner.json" "a damaged owner.json"
+refused 422 corrupt "cannot determine the owner of the run directory $state/jobs/5: .*owner.json" "a damaged owner.json"
 stop_daemon
 rm "$state/jobs/5/owner.json"
 restart

@@ -45,7 +45,7 @@ ok "one that fails before its first step fails" wait_state "$id" failed
 is "$(job "$id" attempt)" 1 "without a restart"
 resume "$id"
 want 409 "without a checkpoint it cannot be resumed"
-like "$body" "has no checkpoint to go on from" "it says so"
+like "$body" "has no checkpoint to resume from" "it says so"
 
 # A back-off, kept over a restart of the daemon, and cancelled.
 stop_daemon
@@ -111,7 +111,7 @@ call -X POST "/v1/jobs/$id/cancel"
 ok "it is cancelled again" wait_state "$id" cancelled
 out=$("${trainctl[@]}" --server "$url" resume "$id" --set cluster.workers_per_node=2 --set restart.max=1 --set priority=3)
 is $? 0 "trainctl resume"
-like "$out" "job $id (queued|starting|running): goes on from step [0-9]+, [0-9]+ steps are left" "it tells where it goes on"
+like "$out" "job $id (queued|starting|running): resumes from step [0-9]+, [0-9]+ steps are left" "it tells where it goes on"
 like "$out" "world_size +1 +2" "and the old and new numbers"
 is "$(job "$id" 'spec | "\(.restart.max) \(.priority) \(.cluster.workers_per_node)"')" "1 3 2" "several --set are taken"
 "${trainctl[@]}" --server "$url" resume "$id" --set cluster >/dev/null 2>&1
@@ -122,7 +122,7 @@ submit "steps=2"
 ok "a job succeeds" wait_state "$id" succeeded
 resume "$id"
 want 409 "what has succeeded cannot be resumed"
-like "$body" "nothing to go on with" "it says so"
+like "$body" "nothing to resume" "it says so"
 
 submit "steps=30 step_ms=10 every=5 rank=1 at=18 signal=9"
 ok "a job fails with checkpoints" wait_state "$id" failed

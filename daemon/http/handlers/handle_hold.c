@@ -52,7 +52,7 @@ static int hold_read_priority(const struct request *q, int64_t *priority, struct
     if (alone && number >= option->min && number <= option->max)
         return 0;
     return error_set(e, ERR_INVALID,
-                     "/priority: must be a whole number from %.0f to %.0f, and the only key",
+                     "priority: must be a whole number from %.0f to %.0f, and the only key",
                      option->min, option->max);
 }
 

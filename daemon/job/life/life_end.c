@@ -22,7 +22,7 @@ double life_restart_delay(double restart_delay_seconds, int64_t restarts)
 static void life_say_next_link(const struct verdict *v, const struct life_history *h, char *reason)
 {
     snprintf(reason, LIFE_REASON_BYTES,
-             "%s; goes on in another allocation, from its checkpoint of step %lld", v->reason,
+             "%s; continues in another allocation, from its checkpoint of step %lld", v->reason,
              (long long)h->checkpoint);
 }
 

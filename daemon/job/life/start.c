@@ -237,7 +237,7 @@ static void start_words(const struct job_manager *m, const struct active_job *a,
 {
     const struct job_spec *spec = a->spec;
     long long world = job_spec_world_size(spec);
-    const char *verb = a->start->job.resumes ? "goes on with" : "starts";
+    const char *verb = a->start->job.resumes ? "continues with" : "starts";
 
     if (a->life.slurm)
         snprintf(reason, bytes, "is handed to Slurm: %lld workers on %lld nodes", world,
