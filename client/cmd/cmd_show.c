@@ -77,7 +77,7 @@ static void plan_rows(struct libscols_table *table, const json_t *plan)
         human_count(text, sizeof text, json_integer_value(json_object_get(plan, "train_images"))));
 }
 
-/* "1.5 s (1.3 s to 1.7 s), was 1.4 s: 9 % too long" */
+/* "1.5 s (1.3 s to 1.7 s), actual 1.4 s: 9 % too long" */
 static void judged_row(struct libscols_table *table, const char *name, const json_t *judged)
 {
     char value[HUMAN_BYTES], low[HUMAN_BYTES], high[HUMAN_BYTES], actual[HUMAN_BYTES];
@@ -88,7 +88,7 @@ static void judged_row(struct libscols_table *table, const char *name, const jso
     if (!json_is_number(error))
         return;
     snprintf(
-        text, sizeof text, "%s (%s to %s), was %s: %.0f %% too %s",
+        text, sizeof text, "%s (%s to %s), actual %s: %.0f %% too %s",
         human_duration(value, sizeof value, json_number_value(json_object_get(judged, "value"))),
         human_duration(low, sizeof low, json_number_value(json_object_get(judged, "low"))),
         human_duration(high, sizeof high, json_number_value(json_object_get(judged, "high"))),
@@ -106,7 +106,7 @@ static void forecast_rows(struct libscols_table *table, const json_t *forecast)
 
     judged_row(table, "predicted", json_object_get(forecast, "ttt_seconds"));
     json_array_foreach (json_object_get(forecast, "time_left"), i, one) {
-        snprintf(name, sizeof name, "left at %.0f %%",
+        snprintf(name, sizeof name, "time left at %.0f %%",
                  100 * json_number_value(json_object_get(one, "share")));
         judged_row(table, name, one);
     }

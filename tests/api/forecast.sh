@@ -41,8 +41,8 @@ ok "the next job succeeds" wait_state 2 succeeded
 call /v1/jobs/2
 json '.forecast.ttt_seconds | .actual > 0 and (.inside | type) == "boolean"' true "its prediction is judged"
 echo "# prediction: $(jq -c .forecast.ttt_seconds <<<"$body")"
-like "$("$top_builddir/trainctl" --server "$url" show 2)" '^predicted +[0-9.a-z ]+ \([0-9.a-z ]+ to [0-9.a-z ]+\), was .*: [0-9]+ % too (long|short)' "trainctl show tells it"
-like "$("$top_builddir/trainctl" --server "$url" show 2)" '^left at 50 % ' "and that of the time left"
+like "$("$top_builddir/trainctl" --server "$url" show 2)" '^predicted +[0-9.a-z ]+ \([0-9.a-z ]+ to [0-9.a-z ]+\), actual .*: [0-9]+ % too (long|short)' "trainctl show tells it"
+like "$("$top_builddir/trainctl" --server "$url" show 2)" '^time left at 50 % ' "and that of the time left"
 plan=$(XDG_CACHE_HOME=$work/cache "$top_builddir/trainctl" --server "$url" plan --json - <<<"$document")
 is "$(jq '.predicted.images_per_second.value > 0' <<<"$plan")" true "trainctl plan asks the daemon"
 is "$(curl -sS -X DELETE "$url/v1/jobs/1" -o /dev/null -w '%{http_code}')" 200 "a job is removed"
