@@ -21,7 +21,7 @@ struct wish {
 static int bad_key(const char *key, struct error *e)
 {
     return error_set(e, ERR_INVALID,
-                     "/%s: unknown key; a token is asked for with name, role and expires_seconds",
+                     "%s: unknown key; a token is asked for with name, role and expires_seconds",
                      key);
 }
 
@@ -30,7 +30,7 @@ static int bad_role(struct error *e)
     char names[128];
 
     role_list_of_tokens(names, sizeof names);
-    return error_set(e, ERR_INVALID, "/role: must be %s", names);
+    return error_set(e, ERR_INVALID, "role: must be %s", names);
 }
 
 /* It stands in the log and on terminals. */
@@ -57,7 +57,7 @@ static int read_wish(const json_t *body, struct wish *w, struct error *e)
     w->seconds = json_number_value(seconds);
     if (!w->name || !*w->name || strlen(w->name) > NAME_LIMIT || !is_printable(w->name))
         return error_set(e, ERR_INVALID,
-                         "/name: must be a text of 1 to %d bytes without control characters: who "
+                         "name: must be a text of 1 to %d bytes without control characters: who "
                          "will use it",
                          NAME_LIMIT);
     if (w->role < 0)
@@ -65,7 +65,7 @@ static int read_wish(const json_t *body, struct wish *w, struct error *e)
     if (seconds && !json_is_null(seconds) &&
         (!json_is_number(seconds) || !(w->seconds > 0) || w->seconds > SECONDS_LIMIT))
         return error_set(e, ERR_INVALID,
-                         "/expires_seconds: must be a number above 0, up to 100 years, or null");
+                         "expires_seconds: must be a number above 0, up to 100 years, or null");
     return 0;
 }
 
