@@ -11,8 +11,8 @@
 #include "common/rng.h"
 
 /*
- * One of how many alike cases is taken. A build with sanitizers, a tenth as fast, looks at memory and not at numbers: the
- * eighth tensor is read and written by the code of the first.
+ * One of how many alike cases is taken. A build with sanitizers, a tenth as fast, looks at memory
+ * and not at numbers: the eighth tensor is read and written by the code of the first.
  */
 #ifdef __SANITIZE_ADDRESS__
 enum { ONE_OF = 8 };
