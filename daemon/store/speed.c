@@ -2,6 +2,8 @@
 #include "daemon/store/sql.h"
 #include "daemon/store/store_internal.h"
 
+#define SPEEDS_KEPT 100 /* of a kind of job: more than anybody asks for */
+
 int store_speed_add(struct store *s, const struct store_speed *speed, struct error *e)
 {
     const struct plan_sample *sample = &speed->sample;
@@ -15,6 +17,11 @@ int store_speed_add(struct store *s, const struct store_speed *speed, struct err
                 "exchange_seconds) values (?, ?, ?, ?, ?, ?, ?, ?)",
                 "ssdiiddd", speed->key, speed->cpu, speed->t, sample->workers, sample->batch,
                 sample->image_seconds, sample->update_seconds, sample->exchange_seconds);
+    if (!status)
+        status = sql_run(c, e, NULL,
+                         "delete from speed where key = ?1 and cpu = ?2 and id <= (select id from "
+                         "speed where key = ?1 and cpu = ?2 order by id desc limit 1 offset ?3)",
+                         "ssi", speed->key, speed->cpu, (int64_t)SPEEDS_KEPT);
     return sql_write_end(s, c, status, e);
 }
 

@@ -382,6 +382,28 @@ Test(store, speeds_are_kept_by_kind_and_processor)
     cr_assert_eq(count, 0);
 }
 
+Test(store, the_newest_speeds_of_a_kind_are_kept)
+{
+    struct store_speed speed = {
+        "a-t1", "cpu", 1, {0.25, 0.5, 0.125, 2, 16}
+    };
+
+    for (int i = 0; i < 120; i++) {
+        speed.cpu = i % 2 ? "cpu" : "another";
+        speed.sample.batch = i;
+        cr_assert_eq(store_speed_add(store, &speed, &e), 0, "%s", e.text);
+    }
+    cr_assert_eq(look_up("select count(*) from speed"), 120, "60 of each are fewer than are kept");
+    for (int i = 120; i < 300; i++) {
+        speed.cpu = "cpu";
+        speed.sample.batch = i;
+        cr_assert_eq(store_speed_add(store, &speed, &e), 0, "%s", e.text);
+    }
+    cr_assert_eq(look_up("select count(*) from speed where cpu = 'cpu'"), 100);
+    cr_assert_eq(look_up("select min(batch) from speed where cpu = 'cpu'"), 200);
+    cr_assert_eq(look_up("select count(*) from speed where cpu = 'another'"), 60);
+}
+
 static void count_one_row(void *context, const struct store_metric_part *part)
 {
     double *sum = context;
