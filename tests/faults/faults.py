@@ -533,6 +533,17 @@ def undisturbed(lane, options):
 
 def campaign(options):
     lanes = [Lane(number, options) for number in range(options.lanes)]
+    try:
+        return draw_faults(lanes, options)
+    finally:
+        for lane in lanes:
+            if lane.daemon and lane.daemon.poll() is None:
+                lane.kill(signal.SIGTERM)
+            for pid in processes_of(lane.state):
+                send(pid, signal.SIGKILL)
+
+
+def draw_faults(lanes, options):
     for lane in lanes:
         lane.start()
     reference = undisturbed(lanes[0], options)
@@ -558,10 +569,6 @@ def campaign(options):
         thread.start()
     for thread in threads:
         thread.join()
-    for lane in lanes:
-        lane.kill(signal.SIGTERM)
-        for pid in processes_of(lane.state):
-            send(pid, signal.SIGKILL)
     return results
 
 
