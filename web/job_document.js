@@ -45,7 +45,7 @@ function fieldOf(pointer, schema) {
   const types = [schema.type].flat();
   return {
     pointer, ...readDescription(schema.description ?? ""), group: pointer.split("/").slice(1, -1).join("/"),
-    key: pointer.split("/").at(-1), type: types.find((t) => t !== "null"), nullable: types.includes("null"),
+    key: pointer.split("/").at(-1), type: types.find((t) => t !== "null"), types, nullable: types.includes("null"),
     fallback: schema.default ?? null, choices: schema.enum ?? null, items: schema.items?.type ?? null,
   };
 }
@@ -121,7 +121,7 @@ export function readText(field, text) {
   if (field.type === "object" && !words.startsWith("{")) return pairs(words);
   if (field.type === "array" && !words.startsWith("["))
     return words.split(/\s*,\s*|\s+/).map((word) => (field.items === "string" ? word : number(word)));
-  if (field.type === "array" || field.type === "object") {
+  if (field.type === "array" || field.type === "object" || (field.types?.includes("array") && /^[[{]/.test(words))) {
     try {
       return JSON.parse(words);
     } catch {
@@ -141,6 +141,7 @@ function number(words) {
 
 export function writeText(value) {
   if (value === undefined) return "";
+  if (Array.isArray(value) && value.some((x) => x !== null && typeof x === "object")) return JSON.stringify(value);
   if (Array.isArray(value)) return value.every((x) => typeof x !== "string" || !/[\s,]/.test(x)) ? value.join(", ") : JSON.stringify(value);
   if (plainObject(value))
     return Object.values(value).every((x) => typeof x === "string" && !/\s/.test(x)) ? Object.entries(value).map((pair) => pair.join("=")).join(" ")

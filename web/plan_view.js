@@ -31,6 +31,8 @@ function lines(plan, spec, job) {
     ["Global batch", plan.global_batch && `${f.count(plan.global_batch)} = ${batch}`, "global_batch"],
     ["Steps", plan.train_steps && `${f.count(plan.train_steps)}, ${f.count(plan.steps_per_epoch)} an epoch`, "train_steps"],
     ["Warm-up", plan.train_steps && (plan.warmup_steps ? many(plan.warmup_steps, "step") : "none"), "warmup_steps"],
+    ["Image sizes", plan.image_sizes && plan.image_sizes.map(({ step, size }) => (step ? `${size} from step ${f.count(step)}` : `${size}`)).join(", ") +
+      `: ${f.percent(plan.size_cost)} of the arithmetic at the last`, "image_sizes"],
     ["Peak learning rate", plan.peak_lr !== null && f.number(plan.peak_lr), "peak_lr"],
     ["Evaluation images", plan.eval_images > 0 && f.count(plan.eval_images), "eval_images"],
     ["Memory per worker", plan.memory_bytes_per_worker && `${f.size(plan.memory_bytes_per_worker)} (estimate)`, "memory_bytes_per_worker"],

@@ -240,6 +240,7 @@ int evaluate(struct run *r, int64_t step, double epoch, bool predictions, struct
     stall_phase(r->stall, STALL_IN_EVALUATION);
     stall_doing(r->stall, STALL_COMPUTE);
     average_statistics(r);
+    model_use_size(r->model, (int)r->spec->model.image_size);
     int status = open_loader(r, &loader, e);
     if (!status && predictions)
         status = predictions_create(r, &file, e);

@@ -99,6 +99,9 @@ static int open_trainer(struct run *r, struct trainer *t, struct error *e)
         .most_threads = r->threads,
         .depth = (int)s->data.prefetch_batches,
     };
+    for (size_t i = 0; i < r->plan->size_count; i++)
+        loader.sizes[loader.size_count++] =
+            (struct loader_size){r->plan->sizes[i].step, (int)r->plan->sizes[i].size};
     int status = loader_create(&loader, &t->loader, e);
     if (!status)
         status = optimizer_create(r->model, s, &t->optimizer, e);
@@ -160,6 +163,7 @@ static struct batch_result compute_batch(struct trainer *t, const struct loader_
     double clock = clock_monotonic();
     int correct;
 
+    model_use_size(r->model, b->image_size);
     model_mix(r->model, b->lambda);
     model_draw(r->model, &(struct model_draw){.seed = r->spec->seed,
                                               .epoch = b->epoch,
@@ -239,6 +243,12 @@ static double images_per_sec(const struct trainer *t)
     return t->step_seconds_sum > 0 ? images / t->step_seconds_sum : 0;
 }
 
+/* Of steps of the run, in steps of the largest images. */
+static double train_cost(const struct run *r, int64_t from, int64_t to)
+{
+    return plan_steps_cost(r->plan, r->spec, from + r->step_shift, to + r->step_shift);
+}
+
 /* log.every_seconds, log.every_steps, and the last step. */
 static bool progress_is_due(const struct trainer *t, int64_t step, double now)
 {
@@ -258,7 +268,8 @@ static void print_progress(struct trainer *t, int64_t step, double loss, double 
         return;
     t->last_progress = now;
     double rate = images_per_sec(t);
-    double left = (double)((last_step(r) - step) * r->plan->global_batch) / rate;
+    double left = train_cost(r, step, last_step(r)) * t->step_seconds_sum /
+                  train_cost(r, t->first_step, step);
     printf("Step [%lld/%lld] epoch %.2f loss %.4f lr %.5g %.1f images/s, %.0f s left\n",
            (long long)step, (long long)last_step(r), run_epoch(r, step), loss, lr, rate, left);
     fflush(stdout);

@@ -125,6 +125,24 @@ static void env_row(struct libscols_table *table, const struct plan *plan)
     free(words);
 }
 
+/* "160 192", and from which step on each. */
+static void sizes_row(struct libscols_table *table, const struct plan *plan)
+{
+    char value[HUMAN_BYTES] = "", remark[HUMAN_BYTES + 256] = "";
+    size_t n = plan->size_count;
+
+    if (n < 2)
+        return;
+    snprintf(value, sizeof value, "%lld to %lld", (long long)plan->sizes[0].size,
+             (long long)plan->sizes[n - 1].size);
+    for (size_t i = 1; i < n; i++) {
+        size_t used = strlen(remark);
+        snprintf(remark + used, sizeof remark - used, "%s%lld from step %lld", i > 1 ? ", " : "",
+                 (long long)plan->sizes[i].size, (long long)plan->sizes[i].step);
+    }
+    add_row(table, "image_sizes", value, remark);
+}
+
 static void plan_print_table(const struct plan *plan)
 {
     struct libscols_table *table = table_create(0);
@@ -146,6 +164,7 @@ static void plan_print_table(const struct plan *plan)
         count_row(table, plan, "steps_per_epoch", plan->steps_per_epoch);
         count_row(table, plan, "warmup_steps", plan->warmup_steps);
         count_row(table, plan, "train_steps", plan->train_steps);
+        sizes_row(table, plan);
         rate_row(table, plan, "start_lr", plan->start_lr);
         rate_row(table, plan, "peak_lr", plan->peak_lr);
     }

@@ -92,6 +92,20 @@ static void job_check_env(const struct job_spec *spec, struct problems *p)
     }
 }
 
+static void job_check_sizes(const struct job_spec *spec, const struct arch *arch,
+                            struct problems *p)
+{
+    const struct job_sizes *sizes = &spec->model.sizes;
+    int64_t least = sizes->count ? sizes->at[0].size : spec->model.image_size;
+
+    job_check_demand(arch->family == ARCH_CNN || least >= 32, "/model/image_size",
+                     "must be at least 32 for a ResNet; only arch \"cnn\" takes 28", p);
+    job_check_demand(arch->family != ARCH_CNN || sizes->count < 2, "/model/image_size",
+                     "must be one size with arch \"cnn\": its hidden layer has weights for each "
+                     "pixel",
+                     p);
+}
+
 /* What the network demands of other keys. */
 static void check_model(const struct job_spec *spec, struct problems *p)
 {
@@ -99,8 +113,7 @@ static void check_model(const struct job_spec *spec, struct problems *p)
 
     if (!arch || problems_about(p, "/model/arch"))
         return;
-    job_check_demand(arch->family == ARCH_CNN || spec->model.image_size >= 32, "/model/image_size",
-                     "must be at least 32 for a ResNet; only arch \"cnn\" takes 28", p);
+    job_check_sizes(spec, arch, p);
     job_check_demand(arch->family != ARCH_CNN || spec->data.preprocess == JOB_PREPROCESS_WHOLE,
                      "/data/preprocess",
                      "must be \"whole\" with arch \"cnn\": it takes grey images as they are", p);

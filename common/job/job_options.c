@@ -45,8 +45,10 @@ static const struct job_option options[] = {
           "grey images; its defaults are model.classes 10, model.image_size 28, model.dropout 0.4, data.preprocess whole and data.augment false.")},
     {"/model/classes", JOB_OPTION_INTEGER, AT(model.classes), DEFAULT("1000"), RANGE(2, 100000), UNIT("classes"),
      HELP("Labels go from 0 to classes - 1.")},
-    {"/model/image_size", JOB_OPTION_INTEGER, AT(model.image_size), DEFAULT("224"), RANGE(28, 1024), UNIT("pixels"),
-     HELP("Width and height of the images the network sees. All but cnn need at least 32.")},
+    {"/model/image_size", JOB_OPTION_SIZES, AT(model.image_size), FLAG(model.sizes), DEFAULT("224"), RANGE(28, 1024), UNIT("pixels"),
+     HELP("Width and height of the images the network sees. All but cnn need at least 32. Sizes by epoch save computation, which grows with the "
+          "pixels: [[0, 160], [16, 192]] trains at 160 and from epoch 16 on at 192; {\"from\": 160, \"to\": 192, \"ramp\": [6, 17], \"multiple\": 32} "
+          "rises in a straight line between two epochs, rounded to multiples. Evaluation is at the last size. Not for arch \"cnn\".")},
     {"/model/width", JOB_OPTION_NUMBER, AT(model.width), DEFAULT("1"), RANGE(0.25, 8),
      HELP("Multiplies channels: the inner ones of each residual block, as torchvision's width_per_group (resnet50 of width 2 is wide_resnet50_2), "
           "or the filters and hidden units of cnn. They are rounded to multiples of 8; a ResNeXt's groups must have 4, 8, 16, ... channels.")},
@@ -465,6 +467,9 @@ void job_option_expects(const struct job_option *o, char text[JOB_OPTION_EXPECTS
                  "an object of at most %zu names of 1 to %zu %s, each with a string of %.0f to "
                  "%.0f %s",
                  o->most, o->name_max, job_text_letters(o->names), o->min, o->max, made_of(o));
+        break;
+    case JOB_OPTION_SIZES:
+        job_sizes_expects(o->min, o->max, text, bytes);
         break;
     case JOB_OPTION_STEPS:
         snprintf(text, bytes, "a list [first, last] of two integers %s, first <= last", range);

@@ -27,6 +27,7 @@ enum job_option_type {
     JOB_OPTION_STRINGS, /* a list */
     JOB_OPTION_NUMBERS, /* a list */
     JOB_OPTION_STEPS,   /* [first, last] */
+    JOB_OPTION_SIZES,   /* an integer, or sizes by epoch: job_sizes.h */
     JOB_OPTION_MAP      /* an object of strings, stored as a list of "NAME=value" */
 };
 
@@ -40,7 +41,7 @@ struct job_option {
     bool above_min;       /* min itself is too small */
     bool below_max;       /* max itself is too large */
     size_t offset;        /* of the field in struct job_spec */
-    size_t flag;          /* of its has_ field, or of a list's count; 0: it has none */
+    size_t flag;          /* of its has_ field, a list's count or the sizes; 0: it has none */
     const char *fallback; /* the default, as JSON text */
     double min, max;      /* of a number or of each in a list; of a string's length in bytes */
     size_t most;          /* elements of a list or MAP */

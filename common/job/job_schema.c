@@ -11,6 +11,7 @@ static const char *const type_names[] = {
     [JOB_OPTION_CHOICE] = "string",   [JOB_OPTION_ARCH] = "string",
     [JOB_OPTION_STRINGS] = "array",   [JOB_OPTION_NUMBERS] = "array",
     [JOB_OPTION_STEPS] = "array",     [JOB_OPTION_MAP] = "object",
+    [JOB_OPTION_SIZES] = "integer",
 };
 
 static json_t *schema_bound_json(double value)
@@ -70,6 +71,24 @@ static void add_map(json_t *schema, const struct job_option *o)
     json_object_set_new(schema, "additionalProperties", value);
 }
 
+/* A number, a list of pairs, or a ramp. */
+static void add_sizes(json_t *schema, const struct job_option *o)
+{
+    json_t *size = json_pack("{s:s}", "type", "integer");
+    add_range(size, o);
+    json_t *pair = json_pack("{s:s, s:{s:s}, s:i, s:i}", "type", "array", "items", "type", "number",
+                             "minItems", 2, "maxItems", 2);
+    json_t *list = json_pack("{s:s, s:O, s:i, s:i}", "type", "array", "items", pair, "minItems", 1,
+                             "maxItems", JOB_SIZES_MAX);
+    json_t *ramp =
+        json_pack("{s:s, s:b, s:[s, s, s], s:{s:O, s:O, s:o, s:{s:s, s:i}}}", "type", "object",
+                  "additionalProperties", 0, "required", "from", "to", "ramp", "properties", "from",
+                  size, "to", size, "ramp", pair, "multiple", "type", "integer", "minimum", 1);
+
+    json_object_set_new(schema, "type", json_pack("[s, s, s]", "integer", "array", "object"));
+    json_object_set_new(schema, "anyOf", json_pack("[o, o, o]", size, list, ramp));
+}
+
 static json_t *schema_describe(const struct job_option *o)
 {
     json_t *built = job_option_built(o);
@@ -100,6 +119,8 @@ static json_t *row_schema(const struct job_option *o)
         add_range(schema, o);
     else if (o->type == JOB_OPTION_MAP)
         add_map(schema, o);
+    else if (o->type == JOB_OPTION_SIZES)
+        add_sizes(schema, o);
     else if (o->type != JOB_OPTION_BOOLEAN)
         add_elements(schema, o);
     if (o->word)

@@ -12,6 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/job/job_sizes.h"
+
 enum job_mode { JOB_MODE_TRAIN, JOB_MODE_EVAL };
 enum job_stem { JOB_STEM_IMAGENET, JOB_STEM_SMALL };
 enum job_gemm { JOB_GEMM_AUTO, JOB_GEMM_OPENBLAS, JOB_GEMM_OWN };
@@ -59,7 +61,8 @@ struct job_spec {
     struct {
         char *arch; /* a name of common/net/arch.c */
         int64_t classes;
-        int64_t image_size; /* pixels, square */
+        int64_t image_size;     /* pixels, square; of several the last one, which is the largest */
+        struct job_sizes sizes; /* by epoch; count 0 or 1: image_size always */
         enum job_stem stem;
         double width;   /* of channels: common/net/arch.h */
         double dropout; /* the rate in front of the classifier; 0: off */

@@ -106,6 +106,8 @@ static bool value_right(const struct job_option *o, const json_t *v)
         return steps_right(o, v);
     case JOB_OPTION_MAP:
         return map_right(o, v);
+    case JOB_OPTION_SIZES: /* job_value_check does it */
+        break;
     }
     return false;
 }
@@ -193,7 +195,11 @@ static bool check_map(const struct job_option *o, const json_t *v, struct proble
 bool job_value_check(const struct job_option *o, const json_t *v, struct problems *problems)
 {
     char expects[JOB_OPTION_EXPECTS_BYTES];
+    size_t before = problems->count;
 
+    if (o->type == JOB_OPTION_SIZES &&
+        (job_sizes_check(v, o->pointer, o->min, o->max, problems) || problems->count > before))
+        return problems->count == before;
     if (value_right(o, v))
         return o->type == JOB_OPTION_STRING    ? check_text(o, v, o->pointer, problems)
                : o->type == JOB_OPTION_STRINGS ? check_texts(o, v, problems)
@@ -338,6 +344,14 @@ static int choice_index(const struct job_option *o, const json_t *v)
     return i;
 }
 
+static void store_sizes(const struct job_option *o, const json_t *v, struct job_spec *spec)
+{
+    struct job_sizes *sizes = flag_of(o, spec);
+
+    job_sizes_read(v, sizes);
+    *(int64_t *)option_field(o, spec) = sizes->at[sizes->count - 1].size;
+}
+
 void job_value_store(const struct job_option *o, const json_t *v, struct job_spec *spec)
 {
     bool is_null = json_is_null(v);
@@ -376,6 +390,9 @@ void job_value_store(const struct job_option *o, const json_t *v, struct job_spe
     case JOB_OPTION_MAP:
         store_map(o, v, spec);
         break;
+    case JOB_OPTION_SIZES:
+        store_sizes(o, v, spec);
+        break;
     }
 }
 
@@ -409,6 +426,14 @@ static json_t *map_to_json(const struct job_option *o, const struct job_spec *sp
     return map;
 }
 
+static json_t *sizes_to_json(const struct job_option *o, const struct job_spec *spec)
+{
+    const struct job_sizes *sizes = flag_of(o, spec);
+
+    return sizes->count > 1 ? job_sizes_to_json(sizes)
+                            : json_integer(*(const int64_t *)option_field(o, spec));
+}
+
 json_t *job_value_load(const struct job_option *o, const struct job_spec *spec)
 {
     const int64_t *integers = option_field(o, spec);
@@ -440,6 +465,8 @@ json_t *job_value_load(const struct job_option *o, const struct job_spec *spec)
         return json_pack("[I, I]", (json_int_t)integers[0], (json_int_t)integers[1]);
     case JOB_OPTION_MAP:
         return map_to_json(o, spec);
+    case JOB_OPTION_SIZES:
+        return sizes_to_json(o, spec);
     }
     return NULL;
 }

@@ -40,6 +40,6 @@ bool predict_epochs_to_target(int64_t global_batch, struct plan_band *epochs)
 bool predict_table_applies(const struct job_spec *spec, int64_t train_images)
 {
     return strcmp(spec->model.arch, "resnet50") == 0 && spec->model.width == 1 &&
-           spec->model.classes == 1000 && spec->model.image_size == 224 && train_images > 1200000 &&
-           train_images < 1300000;
+           spec->model.classes == 1000 && spec->model.image_size == 224 &&
+           spec->model.sizes.count < 2 && train_images > 1200000 && train_images < 1300000;
 }

@@ -64,6 +64,9 @@ static const struct {
      "more nodes or workers, while their exchange of gradients is short beside a step; fewer "
      "epochs, or eval.stop_at_target; eval.every_epochs where evaluations are many; trainctl "
      "predict compares numbers of nodes"                                                                                                               },
+    {"image_sizes",             "The width and height of the images, from which step on.",
+     "model.image_size; small images early in the run save most of their share of the pixels, and "
+     "the network is tested at the last size"                                                                                                          },
     {"peak_lr",                 "The highest learning rate, at the end of warm-up.",
      "lr.base or lr.factor, or the global batch as far as lr.scaling says: linear doubles the peak "
      "with the batch, sqrt with four times the batch, none not at all"                                                                                 },
@@ -257,6 +260,33 @@ static void explain_steps(struct plan *plan, const struct job_spec *spec)
         explain_step_count(plan, "train_steps", "epochs", spec->epochs, plan->train_steps, BKM);
 }
 
+static void explain_sizes(struct plan *plan, const struct job_spec *spec)
+{
+    struct job_sizes sizes = spec->model.sizes;
+    json_t *value = json_array();
+
+    sizes.ramps = false; /* as the list that it makes */
+
+    if (plan->size_count < 2) {
+        json_decref(value);
+        return;
+    }
+    for (size_t i = 0; i < plan->size_count; i++)
+        json_array_append_new(value, json_pack("[I, I]", (json_int_t)plan->sizes[i].step,
+                                               (json_int_t)plan->sizes[i].size));
+    plan_add_explanation(
+        plan, "image_sizes", "from step round(steps_per_epoch x epoch) on",
+        json_pack("{s:o, s:f}", "model.image_size", job_sizes_to_json(&sizes),
+                  plan->exact ? "train_images / global_batch" : "steps_per_epoch",
+                  plan_decimal(plan->steps_in_epoch)),
+        value,
+        "Touvron et al. 2019, Fixing the train-test resolution discrepancy; FFCV's ResNet-50",
+        json_sprintf(
+            "%.3g of the arithmetic that all steps at %lld would take: that of %.3g epochs",
+            plan->size_cost, (long long)spec->model.image_size,
+            plan->size_cost * (double)plan->train_steps / plan->steps_in_epoch));
+}
+
 static void explain_peak(struct plan *plan, const struct job_spec *spec)
 {
     static const char *const formulas[] = {
@@ -426,6 +456,7 @@ void plan_explain(struct plan *plan, const struct job_spec *spec, const struct p
     explain_env(plan, spec);
     if (plan->mode == JOB_MODE_TRAIN) {
         explain_steps(plan, spec);
+        explain_sizes(plan, spec);
         explain_peak(plan, spec);
         explain_start(plan, spec);
         explain_schedule(plan, spec);

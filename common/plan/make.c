@@ -73,8 +73,14 @@ struct plan *plan_make(const struct job_spec *document, const struct plan_inputs
         plan_destroy(plan);
         return NULL;
     }
-    if (plan->mode == JOB_MODE_TRAIN)
+    plan_sizes(plan, spec);
+    plan->size_cost = 1;
+    if (plan->mode == JOB_MODE_TRAIN) {
         plan_rate(plan, spec);
+        if (plan->size_count > 1)
+            plan->size_cost =
+                plan_steps_cost(plan, spec, 0, plan->train_steps) / (double)plan->train_steps;
+    }
     struct plan_memory memory = plan_memory_of(spec);
     plan->memory_bytes_per_worker = plan_memory_bytes(&memory);
     plan_predict(plan, spec, inputs);
@@ -109,6 +115,17 @@ static json_t *predicted_to_json(const struct plan *plan)
                      plan_band_to_json(known, &plan->predicted.ttt_seconds));
 }
 
+static json_t *plan_sizes_to_json(const struct plan *plan)
+{
+    json_t *sizes = json_array();
+
+    for (size_t i = 0; i < plan->size_count; i++)
+        json_array_append_new(sizes,
+                              json_pack("{s:I, s:I}", "step", (json_int_t)plan->sizes[i].step,
+                                        "size", (json_int_t)plan->sizes[i].size));
+    return sizes;
+}
+
 json_t *plan_to_json(const struct plan *plan)
 {
     bool trains = plan->mode == JOB_MODE_TRAIN;
@@ -124,6 +141,10 @@ json_t *plan_to_json(const struct plan *plan)
     json_object_set_new(out, "train_steps", json_integer_or_null(trains, plan->train_steps));
     json_object_set_new(out, "peak_lr", trains ? json_real(plan->peak_lr) : json_null());
     json_object_set_new(out, "start_lr", trains ? json_real(plan->start_lr) : json_null());
+    if (plan->size_count > 1) {
+        json_object_set_new(out, "image_sizes", plan_sizes_to_json(plan));
+        json_object_set_new(out, "size_cost", json_real(plan_decimal(plan->size_cost)));
+    }
     json_object_set_new(out, "eval_images", json_integer(plan->eval_images));
     json_object_set_new(out, "memory_bytes_per_worker",
                         json_integer(plan->memory_bytes_per_worker));

@@ -7,6 +7,9 @@
 /* batch.c: world size, batches, steps. False: no plan is possible, *problems says why. */
 bool plan_batch(struct plan *plan, const struct job_spec *spec, struct problems *problems);
 
+/* sizes.c: of the images, by step. */
+void plan_sizes(struct plan *plan, const struct job_spec *spec);
+
 /* memory.c: what the estimate is made of. */
 struct plan_memory {
     int64_t parameter_bytes; /* of one copy */

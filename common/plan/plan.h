@@ -39,6 +39,11 @@ struct plan_inputs {
     struct plan_band epochs; /* to predict the time of, instead of the job's; value 0: the job's */
 };
 
+/* The size of the images from a step on, until the next entry. */
+struct plan_size {
+    int64_t step, size;
+};
+
 struct plan {
     enum job_mode mode;   /* eval: the numbers of training are 0, and null in the JSON */
     int64_t train_images; /* N */
@@ -52,7 +57,10 @@ struct plan {
     int64_t node_images_least, node_images_most; /* as in the inputs */
     int64_t warmup_steps;
     int64_t train_steps;
-    int64_t dropped_images_per_epoch; /* N - steps_per_epoch x B; exact: 0 */
+    int64_t dropped_images_per_epoch;          /* N - steps_per_epoch x B; exact: 0 */
+    struct plan_size sizes[JOB_SIZES_MAX + 1]; /* rising; the first at step 0 */
+    size_t size_count;
+    double size_cost; /* arithmetic of a step, mean over the run, by one at model.image_size */
     double peak_lr, start_lr;
     int64_t memory_bytes_per_worker; /* an estimate */
     struct lr_schedule lr;
@@ -78,6 +86,16 @@ void plan_destroy(struct plan *plan); /* NULL is fine */
 
 /* What job_spec_parse put aside as not supported by this version becomes warnings of the plan. */
 void plan_warn_unsupported(struct plan *plan, const struct problems *unsupported);
+
+/* The size of the images of a step (0-based, of the schedule). */
+int64_t plan_size_at(const struct plan *plan, int64_t step);
+
+/* The arithmetic of an image of this size, by one of the largest size of the job. */
+double plan_size_cost(const struct job_spec *spec, int64_t size);
+
+/* The same of the steps [from, to), in steps of the largest size. */
+double plan_steps_cost(const struct plan *plan, const struct job_spec *spec, int64_t from,
+                       int64_t to);
 
 /* How many times the run evaluates. */
 int64_t plan_evaluations(const struct plan *plan, const struct job_spec *spec);

@@ -33,11 +33,12 @@ static struct plan_band epochs_of(const struct plan *plan, const struct job_spec
                               fmin(own, epochs.high)};
 }
 
-/* An evaluated image costs a forward pass: a third of training's forward and backward. */
+/* An evaluated image costs a forward pass: a third of training's forward and backward. step: the
+ * mean over all sizes. */
 static double training_seconds(const struct plan *plan, const struct job_spec *spec, double epochs,
                                double step)
 {
-    double rate = (double)plan->global_batch / step;
+    double rate = (double)plan->global_batch / step * plan->size_cost;
     double share = epochs * plan->steps_in_epoch / (double)plan->train_steps;
 
     return epochs * plan->steps_in_epoch * step +
@@ -50,9 +51,11 @@ void plan_predict(struct plan *plan, const struct job_spec *spec, const struct p
     const struct plan_network *network = inputs->network ? inputs->network : &plan_network_default;
     struct plan_predicted *p = &plan->predicted;
     double batch = (double)plan->global_batch;
+    struct plan_speed speed = inputs->speed; /* of the largest size */
 
+    speed.image_seconds *= plan->size_cost;
     if (plan->mode == JOB_MODE_EVAL || plan->steps_per_epoch < 1 || plan->train_steps < 1 ||
-        !predict_step(spec, &inputs->speed, network, &p->step_seconds))
+        !predict_step(spec, &speed, network, &p->step_seconds))
         return;
     p->known = true;
     p->images_per_second = (struct plan_band){

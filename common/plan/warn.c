@@ -91,6 +91,19 @@ static void warn_of_locality(struct plan *plan, const struct job_spec *spec)
                      (long long)plan->steps_per_epoch, together - plan->steps_per_epoch));
 }
 
+static void warn_of_sizes(struct plan *plan)
+{
+    for (size_t i = 1; i < plan->size_count; i++)
+        if (plan->sizes[i].step >= plan->train_steps) {
+            plan_warn_with(
+                plan, json_sprintf("the run ends at step %lld, before the images are to grow "
+                                   "to %lld pixels at step %lld (model.image_size)",
+                                   (long long)plan->train_steps, (long long)plan->sizes[i].size,
+                                   (long long)plan->sizes[i].step));
+            return;
+        }
+}
+
 /* By the rate itself and by that of a batch of 256, as a large batch takes a greater one. */
 static void warn_of_high_rate(struct plan *plan, const struct job_spec *spec)
 {
@@ -284,6 +297,7 @@ void plan_warn(struct plan *plan, const struct job_spec *spec, const struct plan
     warn_of_batch(plan, spec);
     warn_of_data(plan, spec, &inputs->data);
     warn_of_locality(plan, spec);
+    warn_of_sizes(plan);
     warn_of_rate(plan, spec);
     warn_of_high_rate(plan, spec);
     warn_of_optimizer(plan, spec);

@@ -70,12 +70,24 @@ static void find_columns(struct steps *s)
                 s->index[i] = m;
 }
 
+/* The first step of the largest images, which is what a speed is kept for. */
+static int64_t measure_first_step(const struct store_job *job)
+{
+    json_t *plan = job->plan ? json_loads(job->plan, 0, NULL) : NULL;
+    const json_t *sizes = json_object_get(plan, "image_sizes");
+    const json_t *last = json_array_get(sizes, json_array_size(sizes) - 1);
+    int64_t step = json_integer_value(json_object_get(last, "step"));
+
+    json_decref(plan);
+    return step + STEPS_LEFT_OUT + 1;
+}
+
 static int store_speed_of(struct store *s, const struct store_job *job, const struct job_spec *spec,
                           int64_t slots, struct steps *steps, double now, struct error *e)
 {
     char key[SPEED_KEY_BYTES], cpu[SPEED_CPU_BYTES];
-    int status =
-        store_metric_each(s, job->id, STEPS_LEFT_OUT + 1, STEPS_MAX, measure_add_part, steps, e);
+    int status = store_metric_each(s, job->id, measure_first_step(job), STEPS_MAX, measure_add_part,
+                                   steps, e);
 
     if (status || steps->count < STEPS_MIN || spec->cluster.nodes != 1)
         return status;

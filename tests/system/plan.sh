@@ -64,6 +64,11 @@ plan 2 "all problems at once, each with its key" \
     '^lr\.decay: must be one of "poly"' '^data\.train: is required'
 plan 2 "a typo, an unknown precision and a path that is not there" '{"data": {"train": "/nope"}, "epohcs": 3, "precision": "int8"}' \
     '^epohcs: .*did you mean epochs' '^precision: must be one of' '^data\.train: .*/nope'
+plan 0 "sizes by epoch" '{"data": {"train": "synthetic"}, "model": {"image_size": [[0, 160], [45, 192]]}}' '^image_sizes .*160 to 192 .*192 from step 600525'
+plan 2 "a schedule of sizes that goes backwards, all of it at once" \
+    '{"data": {"train": "synthetic"}, "model": {"image_size": [[0, 192], [5, 160], [4, 20]]}, "epohcs": 1}' \
+    '^model\.image_size.1.?: goes back to 160 pixels behind 192' '^model\.image_size.2.?: goes back to epoch 4 behind epoch 5' \
+    '^model\.image_size.2.?: must end with a size, an integer from 28 to 1024' '^epohcs: .*did you mean epochs'
 plan 2 "nodes 0" '{"data": {"train": "synthetic"}, "cluster": {"nodes": 0}}' '^cluster\.nodes: .*from 1 to 100000, not 0'
 plan 2 "nodes 10^9" '{"data": {"train": "synthetic"}, "cluster": {"nodes": 1000000000}}' '^cluster\.nodes: .*not 1000000000'
 plan 2 "a number JSON does not have" '{"data": {"train": "synthetic"}, "lr": {"base": 1e400}}' 'line 1'

@@ -100,6 +100,13 @@ worker 2 "$work/exact.json" "$work/exact"
 is "$(jq -c 'select(.type == "eval") | .step' "$work/exact/attempt-1/events.jsonl" | tr '\n' ' ')" "3 5 6 " "exact epochs of 2.25 steps are evaluated when they are over"
 survives "exact epochs, automatic accumulation" "$work/exact.json" 2 "$work/exact" at_step 3
 
+# Three sizes, the second of which begins within an epoch.
+job "$work/sizes.json" '.model.image_size = [[0, 32], [0.3, 40], [0.5, 48]] | .steps = 6 | .data.train_images = 40'
+worker 2 "$work/sizes.json" "$work/sizes"
+is "$(jq -c '[.image_sizes[] | [.step, .size]]' "$work/sizes/plan.json")" "[[0,32],[2,40],[3,48]]" "images grow in the steps that the plan says"
+survives "sizes by epoch, at the second" "$work/sizes.json" 2 "$work/sizes" at_step 3
+survives "sizes by epoch, at any time" "$work/sizes.json" 2 "$work/sizes" after_checkpoint 2 "0.$((RANDOM % 2))$((RANDOM % 10))"
+
 # What Adam makes of its means depends on how many steps were done: every rank must know it.
 job "$work/adam.json" '.optimizer = {"name": "adamw", "weight_decay": 0.1} | .lr.base = 0.001'
 worker 2 "$work/adam.json" "$work/adam"

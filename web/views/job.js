@@ -24,11 +24,14 @@ const precisionWords = ({ precision = "fp32", loss_scale: scale = 1, comm = {} }
   return precision === "fp32" && !more.length ? null : [precision, ...more].join(", ");
 };
 
+// "224 × 224", of several sizes the list or the ramp as it was written
+const sizeWords = (size) => (typeof size === "number" ? `${size} × ${size}` : JSON.stringify(size));
+
 // Model, data and what became of the job, beside its plan.
 function about(job) {
   const { spec = {} } = job;
   return [
-    ["Model", spec.model && `${spec.model.arch}, ${spec.model.image_size} × ${spec.model.image_size}, ${f.count(spec.model.classes)} classes, ${spec.precision ?? "fp32"}`],
+    ["Model", spec.model && `${spec.model.arch}, ${sizeWords(spec.model.image_size)}, ${f.count(spec.model.classes)} classes, ${spec.precision ?? "fp32"}`],
     ["Precision", precisionWords(spec)],
     ["Data", spec.data?.train],
     ["Optimiser", spec.optimizer && optimizerWords(spec.optimizer)],

@@ -50,22 +50,21 @@ static int check_label(const struct loader_config *c, const struct dataset_image
         image->label, image->label + 1, c->classes, c->classes);
 }
 
-static void plan_image(const struct loader_config *c, int64_t epoch, int64_t index,
+static void plan_image(const struct loader_config *c, int size, int64_t epoch, int64_t index,
                        const struct jpeg_info *info, struct augment_plan *plan)
 {
     struct augment_parts parts = {c->random_crop, c->random_flip};
 
     if (c->role == DATASET_TRAIN && c->augment) {
         struct rng r = rng_stream(c->seed, epoch, c->first_number + index, RNG_AUGMENT);
-        augment_plan_train(c->preprocess, parts, info->width, info->height, c->image_size, &r,
-                           plan);
+        augment_plan_train(c->preprocess, parts, info->width, info->height, size, &r, plan);
     } else {
-        augment_plan_eval(c->preprocess, info->width, info->height, c->image_size, plan);
+        augment_plan_eval(c->preprocess, info->width, info->height, size, plan);
     }
 }
 
-static int decode_jpeg(struct decode_scratch *s, const struct loader_config *c, int64_t epoch,
-                       int64_t index, const struct dataset_image *image, float *out,
+static int decode_jpeg(struct decode_scratch *s, const struct loader_config *c, int size,
+                       int64_t epoch, int64_t index, const struct dataset_image *image, float *out,
                        struct error *e)
 {
     struct jpeg_info info;
@@ -76,8 +75,8 @@ static int decode_jpeg(struct decode_scratch *s, const struct loader_config *c, 
 
     if (rc)
         return rc;
-    plan_image(c, epoch, index, &info, &plan);
-    rc = augment_prepare(&s->augmenter, c->preprocess, &plan, c->image_size, &part, e);
+    plan_image(c, size, epoch, index, &info, &plan);
+    rc = augment_prepare(&s->augmenter, c->preprocess, &plan, size, &part, e);
     part.grey = c->channels == 1;
     if (rc == 0)
         rc = jpeg_read(s->decoder, &part, &pixels, e);
@@ -86,7 +85,7 @@ static int decode_jpeg(struct decode_scratch *s, const struct loader_config *c, 
     return rc;
 }
 
-int decode_image(struct decode_scratch *s, const struct loader_config *c, int64_t epoch,
+int decode_image(struct decode_scratch *s, const struct loader_config *c, int size, int64_t epoch,
                  int64_t index, void *out, int32_t *label, bool *bad, struct error *e)
 {
     struct dataset_image image;
@@ -98,11 +97,11 @@ int decode_image(struct decode_scratch *s, const struct loader_config *c, int64_
     *label = image.label;
     rc = check_label(c, &image, e);
     if (rc == 0) {
-        rc = decode_jpeg(s, c, epoch, index, &image, c->bf16 ? s->image : out, e);
+        rc = decode_jpeg(s, c, size, epoch, index, &image, c->bf16 ? s->image : out, e);
         *bad = rc && rc != -ERR_NO_MEMORY;
     }
     if (rc == 0 && c->bf16)
-        bf16_from_floats(s->image, loader_image_floats(c), out);
+        bf16_from_floats(s->image, loader_floats_of(c, size), out);
     if (rc)
         name_place(c->dataset, index, image.name, e);
     dataset_image_release(&image);

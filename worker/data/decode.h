@@ -16,10 +16,11 @@ int decode_scratch_init(struct decode_scratch *s, const struct loader_config *co
                         struct error *e);
 void decode_scratch_free(struct decode_scratch *s);
 
-/* Writes (image_size, image_size, channels) floats, or bf16 where the loader is to, and the label.
+/* Writes (size, size, channels) floats, or bf16 where the loader is to, and the label.
  * *bad is set, and the error names file, offset and libjpeg's words, if only this JPEG is broken;
  * any other error ends the run. */
-int decode_image(struct decode_scratch *s, const struct loader_config *config, int64_t epoch,
-                 int64_t index, void *out, int32_t *label, bool *bad, struct error *e);
+int decode_image(struct decode_scratch *s, const struct loader_config *config, int size,
+                 int64_t epoch, int64_t index, void *out, int32_t *label, bool *bad,
+                 struct error *e);
 
 #endif

@@ -37,7 +37,9 @@ struct slot {
     int64_t *indices;
     char **bad; /* (batch): what is wrong with the image, or NULL */
     struct sampler_batch batch;
-    int taken, done; /* images; under the lock */
+    int image_size;     /* of the batch */
+    size_t image_bytes; /* of each of its images: they lie behind each other */
+    int taken, done;    /* images; under the lock */
     bool ready;
     int failed_at; /* the first image that ended the run, or -1 */
     struct error failure;
@@ -45,8 +47,8 @@ struct slot {
 
 struct loader {
     struct loader_config config;
-    size_t image_floats, image_bytes;
-    float *mixed; /* synthetic with mixup: the slots stay as they are */
+    size_t image_bytes; /* of the largest */
+    float *mixed;       /* synthetic with mixup: the slots stay as they are */
     struct slot *slots;
     int slot_count;
     pthread_t *threads;
@@ -69,9 +71,14 @@ struct loader {
 
 /* ---- filling */
 
-static void *image_at(const struct loader *l, const struct slot *s, int i)
+static void *image_at(const struct slot *s, int i)
 {
-    return (char *)s->images + (size_t)i * l->image_bytes;
+    return (char *)s->images + (size_t)i * s->image_bytes;
+}
+
+static size_t number_bytes(const struct loader_config *c)
+{
+    return c->bf16 ? sizeof(bf16) : sizeof(float);
 }
 
 static void fail_slot(struct loader *l, struct slot *s, int i, const struct error *e)
@@ -95,8 +102,8 @@ static void fill_image(struct loader *l, struct decode_scratch *scratch, struct 
     bool bad;
     double span = trace_begin();
 
-    int rc = decode_image(scratch, &l->config, epoch_of_image(s, i), s->indices[i],
-                          image_at(l, s, i), &s->labels[i], &bad, &e);
+    int rc = decode_image(scratch, &l->config, s->image_size, epoch_of_image(s, i), s->indices[i],
+                          image_at(s, i), &s->labels[i], &bad, &e);
     trace_end(span, "decode", "decode image", 0);
     progress_add(1);
     if (rc && !bad)
@@ -107,9 +114,9 @@ static void fill_image(struct loader *l, struct decode_scratch *scratch, struct 
     }
 }
 
-static void copy_image(struct loader *l, struct slot *s, int to, int from)
+static void copy_image(struct slot *s, int to, int from)
 {
-    memcpy(image_at(l, s, to), image_at(l, s, from), l->image_bytes);
+    memcpy(image_at(s, to), image_at(s, from), s->image_bytes);
     s->labels[to] = s->labels[from];
     s->indices[to] = s->indices[from];
 }
@@ -124,8 +131,8 @@ static void loader_substitute(struct loader *l, struct decode_scratch *scratch, 
 
     for (int k = 1; k <= SUBSTITUTE_TRIES && rc && bad; k++) {
         int64_t index = (s->indices[i] + k) % l->config.images;
-        rc = decode_image(scratch, &l->config, epoch_of_image(s, i), index, image_at(l, s, i),
-                          &s->labels[i], &bad, &e);
+        rc = decode_image(scratch, &l->config, s->image_size, epoch_of_image(s, i), index,
+                          image_at(s, i), &s->labels[i], &bad, &e);
         if (rc == 0)
             s->indices[i] = index;
     }
@@ -141,7 +148,7 @@ static void replace_bad(struct loader *l, struct decode_scratch *scratch, struct
         if (!s->bad[i])
             continue;
         if (l->config.role == DATASET_EVAL) {
-            memset(image_at(l, s, i), 0, l->image_bytes);
+            memset(image_at(s, i), 0, s->image_bytes);
             s->labels[i] = -1;
             continue;
         }
@@ -149,15 +156,22 @@ static void replace_bad(struct loader *l, struct decode_scratch *scratch, struct
         while (good < n && s->bad[(i + good) % n])
             good++;
         if (good < n)
-            copy_image(l, s, i, (i + good) % n);
+            copy_image(s, i, (i + good) % n);
         else
             loader_substitute(l, scratch, s, i);
     }
 }
 
+static void loader_set_size(const struct loader *l, struct slot *s)
+{
+    s->image_size = loader_size_at(&l->config, s->batch.step);
+    s->image_bytes = loader_floats_of(&l->config, s->image_size) * number_bytes(&l->config);
+}
+
 static void start_slot(struct loader *l, struct slot *s)
 {
     s->batch = sampler_batch(&l->config, l->filling, s->indices);
+    loader_set_size(l, s);
     s->taken = s->done = 0;
     s->failed_at = -1;
 }
@@ -175,7 +189,8 @@ static void loader_mix(const struct loader *l, const struct slot *s, float *to)
 {
     double lambda = lambda_of(l, s);
     if (lambda < 1)
-        mixup_images(to, s->images, s->batch.n, l->image_floats, lambda);
+        mixup_images(to, s->images, s->batch.n, loader_floats_of(&l->config, s->image_size),
+                     lambda);
 }
 
 /* Waits for something to do: images [*first, *end) of the slot returned. NULL: the end. Called and
@@ -344,7 +359,7 @@ static int start_threads(struct loader *l, int wanted, struct error *e)
 static int fill_synthetic(struct loader *l, int number, struct error *e)
 {
     struct slot *s = &l->slots[number];
-    size_t floats = (size_t)l->config.batch * l->image_floats;
+    size_t floats = (size_t)l->config.batch * loader_image_floats(&l->config);
     float *images = l->config.bf16 ? malloc(floats * sizeof *images) : s->images;
 
     if (!images)
@@ -369,8 +384,7 @@ int loader_create(const struct loader_config *config, struct loader **out, struc
     if (!l)
         return error_set(e, ERR_NO_MEMORY, "no memory for a loader");
     l->config = *config;
-    l->image_floats = loader_image_floats(config);
-    l->image_bytes = l->image_floats * (config->bf16 ? sizeof(bf16) : sizeof(float));
+    l->image_bytes = loader_image_floats(config) * number_bytes(config);
     l->slot_count = config->dataset ? config->depth + 1 : 2;
     pthread_mutex_init(&l->lock, NULL);
     pthread_cond_init(&l->slot_free, NULL);
@@ -541,6 +555,7 @@ static int next_synthetic(struct loader *l, struct slot **out)
     int per_step = l->config.batches_per_step ? l->config.batches_per_step : 1;
     *out = &l->slots[(l->config.first_step * per_step + l->next) % l->slot_count];
     (*out)->batch = sampler_batch(&l->config, l->next, (*out)->indices);
+    loader_set_size(l, *out);
     if (l->mixed)
         loader_mix(l, *out, l->mixed);
     return 0;
@@ -568,6 +583,7 @@ int loader_next(struct loader *l, struct loader_batch *batch, struct error *e)
                   : l->mixed && lambda < 1 ? l->mixed
                                            : s->images,
         .images_bf16 = l->config.bf16 ? s->images : NULL,
+        .image_size = s->image_size,
         .labels = s->labels,
         .indices = s->indices,
         .n = s->batch.n,

@@ -23,6 +23,7 @@ struct loader_batch {
     const float *images; /* (n, image_size, image_size, channels), NHWC, normalised; valid until the
                             next call. NULL with bf16 */
     const bf16 *images_bf16; /* instead of them */
+    int image_size;          /* of this batch */
     const int32_t *labels;   /* (n), 0-based */
     const int64_t *indices;  /* (n), positions in the data set: for predictions and messages */
     int n;                   /* training: == batch; evaluation: <= batch; 0: the end */

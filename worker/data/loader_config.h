@@ -9,6 +9,8 @@
 #include "common/dataset/dataset.h"
 #include "common/job/job_spec.h"
 
+enum { LOADER_SIZES_MAX = 32 };
+
 struct loader_config {
     struct dataset *dataset; /* borrowed; must outlive the loader. NULL: synthetic */
     enum dataset_role role;
@@ -18,9 +20,14 @@ struct loader_config {
     int64_t images;       /* N: of the data set (fewer: its first N), or of synthetic ones */
     int64_t first_number; /* of the first image, for its random numbers: 0 unless other ranks have
                              another data set */
-    int image_size, classes;
-    int channels; /* 3, or 1: grey; 0 is 3 */
-    int batch;    /* images a rank and step; of evaluation: at most */
+    int image_size, classes; /* image_size: with sizes the largest */
+    struct loader_size {
+        int64_t step; /* global, from which on images have this size */
+        int size;
+    } sizes[LOADER_SIZES_MAX]; /* training; rising */
+    int size_count;            /* 0: image_size always */
+    int channels;              /* 3, or 1: grey; 0 is 3 */
+    int batch;                 /* images a rank and step; of evaluation: at most */
     int rank, world;
     int64_t seed;
     int64_t first_step, steps; /* training: global step numbers [first_step, steps) */
@@ -39,10 +46,25 @@ struct loader_config {
     bool bf16;        /* images are rounded to bf16; not with mixup, which would round twice */
 };
 
-static inline size_t loader_image_floats(const struct loader_config *c)
+static inline size_t loader_floats_of(const struct loader_config *c, int size)
 {
     size_t channels = c->channels ? (size_t)c->channels : 3;
-    return (size_t)c->image_size * (size_t)c->image_size * channels;
+    return (size_t)size * (size_t)size * channels;
+}
+
+/* Of the largest image. */
+static inline size_t loader_image_floats(const struct loader_config *c)
+{
+    return loader_floats_of(c, c->image_size);
+}
+
+static inline int loader_size_at(const struct loader_config *c, int64_t step)
+{
+    int size = c->image_size;
+
+    for (int i = 0; i < c->size_count && c->sizes[i].step <= step; i++)
+        size = c->sizes[i].size;
+    return size;
 }
 
 #endif

@@ -72,6 +72,12 @@ int model_make_units(struct model *m, const struct arch_conv *convs, int count, 
     return 0;
 }
 
+/* Of the ImageNet stem, behind its convolution. */
+static struct window pool_of(const struct unit *stem)
+{
+    return window_make(stem->conv.window.out, stem->conv.out_channels, 3, 2, 1);
+}
+
 static int build_blocks(struct model *m, const struct network *n, struct error *e)
 {
     const struct model_config *c = &m->config;
@@ -98,7 +104,7 @@ static int build_blocks(struct model *m, const struct network *n, struct error *
     m->features = block_last(m, &m->blocks[m->block_count - 1])->conv.out_channels;
     m->pools = n->pools;
     if (m->pools)
-        m->pool = window_make(m->units[0].conv.window.out, m->units[0].conv.out_channels, 3, 2, 1);
+        m->pool = pool_of(&m->units[0]);
     return 0;
 }
 
@@ -178,11 +184,66 @@ static int allocate_packed(struct model *m, struct error *e)
     return m->packed ? 0 : -(int)e->code;
 }
 
+/* Units and blocks of another size, from those of the first, which know their channels and
+ * tensors by now. */
+static int copy_layout(struct model *m, struct layout *l, struct error *e)
+{
+    struct arch_shape shape = model_shape(&m->config);
+    size_t units = (size_t)m->unit_count * sizeof *l->units;
+    size_t blocks = (size_t)m->block_count * sizeof *l->blocks;
+    struct network n;
+
+    shape.image_size = l->image_size;
+    network_make(&shape, &n);
+    l->units = malloc(units);
+    l->blocks = malloc(blocks);
+    if (!l->units || !l->blocks)
+        return error_set(e, ERR_NO_MEMORY, "no memory for a model's layers");
+    memcpy(l->units, m->units, units);
+    memcpy(l->blocks, m->blocks, blocks);
+    for (int i = 0; i < m->unit_count; i++)
+        l->units[i].conv = make_unit(&n.convs[i], &m->config).conv;
+    if (m->pools)
+        l->pool = pool_of(&l->units[0]);
+    return 0;
+}
+
+/* Of unit i in layout k; the first one is in use. */
+static const struct conv *layout_conv(const struct model *m, int k, int i)
+{
+    return k == m->layout ? &m->units[i].conv : &m->layouts[k].units[i].conv;
+}
+
+static int copy_layouts(struct model *m, struct error *e)
+{
+    for (int i = 1; i < m->layout_count; i++)
+        if (copy_layout(m, &m->layouts[i], e))
+            return -(int)e->code;
+    return 0;
+}
+
+static void place(struct model *m, const struct activations *a)
+{
+    place_units(m, a);
+    place_blocks(m, a);
+    m->tap = buffer_at(m, a, a->tap);
+    if (model_is_bf16(m)) {
+        m->half.in = buffer_at(m, a, a->in);
+        m->half.in_again = buffer_at(m, a, a->in_again);
+        m->half.g_in = buffer_at(m, a, a->g_in);
+        return;
+    }
+    m->in = buffer_at(m, a, a->in);
+    m->in_again = buffer_at(m, a, a->in_again);
+    m->g_in = buffer_at(m, a, a->g_in);
+}
+
 /* Each buffer shared out as the passes over it are: by images, and by rows of them. In the order of
  * their first use, so that what is kept until backward has its way. */
-static int allocate_arena(struct model *m, const struct activations *a, struct error *e)
+static int allocate_arena(struct model *m, const struct activations *a, size_t numbers,
+                          struct error *e)
 {
-    size_t batch = (size_t)m->config.batch * number_bytes(m), bytes = batch * a->numbers;
+    size_t batch = (size_t)m->config.batch * number_bytes(m), bytes = batch * numbers;
     struct memory_extent *extents = calloc((size_t)a->count + 1, sizeof *extents);
 
     if (!extents)
@@ -196,35 +257,50 @@ static int allocate_arena(struct model *m, const struct activations *a, struct e
     return m->arena ? 0 : -(int)e->code;
 }
 
-static int allocate_activations(struct model *m, const struct network *n, struct error *e)
+static void plan_layout(const struct model *m, const struct layout *l, struct activations *a)
+{
+    struct arch_shape shape = model_shape(&m->config);
+    struct network n;
+
+    shape.image_size = l->image_size;
+    network_make(&shape, &n);
+    activations_plan(&n, l->predicts, number_bytes(m), a);
+}
+
+/* One arena for all sizes. The units of each are placed in it once. */
+static int allocate_activations(struct model *m, struct error *e)
 {
     struct activations a;
+    size_t numbers = 0;
 
     if (m->cnn)
         return cnn_allocate(m, e);
-    activations_plan(n, m->config.inference, number_bytes(m), &a);
-    if (allocate_arena(m, &a, e))
-        return -(int)e->code;
-    place_units(m, &a);
-    place_blocks(m, &a);
-    m->tap = buffer_at(m, &a, a.tap);
-    if (model_is_bf16(m)) {
-        m->half.in = buffer_at(m, &a, a.in);
-        m->half.in_again = buffer_at(m, &a, a.in_again);
-        m->half.g_in = buffer_at(m, &a, a.g_in);
-        return allocate_packed(m, e);
+    for (int i = m->layout_count - 1; i >= 0; i--) { /* the first one's stays in a */
+        plan_layout(m, &m->layouts[i], &a);
+        numbers = extent_max(numbers, a.numbers);
     }
-    m->in = buffer_at(m, &a, a.in);
-    m->in_again = buffer_at(m, &a, a.in_again);
-    m->g_in = buffer_at(m, &a, a.g_in);
-    return 0;
+    if (allocate_arena(m, &a, numbers, e))
+        return -(int)e->code;
+    for (int i = m->layout_count - 1; i >= 0; i--) {
+        model_use_layout(m, i);
+        plan_layout(m, &m->layouts[i], &a);
+        place(m, &a);
+    }
+    return model_is_bf16(m) ? allocate_packed(m, e) : 0;
 }
 
 /* bf16: each thread's scratch, and from the second thread on its part of a weight gradient. */
 static int allocate_bf16(struct model *m, struct error *e)
 {
     struct arch_shape shape = model_shape(&m->config);
-    struct bf16_thread_bytes bytes = bf16_thread_bytes_of(&shape, !m->config.inference);
+    struct bf16_thread_bytes bytes = {0};
+
+    for (int i = 0; i < m->layout_count; i++) {
+        shape.image_size = m->layouts[i].image_size;
+        struct bf16_thread_bytes one = bf16_thread_bytes_of(&shape, !m->config.inference);
+        bytes.scratch = extent_max(bytes.scratch, one.scratch);
+        bytes.dw = extent_max(bytes.dw, one.dw);
+    }
 
     for (int t = 1; t < m->config.threads && bytes.dw; t++)
         if (model_allocate_floats(m, &m->lanes[t].dw, bytes.dw / sizeof(float), e))
@@ -241,11 +317,12 @@ static int allocate_team(struct model *m, struct error *e)
 
     if (model_is_bf16(m))
         return allocate_bf16(m, e);
-    for (int i = 0; i < m->unit_count; i++) {
-        const struct conv *c = &m->units[i].conv;
-        own = extent_max(own, threads == 1 ? conv_scratch_floats(c) : conv_own_floats(c));
-        team = extent_max(team, conv_team_floats(c, m->config.batch, threads));
-    }
+    for (int k = 0; k < m->layout_count; k++)
+        for (int i = 0; i < m->unit_count; i++) {
+            const struct conv *c = layout_conv(m, k, i);
+            own = extent_max(own, threads == 1 ? conv_scratch_floats(c) : conv_own_floats(c));
+            team = extent_max(team, conv_team_floats(c, m->config.batch, threads));
+        }
     if (threads > 1 && model_allocate_floats(m, &m->team, team, e))
         return -(int)e->code;
     return allocate_own(m, own * sizeof(float), e);
@@ -279,7 +356,7 @@ static int allocate_head(struct model *m, struct error *e)
     return m->losses ? 0 : -(int)e->code;
 }
 
-static int allocate(struct model *m, const struct network *n, struct error *e)
+static int allocate(struct model *m, struct error *e)
 {
     m->params = model_allocate_shared(m, m->param_count * sizeof(float), e);
     if (!m->params || model_allocate_floats(m, &m->stats, m->stat_count, e))
@@ -293,9 +370,9 @@ static int allocate(struct model *m, const struct network *n, struct error *e)
     for (int t = 0; t < m->config.threads; t++)
         if (allocate_lane(m, t, e))
             return -(int)e->code;
-    if (allocate_team(m, e))
+    if (copy_layouts(m, e) || allocate_team(m, e))
         return -(int)e->code;
-    if (allocate_activations(m, n, e) || allocate_head(m, e))
+    if (allocate_activations(m, e) || allocate_head(m, e))
         return -(int)e->code;
     return 0;
 }
@@ -318,10 +395,17 @@ static int check_config(const struct model_config *c, struct error *e)
     if (!c->arch->built)
         return error_set(e, ERR_UNSUPPORTED, "model.arch \"%s\" is not supported by this version",
                          c->arch->name);
-    int least = c->arch->family == ARCH_CNN ? 4 : 32;
-    if (c->image_size < least)
-        return error_set(e, ERR_INVALID, "model.image_size is %d; at least %d is needed",
-                         c->image_size, least);
+    int least = c->arch->family == ARCH_CNN ? 4 : 32, smallest = c->image_size;
+    for (int i = 0; i < MODEL_SIZES_MAX && c->more_sizes[i]; i++)
+        smallest = c->more_sizes[i] < smallest ? c->more_sizes[i] : smallest;
+    if (c->eval_size && c->eval_size < smallest)
+        smallest = c->eval_size;
+    if (smallest < least)
+        return error_set(e, ERR_INVALID, "model.image_size is %d; at least %d is needed", smallest,
+                         least);
+    if (c->arch->family == ARCH_CNN && (c->more_sizes[0] || c->eval_size))
+        return error_set(e, ERR_UNSUPPORTED, "model.arch \"%s\" takes images of one size",
+                         c->arch->name);
     if (c->arch->family == ARCH_CNN && c->precision == JOB_PRECISION_BF16)
         return error_set(e, ERR_UNSUPPORTED,
                          "precision \"bf16\" is not supported for model.arch \"%s\"",
@@ -356,12 +440,13 @@ int model_create(const struct model_config *config, struct model **out, struct e
         return error_set(e, ERR_NO_MEMORY, "no memory for a model");
     m->config = *config;
     struct network n;
+    model_list_layouts(m);
     status = build(m, &n, e);
-    m->config.tuning = NULL;
     if (!status)
         status = model_lay_out_tensors(m, e);
     if (!status)
-        status = allocate(m, &n, e);
+        status = allocate(m, e);
+    m->config.tuning = NULL;
     if (status) {
         model_destroy(m);
         return status;
@@ -393,6 +478,11 @@ void model_destroy(struct model *m)
         return;
     for (int i = 0; i < m->unit_count; i++)
         free_unit(&m->units[i]);
+    for (int i = 0; i < m->layout_count; i++)
+        if (i != m->layout) {
+            free(m->layouts[i].units);
+            free(m->layouts[i].blocks);
+        }
     for (int t = 0; m->lanes && t < m->config.threads; t++)
         free_lane(&m->lanes[t]);
     for (int t = 0; m->own && t < m->config.threads; t++)

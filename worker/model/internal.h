@@ -58,8 +58,25 @@ struct lane {
     float *dw; /* with bf16, of all threads but the first: a part of a weight gradient */
 };
 
+/* What depends on the size of the images, of a size that is not in use: the model's fields of the
+ * same names are its in the meantime. Units share the rows of channels. */
+struct layout {
+    int image_size;
+    bool predicts; /* placed for model_predict alone */
+    struct unit *units;
+    struct block *blocks;
+    struct window pool;
+    float *in, *in_again, *g_in;
+    struct {
+        bf16 *in, *in_again, *g_in;
+    } half;
+    uint8_t *tap;
+};
+
 struct model {
     struct model_config config;
+    struct layout layouts[MODEL_SIZES_MAX + 1];
+    int layout_count, layout; /* which is in use */
     struct unit *units;
     int unit_count;
     struct block *blocks;
@@ -107,6 +124,10 @@ void *model_allocate(struct model *m, size_t bytes, struct error *e);
 void *model_allocate_shared(struct model *m, size_t bytes, struct error *e);
 
 int model_allocate_floats(struct model *m, float **p, size_t floats, struct error *e);
+
+/* layouts.c: the sizes of the configuration, each once, the first one in use; another one. */
+void model_list_layouts(struct model *m);
+void model_use_layout(struct model *m, int i);
 
 /* build.c: units and lanes of these convolutions. */
 int model_make_units(struct model *m, const struct arch_conv *convs, int count, struct error *e);

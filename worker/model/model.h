@@ -21,16 +21,20 @@
 
 struct model_tuning;
 
+enum { MODEL_SIZES_MAX = JOB_SIZES_MAX + 1 };
+
 struct model_config {
     const struct arch *arch;
     enum job_stem stem;
-    double width; /* 0: 1 */
-    int classes, image_size;
-    double dropout;     /* rate; 0: none */
-    int batch;          /* the largest number of images a call gets */
-    bool inference;     /* evaluation only: no memory for backward */
-    int threads;        /* OpenMP threads of this rank, >= 1 */
-    double bn_momentum; /* torch's: 1 - bn_decay */
+    double width;                    /* 0: 1 */
+    int classes, image_size;         /* the first one is this */
+    int more_sizes[MODEL_SIZES_MAX]; /* that model_use_size can change to; 0 ends them */
+    int eval_size;                   /* one more, for model_predict alone; 0: none */
+    double dropout;                  /* rate; 0: none */
+    int batch;                       /* the largest number of images a call gets */
+    bool inference;                  /* evaluation only: no memory for backward */
+    int threads;                     /* OpenMP threads of this rank, >= 1 */
+    double bn_momentum;              /* torch's: 1 - bn_decay */
     bool zero_init_residual;
     double label_smoothing;
     enum job_gemm gemm;                /* 0: auto */
@@ -86,6 +90,12 @@ size_t model_tensor_count(const struct model *m); /* trainable ones first, then 
 const struct model_tensor *model_tensor(const struct model *m, size_t i);
 void model_tensor_export(const struct model *m, size_t i, float *torch_layout);
 void model_tensor_import(struct model *m, size_t i, const float *torch_layout);
+
+/* From now on images have this size: image_size, one of more_sizes, or eval_size. Weights, running
+ * statistics and gradients stay; every size has its own plan of the one arena and its own choice of
+ * kernels, made once by model_create. Not between a model_forward and its model_backward. */
+void model_use_size(struct model *m, int image_size);
+int model_size(const struct model *m);
 
 /* Must be called after the parameters were changed from outside (optimiser, import, broadcast). */
 void model_params_changed(struct model *m);

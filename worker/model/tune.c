@@ -61,6 +61,13 @@ static void list_shapes(const struct model_config *c, struct model_tuning *t)
 
     *t = (struct model_tuning){0};
     arch_each_conv(&shape, add_shape, t);
+    for (int i = 0; i < MODEL_SIZES_MAX && c->more_sizes[i]; i++) {
+        shape.image_size = c->more_sizes[i];
+        arch_each_conv(&shape, add_shape, t);
+    }
+    shape.image_size = c->eval_size;
+    if (c->eval_size)
+        arch_each_conv(&shape, add_shape, t);
 }
 
 void model_tune_all(const struct model_config *config, enum conv_winograd m,

@@ -15,7 +15,7 @@
 #include "worker/layers/conv.h"
 #include "worker/model/model.h"
 
-enum { TUNED_SHAPES_MAX = 16, TUNING_TEXT_BYTES = 64 * TUNED_SHAPES_MAX };
+enum { TUNED_SHAPES_MAX = 4 * (MODEL_SIZES_MAX + 1), TUNING_TEXT_BYTES = 64 * TUNED_SHAPES_MAX };
 
 /* Plain numbers: one broadcast shares them. All zero: no Winograd anywhere. */
 struct model_tuning {

@@ -101,6 +101,8 @@ static int build_model(struct run *r, struct error *e)
         .bf16_images = job_spec_has_bf16_images(s),
         .tuning = &r->tuning,
     };
+    for (size_t i = 0; i + 1 < s->model.sizes.count; i++)
+        config.more_sizes[i] = (int)s->model.sizes.at[i].size;
     choose_convolutions(r, &config);
     int status = model_create(&config, &r->model, e);
     if (!status && r->rank == 0)

@@ -47,7 +47,8 @@ static void spec_refuses(const struct job_option *o, json_t *value, const char *
 
 static json_t *wrong_type(const struct job_option *o)
 {
-    bool numeric = o->type == JOB_OPTION_INTEGER || o->type == JOB_OPTION_NUMBER;
+    bool numeric = o->type == JOB_OPTION_INTEGER || o->type == JOB_OPTION_NUMBER ||
+                   o->type == JOB_OPTION_SIZES;
 
     return numeric ? json_string("fast") : json_integer(1);
 }
@@ -57,7 +58,10 @@ Test(job_spec, every_row_refuses_a_wrong_type)
     for (size_t i = 0; job_option_at(i); i++) {
         const struct job_option *o = job_option_at(i);
         spec_refuses(o, wrong_type(o), "a wrong type");
-        spec_refuses(o, o->type == JOB_OPTION_MAP ? json_array() : json_object(), "another shape");
+        json_t *shape = o->type == JOB_OPTION_MAP     ? json_array()
+                        : o->type == JOB_OPTION_SIZES ? json_true()
+                                                      : json_object();
+        spec_refuses(o, shape, "another shape");
         if (!o->nullable)
             spec_refuses(o, json_null(), "null");
     }
@@ -195,6 +199,9 @@ static json_t *other_value(const struct job_option *o)
         return json_pack("[f, f]", 0.25, 1.0 / 3);
     case JOB_OPTION_STEPS:
         return json_pack("[i, i]", 5, 8);
+    case JOB_OPTION_SIZES:
+        return json_pack("{s:i, s:i, s:[i, i], s:i}", "from", 160, "to", 192, "ramp", 6, 17,
+                         "multiple", 16);
     case JOB_OPTION_MAP:
         return json_pack("{s:s, s:s}", "UCX_TLS", "tcp,self", "KMP_AFFINITY", "granularity=fine a");
     }
@@ -794,6 +801,76 @@ Test(job_spec, what_the_network_demands)
     model_refused("\"arch\": \"resnext50_32x4d\", \"width\": 1.5", "", "/model/width", "groups");
     model_refused("\"width\": 9", "", "/model/width", "0.25");
     model_refused("\"dropout\": 1", "", "/model/dropout", "below 1");
+}
+
+/* Each problem of a schedule of sizes, all at once, and the sizes of right ones. */
+static void sizes_refused(const char *value, size_t count, const char *words)
+{
+    struct problems problems = {0};
+    char text[320];
+
+    snprintf(text, sizeof text,
+             "{\"data\": {\"train\": \"synthetic\"}, \"model\": {\"image_size\": %s}}", value);
+    cr_assert_null(job_parse(text, &problems, NULL), "%s", text);
+    char *all = problems_to_text(&problems);
+    cr_assert_eq(problems.count, count, "%s: %s", value, all);
+    cr_assert_not_null(strstr(all, words), "%s: %s", value, all);
+    cr_assert(problems_within(&problems, "/model"));
+    free(all);
+    problems_clear(&problems);
+}
+
+Test(job_spec, sizes_by_epoch_that_make_no_sense)
+{
+    sizes_refused("[]", 1, "1 to 16 sizes, not 0");
+    sizes_refused("[[1, 160], [2, 192]]", 1, "from epoch 0 on, not from epoch 1");
+    sizes_refused("[[0, 160], [5, 192], [4, 192]]", 1, "goes back to epoch 4 behind epoch 5");
+    sizes_refused("[[0, 160], [0, 192]]", 1, "epochs must rise");
+    sizes_refused("[[0, 192], [5, 160]]", 1, "goes back to 160 pixels behind 192");
+    sizes_refused("[[0, 192], [5], [6, 20], [-1, 1.5]]", 4, "must be a pair");
+    sizes_refused("[[0, 30], [5, 160]]", 1, "at least 32");
+    sizes_refused("{\"from\": 160}", 2, "must be two epochs");
+    sizes_refused("{\"from\": 160, \"to\": 192, \"ramp\": [7, 6]}", 1, "goes backwards");
+    sizes_refused("{\"from\": 192, \"to\": 160, \"ramp\": [6, 7]}", 1, "must not shrink");
+    sizes_refused("{\"from\": 150, \"to\": 192, \"ramp\": [6, 7]}", 1, "a multiple of 32");
+    sizes_refused("{\"from\": 160, \"to\": 192, \"ramp\": [6, 7], \"multiple\": 1}", 1,
+                  "makes 33 sizes, more than 16");
+    sizes_refused("{\"from\": 160, \"to\": 192, \"ramp\": [6, 7], \"by\": 1, \"multiple\": 0}", 2,
+                  "from, to, ramp and multiple only");
+    model_refused("\"arch\": \"cnn\", \"image_size\": [[0, 28], [1, 32]]", "", "/model/image_size",
+                  "one size");
+}
+
+static void sizes_are(const char *value, const char *expected, int64_t largest)
+{
+    char text[320];
+
+    snprintf(text, sizeof text,
+             "{\"data\": {\"train\": \"synthetic\"}, \"model\": {\"image_size\": %s}}", value);
+    struct job_spec *spec = job_of(text);
+    struct job_sizes list = spec->model.sizes;
+    list.ramps = false;
+    json_t *json = job_sizes_to_json(&list), *document = job_spec_to_json(spec);
+    char *sizes = json_dumps(json, JSON_COMPACT);
+    cr_assert_str_eq(sizes, expected);
+    cr_assert_eq(spec->model.image_size, largest);
+    struct job_spec *again = job_spec_parse(document, NULL, NULL, &(struct problems){0}, NULL);
+    cr_assert(again && !memcmp(&again->model.sizes, &spec->model.sizes, sizeof list));
+    free(sizes);
+    json_decref(json);
+    json_decref(document);
+    job_spec_destroy(again);
+    job_spec_destroy(spec);
+}
+
+Test(job_spec, sizes_by_epoch)
+{
+    sizes_are("160", "[[0,160]]", 160);
+    sizes_are("[[0, 160], [16.5, 192]]", "[[0,160],[16.5,192]]", 192);
+    /* FFCV's: half of the way is at epoch 11.5, and the next one begins at 12. */
+    sizes_are("{\"from\": 160, \"to\": 192, \"ramp\": [6, 17]}", "[[0,160],[12,192]]", 192);
+    sizes_are("{\"from\": 128, \"to\": 192, \"ramp\": [0, 4], \"multiple\": 16}",
+              "[[0,128],[1,144],[2,160],[3,176],[4,192]]", 192);
 }
 
 Test(job_spec, where_loss_scale_and_bf16_gradients_make_no_sense)

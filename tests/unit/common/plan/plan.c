@@ -287,6 +287,58 @@ Test(plan, knows_the_memory_of_the_small_network)
     plan_destroy(plan);
 }
 
+/* 1281167 images in batches of 96: 13345 steps an epoch. */
+Test(plan, follows_the_sizes_of_images)
+{
+    const char *text =
+        "{\"data\": {\"train\": \"x\"}, \"epochs\": 4, \"lr\": {\"warmup_epochs\": 1}, "
+        "\"model\": {\"image_size\": [[0, 112], [1, 160], [3, 224], [9, 256]]}}";
+    struct plan *plan = right_plan_of(text, 1281167);
+    struct job_spec *spec = job_of(text);
+    int64_t step = plan->steps_per_epoch;
+
+    cr_assert_eq(plan->size_count, 4);
+    cr_assert(plan->sizes[1].step == step && plan->sizes[2].step == 3 * step);
+    cr_assert_eq(plan_size_at(plan, 0), 112);
+    cr_assert_eq(plan_size_at(plan, step - 1), 112);
+    cr_assert_eq(plan_size_at(plan, step), 160);
+    cr_assert_eq(plan_size_at(plan, 4 * step - 1), 224);
+    cr_assert(plan_warns(plan, "before the images are to grow to 256 pixels"));
+    double pixels = (112 * 112 + 2 * 160 * 160 + 224 * 224) / 4.0 / (256 * 256);
+    cr_assert_float_eq(plan->size_cost, pixels, 0.02 * pixels);
+    cr_assert_float_eq(plan_steps_cost(plan, spec, 2 * step, 4 * step),
+                       (double)step * (160 * 160 + 224 * 224) / (256 * 256), 0.02 * (double)step);
+    cr_assert_not_null(json_object_get(plan->explain, "image_sizes"));
+    job_spec_destroy(spec);
+    plan_destroy(plan);
+    plan = right_plan_of("{\"data\": {\"train\": \"x\"}}", 1281167);
+    cr_assert(plan->size_cost == 1 && plan->size_count == 1);
+    cr_assert_null(json_object_get(plan->explain, "image_sizes"));
+    plan_destroy(plan);
+}
+
+static double seconds_of_sizes(const char *sizes)
+{
+    char text[256];
+    snprintf(text, sizeof text,
+             "{\"data\": {\"train\": \"x\"}, \"epochs\": 4, \"model\": {\"image_size\": %s}}",
+             sizes);
+    struct job_spec *spec = job_of(text);
+    struct plan_inputs inputs = {.train_images = 1281167, .speed = {.image_seconds = 0.01}};
+    struct problems problems = {0};
+    struct plan *plan = plan_make(spec, &inputs, &problems);
+    double seconds = plan->predicted.ttt_seconds.value;
+    plan_destroy(plan);
+    job_spec_destroy(spec);
+    return seconds;
+}
+
+Test(plan, small_images_take_less_time)
+{
+    double all = seconds_of_sizes("224"), half = seconds_of_sizes("[[0, 112], [2, 224]]");
+    cr_assert_float_eq(half / all, (1 + 0.25) / 2, 0.01);
+}
+
 Test(plan, fractional_epochs_are_rounded_to_steps)
 {
     struct plan *plan =

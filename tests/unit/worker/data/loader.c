@@ -124,6 +124,44 @@ static void expect_same(const struct record *a, const struct record *b)
     cr_assert_arr_eq(a->images, b->images, sizeof a->images);
 }
 
+/* Step by step the images are those of a loader of that size alone, also of one that begins late.
+ */
+Test(loader, sizes_by_step)
+{
+    enum { SMALL = SIZE / 2 };
+    struct loader_config small = training(1, 0, 4), large = small, both = small;
+    struct loader_batch a, b;
+
+    small.image_size = SMALL;
+    both.size_count = 2;
+    both.sizes[0] = (struct loader_size){0, SMALL};
+    both.sizes[1] = (struct loader_size){3, SIZE};
+    for (int64_t first = 0; first < 5; first += 2) {
+        small.first_step = large.first_step = both.first_step = first;
+        struct loader *l = create_loader(&both), *s = create_loader(&small),
+                      *w = create_loader(&large);
+        for (int64_t step = first; step < both.steps; step++) {
+            cr_assert(next_batch(l, &a));
+            struct loader *other = step < 3 ? s : w;
+            next_batch(s, &b);
+            if (other == w)
+                next_batch(w, &b);
+            else {
+                struct loader_batch skipped;
+                next_batch(w, &skipped);
+            }
+            cr_assert_eq(a.image_size, step < 3 ? SMALL : SIZE);
+            cr_assert_eq(b.image_size, a.image_size);
+            size_t floats = 4 * (size_t)a.image_size * (size_t)a.image_size * 3;
+            cr_assert_arr_eq(a.images, b.images, floats * sizeof(float), "step %d", (int)step);
+            cr_assert_arr_eq(a.labels, b.labels, 4 * sizeof *a.labels);
+        }
+        loader_destroy(l);
+        loader_destroy(s);
+        loader_destroy(w);
+    }
+}
+
 /* The caller works on nothing, so it waits for the data alone. */
 Test(loader, a_caller_that_waits_gets_more_threads_up_to_the_most)
 {

@@ -250,6 +250,76 @@ Test(model, has_the_tensors_of_resnet50)
     model_destroy(m);
 }
 
+/* Forward, backward and prediction of the images' first n x size x size pixels. */
+static float *all_of_a_size(struct model *m, int size, const float *x)
+{
+    size_t params = model_param_count(m), stats = model_stat_count(m);
+    float *out = malloc((params + stats + BATCH * CLASSES) * sizeof *out);
+
+    model_init(m, 1);
+    model_use_size(m, size);
+    cr_assert_eq(model_size(m), size);
+    cr_assert(isfinite(model_forward(m, x, tiny_labels, BATCH, NULL)));
+    model_backward(m, 1, false, NULL, NULL);
+    memcpy(out, model_grads(m), params * sizeof *out);
+    memcpy(out + params, model_stats(m), stats * sizeof *out);
+    model_predict(m, x, BATCH, out + params + stats);
+    return out;
+}
+
+static void sizes_change_no_bit(enum job_precision precision, int threads)
+{
+    static const int sizes[] = {SIZE, 32, 48};
+    struct model_config c = config_of(&tiny, threads), several = c;
+    float *x = images();
+
+    several.precision = c.precision = precision;
+    several.more_sizes[0] = 32;
+    several.more_sizes[1] = 48;
+    several.eval_size = 96;
+    struct model *all = tiny_model(&several);
+    for (int i = 0; i < 6; i++) { /* every size twice, so that each has others before it */
+        c.image_size = sizes[i % 3];
+        struct model *one = tiny_model(&c);
+        float *a = all_of_a_size(all, c.image_size, x), *b = all_of_a_size(one, c.image_size, x);
+        size_t bytes = (model_param_count(one) + model_stat_count(one) + BATCH * CLASSES) * 4;
+        cr_assert(!memcmp(a, b, bytes), "%d pixels", c.image_size);
+        free(a);
+        free(b);
+        model_destroy(one);
+    }
+    free(x);
+    model_destroy(all);
+}
+
+Test(model, several_sizes_are_the_models_of_each)
+{
+    sizes_change_no_bit(JOB_PRECISION_FP32, 1);
+    sizes_change_no_bit(JOB_PRECISION_FP32, 2);
+    sizes_change_no_bit(JOB_PRECISION_BF16, 2);
+}
+
+/* At a size of its own, with memory for prediction alone. */
+Test(model, predicts_at_a_size_of_its_own)
+{
+    struct model_config c = config_of(&tiny, 1), large = c;
+    float *x = noise((size_t)BATCH * 96 * 96 * 3, 5), a[BATCH * CLASSES], b[BATCH * CLASSES];
+
+    c.eval_size = 96;
+    large.image_size = 96;
+    struct model *m = tiny_model(&c), *other = tiny_model(&large);
+    cr_assert_lt(model_memory_bytes(m), model_memory_bytes(other));
+    model_use_size(m, 96);
+    model_predict(m, x, BATCH, a);
+    model_predict(other, x, BATCH, b);
+    cr_assert(!memcmp(a, b, sizeof a));
+    model_use_size(m, SIZE);
+    cr_assert(isfinite(model_forward(m, x, tiny_labels, BATCH, NULL)));
+    model_destroy(m);
+    model_destroy(other);
+    free(x);
+}
+
 Test(model, refuses_what_it_cannot_do)
 {
     struct error e;

@@ -1,0 +1,54 @@
+/* The plan's chapter on the size of images: model.image_size by steps, and what it costs. */
+#include <math.h>
+
+#include "common/net/arch.h"
+#include "common/plan/parts.h"
+
+void plan_sizes(struct plan *plan, const struct job_spec *spec)
+{
+    const struct job_sizes *sizes = &spec->model.sizes;
+
+    plan->sizes[0] = (struct plan_size){0, spec->model.image_size};
+    plan->size_count = 1;
+    for (size_t i = 0; plan->mode == JOB_MODE_TRAIN && i < sizes->count; i++) {
+        int64_t step = llround(plan->steps_in_epoch * sizes->at[i].epoch);
+        if (plan->sizes[plan->size_count - 1].step == step)
+            plan->size_count--; /* the one before it would have no step */
+        plan->sizes[plan->size_count++] = (struct plan_size){step, sizes->at[i].size};
+    }
+}
+
+int64_t plan_size_at(const struct plan *plan, int64_t step)
+{
+    size_t i = plan->size_count;
+
+    while (i > 1 && plan->sizes[i - 1].step > step)
+        i--;
+    return plan->sizes[i - 1].size;
+}
+
+double plan_size_cost(const struct job_spec *spec, int64_t size)
+{
+    struct arch_shape shape = arch_shape_of(spec);
+
+    if (size == shape.image_size)
+        return 1;
+    double largest = arch_forward_macs(&shape);
+    shape.image_size = (int)size;
+    return arch_forward_macs(&shape) / largest;
+}
+
+double plan_steps_cost(const struct plan *plan, const struct job_spec *spec, int64_t from,
+                       int64_t to)
+{
+    double cost = 0;
+
+    for (size_t i = 0; i < plan->size_count; i++) {
+        int64_t first = plan->sizes[i].step > from ? plan->sizes[i].step : from;
+        int64_t end =
+            i + 1 < plan->size_count && plan->sizes[i + 1].step < to ? plan->sizes[i + 1].step : to;
+        if (end > first)
+            cost += (double)(end - first) * plan_size_cost(spec, plan->sizes[i].size);
+    }
+    return cost;
+}
