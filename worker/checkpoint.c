@@ -14,12 +14,28 @@
 #include "common/log.h"
 #include "common/run/checkpoints.h"
 #include "common/system/file.h"
+#include "worker/ema.h"
 #include "worker/evaluate.h"
 #include "worker/model/weights.h"
 #include "worker/watch/stall.h"
 
-static int fill_folder(const struct run *r, struct optimizer *optimizer,
-                       const struct run_state *state, const char *folder, struct error *e)
+/* The averaged weights, as the raw ones are written. */
+static int save_average(struct run *r, const char *folder, const struct safetensors_meta *meta,
+                        size_t meta_count, struct error *e)
+{
+    char path[PATH_MAX + 128];
+
+    if (!ema_has_begun(r->ema))
+        return 0;
+    snprintf(path, sizeof path, "%s/" CHECKPOINT_EMA, folder);
+    ema_swap(r);
+    int status = model_save(r->model, path, meta, meta_count, e);
+    ema_swap(r);
+    return status;
+}
+
+static int fill_folder(struct run *r, struct optimizer *optimizer, const struct run_state *state,
+                       const char *folder, struct error *e)
 {
     char path[PATH_MAX + 128], steps[32];
     struct safetensors_meta meta[] = {
@@ -31,6 +47,8 @@ static int fill_folder(const struct run *r, struct optimizer *optimizer,
     snprintf(steps, sizeof steps, "%lld", (long long)state->step);
     snprintf(path, sizeof path, "%s/model.safetensors", folder);
     int status = model_save(r->model, path, meta, sizeof meta / sizeof meta[0], e);
+    if (!status)
+        status = save_average(r, folder, meta, sizeof meta / sizeof meta[0], e);
     if (status)
         return status;
     snprintf(path, sizeof path, "%s/optimizer.safetensors", folder);
@@ -108,6 +126,7 @@ int checkpoint_write(struct run *r, struct optimizer *optimizer, const struct ru
     stall_phase(r->stall, STALL_IN_CHECKPOINT);
     stall_doing(r->stall, STALL_FILES);
     average_statistics(r);
+    ema_gather(r);
     snprintf(model_path, sizeof model_path, "checkpoints/step-%08lld/model.safetensors",
              (long long)step);
     if (r->rank == 0) {

@@ -9,28 +9,16 @@
 #include "common/log.h"
 #include "common/run/progress.h"
 #include "common/run/trace.h"
+#include "worker/average.h"
 #include "worker/data/loader.h"
+#include "worker/ema.h"
 #include "worker/predictions.h"
 #include "worker/result.h"
 #include "worker/watch/stall.h"
 
 void average_statistics(struct run *r)
 {
-    float *stats = model_stats(r->model);
-    size_t count = model_stat_count(r->model);
-    double sums[1024];
-
-    if (r->world == 1)
-        return;
-    for (size_t from = 0; from < count; from += sizeof sums / sizeof sums[0]) {
-        size_t n = count - from < sizeof sums / sizeof sums[0] ? count - from
-                                                               : sizeof sums / sizeof sums[0];
-        for (size_t i = 0; i < n; i++)
-            sums[i] = stats[from + i];
-        traincomm_reduce(r->comm, TRAINCOMM_SUM, sums, n);
-        for (size_t i = 0; i < n; i++)
-            stats[from + i] = (float)(sums[i] / r->world);
-    }
+    average_over_ranks(r, model_stats(r->model), model_stat_count(r->model));
     model_params_changed(r->model);
 }
 
@@ -94,7 +82,7 @@ static int open_loader(struct run *r, struct loader **loader, struct error *e)
         .role = DATASET_EVAL,
         .preprocess = s->data.preprocess,
         .images = r->plan->eval_images,
-        .image_size = (int)s->model.image_size,
+        .image_size = (int)job_spec_eval_size(s),
         .classes = (int)s->model.classes,
         .channels = arch_image_channels(arch_find(s->model.arch)),
         .batch = (int)s->eval.batch,
@@ -109,20 +97,81 @@ static int open_loader(struct run *r, struct loader **loader, struct error *e)
     return loader_create(&config, loader, e);
 }
 
+/* Mirrors n images, of `bytes` bytes a number. */
+static void mirror_images(const struct run *r, const char *from, char *to, int n, size_t bytes)
+{
+    size_t size = (size_t)job_spec_eval_size(r->spec);
+    size_t pixel = bytes * (size_t)arch_image_channels(arch_find(r->spec->model.arch));
+
+    for (size_t row = 0; row < (size_t)n * size; row++)
+        for (size_t x = 0; x < size; x++)
+            memcpy(to + (row * size + x) * pixel, from + (row * size + size - 1 - x) * pixel,
+                   pixel);
+}
+
+/* What an evaluation works with beside the batch. */
+struct eval_buffers {
+    float *logits;   /* (eval.batch, classes) */
+    float *mirrored; /* the same of mirror images; NULL: eval.flip is off */
+    char *mirror;    /* the images of one call of the model */
+};
+
 /* The model takes so many images at once; the batch of the evaluation may be larger. */
-static void predict_batch(struct run *r, const struct loader_batch *b, float *logits)
+static int images_at_once(const struct job_spec *s)
+{
+    return (int)(s->mode == JOB_MODE_EVAL ? s->eval.batch : s->batch_per_worker);
+}
+
+static size_t eval_image_floats(const struct job_spec *s)
+{
+    size_t size = (size_t)job_spec_eval_size(s);
+    return size * size * (size_t)arch_image_channels(arch_find(s->model.arch));
+}
+
+static void predict_batch(struct run *r, const struct loader_batch *b, struct eval_buffers *to)
 {
     const struct job_spec *s = r->spec;
-    size_t size = (size_t)s->model.image_size, classes = (size_t)s->model.classes;
-    size_t floats = size * size * (size_t)arch_image_channels(arch_find(s->model.arch));
-    int most = (int)(s->mode == JOB_MODE_EVAL ? s->eval.batch : s->batch_per_worker);
+    size_t classes = (size_t)s->model.classes, floats = eval_image_floats(s);
+    size_t bytes = b->images_bf16 ? sizeof(bf16) : sizeof(float);
+    const char *all = b->images_bf16 ? (const char *)b->images_bf16 : (const char *)b->images;
+    int most = images_at_once(s);
 
     for (int from = 0; from < b->n; from += most) {
         int n = b->n - from < most ? b->n - from : most;
-        const void *images = b->images_bf16 ? (const void *)(b->images_bf16 + (size_t)from * floats)
-                                            : b->images + (size_t)from * floats;
-        model_predict(r->model, images, n, logits + (size_t)from * classes);
+        size_t at = (size_t)from * classes;
+        const char *images = all + (size_t)from * floats * bytes;
+        model_predict(r->model, images, n, to->logits + at);
+        if (!to->mirror)
+            continue;
+        mirror_images(r, images, to->mirror, n, bytes);
+        model_predict(r->model, to->mirror, n, to->mirrored + at);
+        for (size_t i = at; i < at + (size_t)n * classes; i++)
+            to->logits[i] = (to->logits[i] + to->mirrored[i]) / 2;
     }
+}
+
+static void free_eval_buffers(struct eval_buffers *b)
+{
+    free(b->logits);
+    free(b->mirrored);
+    free(b->mirror);
+}
+
+static int allocate_eval_buffers(const struct job_spec *s, struct eval_buffers *b, struct error *e)
+{
+    size_t logits = (size_t)s->eval.batch * (size_t)s->model.classes * sizeof *b->logits;
+    size_t most = (size_t)(images_at_once(s) < s->eval.batch ? images_at_once(s) : s->eval.batch);
+    size_t bytes = most * eval_image_floats(s) * sizeof(float);
+
+    *b = (struct eval_buffers){.logits = malloc(logits)};
+    if (s->eval.flip) {
+        b->mirrored = malloc(logits);
+        b->mirror = aligned_alloc(64, (bytes + 63) / 64 * 64);
+    }
+    if (b->logits && (!s->eval.flip || (b->mirrored && b->mirror)))
+        return 0;
+    free_eval_buffers(b);
+    return error_set(e, ERR_NO_MEMORY, "no memory for the logits of an evaluation batch");
 }
 
 static int evaluate_report_progress(struct run *r, int64_t done, int64_t batches, int64_t step,
@@ -158,17 +207,18 @@ static int evaluate_batches(struct run *r, struct loader *loader, int64_t step,
     int classes = (int)s->model.classes, status;
     int64_t batches = (r->plan->eval_images + s->eval.batch - 1) / s->eval.batch;
     struct loader_batch b;
-    float *logits = malloc((size_t)s->eval.batch * (size_t)classes * sizeof *logits);
+    struct eval_buffers buffers;
 
-    if (!logits)
-        return error_set(e, ERR_NO_MEMORY, "no memory for the logits of an evaluation batch");
+    if (allocate_eval_buffers(s, &buffers, e))
+        return -(int)e->code;
+    const float *logits = buffers.logits;
     for (int64_t mine = 1;; mine++) {
         stall_doing(r->stall, STALL_DATA);
         status = loader_next(loader, &b, e);
         stall_doing(r->stall, STALL_COMPUTE);
         if (status || b.n == 0)
             break;
-        predict_batch(r, &b, logits);
+        predict_batch(r, &b, &buffers);
         progress_add((uint64_t)b.n);
         for (int i = 0; i < b.n; i++)
             tally_image(t, logits + (size_t)i * classes, classes, b.labels[i]);
@@ -178,7 +228,7 @@ static int evaluate_batches(struct run *r, struct loader *loader, int64_t step,
         if (status || run_stop_requested())
             break;
     }
-    free(logits);
+    free_eval_buffers(&buffers);
     return status;
 }
 
@@ -193,6 +243,14 @@ static int say_eval(struct run *r, int64_t step, double epoch, const struct eval
     report_real(r->report, "loss", v->loss);
     report_int(r->report, "images", v->images);
     report_real(r->report, "seconds", v->seconds);
+    if (v->has_raw) {
+        report_real(r->report, "raw_top1", v->raw_top1);
+        report_real(r->report, "raw_top5", v->raw_top5);
+        report_real(r->report, "raw_loss", v->raw_loss);
+    }
+    if (r->rank == 0 && v->has_raw)
+        printf("Averaged weights; those that are trained: Top-1 accuracy = %.5g, loss = %.7g\n",
+               v->raw_top1, v->raw_loss);
     if (r->rank == 0) {
         printf("Evaluation at step %lld: Top-1 accuracy = %.5g, Top-5 accuracy = %.5g, "
                "loss = %.7g, %lld images in %.1f s\n",
@@ -228,19 +286,15 @@ static int evaluate_check_finite(const struct run *r, const struct tally *sum, i
                      (long long)step, (long long)sum->not_finite, (long long)sum->images);
 }
 
-int evaluate(struct run *r, int64_t step, double epoch, bool predictions, struct evaluation *out,
-             bool *stopped, struct error *e)
+/* Of the weights that the model has. */
+static int evaluate_weights(struct run *r, int64_t step, bool predictions, struct evaluation *out,
+                            bool *stopped, struct error *e)
 {
     struct loader *loader = NULL;
     struct predictions *file = NULL;
     struct tally mine = {0}, sum = {0};
     double start = clock_monotonic(), span = trace_begin();
 
-    r->phase = "evaluate";
-    stall_phase(r->stall, STALL_IN_EVALUATION);
-    stall_doing(r->stall, STALL_COMPUTE);
-    average_statistics(r);
-    model_use_size(r->model, (int)r->spec->model.image_size);
     int status = open_loader(r, &loader, e);
     if (!status && predictions)
         status = predictions_create(r, &file, e);
@@ -269,9 +323,42 @@ int evaluate(struct run *r, int64_t step, double epoch, bool predictions, struct
     status = check_all_counted(r, &sum, e);
     if (!status)
         status = loader_judge_bad((int64_t)sum.bad, (int64_t)sum.images, true, e);
-    if (!status)
-        status = say_eval(r, step, epoch, out, e);
     return run_agree(r, status, e);
+}
+
+/* The averaged weights behind the raw ones, whose numbers *out has. */
+static int evaluate_average(struct run *r, int64_t step, bool predictions, struct evaluation *out,
+                            bool *stopped, struct error *e)
+{
+    struct evaluation raw = *out;
+
+    ema_swap(r);
+    int status = evaluate_weights(r, step, predictions, out, stopped, e);
+    ema_swap(r);
+    out->seconds += raw.seconds;
+    out->has_raw = true;
+    out->raw_top1 = raw.top1;
+    out->raw_top5 = raw.top5;
+    out->raw_loss = raw.loss;
+    return status;
+}
+
+int evaluate(struct run *r, int64_t step, double epoch, bool predictions, struct evaluation *out,
+             bool *stopped, struct error *e)
+{
+    r->phase = "evaluate";
+    stall_phase(r->stall, STALL_IN_EVALUATION);
+    stall_doing(r->stall, STALL_COMPUTE);
+    average_statistics(r);
+    ema_gather(r);
+    model_use_size(r->model, (int)job_spec_eval_size(r->spec));
+    bool averages = ema_has_begun(r->ema);
+    int status = evaluate_weights(r, step, predictions && !averages, out, stopped, e);
+    if (!status && !*stopped && averages)
+        status = evaluate_average(r, step, predictions, out, stopped, e);
+    if (status || *stopped)
+        return status;
+    return run_agree(r, say_eval(r, step, epoch, out, e), e);
 }
 
 int evaluate_only(struct run *r, struct error *e)

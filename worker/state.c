@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/digest.h"
 #include "common/json.h"
@@ -54,6 +55,7 @@ static json_t *identity_of(const struct job_spec *spec)
 static json_t *digests_of(const char *folder, struct error *e)
 {
     json_t *out = json_object();
+    char ema[PATH_MAX + 128];
 
     for (size_t i = 0; checkpoint_file_at(i); i++) {
         char path[PATH_MAX + 128], hex[DIGEST_BYTES];
@@ -63,6 +65,15 @@ static json_t *digests_of(const char *folder, struct error *e)
             return NULL;
         }
         json_object_set_new(out, checkpoint_file_at(i), json_string(hex));
+    }
+    snprintf(ema, sizeof ema, "%s/" CHECKPOINT_EMA, folder);
+    if (access(ema, F_OK) == 0) {
+        char hex[DIGEST_BYTES];
+        if (digest_file(ema, hex, e)) {
+            json_decref(out);
+            return NULL;
+        }
+        json_object_set_new(out, CHECKPOINT_EMA, json_string(hex));
     }
     return out;
 }
@@ -137,6 +148,19 @@ static int check_self(const json_t *state, const char *folder, struct error *e)
                      folder);
 }
 
+static int check_file(const json_t *wanted, const json_t *found, const char *name,
+                      const char *folder, struct error *e)
+{
+    const char *hex = json_string_value(json_object_get(found, name));
+
+    if (hex && !state_differs(json_object_get(wanted, name), hex))
+        return 0;
+    return error_set(e, ERR_CORRUPT,
+                     "the checkpoint %s is not whole: %s is not what was written into it "
+                     "(its xxh128 is not the one in state.json)",
+                     folder, name);
+}
+
 static int check_files(const json_t *state, const char *folder, struct error *e)
 {
     const json_t *wanted = json_object_get(state, "files");
@@ -144,12 +168,9 @@ static int check_files(const json_t *state, const char *folder, struct error *e)
     int status = found ? 0 : error_prefix(e, "the checkpoint %s is not whole", folder);
 
     for (size_t i = 0; !status && checkpoint_file_at(i); i++)
-        if (state_differs(json_object_get(wanted, checkpoint_file_at(i)),
-                          json_string_value(json_object_get(found, checkpoint_file_at(i)))))
-            status = error_set(e, ERR_CORRUPT,
-                               "the checkpoint %s is not whole: %s is not what was written into it "
-                               "(its xxh128 is not the one in state.json)",
-                               folder, checkpoint_file_at(i));
+        status = check_file(wanted, found, checkpoint_file_at(i), folder, e);
+    if (!status && json_object_get(wanted, CHECKPOINT_EMA))
+        status = check_file(wanted, found, CHECKPOINT_EMA, folder, e);
     json_decref(found);
     return status;
 }

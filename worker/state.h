@@ -22,6 +22,8 @@ struct evaluation {
     double loss;       /* mean cross entropy, without label smoothing */
     int64_t images;    /* counted, images that do not decode included (as wrong) */
     double seconds;
+    bool has_raw; /* the above is of the averaged weights, this of those that are trained */
+    double raw_top1, raw_top5, raw_loss;
 };
 
 /* Plain numbers: rank 0 reads them, one broadcast shares them. */

@@ -12,6 +12,7 @@
 #include "common/run/trace.h"
 #include "worker/checkpoint.h"
 #include "worker/data/loader.h"
+#include "worker/ema.h"
 #include "worker/evaluate.h"
 #include "worker/optim/optimizer.h"
 #include "worker/result.h"
@@ -106,6 +107,8 @@ static int open_trainer(struct run *r, struct trainer *t, struct error *e)
     if (!status)
         status = optimizer_create(r->model, s, &t->optimizer, e);
     if (!status)
+        status = ema_create(r, e);
+    if (!status)
         status = profile_create(r, &t->profile, e);
     stall_doing(r->stall, STALL_FILES);
     if (!status && r->resumes && r->rank == 0)
@@ -114,6 +117,8 @@ static int open_trainer(struct run *r, struct trainer *t, struct error *e)
     stall_doing(r->stall, STALL_COMPUTE);
     if (!status)
         status = open_gradients(r, t, e);
+    if (!status && r->resumes)
+        status = ema_resume(r, e);
     if (status || !r->resumes)
         return status;
     for (size_t i = 0; i < optimizer_states(t->optimizer); i++)
@@ -179,7 +184,7 @@ static struct batch_result compute_batch(struct trainer *t, const struct loader_
     return (struct batch_result){loss, correct};
 }
 
-static double train_update(struct trainer *t, double lr, struct step_times *times)
+static double train_update(struct trainer *t, int64_t step, double lr, struct step_times *times)
 {
     double clock = clock_monotonic();
     stall_doing(t->run->stall, STALL_ALLREDUCE);
@@ -188,6 +193,7 @@ static double train_update(struct trainer *t, double lr, struct step_times *time
     train_lap(&clock, "all-reduce");
     double norm = sqrt(optimizer_step(t->optimizer, lr));
     model_params_changed(t->run->model);
+    ema_update(t->run, step);
     times->optim = train_lap(&clock, "optimizer");
     return norm;
 }
@@ -340,7 +346,8 @@ static int train_step(struct trainer *t, int64_t index, bool *stop, struct error
     int status = train_compute_gradients(t, &mine, &times, stop, e);
     if (status || *stop)
         return status;
-    double grad_norm = train_update(t, lr, &times), clock = clock_monotonic();
+    double grad_norm = train_update(t, index + r->step_shift, lr, &times),
+           clock = clock_monotonic();
     stall_doing(t->run->stall, STALL_WAIT);
     struct rank_step all = gather_step(t, &mine, &times);
     stall_step_ended(r->stall, index + 1);
@@ -571,5 +578,7 @@ int train(struct run *r, struct error *e)
     if (!status)
         status = train_finish(&t, e);
     close_trainer(&t);
+    ema_destroy(r->ema);
+    r->ema = NULL;
     return status;
 }

@@ -104,6 +104,12 @@ static void job_check_sizes(const struct job_spec *spec, const struct arch *arch
                      "must be one size with arch \"cnn\": its hidden layer has weights for each "
                      "pixel",
                      p);
+    job_check_demand(arch->family == ARCH_CNN || job_spec_eval_size(spec) >= 32 ||
+                         problems_about(p, "/model/image_size"),
+                     "/eval/image_size", "must be at least 32 for a ResNet", p);
+    job_check_demand(arch->family != ARCH_CNN || !spec->eval.has_image_size ||
+                         spec->eval.image_size == spec->model.image_size,
+                     "/eval/image_size", "must be model.image_size with arch \"cnn\"", p);
 }
 
 /* What the network demands of other keys. */
@@ -194,6 +200,14 @@ void job_check_together(const struct job_spec *spec, struct problems *p)
         "/eval/stop_at_target", "needs data.eval, the images to measure the accuracy on", p);
     job_check_demand(!spec->eval.predictions || spec->data.eval || problems_about(p, "/data/eval"),
                      "/eval/predictions", "needs data.eval, the images to write predictions of", p);
+    job_check_demand(spec->ema.decay == 0 || !eval_mode, "/ema/decay",
+                     "must be 0 when mode is \"eval\": nothing is trained; model.init takes a "
+                     "checkpoint's ema.safetensors",
+                     p);
+    job_check_demand(!spec->has_steps && spec->ema.decay > 0
+                         ? spec->ema.from_epoch < spec->epochs || problems_about(p, "/epochs")
+                         : true,
+                     "/ema/from_epoch", "must be before the end of the run (epochs)", p);
     job_check_demand(job_check_ascending(spec->lr.milestones, spec->lr.milestone_count),
                      "/lr/milestones", "must be ascending", p);
     job_check_demand(

@@ -255,6 +255,21 @@ static const struct job_option options[] = {
      HELP("End the run at the first evaluation that reaches eval.target_top1.")},
     {"/eval/predictions", JOB_OPTION_BOOLEAN, AT(eval.predictions), DEFAULT("false"),
      HELP("Write predictions.csv: file, label, top-1 and its probability for each evaluation image.")},
+    {"/eval/image_size", JOB_OPTION_INTEGER, OR_NULL, AT(eval.image_size), FLAG(eval.has_image_size), DEFAULT("null"), RANGE(28, 1024), UNIT("pixels"),
+     HELP("Width and height of evaluation images; null: model.image_size, or its last one. A network is more accurate on images somewhat larger than "
+          "those that it was trained on with random crops, which enlarge what they show (Touvron et al. 2019). Not for arch \"cnn\".")},
+    {"/eval/flip", JOB_OPTION_BOOLEAN, AT(eval.flip), DEFAULT("false"),
+     HELP("Evaluate each image and its mirror image, and take the mean of the two outputs: twice the time of an evaluation, and no longer what "
+          "published top-1 accuracies are measured by.")},
+
+    {"/ema/decay", JOB_OPTION_NUMBER, AT(ema.decay), DEFAULT("0"), RANGE(0, 1), BELOW,
+     HELP("Keep an average of the weights: a step keeps so much of it and takes the rest from the new weights, batch norm's statistics included. "
+          "Evaluations, eval.target_top1 and predictions.csv are then of the averaged weights, and the raw ones are evaluated beside them; a checkpoint has "
+          "both (ema.safetensors). 0: none.")},
+    {"/ema/from_epoch", JOB_OPTION_NUMBER, AT(ema.from_epoch), DEFAULT("0"), RANGE(0, 10000), UNIT("epochs"),
+     HELP("The average begins with the weights after the first step of this epoch.")},
+    {"/ema/warmup", JOB_OPTION_BOOLEAN, AT(ema.warmup), DEFAULT("true"),
+     HELP("The decay of the average's update n is at most (1 + n) / (10 + n), so that the first weights are soon forgotten (TensorFlow's rule).")},
 
     {"/checkpoint/every_epochs", JOB_OPTION_NUMBER, AT(checkpoint.every_epochs), DEFAULT("1"), RANGE(0, 10000), UNIT("epochs"),
      HELP("Write a checkpoint this often; 0: not by epochs.")},
@@ -309,6 +324,7 @@ static const struct {
     {"pretrained", "/model/init"},       {"weights", "/model/init"},
     {"dtype", "/precision"},             {"resolution", "/model/image_size"},
     {"epsilon", "/optimizer/eps"},       {"decay_rate", "/lr/gamma"},
+    {"warmup", "/lr/warmup_epochs"},
     {"disable_checkpoints", "/checkpoint/disable"},
     {"profile_steps", "/profile/steps"}, {"gpus", "/cluster/workers_per_node"},
 };

@@ -16,3 +16,8 @@ int64_t job_spec_world_size(const struct job_spec *spec)
 {
     return spec->cluster.nodes * spec->cluster.workers_per_node;
 }
+
+int64_t job_spec_eval_size(const struct job_spec *spec)
+{
+    return spec->eval.has_image_size ? spec->eval.image_size : spec->model.image_size;
+}

@@ -158,7 +158,15 @@ struct job_spec {
         double target_top1; /* fraction, 0 to 1 */
         bool stop_at_target;
         bool predictions;
+        bool has_image_size;
+        int64_t image_size; /* job_spec_eval_size */
+        bool flip;
     } eval;
+    struct {
+        double decay; /* 0: no averaged weights */
+        double from_epoch;
+        bool warmup;
+    } ema;
     struct {
         double every_epochs;
         int64_t every_steps;
@@ -198,6 +206,9 @@ static inline bool job_spec_has_bf16_images(const struct job_spec *spec)
 {
     return spec->precision == JOB_PRECISION_BF16 && spec->data.mixup == 0;
 }
+
+/* The size of evaluation images: eval.image_size, or the last of model.image_size. */
+int64_t job_spec_eval_size(const struct job_spec *spec);
 
 /* Is the number of workers left to the plan (common/plan/workers.h)? */
 static inline bool job_spec_leaves_workers(const struct job_spec *spec)

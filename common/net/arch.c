@@ -71,11 +71,13 @@ bool arch_uses(const struct arch *arch, const char *pointer)
 
 struct arch_shape arch_shape_of(const struct job_spec *spec)
 {
-    return (struct arch_shape){.arch = arch_find(spec->model.arch),
-                               .stem = spec->model.stem,
-                               .width = spec->model.width,
-                               .classes = (int)spec->model.classes,
-                               .image_size = (int)spec->model.image_size};
+    return (struct arch_shape){
+        .arch = arch_find(spec->model.arch),
+        .stem = spec->model.stem,
+        .width = spec->model.width,
+        .classes = (int)spec->model.classes,
+        .image_size =
+            (int)(spec->mode == JOB_MODE_EVAL ? job_spec_eval_size(spec) : spec->model.image_size)};
 }
 
 int arch_image_channels(const struct arch *arch)

@@ -443,8 +443,10 @@ static void explain_predicted(struct plan *plan, const struct job_spec *spec,
         in, json_real(plan_decimal(plan->predicted.ttt_seconds.value)),
         "measured on this kind of processor; MLPerf training rules: time to train includes "
         "evaluation; between nodes one constant is fitted to SURFsara's 81 % at 256 nodes",
-        json_string("an evaluated image costs a third of a trained one; low and high: the "
-                    "spread of the measurements, and a quicker or slower network"));
+        json_string(
+            "an evaluated image costs a third of a trained one of its size, twice that with "
+            "eval.flip and with ema; low and high: the "
+            "spread of the measurements, and a quicker or slower network"));
 }
 
 void plan_explain(struct plan *plan, const struct job_spec *spec, const struct plan_inputs *inputs)

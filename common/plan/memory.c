@@ -51,24 +51,42 @@ static int64_t thread_bytes(const struct job_spec *spec, const struct arch_shape
     return BF16_THREAD_BYTES + (int64_t)(bytes.scratch + bytes.dw);
 }
 
+/* Of training, or of an evaluation at another size, whichever is more. */
+static size_t most_activation_bytes(const struct job_spec *spec, const struct arch_shape *shape)
+{
+    struct job_spec evaluation = *spec; /* borrows its texts */
+    size_t training = activation_bytes(spec, shape);
+
+    if (spec->mode == JOB_MODE_EVAL || job_spec_eval_size(spec) <= spec->model.image_size)
+        return training;
+    evaluation.mode = JOB_MODE_EVAL;
+    struct arch_shape larger = arch_shape_of(&evaluation);
+    size_t alone = activation_bytes(&evaluation, &larger);
+    return alone > training ? alone : training;
+}
+
 struct plan_memory plan_memory_of(const struct job_spec *spec)
 {
     bool trains = spec->mode == JOB_MODE_TRAIN;
     const char *states[OPTIMIZER_STATES_MAX];
     struct arch_shape shape = arch_shape_of(spec);
+    int64_t channels = arch_image_channels(shape.arch), eval_size = job_spec_eval_size(spec);
+    int64_t eval_input = channels * eval_size * eval_size;
     int64_t input =
-        arch_image_channels(shape.arch) * spec->model.image_size * spec->model.image_size;
+        trains ? channels * spec->model.image_size * spec->model.image_size : eval_input;
 
     int64_t input_bytes = job_spec_has_bf16_images(spec) ? 2 : sizeof(float);
     int64_t batches = trains ? spec->data.prefetch_batches + 1 : EVAL_BATCHES;
     int64_t parameters = arch_parameters(&shape);
     return (struct plan_memory){
         .parameter_bytes = (int64_t)sizeof(float) * parameters,
-        .copies = trains ? 2 + (int)optimizer_states_of(spec, states) : 1,
-        .bytes_per_image = input_bytes * batches * input + (int64_t)activation_bytes(spec, &shape),
+        .copies = trains ? 2 + (int)optimizer_states_of(spec, states) + (spec->ema.decay > 0) : 1,
+        .bytes_per_image =
+            input_bytes * batches * input + (int64_t)most_activation_bytes(spec, &shape),
         .images = trains ? spec->batch_per_worker : spec->eval.batch,
-        .eval_input_bytes =
-            spec->data.eval ? input_bytes * EVAL_BATCHES * input * spec->eval.batch : 0,
+        .eval_input_bytes = spec->data.eval ? input_bytes * (EVAL_BATCHES + spec->eval.flip) *
+                                                  eval_input * spec->eval.batch
+                                            : 0,
         .fixed_bytes = shape.arch->family == ARCH_CNN ? CNN_FIXED_BYTES : FIXED_BYTES,
         .more_threads =
             spec->cluster.threads_per_worker > 1 ? spec->cluster.threads_per_worker - 1 : 0,

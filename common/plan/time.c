@@ -33,6 +33,13 @@ static struct plan_band epochs_of(const struct plan *plan, const struct job_spec
                               fmin(own, epochs.high)};
 }
 
+/* Forward passes of an evaluated image, in those of an image of the largest size. */
+static double evaluation_passes(const struct job_spec *spec)
+{
+    return plan_size_cost(spec, job_spec_eval_size(spec)) * (spec->eval.flip ? 2 : 1) *
+           (spec->ema.decay > 0 ? 2 : 1);
+}
+
 /* An evaluated image costs a forward pass: a third of training's forward and backward. step: the
  * mean over all sizes. */
 static double training_seconds(const struct plan *plan, const struct job_spec *spec, double epochs,
@@ -43,7 +50,7 @@ static double training_seconds(const struct plan *plan, const struct job_spec *s
 
     return epochs * plan->steps_in_epoch * step +
            ceil(share * (double)plan_evaluations(plan, spec)) * (double)plan->eval_images *
-               PREDICT_EVAL_COST / rate;
+               PREDICT_EVAL_COST * evaluation_passes(spec) / rate;
 }
 
 void plan_predict(struct plan *plan, const struct job_spec *spec, const struct plan_inputs *inputs)

@@ -25,6 +25,9 @@ bool checkpoint_step(const char *name, int64_t *step);
  * last. */
 const char *checkpoint_file_at(size_t i);
 
+/* One more, of a job with averaged weights (ema) from the epoch on that they begin in. */
+#define CHECKPOINT_EMA "ema.safetensors"
+
 /* state.json's own digest (its "xxh128"): of its values without the digest, so that no editor's
  * spaces matter. */
 void checkpoint_state_digest(const json_t *state, char hex[DIGEST_BYTES]);

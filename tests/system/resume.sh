@@ -107,6 +107,31 @@ is "$(jq -c '[.image_sizes[] | [.step, .size]]' "$work/sizes/plan.json")" "[[0,3
 survives "sizes by epoch, at the second" "$work/sizes.json" 2 "$work/sizes" at_step 3
 survives "sizes by epoch, at any time" "$work/sizes.json" 2 "$work/sizes" after_checkpoint 2 "0.$((RANDOM % 2))$((RANDOM % 10))"
 
+# Averaged weights, from the middle of the first epoch on; evaluated at another size, with mirror images.
+average() {
+    sha256sum <"$1/checkpoints/step-00000006/ema.safetensors"
+}
+job "$work/ema.json" '.ema = {"decay": 0.9, "from_epoch": 0.1} | .eval += {"image_size": 48, "flip": true} | .data.train_images = 40'
+worker 2 "$work/ema.json" "$work/ema"
+is $? 0 "a run with averaged weights"
+survives "averaged weights" "$work/ema.json" 2 "$work/ema" at_step 3
+is "$(average "$run")" "$(average "$work/ema")" "averaged weights are bit for bit those of the undisturbed run"
+is "$(jq -c 'select(.type == "eval" and .step == 6) | [.top1, .loss, .raw_top1, .raw_loss]' "$run/attempt-2/events.jsonl")" \
+    "$(jq -c 'select(.type == "eval" and .step == 6) | [.top1, .loss, .raw_top1, .raw_loss]' "$work/ema/attempt-1/events.jsonl")" "and so are both evaluations"
+job "$work/eval-ema.json" '.mode = "eval" | .model.init = "'"$work/ema/checkpoints/step-00000006/ema.safetensors"'" | .eval = {"batch": 25, "image_size": 48, "flip": true}'
+worker 2 "$work/eval-ema.json" "$work/eval-ema"
+is "$(jq -c 'select(.type == "eval") | [.top1, .top5, .loss]' "$work/eval-ema/attempt-1/events.jsonl")" \
+    "$(jq -c 'select(.type == "eval" and .step == 6) | [.top1, .top5, .loss]' "$work/ema/attempt-1/events.jsonl")" "mode eval of ema.safetensors gives what the run said of it"
+job "$work/eval-raw.json" '.mode = "eval" | .model.init = "'"$work/ema/checkpoints/step-00000006"'" | .eval = {"batch": 25, "image_size": 48, "flip": true}'
+worker 2 "$work/eval-raw.json" "$work/eval-raw"
+is "$(jq -c 'select(.type == "eval") | [.top1, .top5, .loss]' "$work/eval-raw/attempt-1/events.jsonl")" \
+    "$(jq -c 'select(.type == "eval" and .step == 6) | [.raw_top1, .raw_top5, .raw_loss]' "$work/ema/attempt-1/events.jsonl")" "and of the checkpoint what it said of the raw weights"
+torn=$(mktemp -d "$work/torn-XXXXXX")
+cp -r "$work/ema/." "$torn"
+rm "$torn/checkpoints/step-00000006/ema.safetensors"
+resume "$torn/checkpoints/step-00000006" "$work/ema.json" "$torn"
+like "$output" 'is not whole: ema.safetensors is not what was written' "a checkpoint that lost its averaged weights is refused"
+
 # What Adam makes of its means depends on how many steps were done: every rank must know it.
 job "$work/adam.json" '.optimizer = {"name": "adamw", "weight_decay": 0.1} | .lr.base = 0.001'
 worker 2 "$work/adam.json" "$work/adam"

@@ -83,15 +83,16 @@ static void choose_convolutions(struct run *r, const struct model_config *config
 static int build_model(struct run *r, struct error *e)
 {
     const struct job_spec *s = r->spec;
+    bool evaluates = s->mode == JOB_MODE_EVAL;
     struct model_config config = {
         .arch = arch_find(s->model.arch),
         .stem = s->model.stem,
         .width = s->model.width,
         .dropout = s->model.dropout,
         .classes = (int)s->model.classes,
-        .image_size = (int)s->model.image_size,
-        .batch = (int)(s->mode == JOB_MODE_EVAL ? s->eval.batch : s->batch_per_worker),
-        .inference = s->mode == JOB_MODE_EVAL,
+        .image_size = (int)(evaluates ? job_spec_eval_size(s) : s->model.image_size),
+        .batch = (int)(evaluates ? s->eval.batch : s->batch_per_worker),
+        .inference = evaluates,
         .threads = r->threads,
         .bn_momentum = 1.0 - s->model.bn_decay,
         .zero_init_residual = s->model.zero_init_residual,
@@ -101,8 +102,10 @@ static int build_model(struct run *r, struct error *e)
         .bf16_images = job_spec_has_bf16_images(s),
         .tuning = &r->tuning,
     };
-    for (size_t i = 0; i + 1 < s->model.sizes.count; i++)
+    for (size_t i = 0; i + 1 < s->model.sizes.count && !evaluates; i++)
         config.more_sizes[i] = (int)s->model.sizes.at[i].size;
+    if (!evaluates && s->data.eval && job_spec_eval_size(s) != s->model.image_size)
+        config.eval_size = (int)job_spec_eval_size(s);
     choose_convolutions(r, &config);
     int status = model_create(&config, &r->model, e);
     if (!status && r->rank == 0)

@@ -863,6 +863,18 @@ static void sizes_are(const char *value, const char *expected, int64_t largest)
     job_spec_destroy(spec);
 }
 
+Test(job_spec, evaluation_and_averages_that_make_no_sense)
+{
+    model_refused("}, \"eval\": {\"image_size\": 31", "", "/eval/image_size", "at least 32");
+    model_refused("\"arch\": \"cnn\"}, \"eval\": {\"image_size\": 32", "", "/eval/image_size",
+                  "model.image_size with arch");
+    model_refused("}, \"ema\": {\"decay\": 1", "", "/ema/decay", "below 1");
+    model_refused("}, \"epochs\": 3, \"ema\": {\"decay\": 0.9, \"from_epoch\": 3", "",
+                  "/ema/from_epoch", "before the end");
+    model_refused("}, \"mode\": \"eval\", \"ema\": {\"decay\": 0.9", ", \"eval\": \"synthetic\"",
+                  "/ema/decay", "mode");
+}
+
 Test(job_spec, sizes_by_epoch)
 {
     sizes_are("160", "[[0,160]]", 160);
