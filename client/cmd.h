@@ -24,7 +24,7 @@
 #include "client/settings.h"
 #include "common/error.h"
 
-#define CMD_OPTIONS_MAX  12
+#define CMD_OPTIONS_MAX  14
 #define CMD_OPERANDS_MAX 20
 #define CMD_REPEATED_MAX 64 /* of KEY=VALUE options */
 

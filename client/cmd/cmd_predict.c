@@ -20,6 +20,7 @@
 
 #define POINTS_MAX    64
 #define NODES_MAX     65536
+#define STOPS_HELPING 0.5 /* of the time that as many times more nodes could save */
 #define NODES_DEFAULT "1,2,4,8,16,32,64,128,256"
 
 struct point {
@@ -41,6 +42,7 @@ struct question {
     bool to_target, stated_speed; /* --to-target, --node-speed */
     struct point points[POINTS_MAX];
     int count;
+    const struct point *enough; /* more nodes than these hardly help; NULL: the last ones do */
     const struct point *fastest, *cheapest, *choice; /* NULL: none */
     bool certain; /* the choice keeps to the deadline and the budget by the band's worse end too */
 };
@@ -82,6 +84,27 @@ static int parse_nodes(const char *text, struct question *q, struct error *e)
     return 0;
 }
 
+/* --target: the accuracy that the published epochs are about, and no other. */
+static int read_target(const struct cmd_args *args, struct error *e)
+{
+    double target = 0;
+
+    if (!cmd_value(args, "target"))
+        return 0;
+    if (number_option(args, "target", 0, &target, e))
+        return -(int)e->code;
+    double share = target > 1 ? target / 100 : target;
+    if (target > 100 || share == 0)
+        return error_set(e, ERR_USAGE, "--target is a top-1 accuracy in percent, as 75.9, not %g",
+                         target);
+    if (share < PREDICT_TARGET_LOW || share > PREDICT_TARGET_HIGH)
+        return error_set(e, ERR_USAGE,
+                         "--target %g: epochs by batch are published for 75.9 %% alone, which "
+                         "stands for targets from %g to %g %%",
+                         target, 100 * PREDICT_TARGET_LOW, 100 * PREDICT_TARGET_HIGH);
+    return 0;
+}
+
 static int read_options(const struct cmd_args *args, struct question *q, struct error *e)
 {
     const char *nodes = cmd_value(args, "nodes");
@@ -98,8 +121,8 @@ static int read_options(const struct cmd_args *args, struct question *q, struct 
     q->network.hop_seconds = 1e-6 * hop_us;
     q->network.bytes_per_second = gbit / 8e-9;
     q->network.jitter = jitter / 100;
-    q->to_target = cmd_flag(args, "to-target");
-    return 0;
+    q->to_target = cmd_flag(args, "to-target") || cmd_value(args, "target");
+    return read_target(args, e);
 }
 
 /* --node-speed, or what was measured. */
@@ -143,7 +166,7 @@ static int target_epochs(const struct question *q, const struct plan *plan, stru
     if (!predict_epochs_to_target(plan->global_batch, &in->epochs))
         return error_set(e, ERR_NOT_FOUND,
                          "a global batch of %lld is beyond the largest of which epochs to the "
-                         "target are published, 65536",
+                         "target are published, 67840",
                          (long long)plan->global_batch);
     return 0;
 }
@@ -244,10 +267,27 @@ static const struct point *predict_least(const struct question *q,
     return best;
 }
 
+/* The first point behind which the next one, of more nodes, saves less than STOPS_HELPING of the
+ * time. */
+static const struct point *predict_enough(const struct question *q)
+{
+    for (int i = 0; i + 1 < q->count; i++) {
+        const struct point *p = &q->points[i], *next = p + 1;
+        if (p->problem || next->problem || next->nodes <= p->nodes)
+            continue;
+        double share = (double)(next->nodes - p->nodes) / (double)next->nodes;
+        if (predict_duration(p) - predict_duration(next) <
+            STOPS_HELPING * share * predict_duration(p))
+            return p;
+    }
+    return NULL;
+}
+
 static void predict_choose(struct question *q)
 {
     bool has_deadline = isfinite(q->deadline), has_budget = isfinite(q->budget);
 
+    q->enough = predict_enough(q);
     q->fastest = predict_least(q, predict_duration, false, false);
     q->cheapest = predict_least(q, predict_cost, false, false);
     if (!has_deadline && !has_budget)
@@ -293,8 +333,8 @@ static void predict_show_json(const struct question *q)
                                            "certain", q->certain)
                                : json_null();
     json_t *out = json_pack(
-        "{s:o, s:o, s:o, s:o, s:{s:f, s:f, s:f, s:I}, s:{s:f, s:f, s:f, s:i}}", "points", points,
-        "workers",
+        "{s:o, s:o, s:o, s:o, s:o, s:{s:f, s:f, s:f, s:I}, s:{s:f, s:f, s:f, s:i}}", "points",
+        points, "enough_nodes", q->enough ? json_integer(q->enough->nodes) : json_null(), "workers",
         q->workers.workers ? json_pack("{s:I, s:I, s:s}", "workers_per_node",
                                        (json_int_t)q->workers.workers, "threads_per_worker",
                                        (json_int_t)q->workers.threads, "reason", q->workers.reason)
@@ -311,7 +351,7 @@ static void predict_show_json(const struct question *q)
 static void point_row(struct libscols_table *table, const struct question *q, const struct point *p)
 {
     struct libscols_line *line = table_line(table);
-    char text[3 * HUMAN_BYTES], low[HUMAN_BYTES], high[HUMAN_BYTES];
+    char text[3 * HUMAN_BYTES + 128], low[HUMAN_BYTES], high[HUMAN_BYTES];
     const struct plan_predicted *m = &p->predicted;
 
     table_set(line, 0, human_count(text, sizeof text, p->nodes));
@@ -334,7 +374,8 @@ static void point_row(struct libscols_table *table, const struct question *q, co
     snprintf(text, sizeof text, p->node_hours.value < 10 ? "%.2g" : "%.0f", p->node_hours.value);
     table_set(line, 7, text);
     const char *marks[] = {p == q->fastest ? "fastest" : NULL, p == q->cheapest ? "cheapest" : NULL,
-                           p == q->choice ? "choice" : NULL};
+                           p == q->choice ? "choice" : NULL,
+                           q->to_target ? predict_epochs_doubt(p->batch) : NULL};
     *text = '\0';
     for (size_t i = 0; i < sizeof marks / sizeof marks[0]; i++)
         if (marks[i])
@@ -389,10 +430,19 @@ static void say_choice(const struct question *q)
     if (!q->choice)
         say_none(q);
     else
-        printf("\nchoice: %lld node%s%s\n", (long long)q->choice->nodes,
-               q->choice->nodes == 1 ? "" : "s",
+        printf("\nchoice: %lld node%s with a global batch of %lld%s\n", (long long)q->choice->nodes,
+               q->choice->nodes == 1 ? "" : "s", (long long)q->choice->batch,
                q->certain ? ""
                           : ", which is likely to keep to it, but not by the band's worse end");
+}
+
+static void say_enough(const struct question *q)
+{
+    if (q->enough)
+        printf("\nmore than %lld node%s hardly help%s: the next step here saves less than half of "
+               "what it could\n",
+               (long long)q->enough->nodes, q->enough->nodes == 1 ? "" : "s",
+               q->to_target ? ", as larger batches need more epochs" : "");
 }
 
 static void predict_show_table(const struct question *q)
@@ -408,6 +458,7 @@ static void predict_show_table(const struct question *q)
         point_row(table, q, &q->points[i]);
     say_basis(q);
     table_finish(table);
+    say_enough(q);
     say_choice(q);
 }
 
@@ -495,7 +546,8 @@ const struct cmd cmd_predict_entry = {
         {"nodes", 0, "N,N...", "node counts (1,2,4,8,16,32,64,128,256)", NULL},
         {"deadline", 0, "T", "choose the cheapest node count that finishes within T: 2h, 90min, 3d", NULL},
         {"budget", 0, "H", "choose the fastest node count that costs at most H node-hours", NULL},
-        {"to-target", 0, NULL, "use the epochs that ResNet-50 needs to reach 75.9 % top-1 at each global batch", NULL},
+        {"target", 0, "P", "time to P % top-1, with the epochs that ResNet-50 needs to reach 75.9 % at each global batch", NULL},
+        {"to-target", 0, NULL, "the same as --target 75.9", NULL},
         {"node-speed", 0, "R", "speed of one node in images/s, instead of the speed measured here", NULL},
         {"hop-us", 0, "U", "latency of each of a ring's 2 (n-1) messages, in microseconds (400)", NULL},
         {"link-gbit", 0, "G", "all-reduce bandwidth of a node's link, in gigabits/s (60)", NULL},

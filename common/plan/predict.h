@@ -88,8 +88,11 @@ bool predict_step(const struct job_spec *spec, const struct plan_speed *speed,
 
 /* Epochs to 75.9 % top-1 of ResNet-50 on ImageNet by global batch: MLPerf's reference convergence
  * points (LARS), between two of them by the logarithm of the batch. Below the first point that
- * one's epochs; false beyond the last, 65536: nothing was published. */
+ * one's epochs; false beyond the last, 67840: nothing was published. */
 bool predict_epochs_to_target(int64_t global_batch, struct plan_band *epochs);
+
+/* Why these epochs are less certain than the table's, in some words; NULL: they are not. */
+const char *predict_epochs_doubt(int64_t global_batch);
 
 /* That table is about this job: ResNet-50, 1000 classes at 224, as many images as ImageNet has. */
 bool predict_table_applies(const struct job_spec *spec, int64_t train_images);

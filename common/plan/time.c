@@ -40,6 +40,16 @@ static double evaluation_passes(const struct job_spec *spec)
            (spec->ema.decay > 0 ? 2 : 1);
 }
 
+/* A target is seen to be reached by the next evaluation. */
+static double epochs_until_seen(const struct plan *plan, const struct job_spec *spec, double epochs)
+{
+    double every = spec->eval.every_epochs, own = (double)plan->train_steps / plan->steps_in_epoch;
+
+    if (every <= 0 || epochs >= own)
+        return epochs;
+    return fmin(own, every * ceil(epochs / every - 1e-9));
+}
+
 /* An evaluated image costs a forward pass: a third of training's forward and backward. step: the
  * mean over all sizes. */
 static double training_seconds(const struct plan *plan, const struct job_spec *spec, double epochs,
@@ -68,8 +78,11 @@ void plan_predict(struct plan *plan, const struct job_spec *spec, const struct p
     p->images_per_second = (struct plan_band){
         batch / p->step_seconds.value, batch / p->step_seconds.high, batch / p->step_seconds.low};
     p->epochs = inputs->epochs.value > 0 ? inputs->epochs : epochs_of(plan, spec);
+    struct plan_band seen = {epochs_until_seen(plan, spec, p->epochs.value),
+                             epochs_until_seen(plan, spec, p->epochs.low),
+                             epochs_until_seen(plan, spec, p->epochs.high)};
     p->ttt_seconds =
-        (struct plan_band){training_seconds(plan, spec, p->epochs.value, p->step_seconds.value),
-                           training_seconds(plan, spec, p->epochs.low, p->step_seconds.low),
-                           training_seconds(plan, spec, p->epochs.high, p->step_seconds.high)};
+        (struct plan_band){training_seconds(plan, spec, seen.value, p->step_seconds.value),
+                           training_seconds(plan, spec, seen.low, p->step_seconds.low),
+                           training_seconds(plan, spec, seen.high, p->step_seconds.high)};
 }

@@ -91,6 +91,24 @@ static void warn_of_locality(struct plan *plan, const struct job_spec *spec)
                      (long long)plan->steps_per_epoch, together - plan->steps_per_epoch));
 }
 
+/* Fewer epochs than others needed to reach the job's target. */
+static void warn_of_epochs(struct plan *plan, const struct job_spec *spec)
+{
+    double own = (double)plan->train_steps / plan->steps_in_epoch;
+    struct plan_band need;
+
+    if (!spec->eval.has_target_top1 || spec->eval.target_top1 < PREDICT_TARGET_LOW ||
+        spec->eval.target_top1 > PREDICT_TARGET_HIGH ||
+        !predict_table_applies(spec, plan->train_images) ||
+        !predict_epochs_to_target(plan->global_batch, &need) || own >= need.low - 0.5)
+        return;
+    plan_warn_with(
+        plan, json_sprintf("%.3g epochs are planned, but with a global batch of %lld others have "
+                           "needed %.3g to %.3g to reach 75.9 %% (MLPerf's reference convergence "
+                           "points, LARS)",
+                           own, (long long)plan->global_batch, need.low, need.high));
+}
+
 static void warn_of_sizes(struct plan *plan)
 {
     for (size_t i = 1; i < plan->size_count; i++)
@@ -297,6 +315,7 @@ void plan_warn(struct plan *plan, const struct job_spec *spec, const struct plan
     warn_of_batch(plan, spec);
     warn_of_data(plan, spec, &inputs->data);
     warn_of_locality(plan, spec);
+    warn_of_epochs(plan, spec);
     warn_of_sizes(plan);
     warn_of_rate(plan, spec);
     warn_of_high_rate(plan, spec);

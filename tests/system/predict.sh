@@ -40,7 +40,7 @@ predict --node-speed 79 --nodes 1 --set cluster.threads_per_worker=22 --set batc
 is "$(jq '.threads_keep > 0.6 and .threads_keep < 0.85' <<<"$output")" true "and that they lose more with 2 images"
 
 predict --node-speed 79 --nodes 64,128,256,512 --deadline 3h "$work/s.json"
-like "$output" 'choice: 256 nodes$' "a deadline chooses the cheapest that keeps to it by the worse end of its band"
+like "$output" 'choice: 256 nodes with a global batch of 24576$' "a deadline chooses the cheapest that keeps to it by the worse end of its band"
 predict --node-speed 79 --nodes 64,128,256,512 --deadline 10min "$work/s.json"
 like "$output" 'none of these keeps to the deadline' "or says that there is none"
 predict --node-speed 79 --nodes 1,16,64,256 --budget 480 --json "$work/s.json"
@@ -49,6 +49,14 @@ predict --node-speed 79 --nodes 16,600,1024 --to-target --json "$work/s.json"
 is "$(jq '.points[0].epochs.value > 33 and .points[0].epochs.value < 37 and .points[1].epochs.value > .points[0].epochs.value + 30' <<<"$output")" \
     true "--to-target: larger batches need more epochs"
 like "$(jq -r '.points[2].problem' <<<"$output")" '98304 is beyond the largest' "and nothing is said beyond the published batches"
+
+predict --node-speed 79 --hop-us 1000 --nodes 16,64,256,512 --target 75.9 "$work/s.json"
+like "$output" 'more than [0-9]+ nodes hardly help, as larger batches need more epochs' "--target: it says where more nodes stop helping"
+like "$output" 'no published batch is near' "and of which batches nothing was published nearby"
+predict --node-speed 79 --target 120 "$work/s.json"
+like "$output" 'accuracy in percent' "a target beyond 100 is refused"
+predict --node-speed 79 --target 78 "$work/s.json"
+like "$output" 'published for 75.9 % alone' "and one that nothing was published of"
 
 predict --nodes 1,x "$work/s.json"
 is $? 2 "nodes that are no numbers are a usage error"

@@ -489,7 +489,7 @@ Test(job_spec, every_preset_is_right_and_names_its_source)
     json_t *list = preset_list(), *entry;
     size_t i;
 
-    cr_assert_eq(json_array_size(list), 7);
+    cr_assert_eq(json_array_size(list), 11);
     json_array_foreach (list, i, entry) {
         const char *name = json_string_value(json_object_get(entry, "name"));
         char text[256];

@@ -130,6 +130,10 @@ Test(plan, of_every_other_preset)
 {
     preset_gives("goyal-8k", 8192, 780, 14040, 3.2);
     preset_gives("mlperf-lars", 8192, 780, 6864, 17);
+    preset_gives("ffcv-16", 1024, 2502, 20016, 1.7);
+    preset_gives("ffcv-24", 1024, 2502, 30024, 1.7);
+    preset_gives("ffcv-40", 1024, 2502, 50040, 1.7);
+    preset_gives("intel-mlperf-3264", 3264, 785, 14523, 10.5);
     preset_gives("habana-resnext101", 1024, 10008, 112590, 1.024);
     preset_gives("habana-resnext101-250", 1024, 10008, 312750, 1.024);
     preset_gives("cray-sqrt", 4096, 1560, 28080, 0.01 * sqrt(128));

@@ -101,14 +101,19 @@ Test(predict, epochs_to_the_target_are_the_tables)
     struct plan_band e;
 
     cr_assert(predict_epochs_to_target(4096, &e));
-    cr_assert(e.low == 39 && e.high == 42 && e.value == 40.5);
+    cr_assert(e.low == 39 && e.high == 42 && e.value == 40);
     cr_assert(predict_epochs_to_target(65536, &e));
     cr_assert(e.low == 83 && e.high == 86);
     cr_assert(predict_epochs_to_target(256, &e));
     cr_assert(e.low == 33 && e.high == 37);
     cr_assert(predict_epochs_to_target(24576, &e));
     cr_assert(e.low > 44 && e.high < 57);
-    cr_assert_not(predict_epochs_to_target(65537, &e));
+    cr_assert(predict_epochs_to_target(67840, &e));
+    cr_assert_not(predict_epochs_to_target(67841, &e));
+    cr_assert_null(predict_epochs_doubt(3264));
+    cr_assert_null(predict_epochs_doubt(67840));
+    cr_assert_not_null(strstr(predict_epochs_doubt(256), "the smallest published"));
+    cr_assert_not_null(strstr(predict_epochs_doubt(20000), "no published batch is near"));
 }
 
 /* Speeds that were measured with 48 images for each 22 threads. */
@@ -174,8 +179,54 @@ Test(predict, a_target_ends_the_job_as_the_table_says)
     plan_destroy(plan);
     spec->eval.stop_at_target = true;
     plan = plan_make(spec, &in, &p);
-    cr_assert_eq(plan->predicted.epochs.value, 40.5);
+    cr_assert_eq(plan->predicted.epochs.value, 40);
     cr_assert_eq(plan->predicted.epochs.high, 42);
     plan_destroy(plan);
     job_spec_destroy(spec);
+}
+
+/* Intel's MLPerf Training 3.0 run: 32 sockets at 268 images/s each, a batch of 3264, an evaluation
+ * each 4 epochs: 88.2 minutes. The rate is that of the run, so the network costs nothing more. */
+Test(predict, intel_mlperf_3_0)
+{
+    const struct plan_network none = {.bytes_per_second = 1e15, .node_bytes_per_second = 1e15};
+    struct job_spec *spec =
+        job_of("{\"preset\": \"intel-mlperf-3264\", \"data\": {\"train\": \"x\", \"eval\": \"e\"}, "
+               "\"eval\": {\"stop_at_target\": true}}");
+    struct plan_inputs in = {
+        .train_images = 1281167,
+        .eval_images = 50000,
+        .speed = {.image_seconds = 1.0 / 268, .samples = 1},
+        .network = &none
+    };
+    struct problems p = {0};
+    struct plan *plan = plan_make(spec, &in, &p);
+
+    cr_assert_not_null(plan);
+    compare_published("Intel, MLPerf 3.0, minutes", plan->predicted.ttt_seconds.value / 60, 88.2,
+                      0.1);
+    cr_assert(plan->predicted.ttt_seconds.low < 88.2 * 60 &&
+              plan->predicted.ttt_seconds.high > 88.2 * 60);
+    plan_destroy(plan);
+    job_spec_destroy(spec);
+}
+
+Test(predict, fewer_epochs_than_others_needed_are_warned_of)
+{
+    for (int epochs = 30; epochs <= 37; epochs += 7) {
+        char text[200];
+        snprintf(text, sizeof text,
+                 "{\"preset\": \"intel-mlperf-3264\", \"data\": {\"train\": \"x\", \"eval\": "
+                 "\"e\"}, \"epochs\": %d}",
+                 epochs);
+        struct job_spec *spec = job_of(text);
+        struct plan_inputs in = {.train_images = 1281167, .eval_images = 50000};
+        struct plan *plan = plan_make(spec, &in, &(struct problems){0});
+        char *warnings = json_dumps(plan->warnings, 0);
+        cr_assert_eq(strstr(warnings, "others have needed 34 to 37") != NULL, epochs == 30, "%s",
+                     warnings);
+        free(warnings);
+        plan_destroy(plan);
+        job_spec_destroy(spec);
+    }
 }
