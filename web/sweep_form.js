@@ -49,14 +49,15 @@ export function sweepForm(fields, changed) {
 
   const name = h("input", { autocomplete: "off", oninput: (event) => take("name", event.target.value) });
   const method = select(Object.keys(METHODS), (word) => changed({ ...document, method: word, ...(word === "halving" && !document.budget
-    ? { budget: { key: "steps", min: 4, max: 16, eta: 2 } } : {}), ...(word === "halving" ? {} : { budget: undefined }) }));
+    ? { budget: { key: "steps", min: 4, max: 16, eta: 2 } } : {}), ...(word === "halving" ? {} : { budget: undefined }), ...(word === "grid" ? { sampling: undefined } : {}) }));
   const metric = select(METRICS, (word) => take("metric", word));
+  const sampling = select(["random", "halton"], (word) => take("sampling", word === "random" ? undefined : word));
   const samples = number((value) => take("samples", value)), together = number((value) => take("concurrency", value));
   const budget = (key) => number((value) => take("budget", { ...document.budget, [key]: value }));
   const unit = select(["steps", "epochs"], (word) => take("budget", { ...document.budget, key: word }));
   const [least, most, eta] = ["min", "max", "eta"].map(budget);
   const rows = h("div", { class: "parameters" }), keys = h("datalist", { id: "sweep-keys" }, ...fields.map(({ pointer }) => h("option", { value: keyWords(pointer) })));
-  const samplesField = field("Samples", samples, "points to draw"), budgetFields = h("div", { class: "fields" },
+  const samplesField = field("Samples", samples, "points to draw"), samplingField = field("Sampling", sampling, "halton: points spread evenly"), budgetFields = h("div", { class: "fields" },
     field("Budget in", unit, "unit of the budget"), field("Least", least, "of the first rung"), field("Most", most, "of the last rung"), field("Eta", eta, "factor between rungs: more budget, fewer points"));
 
   // The rows are the parameters' state: one that is being typed has no key yet.
@@ -74,7 +75,7 @@ export function sweepForm(fields, changed) {
   const element = h("section", { class: "card sweep-form" }, field("Name", name, "what the sweep is called"), h("h2", {}, "Keys to vary"), keys, rows,
     h("p", { class: "help" }, "Values separated by commas, or a range: 0.01 to 1 log"), h("div", {}, add),
     h("div", { class: "fields" }, field("Method", method, Object.entries(METHODS).map((pair) => pair.join(": ")).join("; ")), field("Metric", metric, "what the trials are ranked by"),
-      samplesField, field("At a time", together, "jobs that run side by side")), budgetFields, base);
+      samplesField, samplingField, field("At a time", together, "jobs that run side by side")), budgetFields, base);
 
   const put = (input, value) => {
     const text = value === undefined ? "" : String(value);
@@ -90,6 +91,7 @@ export function sweepForm(fields, changed) {
     const shaped = Object.fromEntries(Object.entries(set).map(([key, values]) => [keyWords(key), values]));
     if (!equal(read(), shaped)) rows.replaceChildren(...Object.entries(set).map(([key, values]) => row(key, values)));
     show(samplesField, how !== "grid");
+    show(samplingField, how !== "grid");
     show(budgetFields, how === "halving");
     const { model, data } = plainObject(now.base) ? now.base : {};
     say(base, `Base job (“base” in the JSON): ${model?.arch ?? "resnet50"} on ${data?.train ?? "no data yet"}.`);

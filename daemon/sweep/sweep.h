@@ -3,12 +3,14 @@
  *
  *     {"name": "lr", "base": {job document}, "method": "grid" | "random" | "halving",
  *      "parameters": {"lr.base": [0.1, 0.4], "optimizer.momentum": {"min": 0.8, "max": 0.99}},
- *      "samples": 8, "seed": 1, "concurrency": 1, "metric": "top1", "goal": "max",
+ *      "samples": 8, "sampling": "random" | "halton", "seed": 1, "concurrency": 1,
+ *      "metric": "top1", "goal": "max",
  *      "budget": {"key": "epochs", "min": 1, "max": 9, "eta": 3},
  *      "early_stop": {"rule": "none" | "median" | "rung", "from": 0.25, "least": 2}}
  *
  * A grid takes every combination of lists. Random and halving draw `samples` points: of a list one
- * value, of a range a uniform number ("log": true: of its logarithm, "integer": true: whole).
+ * value, of a range a uniform number ("log": true: of its logarithm, "integer": true: whole). With
+ * sampling halton the points are not independent but spread evenly (halton.h).
  * Halving gives all points the least budget, the best 1/eta of them eta times as much, and so on to
  * the greatest; each rung trains anew with a schedule of its own length, for a schedule that is cut
  * off says little of a whole one. State is in SQLite (sweep, sweep_trial); a trial's job is

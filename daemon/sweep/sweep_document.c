@@ -8,14 +8,15 @@
 #include "common/json.h"
 #include "common/rng.h"
 #include "common/suggest.h"
+#include "daemon/sweep/halton.h"
 #include "daemon/sweep/sweep.h"
 
 #define RUNGS_MAX     32
 #define JOB_KEY_BYTES 128
 
-static const char *const keys[] = {"name",    "base",   "method",      "parameters",
-                                   "samples", "seed",   "concurrency", "metric",
-                                   "goal",    "budget", "early_stop",  NULL};
+static const char *const keys[] = {"name",       "base",        "method", "parameters", "samples",
+                                   "seed",       "concurrency", "metric", "goal",       "budget",
+                                   "early_stop", "sampling",    NULL};
 static const char *const budget_keys[] = {"key", "min", "max", "eta", NULL};
 static const char *const stop_keys[] = {"rule", "from", "least", NULL};
 static const char *const stop_rules[] = {"none", "median", "rung", NULL};
@@ -23,6 +24,7 @@ static const char *const range_keys[] = {"min", "max", "log", "integer", NULL};
 static const char *const methods[] = {"grid", "random", "halving", NULL};
 static const char *const metrics[] = {"top1",           "top5",        "loss",
                                       "images_per_sec", "ttt_seconds", NULL};
+static const char *const samplings[] = {"random", "halton", NULL};
 static const char *const goals[] = {"max", "min", NULL};
 
 static bool is_one_of(const char *word, const char *const *words)
@@ -247,6 +249,29 @@ static void check_parameters(json_t *d, struct problems *problems)
     json_decref(seen);
 }
 
+static bool sweep_is_even(const json_t *d)
+{
+    const char *sampling = json_string_value(json_object_get(d, "sampling"));
+    return sampling && strcmp(sampling, "halton") == 0;
+}
+
+static void check_sampling(json_t *d, bool grid, struct problems *problems)
+{
+    size_t count = json_object_size(json_object_get(d, "parameters"));
+
+    if (grid && json_object_get(d, "sampling")) {
+        problems_add(problems, "/sampling", NULL,
+                     "is for the methods random and halving: a grid draws nothing");
+        return;
+    }
+    if (!grid && json_object_get(d, "sampling"))
+        sweep_choice(d, "sampling", samplings, problems);
+    if (sweep_is_even(d) && count > HALTON_DIMENSIONS)
+        problems_add(problems, "/sampling", "random",
+                     "halton spreads points evenly over at most %d parameters, here are %zu",
+                     HALTON_DIMENSIONS, count);
+}
+
 json_t *sweep_document_check(const json_t *document, struct problems *problems)
 {
     json_t *d = json_deep_copy(document);
@@ -270,6 +295,10 @@ json_t *sweep_document_check(const json_t *document, struct problems *problems)
     if (!json_is_object(json_object_get(d, "base")))
         problems_add(problems, "/base", NULL, "must be a job document");
     check_parameters(d, problems);
+    check_sampling(d,
+                   json_is_string(json_object_get(d, "method")) &&
+                       strcmp(json_string_value(json_object_get(d, "method")), "grid") == 0,
+                   problems);
     const char *method = json_string_value(json_object_get(d, "method"));
     if (method && strcmp(method, "halving") == 0)
         check_budget(d, problems);
@@ -284,10 +313,9 @@ json_t *sweep_document_check(const json_t *document, struct problems *problems)
 
 /* ---- points */
 
-static json_t *sweep_draw(const json_t *values, struct rng *r)
+/* u: from 0, below 1. */
+static json_t *sweep_value(const json_t *values, double u)
 {
-    double u = rng_unit(r);
-
     if (json_is_array(values))
         return json_incref(json_array_get(values, (size_t)(u * (double)json_array_size(values))));
     double low = json_get_number(values, "min", NAN), high = json_get_number(values, "max", NAN);
@@ -303,6 +331,9 @@ json_t *sweep_point(const json_t *d, int64_t index)
     bool grid = strcmp(json_string_value(json_object_get(d, "method")), "grid") == 0;
     struct rng r = rng_stream(json_integer_value(json_object_get(d, "seed")), 0, index, RNG_SWEEP);
     int64_t rest = index;
+    int64_t seed = json_integer_value(json_object_get(d, "seed"));
+    bool even = sweep_is_even(d);
+    size_t dimension = 0;
     const char *name;
 
     json_object_foreach (parameters, name, values) {
@@ -311,7 +342,8 @@ json_t *sweep_point(const json_t *d, int64_t index)
             json_object_set(point, name, json_array_get(values, (size_t)(rest % size)));
             rest /= size;
         } else {
-            json_object_set_new(point, name, sweep_draw(values, &r));
+            double u = even ? halton(seed, index, dimension++) : rng_unit(&r);
+            json_object_set_new(point, name, sweep_value(values, u));
         }
     }
     if (grid ? rest == 0 : index < json_integer_value(json_object_get(d, "samples")))

@@ -177,6 +177,10 @@ for range in '{"min": -1e308, "max": 1e308}' '{"min": 1e-308, "max": 1e308, "log
     sweep "{method: \"random\", parameters: {\"/lr/base\": $range}}"
     refused 422 invalid 'too far apart|up to 2.53|true or false' "a range $range"
 done
+sweep '{sampling: "halton", parameters: {"/lr/base": [1]}}'
+refused 422 invalid 'a grid draws nothing' "sampling of a grid"
+sweep '{method: "random", sampling: "sobol", parameters: {"/lr/base": [1]}}'
+refused 422 invalid 'must be one of random, halton' "an unknown sampling"
 halving() { # BUDGET [MORE]
     sweep "{method: \"halving\", samples: 2, parameters: {\"/lr/base\": [0.01, 0.02]}, metric: \"loss\", budget: $1}${2-}"
 }
