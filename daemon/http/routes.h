@@ -26,6 +26,7 @@ struct http_app {
     struct store *store;
     struct job_manager *jobs;
     struct streams *streams;
+    struct archives *archives;
     struct tokens *tokens;
     gid_t socket_gid; /* of socket_group; (gid_t)-1: none */
 };

@@ -243,7 +243,7 @@ static struct MHD_Response *to_mhd(const struct http_app *app, struct reply *r,
         if (response)
             r->stream = NULL;
     } else if (r->archive) {
-        response = archive_response(r->archive, app->tokens, r->token);
+        response = archive_response(r->archive, c);
         if (response)
             r->archive = NULL;
     } else if (r->file_bytes) {

@@ -68,7 +68,7 @@ int handle_backup_tokens(const struct request *q, struct reply *r, struct error 
  * all it knows in the archive. */
 int handle_backup_runs(const struct request *q, struct reply *r, struct error *e)
 {
-    int status = archive_open(q->config->state, &r->archive, e);
+    int status = archive_open(q->app->archives, q->config->state, q->token, &r->archive, e);
 
     if (status)
         return status;
