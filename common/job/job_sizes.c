@@ -9,8 +9,8 @@ void job_sizes_expects(double min, double max, char *text, size_t bytes)
 {
     snprintf(text, bytes,
              "an integer from %.16g to %.16g, a list [[epoch, size], ...] of at most %d such sizes "
-             "that begins at epoch 0 and rises, or {\"from\": size, \"to\": size, \"ramp\": "
-             "[first epoch, last epoch], \"multiple\": %d}",
+             "that begins at epoch 0 and rises, or an object of the sizes \"from\" and \"to\", the "
+             "first and the last epoch of their \"ramp\", and a \"multiple\" (%d)",
              min, max, JOB_SIZES_MAX, JOB_SIZE_MULTIPLE);
 }
 

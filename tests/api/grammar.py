@@ -63,6 +63,11 @@ def strings(schema, path=()):
     for key, value in schema.get("properties", {}).items():
         types = value.get("type")
         types = types if isinstance(types, list) else [types]
+        for form in value.get("anyOf", []):  # of which none is a string
+            assert form["type"] != "string", key
+            yield from strings(form, path + (key,))
+        if "anyOf" in value:
+            continue
         if "object" in types and "properties" not in value:
             yield path + (key,), value["additionalProperties"], in_map
             yield path + (key,), value["propertyNames"], as_name

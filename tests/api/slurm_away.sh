@@ -31,7 +31,7 @@ slurm_job first
 want 201 "a job is taken while Slurm is away"
 words='Unable to contact slurm controller (connect failure)'
 ok "its reason has sbatch's words" eventually reason_says "$id" "does not answer: sbatch: error: $words"
-ok "the log has squeue's" eventually grep -qF "Slurm does not answer, jobs in it are taken to go on: squeue: error: $words" "$work/daemon.log"
+ok "the log has squeue's" eventually grep -qF "Slurm does not answer; its jobs are assumed to be running: squeue: error: $words" "$work/daemon.log"
 call -X POST "/v1/jobs/$id/cancel"
 want 202 "it can be cancelled"
 ok "and ends" wait_state "$id" cancelled

@@ -165,8 +165,8 @@ async function mixedPrecision(page, plain) {
   await page.goto(`${origin}/#/compare?ids=${plain.id},${job.id}`);
   await page.locator(".differences tbody tr").first().waitFor();
   const rows = await page.locator(".differences tbody tr").evaluateAll((all) => all.map((row) => [...row.children].map((cell) => cell.textContent)));
-  const shown = (pointer) => rows.find(([key]) => key === pointer)?.slice(1).join(" ");
-  same(`${shown("/precision")}; ${shown("/loss_scale")}; ${shown("/comm/dtype")}`, "fp32 bf16; 1 128; fp32 bf16", "bf16: and what differs from fp32, beside it");
+  const shown = (name) => rows.find(([key]) => key === name)?.slice(1).join(" ");
+  same(`${shown("precision")}; ${shown("loss_scale")}; ${shown("comm.dtype")}`, "fp32 bf16; 1 128; fp32 bf16", "bf16: and what differs from fp32, beside it");
   await page.goto(`${origin}/#/jobs/${plain.id}`);
   await page.getByRole("heading", { name: "Plan" }).waitFor();
   same(await page.locator("dt", { hasText: /^Precision$/ }).count(), 0, "bf16: a job in fp32 has no such line");

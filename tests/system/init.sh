@@ -116,7 +116,7 @@ document ".model.init = \"$last\" | .model.classes = 11"
 for command in plan submit; do
     "$trainctl" --server "$url" "$command" "$work/job.json" >"$work/out" 2>&1
     is $? 2 "trainctl $command refuses it"
-    like "$(tr -s ' \n' '  ' <"$work/out")" '/model/init.*fc.weight is for 10 classes, the job has 11' "with the reason"
+    like "$(tr -s ' \n' '  ' <"$work/out")" '^(trainctl: )?model\.init: .*fc.weight is for 10 classes, the job has 11' "with the reason"
 done
 jq '{base: ., parameters: {"/lr/base": [0.1, 0.2]}}' "$work/job.json" >"$work/sweep.json"
 call -H 'Content-Type: application/json' --data-binary "@$work/sweep.json" /v1/sweeps

@@ -226,7 +226,6 @@ class Page {
   }
 
   draw() {
-    const { document } = this.sweep;
     if (!this.userLog) this.logs = this.usualLogs();
     const options = JSON.stringify([this.keys, this.x]);
     if (this.select.dataset.options !== options)

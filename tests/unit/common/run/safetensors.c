@@ -96,7 +96,7 @@ Test(safetensors, refuses_unsound_headers, .init = make_tensors, .fini = remove_
     tensors_refused("{" TENSOR("a", "F32", "[4294967296, 4294967296, 4]", 0, 0) "}", 0, ERR_CORRUPT,
                     "too large");
     tensors_refused("{" TENSOR("a", "F32", "[1]", 8, 4) "}", 8, ERR_CORRUPT, "growing");
-    tensors_refused("{" TENSOR("a", "BF16", "[2]", 0, 4) "}", 4, ERR_UNSUPPORTED, "BF16");
+    tensors_refused("{" TENSOR("a", "F64", "[2]", 0, 16) "}", 16, ERR_UNSUPPORTED, "F64");
     tensors_refused("{" TENSOR("a", "F32", "[1]", 0, 4) "," TENSOR("b", "F32", "[1]", 8, 12) "}",
                     12, ERR_CORRUPT, "hole");
     tensors_refused("{" TENSOR("a", "F32", "[2]", 0, 8) "," TENSOR("b", "F32", "[1]", 4, 8) "}", 8,
