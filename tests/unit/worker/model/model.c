@@ -270,10 +270,12 @@ static float *all_of_a_size(struct model *m, int size, const float *x)
 static void sizes_change_no_bit(enum job_precision precision, int threads)
 {
     static const int sizes[] = {SIZE, 32, 48};
-    struct model_config c = config_of(&tiny, threads), several = c;
+    struct model_config c = config_of(&tiny, threads);
     float *x = images();
 
-    several.precision = c.precision = precision;
+    c.precision = precision;
+    c.width = 0.5;
+    struct model_config several = c;
     several.more_sizes[0] = 32;
     several.more_sizes[1] = 48;
     several.eval_size = 96;
