@@ -46,6 +46,7 @@ static int choose_workers(const struct job_manager *m, struct job_spec *spec,
         return status;
     node.cores = found->node.cores;
     node.domain_cores = found->node.socket_cores;
+    node.memory_bytes = found->node.memory_bytes;
     if (spec->cluster.launcher == JOB_LAUNCHER_LOCAL && !job_spec_names_hosts(spec)) {
         struct placement_machine machine;
         placement_read("/sys", false, &machine);

@@ -176,30 +176,32 @@ int slurm_call_jobs(const struct slurm_call *c, json_t **jobs, struct error *e)
     return error_set(e, ERR_UNREACHABLE, "squeue --json gave no list of jobs (%s)", where.text);
 }
 
-/* "n1|2|24|96|skylake,big|long*": name, sockets, cores of each, CPUs, features, partition. */
+/* "n1|2|24|96|190000|skylake,big|long*": name, sockets, cores of each, CPUs, MiB of memory,
+ * features, partition. */
 static void slurm_call_add_node(char *line, bool only_default, json_t *nodes)
 {
-    char *field[6];
+    char *field[7];
 
-    for (int i = 0; i < 6; i++)
+    for (int i = 0; i < 7; i++)
         if (!(field[i] = strsep(&line, "|")))
             return;
-    size_t length = strlen(field[5]);
-    if (only_default && !(length && field[5][length - 1] == '*'))
+    size_t length = strlen(field[6]);
+    if (only_default && !(length && field[6][length - 1] == '*'))
         return;
     int64_t sockets = strtoll(field[1], NULL, 10);
     int64_t cores = sockets * strtoll(field[2], NULL, 10);
     int64_t cpus = strtoll(field[3], NULL, 10);
-    json_array_append_new(nodes, json_pack("{s:s, s:I, s:I, s:I, s:s}", "node", field[0], "cores",
-                                           (json_int_t)(cpus > 0 && cpus < cores ? cpus : cores),
-                                           "cpus", (json_int_t)cpus, "sockets", (json_int_t)sockets,
-                                           "features", field[4]));
+    json_array_append_new(nodes,
+                          json_pack("{s:s, s:I, s:I, s:I, s:I, s:s}", "node", field[0], "cores",
+                                    (json_int_t)(cpus > 0 && cpus < cores ? cpus : cores), "cpus",
+                                    (json_int_t)cpus, "sockets", (json_int_t)sockets, "memory",
+                                    (json_int_t)strtoll(field[4], NULL, 10), "features", field[5]));
 }
 
 int slurm_call_nodes(const struct slurm_call *c, const char *partition, const char *hosts,
                      json_t **nodes, struct error *e)
 {
-    char *argv[10] = {"sinfo", "--noheader", "--Node", "--format=%N|%X|%Y|%c|%f|%P"};
+    char *argv[10] = {"sinfo", "--noheader", "--Node", "--format=%N|%X|%Y|%c|%m|%f|%P"};
     char *answer, *rest, *line;
     int n = 4;
 

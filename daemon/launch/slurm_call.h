@@ -30,9 +30,9 @@ int slurm_call_jobs(const struct slurm_call *c, json_t **jobs, struct error *e);
 /* Ends a job, waiting or running. */
 int slurm_call_cancel(const struct slurm_call *c, int64_t job_id, struct error *e);
 
-/* Nodes of the cluster, as [{"node", "cores", "cpus" (hardware threads), "features"}], a new
- * reference: of a partition (NULL: the default one), or those of a list "n1,n[3-4]" (NULL: all of
- * the partition). */
+/* Nodes of the cluster, as [{"node", "cores", "cpus" (hardware threads), "sockets", "memory" (MiB;
+ * 1 where the cluster's settings do not say it), "features"}], a new reference: of a partition
+ * (NULL: the default one), or those of a list "n1,n[3-4]" (NULL: all of the partition). */
 int slurm_call_nodes(const struct slurm_call *c, const char *partition, const char *hosts,
                      json_t **nodes, struct error *e);
 

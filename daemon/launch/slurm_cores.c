@@ -8,6 +8,7 @@
 #include "daemon/launch/slurm_call.h"
 
 #define ASK_SECONDS 10
+#define MIB         ((int64_t)1 << 20)
 
 /* Is name in a list as "a,b(x),c"? Slurm adds a count or a state in parentheses to some. */
 static bool is_in_list(const char *list, const char *name)
@@ -36,7 +37,7 @@ static void find_fewest(const json_t *nodes, const char *feature, const char *wh
     const json_t *node;
     size_t i;
 
-    found->cores = found->socket_cores = 0;
+    found->cores = found->socket_cores = found->memory_bytes = 0;
     *count = 0;
     json_array_foreach (nodes, i, node) {
         int64_t cores = json_integer_value(json_object_get(node, what));
@@ -49,6 +50,9 @@ static void find_fewest(const json_t *nodes, const char *feature, const char *wh
             found->cores = cores;
         if (++*count == 1 || in_socket < found->socket_cores)
             found->socket_cores = in_socket;
+        int64_t memory = json_integer_value(json_object_get(node, "memory"));
+        if (memory > 1 && (!found->memory_bytes || memory * MIB < found->memory_bytes))
+            found->memory_bytes = memory * MIB;
     }
 }
 
@@ -114,6 +118,10 @@ int slurm_cores_find(const struct slurm_settings *settings, const struct job_spe
 {
     *found = (struct slurm_cores){.cores = settings->node_cores};
     if (found->cores > 0 && !spec->cluster.smt) {
+        struct slurm_cores asked = {0};
+        struct error ignored;
+        if (job_spec_leaves_workers(spec) && !slurm_cores_ask(settings, spec, &asked, &ignored))
+            found->memory_bytes = asked.memory_bytes;
         snprintf(found->source, sizeof found->source, "slurm.node_cores of traind.conf");
         return 0;
     }

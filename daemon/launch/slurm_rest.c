@@ -230,9 +230,10 @@ static void slurm_rest_add_node(const json_t *node, json_t *nodes)
     int64_t cpus = json_integer_value(json_object_get(node, "cpus"));
 
     json_array_append_new(
-        nodes, json_pack("{s:O, s:I, s:I, s:I, s:s}", "node", json_object_get(node, "name"),
+        nodes, json_pack("{s:O, s:I, s:I, s:I, s:I, s:s}", "node", json_object_get(node, "name"),
                          "cores", (json_int_t)(cpus > 0 && cpus < cores ? cpus : cores), "cpus",
-                         (json_int_t)cpus, "sockets", (json_int_t)sockets, "features",
+                         (json_int_t)cpus, "sockets", (json_int_t)sockets, "memory",
+                         json_integer_value(json_object_get(node, "real_memory")), "features",
                          json_is_string(features) ? json_string_value(features) : ""));
 }
 

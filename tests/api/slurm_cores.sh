@@ -5,16 +5,16 @@
 . "${top_srcdir:?run it by make check}/tests/api/runs.sh.inc"
 trainctl=$top_builddir/trainctl
 
-# A cluster of 256 nodes of 48 cores, of which Slurm has 96 CPUs, and some others; as sinfo prints them, for the --partition given.
+# A cluster of 256 nodes of 48 cores, of which Slurm has 96 CPUs, and some others whose memory is small or not configured; as sinfo prints them, for the --partition given.
 mkdir -p "$work/bin"
 cat >"$work/bin/sinfo" <<'END'
 #!/bin/sh
-case $* in *'--format=%N|%X|%Y|%c|%f|%P'*) ;; *) exit 1 ;; esac
+case $* in *'--format=%N|%X|%Y|%c|%m|%f|%P'*) ;; *) exit 1 ;; esac
 {
-    for i in $(seq 256); do echo "n$i|2|24|96|skylake,ib|big"; done
-    echo 'old1|2|8|16|haswell,ib|big'
-    echo 'd1|1|16|16|(null)|short*'
-    echo 'd2|1|4|2|(null)|short*'
+    for i in $(seq 256); do echo "n$i|2|24|96|190000|skylake,ib|big"; done
+    echo 'old1|2|8|16|4500|haswell,ib|big'
+    echo 'd1|1|16|16|1|(null)|short*'
+    echo 'd2|1|4|2|1|(null)|short*'
 } | case $* in *--partition*) grep "|${*##*--partition }\*\?\$" || true ;; *) cat ;; esac
 END
 printf '#!/bin/sh\necho 5\n' >"$work/bin/sbatch"
@@ -58,6 +58,12 @@ is "$(jq -c '[.explain.workers_per_node.value, .explain.threads_per_worker.value
     "workers_per_node 0: a worker for each socket, with all its cores"
 like "$(jq -r .explain.workers_per_node.note <<<"$body")" "a worker stays within 24 cores of one NUMA domain or socket" "the plan says why"
 is "$(cpus)" 24 "the script has them"
+is "$(jq .explain.workers_per_node.inputs.node_memory_bytes <<<"$body")" $((190000 * 1024 * 1024)) "and how much memory Slurm has of a node"
+plan '{partition: "big", constraint: "haswell", workers_per_node: 0}'
+like "$(jq -r '.explain.workers_per_node | "\(.value) \(.note)"' <<<"$body")" "^1 .*ways? would need more than the node's 4.72 GB of memory" \
+    "fewer workers where the memory of the smallest node does not suffice for more"
+plan '{workers_per_node: 0}'
+is "$(jq .explain.workers_per_node.inputs.node_memory_bytes <<<"$body")" null "a memory that Slurm's settings leave out is not known"
 plan '{partition: "big", threads_per_worker: 3}'
 is "$(cpus) $(threads)" "3 3 the job document" "a number that is stated stays"
 plan '{workers_per_node: 4}'
@@ -107,5 +113,8 @@ stop_daemon
 start_runs "slurm.node_cores = 40"
 plan '{partition: "big"}'
 is "$(cpus) $(threads)" "20 20 slurm.node_cores of traind.conf" "slurm.node_cores goes before what Slurm says"
+plan '{partition: "big", workers_per_node: 0}'
+is "$(jq -c '.explain.workers_per_node | [.source, .inputs.node_memory_bytes]' <<<"$body")" '["slurm.node_cores of traind.conf",null]' \
+    "and suffices to choose workers while Slurm is away"
 ok "the daemon stops" stop_daemon
 done_testing

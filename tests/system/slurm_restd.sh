@@ -18,9 +18,9 @@ traind=$work/traind-as-nobody
 start_slurm_daemon "slurm.via = slurmrestd" "slurm.restd_socket = $work/cluster/restd/socket"
 
 # What slurmrestd and sinfo say of nodes of two CPUs: one worker gets both.
-threads() { # PARTITION
+threads() { # PARTITION [WORKERS]
     jq -n --argjson partition "$1" '{data: {train: "synthetic", train_images: 64}, batch_per_worker: 4,
-        cluster: {launcher: "slurm", nodes: 2, workers_per_node: 1, partition: $partition}}' >"$work/plan.json"
+        cluster: {launcher: "slurm", nodes: 2, workers_per_node: '"${2:-1}"', partition: $partition}}' >"$work/plan.json"
     call --data-binary "@$work/plan.json" /v1/plan
     jq -r '.explain.threads_per_worker | "\(.value) \(.source)"' <<<"$body"
 }
@@ -28,6 +28,9 @@ partition=$(sinfo -h -o %R | head -1)
 is "$(threads null)" "2 slurmrestd: the fewest of the 2 nodes of the default partition" "slurmrestd says how many cores a node has"
 is "$(threads "\"$partition\"")" "2 slurmrestd: the fewest of the 2 nodes of partition $partition" "of a partition too"
 like "$(threads '"nowhere"'; echo "$body")" "slurmrestd knows no nodes of partition nowhere" "but of none that is not there"
+threads null 0 >"$work/threads"
+is "$(jq .explain.workers_per_node.inputs.node_memory_bytes <<<"$body") $(sinfo -h -o %m)" "$((4000 * 1024 * 1024)) 4000" \
+    "how much memory a node has, in MiB as sinfo prints it"
 
 fixture_job "steps=1000 step_ms=200 every=1" '.cluster.env = {OMP_WAIT_POLICY: "passive"}'
 long=$id
