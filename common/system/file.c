@@ -147,9 +147,26 @@ void file_sync_dir_of(const char *path)
     file_sync_dir(dirname(copy));
 }
 
-/* path is relative to folder (AT_FDCWD: to the working folder). */
-static int write_and_rename(int folder, const char *path, const void *data, size_t bytes,
-                            int durable, mode_t mode, struct error *e)
+enum write_way {
+    WRITE_SYNCED = 1, /* on disk when the call returns */
+    WRITE_FIRST = 2   /* a file that is there stays */
+};
+
+/* Gives the complete file its name. 0, or -1 and errno. */
+static int put_in_place(int folder, const char *temporary, const char *path, int ways)
+{
+    if (ways & WRITE_FIRST) {
+        if (linkat(folder, temporary, folder, path, 0) == 0 || errno == EEXIST)
+            return unlinkat(folder, temporary, 0);
+        if (errno != EPERM && errno != EOPNOTSUPP && errno != ENOSYS)
+            return -1;
+    }
+    return renameat(folder, temporary, folder, path);
+}
+
+/* path is relative to folder (AT_FDCWD: to the working folder). ways: of enum write_way. */
+static int write_and_rename(int folder, const char *path, const void *data, size_t bytes, int ways,
+                            mode_t mode, struct error *e)
 {
     static atomic_uint serial; /* threads may write the same file at once */
     char temporary[PATH_MAX];
@@ -161,13 +178,13 @@ static int write_and_rename(int folder, const char *path, const void *data, size
     int fd = openat(folder, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
     if (fd < 0)
         return error_set_errno(e, errno, "cannot create %s", temporary);
-    int failed = file_write_all(fd, data, bytes) || (durable && fsync(fd));
+    int failed = file_write_all(fd, data, bytes) || ((ways & WRITE_SYNCED) && fsync(fd));
     int reason = errno;
     if (close(fd) && !failed) {
         failed = 1;
         reason = errno;
     }
-    if (!failed && renameat(folder, temporary, folder, path)) {
+    if (!failed && put_in_place(folder, temporary, path, ways)) {
         failed = 1;
         reason = errno;
     }
@@ -175,27 +192,32 @@ static int write_and_rename(int folder, const char *path, const void *data, size
         unlinkat(folder, temporary, 0);
         return error_set_errno(e, reason, "cannot write %s", path);
     }
-    if (durable && folder == AT_FDCWD)
+    if ((ways & WRITE_SYNCED) && folder == AT_FDCWD)
         file_sync_dir_of(path);
-    else if (durable)
+    else if (ways & WRITE_SYNCED)
         fsync(folder);
     return 0;
 }
 
 int file_write_atomic(const char *path, const void *data, size_t bytes, struct error *e)
 {
-    return write_and_rename(AT_FDCWD, path, data, bytes, 1, 0644, e);
+    return write_and_rename(AT_FDCWD, path, data, bytes, WRITE_SYNCED, 0644, e);
 }
 
 int file_write_atomic_in(int folder, const char *name, const void *data, size_t bytes,
                          struct error *e)
 {
-    return write_and_rename(folder, name, data, bytes, 1, 0644, e);
+    return write_and_rename(folder, name, data, bytes, WRITE_SYNCED, 0644, e);
 }
 
 int file_write_secret(const char *path, const void *data, size_t bytes, struct error *e)
 {
-    return write_and_rename(AT_FDCWD, path, data, bytes, 1, 0600, e);
+    return write_and_rename(AT_FDCWD, path, data, bytes, WRITE_SYNCED, 0600, e);
+}
+
+int file_write_first(const char *path, const void *data, size_t bytes, struct error *e)
+{
+    return write_and_rename(AT_FDCWD, path, data, bytes, WRITE_SYNCED | WRITE_FIRST, 0644, e);
 }
 
 int file_write_unsynced(const char *path, const void *data, size_t bytes, struct error *e)

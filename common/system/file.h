@@ -40,7 +40,11 @@ int file_write_atomic(const char *path, const void *data, size_t bytes, struct e
 int file_write_atomic_in(int folder, const char *name, const void *data, size_t bytes,
                          struct error *e);
 
-/* The same without the syncs, for what is checked and written again after a power cut. */
+/* The same, but a file that is there stays as it is, also one that another process wrote meanwhile:
+ * the first writer wins. Where the file system has no hard links, the last one does. */
+int file_write_first(const char *path, const void *data, size_t bytes, struct error *e);
+
+/* As file_write_atomic, but without the syncs, for what is checked and written again after a power cut. */
 int file_write_unsynced(const char *path, const void *data, size_t bytes, struct error *e);
 
 /* As file_write_atomic, for what only the owner may read (mode 0600). */

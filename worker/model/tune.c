@@ -266,8 +266,10 @@ static bool read_choice(const char *path, struct tuned_shape *s)
     return found;
 }
 
-static int write_choice(const char *folder, const char *path, const struct tuned_shape *s,
-                        struct error *e)
+/* Another job may have measured the shape meanwhile and trains with its own choice, which is what
+ * the next one will read: this one takes it too. A file that says nothing is replaced. */
+static int remember_choice(const char *folder, const char *path, struct tuned_shape *s,
+                           struct error *e)
 {
     struct model_tuning t = {1, {*s}};
     char text[TUNING_TEXT_BYTES + 1];
@@ -275,7 +277,11 @@ static int write_choice(const char *folder, const char *path, const struct tuned
 
     model_tuning_to_text(&t, text);
     strcat(text, "\n");
-    return status ? status : file_write_atomic(path, text, strlen(text), e);
+    if (!status)
+        status = file_write_first(path, text, strlen(text), e);
+    if (status || read_choice(path, s))
+        return status;
+    return file_write_atomic(path, text, strlen(text), e);
 }
 
 void model_tune(const struct model_config *config, struct model_tuning *tuning, char *problem)
@@ -296,7 +302,7 @@ void model_tune(const struct model_config *config, struct model_tuning *tuning, 
         if (cache && read_choice(path, s))
             continue;
         measure(s, images);
-        if (cache && write_choice(cache, path, s, &e))
+        if (cache && remember_choice(cache, path, s, &e))
             snprintf(problem, 256, "%.250s", e.text);
     }
 }

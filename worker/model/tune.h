@@ -4,8 +4,9 @@
  * choice gives other last bits.
  *
  * $XDG_CACHE_HOME/traind/winograd (~/.cache without it) has a file for each processor model, kind
- * of engine, version, shape and number of images of a thread. Without a cache folder that can be
- * written, each run measures anew; only a choice with a clear margin is taken, so that two
+ * of engine, version, shape and number of images of a thread. Of two runs that measure a shape at
+ * the same time the first to finish decides for both. Without a cache folder that can be written,
+ * each run measures anew; only a choice with a clear margin is taken, so that two
  * measurements rarely differ. Ties go to the direct convolution, then to the smaller tile: they
  * round less.
  */

@@ -1,6 +1,10 @@
 #include <dirent.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/run/progress.h"
 #include "common/system/file.h"
 #include "tests/unit/worker/compare.h"
 #include "tests/unit/worker/tiny.h"
@@ -71,6 +75,59 @@ Test(tune, what_was_measured_is_remembered, .init = make_cache, .fini = drop_cac
     model_tune(&c, &t, problem);
     model_tuning_to_text(&t, text);
     cr_assert_str_eq(text, "32x64-64:0/2/4 16x128-128:0/2/4 8x256-256:0/2/4 4x512-512:0/2/4");
+}
+
+/* Another job that measures the same shapes: what it chose lies in the folder "other" and is put
+ * into the cache while this process measures. */
+static int links; /* of its files that came first */
+
+static void *finish_first(void *context)
+{
+    uint64_t before = *(uint64_t *)context;
+    char other[600], path[600];
+
+    while (progress_total() == before)
+        sched_yield();
+    snprintf(path, sizeof path, "%s/traind/winograd", folder);
+    mkdir(path, 0755);
+    snprintf(other, sizeof other, "%s/other", folder);
+    DIR *d = opendir(other);
+    for (struct dirent *entry; (entry = readdir(d));) {
+        snprintf(other, sizeof other, "%s/other/%s", folder, entry->d_name);
+        snprintf(path, sizeof path, "%s/traind/winograd/%s", folder, entry->d_name);
+        links += entry->d_name[0] != '.' && link(other, path) == 0;
+    }
+    closedir(d);
+    return NULL;
+}
+
+Test(tune, of_two_jobs_that_measure_at_once_the_first_decides, .init = make_cache,
+     .fini = drop_cache)
+{
+    struct model_config c = tune_config(2);
+    struct model_tuning t, cached;
+    char problem[256], from[128], to[128];
+    uint64_t before;
+    pthread_t other;
+    int others = 0;
+
+    model_tune(&c, &t, problem);
+    cr_assert_eq(remember("0/2/4"), 4);
+    snprintf(from, sizeof from, "%s/traind/winograd", folder);
+    snprintf(to, sizeof to, "%s/other", folder);
+    cr_assert_eq(rename(from, to), 0);
+    before = progress_total();
+    cr_assert_eq(pthread_create(&other, NULL, finish_first, &before), 0);
+    model_tune(&c, &t, problem);
+    pthread_join(other, NULL);
+    cr_assert_str_eq(problem, "");
+    model_tune(&c, &cached, problem);
+    cr_assert_arr_eq(&t, &cached, sizeof t);
+    for (int i = 0; i < t.count; i++)
+        others += t.shapes[i].winograd[CONV_FORWARD] == CONV_NO_WINOGRAD &&
+                  t.shapes[i].winograd[CONV_DATA] == CONV_WINOGRAD_2 &&
+                  t.shapes[i].winograd[CONV_WEIGHTS] == CONV_WINOGRAD_4;
+    cr_assert_geq(others, links);
 }
 
 Test(tune, a_torn_file_is_measured_again, .init = make_cache, .fini = drop_cache)
