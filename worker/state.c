@@ -52,30 +52,32 @@ static json_t *identity_of(const struct job_spec *spec)
 }
 
 /* Of the folder's files, by name. NULL: an error. */
+static int add_digest(json_t *digests, const char *folder, const char *name, struct error *e)
+{
+    char path[PATH_MAX + 128], hex[DIGEST_BYTES];
+
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    if (digest_file(path, hex, e))
+        return -(int)e->code;
+    json_object_set_new(digests, name, json_string(hex));
+    return 0;
+}
+
 static json_t *digests_of(const char *folder, struct error *e)
 {
     json_t *out = json_object();
     char ema[PATH_MAX + 128];
+    int status = 0;
 
-    for (size_t i = 0; checkpoint_file_at(i); i++) {
-        char path[PATH_MAX + 128], hex[DIGEST_BYTES];
-        snprintf(path, sizeof path, "%s/%s", folder, checkpoint_file_at(i));
-        if (digest_file(path, hex, e)) {
-            json_decref(out);
-            return NULL;
-        }
-        json_object_set_new(out, checkpoint_file_at(i), json_string(hex));
-    }
+    for (size_t i = 0; !status && checkpoint_file_at(i); i++)
+        status = add_digest(out, folder, checkpoint_file_at(i), e);
     snprintf(ema, sizeof ema, "%s/" CHECKPOINT_EMA, folder);
-    if (access(ema, F_OK) == 0) {
-        char hex[DIGEST_BYTES];
-        if (digest_file(ema, hex, e)) {
-            json_decref(out);
-            return NULL;
-        }
-        json_object_set_new(out, CHECKPOINT_EMA, json_string(hex));
-    }
-    return out;
+    if (!status && access(ema, F_OK) == 0)
+        status = add_digest(out, folder, CHECKPOINT_EMA, e);
+    if (!status)
+        return out;
+    json_decref(out);
+    return NULL;
 }
 
 static json_t *state_to_json(const struct run_state *s, const struct job_spec *spec)
