@@ -214,24 +214,27 @@ def stop_traind(lane, number, draw):
     return Outcome(attempts=1)
 
 
+def signal_processes(lane, number, signum, chosen):
+    """The processes of the job whose rank (None: mpirun's) is chosen; returns their pids."""
+    pids = [pid for pid, rank in lane.processes(number).items() if chosen(rank)]
+    for pid in pids:
+        send(pid, signum)
+    return pids
+
+
 def kill_mpirun(lane, number, draw):
-    for pid, rank in lane.processes(number).items():
-        if rank is None:
-            send(pid, signal.SIGKILL)
+    signal_processes(lane, number, signal.SIGKILL, lambda rank: rank is None)
     return Outcome(cause=r'mpirun|SIGKILL|signal 9|launcher')
 
 
 def kill_rank(lane, number, draw):
     wanted = draw.randrange(2)
-    for pid, rank in lane.processes(number).items():
-        if rank == wanted:
-            send(pid, signal.SIGKILL)
+    signal_processes(lane, number, signal.SIGKILL, lambda rank: rank == wanted)
     return Outcome(cause=r'rank [01] .*(SIGKILL|signal 9)|ended by signal 9')
 
 
 def kill_all(lane, number, draw):
-    for pid in lane.processes(number):
-        send(pid, signal.SIGKILL)
+    signal_processes(lane, number, signal.SIGKILL, lambda rank: True)
     return Outcome(cause=r'SIGKILL|signal 9|mpirun')
 
 
@@ -244,9 +247,7 @@ def kill_both(lane, number, draw):
 
 def stop_rank_10(lane, number, draw):
     wanted = draw.randrange(2)
-    stopped = [pid for pid, rank in lane.processes(number).items() if rank == wanted]
-    for pid in stopped:
-        send(pid, signal.SIGSTOP)
+    stopped = signal_processes(lane, number, signal.SIGSTOP, lambda rank: rank == wanted)
     time.sleep(draw.choice([0.2, 2, 10]))
     for pid in stopped:
         send(pid, signal.SIGCONT)
@@ -255,16 +256,12 @@ def stop_rank_10(lane, number, draw):
 
 def stop_rank_ever(lane, number, draw):
     wanted = draw.randrange(2)
-    for pid, rank in lane.processes(number).items():
-        if rank == wanted:
-            send(pid, signal.SIGSTOP)
+    signal_processes(lane, number, signal.SIGSTOP, lambda rank: rank == wanted)
     return Outcome(cause=r'rank [01] .*stopped|stopped by a signal|is stopped')
 
 
 def stop_mpirun_ever(lane, number, draw):
-    for pid, rank in lane.processes(number).items():
-        if rank is None:
-            send(pid, signal.SIGSTOP)
+    signal_processes(lane, number, signal.SIGSTOP, lambda rank: rank is None)
     return Outcome(cause=r'mpirun.*stopped|stopped')
 
 
