@@ -44,7 +44,8 @@ int file_write_atomic_in(int folder, const char *name, const void *data, size_t 
  * the first writer wins. Where the file system has no hard links, the last one does. */
 int file_write_first(const char *path, const void *data, size_t bytes, struct error *e);
 
-/* As file_write_atomic, but without the syncs, for what is checked and written again after a power cut. */
+/* As file_write_atomic, but without the syncs, for what is checked and written again after a power
+ * cut. */
 int file_write_unsynced(const char *path, const void *data, size_t bytes, struct error *e);
 
 /* As file_write_atomic, for what only the owner may read (mode 0600). */
