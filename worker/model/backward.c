@@ -137,12 +137,12 @@ static void derive_part(const struct run *r, const struct parallel_block *part)
     size_t column = part->column;
 
     for (int i = r->first; i < r->end; i++) {
-        const struct block *b = &m->blocks[i];
+        const struct block *b = &m->layout->blocks[i];
         const struct unit *u = block_last(m, b);
         size_t c = unit_channels(u), at = part->row * c + column;
         struct batchnorm_residual residual = {.rows = walk_block_input(m, i) + at};
         if (b->downsample >= 0) {
-            const struct unit *d = &m->units[b->downsample];
+            const struct unit *d = &m->layout->units[b->downsample];
             residual = (struct batchnorm_residual){d->z + at, d->scale + column, d->shift + column};
         }
         batchnorm_apply(u->z + at, part->rows, part->columns, c, u->scale + column,
@@ -155,7 +155,8 @@ enum { DERIVED_FLOATS = 16 * 1024 }; /* at once */
 static void walk_derive(struct parallel_share share, void *context)
 {
     const struct run *r = context;
-    const struct unit *u = block_last(r->m, &r->m->blocks[r->first]), *stem = &r->m->units[0];
+    const struct unit *u = block_last(r->m, &r->m->layout->blocks[r->first]),
+                      *stem = &r->m->layout->units[0];
     struct parallel_block part[PARALLEL_BLOCKS];
 
     if (r->first == 0 && !r->m->pools) {
@@ -248,7 +249,7 @@ static void walk_spread_maxima(struct parallel_share share, void *context)
 {
     struct pass *p = context;
     struct model *m = p->m;
-    size_t c = (size_t)m->pool.channels, in = (size_t)m->pool.in;
+    size_t c = (size_t)m->layout->pool.channels, in = (size_t)m->layout->pool.in;
     struct lane *lane = &m->lanes[share.part];
     struct parallel_range lines = parallel_range((size_t)m->n * in, share);
 
@@ -256,7 +257,7 @@ static void walk_spread_maxima(struct parallel_share share, void *context)
     for (size_t line = lines.first, count; line < lines.end; line += count) {
         count = rows_of_image(line, lines.end, in);
         struct parallel_block of = {line * in, count * in, 0, c};
-        pool_max_backward(&m->pool, p->g, m->tap, line, line + count, p->dx);
+        pool_max_backward(&m->layout->pool, p->g, m->layout->tap, line, line + count, p->dx);
         finish_rows(&p->target, lane, p->dx, &of);
     }
     walk_finish_target(p, share);

@@ -58,7 +58,7 @@ static void walk_finish_target(const struct pass *p, struct parallel_share share
 
 static const number *walk_block_input(const struct model *m, int i)
 {
-    return i ? TENSORS(&m->blocks[i - 1])->out_again : TENSORS(m)->in_again;
+    return i ? TENSORS(&m->layout->blocks[i - 1])->out_again : TENSORS(m->layout)->in_again;
 }
 
 /* Weight gradient and input gradient of one unit; then the numbers of the batch norms behind the
@@ -83,34 +83,34 @@ static void walk_derive_run(struct model *m, int first, int end)
 
 static struct target walk_target_of_block(const struct model *m, int i)
 {
-    const struct block *b = &m->blocks[i];
+    const struct block *b = &m->layout->blocks[i];
 
     if (i < 0)
-        return (struct target){.unit = m->pools ? NULL : &m->units[0]};
+        return (struct target){.unit = m->pools ? NULL : &m->layout->units[0]};
     return (struct target){TENSORS(b)->out_again, block_last(m, b),
-                           b->downsample >= 0 ? &m->units[b->downsample] : NULL};
+                           b->downsample >= 0 ? &m->layout->units[b->downsample] : NULL};
 }
 
 /* From the gradient of the block's output to that of its input. */
 static void walk_block(struct model *m, int i, bool accumulate, const struct announcement *a)
 {
-    const struct block *b = &m->blocks[i];
-    number *g_in = i ? TENSORS(&m->blocks[i - 1])->g : TENSORS(m)->g_in;
+    const struct block *b = &m->layout->blocks[i];
+    number *g_in = i ? TENSORS(&m->layout->blocks[i - 1])->g : TENSORS(m->layout)->g_in;
     struct pass p = {.m = m, .g = TENSORS(b)->g, .accumulate = accumulate};
 
     if (b->derive >= 0)
         walk_derive_run(m, b->derive, i);
     if (b->downsample >= 0) {
         struct pass d = p;
-        d.u = &m->units[b->downsample];
+        d.u = &m->layout->units[b->downsample];
         d.x = walk_block_input(m, i);
         d.dz = TENSORS(d.u)->dz;
         d.dx = g_in;
         walk_unit(&d, a);
     }
     for (int k = b->units - 1; k > 0; k--) {
-        struct unit *below = &m->units[b->first + k - 1];
-        p.u = &m->units[b->first + k];
+        struct unit *below = &m->layout->units[b->first + k - 1];
+        p.u = &m->layout->units[b->first + k];
         p.dz = TENSORS(p.u)->dz;
         p.below = below;
         p.x = TENSORS(below)->y_again;
@@ -119,7 +119,7 @@ static void walk_block(struct model *m, int i, bool accumulate, const struct ann
         walk_unit(&p, a);
         p.g = p.dx;
     }
-    p.u = &m->units[b->first];
+    p.u = &m->layout->units[b->first];
     p.dz = TENSORS(p.u)->dz;
     p.below = NULL;
     p.x = walk_block_input(m, i);
@@ -139,11 +139,11 @@ static void walk_start_target(struct pass *p, parallel_team_body *body)
 
 static void walk_stem(struct model *m, bool accumulate, const struct announcement *a)
 {
-    struct unit *stem = &m->units[0];
+    struct unit *stem = &m->layout->units[0];
     struct pass p = {.m = m, .accumulate = accumulate};
 
     if (m->pools) {
-        p.g = TENSORS(m)->g_in;
+        p.g = TENSORS(m->layout)->g_in;
         p.dx = TENSORS(stem)->g;
         p.target.unit = stem;
         walk_start_target(&p, walk_spread_maxima);
@@ -164,7 +164,7 @@ static void walk_back(struct model *m, bool accumulate, const struct announcemen
 
     walk_start_target(&(struct pass){.m = m,
                                      .accumulate = accumulate,
-                                     .dx = TENSORS(&m->blocks[last])->g,
+                                     .dx = TENSORS(&m->layout->blocks[last])->g,
                                      .target = walk_target_of_block(m, last)},
                       walk_spread_average);
     for (int i = last; i >= 0; i--)

@@ -132,12 +132,12 @@ static void derive_rows(const struct run *r, size_t row, size_t rows)
     struct model *m = r->m;
 
     for (int i = r->first; i < r->end; i++) {
-        const struct block *b = &m->blocks[i];
+        const struct block *b = &m->layout->blocks[i];
         const struct unit *u = block_last(m, b);
         size_t c = unit_channels(u), at = row * c;
         struct batchnorm_bf16_residual residual = {.rows = walk_block_input(m, i) + at};
         if (b->downsample >= 0) {
-            const struct unit *d = &m->units[b->downsample];
+            const struct unit *d = &m->layout->units[b->downsample];
             residual = (struct batchnorm_bf16_residual){d->half.z + at, d->scale, d->shift};
         }
         batchnorm_bf16_apply(u->half.z + at, rows, c, u->scale, u->shift, &residual, true,
@@ -150,7 +150,8 @@ enum { DERIVED = 32 * 1024 }; /* elements at once */
 static void walk_derive(struct parallel_share share, void *context)
 {
     const struct run *r = context;
-    const struct unit *u = block_last(r->m, &r->m->blocks[r->first]), *stem = &r->m->units[0];
+    const struct unit *u = block_last(r->m, &r->m->layout->blocks[r->first]),
+                      *stem = &r->m->layout->units[0];
     size_t step = DERIVED / unit_channels(u), n = (size_t)r->m->n;
 
     if (r->first == 0 && !r->m->pools) {
@@ -186,13 +187,14 @@ static void walk_spread_maxima(struct parallel_share share, void *context)
 {
     struct pass *p = context;
     struct model *m = p->m;
-    size_t in = (size_t)m->pool.in;
+    size_t in = (size_t)m->layout->pool.in;
     struct parallel_range lines = parallel_range((size_t)m->n * in, share);
     struct lane *lane = &m->lanes[share.part];
 
     lane_clear(lane, p->target.unit);
     for (size_t line = lines.first; line < lines.end; line++) {
-        pool_bf16_max_backward(&m->pool, p->g, m->tap, line * in, (line + 1) * in, p->dx);
+        pool_bf16_max_backward(&m->layout->pool, p->g, m->layout->tap, line * in, (line + 1) * in,
+                               p->dx);
         bf16_finish_rows(&p->target, lane, p->dx, line * in, in);
     }
     walk_finish_target(p, share);

@@ -137,16 +137,16 @@ static const bf16 *bf16_forward_run_block(struct model *m, const struct block *b
     struct pass p = {.m = m, .in = in};
 
     if (b->downsample >= 0) {
-        p.u = &m->units[b->downsample];
+        p.u = &m->layout->units[b->downsample];
         bf16_forward_run_unit(&p);
     }
     for (int k = 0; k < b->units - 1; k++) {
-        p.u = &m->units[b->first + k];
+        p.u = &m->layout->units[b->first + k];
         p.in = bf16_run_normalised(&p, p.u->half.y);
     }
     p.u = block_last(m, b);
     if (b->downsample >= 0)
-        p.shortcut = &m->units[b->downsample];
+        p.shortcut = &m->layout->units[b->downsample];
     else
         p.identity = in;
     return bf16_run_normalised(&p, b->half.out);
@@ -156,10 +156,11 @@ static void pool(struct parallel_share share, void *context)
 {
     const struct pass *p = context;
     struct model *m = p->m;
-    size_t pixels = (size_t)(m->n * m->pool.out * m->pool.out);
+    size_t pixels = (size_t)(m->n * m->layout->pool.out * m->layout->pool.out);
     struct parallel_range mine = parallel_range(pixels, share);
 
-    pool_bf16_max(&m->pool, p->in, mine.first, mine.end, p->out, m->evaluating ? NULL : m->tap);
+    pool_bf16_max(&m->layout->pool, p->in, mine.first, mine.end, p->out,
+                  m->evaluating ? NULL : m->layout->tap);
 }
 
 static void average(struct parallel_share share, void *context)
@@ -175,19 +176,20 @@ static void average(struct parallel_share share, void *context)
 
 void model_bf16_forward(struct model *m)
 {
-    struct pass p = {.m = m, .u = &m->units[0], .in = m->images};
-    const bf16 *at = bf16_run_normalised(&p, m->units[0].half.y);
+    struct pass p = {.m = m, .u = &m->layout->units[0], .in = m->images};
+    const bf16 *at = bf16_run_normalised(&p, m->layout->units[0].half.y);
     double span;
 
     if (m->pools) {
-        struct pass pooled = {.m = m, .in = at, .out = m->half.in};
+        struct pass pooled = {.m = m, .in = at, .out = m->layout->half.in};
         span = trace_begin();
         parallel_team(m->config.threads, pool, &pooled);
         trace_end(span, model_trace_category(m), "maxpool", 0);
-        at = m->half.in;
+        at = m->layout->half.in;
     }
     for (int i = 0; i < m->block_count; i++)
-        at = bf16_forward_run_block(m, &m->blocks[i], at);
-    struct pass averages = {.m = m, .u = block_last(m, &m->blocks[m->block_count - 1]), .in = at};
+        at = bf16_forward_run_block(m, &m->layout->blocks[i], at);
+    struct pass averages = {
+        .m = m, .u = block_last(m, &m->layout->blocks[m->block_count - 1]), .in = at};
     parallel_team(m->config.threads, average, &averages);
 }

@@ -62,13 +62,13 @@ static struct unit make_unit(const struct arch_conv *c, const struct model_confi
 
 int model_make_units(struct model *m, const struct arch_conv *convs, int count, struct error *e)
 {
-    m->units = calloc((size_t)count, sizeof *m->units);
+    m->layout->units = calloc((size_t)count, sizeof *m->layout->units);
     m->lanes = calloc((size_t)m->config.threads, sizeof *m->lanes);
     m->own = calloc((size_t)m->config.threads, sizeof *m->own);
-    if (!m->units || !m->lanes || !m->own)
+    if (!m->layout->units || !m->lanes || !m->own)
         return error_set(e, ERR_NO_MEMORY, "no memory for a model's layers");
     for (m->unit_count = 0; m->unit_count < count; m->unit_count++)
-        m->units[m->unit_count] = make_unit(&convs[m->unit_count], &m->config);
+        m->layout->units[m->unit_count] = make_unit(&convs[m->unit_count], &m->config);
     return 0;
 }
 
@@ -86,25 +86,26 @@ static int build_blocks(struct model *m, const struct network *n, struct error *
     if (status)
         return status;
     m->block_count = n->block_count;
-    m->blocks = calloc((size_t)m->block_count, sizeof *m->blocks);
-    if (!m->blocks)
+    m->layout->blocks = calloc((size_t)m->block_count, sizeof *m->layout->blocks);
+    if (!m->layout->blocks)
         return error_set(e, ERR_NO_MEMORY, "no memory for a model's layers");
     for (int i = 0; i < m->block_count; i++) {
         const struct network_block *b = &n->blocks[i];
-        m->blocks[i] =
+        m->layout->blocks[i] =
             (struct block){.first = b->first, .units = b->convs, .downsample = b->downsample};
-        block_last(m, &m->blocks[i])->starts_at_zero = true;
+        block_last(m, &m->layout->blocks[i])->starts_at_zero = true;
     }
     for (int i = 0; i < m->unit_count; i++)
-        if (m->units[i].conv.groups > 1 && !conv_grouped_takes(&m->units[i].conv))
-            return error_set(e, ERR_UNSUPPORTED,
-                             "%s of %s: %d groups of %d channels are not supported by this version",
-                             m->units[i].name, c->arch->name, m->units[i].conv.groups,
-                             m->units[i].conv.window.channels / m->units[i].conv.groups);
-    m->features = block_last(m, &m->blocks[m->block_count - 1])->conv.out_channels;
+        if (m->layout->units[i].conv.groups > 1 && !conv_grouped_takes(&m->layout->units[i].conv))
+            return error_set(
+                e, ERR_UNSUPPORTED,
+                "%s of %s: %d groups of %d channels are not supported by this version",
+                m->layout->units[i].name, c->arch->name, m->layout->units[i].conv.groups,
+                m->layout->units[i].conv.window.channels / m->layout->units[i].conv.groups);
+    m->features = block_last(m, &m->layout->blocks[m->block_count - 1])->conv.out_channels;
     m->pools = n->pools;
     if (m->pools)
-        m->pool = pool_of(&m->units[0]);
+        m->layout->pool = pool_of(&m->layout->units[0]);
     return 0;
 }
 
@@ -135,7 +136,7 @@ static void place_units(struct model *m, const struct activations *a)
 {
     for (int i = 0; i < m->unit_count; i++) {
         const struct activation_unit *from = &a->units[i];
-        struct unit *u = &m->units[i];
+        struct unit *u = &m->layout->units[i];
         if (model_is_bf16(m)) {
             u->half.z = buffer_at(m, a, from->z);
             u->half.y = buffer_at(m, a, from->y);
@@ -156,7 +157,7 @@ static void place_blocks(struct model *m, const struct activations *a)
 {
     for (int i = 0; i < m->block_count; i++) {
         const struct activation_block *from = &a->blocks[i];
-        struct block *b = &m->blocks[i];
+        struct block *b = &m->layout->blocks[i];
         b->derive = from->derive;
         if (model_is_bf16(m)) {
             b->half.out = buffer_at(m, a, from->out);
@@ -177,7 +178,7 @@ static int allocate_packed(struct model *m, struct error *e)
 
     for (int i = 0; i < m->unit_count; i++)
         for (int k = 0; k < 2; k++) {
-            size_t n = conv_bf16_packed(&m->units[i].conv, k ? CONV_DATA : CONV_FORWARD);
+            size_t n = conv_bf16_packed(&m->layout->units[i].conv, k ? CONV_DATA : CONV_FORWARD);
             most = n > most ? n : most;
         }
     m->packed = model_allocate(m, most * sizeof *m->packed, e);
@@ -199,19 +200,13 @@ static int copy_layout(struct model *m, struct layout *l, struct error *e)
     l->blocks = malloc(blocks);
     if (!l->units || !l->blocks)
         return error_set(e, ERR_NO_MEMORY, "no memory for a model's layers");
-    memcpy(l->units, m->units, units);
-    memcpy(l->blocks, m->blocks, blocks);
+    memcpy(l->units, m->layout->units, units);
+    memcpy(l->blocks, m->layout->blocks, blocks);
     for (int i = 0; i < m->unit_count; i++)
         l->units[i].conv = make_unit(&n.convs[i], &m->config).conv;
     if (m->pools)
         l->pool = pool_of(&l->units[0]);
     return 0;
-}
-
-/* Of unit i in layout k; the first one is in use. */
-static const struct conv *layout_conv(const struct model *m, int k, int i)
-{
-    return k == m->layout ? &m->units[i].conv : &m->layouts[k].units[i].conv;
 }
 
 static int copy_layouts(struct model *m, struct error *e)
@@ -226,16 +221,16 @@ static void place(struct model *m, const struct activations *a)
 {
     place_units(m, a);
     place_blocks(m, a);
-    m->tap = buffer_at(m, a, a->tap);
+    m->layout->tap = buffer_at(m, a, a->tap);
     if (model_is_bf16(m)) {
-        m->half.in = buffer_at(m, a, a->in);
-        m->half.in_again = buffer_at(m, a, a->in_again);
-        m->half.g_in = buffer_at(m, a, a->g_in);
+        m->layout->half.in = buffer_at(m, a, a->in);
+        m->layout->half.in_again = buffer_at(m, a, a->in_again);
+        m->layout->half.g_in = buffer_at(m, a, a->g_in);
         return;
     }
-    m->in = buffer_at(m, a, a->in);
-    m->in_again = buffer_at(m, a, a->in_again);
-    m->g_in = buffer_at(m, a, a->g_in);
+    m->layout->in = buffer_at(m, a, a->in);
+    m->layout->in_again = buffer_at(m, a, a->in_again);
+    m->layout->g_in = buffer_at(m, a, a->g_in);
 }
 
 /* Each buffer shared out as the passes over it are: by images, and by rows of them. In the order of
@@ -282,8 +277,8 @@ static int allocate_activations(struct model *m, struct error *e)
     if (allocate_arena(m, &a, numbers, e))
         return -(int)e->code;
     for (int i = m->layout_count - 1; i >= 0; i--) {
-        model_use_layout(m, i);
-        plan_layout(m, &m->layouts[i], &a);
+        m->layout = &m->layouts[i];
+        plan_layout(m, m->layout, &a);
         place(m, &a);
     }
     return model_is_bf16(m) ? allocate_packed(m, e) : 0;
@@ -319,7 +314,7 @@ static int allocate_team(struct model *m, struct error *e)
         return allocate_bf16(m, e);
     for (int k = 0; k < m->layout_count; k++)
         for (int i = 0; i < m->unit_count; i++) {
-            const struct conv *c = layout_conv(m, k, i);
+            const struct conv *c = &m->layouts[k].units[i].conv;
             own = extent_max(own, threads == 1 ? conv_scratch_floats(c) : conv_own_floats(c));
             team = extent_max(team, conv_team_floats(c, m->config.batch, threads));
         }
@@ -334,7 +329,7 @@ static int allocate_lane(struct model *m, int t, struct error *e)
     size_t widest = 0;
 
     for (int i = 0; i < m->unit_count; i++)
-        widest = extent_max(widest, unit_channels(&m->units[i]));
+        widest = extent_max(widest, unit_channels(&m->layout->units[i]));
     if (model_allocate_floats(m, &l->shift, widest, e))
         return -(int)e->code;
     double **sums[] = {&l->sum, &l->square_sum, &l->branch_sum, &l->rows};
@@ -365,7 +360,7 @@ static int allocate(struct model *m, struct error *e)
         !(m->grads = model_allocate_shared(m, m->param_count * sizeof(float), e)))
         return -(int)e->code;
     for (int i = 0; i < m->unit_count; i++)
-        if (allocate_channels(m, &m->units[i], e))
+        if (allocate_channels(m, &m->layout->units[i], e))
             return -(int)e->code;
     for (int t = 0; t < m->config.threads; t++)
         if (allocate_lane(m, t, e))
@@ -380,12 +375,13 @@ static int allocate(struct model *m, struct error *e)
 static int check_precision(const struct model *m, struct error *e)
 {
     for (int i = 0; model_is_bf16(m) && i < m->unit_count; i++) {
-        const struct conv *c = &m->units[i].conv;
+        const struct conv *c = &m->layout->units[i].conv;
         if (!conv_bf16_takes(c))
             return error_set(e, ERR_UNSUPPORTED,
                              "precision \"bf16\" needs channels in multiples of 32, in groups of "
                              "4, 8, 16 or multiples of 32; %s has %d to %d in %d groups",
-                             m->units[i].name, c->window.channels, c->out_channels, c->groups);
+                             m->layout->units[i].name, c->window.channels, c->out_channels,
+                             c->groups);
     }
     return 0;
 }
@@ -477,19 +473,17 @@ void model_destroy(struct model *m)
     if (!m)
         return;
     for (int i = 0; i < m->unit_count; i++)
-        free_unit(&m->units[i]);
-    for (int i = 0; i < m->layout_count; i++)
-        if (i != m->layout) {
-            free(m->layouts[i].units);
-            free(m->layouts[i].blocks);
-        }
+        free_unit(&m->layout->units[i]);
+    for (int i = 0; i < m->layout_count; i++) {
+        free(m->layouts[i].units);
+        free(m->layouts[i].blocks);
+    }
     for (int t = 0; m->lanes && t < m->config.threads; t++)
         free_lane(&m->lanes[t]);
     for (int t = 0; m->own && t < m->config.threads; t++)
         free(m->own[t]);
-    void *rest[] = {m->units,  m->blocks, m->lanes, m->own,   m->team, m->tensors,
-                    m->params, m->grads,  m->stats, m->arena, m->head, m->logits,
-                    m->d_head, m->losses, m->cnn,   m->packed};
+    void *rest[] = {m->lanes, m->own,  m->team,   m->tensors, m->params, m->grads, m->stats,
+                    m->arena, m->head, m->logits, m->d_head,  m->losses, m->cnn,   m->packed};
     for (size_t i = 0; i < sizeof rest / sizeof rest[0]; i++)
         free(rest[i]);
     free(m);

@@ -56,14 +56,14 @@ int cnn_allocate(struct model *m, struct error *e)
         return -(int)e->code;
     float *next = m->arena, *dy;
     for (int s = 0; s < CNN_STAGES; s++) {
-        m->units[s].z = take_buffer(m, &next, l->y[s]);
+        m->layout->units[s].z = take_buffer(m, &next, l->y[s]);
         c->pooled[s] = take_buffer(m, &next, l->pooled[s]);
         c->tap[s] = (uint8_t *)take_buffer(m, &next, l->tap[s]);
     }
     dy = take_buffer(m, &next, l->largest_y);
     c->d_pooled = take_buffer(m, &next, l->largest_pooled);
     for (int s = 0; s < CNN_STAGES; s++) {
-        struct unit *u = &m->units[s];
+        struct unit *u = &m->layout->units[s];
         u->g = u->dz = dy;
         for (size_t j = 0; j < unit_channels(u); j++)
             u->scale[j] = 1; /* the bias is the shift of a batch norm that leaves values alone */
@@ -90,7 +90,7 @@ struct pass {
 static struct pass stage_pass(struct model *m, int s, bool accumulate)
 {
     const float *in = s ? m->cnn->pooled[s - 1] : m->images;
-    return (struct pass){m, &m->units[s], s, in, accumulate};
+    return (struct pass){m, &m->layout->units[s], s, in, accumulate};
 }
 
 static const char *pool_name(int s)

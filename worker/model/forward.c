@@ -142,16 +142,16 @@ static const float *forward_run_block(struct model *m, const struct block *b, co
     struct pass p = {.m = m, .in = in};
 
     if (b->downsample >= 0) {
-        p.u = &m->units[b->downsample];
+        p.u = &m->layout->units[b->downsample];
         forward_run_unit(&p);
     }
     for (int k = 0; k < b->units - 1; k++) {
-        p.u = &m->units[b->first + k];
+        p.u = &m->layout->units[b->first + k];
         p.in = run_normalised(&p, p.u->y);
     }
     p.u = block_last(m, b);
     if (b->downsample >= 0)
-        p.shortcut = &m->units[b->downsample];
+        p.shortcut = &m->layout->units[b->downsample];
     else
         p.identity = in;
     return run_normalised(&p, b->out);
@@ -161,19 +161,20 @@ static void forward_pool(struct parallel_share share, void *context)
 {
     const struct pass *p = context;
     struct model *m = p->m;
-    size_t pixels = (size_t)(m->n * m->pool.out * m->pool.out);
+    size_t pixels = (size_t)(m->n * m->layout->pool.out * m->layout->pool.out);
     struct parallel_range mine = parallel_range(pixels, share);
 
-    pool_max(&m->pool, p->in, mine.first, mine.end, p->out, m->evaluating ? NULL : m->tap);
+    pool_max(&m->layout->pool, p->in, mine.first, mine.end, p->out,
+             m->evaluating ? NULL : m->layout->tap);
 }
 
 static const float *run_pool(struct model *m, const float *y)
 {
-    struct pass p = {.m = m, .in = y, .out = m->in};
+    struct pass p = {.m = m, .in = y, .out = m->layout->in};
     double span = trace_begin();
     parallel_team(m->config.threads, forward_pool, &p);
     trace_end(span, model_trace_category(m), "maxpool", 0);
-    return m->in;
+    return m->layout->in;
 }
 
 /* A thread's part of the averages (of p->in, if there is one), of the drops, of the logits, and of
@@ -217,7 +218,7 @@ static void run_head(struct model *m, const float *in)
     double span = trace_begin();
 
     if (in)
-        p.u = block_last(m, &m->blocks[m->block_count - 1]);
+        p.u = block_last(m, &m->layout->blocks[m->block_count - 1]);
     parallel_team(m->config.threads, classify, &p);
     trace_end_layer(span, model_trace_category(m), m->cnn ? "fc2" : "avgpool, fc",
                     2.0 * m->n * (double)m->config.classes * m->features);
@@ -238,13 +239,13 @@ static void run(struct model *m, const void *images, int n)
         run_head(m, NULL);
         return;
     }
-    struct pass p = {.m = m, .u = &m->units[0], .in = images};
-    const float *at = run_normalised(&p, m->units[0].y);
+    struct pass p = {.m = m, .u = &m->layout->units[0], .in = images};
+    const float *at = run_normalised(&p, m->layout->units[0].y);
 
     if (m->pools)
         at = run_pool(m, at);
     for (int i = 0; i < m->block_count; i++)
-        at = forward_run_block(m, &m->blocks[i], at);
+        at = forward_run_block(m, &m->layout->blocks[i], at);
     run_head(m, at);
 }
 

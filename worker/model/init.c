@@ -77,7 +77,7 @@ void model_init(struct model *m, int64_t seed)
         progress_add(1);
     }
     for (int i = 0; i < m->unit_count && !m->cnn; i++) {
-        const struct unit *u = &m->units[i];
+        const struct unit *u = &m->layout->units[i];
         if (u->starts_at_zero && m->config.zero_init_residual)
             fill(m->params + u->gamma, unit_channels(u), 0);
         fill(m->stats + u->mean, unit_channels(u), 0);

@@ -58,29 +58,26 @@ struct lane {
     float *dw; /* with bf16, of all threads but the first: a part of a weight gradient */
 };
 
-/* What depends on the size of the images, of a size that is not in use: the model's fields of the
- * same names are its in the meantime. Units share the rows of channels. */
+/* What depends on the size of the images. Units of all sizes share the rows of channels. */
 struct layout {
     int image_size;
     bool predicts; /* placed for model_predict alone */
     struct unit *units;
     struct block *blocks;
     struct window pool;
-    float *in, *in_again, *g_in;
+    float *in, *in_again, *g_in; /* of the first block: pooled, or the stem's y */
     struct {
         bf16 *in, *in_again, *g_in;
-    } half;
-    uint8_t *tap;
+    } half;       /* the same instead, with bf16 */
+    uint8_t *tap; /* (N, pool.out, pool.out, 64) */
 };
 
 struct model {
     struct model_config config;
     struct layout layouts[MODEL_SIZES_MAX + 1];
-    int layout_count, layout; /* which is in use */
-    struct unit *units;
-    int unit_count;
-    struct block *blocks;
-    int block_count;
+    int layout_count;
+    struct layout *layout; /* the one in use; NULL until model_list_layouts */
+    int unit_count, block_count;
     bool frozen, evaluating;
 
     struct model_tensor *tensors;
@@ -91,14 +88,8 @@ struct model {
     int features; /* into the classifier */
 
     bool pools; /* the ImageNet stem */
-    struct window pool;
     void *arena;
-    float *in, *in_again, *g_in; /* of the first block: pooled, or the stem's y */
-    struct {
-        bf16 *in, *in_again, *g_in;
-    } half;                     /* the same instead, with bf16 */
     bf16 *packed;               /* the weights of the convolution at work: conv_bf16.h */
-    uint8_t *tap;               /* (N, pool.out, pool.out, 64) */
     struct cnn *cnn;            /* cnn.c: of arch cnn, which has no blocks; else NULL */
     float *head;                /* (N, features): averages, or cnn's hidden units */
     float *logits;              /* (N, classes): then probabilities, then their gradient */
@@ -125,9 +116,8 @@ void *model_allocate_shared(struct model *m, size_t bytes, struct error *e);
 
 int model_allocate_floats(struct model *m, float **p, size_t floats, struct error *e);
 
-/* layouts.c: the sizes of the configuration, each once, the first one in use; another one. */
+/* layouts.c: the sizes of the configuration, each once; the first one is in use. */
 void model_list_layouts(struct model *m);
-void model_use_layout(struct model *m, int i);
 
 /* build.c: units and lanes of these convolutions. */
 int model_make_units(struct model *m, const struct arch_conv *convs, int count, struct error *e);
@@ -159,7 +149,7 @@ static inline double unit_flops(const struct unit *u, int n)
 /* The last unit of a block's main path. */
 static inline struct unit *block_last(const struct model *m, const struct block *b)
 {
-    return &m->units[b->first + b->units - 1];
+    return &m->layout->units[b->first + b->units - 1];
 }
 
 /* The classifier's part of backward calls it so. */

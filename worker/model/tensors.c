@@ -72,12 +72,12 @@ int model_lay_out_tensors(struct model *m, struct error *e)
     if (!m->tensors)
         return error_set(e, ERR_NO_MEMORY, "no memory for the table of tensors");
     for (int i = 0; i < m->unit_count; i++)
-        lay_out_unit(m, &m->units[i]);
+        lay_out_unit(m, &m->layout->units[i]);
     for (int i = 0; i < count; i++)
         lay_out_linear(m, &linears[i], i == count - 1);
     m->trainable_count = m->tensor_count;
     for (int i = 0; i < m->unit_count; i++) {
-        struct unit *u = &m->units[i];
+        struct unit *u = &m->layout->units[i];
         if (!*u->bn_name)
             continue;
         int64_t channels[4] = {u->conv.out_channels};

@@ -62,7 +62,7 @@ static void list_model(struct listing *l)
     for (size_t i = 0; i < m->tensor_count; i++)
         list_tensor(l, m->tensors[i].name, SAFETENSORS_F32, &m->tensors[i], i);
     for (int i = 0; i < m->unit_count && !m->cnn; i++) {
-        snprintf(name, sizeof name, "%s.num_batches_tracked", m->units[i].bn_name);
+        snprintf(name, sizeof name, "%s.num_batches_tracked", m->layout->units[i].bn_name);
         list_tensor(l, name, SAFETENSORS_I64, NULL, SIZE_MAX);
     }
 }
