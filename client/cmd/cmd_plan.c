@@ -65,13 +65,18 @@ static void predicted_rows(struct libscols_table *table, const struct plan *plan
 {
     char value[HUMAN_BYTES], low[HUMAN_BYTES], high[HUMAN_BYTES], band[3 * HUMAN_BYTES];
 
-    if (!plan->predicted.known)
+    if (!plan->predicted.known) {
+        if (plan->mode == JOB_MODE_TRAIN) {
+            add_row(table, "images_per_sec", "unknown", "");
+            add_row(table, "ttt_seconds", "unknown", "");
+        }
         return;
+    }
     snprintf(band, sizeof band, "%s to %s",
-             human_rate(low, sizeof low, plan->predicted.images_per_second.low),
-             human_rate(high, sizeof high, plan->predicted.images_per_second.high));
+             human_rate(low, sizeof low, plan->predicted.images_per_sec.low),
+             human_rate(high, sizeof high, plan->predicted.images_per_sec.high));
     add_row(table, "images_per_sec",
-            human_rate(value, sizeof value, plan->predicted.images_per_second.value), band);
+            human_rate(value, sizeof value, plan->predicted.images_per_sec.value), band);
     snprintf(band, sizeof band, "%s to %s",
              human_duration(low, sizeof low, plan->predicted.ttt_seconds.low),
              human_duration(high, sizeof high, plan->predicted.ttt_seconds.high));
@@ -176,6 +181,18 @@ static void plan_print_table(const struct plan *plan)
     table_finish(table);
 }
 
+/* How a speed that is not known comes to be known. */
+static void print_unknown(const struct plan *plan)
+{
+    const json_t *explained = json_object_get(plan->explain, "predicted");
+    const char *note = json_string_value(json_object_get(explained, "note"));
+
+    if (!plan->predicted.known && plan->mode == JOB_MODE_TRAIN && note) {
+        putchar('\n');
+        print_wrapped(stdout, "images_per_sec: ", 2, note);
+    }
+}
+
 static void print_warnings(const struct plan *plan)
 {
     json_t *warning;
@@ -236,14 +253,14 @@ static void print_entry(const char *key, const json_t *entry)
         {"source", "    Source: "      }
     };
     const char *meaning = json_string_value(json_object_get(entry, "meaning"));
-    char *value = value_words(json_object_get(entry, "value"), "not known"),
+    char *value = value_words(json_object_get(entry, "value"), "unknown"),
          *formula = formula_words(entry);
 
     printf("%s%s = %s%s\n", client.color ? "\033[1m" : "", key, value,
            client.color ? "\033[0m" : "");
     if (meaning)
         print_wrapped(stdout, "    ", 6, meaning);
-    print_wrapped(stdout, "    It is ", 6, formula);
+    print_wrapped(stdout, "    Formula: ", 6, formula);
     for (size_t i = 0; i < sizeof rest / sizeof rest[0]; i++) {
         const char *text = json_string_value(json_object_get(entry, rest[i].key));
         if (text)
@@ -275,6 +292,7 @@ static void print_plan(const struct plan *plan, bool explained)
         print_explained(plan);
     else
         plan_print_table(plan);
+    print_unknown(plan);
     print_warnings(plan);
 }
 

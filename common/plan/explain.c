@@ -25,51 +25,75 @@
 static const struct {
     const char *key, *meaning, *change;
 } words[] = {
-    {"train_images",            "The training images: an epoch shows each of them once.",
-     "other data in data.train, or data.train_images, which states a number instead of counting"                                                       },
-    {"eval_images",             "The images that top-1 and top-5 are measured on.",
-     "other data in data.eval, or data.eval_images"                                                                                                    },
-    {"world_size",              "The MPI ranks; each trains on a part of every batch.",
-     "cluster.nodes or cluster.workers_per_node; the global batch grows with it"                                                                       },
-    {"batch_per_node",          "The images that one node handles at a time.",
-     "cluster.workers_per_node or batch_per_worker; a worker's memory grows with the latter alone"                                                     },
-    {"global_batch",            "The images behind one update of the weights.",
-     "global_batch itself, which batch_per_worker then follows; else cluster.nodes, "
-     "cluster.workers_per_node, batch_per_worker, or accumulate_steps, which needs "
-     "no more memory; twice the batch is half the steps, and with lr.scaling linear twice the peak "
-     "learning rate"                                                                                                                                   },
+  /* clang-format off */
+    {"train_images",
+     "Number of training images. Each epoch uses every one of them once.",
+     "data.train, or data.train_images, which states the number instead of counting"},
+    {"eval_images",
+     "Number of images on which top-1 and top-5 are measured.",
+     "data.eval, or data.eval_images"},
+    {"world_size",
+     "Number of workers (MPI ranks). Each trains on a part of every batch.",
+     "cluster.nodes or cluster.workers_per_node; the global batch grows with them"},
+    {"batch_per_node",
+     "Images that one node processes at a time.",
+     "cluster.workers_per_node or batch_per_worker; only the latter changes the memory of "
+     "a worker"},
+    {"global_batch",
+     "Images per update of the weights.",
+     "global_batch itself, which then determines batch_per_worker; otherwise "
+     "cluster.nodes, cluster.workers_per_node, batch_per_worker, or accumulate_steps, "
+     "which needs no more memory. Twice the batch halves the steps and, with lr.scaling "
+     "linear, doubles the peak learning rate"},
     {"workers_per_node",
-     "The MPI ranks of each node, as the plan chose them; ways are workers x "
-     "threads with their share of the fastest's speed.",                                       "cluster.workers_per_node, where 0 lets the plan choose"},
-    {"threads_per_worker",      "The threads that each rank computes with.",
-     "cluster.threads_per_worker, or cluster.workers_per_node, which share out a node's cores"                                                         },
-    {"env",                     "The environment variables that the job gives its ranks.",
-     "cluster.env; threads are cluster.threads_per_worker, and what names may begin with is "
-     "job_env_prefixes of traind.conf"                                                                                                                 },
-    {"steps_per_epoch",         "The updates in one pass over the training images.",
-     "the global batch; the images that do not fill a last batch are left out of an epoch, unless "
-     "steps_rounding is exact"                                                                                                                         },
-    {"warmup_steps",            "The updates in which the learning rate climbs to its peak.",
-     "lr.warmup_epochs; large global batches need a warm-up, 5 epochs is usual"                                                                        },
-    {"train_steps",             "The updates in all.",
-     "epochs, or steps, which overrides it; the global batch, as an epoch has fewer larger steps"                                                      },
-    {"start_lr",                "The learning rate of the first update.",                      "lr.start, or lr.base without it"                       },
-    {"last_lr",                 "The learning rate by steps; here that of the last update.",
-     "lr.decay, and lr.power, lr.end, lr.milestones, lr.gamma, lr.decay_epochs or lr.staircase, as "
-     "far as that decay has them"                                                                                                                      },
-    {"memory_bytes_per_worker", "The most memory that a worker is thought to need.",
-     "batch_per_worker moves it most (of an evaluation eval.batch); accumulate_steps instead of a "
-     "larger batch_per_worker needs no more; then model.image_size and model.arch"                                                                     },
-    {"predicted",               "The time to train in seconds, as far as it can be foretold.",
-     "more nodes or workers, while their exchange of gradients is short beside a step; fewer "
-     "epochs, or eval.stop_at_target; eval.every_epochs where evaluations are many; trainctl "
-     "predict compares numbers of nodes"                                                                                                               },
-    {"image_sizes",             "The width and height of the images, from which step on.",
-     "model.image_size; small images early in the run save most of their share of the pixels, and "
-     "the network is tested at the last size"                                                                                                          },
-    {"peak_lr",                 "The highest learning rate, at the end of warm-up.",
-     "lr.base or lr.factor, or the global batch as far as lr.scaling says: linear doubles the peak "
-     "with the batch, sqrt with four times the batch, none not at all"                                                                                 },
+     "Workers per node, chosen by the plan; the list has the alternatives (workers x "
+     "threads) with their speed relative to the fastest.",
+     "cluster.workers_per_node (0: chosen by the plan)"},
+    {"threads_per_worker",
+     "Compute threads of each worker.",
+     "cluster.threads_per_worker, or cluster.workers_per_node, which divide up the cores "
+     "of a node"},
+    {"env",
+     "Environment variables that the job sets for its workers.",
+     "cluster.env. Their names must begin with one of job_env_prefixes of traind.conf; for "
+     "threads, use cluster.threads_per_worker"},
+    {"steps_per_epoch",
+     "Updates in one pass over the training images.",
+     "the global batch. Images that do not fill the last batch of an epoch are left out, "
+     "unless steps_rounding is exact"},
+    {"warmup_steps",
+     "Updates in which the learning rate rises to its peak.",
+     "lr.warmup_epochs; large global batches need warm-up, usually 5 epochs"},
+    {"train_steps",
+     "Number of updates.",
+     "epochs, or steps, which overrides it; or the global batch: a larger one means fewer "
+     "steps per epoch"},
+    {"start_lr",
+     "Learning rate of the first update.",
+     "lr.start (default: lr.base)"},
+    {"last_lr",
+     "The learning rate at each step; the value is that of the last step.",
+     "lr.decay and the keys of that decay: lr.power, lr.end, lr.milestones, lr.gamma, "
+     "lr.decay_epochs, lr.staircase"},
+    {"memory_bytes_per_worker",
+     "Estimate of the maximum memory of a worker.",
+     "mainly batch_per_worker (for an evaluation: eval.batch), then model.image_size and "
+     "model.arch. accumulate_steps increases the global batch without more memory"},
+    {"predicted",
+     "Predicted time to train in seconds.",
+     "more nodes or workers, as long as exchanging gradients takes little of a step; fewer "
+     "epochs, or eval.stop_at_target; eval.every_epochs, if evaluations take long. "
+     "trainctl predict compares node counts"},
+    {"image_sizes",
+     "Width and height of the images, and the step from which each is used.",
+     "model.image_size. Small images early in the run save almost all of the pixels they "
+     "leave out; evaluation uses the last size"},
+    {"peak_lr",
+     "The highest learning rate, reached at the end of warm-up.",
+     "lr.base, lr.factor, or the global batch, as lr.scaling says: with linear, twice the "
+     "batch doubles the peak, with sqrt four times the batch does, with none it has no "
+     "effect"},
+  /* clang-format on */
 };
 
 /* note may be NULL; value and inputs are taken over. */
@@ -154,8 +178,8 @@ static void explain_threads(struct plan *plan, const struct job_spec *spec,
             plan, "threads_per_worker", threads ? "cluster.threads_per_worker" : share, in,
             threads ? json_integer((json_int_t)threads) : json_null(), JOB,
             threads ? NULL
-                    : json_string("traind asks Slurm for the cores of a node when it gets the "
-                                  "job, or takes slurm.node_cores of its settings"));
+                    : json_string("when the job is submitted, traind asks Slurm for the cores of a "
+                                  "node, or uses slurm.node_cores of traind.conf"));
 }
 
 static void explain_env(struct plan *plan, const struct job_spec *spec)
@@ -190,7 +214,7 @@ static void explain_batch(struct plan *plan, const struct job_spec *spec)
                   (json_int_t)spec->accumulate_steps),
         json_integer(plan->global_batch), BKM,
         spec->has_global_batch
-            ? json_sprintf("global_batch is stated; a worker's part is %lld x %lld images",
+            ? json_sprintf("global_batch is given; each worker gets %lld x %lld images of it",
                            (long long)spec->accumulate_steps, (long long)spec->batch_per_worker)
             : NULL);
 }
@@ -216,9 +240,7 @@ static void explain_step_count(struct plan *plan, const char *key, const char *e
                              json_pack("{s:I, s:f}", "steps_per_epoch",
                                        (json_int_t)plan->steps_per_epoch, epochs_key, epochs),
                              json_integer(steps), source,
-                             json_sprintf("%.1f without rounding the steps of an epoch down "
-                                          "(steps_rounding exact)",
-                                          exact));
+                             json_sprintf("%.1f with steps_rounding exact", exact));
 }
 
 static void explain_steps(struct plan *plan, const struct job_spec *spec)
@@ -229,14 +251,14 @@ static void explain_steps(struct plan *plan, const struct job_spec *spec)
     if (plan->node_images_least > 0)
         plan_add_explanation(
             plan, "steps_per_epoch",
-            "floor(node_images / (batch_per_node x accumulate_steps)), of the node with the "
+            "floor(node_images / (batch_per_node x accumulate_steps)) of the node with the "
             "fewest images",
             json_pack("{s:I, s:I, s:I}", "node_images", (json_int_t)plan->node_images_least,
                       "batch_per_node", (json_int_t)plan->batch_per_node, "accumulate_steps",
                       (json_int_t)spec->accumulate_steps),
             json_integer(per_epoch), "data.locality node",
-            json_sprintf("the node with the most has %lld images; with one global shuffle it "
-                         "would be floor(%.2f)",
+            json_sprintf("the node with the most images has %lld; with data.locality global the "
+                         "result would be floor(%.2f)",
                          (long long)plan->node_images_most, exact));
     else
         plan_add_explanation(
@@ -244,9 +266,10 @@ static void explain_steps(struct plan *plan, const struct job_spec *spec)
             json_pack("{s:I, s:I}", "train_images", (json_int_t)plan->train_images, "global_batch",
                       (json_int_t)plan->global_batch),
             json_integer(per_epoch), BKM,
-            json_sprintf(plan->exact ? "%.2f before rounding down; steps_rounding exact counts "
-                                       "epochs without this rounding"
-                                     : "%.2f before rounding down",
+            json_sprintf(plan->exact
+                             ? "%.2f before rounding down; with steps_rounding exact, epochs "
+                               "are not rounded"
+                             : "%.2f before rounding down",
                          exact));
     explain_step_count(plan, "warmup_steps", "warmup_epochs", spec->lr.warmup_epochs,
                        plan->warmup_steps, BKM "; " GOYAL);
@@ -254,7 +277,7 @@ static void explain_steps(struct plan *plan, const struct job_spec *spec)
         plan_add_explanation(plan, "train_steps", "steps",
                              json_pack("{s:I}", "steps", (json_int_t)spec->steps),
                              json_integer(plan->train_steps), JOB,
-                             json_sprintf("steps overrides epochs; it is %.4g epochs",
+                             json_sprintf("steps overrides epochs; it corresponds to %.4g epochs",
                                           (double)spec->steps / plan->steps_in_epoch));
     else
         explain_step_count(plan, "train_steps", "epochs", spec->epochs, plan->train_steps, BKM);
@@ -275,16 +298,15 @@ static void explain_sizes(struct plan *plan, const struct job_spec *spec)
         json_array_append_new(value, json_pack("[I, I]", (json_int_t)plan->sizes[i].step,
                                                (json_int_t)plan->sizes[i].size));
     plan_add_explanation(
-        plan, "image_sizes", "from step round(steps_per_epoch x epoch) on",
+        plan, "image_sizes", "from step round(steps_per_epoch x epoch)",
         json_pack("{s:o, s:f}", "model.image_size", job_sizes_to_json(&sizes),
                   plan->exact ? "train_images / global_batch" : "steps_per_epoch",
                   plan_decimal(plan->steps_in_epoch)),
         value,
         "Touvron et al. 2019, Fixing the train-test resolution discrepancy; FFCV's ResNet-50",
-        json_sprintf(
-            "%.3g of the arithmetic that all steps at %lld would take: that of %.3g epochs",
-            plan->size_cost, (long long)spec->model.image_size,
-            plan->size_cost * (double)plan->train_steps / plan->steps_in_epoch));
+        json_sprintf("%.3g of the computation of all steps at size %lld, or that of %.3g epochs",
+                     plan->size_cost, (long long)spec->model.image_size,
+                     plan->size_cost * (double)plan->train_steps / plan->steps_in_epoch));
 }
 
 static void explain_peak(struct plan *plan, const struct job_spec *spec)
@@ -374,7 +396,7 @@ static void explain_schedule(struct plan *plan, const struct job_spec *spec)
             ? "s < W: start + (peak - start) s/W; then peak x gamma^floor((s-W)/D)"
             : formulas[spec->lr.decay],
         inputs, json_real(plan_decimal(lr_at(lr, lr->train_steps - 1))), sources[spec->lr.decay],
-        json_string("the rate by steps, s from 0 to T-1; the value is the last step's"));
+        json_string("s is the step, from 0 to T-1; the value is that of the last step"));
 }
 
 static void explain_memory(struct plan *plan, const struct job_spec *spec)
@@ -396,15 +418,25 @@ static void explain_memory(struct plan *plan, const struct job_spec *spec)
                : "copies x parameter_bytes + eval.batch x bytes_per_image + eval_input_bytes + "
                  "fixed_bytes + threads beyond one x thread_bytes",
         inputs, json_integer(plan->memory_bytes_per_worker),
-        "the engine's plan of buffers in common/net/activations.c",
-        json_string(trains ? "weights, gradients and what the optimiser remembers; of an image, "
-                             "what the engine's arena holds at its fullest (each convolution's "
-                             "output, and what is "
-                             "made again from them in backward) and one input more than "
-                             "data.prefetch_batches; three evaluation "
-                             "batches of inputs; the program is an estimate"
-                           : "the weights; of an image, what the engine's arena holds at its "
-                             "fullest and three inputs; the program is an estimate"));
+        "the engine's buffer plan, common/net/activations.c",
+        json_string(
+            trains ? "copies: weights, gradients and optimiser state. bytes_per_image: the "
+                     "maximum of the engine's arena (the outputs of convolutions and what "
+                     "the backward pass recomputes from them), and data.prefetch_batches + "
+                     "1 inputs. eval_input_bytes: three evaluation batches. fixed_bytes: "
+                     "the program, estimated"
+                   : "copies: the weights. bytes_per_image: the maximum of the engine's arena, "
+                     "and three inputs. fixed_bytes: the program, estimated"));
+}
+
+static json_t *predicted_unknown(const struct job_spec *spec)
+{
+    long long workers = spec->cluster.workers_per_node > 0 ? spec->cluster.workers_per_node : 1;
+
+    return json_sprintf(
+        "run \"trainctl scale --weak --workers %lld FILE\" to measure it: no speed is "
+        "known yet for this network, image size, precision and number of threads",
+        workers);
 }
 
 static void explain_predicted(struct plan *plan, const struct job_spec *spec,
@@ -414,11 +446,8 @@ static void explain_predicted(struct plan *plan, const struct job_spec *spec,
     const struct plan_speed *speed = &inputs->speed;
 
     if (!plan->predicted.known) {
-        plan_add_explanation(
-            plan, "predicted", "seconds of a step from a measured speed", json_object(),
-            json_null(), "no measurement",
-            json_string("not known: no speed was measured for this model, size, precision and "
-                        "number of threads; \"trainctl bench\" measures one"));
+        plan_add_explanation(plan, "predicted", "time of a step, from a measured speed",
+                             json_object(), json_null(), "no measurement", predicted_unknown(spec));
         return;
     }
     json_t *in = json_pack(
@@ -438,15 +467,15 @@ static void explain_predicted(struct plan *plan, const struct job_spec *spec,
         plan, "predicted",
         spec->cluster.nodes > 1
             ? "step = (batch x image + update + exchange) (1 + jitter x slowest of n nodes) + "
-              "2 (n-1) hops + bytes not hidden; seconds = steps x step + evaluations"
+              "2 (n-1) hops + transfer that does not overlap; seconds = steps x step + evaluations"
             : "step = batch x image + update + exchange; seconds = steps x step + evaluations",
         in, json_real(plan_decimal(plan->predicted.ttt_seconds.value)),
-        "measured on this kind of processor; MLPerf training rules: time to train includes "
-        "evaluation; between nodes one constant is fitted to SURFsara's 81 % at 256 nodes",
+        "speeds measured on this kind of processor; MLPerf training rules, by which time to train "
+        "includes evaluation; one constant for the network, fitted to SURFsara's 81 % at 256 nodes",
         json_string(
-            "an evaluated image costs a third of a trained one of its size, twice that with "
-            "eval.flip and with ema; low and high: the "
-            "spread of the measurements, and a quicker or slower network"));
+            "evaluating an image takes a third of the time of training on it, twice that with "
+            "eval.flip and with ema; low and high: the spread of the measurements, and a faster or "
+            "slower network"));
 }
 
 void plan_explain(struct plan *plan, const struct job_spec *spec, const struct plan_inputs *inputs)

@@ -28,12 +28,11 @@ static void warn_of_batch(struct plan *plan, const struct job_spec *spec)
 
     if (b > LARGE_BATCH && spec->optimizer.name == JOB_OPTIMIZER_SGD)
         plan_warn_with(
-            plan,
-            json_sprintf(
-                "a global batch of %lld is above %d without LARS: with plain SGD the accuracy "
-                "usually falls from there on (Goyal et al. 2017); SURFsara and Intel trained "
-                "24576 with half the linearly scaled rate (lr.factor 0.5)",
-                b, LARGE_BATCH));
+            plan, json_sprintf(
+                      "the global batch is %lld: above %d, accuracy usually falls with plain SGD "
+                      "(Goyal et al. 2017); use LARS, or half of the linearly scaled learning rate "
+                      "(lr.factor 0.5), as SURFsara and Intel with 24576",
+                      b, LARGE_BATCH));
     if (plan->dropped_images_per_epoch)
         plan_warn_with(
             plan,
@@ -43,11 +42,10 @@ static void warn_of_batch(struct plan *plan, const struct job_spec *spec)
                 100.0 * (double)plan->dropped_images_per_epoch / (double)n));
     if (spec->recipe_images && spec->recipe_images != n)
         plan_warn_with(
-            plan,
-            json_sprintf("the recipe's numbers are for %lld training images, here are %lld: "
-                         "%lld / %lld = %.2f steps an epoch, counted as %.10g, instead of %.2f",
-                         (long long)spec->recipe_images, n, n, b, (double)n / (double)b,
-                         plan->steps_in_epoch, (double)spec->recipe_images / (double)b));
+            plan, json_sprintf("the recipe is for %lld training images, but there are %lld: %lld / "
+                               "%lld = %.2f steps per epoch, counted as %.10g, instead of %.2f",
+                               (long long)spec->recipe_images, n, n, b, (double)n / (double)b,
+                               plan->steps_in_epoch, (double)spec->recipe_images / (double)b));
 }
 
 /* What the data themselves say against the document. */
@@ -60,19 +58,19 @@ static void warn_of_data(struct plan *plan, const struct job_spec *spec,
     if (data->classes && data->classes < classes)
         plan_warn_with(
             plan, json_sprintf("model.classes is %lld, but the training data have %lld classes: "
-                               "the other outputs of the network are never right",
+                               "the remaining outputs of the network are unused",
                                classes, (long long)data->classes));
     if (side && size >= (long long)ENLARGED_TIMES * side)
         plan_warn_with(
             plan, json_sprintf("model.image_size is %lld, but the first training image has %d x "
-                               "%d pixels: enlarging them costs about %.0f times the computation "
-                               "and shows the network nothing more",
+                               "%d pixels: enlarging takes about %.0f times the computation and "
+                               "adds no information",
                                size, data->width, data->height,
                                (double)(size * size) / ((double)side * side)));
     if (data->evaluates_training)
         plan_warn_with(
-            plan, json_string("data.eval holds the training images: its accuracy does not say how "
-                              "well the network does on images it has not seen"));
+            plan, json_string("data.eval is the training data: the accuracy does not show how well "
+                              "the network classifies images it has not seen"));
 }
 
 static void warn_of_locality(struct plan *plan, const struct job_spec *spec)
@@ -84,9 +82,10 @@ static void warn_of_locality(struct plan *plan, const struct job_spec *spec)
         return;
     plan_warn_with(
         plan,
-        json_sprintf("data.locality node: each node trains on its own %lld to %lld images (%.2g %% "
-                     "more than the fewest), shuffled among themselves only; an epoch has the %lld "
-                     "steps of the node with the fewest, %lld fewer than with one global shuffle",
+        json_sprintf("data.locality node: each node trains only on its own %lld to %lld images (a "
+                     "difference of %.2g %%), shuffled among themselves; an epoch has the %lld "
+                     "steps of the node with the fewest images, %lld fewer than with a global "
+                     "shuffle",
                      least, most, 100.0 * (double)(most - least) / (double)least,
                      (long long)plan->steps_per_epoch, together - plan->steps_per_epoch));
 }
@@ -103,10 +102,10 @@ static void warn_of_epochs(struct plan *plan, const struct job_spec *spec)
         !predict_epochs_to_target(plan->global_batch, &need) || own >= need.low - 0.5)
         return;
     plan_warn_with(
-        plan, json_sprintf("%.3g epochs are planned, but with a global batch of %lld others have "
-                           "needed %.3g to %.3g to reach 75.9 %% (MLPerf's reference convergence "
-                           "points, LARS)",
-                           own, (long long)plan->global_batch, need.low, need.high));
+        plan,
+        json_sprintf("the job has %.3g epochs, but MLPerf's reference runs (LARS) with a global "
+                     "batch of %lld needed %.3g to %.3g epochs to reach 75.9 %%",
+                     own, (long long)plan->global_batch, need.low, need.high));
 }
 
 static void warn_of_sizes(struct plan *plan)
@@ -114,8 +113,8 @@ static void warn_of_sizes(struct plan *plan)
     for (size_t i = 1; i < plan->size_count; i++)
         if (plan->sizes[i].step >= plan->train_steps) {
             plan_warn_with(
-                plan, json_sprintf("the run ends at step %lld, before the images are to grow "
-                                   "to %lld pixels at step %lld (model.image_size)",
+                plan, json_sprintf("the run ends at step %lld, before images reach %lld pixels at "
+                                   "step %lld (model.image_size)",
                                    (long long)plan->train_steps, (long long)plan->sizes[i].size,
                                    (long long)plan->sizes[i].step));
             return;
@@ -131,8 +130,8 @@ static void warn_of_high_rate(struct plan *plan, const struct job_spec *spec)
     if (!kind->adaptive && fmin(peak, scaled) >= HIGH_RATE_TIMES * USUAL_RATE)
         plan_warn_with(
             plan, json_sprintf("the learning rate rises to %.10g with a global batch of %lld: %s "
-                               "usually takes about %.10g (0.1 for each 256 images, Goyal et al. "
-                               "2017), and diverges at much more",
+                               "usually works with about %.10g (0.1 per 256 images, Goyal et al. "
+                               "2017), and diverges far above it",
                                peak, (long long)plan->global_batch, kind->name,
                                USUAL_RATE * (double)plan->global_batch / USUAL_BATCH));
 }
@@ -150,17 +149,19 @@ static void warn_of_rate(struct plan *plan, const struct job_spec *spec)
                          warmup, warmup > steps ? "longer than" : "as long as", steps));
     if (plan->start_lr > plan->peak_lr && warmup > 0)
         plan_warn_with(
-            plan, json_sprintf("lr.start %.10g is above the peak %.10g: the rate falls in warm-up",
-                               plan->start_lr, plan->peak_lr));
+            plan,
+            json_sprintf("lr.start (%.10g) is above the peak (%.10g): warm-up lowers the rate",
+                         plan->start_lr, plan->peak_lr));
     if (falls_to_end && spec->lr.end > plan->peak_lr)
         plan_warn_with(
-            plan, json_sprintf("lr.end %.10g is above the peak %.10g: the rate rises after warm-up",
-                               spec->lr.end, plan->peak_lr));
+            plan,
+            json_sprintf("lr.end (%.10g) is above the peak (%.10g): the rate rises after warm-up",
+                         spec->lr.end, plan->peak_lr));
     if (spec->lr.decay == JOB_DECAY_STEP && plan->lr.milestone_count &&
         plan->lr.milestone_steps[0] >= steps)
         plan_warn_with(
             plan,
-            json_string("the run ends before the first of lr.milestones: the rate never falls"));
+            json_string("the run ends before the first of lr.milestones: the rate never decays"));
 }
 
 /* As numbers compare: a document may state 1 for 1.0. */
@@ -189,9 +190,10 @@ static void warn_of_optimizer(struct plan *plan, const struct job_spec *spec)
     const char *usual = optimizer_default(kind, "/lr/base");
     if (usual && spec->lr.base >= HIGH_RATE_TIMES * strtod(usual, NULL))
         plan_warn_with(
-            plan, json_sprintf("lr.base %.10g is far above the rate that %s usually starts from, "
-                               "%s (Cray, Scaling Deep Learning, ALCF 2018)",
-                               spec->lr.base, kind->name, usual));
+            plan,
+            json_sprintf("lr.base is %.10g, far above the usual learning rate of %s, %s (Cray, "
+                         "Scaling Deep Learning, ALCF 2018)",
+                         spec->lr.base, kind->name, usual));
 }
 
 /* Keys that were set and that this network does not look at. */
@@ -218,29 +220,30 @@ static void warn_of_threads(struct plan *plan, const struct job_spec *spec)
     long long threads = spec->cluster.threads_per_worker, images = spec->batch_per_worker;
     double keep = plan_threads_keep(spec, threads, images);
     long long enough = plan_threads_images(spec, threads);
-    char way[96] = "fewer threads for each of more workers keep more";
+    char way[96] = "use more workers with fewer threads each";
 
     if (keep == 0 || keep >= PLAN_THREADS_KEEP)
         return;
     if (enough)
-        snprintf(way, sizeof way, "with batch_per_worker %lld they keep %.0f %%", enough,
+        snprintf(way, sizeof way, "batch_per_worker %lld would reach %.0f %%", enough,
                  100 * plan_threads_keep(spec, threads, enough));
     plan_warn_with(
         plan, json_sprintf(
-                  "%lld image%s a worker %s too few for its %lld threads, which keep about "
-                  "%.0f %% of their speed: layers of %lldx%lld pixels have too few parts "
-                  "to be shared evenly; %s",
-                  images, images == 1 ? "" : "s", images == 1 ? "is" : "are", threads, 100 * keep,
-                  (long long)spec->model.image_size, (long long)spec->model.image_size, way));
+                  "a batch of %lld image%s is too small for %lld threads per worker: layers with "
+                  "%lldx%lld pixels do not divide evenly among them, which leaves about %.0f %% "
+                  "of their speed; %s",
+                  images, images == 1 ? "" : "s", threads, (long long)spec->model.image_size,
+                  (long long)spec->model.image_size, 100 * keep, way));
 }
 
 static void warn_of_slowest(struct plan *plan, const struct plan_speed *speed)
 {
     if (speed->slowest_times > 1)
         plan_warn_with(
-            plan, json_sprintf("node %s is %.0f %% slower than its kind usually is, and in every "
-                               "step all wait for the slowest: the prediction goes by it",
-                               speed->slowest, 100 * (1 - 1 / speed->slowest_times)));
+            plan,
+            json_sprintf("node %s is %.0f %% slower than others of its kind; all nodes wait for "
+                         "the slowest in each step, so the prediction uses its speed",
+                         speed->slowest, 100 * (1 - 1 / speed->slowest_times)));
 }
 
 static void warn_of_hosts(struct plan *plan, const struct job_spec *spec)
@@ -249,10 +252,10 @@ static void warn_of_hosts(struct plan *plan, const struct job_spec *spec)
 
     if (spec->cluster.hosts && hosts > nodes)
         plan_warn_with(
-            plan,
-            json_sprintf("cluster.hosts names %lld hosts and cluster.nodes is %lld: %lld %s by, "
-                         "for those that do not answer",
-                         hosts, nodes, hosts - nodes, hosts - nodes > 1 ? "stand" : "stands"));
+            plan, json_sprintf(
+                      "cluster.hosts has %lld hosts and cluster.nodes is %lld: %lld %s in reserve, "
+                      "for hosts that do not answer",
+                      hosts, nodes, hosts - nodes, hosts - nodes > 1 ? "are" : "is"));
 }
 
 /* worker/comm/gradients.c: within one machine pieces that stay in the cache were measured to be
@@ -265,20 +268,23 @@ static void warn_of_comm(struct plan *plan, const struct job_spec *spec)
     if (spec->cluster.nodes > 1)
         return;
     if (workers == 1 && spec->comm.dtype != JOB_PRECISION_FP32)
-        plan_warn_with(plan,
-                       json_string("comm.dtype has no effect with one worker: nothing is summed"));
+        plan_warn_with(
+            plan,
+            json_string("comm.dtype has no effect with one worker, which exchanges no gradients"));
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
         if (!is_default(job_option_find(keys[i]), spec))
             plan_warn_with(
                 plan,
                 workers > 1
-                    ? json_sprintf("comm.%s has no effect on one machine: there the gradients of "
-                                   "its %lld workers are summed behind backward in pieces of 2 "
-                                   "MiB, which stay in the cache; it sizes and times the buckets "
-                                   "between machines (cluster.nodes)",
-                                   keys[i] + strlen("/comm/"), workers)
-                    : json_sprintf("comm.%s has no effect with one worker: nothing is summed",
-                                   keys[i] + strlen("/comm/")));
+                    ? json_sprintf(
+                          "comm.%s has no effect on one machine, where the gradients of the "
+                          "%lld workers are summed after the backward pass in pieces of "
+                          "2 MiB; it is for the exchange between machines "
+                          "(cluster.nodes)",
+                          keys[i] + strlen("/comm/"), workers)
+                    : json_sprintf(
+                          "comm.%s has no effect with one worker, which exchanges no gradients",
+                          keys[i] + strlen("/comm/")));
 }
 
 /* The first of Intel's and LLVM's variables; libgomp has none of them. */
@@ -291,11 +297,11 @@ static void warn_of_env(struct plan *plan, const struct job_spec *spec)
         if (strncmp(name, "KMP_", 4) != 0)
             continue;
         plan_warn_with(
-            plan, json_sprintf("cluster.env: %s is for Intel's and LLVM's OpenMP and has no effect "
-                               "with GNU's (libgomp), which the engine is built with by default; "
-                               "how long a thread that waits keeps its core is OMP_WAIT_POLICY "
-                               "or GOMP_SPINCOUNT there",
-                               name));
+            plan,
+            json_sprintf("cluster.env: %s is for the OpenMP of Intel and LLVM and has no effect "
+                         "with that of GNU (libgomp), which the engine uses by default; set "
+                         "OMP_WAIT_POLICY or GOMP_SPINCOUNT instead",
+                         name));
         return;
     }
 }
@@ -322,9 +328,7 @@ void plan_warn(struct plan *plan, const struct job_spec *spec, const struct plan
     warn_of_optimizer(plan, spec);
     warn_of_comm(plan, spec);
     if (spec->eval.has_target_top1 && !spec->data.eval)
-        plan_warn_with(
-            plan,
-            json_string("eval.target_top1 is set, but without data.eval nothing measures it"));
+        plan_warn_with(plan, json_string("eval.target_top1 has no effect without data.eval"));
 }
 
 void plan_warn_unsupported(struct plan *plan, const struct problems *unsupported)

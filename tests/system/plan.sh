@@ -31,12 +31,12 @@ surfsara='{"preset": "surfsara-24k", "data": {"train": "/not/here"}}'
 
 options=(--train-images 1280000)
 plan 0 "the 24K recipe as a table" "$surfsara" '^global_batch +24576' '^steps_per_epoch +52' \
-    '^warmup_steps +260' '^train_steps +4680' '^start_lr +0.1 ' '^peak_lr +4.8 ' 'warning: .*without LARS'
+    '^warmup_steps +260' '^train_steps +4680' '^start_lr +0.1 ' '^peak_lr +4.8 ' 'warning: .*use LARS'
 options=(--json --train-images 1280000)
 plan 0 "the 24K recipe as JSON" "$surfsara" '"global_batch": 24576' '"peak_lr": 4.8,' '"start_lr": 0.1,'
 options=(--explain --train-images 1281167)
 plan 0 "each number explained, with N and the rounding" "$surfsara" '^train_steps = 4680' \
-    'round\(steps_per_epoch x epochs\)' '4691.8 without rounding' 'Source: SURFsara' "the recipe's numbers are for 1280000"
+    'round\(steps_per_epoch x epochs\)' '4691.8 with steps_rounding exact' 'Source: SURFsara' "the recipe is for 1280000"
 options=()
 plan 3 "data that is not here: how to plan without it" "$surfsara" '/not/here' 'data.train_images'
 mkdir -p "$tmp/shards"
@@ -50,7 +50,7 @@ plan 0 "a size in the document needs no data" \
 plan 0 "synthetic data has ImageNet's size" '{"data": {"train": "synthetic"}}' '^train_images +1281167'
 
 plan 0 "variables of the ranks" '{"data": {"train": "synthetic"}, "cluster": {"env": {"OMP_WAIT_POLICY": "active", "KMP_BLOCKTIME": "1"}}}' \
-    '^env +2 +OMP_WAIT_POLICY=active KMP_BLOCKTIME=1$' 'warning: cluster.env: KMP_BLOCKTIME .* no effect with GNU'
+    '^env +2 +OMP_WAIT_POLICY=active KMP_BLOCKTIME=1$' 'warning: cluster.env: KMP_BLOCKTIME .* no effect with that of GNU'
 plan 2 "a variable that has a key of its own" '{"data": {"train": "synthetic"}, "cluster": {"env": {"OMP_NUM_THREADS": "2"}}}' \
     '^cluster.env.OMP_NUM_THREADS: .*is set by cluster.threads_per_worker'
 options=(--explain)

@@ -155,8 +155,8 @@ Test(workers, the_plan_says_why_and_what_they_do)
     cr_expect_eq(json_integer_value(json_object_get(
                      json_object_get(plan->explain, "threads_per_worker"), "value")),
                  8);
-    cr_expect(plan->predicted.images_per_second.value > 30, "%f",
-              plan->predicted.images_per_second.value);
+    cr_expect(plan->predicted.images_per_sec.value > 30, "%f",
+              plan->predicted.images_per_sec.value);
     plan_destroy(plan);
     job_spec_destroy(spec);
 }
