@@ -19,7 +19,7 @@ function band(values, format) {
 }
 
 // What a job has come to says more than a speed that was not known when it was planned.
-const unknown = (measured, format) => (measured == null ? "unknown: no such job has finished here yet" : `${format(measured)}, measured`);
+const unknown = (measured, format) => (measured == null ? "unknown" : `${format(measured)}, measured`);
 
 // [[name, words, the plan's key], …]; spec: the document with its defaults; job: of a job that has ended, what it came to
 function lines(plan, spec, job) {
@@ -36,7 +36,7 @@ function lines(plan, spec, job) {
     ["Peak learning rate", plan.peak_lr !== null && f.number(plan.peak_lr), "peak_lr"],
     ["Evaluation images", plan.eval_images > 0 && f.count(plan.eval_images), "eval_images"],
     ["Memory per worker", plan.memory_bytes_per_worker && `${f.size(plan.memory_bytes_per_worker)} (estimate)`, "memory_bytes_per_worker"],
-    ["Images/s", band(plan.predicted?.images_per_second, f.rate) ?? unknown(job?.images_per_sec, f.rate), "predicted"],
+    ["Images/s", band(plan.predicted?.images_per_sec ?? plan.predicted?.images_per_second, f.rate) ?? unknown(job?.images_per_sec, f.rate), "predicted"],
     ["Time", band(plan.predicted?.ttt_seconds, f.duration) ?? unknown(job?.ttt_seconds, f.duration), "predicted"],
   ].filter(([, words]) => words);
 }
@@ -84,11 +84,14 @@ function explanation(key, { formula, inputs, value, meaning, change, note, sourc
 // {element, update(plan, spec)}
 export function planView() {
   const list = h("dl", { class: "facts" }), warnings = h("ul", { class: "warnings" }), line = curve();
+  const how = h("p", { class: "quiet" }); // to have a speed measured
   const why = h("dl", { class: "why-list" });
-  const element = h("div", { class: "plan" }, list, warnings, line.element, h("details", {}, h("summary", {}, "How these are calculated"),
+  const element = h("div", { class: "plan" }, list, how, warnings, line.element, h("details", {}, h("summary", {}, "How these are calculated"),
       h("div", { class: "scroll", role: "group", tabindex: 0, "aria-label": "How these are calculated" }, why)));
   const update = (plan, spec, job) => {
     list.replaceChildren(...lines(plan, spec, job).flatMap(([name, words, key]) => [h("dt", {}, name), h("dd", { "data-key": key }, words)]));
+    say(how, plan.predicted?.ttt_seconds?.value == null && !job ? `Images/s: ${plan.explain?.predicted?.note ?? ""}` : "");
+    show(how, how.textContent !== "" && plan.train_steps > 0);
     warnings.replaceChildren(...(plan.warnings ?? []).map((text) => h("li", {}, text)));
     show(warnings, warnings.children.length > 0);
     line.update(plan);

@@ -145,13 +145,10 @@ static int find_speed(const struct cmd_args *args, struct question *q, struct er
     if (q->inputs.speed.image_seconds > 0)
         return 0;
     return error_set(e, ERR_NOT_FOUND,
-                     "no speed was measured for this model, image size, precision and number of "
-                     "threads: \"trainctl bench --arch %s --image-size %lld --workers %lld "
-                     "--batch %lld\" measures one on this machine, or --node-speed R says what one "
-                     "node does",
-                     q->spec->model.arch, (long long)q->spec->model.image_size,
-                     (long long)q->spec->cluster.workers_per_node,
-                     (long long)q->spec->batch_per_worker);
+                     "no speed was measured for this network, image size, precision and number of "
+                     "threads: measure it on a machine of this kind with \"trainctl scale --weak "
+                     "--workers %lld FILE\", or give the speed of a node with --node-speed R",
+                     (long long)q->spec->cluster.workers_per_node);
 }
 
 /* ---- the points */
@@ -225,7 +222,7 @@ static int predict_all(struct question *q, struct error *e)
         int status = predict_point(q, p, e);
         if (status)
             return status;
-        p->efficiency = p->predicted.images_per_second.value / (double)p->nodes / alone;
+        p->efficiency = p->predicted.images_per_sec.value / (double)p->nodes / alone;
     }
     return 0;
 }
@@ -311,10 +308,12 @@ static json_t *point_to_json(const struct question *q, const struct point *p)
         json_array_append_new(marks, json_string("cheapest"));
     if (p == q->choice)
         json_array_append_new(marks, json_string("choice"));
-    return json_pack("{s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "nodes", (json_int_t)p->nodes,
-                     "global_batch", p->batch > 0 ? json_integer(p->batch) : json_null(),
-                     "images_per_second", plan_band_to_json(known, &p->predicted.images_per_second),
-                     "efficiency", known ? json_real(p->efficiency) : json_null(), "epochs",
+    return json_pack("{s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "nodes",
+                     (json_int_t)p->nodes, "global_batch",
+                     p->batch > 0 ? json_integer(p->batch) : json_null(), "images_per_sec",
+                     plan_band_to_json(known, &p->predicted.images_per_sec), "images_per_second",
+                     plan_band_to_json(known, &p->predicted.images_per_sec), "efficiency",
+                     known ? json_real(p->efficiency) : json_null(), "epochs",
                      plan_band_to_json(known, &p->predicted.epochs), "ttt_seconds",
                      plan_band_to_json(known, &p->predicted.ttt_seconds), "node_hours",
                      plan_band_to_json(known, &p->node_hours), "marks", marks, "problem",
@@ -360,8 +359,8 @@ static void point_row(struct libscols_table *table, const struct question *q, co
         table_set(line, 8, p->problem);
         return;
     }
-    snprintf(text, sizeof text, m->images_per_second.value < 100 ? "%.1f" : "%.0f",
-             m->images_per_second.value);
+    snprintf(text, sizeof text, m->images_per_sec.value < 100 ? "%.1f" : "%.0f",
+             m->images_per_sec.value);
     table_set(line, 2, text);
     snprintf(text, sizeof text, "%.0f %%", 100 * p->efficiency);
     table_set(line, 3, text);

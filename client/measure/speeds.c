@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "client/api.h"
 #include "common/run/speed.h"
@@ -102,6 +103,23 @@ struct plan_sample speeds_sample(const struct job_spec *spec, const struct bench
     };
 }
 
+/* So that its plans, on the dashboard too, predict from the same speed. A bench needs no daemon:
+ * that none answers, or that it refuses, is no failure. */
+static void tell_daemon(const char *key, const struct plan_sample *sample)
+{
+    json_t *body = speed_sample_to_json(sample), *answer = NULL;
+    char cpu[SPEED_CPU_BYTES];
+    struct error ignored;
+
+    json_object_set_new(body, "key", json_string(key));
+    json_object_set_new(body, "cpu", json_string(speed_cpu(cpu)));
+    char *text = json_dumps(body, JSON_COMPACT);
+    if (text && api_post("/v1/speeds", text, strlen(text), &answer, &ignored) == 0)
+        json_decref(answer);
+    free(text);
+    json_decref(body);
+}
+
 void speeds_keep(const struct job_spec *spec, const struct bench *bench)
 {
     struct plan_sample sample = speeds_sample(spec, bench);
@@ -114,6 +132,7 @@ void speeds_keep(const struct job_spec *spec, const struct bench *bench)
         return;
     if (speed_cache_add(speed_key(spec, threads, key), &sample, &e))
         fprintf(stderr, "trainctl: warning: predictions will not know of this: %s\n", e.text);
+    tell_daemon(key, &sample);
 }
 
 static size_t ask_daemon(const char *key, struct plan_sample *samples)
@@ -133,6 +152,16 @@ static size_t ask_daemon(const char *key, struct plan_sample *samples)
     return count;
 }
 
+/* The daemon has most of what is in the cache (tell_daemon). */
+static bool is_among(const struct plan_sample *sample, const struct plan_sample *of, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (fabs(of[i].image_seconds / sample->image_seconds - 1) < 1e-9 &&
+            of[i].workers == sample->workers && of[i].batch == sample->batch)
+            return true;
+    return false;
+}
+
 struct plan_speed speeds_find(const struct job_spec *spec)
 {
     struct plan_sample samples[2 * SAMPLES];
@@ -140,6 +169,9 @@ struct plan_speed speeds_find(const struct job_spec *spec)
 
     speed_key(spec, speeds_threads(spec), key);
     size_t count = ask_daemon(key, samples);
-    count += speed_cache_find(key, samples + count, SAMPLES);
+    size_t told = count, cached = speed_cache_find(key, samples + count, SAMPLES);
+    for (size_t i = 0; i < cached; i++)
+        if (!is_among(&samples[told + i], samples, told))
+            samples[count++] = samples[told + i];
     return plan_speed_of(samples, count, spec->cluster.workers_per_node, spec->batch_per_worker);
 }

@@ -110,8 +110,10 @@ static json_t *predicted_to_json(const struct plan *plan)
 {
     bool known = plan->predicted.known;
 
-    return json_pack("{s:o, s:o}", "images_per_second",
-                     plan_band_to_json(known, &plan->predicted.images_per_second), "ttt_seconds",
+    /* images_per_second: its name before version 0.1, which scripts may read. */
+    return json_pack("{s:o, s:o, s:o}", "images_per_sec",
+                     plan_band_to_json(known, &plan->predicted.images_per_sec), "images_per_second",
+                     plan_band_to_json(known, &plan->predicted.images_per_sec), "ttt_seconds",
                      plan_band_to_json(known, &plan->predicted.ttt_seconds));
 }
 

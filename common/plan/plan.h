@@ -66,7 +66,7 @@ struct plan {
     struct lr_schedule lr;
     struct plan_predicted {
         bool known;
-        struct plan_band step_seconds, images_per_second, ttt_seconds;
+        struct plan_band step_seconds, images_per_sec, ttt_seconds;
         struct plan_band epochs; /* that ttt_seconds is about */
     } predicted;
     json_t *warnings; /* array of strings */

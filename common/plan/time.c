@@ -75,7 +75,7 @@ void plan_predict(struct plan *plan, const struct job_spec *spec, const struct p
         !predict_step(spec, &speed, network, &p->step_seconds))
         return;
     p->known = true;
-    p->images_per_second = (struct plan_band){
+    p->images_per_sec = (struct plan_band){
         batch / p->step_seconds.value, batch / p->step_seconds.high, batch / p->step_seconds.low};
     p->epochs = inputs->epochs.value > 0 ? inputs->epochs : epochs_of(plan, spec);
     struct plan_band seen = {epochs_until_seen(plan, spec, p->epochs.value),

@@ -95,7 +95,7 @@ int request_key(const struct request *q, char digest[DIGEST_BYTES], struct error
 json_t *openapi_document(void);
 
 /* handlers/handle_plan.c */
-route_handler handle_plan, handle_job_submit, handle_speeds;
+route_handler handle_plan, handle_job_submit, handle_speeds, handle_speed_add;
 /* handlers/handle_jobs.c */
 route_handler handle_job_list, handle_job_show, handle_job_cancel;
 /* handlers/handle_hold.c */

@@ -1,8 +1,9 @@
-/* Measured speeds of finished jobs. */
+/* Measured speeds, of finished jobs and of trainctl bench and scale. */
 #include "daemon/store/sql.h"
 #include "daemon/store/store_internal.h"
 
-#define SPEEDS_KEPT 100 /* of a kind of job: more than anybody asks for */
+#define SPEEDS_KEPT     100   /* of a kind of job: more than anybody asks for */
+#define SPEEDS_KEPT_ALL 20000 /* of all kinds: clients may add speeds */
 
 int store_speed_add(struct store *s, const struct store_speed *speed, struct error *e)
 {
@@ -22,6 +23,11 @@ int store_speed_add(struct store *s, const struct store_speed *speed, struct err
                          "delete from speed where key = ?1 and cpu = ?2 and id <= (select id from "
                          "speed where key = ?1 and cpu = ?2 order by id desc limit 1 offset ?3)",
                          "ssi", speed->key, speed->cpu, (int64_t)SPEEDS_KEPT);
+    if (!status)
+        status = sql_run(c, e, NULL,
+                         "delete from speed where id <= (select id from speed order by id desc "
+                         "limit 1 offset ?1)",
+                         "i", (int64_t)SPEEDS_KEPT_ALL);
     return sql_write_end(s, c, status, e);
 }
 

@@ -462,7 +462,8 @@ int store_metric_each(struct store *s, int64_t job_id, int64_t from_step, int64_
 
 /* ---------------------------------------------------------------- speeds (speed.c) */
 
-/* What a finished job measured; key and processor as common/run/speed.h names them. */
+/* What a finished job or trainctl bench measured; key and processor as common/run/speed.h names
+ * them. */
 struct store_speed {
     const char *key, *cpu;
     double t;

@@ -16,6 +16,20 @@ call "/v1/speeds?key=$key"
 json '.speeds | length' 0 "there is no speed yet"
 call /v1/speeds
 refused 400 usage 'key must say' "speeds without a key"
+like "$(XDG_CACHE_HOME=$work/cache "$top_builddir/trainctl" --server "$url" plan - <<<"$document")" 'trainctl scale --weak --workers 1 FILE' \
+    "trainctl plan tells how to measure one"
+
+# What trainctl bench and scale measure, the daemon's plans predict from: with any speed, of any user.
+"$top_builddir/trainctl" --server "unix:$socket" --json bench --arch resnet18 --image-size 64 --batch 2 --workers 1 --threads 1 --steps 1 >"$work/bench.json"
+call "/v1/speeds?key=resnet18-imagenet-64-fp32-t1"
+json '.speeds | length' 1 "trainctl bench tells the daemon what it measured"
+call -d '{"data": {"train": "synthetic", "train_images": 64}, "model": {"arch": "resnet18", "image_size": 64}, "batch_per_worker": 2,
+    "cluster": {"workers_per_node": 1, "threads_per_worker": 1}}' /v1/plan
+json '.predicted | .images_per_sec.value > 0 and .images_per_second == .images_per_sec' true "and a plan predicts from it"
+for wrong in '.key = "a b"' '.key = ""' '.cpu = "a\nb"' 'del(.cpu)' '.image_seconds = -1' '.workers = 0' 'del(.batch)'; do
+    call -d "$(jq -n "{key: \"k\", cpu: \"c\", image_seconds: 1, update_seconds: 0, exchange_seconds: 0, workers: 1, batch: 1} | $wrong")" /v1/speeds
+    refused 422 invalid 'must' "no speed is added with $wrong"
+done
 
 call -d "$document" /v1/jobs
 json .time_left null "a queued job has no time left"
@@ -44,7 +58,7 @@ echo "# prediction: $(jq -c .forecast.ttt_seconds <<<"$body")"
 like "$("$top_builddir/trainctl" --server "$url" show 2)" '^predicted +[0-9.a-z ]+ \([0-9.a-z ]+ to [0-9.a-z ]+\), actual .*: [0-9]+ % too (long|short)' "trainctl show tells it"
 like "$("$top_builddir/trainctl" --server "$url" show 2)" '^time left at 50 % ' "and that of the time left"
 plan=$(XDG_CACHE_HOME=$work/cache "$top_builddir/trainctl" --server "$url" plan --json - <<<"$document")
-is "$(jq '.predicted.images_per_second.value > 0' <<<"$plan")" true "trainctl plan asks the daemon"
+is "$(jq '.predicted.images_per_sec.value > 0' <<<"$plan")" true "trainctl plan asks the daemon"
 is "$(curl -sS -X DELETE "$url/v1/jobs/1" -o /dev/null -w '%{http_code}')" 200 "a job is removed"
 call "/v1/speeds?key=$key"
 json '.speeds | length' 2 "what it measured stays"

@@ -54,7 +54,7 @@ static void judge_rates(const struct plan *plan)
 
 static void judge_prediction(const struct plan_predicted *p)
 {
-    const struct plan_band *bands[] = {&p->step_seconds, &p->images_per_second, &p->ttt_seconds};
+    const struct plan_band *bands[] = {&p->step_seconds, &p->images_per_sec, &p->ttt_seconds};
 
     for (int i = 0; i < 3 && p->known; i++)
         FUZZ_CHECK(isfinite(bands[i]->value) && bands[i]->value > 0 &&

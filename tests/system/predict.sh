@@ -17,12 +17,12 @@ echo '{"preset": "surfsara-24k", "data": {"train": "/nowhere", "train_images": 1
 
 predict "$work/s.json"
 is $? 3 "without a measurement there is no prediction"
-like "$output" 'trainctl bench --arch resnet50 --image-size 224 --workers 2' "and it says how to measure"
+like "$output" 'trainctl scale --weak --workers 2 FILE' "and it says how to measure"
 
 predict --node-speed 79 --nodes 1,16,64,256,1024 --json "$work/s.json"
 is $? 0 "a table for five numbers of nodes"
 is "$(jq -c '[.points[].nodes]' <<<"$output")" "[1,16,64,256,1024]" "has a point for each"
-is "$(jq '.points[3] | .images_per_second.value > 16200 and .images_per_second.value < 16600 and .efficiency > 0.80 and .efficiency < 0.82' \
+is "$(jq '.points[3] | .images_per_sec.value > 16200 and .images_per_sec.value < 16600 and .images_per_second == .images_per_sec and .efficiency > 0.80 and .efficiency < 0.82' \
     <<<"$output")" true "SURFsara's 256 nodes do 16400 images/s, 81 %"
 is "$(jq '[.points[] | .ttt_seconds.low < .ttt_seconds.value and .ttt_seconds.value < .ttt_seconds.high] | all' <<<"$output")" \
     true "each time has a low and a high"
@@ -76,7 +76,7 @@ rate() {
     jq .images_per_sec <<<"$1"
 }
 predicted() { # WORKERS
-    "$trainctl" plan --json - <<<"$(small "$1")" | jq .predicted.images_per_second.value
+    "$trainctl" plan --json - <<<"$(small "$1")" | jq .predicted.images_per_sec.value
 }
 error() { # PREDICTED MEASURED
     jq -rn --argjson p "$1" --argjson m "$2" '"predicted \($p), measured \($m) images/s: error \((1000 * ($p / $m - 1) | round) / 10) %"'

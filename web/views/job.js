@@ -43,11 +43,13 @@ function about(job) {
   ].filter(([, value]) => value);
 }
 
-// Its learning rate; the data need not be counted again. null: it cannot be planned any more.
-async function drawRate({ spec, plan }) {
+// With its learning rate and, for a job that waits, what is predicted from the speeds measured since it was submitted. The data need not
+// be counted again. null: it cannot be planned any more.
+async function planAnew({ spec, plan, state }) {
   const data = { ...spec.data, train_images: plan.train_images, eval_images: plan.eval_images };
   try {
-    return (await post("/v1/plan", { ...spec, data })).lr_curve;
+    const { lr_curve, predicted, explain } = await post("/v1/plan", { ...spec, data });
+    return state === "queued" ? { ...plan, lr_curve, predicted, explain: { ...plan.explain, predicted: explain.predicted } } : { ...plan, lr_curve };
   } catch {
     return null;
   }
@@ -67,7 +69,7 @@ function planCard() {
     text = now;
     list.replaceChildren(...about(job).flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));
     plan.update(job.plan, job.spec, ended(job) ? job : null);
-    drawRate(job).then((lr_curve) => lr_curve && now === text && plan.update({ ...job.plan, lr_curve }, job.spec, ended(job) ? job : null));
+    planAnew(job).then((anew) => anew && now === text && plan.update(anew, job.spec, ended(job) ? job : null));
   };
   return { element, update };
 }

@@ -2,11 +2,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/clock.h"
 #include "common/dataset/plan_inputs.h"
 #include "common/job/job_document.h"
 #include "common/job/preset.h"
 #include "common/json.h"
 #include "common/plan/lr_curve.h"
+#include "common/printable.h"
 #include "common/run/speed.h"
 #include "daemon/http/access/auth.h"
 #include "daemon/http/access/permit.h"
@@ -240,4 +242,49 @@ int handle_speeds(const struct request *q, struct reply *r, struct error *e)
         json_array_append_new(speeds, speed_sample_to_json(&samples[i]));
     return reply_json(r, 200,
                       json_pack("{s:s, s:s, s:o}", "key", key, "cpu", cpu, "speeds", speeds), e);
+}
+
+/* ---------------------------------------------------------------- POST /v1/speeds */
+
+/* "resnet50-imagenet-224-fp32-t1", as speed_key() makes them. */
+static bool is_speed_key(const char *key)
+{
+    size_t length = key ? strlen(key) : 0;
+
+    return length > 0 && length < SPEED_KEY_BYTES &&
+           strspn(key, "abcdefghijklmnopqrstuvwxyz0123456789_.+-") == length;
+}
+
+static int read_speed(const json_t *body, struct store_speed *speed, struct error *e)
+{
+    speed->key = json_string_value(json_object_get(body, "key"));
+    speed->cpu = json_string_value(json_object_get(body, "cpu"));
+    if (!is_speed_key(speed->key))
+        return error_set(e, ERR_INVALID,
+                         "key must say of which jobs, as in \"resnet50-imagenet-224-fp32-t1\"");
+    if (!speed->cpu || !*speed->cpu || strlen(speed->cpu) >= SPEED_CPU_BYTES ||
+        !printable_is(speed->cpu))
+        return error_set(e, ERR_INVALID,
+                         "cpu must be the model name of the processor in /proc/cpuinfo");
+    if (!speed_sample_read(body, &speed->sample))
+        return error_set(e, ERR_INVALID,
+                         "image_seconds must be a number above 0, update_seconds and "
+                         "exchange_seconds numbers from 0, workers and batch integers from 1");
+    return 0;
+}
+
+int handle_speed_add(const struct request *q, struct reply *r, struct error *e)
+{
+    struct store_speed speed = {.t = clock_now()};
+    json_t *body = json_document_parse(q->body ? q->body : "", q->body_bytes, e);
+
+    if (!body)
+        return -(int)e->code;
+    int status = read_speed(body, &speed, e);
+    if (!status)
+        status = store_speed_add(q->app->store, &speed, e);
+    if (!status)
+        status = reply_json(r, 201, speed_sample_to_json(&speed.sample), e);
+    json_decref(body);
+    return status;
 }
