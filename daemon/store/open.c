@@ -1,5 +1,6 @@
 #include "daemon/store/store.h"
 
+#include <errno.h>
 #include <libgen.h>
 #include <limits.h>
 #include <linux/magic.h>
@@ -8,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
+#include <unistd.h>
 
 #include "common/clock.h"
 #include "common/system/file.h"
@@ -192,9 +194,65 @@ int store_set_jobs_dir(struct store *s, const char *jobs_dir, struct error *e)
     return s->jobs_dir ? 0 : error_set(e, ERR_NO_MEMORY, "no memory for the store");
 }
 
+static int set_durable(struct sql *c, bool durable, struct error *e)
+{
+    if (c->durable == durable)
+        return 0;
+    const char *sql = durable ? "pragma synchronous = full" : "pragma synchronous = normal";
+    if (sqlite3_exec(c->db, sql, NULL, NULL, NULL))
+        return sql_error(c->db, e, "database");
+    c->durable = durable;
+    return 0;
+}
+
+static int make_tables(const char *path, struct error *e)
+{
+    struct sql c = {0};
+    int status = open_connection(&c, path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, e);
+
+    if (status == 0)
+        status = set_durable(&c, true, e);
+    if (status == 0 && (status = store_migrate(c.db, store_migrations, store_migration_count, e)))
+        status = error_prefix(e, "%s", path);
+    close_connection(&c);
+    return status;
+}
+
+static void remove_beside(const char *database, const char *suffix)
+{
+    char path[PATH_MAX + 16];
+
+    snprintf(path, sizeof path, "%s%s", database, suffix);
+    unlink(path);
+}
+
+/* A new database gets its name when it is whole and on disk: a power cut while it is made leaves
+ * nothing that would have to be removed by hand. */
+static int make_database(const char *path, struct error *e)
+{
+    char unfinished[PATH_MAX];
+    struct stat st;
+
+    if (stat(path, &st) == 0 && st.st_size > 0)
+        return 0;
+    if ((size_t)snprintf(unfinished, sizeof unfinished, "%s.new", path) >= sizeof unfinished)
+        return error_set(e, ERR_INVALID, "the path %s is too long", path);
+    remove_beside(unfinished, "-journal"); /* of an earlier start that did not come to its end */
+    remove_beside(unfinished, "");
+    int status = make_tables(unfinished, e);
+    if (status)
+        return status;
+    remove_beside(path, "-wal"); /* of a database that was removed: SQLite would apply them */
+    remove_beside(path, "-journal");
+    if (rename(unfinished, path))
+        return error_set_errno(e, errno, "cannot create %s", path);
+    file_sync_dir_of(path);
+    return 0;
+}
+
 static int store_open_all(struct store *s, const char *path, struct error *e)
 {
-    int status = open_connection(&s->writer, path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, e);
+    int status = open_connection(&s->writer, path, SQLITE_OPEN_READWRITE, e);
 
     if (status == 0)
         status = use_wal(&s->writer, path, e);
@@ -226,6 +284,8 @@ int store_open(const char *path, struct store **out, struct error *e)
         status = store_check_kind(path, e);
     if (status == 0)
         status = store_migrate_check(path, store_migration_count, e);
+    if (status == 0)
+        status = make_database(path, e);
     if (status)
         return status;
     struct store *s = calloc(1, sizeof *s);
@@ -271,17 +331,6 @@ int store_check(struct store *s, struct error *e)
     int status = sql_run(c, e, NULL, "select count(*) from sqlite_schema", "");
     sql_read_end(s, c);
     return status;
-}
-
-static int set_durable(struct sql *c, bool durable, struct error *e)
-{
-    if (c->durable == durable)
-        return 0;
-    const char *sql = durable ? "pragma synchronous = full" : "pragma synchronous = normal";
-    if (sqlite3_exec(c->db, sql, NULL, NULL, NULL))
-        return sql_error(c->db, e, "database");
-    c->durable = durable;
-    return 0;
 }
 
 struct sql *sql_write_begin(struct store *s, bool durable, struct error *e)

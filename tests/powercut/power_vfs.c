@@ -155,6 +155,42 @@ static void disk_sync(struct disk_file *d)
     d->was_there = d->entry;
 }
 
+/* ---- what the store does to files without SQLite (the linker leads its calls here: --wrap) */
+
+int __real_rename(const char *from, const char *to);
+int __wrap_rename(const char *from, const char *to);
+
+/* Until the folder is synced the disk may have the old name or the new one. */
+int __wrap_rename(const char *from, const char *to)
+{
+    struct disk_file *old = disk_of(from), *new = disk_of(to);
+    int status = __real_rename(from, to);
+
+    if (status || !old || !new)
+        return status;
+    disk_forget(new);
+    new->synced.bytes = 0;
+    image_write(&new->synced, 0, old->synced.data, old->synced.bytes);
+    for (size_t i = 0; i < old->count; i++)
+        disk_note(new, old->changes[i].at, old->changes[i].data, old->changes[i].bytes);
+    new->entry = true;
+    old->entry = false;
+    return 0;
+}
+
+void __real_file_sync_dir_of(const char *path);
+void __wrap_file_sync_dir_of(const char *path);
+
+void __wrap_file_sync_dir_of(const char *path)
+{
+    if (disk_of(path)) {
+        sync_point(sync_context);
+        for (int i = 0; i < FILES_MAX && files[i].path[0]; i++)
+            files[i].was_there = files[i].entry;
+    }
+    __real_file_sync_dir_of(path);
+}
+
 /* ---- the cut */
 
 static void lose(struct image *i, const struct disk_file *d, enum power_loss loss, uint64_t *random)

@@ -201,9 +201,6 @@ static void judge_cut(struct life *l, enum power_loss loss)
 
     snprintf(path, sizeof path, "%s/traind.db", l->after);
     if (store_open(path, &store, &e)) {
-        /* Torn while it is made for the first time it may be refused: nothing was answered for. */
-        if (!l->store && e.code == ERR_CORRUPT)
-            return;
         power_found(l, loss, "the store cannot be opened: %s", e.text);
         return;
     }

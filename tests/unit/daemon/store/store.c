@@ -546,6 +546,28 @@ Test(store, a_second_open_finds_everything)
     cr_assert_eq(look_up("pragma user_version"), store_migration_count);
 }
 
+Test(store, the_log_of_a_removed_database_is_not_applied_to_a_new_one)
+{
+    char log[PATH_MAX + 8], kept[PATH_MAX + 8];
+
+    submit_stored();
+    snprintf(log, sizeof log, "%s-wal", path);
+    snprintf(kept, sizeof kept, "%s/kept", folder);
+    cr_assert_eq(link(log, kept), 0);
+    cr_assert_eq(truncate(path, 0), 0); /* or closing would write the log back */
+    cr_assert_eq(unlink(path), 0);
+    store_close(store);
+    store = NULL;
+    unlink(log);
+    cr_assert_eq(rename(kept, log), 0);
+    struct stat st;
+    cr_assert(stat(log, &st) == 0 && st.st_size > 0);
+    cr_assert_eq(store_open(path, &store, &e), 0, "%s", e.text);
+    cr_assert_eq(look_up("select count(*) from job"), 0);
+    cr_assert_eq(
+        look_up("select count(*) from pragma_integrity_check where integrity_check = 'ok'"), 1);
+}
+
 Test(store, a_newer_or_foreign_database_is_left_alone)
 {
     char *before, *after, *sql = NULL;
