@@ -52,32 +52,23 @@ static json_t *identity_of(const struct job_spec *spec)
 }
 
 /* Of the folder's files, by name. NULL: an error. */
-static int add_digest(json_t *digests, const char *folder, const char *name, struct error *e)
-{
-    char path[PATH_MAX + 128], hex[DIGEST_BYTES];
-
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    if (digest_file(path, hex, e))
-        return -(int)e->code;
-    json_object_set_new(digests, name, json_string(hex));
-    return 0;
-}
-
 static json_t *digests_of(const char *folder, struct error *e)
 {
     json_t *out = json_object();
-    char ema[PATH_MAX + 128];
-    int status = 0;
+    const struct checkpoint_file *file;
+    char path[PATH_MAX + 128], hex[DIGEST_BYTES];
 
-    for (size_t i = 0; !status && checkpoint_file_at(i); i++)
-        status = add_digest(out, folder, checkpoint_file_at(i), e);
-    snprintf(ema, sizeof ema, "%s/" CHECKPOINT_EMA, folder);
-    if (!status && access(ema, F_OK) == 0)
-        status = add_digest(out, folder, CHECKPOINT_EMA, e);
-    if (!status)
-        return out;
-    json_decref(out);
-    return NULL;
+    for (size_t i = 0; (file = checkpoint_file_at(i)); i++) {
+        snprintf(path, sizeof path, "%s/%s", folder, file->name);
+        if (file->optional && access(path, F_OK))
+            continue;
+        if (digest_file(path, hex, e)) {
+            json_decref(out);
+            return NULL;
+        }
+        json_object_set_new(out, file->name, json_string(hex));
+    }
+    return out;
 }
 
 static json_t *state_to_json(const struct run_state *s, const struct job_spec *spec)
@@ -166,13 +157,13 @@ static int check_file(const json_t *wanted, const json_t *found, const char *nam
 static int check_files(const json_t *state, const char *folder, struct error *e)
 {
     const json_t *wanted = json_object_get(state, "files");
+    const struct checkpoint_file *file;
     json_t *found = digests_of(folder, e);
     int status = found ? 0 : error_prefix(e, "the checkpoint %s is not whole", folder);
 
-    for (size_t i = 0; !status && checkpoint_file_at(i); i++)
-        status = check_file(wanted, found, checkpoint_file_at(i), folder, e);
-    if (!status && json_object_get(wanted, CHECKPOINT_EMA))
-        status = check_file(wanted, found, CHECKPOINT_EMA, folder, e);
+    for (size_t i = 0; !status && (file = checkpoint_file_at(i)); i++)
+        if (checkpoint_needs(state, file))
+            status = check_file(wanted, found, file->name, folder, e);
     json_decref(found);
     return status;
 }

@@ -48,11 +48,20 @@ void checkpoint_list_free(struct dirent **names, int count)
     free(names);
 }
 
-static const char *const files[] = {"model.safetensors", "optimizer.safetensors"};
+static const struct checkpoint_file files[] = {
+    {"model.safetensors",     false},
+    {"optimizer.safetensors", false},
+    {CHECKPOINT_EMA,          true },
+};
 
-const char *checkpoint_file_at(size_t i)
+const struct checkpoint_file *checkpoint_file_at(size_t i)
 {
-    return i < sizeof files / sizeof files[0] ? files[i] : NULL;
+    return i < sizeof files / sizeof files[0] ? &files[i] : NULL;
+}
+
+bool checkpoint_needs(const json_t *state, const struct checkpoint_file *file)
+{
+    return !file->optional || json_object_get(json_object_get(state, "files"), file->name);
 }
 
 void checkpoint_state_digest(const json_t *state, char hex[DIGEST_BYTES])

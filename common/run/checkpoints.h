@@ -21,12 +21,18 @@ void checkpoint_remove_unfinished(const char *checkpoints);
 /* The step of a folder's name; false: it is no checkpoint's. */
 bool checkpoint_step(const char *name, int64_t *step);
 
-/* What a folder holds beside state.json, which has their digests under "files". NULL behind the
- * last. */
-const char *checkpoint_file_at(size_t i);
+/* What a folder holds beside state.json, which has their digests under "files". */
+struct checkpoint_file {
+    const char *name;
+    bool optional;
+};
+const struct checkpoint_file *checkpoint_file_at(size_t i); /* NULL behind the last */
 
-/* One more, of a job with averaged weights (ema) from the epoch on that they begin in. */
+/* Of a job with averaged weights (ema), from the epoch on that they begin in. */
 #define CHECKPOINT_EMA "ema.safetensors"
+
+/* Whether the checkpoint of this state.json must have the file. */
+bool checkpoint_needs(const json_t *state, const struct checkpoint_file *file);
 
 /* state.json's own digest (its "xxh128"): of its values without the digest, so that no editor's
  * spaces matter. */

@@ -7,7 +7,7 @@ printf '%s\n' "worker = $top_builddir/train-worker" "slots = 2" >"$work/traind.c
 restart_runs
 train() { # JQ
     jq -n "{name: \"small\", cluster: {workers_per_node: 1, threads_per_worker: 1}, data: {train: \"synthetic\", train_images: 64},
-        batch_per_worker: 4, steps: 4, model: {arch: \"resnet18\", width: 0.25, image_size: 32, classes: 10}, checkpoint: {every_steps: 2},
+        batch_per_worker: 4, steps: 4, model: {arch: \"resnet18\", width: 0.25, image_size: 32, classes: 10}, checkpoint: {every_steps: 2}, ema: {decay: 0.9},
         lr: {warmup_epochs: 0}} | $1" >"$work/job.json"
     call -d "@$work/job.json" /v1/jobs
 }
@@ -77,9 +77,12 @@ call /v1/jobs/1/checkpoints
 json '[.checkpoints[].complete] | tojson' '[false,true]' "a damaged one is told"
 call /v1/jobs/1/checkpoints/4
 refused 422 corrupt 'not whole' "and not given out"
-rm "$run/step-00000002/optimizer.safetensors"
-call /v1/jobs/1/checkpoints
-json '[.checkpoints[].complete] | tojson' '[false,false]' "nor is one whole that lacks a file"
+for file in optimizer ema; do
+    mv "$run/step-00000002/$file.safetensors" "$work/kept"
+    call /v1/jobs/1/checkpoints
+    json '[.checkpoints[].complete] | tojson' '[false,false]' "nor is one whole that lacks $file.safetensors"
+    mv "$work/kept" "$run/step-00000002/$file.safetensors"
+done
 mv "$model" "$work/model" && ln -s "$work/model" "$model"
 call /v1/jobs/1/checkpoints/4
 refused 404 not-found 'no checkpoint of step 4' "no link leads out of the run directory"

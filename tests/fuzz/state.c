@@ -37,10 +37,10 @@ static void state_begin(void)
     mkdir(folder, 0700);
     digests = json_object();
     for (size_t i = 0; checkpoint_file_at(i); i++) {
-        snprintf(name, sizeof name, "step-00000001/%s", checkpoint_file_at(i));
+        snprintf(name, sizeof name, "step-00000001/%s", checkpoint_file_at(i)->name);
         const char *path = fuzz_file(name, "weights", 7);
         FUZZ_CHECK(digest_file(path, hex, &e) == 0, "%s", e.text);
-        json_object_set_new(digests, checkpoint_file_at(i), json_string(hex));
+        json_object_set_new(digests, checkpoint_file_at(i)->name, json_string(hex));
     }
 }
 

@@ -112,11 +112,14 @@ static bool seems_whole(const json_t *state, const struct stat *state_file, cons
 static bool checkpoint_is_complete(const char *run_dir, int64_t step, const json_t *state,
                                    const struct stat *state_file)
 {
+    const struct checkpoint_file *file;
     bool whole = state != NULL;
 
-    for (size_t i = 0; whole && checkpoint_file_at(i); i++) {
-        int fd = checkpoint_open(run_dir, step, checkpoint_file_at(i));
-        whole = fd >= 0 && seems_whole(state, state_file, checkpoint_file_at(i), fd);
+    for (size_t i = 0; whole && (file = checkpoint_file_at(i)); i++) {
+        if (!checkpoint_needs(state, file))
+            continue;
+        int fd = checkpoint_open(run_dir, step, file->name);
+        whole = fd >= 0 && seems_whole(state, state_file, file->name, fd);
         if (fd >= 0)
             close(fd);
     }
