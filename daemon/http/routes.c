@@ -195,6 +195,16 @@ const struct route *route_find(const char *method, const char *path, int64_t *id
     return NULL;
 }
 
+bool route_reads_files(const struct route *route)
+{
+    static route_handler *const handlers[] = {handle_backup, handle_checkpoints, handle_checkpoint};
+
+    for (size_t i = 0; i < sizeof handlers / sizeof handlers[0]; i++)
+        if (route->handler == handlers[i])
+            return true;
+    return false;
+}
+
 /* ---------------------------------------------------------------- query parameters */
 
 const char *request_query(const struct request *q, const char *name)

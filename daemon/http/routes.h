@@ -77,6 +77,9 @@ const struct route *route_at(size_t i); /* NULL behind the last */
 const struct route *route_find(const char *method, const char *path, int64_t *id, char *allow,
                                size_t allow_bytes, struct error *e);
 
+/* Whether the handler copies or reads whole files before it answers, which may take seconds. */
+bool route_reads_files(const struct route *route);
+
 /* ERR_USAGE naming the right parameters where the query has one the route does not know, or one
  * twice. */
 int route_check_query(const struct request *q, struct error *e);

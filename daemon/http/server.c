@@ -314,20 +314,24 @@ static bool announces_too_much(const struct exchange *x)
            (unsigned long long)x->body.limit * (waits ? 1 : DRAIN_FACTOR);
 }
 
-/* Nobody without a token may fill the memory with bodies. The answer says why, later. */
-static bool is_refused(const struct exchange *x)
+static const struct route *route_of(const struct exchange *x)
 {
-    const char *method = is_gettable(x->method) ? "GET" : x->method;
-    const struct route *route;
     struct error e;
-    struct caller caller;
     int64_t id;
     char allow[64];
 
-    if (find_caller(x, false, &caller, &e))
-        return true;
-    route = route_find(method, x->url, &id, allow, sizeof allow, &e);
-    return !route || auth_check(route, caller.rights, &e);
+    return route_find(is_gettable(x->method) ? "GET" : x->method, x->url, &id, allow, sizeof allow,
+                      &e);
+}
+
+/* Nobody without a token may fill the memory with bodies. The answer says why, later. */
+static bool is_refused(const struct exchange *x)
+{
+    const struct route *route = route_of(x);
+    struct error e;
+    struct caller caller;
+
+    return find_caller(x, false, &caller, &e) || !route || auth_check(route, caller.rights, &e);
 }
 
 /* Fields of which two would let a proxy and us see different requests (RFC 9112, 11.2). */
@@ -410,10 +414,13 @@ static void answer_and_resume(void *context)
     MHD_resume_connection(x->connection); /* x may be gone from here on */
 }
 
-/* What changes something waits for the disk. microhttpd asks again when the answer is there. */
+/* What changes something waits for the disk, as do copies and digests of large files. microhttpd
+ * asks again when the answer is there. */
 static bool leave_to_crew(struct exchange *x)
 {
-    if (is_gettable(x->method) || x->refused || x->too_large || x->malformed)
+    if (x->refused || x->too_large || x->malformed)
+        return false;
+    if (is_gettable(x->method) && !route_reads_files(route_of(x)))
         return false;
     x->task = (struct crew_task){answer_and_resume, x, NULL};
     MHD_suspend_connection(x->connection);
