@@ -27,6 +27,7 @@ struct trainer {
     struct traincomm_gradients *gradients;
     struct profile *profile;
     struct pace *pace;
+    bool said_sum; /* the log has how gradients are summed */
     double step_seconds_sum;
     double last_progress;           /* clock of the last line on stdout */
     int64_t first_step;             /* steps done when this attempt began */
@@ -184,12 +185,27 @@ static struct batch_result compute_batch(struct trainer *t, const struct loader_
     return (struct batch_result){loss, correct};
 }
 
+/* At the start, and when it is decided whether buckets travel during backward. */
+static void say_sum(struct trainer *t)
+{
+    char text[256];
+
+    if (t->said_sum || t->run->world == 1)
+        return;
+    t->said_sum = traincomm_gradients_describe(t->gradients, text, sizeof text);
+    if (t->run->rank == 0 && (t->said_sum || t->result.steps == t->first_step)) {
+        printf("The %s\n", text);
+        fflush(stdout);
+    }
+}
+
 static double train_update(struct trainer *t, int64_t step, double lr, struct step_times *times)
 {
     double clock = clock_monotonic();
     stall_doing(t->run->stall, STALL_ALLREDUCE);
     times->comm = traincomm_gradients_wait(t->gradients);
     stall_doing(t->run->stall, STALL_COMPUTE);
+    say_sum(t);
     train_lap(&clock, "all-reduce");
     double norm = sqrt(optimizer_step(t->optimizer, lr));
     model_params_changed(t->run->model);

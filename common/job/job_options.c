@@ -301,13 +301,14 @@ static const struct job_option options[] = {
      HELP("Write no checkpoints; on many nodes they reduce the throughput.")},
 
     {"/comm/fusion_bytes", JOB_OPTION_INTEGER, AT(comm.fusion_bytes), DEFAULT("33554432"), RANGE(1024, 1073741824), UNIT("bytes"),
-     HELP("Size of the buckets in which gradients are sent between machines. No effect within one machine, which uses pieces of 2 MiB "
+     HELP("Size of the buckets in which gradients are sent between machines. No effect within one machine, which uses pieces "
           "that stay in the cache.")},
     {"/comm/overlap", JOB_OPTION_BOOLEAN, AT(comm.overlap), DEFAULT("true"),
-     HELP("Send gradients between machines during the backward pass. No effect within one machine, which sums them after it.")},
+     HELP("Send gradients between machines during the backward pass, unless the first steps show that sending them after it is faster; "
+          "the results are the same. No effect within one machine, which sums them after it.")},
     {"/comm/dtype", CHOICE("fp32", "bf16"), AT(comm.dtype), DEFAULT("\"fp32\""),
-     HELP("Number format in which gradients are sent. bf16 halves the bytes: the gradients of each worker are rounded to 8 significant "
-          "bits and summed in fp32, and the sum is rounded again. Each rounding adds an error of at most 0.4 %, in either direction, "
+     HELP("Number format in which gradients are sent. bf16 halves the bytes: the gradients of each worker (between machines, the sum of "
+          "a machine's workers) are rounded to 8 significant bits and summed in fp32, and the sum is rounded again. Each rounding adds an error of at most 0.4 %, in either direction, "
           "whatever the number of workers.")},
     {"/profile/steps", JOB_OPTION_STEPS, OR_NULL, AT(profile.first_step), FLAG(profile.has_steps), DEFAULT("null"),
      RANGE(1, 1e9), UNIT("steps"),

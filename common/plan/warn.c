@@ -278,8 +278,8 @@ static void warn_of_comm(struct plan *plan, const struct job_spec *spec)
                 workers > 1
                     ? json_sprintf(
                           "comm.%s has no effect on one machine, where the gradients of the "
-                          "%lld workers are summed after the backward pass in pieces of "
-                          "2 MiB; it is for the exchange between machines "
+                          "%lld workers are summed after the backward pass in pieces "
+                          "that fit into the cache; it is for the exchange between machines "
                           "(cluster.nodes)",
                           keys[i] + strlen("/comm/"), workers)
                     : json_sprintf(

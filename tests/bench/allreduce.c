@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "common/median.h"
 #include "worker/comm/traincomm.h"
@@ -17,22 +18,51 @@
 #define TENSORS 161
 #define ROUNDS  5
 
-enum { PIECES, THREAD, CALLS, WAYS };
-static const char *const names[WAYS] = {"pieces", "thread", "calls"};
+static const struct {
+    const char *name;
+    enum traincomm_way way;
+} ways[] = {
+    {"pieces",  TRAINCOMM_WAY_PIECES },
+    {"thread",  TRAINCOMM_WAY_THREAD },
+    {"buckets", TRAINCOMM_WAY_CALLS  },
+    {"leaders", TRAINCOMM_WAY_LEADERS},
+    {"shared",  TRAINCOMM_WAY_SHARED }  /* of one machine alone */
+};
+enum { WAYS = sizeof ways / sizeof ways[0] };
 
-static double one_call(float *g)
+struct least {
+    double seconds, cpu_seconds; /* of the slowest rank, of all ranks */
+};
+
+static double cpu_seconds(void)
 {
-    double start = MPI_Wtime();
-    MPI_Allreduce(MPI_IN_PLACE, g, COUNT, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
-    return MPI_Wtime() - start;
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static void keep_least(double *least, double seconds)
+static void keep_least(struct least *least, double seconds, double cpu)
 {
-    double slowest_rank;
+    double slowest_rank, all;
     MPI_Allreduce(&seconds, &slowest_rank, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-    if (*least == 0 || slowest_rank < *least)
-        *least = slowest_rank;
+    MPI_Allreduce(&cpu, &all, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    if (least->seconds == 0 || slowest_rank < least->seconds)
+        least->seconds = slowest_rank;
+    if (least->cpu_seconds == 0 || all < least->cpu_seconds)
+        least->cpu_seconds = all;
+}
+
+/* way NULL: MPI_Allreduce in one call. */
+static void measure(struct traincomm_gradients *way, float *g, struct least *least)
+{
+    MPI_Barrier(MPI_COMM_WORLD);
+    double start = MPI_Wtime(), cpu = cpu_seconds();
+    if (way)
+        traincomm_gradients_wait(way);
+    else
+        MPI_Allreduce(MPI_IN_PLACE, g, COUNT, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+    double end = cpu_seconds();
+    keep_least(least, MPI_Wtime() - start, end - cpu);
 }
 
 /* So much arithmetic as takes one thread the seconds, if nobody takes the core from it. */
@@ -68,55 +98,56 @@ static double allreduce_step(struct traincomm_gradients *g, double backward, dou
     return MPI_Wtime() - start;
 }
 
-static void print_behind(struct traincomm_gradients *const *ways, double backward, int rank)
+static void print_behind(struct traincomm_gradients *const *sums, double backward, int rank)
 {
     double whole[WAYS][ROUNDS], unhidden[WAYS][ROUNDS];
 
     for (int i = 0; i < ROUNDS; i++)
         for (int w = 0; w < WAYS; w++)
-            whole[w][i] = allreduce_step(ways[w], backward, &unhidden[w][i]);
-    for (int w = 0; rank == 0 && w < WAYS; w++) {
-        printf(", \"%s_step_ms\": %.2f, \"%s_unhidden_ms\": %.2f", names[w],
-               median(whole[w], ROUNDS) * 1e3, names[w], median(unhidden[w], ROUNDS) * 1e3);
-    }
+            if (sums[w])
+                whole[w][i] = allreduce_step(sums[w], backward, &unhidden[w][i]);
+    for (int w = 0; rank == 0 && w < WAYS; w++)
+        if (sums[w])
+            printf(", \"%s_step_ms\": %.2f, \"%s_unhidden_ms\": %.2f", ways[w].name,
+                   median(whole[w], ROUNDS) * 1e3, ways[w].name, median(unhidden[w], ROUNDS) * 1e3);
 }
 
 int main(int argc, char **argv)
 {
     struct traincomm *c;
-    struct traincomm_gradients *ways[WAYS];
-    double least[WAYS + 1] = {0};
+    struct traincomm_gradients *sums[WAYS] = {NULL};
+    struct least least[WAYS + 1] = {0};
     double backward = argc == 3 && !strcmp(argv[1], "--backward") ? atof(argv[2]) / 1e3 : 0;
     float *g = calloc(COUNT, sizeof *g);
 
     if (traincomm_init(&c) || !g)
         return 1;
     for (int w = 0; w < WAYS; w++) {
-        struct traincomm_options options = {.way = w == PIECES   ? TRAINCOMM_WAY_PIECES
-                                                   : w == THREAD ? TRAINCOMM_WAY_THREAD
-                                                                 : TRAINCOMM_WAY_CALLS};
-        if (traincomm_gradients_create(c, g, COUNT, &options, &ways[w]))
+        struct traincomm_options options = {.way = ways[w].way};
+        if (traincomm_gradients_create(c, g, COUNT, &options, &sums[w]) &&
+            ways[w].way != TRAINCOMM_WAY_SHARED)
             return 1;
     }
-    for (int i = 0; i < ROUNDS; i++) {
-        MPI_Barrier(MPI_COMM_WORLD);
-        for (int w = 0; w < WAYS; w++)
-            keep_least(&least[w], traincomm_gradients_wait(ways[w]));
-        keep_least(&least[WAYS], one_call(g));
-    }
+    for (int i = 0; i < ROUNDS; i++)
+        for (int w = 0; w <= WAYS; w++)
+            if (w == WAYS || sums[w])
+                measure(w < WAYS ? sums[w] : NULL, g, &least[w]);
     if (traincomm_rank(c) == 0)
-        printf("{\"bytes\": %zu, \"ranks\": %d, \"pieces_ms\": %.2f, \"thread_ms\": %.2f, "
-               "\"buckets_ms\": %.2f, \"one_call_ms\": %.2f",
-               COUNT * sizeof *g, traincomm_size(c), least[PIECES] * 1e3, least[THREAD] * 1e3,
-               least[CALLS] * 1e3, least[WAYS] * 1e3);
+        printf("{\"bytes\": %zu, \"ranks\": %d", COUNT * sizeof *g, traincomm_size(c));
+    for (int w = 0; traincomm_rank(c) == 0 && w <= WAYS; w++) {
+        const char *name = w < WAYS ? ways[w].name : "one_call";
+        if (least[w].seconds > 0)
+            printf(", \"%s_ms\": %.2f, \"%s_cpu_ms\": %.2f", name, least[w].seconds * 1e3, name,
+                   least[w].cpu_seconds / traincomm_size(c) * 1e3);
+    }
     if (backward > 0) {
         measure_loops();
-        print_behind(ways, backward, traincomm_rank(c));
+        print_behind(sums, backward, traincomm_rank(c));
     }
     if (traincomm_rank(c) == 0)
         printf("}\n");
     for (int w = 0; w < WAYS; w++)
-        traincomm_gradients_destroy(ways[w]);
+        traincomm_gradients_destroy(sums[w]);
     free(g);
     traincomm_finalize(c);
     return 0;

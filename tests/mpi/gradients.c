@@ -63,9 +63,20 @@ static int stats_are_right(const struct traincomm_gradients *a,
            stats.unhidden_seconds > 0 && (!options->no_overlap || stats.hidden_seconds == 0);
 }
 
+static int says_overlap(const struct traincomm_gradients *a,
+                        const struct traincomm_options *options)
+{
+    bool blocks = options->way == TRAINCOMM_WAY_PIECES || options->way == TRAINCOMM_WAY_SHARED;
+    char text[256];
+
+    return traincomm_gradients_describe(a, text, sizeof text) &&
+           (strstr(text, "a step takes") != NULL) == (!blocks && !options->no_overlap) &&
+           (strstr(text, "during backward") || strstr(text, "after backward"));
+}
+
 static void check_options(struct traincomm *c, struct traincomm_options options, const char *what)
 {
-    enum { ROUNDS = 5 };
+    enum { ROUNDS = 8 }; /* the first 7 try to send behind backward and after it */
     struct traincomm_gradients *a = NULL;
     float *g = malloc(COUNT * sizeof *g);
     int right = traincomm_gradients_create(c, g, COUNT, &options, &a) == 0;
@@ -76,7 +87,8 @@ static void check_options(struct traincomm *c, struct traincomm_options options,
         traincomm_gradients_wait(a);
         right = is_sum(g, traincomm_size(c), options.dtype);
     }
-    tap_check(right && stats_are_right(a, &options, ROUNDS), what);
+    right = right && stats_are_right(a, &options, ROUNDS) && says_overlap(a, &options);
+    tap_check(right, what);
     traincomm_gradients_destroy(a);
     free(g);
 }
@@ -206,7 +218,10 @@ int main(void)
                     "calls: buckets of 1 MiB behind backward");
     gradients_check(c, 0, true, TRAINCOMM_WAY_CALLS, "calls: one bucket larger than the buffer");
     gradients_check(c, 100000, false, TRAINCOMM_WAY_CALLS, "calls: odd buckets after backward");
+    gradients_check(c, 0, true, TRAINCOMM_WAY_SHARED, "memory of the machine");
+    gradients_check(c, 100000, true, TRAINCOMM_WAY_LEADERS, "leaders: of one machine");
     check_two(c);
+    check_bf16(c, 0, TRAINCOMM_WAY_SHARED, "memory of the machine, in bf16");
     check_bf16(c, 0, TRAINCOMM_WAY_PIECES, "pieces in bf16");
     check_bf16(c, 100000, TRAINCOMM_WAY_THREAD, "a thread: odd buckets in bf16");
     check_bf16(c, 100000, TRAINCOMM_WAY_CALLS, "calls: odd buckets in bf16");

@@ -10,44 +10,70 @@
 #include <semaphore.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "worker/comm/internal.h"
 #include "worker/comm/narrow.h"
+#include "worker/comm/shared_sum.h"
 
 #define PIECE_FLOATS      ((size_t)1 << 19) /* 2 MiB: fits the second-level cache */
 #define BUCKET_BYTES      ((size_t)32 << 20)
 #define BUCKET_FLOATS_MAX (PIECE_BYTES_MAX / sizeof(float))
 #define POLL_SECONDS      1e-3
+#define SHARED_RANKS      3 /* from so many on a machine their shared memory is faster than MPI */
+#define TRIAL_ROUNDS      3 /* of each kind */
+#define TRIAL_GAIN        0.98 /* clearly faster */
 
-/* A range on its way in bf16. */
-struct narrow_bucket {
+/* Whether buckets travel behind backward or after it, which gives the same bits: the first rounds
+ * do both by turns, and the fastest round of each decides. */
+struct overlap_trial {
+    int round; /* the next one; from TRIAL_END on it is decided */
+    double since, least[2];
+};
+enum { TRIAL_AFTER, TRIAL_BEHIND, TRIAL_END = 2 * TRIAL_ROUNDS + 1 };
+
+/* What is done with a bucket, one after the other; each kind has a communicator of its own, where
+ * all ranks begin the buckets in the same order. */
+enum exchange {
+    SUM_ON_HOST,    /* its first rank, the leader, gets the sum of the machine's ranks */
+    SUM_OF_ALL,     /* of all ranks, or of all leaders */
+    SWAP_PARTS,     /* the same in bf16: each gets its part of all, */
+    GATHER_SUMS,    /* and sends the sums to all */
+    SPREAD_ON_HOST, /* the leader's to the machine's ranks */
+    EXCHANGES
+};
+
+struct bucket {
     float *at;
-    size_t n; /* that are narrow: narrow_whole */
-    MPI_Request gather;
+    size_t n;
+    int step; /* which of the object's exchanges is on its way */
+    bool done;
+    double started;
+    MPI_Request request;
 };
 
 struct traincomm_gradients {
     struct traincomm *c;
-    MPI_Comm comm;    /* buckets meet only those of the same object */
-    MPI_Comm gather;  /* of bf16's second exchange, so that each has an order of its own */
     float *gradients; /* (count), borrowed */
     size_t count, bucket_floats;
     enum traincomm_way way;
     bool overlap, narrow;
+    int peers, peer; /* ranks that sum between them, all or the leaders; this rank's number */
+    enum exchange steps[EXCHANGES]; /* of this rank, in order */
+    int step_count;
+    MPI_Comm comm[EXCHANGES]; /* MPI_COMM_NULL: not one of the steps */
+    struct shared_sum *shared;
     _Atomic size_t ready_from; /* gradients[ready_from..count) are complete on this rank */
     size_t sent_from;          /* gradients[sent_from..count) are on their way or done */
-    MPI_Request *requests;     /* of this round */
-    double *started;
-    int request_count;
-    struct narrow_bucket *buckets; /* of bf16: one for each request */
-    int gathered;                  /* of them, in order: the second exchange has begun */
-    float *rest;                   /* (rest_count): too few for a part for each rank */
-    size_t rest_count;
+    struct bucket *buckets;    /* of this round */
+    int bucket_count;
+    int finished;      /* of them, in order: all steps are done */
     double busy_since; /* buckets are on their way; 0: none is */
     double wait_since; /* traincomm_gradients_wait was called */
+    struct overlap_trial trial;
     struct traincomm_stats stats;
 
     /* TRAINCOMM_WAY_THREAD: between the first ready and the end of a wait the thread alone calls
@@ -64,98 +90,137 @@ static size_t gradient_bytes(const struct traincomm_gradients *g)
     return g->narrow ? sizeof(narrow_bf16) : sizeof *g->gradients;
 }
 
-/* ---- buckets in bf16 */
-
-static void begin_narrow(struct traincomm_gradients *g, int i, float *at, size_t n)
+static bool leads(const struct traincomm_gradients *g)
 {
-    size_t whole = narrow_whole(n, g->c->size);
-    int part = (int)(whole / (size_t)g->c->size);
-
-    g->buckets[i] = (struct narrow_bucket){at, whole, MPI_REQUEST_NULL};
-    if (whole < n) {
-        narrow_round(at + whole, n - whole);
-        g->rest = at + whole;
-        g->rest_count = n - whole;
-    }
-    narrow(at, whole);
-    MPI_Ialltoall(narrow_sent(at), part, MPI_UINT16_T, narrow_received(at, whole), part,
-                  MPI_UINT16_T, g->comm, &g->requests[i]);
+    return g->way != TRAINCOMM_WAY_LEADERS || g->c->host_rank == 0;
 }
 
-/* All ranks' parts of the next bucket are here: its sums go to all. */
-static void gather_next(struct traincomm_gradients *g)
-{
-    struct narrow_bucket *b = &g->buckets[g->gathered++];
+/* ---- a bucket's steps */
 
-    narrow_sum(b->at, b->n, g->c->rank, g->c->size);
+static void begin_swap(struct traincomm_gradients *g, struct bucket *b)
+{
+    size_t whole = narrow_whole(b->n, g->peers);
+    int part = (int)(whole / (size_t)g->peers);
+
+    narrow_round(b->at + whole, b->n - whole);
+    narrow(b->at, whole);
+    MPI_Ialltoall(narrow_sent(b->at), part, MPI_UINT16_T, narrow_received(b->at, whole), part,
+                  MPI_UINT16_T, g->comm[SWAP_PARTS], &b->request);
+}
+
+static void begin_gather(struct traincomm_gradients *g, struct bucket *b)
+{
+    size_t whole = narrow_whole(b->n, g->peers);
+
+    narrow_sum(b->at, whole, g->peer, g->peers);
     MPI_Iallgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, narrow_sent(b->at),
-                   (int)(b->n / (size_t)g->c->size), MPI_UINT16_T, g->gather, &b->gather);
+                   (int)(whole / (size_t)g->peers), MPI_UINT16_T, g->comm[GATHER_SUMS],
+                   &b->request);
 }
 
-/* Moves on what is on its way. All of it done? */
-static bool test_narrow(struct traincomm_gradients *g)
+/* Numbers too few for a part for each are in the last bucket alone, which is sent when the caller
+ * waits. */
+static void end_gather(struct traincomm_gradients *g, struct bucket *b)
 {
-    int done = 1, all = 1;
+    size_t whole = narrow_whole(b->n, g->peers);
 
-    while (g->gathered < g->request_count) {
-        MPI_Test(&g->requests[g->gathered], &done, MPI_STATUS_IGNORE);
-        if (!done)
-            break;
-        gather_next(g);
-    }
-    for (int i = 0; i < g->gathered; i++) {
-        MPI_Test(&g->buckets[i].gather, &done, MPI_STATUS_IGNORE);
-        all = all && done;
-    }
-    return all && g->gathered == g->request_count;
-}
-
-static void sum_rest(struct traincomm_gradients *g)
-{
-    if (g->rest_count == 0)
+    narrow_widen(b->at, whole);
+    if (whole == b->n)
         return;
-    MPI_Allreduce(MPI_IN_PLACE, g->rest, (int)g->rest_count, MPI_FLOAT, MPI_SUM, g->comm);
-    narrow_round(g->rest, g->rest_count);
-    g->rest_count = 0;
+    MPI_Allreduce(MPI_IN_PLACE, b->at + whole, (int)(b->n - whole), MPI_FLOAT, MPI_SUM,
+                  g->comm[SWAP_PARTS]);
+    narrow_round(b->at + whole, b->n - whole);
 }
 
-static void finish_narrow(struct traincomm_gradients *g)
+static void begin_step(struct traincomm_gradients *g, struct bucket *b)
 {
-    while (g->gathered < g->request_count) {
-        MPI_Wait(&g->requests[g->gathered], MPI_STATUS_IGNORE);
-        gather_next(g);
+    enum exchange step = g->steps[b->step];
+    MPI_Comm comm = g->comm[step];
+    int n = (int)b->n;
+
+    switch (step) {
+    case SUM_ON_HOST:
+        MPI_Ireduce(leads(g) ? MPI_IN_PLACE : b->at, leads(g) ? b->at : NULL, n, MPI_FLOAT, MPI_SUM,
+                    0, comm, &b->request);
+        break;
+    case SUM_OF_ALL:
+        MPI_Iallreduce(MPI_IN_PLACE, b->at, n, MPI_FLOAT, MPI_SUM, comm, &b->request);
+        break;
+    case SWAP_PARTS:
+        begin_swap(g, b);
+        break;
+    case GATHER_SUMS:
+        begin_gather(g, b);
+        break;
+    default:
+        MPI_Ibcast(b->at, n, MPI_FLOAT, 0, comm, &b->request);
     }
-    for (int i = 0; i < g->gathered; i++) {
-        MPI_Wait(&g->buckets[i].gather, MPI_STATUS_IGNORE);
-        narrow_widen(g->buckets[i].at, g->buckets[i].n);
-    }
-    g->gathered = 0;
-    sum_rest(g);
 }
 
-static void reduce_narrow_piece(struct traincomm_gradients *g, float *at, size_t n)
+/* The step has ended: the next one begins, or the bucket is done. */
+static void end_step(struct traincomm_gradients *g, struct bucket *b)
 {
-    begin_narrow(g, 0, at, n);
-    g->request_count = 1;
-    finish_narrow(g);
-    g->request_count = 0;
+    if (g->steps[b->step] == GATHER_SUMS)
+        end_gather(g, b);
+    if (b->step + 1 == g->step_count) {
+        b->done = true;
+        return;
+    }
+    b->step++;
+    begin_step(g, b);
+}
+
+/* May bucket i begin its next step? The one before has, as on all ranks. */
+static bool is_its_turn(const struct traincomm_gradients *g, int i)
+{
+    const struct bucket *b = &g->buckets[i], *before = b - 1;
+    return i == g->finished || before->done || before->step > b->step ||
+           b->step + 1 == g->step_count;
+}
+
+/* Moves on what can be. *moved: something was. All done? */
+static bool advance_buckets(struct traincomm_gradients *g, bool *moved)
+{
+    for (int i = g->finished; i < g->bucket_count; i++) {
+        struct bucket *b = &g->buckets[i];
+        int ended = 1;
+        while (!b->done && ended && is_its_turn(g, i)) {
+            MPI_Test(&b->request, &ended, MPI_STATUS_IGNORE);
+            if (ended)
+                end_step(g, b);
+            *moved = *moved || ended;
+        }
+    }
+    while (g->finished < g->bucket_count && g->buckets[g->finished].done)
+        g->finished++;
+    return g->finished == g->bucket_count;
+}
+
+static void finish_sent(struct traincomm_gradients *g)
+{
+    for (bool moved = false; !advance_buckets(g, &moved); moved = false)
+        if (!moved) /* the first is the one the others' order depends on */
+            MPI_Wait(&g->buckets[g->finished].request, MPI_STATUS_IGNORE);
+    g->bucket_count = g->finished = 0;
+}
+
+static void begin_bucket(struct traincomm_gradients *g, float *at, size_t n)
+{
+    struct bucket *b = &g->buckets[g->bucket_count++];
+
+    *b = (struct bucket){.at = at, .n = n, .started = comm_clock()};
+    begin_step(g, b);
 }
 
 /* ---- buckets */
 
 static void send_bucket(struct traincomm_gradients *g, size_t from)
 {
-    int i = g->request_count++;
-
-    g->started[i] = comm_clock();
+    begin_bucket(g, g->gradients + from, g->sent_from - from);
+    double started = g->buckets[g->bucket_count - 1].started;
     if (g->busy_since == 0)
-        g->busy_since = g->started[i];
-    if (g->narrow)
-        begin_narrow(g, i, g->gradients + from, g->sent_from - from);
-    else
-        MPI_Iallreduce(MPI_IN_PLACE, g->gradients + from, (int)(g->sent_from - from), MPI_FLOAT,
-                       MPI_SUM, g->comm, &g->requests[i]);
-    comm_span(g->c, "start bucket", i + 1, g->started[i],
+        g->busy_since = started;
+    comm_span(g->c, "start bucket", g->bucket_count, started,
               (g->sent_from - from) * gradient_bytes(g));
     g->stats.buckets++;
     g->sent_from = from;
@@ -186,13 +251,9 @@ static void end_hidden(struct traincomm_gradients *g, double now)
 
 static void test_buckets(struct traincomm_gradients *g)
 {
-    int done = 1;
+    bool moved = false;
 
-    if (g->busy_since > 0 && g->narrow)
-        done = test_narrow(g);
-    else if (g->busy_since > 0)
-        MPI_Testall(g->request_count, g->requests, &done, MPI_STATUSES_IGNORE);
-    if (done)
+    if (g->busy_since == 0 || advance_buckets(g, &moved))
         end_hidden(g, comm_clock());
 }
 
@@ -201,12 +262,8 @@ static void finish_buckets(struct traincomm_gradients *g)
     end_hidden(g, g->wait_since);
     send_rest(g);
     double start = comm_clock();
-    if (g->narrow)
-        finish_narrow(g);
-    else
-        MPI_Waitall(g->request_count, g->requests, MPI_STATUSES_IGNORE);
+    finish_sent(g);
     comm_span(g->c, "wait for buckets", 0, start, 0);
-    g->request_count = 0;
     g->busy_since = 0;
     /* before the caller goes on: the thread may wake up once more for a bucket that has gone */
     g->sent_from = g->count;
@@ -274,31 +331,80 @@ static void gradients_end_thread(struct traincomm_gradients *g)
 /* ---- making and ending */
 
 /* The environment's TRAINCOMM_WAY is for measurements: no program need be changed. */
-static int choose_way(const struct traincomm *c, enum traincomm_way wanted, int all_here,
+static int choose_way(const struct traincomm *c, enum traincomm_way wanted, int hosts,
                       enum traincomm_way *way)
 {
+    static const char *const names[] = {"auto", "pieces", "thread", "calls", "shared", "leaders"};
     const char *name = getenv("TRAINCOMM_WAY");
+    int ways = (int)(sizeof names / sizeof names[0]), named = 0;
 
-    if (name && !strcmp(name, "pieces"))
-        wanted = TRAINCOMM_WAY_PIECES;
-    else if (name && !strcmp(name, "thread"))
-        wanted = TRAINCOMM_WAY_THREAD;
-    else if (name && !strcmp(name, "calls"))
-        wanted = TRAINCOMM_WAY_CALLS;
-    else if (name && strcmp(name, "auto") != 0)
+    while (name && named < ways && strcmp(name, names[named]) != 0)
+        named++;
+    if (named == ways)
         return -TRAINCOMM_ERROR_ARGUMENT;
-    if (wanted == TRAINCOMM_WAY_AUTO)
-        wanted = all_here ? TRAINCOMM_WAY_PIECES : TRAINCOMM_WAY_CALLS;
+    if (name && named != TRAINCOMM_WAY_AUTO)
+        wanted = (enum traincomm_way)named;
+    if (wanted == TRAINCOMM_WAY_AUTO && hosts == 1)
+        wanted = c->size < SHARED_RANKS ? TRAINCOMM_WAY_PIECES : TRAINCOMM_WAY_SHARED;
+    else if (wanted == TRAINCOMM_WAY_AUTO)
+        wanted = hosts < c->size ? TRAINCOMM_WAY_LEADERS : TRAINCOMM_WAY_CALLS;
     *way = wanted;
+    if (wanted == TRAINCOMM_WAY_SHARED && hosts > 1)
+        return -TRAINCOMM_ERROR_ARGUMENT;
     return wanted == TRAINCOMM_WAY_THREAD && !c->many_threads ? -TRAINCOMM_ERROR_THREAD : 0;
 }
 
+static void gradients_find_steps(struct traincomm_gradients *g, int hosts)
+{
+    bool by_leaders = g->way == TRAINCOMM_WAY_LEADERS;
+
+    g->peers = by_leaders ? hosts : g->c->size;
+    if (by_leaders)
+        g->steps[g->step_count++] = SUM_ON_HOST;
+    if (leads(g) && !g->narrow)
+        g->steps[g->step_count++] = SUM_OF_ALL;
+    if (leads(g) && g->narrow) {
+        g->steps[g->step_count++] = SWAP_PARTS;
+        g->steps[g->step_count++] = GATHER_SUMS;
+    }
+    if (by_leaders)
+        g->steps[g->step_count++] = SPREAD_ON_HOST;
+}
+
+/* Collective: the same calls on all ranks. */
+static void gradients_make_comms(struct traincomm_gradients *g)
+{
+    MPI_Comm peers;
+
+    comm_wait_begins(g->c);
+    MPI_Comm_split(g->c->comm, leads(g) ? 0 : MPI_UNDEFINED, g->c->rank, &peers);
+    for (int i = 0; i < g->step_count; i++) {
+        bool on_host = g->steps[i] == SUM_ON_HOST || g->steps[i] == SPREAD_ON_HOST;
+        MPI_Comm_dup(on_host ? g->c->node : peers, &g->comm[g->steps[i]]);
+    }
+    if (peers != MPI_COMM_NULL) {
+        MPI_Comm_rank(peers, &g->peer);
+        MPI_Comm_free(&peers);
+    }
+    comm_wait_ends(g->c);
+}
+
+static size_t gradients_bucket_floats(const struct traincomm_gradients *g, size_t bytes)
+{
+    size_t n = (bytes ? bytes : BUCKET_BYTES) / sizeof(float), whole;
+
+    n = n < 1 ? 1 : n < BUCKET_FLOATS_MAX ? n : BUCKET_FLOATS_MAX;
+    if (!g->narrow)
+        return n;
+    whole = narrow_whole(n, g->peers); /* only the last bucket has a rest */
+    return whole ? whole : (size_t)g->peers;
+}
+
 static int gradients_make(struct traincomm *c, float *gradients, size_t count,
-                          const struct traincomm_options *options, int all_here,
+                          const struct traincomm_options *options, int hosts,
                           struct traincomm_gradients **out)
 {
     struct traincomm_gradients *g = calloc(1, sizeof *g);
-    size_t bucket_bytes = options->bucket_bytes ? options->bucket_bytes : BUCKET_BYTES;
 
     *out = g;
     if (!g)
@@ -307,28 +413,37 @@ static int gradients_make(struct traincomm *c, float *gradients, size_t count,
     g->gradients = gradients;
     g->count = g->sent_from = g->told_from = count;
     atomic_init(&g->ready_from, count);
-    g->overlap = !options->no_overlap;
-    g->bucket_floats = bucket_bytes / sizeof(float);
-    if (g->bucket_floats < 1)
-        g->bucket_floats = 1;
-    if (g->bucket_floats > BUCKET_FLOATS_MAX)
-        g->bucket_floats = BUCKET_FLOATS_MAX;
     g->narrow = options->dtype == TRAINCOMM_BF16;
-    if (g->narrow) { /* only the last bucket has a rest */
-        size_t ranks = (size_t)c->size, whole = narrow_whole(g->bucket_floats, c->size);
-        g->bucket_floats = whole ? whole : ranks;
-    }
-    size_t room = count / g->bucket_floats + 2;
-    g->requests = malloc(room * sizeof(MPI_Request));
-    g->started = malloc(room * sizeof *g->started);
-    g->buckets = calloc(room, sizeof *g->buckets);
-    if (!g->requests || !g->started || !g->buckets)
-        return -TRAINCOMM_ERROR_MEMORY;
-    int status = choose_way(c, options->way, all_here, &g->way);
+    for (int i = 0; i < EXCHANGES; i++)
+        g->comm[i] = MPI_COMM_NULL;
+    int status = choose_way(c, options->way, hosts, &g->way);
     g->stats.way = g->way;
+    bool blocks = g->way == TRAINCOMM_WAY_PIECES || g->way == TRAINCOMM_WAY_SHARED;
+    g->overlap = c->size > 1 && !options->no_overlap && !blocks;
+    g->trial.round = g->overlap ? 0 : TRIAL_END;
+    gradients_find_steps(g, hosts);
+    g->bucket_floats = gradients_bucket_floats(g, options->bucket_bytes);
+    g->buckets = calloc(count / g->bucket_floats + 2, sizeof *g->buckets);
+    if (!status && !g->buckets)
+        status = -TRAINCOMM_ERROR_MEMORY;
     if (!status && c->size > 1 && g->way == TRAINCOMM_WAY_THREAD)
         status = gradients_start_thread(g);
     return status;
+}
+
+/* All ranks have made theirs: what they make together. Collective. */
+static int gradients_join(struct traincomm_gradients *g)
+{
+    if (g->way == TRAINCOMM_WAY_SHARED)
+        return shared_sum_create(g->c, g->count, &g->shared);
+    gradients_make_comms(g);
+    return 0;
+}
+
+static void gradients_free(struct traincomm_gradients *g)
+{
+    free(g->buckets);
+    free(g);
 }
 
 int traincomm_gradients_create(struct traincomm *c, float *gradients, size_t count,
@@ -336,32 +451,25 @@ int traincomm_gradients_create(struct traincomm *c, float *gradients, size_t cou
                                struct traincomm_gradients **out)
 {
     static const struct traincomm_options defaults = {0};
-    int all_here = c->host_size == c->size;
     struct traincomm_gradients *g;
+    int hosts = c->host_rank == 0, status, worst;
 
     *out = NULL;
-    int status = gradients_make(c, gradients, count, options ? options : &defaults, all_here, &g);
-    int worst = status;
     comm_wait_begins(c);
+    MPI_Allreduce(MPI_IN_PLACE, &hosts, 1, MPI_INT, MPI_SUM, c->comm);
+    status = gradients_make(c, gradients, count, options ? options : &defaults, hosts, &g);
     MPI_Allreduce(&status, &worst, 1, MPI_INT, MPI_MIN, c->comm);
-    if (!worst) {
-        MPI_Comm_dup(c->comm, &g->comm);
-        if (g->narrow)
-            MPI_Comm_dup(c->comm, &g->gather);
-    }
     comm_wait_ends(c);
+    if (!worst)
+        worst = gradients_join(g);
     if (!worst) {
         *out = g;
         return 0;
     }
     if (g && !status && c->size > 1 && g->way == TRAINCOMM_WAY_THREAD)
         gradients_end_thread(g);
-    if (g) {
-        free(g->buckets);
-        free(g->started);
-        free(g->requests);
-    }
-    free(g);
+    if (g)
+        gradients_free(g);
     return worst;
 }
 
@@ -371,15 +479,64 @@ void traincomm_gradients_destroy(struct traincomm_gradients *g)
         return;
     if (g->c->size > 1 && g->way == TRAINCOMM_WAY_THREAD)
         gradients_end_thread(g);
+    shared_sum_destroy(g->shared);
     comm_wait_begins(g->c);
-    if (g->narrow)
-        MPI_Comm_free(&g->gather);
-    MPI_Comm_free(&g->comm);
+    for (int i = 0; i < EXCHANGES; i++)
+        if (g->comm[i] != MPI_COMM_NULL)
+            MPI_Comm_free(&g->comm[i]);
     comm_wait_ends(g->c);
-    free(g->buckets);
-    free(g->started);
-    free(g->requests);
-    free(g);
+    gradients_free(g);
+}
+
+/* ---- whether to send behind backward */
+
+static bool sends_behind(const struct traincomm_gradients *g)
+{
+    return g->overlap && (g->trial.round >= TRIAL_END || g->trial.round % 2 == TRIAL_BEHIND);
+}
+
+/* A round has ended. The ranks agree: of each kind the slowest rank's fastest. */
+static void trial_round(struct traincomm_gradients *g)
+{
+    struct overlap_trial *t = &g->trial;
+    double now = comm_clock(), seconds = now - t->since, *least = &t->least[t->round % 2];
+
+    t->since = now;
+    if (t->round > 0 && (*least == 0 || seconds < *least)) /* the first warms up */
+        *least = seconds;
+    if (++t->round < TRIAL_END)
+        return;
+    MPI_Allreduce(MPI_IN_PLACE, t->least, 2, MPI_DOUBLE, MPI_MAX, g->c->comm);
+    g->overlap = t->least[TRIAL_AFTER] > TRIAL_GAIN * t->least[TRIAL_BEHIND];
+}
+
+bool traincomm_gradients_describe(const struct traincomm_gradients *g, char *text, size_t bytes)
+{
+    static const char *const ways[] = {
+        [TRAINCOMM_WAY_PIECES] = "of one machine by MPI, after backward",
+        [TRAINCOMM_WAY_SHARED] = "of one machine through its shared memory, after backward",
+        [TRAINCOMM_WAY_CALLS] = "by MPI",
+        [TRAINCOMM_WAY_THREAD] = "by MPI and a thread",
+        [TRAINCOMM_WAY_LEADERS] = "by machine, then between one of each",
+    };
+    const struct overlap_trial *t = &g->trial;
+    bool tried = t->least[0] > 0 && t->round >= TRIAL_END;
+    int n = snprintf(text, bytes, "gradients of %d ranks are summed %s", g->c->size, ways[g->way]);
+
+    if (n < 0 || (size_t)n >= bytes || g->shared || g->way == TRAINCOMM_WAY_PIECES)
+        return true;
+    snprintf(text + n, bytes - (size_t)n, ", in buckets of %.3g MB, %s",
+             1e-6 * (double)(g->bucket_floats * gradient_bytes(g)),
+             !tried && g->overlap ? "during backward or after it as the first steps show"
+             : g->overlap         ? "during backward"
+                                  : "after backward");
+    n = (int)strlen(text);
+    if (tried)
+        snprintf(text + n, bytes - (size_t)n, ": a step takes %.4g s (%.4g s %s)",
+                 t->least[g->overlap ? TRIAL_BEHIND : TRIAL_AFTER],
+                 t->least[g->overlap ? TRIAL_AFTER : TRIAL_BEHIND],
+                 g->overlap ? "after it" : "during it");
+    return tried || !g->overlap;
 }
 
 /* ---- a round */
@@ -387,9 +544,9 @@ void traincomm_gradients_destroy(struct traincomm_gradients *g)
 void traincomm_gradients_ready(struct traincomm_gradients *g, size_t offset)
 {
     atomic_store(&g->ready_from, offset);
-    if (g->c->size == 1 || g->way == TRAINCOMM_WAY_PIECES || !g->overlap)
+    if (!sends_behind(g))
         return;
-    if (g->way == TRAINCOMM_WAY_CALLS) {
+    if (g->way != TRAINCOMM_WAY_THREAD) {
         send_full_buckets(g);
         test_buckets(g);
     } else if (g->told_from - offset >= g->bucket_floats) {
@@ -405,13 +562,24 @@ static void reduce_pieces(struct traincomm_gradients *g)
     for (size_t from = 0, n; from < g->count; from += n) {
         n = g->count - from < step ? g->count - from : step;
         double start = comm_clock();
-        if (g->narrow)
-            reduce_narrow_piece(g, g->gradients + from, n);
-        else
-            MPI_Allreduce(MPI_IN_PLACE, g->gradients + from, (int)n, MPI_FLOAT, MPI_SUM, g->comm);
+        if (g->narrow) {
+            begin_bucket(g, g->gradients + from, n);
+            finish_sent(g);
+        } else {
+            MPI_Allreduce(MPI_IN_PLACE, g->gradients + from, (int)n, MPI_FLOAT, MPI_SUM,
+                          g->comm[SUM_OF_ALL]);
+        }
         comm_span(g->c, "piece", (int)(from / step) + 1, start, n * gradient_bytes(g));
         g->stats.buckets++;
     }
+}
+
+static void reduce_shared(struct traincomm_gradients *g)
+{
+    double start = comm_clock();
+
+    g->stats.buckets += (uint64_t)shared_sum(g->shared, g->gradients, g->count, g->narrow);
+    comm_span(g->c, "shared memory", 1, start, g->count * gradient_bytes(g));
 }
 
 static void wait_for_thread(struct traincomm_gradients *g)
@@ -432,10 +600,14 @@ double traincomm_gradients_wait(struct traincomm_gradients *g)
         atomic_store(&g->ready_from, g->count);
     else if (g->way == TRAINCOMM_WAY_PIECES)
         reduce_pieces(g);
-    else if (g->way == TRAINCOMM_WAY_CALLS)
-        finish_buckets(g);
-    else
+    else if (g->way == TRAINCOMM_WAY_SHARED)
+        reduce_shared(g);
+    else if (g->way == TRAINCOMM_WAY_THREAD)
         wait_for_thread(g);
+    else
+        finish_buckets(g);
+    if (g->trial.round < TRIAL_END)
+        trial_round(g);
     comm_wait_ends(g->c);
     g->stats.rounds++;
     g->stats.bytes += g->c->size > 1 ? g->count * gradient_bytes(g) : 0;

@@ -66,6 +66,22 @@ static int learn_hosts(struct traincomm *c)
     return status;
 }
 
+/* The ranks of this machine. The environment's TRAINCOMM_HOST_RANKS makes several machines of it,
+ * of so many ranks each: for measurements and tests of what goes on between machines. */
+static void find_node(struct traincomm *c)
+{
+    const char *text = getenv("TRAINCOMM_HOST_RANKS");
+    int most = text ? atoi(text) : 0, rank;
+    MPI_Comm whole;
+
+    MPI_Comm_split_type(c->comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &whole);
+    MPI_Comm_rank(whole, &rank);
+    MPI_Comm_split(whole, most > 0 ? rank / most : 0, rank, &c->node);
+    MPI_Comm_free(&whole);
+    MPI_Comm_rank(c->node, &c->host_rank);
+    MPI_Comm_size(c->node, &c->host_size);
+}
+
 int traincomm_init_from(MPI_Comm comm, struct traincomm **out)
 {
     int threads, status;
@@ -80,9 +96,7 @@ int traincomm_init_from(MPI_Comm comm, struct traincomm **out)
     MPI_Comm_dup(comm, &c->comm);
     MPI_Comm_rank(c->comm, &c->rank);
     MPI_Comm_size(c->comm, &c->size);
-    MPI_Comm_split_type(c->comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &c->node);
-    MPI_Comm_rank(c->node, &c->host_rank);
-    MPI_Comm_size(c->node, &c->host_size);
+    find_node(c);
     MPI_Query_thread(&threads);
     c->many_threads = threads == MPI_THREAD_MULTIPLE;
     status = learn_hosts(c);

@@ -21,17 +21,21 @@ static void narrow_floats(const float *from, narrow_bf16 *to, size_t n)
         to[i] = (narrow_bf16)bits[i];
 }
 
-void narrow(float *at, size_t n)
+void narrow_copy(const float *from, narrow_bf16 *to, size_t n)
 {
-    narrow_bf16 *to = narrow_sent(at);
     size_t i = 0;
 
     for (; i + FLOATS <= n; i += FLOATS)
-        narrow_floats(at + i, to + i, FLOATS);
-    narrow_floats(at + i, to + i, n - i);
+        narrow_floats(from + i, to + i, FLOATS);
+    narrow_floats(from + i, to + i, n - i);
 }
 
-static void add(const narrow_bf16 *from, float *sum, size_t n)
+void narrow(float *at, size_t n)
+{
+    narrow_copy(at, narrow_sent(at), n);
+}
+
+void narrow_add(const narrow_bf16 *from, float *sum, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         uint32_t bits = (uint32_t)from[i] << 16;
@@ -51,7 +55,7 @@ void narrow_sum(float *at, size_t n, int rank, int ranks)
         float sum[FLOATS] = {0};
         step = part - i < FLOATS ? part - i : FLOATS;
         for (int r = 0; r < ranks; r++)
-            add(from + (size_t)r * part + i, sum, step);
+            narrow_add(from + (size_t)r * part + i, sum, step);
         narrow_floats(sum, to + i, step);
     }
 }
@@ -67,6 +71,14 @@ void narrow_widen(float *at, size_t n)
         for (size_t i = 0; i < step; i++)
             bits[i] = (uint32_t)from[end - step + i] << 16;
         memcpy(at + end - step, bits, step * sizeof *bits);
+    }
+}
+
+void narrow_widen_copy(const narrow_bf16 *from, float *to, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        uint32_t bits = (uint32_t)from[i] << 16;
+        memcpy(to + i, &bits, sizeof bits);
     }
 }
 

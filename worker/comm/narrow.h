@@ -32,9 +32,13 @@ static inline narrow_bf16 *narrow_received(float *at, size_t n)
 
 /* To nearest even; a NaN stays one. */
 void narrow(float *at, size_t n);
+/* The same to other memory, or to the beginning of its own. */
+void narrow_copy(const float *from, narrow_bf16 *to, size_t n);
+void narrow_add(const narrow_bf16 *from, float *sum, size_t n);
 /* The sums of what was received, into the rank's own part of what is sent. */
 void narrow_sum(float *at, size_t n, int rank, int ranks);
 void narrow_widen(float *at, size_t n);
+void narrow_widen_copy(const narrow_bf16 *from, float *to, size_t n);
 /* Rounds, and leaves them where they are. */
 void narrow_round(float *at, size_t n);
 

@@ -19,7 +19,8 @@
  *     traincomm_gradients_destroy(sum);
  *     traincomm_finalize(comm);
  *
- * Sums are the same bits on all ranks, and again the same with the same number of ranks.
+ * Sums are the same bits on all ranks, and again the same with the same number of ranks on each
+ * machine.
  *
  * "Collective": every rank calls it, at the same point of the program. Functions that return int
  * return 0 or a negative TRAINCOMM_ERROR_...; what MPI itself finds wrong (a rank or the network is
@@ -134,11 +135,17 @@ int traincomm_agree(struct traincomm *c, bool *stop, struct traincomm_failure *f
 struct traincomm_gradients;
 
 enum traincomm_way {
-    TRAINCOMM_WAY_AUTO,   /* pieces if all ranks are on one machine, otherwise calls */
+    TRAINCOMM_WAY_AUTO,   /* on one machine pieces for two ranks and shared for more; between
+                             machines leaders, or calls if each has one rank */
     TRAINCOMM_WAY_PIECES, /* blocking calls in traincomm_gradients_wait, on pieces that fit a cache
                            */
     TRAINCOMM_WAY_THREAD, /* buckets behind backward; a thread moves them on */
-    TRAINCOMM_WAY_CALLS   /* buckets behind backward; traincomm_gradients_ready moves them on */
+    TRAINCOMM_WAY_CALLS,  /* buckets behind backward; traincomm_gradients_ready moves them on */
+    /* Since 1.3. */
+    TRAINCOMM_WAY_SHARED, /* in traincomm_gradients_wait, through memory that the ranks of one
+                             machine share; with several machines an error */
+    TRAINCOMM_WAY_LEADERS /* as calls, in three steps: a machine's ranks give their sum to one of
+                             them, these sum between machines, and give the result back */
 };
 
 enum traincomm_dtype {
@@ -150,7 +157,8 @@ enum traincomm_dtype {
 
 struct traincomm_options {
     size_t bucket_bytes;        /* 0: 32 MiB */
-    bool no_overlap;            /* everything is sent by traincomm_gradients_wait */
+    bool no_overlap;            /* everything is sent by traincomm_gradients_wait; otherwise the
+                                   first 7 rounds try both, and the faster one stays */
     enum traincomm_way way;     /* on all ranks the same */
     enum traincomm_dtype dtype; /* of what is sent; on all ranks the same */
 };
@@ -180,6 +188,10 @@ struct traincomm_stats {
     enum traincomm_way way;  /* the one taken */
 };
 void traincomm_gradients_stats(const struct traincomm_gradients *g, struct traincomm_stats *out);
+
+/* In words for a log: "gradients of 4 ranks are summed ...". False: whether buckets travel during
+ * backward is not decided yet, and is after the first rounds. Since 1.3. */
+bool traincomm_gradients_describe(const struct traincomm_gradients *g, char *text, size_t bytes);
 
 /* ---- tracing */
 
