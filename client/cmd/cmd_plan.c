@@ -404,8 +404,7 @@ static int plan_file(const char *path, const struct cmd_args *args, struct plann
         code = cmd_fail(&e);
     } else if (code == 0) {
         /* A file that is not here may be on the daemon's machine. */
-        if (p->spec->model.init && weights_check(p->spec, &e) && e.code != ERR_NOT_FOUND)
-            problems_add(&problems, "/model/init", NULL, "%s", e.text);
+        weights_check(p->spec, true, &problems);
         p->plan = problems.count ? NULL : plan_make(p->spec, &inputs, &problems);
         if (p->plan) {
             plan_warn_unsupported(p->plan, &unsupported);

@@ -107,25 +107,27 @@ int64_t weights_step(const struct safetensors *file)
 
 /* ---- what does not fit */
 
-/* Words about what does not fit, as long as there is room. */
+/* Words about what does not fit: of the first ones in one text. */
 struct complaint {
     char text[1600];
     int count;
+    struct problems *rest; /* NULL: only counted */
 };
 
 static void __attribute__((format(printf, 2, 3)))
 complain(struct complaint *c, const char *format, ...)
 {
     size_t used = strlen(c->text);
+    char words[2 * NAME_BYTES + 256];
     va_list args;
 
-    if (c->count++ >= NAMED_AT_MOST)
-        return;
-    if (used && used + 3 < sizeof c->text)
-        used += (size_t)snprintf(c->text + used, sizeof c->text - used, "; ");
     va_start(args, format);
-    vsnprintf(c->text + used, sizeof c->text - used, format, args);
+    vsnprintf(words, sizeof words, format, args);
     va_end(args);
+    if (c->count++ < NAMED_AT_MOST)
+        snprintf(c->text + used, sizeof c->text - used, "%s%s", used ? "; " : "", words);
+    else if (c->rest)
+        problems_add(c->rest, "/model/init", NULL, "%s", words);
 }
 
 static const char *shape_text(const struct safetensors_tensor *t, char text[96])
@@ -184,9 +186,10 @@ static bool weights_is_wanted(const struct safetensors_tensor *wanted, size_t co
 }
 
 int weights_compare(const struct safetensors *file, const struct safetensors_tensor *wanted,
-                    size_t count, const char *path, const char *arch, struct error *e)
+                    size_t count, const char *path, const char *arch, struct problems *rest,
+                    struct error *e)
 {
-    struct complaint c = {{0}, 0};
+    struct complaint c = {.rest = rest};
 
     for (size_t i = 0; i < count; i++)
         check_tensor(file, &wanted[i], &c);
@@ -266,7 +269,7 @@ static void list_network(struct listing *l, const struct job_spec *spec)
         l->tensors[i].name = l->names[i]; /* they move no more */
 }
 
-int weights_check(const struct job_spec *spec, struct error *e)
+static int check_file(const struct job_spec *spec, struct problems *rest, struct error *e)
 {
     struct listing l = {0};
     struct safetensors *file;
@@ -277,9 +280,22 @@ int weights_check(const struct job_spec *spec, struct error *e)
         return status;
     list_network(&l, spec);
     status = l.failed ? error_set(e, ERR_NO_MEMORY, "no memory to list a model's tensors")
-                      : weights_compare(file, l.tensors, l.count, path, spec->model.arch, e);
+                      : weights_compare(file, l.tensors, l.count, path, spec->model.arch, rest, e);
     free(l.tensors);
     free(l.names);
     safetensors_close(file);
     return status;
+}
+
+void weights_check(const struct job_spec *spec, bool elsewhere, struct problems *problems)
+{
+    struct problems rest = {0};
+    struct error e;
+    int status = spec->model.init ? check_file(spec, &rest, &e) : 0;
+
+    if (status && !(elsewhere && status == -ERR_NOT_FOUND))
+        problems_add(problems, "/model/init", NULL, "%s", e.text);
+    for (size_t i = 0; i < rest.count; i++)
+        problems_add(problems, rest.items[i].pointer, NULL, "%s", rest.items[i].message);
+    problems_clear(&rest);
 }

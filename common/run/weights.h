@@ -6,10 +6,12 @@
 #define TRAIND_COMMON_RUN_WEIGHTS_H
 
 #include <limits.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "common/job/job_spec.h"
+#include "common/problem.h"
 #include "common/run/safetensors.h"
 
 /* The file that model.init means: itself; the model.safetensors of a checkpoint's folder; of the
@@ -20,13 +22,17 @@ int weights_find(const char *init, char path[PATH_MAX], struct error *e);
 /* Opens the file that model.init means, beneath data_roots. *out: as safetensors_open. */
 int weights_open(const char *init, char path[PATH_MAX], struct safetensors **out, struct error *e);
 
-/* ERR_INVALID naming each tensor (the first ten) that is missing, of another shape or dtype, or not
- * one of the wanted; counters (I64) may be missing. arch is for the message. */
+/* ERR_INVALID naming each tensor that is missing, of another shape or dtype, or not one of the
+ * wanted; counters (I64) may be missing. *e has the first ten; the others are added to rest (NULL:
+ * only counted), with the pointer /model/init. arch is for the message. */
 int weights_compare(const struct safetensors *file, const struct safetensors_tensor *wanted,
-                    size_t count, const char *path, const char *arch, struct error *e);
+                    size_t count, const char *path, const char *arch, struct problems *rest,
+                    struct error *e);
 
-/* Opens the file of spec->model.init and compares its header with the network of the job. */
-int weights_check(const struct job_spec *spec, struct error *e);
+/* Opens the file of spec->model.init, if there is one, compares its header with the network of the
+ * job and adds what is wrong to the problems. elsewhere: a file that is not here may be where the
+ * job runs, and is no problem. */
+void weights_check(const struct job_spec *spec, bool elsewhere, struct problems *problems);
 
 /* The step the weights were saved at, as train-worker writes it; 0: the file does not say. */
 int64_t weights_step(const struct safetensors *file);

@@ -110,6 +110,8 @@ unfit "a named pipe" ".model.init = \"$work/pipe\"" 'is a named pipe, not a regu
 unfit "a text" ".model.init = \"$work/text.safetensors\"" 'not a sound safetensors file'
 unfit "a file that was cut" ".model.init = \"$work/cut.safetensors\"" 'is cut off'
 unfit "weights of another network" ".model.init = \"$last\" | .model.arch = \"resnet34\"" 'do not fit resnet34: .*layer1.2.conv1.weight is missing'
+is "$(jq -r '.errors[].message' <<<"$body" | grep -o '[^ ]* is missing' | sort -u | wc -l)" \
+    "$(("$(jq -r '.errors[0].message | capture("and (?<n>[0-9]+) more").n' <<<"$body")" + 10))" "each tensor that is missing is named"
 unfit "weights of other classes" ".model.init = \"$last\" | .model.classes = 11" 'fc.weight is for 10 classes, the job has 11'
 unfit "weights of another stem" ".model.init = \"$last\" | .model.stem = \"imagenet\"" 'conv1.weight has shape'
 document ".model.init = \"$last\" | .model.classes = 11"

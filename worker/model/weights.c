@@ -180,7 +180,7 @@ int model_load_file(struct model *m, struct safetensors *file, const char *path,
     if (status)
         return status;
     list_model(&l);
-    status = weights_compare(file, l.tensors, l.count, path, l.m->config.arch->name, e);
+    status = weights_compare(file, l.tensors, l.count, path, l.m->config.arch->name, NULL, e);
     if (!status)
         status = import_file(m, &l, file, e);
     free_listing(&l);
@@ -216,7 +216,7 @@ int model_load_buffers(const struct model *m, const struct model_buffer *buffers
     status = allocate_listing(&l, m, count, e);
     if (!status) {
         list_buffers(&l, buffers, count);
-        status = weights_compare(file, l.tensors, l.count, path, l.m->config.arch->name, e);
+        status = weights_compare(file, l.tensors, l.count, path, l.m->config.arch->name, NULL, e);
         if (!status)
             status = import_buffers(&l, file, e);
         free_listing(&l);

@@ -230,12 +230,6 @@ void permit_spec(const struct job_spec *spec, const struct config *config, bool 
 /* Weights that do not fit are better known now than when the job has waited for its slots. */
 void permit_weights(const struct job_spec *spec, struct problems *problems)
 {
-    bool elsewhere = spec->cluster.launcher != JOB_LAUNCHER_LOCAL; /* what the nodes may see */
-    struct error e;
-
-    if (!spec->model.init)
-        return;
-    int status = weights_check(spec, &e);
-    if (status && !(elsewhere && status == -ERR_NOT_FOUND))
-        problems_add(problems, "/model/init", NULL, "%s", e.text);
+    weights_check(spec, spec->cluster.launcher != JOB_LAUNCHER_LOCAL /* what the nodes may see */,
+                  problems);
 }
