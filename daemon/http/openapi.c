@@ -163,7 +163,7 @@ static void openapi_add_problem(json_t *responses, const struct described *d, in
     snprintf(code, sizeof code, "%d", status);
     if (json_object_get(media, "examples"))
         json_object_set_new(responses, code,
-                            json_pack("{s:s, s:{s:O}}", "description", "What is wrong (RFC 9457)",
+                            json_pack("{s:s, s:{s:O}}", "description", "Problem (RFC 9457)",
                                       "content", "application/problem+json", media));
     else
         json_object_set_new(responses, code, openapi_reference("responses", "Problem"));
@@ -204,7 +204,7 @@ static json_t *good_answer(const struct described *d, const char *code, const js
     json_object_foreach (json_object_get(d->doc, "answer_headers"), name, words)
         add_header(answer, name, json_string_value(words));
     if (is_tagged(d))
-        add_header(answer, "ETag", "the answer's entity tag, for If-None-Match");
+        add_header(answer, "ETag", "entity tag of the answer, for If-None-Match");
     return answer;
 }
 
@@ -344,17 +344,18 @@ static json_t *components_of(json_t *const docs[])
     json_t *schemas = json_pack("{s:o, s:o}", "JobDocument", openapi_job_schema(true), "JobSpec",
                                 openapi_job_schema(false));
     json_t *problem =
-        json_pack("{s:s, s:{s:{s:o}}}", "description", "What is wrong (RFC 9457)", "content",
+        json_pack("{s:s, s:{s:{s:o}}}", "description", "Problem (RFC 9457)", "content",
                   "application/problem+json", "schema", openapi_reference("schemas", "Problem"));
     json_t *too_many = json_deep_copy(problem);
     json_t *unchanged = json_pack("{s:s}", "description",
-                                  "As before: the entity tag is one of those in If-None-Match");
+                                  "Not modified: the entity tag is one of those in If-None-Match");
 
     for (size_t i = 0; api_docs[i].name; i++)
         json_object_update(schemas, json_object_get(docs[i], "schemas"));
     add_header(too_many, "Retry-After", "seconds");
     json_t *tag = json_pack("{s:s, s:s, s:s, s:{s:s}}", "name", "If-None-Match", "in", "header",
-                            "description", "entity tags that the caller knows: 304 if one is right",
+                            "description",
+                            "entity tags of answers the client has; 304 if one of them is current",
                             "schema", "type", "string");
     return json_pack("{s:o, s:{s:o}, s:{s:o, s:o, s:o}, s:{s:{s:s, s:s, s:s}}}", "schemas", schemas,
                      "parameters", "IfNoneMatch", tag, "responses", "Problem", problem, "TooMany",
@@ -383,11 +384,11 @@ static json_t *roles_of(void)
 
 #define DOCS_MAX 32
 
-static const char about[] = "Trains ResNets on clusters of CPUs. A GET may be sent as HEAD. "
-                            "Answers are compressed for those "
-                            "who send Accept-Encoding: gzip. Errors are application/problem+json "
-                            "(RFC 9457). Listings go on at "
-                            "\"next\", which is null on the last page.";
+static const char about[] = "traind trains image classifiers on CPU clusters. Every GET route also "
+                            "answers HEAD. Answers are compressed for clients that send "
+                            "Accept-Encoding: gzip. Errors are application/problem+json (RFC "
+                            "9457). Lists have a field next: pass it as after (or from) to get the "
+                            "next page; it is null on the last page.";
 
 json_t *openapi_document(void)
 {
