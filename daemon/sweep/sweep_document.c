@@ -389,8 +389,12 @@ static size_t sweep_name_max(void)
 
 static void sweep_name_value(FILE *out, const char *pointer, const json_t *value)
 {
-    char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(6));
+    char *text = NULL;
 
+    if (!json_is_real(value))
+        text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+    else if (asprintf(&text, "%.6g", json_real_value(value)) < 0) /* 2, not 2.0 */
+        text = NULL;
     fputc(' ', out);
     for (const char *c = pointer + (*pointer == '/'); *c; c++)
         fputc(*c == '/' ? '.' : *c, out);
