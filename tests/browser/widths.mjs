@@ -1,4 +1,5 @@
-// Every page at every width: nothing lies over something else, nothing leaves its card, and the page does not scroll sideways.
+// Every page at every width: nothing lies over something else, nothing leaves its card, and the page does not scroll sideways. Everything
+// that can be used is reached by Tab, with a ring around it.
 // node widths.mjs http://HOST:PORT SOCKET PID TRAIND STATE CONFIG. Prints TAP.
 
 import { execFileSync } from "node:child_process";
@@ -38,6 +39,31 @@ function faults() {
   return found.join("\n");
 }
 
+// What Tab does not reach, or reaches without showing where it is. Radio buttons that are not chosen are reached by the arrow keys.
+async function unreached(page) {
+  await page.evaluate(() => {
+    document.activeElement?.blur();
+    document.querySelectorAll("[data-tabbed]").forEach((e) => delete e.dataset.tabbed);
+    window.scrollTo(0, 0);
+  });
+  const unseen = [];
+  for (let i = 0; i < 300; i++) {
+    await page.keyboard.press("Tab");
+    const fault = await page.evaluate(() => {
+      const at = document.activeElement, style = getComputedStyle(at), { top, bottom } = at.getBoundingClientRect();
+      if (at === document.body || at.dataset.tabbed) return null;
+      at.dataset.tabbed = "yes";
+      const ring = (style.outlineStyle !== "none" && parseFloat(style.outlineWidth) > 0) || style.boxShadow !== "none";
+      return ring && bottom > 0 && top < innerHeight ? "" : `not seen: ${at.outerHTML.slice(0, 100)}`;
+    });
+    if (fault === null) break;
+    if (fault) unseen.push(fault);
+  }
+  return [...unseen, ...await page.evaluate(() => [...document.querySelectorAll("a[href], button, input, select, textarea, summary, [tabindex='0']")]
+    .filter((e) => e.isConnected && e.checkVisibility({ visibilityProperty: true, opacityProperty: true }) && !e.disabled && !e.dataset.tabbed && e.tabIndex >= 0 && (e.type !== "radio" || e.checked))
+    .map((e) => `not reached: ${e.outerHTML.slice(0, 100)}`))].join("\n");
+}
+
 const browser = await openBrowser();
 const { page } = browser;
 try {
@@ -67,12 +93,19 @@ try {
       await until(`${name} at ${width}`, async () => (found = await page.evaluate(faults)) === "", 3).catch(() => {});
       ok(found === "", `${name} at ${width} pixels: nothing overlaps or overflows`, found);
     }
+    // A page that follows a job may put a new row under the eyes of this check: once more then.
+    let missed = "";
+    await until(`${name} by keyboard`, async () => (missed = await unreached(page)) === "", 10).catch(() => {});
+    ok(missed === "", `${name}: Tab reaches everything, and shows where it is`, missed);
   }
   await page.goto(`${origin}/docs#cancelJob`);
   const api3 = await api("/openapi.json");
   await page.locator("details#cancelJob[open]").waitFor();
   same(await page.locator(".docs section:not(:last-child) details").count(), Object.values(api3.paths).flatMap(Object.keys).length, "the API's page has every operation");
   await accessible(page, "the API's page");
+  await page.emulateMedia({ colorScheme: "dark" });
+  await accessible(page, "the API's page in the dark");
+  await page.emulateMedia({ colorScheme: "light" });
   await page.goto(origin + "/");
   same(await page.locator("#version").textContent(), `traind ${(await api("/healthz")).version}`, "the dashboard says its version");
   await cancelAll();

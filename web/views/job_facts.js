@@ -112,7 +112,7 @@ const WORDS = {
 
 // Keeps the job's events but for its steps. {element, update(signal) -> events}
 export function eventsCard(id) {
-  const card = tableCard("Events", [["When", ""], ["What", ""], ["", ""]], "None yet.", "events");
+  const card = tableCard("Events", [["When", ""], ["Event", ""], ["Details", ""]], "None yet.", "events");
   const events = [];
   let after = 0;
   return {
