@@ -14,7 +14,8 @@ export function timeLeft(job, askedAtMs) {
 }
 
 // Who submitted it: the name, or a link to the sweep whose job it is.
-export function submitter(job) {
+// short: without what kind of name it is
+export function submitter(job, short = false) {
   const [, sweep] = /^sweep (\d+)$/.exec(job.submitted_by ?? "") ?? [];
-  return sweep ? h("a", { href: `#/sweeps/${sweep}` }, job.submitted_by) : job.submitted_by ?? "";
+  return sweep ? h("a", { href: `#/sweeps/${sweep}` }, job.submitted_by) : (job.submitted_by ?? "").replace(short ? /^(user|token):/ : "", "");
 }

@@ -10,7 +10,7 @@ const FORMATS = { top1: percent, top5: percent, images_per_sec: rate, ttt_second
 export const axisFormat = (metric) => (metric.startsWith("top") ? (x) => `${number(100 * x)} %` : metricFormat(metric));
 export const metricFormat = (metric) => FORMATS[metric] ?? number;
 
-// Trials that halving has left behind: another of the same point has gone on to a higher rung, or the rung's best have.
+// Trials that halving has not promoted: another of the same point has gone on to a higher rung, or the rung's best have.
 export function isPassed(trial, trials) {
   return trials.some((other) => other.rung > trial.rung) && !trials.some((other) => other.number === trial.number && other.rung > trial.rung);
 }
@@ -19,7 +19,7 @@ export function isPassed(trial, trials) {
 export function outcome(trial, trials) {
   if (trial.state !== "succeeded") return trial.state;
   if (trials.some((other) => other.number === trial.number && other.rung > trial.rung)) return "promoted";
-  return isPassed(trial, trials) ? "left behind" : "succeeded";
+  return isPassed(trial, trials) ? "not promoted" : "succeeded";
 }
 
 // How many jobs a sweep's document asks for; null where it cannot be told.

@@ -65,7 +65,7 @@ try {
   const submitted = await fetch(`${origin}/v1/jobs`, { method: "POST", headers: { Authorization: `Bearer ${token}` }, body: JSON.stringify({ ...JOB, name: "watched", steps: 100000, model: { ...JOB.model, arch: "resnet18" } }) });
   const { id } = await submitted.json();
   await page.locator("tr[data-job]").getByRole("link", { name: "watched" }).waitFor();
-  same(await page.locator("td.who").textContent(), "token:browser", "who submitted it is the token's name");
+  same(await page.locator("td.who span").evaluate((who) => [who.textContent, who.title].join()), "browser,token:browser", "who submitted it is the token's name");
   await page.reload();
   await page.locator("tr[data-job]").getByRole("link", { name: "watched" }).click();
   await page.locator(".title .badge[data-state=running]").waitFor();

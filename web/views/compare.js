@@ -70,7 +70,7 @@ const tool = (words, label, work) => h("button", { type: "button", class: "tool"
 
 function resultsCard(toggled) {
   const body = h("tbody");
-  let rows = [];
+  let rows = [], known = "";
   const names = ["Job", "State", ...RESULTS.map(([name]) => name)];
   const element = h("section", { class: "card results" }, h("header", {}, h("h2", {}, "Results"),
     tool("csv", "Results as csv, to download", () => download("results.csv", "text/csv", csv([["id", "name", ...names.slice(1)], ...rows])))),
@@ -90,9 +90,12 @@ function resultsCard(toggled) {
   };
   const update = (jobs, hidden) => {
     rows = jobs.map((job) => [job.id, job.name, job.state, ...RESULTS.map(([, value]) => value(job))]);
-    const focused = body.contains(document.activeElement) ? document.activeElement.dataset.job : null;
+    const text = JSON.stringify([rows, [...hidden]]);
+    if (text === known) return;
+    known = text;
+    const focused = body.contains(document.activeElement) ? document.activeElement : null, id = focused?.closest("tr").dataset.job;
     body.replaceChildren(...jobs.map((job, i) => row(job, i, jobs, hidden)));
-    if (focused) body.querySelector(`input[data-job="${focused}"]`)?.focus();
+    if (focused) body.querySelector(`tr[data-job="${id}"] ${focused.tagName}`)?.focus();
   };
   return { element, update };
 }
@@ -175,11 +178,14 @@ class Page {
     this.results.update(jobs, this.hidden);
     this.differences.update(jobs, this.given);
     this.scaling.update(jobs, this.given);
+    const data = CHARTS.map((kind) => chartData(jobs, kind, this.x, this.hidden));
+    const low = Math.min(...data.map(({ x }) => x[0] ?? Infinity)), high = Math.max(...data.map(({ x }) => x.at(-1) ?? -Infinity));
+    this.group.whole = low < high ? [low, high] : null; // one evaluation is a point at its place, not the middle of an axis of its own
     CHARTS.forEach((kind, i) => {
       const series = seriesOf(jobs, kind, this.hidden), keys = series.map((s) => s.key + s.label).join();
       if (this.charts[i].keys !== keys) this.charts[i].setSeries(series);
       this.charts[i].keys = keys;
-      this.charts[i].update(chartData(jobs, kind, this.x, this.hidden));
+      this.charts[i].update(data[i]);
     });
   }
 

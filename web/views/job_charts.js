@@ -13,7 +13,7 @@ const RANK_POINTS = 240;
 const ms = (x) => `${f.rate(x)} ms`;
 
 const PHASES = [["data_ms", "data", "--c5"], ["forward_ms", "forward", "--c1"], ["backward_ms", "backward", "--c3"],
-  ["comm_ms", "unhidden all-reduce", "--c7"], ["optim_ms", "optimiser", "--c4"], ["rest_ms", "rest", "--c8"]];
+  ["comm_ms", "all-reduce (not overlapped)", "--c7"], ["optim_ms", "optimiser", "--c4"], ["rest_ms", "rest", "--c8"]];
 
 const CHARTS = [
   { id: "loss", title: "Loss", log: true, series: [
@@ -84,7 +84,7 @@ function bar(group, settings, changed) {
   const keys = h("ul", { class: "marks-key" }, ...[["checkpoint", "--muted"], ["restart", "--danger"], ["straggler", "--warn"]].map(([name, color]) =>
     h("li", {}, h("i", { style: `--c: var(${color})` }), name)));
   const element = h("div", { class: "chart-bar", role: "group", "aria-label": "What the charts show" },
-    h("span", { class: "quiet" }, "over"), axis.element, h("label", {}, "smoothing", slider),
+    h("span", { class: "quiet" }, "x-axis"), axis.element, h("label", {}, "smoothing", slider),
     h("div", { class: "choice" }, button("−", "Zoom out", () => group.zoomBy(2)), button("+", "Zoom in", () => group.zoomBy(0.5)), all), keys);
   return { element, axis, zoomed: (range) => { all.disabled = !range; } };
 }

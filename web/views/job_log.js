@@ -58,7 +58,7 @@ export function logView(id) {
       if (wanted !== attempt) {
         attempt = wanted;
         [all, from, decoder] = ["", 0, new TextDecoder()];
-        whole.replaceChildren(fileLink("all of it", `/v1/jobs/${id}/log?attempt=${Math.max(1, attempt)}`, `job-${id}-attempt-${attempt}.log`));
+        whole.replaceChildren(fileLink("complete log", `/v1/jobs/${id}/log?attempt=${Math.max(1, attempt)}`, `job-${id}-attempt-${attempt}.log`));
         render();
       }
       if (attempt < 1) return;

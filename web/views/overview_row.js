@@ -43,7 +43,8 @@ export function jobRow(id, picked) {
     setDatum(left, time?.value ?? null, f.duration(time?.value));
     say(band, time?.high ? `${f.duration(time.low)} to ${f.duration(time.high)}` : start !== null ? `starts in ${f.duration(Math.max(0, start))}`
       : job.ttt_seconds ? `took ${f.duration(job.ttt_seconds)}` : "");
-    if (who.dataset.by !== (job.submitted_by ?? "")) who.replaceChildren(job.submitted_by ? submitter(job) : f.none);
+    if (who.dataset.by !== (job.submitted_by ?? "")) who.replaceChildren(job.submitted_by ? submitter(job, true) : f.none);
+    mark(who, "title", job.submitted_by ?? "");
     mark(who, "data-by", job.submitted_by ?? "");
     say(submitted, f.ago(job.created_at));
     mark(submitted, "title", f.date(job.created_at));

@@ -38,13 +38,13 @@ function valueOf(trial, key) {
 
 function trialsCard(page) {
   const head = h("tr"), body = h("tbody"), shown = h("span", { class: "where" });
-  const element = h("section", { class: "card trials" }, h("header", {}, h("h2", {}, "Trials, the best first"), shown, h("div", { class: "tools" },
+  const element = h("section", { class: "card trials" }, h("header", {}, h("h2", {}, "Trials, best first"), shown, h("div", { class: "tools" },
     h("button", { type: "button", class: "tool", "aria-label": "Trials as csv, to download", onclick: () => download(`sweep-${page.id}.csv`, "text/csv", csv(page.rows())) }, "csv"))),
     h("div", { class: "scroll wide", role: "group", tabindex: 0, "aria-label": "Trials" }, h("table", {}, h("thead", {}, head), body)));
   const row = (trial, place) => {
     const state = badge(), words = outcome(trial, page.sweep.trials), best = page.isBest(trial);
     setBadge(state, words);
-    mark(state, "data-state", { promoted: "succeeded", "left behind": "passed", stopped: "cancelled", submitted: "running", waiting: "queued" }[words] ?? words);
+    mark(state, "data-state", { promoted: "succeeded", "not promoted": "passed", stopped: "cancelled", submitted: "running", waiting: "queued" }[words] ?? words);
     return h("tr", { class: best ? "winner" : "", "data-job": trial.job ?? "", "data-trial": `${trial.number}.${trial.rung}` },
       h("td", { class: "num" }, trial.metric === null ? f.none : f.count(place)), ...page.keys.map((key) => h("td", { class: typeof valueOf(trial, key) === "number" ? "num" : "" },
         h("data", { value: writeText(valueOf(trial, key)) }, typeof valueOf(trial, key) === "number" ? f.number(valueOf(trial, key)) : wordOf(valueOf(trial, key))))),
@@ -145,7 +145,7 @@ class Page {
     this.logX = this.logBox("x", "log x");
     this.logY = this.logBox("y", "log y");
     this.metric = h("span");
-    this.scatter.element.append(h("p", { class: "help" }, "● a result  ○ left behind  ✕ none  ◯ around: the best. A click opens the job."));
+    this.scatter.element.append(h("p", { class: "help" }, "● result  ○ not promoted  ✕ no result  ◯ best trial. Click a point to open its job."));
     this.scatter.controls.append(h("label", {}, this.metric, "by", this.select), this.logX.element, this.logY.element);
     this.parallel.controls.append(h("p", { class: "help" }, "Drag along an axis to filter; click the axis to remove the filter."));
     this.parallel.element.append(this.filters.element);
@@ -247,7 +247,7 @@ class Page {
     const kept = trials.filter((t) => this.keeps(t)).length;
     const many = `${kept === trials.length ? trials.length : `${kept} of ${trials.length}`} trials`;
     const common = (t) => ({ goodness: this.goodness(t), faint: !this.keeps(t), best: this.isBest(t) });
-    const points = ended.map((t) => ({ ...common(t), x: valueOf(t, this.x), y: t.metric, job: t.job, open: t.state === "stopped" || outcome(t, trials) === "left behind",
+    const points = ended.map((t) => ({ ...common(t), x: valueOf(t, this.x), y: t.metric, job: t.job, open: t.state === "stopped" || outcome(t, trials) === "not promoted",
       words: `job ${t.job ?? f.none}: ${document.metric} ${this.format(t.metric)} at ${wordOf(valueOf(t, this.x))}` }));
     this.scatter.update({ x, y, points }, `${document.metric} against ${this.called(this.x)} of ${many}; the table of trials has the numbers`);
     const axes = [...this.keys.map((key) => ({ ...this.axis(key, this.ranges[key]?.log), key, name: this.called(key) })),
