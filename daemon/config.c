@@ -93,7 +93,7 @@ static const struct config_key keys[] = {
     {"slurm.restd_token", 's', NULL, 0, 0, FIELD(slurm_restd_token),
      "file with the JSON web token for slurmrestd, read for each call (default: none)"},
     {"slurm.start", 'w', "mpirun", 0, 0, FIELD(slurm_start),
-     "program that starts the ranks in a Slurm job: mpirun, or srun (--mpi=pmix)"},
+     "program that starts the workers in a Slurm job: mpirun, or srun (--mpi=pmix)"},
     {"slurm.account", 's', NULL, 0, 0, FIELD(slurm_account),
      "Slurm account of jobs that do not set one (default: that of Slurm)"},
     {"slurm.options", 's', NULL, 0, 0, FIELD(slurm_options),

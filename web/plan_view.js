@@ -29,7 +29,7 @@ function lines(plan, spec, job) {
   return [
     ["Training images", plan.train_images && f.count(plan.train_images), "train_images"],
     ["Global batch", plan.global_batch && `${f.count(plan.global_batch)} = ${batch}`, "global_batch"],
-    ["Steps", plan.train_steps && `${f.count(plan.train_steps)}, ${f.count(plan.steps_per_epoch)} an epoch`, "train_steps"],
+    ["Steps", plan.train_steps && `${f.count(plan.train_steps)}, ${f.count(plan.steps_per_epoch)} per epoch`, "train_steps"],
     ["Warm-up", plan.train_steps && (plan.warmup_steps ? many(plan.warmup_steps, "step") : "none"), "warmup_steps"],
     ["Image sizes", plan.image_sizes && plan.image_sizes.map(({ step, size }) => (step ? `${size} from step ${f.count(step)}` : `${size}`)).join(", ") +
       `: ${f.percent(plan.size_cost)} of the arithmetic at the last`, "image_sizes"],

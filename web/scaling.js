@@ -13,7 +13,7 @@ const BY = {
 
 // ResNet-50 on ImageNet with CPUs, two workers a node. One node of SURFsara's: its share of 16,400 images/s at the 81 % it states.
 const PUBLISHED = [
-  { key: "surfsara", label: "SURFsara and Intel 2018, 2 x 8160 a node", source: "ResNet-50 BKM: 16,400 images/s on 256 nodes, 81 % efficiency",
+  { key: "surfsara", label: "SURFsara and Intel 2018, 2 x 8160 per node", source: "ResNet-50 BKM: 16,400 images/s on 256 nodes, 81 % efficiency",
     points: [{ nodes: 1, workers: 2, rate: 16400 / 256 / 0.81 }, { nodes: 256, workers: 512, rate: 16400 }] },
 ];
 
@@ -39,7 +39,7 @@ function scaling(runs, by) {
   return { x, best, one };
 }
 
-const lineOf = (batch, i) => ({ key: `b${batch}`, label: `${f.number(batch)} images a worker`, color: `--c${(i % 7) + 1}`, dots: true });
+const lineOf = (batch, i) => ({ key: `b${batch}`, label: `${f.number(batch)} images per worker`, color: `--c${(i % 7) + 1}`, dots: true });
 const published = ({ key, label }) => ({ key, label, color: "--violet", points: true });
 
 function dataOf({ x, best, one }, by, references) {

@@ -394,7 +394,7 @@ static void say_basis(const struct question *q)
                       : plan_speed_rate(&q->inputs.speed);
     char text[HUMAN_BYTES];
 
-    printf("%s at %lldx%lld, %lld worker%s a node; one node: %s, %s\n", s->model.arch,
+    printf("%s at %lldx%lld, %lld worker%s per node; one node: %s, %s\n", s->model.arch,
            (long long)s->model.image_size, (long long)s->model.image_size,
            (long long)s->cluster.workers_per_node, s->cluster.workers_per_node == 1 ? "" : "s",
            human_rate(text, sizeof text, rate), q->stated_speed ? "as stated" : "as measured");
@@ -402,7 +402,7 @@ static void say_basis(const struct question *q)
         print_wrapped(stdout, "", 2, q->workers.reason);
     double keep = q->threads_keep;
     if (keep > 0)
-        printf("%lld threads a worker lose about %.0f %% of their speed to uneven shares of %lld "
+        printf("%lld threads per worker lose about %.0f %% of their speed to uneven shares of %lld "
                "image%s, which is in it\n",
                (long long)s->cluster.threads_per_worker, 100 * (1 - keep), (long long)q->images,
                q->images == 1 ? "" : "s");

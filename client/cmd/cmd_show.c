@@ -67,7 +67,7 @@ static void plan_rows(struct libscols_table *table, const json_t *plan)
     long long ranks = json_integer_value(json_object_get(plan, "world_size"));
     snprintf(text, sizeof text, "%s images over %s %s",
              human_count(part, sizeof part, json_integer_value(batch)),
-             human_count(images, sizeof images, ranks), ranks == 1 ? "rank" : "ranks");
+             human_count(images, sizeof images, ranks), ranks == 1 ? "worker" : "workers");
     show_add_row(table, "global batch", text);
     show_add_row(
         table, "peak rate",

@@ -201,7 +201,7 @@ static void warn_of_crowding(const struct job_spec *s)
 
     if (wanted > cores)
         fprintf(stderr,
-                "trainctl: warning: %lld threads share %lld core%s, so the figures say little; "
+                "trainctl: warning: %lld threads share %lld core%s, so the figures mean little; "
                 "--workers times --threads should not exceed the cores\n",
                 (long long)wanted, (long long)cores, bench_plural(cores));
 }
@@ -212,13 +212,14 @@ static void bench_show_table(const struct run *r, const struct bench *b)
     const struct job_spec *s = r->spec;
     char value[HUMAN_BYTES], remark[96];
 
-    printf("%s, %s at %lldx%lld, batch %lld a worker, %lld worker%s x %lld thread%s; median of %ld "
-           "step%s\n\n",
-           s->model.arch, b->evaluates ? "evaluation" : "training", (long long)s->model.image_size,
-           (long long)s->model.image_size, (long long)s->batch_per_worker,
-           (long long)s->cluster.workers_per_node, bench_plural(s->cluster.workers_per_node),
-           (long long)speeds_threads(s), bench_plural(speeds_threads(s)), b->steps,
-           bench_plural(b->steps));
+    printf(
+        "%s, %s at %lldx%lld, batch %lld per worker, %lld worker%s x %lld thread%s; median of %ld "
+        "step%s\n\n",
+        s->model.arch, b->evaluates ? "evaluation" : "training", (long long)s->model.image_size,
+        (long long)s->model.image_size, (long long)s->batch_per_worker,
+        (long long)s->cluster.workers_per_node, bench_plural(s->cluster.workers_per_node),
+        (long long)speeds_threads(s), bench_plural(speeds_threads(s)), b->steps,
+        bench_plural(b->steps));
     table_column(table, "", 0);
     table_column(table, "", TABLE_RIGHT);
     table_column(table, "", 0);
@@ -227,13 +228,13 @@ static void bench_show_table(const struct run *r, const struct bench *b)
     bench_add_row(table, "convolutions", b->gemm,
                   strcmp(b->gemm, "own") ? "by im2col and OpenBLAS" : "by the engine's kernels");
     snprintf(value, sizeof value, "%.1f", b->gflops);
-    snprintf(remark, sizeof remark, "%.3g GFLOP an image", b->gflop_per_image);
+    snprintf(remark, sizeof remark, "%.3g GFLOP per image", b->gflop_per_image);
     bench_add_row(table, "GFLOP/s", value, remark);
     snprintf(value, sizeof value, "%.1f %%", 100 * b->gflops / b->peak_gflops);
     snprintf(remark, sizeof remark, "of %.1f GFLOP/s, SGEMM on the same cores", b->peak_gflops);
     bench_add_row(table, "share of peak", b->peak_gflops > 0 ? value : "-", remark);
-    bench_add_row(table, "memory a worker", human_size(value, sizeof value, b->memory_bytes),
-                  "resident, at most");
+    bench_add_row(table, "memory per worker", human_size(value, sizeof value, b->memory_bytes),
+                  "maximum resident memory");
     snprintf(value, sizeof value, "%.1f ms", b->step_ms);
     bench_add_row(table, b->evaluates ? "batch" : "step", value, "");
     for (int i = 0; i < BENCH_PHASES; i++)
@@ -279,7 +280,7 @@ const struct cmd cmd_bench_entry = {
         {"arch", 0, "A", "the network (resnet50)", "/model/arch"},
         {"image-size", 0, "S", "width and height of the images in pixels (224)", NULL},
         {"batch", 0, "B", "images per worker and step (16)", NULL},
-        {"workers", 0, "W", "MPI ranks (2)", NULL},
+        {"workers", 0, "W", "workers, which are MPI processes (2)", NULL},
         {"threads", 0, "T", "threads per worker (0: cores / workers)", NULL},
         {"steps", 0, "N", "measured steps, after one to warm up (5)", NULL},
         {"precision", 0, "P", "number format of the convolutions: fp32 or bf16 (fp32)", "/precision"},

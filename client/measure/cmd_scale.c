@@ -329,7 +329,7 @@ static void show_plots(const struct scaling *s)
     if (s->ways[STRONG])
         printf("s  strong, a global batch of %lld images\n", (long long)s->global_batch);
     if (s->ways[WEAK])
-        printf("w  weak, %lld images a worker\n", (long long)s->batch);
+        printf("w  weak, %lld images per worker\n", (long long)s->batch);
     puts("   line without letters: the ideal");
 }
 

@@ -164,7 +164,7 @@ static const struct job_option options[] = {
           "arguments to a shell on other hosts. Only callers with the admin role may use all arguments (see traind(8)).")},
     {"/cluster/env", JOB_OPTION_MAP, AT(cluster.env), FLAG(cluster.env_count), DEFAULT("{}"),
      NAMES(VARIABLE, 128), TEXT(SETTING), LENGTH(1024), .most = JOB_ENV_MAX,
-     HELP("Environment variables for all ranks, as in {\"OMP_WAIT_POLICY\": \"active\"}. Names must begin with one of job_env_prefixes "
+     HELP("Environment variables for all workers, as in {\"OMP_WAIT_POLICY\": \"active\"}. Names must begin with one of job_env_prefixes "
           "of traind.conf. The engine uses GNU's OpenMP library (libgomp), where OMP_WAIT_POLICY and GOMP_SPINCOUNT control how long a "
           "waiting thread spins; the KMP_ variables of Intel and LLVM have no effect. OMP_NUM_THREADS is set from "
           "cluster.threads_per_worker.")},

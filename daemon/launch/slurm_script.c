@@ -339,7 +339,7 @@ static void put_worker(FILE *out, const struct launch_request *r)
 /* The watcher's last look may come when the script has ended: it ends with it. */
 static void put_watch(FILE *out, const struct launch_request *r)
 {
-    fputs("# The ranks end behind the step they are in, with a checkpoint.\n"
+    fputs("# The workers finish their step, write a checkpoint and stop.\n"
           "stop() {\n"
           "    is_cancelled || [ -e \"$dir/time-limit-reached\" ] || echo \"$1\" "
           ">\"$dir/slurm-signal\"\n"
@@ -389,7 +389,7 @@ int slurm_script(const struct launch_request *r, char **text, struct error *e)
         fprintf(out, "# Job %lld of traind, attempt %lld\n", (long long)r->job_id,
                 (long long)r->attempt);
     if (r->threads_source)
-        fprintf(out, "# %lld threads a worker, of the cores of a node (%s)\n",
+        fprintf(out, "# %lld threads per worker, from the cores of a node (%s)\n",
                 (long long)r->threads, r->threads_source);
     put_directives(out, r);
     put_folder(out, r);

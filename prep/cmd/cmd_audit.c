@@ -15,7 +15,7 @@ static const struct cmd_option audit_table[] = {
     {.name = "all", .kind = CMD_FLAG, .offset = AT(all),
      .help = "decode every image"},
     {.name = "plan", .value = "FILE", .kind = CMD_TEXT, .offset = AT(plan),
-     .help = "also check whether the ranks of this job divide the data evenly"},
+     .help = "also check whether the workers of this job divide the data evenly"},
     {.name = "threads", .value = "N", .kind = CMD_INT, .offset = AT(threads), .least = 1, .most = PARALLEL_THREADS_MAX,
      .help = "shards to read in parallel (default: one per core)"},
     {.name = "json", .kind = CMD_FLAG, .offset = AT(json),

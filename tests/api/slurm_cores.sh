@@ -43,7 +43,7 @@ plan '{partition: "big", constraint: "skylake"}'
 want 200 "a job of 256 nodes that does not say how many threads"
 is "$(cpus)" 24 "two workers share the 48 cores of a node, and not its hardware threads"
 is "$(threads)" "24 sinfo: the fewest of the 256 nodes of partition big with skylake" "the plan says where that is from"
-like "$(jq -r .sbatch <<<"$body")" '^# 24 threads a worker, of the cores of a node \(sinfo: the fewest of the 256 nodes' "so does the script"
+like "$(jq -r .sbatch <<<"$body")" '^# 24 threads per worker, from the cores of a node \(sinfo: the fewest of the 256 nodes' "so does the script"
 like "$(jq -r .sbatch <<<"$body")" '^#SBATCH --threads-per-core=1$' "which are cores"
 plan '{partition: "big", constraint: "skylake", smt: true}'
 is "$(cpus)" 48 "with cluster.smt they share the 96 hardware threads"
@@ -77,7 +77,7 @@ id=$(jq .id <<<"$body")
 is "$(job "$id" spec.cluster.threads_per_worker)" 24 "its document has the number"
 ok "its script is written" eventually test -s "$state/jobs/$id/attempt-1/sbatch"
 like "$(cat "$state/jobs/$id/attempt-1/sbatch")" '^#SBATCH --nodes=256 --ntasks-per-node=2 --cpus-per-task=24$' "and has it"
-like "$(cat "$state/jobs/$id/attempt-1/sbatch")" '^# 24 threads a worker, .*\(sinfo: the fewest of the 256 nodes of partition big with skylake\)$' \
+like "$(cat "$state/jobs/$id/attempt-1/sbatch")" '^# 24 threads per worker, .*\(sinfo: the fewest of the 256 nodes of partition big with skylake\)$' \
     "with where it is from"
 
 "$trainctl" --server "$url" submit --print-sbatch --set data.train_images=null --train-images 1281167 "$work/job.json" >"$work/script" 2>&1

@@ -85,7 +85,7 @@ async function scaling(page, ids) {
   await page.goto(`${origin}/#/compare?ids=${ids.join(",")}`);
   await bringIntoView(speed);
   await speed.locator("canvas").waitFor();
-  same(text(await speed.locator(".legend li").evaluateAll((list) => list.map((li) => li.textContent.replace(/ images a worker.*| [\d.,]+.*/, "")))), text(["ideal", "4", "8"]), "scaling: a line for each batch of a worker");
+  same(text(await speed.locator(".legend li").evaluateAll((list) => list.map((li) => li.textContent.replace(/ images per worker.*| [\d.,]+.*/, "")))), text(["ideal", "4", "8"]), "scaling: a line for each batch of a worker");
   const one = best(1, 8);
   ok((await words()).includes(`${Math.round((100 * best(2, 8)) / one / 2)} %`), "scaling: the efficiency is that of the measured speeds", await words());
   ok((await words()).includes(`${Math.round((100 * best(2, 4)) / one / 2)} %`), "scaling: that of the smaller batch too", await words());

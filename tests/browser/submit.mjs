@@ -15,7 +15,7 @@ async function planShows(page, document, name) {
   const want = await plan(document);
   const shown = (key) => page.locator(`.plan:not(.old) dd[data-key=${key}]`).first().textContent({ timeout: 5000 });
   const right = async () => (await shown("global_batch")).replaceAll(/(\d),(\d)/g, "$1$2").startsWith(`${want.global_batch} `) &&
-    (await shown("train_steps")).replaceAll(/(\d),(\d)/g, "$1$2").startsWith(`${want.train_steps}, ${want.steps_per_epoch} an epoch`);
+    (await shown("train_steps")).replaceAll(/(\d),(\d)/g, "$1$2").startsWith(`${want.train_steps}, ${want.steps_per_epoch} per epoch`);
   ok(await until("the plan", right, 10).catch(() => false), `${name}: the plan is the API's`, `want ${want.global_batch}, ${want.train_steps}`);
   same(Number((await shown("peak_lr")).trim()), Number(want.peak_lr.toPrecision(4)), `${name}: so is the peak of the learning rate`);
   const warnings = await page.locator(".plan .warnings li").allTextContents();

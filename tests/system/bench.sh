@@ -26,12 +26,12 @@ is "$(jq '(.images_per_sec * .step_ms / 8000 - 1 | fabs) < 1e-6 and (.gflops / .
 
 bench --image-size 32 --batch 4 --workers 1 --threads 2 --steps 2 --eval
 is $? 0 "an evaluation on two threads"
-like "$output" 'evaluation at 32x32, batch 4 a worker, 1 worker x 2 threads; median of 2 steps' "says so above the table"
+like "$output" 'evaluation at 32x32, batch 4 per worker, 1 worker x 2 threads; median of 2 steps' "says so above the table"
 like "$output" '^images/s +[0-9.]+' "which has images/s"
 like "$output" '^share of peak +[0-9.]+ %' "and the share of SGEMM's peak"
 
 bench --image-size 32 --batch 2 --workers 1 --threads $(($(nproc) + 1)) --steps 1
-like "$output" "warning: $(($(nproc) + 1)) threads share $(nproc) cores?, so the figures say little" "more threads than cores are told"
+like "$output" "warning: $(($(nproc) + 1)) threads share $(nproc) cores?, so the figures mean little" "more threads than cores are told"
 
 bench --arch resnet500
 is $? 2 "an unknown network is a usage error"

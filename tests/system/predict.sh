@@ -35,7 +35,7 @@ predict --node-speed 79 --nodes 1,16,64,256,1024 --json "$work/s.json"
 is "$output" "$first" "the simulation is seeded: the same again"
 
 predict --node-speed 79 --nodes 1 --set cluster.threads_per_worker=22 --set batch_per_worker=48 "$work/s.json"
-like "$output" '22 threads a worker lose about [2-5] % of their speed to uneven shares of 48 images' "what 22 threads lose is told"
+like "$output" '22 threads per worker lose about [2-5] % of their speed to uneven shares of 48 images' "what 22 threads lose is told"
 predict --node-speed 79 --nodes 1 --set cluster.threads_per_worker=22 --set batch_per_worker=2 --json "$work/s.json"
 is "$(jq '.threads_keep > 0.6 and .threads_keep < 0.85' <<<"$output")" true "and that they lose more with 2 images"
 

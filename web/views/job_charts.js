@@ -96,7 +96,7 @@ export function jobCharts(id, query) {
   const settings = { x: "step", smooth: 0.5, from: null, to: null, log: "" };
   const group = new ChartGroup(AXES.step);
   const charts = Object.fromEntries(CHARTS.map((options) => [options.id, new Chart({ ...options, file: `job-${id}-${options.id}` }, group)]));
-  const ranks = new HeatMap({ id: "ranks", file: `job-${id}-ranks`, title: "Time each rank worked", unit: "ms a step, without waiting for others" }, group);
+  const ranks = new HeatMap({ id: "ranks", file: `job-${id}-ranks`, title: "Time each rank worked", unit: "ms per step, without waiting for others" }, group);
   const every = [...Object.values(charts), ranks];
   let run = null; // {job, series, evals, events, rankTimes}
   let part = null, fetchingPart = null;

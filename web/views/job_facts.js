@@ -141,7 +141,7 @@ export function filesCard(id) {
     h("span", { class: "quiet" }, " of the profiled steps. To look at it: “Load profile…” in the Performance panel of Chromium's developer tools, or Perfetto."));
   const layers = h("li", { hidden: true }, fileLink("Layers", `/v1/jobs/${id}/layers`, `job-${id}-layers.txt`), h("span", { class: "quiet" }, " of the profiled steps: time and speed of each"));
   const predictions = h("li", { hidden: true }, fileLink("Predictions", `/v1/jobs/${id}/predictions`, `job-${id}-predictions.csv`),
-    h("span", { class: "quiet" }, " of the last evaluation, an image a line"));
+    h("span", { class: "quiet" }, " of the last evaluation, one image per line"));
   const line = (text, path, name, what) => h("li", {}, fileLink(text, path, name), h("span", { class: "quiet" }, ` ${what}`));
   const list = h("ul", { class: "files" },
     line("CSV", `/v1/jobs/${id}/metrics?format=csv&points=20000`, `job-${id}.csv`, "of all series, by step"),

@@ -70,11 +70,11 @@ static int check_fits_slurm(const struct job_manager *m, const struct job_spec *
 {
     if (m->slurm_settings.srun && spec->cluster.mpi_arg_count)
         return error_set(e, ERR_INVALID,
-                         "/cluster/mpi_args: are for mpirun, and here srun starts the ranks "
+                         "/cluster/mpi_args: are for mpirun, and here srun starts the workers "
                          "(slurm.start of traind.conf)");
     if (m->slurm_settings.srun && spec->cluster.mpi_prefix)
         return error_set(e, ERR_INVALID,
-                         "/cluster/mpi_prefix: is for mpirun, and here srun starts the ranks "
+                         "/cluster/mpi_prefix: is for mpirun, and here srun starts the workers "
                          "(slurm.start of traind.conf)");
     return slurm_check(&m->slurm_settings, e);
 }
