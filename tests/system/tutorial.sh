@@ -31,7 +31,7 @@ done
 printf '#!/bin/sh\nexec %s --config %s --listen 127.0.0.1:%s "$@"\n' "$top_builddir/traind" "$work/traind.conf" "$port" >"$work/bin/traind"
 chmod +x "$work"/bin/*
 unset TRAINCTL_SERVER TRAINCTL_TOKEN
-export PATH=$work/bin:$PATH TRAIND_PRESETS=$top_srcdir/etc/presets
+export PATH=$work/bin:$PATH TRAIND_PRESETS=$top_srcdir/etc/presets XDG_CACHE_HOME=$work/cache
 unset http_proxy https_proxy all_proxy HTTP_PROXY HTTPS_PROXY ALL_PROXY
 
 # The fenced blocks; each is announced by its line, so that a failure is found.
@@ -46,6 +46,7 @@ status=$?
 sed 's/^/# /' "$work/out" | head -c 12000
 is $status 0 "all commands succeed (else the last line shown here is of the one that failed)"
 is "$(grep -c '^@ line' "$work/out")" "$blocks" "none is left out"
+like "$(cat "$work/out")" '^images_per_sec +[0-9.]+ images/s' "the plan predicts from what was measured"
 like "$(cat "$work/out")" 'is not a key of a job document' "a mistake is told with words"
 like "$(cat "$work/out")" 'exit code 2' "and by the exit code"
 db=$work/here/state/traind.db
