@@ -20,6 +20,7 @@ static struct model_config bf16_config_of(const struct arch *arch, int threads)
 {
     struct model_config c = tiny_config(arch, threads);
 
+    c.width = arch->groups == 1 ? 0.5 : 1; /* groups have no fewer than 4 channels */
     c.precision = JOB_PRECISION_BF16;
     return c;
 }
