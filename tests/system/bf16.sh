@@ -8,7 +8,7 @@ set -u
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-model='"arch": "resnet18", "classes": 10, "image_size": 32, "stem": "small"'
+model='"arch": "resnet18", "width": 0.5, "classes": 10, "image_size": 32, "stem": "small"'
 cat >"$work/train.json" <<END
 {"precision": "bf16", "model": {$model}, "data": {"train": "synthetic", "train_images": 64}, "steps": 4, "batch_per_worker": 8,
  "cluster": {"workers_per_node": 1, "threads_per_worker": 2}, "checkpoint": {"every_steps": 2, "every_epochs": 0}}
