@@ -8,10 +8,11 @@ SLURM_CLUSTER_CONF=$work/slurm.conf start_cluster 3
 start_slurm_daemon
 real_images
 
-slurm_job "undisturbed" 8 '.checkpoint.every_steps = 2 | .data.eval = null'
+slow='.checkpoint.every_steps = 2 | .data.eval = null | .model.stem = "small" | .batch_per_worker = 8' # so that it runs when the node dies
+slurm_job "undisturbed" 8 "$slow"
 whole=$id
 ok "a run that nobody disturbs" ends "$whole" succeeded
-slurm_job "disturbed" 8 '.checkpoint.every_steps = 2 | .data.eval = null'
+slurm_job "disturbed" 8 "$slow"
 hit=$id
 ok "another one has done some steps" eventually has_events "$hit" 3
 is "$(slurm "$hit" nodes)" "n[1-2]" "on the first two nodes"
