@@ -17,6 +17,7 @@
 #include "common/dataset/plan_inputs.h"
 #include "common/job/job_document.h"
 #include "common/plan/threads.h"
+#include "common/plural.h"
 
 #define POINTS_MAX    64
 #define NODES_MAX     65536
@@ -396,7 +397,7 @@ static void say_basis(const struct question *q)
 
     printf("%s at %lldx%lld, %lld worker%s per node; one node: %s, %s\n", s->model.arch,
            (long long)s->model.image_size, (long long)s->model.image_size,
-           (long long)s->cluster.workers_per_node, s->cluster.workers_per_node == 1 ? "" : "s",
+           (long long)s->cluster.workers_per_node, plural(s->cluster.workers_per_node),
            human_rate(text, sizeof text, rate), q->stated_speed ? "as stated" : "as measured");
     if (q->workers.workers)
         print_wrapped(stdout, "", 2, q->workers.reason);
@@ -405,7 +406,7 @@ static void say_basis(const struct question *q)
         printf("%lld threads per worker lose about %.0f %% of their speed to uneven shares of %lld "
                "image%s, which is in it\n",
                (long long)s->cluster.threads_per_worker, 100 * (1 - keep), (long long)q->images,
-               q->images == 1 ? "" : "s");
+               plural(q->images));
     putchar('\n');
 }
 
@@ -430,7 +431,7 @@ static void say_choice(const struct question *q)
         say_none(q);
     else
         printf("\nchoice: %lld node%s with a global batch of %lld%s\n", (long long)q->choice->nodes,
-               q->choice->nodes == 1 ? "" : "s", (long long)q->choice->batch,
+               plural(q->choice->nodes), (long long)q->choice->batch,
                q->certain ? ""
                           : ", which is likely to keep to it, but not by the band's worse end");
 }
@@ -440,7 +441,7 @@ static void say_enough(const struct question *q)
     if (q->enough)
         printf("\nmore than %lld node%s hardly help%s: the next step here saves less than half of "
                "what it could\n",
-               (long long)q->enough->nodes, q->enough->nodes == 1 ? "" : "s",
+               (long long)q->enough->nodes, plural(q->enough->nodes),
                q->to_target ? ", as larger batches need more epochs" : "");
 }
 

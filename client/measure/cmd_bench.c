@@ -16,6 +16,7 @@
 #include "client/views/table.h"
 #include "common/job/job_document.h"
 #include "common/json.h"
+#include "common/plural.h"
 #include "launch/launch.h"
 
 #define STEPS_DEFAULT "5"
@@ -188,11 +189,6 @@ static void phase_row(struct libscols_table *table, const struct bench *b, int p
     bench_add_row(table, name, value, share);
 }
 
-static const char *bench_plural(int64_t count)
-{
-    return count == 1 ? "" : "s";
-}
-
 /* To stderr, so that JSON stays JSON. */
 static void warn_of_crowding(const struct job_spec *s)
 {
@@ -203,7 +199,7 @@ static void warn_of_crowding(const struct job_spec *s)
         fprintf(stderr,
                 "trainctl: warning: %lld threads share %lld core%s, so the figures mean little; "
                 "--workers times --threads should not exceed the cores\n",
-                (long long)wanted, (long long)cores, bench_plural(cores));
+                (long long)wanted, (long long)cores, plural(cores));
 }
 
 static void bench_show_table(const struct run *r, const struct bench *b)
@@ -217,9 +213,8 @@ static void bench_show_table(const struct run *r, const struct bench *b)
         "step%s\n\n",
         s->model.arch, b->evaluates ? "evaluation" : "training", (long long)s->model.image_size,
         (long long)s->model.image_size, (long long)s->batch_per_worker,
-        (long long)s->cluster.workers_per_node, bench_plural(s->cluster.workers_per_node),
-        (long long)speeds_threads(s), bench_plural(speeds_threads(s)), b->steps,
-        bench_plural(b->steps));
+        (long long)s->cluster.workers_per_node, plural(s->cluster.workers_per_node),
+        (long long)speeds_threads(s), plural(speeds_threads(s)), b->steps, plural(b->steps));
     table_column(table, "", 0);
     table_column(table, "", TABLE_RIGHT);
     table_column(table, "", 0);

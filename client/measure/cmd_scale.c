@@ -16,6 +16,7 @@
 #include "client/views/table.h"
 #include "client/views/terminal.h"
 #include "common/job/job_document.h"
+#include "common/plural.h"
 #include "launch/launch.h"
 
 #define POINTS_MAX    32
@@ -163,7 +164,7 @@ static void scale_show_progress(const struct scaling *s, enum way way, int i)
 {
     if (isatty(STDERR_FILENO))
         fprintf(stderr, "\r\033[Kmeasuring %s scaling with %lld worker%s ...", way_names[way],
-                (long long)s->workers[i], s->workers[i] == 1 ? "" : "s");
+                (long long)s->workers[i], plural(s->workers[i]));
 }
 
 static void end_progress(void)

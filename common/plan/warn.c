@@ -10,6 +10,7 @@
 #include "common/net/arch.h"
 #include "common/plan/parts.h"
 #include "common/plan/threads.h"
+#include "common/plural.h"
 
 #define LARGE_BATCH     8192 /* Goyal et al. 2017: the accuracy of plain SGD falls above 8K */
 #define HIGH_RATE_TIMES 20
@@ -232,7 +233,7 @@ static void warn_of_threads(struct plan *plan, const struct job_spec *spec)
                   "a batch of %lld image%s is too small for %lld threads per worker: layers with "
                   "%lldx%lld pixels do not divide evenly among them, which leaves about %.0f %% "
                   "of their speed; %s",
-                  images, images == 1 ? "" : "s", threads, (long long)spec->model.image_size,
+                  images, plural(images), threads, (long long)spec->model.image_size,
                   (long long)spec->model.image_size, 100 * keep, way));
 }
 

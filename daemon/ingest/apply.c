@@ -7,6 +7,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/plural.h"
 #include "common/printable.h"
 #include "daemon/ingest/follow.h"
 #include "daemon/ingest/step_line.h"
@@ -203,7 +204,7 @@ static int ingest_commit(struct ingest *i, struct batch *b, int64_t to_bytes, st
     if (b->bad) {
         char message[320];
         snprintf(message, sizeof message, "%lld bad line%s, the first is %s", (long long)b->bad,
-                 b->bad == 1 ? "" : "s", b->bad_words);
+                 plural(b->bad), b->bad_words);
         ingest_warn(i, message);
     }
     return 0;

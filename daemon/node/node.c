@@ -7,6 +7,7 @@
 
 #include "common/log.h"
 #include "common/median.h"
+#include "common/plural.h"
 #include "common/system/spawn.h"
 #include "config.h"
 
@@ -95,8 +96,7 @@ static struct yardstick own_yardstick(const struct node_peers *p, enum figure wh
     size_t n;
 
     y.median = median_of_figure(p->own, p->own_count, which, &n);
-    snprintf(y.words, sizeof y.words, "its own median of %zu earlier check%s", n,
-             n == 1 ? "" : "s");
+    snprintf(y.words, sizeof y.words, "its own median of %zu earlier check%s", n, plural(n));
     return y;
 }
 
@@ -106,8 +106,8 @@ static struct yardstick others_yardstick(const struct node_peers *p, enum figure
     size_t n;
 
     y.median = median_of_figure(p->others, p->other_count, which, &n);
-    snprintf(y.words, sizeof y.words, "the median of %zu other%s of its kind (%.96s)", n,
-             n == 1 ? "" : "s", p->kind);
+    snprintf(y.words, sizeof y.words, "the median of %zu other%s of its kind (%.96s)", n, plural(n),
+             p->kind);
     return y;
 }
 
@@ -331,7 +331,7 @@ static int judge_speed(struct store *s, const char *name, const struct reading *
     free(others);
     if (judged->verdict != NODE_FINE && r->load > 0)
         node_set_reason(judged->reason, "%lld other thread%s computed when it was checked",
-                        (long long)r->load, r->load == 1 ? "" : "s");
+                        (long long)r->load, plural(r->load));
     return 0;
 }
 

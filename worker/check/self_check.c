@@ -12,6 +12,7 @@
 #include "common/check.h"
 #include "common/clock.h"
 #include "common/json.h"
+#include "common/plural.h"
 #include "common/run/speed.h"
 #include "common/system/file.h"
 #include "config.h"
@@ -94,7 +95,7 @@ static void add_load(json_t *report, json_t *list)
     running = running > 1 ? running - 1 : 0;
     json_object_set_new(report, "load", json_integer(running));
     check_note(list, "load", true, NULL, "%d other thread%s want%s a processor", running,
-               running == 1 ? "" : "s", running == 1 ? "s" : "");
+               plural(running), running == 1 ? "s" : "");
 }
 
 static bool is_writable(const char *folder, struct error *e)

@@ -7,6 +7,7 @@
 
 #include "common/check.h"
 #include "common/clock.h"
+#include "common/plural.h"
 #include "worker/check/self_check_parts.h"
 #include "worker/check/sgemm.h"
 #include "worker/kernels/parallel.h"
@@ -264,7 +265,7 @@ void self_check_speed(json_t *report, json_t *list)
     json_object_set_new(report, "core_types", types);
     json_object_set_new(report, "memory_gb_per_sec", json_real(memory));
     check_note(list, "GEMM", all > 0, "free some memory", "%.1f GFLOP/s on %d core%s%s", all,
-               threads, threads == 1 ? "" : "s", words);
+               threads, plural(threads), words);
     check_note(list, "bandwidth", memory > 0, "free some memory", "%.1f GB/s of memory, copying",
                memory);
     check_frequency(report, list);

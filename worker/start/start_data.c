@@ -8,6 +8,7 @@
 #include "common/job/job_document.h"
 #include "common/json.h"
 #include "common/plan/replan.h"
+#include "common/plural.h"
 #include "worker/start/start_parts.h"
 
 static int open_data(const char *path, enum dataset_role role, struct dataset_part part,
@@ -212,10 +213,10 @@ static int say_new_numbers(struct run *r, struct error *e)
              "resumed on %d worker%s instead of %lld: a global batch of %lld images (%lld x %lld a "
              "worker) instead of "
              "%lld, a peak learning rate of %.9g instead of %.9g; %lld of %lld steps are left",
-             r->world, r->world == 1 ? "" : "s", (long long)from->world_size,
-             (long long)plan->global_batch, (long long)r->spec->accumulate_steps,
-             (long long)r->spec->batch_per_worker, (long long)from->global_batch, plan->peak_lr,
-             from->peak_lr, (long long)(plan->train_steps > done ? plan->train_steps - done : 0),
+             r->world, plural(r->world), (long long)from->world_size, (long long)plan->global_batch,
+             (long long)r->spec->accumulate_steps, (long long)r->spec->batch_per_worker,
+             (long long)from->global_batch, plan->peak_lr, from->peak_lr,
+             (long long)(plan->train_steps > done ? plan->train_steps - done : 0),
              (long long)plan->train_steps);
     return run_warn(r, from->step, message, e);
 }
@@ -230,7 +231,7 @@ static int say_other_threads(struct run *r, struct error *e)
         message, sizeof message,
         "resumed with %d thread%s a worker instead of %lld: sums are rounded in another order, "
         "so the weights will not be bit for bit those of an undisturbed run",
-        r->threads, r->threads == 1 ? "" : "s", (long long)r->from.threads);
+        r->threads, plural(r->threads), (long long)r->from.threads);
     return run_warn(r, r->from.step, message, e);
 }
 
