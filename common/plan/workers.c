@@ -1,13 +1,14 @@
 #include "common/plan/workers.h"
 
 #include <math.h>
-#include <stdarg.h>
-#include <stdio.h>
+#include <string.h>
 
+#include "common/buffer.h"
 #include "common/job/job_batch.h"
 #include "common/net/arch.h"
 #include "common/plan/parts.h"
 #include "common/plan/threads.h"
+#include "common/plural.h"
 
 #define WAYS_MAX     64
 #define MEMORY_SHARE 0.9 /* of a node's memory; the rest is the system's and the page cache's */
@@ -226,71 +227,60 @@ static int count_without(const struct ways *ways, int what)
 
 /* ---- in words */
 
-struct words {
-    char *to;
-    size_t size, used;
-};
-
-__attribute__((format(printf, 2, 3))) static void say(struct words *w, const char *format, ...)
+/* What does not fit is left out from the part on that it is of. */
+static void set_words(char *to, struct buffer *w)
 {
-    va_list list;
-
-    va_start(list, format);
-    int n = vsnprintf(w->to + w->used, w->size - w->used, format, list);
-    va_end(list);
-    if (n > 0)
-        w->used = w->used + (size_t)n < w->size ? w->used + (size_t)n : w->size - 1;
+    strcpy(to, w->data ? w->data : "");
+    buffer_clear(w);
 }
 
-static const char *plural(int64_t n)
-{
-    return n == 1 ? "" : "s";
-}
-
-static void say_left_out(struct words *w, const struct ways *ways, int keeps,
+static void say_left_out(struct buffer *w, const struct ways *ways, int keeps,
                          const struct plan_workers_node *node)
 {
     int memory = count_without(ways, KEEPS_MEMORY), norm = count_without(ways, KEEPS_NORM),
         domain = count_without(ways, KEEPS_DOMAIN);
 
     if (!(keeps & KEEPS_MEMORY))
-        say(w, "; no way fits into the node's %.3g GB of memory",
-            1e-9 * (double)node->memory_bytes);
+        buffer_printf(w, "; no way fits into the node's %.3g GB of memory",
+                      1e-9 * (double)node->memory_bytes);
     else if (memory)
-        say(w, "; %d way%s would need more than the node's %.3g GB of memory", memory,
-            plural(memory), 1e-9 * (double)node->memory_bytes);
+        buffer_printf(w, "; %d way%s would need more than the node's %.3g GB of memory", memory,
+                      plural(memory), 1e-9 * (double)node->memory_bytes);
     if (norm)
-        say(w,
-            keeps & KEEPS_NORM ? "; batch norm wants %d images a worker or more, which rules out "
-                                 "%d way%s"
-                               : "; batch norm wants %d images a worker or more, which none of "
-                                 "%d way%s gives",
-            PLAN_NORM_IMAGES, norm, plural(norm));
+        buffer_printf(w,
+                      keeps & KEEPS_NORM
+                          ? "; batch norm wants %d images a worker or more, which rules out "
+                            "%d way%s"
+                          : "; batch norm wants %d images a worker or more, which none of "
+                            "%d way%s gives",
+                      PLAN_NORM_IMAGES, norm, plural(norm));
     if (domain && keeps & KEEPS_DOMAIN)
-        say(w, "; a worker stays within %lld cores of one NUMA domain or socket",
-            (long long)node->domain_cores);
+        buffer_printf(w, "; a worker stays within %lld cores of one NUMA domain or socket",
+                      (long long)node->domain_cores);
 }
 
 static void say_reason(const struct ways *ways, const struct way *chosen, const struct way *fastest,
                        const struct plan_workers_node *node, const struct job_spec *spec,
                        struct plan_workers *out)
 {
-    struct words w = {out->reason, sizeof out->reason, 0};
+    struct buffer w = BUFFER(sizeof out->reason - 1);
     bool all = spec->mode == JOB_MODE_TRAIN;
 
-    say(&w, "%lld worker%s of %lld thread%s for %lld %s, %lld images each: ",
-        (long long)chosen->workers, plural(chosen->workers), (long long)chosen->threads,
-        plural(chosen->threads), (long long)node->cores,
-        spec->cluster.smt  ? "hardware threads"
-        : node->cores == 1 ? "core"
-                           : "cores",
-        (long long)chosen->images);
+    buffer_printf(&w, "%lld worker%s of %lld thread%s for %lld %s, %lld images each: ",
+                  (long long)chosen->workers, plural(chosen->workers), (long long)chosen->threads,
+                  plural(chosen->threads), (long long)node->cores,
+                  spec->cluster.smt  ? "hardware threads"
+                  : node->cores == 1 ? "core"
+                                     : "cores",
+                  (long long)chosen->images);
     if (ways->count == 1)
-        say(&w, "the only way");
+        buffer_printf(&w, "the only way");
     else if (chosen == fastest)
-        say(&w, "the fastest way%s", all && chosen->keeps != KEEPS_ALL ? " of those left" : "");
+        buffer_printf(&w, "the fastest way%s",
+                      all && chosen->keeps != KEEPS_ALL ? " of those left" : "");
     else
-        say(&w,
+        buffer_printf(
+            &w,
             "the fewest workers within %.0f %% of the fastest way (%lld x %lld, %.1f %% faster), "
             "as "
             "each more takes memory and has weights to update%s",
@@ -298,18 +288,21 @@ static void say_reason(const struct ways *ways, const struct way *chosen, const 
             100 * (fastest->rate / chosen->rate - 1),
             all && !spec->has_global_batch ? " and makes the global batch larger" : "");
     say_left_out(&w, ways, chosen->keeps, node);
-    say(&w, "; speeds are %s",
-        ways->measured ? "measured, and from these by what threads lose"
-                       : "predicted, as none was measured here");
+    buffer_printf(&w, "; speeds are %s",
+                  ways->measured ? "measured, and from these by what threads lose"
+                                 : "predicted, as none was measured here");
+    set_words(out->reason, &w);
 }
 
 static void say_ways(const struct ways *ways, const struct way *fastest, struct plan_workers *out)
 {
-    struct words w = {out->ways, sizeof out->ways, 0};
+    struct buffer w = BUFFER(sizeof out->ways - 1);
 
     for (size_t i = ways->count; i-- > 0;)
-        say(&w, "%s%lld x %lld: %.2f", w.used ? ", " : "", (long long)ways->of[i].workers,
-            (long long)ways->of[i].threads, ways->of[i].rate / fastest->rate);
+        buffer_printf(&w, "%s%lld x %lld: %.2f", w.bytes ? ", " : "",
+                      (long long)ways->of[i].workers, (long long)ways->of[i].threads,
+                      ways->of[i].rate / fastest->rate);
+    set_words(out->ways, &w);
 }
 
 bool plan_workers_choose(struct job_spec *spec, const struct plan_workers_node *node,
