@@ -89,3 +89,20 @@ void *array_reserve(void *items, size_t wanted, size_t *room, size_t item_bytes)
         *room = more;
     return larger;
 }
+
+bool arrays_grow(const struct array *arrays, size_t n, size_t count, size_t *room)
+{
+    size_t more = *room;
+
+    for (size_t i = 0; i < n; i++) {
+        void *items;
+        more = *room;
+        memcpy(&items, arrays[i].at, sizeof items);
+        items = array_grow(items, count, &more, arrays[i].item_bytes);
+        if (!items)
+            return false; /* those before it have more room than *room says */
+        memcpy(arrays[i].at, &items, sizeof items);
+    }
+    *room = more;
+    return true;
+}

@@ -2,7 +2,8 @@
  * Bytes that grow, up to a limit which every buffer has. Initialise with BUFFER(limit_bytes).
  *
  * What does not fit leaves the buffer as it is and makes it fail for good, so that a writer of many
- * parts may ask once, at the end. array_grow is the same for an array's items.
+ * parts may ask once, at the end. array_grow and arrays_grow are the
+ * same for the items of arrays.
  */
 #ifndef TRAIND_COMMON_BUFFER_H
 #define TRAIND_COMMON_BUFFER_H
@@ -57,5 +58,16 @@ static inline void *array_grow(void *items, size_t count, size_t *room, size_t i
 {
     return count < *room ? items : array_reserve(items, count + 1, room, item_bytes);
 }
+
+/* The same for arrays that have one count and one room. */
+struct array {
+    void *at; /* where the pointer to its items is */
+    size_t item_bytes;
+};
+
+#define ARRAY(items) ((struct array){&(items), sizeof *(items)})
+
+/* false: without memory; the arrays are the caller's as before. */
+bool arrays_grow(const struct array *arrays, size_t n, size_t count, size_t *room);
 
 #endif

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/buffer.h"
 #include "common/json.h"
 #include "common/median.h"
 #include "common/net/arch.h"
@@ -30,16 +31,11 @@ const char *bench_phase_name(enum bench_phase phase)
 
 static bool series_grow(struct series *s)
 {
-    if (s->count < s->room)
-        return true;
-    s->room = s->room ? 2 * s->room : 64;
-    for (int i = 0; i < COLUMNS; i++) {
-        double *grown = realloc(s->values[i], s->room * sizeof *grown);
-        if (!grown)
-            return false;
-        s->values[i] = grown;
-    }
-    return true;
+    struct array arrays[COLUMNS];
+
+    for (int i = 0; i < COLUMNS; i++)
+        arrays[i] = ARRAY(s->values[i]);
+    return arrays_grow(arrays, COLUMNS, s->count, &s->room);
 }
 
 static void series_add_step(struct series *s, const json_t *event)

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/buffer.h"
 #include "common/run/progress.h"
 #include "common/system/file.h"
 #include "common/system/open_beneath.h"
@@ -78,32 +79,13 @@ static bool list_is_folder(const char *folder, const struct dirent *entry)
     return yes;
 }
 
-/* Grows the four arrays together. */
-static int list_reserve(struct dataset_list *list)
-{
-    size_t room = list->room ? 2 * list->room : 64;
-    char **files = realloc(list->files, room * sizeof *files);
-    if (files)
-        list->files = files;
-    uint64_t *bytes = realloc(list->bytes, room * sizeof *bytes);
-    if (bytes)
-        list->bytes = bytes;
-    int64_t *changed_ns = realloc(list->changed_ns, room * sizeof *changed_ns);
-    if (changed_ns)
-        list->changed_ns = changed_ns;
-    int32_t *labels = realloc(list->labels, room * sizeof *labels);
-    if (labels)
-        list->labels = labels;
-    if (!files || !bytes || !changed_ns || !labels)
-        return -1;
-    list->room = room;
-    return 0;
-}
-
 int dataset_list_add(struct dataset_list *list, char *path, uint64_t bytes, int64_t changed_ns,
                      int32_t label, struct error *e)
 {
-    if (!path || (list->count == list->room && list_reserve(list))) {
+    const struct array arrays[] = {ARRAY(list->files), ARRAY(list->bytes), ARRAY(list->changed_ns),
+                                   ARRAY(list->labels)};
+
+    if (!path || !arrays_grow(arrays, 4, list->count, &list->room)) {
         free(path);
         return error_set(e, ERR_NO_MEMORY, "no memory for the list of files in %s", list->folder);
     }

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "common/buffer.h"
 #include "common/json.h"
 #include "common/net/arch.h"
 #include "common/run/checkpoints.h"
@@ -217,16 +218,11 @@ struct listing {
 static void weights_list_tensor(struct listing *l, const char *layer, const char *part,
                                 enum safetensors_dtype dtype, int dims, const int64_t shape[4])
 {
-    if (l->count == l->room) {
-        size_t room = l->room ? 2 * l->room : 256;
-        void *tensors = realloc(l->tensors, room * sizeof *l->tensors);
-        l->tensors = tensors ? tensors : l->tensors;
-        void *names = realloc(l->names, room * sizeof *l->names);
-        l->names = names ? names : l->names;
-        l->failed = l->failed || !tensors || !names;
-        if (l->failed)
-            return;
-        l->room = room;
+    const struct array arrays[] = {ARRAY(l->tensors), ARRAY(l->names)};
+
+    if (!arrays_grow(arrays, 2, l->count, &l->room)) {
+        l->failed = true;
+        return;
     }
     struct safetensors_tensor *t = &l->tensors[l->count];
     *t = (struct safetensors_tensor){.dtype = dtype, .dims = dims};

@@ -27,29 +27,13 @@ struct queue_plan {
 
 /* ---------------------------------------------------------------- making */
 
-static bool queue_grow(struct queue_plan *p)
-{
-    size_t room = p->room ? 2 * p->room : 64;
-    struct forecast_span *soonest = realloc(p->soonest, room * sizeof *soonest);
-    if (soonest)
-        p->soonest = soonest;
-    struct forecast_span *likely = realloc(p->likely, room * sizeof *likely);
-    if (likely)
-        p->likely = likely;
-    int64_t *ids = realloc(p->ids, room * sizeof *ids);
-    if (ids)
-        p->ids = ids;
-    if (!soonest || !likely || !ids)
-        return false;
-    p->room = room;
-    return true;
-}
-
 /* Without memory estimates leave it out. */
 static void queue_add_span(struct queue_plan *p, int64_t id, int64_t slots, double soonest,
                            double likely)
 {
-    if (p->count == p->room && !queue_grow(p))
+    const struct array arrays[] = {ARRAY(p->soonest), ARRAY(p->likely), ARRAY(p->ids)};
+
+    if (!arrays_grow(arrays, 3, p->count, &p->room))
         return;
     p->ids[p->count] = id;
     p->soonest[p->count] = (struct forecast_span){slots, soonest};

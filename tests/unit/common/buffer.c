@@ -101,3 +101,30 @@ Test(buffer, an_array_has_room_for_all_that_is_wanted)
     cr_assert_null(array_reserve(items, SIZE_MAX, &room, 1), "too much");
     free(items);
 }
+
+Test(buffer, arrays_grow_together)
+{
+    char *names = NULL;
+    double(*rows)[3] = NULL;
+    size_t count = 0, room = 0;
+    const struct array arrays[] = {ARRAY(names), ARRAY(rows)};
+
+    for (; count < 1000; count++) {
+        cr_assert(arrays_grow(arrays, 2, count, &room));
+        cr_assert_gt(room, count);
+        names[count] = (char)count;
+        rows[count][2] = (double)count;
+    }
+    for (size_t i = 0; i < count; i++)
+        cr_assert(names[i] == (char)i && rows[i][2] == (double)i, "item %zu", i);
+    const struct array too_much[] = {
+        arrays[0], {&rows, SIZE_MAX / 2}
+    };
+    size_t full = room = count;
+    cr_assert_not(arrays_grow(too_much, 2, full, &room), "one that fits and one that does not");
+    cr_assert_eq(room, full);
+    cr_assert(arrays_grow(arrays, 2, full, &room), "they go on as they were");
+    cr_assert_eq(rows[999][2], 999);
+    free(names);
+    free(rows);
+}
