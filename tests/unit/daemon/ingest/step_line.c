@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tests/unit/daemon/ingest/same_step.h"
+
 #define LINE_BYTES 4096
 
 static uint64_t state = 88172645463325252u; /* xorshift64 */
@@ -38,46 +40,16 @@ static void usual_line(char *line)
              draw_line(1000) / 3.0);
 }
 
-static bool same_double(double a, double b)
-{
-    return (isnan(a) && isnan(b)) || memcmp(&a, &b, sizeof a) == 0;
-}
-
-static void expect_own(const char *line, size_t own, json_t *body)
-{
-    char text[LINE_BYTES];
-
-    snprintf(text, sizeof text, "{%s", line + own);
-    json_t *fields = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
-    json_object_del(body, "seq");
-    json_object_del(body, "t");
-    json_object_del(body, "type");
-    cr_assert(json_equal(fields, body), "%s", line);
-    json_decref(fields);
-}
-
 /* What is read is what jansson reads. True: it was read. */
 static bool agrees(const char *line)
 {
     struct store_event event;
-    struct store_step step;
     size_t own;
 
     if (!step_line_read(line, &event, &own))
         return false;
-    json_t *body = json_loads(line, JSON_REJECT_DUPLICATES, NULL);
-    cr_assert(json_is_object(body), "not JSON: %s", line);
-    cr_assert_eq(event.seq, json_integer_value(json_object_get(body, "seq")), "%s", line);
-    cr_assert(same_double(event.t, json_number_value(json_object_get(body, "t"))), "%s", line);
-    cr_assert_str_eq(json_string_value(json_object_get(body, "type")), "step");
-    cr_assert_eq(event.type, EVENT_STEP);
-    store_step_of(body, &step);
-    cr_assert_eq(event.step.step, step.step, "%s", line);
-    cr_assert(same_double(event.step.epoch, step.epoch), "%s", line);
-    for (size_t i = 0; i < EVENT_METRICS_MAX; i++)
-        cr_assert(same_double(event.step.metrics[i], step.metrics[i]), "%zu of %s", i, line);
-    expect_own(line, own, body);
-    json_decref(body);
+    const char *wrong = same_step_wrong(line, &event, own);
+    cr_assert_null(wrong, "%s of %s", wrong, line);
     return true;
 }
 
