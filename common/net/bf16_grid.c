@@ -136,11 +136,70 @@ struct bf16_scratch bf16_scratch_of(const struct bf16_grid *g, bool backward, vo
     return s;
 }
 
+/* ---- dw's factors, shared by threads */
+
+enum { SHARED_READS = 16 }; /* of factors in a cache, as quick as one of a part of dw in memory */
+#define SHARED_UNEVEN 1.08  /* the largest share over the mean */
+
+static size_t dw_blocks(const struct bf16_grid *g)
+{
+    return g->kernel * g->kernel * (g->gi / BF16_CHUNK) * (g->co / BF16_COLUMNS);
+}
+
+static size_t image_positions(const struct bf16_grid *g)
+{
+    return g->x_in_place ? g->out * g->out : g->width * g->width;
+}
+
+size_t bf16_shared_images(const struct bf16_grid *g, int threads)
+{
+    size_t parts = threads > 0 ? (size_t)threads : 1, blocks = dw_blocks(g);
+    size_t most = (blocks + parts - 1) / parts * parts;
+
+    if (threads < 2 || g->gi != g->ci || bf16_grid_is_first(g) ||
+        (double)most > SHARED_UNEVEN * (double)blocks)
+        return 0;
+    return SHARED_READS * g->kernel * g->kernel * grid_max(g->ci, g->co) / image_positions(g);
+}
+
+struct bf16_shared bf16_shared_of(const struct bf16_grid *g, size_t images, int threads)
+{
+    size_t parts = (size_t)threads, lines = (images * g->out + parts - 1) / parts;
+    size_t most = bf16_grid_positions(g), n;
+    struct bf16_shared s = {0};
+
+    if (g->x_in_place)
+        n = lines * g->out;
+    else /* with the rows behind each image that the lines end */
+        n = (lines + (lines / g->out + 1) * (g->width - g->out)) * g->width;
+    s.pieces = (n + most - 1) / most;
+    n = grid_min(n, most);
+    s.ld = bf16_round_up(n + (g->x_in_place ? 0 : g->slack), 32);
+    s.ld += s.ld / 32 % 2 ? 0 : 32;
+    s.columns_bytes = bf16_round_up(g->phases * g->phases * g->ci * s.ld * sizeof(bf16), 64);
+    s.piece_bytes = s.columns_bytes + bf16_round_up(n, 32) * g->co * sizeof(bf16);
+    return s;
+}
+
+/* Of as many threads as the system may give. */
+static size_t shared_bytes(const struct bf16_grid *g, size_t images, int threads)
+{
+    size_t most = 0;
+
+    for (int t = 1; t <= threads; t++) {
+        struct bf16_shared s = bf16_shared_of(g, images, t);
+        most = grid_max(most, (size_t)t * s.pieces * s.piece_bytes);
+    }
+    return most;
+}
+
 /* ---- all of a network */
 
 struct network_bytes {
     struct bf16_thread_bytes most;
     bool backward;
+    size_t images;
+    int threads;
 };
 
 static void add_convolution(const struct arch_conv *c, void *context)
@@ -150,13 +209,19 @@ static void add_convolution(const struct arch_conv *c, void *context)
     size_t dw = g.kernel * g.kernel * g.gi * g.co * sizeof(float);
 
     n->most.scratch = grid_max(n->most.scratch, bf16_scratch_of(&g, n->backward, NULL).bytes);
-    if (n->backward)
+    if (!n->backward)
+        return;
+    size_t shared = grid_min(n->images, bf16_shared_images(&g, n->threads));
+    if (shared)
+        n->most.shared = grid_max(n->most.shared, shared_bytes(&g, shared, n->threads));
+    if (shared < n->images)
         n->most.dw = grid_max(n->most.dw, dw);
 }
 
-struct bf16_thread_bytes bf16_thread_bytes_of(const struct arch_shape *shape, bool backward)
+struct bf16_thread_bytes bf16_thread_bytes_of(const struct arch_shape *shape, bool backward,
+                                              size_t images, int threads)
 {
-    struct network_bytes n = {.backward = backward};
+    struct network_bytes n = {.backward = backward, .images = images, .threads = threads};
 
     arch_each_conv(shape, add_convolution, &n);
     return n.most;

@@ -74,12 +74,28 @@ struct bf16_scratch {
 struct bf16_scratch bf16_scratch_of(const struct bf16_grid *g, bool backward, void *memory);
 size_t bf16_first_layer_rows(const struct bf16_grid *g); /* of dw, up to a multiple of 32 */
 
-/* Of all convolutions of a network: the scratch memory of a thread, and (backward) its part of dw,
- * which every thread but the first has beside it. */
-struct bf16_thread_bytes {
-    size_t scratch, dw;
+/* dw by several threads: either each has a part of its own, of its lines, and the parts are added
+ * up; or the threads make the factors of dw, x in columns and panels of dz, for each other, and
+ * each sums some of dw's blocks over all lines. The latter reads more where images are large, so it
+ * is for few images and many weights: at most so many images, 0 if dw's blocks are too few to be
+ * shared out evenly. */
+size_t bf16_shared_images(const struct bf16_grid *g, int threads);
+
+/* Factors of `images` that so many threads make, in pieces. */
+struct bf16_shared {
+    size_t pieces; /* of a thread, at most */
+    size_t ld;     /* of x in columns */
+    size_t columns_bytes, piece_bytes;
 };
-struct bf16_thread_bytes bf16_thread_bytes_of(const struct arch_shape *shape, bool backward);
+struct bf16_shared bf16_shared_of(const struct bf16_grid *g, size_t images, int threads);
+
+/* Of all convolutions of a network: the scratch memory of a thread; (backward) its part of dw,
+ * which every thread but the first has beside it; and the factors of all threads. */
+struct bf16_thread_bytes {
+    size_t scratch, dw, shared;
+};
+struct bf16_thread_bytes bf16_thread_bytes_of(const struct arch_shape *shape, bool backward,
+                                              size_t images, int threads);
 
 static inline size_t bf16_round_up(size_t x, size_t unit)
 {

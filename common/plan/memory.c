@@ -40,6 +40,16 @@ static size_t activation_bytes(const struct job_spec *spec, const struct arch_sh
     return activations.numbers * number_bytes;
 }
 
+static struct bf16_thread_bytes bf16_bytes(const struct job_spec *spec,
+                                           const struct arch_shape *shape)
+{
+    bool trains = spec->mode == JOB_MODE_TRAIN;
+    int64_t images = trains ? spec->batch_per_worker : spec->eval.batch;
+
+    return bf16_thread_bytes_of(shape, trains, (size_t)images,
+                                (int)spec->cluster.threads_per_worker);
+}
+
 /* Of each thread beyond one. */
 static int64_t thread_bytes(const struct job_spec *spec, const struct arch_shape *shape)
 {
@@ -47,8 +57,15 @@ static int64_t thread_bytes(const struct job_spec *spec, const struct arch_shape
         return CNN_THREAD_BYTES;
     if (spec->precision != JOB_PRECISION_BF16)
         return THREAD_BYTES;
-    struct bf16_thread_bytes bytes = bf16_thread_bytes_of(shape, spec->mode == JOB_MODE_TRAIN);
+    struct bf16_thread_bytes bytes = bf16_bytes(spec, shape);
     return BF16_THREAD_BYTES + (int64_t)(bytes.scratch + bytes.dw);
+}
+
+/* Of all threads together. */
+static int64_t team_bytes(const struct job_spec *spec, const struct arch_shape *shape)
+{
+    bool shares = spec->precision == JOB_PRECISION_BF16 && shape->arch->family != ARCH_CNN;
+    return shares ? (int64_t)bf16_bytes(spec, shape).shared : 0;
 }
 
 /* Of training, or of an evaluation at another size, whichever is more. */
@@ -87,7 +104,8 @@ struct plan_memory plan_memory_of(const struct job_spec *spec)
         .eval_input_bytes = spec->data.eval ? input_bytes * (EVAL_BATCHES + spec->eval.flip) *
                                                   eval_input * spec->eval.batch
                                             : 0,
-        .fixed_bytes = shape.arch->family == ARCH_CNN ? CNN_FIXED_BYTES : FIXED_BYTES,
+        .fixed_bytes = (shape.arch->family == ARCH_CNN ? CNN_FIXED_BYTES : FIXED_BYTES) +
+                       team_bytes(spec, &shape),
         .more_threads =
             spec->cluster.threads_per_worker > 1 ? spec->cluster.threads_per_worker - 1 : 0,
         .thread_bytes = thread_bytes(spec, &shape),

@@ -14,6 +14,7 @@
 #define TRAIND_WORKER_LAYERS_CONV_BF16_H
 
 #include "worker/kernels/bf16.h"
+#include "worker/kernels/parallel.h"
 #include "worker/layers/conv.h"
 
 bool conv_bf16_takes(const struct conv *c);
@@ -57,10 +58,20 @@ struct conv_bf16_backward {
     void *scratch;
     conv_bf16_rows *ready, *done; /* of dz; of dx. NULL: none */
     void *context;
+    /* Memory of the team for dw's factors (bf16_grid.h: bf16_shared_of): conv_bf16_backward then
+     * leaves dw to conv_bf16_sum_shared. NULL: it sums dw of its lines itself. */
+    void *shared;
+    size_t images; /* of the batch */
+    struct parallel_share share;
 };
 
 /* Of the lines [first, end) of dz: all that they give to dw, and the lines of dx at their place. */
 void conv_bf16_backward(const struct conv *c, const struct conv_bf16_backward *b, size_t first,
                         size_t end);
+
+/* May so many threads sum dw of a batch so? */
+bool conv_bf16_shares(const struct conv *c, size_t images, int threads);
+/* This share's blocks of dw, when all threads' conv_bf16_backward is done for the batch. */
+void conv_bf16_sum_shared(const struct conv *c, const struct conv_bf16_backward *b);
 
 #endif

@@ -56,13 +56,13 @@ struct bf16_sums {
     bool add;
 };
 
-/* Panel j of dz with x at one tap, for a block of positions. */
-static void sum_tap(const struct bf16_sums *w, struct bf16_tap t, size_t j, size_t k0, size_t k,
-                    bool add)
+/* Panel j of dz with rows [i0, end) of x at one tap, for a block of positions. */
+static void sum_tap(const struct bf16_sums *w, struct bf16_tap t, size_t j, size_t i0, size_t end,
+                    size_t k0, size_t k, bool add)
 {
     const struct bf16_grid *g = w->g;
 
-    if (dry_run_products(extent_max(g->gi, BF16_CHUNK), BF16_COLUMNS, k))
+    if (dry_run_products(extent_max(end - i0, BF16_CHUNK), BF16_COLUMNS, k))
         return;
     const bf16 *x = w->s->x_columns + (t.fy * g->phases + t.fx) * w->phase + t.ty * g->width +
                     t.tx + k0 + bf16_base_in(g, j) * w->s->ld;
@@ -76,25 +76,70 @@ static void sum_tap(const struct bf16_sums *w, struct bf16_tap t, size_t j, size
         add_small_groups(g, block, dw, add);
         return;
     }
-    for (size_t i = 0; i < g->gi; i += 32) {
+    for (size_t i = i0; i < end; i += 32) {
         p.a = x + i * w->s->ld;
         bf16_multiply(&p, 32, dw + i * g->co, g->co, add);
     }
 }
 
-static void sum_weights(const struct bf16_sums *w)
+static size_t begin_sums(const struct bf16_sums *w)
 {
-    size_t most = bf16_grid_is_large(w->g) ? BF16_LARGE_BLOCK_POSITIONS : BF16_BLOCK_POSITIONS;
-
     for (size_t i = 0; i < w->positions / 32; i++)
         w->s->block[i] = 32 * i;
+    return bf16_grid_is_large(w->g) ? BF16_LARGE_BLOCK_POSITIONS : BF16_BLOCK_POSITIONS;
+}
+
+static void sum_weights(const struct bf16_sums *w)
+{
+    size_t most = begin_sums(w);
+
     for (size_t k0 = 0; k0 < w->positions; k0 += most)
         for (size_t j = 0; j < w->g->co / 32; j++) {
             struct bf16_tap t = {0};
             do
-                sum_tap(w, t, j, k0, extent_min(w->positions - k0, most), w->add || k0);
+                sum_tap(w, t, j, 0, w->g->gi, k0, extent_min(w->positions - k0, most),
+                        w->add || k0);
             while (bf16_next_tap(w->g, &t));
         }
+}
+
+/* Rows of x or panels of dz, whichever are more, by the other, by taps: so a share reads few of the
+ * more. */
+static void sum_blocks(const struct bf16_sums *w, struct parallel_range blocks)
+{
+    const struct bf16_grid *g = w->g;
+    size_t most = begin_sums(w), rows = g->gi / 32, panels = g->co / 32;
+    bool by_rows = rows > panels;
+    size_t inner = by_rows ? panels : rows, u = 0;
+
+    for (size_t k0 = 0; k0 < w->positions; k0 += most, u = 0)
+        for (size_t outer = 0; outer < rows * panels / inner; outer++) {
+            struct bf16_tap t = {0};
+            do
+                for (size_t k = 0; k < inner; k++, u++)
+                    if (u >= blocks.first && u < blocks.end) {
+                        size_t i = 32 * (by_rows ? outer : k), j = by_rows ? k : outer;
+                        sum_tap(w, t, j, i, i + 32, k0, extent_min(w->positions - k0, most),
+                                w->add || k0);
+                    }
+            while (bf16_next_tap(g, &t));
+        }
+}
+
+/* Where the factors of the share's piece number `piece` are. */
+static struct bf16_scratch factors_at(const struct bf16_grid *g, const struct bf16_scratch *s,
+                                      const struct conv_bf16_backward *b, int part, size_t piece)
+{
+    struct bf16_scratch at = *s;
+
+    if (!b->shared)
+        return at;
+    struct bf16_shared shared = bf16_shared_of(g, b->images, b->share.parts);
+    char *memory = (char *)b->shared + ((size_t)part * shared.pieces + piece) * shared.piece_bytes;
+    at.ld = shared.ld;
+    at.x_columns = (bf16 *)memory;
+    at.dz_panels = (bf16 *)(memory + shared.columns_bytes);
+    return at;
 }
 
 /* ---- dx */
@@ -159,7 +204,8 @@ static void data_of_piece(const struct bf16_grid *g, const struct bf16_scratch *
 }
 
 static void backward_piece(const struct bf16_grid *g, const struct bf16_scratch *s,
-                           const struct conv_bf16_backward *b, struct bf16_piece piece, bool add_dw)
+                           const struct bf16_scratch *factors, const struct conv_bf16_backward *b,
+                           struct bf16_piece piece, bool add_dw)
 {
     size_t n = piece.rows * g->width, phase = bf16_lay_x(g, b->x, piece, s->x);
     const bf16 *dz = b->dz + piece.row * g->out * g->co; /* in place width is out */
@@ -169,10 +215,11 @@ static void backward_piece(const struct bf16_grid *g, const struct bf16_scratch 
         dz = s->dz;
     }
     for (size_t f = 0; f < g->phases * g->phases; f++)
-        bf16_turn_x(g, s->x + f * phase, phase / g->ci, s->tail, s->x_columns + f * g->ci * s->ld,
-                    s->ld);
-    bf16_pack_dz(g, dz + g->lead * (g->width + 1) * g->co, n, s->tail, s->dz_panels);
-    sum_weights(&(struct bf16_sums){g, s, g->ci * s->ld, bf16_round_up(n, 32), b->dw, add_dw});
+        bf16_turn_x(g, s->x + f * phase, phase / g->ci, s->tail,
+                    factors->x_columns + f * g->ci * factors->ld, factors->ld);
+    bf16_pack_dz(g, dz + g->lead * (g->width + 1) * g->co, n, s->tail, factors->dz_panels);
+    if (!b->shared)
+        sum_weights(&(struct bf16_sums){g, s, g->ci * s->ld, bf16_round_up(n, 32), b->dw, add_dw});
     if (b->dx)
         data_of_piece(g, s, b, dz, piece);
 }
@@ -180,33 +227,37 @@ static void backward_piece(const struct bf16_grid *g, const struct bf16_scratch 
 static void backward_pieces(const struct bf16_grid *g, const struct bf16_scratch *s,
                             const struct conv_bf16_backward *b, size_t first, size_t end)
 {
-    size_t start = bf16_grid_row(g, first), last = bf16_grid_row(g, end);
+    size_t start = bf16_grid_row(g, first), last = bf16_grid_row(g, end), number = 0;
     struct bf16_piece p;
 
     for (size_t row = start; row < last; row += p.rows) {
+        struct bf16_scratch factors = factors_at(g, s, b, b->share.part, number++);
         p = bf16_next_piece(g, row, last);
         size_t line = bf16_grid_line(g, row, g->out, 1);
         size_t lines = bf16_grid_line(g, row + p.rows, g->out, 1) - line;
         if (b->ready && lines)
             b->ready(line * g->out, lines * g->out, b->context);
-        backward_piece(g, s, b, p, b->add_dw || row > start);
+        backward_piece(g, s, &factors, b, p, b->add_dw || row > start);
     }
 }
 
 static void backward_in_place(const struct bf16_grid *g, const struct bf16_scratch *s,
                               const struct conv_bf16_backward *b, size_t row, size_t last)
 {
-    size_t step = bf16_grid_positions(g), chunks = bf16_panel_chunks(g, CONV_DATA);
+    size_t step = bf16_grid_positions(g), chunks = bf16_panel_chunks(g, CONV_DATA), number = 0;
     bool add_dw = b->add_dw;
 
     for (; row < last; row += step, add_dw = true) {
+        struct bf16_scratch factors = factors_at(g, s, b, b->share.part, number++);
         size_t rows = extent_min(last - row, step);
         const bf16 *dz = b->dz + row * g->co;
         if (b->ready)
             b->ready(row, rows, b->context);
-        bf16_turn_x(g, (const bf16 *)b->x + row * g->ci, rows, s->tail, s->x_columns, s->ld);
-        bf16_pack_dz(g, dz, rows, s->tail, s->dz_panels);
-        sum_weights(&(struct bf16_sums){g, s, 0, bf16_round_up(rows, 32), b->dw, add_dw});
+        bf16_turn_x(g, (const bf16 *)b->x + row * g->ci, rows, s->tail, factors.x_columns,
+                    factors.ld);
+        bf16_pack_dz(g, dz, rows, s->tail, factors.dz_panels);
+        if (!b->shared)
+            sum_weights(&(struct bf16_sums){g, s, 0, bf16_round_up(rows, 32), b->dw, add_dw});
         if (!b->dx)
             continue;
         for (size_t i = 0; i < chunks; i++)
@@ -240,5 +291,47 @@ void conv_bf16_backward(const struct conv *c, const struct conv_bf16_backward *b
         backward_in_place(&g, &s, b, first * g.out, end * g.out);
     else
         backward_pieces(&g, &s, b, first, end);
+    bf16_end();
+}
+
+bool conv_bf16_shares(const struct conv *c, size_t images, int threads)
+{
+    struct bf16_grid g = bf16_grid_of(c);
+    return images <= bf16_shared_images(&g, threads);
+}
+
+/* Of the pieces of one share's lines, as its conv_bf16_backward made them. */
+static void sum_share(const struct bf16_grid *g, const struct bf16_scratch *s,
+                      const struct conv_bf16_backward *b, int part, struct parallel_range blocks,
+                      bool *add)
+{
+    struct parallel_range lines =
+        parallel_range(b->images * g->out, (struct parallel_share){part, b->share.parts});
+    size_t row = g->x_in_place ? lines.first * g->out : bf16_grid_row(g, lines.first);
+    size_t last = g->x_in_place ? lines.end * g->out : bf16_grid_row(g, lines.end), n, number = 0;
+
+    for (; row < last; row += n) {
+        struct bf16_scratch factors = factors_at(g, s, b, part, number++);
+        if (g->x_in_place)
+            n = extent_min(last - row, bf16_grid_positions(g));
+        else
+            n = bf16_next_piece(g, row, last).rows;
+        size_t positions = bf16_round_up(g->x_in_place ? n : n * g->width, 32);
+        sum_blocks(&(struct bf16_sums){g, &factors, g->ci * factors.ld, positions, b->dw, *add},
+                   blocks);
+        *add = true;
+    }
+}
+
+void conv_bf16_sum_shared(const struct conv *c, const struct conv_bf16_backward *b)
+{
+    struct bf16_grid g = bf16_grid_of(c);
+    struct bf16_scratch s = bf16_scratch_of(&g, true, b->scratch);
+    struct parallel_range blocks = parallel_range(conv_weights(c) / BF16_CHUNK_SIZE, b->share);
+    bool add = b->add_dw;
+
+    bf16_begin();
+    for (int part = 0; part < b->share.parts; part++)
+        sum_share(&g, &s, b, part, blocks, &add);
     bf16_end();
 }

@@ -63,6 +63,8 @@ static void bf16_finish_dx(size_t row, size_t rows, void *context)
     trace_part(piece, TRACE_NORM);
 }
 
+enum { SUMS = 256 }; /* at once: they stay in the first-level cache while all parts are added */
+
 /* The first thread that has lines writes the gradient, the others' parts are added in order. */
 static void add_parts(const struct pass *p, struct parallel_share share)
 {
@@ -70,15 +72,23 @@ static void add_parts(const struct pass *p, struct parallel_share share)
     size_t n = (size_t)m->n * (size_t)p->u->conv.window.out;
     float *sum = m->grads + p->u->weight;
     struct parallel_range mine = parallel_range(conv_weights(&p->u->conv) / 16, share);
+    size_t end = 16 * mine.end;
+    int first = parallel_owner(0, n, share.parts), parts = 0;
 
     if (share.parts == 1)
         return;
     parallel_barrier(share);
-    for (int t = parallel_owner(0, n, share.parts) + 1; t < share.parts; t++)
-        if (!parallel_is_empty(n, (struct parallel_share){t, share.parts}) &&
-            !dry_run_moves(3 * 16 * (mine.end - mine.first)))
-            for (size_t i = 16 * mine.first; i < 16 * mine.end; i++)
-                sum[i] += m->lanes[t].dw[i];
+    for (int t = first + 1; t < share.parts; t++)
+        parts += !parallel_is_empty(n, (struct parallel_share){t, share.parts});
+    if (dry_run_moves((size_t)(parts + 2) * (end - 16 * mine.first)))
+        return;
+    for (size_t from = 16 * mine.first, to; from < end; from = to) {
+        to = end - from < SUMS ? end : from + SUMS;
+        for (int t = first + 1; t < share.parts; t++)
+            if (!parallel_is_empty(n, (struct parallel_share){t, share.parts}))
+                for (size_t i = from; i < to; i++)
+                    sum[i] += m->lanes[t].dw[i];
+    }
 }
 
 /* Do threads share whole images, so that none needs what another one makes? */
@@ -96,6 +106,7 @@ static void walk_convolve(struct parallel_share share, void *context)
     size_t out = (size_t)p.u->conv.window.out;
     bool leads = share.part == parallel_owner(0, (size_t)m->n * out, share.parts);
     bool by_images = shares_images(&p, share);
+    bool shares_dw = m->team && conv_bf16_shares(&p.u->conv, (size_t)m->n, m->config.threads);
 
     p.lane = &m->lanes[share.part];
     if (p.target.unit)
@@ -109,12 +120,15 @@ static void walk_convolve(struct parallel_share share, void *context)
         .dz = p.dz,
         .dx = p.dx,
         .add_dx = p.add_dx,
-        .dw = leads ? m->grads + p.u->weight : p.lane->dw,
-        .add_dw = leads && p.accumulate,
+        .dw = leads || shares_dw ? m->grads + p.u->weight : p.lane->dw,
+        .add_dw = (leads || shares_dw) && p.accumulate,
         .scratch = m->own[share.part],
         .ready = by_images ? bf16_make_dz : NULL,
         .done = p.target.unit ? bf16_finish_dx : NULL,
         .context = &p,
+        .shared = shares_dw ? m->team : NULL,
+        .images = (size_t)m->n,
+        .share = share,
     };
     if (!by_images) {
         bf16_make_dz(lines.first * out, (lines.end - lines.first) * out, &p);
@@ -122,7 +136,12 @@ static void walk_convolve(struct parallel_share share, void *context)
     }
     if (lines.first < lines.end)
         conv_bf16_backward(&p.u->conv, &b, lines.first, lines.end);
-    add_parts(&p, share);
+    if (shares_dw) {
+        parallel_barrier(share);
+        conv_bf16_sum_shared(&p.u->conv, &b);
+    } else {
+        add_parts(&p, share);
+    }
     walk_finish_target(&p, share);
 }
 

@@ -284,7 +284,8 @@ static int allocate_activations(struct model *m, struct error *e)
     return model_is_bf16(m) ? allocate_packed(m, e) : 0;
 }
 
-/* bf16: each thread's scratch, and from the second thread on its part of a weight gradient. */
+/* bf16: each thread's scratch; from the second thread on its part of a weight gradient; and the
+ * factors of those that threads make for each other. */
 static int allocate_bf16(struct model *m, struct error *e)
 {
     struct arch_shape shape = model_shape(&m->config);
@@ -292,14 +293,18 @@ static int allocate_bf16(struct model *m, struct error *e)
 
     for (int i = 0; i < m->layout_count; i++) {
         shape.image_size = m->layouts[i].image_size;
-        struct bf16_thread_bytes one = bf16_thread_bytes_of(&shape, !m->config.inference);
+        struct bf16_thread_bytes one = bf16_thread_bytes_of(
+            &shape, !m->config.inference, (size_t)m->config.batch, m->config.threads);
         bytes.scratch = extent_max(bytes.scratch, one.scratch);
         bytes.dw = extent_max(bytes.dw, one.dw);
+        bytes.shared = extent_max(bytes.shared, one.shared);
     }
 
     for (int t = 1; t < m->config.threads && bytes.dw; t++)
         if (model_allocate_floats(m, &m->lanes[t].dw, bytes.dw / sizeof(float), e))
             return -(int)e->code;
+    if (bytes.shared && model_allocate_floats(m, &m->team, bytes.shared / sizeof(float), e))
+        return -(int)e->code;
     return allocate_own(m, bytes.scratch, e);
 }
 

@@ -54,10 +54,12 @@ Test(shares, of_bf16_and_of_the_small_network_are_what_the_plan_says)
                        cnn = {"cnn", 28, JOB_STEM_IMAGENET, CONV_NO_WINOGRAD, JOB_PRECISION_FP32};
 
     groups.arch = "resnext50_32x4d";
-    check_step(&half, 48, 7, 0.9);
-    check_step(&half, 48, 22, 0.8);
-    check_step(&half, 16, 4, 0.87);
-    check_step(&groups, 48, 22, 0.8);
+    check_step(&half, 48, 7, 0.98);
+    check_step(&half, 48, 22, 0.95);
+    check_step(&half, 48, 24, 0.95);
+    check_step(&half, 48, 48, 0.9);
+    check_step(&half, 16, 4, 0.98);
+    check_step(&groups, 48, 22, 0.95);
     check_step(&cnn, 48, 22, 0.93);
     check_step(&cnn, 100, 48, 0.93);
 }
