@@ -12,10 +12,30 @@
 
 static int unknown_command(const char *name)
 {
+    /* What other programs call our commands. */
+    static const struct {
+        const char *word, *command;
+    } others[] = {
+        {"ls",     "list"  },
+        {"ps",     "list"  },
+        {"queue",  "list"  },
+        {"get",    "show"  },
+        {"status", "show"  },
+        {"delete", "rm"    },
+        {"remove", "rm"    },
+        {"kill",   "cancel"},
+        {"run",    "submit"},
+        {"log",    "logs"  },
+        {"top",    "watch" },
+        {"follow", "watch" },
+    };
     struct suggest near = {.word = name};
 
     for (size_t i = 0; cmd_at(i); i++)
         suggest_offer(&near, cmd_at(i)->name);
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        if (strcmp(name, others[i].word) == 0)
+            near.best = others[i].command;
     if (near.best)
         return cmd_usage(NULL, "there is no command \"%s\"; did you mean \"%s\"?", name, near.best);
     return cmd_usage(NULL, "there is no command \"%s\"", name);

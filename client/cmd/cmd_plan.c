@@ -315,6 +315,7 @@ static json_t *plan_numbers(const struct plan *plan)
 
     json_object_del(json, "explain");
     json_object_del(json, "warnings");
+    json_object_del(json_object_get(json, "predicted"), "images_per_second"); /* _per_sec */
     return json;
 }
 

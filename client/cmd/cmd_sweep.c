@@ -12,6 +12,7 @@
 #include "client/views/print.h"
 #include "client/views/table.h"
 #include "common/json.h"
+#include "common/suggest.h"
 #include "common/system/file.h"
 
 static char *sweep_format_number(const json_t *json, const char *key, char text[HUMAN_BYTES])
@@ -219,6 +220,18 @@ static int sweep_outcome(const json_t *sweep)
 
 /* ---- the command */
 
+static int no_such_verb(const char *word, struct error *e)
+{
+    static const char *const verbs[] = {"show", "wait", "list", "cancel"};
+    struct suggest near = {.word = word};
+
+    for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++)
+        suggest_offer(&near, verbs[i]);
+    return error_set(e, ERR_USAGE, "trainctl sweep has no command \"%.64s\"%s%s%s", word,
+                     near.best ? "; did you mean \"" : "", near.best ? near.best : "",
+                     near.best ? "\"?" : "");
+}
+
 static int sweep_request(const struct cmd_args *args, json_t **answer, struct error *e)
 {
     const char *word = args->operands[0];
@@ -229,7 +242,10 @@ static int sweep_request(const struct cmd_args *args, json_t **answer, struct er
     if (strcmp(word, "list") == 0)
         return api_get("/v1/sweeps", answer, e);
     bool waits = strcmp(word, "wait") == 0;
-    if (!cancels && !waits && strcmp(word, "show") != 0)
+    bool verb = cancels || waits || strcmp(word, "show") == 0;
+    if (!verb && args->operand_count > 1) /* a file stands alone */
+        return no_such_verb(word, e);
+    if (!verb)
         return sweep_submit(word, answer, e);
     if (args->operand_count < 2)
         return error_set(e, ERR_USAGE, "which one? trainctl sweep %s ID", word);

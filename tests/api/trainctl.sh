@@ -46,6 +46,10 @@ says "$out" "submit" "--help lists the commands"
 exits 2 "no command is a usage error"
 exits 2 "an unknown command is a usage error" lsit
 says "$err" 'did you mean "list"' "an unknown command: the nearest is named"
+exits 2 "what another program calls it" ps
+says "$err" 'did you mean "list"' "the command of that name here is named"
+exits 2 "a mistyped command of sweep" sweep sohw 1
+says "$err" 'did you mean "show"' "a mistyped command of sweep: the nearest is named"
 exits 2 "an unknown option is a usage error" list --lmit 3
 says "$err" "did you mean --limit" "an unknown option: the nearest is named"
 exits 2 "an id that is no number" show three
@@ -147,7 +151,7 @@ says "$err" "lr.base: must be a number" "plan --set of a wrong value says what i
 exits 0 "plan --explain" plan --explain "$dir/first.json"
 says "$out" "peak_lr = " "plan --explain has each number"
 says "$(tr -s ' \n' ' ' <<<"$out")" "with lr.base = 0.1, global_batch = 8" "plan --explain has the inputs"
-says "$out" "To change it: lr.base or lr.factor" "plan --explain says what would change it"
+says "$out" "To change it: lr.base, lr.factor" "plan --explain says what would change it"
 job other 12 >"$dir/other.json"
 exits 0 "plan --diff" plan --diff "$dir/first.json" "$dir/other.json"
 says "$out" $'\nname ' "plan --diff has the documents' differences"
