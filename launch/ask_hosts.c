@@ -41,29 +41,44 @@ struct asking {
 
 /* ---------------------------------------------------------------- asking */
 
+/* Of a program of its own, which has nothing to save: the daemon shows what it printed. */
+static void ask_give_up(void)
+{
+    fputs("traind --launch-hosts: no memory\n", stderr);
+    exit(EXIT_FAILURE);
+}
+
+static char *ask_copy(const char *text)
+{
+    char *copy = strdup(text);
+
+    if (!copy)
+        ask_give_up();
+    return copy;
+}
+
 /* The probe's command line. It finds MPI's libraries where mpirun --prefix will let the ranks find
  * them. */
 static char **probe_argv(const struct asking *a)
 {
-    char **argv = calloc(11, sizeof *argv), *attempt;
+    char **argv = calloc(11, sizeof *argv), attempt[24];
     const char *prefix = json_get_text(a->plan, "mpi_prefix", NULL);
     size_t count = 0;
     const char *interface = json_get_text(a->plan, "interface", NULL);
     const char *words[] = {json_get_text(a->plan, "worker", NULL),  "--probe",   "--run-dir",
-                           json_get_text(a->plan, "run_dir", NULL), "--attempt", NULL,
+                           json_get_text(a->plan, "run_dir", NULL), "--attempt", attempt,
                            interface ? "--interface" : NULL,        interface};
 
-    if (!argv || asprintf(&attempt, "%lld", json_get_integer(a->plan, "attempt", 0)) < 0)
-        return argv;
-    words[5] = attempt;
+    if (!argv)
+        ask_give_up();
+    snprintf(attempt, sizeof attempt, "%lld", json_get_integer(a->plan, "attempt", 0));
     if (prefix) {
-        argv[count++] = strdup("env");
+        argv[count++] = ask_copy("env");
         if (asprintf(&argv[count++], "LD_LIBRARY_PATH=%s/lib", prefix) < 0)
-            abort();
+            ask_give_up();
     }
     for (size_t i = 0; i < sizeof words / sizeof words[0] && words[i]; i++)
-        argv[count++] = strdup(words[i]);
-    free(attempt);
+        argv[count++] = ask_copy(words[i]);
     return argv;
 }
 
@@ -71,18 +86,19 @@ static char **probe_argv(const struct asking *a)
  * agent. */
 static char **agent_argv(const struct asking *a, const char *host, char **probe)
 {
-    char *agent = strdup(json_get_text(a->plan, "agent", NULL)), *rest = NULL;
+    char *agent = ask_copy(json_get_text(a->plan, "agent", NULL)), *rest = NULL;
     char **argv = calloc(strlen(agent) + 4, sizeof *argv);
     size_t count = 0;
 
-    for (char *w = strtok_r(agent, " ", &rest); argv && w; w = strtok_r(NULL, " ", &rest))
-        argv[count++] = strdup(w);
-    if (argv) {
-        argv[count++] = strdup(host);
-        argv[count] = command_quote(probe);
-        if (argv[count])
-            argv[count][strcspn(argv[count], "\n")] = '\0';
-    }
+    if (!argv)
+        ask_give_up();
+    for (char *w = strtok_r(agent, " ", &rest); w; w = strtok_r(NULL, " ", &rest))
+        argv[count++] = ask_copy(w);
+    argv[count++] = ask_copy(host);
+    argv[count] = command_quote(probe);
+    if (!argv[count])
+        ask_give_up();
+    argv[count][strcspn(argv[count], "\n")] = '\0';
     free(agent);
     return argv;
 }
@@ -123,7 +139,7 @@ static void ask_conclude(struct asked *h)
     h->answer = buffer_take(&h->probe.text[SPAWN_OUT], NULL);
     h->words = buffer_take(&h->probe.text[SPAWN_ERR], NULL);
     if (!h->answer || !h->words)
-        abort();
+        ask_give_up();
     spawn_clear(&h->probe);
 }
 

@@ -87,8 +87,9 @@ bool hosts_read(const char *attempt_dir, struct hosts_found *found)
         if (problem && out)
             hosts_add_problem(out, found->problem_count++,
                               json_string_value(json_object_get(host, "name")), problem);
-        else if (!problem && entry && found->usable)
-            found->usable[found->usable_count++] = strdup(entry);
+        char *copy = !problem && entry && found->usable ? strdup(entry) : NULL;
+        if (copy)
+            found->usable[found->usable_count++] = copy;
     }
     if (out)
         fclose(out);
@@ -124,6 +125,7 @@ bool hosts_read_taken(const char *attempt_dir, struct hosts_taken *taken)
 {
     json_t *plan = hosts_load(attempt_dir), *hosts = json_object_get(plan, "hosts"), *host;
     size_t nodes = (size_t)json_integer_value(json_object_get(plan, "nodes")), i;
+    bool whole = true;
 
     *taken = (struct hosts_taken){0};
     taken->names = calloc(nodes + 1, sizeof *taken->names);
@@ -133,11 +135,14 @@ bool hosts_read_taken(const char *attempt_dir, struct hosts_taken *taken)
         bool used = machine && !json_object_get(host, "problem") && taken->count < nodes;
         if (!used || !taken->names || !taken->machines)
             continue;
-        taken->names[taken->count] = strdup(json_string_value(json_object_get(host, "name")));
-        taken->machines[taken->count++] = strdup(machine);
+        char *name = strdup(json_string_value(json_object_get(host, "name")));
+        taken->names[taken->count] = name;
+        taken->machines[taken->count] = strdup(machine);
+        whole = whole && name && taken->machines[taken->count];
+        taken->count++;
     }
     json_decref(plan);
-    if (taken->count > 0)
+    if (whole && taken->count > 0)
         return true;
     hosts_taken_clear(taken);
     return false;

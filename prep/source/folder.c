@@ -29,9 +29,10 @@ static int take_classes(struct folder_source *s, const struct dataset_list *trai
     list->names = calloc((size_t)train->class_count + 1, sizeof *list->names);
     if (!list->names)
         return error_set(e, ERR_NO_MEMORY, "no memory for the names of the classes");
-    for (int i = 0; i < train->class_count; i++)
-        list->names[list->count++] = strdup(train->classes[i]);
-    return 0;
+    int status = 0;
+    for (int i = 0; i < train->class_count && !status; i++)
+        status = source_classes_add(list, train->classes[i], strlen(train->classes[i]), e);
+    return status;
 }
 
 static int folder_find_class(const struct source_class_list *list, const char *name)

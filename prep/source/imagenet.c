@@ -149,11 +149,7 @@ static int take_class(struct source_class_list *list, const struct tar *t,
     if (list->count && strlen(list->names[list->count - 1]) == length - 4 &&
         strncmp(list->names[list->count - 1], m->name, length - 4) == 0)
         return error_set(e, ERR_INVALID, "%s holds %s twice", t->path, m->name);
-    list->names[list->count] = strndup(m->name, length - 4);
-    if (!list->names[list->count])
-        return error_set(e, ERR_NO_MEMORY, "no memory for the names of the classes");
-    list->count++;
-    return 0;
+    return source_classes_add(list, m->name, length - 4, e);
 }
 
 static int index_class(struct tar *t, const struct archive_member *m, int class, struct error *e)

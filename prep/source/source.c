@@ -79,17 +79,29 @@ void source_classes_free(struct source_class_list *list)
     *list = (struct source_class_list){0};
 }
 
+int source_classes_add(struct source_class_list *list, const char *name, size_t bytes,
+                       struct error *e)
+{
+    list->names[list->count] = strndup(name, bytes);
+    if (!list->names[list->count])
+        return error_set(e, ERR_NO_MEMORY, "no memory for the names of the classes");
+    list->count++;
+    return 0;
+}
+
 int source_classes_split(char *text, struct source_class_list *list, struct error *e)
 {
     char *rest, *line;
 
+    int status = 0;
+
     list->names = calloc(strlen(text) / 2 + 1, sizeof *list->names);
-    for (line = strtok_r(text, "\r\n", &rest); line && list->names;
-         line = strtok_r(NULL, "\r\n", &rest))
-        list->names[list->count++] = strdup(line);
     if (!list->names)
         return error_set(e, ERR_NO_MEMORY, "no memory for the names of the classes");
-    return 0;
+    for (line = strtok_r(text, "\r\n", &rest); line && !status;
+         line = strtok_r(NULL, "\r\n", &rest))
+        status = source_classes_add(list, line, strlen(line), e);
+    return status;
 }
 
 int source_classes_read(const char *file, struct source_class_list *list, struct error *e)

@@ -65,6 +65,9 @@ int source_pad(uint8_t **pixels, int64_t n, int height, int width, int channels,
 /* Reads the names of a file, one a line; splits such a text (which is changed); frees a list. */
 int source_classes_read(const char *file, struct source_class_list *list, struct error *e);
 int source_classes_split(char *text, struct source_class_list *list, struct error *e);
+/* Behind the others, for which there must be room. A copy of the name's first bytes. */
+int source_classes_add(struct source_class_list *list, const char *name, size_t bytes,
+                       struct error *e);
 void source_classes_free(struct source_class_list *list);
 
 #endif

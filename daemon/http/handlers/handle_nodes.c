@@ -125,12 +125,13 @@ static int add_this_machine(struct store_nodes *nodes, const char *own, struct e
     if (!grown)
         return error_set(e, ERR_NO_MEMORY, "no memory for the nodes");
     nodes->items = grown;
-    nodes->items[nodes->count++] = (struct store_node){
+    struct store_node *node = &nodes->items[nodes->count++];
+    *node = (struct store_node){
         .name = strdup(own),
         .kind = strdup(speed_cpu(cpu)),
         .figures = {NAN, NAN, NAN},
     };
-    return 0;
+    return node->name && node->kind ? 0 : error_set(e, ERR_NO_MEMORY, "no memory for the nodes");
 }
 
 /* All nodes, or the one that is named. */
