@@ -71,9 +71,9 @@ struct plan_network {
  * by construction, and at other numbers of nodes it is a guess of the shape.
  * Checked without fitting: Intel Caffe's 93.5 % from 64 to 128 nodes. (Its 69 images/s a node too,
  * but with SURFsara's 79 in the place of its own speed alone, which was not published.)
- * tests/unit/common/plan/predict.c prints these errors. tests/system/predict.sh prints those of
- * real runs of 1 and 2 ranks, on one machine: they check the times of an image, an update and an
- * exchange in memory, and nothing between nodes.
+ * tests/unit/common/plan/predict.c prints these errors. tests/system/commands/predict.sh prints
+ * those of real runs of 1 and 2 ranks, on one machine: they check the times of an image, an update
+ * and an exchange in memory, and nothing between nodes.
  */
 extern const struct plan_network plan_network_default;
 

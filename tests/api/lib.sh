@@ -1,4 +1,4 @@
-# Shared by tests/api/*.sh and others that need a daemon: the checks of tests/tap.sh, and the real traind with a state folder of its
+# Shared by the tests below tests/api/ and others that need a daemon: the checks of tests/tap.sh, and the real traind with a state folder of its
 # own. Source it, call the checks, and end with done_testing.
 #
 #   start_daemon [ARGUMENT...]   on a free port; sets $url, $state, $socket, $daemon (its pid). Without tokens over TCP, unless the

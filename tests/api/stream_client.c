@@ -1,5 +1,5 @@
 /*
- * Opens many streams of events and counts, for tests/api/stream.sh and tests/bench/streams.sh:
+ * Opens many streams of events and counts, for tests/api/http/stream.sh and tests/bench/streams.sh:
  *
  *   stream_client PORT PATH STREAMS DEAF QUIET_SECONDS
  *

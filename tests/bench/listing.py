@@ -108,7 +108,7 @@ class Slurmrestd:
     """Real munged, slurmctld and slurmrestd in a private folder, with held jobs."""
 
     def __init__(self, source):
-        self.cluster = os.path.join(os.path.abspath(source), "../system/slurm_cluster.sh")
+        self.cluster = os.path.join(os.path.abspath(source), "../system/slurm/cluster.sh")
         self.folder, self.answers = None, []
 
     def text(self):

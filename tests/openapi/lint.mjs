@@ -1,4 +1,4 @@
-// schema/openapi.json by redocly's recommended rules: no error and no warning. That the examples fit their schemas is checked by tests/api/contract.sh,
+// schema/openapi.json by redocly's recommended rules: no error and no warning. That the examples fit their schemas is checked by tests/api/http/contract.sh,
 // with a validator that knows unevaluatedProperties.
 import { createConfig, lint } from "@redocly/openapi-core";
 

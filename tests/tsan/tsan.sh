@@ -19,7 +19,7 @@ races() { # SCRIPT
     ! grep -h -A 12 'WARNING: ThreadSanitizer' "$build"/report.* 2>/dev/null && grep -qE '^ok [0-9]+' "$build/log"
 }
 ok "traind is compiled for ThreadSanitizer" compile
-for script in ${TSAN_TESTS:-tests/api/jobs.sh tests/api/stream.sh tests/api/run.sh tests/api/queue.sh tests/api/requests.sh tests/api/reload.sh}; do
+for script in ${TSAN_TESTS:-tests/api/jobs/jobs.sh tests/api/http/stream.sh tests/api/jobs/run.sh tests/api/jobs/queue.sh tests/api/http/requests.sh tests/api/service/reload.sh}; do
     ok "$script: no two threads touch the same memory unordered" races "$script"
 done
 done_testing

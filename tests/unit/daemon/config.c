@@ -1,4 +1,5 @@
-/* Settings: defaults, precedence, refusals. The words of each refusal: tests/api/lifecycle.sh. */
+/* Settings: defaults, precedence, refusals. The words of each refusal:
+ * tests/api/service/lifecycle.sh. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>

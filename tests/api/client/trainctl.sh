@@ -1,0 +1,276 @@
+#!/usr/bin/env bash
+# trainctl against a real daemon and real short trainings, over TCP and the unix socket. Prints TAP.
+. "$(dirname "$0")/../lib.sh"
+
+trainctl=$top_builddir/trainctl
+top_abs_trainctl=$(realpath "$trainctl")
+dir=$work/trainctl
+mkdir "$dir"
+unset TRAINCTL_SERVER NO_COLOR
+
+# Workers outlive the daemon: leave none behind when a check bails out.
+leave() {
+    local id
+    [ -z "$daemon" ] || for id in $("$trainctl" list --json --state queued,starting,running,evaluating | jq '.jobs[].id'); do
+        "$trainctl" cancel "$id" && timeout 30 "$trainctl" wait "$id"
+    done
+    clean_up
+}
+trap 'leave >/dev/null 2>&1' EXIT
+
+# run ARGUMENTS...: trainctl's exit code in $code, its output in $out, its errors in $err
+run() {
+    "$trainctl" "$@" >"$dir/out" 2>"$dir/err"
+    code=$?
+    out=$(cat "$dir/out")
+    err=$(cat "$dir/err")
+}
+# exits CODE NAME ARGUMENTS...
+exits() {
+    local want=$1 name=$2
+    shift 2
+    run "$@"
+    [ "$code" = "$want" ]
+    report $? "$name" "exit code $code, expected $want" "$err"
+}
+says() { # TEXT PART NAME
+    [[ $1 == *"$2"* ]]
+    report $? "$3" "it does not say \"$2\":" "$1"
+}
+
+# ---------------------------------------------------------------- without a daemon
+
+nobody=http://127.0.0.1:1
+exits 0 "--help" --help
+says "$out" "submit" "--help lists the commands"
+exits 2 "no command is a usage error"
+exits 2 "an unknown command is a usage error" lsit
+says "$err" 'did you mean "list"' "an unknown command: the nearest is named"
+exits 2 "what another program calls it" ps
+says "$err" 'did you mean "list"' "the command of that name here is named"
+exits 2 "a mistyped command of sweep" sweep sohw 1
+says "$err" 'did you mean "show"' "a mistyped command of sweep: the nearest is named"
+exits 2 "an unknown option is a usage error" list --lmit 3
+says "$err" "did you mean --limit" "an unknown option: the nearest is named"
+exits 2 "an id that is no number" show three
+exits 2 "an address that is none" --server ftp://x list
+exits 2 "a mistyped state" list --state runing
+says "$err" 'did you mean "running"' "a mistyped state: the nearest is named"
+exits 2 "a mistyped metric" metrics 1 --names los
+says "$err" 'did you mean "loss"' "a mistyped metric: the nearest is named"
+exits 2 "a mistyped key" submit --set lr.bse=1 /dev/null
+exits 2 "compare of one job" compare 1
+exits 0 "presets" presets
+says "$out" "surfsara-24k" "presets: they are listed"
+exits 0 "one preset" presets surfsara-24k
+says "$out" '"momentum"' "one preset: what it sets"
+says "$out" "Source: Codreanu" "one preset: where it is from"
+exits 3 "an unknown preset" presets surfsara
+says "$err" 'did you mean "surfsara-24k"' "an unknown preset: the nearest is named"
+exits 2 "list -o long" list -o long
+exits 2 "logs --follow of an attempt" logs --follow --attempt 1 1
+exits 5 "nobody there: 5" --server $nobody list
+says "$err" "$nobody" "nobody there: the address is named"
+says "$err" "traind --listen 127.0.0.1:1" "nobody there: how to start the daemon"
+exits 5 "no socket there: 5" --server "unix:$dir/none" list
+exits 5 "wait on nobody: 5" --server $nobody wait 1
+
+# ---------------------------------------------------------------- with one
+
+echo "worker = $top_builddir/train-worker" >"$dir/traind.conf"
+start_daemon --config "$dir/traind.conf"
+export TRAINCTL_SERVER=$url
+
+job() { # job NAME STEPS [MORE JSON]: a short real training on synthetic images
+    cat <<END
+{"name": "$1", "model": {"arch": "resnet50", "classes": 10, "image_size": 32},
+ "data": {"train": "synthetic", "eval": "synthetic", "train_images": 64},
+ "cluster": {"workers_per_node": 1, "threads_per_worker": 1},
+ "batch_per_worker": 8, "steps": $2, "eval": {"batch": 8}, "checkpoint": {"disable": true}}
+END
+}
+
+run doctor --json
+is "$(jq -c '[.[] | .check]' <<<"$out")" '["libraries","MPI","worker","load","GEMM","bandwidth","frequency","versions","BLAS","memory","clock","Slurm","disk","daemon","access","slots"]' "doctor looks at everything"
+is "$(jq -c '[.[] | select(.check == "daemon" or .check == "BLAS" or .check == "MPI") | .ok]' <<<"$out")" '[true,true,true]' "and finds this daemon, BLAS and MPI"
+like "$(jq -r '.[] | select(.check == "GEMM") | .found' <<<"$out")" '[1-9][0-9.]* GFLOP/s' "BLAS is measured"
+is "$(jq '[.[] | select(.ok == false and (.advice | length) < 10)] | length' <<<"$out")" 0 "what is bad has advice"
+run --server $nobody doctor
+is "$code" 1 "doctor without a daemon: 1"
+says "$out" "start traind" "it says what to do"
+
+exits 0 "list of no jobs" list
+says "$out" "no jobs yet" "list of no jobs says so"
+exits 3 "show of no job: 3" show 1
+says "$err" "there is no job 1" "show of no job says so"
+exits 3 "wait for no job: 3" wait 1
+
+job bad 4 | sed 's/"steps"/"stesp"/' >"$dir/bad.json"
+exits 2 "submit of a bad document: 2" submit "$dir/bad.json"
+says "$err" "stesp: " "submit of a bad document names the place"
+says "$err" 'did you mean "steps"' "submit of a bad document names the nearest key"
+echo '{"name": ' >"$dir/cut.json"
+exits 2 "submit of half a document: 2" submit "$dir/cut.json"
+says "$err" "line 2" "submit of half a document names the line"
+exits 3 "submit of no file: 3" submit "$dir/none.json"
+run --json submit "$dir/bad.json"
+[ "$(jq -r '.errors[0].pointer' <"$dir/err")" = /stesp ]
+report $? "--json gives the daemon's problem" "$err"
+
+job first 6 >"$dir/first.json"
+exits 0 "submit --watch" submit --watch "$dir/first.json"
+says "$out" "job 1 queued" "submit tells the id"
+says "$out" "job 1 succeeded: top-1 " "watch tells the result"
+says "$out" "images/s" "watch shows the speed off a terminal too"
+[[ $out != *$'\r'* ]]
+report $? "watch off a terminal draws no bar" "$out"
+job second 4 | "$trainctl" --server "unix:$socket" submit --wait - >"$dir/out" 2>&1
+is $? 0 "submit --wait from standard input over the unix socket"
+
+exits 0 "list" list
+says "$out" "first" "list shows the name"
+exits 0 "list --json" list --json --limit 1
+is "$(jq -r '.jobs | length' <"$dir/out")" 1 "list --limit"
+is "$(jq -r '.jobs[0].name' <"$dir/out")" second "list: the newest first"
+exits 0 "list --state" list --state failed
+says "$out" "no job in state failed" "list --state leaves others out"
+exits 2 "list --state of no state" list --state walking
+exits 0 "show" show 1
+says "$out" "time to train" "show tells the time to train"
+run show 1 --json
+curl -s "$url/v1/jobs/1" | jq -S . >"$dir/api.json"
+jq -S . <"$dir/out" | cmp -s - "$dir/api.json"
+report $? "show --json is the API's"
+
+exits 0 "plan --set" plan --set batch_per_worker=16 --json "$dir/first.json"
+is "$(jq .global_batch <<<"$out")" 16 "plan --set changes the document"
+exits 2 "plan --set of no such key" plan --set lr.bse=2 "$dir/first.json"
+says "$err" "did you mean lr.base?" "plan --set of no such key names the nearest"
+exits 2 "plan --set of a wrong value" plan --set lr.base=high "$dir/first.json"
+says "$err" "lr.base: must be a number" "plan --set of a wrong value says what is right"
+exits 0 "plan --explain" plan --explain "$dir/first.json"
+says "$out" "peak_lr = " "plan --explain has each number"
+says "$(tr -s ' \n' ' ' <<<"$out")" "with lr.base = 0.1, global_batch = 8" "plan --explain has the inputs"
+says "$out" "To change it: lr.base, lr.factor" "plan --explain says what would change it"
+job other 12 >"$dir/other.json"
+exits 0 "plan --diff" plan --diff "$dir/first.json" "$dir/other.json"
+says "$out" $'\nname ' "plan --diff has the documents' differences"
+says "$out" $'\ntrain_steps ' "plan --diff has the plans' differences"
+run plan --diff --json "$dir/first.json" "$dir/other.json"
+is "$(jq -c '[.differences[] | .pointer], [.plan[] | select(.pointer == "/train_steps") | [.pointer, .values[]]]' <<<"$out" | tr '\n' ' ')" \
+    '["/name","/steps"] [["/train_steps",6,12]] ' "plan --diff --json"
+exits 2 "plan of two files without --diff" plan "$dir/first.json" "$dir/other.json"
+exits 0 "clone prints" clone --set lr.base=0.25 --set name=copy 1
+is "$(jq -c '[.name, .lr.base, .steps]' <<<"$out")" '["copy",0.25,6]' "clone prints the changed document"
+exits 2 "clone of a wrong value" clone --set epochs=-1 1
+exits 2 "clone --wait alone" clone --wait 1
+exits 3 "clone of no job" clone 99
+mkdir -p "$dir/images/a"
+touch "$dir/images/a/x.jpg"
+jq '.data = {train: "images", eval: "./images", train_images: 64} | .cluster.launcher = "slurm"' "$dir/first.json" >"$dir/relative.json"
+call -d "@$dir/relative.json" /v1/jobs
+refused 422 invalid '/data/train.*must be an absolute path, not "images"|must be an absolute path, not "images"' "the API refuses a relative path"
+is "$(jq -r '[.errors[].pointer] | tojson' <<<"$body")" '["/data/train","/data/eval"]' "each of them"
+call -d "$(jq '{base: ., parameters: {"/data/train": ["images", "synthetic"]}}' "$dir/relative.json")" /v1/sweeps
+refused 422 invalid 'must be an absolute path, not' "in a sweep too"
+server=$url
+(cd "$dir" && "$top_abs_trainctl" --server "$server" clone --set data.train=images --set data.eval=./images/../images --set model.init=w.safetensors 1) >"$dir/out" 2>"$dir/err"
+is "$(jq -c '[.data.train, .data.eval, .model.init]' "$dir/out")" "[\"$dir/images\",\"$dir/images\",\"$dir/w.safetensors\"]" "trainctl makes them absolute"
+(cd "$dir" && "$top_abs_trainctl" --server "$server" submit --print-sbatch relative.json) >"$dir/out" 2>"$dir/err"
+like "$(cat "$dir/out" "$dir/err")" "$dir/images" "submit sends the absolute ones"
+run --json clone --submit --set steps=2 1
+is "$(jq .id <<<"$out")" 3 "clone --submit makes a job"
+exits 0 "wait for the clone" wait 3
+is "$("$trainctl" show 3 --json | jq -c '[.spec.steps, .spec.name, .step]')" '[2,"first",2]' "the clone is as changed"
+"$trainctl" submit --wait --set name=set --set steps=1 "$dir/first.json" >"$dir/out" 2>&1
+is $? 0 "submit --set"
+is "$("$trainctl" show 4 --json | jq -c '[.name, .step]')" '["set",1]' "submit --set changes the document"
+
+exits 0 "compare" compare 1 4 2
+says "$out" "JOB 4" "compare has a column a job"
+says "$out" "where their documents differ" "compare has the differences"
+like "$out" '^steps +6 +1 +4$' "compare has each job's value"
+run compare --json 1 2
+curl -s "$url/v1/compare?ids=1,2" | jq -S . >"$dir/api.json"
+jq -S . <"$dir/out" | cmp -s - "$dir/api.json"
+report $? "compare --json is the API's"
+exits 3 "compare with no such job" compare 1 99
+exits 0 "checkpoints of a job without" checkpoints 1
+says "$out" "has no checkpoint" "checkpoints of a job without says so"
+"$trainctl" submit --wait --set checkpoint.disable=false --set steps=1 "$dir/first.json" >/dev/null 2>&1
+exits 0 "checkpoints" checkpoints 5
+like "$out" '^ *1 +0\.125 +[0-9.]+ MiB ' "checkpoints has step, epoch and size"
+exits 0 "checkpoints --get" checkpoints --get newest -o "$dir/weights" 5
+cmp -s "$dir/weights" "$state/jobs/5/checkpoints/step-00000001/model.safetensors"
+report $? "checkpoints --get fetches the weights"
+"$trainctl" checkpoints --get 1 -o - 5 | cmp -s - "$dir/weights"
+report $? "checkpoints --get -o - writes them to standard output"
+exits 3 "checkpoints --get of no such step" checkpoints --get 7 -o "$dir/none" 5
+says "$err" "job 5 has no checkpoint of step 7; it has" "checkpoints --get of no such step: the API's words, with those there are"
+[ ! -e "$dir/none" ] && [ ! -e "$dir/none.part" ]
+report $? "and leaves nothing behind"
+
+exits 0 "metrics" metrics 1
+says "$out" "images_per_sec" "metrics has a heading"
+exits 0 "metrics --csv" metrics 1 --csv --names loss
+is "$(wc -l <"$dir/out")" 7 "metrics --csv: a heading and a line a step"
+is "$(sed -n 7p "$dir/out" | cut -d, -f1)" 6 "metrics --csv: the last step is the last line"
+want=$(curl -s "$url/v1/jobs/1/metrics?names=loss" | jq -r '.loss[5] * 1e6 | round')
+is "$(sed -n 7p "$dir/out" | awk -F, '{ printf "%.0f", $3 * 1e6 }')" "$want" "metrics --csv: the loss is the API's"
+exits 2 "metrics of no such name" metrics 1 --names lose
+exits 0 "logs" logs 1
+curl -s "$url/v1/jobs/1/log" | cmp -s - "$dir/out"
+report $? "logs are the API's"
+tail -n 2 "$dir/out" >"$dir/tail"
+exits 0 "logs --tail" logs --tail 2 --attempt 1 1
+cmp -s "$dir/out" "$dir/tail"
+report $? "logs --tail prints the last lines" "$out"
+exits 3 "logs of an attempt that was not made" logs --attempt 9 1
+exits 0 "events" events 1
+says "$out" "succeeded" "events: how it ended"
+[[ $out != *step_ms* ]]
+report $? "events: without the steps"
+exits 0 "events --types" --json events --types step,eval 1
+is "$(jq -r .type <"$dir/out" | sort -u | tr '\n' ' ')" "eval step " "events --types: those alone, as JSON lines"
+exits 2 "events of no such type" events --types steps 1
+says "$err" 'did you mean "step"' "events of no such type: the nearest is named"
+exits 0 "wait of several" wait 1 5
+is "$(grep -c '^job [15] succeeded' <<<"$out")" 2 "wait of several: how each ended"
+exits 0 "list with a limit" list --limit 1
+says "$err" "1 of $("$trainctl" --json list | jq .total) jobs shown" "list with a limit: how many there are"
+says "$err" "the next page: --after " "and how to see the others"
+last=$(sed -n 's/.*--after //p' <<<"$err")
+exits 0 "list --after" list --limit 1 --after "$last"
+is "$(awk 'NR == 2 { print $1 }' <<<"$out")" "$("$trainctl" --json list | jq .jobs[1].id)" "the page behind it"
+exits 0 "list --find" list --find resnet50 --sort name -o wide
+says "$out" "USER" "list -o wide has more columns"
+exits 0 "list of what fits nothing" list --find "no such & words"
+is "$out" "no job fits" "list of what fits nothing: says so"
+
+job long 100000 >"$dir/long.json"
+run --json submit "$dir/long.json"
+id=$(jq .id <"$dir/out")
+timeout 120 "$trainctl" wait "$id" >"$dir/wait" 2>&1 &
+waiter=$!
+timeout 120 "$trainctl" logs -f "$id" >"$dir/log" 2>&1 &
+follower=$!
+for _ in $(seq 300); do
+    [ "$("$trainctl" show "$id" --json | jq .step)" -gt 1 ] && break
+    sleep 0.2
+done
+stop_daemon
+ok "wait notices that the daemon is gone" eventually grep -q 'does not answer' "$dir/wait"
+start_daemon --config "$dir/traind.conf" --listen "${url#http://}"
+exits 0 "cancel" cancel "$id"
+wait $waiter
+is $? 130 "wait exits with 130 for a cancelled job"
+says "$(cat "$dir/wait")" "does not answer" "wait tells that the daemon went away"
+says "$(cat "$dir/wait")" "is back" "wait goes on when the daemon is back"
+says "$(cat "$dir/wait")" "job $id cancelled" "wait tells the outcome"
+wait $follower
+is $? 0 "logs -f ends with the job"
+curl -s "$url/v1/jobs/$id/log" | cmp -s - <(grep -v "^trainctl: " "$dir/log")
+report $? "logs -f printed all of it"
+exits 1 "cancel of what has ended: 1" cancel "$id"
+
+done_testing

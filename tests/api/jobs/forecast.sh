@@ -1,0 +1,98 @@
+#!/usr/bin/env bash
+# A running job's time left, and what a finished one leaves: its speed, and how good its predictions were.
+# shellcheck source=tests/api/runs.sh.inc
+. "$(dirname "$0")/../runs.sh.inc"
+printf "%s\n" "worker = $top_builddir/train-worker" "slots = 2" >"$work/traind.conf"
+export OMP_NUM_THREADS=1
+start_daemon --config "$work/traind.conf"
+
+document='{"data": {"train": "synthetic", "train_images": 64}, "model": {"arch": "resnet18", "image_size": 32, "classes": 10, "stem": "small"},
+    "batch_per_worker": 4, "steps": 12, "checkpoint": {"disable": true}, "lr": {"base": 0.001, "scaling": "none"},
+    "cluster": {"workers_per_node": 1, "threads_per_worker": 1}}'
+key=resnet18-small-32-fp32-t1
+call -d "$document" /v1/plan
+json '.predicted.ttt_seconds.value' null "nothing is predicted of what was never measured"
+call "/v1/speeds?key=$key"
+json '.speeds | length' 0 "there is no speed yet"
+call /v1/speeds
+refused 400 usage 'key must say' "speeds without a key"
+like "$(XDG_CACHE_HOME=$work/cache "$top_builddir/trainctl" --server "$url" plan - <<<"$document")" 'trainctl scale --weak --workers 1 FILE' \
+    "trainctl plan tells how to measure one"
+
+# What trainctl bench and scale measure, the daemon's plans predict from: with any speed, of any user.
+"$top_builddir/trainctl" --server "unix:$socket" --json bench --arch resnet18 --image-size 64 --batch 2 --workers 1 --threads 1 --steps 1 >"$work/bench.json"
+call "/v1/speeds?key=resnet18-imagenet-64-fp32-t1"
+json '.speeds | length' 1 "trainctl bench tells the daemon what it measured"
+call -d '{"data": {"train": "synthetic", "train_images": 64}, "model": {"arch": "resnet18", "image_size": 64}, "batch_per_worker": 2,
+    "cluster": {"workers_per_node": 1, "threads_per_worker": 1}}' /v1/plan
+json '.predicted | .images_per_sec.value > 0 and .images_per_second == .images_per_sec' true "and a plan predicts from it"
+for wrong in '.key = "a b"' '.key = ""' '.cpu = "a\nb"' 'del(.cpu)' '.image_seconds = -1' '.workers = 0' 'del(.batch)'; do
+    call -d "$(jq -n "{key: \"k\", cpu: \"c\", image_seconds: 1, update_seconds: 0, exchange_seconds: 0, workers: 1, batch: 1} | $wrong")" /v1/speeds
+    refused 422 invalid 'must' "no speed is added with $wrong"
+done
+
+call -d "$document" /v1/jobs
+json .time_left null "a queued job has no time left"
+json .forecast null "nor a forecast that was judged"
+ok "it runs" eventually has_events 1 3
+call /v1/jobs/1
+[ "$(jq -r .state <<<"$body")" != running ] ||
+    json '.time_left | .low <= .value and .value <= .high' true "a running job's time left has a band"
+ok "it succeeds" wait_state 1 succeeded
+ok "its forecast is judged" eventually test "$(job 1 'forecast | type')" = object
+call /v1/jobs/1
+json .time_left null "an ended job has no time left"
+json '.forecast.ttt_seconds' null "nothing was predicted of its time to train"
+json '[.forecast.time_left[] | .share] | tojson' '[0.25,0.5,0.75]' "the bands are judged at three moments"
+json '[.forecast.time_left[] | (.inside | type) == "boolean" and .actual > 0 and .low <= .value] | all' true "by what happened"
+
+call "/v1/speeds?key=$key"
+json '.speeds[0] | .image_seconds > 0 and .workers == 1 and .batch == 4' true "its speed is kept"
+call -d "$document" /v1/plan
+json '.predicted.ttt_seconds | .low < .value and .value < .high' true "the next plan predicts, with a band"
+call -d "$document" /v1/jobs
+ok "the next job succeeds" wait_state 2 succeeded
+call /v1/jobs/2
+json '.forecast.ttt_seconds | .actual > 0 and (.inside | type) == "boolean"' true "its prediction is judged"
+echo "# prediction: $(jq -c .forecast.ttt_seconds <<<"$body")"
+like "$("$top_builddir/trainctl" --server "$url" show 2)" '^predicted +[0-9.a-z ]+ \([0-9.a-z ]+ to [0-9.a-z ]+\), actual .*: [0-9]+ % too (long|short)' "trainctl show tells it"
+like "$("$top_builddir/trainctl" --server "$url" show 2)" '^time left at 50 % ' "and that of the time left"
+plan=$(XDG_CACHE_HOME=$work/cache "$top_builddir/trainctl" --server "$url" plan --json - <<<"$document")
+is "$(jq '.predicted.images_per_sec.value > 0' <<<"$plan")" true "trainctl plan asks the daemon"
+is "$(curl -sS -X DELETE "$url/v1/jobs/1" -o /dev/null -w '%{http_code}')" 200 "a job is removed"
+call "/v1/speeds?key=$key"
+json '.speeds | length' 2 "what it measured stays"
+
+# ------------------------------------------------------------------ evaluations to come; a resumed job
+
+quick=$(jq '.model = {arch: "resnet18", image_size: 32, classes: 10}' <<<"$document")
+call -d "$(jq '. + {steps: 64, data: {train: "synthetic", eval: "synthetic", train_images: 64}, eval: {every_epochs: 0.5, batch: 8}}' <<<"$quick")" /v1/jobs
+ok "a job with evaluations runs" eventually has_events 3 2
+call /v1/jobs/3
+json '.plan.eval_images > 0' true "it evaluates"
+[ "$(jq -r .state <<<"$body")" != running ] ||
+    json '.time_left.value > (.train_steps - .step) * .global_batch / .images_per_sec * 1.1' true "its time left has the evaluations to come"
+ok "it succeeds" wait_state 3 succeeded
+call /v1/jobs/3
+echo "# time left with evaluations: $(jq -c '.forecast.time_left | map([.share, .value, .actual])' <<<"$body")"
+
+call -d "$(jq '. + {steps: 4000, checkpoint: {every_steps: 20}, restart: {max: 0}}' <<<"$quick")" /v1/jobs
+ok "a long one runs" eventually has_events 4 25
+call -X POST /v1/jobs/4/cancel
+ok "it is cancelled" wait_state 4 cancelled
+call /v1/jobs/4
+at=$(jq .checkpoint_step <<<"$body")
+call -X POST /v1/jobs/4/resume
+starting() {
+    call /v1/jobs/4
+    [ "$(jq -r .state <<<"$body")" != queued ]
+}
+eventually starting
+before=$(jq -c '{step, state, left: (.time_left.value // 0), wanted: ((4000 - ([.step, '"$at"'] | min)) * .global_batch / .images_per_sec)}' <<<"$body")
+is "$(jq '.left > .wanted / 3 and .left < .wanted * 3' <<<"$before")" true "before its first step a resumed job knows its time left ($before)"
+ok "it goes on" eventually has_events 4 $((at + 2))
+is "$(sql "select count(*) from job where id = 4 and step >= $at")" 1 "behind its checkpoint"
+call -X POST /v1/jobs/4/cancel
+ok "it ends" wait_state 4 cancelled
+ok "the daemon stops in order" stop_daemon
+done_testing

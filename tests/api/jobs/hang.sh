@@ -1,0 +1,113 @@
+#!/usr/bin/env bash
+# A rank or mpirun that is stopped in each phase of a real run, from before MPI's start to behind its end, on a file
+# system that does not answer, and phases that are only long. The daemon names who, and ends the attempt.
+# shellcheck disable=SC2119,SC2317
+# shellcheck source=tests/api/runs.sh.inc
+. "$(dirname "$0")/../runs.sh.inc"
+# All is slower on a loaded machine, and each case waits for several times stall_seconds.
+eventually() {
+    local end=$((SECONDS + 120))
+    until "$@"; do
+        [ "$SECONDS" -lt "$end" ] || return 1
+        sleep 0.1
+    done
+}
+printf '%s\n' "worker = $top_builddir/train-worker" "slots = 2" "stall_seconds = 6" "restart_delay_seconds = 0" \
+    "cancel_grace_seconds = 2" >"$work/traind.conf"
+restart_runs
+
+rank_process() { # RANK: of job $id
+    local environment
+    for environment in /proc/[0-9]*/environ; do
+        grep -qzsx "TRAIND_ATTEMPT_DIR=$state/jobs/$id/attempt-[0-9]*" "$environment" &&
+            grep -qzsx "OMPI_COMM_WORLD_RANK=$1" "$environment" && basename "${environment%/environ}"
+    done
+}
+launcher() {
+    sql "select launcher_pid from job where id = $id"
+}
+train() { # JQ, which changes the document: sets $id
+    jq -n "{name: \"real\", cluster: {workers_per_node: 2, threads_per_worker: 1},
+        data: {train: \"synthetic\", eval: \"synthetic\", train_images: 64}, batch_per_worker: 4, steps: 100000,
+        model: {image_size: 32, classes: 10, winograd: false}, checkpoint: {disable: true}, restart: {max: 0}} | $1" >"$work/job.json"
+    call -H 'Content-Type: application/json' --data-binary "@$work/job.json" /v1/jobs
+    id=$(jq -r '.id // 0' <<<"$body")
+    [ "$id" != 0 ] || is "$body" "" "the job is taken"
+}
+log() { # of the job's first attempt
+    cat "$state/jobs/$id/attempt-1/stdout.log"
+}
+starts() {
+    stopped=$(rank_process 1)
+    [ -n "$stopped" ]
+}
+shows() {
+    log 2>/dev/null | grep -qE "$1"
+}
+ended() { # REASON NAME: the job of $id fails for it, and nothing of it is left
+    ok "$2: the job is ended" wait_state "$id" failed
+    like "$(job "$id" reason)" "$1" "$2: the reason says who"
+    is "$(processes "$id")" 0 "$2: no process is left"
+}
+here=$(hostname)
+
+# ------------------------------------------------------------------ the start
+
+train .
+ok "start: a rank is there" eventually starts
+kill -STOP "$stopped"
+ended "^rank 1 on $here is stopped by a signal: no (progress in the (start|opening of the data)|step ended) for [0-9]+ s" start
+is "$(job "$id" failure.rank)" 1 "start: the failure has the rank"
+
+# ------------------------------------------------------------------ all of it
+
+train '.cluster.workers_per_node = 1'
+ok "all: a rank alone trains" eventually has_events "$id" 2
+kill -STOP "$(rank_process 0)"
+ended "^rank 0 on $here is stopped by a signal: no step ended for [0-9]+ s; the last step was [0-9]+" "all"
+is "$(job "$id" failure.phase)" train "all: the failure has the phase"
+
+# ------------------------------------------------------------------ an evaluation, which is long
+
+train '.steps = 1 | .model.image_size = 128 | .data.train_images = 4000 | .eval = {batch: 200}'
+ok "evaluation: one that takes long is said to get on" eventually shows "in the evaluation for [0-9]+ s on $here: its ranks are at work"
+like "$(job "$id" state)" '^(running|evaluating)$' "evaluation: and not ended for it"
+kill -STOP "$(rank_process 1)"
+ended "^rank 1 on $here is stopped by a signal: no (progress in the evaluation|step ended) for [0-9]+ s" evaluation
+
+# ------------------------------------------------------------------ a checkpoint
+
+train '.checkpoint = {every_steps: 1} | .data.eval = null'
+hidden="$state/jobs/$id/checkpoints/.step-*.tmp"
+stop_in_checkpoint() {
+    local writer
+    writer=$(rank_process 0)
+    for _ in $(seq 20000); do
+        if compgen -G "$hidden" >/dev/null; then
+            kill -STOP "$writer"
+            # It may just have been renamed.
+            sleep 0.2
+            compgen -G "$hidden" >/dev/null && return 0
+            kill -CONT "$writer"
+        fi
+        sleep 0.005
+    done
+    return 1
+}
+ok "checkpoint: it trains" eventually has_events "$id" 1
+ok "checkpoint: rank 0 is stopped in one" stop_in_checkpoint
+ended "^rank 0 on $here is stopped by a signal: no (progress in the checkpoint|step ended) for [0-9]+ s" checkpoint
+like "$(log)" "no progress in the checkpoint for [0-9]+ s: rank 0 on $here is stopped by a signal" "checkpoint: the other rank says in which phase"
+
+# ------------------------------------------------------------------ the end
+
+train '.steps = 2 | .data.eval = null'
+ok "end: it trains" eventually has_events "$id" 1
+mpirun=$(launcher)
+kill -STOP "$mpirun"
+ok "end: a job whose mpirun is stopped ends as the run says" wait_state "$id" succeeded
+like "$(job "$id" reason)" "^complete; .*\(process $mpirun\) is stopped by a signal: no progress in the end for [0-9]+ s, so it was ended$" "end: and who did not end"
+is "$(processes "$id")" 0 "end: no process is left"
+is "$(job "$id" step)" 2 "end: all steps are there"
+
+done_testing

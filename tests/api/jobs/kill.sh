@@ -1,0 +1,67 @@
+#!/usr/bin/env bash
+# The daemon is killed at 50 random moments (--quick: 20; make check-long: 300) while jobs are submitted, started, run and read, one of them writing a
+# step a millisecond all the while: no job is lost, none is run twice, no event is lost or doubled. TRAIND_TEST_KILLS rounds, from the
+# seed TRAIND_TEST_SEED.
+# shellcheck source=tests/api/runs.sh.inc
+. "$(dirname "$0")/../runs.sh.inc"
+[ "${TRAIND_TEST_QUICK-}" = yes ] && rounds=20 || rounds=50
+rounds=${TRAIND_TEST_KILLS:-$rounds}
+seed=${TRAIND_TEST_SEED:-$((10#$(date +%N)))}
+RANDOM=$((seed % 32768))
+echo "# $rounds rounds, TRAIND_TEST_SEED=$((seed % 32768))"
+one='{"workers_per_node": 1, "threads_per_worker": 1}'
+
+# The address stays the same, for the clients that try again.
+start_runs
+listen=${url#http://}
+again() {
+    rm -f "$state/listen"
+    "$traind" --state "$state" --config "$work/traind.conf" --listen "$listen" >>"$work/daemon.log" 2>&1 &
+    daemon=$!
+    until [ -s "$state/listen" ]; do
+        kill -0 "$daemon" 2>/dev/null || { echo "Bail out! traind did not start again"; sed 's/^/# /' "$work/daemon.log"; exit 1; }
+        sleep 0.01
+    done
+}
+
+# A client that submits a job until it is answered; the same key makes it one job.
+submit_until_taken() { # KEY
+    jq -n --argjson cluster "$one" '{name: "steps=12 step_ms=8 every=4", cluster: $cluster, batch_per_worker: 4, steps: 12,
+        data: {train: "synthetic", train_images: 64}, model: {image_size: 32, classes: 10}}' >"$work/$1.json"
+    until curl -sf -m 5 -o "$work/$1.answer" -H "Idempotency-Key: $1" --data-binary "@$work/$1.json" "http://$listen/v1/jobs" &&
+        jq -e .id "$work/$1.answer" >/dev/null; do
+        sleep 0.02
+    done
+}
+
+steps=$((100 * rounds))
+submit "steps=$steps step_ms=1" "$one"
+clients=()
+for round in $(seq "$rounds"); do
+    submit_until_taken "key-$round" &
+    clients+=($!)
+    sleep "0.$(printf %03d $((RANDOM % 250)))"
+    kill_daemon
+    again
+done
+wait "${clients[@]}"
+ended() { [ "$(sql "select count(*) from job where state in ('queued', 'starting', 'running', 'evaluating')")" = 0 ]; }
+for _ in 1 2 3 4 5 6; do
+    eventually ended && break
+done
+wanted=$((rounds + 1))
+
+is "$(cat "$work"/key-*.answer | jq -s 'map(.id) | unique | length')" "$rounds" "every client got a job of its own"
+is "$(sql "select count(*), count(distinct idempotency_key) from job")" "$wanted|$rounds" "no job is lost, none is there twice"
+is "$(sql "select count(*) from job where state = 'succeeded'")" "$wanted" "all have succeeded"
+is "$(sql "select count(*), count(distinct job_id) from job_event where type = 'run_start'")" "$wanted|$wanted" "each was run once"
+lines=$(cat "$state"/jobs/*/attempt-*/events.jsonl | wc -l)
+is "$(sql "select count(*) from job_event where seq is not null")" "$lines" "as many events as lines"
+is "$(sql "select count(*) from (select distinct job_id, attempt, seq from job_event where seq is not null)")" "$lines" "none is doubled"
+is "$(sql "select count(*) from step_metric")" "$((12 * rounds + steps))" "every step is in the series"
+is "$(sql "select count(*) from job j where state <> (select json_extract(body, '\$.state') from job_event
+    where job_id = j.id and type = 'state' order by id desc limit 1)")" 0 "each state is what its last event says"
+is "$(sql "pragma integrity_check")" ok "the database is whole"
+is "$(processes '[0-9]*')" 0 "no process is left"
+ok "the daemon stops in order" stop_daemon
+done_testing

@@ -1,0 +1,116 @@
+#!/usr/bin/env bash
+# The queue: priorities, a small job before a big one, words and estimates of what a job waits for.
+# shellcheck source=tests/api/runs.sh.inc
+. "$(dirname "$0")/../runs.sh.inc"
+one='{"workers_per_node": 1, "threads_per_worker": 1}'
+two='{"workers_per_node": 2, "threads_per_worker": 1}'
+start_runs "priority_seconds = 100"
+
+estimate_is_there() { [ "$(job "$1" estimated_start)" != null ]; }
+started_in_order() { # ID...
+    is "$(sql "select group_concat(id, ' ') from (select id from job where id in ($(tr ' ' , <<<"$*")) order by started_at)")" "$*" "... in this order"
+}
+
+submit "steps=2000 step_ms=10" "$two" '{"steps": 2000}'
+running=$id
+ok "a job runs" eventually has_events "$running" 5
+submit "steps=1" "$two"
+last=$id
+like "$(job "$last" reason)" "^waits for 2 of 2 slots; (job $running ends in .*|running: job $running)$" "one waits"
+ok "its start is estimated" eventually estimate_is_there "$last"
+like "$(job "$last" reason)" "^waits for 2 of 2 slots; job $running ends in about [0-9]+ min$" "... and the words say whom it waits for"
+is "$(job "$last" 'estimated_start | . > now and . < now + 3600')" true "... at a time of the near future"
+is "$(job "$running" estimated_start)" null "a running job has none"
+submit "steps=1" "$two" '{"priority": -1}'
+low=$id
+submit "steps=1" "$two" '{"priority": 5}'
+high=$id
+submit "steps=1" "$two" '{"priority": 5}'
+high_too=$id
+waits_behind() { [ "$(job "$1" reason)" = "waits behind job $2" ]; }
+ok "a job of a higher priority is waited for" eventually waits_behind "$last" "$high"
+sql "update job set queued_at = queued_at - 10000 where id = $low" # it waited long: 100 points
+call -X POST "/v1/jobs/$running/cancel"
+ok "all run" wait_state "$low" succeeded
+ok "..." wait_state "$last" succeeded
+ok "..." wait_state "$high_too" succeeded
+started_in_order "$low" "$high" "$high_too" "$last"
+
+# One slot is free, a job wants both: only what is sure to have ended by then may go before it.
+submit "steps=3000 step_ms=10" "$one" '{"steps": 3000}'
+long=$id
+ok "a job runs on one slot" eventually has_events "$long" 5
+submit "steps=1" "$two"
+big=$id
+submit "steps=1" "$one" '{"steps": 100000}'
+unbounded=$id
+submit "steps=1" '{"workers_per_node": 1, "threads_per_worker": 1, "time_limit": "0:05"}'
+short=$id
+ok "a job that ends in time by its limit starts before it" wait_state "$short" succeeded
+is "$(job "$big" state) $(job "$unbounded" state)" "queued queued" "the big one waits, and so does one that may take long"
+is "$(job "$unbounded" reason)" "waits behind job $big" "... and says so"
+out=$("$top_builddir/trainctl" --server "$url" list)
+like "$out" "$big .* in [0-9a-z ]+ .*waits for 2 of 2 slots; job $long ends" "trainctl list tells it"
+like "$("$top_builddir/trainctl" --server "$url" show "$big")" "starts +20.*\(in about " "trainctl show too"
+call -X POST "/v1/jobs/$long/cancel"
+ok "all run" wait_state "$big" succeeded
+ok "..." wait_state "$unbounded" succeeded
+started_in_order "$short" "$big" "$unbounded"
+
+# What people change about jobs that wait.
+submit "steps=3000 step_ms=10" "$two" '{"steps": 3000}'
+long=$id
+ok "a job runs" eventually has_events "$long" 1
+submit "steps=1" "$two"
+first=$id
+submit "steps=1" "$two"
+second=$id
+submit "steps=1" "$two"
+third=$id
+ctl() { out=$("$top_builddir/trainctl" --server "$url" "$@" 2>&1); }
+ctl hold "$first" "$second"
+is "$?:$out" "0:job $first is held; \"trainctl release $first\" lets it start
+job $second is held; \"trainctl release $second\" lets it start" "trainctl hold"
+is "$(job "$first" '| "\(.state) \(.reason) \(.held_at > 0)"')" "queued held until it is released true" "it waits, and says why"
+ctl priority "$second" --to -3
+is "$?:$out" "0:job $second has priority -3" "trainctl priority"
+is "$(job "$second" '| "\(.priority) \(.spec.priority)"')" "-3 -3" "in its document too"
+call -X POST "/v1/jobs/$first/hold"
+refused 409 conflict "job $first is held already" "held twice"
+call -X POST "/v1/jobs/$third/release"
+refused 409 conflict "job $third is not held" "released without being held"
+for change in hold release priority; do
+    call -X POST -d '{"priority": 1}' "/v1/jobs/$long/$change"
+    refused 409 conflict "job $long is running: only one that waits can be" "$change of a job that runs"
+done
+for wrong in '{"priority": 1001}' '{"priority": "1"}' '{}' '{"priority": 1, "name": "x"}'; do
+    call -d "$wrong" "/v1/jobs/$first/priority"
+    refused 422 invalid 'whole number from -1000 to 1000' "the priority $wrong"
+done
+ctl priority "$first"
+like "$?:$out" "^2:.*--to N is missing" "no priority"
+call -X POST "/v1/jobs/$long/cancel"
+ok "the job behind those that are held runs" wait_state "$third" succeeded
+kill_daemon
+restart_runs
+is "$(job "$first" state)$(job "$second" state)" "queuedqueued" "they are held under another daemon too"
+ctl release "$first" "$second"
+is "$?" 0 "trainctl release"
+ok "they run" wait_state "$second" succeeded
+ok "..." wait_state "$first" succeeded
+started_in_order "$third" "$first" "$second"
+submit "steps=3000 step_ms=10" "$two" '{"steps": 3000}'
+long=$id
+submit "steps=1" "$two"
+ctl hold "$id"
+call -X POST "/v1/jobs/$id/cancel"
+json '"\(.state) \(.held_at)"' "cancelled null" "a held job is cancelled"
+call -X POST "/v1/jobs/$long/cancel"
+
+submit "steps=1" "$two" '{"priority": 1001}'
+want 422 "a priority out of range is refused"
+submit "steps=1" '{"time_limit": "1h"}'
+want 422 "a time limit that is none is refused"
+like "$body" 'time_limit.*01:30:00' "with words"
+ok "the daemon stops in order" stop_daemon
+done_testing

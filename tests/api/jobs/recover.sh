@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# The real train-worker: a rank is killed in the middle of a run, the job restarts by itself and ends with the weights of an
+# undisturbed run, bit by bit; a cancelled one is resumed, also on one worker.
+# shellcheck source=tests/api/runs.sh.inc
+. "$(dirname "$0")/../runs.sh.inc"
+printf '%s\n' "worker = $top_builddir/train-worker" "slots = 2" "restart_delay_seconds = 1" >"$work/traind.conf"
+restart_runs
+
+train() { # STEPS CHECKPOINT_EVERY: sets $id
+    jq -n --argjson steps "$1" --argjson every "$2" '{name: "real", cluster: {workers_per_node: 2, threads_per_worker: 1},
+        data: {train: "synthetic", train_images: 64}, batch_per_worker: 4, steps: $steps,
+        checkpoint: {every_steps: $every, every_epochs: 0},
+        model: {arch: "resnet18", width: 0.25, image_size: 32, classes: 10, stem: "small"}}' >"$work/job.json"
+    call -H 'Content-Type: application/json' --data-binary "@$work/job.json" /v1/jobs
+    id=$(jq -r '.id // 0' <<<"$body")
+}
+wait_long() { # ID: it succeeds, however busy the machine is
+    timeout 600 "$top_builddir/trainctl" --server "$url" wait "$1"
+}
+weights() { # ID
+    (cd "$state/jobs/$1/checkpoints/step-$(printf %08d "$2")" && sha256sum model.safetensors optimizer.safetensors)
+}
+
+train 24 4
+whole=$id
+ok "a job succeeds undisturbed" wait_long "$whole"
+
+train 24 4
+hit=$id
+has_checkpoint() { [ -d "$state/jobs/$1/checkpoints/step-00000008" ]; }
+ok "another one has a checkpoint" eventually has_checkpoint "$hit"
+kill -KILL "$(process_ids "$hit" | sort -n | tail -n 1)"
+ok "with a rank killed it restarts and succeeds" wait_long "$hit"
+is "$(job "$hit" attempt)" 2 "in its second attempt"
+like "$(job "$hit" 'failure.reason')" "^rank [01] on $(hostname) was ended by signal 9 \(SIGKILL, Killed\) in phase train.*; the last step was [0-9]+" "the first failure's cause is kept"
+like "$(sql "select json_extract(body, '\$.resumed_step') from job_event where job_id = $hit and attempt = 2 and type = 'run_start'")" "^[1-9]" "it went on from a checkpoint"
+is "$(weights "$hit" 24)" "$(weights "$whole" 24)" "its weights and momenta are bit-identical to the undisturbed run's"
+is "$(sql "select group_concat(quote(loss)) from (select loss from step_metric where job_id = $hit order by step)")" \
+    "$(sql "select group_concat(quote(loss)) from (select loss from step_metric where job_id = $whole order by step)")" "and so is every loss"
+
+train 24 1000
+cut=$id
+ok "a third one runs" eventually has_events "$cut" 5
+call -X POST "/v1/jobs/$cut/cancel"
+ok "it is cancelled" wait_state "$cut" cancelled
+step=$(job "$cut" checkpoint_step)
+like "$(job "$cut" reason)" "^cancelled on request after step $step$" "with a checkpoint of its last step"
+call -X POST "/v1/jobs/$cut/resume"
+want 202 "it is resumed"
+ok "and succeeds" wait_long "$cut"
+# The running statistics are averaged over the ranks at each checkpoint, of which the cancelled run wrote one more.
+is "$(weights "$cut" 24 | grep optimizer)" "$(weights "$whole" 24 | grep optimizer)" "with the momenta of the undisturbed run"
+
+train 24 4
+fewer=$id
+ok "a fourth one runs" eventually has_events "$fewer" 5
+call -X POST "/v1/jobs/$fewer/cancel"
+ok "it is cancelled, too" wait_state "$fewer" cancelled
+call -d '{"cluster": {"workers_per_node": 1}}' "/v1/jobs/$fewer/resume"
+want 202 "it is resumed with one worker"
+json '.resume | "\(.before.global_batch) \(.after.global_batch)"' "8 4" "the global batch is halved"
+left=$(jq .resume.steps_left <<<"$body") step=$(jq .resume.step <<<"$body")
+ok "and succeeds" wait_long "$fewer"
+is "$(job "$fewer" step)" "$((step + left))" "after as many steps as the answer said"
+is "$(job "$fewer" train_steps)" "$((step + left))" "which is what its progress counts to"
+like "$(sql "select body from job_event where job_id = $fewer and attempt = 2 and type = 'warning'")" \
+    "resumed on 1 worker instead of 2: a global batch of 4 images" "the worker tells the new numbers, too"
+ok "the daemon stops in order" stop_daemon
+done_testing

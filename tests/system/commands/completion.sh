@@ -1,0 +1,106 @@
+#!/usr/bin/env bash
+# What bash and zsh offer behind half a word of trainctl's. Prints TAP.
+. "$(dirname "$0")/../../api/lib.sh"
+
+trainctl=$(realpath "$top_builddir/trainctl")
+unset TRAINCTL_SERVER TRAINCTL_TOKEN
+export PATH=${trainctl%/*}:$PATH
+echo "worker = /bin/false" >"$work/traind.conf"
+start_daemon --config "$work/traind.conf"
+top_srcdir=$(realpath "$top_srcdir")
+TRAIND_PRESETS=$(realpath "$TRAIND_PRESETS")
+cd "$work" || exit 1
+touch job.json joker
+cat >job.json <<'END'
+{"name": "offered", "data": {"train": "synthetic", "train_images": 64}, "model": {"image_size": 32, "classes": 10},
+ "cluster": {"workers_per_node": 1}, "restart": {"max": 0}}
+END
+export TRAINCTL_SERVER=$url
+id=$(trainctl --json submit job.json | jq .id)
+
+# ------------------------------------------------------------------ trainctl itself
+first_words() {
+    trainctl __complete "$@" | cut -f 1 | tr '\n' ' '
+}
+for command in $(trainctl --help | awk '/^Options:/ { exit } /^  [a-z]/ { print $1 }'); do
+    offered=$(first_words "$command" --)
+    for option in $(trainctl "$command" --help | grep -oE '^ +(-., )?--[a-z-]+' | grep -oE -- '--[a-z-]+'); do
+        [[ " $offered" == *" $option "* ]] || lacking+=" $command:$option"
+    done
+    [[ " $(first_words '')" == *" $command "* ]] || lacking+=" $command"
+done
+is "${lacking:-}" "" "all commands with all their options are offered"
+is "$(first_words list --state run)" "running " "states"
+is "$(first_words list --state=queued,fa)" "--state=queued,failed " "in a list and behind = too"
+is "$(first_words submit --set lr.scal)" "lr.scaling= " "keys of a job"
+is "$(first_words submit --set /lr/scal)" "/lr/scaling= " "and as pointers"
+is "$(first_words submit --set lr.decay=c)" "lr.decay=cosine " "values of a key"
+like "$(first_words submit --set preset=)" 'preset=[a-z0-9-]+ ' "presets"
+is "$(first_words bench --arch resnet1)" "resnet18 resnet101 resnet152 " "networks"
+is "$(first_words token create --role a)" "admin " "roles"
+is "$(first_words metrics --names loss,lr,ste)" "loss,lr,step_ms " "metrics"
+is "$(first_words plan '')" ":file " "files"
+is "$(first_words sweep s)" "show :file " "words and files"
+is "$(first_words -- --serv)" "" "nothing behind --"
+is "$(first_words help comp)" "compare " "help's commands"
+is "$(first_words --server http://127.0.0.1:1 show '')" "" "nobody there: nothing, and soon"
+like "$(trainctl __complete show '')" "^$id	[a-z]+ offered" "job ids, with state and name"
+
+# ------------------------------------------------------------------ bash
+cat >in_bash.sh <<'END'
+. "$1/trainctl.bash"
+shift
+compopt() { :; }
+COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMP_WORDBREAKS=$' \t\n"\'><=;|&(:'
+_trainctl
+printf '%s\n' "${COMPREPLY[@]}"
+END
+in_bash() { # WORD...: as bash cuts them
+    bash in_bash.sh "$top_srcdir/etc/completions" "$@" | sort | tr '\n' ' '
+}
+is "$(in_bash trainctl su)" "submit " "bash: a command"
+is "$(in_bash trainctl list --st)" "--state " "bash: an option"
+is "$(in_bash trainctl list --state = run)" "running " "bash: a value behind =, which bash takes for a word"
+is "$(in_bash trainctl submit --set lr.decay = co)" "cosine " "bash: a value of a key"
+is "$(in_bash trainctl submit jo)" "job.json joker " "bash: files"
+is "$(in_bash trainctl --server "${url%%:*}" : "${url#*:}" show '')" "$id " "bash: job ids of the server that is named"
+is "$(in_bash trainctl watch '')" "$id " "bash: job ids"
+
+# ------------------------------------------------------------------ zsh, in a terminal of its own
+if ! command -v zsh >/dev/null; then
+    skip "zsh" "not installed"
+    done_testing
+fi
+cat >in_zsh <<'END'
+# in_zsh COMPLETIONS TEXT REGEX: types TEXT and two tabs into a zsh, until REGEX is seen or 8 seconds are over
+zmodload zsh/zpty
+seen() {
+    local part
+    for _ in {1..80}; do
+        while zpty -r -t z part; do text+=$part; done
+        text=$(print -rn -- "$text" | tr -d '\r\b' | sed 's/\x1b\[[0-9;?]*[a-zA-Z]//g')
+        [[ $text =~ $1 ]] && return
+        sleep 0.1
+    done
+}
+zpty -b z zsh -f -i
+zpty -w z "PS1=; stty cols 200; fpath=($1 \$fpath); autoload -U compinit; compinit -D -u; setopt nobeep noautomenu; print is\$((40 + 2))set"
+seen is42set
+text=
+zpty -w -n z "$2"$'\t\t'
+seen "$3"
+print -r -- "$text"
+zpty -d z
+END
+in_zsh() { # TEXT REGEX NAME
+    like "$(timeout 30 zsh -f in_zsh "$top_srcdir/etc/completions" "$1" "$2" 2>&1)" "$2" "zsh: $3"
+}
+in_zsh 'trainctl submi' 'submit ' "a command"
+in_zsh 'trainctl list --sta' 'list --state ' "an option"
+in_zsh 'trainctl list --state run' 'running ' "a value"
+in_zsh 'trainctl submit --set lr.decay=cos' 'lr.decay=cosine' "a value of a key"
+in_zsh 'trainctl submit jok' 'joker' "files"
+in_zsh 'trainctl show ' "show $id" "the only job's id"
+in_zsh 'trainctl s' 'show +-- show one job' "remarks beside what is offered"
+
+done_testing

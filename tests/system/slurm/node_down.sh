@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# A node dies under a training run, with its slurmd and its ranks: the job goes on from its checkpoint on the nodes that are left, and
+# ends with the weights of an undisturbed run, bit by bit.
+# shellcheck source=tests/system/slurm/slurm.sh.inc
+. "${top_srcdir:?run it by make check}/tests/system/slurm/slurm.sh.inc"
+echo 'SlurmdTimeout=10' >"$work/slurm.conf" # a dead node is noticed so soon
+SLURM_CLUSTER_CONF=$work/slurm.conf start_cluster 3
+start_slurm_daemon
+real_images
+
+slow='.checkpoint.every_steps = 2 | .data.eval = null | .model.stem = "small" | .batch_per_worker = 8' # so that it runs when the node dies
+slurm_job "undisturbed" 8 "$slow"
+whole=$id
+ok "a run that nobody disturbs" ends "$whole" succeeded
+slurm_job "disturbed" 8 "$slow"
+hit=$id
+ok "another one has done some steps" eventually has_events "$hit" 3
+is "$(slurm "$hit" nodes)" "n[1-2]" "on the first two nodes"
+cluster kill n2
+ok "with a node dead it restarts and succeeds" ends "$hit" succeeded
+is "$(slurm "$hit" nodes)" "n[1,3]" "on the other two"
+is "$(job "$hit" restarts)" 1 "after one restart"
+like "$(job "$hit" 'failure.reason')" "n2|lost|ended" "the failure's cause is kept: $(job "$hit" 'failure.reason')"
+like "$(jq -r 'select(.type == "run_start") | .resumed_step // .resumed_from' "$state/jobs/$hit/attempt-2/events.jsonl")" "[1-9]" "from a checkpoint"
+is "$(weights "$hit" 8)" "$(weights "$whole" 8)" "with the weights and momenta of the undisturbed run, bit by bit"
+ok "the daemon stops" stop_daemon
+done_testing

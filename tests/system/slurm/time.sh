@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# Allocations that are shorter than the job: it writes a checkpoint before the end of each and goes on in the next, until it is
+# done. A preempted job writes one too, and goes on.
+# shellcheck source=tests/system/slurm/slurm.sh.inc
+. "${top_srcdir:?run it by make check}/tests/system/slurm/slurm.sh.inc"
+worker=tests/api/fixture_worker
+cat >"$work/preempt.conf" <<'END'
+PreemptType=preempt/partition_prio
+PreemptMode=REQUEUE
+SlurmctldParameters=preempt_send_user_signal
+PartitionName=low Nodes=ALL Default=YES MaxTime=INFINITE State=UP PriorityTier=1 GraceTime=30
+PartitionName=high Nodes=ALL MaxTime=INFINITE State=UP PriorityTier=10 PreemptMode=OFF
+END
+SLURM_CLUSTER_CONF=$work/preempt.conf start_cluster 2
+start_slurm_daemon
+
+steps_of() { # ID
+    sql "select count(distinct json_extract(body, '\$.step')) from job_event where job_id = $1 and type = 'step'"
+}
+
+fixture_job "steps=60 step_ms=200 every=5" '.cluster.time_limit = "0:10" | .steps = 60'
+long=$id
+script=$state/jobs/$long/attempt-1/sbatch
+ok "a job of about 15 s with a limit of 10 s runs" eventually has_events "$long" 3
+like "$(cat "$script")" '^#SBATCH --time="0:10"$' "Slurm is told its limit"
+left=$(curl -sS "$url/v1/jobs/$long" | jq '.time_left.value')
+is "$(jq -n "$left > 4")" true "its time left is that of all links ($left s)"
+ok "it succeeds" ends "$long" succeeded
+like "$(job "$long" attempt)" "^[2-9]$" "in several allocations"
+is "$(job "$long" restarts)" 0 "none of which counts as a restart"
+is "$(steps_of "$long")" 60 "all its steps were done"
+like "$(sql "select json_extract(body, '\$.reason') from job_event where job_id = $long and type = 'state' and json_extract(body, '\$.state') = 'queued'")" \
+    "^the time of Slurm's job [0-9]+ was over after step [0-9]+; continues in another allocation, from its checkpoint of step [0-9]+$" "with the reason"
+is "$(sql "select count(*) from job_event where job_id = $long and type = 'failed'")" 0 "and without a failure"
+
+# The script watches the time by itself: traind is away when it is over.
+fixture_job "steps=30 step_ms=200 every=5" '.cluster.time_limit = "0:08"'
+alone=$id
+ok "another one runs" eventually has_events "$alone" 1
+kill_daemon
+has_exit() { [ -e "$state/jobs/$alone/attempt-1/exit" ]; }
+ok "it stops in time while traind is away" eventually has_exit
+restart_runs
+ok "and goes on to its end when traind is back" ends "$alone" succeeded
+is "$(steps_of "$alone") $(job "$alone" restarts)" "30 0" "with all its steps, and no restart"
+
+# No checkpoint in time: it would go on for ever.
+fixture_job "steps=1000 step_ms=200" '.cluster.time_limit = "0:06"'
+ok "a job whose time is over before its first checkpoint fails" ends "$id" failed
+like "$(job "$id" reason)" "was over before it had written a checkpoint: give it more \(cluster.time_limit\)" "and says what to do"
+
+# ---------------------------------------------------------------- preempted
+fixture_job "steps=80 step_ms=100 every=1000"
+low=$id
+ok "a job that can be preempted runs" eventually has_events "$low" 5
+slurm_id=$(slurm "$low" job_id)
+high=$(sbatch --parsable --partition=high --nodes=2 --output=/dev/null --wrap 'sleep 1')
+put_back() { [ "$(job "$low" attempt)" = 2 ]; }
+ok "preempted by another it is put back" eventually put_back
+is "$(test -s "$state/jobs/$low/attempt-1/slurm-signal" && echo yes)" yes "it was told by a signal"
+like "$(job "$low" checkpoint_step)" "^[1-9]" "and wrote a checkpoint"
+hurry() {
+    scontrol update jobid="$slurm_id" StartTime=now 2>/dev/null
+    in_state "$low" 'running|succeeded'
+}
+ok "it starts again" eventually hurry
+ok "and succeeds" ends "$low" succeeded
+is "$(steps_of "$low")" 80 "all its steps were done"
+is "$(scontrol show job "$high" -o | grep -c JobState=COMPLETED)" 1 "as did the other"
+ok "the daemon stops" stop_daemon
+done_testing

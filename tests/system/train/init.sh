@@ -1,0 +1,132 @@
+#!/usr/bin/env bash
+# model.init: a file, a checkpoint's folder or a run directory; checked before a job is taken; whose step an evaluation reports. The real
+# daemon, mpirun and train-worker.
+# shellcheck source=tests/api/runs.sh.inc
+. "$(dirname "$0")/../../api/runs.sh.inc"
+# shellcheck source=tests/system/idx.sh.inc
+. "$top_srcdir/tests/system/idx.sh.inc"
+
+trainctl=$top_builddir/trainctl
+export HOME=$work XDG_CONFIG_HOME=$work/config
+unset TRAINCTL_SERVER TRAINCTL_TOKEN
+small_data
+printf '%s\n' "worker = $top_builddir/train-worker" "slots = 1" "cancel_grace_seconds = 2" "require_token = no" >"$work/traind.conf"
+start_daemon --config "$work/traind.conf"
+
+# document JQ-EXPRESSION: $work/job.json
+document() {
+    jq -n --arg data "$work/data" '{cluster: {workers_per_node: 1, threads_per_worker: 1}, batch_per_worker: 8, steps: 4,
+        data: {train: ($data + "/train"), eval: ($data + "/validation")}, restart: {max: 0}, lr: {warmup_epochs: 0}, eval: {batch: 25},
+        model: {arch: "resnet18", stem: "small", width: 0.25, image_size: 32, classes: 10}, checkpoint: {every_steps: 2, keep: 3}}' |
+        jq "$1" >"$work/job.json"
+}
+
+# post JQ-EXPRESSION [ROUTE]
+post() {
+    document "$1"
+    call -H 'Content-Type: application/json' --data-binary "@$work/job.json" "${2:-/v1/jobs}"
+    id=$(jq -r '.id // 0' <<<"$body")
+}
+
+post .
+trained=$id
+ok "a job trains" long_wait "$trained" succeeded
+run=$state/jobs/$trained
+last=$run/checkpoints/step-00000004
+top1=$(job "$trained" top1)
+
+# evaluates WHAT INIT STEP
+evaluates() {
+    post ".mode = \"eval\" | .model.init = \"$2\""
+    ok "$1: the evaluation succeeds" long_wait "$id" succeeded
+    is "$(job "$id" step) $(sql "select step from eval where job_id = $id")" "$3 $3" "$1: of the weights of step $3, by the API"
+    is "$(jq .steps "$state/jobs/$id/result.json")" "$3" "$1: by result.json"
+    like "$(cat "$state/jobs/$id/attempt-1/stdout.log")" "Evaluation at step $3: .*" "$1: by the log"
+}
+evaluates "the file" "$last/model.safetensors" 4
+is "$(job "$id" top1)" "$top1" "it finds what the training found"
+shown=$("$trainctl" --server "$url" show "$id" 2>&1)
+like "$shown" 'progress +50 of 50 images \(100 %\)' "trainctl show tells its progress"
+like "$shown" 'weights +those of step 4' "and whose weights they are"
+is "$(grep -c '0 of 0' <<<"$shown")" 0 "and not that of a training"
+
+# its progress while it runs
+post ".mode = \"eval\" | .model.init = \"$last\" | .data = {eval: \"synthetic\", eval_images: 5000}"
+is "$(job "$id" evaluated_images) of $(job "$id" eval_images)" "0 of 5000" "no image is evaluated at first"
+on_its_way() {
+    shown=$("$trainctl" --server "$url" show "$id" 2>&1)
+    [[ $shown =~ progress\ +[1-4],?[0-9]+\ of\ 5,?000\ images ]] || in_state "$id" 'succeeded|failed'
+}
+ok "some are" eventually on_its_way
+like "$shown" 'progress +[1-4],?[0-9]+ of 5,?000 images \([1-9]0 %\)' "trainctl show tells how many while it runs"
+ok "it succeeds" long_wait "$id" succeeded
+is "$(job "$id" evaluated_images) of $(job "$id" eval_images)" "5000 of 5000" "all are evaluated in the end"
+is "$(job "$trained" evaluated_images) of $(job "$trained" eval_images)" "null of null" "a training counts steps"
+# The upper half of each fp32, as BF16: near the same network.
+/usr/bin/python3 - "$last/model.safetensors" "$work/half.safetensors" <<'END'
+import json, struct, sys
+data = open(sys.argv[1], 'rb').read()
+size, = struct.unpack('<Q', data[:8])
+header, body, out = json.loads(data[8:8 + size]), data[8 + size:], b''
+for entry in (value for key, value in header.items() if key != '__metadata__'):
+    tensor = body[slice(*entry['data_offsets'])]
+    if entry['dtype'] == 'F32':
+        tensor = b''.join(tensor[i + 2:i + 4] for i in range(0, len(tensor), 4))
+        entry['dtype'] = 'BF16'
+    entry['data_offsets'] = [len(out), len(out) + len(tensor)]
+    out += tensor
+header = json.dumps(header).encode()
+open(sys.argv[2], 'wb').write(struct.pack('<Q', len(header)) + header + out)
+END
+evaluates "weights in bf16" "$work/half.safetensors" 4
+like "$(jq -n "($(job "$id" top1) - $top1) | fabs <= 0.1")" true "they find nearly what the training found"
+evaluates "a checkpoint's folder" "$last" 4
+evaluates "the run directory" "$run" 4
+evaluates "its folder checkpoints" "$run/checkpoints" 4
+cp -r "$run" "$work/torn"
+truncate -s 20 "$work/torn/checkpoints/step-00000004/state.json"
+evaluates "a run directory whose newest checkpoint is not whole" "$work/torn" 2
+post ".model.init = \"$run\" | .steps = 1"
+ok "a training starts from a run directory" long_wait "$id" succeeded
+like "$(cat "$state/jobs/$id/attempt-1/stdout.log")" 'the weights are .*step-00000004/model.safetensors, saved at step 4' "and says from which weights"
+
+# ---- what does not fit, before anything is launched
+mkdir "$work/empty"
+mkfifo "$work/pipe"
+echo "no weights" >"$work/text.safetensors"
+head -c 100000 "$last/model.safetensors" >"$work/cut.safetensors"
+jobs_before=$(sql 'select count(*) from job')
+# unfit WHAT JQ-EXPRESSION WORDS
+unfit() {
+    for route in /v1/jobs /v1/plan; do
+        post "$2" "$route"
+        refused 422 invalid "$3" "$route: $1"
+        is "$(jq -r '.errors[0].pointer' <<<"$body")" /model/init "$route: $1: at its place"
+    done
+}
+unfit "a file that is not there" ".model.init = \"$work/nowhere.safetensors\"" 'No such file'
+unfit "a folder without weights" ".model.init = \"$work/empty\"" 'holds no weights: expected a safetensors file, the folder of a checkpoint'
+unfit "a named pipe" ".model.init = \"$work/pipe\"" 'is a named pipe, not a regular file'
+unfit "a text" ".model.init = \"$work/text.safetensors\"" 'not a sound safetensors file'
+unfit "a file that was cut" ".model.init = \"$work/cut.safetensors\"" 'is cut off'
+unfit "weights of another network" ".model.init = \"$last\" | .model.arch = \"resnet34\"" 'do not fit resnet34: .*layer1.2.conv1.weight is missing'
+is "$(jq -r '.errors[].message' <<<"$body" | grep -o '[^ ]* is missing' | sort -u | wc -l)" \
+    "$(("$(jq -r '.errors[0].message | capture("and (?<n>[0-9]+) more").n' <<<"$body")" + 10))" "each tensor that is missing is named"
+unfit "weights of other classes" ".model.init = \"$last\" | .model.classes = 11" 'fc.weight is for 10 classes, the job has 11'
+unfit "weights of another stem" ".model.init = \"$last\" | .model.stem = \"imagenet\"" 'conv1.weight has shape'
+document ".model.init = \"$last\" | .model.classes = 11"
+for command in plan submit; do
+    "$trainctl" --server "$url" "$command" "$work/job.json" >"$work/out" 2>&1
+    is $? 2 "trainctl $command refuses it"
+    like "$(tr -s ' \n' '  ' <"$work/out")" '^(trainctl: )?model\.init: .*fc.weight is for 10 classes, the job has 11' "with the reason"
+done
+jq '{base: ., parameters: {"/lr/base": [0.1, 0.2]}}' "$work/job.json" >"$work/sweep.json"
+call -H 'Content-Type: application/json' --data-binary "@$work/sweep.json" /v1/sweeps
+refused 422 invalid 'fc.weight is for 10 classes' "a sweep over it"
+is "$(sql 'select count(*) from job')" "$jobs_before" "no job was made of any"
+document ".model.init = \"/not/here\" | .data.train_images = 96"
+"$trainctl" plan "$work/job.json" >"$work/out" 2>&1
+is $? 0 "trainctl plan goes on with weights that are not on this machine"
+
+ok "the daemon stops in order" stop_daemon
+done_testing

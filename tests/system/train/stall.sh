@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# A run whose steps no longer end says which rank is the cause: one of two real ranks is stopped for a while. Prints TAP.
+# shellcheck disable=SC2317
+set -u
+# shellcheck source=tests/tap.sh
+. "${top_srcdir:?is set by make check}/tests/tap.sh"
+# shellcheck source=tests/system/train/held_up.sh.inc
+. "$top_srcdir/tests/system/train/held_up.sh.inc"
+
+output=$("$top_builddir/train-worker" --job x --run-dir y --stall-seconds soon 2>&1)
+is $? 2 "a time that is none is a usage error"
+like "$output" '--stall-seconds takes seconds, 0 for never, not soon' "and is named"
+
+# The start, and each step of its own, may take longer than that on a loaded machine.
+warnings() {
+    jq -c 'select(.type == "warning" and (.message | startswith("no step")) and .cause == "rank_stopped")' "$events"
+}
+warned() {
+    warnings | grep -q .
+}
+start_run --stall-seconds 5
+kill -STOP "$slow"
+ok "no step ends any more, and it is said" within 120 warned
+before=$(grep -c '"type": "step"' "$events")
+warning=$(warnings | head -n 1)
+is "$(jq -c '[.cause, .rank, .host]' <<<"$warning")" "[\"rank_stopped\",1,\"$(hostname)\"]" "with the cause: rank and host"
+like "$(jq -r .message <<<"$warning")" "^no step for [0-9]+ s: rank 1 on $(hostname) is stopped by a signal$" "in words"
+is "$(jq '.stalled_seconds >= 5' <<<"$warning")" true "after the time that was set"
+like "$(cat "$work/log")" 'rank 0: .*no step for [0-9]+ s; this rank is (in the all-reduce|waiting for the other ranks) for' \
+    "the rank that waits says what it is in"
+kill -CONT "$slow"
+goes_on() { [ "$(grep -c '"type": "step"' "$events")" -gt $((before + 1)) ]; }
+ok "it goes on when the rank does" within 60 goes_on
+is "$(warnings | grep -c .)" 1 "one stall is one warning"
+end_run
+
+done_testing
