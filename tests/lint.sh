@@ -49,6 +49,16 @@ else
     skip "clang-format" "not installed"
 fi
 
+unlisted() {
+    local script out=
+    for script in $(grep -rlE --include='*.sh' '^done_testing' tests | sort) $(find tests/unit -name '*.c' | sort); do
+        grep -qF "$script" tests/Makefile.inc || out+=" $script"
+    done
+    echo "${out:+not in tests/Makefile.inc:$out}"
+    [ -z "$out" ]
+}
+ok "every test is run" unlisted
+
 foreign_paths() {
     ! files ! -name '*.md' ! -name lint.sh \( -name '*.[ch158]' -o -name '*.sh' -o -name '*.am' -o -name '*.inc' -o -name '*.ac' -o -name '*.json' -o -name '*.mjs' -o -name '*.js' \) |
         xargs grep -nE '(^|[^A-Za-z0-9_}])/(work|home)/[a-z]|/tmp/wt|registry\.npmjs|deb\.debian\.org'
