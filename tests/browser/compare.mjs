@@ -94,7 +94,7 @@ async function scaling(page, ids) {
   ok(true, "scaling: says what else differs");
   ok(!(await words()).includes("SURFsara"), "scaling: published figures are left out at first");
   await page.getByRole("checkbox", { name: "Published figures" }).check();
-  ok((await words()).includes("SURFsara and Intel 2018, 2 x 8160 a node 100 % at workers 2, 81 % at workers 512"), "scaling: and can be laid beside", await words());
+  ok((await words()).includes("SURFsara and Intel 2018, 2 x 8160 per node 100 % at workers 2, 81 % at workers 512"), "scaling: and can be laid beside", await words());
   await page.getByText("16,400 images/s on 256 nodes").waitFor();
   await accessible(page, "scaling");
   await page.getByRole("button", { name: "Nodes" }).click();

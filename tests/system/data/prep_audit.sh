@@ -54,7 +54,7 @@ forged() { # LENGTH: a shard that says so, with the right checksum of the length
     rm -rf bad && cp -r good bad
     $python - "$1" "$top_srcdir" bad/$shard <<'EOF'
 import struct, sys
-sys.path.insert(0, sys.argv[2] + "/tests/system")
+sys.path.insert(0, sys.argv[2] + "/tests/system/data")
 sys.dont_write_bytecode = True
 import prep_data
 length = struct.pack("<Q", int(sys.argv[1]))
@@ -95,7 +95,7 @@ rewrite() { # PYTHON: changes records, a list of (shard, key -> value) of the tr
     rm -rf bad && cp -r good bad && rm bad/manifest.json
     $python - "$top_srcdir" "$1" bad/train/* <<'EOF'
 import struct, sys
-sys.path.insert(0, sys.argv[1] + "/tests/system")
+sys.path.insert(0, sys.argv[1] + "/tests/system/data")
 sys.dont_write_bytecode = True
 import prep_data
 example = prep_data.example_class()
