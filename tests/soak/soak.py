@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
 """Hours of a daemon's work: submissions, cancels, live streams, pages, short trainings; started by soak.sh.
 
-Memory, descriptors, threads, the database, its log and the latency of a request are sampled. Behind a warm-up the samples are put together into
+Memory, descriptors, threads, the database without the audit log, its write-ahead log and the latency of a request are sampled. Behind a warm-up the samples are put together into
 blocks, so that neighbours do not count as independent; of the blocks' means the least-squares slope and its standard error are printed, and a slope
 beyond three of its errors fails, where it comes to more over the run than the quantity's grain. TAP.
 """
 import argparse
+import contextlib
 import json
 import math
 import os
 import random
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -102,6 +104,11 @@ class Soak:
             while time.monotonic() < end and not self.ends:
                 answer.readline()
 
+    def audit_kib(self):
+        """The audit log is kept for two years, so it grows with each submission."""
+        with contextlib.closing(sqlite3.connect(f'file:{self.state}/traind.db?mode=ro', uri=True)) as db:
+            return db.execute("select ifnull(sum(pgsize), 0) from dbstat where name = 'audit'").fetchone()[0] / 1024
+
     def sample(self):
         with open(f'/proc/{self.daemon.pid}/status') as file:
             status = dict(line.split(':', 1) for line in file)
@@ -116,7 +123,7 @@ class Soak:
             begin = time.monotonic()
             call(f'{self.url}/v1/jobs?limit=20')
             took.append(1000 * (time.monotonic() - begin))
-        return (float(status['VmRSS'].split()[0]), len(os.listdir(f'/proc/{self.daemon.pid}/fd')), float(status['Threads']), kib('traind.db'),
+        return (float(status['VmRSS'].split()[0]), len(os.listdir(f'/proc/{self.daemon.pid}/fd')), float(status['Threads']), kib('traind.db') - self.audit_kib(),
                 kib('traind.db-wal'), sorted(took)[1])
 
     def run(self):
