@@ -171,6 +171,8 @@ async function sweepMatches(page) {
     "sweep: the trials are the API's, the best first");
   same(await rows.filter({ hasText: /not promoted|stopped/ }).count(), 3, "sweep: those that were not promoted, or stopped, are shown as such");
   same(await rows.first().locator("a").getAttribute("href"), `#/jobs/${sweep.best.job}`, "sweep: each leads to its job");
+  const bestPoint = await page.locator("main p", { hasText: /^Best / }).first().textContent();
+  ok(/ with \w+[ .]/.test(bestPoint), "sweep: the keys of the best point are dotted", bestPoint);
   same(await page.getByRole("link", { name: "Compare the best" }).getAttribute("href"), `#/compare?ids=${encodeURIComponent(sweep.trials.slice(0, 5).map((t) => t.job).join(","))}`,
     "sweep: the best are a click from being compared");
   ok(await page.locator("button.danger:visible").count() === 0, "sweep: what has ended cannot be cancelled");

@@ -182,7 +182,7 @@ class Page {
     const ended = trials.filter((t) => !["waiting", "submitted"].includes(t.state)).length;
     say(this.summary, `${document.method}, ${ended} of ${trials.length} trials ended${this.sweep.reason ? `: ${this.sweep.reason}` : ""}`);
     this.best.replaceChildren(...(best ? [`Best ${document.metric}: `, h("strong", {}, this.format(best.metric)), " with ",
-      Object.entries(best.point).map(([key, v]) => `${key} ${typeof v === "number" ? f.number(v) : wordOf(v)}`).join(", "), " (", h("a", { href: `#/jobs/${best.job}` }, `job ${best.job}`), ")"] : ["No result yet."]));
+      Object.entries(best.point).map(([key, v]) => `${keyWords(key)} ${typeof v === "number" ? f.number(v) : wordOf(v)}`).join(", "), " (", h("a", { href: `#/jobs/${best.job}` }, `job ${best.job}`), ")"] : ["No result yet."]));
     const first = trials.filter((t) => t.job && t.metric !== null).slice(0, COMPARED).map((t) => t.job);
     show(this.compare, first.length > 1);
     mark(this.compare, "href", href("/compare", { ids: first.join(",") }));
