@@ -8,8 +8,8 @@
 
 #include "common/run/checkpoints.h"
 #include "worker/average.h"
-#include "worker/kernels/memory.h"
-#include "worker/kernels/parallel.h"
+#include "worker/team/memory.h"
+#include "worker/team/parallel.h"
 #include "worker/model/weights.h"
 #include "worker/watch/stall.h"
 

@@ -1,7 +1,7 @@
 /*
  * What a worker's threads lose of their speed to shares that are not even, by the batch they share:
  *     keep = 1 / (1 + fixed + first x threads^t / (images^n x (size / 224)^s)), 1 for one thread
- * The engine's own shares, counted by the code that shares (worker/kernels/dry_run.h), are what the
+ * The engine's own shares, counted by the code that shares (worker/team/dry_run.h), are what the
  * five numbers are fitted to for each kind of block, in fp32 and bf16: networks of 64 and 224
  * pixels (the small CNN: 28 and 56), 1 to 96 images, 2 to 96 threads. Where the threads keep at
  * least 0.6 it is off by 0.03 usually, 0.12 at most (tests/unit/worker/model/shares.c compares).

@@ -13,7 +13,7 @@
 
 #include "common/clock.h"
 #include "common/job/optimizers.h"
-#include "worker/kernels/parallel.h"
+#include "worker/team/parallel.h"
 #include "worker/optim/optimizer.h"
 
 enum { ROUNDS = 15, KINDS = JOB_OPTIMIZER_ADADELTA + 1 };

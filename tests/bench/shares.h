@@ -1,6 +1,6 @@
 /*
  * A step of a network counted: what each of so many threads would do in every team, by the code
- * that shares (worker/kernels/dry_run.h), and what that makes of their speed.
+ * that shares (worker/team/dry_run.h), and what that makes of their speed.
  *
  * A phase, from one barrier to the next, takes as long as its largest share: its products at
  * shares_flops a second, what it moves at SHARES_BYTES. So a team's `even` is its work by one
@@ -12,7 +12,7 @@
 
 #include <stdlib.h>
 
-#include "worker/kernels/dry_run.h"
+#include "worker/team/dry_run.h"
 #include "worker/model/model.h"
 #include "worker/model/tune.h"
 

@@ -10,7 +10,7 @@
 #include "common/plural.h"
 #include "worker/check/self_check_parts.h"
 #include "worker/check/sgemm.h"
-#include "worker/kernels/parallel.h"
+#include "worker/team/parallel.h"
 
 #define SIZE             512  /* rows and columns: 1 MiB a matrix */
 #define ONE_CORE_SECONDS 0.12 /* of each type */

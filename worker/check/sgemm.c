@@ -5,7 +5,7 @@
 #include <time.h>
 
 #include "worker/kernels/gemm.h"
-#include "worker/kernels/parallel.h"
+#include "worker/team/parallel.h"
 
 struct sgemm {
     int threads;

@@ -1,6 +1,6 @@
 #include "worker/kernels/batchnorm.h"
 
-#include "worker/kernels/dry_run.h"
+#include "worker/team/dry_run.h"
 #include "worker/kernels/extent.h"
 #include "worker/kernels/vec.h"
 

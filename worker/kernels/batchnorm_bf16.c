@@ -1,7 +1,7 @@
 #include "worker/kernels/batchnorm_bf16.h"
 
 #include "worker/kernels/bf16_vec.h"
-#include "worker/kernels/dry_run.h"
+#include "worker/team/dry_run.h"
 #include "worker/kernels/extent.h"
 
 enum { ROWS_IN_FLOAT = 128, WIDTH = 2, WIDE = WIDTH * VEC };

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "common/run/trace.h"
-#include "worker/kernels/dry_run.h"
+#include "worker/team/dry_run.h"
 
 void gemm_single_threaded(void)
 {

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "common/run/trace.h"
-#include "worker/kernels/dry_run.h"
+#include "worker/team/dry_run.h"
 
 /* One kernel row of one output pixel: taps [first, end) hit pixels, in order, from image column x
  * of the row at `line`. */

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "worker/kernels/dry_run.h"
+#include "worker/team/dry_run.h"
 #include "worker/kernels/pool_vec.h"
 
 POOL_INLINE vec load_floats(const void *at)

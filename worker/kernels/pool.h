@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-#include "worker/kernels/parallel.h"
+#include "worker/team/parallel.h"
 #include "worker/kernels/window.h"
 
 /* Each makes a part of its result, so that threads share it. */

@@ -1,7 +1,7 @@
 #include "worker/kernels/pool_bf16.h"
 
 #include "worker/kernels/bf16_vec.h"
-#include "worker/kernels/dry_run.h"
+#include "worker/team/dry_run.h"
 #include "worker/kernels/pool_vec.h"
 
 POOL_INLINE vec load_bf16(const void *at)

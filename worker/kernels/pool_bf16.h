@@ -6,7 +6,7 @@
 #define TRAIND_WORKER_KERNELS_POOL_BF16_H
 
 #include "worker/kernels/bf16.h"
-#include "worker/kernels/parallel.h"
+#include "worker/team/parallel.h"
 #include "worker/kernels/window.h"
 
 /* The pixels [first, end) of y, counted through the batch. tap NULL: not wanted. */

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stddef.h>
 
-#include "worker/kernels/dry_run.h"
+#include "worker/team/dry_run.h"
 
 static int largest(const float *x, int n)
 {

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "common/run/trace.h"
-#include "worker/kernels/dry_run.h"
+#include "worker/team/dry_run.h"
 #include "worker/kernels/extent.h"
 #include "worker/kernels/tile_size.h"
 

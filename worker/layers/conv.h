@@ -15,7 +15,7 @@
 #include <stddef.h>
 
 #include "common/job/job_spec.h"
-#include "worker/kernels/parallel.h"
+#include "worker/team/parallel.h"
 #include "worker/kernels/window.h"
 
 /*

@@ -14,8 +14,8 @@
 #define TRAIND_WORKER_LAYERS_CONV_BF16_H
 
 #include "worker/kernels/bf16.h"
-#include "worker/kernels/parallel.h"
 #include "worker/layers/conv.h"
+#include "worker/team/parallel.h"
 
 bool conv_bf16_takes(const struct conv *c);
 

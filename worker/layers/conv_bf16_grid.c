@@ -1,7 +1,7 @@
 #include "worker/layers/conv_bf16_grid.h"
 
 #include "worker/kernels/bf16_vec.h"
-#include "worker/kernels/dry_run.h"
+#include "worker/team/dry_run.h"
 
 struct bf16_grid bf16_grid_of(const struct conv *c)
 {

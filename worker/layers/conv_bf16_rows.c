@@ -1,7 +1,7 @@
 #include "worker/layers/conv_bf16_rows.h"
 
 #include "worker/kernels/bf16_vec.h"
-#include "worker/kernels/dry_run.h"
+#include "worker/team/dry_run.h"
 
 BF16_INLINE void store_rows(const struct bf16_rows *r, const float *block, size_t q, size_t rows,
                             size_t j, bool native)

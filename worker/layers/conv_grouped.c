@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "common/run/trace.h"
-#include "worker/kernels/dry_run.h"
+#include "worker/team/dry_run.h"
 #include "worker/kernels/vec.h"
 #include "worker/layers/conv_parts.h"
 

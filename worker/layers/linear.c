@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "worker/kernels/dry_run.h"
+#include "worker/team/dry_run.h"
 #include "worker/kernels/gemm.h"
 #include "worker/kernels/tile_gemm.h"
 #include "worker/kernels/tile_size.h"

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "worker/kernels/parallel.h"
+#include "worker/team/parallel.h"
 
 struct linear {
     size_t in, out;

@@ -8,7 +8,7 @@
 #define TRAIND_WORKER_MODEL_BACKWARD_WALK_H
 
 #include "common/run/trace.h"
-#include "worker/kernels/parallel.h"
+#include "worker/team/parallel.h"
 #include "worker/model/internal.h"
 
 /* The tensor behind a gradient: its activation and the batch norms that made it. */

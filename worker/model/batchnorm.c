@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "worker/kernels/dry_run.h"
+#include "worker/team/dry_run.h"
 #include "worker/model/internal.h"
 
 void lane_clear(struct lane *l, const struct unit *u)

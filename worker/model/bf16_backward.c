@@ -8,8 +8,8 @@ typedef bf16 number;
 #define TENSORS(owner) (&(owner)->half)
 
 #include "worker/kernels/batchnorm_bf16.h"
-#include "worker/kernels/dry_run.h"
 #include "worker/kernels/pool_bf16.h"
+#include "worker/team/dry_run.h"
 #include "worker/model/backward_walk.h"
 #include "worker/model/bf16.h"
 

@@ -5,9 +5,9 @@
  */
 #include "common/run/trace.h"
 #include "worker/kernels/batchnorm_bf16.h"
-#include "worker/kernels/dry_run.h"
-#include "worker/kernels/parallel.h"
 #include "worker/kernels/pool_bf16.h"
+#include "worker/team/dry_run.h"
+#include "worker/team/parallel.h"
 #include "worker/model/bf16.h"
 
 /* A unit's convolution, or what comes behind it. */

@@ -4,7 +4,7 @@
 
 #include "worker/kernels/extent.h"
 #include "worker/kernels/gemm.h"
-#include "worker/kernels/memory.h"
+#include "worker/team/memory.h"
 #include "worker/layers/conv_grouped.h"
 #include "worker/model/bf16.h"
 #include "worker/model/tune.h"

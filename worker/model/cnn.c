@@ -6,7 +6,7 @@
 
 #include "common/net/cnn.h"
 #include "common/run/trace.h"
-#include "worker/kernels/dry_run.h"
+#include "worker/team/dry_run.h"
 #include "worker/kernels/pool.h"
 #include "worker/model/internal.h"
 

@@ -1,7 +1,7 @@
 #include <string.h>
 
 #include "common/run/trace.h"
-#include "worker/kernels/dry_run.h"
+#include "worker/team/dry_run.h"
 #include "worker/kernels/pool.h"
 #include "worker/layers/dropout.h"
 #include "worker/model/bf16.h"

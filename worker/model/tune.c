@@ -12,8 +12,8 @@
 #include "common/run/progress.h"
 #include "common/system/file.h"
 #include "worker/kernels/kind.h"
-#include "worker/kernels/memory.h"
-#include "worker/kernels/parallel.h"
+#include "worker/team/memory.h"
+#include "worker/team/parallel.h"
 #include "worker/layers/conv_winograd.h"
 
 enum { ROUNDS = 2 };

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "common/job/optimizers.h"
-#include "worker/kernels/dry_run.h"
-#include "worker/kernels/memory.h"
-#include "worker/kernels/parallel.h"
+#include "worker/team/dry_run.h"
+#include "worker/team/memory.h"
+#include "worker/team/parallel.h"
 #include "worker/model/weights.h"
 #include "worker/optim/update.h"
 

@@ -1,7 +1,7 @@
 #include "worker/layers/conv_bf16.h"
 
 #include "tests/unit/worker/compare.h"
-#include "worker/kernels/memory.h"
+#include "worker/team/memory.h"
 
 static const struct shape {
     int n, in, ci, co, kernel, stride, pad, groups;

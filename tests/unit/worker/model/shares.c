@@ -5,7 +5,7 @@
 #include "common/job/optimizers.h"
 #include "common/plan/threads.h"
 #include "tests/bench/shares.h"
-#include "worker/kernels/parallel.h"
+#include "worker/team/parallel.h"
 #include "worker/kernels/tile_gemm.h"
 #include "worker/layers/conv.h"
 #include "worker/optim/optimizer.h"

@@ -3,8 +3,8 @@
  * (/sys/kernel/mm/transparent_hugepage/enabled: madvise or always). A matrix whose rows lie
  * kilobytes apart needs a translation for each row otherwise.
  */
-#ifndef TRAIND_WORKER_KERNELS_MEMORY_H
-#define TRAIND_WORKER_KERNELS_MEMORY_H
+#ifndef TRAIND_WORKER_TEAM_MEMORY_H
+#define TRAIND_WORKER_TEAM_MEMORY_H
 
 #include <stddef.h>
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "worker/kernels/parallel.h"
+#include "worker/team/parallel.h"
 
 /* Every unit once, in order, and no share larger than another by more than a unit. */
 Test(parallel, ranges_cover_all_evenly)

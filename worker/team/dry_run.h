@@ -3,8 +3,8 @@
  * kernels that it calls add what they would do and touch no memory, and barriers let it pass: so
  * the shares of any number of threads are counted one after the other, by the code that shares.
  */
-#ifndef TRAIND_WORKER_KERNELS_DRY_RUN_H
-#define TRAIND_WORKER_KERNELS_DRY_RUN_H
+#ifndef TRAIND_WORKER_TEAM_DRY_RUN_H
+#define TRAIND_WORKER_TEAM_DRY_RUN_H
 
 #include <stdbool.h>
 #include <stddef.h>

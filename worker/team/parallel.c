@@ -1,4 +1,4 @@
-#include "worker/kernels/parallel.h"
+#include "worker/team/parallel.h"
 
 #include <omp.h>
 #include <pthread.h>
@@ -8,7 +8,7 @@
 #endif
 
 #include "common/run/trace.h"
-#include "worker/kernels/dry_run.h"
+#include "worker/team/dry_run.h"
 
 _Thread_local struct dry_run *dry_run;
 _Thread_local struct team_watch *team_watch;

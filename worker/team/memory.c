@@ -1,10 +1,10 @@
-#include "worker/kernels/memory.h"
+#include "worker/team/memory.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
-#include "worker/kernels/parallel.h"
+#include "worker/team/parallel.h"
 
 enum { CACHE_LINE = 64, HUGE_PAGE = 2 << 20 };
 

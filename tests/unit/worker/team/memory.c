@@ -1,4 +1,4 @@
-#include "worker/kernels/memory.h"
+#include "worker/team/memory.h"
 
 #include <criterion/criterion.h>
 #include <stdint.h>
@@ -7,7 +7,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
-#include "worker/kernels/parallel.h"
+#include "worker/team/parallel.h"
 
 /* Read by AddressSanitizer, whose allocator otherwise ends the process instead of saying no. */
 const char *__asan_default_options(void);

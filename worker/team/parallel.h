@@ -8,8 +8,8 @@
  * split depends on the two numbers alone, and whoever reduces goes through the threads in order:
  * the same thread count gives the same bits.
  */
-#ifndef TRAIND_WORKER_KERNELS_PARALLEL_H
-#define TRAIND_WORKER_KERNELS_PARALLEL_H
+#ifndef TRAIND_WORKER_TEAM_PARALLEL_H
+#define TRAIND_WORKER_TEAM_PARALLEL_H
 
 #include <stdbool.h>
 #include <stddef.h>
