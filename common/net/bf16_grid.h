@@ -1,7 +1,7 @@
 /*
  * How a convolution of bf16 lies in memory: its grid of positions, and the scratch memory that a
- * thread works in. The planner states its size, the engine (worker/layers/conv_bf16.h, which says
- * why) allocates it and works in it.
+ * thread works in. The planner states its size, the engine (worker/layers/bf16/conv_bf16.h, which
+ * says why) allocates it and works in it.
  */
 #ifndef TRAIND_COMMON_NET_BF16_GRID_H
 #define TRAIND_COMMON_NET_BF16_GRID_H

@@ -12,8 +12,8 @@
 #include "common/clock.h"
 #include "common/net/arch.h"
 #include "worker/kernels/gemm.h"
-#include "worker/layers/conv_bf16.h"
 #include "worker/team/memory.h"
+#include "worker/layers/bf16/conv_bf16.h"
 #include "worker/layers/conv_winograd.h"
 
 enum { SHAPES_MAX = 256, ROUNDS = 5 };

@@ -5,7 +5,7 @@
 #ifndef TRAIND_WORKER_MODEL_BF16_H
 #define TRAIND_WORKER_MODEL_BF16_H
 
-#include "worker/layers/conv_bf16.h"
+#include "worker/layers/bf16/conv_bf16.h"
 #include "worker/model/internal.h"
 
 void model_bf16_forward(struct model *m);

@@ -13,7 +13,7 @@
 #include "common/json.h"
 #include "common/plan/replan.h"
 #include "common/system/file.h"
-#include "worker/kernels/bf16.h"
+#include "worker/kernels/bf16/bf16.h"
 #include "worker/kernels/gemm.h"
 #include "worker/kernels/kind.h"
 #include "worker/layers/conv.h"

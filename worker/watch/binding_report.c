@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "common/json.h"
-#include "worker/kernels/bf16.h"
+#include "worker/kernels/bf16/bf16.h"
 #include "worker/kernels/kind.h"
 #include "worker/watch/binding.h"
 #include "worker/watch/kernel_kinds.h"

@@ -1,6 +1,6 @@
-#include "worker/layers/conv_bf16_rows.h"
+#include "worker/layers/bf16/conv_bf16_rows.h"
 
-#include "worker/kernels/bf16_vec.h"
+#include "worker/kernels/bf16/bf16_vec.h"
 #include "worker/team/dry_run.h"
 
 BF16_INLINE void store_rows(const struct bf16_rows *r, const float *block, size_t q, size_t rows,

@@ -10,11 +10,11 @@
  * Channels in and out are multiples of 32, in groups of a divisor or a multiple of 32; a layer of
  * fewer channels in than 32 (the first one) reads fp32 and gives no dx.
  */
-#ifndef TRAIND_WORKER_LAYERS_CONV_BF16_H
-#define TRAIND_WORKER_LAYERS_CONV_BF16_H
+#ifndef TRAIND_WORKER_LAYERS_BF16_CONV_BF16_H
+#define TRAIND_WORKER_LAYERS_BF16_CONV_BF16_H
 
-#include "worker/kernels/bf16.h"
 #include "worker/layers/conv.h"
+#include "worker/kernels/bf16/bf16.h"
 #include "worker/team/parallel.h"
 
 bool conv_bf16_takes(const struct conv *c);

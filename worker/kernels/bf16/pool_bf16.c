@@ -1,6 +1,6 @@
-#include "worker/kernels/pool_bf16.h"
+#include "worker/kernels/bf16/pool_bf16.h"
 
-#include "worker/kernels/bf16_vec.h"
+#include "worker/kernels/bf16/bf16_vec.h"
 #include "worker/team/dry_run.h"
 #include "worker/kernels/pool_vec.h"
 

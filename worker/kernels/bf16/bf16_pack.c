@@ -1,6 +1,6 @@
-#include "worker/kernels/bf16.h"
+#include "worker/kernels/bf16/bf16.h"
 
-#include "worker/kernels/bf16_vec.h"
+#include "worker/kernels/bf16/bf16_vec.h"
 
 BF16_INLINE void from_floats(const float *from, size_t n, bf16 *to, bool native)
 {

@@ -1,4 +1,4 @@
-#include "worker/kernels/bf16.h"
+#include "worker/kernels/bf16/bf16.h"
 
 #include "tests/unit/worker/compare.h"
 

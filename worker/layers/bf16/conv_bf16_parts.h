@@ -1,8 +1,8 @@
 /* The parts of a convolution of bf16 that its files share. */
-#ifndef TRAIND_WORKER_LAYERS_CONV_BF16_PARTS_H
-#define TRAIND_WORKER_LAYERS_CONV_BF16_PARTS_H
+#ifndef TRAIND_WORKER_LAYERS_BF16_CONV_BF16_PARTS_H
+#define TRAIND_WORKER_LAYERS_BF16_CONV_BF16_PARTS_H
 
-#include "worker/layers/conv_bf16_grid.h"
+#include "worker/layers/bf16/conv_bf16_grid.h"
 
 /* ---- the first layer, which reads fp32, or bf16, and has no dx */
 

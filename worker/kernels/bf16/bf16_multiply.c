@@ -1,6 +1,6 @@
 /* The products of bf16.h by each kind of instruction. Instructions are written in assembler: they
  * are chosen at run time, and need no flags of the compiler. */
-#include "worker/kernels/bf16_vec.h"
+#include "worker/kernels/bf16/bf16_vec.h"
 
 #if VEC == 16 && defined __linux__
 #include <cpuid.h>

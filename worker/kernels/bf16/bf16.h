@@ -14,8 +14,8 @@
  * MXCSR (Intel SDM, volume 2; compared with the instructions bit by bit). Emulation needs the modes
  * that bf16_begin sets. Of a NaN, only that it is one is defined.
  */
-#ifndef TRAIND_WORKER_KERNELS_BF16_H
-#define TRAIND_WORKER_KERNELS_BF16_H
+#ifndef TRAIND_WORKER_KERNELS_BF16_BF16_H
+#define TRAIND_WORKER_KERNELS_BF16_BF16_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,8 @@
-#include "worker/kernels/bf16_vec.h"
-#include "worker/layers/conv_bf16_parts.h"
-#include "worker/layers/conv_bf16_rows.h"
+#include "worker/kernels/bf16/bf16_vec.h"
 #include "worker/team/dry_run.h"
+#include "worker/layers/bf16/conv_bf16.h"
+#include "worker/layers/bf16/conv_bf16_parts.h"
+#include "worker/layers/bf16/conv_bf16_rows.h"
 
 /* A piece of images as rows of phase fy, with all columns of a row side by side: (phases,
  * positions, stride, ci). Returns the elements of a phase. */

@@ -1,6 +1,6 @@
-#include "worker/layers/conv_bf16_grid.h"
+#include "worker/layers/bf16/conv_bf16_grid.h"
 
-#include "worker/kernels/bf16_vec.h"
+#include "worker/kernels/bf16/bf16_vec.h"
 #include "worker/team/dry_run.h"
 
 struct bf16_grid bf16_grid_of(const struct conv *c)

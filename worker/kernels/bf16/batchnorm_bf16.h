@@ -2,10 +2,10 @@
  * batchnorm.h on bf16 tensors: what is read is widened, computed in fp32 as there, and
  * rounded once when it is written. Channels are multiples of 32.
  */
-#ifndef TRAIND_WORKER_KERNELS_BATCHNORM_BF16_H
-#define TRAIND_WORKER_KERNELS_BATCHNORM_BF16_H
+#ifndef TRAIND_WORKER_KERNELS_BF16_BATCHNORM_BF16_H
+#define TRAIND_WORKER_KERNELS_BF16_BATCHNORM_BF16_H
 
-#include "worker/kernels/bf16.h"
+#include "worker/kernels/bf16/bf16.h"
 
 void batchnorm_bf16_sums(const bf16 *z, size_t rows, size_t c, const float *shift, double *sum,
                          double *square_sum);

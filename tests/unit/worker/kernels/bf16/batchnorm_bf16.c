@@ -1,9 +1,9 @@
-#include "worker/kernels/batchnorm_bf16.h"
+#include "worker/kernels/bf16/batchnorm_bf16.h"
 
 #include "tests/unit/worker/compare.h"
 #include "worker/kernels/batchnorm.h"
 #include "worker/kernels/pool.h"
-#include "worker/kernels/pool_bf16.h"
+#include "worker/kernels/bf16/pool_bf16.h"
 
 static const size_t channels[] = {32, 64, 160}, rows[] = {1, 2, 127, 300};
 

@@ -1,8 +1,8 @@
 /* Products of bf16 positions by panels: rows of z and of dx. */
-#ifndef TRAIND_WORKER_LAYERS_CONV_BF16_ROWS_H
-#define TRAIND_WORKER_LAYERS_CONV_BF16_ROWS_H
+#ifndef TRAIND_WORKER_LAYERS_BF16_CONV_BF16_ROWS_H
+#define TRAIND_WORKER_LAYERS_BF16_CONV_BF16_ROWS_H
 
-#include "worker/layers/conv_bf16_grid.h"
+#include "worker/layers/bf16/conv_bf16_grid.h"
 
 struct bf16_rows {
     struct bf16_product p; /* of the first position and panel */

@@ -2,14 +2,14 @@
  * A convolution of bf16 on its grid of positions (common/net/bf16_grid.h; conv_bf16.h says why):
  * the order of its taps, and images laid out on the grid.
  */
-#ifndef TRAIND_WORKER_LAYERS_CONV_BF16_GRID_H
-#define TRAIND_WORKER_LAYERS_CONV_BF16_GRID_H
+#ifndef TRAIND_WORKER_LAYERS_BF16_CONV_BF16_GRID_H
+#define TRAIND_WORKER_LAYERS_BF16_CONV_BF16_GRID_H
 
 #include <string.h>
 
 #include "common/net/bf16_grid.h"
 #include "worker/kernels/extent.h"
-#include "worker/layers/conv_bf16.h"
+#include "worker/layers/bf16/conv_bf16.h"
 
 struct bf16_grid bf16_grid_of(const struct conv *c);
 

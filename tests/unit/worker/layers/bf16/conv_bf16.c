@@ -1,4 +1,4 @@
-#include "worker/layers/conv_bf16.h"
+#include "worker/layers/bf16/conv_bf16.h"
 
 #include "tests/unit/worker/compare.h"
 #include "worker/team/memory.h"

@@ -1,7 +1,7 @@
-#include "worker/layers/conv_bf16.h"
+#include "worker/layers/bf16/conv_bf16.h"
 
-#include "worker/layers/conv_bf16_parts.h"
-#include "worker/layers/conv_bf16_rows.h"
+#include "worker/layers/bf16/conv_bf16_parts.h"
+#include "worker/layers/bf16/conv_bf16_rows.h"
 
 bool conv_bf16_takes(const struct conv *c)
 {

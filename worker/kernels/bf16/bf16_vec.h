@@ -3,10 +3,10 @@
  * these are inlined: whether the processor's own conversion may be used (bf16_converts), which
  * gives the same bits.
  */
-#ifndef TRAIND_WORKER_KERNELS_BF16_VEC_H
-#define TRAIND_WORKER_KERNELS_BF16_VEC_H
+#ifndef TRAIND_WORKER_KERNELS_BF16_BF16_VEC_H
+#define TRAIND_WORKER_KERNELS_BF16_BF16_VEC_H
 
-#include "worker/kernels/bf16.h"
+#include "worker/kernels/bf16/bf16.h"
 #include "worker/kernels/vec.h"
 
 /* aligned(2): anywhere. */

@@ -1,6 +1,7 @@
 /* The weights of a convolution of bf16 as panels. */
-#include "worker/layers/conv_bf16_grid.h"
 #include "worker/team/dry_run.h"
+#include "worker/layers/bf16/conv_bf16.h"
+#include "worker/layers/bf16/conv_bf16_grid.h"
 
 size_t conv_bf16_panels(const struct conv *c, enum conv_direction direction)
 {

@@ -1,6 +1,6 @@
-#include "worker/kernels/batchnorm_bf16.h"
+#include "worker/kernels/bf16/batchnorm_bf16.h"
 
-#include "worker/kernels/bf16_vec.h"
+#include "worker/kernels/bf16/bf16_vec.h"
 #include "worker/team/dry_run.h"
 #include "worker/kernels/extent.h"
 

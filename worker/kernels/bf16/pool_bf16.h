@@ -2,10 +2,10 @@
  * pool.h on bf16 tensors: what is read is widened, computed in fp32 as there, and rounded once when
  * it is written. Channels are multiples of 32. Each makes a part of its result.
  */
-#ifndef TRAIND_WORKER_KERNELS_POOL_BF16_H
-#define TRAIND_WORKER_KERNELS_POOL_BF16_H
+#ifndef TRAIND_WORKER_KERNELS_BF16_POOL_BF16_H
+#define TRAIND_WORKER_KERNELS_BF16_POOL_BF16_H
 
-#include "worker/kernels/bf16.h"
+#include "worker/kernels/bf16/bf16.h"
 #include "worker/team/parallel.h"
 #include "worker/kernels/window.h"
 
