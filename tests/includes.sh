@@ -45,9 +45,9 @@ below daemon/node '^daemon/(sweep|http|launch|ingest|export)/' "nodes know jobs 
 below daemon/ingest '^daemon/(job|sweep|node|http|launch|export)/' "what reads events knows the store alone"
 below daemon/export '^daemon/(job|sweep|node|http|launch|ingest)/' "what writes exports knows the store alone"
 below worker '^(daemon|client|prep|launch)/' "the worker needs nothing of those who start it"
-    below "worker/$part" '^worker/((watch|check)/|[a-z_]+$)' "worker/$part knows nothing of a run"
 for part in comm data team kernels layers model optim; do
+    below "worker/$part" '^worker/((watch|check|save)/|[a-z_]+$)' "worker/$part knows nothing of a run"
 done
-below worker/check '^worker/((watch|data|layers|model|optim)/|[a-z_]+$)' "a machine is checked without a run"
+below worker/check '^worker/((watch|data|save|layers|model|optim)/|[a-z_]+$)' "a machine is checked without a run"
 is "$(arrows daemon | awk '$1 !~ "/handlers/" && $2 ~ "/handlers/"')" "" "the server knows its handlers by the table of routes alone"
 done_testing

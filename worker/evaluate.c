@@ -12,8 +12,8 @@
 #include "worker/average.h"
 #include "worker/data/loader.h"
 #include "worker/ema.h"
-#include "worker/predictions.h"
-#include "worker/result.h"
+#include "worker/save/predictions.h"
+#include "worker/save/result.h"
 #include "worker/watch/stall.h"
 
 void average_statistics(struct run *r)

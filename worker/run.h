@@ -14,7 +14,7 @@
 #include "worker/comm/traincomm.h"
 #include "worker/model/model.h"
 #include "worker/report.h"
-#include "worker/state.h"
+#include "worker/save/state.h"
 
 /* Where a failure came from: the fields of a `failed` event. */
 struct failure_site {

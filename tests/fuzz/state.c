@@ -2,7 +2,7 @@
  * state.json of a checkpoint: the input as it is, and, where it is JSON, once more with the digests
  * put right, as they stop almost every change.
  */
-#include "worker/state.h"
+#include "worker/save/state.h"
 
 #include <limits.h>
 #include <math.h>

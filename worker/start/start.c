@@ -17,7 +17,7 @@
 #include "worker/kernels/gemm.h"
 #include "worker/kernels/kind.h"
 #include "worker/layers/conv.h"
-#include "worker/resume.h"
+#include "worker/save/resume.h"
 #include "worker/start/start_parts.h"
 #include "worker/threads.h"
 #include "worker/watch/binding_report.h"

@@ -1,9 +1,9 @@
 /* How a run ended: the run_stop event, result.json, and the last lines on stdout. */
-#ifndef TRAIND_WORKER_RESULT_H
-#define TRAIND_WORKER_RESULT_H
+#ifndef TRAIND_WORKER_SAVE_RESULT_H
+#define TRAIND_WORKER_SAVE_RESULT_H
 
 #include "worker/run.h"
-#include "worker/state.h"
+#include "worker/save/state.h"
 
 struct result {
     const char *status; /* "success" or "cancelled" */

@@ -1,4 +1,4 @@
-#include "worker/predictions.h"
+#include "worker/save/predictions.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,11 +1,11 @@
 /* Where a resumed run goes on from: --resume FOLDER, or "latest". */
-#ifndef TRAIND_WORKER_RESUME_H
-#define TRAIND_WORKER_RESUME_H
+#ifndef TRAIND_WORKER_SAVE_RESUME_H
+#define TRAIND_WORKER_SAVE_RESUME_H
 
 #include <jansson.h>
 #include <limits.h>
 
-#include "worker/state.h"
+#include "worker/save/state.h"
 
 /* Checks the checkpoint of that folder: whole (the digests of its files)
  * and of this job; a checkpoint that is not is refused by name. "latest" takes the newest one of

@@ -1,4 +1,4 @@
-#include "worker/resume.h"
+#include "worker/save/resume.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,8 +2,8 @@
  * checkpoints/step-00000520/: model.safetensors (torchvision's names), optimizer.safetensors,
  * state.json. Made in a hidden folder and renamed, so that a folder of that name is always whole.
  */
-#ifndef TRAIND_WORKER_CHECKPOINT_H
-#define TRAIND_WORKER_CHECKPOINT_H
+#ifndef TRAIND_WORKER_SAVE_CHECKPOINT_H
+#define TRAIND_WORKER_SAVE_CHECKPOINT_H
 
 #include "worker/optim/optimizer.h"
 #include "worker/run.h"

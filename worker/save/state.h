@@ -7,8 +7,8 @@
  * grow; schedule_step counts in the plan's steps, from which the learning rate follows. The two
  * differ once the global batch changed.
  */
-#ifndef TRAIND_WORKER_STATE_H
-#define TRAIND_WORKER_STATE_H
+#ifndef TRAIND_WORKER_SAVE_STATE_H
+#define TRAIND_WORKER_SAVE_STATE_H
 
 #include <stdbool.h>
 #include <stdint.h>

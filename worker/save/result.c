@@ -1,4 +1,4 @@
-#include "worker/result.h"
+#include "worker/save/result.h"
 
 #include <jansson.h>
 #include <math.h>

@@ -1,4 +1,4 @@
-#include "worker/state.h"
+#include "worker/save/state.h"
 
 #include "common/job/job_document.h"
 #include "config.h"

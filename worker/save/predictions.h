@@ -1,7 +1,7 @@
 /* predictions.csv of an evaluation: file,label,top1,p - one line an image, in the data set's order.
  */
-#ifndef TRAIND_WORKER_PREDICTIONS_H
-#define TRAIND_WORKER_PREDICTIONS_H
+#ifndef TRAIND_WORKER_SAVE_PREDICTIONS_H
+#define TRAIND_WORKER_SAVE_PREDICTIONS_H
 
 #include "worker/data/loader.h"
 #include "worker/run.h"

@@ -1,4 +1,4 @@
-#include "worker/checkpoint.h"
+#include "worker/save/checkpoint.h"
 
 #include <dirent.h>
 #include <errno.h>
