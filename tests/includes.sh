@@ -17,14 +17,12 @@ in_circles() {
     tsort 2>&1 >/dev/null | sed -n 's/^tsort: //p' | grep -v 'input contains a loop' | sort -u
 }
 
-# The ways to convolve share the shapes of conv.h, which chooses among them: one room in several files.
-one_room='^worker/layers/conv'
 parts='common launch daemon client prep worker'
 for part in $parts; do
-    is "$(arrows "$part" | grep -v "$one_room" | in_circles)" "" "$part has no circle of includes"
+    is "$(arrows "$part" | in_circles)" "" "$part has no circle of includes"
 done
 # shellcheck disable=SC2086
-is "$(arrows $parts | grep -v "$one_room" | in_circles)" "" "nor have all parts together"
+is "$(arrows $parts | in_circles)" "" "nor have all parts together"
 
 below() { # below FOLDER FORBIDDEN NAME
     is "$(arrows "$1" | awk -v forbidden="$2" '$2 ~ forbidden')" "" "$3"

@@ -14,6 +14,7 @@
 #include "worker/kernels/gemm.h"
 #include "worker/team/memory.h"
 #include "worker/layers/bf16/conv_bf16.h"
+#include "worker/layers/conv.h"
 #include "worker/layers/conv_winograd.h"
 
 enum { SHAPES_MAX = 256, ROUNDS = 5 };

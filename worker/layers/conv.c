@@ -11,6 +11,7 @@
 #include "worker/layers/conv_grouped.h"
 #include "worker/layers/conv_parts.h"
 #include "worker/layers/conv_pixel.h"
+#include "worker/layers/conv_product.h"
 #include "worker/layers/conv_winograd.h"
 
 /* Measured best: a tile fits the second-level cache, unless its weights, which are read once a
@@ -20,65 +21,6 @@ enum {
     LARGE_TILE_FLOATS = 2048 * 1024 / 4,
     LARGE_WEIGHTS_FLOATS = 512 * 1024 / 4
 };
-
-/* CONV_PIXEL: images of this height at most, and as many of them as fill a product. */
-enum { PIXEL_SIZE = 4, PIXEL_IMAGES = 48 };
-
-struct conv conv_make(int in_size, int in_channels, int out_channels, int kernel, int stride,
-                      int pad, int groups)
-{
-    struct conv c = {window_make(in_size, in_channels, kernel, stride, pad),
-                     out_channels,
-                     groups,
-                     CONV_GROUPED,
-                     {CONV_NO_WINOGRAD}};
-
-    conv_choose_gemm(&c, JOB_GEMM_AUTO);
-    return c;
-}
-
-static bool is_own(enum job_gemm gemm)
-{
-    return gemm == JOB_GEMM_AUTO ? TILE_GEMM_PAYS : gemm == JOB_GEMM_OWN;
-}
-
-const char *conv_gemm_name(enum job_gemm gemm)
-{
-    return is_own(gemm) ? "own" : "openblas";
-}
-
-void conv_choose_gemm(struct conv *c, enum job_gemm gemm)
-{
-    const struct window *w = &c->window;
-    bool fits = tile_gemm_takes((size_t)w->channels) && tile_gemm_takes((size_t)c->out_channels);
-
-    if (c->groups > 1)
-        return;
-    if (gemm == JOB_GEMM_OPENBLAS)
-        memset(c->winograd, 0, sizeof c->winograd);
-    c->algorithm = is_own(gemm) ? CONV_TILE : CONV_OPENBLAS;
-    if (is_own(gemm) && fits && w->out <= PIXEL_SIZE && (w->kernel > 1 || w->stride > 1))
-        c->algorithm = CONV_PIXEL;
-}
-
-size_t conv_weights(const struct conv *c)
-{
-    return conv_matrix_rows(c) * (size_t)c->out_channels;
-}
-
-bool conv_turns_kernel(const struct conv *c)
-{
-    return (c->algorithm != CONV_OPENBLAS || c->winograd[CONV_WEIGHTS]) && c->window.stride == 1 &&
-           c->window.kernel > 1 && c->window.kernel == 2 * c->window.pad + 1 &&
-           tile_gemm_takes((size_t)c->window.channels);
-}
-
-struct window conv_turned_window(const struct conv *c)
-{
-    struct window w = c->window;
-    w.channels = c->out_channels;
-    return w;
-}
 
 /* Columns of the widest im2col matrix: of x, or of dz. */
 static size_t widest_columns(const struct conv *c)
@@ -124,28 +66,12 @@ size_t conv_scratch_floats(const struct conv *c)
                       winograd_scratch_floats(c));
 }
 
-struct conv_runs conv_weight_runs(const struct conv *c)
-{
-    const struct window *w = &c->window;
-    size_t taps = (size_t)window_taps(w), ch = (size_t)w->channels, k = (size_t)w->kernel;
-    size_t from = (size_t)w->tap_first;
-
-    if (taps == k)
-        return (struct conv_runs){1, k * k * ch, 0, 0};
-    return (struct conv_runs){taps, taps * ch, (from * k + from) * ch, k * ch};
-}
-
 /* A weight matrix as the products want it: as it is, or packed beforehand when several tiles need
  * it. */
 struct weights {
     const float *data;
     bool packed;
 };
-
-bool conv_uses_tile(const struct conv *c, size_t n)
-{
-    return c->algorithm != CONV_OPENBLAS && tile_gemm_takes(n);
-}
 
 static bool packs(const struct conv *c, size_t rows, size_t n)
 {
@@ -200,11 +126,6 @@ static void multiply_weights(const struct conv *c, const float *col, const float
         else
             gemm_tn(runs.length, n, rows, col + i * runs.length, k, dz, n, to, n, add);
     }
-}
-
-bool conv_by_pixel(const struct conv *c, int images)
-{
-    return c->algorithm == CONV_PIXEL && images >= PIXEL_IMAGES;
 }
 
 /* Images that are worked on together: of tiny ones as many as a product of all their rows wants. */
@@ -324,22 +245,6 @@ static void backward_pixels(const struct conv *c, const struct conv_backward *b,
     if (b->dx)
         conv_tell_rows(b->done, image * conv_pixels_in(c), images * conv_pixels_in(c),
                        (size_t)c->window.channels, b->context);
-}
-
-void conv_pack_turned(const struct conv *c, struct parallel_range panels, const float *w, float *to)
-{
-    struct window t = conv_turned_window(c);
-    size_t ci = (size_t)c->window.channels, co = (size_t)c->out_channels;
-    size_t first = panels.first * TILE_COLUMNS, count = panels.end * TILE_COLUMNS - first;
-    int taps = window_taps(&t), kernel = t.kernel;
-    size_t k = (size_t)(taps * taps) * co;
-
-    for (int i = 0; i < taps * taps; i++) {
-        int ky = kernel - 1 - (t.tap_first + i / taps), kx = kernel - 1 - (t.tap_first + i % taps);
-        const float *tap = w + (size_t)(ky * kernel + kx) * ci * co;
-        struct tile_matrix b = {tap + first * co, co, true, false};
-        tile_pack(&b, co, count, to + first * k + (size_t)i * co * TILE_COLUMNS, k);
-    }
 }
 
 /* dx of a group of images whose dz is ready. */

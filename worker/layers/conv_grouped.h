@@ -10,7 +10,7 @@
 #ifndef TRAIND_WORKER_LAYERS_CONV_GROUPED_H
 #define TRAIND_WORKER_LAYERS_CONV_GROUPED_H
 
-#include "worker/layers/conv.h"
+#include "worker/layers/conv_shape.h"
 
 /* As many channels out as in, in groups of 4, 8, 16, ... that fill vectors. */
 bool conv_grouped_takes(const struct conv *c);

@@ -2,14 +2,7 @@
 #ifndef TRAIND_WORKER_LAYERS_CONV_PARTS_H
 #define TRAIND_WORKER_LAYERS_CONV_PARTS_H
 
-#include "worker/layers/conv.h"
-
-/* K of the weight matrix (K, c_out). */
-static inline size_t conv_matrix_rows(const struct conv *c)
-{
-    const struct window *w = &c->window;
-    return (size_t)w->kernel * (size_t)w->kernel * (size_t)(w->channels / c->groups);
-}
+#include "worker/layers/conv_shape.h"
 
 static inline size_t conv_pixels_out(const struct conv *c)
 {
@@ -40,9 +33,6 @@ static inline bool conv_reads_in_place(const struct conv *c)
  */
 bool conv_turns_kernel(const struct conv *c);
 struct window conv_turned_window(const struct conv *c); /* over dz */
-/* Its panels [panels.first, panels.end): rows (ky, kx, c_out), columns c_in. */
-void conv_pack_turned(const struct conv *c, struct parallel_range panels, const float *w,
-                      float *to);
 
 /*
  * The taps kept are a square in the middle of the kernel; in the weight matrix they are one run of

@@ -7,7 +7,7 @@
 #ifndef TRAIND_WORKER_LAYERS_CONV_PHASES_H
 #define TRAIND_WORKER_LAYERS_CONV_PHASES_H
 
-#include "worker/layers/conv.h"
+#include "worker/layers/conv_shape.h"
 
 /* A thread's panels of the weights as the classes want them: as many floats as the weights. */
 void conv_phases_pack(const struct conv *c, const float *w, struct parallel_share share, float *to);

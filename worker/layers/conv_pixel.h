@@ -3,7 +3,7 @@
 #ifndef TRAIND_WORKER_LAYERS_CONV_PIXEL_H
 #define TRAIND_WORKER_LAYERS_CONV_PIXEL_H
 
-#include "worker/layers/conv.h"
+#include "worker/layers/conv_shape.h"
 
 void conv_pixel_forward(const struct conv *c, const float *w, const float *x, float *z,
                         size_t first, size_t images, float *scratch);

@@ -75,3 +75,19 @@ struct parallel_range conv_panels(size_t channels, struct parallel_share share)
 {
     return parallel_range(channels / TILE_COLUMNS, share);
 }
+
+void conv_pack_turned(const struct conv *c, struct parallel_range panels, const float *w, float *to)
+{
+    struct window t = conv_turned_window(c);
+    size_t ci = (size_t)c->window.channels, co = (size_t)c->out_channels;
+    size_t first = panels.first * TILE_COLUMNS, count = panels.end * TILE_COLUMNS - first;
+    int taps = window_taps(&t), kernel = t.kernel;
+    size_t k = (size_t)(taps * taps) * co;
+
+    for (int i = 0; i < taps * taps; i++) {
+        int ky = kernel - 1 - (t.tap_first + i / taps), kx = kernel - 1 - (t.tap_first + i % taps);
+        const float *tap = w + (size_t)(ky * kernel + kx) * ci * co;
+        struct tile_matrix b = {tap + first * co, co, true, false};
+        tile_pack(&b, co, count, to + first * k + (size_t)i * co * TILE_COLUMNS, k);
+    }
+}

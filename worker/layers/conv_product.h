@@ -33,6 +33,11 @@ void conv_product_team(const struct conv_product *p, size_t rows, struct paralle
 /* A share of the panels of a packed matrix. */
 struct parallel_range conv_panels(size_t channels, struct parallel_share share);
 
+/* Panels [panels.first, panels.end) of the turned kernel (conv_parts.h): rows (ky, kx, c_out),
+ * columns c_in. */
+void conv_pack_turned(const struct conv *c, struct parallel_range panels, const float *w,
+                      float *to);
+
 /* A thread's im2col tile: floats, and rows of so many columns. */
 size_t conv_tile_floats(const struct conv *c);
 size_t conv_tile_rows(const struct conv *c, size_t columns);

@@ -9,6 +9,7 @@
 #include "worker/kernels/extent.h"
 #include "worker/kernels/tile_gemm.h"
 #include "worker/kernels/tile_size.h"
+#include "worker/layers/conv.h"
 #include "worker/layers/conv_grouped.h"
 #include "worker/layers/conv_phases.h"
 #include "worker/layers/conv_pixel.h"

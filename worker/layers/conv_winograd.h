@@ -10,7 +10,7 @@
 #ifndef TRAIND_WORKER_LAYERS_CONV_WINOGRAD_H
 #define TRAIND_WORKER_LAYERS_CONV_WINOGRAD_H
 
-#include "worker/layers/conv.h"
+#include "worker/layers/conv_shape.h"
 
 /* Can it be used for this convolution? Channels are multiples of TILE_COLUMNS. */
 bool conv_winograd_takes(const struct conv *c);

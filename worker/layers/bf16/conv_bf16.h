@@ -13,9 +13,9 @@
 #ifndef TRAIND_WORKER_LAYERS_BF16_CONV_BF16_H
 #define TRAIND_WORKER_LAYERS_BF16_CONV_BF16_H
 
-#include "worker/layers/conv.h"
 #include "worker/kernels/bf16/bf16.h"
 #include "worker/team/parallel.h"
+#include "worker/layers/conv_shape.h"
 
 bool conv_bf16_takes(const struct conv *c);
 

@@ -8,8 +8,9 @@
 #include <string.h>
 
 #include "common/net/bf16_grid.h"
+#include "worker/kernels/bf16/bf16.h"
 #include "worker/kernels/extent.h"
-#include "worker/layers/bf16/conv_bf16.h"
+#include "worker/layers/conv_shape.h"
 
 struct bf16_grid bf16_grid_of(const struct conv *c);
 

@@ -4,6 +4,8 @@
 
 #include "worker/layers/bf16/conv_bf16_grid.h"
 
+struct conv_bf16_backward;
+
 /* ---- the first layer, which reads fp32, or bf16, and has no dx */
 
 void bf16_forward_first(const struct bf16_grid *g, const struct bf16_scratch *s, const bf16 *packed,

@@ -1,6 +1,7 @@
 #include "tests/unit/worker/compare.h"
 #include "worker/kernels/gemm.h"
 #include "worker/kernels/tile_gemm.h"
+#include "worker/layers/conv.h"
 #include "worker/layers/conv_grouped.h"
 #include "worker/layers/conv_winograd.h"
 

@@ -1,6 +1,7 @@
 #include "worker/layers/bf16/conv_bf16.h"
 
 #include "tests/unit/worker/compare.h"
+#include "worker/layers/conv.h"
 #include "worker/team/memory.h"
 
 static const struct shape {

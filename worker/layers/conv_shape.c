@@ -1,0 +1,51 @@
+#include "worker/layers/conv_shape.h"
+
+#include <string.h>
+
+#include "worker/kernels/tile_gemm.h"
+#include "worker/kernels/tile_size.h"
+
+/* CONV_PIXEL: images of this height at most. */
+enum { PIXEL_SIZE = 4 };
+
+struct conv conv_make(int in_size, int in_channels, int out_channels, int kernel, int stride,
+                      int pad, int groups)
+{
+    struct conv c = {window_make(in_size, in_channels, kernel, stride, pad),
+                     out_channels,
+                     groups,
+                     CONV_GROUPED,
+                     {CONV_NO_WINOGRAD}};
+
+    conv_choose_gemm(&c, JOB_GEMM_AUTO);
+    return c;
+}
+
+static bool shape_is_own(enum job_gemm gemm)
+{
+    return gemm == JOB_GEMM_AUTO ? TILE_GEMM_PAYS : gemm == JOB_GEMM_OWN;
+}
+
+const char *conv_gemm_name(enum job_gemm gemm)
+{
+    return shape_is_own(gemm) ? "own" : "openblas";
+}
+
+void conv_choose_gemm(struct conv *c, enum job_gemm gemm)
+{
+    const struct window *w = &c->window;
+    bool fits = tile_gemm_takes((size_t)w->channels) && tile_gemm_takes((size_t)c->out_channels);
+
+    if (c->groups > 1)
+        return;
+    if (gemm == JOB_GEMM_OPENBLAS)
+        memset(c->winograd, 0, sizeof c->winograd);
+    c->algorithm = shape_is_own(gemm) ? CONV_TILE : CONV_OPENBLAS;
+    if (shape_is_own(gemm) && fits && w->out <= PIXEL_SIZE && (w->kernel > 1 || w->stride > 1))
+        c->algorithm = CONV_PIXEL;
+}
+
+size_t conv_weights(const struct conv *c)
+{
+    return conv_matrix_rows(c) * (size_t)c->out_channels;
+}

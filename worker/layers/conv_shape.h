@@ -1,0 +1,86 @@
+/*
+ * A convolution of square NHWC images without bias: its sizes, by which way it is computed, and
+ * what its backward pass is given (conv.h computes it).
+ *
+ * Weights are (ky, kx, c_in / groups, c_out), row-major: as a matrix (K, c_out) with K = kernel^2
+ * c_in / groups. Rows are output (or input) pixels counted through the whole batch: row r = (image,
+ * y, x).
+ */
+#ifndef TRAIND_WORKER_LAYERS_CONV_SHAPE_H
+#define TRAIND_WORKER_LAYERS_CONV_SHAPE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "common/job/job_spec.h"
+#include "worker/team/parallel.h"
+#include "worker/kernels/window.h"
+
+/*
+ * How the products are made, chosen by shape: im2col tiles and OpenBLAS, which takes everything;
+ * im2col tiles and the own register tile, for channels in multiples of TILE_COLUMNS; and, where
+ * images are tiny and many, the own tile over images: at each pixel the rows of a product are the
+ * images of the batch and only taps that hit real pixels are multiplied (at 2x2 four of nine), in
+ * place. Several groups go to CONV_GROUPED (conv_grouped.h, with the shapes it takes), which
+ * multiplies directly.
+ */
+enum conv_algorithm { CONV_OPENBLAS, CONV_TILE, CONV_PIXEL, CONV_GROUPED };
+
+/* What is made: z, dx, dw. */
+enum conv_direction { CONV_FORWARD, CONV_DATA, CONV_WEIGHTS, CONV_DIRECTIONS };
+
+/*
+ * Winograd's minimal filtering instead of the algorithm above, in tiles of 2x2 or 4x4 outputs
+ * (conv_winograd.h, with the shapes it takes): fewer products, with a larger rounding error. Of 256
+ * channels of noise, in parts of the largest element, root mean square and at most: direct 1.5e-7
+ * and 1e-6, 2x2 2e-7 and 1.5e-6, 4x4 4e-7 and 3e-6 (a test holds them to that).
+ */
+enum conv_winograd { CONV_NO_WINOGRAD = 0, CONV_WINOGRAD_2 = 2, CONV_WINOGRAD_4 = 4 };
+
+struct conv {
+    struct window window; /* of the input */
+    int out_channels, groups;
+    enum conv_algorithm algorithm;
+    enum conv_winograd winograd[CONV_DIRECTIONS]; /* conv_make: none */
+};
+
+struct conv conv_make(int in_size, int in_channels, int out_channels, int kernel, int stride,
+                      int pad, int groups);
+
+/* model.gemm: conv_make has chosen as auto does. openblas is without Winograd, too. */
+void conv_choose_gemm(struct conv *c, enum job_gemm gemm);
+
+/* "openblas" or "own": what the choice comes to on this kind of processor. */
+const char *conv_gemm_name(enum job_gemm gemm);
+
+/* K of the weight matrix (K, c_out). */
+static inline size_t conv_matrix_rows(const struct conv *c)
+{
+    const struct window *w = &c->window;
+    return (size_t)w->kernel * (size_t)w->kernel * (size_t)(w->channels / c->groups);
+}
+
+size_t conv_weights(const struct conv *c); /* floats */
+
+/* These rows, and of them these channels, are about to be read, or were written. */
+typedef void conv_rows(const struct parallel_block *part, void *context);
+
+struct conv_backward {
+    const float *w, *x;
+    const float *dz; /* (N, out, out, c_out), read after `ready` was called for the rows */
+    float *dx;       /* (N, in, in, c_in); NULL: not wanted */
+    bool add_dx;     /* added to what is there instead of overwriting */
+    float *dw;       /* (K, c_out) */
+    bool add_dw;     /* added instead of overwriting */
+    float *scratch;
+    conv_rows *ready, *done; /* of dz; of dx. NULL: none */
+    void *context;
+};
+
+/* Of a team of threads (conv.h: conv_forward_team). */
+struct conv_memory {
+    float *team;       /* conv_team_floats: one for all, of so many images and threads at most */
+    float *const *own; /* [parts]: conv_own_floats each */
+};
+
+#endif
