@@ -50,22 +50,21 @@ static struct bf16_thread_bytes bf16_bytes(const struct job_spec *spec,
                                 (int)spec->cluster.threads_per_worker);
 }
 
-/* Of each thread beyond one. */
-static int64_t thread_bytes(const struct job_spec *spec, const struct arch_shape *shape)
+struct thread_memory {
+    int64_t each; /* of those beyond one */
+    int64_t all;  /* of all together */
+};
+
+static struct thread_memory thread_memory_of(const struct job_spec *spec,
+                                             const struct arch_shape *shape)
 {
     if (shape->arch->family == ARCH_CNN)
-        return CNN_THREAD_BYTES;
+        return (struct thread_memory){CNN_THREAD_BYTES, 0};
     if (spec->precision != JOB_PRECISION_BF16)
-        return THREAD_BYTES;
+        return (struct thread_memory){THREAD_BYTES, 0};
     struct bf16_thread_bytes bytes = bf16_bytes(spec, shape);
-    return BF16_THREAD_BYTES + (int64_t)(bytes.scratch + bytes.dw);
-}
-
-/* Of all threads together. */
-static int64_t team_bytes(const struct job_spec *spec, const struct arch_shape *shape)
-{
-    bool shares = spec->precision == JOB_PRECISION_BF16 && shape->arch->family != ARCH_CNN;
-    return shares ? (int64_t)bf16_bytes(spec, shape).shared : 0;
+    return (struct thread_memory){BF16_THREAD_BYTES + (int64_t)(bytes.scratch + bytes.dw),
+                                  (int64_t)bytes.shared};
 }
 
 /* Of training, or of an evaluation at another size, whichever is more. */
@@ -95,6 +94,7 @@ struct plan_memory plan_memory_of(const struct job_spec *spec)
     int64_t input_bytes = job_spec_has_bf16_images(spec) ? 2 : sizeof(float);
     int64_t batches = trains ? spec->data.prefetch_batches + 1 : EVAL_BATCHES;
     int64_t parameters = arch_parameters(&shape);
+    struct thread_memory threads = thread_memory_of(spec, &shape);
     return (struct plan_memory){
         .parameter_bytes = (int64_t)sizeof(float) * parameters,
         .copies = trains ? 2 + (int)optimizer_states_of(spec, states) + (spec->ema.decay > 0) : 1,
@@ -104,11 +104,11 @@ struct plan_memory plan_memory_of(const struct job_spec *spec)
         .eval_input_bytes = spec->data.eval ? input_bytes * (EVAL_BATCHES + spec->eval.flip) *
                                                   eval_input * spec->eval.batch
                                             : 0,
-        .fixed_bytes = (shape.arch->family == ARCH_CNN ? CNN_FIXED_BYTES : FIXED_BYTES) +
-                       team_bytes(spec, &shape),
+        .fixed_bytes =
+            (shape.arch->family == ARCH_CNN ? CNN_FIXED_BYTES : FIXED_BYTES) + threads.all,
         .more_threads =
             spec->cluster.threads_per_worker > 1 ? spec->cluster.threads_per_worker - 1 : 0,
-        .thread_bytes = thread_bytes(spec, &shape),
+        .thread_bytes = threads.each,
     };
 }
 
