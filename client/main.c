@@ -9,6 +9,7 @@
 #include "client/cmd.h"
 #include "client/complete.h"
 #include "common/suggest.h"
+#include "common/system/core_dump.h"
 
 static int unknown_command(const char *name)
 {
@@ -69,6 +70,7 @@ int main(int argc, char **argv)
     int code = 0;
 
     setlocale(LC_CTYPE, "");
+    core_dump_forbid();
     read_environment();
     if (argc > 1 && strcmp(argv[1], "__complete") == 0) /* for shells: not told to people */
         return complete(argc - 2, argv + 2);

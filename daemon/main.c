@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "common/log.h"
+#include "common/system/core_dump.h"
 #include "common/system/file.h"
 #include "common/system/open_beneath.h"
 #include <config.h> /* the build's, not daemon/config.h */
@@ -503,6 +504,7 @@ int main(int argc, char **argv)
 
     if (argc > 3 && strcmp(argv[1], HOSTS_LAUNCH) == 0)
         return hosts_launch(argv + 2);
+    core_dump_forbid();
     argp_program_version = "traind " PACKAGE_VERSION;
     argp_err_exit_status = error_type(ERR_USAGE)->exit_code;
     int status = argp_parse(&parser, argc, argv, 0, NULL, &a);

@@ -12,6 +12,7 @@
 
 #include "common/digest.h"
 #include "common/log.h"
+#include "common/system/core_dump.h"
 #include "common/system/file.h"
 #include "launch/command.h"
 #include "launch/hosts.h"
@@ -44,6 +45,7 @@ static void become_mpirun(const struct child *c)
         sigaction(s, &standard, NULL);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
+    core_dump_allow_again();
     int null = open("/dev/null", O_RDONLY);
     /* main.c keeps 0 to 2 open, so log and gate are above them. */
     dup2(null, STDIN_FILENO);

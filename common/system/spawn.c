@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/system/core_dump.h"
 
 #define LOOK_MS 200
 
@@ -41,6 +42,7 @@ static void spawn_exec(const struct spawn_request *r, const int ends[SPAWN_STREA
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     dup2(null, STDIN_FILENO);
+    core_dump_allow_again();
     set_stream(r->stream[SPAWN_OUT], ends[SPAWN_OUT], null, STDOUT_FILENO);
     set_stream(r->stream[SPAWN_ERR], ends[SPAWN_ERR], null, STDERR_FILENO);
     execvpe(r->argv[0], r->argv, r->environment ? r->environment : environ);

@@ -5,7 +5,10 @@
 . "$(dirname "$0")/../runs.sh.inc"
 export OMP_NUM_THREADS=1
 umask 022
-printf '%s\n' "worker = $top_builddir/train-worker" "slots = 2" >"$work/traind.conf"
+printf '%s\n' "worker = $top_builddir/train-worker" "slots = 2" "mpirun = $work/mpirun" >"$work/traind.conf"
+printf '%s\n' '#!/bin/bash' "ulimit -Sc >'$work/core-limit'" 'exec mpirun "$@"' >"$work/mpirun"
+chmod +x "$work/mpirun"
+[ "$(ulimit -Hc)" = 0 ] || ulimit -Sc 1024
 
 open_to_others() { find "$state" "$@" -perm /077 ! -type l; }
 train() { # sets $id
@@ -23,6 +26,9 @@ ok "its exports are written" eventually test -s "$state/jobs/$id/mllog.txt"
 ok "there are checkpoints, logs and events" test -s "$state/jobs/$id/checkpoints/step-00000004/model.safetensors" -a -s "$state/jobs/$id/attempt-1/stdout.log"
 is "$(open_to_others)" "" "no file and no folder of the state is open to others"
 is "$(stat -c %a "$state" "$state/traind.db" "$state/traind.db-wal" "$state/jobs" | xargs)" "700 600 600 700" "folders 0700, files 0600"
+core_limit() { awk '/^Max core file size/ { print $5 }' "/proc/$1/limits"; }
+is "$(core_limit "$daemon")" 0 "the daemon, which holds tokens, leaves no core dump"
+is "$(cat "$work/core-limit")" "$(ulimit -Sc)" "what it starts has the limit of its caller"
 ok "stop" stop_daemon
 
 # As an older version left it.

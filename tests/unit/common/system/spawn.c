@@ -2,9 +2,11 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "common/clock.h"
+#include "common/system/core_dump.h"
 #include "common/system/spawn.h"
 
 static struct spawn_request shell(char *const *argv)
@@ -43,6 +45,26 @@ Test(spawn, what_is_over_the_limit_is_dropped_and_it_goes_on)
     cr_expect_eq(s.text[SPAWN_OUT].bytes, 1001);
     cr_expect_str_eq(s.text[SPAWN_ERR].data, "end\n");
     cr_expect_eq(s.status, 0);
+    spawn_clear(&s);
+}
+
+Test(spawn, a_child_may_leave_a_core_dump_where_its_parent_may_not)
+{
+    struct spawn_request r = SHELL("ulimit -Sc");
+    struct rlimit limit;
+    struct spawn s;
+    struct error e;
+
+    getrlimit(RLIMIT_CORE, &limit);
+    if (limit.rlim_max < 1 << 20)
+        cr_skip_test("core dumps of this size are not allowed here");
+    limit.rlim_cur = 1 << 20;
+    setrlimit(RLIMIT_CORE, &limit);
+    core_dump_forbid();
+    getrlimit(RLIMIT_CORE, &limit);
+    cr_expect_eq(limit.rlim_cur, 0);
+    cr_assert_eq(spawn_run(&r, &s, &e), 0);
+    cr_expect_str_eq(s.text[SPAWN_OUT].data, "2048\n"); /* of 512 bytes */
     spawn_clear(&s);
 }
 
