@@ -6,6 +6,7 @@ blocks, so that neighbours do not count as independent; of the blocks' means the
 beyond three of its errors fails, where it comes to more over the run than the quantity's grain. TAP.
 """
 import argparse
+import concurrent.futures
 import contextlib
 import json
 import math
@@ -25,6 +26,10 @@ BLOCKS = 16
 # name: unit, what a rise over the run must exceed to count
 QUANTITIES = {'resident memory': ('KiB', 1024), 'descriptors': ('', 2), 'threads': ('', 1), 'database': ('KiB', 512), 'its log': ('KiB', 512),
               'latency of a list': ('ms', 5)}
+
+JOB = {'name': 'soak', 'cluster': {'workers_per_node': 1, 'threads_per_worker': 1, 'bind': 'none'},
+       'data': {'train': 'synthetic', 'train_images': 64}, 'batch_per_worker': 4, 'restart': {'max': 0}, 'checkpoint': {'disable': True},
+       'model': {'arch': 'resnet18', 'width': 0.25, 'image_size': 32, 'classes': 10, 'stem': 'small', 'winograd': False, 'gemm': 'own'}}
 
 
 def call(url, body=None, method=None, seconds=60):
@@ -78,11 +83,7 @@ class Soak:
     def submit(self, draw):
         if len(json.loads(call(f'{self.url}/v1/jobs?state=queued&limit=20'))['jobs']) > 8:
             return
-        call(f'{self.url}/v1/jobs', {
-            'name': 'soak', 'cluster': {'workers_per_node': 1, 'threads_per_worker': 1, 'bind': 'none'},
-            'data': {'train': 'synthetic', 'train_images': 64}, 'batch_per_worker': 4, 'steps': draw.randrange(1, 6), 'restart': {'max': 0},
-            'checkpoint': {'disable': True},
-            'model': {'arch': 'resnet18', 'width': 0.25, 'image_size': 32, 'classes': 10, 'stem': 'small', 'winograd': False, 'gemm': 'own'}})
+        call(f'{self.url}/v1/jobs', {**JOB, 'steps': draw.randrange(1, 6)})
 
     def cancel(self, draw):
         jobs = json.loads(call(f'{self.url}/v1/jobs?state=queued,starting,running&limit=20'))['jobs']
@@ -103,6 +104,16 @@ class Soak:
         with urllib.request.urlopen(request, timeout=30) as answer:
             while time.monotonic() < end and not self.ends:
                 answer.readline()
+
+    def fill(self, jobs):
+        """SQLite keeps up to 2 MB of pages for each of its connections: a small database, and with it what is kept, would grow for hours."""
+        def some(_):
+            for _ in range(jobs // 4):
+                number = json.loads(call(f'{self.url}/v1/jobs', {**JOB, 'steps': 1}))['id']
+                call(f'{self.url}/v1/jobs/{number}/cancel', method='POST')
+                call(f'{self.url}/v1/jobs?limit=100')
+        with concurrent.futures.ThreadPoolExecutor(4) as threads:
+            list(threads.map(some, range(4)))
 
     def audit_kib(self):
         """The audit log is kept for two years, so it grows with each submission."""
@@ -128,6 +139,7 @@ class Soak:
 
     def run(self):
         self.start()
+        self.fill(self.options.fill)
         clients = [('submissions', self.submit, 0.3), ('cancels', self.cancel, 2), ('pages', self.page, 0.05), ('pages', self.page, 0.05),
                    ('streams', self.stream, 0.2), ('streams', self.stream, 0.2)]
         threads = [threading.Thread(target=self.again, args=client, daemon=True) for client in clients]
@@ -163,6 +175,7 @@ def main():
     parse = argparse.ArgumentParser()
     parse.add_argument('--seconds', type=float, default=20)
     parse.add_argument('--keep', type=int, default=20)
+    parse.add_argument('--fill', type=int, default=0, help='jobs that are submitted and cancelled first')
     for name in ('traind', 'worker', 'work'):
         parse.add_argument(f'--{name}', required=True)
     options = parse.parse_args()
