@@ -50,9 +50,9 @@ static inline const char *same_step_differs(const json_t *body, const struct sto
         return "step";
     if (!same_step_number(event->step.epoch, step.epoch))
         return "epoch";
-    for (size_t i = 0; event_metric_at(i); i++)
+    for (size_t i = 0; i < EVENT_METRICS_MAX; i++)
         if (!same_step_number(event->step.metrics[i], step.metrics[i]))
-            return event_metric_at(i)->name;
+            return event_metric_at(i) ? event_metric_at(i)->name : "a place without a metric";
     return NULL;
 }
 
