@@ -40,6 +40,14 @@ size_t suggest_distance(const char *a, const char *b)
     return rows[m % 3][n];
 }
 
+/* Letters are forgotten more often than mistaken: "modl" is rather model than mode. */
+static bool suggest_has_letters(const char *candidate, const char *word)
+{
+    for (; *candidate && *word; candidate++)
+        word += suggest_same(*candidate, *word);
+    return !*word;
+}
+
 void suggest_offer(struct suggest *s, const char *candidate)
 {
     size_t length = strlen(s->word), distance = suggest_distance(s->word, candidate);
@@ -49,7 +57,9 @@ void suggest_offer(struct suggest *s, const char *candidate)
         distance = 1;
     if (distance > 2 || distance >= length)
         return;
-    if (!s->best || distance < s->distance) {
+    if (!s->best || distance < s->distance ||
+        (distance == s->distance && suggest_has_letters(candidate, s->word) &&
+         !suggest_has_letters(s->best, s->word))) {
         s->best = candidate;
         s->distance = distance;
     }
