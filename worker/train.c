@@ -292,8 +292,10 @@ static void print_progress(struct trainer *t, int64_t step, double loss, double 
     double rate = images_per_sec(t);
     double left = train_cost(r, step, last_step(r)) * t->step_seconds_sum /
                   train_cost(r, t->first_step, step);
+    /* fabs: processors make NaNs with a sign, which would be printed as "-nan" */
     printf("Step [%lld/%lld] epoch %.2f loss %.4f lr %.5g %.1f images/s, %.0f s left\n",
-           (long long)step, (long long)last_step(r), run_epoch(r, step), loss, lr, rate, left);
+           (long long)step, (long long)last_step(r), run_epoch(r, step), fabs(loss), lr, rate,
+           left);
     fflush(stdout);
 }
 

@@ -113,6 +113,7 @@ like "$(failed_event "$work/label")" 'label' "a label out of range is named"
 job "$work/diverge.json" '.lr.base = 1e12 | .lr.scaling = "none" | .data.eval = null | .eval.predictions = false | .steps = 6'
 worker 2 "$work/diverge.json" "$work/diverge"
 like "$(failed_event "$work/diverge")" 'diverged at step [0-9]+, the (loss|norm of the gradients) was (not a number|infinite)' "a loss or gradients that are no numbers stop the run"
+is "$(grep -c -e '-nan' <<<"$output")" 0 "a loss that is no number has no sign in the log"
 
 # ---- outputs that are no numbers
 # not_a_number IN OUT: the weights of IN with a bias that is NaN
