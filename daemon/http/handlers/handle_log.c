@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/plural.h"
 #include "daemon/http/handlers/run_file.h"
 #include "daemon/http/routes.h"
 #include "daemon/job/run_dir.h"
@@ -56,8 +57,8 @@ int handle_log(const struct request *q, struct reply *r, struct error *e)
     if (status)
         return status;
     if (attempt > newest)
-        return error_set(e, ERR_NOT_FOUND, "job %lld has had %lld attempts so far",
-                         (long long)q->id, (long long)newest);
+        return error_set(e, ERR_NOT_FOUND, "job %lld has had %lld attempt%s so far",
+                         (long long)q->id, (long long)newest, plural(newest));
     if (fd < 0 && why == ENOENT)
         return log_reply_empty(r, from, e); /* nothing was written yet */
     if (fd < 0)

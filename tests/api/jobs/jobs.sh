@@ -172,6 +172,8 @@ like "$headers" '^X-Log-Next: 8$' "its end"
 printf 'three\n' >>"$run/attempt-1/stdout.log"
 call '/v1/jobs/1/log?from=8&attempt=1'
 is "$body" three "what came since"
+call '/v1/jobs/1/log?attempt=2'
+is "$status $(jq -r .detail <<<"$body")" "404 job 1 has had 1 attempt so far" "an attempt that there was not"
 call '/v1/jobs/1/log?from=100'
 is "$body" "" "nothing behind the end"
 call '/v1/jobs/1/log?from=-1'
