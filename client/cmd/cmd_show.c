@@ -136,8 +136,14 @@ static void failure_rows(struct libscols_table *table, const struct job *job, co
         return;
     if (strncmp(job->reason, reason, strlen(reason)) != 0) /* the reason begins with it, or not */
         show_add_row(table, "first failure", reason);
-    json_array_foreach (json_object_get(failure, "log"), i, line)
-        show_add_row(table, i ? "" : "end of its log", json_string_value(line));
+    const char *name = "end of its log";
+    json_array_foreach (json_object_get(failure, "log"), i, line) {
+        const char *text = json_string_value(line);
+        if (!text || strstr(text, reason) || strstr(reason, text)) /* it stands above already */
+            continue;
+        show_add_row(table, name, text);
+        name = "";
+    }
 }
 
 /* Of one that Slurm runs: "4711 RUNNING on n1,n2: Resources" as far as there is something to say.

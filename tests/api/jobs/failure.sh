@@ -28,6 +28,8 @@ fails "steps=50 step_ms=5 rank=1 at=3 signal=9" "^rank 1 on $host was ended by s
 is "$(job "$id" step)" 3 "its events were read to the end"
 fails "steps=50 step_ms=5 rank=0 at=3 signal=11" "^rank 0 on $host was ended by signal 11 \(SIGSEGV, Segmentation fault\).*$log" "a crash"
 fails "steps=50 rank=1 at=2 exit=7" "^rank 1 ended with exit code 7 in phase train; .*$log" "an exit code"
+shown=$("$top_builddir/trainctl" --server "$url" show "$id" | xargs)
+is "$(grep -oE 'rank 1 is process [0-9]+' <<<"$shown" | wc -l)" 1 "trainctl show has each line of the log once"
 # Open MPI 4.1.4 now and then loses its words on an MPI_Abort ("Data unpack would read past end of buffer").
 fails "steps=50 rank=1 at=2 abort=3" "^(rank 1 called MPI_Abort with|mpirun ended with) exit code 3" "MPI_Abort"
 fails "steps=50 rank=0 at=2 fail=1" "^shard train-00003-of-00008 is damaged at byte 4711 \(rank 0 on testhost, phase data\)$" "a failed event"
