@@ -38,7 +38,7 @@ void print_json(const json_t *value)
 char *print_value(const json_t *value)
 {
     if (json_is_string(value))
-        return strdup(json_string_value(value));
+        return printable_copy(json_string_value(value), "");
     return print_dump(value, 0);
 }
 
