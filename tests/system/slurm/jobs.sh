@@ -20,9 +20,10 @@ is "$(job "$real" slots)" 0 "it takes no slots of this machine"
 is "$(slurm "$real" 'state')" COMPLETED "the answer says what Slurm says"
 is "$(slurm "$real" nodes)" "n[1-2]" "and on which nodes"
 is "$(sql "select count(*) from job_event where job_id = $real and type = 'step'")" 6 "its steps are stored"
-is "$(sql "select group_concat(reason, '; ') from (select json_extract(body, '\$.reason') as reason from job_event
+# The run may be heard of before Slurm says where it runs.
+like "$(sql "select group_concat(reason, '; ') from (select json_extract(body, '\$.reason') as reason from job_event
     where job_id = $real and type = 'state') where reason like '%Slurm%'")" \
-    "is handed to Slurm: 4 workers on 2 nodes; Slurm has started its job $(slurm "$real" job_id) on n[1-2]" "events tell of its way through Slurm"
+    "^is handed to Slurm: 4 workers on 2 nodes; Slurm has started its job $(slurm "$real" job_id) on (n\[1-2\]|its nodes)$" "events tell of its way through Slurm"
 like "$(jq -c 'select(.type == "run_start")' "$state/jobs/$real/attempt-1/events.jsonl")" '"world_size": ?4|"ranks": ?4' "four ranks"
 
 is "$(told "$real" "OMP_WAIT_POLICY *= *'PASSIVE'") $(told "$real" "OMP_PROC_BIND *= *'SPREAD'")" "4 4" "all with the job's variables"
