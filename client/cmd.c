@@ -53,6 +53,7 @@ static const struct cmd *const commands[] = {
     &cmd_checkpoints_entry,
     &cmd_sweep_entry,
     &cmd_nodes_entry,
+    &cmd_failures_entry,
     &cmd_token_entry,
     &cmd_audit_entry,
     &cmd_backup_entry,

@@ -139,6 +139,7 @@ extern const struct cmd cmd_compare_entry;
 extern const struct cmd cmd_checkpoints_entry;
 extern const struct cmd cmd_sweep_entry;
 extern const struct cmd cmd_nodes_entry;
+extern const struct cmd cmd_failures_entry;
 extern const struct cmd cmd_token_entry;
 extern const struct cmd cmd_audit_entry;
 extern const struct cmd cmd_backup_entry;

@@ -82,6 +82,8 @@ static const struct config_key keys[] = {
      "percentage by which a node must be slower to be drained; 0: nodes are never drained for their speed"},
     {"node_drain_command", 's', PKGDATADIR "/slurm/drain-node", 0, 0, FIELD(node_drain_command),
      "program that is called with the name of a node and the reason to drain it"},
+    {"failure_rules", 's', NULL, 0, 0, FIELD(failure_rules),
+     "file with rules that give failures a label, prevent or allow restarts, and drain nodes; read again on reload (default: the built-in rules only)"},
     {"requests_per_second", 'i', "1000", 0, 1000000, FIELD(requests_per_second),
      "requests per second allowed for each token; 0: no limit"},
     {"slurm.via", 'w', "commands", 0, 0, FIELD(slurm_via),
@@ -147,6 +149,7 @@ bool config_key_reloads(const struct config_key *key)
         "node_slow_percent",
         "node_drain_percent",
         "node_drain_command",
+        "failure_rules",
     };
 
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)

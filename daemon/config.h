@@ -48,7 +48,8 @@ struct config {
     int64_t node_check_seconds;                       /* 0: this machine is not checked */
     int64_t node_slow_percent, node_drain_percent;    /* 0: no node is drained for its speed */
     char *node_drain_command;                         /* called with a node's name and the reason */
-    int64_t requests_per_second;                      /* of a token; 0: any number */
+    char *failure_rules;                       /* a file; NULL: traind's own alone */
+    int64_t requests_per_second;               /* of a token; 0: any number */
     /* The launcher slurm; NULL: not set. */
     int64_t slurm_via; /* 1: slurmrestd */
     char *slurm_restd_socket, *slurm_restd_url, *slurm_restd_token;

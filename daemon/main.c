@@ -25,6 +25,7 @@
 #include "daemon/http/stream/stream.h"
 #include "daemon/http/access/token.h"
 #include "daemon/job/job.h"
+#include "daemon/launch/failure_rules.h"
 #include "daemon/node/node_self.h"
 #include "daemon/state_folder.h"
 #include "daemon/store/store.h"
@@ -279,11 +280,14 @@ static int load_settings(const struct arguments *a, struct config *c, struct err
 }
 
 /* Settings that a new start would refuse are refused here too, though they may need a restart. */
-static int load_again(struct daemon_life *d, struct config_changes *changes, struct error *e)
+static int load_again(struct daemon_life *d, struct config_changes *changes,
+                      struct failure_rules **rules, struct error *e)
 {
     struct config fresh;
     int status = load_settings(d->arguments, &fresh, e);
 
+    if (!status)
+        status = failure_rules_load(fresh.failure_rules, rules, e);
     if (!status)
         status = http_server_check(&fresh, e);
     if (!status)
@@ -305,15 +309,18 @@ static void log_changes(const struct config_changes *changes)
 static void daemon_reload(struct daemon_life *d)
 {
     struct config_changes changes = {0};
+    struct failure_rules *rules = NULL;
     struct error e;
 
     sd_notify(0, "RELOADING=1");
-    if (load_again(d, &changes, &e)) {
+    if (load_again(d, &changes, &rules, &e)) {
         log_error("the settings stay as they were: %s", e.text);
+        failure_rules_destroy(rules);
     } else {
         const struct config *config = settings_get(d->app.settings);
         struct job_limits limits = limits_of(config);
         use_process_settings(config);
+        job_manager_set_rules(d->app.jobs, rules, config->node_drain_command);
         settings_release(config);
         job_manager_set_limits(d->app.jobs, &limits);
         log_changes(&changes);
@@ -369,9 +376,14 @@ static int create_manager(const struct config *c, struct store *store, struct jo
     struct job_manager_config settings = manager_settings(c);
     char *jobs_dir;
 
-    if (state_file(c, "jobs", &jobs_dir, e))
+    if (failure_rules_load(c->failure_rules, &settings.rules, e))
         return -(int)e->code;
+    if (state_file(c, "jobs", &jobs_dir, e)) {
+        failure_rules_destroy(settings.rules);
+        return -(int)e->code;
+    }
     settings.jobs_dir = jobs_dir;
+    settings.drain_command = c->node_drain_command;
     int status = job_manager_create(&settings, store, m, e);
     free(jobs_dir);
     return status;
@@ -485,10 +497,27 @@ static int print_openapi(void)
     return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-static int daemon_check_config(const struct config *c)
+/* The labels, in their order. */
+static void daemon_print_rules(const struct failure_rules *rules)
+{
+    int64_t unlabelled;
+    json_t *list = failure_rules_to_json(rules, &unlabelled);
+    const json_t *rule;
+    size_t i;
+
+    fputs("failures are labelled", stdout);
+    json_array_foreach (list, i, rule)
+        printf("%s %s%s", i ? "," : "", json_string_value(json_object_get(rule, "label")),
+               json_is_true(json_object_get(rule, "shipped")) ? "" : " (by failure_rules)");
+    putchar('\n');
+    json_decref(list);
+}
+
+static int daemon_check_config(const struct config *c, const struct failure_rules *rules)
 {
     printf("the settings are valid: traind would listen on %s%s and on %s, with its state in %s\n",
            c->listen, c->tls_key ? " (TLS)" : "", c->socket, c->state);
+    daemon_print_rules(rules);
     return EXIT_SUCCESS;
 }
 
@@ -516,9 +545,13 @@ int main(int argc, char **argv)
         return print_openapi();
     status = load_settings(&a, &config, &e);
     if (status == 0 && a.check_config) {
+        struct failure_rules *rules = NULL;
         status = http_server_check(&config, &e);
         if (status == 0)
-            daemon_check_config(&config);
+            status = failure_rules_load(config.failure_rules, &rules, &e);
+        if (status == 0)
+            daemon_check_config(&config, rules);
+        failure_rules_destroy(rules);
     } else if (status == 0) {
         status = settings_create(&config, &life.app.settings, &e);
         if (status == 0)

@@ -8,6 +8,7 @@
 #include "client/views/print.h"
 #include "client/views/table.h"
 #include "common/clock.h"
+#include "common/json.h"
 
 #define NAME_COLUMNS 18 /* "training images" and what is between */
 
@@ -136,6 +137,7 @@ static void failure_rows(struct libscols_table *table, const struct job *job, co
         return;
     if (strncmp(job->reason, reason, strlen(reason)) != 0) /* the reason begins with it, or not */
         show_add_row(table, "first failure", reason);
+    show_add_row(table, "failure label", json_get_text(failure, "label", ""));
     const char *name = "end of its log";
     json_array_foreach (json_object_get(failure, "log"), i, line) {
         const char *text = json_string_value(line);

@@ -117,6 +117,10 @@ route_handler handle_ranks;
 route_handler handle_throughput;
 /* handlers/handle_export.c */
 route_handler handle_mllog, handle_tensorboard;
+/* handlers/handle_failures.c */
+route_handler handle_failures;
+/* Failures by label, for Prometheus. */
+void failures_print(const struct request *q, FILE *out);
 /* handlers/handle_log.c */
 route_handler handle_log;
 /* handlers/handle_checkpoints.c */

@@ -46,6 +46,7 @@ struct job_manager {
     double round_next_at; /* monotonic: when it wants to be called again */
     struct store *store;
     char *jobs_dir, *mpirun, *worker, *agent;
+    char *drain_command;      /* the loop's; NULL: none */
     struct job_limits limits; /* the loop's; other threads: manager_limits */
     int64_t slots;
     struct slurm_settings slurm_settings;
@@ -66,9 +67,12 @@ struct job_manager {
     size_t cancel_count, cancel_room;
     struct job_slots used;           /* as of the loop's last round */
     struct job_limits shared_limits; /* a copy of limits */
+    struct failure_rules *rules; /* changed by the loop alone, which reads it without the mutex */
 };
 
 struct job_limits manager_limits(struct job_manager *m); /* thread-safe */
+
+void manager_count_failure(struct job_manager *m, const char *label); /* "": none */
 
 void manager_wake(struct job_manager *m); /* async-signal-safe */
 

@@ -36,6 +36,8 @@ struct job_limits {
     int64_t stall_seconds;        /* of train-worker; 0: it watches for no stalls */
 };
 
+struct failure_rules;
+
 /* Strings are copied, but for those of slurm, which must outlive the manager. */
 struct job_manager_config {
     const char *jobs_dir; /* STATE/jobs, absolute; made if missing */
@@ -45,6 +47,8 @@ struct job_manager_config {
     int64_t slots;        /* cores of this node that jobs may take; 0: all this process may use */
     struct job_limits limits;
     struct slurm_settings slurm;
+    const char *drain_command;   /* called with a node and a reason; NULL: none */
+    struct failure_rules *rules; /* of failures: the manager's from now on; NULL: traind's own */
 };
 
 /* Called on the manager's thread after each round of its loop, and at the latest so many seconds
@@ -57,6 +61,14 @@ void job_manager_wake(struct job_manager *m);
 
 /* Takes effect as a whole, for what is started or stopped from now on. On the manager's thread. */
 void job_manager_set_limits(struct job_manager *m, const struct job_limits *limits);
+
+/* Likewise of the failure rules, which become the manager's with the counts of those before, and of
+ * the command that drains a node (NULL: none). */
+void job_manager_set_rules(struct job_manager *m, struct failure_rules *rules,
+                           const char *drain_command);
+
+/* failure_rules_to_json of the rules that are in force. Thread-safe. */
+json_t *job_failure_rules(struct job_manager *m, int64_t *unlabelled);
 
 /* The store must outlive the manager. Nothing is started yet. */
 int job_manager_create(const struct job_manager_config *config, struct store *store,

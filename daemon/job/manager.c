@@ -19,6 +19,7 @@
 #include "daemon/job/queue/queue.h"
 #include "daemon/job/remove.h"
 #include "daemon/job/run_dir.h"
+#include "daemon/launch/failure_rules.h"
 #include "daemon/sweep/sweep.h"
 
 #define POLL_SECONDS   1.0  /* where inotify says nothing (NFS, or a watch that could not be had) */
@@ -49,6 +50,36 @@ void job_manager_set_limits(struct job_manager *m, const struct job_limits *limi
         m->limits.priority_seconds = 3600;
     pthread_mutex_lock(&m->mutex);
     m->shared_limits = m->limits;
+    pthread_mutex_unlock(&m->mutex);
+}
+
+void job_manager_set_rules(struct job_manager *m, struct failure_rules *rules,
+                           const char *drain_command)
+{
+    struct failure_rules *before = m->rules;
+
+    free(m->drain_command);
+    m->drain_command = drain_command ? strdup(drain_command) : NULL;
+    pthread_mutex_lock(&m->mutex);
+    if (before)
+        failure_rules_inherit(rules, before);
+    m->rules = rules;
+    pthread_mutex_unlock(&m->mutex);
+    failure_rules_destroy(before);
+}
+
+json_t *job_failure_rules(struct job_manager *m, int64_t *unlabelled)
+{
+    pthread_mutex_lock(&m->mutex);
+    json_t *list = failure_rules_to_json(m->rules, unlabelled);
+    pthread_mutex_unlock(&m->mutex);
+    return list;
+}
+
+void manager_count_failure(struct job_manager *m, const char *label)
+{
+    pthread_mutex_lock(&m->mutex);
+    failure_rules_count(m->rules, label);
     pthread_mutex_unlock(&m->mutex);
 }
 
@@ -85,9 +116,14 @@ int job_manager_create(const struct job_manager_config *config, struct store *st
     job_manager_set_limits(m, &config->limits);
     m->used.total = m->slots;
     m->look_at_queue = true;
+    struct failure_rules *rules = config->rules;
     int status = m->jobs_dir && m->mpirun && m->worker && m->agent
                      ? file_make_dirs(m->jobs_dir, e)
                      : error_set(e, ERR_NO_MEMORY, "no memory for the job manager");
+    if (!status && !rules)
+        status = failure_rules_load(NULL, &rules, e);
+    if (rules)
+        job_manager_set_rules(m, rules, config->drain_command);
     if (!status)
         status = manager_make_absolute(&m->jobs_dir, e);
     if (!status)
@@ -126,6 +162,8 @@ void job_manager_destroy(struct job_manager *m)
     free(m->mpirun);
     free(m->worker);
     free(m->agent);
+    free(m->drain_command);
+    failure_rules_destroy(m->rules);
     pthread_mutex_destroy(&m->mutex);
     pthread_mutex_destroy(&m->files);
     free(m);

@@ -523,11 +523,12 @@ static json_t *lines_to_json(const char *lines)
 
 json_t *failure_to_json(const struct verdict *v, int64_t attempt)
 {
-    return json_pack("{s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "attempt",
+    return json_pack("{s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "attempt",
                      (json_int_t)attempt, "step", (json_int_t)v->step, "rank",
                      json_integer_or_null(v->who.rank >= 0, v->who.rank), "host",
                      json_text_or_null(v->who.host), "phase", json_text_or_null(v->phase), "signal",
                      signal_to_json(v->who.signal), "exit_code",
                      json_integer_or_null(v->who.exit_code >= 0, v->who.exit_code), "reason",
-                     json_text_or_null(v->reason), "log", lines_to_json(v->lines));
+                     json_text_or_null(v->reason), "label", json_text_or_null(v->label), "log",
+                     lines_to_json(v->lines));
 }

@@ -44,6 +44,15 @@ void failure_signal_words(int64_t signal_number, char *text, size_t bytes);
 /* Why traind asked an attempt to stop. */
 enum failure_stop { FAILURE_NOT_STOPPED, FAILURE_CANCELLED, FAILURE_TIME_LIMIT, FAILURE_STALLED };
 
+/* What a failure rule (failure_rules.h) says of a restart, and of the node at fault. */
+enum failure_again { FAILURE_AGAIN_USUAL, FAILURE_AGAIN, FAILURE_NOT_AGAIN };
+enum failure_drain {
+    FAILURE_NO_DRAIN,
+    FAILURE_DRAIN_VERIFIED, /* verdict.bad_node alone */
+    FAILURE_DRAIN_LOG       /* also who.host, which the job's own output names */
+};
+#define FAILURE_LABEL_BYTES 33
+
 /* The verdict on an attempt whose launcher has ended. */
 struct verdict {
     enum job_state state;            /* succeeded, failed or cancelled; queued: it never ran */
@@ -56,13 +65,19 @@ struct verdict {
     bool own_fault;          /* of the job: the document, or it diverged. Again, it would again */
     bool outside;            /* of none of its parts: a node failed, or was taken away */
     struct failure_rank who; /* the first rank that went wrong */
-    char phase[32];          /* start, data, train, evaluate, checkpoint; "": not known */
-    char lines[3 * 256];     /* the last lines of the log, separated by newlines */
+    char bad_node[128]; /* at fault, as Slurm itself says, whatever the job wrote; "": none is */
+    /* By the failure rules; "": none fits. */
+    char label[FAILURE_LABEL_BYTES];
+    enum failure_again again;
+    enum failure_drain drain;
+    char phase[32];      /* start, data, train, evaluate, checkpoint; "": not known */
+    char lines[3 * 256]; /* the last lines of the log, separated by newlines */
 };
 void failure_judge(const char *attempt_dir, const struct launch_exit *how, enum failure_stop why,
                    struct verdict *verdict);
 
-/* {"attempt", "step", "rank", "host", "phase", "signal", "exit_code", "reason", "log": [lines]},
+/* {"attempt", "step", "rank", "host", "phase", "signal", "exit_code", "reason", "label",
+ * "log": [lines]},
  * null what is not known; signal as "SIGKILL". A new reference. */
 json_t *failure_to_json(const struct verdict *verdict, int64_t attempt);
 

@@ -22,8 +22,8 @@
     "predicted_seconds, predicted_low_seconds, predicted_high_seconds, forecast, launcher, "       \
     "slurm, "                                                                                      \
     "submitted_by, eval_images, evaluations, attempt_started_at, " EVALUATED                       \
-    ", cancel_attempt, held_at"
-#define BRIEF_COLUMNS 46 /* spec and plan stand behind them */
+    ", cancel_attempt, held_at, failure_label"
+#define BRIEF_COLUMNS 47 /* spec and plan stand behind them */
 
 void store_job_clear(struct store_job *job)
 {
@@ -36,6 +36,7 @@ void store_job_clear(struct store_job *job)
     free(job->idempotency_key);
     free(job->run_dir);
     free(job->failure);
+    free(job->failure_label);
     free(job->forecast);
     free(job->launcher);
     free(job->slurm);
@@ -123,6 +124,7 @@ static void job_read_row(const struct store *s, sqlite3_stmt *row, bool document
     job->evaluated_images = sql_int(row, 43, 0);
     job->cancel_attempt = sql_int(row, 44, 0);
     job->held_at = job_time(row, 45);
+    job->failure_label = sql_text(row, 46);
     if (documents) {
         job->spec = sql_text(row, BRIEF_COLUMNS);
         job->plan = sql_text(row, BRIEF_COLUMNS + 1);

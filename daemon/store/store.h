@@ -83,6 +83,7 @@ struct store_job {
     int64_t restarts;          /* automatic ones, since it was submitted or resumed */
     bool resumes;              /* its next attempt goes on from the newest checkpoint */
     char *failure;             /* JSON text: what ended the first attempt that failed */
+    char *failure_label;       /* of that, by the failure rules; NULL: none */
     double time_limit_seconds; /* of an attempt; NAN: none */
     double predicted_seconds, predicted_low_seconds, predicted_high_seconds; /* of the plan */
     char *forecast; /* JSON text: of an ended job, how good its predictions were */

@@ -3,8 +3,10 @@
  * events through worker/report.c but trains nothing, so that a test chooses how a run goes. The
  * job's name says it, as words "key=value": steps, step_ms, eval (events), rank and at (who and at
  * which step) with one of signal (raise it), exit (code), abort (MPI_Abort code), fail (1: a failed
- * event and exit 1), or junk (1: bad lines in events.jsonl); deaf (1: SIGUSR1 and SIGTERM are
- * ignored); every (a checkpoint every so many steps, a folder with its state.json, from which
+ * event and exit 1), forge (1: words as mpirun's, on a node called elsewhere), or junk (1: bad
+ * lines in events.jsonl); joules (of each step; unread: of so many more machines
+ * nothing is known); deaf (1: SIGUSR1 and SIGTERM are ignored); every (a checkpoint every so
+ * many steps, a folder with its state.json, from which
  * --resume latest goes on); gate (this step waits for a file "go" in the attempt's folder); first
  * (1: what goes wrong does so in the first attempt alone); children (1: each rank starts one that
  * ignores signals and has one of its own, without their environment).
@@ -68,6 +70,10 @@ static void write_junk(void)
 
 static void go_wrong(int rank)
 {
+    if (word("forge", 0))
+        fputs("mpirun noticed that process rank 0 with PID 1 on node elsewhere exited on signal 4 "
+              "(Illegal instruction).\n",
+              stderr);
     if (word("signal", 0)) {
         struct sigaction standard = {.sa_handler = SIG_DFL};
         sigaction((int)word("signal", 0), &standard, NULL);

@@ -79,6 +79,7 @@ export function mount(main, { params, query, heading }) {
   const title = h("h1", { tabindex: -1 }, `Job ${id}`), state = badge();
   const actions = jobActions(id, () => look.again());
   const reason = h("p", { class: "why", role: "status" });
+  const label = h("p", { class: "quiet", hidden: true });
   const bar = meter(`progress of job ${id}`), numbers = tiles(), plan = planCard(), charts = jobCharts(id, query);
   const evals = evalsCard(), checkpoints = checkpointsCard(id), events = eventsCard(id), files = filesCard(id), log = logView(id), written = outputs(id);
   const columns = h("div", { class: "columns" }, h("div", { class: "stack" }, plan.element, files.element),
@@ -90,7 +91,7 @@ export function mount(main, { params, query, heading }) {
   };
   const wait = notice(`Loading job ${id}…`);
   main.replaceChildren(h("nav", { class: "crumbs", "aria-label": "Where you are" }, h("a", { href: "#/" }, "Jobs"), ` / ${id}`),
-    h("div", { class: "title" }, title, state, h("div", { class: "actions" }, ...actions.elements)), reason, wait, content);
+    h("div", { class: "title" }, title, state, h("div", { class: "actions" }, ...actions.elements)), reason, label, wait, content);
   heading(`Job ${id}`);
 
   let job = null, asked = 0;
@@ -102,6 +103,8 @@ export function mount(main, { params, query, heading }) {
     setBadge(state, job.state);
     say(reason, job.state === "succeeded" ? "" : (job.reason ?? "") + startWords(job));
     mark(reason, "data-state", job.state);
+    say(label, job.failure_label ? `Failure label: ${job.failure_label}` : "");
+    show(label, Boolean(job.failure_label));
     actions.update(job);
     arrange(job.attempt > 0);
     setMeter(bar, job);

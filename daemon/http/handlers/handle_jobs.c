@@ -67,6 +67,7 @@ void job_members(struct json_text *t, const struct store_job *job)
     json_text_integer(t, "slots", job->slots);
     json_text_integer(t, "restarts", job->restarts);
     json_text_raw(t, "failure", job->failure);
+    json_text_string(t, "failure_label", job->failure_label);
     add_time(t, "estimated_start", job->state == JOB_QUEUED ? job->estimated_start : 0);
     add_time(t, "held_at", job->held_at);
     add_time(t, "created_at", job->created_at);

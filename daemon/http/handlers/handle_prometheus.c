@@ -189,6 +189,7 @@ int handle_prometheus(const struct request *q, struct reply *r, struct error *e)
         status = print_running(q, out, e);
     if (status == 0)
         status = prometheus_print_nodes(q, out, e);
+    failures_print(q, out);
     print_slots(q, out);
     stats_print(out);
     fclose(out);

@@ -10,11 +10,13 @@
 #include "daemon/export/export.h"
 #include "daemon/job/active.h"
 #include "daemon/job/again.h"
+#include "daemon/job/life/drain.h"
 #include "daemon/job/life/life_end.h"
 #include "daemon/job/life/marks.h"
 #include "daemon/job/life/slurm_verdict.h"
 #include "daemon/job/measure.h"
 #include "daemon/job/trim.h"
+#include "daemon/launch/failure_rules.h"
 #include "daemon/launch/stalled.h"
 
 /* ---------------------------------------------------------------- the verdict */
@@ -44,7 +46,7 @@ static struct slurm_end end_in_slurm(const struct active_job *a, enum failure_st
 }
 
 /* Its events are stored to the last one, then the run directory is asked, then Slurm. */
-static int end_judge(struct active_job *a, struct error *e)
+static int end_judge(struct job_manager *m, struct active_job *a, struct error *e)
 {
     struct launch_exit how = {a->exit_code, a->exit_signal};
     enum failure_stop why = end_why(a);
@@ -57,6 +59,7 @@ static int end_judge(struct active_job *a, struct error *e)
         struct slurm_end end = end_in_slurm(a, why);
         slurm_verdict(&end, &a->verdict);
     }
+    failure_rules_apply(m->rules, a->attempt_dir, &a->verdict);
     return 0;
 }
 
@@ -66,8 +69,8 @@ static bool end_is_passing(const struct error *e)
     return e->code == ERR_NO_SPACE || e->code == ERR_IO || e->code == ERR_NO_MEMORY;
 }
 
-/* As the end of an attempt: what may pass counts as a restart. */
-static void end_judge_no_start(struct active_job *a)
+/* As the end of an attempt: what may pass counts as a restart, whatever a rule says. */
+static void end_judge_no_start(const struct job_manager *m, struct active_job *a)
 {
     a->verdict = (struct verdict){
         .state = JOB_FAILED,
@@ -78,6 +81,8 @@ static void end_judge_no_start(struct active_job *a)
     };
     snprintf(a->verdict.reason, sizeof a->verdict.reason, "%.*s", FAILURE_TEXT_BYTES - 1,
              a->no_start.text);
+    failure_rules_apply(m->rules, NULL, &a->verdict);
+    a->verdict.again = FAILURE_AGAIN_USUAL;
 }
 
 /* ---------------------------------------------------------------- what it means */
@@ -143,6 +148,10 @@ static int end_write(struct job_manager *m, struct active_job *a, const struct s
     if (!status)
         log_info("job %lld: %s%s%s", (long long)a->id, job_state_name(end.to),
                  *end.reason ? ": " : "", end.reason);
+    if (!status && end.failed) {
+        manager_count_failure(m, a->verdict.label);
+        drain_bad_node(m, a);
+    }
     if (!status && end.restarts && a->verdict.hosts_missing)
         job_leave_hosts(m, a->id, a->attempt_dir);
     free(by);
@@ -169,7 +178,7 @@ static int end_store_verdict(struct job_manager *m, struct active_job *a, int64_
 
 int end_store(struct job_manager *m, struct active_job *a, struct error *e)
 {
-    int status = a->judged ? 0 : end_judge(a, e);
+    int status = a->judged ? 0 : end_judge(m, a, e);
 
     if (!status)
         status = end_store_verdict(m, a, NULL, e);
@@ -180,7 +189,7 @@ int end_store(struct job_manager *m, struct active_job *a, struct error *e)
 
 int end_store_no_start(struct job_manager *m, struct active_job *a, struct error *e)
 {
-    end_judge_no_start(a);
+    end_judge_no_start(m, a);
     int status = end_store_verdict(m, a, NULL, e);
     if (status && e->code != ERR_CONFLICT && e->code != ERR_NOT_FOUND)
         manager_complain(a, "its end cannot be stored yet", e);
@@ -204,6 +213,7 @@ int end_judge_put_back(struct job_manager *m, struct active_job *a, bool *last, 
         return status;
     failure_judge(a->attempt_dir, &unknown, why, &a->verdict);
     slurm_verdict_put_back(&in_slurm, &a->verdict);
+    failure_rules_apply(m->rules, a->attempt_dir, &a->verdict);
     a->judged = true;
     end_decide(m, a, &job, true, &end);
     *last = end.to != JOB_QUEUED;

@@ -5,12 +5,14 @@
 #include <stdio.h>
 
 /* A job that failed before its first step would do so again, and so would one whose document is
- * wrong or that diverged. */
+ * wrong or that diverged; a failure rule may know better. */
 static bool life_is_worth_a_restart(const struct verdict *v, const struct life_history *h)
 {
     bool has_begun = v->step > 0 || v->outside || (v->hosts_missing && h->resumes);
+    bool usual = has_begun && !v->own_fault;
+    bool again = v->again == FAILURE_AGAIN_USUAL ? usual : v->again == FAILURE_AGAIN;
 
-    return v->state == JOB_FAILED && has_begun && !v->own_fault && h->restarts < h->restarts_max;
+    return v->state == JOB_FAILED && again && h->restarts < h->restarts_max;
 }
 
 double life_restart_delay(double restart_delay_seconds, int64_t restarts)

@@ -50,6 +50,17 @@ static void slurm_judge_state(const struct slurm_end *end, const char *words, st
                                                                                   : JOB_FAILED;
 }
 
+/* Slurm says that a node failed, and it can be only this one. */
+static void slurm_blame_node(const struct slurm_end *end, struct verdict *v)
+{
+    bool one = *end->slurm->nodes && !strpbrk(end->slurm->nodes, "[],");
+    bool blamed = slurm_is_state(end, "NODE_FAIL") || slurm_is_state(end, "BOOT_FAIL") ||
+                  strcmp(end->slurm->reason, "JobLaunchFailure") == 0;
+
+    if (one && blamed)
+        snprintf(v->bad_node, sizeof v->bad_node, "%.127s", end->slurm->nodes);
+}
+
 /* The workers said nothing at all. */
 static void slurm_judge_silence(const struct slurm_end *end, struct verdict *v)
 {
@@ -88,6 +99,7 @@ void slurm_verdict(const struct slurm_end *end, struct verdict *v)
     } else if (v->state == JOB_QUEUED) {
         slurm_judge_silence(end, v);
     }
+    slurm_blame_node(end, v);
 }
 
 void slurm_verdict_put_back(const struct slurm_end *end, struct verdict *v)

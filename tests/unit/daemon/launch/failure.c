@@ -256,9 +256,10 @@ Test(failure, has_its_fields_for_the_store)
     json_t *json = failure_to_json(&v, 2);
     char *text = json_dumps(json, JSON_COMPACT | JSON_SORT_KEYS);
     json_object_del(json, "reason");
-    json_t *wanted = json_pack("{s:i, s:i, s:i, s:s, s:s, s:s, s:n, s:[s]}", "attempt", 2, "step",
-                               41, "rank", 17, "host", "node-12.cluster", "phase", "train",
-                               "signal", "SIGSEGV", "exit_code", "log", "step 3, loss 2.1");
+    json_t *wanted =
+        json_pack("{s:i, s:i, s:i, s:s, s:s, s:s, s:n, s:n, s:[s]}", "attempt", 2, "step", 41,
+                  "rank", 17, "host", "node-12.cluster", "phase", "train", "signal", "SIGSEGV",
+                  "exit_code", "label", "log", "step 3, loss 2.1");
     cr_assert(json_equal(json, wanted), "%s", text);
     free(text);
     json_decref(json);

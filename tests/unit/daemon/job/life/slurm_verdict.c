@@ -46,6 +46,33 @@ static struct verdict judge_slurm(const char *state)
     return v;
 }
 
+/* The node at fault, where Slurm leaves no doubt. */
+Test(slurm_verdict, blames_the_only_node_of_an_allocation)
+{
+    static const struct {
+        const char *state, *reason, *nodes, *blamed;
+    } cases[] = {
+        {"NODE_FAIL", "None",             "n1",     "n1"},
+        {"BOOT_FAIL", "None",             "n1",     "n1"},
+        {"FAILED",    "JobLaunchFailure", "n1",     "n1"},
+        {"NODE_FAIL", "None",             "n[1-2]", ""  },
+        {"NODE_FAIL", "None",             "n1,n2",  ""  },
+        {"FAILED",    "NonZeroExitCode",  "n1",     ""  },
+    };
+
+    write_events("");
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct slurm_status slurm = {.phase = SLURM_ENDED, .job_id = 12};
+        struct slurm_end end = {.slurm = &slurm, .attempt = 1};
+        struct verdict v = {.state = JOB_FAILED, .who = {.rank = -1}};
+        snprintf(slurm.state, sizeof slurm.state, "%s", cases[i].state);
+        snprintf(slurm.reason, sizeof slurm.reason, "%s", cases[i].reason);
+        snprintf(slurm.nodes, sizeof slurm.nodes, "%s", cases[i].nodes);
+        slurm_verdict(&end, &v);
+        cr_assert_str_eq(v.bad_node, cases[i].blamed, "%s %s", cases[i].state, cases[i].nodes);
+    }
+}
+
 #define STEP "{\"type\": \"step\", \"step\": 7}\n"
 #define FAILED                                                                                     \
     "{\"type\": \"failed\", \"rank\": 3, \"host\": \"n2\", \"phase\": \"train\", \"reason\": "     \

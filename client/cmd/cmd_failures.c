@@ -1,0 +1,71 @@
+/* trainctl failures: the failure rules, and how many failures each has labelled. */
+#include <stdio.h>
+
+#include "client/api.h"
+#include "client/cmd.h"
+#include "client/views/human.h"
+#include "client/views/print.h"
+#include "client/views/table.h"
+#include "common/json.h"
+
+static const char *failures_restart_words(const json_t *rule)
+{
+    const json_t *restart = json_object_get(rule, "restart");
+
+    return json_is_true(restart) ? "yes" : json_is_false(restart) ? "no" : "-";
+}
+
+static void failures_print(const json_t *answer)
+{
+    static const char *const headings[] = {"LABEL", "COUNT", "RESTART", "DRAIN", "BY", "PATTERN"};
+    struct libscols_table *table = table_create(1);
+    char text[HUMAN_BYTES];
+    const json_t *rule;
+    size_t i;
+
+    for (size_t c = 0; c < sizeof headings / sizeof headings[0]; c++)
+        table_column(table, headings[c], c == 1 ? TABLE_RIGHT : c == 5 ? TABLE_TRUNC : 0);
+    json_array_foreach (json_object_get(answer, "rules"), i, rule) {
+        struct libscols_line *line = table_line(table);
+        table_set(line, 0, json_get_text(rule, "label", ""));
+        table_set(line, 1, human_count(text, sizeof text, json_get_integer(rule, "count", 0)));
+        table_set(line, 2, failures_restart_words(rule));
+        table_set(line, 3, json_get_text(rule, "drain", ""));
+        table_set(line, 4,
+                  json_is_true(json_object_get(rule, "shipped")) ? "traind" : "failure_rules");
+        table_set(line, 5, json_get_text(rule, "pattern", ""));
+    }
+    struct libscols_line *line = table_line(table);
+    table_set(line, 0, "(none)");
+    table_set(line, 1, human_count(text, sizeof text, json_get_integer(answer, "unlabelled", 0)));
+    table_finish(table);
+}
+
+static int cmd_failures(int argc, char **argv)
+{
+    struct cmd_args args;
+    struct error e;
+    json_t *answer;
+    int done = cmd_parse(&args, argc, argv);
+
+    if (done >= 0)
+        return done;
+    if (api_get("/v1/failures", &answer, &e) < 0)
+        return cmd_fail(&e);
+    if (client.json)
+        print_json(answer);
+    else
+        failures_print(answer);
+    json_decref(answer);
+    return 0;
+}
+
+/* clang-format off */
+const struct cmd cmd_failures_entry = {
+    .name = "failures",
+    .synopsis = "",
+    .help = "list the failure rules, with the failures since the start of the daemon",
+    .run = cmd_failures,
+    .completion = "none",
+};
+/* clang-format on */

@@ -1,0 +1,370 @@
+#include "daemon/launch/failure_rules.h"
+
+#include <ctype.h>
+#include <regex.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/buffer.h"
+#include "common/suggest.h"
+#include "common/system/file.h"
+#include "daemon/launch/attempt_tail.h"
+
+#define FILE_BYTES_MAX (256 * 1024)
+
+struct failure_rule {
+    char label[FAILURE_LABEL_BYTES];
+    enum failure_again again;
+    enum failure_drain drain;
+    char *text; /* of the pattern */
+    regex_t pattern;
+    bool shipped;
+    int64_t count; /* of failures since the daemon was started */
+};
+
+struct failure_rules {
+    struct failure_rule items[FAILURE_RULES_MAX];
+    size_t count;
+    int64_t unlabelled;
+};
+
+/* traind's own, in the words of a file. Order matters: a full disk may be why memory could not be
+ * mapped, and a lost host why a connection was reset. */
+static const char *const rules_shipped =
+    "disk-full       -           No space left on device|Disk quota exceeded\n"
+    "out-of-memory   no-restart  OUT_OF_MEMORY|oom-kill|oom_kill|Out of memory|Cannot allocate "
+    "memory|^no memory for\n"
+    "bus-error       -           signal 7 \\(SIGBUS|Bus error\n"
+    "bad-node        drain       does not answer any more|^host [^ ]+ does not answer|"
+    "\\[(NODE_FAIL|BOOT_FAIL)\\]|JobLaunchFailure\n"
+    "diverged        no-restart  ^diverged at step|of a run that diverged\n"
+    "time-limit      -           ^the time of Slurm's job [0-9]+ was over\n"
+    "stalled         -           all ranks wait for each other|says nothing while others wait|no "
+    "rank says anything any more|mpirun does not end by itself\n"
+    "mpi-transport   -           Connection reset by peer|Transport retry count exceeded|"
+    "mca_btl_tcp|btl_tcp_|UCX +ERROR|local QP operation error|MPI_ERR_PROC_FAILED|PML add procs "
+    "failed|TCP connection .*(failed|closed)|lost communication with a remote daemon\n";
+
+/* ---------------------------------------------------------------- actions */
+
+static const struct rules_action {
+    const char *word;
+    enum failure_again again;
+    enum failure_drain drain;
+} rules_actions[] = {
+    {"restart",          FAILURE_AGAIN,       FAILURE_NO_DRAIN      },
+    {"no-restart",       FAILURE_NOT_AGAIN,   FAILURE_NO_DRAIN      },
+    {"drain",            FAILURE_AGAIN_USUAL, FAILURE_DRAIN_VERIFIED},
+    {"drain-unverified", FAILURE_AGAIN_USUAL, FAILURE_DRAIN_LOG     },
+};
+#define ACTION_COUNT (sizeof rules_actions / sizeof rules_actions[0])
+
+static int rules_bad_action(const char *word, struct error *e)
+{
+    struct suggest nearest = {.word = word};
+
+    for (size_t i = 0; i < ACTION_COUNT; i++)
+        suggest_offer(&nearest, rules_actions[i].word);
+    return error_set(e, ERR_USAGE,
+                     "there is no action \"%.40s\"%s%s%s: the actions are restart, no-restart, "
+                     "drain and drain-unverified, with commas between, or -",
+                     word, nearest.best ? "; did you mean \"" : "",
+                     nearest.best ? nearest.best : "", nearest.best ? "\"?" : "");
+}
+
+static int rules_take_action(struct failure_rule *rule, const char *word, struct error *e)
+{
+    for (size_t i = 0; i < ACTION_COUNT; i++) {
+        const struct rules_action *a = &rules_actions[i];
+        if (strcmp(a->word, word) != 0)
+            continue;
+        if ((a->again && rule->again) || (a->drain && rule->drain))
+            return error_set(e, ERR_USAGE, "\"%s\" does not go with the action before it", word);
+        rule->again = a->again ? a->again : rule->again;
+        rule->drain = a->drain ? a->drain : rule->drain;
+        return 0;
+    }
+    return rules_bad_action(word, e);
+}
+
+static int rules_read_actions(struct failure_rule *rule, const char *words, struct error *e)
+{
+    char word[64];
+
+    if (strcmp(words, "-") == 0)
+        return 0;
+    for (const char *at = words; *at; at += strcspn(at, ","), at += *at == ',') {
+        snprintf(word, sizeof word, "%.*s", (int)strcspn(at, ","), at);
+        if (rules_take_action(rule, word, e))
+            return -(int)e->code;
+    }
+    return 0;
+}
+
+/* ---------------------------------------------------------------- lines */
+
+static bool rules_is_label(const char *text)
+{
+    size_t length = strlen(text);
+
+    return length > 0 && length < FAILURE_LABEL_BYTES && text[0] != '-' &&
+           strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789-") == length &&
+           strcmp(text, FAILURE_NO_LABEL) != 0;
+}
+
+/* "\1" makes the time that a match takes grow without a bound. */
+static bool rules_refers_back(const char *pattern)
+{
+    for (const char *c = pattern; *c; c++)
+        if (*c == '\\' && c[1] && isdigit((unsigned char)*++c))
+            return true;
+    return false;
+}
+
+static int rules_compile(struct failure_rule *rule, const char *pattern, struct error *e)
+{
+    char why[128];
+
+    if (!*pattern)
+        return error_set(e, ERR_USAGE, "the pattern is missing: LABEL ACTIONS PATTERN");
+    if (strlen(pattern) >= FAILURE_PATTERN_BYTES)
+        return error_set(e, ERR_USAGE, "the pattern must have at most %d characters",
+                         FAILURE_PATTERN_BYTES - 1);
+    if (rules_refers_back(pattern))
+        return error_set(e, ERR_USAGE,
+                         "the pattern must have no back references, as their time has no bound");
+    int code = regcomp(&rule->pattern, pattern, REG_EXTENDED | REG_NOSUB);
+    if (code) {
+        regerror(code, &rule->pattern, why, sizeof why);
+        return error_set(e, ERR_USAGE,
+                         "\"%.80s\" is no POSIX extended regular expression (regex(7)): %s",
+                         pattern, why);
+    }
+    if (regexec(&rule->pattern, "", 0, NULL, 0) == 0) {
+        regfree(&rule->pattern);
+        return error_set(e, ERR_USAGE, "the pattern \"%.80s\" fits every line", pattern);
+    }
+    rule->text = strdup(pattern);
+    if (rule->text)
+        return 0;
+    regfree(&rule->pattern);
+    return error_set(e, ERR_NO_MEMORY, "no memory for the failure rules");
+}
+
+static bool rules_has(const struct failure_rules *r, const char *label, bool shipped)
+{
+    for (size_t i = 0; i < r->count; i++)
+        if (r->items[i].shipped == shipped && strcmp(r->items[i].label, label) == 0)
+            return true;
+    return false;
+}
+
+/* 0 also for a line without a rule. line is changed. */
+static int rules_read_line(struct failure_rules *r, char *line, bool shipped, struct error *e)
+{
+    struct failure_rule rule = {.shipped = shipped};
+    char *rest = line, *label = strsep(&rest, " \t"), *actions;
+
+    if (rest)
+        rest += strspn(rest, " \t");
+    actions = rest && *rest ? strsep(&rest, " \t") : NULL;
+    if (rest)
+        rest += strspn(rest, " \t");
+    if (!rules_is_label(label))
+        return error_set(
+            e, ERR_USAGE,
+            "the label must be 1 to %d lower-case letters, digits and hyphens, and not "
+            "\"" FAILURE_NO_LABEL "\": \"%.40s\" is none",
+            FAILURE_LABEL_BYTES - 1, label);
+    if (shipped && rules_has(r, label, false))
+        return 0;
+    if (r->count == FAILURE_RULES_MAX)
+        return error_set(e, ERR_USAGE, "there are more than %d rules, with traind's own",
+                         FAILURE_RULES_MAX);
+    if (!actions)
+        return error_set(e, ERR_USAGE, "the actions are missing: LABEL ACTIONS PATTERN");
+    if (rules_read_actions(&rule, actions, e) || rules_compile(&rule, rest ? rest : "", e))
+        return -(int)e->code;
+    snprintf(rule.label, sizeof rule.label, "%s", label);
+    r->items[r->count++] = rule;
+    return 0;
+}
+
+static void rules_trim_end(char *line)
+{
+    size_t length = strlen(line);
+
+    while (length && isspace((unsigned char)line[length - 1]))
+        line[--length] = '\0';
+}
+
+/* What is wrong, line by line, goes into *bad. text is changed. */
+static int rules_read(struct failure_rules *r, char *text, bool shipped, struct buffer *bad)
+{
+    struct error e;
+    int number = 0;
+
+    for (char *rest = text, *line; (line = strsep(&rest, "\n"));) {
+        number++;
+        line += strspn(line, " \t");
+        rules_trim_end(line);
+        if (*line && *line != '#' && rules_read_line(r, line, shipped, &e))
+            buffer_printf(bad, "%sline %d: %s", bad->bytes ? "; " : "", number, e.text);
+    }
+    return bad->bytes ? -(int)ERR_USAGE : 0;
+}
+
+static int rules_read_text(struct failure_rules *r, const char *path, char *text, struct error *e)
+{
+    struct buffer bad = BUFFER(ERROR_TEXT_BYTES - 512);
+    char *shipped = strdup(rules_shipped);
+    int status = 0;
+
+    if (text && rules_read(r, text, false, &bad))
+        status = error_set(e, ERR_USAGE, "failure_rules: %.200s, %s", path, bad.data);
+    buffer_clear(&bad);
+    if (!status && !shipped)
+        status = error_set(e, ERR_NO_MEMORY, "no memory for the failure rules");
+    if (!status && rules_read(r, shipped, true, &bad))
+        status = error_set(e, ERR_USAGE, "failure_rules: %.200s, behind it traind's own: %s", path,
+                           bad.data);
+    buffer_clear(&bad);
+    free(shipped);
+    return status;
+}
+
+int failure_rules_load(const char *path, struct failure_rules **out, struct error *e)
+{
+    struct failure_rules *r = calloc(1, sizeof *r);
+    char *text = NULL;
+    int status = r ? 0 : error_set(e, ERR_NO_MEMORY, "no memory for the failure rules");
+
+    *out = NULL;
+    if (!status && path && file_read(path, FILE_BYTES_MAX, &text, NULL, e)) {
+        error_prefix(e, "failure_rules");
+        e->code = ERR_USAGE;
+        status = -(int)ERR_USAGE;
+    }
+    if (!status)
+        status = rules_read_text(r, path ? path : "-", text, e);
+    free(text);
+    if (status)
+        failure_rules_destroy(r);
+    else
+        *out = r;
+    return status;
+}
+
+void failure_rules_destroy(struct failure_rules *r)
+{
+    if (!r)
+        return;
+    for (size_t i = 0; i < r->count; i++) {
+        regfree(&r->items[i].pattern);
+        free(r->items[i].text);
+    }
+    free(r);
+}
+
+/* ---------------------------------------------------------------- matching */
+
+/* Where the last lines begin. */
+static const char *rules_last_lines(const char *log)
+{
+    const char *at = log + strlen(log);
+
+    for (int lines = 0; at > log; at--)
+        if (at[-1] == '\n' && at[0] && ++lines == FAILURE_RULES_LINES)
+            break;
+    return at;
+}
+
+static bool rules_fits(const struct failure_rule *rule, const char *text, size_t length)
+{
+    char line[FAILURE_RULES_LINE_BYTES + 1];
+
+    snprintf(line, sizeof line, "%.*s", (int)(length < sizeof line ? length : sizeof line - 1),
+             text);
+    return *line && regexec(&rule->pattern, line, 0, NULL, 0) == 0;
+}
+
+static bool rules_fits_lines(const struct failure_rule *rule, const char *lines)
+{
+    for (const char *at = lines; *at; at += strcspn(at, "\n"), at += *at == '\n')
+        if (rules_fits(rule, at, strcspn(at, "\n")))
+            return true;
+    return false;
+}
+
+int failure_rules_find(const struct failure_rules *r, const char *reason, const char *log)
+{
+    const char *lines = rules_last_lines(log);
+
+    for (size_t i = 0; i < r->count; i++)
+        if (rules_fits(&r->items[i], reason, strlen(reason)))
+            return (int)i;
+    for (size_t i = 0; i < r->count; i++)
+        if (rules_fits_lines(&r->items[i], lines))
+            return (int)i;
+    return -1;
+}
+
+void failure_rules_apply(const struct failure_rules *r, const char *attempt_dir, struct verdict *v)
+{
+    if (v->state != JOB_FAILED || v->goes_on)
+        return;
+    char *log = attempt_dir ? attempt_read_tail(attempt_dir, "stdout.log") : NULL;
+    int i = failure_rules_find(r, v->reason, log ? log : "");
+
+    free(log);
+    if (i < 0)
+        return;
+    memcpy(v->label, r->items[i].label, sizeof v->label);
+    v->again = r->items[i].again;
+    v->drain = r->items[i].drain;
+}
+
+/* ---------------------------------------------------------------- counting and telling */
+
+static void rules_add(struct failure_rules *r, const char *label, int64_t count)
+{
+    for (size_t i = 0; i < r->count; i++) {
+        if (strcmp(r->items[i].label, label) == 0) {
+            r->items[i].count += count;
+            return;
+        }
+    }
+    r->unlabelled += count;
+}
+
+void failure_rules_count(struct failure_rules *r, const char *label)
+{
+    rules_add(r, label, 1);
+}
+
+void failure_rules_inherit(struct failure_rules *r, const struct failure_rules *before)
+{
+    r->unlabelled += before->unlabelled;
+    for (size_t i = 0; i < before->count; i++)
+        rules_add(r, before->items[i].label, before->items[i].count);
+}
+
+json_t *failure_rules_to_json(const struct failure_rules *r, int64_t *unlabelled)
+{
+    static const char *const drains[] = {[FAILURE_NO_DRAIN] = "no",
+                                         [FAILURE_DRAIN_VERIFIED] = "verified",
+                                         [FAILURE_DRAIN_LOG] = "unverified"};
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < r->count; i++) {
+        const struct failure_rule *rule = &r->items[i];
+        json_t *restart = rule->again ? json_boolean(rule->again == FAILURE_AGAIN) : json_null();
+        json_array_append_new(list, json_pack("{s:s, s:o, s:s, s:s, s:b, s:I}", "label",
+                                              rule->label, "restart", restart, "drain",
+                                              drains[rule->drain], "pattern", rule->text, "shipped",
+                                              rule->shipped, "count", (json_int_t)rule->count));
+    }
+    *unlabelled = r->unlabelled;
+    return list;
+}

@@ -1,0 +1,229 @@
+/* Failure rules: their file, what they fit, and what follows of it. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/system/file.h"
+#include "daemon/job/life/life_end.h"
+#include "daemon/launch/failure_rules.h"
+
+static char folder[64], path[128];
+
+static void set_up(void)
+{
+    strcpy(folder, "/tmp/traind-rules-XXXXXX");
+    cr_assert_not_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/rules", folder);
+}
+
+static void tear_down(void)
+{
+    struct error e;
+    file_remove_tree(folder, &e);
+}
+
+TestSuite(failure_rules, .init = set_up, .fini = tear_down);
+
+static int load(const char *text, struct failure_rules **rules, struct error *e)
+{
+    cr_assert_eq(file_write_atomic(path, text, strlen(text), e), 0, "%s", e->text);
+    return failure_rules_load(path, rules, e);
+}
+
+static const char *label_of(const struct failure_rules *rules, const char *reason, const char *log,
+                            char label[FAILURE_LABEL_BYTES])
+{
+    struct verdict v = {.state = JOB_FAILED};
+    char name[128];
+    struct error e;
+
+    snprintf(v.reason, sizeof v.reason, "%s", reason);
+    snprintf(name, sizeof name, "%s/stdout.log", folder);
+    cr_assert_eq(file_write_atomic(name, log, strlen(log), &e), 0, "%s", e.text);
+    failure_rules_apply(rules, folder, &v);
+    memcpy(label, v.label, FAILURE_LABEL_BYTES);
+    return label;
+}
+
+Test(failure_rules, labels_what_the_programs_say)
+{
+    static const char *const cases[][3] = {
+        {"disk-full",     "cannot write /s/model.safetensors: No space left on device",   ""        },
+        {"out-of-memory", "Slurm ended its job 7 on n1: out of memory [OUT_OF_MEMORY]",   ""        },
+        {"out-of-memory", "rank 0 ended with exit code 1",
+         "a\ncannot map: Cannot allocate memory\nb\n"                                               },
+        {"bus-error",     "rank 3 on n2 was ended by signal 7 (SIGBUS, Bus error)",       ""        },
+        {"bad-node",
+         "host n2 does not answer any more: its network, the machine or Open MPI's daemon there is "
+         "gone",                                                                          ""        },
+        {"bad-node",      "Slurm ended its job 7 on n1: a node failed [NODE_FAIL]",       ""        },
+        {"diverged",      "diverged at step 12, the loss was nan: try a smaller lr.base", ""        },
+        {"stalled",       "all ranks wait for each other: no step ended for 300 s",       ""        },
+        {"mpi-transport", "rank 0 ended with exit code 1",
+         "[n1][[1,1],0][btl_tcp_frag.c:242:mca_btl_tcp_frag_recv] readv failed: Connection reset "
+         "by peer (104)\n"                                                                          },
+        {"",
+         "rank 0 on n1 was ended by signal 9 (SIGKILL, Killed); if nobody did that, the kernel was "
+         "out of memory: see dmesg",                                                      "step 1\n"},
+        {"",              "rank 0 ended with exit code 7",                                ""        },
+    };
+    char label[FAILURE_LABEL_BYTES];
+    struct failure_rules *rules;
+    struct error e;
+
+    cr_assert_eq(failure_rules_load(NULL, &rules, &e), 0, "%s", e.text);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        cr_assert_str_eq(label_of(rules, cases[i][1], cases[i][2], label), cases[i][0], "%s",
+                         cases[i][1]);
+    failure_rules_destroy(rules);
+}
+
+Test(failure_rules, the_reason_counts_before_the_log_and_the_file_before_our_own)
+{
+    char label[FAILURE_LABEL_BYTES];
+    struct failure_rules *rules;
+    struct error e;
+
+    cr_assert_eq(
+        load("# own\n\n  scratch   no-restart,drain-unverified \t /scratch.*No space left\n"
+             "bus-error restart never said\n",
+             &rules, &e),
+        0, "%s", e.text);
+    cr_assert_str_eq(label_of(rules, "/scratch/x: No space left on device", "", label), "scratch");
+    cr_assert_str_eq(label_of(rules, "/data/x: No space left on device", "", label), "disk-full");
+    cr_assert_str_eq(label_of(rules, "signal 7 (SIGBUS", "", label), "", "ours is replaced");
+    cr_assert_str_eq(label_of(rules, "diverged at step 3", "/scratch: No space left\n", label),
+                     "diverged");
+    failure_rules_destroy(rules);
+}
+
+Test(failure_rules, names_every_wrong_line)
+{
+    static const struct {
+        const char *line, *says;
+    } cases[] = {
+        {"Upper - x",               "line 1: the label must be 1 to 32 lower-case letters"  },
+        {"none - x",                "line 1: the label must be"                             },
+        {"a",                       "line 1: the actions are missing"                       },
+        {"a -",                     "line 1: the pattern is missing"                        },
+        {"a no-restrat x",          "no action \"no-restrat\"; did you mean \"no-restart\"?"},
+        {"a restart,no-restart x",  "\"no-restart\" does not go with the action before it"  },
+        {"a - (x",                  "line 1: \"(x\" is no POSIX extended regular expression"},
+        {"a - (x)\\1",              "no back references"                                    },
+        {"a - x*",                  "fits every line"                                       },
+        {"\n\nb - (\na - x\nc c",   "line 3: \"(\" is no POSIX"                             },
+        {"\n\nb - (\na - x\nc c x", "line 5: there is no action \"c\""                      },
+    };
+    struct failure_rules *rules;
+    struct error e;
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        cr_assert_eq(load(cases[i].line, &rules, &e), -ERR_USAGE, "%s", cases[i].line);
+        cr_assert_not_null(strstr(e.text, cases[i].says), "%s", e.text);
+        cr_assert_not_null(strstr(e.text, path), "%s", e.text);
+        cr_assert_null(rules);
+    }
+    cr_assert_eq(failure_rules_load("/none/rules", &rules, &e), -ERR_USAGE);
+    cr_assert_not_null(strstr(e.text, "/none/rules"), "%s", e.text);
+}
+
+Test(failure_rules, has_room_for_so_many_rules)
+{
+    char text[FAILURE_RULES_MAX * 16] = "";
+    struct failure_rules *rules;
+    struct error e;
+
+    for (int i = 0; i < FAILURE_RULES_MAX + 1; i++)
+        sprintf(text + strlen(text), "l%d - x%d\n", i, i);
+    cr_assert_eq(load(text, &rules, &e), -ERR_USAGE);
+    cr_assert_not_null(strstr(e.text, "more than 64 rules"), "%s", e.text);
+}
+
+/* What is searched is bounded: the last lines, and their beginnings. */
+Test(failure_rules, looks_at_the_end_of_a_log_alone)
+{
+    size_t bytes = (FAILURE_RULES_LINES + 2) * (size_t)1024;
+    char *log = calloc(1, bytes + 1);
+    struct failure_rules *rules;
+    struct error e;
+
+    cr_assert_eq(load("word - word$\n", &rules, &e), 0, "%s", e.text);
+    strcpy(log, "word\n");
+    for (int i = 0; i < FAILURE_RULES_LINES - 1; i++)
+        strcat(log, "line\n");
+    cr_assert_eq(failure_rules_find(rules, "", log), 0);
+    strcat(log, "line\n");
+    cr_assert_eq(failure_rules_find(rules, "", log), -1);
+    memset(log, 'a', 600);
+    strcpy(log + 600, "word\n");
+    cr_assert_eq(failure_rules_find(rules, "", log), -1);
+    memset(log, 'a', 500);
+    strcpy(log + 500, "word\n");
+    cr_assert_eq(failure_rules_find(rules, "", log), 0);
+    free(log);
+    failure_rules_destroy(rules);
+}
+
+Test(failure_rules, labels_failures_alone)
+{
+    struct verdict v = {.state = JOB_CANCELLED, .reason = "No space left on device"};
+    struct failure_rules *rules;
+    struct error e;
+
+    cr_assert_eq(failure_rules_load(NULL, &rules, &e), 0, "%s", e.text);
+    failure_rules_apply(rules, folder, &v);
+    cr_assert_str_eq(v.label, "");
+    v.state = JOB_FAILED;
+    v.goes_on = true;
+    failure_rules_apply(rules, folder, &v);
+    cr_assert_str_eq(v.label, "");
+    v.goes_on = false;
+    failure_rules_apply(rules, folder, &v);
+    cr_assert_str_eq(v.label, "disk-full");
+    failure_rules_destroy(rules);
+}
+
+static bool restarts(const struct verdict *v, int64_t max)
+{
+    struct life_history h = {.restarts_max = max, .trains = true, .ran = true};
+    struct life_end end;
+
+    life_end_of(v, &h, &end);
+    return end.restarts;
+}
+
+Test(failure_rules, decide_about_the_restart_within_its_limit)
+{
+    struct verdict ran = {.state = JOB_FAILED, .step = 3}, early = {.state = JOB_FAILED};
+
+    cr_assert(restarts(&ran, 1));
+    ran.again = FAILURE_NOT_AGAIN;
+    cr_assert_not(restarts(&ran, 1));
+    cr_assert_not(restarts(&early, 1));
+    early.again = FAILURE_AGAIN;
+    cr_assert(restarts(&early, 1));
+    cr_assert_not(restarts(&early, 0));
+    early.state = JOB_CANCELLED;
+    cr_assert_not(restarts(&early, 1));
+}
+
+Test(failure_rules, counts_stay_when_the_rules_change)
+{
+    struct failure_rules *before, *after;
+    int64_t unlabelled;
+    struct error e;
+
+    cr_assert_eq(load("gone - x\n", &before, &e), 0, "%s", e.text);
+    failure_rules_count(before, "gone");
+    failure_rules_count(before, "disk-full");
+    failure_rules_count(before, "");
+    cr_assert_eq(failure_rules_load(NULL, &after, &e), 0, "%s", e.text);
+    failure_rules_inherit(after, before);
+    json_t *list = failure_rules_to_json(after, &unlabelled);
+    cr_assert_eq(unlabelled, 2);
+    cr_assert_eq(json_integer_value(json_object_get(json_array_get(list, 0), "count")), 1);
+    json_decref(list);
+    failure_rules_destroy(before);
+    failure_rules_destroy(after);
+}
