@@ -2,8 +2,7 @@
  * Bytes that grow, up to a limit which every buffer has. Initialise with BUFFER(limit_bytes).
  *
  * What does not fit leaves the buffer as it is and makes it fail for good, so that a writer of many
- * parts may ask once, at the end. array_grow and arrays_grow are the
- * same for the items of arrays.
+ * parts may ask once, at the end. array_grow and arrays_grow are the same for the items of arrays.
  */
 #ifndef TRAIND_COMMON_BUFFER_H
 #define TRAIND_COMMON_BUFFER_H

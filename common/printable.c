@@ -41,14 +41,25 @@ static bool is_unsafe(uint32_t c)
            (c >= 0x2066 && c <= 0x2069);   /* isolates */
 }
 
+/* Is it among the control characters that stay? */
+static bool printable_is_kept(uint32_t c, const char *keep)
+{
+    return c && c < 0x80 && strchr(keep, (int)c);
+}
+
 bool printable_is(const char *text)
+{
+    return printable_is_but(text, "");
+}
+
+bool printable_is_but(const char *text, const char *keep)
 {
     size_t left = strlen(text), length;
     uint32_t c;
 
     for (; left > 0; text += length, left -= length) {
         length = printable_decode(text, left, &c);
-        if (length == 0 || is_unsafe(c))
+        if (length == 0 || (is_unsafe(c) && !printable_is_kept(c, keep)))
             return false;
     }
     return true;
@@ -75,7 +86,7 @@ size_t printable_escape(char *out, size_t room, const char *text, size_t bytes, 
         length = wide ? wide : 1;
         if (!wide)
             put = snprintf(piece, sizeof piece, "\\ufffd");
-        else if (is_unsafe(c) && !(c && c < 0x80 && strchr(keep, (int)c)))
+        else if (is_unsafe(c) && !printable_is_kept(c, keep))
             put = escape_character(piece, sizeof piece, c);
         if (used + (put ? (size_t)put : length) >= room)
             break;
@@ -122,6 +133,14 @@ static void escape_keys(json_t *object)
     }
 }
 
+static bool is_listed_key(const char *key, const char *lines)
+{
+    size_t length = strlen(key);
+    const char *at = lines ? strstr(lines, key) : NULL;
+
+    return at && (at == lines || at[-1] == ' ') && (!at[length] || at[length] == ' ');
+}
+
 static void escape_value(json_t *value, const char *lines, const char *keep)
 {
     const char *key;
@@ -135,7 +154,7 @@ static void escape_value(json_t *value, const char *lines, const char *keep)
     if (json_is_object(value))
         escape_keys(value);
     json_object_foreach (value, key, child)
-        escape_value(child, lines, lines && strcmp(key, lines) == 0 ? "\n\t" : "");
+        escape_value(child, lines, is_listed_key(key, lines) ? "\n\t" : "");
 }
 
 void printable_json(json_t *value, const char *lines)

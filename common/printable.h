@@ -15,6 +15,8 @@
 
 /* True if the text is UTF-8 with nothing in it that printable_escape would escape. */
 bool printable_is(const char *text);
+/* The same where the characters of keep ("\n\t") may be there too. */
+bool printable_is_but(const char *text, const char *keep);
 
 /* Writes text with JSON's escapes ("\n", "\u001b", "\u202e") for control characters (C0, DEL and
  * C1), separators of lines and paragraphs, and marks of direction; a byte that is not UTF-8's
@@ -26,7 +28,7 @@ size_t printable_escape(char *out, size_t room, const char *text, size_t bytes, 
 char *printable_copy(const char *text, const char *keep);
 
 /* Escapes all strings and keys in a JSON value, in place; it must be nobody else's. Newlines stay
- * in the strings under the key `lines` (NULL: none). */
+ * in the strings under the keys in `lines`, "sbatch note" (NULL: none). */
 void printable_json(json_t *value, const char *lines);
 
 /* Bytes at the end of text that begin a UTF-8 character which is not complete: 0 to 3. */

@@ -26,6 +26,7 @@ _Static_assert(sizeof(enum job_mode) == sizeof(int), "enums are ints");
 #define NAMES(kind, length) .names = JOB_TEXT_##kind, .name_max = length
 #define BUILT(json)         .built = json
 #define WORD(text)          .word = text
+#define UNIQUE              .unique = true
 #define UNIT(name)          .unit = name
 #define HELP(words)         .help = words
 #define CHOICE(...)         JOB_OPTION_CHOICE, .choices = LIST(__VA_ARGS__)
@@ -33,7 +34,11 @@ _Static_assert(sizeof(enum job_mode) == sizeof(int), "enums are ints");
 /* clang-format off */
 static const struct job_option options[] = {
     {"/name", JOB_OPTION_STRING, OR_NULL, AT(name), DEFAULT("null"), TEXT(TITLE), LENGTH(200),
-     HELP("Name of the job in lists and charts.")},
+     HELP("Name of the job in lists and charts. This, tags and note can be changed at any time (trainctl label).")},
+    {"/tags", JOB_OPTION_STRINGS, AT(tags), FLAG(tag_count), DEFAULT("[]"), TEXT(TAG), LENGTH(64), .most = JOB_TAGS_MAX, UNIQUE,
+     HELP("Words by which the job is found and grouped, as in [\"baseline\", \"paper:table-2\"].")},
+    {"/note", JOB_OPTION_STRING, OR_NULL, AT(note), DEFAULT("null"), TEXT(NOTE), LENGTH(JOB_NOTE_BYTES),
+     HELP("What people should know of the job: plain text, which may have several lines.")},
     {"/preset", JOB_OPTION_STRING, OR_NULL, AT(preset), DEFAULT("null"), TEXT(FILE), LENGTH(200),
      HELP("A published recipe that supplies the values the document does not state (see trainctl presets).")},
     {"/mode", CHOICE("train", "eval"), AT(mode), DEFAULT("\"train\""),

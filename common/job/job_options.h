@@ -37,6 +37,7 @@ struct job_option {
     enum job_text text;  /* of a STRING, and of each in STRINGS or MAP: what it may be made of */
     enum job_text names; /* of a MAP: what its names may be made of; none has a "=" in it */
     size_t name_max;     /* bytes of such a name */
+    bool unique;         /* of STRINGS: none of them twice */
     bool nullable;
     bool above_min;       /* min itself is too small */
     bool below_max;       /* max itself is too large */

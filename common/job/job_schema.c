@@ -57,6 +57,8 @@ static void add_elements(json_t *schema, const struct job_option *o)
     json_object_set_new(schema, "maxItems", json_integer(steps ? 2 : (json_int_t)o->most));
     if (steps)
         json_object_set_new(schema, "minItems", json_integer(2));
+    if (o->unique)
+        json_object_set_new(schema, "uniqueItems", json_true());
 }
 
 static void add_map(json_t *schema, const struct job_option *o)

@@ -51,11 +51,17 @@ enum job_rescale { JOB_RESCALE_RESCALE, JOB_RESCALE_KEEP_BATCH };
 #define JOB_MPI_ARGS_MAX   64
 #define JOB_HOSTS_MAX      4096
 #define JOB_ENV_MAX        64
+#define JOB_TAGS_MAX       16
+#define JOB_NOTE_BYTES     4096
 
 /* Strings are owned by the spec; NULL stands for JSON null. A list of strings is NULL or ends with
  * a NULL behind its count. Optional numbers that may be null have a has_ flag beside them. */
 struct job_spec {
     char *name;
+    char *
+        *tags; /* these two, and the name: as the job begins; the store has them as they are now */
+    size_t tag_count;
+    char *note;
     char *preset;
     enum job_mode mode;
     struct {

@@ -16,6 +16,8 @@
 enum job_text {
     JOB_TEXT_NONE,  /* not a row of strings */
     JOB_TEXT_TITLE, /* for people; never part of a command or a path */
+    JOB_TEXT_NOTE,  /* likewise, of several lines */
+    JOB_TEXT_TAG,   /* a word for people; never part of a command or a path */
     JOB_TEXT_PATH,  /* of a file or folder that traind's programs open; never part of a command */
     JOB_TEXT_FILE,  /* a file's name without a folder */
     JOB_TEXT_HOST,  /* name or name:slots, see common/system/host.h */
@@ -40,7 +42,8 @@ const char *job_text_letters(enum job_text kind);
 const char *job_text_expects(enum job_text kind);
 
 /* The same as a regular expression for the JSON Schema, which lets through what only a function can
- * tell, as a subnet of 300.0.0.0/99. NULL: any characters but control characters. */
+ * tell, as a subnet of 300.0.0.0/99. NULL: any characters but control characters (a note may have
+ * ends of lines and tabs). */
 const char *job_text_pattern(enum job_text kind);
 
 #endif

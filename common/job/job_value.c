@@ -160,6 +160,18 @@ static bool check_text(const struct job_option *o, const json_t *v, const char *
     return option_check_kind(o->text, v, pointer, problems);
 }
 
+/* Element i of a list in which nothing may stand twice. */
+static bool check_first(const json_t *v, size_t i, const char *pointer, struct problems *problems)
+{
+    for (size_t k = 0; k < i; k++)
+        if (json_equal(json_array_get(v, k), json_array_get(v, i))) {
+            problems_add(problems, pointer, NULL, "is there a second time: \"%s\"",
+                         json_string_value(json_array_get(v, i)));
+            return false;
+        }
+    return true;
+}
+
 /* The first wrong one is told. */
 static bool check_texts(const struct job_option *o, const json_t *v, struct problems *problems)
 {
@@ -167,7 +179,8 @@ static bool check_texts(const struct job_option *o, const json_t *v, struct prob
 
     for (size_t i = 0; i < json_array_size(v); i++) {
         snprintf(pointer, sizeof pointer, "%s/%zu", o->pointer, i);
-        if (!check_text(o, json_array_get(v, i), pointer, problems))
+        if (!check_text(o, json_array_get(v, i), pointer, problems) ||
+            (o->unique && !check_first(v, i, pointer, problems)))
             return false;
     }
     return true;

@@ -2,6 +2,7 @@
  * The OpenAPI 3.1 document: the table of routes says which routes there are, with which parameters,
  * rights and statuses; the files of schema/api (embedded) say what bodies look like, with examples.
  */
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -284,9 +285,10 @@ static json_t *openapi_paths(json_t *const docs[])
 
     for (size_t i = 0; route_at(i); i++) {
         struct described d = {.route = route_at(i)};
-        const char *tag, *method = strcmp(d.route->method, "GET") == 0      ? "get"
-                                   : strcmp(d.route->method, "DELETE") == 0 ? "delete"
-                                                                            : "post";
+        const char *tag;
+        char method[8] = "";
+        for (size_t k = 0; d.route->method[k]; k++)
+            method[k] = (char)tolower(d.route->method[k]);
         json_t *path = json_object_get(all, d.route->pattern);
         openapi_describe(docs, &d, &tag);
         if (!path) {

@@ -100,7 +100,9 @@ json_t *openapi_document(void);
 /* handlers/handle_plan.c */
 route_handler handle_plan, handle_job_submit, handle_speeds, handle_speed_add;
 /* handlers/handle_jobs.c */
-route_handler handle_job_list, handle_job_show, handle_job_cancel;
+route_handler handle_job_show, handle_job_cancel;
+/* handlers/find/handle_list.c, handle_label.c */
+route_handler handle_job_list, handle_job_label;
 /* handlers/handle_hold.c */
 route_handler handle_job_hold, handle_job_release, handle_job_priority;
 /* handlers/handle_resume.c */

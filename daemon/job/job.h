@@ -132,6 +132,13 @@ int job_release(struct job_manager *m, int64_t id, const char *by, struct error 
 int job_set_priority(struct job_manager *m, int64_t id, int64_t priority, const char *by,
                      struct error *e);
 
+/*
+ * Changes name, note, tags and star of a job in any state; change is checked, as
+ * daemon/store/find/label.h has it. ERR_NOT_FOUND; ERR_INVALID: too many tags. Thread-safe.
+ */
+int job_label(struct job_manager *m, int64_t id, const json_t *change, const char *by,
+              struct error *e);
+
 /* Removes an ended job: its rows and its run directory. Who asked stands in the log, as its events
  * are gone. ERR_NOT_FOUND; ERR_CONFLICT: it has not ended. Thread-safe. */
 int job_remove(struct job_manager *m, int64_t id, const char *by, struct error *e);

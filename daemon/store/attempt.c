@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "daemon/store/audit.h"
+#include "daemon/store/find/label.h"
 #include "daemon/store/sql.h"
 #include "daemon/store/store.h"
 
@@ -212,6 +213,8 @@ static int attempt_requeue(struct sql *c, int64_t id, const struct store_job_aga
                          "images_per_sec = iif(?6, null, images_per_sec) where id = ?1",
                          "issiii", id, a->spec, a->plan, a->priority, (int64_t)a->resumes,
                          (int64_t)a->other_speed);
+    if (!status)
+        status = store_label_document(c, id, e); /* a person may have changed them meanwhile */
     if (!status && !a->keeps_place)
         status = sql_run(c, e, NULL,
                          "update job set restarts = 0, failure = null, cancel_attempt = null "

@@ -62,6 +62,21 @@ int store_event_insert(struct sql *c, int64_t job_id, int64_t attempt, const cha
     return insert_event(c, job_id, attempt, -1, now, type, fields, NULL, e);
 }
 
+int store_event_of_attempt(struct sql *c, int64_t job_id, const char *type, const json_t *fields,
+                           double now, struct error *e)
+{
+    char *text = own_fields(fields);
+
+    if (!text)
+        return error_set(e, ERR_NO_MEMORY, "no memory for an event");
+    int status = sql_run(c, e, NULL,
+                         "insert into job_event (job_id, attempt, t, type, body) "
+                         "select id, attempt, ?2, ?3, ?4 from job where id = ?1",
+                         "idss", job_id, now, type, text);
+    free(text);
+    return status;
+}
+
 int store_event_add(struct store *s, int64_t job_id, int64_t attempt, const char *type,
                     const json_t *fields, double now, struct error *e)
 {
@@ -137,6 +152,27 @@ static int ingest_step(struct sql *c, int64_t job_id, const struct store_event *
                    v[3], v[4], v[5], v[6], v[7], v[8], v[9], v[10], v[11]);
 }
 
+/* The best of the job's evaluations, after one was stored: it is better, or stands in the place of
+ * the best one, as after a resume from an earlier step. */
+static int ingest_best(struct sql *c, int64_t job_id, int64_t step, double epoch, double top1,
+                       double t, struct error *e)
+{
+    int better = 0;
+    int status = sql_run(c, e, &better,
+                         "update job set best_top1 = ?2, best_top1_step = ?3, "
+                         "best_top1_epoch = ?4, best_top1_at = ?5 "
+                         "where id = ?1 and (best_top1 is null or best_top1 < ?2)",
+                         "ididd", job_id, top1, step, epoch, t);
+
+    if (status || better)
+        return status;
+    return sql_run(c, e, NULL,
+                   "update job set (best_top1, best_top1_step, best_top1_epoch, best_top1_at) = "
+                   "(select top1, step, epoch, t from eval where job_id = ?1 and top1 is not null "
+                   "order by top1 desc, step limit 1) where id = ?1 and best_top1_step = ?2",
+                   "ii", job_id, step);
+}
+
 static int ingest_eval(struct sql *c, int64_t job_id, const struct store_event *event,
                        struct error *e)
 {
@@ -144,12 +180,15 @@ static int ingest_eval(struct sql *c, int64_t job_id, const struct store_event *
     int64_t step = json_get_integer(body, "step", -1);
     double top1 = json_get_number(body, "top1", NAN), top5 = json_get_number(body, "top5", NAN);
 
-    int status = sql_run(
-        c, e, NULL,
-        "insert or replace into eval (job_id, step, epoch, top1, top5, loss, "
-        "images, t) values (?, ?, ?, ?, ?, ?, ?, ?)",
-        "iiddddnd", job_id, step < 0 ? (int64_t)0 : step, json_get_number(body, "epoch", NAN), top1,
-        top5, json_get_number(body, "loss", NAN), json_get_integer(body, "images", -1), event->t);
+    double epoch = json_get_number(body, "epoch", NAN);
+    int status =
+        sql_run(c, e, NULL,
+                "insert or replace into eval (job_id, step, epoch, top1, top5, loss, "
+                "images, t) values (?, ?, ?, ?, ?, ?, ?, ?)",
+                "iiddddnd", job_id, step < 0 ? (int64_t)0 : step, epoch, top1, top5,
+                json_get_number(body, "loss", NAN), json_get_integer(body, "images", -1), event->t);
+    if (!status && !isnan(top1))
+        status = ingest_best(c, job_id, step < 0 ? 0 : step, epoch, top1, event->t, e);
     if (status)
         return status;
     /* A job without steps of its own evaluates weights of that step. */

@@ -5,6 +5,7 @@
 
 #include "common/buffer.h"
 #include "daemon/store/audit.h"
+#include "daemon/store/find/label.h"
 #include "daemon/store/sql.h"
 #include "daemon/store/store.h"
 #include "daemon/store/store_internal.h"
@@ -22,8 +23,9 @@
     "predicted_seconds, predicted_low_seconds, predicted_high_seconds, forecast, launcher, "       \
     "slurm, "                                                                                      \
     "submitted_by, eval_images, evaluations, attempt_started_at, " EVALUATED                       \
-    ", cancel_attempt, held_at, failure_label"
-#define BRIEF_COLUMNS 47 /* spec and plan stand behind them */
+    ", cancel_attempt, held_at, best_top1, best_top1_step, best_top1_epoch, best_top1_at, "        \
+    "note, starred, failure_label, " STORE_TAGS_OF_JOB
+#define BRIEF_COLUMNS 54 /* spec and plan stand behind them */
 
 void store_job_clear(struct store_job *job)
 {
@@ -41,6 +43,8 @@ void store_job_clear(struct store_job *job)
     free(job->launcher);
     free(job->slurm);
     free(job->submitted_by);
+    free(job->tags);
+    free(job->note);
     memset(job, 0, sizeof *job);
 }
 
@@ -124,7 +128,14 @@ static void job_read_row(const struct store *s, sqlite3_stmt *row, bool document
     job->evaluated_images = sql_int(row, 43, 0);
     job->cancel_attempt = sql_int(row, 44, 0);
     job->held_at = job_time(row, 45);
-    job->failure_label = sql_text(row, 46);
+    job->best_top1 = sql_double(row, 46);
+    job->best_top1_step = sql_int(row, 47, 0);
+    job->best_top1_epoch = sql_double(row, 48);
+    job->best_top1_at = job_time(row, 49);
+    job->note = sql_text(row, 50);
+    job->starred = sqlite3_column_int(row, 51) != 0;
+    job->tags = sql_text(row, 53);
+    job->failure_label = sql_text(row, 52);
     if (documents) {
         job->spec = sql_text(row, BRIEF_COLUMNS);
         job->plan = sql_text(row, BRIEF_COLUMNS + 1);
@@ -411,16 +422,18 @@ static int job_insert(struct sql *c, const struct store_job_new *job, int64_t *i
     int status = sql_run(
         c, e, NULL,
         "insert into job (name, state, reason, spec, plan, idempotency_key, request_digest, "
-        "priority, slots, train_steps, created_at, submitted_by, run_dir) "
-        "values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '')",
-        "sssssssiiits", job->name, job_state_name(JOB_QUEUED), job->reason, job->spec, job->plan,
+        "priority, slots, train_steps, created_at, submitted_by, note, run_dir) "
+        "values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '')",
+        "sssssssiiitss", job->name, job_state_name(JOB_QUEUED), job->reason, job->spec, job->plan,
         job->idempotency_key, job->request_digest, job->priority, job->size.slots,
-        job->size.train_steps, job->now, job->submitted_by);
+        job->size.train_steps, job->now, job->submitted_by, job->note);
     if (status)
         return status;
     *id = sqlite3_last_insert_rowid(sql_db(c));
     status =
         sql_run(c, e, NULL, "update job set run_dir = '" JOBS "' || id where id = ?", "i", *id);
+    if (!status)
+        status = store_tags_insert(c, *id, job->tags, job->tag_count, e);
     if (!status)
         status = store_job_set_size(c, *id, &job->size, e);
     if (!status)

@@ -65,6 +65,12 @@ int store_event_state(struct sql *c, int64_t job_id, const struct store_state_ch
 /* event.c: an event of the daemon itself, inside the caller's transaction. */
 int store_event_insert(struct sql *c, int64_t job_id, int64_t attempt, const char *type,
                        const json_t *fields, double now, struct error *e);
+/* The same of the job's newest attempt. */
+int store_event_of_attempt(struct sql *c, int64_t job_id, const char *type, const json_t *fields,
+                           double now, struct error *e);
+/* Of the table job: a JSON list, sorted, as it is read from the table's key. */
+#define STORE_TAGS_OF_JOB                                                                          \
+    "(select json_group_array(its.tag) from job_tag as its where its.job_id = job.id)"
 /* job.c, for attempt.c. */
 int store_job_set_size(struct sql *c, int64_t id, const struct store_job_size *size,
                        struct error *e);

@@ -101,6 +101,13 @@ struct store_job {
     int64_t step;             /* steps done */
     double epoch, loss, lr, images_per_sec;
     double ttt_seconds, top1, top5;
+    /* The evaluation with the highest top-1, the first of them; best_top1 NAN: none. */
+    double best_top1, best_top1_epoch, best_top1_at;
+    int64_t best_top1_step;
+    /* find/label.h: as they are now, where the document may have those of an earlier time. */
+    char *tags; /* JSON text: a list, sorted */
+    char *note; /* NULL: none */
+    bool starred;
 };
 void store_job_clear(struct store_job *job); /* frees the strings and zeroes it; NULL is fine */
 
@@ -122,7 +129,10 @@ struct store_job_size {
 /* What a submission brings. */
 struct store_job_new {
     const char *name;
-    const char *submitted_by;    /* NULL: nobody was named */
+    const char *submitted_by; /* NULL: nobody was named */
+    const char *const *tags;  /* without repetition */
+    size_t tag_count;
+    const char *note;            /* NULL: none */
     const char *spec;            /* JSON text of job_spec_to_json */
     const char *plan;            /* JSON text of plan_to_json */
     const char *idempotency_key; /* NULL: none */
@@ -174,9 +184,12 @@ enum store_sort {
     STORE_SORT_LOSS,
     STORE_SORT_SPEED,
     STORE_SORT_TIME,
-    STORE_SORT_FINISHED
+    STORE_SORT_FINISHED,
+    STORE_SORT_BEST_TOP1
 };
 const char *store_sort_name(size_t sort); /* "newest"...; NULL behind the last */
+
+#define STORE_TAGS_BYTES 1024 /* of a filter's tags, with the NUL */
 
 struct store_job_filter {
     unsigned states; /* bits 1u << enum job_state; 0: all */
@@ -187,10 +200,14 @@ struct store_job_filter {
     enum store_launcher launcher; /* of STORE_QUEUE_ORDER and queued jobs alone */
     bool documents;               /* load spec and plan too */
     /* Of store_job_search alone; NULL or 0: any. */
-    const char *text; /* in the id, name, reason, submitted_by, network or data */
-    const char *user; /* "user:eve", "token:eve", or "eve" for both */
-    const char *name; /* a part of it */
-    int64_t sweep;    /* whose jobs */
+    const char *text;  /* in the id, name, tags, note, reason, submitted_by, network or data */
+    const char *user;  /* "user:eve", "token:eve", or "eve" for both */
+    const char *name;  /* a part of it */
+    int64_t sweep;     /* whose jobs */
+    const char *label; /* of a failure */
+    const char *tags;  /* with commas between them: the jobs that have all of these */
+    enum { STORE_STARRED_ANY, STORE_STARRED_ALONE, STORE_STARRED_NOT } starred;
+    const char *key, *value; /* "$.optimizer.name" of the document, and JSON text: that it is */
     enum store_sort sort;
     const char *after_key; /* what the job `after` was sorted by; NULL: it had nothing */
 };

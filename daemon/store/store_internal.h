@@ -10,7 +10,7 @@
 #include "daemon/store/store.h"
 
 #define STORE_READERS  4
-#define SQL_STATEMENTS 96
+#define SQL_STATEMENTS 128
 
 struct sql {
     sqlite3 *db;

@@ -44,6 +44,8 @@ static int compared_load(const struct request *q, struct compared *c, struct err
             return -(int)e->code;
         c->count++;
         c->documents[i] = json_loads(c->jobs[i].spec, 0, NULL);
+        json_object_del(c->documents[i], "tags"); /* members of the job too, and of no run */
+        json_object_del(c->documents[i], "note");
         free(c->jobs[i].spec);
         free(c->jobs[i].plan);
         c->jobs[i].spec = c->jobs[i].plan = NULL; /* summaries have none */

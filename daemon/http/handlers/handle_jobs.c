@@ -1,7 +1,4 @@
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "common/clock.h"
 #include "common/job/job_state.h"
@@ -36,6 +33,18 @@ static void add_evaluation(struct json_text *t, const struct store_job *job)
     }
 }
 
+/* Where no evaluation was, best_top1_step is null too. */
+static void job_add_best(struct json_text *t, const struct store_job *job)
+{
+    json_text_real(t, "best_top1", job->best_top1);
+    if (isnan(job->best_top1))
+        json_text_raw(t, "best_top1_step", NULL);
+    else
+        json_text_integer(t, "best_top1_step", job->best_top1_step);
+    json_text_real(t, "best_top1_epoch", job->best_top1_epoch);
+    add_time(t, "best_top1_at", job->best_top1_at);
+}
+
 static void job_add_progress(struct json_text *t, const struct store_job *job)
 {
     json_text_integer(t, "step", job->step);
@@ -53,6 +62,7 @@ static void job_add_progress(struct json_text *t, const struct store_job *job)
     json_text_real(t, "ttt_seconds", job->ttt_seconds);
     json_text_real(t, "top1", job->top1);
     json_text_real(t, "top5", job->top5);
+    job_add_best(t, job);
 }
 
 void job_members(struct json_text *t, const struct store_job *job)
@@ -62,6 +72,9 @@ void job_members(struct json_text *t, const struct store_job *job)
     json_text_string(t, "state", job_state_name(job->state));
     json_text_string(t, "reason", job->reason);
     json_text_string(t, "submitted_by", job->submitted_by);
+    json_text_raw(t, "tags", job->tags);
+    json_text_string(t, "note", job->note);
+    json_text_raw(t, "starred", job->starred ? "true" : "false");
     json_text_integer(t, "attempt", job->attempt);
     json_text_integer(t, "priority", job->priority);
     json_text_integer(t, "slots", job->slots);
@@ -98,114 +111,7 @@ int reply_job(struct reply *r, int status, struct store_job *job, struct error *
     return reply_json_text(r, status, &text, e);
 }
 
-/* ---------------------------------------------------------------- GET /v1/jobs */
-
-static int parse_states(const char *text, unsigned *states, struct error *e)
-{
-    char name[32];
-
-    *states = 0;
-    while (text && *text) {
-        size_t length = strcspn(text, ",");
-        snprintf(name, sizeof name, "%.*s", (int)(length < sizeof name ? length : sizeof name - 1),
-                 text);
-        enum job_state state = job_state_of(name);
-        if (state == JOB_STATE_COUNT)
-            return error_set(e, ERR_USAGE,
-                             "there is no state \"%s\"; the states are queued, starting, running, "
-                             "evaluating, succeeded, failed and cancelled",
-                             name);
-        *states |= 1u << state;
-        text += length + (text[length] == ',');
-    }
-    return 0;
-}
-
-static int parse_sort(const char *text, enum store_sort *sort, struct error *e)
-{
-    char names[200] = "";
-    size_t used = 0;
-
-    for (size_t i = 0; text && store_sort_name(i); i++) {
-        if (strcmp(text, store_sort_name(i)) == 0) {
-            *sort = (enum store_sort)i;
-            return 0;
-        }
-        used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "",
-                                 store_sort_name(i));
-    }
-    return text ? error_set(e, ERR_USAGE, "sort must be one of %s, not \"%s\"", names, text) : 0;
-}
-
-/* Where a page begins: "ID", or "ID,KEY" of a list that is sorted by something else, as next says
- * it.
- */
-static int parse_after(const char *text, struct store_job_filter *filter, struct error *e)
-{
-    if (!text)
-        return 0;
-    size_t digits = strspn(text, "0123456789");
-    filter->after = digits > 0 && digits <= 18 ? strtoll(text, NULL, 10) : 0;
-    filter->after_key = text[digits] == ',' && filter->sort ? text + digits + 1 : NULL;
-    if (filter->after > 0 && (!text[digits] || filter->after_key))
-        return 0;
-    return error_set(e, ERR_USAGE,
-                     "after must be a whole number from 1%s, as next of the page before, not "
-                     "\"%s\"",
-                     filter->sort ? ", alone or with what the list is sorted by" : "", text);
-}
-
-/* What is looked for, beside states. */
-static int parse_search(const struct request *q, struct store_job_filter *filter, struct error *e)
-{
-    filter->text = request_query(q, "q");
-    filter->user = request_query(q, "user");
-    filter->name = request_query(q, "name");
-    if (filter->text && !*filter->text)
-        filter->text = NULL;
-    if (request_query_int(q, "sweep", 1, INT64_MAX, 0, &filter->sweep, e) ||
-        parse_sort(request_query(q, "sort"), &filter->sort, e))
-        return -(int)e->code;
-    return parse_after(request_query(q, "after"), filter, e);
-}
-
-int handle_job_list(const struct request *q, struct reply *r, struct error *e)
-{
-    struct store_job_filter filter = {.order = STORE_NEWEST_FIRST};
-    struct store_jobs jobs;
-    int64_t total;
-    char *next;
-    const char *states = request_query(q, "state");
-
-    if (states && !*states)
-        return error_set(e, ERR_USAGE, "state must name a state, as in state=queued,running");
-    if (parse_states(states, &filter.states, e) ||
-        request_query_int(q, "limit", 1, 1000, 50, &filter.limit, e) ||
-        parse_search(q, &filter, e) ||
-        store_job_search(q->app->store, &filter, &jobs, &total, &next, e))
-        return -(int)e->code;
-    struct json_text text = JSON_TEXT;
-    json_text_open(&text, NULL, '{');
-    json_text_open(&text, "jobs", '[');
-    for (size_t i = 0; i < jobs.count; i++) {
-        json_text_open(&text, NULL, '{');
-        job_members(&text, &jobs.items[i]);
-        json_text_close(&text, '}');
-    }
-    json_text_close(&text, ']');
-    if (next && !filter.sort)
-        json_text_raw(&text, "next", next);
-    else
-        json_text_string(&text, "next", next);
-    free(next);
-    json_text_integer(&text, "total", total);
-    json_text_close(&text, '}');
-    store_jobs_clear(&jobs);
-    return reply_json_text(r, 200, &text, e);
-}
-
-/* ---------------------------------------------------------------- GET /v1/jobs/ID, POST .../cancel
- */
+/* ---------------------------------------------------------------- routes */
 
 int handle_job_show(const struct request *q, struct reply *r, struct error *e)
 {

@@ -57,7 +57,7 @@ ended() { # ID
 
 document "$slurm" >"$work/base.json"
 for caller in "anyone $url" "an administrator unix:$socket"; do # over the unix socket the daemon's user is one
-    python3 "$top_srcdir/tests/api/client/grammar.py" "${caller##* }" "$work/base.json" "$canary" name,data.train,data.eval,model.init \
+    python3 "$top_srcdir/tests/api/client/grammar.py" "${caller##* }" "$work/base.json" "$canary" name,note,data.train,data.eval,model.init \
         "$work/accepted" >"$work/out" 2>"$work/err"
     is "$?:$(cat "$work/out")" "0:" "${caller% *}: all that a shell could take amiss is refused by every route"
     sed 's/^/# /' "$work/err"

@@ -42,6 +42,9 @@ like "$(cat "$work/drained")" "^$host\|job $id, crash: rank 0 on [^ ]* was ended
 is "$(wc -l <"$work/drained")" 1 "once"
 like "$(sql "select body from job_event where job_id = $id and type = 'warning'")" "node $host is drained: job $id" "an event says so"
 
+is "$(curl -sS "$url/v1/jobs?label=killed" | jq -c '[.total, (.jobs | length), .jobs[0].failure_label]')" '[1,1,"killed"]' "a list by label"
+is "$(curl -sS "$url/v1/jobs?label=killed&sort=name" | jq .total)" 1 "also of a sorted one"
+is "$(curl -sS "$url/v1/jobs?label=nothing" | jq .total)" 0 "of which there may be none"
 count() { curl -sS "$url/v1/failures" | jq ".rules[] | select(.label == \"$1\").count"; }
 is "$(count exit-seven) $(count bus-error) $(count disk-full)" "1 2 0" "failures are counted by attempt"
 is "$(curl -sS "$url/v1/failures" | jq .unlabelled)" 2 "and so are those without a label"

@@ -1,19 +1,22 @@
-/* Jobs that are looked for: by words, user, name and sweep, in another order than the newest first.
+/* Jobs that are looked for: by words, user, name, sweep, tags, star and a key of their documents,
+ * in another order than the newest first.
  */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/store/find/find.h"
 #include "daemon/store/sql.h"
 #include "daemon/store/store.h"
 #include "daemon/store/store_internal.h"
 
 static const char *const sorts[] = {
-    [STORE_SORT_NEWEST] = "newest",     [STORE_SORT_NAME] = "name",
-    [STORE_SORT_PRIORITY] = "priority", [STORE_SORT_TOP1] = "top1",
-    [STORE_SORT_LOSS] = "loss",         [STORE_SORT_SPEED] = "images_per_sec",
-    [STORE_SORT_TIME] = "ttt_seconds",  [STORE_SORT_FINISHED] = "finished_at",
+    [STORE_SORT_NEWEST] = "newest",       [STORE_SORT_NAME] = "name",
+    [STORE_SORT_PRIORITY] = "priority",   [STORE_SORT_TOP1] = "top1",
+    [STORE_SORT_LOSS] = "loss",           [STORE_SORT_SPEED] = "images_per_sec",
+    [STORE_SORT_TIME] = "ttt_seconds",    [STORE_SORT_FINISHED] = "finished_at",
+    [STORE_SORT_BEST_TOP1] = "best_top1",
 };
 
 const char *store_sort_name(size_t sort)
@@ -21,46 +24,44 @@ const char *store_sort_name(size_t sort)
     return sort < sizeof sorts / sizeof sorts[0] ? sorts[sort] : NULL;
 }
 
-/* "user:eve" and "token:eve" are both found by "eve". instr finds text as it is: no wildcards. */
-#define FOUND                                                                                      \
-    "from job where (?2 = '' or instr(?2, ',' || state || ',')) "                                  \
-    "and (?3 is null or submitted_by in (?3, 'user:' || ?3, 'token:' || ?3)) "                     \
-    "and (?4 is null or instr(lower(coalesce(name, '')), lower(?4))) "                             \
-    "and (?5 = 0 or submitted_by = 'sweep ' || ?5) "                                               \
-    "and (?6 is null or id = ?6 or instr(lower(coalesce(name, '') || char(10) || "                 \
-    "coalesce(reason, '') || char(10) || coalesce(submitted_by, '') || char(10) || "               \
-    "coalesce(json_extract(spec, '$.model.arch'), '') || char(10) || "                             \
-    "coalesce(json_extract(spec, '$.data.train'), '')), lower(?6)))"
-
 /* What a list is sorted by, rising; without it a job stands last, and the newest is first of those
- * that have the same. A page begins behind the job ?1 with the key ?9, whatever has become of that
- * job since. */
+ * that have the same. A page begins behind the job ?13 with the key ?16, whatever has become of
+ * that job since. */
 #define KEY                                                                                        \
-    "case ?8 when 1 then lower(name) when 2 then -priority when 3 then -top1 when 4 then loss "    \
-    "when 5 then -images_per_sec when 6 then ttt_seconds when 7 then -finished_at end"
+    "case ?15 when 1 then lower(name) when 2 then -priority when 3 then -top1 when 4 then loss "   \
+    "when 5 then -images_per_sec when 6 then ttt_seconds when 7 then -finished_at "                \
+    "when 8 then -best_top1 end"
 #define BEHIND                                                                                     \
-    " and (?1 = 0 or (?9 is null and " KEY " is null and id < ?1) or "                             \
-    "(?9 is not null and (" KEY " > ?9 or " KEY " is null or (" KEY " = ?9 and id < ?1)))) "
+    " and (?13 = 0 or (?16 is null and " KEY " is null and id < ?13) or "                          \
+    "(?16 is not null and (" KEY " > ?16 or " KEY " is null or (" KEY " = ?16 and id < ?13)))) "
 _Static_assert(STORE_SORT_NEWEST == 0 && STORE_SORT_NAME == 1 && STORE_SORT_PRIORITY == 2 &&
-                   STORE_SORT_FINISHED == 7,
+                   STORE_SORT_FINISHED == 7 && STORE_SORT_BEST_TOP1 == 8,
                "the numbers in KEY");
 
-/* format: of what is bound, from ?1 on. */
-static sqlite3_stmt *search_query(struct sql *c, const char *sql, const char *format,
-                                  const struct store_job_filter *f, struct error *e)
-{
-    char states[256] = "";
-    size_t used = 0;
+/* Where the search begins: at an index, if the filter has what it is over. */
+#define SEARCH(from)                                                                               \
+    {                                                                                              \
+        "select count(*) from " from FIND_FITS,                                                    \
+            "select id, " KEY " as key from " from FIND_FITS BEHIND                                \
+            "order by key nulls last, id desc limit ?14"                                           \
+    }
+static const struct search {
+    const char *count, *ids;
+} search_all = SEARCH("job where "),
+  search_tag = SEARCH("job_tag as first cross join job on job.id = first.job_id "
+                      "where first.tag = ?6 and "),
+  search_star = SEARCH("job indexed by job_starred where starred = 1 and "),
+  search_user = SEARCH("job indexed by job_by_submitter where "
+                       "submitted_by in (?2, 'user:' || ?2, 'token:' || ?2) and "),
+  search_sweep = SEARCH("job indexed by job_by_submitter where submitted_by = 'sweep ' || ?4 and ");
 
-    for (int state = 0; f->states && state < JOB_STATE_COUNT; state++)
-        if (f->states & 1u << state)
-            used += (size_t)snprintf(states + used, sizeof states - used, ",%s,",
-                                     job_state_name((enum job_state)state));
-    if (f->sort == STORE_SORT_NAME)
-        return sql_query(c, e, sql, format, f->after, states, f->user, f->name, f->sweep, f->text,
-                         f->limit, (int64_t)f->sort, f->after_key);
-    return sql_query(c, e, sql, format, f->after, states, f->user, f->name, f->sweep, f->text,
-                     f->limit, (int64_t)f->sort, f->after_key ? strtod(f->after_key, NULL) : NAN);
+static const struct search *search_of(const struct store_job_filter *f)
+{
+    return f->tags                             ? &search_tag
+           : f->sweep                          ? &search_sweep
+           : f->starred == STORE_STARRED_ALONE ? &search_star
+           : f->user                           ? &search_user
+                                               : &search_all;
 }
 
 /* All jobs in these states. Pages ask for it far more often than jobs change, and to count a
@@ -89,7 +90,10 @@ static int count_all(struct store *s, unsigned states, int64_t *total, struct er
 static int search_count(struct sql *c, const struct store_job_filter *f, int64_t *total,
                         struct error *e)
 {
-    sqlite3_stmt *row = search_query(c, "select count(*) " FOUND, "isssis", f, e);
+    struct find_words words;
+
+    find_words_of(f, &words);
+    sqlite3_stmt *row = sql_query(c, e, search_of(f)->count, FIND_FORMAT, FIND_BOUND(f, &words));
     int status = row ? sql_row(c, row, e) : -(int)ERR_INTERNAL;
 
     if (status > 0) {
@@ -116,13 +120,23 @@ static char *search_next(sqlite3_stmt *row)
     return written < 0 ? NULL : next;
 }
 
+static sqlite3_stmt *search_query(struct sql *c, const struct store_job_filter *f, struct error *e)
+{
+    const char *sql = search_of(f)->ids;
+    struct find_words words;
+
+    find_words_of(f, &words);
+    if (f->sort == STORE_SORT_NAME)
+        return sql_query(c, e, sql, FIND_FORMAT "iiis", FIND_BOUND(f, &words), f->after, f->limit,
+                         (int64_t)f->sort, f->after_key);
+    return sql_query(c, e, sql, FIND_FORMAT "iiid", FIND_BOUND(f, &words), f->after, f->limit,
+                     (int64_t)f->sort, f->after_key ? strtod(f->after_key, NULL) : NAN);
+}
+
 static int search_ids(struct sql *c, const struct store_job_filter *f, int64_t *ids, size_t *count,
                       char **next, struct error *e)
 {
-    static const char sql[] =
-        "select id, " KEY " as key " FOUND BEHIND "order by key nulls last, id desc limit ?7";
-    const char *format = f->sort == STORE_SORT_NAME ? "isssisiis" : "isssisiid";
-    sqlite3_stmt *row = search_query(c, sql, format, f, e);
+    sqlite3_stmt *row = search_query(c, f, e);
     int status = row ? 1 : -(int)ERR_INTERNAL;
 
     *count = 0;
@@ -136,10 +150,17 @@ static int search_ids(struct sql *c, const struct store_job_filter *f, int64_t *
     return status;
 }
 
+/* Does nothing but the states narrow the list down? */
+static bool search_takes_all(const struct store_job_filter *f)
+{
+    return !f->text && !f->user && !f->name && !f->sweep && !f->tags && !f->starred && !f->key &&
+           !f->label;
+}
+
 int store_job_search(struct store *s, const struct store_job_filter *filter,
                      struct store_jobs *jobs, int64_t *total, char **next, struct error *e)
 {
-    bool all = !filter->text && !filter->user && !filter->name && !filter->sweep;
+    bool all = search_takes_all(filter);
     bool plain = all && !filter->sort;
     int64_t *ids = calloc((size_t)filter->limit, sizeof *ids);
     size_t count = 0;

@@ -1,0 +1,320 @@
+/* GET /v1/jobs: the jobs that fit, in pages or in groups. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/job/job_options.h"
+#include "common/job/job_state.h"
+#include "daemon/http/handlers/job_json.h"
+#include "daemon/http/routes.h"
+#include "daemon/store/find/groups.h"
+
+#define PATH_BYTES 128
+
+/* What is asked for; the texts of the filter that are made stand beside it. */
+struct list_query {
+    struct store_job_filter filter;
+    char key[PATH_BYTES];
+    char *value;
+    bool groups;
+    char by[PATH_BYTES]; /* "$.optimizer.name"; "": by tag */
+};
+
+/* ---------------------------------------------------------------- what is asked for */
+
+static int list_parse_states(const char *text, unsigned *states, struct error *e)
+{
+    char name[32];
+
+    *states = 0;
+    while (text && *text) {
+        size_t length = strcspn(text, ",");
+        snprintf(name, sizeof name, "%.*s", (int)(length < sizeof name ? length : sizeof name - 1),
+                 text);
+        enum job_state state = job_state_of(name);
+        if (state == JOB_STATE_COUNT)
+            return error_set(e, ERR_USAGE,
+                             "there is no state \"%s\"; the states are queued, starting, running, "
+                             "evaluating, succeeded, failed and cancelled",
+                             name);
+        *states |= 1u << state;
+        text += length + (text[length] == ',');
+    }
+    return 0;
+}
+
+static int list_parse_sort(const char *text, enum store_sort *sort, struct error *e)
+{
+    char names[200] = "";
+    size_t used = 0;
+
+    for (size_t i = 0; text && store_sort_name(i); i++) {
+        if (strcmp(text, store_sort_name(i)) == 0) {
+            *sort = (enum store_sort)i;
+            return 0;
+        }
+        used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "",
+                                 store_sort_name(i));
+    }
+    return text ? error_set(e, ERR_USAGE, "sort must be one of %s, not \"%s\"", names, text) : 0;
+}
+
+/* Where a page begins: "ID", or "ID,KEY" of a list that is sorted by something else, as next says
+ * it.
+ */
+static int list_parse_after(const char *text, struct store_job_filter *filter, struct error *e)
+{
+    if (!text)
+        return 0;
+    size_t digits = strspn(text, "0123456789");
+    filter->after = digits > 0 && digits <= 18 ? strtoll(text, NULL, 10) : 0;
+    filter->after_key = text[digits] == ',' && filter->sort ? text + digits + 1 : NULL;
+    if (filter->after > 0 && (!text[digits] || filter->after_key))
+        return 0;
+    return error_set(e, ERR_USAGE,
+                     "after must be a whole number from 1%s, as next of the page before, not "
+                     "\"%s\"",
+                     filter->sort ? ", alone or with what the list is sorted by" : "", text);
+}
+
+/* "paper,table-2": all of them. */
+static int list_parse_tags(const char *text, struct store_job_filter *filter, struct error *e)
+{
+    const struct job_option *option = job_option_find("/tags");
+    size_t count = 0;
+
+    for (const char *at = text; at && *at; at += *at == ',') {
+        char tag[STORE_TAGS_BYTES];
+        size_t length = strcspn(at, ",");
+        snprintf(tag, sizeof tag, "%.*s", (int)length, at);
+        if (++count > option->most || (double)length > option->max ||
+            !job_text_right(JOB_TEXT_TAG, tag) || strcmp(at + length, ",") == 0)
+            break;
+        at += length;
+        if (!*at) {
+            filter->tags = text;
+            return 0;
+        }
+    }
+    return text ? error_set(e, ERR_USAGE,
+                            "tag must be a job's tag, or several of them with commas between "
+                            "them, not \"%.80s\": each is %s",
+                            text, job_text_expects(JOB_TEXT_TAG))
+                : 0;
+}
+
+static int list_parse_starred(const char *text, struct store_job_filter *filter, struct error *e)
+{
+    if (!text)
+        return 0;
+    if (strcmp(text, "true") != 0 && strcmp(text, "false") != 0)
+        return error_set(e, ERR_USAGE, "starred must be true or false, not \"%.80s\"", text);
+    filter->starred = strcmp(text, "true") == 0 ? STORE_STARRED_ALONE : STORE_STARRED_NOT;
+    return 0;
+}
+
+/* The row of a key as people write it, optimizer.name; its path in the document is written too.
+ * what: the parameter. */
+static const struct job_option *list_find_key(const char *what, const char *text, size_t length,
+                                              char path[PATH_BYTES], struct error *e)
+{
+    char pointer[PATH_BYTES - 8], near[PROBLEM_KEY_BYTES];
+
+    snprintf(pointer, sizeof pointer, "/%.*s", (int)(length < 100 ? length : 100), text);
+    for (char *at = pointer; (at = strchr(at, '.'));)
+        *at = '/';
+    const struct job_option *option = job_option_find(pointer);
+    const char *nearest = option ? NULL : job_option_nearest(pointer);
+    snprintf(path, PATH_BYTES, "$.%s", pointer + 1);
+    for (char *at = path; (at = strchr(at, '/'));)
+        *at = '.';
+    if (!option)
+        error_set(e, ERR_USAGE, "%s: there is no key %.*s in a job document%s%s%s", what,
+                  (int)(length < 100 ? length : 100), text, nearest ? "; did you mean " : "",
+                  nearest ? problem_key(nearest, near) : "", nearest ? "?" : "");
+    return option;
+}
+
+/* "optimizer.name=lars": what the document has there, which for a string need not be quoted. */
+static int list_parse_where(const char *text, struct list_query *l, struct error *e)
+{
+    const char *equals = text ? strchr(text, '=') : NULL;
+
+    if (text && (!equals || equals == text))
+        return error_set(e, ERR_USAGE,
+                         "where must be KEY=VALUE, as in where=optimizer.name=lars, not \"%.80s\"",
+                         text);
+    if (!text)
+        return 0;
+    const struct job_option *option =
+        list_find_key("where", text, (size_t)(equals - text), l->key, e);
+    if (!option)
+        return -(int)e->code;
+    json_t *value = json_loads(equals + 1, JSON_DECODE_ANY, NULL);
+    if (option->type == JOB_OPTION_STRING && !json_is_string(value) && !json_is_null(value)) {
+        json_decref(value);
+        value = NULL;
+    }
+    if (!value)
+        value = json_string(equals + 1);
+    l->value = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(16));
+    json_decref(value);
+    l->filter.key = l->key;
+    l->filter.value = l->value;
+    return l->value ? 0 : error_set(e, ERR_USAGE, "the value of where is not UTF-8");
+}
+
+static int list_parse_group(const char *text, struct list_query *l, struct error *e)
+{
+    static const enum store_sort sorts[] = {STORE_SORT_NEWEST, STORE_SORT_NAME,
+                                            STORE_SORT_BEST_TOP1, STORE_SORT_TIME};
+    bool known = false;
+
+    if (!text)
+        return 0;
+    l->groups = true;
+    for (size_t i = 0; i < sizeof sorts / sizeof sorts[0]; i++)
+        known = known || l->filter.sort == sorts[i];
+    if (!known)
+        return error_set(e, ERR_USAGE,
+                         "groups are sorted by name, best_top1 or ttt_seconds, or without sort by "
+                         "their number of jobs, not by %s",
+                         store_sort_name(l->filter.sort));
+    if (l->filter.after)
+        return error_set(e, ERR_USAGE, "groups have no pages: after does not go with group");
+    if (strcmp(text, "tag") == 0 || strcmp(text, "tags") == 0)
+        return 0;
+    return list_find_key("group", text, strlen(text), l->by, e) ? 0 : -(int)e->code;
+}
+
+static int list_parse(const struct request *q, struct list_query *l, struct error *e)
+{
+    struct store_job_filter *filter = &l->filter;
+    const char *states = request_query(q, "state");
+
+    filter->text = request_query(q, "q");
+    filter->user = request_query(q, "user");
+    filter->name = request_query(q, "name");
+    filter->label = request_query(q, "label");
+    if (filter->text && !*filter->text)
+        filter->text = NULL;
+    if (states && !*states)
+        return error_set(e, ERR_USAGE, "state must name a state, as in state=queued,running");
+    if (list_parse_states(states, &filter->states, e) ||
+        request_query_int(q, "limit", 1, 1000, 50, &filter->limit, e) ||
+        request_query_int(q, "sweep", 1, INT64_MAX, 0, &filter->sweep, e) ||
+        list_parse_tags(request_query(q, "tag"), filter, e) ||
+        list_parse_starred(request_query(q, "starred"), filter, e) ||
+        list_parse_where(request_query(q, "where"), l, e) ||
+        list_parse_sort(request_query(q, "sort"), &filter->sort, e) ||
+        list_parse_after(request_query(q, "after"), filter, e))
+        return -(int)e->code;
+    return list_parse_group(request_query(q, "group"), l, e);
+}
+
+/* ---------------------------------------------------------------- answers */
+
+static int list_reply_jobs(const struct request *q, const struct store_job_filter *filter,
+                           struct reply *r, struct error *e)
+{
+    struct store_jobs jobs;
+    int64_t total;
+    char *next;
+
+    if (store_job_search(q->app->store, filter, &jobs, &total, &next, e))
+        return -(int)e->code;
+    struct json_text text = JSON_TEXT;
+    json_text_open(&text, NULL, '{');
+    json_text_open(&text, "jobs", '[');
+    for (size_t i = 0; i < jobs.count; i++) {
+        json_text_open(&text, NULL, '{');
+        job_members(&text, &jobs.items[i]);
+        json_text_close(&text, '}');
+    }
+    json_text_close(&text, ']');
+    if (next && !filter->sort)
+        json_text_raw(&text, "next", next);
+    else
+        json_text_string(&text, "next", next);
+    free(next);
+    json_text_integer(&text, "total", total);
+    json_text_close(&text, '}');
+    store_jobs_clear(&jobs);
+    return reply_json_text(r, 200, &text, e);
+}
+
+static void list_add_best(struct json_text *t, const struct store_group *g)
+{
+    if (!g->best_id) {
+        json_text_raw(t, "best", NULL);
+        return;
+    }
+    json_text_open(t, "best", '{');
+    json_text_integer(t, "id", g->best_id);
+    json_text_string(t, "name", g->best_name);
+    json_text_real(t, "top1", g->best_top1);
+    json_text_integer(t, "step", g->best_step);
+    json_text_real(t, "epoch", g->best_epoch);
+    json_text_real(t, "at", g->best_at);
+    json_text_close(t, '}');
+}
+
+static void list_add_group(struct json_text *t, const struct store_group *g)
+{
+    json_text_open(t, NULL, '{');
+    json_text_raw(t, "value", g->value);
+    json_text_integer(t, "jobs", g->jobs);
+    json_text_open(t, "states", '{');
+    for (int i = 0; i < JOB_STATE_COUNT; i++)
+        if (g->states[i])
+            json_text_integer(t, job_state_name((enum job_state)i), g->states[i]);
+    json_text_close(t, '}');
+    list_add_best(t, g);
+    json_text_rounded(t, "mean_ttt_seconds", g->mean_ttt_seconds);
+    json_text_integer(t, "images", g->images);
+    json_text_close(t, '}');
+}
+
+/* As a list of jobs, without jobs: what fits is counted, and stands in groups. */
+static int list_reply_groups(const struct request *q, const struct list_query *l, struct reply *r,
+                             struct error *e)
+{
+    struct store_job_filter one = l->filter;
+    struct store_groups groups;
+    struct store_jobs jobs;
+    char *next;
+    int64_t total;
+
+    one.limit = 1;
+    one.sort = STORE_SORT_NEWEST;
+    if (store_job_search(q->app->store, &one, &jobs, &total, &next, e))
+        return -(int)e->code;
+    free(next);
+    store_jobs_clear(&jobs);
+    if (store_job_groups(q->app->store, &l->filter, *l->by ? l->by : NULL, &groups, e))
+        return -(int)e->code;
+    struct json_text text = JSON_TEXT;
+    json_text_open(&text, NULL, '{');
+    json_text_raw(&text, "jobs", "[]");
+    json_text_open(&text, "groups", '[');
+    for (size_t i = 0; i < groups.count; i++)
+        list_add_group(&text, &groups.items[i]);
+    json_text_close(&text, ']');
+    json_text_integer(&text, "group_count", groups.total);
+    json_text_raw(&text, "next", NULL);
+    json_text_integer(&text, "total", total);
+    json_text_close(&text, '}');
+    store_groups_clear(&groups);
+    return reply_json_text(r, 200, &text, e);
+}
+
+int handle_job_list(const struct request *q, struct reply *r, struct error *e)
+{
+    struct list_query l = {.filter.order = STORE_NEWEST_FIRST};
+    int status = list_parse(q, &l, e);
+
+    if (!status)
+        status = l.groups ? list_reply_groups(q, &l, r, e) : list_reply_jobs(q, &l.filter, r, e);
+    free(l.value);
+    return status;
+}
