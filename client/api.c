@@ -334,7 +334,7 @@ static int api_parse_json(const char *path, const struct buffer *answer, json_t 
         return error_set(e, ERR_INTERNAL, "%s answered %s with something that is not JSON (%s)",
                          client.server, path, where.text);
     if (!client.json) /* for a terminal; only a batch script has lines */
-        printable_json(*json, "sbatch");
+        printable_json(*json, "sbatch note");
     return 0;
 }
 
@@ -437,7 +437,9 @@ int api_get(const char *path, json_t **json, struct error *e)
     return code;
 }
 
-int api_post(const char *path, const char *body, size_t bytes, json_t **json, struct error *e)
+/* method NULL: POST. */
+static int api_send(const char *method, const char *path, const char *body, size_t bytes,
+                    json_t **json, struct error *e)
 {
     struct buffer answer = BUFFER(API_ANSWER_LIMIT_BYTES);
     CURL *curl = api_prepare(e);
@@ -450,6 +452,8 @@ int api_post(const char *path, const char *body, size_t bytes, json_t **json, st
     headers =
         curl_slist_append(curl_slist_append(headers, "Content-Type: application/json"), "Expect:");
     curl_easy_setopt(curl, CURLOPT_POST, 1L);
+    if (method)
+        curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, method);
     curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body ? body : "");
     curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)(body ? bytes : 0));
     int code = perform_and_free(curl, path, headers, &answer, e);
@@ -457,6 +461,16 @@ int api_post(const char *path, const char *body, size_t bytes, json_t **json, st
         code = api_parse_json(path, &answer, json, e);
     buffer_clear(&answer);
     return code;
+}
+
+int api_post(const char *path, const char *body, size_t bytes, json_t **json, struct error *e)
+{
+    return api_send(NULL, path, body, bytes, json, e);
+}
+
+int api_patch(const char *path, const char *body, json_t **json, struct error *e)
+{
+    return api_send("PATCH", path, body, strlen(body), json, e);
 }
 
 int api_delete(const char *path, json_t **json, struct error *e)

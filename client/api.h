@@ -27,6 +27,9 @@ int api_get_file(const char *path, FILE *out, struct error *e);
 int api_get(const char *path, json_t **answer, struct error *e);
 int api_post(const char *path, const char *body, size_t bytes, json_t **answer, struct error *e);
 
+/* The body is a text of JSON. */
+int api_patch(const char *path, const char *body, json_t **answer, struct error *e);
+
 int api_delete(const char *path, json_t **answer, struct error *e);
 
 /* GET of text. The caller frees *text, which is NUL-terminated behind its *bytes bytes. */

@@ -24,7 +24,7 @@
 #include "client/settings.h"
 #include "common/error.h"
 
-#define CMD_OPTIONS_MAX  14
+#define CMD_OPTIONS_MAX  18
 #define CMD_OPERANDS_MAX 20
 #define CMD_REPEATED_MAX 64 /* of KEY=VALUE options */
 
@@ -131,6 +131,11 @@ extern const struct cmd cmd_cancel_entry;
 extern const struct cmd cmd_hold_entry;
 extern const struct cmd cmd_release_entry;
 extern const struct cmd cmd_priority_entry;
+extern const struct cmd cmd_tag_entry;
+extern const struct cmd cmd_note_entry;
+extern const struct cmd cmd_rename_entry;
+extern const struct cmd cmd_star_entry;
+extern const struct cmd cmd_unstar_entry;
 extern const struct cmd cmd_clone_entry;
 extern const struct cmd cmd_resume_entry;
 extern const struct cmd cmd_rm_entry;

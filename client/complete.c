@@ -109,11 +109,19 @@ static void offer_list(const struct cursor *c, const char *path, const char *lis
     if (api_get(path, &answer, &ignored))
         return;
     json_array_foreach (json_object_get(answer, list), i, item) {
+        if (json_is_null(json_object_get(item, key)))
+            continue; /* jobs without a tag */
         char *word = print_value(json_object_get(item, key));
         complete_offer(c, word, json_string_value(json_object_get(item, remark)));
         free(word);
     }
     json_decref(answer);
+}
+
+/* Tags that jobs have. */
+static void offer_tags(const struct cursor *c)
+{
+    offer_list(c, "/v1/jobs?group=tag&limit=200", "groups", "value", "");
 }
 
 static void offer_choices(const struct cursor *c, const char *pointer)
@@ -194,6 +202,8 @@ static void offer_kind(struct cursor c, const char *kind, size_t length, int ope
         offer_keys(c);
     else if (strncmp(kind, "node", length) == 0)
         offer_list(&c, "/v1/nodes", "nodes", "name", "verdict");
+    else if (strncmp(kind, "tag", length) == 0)
+        offer_tags(&part);
     else if (strncmp(kind, "sweep", length) == 0 && operand > 0)
         offer_list(&c, "/v1/sweeps", "sweeps", "id", "name");
     else if (strncmp(kind, "token", length) == 0 && operand > 0)
@@ -201,7 +211,7 @@ static void offer_kind(struct cursor c, const char *kind, size_t length, int ope
     else if (*kind == '/')
         offer_choices(&c, kind);
     else if (memchr(kind, '|', length) && operand == 0)
-        offer_words(&c, kind, length);
+        offer_words(&part, kind, length);
 }
 
 static void offer_kinds(struct cursor c, const char *kinds, int operand)

@@ -7,8 +7,10 @@
 #include "client/api.h"
 #include "client/cmd.h"
 #include "client/views/human.h"
+#include "common/buffer.h"
 #include "common/clock.h"
 #include "common/json.h"
+#include "common/needed.h"
 
 static const struct {
     const char *state, *color;
@@ -46,6 +48,8 @@ void job_read(const json_t *json, struct job *job)
         .ttt_seconds = json_get_number(json, "ttt_seconds", NAN),
         .top1 = json_get_number(json, "top1", NAN),
         .top5 = json_get_number(json, "top5", NAN),
+        .best_top1 = json_get_number(json, "best_top1", NAN),
+        .best_top1_step = json_get_number(json, "best_top1_step", NAN),
         .global_batch = json_get_number(json, "global_batch", NAN),
         .estimated_start = json_get_number(json, "estimated_start", NAN),
         .checkpoint_step = json_get_number(json, "checkpoint_step", NAN),
@@ -56,6 +60,27 @@ void job_read(const json_t *json, struct job *job)
         .left_high = json_get_number(left, "high", NAN),
         .read_at = clock_now(),
     };
+}
+
+char *job_tags_words(const json_t *json)
+{
+    struct buffer words = BUFFER((size_t)64 << 10);
+    const json_t *tag;
+    size_t i;
+
+    buffer_printf(&words, "%s", "");
+    json_array_foreach (json_object_get(json, "tags"), i, tag)
+        buffer_printf(&words, "%s%s", i ? ", " : "", json_string_value(tag));
+    return needed(buffer_take(&words, NULL));
+}
+
+char *job_note_words(const json_t *json)
+{
+    char *words = needed(strdup(json_get_text(json, "note", "")));
+
+    for (char *at = words; (at = strpbrk(at, "\n\t"));)
+        *at = ' ';
+    return words;
 }
 
 static void job_read_number(double *field, const json_t *body, const char *key)

@@ -17,11 +17,12 @@ struct job {
     double evaluated_images, eval_images; /* of a job that evaluates only */
     double loss, lr, images_per_sec;
     double ttt_seconds, top1, top5; /* fractions */
-    double global_batch;            /* images a step */
-    double estimated_start;         /* of a queued job, Unix seconds */
+    double best_top1, best_top1_step;
+    double global_batch;    /* images a step */
+    double estimated_start; /* of a queued job, Unix seconds */
     double checkpoint_step, restarts, attempt;
     double left, left_low,
-        left_high;  /* of an active job: seconds to its end, as the daemon thinks */
+        left_high; /* of an active job: seconds to its end, as the daemon thinks */
     double read_at; /* when, Unix seconds */
 };
 
@@ -30,6 +31,10 @@ void job_read(const json_t *json, struct job *job);
 /* What an event of the live stream says of it: step, speed, accuracy. Not the state: whoever sees
  * it change asks for the job. True: something changed. */
 bool job_take_event(struct job *job, const char *type, const json_t *body);
+
+/* "baseline, paper": the tags in the API's JSON of a job; the caller frees it. */
+char *job_tags_words(const json_t *json);
+char *job_note_words(const json_t *json); /* likewise, its note in one line */
 
 /* GET /v1/jobs/ID. *json is a new reference that the strings of *job borrow from. */
 int job_fetch(long id, json_t **json, struct job *job, struct error *e);

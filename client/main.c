@@ -26,6 +26,8 @@ static int unknown_command(const char *name)
         {"remove", "rm"    },
         {"kill",   "cancel"},
         {"run",    "submit"},
+        {"mv",     "rename"},
+        {"label",  "tag"   },
         {"log",    "logs"  },
         {"top",    "watch" },
         {"follow", "watch" },

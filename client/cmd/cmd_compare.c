@@ -27,14 +27,16 @@ static char *steps_words(char *text, size_t bytes, double value)
 }
 
 static const struct result results[] = {
-    {"steps",         offsetof(struct job, step),           steps_words,    0 },
-    {"epoch",         offsetof(struct job, epoch),          human_number,   0 },
-    {"loss",          offsetof(struct job, loss),           human_number,   -1},
-    {"top-1",         offsetof(struct job, top1),           human_percent,  1 },
-    {"top-5",         offsetof(struct job, top5),           human_percent,  1 },
-    {"speed",         offsetof(struct job, images_per_sec), human_rate,     1 },
-    {"time to train", offsetof(struct job, ttt_seconds),    human_duration, -1},
-    {"global batch",  offsetof(struct job, global_batch),   steps_words,    0 },
+    {"steps",         offsetof(struct job, step),             steps_words,    0 },
+    {"epoch",         offsetof(struct job, epoch),            human_number,   0 },
+    {"loss",          offsetof(struct job, loss),             human_number,   -1},
+    {"top-1",         offsetof(struct job, top1),             human_percent,  1 },
+    {"best top-1",    offsetof(struct job, best_top1),        human_percent,  1 },
+    {"at step",       offsetof(struct job, best_top1_step),   steps_words,    0 },
+    {"top-5",         offsetof(struct job, top5),             human_percent,  1 },
+    {"speed",         offsetof(struct job, images_per_sec),   human_rate,     1 },
+    {"time to train", offsetof(struct job, ttt_seconds),      human_duration, -1},
+    {"global batch",  offsetof(struct job, global_batch),     steps_words,    0 },
 };
 
 static double compare_value(const struct job *job, const struct result *result)
@@ -80,6 +82,24 @@ static struct libscols_table *make_table(const struct job *jobs, int count)
         table_column(table, text, TABLE_RIGHT);
     }
     return table;
+}
+
+/* A row of texts if some job has one. */
+static void compare_label_row(struct libscols_table *table, const json_t *list, int count,
+                              const char *name, char *words(const json_t *job))
+{
+    struct libscols_line *line = NULL;
+
+    for (int i = 0; i < count; i++) {
+        char *text = words(json_array_get(list, (size_t)i));
+        if (*text && !line) {
+            line = table_line(table);
+            table_set(line, 0, name);
+        }
+        if (line)
+            table_set_cut(line, (size_t)i + 1, text, job_room(count));
+        free(text);
+    }
 }
 
 static void name_rows(struct libscols_table *table, const struct job *jobs, int count)
@@ -147,6 +167,8 @@ static void print_comparison(const json_t *answer)
             job_read(item, &read[count++]);
     struct libscols_table *table = make_table(read, count);
     name_rows(table, read, count);
+    compare_label_row(table, jobs, count, "tags", job_tags_words);
+    compare_label_row(table, jobs, count, "note", job_note_words);
     for (i = 0; i < sizeof results / sizeof results[0]; i++)
         result_row(table, read, count, &results[i]);
     table_finish(table);

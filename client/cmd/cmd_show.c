@@ -54,6 +54,11 @@ static void progress_rows(struct libscols_table *table, const struct job *job)
     show_add_row(table, "time left",
                  job_left_words(left, sizeof left, job_time_left(job, clock_now())));
     show_add_row(table, "top-1", human_percent(text, sizeof text, job->top1));
+    if (!isnan(job->best_top1) && job->best_top1 != job->top1) {
+        snprintf(text, sizeof text, "%s at step %.0f",
+                 human_percent(left, HUMAN_BYTES, job->best_top1), job->best_top1_step);
+        show_add_row(table, "best top-1", text);
+    }
     show_add_row(table, "top-5", human_percent(text, sizeof text, job->top5));
     show_add_row(table, "time to train", human_duration(text, sizeof text, job->ttt_seconds));
 }
@@ -167,6 +172,24 @@ static void slurm_row(struct libscols_table *table, const json_t *slurm)
     free(number);
 }
 
+/* What people have written on it. */
+static void show_labels(struct libscols_table *table, const json_t *json)
+{
+    char *tags = job_tags_words(json);
+    const char *note = json_get_text(json, "note", "");
+
+    show_add_row(table, "tags", tags);
+    show_add_row(table, "starred", json_is_true(json_object_get(json, "starred")) ? "yes" : "");
+    for (const char *what = "note"; *note; what = "") {
+        char *line = strndup(note, strcspn(note, "\n"));
+        show_add_row(table, what, line && *line ? line : " ");
+        note += strcspn(note, "\n");
+        note += *note == '\n';
+        free(line);
+    }
+    free(tags);
+}
+
 static char *human_step(char *text, size_t bytes, double step)
 {
     snprintf(text, bytes, "step %.0f", step);
@@ -184,6 +207,7 @@ static void print_job(const struct job *job, const json_t *json)
     snprintf(id, sizeof id, "%ld", job->id);
     show_add_row(table, "job", id);
     show_add_row(table, "name", job->name);
+    show_labels(table, json);
     struct libscols_line *line = table_line(table);
     table_set(line, 0, "state");
     table_set(line, 1, job->state);

@@ -59,7 +59,7 @@ in_bash() { # WORD...: as bash cuts them
     bash in_bash.sh "$top_srcdir/etc/completions" "$@" | sort | tr '\n' ' '
 }
 is "$(in_bash trainctl su)" "submit " "bash: a command"
-is "$(in_bash trainctl list --st)" "--state " "bash: an option"
+is "$(in_bash trainctl list --stat)" "--state " "bash: an option"
 is "$(in_bash trainctl list --state = run)" "running " "bash: a value behind =, which bash takes for a word"
 is "$(in_bash trainctl submit --set lr.decay = co)" "cosine " "bash: a value of a key"
 is "$(in_bash trainctl submit jo)" "job.json joker " "bash: files"
@@ -96,7 +96,7 @@ in_zsh() { # TEXT REGEX NAME
     like "$(timeout 30 zsh -f in_zsh "$top_srcdir/etc/completions" "$1" "$2" 2>&1)" "$2" "zsh: $3"
 }
 in_zsh 'trainctl submi' 'submit ' "a command"
-in_zsh 'trainctl list --sta' 'list --state ' "an option"
+in_zsh 'trainctl list --stat' 'list --state ' "an option"
 in_zsh 'trainctl list --state run' 'running ' "a value"
 in_zsh 'trainctl submit --set lr.decay=cos' 'lr.decay=cosine' "a value of a key"
 in_zsh 'trainctl submit jok' 'joker' "files"

@@ -1,0 +1,234 @@
+/* trainctl tag, note, rename, star, unstar: what people write on a job, in any state. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/api.h"
+#include "client/cmd.h"
+#include "client/job.h"
+#include "client/views/print.h"
+#include "common/buffer.h"
+#include "common/json.h"
+
+#define NOTE_READ_BYTES (64u << 10) /* more than the daemon takes: it says what is too much */
+
+/* Changes one job; told: what is printed behind its id. */
+static int label_patch(long id, const json_t *change, const char *told, struct error *e)
+{
+    char path[64], *body = json_dumps(change, JSON_COMPACT);
+    json_t *answer = NULL;
+
+    if (!body)
+        return error_set(e, ERR_USAGE, "what is to be written is not UTF-8");
+    snprintf(path, sizeof path, "/v1/jobs/%ld", id);
+    int code = api_patch(path, body, &answer, e);
+    free(body);
+    if (code < 0)
+        return code;
+    char *tags = job_tags_words(answer);
+    if (client.json)
+        print_json(answer);
+    else if (told)
+        printf("job %ld %s\n", id, told);
+    else
+        printf("job %ld has %s%s\n", id, *tags ? "tags " : "no tags", tags);
+    free(tags);
+    json_decref(answer);
+    return 0;
+}
+
+/* Every operand from the first on; steals change, which may be NULL: not UTF-8. */
+static int label_each(const struct cmd_args *args, json_t *change, const char *told)
+{
+    long ids[CMD_OPERANDS_MAX];
+    struct error e;
+    int code = 0;
+
+    if (!change) {
+        error_set(&e, ERR_USAGE, "what is to be written is not UTF-8");
+        return cmd_fail(&e);
+    }
+    if (cmd_job_ids(args, ids, &e) < 0) {
+        json_decref(change);
+        return cmd_fail(&e);
+    }
+    for (int i = 0; i < args->operand_count; i++)
+        if (label_patch(ids[i], change, told, &e) < 0)
+            code = cmd_fail(&e);
+    json_decref(change);
+    return code;
+}
+
+/* "a,b" as a list; NULL: not given. */
+static json_t *label_list(const char *text)
+{
+    json_t *list = text ? json_array() : NULL;
+
+    for (const char *at = text; at && *at; at += *at == ',') {
+        size_t length = strcspn(at, ",");
+        json_array_append_new(list, json_stringn(at, length));
+        at += length;
+    }
+    return list;
+}
+
+static int cmd_tag(int argc, char **argv)
+{
+    struct cmd_args args;
+    int done = cmd_parse(&args, argc, argv);
+
+    if (done >= 0)
+        return done;
+    const char *add = cmd_value(&args, "add"), *remove = cmd_value(&args, "remove");
+    bool clear = cmd_flag(&args, "clear");
+    if (!add && !remove && !clear)
+        return cmd_usage(args.cmd,
+                         "--add T, --remove T or --clear is missing, as in \"trainctl tag "
+                         "--add baseline 7\"");
+    json_t *change =
+        json_pack("{s:o*, s:o*}", "add_tags", label_list(add), "remove_tags", label_list(remove));
+    if (clear)
+        json_object_set_new(change, "tags", json_null());
+    return label_each(&args, change, NULL);
+}
+
+static int cmd_star(int argc, char **argv)
+{
+    struct cmd_args args;
+    int done = cmd_parse(&args, argc, argv);
+
+    if (done >= 0)
+        return done;
+    return label_each(&args, json_pack("{s:b}", "starred", 1), "is starred");
+}
+
+static int cmd_unstar(int argc, char **argv)
+{
+    struct cmd_args args;
+    int done = cmd_parse(&args, argc, argv);
+
+    if (done >= 0)
+        return done;
+    return label_each(&args, json_pack("{s:b}", "starred", 0), "is not starred");
+}
+
+/* The first operand alone is a job. */
+static int label_one(struct cmd_args *args, const char *key, const char *text, const char *told)
+{
+    args->operand_count = 1;
+    return label_each(args, json_pack("{s:s?}", key, text && *text ? text : NULL), told);
+}
+
+static int cmd_rename(int argc, char **argv)
+{
+    struct cmd_args args;
+    int done = cmd_parse(&args, argc, argv);
+
+    if (done >= 0)
+        return done;
+    const char *name = args.operands[1];
+    return label_one(&args, "name", name, *name ? "has its new name" : "has no name now");
+}
+
+/* Standard input without the line ends behind it: the caller frees it. */
+static char *label_read_note(void)
+{
+    struct buffer text = BUFFER(NOTE_READ_BYTES);
+    char part[4096];
+    size_t bytes;
+
+    while ((bytes = fread(part, 1, sizeof part, stdin)) > 0)
+        if (!buffer_append(&text, part, bytes))
+            break;
+    char *note = buffer_take(&text, &bytes);
+    while (note && bytes > 0 && note[bytes - 1] == '\n')
+        note[--bytes] = '\0';
+    return note;
+}
+
+static int label_show_note(const struct cmd_args *args)
+{
+    struct error e;
+    struct job job;
+    json_t *json;
+    long id;
+
+    if (cmd_job_id(args->operands[0], &id, &e) < 0 || job_fetch(id, &json, &job, &e) < 0)
+        return cmd_fail(&e);
+    const char *note = json_get_text(json, "note", NULL);
+    if (client.json)
+        print_json(json_object_get(json, "note"));
+    else if (note)
+        puts(note); /* the daemon takes no characters that a terminal obeys */
+    json_decref(json);
+    return 0;
+}
+
+static int cmd_note(int argc, char **argv)
+{
+    struct cmd_args args;
+    int done = cmd_parse(&args, argc, argv);
+
+    if (done >= 0)
+        return done;
+    const char *text = args.operands[1];
+    if (args.operand_count == 1)
+        return label_show_note(&args);
+    char *read = strcmp(text, "-") == 0 ? label_read_note() : NULL;
+    text = read ? read : text;
+    int code = label_one(&args, "note", text, *text ? "has its note" : "has no note now");
+    free(read);
+    return code;
+}
+
+/* clang-format off */
+const struct cmd cmd_tag_entry = {
+    .name = "tag",
+    .synopsis = "[--add T,T] [--remove T,T] [--clear] ID...",
+    .help = "add tags to jobs, or remove them",
+    .run = cmd_tag,
+    .min_operands = 1,
+    .max_operands = CMD_OPERANDS_MAX,
+    .completion = "job",
+    .options = {
+        {"add", 'a', "T,T", "tags to add, with commas between them; others stay", "tag"},
+        {"remove", 'r', "T,T", "tags to remove", "tag"},
+        {"clear", 0, NULL, "remove all tags first", NULL},
+    },
+};
+const struct cmd cmd_note_entry = {
+    .name = "note",
+    .synopsis = "ID [TEXT|-]",
+    .help = "write a note on a job (-: from standard input; \"\" removes it), or print it",
+    .run = cmd_note,
+    .min_operands = 1,
+    .max_operands = 2,
+    .completion = "job",
+};
+const struct cmd cmd_rename_entry = {
+    .name = "rename",
+    .synopsis = "ID NAME",
+    .help = "give a job another name; \"\" removes it",
+    .run = cmd_rename,
+    .min_operands = 2,
+    .max_operands = 2,
+    .completion = "job",
+};
+const struct cmd cmd_star_entry = {
+    .name = "star",
+    .synopsis = "ID...",
+    .help = "star jobs, to find them by list --starred",
+    .run = cmd_star,
+    .min_operands = 1,
+    .max_operands = CMD_OPERANDS_MAX,
+    .completion = "job",
+};
+const struct cmd cmd_unstar_entry = {
+    .name = "unstar",
+    .synopsis = "ID...",
+    .help = "remove the star of jobs",
+    .run = cmd_unstar,
+    .min_operands = 1,
+    .max_operands = CMD_OPERANDS_MAX,
+    .completion = "job",
+};
+/* clang-format on */

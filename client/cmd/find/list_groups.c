@@ -1,0 +1,70 @@
+/* The groups of trainctl list --group. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "client/cmd/find/list.h"
+#include "client/views/human.h"
+#include "client/views/print.h"
+#include "client/views/table.h"
+#include "common/json.h"
+
+/* Of these states together. */
+static void groups_set_states(struct libscols_line *line, size_t column, const json_t *group,
+                              const char *const names[])
+{
+    const json_t *states = json_object_get(group, "states");
+    char text[HUMAN_BYTES];
+    long long count = 0;
+
+    for (size_t i = 0; names[i]; i++)
+        count += json_get_integer(states, names[i], 0);
+    table_set(line, column, count ? human_count(text, sizeof text, count) : "-");
+}
+
+static void groups_add(struct libscols_table *table, const json_t *group)
+{
+    static const char *const active[] = {"queued", "starting", "running", "evaluating", NULL};
+    static const char *const succeeded[] = {"succeeded", NULL};
+    static const char *const failed[] = {"failed", "cancelled", NULL};
+    const json_t *best = json_object_get(group, "best"), *value = json_object_get(group, "value");
+    struct libscols_line *line = table_line(table);
+    char text[2 * HUMAN_BYTES], *words = json_is_null(value) ? NULL : print_value(value);
+
+    table_set(line, 0, words ? words : "-");
+    free(words);
+    table_set(line, 1, human_count(text, sizeof text, json_get_integer(group, "jobs", 0)));
+    groups_set_states(line, 2, group, active);
+    groups_set_states(line, 3, group, succeeded);
+    groups_set_states(line, 4, group, failed);
+    table_set(line, 5, human_percent(text, sizeof text, json_get_number(best, "top1", NAN)));
+    snprintf(text, sizeof text, json_is_object(best) ? "%lld" : "-",
+             (long long)json_get_integer(best, "id", 0));
+    table_set(line, 6, text);
+    snprintf(text, sizeof text, json_is_object(best) ? "step %lld" : "-",
+             (long long)json_get_integer(best, "step", 0));
+    table_set(line, 7, text);
+    table_set(line, 8,
+              human_duration(text, sizeof text, json_get_number(group, "mean_ttt_seconds", NAN)));
+    table_set(line, 9, human_count(text, sizeof text, json_get_integer(group, "images", 0)));
+}
+
+void list_print_groups(const json_t *answer, const char *key)
+{
+    static const char *const headings[] = {"JOBS",   "ACTIVE", "SUCCEEDED", "FAILED", "BEST TOP-1",
+                                           "OF JOB", "AT",     "MEAN TIME", "IMAGES"};
+    struct libscols_table *table = table_create(1);
+    const json_t *groups = json_object_get(answer, "groups"), *group;
+    size_t i;
+
+    table_column(table, key, 0);
+    for (i = 0; i < sizeof headings / sizeof headings[0]; i++)
+        table_column(table, headings[i], TABLE_RIGHT);
+    json_array_foreach (groups, i, group)
+        groups_add(table, group);
+    table_finish(table);
+    long long all = json_get_integer(answer, "group_count", 0);
+    if (all > (long long)json_array_size(groups))
+        fprintf(stderr, "%zu of %lld groups shown; --limit N shows more\n", json_array_size(groups),
+                all);
+}

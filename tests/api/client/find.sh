@@ -1,0 +1,102 @@
+#!/usr/bin/env bash
+# trainctl finds, groups and labels jobs, in the daemon's words and in columns that are asked for.
+# shellcheck source=tests/api/runs.sh.inc
+. "$(dirname "$0")/../runs.sh.inc"
+trainctl=$top_builddir/trainctl
+unset TRAINCTL_TOKEN
+export NO_COLOR=1
+
+start_runs
+export TRAINCTL_SERVER=$url
+one='{"workers_per_node": 1, "threads_per_worker": 1}'
+submit 'first eval=1' "$one" '{"tags": ["paper"], "note": "one\ntwo", "optimizer": {"name": "lars"}}'
+submit second "$one"
+submit third "$one"
+for id in 1 2 3; do ok "job $id ends" wait_state "$id" succeeded; done
+sql 'update job set top1 = 0.5 where id = 1' # as an evaluation behind the best one leaves it
+run() { # ARGUMENT...: sets $out, $err, $code
+    out=$("$trainctl" "$@" 2>"$work/err") && code=0 || code=$?
+    err=$(<"$work/err")
+}
+rows() { tail -n +2 <<<"$out" | sed -E 's/ +/ /g; s/^ //; s/ $//'; }
+
+run tag --add baseline,x:1 --remove paper 1 2
+is "$code $out" "0 job 1 has tags baseline, x:1
+job 2 has tags baseline, x:1" "tag: of several jobs"
+run tag --remove x:1 2
+is "$out" "job 2 has tags baseline" "tag --remove"
+run tag --clear --add only 2
+is "$out" "job 2 has tags only" "tag --clear first"
+run tag --clear 2
+is "$out" "job 2 has no tags" "tag --clear"
+run tag --add 'a b' 1
+is "$code" 2 "a wrong tag"
+like "$err" 'add_tags\[0\].*letters, digits' "names what is wrong"
+run tag 1
+is "$code" 2 "tag of nothing"
+run tag --add x 1 99
+is "$code" 3 "one job that there is not: the others are done, and it fails"
+run tag --remove x 1
+
+run star 1 3
+is "$code $(sql 'select group_concat(id) from job where starred')" "0 1,3" "star"
+run unstar 3
+is "$code $(sql 'select group_concat(id) from job where starred')" "0 1" "unstar"
+run rename 3 "a new name"
+is "$code $(job 3 name)" "0 a new name" "rename"
+run note 1
+is "$out" "one
+two" "note: printed"
+printf 'from\nstdin\n\n' | "$trainctl" note 2 - >/dev/null
+is "$(job 2 note)" "from
+stdin" "note -: from standard input"
+run note 2 ""
+is "$code $(job 2 note)" "0 null" "an empty note removes it"
+run note 2 "$(printf 'x%.0s' {1..5000})"
+is "$code" 2 "a note too long"
+run --json star 1
+is "$(jq -c '[.id, .starred]' <<<"$out")" '[1,true]' "--json gives the job"
+
+run list --tag baseline --columns id,name,tags,best_top1,top1,best_at,note
+is "$(head -n 1 <<<"$out" | sed -E 's/ +/ /g; s/^ //; s/ $//')" "ID NAME TAGS BEST TOP-1 BEST AT NOTE" "list --columns: in this order"
+is "$(rows)" "1 first eval=1 baseline, x:1 75.00 % 50.00 % step 4 one two" "with what they hold"
+run list --starred --columns id
+is "$(rows)" 1 "list --starred"
+run list -q TWO --columns id
+is "$(rows)" 1 "list -q: words of a note"
+run list --where optimizer.name=lars --columns id
+is "$(rows)" 1 "list --where"
+run list --sort best_top1 --columns id
+is "$(rows | head -n 1)" 1 "list --sort best_top1"
+run list
+like "$(head -n 1 <<<"$out")" 'ID +\* +NAME .*TOP-1 +BEST' "list: the star and the best evaluation, where jobs have some"
+run list --state succeeded --name second
+like "$(head -n 1 <<<"$out")" 'TOP-1 +IMAGES/S' "and not where they have none"
+run list --columns id,nmae
+is "$code" 2 "a column that there is not"
+like "$err" 'name' "names the right one"
+run list --tag nobody
+is "$code $out" "0 no job fits" "what fits nothing"
+
+run list --group tag
+is "$(rows | cut -d' ' -f1-5)" "- 2 - 2 -
+baseline 1 - 1 -
+x:1 1 - 1 -" "list --group tag"
+run list --group optimizer.name --sort best_top1
+is "$(rows | head -n 1 | cut -d' ' -f1,2,6-10)" "lars 1 75.00 % 1 step 4" "list --group KEY: best evaluation, its job and step"
+run list --group optimizer.nam
+is "$code" 2 "a key that there is not"
+like "$err" 'did you mean optimizer.name' "names the right one"
+run list --group tag --columns id
+is "$code" 2 "columns of groups"
+
+run show 1
+like "$(tr -s ' \n' '  ' <<<"$out")" 'tags baseline, x:1.*starred yes.*note one.*two.*best top-1 75.00 % at step 4' "show has all of it"
+run compare 1 2
+like "$(tr -s ' \n' '  ' <<<"$out")" 'tags baseline, x:1.*note one two.*best top-1 75.00 %' "so has compare"
+unlike() { ! grep -q "$1" <<<"$2"; }
+ok "but not as keys of the documents" unlike '^note.*stdin' "$out"
+is "$("$trainctl" __complete list --tag ba)" "$(printf 'baseline\t')" "tags are completed"
+is "$("$trainctl" __complete list --columns id,no)" "$(printf 'id,note\t')" "so are columns"
+
+done_testing
