@@ -87,6 +87,7 @@ export async function post(path, body, { signal, headers: more } = {}) {
   const headers = { ...(text === undefined ? {} : { "Content-Type": "application/json" }), ...more };
   return (await call(path, { method: "POST", body: text, headers, signal })).json();
 }
+export const patch = async (path, body) => (await call(path, { method: "PATCH", body: JSON.stringify(body), headers: { "Content-Type": "application/merge-patch+json" } })).json();
 export const remove = async (path) => (await call(path, { method: "DELETE" })).json();
 
 // For the header Idempotency-Key: what is sent again under its key is made once.

@@ -15,7 +15,8 @@ export const fieldId = (pointer) => "job" + pointer.replaceAll("/", "-");
 
 // A text, a choice or a tick. set(own value, inherited value, from: default or preset) shows, changed(value) tells; undefined: the inherited one.
 function textInput(field, id, changed) {
-  const input = h("input", { id, autocomplete: "off", spellcheck: "false",
+  const lines = field.pointer === "/note"; // the only text of several lines
+  const input = h(lines ? "textarea" : "input", { id, rows: lines ? 3 : null, autocomplete: "off", spellcheck: lines ? null : "false",
     inputmode: { number: "decimal", integer: "numeric" }[field.type] ?? null });
   input.addEventListener("input", () => changed(readText(field, input.value)));
   const set = (own, other) => {

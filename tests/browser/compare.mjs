@@ -20,7 +20,7 @@ async function resultsMatch(page, ids) {
   const jobs = await Promise.all(ids.map((id) => api(`/v1/jobs/${id}`)));
   await until("the results", async () => await page.locator(".results tbody tr").count() === ids.length);
   const shown = await page.locator(".results tbody tr").evaluateAll((rows) => rows.map((row) => [...row.querySelectorAll("data")].map((d) => d.value)));
-  const want = jobs.map((job) => [job.plan.world_size, job.global_batch, job.step, job.top1, job.top5, job.loss, job.images_per_sec, job.ttt_seconds].map(String));
+  const want = jobs.map((job) => [job.plan.world_size, job.global_batch, job.step, job.top1, job.best_top1, job.best_top1_step, job.top5, job.loss, job.images_per_sec, job.ttt_seconds].map((value) => String(value ?? "")));
   same(text(shown), text(want), "compare: the results are the API's, to the last digit");
   const { differences } = await api(`/v1/compare?ids=${ids}`);
   const rows = await page.locator(".differences tbody tr").evaluateAll((list) => list.map((row) => [...row.children].map((cell) => cell.textContent)));
@@ -42,7 +42,7 @@ async function overlayMatches(page, ids) {
 
 async function comparing(page, ids) {
   await page.goto(`${origin}/#/`);
-  for (const id of ids.slice(0, 2)) await page.getByRole("checkbox", { name: `Compare job ${id}`, exact: true }).check();
+  for (const id of ids.slice(0, 2)) await page.getByRole("checkbox", { name: `Select job ${id}`, exact: true }).check();
   await page.getByRole("link", { name: "Compare 2 jobs" }).click();
   await page.getByRole("heading", { name: `Compare jobs ${ids.slice(0, 2).join(", ")}` }).waitFor();
   ok(true, "overview: jobs that are ticked are compared");
@@ -71,7 +71,7 @@ async function comparing(page, ids) {
   await page.getByRole("checkbox", { name: `Show job ${ids[1]} in the charts` }).check();
 
   const csv = (await downloaded(page, page.getByRole("button", { name: "Results as csv" }))).toString();
-  ok(csv.startsWith("id,name,State,Workers,") && csv.includes(`\r\n${ids[0]},one,succeeded,1,8,6,`), "compare: the results as CSV", csv);
+  ok(csv.startsWith("id,name,tags,note,State,Workers,") && csv.includes(`\r\n${ids[0]},one,,,succeeded,1,8,6,`), "compare: the results as CSV", csv);
   ok(isPng(await downloaded(page, page.locator("[data-chart=compare-loss]").getByRole("button", { name: /as png/ }))), "compare: a chart as PNG");
 }
 

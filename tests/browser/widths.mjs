@@ -76,10 +76,12 @@ try {
   await submit({ ...JOB, name: "resnet101-with-nesterov", steps: 100000 });
   execFileSync("sqlite3", ["-cmd", ".timeout 20000", `${state}/traind.db`, "update sqlite_sequence set seq = 12203 where name = 'job'"]);
   const last = await submit({ ...JOB, name: "warm-up ".repeat(25).trim(), steps: 4, priority: 3 });
+  await api(`/v1/jobs/${first.id}`, { method: "PATCH", body: JSON.stringify({ starred: true, note: "a word ".repeat(60).trim(),
+    tags: ["baseline", "paper:table-2/row-17", "x".repeat(64), "augmentation", "schedule:cosine"] }) });
   const sweep = await api("/v1/sweeps", { method: "POST", body: JSON.stringify({ name: "rates", base: { ...JOB, steps: 2 }, metric: "loss", parameters: { "/lr/base": [0.1, 0.2] } }) });
   same(last.id, 12204, "jobs have ids of one, three and five digits");
   const pages = { overview: "/#/", job: `/#/jobs/${first.id}`, queued: `/#/jobs/${last.id}`, submit: "/#/submit", compare: `/#/compare?ids=${first.id},${last.id}`,
-    sweeps: "/#/sweeps", sweep: `/#/sweeps/${sweep.id}`, "new sweep": "/#/sweeps/new", API: "/docs" };
+    sweeps: "/#/sweeps", sweep: `/#/sweeps/${sweep.id}`, "new sweep": "/#/sweeps/new", API: "/docs", routes: "/v1/" };
   for (const [name, place] of Object.entries(pages)) {
     for (const width of WIDTHS) {
       await page.setViewportSize({ width, height: 900 });
@@ -87,7 +89,10 @@ try {
         await page.goto("about:blank");
         await page.goto(origin + place);
         await page.locator("main h1").first().waitFor();
-        if (name === "overview") await page.locator("table.jobs tbody tr").nth(2).waitFor();
+        if (name === "overview") {
+          await page.locator("table.jobs tbody tr").nth(2).waitFor();
+          await page.getByRole("checkbox").first().check();
+        }
       }
       let found = "";
       await until(`${name} at ${width}`, async () => (found = await page.evaluate(faults)) === "", 3).catch(() => {});

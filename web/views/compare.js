@@ -7,6 +7,7 @@ import * as f from "../format.js";
 import { ScalingCards } from "../scaling.js";
 import { csv, pickJobs } from "../tables.js";
 import { ended, title } from "../jobs.js";
+import { tagChips } from "../labels.js";
 import { watch } from "../live.js";
 import { href, setQuery } from "../place.js";
 import { keyWords, writeText } from "../job_document.js";
@@ -56,7 +57,7 @@ const columns = (rows) => Object.fromEntries(["step", "epoch", "t", "top1"].map(
 const workers = (job) => job.plan?.world_size ?? null;
 const RESULTS = [
   ["Workers", workers, f.count, 0], ["Global batch", (job) => job.global_batch, f.count, 0], ["Steps", (job) => job.step, f.count, 0],
-  ["Top-1", (job) => job.top1, f.percent, 1], ["Top-5", (job) => job.top5, f.percent, 1], ["Loss", (job) => job.loss, f.number, -1],
+  ["Top-1", (job) => job.top1, f.percent, 1], ["Best top-1", (job) => job.best_top1, f.percent, 1], ["Its step", (job) => job.best_top1_step, f.count, 0], ["Top-5", (job) => job.top5, f.percent, 1], ["Loss", (job) => job.loss, f.number, -1],
   ["Images/s", (job) => job.images_per_sec, f.rate, 1], ["Time to train", (job) => job.ttt_seconds, f.duration, -1],
 ];
 
@@ -73,23 +74,25 @@ function resultsCard(toggled) {
   let rows = [], known = "";
   const names = ["Job", "State", ...RESULTS.map(([name]) => name)];
   const element = h("section", { class: "card results" }, h("header", {}, h("h2", {}, "Results"),
-    tool("csv", "Results as csv, to download", () => download("results.csv", "text/csv", csv([["id", "name", ...names.slice(1)], ...rows])))),
+    tool("csv", "Results as csv, to download", () => download("results.csv", "text/csv", csv([["id", "name", "tags", "note", ...names.slice(1)], ...rows])))),
     scroll("Results", h("table", {}, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Shown"),
       ...names.map((name, i) => h("th", { scope: "col", class: i > 1 ? "num" : "" }, name)))), body)));
   const row = (job, i, jobs, hidden) => {
     const tick = h("input", { type: "checkbox", checked: !hidden.has(job.id), "aria-label": `Show job ${job.id} in the charts`, "data-job": job.id, onchange: () => toggled(job.id) });
+    const chips = tagChips();
+    chips.update(job.tags);
     const state = badge(), swatch = h("i", { class: look(i).dash ? "swatch dashed" : "swatch" });
     setBadge(state, job.state);
     swatch.style.setProperty("--c", `var(${look(i).color})`);
     return h("tr", { "data-job": job.id }, h("td", {}, h("span", { class: "key" }, tick, swatch)),
-      h("th", { scope: "row" }, h("span", { class: "id" }, `${job.id} `), h("a", { href: `#/jobs/${job.id}` }, title(job))), h("td", {}, state),
+      h("th", { scope: "row" }, h("span", { class: "id" }, `${job.id} `), h("a", { href: `#/jobs/${job.id}` }, title(job)), chips.element, job.note ? h("p", { class: "note" }, job.note) : null), h("td", {}, state),
       ...RESULTS.map(([, value, format, sign]) => {
         const v = value(job) ?? null, best = v !== null && v === bestOf(jobs, value, sign);
         return h("td", { class: best ? "num best" : "num" }, h("data", { value: v ?? "" }, format(v)), best ? h("span", { class: "hidden" }, " (best)") : null);
       }));
   };
   const update = (jobs, hidden) => {
-    rows = jobs.map((job) => [job.id, job.name, job.state, ...RESULTS.map(([, value]) => value(job))]);
+    rows = jobs.map((job) => [job.id, job.name, job.tags.join(" "), job.note, job.state, ...RESULTS.map(([, value]) => value(job))]);
     const text = JSON.stringify([rows, [...hidden]]);
     if (text === known) return;
     known = text;

@@ -4,6 +4,7 @@ import { get, post } from "../api.js";
 import { badge, h, mark, meter, notice, say, setBadge, setMeter, show } from "../dom.js";
 import * as f from "../format.js";
 import { ended, submitter } from "../jobs.js";
+import { editLabels, starButton, tagChips } from "../labels.js";
 import { hear, watch } from "../live.js";
 import { planView } from "../plan_view.js";
 import { jobActions } from "./job_actions.js";
@@ -80,6 +81,13 @@ export function mount(main, { params, query, heading }) {
   const actions = jobActions(id, () => look.again());
   const reason = h("p", { class: "why", role: "status" });
   const label = h("p", { class: "quiet", hidden: true });
+  const star = starButton(id, () => look.again(), (error) => say(reason, error.message)), chips = tagChips();
+  const note = h("p", { class: "note" }), edit = h("button", { type: "button", class: "edit" }, "Edit name, tags and note…");
+  edit.addEventListener("click", async () => {
+    job = await get(`/v1/jobs/${id}`);
+    if (await editLabels(job)) look.again();
+  });
+  const labels = h("div", { class: "labels", hidden: true }, chips.element, edit, note);
   const bar = meter(`progress of job ${id}`), numbers = tiles(), plan = planCard(), charts = jobCharts(id, query);
   const evals = evalsCard(), checkpoints = checkpointsCard(id), events = eventsCard(id), files = filesCard(id), log = logView(id), written = outputs(id);
   const columns = h("div", { class: "columns" }, h("div", { class: "stack" }, plan.element, files.element),
@@ -91,7 +99,7 @@ export function mount(main, { params, query, heading }) {
   };
   const wait = notice(`Loading job ${id}…`);
   main.replaceChildren(h("nav", { class: "crumbs", "aria-label": "Where you are" }, h("a", { href: "#/" }, "Jobs"), ` / ${id}`),
-    h("div", { class: "title" }, title, state, h("div", { class: "actions" }, ...actions.elements)), reason, label, wait, content);
+    h("div", { class: "title" }, title, state, star.element, h("div", { class: "actions" }, ...actions.elements)), labels, reason, label, wait, content);
   heading(`Job ${id}`);
 
   let job = null, asked = 0;
@@ -105,6 +113,11 @@ export function mount(main, { params, query, heading }) {
     mark(reason, "data-state", job.state);
     say(label, job.failure_label ? `Failure label: ${job.failure_label}` : "");
     show(label, Boolean(job.failure_label));
+    star.update(job);
+    chips.update(job.tags);
+    say(note, job.note ?? "");
+    show(note, Boolean(job.note));
+    show(labels, true);
     actions.update(job);
     arrange(job.attempt > 0);
     setMeter(bar, job);

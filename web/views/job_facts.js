@@ -97,7 +97,7 @@ export function checkpointsCard(id) {
 
 // ------------------------------------------------------------------ events
 
-const SHOWN = ["state", "run_start", "checkpoint", "straggler", "warning", "run_stop", "failed", "resume"];
+const SHOWN = ["state", "run_start", "checkpoint", "straggler", "warning", "run_stop", "failed", "resume", "labels"];
 
 const WORDS = {
   state: (e) => `${e.state}${e.reason ? `: ${e.reason}` : ""}${e.by ? ` (by ${e.by})` : ""}`,
@@ -107,6 +107,7 @@ const WORDS = {
   warning: (e) => e.message ?? "a warning",
   run_stop: (e) => `attempt ${e.attempt} ended: ${e.status ?? ""}`,
   failed: (e) => `attempt ${e.attempt} failed${e.reason ? `: ${e.reason}` : ""}`,
+  labels: (e) => `${["name", "tags", "note", "starred"].filter((key) => key in e).map((key) => (key === "note" ? "note" : `${key}: ${e[key] === null ? "none" : [e[key]].flat().join(", ") || "none"}`)).join("; ")}${e.by ? ` (by ${e.by})` : ""}`,
   resume: () => "resumed from its newest checkpoint",
 };
 

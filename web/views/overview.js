@@ -1,19 +1,21 @@
 // The overview: is the cluster learning? All jobs, what they train together, the nodes, the queue (#/).
-// In the address: state, q (words), sort ("top1", "-top1"), hours (of the throughput).
+// In the address: state, q (words), tag ("a,b": with all of these), starred (1), sort ("top1", "-top1"), hours (of the throughput).
 
 import { get } from "../api.js";
 import { curlCommand } from "../code.js";
 import { choice, h, mark, notice, say, show } from "../dom.js";
 import * as f from "../format.js";
 import { ended, title } from "../jobs.js";
+import { tagWords } from "../labels.js";
 import { hear, watch } from "../live.js";
-import { href, setQuery } from "../place.js";
+import { setQuery } from "../place.js";
 import { COLUMNS, jobRow } from "./overview_row.js";
+import { bulkBar, findBar } from "./overview_find.js";
 import { clusterStrip } from "./overview_cluster.js";
 
 const PAGE = 200; // of the newest jobs; those that are active are all shown
 const ACTIVE = "queued,starting,running,evaluating";
-const SORTED = { "-top1": "top1", "-images_per_sec": "images_per_sec" }; // by the daemon, over all jobs; else over those that are here
+const SORTED = { "-top1": "top1", "-best_top1": "best_top1", "-images_per_sec": "images_per_sec" }; // by the daemon, over all jobs; else over those that are here
 const LIVE_MS = 500; // between what the stream tells of steps being shown
 const ROWS = 25; // made at a time: more when one scrolls there
 const TYPING_MS = 120; // after a key, before the list is searched
@@ -75,19 +77,19 @@ export function mount(main, { query, heading }) {
   const found = new Set(); // by the daemon, which also looks at networks and data
   let asked = 0, older = 0, next = null, most = ROWS, typing = 0;
   const settings = {};
-  const read = (from) => Object.assign(settings, { state: FILTERS[from.get("state")] ? from.get("state") : "all", q: from.get("q") ?? "", sort: from.get("sort") ?? "-id" });
+  const read = (from) => Object.assign(settings, { state: FILTERS[from.get("state")] ? from.get("state") : "all", q: from.get("q") ?? "", tag: from.get("tag") ?? "", starred: from.get("starred") === "1", sort: from.get("sort") ?? "-id" });
   read(query);
 
   const body = h("tbody"), summary = h("p", { class: "summary", role: "status" });
   const head = tableHead((key) => {
-    const first = ["id", "top1", "images_per_sec", "progress", "created_at"].includes(key) ? `-${key}` : key;
+    const first = ["id", "top1", "best_top1", "images_per_sec", "progress", "created_at"].includes(key) ? `-${key}` : key;
     const other = first.startsWith("-") ? key : `-${key}`;
     change({ sort: settings.sort === first ? other : first });
   });
   const table = h("table", { class: "jobs card", hidden: true }, h("caption", { class: "hidden" }, "Jobs"), head.element, body);
   const wait = notice("Loading the jobs…"), empty = emptyList(), nothing = notice("No job matches");
   const states = choice("Which jobs", Object.keys(FILTERS).map((name) => [name, name]), settings.state, (state) => change({ state }));
-  const search = h("input", { type: "search", placeholder: "Name, id, network…   /", "aria-label": "Search the jobs by name, id, reason, user, network or data", value: settings.q });
+  const search = h("input", { type: "search", placeholder: "Name, id, network…   /", "aria-label": "Search the jobs by name, id, tags, note, reason, user, network or data", value: settings.q });
   search.addEventListener("input", () => {
     clearTimeout(typing);
     typing = setTimeout(() => {
@@ -95,15 +97,18 @@ export function mount(main, { query, heading }) {
       look.again();
     }, TYPING_MS);
   });
-  const picked = new Set(), comparison = h("a", { class: "button primary", hidden: true });
+  const picked = new Set();
   const pick = (id, isIt) => {
     if (isIt) picked.add(id);
     else picked.delete(id);
-    show(comparison, picked.size > 1);
-    say(comparison, `Compare ${picked.size} jobs`);
-    mark(comparison, "href", href("/compare", { ids: [...picked].join(",") }));
+    bulk.update(picked, jobs);
   };
-  const filters = h("div", { class: "filters" }, states.element, search, comparison);
+  const bulk = bulkBar(() => look.again(), () => {
+    for (const id of [...picked]) (rows.get(id)?.tick(false), pick(id, false));
+    search.focus();
+  });
+  const find = findBar((changes) => { change(changes); look.again(); });
+  const filters = h("div", { class: "filters" }, states.element, search, ...find.elements);
   const more = h("button", { type: "button", class: "more", onclick: () => { older += 1; look.again(); } }, "Show more jobs");
   const foot = h("div");
   const scrolled = new IntersectionObserver(([entry]) => {
@@ -115,7 +120,7 @@ export function mount(main, { query, heading }) {
   const cluster = clusterStrip(query);
   for (const element of [filters, empty, nothing, more]) show(element, false);
   main.replaceChildren(h("div", { class: "title" }, h("h1", { tabindex: -1 }, "Jobs"), summary), cluster.element,
-    h("div", { class: "list" }, filters, wait, empty, nothing, table, foot, more));
+    h("div", { class: "list" }, filters, bulk.element, wait, empty, nothing, table, foot, more));
   heading("traind");
 
   function change(changes) {
@@ -125,15 +130,16 @@ export function mount(main, { query, heading }) {
       older = 0;
       look.again();
     }
-    setQuery({ state: settings.state === "all" ? null : settings.state, q: settings.q || null, sort: settings.sort === "-id" ? null : settings.sort });
+    setQuery({ state: settings.state === "all" ? null : settings.state, q: settings.q || null, tag: settings.tag || null, starred: settings.starred ? 1 : null, sort: settings.sort === "-id" ? null : settings.sort });
     fill();
   }
 
   const wordsOf = (text) => text.toLowerCase().split(/\s+/).filter(Boolean);
   const wanted = (job) => {
+    if ((settings.starred && !job.starred) || !tagWords(settings.tag).every((tag) => job.tags.includes(tag))) return false;
     const words = wordsOf(settings.q);
     if (words.length === 1 && found.has(job.id)) return FILTERS[settings.state](job);
-    const text = `${job.id} ${title(job)} ${job.state} ${job.reason ?? ""} ${job.submitted_by ?? ""}`.toLowerCase();
+    const text = `${job.id} ${title(job)} ${job.state} ${job.reason ?? ""} ${job.submitted_by ?? ""} ${job.failure_label ?? ""} ${job.tags.join(" ")} ${job.note ?? ""}`.toLowerCase();
     return FILTERS[settings.state](job) && words.every((word) => text.includes(word));
   };
 
@@ -141,6 +147,7 @@ export function mount(main, { query, heading }) {
   function fill() {
     states.set(settings.state);
     head.set(settings.sort);
+    find.update(settings);
     const all = [...jobs.values()], shown = all.filter(wanted).sort(compare(settings.sort, asked));
     const made = shown.slice(0, most);
     for (const job of made) {
@@ -151,9 +158,10 @@ export function mount(main, { query, heading }) {
     place(body, elements);
     mark(table, "data-who", all.some((job) => job.submitted_by));
     show(wait, false);
-    show(filters, all.length > 0);
-    show(empty, all.length === 0);
-    show(nothing, all.length > 0 && shown.length === 0);
+    const narrowed = Boolean(settings.tag || settings.starred || settings.q);
+    show(filters, all.length > 0 || narrowed);
+    show(empty, all.length === 0 && !narrowed);
+    show(nothing, (all.length > 0 || narrowed) && shown.length === 0);
     show(table, shown.length > 0);
     show(more, next !== null && made.length === shown.length);
     const active = all.filter((job) => !ended(job)).length;
@@ -180,7 +188,8 @@ export function mount(main, { query, heading }) {
   async function fetchJobs(signal) {
     // What is searched for may be older than the newest: the daemon finds the longest word, this page the others.
     const word = wordsOf(settings.q).sort((a, b) => b.length - a.length)[0];
-    const sort = SORTED[settings.sort] ? `&sort=${SORTED[settings.sort]}` : "";
+    const sort = (SORTED[settings.sort] ? `&sort=${SORTED[settings.sort]}` : "")
+      + (settings.tag ? `&tag=${encodeURIComponent(tagWords(settings.tag).join(","))}` : "") + (settings.starred ? "&starred=true" : "");
     const [newest, active, searched] = await Promise.all([get(`/v1/jobs?limit=${PAGE}${sort}`, signal), get(`/v1/jobs?limit=1000&state=${ACTIVE}`, signal),
       word ? get(`/v1/jobs?limit=${PAGE}&q=${encodeURIComponent(word)}`, signal) : { jobs: [] }]);
     const all = [...newest.jobs, ...active.jobs, ...searched.jobs];
@@ -201,9 +210,10 @@ export function mount(main, { query, heading }) {
     jobs.clear();
     all.forEach((job) => jobs.set(job.id, job));
     for (const id of rows.keys()) if (!jobs.has(id)) (rows.delete(id), pick(id, false));
+    bulk.update(picked, jobs);
     fill();
   }, {
-    wanted: (event) => event.type === "state" || event.type === "eval",
+    wanted: (event) => ["state", "eval", "labels"].includes(event.type),
     done: (error) => {
       if (error && !wait.hidden) say(wait.firstChild, "No answer yet from traind; trying again…");
     },
@@ -226,6 +236,7 @@ export function mount(main, { query, heading }) {
     update: (where) => {
       read(where.query);
       search.value = settings.q;
+      look.again();
       fill();
     },
     unmount: () => {

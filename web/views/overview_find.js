@@ -1,0 +1,111 @@
+// What narrows the list of jobs down and is kept: tags, star, views that were saved; and what is done with several jobs at once.
+
+import { patch, post } from "../api.js";
+import { ask } from "../ask.js";
+import { h, mark, say, show } from "../dom.js";
+import { tagWords } from "../labels.js";
+import { href } from "../place.js";
+
+const KEPT = "traind views"; // in this browser: [[name, "#/?tag=x"], …]
+
+function kept() {
+  try {
+    return JSON.parse(localStorage.getItem(KEPT) ?? "[]").filter(([name, to]) => typeof name === "string" && /^#\/(\?|$)/.test(to));
+  } catch {
+    return []; // written by somebody else, or no storage
+  }
+}
+
+// Named views: links of this page, kept by the browser.
+function savedViews() {
+  const list = h("ul", { class: "views" }), none = h("p", { class: "quiet" }, "None yet. A view is a link: state, words, tags, star and order.");
+  const element = h("details", { class: "saved" }, h("summary", {}, "Views"));
+  const save = h("button", { type: "button" }, "Save this view…"), copy = h("button", { type: "button" }, "Copy link");
+  const store = (views) => {
+    localStorage.setItem(KEPT, JSON.stringify(views));
+    fill();
+  };
+  const fill = () => {
+    const views = kept();
+    show(none, !views.length);
+    list.replaceChildren(...views.map(([name, to], i) => h("li", {}, h("a", { href: to }, name),
+      h("button", { type: "button", class: "tool", "aria-label": `Forget the view ${name}`, onclick: () => store(views.filter((_, k) => k !== i)) }, "×"))));
+  };
+  save.addEventListener("click", async () => {
+    const field = h("input", { required: true, maxlength: 60 }), to = location.hash || "#/";
+    const work = async () => {
+      if (!field.value.trim()) throw new Error("A view needs a name.");
+      store([...kept().filter(([name]) => name !== field.value.trim()), [field.value.trim(), to]]);
+    };
+    await ask({ title: "Save this view", text: "The view is kept in this browser. Its link works for everybody who may see the jobs.",
+      more: h("div", { class: "fields" }, h("label", {}, "Name", field)), yes: "Save", no: "Leave it", kind: "primary", work });
+  });
+  copy.addEventListener("click", async () => {
+    const done = await navigator.clipboard?.writeText(location.href).then(() => true, () => false);
+    say(copy, done ? "Copied" : location.href);
+    setTimeout(() => say(copy, "Copy link"), 3000);
+  });
+  element.append(h("div", { class: "menu card" }, list, none, h("div", { class: "actions" }, save, copy)));
+  fill();
+  return element;
+}
+
+// changed({tag, starred}): something else is asked for.  {elements, update({tag, starred})}
+export function findBar(changed) {
+  const star = h("button", { type: "button", class: "only-starred", "aria-pressed": "false", onclick: () => changed({ starred: star.getAttribute("aria-pressed") !== "true" }) }, "★ Starred");
+  const chips = h("span", { class: "chips asked" });
+  const update = ({ tag, starred }) => {
+    mark(star, "aria-pressed", String(starred));
+    if (chips.dataset.tag === tag) return;
+    chips.dataset.tag = tag;
+    const tags = tagWords(tag);
+    chips.replaceChildren(...tags.map((one) => h("button", { type: "button", class: "chip", "aria-label": `Show jobs without the tag ${one} too`,
+      onclick: () => changed({ tag: tags.filter((other) => other !== one).join(",") }) }, one, h("span", { "aria-hidden": "true" }, " ×"))));
+  };
+  return { elements: [star, chips, savedViews()], update };
+}
+
+// Does it to each; what went wrong is told together, and the others are done.
+async function each(ids, work) {
+  const failed = [];
+  for (const id of ids) await work(id).catch((error) => failed.push(`job ${id}: ${error.message}`));
+  if (failed.length) throw new Error(failed.join("; "));
+}
+
+// For jobs whose boxes are ticked. changed(): look again; clear(): tick none.  {element, update(ids, jobs)}
+export function bulkBar(changed, clear) {
+  let ids = [], active = [];
+  const words = h("span", { class: "count", role: "status" });
+  const comparison = h("a", { class: "button primary" });
+  const button = (text, kind, work) => h("button", { type: "button", class: kind, onclick: work }, text);
+  const tag = button("Tag…", "", async () => {
+    const add = h("input", { autocapitalize: "off" }), remove = h("input", { autocapitalize: "off" }), these = ids;
+    const work = () => each(these, (id) => patch(`/v1/jobs/${id}`, { add_tags: tagWords(add.value), remove_tags: tagWords(remove.value) }));
+    await ask({ title: `Tag ${these.length === 1 ? `job ${these[0]}` : `${these.length} jobs`}`, text: "Tags are words of letters, digits and _.-:/ with commas between them.",
+      more: h("div", { class: "fields" }, h("label", {}, "Add", add), h("label", {}, "Remove", remove)), yes: "Change the tags", no: "Leave them", kind: "primary", work });
+    changed();
+  });
+  const star = button("Star", "", async () => {
+    await each(ids, (id) => patch(`/v1/jobs/${id}`, { starred: true })).catch((error) => say(words, error.message));
+    changed();
+  });
+  const cancel = button("Cancel…", "danger", async () => {
+    const these = active;
+    await ask({ title: `Cancel ${these.length} ${these.length === 1 ? "job" : "jobs"}?`, text: `Those that run finish their step and write a checkpoint, unless they write none: ${these.join(", ")}.`,
+      yes: these.length === 1 ? "Cancel the job" : "Cancel the jobs", no: "Keep them", work: () => each(these, (id) => post(`/v1/jobs/${id}/cancel`)) });
+    changed();
+  });
+  const element = h("div", { class: "bulk", hidden: true, role: "group", "aria-label": "Jobs that are ticked" },
+    words, comparison, tag, star, cancel, button("Untick all", "", clear));
+  const update = (picked, jobs) => {
+    ids = [...picked];
+    active = ids.filter((id) => !["succeeded", "failed", "cancelled"].includes(jobs.get(id)?.state));
+    show(element, ids.length > 0);
+    say(words, `${ids.length} ticked`);
+    show(comparison, ids.length > 1);
+    say(comparison, `Compare ${ids.length} jobs`);
+    mark(comparison, "href", href("/compare", { ids: ids.join(",") }));
+    show(cancel, active.length > 0);
+  };
+  return { element, update };
+}
