@@ -99,6 +99,8 @@ static const struct route routes[] = {
     {"GET", "/v1/schema/job", handle_schema, ROLE_ANYONE, "", 200,
      "JSON Schema of the job document"},
     {"GET", "/v1/presets", handle_presets, ROLE_ANYONE, "", 200, "Presets and their documents"},
+    {"GET", "/v1", handle_index, ROLE_ANYONE, "", 200,
+     "The routes with an example each; with Accept: text/html, as a page"},
     {"GET", "/openapi.json", handle_openapi, ROLE_ANYONE, "", 200, "This API"},
     {"GET", "/healthz", handle_healthz, ROLE_ANYONE, "", 200, "The daemon answers"},
     {"GET", "/readyz", handle_readyz, ROLE_ANYONE, "", 200, "The daemon can take jobs"},
@@ -161,7 +163,7 @@ static const struct route *not_found(const char *method, const char *path, struc
 {
     if (strncmp(path, "/v1/", 4) != 0 && strcmp(path, "/v1") != 0 && strcmp(method, "GET") == 0)
         return &dashboard;
-    error_set(e, ERR_NOT_FOUND, "there is no %s; GET /openapi.json lists the routes", path);
+    error_set(e, ERR_NOT_FOUND, "there is no %s; GET /v1/ lists the routes", path);
     return NULL;
 }
 
@@ -178,6 +180,8 @@ const struct route *route_find(const char *method, const char *path, int64_t *id
     enum match found = MATCH_NONE;
     bool takes_method = false;
 
+    if (strcmp(path, "/v1/") == 0) /* as people type it; a path in OpenAPI ends without a slash */
+        path = "/v1";
     allow[0] = '\0';
     for (size_t i = 0; i < ROUTE_COUNT; i++) {
         enum match m = route_match(routes[i].pattern, path, id);

@@ -42,6 +42,8 @@ struct request {
     int64_t id;         /* of {id} in the pattern, >= 1 */
     int64_t token;      /* that it came with; 0: none */
     unsigned rights;    /* of the caller: RIGHT() bits of role.h */
+    bool on_socket;     /* over the unix socket */
+    const char *host;   /* the header; NULL: not sent */
     const char *body;
     size_t body_bytes;
     const char *accept, *idempotency_key, *if_none_match, *last_event_id, *range,
@@ -137,6 +139,8 @@ route_handler handle_nodes, handle_node, handle_node_report;
 route_handler handle_trace, handle_layers, handle_predictions;
 /* handlers/handle_about.c */
 route_handler handle_schema, handle_presets, handle_openapi, handle_healthz, handle_readyz;
+/* api/handle_index.c */
+route_handler handle_index;
 /* handlers/handle_tokens.c */
 route_handler handle_token_create, handle_token_list, handle_token_revoke;
 /* handlers/handle_audit.c */

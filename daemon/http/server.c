@@ -180,6 +180,8 @@ static void server_answer(struct exchange *x)
         .config = x->config,
         .method = is_gettable(method) ? "GET" : method,
         .path = x->url,
+        .on_socket = !at->guarded,
+        .host = server_header(c, "Host"),
         .body = x->body.data,
         .body_bytes = x->body.bytes,
         .accept = server_header(c, "Accept"),

@@ -63,6 +63,33 @@ want 200 "node n1 has reported"
 
 gone() { [ "$(processes 3)$(processes 5)" = 00 ]; }
 
+# ------------------------------------------------------------------ GET /v1/: each example is pasted into a shell
+
+call /v1/
+want 200 "the routes are listed"
+cp "$work/body" "$work/routes.json"
+is "$(jq -r '[.routes[] | "\(.method) \(.path)"] | sort | .[]' "$work/routes.json")" \
+    "$(jq -r '[.paths | to_entries[] | .key as $p | .value | keys[] | "\(ascii_upcase) \($p)"] | sort | .[]' "$top_srcdir/schema/openapi.json")" \
+    "all those of openapi.json"
+local_call -d '{"name": "all", "role": "admin"}' /v1/tokens
+TRAIND_TOKEN=$(jq -r .token <<<"$body")
+export TRAIND_TOKEN
+mkdir "$work/pasted"
+while read -r path line; do
+    is "$(cd "$work/pasted" && rm -f ./* && bash -c "${line/#curl/curl -sS -w '%{http_code}' -o answer}" 2>&1)" 200 "GET $path: $line"
+done < <(jq -r '.routes[] | select(.method == "GET") | "\(.path) \(.example)"' "$work/routes.json")
+is "$(jq -r '.routes[] | select(.method != "GET") | .example' "$work/routes.json" | bash -n 2>&1)" "" "the others are lines of a shell too"
+is "$(jq -r '.routes[] | select(.path == "/v1/jobs/{id}" and .method == "PATCH") | .example' "$work/routes.json" | sed "s/^curl/curl -sS -o answer -w '%{http_code}'/" |
+    (cd "$work/pasted" && bash))" 200 "one of them, which labels a job"
+local_call /v1/
+is "$(bash -c "$(jq -r '.routes[] | select(.path == "/v1/jobs" and .method == "GET") | .example' <<<"$body" | sed 's/^curl/curl -sS/')" | jq '.jobs | length > 4')" true \
+    "over the unix socket they go there, without a token"
+call -H 'Accept: text/html,application/xhtml+xml' /v1/
+like "$headers" '^Content-Type: text/html; charset=utf-8' "for a browser it is a page"
+like "$body" '<h2><span class="method">PATCH</span> <code>/v1/jobs/\{id\}</code></h2>' "with all routes"
+is "$(grep -cE '<script|(src|href)="(https?:|//)' "$work/body")" 0 "without scripts and outside addresses"
+is "$(grep -c 'class="method"' "$work/body")" "$(jq '.routes | length' "$work/routes.json")" "one section each"
+
 curl -sS "$url/openapi.json" >"$work/openapi.json"
 ok "the daemon serves the same document" cmp <(jq -S . "$top_srcdir/schema/openapi.json") <(jq -S . "$work/openapi.json")
 /usr/bin/python3 -W ignore "$top_srcdir/tests/api/http/contract.py" "$socket" "${url##*:}" "$work/openapi.json" >"$work/checks"

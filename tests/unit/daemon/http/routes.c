@@ -24,6 +24,7 @@ static enum error_code refused(const char *method, const char *path)
 
 Test(routes, a_path_finds_its_route)
 {
+    cr_assert_str_eq(found("GET", "/v1"), "/v1");
     cr_assert_str_eq(found("GET", "/v1/jobs"), "/v1/jobs");
     cr_assert_str_eq(found("GET", "/v1/jobs/7"), "/v1/jobs/{id}");
     cr_assert_eq(id, 7);
@@ -41,7 +42,7 @@ Test(routes, what_is_not_there_is_said_to_be_so)
     cr_assert_eq(refused("GET", "/v1/job"), ERR_NOT_FOUND);
     cr_assert_eq(refused("GET", "/v1/jobs/7/evals/"), ERR_NOT_FOUND);
     cr_assert_eq(refused("GET", "/v1/jobs//evals"), ERR_NOT_FOUND);
-    cr_assert_eq(refused("GET", "/v1"), ERR_NOT_FOUND);
+    cr_assert_eq(refused("GET", "/v1/nothing"), ERR_NOT_FOUND);
     cr_assert_eq(refused("POST", "/app.js"), ERR_NOT_FOUND);
 }
 
