@@ -23,6 +23,33 @@ void digest_text(const void *data, size_t bytes, char hex[DIGEST_BYTES])
     write_hex(XXH3_128bits(data, bytes), hex);
 }
 
+struct digest {
+    XXH3_state_t state;
+};
+
+struct digest *digest_begin(void)
+{
+    struct digest *d = aligned_alloc(_Alignof(struct digest), sizeof *d);
+
+    if (d)
+        XXH3_128bits_reset(&d->state);
+    return d;
+}
+
+void digest_add(struct digest *d, const void *data, size_t bytes)
+{
+    if (d)
+        XXH3_128bits_update(&d->state, data, bytes);
+}
+
+void digest_end(struct digest *d, char hex[DIGEST_BYTES])
+{
+    hex[0] = '\0';
+    if (d)
+        write_hex(XXH3_128bits_digest(&d->state), hex);
+    free(d);
+}
+
 /* Returns an errno. */
 static int hash_all(int fd, XXH3_state_t *state)
 {

@@ -12,6 +12,7 @@
 #include "worker/average.h"
 #include "worker/data/loader.h"
 #include "worker/ema.h"
+#include "worker/provenance/provenance.h"
 #include "worker/save/predictions.h"
 #include "worker/save/result.h"
 #include "worker/watch/stall.h"
@@ -358,6 +359,7 @@ int evaluate(struct run *r, int64_t step, double epoch, bool predictions, struct
         status = evaluate_average(r, step, predictions, out, stopped, e);
     if (status || *stopped)
         return status;
+    provenance_evaluation(r, step, out);
     return run_agree(r, say_eval(r, step, epoch, out, e), e);
 }
 
@@ -365,8 +367,10 @@ int evaluate_only(struct run *r, struct error *e)
 {
     struct result result = {.status = "success", .steps = r->init_step, .evaluated = true};
     bool stopped;
-    int status =
-        evaluate(r, r->init_step, 0, r->spec->eval.predictions, &result.evaluation, &stopped, e);
+    int status = provenance_begin(r, NULL, e);
+    if (!status)
+        status = evaluate(r, r->init_step, 0, r->spec->eval.predictions, &result.evaluation,
+                          &stopped, e);
 
     if (status)
         return status;

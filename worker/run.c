@@ -98,4 +98,5 @@ void run_destroy(struct run *r)
     json_decref(r->warnings);
     json_decref(r->binding);
     json_decref(r->kernel_kinds);
+    json_decref(r->provenance);
 }

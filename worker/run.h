@@ -13,6 +13,7 @@
 #include "common/plan/plan.h"
 #include "worker/comm/traincomm.h"
 #include "worker/model/model.h"
+#include "worker/provenance/chain.h"
 #include "worker/report.h"
 #include "worker/save/state.h"
 
@@ -43,12 +44,15 @@ struct run {
     bool resumes;
     char resumed_from[PATH_MAX]; /* the checkpoint's folder; "": from the beginning */
     struct run_state from;       /* of that checkpoint */
+    char init_path[PATH_MAX];    /* the file of model.init, rank 0; "": none */
     int64_t init_step;           /* at which the weights of model.init were saved; 0: not told */
     int64_t image_shift;         /* common/plan/replan.h */
     int64_t step_shift;   /* a step's number in the plan's schedule, less its number in the run */
     json_t *binding;      /* rank 0: what every rank got, for run_start */
     json_t *kernel_kinds; /* rank 0: as kernel_kinds.h makes it */
-    json_t *warnings;     /* of the start, rank 0: said behind run_start */
+    json_t *provenance;   /* rank 0: this attempt's, once it was gathered */
+    struct chain losses, evaluations; /* of all steps and evaluations of the run */
+    json_t *warnings;                 /* of the start, rank 0: said behind run_start */
     bool measures_peak;
     struct stall *stall; /* borrowed; NULL: nobody watches */
     double sgemm_gflops; /* of all ranks, behind the run */

@@ -15,6 +15,7 @@
 #include "worker/ema.h"
 #include "worker/evaluate.h"
 #include "worker/optim/optimizer.h"
+#include "worker/provenance/provenance.h"
 #include "worker/save/result.h"
 #include "worker/watch/pace.h"
 #include "worker/watch/profile.h"
@@ -377,6 +378,7 @@ static int train_step(struct trainer *t, int64_t index, bool *stop, struct error
     t->result.bad_images = r->from.bad_images + (int64_t)all.bad_images;
     t->result.steps = index + 1;
     t->lr = lr;
+    provenance_step(r, index + 1, all.loss, grad_norm);
     status = say_step(t, index + 1, &all, &times, grad_norm, e);
     if (!status)
         status = train_check_finite(index + 1, all.loss, grad_norm, e);
@@ -449,6 +451,8 @@ static struct run_state state_of(const struct trainer *t)
         .target_reached = result->target_reached,
         .ttt_seconds = result->ttt_seconds,
         .evaluation = result->evaluation,
+        .losses = r->losses,
+        .evaluations = r->evaluations,
         .tuning = r->tuning,
     };
 }
@@ -557,13 +561,15 @@ static int train_finish(struct trainer *t, struct error *e)
 /* What was done before this attempt. */
 static void take_up(struct trainer *t)
 {
-    const struct run *r = t->run;
+    struct run *r = t->run;
     const struct run_state *from = &r->from;
     struct result *result = &t->result;
     char relative[64], own[PATH_MAX + 64];
 
     t->first_step = result->steps = from->step;
     t->lr = from->lr;
+    r->losses = from->losses;
+    r->evaluations = from->evaluations;
     t->evaluated_at = from->evaluated ? from->evaluated_at : -1;
     result->evaluated = from->evaluated;
     result->evaluation = from->evaluation;
@@ -589,6 +595,8 @@ int train(struct run *r, struct error *e)
     if (r->resumes)
         take_up(&t);
     int status = open_trainer(r, &t, e);
+    if (!status)
+        status = provenance_begin(r, t.gradients, e);
     if (!status)
         status = run_agree(r, pace_create(r->comm, r->report, &t.pace, e), e);
     if (!status)

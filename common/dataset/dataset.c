@@ -153,6 +153,11 @@ const char *dataset_file(const struct dataset *d, uint32_t file)
     return d->list.files[file];
 }
 
+void dataset_digest(const struct dataset *d, struct dataset_digest *out)
+{
+    dataset_list_digest(&d->list, d->index.entries, d->index.images, out);
+}
+
 /* Adds up the images of the files by the nodes they belong to. */
 static int count_parts(const struct dataset_list *list, const int64_t *in_file, int nodes,
                        struct dataset_counts *counts, struct error *e)

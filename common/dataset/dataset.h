@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "common/dataset/kinds.h"
+#include "common/digest.h"
 #include "common/error.h"
 
 struct dataset;
@@ -35,6 +36,16 @@ enum dataset_format dataset_format(const struct dataset *d);
 int64_t dataset_images(const struct dataset *d);
 const struct dataset_entry *dataset_entry(const struct dataset *d, int64_t i); /* 0 <= i < images */
 const char *dataset_file(const struct dataset *d, uint32_t file);
+
+/* Which data these are, by the index of all files that are there: names and sizes of the files and
+ * records, and labels of class folders. Images that were replaced by others of the same sizes show
+ * in `changed` alone. */
+struct dataset_digest {
+    char hex[DIGEST_BYTES];
+    int64_t images;
+    double changed; /* Unix time: when the newest shard or class folder was */
+};
+void dataset_digest(const struct dataset *d, struct dataset_digest *out);
 
 /* Only counts the images: from a manifest.json of train-prep beside the shards when it fits them
  * (file names and sizes), else by dataset_open, whose index is kept. Synthetic: all 0, the caller

@@ -46,6 +46,11 @@ int dataset_list_add(struct dataset_list *list, char *path, uint64_t bytes, int6
 int dataset_list_node(const struct dataset_list *list, int nodes, uint32_t file);
 void dataset_list_free(struct dataset_list *list);
 
+/* dataset_digest.c: of a list and its index. */
+struct dataset_digest;
+void dataset_list_digest(const struct dataset_list *list, const struct dataset_entry *entries,
+                         int64_t images, struct dataset_digest *out);
+
 /* Whether a name ends in .jpg or .jpeg, in any case. */
 int dataset_is_jpeg_name(const char *name);
 

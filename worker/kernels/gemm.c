@@ -16,6 +16,11 @@ const char *gemm_processor(void)
     return openblas_get_corename();
 }
 
+const char *gemm_config(void)
+{
+    return openblas_get_config();
+}
+
 void gemm_library(char text[GEMM_LIBRARY_BYTES])
 {
     char version[12] = "";

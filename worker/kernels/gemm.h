@@ -16,6 +16,9 @@ void gemm_single_threaded(void);
  * no better. */
 const char *gemm_processor(void);
 
+/* How OpenBLAS was built: "OpenBLAS 0.3.21 DYNAMIC_ARCH NO_AFFINITY SkylakeX MAX_THREADS=64". */
+const char *gemm_config(void);
+
 #define GEMM_LIBRARY_BYTES 32
 /* The version of OpenBLAS and the processor: "0.3.21 SkylakeX". */
 void gemm_library(char text[GEMM_LIBRARY_BYTES]);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "common/json.h"
+#include "worker/provenance/provenance.h"
 #include "worker/watch/peak.h"
 
 static int say_run_stop(struct run *r, const struct result *s, int64_t memory, struct error *e)
@@ -75,6 +76,7 @@ int result_write(struct run *r, const struct result *result, struct error *e)
         r->sgemm_gflops = peak_sgemm_gflops(r->comm, r->threads);
     if (r->rank != 0)
         return 0;
+    provenance_end(r, result->status, result->steps);
     /* The file first: whoever sees run_stop may read it. */
     int status = write_result_file(r, result, e);
     if (!status)

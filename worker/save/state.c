@@ -78,7 +78,7 @@ static json_t *state_to_json(const struct run_state *s, const struct job_spec *s
     model_tuning_to_text(&s->tuning, tuning);
     return json_pack(
         "{s:i, s:s, s:o, s:I, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:I, "
-        "s:f, s:b, s:o, s:s}",
+        "s:f, s:b, s:o, s:s, s:s, s:s}",
         "format", FORMAT, "version", PACKAGE_VERSION, "job", identity_of(spec), "step",
         (json_int_t)s->step, "epoch", s->epochs_done, "schedule_step", (json_int_t)s->schedule_step,
         "epoch_number", (json_int_t)s->epoch, "epoch_images", (json_int_t)s->epoch_images,
@@ -87,7 +87,8 @@ static json_t *state_to_json(const struct run_state *s, const struct job_spec *s
         "steps_per_epoch", (json_int_t)s->steps_per_epoch, "train_images",
         (json_int_t)s->train_images, "peak_lr", s->peak_lr, "lr", s->lr, "bad_images",
         (json_int_t)s->bad_images, "run_started", s->run_started, "target_reached",
-        s->target_reached, "evaluation", evaluation_to_json(s), "winograd", tuning);
+        s->target_reached, "evaluation", evaluation_to_json(s), "winograd", tuning, "losses",
+        s->losses.hex, "evaluations", s->evaluations.hex);
 }
 
 /* Every digit of its numbers: the learning rate of the last step is among what makes the next one.
@@ -212,6 +213,8 @@ static int read_numbers(json_t *state, struct run_state *s)
     tuning = json_string_value(json_object_get(state, "winograd"));
     if (tuning && model_tuning_from_text(tuning, &s->tuning))
         return -1;
+    chain_take_up(&s->losses, json_get_text(state, "losses", NULL));
+    chain_take_up(&s->evaluations, json_get_text(state, "evaluations", NULL));
     s->step = step;
     s->schedule_step = schedule;
     s->epoch = epoch;

@@ -16,6 +16,7 @@
 #include "common/error.h"
 #include "common/job/job_spec.h"
 #include "worker/model/tune.h"
+#include "worker/provenance/chain.h"
 
 struct evaluation {
     double top1, top5; /* fractions of all images */
@@ -40,7 +41,8 @@ struct run_state {
     int64_t evaluated_at; /* step */
     double ttt_seconds;
     struct evaluation evaluation; /* the last one; seconds is not kept */
-    struct model_tuning tuning;   /* which convolutions are computed how decides the last bits */
+    struct chain losses, evaluations;
+    struct model_tuning tuning; /* which convolutions are computed how decides the last bits */
 };
 
 /* Writes folder/state.json, with the job's keys that a run cannot change on its way and the digests

@@ -12,6 +12,7 @@
 #include "worker/check/self_check.h"
 #include "worker/job_settings.h"
 #include "worker/kernels/kind.h"
+#include "worker/provenance/machine.h"
 
 #define STALL_SECONDS 300
 #define OPTIONS_MAX   32
@@ -22,7 +23,7 @@ struct command_line {
     struct start_options start;
     struct self_check_options check;
     bool checks, probe, help, version;
-    const char *data_roots, *interface, *settings_of, *place, *sys;
+    const char *data_roots, *interface, *settings_of, *place, *sys, *provenance;
 };
 
 enum kind { KIND_FLAG, KIND_TEXT, KIND_TEXTS, KIND_COUNT, KIND_SECONDS };
@@ -73,6 +74,8 @@ static const struct row {
     {"placement", "FILE", KIND_TEXT, AT(place), 0,
      "print the options of mpirun that place a job's workers on this machine"},
     {"sys", "DIR", KIND_TEXT, AT(sys), 0, "of --placement: take this copy of a machine's /sys"},
+    {"provenance", "FILE", KIND_TEXT, AT(provenance), 0,
+     "print what a run of this job document would compute with on this machine, and its data, as JSON"},
     {"version", NULL, KIND_FLAG, AT(version), 0, "version and the processor it is compiled for"},
     {"help", NULL, KIND_FLAG, AT(help), 0, "this text"},
 };
@@ -88,6 +91,7 @@ static const char usage[] =
     "       train-worker --self-check [--json] [--data DIR]... [--scratch DIR] [--found FILE]\n"
     "       train-worker --self-check --lines --data DIR...\n"
     "       train-worker --probe [--run-dir DIR --attempt N] [--interface NAME]\n"
+    "       train-worker --provenance FILE [--data-roots DIR[:DIR]...]\n"
     "\n"
     "Trains, or evaluates, what a traind job document describes. Rank 0 writes "
     "DIR/attempt-N/events.jsonl,\n"
@@ -238,6 +242,8 @@ int command_line(int argc, char **argv, struct start_options *options)
         return job_settings_print(line.settings_of);
     if (line.place)
         return job_settings_place(line.place, line.sys);
+    if (line.provenance)
+        return machine_print(line.provenance);
     if (line.probe)
         return probe_print(
             &(struct probe_options){options->run_dir, options->attempt, line.interface});

@@ -18,6 +18,7 @@ static int load_init(struct run *r, struct error *e)
         return status;
     status = model_load_file(r->model, file, path, e);
     r->init_step = weights_step(file);
+    snprintf(r->init_path, sizeof r->init_path, "%s", path);
     safetensors_close(file);
     if (status)
         return status;

@@ -39,3 +39,17 @@ Test(digest, a_file_has_that_of_its_bytes)
     cr_assert_eq(digest_file(path, hex, &e), -ERR_NOT_FOUND);
     cr_assert_not_null(strstr(e.text, path));
 }
+
+Test(digest, comes_in_parts)
+{
+    char hex[DIGEST_BYTES];
+    struct digest *d = digest_begin();
+
+    digest_add(d, "a", 1);
+    digest_add(d, "", 0);
+    digest_add(d, "bc", 2);
+    digest_end(d, hex);
+    cr_assert_str_eq(hex, ABC);
+    digest_end(NULL, hex);
+    cr_assert_str_eq(hex, "");
+}

@@ -1,0 +1,225 @@
+#include "worker/provenance/machine.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "common/dataset/dataset.h"
+#include "common/job/job_document.h"
+#include "common/job/job_env.h"
+#include "common/job/preset.h"
+#include "common/json.h"
+#include "common/problem.h"
+#include "common/system/build_id.h"
+#include "common/system/open_beneath.h"
+#include "config.h"
+#include "worker/comm/traincomm.h"
+#include "worker/kernels/bf16/bf16.h"
+#include "worker/kernels/gemm.h"
+#include "worker/kernels/kind.h"
+
+#define LINE_BYTES  8192 /* of /proc/cpuinfo: newer processors have 2,000 bytes of flags */
+#define VALUE_BYTES 1024 /* of a variable; what is behind is cut */
+
+extern char **environ;
+
+/* ---- the processor */
+
+/* The value of the first line "NAME\t: VALUE" of /proc/cpuinfo; NULL: there is none. */
+static json_t *cpuinfo(const char *name)
+{
+    FILE *file = fopen("/proc/cpuinfo", "re");
+    char *line = malloc(LINE_BYTES);
+    size_t length = strlen(name);
+    json_t *value = NULL;
+
+    while (file && line && !value && fgets(line, LINE_BYTES, file)) {
+        const char *colon = strchr(line, ':');
+        if (!colon || strncmp(line, name, length) != 0 || !isspace((unsigned char)line[length]))
+            continue;
+        colon += 1 + strspn(colon + 1, " \t");
+        value = json_stringn(colon, strcspn(colon, "\n"));
+    }
+    if (file)
+        fclose(file);
+    free(line);
+    return value ? value : json_null();
+}
+
+static json_t *machine_kernel(void)
+{
+    struct utsname name;
+    return uname(&name) ? json_null() : json_sprintf("%s %s", name.sysname, name.release);
+}
+
+/* ---- libraries */
+
+/* Those whose code computes or moves numbers, or reads images. */
+static bool is_library_told(const char *name)
+{
+    static const char *const names[] = {
+        "libtrainengine.", "libtraincomm.", "libopenblas",    "libblas",     "libgomp.",
+        "libomp.",         "libm.",         "libmvec.",       "libc.",       "libmpi.",
+        "libopen-pal.",    "libjpeg.",      "libprotobuf-c.", "libjansson.", "libisal.",
+    };
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strncmp(name, names[i], strlen(names[i])) == 0)
+            return true;
+    return false;
+}
+
+static void add_library(void *context, const char *name, const char *hex)
+{
+    if (is_library_told(name))
+        json_object_set_new(context, name, json_text_or_null(hex));
+}
+
+/* ---- the environment */
+
+/* What decides on kernels, threads, libraries and the way between ranks. "NAME*": all that begin
+ * so. */
+static bool is_variable_told(const char *variable)
+{
+    static const char *const names[] = {
+        "OPENBLAS_*",       "OMP_*",
+        "GOMP_*",           "KMP_*",
+        "GLIBC_TUNABLES=",  "LD_LIBRARY_PATH=",
+        "LD_PRELOAD=",      "MALLOC_ARENA_MAX=",
+        "TRAINCOMM_*",      "OMPI_MCA_btl=",
+        "OMPI_MCA_pml=",    "OMPI_MCA_coll*",
+        "OMPI_MCA_mtl=",    "UCX_TLS=",
+        "UCX_NET_DEVICES=",
+    };
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strncmp(variable, names[i], strcspn(names[i], "*")) == 0)
+            return true;
+    return false;
+}
+
+static json_t *machine_environment(void)
+{
+    json_t *told = json_object();
+    char name[JOB_ENV_NAME_BYTES];
+
+    for (char **at = environ; at && *at; at++) {
+        if (!is_variable_told(*at))
+            continue;
+        const char *value = job_env_split(*at, name);
+        json_t *text = json_stringn(value, strnlen(value, VALUE_BYTES));
+        json_object_set_new(told, name, text ? text : json_string("(not UTF-8)"));
+    }
+    return told;
+}
+
+/* ---- the whole */
+
+json_t *machine_facts(bool in_bf16)
+{
+    char openblas[GEMM_LIBRARY_BYTES], mpi[128], id[BUILD_ID_BYTES];
+    json_t *libraries = json_object();
+
+    gemm_library(openblas);
+    traincomm_mpi_version(mpi, sizeof mpi);
+    mpi[strcspn(mpi, ",\n")] = '\0';
+    build_id_each(add_library, libraries);
+    return json_pack(
+        "{s:s, s:o, s:s, s:o, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "version",
+        PACKAGE_VERSION, "build_id", json_text_or_null(build_id_own(id)), "kernels", kernels_kind(),
+        "bf16", in_bf16 ? json_string(bf16_kind_name(bf16_kind())) : json_null(), "openblas",
+        openblas, "openblas_config", gemm_config(), "mpi", mpi, "libraries", libraries, "cpu",
+        cpuinfo("model name"), "microcode", cpuinfo("microcode"), "flags", cpuinfo("flags"),
+        "kernel", machine_kernel(), "environment", machine_environment());
+}
+
+json_t *machine_data(const char *path, const struct dataset *data)
+{
+    struct dataset_digest digest;
+
+    if (!data)
+        return json_null();
+    dataset_digest(data, &digest);
+    json_t *name = json_string(path);
+    return json_pack("{s:o, s:I, s:s, s:f}", "path", name ? name : json_string("(not UTF-8)"),
+                     "images", (json_int_t)digest.images, "xxh128", digest.hex, "changed",
+                     digest.changed);
+}
+
+/* ---- train-worker --provenance */
+
+/* The job's own variables decide when a program is loaded: so it is loaded once more with them. */
+static void load_again_with(const struct job_spec *spec, const char *job_file)
+{
+    static const char mark[] = "TRAIND_PROVENANCE";
+    char name[JOB_ENV_NAME_BYTES];
+
+    if (spec->cluster.env_count == 0 || getenv(mark))
+        return;
+    for (size_t i = 0; i < spec->cluster.env_count; i++) {
+        const char *value = job_env_split(spec->cluster.env[i], name);
+        setenv(name, value, 1);
+    }
+    setenv(mark, "again", 1);
+    execl("/proc/self/exe", "train-worker", "--provenance", job_file,
+          open_beneath_roots() ? "--data-roots" : (char *)NULL, open_beneath_roots(), (char *)NULL);
+}
+
+static void add_data(json_t *data, json_t *errors, const char *key, const char *path)
+{
+    enum dataset_role role = strcmp(key, "train") == 0 ? DATASET_TRAIN : DATASET_EVAL;
+    struct dataset *open = NULL;
+    struct error e;
+
+    if (path && strcmp(path, "synthetic") != 0 && dataset_open(path, role, &open, &e))
+        json_array_append_new(errors, json_sprintf("data.%s: %s", key, e.text));
+    if (open)
+        dataset_keep_index(open);
+    json_object_set_new(data, key, machine_data(path, open));
+    dataset_close(open);
+}
+
+static struct job_spec *load_spec(const char *path, struct error *e)
+{
+    struct problems problems = {0}, unsupported = {0};
+    json_t *document = json_document_load(path, e);
+
+    if (!document)
+        return NULL;
+    struct job_spec *spec = job_spec_parse(document, preset_lookup, NULL, &problems, &unsupported);
+    json_decref(document);
+    if (!spec) {
+        char *text = problems_to_text(&problems);
+        error_set(e, ERR_INVALID, "%s: %s", path, text ? text : "not a valid job");
+        free(text);
+    }
+    problems_clear(&problems);
+    problems_clear(&unsupported);
+    return spec;
+}
+
+int machine_print(const char *job_file)
+{
+    struct error e;
+    struct job_spec *spec = load_spec(job_file, &e);
+
+    if (!spec) {
+        fprintf(stderr, "train-worker: %s\n", e.text);
+        return 2;
+    }
+    load_again_with(spec, job_file);
+    json_t *data = json_object(), *errors = json_array();
+    add_data(data, errors, "train", spec->mode == JOB_MODE_TRAIN ? spec->data.train : NULL);
+    add_data(data, errors, "eval", spec->data.eval);
+    json_t *answer = json_pack("{s:o, s:o, s:o}", "machine",
+                               machine_facts(spec->precision == JOB_PRECISION_BF16), "data", data,
+                               "errors", errors);
+    int bad = !answer || json_dumpf(answer, stdout, JSON_COMPACT | JSON_REAL_PRECISION(17)) ||
+              puts("") < 0;
+    json_decref(answer);
+    job_spec_destroy(spec);
+    return bad ? 1 : 0;
+}
