@@ -41,6 +41,9 @@ static const struct job_option options[] = {
      HELP("What people should know of the job: plain text, which may have several lines.")},
     {"/preset", JOB_OPTION_STRING, OR_NULL, AT(preset), DEFAULT("null"), TEXT(FILE), LENGTH(200),
      HELP("A published recipe that supplies the values the document does not state (see trainctl presets).")},
+    {"/reproduces", JOB_OPTION_INTEGER, OR_NULL, AT(reproduces), FLAG(has_reproduces), DEFAULT("null"), RANGE(1, 1e12),
+     HELP("Id of the job that this one is to repeat bit by bit, as trainctl reproduce sets it. The daemon compares the two at the end; it "
+          "changes nothing in the run.")},
     {"/mode", CHOICE("train", "eval"), AT(mode), DEFAULT("\"train\""),
      HELP("train, or eval: evaluate the weights of model.init on data.eval without training.")},
 
@@ -77,6 +80,11 @@ static const struct job_option options[] = {
      HELP("Compute 3x3 convolutions with stride 1 by Winograd's algorithm if a short measurement shows that it is faster. It increases "
           "rounding errors to about 4e-7 (root mean square) and 3e-6 (maximum) of the largest output; without it they are a third of "
           "that.")},
+
+    {"/model/winograd_tiles", JOB_OPTION_STRING, OR_NULL, AT(model.winograd_tiles), DEFAULT("null"), TEXT(TILES), LENGTH(4096),
+     HELP("The choice of model.winograd, instead of a measurement: size x channels in - channels out, and the tiles of forward, input "
+          "gradient and weight gradient (0: none), as provenance.json has them under winograd. It must name all 3x3 convolutions of the "
+          "network that take the algorithm. Without effect if model.winograd is false. null: measured.")},
 
     {"/model/gemm", CHOICE("auto", "openblas", "own"), AT(model.gemm), DEFAULT("\"auto\""),
      HELP("Implementation of the matrix products in convolutions. openblas: im2col and cblas_sgemm for all convolutions with one group, "

@@ -63,6 +63,8 @@ struct job_spec {
     size_t tag_count;
     char *note;
     char *preset;
+    bool has_reproduces;
+    int64_t reproduces; /* a job's id */
     enum job_mode mode;
     struct {
         char *arch; /* a name of common/net/arch.c */
@@ -76,6 +78,7 @@ struct job_spec {
         double bn_decay;
         bool zero_init_residual;
         bool winograd;
+        char *winograd_tiles; /* as JOB_TEXT_TILES; NULL: measured */
         enum job_gemm gemm;
     } model;
     struct {

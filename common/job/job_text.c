@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "common/job/time_limit.h"
@@ -46,6 +47,23 @@ static bool right_networks(const char *text)
 static bool right_time(const char *text)
 {
     return !isnan(time_limit_seconds(text));
+}
+
+/* "56x64-64:4/4/2 28x128-128:0/2/4" */
+static bool right_tiles(const char *text)
+{
+    int size, in, out, tile[3], length;
+
+    for (; *text; text += length, text += *text == ' ' && text[1]) {
+        if (sscanf(text, "%4dx%5d-%5d:%1d/%1d/%1d%n", &size, &in, &out, &tile[0], &tile[1],
+                   &tile[2], &length) != 6 ||
+            size < 1 || in < 1 || out < 1 || !strchr(" ", text[length]))
+            return false;
+        for (int i = 0; i < 3; i++)
+            if (tile[i] != 0 && tile[i] != 2 && tile[i] != 4)
+                return false;
+    }
+    return true;
 }
 
 static bool right_folder(const char *text)
@@ -95,6 +113,10 @@ static const struct {
                         "a value of letters, digits, spaces and _.-,:^+=/@%",                                                                                                               "^[A-Za-z0-9._,:^+=/@% -]+$"                                                        },
     [JOB_TEXT_PREFIX] = {"/",                  NAME "+/",            right_folder,    "letters, digits and _.-+/",
                         "an absolute folder without \"..\", of letters, digits and _.-+/",                                                                                                  "^/[A-Za-z0-9._+/-]*$"                                                              },
+    [JOB_TEXT_TILES] =
+        {DIGITS,               DIGITS "x-:/ ",       right_tiles,     "digits, spaces and x-:/",
+                        "convolutions with the tiles of their three directions (0, 2 or 4), as in "
+         "\"56x64-64:4/4/2 28x128-128:0/2/4\"",                                                                                                                                             "^[0-9]+x[0-9]+-[0-9]+:[024]/[024]/[024]( [0-9]+x[0-9]+-[0-9]+:[024]/[024]/[024])*$"},
     [JOB_TEXT_WORDS] = {NULL,                 NAME ",:^+",          NULL,            "letters, digits and _.-,:^+",
                         "words of letters, digits and _.-,:^+",                                                                                                                             "^[A-Za-z0-9._,:^+-]+$"                                                             },
     [JOB_TEXT_NETWORKS] = {NULL,                 NAME ",:^+/",         right_networks,  "letters, digits and _.-,:^+/",

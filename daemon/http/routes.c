@@ -57,6 +57,12 @@ static const struct route routes[] = {
      "Time and speed of each layer in the profiled steps, as a table"},
     {"GET", "/v1/jobs/{id}/predictions", handle_predictions, ROLE_READ, "", 200,
      "Predicted class of each image in the last evaluation, as CSV"},
+    {"GET", "/v1/jobs/{id}/provenance", handle_provenance, ROLE_READ, "", 200,
+     "What a job was computed with: programs, libraries, processors, kernels, data, digests of its results"},
+    {"GET", "/v1/jobs/{id}/pinned", handle_pinned, ROLE_READ, "", 200,
+     "The document that repeats a job, with all choices of its run; and what differs here and now"},
+    {"GET", "/v1/jobs/{id}/reproduction", handle_reproduction, ROLE_READ, "", 200,
+     "Whether a job came to the same bits as the one that it reproduces, and what differs"},
     {"GET", "/v1/jobs/{id}/tensorboard", handle_tensorboard, ROLE_READ, "", 200,
      "The job as a TensorBoard event file"},
     {"GET", "/v1/jobs/{id}/mllog", handle_mllog, ROLE_READ, "", 200,
@@ -206,7 +212,8 @@ const struct route *route_find(const char *method, const char *path, int64_t *id
 
 bool route_reads_files(const struct route *route)
 {
-    static route_handler *const handlers[] = {handle_backup, handle_checkpoints, handle_checkpoint};
+    static route_handler *const handlers[] = {handle_backup, handle_checkpoints, handle_checkpoint,
+                                              handle_pinned};
 
     for (size_t i = 0; i < sizeof handlers / sizeof handlers[0]; i++)
         if (route->handler == handlers[i])

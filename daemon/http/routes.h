@@ -129,6 +129,8 @@ void failures_print(const struct request *q, FILE *out);
 route_handler handle_log;
 /* handlers/handle_checkpoints.c */
 route_handler handle_checkpoints, handle_checkpoint;
+/* handlers/provenance/ */
+route_handler handle_provenance, handle_pinned, handle_reproduction;
 /* handlers/handle_compare.c */
 route_handler handle_compare;
 /* handlers/handle_sweeps.c */

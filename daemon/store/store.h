@@ -220,6 +220,11 @@ int store_job_list(struct store *s, const struct store_job_filter *filter, struc
 int store_job_search(struct store *s, const struct store_job_filter *filter,
                      struct store_jobs *jobs, int64_t *total, char **next, struct error *e);
 
+/* At most `most` ids of the jobs whose document says that they reproduce this one (reproduced.c).
+ */
+int store_job_reproduced_by(struct store *s, int64_t id, int64_t *ids, size_t most, size_t *count,
+                            struct error *e);
+
 /* Those of the ids that are there, in this order. */
 int store_job_list_ids(struct store *s, const int64_t *ids, size_t count, struct store_jobs *jobs,
                        struct error *e);

@@ -319,6 +319,44 @@ void model_tuning_to_text(const struct model_tuning *tuning, char text[TUNING_TE
     }
 }
 
+static bool has_shape(const struct model_tuning *tuning, const struct tuned_shape *s)
+{
+    for (int i = 0; i < tuning->count; i++) {
+        const struct tuned_shape *t = &tuning->shapes[i];
+        if (t->size == s->size && t->in_channels == s->in_channels &&
+            t->out_channels == s->out_channels)
+            return true;
+    }
+    return false;
+}
+
+int model_tuning_take(const struct model_config *config, const char *text,
+                      struct model_tuning *tuning, struct error *e)
+{
+    struct model_tuning own;
+
+    list_shapes(config, &own);
+    if (model_tuning_from_text(text, tuning))
+        return error_set(e, ERR_INVALID, "model.winograd_tiles cannot be read");
+    for (int i = 0; i < own.count; i++) {
+        const struct tuned_shape *s = &own.shapes[i];
+        if (!has_shape(tuning, s))
+            return error_set(e, ERR_INVALID,
+                             "model.winograd_tiles does not name the convolution %dx%d-%d of this "
+                             "network: take the words from the provenance of a run of it",
+                             s->size, s->in_channels, s->out_channels);
+    }
+    for (int i = 0; i < tuning->count; i++) {
+        const struct tuned_shape *s = &tuning->shapes[i];
+        if (!has_shape(&own, s))
+            return error_set(e, ERR_INVALID,
+                             "model.winograd_tiles names the convolution %dx%d-%d, which this "
+                             "network does not compute so",
+                             s->size, s->in_channels, s->out_channels);
+    }
+    return 0;
+}
+
 static bool is_way(int m)
 {
     return m == CONV_NO_WINOGRAD || m == CONV_WINOGRAD_2 || m == CONV_WINOGRAD_4;

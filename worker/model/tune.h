@@ -33,6 +33,11 @@ struct model_tuning {
  * a shape has none. */
 void model_tune(const struct model_config *config, struct model_tuning *tuning, char *problem);
 
+/* What model_tuning_to_text wrote, for this model: ERR_INVALID where it does not name its shapes,
+ * no more and no less. */
+int model_tuning_take(const struct model_config *config, const char *text,
+                      struct model_tuning *tuning, struct error *e);
+
 /* Tiles of m for all shapes and directions that take them: for tests. */
 void model_tune_all(const struct model_config *config, enum conv_winograd m,
                     struct model_tuning *tuning);

@@ -53,8 +53,9 @@ static int fill_model(struct run *r, struct error *e)
 
 /* Rank 0 measures, or remembers, for all; a run that goes on computes as it did before, unless the
  * job turns Winograd off. */
-static void choose_convolutions(struct run *r, const struct model_config *config)
+static int choose_convolutions(struct run *r, const struct model_config *config, struct error *e)
 {
+    const char *tiles = r->spec->model.winograd_tiles;
     char problem[256] = "";
 
     bool winograd = r->spec->model.winograd && r->spec->model.gemm != JOB_GEMM_OPENBLAS &&
@@ -69,7 +70,9 @@ static void choose_convolutions(struct run *r, const struct model_config *config
                                      "result will not be bit for "
                                      "bit that of an undisturbed run"));
     if (r->resumes || !winograd)
-        return;
+        return 0;
+    if (tiles)
+        return model_tuning_take(config, tiles, &r->tuning, e);
     if (r->rank == 0)
         model_tune(config, &r->tuning, problem);
     traincomm_broadcast(r->comm, &r->tuning, sizeof r->tuning, 0);
@@ -79,6 +82,7 @@ static void choose_convolutions(struct run *r, const struct model_config *config
             json_sprintf("which convolutions go by Winograd is measured at each start, because it "
                          "cannot be remembered: %s",
                          problem));
+    return 0;
 }
 
 static int build_model(struct run *r, struct error *e)
@@ -107,8 +111,9 @@ static int build_model(struct run *r, struct error *e)
         config.more_sizes[i] = (int)s->model.sizes.at[i].size;
     if (!evaluates && s->data.eval && job_spec_eval_size(s) != s->model.image_size)
         config.eval_size = (int)job_spec_eval_size(s);
-    choose_convolutions(r, &config);
-    int status = model_create(&config, &r->model, e);
+    int status = choose_convolutions(r, &config, e);
+    if (!status)
+        status = model_create(&config, &r->model, e);
     if (!status && r->rank == 0)
         status = fill_model(r, e);
     return run_agree(r, status, e);

@@ -81,6 +81,19 @@ static void share_cores(const struct request *q, bool will_run, struct prepared 
     problems_clear(&problems);
 }
 
+static void check_reproduces(const struct request *q, struct prepared *p)
+{
+    struct store_job job;
+    struct error e;
+
+    if (!p->spec->has_reproduces)
+        return;
+    if (store_job_get(q->app->store, p->spec->reproduces, &job, &e))
+        problems_add(&p->problems, "/reproduces", NULL, "%s to reproduce", e.text);
+    else
+        store_job_clear(&job);
+}
+
 /* All that is wrong with a document, as far as it can be said before the images are counted: a
  * person who mends one thing should not be told the next one then. */
 static void check_document(const struct request *q, const json_t *document, bool will_run,
@@ -99,6 +112,7 @@ static void check_document(const struct request *q, const json_t *document, bool
     bool wrong = p->problems.count > 0 || (will_run && p->unsupported.count > 0);
     if (wrong || here)
         plan_inputs_look(p->spec, here, &p->problems);
+    check_reproduces(q, p);
     if (!problems_within(&p->problems, "/model"))
         permit_weights(p->spec, &p->problems);
     if (p->problems.count)

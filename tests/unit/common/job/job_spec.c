@@ -186,6 +186,7 @@ static json_t *other_value(const struct job_option *o)
     case JOB_OPTION_STRING:
         return json_string(o->text == JOB_TEXT_TIME     ? "1:30"
                            : o->text == JOB_TEXT_PREFIX ? "/opt/x"
+                           : o->text == JOB_TEXT_TILES  ? "56x64-64:4/2/0"
                            : o->text == JOB_TEXT_TITLE || o->text == JOB_TEXT_PATH
                                ? "\xc3\xa9 \"x\""
                                : "x_1");

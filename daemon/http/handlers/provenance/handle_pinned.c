@@ -1,0 +1,135 @@
+/*
+ * GET /v1/jobs/ID/pinned: the document that repeats a job, and in what this machine, as it is now,
+ * differs from the one it ran on.
+ */
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/json.h"
+#include "common/run/provenance.h"
+#include "common/system/open_beneath.h"
+#include "common/system/spawn.h"
+#include "daemon/http/handlers/provenance/pinned.h"
+#include "launch/launch.h"
+
+#define LOOK_SECONDS 120 /* a data set without an index is walked through */
+#define ANSWER_BYTES ((size_t)1 << 20)
+
+static json_t *look_here(const struct request *q, const struct job_provenance *p, struct error *e)
+{
+    char *worker, job_file[PATH_MAX], *roots = (char *)open_beneath_roots();
+    struct spawn s = SPAWN_NONE;
+    json_t *found = NULL;
+
+    snprintf(job_file, sizeof job_file, "%s/job.json", p->job.run_dir);
+    if (launch_find_program(q->config->worker, &worker, e))
+        return NULL;
+    char *argv[] = {worker, "--provenance", job_file, roots ? "--data-roots" : NULL, roots, NULL};
+    struct spawn_request request = {
+        .argv = argv,
+        .stream = {SPAWN_COLLECTED, SPAWN_COLLECTED},
+        .limit_bytes = ANSWER_BYTES,
+        .seconds = LOOK_SECONDS
+    };
+    int status = spawn_run(&request, &s, e);
+    if (!status)
+        found = json_loads(s.text[SPAWN_OUT].data ? s.text[SPAWN_OUT].data : "", 0, NULL);
+    if (!status && !found)
+        error_set(e, ERR_INTERNAL, "what this machine computes with cannot be told: %.200s",
+                  s.text[SPAWN_ERR].data ? s.text[SPAWN_ERR].data : "train-worker said nothing");
+    spawn_clear(&s);
+    free(worker);
+    return found;
+}
+
+/* Where the job's workers run on other machines, this one's programs say nothing of them. */
+static bool ran_here(const json_t *document)
+{
+    const json_t *cluster = json_object_get(document, "cluster");
+
+    return strcmp(json_get_text(cluster, "launcher", "local"), "local") == 0 &&
+           json_array_size(json_object_get(cluster, "hosts")) == 0;
+}
+
+/* What train-worker --provenance told, as an attempt; without what it cannot know. */
+static json_t *as_attempt(const json_t *here, bool machines)
+{
+    json_t *attempt = json_pack("{s:O}", "data", json_object_get(here, "data"));
+    static const char *const of_no_run[] = {"ranks", "hosts"};
+    json_t *machine = json_copy(json_object_get(here, "machine"));
+
+    for (size_t i = 0; i < sizeof of_no_run / sizeof of_no_run[0]; i++)
+        json_object_del(machine, of_no_run[i]);
+    /* The launcher sets them for a run. */
+    json_object_del(machine, "environment");
+    json_object_set_new(attempt, "machines", machines ? json_pack("[O]", machine) : json_array());
+    json_decref(machine);
+    return attempt;
+}
+
+/* One that was interrupted and went on elsewhere may not be repeated in one piece. */
+static void say_attempts(const struct job_provenance *p, json_t *remarks)
+{
+    const json_t *attempts = json_object_get(p->file, "attempts");
+    const json_t *both[] = {json_array_get(attempts, 0), p->attempt};
+    json_t *differences = provenance_differences(both, 2), *one;
+    size_t i;
+
+    json_array_foreach (differences, i, one)
+        if (json_is_true(json_object_get(one, "may_change_bits")) &&
+            strcmp(json_get_text(one, "what", ""), "weights.xxh128") != 0)
+            json_array_append_new(
+                remarks, json_sprintf("its attempts differ: %s", json_get_text(one, "words", "")));
+    json_decref(differences);
+}
+
+static json_t *differences_here(const struct request *q, const struct job_provenance *p,
+                                const json_t *document, json_t *remarks)
+{
+    struct error e;
+    json_t *here = p->attempt ? look_here(q, p, &e) : NULL, *error;
+    size_t i;
+
+    if (!p->attempt) {
+        json_array_append_new(remarks, json_string("the job has no provenance: its choices cannot "
+                                                   "be pinned, and nothing can be compared"));
+        return json_array();
+    }
+    if (!here) {
+        json_array_append_new(remarks, json_string(e.text));
+        return json_array();
+    }
+    say_attempts(p, remarks);
+    json_array_foreach (json_object_get(here, "errors"), i, error)
+        json_array_append(remarks, error);
+    if (!ran_here(document))
+        json_array_append_new(remarks,
+                              json_string("its workers run on other machines: what these compute "
+                                          "with is compared when it has ended"));
+    json_t *now = as_attempt(here, ran_here(document));
+    const json_t *both[] = {p->attempt, now};
+    json_t *differences = provenance_differences(both, 2);
+    json_decref(now);
+    json_decref(here);
+    return differences;
+}
+
+int handle_pinned(const struct request *q, struct reply *r, struct error *e)
+{
+    struct job_provenance p;
+    int status = job_provenance_load(q, q->id, &p, e);
+
+    if (status)
+        return status;
+    json_t *pinned = json_array(), *remarks = json_array();
+    json_t *document = pinned_document(&p, pinned);
+    json_t *differences = differences_here(q, &p, document, remarks);
+    job_provenance_clear(&p);
+    return reply_json(r, 200,
+                      json_pack("{s:I, s:o, s:o, s:o, s:o}", "job", (json_int_t)q->id, "document",
+                                document, "pinned", pinned, "differences", differences, "remarks",
+                                remarks),
+                      e);
+}

@@ -1,0 +1,61 @@
+/* GET /v1/jobs/ID/provenance. */
+#include <microhttpd.h>
+#include <sqlite3.h>
+#include <stdio.h>
+
+#include "common/json.h"
+#include "common/system/build_id.h"
+#include "config.h"
+#include "daemon/http/handlers/provenance/job_provenance.h"
+
+#define REPRODUCTIONS_MAX 100
+
+static json_t *daemon_facts(void)
+{
+    char id[BUILD_ID_BYTES];
+
+    return json_pack("{s:s, s:o, s:s, s:s, s:s}", "version", PACKAGE_VERSION, "build_id",
+                     json_text_or_null(build_id_own(id)), "sqlite", sqlite3_libversion(),
+                     "microhttpd", MHD_get_version(), "jansson", jansson_version_str());
+}
+
+static int reproduced_by(const struct request *q, json_t **list, struct error *e)
+{
+    int64_t ids[REPRODUCTIONS_MAX];
+    size_t count;
+    int status = store_job_reproduced_by(q->app->store, q->id, ids, REPRODUCTIONS_MAX, &count, e);
+
+    *list = json_array();
+    for (size_t i = 0; i < count; i++)
+        json_array_append_new(*list, json_integer((json_int_t)ids[i]));
+    return status;
+}
+
+int handle_provenance(const struct request *q, struct reply *r, struct error *e)
+{
+    struct job_provenance p;
+    json_t *by = NULL;
+    int status = job_provenance_load(q, q->id, &p, e);
+
+    if (!status)
+        status = reproduced_by(q, &by, e);
+    if (status) {
+        json_decref(by);
+        job_provenance_clear(&p);
+        return status;
+    }
+    json_t *spec = json_loads(p.job.spec, 0, NULL), *slurm = NULL;
+    json_t *reproduces = json_incref(json_object_get(spec, "reproduces"));
+    json_t *attempts = json_incref(json_object_get(p.file, "attempts"));
+    if (p.job.slurm)
+        slurm = json_loads(p.job.slurm, 0, NULL);
+    json_t *answer =
+        json_pack("{s:I, s:o, s:o, s:s, s:o, s:o, s:o, s:o}", "job", (json_int_t)q->id, "daemon",
+                  daemon_facts(), "submitted_by", json_text_or_null(p.job.submitted_by), "launcher",
+                  p.job.launcher, "slurm", slurm ? slurm : json_null(), "reproduces",
+                  reproduces ? reproduces : json_null(), "reproduced_by", by, "attempts",
+                  attempts ? attempts : json_array());
+    json_decref(spec);
+    job_provenance_clear(&p);
+    return reply_json(r, 200, answer, e);
+}

@@ -1,0 +1,20 @@
+/* A job with what its run wrote of its provenance. */
+#ifndef TRAIND_DAEMON_HTTP_HANDLERS_PROVENANCE_JOB_PROVENANCE_H
+#define TRAIND_DAEMON_HTTP_HANDLERS_PROVENANCE_JOB_PROVENANCE_H
+
+#include <jansson.h>
+
+#include "daemon/http/routes.h"
+
+struct job_provenance {
+    struct store_job job;
+    json_t *file;          /* RUN/provenance.json, an object; NULL: it has none (yet) */
+    const json_t *attempt; /* of it, provenance_attempt; NULL: none */
+};
+
+/* ERR_NOT_FOUND: there is no such job. A file that cannot be read is as none. Clear in any case. */
+int job_provenance_load(const struct request *q, int64_t id, struct job_provenance *p,
+                        struct error *e);
+void job_provenance_clear(struct job_provenance *p);
+
+#endif
