@@ -55,6 +55,8 @@ static const struct cmd *const commands[] = {
     &cmd_rm_entry,
     &cmd_metrics_entry,
     &cmd_compare_entry,
+    &cmd_provenance_entry,
+    &cmd_reproduce_entry,
     &cmd_checkpoints_entry,
     &cmd_sweep_entry,
     &cmd_nodes_entry,

@@ -12,6 +12,7 @@ import { jobCharts } from "./job_charts.js";
 import { checkpointsCard, evalsCard, eventsCard, filesCard, tiles } from "./job_facts.js";
 import { logView } from "./job_log.js";
 import { outputs } from "./job_outputs.js";
+import { provenanceCard } from "./job_provenance.js";
 
 const PERIOD_MS = 1500; // between looks
 const LIVE_MS = 250; // between what the stream tells of steps being shown
@@ -38,6 +39,7 @@ function about(job) {
     ["Optimiser", spec.optimizer && optimizerWords(spec.optimizer)],
     ["Submitted", job.created_at && f.date(job.created_at)],
     ["By", job.submitted_by && submitter(job)],
+    ["Reproduces", spec.reproduces && `job ${spec.reproduces}`],
     ["Priority", job.priority !== 0 && `${job.priority}`],
     ["Started", job.started_at && f.date(job.started_at)],
     ["Finished", job.finished_at && f.date(job.finished_at)],
@@ -89,10 +91,10 @@ export function mount(main, { params, query, heading }) {
   });
   const labels = h("div", { class: "labels", hidden: true }, chips.element, edit, note);
   const bar = meter(`progress of job ${id}`), numbers = tiles(), plan = planCard(), charts = jobCharts(id, query);
-  const evals = evalsCard(), checkpoints = checkpointsCard(id), events = eventsCard(id), files = filesCard(id), log = logView(id), written = outputs(id);
+  const evals = evalsCard(), checkpoints = checkpointsCard(id), events = eventsCard(id), files = filesCard(id), log = logView(id), written = outputs(id), provenance = provenanceCard(id);
   const columns = h("div", { class: "columns" }, h("div", { class: "stack" }, plan.element, files.element),
     h("div", { class: "stack" }, evals.element, checkpoints.element, events.element));
-  const content = h("div", { class: "stack", hidden: true }, bar.element, numbers.element, charts.element, columns, written.element, log.element);
+  const content = h("div", { class: "stack", hidden: true }, bar.element, numbers.element, charts.element, columns, written.element, provenance.element, log.element);
   // Of a job that has not begun there is nothing yet but its plan.
   const arrange = (begun) => {
     for (const element of [bar.element, numbers.element, charts.element, written.element, log.element]) show(element, begun);
@@ -139,6 +141,7 @@ export function mount(main, { params, query, heading }) {
     plan.update(job);
     files.update(job);
     written.update(job);
+    provenance.update(job);
     const [list, all] = await Promise.all([get(`/v1/jobs/${id}/evals`, signal), events.update(signal), log.update(job, signal)]);
     evals.update(list.evals);
     await checkpoints.update(all, signal);

@@ -39,7 +39,7 @@ export function tiles() {
 // ------------------------------------------------------------------ tables
 
 // A card with a table that says what it says while it is empty. columns: [[title, class]]
-function tableCard(title, columns, empty, classes = "") {
+export function tableCard(title, columns, empty, classes = "") {
   const body = h("tbody"), none = h("p", { class: "quiet" }, empty);
   const table = h("table", {}, h("caption", { class: "hidden" }, title),
     h("thead", {}, h("tr", {}, ...columns.map(([name, kind]) => h("th", { scope: "col", class: kind }, name)))), body);

@@ -1,0 +1,202 @@
+/* trainctl provenance: what a job was computed with. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/api.h"
+#include "client/cmd.h"
+#include "client/views/human.h"
+#include "client/views/print.h"
+#include "client/views/table.h"
+#include "common/json.h"
+
+#define NAME_COLUMNS 22 /* the longest name, and what is between */
+
+static void provenance_row(struct libscols_table *table, const char *name, const json_t *value)
+{
+    if (!value || json_is_null(value) || (json_is_string(value) && !*json_string_value(value)))
+        return;
+    char *text = print_value(value);
+    struct libscols_line *line = table_line(table);
+
+    table_set(line, 0, name);
+    table_set_wrapped(line, 1, text, table_room(NAME_COLUMNS));
+    free(text);
+}
+
+/* Keys of an object, a row each; names NULL: all of them, under their own names. */
+static const char *const attempt_rows[][2] = {
+    {"world_size",         "workers"           },
+    {"threads_per_worker", "threads per worker"},
+    {"batch_per_worker",   "batch per worker"  },
+    {"accumulate_steps",   "batches per step"  },
+    {"winograd",           "Winograd"          },
+    {"gradients",          "gradients summed"  },
+    {"job",                "job (xxh128)"      },
+    {"plan",               "plan (xxh128)"     },
+};
+static const char *const machine_rows[][2] = {
+    {"ranks",           "ranks"           },
+    {"version",         "train-worker"    },
+    {"build_id",        "build id"        },
+    {"kernels",         "kernels"         },
+    {"bf16",            "bf16"            },
+    {"openblas",        "OpenBLAS"        },
+    {"openblas_config", "OpenBLAS's build"},
+    {"mpi",             "MPI"             },
+    {"cpu",             "processor"       },
+    {"microcode",       "microcode"       },
+    {"flags",           "its features"    },
+    {"kernel",          "kernel"          },
+};
+static const char *const result_rows[][2] = {
+    {"status",      "status"              },
+    {"steps",       "steps"               },
+    {"weights",     "weights (xxh128)"    },
+    {"losses",      "losses (xxh128)"     },
+    {"evaluations", "evaluations (xxh128)"},
+};
+
+static void provenance_rows(struct libscols_table *table, const json_t *object,
+                            const char *const rows[][2], size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        provenance_row(table, rows[i][1], json_object_get(object, rows[i][0]));
+}
+#define ROWS(table, object, rows)                                                                  \
+    provenance_rows(table, object, rows, sizeof(rows) / sizeof(rows)[0])
+
+static struct libscols_table *provenance_table(const char *title)
+{
+    struct libscols_table *table = table_create(0);
+
+    printf("\n%s\n", title);
+    table_column(table, "what", 0);
+    table_column(table, "value", TABLE_WRAP);
+    return table;
+}
+
+static void print_data(struct libscols_table *table, const char *name, const json_t *data)
+{
+    char date[HUMAN_BYTES];
+
+    if (!json_is_object(data))
+        return;
+    json_t *text = json_sprintf(
+        "%s: %lld images, index %s, changed %s", json_get_text(data, "path", ""),
+        (long long)json_get_integer(data, "images", 0), json_get_text(data, "xxh128", ""),
+        human_date(date, sizeof date, json_get_number(data, "changed", NAN)));
+    provenance_row(table, name, text);
+    json_decref(text);
+}
+
+static void print_weights(struct libscols_table *table, const json_t *weights)
+{
+    if (!json_is_object(weights))
+        return;
+    json_t *text = json_sprintf("%s of step %lld, xxh128 %s", json_get_text(weights, "path", ""),
+                                (long long)json_get_integer(weights, "step", 0),
+                                json_get_text(weights, "xxh128", ""));
+    provenance_row(table, "initial weights", text);
+    json_decref(text);
+}
+
+static void print_machine(const json_t *machine)
+{
+    const json_t *hosts = json_object_get(machine, "hosts"), *value;
+    char title[256] = "";
+    const char *name;
+    size_t i;
+
+    json_array_foreach (hosts, i, value) {
+        size_t used = strlen(title);
+        snprintf(title + used, sizeof title - used, "%s%.60s", i ? ", " : "",
+                 json_string_value(value) ? json_string_value(value) : "");
+    }
+    struct libscols_table *table = provenance_table(title);
+    ROWS(table, machine, machine_rows);
+    json_object_foreach (json_object_get(machine, "libraries"), name, value)
+        provenance_row(table, name, value);
+    json_object_foreach (json_object_get(machine, "environment"), name, value)
+        provenance_row(table, name, value);
+    table_finish(table);
+}
+
+static void print_attempt(const json_t *attempt)
+{
+    const json_t *machine, *data = json_object_get(attempt, "data");
+    char title[64], date[HUMAN_BYTES];
+    size_t i;
+
+    snprintf(title, sizeof title, "attempt %lld, %s",
+             (long long)json_get_integer(attempt, "attempt", 0),
+             human_date(date, sizeof date, json_get_number(attempt, "started_at", NAN)));
+    struct libscols_table *table = provenance_table(title);
+    ROWS(table, attempt, attempt_rows);
+    print_weights(table, json_object_get(attempt, "weights"));
+    print_data(table, "training data", json_object_get(data, "train"));
+    print_data(table, "evaluation data", json_object_get(data, "eval"));
+    ROWS(table, json_object_get(attempt, "result"), result_rows);
+    table_finish(table);
+    json_array_foreach (json_object_get(attempt, "machines"), i, machine)
+        print_machine(machine);
+}
+
+static void print_provenance(const json_t *answer)
+{
+    const json_t *attempts = json_object_get(answer, "attempts"), *attempt,
+                 *traind = json_object_get(answer, "daemon");
+    size_t i;
+
+    printf("job %lld, submitted by %s; traind %s, build %s, SQLite %s\n",
+           (long long)json_get_integer(answer, "job", 0),
+           json_get_text(answer, "submitted_by", "somebody who was not named"),
+           json_get_text(traind, "version", ""), json_get_text(traind, "build_id", "not known"),
+           json_get_text(traind, "sqlite", ""));
+    if (json_get_integer(answer, "reproduces", 0))
+        printf("it reproduces job %lld\n", (long long)json_get_integer(answer, "reproduces", 0));
+    json_array_foreach (json_object_get(answer, "reproduced_by"), i, attempt)
+        printf("job %lld reproduces it\n", (long long)json_integer_value(attempt));
+    if (json_array_size(attempts) == 0)
+        puts("nothing is known of its run: it has not begun to compute, or did so by an earlier "
+             "version");
+    json_array_foreach (attempts, i, attempt)
+        print_attempt(attempt);
+}
+
+static int cmd_provenance(int argc, char **argv)
+{
+    struct cmd_args args;
+    struct error e;
+    char path[64];
+    json_t *answer;
+    long id;
+    int done = cmd_parse(&args, argc, argv);
+
+    if (done >= 0)
+        return done;
+    if (cmd_job_id(args.operands[0], &id, &e) < 0)
+        return cmd_fail(&e);
+    snprintf(path, sizeof path, "/v1/jobs/%ld/provenance", id);
+    if (api_get(path, &answer, &e) < 0)
+        return cmd_fail(&e);
+    if (client.json)
+        print_json(answer);
+    else
+        print_provenance(answer);
+    json_decref(answer);
+    return 0;
+}
+
+/* clang-format off */
+const struct cmd cmd_provenance_entry = {
+    .name = "provenance",
+    .synopsis = "ID",
+    .help = "show what a job was computed with: programs, libraries, processors, kernels, data",
+    .run = cmd_provenance,
+    .min_operands = 1,
+    .max_operands = 1,
+    .completion = "job",
+};
+/* clang-format on */

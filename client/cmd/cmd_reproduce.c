@@ -1,0 +1,243 @@
+/* trainctl reproduce: a job once more, with the choices that its run made, and whether it came to
+ * the same bits. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/api.h"
+#include "client/change.h"
+#include "client/cmd/watch.h"
+#include "client/follow.h"
+#include "client/job.h"
+#include "client/views/print.h"
+#include "common/json.h"
+#include "common/problem.h"
+
+/* ---- what is said before */
+
+static int print_differences(FILE *out, const json_t *differences, const char *now)
+{
+    const json_t *one;
+    size_t i;
+    int serious = 0;
+
+    json_array_foreach (differences, i, one) {
+        const json_t *values = json_object_get(one, "values");
+        char *then_text = print_value(json_array_get(values, 0));
+        char *now_text = print_value(json_array_get(values, 1));
+        bool may = json_is_true(json_object_get(one, "may_change_bits"));
+        fprintf(out, "  %s: %s then, %s %s%s\n", json_get_text(one, "words", ""), then_text,
+                now_text, now, may ? "" : " (changes no bit)");
+        serious += may;
+        free(then_text);
+        free(now_text);
+    }
+    return serious;
+}
+
+static void print_pinned(const json_t *answer)
+{
+    const json_t *one, *remark;
+    char key[PROBLEM_KEY_BYTES];
+    size_t i;
+
+    json_array_foreach (json_object_get(answer, "pinned"), i, one) {
+        char *value = print_value(json_object_get(one, "value"));
+        printf("pinned: %s = %s\n", problem_key(json_get_text(one, "pointer", ""), key), value);
+        free(value);
+    }
+    json_array_foreach (json_object_get(answer, "remarks"), i, remark)
+        printf("note: %s\n", json_string_value(remark) ? json_string_value(remark) : "");
+}
+
+/* 0: go on. */
+static int check_here(const json_t *answer, bool force, struct error *e)
+{
+    const json_t *differences = json_object_get(answer, "differences");
+
+    if (!client.json)
+        print_pinned(answer);
+    if (json_array_size(differences) == 0)
+        return 0;
+    fputs("what differs here from the run to be reproduced:\n", stderr);
+    int serious = print_differences(stderr, differences, "now");
+    if (!serious || force)
+        return 0;
+    return error_set(e, ERR_CONFLICT,
+                     "nothing was submitted: the bits may differ for %s above; --force submits it "
+                     "all the same",
+                     serious == 1 ? "what is named" : "the reasons named");
+}
+
+static int submit_again(const struct cmd_args *args, long id, long *copy, struct error *e)
+{
+    char path[64];
+    json_t *answer, *job;
+
+    snprintf(path, sizeof path, "/v1/jobs/%ld/pinned", id);
+    if (api_get(path, &answer, e) < 0)
+        return -(int)e->code;
+    json_t *document = json_object_get(answer, "document");
+    int status = check_here(answer, cmd_flag(args, "force"), e);
+    if (!status)
+        status = changes_apply(document, args, e);
+    char *text = status ? NULL : json_dumps(document, JSON_COMPACT);
+    if (!status)
+        status = api_post("/v1/jobs", text, strlen(text), &job, e);
+    free(text);
+    json_decref(answer);
+    if (status)
+        return status;
+    *copy = (long)json_get_integer(job, "id", 0);
+    if (!client.json)
+        printf("job %ld reproduces job %ld\n", *copy, id);
+    fflush(stdout);
+    json_decref(job);
+    return 0;
+}
+
+/* ---- what is said at the end */
+
+static void print_same(const char *what, const json_t *same)
+{
+    printf("%-12s %s\n", what,
+           json_is_true(same)    ? "the same to the bit"
+           : json_is_false(same) ? "differ"
+                                 : "not known");
+}
+
+static void print_changes(const json_t *documents)
+{
+    const json_t *one;
+    char key[PROBLEM_KEY_BYTES];
+    size_t i;
+
+    json_array_foreach (documents, i, one) {
+        const json_t *values = json_object_get(one, "values");
+        char *then_text = print_value(json_array_get(values, 0));
+        char *now_text = print_value(json_array_get(values, 1));
+        printf("  %s: %s then, %s in this job\n",
+               problem_key(json_get_text(one, "pointer", ""), key), then_text, now_text);
+        free(then_text);
+        free(now_text);
+    }
+}
+
+static void print_reasons(const json_t *answer)
+{
+    const json_t *differences = json_object_get(answer, "differences"),
+                 *documents = json_object_get(answer, "documents");
+    json_int_t step = json_get_integer(answer, "first_step", 0);
+
+    if (step)
+        printf("the first step that differs is %lld\n", (long long)step);
+    if (json_array_size(differences) + json_array_size(documents) == 0) {
+        puts("nothing that was noted of the two runs differs");
+        return;
+    }
+    puts("what may be why:");
+    print_changes(documents);
+    print_differences(stdout, differences, "in this job");
+}
+
+static void print_verdict(const json_t *answer)
+{
+    const char *verdict = json_get_text(answer, "verdict", "");
+    const json_t *same = json_object_get(answer, "same");
+    long long job = json_get_integer(answer, "job", 0),
+              of = json_get_integer(answer, "reproduces", 0);
+
+    if (strcmp(verdict, "running") == 0) {
+        printf("job %lld, which reproduces job %lld, has not ended\n", job, of);
+        return;
+    }
+    print_same("weights", json_object_get(same, "weights"));
+    print_same("losses", json_object_get(same, "losses"));
+    print_same("evaluations", json_object_get(same, "evaluations"));
+    if (strcmp(verdict, "same") == 0)
+        printf("job %lld reproduces job %lld to the bit\n", job, of);
+    else if (strcmp(verdict, "differs") == 0)
+        printf("job %lld does not reproduce job %lld\n", job, of);
+    else
+        printf("whether job %lld reproduces job %lld is not known: one of them has no result\n",
+               job, of);
+    if (strcmp(verdict, "same") != 0)
+        print_reasons(answer);
+}
+
+static int reproduce_tell(long copy)
+{
+    struct error e;
+    char path[64];
+    json_t *answer;
+
+    snprintf(path, sizeof path, "/v1/jobs/%ld/reproduction", copy);
+    if (api_get(path, &answer, &e) < 0)
+        return cmd_fail(&e);
+    if (client.json)
+        print_json(answer);
+    else
+        print_verdict(answer);
+    bool same = strcmp(json_get_text(answer, "verdict", ""), "same") == 0;
+    json_decref(answer);
+    return same ? 0 : 1;
+}
+
+/* ---- the command */
+
+static int wait_for(long copy, bool progress, struct error *e)
+{
+    struct follow follow = {.id = copy};
+    json_t *json = NULL;
+
+    if (!client.json)
+        return watch_until_end(copy, progress);
+    follow_on_interrupt();
+    int outcome = follow_job(&follow, &json, e);
+    json_decref(json);
+    return outcome < 0 ? cmd_fail(e) : outcome;
+}
+
+static int cmd_reproduce(int argc, char **argv)
+{
+    struct cmd_args args;
+    struct error e;
+    long id, copy = 0;
+    int done = cmd_parse(&args, argc, argv);
+
+    if (done >= 0)
+        return done;
+    if (cmd_job_id(args.operands[0], &id, &e) < 0)
+        return cmd_fail(&e);
+    if (cmd_flag(&args, "check"))
+        return reproduce_tell(id);
+    if (submit_again(&args, id, &copy, &e) < 0)
+        return cmd_fail(&e);
+    if (cmd_flag(&args, "no-wait")) {
+        if (client.json)
+            printf("{\"job\": %ld, \"reproduces\": %ld}\n", copy, id);
+        return 0;
+    }
+    int outcome = wait_for(copy, true, &e);
+    if (outcome == error_type(ERR_INTERRUPTED)->exit_code)
+        return outcome;
+    return reproduce_tell(copy);
+}
+
+/* clang-format off */
+const struct cmd cmd_reproduce_entry = {
+    .name = "reproduce",
+    .synopsis = "[--force] [--set KEY=VALUE...] [--no-wait] ID | --check ID",
+    .help = "run a job again with the same choices, and say whether it comes to the same bits",
+    .run = cmd_reproduce,
+    .min_operands = 1,
+    .max_operands = 1,
+    .completion = "job",
+    .options = {
+        {"force", 0, NULL, "submit it although this machine or the data differ from then", NULL},
+        {"set", 0, "KEY=VALUE", "change a key, as in cluster.threads_per_worker=1", "key"},
+        {"no-wait", 0, NULL, "do not wait for its end; reproduce --check tells later", NULL},
+        {"check", 0, NULL, "submit nothing: tell what came of a job that reproduces another", NULL},
+    },
+};
+/* clang-format on */

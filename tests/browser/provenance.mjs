@@ -1,0 +1,60 @@
+// What a job was computed with, on its page, and the job that repeats it: node provenance.mjs http://HOST:PORT. Prints TAP.
+
+import { openBrowser } from "./browser.mjs";
+import { accessible, api, jobIn, JOB, listen, origin, sideways, story, submit } from "./checks.mjs";
+import { ok, same } from "./tap.mjs";
+
+async function opened(page, id, heading) {
+  await page.goto(`${origin}/#/jobs/${id}`);
+  await page.getByRole("heading", { name: heading, exact: true }).waitFor();
+  const section = page.locator("section.card", { has: page.getByRole("heading", { name: "Provenance" }) });
+  await section.locator("summary").first().click();
+  await section.getByText("train-worker").first().waitFor();
+  return section;
+}
+
+await story(async ({ page }) => {
+  const first = await submit({ ...JOB, name: "first", steps: 2 });
+  await jobIn(first.id, "succeeded");
+  const { document: pinned } = await api(`/v1/jobs/${first.id}/pinned`);
+  const again = await submit({ ...pinned, name: "again" });
+  const other = await submit({ ...pinned, name: "other", seed: 7 });
+  for (const { id } of [again, other]) await jobIn(id, "succeeded");
+
+  const facts = await api(`/v1/jobs/${first.id}/provenance`), [attempt] = facts.attempts, [machine] = attempt.machines;
+  let section = await opened(page, first.id, "first");
+  const text = await section.textContent();
+  for (const value of [machine.cpu, machine.openblas, machine.mpi, machine.kernel, attempt.winograd, attempt.result.weights.slice(0, 12)])
+    ok(!value || text.includes(value), `provenance: the page has ${value}`);
+  await section.getByText("Libraries").first().click();
+  ok(await section.getByText("libm.so.6").isVisible(), "provenance: libraries are listed on request");
+  same(await section.getByRole("link", { name: `job ${again.id}`, exact: true }).getAttribute("href"), `#/jobs/${again.id}`, "provenance: links to the job that repeats it");
+  const waiting = page.waitForEvent("download");
+  await section.getByRole("link", { name: "provenance.json" }).click();
+  same((await waiting).suggestedFilename(), `job-${first.id}-provenance.json`, "provenance: can be kept as a file");
+  await accessible(page, "provenance");
+
+  section = await opened(page, again.id, "again");
+  await section.getByText("to the bit.").waitFor();
+  ok((await section.textContent()).includes("weights the same to the bit, losses the same to the bit"), "provenance: a job that repeats another says that it has the same bits");
+  same(await section.getByRole("link", { name: `job ${first.id}`, exact: true }).getAttribute("href"), `#/jobs/${first.id}`, "provenance: and links to it");
+
+  section = await opened(page, other.id, "other");
+  await section.getByText("but with other bits").waitFor();
+  ok(await section.getByRole("row", { name: /seed.*1.*7.*may be why/ }).isVisible(), "provenance: one with another seed says what differs");
+  ok((await section.textContent()).includes("the first step that differs is 1"), "provenance: and from which step on");
+
+  const phone = await openBrowser({ viewport: { width: 360, height: 740 }, colorScheme: "dark" });
+  try {
+    listen(phone.page);
+    await opened(phone.page, other.id, "other");
+    ok(await sideways(phone.page) <= 0, "provenance: a phone does not scroll sideways");
+    await accessible(phone.page, "provenance on a phone");
+    if (process.env.PROVENANCE_PICTURES) {
+      await phone.page.screenshot({ path: `${process.env.PROVENANCE_PICTURES}/phone.png`, fullPage: true });
+      await page.screenshot({ path: `${process.env.PROVENANCE_PICTURES}/wide.png`, fullPage: true });
+    }
+  } finally {
+    await phone.close();
+  }
+});

@@ -1,0 +1,93 @@
+#!/usr/bin/env bash
+# A training by the real daemon and workers is repeated to the bit by trainctl reproduce, with the choices of its run; where a
+# choice, the kernels or the data are others, it says so before, and at the end which step differs and why.
+# shellcheck source=tests/api/runs.sh.inc
+. "$(dirname "$0")/../../api/runs.sh.inc"
+# shellcheck source=tests/system/idx.sh.inc
+. "$top_srcdir/tests/system/idx.sh.inc"
+small_data
+export OMP_NUM_THREADS=1 HOME=$work XDG_CACHE_HOME=$work/cache
+printf '%s\n' "worker = $top_builddir/train-worker" "slots = 2" >"$work/traind.conf"
+start_daemon --config "$work/traind.conf"
+trainctl() { "$top_builddir/trainctl" --server "unix:$socket" "$@"; }
+result() { jq -r ".attempts[-1].result.$2" "$state/jobs/$1/provenance.json"; }
+
+jq -n --arg data "$work/data" '{name: "first", data: {train: ($data + "/train"), eval: ($data + "/validation")}, batch_per_worker: 4, steps: 4,
+    cluster: {workers_per_node: 2}, model: {arch: "resnet18", width: 0.25, stem: "small", image_size: 32, classes: 10},
+    lr: {warmup_epochs: 0, base: 0.01, scaling: "none"}, eval: {batch: 25}, checkpoint: {every_steps: 2}, restart: {max: 0}}' >"$work/job.json"
+trainctl submit --wait "$work/job.json" >"$work/out" 2>&1
+is $? 0 "a training ends well"
+
+# ------------------------------------------------------------------ what is noted of it
+
+call --unix-socket "$socket" /v1/jobs/1/provenance
+want 200 "its provenance"
+json '.attempts | length' 1 "has one attempt"
+json '[.attempts[0] | .world_size, .threads_per_worker, .gradients, (.data.train.images), (.data.eval.images)] | map(tostring) | join(" ")' \
+    "2 1 pieces 96 50" "its ranks, threads, way between them and images"
+json '.attempts[0].machines[0].openblas' "$("$top_builddir/train-worker" --self-check --json | jq -r '.blas as $b | "0.3.21 \($b)"' |
+    sed "s/^0.3.21/$(jq -r '.attempts[0].machines[0].openblas | split(" ")[0]' <<<"$body")/")" "the kernels of OpenBLAS"
+build_id() { readelf -n "$(readlink -f "$1")" | sed -n 's/.*Build ID: //p'; }
+if [ -e "$top_builddir/.libs/train-worker" ] && command -v readelf >/dev/null; then
+    json '.attempts[0].machines[0].build_id' "$(build_id "$top_builddir/.libs/train-worker")" "the build id of train-worker"
+    json '.daemon.build_id' "$(build_id "$top_builddir/traind")" "and that of traind"
+fi
+json '.attempts[0].machines[0].libraries | has("libm.so.6") and (keys | any(startswith("libopenblas"))) and (keys | any(startswith("libtrainengine")))' \
+    true "the libraries that compute"
+json '.attempts[0].machines[0].environment | [.OMP_NUM_THREADS, has("HOME"), has("PATH")] | map(tostring) | join(" ")' "1 false false" \
+    "the environment, of a list of names"
+like "$(result 1 weights) $(result 1 losses) $(result 1 evaluations)" '^[0-9a-f]{32} [0-9a-f]{32} [0-9a-f]{32}$' "and digests of its result"
+like "$(trainctl provenance 1)" 'processor +[A-Za-z]' "trainctl provenance shows it"
+
+# ------------------------------------------------------------------ repeated
+
+trainctl reproduce 1 >"$work/out" 2>"$work/err"
+is "$? $(tail -n 1 "$work/out")" "0 job 2 reproduces job 1 to the bit" "it is repeated to the bit"
+sed 's/^/# /' "$work/err"
+like "$(tr "\n" " " <"$work/out")" 'pinned: model.winograd_tiles = [0-9]' "with the choice of Winograd that its run measured"
+is "$(sqlite3 "$state/traind.db" "select json_extract(spec, '$.reproduces') from job where id = 2")" 1 "and is linked to it"
+is "$(result 2 weights)" "$(result 1 weights)" "as the digests of the weights say"
+is "$(sha256sum <"$state/jobs/2/checkpoints/step-00000004/model.safetensors")" \
+    "$(sha256sum <"$state/jobs/1/checkpoints/step-00000004/model.safetensors")" "and the files of the weights themselves"
+
+# A run that was resumed halfway has the digests of one that was not.
+mkdir "$work/resumed"
+cp -r "$state/jobs/1/checkpoints" "$work/resumed/"
+rm -r "$work/resumed/checkpoints/step-00000004"
+cp "$state/jobs/2/job.json" "$work/resumed/"
+mpirun --allow-run-as-root --oversubscribe -np 2 "$top_builddir/train-worker" --job "$work/resumed/job.json" --run-dir "$work/resumed" \
+    --attempt 2 --resume latest >"$work/log" 2>&1
+is "$? $(jq -r '.attempts[-1] | "\(.attempt) \(.weights.step) \(.result.weights) \(.result.losses) \(.result.evaluations)"' "$work/resumed/provenance.json")" \
+    "0 2 2 $(result 1 weights) $(result 1 losses) $(result 1 evaluations)" "a run resumed at step 2 comes to the same digests"
+
+# ------------------------------------------------------------------ something else
+
+trainctl reproduce --set seed=2 1 >"$work/out" 2>&1
+is "$?" 1 "with another seed it is not the same"
+like "$(tr "\n" " " <"$work/out")" 'first step that differs is 1.*seed: 1 then, 2 in this job' "and the document says why"
+trainctl reproduce --set 'cluster.env={"OPENBLAS_CORETYPE": "Nehalem"}' --set model.gemm=openblas 1 >"$work/out" 2>&1
+is "$?" 1 "with other kernels of OpenBLAS it is not the same"
+like "$(tr "\n" " " <"$work/out")" 'OpenBLAS and its kernels: [^,]*, [0-9.]* Nehalem in this job' "and the provenance says why"
+trainctl reproduce --check 4 >"$work/out2" 2>&1
+is "$? $(tail -n 1 "$work/out2")" "1 $(tail -n 1 "$work/out")" "as it does later"
+like "$(trainctl --json reproduce --check 2 | jq -c '[.verdict, .same.weights, .first_step]')" '^\["same",true,null\]$' "and in JSON"
+trainctl reproduce --check 1 >"$work/out" 2>&1
+is "$?" 3 "a job that reproduces none is told apart"
+
+"$top_builddir/train-prep" convert --from idx --in "$work/idx" --out "$work/other" --shards 2 --eval-shards 1 --seed 5 >/dev/null 2>&1
+cp "$work"/other/train/* "$work/data/train/"
+before=$(sql 'select count(*) from job')
+trainctl reproduce 1 >"$work/out" 2>"$work/err"
+is "$?" 1 "with other data nothing is submitted"
+like "$(tr "\n" " " <"$work/err")" 'newest change of the training data: 20.* then, 20.* now.*--force' "and it says that the data have changed"
+is "$(sql 'select count(*) from job')" "$before" "no job came of it"
+trainctl reproduce --force 1 >"$work/out" 2>"$work/err"
+is "$?" 1 "forced, it runs"
+like "$(tr "\n" " " <"$work/out")" 'does not reproduce.*first step that differs is 1.*the training data' "and is not the same, because of the data"
+
+submit nothing '' '{"reproduces": 99}'
+refused 422 invalid 'there is no job 99 to reproduce' "what is to be reproduced must be there"
+submit tiles '' '{"model": {"image_size": 32, "classes": 10, "winograd_tiles": "8x64-64:3/4/4"}}'
+refused 422 invalid 'tiles of their three directions' "tiles that are none are refused"
+ok "the daemon stops in order" stop_daemon
+done_testing
