@@ -9,6 +9,7 @@
 #include "worker/start/command_line.h"
 #include "worker/start/start.h"
 #include "worker/train.h"
+#include "worker/watch/energy.h"
 #include "worker/watch/profile.h"
 #include "worker/watch/stall.h"
 
@@ -54,7 +55,9 @@ int main(int argc, char **argv)
     run_catch_signals();
     if (stall_share(options.stall, comm, &e))
         log_warning("%s", e.text);
+    options.energy = energy_create(comm);
     exit_status = run_to_end(&options, comm);
+    energy_destroy(options.energy);
     stall_phase(options.stall, STALL_IN_END);
     stall_unshare(options.stall);
     traincomm_finalize(comm);

@@ -54,8 +54,9 @@ struct run {
     struct chain losses, evaluations; /* of all steps and evaluations of the run */
     json_t *warnings;                 /* of the start, rank 0: said behind run_start */
     bool measures_peak;
-    struct stall *stall; /* borrowed; NULL: nobody watches */
-    double sgemm_gflops; /* of all ranks, behind the run */
+    struct stall *stall;   /* borrowed; NULL: nobody watches */
+    struct energy *energy; /* borrowed; NULL: nobody reads it */
+    double sgemm_gflops;   /* of all ranks, behind the run */
 };
 
 /* Writes the `failed` event and the words on stderr (rank 0). */

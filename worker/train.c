@@ -222,6 +222,7 @@ static struct rank_step gather_step(struct trainer *t, const struct batch_result
         .loss = step->loss,
         .correct = step->correct,
         .bad_images = (double)loader_bad_images(t->loader),
+        .energy = energy_now(t->run->energy),
         .times = {{1e3 * times->data, 1e3 * times->forward, 1e3 * times->backward,
                    1e3 * times->optim}},
     };
@@ -250,6 +251,8 @@ static int say_step(const struct trainer *t, int64_t step, const struct rank_ste
     report_real(r->report, "top1", all->correct / (double)r->plan->global_batch);
     pace_report(t->pace);
     int status = report_end(r->report, e);
+    if (!status)
+        status = energy_say(r->energy, r->report, step, &all->energy, false, e);
     return status ? status : pace_judge(t->pace, step, e);
 }
 

@@ -10,6 +10,7 @@ static const char *const names[EVENT_TYPE_COUNT] = {
     [EVENT_CHECKPOINT] = "checkpoint",
     [EVENT_STRAGGLER] = "straggler",
     [EVENT_WARNING] = "warning",
+    [EVENT_ENERGY] = "energy",
     [EVENT_RUN_STOP] = "run_stop",
     [EVENT_FAILED] = "failed",
 };

@@ -17,6 +17,7 @@ enum event_type {
     EVENT_CHECKPOINT,
     EVENT_STRAGGLER,
     EVENT_WARNING,
+    EVENT_ENERGY,
     EVENT_RUN_STOP,
     EVENT_FAILED,
     EVENT_TYPE_COUNT /* also: a name that is none of these */

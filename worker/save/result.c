@@ -6,6 +6,7 @@
 
 #include "common/json.h"
 #include "worker/provenance/provenance.h"
+#include "worker/watch/energy.h"
 #include "worker/watch/peak.h"
 
 static int say_run_stop(struct run *r, const struct result *s, int64_t memory, struct error *e)
@@ -74,11 +75,12 @@ int result_write(struct run *r, const struct result *result, struct error *e)
 
     if (r->measures_peak) /* behind the run: OpenBLAS keeps 20 MB for each thread that called it */
         r->sgemm_gflops = peak_sgemm_gflops(r->comm, r->threads);
-    if (r->rank != 0)
-        return 0;
+    int status = energy_finish(r->energy, r->comm, r->report, result->steps, e);
+    if (status || r->rank != 0)
+        return status;
     provenance_end(r, result->status, result->steps);
     /* The file first: whoever sees run_stop may read it. */
-    int status = write_result_file(r, result, e);
+    status = write_result_file(r, result, e);
     if (!status)
         status = say_run_stop(r, result, memory, e);
     if (!status)

@@ -214,6 +214,7 @@ int start_run(const struct start_options *options, struct traincomm *comm, struc
     r->phase = "start";
     r->warnings = json_array();
     r->stall = options->stall;
+    r->energy = options->energy;
     stall_doing(r->stall, STALL_FILES);
     int status = open_run_dir(r, options, e);
     if (!status)

@@ -13,6 +13,7 @@ struct start_options {
     double give_up_seconds; /* a machine whose ranks wait for others in a step so long ends them,
                                in other phases ten times as long; 0: never */
     struct stall *stall;    /* who watches; NULL: nobody */
+    struct energy *energy;  /* who reads it; NULL: nobody */
     bool measure_peak;      /* of SGEMM on these cores, for run_stop: see peak.h */
 };
 

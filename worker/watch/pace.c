@@ -54,6 +54,9 @@ struct rank_step pace_gather(struct pace *p, const struct rank_step *mine)
         all.loss += p->every[i].loss / p->world;
         all.correct += p->every[i].correct;
         all.bad_images += p->every[i].bad_images;
+        all.energy.joules += p->every[i].energy.joules;
+        all.energy.hosts += p->every[i].energy.hosts;
+        all.energy.unread += p->every[i].energy.unread;
         p->times[i] = p->every[i].times;
     }
     return all;

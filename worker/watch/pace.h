@@ -10,6 +10,7 @@
 
 #include "worker/comm/traincomm.h"
 #include "worker/report.h"
+#include "worker/watch/energy.h"
 #include "worker/watch/straggler.h"
 
 /* What each rank tells the others after a step: plain doubles, so that one gather carries them. */
@@ -17,6 +18,7 @@ struct rank_step {
     double loss;
     double correct; /* images whose label had the largest logit */
     double bad_images;
+    struct energy_part energy;
     struct rank_times times; /* without waiting for others: who is largest is the slowest rank */
 };
 
@@ -26,8 +28,8 @@ struct pace;
 int pace_create(struct traincomm *comm, struct report *report, struct pace **out, struct error *e);
 void pace_destroy(struct pace *p); /* NULL is fine */
 
-/* The mean loss of the step just done and the sums of the correct and the bad images; what each
- * rank did is kept. Collective; synchronises the ranks. */
+/* The mean loss of the step just done and the sums of the correct and the bad images and of the
+ * energy; what each rank did is kept. Collective; synchronises the ranks. */
 struct rank_step pace_gather(struct pace *p, const struct rank_step *mine);
 
 /* Fields of the step event that is being written: slowest_rank and, where the ranks are few enough

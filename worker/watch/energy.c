@@ -1,0 +1,147 @@
+#include "worker/watch/energy.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/system/powercap.h"
+
+#define ROOT_VARIABLE "TRAIN_POWERCAP" /* another folder, for tests */
+#define FRESH_SECONDS 1.0
+
+struct energy {
+    bool first;                /* rank of its machine */
+    struct powercap *counters; /* NULL: they cannot be read, or are not this rank's */
+    pthread_mutex_t mutex;     /* guards what follows */
+    pthread_cond_t quit_told;
+    bool quit, threaded;
+    double joules, read_at; /* monotonic */
+    pthread_t thread;
+    double said_at; /* rank 0: the last event, monotonic; 0: none yet */
+};
+
+/* Under the mutex. */
+static void energy_read(struct energy *energy)
+{
+    struct error e;
+
+    energy->read_at = clock_monotonic();
+    if (powercap_read(energy->counters, &energy->joules, &e))
+        log_warning("energy: %s", e.text);
+}
+
+static void *energy_run(void *context)
+{
+    struct energy *energy = context;
+
+    pthread_mutex_lock(&energy->mutex);
+    while (!energy->quit) {
+        struct timespec until;
+        clock_gettime(CLOCK_MONOTONIC, &until);
+        until.tv_sec += ENERGY_READ_SECONDS;
+        pthread_cond_timedwait(&energy->quit_told, &energy->mutex, &until);
+        energy_read(energy);
+    }
+    pthread_mutex_unlock(&energy->mutex);
+    return NULL;
+}
+
+static void energy_open(struct energy *energy)
+{
+    const char *root = getenv(ROOT_VARIABLE);
+    struct error e;
+
+    if (powercap_open(root && *root ? root : POWERCAP_ROOT, &energy->counters, &e)) {
+        if (e.code != ERR_NOT_FOUND)
+            log_info("energy is not measured: %s", e.text);
+        return;
+    }
+    energy->threaded = pthread_create(&energy->thread, NULL, energy_run, energy) == 0;
+}
+
+struct energy *energy_create(struct traincomm *comm)
+{
+    struct energy *energy = calloc(1, sizeof *energy);
+    pthread_condattr_t attributes;
+
+    if (!energy)
+        return NULL;
+    energy->first = traincomm_host_rank(comm) == 0;
+    pthread_mutex_init(&energy->mutex, NULL);
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&energy->quit_told, &attributes);
+    pthread_condattr_destroy(&attributes);
+    if (energy->first)
+        energy_open(energy);
+    return energy;
+}
+
+void energy_destroy(struct energy *energy)
+{
+    if (!energy)
+        return;
+    pthread_mutex_lock(&energy->mutex);
+    energy->quit = true;
+    pthread_cond_signal(&energy->quit_told);
+    pthread_mutex_unlock(&energy->mutex);
+    if (energy->threaded)
+        pthread_join(energy->thread, NULL);
+    powercap_close(energy->counters);
+    pthread_cond_destroy(&energy->quit_told);
+    pthread_mutex_destroy(&energy->mutex);
+    free(energy);
+}
+
+/* fresh: however short ago the last reading was. */
+static struct energy_part energy_part_of(struct energy *energy, bool fresh)
+{
+    struct energy_part part = {.hosts = energy && energy->first};
+
+    part.unread = part.hosts > 0 && !energy->counters;
+    if (!energy || !energy->counters)
+        return part;
+    pthread_mutex_lock(&energy->mutex);
+    if (fresh || clock_monotonic() - energy->read_at >= FRESH_SECONDS)
+        energy_read(energy);
+    part.joules = energy->joules;
+    pthread_mutex_unlock(&energy->mutex);
+    return part;
+}
+
+struct energy_part energy_now(struct energy *energy)
+{
+    return energy_part_of(energy, false);
+}
+
+int energy_say(struct energy *energy, struct report *report, int64_t step,
+               const struct energy_part *sum, bool last, struct error *e)
+{
+    double now = clock_monotonic();
+    bool due =
+        energy && (last || energy->said_at == 0 || now - energy->said_at >= ENERGY_SAY_SECONDS);
+
+    if (!due || !(sum->hosts > sum->unread))
+        return 0;
+    energy->said_at = now;
+    report_begin(report, EVENT_ENERGY);
+    report_int(report, "step", step);
+    report_real(report, "joules", sum->joules);
+    report_int(report, "hosts", (int64_t)sum->hosts);
+    report_int(report, "hosts_measured", (int64_t)(sum->hosts - sum->unread));
+    return report_end(report, e);
+}
+
+int energy_finish(struct energy *energy, struct traincomm *comm, struct report *report,
+                  int64_t step, struct error *e)
+{
+    struct energy_part mine = energy_part_of(energy, true);
+    double sums[] = {mine.joules, mine.hosts, mine.unread};
+
+    traincomm_reduce(comm, TRAINCOMM_SUM, sums, 3);
+    struct energy_part sum = {sums[0], sums[1], sums[2]};
+    return traincomm_rank(comm) == 0 ? energy_say(energy, report, step, &sum, true, e) : 0;
+}
