@@ -23,6 +23,8 @@ struct job {
     double checkpoint_step, restarts, attempt;
     double left, left_low,
         left_high; /* of an active job: seconds to its end, as the daemon thinks */
+    const char *energy_source, *currency;
+    double joules, joules_per_image, kwh, node_hours, cost;
     double read_at; /* when, Unix seconds */
 };
 

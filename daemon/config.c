@@ -84,6 +84,11 @@ static const struct config_key keys[] = {
      "program that is called with the name of a node and the reason to drain it"},
     {"failure_rules", 's', NULL, 0, 0, FIELD(failure_rules),
      "file with rules that give failures a label, prevent or allow restarts, and drain nodes; read again on reload (default: the built-in rules only)"},
+    {"node_watts", 'i', "0", 0, 100000, FIELD(node_watts),
+     "power of a node under load, in watts, from which the energy of jobs is estimated where it is not measured; 0: not known"},
+    {"price_per_kwh", 'r', "0", 0, 1000000, FIELD(price_per_kwh), "price of a kilowatt-hour; 0: not known"},
+    {"price_per_node_hour", 'r', "0", 0, 1000000, FIELD(price_per_node_hour), "price of an hour of one node, besides its energy; 0: not known"},
+    {"currency", 's', NULL, 0, 0, FIELD(currency), "name of the currency of these prices, as EUR (default: none)"},
     {"requests_per_second", 'i', "1000", 0, 1000000, FIELD(requests_per_second),
      "requests per second allowed for each token; 0: no limit"},
     {"slurm.via", 'w', "commands", 0, 0, FIELD(slurm_via),
@@ -150,6 +155,10 @@ bool config_key_reloads(const struct config_key *key)
         "node_drain_percent",
         "node_drain_command",
         "failure_rules",
+        "node_watts",
+        "price_per_kwh",
+        "price_per_node_hour",
+        "currency",
     };
 
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
@@ -224,6 +233,24 @@ static int set_number(struct config *c, const struct config_key *key, const char
     return 0;
 }
 
+static double *config_real(const struct config *c, const struct config_key *key)
+{
+    return (double *)(void *)((char *)c + key->offset);
+}
+
+static int set_real(struct config *c, const struct config_key *key, const char *text,
+                    const char *source, struct error *e)
+{
+    char *end;
+    double value = strtod(text, &end);
+
+    if (end == text || *end || !(value >= (double)key->minimum && value <= (double)key->maximum))
+        return error_set(e, ERR_USAGE, "%s: %s must be a number from %lld to %lld, not \"%s\"",
+                         source, key->name, (long long)key->minimum, (long long)key->maximum, text);
+    *config_real(c, key) = value;
+    return 0;
+}
+
 static int config_set_text(struct config *c, const struct config_key *key, const char *text,
                            const char *source, struct error *e)
 {
@@ -242,6 +269,8 @@ static int set_value(struct config *c, const struct config_key *key, const char 
 {
     if (key->kind == 'w')
         return set_word(c, key, text, source, e);
+    if (key->kind == 'r')
+        return set_real(c, key, text, source, e);
     return key->kind == 'i' ? set_number(c, key, text, source, e)
                             : config_set_text(c, key, text, source, e);
 }
@@ -411,6 +440,8 @@ int config_load(struct config *c, const char *path, struct error *e)
 static bool config_same_value(const struct config *a, const struct config *b,
                               const struct config_key *key)
 {
+    if (key->kind == 'r')
+        return *config_real(a, key) == *config_real(b, key);
     if (key->kind != 's')
         return *config_number(a, key) == *config_number(b, key);
     const char *x = *config_text(a, key), *y = *config_text(b, key);
@@ -422,6 +453,8 @@ static void print_value(FILE *out, const struct config *c, const struct config_k
 {
     if (key->kind == 's') {
         fputs(*config_text(c, key) ? *config_text(c, key) : "not set", out);
+    } else if (key->kind == 'r') {
+        fprintf(out, "%.12g", *config_real(c, key));
     } else if (key->kind == 'i') {
         fprintf(out, "%lld", (long long)*config_number(c, key));
     } else {

@@ -48,6 +48,9 @@ struct config {
     int64_t node_check_seconds;                       /* 0: this machine is not checked */
     int64_t node_slow_percent, node_drain_percent;    /* 0: no node is drained for its speed */
     char *node_drain_command;                         /* called with a node's name and the reason */
+    double price_per_kwh, price_per_node_hour; /* 0: not known */
+    int64_t node_watts;                        /* likewise */
+    char *currency;                            /* of the prices; NULL: not said */
     char *failure_rules;                       /* a file; NULL: traind's own alone */
     int64_t requests_per_second;               /* of a token; 0: any number */
     /* The launcher slurm; NULL: not set. */
@@ -60,9 +63,9 @@ struct config {
 
 struct config_key {
     const char *name;
-    char kind;                /* 's' text, 'i' integer, 'w' one of some words (its index) */
+    char kind; /* 's' text, 'i' integer, 'r' real, 'w' one of some words (its index) */
     const char *default_text; /* as it would stand in the file; NULL: see help */
-    int64_t minimum, maximum; /* of an integer */
+    int64_t minimum, maximum; /* of a number */
     size_t offset;            /* in struct config */
     const char *help;
 };

@@ -25,6 +25,16 @@ export function number(x) {
   return String(Number(x.toPrecision(4)));
 }
 
+// A bare number would not say what of: 0.0123 kWh, 4.5 Wh.
+export function kwh(x) {
+  if (missing(x)) return none;
+  return x > 0 && x < 0.01 ? `${number(x * 1000)} Wh` : `${number(x)} kWh`;
+}
+
+export function money(x, currency) {
+  return missing(x) ? none : number(x) + (currency ? ` ${currency}` : "");
+}
+
 export function count(n) {
   return missing(n) ? none : Math.round(n).toLocaleString("en-US");
 }

@@ -1,6 +1,7 @@
 // What is derived from a job as the API tells it.
 
 import { h } from "./dom.js";
+import * as f from "./format.js";
 
 export const ended = (job) => ["succeeded", "failed", "cancelled"].includes(job.state);
 export const title = (job) => job.name || `job ${job.id}`;
@@ -11,6 +12,14 @@ export function timeLeft(job, askedAtMs) {
   const passed = (Date.now() - askedAtMs) / 1000;
   const less = (x) => Math.max(0, x - passed);
   return { value: less(job.time_left.value), low: less(job.time_left.low), high: less(job.time_left.high) };
+}
+
+// What a job took: "1.2 kWh (measured), 3.1 J per image; 4.5 node-hours; 3.2 EUR"; "" before it runs.
+export function tookWords(job) {
+  if (job.node_hours == null) return "";
+  const energy = job.kwh == null ? "not measured" : `${f.kwh(job.kwh)} (${job.energy_source})`;
+  return [`Energy: ${energy}${job.joules_per_image == null ? "" : `, ${f.number(job.joules_per_image)} J per image`}`,
+    `${f.number(job.node_hours)} node-hours`, job.cost == null ? "" : f.money(job.cost, job.currency)].filter(Boolean).join("; ");
 }
 
 // Who submitted it: the name, or a link to the sweep whose job it is.

@@ -38,6 +38,8 @@ function lines(plan, spec, job) {
     ["Memory per worker", plan.memory_bytes_per_worker && `${f.size(plan.memory_bytes_per_worker)} (estimate)`, "memory_bytes_per_worker"],
     ["Images/s", band(plan.predicted?.images_per_sec ?? plan.predicted?.images_per_second, f.rate) ?? unknown(job?.images_per_sec, f.rate), "predicted"],
     ["Time", band(plan.predicted?.ttt_seconds, f.duration) ?? unknown(job?.ttt_seconds, f.duration), "predicted"],
+    ["Energy", band(plan.predicted?.kwh, f.kwh), "predicted"],
+    ["Cost", band(plan.predicted?.cost, (cost) => f.money(cost, plan.predicted.currency)), "predicted"],
   ].filter(([, words]) => words);
 }
 

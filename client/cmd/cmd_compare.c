@@ -36,6 +36,10 @@ static const struct result results[] = {
     {"top-5",         offsetof(struct job, top5),             human_percent,  1 },
     {"speed",         offsetof(struct job, images_per_sec),   human_rate,     1 },
     {"time to train", offsetof(struct job, ttt_seconds),      human_duration, -1},
+    {"J per image",   offsetof(struct job, joules_per_image), human_number,   -1},
+    {"kWh",           offsetof(struct job, kwh),              human_number,   -1},
+    {"node-hours",    offsetof(struct job, node_hours),       human_number,   -1},
+    {"cost",          offsetof(struct job, cost),             human_number,   -1},
     {"global batch",  offsetof(struct job, global_batch),     steps_words,    0 },
 };
 

@@ -82,6 +82,11 @@ static void predicted_rows(struct libscols_table *table, const struct plan *plan
              human_duration(high, sizeof high, plan->predicted.ttt_seconds.high));
     add_row(table, "ttt_seconds",
             human_duration(value, sizeof value, plan->predicted.ttt_seconds.value), band);
+    if (isnan(plan->predicted.kwh.value))
+        return;
+    snprintf(band, sizeof band, "%s to %s", human_number(low, sizeof low, plan->predicted.kwh.low),
+             human_number(high, sizeof high, plan->predicted.kwh.high));
+    add_row(table, "kwh", human_number(value, sizeof value, plan->predicted.kwh.value), band);
 }
 
 /* That the plan chose. */

@@ -38,6 +38,7 @@ struct question {
     struct plan_workers workers; /* that the plan chose */
     struct plan_network network;
     double deadline, budget;      /* seconds, node-hours; INFINITY: none */
+    double node_watts;            /* 0: not stated */
     int64_t images;               /* of a worker, before they are shared out over nodes */
     double threads_keep;          /* of a worker's threads, as the document has it; 0: not known */
     bool to_target, stated_speed; /* --to-target, --node-speed */
@@ -117,7 +118,8 @@ static int read_options(const struct cmd_args *args, struct question *q, struct 
         number_option(args, "budget", 0, &q->budget, e) ||
         number_option(args, "hop-us", 0, &hop_us, e) ||
         number_option(args, "link-gbit", 1e-3, &gbit, e) ||
-        number_option(args, "jitter", 0, &jitter, e))
+        number_option(args, "jitter", 0, &jitter, e) ||
+        number_option(args, "node-watts", 0, &q->node_watts, e))
         return -(int)e->code;
     q->network.hop_seconds = 1e-6 * hop_us;
     q->network.bytes_per_second = gbit / 8e-9;
@@ -187,6 +189,7 @@ static int predict_point(struct question *q, struct point *p, struct error *e)
     struct plan_inputs inputs = q->inputs;
     int status = 0;
 
+    inputs.prices.node_watts = q->node_watts;
     q->spec->cluster.nodes = p->nodes;
     plan_inputs_share_out(q->spec, &inputs);
     job_batch_settle(q->spec, false, &problems);
@@ -309,7 +312,7 @@ static json_t *point_to_json(const struct question *q, const struct point *p)
         json_array_append_new(marks, json_string("cheapest"));
     if (p == q->choice)
         json_array_append_new(marks, json_string("choice"));
-    return json_pack("{s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "nodes",
+    return json_pack("{s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "nodes",
                      (json_int_t)p->nodes, "global_batch",
                      p->batch > 0 ? json_integer(p->batch) : json_null(), "images_per_sec",
                      plan_band_to_json(known, &p->predicted.images_per_sec), "images_per_second",
@@ -317,8 +320,9 @@ static json_t *point_to_json(const struct question *q, const struct point *p)
                      known ? json_real(p->efficiency) : json_null(), "epochs",
                      plan_band_to_json(known, &p->predicted.epochs), "ttt_seconds",
                      plan_band_to_json(known, &p->predicted.ttt_seconds), "node_hours",
-                     plan_band_to_json(known, &p->node_hours), "marks", marks, "problem",
-                     p->problem ? json_string(p->problem) : json_null());
+                     plan_band_to_json(known, &p->node_hours), "kwh",
+                     plan_band_to_json(known && !isnan(p->predicted.kwh.value), &p->predicted.kwh),
+                     "marks", marks, "problem", p->problem ? json_string(p->problem) : json_null());
 }
 
 static void predict_show_json(const struct question *q)
@@ -357,7 +361,7 @@ static void point_row(struct libscols_table *table, const struct question *q, co
     table_set(line, 0, human_count(text, sizeof text, p->nodes));
     table_set(line, 1, p->batch ? human_count(text, sizeof text, p->batch) : "-");
     if (p->problem) {
-        table_set(line, 8, p->problem);
+        table_set(line, 9, p->problem);
         return;
     }
     snprintf(text, sizeof text, m->images_per_sec.value < 100 ? "%.1f" : "%.0f",
@@ -373,6 +377,7 @@ static void point_row(struct libscols_table *table, const struct question *q, co
     table_set(line, 6, text);
     snprintf(text, sizeof text, p->node_hours.value < 10 ? "%.2g" : "%.0f", p->node_hours.value);
     table_set(line, 7, text);
+    table_set(line, 8, human_number(text, sizeof text, m->kwh.value));
     const char *marks[] = {p == q->fastest ? "fastest" : NULL, p == q->cheapest ? "cheapest" : NULL,
                            p == q->choice ? "choice" : NULL,
                            q->to_target ? predict_epochs_doubt(p->batch) : NULL};
@@ -381,9 +386,9 @@ static void point_row(struct libscols_table *table, const struct question *q, co
         if (marks[i])
             snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s", *text ? ", " : "",
                      marks[i]);
-    table_set(line, 8, text);
+    table_set(line, 9, text);
     if (p == q->choice)
-        table_set_color(line, 8, "green");
+        table_set_color(line, 9, "green");
 }
 
 /* What all of it is made from. */
@@ -447,13 +452,18 @@ static void say_enough(const struct question *q)
 
 static void predict_show_table(const struct question *q)
 {
-    static const char *const headings[] = {"NODES",      "BATCH",      "IMAGES/S",
-                                           "EFFICIENCY", "EPOCHS",     "TIME",
-                                           "LOW - HIGH", "NODE-HOURS", "REMARK"};
+    static const char *const headings[] = {"NODES",  "BATCH", "IMAGES/S",   "EFFICIENCY",
+                                           "EPOCHS", "TIME",  "LOW - HIGH", "NODE-HOURS",
+                                           "KWH",    "REMARK"};
+    bool watts = q->node_watts > 0;
     struct libscols_table *table = table_create(1);
 
     for (size_t i = 0; i < sizeof headings / sizeof headings[0]; i++)
-        table_column(table, headings[i], i == 6 ? table_if_wide() : i == 8 ? 0 : TABLE_RIGHT);
+        table_column(table, headings[i],
+                     i == 6             ? table_if_wide()
+                     : i == 8 && !watts ? SCOLS_FL_HIDDEN
+                     : i == 9           ? 0
+                                        : TABLE_RIGHT);
     for (int i = 0; i < q->count; i++)
         point_row(table, q, &q->points[i]);
     say_basis(q);
@@ -549,6 +559,7 @@ const struct cmd cmd_predict_entry = {
         {"target", 0, "P", "time to P % top-1, with the epochs that ResNet-50 needs to reach 75.9 % at each global batch", NULL},
         {"to-target", 0, NULL, "the same as --target 75.9", NULL},
         {"node-speed", 0, "R", "speed of one node in images/s, instead of the speed measured here", NULL},
+        {"node-watts", 0, "W", "power of one node under load in watts, to predict the energy", NULL},
         {"hop-us", 0, "U", "latency of each of a ring's 2 (n-1) messages, in microseconds (400)", NULL},
         {"link-gbit", 0, "G", "all-reduce bandwidth of a node's link, in gigabits/s (60)", NULL},
         {"jitter", 0, "P", "standard deviation of a node's step time, in percent (2)", NULL},

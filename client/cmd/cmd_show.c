@@ -83,6 +83,29 @@ static void plan_rows(struct libscols_table *table, const json_t *plan)
         human_count(text, sizeof text, json_integer_value(json_object_get(plan, "train_images"))));
 }
 
+/* "0.12 kWh (measured), 3.2 J per image" */
+static void energy_rows(struct libscols_table *table, const struct job *job)
+{
+    char text[3 * HUMAN_BYTES], kwh[HUMAN_BYTES], each[HUMAN_BYTES];
+
+    if (!isnan(job->kwh)) {
+        int used = snprintf(text, sizeof text, "%s kWh (%s)",
+                            human_number(kwh, sizeof kwh, job->kwh), job->energy_source);
+        if (!isnan(job->joules_per_image))
+            snprintf(text + used, sizeof text - (size_t)used, ", %s J per image",
+                     human_number(each, sizeof each, job->joules_per_image));
+        show_add_row(table, "energy", text);
+    } else if (!isnan(job->node_hours)) {
+        show_add_row(table, "energy", "neither measured nor estimated");
+    }
+    show_add_row(table, "node-hours", human_number(text, sizeof text, job->node_hours));
+    if (isnan(job->cost))
+        return;
+    snprintf(text, sizeof text, "%s%s%s", human_number(kwh, sizeof kwh, job->cost),
+             *job->currency ? " " : "", job->currency);
+    show_add_row(table, "cost", text);
+}
+
 /* "1.5 s (1.3 s to 1.7 s), actual 1.4 s: 9 % too long" */
 static void judged_row(struct libscols_table *table, const char *name, const json_t *judged)
 {
@@ -220,6 +243,7 @@ static void print_job(const struct job *job, const json_t *json)
     if (!isnan(job->checkpoint_step) && strcmp(job->state, "succeeded") != 0)
         show_add_row(table, "checkpoint", human_step(id, sizeof id, job->checkpoint_step));
     plan_rows(table, json_object_get(json, "plan"));
+    energy_rows(table, job);
     forecast_rows(table, json_object_get(json, "forecast"));
     date_row(table, "submitted", job->created_at);
     date_row(table, "started", job->started_at);

@@ -111,10 +111,15 @@ static json_t *predicted_to_json(const struct plan *plan)
     bool known = plan->predicted.known;
 
     /* images_per_second: its name before version 0.1, which scripts may read. */
-    return json_pack("{s:o, s:o, s:o}", "images_per_sec",
-                     plan_band_to_json(known, &plan->predicted.images_per_sec), "images_per_second",
-                     plan_band_to_json(known, &plan->predicted.images_per_sec), "ttt_seconds",
-                     plan_band_to_json(known, &plan->predicted.ttt_seconds));
+    return json_pack(
+        "{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "images_per_sec",
+        plan_band_to_json(known, &plan->predicted.images_per_sec), "images_per_second",
+        plan_band_to_json(known, &plan->predicted.images_per_sec), "ttt_seconds",
+        plan_band_to_json(known, &plan->predicted.ttt_seconds), "node_hours",
+        plan_band_to_json(known, &plan->predicted.node_hours), "kwh",
+        plan_band_to_json(known && !isnan(plan->predicted.kwh.value), &plan->predicted.kwh), "cost",
+        plan_band_to_json(known && !isnan(plan->predicted.cost.value), &plan->predicted.cost),
+        "currency", json_text_or_null(plan->predicted.currency));
 }
 
 static json_t *plan_sizes_to_json(const struct plan *plan)

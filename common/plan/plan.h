@@ -14,6 +14,7 @@
 #include "common/job/job_spec.h"
 #include "common/plan/lr_schedule.h"
 #include "common/plan/predict.h"
+#include "common/plan/prices.h"
 #include "common/problem.h"
 
 struct plan_workers;
@@ -36,6 +37,8 @@ struct plan_inputs {
     bool emulates_bf16;                 /* the processors have no instructions for it */
     struct plan_speed speed;            /* measured with this model and size; zeroed: not known */
     const struct plan_network *network; /* NULL: plan_network_default */
+    struct plan_prices prices;          /* zeroed: not known */
+    double node_share;                  /* of each node, that the job takes; 0: all of it */
     struct plan_band epochs; /* to predict the time of, instead of the job's; value 0: the job's */
 };
 
@@ -67,7 +70,9 @@ struct plan {
     struct plan_predicted {
         bool known;
         struct plan_band step_seconds, images_per_sec, ttt_seconds;
-        struct plan_band epochs; /* that ttt_seconds is about */
+        struct plan_band epochs;                /* that ttt_seconds is about */
+        struct plan_band node_hours, kwh, cost; /* the last two NAN: not known */
+        char currency[16];                      /* of the cost; "": not said */
     } predicted;
     json_t *warnings; /* array of strings */
     json_t *explain;  /* object: key -> {formula, inputs, value, source, meaning, change,

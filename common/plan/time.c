@@ -1,4 +1,5 @@
 /* The plan's chapter on throughput and time to train. */
+#include <stdio.h>
 #include <math.h>
 
 #include "common/net/arch.h"
@@ -63,6 +64,26 @@ static double training_seconds(const struct plan *plan, const struct job_spec *s
                PREDICT_EVAL_COST * evaluation_passes(spec) / rate;
 }
 
+/* What it takes besides time. */
+static void plan_predict_cost(struct plan_predicted *p, const struct job_spec *spec,
+                              const struct plan_inputs *inputs)
+{
+    const struct plan_prices *prices = &inputs->prices;
+    double share = inputs->node_share > 0 ? inputs->node_share : 1;
+    const double seconds[] = {p->ttt_seconds.value, p->ttt_seconds.low, p->ttt_seconds.high};
+    double hours[3], kwh[3], cost[3];
+
+    for (int i = 0; i < 3; i++) {
+        hours[i] = seconds[i] * (double)spec->cluster.nodes * share / 3600;
+        kwh[i] = plan_prices_kwh(prices, hours[i]);
+        cost[i] = plan_prices_cost(prices, kwh[i], hours[i]);
+    }
+    p->node_hours = (struct plan_band){hours[0], hours[1], hours[2]};
+    p->kwh = (struct plan_band){kwh[0], kwh[1], kwh[2]};
+    p->cost = (struct plan_band){cost[0], cost[1], cost[2]};
+    snprintf(p->currency, sizeof p->currency, "%s", prices->currency ? prices->currency : "");
+}
+
 void plan_predict(struct plan *plan, const struct job_spec *spec, const struct plan_inputs *inputs)
 {
     const struct plan_network *network = inputs->network ? inputs->network : &plan_network_default;
@@ -85,4 +106,5 @@ void plan_predict(struct plan *plan, const struct job_spec *spec, const struct p
         (struct plan_band){training_seconds(plan, spec, seen.value, p->step_seconds.value),
                            training_seconds(plan, spec, seen.low, p->step_seconds.low),
                            training_seconds(plan, spec, seen.high, p->step_seconds.high)};
+    plan_predict_cost(p, spec, inputs);
 }

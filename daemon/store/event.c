@@ -198,6 +198,30 @@ static int ingest_eval(struct sql *c, int64_t job_id, const struct store_event *
                    "iddi", job_id, top1, top5, step < 0 ? (int64_t)0 : step);
 }
 
+/* Each event has the sum of its attempt so far. */
+static int ingest_energy(struct sql *c, const struct store_batch *batch,
+                         const struct store_event *event, struct error *e)
+{
+    const json_t *body = event->body;
+    double joules = json_get_number(body, "joules", NAN);
+    int64_t hosts = json_get_integer(body, "hosts", 0);
+
+    if (!(joules >= 0) || !isfinite(joules) || hosts < 1)
+        return 0; /* kept as an event */
+    int status = sql_run(c, e, NULL,
+                         "insert or replace into attempt_energy "
+                         "(job_id, attempt, joules, hosts, hosts_measured) values (?, ?, ?, ?, ?)",
+                         "iidii", batch->job_id, batch->attempt, joules, hosts,
+                         json_get_integer(body, "hosts_measured", 0));
+    if (status)
+        return status;
+    return sql_run(c, e, NULL,
+                   "update job set (joules, joules_whole) = (select sum(joules), "
+                   "min(hosts_measured >= hosts) from attempt_energy where job_id = ?1) "
+                   "where id = ?1",
+                   "i", batch->job_id);
+}
+
 static int ingest_run_stop(struct sql *c, int64_t job_id, const struct store_event *event,
                            struct error *e)
 {
@@ -240,6 +264,8 @@ static int ingest_event(struct sql *c, const struct store_batch *batch,
         return ingest_step(c, batch->job_id, event, steps, e);
     case EVENT_EVAL:
         return ingest_eval(c, batch->job_id, event, e);
+    case EVENT_ENERGY:
+        return ingest_energy(c, batch, event, e);
     case EVENT_RUN_STOP: /* says more of the speed than the last step */
         status = finish_steps(c, batch->job_id, steps, e);
         steps->newest = NULL;

@@ -24,8 +24,9 @@
     "slurm, "                                                                                      \
     "submitted_by, eval_images, evaluations, attempt_started_at, " EVALUATED                       \
     ", cancel_attempt, held_at, best_top1, best_top1_step, best_top1_epoch, best_top1_at, "        \
-    "note, starred, failure_label, " STORE_TAGS_OF_JOB
-#define BRIEF_COLUMNS 54 /* spec and plan stand behind them */
+    "note, starred, failure_label, " STORE_TAGS_OF_JOB                                             \
+    ", joules, joules_whole, nodes, node_share, active_since, node_seconds"
+#define BRIEF_COLUMNS 60 /* spec and plan stand behind them */
 
 void store_job_clear(struct store_job *job)
 {
@@ -136,6 +137,12 @@ static void job_read_row(const struct store *s, sqlite3_stmt *row, bool document
     job->starred = sqlite3_column_int(row, 51) != 0;
     job->tags = sql_text(row, 53);
     job->failure_label = sql_text(row, 52);
+    job->joules = sql_double(row, 54);
+    job->joules_whole = sqlite3_column_int64(row, 55) != 0;
+    job->nodes = sqlite3_column_int64(row, 56);
+    job->node_share = sql_double(row, 57);
+    job->active_since = job_time(row, 58);
+    job->node_seconds = sql_double(row, 59);
     if (documents) {
         job->spec = sql_text(row, BRIEF_COLUMNS);
         job->plan = sql_text(row, BRIEF_COLUMNS + 1);
@@ -408,11 +415,12 @@ int store_job_set_size(struct sql *c, int64_t id, const struct store_job_size *s
         c, e, NULL,
         "update job set slots = ?2, train_steps = ?3, global_batch = ?4, time_limit_seconds = ?5, "
         "predicted_seconds = ?6, predicted_low_seconds = ?7, predicted_high_seconds = ?8, "
-        "launcher = ?9, slurm = null, evaluations = ?10, eval_images = ?11 where id = ?1",
-        "iiiiddddsii", id, size->slots, size->train_steps, size->global_batch,
+        "launcher = ?9, slurm = null, evaluations = ?10, eval_images = ?11, "
+        "nodes = ?12, node_share = ?13 where id = ?1",
+        "iiiiddddsiiid", id, size->slots, size->train_steps, size->global_batch,
         size->time_limit_seconds, size->predicted_seconds, size->predicted_low_seconds,
         size->predicted_high_seconds, size->launcher ? size->launcher : "local", size->evaluations,
-        size->eval_images);
+        size->eval_images, size->nodes, size->node_share);
 }
 
 static int job_insert(struct sql *c, const struct store_job_new *job, int64_t *id, struct error *e)
@@ -519,9 +527,12 @@ int store_state_apply(struct sql *c, int64_t id, const struct store_state_change
         "update job set state = ?2, reason = ?3, "
         "started_at = case when ?2 = 'starting' then coalesce(started_at, ?4) else started_at end, "
         "finished_at = case when ?5 then ?4 else null end, "
-        "held_at = case when ?2 = 'queued' then held_at end where id = ?1",
-        "issti", id, job_state_name(change->to), change->reason, change->now,
-        (int64_t)job_state_is_final(change->to));
+        "held_at = case when ?2 = 'queued' then held_at end, "
+        "node_seconds = case when active_since is not null and not ?6 "
+        "then coalesce(node_seconds, 0) + max(0, ?4 - active_since) * nodes else node_seconds end, "
+        "active_since = case when ?6 then coalesce(active_since, ?4) end where id = ?1",
+        "isstii", id, job_state_name(change->to), change->reason, change->now,
+        (int64_t)job_state_is_final(change->to), (int64_t)job_state_is_active(change->to));
     return status ? status : store_event_state(c, id, change, e);
 }
 

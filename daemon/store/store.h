@@ -108,6 +108,13 @@ struct store_job {
     char *tags; /* JSON text: a list, sorted */
     char *note; /* NULL: none */
     bool starred;
+    /* What it took. */
+    double joules;     /* of its machines, whole, in all attempts; NAN: never measured */
+    bool joules_whole; /* every machine of every attempt was measured */
+    int64_t nodes;
+    double node_share;   /* of the cores of each, that are the job's; others may take the rest */
+    double active_since; /* 0: it does not run */
+    double node_seconds; /* of ended attempts, of whole nodes; NAN: not known */
 };
 void store_job_clear(struct store_job *job); /* frees the strings and zeroes it; NULL is fine */
 
@@ -122,6 +129,8 @@ struct store_job_size {
     const char *launcher;
     int64_t slots, train_steps, global_batch;
     int64_t evaluations, eval_images;
+    int64_t nodes;
+    double node_share;
     double time_limit_seconds;
     double predicted_seconds, predicted_low_seconds, predicted_high_seconds;
 };

@@ -172,6 +172,16 @@ static void fixture_say_eval(long step)
     finish_event();
 }
 
+static void say_energy(long step, double joules)
+{
+    report_begin(events, EVENT_ENERGY);
+    report_int(events, "step", step);
+    report_real(events, "joules", joules);
+    report_int(events, "hosts", 1 + word("unread", 0));
+    report_int(events, "hosts_measured", 1);
+    finish_event();
+}
+
 static void nap(long ms)
 {
     struct timespec t = {ms / 1000, ms % 1000 * 1000000};
@@ -200,6 +210,8 @@ static long run_steps(int rank, long from, int *stopped)
             wait_for_go();
         if (rank == 0)
             fixture_say_step(step);
+        if (rank == 0 && word("joules", 0))
+            say_energy(step, (double)(word("joules", 0) * (step - from)));
         if (wrong && step == word("at", -1) && rank == word("rank", -1))
             go_wrong(rank);
         int mine = stop && !word("deaf", 0);

@@ -59,6 +59,8 @@ const RESULTS = [
   ["Workers", workers, f.count, 0], ["Global batch", (job) => job.global_batch, f.count, 0], ["Steps", (job) => job.step, f.count, 0],
   ["Top-1", (job) => job.top1, f.percent, 1], ["Best top-1", (job) => job.best_top1, f.percent, 1], ["Its step", (job) => job.best_top1_step, f.count, 0], ["Top-5", (job) => job.top5, f.percent, 1], ["Loss", (job) => job.loss, f.number, -1],
   ["Images/s", (job) => job.images_per_sec, f.rate, 1], ["Time to train", (job) => job.ttt_seconds, f.duration, -1],
+  ["J per image", (job) => job.joules_per_image, f.number, -1], ["Energy", (job) => job.kwh, f.kwh, -1],
+  ["Node-hours", (job) => job.node_hours, f.number, -1], ["Cost", (job) => job.cost, f.number, -1],
 ];
 
 function bestOf(jobs, value, sign) {

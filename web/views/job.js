@@ -3,7 +3,7 @@
 import { get, post } from "../api.js";
 import { badge, h, mark, meter, notice, say, setBadge, setMeter, show } from "../dom.js";
 import * as f from "../format.js";
-import { ended, submitter } from "../jobs.js";
+import { ended, submitter, tookWords } from "../jobs.js";
 import { editLabels, starButton, tagChips } from "../labels.js";
 import { hear, watch } from "../live.js";
 import { planView } from "../plan_view.js";
@@ -82,7 +82,7 @@ export function mount(main, { params, query, heading }) {
   const title = h("h1", { tabindex: -1 }, `Job ${id}`), state = badge();
   const actions = jobActions(id, () => look.again());
   const reason = h("p", { class: "why", role: "status" });
-  const label = h("p", { class: "quiet", hidden: true });
+  const label = h("p", { class: "quiet", hidden: true }), took = h("p", { class: "quiet took" });
   const star = starButton(id, () => look.again(), (error) => say(reason, error.message)), chips = tagChips();
   const note = h("p", { class: "note" }), edit = h("button", { type: "button", class: "edit" }, "Edit name, tags and note…");
   edit.addEventListener("click", async () => {
@@ -94,10 +94,10 @@ export function mount(main, { params, query, heading }) {
   const evals = evalsCard(), checkpoints = checkpointsCard(id), events = eventsCard(id), files = filesCard(id), log = logView(id), written = outputs(id), provenance = provenanceCard(id);
   const columns = h("div", { class: "columns" }, h("div", { class: "stack" }, plan.element, files.element),
     h("div", { class: "stack" }, evals.element, checkpoints.element, events.element));
-  const content = h("div", { class: "stack", hidden: true }, bar.element, numbers.element, charts.element, columns, written.element, provenance.element, log.element);
+  const content = h("div", { class: "stack", hidden: true }, bar.element, numbers.element, took, charts.element, columns, written.element, provenance.element, log.element);
   // Of a job that has not begun there is nothing yet but its plan.
   const arrange = (begun) => {
-    for (const element of [bar.element, numbers.element, charts.element, written.element, log.element]) show(element, begun);
+    for (const element of [bar.element, numbers.element, took, charts.element, written.element, log.element]) show(element, begun);
   };
   const wait = notice(`Loading job ${id}…`);
   main.replaceChildren(h("nav", { class: "crumbs", "aria-label": "Where you are" }, h("a", { href: "#/" }, "Jobs"), ` / ${id}`),
@@ -124,6 +124,7 @@ export function mount(main, { params, query, heading }) {
     arrange(job.attempt > 0);
     setMeter(bar, job);
     numbers.update(job, asked);
+    say(took, tookWords(job));
   };
 
   // The stream tells each step: the numbers move at once, the charts at the next look.

@@ -76,7 +76,7 @@ int handle_compare(const struct request *q, struct reply *r, struct error *e)
     json_text_open(&text, "jobs", '[');
     for (size_t i = 0; i < c.count; i++) {
         json_text_open(&text, NULL, '{');
-        job_members(&text, &c.jobs[i]);
+        job_members(&text, q, &c.jobs[i]);
         json_text_close(&text, '}');
     }
     json_text_close(&text, ']');

@@ -15,7 +15,7 @@ static int hold_reply(const struct request *q, int status, struct reply *r, stru
 
     if (status || store_job_get(q->app->store, q->id, &job, e))
         return -(int)e->code;
-    return reply_job(r, 200, &job, e);
+    return reply_job(r, q, 200, &job, e);
 }
 
 int handle_job_hold(const struct request *q, struct reply *r, struct error *e)

@@ -5,6 +5,7 @@
 #include "daemon/http/access/auth.h"
 #include "daemon/http/handlers/job_json.h"
 #include "daemon/http/routes.h"
+#include "daemon/job/bill.h"
 #include "daemon/job/measure.h"
 #include "daemon/job/run_dir.h"
 
@@ -65,7 +66,29 @@ static void job_add_progress(struct json_text *t, const struct store_job *job)
     job_add_best(t, job);
 }
 
-void job_members(struct json_text *t, const struct store_job *job)
+struct plan_prices job_prices(const struct config *config)
+{
+    return (struct plan_prices){.node_watts = (double)config->node_watts,
+                                .per_kwh = config->price_per_kwh,
+                                .per_node_hour = config->price_per_node_hour,
+                                .currency = config->currency};
+}
+
+static void job_add_bill(struct json_text *t, const struct request *q, const struct store_job *job)
+{
+    struct plan_prices prices = job_prices(q->config);
+    struct bill bill = bill_of(job, &prices, clock_now());
+
+    json_text_string(t, "energy_source", bill_source_name(bill.source));
+    json_text_rounded(t, "joules", bill.joules);
+    json_text_rounded(t, "joules_per_image", bill.joules_per_image);
+    json_text_rounded(t, "kwh", bill.kwh);
+    json_text_rounded(t, "node_hours", bill.node_hours);
+    json_text_rounded(t, "cost", bill.cost);
+    json_text_string(t, "currency", prices.currency);
+}
+
+void job_members(struct json_text *t, const struct request *q, const struct store_job *job)
 {
     json_text_integer(t, "id", job->id);
     json_text_string(t, "name", job->name);
@@ -89,6 +112,7 @@ void job_members(struct json_text *t, const struct store_job *job)
     job_add_progress(t, job);
     json_text_value(t, "time_left", measure_time_left(job, clock_now()));
     json_text_raw(t, "forecast", job->forecast);
+    job_add_bill(t, q, job);
     if (job->slurm)
         json_text_raw(t, "slurm", job->slurm);
     add_exit(t, "exit_code", job->exit_code);
@@ -100,12 +124,13 @@ void job_members(struct json_text *t, const struct store_job *job)
         json_text_raw(t, "plan", job->plan);
 }
 
-int reply_job(struct reply *r, int status, struct store_job *job, struct error *e)
+int reply_job(struct reply *r, const struct request *q, int status, struct store_job *job,
+              struct error *e)
 {
     struct json_text text = JSON_TEXT;
 
     json_text_open(&text, NULL, '{');
-    job_members(&text, job);
+    job_members(&text, q, job);
     json_text_close(&text, '}');
     store_job_clear(job);
     return reply_json_text(r, status, &text, e);
@@ -124,7 +149,7 @@ int handle_job_show(const struct request *q, struct reply *r, struct error *e)
     int64_t checkpoint =
         run_dir_check(q->app->store, &job, &why) ? 0 : job_newest_checkpoint(job.run_dir);
     json_text_open(&text, NULL, '{');
-    job_members(&text, &job);
+    job_members(&text, q, &job);
     if (checkpoint > 0)
         json_text_integer(&text, "checkpoint_step", checkpoint);
     else
@@ -142,5 +167,5 @@ int handle_job_cancel(const struct request *q, struct reply *r, struct error *e)
         store_job_get(q->app->store, q->id, &job, e))
         return -(int)e->code;
     int status = job_state_is_final(job.state) ? 200 : 202;
-    return reply_job(r, status, &job, e);
+    return reply_job(r, q, status, &job, e);
 }

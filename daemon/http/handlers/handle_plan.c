@@ -15,6 +15,7 @@
 #include "daemon/http/handlers/job_json.h"
 #include "daemon/http/routes.h"
 #include "daemon/job/measure.h"
+#include "daemon/job/queue/size.h"
 
 /* A body made into a plan. Zero-initialise; free with prepared_clear. */
 struct prepared {
@@ -62,6 +63,8 @@ static int find_inputs(const struct request *q, struct prepared *p, struct plan_
         plan_inputs_look(p->spec, false, &p->problems); /* the other one may be wrong too */
     }
     inputs->speed = known_speed;
+    inputs->prices = job_prices(q->config);
+    inputs->node_share = job_node_share(p->spec, slots.total);
     inputs->emulates_bf16 = p->spec->precision == JOB_PRECISION_BF16 && runs_here(p->spec) &&
                             !speed_cpu_has("avx512_bf16");
     return 0;
@@ -194,7 +197,7 @@ static int answer_with_job(const struct request *q, int64_t id, bool existed, st
     if (store_job_get(q->app->store, id, &job, e))
         return -(int)e->code;
     reply_header(r, "Location", "/v1/jobs/%lld", (long long)id);
-    return reply_job(r, existed ? 200 : 201, &job, e);
+    return reply_job(r, q, existed ? 200 : 201, &job, e);
 }
 
 static int plan_submit(const struct request *q, const char *digest, struct reply *r,

@@ -7,9 +7,11 @@
 
 #include "common/clock.h"
 #include "config.h"
+#include "daemon/http/handlers/job_json.h"
 #include "daemon/http/routes.h"
 #include "daemon/http/stats.h"
 #include "daemon/http/stream/stream.h"
+#include "daemon/job/bill.h"
 #include "daemon/node/node.h"
 
 static void prometheus_gauge(FILE *out, const char *name, const char *help, double value)
@@ -57,17 +59,33 @@ static double lag_bytes(const struct request *q, const struct store_job *job)
     return fmax(0, (double)st.st_size - (double)read);
 }
 
-enum job_value { JOB_STEP, JOB_EPOCH, JOB_LOSS, JOB_RATE, JOB_SPEED, JOB_LAG, JOB_VALUES };
+enum job_value {
+    JOB_STEP,
+    JOB_EPOCH,
+    JOB_LOSS,
+    JOB_RATE,
+    JOB_SPEED,
+    JOB_LAG,
+    JOB_JOULES,
+    JOB_NODE_SECONDS,
+    JOB_VALUES
+};
 
 static const struct {
     const char *name, *help;
+    bool counter;
 } job_values[JOB_VALUES] = {
-    [JOB_STEP] = {"traind_job_step",              "Steps done by a running job."                 },
-    [JOB_EPOCH] = {"traind_job_epoch",             "Epochs done by a running job."                },
-    [JOB_LOSS] = {"traind_job_loss",              "Training loss of a running job's newest step."},
-    [JOB_RATE] = {"traind_job_learning_rate",     "Learning rate of a running job's newest step."},
-    [JOB_SPEED] = {"traind_job_images_per_second", "Images per second of a running job."          },
-    [JOB_LAG] = {"traind_ingest_lag_bytes",      "Bytes of a running job's events not read yet."},
+    [JOB_STEP] = {"traind_job_step",                "Steps done by a running job.",                  false},
+    [JOB_EPOCH] = {"traind_job_epoch",               "Epochs done by a running job.",                 false},
+    [JOB_LOSS] = {"traind_job_loss",                "Training loss of a running job's newest step.", false},
+    [JOB_RATE] = {"traind_job_learning_rate",       "Learning rate of a running job's newest step.",
+                  false                                                                                   },
+    [JOB_SPEED] = {"traind_job_images_per_second",   "Images per second of a running job.",           false},
+    [JOB_LAG] = {"traind_ingest_lag_bytes",        "Bytes of a running job's events not read yet.", false},
+    [JOB_JOULES] = {"traind_job_energy_joules_total", "Energy of all attempts of a running job.",
+                  true                                                                                    },
+    [JOB_NODE_SECONDS] = {"traind_job_node_seconds_total",
+                  "Node-seconds of all attempts of a running job.",                                  true },
 };
 
 static double prometheus_job_value(const struct request *q, const struct store_job *job,
@@ -84,6 +102,12 @@ static double prometheus_job_value(const struct request *q, const struct store_j
         return job->lr;
     case JOB_SPEED:
         return job->images_per_sec;
+    case JOB_JOULES:
+    case JOB_NODE_SECONDS: {
+        struct plan_prices prices = job_prices(q->config);
+        struct bill bill = bill_of(job, &prices, clock_now());
+        return which == JOB_JOULES ? bill.joules : bill.node_hours * 3600;
+    }
     default:
         return lag_bytes(q, job);
     }
@@ -99,8 +123,8 @@ static int print_running(const struct request *q, FILE *out, struct error *e)
     if (store_job_list(q->app->store, &filter, &jobs, e))
         return -(int)e->code;
     for (int which = 0; which < JOB_VALUES; which++) {
-        fprintf(out, "# HELP %s %s\n# TYPE %s gauge\n", job_values[which].name,
-                job_values[which].help, job_values[which].name);
+        fprintf(out, "# HELP %s %s\n# TYPE %s %s\n", job_values[which].name, job_values[which].help,
+                job_values[which].name, job_values[which].counter ? "counter" : "gauge");
         for (size_t i = 0; i < jobs.count; i++) {
             double value = prometheus_job_value(q, &jobs.items[i], (enum job_value)which);
             if (!isnan(value))

@@ -62,7 +62,7 @@ static int resume_reply(const struct request *q, json_t *numbers, struct reply *
     }
     struct json_text text = JSON_TEXT;
     json_text_open(&text, NULL, '{');
-    job_members(&text, &job);
+    job_members(&text, q, &job);
     json_text_value(&text, "resume", numbers);
     json_text_close(&text, '}');
     store_job_clear(&job);

@@ -3,13 +3,19 @@
 #define TRAIND_DAEMON_HTTP_HANDLERS_JOB_JSON_H
 
 #include "daemon/http/json_text.h"
+#include "common/plan/prices.h"
 #include "daemon/http/reply.h"
+#include "daemon/http/routes.h"
 #include "daemon/store/store.h"
 
 /* Its members, for an object that is open. Numbers and times that are not there yet are null. */
-void job_members(struct json_text *t, const struct store_job *job);
+void job_members(struct json_text *t, const struct request *q, const struct store_job *job);
 
 /* The whole answer; clears the job. */
-int reply_job(struct reply *r, int status, struct store_job *job, struct error *e);
+int reply_job(struct reply *r, const struct request *q, int status, struct store_job *job,
+              struct error *e);
+
+/* Of the settings; borrowed from them. */
+struct plan_prices job_prices(const struct config *config);
 
 #endif

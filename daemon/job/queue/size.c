@@ -117,6 +117,24 @@ int job_check_fits(const struct job_manager *m, const struct job_spec *spec, str
         (long long)needed, spec->cluster.smt ? ", hardware threads" : "", (long long)m->slots);
 }
 
+/* A job in Slurm, and one that does not say a host's slots, has its nodes to itself. */
+double job_node_share(const struct job_spec *spec, int64_t total)
+{
+    bool shares = spec->cluster.launcher == JOB_LAUNCHER_LOCAL;
+    int64_t cores = launch_node_slots(false);
+    double own;
+
+    if (!shares || spec->cluster.workers_per_node < 1)
+        return 1;
+    if (!job_spec_names_hosts(spec)) {
+        own = (double)job_slots_needed(spec, total);
+        return fmin(1, own / (double)(total > cores ? total : cores));
+    }
+    own = (double)(spec->cluster.workers_per_node * job_threads(spec, total));
+    double slots = (double)job_hosts_slots(spec, 0);
+    return slots > 0 ? fmin(1, own / slots) : 1;
+}
+
 struct store_job_size job_size(const struct job_manager *m, const struct job_spec *spec,
                                const struct plan *plan)
 {
@@ -129,6 +147,8 @@ struct store_job_size job_size(const struct job_manager *m, const struct job_spe
         .train_steps = plan->train_steps,
         .global_batch = plan->global_batch,
         .evaluations = plan_evaluations(plan, spec),
+        .nodes = spec->cluster.nodes,
+        .node_share = job_node_share(spec, m->slots),
         .eval_images = plan->eval_images,
         .time_limit_seconds = time_limit_seconds(spec->cluster.time_limit),
         .predicted_seconds = known ? plan->predicted.ttt_seconds.value : NAN,

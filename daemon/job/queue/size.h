@@ -14,6 +14,10 @@ int64_t job_threads(const struct job_spec *spec, int64_t total); /* per worker, 
 /* The least slots that a host of the job is said to have; total where none is said. */
 int64_t job_hosts_slots(const struct job_spec *spec, int64_t total);
 
+
+/* Of each of its nodes' cores, the part that the job takes: above 0, at most 1. */
+double job_node_share(const struct job_spec *spec, int64_t total);
+
 /* What the queue must know of a plan. */
 struct store_job_size job_size(const struct job_manager *m, const struct job_spec *spec,
                                const struct plan *plan);

@@ -96,7 +96,7 @@ int handle_job_label(const struct request *q, struct reply *r, struct error *e)
         status = reply_refusal(r, ERR_INVALID, &problems);
     else if (!status)
         status = store_job_get(q->app->store, q->id, &job, e) ? -(int)e->code
-                                                              : reply_job(r, 200, &job, e);
+                                                              : reply_job(r, q, 200, &job, e);
     problems_clear(&problems);
     return status;
 }

@@ -228,7 +228,7 @@ static int list_reply_jobs(const struct request *q, const struct store_job_filte
     json_text_open(&text, "jobs", '[');
     for (size_t i = 0; i < jobs.count; i++) {
         json_text_open(&text, NULL, '{');
-        job_members(&text, &jobs.items[i]);
+        job_members(&text, q, &jobs.items[i]);
         json_text_close(&text, '}');
     }
     json_text_close(&text, ']');
