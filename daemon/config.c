@@ -91,6 +91,28 @@ static const struct config_key keys[] = {
     {"currency", 's', NULL, 0, 0, FIELD(currency), "name of the currency of these prices, as EUR (default: none)"},
     {"requests_per_second", 'i', "1000", 0, 1000000, FIELD(requests_per_second),
      "requests per second allowed for each token; 0: no limit"},
+    {"public_url", 's', NULL, 0, 0, FIELD(public_url),
+     "address of the dashboard as its users reach it, for the links in notices (default: notices have no links)"},
+    {"notify_rules", 's', NULL, 0, 0, FIELD(notify_rules),
+     "JSON file with rules for the notices of all jobs, sweeps and nodes (default: none)"},
+    {"notify_secret_file", 's', NULL, 0, 0, FIELD(notify_secret_file),
+     "file with lines HOST SECRET, that requests to these hosts are signed with (default: none)"},
+    {"notify_allow", 's', NULL, 0, 0, FIELD(notify_allow),
+     "networks, addresses and hosts, separated by spaces, that notices may be sent to although their addresses are private (default: none)"},
+    {"notify_redirects", 'i', "0", 0, 10, FIELD(notify_redirects),
+     "maximum number of redirects that a notice follows"},
+    {"notify_proxy", 's', NULL, 0, 0, FIELD(notify_proxy),
+     "proxy for notices, as in http://proxy:3128 (default: none)"},
+    {"notify_ca_file", 's', NULL, 0, 0, FIELD(notify_ca_file),
+     "PEM file with the certificate authorities of the receivers of notices (default: those of the system)"},
+    {"notify_sendmail", 's', "/usr/sbin/sendmail", 0, 0, FIELD(notify_sendmail),
+     "program that sends the mails of notices"},
+    {"notify_from", 's', NULL, 0, 0, FIELD(notify_from),
+     "sender of the mails of notices (default: chosen by sendmail)"},
+    {"notify_retry_seconds", 'i', "86400", 1, 2592000, FIELD(notify_retry_seconds),
+     "time after which a notice that cannot be delivered is given up, in seconds"},
+    {"keep_notice_days", 'i', "30", 0, 36500, FIELD(keep_notice_days),
+     "days to keep a notice after it was delivered or given up; 0 keeps all"},
     {"slurm.via", 'w', "commands", 0, 0, FIELD(slurm_via),
      "how to control Slurm jobs: commands (sbatch, squeue and scancel) or slurmrestd"},
     {"slurm.restd_socket", 's', NULL, 0, 0, FIELD(slurm_restd_socket),
@@ -113,7 +135,9 @@ static const struct config_key keys[] = {
      "cores of a cluster node, divided among the workers if threads_per_worker is 0; 0: ask Slurm"},
 };
 /* clang-format on */
-#define KEY_COUNT (sizeof keys / sizeof keys[0])
+#define KEY_COUNT  (sizeof keys / sizeof keys[0])
+#define KEY_BIT(i) ((config_keys)1 << (i))
+_Static_assert(KEY_COUNT <= 8 * sizeof(config_keys), "each key has its bit");
 
 /* The words of the keys of kind 'w'. */
 static const char *config_key_words(const struct config_key *key)
@@ -159,6 +183,17 @@ bool config_key_reloads(const struct config_key *key)
         "price_per_kwh",
         "price_per_node_hour",
         "currency",
+        "public_url",
+        "notify_rules",
+        "notify_secret_file",
+        "notify_allow",
+        "notify_redirects",
+        "notify_proxy",
+        "notify_ca_file",
+        "notify_sendmail",
+        "notify_from",
+        "notify_retry_seconds",
+        "keep_notice_days",
     };
 
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
@@ -303,7 +338,7 @@ int config_set(struct config *c, const char *name, const char *text, const char 
         return config_unknown_key(name, source, e);
     int status = set_value(c, &keys[i], text, source, e);
     if (status == 0)
-        c->given |= UINT64_C(1) << i;
+        c->given |= KEY_BIT(i);
     return status;
 }
 
@@ -312,8 +347,8 @@ int config_set(struct config *c, const char *name, const char *text, const char 
 struct reading {
     struct config *config;
     const char *path;
-    uint64_t outside; /* keys given before the file, which win over it */
-    uint64_t seen;
+    config_keys outside; /* keys given before the file, which win over it */
+    config_keys seen;
     char bad[ERROR_TEXT_BYTES]; /* what is wrong, one a line, as far as it fits */
     size_t bad_bytes;
 };
@@ -345,13 +380,13 @@ static int config_parse_line(void *context, const char *section, const char *nam
         error_set(&e, ERR_USAGE, "sections are not used; write %s without [%s]", name, section);
         return config_bad_line(r, e.text);
     }
-    if (i >= 0 && (r->seen & UINT64_C(1) << i)) {
+    if (i >= 0 && (r->seen & KEY_BIT(i))) {
         error_set(&e, ERR_USAGE, "the key \"%s\" is there twice", name);
         return config_bad_line(r, e.text);
     }
     if (i >= 0)
-        r->seen |= UINT64_C(1) << i;
-    bool hidden = i >= 0 && (r->outside & UINT64_C(1) << i); /* still checked */
+        r->seen |= KEY_BIT(i);
+    bool hidden = i >= 0 && (r->outside & KEY_BIT(i)); /* still checked */
     int status = config_set(hidden ? &unused : r->config, name, value, r->path, &e);
     config_clear(&unused);
     return status ? config_bad_line(r, e.text) : 1;
@@ -405,7 +440,7 @@ static char *config_make_absolute(char *path)
 static int fill_defaults(struct config *c, struct error *e)
 {
     for (size_t i = 0; i < KEY_COUNT; i++)
-        if (!(c->given & UINT64_C(1) << i) && keys[i].default_text &&
+        if (!(c->given & KEY_BIT(i)) && keys[i].default_text &&
             set_value(c, &keys[i], keys[i].default_text, "default", e))
             return -(int)e->code;
     if (!c->state)

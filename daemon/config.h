@@ -16,9 +16,12 @@
 
 #define CONFIG_NONE "none" /* as the value of job_env_prefixes: there are none */
 
+/* A bit for each key of the table. */
+typedef unsigned __int128 config_keys;
+
 /* Zero-initialise. Strings are owned by the struct; all values are set once config_load gave 0. */
 struct config {
-    uint64_t given;               /* bit i: config_key_at(i) was set by hand */
+    config_keys given;            /* bit i: config_key_at(i) was set by hand */
     char *listen;                 /* "127.0.0.1:7077"; port 0 takes a free one */
     char *socket;                 /* path of the unix socket */
     char *state;                  /* folder of everything the daemon keeps; absolute */
@@ -53,6 +56,11 @@ struct config {
     char *currency;                            /* of the prices; NULL: not said */
     char *failure_rules;                       /* a file; NULL: traind's own alone */
     int64_t requests_per_second;               /* of a token; 0: any number */
+    /* Notices: daemon/notice/notice_settings.h; NULL: not set. */
+    char *notify_rules, *notify_secret_file, *notify_allow, *notify_proxy, *notify_ca_file;
+    char *notify_sendmail, *notify_from, *public_url;
+    int64_t notify_redirects, notify_retry_seconds;
+    int64_t keep_notice_days; /* 0: all */
     /* The launcher slurm; NULL: not set. */
     int64_t slurm_via; /* 1: slurmrestd */
     char *slurm_restd_socket, *slurm_restd_url, *slurm_restd_token;

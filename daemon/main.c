@@ -27,6 +27,7 @@
 #include "daemon/job/job.h"
 #include "daemon/launch/failure_rules.h"
 #include "daemon/node/node_self.h"
+#include "daemon/notice/notices.h"
 #include "daemon/state_folder.h"
 #include "daemon/store/store.h"
 
@@ -284,6 +285,7 @@ static int load_again(struct daemon_life *d, struct config_changes *changes,
                       struct failure_rules **rules, struct error *e)
 {
     struct config fresh;
+    struct notice_settings *notices = NULL;
     int status = load_settings(d->arguments, &fresh, e);
 
     if (!status)
@@ -291,7 +293,13 @@ static int load_again(struct daemon_life *d, struct config_changes *changes,
     if (!status)
         status = http_server_check(&fresh, e);
     if (!status)
+        status = notice_settings_load(&fresh, &notices, e);
+    if (!status)
         status = settings_replace(d->app.settings, &fresh, changes, e);
+    if (!status)
+        notices_set(d->app.notices, notices);
+    else
+        notice_settings_release(notices);
     config_clear(&fresh);
     return status;
 }
@@ -396,6 +404,15 @@ static int create_streams(const struct config *c, struct http_app *app, struct e
     return streams_create(app->store, app->tokens, &limits, &app->streams, e);
 }
 
+static int create_notices(const struct config *c, struct http_app *app, struct error *e)
+{
+    struct notice_settings *settings;
+
+    if (notice_settings_load(c, &settings, e))
+        return -(int)e->code;
+    return notices_create(app->store, settings, &app->notices, e);
+}
+
 static void say_ready(struct daemon_life *d, const char *url)
 {
     uint64_t microseconds = 0;
@@ -455,6 +472,8 @@ static int daemon_run(struct daemon_life *d, struct error *e)
     if (status == 0)
         status = daemon_open_store(config, app, e);
     if (status == 0)
+        status = create_notices(config, app, e); /* before anything can happen to a job */
+    if (status == 0)
         status = create_manager(config, app->store, &app->jobs, e);
     if (status == 0)
         status = create_streams(config, app, e);
@@ -463,11 +482,14 @@ static int daemon_run(struct daemon_life *d, struct error *e)
     if (status == 0 && !(d->self = node_self_create(app->store, app->jobs)))
         status = error_set(e, ERR_NO_MEMORY, "out of memory");
     if (status == 0)
+        status = notices_start(app->notices, e);
+    if (status == 0)
         status = daemon_serve(d, e);
     streams_destroy(app->streams);
     archives_destroy(app->archives);
     node_self_destroy(d->self);
     job_manager_destroy(app->jobs);
+    notices_destroy(app->notices);
     tokens_close(app->tokens);
     store_close(app->store);
     if (lock >= 0)
@@ -513,6 +535,18 @@ static void daemon_print_rules(const struct failure_rules *rules)
     json_decref(list);
 }
 
+/* What the settings name. */
+static int check_files(const struct config *c, struct error *e)
+{
+    struct notice_settings *notices = NULL;
+    int status = http_server_check(c, e);
+
+    if (status == 0)
+        status = notice_settings_load(c, &notices, e);
+    notice_settings_release(notices);
+    return status;
+}
+
 static int daemon_check_config(const struct config *c, const struct failure_rules *rules)
 {
     printf("the settings are valid: traind would listen on %s%s and on %s, with its state in %s\n",
@@ -546,7 +580,7 @@ int main(int argc, char **argv)
     status = load_settings(&a, &config, &e);
     if (status == 0 && a.check_config) {
         struct failure_rules *rules = NULL;
-        status = http_server_check(&config, &e);
+        status = check_files(&config, &e);
         if (status == 0)
             status = failure_rules_load(config.failure_rules, &rules, &e);
         if (status == 0)

@@ -338,6 +338,10 @@ static const struct job_option options[] = {
      HELP("If fewer nodes remain: rescale uses a smaller global batch and learning rate, keep_batch keeps the batch by accumulation.")},
     {"/priority", JOB_OPTION_INTEGER, AT(priority), DEFAULT("0"), RANGE(-1000, 1000),
      HELP("Jobs with a higher priority start first; each point is worth an hour of waiting (priority_seconds of traind.conf).")},
+    {"/notify", JOB_OPTION_NOTIFY, AT(notify), DEFAULT("[]"), .most = NOTICE_RULES_MAX,
+     HELP("Who is told what becomes of the job: \"to\" is a URL that gets a POST request, or \"mailto:NAME@HOST\"; \"on\" lists succeeded, "
+          "failed, cancelled (these three by default), target_met, straggler, stalled, node_drained and sweep_done; \"format\" is json, or "
+          "text, which chat services take. Everyone who may read the job sees its targets.")},
 };
 
 /* What other programs call our keys. */
@@ -525,6 +529,9 @@ void job_option_expects(const struct job_option *o, char text[JOB_OPTION_EXPECTS
         break;
     case JOB_OPTION_STEPS:
         snprintf(text, bytes, "a list [first, last] of two integers %s, first <= last", range);
+        break;
+    case JOB_OPTION_NOTIFY:
+        notice_rules_expect(text, bytes);
         break;
     }
     if (o->nullable)

@@ -28,7 +28,8 @@ enum job_option_type {
     JOB_OPTION_NUMBERS, /* a list */
     JOB_OPTION_STEPS,   /* [first, last] */
     JOB_OPTION_SIZES,   /* an integer, or sizes by epoch: job_sizes.h */
-    JOB_OPTION_MAP      /* an object of strings, stored as a list of "NAME=value" */
+    JOB_OPTION_MAP,     /* an object of strings, stored as a list of "NAME=value" */
+    JOB_OPTION_NOTIFY   /* a list of rules: common/notify/rule.h */
 };
 
 struct job_option {

@@ -11,7 +11,7 @@ static const char *const type_names[] = {
     [JOB_OPTION_CHOICE] = "string",   [JOB_OPTION_ARCH] = "string",
     [JOB_OPTION_STRINGS] = "array",   [JOB_OPTION_NUMBERS] = "array",
     [JOB_OPTION_STEPS] = "array",     [JOB_OPTION_MAP] = "object",
-    [JOB_OPTION_SIZES] = "integer",
+    [JOB_OPTION_SIZES] = "integer",   [JOB_OPTION_NOTIFY] = "array",
 };
 
 static json_t *schema_bound_json(double value)
@@ -123,6 +123,9 @@ static json_t *row_schema(const struct job_option *o)
         add_map(schema, o);
     else if (o->type == JOB_OPTION_SIZES)
         add_sizes(schema, o);
+    else if (o->type == JOB_OPTION_NOTIFY)
+        json_object_update_new(schema, json_pack("{s:o, s:i}", "items", notice_rule_schema(),
+                                                 "maxItems", NOTICE_RULES_MAX));
     else if (o->type != JOB_OPTION_BOOLEAN)
         add_elements(schema, o);
     if (o->word)

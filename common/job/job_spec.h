@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "common/job/job_sizes.h"
+#include "common/notify/rule.h"
 
 enum job_mode { JOB_MODE_TRAIN, JOB_MODE_EVAL };
 enum job_stem { JOB_STEM_IMAGENET, JOB_STEM_SMALL };
@@ -203,6 +204,7 @@ struct job_spec {
         enum job_rescale on_fewer_nodes;
     } restart;
     int64_t priority;
+    struct notice_rules notify; /* of the daemon alone; planner and worker ignore it */
     int64_t
         recipe_images; /* not a key: the training images the preset's numbers are meant for, or 0 */
 };

@@ -106,7 +106,8 @@ static bool value_right(const struct job_option *o, const json_t *v)
         return steps_right(o, v);
     case JOB_OPTION_MAP:
         return map_right(o, v);
-    case JOB_OPTION_SIZES: /* job_value_check does it */
+    case JOB_OPTION_SIZES: /* job_value_check does these */
+    case JOB_OPTION_NOTIFY:
         break;
     }
     return false;
@@ -213,6 +214,8 @@ bool job_value_check(const struct job_option *o, const json_t *v, struct problem
     if (o->type == JOB_OPTION_SIZES &&
         (job_sizes_check(v, o->pointer, o->min, o->max, problems) || problems->count > before))
         return problems->count == before;
+    if (o->type == JOB_OPTION_NOTIFY && json_is_array(v) && json_array_size(v) <= o->most)
+        return notice_rules_check(v, o->pointer, problems);
     if (value_right(o, v))
         return o->type == JOB_OPTION_STRING    ? check_text(o, v, o->pointer, problems)
                : o->type == JOB_OPTION_STRINGS ? check_texts(o, v, problems)
@@ -290,6 +293,8 @@ void job_value_clear(const struct job_option *o, struct job_spec *spec)
         free(*list);
         *list = NULL;
         *count = 0;
+    } else if (o->type == JOB_OPTION_NOTIFY) {
+        notice_rules_clear(option_field(o, spec));
     }
 }
 
@@ -406,6 +411,9 @@ void job_value_store(const struct job_option *o, const json_t *v, struct job_spe
     case JOB_OPTION_SIZES:
         store_sizes(o, v, spec);
         break;
+    case JOB_OPTION_NOTIFY:
+        notice_rules_read(v, option_field(o, spec));
+        break;
     }
 }
 
@@ -480,6 +488,8 @@ json_t *job_value_load(const struct job_option *o, const struct job_spec *spec)
         return map_to_json(o, spec);
     case JOB_OPTION_SIZES:
         return sizes_to_json(o, spec);
+    case JOB_OPTION_NOTIFY:
+        return notice_rules_to_json(option_field(o, spec));
     }
     return NULL;
 }

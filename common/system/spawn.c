@@ -41,8 +41,8 @@ static void spawn_exec(const struct spawn_request *r, const int ends[SPAWN_STREA
     signal(SIGPIPE, SIG_DFL);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
-    dup2(null, STDIN_FILENO);
     core_dump_allow_again();
+    dup2(r->input > 0 ? r->input : null, STDIN_FILENO);
     set_stream(r->stream[SPAWN_OUT], ends[SPAWN_OUT], null, STDOUT_FILENO);
     set_stream(r->stream[SPAWN_ERR], ends[SPAWN_ERR], null, STDERR_FILENO);
     execvpe(r->argv[0], r->argv, r->environment ? r->environment : environ);

@@ -22,6 +22,7 @@ enum { SPAWN_OUT, SPAWN_ERR, SPAWN_STREAMS };
 struct spawn_request {
     char *const *argv;        /* argv[0] is looked for in PATH unless it has a "/" */
     char *const *environment; /* NULL: that of this process */
+    int input;                /* an open file that is its stdin; 0: /dev/null */
     enum spawn_stream stream[SPAWN_STREAMS];
     size_t limit_bytes;      /* of what is kept of a stream; what comes behind is dropped */
     bool ends_with_us;       /* SIGKILL when the thread that started it ends */
@@ -38,7 +39,7 @@ struct spawn {
 
 #define SPAWN_NONE ((struct spawn){.pidfd = -1, .fd[SPAWN_OUT] = -1, .fd[SPAWN_ERR] = -1})
 
-/* Starts it, with stdin from /dev/null, SIGPIPE at its default and no signal blocked. "cannot run
+/* Starts it, with stdin from input, SIGPIPE at its default and no signal blocked. "cannot run
  * PROGRAM: ...", with errno set; s is SPAWN_NONE then. */
 int spawn_begin(const struct spawn_request *r, struct spawn *s, struct error *e);
 

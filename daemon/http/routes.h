@@ -16,6 +16,7 @@
 #include "daemon/http/access/role.h"
 #include "daemon/http/reply.h"
 #include "daemon/job/job.h"
+#include "daemon/notice/notices.h"
 #include "daemon/settings.h"
 #include "daemon/store/audit.h"
 #include "daemon/store/store.h"
@@ -28,6 +29,7 @@ struct http_app {
     struct streams *streams;
     struct archives *archives;
     struct tokens *tokens;
+    struct notices *notices;
     gid_t socket_gid; /* of socket_group; (gid_t)-1: none */
 };
 
@@ -150,6 +152,8 @@ route_handler handle_audit;
 /* Notes what the request has done; a failure is logged, as it is done. */
 void audit_request(const struct request *q, enum store_audit_kind action, int64_t target,
                    const char *detail);
+/* handlers/handle_notices.c */
+route_handler handle_notice_list, handle_notice_test;
 /* handlers/handle_backup.c */
 route_handler handle_backup, handle_backup_runs, handle_backup_tokens;
 /* static.c */

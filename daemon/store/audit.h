@@ -24,6 +24,7 @@ enum store_audit_kind {
     STORE_AUDIT_TOKEN_CREATE,
     STORE_AUDIT_TOKEN_REVOKE,
     STORE_AUDIT_BACKUP,
+    STORE_AUDIT_NOTICE_TEST,
     STORE_AUDIT_COUNT
 };
 const char *store_audit_action(size_t i); /* "job.submit"...; NULL behind the last */
@@ -31,7 +32,7 @@ const char *store_audit_action(size_t i); /* "job.submit"...; NULL behind the la
 /* What is written. */
 struct store_audit {
     enum store_audit_kind action;
-    int64_t target;     /* id of the job, sweep or token; 0: none */
+    int64_t target;     /* id of the job, sweep, token or notice; 0: none */
     const char *by;     /* "user:NAME", "token:NAME"; NULL: nobody was named */
     const char *detail; /* NULL: none */
     double t;

@@ -56,10 +56,22 @@ int store_event_state(struct sql *c, int64_t job_id, const struct store_state_ch
     return status;
 }
 
+static int event_tell(struct sql *c, const struct store_fact *of, struct error *e)
+{
+    struct store_fact fact = *of;
+
+    fact.what = STORE_FACT_EVENT;
+    return store_tell(c, &fact, e);
+}
+
 int store_event_insert(struct sql *c, int64_t job_id, int64_t attempt, const char *type,
                        const json_t *fields, double now, struct error *e)
 {
-    return insert_event(c, job_id, attempt, -1, now, type, fields, NULL, e);
+    struct store_fact fact = {
+        .id = job_id, .attempt = attempt, .type = event_type_of(type), .body = fields, .t = now};
+    int status = insert_event(c, job_id, attempt, -1, now, type, fields, NULL, e);
+
+    return status || fact.type != EVENT_WARNING ? status : event_tell(c, &fact, e);
 }
 
 int store_event_of_attempt(struct sql *c, int64_t job_id, const char *type, const json_t *fields,
@@ -257,15 +269,24 @@ static int ingest_event(struct sql *c, const struct store_batch *batch,
                                            name, event->body, &inserted, e);
     if (status || !inserted)
         return status;
+    struct store_fact fact = {.id = batch->job_id,
+                              .attempt = batch->attempt,
+                              .type = event->type,
+                              .body = event->body,
+                              .t = event->t};
     switch (event->type) {
     case EVENT_RUN_START:
         return ingest_run_start(c, batch->job_id, event, e);
     case EVENT_STEP:
         return ingest_step(c, batch->job_id, event, steps, e);
     case EVENT_EVAL:
-        return ingest_eval(c, batch->job_id, event, e);
+        status = ingest_eval(c, batch->job_id, event, e);
+        return status ? status : event_tell(c, &fact, e);
     case EVENT_ENERGY:
         return ingest_energy(c, batch, event, e);
+    case EVENT_STRAGGLER:
+    case EVENT_WARNING:
+        return event_tell(c, &fact, e);
     case EVENT_RUN_STOP: /* says more of the speed than the last step */
         status = finish_steps(c, batch->job_id, steps, e);
         steps->newest = NULL;

@@ -533,7 +533,12 @@ int store_state_apply(struct sql *c, int64_t id, const struct store_state_change
         "active_since = case when ?6 then coalesce(active_since, ?4) end where id = ?1",
         "isstii", id, job_state_name(change->to), change->reason, change->now,
         (int64_t)job_state_is_final(change->to), (int64_t)job_state_is_active(change->to));
-    return status ? status : store_event_state(c, id, change, e);
+    if (!status)
+        status = store_event_state(c, id, change, e);
+    if (status || from == change->to || !job_state_is_final(change->to))
+        return status;
+    struct store_fact fact = {.what = STORE_FACT_END, .id = id, .change = change, .t = change->now};
+    return store_tell(c, &fact, e);
 }
 
 int store_job_set_state(struct store *s, int64_t id, const struct store_state_change *change,

@@ -87,13 +87,32 @@ static int node_make_room(struct sql *c, const char *name, double now, struct er
                      name, STORE_NODES_MAX);
 }
 
+/* 1: this check drains the node, and the one before did not. */
+static int node_becomes_drained(struct sql *c, const struct store_node_check *k, struct error *e)
+{
+    if (k->verdict != NODE_DRAIN)
+        return 0;
+    sqlite3_stmt *row = sql_query(c, e,
+                                  "select 1 from node where name = ? and (verdict = 'drain' or "
+                                  "checked_at > ?)",
+                                  "sd", k->node, k->t);
+    int found = row ? sql_row(c, row, e) : -(int)ERR_INTERNAL;
+
+    if (found > 0)
+        sql_done(row);
+    return found < 0 ? found : !found;
+}
+
 int store_node_check(struct store *s, const struct store_node_check *k, double now, struct error *e)
 {
     struct sql *c = sql_write_begin(s, false, e);
 
     if (!c)
         return -(int)e->code;
-    int status = node_make_room(c, k->node, now, e);
+    struct store_fact fact = {.what = STORE_FACT_NODE, .id = k->job_id, .check = k, .t = k->t};
+    int status = node_make_room(c, k->node, now, e), drained = 0;
+    if (!status && (drained = node_becomes_drained(c, k, e)) < 0)
+        status = drained;
     if (!status)
         status = node_upsert(c, k, e);
     if (!status)
@@ -103,6 +122,8 @@ int store_node_check(struct store *s, const struct store_node_check *k, double n
                          "delete from node_check where node = ?1 and id <= (select id from "
                          "node_check where node = ?1 order by id desc limit 1 offset ?2)",
                          "si", k->node, (int64_t)STORE_NODE_CHECKS);
+    if (!status && drained)
+        status = store_tell(c, &fact, e);
     return sql_write_end(s, c, status, e);
 }
 

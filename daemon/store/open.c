@@ -351,18 +351,37 @@ int sql_write_end(struct store *s, struct sql *c, int status, struct error *e)
         sqlite3_exec(c->db, "rollback", NULL, NULL, NULL);
     if (status == 0)
         atomic_fetch_add(&s->commits, 1);
-    if (status == 0 && s->told)
-        s->told(s->told_context);
+    for (int i = 0; status == 0 && i < STORE_TOLD_MAX; i++)
+        if (s->told[i].told)
+            s->told[i].told(s->told[i].context);
     pthread_mutex_unlock(&s->writing);
     return status;
 }
 
 void store_on_commit(struct store *s, void (*told)(void *context), void *context)
 {
+    int i = 0;
+
     pthread_mutex_lock(&s->writing);
-    s->told = told;
-    s->told_context = context;
+    while (i < STORE_TOLD_MAX - 1 &&
+           (told ? s->told[i].told != NULL : s->told[i].context != context))
+        i++;
+    s->told[i].told = told;
+    s->told[i].context = told ? context : NULL;
     pthread_mutex_unlock(&s->writing);
+}
+
+void store_on_fact(struct store *s, store_witness *witness, void *context)
+{
+    pthread_mutex_lock(&s->writing);
+    s->writer.witness = witness;
+    s->writer.witness_context = context;
+    pthread_mutex_unlock(&s->writing);
+}
+
+int store_tell(struct sql *c, const struct store_fact *fact, struct error *e)
+{
+    return c->witness ? c->witness(c, fact, c->witness_context, e) : 0;
 }
 
 struct sql *sql_read_begin(struct store *s)

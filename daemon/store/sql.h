@@ -59,6 +59,8 @@ int64_t sql_int(sqlite3_stmt *statement, int column, int64_t fallback);
 /* Fills *e from the connection's last error. */
 int sql_error(sqlite3 *db, struct error *e, const char *what);
 
+/* open.c: tells the witness of store_on_fact, if there is one. */
+int store_tell(struct sql *c, const struct store_fact *fact, struct error *e);
 /* event.c, for job.c: the event of a state change, inside the caller's transaction. */
 int store_event_state(struct sql *c, int64_t job_id, const struct store_state_change *change,
                       struct error *e);

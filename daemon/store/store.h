@@ -442,8 +442,37 @@ int store_event_steps_spread(struct store *s, int64_t job_id, int64_t most,
 int store_event_newest(struct store *s, int64_t *id, struct error *e); /* 0: there are none */
 
 /* Calls told(context) after every commit, from the thread that committed: it must be quick and not
- * call the store. NULL ends it. */
+ * call the store. A few may listen, each with a context of its own; told NULL ends that of this
+ * context. */
 void store_on_commit(struct store *s, void (*told)(void *context), void *context);
+
+/* ---------------------------------------------------------------- facts (open.c) */
+
+struct sql;
+struct store_node_check;
+
+/* What somebody may want to be told of, as it is stored. */
+struct store_fact {
+    enum {
+        STORE_FACT_END,   /* a job has ended: id, change */
+        STORE_FACT_EVENT, /* an eval, straggler or warning of a job: id, attempt, type, body */
+        STORE_FACT_SWEEP, /* a sweep has ended: id, state */
+        STORE_FACT_NODE,  /* a node is drained that was not: check */
+    } what;
+    int64_t id, attempt;
+    const struct store_state_change *change;
+    enum event_type type;
+    const json_t *body;
+    const char *state;
+    const struct store_node_check *check;
+    double t;
+};
+
+/* Called inside the transaction that stores the fact, with its connection: what it writes is
+ * committed with it, and an error of it undoes both. */
+typedef int store_witness(struct sql *c, const struct store_fact *fact, void *context,
+                          struct error *e);
+void store_on_fact(struct store *s, store_witness *witness, void *context); /* NULL ends it */
 
 /* ---------------------------------------------------------------- series (metric.c, bucket.c) */
 

@@ -11,10 +11,13 @@
 
 #define STORE_READERS  4
 #define SQL_STATEMENTS 128
+#define STORE_TOLD_MAX 4
 
 struct sql {
     sqlite3 *db;
-    bool durable; /* synchronous is FULL now */
+    bool durable;           /* synchronous is FULL now */
+    store_witness *witness; /* of the writer: store_on_fact; NULL: none */
+    void *witness_context;
     int count;
     struct {
         const char *sql; /* a literal: known by its address */
@@ -27,8 +30,10 @@ struct store {
     char *jobs_dir;          /* NULL: not told yet */
     pthread_mutex_t writing; /* held from sql_write_begin to sql_write_end */
     struct sql writer;
-    void (*told)(void *context); /* of commits; guarded by writing */
-    void *told_context;
+    struct {
+        void (*told)(void *context);
+        void *context;
+    } told[STORE_TOLD_MAX]; /* of commits; guarded by writing */
     _Atomic uint64_t commits;
     pthread_mutex_t counting; /* guards counted */
     struct {

@@ -124,6 +124,9 @@ int store_sweep_end(struct store *s, int64_t id, const char *state, double now, 
                          "i", id);
     if (!status && !changed)
         status = error_set(e, ERR_CONFLICT, "sweep %lld has ended already", (long long)id);
+    struct store_fact fact = {.what = STORE_FACT_SWEEP, .id = id, .state = state, .t = now};
+    if (!status)
+        status = store_tell(c, &fact, e);
     return sql_write_end(s, c, status, e);
 }
 

@@ -3,7 +3,8 @@
  * closes its side, and soon all of the connection. What the server answers is HTTP, and never a
  * 500; and it lives on.
  *
- * The daemon's threads run but for the job manager's loop, so what is submitted stays in the queue.
+ * The daemon's threads run but for the job manager's loop, so what is submitted stays in the queue,
+ * and the one that sends notices, so nobody is called.
  */
 #include "daemon/http/server.h"
 
@@ -64,6 +65,7 @@ static void http_end(void)
     http_server_stop(server);
     streams_destroy(app.streams);
     job_manager_destroy(app.jobs);
+    notices_destroy(app.notices);
     tokens_close(app.tokens);
     store_close(app.store);
     settings_destroy(app.settings);
@@ -76,6 +78,7 @@ static void http_begin(void)
     struct config config = {0};
     char path[600], jobs[600];
     struct streams_limits limits = {4, 15};
+    struct notice_settings *notices;
 
     if (!ends)
         atexit(http_end);
@@ -84,9 +87,11 @@ static void http_begin(void)
     requests = 0;
     signal(SIGPIPE, SIG_IGN);
     http_settings(&config);
+    FUZZ_CHECK(notice_settings_load(&config, &notices, &e) == 0, "%s", e.text);
     FUZZ_CHECK(settings_create(&config, &app.settings, &e) == 0, "%s", e.text);
     snprintf(path, sizeof path, "%s/state/traind.db", folder);
     FUZZ_CHECK(store_open(path, &app.store, &e) == 0, "%s", e.text);
+    FUZZ_CHECK(notices_create(app.store, notices, &app.notices, &e) == 0, "%s", e.text);
     snprintf(path, sizeof path, "%s/state/tokens.json", folder);
     FUZZ_CHECK(tokens_open(path, &app.tokens, &e) == 0, "%s", e.text);
     snprintf(jobs, sizeof jobs, "%s/state/jobs", folder);

@@ -19,6 +19,7 @@ static const struct fuzz_target targets[] = {
     {"tar",         fuzz_tar,         8192,  2000},
     {"slurm",       fuzz_slurm,       4096,  8000},
     {"tokens",      fuzz_tokens,      2048,  2500},
+    {"notices",     fuzz_notices,     2048,  4000},
 };
 /* clang-format on */
 

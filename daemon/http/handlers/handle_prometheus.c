@@ -196,6 +196,30 @@ static int prometheus_print_nodes(const struct request *q, FILE *out, struct err
     return 0;
 }
 
+/* ---------------------------------------------------------------- notices */
+
+static int print_notices(const struct request *q, FILE *out, struct error *e)
+{
+    struct notices_counts counts;
+    int64_t waiting;
+
+    notices_count(q->app->notices, &counts);
+    if (outbox_waiting(q->app->store, &waiting, e))
+        return -(int)e->code;
+    prometheus_gauge(out, "traind_notices_waiting", "Notices that wait to be delivered.",
+                     (double)waiting);
+    fprintf(out,
+            "# HELP traind_notices_total Notices that were delivered or given up.\n"
+            "# TYPE traind_notices_total counter\n"
+            "traind_notices_total{state=\"delivered\"} %lld\n"
+            "traind_notices_total{state=\"failed\"} %lld\n"
+            "# HELP traind_notice_attempts_total Attempts to deliver a notice.\n"
+            "# TYPE traind_notice_attempts_total counter\n"
+            "traind_notice_attempts_total %lld\n",
+            (long long)counts.delivered, (long long)counts.failed, (long long)counts.attempts);
+    return 0;
+}
+
 int handle_prometheus(const struct request *q, struct reply *r, struct error *e)
 {
     char *text = NULL;
@@ -213,6 +237,8 @@ int handle_prometheus(const struct request *q, struct reply *r, struct error *e)
         status = print_running(q, out, e);
     if (status == 0)
         status = prometheus_print_nodes(q, out, e);
+    if (status == 0)
+        status = print_notices(q, out, e);
     failures_print(q, out);
     print_slots(q, out);
     stats_print(out);

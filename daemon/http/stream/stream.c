@@ -491,7 +491,7 @@ void streams_stop(struct streams *all)
 {
     if (!all || !all->has_thread)
         return;
-    store_on_commit(all->store, NULL, NULL);
+    store_on_commit(all->store, NULL, all);
     pthread_mutex_lock(&all->lock);
     all->stopping = true;
     pthread_cond_signal(&all->change);

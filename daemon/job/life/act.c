@@ -190,8 +190,19 @@ static int act_mark_limit(struct job_manager *m, struct active_job *a, struct er
 
 static int act_mark_stall(struct job_manager *m, struct active_job *a, struct error *e)
 {
-    (void)m;
+    json_t *fields = json_pack("{s:s, s:o, s:o*, s:s*}", "message", a->stall.reason,
+                               "stalled_seconds", json_integer(m->limits.stall_seconds), "rank",
+                               a->stall.rank >= 0 ? json_integer(a->stall.rank) : NULL, "host",
+                               *a->stall.host ? a->stall.host : NULL);
+    struct error ignored;
+
     log_warning("job %lld is ended: %s", (long long)a->id, a->stall.reason);
+    /* Told once: the folder says if it was before. */
+    struct stalled before;
+    if (!stalled_read(a->attempt_dir, &before) && fields &&
+        store_event_add(m->store, a->id, a->attempt, "warning", fields, clock_now(), &ignored))
+        manager_complain(a, "its stall was not stored", &ignored);
+    json_decref(fields);
     return stalled_keep(a->attempt_dir, &a->stall, e);
 }
 

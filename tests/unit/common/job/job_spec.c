@@ -203,6 +203,11 @@ static json_t *other_value(const struct job_option *o)
     case JOB_OPTION_SIZES:
         return json_pack("{s:i, s:i, s:[i, i], s:i}", "from", 160, "to", 192, "ramp", 6, 17,
                          "multiple", 16);
+    case JOB_OPTION_NOTIFY:
+        return json_pack("[{s:s, s:[s, s], s:s}, {s:s, s:[s], s:s}]", "to",
+                         "https://[::1]:8443/a?b=%20", "on", "succeeded", "sweep_done", "format",
+                         "text", "to", "mailto:eve+x@example.org", "on", "node_drained", "format",
+                         "json");
     case JOB_OPTION_MAP:
         return json_pack("{s:s, s:s}", "UCX_TLS", "tcp,self", "KMP_AFFINITY", "granularity=fine a");
     }

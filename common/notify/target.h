@@ -1,0 +1,30 @@
+/*
+ * Where a notice goes: "https://host/path", "http://..." or "mailto:name@host". It becomes a
+ * request or an argument of sendmail, so it has no character in it that could be anything else.
+ */
+#ifndef TRAIND_COMMON_NOTIFY_TARGET_H
+#define TRAIND_COMMON_NOTIFY_TARGET_H
+
+#include <stdbool.h>
+
+#define NOTICE_TARGET_BYTES 1025 /* with its NUL */
+#define NOTICE_HOST_BYTES   256
+
+struct notice_target {
+    enum { NOTICE_TARGET_HTTPS, NOTICE_TARGET_HTTP, NOTICE_TARGET_MAIL } kind;
+    char host[NOTICE_HOST_BYTES]; /* as it stands there in lower case, an IPv6 address without its
+                                     brackets; of a mail what is behind the "@" */
+    int port;                     /* 443, 80 where none is given; 0: of a mail */
+    const char *address;          /* of a mail: behind "mailto:"; points into the text */
+};
+
+/* false: it is no target; *why says what is wrong with it, "has a user name or a password in
+ * it...". Credentials are refused: a job's document is shown to all who may read. */
+bool notice_target_parse(const char *text, struct notice_target *target, const char **why);
+
+/* The same as a regular expression, which lets through what only the function can tell. */
+#define NOTICE_TARGET_PATTERN                                                                      \
+    "^(https?://[A-Za-z0-9._:\\[\\]-]+([/?][!$-;=?-Z_a-z~]*)?|"                                    \
+    "mailto:[A-Za-z0-9._+][A-Za-z0-9._+-]*@[A-Za-z0-9][A-Za-z0-9.-]*)$"
+
+#endif

@@ -1,0 +1,137 @@
+/* Notices: what was sent to whom, and a test. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/json.h"
+#include "common/notify/rule.h"
+#include "daemon/http/access/auth.h"
+#include "daemon/http/json_text.h"
+#include "daemon/http/routes.h"
+
+static int notices_check_state(const char *state, struct error *e)
+{
+    for (size_t i = 0; state && outbox_state_name(i); i++)
+        if (strcmp(state, outbox_state_name(i)) == 0)
+            return 0;
+    return state ? error_set(e, ERR_USAGE, "state must be waiting, delivered or failed, not \"%s\"",
+                             state)
+                 : 0;
+}
+
+/* Who may read a job sees whom its document names; without a job, everyone sees their own. */
+static void notices_limit_to(const struct request *q, struct outbox_filter *f)
+{
+    f->everything = q->rights & RIGHT(ROLE_ADMIN);
+    f->of_anybody = f->job_id || f->sweep_id || q->rights & RIGHT(ROLE_OPERATOR);
+    f->owner = request_by(q);
+}
+
+static void notices_integer(struct json_text *t, const char *key, int64_t value)
+{
+    if (value > 0)
+        json_text_integer(t, key, value);
+    else
+        json_text_raw(t, key, NULL);
+}
+
+static void notices_time(struct json_text *t, const char *key, double time)
+{
+    if (time > 0)
+        json_text_real(t, key, time);
+    else
+        json_text_raw(t, key, NULL);
+}
+
+static void notices_member(struct json_text *t, const struct outbox_notice *n)
+{
+    json_text_open(t, NULL, '{');
+    json_text_integer(t, "id", n->id);
+    json_text_string(t, "notice", n->uid);
+    json_text_real(t, "t", n->t);
+    json_text_string(t, "kind", notice_kind_name(n->kind));
+    json_text_string(t, "to", n->target);
+    json_text_string(t, "format", notice_format_name(n->format));
+    json_text_value(t, "rule", json_boolean(n->by_rule));
+    notices_integer(t, "job", n->job_id);
+    notices_integer(t, "sweep", n->sweep_id);
+    json_text_string(t, "node", n->node);
+    json_text_string(t, "state", outbox_state_name(n->state));
+    json_text_integer(t, "attempts", n->attempts);
+    notices_time(t, "next_at", n->state == OUTBOX_WAITING ? n->next_at : 0);
+    notices_time(t, "done_at", n->done_at);
+    json_text_string(t, "error", n->error);
+    json_text_close(t, '}');
+}
+
+int handle_notice_list(const struct request *q, struct reply *r, struct error *e)
+{
+    struct outbox_filter filter = {.state = request_query(q, "state")};
+    struct outbox_notices list;
+
+    if (notices_check_state(filter.state, e) ||
+        request_query_int(q, "after", 1, INT64_MAX, 0, &filter.after, e) ||
+        request_query_int(q, "limit", 1, 1000, 50, &filter.limit, e) ||
+        request_query_int(q, "job", 1, INT64_MAX, 0, &filter.job_id, e) ||
+        request_query_int(q, "sweep", 1, INT64_MAX, 0, &filter.sweep_id, e) ||
+        request_query_int(q, "id", 1, INT64_MAX, 0, &filter.id, e))
+        return -(int)e->code;
+    notices_limit_to(q, &filter);
+    if (outbox_list(q->app->store, &filter, &list, e))
+        return -(int)e->code;
+    struct json_text text = JSON_TEXT;
+    json_text_open(&text, NULL, '{');
+    json_text_open(&text, "notices", '[');
+    for (size_t i = 0; i < list.count; i++)
+        notices_member(&text, &list.items[i]);
+    json_text_close(&text, ']');
+    notices_integer(&text, "next",
+                    list.count == (size_t)filter.limit ? list.items[list.count - 1].id : 0);
+    json_text_close(&text, '}');
+    outbox_notices_clear(&list);
+    return reply_json_text(r, 200, &text, e);
+}
+
+/* ---------------------------------------------------------------- POST /v1/notices/test */
+
+static int notices_send_test(const struct request *q, const json_t *body, struct reply *r,
+                             struct error *e)
+{
+    struct outbox_filter filter = {.limit = 1, .everything = true};
+    struct notice_rule rule = notice_rule_read(body);
+    struct outbox_notices list;
+    int status = notices_test(q->app->notices, rule.to, rule.format, request_by(q), &filter.id, e);
+
+    if (!status) {
+        audit_request(q, STORE_AUDIT_NOTICE_TEST, filter.id, rule.to);
+        status = outbox_list(q->app->store, &filter, &list, e);
+    }
+    free(rule.to);
+    if (status)
+        return status;
+    struct json_text text = JSON_TEXT;
+    if (list.count)
+        notices_member(&text, &list.items[0]);
+    outbox_notices_clear(&list);
+    return reply_json_text(r, 202, &text, e);
+}
+
+int handle_notice_test(const struct request *q, struct reply *r, struct error *e)
+{
+    struct problems problems = {0};
+    json_t *body = json_document_parse(q->body ? q->body : "", q->body_bytes, e);
+    int status;
+
+    if (!body)
+        return -(int)e->code;
+    notice_rule_check(body, "", NULL, &problems);
+    if (json_object_get(body, "on"))
+        problems_add(&problems, "/on", NULL, "is not a key of a test, which has to and format");
+    if (problems.count)
+        status = reply_refusal(r, ERR_INVALID, &problems);
+    else
+        status = notices_send_test(q, body, r, e);
+    problems_clear(&problems);
+    json_decref(body);
+    return status;
+}

@@ -1,0 +1,158 @@
+#include "daemon/notice/notices.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "daemon/notice/deliver.h"
+#include "daemon/store/sql.h"
+
+struct notices {
+    struct store *store;
+    pthread_mutex_t mutex; /* guards settings */
+    struct notice_settings *settings;
+    struct deliver *deliver;
+    atomic_llong raised;
+    int pending; /* raised in the transaction that is open; guarded by the store's writer */
+};
+
+struct notice_settings *notices_hold_settings(struct notices *n)
+{
+    pthread_mutex_lock(&n->mutex);
+    struct notice_settings *s = n->settings;
+    atomic_fetch_add(&s->references, 1);
+    pthread_mutex_unlock(&n->mutex);
+    return s;
+}
+
+static struct notice_settings *notices_settings(void *context)
+{
+    return notices_hold_settings(context);
+}
+
+/* Inside the store's transaction. A fact that cannot be told must not keep a job from ending: only
+ * what the database itself says no to does. */
+static int notices_witness(struct sql *c, const struct store_fact *fact, void *context,
+                           struct error *e)
+{
+    struct notices *n = context;
+    struct notice_settings *settings = notices_hold_settings(n);
+    int status = raise_fact(c, store_identity(n->store)->uuid, settings, fact, &n->pending, e);
+
+    notice_settings_release(settings);
+    return status;
+}
+
+/* Behind each commit, by the thread that holds the writer. A transaction that was rolled back only
+ * costs the next one a look at the outbox. */
+static void notices_committed(void *context)
+{
+    struct notices *n = context;
+
+    if (!n->pending)
+        return;
+    atomic_fetch_add(&n->raised, n->pending);
+    n->pending = 0;
+    deliver_wake(n->deliver);
+}
+
+int notices_create(struct store *store, struct notice_settings *first, struct notices **out,
+                   struct error *e)
+{
+    struct notices *n = calloc(1, sizeof *n);
+
+    *out = NULL;
+    if (!n) {
+        notice_settings_release(first);
+        return error_set(e, ERR_NO_MEMORY, "no memory for the notices");
+    }
+    n->store = store;
+    n->settings = first;
+    pthread_mutex_init(&n->mutex, NULL);
+    if (deliver_create(store, notices_settings, n, &n->deliver, e)) {
+        notices_destroy(n);
+        return -(int)e->code;
+    }
+    store_on_fact(store, notices_witness, n);
+    store_on_commit(store, notices_committed, n);
+    *out = n;
+    return 0;
+}
+
+int notices_start(struct notices *n, struct error *e)
+{
+    return deliver_start(n->deliver, e);
+}
+
+void notices_set(struct notices *n, struct notice_settings *fresh)
+{
+    pthread_mutex_lock(&n->mutex);
+    struct notice_settings *last = n->settings;
+    n->settings = fresh;
+    pthread_mutex_unlock(&n->mutex);
+    notice_settings_release(last);
+    deliver_wake(n->deliver);
+}
+
+int notices_raise(struct notices *n, const struct raise_event *event, struct error *e)
+{
+    struct sql *c = sql_write_begin(n->store, true, e);
+
+    if (!c)
+        return -(int)e->code;
+    struct notice_settings *settings = notices_hold_settings(n);
+    int status =
+        raise_job_event(c, store_identity(n->store)->uuid, settings, event, &n->pending, e);
+    notice_settings_release(settings);
+    return sql_write_end(n->store, c, status, e);
+}
+
+int notices_test(struct notices *n, const char *target, enum notice_format format,
+                 const char *owner, int64_t *id, struct error *e)
+{
+    static atomic_llong number;
+    double now = clock_now();
+    char key[64];
+    struct outbox_new test = {.kind = NOTICE_TEST,
+                              .format = format,
+                              .target = target,
+                              .owner = owner,
+                              .key = key,
+                              .t = now};
+    struct sql *c = sql_write_begin(n->store, true, e);
+
+    if (!c)
+        return -(int)e->code;
+    snprintf(key, sizeof key, "test %.6f %lld", now, (long long)atomic_fetch_add(&number, 1));
+    json_t *body = json_pack("{s:s, s:f, s:s?}", "kind", notice_kind_name(NOTICE_TEST), "t", now,
+                             "asked_by", owner);
+    test.body = body;
+    int status = outbox_add(c, store_identity(n->store)->uuid, &test, id, e);
+    n->pending += status > 0;
+    json_decref(body);
+    return sql_write_end(n->store, c, status < 0 ? status : 0, e);
+}
+
+void notices_count(const struct notices *n, struct notices_counts *counts)
+{
+    struct deliver_counts sent;
+
+    deliver_count(n->deliver, &sent);
+    *counts = (struct notices_counts){atomic_load(&n->raised), sent.delivered, sent.failed,
+                                      sent.attempts};
+}
+
+void notices_destroy(struct notices *n)
+{
+    if (!n)
+        return;
+    store_on_fact(n->store, NULL, NULL);
+    store_on_commit(n->store, NULL, n);
+    deliver_destroy(n->deliver);
+    notice_settings_release(n->settings);
+    pthread_mutex_destroy(&n->mutex);
+    free(n);
+}

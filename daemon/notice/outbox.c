@@ -1,0 +1,257 @@
+#include "daemon/notice/outbox.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/buffer.h"
+#include "common/digest.h"
+#include "daemon/store/sql.h"
+
+#define TRIM_AT_ONCE 1000
+
+static const char *const states[OUTBOX_STATES] = {
+    [OUTBOX_WAITING] = "waiting", [OUTBOX_DELIVERED] = "delivered", [OUTBOX_FAILED] = "failed"};
+
+const char *outbox_state_name(size_t state)
+{
+    return state < OUTBOX_STATES ? states[state] : NULL;
+}
+
+static enum outbox_state outbox_state_of(const char *name)
+{
+    size_t i = 0;
+
+    while (i < OUTBOX_STATES - 1 && strcmp(states[i], name) != 0)
+        i++;
+    return (enum outbox_state)i;
+}
+
+void outbox_notice_clear(struct outbox_notice *n)
+{
+    free(n->target);
+    free(n->owner);
+    free(n->node);
+    free(n->body);
+    free(n->error);
+    *n = (struct outbox_notice){0};
+}
+
+void outbox_notices_clear(struct outbox_notices *list)
+{
+    for (size_t i = 0; i < list->count; i++)
+        outbox_notice_clear(&list->items[i]);
+    free(list->items);
+    *list = (struct outbox_notices){0};
+}
+
+/* ---------------------------------------------------------------- writing */
+
+/* Nobody can guess it from outside: the database's uuid is told to nobody. */
+static int outbox_make_uid(const char *uuid, const struct outbox_new *n, char uid[DIGEST_BYTES],
+                           struct error *e)
+{
+    struct buffer text = BUFFER((size_t)64 << 10);
+
+    buffer_printf(&text, "%s %s %s %s %s", uuid, notice_kind_name(n->kind), n->target,
+                  notice_format_name(n->format), n->key);
+    size_t bytes;
+    char *all = buffer_take(&text, &bytes);
+    if (!all)
+        return error_set(e, ERR_NO_MEMORY, "no memory for a notice");
+    digest_text(all, bytes, uid);
+    free(all);
+    return 0;
+}
+
+int outbox_add(struct sql *c, const char *uuid, const struct outbox_new *n, int64_t *id,
+               struct error *e)
+{
+    char uid[DIGEST_BYTES], *body = json_dumps(n->body, JSON_COMPACT | JSON_REAL_PRECISION(12));
+    int inserted = 0;
+    int status = body ? outbox_make_uid(uuid, n, uid, e)
+                      : error_set(e, ERR_NO_MEMORY, "no memory for a notice");
+
+    if (!status)
+        status = sql_run(
+            c, e, &inserted,
+            "insert into notice (uid, t, kind, target, format, by_rule, owner, job_id, sweep_id, "
+            "node, body, state, next_at) values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, "
+            "'waiting', ?2) on conflict (uid) do nothing",
+            "sdsssisnnss", uid, n->t, notice_kind_name(n->kind), n->target,
+            notice_format_name(n->format), (int64_t)n->by_rule, n->owner,
+            n->job_id > 0 ? n->job_id : (int64_t)-1, n->sweep_id > 0 ? n->sweep_id : (int64_t)-1,
+            n->node, body);
+    if (id)
+        *id = sqlite3_last_insert_rowid(sql_db(c));
+    free(body);
+    return status ? status : inserted > 0;
+}
+
+int outbox_attempted(struct store *s, int64_t id, enum outbox_state state, const char *words,
+                     double at, struct error *e)
+{
+    bool waits = state == OUTBOX_WAITING;
+    struct sql *c = sql_write_begin(s, false, e);
+
+    if (!c)
+        return -(int)e->code;
+    int status =
+        sql_run(c, e, NULL,
+                "update notice set state = ?2, attempts = attempts + 1, error = ?3, next_at = "
+                "coalesce(?4, next_at), done_at = ?5 where id = ?1 and state = 'waiting'",
+                "issdd", id, states[state], words, waits ? at : NAN, waits ? NAN : at);
+    return sql_write_end(s, c, status, e);
+}
+
+int outbox_trim(struct store *s, double t, int *deleted, struct error *e)
+{
+    struct sql *c = sql_write_begin(s, false, e);
+
+    *deleted = 0;
+    if (!c)
+        return -(int)e->code;
+    int status = sql_run(c, e, deleted,
+                         "delete from notice where id in (select id from notice where done_at < ?1 "
+                         "and not exists (select 1 from job where job.id = notice.job_id and "
+                         "job.state in ('queued', 'starting', 'running', 'evaluating')) limit ?2)",
+                         "di", t, (int64_t)TRIM_AT_ONCE);
+    return sql_write_end(s, c, status, e);
+}
+
+/* ---------------------------------------------------------------- reading */
+
+#define COLUMNS                                                                                    \
+    "id, uid, t, kind, target, format, by_rule, owner, job_id, sweep_id, node, body, state, "      \
+    "attempts, next_at, done_at, error"
+
+static struct outbox_notice outbox_read(sqlite3_stmt *row)
+{
+    double done = sql_double(row, 15);
+    struct outbox_notice n = {
+        .id = sqlite3_column_int64(row, 0),
+        .t = sqlite3_column_double(row, 2),
+        .kind = notice_kind_of((const char *)sqlite3_column_text(row, 3)),
+        .target = sql_text(row, 4),
+        .format = notice_format_of((const char *)sqlite3_column_text(row, 5)),
+        .by_rule = sqlite3_column_int(row, 6) != 0,
+        .owner = sql_text(row, 7),
+        .job_id = sql_int(row, 8, 0),
+        .sweep_id = sql_int(row, 9, 0),
+        .node = sql_text(row, 10),
+        .body = sql_text(row, 11),
+        .state = outbox_state_of((const char *)sqlite3_column_text(row, 12)),
+        .attempts = sqlite3_column_int64(row, 13),
+        .next_at = sqlite3_column_double(row, 14),
+        .done_at = isnan(done) ? 0 : done,
+        .error = sql_text(row, 16),
+    };
+
+    snprintf(n.uid, sizeof n.uid, "%s", (const char *)sqlite3_column_text(row, 1));
+    return n;
+}
+
+static int outbox_append(struct outbox_notices *list, sqlite3_stmt *row, struct error *e)
+{
+    struct outbox_notice *more = array_grow(list->items, list->count, &list->room, sizeof *more);
+
+    if (!more)
+        return error_set(e, ERR_NO_MEMORY, "no memory for the notices");
+    list->items = more;
+    list->items[list->count++] = outbox_read(row);
+    return 0;
+}
+
+/* All rows of a statement, at most `most`; the rest is left. */
+static int outbox_collect(struct sql *c, sqlite3_stmt *row, size_t most,
+                          struct outbox_notices *list, struct error *e)
+{
+    int status = row ? 1 : -(int)ERR_INTERNAL;
+
+    *list = (struct outbox_notices){0};
+    while (status > 0 && (status = sql_row(c, row, e)) > 0) {
+        int added = outbox_append(list, row, e);
+        if (added || list->count == most) {
+            sql_done(row);
+            status = added;
+            break;
+        }
+    }
+    if (status)
+        outbox_notices_clear(list);
+    return status;
+}
+
+/* From target to target by the index alone: a thousand notices behind a dead one cost nothing. */
+#define HEADS                                                                                      \
+    "with recursive head (id, target) as ("                                                        \
+    "select * from (select id, target from notice indexed by notice_waiting "                      \
+    "where state = 'waiting' order by target, id limit 1) union all "                              \
+    "select n.id, n.target from head h join notice n on n.id = (select id from notice indexed by " \
+    "notice_waiting where state = 'waiting' and target > h.target order by target, id limit 1)) "
+
+static int outbox_next_at(struct sql *c, double now, double *next_at, struct error *e)
+{
+    sqlite3_stmt *row =
+        sql_query(c, e,
+                  HEADS "select min(n.next_at) from head join notice n on n.id = head.id "
+                        "where n.next_at > ?",
+                  "d", now);
+    int found = row ? sql_row(c, row, e) : -(int)ERR_INTERNAL;
+
+    *next_at = INFINITY;
+    if (found > 0) {
+        double at = sql_double(row, 0);
+        *next_at = isnan(at) ? INFINITY : at;
+        sql_done(row);
+    }
+    return found < 0 ? found : 0;
+}
+
+int outbox_due(struct store *s, double now, size_t most, struct outbox_notices *list,
+               double *next_at, struct error *e)
+{
+    struct sql *c = sql_read_begin(s);
+    sqlite3_stmt *row = sql_query(c, e,
+                                  HEADS "select " COLUMNS " from notice where id in (select id "
+                                        "from head) and next_at <= ? order by next_at limit ?",
+                                  "di", now, (int64_t)most);
+    int status = outbox_collect(c, row, most, list, e);
+
+    if (!status)
+        status = outbox_next_at(c, now, next_at, e);
+    sql_read_end(s, c);
+    return status;
+}
+
+int outbox_list(struct store *s, const struct outbox_filter *f, struct outbox_notices *list,
+                struct error *e)
+{
+    struct sql *c = sql_read_begin(s);
+    sqlite3_stmt *row = sql_query(
+        c, e,
+        "select " COLUMNS " from notice where (?1 = 0 or id < ?1) and (?2 = 0 or job_id = ?2) and "
+        "(?3 = 0 or sweep_id = ?3) and (?4 is null or state = ?4) and (?5 or (by_rule = 0 and (?6 "
+        "or owner is ?7 or owner is null))) and (?9 = 0 or id = ?9) order by id desc limit ?8",
+        "iiisiisii", f->after, f->job_id, f->sweep_id, f->state, (int64_t)f->everything,
+        (int64_t)f->of_anybody, f->owner, f->limit, f->id);
+    int status = outbox_collect(c, row, (size_t)f->limit, list, e);
+
+    sql_read_end(s, c);
+    return status;
+}
+
+int outbox_waiting(struct store *s, int64_t *count, struct error *e)
+{
+    struct sql *c = sql_read_begin(s);
+    sqlite3_stmt *row = sql_query(c, e, "select count(*) from notice where state = 'waiting'", "");
+    int found = row ? sql_row(c, row, e) : -(int)ERR_INTERNAL;
+
+    *count = 0;
+    if (found > 0) {
+        *count = sqlite3_column_int64(row, 0);
+        sql_done(row);
+    }
+    sql_read_end(s, c);
+    return found < 0 ? found : 0;
+}
