@@ -62,6 +62,7 @@ static const struct cmd *const commands[] = {
     &cmd_nodes_entry,
     &cmd_failures_entry,
     &cmd_token_entry,
+    &cmd_notify_entry,
     &cmd_audit_entry,
     &cmd_backup_entry,
     &cmd_doctor_entry,

@@ -148,6 +148,7 @@ extern const struct cmd cmd_sweep_entry;
 extern const struct cmd cmd_nodes_entry;
 extern const struct cmd cmd_failures_entry;
 extern const struct cmd cmd_token_entry;
+extern const struct cmd cmd_notify_entry;
 extern const struct cmd cmd_audit_entry;
 extern const struct cmd cmd_backup_entry;
 extern const struct cmd cmd_doctor_entry;

@@ -1,0 +1,240 @@
+/* trainctl notify: a test of a target, and what was sent to whom. */
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/api.h"
+#include "client/cmd.h"
+#include "client/views/human.h"
+#include "client/views/print.h"
+#include "client/views/table.h"
+#include "common/clock.h"
+#include "common/json.h"
+#include "common/notify/kind.h"
+
+#define TEST_SECONDS 90 /* a mail may take a minute */
+
+/* ---------------------------------------------------------------- test */
+
+/* The notice as it is now, in place of *notice. */
+static int notify_look_again(json_t **notice, struct error *e)
+{
+    char path[64];
+    json_t *answer;
+
+    snprintf(path, sizeof path, "/v1/notices?id=%lld", json_get_integer(*notice, "id", 0));
+    if (api_get(path, &answer, e) < 0)
+        return -(int)e->code;
+    json_t *found = json_incref(json_array_get(json_object_get(answer, "notices"), 0));
+    json_decref(answer);
+    if (!found)
+        return error_set(e, ERR_NOT_FOUND, "the notice is gone");
+    json_decref(*notice);
+    *notice = found;
+    return 0;
+}
+
+static bool notify_waits(const json_t *notice)
+{
+    return strcmp(json_get_text(notice, "state", ""), "waiting") == 0;
+}
+
+static int notify_await(json_t **notice, struct error *e)
+{
+    double until = clock_monotonic() + TEST_SECONDS;
+    useconds_t pause = 20000;
+
+    while (notify_waits(*notice)) {
+        if (clock_monotonic() > until)
+            return error_set(e, ERR_UNREACHABLE,
+                             "the test still waits behind other notices to this target: see "
+                             "trainctl notify list");
+        usleep(pause);
+        pause = pause < 500000 ? pause * 2 : pause;
+        if (notify_look_again(notice, e))
+            return -(int)e->code;
+    }
+    return 0;
+}
+
+static int notify_tell_test(const json_t *notice, struct error *e)
+{
+    bool delivered = strcmp(json_get_text(notice, "state", ""), "delivered") == 0;
+
+    if (client.json)
+        print_json(notice);
+    else if (delivered)
+        printf("delivered to %s (notice %s)\n", json_get_text(notice, "to", ""),
+               json_get_text(notice, "notice", ""));
+    if (delivered)
+        return 0;
+    return error_set(e, ERR_IO, "not delivered to %s: %s", json_get_text(notice, "to", ""),
+                     json_get_text(notice, "error", "?"));
+}
+
+static int notify_test(const struct cmd_args *args, struct error *e)
+{
+    const char *format = cmd_value(args, "format");
+    json_t *notice;
+
+    if (args->operand_count != 2)
+        return error_set(e, ERR_USAGE, "say where to: trainctl notify test https://HOST/PATH");
+    if (format && cmd_word(format, "format", notice_format_name, e))
+        return -(int)e->code;
+    json_t *body =
+        json_pack("{s:s, s:s}", "to", args->operands[1], "format", format ? format : "json");
+    char *document = body ? json_dumps(body, 0) : NULL;
+    json_decref(body);
+    if (!document)
+        return error_set(e, ERR_USAGE, "the target must be UTF-8");
+    int status = api_post("/v1/notices/test", document, strlen(document), &notice, e);
+    free(document);
+    if (status)
+        return status;
+    status = notify_await(&notice, e);
+    if (!status)
+        status = notify_tell_test(notice, e);
+    json_decref(notice);
+    return status;
+}
+
+/* ---------------------------------------------------------------- list */
+
+static const char *notify_about(const json_t *n, char text[HUMAN_BYTES])
+{
+    json_int_t job = json_get_integer(n, "job", 0), sweep = json_get_integer(n, "sweep", 0);
+
+    if (job > 0)
+        snprintf(text, HUMAN_BYTES, "job %lld", job);
+    else if (sweep > 0)
+        snprintf(text, HUMAN_BYTES, "sweep %lld", sweep);
+    else
+        snprintf(text, HUMAN_BYTES, "%.40s", json_get_text(n, "node", "-"));
+    return text;
+}
+
+static const char *notify_when(const json_t *n, char text[HUMAN_BYTES])
+{
+    double next = json_get_number(n, "next_at", 0) - clock_now();
+
+    if (!notify_waits(n))
+        return human_ago(text, HUMAN_BYTES, clock_now() - json_get_number(n, "done_at", 0));
+    if (next <= 0)
+        return "now";
+    snprintf(text, HUMAN_BYTES, "in ");
+    human_duration(text + 3, HUMAN_BYTES - 3, next);
+    return text;
+}
+
+static void notify_add_row(struct libscols_table *table, const json_t *n)
+{
+    struct libscols_line *line = table_line(table);
+    char text[HUMAN_BYTES];
+
+    snprintf(text, sizeof text, "%lld", json_get_integer(n, "id", 0));
+    table_set(line, 0, text);
+    table_set(line, 1, json_get_text(n, "kind", ""));
+    table_set(line, 2, notify_about(n, text));
+    table_set(line, 3, json_get_text(n, "state", ""));
+    table_set(line, 4, notify_when(n, text));
+    snprintf(text, sizeof text, "%lld", json_get_integer(n, "attempts", 0));
+    table_set(line, 5, text);
+    table_set(line, 6, json_get_text(n, "to", ""));
+    table_set(line, 7, json_get_text(n, "error", ""));
+}
+
+static void notify_print(const json_t *answer)
+{
+    static const char *const headings[] = {"ID",   "KIND",  "ABOUT", "STATE",
+                                           "WHEN", "TRIES", "TO",    "ERROR"};
+    struct libscols_table *table = table_create(1);
+    const json_t *one;
+    size_t i;
+
+    for (size_t c = 0; c < sizeof headings / sizeof headings[0]; c++)
+        table_column(table, headings[c], c == 0 || c == 5 ? TABLE_RIGHT : 0);
+    json_array_foreach (json_object_get(answer, "notices"), i, one)
+        notify_add_row(table, one);
+    table_finish(table);
+    if (json_is_integer(json_object_get(answer, "next")))
+        fprintf(stderr, "the next page: --after %lld\n", json_get_integer(answer, "next", 0));
+}
+
+static const char *notify_state_at(size_t i)
+{
+    static const char *const states[] = {"waiting", "delivered", "failed"};
+    return i < sizeof states / sizeof states[0] ? states[i] : NULL;
+}
+
+static int notify_list(const struct cmd_args *args, struct error *e)
+{
+    static const char *const numbers[] = {"limit", "after", "job", "sweep"};
+    const char *state = cmd_value(args, "state");
+    char path[256];
+    json_t *answer;
+
+    if (args->operand_count != 1)
+        return error_set(e, ERR_USAGE, "trainctl notify list takes options alone");
+    if (state && cmd_word(state, "state", notify_state_at, e))
+        return -(int)e->code;
+    int used =
+        snprintf(path, sizeof path, "/v1/notices%s%s", state ? "?state=" : "", state ? state : "");
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        const char *text = cmd_value(args, numbers[i]);
+        long number;
+        if (!text)
+            continue;
+        if (cmd_number(text, numbers[i], 1, i == 0 ? 1000 : LONG_MAX, &number, e) < 0)
+            return -(int)e->code;
+        used += snprintf(path + used, sizeof path - (size_t)used, "%c%s=%ld",
+                         strchr(path, '?') ? '&' : '?', numbers[i], number);
+    }
+    if (api_get(path, &answer, e) < 0)
+        return -(int)e->code;
+    if (client.json)
+        print_json(answer);
+    else if (json_array_size(json_object_get(answer, "notices")) == 0)
+        puts("no notices");
+    else
+        notify_print(answer);
+    json_decref(answer);
+    return 0;
+}
+
+static int cmd_notify(int argc, char **argv)
+{
+    struct cmd_args args;
+    struct error e;
+    int done = cmd_parse(&args, argc, argv), status;
+
+    if (done >= 0)
+        return done;
+    if (strcmp(args.operands[0], "test") == 0)
+        status = notify_test(&args, &e);
+    else if (strcmp(args.operands[0], "list") == 0)
+        status = notify_list(&args, &e);
+    else
+        return cmd_usage(args.cmd, "\"%s\" is not test or list", args.operands[0]);
+    return status < 0 ? cmd_fail(&e) : 0;
+}
+
+/* clang-format off */
+const struct cmd cmd_notify_entry = {
+    .name = "notify",
+    .synopsis = "test [--format F] TARGET | list [--job ID] [--sweep ID] [--state S] [--limit N] [--after N]",
+    .help = "send a test notice to a URL or a mail address, or list notices, newest first",
+    .run = cmd_notify,
+    .min_operands = 1,
+    .max_operands = 2,
+    .completion = "test|list none",
+    .options = {
+        {"format", 0, "F", "json, or text as chat services take it (json)", "json|text"},
+        {"job", 0, "ID", "only notices of this job's document", "job"},
+        {"sweep", 0, "ID", "only notices of this sweep's document", "none"},
+        {"state", 0, "S", "only waiting, delivered or failed ones", "waiting|delivered|failed"},
+        {"limit", 0, "N", "at most N notices (50)", NULL},
+        {"after", 0, "N", "start after notice N", NULL},
+    },
+};
+/* clang-format on */
