@@ -219,6 +219,21 @@ static char *human_step(char *text, size_t bytes, double step)
     return text;
 }
 
+/* Of one that came from another daemon. */
+static void imported_row(struct libscols_table *table, const json_t *from)
+{
+    const char *by = json_string_value(json_object_get(from, "submitted_by"));
+    char text[512];
+
+    if (!json_is_object(from))
+        return;
+    snprintf(text, sizeof text, "job %lld of the database %s%s%s",
+             (long long)json_integer_value(json_object_get(from, "job")),
+             json_string_value(json_object_get(from, "store")), by ? ", there of " : "",
+             by ? by : "");
+    show_add_row(table, "imported", text);
+}
+
 static void print_job(const struct job *job, const json_t *json)
 {
     struct libscols_table *table = table_create(0);
@@ -242,6 +257,7 @@ static void print_job(const struct job *job, const json_t *json)
     progress_rows(table, job);
     if (!isnan(job->checkpoint_step) && strcmp(job->state, "succeeded") != 0)
         show_add_row(table, "checkpoint", human_step(id, sizeof id, job->checkpoint_step));
+    imported_row(table, json_object_get(json, "imported_from"));
     plan_rows(table, json_object_get(json, "plan"));
     energy_rows(table, job);
     forecast_rows(table, json_object_get(json, "forecast"));

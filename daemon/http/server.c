@@ -1,6 +1,8 @@
 #include "daemon/http/server.h"
 
 #include <ctype.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <microhttpd.h>
 #include <netdb.h>
 #include <stdarg.h>
@@ -50,6 +52,8 @@ struct http_server {
 /* Lives from a request's first byte to its completion. */
 struct exchange {
     struct buffer body; /* of at most max_body_bytes */
+    int file;           /* instead, where the route takes a file; -1: none */
+    uint64_t limit;     /* of the body */
     uint64_t received;
     bool too_large;
     const char *malformed; /* what is wrong with its head; NULL: nothing */
@@ -63,6 +67,7 @@ struct exchange {
     const struct config *config; /* a reference, until it is answered */
     struct MHD_Connection *connection;
     const char *url, *method;
+    const struct route *route; /* NULL: there is none, and it is refused */
 };
 
 static const char *server_header(struct MHD_Connection *c, const char *name)
@@ -98,8 +103,8 @@ static int check_request(const struct endpoint *at, struct MHD_Connection *c,
     if (x->malformed)
         return error_set(e, ERR_USAGE, "%s", x->malformed);
     if (x->too_large)
-        return error_set(e, ERR_TOO_LARGE, "the body is larger than the %zu bytes that are taken",
-                         x->body.limit);
+        return error_set(e, ERR_TOO_LARGE, "the body is larger than the %llu bytes that are taken",
+                         (unsigned long long)x->limit);
     return 0;
 }
 
@@ -184,6 +189,7 @@ static void server_answer(struct exchange *x)
         .host = server_header(c, "Host"),
         .body = x->body.data,
         .body_bytes = x->body.bytes,
+        .body_fd = x->received && x->file >= 0 && lseek(x->file, 0, SEEK_SET) == 0 ? x->file : -1,
         .accept = server_header(c, "Accept"),
         .idempotency_key = server_header(c, "Idempotency-Key"),
         .if_none_match = server_header(c, "If-None-Match"),
@@ -294,12 +300,14 @@ static enum MHD_Result take_body(struct exchange *x, const char *data, size_t *b
 
     *bytes = 0;
     x->received += more;
-    if (x->received > x->body.limit) {
+    if (x->received > x->limit) {
         x->too_large = true;
-        return x->received > DRAIN_FACTOR * x->body.limit ? MHD_NO : MHD_YES;
+        return x->received > DRAIN_FACTOR * x->limit ? MHD_NO : MHD_YES;
     }
     if (x->refused)
         return MHD_YES;
+    if (x->file >= 0)
+        return file_write_all(x->file, data, more) ? MHD_NO : MHD_YES;
     return buffer_append(&x->body, data, more) ? MHD_YES : MHD_NO;
 }
 
@@ -312,8 +320,7 @@ static bool announces_too_much(const struct exchange *x)
 
     if (!length)
         return false;
-    return strtoull(length, NULL, 10) >
-           (unsigned long long)x->body.limit * (waits ? 1 : DRAIN_FACTOR);
+    return strtoull(length, NULL, 10) > (unsigned long long)x->limit * (waits ? 1 : DRAIN_FACTOR);
 }
 
 static const struct route *route_of(const struct exchange *x)
@@ -329,11 +336,11 @@ static const struct route *route_of(const struct exchange *x)
 /* Nobody without a token may fill the memory with bodies. The answer says why, later. */
 static bool is_refused(const struct exchange *x)
 {
-    const struct route *route = route_of(x);
     struct error e;
     struct caller caller;
 
-    return find_caller(x, false, &caller, &e) || !route || auth_check(route, caller.rights, &e);
+    return find_caller(x, false, &caller, &e) || !x->route ||
+           auth_check(x->route, caller.rights, &e);
 }
 
 /* Fields of which two would let a proxy and us see different requests (RFC 9112, 11.2). */
@@ -389,6 +396,21 @@ static const char *find_fault(struct MHD_Connection *c)
     return NULL;
 }
 
+/* What is sent to be kept: in a file without a name, which is gone with the request. */
+static int body_file(const struct config *config)
+{
+    char path[PATH_MAX];
+
+    if ((size_t)snprintf(path, sizeof path, "%s/import-XXXXXX", config->state) >= sizeof path)
+        return -1;
+    int fd = mkostemp(path, O_CLOEXEC);
+    if (fd >= 0)
+        unlink(path);
+    else
+        log_error("cannot make a file for an import in %s", config->state);
+    return fd;
+}
+
 static struct exchange *begin_exchange(const struct endpoint *at, struct MHD_Connection *c,
                                        const char *url, const char *method)
 {
@@ -402,9 +424,15 @@ static struct exchange *begin_exchange(const struct endpoint *at, struct MHD_Con
     x->method = method;
     x->config = settings_get(at->app->settings);
     x->body = BUFFER((size_t)x->config->max_body_bytes);
+    bool file = route_takes_file(route_of(x));
+    x->file = -1;
+    x->limit = (uint64_t)(file ? x->config->max_import_bytes : x->config->max_body_bytes);
     x->malformed = find_fault(c);
     x->too_large = announces_too_much(x);
+    x->route = route_of(x);
     x->refused = is_refused(x);
+    if (file && !x->refused && !x->too_large && !x->malformed)
+        x->file = body_file(x->config);
     return x;
 }
 
@@ -422,7 +450,7 @@ static bool leave_to_crew(struct exchange *x)
 {
     if (x->refused || x->too_large || x->malformed)
         return false;
-    if (is_gettable(x->method) && !route_reads_files(route_of(x)))
+    if (is_gettable(x->method) && !route_reads_files(x->route))
         return false;
     x->task = (struct crew_task){answer_and_resume, x, NULL};
     MHD_suspend_connection(x->connection);
@@ -467,6 +495,8 @@ static void server_on_completed(void *context, struct MHD_Connection *c, void **
     if (x) {
         reply_clear(&x->reply);
         buffer_clear(&x->body);
+        if (x->file >= 0)
+            close(x->file);
         settings_release(x->config);
     }
     free(x);

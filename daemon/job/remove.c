@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "common/clock.h"
 #include "common/log.h"
@@ -112,6 +113,16 @@ static void finish_removal(struct job_manager *m, int64_t id)
         store_job_clear(&job);
 }
 
+static void finish_import(const struct job_manager *m, const char *name)
+{
+    char path[PATH_MAX];
+    struct error e;
+
+    if ((size_t)snprintf(path, sizeof path, "%s/%s", m->jobs_dir, name) < sizeof path &&
+        file_remove_tree(path, &e))
+        log_warning("an import is left over: %s", e.text);
+}
+
 void job_finish_removals(struct job_manager *m)
 {
     DIR *folder = opendir(m->jobs_dir);
@@ -123,6 +134,8 @@ void job_finish_removals(struct job_manager *m)
         used = 0;
         if (sscanf(entry->d_name, REMOVED "%lld%n", &id, &used) == 1 && !entry->d_name[used])
             finish_removal(m, id);
+        else if (strncmp(entry->d_name, RUN_DIR_IMPORT, strlen(RUN_DIR_IMPORT)) == 0)
+            finish_import(m, entry->d_name);
     }
     if (folder)
         closedir(folder);

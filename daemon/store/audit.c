@@ -13,7 +13,7 @@ static const char *const actions[STORE_AUDIT_COUNT] = {
     [STORE_AUDIT_JOB_HOLD] = "job.hold",         [STORE_AUDIT_JOB_RELEASE] = "job.release",
     [STORE_AUDIT_JOB_PRIORITY] = "job.priority", [STORE_AUDIT_JOB_LABEL] = "job.label",
     [STORE_AUDIT_JOB_RESUME] = "job.resume",     [STORE_AUDIT_JOB_REMOVE] = "job.remove",
-    [STORE_AUDIT_SWEEP_SUBMIT] = "sweep.submit",
+    [STORE_AUDIT_JOB_IMPORT] = "job.import",     [STORE_AUDIT_SWEEP_SUBMIT] = "sweep.submit",
     [STORE_AUDIT_SWEEP_CANCEL] = "sweep.cancel", [STORE_AUDIT_TOKEN_CREATE] = "token.create",
     [STORE_AUDIT_TOKEN_REVOKE] = "token.revoke", [STORE_AUDIT_BACKUP] = "backup",
     [STORE_AUDIT_NOTICE_TEST] = "notice.test",

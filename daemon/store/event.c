@@ -327,10 +327,19 @@ static int change_state(struct sql *c, const struct store_batch *batch, struct e
     return store_state_apply(c, batch->job_id, batch->change, e);
 }
 
+int store_events_take(struct sql *c, const struct store_batch *batch, struct error *e)
+{
+    struct steps steps = {0};
+    int status = 0;
+
+    for (size_t i = 0; status == 0 && i < batch->count; i++)
+        status = ingest_event(c, batch, &batch->events[i], &steps, e);
+    return status ? status : finish_steps(c, batch->job_id, &steps, e);
+}
+
 static int event_ingest(struct sql *c, const struct store_batch *batch, struct error *e)
 {
     int64_t at;
-    struct steps steps = {0};
     int status = event_position(c, batch->job_id, batch->attempt, &at, e);
 
     if (status == 0 && at != batch->from_bytes)
@@ -338,10 +347,8 @@ static int event_ingest(struct sql *c, const struct store_batch *batch, struct e
                            "events of job %lld, attempt %lld, were read up to byte %lld, not %lld",
                            (long long)batch->job_id, (long long)batch->attempt, (long long)at,
                            (long long)batch->from_bytes);
-    for (size_t i = 0; status == 0 && i < batch->count; i++)
-        status = ingest_event(c, batch, &batch->events[i], &steps, e);
     if (status == 0)
-        status = finish_steps(c, batch->job_id, &steps, e);
+        status = store_events_take(c, batch, e);
     if (status == 0)
         status = sql_run(c, e, NULL,
                          "insert or replace into ingest_position (job_id, attempt, bytes) "

@@ -9,10 +9,13 @@ static sqlite3_stmt *select_events(struct sql *c, const struct store_event_range
     int64_t job_id = range->job_id, after = range->after;
     int64_t limit = range->limit > 0 ? range->limit : -1;
 
+    /* The steps of a run elsewhere, which come all at once, are no news. */
     if (job_id == STORE_ALL_JOBS)
         return sql_query(c, e,
                          "select id, job_id, attempt, t, type, body from job_event "
-                         "where id > ? order by id limit ?",
+                         "where id > ? and (type <> 'step' or attempt > (select "
+                         "coalesce(imported_attempts, -1) from job where job.id = job_id)) "
+                         "order by id limit ?",
                          "ii", after, limit);
     if (range->types)
         return sql_query(c, e,

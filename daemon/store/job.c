@@ -25,8 +25,8 @@
     "submitted_by, eval_images, evaluations, attempt_started_at, " EVALUATED                       \
     ", cancel_attempt, held_at, best_top1, best_top1_step, best_top1_epoch, best_top1_at, "        \
     "note, starred, failure_label, " STORE_TAGS_OF_JOB                                             \
-    ", joules, joules_whole, nodes, node_share, active_since, node_seconds"
-#define BRIEF_COLUMNS 60 /* spec and plan stand behind them */
+    ", joules, joules_whole, nodes, node_share, active_since, node_seconds, imported_from"
+#define BRIEF_COLUMNS 61 /* spec and plan stand behind them */
 
 void store_job_clear(struct store_job *job)
 {
@@ -46,6 +46,7 @@ void store_job_clear(struct store_job *job)
     free(job->submitted_by);
     free(job->tags);
     free(job->note);
+    free(job->imported_from);
     memset(job, 0, sizeof *job);
 }
 
@@ -143,6 +144,7 @@ static void job_read_row(const struct store *s, sqlite3_stmt *row, bool document
     job->node_share = sql_double(row, 57);
     job->active_since = job_time(row, 58);
     job->node_seconds = sql_double(row, 59);
+    job->imported_from = sql_text(row, 60);
     if (documents) {
         job->spec = sql_text(row, BRIEF_COLUMNS);
         job->plan = sql_text(row, BRIEF_COLUMNS + 1);
@@ -677,7 +679,8 @@ int store_jobs_beyond(struct store *s, int64_t keep, int64_t *ids, size_t most, 
     struct sql *c = sql_read_begin(s);
     sqlite3_stmt *row = sql_query(c, e,
                                   "select id from job where state in ('succeeded', 'failed', "
-                                  "'cancelled') order by finished_at desc, id desc "
+                                  "'cancelled') and coalesce(imported_attempts, -1) < attempt "
+                                  "order by finished_at desc, id desc "
                                   "limit ?1 offset ?2",
                                   "ii", (int64_t)most, keep);
     int status = row ? 1 : -(int)ERR_INTERNAL;

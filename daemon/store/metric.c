@@ -48,6 +48,7 @@ int store_jobs_trained_since(struct store *s, double since, int64_t most,
                                   "select id, global_batch from "
                                   "(select * from job order by id desc limit ?) "
                                   "where started_at is not null and global_batch > 0 "
+                                  "and coalesce(imported_attempts, -1) < attempt "
                                   "and step > 0 and (finished_at is null or finished_at >= ?)",
                                   "id", most, since);
     int status = row ? 1 : -(int)ERR_INTERNAL;

@@ -73,6 +73,8 @@ struct store_job {
     char *slurm; /* JSON text: what Slurm says of it; NULL: never handed to Slurm, or to be handed
                     to it again */
     char *idempotency_key;
+    char *imported_from; /* JSON text: the job of another database that it is; NULL: it is from here
+                          */
     double created_at, started_at, finished_at;
     double attempt_started_at; /* the newest attempt */
     int64_t cancel_attempt;    /* the last attempt that was asked to be cancelled; 0: none */
@@ -281,7 +283,8 @@ int store_job_asked_by(struct store *s, int64_t id, int64_t attempt, char **by, 
 /* How many jobs are in these states (bits as in the filter). */
 int store_job_count(struct store *s, unsigned states, int64_t *count, struct error *e);
 
-/* At most `most` ids of ended jobs beyond the `keep` that ended last. */
+/* At most `most` ids of ended jobs beyond the `keep` that ended last; those that were imported do
+ * not count. */
 int store_jobs_beyond(struct store *s, int64_t keep, int64_t *ids, size_t most, size_t *count,
                       struct error *e);
 

@@ -40,6 +40,7 @@ function about(job) {
     ["Optimiser", spec.optimizer && optimizerWords(spec.optimizer)],
     ["Submitted", job.created_at && f.date(job.created_at)],
     ["By", job.submitted_by && submitter(job)],
+    ["Imported", job.imported_from && `job ${job.imported_from.job} of another daemon${job.imported_from.submitted_by ? `, there of ${job.imported_from.submitted_by}` : ""}, ${f.date(job.imported_from.imported_at)}`],
     ["Reproduces", spec.reproduces && `job ${spec.reproduces}`],
     ["Priority", job.priority !== 0 && `${job.priority}`],
     ["Started", job.started_at && f.date(job.started_at)],

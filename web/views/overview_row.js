@@ -37,7 +37,7 @@ export function jobRow(id, picked) {
   const update = (job, asked) => {
     say(name, title(job));
     setBadge(state, job.state);
-    const why = job.state === "succeeded" ? "" : job.reason ?? "";
+    const why = [job.imported_from && "imported", job.state !== "succeeded" && job.reason].filter(Boolean).join(": ");
     say(reason, why);
     mark(reason, "title", why);
     setMeter(bar, job);

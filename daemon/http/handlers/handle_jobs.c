@@ -106,6 +106,8 @@ void job_members(struct json_text *t, const struct request *q, const struct stor
     json_text_string(t, "failure_label", job->failure_label);
     add_time(t, "estimated_start", job->state == JOB_QUEUED ? job->estimated_start : 0);
     add_time(t, "held_at", job->held_at);
+    if (job->imported_from)
+        json_text_raw(t, "imported_from", job->imported_from);
     add_time(t, "created_at", job->created_at);
     add_time(t, "started_at", job->started_at);
     add_time(t, "finished_at", job->finished_at);

@@ -1,9 +1,12 @@
+#include "common/job/job_document.h"
 #include "common/job/job_text.h"
 #include "common/json.h"
 #include "daemon/http/access/auth.h"
 #include "daemon/http/access/permit.h"
 #include "daemon/http/handlers/job_json.h"
 #include "daemon/http/routes.h"
+#include "daemon/job/document.h"
+#include "daemon/job/life/place.h"
 
 /* The body may be left out: then nothing changes. */
 static int resume_read_changes(const struct request *q, json_t **changes, struct error *e)
@@ -69,6 +72,32 @@ static int resume_reply(const struct request *q, json_t *numbers, struct reply *
     return reply_json_text(r, 202, &text, e);
 }
 
+/* The document of an imported job was never submitted here: who resumes it must be one who may. */
+static int check_imported(const struct request *q, struct problems *problems, struct error *e)
+{
+    struct store_job job;
+    int status = store_job_get(q->app->store, q->id, &job, e);
+
+    if (status)
+        return status;
+    if (job.imported_from && job_newest_checkpoint(job.run_dir) == 0 &&
+        job_state_is_final(job.state)) {
+        status = error_set(e, ERR_CONFLICT,
+                           "job %lld was imported without its weights and cannot be resumed: "
+                           "trainctl export --weights brings them, trainctl clone --submit begins "
+                           "anew",
+                           (long long)q->id);
+    } else if (job.imported_from) {
+        struct job_spec *spec = job_stored_spec(&job, e);
+        status = spec ? 0 : -(int)e->code;
+        if (spec)
+            permit_spec(spec, q->config, q->rights & RIGHT(ROLE_ADMIN), problems);
+        job_spec_destroy(spec);
+    }
+    store_job_clear(&job);
+    return status;
+}
+
 int handle_job_resume(const struct request *q, struct reply *r, struct error *e)
 {
     struct problems problems = {0};
@@ -81,7 +110,9 @@ int handle_job_resume(const struct request *q, struct reply *r, struct error *e)
         return -(int)e->code;
     }
     check_changes(q, changes, &problems);
-    int status = problems.count ? -(int)ERR_INVALID
+    int status = check_imported(q, &problems, e);
+    if (!status)
+        status = problems.count ? -(int)ERR_INVALID
                                 : job_resume(q->app->jobs, q->id, changes, request_by(q), &problems,
                                              &numbers, e);
     json_decref(changes);

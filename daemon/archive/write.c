@@ -1,0 +1,211 @@
+#include <archive.h>
+#include <archive_entry.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/buffer.h"
+#include "daemon/archive/job_archive.h"
+
+#define PIECE_BYTES ((size_t)256 * 1024)
+
+/* ---- the files */
+
+static int add(struct job_archive_files *files, struct job_archive_file file, const char *name,
+               struct error *e)
+{
+    struct job_archive_file *larger =
+        array_grow(files->items, files->count, &files->room, sizeof *larger);
+
+    file.name = strdup(name);
+    if (larger)
+        files->items = larger;
+    if (larger && file.name && files->count < JOB_ARCHIVE_FILES) {
+        files->items[files->count++] = file;
+        return 0;
+    }
+    free(file.name);
+    free(file.text);
+    if (file.fd >= 0)
+        close(file.fd);
+    return larger ? error_set(e, ERR_TOO_LARGE, "the run has more than %d files", JOB_ARCHIVE_FILES)
+                  : error_set(e, ERR_NO_MEMORY, "no memory for the list of a run's files");
+}
+
+int job_archive_add_text(struct job_archive_files *files, const char *name, char *text,
+                         struct error *e)
+{
+    struct job_archive_file file = {.fd = -1, .text = text};
+
+    if (!text)
+        return error_set(e, ERR_NO_MEMORY, "no memory for %s", name);
+    file.bytes = strlen(text);
+    digest_text(text, file.bytes, file.hex);
+    return add(files, file, name, e);
+}
+
+/* Reads on from *from; an errno, or 0 with *got. */
+static int read_piece(int fd, char *piece, uint64_t from, size_t wanted, ssize_t *got)
+{
+    do
+        *got = pread(fd, piece, wanted, (off_t)from);
+    while (*got < 0 && errno == EINTR);
+    return *got < 0 ? errno : 0;
+}
+
+static int digest_fd(int fd, uint64_t bytes, char hex[DIGEST_BYTES])
+{
+    char *piece = malloc(PIECE_BYTES);
+    struct digest *d = piece ? digest_begin() : NULL;
+    int failed = d ? 0 : ENOMEM;
+    ssize_t got = 0;
+
+    for (uint64_t at = 0; !failed && at < bytes; at += (uint64_t)got) {
+        size_t wanted = bytes - at < PIECE_BYTES ? (size_t)(bytes - at) : PIECE_BYTES;
+        failed = read_piece(fd, piece, at, wanted, &got);
+        if (!failed && got == 0)
+            failed = EIO; /* it has become shorter */
+        if (!failed)
+            digest_add(d, piece, (size_t)got);
+    }
+    digest_end(d, hex);
+    free(piece);
+    return failed;
+}
+
+int job_archive_add_fd(struct job_archive_files *files, const char *name, int fd, struct error *e)
+{
+    struct job_archive_file file = {.fd = fd};
+    struct stat st;
+    int failed = fstat(fd, &st) ? errno : 0;
+
+    file.bytes = failed ? 0 : (uint64_t)st.st_size;
+    if (!failed)
+        failed = digest_fd(fd, file.bytes, file.hex);
+    if (!failed)
+        return add(files, file, name, e);
+    close(fd);
+    return error_set_errno(e, failed, "cannot read %s", name);
+}
+
+void job_archive_files_clear(struct job_archive_files *files)
+{
+    for (size_t i = 0; i < files->count; i++) {
+        free(files->items[i].name);
+        free(files->items[i].text);
+        if (files->items[i].fd >= 0)
+            close(files->items[i].fd);
+    }
+    free(files->items);
+    *files = (struct job_archive_files){0};
+}
+
+/* ---- the archive */
+
+static int write_failed(struct archive *a, const char *name, struct error *e)
+{
+    int reason = archive_errno(a);
+    const char *words = archive_error_string(a);
+
+    return error_set_errno(e, reason > 0 ? reason : EIO, "cannot write %s into the archive (%s)",
+                           name, words ? words : "libarchive gives no reason");
+}
+
+static int write_header(struct archive *a, const char *name, uint64_t bytes, int64_t mtime,
+                        struct error *e)
+{
+    struct archive_entry *entry = archive_entry_new();
+
+    if (!entry)
+        return error_set(e, ERR_NO_MEMORY, "no memory for the archive");
+    archive_entry_set_pathname(entry, name);
+    archive_entry_set_size(entry, (la_int64_t)bytes);
+    archive_entry_set_filetype(entry, AE_IFREG);
+    archive_entry_set_perm(entry, 0644);
+    archive_entry_set_mtime(entry, mtime, 0);
+    int status = archive_write_header(a, entry) == ARCHIVE_OK ? 0 : write_failed(a, name, e);
+    archive_entry_free(entry);
+    return status;
+}
+
+static int write_data(struct archive *a, const char *name, const void *data, size_t bytes,
+                      struct error *e)
+{
+    return archive_write_data(a, data, bytes) == (la_ssize_t)bytes ? 0 : write_failed(a, name, e);
+}
+
+static int write_fd(struct archive *a, const struct job_archive_file *f, struct error *e)
+{
+    char *piece = malloc(PIECE_BYTES);
+    int status = piece ? 0 : error_set(e, ERR_NO_MEMORY, "no memory for the archive");
+    ssize_t got = 0;
+
+    for (uint64_t at = 0; !status && at < f->bytes; at += (uint64_t)got) {
+        size_t wanted = f->bytes - at < PIECE_BYTES ? (size_t)(f->bytes - at) : PIECE_BYTES;
+        int failed = read_piece(f->fd, piece, at, wanted, &got);
+        if (failed || got == 0)
+            status = error_set_errno(e, failed ? failed : EIO, "cannot read %s", f->name);
+        else
+            status = write_data(a, f->name, piece, (size_t)got, e);
+    }
+    free(piece);
+    return status;
+}
+
+static int write_member(struct archive *a, const struct job_archive_file *f, int64_t mtime,
+                        struct error *e)
+{
+    int status = write_header(a, f->name, f->bytes, mtime, e);
+
+    if (status || f->bytes == 0)
+        return status;
+    return f->fd >= 0 ? write_fd(a, f, e) : write_data(a, f->name, f->text, f->bytes, e);
+}
+
+static char *manifest_text(const struct job_archive_files *files, json_t *manifest)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < files->count; i++) {
+        const struct job_archive_file *f = &files->items[i];
+        json_array_append_new(list, json_pack("{s:s, s:I, s:s}", "name", f->name, "bytes",
+                                              (json_int_t)f->bytes, "xxh128", f->hex));
+    }
+    json_object_set_new(manifest, "files", list);
+    return json_dumps(manifest, JSON_INDENT(1) | JSON_REAL_PRECISION(17));
+}
+
+/* No time of its own in gzip's header, so that the same job gives the same bytes. */
+static int write_open(struct archive *a, int out, struct error *e)
+{
+    if (archive_write_set_format_pax_restricted(a) != ARCHIVE_OK ||
+        archive_write_add_filter_gzip(a) != ARCHIVE_OK ||
+        archive_write_set_filter_option(a, "gzip", "timestamp", NULL) != ARCHIVE_OK ||
+        archive_write_set_filter_option(a, "gzip", "compression-level", "1") != ARCHIVE_OK ||
+        archive_write_open_fd(a, out) != ARCHIVE_OK)
+        return write_failed(a, "the first bytes", e);
+    return 0;
+}
+
+int job_archive_write(const struct job_archive_files *files, json_t *manifest, int64_t mtime,
+                      int out, struct error *e)
+{
+    struct archive *a = archive_write_new();
+    char *text = manifest_text(files, manifest);
+    int status = a && text ? write_open(a, out, e)
+                           : error_set(e, ERR_NO_MEMORY, "no memory for the archive");
+
+    if (!status)
+        status = write_header(a, JOB_ARCHIVE_MANIFEST, strlen(text), mtime, e);
+    if (!status)
+        status = write_data(a, JOB_ARCHIVE_MANIFEST, text, strlen(text), e);
+    for (size_t i = 0; !status && i < files->count; i++)
+        status = write_member(a, &files->items[i], mtime, e);
+    if (!status && archive_write_close(a) != ARCHIVE_OK)
+        status = write_failed(a, "its end", e);
+    archive_write_free(a);
+    free(text);
+    return status;
+}
