@@ -52,6 +52,9 @@ struct config {
     int64_t node_check_seconds;                       /* 0: this machine is not checked */
     int64_t node_slow_percent, node_drain_percent;    /* 0: no node is drained for its speed */
     char *node_drain_command;                         /* called with a node's name and the reason */
+    int64_t max_running_per_user, max_slots_per_user, max_queued_per_user; /* 0: no limit */
+    int64_t fair_share_weight; /* points of priority; 0: off */
+    int64_t fair_share_half_life_hours;
     double price_per_kwh, price_per_node_hour; /* 0: not known */
     int64_t node_watts;                        /* likewise */
     char *currency;                            /* of the prices; NULL: not said */

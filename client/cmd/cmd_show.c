@@ -141,6 +141,18 @@ static void forecast_rows(struct libscols_table *table, const json_t *forecast)
     }
 }
 
+/* Of one that waits here. */
+static void position_row(struct libscols_table *table, const json_t *json)
+{
+    long long position = json_get_integer(json, "queue_position", 0);
+    char text[64];
+
+    snprintf(text, sizeof text, "%lld of %lld", position,
+             json_get_integer(json, "queue_length", 0));
+    if (position > 0)
+        show_add_row(table, "in the queue", text);
+}
+
 static void starts_row(struct libscols_table *table, const struct job *job)
 {
     char date[HUMAN_BYTES], in[HUMAN_BYTES], text[2 * HUMAN_BYTES + 16];
@@ -251,6 +263,7 @@ static void print_job(const struct job *job, const json_t *json)
     table_set(line, 1, job->state);
     table_set_color(line, 1, job_state_color(job->state));
     show_add_row(table, "reason", job->reason);
+    position_row(table, json);
     starts_row(table, job);
     slurm_row(table, json_object_get(json, "slurm"));
     failure_rows(table, job, json_object_get(json, "failure"));

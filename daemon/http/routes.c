@@ -90,6 +90,8 @@ static const struct route routes[] = {
      "Cancel a sweep and its jobs"},
     {"GET", "/v1/failures", handle_failures, ROLE_READ, "", 200,
      "Failure rules, with the failures since the start of the daemon"},
+    {"GET", "/v1/usage", handle_usage, ROLE_READ, "", 200,
+     "Users: recent use of the slots, running and queued jobs, and the limits of one user"},
     {"GET", "/v1/speeds", handle_speeds, ROLE_READ, "key", 200,
      "Measured speeds of a kind of job on this processor, newest first"},
     {"POST", "/v1/speeds", handle_speed_add, ROLE_SUBMIT, "", 201,

@@ -125,6 +125,8 @@ route_handler handle_prometheus;
 route_handler handle_ranks;
 /* handlers/handle_throughput.c */
 route_handler handle_throughput;
+/* handlers/handle_usage.c */
+route_handler handle_usage;
 /* handlers/handle_export.c */
 route_handler handle_mllog, handle_tensorboard;
 /* handlers/handle_failures.c */

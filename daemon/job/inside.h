@@ -65,7 +65,9 @@ struct job_manager {
     pthread_mutex_t mutex; /* guards what follows */
     int64_t *cancel_ids;   /* requests for the loop */
     size_t cancel_count, cancel_room;
-    struct job_slots used;           /* as of the loop's last round */
+    struct job_slots used; /* as of the loop's last round */
+    int64_t *queue_ids;    /* of this machine's queue, in order, as of the last look */
+    size_t queue_count;
     struct job_limits shared_limits; /* a copy of limits */
     struct failure_rules *rules; /* changed by the loop alone, which reads it without the mutex */
 };

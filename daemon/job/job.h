@@ -16,6 +16,7 @@
 #include "common/job/job_spec.h"
 #include "common/plan/plan.h"
 #include "common/plan/workers.h"
+#include "daemon/job/queue/fair.h"
 #include "daemon/launch/slurm.h"
 #include "daemon/launch/slurm_cores.h"
 #include "daemon/store/store.h"
@@ -28,6 +29,9 @@ struct job_limits {
      * 10. A job whose steps are long gets three of them. */
     double cancel_grace_seconds;
     double priority_seconds; /* of waiting, that a point of priority counts as much as; 0: 3600 */
+    struct queue_caps caps;  /* of one user */
+    int64_t max_queued_per_user; /* 0: no limit */
+    struct queue_fair_share fair_share;
     double restart_delay_seconds; /* before the first automatic restart; it doubles with each */
     int64_t keep_runs;            /* ended jobs that are kept; 0: all */
     int64_t keep_checkpoints;     /* of an ended job; 0: all that its checkpoint.keep left */
@@ -157,6 +161,13 @@ struct job_slots {
     int64_t running, queued; /* jobs */
 };
 void job_manager_slots(struct job_manager *m, struct job_slots *slots);
+
+/* The place of a job in this machine's queue, from 1, as of the last look at it, and how many wait
+ * in *of; 0: it is not in it. Thread-safe. */
+int64_t job_queue_position(struct job_manager *m, int64_t id, int64_t *of);
+
+/* Of one user, and how use counts. Thread-safe. */
+struct job_limits job_manager_limits(struct job_manager *m);
 
 /* Slots of this machine that a job takes: workers_per_node x max(1, threads_per_worker, or total /
  * workers when 0); 0 for one that runs on other hosts alone (hosts.h). */

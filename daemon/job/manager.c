@@ -158,6 +158,7 @@ void job_manager_destroy(struct job_manager *m)
     if (m->inotify_fd >= 0)
         close(m->inotify_fd);
     free(m->cancel_ids);
+    free(m->queue_ids);
     free(m->jobs_dir);
     free(m->mpirun);
     free(m->worker);
@@ -178,6 +179,24 @@ void job_manager_stop(struct job_manager *m)
 {
     m->stop = true;
     manager_wake(m);
+}
+
+struct job_limits job_manager_limits(struct job_manager *m)
+{
+    return manager_limits(m);
+}
+
+int64_t job_queue_position(struct job_manager *m, int64_t id, int64_t *of)
+{
+    int64_t position = 0;
+
+    pthread_mutex_lock(&m->mutex);
+    for (size_t i = 0; i < m->queue_count && !position; i++)
+        if (m->queue_ids[i] == id)
+            position = (int64_t)i + 1;
+    *of = (int64_t)m->queue_count;
+    pthread_mutex_unlock(&m->mutex);
+    return position;
 }
 
 void job_manager_slots(struct job_manager *m, struct job_slots *slots)

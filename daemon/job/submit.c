@@ -1,4 +1,5 @@
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/clock.h"
 #include "common/log.h"
@@ -10,6 +11,8 @@
 static int submit_insert(struct job_manager *m, const struct job_submission *s, const char *spec,
                          const char *plan, int64_t *id, bool *existed, struct error *e)
 {
+    /* A sweep submits its jobs by itself, and could do nothing but fail. */
+    bool by_sweep = s->submitted_by && strncmp(s->submitted_by, "sweep ", 6) == 0;
     struct store_job_new row = {
         .name = s->spec->name,
         .submitted_by = s->submitted_by,
@@ -22,6 +25,7 @@ static int submit_insert(struct job_manager *m, const struct job_submission *s, 
         .request_digest = s->request_digest,
         .priority = s->spec->priority,
         .size = job_size(m, s->spec, s->plan),
+        .max_queued = by_sweep ? 0 : manager_limits(m).max_queued_per_user,
         .reason = "just submitted",
         .now = clock_now(),
     };
@@ -34,6 +38,8 @@ int job_submit(struct job_manager *m, const struct job_submission *s, int64_t *i
     bool before = false;
     int status = job_check_fits(m, s->spec, e);
 
+    if (!status)
+        status = job_check_caps(m, s->spec, e);
     if (status)
         return status;
     char *spec = job_json_text(job_spec_to_json(s->spec));

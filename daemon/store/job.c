@@ -9,6 +9,7 @@
 #include "daemon/store/sql.h"
 #include "daemon/store/store.h"
 #include "daemon/store/store_internal.h"
+#include "daemon/store/usage.h"
 
 /* Of a job that evaluates only, as its newest event says. */
 #define EVALUATED                                                                                  \
@@ -466,7 +467,11 @@ static int insert_once(struct sql *c, void *context, struct error *e)
     int status = job_find_by_key(c, i->job->idempotency_key, i->job->request_digest, i->id, e);
 
     *i->existed = status > 0;
-    return status ? (status > 0 ? 0 : status) : job_insert(c, i->job, i->id, e);
+    if (status)
+        return status > 0 ? 0 : status;
+    if (i->job->max_queued > 0)
+        status = store_usage_check_queued(c, i->job->submitted_by, i->job->max_queued, e);
+    return status ? status : job_insert(c, i->job, i->id, e);
 }
 
 int store_job_insert(struct store *s, const struct store_job_new *job, int64_t *id, bool *existed,
@@ -522,6 +527,10 @@ int store_state_apply(struct sql *c, int64_t id, const struct store_state_change
                          job_state_name(from), job_state_name(change->to));
     if (job_state_is_active(from) && change->to == JOB_QUEUED)
         status = store_check_not_cancelled(c, id, e);
+    if (status)
+        return status;
+    if (job_state_is_active(from) && !job_state_is_active(change->to))
+        status = store_usage_end(c, id, change->now, e);
     if (status)
         return status;
     status = sql_run(

@@ -150,6 +150,7 @@ struct store_job_new {
     const char *request_digest;  /* of the body as sent: same key, other digest: ERR_CONFLICT */
     int64_t priority;
     struct store_job_size size;
+    int64_t max_queued; /* jobs of one user; ERR_TOO_MANY for one more; 0: no limit */
     const char *reason; /* of the state queued */
     double now;
 };

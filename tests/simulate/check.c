@@ -79,6 +79,23 @@ static int64_t check_free_slots(const struct world *w, int but)
     return slots;
 }
 
+/* A limit of its user that keeps it from starting beside what is active, but for one job. */
+static bool check_is_capped(const struct world *w, int id, int but)
+{
+    int64_t running = 0, slots = 0;
+
+    for (int i = 0; i < JOBS_MAX; i++) {
+        const struct job *other = &w->jobs[w->active[i].job];
+        if (!w->active[i].used || w->active[i].job == but || other->for_slurm ||
+            strcmp(other->user, w->jobs[id].user) != 0)
+            continue;
+        running++;
+        slots += other->slots;
+    }
+    return (w->caps.running && running >= w->caps.running) ||
+           (w->caps.slots && slots + w->jobs[id].slots > w->caps.slots);
+}
+
 /* Whoever is before it in the queue would have started if it had its slots. */
 void check_start(struct world *w, int id)
 {
@@ -86,13 +103,15 @@ void check_start(struct world *w, int id)
 
     if (job->for_slurm)
         return;
+    if (check_is_capped(w, id, id))
+        world_violation(w, "job %d starts, and %s has reached a limit", id, job->user);
     for (int other = 1; other <= w->job_count; other++) {
         const struct job *o = &w->jobs[other];
         if (other == id || o->for_slurm || o->state != JOB_QUEUED || o->held ||
             o->not_before > w->now || shell_has(w, other) || o->listed != w->looks ||
             o->tried == w->looks || !shell_is_before(w, other, id) || w->depth)
             continue;
-        if (o->slots <= check_free_slots(w, id))
+        if (o->slots <= check_free_slots(w, id) && !check_is_capped(w, other, id))
             world_violation(w, "job %d starts, and job %d before it has its slots", id, other);
     }
 }

@@ -617,8 +617,9 @@ static void shell_watch(struct world *w, struct active *a)
 
 bool shell_is_before(const struct world *w, int one, int other)
 {
-    double a = w->jobs[one].queued_at - 20.0 * (double)w->jobs[one].priority;
-    double b = w->jobs[other].queued_at - 20.0 * (double)w->jobs[other].priority;
+    const struct job *x = &w->jobs[one], *y = &w->jobs[other];
+    double a = queue_place(x->queued_at, x->priority, 20, &w->fair, w->share[x->user[0] == 'b']);
+    double b = queue_place(y->queued_at, y->priority, 20, &w->fair, w->share[y->user[0] == 'b']);
 
     return a < b || (a == b && one < other);
 }
@@ -679,15 +680,17 @@ static void shell_start_local(struct world *w)
                 .id = a->job,
                 .slots = w->jobs[a->job].slots,
                 .slurm = a->life.slurm,
+                .user = w->jobs[a->job].user,
                 .ends = {0, fmax(a->ends - w->now, 0) / 2, fmax(a->ends - w->now, 0)}
             };
     }
-    w->plan = queue_plan_create(w->slots, running, count);
+    w->plan = queue_plan_create(w->slots, &w->caps, running, count);
     for (int i = 0; i < waiting; i++) {
         struct job *job = &w->jobs[ids[i]];
         struct queue_waiting job_waiting = {
             .id = ids[i],
             .slots = job->slots,
+            .user = job->user,
             .not_before = job->not_before - w->now,
             .length = {0, RUN_SECONDS / 2, RUN_SECONDS}
         };

@@ -146,6 +146,7 @@ static void users_submit(struct world *w)
                         .restarts_max = chance_of(&w->chance, 4),
                         .slots = 1 + chance_of(&w->chance, SLOTS_MAX),
                         .priority = chance_of(&w->chance, 3),
+                        .user = chance_of(&w->chance, 2) ? "b" : "a",
                         .trains = chance_of(&w->chance, 5) != 1,
                         .queued_at = w->now,
                         .time_limit = chance_once_in(&w->chance, 4) ? TIME_LIMIT : NAN,
@@ -153,6 +154,8 @@ static void users_submit(struct world *w)
                         .cancelled_at = -1};
     if (job->for_slurm)
         job->slots = 0;
+    else if (w->caps.slots && job->slots > w->caps.slots)
+        job->slots = w->caps.slots; /* more is refused */
     world_trace(w, "a user, job %d: submit, %lld slots%s", w->job_count, (long long)job->slots,
                 job->for_slurm ? ", for Slurm" : "");
 }

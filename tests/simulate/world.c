@@ -26,6 +26,10 @@ static void world_round(struct world *w)
 {
     w->now += w->chance.calm ? 2 : 1 + (double)chance_of(&w->chance, 4);
     nature_act(w);
+    if (!w->chance.calm && chance_of(&w->chance, 8) == 1) { /* another user has used more */
+        w->share[0] = (double)chance_of(&w->chance, 5) / 4;
+        w->share[1] = 1 - w->share[0];
+    }
     shell_start(w); /* one that could not take up a job has ended, and is started again */
     if (!w->chance.calm)
         users_act(w);
@@ -54,6 +58,10 @@ bool world_run(struct world *w)
     w->now = 1000;
     w->slurm_up = true;
     w->slots = SLOTS_MAX;
+    w->caps =
+        (struct queue_caps){.running = chance_of(&w->chance, 3),
+                            .slots = chance_of(&w->chance, 2) ? 2 + chance_of(&w->chance, 2) : 0};
+    w->fair = (struct queue_fair_share){.weight = 2.0 * (double)chance_of(&w->chance, 2)};
     w->may_kill = true;
     int jumped = setjmp(w->killed);
     if (jumped == 2) {

@@ -13,6 +13,7 @@
 
 #include "daemon/job/life/life.h"
 #include "daemon/job/life/life_end.h"
+#include "daemon/job/queue/fair.h"
 #include "tests/simulate/chance.h"
 
 #define JOBS_MAX     6
@@ -61,6 +62,7 @@ struct job {
     bool for_slurm, in_slurm;              /* launcher slurm; the column slurm is set */
     int first_attempt;                     /* of the name in it */
     int64_t restarts, restarts_max, slots, priority;
+    const char *user;
     bool resumes, trains, held;
     double queued_at, not_before, time_limit;
     char reason[LIFE_REASON_BYTES], failure[FAILURE_TEXT_BYTES];
@@ -114,10 +116,13 @@ struct world {
     struct active active[JOBS_MAX];
     struct queue_plan *plan; /* of a look at the queue under way */
     bool slurm_up, disk_full;
-    int64_t slots;  /* of the node */
-    double calm_at; /* since when nothing special happens; 0: not yet */
-    int looks;      /* at the queue */
-    int depth;      /* of what is done between two actions */
+    int64_t slots;          /* of the node */
+    struct queue_caps caps; /* of each user */
+    struct queue_fair_share fair;
+    double share[2]; /* of the use, by user: changes as time passes */
+    double calm_at;  /* since when nothing special happens; 0: not yet */
+    int looks;       /* at the queue */
+    int depth;       /* of what is done between two actions */
     bool violated;
     char violation[512];
     const char *violation_kind; /* its format */

@@ -79,6 +79,9 @@ function planCard() {
   return { element, update };
 }
 
+// Of a job that waits on the daemon's machine.
+const placeWords = (job) => (job.queue_position ? `, place ${job.queue_position} of ${job.queue_length} in the queue` : "");
+
 export function mount(main, { params, query, heading }) {
   const id = Number(params[0]);
   const title = h("h1", { tabindex: -1 }, `Job ${id}`), state = badge();
@@ -113,7 +116,7 @@ export function mount(main, { params, query, heading }) {
     say(title, job.name || `Job ${id}`);
     heading(`${job.name || "Job"} #${id}`);
     setBadge(state, job.state);
-    say(reason, job.state === "succeeded" ? "" : (job.reason ?? "") + startWords(job));
+    say(reason, job.state === "succeeded" ? "" : (job.reason ?? "") + placeWords(job) + startWords(job));
     mark(reason, "data-state", job.state);
     say(label, job.failure_label ? `Failure label: ${job.failure_label}` : "");
     show(label, Boolean(job.failure_label));

@@ -140,6 +140,23 @@ int reply_job(struct reply *r, const struct request *q, int status, struct store
 
 /* ---------------------------------------------------------------- routes */
 
+/* Its place in this machine's queue. */
+static void job_add_position(struct json_text *t, const struct request *q,
+                             const struct store_job *job)
+{
+    int64_t of, position = 0;
+
+    if (job->state == JOB_QUEUED && !job->slurm)
+        position = job_queue_position(q->app->jobs, job->id, &of);
+    if (position > 0) {
+        json_text_integer(t, "queue_position", position);
+        json_text_integer(t, "queue_length", of);
+    } else {
+        json_text_raw(t, "queue_position", NULL);
+        json_text_raw(t, "queue_length", NULL);
+    }
+}
+
 int handle_job_show(const struct request *q, struct reply *r, struct error *e)
 {
     struct store_job job;
@@ -156,6 +173,7 @@ int handle_job_show(const struct request *q, struct reply *r, struct error *e)
         json_text_integer(&text, "checkpoint_step", checkpoint);
     else
         json_text_raw(&text, "checkpoint_step", NULL);
+    job_add_position(&text, q, &job);
     json_text_close(&text, '}');
     store_job_clear(&job);
     return reply_json_text(r, 200, &text, e);

@@ -13,14 +13,27 @@
 #include "daemon/job/life/start.h"
 #include "daemon/job/measure.h"
 #include "daemon/job/queue/queue_plan.h"
+#include "daemon/store/usage.h"
 
-#define QUEUE_SCAN_MAX  256 /* jobs at the head of the queue that are looked at */
-#define REFRESH_SECONDS 10  /* estimates change while jobs run */
+#define QUEUE_SCAN_MAX 256 /* jobs at the head of the queue that are looked at */
+#define QUEUE_USERS_MAX                                                                            \
+    4096                   /* that are sorted by use, or passed over for a limit of their user     \
+                            */
+#define REFRESH_SECONDS 10 /* estimates change while jobs run */
+
+/* A job that waits, and whose it is: "" where nobody was named. */
+struct queue_entry {
+    const struct store_job *job;
+    char *user; /* NULL: users do not matter */
+    double place;
+};
 
 /* One look at the queue. */
 struct queue_look {
     double now; /* Unix seconds */
     struct queue_plan *plan;
+    char **users; /* of the active jobs, in their order; NULL: users do not matter */
+    size_t user_count;
     struct store_waiting *changes; /* reasons to be stored */
     size_t change_count;
     bool over; /* a job has become smaller: the next look, at once, begins with it */
@@ -29,7 +42,8 @@ struct queue_look {
 /* ---------------------------------------------------------------- what runs */
 
 /* A job whose progress cannot be read is one that nothing is known of. */
-static struct queue_running queue_running_of(struct job_manager *m, struct active_job *a)
+static struct queue_running queue_running_of(struct job_manager *m, struct active_job *a,
+                                             char **user)
 {
     struct queue_running r = {
         .id = a->id,
@@ -41,25 +55,36 @@ static struct queue_running queue_running_of(struct job_manager *m, struct activ
     struct store_job job;
     struct error e;
 
-    if (!r.slurm && a->process.pid > 0 && store_job_get(m->store, a->id, &job, &e) == 0) {
-        r.ends = measure_end(&job, launch_elapsed_seconds(&a->process));
+    if (!r.slurm && (a->process.pid > 0 || user) && store_job_get(m->store, a->id, &job, &e) == 0) {
+        if (a->process.pid > 0)
+            r.ends = measure_end(&job, launch_elapsed_seconds(&a->process));
+        if (user && store_usage_user(m->store, job.submitted_by, user, &e) == 0)
+            r.user = *user;
         store_job_clear(&job);
     }
     return r;
 }
 
-static struct queue_plan *queue_make_plan(struct job_manager *m)
+static bool queue_has_users(const struct job_manager *m)
+{
+    return m->limits.caps.running || m->limits.caps.slots || m->limits.fair_share.weight > 0;
+}
+
+static void queue_make_plan(struct job_manager *m, struct queue_look *l)
 {
     size_t count = 0, i = 0;
 
     for (const struct active_job *a = m->active; a; a = a->next)
         count++;
     struct queue_running *running = calloc(count + 1, sizeof *running);
-    for (struct active_job *a = running ? m->active : NULL; a; a = a->next)
-        running[i++] = queue_running_of(m, a);
-    struct queue_plan *plan = running ? queue_plan_create(m->slots, running, count) : NULL;
+    if (queue_has_users(m) && (l->users = calloc(count + 1, sizeof *l->users)))
+        l->user_count = count;
+    for (struct active_job *a = running ? m->active : NULL; a; a = a->next, i++)
+        running[i] = queue_running_of(m, a, l->users ? &l->users[i] : NULL);
+    l->plan = running && (l->users || !queue_has_users(m))
+                  ? queue_plan_create(m->slots, &m->limits.caps, running, count)
+                  : NULL;
     free(running);
-    return plan;
 }
 
 /* ---------------------------------------------------------------- what waits */
@@ -154,10 +179,13 @@ static void queue_try(struct job_manager *m, struct queue_look *l, const struct 
 }
 
 /* True: the job stays in the queue. */
-static bool queue_look_at(struct job_manager *m, struct queue_look *l, const struct store_job *job)
+static bool queue_look_at(struct job_manager *m, struct queue_look *l,
+                          const struct queue_entry *entry, bool *capped)
 {
+    const struct store_job *job = entry->job;
     struct queue_waiting waiting = {.id = job->id,
                                     .slots = job->slots,
+                                    .user = entry->user,
                                     .not_before = queue_pause(m, job, l->now),
                                     .length = forecast_queued(job)};
     struct queue_decision d;
@@ -165,6 +193,7 @@ static bool queue_look_at(struct job_manager *m, struct queue_look *l, const str
     if (active_find(m, job->id)) /* that it could not be started is not stored yet */
         return true;
     queue_plan_decide(l->plan, &waiting, &d);
+    *capped = d.capped;
     if (d.choice == QUEUE_STARTS)
         queue_try(m, l, job, &waiting, &d); /* may make it wait for its hosts */
     switch (d.choice) {
@@ -199,11 +228,12 @@ static void queue_publish(struct job_manager *m)
 
 static int queue_read(struct job_manager *m, enum store_launcher launcher, struct store_jobs *jobs)
 {
-    struct store_job_filter filter = {.states = 1u << JOB_QUEUED,
-                                      .order = STORE_QUEUE_ORDER,
-                                      .priority_seconds = m->limits.priority_seconds,
-                                      .launcher = launcher,
-                                      .limit = QUEUE_SCAN_MAX};
+    struct store_job_filter filter = {
+        .states = 1u << JOB_QUEUED,
+        .order = STORE_QUEUE_ORDER,
+        .priority_seconds = m->limits.priority_seconds,
+        .launcher = launcher,
+        .limit = launcher == STORE_LOCAL && queue_has_users(m) ? QUEUE_USERS_MAX : QUEUE_SCAN_MAX};
     struct error e;
     int status = store_job_list(m->store, &filter, jobs, &e);
 
@@ -235,23 +265,109 @@ static void queue_hand_to_slurm(struct job_manager *m)
     store_jobs_clear(&jobs);
 }
 
+/* Lower places first; those of one place stay in the order of their ids. */
+static int queue_compare(const void *left, const void *right)
+{
+    const struct queue_entry *a = left, *b = right;
+
+    return a->place != b->place ? (a->place > b->place) - (a->place < b->place)
+                                : (a->job->id > b->job->id) - (a->job->id < b->job->id);
+}
+
+/* In the order of the queue: as they are listed, unless use counts. NULL: it cannot be told. */
+static struct queue_entry *queue_sort(struct job_manager *m, const struct store_jobs *jobs,
+                                      double now)
+{
+    const struct queue_fair_share *fair = &m->limits.fair_share;
+    struct queue_entry *entries = calloc(jobs->count + 1, sizeof *entries);
+    struct store_uses uses = {0};
+    struct error e = {0};
+    int status =
+        fair->weight > 0 ? store_usage(m->store, now, fair->half_life_seconds, &uses, &e) : 0;
+
+    for (size_t i = 0; entries && i < jobs->count; i++) {
+        const struct store_job *job = &jobs->items[i];
+        entries[i].job = job;
+        if (queue_has_users(m) && !status)
+            status = store_usage_user(m->store, job->submitted_by, &entries[i].user, &e);
+        double share = entries[i].user ? store_uses_share(&uses, entries[i].user) : 0;
+        entries[i].place =
+            queue_place(job->queued_at, job->priority, m->limits.priority_seconds, fair, share);
+    }
+    if (status)
+        log_warning("who waits cannot be told, so the queue is looked at by time alone: %s",
+                    e.text);
+    if (entries && fair->weight > 0)
+        qsort(entries, jobs->count, sizeof *entries, queue_compare);
+    store_uses_clear(&uses);
+    return entries;
+}
+
+/* For those who ask for the place of a job. */
+static void queue_publish_order(struct job_manager *m, const struct queue_entry *entries,
+                                size_t count)
+{
+    int64_t *ids = calloc(count + 1, sizeof *ids);
+    size_t kept = 0;
+
+    for (size_t i = 0; ids && i < count; i++)
+        if (!active_find(m, entries[i].job->id))
+            ids[kept++] = entries[i].job->id;
+    pthread_mutex_lock(&m->mutex);
+    free(m->queue_ids);
+    m->queue_ids = ids;
+    m->queue_count = kept;
+    pthread_mutex_unlock(&m->mutex);
+}
+
+/* True: jobs wait. A job that is passed over for a limit of its user does not count as one that was
+ * looked at: behind many of them others come to their turn. */
+static bool queue_look_at_entries(struct job_manager *m, struct queue_look *l,
+                                  const struct queue_entry *entries, size_t count)
+{
+    bool waiting = false;
+    size_t seen = 0;
+
+    for (size_t i = 0; i < count && seen < QUEUE_SCAN_MAX && !m->stop && !l->over; i++) {
+        bool capped = false;
+        waiting |= queue_look_at(m, l, &entries[i], &capped);
+        seen += !capped;
+    }
+    return waiting;
+}
+
+static void queue_look_end(struct queue_look *l, struct queue_entry *entries, size_t count)
+{
+    for (size_t i = 0; entries && i < count; i++)
+        free(entries[i].user);
+    for (size_t i = 0; i < l->user_count; i++)
+        free(l->users[i]);
+    for (size_t i = 0; i < l->change_count; i++)
+        free((char *)l->changes[i].reason);
+    free(entries);
+    free(l->users);
+    free(l->changes);
+    queue_plan_destroy(l->plan);
+}
+
 static bool queue_look_at_all(struct job_manager *m, const struct store_jobs *jobs)
 {
-    struct queue_look l = {.now = clock_now(), .plan = queue_make_plan(m)};
+    struct queue_look l = {.now = clock_now()};
     bool waiting = false;
     struct error e;
 
-    l.changes = calloc(QUEUE_SCAN_MAX, sizeof *l.changes);
-    if (!l.plan || !l.changes)
+    queue_make_plan(m, &l);
+    l.changes = calloc(jobs->count + 1, sizeof *l.changes);
+    struct queue_entry *entries = queue_sort(m, jobs, l.now);
+    if (l.plan && l.changes && entries)
+        waiting = queue_look_at_entries(m, &l, entries, jobs->count);
+    else
         log_error("no memory to look at the queue");
-    for (size_t i = 0; l.plan && l.changes && i < jobs->count && !m->stop && !l.over; i++)
-        waiting |= queue_look_at(m, &l, &jobs->items[i]);
+    if (entries)
+        queue_publish_order(m, entries, jobs->count);
     if (l.change_count && store_jobs_wait(m->store, l.changes, l.change_count, &e))
         log_warning("what the queue waits for was not stored: %s", e.text);
-    for (size_t i = 0; i < l.change_count; i++)
-        free((char *)l.changes[i].reason);
-    free(l.changes);
-    queue_plan_destroy(l.plan);
+    queue_look_end(&l, entries, jobs->count);
     return waiting;
 }
 
@@ -262,8 +378,9 @@ void queue_start_jobs(struct job_manager *m)
     m->look_at_queue = false;
     m->queue_next_at = INFINITY;
     queue_hand_to_slurm(m);
-    if (queue_read(m, STORE_LOCAL, &jobs) == 0 && jobs.count && queue_look_at_all(m, &jobs) &&
-        m->active)
+    if (queue_read(m, STORE_LOCAL, &jobs) == 0 && jobs.count == 0)
+        queue_publish_order(m, NULL, 0);
+    if (jobs.count && queue_look_at_all(m, &jobs) && m->active)
         m->queue_next_at = fmin(m->queue_next_at, clock_monotonic() + REFRESH_SECONDS);
     store_jobs_clear(&jobs);
     queue_publish(m);

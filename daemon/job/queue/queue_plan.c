@@ -11,6 +11,7 @@
 
 struct queue_plan {
     int64_t slots, used;
+    struct queue_caps caps;
     struct queue_running *running; /* running_count of them run or have just been started */
     size_t running_count, running_room;
     struct forecast_span *soonest, *likely; /* of running jobs, then of those placed before */
@@ -54,14 +55,16 @@ static bool queue_add_running(struct queue_plan *p, const struct queue_running *
     return true;
 }
 
-struct queue_plan *queue_plan_create(int64_t slots, const struct queue_running *running,
-                                     size_t count)
+struct queue_plan *queue_plan_create(int64_t slots, const struct queue_caps *caps,
+                                     const struct queue_running *running, size_t count)
 {
     struct queue_plan *p = calloc(1, sizeof *p);
 
     if (!p)
         return NULL;
     p->slots = slots;
+    if (caps)
+        p->caps = *caps;
     for (size_t i = 0; i < count; i++) {
         if (!queue_add_running(p, &running[i])) {
             queue_plan_destroy(p);
@@ -199,7 +202,7 @@ bool queue_plan_hosts(struct queue_plan *p, const struct queue_waiting *job,
 
 /* Where this job starts, as far as one can say, if all before it take the time they are thought to.
  */
-static double queue_place(struct queue_plan *p, const struct queue_waiting *job)
+static double queue_estimate(struct queue_plan *p, const struct queue_waiting *job)
 {
     double from = fmax(p->last_start, fmax(job->not_before, 0));
     double start = forecast_fit(p->likely, p->count, p->slots, job->slots, from, NULL);
@@ -209,6 +212,36 @@ static double queue_place(struct queue_plan *p, const struct queue_waiting *job)
         queue_add_span(p, job->id, job->slots, start + job->length.soonest,
                        start + job->length.likely);
     return start;
+}
+
+/* A limit of the user that keeps the job from starting now, in words. */
+static bool queue_is_capped(const struct queue_plan *p, const struct queue_waiting *job,
+                            char *reason)
+{
+    const char *who = job->user && *job->user ? job->user : "whoever has no token";
+    long long running = 0, slots = 0;
+
+    for (size_t i = 0; job->user && i < p->running_count; i++) {
+        const struct queue_running *r = &p->running[i];
+        if (r->slurm || !r->user || strcmp(r->user, job->user) != 0)
+            continue;
+        running++;
+        slots += r->slots;
+    }
+    if (!job->user)
+        return false;
+    if (p->caps.running && running >= p->caps.running) {
+        snprintf(reason, QUEUE_REASON_BYTES,
+                 "waits until a job of %.150s ends: %lld of %lld run (max_running_per_user)", who,
+                 running, (long long)p->caps.running);
+        return true;
+    }
+    if (!p->caps.slots || slots + job->slots <= p->caps.slots)
+        return false;
+    snprintf(reason, QUEUE_REASON_BYTES,
+             "waits for %lld slots of %.150s, who takes %lld of %lld (max_slots_per_user)",
+             (long long)job->slots, who, slots, (long long)p->caps.slots);
+    return true;
 }
 
 void queue_plan_decide(struct queue_plan *p, const struct queue_waiting *job,
@@ -221,17 +254,20 @@ void queue_plan_decide(struct queue_plan *p, const struct queue_waiting *job,
         d->choice = QUEUE_NEVER_FITS;
     } else if (job->not_before > 0) {
         d->choice = QUEUE_PAUSES;
+    } else if (queue_is_capped(p, job, d->reason)) {
+        d->capped = true;
+        d->start = INFINITY;
     } else if (fits && (!p->held_by || job->length.latest <= p->held_until)) {
         d->choice = QUEUE_STARTS;
         d->overtakes = p->held_by;
     } else if (p->held_by) {
         snprintf(d->reason, sizeof d->reason, "waits behind job %lld", (long long)p->held_by);
-        d->start = queue_place(p, job);
+        d->start = queue_estimate(p, job);
     } else {
         p->held_by = job->id;
         p->held_until = forecast_fit(p->soonest, p->count, p->slots, job->slots, 0, NULL);
         queue_words_for_slots(p, job, d->reason);
-        d->start = queue_place(p, job);
+        d->start = queue_estimate(p, job);
     }
 }
 
@@ -241,6 +277,7 @@ void queue_plan_started(struct queue_plan *p, const struct queue_waiting *job,
     struct queue_running r = {
         .id = job->id,
         .slots = job->slots,
+        .user = job->user,
         .ends = {job->length.soonest, job->length.likely, INFINITY},
         .hosts = hosts
     };

@@ -5,6 +5,9 @@
  * A job that does not fit yet holds back those behind it. One of those may start before it only
  * where it does not delay it: where it will have ended, by its time limit or the upper end of its
  * prediction, before the running jobs can have made room.
+ *
+ * A job whose user has reached a limit is passed over: it neither starts nor holds back others, and
+ * keeps its place in the order.
  */
 #ifndef TRAIND_DAEMON_JOB_QUEUE_QUEUE_PLAN_H
 #define TRAIND_DAEMON_JOB_QUEUE_QUEUE_PLAN_H
@@ -13,6 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/job/queue/fair.h"
 #include "daemon/job/queue/forecast.h"
 #include "daemon/job/queue/hosts.h"
 
@@ -22,6 +26,7 @@
 struct queue_running {
     int64_t id, slots;
     bool slurm;               /* takes no slots here, and is not named */
+    const char *user;         /* whose job; of the caller; NULL: does not count */
     struct forecast_end ends; /* seconds from now */
     const struct job_hosts *hosts;
 };
@@ -29,6 +34,7 @@ struct queue_running {
 /* A job that waits. */
 struct queue_waiting {
     int64_t id, slots;
+    const char *user;           /* as above */
     double not_before;          /* seconds from now; at most 0: at once */
     struct forecast_end length; /* how long it will run */
 };
@@ -42,6 +48,7 @@ enum queue_choice {
 
 struct queue_decision {
     enum queue_choice choice;
+    bool capped;       /* QUEUE_WAITS: for a limit of its user */
     int64_t overtakes; /* QUEUE_STARTS: the job that it does not delay; 0: none */
     char reason[QUEUE_REASON_BYTES];
     double start; /* seconds from now; INFINITY: not known */
@@ -49,9 +56,10 @@ struct queue_decision {
 
 struct queue_plan;
 
-/* One look at the queue. running is copied, its hosts are not. NULL: no memory. */
-struct queue_plan *queue_plan_create(int64_t slots, const struct queue_running *running,
-                                     size_t count);
+/* One look at the queue. running is copied, its hosts and users are not. caps: of each user; NULL:
+ * none. NULL: no memory. */
+struct queue_plan *queue_plan_create(int64_t slots, const struct queue_caps *caps,
+                                     const struct queue_running *running, size_t count);
 void queue_plan_destroy(struct queue_plan *p); /* NULL is fine */
 
 /* The jobs that wait one after another, in the order of the queue. */

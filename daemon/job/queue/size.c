@@ -117,6 +117,18 @@ int job_check_fits(const struct job_manager *m, const struct job_spec *spec, str
         (long long)needed, spec->cluster.smt ? ", hardware threads" : "", (long long)m->slots);
 }
 
+int job_check_caps(struct job_manager *m, const struct job_spec *spec, struct error *e)
+{
+    int64_t most = manager_limits(m).caps.slots, needed = job_slots_needed(spec, m->slots);
+
+    if (spec->cluster.launcher == JOB_LAUNCHER_SLURM || !most || needed <= most)
+        return 0;
+    return error_set(e, ERR_INVALID,
+                     "the job takes %lld slots, and one user may take %lld at the same time "
+                     "(max_slots_per_user of traind.conf): use fewer workers or threads",
+                     (long long)needed, (long long)most);
+}
+
 /* A job in Slurm, and one that does not say a host's slots, has its nodes to itself. */
 double job_node_share(const struct job_spec *spec, int64_t total)
 {

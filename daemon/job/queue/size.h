@@ -14,6 +14,8 @@ int64_t job_threads(const struct job_spec *spec, int64_t total); /* per worker, 
 /* The least slots that a host of the job is said to have; total where none is said. */
 int64_t job_hosts_slots(const struct job_spec *spec, int64_t total);
 
+/* ERR_INVALID: it takes more slots than one user may. Thread-safe. */
+int job_check_caps(struct job_manager *m, const struct job_spec *spec, struct error *e);
 
 /* Of each of its nodes' cores, the part that the job takes: above 0, at most 1. */
 double job_node_share(const struct job_spec *spec, int64_t total);

@@ -1,0 +1,86 @@
+/* trainctl usage: who uses the machine, and what one user may. */
+#include <math.h>
+#include <stdio.h>
+
+#include "client/api.h"
+#include "client/cmd.h"
+#include "client/views/human.h"
+#include "client/views/print.h"
+#include "client/views/table.h"
+#include "common/json.h"
+
+static void usage_print_users(const json_t *users)
+{
+    static const char *const headings[] = {"USER",    "SHARE", "SLOT-HOURS",
+                                           "RUNNING", "SLOTS", "QUEUED"};
+    static const char *const counts[] = {"running", "slots", "queued"};
+    struct libscols_table *table = table_create(1);
+    char text[HUMAN_BYTES];
+    const json_t *user;
+    size_t i;
+
+    for (size_t c = 0; c < sizeof headings / sizeof headings[0]; c++)
+        table_column(table, headings[c], c ? TABLE_RIGHT : 0);
+    json_array_foreach (users, i, user) {
+        struct libscols_line *line = table_line(table);
+        table_set(line, 0, json_get_text(user, "user", "(without a token)"));
+        snprintf(text, sizeof text, "%.0f %%", 100 * json_get_number(user, "share", 0));
+        table_set(line, 1, text);
+        table_set(line, 2,
+                  human_number(text, sizeof text, json_get_number(user, "slot_hours", NAN)));
+        for (size_t c = 0; c < 3; c++) {
+            snprintf(text, sizeof text, "%lld", json_get_integer(user, counts[c], 0));
+            table_set(line, 3 + c, text);
+        }
+    }
+    table_finish(table);
+}
+
+static void usage_print_limits(const json_t *answer)
+{
+    static const char *const names[] = {"max_running_per_user", "max_slots_per_user",
+                                        "max_queued_per_user"};
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (json_get_integer(answer, names[i], 0) > 0)
+            printf("%s: %lld\n", names[i], json_get_integer(answer, names[i], 0));
+    double weight = json_get_number(answer, "fair_share_weight", 0);
+    double hours = json_get_number(answer, "fair_share_half_life_hours", 0);
+    if (weight > 0)
+        printf("all of the use costs %g points of priority; it counts half after %g hours\n",
+               weight, hours);
+    else
+        printf("use does not change the order of the queue; it counts half after %g hours\n",
+               hours);
+}
+
+static int cmd_usage_run(int argc, char **argv)
+{
+    struct cmd_args args;
+    struct error e;
+    json_t *answer;
+    int done = cmd_parse(&args, argc, argv);
+
+    if (done >= 0)
+        return done;
+    if (api_get("/v1/usage", &answer, &e) < 0)
+        return cmd_fail(&e);
+    if (client.json) {
+        print_json(answer);
+    } else {
+        usage_print_users(json_object_get(answer, "users"));
+        usage_print_limits(answer);
+    }
+    json_decref(answer);
+    return 0;
+}
+
+/* clang-format off */
+const struct cmd cmd_usage_entry = {
+    .name = "usage",
+    .synopsis = "",
+    .help = "show who uses the machine, and the limits of one user",
+    .run = cmd_usage_run,
+    .completion = "none",
+};
+/* clang-format on */
