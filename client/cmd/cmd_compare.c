@@ -65,12 +65,13 @@ static int best_of(const struct job *jobs, int count, const struct result *resul
 }
 
 #define NAME_COLUMNS 26 /* the longest keys, and what is between */
+#define FACT_COLUMNS 40 /* likewise, of facts of runs */
 #define JOB_LEAST    14
 
-/* Columns for each job. */
-static int job_room(int count)
+/* Columns for each job, beside those of a name. */
+static int job_room(int name_columns, int count)
 {
-    int room = table_room(NAME_COLUMNS) / count - 2;
+    int room = table_room(name_columns) / count - 2;
 
     return room > JOB_LEAST ? room : JOB_LEAST;
 }
@@ -101,7 +102,7 @@ static void compare_label_row(struct libscols_table *table, const json_t *list, 
             table_set(line, 0, name);
         }
         if (line)
-            table_set_cut(line, (size_t)i + 1, text, job_room(count));
+            table_set_cut(line, (size_t)i + 1, text, job_room(NAME_COLUMNS, count));
         free(text);
     }
 }
@@ -113,7 +114,7 @@ static void name_rows(struct libscols_table *table, const struct job *jobs, int 
     table_set(names, 0, "name");
     table_set(states, 0, "state");
     for (int i = 0; i < count; i++) {
-        table_set_cut(names, (size_t)i + 1, jobs[i].name, job_room(count));
+        table_set_cut(names, (size_t)i + 1, jobs[i].name, job_room(NAME_COLUMNS, count));
         table_set(states, (size_t)i + 1, jobs[i].state);
         table_set_color(states, (size_t)i + 1, job_state_color(jobs[i].state));
     }
@@ -152,16 +153,65 @@ static void compare_difference_rows(struct libscols_table *table, int count,
         table_set(line, 0, problem_key(json_get_text(difference, "pointer", ""), key));
         json_array_foreach (json_object_get(difference, "values"), k, value) {
             char *text = print_value(value);
-            table_set_cut(line, k + 1, text, job_room(count));
+            table_set_cut(line, k + 1, text, job_room(NAME_COLUMNS, count));
             free(text);
         }
     }
 }
 
+static void compare_run_rows(struct libscols_table *table, int count, const json_t *differences)
+{
+    const json_t *difference, *value;
+    char name[128];
+    size_t i, k;
+
+    json_array_foreach (differences, i, difference) {
+        struct libscols_line *line = table_line(table);
+        snprintf(name, sizeof name, "%s%s", json_get_text(difference, "words", ""),
+                 json_is_true(json_object_get(difference, "may_change_bits")) ? "" : " *");
+        table_set(line, 0, name);
+        json_array_foreach (json_object_get(difference, "values"), k, value) {
+            const char *text = json_string_value(value);
+            table_set_cut(line, k + 1, text ? text : "", job_room(FACT_COLUMNS, count));
+        }
+    }
+}
+
+static void print_documents(const struct job *jobs, int count, const json_t *differences)
+{
+    if (json_array_size(differences) == 0) {
+        puts("\ntheir documents are the same");
+        return;
+    }
+    puts("\nwhere their documents differ");
+    struct libscols_table *table = make_table(jobs, count);
+    compare_difference_rows(table, count, differences);
+    table_finish(table);
+}
+
+/* What trainctl provenance shows of each. */
+static void print_runs(const struct job *jobs, int count, const json_t *provenance)
+{
+    const json_t *differences = json_object_get(provenance, "differences"),
+                 *unknown = json_object_get(provenance, "unknown"), *id;
+    size_t i;
+
+    if (json_array_size(differences) > 0) {
+        puts("\nwhat their runs were computed with (*: changes no bit)");
+        struct libscols_table *table = make_table(jobs, count);
+        compare_run_rows(table, count, differences);
+        table_finish(table);
+    } else if (json_array_size(unknown) + 1 < (size_t)count) {
+        puts("\ntheir runs were computed with the same, as far as was noted");
+    }
+    json_array_foreach (unknown, i, id)
+        printf("%snothing was noted of the run of job %lld\n", i ? "" : "\n",
+               (long long)json_integer_value(id));
+}
+
 static void print_comparison(const json_t *answer)
 {
-    const json_t *jobs = json_object_get(answer, "jobs"), *item,
-                 *differences = json_object_get(answer, "differences");
+    const json_t *jobs = json_object_get(answer, "jobs"), *item;
     struct job read[CMD_OPERANDS_MAX];
     int count = 0;
     size_t i;
@@ -176,14 +226,8 @@ static void print_comparison(const json_t *answer)
     for (i = 0; i < sizeof results / sizeof results[0]; i++)
         result_row(table, read, count, &results[i]);
     table_finish(table);
-    if (json_array_size(differences) == 0) {
-        puts("\ntheir documents are the same");
-        return;
-    }
-    puts("\nwhere their documents differ");
-    table = make_table(read, count);
-    compare_difference_rows(table, count, differences);
-    table_finish(table);
+    print_documents(read, count, json_object_get(answer, "differences"));
+    print_runs(read, count, json_object_get(answer, "provenance"));
 }
 
 static int cmd_compare(int argc, char **argv)
@@ -217,7 +261,7 @@ static int cmd_compare(int argc, char **argv)
 const struct cmd cmd_compare_entry = {
     .name = "compare",
     .synopsis = "ID ID...",
-    .help = "show the results of jobs side by side, and the keys that differ",
+    .help = "show the results of jobs side by side, and where documents and runs differ",
     .run = cmd_compare,
     .min_operands = 2,
     .max_operands = CMD_OPERANDS_MAX,

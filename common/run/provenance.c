@@ -14,6 +14,7 @@ enum fact_kind {
     FACT_ONE,      /* of the attempt */
     FACT_TIME,     /* likewise, Unix seconds */
     FACT_MACHINES, /* of each kind of machine */
+    FACT_FLAGS,    /* likewise, many words: those that all have are not told */
     FACT_NAMED,    /* likewise, an object of texts, each a fact */
 };
 
@@ -45,7 +46,7 @@ static const struct fact facts[] = {
     {"machines.openblas",        "OpenBLAS and its kernels",             FACT_MACHINES, true },
     {"machines.openblas_config", "how OpenBLAS was built",               FACT_MACHINES, true },
     {"machines.cpu",             "processor",                            FACT_MACHINES, true },
-    {"machines.flags",           "features of the processor",            FACT_MACHINES, true },
+    {"machines.flags",           "processor features that not all have", FACT_FLAGS,    true },
     {"machines.microcode",       "microcode",                            FACT_MACHINES, false},
     {"machines.kernel",          "Linux",                                FACT_MACHINES, false},
     {"machines.mpi",             "MPI",                                  FACT_MACHINES, true },
@@ -142,12 +143,69 @@ static char *fact_of(const json_t *attempt, const struct fact *fact, const char 
 {
     if (!attempt)
         return NULL;
-    if (fact->kind == FACT_MACHINES || fact->kind == FACT_NAMED)
+    if (fact->kind >= FACT_MACHINES)
         return fact_of_machines(attempt, fact->what + strlen("machines."), name);
     return fact_text(fact_find(attempt, fact->what), fact->kind);
 }
 
 /* ---- all attempts */
+
+/* Of text, each once, as the keys of a new object. */
+static json_t *words_of(const char *text)
+{
+    static const char between[] = ", ";
+    json_t *words = json_object();
+    size_t length;
+
+    for (text += strspn(text, between); *text; text += length + strspn(text + length, between)) {
+        length = strcspn(text, between);
+        char *word = strndup(text, length);
+        if (word)
+            json_object_set_new(words, word, json_true());
+        free(word);
+    }
+    return words;
+}
+
+/* The words of a text that fewer than `texts` have; "none" where there is none. */
+static json_t *rare_words(json_t *words, const json_t *counts, size_t texts)
+{
+    struct buffer out = BUFFER(VALUE_LIMIT_BYTES);
+    const char *word;
+    json_t *value;
+
+    json_object_foreach (words, word, value)
+        if ((size_t)json_integer_value(json_object_get(counts, word)) < texts)
+            buffer_printf(&out, "%s%s", out.bytes ? " " : "", word);
+    char *text = buffer_take(&out, NULL);
+    json_t *taken = json_string(text && *text ? text : "none");
+    free(text);
+    return taken;
+}
+
+/* Steals the texts. */
+static json_t *without_common_words(json_t *texts)
+{
+    json_t *lists = json_array(), *counts = json_object(), *values = json_array(), *list, *value;
+    const char *word;
+    size_t i, known = 0;
+
+    json_array_foreach (texts, i, value) {
+        list = json_is_string(value) ? words_of(json_string_value(value)) : json_null();
+        known += json_is_object(list);
+        json_array_append_new(lists, list);
+        json_object_foreach (list, word, value)
+            json_object_set_new(
+                counts, word, json_integer(json_integer_value(json_object_get(counts, word)) + 1));
+    }
+    json_array_foreach (lists, i, list)
+        json_array_append_new(values,
+                              json_is_object(list) ? rare_words(list, counts, known) : json_null());
+    json_decref(texts);
+    json_decref(lists);
+    json_decref(counts);
+    return values;
+}
 
 static void compare_fact(const json_t *const *attempts, size_t count, const struct fact *fact,
                          const char *name, json_t *differences)
@@ -164,6 +222,8 @@ static void compare_fact(const json_t *const *attempts, size_t count, const stru
         first = first ? first : kept;
         free(text);
     }
+    if (differ && fact->kind == FACT_FLAGS)
+        values = without_common_words(values);
     if (differ)
         json_array_append_new(
             differences, json_pack("{s:s++, s:s+, s:O, s:b}", "what", fact->what, name ? "." : "",

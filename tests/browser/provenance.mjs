@@ -19,7 +19,8 @@ await story(async ({ page }) => {
   const { document: pinned } = await api(`/v1/jobs/${first.id}/pinned`);
   const again = await submit({ ...pinned, name: "again" });
   const other = await submit({ ...pinned, name: "other", seed: 7 });
-  for (const { id } of [again, other]) await jobIn(id, "succeeded");
+  const threads = await submit({ ...pinned, name: "threads", cluster: { ...pinned.cluster, threads_per_worker: 2 } });
+  for (const { id } of [again, other, threads]) await jobIn(id, "succeeded");
 
   const facts = await api(`/v1/jobs/${first.id}/provenance`), [attempt] = facts.attempts, [machine] = attempt.machines;
   let section = await opened(page, first.id, "first");
@@ -43,6 +44,18 @@ await story(async ({ page }) => {
   await section.getByText("but with other bits").waitFor();
   ok(await section.getByRole("row", { name: /seed.*1.*7.*may be why/ }).isVisible(), "provenance: one with another seed says what differs");
   ok((await section.textContent()).includes("the first step that differs is 1"), "provenance: and from which step on");
+
+  await page.goto(`${origin}/#/compare?ids=${first.id},${again.id}`);
+  const runs = page.locator("section.runs");
+  await runs.getByText("The runs were computed with the same, as far as was noted.").waitFor();
+  ok(true, "compare: runs with the same programs are told as such");
+  await page.goto(`${origin}/#/compare?ids=${first.id},${threads.id}`);
+  await runs.getByRole("row", { name: /threads per worker.*1.*2.*may differ/ }).waitFor();
+  const { provenance } = await api(`/v1/compare?ids=${first.id},${threads.id}`);
+  const rows = await runs.locator("tbody tr").evaluateAll((list) => list.map((row) => [...row.children].map((cell) => cell.textContent)));
+  same(JSON.stringify(rows), JSON.stringify(provenance.differences.map((d) => [d.words, ...d.values, d.may_change_bits ? "may differ" : "stay the same"])),
+    "compare: the differences of runs are the API's");
+  await accessible(page, "compared runs");
 
   const phone = await openBrowser({ viewport: { width: 360, height: 740 }, colorScheme: "dark" });
   try {

@@ -122,6 +122,28 @@ function differencesCard() {
   return { element, update };
 }
 
+// What the runs were computed with, where that is not the same: {differences, unknown} of the answer.
+function runsCard() {
+  const head = h("tr"), body = h("tbody"), told = h("p", { class: "quiet" });
+  let rows = [];
+  const table = scroll("Differences of their runs", h("table", {}, h("thead", {}, head), body));
+  const csvTool = tool("csv", "Differences of their runs as csv, to download", () => download("runs.csv", "text/csv", csv(rows)));
+  const element = h("section", { class: "card differences runs" }, h("header", {}, h("h2", {}, "Computed with"), csvTool), table, told);
+  const update = (jobs, { differences, unknown }) => {
+    rows = [["what", ...jobs.map((job) => `job ${job.id}`), "may change bits"], ...differences.map(({ what, values, may_change_bits: may }) => [what, ...values, may])];
+    show(table, differences.length > 0);
+    show(csvTool, differences.length > 0);
+    const missing = unknown.length ? `Nothing was noted of the ${unknown.length === 1 ? "run of job" : "runs of the jobs"} ${unknown.join(", ")}.` : "";
+    const same = !differences.length && unknown.length + 1 < jobs.length ? "The runs were computed with the same, as far as was noted. " : "";
+    told.textContent = same + missing;
+    show(told, told.textContent !== "");
+    head.replaceChildren(h("th", { scope: "col" }, "What"), ...jobs.map((job) => h("th", { scope: "col" }, `${job.id} ${job.name ?? ""}`)), h("th", { scope: "col" }, "Bits"));
+    body.replaceChildren(...differences.map(({ words, values, may_change_bits: may }) => h("tr", {}, h("th", { scope: "row" }, words),
+      ...values.map((value) => h("td", {}, value ?? f.none)), h("td", {}, may ? "may differ" : "stay the same"))));
+  };
+  return { element, update };
+}
+
 // ------------------------------------------------------------------ the page
 
 function idsOf(query) {
@@ -133,7 +155,7 @@ function chooser(main, heading) {
   heading("Compare");
   main.replaceChildren(h("div", { class: "title" }, h("h1", { tabindex: -1 }, "Compare")));
   const picker = pickJobs({ words: "Compare", least: 2, most: MOST, chosen: (ids) => { location.hash = href("/compare", { ids: ids.join(",") }); } });
-  main.append(h("p", { class: "lead" }, "Choose two or more jobs to overlay their curves and list the differences of their documents."), picker.element);
+  main.append(h("p", { class: "lead" }, "Choose two or more jobs to overlay their curves and list the differences of their documents and runs."), picker.element);
   return { unmount: picker.stop };
 }
 
@@ -147,6 +169,7 @@ class Page {
     this.charts = CHARTS.map((kind) => new Chart({ ...kind, id: `compare-${kind.key}`, series: [] }, this.group));
     this.results = resultsCard((id) => this.toggle(id));
     this.differences = differencesCard();
+    this.runs = runsCard();
     this.scaling = new ScalingCards({ by: query.get("scaling"), reference: query.get("published") === "1" }, (name, value) => setQuery({ [name]: value }));
     this.build(main);
     this.watching = watch((signal) => this.look(signal), { periodMs: 2000, wanted: (event) => ids.includes(event.job), done: (error) => this.told(error) });
@@ -156,14 +179,14 @@ class Page {
     this.axis = choice("Horizontal axis", Object.entries(X).map(([name, { words }]) => [name, words]), this.x, (name) => this.setX(name));
     this.wait = notice("Loading the jobs…");
     this.content = h("div", { class: "stack", hidden: true }, this.results.element, h("div", { class: "charts even" }, ...this.charts.map((c) => c.element)),
-      this.scaling.element, this.differences.element);
+      this.scaling.element, this.differences.element, this.runs.element);
     const other = h("a", { class: "button", href: "#/compare" }, "Other jobs");
     main.replaceChildren(h("div", { class: "title" }, h("h1", { tabindex: -1 }, `Compare ${this.ids.length === 1 ? "job" : "jobs"} ${this.ids.join(", ")}`),
       h("div", { class: "actions" }, this.axis.element, other)), this.wait, this.content);
   }
 
   async look(signal) {
-    const { jobs, differences } = await get(`/v1/compare?ids=${this.ids.join(",")}`, signal);
+    const { jobs, differences, provenance } = await get(`/v1/compare?ids=${this.ids.join(",")}`, signal);
     await Promise.all(jobs.map(async (summary) => {
       const known = this.loaded.get(summary.id);
       if (known && ended(known) && known.state === summary.state && known.attempt === summary.attempt) return;
@@ -172,6 +195,7 @@ class Page {
       this.loaded.set(summary.id, { ...job, series, evals });
     }));
     this.given = differences;
+    this.provenance = provenance;
     show(this.wait, false);
     show(this.content, true);
     this.draw();
@@ -182,6 +206,7 @@ class Page {
     const jobs = this.ids.map((id) => this.loaded.get(id)).filter(Boolean);
     this.results.update(jobs, this.hidden);
     this.differences.update(jobs, this.given);
+    this.runs.update(jobs, this.provenance);
     this.scaling.update(jobs, this.given);
     const data = CHARTS.map((kind) => chartData(jobs, kind, this.x, this.hidden));
     const low = Math.min(...data.map(({ x }) => x[0] ?? Infinity)), high = Math.max(...data.map(({ x }) => x.at(-1) ?? -Infinity));

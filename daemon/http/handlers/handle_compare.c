@@ -1,10 +1,13 @@
-/* Jobs side by side: what they came to, and in which keys their documents differ. */
+/* Jobs side by side: what they came to, in which keys their documents differ, and in what else
+ * their runs do. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/json.h"
+#include "common/run/provenance.h"
 #include "daemon/http/handlers/job_json.h"
+#include "daemon/http/handlers/provenance/job_provenance.h"
 #include "daemon/http/routes.h"
 
 #define JOBS_MAX 20
@@ -13,6 +16,7 @@ struct compared {
     size_t count;
     struct store_job jobs[JOBS_MAX];
     json_t *documents[JOBS_MAX];
+    json_t *files[JOBS_MAX]; /* provenance.json; NULL: it has none */
 };
 
 static int parse_ids(const char *text, int64_t *ids, size_t *count, struct error *e)
@@ -49,6 +53,8 @@ static int compared_load(const struct request *q, struct compared *c, struct err
         free(c->jobs[i].spec);
         free(c->jobs[i].plan);
         c->jobs[i].spec = c->jobs[i].plan = NULL; /* summaries have none */
+        /* All together are no more to parse than the one of a job may be. */
+        c->files[i] = job_provenance_file(q, &c->jobs[i], PROVENANCE_LIMIT_BYTES / count);
     }
     return 0;
 }
@@ -58,7 +64,22 @@ static void compared_clear(struct compared *c)
     for (size_t i = 0; i < c->count; i++) {
         store_job_clear(&c->jobs[i]);
         json_decref(c->documents[i]);
+        json_decref(c->files[i]);
     }
+}
+
+static json_t *compare_runs(const struct compared *c)
+{
+    const json_t *attempts[JOBS_MAX];
+    json_t *unknown = json_array();
+
+    for (size_t i = 0; i < c->count; i++) {
+        attempts[i] = provenance_attempt(c->files[i]);
+        if (!attempts[i])
+            json_array_append_new(unknown, json_integer((json_int_t)c->jobs[i].id));
+    }
+    return json_pack("{s:o, s:o}", "differences", provenance_differences(attempts, c->count),
+                     "unknown", unknown);
 }
 
 int handle_compare(const struct request *q, struct reply *r, struct error *e)
@@ -81,6 +102,7 @@ int handle_compare(const struct request *q, struct reply *r, struct error *e)
     }
     json_text_close(&text, ']');
     json_text_value(&text, "differences", differences);
+    json_text_value(&text, "provenance", compare_runs(&c));
     json_text_close(&text, '}');
     compared_clear(&c);
     return reply_json_text(r, 200, &text, e);

@@ -190,6 +190,10 @@ exits 0 "compare" compare 1 4 2
 says "$out" "JOB 4" "compare has a column a job"
 says "$out" "where their documents differ" "compare has the differences"
 like "$out" '^steps +6 +1 +4$' "compare has each job's value"
+says "$out" "their runs were computed with the same, as far as was noted" "compare says so of their programs"
+mv "$state/jobs/4/provenance.json" "$dir/"
+exits 0 "compare without the provenance of a job" compare 1 4 2
+says "$out" "nothing was noted of the run of job 4" "compare says of which run nothing is known"
 run compare --json 1 2
 curl -s "$url/v1/compare?ids=1,2" | jq -S . >"$dir/api.json"
 jq -S . <"$dir/out" | cmp -s - "$dir/api.json"

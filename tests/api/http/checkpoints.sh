@@ -97,6 +97,31 @@ json '[.differences[] | [.pointer, .values]] | sort | tojson' \
     "and all in which their documents differ, defaults too"
 call '/v1/compare?ids=2,1,2'
 json '[.jobs[].id, (.differences[] | select(.pointer == "/seed") | .values)] | tojson' '[2,1,2,[2,1,2]]' "in the order asked for"
+json '.provenance | tojson' '{"differences":[],"unknown":[]}' "nor do runs with the same programs"
+rm "$state"/jobs/*/provenance.json
+call '/v1/compare?ids=2,1,2'
+json '.provenance | tojson' '{"differences":[],"unknown":[2,1,2]}' "runs of which nothing was noted are named"
+noted() { # ID JSON
+    printf '{"attempts": [%s]}' "$2" >"$state/jobs/$1/provenance.json"
+}
+noted 1 '{"world_size": 2, "machines": [{"version": "1.0", "cpu": "A", "flags": "fpu avx", "kernel": "Linux 6", "environment": {}}]}'
+call '/v1/compare?ids=1,2'
+json '.provenance | tojson' '{"differences":[],"unknown":[2]}' "one alone differs from none"
+noted 2 '{"world_size": 2, "machines": [{"version": "1.1", "cpu": "A", "flags": "fpu avx avx2", "kernel": "Linux 7", "environment": {"UCX_TLS": "tcp"}}]}'
+call '/v1/compare?ids=1,2'
+json '.provenance.unknown, [.provenance.differences[] | [.what, .values, .may_change_bits]] | tojson' \
+    "$(printf '%s\n' '[]' '[["machines.version",["1.0","1.1"],true],["machines.flags",["none","avx2"],true],["machines.kernel",["Linux 6","Linux 7"],false],["machines.environment.UCX_TLS",["not there","tcp"],true]]')" \
+    "what the runs were computed with is compared"
+out=$("$top_builddir/trainctl" --server "unix:$socket" compare 1 2)
+like "$out" 'version of train-worker +1\.0 +1\.1' "trainctl compare has it"
+like "$out" 'Linux \* +Linux 6 +Linux 7' "and marks what changes no bit"
+noted 2 "$(head -c 9000000 /dev/zero | tr '\0' ' ')"
+call '/v1/compare?ids=1,2'
+json '.provenance.unknown | tojson' '[2]' "a file beyond all measure is as none"
+noted 2 '7, null, {"machines": "x"}'
+call '/v1/compare?ids=1,2'
+json '.provenance | tojson' '{"differences":[],"unknown":[]}' "whatever a worker wrote"
+rm "$state"/jobs/*/provenance.json
 call '/v1/compare?ids=1,1'
 json '.differences | tojson' '[]' "a job does not differ from itself"
 call '/v1/compare?ids=1,77'

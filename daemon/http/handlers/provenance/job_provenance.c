@@ -9,7 +9,8 @@
 #include "daemon/job/run_dir.h"
 
 /* What workers wrote: anything may stand there. */
-static json_t *read_file(const struct request *q, const struct store_job *job)
+json_t *job_provenance_file(const struct request *q, const struct store_job *job,
+                            size_t limit_bytes)
 {
     struct error e;
 
@@ -18,7 +19,7 @@ static json_t *read_file(const struct request *q, const struct store_job *job)
     int fd = run_file_open(job->run_dir, PROVENANCE_NAME);
     if (fd < 0)
         return NULL;
-    json_t *file = json_read_fd(fd, PROVENANCE_NAME, PROVENANCE_LIMIT_BYTES, &e);
+    json_t *file = json_read_fd(fd, PROVENANCE_NAME, limit_bytes, &e);
     if (!file)
         log_warning("job %lld: %s", (long long)job->id, e.text);
     if (file && !json_is_array(json_object_get(file, "attempts"))) {
@@ -36,7 +37,7 @@ int job_provenance_load(const struct request *q, int64_t id, struct job_provenan
 
     if (status)
         return status;
-    p->file = read_file(q, &p->job);
+    p->file = job_provenance_file(q, &p->job, PROVENANCE_LIMIT_BYTES);
     p->attempt = provenance_attempt(p->file);
     return 0;
 }

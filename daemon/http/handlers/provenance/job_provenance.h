@@ -1,4 +1,4 @@
-/* A job with what its run wrote of its provenance. */
+/* What the run of a job wrote of its provenance. */
 #ifndef TRAIND_DAEMON_HTTP_HANDLERS_PROVENANCE_JOB_PROVENANCE_H
 #define TRAIND_DAEMON_HTTP_HANDLERS_PROVENANCE_JOB_PROVENANCE_H
 
@@ -12,7 +12,13 @@ struct job_provenance {
     const json_t *attempt; /* of it, provenance_attempt; NULL: none */
 };
 
-/* ERR_NOT_FOUND: there is no such job. A file that cannot be read is as none. Clear in any case. */
+/* RUN/provenance.json, a new object with the list "attempts"; NULL: there is none (yet), or none of
+ * at most limit_bytes that can be read. */
+json_t *job_provenance_file(const struct request *q, const struct store_job *job,
+                            size_t limit_bytes);
+
+/* A job with that file. ERR_NOT_FOUND: there is no such job. A file that cannot be read is as none.
+ * Clear in any case. */
 int job_provenance_load(const struct request *q, int64_t id, struct job_provenance *p,
                         struct error *e);
 void job_provenance_clear(struct job_provenance *p);

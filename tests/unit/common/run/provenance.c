@@ -67,6 +67,16 @@ Test(provenance, says_what_differs_between_machines)
                    "machines.libraries.libm.so.6", "ab", "cd", 1);
 }
 
+Test(provenance, of_features_tells_those_that_not_all_have)
+{
+    one_difference("{\"machines\": [{\"flags\": \"fpu avx avx2\"}]}",
+                   "{\"machines\": [{\"flags\": \"fpu avx avx2 avx512f amx_tile\"}]}",
+                   "machines.flags", "none", "avx512f amx_tile", 1);
+    one_difference("{\"machines\": [{\"flags\": \"fpu avx\"}, {\"flags\": \"fpu sse\"}]}",
+                   "{\"machines\": [{\"flags\": \"fpu  avx avx\"}]}", "machines.flags", "sse",
+                   "none", 1);
+}
+
 /* train-worker --provenance knows no ranks, and an older run may lack a key. */
 Test(provenance, what_one_does_not_tell_is_no_difference)
 {
