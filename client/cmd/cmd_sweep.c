@@ -1,4 +1,5 @@
-/* trainctl sweep FILE | show ID | wait ID | list | cancel ID. A file of such a name is ./show. */
+/* trainctl sweep FILE | plan FILE | show ID | wait ID | list | cancel ID. A file of such a name is
+ * ./show. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -127,6 +128,90 @@ static void sweep_list(const json_t *answer)
     table_finish(table);
 }
 
+/* ---- what it would take */
+
+typedef char *band_format(char *text, size_t bytes, double value);
+
+/* "2 h 5 min, between 1 h 50 min and 2 h 20 min"; false: it is not known. */
+static bool band_words(const json_t *band, band_format *format, char text[4 * HUMAN_BYTES])
+{
+    char value[HUMAN_BYTES], low[HUMAN_BYTES], high[HUMAN_BYTES];
+    double middle = json_get_number(band, "value", NAN);
+
+    if (isnan(middle))
+        return false;
+    format(value, sizeof value, middle);
+    format(low, sizeof low, json_get_number(band, "low", NAN));
+    format(high, sizeof high, json_get_number(band, "high", NAN));
+    bool narrow = strcmp(low, high) == 0;
+    snprintf(text, 4 * HUMAN_BYTES, narrow ? "%s" : "%s, between %s and %s", value, low, high);
+    return true;
+}
+
+static void plan_line(const json_t *plan, const char *key, const char *label, band_format *format,
+                      const char *behind)
+{
+    char text[4 * HUMAN_BYTES];
+
+    if (band_words(json_object_get(plan, key), format, text))
+        printf("%-12s%s%s\n", label, text, behind);
+}
+
+static void plan_rungs(const json_t *rungs)
+{
+    static const char *const headings[] = {"RUNG",   "BUDGET", "JOBS",      "AT A TIME",
+                                           "IMAGES", "TIME",   "SLOT-HOURS"};
+    struct libscols_table *table = table_create(1);
+    char text[HUMAN_BYTES];
+    const json_t *rung;
+    size_t i;
+
+    for (size_t c = 0; c < sizeof headings / sizeof headings[0]; c++)
+        table_column(table, headings[c], TABLE_RIGHT);
+    json_array_foreach (rungs, i, rung) {
+        struct libscols_line *line = table_line(table);
+        table_set(line, 0, sweep_format_number(rung, "rung", text));
+        table_set(line, 1, sweep_format_number(rung, "budget", text));
+        table_set(line, 2, sweep_format_number(rung, "jobs", text));
+        table_set(line, 3, sweep_format_number(rung, "side_by_side", text));
+        table_set(line, 4, human_count(text, sizeof text, json_get_integer(rung, "images", 0)));
+        table_set(line, 5,
+                  human_duration(text, sizeof text,
+                                 json_get_number(json_object_get(rung, "seconds"), "value", NAN)));
+        table_set(line, 6, sweep_format_number(json_object_get(rung, "slot_hours"), "value", text));
+    }
+    table_finish(table);
+}
+
+static void sweep_plan(const json_t *plan)
+{
+    const char *name = json_get_text(plan, "name", ""),
+               *money = json_get_text(plan, "currency", "");
+    long long points = json_get_integer(plan, "points", 0),
+              jobs = json_get_integer(plan, "jobs", 0);
+    char images[HUMAN_BYTES], evaluated[HUMAN_BYTES], unit[HUMAN_BYTES];
+    const json_t *warning;
+    size_t i;
+
+    printf("sweep%s%s: %lld %s, %lld %s, %s images to train on, %s to evaluate\n\n",
+           *name ? " " : "", name, points, points == 1 ? "point" : "points", jobs,
+           jobs == 1 ? "job" : "jobs",
+           human_count(images, sizeof images, json_get_integer(plan, "images", 0)),
+           human_count(evaluated, sizeof evaluated, json_get_integer(plan, "evaluated_images", 0)));
+    plan_rungs(json_object_get(plan, "rungs"));
+    puts("");
+    if (json_get_integer(plan, "jobs_without_speed", 0) > 0)
+        puts("time        not known yet");
+    plan_line(plan, "seconds", "time", human_duration, ", if no other job is in the way");
+    plan_line(plan, "slot_hours", "slot-hours", human_number, "");
+    plan_line(plan, "node_hours", "node-hours", human_number, "");
+    plan_line(plan, "kwh", "energy", human_number, " kWh (estimate)");
+    snprintf(unit, sizeof unit, "%s%s", *money ? " " : "", money);
+    plan_line(plan, "cost", "cost", human_number, unit);
+    json_array_foreach (json_object_get(plan, "warnings"), i, warning)
+        print_wrapped(stdout, "warning: ", 2, json_string_value(warning));
+}
+
 /* The text stays as it is where no path in it is relative. */
 static int make_paths_absolute(char **text, size_t *bytes, struct error *e)
 {
@@ -144,7 +229,8 @@ static int make_paths_absolute(char **text, size_t *bytes, struct error *e)
     return status;
 }
 
-static int sweep_submit(const char *file, json_t **answer, struct error *e)
+/* path: the route that takes it. */
+static int sweep_post(const char *path, const char *file, json_t **answer, struct error *e)
 {
     char *text;
     size_t bytes;
@@ -154,7 +240,7 @@ static int sweep_submit(const char *file, json_t **answer, struct error *e)
         return status;
     status = make_paths_absolute(&text, &bytes, e);
     if (status == 0)
-        status = api_post("/v1/sweeps", text, bytes, answer, e);
+        status = api_post(path, text, bytes, answer, e);
     free(text);
     return status;
 }
@@ -222,7 +308,7 @@ static int sweep_outcome(const json_t *sweep)
 
 static int no_such_verb(const char *word, struct error *e)
 {
-    static const char *const verbs[] = {"show", "wait", "list", "cancel"};
+    static const char *const verbs[] = {"plan", "show", "wait", "list", "cancel"};
     struct suggest near = {.word = word};
 
     for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++)
@@ -242,11 +328,16 @@ static int sweep_request(const struct cmd_args *args, json_t **answer, struct er
     if (strcmp(word, "list") == 0)
         return api_get("/v1/sweeps", answer, e);
     bool waits = strcmp(word, "wait") == 0;
-    bool verb = cancels || waits || strcmp(word, "show") == 0;
+    bool plans = strcmp(word, "plan") == 0;
+    bool verb = cancels || waits || plans || strcmp(word, "show") == 0;
     if (!verb && args->operand_count > 1) /* a file stands alone */
         return no_such_verb(word, e);
     if (!verb)
-        return sweep_submit(word, answer, e);
+        return sweep_post("/v1/sweeps", word, answer, e);
+    if (args->operand_count < 2 && plans)
+        return error_set(e, ERR_USAGE, "of which document? trainctl sweep plan FILE");
+    if (plans)
+        return sweep_post("/v1/sweeps/plan", args->operands[1], answer, e);
     if (args->operand_count < 2)
         return error_set(e, ERR_USAGE, "which one? trainctl sweep %s ID", word);
     int status = sweep_id(args->operands[1], &id, e);
@@ -276,6 +367,8 @@ static int cmd_sweep(int argc, char **argv)
         puts("no sweeps yet: submit one with \"trainctl sweep FILE\"");
     else if (json_object_get(answer, "sweeps"))
         sweep_list(answer);
+    else if (json_object_get(answer, "rungs"))
+        sweep_plan(answer);
     else
         sweep_show(answer);
     int code = strcmp(args.operands[0], "wait") == 0 ? sweep_outcome(answer) : 0;
@@ -286,11 +379,11 @@ static int cmd_sweep(int argc, char **argv)
 /* clang-format off */
 const struct cmd cmd_sweep_entry = {
     .name = "sweep",
-    .synopsis = "FILE|- | show ID | wait ID | list | cancel ID",
-    .help = "try many values of job keys: submit a sweep, show its results, wait for it, list, cancel",
+    .synopsis = "FILE|- | plan FILE|- | show ID | wait ID | list | cancel ID",
+    .help = "try many values of job keys: submit a sweep, tell its cost before, show its results, wait for it, list, cancel",
     .run = cmd_sweep,
     .min_operands = 1,
     .max_operands = 2,
-    .completion = "show|wait|list|cancel sweep file",
+    .completion = "plan|show|wait|list|cancel sweep file",
 };
 /* clang-format on */

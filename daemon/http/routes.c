@@ -82,6 +82,8 @@ static const struct route routes[] = {
      "the verdict"},
     {"POST", "/v1/sweeps", handle_sweep_create, ROLE_SUBMIT, "", 201,
      "Start a sweep: jobs over values of some keys (header Idempotency-Key: as for jobs)"},
+    {"POST", "/v1/sweeps/plan", handle_sweep_plan, ROLE_READ, "", 200,
+     "What a sweep would run and take, before it starts: jobs, rungs, images, time, slot-hours, cost"},
     {"GET", "/v1/sweeps", handle_sweep_list, ROLE_READ, "after limit", 200,
      "Sweeps, newest first; after: ids below it"},
     {"GET", "/v1/sweeps/{id}", handle_sweep_show, ROLE_READ, "", 200,

@@ -144,7 +144,8 @@ route_handler handle_archive, handle_import;
 /* handlers/handle_compare.c */
 route_handler handle_compare;
 /* handlers/handle_sweeps.c */
-route_handler handle_sweep_create, handle_sweep_list, handle_sweep_show, handle_sweep_cancel;
+route_handler handle_sweep_create, handle_sweep_plan, handle_sweep_list, handle_sweep_show,
+    handle_sweep_cancel;
 /* handlers/handle_nodes.c */
 route_handler handle_nodes, handle_node, handle_node_report;
 /* handlers/handle_run_file.c */

@@ -224,9 +224,8 @@ static int sweep_count_images(struct job_manager *m, const json_t *d, struct sto
     return 0;
 }
 
-/* The document that was made of the request's, with its trials. */
-static int sweep_make(struct job_manager *m, json_t *d, const struct sweep_new *new,
-                      struct store_sweep *sweep, struct problems *problems, struct error *e)
+int sweep_make(struct job_manager *m, const json_t *d, const struct sweep_new *new,
+               struct store_sweep *sweep, struct problems *problems, struct error *e)
 {
     const char *name = json_string_value(json_object_get(d, "name"));
     int status = fill_trials(m, d, &new->permit, sweep, problems, e);
@@ -342,39 +341,58 @@ static bool sweep_is_transient(const struct error *e)
            e->code == ERR_INTERNAL || e->code == ERR_TOO_MANY;
 }
 
+struct plan *sweep_plan_trial(struct job_manager *m, const struct store_sweep *sweep,
+                              struct job_spec *spec, struct plan_inputs *inputs,
+                              struct problems *problems, struct error *e)
+{
+    struct job_cores cores = {0};
+    int status = job_share_cores(m, spec, &cores, problems);
+
+    inputs->train_images = sweep->train_images;
+    inputs->eval_images = sweep->eval_images;
+    if (status) {
+        error_set(e, (enum error_code) - status, "%s", problems->items[0].message);
+        return NULL;
+    }
+    job_cores_tell(&cores, inputs);
+    if (inputs->speed.samples == 0 && measure_speed(m->store, spec, m->slots, &inputs->speed, e))
+        return NULL;
+    plan_inputs_share_out(spec, inputs);
+    struct plan *plan = plan_make(spec, inputs, problems);
+    inputs->workers = NULL; /* was of cores */
+    inputs->cores_source = NULL;
+    if (!plan)
+        error_set(e, ERR_INVALID, "%s",
+                  problems->count ? problems->items[0].message : "no plan can be made");
+    return plan;
+}
+
 static int submit_trial(struct job_manager *m, const struct store_sweep *sweep,
                         struct store_trial *t, struct error *e)
 {
     struct problems problems = {0};
-    struct plan_inputs inputs = {.train_images = sweep->train_images,
-                                 .eval_images = sweep->eval_images};
+    struct plan_inputs inputs = {0};
     json_t *document = json_loads(t->spec, 0, NULL);
     struct job_spec *spec = job_spec_parse(document, preset_lookup, NULL, &problems, NULL);
     struct plan *plan = NULL;
-    struct job_cores cores = {0};
     char key[64];
-    int status = spec ? job_share_cores(m, spec, &cores, &problems) : 0;
+    int status = 0;
 
-    if (status)
-        error_set(e, (enum error_code) - status, "%s", problems.items[0].message);
-    job_cores_tell(&cores, &inputs);
-    if (spec && !status)
-        status = measure_speed(m->store, spec, m->slots, &inputs.speed, e);
     /* A client's key cannot begin so (request_key): these are the sweeps' own. */
     snprintf(key, sizeof key, SWEEP_KEY_MARK "sweep-%lld-%lld-%lld", (long long)sweep->id,
              (long long)t->rung, (long long)t->number);
     if (spec)
-        plan_inputs_share_out(spec, &inputs);
-    if (spec && !status)
-        plan = plan_make(spec, &inputs, &problems);
+        plan = sweep_plan_trial(m, sweep, spec, &inputs, &problems, e);
+    else
+        error_set(e, ERR_INVALID, "%s",
+                  problems.count ? problems.items[0].message : "no plan can be made");
     if (plan) {
         char who[32];
         snprintf(who, sizeof who, "sweep %lld", (long long)sweep->id);
         struct job_submission submission = {spec, plan, key, "sweep", who};
         status = job_submit(m, &submission, &t->job_id, NULL, e);
-    } else if (!status) {
-        status = error_set(e, ERR_INVALID, "%s",
-                           problems.count ? problems.items[0].message : "no plan can be made");
+    } else {
+        status = -(int)e->code;
     }
     set_state(t, "submitted");
     if (status && !sweep_is_transient(e)) {

@@ -19,6 +19,7 @@
 #ifndef TRAIND_DAEMON_SWEEP_SWEEP_H
 #define TRAIND_DAEMON_SWEEP_SWEEP_H
 
+#include "common/plan/plan.h"
 #include "daemon/job/job.h"
 
 #define SWEEP_TRIALS_MAX   1000
@@ -45,6 +46,11 @@ struct sweep_new {
 int sweep_create(struct job_manager *m, const struct sweep_new *new, struct problems *problems,
                  int64_t *id, bool *existed, struct error *e);
 
+/* What the sweep of a document would run and take, as the API tells it (NULL with
+ * *problems or *e): jobs, rungs, images, time, slot-hours, cost. Starts nothing. Thread-safe. */
+json_t *sweep_preview(struct job_manager *m, const struct sweep_new *new,
+                      const struct plan_prices *prices, struct problems *problems, struct error *e);
+
 /* Ends it and cancels its jobs, asked by somebody (NULL: nobody was named). ERR_NOT_FOUND,
  * ERR_CONFLICT. Thread-safe. */
 int sweep_cancel(struct job_manager *m, int64_t id, const char *by, struct error *e);
@@ -63,6 +69,17 @@ json_t *sweep_to_json(const struct store_sweep *sweep);
 typedef int sweep_visit(struct job_manager *m, struct store_sweep *sweep, const json_t *document,
                         struct error *e);
 void sweeps_visit_running(struct job_manager *m, sweep_visit *visit);
+
+/* Inside: what a checked document makes: its trials of the first rung, with what is wrong with any
+ * of them, and the counted images. Clear *sweep with store_sweep_clear. */
+int sweep_make(struct job_manager *m, const json_t *document, const struct sweep_new *new,
+               struct store_sweep *sweep, struct problems *problems, struct error *e);
+
+/* Inside: the plan of a trial, as it would be submitted now, or NULL and *e. Of *inputs the caller
+ * may set prices, and a speed where it knows one that was not measured. */
+struct plan *sweep_plan_trial(struct job_manager *m, const struct store_sweep *sweep,
+                              struct job_spec *spec, struct plan_inputs *inputs,
+                              struct problems *problems, struct error *e);
 
 /* sweep_document.c, inside. A document with its defaults, or NULL with problems. */
 json_t *sweep_document_check(const json_t *document, struct problems *problems);

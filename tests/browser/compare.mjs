@@ -154,6 +154,10 @@ async function starting(page) {
   await editor.fill(text(document));
   await page.getByText("7 jobs in all, 2 at a time.").waitFor();
   ok(true, "sweep: says how many jobs it is");
+  const cost = page.locator(".sweep-cost");
+  await until("its cost", async () => /7 for 4 points/.test(await cost.textContent())).catch(() => {});
+  ok(/7 for 4 points.*to train on.*Time/s.test(await cost.textContent()), "sweep: and what it takes", await cost.textContent());
+  same(await cost.locator("tbody tr").count(), 3, "sweep: by rung");
   await page.getByRole("button", { name: "Start the sweep" }).click();
   await page.getByRole("heading", { name: "rates" }).waitFor();
   same((await api("/v1/sweeps")).sweeps.length, 1, "sweep: one is started");

@@ -6,6 +6,7 @@ import { h, notice, say, show } from "../dom.js";
 import { fieldsOf, keyWords, pretty, sparse, valueAt, withValue } from "../job_document.js";
 import { watch } from "../live.js";
 import { sweepForm } from "../sweep_form.js";
+import { sweepPlan } from "../sweep_plan.js";
 import { trialsOf } from "../sweeps.js";
 
 const BASE = { data: { train: "synthetic", train_images: 512 }, model: { arch: "resnet18", image_size: 32, classes: 10 }, batch_per_worker: 8, steps: 16, checkpoint: { disable: true } };
@@ -37,7 +38,7 @@ function build(main, fields, base, first) {
     editor.set(pretty(withValue(withValue(document, pointer, undefined), meant, valueAt(document, pointer))));
     editor.read();
   } });
-  const curl = codeBox("curl", "the curl line");
+  const curl = codeBox("curl", "the curl line"), cost = sweepPlan();
   const form = sweepForm(fields, (now) => {
     editor.set(pretty(now));
     editor.read();
@@ -51,6 +52,7 @@ function build(main, fields, base, first) {
     const count = now && trialsOf(now);
     say(told, !now ? "" : count ? `${count} ${count === 1 ? "job" : "jobs"} in all, ${now.concurrency ?? 1} at a time.` : "");
     curl.set(now ? curlCommand(pretty(now), "/v1/sweeps") : "");
+    cost.ask(now);
     if (now) sessionStorage.setItem("traind-sweep-draft", pretty(now));
   };
   const editor = jsonEditor({ id: "sweep-json", title: "JSON", what: "A sweep", rows: 16, typed });
@@ -76,20 +78,22 @@ function build(main, fields, base, first) {
     h("div", { class: "submit" }, h("div", { class: "submit-form" }, form.element, h("section", { class: "card" }, editor.element)),
       h("div", { class: "submit-side" }, h("section", { class: "card" }, h("h2", {}, "Begin with"), h("ul", { class: "examples" }, ...EXAMPLES.map(example)),
         h("p", { class: "help" }, "“base” is a job; “parameters” are its keys with the values to try. “metric” is top1, top5, loss, images_per_sec or ttt_seconds.")),
-      trouble.element, h("div", { class: "submit-bar" }, failure, button, told), h("section", { class: "card codes" }, curl.element))));
+      trouble.element, cost.element, h("div", { class: "submit-bar" }, failure, button, told), h("section", { class: "card codes" }, curl.element))));
   editor.set(first ?? pretty(EXAMPLES[0][2](base)));
   editor.read();
+  return cost;
 }
 
 export function mount(main, { query, heading }) {
   heading("New sweep");
+  let cost;
   const abort = new AbortController(), from = query.get("from"), base = query.get("base"), wait = notice("Loading…");
   main.append(wait);
   const watching = watch(async (signal) => {
     if (wait.isConnected) {
       const fields = fieldsOf(await get("/v1/schema/job", signal));
       const [job, sweep] = await Promise.all([baseOf(base, fields, signal), from ? get(`/v1/sweeps/${encodeURIComponent(from)}`, signal) : null]);
-      if (!abort.signal.aborted) build(main, fields, sweep?.document.base ?? job, sweep ? pretty(sweep.document) : base ? null : sessionStorage.getItem("traind-sweep-draft"));
+      if (!abort.signal.aborted) cost = build(main, fields, sweep?.document.base ?? job, sweep ? pretty(sweep.document) : base ? null : sessionStorage.getItem("traind-sweep-draft"));
     } else await get("/healthz", signal);
     return 5000;
   }, { periodMs: 2000, done: (error) => {
@@ -98,6 +102,7 @@ export function mount(main, { query, heading }) {
   } });
   return { unmount: () => {
     abort.abort();
+    cost?.stop();
     watching.stop();
   } };
 }

@@ -2,6 +2,7 @@
 #include "common/json.h"
 #include "daemon/http/access/auth.h"
 #include "daemon/http/access/permit.h"
+#include "daemon/http/handlers/job_json.h"
 #include "daemon/http/routes.h"
 #include "daemon/sweep/sweep.h"
 
@@ -48,19 +49,43 @@ static int sweeps_create(const struct request *q, const struct sweep_new *new, s
     return status;
 }
 
+/* The body; NULL: there is none, or it is no document. */
+static json_t *sweeps_document(const struct request *q, struct error *e)
+{
+    if (q->body_bytes > 0)
+        return json_document_parse(q->body, q->body_bytes, e);
+    error_set(e, ERR_USAGE,
+              "send a sweep as the body: {\"base\": {...}, \"parameters\": {\"lr.base\": "
+              "[0.1, 0.2]}}");
+    return NULL;
+}
+
+int handle_sweep_plan(const struct request *q, struct reply *r, struct error *e)
+{
+    struct plan_prices prices = job_prices(q->config);
+    struct problems problems = {0};
+    json_t *document = sweeps_document(q, e);
+
+    if (!document)
+        return -(int)e->code;
+    const struct sweep_new new = {
+        .document = document, .permit = {sweeps_permit, q}
+    };
+    json_t *preview = sweep_preview(q->app->jobs, &new, &prices, &problems, e);
+    int status = preview          ? reply_json(r, 200, preview, e)
+                 : problems.count ? reply_refusal(r, ERR_INVALID, &problems)
+                                  : -(int)e->code;
+    json_decref(document);
+    problems_clear(&problems);
+    return status;
+}
+
 int handle_sweep_create(const struct request *q, struct reply *r, struct error *e)
 {
     char digest[DIGEST_BYTES];
+    json_t *document;
 
-    if (q->body_bytes == 0)
-        return error_set(
-            e, ERR_USAGE,
-            "send a sweep as the body: {\"base\": {...}, \"parameters\": {\"lr.base\": "
-            "[0.1, 0.2]}}");
-    if (request_key(q, digest, e))
-        return -(int)e->code;
-    json_t *document = json_document_parse(q->body, q->body_bytes, e);
-    if (!document)
+    if ((q->body_bytes > 0 && request_key(q, digest, e)) || !(document = sweeps_document(q, e)))
         return -(int)e->code;
     const struct sweep_new new = {
         document, {sweeps_permit,      q     },

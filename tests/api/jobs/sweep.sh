@@ -97,6 +97,45 @@ like "$("$top_builddir/trainctl" --server "$url" sweep list)" '^ *3 .*cancelled'
 is $? 130 "trainctl sweep wait of a cancelled one: 130"
 is "$("$top_builddir/trainctl" --server "$url" --json sweep cancel 2 2>/dev/null; echo $?)" 1 "trainctl sweep cancel of an ended one fails"
 
+# ------------------------------------------------------------------ its cost before it starts
+
+speed() { # SIZE SECONDS: of an image
+    call -d "{\"key\": \"resnet18-imagenet-$1-fp32-t1-w0.25\", \"cpu\": $(sed -n 's/^model name[^:]*: *//p' /proc/cpuinfo | head -1 | jq -R .), \"image_seconds\": $2,
+        \"update_seconds\": 0, \"exchange_seconds\": 0, \"workers\": 1, \"batch\": 4}" /v1/speeds
+    want 201 "a speed at $1 pixels is known"
+}
+plan() { # MORE
+    call -d "$(jq -n --argjson base "$base" "{base: \$base, metric: \"loss\"} + $1")" /v1/sweeps/plan
+}
+jobs_before=$(sql 'select count(*) from job')
+plan '{parameters: {"/lr/base": [0.1, 0.2, 0.3]}} | .base.model.image_size = 96 | .base.steps = 10'
+want 200 "a sweep is planned"
+json '[.points, .jobs, .images, .jobs_without_speed, .seconds.value, .rungs[0].side_by_side] | tojson' '[3,3,120,3,null,1]' "what it runs is known, its time is not"
+like "$(jq -r '.warnings[0]' <<<"$body")" '^no speed is known yet of 3 of 3 jobs \(resnet18-imagenet-96-fp32-t1-w0.25\)' "and it says what is missing"
+speed 96 0.5
+plan '{parameters: {"/lr/base": [0.1, 0.2, 0.3]}, concurrency: 9} | .base.model.image_size = 96 | .base.steps = 10'
+json '[.jobs_without_speed, .seconds.value, .rungs[0].side_by_side, (.slot_hours.value * 3600 | round), .cost.value, .warnings] | tojson' '[0,40,2,60,null,[]]' \
+    "with a speed it is: 3 jobs of 40 images, on two slots, and no price"
+plan '{parameters: {"/model/image_size": [96, 192]}} | .base.steps = 10'
+like "$(jq -r '.warnings[0]' <<<"$body")" 'derived.*\(192 from 96\)' "a size that was not measured borrows the speed of another"
+json '.jobs_without_speed == 0 and .seconds.value > 90 and .seconds.value < 110' true "by its computation: four times as long"
+plan '{parameters: {"/lr/base": {min: 0.1, max: 1}}, method: "halving", samples: 4, budget: {key: "steps", min: 2, max: 8, eta: 2}} | .base.model.image_size = 96'
+json '[.jobs, .images, .seconds.value, (.rungs | map([.rung, .budget, .jobs, .images, .seconds.value]))] | tojson' \
+    '[7,96,48,[[0,2,4,32,16],[1,4,2,32,16],[2,8,1,32,16]]]' "halving by rungs"
+json '.seconds.low < 40 and .seconds.high >= 48' true "which may stop losers earlier"
+plan '{parameters: {"/steps": [10, 20]}, method: "random", samples: 3, sampling: "random"} | .base.model.image_size = {"from": 64, "to": 96, "ramp": [1, 2], "multiple": 32}'
+want 200 "a schedule of sizes is planned too"
+plan '{parameters: {"/lr/bse": [1]}}'
+json '.errors[0] | [.pointer, .suggestion] | tojson' '["/parameters/~1lr~1bse","/lr/base"]' "what would be refused is refused"
+call -d '' /v1/sweeps/plan
+refused 400 usage 'send a sweep as the body' "nothing is refused"
+is "$(sql 'select count(*) from job')" "$jobs_before" "nothing was started"
+jq -n --argjson base "$base" '{name: "cost", base: ($base | .model.image_size = 96), metric: "loss", parameters: {"lr.base": [0.1, 0.2]}}' >"$work/cost.json"
+like "$("$top_builddir/trainctl" --server "$url" sweep plan "$work/cost.json" | tr '\n' ' ')" \
+    '^sweep cost: 2 points, 2 jobs, 16 images to train on, 0 to evaluate .* 0 +- +2 +1 +16 +8.0 s +0.002222 +time +8.0 s, between 7.4 s and 8.6 s, if no other job is in the way slot-hours +0.002222, between ' \
+    "trainctl sweep plan tells it"
+like "$("$top_builddir/trainctl" --server "$url" sweep plan 2>&1)" 'of which document\? trainctl sweep plan FILE' "of which"
+
 # ------------------------------------------------------------------ all wrong points; once only; pages
 
 sweep '{parameters: {"/lr/base": [0.1, -1], "/optimizer/momentum": [0.9, 2]}}'

@@ -1,0 +1,398 @@
+/* What a sweep would run and take, before it starts. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/job/job_document.h"
+#include "common/job/preset.h"
+#include "common/json.h"
+#include "common/needed.h"
+#include "common/net/arch.h"
+#include "common/plan/decimal.h"
+#include "common/run/speed.h"
+#include "daemon/job/inside.h"
+#include "daemon/job/measure.h"
+#include "daemon/job/queue/size.h"
+#include "daemon/sweep/sweep.h"
+#include "daemon/sweep/sweep_cost.h"
+
+/* Of a rung above the first, so many points are planned, spread over all: which of them it gets is
+ * not known, and a thousand plans a rung would take seconds. */
+#define POINTS_PLANNED 100
+#define KEYS_TOLD      3
+
+/* A speed that was measured; one of other sizes of images is made of it. */
+struct known_speed {
+    char key[SPEED_KEY_BYTES]; /* as of images of size 0 */
+    int64_t image_size;
+    double macs; /* of an image */
+    struct plan_speed speed;
+};
+
+struct preview {
+    struct job_manager *m;
+    const struct store_sweep *sweep;
+    const json_t *document;
+    struct plan_prices prices;
+    struct known_speed *speeds; /* each once */
+    size_t speed_count;
+    json_t *unknown; /* keys without a speed, each with its workers */
+    json_t *derived; /* sizes of images whose speed is derived from another's */
+    json_t *rungs;
+    struct sweep_cost sum; /* of all rungs, as what follows */
+    struct plan_band elapsed;
+    double images, evaluated;
+    int64_t jobs, jobs_unknown;
+};
+
+/* What the points of a rung come to. */
+struct rung_points {
+    struct sweep_cost *costs;
+    size_t count;
+    size_t unknown;
+    double images, evaluated; /* of all points */
+    int64_t slots;            /* of the largest job; 0: they take none of this machine */
+};
+
+/* ---- speeds */
+
+static double macs_of(const struct job_spec *spec)
+{
+    struct arch_shape shape = arch_shape_of(spec);
+
+    return arch_forward_macs(&shape);
+}
+
+/* The key without the size of the images. */
+static void key_of_any_size(const struct job_spec *spec, int64_t slots, char key[SPEED_KEY_BYTES])
+{
+    struct job_spec any = *spec; /* borrows */
+
+    any.model.image_size = 0;
+    speed_key(&any, job_threads(spec, slots), key);
+}
+
+static const struct known_speed *find_speed(const struct preview *p, const char *key, int64_t size)
+{
+    const struct known_speed *found = NULL;
+
+    for (size_t i = 0; i < p->speed_count; i++) {
+        const struct known_speed *one = &p->speeds[i];
+        if (strcmp(one->key, key) != 0)
+            continue;
+        if (!found || llabs(one->image_size - size) < llabs(found->image_size - size))
+            found = one;
+    }
+    return found;
+}
+
+/* The speeds that were measured of any point, so that points of other sizes can borrow them. */
+static int preview_collect(struct preview *p, const struct job_spec *spec, struct error *e)
+{
+    struct known_speed one = {.image_size = spec->model.image_size, .macs = macs_of(spec)};
+    key_of_any_size(spec, p->m->slots, one.key);
+    const struct known_speed *same = find_speed(p, one.key, one.image_size);
+
+    if (same && same->image_size == one.image_size)
+        return 0;
+    int status = measure_speed(p->m->store, spec, p->m->slots, &one.speed, e);
+    if (!status && one.speed.samples > 0)
+        p->speeds[p->speed_count++] = one;
+    return status;
+}
+
+/* By the arithmetic of an image; no speed where none of any size is known. */
+static struct plan_speed borrowed_speed(struct preview *p, const struct job_spec *spec)
+{
+    struct plan_speed speed = {0};
+    char key[SPEED_KEY_BYTES], words[64];
+
+    key_of_any_size(spec, p->m->slots, key);
+    const struct known_speed *known = find_speed(p, key, spec->model.image_size);
+    if (!known || known->image_size == spec->model.image_size)
+        return speed; /* that one is measured with the workers of the job itself */
+    speed = known->speed;
+    speed.image_seconds *= macs_of(spec) / known->macs;
+    snprintf(words, sizeof words, "%lld from %lld", (long long)spec->model.image_size,
+             (long long)known->image_size);
+    json_object_set_new(p->derived, words, json_true());
+    return speed;
+}
+
+static void note_unknown(struct preview *p, const struct job_spec *spec)
+{
+    char key[SPEED_KEY_BYTES];
+
+    speed_key(spec, job_threads(spec, p->m->slots), key);
+    json_object_set_new(p->unknown, key, json_true());
+}
+
+/* ---- a point */
+
+static struct plan_band times(const struct plan_band *band, double factor)
+{
+    return (struct plan_band){band->value * factor, band->low * factor, band->high * factor};
+}
+
+/* Slots of this machine, or as many cores of the job's others. */
+static double slots_of(const struct job_spec *spec, int64_t total)
+{
+    int64_t here = spec->cluster.launcher == JOB_LAUNCHER_LOCAL ? job_slots_needed(spec, total) : 0;
+
+    return here > 0 ? (double)here
+                    : (double)(spec->cluster.nodes * spec->cluster.workers_per_node *
+                               job_threads(spec, total));
+}
+
+static void take_cost(const struct preview *p, const struct job_spec *spec, const struct plan *plan,
+                      struct sweep_cost *cost)
+{
+    static const struct plan_band not_known = {NAN, NAN, NAN};
+    const struct plan_predicted *predicted = &plan->predicted;
+
+    for (int i = 0; i < SWEEP_AMOUNTS; i++)
+        cost->of[i] = not_known;
+    if (!predicted->known)
+        return;
+    cost->of[SWEEP_SECONDS] = predicted->ttt_seconds;
+    cost->of[SWEEP_SLOT_HOURS] = times(&predicted->ttt_seconds, slots_of(spec, p->m->slots) / 3600);
+    cost->of[SWEEP_NODE_HOURS] = predicted->node_hours;
+    cost->of[SWEEP_KWH] = predicted->kwh;
+    cost->of[SWEEP_COST] = predicted->cost;
+}
+
+static struct job_spec *point_spec(const struct preview *p, int64_t number, int64_t rung)
+{
+    struct problems ignored = {0};
+    json_t *point = sweep_point(p->document, number);
+    json_t *job = sweep_job(p->document, point, rung);
+    struct job_spec *spec = job_spec_parse(job, preset_lookup, NULL, &ignored, NULL);
+
+    json_decref(point);
+    json_decref(job);
+    problems_clear(&ignored);
+    return spec;
+}
+
+static int preview_point(struct preview *p, int64_t number, int64_t rung, struct rung_points *all,
+                         struct error *e)
+{
+    struct job_spec *spec = point_spec(p, number, rung);
+    struct problems problems = {0};
+
+    if (!spec)
+        return error_set(e, ERR_INTERNAL, "point %lld of the sweep is no job", (long long)number);
+    struct plan_inputs inputs = {.prices = p->prices,
+                                 .node_share = job_node_share(spec, p->m->slots),
+                                 .speed = borrowed_speed(p, spec)};
+    struct plan *plan = sweep_plan_trial(p->m, p->sweep, spec, &inputs, &problems, e);
+    if (plan) {
+        int64_t slots =
+            spec->cluster.launcher == JOB_LAUNCHER_LOCAL ? job_slots_needed(spec, p->m->slots) : 0;
+        all->slots = slots > all->slots ? slots : all->slots;
+        all->images += (double)plan->train_steps * (double)plan->global_batch;
+        all->evaluated += (double)plan->eval_images * (double)plan_evaluations(plan, spec);
+        take_cost(p, spec, plan, &all->costs[all->count++]);
+        if (!plan->predicted.known)
+            note_unknown(p, spec);
+        all->unknown += !plan->predicted.known;
+    }
+    problems_clear(&problems);
+    job_spec_destroy(spec);
+    int status = plan ? 0 : -(int)e->code;
+    plan_destroy(plan);
+    return status;
+}
+
+/* ---- a rung */
+
+/* How many of its jobs run side by side, on a machine without others. */
+static int64_t side_by_side(const struct preview *p, int64_t slots)
+{
+    int64_t most = json_get_integer(p->document, "concurrency", 1);
+    int64_t cap = manager_limits(p->m).caps.slots;
+    int64_t total = cap > 0 && cap < p->m->slots ? cap : p->m->slots;
+
+    if (slots > 0 && total / slots < most)
+        most = total / slots;
+    return most > 0 ? most : 1;
+}
+
+static struct sweep_rung rung_of(const struct preview *p, int64_t jobs, int64_t slots)
+{
+    const json_t *stop = json_object_get(p->document, "early_stop");
+    const char *rule = json_get_text(stop, "rule", "none");
+    double eta = json_get_number(json_object_get(p->document, "budget"), "eta", 1);
+    int64_t least = json_get_integer(stop, "least", 1);
+    int64_t whole = strcmp(rule, "none") == 0   ? jobs
+                    : strcmp(rule, "rung") == 0 ? (int64_t)ceil((double)jobs / eta)
+                                                : (jobs + 1) / 2;
+
+    whole = whole > least ? whole : least; /* to be compared with */
+    return (struct sweep_rung){jobs, whole < jobs ? whole : jobs, json_get_number(stop, "from", 1),
+                               side_by_side(p, slots)};
+}
+
+static json_t *band_json(const struct plan_band *band)
+{
+    return plan_band_to_json(!isnan(band->value), band);
+}
+
+static void add_band(struct plan_band *sum, const struct plan_band *more)
+{
+    sum->value += more->value;
+    sum->low += more->low;
+    sum->high += more->high;
+}
+
+/* Images are those of average points where not all run. */
+static void preview_add_rung(struct preview *p, int64_t rung, int64_t jobs,
+                             const struct rung_points *points)
+{
+    struct sweep_rung of = rung_of(p, jobs, points->slots);
+    double share = (double)jobs / (double)points->count, budget = sweep_budget(p->document, rung);
+    struct plan_band elapsed;
+    struct sweep_cost sum;
+
+    sweep_rung_cost(points->costs, points->count, &of, &sum, &elapsed);
+    json_array_append_new(
+        p->rungs,
+        json_pack("{s:I, s:o, s:I, s:I, s:I, s:I, s:o, s:o}", "rung", (json_int_t)rung, "budget",
+                  budget > 0 ? json_real(plan_decimal(budget)) : json_null(), "jobs",
+                  (json_int_t)jobs, "side_by_side", (json_int_t)of.together, "images",
+                  (json_int_t)llround(points->images * share), "evaluated_images",
+                  (json_int_t)llround(points->evaluated * share), "seconds", band_json(&elapsed),
+                  "slot_hours", band_json(&sum.of[SWEEP_SLOT_HOURS])));
+    for (int i = 0; i < SWEEP_AMOUNTS; i++)
+        add_band(&p->sum.of[i], &sum.of[i]);
+    add_band(&p->elapsed, &elapsed);
+    p->images += points->images * share;
+    p->evaluated += points->evaluated * share;
+    p->jobs += jobs;
+    p->jobs_unknown += (int64_t)ceil((double)points->unknown * share - 1e-9);
+}
+
+static int preview_rung(struct preview *p, int64_t rung, int64_t jobs, struct error *e)
+{
+    int64_t points = (int64_t)p->sweep->count;
+    int64_t planned = rung > 0 && points > POINTS_PLANNED ? POINTS_PLANNED : points;
+    struct rung_points all = {.costs = needed(calloc((size_t)points, sizeof *all.costs))};
+    int status = 0;
+
+    planned = planned > jobs ? planned : jobs;
+    for (int64_t i = 0; !status && i < planned; i++)
+        status = preview_point(p, i * points / planned, rung, &all, e);
+    if (!status)
+        preview_add_rung(p, rung, jobs, &all);
+    free(all.costs);
+    return status;
+}
+
+/* ---- all of it */
+
+static int preview_rungs(struct preview *p, struct error *e)
+{
+    int64_t points = (int64_t)p->sweep->count, jobs = points;
+    double eta = json_get_number(json_object_get(p->document, "budget"), "eta", 1);
+    int status = 0;
+
+    for (int64_t i = 0; !status && i < points; i++) {
+        struct job_spec *spec = point_spec(p, i, 0);
+        status = spec ? preview_collect(p, spec, e) : 0;
+        job_spec_destroy(spec);
+    }
+    for (int64_t rung = 0; !status && (rung == 0 || sweep_budget(p->document, rung) > 0); rung++) {
+        status = preview_rung(p, rung, jobs, e);
+        jobs = (int64_t)ceil((double)jobs / eta);
+    }
+    return status;
+}
+
+/* The keys of an object as words: "a, b, c and 4 more". */
+static void list_words(const json_t *object, char *text, size_t bytes)
+{
+    size_t used = 0, told = 0, count = json_object_size(object);
+    const char *key;
+    json_t *value;
+
+    text[0] = '\0';
+    json_object_foreach ((json_t *)object, key, value) {
+        if (told == KEYS_TOLD || used >= bytes)
+            break;
+        used += (size_t)snprintf(text + used, bytes - used, "%s%s", told++ ? ", " : "", key);
+    }
+    if (count > told && used < bytes)
+        snprintf(text + used, bytes - used, " and %zu more", count - told);
+}
+
+static json_t *preview_warnings(const struct preview *p)
+{
+    json_t *warnings = json_array();
+    char words[4 * SPEED_KEY_BYTES];
+
+    if (json_object_size(p->unknown) > 0) {
+        list_words(p->unknown, words, sizeof words);
+        json_array_append_new(
+            warnings,
+            json_sprintf("no speed is known yet of %lld of %lld jobs (%s): time and cost are known "
+                         "once a job like them has ended, or trainctl scale --weak has measured it",
+                         (long long)p->jobs_unknown, (long long)p->jobs, words));
+    }
+    if (json_object_size(p->derived) > 0) {
+        list_words(p->derived, words, sizeof words);
+        json_array_append_new(
+            warnings, json_sprintf("some image sizes have not been measured: their speed is "
+                                   "derived from that of another size by the computation of an "
+                                   "image (%s)",
+                                   words));
+    }
+    return warnings;
+}
+
+static json_t *preview_to_json(struct preview *p)
+{
+    return json_pack(
+        "{s:s?, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:s?, s:O, s:o}", "name",
+        p->sweep->name, "points", (json_int_t)p->sweep->count, "jobs", (json_int_t)p->jobs,
+        "jobs_without_speed", (json_int_t)p->jobs_unknown, "images", (json_int_t)llround(p->images),
+        "evaluated_images", (json_int_t)llround(p->evaluated), "seconds", band_json(&p->elapsed),
+        "slot_hours", band_json(&p->sum.of[SWEEP_SLOT_HOURS]), "node_hours",
+        band_json(&p->sum.of[SWEEP_NODE_HOURS]), "kwh", band_json(&p->sum.of[SWEEP_KWH]), "cost",
+        band_json(&p->sum.of[SWEEP_COST]), "currency", p->prices.currency, "rungs", p->rungs,
+        "warnings", preview_warnings(p));
+}
+
+static json_t *preview_make(struct preview *p, struct error *e)
+{
+    json_t *answer = NULL;
+
+    p->speeds = needed(calloc(p->sweep->count, sizeof *p->speeds));
+    p->unknown = json_object();
+    p->derived = json_object();
+    p->rungs = json_array();
+    if (preview_rungs(p, e) == 0)
+        answer = needed(preview_to_json(p));
+    json_decref(p->rungs);
+    json_decref(p->derived);
+    json_decref(p->unknown);
+    free(p->speeds);
+    return answer;
+}
+
+json_t *sweep_preview(struct job_manager *m, const struct sweep_new *new,
+                      const struct plan_prices *prices, struct problems *problems, struct error *e)
+{
+    struct store_sweep sweep = {0};
+    json_t *d = sweep_document_check(new->document, problems), *answer = NULL;
+
+    if (!d)
+        return NULL;
+    if (sweep_make(m, d, new, &sweep, problems, e) == 0 && problems->count == 0) {
+        struct preview p = {.m = m, .sweep = &sweep, .document = d, .prices = *prices};
+        answer = preview_make(&p, e);
+    }
+    store_sweep_clear(&sweep);
+    json_decref(d);
+    return answer;
+}
