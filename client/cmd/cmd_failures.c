@@ -17,23 +17,25 @@ static const char *failures_restart_words(const json_t *rule)
 
 static void failures_print(const json_t *answer)
 {
-    static const char *const headings[] = {"LABEL", "COUNT", "RESTART", "DRAIN", "BY", "PATTERN"};
+    static const char *const headings[] = {"LABEL",  "COUNT", "RESTART", "DRAIN",
+                                           "NOTIFY", "BY",    "PATTERN"};
     struct libscols_table *table = table_create(1);
     char text[HUMAN_BYTES];
     const json_t *rule;
     size_t i;
 
     for (size_t c = 0; c < sizeof headings / sizeof headings[0]; c++)
-        table_column(table, headings[c], c == 1 ? TABLE_RIGHT : c == 5 ? TABLE_TRUNC : 0);
+        table_column(table, headings[c], c == 1 ? TABLE_RIGHT : c == 6 ? TABLE_TRUNC : 0);
     json_array_foreach (json_object_get(answer, "rules"), i, rule) {
         struct libscols_line *line = table_line(table);
         table_set(line, 0, json_get_text(rule, "label", ""));
         table_set(line, 1, human_count(text, sizeof text, json_get_integer(rule, "count", 0)));
         table_set(line, 2, failures_restart_words(rule));
         table_set(line, 3, json_get_text(rule, "drain", ""));
-        table_set(line, 4,
+        table_set(line, 4, json_is_true(json_object_get(rule, "notify")) ? "yes" : "-");
+        table_set(line, 5,
                   json_is_true(json_object_get(rule, "shipped")) ? "traind" : "failure_rules");
-        table_set(line, 5, json_get_text(rule, "pattern", ""));
+        table_set(line, 6, json_get_text(rule, "pattern", ""));
     }
     struct libscols_line *line = table_line(table);
     table_set(line, 0, "(none)");

@@ -340,7 +340,7 @@ static const struct job_option options[] = {
      HELP("Jobs with a higher priority start first; each point is worth an hour of waiting (priority_seconds of traind.conf).")},
     {"/notify", JOB_OPTION_NOTIFY, AT(notify), DEFAULT("[]"), .most = NOTICE_RULES_MAX,
      HELP("Who is told what becomes of the job: \"to\" is a URL that gets a POST request, or \"mailto:NAME@HOST\"; \"on\" lists succeeded, "
-          "failed, cancelled (these three by default), target_met, straggler, stalled, node_drained and sweep_done; \"format\" is json, or "
+          "failed, cancelled (these three by default), attempt_failed, target_met, straggler, stalled, node_drained and sweep_done; \"format\" is json, or "
           "text, which chat services take. Everyone who may read the job sees its targets.")},
 };
 

@@ -5,17 +5,20 @@
 static const struct {
     const char *name, *when;
 } kinds[NOTICE_KINDS] = {
-    [NOTICE_SUCCEEDED] = {"succeeded",    "a job has succeeded"                                                  },
-    [NOTICE_FAILED] = {"failed",       "a job has failed and is not restarted"                                },
-    [NOTICE_CANCELLED] = {"cancelled",    "a job was cancelled"                                                  },
+    [NOTICE_SUCCEEDED] = {"succeeded",      "a job has succeeded"                                                  },
+    [NOTICE_FAILED] = {"failed",         "a job has failed and is not restarted"                                },
+    [NOTICE_CANCELLED] = {"cancelled",      "a job was cancelled"                                                  },
+    [NOTICE_ATTEMPT_FAILED] =
+        {"attempt_failed",
+                          "an attempt of a job has failed, also one that is followed by a restart"                 },
     [NOTICE_TARGET_MET] = {"target_met",
-                          "an evaluation of a job reaches eval.target_top1 for the first time"                   },
-    [NOTICE_STRAGGLER] = {"straggler",    "a rank delays the others; once per attempt"                           },
-    [NOTICE_STALLED] = {"stalled",      "an attempt makes no progress; once per attempt"                       },
+                          "an evaluation of a job reaches eval.target_top1 for the first time"                     },
+    [NOTICE_STRAGGLER] = {"straggler",      "a rank delays the others; once per attempt"                           },
+    [NOTICE_STALLED] = {"stalled",        "an attempt makes no progress; once per attempt"                       },
     [NOTICE_NODE_DRAINED] =
-        {"node_drained", "a node is found unfit and drained, with the job on it if there is one"},
-    [NOTICE_SWEEP_DONE] = {"sweep_done",   "a sweep has ended"                                                    },
-    [NOTICE_TEST] = {"test",         "somebody asked for it by trainctl notify test"                        },
+        {"node_drained",   "a node is found unfit and drained, with the job on it if there is one"},
+    [NOTICE_SWEEP_DONE] = {"sweep_done",     "a sweep has ended"                                                    },
+    [NOTICE_TEST] = {"test",           "somebody asked for it by trainctl notify test"                        },
 };
 static const char *const formats[NOTICE_FORMATS] = {[NOTICE_JSON] = "json", [NOTICE_TEXT] = "text"};
 

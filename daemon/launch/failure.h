@@ -13,6 +13,8 @@
 #include <jansson.h>
 
 #include "common/job/job_state.h"
+#include "common/notify/kind.h"
+#include "common/notify/target.h"
 
 #define FAILURE_TEXT_BYTES 1024
 
@@ -70,6 +72,8 @@ struct verdict {
     char label[FAILURE_LABEL_BYTES];
     enum failure_again again;
     enum failure_drain drain;
+    char notify[NOTICE_TARGET_BYTES]; /* who is told of it; "": nobody by a rule */
+    enum notice_format notify_format;
     char phase[32];      /* start, data, train, evaluate, checkpoint; "": not known */
     char lines[3 * 256]; /* the last lines of the log, separated by newlines */
 };

@@ -17,6 +17,8 @@ struct failure_rule {
     char label[FAILURE_LABEL_BYTES];
     enum failure_again again;
     enum failure_drain drain;
+    char *notify; /* the target that is told; NULL: none */
+    enum notice_format notify_format;
     char *text; /* of the pattern */
     regex_t pattern;
     bool shipped;
@@ -68,13 +70,44 @@ static int rules_bad_action(const char *word, struct error *e)
         suggest_offer(&nearest, rules_actions[i].word);
     return error_set(e, ERR_USAGE,
                      "there is no action \"%.40s\"%s%s%s: the actions are restart, no-restart, "
-                     "drain and drain-unverified, with commas between, or -",
+                     "drain, drain-unverified, notify=TARGET and notify-text=TARGET, with commas "
+                     "between, or -",
                      word, nearest.best ? "; did you mean \"" : "",
                      nearest.best ? nearest.best : "", nearest.best ? "\"?" : "");
 }
 
+/* 1: it is an action of this kind; 0: it is none. */
+static int rules_take_notify(struct failure_rule *rule, const char *word, struct error *e)
+{
+    static const char *const prefixes[NOTICE_FORMATS] = {
+        [NOTICE_JSON] = "notify=", [NOTICE_TEXT] = "notify-text="};
+    struct notice_target target;
+    const char *why;
+
+    for (size_t i = 0; i < NOTICE_FORMATS; i++) {
+        const char *to = word + strlen(prefixes[i]);
+        if (strncmp(word, prefixes[i], strlen(prefixes[i])) != 0)
+            continue;
+        if (rule->notify)
+            return error_set(e, ERR_USAGE,
+                             "a rule tells one target: notify_rules with "
+                             "\"attempt_failed\" tells more of them");
+        if (!notice_target_parse(to, &target, &why))
+            return error_set(e, ERR_USAGE, "%.*s \"%.80s\" %s", (int)strlen(prefixes[i]) - 1,
+                             prefixes[i], to, why);
+        rule->notify = strdup(to);
+        rule->notify_format = (enum notice_format)i;
+        return rule->notify ? 1 : error_set(e, ERR_NO_MEMORY, "no memory for the failure rules");
+    }
+    return 0;
+}
+
 static int rules_take_action(struct failure_rule *rule, const char *word, struct error *e)
 {
+    int taken = rules_take_notify(rule, word, e);
+
+    if (taken)
+        return taken < 0 ? taken : 0;
     for (size_t i = 0; i < ACTION_COUNT; i++) {
         const struct rules_action *a = &rules_actions[i];
         if (strcmp(a->word, word) != 0)
@@ -90,7 +123,7 @@ static int rules_take_action(struct failure_rule *rule, const char *word, struct
 
 static int rules_read_actions(struct failure_rule *rule, const char *words, struct error *e)
 {
-    char word[64];
+    char word[NOTICE_TARGET_BYTES + 16];
 
     if (strcmp(words, "-") == 0)
         return 0;
@@ -184,8 +217,10 @@ static int rules_read_line(struct failure_rules *r, char *line, bool shipped, st
                          FAILURE_RULES_MAX);
     if (!actions)
         return error_set(e, ERR_USAGE, "the actions are missing: LABEL ACTIONS PATTERN");
-    if (rules_read_actions(&rule, actions, e) || rules_compile(&rule, rest ? rest : "", e))
+    if (rules_read_actions(&rule, actions, e) || rules_compile(&rule, rest ? rest : "", e)) {
+        free(rule.notify);
         return -(int)e->code;
+    }
     snprintf(rule.label, sizeof rule.label, "%s", label);
     r->items[r->count++] = rule;
     return 0;
@@ -263,6 +298,7 @@ void failure_rules_destroy(struct failure_rules *r)
     for (size_t i = 0; i < r->count; i++) {
         regfree(&r->items[i].pattern);
         free(r->items[i].text);
+        free(r->items[i].notify);
     }
     free(r);
 }
@@ -323,6 +359,8 @@ void failure_rules_apply(const struct failure_rules *r, const char *attempt_dir,
     memcpy(v->label, r->items[i].label, sizeof v->label);
     v->again = r->items[i].again;
     v->drain = r->items[i].drain;
+    snprintf(v->notify, sizeof v->notify, "%s", r->items[i].notify ? r->items[i].notify : "");
+    v->notify_format = r->items[i].notify_format;
 }
 
 /* ---------------------------------------------------------------- counting and telling */
@@ -360,10 +398,11 @@ json_t *failure_rules_to_json(const struct failure_rules *r, int64_t *unlabelled
     for (size_t i = 0; i < r->count; i++) {
         const struct failure_rule *rule = &r->items[i];
         json_t *restart = rule->again ? json_boolean(rule->again == FAILURE_AGAIN) : json_null();
-        json_array_append_new(list, json_pack("{s:s, s:o, s:s, s:s, s:b, s:I}", "label",
-                                              rule->label, "restart", restart, "drain",
-                                              drains[rule->drain], "pattern", rule->text, "shipped",
-                                              rule->shipped, "count", (json_int_t)rule->count));
+        json_array_append_new(list,
+                              json_pack("{s:s, s:o, s:s, s:b, s:s, s:b, s:I}", "label", rule->label,
+                                        "restart", restart, "drain", drains[rule->drain], "notify",
+                                        rule->notify != NULL, "pattern", rule->text, "shipped",
+                                        rule->shipped, "count", (json_int_t)rule->count));
     }
     *unlabelled = r->unlabelled;
     return list;

@@ -5,7 +5,8 @@
  *     out-of-memory    no-restart    Out of memory|Cannot allocate memory
  *
  * label is 1 to 32 lower-case letters, digits and hyphens; actions are words with commas between,
- * or "-" for none; pattern is a POSIX extended regular expression up to the end of the line. The
+ * of restart, no-restart, drain, drain-unverified, notify=TARGET and notify-text=TARGET, or "-" for
+ * none; pattern is a POSIX extended regular expression up to the end of the line. The
  * first rule that fits the reason of the failure, else a line of the log, counts. traind's own
  * rules stand behind those of the file, which replaces those with its labels. traind.conf(5),
  * FAILURE RULES.

@@ -11,7 +11,7 @@
 #include "daemon/store/node.h"
 #include "daemon/store/sql.h"
 
-#define TOLD_MAX (NOTICE_RULES_MAX + NOTICE_RULES_FILE_MAX)
+#define TOLD_MAX (1 + NOTICE_RULES_MAX + NOTICE_RULES_FILE_MAX)
 
 /* One thing that happened, and those who are told of it. */
 struct raising {
@@ -20,8 +20,9 @@ struct raising {
     const struct notice_settings *settings;
     struct body_subject subject;
     struct body_parts parts;
-    char key[128]; /* what happened: the same when it is told again */
-    json_t *body;  /* NULL: nobody wanted it yet */
+    const struct notice_rule *tell; /* by a failure rule; NULL: none */
+    char key[128];                  /* what happened: the same when it is told again */
+    json_t *body;                   /* NULL: nobody wanted it yet */
     int *raised;
 };
 
@@ -77,6 +78,10 @@ static int raise_to_all(struct raising *r, struct error *e)
     size_t count = 0;
     int status = 0;
 
+    if (r->tell) {
+        told[count++] = r->tell;
+        status = raise_add(r, r->tell, true, e);
+    }
     raise_read_own(r->subject.notify, &own);
     for (size_t i = 0; i < own.count + rules->count && !status; i++) {
         const struct notice_admin_rule *admin = i < own.count ? NULL : &rules->items[i - own.count];
@@ -106,6 +111,17 @@ static void raise_end(struct raising *r, const struct store_fact *f)
     r->parts.reason = f->change->reason;
     snprintf(r->key, sizeof r->key, "job %lld attempt %lld at %.6f", (long long)f->id,
              (long long)r->subject.attempt, f->t);
+}
+
+static void raise_failure(struct raising *r, const struct store_fact *f)
+{
+    r->parts.kind = NOTICE_ATTEMPT_FAILED;
+    r->parts.job_id = f->id;
+    r->parts.event = f->body;
+    r->parts.reason = json_get_text(f->body, "reason", NULL);
+    r->tell = f->tell;
+    snprintf(r->key, sizeof r->key, "job %lld attempt %lld", (long long)f->id,
+             (long long)f->attempt);
 }
 
 /* false: it is nothing that anybody is told of. */
@@ -158,6 +174,8 @@ int raise_fact(struct sql *c, const char *uuid, const struct notice_settings *se
         return status;
     if (f->what == STORE_FACT_END)
         raise_end(&r, f);
+    else if (f->what == STORE_FACT_FAILURE)
+        raise_failure(&r, f);
     else if (f->what == STORE_FACT_EVENT)
         told = raise_event(&r, f);
     else if (f->what == STORE_FACT_SWEEP)

@@ -54,6 +54,15 @@ static void text_straggler(struct buffer *out, const json_t *event)
                   json_get_number(event, "busy_ms", 0), json_get_number(event, "median_ms", 0));
 }
 
+static void text_failure(struct buffer *out, const json_t *event)
+{
+    const char *label = json_get_text(event, "label", NULL);
+
+    buffer_printf(out, ": attempt %lld has failed", json_get_integer(event, "attempt", 0));
+    if (label)
+        buffer_printf(out, " (%s)", label);
+}
+
 /* "1 h 12 min", "3 min 5 s", "12.5 s" */
 static void text_duration(struct buffer *out, double seconds)
 {
@@ -127,7 +136,11 @@ char *text_of_notice(const json_t *body, const char *link)
     text_head(&out, kind, body);
     if (kind == NOTICE_STRAGGLER)
         text_straggler(&out, json_object_get(body, "event"));
-    else if (reason && *reason && kind != NOTICE_SUCCEEDED)
+    if (kind == NOTICE_ATTEMPT_FAILED)
+        text_failure(&out, json_object_get(body, "event"));
+    if (kind == NOTICE_STRAGGLER || kind == NOTICE_SUCCEEDED)
+        reason = NULL;
+    if (reason && *reason)
         buffer_printf(&out, ": %s", reason);
     if (json_is_object(job) && kind != NOTICE_NODE_DRAINED) {
         text_result(&out, job);

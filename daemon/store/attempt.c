@@ -148,6 +148,21 @@ static int pass_through_running(struct sql *c, int64_t id, const struct store_at
     return 0;
 }
 
+static int tell_failure(struct sql *c, int64_t id, const struct store_attempt_end *end,
+                        struct error *e)
+{
+    struct store_fact fact = {
+        .what = STORE_FACT_FAILURE,
+        .id = id,
+        .attempt = end->attempt,
+        .body = end->failure,
+        .tell = end->tell,
+        .t = end->change.now,
+    };
+
+    return store_tell(c, &fact, e);
+}
+
 static int end_attempt(struct sql *c, int64_t id, const struct store_attempt_end *end,
                        struct error *e)
 {
@@ -169,6 +184,8 @@ static int end_attempt(struct sql *c, int64_t id, const struct store_attempt_end
         status = pass_through_running(c, id, end, e);
     if (!status)
         status = store_state_apply(c, id, &end->change, e);
+    if (!status && end->failure)
+        status = tell_failure(c, id, end, e);
     if (!status && end->next)
         status = begin_attempt(c, id, &end->change, 0, end->next, e);
     return status;

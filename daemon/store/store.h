@@ -320,6 +320,7 @@ struct store_attempt_end {
     int64_t exit_code, exit_signal;   /* of the launcher; STORE_NO_EXIT for what is not known */
     const json_t *failure;            /* of a failed attempt, else NULL: kept if it is the job's
                                          first, and a "failed" event unless the workers sent one */
+    const struct notice_rule *tell;   /* of the failure, by the rule that fits it; NULL: nobody */
     bool restarts;                    /* counts as an automatic restart, from the checkpoint */
     bool goes_on;                     /* back into the queue too, but counts as nothing */
     bool resumes;
@@ -458,10 +459,11 @@ struct store_node_check;
 /* What somebody may want to be told of, as it is stored. */
 struct store_fact {
     enum {
-        STORE_FACT_END,   /* a job has ended: id, change */
-        STORE_FACT_EVENT, /* an eval, straggler or warning of a job: id, attempt, type, body */
-        STORE_FACT_SWEEP, /* a sweep has ended: id, state */
-        STORE_FACT_NODE,  /* a node is drained that was not: check */
+        STORE_FACT_END,     /* a job has ended: id, change */
+        STORE_FACT_FAILURE, /* of an attempt: id, attempt, body (as failure_to_json), tell */
+        STORE_FACT_EVENT,   /* an eval, straggler or warning of a job: id, attempt, type, body */
+        STORE_FACT_SWEEP,   /* a sweep has ended: id, state */
+        STORE_FACT_NODE,    /* a node is drained that was not: check */
     } what;
     int64_t id, attempt;
     const struct store_state_change *change;
@@ -469,6 +471,7 @@ struct store_fact {
     const json_t *body;
     const char *state;
     const struct store_node_check *check;
+    const struct notice_rule *tell; /* besides those who want to know; NULL: nobody */
     double t;
 };
 

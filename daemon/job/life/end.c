@@ -6,6 +6,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/notify/rule.h"
 #include "common/system/file.h"
 #include "daemon/export/export.h"
 #include "daemon/job/active.h"
@@ -128,12 +129,15 @@ static int end_write(struct job_manager *m, struct active_job *a, const struct s
     end_decide(m, a, job, next != NULL, &end);
     double now = clock_now();
     json_t *failure = end.failed ? failure_to_json(&a->verdict, a->attempt) : NULL;
+    struct notice_rule tell = {a->verdict.notify, NOTICE_BIT(NOTICE_ATTEMPT_FAILED),
+                               a->verdict.notify_format};
     struct store_attempt_end row = {
         .attempt = a->attempt,
         .change = {end.to, *end.reason ? end.reason : NULL, now, NULL},
         .exit_code = a->exit_code,
         .exit_signal = a->exit_signal,
         .failure = failure,
+        .tell = end.failed && *tell.to ? &tell : NULL,
         .restarts = end.restarts,
         .goes_on = end.goes_on,
         .resumes = end.resumes,

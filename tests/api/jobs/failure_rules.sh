@@ -52,7 +52,7 @@ is "$(curl -sS "$url/metrics" | grep -c '^traind_failures_total{label="crash"} 2
 is "$(curl -sS "$url/metrics" | grep -c '^traind_failures_total{label="none"} 2$')" 1 "all of them"
 is "$(curl -sS "$url/v1/failures" | jq -c '.rules[0] | [.label, .restart, .drain, .shipped]')" '["exit-seven",false,"no",false]' "the rules are told in order"
 trainctl="$top_builddir/trainctl --server $url"
-like "$($trainctl failures)" "crash +2 +- +unverified +failure_rules +signal 4" "trainctl failures"
+like "$($trainctl failures)" "crash +2 +- +unverified +- +failure_rules +signal 4" "trainctl failures"
 like "$($trainctl list --label killed)" "failed" "trainctl list --label"
 like "$($trainctl show "$id")" "failure label +crash" "trainctl show"
 

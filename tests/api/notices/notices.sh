@@ -10,7 +10,8 @@ printf '%s\n' '# of the receivers' "127.0.0.1 correct-horse" >"$work/secrets"
 jq -n --arg to "http://127.0.0.1:$admin/rule" '[{to: $to, on: ["failed", "node_drained", "sweep_done"], secret: "of the rule"},
     {to: $to, on: ["succeeded"], by: "nobody", format: "text"}]' >"$work/rules.json"
 chmod 600 "$work/secrets" "$work/rules.json"
-start_runs "notify_allow = 127.0.0.0/8" "notify_secret_file = $work/secrets" "notify_rules = $work/rules.json" "node_drain_command = /bin/true" "public_url = https://t.example/base/"
+printf '%s\n' "exit-nine notify=http://127.0.0.1:$admin/label exit code 9" "exit-eight notify-text=http://127.0.0.1:$admin/chat,no-restart exit code 8" >"$work/failures"
+start_runs "failure_rules = $work/failures" "notify_allow = 127.0.0.0/8" "notify_secret_file = $work/secrets" "notify_rules = $work/rules.json" "node_drain_command = /bin/true" "public_url = https://t.example/base/"
 
 # ------------------------------------------------------------------ a job that succeeds: JSON, signature, text
 
@@ -64,6 +65,29 @@ ok "the administrator is told" eventually has_got admin 2
 ok "nothing waits" eventually settled
 is "$(count admin) $(count hook)" "2 4" "once, not for the attempt that was restarted, and nobody else"
 
+# ------------------------------------------------------------------ failed attempts: for who wants to know, and by a failure rule
+
+submit_noted "fixture steps=4 rank=0 at=2 exit=9 first=1" "$(jq -n --arg here "$here" '[{to: ($here + "/attempt"), on: ["attempt_failed"]}]')" '{"restart": {"max": 1}}'
+ok "a job succeeds after a restart" wait_state "$id" succeeded
+ok "nothing waits" eventually settled
+is "$(got admin .path | tail -n +3) $(got hook .path | tail -n +5)" "/label /attempt" "the target of the rule that labels the failure is told of the attempt, and so is the one of the job"
+sent=$(got admin . | tail -n 1)
+is "$(jq -c '.body | fromjson | [.kind, .job.id, .job.state, .event.label, .event.attempt, .event.exit_code]' <<<"$sent")" \
+    "[\"attempt_failed\",$id,\"queued\",\"exit-nine\",1,9]" "with the label, and that it is queued again"
+is "$(jq -r '.headers["Traind-Signature"]' <<<"$sent")" "v1=$(signature correct-horse)" "signed as others to this host"
+submit_noted "fixture steps=4 rank=0 at=2 exit=8" '[]'
+ok "a job fails" wait_state "$id" failed
+ok "nothing waits" eventually settled
+is "$(got admin .path | tail -n +4 | sort | tr '\n' ' ')" "/chat /rule " "the rule's target and that of all failed jobs are told"
+like "$(got admin . | jq -r 'select(.path == "/chat") | .body | fromjson | .text' | head -n 1)" "^Job $id \(.*\): attempt 1 has failed \(exit-eight\): rank 0 ended with exit code 8" "in words for a chat"
+call /v1/failures
+json '[.rules[] | select(.notify) | .label] | join(" ")' "exit-nine exit-eight" "GET /v1/failures says which rules tell somebody"
+like "$body" '^[^@]*$' "and not whom"
+is "$(grep -c 127.0.0.1 <<<"$body")" 0 "of their targets"
+like "$("$trainctl" --server "$url" failures)" 'exit-eight +1 +no +no +yes' "trainctl failures too"
+call "/v1/notices?job=$id"
+json '.notices | length' 0 "notices of such rules are for administrators"
+
 # ------------------------------------------------------------------ cancelled, straggler, stalled, sweep, node
 
 submit_noted "fixture steps=1000 step_ms=20" "$(jq -n --arg here "$here" '[{to: ($here + "/cancelled"), on: ["cancelled", "stalled", "straggler"]}]')"
@@ -73,10 +97,10 @@ for n in 1 2; do # as the workers' watchers write them, behind the fixture's own
     printf '{"seq": %d, "t": 1789.5, "type": "straggler", "step": 1, "rank": 1, "host": "n1", "phase": "forward", "busy_ms": 200, "median_ms": 100, "steps": 5}\n' $((900000 + 2 * n)) >>"$events"
     printf '{"seq": %d, "t": 1789.5, "type": "warning", "message": "no step for 300 s", "stalled_seconds": 300}\n' $((900001 + 2 * n)) >>"$events"
 done
-ok "straggler and stall are told" eventually has_got hook 6
+ok "straggler and stall are told" eventually has_got hook 7
 call -X POST "/v1/jobs/$id/cancel"
 ok "it is cancelled" wait_state "$id" cancelled
-ok "which is told too" eventually has_got hook 7
+ok "which is told too" eventually has_got hook 8
 ok "nothing waits" eventually settled
 is "$(got hook | grep -c cancelled)" 3 "each once in an attempt"
 is "$(got hook . | jq -r 'select(.path == "/cancelled") | .body | fromjson | .kind' | tr '\n' ' ')" "straggler stalled cancelled " "in their order"
@@ -84,9 +108,9 @@ is "$(got hook . | jq -r 'select(.path == "/cancelled") | .body | fromjson | sel
 
 call -d "$(jq --arg here "$here" '{base: (.name = "fixture steps=2" | .notify = [{to: ($here + "/sweep"), on: ["sweep_done"], format: "text"}]), parameters: {"/seed": [1, 2]}, metric: "loss"}' "$work/job.json")" /v1/sweeps
 want 201 "a sweep"
-ok "its end is told" eventually has_got hook 8
+ok "its end is told" eventually has_got hook 9
 like "$(got hook . | tail -n 1 | jq -r '.body | fromjson | .text' | tr '\n' ' ')" "^Sweep 1 has ended: succeeded, 2 of 2 trials succeeded.*sweeps/1 $" "with its result"
-ok "to the administrator too" eventually has_got admin 3
+ok "to the administrator too" eventually has_got admin 6
 like "$(got admin .body | tail -n 1)" '"sweep":\{"id":1,' "as JSON"
 
 node() {
@@ -95,11 +119,11 @@ node() {
 }
 node
 json .verdict drain "a node is drained"
-ok "which the administrator is told" eventually has_got admin 4
+ok "which the administrator is told" eventually has_got admin 7
 like "$(got admin .body | tail -n 1)" '"kind":"node_drained".*"node":\{"name":"n7"' "by its name"
 node
 ok "nothing waits" eventually settled
-is "$(count admin)" 4 "a node that stays drained is told once"
+is "$(count admin)" 7 "a node that stays drained is told once"
 
 # ------------------------------------------------------------------ who sees it
 
@@ -115,7 +139,7 @@ true" "in pages"
 call '/v1/notices?limit=1000'
 json '.notices | map(.rule) | any' false "rules of the administrator are not for others"
 call --unix-socket "$socket" '/v1/notices?limit=1000'
-json '.notices | map(select(.rule)) | length' 4 "but for administrators"
+json '.notices | map(select(.rule)) | length' 7 "but for administrators"
 call '/v1/notices?state=gone'
 refused 400 usage "waiting, delivered or failed" "another state"
 
@@ -168,7 +192,7 @@ ok "right ones are taken" eventually grep -q "settings were read again" "$work/d
 submit_noted "fixture steps=4 rank=0 at=2 exit=3" '[]'
 ok "a job fails" wait_state "$id" failed
 ok "nothing waits" eventually settled
-is "$(count admin)" 4 "and nobody is told any more"
+is "$(count admin)" 7 "and nobody is told any more"
 sql "update notice set done_at = done_at - 40 * 86400 where kind = 'test'"
 ok "the daemon stops in order" stop_daemon
 restart_runs

@@ -103,17 +103,22 @@ Test(failure_rules, names_every_wrong_line)
     static const struct {
         const char *line, *says;
     } cases[] = {
-        {"Upper - x",               "line 1: the label must be 1 to 32 lower-case letters"  },
-        {"none - x",                "line 1: the label must be"                             },
-        {"a",                       "line 1: the actions are missing"                       },
-        {"a -",                     "line 1: the pattern is missing"                        },
-        {"a no-restrat x",          "no action \"no-restrat\"; did you mean \"no-restart\"?"},
-        {"a restart,no-restart x",  "\"no-restart\" does not go with the action before it"  },
-        {"a - (x",                  "line 1: \"(x\" is no POSIX extended regular expression"},
-        {"a - (x)\\1",              "no back references"                                    },
-        {"a - x*",                  "fits every line"                                       },
-        {"\n\nb - (\na - x\nc c",   "line 3: \"(\" is no POSIX"                             },
-        {"\n\nb - (\na - x\nc c x", "line 5: there is no action \"c\""                      },
+        {"Upper - x",                               "line 1: the label must be 1 to 32 lower-case letters"  },
+        {"none - x",                                "line 1: the label must be"                             },
+        {"a",                                       "line 1: the actions are missing"                       },
+        {"a -",                                     "line 1: the pattern is missing"                        },
+        {"a no-restrat x",                          "no action \"no-restrat\"; did you mean \"no-restart\"?"},
+        {"a restart,no-restart x",                  "\"no-restart\" does not go with the action before it"  },
+        {"a notify=ftp://h/ x",                     "line 1: notify \"ftp://h/\" "                          },
+        {"a notify= x",                             "line 1: notify \"\" "                                  },
+        {"a notify-text=https://eve:pw@h/ x",       "a user name or a password"                             },
+        {"a notify=mailto:a@h,notify=mailto:b@h x", "a rule tells one target"                               },
+        {"a notfy x",                               "no action \"notfy\""                                   },
+        {"a - (x",                                  "line 1: \"(x\" is no POSIX extended regular expression"},
+        {"a - (x)\\1",                              "no back references"                                    },
+        {"a - x*",                                  "fits every line"                                       },
+        {"\n\nb - (\na - x\nc c",                   "line 3: \"(\" is no POSIX"                             },
+        {"\n\nb - (\na - x\nc c x",                 "line 5: there is no action \"c\""                      },
     };
     struct failure_rules *rules;
     struct error e;
@@ -126,6 +131,29 @@ Test(failure_rules, names_every_wrong_line)
     }
     cr_assert_eq(failure_rules_load("/none/rules", &rules, &e), -ERR_USAGE);
     cr_assert_not_null(strstr(e.text, "/none/rules"), "%s", e.text);
+}
+
+Test(failure_rules, one_tells_a_target)
+{
+    static const char text[] = "a notify=https://h/x?y=1,no-restart boom\n"
+                               "b notify-text=mailto:eve@h.org bang\nc - quiet\n";
+    struct failure_rules *rules;
+    struct error e;
+
+    cr_assert_eq(load(text, &rules, &e), 0, "%s", e.text);
+    struct verdict v = {.state = JOB_FAILED, .reason = "boom"};
+    failure_rules_apply(rules, NULL, &v);
+    cr_assert_str_eq(v.notify, "https://h/x?y=1");
+    cr_assert_eq(v.notify_format, NOTICE_JSON);
+    cr_assert_eq(v.again, FAILURE_NOT_AGAIN);
+    snprintf(v.reason, sizeof v.reason, "bang");
+    failure_rules_apply(rules, NULL, &v);
+    cr_assert_str_eq(v.notify, "mailto:eve@h.org");
+    cr_assert_eq(v.notify_format, NOTICE_TEXT);
+    snprintf(v.reason, sizeof v.reason, "quiet");
+    failure_rules_apply(rules, NULL, &v);
+    cr_assert_str_eq(v.notify, "");
+    failure_rules_destroy(rules);
 }
 
 Test(failure_rules, has_room_for_so_many_rules)
