@@ -127,6 +127,8 @@ route_handler handle_ranks;
 route_handler handle_throughput;
 /* handlers/handle_usage.c */
 route_handler handle_usage;
+/* The same for Prometheus. */
+int usage_print(const struct request *q, FILE *out, struct error *e);
 /* handlers/handle_export.c */
 route_handler handle_mllog, handle_tensorboard;
 /* handlers/handle_failures.c */

@@ -239,6 +239,8 @@ int handle_prometheus(const struct request *q, struct reply *r, struct error *e)
         status = prometheus_print_nodes(q, out, e);
     if (status == 0)
         status = print_notices(q, out, e);
+    if (status == 0)
+        status = usage_print(q, out, e);
     failures_print(q, out);
     print_slots(q, out);
     stats_print(out);

@@ -43,6 +43,10 @@ usage() { curl -sS "$url/v1/usage" | jq -c ".users[] | select(.user == \"$1\") |
 is "$(usage token:eve '[.running, .slots, .queued]')" "[1,1,1]" "usage tells of eve"
 is "$(usage token:bob '[.running, .slots, .queued]')" "[1,1,0]" "and of bob"
 like "$($trainctl usage)" "token:eve +[0-9]+ % .* 1 +1 +1" "trainctl usage"
+metrics=$(curl -sS "$url/metrics")
+is "$(grep -E '^traind_user_(jobs_running|slots_used|jobs_queued)\{user="token:eve"\}' <<<"$metrics" | cut -d' ' -f2 | tr '\n' ' ')" "1 1 1 " "Prometheus tells of eve"
+is "$(grep -cE '^traind_user_(share|slot_seconds)\{user="token:bob"\} [0-9.e+-]+$' <<<"$metrics")" 2 "and of what bob used"
+! command -v promtool >/dev/null || is "$(promtool check metrics <<<"$metrics" 2>&1)" "" "promtool has nothing to say"
 like "$($trainctl usage)" "max_slots_per_user: 1" "with the limits"
 stop "$first" "$eve"
 ok "when eve's first job ends, her second starts" wait_state "$second" running
