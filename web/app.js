@@ -9,6 +9,8 @@ import { here } from "./place.js";
 const VIEWS = [
   { path: /^\/$/, nav: "Jobs", href: "#/", load: () => import("./views/overview.js") },
   { path: /^\/jobs\/([1-9][0-9]{0,15})$/, within: "Jobs", load: () => import("./views/job.js") },
+  { path: /^\/groups$/, within: "Jobs", load: () => import("./views/groups.js") },
+  { path: /^\/users$/, within: "Jobs", load: () => import("./views/users.js") },
   { path: /^\/submit$/, nav: "Submit", href: "#/submit", load: () => import("./views/submit.js") },
   { path: /^\/compare$/, nav: "Compare", href: "#/compare", load: () => import("./views/compare.js") },
   { path: /^\/sweeps$/, nav: "Sweeps", href: "#/sweeps", load: () => import("./views/sweeps.js") },

@@ -105,7 +105,7 @@ function nodesCard(told) {
 function queueCard() {
   const list = h("ol", { class: "queue" }), none = h("p", { class: "quiet" }, "The queue is empty.");
   const scroll = h("div", { class: "scroll", role: "group", tabindex: 0, "aria-label": "Queue" }, list);
-  const element = h("section", { class: "card queue-card" }, h("header", {}, h("h2", {}, "Queue")), none, scroll);
+  const element = h("section", { class: "card queue-card" }, h("header", {}, h("h2", {}, "Queue"), h("a", { class: "quiet", href: "#/users" }, "Users")), none, scroll);
   let text = "";
   const tell = (jobs) => {
     const waiting = jobs.filter((job) => job.state === "queued")

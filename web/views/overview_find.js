@@ -10,7 +10,7 @@ const KEPT = "traind views"; // in this browser: [[name, "#/?tag=x"], …]
 
 function kept() {
   try {
-    return JSON.parse(localStorage.getItem(KEPT) ?? "[]").filter(([name, to]) => typeof name === "string" && /^#\/(\?|$)/.test(to));
+    return JSON.parse(localStorage.getItem(KEPT) ?? "[]").filter(([name, to]) => typeof name === "string" && /^#\/(groups)?(\?|$)/.test(to));
   } catch {
     return []; // written by somebody else, or no storage
   }
@@ -50,19 +50,21 @@ function savedViews() {
   return element;
 }
 
-// changed({tag, starred}): something else is asked for.  {elements, update({tag, starred})}
+// changed({tag, starred}): something else is asked for.  {elements, update({q, tag, starred})}
 export function findBar(changed) {
   const star = h("button", { type: "button", class: "only-starred", "aria-pressed": "false", onclick: () => changed({ starred: star.getAttribute("aria-pressed") !== "true" }) }, "★ Starred");
   const chips = h("span", { class: "chips asked" });
-  const update = ({ tag, starred }) => {
+  const groups = h("a", { class: "button", href: "#/groups" }, "Groups");
+  const update = ({ q, tag, starred }) => {
     mark(star, "aria-pressed", String(starred));
+    mark(groups, "href", href("/groups", { q, tag, starred: starred ? 1 : null }));
     if (chips.dataset.tag === tag) return;
     chips.dataset.tag = tag;
     const tags = tagWords(tag);
     chips.replaceChildren(...tags.map((one) => h("button", { type: "button", class: "chip", "aria-label": `Show jobs without the tag ${one} too`,
       onclick: () => changed({ tag: tags.filter((other) => other !== one).join(",") }) }, one, h("span", { "aria-hidden": "true" }, " ×"))));
   };
-  return { elements: [star, chips, savedViews()], update };
+  return { elements: [star, chips, groups, savedViews()], update };
 }
 
 // Does it to each; what went wrong is told together, and the others are done.

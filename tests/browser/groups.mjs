@@ -1,0 +1,125 @@
+// Jobs in groups (#/groups), and who uses the machine (#/users): node groups.mjs http://HOST:PORT SOCKET. Prints TAP.
+
+import { readFileSync } from "node:fs";
+import { request } from "node:http";
+import { openBrowser } from "./browser.mjs";
+import { accessible, api, forget, jobIn, JOB, listen, origin, sideways, story, submit, until } from "./checks.mjs";
+import { ok, same } from "./tap.mjs";
+
+const text = JSON.stringify;
+const SMALL = { ...JOB, model: { ...JOB.model, arch: "resnet18" }, steps: 2 };
+
+// As the user of this process, whose name the unix socket tells.
+function submitAsUser(document) {
+  return new Promise((resolve, reject) => {
+    const asked = request({ socketPath: process.argv[3], path: "/v1/jobs", method: "POST", headers: { "Content-Type": "application/json" } }, (answer) => {
+      let body = "";
+      answer.on("data", (part) => { body += part; }).on("end", () => resolve(JSON.parse(body)));
+    });
+    asked.on("error", reject);
+    asked.end(text(document));
+  });
+}
+
+const shown = (page) => page.locator("tr[data-group]").evaluateAll((rows) => rows.map((row) => [JSON.parse(row.dataset.group), ...[...row.querySelectorAll("data")].map((d) => d.value)]));
+const wanted = ({ groups }) => groups.map((g) => {
+  const of = (...states) => states.reduce((sum, state) => sum + (g.states[state] ?? 0), 0);
+  return [g.value, ...[g.jobs, of("queued", "starting", "running", "evaluating"), of("succeeded"), of("failed", "cancelled"), g.best?.top1 ?? "", g.mean_ttt_seconds ?? "", g.images].map(String)];
+});
+async function groupsMatch(page, query, words) {
+  const want = text(wanted(await api(`/v1/jobs?${query}&limit=200`)));
+  await until("the groups", async () => text(await shown(page)) === want, 30).catch(() => {});
+  same(text(await shown(page)), want, words);
+}
+
+async function grouped(page, ids) {
+  await page.goto(`${origin}/#/?tag=sweepy`);
+  await page.locator(`tr[data-job="${ids[0]}"]`).waitFor();
+  await page.getByRole("link", { name: "Groups", exact: true }).click();
+  await page.getByRole("heading", { name: "Groups of jobs" }).waitFor();
+  same(await page.evaluate(() => location.hash), "#/groups?tag=sweepy", "groups: reached from the list, with its filter");
+  await groupsMatch(page, "group=tag&tag=sweepy", "groups: by tag, as the API has them");
+  await page.goto(`${origin}/#/groups`);
+  await groupsMatch(page, "group=tag", "groups: of all jobs");
+  ok(await page.getByRole("rowheader", { name: "without tags" }).isVisible(), "groups: those without tags are one");
+  await accessible(page, "groups");
+
+  const by = page.getByLabel("Group by");
+  await by.fill("optimizer.name");
+  await by.press("Enter");
+  await groupsMatch(page, "group=optimizer.name", "groups: by a key of the document");
+  await page.getByRole("button", { name: "Best", exact: true }).click();
+  await groupsMatch(page, "group=optimizer.name&sort=best_top1", "groups: the best first");
+  const row = page.locator("tr[data-group]", { hasText: "lars" });
+  const button = row.getByRole("button", { name: "lars" });
+  await button.focus();
+  await page.keyboard.press("Enter");
+  const list = page.locator(".group-jobs");
+  await list.waitFor();
+  const { jobs } = await api("/v1/jobs?where=optimizer.name=lars&sort=best_top1");
+  same(text(await list.locator("li a").evaluateAll((links) => links.map((a) => a.getAttribute("href")))), text(jobs.map((job) => `#/jobs/${job.id}`)), "groups: a value shows its jobs, the best first");
+  same(await list.getByRole("link", { name: `Compare ${jobs.length} jobs` }).getAttribute("href"), `#/compare?ids=${encodeURIComponent(jobs.map((job) => job.id).join(","))}`, "groups: which are a click from being compared");
+  ok(await row.getByRole("button").evaluate((element) => element === document.activeElement), "groups: the keyboard stays where it was");
+  await accessible(page, "an open group");
+
+  const link = page.url();
+  await page.goto("about:blank");
+  await page.goto(link);
+  await page.locator(".group-jobs").waitFor();
+  same(await by.inputValue(), "optimizer.name", "groups: the address is a permalink", link);
+  await groupsMatch(page, "group=optimizer.name&sort=best_top1", "groups: with the order");
+  const [file] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "Groups as csv" }).click()]);
+  ok(readFileSync(await file.path(), "utf8").startsWith("optimizer.name,jobs,active,succeeded,failed,best_top1,"), "groups: as CSV");
+
+  await by.fill("optimizer.nam");
+  await by.press("Enter");
+  await page.getByRole("alert").filter({ hasText: "did you mean optimizer.name?" }).waitFor();
+  ok(true, "groups: a key that is none is told, with the nearest");
+  same(await by.getAttribute("aria-invalid"), "true", "groups: and marked");
+  await accessible(page, "a wrong key");
+  forget(/status of 400/);
+  await by.fill("model.arch");
+  await by.press("Enter");
+  await groupsMatch(page, "group=model.arch&sort=best_top1", "groups: and a right one shows them again");
+  await page.getByRole("searchbox").fill("nothing like it");
+  await page.keyboard.press("Enter");
+  await page.getByRole("heading", { name: "No job matches" }).waitFor();
+  ok(true, "groups: where no job matches it says so");
+}
+
+async function users(page) {
+  await page.goto(`${origin}/#/`);
+  await page.getByRole("link", { name: "Users" }).click();
+  await page.getByRole("heading", { name: "Users" }).waitFor();
+  await page.locator("tr[data-user]").nth(1).waitFor();
+  const shares = async () => Promise.all([page.locator("tr[data-user]").evaluateAll((rows) => rows.map((row) => [row.dataset.user, ...[...row.querySelectorAll("data")].map((d) => d.value)])), api("/v1/usage")]);
+  await until("the shares of now", async () => { // they are of the minute
+    const [rows, usage] = await shares();
+    return text(rows) === text([...usage.users].sort((a, b) => b.share - a.share || b.queued - a.queued).map((u) => [u.user ?? "", u.share, u.slot_hours, u.running, u.slots, u.queued].map(String)));
+  }, 70).then(() => ok(true, "users: their use and shares are the API's"), async () => same(text(...(await shares())), "", "users: their use and shares are the API's"));
+  await page.getByText("A user may have 2 slots at a time. Use counts half after 168 hours, and a user with all of it loses 10 points of priority.").waitFor();
+  ok(true, "users: with what one user may");
+  ok(await page.locator("tr[data-user='']").getByText("without a token").isVisible(), "users: those who were not named are one");
+  await accessible(page, "users");
+}
+
+await story(async ({ page }) => {
+  const ids = [];
+  for (const [name, tags, optimizer] of [["one", ["sweepy", "a/b"], "sgd"], ["two", ["sweepy"], "lars"], ["three", [], "lars"]])
+    ids.push((await submit({ ...SMALL, name, tags, optimizer: { name: optimizer } })).id);
+  ids.push((await submitAsUser({ ...SMALL, name: "mine" })).id);
+  for (const id of ids) await jobIn(id, "succeeded");
+  await grouped(page, ids);
+  await users(page);
+  for (const [name, options] of [["dark", { colorScheme: "dark" }], ["phone", { viewport: { width: 360, height: 740 }, colorScheme: "light" }]]) {
+    const other = await openBrowser(options);
+    listen(other.page);
+    for (const [path, there] of [["/#/groups?by=optimizer.name&open=%22lars%22", ".group-jobs"], ["/#/users", "tr[data-user]"]]) {
+      await other.page.goto(origin + path);
+      await other.page.locator(there).first().waitFor();
+      ok(await sideways(other.page) <= 0, `${name}: ${path} does not scroll sideways`);
+      await accessible(other.page, `${name}: ${path}`);
+    }
+    await other.close();
+  }
+}, { acceptDownloads: true });

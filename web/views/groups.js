@@ -1,0 +1,131 @@
+// Jobs in groups, by tag or by a key of their documents: #/groups?by=optimizer.name&sort=best_top1, and the filters of the list.
+// In the address: by, sort, q (words), tag ("a,b": with all of these), starred (1), open (JSON of the group whose jobs are shown).
+
+import { get, Problem, words } from "../api.js";
+import { badge, choice, download, h, notice, say, setBadge, show } from "../dom.js";
+import * as f from "../format.js";
+import { fieldsOf, keyWords, writeText } from "../job_document.js";
+import { title } from "../jobs.js";
+import { watch } from "../live.js";
+import { href, setQuery } from "../place.js";
+import { csv } from "../tables.js";
+
+const MOST = 200; // groups at a time
+const JOBS_SHOWN = 20; // of a group: as many as are compared
+const SORTS = [["", "Most jobs"], ["name", "Value"], ["best_top1", "Best"], ["ttt_seconds", "Time to train"]];
+const ACTIVE = ["queued", "starting", "running", "evaluating"];
+const COLUMNS = [["Value"], ["Jobs", "num"], ["Active", "num"], ["Succeeded", "num"], ["Failed", "num"], ["Best top-1", "num"], ["Mean time to train", "num"], ["Images", "num"]];
+
+const valueWords = (value, by) => (value === null ? (by === "tag" ? "without tags" : "null") : writeText(value));
+const count = (group, ...states) => states.reduce((sum, state) => sum + (group.states[state] ?? 0), 0);
+const numbersOf = (group) => [group.jobs, count(group, ...ACTIVE), count(group, "succeeded"), count(group, "failed", "cancelled"), group.best?.top1 ?? null, group.mean_ttt_seconds, group.images];
+
+// The filters as the API takes them.
+function filtersOf({ q, tag, starred }) {
+  return { q: q || null, tag: tag || null, starred: starred ? "true" : null };
+}
+const path = (query) => `/v1/jobs${href("", query).slice(1)}`;
+
+// The query of the jobs of one group; null: it cannot be asked for (those without tags).
+function jobsOf(settings, value) {
+  const filters = filtersOf(settings);
+  if (settings.by !== "tag") return { ...filters, where: `${settings.by}=${JSON.stringify(value)}` };
+  return value === null ? null : { ...filters, tag: [...new Set([...settings.tag.split(",").filter(Boolean), value])].join(",") };
+}
+
+function groupRow(group, by, opened, open) {
+  const [jobs, active, succeeded, failed, , seconds, images] = numbersOf(group), { best } = group;
+  const name = valueWords(group.value, by);
+  const cell = (value, text) => h("td", { class: "num" }, h("data", { value: value ?? "" }, text));
+  const button = open && h("button", { type: "button", class: "more-of", "aria-expanded": String(opened), onclick: open }, name);
+  return h("tr", { "data-group": JSON.stringify(group.value) }, h("th", { scope: "row" }, button ?? name), cell(jobs, f.count(jobs)), ...[active, succeeded, failed].map((n) => cell(n, n ? f.count(n) : f.none)),
+    h("td", { class: "num" }, h("data", { value: best?.top1 ?? "" }, f.percent(best?.top1)), best ? h("a", { class: "band", href: `#/jobs/${best.id}` }, `job ${best.id}, step ${f.count(best.step)}`) : null),
+    cell(seconds, f.duration(seconds)), cell(images, f.count(images)));
+}
+
+function jobsRow({ jobs, total }, query) {
+  const item = (job) => {
+    const state = badge();
+    setBadge(state, job.state);
+    return h("li", {}, state, " ", h("a", { href: `#/jobs/${job.id}` }, `${job.id} ${title(job)}`), job.best_top1 === null ? "" : ` best top-1 ${f.percent(job.best_top1)}`);
+  };
+  const all = query.tag && !query.where ? h("a", { class: "button", href: href("/", { tag: query.tag, q: query.q, starred: query.starred ? 1 : null }) }, "In the list") : null;
+  return h("tr", { class: "group-jobs" }, h("td", { colspan: COLUMNS.length }, h("ul", {}, ...jobs.map(item)),
+    h("div", { class: "actions" }, total > jobs.length ? h("span", { class: "quiet" }, `the best ${jobs.length} of ${f.count(total)}`) : null,
+      jobs.length > 1 ? h("a", { class: "button", href: href("/compare", { ids: jobs.map((job) => job.id).join(",") }) }, `Compare ${jobs.length} jobs`) : null, all)));
+}
+
+// What the groups are made by: tags, or a key of the document, with those of the daemon's schema offered.
+function byField(settings, changed) {
+  const keys = h("datalist", { id: "group-keys" }, h("option", { value: "tag" }));
+  const input = h("input", { list: "group-keys", value: settings.by, autocapitalize: "off", spellcheck: "false", "aria-describedby": "group-problem" });
+  input.addEventListener("change", () => changed(input.value.trim() || "tag"));
+  get("/v1/schema/job").then((schema) => keys.append(...fieldsOf(schema).map(({ pointer }) => h("option", { value: keyWords(pointer) }))), () => {});
+  return { element: h("label", { class: "by" }, "Group by ", input, keys), input };
+}
+
+export function mount(main, { query, heading }) {
+  const settings = { by: query.get("by") || "tag", sort: SORTS.some(([name]) => name === query.get("sort")) ? query.get("sort") : "", q: query.get("q") ?? "", tag: query.get("tag") ?? "",
+    starred: query.get("starred") === "1", open: query.get("open") };
+  heading("Groups");
+  const body = h("tbody"), summary = h("p", { class: "summary", role: "status" }), problem = h("p", { class: "error", id: "group-problem", role: "alert" });
+  const change = (changes) => {
+    Object.assign(settings, changes);
+    setQuery({ by: settings.by === "tag" ? null : settings.by, sort: settings.sort || null, open: settings.open });
+    known = "";
+    look.again();
+  };
+  const by = byField(settings, (value) => change({ by: value, open: null }));
+  const sort = choice("Order of the groups", SORTS, settings.sort, (value) => change({ sort: value }));
+  const search = h("input", { type: "search", placeholder: "Name, network, note…", "aria-label": "Only jobs with these words", value: settings.q });
+  search.addEventListener("change", () => { setQuery({ q: search.value || null }); change({ q: search.value }); });
+  const narrowed = [settings.tag && `with the tag ${settings.tag}`, settings.starred && "starred"].filter(Boolean).join(", ");
+  const wait = notice("Loading the groups…"), none = notice("No job matches");
+  let known = "", rows = [];
+  const save = h("button", { type: "button", class: "tool", "aria-label": "Groups as csv, to download", onclick: () => download("groups.csv", "text/csv", csv(rows)) }, "csv");
+  const table = h("section", { class: "card" }, h("header", {}, h("h2", {}, "Groups"), save), h("div", { class: "scroll wide", role: "group", tabindex: 0, "aria-label": "Groups" }, h("table", { class: "groups" },
+    h("caption", { class: "hidden" }, "Jobs in groups"), h("thead", {}, h("tr", {}, ...COLUMNS.map(([text, kind]) => h("th", { scope: "col", class: kind }, text)))), body)));
+  main.append(h("div", { class: "title" }, h("h1", { tabindex: -1 }, "Groups of jobs"), summary, h("div", { class: "actions" }, h("a", { class: "button", href: href("/", { q: settings.q, tag: settings.tag, starred: settings.starred ? 1 : null }) }, "List"))),
+    h("div", { class: "filters" }, by.element, sort.element, search, narrowed ? h("span", { class: "quiet" }, `Only jobs ${narrowed}.`) : null), problem, wait, none, table);
+  for (const element of [none, table, problem]) show(element, false);
+
+  async function fill(answer, signal) {
+    const opened = answer.groups.find(({ value }) => JSON.stringify(value) === settings.open);
+    const wanted = opened && jobsOf(settings, opened.value);
+    const jobs = wanted ? await get(path({ ...wanted, sort: "best_top1", limit: JOBS_SHOWN }), signal) : null;
+    const text = JSON.stringify([answer, jobs?.jobs.map((job) => [job.id, job.name, job.state, job.best_top1])]);
+    if (text === known) return;
+    known = text;
+    rows = [[settings.by, "jobs", "active", "succeeded", "failed", "best_top1", "mean_ttt_seconds", "images"], ...answer.groups.map((group) => [valueWords(group.value, settings.by), ...numbersOf(group)])];
+    const focused = body.contains(document.activeElement) ? document.activeElement.closest("tr")?.dataset.group : null;
+    body.replaceChildren(...answer.groups.flatMap((group) => {
+      const key = JSON.stringify(group.value), open = jobsOf(settings, group.value) && (() => change({ open: settings.open === key ? null : key }));
+      return [groupRow(group, settings.by, group === opened, open), ...(group === opened && jobs ? [jobsRow(jobs, wanted)] : [])];
+    }));
+    if (focused) [...body.querySelectorAll("tr[data-group]")].find((row) => row.dataset.group === focused)?.querySelector("button")?.focus({ preventScroll: true });
+  }
+
+  const look = watch(async (signal) => {
+    const answer = await get(path({ ...filtersOf(settings), group: settings.by, sort: settings.sort || null, limit: MOST }), signal);
+    await fill(answer, signal);
+    show(wait, false);
+    show(problem, false);
+    show(none, !answer.groups.length);
+    show(table, answer.groups.length > 0);
+    const more = answer.group_count > answer.groups.length ? `, ${f.count(answer.groups.length)} shown` : "";
+    say(summary, answer.groups.length ? `${f.count(answer.group_count)} ${answer.group_count === 1 ? "group" : "groups"} of ${f.count(answer.total)} ${answer.total === 1 ? "job" : "jobs"}${more}` : "");
+  }, {
+    periodMs: 3000, wanted: (event) => ["state", "eval", "labels"].includes(event.type),
+    done: (error) => {
+      const refused = error instanceof Problem;
+      if (error && !refused && !wait.hidden) say(wait.firstChild, "No answer yet from traind; trying again…");
+      by.input.setAttribute("aria-invalid", String(refused));
+      if (!refused) return;
+      for (const element of [wait, none, table]) show(element, false);
+      show(problem, true);
+      say(problem, words(error));
+      say(summary, "");
+    },
+  });
+  return { unmount: look.stop };
+}

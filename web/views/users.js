@@ -1,0 +1,50 @@
+// Who uses the machine, and what one user may (#/users).
+
+import { get } from "../api.js";
+import { h, notice, say, show } from "../dom.js";
+import * as f from "../format.js";
+import { watch } from "../live.js";
+import { href } from "../place.js";
+
+const COLUMNS = [["User"], ["Share of the use"], ["Slot-hours", "num"], ["Running", "num"], ["Slots", "num"], ["Queued", "num"]];
+const NOBODY = "without a token";
+
+function userRow(use) {
+  const name = use.user ?? NOBODY;
+  const cell = (value, text) => h("td", { class: "num" }, h("data", { value }, text));
+  return h("tr", { "data-user": use.user ?? "" }, h("th", { scope: "row" }, use.user ? h("a", { href: href("/", { q: use.user }) }, name) : name),
+    h("td", { class: "share" }, h("div", { class: "meter" }, h("progress", { max: 1, value: use.share, "aria-label": `share of ${name}` })), h("data", { value: use.share }, f.percent(use.share))),
+    cell(use.slot_hours, f.number(use.slot_hours)), ...["running", "slots", "queued"].map((key) => cell(use[key], use[key] ? f.count(use[key]) : f.none)));
+}
+
+const LIMITS = [["max_running_per_user", "running jobs"], ["max_slots_per_user", "slots"], ["max_queued_per_user", "queued jobs"]];
+
+function limitWords(usage) {
+  const limits = LIMITS.filter(([key]) => usage[key] > 0).map(([key, what]) => `${f.count(usage[key])} ${what}`);
+  const hours = `Use counts half after ${f.number(usage.fair_share_half_life_hours)} hours`;
+  return [limits.length ? `A user may have ${limits.join(", ")} at a time.` : "There are no limits for a user.",
+    usage.fair_share_weight > 0 ? `${hours}, and a user with all of it loses ${f.number(usage.fair_share_weight)} points of priority.` : `${hours}; it does not change the order of the queue.`].join(" ");
+}
+
+export function mount(main, { heading }) {
+  heading("Users");
+  const body = h("tbody"), summary = h("p", { class: "summary", role: "status" }), limits = h("p", { class: "lead" });
+  const wait = notice("Loading the users…"), none = notice("Nobody has used this machine yet");
+  const table = h("section", { class: "card" }, h("div", { class: "scroll wide", role: "group", tabindex: 0, "aria-label": "Users" }, h("table", { class: "users" }, h("caption", { class: "hidden" }, "Users, those with the largest share first"),
+    h("thead", {}, h("tr", {}, ...COLUMNS.map(([text, kind]) => h("th", { scope: "col", class: kind }, text)))), body)));
+  main.append(h("div", { class: "title" }, h("h1", { tabindex: -1 }, "Users"), summary), limits, wait, none, table);
+  for (const element of [none, table]) show(element, false);
+  let known = "";
+  const look = watch(async (signal) => {
+    const usage = await get("/v1/usage", signal), text = JSON.stringify(usage);
+    show(wait, false);
+    show(none, !usage.users.length);
+    show(table, usage.users.length > 0);
+    say(summary, usage.users.length ? `${f.count(usage.users.length)} ${usage.users.length === 1 ? "user" : "users"}` : "");
+    say(limits, limitWords(usage));
+    if (text === known || body.contains(document.activeElement)) return;
+    known = text;
+    body.replaceChildren(...[...usage.users].sort((a, b) => b.share - a.share || b.queued - a.queued).map(userRow));
+  }, { periodMs: 3000, wanted: (event) => event.type === "state", done: (error) => error && !wait.hidden && say(wait.firstChild, "No answer yet from traind; trying again…") });
+  return { unmount: look.stop };
+}
