@@ -137,9 +137,18 @@ static void put_optimizer(struct mllog *m, double t)
     }
 }
 
+/* What people wrote on the job, as it is now. */
+static json_t *mllog_labels(const struct store_job *job)
+{
+    json_t *tags = job->tags ? json_loads(job->tags, 0, NULL) : NULL;
+
+    return json_pack("{s:s?, s:o, s:s?}", "name", job->name, "tags", tags ? tags : json_array(),
+                     "note", job->note);
+}
+
 static void put_settings(struct mllog *m, double t)
 {
-    PUT(m, t, POINT, "submission_benchmark", json_string(BENCHMARK), NULL);
+    PUT(m, t, POINT, "submission_benchmark", json_string(BENCHMARK), mllog_labels(m->job));
     PUT(m, t, POINT, "submission_org", json_string("traind"), NULL);
     PUT(m, t, POINT, "submission_division", json_string("open"), NULL);
     PUT(m, t, POINT, "submission_status", json_string("research"), NULL);

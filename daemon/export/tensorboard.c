@@ -11,6 +11,7 @@
 #define HPARAMS_MAX 128
 #define VALUES_MAX  8
 #define FLOAT_TYPE  1 /* DT_FLOAT */
+#define STRING_TYPE 7 /* DT_STRING */
 
 struct board {
     FILE *out;
@@ -172,6 +173,50 @@ static void add_hparams(struct hparams *h, json_t *object, const char *prefix)
     }
 }
 
+/* Name, tags and note are told as they are now; tags as a text, "baseline, paper:table-2". */
+static void add_labels(json_t *spec, const struct store_job *job)
+{
+    json_t *tags = job->tags ? json_loads(job->tags, 0, NULL) : NULL, *tag, *text = NULL;
+    size_t i;
+
+    json_array_foreach (tags, i, tag) {
+        json_t *longer =
+            text ? json_sprintf("%s, %s", json_string_value(text), json_string_value(tag))
+                 : json_incref(tag);
+        json_decref(text);
+        text = longer;
+    }
+    json_object_set_new(spec, "name", json_text_or_null(job->name));
+    json_object_set_new(spec, "tags", text ? text : json_null());
+    json_object_set_new(spec, "note", json_text_or_null(job->note));
+    json_decref(tags);
+}
+
+/* For the page TEXT. */
+static void write_note(struct board *b, const struct store_job *job)
+{
+    Tensorboard__SummaryValue value = TENSORBOARD__SUMMARY_VALUE__INIT, *pointer = &value;
+    Tensorboard__SummaryMetadata metadata = TENSORBOARD__SUMMARY_METADATA__INIT;
+    Tensorboard__PluginData plugin = TENSORBOARD__PLUGIN_DATA__INIT;
+    Tensorboard__Tensor tensor = TENSORBOARD__TENSOR__INIT;
+    Tensorboard__TensorShape shape = TENSORBOARD__TENSOR_SHAPE__INIT;
+
+    if (!job->note)
+        return;
+    ProtobufCBinaryData text = {strlen(job->note), (uint8_t *)job->note};
+    plugin.plugin_name = (char *)"text";
+    metadata.plugin_data = &plugin;
+    tensor.dtype = STRING_TYPE;
+    tensor.tensor_shape = &shape;
+    tensor.n_string_val = 1;
+    tensor.string_val = &text;
+    value.tag = (char *)"note";
+    value.metadata = &metadata;
+    value.value_case = TENSORBOARD__SUMMARY_VALUE__VALUE_TENSOR;
+    value.tensor = &tensor;
+    write_summary(b, job->created_at, 0, &pointer, 1);
+}
+
 /* TensorBoard wants a tensor beside the plug-in's data, whatever it holds. */
 static void write_plugin(struct board *b, double t, uint8_t *content, size_t bytes)
 {
@@ -208,6 +253,7 @@ static int write_hparams(struct board *b, const struct store_job *job)
         json_decref(spec);
         return error_set(b->e, ERR_NO_MEMORY, "no memory for the TensorBoard file");
     }
+    add_labels(spec, job);
     add_hparams(h, spec, "");
     json_int_t every =
         json_integer_value(json_object_get(json_object_get(spec, "tensorboard"), "every_steps"));
@@ -239,6 +285,8 @@ int export_tensorboard(struct store *store, const struct store_job *job, FILE *o
 
     write_version(&b, job->created_at);
     int status = write_hparams(&b, job);
+    if (status == 0)
+        write_note(&b, job);
     if (status == 0)
         status = store_metric_ends(store, job->id, 0, INT64_MAX, STEPS_EXACT, &ends, e);
     if (status == 0)

@@ -36,6 +36,17 @@ is "$(read_board '[.series["eval/top1"], .series["eval/top5"], .series["eval/los
 is "$(read_board '[.hparams | .["optimizer.momentum"], .batch_per_worker, .["model.arch"], .["optimizer.nesterov"]]')" '[0.9,4,"resnet50",false]' \
     "and the hyper-parameters"
 
+is "$(read_board '[.hparams | has("tags", "note")], .texts')" '[false,false]
+{}' "nothing of what nobody wrote"
+curl -sS -X PATCH -d '{"add_tags": ["b", "a"], "note": "first\nsecond \u00e4", "name": "renamed"}' "$url/v1/jobs/$id" >/dev/null
+call "/v1/jobs/$id/tensorboard"
+"$python" "$top_srcdir/tests/api/http/read_tfevents.py" "$work/body" >"$work/board" 2>&1
+is "$(read_board '.hparams | [.name, .tags, .note]')" '["renamed","a, b","first\nsecond ä"]' "name, tags and note are among the hyper-parameters, as they are now"
+is "$(read_board .texts)" '{"note":"first\nsecond ä"}' "and the note is a text"
+call "/v1/jobs/$id/mllog"
+is "$(sed -n 's/^:::MLLOG //p' "$work/body" | jq -c 'select(.key == "submission_benchmark").metadata | [.name, .tags, .note]')" '["renamed",["a","b"],"first\nsecond ä"]' "they are metadata of the MLPerf log"
+is "$("$python" "$top_srcdir/tests/api/http/check_mllog.py" "$work/body" >/dev/null 2>&1 && echo right)" right "which follows the rules still"
+
 submit "steps=20" '' '{"tensorboard": {"every_steps": 8}}'
 wait_state "$id" succeeded
 call "/v1/jobs/$id/tensorboard"

@@ -11,7 +11,7 @@ SCHEMA = {
     "Plugin": [("plugin_name", 1, F.TYPE_STRING, 0), ("content", 2, F.TYPE_BYTES, 0)],
     "Metadata": [("plugin_data", 1, "Plugin", 0)],
     "Shape": [("unknown_rank", 3, F.TYPE_BOOL, 0)],
-    "Tensor": [("dtype", 1, F.TYPE_INT32, 0), ("tensor_shape", 2, "Shape", 0), ("float_val", 5, F.TYPE_FLOAT, 1)],
+    "Tensor": [("dtype", 1, F.TYPE_INT32, 0), ("tensor_shape", 2, "Shape", 0), ("float_val", 5, F.TYPE_FLOAT, 1), ("string_val", 8, F.TYPE_BYTES, 1)],
     "Value": [("tag", 1, F.TYPE_STRING, 0), ("simple_value", 2, F.TYPE_FLOAT, 0), ("tensor", 8, "Tensor", 0), ("metadata", 9, "Metadata", 0)],
     "Summary": [("value", 1, "Value", 1)],
     "Event": [("wall_time", 1, F.TYPE_DOUBLE, 0), ("step", 2, F.TYPE_INT64, 0), ("file_version", 3, F.TYPE_STRING, 0), ("summary", 5, "Summary", 0)],
@@ -56,7 +56,7 @@ while at < len(data):
     events.append(Event.FromString(payload))
     at += 16 + length
 assert events[0].file_version == "brain.Event:2"
-series, hparams = {}, {}
+series, hparams, texts = {}, {}, {}
 for event in events[1:]:
     assert event.wall_time > 1.5e9
     for value in event.summary.value:
@@ -65,6 +65,9 @@ for event in events[1:]:
             for entry in Hparams.FromString(value.metadata.plugin_data.content).session_start_info.hparams:
                 v = struct_pb2.Value.FromString(entry.value)
                 hparams[entry.key] = getattr(v, v.WhichOneof("kind"))
+        elif value.metadata.plugin_data.plugin_name == "text":
+            assert value.tensor.dtype == 7 and len(value.tensor.string_val) == 1
+            texts[value.tag] = value.tensor.string_val[0].decode()
         else:
             series.setdefault(value.tag, []).append([event.step, round(value.simple_value, 6)])
-print(json.dumps({"series": series, "hparams": hparams}))
+print(json.dumps({"series": series, "hparams": hparams, "texts": texts}))
