@@ -63,6 +63,7 @@ static const struct cmd *const commands[] = {
     &cmd_sweep_entry,
     &cmd_nodes_entry,
     &cmd_failures_entry,
+    &cmd_forecasts_entry,
     &cmd_usage_entry,
     &cmd_token_entry,
     &cmd_notify_entry,

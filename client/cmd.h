@@ -149,6 +149,7 @@ extern const struct cmd cmd_checkpoints_entry;
 extern const struct cmd cmd_sweep_entry;
 extern const struct cmd cmd_nodes_entry;
 extern const struct cmd cmd_failures_entry;
+extern const struct cmd cmd_forecasts_entry;
 extern const struct cmd cmd_usage_entry;
 extern const struct cmd cmd_token_entry;
 extern const struct cmd cmd_notify_entry;

@@ -139,6 +139,53 @@ static void forecast_rows(struct libscols_table *table, const json_t *forecast)
                  100 * json_number_value(json_object_get(one, "share")));
         judged_row(table, name, one);
     }
+    json_array_foreach (json_object_get(forecast, "target"), i, one) {
+        snprintf(name, sizeof name, "until target at %.0f %%",
+                 100 * json_number_value(json_object_get(one, "share")));
+        judged_row(table, name, one);
+    }
+}
+
+/* "expected at step 400 (380 to 420), in 3 min 20 s (2 min 40 s to 4 min 10 s)" */
+static void target_expected(const json_t *target, char *text, size_t bytes)
+{
+    char value[HUMAN_BYTES], low[HUMAN_BYTES], high[HUMAN_BYTES];
+    const json_t *step = json_object_get(target, "step"),
+                 *left = json_object_get(target, "seconds");
+    int used = snprintf(text, bytes, "%s step %.0f (%.0f to %.0f)",
+                        json_is_true(json_object_get(target, "within_run"))
+                            ? "expected at"
+                            : "not within this run: expected at",
+                        json_get_number(step, "value", 0), json_get_number(step, "low", 0),
+                        json_get_number(step, "high", 0));
+
+    if (!json_is_number(json_object_get(left, "value")) || used < 0 || (size_t)used >= bytes)
+        return;
+    snprintf(text + used, bytes - (size_t)used, ", in %s (%s to %s)",
+             human_duration(value, sizeof value, json_get_number(left, "value", NAN)),
+             human_duration(low, sizeof low, json_get_number(left, "low", NAN)),
+             human_duration(high, sizeof high, json_get_number(left, "high", NAN)));
+}
+
+static void target_row(struct libscols_table *table, const json_t *target, bool ended)
+{
+    char text[6 * HUMAN_BYTES], name[HUMAN_BYTES + 16], percent[HUMAN_BYTES];
+    long long met = json_get_integer(target, "met_step", -1);
+
+    if (!target)
+        return;
+    snprintf(name, sizeof name, "target %s",
+             human_percent(percent, sizeof percent, json_get_number(target, "top1", NAN)));
+    if (met >= 0)
+        snprintf(text, sizeof text, "met at step %lld", met);
+    else if (ended)
+        snprintf(text, sizeof text, "not met");
+    else if (json_is_number(json_object_get(json_object_get(target, "step"), "value")))
+        target_expected(target, text, sizeof text);
+    else
+        snprintf(text, sizeof text,
+                 "not known yet: too few evaluations, or they do not get better");
+    show_add_row(table, name, text);
 }
 
 /* Of one that waits here. */
@@ -268,6 +315,7 @@ static void print_job(const struct job *job, const json_t *json)
     slurm_row(table, json_object_get(json, "slurm"));
     failure_rows(table, job, json_object_get(json, "failure"));
     progress_rows(table, job);
+    target_row(table, json_object_get(json, "target"), job_ended(job));
     if (!isnan(job->checkpoint_step) && strcmp(job->state, "succeeded") != 0)
         show_add_row(table, "checkpoint", human_step(id, sizeof id, job->checkpoint_step));
     imported_row(table, json_object_get(json, "imported_from"));

@@ -102,6 +102,9 @@ double plan_size_cost(const struct job_spec *spec, int64_t size);
 double plan_steps_cost(const struct plan *plan, const struct job_spec *spec, int64_t from,
                        int64_t to);
 
+/* Forward passes of an evaluated image, in those of an image of the largest size. */
+double plan_evaluation_passes(const struct job_spec *spec);
+
 /* How many times the run evaluates. */
 int64_t plan_evaluations(const struct plan *plan, const struct job_spec *spec);
 

@@ -34,8 +34,7 @@ static struct plan_band epochs_of(const struct plan *plan, const struct job_spec
                               fmin(own, epochs.high)};
 }
 
-/* Forward passes of an evaluated image, in those of an image of the largest size. */
-static double evaluation_passes(const struct job_spec *spec)
+double plan_evaluation_passes(const struct job_spec *spec)
 {
     return plan_size_cost(spec, job_spec_eval_size(spec)) * (spec->eval.flip ? 2 : 1) *
            (spec->ema.decay > 0 ? 2 : 1);
@@ -61,7 +60,7 @@ static double training_seconds(const struct plan *plan, const struct job_spec *s
 
     return epochs * plan->steps_in_epoch * step +
            ceil(share * (double)plan_evaluations(plan, spec)) * (double)plan->eval_images *
-               PREDICT_EVAL_COST * evaluation_passes(spec) / rate;
+               PREDICT_EVAL_COST * plan_evaluation_passes(spec) / rate;
 }
 
 /* What it takes besides time. */

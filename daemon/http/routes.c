@@ -92,6 +92,8 @@ static const struct route routes[] = {
      "Cancel a sweep and its jobs"},
     {"GET", "/v1/failures", handle_failures, ROLE_READ, "", 200,
      "Failure rules, with the failures since the start of the daemon"},
+    {"GET", "/v1/forecasts", handle_forecasts, ROLE_READ, "", 200,
+     "How good the estimates of time were, over the newest jobs that succeeded"},
     {"GET", "/v1/usage", handle_usage, ROLE_READ, "", 200,
      "Users: recent use of the slots, running and queued jobs, and the limits of one user"},
     {"GET", "/v1/speeds", handle_speeds, ROLE_READ, "key", 200,

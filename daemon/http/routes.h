@@ -131,6 +131,8 @@ route_handler handle_usage;
 int usage_print(const struct request *q, FILE *out, struct error *e);
 /* handlers/handle_export.c */
 route_handler handle_mllog, handle_tensorboard;
+/* handlers/handle_forecasts.c */
+route_handler handle_forecasts;
 /* handlers/handle_failures.c */
 route_handler handle_failures;
 /* Failures by label, for Prometheus. */

@@ -8,13 +8,16 @@
 #include "common/run/event.h"
 #include "common/job/job_document.h"
 #include "common/log.h"
+#include "common/json.h"
 #include "common/median.h"
+#include "common/needed.h"
 #include "common/plan/plan.h"
 #include "common/run/speed.h"
 #include "daemon/job/queue/forecast.h"
 #include "daemon/job/document.h"
 #include "daemon/job/job.h"
 #include "daemon/job/queue/size.h"
+#include "daemon/job/target.h"
 #include "daemon/node/node.h"
 
 #define STEPS_LEFT_OUT 2 /* page faults, BLAS's buffers */
@@ -132,52 +135,224 @@ static json_t *band_or_null(const struct forecast_end *end)
     return plan_band_to_json(known, &band);
 }
 
-/* What was said of the time left when this share of the steps was done. */
-static json_t *judge_at(struct store *s, const struct store_job *job, double share, double end)
+/* Sizes and batches by step, as the plan has them, and what they cost. */
+static struct forecast_pace measure_pace_of(const struct job_spec *spec, const json_t *plan)
+{
+    struct forecast_pace pace = {.evaluation = plan_evaluation_passes(spec)};
+    const json_t *parts = json_object_get(plan, "phases"), *part;
+    double batch = json_get_number(plan, "global_batch", 1);
+    size_t i;
+
+    parts = parts ? parts : json_object_get(plan, "image_sizes");
+    json_array_foreach (parts, i, part) {
+        int64_t size = json_get_integer(part, "size", json_get_integer(part, "image_size", 0));
+        if (size < 1 || pace.count == sizeof pace.parts / sizeof pace.parts[0])
+            break;
+        pace.parts[pace.count++] = (struct forecast_part){
+            json_get_integer(part, "step", 0), json_get_number(part, "global_batch", batch) / batch,
+            plan_size_cost(spec, size)};
+    }
+    return pace;
+}
+
+/* Of a stored job; all steps alike where its document cannot be read any more. */
+static struct forecast_pace measure_pace(const struct store_job *job)
+{
+    struct forecast_pace pace = {0};
+    struct error ignored;
+    struct job_spec *spec = job->spec ? job_stored_spec(job, &ignored) : NULL;
+
+    if (spec) {
+        json_t *plan = job->plan ? json_loads(job->plan, 0, NULL) : NULL;
+        pace = measure_pace_of(spec, plan);
+        json_decref(plan);
+    }
+    job_spec_destroy(spec);
+    return pace;
+}
+
+/* ---- the target */
+
+/* Its evaluations; the caller frees the list. */
+static struct target_eval *read_evals(struct store *s, int64_t id, size_t *count)
+{
+    json_t *evals = NULL;
+    const json_t *one;
+    struct error ignored;
+    size_t i;
+
+    *count = 0;
+    if (store_eval_list(s, id, &evals, &ignored))
+        return NULL;
+    struct target_eval *list = calloc(json_array_size(evals) + 1, sizeof *list);
+    json_array_foreach (evals, i, one)
+        if (list)
+            list[(*count)++] = (struct target_eval){json_get_number(one, "step", NAN),
+                                                    json_get_number(one, "top1", NAN),
+                                                    json_get_number(one, "t", NAN)};
+    json_decref(evals);
+    return list;
+}
+
+/* The step of the first evaluation from here on. */
+static double evaluated_at(const struct store_job *job, double step)
+{
+    double interval = job->evaluations > 0 ? (double)job->train_steps / (double)job->evaluations
+                                           : (double)job->train_steps;
+
+    return interval * ceil(step / interval - 1e-9);
+}
+
+/* Seconds until the evaluation that will show the target met. */
+static struct forecast_end target_end(const struct store_job *job, const struct forecast_pace *pace,
+                                      const struct plan_band *step)
+{
+    return (struct forecast_end){
+        forecast_until(job, pace, evaluated_at(job, step->low)).soonest,
+        forecast_until(job, pace, evaluated_at(job, step->value)).likely,
+        forecast_until(job, pace, evaluated_at(job, step->high)).latest,
+    };
+}
+
+static double spec_target(const struct store_job *job)
+{
+    json_t *spec = job->spec ? json_loads(job->spec, 0, NULL) : NULL;
+    double target = json_get_number(json_object_get(spec, "eval"), "target_top1", NAN);
+
+    json_decref(spec);
+    return target;
+}
+
+static json_t *target_to_json(const struct store_job *job, double target,
+                              const struct target_eval *evals, size_t count)
+{
+    const struct target_eval *met = target_met(evals, count, target);
+    struct plan_band step;
+    bool known = !met && target_step(evals, count, target, &step);
+    bool within = known && step.value <= (double)job->train_steps;
+    json_t *out = json_pack("{s:f, s:o, s:o}", "top1", target, "met_step",
+                            json_integer_or_null(met, met ? (json_int_t)met->step : 0), "step",
+                            plan_band_to_json(known, known ? &step : NULL));
+    json_t *left = json_null();
+
+    if (within && job->finished_at <= 0) {
+        struct forecast_pace pace = measure_pace(job);
+        struct forecast_end end = target_end(job, &pace, &step);
+        left = band_or_null(&end);
+    }
+    json_object_set_new(out, "seconds", left);
+    json_object_set_new(out, "within_run", known ? json_boolean(within) : json_null());
+    return out;
+}
+
+json_t *measure_target(struct store *s, const struct store_job *job)
+{
+    double target = spec_target(job);
+    size_t count;
+
+    if (!(target > 0))
+        return NULL;
+    struct target_eval *evals = read_evals(s, job->id, &count);
+    json_t *out = target_to_json(job, target, evals, count);
+    free(evals);
+    return out;
+}
+
+/* ---- how good they were */
+
+static json_t *judge_end(const struct forecast_end *said, double actual, double share)
+{
+    struct plan_band band = {said->likely, said->soonest, said->latest};
+
+    if (!isfinite(band.value) || !isfinite(band.high))
+        return NULL;
+    json_t *out = measure_judge(&band, actual);
+    json_object_set_new(out, "share", json_real(share));
+    return out;
+}
+
+/* All that was known of a run whose forecasts are judged. */
+struct judged_run {
+    const struct store_job *job;
+    struct forecast_pace pace;
+    double end; /* Unix seconds */
+    double target;
+    struct target_eval *evals;
+    size_t eval_count;
+};
+
+/* Of a target that was met later than `at`, by the evaluations until then. */
+static json_t *judge_target(const struct judged_run *run, const struct store_job *then, double at,
+                            double share)
+{
+    const struct target_eval *met = target_met(run->evals, run->eval_count, run->target);
+    struct plan_band step;
+    size_t count = 0;
+
+    while (count < run->eval_count && run->evals[count].t <= at)
+        count++;
+    if (!met || met->t <= at || !target_step(run->evals, count, run->target, &step))
+        return NULL;
+    struct forecast_end said = target_end(then, &run->pace, &step);
+    return judge_end(&said, met->t - at, share);
+}
+
+/* What was said when this share of the run was done: *left of its end, *target of that of the
+ * target; NULL: nothing was. */
+static void judge_at(struct store *s, const struct judged_run *run, double share, json_t **left,
+                     json_t **target)
 {
     static const struct steps none;
-    struct steps *row = malloc(sizeof *row);
-    struct store_job then = *job;
+    struct steps *row = needed(malloc(sizeof *row));
+    struct store_job then = *run->job;
     struct error ignored;
-    json_t *out = NULL;
 
-    if (!row)
-        return NULL;
     *row = none;
     find_columns(row);
-    then.step = (int64_t)ceil(share * (double)job->train_steps);
+    then.step = (int64_t)ceil(share * (double)run->job->step);
     then.state = JOB_RUNNING;
-    if (store_metric_each(s, job->id, then.step, 1, measure_add_part, row, &ignored) == 0 &&
+    if (store_metric_each(s, then.id, then.step, 1, measure_add_part, row, &ignored) == 0 &&
         row->count) {
         then.images_per_sec = row->values[RATE][0];
-        struct forecast_end said = forecast_running(&then, 0);
-        struct plan_band band = {said.likely, said.soonest, said.latest};
-        if (isfinite(band.high)) {
-            out = measure_judge(&band, end - row->t);
-            json_object_set_new(out, "share", json_real(share));
-        }
+        struct forecast_end said = forecast_running(&then, &run->pace, 0);
+        *left = judge_end(&said, run->end - row->t, share);
+        *target = judge_target(run, &then, row->t, share);
     }
     free(row);
-    return out;
+}
+
+static struct judged_run judged_run_of(struct store *s, const struct store_job *job, double now)
+{
+    struct judged_run run = {
+        .job = job, .pace = measure_pace(job), .end = now, .target = spec_target(job)};
+
+    run.evals = run.target > 0 ? read_evals(s, job->id, &run.eval_count) : NULL;
+    return run;
 }
 
 static json_t *forecast_judged(struct store *s, const struct store_job *job, double now)
 {
     static const double shares[] = {0.25, 0.5, 0.75};
-    json_t *left = json_array(), *out = json_object();
+    json_t *left = json_array(), *target = json_array(), *out = json_object();
     struct plan_band predicted = {job->predicted_seconds, job->predicted_low_seconds,
                                   job->predicted_high_seconds};
+    struct judged_run run = judged_run_of(s, job, now);
 
     json_object_set_new(out, "ttt_seconds",
                         predicted.value > 0 && job->ttt_seconds > 0
                             ? measure_judge(&predicted, job->ttt_seconds)
                             : json_null());
     for (size_t i = 0; i < sizeof shares / sizeof shares[0]; i++) {
-        json_t *at = judge_at(s, job, shares[i], now);
-        if (at)
-            json_array_append_new(left, at);
+        json_t *end = NULL, *met = NULL;
+        judge_at(s, &run, shares[i], &end, &met);
+        if (end)
+            json_array_append_new(left, end);
+        if (met)
+            json_array_append_new(target, met);
     }
     json_object_set_new(out, "time_left", left);
+    json_object_set_new(out, "target", target);
+    free(run.evals);
     return out;
 }
 
@@ -223,23 +398,40 @@ void measure_finished(struct store *s, int64_t id, int64_t slots, double now)
     store_job_clear(&job);
 }
 
-struct forecast_end measure_end(const struct store_job *job, double elapsed)
+/* A job of a list is there without its documents. */
+static struct forecast_pace measure_whole_pace(struct store *s, const struct store_job *job)
+{
+    struct forecast_pace pace = {0};
+    struct store_job whole;
+    struct error ignored;
+
+    if (job->spec)
+        return measure_pace(job);
+    if (store_job_get(s, job->id, &whole, &ignored))
+        return pace;
+    pace = measure_pace(&whole);
+    store_job_clear(&whole);
+    return pace;
+}
+
+struct forecast_end measure_end(struct store *s, const struct store_job *job, double elapsed)
 {
     struct store_job at = *job; /* borrows its texts */
 
     /* It will say with its first event from where it goes on. */
     if (job->state == JOB_STARTING && job->attempt > 1)
         at.step = job->resumes || job->restarts ? job_newest_checkpoint(job->run_dir) : 0;
-    return forecast_running(&at, elapsed);
+    struct forecast_pace pace = measure_whole_pace(s, job);
+    return forecast_running(&at, &pace, elapsed);
 }
 
-json_t *measure_time_left(const struct store_job *job, double now)
+json_t *measure_time_left(struct store *s, const struct store_job *job, double now)
 {
     bool between = job->state == JOB_QUEUED && forecast_chains(job) && job->step > 0;
     if (job->state != JOB_STARTING && job->state != JOB_RUNNING && job->state != JOB_EVALUATING &&
         !between)
         return json_null();
     double began = job->attempt_started_at > 0 ? job->attempt_started_at : job->started_at;
-    struct forecast_end end = measure_end(job, began > 0 ? now - began : 0);
+    struct forecast_end end = measure_end(s, job, began > 0 ? now - began : 0);
     return band_or_null(&end);
 }

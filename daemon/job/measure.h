@@ -16,9 +16,13 @@ int measure_speed(struct store *s, const struct job_spec *spec, int64_t slots,
 void measure_finished(struct store *s, int64_t id, int64_t slots, double now);
 
 /* When an active job will have ended: forecast_running, from where its attempt goes on. */
-struct forecast_end measure_end(const struct store_job *job, double elapsed_seconds);
+struct forecast_end measure_end(struct store *s, const struct store_job *job,
+                                double elapsed_seconds);
 
 /* {"value", "low", "high"} of the seconds left, or null: of an active job. */
-json_t *measure_time_left(const struct store_job *job, double now);
+json_t *measure_time_left(struct store *s, const struct store_job *job, double now);
+
+/* When the run will meet eval.target_top1, by its evaluations so far; NULL: it has no target. */
+json_t *measure_target(struct store *s, const struct store_job *job);
 
 #endif

@@ -65,3 +65,20 @@ int store_job_set_forecast(struct store *s, int64_t id, const char *forecast, st
         sql_run(c, e, NULL, "update job set forecast = ?2 where id = ?1", "is", id, forecast);
     return sql_write_end(s, c, status, e);
 }
+
+int store_forecast_each(struct store *s, int64_t most,
+                        void (*visit)(void *context, const char *forecast), void *context,
+                        struct error *e)
+{
+    struct sql *c = sql_read_begin(s);
+    sqlite3_stmt *row = sql_query(c, e,
+                                  "select forecast from job where forecast is not null "
+                                  "and imported_attempts is null order by id desc limit ?",
+                                  "i", most);
+    int status = row ? 1 : -(int)ERR_INTERNAL;
+
+    while (status > 0 && (status = sql_row(c, row, e)) > 0)
+        visit(context, (const char *)sqlite3_column_text(row, 0));
+    sql_read_end(s, c);
+    return status;
+}

@@ -544,6 +544,10 @@ int store_speed_find(struct store *s, const char *key, const char *cpu, struct p
 
 /* How good an ended job's predictions were: JSON text. */
 int store_job_set_forecast(struct store *s, int64_t id, const char *forecast, struct error *e);
+/* These of the newest `most` jobs that have some; imported ones ran elsewhere and do not count. */
+int store_forecast_each(struct store *s, int64_t most,
+                        void (*visit)(void *context, const char *forecast), void *context,
+                        struct error *e);
 
 /* ---------------------------------------------------------------- sweeps (sweep.c) */
 

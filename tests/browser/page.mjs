@@ -133,18 +133,6 @@ async function chartTools(page, id) {
   same(png.bytes.subarray(1, 4).toString(), "PNG", `charts: ${png.name} is a picture`);
 }
 
-// The arithmetic of a target, on an error that falls as 2 / sqrt(step): 90 % is met at step 400.
-async function targetIsMet(page) {
-  const [ahead, met, flat] = await page.evaluate(async () => {
-    const { reach } = await import("/target.js");
-    const evals = [16, 36, 64, 100, 144].map((step) => ({ step, top1: 1 - 2 / Math.sqrt(step) }));
-    return [reach(evals, 0.9), reach(evals, 0.75), reach(evals.map((e) => ({ ...e, top1: 0.1 })), 0.9)];
-  });
-  ok(Math.abs(ahead.step - 400) < 0.5 && ahead.low < 400 && ahead.high > 400, "target: foretold by the evaluations so far", JSON.stringify(ahead));
-  same(met.reached, 64, "target: met by the first evaluation that is as good");
-  same(flat, null, "target: of a run that learns nothing nothing is foretold");
-}
-
 // The overview's own tools.
 async function overviewTools(page) {
   await page.goto(`${origin}/#/?q=first`);
@@ -287,7 +275,6 @@ async function looks(id) {
 await story(async ({ context, page }) => {
   const id = await listAndJob(page);
   await chartTools(page, id);
-  await targetIsMet(page);
   await cancelling(page);
   await held(page);
   await overviewTools(page);

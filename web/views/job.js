@@ -9,7 +9,7 @@ import { hear, watch } from "../live.js";
 import { planView } from "../plan_view.js";
 import { jobActions } from "./job_actions.js";
 import { jobCharts } from "./job_charts.js";
-import { checkpointsCard, evalsCard, eventsCard, filesCard, tiles } from "./job_facts.js";
+import { checkpointsCard, evalsCard, eventsCard, filesCard, forecastCard, tiles } from "./job_facts.js";
 import { logView } from "./job_log.js";
 import { noticesCard } from "./job_notices.js";
 import { outputs } from "./job_outputs.js";
@@ -96,9 +96,9 @@ export function mount(main, { params, query, heading }) {
   });
   const labels = h("div", { class: "labels", hidden: true }, chips.element, edit, note);
   const bar = meter(`progress of job ${id}`), numbers = tiles(), plan = planCard(), charts = jobCharts(id, query);
-  const evals = evalsCard(), checkpoints = checkpointsCard(id), events = eventsCard(id), notices = noticesCard(id), files = filesCard(id), log = logView(id), written = outputs(id), provenance = provenanceCard(id);
+  const evals = evalsCard(), forecast = forecastCard(), checkpoints = checkpointsCard(id), events = eventsCard(id), notices = noticesCard(id), files = filesCard(id), log = logView(id), written = outputs(id), provenance = provenanceCard(id);
   const columns = h("div", { class: "columns" }, h("div", { class: "stack" }, plan.element, files.element),
-    h("div", { class: "stack" }, evals.element, checkpoints.element, events.element, notices.element));
+    h("div", { class: "stack" }, evals.element, forecast.element, checkpoints.element, events.element, notices.element));
   const content = h("div", { class: "stack", hidden: true }, bar.element, numbers.element, took, charts.element, columns, written.element, provenance.element, log.element);
   // Of a job that has not begun there is nothing yet but its plan.
   const arrange = (begun) => {
@@ -146,6 +146,7 @@ export function mount(main, { params, query, heading }) {
     tell();
     plan.update(job);
     files.update(job);
+    forecast.update(job, signal);
     written.update(job);
     provenance.update(job);
     const [list, all] = await Promise.all([get(`/v1/jobs/${id}/evals`, signal), events.update(signal), log.update(job, signal)]);

@@ -6,7 +6,6 @@ import { choice, h, show } from "../dom.js";
 import * as f from "../format.js";
 import { HeatMap } from "../heat_map.js";
 import { setQuery } from "../place.js";
-import { reach } from "../target.js";
 
 const POINTS = 700; // of a series: about as many as a chart has pixels
 const RANK_POINTS = 240;
@@ -160,17 +159,17 @@ export function jobCharts(id, query) {
   }
 
   function target() {
-    const { job, evals } = run, wish = job.spec?.eval?.target_top1;
+    const { job } = run, wish = job.spec?.eval?.target_top1;
     if (!(wish > 0)) return { lines: [], spans: [], note: "" };
-    const lines = [{ y: wish, label: `target ${f.percent(wish)}`, color: "--c3" }], found = reach(evals, wish);
-    const at = (step) => `step ${f.count(step)} (epoch ${(step / job.plan.steps_per_epoch).toFixed(2)})`;
-    if (!found) return { lines, spans: [], note: job.finished_at ? "The target was not reached." : "" };
-    if (found.reached !== undefined) return { lines, spans: [], note: `The target was reached by ${at(found.reached)}.` };
+    const lines = [{ y: wish, label: `target ${f.percent(wish)}`, color: "--c3" }], { step, met_step: met, within_run: within, seconds } = job.target ?? {};
+    const at = (n) => `step ${f.count(n)} (epoch ${(n / job.plan.steps_per_epoch).toFixed(2)})`;
+    if (met != null) return { lines, spans: [], note: `The target was reached by ${at(met)}.` };
     if (job.finished_at) return { lines, spans: [], note: "The target was not reached." };
-    const beyond = found.step > job.train_steps;
-    const spans = beyond ? [] : [{ from: xOf(found.low), to: xOf(Math.min(found.high, job.train_steps)), label: "target expected", color: "--c3" }];
-    return { lines, spans, note: `At this pace the target is met at ${at(found.step)}, between ${f.count(found.low)} and ${f.count(found.high)}` +
-      (beyond ? `: beyond this run's ${f.count(job.train_steps)} steps.` : ".") };
+    if (step?.value == null) return { lines, spans: [], note: "" };
+    const spans = within ? [{ from: xOf(step.low), to: xOf(Math.min(step.high, job.train_steps)), label: "target expected", color: "--c3" }] : [];
+    return { lines, spans, note: `At this pace the target is met at ${at(Math.round(step.value))}, between ${f.count(step.low)} and ${f.count(step.high)}` +
+      (!within ? `: beyond this run's ${f.count(job.train_steps)} steps.`
+        : seconds?.value == null ? "." : `; in ${f.duration(seconds.value)}, between ${f.duration(seconds.low)} and ${f.duration(seconds.high)}.`) };
   }
 
   function rest(series) {

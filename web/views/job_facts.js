@@ -69,6 +69,34 @@ export function evalsCard() {
   };
 }
 
+const ESTIMATES = { ttt_seconds: "time to train", time_left: "time left", target: "until the target" };
+
+// How good the estimates were, of a job that has ended, beside those of all jobs.
+export function forecastCard() {
+  const card = tableCard("Estimates", [["Estimate", ""], ["At", "num"], ["Told", "num"], ["Range", "num"], ["Actual", "num"], ["Error", "num"], ["All jobs", "num"]], "None.", "forecasts");
+  const percent = (x) => (x == null ? f.none : `${x > 0 ? "+" : ""}${Math.round(100 * x)} %`);
+  let filled = false;
+  show(card.element, false);
+  const rows = ({ ttt_seconds: whole, time_left: left, target }) => [...(whole ? [["ttt_seconds", whole]] : []), ...left.map((one) => ["time_left", one]), ...(target ?? []).map((one) => ["target", one])];
+  return {
+    element: card.element,
+    update: async (job, signal) => {
+      if (filled || !job.forecast) return;
+      const { scores } = await get("/v1/forecasts", signal).catch(() => ({ scores: [] }));
+      const all = (of, share) => scores.find((score) => score.of === of && score.share === (share ?? null));
+      const list = rows(job.forecast);
+      filled = true;
+      show(card.element, list.length > 0);
+      card.fill(list.map(([of, one]) => {
+        const median = all(of, one.share);
+        return h("tr", {}, h("td", {}, ESTIMATES[of]), ...[one.share ? `${Math.round(100 * one.share)} %` : "start", f.duration(one.value),
+          `${f.duration(one.low)} to ${f.duration(one.high)}`, f.duration(one.actual), percent(one.error),
+          median?.median_error == null ? f.none : `${Math.round(100 * median.median_error)} % of ${f.count(median.jobs)}`].map((text) => h("td", { class: "num" }, text)));
+      }));
+    },
+  };
+}
+
 export function checkpointsCard(id) {
   const card = tableCard("Checkpoints", [["Step", "num"], ["Epoch", "num"], ["Written", ""], ["Size", "num"], ["Weights", ""]], "None yet.", "checkpoints");
   let text = "", written = 0, supported = true;

@@ -112,7 +112,7 @@ void job_members(struct json_text *t, const struct request *q, const struct stor
     add_time(t, "started_at", job->started_at);
     add_time(t, "finished_at", job->finished_at);
     job_add_progress(t, job);
-    json_text_value(t, "time_left", measure_time_left(job, clock_now()));
+    json_text_value(t, "time_left", measure_time_left(q->app->store, job, clock_now()));
     json_text_raw(t, "forecast", job->forecast);
     job_add_bill(t, q, job);
     if (job->slurm)
@@ -174,6 +174,9 @@ int handle_job_show(const struct request *q, struct reply *r, struct error *e)
     else
         json_text_raw(&text, "checkpoint_step", NULL);
     job_add_position(&text, q, &job);
+    json_t *target = measure_target(q->app->store, &job);
+    if (target)
+        json_text_value(&text, "target", target);
     json_text_close(&text, '}');
     store_job_clear(&job);
     return reply_json_text(r, 200, &text, e);

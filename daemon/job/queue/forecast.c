@@ -51,35 +51,91 @@ static double share_left(const struct store_job *job)
     return job->train_steps > 0 ? at_least_0(1 - (double)job->step / (double)job->train_steps) : 1;
 }
 
+/* ---- steps that are not alike */
+
+/* The part that a step is in; NULL: all steps are alike. */
+static const struct forecast_part *forecast_part_at(const struct forecast_pace *pace, double step)
+{
+    size_t i = pace->count;
+
+    while (i > 1 && (double)pace->parts[i - 1].step > step)
+        i--;
+    return i ? &pace->parts[i - 1] : NULL;
+}
+
+double forecast_steps(const struct forecast_pace *pace, double from, double to)
+{
+    double sum = 0;
+
+    if (pace->count == 0)
+        return at_least_0(to - from);
+    for (size_t i = 0; i < pace->count; i++) {
+        const struct forecast_part *part = &pace->parts[i];
+        double first = fmax(from, (double)part->step);
+        double end = i + 1 < pace->count ? fmin(to, (double)part[1].step) : to;
+        sum += at_least_0(end - first) * part->images * part->cost;
+    }
+    return sum;
+}
+
+/* Seconds of an image of the largest size, by the newest step's speed. */
+static double forecast_image_seconds(const struct store_job *job, const struct forecast_pace *pace)
+{
+    const struct forecast_part *part = forecast_part_at(pace, (double)job->step - 1);
+
+    return 1 / (job->images_per_sec * (part ? part->cost : 1));
+}
+
+/* Between two evaluations, in steps; INFINITY: there is none. */
+static double forecast_interval(const struct store_job *job)
+{
+    return job->evaluations > 0 ? (double)job->train_steps / (double)job->evaluations : INFINITY;
+}
+
 /* By the speed of its steps: the steps and the evaluations that are still to come. Of one under way
  * nobody knows how much is done. */
-static struct forecast_end by_speed(const struct store_job *job)
+struct forecast_end forecast_until(const struct store_job *job, const struct forecast_pace *pace,
+                                   double step)
 {
-    double left = share_left(job);
+    if (!(job->step > 0 && job->global_batch > 0 && job->images_per_sec > 0))
+        return unknown;
+    double image = forecast_image_seconds(job, pace), interval = forecast_interval(job);
     double train =
-        left * (double)job->train_steps * (double)job->global_batch / job->images_per_sec;
-    double evaluation = (double)job->eval_images * PREDICT_EVAL_COST / job->images_per_sec;
-    double whole = ceil(left * (double)job->evaluations - 1e-9);
-    bool under_way = job->evaluations > 0 && (job->state == JOB_EVALUATING || left == 0);
-    struct forecast_end end = {
+        forecast_steps(pace, (double)job->step, step) * (double)job->global_batch * image;
+    double evaluation = (double)job->eval_images * PREDICT_EVAL_COST * image *
+                        (pace->evaluation > 0 ? pace->evaluation : 1);
+    double whole =
+        at_least_0(floor(step / interval + 1e-9) - floor((double)job->step / interval + 1e-9));
+    bool under_way =
+        job->evaluations > 0 && (job->state == JOB_EVALUATING || step <= (double)job->step);
+    return (struct forecast_end){
         SOONER * train + SOONER_EVAL * whole * evaluation,
         train + (whole + under_way * 0.5) * evaluation,
         LATER * train + LATER_EVAL * (whole + under_way) * evaluation,
     };
+}
+
+static struct forecast_end by_speed(const struct store_job *job, const struct forecast_pace *pace)
+{
+    struct forecast_end end = forecast_until(job, pace, (double)job->train_steps);
 
     /* Behind the last step there may be an evaluation of unknown length. */
-    if (left == 0 && !under_way)
+    if (share_left(job) == 0 && job->evaluations == 0)
         end.latest = INFINITY;
     return end;
 }
 
-struct forecast_end forecast_running(const struct store_job *job, double elapsed)
+struct forecast_end forecast_running(const struct store_job *job, const struct forecast_pace *pace,
+                                     double elapsed)
 {
     struct forecast_end end = unknown;
-    double left = share_left(job);
+    double steps = (double)job->train_steps;
+    double left =
+        steps > 0 ? forecast_steps(pace, (double)job->step, steps) / forecast_steps(pace, 0, steps)
+                  : 1;
 
     if (job->step > 0 && job->global_batch > 0 && job->images_per_sec > 0)
-        end = by_speed(job);
+        end = by_speed(job, pace);
     else if (job->predicted_seconds > 0)
         end = (struct forecast_end){at_least_0(left * job->predicted_low_seconds - elapsed),
                                     at_least_0(left * job->predicted_seconds - elapsed),

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/job/job_sizes.h"
 #include "daemon/store/store.h"
 
 /* When a job is expected to have ended. soonest is 0 and latest INFINITY where nothing is known:
@@ -19,11 +20,32 @@ struct forecast_end {
 /* One allocation follows another until the job is done: a time limit does not bound it. */
 bool forecast_chains(const struct store_job *job);
 
+/* How long steps take by others of the same job: images may grow in the course of it, and batches
+ * shrink. Zeroed: all steps alike. */
+struct forecast_pace {
+    struct forecast_part {
+        int64_t step;  /* from this one on (0-based), until the next part */
+        double images; /* of a step, by global_batch */
+        double cost;   /* of an image, by one of the largest size */
+    } parts[JOB_SIZES_MAX + 1];
+    size_t count;
+    double evaluation; /* cost of an evaluated image, by one of the largest size; 0: 1 */
+};
+
+/* Steps [from, to) as steps of the largest size. */
+double forecast_steps(const struct forecast_pace *pace, double from, double to);
+
+/* Until a running job has done this step, and the evaluation behind it if one is due there; by the
+ * speed of its newest step (job->step). Unknown without a speed. */
+struct forecast_end forecast_until(const struct store_job *job, const struct forecast_pace *pace,
+                                   double step);
+
 /* Of a running job: by its progress and speed, with the evaluations that are still to come; before
  * its first step by its plan's prediction, of a resumed one by what is left behind its checkpoint
  * (job->step), at the speed it had. A time limit bounds it. elapsed_seconds: since its attempt
  * began. */
-struct forecast_end forecast_running(const struct store_job *job, double elapsed_seconds);
+struct forecast_end forecast_running(const struct store_job *job, const struct forecast_pace *pace,
+                                     double elapsed_seconds);
 
 /* How long a job that waits will run, by its plan's prediction and its time limit. */
 struct forecast_end forecast_queued(const struct store_job *job);

@@ -57,7 +57,7 @@ static struct queue_running queue_running_of(struct job_manager *m, struct activ
 
     if (!r.slurm && (a->process.pid > 0 || user) && store_job_get(m->store, a->id, &job, &e) == 0) {
         if (a->process.pid > 0)
-            r.ends = measure_end(&job, launch_elapsed_seconds(&a->process));
+            r.ends = measure_end(m->store, &job, launch_elapsed_seconds(&a->process));
         if (user && store_usage_user(m->store, job.submitted_by, user, &e) == 0)
             r.user = *user;
         store_job_clear(&job);

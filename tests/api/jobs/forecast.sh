@@ -94,5 +94,42 @@ ok "it goes on" eventually has_events 4 $((at + 2))
 is "$(sql "select count(*) from job where id = 4 and step >= $at")" 1 "behind its checkpoint"
 call -X POST /v1/jobs/4/cancel
 ok "it ends" wait_state 4 cancelled
+
+# ------------------------------------------------------------------ when the target is met, and how good all estimates were
+
+call -d "$(jq '. + {steps: 24, model: {arch: "resnet18", width: 0.25, image_size: [[0, 32], [1, 96]], classes: 4},
+    data: {train: "synthetic", eval: "synthetic", train_images: 32}, eval: {every_epochs: 1, batch: 8, target_top1: 0.01}}' <<<"$document")" /v1/jobs
+want 201 "a job with a target whose images grow"
+ok "it succeeds" wait_state 5 succeeded
+ok "its forecast is judged" eventually test "$(job 5 'forecast | type')" = object
+call /v1/jobs/5
+json '.target | [.top1, .met_step, .step.value, .seconds, .within_run] | tojson' '[0.01,8,null,null,null]' "the first evaluation met it"
+json '[(.forecast.target | type), .forecast.time_left[].share] | tojson' '["array",0.25,0.5,0.75]' "its estimates are judged"
+echo "# time left with images that grow: $(jq -c '.forecast.time_left | map([.share, .value, .actual])' <<<"$body")"
+json '.forecast.time_left[0] | .value > .actual / 3 and .value < .actual * 3' true "a quarter through, when images are small, it counts the large ones"
+
+call -d "$(jq '. + {steps: 4000, data: {train: "synthetic", eval: "synthetic", train_images: 64}, eval: {every_epochs: 200, batch: 8, target_top1: 0.9}}' <<<"$quick")" /v1/jobs
+ok "one with a target runs" eventually has_events 6 3
+call /v1/jobs/6
+json '.target | [.met_step, .step.value, .within_run] | tojson' '[null,null,null]' "without evaluations nothing is told"
+like "$("$top_builddir/trainctl" --server "$url" show 6)" '^target 90.00 % +not known yet' "trainctl show says so"
+# An error that falls as 2 / sqrt(step) is 10 % at step 400; steps are seen at the next evaluation.
+for step in 16 36 64 100 144; do
+    sql "insert into eval (job_id, step, top1, t) values (6, $step, 1 - 2 / sqrt($step), $(date +%s))"
+done
+call /v1/jobs/6
+json '.target | .within_run and (.step | (.value | round) == 400 and .low < 400 and .high > 400) and .met_step == null' true "by its evaluations it is expected at step 400"
+[ "$(jq -r .state <<<"$body")" != running ] ||
+    json '.target.seconds | .low <= .value and .value <= .high' true "in so many seconds, with a band"
+like "$("$top_builddir/trainctl" --server "$url" show 6)" '^target 90.00 % +expected at step 400 \([0-9]+ to [0-9]+\)' "trainctl show tells it"
+call -X POST /v1/jobs/6/cancel
+ok "it is cancelled" wait_state 6 cancelled
+
+call /v1/forecasts
+json '[.jobs, (.scores | map([.of, .share]))] | tojson' \
+    '[3,[["ttt_seconds",null],["time_left",0.25],["time_left",0.5],["time_left",0.75],["target",0.25],["target",0.5],["target",0.75]]]' "all estimates are scored"
+json '.scores[] | select(.of == "time_left" and .share == 0.5) | .jobs == 3 and .median_error >= 0 and .inside >= 0 and .inside <= 1' true "over the jobs"
+json '.scores[-1] | [.jobs, .median_error] | tojson' '[0,null]' "but those that nobody made"
+like "$("$top_builddir/trainctl" --server "$url" forecasts)" '^time left +50 % +3 +[0-9]+ % +[+-][0-9]+ % +[0-9]+ %$' "trainctl forecasts has the table"
 ok "the daemon stops in order" stop_daemon
 done_testing

@@ -11,9 +11,11 @@ static const struct store_job nothing_known = {.state = JOB_STARTING,
                                                .predicted_high_seconds = NAN,
                                                .images_per_sec = NAN};
 
+static const struct forecast_pace alike;
+
 Test(forecast, of_what_is_not_known_nothing_is_said)
 {
-    struct forecast_end end = forecast_running(&nothing_known, 5);
+    struct forecast_end end = forecast_running(&nothing_known, &alike, 5);
     cr_expect_eq(end.soonest, 0);
     cr_expect_eq(end.likely, INFINITY);
     cr_expect_eq(end.latest, INFINITY);
@@ -26,12 +28,12 @@ Test(forecast, a_running_job_by_its_progress)
     job.step = 40;
     job.global_batch = 50;
     job.images_per_sec = 10;
-    struct forecast_end end = forecast_running(&job, 200);
+    struct forecast_end end = forecast_running(&job, &alike, 200);
     cr_expect_float_eq(end.likely, 300, 1e-9);
     cr_expect_float_eq(end.soonest, 240, 1e-9);
     cr_expect_float_eq(end.latest, 375, 1e-9);
     job.time_limit_seconds = 460; /* 260 s of it are left */
-    end = forecast_running(&job, 200);
+    end = forecast_running(&job, &alike, 200);
     cr_expect_float_eq(end.likely, 260, 1e-9);
     cr_expect_float_eq(end.latest, 260, 1e-9);
     cr_expect_float_eq(end.soonest, 240, 1e-9);
@@ -47,16 +49,16 @@ Test(forecast, evaluations_to_come_count)
     job.evaluations =
         4; /* at the steps 25, 50, 75 and 100; one image costs a third of a trained one */
     job.eval_images = 600;
-    struct forecast_end end = forecast_running(&job, 200);
+    struct forecast_end end = forecast_running(&job, &alike, 200);
     cr_expect_float_eq(end.likely, 300 + 3 * 20, 1e-9);
     cr_expect_float_eq(end.soonest, 240 + 3 * 10, 1e-9);
     cr_expect_float_eq(end.latest, 375 + 3 * 40, 1e-9);
     job.step = 50;
     job.state = JOB_EVALUATING; /* half of it may be done */
-    end = forecast_running(&job, 200);
+    end = forecast_running(&job, &alike, 200);
     cr_expect_float_eq(end.likely, 250 + 2.5 * 20, 1e-9);
     job.step = 100;
-    end = forecast_running(&job, 200);
+    end = forecast_running(&job, &alike, 200);
     cr_expect_float_eq(end.likely, 10, 1e-9);
     cr_expect_float_eq(end.latest, 40, 1e-9);
     cr_expect_eq(end.soonest, 0);
@@ -71,9 +73,9 @@ Test(forecast, a_resumed_job_before_its_first_step)
     job.predicted_seconds = 1000;
     job.predicted_low_seconds = 900;
     job.predicted_high_seconds = 1400;
-    cr_expect_float_eq(forecast_running(&job, 3).likely, 200, 1e-9);
+    cr_expect_float_eq(forecast_running(&job, &alike, 3).likely, 200, 1e-9);
     job.images_per_sec = NAN; /* other workers */
-    struct forecast_end end = forecast_running(&job, 3);
+    struct forecast_end end = forecast_running(&job, &alike, 3);
     cr_expect_float_eq(end.likely, 397, 1e-9);
     cr_expect_float_eq(end.soonest, 357, 1e-9);
     cr_expect_float_eq(end.latest, 557, 1e-9);
@@ -85,7 +87,7 @@ Test(forecast, before_the_first_step_by_the_plan)
     job.predicted_seconds = 100;
     job.predicted_low_seconds = 90;
     job.predicted_high_seconds = 140;
-    struct forecast_end end = forecast_running(&job, 95);
+    struct forecast_end end = forecast_running(&job, &alike, 95);
     cr_expect_float_eq(end.likely, 5, 1e-9);
     cr_expect_eq(end.soonest, 0);
     cr_expect_float_eq(end.latest, 45, 1e-9);
@@ -143,4 +145,71 @@ Test(forecast, words)
         forecast_words(cases[i].seconds, text, sizeof text);
         cr_expect_str_eq(text, cases[i].words);
     }
+}
+
+/* Steps 0 to 49 of images of a quarter of the arithmetic, the others of the largest. */
+static const struct forecast_pace grows = {
+    .parts = {{0, 1, 0.25}, {50, 1, 1}},
+      .count = 2, .evaluation = 2
+};
+
+Test(forecast, images_that_grow_take_longer)
+{
+    struct store_job job = nothing_known;
+    job.state = JOB_RUNNING;
+    job.step = 20;
+    job.global_batch = 50;
+    job.images_per_sec = 40; /* 5 s for 4 steps; of the largest 5 s a step */
+    cr_expect_float_eq(forecast_steps(&grows, 20, 100), 30 * 0.25 + 50, 1e-9);
+    struct forecast_end end = forecast_running(&job, &grows, 20);
+    cr_expect_float_eq(end.likely, 30 * 1.25 + 50 * 5, 1e-9);
+    job.step = 50; /* the newest step was still a small one */
+    end = forecast_running(&job, &grows, 20);
+    cr_expect_float_eq(end.likely, 50 * 5, 1e-9);
+    job.step = 60;
+    job.images_per_sec = 10;
+    end = forecast_running(&job, &grows, 20);
+    cr_expect_float_eq(end.likely, 40 * 5, 1e-9);
+}
+
+Test(forecast, batches_that_shrink_too)
+{
+    static const struct forecast_pace fills = {
+        .parts = {{0, 4, 0.25}, {50, 1, 1}},
+          .count = 2
+    };
+    struct store_job job = nothing_known;
+    job.state = JOB_RUNNING;
+    job.step = 20;
+    job.global_batch = 50;
+    job.images_per_sec = 40; /* 200 images a step: 5 s, as behind */
+    cr_expect_float_eq(forecast_running(&job, &fills, 20).likely, 80 * 5, 1e-9);
+}
+
+Test(forecast, until_a_step_with_its_evaluation)
+{
+    struct store_job job = nothing_known;
+    job.state = JOB_RUNNING;
+    job.step = 20;
+    job.global_batch = 50;
+    job.images_per_sec = 40;
+    job.evaluations = 4;
+    job.eval_images = 600; /* a third of a trained one each, twice, at the largest size: 40 s */
+    struct forecast_end end = forecast_until(&job, &grows, 75);
+    cr_expect_float_eq(end.likely, 30 * 1.25 + 25 * 5 + 3 * 40, 1e-9);
+    cr_expect_lt(end.soonest, end.likely);
+    cr_expect_gt(end.latest, end.likely);
+    job.images_per_sec = NAN;
+    cr_expect_eq(forecast_until(&job, &grows, 75).latest, INFINITY);
+}
+
+/* Before its first step the plan's prediction is shared out by what steps cost. */
+Test(forecast, a_resumed_run_by_what_is_left)
+{
+    struct store_job job = nothing_known;
+    job.step = 50;
+    job.predicted_seconds = 625;
+    job.predicted_low_seconds = 625;
+    job.predicted_high_seconds = 625;
+    cr_expect_float_eq(forecast_running(&job, &grows, 0).likely, 500, 1e-9);
 }

@@ -1,0 +1,83 @@
+/* trainctl forecasts: how good the estimates of time were. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "client/api.h"
+#include "client/cmd.h"
+#include "client/views/human.h"
+#include "client/views/print.h"
+#include "client/views/table.h"
+#include "common/json.h"
+
+static const char *forecasts_of_words(const char *of)
+{
+    return strcmp(of, "time_left") == 0 ? "time left"
+           : strcmp(of, "target") == 0  ? "until the target"
+                                        : "time to train";
+}
+
+static char *forecasts_percent(char text[HUMAN_BYTES], const json_t *score, const char *key,
+                               const char *format)
+{
+    double share = json_get_number(score, key, NAN);
+
+    snprintf(text, HUMAN_BYTES, isnan(share) ? "-" : format, 100 * share);
+    return text;
+}
+
+static void forecasts_print(const json_t *answer)
+{
+    static const char *const headings[] = {"ESTIMATE", "AT", "JOBS", "ERROR", "BIAS", "IN RANGE"};
+    struct libscols_table *table = table_create(1);
+    char text[HUMAN_BYTES];
+    const json_t *score;
+    size_t i;
+
+    for (size_t c = 0; c < sizeof headings / sizeof headings[0]; c++)
+        table_column(table, headings[c], c == 0 ? 0 : TABLE_RIGHT);
+    json_array_foreach (json_object_get(answer, "scores"), i, score) {
+        struct libscols_line *line = table_line(table);
+        table_set(line, 0, forecasts_of_words(json_get_text(score, "of", "")));
+        table_set(line, 1,
+                  isnan(json_get_number(score, "share", NAN))
+                      ? "start"
+                      : forecasts_percent(text, score, "share", "%.0f %%"));
+        table_set(line, 2, human_count(text, sizeof text, json_get_integer(score, "jobs", 0)));
+        table_set(line, 3, forecasts_percent(text, score, "median_error", "%.0f %%"));
+        table_set(line, 4, forecasts_percent(text, score, "median_bias", "%+.0f %%"));
+        table_set(line, 5, forecasts_percent(text, score, "inside", "%.0f %%"));
+    }
+    table_finish(table);
+    if (json_get_integer(answer, "jobs", 0) == 0)
+        puts("no job has succeeded yet whose estimates could be judged");
+}
+
+static int cmd_forecasts(int argc, char **argv)
+{
+    struct cmd_args args;
+    struct error e;
+    json_t *answer;
+    int done = cmd_parse(&args, argc, argv);
+
+    if (done >= 0)
+        return done;
+    if (api_get("/v1/forecasts", &answer, &e) < 0)
+        return cmd_fail(&e);
+    if (client.json)
+        print_json(answer);
+    else
+        forecasts_print(answer);
+    json_decref(answer);
+    return 0;
+}
+
+/* clang-format off */
+const struct cmd cmd_forecasts_entry = {
+    .name = "forecasts",
+    .synopsis = "",
+    .help = "tell how good the estimates of time were, over all jobs",
+    .run = cmd_forecasts,
+    .completion = "none",
+};
+/* clang-format on */
