@@ -33,6 +33,8 @@ function lines(plan, spec, job) {
     ["Warm-up", plan.train_steps && (plan.warmup_steps ? many(plan.warmup_steps, "step") : "none"), "warmup_steps"],
     ["Image sizes", plan.image_sizes && plan.image_sizes.map(({ step, size }) => (step ? `${size} from step ${f.count(step)}` : `${size}`)).join(", ") +
       `: ${f.percent(plan.size_cost)} of the arithmetic at the last`, "image_sizes"],
+    ...(plan.phases ?? []).map((phase, i) => [`Phase ${i + 1}`, `${many(phase.steps, "step")} of ${f.count(phase.global_batch)} images (${f.count(phase.batch_per_worker)} a worker) ` +
+      `of ${phase.image_size} pixels, epochs ${f.number(phase.epoch)} to ${f.number(phase.end_epoch)}, learning rate ${f.number(phase.first_lr)} to ${f.number(phase.last_lr)}`, "phases"]),
     ["Peak learning rate", plan.peak_lr !== null && f.number(plan.peak_lr), "peak_lr"],
     ["Evaluation images", plan.eval_images > 0 && f.count(plan.eval_images), "eval_images"],
     ["Memory per worker", plan.memory_bytes_per_worker && `${f.size(plan.memory_bytes_per_worker)} (estimate)`, "memory_bytes_per_worker"],
@@ -60,11 +62,12 @@ function curve() {
     const x = (s) => (300 * s) / Math.max(1, T - 1), y = (rate) => 98 - (94 * rate) / high;
     mark(path, "d", points.map(([s, rate], i) => `${i ? "L" : "M"}${x(s).toFixed(2)} ${y(rate).toFixed(2)}`).join(""));
     mark(warm, "width", Math.min(300, x(plan.warmup_steps)).toFixed(2));
-    say(top, `peak ${f.number(plan.peak_lr)}`);
+    const peak = plan.phases ? high : plan.peak_lr; // a phase of larger batches has a higher one
+    say(top, `peak ${f.number(peak)}`);
     say(last, `step ${f.count(T - 1)}`);
     const end = f.number(points.at(-1)[1]);
     mark(picture, "aria-label", `Learning rate: from ${f.number(points[0][1])}` +
-      (plan.warmup_steps ? `, ${f.number(plan.peak_lr)} after ${many(plan.warmup_steps, "step")} of warm-up` : "") + `, ${end} at step ${f.count(T - 1)}`);
+      (plan.warmup_steps ? `, ${f.number(plan.phases ? points.find(([s]) => s >= plan.warmup_steps)?.[1] ?? peak : peak)} after ${many(plan.warmup_steps, "step")} of warm-up` : "") + `, ${end} at step ${f.count(T - 1)}`);
     const rows = new Set([...Array(10).keys()].map((i) => Math.round((i * (points.length - 1)) / 9)));
     rows.add(points.findIndex(([s]) => s === plan.warmup_steps));
     body.replaceChildren(...points.filter((_, i) => rows.has(i)).map(([s, rate]) =>

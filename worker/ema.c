@@ -80,7 +80,7 @@ int ema_create(struct run *r, struct error *e)
     if (m) {
         m->params = memory_allocate(model_param_count(r->model) * sizeof(float));
         m->stats = memory_allocate(model_stat_count(r->model) * sizeof(float));
-        m->first_step = llround(r->plan->steps_in_epoch * r->spec->ema.from_epoch);
+        m->first_step = llround(plan_steps_until(r->plan, r->spec->ema.from_epoch));
     }
     if (m && m->params && m->stats)
         return 0;

@@ -61,9 +61,16 @@ int run_warn(struct run *r, int64_t step, const char *message, struct error *e)
 double run_epoch(const struct run *r, int64_t step)
 {
     double images = r->plan->exact ? (double)r->image_shift : 0;
+    const struct plan_phase *p = plan_phase_at(r->plan, step + r->step_shift);
 
-    return ((double)(step + r->step_shift) + images / (double)r->plan->global_batch) /
-           r->plan->steps_in_epoch;
+    return p->epoch +
+           ((double)(step + r->step_shift - p->step) + images / (double)p->global_batch) /
+               p->steps_in_epoch;
+}
+
+int64_t run_images(const struct run *r, int64_t from, int64_t to)
+{
+    return plan_images_of_steps(r->plan, from + r->step_shift, to + r->step_shift);
 }
 
 void run_report_failure(struct run *r, const struct error *e)

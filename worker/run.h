@@ -76,6 +76,9 @@ int run_agree_on_stop(struct run *r, int status, bool *stop, struct error *e);
 /* How many epochs are done after so many steps of the run. */
 double run_epoch(const struct run *r, int64_t step);
 
+/* Images of all ranks in the steps from + 1 to `to` of the run. */
+int64_t run_images(const struct run *r, int64_t from, int64_t to);
+
 /* A `warning` event, and the words on stderr. */
 int run_warn(struct run *r, int64_t step, const char *message, struct error *e);
 

@@ -70,6 +70,21 @@ static int64_t first_number(const struct run *r)
     return (int64_t)r->part.number << 40;
 }
 
+/* Of a run whose batches change. */
+static void list_phases(const struct plan *plan, struct loader_config *loader)
+{
+    for (size_t i = 0; i < plan->phase_count && plan->phase_count > 1; i++) {
+        const struct plan_phase *p = &plan->phases[i];
+        loader->phases[loader->phase_count++] = (struct loader_phase){
+            .step = p->step,
+            .batch = (int)p->batch_per_worker,
+            .first_epoch = (int64_t)p->epoch,
+            .first_image = p->first_image,
+            .steps_per_epoch = p->steps_per_epoch,
+        };
+    }
+}
+
 static int open_trainer(struct run *r, struct trainer *t, struct error *e)
 {
     const struct job_spec *s = r->spec;
@@ -105,6 +120,7 @@ static int open_trainer(struct run *r, struct trainer *t, struct error *e)
     for (size_t i = 0; i < r->plan->size_count; i++)
         loader.sizes[loader.size_count++] =
             (struct loader_size){r->plan->sizes[i].step, (int)r->plan->sizes[i].size};
+    list_phases(r->plan, &loader);
     int status = loader_create(&loader, &t->loader, e);
     if (!status)
         status = optimizer_create(r->model, s, &t->optimizer, e);
@@ -234,13 +250,14 @@ static int say_step(const struct trainer *t, int64_t step, const struct rank_ste
                     const struct step_times *times, double grad_norm, struct error *e)
 {
     struct run *r = t->run;
+    double images = (double)run_images(r, step - 1, step);
 
     report_begin(r->report, EVENT_STEP);
     report_int(r->report, "step", step);
     report_real(r->report, "epoch", run_epoch(r, step));
     report_real(r->report, "loss", all->loss);
     report_real(r->report, "lr", t->lr);
-    report_real(r->report, "images_per_sec", (double)r->plan->global_batch / times->total);
+    report_real(r->report, "images_per_sec", images / times->total);
     report_real(r->report, "step_ms", times->total * 1e3);
     report_real(r->report, "data_ms", times->data * 1e3);
     report_real(r->report, "forward_ms", times->forward * 1e3);
@@ -248,7 +265,7 @@ static int say_step(const struct trainer *t, int64_t step, const struct rank_ste
     report_real(r->report, "comm_ms", times->comm * 1e3);
     report_real(r->report, "optim_ms", times->optim * 1e3);
     report_real(r->report, "grad_norm", grad_norm);
-    report_real(r->report, "top1", all->correct / (double)r->plan->global_batch);
+    report_real(r->report, "top1", all->correct / images);
     pace_report(t->pace);
     int status = report_end(r->report, e);
     if (!status)
@@ -265,7 +282,7 @@ static int64_t last_step(const struct run *r)
 /* Images a second in the steps of this attempt. */
 static double images_per_sec(const struct trainer *t)
 {
-    double images = (double)((t->result.steps - t->first_step) * t->run->plan->global_batch);
+    double images = (double)run_images(t->run, t->first_step, t->result.steps);
     return t->step_seconds_sum > 0 ? images / t->step_seconds_sum : 0;
 }
 
@@ -386,18 +403,11 @@ static int train_step(struct trainer *t, int64_t index, bool *stop, struct error
     if (!status)
         status = train_check_finite(index + 1, all.loss, grad_norm, e);
     if (!status)
-        status = loader_judge_bad((int64_t)all.bad_images,
-                                  (t->result.steps - t->first_step) * r->plan->global_batch,
-                                  t->result.steps == last_step(r), e);
+        status =
+            loader_judge_bad((int64_t)all.bad_images, run_images(r, t->first_step, t->result.steps),
+                             t->result.steps == last_step(r), e);
     print_progress(t, index + 1, all.loss, lr);
     return run_agree(r, status, e);
-}
-
-/* Whether a thing done every so many epochs is due after `step` steps; 0: never. */
-static bool epoch_is_due(const struct plan *plan, double every_epochs, int64_t step)
-{
-    double period = every_epochs * plan->steps_in_epoch;
-    return period > 0 && floor((double)step / period) > floor((double)(step - 1) / period);
 }
 
 static int evaluate_now(struct trainer *t, bool last, struct error *e)
@@ -439,7 +449,7 @@ static struct run_state state_of(const struct trainer *t)
         .epoch = epoch,
         .epoch_images = epoch_images,
         .epochs_done = run_epoch(r, result->steps),
-        .images_seen = r->from.images_seen + (result->steps - t->first_step) * plan->global_batch,
+        .images_seen = r->from.images_seen + run_images(r, t->first_step, result->steps),
         .global_batch = plan->global_batch,
         .world_size = r->world,
         .threads = r->threads,
@@ -483,7 +493,7 @@ static int evaluate_if_due(struct trainer *t, struct error *e)
     int64_t step = t->result.steps;
 
     if (!r->spec->data.eval || t->evaluated_at == step || step >= last_step(r) ||
-        !epoch_is_due(r->plan, r->spec->eval.every_epochs, step + r->step_shift))
+        !plan_is_due(r->plan, r->spec->eval.every_epochs, step + r->step_shift))
         return 0;
     return evaluate_now(t, false, e);
 }
@@ -497,7 +507,7 @@ static int between_steps(struct trainer *t, struct error *e)
     bool by_steps = s->checkpoint.every_steps > 0 && step % s->checkpoint.every_steps == 0;
     bool saves =
         !s->checkpoint.disable && step < last_step(r) &&
-        (by_steps || epoch_is_due(r->plan, s->checkpoint.every_epochs, step + r->step_shift));
+        (by_steps || plan_is_due(r->plan, s->checkpoint.every_epochs, step + r->step_shift));
     int status = evaluate_if_due(t, e);
 
     if (!status && saves)

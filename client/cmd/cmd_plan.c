@@ -153,6 +153,29 @@ static void sizes_row(struct libscols_table *table, const struct plan *plan)
     add_row(table, "image_sizes", value, remark);
 }
 
+/* One row each: its global batch, and what is done with it. */
+static void phase_rows(struct libscols_table *table, const struct plan *plan)
+{
+    for (size_t i = 0; i < plan->phase_count && plan->phase_count > 1; i++) {
+        const struct plan_phase *p = &plan->phases[i];
+        int64_t end = plan_phase_end(plan, i);
+        char name[32], value[32], remark[256];
+
+        end = end < plan->train_steps ? end : plan->train_steps;
+        if (end <= p->step)
+            return;
+        snprintf(name, sizeof name, "phase %zu", i + 1);
+        snprintf(value, sizeof value, "%lld", (long long)p->global_batch);
+        snprintf(remark, sizeof remark,
+                 "images a step, %lld a worker, of %lld pixels, epochs %.4g to %.4g: %lld steps, "
+                 "learning rate %.4g to %.4g",
+                 (long long)p->batch_per_worker, (long long)p->size, p->epoch,
+                 plan_epochs_after(plan, end), (long long)(end - p->step),
+                 lr_at(&plan->lr, p->step), lr_at(&plan->lr, end - 1));
+        add_row(table, name, value, remark);
+    }
+}
+
 static void plan_print_table(const struct plan *plan)
 {
     struct libscols_table *table = table_create(0);
@@ -175,6 +198,7 @@ static void plan_print_table(const struct plan *plan)
         count_row(table, plan, "warmup_steps", plan->warmup_steps);
         count_row(table, plan, "train_steps", plan->train_steps);
         sizes_row(table, plan);
+        phase_rows(table, plan);
         rate_row(table, plan, "start_lr", plan->start_lr);
         rate_row(table, plan, "peak_lr", plan->peak_lr);
     }

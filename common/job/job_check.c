@@ -1,4 +1,5 @@
 /* What two keys of a job document demand of each other. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -112,6 +113,32 @@ static void job_check_sizes(const struct job_spec *spec, const struct arch *arch
                      "/eval/image_size", "must be model.image_size with arch \"cnn\"", p);
 }
 
+/* Batches that grow where images are small. */
+static void job_check_batches(const struct job_spec *spec, struct problems *p)
+{
+    const struct job_sizes *sizes = &spec->model.sizes;
+    bool whole = true;
+
+    if (spec->batch_schedule != JOB_BATCH_FILL || spec->mode == JOB_MODE_EVAL)
+        return;
+    for (size_t i = 0; i < sizes->count; i++)
+        whole = whole && sizes->at[i].epoch == floor(sizes->at[i].epoch);
+    job_check_demand(
+        whole || spec->steps_rounding == JOB_ROUNDING_EXACT ||
+            problems_about(p, "/model/image_size") || problems_about(p, "/steps_rounding"),
+        "/batch_schedule",
+        "\"fill\" changes the batch where the size of the images changes, which must be "
+        "between two epochs: give model.image_size whole epochs, or set "
+        "steps_rounding to \"exact\"",
+        p);
+    job_check_demand(spec->restart.on_fewer_nodes != JOB_RESCALE_KEEP_BATCH || sizes->count < 2 ||
+                         problems_about(p, "/restart/on_fewer_nodes"),
+                     "/restart/on_fewer_nodes",
+                     "must be \"rescale\" with batch_schedule \"fill\": on fewer workers, the "
+                     "batches that fill a worker's memory cannot stay as they are",
+                     p);
+}
+
 /* What the network demands of other keys. */
 static void check_model(const struct job_spec *spec, struct problems *p)
 {
@@ -216,6 +243,7 @@ void job_check_together(const struct job_spec *spec, struct problems *p)
         "/steps_rounding",
         "exact needs data.locality \"global\": with \"node\" the nodes' epochs end apart", p);
     check_model(spec, p);
+    job_check_batches(spec, p);
     job_check_formats(spec, eval_mode, p);
     check_hosts(spec, p);
     check_ssh_port(spec, p);

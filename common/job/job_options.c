@@ -192,6 +192,10 @@ static const struct job_option options[] = {
      HELP("Batches whose gradients are summed before an update; increases the global batch without more memory. \"auto\": the smallest "
           "number that divides global_batch into equal batches of at most batch_per_worker. The memory of the nodes is not considered: "
           "choose batch_per_worker so that memory_bytes_per_worker of the plan fits.")},
+    {"/batch_schedule", CHOICE("constant", "fill"), AT(batch_schedule), DEFAULT("\"constant\""),
+     HELP("Batches in the epochs of smaller images, if model.image_size changes with the epoch. constant: batch_per_worker in all steps. "
+          "fill: batch_per_worker at the last size, and for smaller images as many as take no more memory, in multiples of 8; the "
+          "learning rate follows the global batch by lr.scaling, and epochs have fewer steps. The plan lists these phases.")},
     {"/epochs", JOB_OPTION_NUMBER, AT(epochs), DEFAULT("90"), RANGE(0, 10000), ABOVE, UNIT("epochs"),
      HELP("Passes over the training images; may be a fraction.")},
     {"/steps_rounding", CHOICE("floor", "exact"), AT(steps_rounding), DEFAULT("\"floor\""),

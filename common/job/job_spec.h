@@ -46,6 +46,7 @@ enum job_optimizer {
     JOB_OPTIMIZER_ADADELTA
 };
 enum job_rounding { JOB_ROUNDING_FLOOR, JOB_ROUNDING_EXACT };
+enum job_batch_schedule { JOB_BATCH_CONSTANT, JOB_BATCH_FILL };
 enum job_rescale { JOB_RESCALE_RESCALE, JOB_RESCALE_KEEP_BATCH };
 
 #define JOB_MILESTONES_MAX 32
@@ -122,6 +123,7 @@ struct job_spec {
     int64_t batch_per_worker; /* images of a forward pass */
     bool states_batch;        /* not a key: the document itself gives batch_per_worker */
     int64_t accumulate_steps; /* 0: "auto", until it is settled */
+    enum job_batch_schedule batch_schedule;
     double epochs;
     enum job_rounding steps_rounding;
     bool has_steps;

@@ -41,21 +41,18 @@ bool plan_batch(struct plan *plan, const struct job_spec *spec, struct problems 
                      "is not known: the plan needs the number of training images");
         return false;
     }
-    plan->steps_per_epoch = plan->train_images / plan->global_batch;
-    if (plan->node_images_least > 0) {
-        int64_t on_node = plan->node_images_least / (plan->batch_per_node * spec->accumulate_steps);
-        plan->steps_per_epoch = on_node < plan->steps_per_epoch ? on_node : plan->steps_per_epoch;
-    }
     plan->exact = spec->steps_rounding == JOB_ROUNDING_EXACT;
-    plan->steps_in_epoch = plan->exact ? (double)plan->train_images / (double)plan->global_batch
-                                       : (double)plan->steps_per_epoch;
+    plan->phases[0] = plan_phase_of(plan, spec, spec->model.image_size, spec->batch_per_worker);
+    plan->phase_count = 1;
+    plan->steps_per_epoch = plan->phases[0].steps_per_epoch;
+    plan->steps_in_epoch = plan->phases[0].steps_in_epoch;
     plan->dropped_images_per_epoch =
         plan->exact ? 0 : plan->train_images - plan->steps_per_epoch * plan->global_batch;
-    if (!batch_fits(plan, spec, problems))
+    if (!batch_fits(plan, spec, problems) || !plan_phases(plan, spec, problems))
         return false;
-    plan->warmup_steps = llround(plan->steps_in_epoch * spec->lr.warmup_epochs);
+    plan->warmup_steps = llround(plan_steps_until(plan, spec->lr.warmup_epochs));
     plan->train_steps =
-        spec->has_steps ? spec->steps : llround(plan->steps_in_epoch * spec->epochs);
+        spec->has_steps ? spec->steps : llround(plan_steps_until(plan, spec->epochs));
     if (plan->train_steps > 0)
         return true;
     problems_add(problems, "/epochs", NULL,

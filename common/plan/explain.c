@@ -88,6 +88,10 @@ static const struct {
      "Width and height of the images, and the step from which each is used.",
      "model.image_size. Small images early in the run save almost all of the pixels they "
      "leave out; evaluation uses the last size"},
+    {"phases",
+     "The parts of the run whose steps have the same number of images.",
+     "batch_schedule, which is constant by default; model.image_size, by which the batches "
+     "change; batch_per_worker, from which they are calculated"},
     {"peak_lr",
      "The highest learning rate, reached at the end of warm-up.",
      "lr.base, lr.factor, or the global batch, as lr.scaling says: with linear, twice the "
@@ -226,6 +230,13 @@ static void explain_step_count(struct plan *plan, const char *key, const char *e
     double exact = (double)plan->train_images / (double)plan->global_batch * epochs;
     char formula[96];
 
+    if (plan->phase_count > 1) {
+        plan_add_explanation(
+            plan, key, "the steps of all phases, up to this epoch",
+            json_pack("{s:f}", epochs_key, epochs), json_integer(steps), source,
+            json_sprintf("%.1f with batch_schedule constant", plan->steps_in_epoch * epochs));
+        return;
+    }
     snprintf(formula, sizeof formula, "round(%s x %s)",
              plan->exact ? "train_images / global_batch" : "steps_per_epoch", epochs_key);
     if (plan->exact)
@@ -278,7 +289,7 @@ static void explain_steps(struct plan *plan, const struct job_spec *spec)
                              json_pack("{s:I}", "steps", (json_int_t)spec->steps),
                              json_integer(plan->train_steps), JOB,
                              json_sprintf("steps overrides epochs; it corresponds to %.4g epochs",
-                                          (double)spec->steps / plan->steps_in_epoch));
+                                          plan_epochs_after(plan, spec->steps)));
     else
         explain_step_count(plan, "train_steps", "epochs", spec->epochs, plan->train_steps, BKM);
 }
@@ -298,7 +309,9 @@ static void explain_sizes(struct plan *plan, const struct job_spec *spec)
         json_array_append_new(value, json_pack("[I, I]", (json_int_t)plan->sizes[i].step,
                                                (json_int_t)plan->sizes[i].size));
     plan_add_explanation(
-        plan, "image_sizes", "from step round(steps_per_epoch x epoch)",
+        plan, "image_sizes",
+        plan->phase_count > 1 ? "from the first step of each phase"
+                              : "from step round(steps_per_epoch x epoch)",
         json_pack("{s:o, s:f}", "model.image_size", job_sizes_to_json(&sizes),
                   plan->exact ? "train_images / global_batch" : "steps_per_epoch",
                   plan_decimal(plan->steps_in_epoch)),
@@ -306,7 +319,32 @@ static void explain_sizes(struct plan *plan, const struct job_spec *spec)
         "Touvron et al. 2019, Fixing the train-test resolution discrepancy; FFCV's ResNet-50",
         json_sprintf("%.3g of the computation of all steps at size %lld, or that of %.3g epochs",
                      plan->size_cost, (long long)spec->model.image_size,
-                     plan->size_cost * (double)plan->train_steps / plan->steps_in_epoch));
+                     plan->size_cost * plan_epochs_after(plan, plan->train_steps)));
+}
+
+static void explain_phases(struct plan *plan, const struct job_spec *spec)
+{
+    json_t *value = json_array();
+
+    if (plan->phase_count < 2) {
+        json_decref(value);
+        return;
+    }
+    for (size_t i = 0; i < plan->phase_count; i++)
+        json_array_append_new(value, json_pack("[f, I]", plan_decimal(plan->phases[i].epoch),
+                                               (json_int_t)plan->phases[i].batch_per_worker));
+    plan_add_explanation(
+        plan, "phases",
+        "batch = batch_per_worker x image_bytes(last size) / image_bytes(size), rounded down to a "
+        "multiple of 8 and at least batch_per_worker",
+        json_pack(
+            "{s:I, s:I, s:I}", "batch_per_worker", (json_int_t)spec->batch_per_worker,
+            "image_bytes(first size)", (json_int_t)plan_image_bytes(spec, plan->phases[0].size),
+            "image_bytes(last size)", (json_int_t)plan_image_bytes(spec, spec->model.image_size)),
+        value, "the engine's buffer plan, common/net/activations.c; for the rate " GOYAL,
+        json_string("[epoch, batch of a worker] of each phase. The learning rate of a phase is "
+                    "that of the schedule at the same epoch, times lr_factor: what lr.scaling "
+                    "makes of its global batch, by what it makes of the last"));
 }
 
 static void explain_peak(struct plan *plan, const struct job_spec *spec)
@@ -395,8 +433,12 @@ static void explain_schedule(struct plan *plan, const struct job_spec *spec)
         lr->decay == JOB_DECAY_EXPONENTIAL && lr->staircase
             ? "s < W: start + (peak - start) s/W; then peak x gamma^floor((s-W)/D)"
             : formulas[spec->lr.decay],
-        inputs, json_real(plan_decimal(lr_at(lr, lr->train_steps - 1))), sources[spec->lr.decay],
-        json_string("s is the step, from 0 to T-1; the value is that of the last step"));
+        inputs, json_real(plan_decimal(lr_at(lr, plan->train_steps - 1))), sources[spec->lr.decay],
+        json_string(plan->phase_count > 1
+                        ? "s is the epoch x steps_per_epoch, so that W and T are steps of the last "
+                          "batch; a phase with another batch multiplies the rate by its lr_factor; "
+                          "the value is that of the last step"
+                        : "s is the step, from 0 to T-1; the value is that of the last step"));
 }
 
 static void explain_memory(struct plan *plan, const struct job_spec *spec)
@@ -488,6 +530,7 @@ void plan_explain(struct plan *plan, const struct job_spec *spec, const struct p
     if (plan->mode == JOB_MODE_TRAIN) {
         explain_steps(plan, spec);
         explain_sizes(plan, spec);
+        explain_phases(plan, spec);
         explain_peak(plan, spec);
         explain_start(plan, spec);
         explain_schedule(plan, spec);

@@ -23,37 +23,37 @@ double lr_start(const struct job_spec *spec, double peak)
 }
 
 /* Share of the time after warm-up that is over at step s, 0 to 1. */
-static double lr_progress(const struct lr_schedule *lr, int64_t step)
+static double lr_progress(const struct lr_schedule *lr, double step)
 {
     int64_t length = lr->train_steps - lr->warmup_steps;
-    double share = length > 0 ? (double)(step - lr->warmup_steps) / (double)length : 0;
+    double share = length > 0 ? (step - (double)lr->warmup_steps) / (double)length : 0;
 
     return share > 1 ? 1 : share;
 }
 
-static double lr_stepped(const struct lr_schedule *lr, int64_t step)
+static double lr_stepped(const struct lr_schedule *lr, double step)
 {
     double rate = lr->peak;
 
-    for (size_t i = 0; i < lr->milestone_count && step >= lr->milestone_steps[i]; i++)
+    for (size_t i = 0; i < lr->milestone_count && step >= (double)lr->milestone_steps[i]; i++)
         rate *= lr->gamma;
     return rate;
 }
 
 /* tf.train.exponential_decay, from the end of warm-up on. */
-static double lr_exponential(const struct lr_schedule *lr, int64_t step)
+static double lr_exponential(const struct lr_schedule *lr, double step)
 {
-    double times = (double)(step - lr->warmup_steps) / lr->decay_steps;
+    double times = (step - (double)lr->warmup_steps) / lr->decay_steps;
 
     return lr->peak * pow(lr->gamma, lr->staircase ? floor(times) : times);
 }
 
-double lr_at(const struct lr_schedule *lr, int64_t step)
+static double lr_of_schedule(const struct lr_schedule *lr, double step)
 {
     double range = lr->peak - lr->end;
 
-    if (step < lr->warmup_steps)
-        return lr->start + (lr->peak - lr->start) * (double)step / (double)lr->warmup_steps;
+    if (step < (double)lr->warmup_steps)
+        return lr->start + (lr->peak - lr->start) * step / (double)lr->warmup_steps;
     switch (lr->decay) {
     case JOB_DECAY_POLY:
         return range * pow(1 - lr_progress(lr, step), lr->power) + lr->end;
@@ -67,4 +67,33 @@ double lr_at(const struct lr_schedule *lr, int64_t step)
         break;
     }
     return lr->peak;
+}
+
+double lr_at(const struct lr_schedule *lr, int64_t step)
+{
+    size_t i = lr->phase_count;
+
+    if (i == 0)
+        return lr_of_schedule(lr, (double)step);
+    while (i > 1 && lr->phases[i - 1].step > step)
+        i--;
+    const struct lr_phase *p = &lr->phases[i - 1];
+    return p->factor * lr_of_schedule(lr, p->at + (double)(step - p->step) * p->pace);
+}
+
+int64_t lr_run_steps(const struct lr_schedule *lr)
+{
+    return lr->phase_count ? lr->run_steps : lr->train_steps;
+}
+
+int64_t lr_step_at(const struct lr_schedule *lr, int64_t place)
+{
+    size_t i = lr->phase_count;
+
+    if (i == 0)
+        return place;
+    while (i > 1 && lr->phases[i - 1].at > (double)place)
+        i--;
+    const struct lr_phase *p = &lr->phases[i - 1];
+    return p->step + (int64_t)ceil(((double)place - p->at) / p->pace);
 }

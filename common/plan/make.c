@@ -9,6 +9,26 @@
 #include "common/plan/parts.h"
 #include "common/needed.h"
 
+/* The schedule is then that of a run whose steps all have the last phase's batch. */
+static void plan_rate_phases(struct plan *plan, const struct job_spec *spec)
+{
+    struct lr_schedule *lr = &plan->lr;
+
+    lr->run_steps = plan->train_steps;
+    lr->warmup_steps = llround(plan->steps_in_epoch * spec->lr.warmup_epochs);
+    lr->train_steps = llround(plan->steps_in_epoch * plan_epochs_after(plan, plan->train_steps));
+    lr->phase_count = plan->phase_count;
+    for (size_t i = 0; i < plan->phase_count; i++) {
+        const struct plan_phase *p = &plan->phases[i];
+        lr->phases[i] = (struct lr_phase){
+            .step = p->step,
+            .at = p->epoch * plan->steps_in_epoch,
+            .pace = plan->steps_in_epoch / p->steps_in_epoch,
+            .factor = lr_peak(spec, p->global_batch) / plan->peak_lr,
+        };
+    }
+}
+
 static void plan_rate(struct plan *plan, const struct job_spec *spec)
 {
     struct lr_schedule *lr = &plan->lr;
@@ -30,6 +50,20 @@ static void plan_rate(struct plan *plan, const struct job_spec *spec)
     };
     for (size_t i = 0; i < lr->milestone_count; i++)
         lr->milestone_steps[i] = llround(plan->steps_in_epoch * spec->lr.milestones[i]);
+    if (plan->phase_count > 1)
+        plan_rate_phases(plan, spec);
+}
+
+static void plan_costs(struct plan *plan, const struct job_spec *spec)
+{
+    plan->size_cost = plan->step_cost = 1;
+    if (plan->mode == JOB_MODE_EVAL || plan->size_count < 2)
+        return;
+    double cost = plan_steps_cost(plan, spec, 0, plan->train_steps);
+    double images = (double)plan_images_of_steps(plan, 0, plan->train_steps);
+
+    plan->step_cost = cost / (double)plan->train_steps;
+    plan->size_cost = cost / (images / (double)plan->global_batch);
 }
 
 void plan_check_data(const struct job_spec *spec, const struct plan_data *data,
@@ -74,13 +108,9 @@ struct plan *plan_make(const struct job_spec *document, const struct plan_inputs
         return NULL;
     }
     plan_sizes(plan, spec);
-    plan->size_cost = 1;
-    if (plan->mode == JOB_MODE_TRAIN) {
+    if (plan->mode == JOB_MODE_TRAIN)
         plan_rate(plan, spec);
-        if (plan->size_count > 1)
-            plan->size_cost =
-                plan_steps_cost(plan, spec, 0, plan->train_steps) / (double)plan->train_steps;
-    }
+    plan_costs(plan, spec);
     struct plan_memory memory = plan_memory_of(spec);
     plan->memory_bytes_per_worker = plan_memory_bytes(&memory);
     plan_predict(plan, spec, inputs);
@@ -133,6 +163,31 @@ static json_t *plan_sizes_to_json(const struct plan *plan)
     return sizes;
 }
 
+/* Those that the run comes to. */
+static json_t *plan_phases_to_json(const struct plan *plan)
+{
+    json_t *phases = json_array();
+
+    for (size_t i = 0; i < plan->phase_count && plan->phases[i].step < plan->train_steps; i++) {
+        const struct plan_phase *p = &plan->phases[i];
+        int64_t end = plan_phase_end(plan, i);
+        end = end < plan->train_steps ? end : plan->train_steps;
+        json_array_append_new(
+            phases,
+            json_pack("{s:I, s:I, s:f, s:f, s:I, s:I, s:I, s:I, s:f, s:f, s:f}", "step",
+                      (json_int_t)p->step, "steps", (json_int_t)(end - p->step), "epoch",
+                      plan_decimal(p->epoch), "end_epoch",
+                      plan_decimal(plan_epochs_after(plan, end)), "image_size", (json_int_t)p->size,
+                      "batch_per_worker", (json_int_t)p->batch_per_worker, "global_batch",
+                      (json_int_t)p->global_batch, "steps_per_epoch",
+                      (json_int_t)p->steps_per_epoch, "lr_factor",
+                      plan_decimal(plan->lr.phases[i].factor), "first_lr",
+                      plan_decimal(lr_at(&plan->lr, p->step)), "last_lr",
+                      plan_decimal(lr_at(&plan->lr, end - 1))));
+    }
+    return phases;
+}
+
 json_t *plan_to_json(const struct plan *plan)
 {
     bool trains = plan->mode == JOB_MODE_TRAIN;
@@ -152,6 +207,8 @@ json_t *plan_to_json(const struct plan *plan)
         json_object_set_new(out, "image_sizes", plan_sizes_to_json(plan));
         json_object_set_new(out, "size_cost", json_real(plan_decimal(plan->size_cost)));
     }
+    if (plan->phase_count > 1)
+        json_object_set_new(out, "phases", plan_phases_to_json(plan));
     json_object_set_new(out, "eval_images", json_integer(plan->eval_images));
     json_object_set_new(out, "memory_bytes_per_worker",
                         json_integer(plan->memory_bytes_per_worker));

@@ -81,6 +81,21 @@ static size_t most_activation_bytes(const struct job_spec *spec, const struct ar
     return alone > training ? alone : training;
 }
 
+static int64_t input_bytes_of(const struct job_spec *spec)
+{
+    return job_spec_has_bf16_images(spec) ? 2 : sizeof(float);
+}
+
+int64_t plan_image_bytes(const struct job_spec *spec, int64_t size)
+{
+    struct arch_shape shape = arch_shape_of(spec);
+    int64_t input = arch_image_channels(shape.arch) * size * size;
+
+    shape.image_size = (int)size;
+    return input_bytes_of(spec) * (spec->data.prefetch_batches + 1) * input +
+           (int64_t)activation_bytes(spec, &shape);
+}
+
 struct plan_memory plan_memory_of(const struct job_spec *spec)
 {
     bool trains = spec->mode == JOB_MODE_TRAIN;
@@ -91,7 +106,7 @@ struct plan_memory plan_memory_of(const struct job_spec *spec)
     int64_t input =
         trains ? channels * spec->model.image_size * spec->model.image_size : eval_input;
 
-    int64_t input_bytes = job_spec_has_bf16_images(spec) ? 2 : sizeof(float);
+    int64_t input_bytes = input_bytes_of(spec);
     int64_t batches = trains ? spec->data.prefetch_batches + 1 : EVAL_BATCHES;
     int64_t parameters = arch_parameters(&shape);
     struct thread_memory threads = thread_memory_of(spec, &shape);

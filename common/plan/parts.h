@@ -7,6 +7,12 @@
 /* batch.c: world size, batches, steps. False: no plan is possible, *problems says why. */
 bool plan_batch(struct plan *plan, const struct job_spec *spec, struct problems *problems);
 
+/* phases.c: batches by epoch. False: as above. */
+bool plan_phases(struct plan *plan, const struct job_spec *spec, struct problems *problems);
+/* A phase of images of this size, but for its place. */
+struct plan_phase plan_phase_of(const struct plan *plan, const struct job_spec *spec, int64_t size,
+                                int64_t batch_per_worker);
+
 /* sizes.c: of the images, by step. */
 void plan_sizes(struct plan *plan, const struct job_spec *spec);
 
@@ -23,6 +29,8 @@ struct plan_memory {
 };
 struct plan_memory plan_memory_of(const struct job_spec *spec);
 int64_t plan_memory_bytes(const struct plan_memory *memory);
+/* Of training: activations and inputs of an image of this size. */
+int64_t plan_image_bytes(const struct job_spec *spec, int64_t size);
 
 /* time.c: throughput and time to train from a measured speed. */
 void plan_predict(struct plan *plan, const struct job_spec *spec, const struct plan_inputs *inputs);

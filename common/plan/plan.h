@@ -47,23 +47,39 @@ struct plan_size {
     int64_t step, size;
 };
 
+/* A part of the run in which a step has the same number of images. */
+struct plan_phase {
+    int64_t step;        /* the first, of the schedule */
+    double epoch;        /* at which it begins */
+    int64_t first_image; /* of all epochs behind each other: the place of its first */
+    int64_t size;        /* of the images; with one phase the largest, else that of the phase */
+    int64_t batch_per_worker, global_batch;
+    int64_t steps_per_epoch;
+    double steps_in_epoch;
+};
+
 struct plan {
     enum job_mode mode;   /* eval: the numbers of training are 0, and null in the JSON */
     int64_t train_images; /* N */
     int64_t eval_images;
     int64_t world_size;      /* ranks */
     int64_t batch_per_node;  /* workers_per_node x batch_per_worker */
-    int64_t global_batch;    /* B = nodes x batch_per_node x accumulate_steps */
+    int64_t global_batch;    /* B = nodes x batch_per_node x accumulate_steps; with several phases
+                                this, steps per epoch and the rates are those of the last */
     int64_t steps_per_epoch; /* floor(N / B); data.locality node: of the node with the fewest */
     bool exact;              /* steps_rounding: epochs follow each other within a step */
     double steps_in_epoch;   /* steps_per_epoch; exact: N / B */
     int64_t node_images_least, node_images_most; /* as in the inputs */
     int64_t warmup_steps;
     int64_t train_steps;
-    int64_t dropped_images_per_epoch;          /* N - steps_per_epoch x B; exact: 0 */
+    int64_t dropped_images_per_epoch; /* N - steps_per_epoch x B; exact: 0 */
+    struct plan_phase
+        phases[JOB_SIZES_MAX + 1];             /* rising; more than one with batch_schedule fill */
+    size_t phase_count;                        /* 0: nothing is trained */
     struct plan_size sizes[JOB_SIZES_MAX + 1]; /* rising; the first at step 0 */
     size_t size_count;
-    double size_cost; /* arithmetic of a step, mean over the run, by one at model.image_size */
+    double size_cost; /* arithmetic of an image, mean over the run, by one at model.image_size */
+    double step_cost; /* the same of a step, by one of the last batch */
     double peak_lr, start_lr;
     int64_t memory_bytes_per_worker; /* an estimate */
     struct lr_schedule lr;
@@ -92,13 +108,31 @@ void plan_destroy(struct plan *plan); /* NULL is fine */
 /* What job_spec_parse put aside as not supported by this version becomes warnings of the plan. */
 void plan_warn_unsupported(struct plan *plan, const struct problems *unsupported);
 
+/* Images of this size that a worker takes at a time: with batch_schedule fill, as many as need no
+ * more memory than batch_per_worker of the largest size. */
+int64_t plan_batch_of_size(const struct job_spec *spec, int64_t size);
+
+/* Of a step (0-based, of the schedule). */
+const struct plan_phase *plan_phase_at(const struct plan *plan, int64_t step);
+/* The step behind the last one of phase i; the last phase never ends. */
+int64_t plan_phase_end(const struct plan *plan, size_t i);
+/* Epochs that so many steps are, and the other way round. */
+double plan_epochs_after(const struct plan *plan, int64_t steps);
+double plan_steps_until(const struct plan *plan, double epochs);
+/* Images of the steps [from, to). */
+int64_t plan_images_of_steps(const struct plan *plan, int64_t from, int64_t to);
+/* Images of a step, mean over the run; of an evaluation as global_batch. */
+double plan_mean_batch(const struct plan *plan);
+/* Whether a thing done every so many epochs (0: never) is due after so many steps. */
+bool plan_is_due(const struct plan *plan, double every_epochs, int64_t steps);
+
 /* The size of the images of a step (0-based, of the schedule). */
 int64_t plan_size_at(const struct plan *plan, int64_t step);
 
 /* The arithmetic of an image of this size, by one of the largest size of the job. */
 double plan_size_cost(const struct job_spec *spec, int64_t size);
 
-/* The same of the steps [from, to), in steps of the largest size. */
+/* The same of the steps [from, to), in steps of the largest size and the last batch. */
 double plan_steps_cost(const struct plan *plan, const struct job_spec *spec, int64_t from,
                        int64_t to);
 

@@ -53,36 +53,65 @@ int replan_spec(struct job_spec *spec, int64_t world, struct error *e)
     return 0;
 }
 
+/* The last phase that an image of an epoch is behind the beginning of. */
+static const struct plan_phase *phase_of_image(const struct plan *plan, int64_t epoch,
+                                               int64_t epoch_images)
+{
+    size_t i = plan->phase_count;
+    int64_t place = epoch * plan->train_images + epoch_images;
+
+    while (i > 1 && plan->phases[i - 1].first_image > place)
+        i--;
+    return &plan->phases[i - 1];
+}
+
+/* The epoch at which a phase of whole epochs begins. */
+static int64_t first_epoch(const struct plan_phase *p)
+{
+    return (int64_t)p->epoch;
+}
+
 void replan_place(int64_t epoch, int64_t epoch_images, const struct plan *plan,
                   int64_t *schedule_step, int64_t *image_shift)
 {
-    int64_t batch = plan->global_batch;
-    int64_t images = plan->exact ? epoch * plan->train_images + epoch_images : epoch_images;
+    const struct plan_phase *p = phase_of_image(plan, epoch, epoch_images);
+    int64_t batch = p->global_batch;
+    int64_t images =
+        plan->exact ? epoch * plan->train_images + epoch_images - p->first_image : epoch_images;
     int64_t steps = (images + batch - 1) / batch;
 
     if (plan->exact) {
-        *schedule_step = steps;
+        *schedule_step = p->step + steps;
         *image_shift = images - steps * batch;
         return;
     }
-    *schedule_step = epoch * plan->steps_per_epoch + steps;
-    *image_shift = epoch_images - steps * batch;
-    if (steps < plan->steps_per_epoch)
-        return;
-    *schedule_step = (epoch + 1) * plan->steps_per_epoch;
-    *image_shift = 0;
+    bool over = steps >= p->steps_per_epoch;
+    *schedule_step =
+        p->step + (epoch - first_epoch(p) + over) * p->steps_per_epoch + (over ? 0 : steps);
+    *image_shift = over ? 0 : epoch_images - steps * batch;
+}
+
+/* The epoch of a step, where epochs are whole steps. */
+static int64_t epoch_of_step(const struct plan *plan, int64_t step)
+{
+    const struct plan_phase *p = plan_phase_at(plan, step);
+
+    return first_epoch(p) + (step - p->step) / p->steps_per_epoch;
 }
 
 void replan_position(const struct plan *plan, int64_t schedule_step, int64_t first_step,
                      int64_t image_shift, int64_t *epoch, int64_t *epoch_images)
 {
+    const struct plan_phase *p = plan_phase_at(plan, schedule_step);
+    int64_t steps = schedule_step - p->step;
+
     if (plan->exact) {
-        int64_t images = schedule_step * plan->global_batch + image_shift;
+        int64_t images = p->first_image + steps * p->global_batch + image_shift;
         *epoch = images / plan->train_images;
         *epoch_images = images % plan->train_images;
         return;
     }
-    *epoch = schedule_step / plan->steps_per_epoch;
-    *epoch_images = schedule_step % plan->steps_per_epoch * plan->global_batch +
-                    (*epoch == first_step / plan->steps_per_epoch ? image_shift : 0);
+    *epoch = epoch_of_step(plan, schedule_step);
+    *epoch_images = steps % p->steps_per_epoch * p->global_batch +
+                    (*epoch == epoch_of_step(plan, first_step) ? image_shift : 0);
 }

@@ -13,7 +13,7 @@ int64_t plan_evaluations(const struct plan *plan, const struct job_spec *spec)
         return 0;
     if (spec->eval.every_epochs <= 0 || plan->steps_per_epoch < 1)
         return 1;
-    epochs = (double)plan->train_steps / plan->steps_in_epoch;
+    epochs = plan_epochs_after(plan, plan->train_steps);
     return (int64_t)fmax(1, ceil(epochs / spec->eval.every_epochs));
 }
 
@@ -21,7 +21,7 @@ int64_t plan_evaluations(const struct plan *plan, const struct job_spec *spec)
  * before, as others reached it. */
 static struct plan_band epochs_of(const struct plan *plan, const struct job_spec *spec)
 {
-    double own = (double)plan->train_steps / plan->steps_in_epoch;
+    double own = plan_epochs_after(plan, plan->train_steps);
     struct plan_band epochs;
 
     if (!spec->eval.stop_at_target || !spec->eval.has_target_top1 ||
@@ -43,7 +43,7 @@ double plan_evaluation_passes(const struct job_spec *spec)
 /* A target is seen to be reached by the next evaluation. */
 static double epochs_until_seen(const struct plan *plan, const struct job_spec *spec, double epochs)
 {
-    double every = spec->eval.every_epochs, own = (double)plan->train_steps / plan->steps_in_epoch;
+    double every = spec->eval.every_epochs, own = plan_epochs_after(plan, plan->train_steps);
 
     if (every <= 0 || epochs >= own)
         return epochs;
@@ -51,16 +51,16 @@ static double epochs_until_seen(const struct plan *plan, const struct job_spec *
 }
 
 /* An evaluated image costs a forward pass: a third of training's forward and backward. step: the
- * mean over all sizes. */
+ * mean over all sizes and batches. */
 static double training_seconds(const struct plan *plan, const struct job_spec *spec, double epochs,
                                double step)
 {
-    double rate = (double)plan->global_batch / step * plan->size_cost;
-    double share = epochs * plan->steps_in_epoch / (double)plan->train_steps;
+    double rate = (double)plan->global_batch / step * plan->step_cost;
+    double steps = plan_steps_until(plan, epochs), share = steps / (double)plan->train_steps;
 
-    return epochs * plan->steps_in_epoch * step +
-           ceil(share * (double)plan_evaluations(plan, spec)) * (double)plan->eval_images *
-               PREDICT_EVAL_COST * plan_evaluation_passes(spec) / rate;
+    return steps * step + ceil(share * (double)plan_evaluations(plan, spec)) *
+                              (double)plan->eval_images * PREDICT_EVAL_COST *
+                              plan_evaluation_passes(spec) / rate;
 }
 
 /* What it takes besides time. */
@@ -87,13 +87,13 @@ void plan_predict(struct plan *plan, const struct job_spec *spec, const struct p
 {
     const struct plan_network *network = inputs->network ? inputs->network : &plan_network_default;
     struct plan_predicted *p = &plan->predicted;
-    double batch = (double)plan->global_batch;
     struct plan_speed speed = inputs->speed; /* of the largest size */
 
-    speed.image_seconds *= plan->size_cost;
+    speed.image_seconds *= plan->step_cost;
     if (plan->mode == JOB_MODE_EVAL || plan->steps_per_epoch < 1 || plan->train_steps < 1 ||
         !predict_step(spec, &speed, network, &p->step_seconds))
         return;
+    double batch = plan_mean_batch(plan);
     p->known = true;
     p->images_per_sec = (struct plan_band){
         batch / p->step_seconds.value, batch / p->step_seconds.high, batch / p->step_seconds.low};

@@ -23,9 +23,23 @@ static void plan_warn_with(struct plan *plan, json_t *text)
     json_array_append_new(plan->warnings, text);
 }
 
+/* In the phase that drops most. */
+static long long dropped_images(const struct plan *plan)
+{
+    int64_t most = plan->dropped_images_per_epoch;
+
+    for (size_t i = 0; i < plan->phase_count && !plan->exact; i++) {
+        const struct plan_phase *p = &plan->phases[i];
+        int64_t dropped = plan->train_images - p->steps_per_epoch * p->global_batch;
+        most = dropped > most ? dropped : most;
+    }
+    return (long long)most;
+}
+
 static void warn_of_batch(struct plan *plan, const struct job_spec *spec)
 {
-    long long n = plan->train_images, b = plan->global_batch;
+    long long n = plan->train_images, b = plan->phases[0].global_batch; /* the largest */
+    long long dropped = dropped_images(plan);
 
     if (b > LARGE_BATCH && spec->optimizer.name == JOB_OPTIMIZER_SGD)
         plan_warn_with(
@@ -34,13 +48,14 @@ static void warn_of_batch(struct plan *plan, const struct job_spec *spec)
                       "(Goyal et al. 2017); use LARS, or half of the linearly scaled learning rate "
                       "(lr.factor 0.5), as SURFsara and Intel with 24576",
                       b, LARGE_BATCH));
-    if (plan->dropped_images_per_epoch)
+    if (dropped)
         plan_warn_with(
             plan,
             json_sprintf(
-                "the last partial batch of an epoch is dropped: %lld of %lld images (%.2g %%)",
-                (long long)plan->dropped_images_per_epoch, n,
-                100.0 * (double)plan->dropped_images_per_epoch / (double)n));
+                "the last partial batch of an epoch is dropped: %s%lld of %lld images (%.2g %%)",
+                plan->phase_count > 1 ? "up to " : "", dropped, n,
+                100.0 * (double)dropped / (double)n));
+    b = plan->global_batch;
     if (spec->recipe_images && spec->recipe_images != n)
         plan_warn_with(
             plan, json_sprintf("the recipe is for %lld training images, but there are %lld: %lld / "
@@ -94,7 +109,7 @@ static void warn_of_locality(struct plan *plan, const struct job_spec *spec)
 /* Fewer epochs than others needed to reach the job's target. */
 static void warn_of_epochs(struct plan *plan, const struct job_spec *spec)
 {
-    double own = (double)plan->train_steps / plan->steps_in_epoch;
+    double own = plan_epochs_after(plan, plan->train_steps);
     struct plan_band need;
 
     if (!spec->eval.has_target_top1 || spec->eval.target_top1 < PREDICT_TARGET_LOW ||
@@ -120,6 +135,13 @@ static void warn_of_sizes(struct plan *plan)
                                    (long long)plan->sizes[i].step));
             return;
         }
+}
+
+static void warn_of_schedule(struct plan *plan, const struct job_spec *spec)
+{
+    if (spec->batch_schedule == JOB_BATCH_FILL && plan->size_count < 2)
+        plan_warn_with(plan, json_string("batch_schedule \"fill\" has no effect with one image "
+                                         "size: give model.image_size sizes by epoch"));
 }
 
 /* By the rate itself and by that of a batch of 256, as a large batch takes a greater one. */
@@ -324,6 +346,7 @@ void plan_warn(struct plan *plan, const struct job_spec *spec, const struct plan
     warn_of_locality(plan, spec);
     warn_of_epochs(plan, spec);
     warn_of_sizes(plan);
+    warn_of_schedule(plan, spec);
     warn_of_rate(plan, spec);
     warn_of_high_rate(plan, spec);
     warn_of_optimizer(plan, spec);

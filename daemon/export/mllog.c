@@ -222,15 +222,33 @@ static void put_epoch(struct mllog *m, int64_t number, double begin, double end)
     PUT(m, end, END, "epoch_stop", NULL, json_pack("{s:I}", "epoch_num", (json_int_t)number));
 }
 
+/* The last step of epoch n = 1, 2, ... */
+static int64_t last_step_of(const json_t *plan, int64_t n)
+{
+    const json_t *phases = json_object_get(plan, "phases"), *phase, *own = NULL;
+    size_t i;
+
+    json_array_foreach (phases, i, phase)
+        if (number_in(phase, "epoch") < (double)n)
+            own = phase;
+    if (!own)
+        return n * (int64_t)number_in(plan, "steps_per_epoch");
+    return (int64_t)(number_in(own, "step") +
+                     ((double)n - number_in(own, "epoch")) * number_in(own, "steps_per_epoch"));
+}
+
 /* An epoch ends with its last step; the last one may be cut short. */
 static int put_epochs(struct mllog *m, struct store *store, struct error *e)
 {
-    int64_t steps = (int64_t)number_in(m->plan, "steps_per_epoch");
+    bool known = number_in(m->plan, "steps_per_epoch") >= 1;
     double begin = m->run_start;
+    int64_t done = 0;
 
-    for (int64_t n = 1; steps > 0 && n <= EPOCHS_MAX && (n - 1) * steps < m->job->step; n++) {
-        int64_t last = n * steps < m->job->step ? n * steps : m->job->step;
+    for (int64_t n = 1; known && n <= EPOCHS_MAX && done < m->job->step; n++) {
+        int64_t own = last_step_of(m->plan, n);
+        int64_t last = own < m->job->step ? own : m->job->step;
         double end = 0;
+        done = own;
         if (store_metric_each(store, m->job->id, last, 1, take_time, &end, e))
             return -(int)e->code;
         if (end >= begin) {

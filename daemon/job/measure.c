@@ -135,12 +135,26 @@ static json_t *band_or_null(const struct forecast_end *end)
     return plan_band_to_json(known, &band);
 }
 
+/* Images of a step, mean over the run: the job's global_batch. */
+static double measure_mean_batch(const json_t *plan)
+{
+    const json_t *phases = json_object_get(plan, "phases"), *phase;
+    double images = 0, steps = 0;
+    size_t i;
+
+    json_array_foreach (phases, i, phase) {
+        images += json_get_number(phase, "steps", 0) * json_get_number(phase, "global_batch", 0);
+        steps += json_get_number(phase, "steps", 0);
+    }
+    return images > 0 && steps > 0 ? images / steps : json_get_number(plan, "global_batch", 1);
+}
+
 /* Sizes and batches by step, as the plan has them, and what they cost. */
 static struct forecast_pace measure_pace_of(const struct job_spec *spec, const json_t *plan)
 {
     struct forecast_pace pace = {.evaluation = plan_evaluation_passes(spec)};
     const json_t *parts = json_object_get(plan, "phases"), *part;
-    double batch = json_get_number(plan, "global_batch", 1);
+    double batch = measure_mean_batch(plan);
     size_t i;
 
     parts = parts ? parts : json_object_get(plan, "image_sizes");

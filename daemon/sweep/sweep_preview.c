@@ -191,7 +191,7 @@ static int preview_point(struct preview *p, int64_t number, int64_t rung, struct
         int64_t slots =
             spec->cluster.launcher == JOB_LAUNCHER_LOCAL ? job_slots_needed(spec, p->m->slots) : 0;
         all->slots = slots > all->slots ? slots : all->slots;
-        all->images += (double)plan->train_steps * (double)plan->global_batch;
+        all->images += (double)plan_images_of_steps(plan, 0, plan->train_steps);
         all->evaluated += (double)plan->eval_images * (double)plan_evaluations(plan, spec);
         take_cost(p, spec, plan, &all->costs[all->count++]);
         if (!plan->predicted.known)

@@ -34,17 +34,20 @@ static void judge_rate(double rate, double most, const char *what)
 static void judge_rates(const struct plan *plan)
 {
     const struct lr_schedule *lr = &plan->lr;
-    double most = fmax(fmax(lr->start, lr->peak), lr->end);
+    double most = fmax(fmax(lr->start, lr->peak), lr->end), factor = 1;
     int64_t last = plan->train_steps - 1;
 
     /* A rate may also grow by the job's own wish. */
     if (lr->gamma > 1 && (lr->decay == JOB_DECAY_STEP || lr->decay == JOB_DECAY_EXPONENTIAL))
         most = INFINITY;
+    for (size_t i = 0; i < lr->phase_count; i++)
+        factor = fmax(factor, lr->phases[i].factor);
+    most *= factor;
     for (int i = 0; i <= 16; i++) {
         int64_t step = (int64_t)((double)last * i / 16);
         judge_rate(lr_at(lr, step < last ? step : last), most, "the rate of a step");
     }
-    judge_rate(lr_at(lr, lr->warmup_steps < last ? lr->warmup_steps : last), most, "the peak");
+    judge_rate(lr_at(lr, plan->warmup_steps < last ? plan->warmup_steps : last), most, "the peak");
     json_t *curve = lr_curve(lr), *point;
     size_t i;
     json_array_foreach (curve, i, point)
@@ -72,7 +75,8 @@ static void judge_explanation(const struct plan *plan)
     json_object_foreach (explain, key, entry) {
         json_t *told = json_object_get(entry, "value"), *number = json_object_get(numbers, key);
         FUZZ_CHECK(told, "%s is explained without a value", key);
-        FUZZ_CHECK(json_is_object(number) || !number || json_equal(told, number),
+        FUZZ_CHECK(json_is_object(number) || json_is_array(number) || !number ||
+                       json_equal(told, number),
                    "%s has another value in its explanation", key);
         FUZZ_CHECK(json_object_get(entry, "meaning"), "%s is not told in words", key);
     }

@@ -36,6 +36,12 @@ function clock(seconds) {
   return hours ? `${hours}:${two(minutes)}:${two(s % 60)}` : `${minutes}:${two(s % 60)}`;
 }
 
+// Epochs that are done after so many steps, which batch_schedule fill makes longer in some phases.
+function epochAt(plan, step) {
+  const phase = plan.phases?.findLast((one) => one.step <= step);
+  return phase ? phase.epoch + ((step - phase.step) * (phase.end_epoch - phase.epoch)) / phase.steps : step / plan.steps_per_epoch;
+}
+
 const AXES = {
   step: { name: "step", format: f.count, incrs: [1, 2, 5].flatMap((n) => [0, 1, 2, 3, 4, 5, 6, 7].map((e) => n * 10 ** e)).sort((a, b) => a - b) },
   epoch: { name: "epoch", format: (x) => String(Number(x.toFixed(2))),
@@ -162,7 +168,7 @@ export function jobCharts(id, query) {
     const { job } = run, wish = job.spec?.eval?.target_top1;
     if (!(wish > 0)) return { lines: [], spans: [], note: "" };
     const lines = [{ y: wish, label: `target ${f.percent(wish)}`, color: "--c3" }], { step, met_step: met, within_run: within, seconds } = job.target ?? {};
-    const at = (n) => `step ${f.count(n)} (epoch ${(n / job.plan.steps_per_epoch).toFixed(2)})`;
+    const at = (n) => `step ${f.count(n)} (epoch ${epochAt(job.plan, n).toFixed(2)})`;
     if (met != null) return { lines, spans: [], note: `The target was reached by ${at(met)}.` };
     if (job.finished_at) return { lines, spans: [], note: "The target was not reached." };
     if (step?.value == null) return { lines, spans: [], note: "" };

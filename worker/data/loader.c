@@ -280,18 +280,40 @@ static void *loader_prefetch(void *argument)
 
 /* ---- making and ending */
 
-static int check_epoch(const struct loader_config *c, struct error *e)
+/* Images of a rank in a step of so large batches. */
+static int64_t step_images(const struct loader_config *c, int batch)
 {
-    int64_t mine = (int64_t)c->batch * (c->batches_per_step ? c->batches_per_step : 1);
-    int64_t batch = mine * c->world;
+    return (int64_t)batch * (c->batches_per_step ? c->batches_per_step : 1);
+}
 
-    if (c->steps_per_epoch > c->images / batch)
+static int check_phase(const struct loader_config *c, const struct loader_phase *p, struct error *e)
+{
+    int64_t mine = step_images(c, p->batch);
+
+    if (p->batch < 1 || p->steps_per_epoch < 1 || p->first_epoch < 0 || p->first_image < 0)
+        return error_set(e, ERR_INTERNAL, "the loader was given a phase that makes no sense");
+    if (p->steps_per_epoch > c->images / (mine * c->world))
         return error_set(e, ERR_INVALID,
                          "%" PRId64 " steps of %" PRId64 " images on each of %d ranks are more "
                          "than the %" PRId64 " images of an epoch",
-                         c->steps_per_epoch, mine, c->world, c->images);
+                         p->steps_per_epoch, mine, c->world, c->images);
+    return 0;
+}
+
+static int check_epoch(const struct loader_config *c, struct error *e)
+{
+    int64_t batch = step_images(c, loader_most_images(c)) * c->world;
+    struct loader_phase always = {.batch = c->batch, .steps_per_epoch = c->steps_per_epoch};
+    struct loader_phase first = loader_phase_at(c, c->first_step);
+    int status = check_phase(c, &always, e);
+
+    for (int i = 0; i < c->phase_count && !status; i++)
+        status = check_phase(c, &c->phases[i], e);
+    if (status)
+        return status;
     if (c->first_epoch_shift > 0 || c->first_epoch_shift <= -batch ||
-        (!c->epoch_images && c->first_epoch_shift < 0 && c->first_step % c->steps_per_epoch == 0) ||
+        (!c->epoch_images && c->first_epoch_shift < 0 &&
+         (c->first_step - first.step) % first.steps_per_epoch == 0) ||
         (c->epoch_images && (c->epoch_images < batch || c->epoch_images > c->images)))
         return error_set(e, ERR_INTERNAL, "the loader was given a place that is not in the epoch");
     return 0;
@@ -315,7 +337,8 @@ static int loader_check_config(const struct loader_config *c, struct error *e)
 
 static int make_slots(struct loader *l, struct error *e)
 {
-    size_t n = (size_t)l->config.batch, bytes = (n * l->image_bytes + 63) / 64 * 64;
+    size_t n = (size_t)loader_most_images(&l->config);
+    size_t bytes = (loader_most_floats(&l->config) * number_bytes(&l->config) + 63) / 64 * 64;
 
     l->slots = calloc((size_t)l->slot_count, sizeof *l->slots);
     for (int i = 0; l->slots && i < l->slot_count; i++) {
@@ -359,11 +382,12 @@ static int start_threads(struct loader *l, int wanted, struct error *e)
 static int fill_synthetic(struct loader *l, int number, struct error *e)
 {
     struct slot *s = &l->slots[number];
-    size_t floats = (size_t)l->config.batch * loader_image_floats(&l->config);
+    size_t floats = loader_most_floats(&l->config);
     float *images = l->config.bf16 ? malloc(floats * sizeof *images) : s->images;
 
     if (!images)
-        return error_set(e, ERR_NO_MEMORY, "no memory for %d synthetic images", l->config.batch);
+        return error_set(e, ERR_NO_MEMORY, "no memory for %d synthetic images",
+                         loader_most_images(&l->config));
     synthetic_fill(&l->config, number, images, s->labels);
     if (l->config.bf16) {
         bf16_from_floats(images, floats, s->images);
@@ -404,7 +428,7 @@ int loader_create(const struct loader_config *config, struct loader **out, struc
 
 static void forget_bad(const struct loader *l, struct slot *s)
 {
-    for (int i = 0; s->bad && i < l->config.batch; i++) {
+    for (int i = 0; s->bad && i < loader_most_images(&l->config); i++) {
         free(s->bad[i]);
         s->bad[i] = NULL;
     }
@@ -498,21 +522,21 @@ int loader_judge_bad(int64_t bad, int64_t seen, bool end, struct error *e)
 
 /* As many as fill a batch in the time that the caller works on one, and one more than now where
  * that is not enough, as with a slow disk. Threads beyond what is needed sleep: they are kept. */
-static int threads_wanted(struct loader *l, double work_seconds)
+static int threads_wanted(struct loader *l, int images, double work_seconds)
 {
     int most = most_threads(l), wanted = l->thread_count + 1;
 
     pthread_mutex_lock(&l->lock);
     double fill = l->filled_images ? l->fill_seconds / (double)l->filled_images : 0;
     pthread_mutex_unlock(&l->lock);
-    double needed = ceil(fill * l->config.batch / work_seconds);
+    double needed = ceil(fill * images / work_seconds);
     if (needed > wanted)
         wanted = needed < most ? (int)needed : most;
     return wanted < most ? wanted : most;
 }
 
 /* A thread that cannot be started leaves those that are there. */
-static void add_threads(struct loader *l, double work_seconds, double wait_seconds)
+static void add_threads(struct loader *l, int images, double work_seconds, double wait_seconds)
 {
     int before = l->thread_count;
     struct error e;
@@ -520,7 +544,7 @@ static void add_threads(struct loader *l, double work_seconds, double wait_secon
     if (l->config.threads > 0 || before >= most_threads(l) || work_seconds <= 0 ||
         wait_seconds < WAIT_SHARE * work_seconds || wait_seconds < WAIT_SECONDS)
         return;
-    if (start_threads(l, threads_wanted(l, work_seconds), &e))
+    if (start_threads(l, threads_wanted(l, images, work_seconds), &e))
         log_warning("%s; %d go on", e.text, l->thread_count);
     else
         log_info("rank %d waited %.3g s for a batch that it works %.3g s on: %d prefetch threads "
@@ -598,7 +622,7 @@ int loader_next(struct loader *l, struct loader_batch *batch, struct error *e)
         return 0;
     l->next++;
     if (l->config.dataset)
-        add_threads(l, worked, batch->wait_seconds);
+        add_threads(l, batch->n, worked, batch->wait_seconds);
     l->given_at = clock_monotonic();
     return 0;
 }

@@ -26,8 +26,17 @@ struct loader_config {
         int size;
     } sizes[LOADER_SIZES_MAX]; /* training; rising */
     int size_count;            /* 0: image_size always */
-    int channels;              /* 3, or 1: grey; 0 is 3 */
-    int batch;                 /* images a rank and step; of evaluation: at most */
+    struct loader_phase {
+        int64_t step;            /* global, from which on batches have so many images */
+        int batch;               /* as below */
+        int64_t first_epoch;     /* the phase's, which begins with it; or with epoch_images */
+        int64_t first_image;     /* of all epochs behind each other, at which it begins */
+        int64_t steps_per_epoch; /* as below */
+    } phases[LOADER_SIZES_MAX];  /* training; rising, the first at step 0 */
+    int phase_count;             /* 0: batch and steps_per_epoch are those of all steps */
+    int channels;                /* 3, or 1: grey; 0 is 3 */
+    int batch;                   /* images a rank and step; of evaluation: at most; with phases that
+                                    of image_size */
     int rank, world;
     int64_t seed;
     int64_t first_step, steps; /* training: global step numbers [first_step, steps) */
@@ -58,6 +67,25 @@ static inline size_t loader_image_floats(const struct loader_config *c)
     return loader_floats_of(c, c->image_size);
 }
 
+static inline struct loader_phase loader_phase_at(const struct loader_config *c, int64_t step)
+{
+    struct loader_phase p = {.batch = c->batch, .steps_per_epoch = c->steps_per_epoch};
+
+    for (int i = 0; i < c->phase_count && c->phases[i].step <= step; i++)
+        p = c->phases[i];
+    return p;
+}
+
+/* Images of the largest batch. */
+static inline int loader_most_images(const struct loader_config *c)
+{
+    int most = c->batch;
+
+    for (int i = 0; i < c->phase_count; i++)
+        most = c->phases[i].batch > most ? c->phases[i].batch : most;
+    return most;
+}
+
 static inline int loader_size_at(const struct loader_config *c, int64_t step)
 {
     int size = c->image_size;
@@ -65,6 +93,19 @@ static inline int loader_size_at(const struct loader_config *c, int64_t step)
     for (int i = 0; i < c->size_count && c->sizes[i].step <= step; i++)
         size = c->sizes[i].size;
     return size;
+}
+
+/* Of the batch that takes most memory. */
+static inline size_t loader_most_floats(const struct loader_config *c)
+{
+    size_t most = (size_t)c->batch * loader_image_floats(c);
+
+    for (int i = 0; i < c->phase_count; i++) {
+        int size = loader_size_at(c, c->phases[i].step);
+        size_t floats = (size_t)c->phases[i].batch * loader_floats_of(c, size);
+        most = floats > most ? floats : most;
+    }
+    return most;
 }
 
 #endif

@@ -7,24 +7,33 @@ static struct rng_permutation order_of(const struct loader_config *c, int64_t ep
     return rng_permutation(c->images, rng_stream(c->seed, epoch, 0, RNG_SHUFFLE));
 }
 
-/* The first of the batch's positions, counted over this rank's steps from `step` on as if that were
- * the first of an epoch. */
-static int64_t first_position(const struct loader_config *c, int64_t k, int64_t step)
+/* The first of the batch's positions, counted over this rank's steps of so many images from `step`
+ * on as if that were the first of an epoch. */
+static int64_t first_position(const struct loader_config *c, int64_t k, int64_t step, int images)
 {
     int64_t per_step = c->batches_per_step ? c->batches_per_step : 1;
 
-    return ((step * c->world + c->rank) * per_step + k % per_step) * c->batch;
+    return ((step * c->world + c->rank) * per_step + k % per_step) * images;
 }
 
-/* Epochs of whole steps. */
+/* Of epochs that are whole steps. */
+static int64_t epoch_of_step(const struct loader_config *c, int64_t step)
+{
+    struct loader_phase p = loader_phase_at(c, step);
+
+    return p.first_epoch + (step - p.step) / p.steps_per_epoch;
+}
+
 static void take_within_epoch(const struct loader_config *c, int64_t k, struct sampler_batch *b,
                               int64_t *indices)
 {
-    b->epoch = b->step / c->steps_per_epoch;
-    struct rng_permutation order = order_of(c, b->epoch);
-    int64_t first = first_position(c, k, b->step % c->steps_per_epoch);
+    struct loader_phase p = loader_phase_at(c, b->step);
 
-    if (b->epoch == c->first_step / c->steps_per_epoch)
+    b->epoch = epoch_of_step(c, b->step);
+    struct rng_permutation order = order_of(c, b->epoch);
+    int64_t first = first_position(c, k, (b->step - p.step) % p.steps_per_epoch, p.batch);
+
+    if (b->epoch == epoch_of_step(c, c->first_step))
         first += c->first_epoch_shift;
     for (int i = 0; i < b->n; i++)
         indices[i] = c->shuffle ? rng_permutation_at(&order, first + i) : first + i;
@@ -34,7 +43,9 @@ static void take_within_epoch(const struct loader_config *c, int64_t k, struct s
 static void take_across_epochs(const struct loader_config *c, int64_t k, struct sampler_batch *b,
                                int64_t *indices)
 {
-    int64_t first = first_position(c, k, b->step) + c->first_epoch_shift;
+    struct loader_phase p = loader_phase_at(c, b->step);
+    int64_t first =
+        p.first_image + first_position(c, k, b->step - p.step, p.batch) + c->first_epoch_shift;
 
     b->epoch = first / c->epoch_images;
     struct rng_permutation order = order_of(c, b->epoch);
@@ -54,12 +65,12 @@ static void take_across_epochs(const struct loader_config *c, int64_t k, struct 
 static struct sampler_batch train_batch(const struct loader_config *c, int64_t k, int64_t *indices)
 {
     int64_t per_step = c->batches_per_step ? c->batches_per_step : 1;
-    struct sampler_batch b = {
-        .n = c->batch, .step = c->first_step + k / per_step, .next_epoch_at = c->batch};
+    struct sampler_batch b = {.step = c->first_step + k / per_step};
 
     if (b.step >= c->steps)
-        b.n = 0;
-    else if (c->epoch_images)
+        return b;
+    b.n = b.next_epoch_at = loader_phase_at(c, b.step).batch;
+    if (c->epoch_images)
         take_across_epochs(c, k, &b, indices);
     else
         take_within_epoch(c, k, &b, indices);

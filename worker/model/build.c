@@ -124,12 +124,13 @@ static size_t number_bytes(const struct model *m)
     return model_is_bf16(m) ? sizeof(bf16) : sizeof(float);
 }
 
-/* A buffer of the arena; its plan counts in numbers of one image. */
+/* A buffer of the arena for the layout in use; its plan counts in numbers of one image. */
 static void *buffer_at(const struct model *m, const struct activations *a, int buffer)
 {
     if (buffer < 0 || !a->buffers[buffer].size)
         return NULL;
-    return (char *)m->arena + (size_t)m->config.batch * a->buffers[buffer].offset * number_bytes(m);
+    return (char *)m->arena +
+           (size_t)m->layout->batch * a->buffers[buffer].offset * number_bytes(m);
 }
 
 static void place_units(struct model *m, const struct activations *a)
@@ -233,12 +234,13 @@ static void place(struct model *m, const struct activations *a)
     m->layout->g_in = buffer_at(m, a, a->g_in);
 }
 
-/* Each buffer shared out as the passes over it are: by images, and by rows of them. In the order of
- * their first use, so that what is kept until backward has its way. */
+/* Of so many numbers. Each buffer of the first layout shared out as the passes over it are: by
+ * images, and by rows of them. In the order of their first use, so that what is kept until backward
+ * has its way. */
 static int allocate_arena(struct model *m, const struct activations *a, size_t numbers,
                           struct error *e)
 {
-    size_t batch = (size_t)m->config.batch * number_bytes(m), bytes = batch * numbers;
+    size_t batch = (size_t)m->config.batch * number_bytes(m), bytes = number_bytes(m) * numbers;
     struct memory_extent *extents = calloc((size_t)a->count + 1, sizeof *extents);
 
     if (!extents)
@@ -272,7 +274,7 @@ static int allocate_activations(struct model *m, struct error *e)
         return cnn_allocate(m, e);
     for (int i = m->layout_count - 1; i >= 0; i--) { /* the first one's stays in a */
         plan_layout(m, &m->layouts[i], &a);
-        numbers = extent_max(numbers, a.numbers);
+        numbers = extent_max(numbers, (size_t)m->layouts[i].batch * a.numbers);
     }
     if (allocate_arena(m, &a, numbers, e))
         return -(int)e->code;
@@ -294,7 +296,7 @@ static int allocate_bf16(struct model *m, struct error *e)
     for (int i = 0; i < m->layout_count; i++) {
         shape.image_size = m->layouts[i].image_size;
         struct bf16_thread_bytes one = bf16_thread_bytes_of(
-            &shape, !m->config.inference, (size_t)m->config.batch, m->config.threads);
+            &shape, !m->config.inference, (size_t)m->layouts[i].batch, m->config.threads);
         bytes.scratch = extent_max(bytes.scratch, one.scratch);
         bytes.dw = extent_max(bytes.dw, one.dw);
         bytes.shared = extent_max(bytes.shared, one.shared);
@@ -309,7 +311,7 @@ static int allocate_bf16(struct model *m, struct error *e)
 }
 
 /* Of the convolutions: a single thread's scratch, or what a team and its threads want. Batches may
- * be smaller than config.batch. */
+ * be smaller than those of the layouts. */
 static int allocate_team(struct model *m, struct error *e)
 {
     int threads = m->config.threads;
@@ -321,7 +323,7 @@ static int allocate_team(struct model *m, struct error *e)
         for (int i = 0; i < m->unit_count; i++) {
             const struct conv *c = &m->layouts[k].units[i].conv;
             own = extent_max(own, threads == 1 ? conv_scratch_floats(c) : conv_own_floats(c));
-            team = extent_max(team, conv_team_floats(c, m->config.batch, threads));
+            team = extent_max(team, conv_team_floats(c, m->layouts[k].batch, threads));
         }
     if (threads > 1 && model_allocate_floats(m, &m->team, team, e))
         return -(int)e->code;
@@ -346,7 +348,7 @@ static int allocate_lane(struct model *m, int t, struct error *e)
 
 static int allocate_head(struct model *m, struct error *e)
 {
-    size_t n = (size_t)m->config.batch;
+    size_t n = (size_t)m->most_images;
 
     if (model_allocate_floats(m, &m->head, n * (size_t)m->features, e) ||
         model_allocate_floats(m, &m->d_head, n * (size_t)m->features, e) ||

@@ -61,6 +61,7 @@ struct lane {
 /* What depends on the size of the images. Units of all sizes share the rows of channels. */
 struct layout {
     int image_size;
+    int batch;     /* images at most */
     bool predicts; /* placed for model_predict alone */
     struct unit *units;
     struct block *blocks;
@@ -76,6 +77,7 @@ struct model {
     struct model_config config;
     struct layout layouts[MODEL_SIZES_MAX + 1];
     int layout_count;
+    int most_images;       /* of the layouts' batches */
     struct layout *layout; /* the one in use; NULL until model_list_layouts */
     int unit_count, block_count;
     bool frozen, evaluating;

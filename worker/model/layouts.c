@@ -15,22 +15,25 @@ int model_size(const struct model *m)
     return m->layout->image_size;
 }
 
-static void list_layout(struct model *m, int size, bool predicts)
+static void list_layout(struct model *m, int size, int batch, bool predicts)
 {
     for (int i = 0; i < m->layout_count; i++)
         if (m->layouts[i].image_size == size)
             return;
-    m->layouts[m->layout_count++] = (struct layout){.image_size = size, .predicts = predicts};
+    m->layouts[m->layout_count++] =
+        (struct layout){.image_size = size, .batch = batch, .predicts = predicts};
+    m->most_images = batch > m->most_images ? batch : m->most_images;
 }
 
 void model_list_layouts(struct model *m)
 {
     const struct model_config *c = &m->config;
 
-    list_layout(m, c->image_size, c->inference);
+    list_layout(m, c->image_size, c->batch, c->inference);
     for (int i = 0; i < MODEL_SIZES_MAX && c->more_sizes[i]; i++)
-        list_layout(m, c->more_sizes[i], c->inference);
+        list_layout(m, c->more_sizes[i], c->more_batches[i] ? c->more_batches[i] : c->batch,
+                    c->inference);
     if (c->eval_size)
-        list_layout(m, c->eval_size, true);
+        list_layout(m, c->eval_size, c->batch, true);
     m->layout = &m->layouts[0];
 }

@@ -26,15 +26,17 @@ enum { MODEL_SIZES_MAX = JOB_SIZES_MAX + 1 };
 struct model_config {
     const struct arch *arch;
     enum job_stem stem;
-    double width;                    /* 0: 1 */
-    int classes, image_size;         /* the first one is this */
-    int more_sizes[MODEL_SIZES_MAX]; /* that model_use_size can change to; 0 ends them */
-    int eval_size;                   /* one more, for model_predict alone; 0: none */
-    double dropout;                  /* rate; 0: none */
-    int batch;                       /* the largest number of images a call gets */
-    bool inference;                  /* evaluation only: no memory for backward */
-    int threads;                     /* OpenMP threads of this rank, >= 1 */
-    double bn_momentum;              /* torch's: 1 - bn_decay */
+    double width;                      /* 0: 1 */
+    int classes, image_size;           /* the first one is this */
+    int more_sizes[MODEL_SIZES_MAX];   /* that model_use_size can change to; 0 ends them */
+    int more_batches[MODEL_SIZES_MAX]; /* of these sizes, as batch; 0: batch */
+    int eval_size;                     /* one more, for model_predict alone; 0: none */
+    double dropout;                    /* rate; 0: none */
+    int batch;          /* the largest number of images a call gets, of image_size and
+                           eval_size */
+    bool inference;     /* evaluation only: no memory for backward */
+    int threads;        /* OpenMP threads of this rank, >= 1 */
+    double bn_momentum; /* torch's: 1 - bn_decay */
     bool zero_init_residual;
     double label_smoothing;
     enum job_gemm gemm;                /* 0: auto */

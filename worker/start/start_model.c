@@ -107,8 +107,10 @@ static int build_model(struct run *r, struct error *e)
         .bf16_images = job_spec_has_bf16_images(s),
         .tuning = &r->tuning,
     };
-    for (size_t i = 0; i + 1 < s->model.sizes.count && !evaluates; i++)
+    for (size_t i = 0; i + 1 < s->model.sizes.count && !evaluates; i++) {
         config.more_sizes[i] = (int)s->model.sizes.at[i].size;
+        config.more_batches[i] = (int)plan_batch_of_size(s, s->model.sizes.at[i].size);
+    }
     if (!evaluates && s->data.eval && job_spec_eval_size(s) != s->model.image_size)
         config.eval_size = (int)job_spec_eval_size(s);
     int status = choose_convolutions(r, &config, e);

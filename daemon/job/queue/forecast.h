@@ -25,7 +25,7 @@ bool forecast_chains(const struct store_job *job);
 struct forecast_pace {
     struct forecast_part {
         int64_t step;  /* from this one on (0-based), until the next part */
-        double images; /* of a step, by global_batch */
+        double images; /* of a step, by the job's global_batch */
         double cost;   /* of an image, by one of the largest size */
     } parts[JOB_SIZES_MAX + 1];
     size_t count;

@@ -157,7 +157,7 @@ struct store_job_size job_size(const struct job_manager *m, const struct job_spe
         .launcher = slurm ? "slurm" : "local",
         .slots = slurm ? 0 : job_slots_needed(spec, m->slots),
         .train_steps = plan->train_steps,
-        .global_batch = plan->global_batch,
+        .global_batch = llround(plan_mean_batch(plan)),
         .evaluations = plan_evaluations(plan, spec),
         .nodes = spec->cluster.nodes,
         .node_share = job_node_share(spec, m->slots),

@@ -289,6 +289,17 @@ def check_eval_plan():
     report(got[0] == 200 and not problems, "the plan of an evaluation is as described: %d" % got[0], *problems or [got[2]])
 
 
+def check_phases():
+    """Batches that change with the size of the images: the plan lists them."""
+    path, op = "/v1/plan", DOCUMENT["paths"]["/v1/plan"]["post"]
+    document = {"data": {"train": "synthetic", "train_images": 1000}, "model": {"arch": "resnet18", "image_size": [[0, 32], [1, 64]], "classes": 10},
+                "batch_per_worker": 8, "batch_schedule": "fill", "epochs": 2}
+    got = ask("post", path, body=json.dumps(document))
+    problems = check_answer(path, op, *got)
+    phases = json.loads(got[2]).get("phases", [])
+    report(got[0] == 200 and not problems and len(phases) == 2, "the plan of phases is as described: %d" % got[0], *problems or [got[2]])
+
+
 def check_required():
     """What a document cannot do without is the same to the schema and to the daemon."""
     small = {"arch": "resnet18", "image_size": 32, "classes": 10}
@@ -342,6 +353,7 @@ check_document()
 check_described()
 check_tags()
 check_eval_plan()
+check_phases()
 check_required()
 send_examples()
 send_mistakes()

@@ -65,6 +65,11 @@ plan 2 "all problems at once, each with its key" \
 plan 2 "a typo, an unknown precision and a path that is not there" '{"data": {"train": "/nope"}, "epohcs": 3, "precision": "int8"}' \
     '^epohcs: .*did you mean epochs' '^precision: must be one of' '^data\.train: .*/nope'
 plan 0 "sizes by epoch" '{"data": {"train": "synthetic"}, "model": {"image_size": [[0, 160], [45, 192]]}}' '^image_sizes .*160 to 192 .*192 from step 600525'
+plan 0 "batches that fill the memory" \
+    '{"data": {"train": "synthetic"}, "model": {"image_size": [[0, 128], [16, 160]]}, "batch_per_worker": 64, "batch_schedule": "fill", "epochs": 18}' \
+    '^phase 1 +192 +images a step, 96 a worker, of 128 pixels, epochs 0 to 16: 106752' '^phase 2 +128 +images a step, 64 a worker, of 160'
+plan 2 "batches that change within an epoch" '{"data": {"train": "synthetic"}, "model": {"image_size": [[0, 128], [1.5, 160]]}, "batch_schedule": "fill"}' \
+    '^batch_schedule: .*give model.image_size whole epochs, or set steps_rounding to "exact"'
 plan 2 "a schedule of sizes that goes backwards, all of it at once" \
     '{"data": {"train": "synthetic"}, "model": {"image_size": [[0, 192], [5, 160], [4, 20]]}, "epohcs": 1}' \
     '^model\.image_size.1.?: goes back to 160 pixels behind 192' '^model\.image_size.2.?: goes back to epoch 4 behind epoch 5' \

@@ -55,6 +55,18 @@ is "$(jq -c '[.step, .images_seen, .epoch_number, .epoch_images]' "$run/checkpoi
     "8 images are too few for a step"
 is "$(jq -c '[.global_batch, .train_steps]' "$run/plan.json" "$run/attempt-3/plan-before.json" | tr '\n' ' ')" "[16,6] [8,12] " "plan.json is again that of two"
 
+# ---- rescale, where batches fill the memory: an epoch of 3 steps of 32, then of 6 of 16
+job "$work/fill.json" '.model.image_size = [[0, 32], [1, 48]] | .batch_schedule = "fill" | .epochs = 2'
+worker 2 "$work/fill.json" "$work/fill"
+run=$work/fill-one
+cp -r "$work/fill" "$run"
+rm -r "$run/checkpoints/step-0000000"[69]
+worker 1 "$work/fill.json" "$run" --attempt 2 --resume latest
+is $? 0 "one goes on from the change of the batch"
+is "$(jq -c '[.phases[] | [.step, .steps, .global_batch]]' "$run/plan.json")" "[[0,6,16],[6,12,8]]" "with phases of its own"
+is "$(step "$run" 2 step)" "[4,5,6,7,8,9,10,11,12,13,14,15]" "the second epoch takes twice the steps"
+is "$(jq -c '[.step, .images_seen, .epoch_number, .epoch_images]' "$run/checkpoints/step-00000015/state.json")" '[15,192,2,0]' "every image was seen once in each"
+
 # ---- keep_batch
 job "$work/keep.json" '.restart.on_fewer_nodes = "keep_batch"'
 worker 1 "$work/keep.json" "$work/keep" --attempt 2 --resume "$from"

@@ -112,11 +112,33 @@ is "$(jq -c '[.image_sizes[] | [.step, .size]]' "$work/sizes/plan.json")" "[[0,3
 survives "sizes by epoch, at the second" "$work/sizes.json" 2 "$work/sizes" at_step 3
 survives "sizes by epoch, at any time" "$work/sizes.json" 2 "$work/sizes" after_checkpoint 2 "0.$((RANDOM % 2))$((RANDOM % 10))"
 
-# Averaged weights, from the middle of the first epoch on; evaluated at another size, with mirror images. By the small stem: where
-# layers have few pixels, a model of one size may take another kernel than a model of two, which shows in the last digit.
 average() {
     sha256sum <"$1/checkpoints/step-00000006/ema.safetensors"
 }
+
+# Batches that fill the memory of the larger size: 16 images a step in the first epoch, then 8. The checkpoint of step 2 is at the
+# change. Exact epochs change within one, here with accumulation, mixup and averages.
+job "$work/fill.json" '.model.image_size = [[0, 32], [1, 48]] | .batch_schedule = "fill" | .data.train_images = 40 | .lr = {"base": 0.01, "warmup_epochs": 0.5} |
+    .optimizer = {"momentum_correction": true}'
+worker 2 "$work/fill.json" "$work/fill"
+is "$(jq -c '[.phases[] | [.step, .steps, .batch_per_worker, .global_batch, .lr_factor]]' "$work/fill/plan.json")" "[[0,2,8,16,2],[2,4,4,8,1]]" \
+    "the plan says which batches fill the memory"
+is "$(jq -c 'select(.type == "step") | [.step, .epoch]' "$work/fill/attempt-1/events.jsonl" | tr '\n' ' ')" "[1,0.5] [2,1] [3,1.2] [4,1.4] [5,1.6] [6,1.8] " \
+    "steps are as long as their batches"
+is "$(jq -c '[.images_seen, .epoch_number, .epoch_images]' "$work/fill/checkpoints/step-00000006/state.json")" "[64,1,32]" "images are counted"
+survives "batches that fill the memory, from the change" "$work/fill.json" 2 "$work/fill" at_step 3
+survives "batches that fill the memory, within an epoch" "$work/fill.json" 2 "$work/fill" at_step 5
+survives "batches that fill the memory, at any time" "$work/fill.json" 2 "$work/fill" after_checkpoint 2 "0.$((RANDOM % 2))$((RANDOM % 10))"
+job "$work/fill-exact.json" '.model.image_size = [[0, 32], [1.2, 48]] | .batch_schedule = "fill" | .data.train_images = 50 | .steps_rounding = "exact" |
+    .accumulate_steps = 2 | .data.mixup = 0.2 | .ema = {"decay": 0.9, "from_epoch": 0.5} | .lr = {"base": 0.01, "warmup_epochs": 0.5}'
+worker 2 "$work/fill-exact.json" "$work/fill-exact"
+is "$(jq -c '[.phases[] | [.step, .steps, .global_batch, .end_epoch]]' "$work/fill-exact/plan.json")" "[[0,2,32,1.28],[2,4,16,2.56]]" \
+    "with exact epochs batches change at the step that is nearest"
+survives "batches that fill the memory, exact epochs" "$work/fill-exact.json" 2 "$work/fill-exact" at_step 3
+is "$(average "$run")" "$(average "$work/fill-exact")" "and so are the averages"
+
+# Averaged weights, from the middle of the first epoch on; evaluated at another size, with mirror images. By the small stem: where
+# layers have few pixels, a model of one size may take another kernel than a model of two, which shows in the last digit.
 job "$work/ema.json" '.model.stem = "small" | .ema = {"decay": 0.9, "from_epoch": 0.1} | .eval += {"image_size": 48, "flip": true} | .data.train_images = 40'
 worker 2 "$work/ema.json" "$work/ema"
 is $? 0 "a run with averaged weights"

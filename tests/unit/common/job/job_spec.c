@@ -872,6 +872,17 @@ static void sizes_are(const char *value, const char *expected, int64_t largest)
     job_spec_destroy(spec);
 }
 
+Test(job_spec, batches_that_cannot_fill)
+{
+    model_refused(
+        "\"image_size\": [[0, 128], [1.5, 160]]}, \"batch_schedule\": \"fill\", \"lr\": {", "",
+        "/batch_schedule", "whole epochs, or set steps_rounding");
+    model_refused("\"image_size\": [[0, 128], [2, 160]]}, \"batch_schedule\": \"fill\", "
+                  "\"restart\": {\"on_fewer_nodes\": \"keep_batch\"",
+                  "", "/restart/on_fewer_nodes", "must be \"rescale\"");
+    model_refused("}, \"batch_schedule\": {\"from\": 1", "", "/batch_schedule", "one of");
+}
+
 Test(job_spec, evaluation_and_averages_that_make_no_sense)
 {
     model_refused("}, \"eval\": {\"image_size\": 31", "", "/eval/image_size", "at least 32");

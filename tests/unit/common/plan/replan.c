@@ -63,7 +63,8 @@ Test(replan, keep_batch_refuses_what_is_uneven_or_tiny)
 static void stands(int64_t epoch, int64_t images, int64_t batch, int64_t steps_per_epoch,
                    int64_t step, int64_t shift)
 {
-    struct plan plan = {.global_batch = batch, .steps_per_epoch = steps_per_epoch};
+    struct plan plan = {.phases = {{.global_batch = batch, .steps_per_epoch = steps_per_epoch}},
+                        .phase_count = 1};
     int64_t schedule_step, image_shift;
     replan_place(epoch, images, &plan, &schedule_step, &image_shift);
     cr_assert_eq(schedule_step, step, "%lld", (long long)schedule_step);
@@ -93,7 +94,9 @@ static void replan_goes_on(const struct plan *plan, int64_t epoch, int64_t image
 
 Test(replan, a_step_has_the_place_that_its_checkpoint_is_found_by)
 {
-    struct plan plan = {.global_batch = 20, .steps_per_epoch = 5, .train_images = 107};
+    struct plan plan = {.phases = {{.global_batch = 20, .steps_per_epoch = 5}},
+                        .phase_count = 1,
+                        .train_images = 107};
 
     replan_goes_on(&plan, 0, 0, 7, 1, 40);
     replan_goes_on(&plan, 3, 50, 0, 3, 50); /* shifted in its own epoch */

@@ -307,6 +307,63 @@ Test(loader, several_batches_a_step_are_the_images_of_one_large_batch)
     free(second);
 }
 
+/* An epoch of one step of 18 images, then one of steps of 4: each in its own order, and every step
+ * as if the run had begun at it. */
+Test(loader, batches_change_between_epochs)
+{
+    struct loader_config small = training(1, 0, 4), large = small, both = small;
+    int64_t steps = IMAGES / 4;
+
+    large.batch = 18;
+    large.steps = large.steps_per_epoch = IMAGES / 18;
+    both.steps = 2 + steps;
+    both.phase_count = 2;
+    both.phases[0] = (struct loader_phase){0, 18, 0, 0, 1};
+    both.phases[1] = (struct loader_phase){1, 4, 1, IMAGES, steps};
+    struct record *all = record_batches(&both), *a = record_batches(&large),
+                  *b = record_batches(&small);
+    cr_assert_arr_eq(all->indices, a->indices, 18 * 8);
+    cr_assert_arr_eq(all->images, a->images, 18 * sizeof a->images[0]);
+    int second = (int)steps * 4; /* in b, which has no more of the first epoch */
+    cr_assert_arr_eq(all->indices + 18, b->indices + second, (size_t)second * 8);
+    cr_assert_arr_eq(all->images + 18, b->images + second, (size_t)second * sizeof b->images[0]);
+    cr_assert_eq(all->epochs[18], 1);
+    cr_assert_eq(all->epochs[18 + second], 2);
+    both.first_step = 1;
+    struct record *rest = record_batches(&both);
+    cr_assert_eq(rest->count, all->count - 18);
+    cr_assert_arr_eq(rest->indices, all->indices + 18, (size_t)rest->count * 8);
+    cr_assert_arr_eq(rest->images, all->images + 18, (size_t)rest->count * sizeof rest->images[0]);
+    free(all);
+    free(a);
+    free(b);
+    free(rest);
+}
+
+/* With exact epochs the change may be anywhere: no image is left out, and none comes twice. */
+Test(loader, batches_change_within_an_epoch)
+{
+    struct loader_config c = training(1, 0, 4);
+
+    c.epoch_images = IMAGES;
+    c.phase_count = 2;
+    c.phases[0] = (struct loader_phase){0, 18, 0, 0, IMAGES / 18};
+    c.phases[1] = (struct loader_phase){3, 4, 0, 3 * 18, IMAGES / 4};
+    c.steps = 3 + (2 * IMAGES - 3 * 18) / 4;
+    struct record *all = record_batches(&c);
+    int seen[IMAGES] = {0};
+    for (int i = 0; i < IMAGES; i++)
+        seen[all->indices[i]]++;
+    for (int i = 0; i < IMAGES; i++)
+        cr_assert_eq(seen[i], 1);
+    c.first_step = 2;
+    struct record *rest = record_batches(&c);
+    cr_assert_arr_eq(rest->indices, all->indices + 36, (size_t)rest->count * 8);
+    cr_assert_arr_eq(rest->images, all->images + 36, (size_t)rest->count * sizeof rest->images[0]);
+    free(all);
+    free(rest);
+}
+
 Test(loader, goes_on_inside_a_step_of_another_batch)
 {
     struct loader_config c = training(1, 0, 13);

@@ -225,7 +225,8 @@ Test(shares, exact_epochs_show_every_image_once_also_with_other_workers)
 {
     enum { IMAGES = 101, EPOCHS = 7 };
     uint8_t seen[IMAGES * (EPOCHS + 1)] = {0};
-    struct plan plan = {.exact = true, .train_images = IMAGES, .global_batch = 15};
+    struct plan plan = {
+        .exact = true, .train_images = IMAGES, .phases = {{.global_batch = 15}}, .phase_count = 1};
     int64_t last, step, shift, done = 20 * 12;
 
     visit_steps(IMAGES, 3, 4, 0, 20, 0, seen, &last);

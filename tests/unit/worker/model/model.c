@@ -283,6 +283,7 @@ static void sizes_change_no_bit(enum job_precision precision, int threads)
     struct model_config several = c;
     several.more_sizes[0] = 32;
     several.more_sizes[1] = 48;
+    several.more_batches[0] = 3 * BATCH; /* places its buffers otherwise, and changes no more */
     several.eval_size = 96;
     struct model *all = tiny_model(&several);
     size_t bytes = (model_param_count(all) + model_stat_count(all) + BATCH * CLASSES) * 4;
@@ -309,6 +310,35 @@ Test(model, several_sizes_are_the_models_of_each)
         sizes_change_no_bit(JOB_PRECISION_FP32, 1);
     sizes_change_no_bit(JOB_PRECISION_FP32, 2);
     sizes_change_no_bit(JOB_PRECISION_BF16, 2);
+}
+
+/* Three times the images at half the width and height, in the memory of the larger size. */
+Test(model, small_images_take_a_larger_batch)
+{
+    enum { SMALL = SIZE / 2, MORE = 3 * BATCH };
+    struct model_config c = config_of(&tiny, 2), alone = c, two = c;
+    float *x = noise((size_t)MORE * SMALL * SMALL * 3, 5);
+    int32_t labels[MORE];
+
+    for (int i = 0; i < MORE; i++)
+        labels[i] = i % CLASSES;
+    alone.image_size = two.more_sizes[0] = SMALL;
+    alone.batch = two.more_batches[0] = MORE;
+    struct model *one = tiny_model(&c), *small = tiny_model(&alone), *both = tiny_model(&two);
+    cr_assert_lt(model_memory_bytes(both), model_memory_bytes(one) + model_memory_bytes(one) / 10);
+    struct model *each[] = {small, both};
+    for (int i = 0; i < 2; i++) {
+        model_init(each[i], 1);
+        model_use_size(each[i], SMALL);
+        cr_assert(isfinite(model_forward(each[i], x, labels, MORE, NULL)));
+        model_backward(each[i], 1, false, NULL, NULL);
+    }
+    cr_assert(
+        !memcmp(model_grads(small), model_grads(both), model_param_count(small) * sizeof(float)));
+    model_destroy(one);
+    model_destroy(small);
+    model_destroy(both);
+    free(x);
 }
 
 /* At a size of its own, with memory for prediction alone. */
