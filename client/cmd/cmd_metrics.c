@@ -14,10 +14,13 @@
 #define NAMES_MAX     32
 #define NAME_CHARS    "abcdefghijklmnopqrstuvwxyz0123456789_"
 
-/* The columns in the order they were asked for, behind step and epoch. */
+/* The columns in the order they were asked for, behind step and epoch, and images where these are
+ * the x axis. */
 struct columns {
     char copy[512];
+    const char *x;
     const char *names[NAMES_MAX];
+    size_t first; /* metric */
     size_t count;
 };
 
@@ -26,18 +29,22 @@ static int columns_read(struct columns *columns, const char *list, struct error 
     columns->count = 0;
     columns->names[columns->count++] = "step";
     columns->names[columns->count++] = "epoch";
+    if (strcmp(columns->x, "images") == 0)
+        columns->names[columns->count++] = "images";
+    columns->first = columns->count;
     if (strlen(list) >= sizeof columns->copy || strspn(list, NAME_CHARS ",") != strlen(list))
         return error_set(e, ERR_USAGE,
                          "--names takes metrics separated by commas, as in " NAMES_DEFAULT);
     strcpy(columns->copy, list);
     for (char *name = strtok(columns->copy, ","); name; name = strtok(NULL, ",")) {
         if (columns->count == NAMES_MAX)
-            return error_set(e, ERR_USAGE, "--names takes at most %d names", NAMES_MAX - 2);
+            return error_set(e, ERR_USAGE, "--names takes at most %d names",
+                             (int)(NAMES_MAX - columns->first));
         columns->names[columns->count++] = name;
     }
-    if (columns->count == 2)
+    if (columns->count == columns->first)
         return error_set(e, ERR_USAGE, "--names names no metric; try " NAMES_DEFAULT);
-    for (size_t c = 2; c < columns->count; c++)
+    for (size_t c = columns->first; c < columns->count; c++)
         if (cmd_word(columns->names[c], "metric", cmd_metric_at, e))
             return -(int)e->code;
     return 0;
@@ -120,14 +127,15 @@ static const char *unit_of(const char *name)
     return "";
 }
 
-static void metrics_print_plot(const char *name, const struct plot_points *points, int rows)
+static void metrics_print_plot(const char *name, const char *x, const struct plot_points *points,
+                               int rows)
 {
     int columns = terminal_columns() < PLOT_COLUMNS ? terminal_columns() : PLOT_COLUMNS;
     struct plot *plot = plot_create(points, columns, rows, terminal_utf8());
     const char *unit = unit_of(name), *line, *bold = client.color ? "\033[1m" : "";
 
-    printf("%s%s%s%s%s by step\n", bold, name, *bold ? "\033[0m" : "", *unit ? ", " : "",
-           strcmp(name, unit) == 0 ? "" : unit);
+    printf("%s%s%s%s%s by %s\n", bold, name, *bold ? "\033[0m" : "", *unit ? ", " : "",
+           strcmp(name, unit) == 0 ? "" : unit, x);
     if (!plot)
         puts("  no numbers");
     for (int i = 0; plot && (line = plot_line(plot, i)); i++)
@@ -139,22 +147,30 @@ static void metrics_print_plot(const char *name, const struct plot_points *point
 static void print_plots(const json_t *answer, const struct columns *columns)
 {
     size_t count = row_count(answer);
-    double *x = metrics_numbers(json_object_get(answer, "step"), count);
-    int rows = (terminal_rows() - 1) / (int)(columns->count - 2) - 2;
+    double *x = metrics_numbers(json_object_get(answer, columns->x), count);
+    int rows = (terminal_rows() - 1) / (int)(columns->count - columns->first) - 2;
 
     rows = rows < PLOT_ROWS_MIN ? PLOT_ROWS_MIN : rows > PLOT_ROWS_MAX ? PLOT_ROWS_MAX : rows;
-    for (size_t c = 2; x && c < columns->count; c++) {
+    for (size_t c = columns->first; x && c < columns->count; c++) {
         double *y = metrics_numbers(json_object_get(answer, columns->names[c]), count);
-        if (c > 2)
+        if (c > columns->first)
             putchar('\n');
         if (y)
-            metrics_print_plot(columns->names[c], &(struct plot_points){x, y, count}, rows);
+            metrics_print_plot(columns->names[c], columns->x, &(struct plot_points){x, y, count},
+                               rows);
         free(y);
     }
     free(x);
 }
 
 /* ---- the command */
+
+static const char *metrics_axis_at(size_t i)
+{
+    static const char *const axes[] = {"step", "images", "epoch"};
+
+    return i < sizeof axes / sizeof axes[0] ? axes[i] : NULL;
+}
 
 /* GET /v1/jobs/ID/metrics as the options say. */
 static int metrics_fetch(const struct cmd_args *args, struct columns *columns, json_t **answer,
@@ -164,6 +180,9 @@ static int metrics_fetch(const struct cmd_args *args, struct columns *columns, j
     char path[1024];
     long id, count;
 
+    columns->x = cmd_value(args, "x") ? cmd_value(args, "x") : "step";
+    if (cmd_word(columns->x, "x axis", metrics_axis_at, e))
+        return -(int)e->code;
     if (cmd_job_id(args->operands[0], &id, e) < 0 ||
         columns_read(columns, names ? names : NAMES_DEFAULT, e) < 0)
         return -(int)e->code;
@@ -211,7 +230,7 @@ static int cmd_metrics(int argc, char **argv)
 /* clang-format off */
 const struct cmd cmd_metrics_entry = {
     .name = "metrics",
-    .synopsis = "[--names A,B] [--points N] [--csv|--plot] ID",
+    .synopsis = "[--names A,B] [--points N] [--x AXIS] [--csv|--plot] ID",
     .help = "print or plot a job's metrics",
     .run = cmd_metrics,
     .min_operands = 1,
@@ -220,6 +239,7 @@ const struct cmd cmd_metrics_entry = {
     .options = {
         {"names", 0, "A,B", "metrics to print (loss,lr,images_per_sec)", "metric"},
         {"points", 0, "N", "at most N rows; longer runs are averaged", NULL},
+        {"x", 0, "AXIS", "x axis of curves: step, images (seen) or epoch; images adds a column", NULL},
         {"csv", 0, NULL, "print comma-separated values", NULL},
         {"plot", 'p', NULL, "draw curves in the terminal", NULL},
     },

@@ -108,6 +108,10 @@ async function chartTools(page, id) {
   await until("the epoch", async () => (await where.textContent()).startsWith("epoch"), 5).catch(() => {});
   same(await where.textContent(), `epoch ${Number(series.epoch.at(-1).toFixed(2))}`, "charts: over epochs too");
   same((await query(page)).x, "epoch", "charts: the axis stands in the address");
+  await page.getByRole("button", { name: "images", exact: true }).click();
+  await until("the images", async () => (await where.textContent()).startsWith("images"), 5).catch(() => {});
+  ok((await where.textContent()).startsWith("images"), "charts: by the images seen", await where.textContent());
+  await page.getByRole("button", { name: "epoch", exact: true }).click();
   await page.getByRole("button", { name: "step", exact: true }).click();
 
   await loss.locator(".plot").focus();

@@ -20,6 +20,7 @@ const MOST = 20; // jobs at a time, as the daemon takes them
 const WHOLE = [1, 2, 5].flatMap((n) => [0, 1, 2, 3, 4, 5, 6, 7].map((e) => n * 10 ** e)).sort((a, b) => a - b);
 const X = {
   step: { name: "step", words: "Step", format: f.count, incrs: WHOLE, of: (s) => s.step },
+  images: { name: "images", words: "Images seen", format: f.count, incrs: [...WHOLE, 1e8, 2e8, 5e8, 1e9, 2e9, 5e9], of: (s) => s.images },
   epoch: { name: "epoch", words: "Epoch", format: (x) => f.number(x), incrs: [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, ...WHOLE], of: (s) => s.epoch },
   time: { name: "time", words: "Wall time", format: (x) => f.duration(x), incrs: [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600, 7200, 14400, 43200, 86400, 172800, 604800],
     of: (s, began) => s.t.map((t) => t - began) },
@@ -50,7 +51,7 @@ function chartData(jobs, chart, x, hidden) {
   const [xs, ...ys] = joined(tables.map((table) => [table.xs, table.ys]));
   return { x: xs, y: Object.fromEntries(tables.map(({ job }, i) => [`job${job.id}`, [...ys[i]].map((v) => v ?? null)])) };
 }
-const columns = (rows) => Object.fromEntries(["step", "epoch", "t", "top1"].map((key) => [key, rows.map((row) => row[key])]));
+const columns = (rows) => ({ ...Object.fromEntries(["step", "epoch", "t", "top1"].map((key) => [key, rows.map((row) => row[key])])), images: rows.map((row) => row.images_seen) });
 
 // ------------------------------------------------------------------ results and differences
 

@@ -19,7 +19,8 @@ const CHARTS = [
     { key: "loss", label: "training", color: "--c1", smooth: true }, { key: "eval_loss", label: "evaluation", color: "--c2", dots: true }] },
   { id: "accuracy", title: "Accuracy", format: (x) => `${f.number(100 * x)} %`, most: 1.02, zero: true, empty: "No evaluation yet.", series: [
     { key: "train_top1", label: "training top-1", color: "--c1", smooth: true, format: f.percent },
-    { key: "top1", label: "top-1", color: "--c3", dots: true, format: f.percent }, { key: "top5", label: "top-5", color: "--c6", dots: true, format: f.percent }] },
+    { key: "top1", label: "top-1", color: "--c3", dots: true, format: f.percent },
+    { key: "raw_top1", label: "top-1, not averaged", color: "--c4", dots: true, dash: [2, 3], format: f.percent }, { key: "top5", label: "top-5", color: "--c6", dots: true, format: f.percent }] },
   { id: "images_per_sec", title: "Throughput", unit: "images/s", zero: true, format: f.rate, series: [
     { key: "images_per_sec", label: "all ranks", color: "--c3", smooth: true }] },
   { id: "step_time", title: "Step time", unit: "ms", stacked: true,
@@ -44,6 +45,7 @@ function epochAt(plan, step) {
 
 const AXES = {
   step: { name: "step", format: f.count, incrs: [1, 2, 5].flatMap((n) => [0, 1, 2, 3, 4, 5, 6, 7].map((e) => n * 10 ** e)).sort((a, b) => a - b) },
+  images: { name: "images", format: f.count, incrs: [1, 2, 5].flatMap((n) => [0, 1, 2, 3, 4, 5, 6, 7, 8, 9].map((e) => n * 10 ** e)).sort((a, b) => a - b) },
   epoch: { name: "epoch", format: (x) => String(Number(x.toFixed(2))),
     incrs: [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500] },
   time: { name: "time", format: clock, incrs: [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 28800, 86400, 172800] },
@@ -126,6 +128,7 @@ export function jobCharts(id, query) {
   // x of a step, as the axis counts.
   const xs = (series) => ({
     step: () => series.step,
+    images: () => series.images ?? series.step.map((step) => step * (run.job.global_batch ?? 1)), // an older daemon tells none
     epoch: () => series.epoch,
     time: () => series.t.map((t) => t - run.job.started_at),
   })[settings.x]();
@@ -199,7 +202,7 @@ export function jobCharts(id, query) {
     if (!run) return;
     const mine = ++drawing, { job, evals, events, rankTimes } = run;
     const series = refined(run.series, group.range ? part : null), x = xs(series);
-    const ex = evals.map((e) => ({ step: e.step, epoch: e.epoch, time: e.t - job.started_at })[settings.x]);
+    const ex = evals.map((e) => ({ step: e.step, images: e.images_seen ?? xOf(e.step), epoch: e.epoch, time: e.t - job.started_at })[settings.x]);
     const events_ = marks(events), y = { ...series, rest_ms: rest(series) };
     group.whole = x.length > 1 ? [x[0], Math.max(x.at(-1), ex.at(-1) ?? 0)] : null;
     const warm = job.plan?.warmup_steps > 0 ? [{ from: x[0], to: xOf(job.plan.warmup_steps), label: "warm-up", color: "--c2" }] : [];
@@ -211,7 +214,7 @@ export function jobCharts(id, query) {
       () => charts.step_time.update(plain),
       () => charts.lr.update({ ...plain, spans: warm }),
       () => charts.grad_norm.update(plain),
-      () => ranks.update({ x: rankTimes.step.map((step, i) => ({ step, epoch: rankTimes.epoch[i], time: rankTimes.t[i] - job.started_at })[settings.x]),
+      () => ranks.update({ x: rankTimes.step.map((step, i) => ({ step, images: xOf(step), epoch: rankTimes.epoch[i], time: rankTimes.t[i] - job.started_at })[settings.x]),
         rows: rankTimes.rank_busy_ms, marks: events_.filter((m) => m.kind === "straggler"), note: stragglers(events) }),
     ];
     show(ranks.element, rankTimes.world > 1);
@@ -224,12 +227,12 @@ export function jobCharts(id, query) {
 
   // Without the training's curve where its worker did not say it.
   function accuracy(series, x, evals, ex) {
-    const y = { top1: evals.map((e) => e.top1), top5: evals.map((e) => e.top5) };
+    const y = { top1: evals.map((e) => e.top1), top5: evals.map((e) => e.top5), raw_top1: evals.map((e) => e.raw_top1 ?? null) };
     if (!series.top1?.some((v) => v !== null)) return { x: ex, y };
     const columns = [series.top1, ...(series.min ? [series.min.top1, series.max.top1] : [])];
-    const [all, train_top1, ...more] = joined([[x, ...columns], [ex, y.top1, y.top5]]);
-    const [top1, top5] = more.splice(-2);
-    return { x: all, y: { train_top1, top1, top5 }, ...(more.length ? { min: { train_top1: more[0] }, max: { train_top1: more[1] } } : {}) };
+    const [all, train_top1, ...more] = joined([[x, ...columns], [ex, y.top1, y.top5, y.raw_top1]]);
+    const [top1, top5, raw_top1] = more.splice(-3);
+    return { x: all, y: { train_top1, top1, top5, raw_top1 }, ...(more.length ? { min: { train_top1: more[0] }, max: { train_top1: more[1] } } : {}) };
   }
 
   function stragglers(events) {

@@ -54,17 +54,24 @@ export function tableCard(title, columns, empty, classes = "") {
   return { element, fill };
 }
 
+// With averaged weights (ema), beside the accuracy of these that of the raw ones.
 export function evalsCard() {
-  const card = tableCard("Evaluations", ["Step", "Epoch", "Top-1", "Top-5", "Loss", "Images"].map((name) => [name, "num"]), "None yet.", "evals");
+  const table = (names) => tableCard("Evaluations", names.map((name) => [name, "num"]), "None yet.", "evals");
   const cell = (value, text) => h("td", { class: "num" }, h("data", { value: value ?? "" }, text));
-  let count = 0;
+  let card = table(["Step", "Epoch", "Top-1", "Top-5", "Loss", "Images"]), count = 0, raw = false;
+  const element = h("div", {}, card.element);
   return {
-    element: card.element,
+    element,
     update: (evals) => {
       if (evals.length === count) return;
       count = evals.length;
+      if (!raw && evals.some((e) => e.raw_top1 != null)) {
+        raw = true;
+        card = table(["Step", "Epoch", "Top-1", "Not averaged", "Top-5", "Loss", "Images"]);
+        element.replaceChildren(card.element);
+      }
       card.fill([...evals].reverse().map((e) => h("tr", {}, cell(e.step, f.count(e.step)), cell(e.epoch, e.epoch == null ? f.none : e.epoch.toFixed(2)),
-        cell(e.top1, f.percent(e.top1)), cell(e.top5, f.percent(e.top5)), cell(e.loss, f.number(e.loss)), cell(e.images, f.count(e.images)))));
+        cell(e.top1, f.percent(e.top1)), raw ? cell(e.raw_top1, f.percent(e.raw_top1)) : null, cell(e.top5, f.percent(e.top5)), cell(e.loss, f.number(e.loss)), cell(e.images, f.count(e.images)))));
     },
   };
 }

@@ -106,13 +106,18 @@ static void series_add_columns(struct json_text *t, const struct series *s, enum
             series_add_column(t, s, m, which);
 }
 
-static void series_slots(struct json_text *t, const struct series *s)
+static void series_slots(struct json_text *t, const struct series *s,
+                         const struct images_seen *seen)
 {
     const struct store_metric_part *p;
 
     json_text_open(t, "step", '[');
     for (int64_t i = 0; (p = series_next_part(s, &i));)
         json_text_integer(t, NULL, p->step);
+    json_text_close(t, ']');
+    json_text_open(t, "images", '[');
+    for (int64_t i = 0; (p = series_next_part(s, &i));)
+        json_text_integer(t, NULL, images_seen_at(seen, p->step));
     json_text_close(t, ']');
     json_text_open(t, "epoch", '[');
     for (int64_t i = 0; (p = series_next_part(s, &i));)
@@ -133,12 +138,12 @@ static int64_t count_points(const struct series *s)
     return points;
 }
 
-void series_members(struct json_text *t, const struct series *s)
+void series_members(struct json_text *t, const struct series *s, const struct images_seen *seen)
 {
     json_text_integer(t, "rows", s->rows);
     json_text_integer(t, "points", count_points(s));
     json_text_raw(t, "downsampled", s->shape.exact ? "false" : "true");
-    series_slots(t, s);
+    series_slots(t, s, seen);
     series_add_columns(t, s, VALUE_MEAN);
     if (s->shape.exact)
         return;
@@ -170,10 +175,11 @@ static void put_names(const struct series *s, FILE *out)
         if (!s->shape.exact)
             fprintf(out, ",%s_min,%s_max", name, name);
     }
-    fputs("\r\n", out);
+    fputs(s->shape.images ? ",images\r\n" : "\r\n", out);
 }
 
-static void put_line(const struct series *s, const struct store_metric_part *p, FILE *out)
+static void put_line(const struct series *s, const struct images_seen *seen,
+                     const struct store_metric_part *p, FILE *out)
 {
     fprintf(out, "%lld", (long long)p->step);
     series_print_number(out, p->epoch);
@@ -187,10 +193,12 @@ static void put_line(const struct series *s, const struct store_metric_part *p, 
             series_print_number(out, series_part_value(p, m, VALUE_MAX));
         }
     }
+    if (s->shape.images)
+        fprintf(out, ",%lld", (long long)images_seen_at(seen, p->step));
     fputs("\r\n", out);
 }
 
-char *series_to_csv(const struct series *s, size_t *bytes)
+char *series_to_csv(const struct series *s, const struct images_seen *seen, size_t *bytes)
 {
     const struct store_metric_part *p;
     char *text = NULL;
@@ -200,7 +208,7 @@ char *series_to_csv(const struct series *s, size_t *bytes)
         return NULL;
     put_names(s, out);
     for (int64_t i = 0; (p = series_next_part(s, &i));)
-        put_line(s, p, out);
+        put_line(s, seen, p, out);
     fclose(out);
     return text;
 }

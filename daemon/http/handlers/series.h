@@ -8,6 +8,7 @@
 
 #include <stdint.h>
 
+#include "daemon/http/handlers/images_seen.h"
 #include "daemon/http/json_text.h"
 #include "daemon/store/store.h"
 
@@ -17,6 +18,7 @@ struct series;
 
 struct series_shape {
     unsigned wanted; /* bits of event_metric_at */
+    bool images;     /* the images seen, as a column of CSV; JSON has them always */
     int64_t points;  /* >= 2 */
     bool exact;      /* each part is a point; else down-sampled over these steps: */
     int64_t first_step, last_step;
@@ -27,14 +29,16 @@ struct series *series_create(const struct series_shape *shape); /* NULL without 
  * are left out. */
 void series_add(void *context, const struct store_metric_part *part);
 
-/* Members of an open object: "rows", "points", "downsampled", "step": [], "epoch": [], "t": [],
- * "loss": [], ..., and where it was down-sampled "min" and "max": {"loss": [], ...}. null where no
- * step had such a number. Means have 12 digits, all else is as it was stored. */
-void series_members(struct json_text *t, const struct series *s);
+/* Members of an open object: "rows", "points", "downsampled", "step": [], "images": [],
+ * "epoch": [], "t": [], "loss": [], ..., and where it was down-sampled "min" and "max": {"loss":
+ * [], ...}. null where no step had such a number. Means have 12 digits, all else is as it was
+ * stored. */
+void series_members(struct json_text *t, const struct series *s, const struct images_seen *seen);
 
-/* The same as RFC 4180 lines under a line of names: step,epoch,t,loss,... with loss_min,loss_max
- * behind loss where it was down-sampled; nothing for null. The caller frees it; NULL: no memory. */
-char *series_to_csv(const struct series *s, size_t *bytes);
+/* The same as RFC 4180 lines under a line of names: step,epoch,t,loss,...,images with
+ * loss_min,loss_max behind loss where it was down-sampled; nothing for null. The caller frees it;
+ * NULL: no memory. */
+char *series_to_csv(const struct series *s, const struct images_seen *seen, size_t *bytes);
 
 /* The step behind the last one taken: where to go on. */
 int64_t series_next(const struct series *s);

@@ -15,12 +15,19 @@ static double at(const json_t *json, const char *part, const char *name, size_t 
     return json_is_number(value) ? json_number_value(value) : NAN;
 }
 
+/* 8 images a step, and 4 from step 5 on. */
+static struct images_part parts[] = {
+    {1, 0,  8},
+    {5, 32, 4},
+};
+static const struct images_seen seen = {parts, 2, 2};
+
 static json_t *json_of(const struct series *s)
 {
     struct json_text text = JSON_TEXT;
 
     json_text_open(&text, NULL, '{');
-    series_members(&text, s);
+    series_members(&text, s, &seen);
     json_text_close(&text, '}');
     cr_assert_not(text.failed);
     json_t *json = json_loadb(text.out.data, text.out.bytes, JSON_REJECT_DUPLICATES, NULL);
@@ -32,8 +39,10 @@ static json_t *json_of(const struct series *s)
 /* Rows 0..rows-1 with loss = f(row). */
 static json_t *sample(int64_t rows, int64_t points, double (*f)(int64_t))
 {
-    struct series_shape shape = {1u << LOSS, rows < points ? rows : points, rows <= points, 0,
-                                 rows - 1};
+    struct series_shape shape = {.wanted = 1u << LOSS,
+                                 .points = rows < points ? rows : points,
+                                 .exact = rows <= points,
+                                 .last_step = rows - 1};
     struct series *s = series_create(&shape);
 
     for (int64_t i = 0; i < rows; i++) {
@@ -145,7 +154,7 @@ Test(series, rows_that_came_since_they_were_counted_are_left_out)
 
 Test(series, csv_has_the_same_numbers)
 {
-    struct series_shape shape = {1u << LOSS, 3, false, 0, 9};
+    struct series_shape shape = {.wanted = 1u << LOSS, .points = 3, .last_step = 9};
     struct series *s = series_create(&shape);
     size_t bytes;
     for (int64_t i = 0; i < 10; i++) {
@@ -154,11 +163,34 @@ Test(series, csv_has_the_same_numbers)
             part.of[LOSS] = (struct store_metric_sum){1, (double)i, (double)i, (double)i};
         series_add(s, &part);
     }
-    char *csv = series_to_csv(s, &bytes);
+    char *csv = series_to_csv(s, &seen, &bytes);
     cr_assert_str_eq(csv, "step,epoch,t,loss,loss_min,loss_max\r\n"
                           "0,0.5,7.000000,0,0,0\r\n"
                           "8,0.5,7.000000,4.5,1,8\r\n"
                           "9,0.5,7.000000,,,\r\n");
     free(csv);
     series_destroy(s);
+}
+
+Test(series, images_seen_are_the_sum_of_the_batches)
+{
+    struct series_shape shape = {.wanted = 1u << LOSS, .images = true, .points = 4, .exact = true};
+    struct series *s = series_create(&shape);
+    size_t bytes;
+    for (int64_t i = 3; i < 7; i++) {
+        struct store_metric_part part = {.rows = 1, .step = i, .epoch = 0.5, .t = 7};
+        series_add(s, &part);
+    }
+    json_t *json = json_of(s);
+    for (int64_t i = 0; i < 4; i++)
+        cr_assert_eq(json_integer_value(json_array_get(json_object_get(json, "images"), i)),
+                     ((const int[]){24, 32, 36, 40})[i]);
+    json_decref(json);
+    char *csv = series_to_csv(s, &seen, &bytes);
+    cr_assert_str_eq(csv, "step,epoch,t,loss,images\r\n3,0.5,7.000000,,24\r\n"
+                          "4,0.5,7.000000,,32\r\n5,0.5,7.000000,,36\r\n6,0.5,7.000000,,40\r\n");
+    free(csv);
+    series_destroy(s);
+    cr_assert_eq(images_seen_at(&seen, 0), 0);
+    cr_assert_eq(images_seen_at(&(const struct images_seen){0}, 5), -1, "not known without steps");
 }
