@@ -20,13 +20,15 @@ def load(path):
     with open(path, "rb") as f:
         (length,) = struct.unpack("<Q", f.read(8))
         header = json.loads(f.read(length))
-        data = f.read()
+        data = bytearray(os.path.getsize(path) - f.tell())
+        f.readinto(data)
     header.pop("__metadata__", None)
     tensors = {}
     for name, t in header.items():
         first, end = t["data_offsets"]
         kind = {"F32": "<f4", "I64": "<i8"}[t["dtype"]]
-        tensors[name] = torch.from_numpy(numpy.frombuffer(data[first:end], kind).reshape(t["shape"]).copy())
+        values = numpy.frombuffer(data, kind, (end - first) // int(kind[2]), first).reshape(t["shape"])
+        tensors[name] = torch.from_numpy(values if kind == "<f4" else values.copy())
     return tensors
 
 

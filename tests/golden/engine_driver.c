@@ -114,6 +114,26 @@ static void choose_arch(const char *word, struct model_config *c)
     }
 }
 
+/* Weights of the size that model_init gives them, each drawn evenly: the normal numbers of a large
+ * network would take longer than its step. What batch norm has is drawn by shake_batch_norm. */
+static void draw_weights(struct model *m)
+{
+    for (size_t i = 0; i < model_tensor_count(m); i++) {
+        const struct model_tensor *t = model_tensor(m, i);
+        bool conv = t->kind == MODEL_CONV_WEIGHT;
+        if (!conv && t->kind != MODEL_FC_WEIGHT && t->kind != MODEL_FC_BIAS)
+            continue;
+        double fan = conv           ? (double)(t->shape[0] * t->shape[2] * t->shape[3])
+                     : t->dims == 2 ? (double)t->shape[1]
+                                    : CLASSES;
+        double bound = sqrt((conv ? 6 : 1) / fan);
+        struct rng r = rng_stream(3, 0, (int64_t)i, RNG_MODEL);
+        for (size_t j = 0; j < t->count; j++)
+            model_params(m)[t->offset + j] = (float)rng_range(&r, -bound, bound);
+    }
+    model_params_changed(m);
+}
+
 static struct model *make_model(const struct model_config *c, bool winograd)
 {
     struct error e;
@@ -126,7 +146,10 @@ static struct model *make_model(const struct model_config *c, bool winograd)
     config.tuning = &tuning;
     if (model_create(&config, &m, &e))
         die(&e);
-    model_init(m, 3);
+    if (c->arch == arch_find("cnn"))
+        model_init(m, 3);
+    else
+        draw_weights(m);
     return m;
 }
 
