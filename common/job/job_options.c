@@ -285,7 +285,7 @@ static const struct job_option options[] = {
     {"/eval/batch", JOB_OPTION_INTEGER, AT(eval.batch), DEFAULT("200"), RANGE(1, 65536), UNIT("images"),
      HELP("Images per evaluation batch.")},
     {"/eval/target_top1", JOB_OPTION_NUMBER, OR_NULL, AT(eval.target_top1), FLAG(eval.has_target_top1), DEFAULT("null"),
-     RANGE(0, 1), ABOVE,
+     RANGE(0, 1), ABOVE, UNIT("fraction"),
      HELP("Top-1 accuracy to reach, as a fraction: 0.759 is 75.9 %.")},
     {"/eval/stop_at_target", JOB_OPTION_BOOLEAN, AT(eval.stop_at_target), DEFAULT("false"),
      HELP("End the run at the first evaluation that reaches eval.target_top1.")},

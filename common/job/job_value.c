@@ -127,6 +127,15 @@ static char *show_value(const json_t *v)
     return text;
 }
 
+/* "; 75.9 % is 0.759" behind a percentage where a fraction is wanted; else "". */
+static void fraction_words(const struct job_option *o, const json_t *v, char text[64])
+{
+    double value = json_number_value(v);
+    bool percent = o->unit && strcmp(o->unit, "fraction") == 0 && value > 1 && value <= 100;
+
+    snprintf(text, 64, percent ? "; %.10g %% is %.10g" : "", value, value / 100);
+}
+
 static const char *nearest_choice(const struct job_option *o, const json_t *v)
 {
     const char *word = json_string_value(v), *choice;
@@ -208,7 +217,7 @@ static bool check_map(const struct job_option *o, const json_t *v, struct proble
 
 bool job_value_check(const struct job_option *o, const json_t *v, struct problems *problems)
 {
-    char expects[JOB_OPTION_EXPECTS_BYTES];
+    char expects[JOB_OPTION_EXPECTS_BYTES], fraction[64];
     size_t before = problems->count;
 
     if (o->type == JOB_OPTION_SIZES &&
@@ -223,8 +232,9 @@ bool job_value_check(const struct job_option *o, const json_t *v, struct problem
                                                : true;
     job_option_expects(o, expects);
     char *shown = show_value(v);
-    problems_add(problems, o->pointer, nearest_choice(o, v), "must be %s, not %s", expects,
-                 shown ? shown : "this");
+    fraction_words(o, v, fraction);
+    problems_add(problems, o->pointer, nearest_choice(o, v), "must be %s, not %s%s", expects,
+                 shown ? shown : "this", fraction);
     free(shown);
     return false;
 }

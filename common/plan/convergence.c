@@ -47,6 +47,8 @@ const char *predict_epochs_doubt(int64_t global_batch)
 
     if (batch < points[0].batch)
         return "epochs of batch 1632, the smallest published";
+    if (batch > points[POINTS - 1].batch)
+        return "the largest published batch is 67840";
     for (size_t i = 0; i < POINTS; i++)
         if (fmax(batch, points[i].batch) <= NEAR_POINT * fmin(batch, points[i].batch))
             return NULL;

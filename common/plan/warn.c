@@ -106,22 +106,29 @@ static void warn_of_locality(struct plan *plan, const struct job_spec *spec)
                      (long long)plan->steps_per_epoch, together - plan->steps_per_epoch));
 }
 
-/* Fewer epochs than others needed to reach the job's target. */
+/* Fewer epochs than others needed to reach the job's target; published for some batches, and what
+ * is said of another one says so. */
 static void warn_of_epochs(struct plan *plan, const struct job_spec *spec)
 {
     double own = plan_epochs_after(plan, plan->train_steps);
+    long long batch = plan->global_batch;
     struct plan_band need;
 
     if (!spec->eval.has_target_top1 || spec->eval.target_top1 < PREDICT_TARGET_LOW ||
         spec->eval.target_top1 > PREDICT_TARGET_HIGH ||
-        !predict_table_applies(spec, plan->train_images) ||
-        !predict_epochs_to_target(plan->global_batch, &need) || own >= need.low - 0.5)
+        !predict_table_applies(spec, plan->train_images))
         return;
-    plan_warn_with(
-        plan,
-        json_sprintf("the job has %.3g epochs, but MLPerf's reference runs (LARS) with a global "
-                     "batch of %lld needed %.3g to %.3g epochs to reach 75.9 %%",
-                     own, (long long)plan->global_batch, need.low, need.high));
+    const char *doubt = predict_epochs_doubt(batch);
+    if (!predict_epochs_to_target(batch, &need))
+        plan_warn_with(plan, json_sprintf("no run with a global batch of %lld is known to have "
+                                          "reached 75.9 %%: %s",
+                                          batch, doubt));
+    else if (own < need.low - 0.5)
+        plan_warn_with(plan, json_sprintf("the job has %.3g epochs, but reaching 75.9 %% takes "
+                                          "%.3g to %.3g with a global batch of %lld, by MLPerf's "
+                                          "reference runs (LARS)%s%s",
+                                          own, need.low, need.high, batch, doubt ? "; " : "",
+                                          doubt ? doubt : ""));
 }
 
 static void warn_of_sizes(struct plan *plan)
@@ -353,6 +360,8 @@ void plan_warn(struct plan *plan, const struct job_spec *spec, const struct plan
     warn_of_comm(plan, spec);
     if (spec->eval.has_target_top1 && !spec->data.eval)
         plan_warn_with(plan, json_string("eval.target_top1 has no effect without data.eval"));
+    if (spec->ema.decay <= 0 && spec->ema.from_epoch > 0)
+        plan_warn_with(plan, json_string("ema.from_epoch has no effect without ema.decay"));
 }
 
 void plan_warn_unsupported(struct plan *plan, const struct problems *unsupported)

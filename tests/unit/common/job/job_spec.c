@@ -358,6 +358,28 @@ static void refuse_document(const char *text, const char *pointer)
     problems_clear(&p);
 }
 
+Test(job_spec, a_percentage_is_shown_as_a_fraction)
+{
+    static const struct {
+        const char *value, *message;
+    } cases[] = {
+        {"75.9", "must be a number above 0, at most 1, or null, not 75.9; 75.9 % is 0.759"},
+        {"101",  "must be a number above 0, at most 1, or null, not 101"                  },
+        {"0",    "must be a number above 0, at most 1, or null, not 0"                    },
+    };
+    char text[128];
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct problems p = {0};
+        snprintf(text, sizeof text,
+                 "{\"data\": {\"train\": \"x\", \"eval\": \"e\"}, \"eval\": {\"target_top1\": %s}}",
+                 cases[i].value);
+        cr_assert_null(job_parse(text, &p, NULL));
+        cr_expect_str_eq(p.items[0].message, cases[i].message);
+        problems_clear(&p);
+    }
+}
+
 Test(job_spec, keys_that_need_each_other)
 {
     refuse_document("{\"mode\": \"eval\", \"model\": {\"init\": \"w\"}}", "/data/eval");

@@ -223,8 +223,37 @@ Test(predict, fewer_epochs_than_others_needed_are_warned_of)
         struct plan_inputs in = {.train_images = 1281167, .eval_images = 50000};
         struct plan *plan = plan_make(spec, &in, &(struct problems){0});
         char *warnings = json_dumps(plan->warnings, 0);
-        cr_assert_eq(strstr(warnings, "needed 34 to 37 epochs") != NULL, epochs == 30, "%s",
-                     warnings);
+        cr_assert_eq(strstr(warnings, "takes 34 to 37 with a global batch of 3264") != NULL,
+                     epochs == 30, "%s", warnings);
+        free(warnings);
+        plan_destroy(plan);
+        job_spec_destroy(spec);
+    }
+}
+
+/* What is not published for this batch is said to be of another one. */
+Test(predict, epochs_of_other_batches_are_told_as_such)
+{
+    static const struct {
+        int64_t batch;
+        const char *warning;
+    } cases[] = {
+        {256,   "by MLPerf's reference runs (LARS); epochs of batch 1632, the smallest published"},
+        {20000, "by MLPerf's reference runs (LARS); no published batch is near"                  },
+        {70000, "no run with a global batch of 70000 is known to have reached 75.9 %: the largest "
+                "published batch is 67840"                                        },
+    };
+    struct plan_inputs in = {.train_images = 1281167, .eval_images = 50000};
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct job_spec *spec =
+            job_of("{\"data\": {\"train\": \"x\", \"eval\": \"e\"}, \"epochs\": 10, "
+                   "\"cluster\": {\"workers_per_node\": 1}, \"eval\": {\"target_top1\": 0.759}}");
+        struct problems p = {0};
+        spec->batch_per_worker = cases[i].batch;
+        struct plan *plan = plan_make(spec, &in, &p);
+        char *warnings = json_dumps(plan->warnings, 0);
+        cr_expect_not_null(strstr(warnings, cases[i].warning), "%s", warnings);
         free(warnings);
         plan_destroy(plan);
         job_spec_destroy(spec);
