@@ -10,6 +10,7 @@
 #include "common/digest.h"
 #include "common/error.h"
 #include "common/job/job_env.h"
+#include "daemon/launch/slurm_energy.h"
 #include "daemon/launch/slurm_settings.h"
 #include "launch/command.h"
 
@@ -368,8 +369,30 @@ static void put_watch(FILE *out, const struct launch_request *r)
           "    wait \"$pid\"\n"
           "    code=$?\n"
           "done\n"
-          "kill \"$watcher\" 2>/dev/null\n"
-          "echo $code >\"$dir/exit.new\" && mv \"$dir/exit.new\" \"$dir/exit\"\n"
+          "kill \"$watcher\" 2>/dev/null\n",
+          out);
+}
+
+/* Steps that run are sstat's, those that have ended sacct's, where there is a data base. Asked
+ * before traind is told of the end, as nobody could ask for the former later. */
+static void put_energy(FILE *out, const struct launch_request *r)
+{
+    fprintf(out,
+            "# what a plugin of Slurm has measured\n"
+            "if timeout 10 scontrol show config 2>/dev/null |\n"
+            "    grep -q '^AcctGatherEnergyType *= acct_gather_energy/[^n]'; then\n"
+            "    {\n"
+            "        echo \"%s $SLURM_JOB_NUM_NODES\"\n"
+            "        timeout 10 sstat -a -n -P -j \"$SLURM_JOB_ID\" -o JobID,ConsumedEnergyRaw\n"
+            "        timeout 10 sacct -n -P -j \"$SLURM_JOB_ID\" -o JobID,ConsumedEnergyRaw\n"
+            "    } >\"$dir/" SLURM_ENERGY "\" 2>/dev/null\n"
+            "fi\n",
+            r->slurm->srun ? "srun" : "mpirun");
+}
+
+static void put_exit(FILE *out)
+{
+    fputs("echo $code >\"$dir/exit.new\" && mv \"$dir/exit.new\" \"$dir/exit\"\n"
           "exit $code\n",
           out);
 }
@@ -403,6 +426,8 @@ int slurm_script(const struct launch_request *r, char **text, struct error *e)
         put_mpirun(out, r);
     put_worker(out, r);
     put_watch(out, r);
+    put_energy(out, r);
+    put_exit(out);
     if (fclose(out) == 0)
         return 0;
     free(*text);

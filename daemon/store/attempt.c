@@ -1,4 +1,5 @@
 /* A job's attempts: their begin, their end, and what puts a job back into the queue. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -148,6 +149,28 @@ static int pass_through_running(struct sql *c, int64_t id, const struct store_at
     return 0;
 }
 
+/* What the workers measured on all nodes stays. An attempt that trained and of which nothing is
+ * known makes the job one that is not measured as a whole. */
+static int attempt_energy(struct sql *c, int64_t id, const struct store_attempt_end *end,
+                          struct error *e)
+{
+    bool known = end->joules > 0 && isfinite(end->joules);
+    int changed = 0;
+    int status = sql_run(
+        c, e, &changed,
+        known ? "insert into attempt_energy (job_id, attempt, joules, hosts, hosts_measured) "
+                "select id, ?2, ?3, nodes, nodes from job where id = ?1 "
+                "on conflict do update set joules = excluded.joules, hosts = excluded.hosts, "
+                "hosts_measured = excluded.hosts where hosts_measured < hosts"
+              : "insert into attempt_energy (job_id, attempt, joules, hosts, hosts_measured) "
+                "select id, ?2, ?3, nodes, 0 from job where id = ?1 and exists (select 1 from "
+                "job_event where job_id = ?1 and attempt = ?2 and type = 'step') "
+                "on conflict do nothing",
+        "iid", id, end->attempt, known ? end->joules : 0.0);
+
+    return status || !changed ? status : store_job_sum_energy(c, id, e);
+}
+
 static int tell_failure(struct sql *c, int64_t id, const struct store_attempt_end *end,
                         struct error *e)
 {
@@ -174,6 +197,8 @@ static int end_attempt(struct sql *c, int64_t id, const struct store_attempt_end
                      "nni", end->exit_code, end->exit_signal, id);
     if (!status && end->failure)
         status = keep_failure(c, id, end, e);
+    if (!status)
+        status = attempt_energy(c, id, end, e);
     if (!status && (end->restarts || end->goes_on))
         status = sql_run(c, e, NULL,
                          "update job set restarts = restarts + ?4, resumes = ?2, not_before = ?3, "

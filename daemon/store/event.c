@@ -210,6 +210,15 @@ static int ingest_eval(struct sql *c, int64_t job_id, const struct store_event *
                    "iddi", job_id, top1, top5, step < 0 ? (int64_t)0 : step);
 }
 
+int store_job_sum_energy(struct sql *c, int64_t job_id, struct error *e)
+{
+    return sql_run(c, e, NULL,
+                   "update job set (joules, joules_whole) = (select nullif(sum(joules), 0), "
+                   "min(hosts_measured >= hosts) from attempt_energy where job_id = ?1) "
+                   "where id = ?1",
+                   "i", job_id);
+}
+
 /* Each event has the sum of its attempt so far. */
 static int ingest_energy(struct sql *c, const struct store_batch *batch,
                          const struct store_event *event, struct error *e)
@@ -225,13 +234,7 @@ static int ingest_energy(struct sql *c, const struct store_batch *batch,
                          "(job_id, attempt, joules, hosts, hosts_measured) values (?, ?, ?, ?, ?)",
                          "iidii", batch->job_id, batch->attempt, joules, hosts,
                          json_get_integer(body, "hosts_measured", 0));
-    if (status)
-        return status;
-    return sql_run(c, e, NULL,
-                   "update job set (joules, joules_whole) = (select sum(joules), "
-                   "min(hosts_measured >= hosts) from attempt_energy where job_id = ?1) "
-                   "where id = ?1",
-                   "i", batch->job_id);
+    return status ? status : store_job_sum_energy(c, batch->job_id, e);
 }
 
 static int ingest_run_stop(struct sql *c, int64_t job_id, const struct store_event *event,

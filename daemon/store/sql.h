@@ -75,6 +75,8 @@ int store_event_of_attempt(struct sql *c, int64_t job_id, const char *type, cons
 /* Of the table job: a JSON list, sorted, as it is read from the table's key. */
 #define STORE_TAGS_OF_JOB                                                                          \
     "(select json_group_array(its.tag) from job_tag as its where its.job_id = job.id)"
+/* event.c: the energy of all its attempts anew, by the table attempt_energy. */
+int store_job_sum_energy(struct sql *c, int64_t job_id, struct error *e);
 /* job.c, for attempt.c. */
 int store_job_set_size(struct sql *c, int64_t id, const struct store_job_size *size,
                        struct error *e);

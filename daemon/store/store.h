@@ -324,6 +324,7 @@ struct store_attempt_end {
     bool restarts;                    /* counts as an automatic restart, from the checkpoint */
     bool goes_on;                     /* back into the queue too, but counts as nothing */
     bool resumes;
+    double joules;     /* of its nodes, by Slurm, where the workers measured none; NAN: not known */
     double not_before; /* of a restart: when its back-off ends */
     int64_t *next;     /* not NULL: Slurm starts the same job again as the next attempt, which
                           begins in the same transaction; gets its number */

@@ -1,5 +1,6 @@
 #include "daemon/job/life/end.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +18,9 @@
 #include "daemon/job/life/slurm_verdict.h"
 #include "daemon/job/measure.h"
 #include "daemon/job/trim.h"
+#include "daemon/launch/attempt_tail.h"
 #include "daemon/launch/failure_rules.h"
+#include "daemon/launch/slurm_energy.h"
 #include "daemon/launch/stalled.h"
 
 /* ---------------------------------------------------------------- the verdict */
@@ -120,6 +123,16 @@ static void end_decide(const struct job_manager *m, const struct active_job *a,
 
 /* ---------------------------------------------------------------- the store */
 
+/* NAN: Slurm measures none, or the script did not come to its end. */
+static double end_joules(const struct active_job *a)
+{
+    char *text = a->life.slurm ? attempt_read_tail(a->attempt_dir, SLURM_ENERGY) : NULL;
+    double joules = text ? slurm_energy_read(text) : NAN;
+
+    free(text);
+    return joules;
+}
+
 static int end_write(struct job_manager *m, struct active_job *a, const struct store_job *job,
                      int64_t *next, struct error *e)
 {
@@ -141,6 +154,7 @@ static int end_write(struct job_manager *m, struct active_job *a, const struct s
         .restarts = end.restarts,
         .goes_on = end.goes_on,
         .resumes = end.resumes,
+        .joules = end_joules(a),
         .not_before = end.pause_seconds > 0 ? now + end.pause_seconds : 0,
         .next = end.to == JOB_QUEUED ? next : NULL,
     };
