@@ -207,8 +207,8 @@ static int preview_point(struct preview *p, int64_t number, int64_t rung, struct
 
 /* ---- a rung */
 
-/* How many of its jobs run side by side, on a machine without others. */
-static int64_t side_by_side(const struct preview *p, int64_t slots)
+/* How many of a rung's jobs run side by side, on a machine without others. */
+static int64_t side_by_side(const struct preview *p, int64_t jobs, int64_t slots)
 {
     int64_t most = json_get_integer(p->document, "concurrency", 1);
     int64_t cap = manager_limits(p->m).caps.slots;
@@ -216,6 +216,7 @@ static int64_t side_by_side(const struct preview *p, int64_t slots)
 
     if (slots > 0 && total / slots < most)
         most = total / slots;
+    most = most < jobs ? most : jobs;
     return most > 0 ? most : 1;
 }
 
@@ -231,7 +232,7 @@ static struct sweep_rung rung_of(const struct preview *p, int64_t jobs, int64_t 
 
     whole = whole > least ? whole : least; /* to be compared with */
     return (struct sweep_rung){jobs, whole < jobs ? whole : jobs, json_get_number(stop, "from", 1),
-                               side_by_side(p, slots)};
+                               side_by_side(p, jobs, slots)};
 }
 
 static json_t *band_json(const struct plan_band *band)

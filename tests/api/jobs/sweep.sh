@@ -123,6 +123,8 @@ plan '{parameters: {"/lr/base": {min: 0.1, max: 1}}, method: "halving", samples:
 json '[.jobs, .images, .seconds.value, (.rungs | map([.rung, .budget, .jobs, .images, .seconds.value]))] | tojson' \
     '[7,96,48,[[0,2,4,32,16],[1,4,2,32,16],[2,8,1,32,16]]]' "halving by rungs"
 json '.seconds.low < 40 and .seconds.high >= 48' true "which may stop losers earlier"
+plan '{parameters: {"/lr/base": {min: 0.1, max: 1}}, method: "halving", samples: 4, concurrency: 9, budget: {key: "steps", min: 2, max: 8, eta: 2}} | .base.model.image_size = 96'
+json '[.rungs[].side_by_side] | tojson' '[2,2,1]' "on two slots two jobs at a time, or as many as there are"
 plan '{parameters: {"/steps": [10, 20]}, method: "random", samples: 3, sampling: "random"} | .base.model.image_size = {"from": 64, "to": 96, "ramp": [1, 2], "multiple": 32}'
 want 200 "a schedule of sizes is planned too"
 plan '{parameters: {"/lr/bse": [1]}}'
