@@ -34,7 +34,7 @@ _Static_assert(sizeof(enum job_mode) == sizeof(int), "enums are ints");
 /* clang-format off */
 static const struct job_option options[] = {
     {"/name", JOB_OPTION_STRING, OR_NULL, AT(name), DEFAULT("null"), TEXT(TITLE), LENGTH(200),
-     HELP("Name of the job in lists and charts. This, tags and note can be changed at any time (trainctl label).")},
+     HELP("Name of the job in lists and charts. This, tags and note can be changed at any time (trainctl tag, note, rename).")},
     {"/tags", JOB_OPTION_STRINGS, AT(tags), FLAG(tag_count), DEFAULT("[]"), TEXT(TAG), LENGTH(64), .most = JOB_TAGS_MAX, UNIQUE,
      HELP("Words by which the job is found and grouped, as in [\"baseline\", \"paper:table-2\"].")},
     {"/note", JOB_OPTION_STRING, OR_NULL, AT(note), DEFAULT("null"), TEXT(NOTE), LENGTH(JOB_NOTE_BYTES),

@@ -1,9 +1,12 @@
 /* Routes and who may call them: matching, ids, methods, hosts and origins. */
 #include <criterion/criterion.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "common/system/file.h"
 #include "daemon/http/access/guard.h"
 #include "daemon/http/routes.h"
+#include "daemon/store/audit.h"
 
 static struct error e;
 static char allow[64];
@@ -80,6 +83,30 @@ Test(routes, every_row_is_whole_and_openapi_tells_it)
         cr_assert(*r->summary && r->parameters && r->pattern[0] == '/');
         cr_assert_str_eq(json_string_value(json_object_get(operation, "summary")), r->summary);
     }
+    json_decref(document);
+}
+
+Test(routes, every_action_of_the_audit_log_is_told)
+{
+    const char *top = getenv("top_srcdir");
+    char path[4096], quoted[64], *page;
+    size_t bytes;
+    json_t *document = openapi_document();
+    const json_t *components = json_object_get(document, "components");
+    const json_t *schemas = json_object_get(components, "schemas");
+    char *actions = json_dumps(json_object_get(schemas, "AuditAction"), 0);
+
+    snprintf(path, sizeof path, "%s/man/trainctl.1", top ? top : ".");
+    cr_assert_eq(file_read(path, 1 << 20, &page, &bytes, &e), 0, "%s", e.text);
+    cr_assert_not_null(actions);
+    for (size_t i = 0; store_audit_action(i); i++) {
+        snprintf(quoted, sizeof quoted, "\"%s\"", store_audit_action(i));
+        cr_expect(strstr(actions, quoted), "schema/api/tokens.json lacks %s", quoted);
+        snprintf(quoted, sizeof quoted, " %s ", store_audit_action(i));
+        cr_expect(strstr(page, quoted), "man/trainctl.1 lacks%s", quoted);
+    }
+    free(page);
+    free(actions);
     json_decref(document);
 }
 
