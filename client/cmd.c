@@ -461,6 +461,25 @@ int cmd_job_ids(const struct cmd_args *args, long *ids, struct error *e)
     return status;
 }
 
+int cmd_show_document(int argc, char **argv, const char *path, void (*print)(const json_t *))
+{
+    struct cmd_args args;
+    struct error e;
+    json_t *document;
+    int done = cmd_parse(&args, argc, argv);
+
+    if (done >= 0)
+        return done;
+    if (api_get(path, &document, &e) < 0)
+        return cmd_fail(&e);
+    if (client.json)
+        print_json(document);
+    else
+        print(document);
+    json_decref(document);
+    return 0;
+}
+
 int cmd_each_job(int argc, char **argv, int (*one)(long id, struct error *e))
 {
     struct cmd_args args;

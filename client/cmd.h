@@ -17,6 +17,7 @@
 #ifndef TRAIND_CLIENT_CMD_H
 #define TRAIND_CLIENT_CMD_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -98,6 +99,10 @@ int cmd_job_ids(const struct cmd_args *args, long *ids, struct error *e);
 /* A command whose operands are jobs: does it to each, though it fails for another; nothing is done
  * if one is no id. Returns the exit code. */
 int cmd_each_job(int argc, char **argv, int (*one)(long id, struct error *e));
+
+/* A command that takes nothing and shows one of the API's documents: by print, or as it is under
+ * --json. Returns the exit code. */
+int cmd_show_document(int argc, char **argv, const char *path, void (*print)(const json_t *));
 
 /* An option's value that must be a whole number. */
 int cmd_number(const char *text, const char *option, long minimum, long maximum, long *number,

@@ -1,10 +1,8 @@
 /* trainctl failures: the failure rules, and how many failures each has labelled. */
 #include <stdio.h>
 
-#include "client/api.h"
 #include "client/cmd.h"
 #include "client/views/human.h"
-#include "client/views/print.h"
 #include "client/views/table.h"
 #include "common/json.h"
 
@@ -45,21 +43,7 @@ static void failures_print(const json_t *answer)
 
 static int cmd_failures(int argc, char **argv)
 {
-    struct cmd_args args;
-    struct error e;
-    json_t *answer;
-    int done = cmd_parse(&args, argc, argv);
-
-    if (done >= 0)
-        return done;
-    if (api_get("/v1/failures", &answer, &e) < 0)
-        return cmd_fail(&e);
-    if (client.json)
-        print_json(answer);
-    else
-        failures_print(answer);
-    json_decref(answer);
-    return 0;
+    return cmd_show_document(argc, argv, "/v1/failures", failures_print);
 }
 
 /* clang-format off */

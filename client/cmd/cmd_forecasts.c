@@ -3,10 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "client/api.h"
 #include "client/cmd.h"
 #include "client/views/human.h"
-#include "client/views/print.h"
 #include "client/views/table.h"
 #include "common/json.h"
 
@@ -55,21 +53,7 @@ static void forecasts_print(const json_t *answer)
 
 static int cmd_forecasts(int argc, char **argv)
 {
-    struct cmd_args args;
-    struct error e;
-    json_t *answer;
-    int done = cmd_parse(&args, argc, argv);
-
-    if (done >= 0)
-        return done;
-    if (api_get("/v1/forecasts", &answer, &e) < 0)
-        return cmd_fail(&e);
-    if (client.json)
-        print_json(answer);
-    else
-        forecasts_print(answer);
-    json_decref(answer);
-    return 0;
+    return cmd_show_document(argc, argv, "/v1/forecasts", forecasts_print);
 }
 
 /* clang-format off */

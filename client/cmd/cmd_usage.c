@@ -2,10 +2,8 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "client/api.h"
 #include "client/cmd.h"
 #include "client/views/human.h"
-#include "client/views/print.h"
 #include "client/views/table.h"
 #include "common/json.h"
 
@@ -54,25 +52,15 @@ static void usage_print_limits(const json_t *answer)
                hours);
 }
 
+static void usage_print(const json_t *answer)
+{
+    usage_print_users(json_object_get(answer, "users"));
+    usage_print_limits(answer);
+}
+
 static int cmd_usage_run(int argc, char **argv)
 {
-    struct cmd_args args;
-    struct error e;
-    json_t *answer;
-    int done = cmd_parse(&args, argc, argv);
-
-    if (done >= 0)
-        return done;
-    if (api_get("/v1/usage", &answer, &e) < 0)
-        return cmd_fail(&e);
-    if (client.json) {
-        print_json(answer);
-    } else {
-        usage_print_users(json_object_get(answer, "users"));
-        usage_print_limits(answer);
-    }
-    json_decref(answer);
-    return 0;
+    return cmd_show_document(argc, argv, "/v1/usage", usage_print);
 }
 
 /* clang-format off */
