@@ -90,7 +90,7 @@ async function grouped(page, ids) {
 async function users(page) {
   await page.goto(`${origin}/#/`);
   await page.getByRole("link", { name: "Users" }).click();
-  await page.getByRole("heading", { name: "Users" }).waitFor();
+  await page.getByRole("heading", { name: "Users", exact: true }).waitFor();
   await page.locator("tr[data-user]").nth(1).waitFor();
   const shares = async () => Promise.all([page.locator("tr[data-user]").evaluateAll((rows) => rows.map((row) => [row.dataset.user, ...[...row.querySelectorAll("data")].map((d) => d.value)])), api("/v1/usage")]);
   await until("the shares of now", async () => { // they are of the minute
