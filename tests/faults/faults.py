@@ -52,6 +52,10 @@ def shell(*words):
     subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
 
 
+def tried(*words):
+    return subprocess.run(words, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
+
+
 def processes_of(folder):
     """{pid: rank or None} of all that was started for an attempt below the folder; zombies have no environment."""
     found = {}
@@ -283,12 +287,15 @@ def read_only(lane, number, draw):
     if not os.path.isdir(folder):
         return Outcome(attempts=1)
     shell('mount', '--bind', folder, folder)
-    shell('mount', '-o', 'remount,bind,ro', folder)
-    if draw.random() < 0.5:
-        time.sleep(0.3)
-    else:
-        until(lambda: lane.ended(number))
-    shell('umount', '-l', folder)
+    try:
+        # The kernel refuses while a file in it is open for writing.
+        expect(until(lambda: tried('mount', '-o', 'remount,bind,ro', folder), every=0.01), f'{folder} stays open for writing')
+        if draw.random() < 0.5:
+            time.sleep(0.3)
+        else:
+            until(lambda: lane.ended(number))
+    finally:
+        shell('umount', '-l', folder)
     return Outcome(cause=r'[Rr]ead-only', states=('succeeded', 'failed'), failed_cause=r'[Rr]ead-only')
 
 
@@ -554,7 +561,11 @@ def draw_faults(lanes, options):
                 if not faults:
                     return
                 fault = faults.popleft()
-            result = one_fault(lane, fault, options, reference)
+            try:
+                result = one_fault(lane, fault, options, reference)
+            except Exception as error:  # of this program: it counts, and the lane goes no further
+                result = (None, f'fault {fault}: the campaign itself failed: {error!r}', False)
+                faults.clear()
             with lock:
                 results.append(result)
                 if result[1]:
@@ -589,8 +600,10 @@ def main():
     left = [f'{folder}/{name}' for folder, _, names in list(os.walk('/dev/shm')) + list(os.walk(os.environ['TMPDIR'])) for name in names
             if 'faketime' not in name]
     print(f'{"not " if left else ""}ok {len(KINDS) + 1} - {len(results)} faults leave nothing in shared memory and temporary folders {left[:5]}')
-    print(f'1..{len(KINDS) + 1}')
-    sys.exit(1 if failed or left else 0)
+    broken = [result[1] for result in results if result[0] is None]
+    print(f'{"not " if broken else ""}ok {len(KINDS) + 2} - the campaign ran to its end {broken}')
+    print(f'1..{len(KINDS) + 2}')
+    sys.exit(1 if failed or left or broken else 0)
 
 
 if __name__ == '__main__':
