@@ -85,18 +85,31 @@ int mail_pidfd(const struct mail *m)
     return m->command.pidfd;
 }
 
+/* What the command said, in one line: the server's answer is often in the last of several. */
+static void mail_words(const struct buffer *said, char *words, size_t bytes)
+{
+    size_t used = 0;
+
+    *words = '\0';
+    for (const char *line = said->data; line && *line && used + 3 < bytes;) {
+        size_t length = strcspn(line, "\n");
+        if (length > 0 && used > 0)
+            used += (size_t)snprintf(words + used, bytes - used, "; ");
+        used += printable_escape(words + used, bytes - used, line, length, "");
+        line += length + (line[length] == '\n');
+    }
+}
+
 static void mail_judge(const struct mail *m, struct post_outcome *o)
 {
-    const struct buffer *said = &m->command.text[SPAWN_ERR];
     int status = m->command.status;
-    char words[256];
+    char words[512];
 
     *o = (struct post_outcome){.state = OUTBOX_DELIVERED};
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
         return;
     o->state = OUTBOX_WAITING;
-    printable_escape(words, sizeof words, said->data ? said->data : "",
-                     said->data ? strcspn(said->data, "\n") : 0, "");
+    mail_words(&m->command.text[SPAWN_ERR], words, sizeof words);
     if (WIFEXITED(status))
         snprintf(o->words, sizeof o->words, "%s ended with status %d%s%s", m->program,
                  WEXITSTATUS(status), *words ? ": " : "", words);
