@@ -306,7 +306,7 @@ int64_t launch_node_slots(bool smt)
 {
     struct placement_machine machine;
 
-    placement_read("/sys", false, &machine);
+    placement_read_mine(&machine);
     int64_t slots = placement_slots(&machine, smt);
     return slots > 0 ? slots : 1;
 }

@@ -77,13 +77,16 @@ static int settings_place(const struct job_spec *spec, const char *sys)
 
     if (settings_refuse_open(spec))
         return 2;
-    placement_read(sys ? sys : "/sys", sys != NULL, &machine);
+    if (sys)
+        placement_read(sys, &machine);
+    else
+        placement_read_mine(&machine);
     if (threads < 1)
         threads = placement_slots(&machine, spec->cluster.smt) / spec->cluster.workers_per_node;
     struct placement_wish wish = placement_wish_of(spec, threads > 0 ? threads : 1);
     /* Slurm may hold the script to few cores by its affinity, which mpirun does not look at. */
     if (!sys && placement_check(&machine, &wish, &e))
-        placement_read("/sys", true, &machine);
+        placement_read("/sys", &machine);
     if (placement_check(&machine, &wish, &e)) {
         gethostname(host, sizeof host - 1);
         fprintf(stderr, "/cluster/bind: %s %s\n", host, e.text);

@@ -8,8 +8,8 @@ int threads_of_rank(struct traincomm *comm, int wanted, bool smt)
 {
     struct placement_machine mine, machine;
 
-    placement_read("/sys", false, &mine);
-    placement_read("/sys", true, &machine);
+    placement_read_mine(&mine);
+    placement_read("/sys", &machine);
     int64_t slots = placement_slots(&mine, smt);
     /* A rank that may use every core shares them with its neighbours. */
     if (mine.whole.cpus >= machine.whole.cpus)

@@ -118,7 +118,7 @@ static int bench_launch(struct run *r, const char *attempt_dir, const char *mpir
     bool fits =
         threads * r->spec->cluster.workers_per_node <= launch_node_slots(r->spec->cluster.smt);
     struct placement_machine machine;
-    placement_read("/sys", false, &machine);
+    placement_read_mine(&machine);
     struct launch_request request = {
         .machine = machine,
         .attempt = 1,

@@ -50,7 +50,7 @@ static struct plan_workers_node this_machine(const struct job_spec *spec)
 {
     struct placement_machine machine;
 
-    placement_read("/sys", false, &machine);
+    placement_read_mine(&machine);
     return (struct plan_workers_node){
         .cores = launch_node_slots(spec->cluster.smt),
         .memory_bytes = host_memory_bytes(),

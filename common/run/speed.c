@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include <limits.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,22 +29,32 @@ char *speed_key(const struct job_spec *spec, int64_t threads, char key[SPEED_KEY
     return key;
 }
 
-char *speed_cpu(char cpu[SPEED_CPU_BYTES])
+static char model_name[SPEED_CPU_BYTES] = "unknown";
+
+static void read_model_name(void)
 {
     FILE *file = fopen("/proc/cpuinfo", "r");
     char line[256];
 
-    snprintf(cpu, SPEED_CPU_BYTES, "unknown");
     while (file && fgets(line, sizeof line, file)) {
         char *colon = strncmp(line, "model name", 10) == 0 ? strchr(line, ':') : NULL;
         if (!colon)
             continue;
         colon += 1 + strspn(colon + 1, " \t");
-        snprintf(cpu, SPEED_CPU_BYTES, "%.*s", (int)strcspn(colon, "\n"), colon);
+        snprintf(model_name, sizeof model_name, "%.*s", (int)strcspn(colon, "\n"), colon);
         break;
     }
     if (file)
         fclose(file);
+}
+
+/* Read once: the daemon asks at each submission, and the kernel writes the file anew each time. */
+char *speed_cpu(char cpu[SPEED_CPU_BYTES])
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    pthread_once(&once, read_model_name);
+    snprintf(cpu, SPEED_CPU_BYTES, "%s", model_name);
     return cpu;
 }
 

@@ -1,5 +1,6 @@
 #include "common/system/placement.h"
 
+#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -118,23 +119,40 @@ static void read_sockets(const char *sys, const cpu_set_t *allowed, bool all,
     m->whole = sum_up(&whole);
 }
 
-void placement_read(const char *sys, bool whole, struct placement_machine *machine)
-{
-    cpu_set_t allowed;
-
-    *machine = (struct placement_machine){0};
-    if (whole)
-        memset(&allowed, 0xff, sizeof allowed);
-    else if (sched_getaffinity(0, sizeof allowed, &allowed))
-        return;
-    machine->numa = read_domains(sys, &allowed);
-    read_sockets(sys, &allowed, whole, machine);
-}
-
 void placement_read_cpus(const cpu_set_t *cpus, struct placement_machine *machine)
 {
     machine->numa = read_domains("/sys", cpus);
     read_sockets("/sys", cpus, false, machine);
+}
+
+void placement_read(const char *sys, struct placement_machine *machine)
+{
+    cpu_set_t all;
+
+    memset(&all, 0xff, sizeof all);
+    machine->numa = read_domains(sys, &all);
+    read_sockets(sys, &all, true, machine);
+}
+
+/* Known for the cpus of the last call: the daemon asks at each submission, and the answer lies in
+ * hundreds of files. */
+void placement_read_mine(struct placement_machine *machine)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static cpu_set_t known_cpus;
+    static struct placement_machine known;
+    cpu_set_t allowed;
+
+    *machine = (struct placement_machine){0};
+    if (sched_getaffinity(0, sizeof allowed, &allowed))
+        return;
+    pthread_mutex_lock(&lock);
+    if (!CPU_EQUAL(&allowed, &known_cpus)) {
+        placement_read_cpus(&allowed, &known);
+        known_cpus = allowed;
+    }
+    *machine = known;
+    pthread_mutex_unlock(&lock);
 }
 
 static struct placement_parts placement_min_parts(struct placement_parts a,

@@ -27,9 +27,11 @@ struct placement_machine {
     struct placement_parts numa, sockets, whole;
 };
 
-/* This machine, as far as this process may use it, or the whole of it. sys: "/sys", or a copy for
- * tests. */
-void placement_read(const char *sys, bool whole, struct placement_machine *machine);
+/* The whole of this machine. sys: "/sys", or a copy for tests. */
+void placement_read(const char *sys, struct placement_machine *machine);
+
+/* This machine, as far as the calling thread may use it. */
+void placement_read_mine(struct placement_machine *machine);
 
 /* The parts of this machine that these cpus lie in. */
 void placement_read_cpus(const cpu_set_t *cpus, struct placement_machine *machine);

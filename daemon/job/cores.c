@@ -49,7 +49,7 @@ static int choose_workers(const struct job_manager *m, struct job_spec *spec,
     node.memory_bytes = found->node.memory_bytes;
     if (spec->cluster.launcher == JOB_LAUNCHER_LOCAL && !job_spec_names_hosts(spec)) {
         struct placement_machine machine;
-        placement_read("/sys", false, &machine);
+        placement_read_mine(&machine);
         node.memory_bytes = host_memory_bytes();
         node.domain_cores = spec->cluster.smt ? machine.numa.cpus : machine.numa.cores;
     }

@@ -101,7 +101,7 @@ int probe_print(const struct probe_options *o)
     mpi[strcspn(mpi, ",\n")] = '\0';
     json_t *interface = o->interface ? json_boolean(host_has_interface(o->interface)) : json_null();
     struct placement_machine parts;
-    placement_read("/sys", false, &parts);
+    placement_read_mine(&parts);
     json_t *run_dir = o->run_dir ? json_boolean(holds_job(o->run_dir)) : json_null();
     json_t *answer = json_pack(
         "{s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:i}", "host", host, "machine",

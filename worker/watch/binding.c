@@ -60,7 +60,7 @@ void binding_read(int threads, struct binding *b)
         if (CPU_ISSET(cpu, &b->cpus))
             b->numa_nodes |= 1u << numa_node_of(cpu);
     struct placement_machine machine;
-    placement_read("/sys", true, &machine);
+    placement_read("/sys", &machine);
     b->numa_cores = machine.numa.parts > 0 ? (int)machine.numa.cores : 0;
     placement_read_cpus(&b->cpus, &machine);
     b->cores = (int)machine.whole.cores;

@@ -74,7 +74,7 @@ static struct launch_request request_for(struct job_manager *m, const struct job
     struct placement_machine machine = {0};
 
     if (!job_spec_names_hosts(spec)) /* else they are asked when it starts */
-        placement_read("/sys", false, &machine);
+        placement_read_mine(&machine);
     return (struct launch_request){
         .job_id = job->id,
         .run_dir = job->run_dir,

@@ -88,7 +88,7 @@ static int check_binding(const struct job_manager *m, const struct job_spec *spe
 
     if (job_spec_names_hosts(spec) || wish.bind == JOB_BIND_AUTO)
         return 0;
-    placement_read("/sys", false, &machine);
+    placement_read_mine(&machine);
     if (!placement_check(&machine, &wish, &why))
         return 0;
     return error_set(e, ERR_INVALID, "/cluster/bind: this machine %s", why.text);

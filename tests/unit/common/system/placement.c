@@ -49,7 +49,7 @@ static struct placement_machine machine(int sockets, int domains, int cores, int
         snprintf(name, sizeof name, "devices/system/node/node%d/cpulist", sockets * domains);
         put_file(sys, name, "\n");
     }
-    placement_read(sys, true, &m);
+    placement_read(sys, &m);
     file_remove_tree(sys, &e);
     return m;
 }
