@@ -43,10 +43,13 @@ like "$(cat "$run/attempt-1/command")" '--mca btl_tcp_if_include eth0' "over the
 is "$(told_policy "$id")" 4 "with the job's variables in all ranks"
 is "$(jq -r .world_size "$run/plan.json") $(job "$id" step)" "4 6" "four ranks, all steps"
 far=$(weights "$id")
+id_two=$id
 train "$(jq -nc "{workers_per_node: 4, env: $env}")"
 ok "four workers on one host succeed too" long_wait "$id" succeeded
 is "$(told_policy "$id")" 4 "all with the job's variables"
 is "$(weights "$id")" "$far" "with the same weights, bit by bit"
+is "$("$top_builddir/trainctl" --server "unix:$socket" reproduce "$id_two" 2>&1 | tail -n 1)" "job $((id + 1)) reproduces job $id_two to the bit" \
+    "and trainctl reproduce repeats the run of two hosts"
 is "$("$net" pids "$lab" "$h2" | wc -l)" 1 "nothing but its sshd is left on the other host"
 
 # ---- bytes between the hosts: with leaders, each host sends and gets every gradient once, however many ranks it has

@@ -28,6 +28,8 @@ like "$(jq -c 'select(.type == "run_start")' "$state/jobs/$real/attempt-1/events
 
 is "$(told "$real" "OMP_WAIT_POLICY *= *'PASSIVE'") $(told "$real" "OMP_PROC_BIND *= *'SPREAD'")" "4 4" "all with the job's variables"
 
+like "$("$top_builddir/trainctl" --server "unix:$socket" reproduce "$real" 2>&1 | tail -n 1)" "^job [0-9]+ reproduces job $real to the bit$" "it is repeated to the bit"
+
 # The script can be submitted by hand: it is what Slurm ran.
 script=$state/jobs/$real/attempt-1/sbatch
 like "$(cat "$script")" "^#SBATCH --nodes=2 --ntasks-per-node=2 --cpus-per-task=1$" "its batch script is in the run directory"
