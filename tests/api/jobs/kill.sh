@@ -2,53 +2,20 @@
 # The daemon is killed at 50 random moments (--quick: 20; make check-long: 300) while jobs are submitted, started, run and read, one of them writing a
 # step a millisecond all the while: no job is lost, none is run twice, no event is lost or doubled. TRAIND_TEST_KILLS rounds, from the
 # seed TRAIND_TEST_SEED.
-# shellcheck source=tests/api/runs.sh.inc
-. "$(dirname "$0")/../runs.sh.inc"
+# shellcheck source=tests/api/kill.sh.inc
+. "$(dirname "$0")/../kill.sh.inc"
 [ "${TRAIND_TEST_QUICK-}" = yes ] && rounds=20 || rounds=50
 rounds=${TRAIND_TEST_KILLS:-$rounds}
-seed=${TRAIND_TEST_SEED:-$((10#$(date +%N)))}
-RANDOM=$((seed % 32768))
-echo "# $rounds rounds, TRAIND_TEST_SEED=$((seed % 32768))"
+seed_kills "$rounds"
 one='{"workers_per_node": 1, "threads_per_worker": 1}'
 
-# The address stays the same, for the clients that try again.
+jq -n --argjson cluster "$one" '{name: "steps=12 step_ms=8 every=4", cluster: $cluster, batch_per_worker: 4, steps: 12,
+    data: {train: "synthetic", train_images: 64}, model: {image_size: 32, classes: 10}}' >"$work/killed.json"
+
 start_runs
-listen=${url#http://}
-again() {
-    rm -f "$state/listen"
-    "$traind" --state "$state" --config "$work/traind.conf" --listen "$listen" >>"$work/daemon.log" 2>&1 &
-    daemon=$!
-    until [ -s "$state/listen" ]; do
-        kill -0 "$daemon" 2>/dev/null || { echo "Bail out! traind did not start again"; sed 's/^/# /' "$work/daemon.log"; exit 1; }
-        sleep 0.01
-    done
-}
-
-# A client that submits a job until it is answered; the same key makes it one job.
-submit_until_taken() { # KEY
-    jq -n --argjson cluster "$one" '{name: "steps=12 step_ms=8 every=4", cluster: $cluster, batch_per_worker: 4, steps: 12,
-        data: {train: "synthetic", train_images: 64}, model: {image_size: 32, classes: 10}}' >"$work/$1.json"
-    until curl -sf -m 5 -o "$work/$1.answer" -H "Idempotency-Key: $1" --data-binary "@$work/$1.json" "http://$listen/v1/jobs" &&
-        jq -e .id "$work/$1.answer" >/dev/null; do
-        sleep 0.02
-    done
-}
-
 steps=$((100 * rounds))
 submit "steps=$steps step_ms=1" "$one"
-clients=()
-for round in $(seq "$rounds"); do
-    submit_until_taken "key-$round" &
-    clients+=($!)
-    sleep "0.$(printf %03d $((RANDOM % 250)))"
-    kill_daemon
-    again
-done
-wait "${clients[@]}"
-ended() { [ "$(sql "select count(*) from job where state in ('queued', 'starting', 'running', 'evaluating')")" = 0 ]; }
-for _ in 1 2 3 4 5 6; do
-    eventually ended && break
-done
+submit_and_kill "$rounds" 250 "$work/killed.json"
 wanted=$((rounds + 1))
 
 is "$(cat "$work"/key-*.answer | jq -s 'map(.id) | unique | length')" "$rounds" "every client got a job of its own"

@@ -3,45 +3,18 @@
 # lost, each target gets them in order, and what comes twice has the same id. TRAIND_TEST_KILLS rounds (10), from the seed TRAIND_TEST_SEED.
 # shellcheck source=tests/api/notices/notices.sh.inc
 . "$(dirname "$0")/notices.sh.inc"
+# shellcheck source=tests/api/kill.sh.inc
+. "$(dirname "$0")/../kill.sh.inc"
 rounds=${TRAIND_TEST_KILLS:-10}
-seed=${TRAIND_TEST_SEED:-$((10#$(date +%N)))}
-RANDOM=$((seed % 32768))
-echo "# $rounds rounds, TRAIND_TEST_SEED=$((seed % 32768))"
+seed_kills "$rounds"
 receive good
 receive bad
 start_runs "notify_allow = 127.0.0.1" "notify_retry_seconds = 100000"
-listen=${url#http://}
-again() {
-    rm -f "$state/listen"
-    "$traind" --state "$state" --config "$work/traind.conf" --listen "$listen" >>"$work/daemon.log" 2>&1 &
-    daemon=$!
-    until [ -s "$state/listen" ]; do
-        kill -0 "$daemon" 2>/dev/null || { echo "Bail out! traind did not start again"; sed 's/^/# /' "$work/daemon.log"; exit 1; }
-        sleep 0.01
-    done
-}
 rules=$(jq -n --arg good "http://127.0.0.1:$good/nap" --arg bad "http://127.0.0.1:$bad" '[{to: $good, on: ["succeeded", "target_met"]},
     {to: ($bad + "/third"), on: ["succeeded"], format: "text"}]')
 jq -n --argjson rules "$rules" --argjson cluster "$one" '{name: "steps=4 eval=1", cluster: $cluster, batch_per_worker: 4, steps: 4, notify: $rules, eval: {target_top1: 0.5},
     data: {train: "synthetic", eval: "synthetic", train_images: 64, eval_images: 8}, model: {image_size: 32, classes: 10}}' >"$work/noted.json"
-submit_until_taken() { # KEY
-    until curl -sf -m 5 -o "$work/$1.answer" -H "Idempotency-Key: $1" --data-binary "@$work/noted.json" "http://$listen/v1/jobs"; do
-        sleep 0.02
-    done
-}
-clients=()
-for round in $(seq "$rounds"); do
-    submit_until_taken "key-$round" &
-    clients+=($!)
-    sleep "0.$(printf %03d $((RANDOM % 400)))"
-    kill_daemon
-    again
-done
-wait "${clients[@]}"
-ended() { [ "$(sql "select count(*) from job where state in ('queued', 'starting', 'running', 'evaluating')")" = 0 ]; }
-for _ in 1 2 3 4 5 6; do
-    eventually ended && break
-done
+submit_and_kill "$rounds" 400 "$work/noted.json"
 is "$(sql "select count(*) from job where state = 'succeeded'")" "$rounds" "all jobs have succeeded"
 for _ in 1 2 3; do
     eventually settled && break
