@@ -2,13 +2,55 @@
 
 #include <cblas.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
 
 #include "common/run/trace.h"
 #include "worker/team/dry_run.h"
+#include "worker/team/parallel.h"
 
 void gemm_single_threaded(void)
 {
     openblas_set_num_threads(1);
+}
+
+#define BUFFER_BYTES ((size_t)129 << 20) /* at most; 0.3.21 asks for 128 MiB and 4 KiB */
+#define PRODUCT_SIDE 256 /* long enough that the threads do theirs at the same time */
+
+struct reserve {
+    const float *a; /* (PRODUCT_SIDE, PRODUCT_SIDE) */
+    float *c;       /* (threads, PRODUCT_SIDE, PRODUCT_SIDE) */
+};
+
+static void reserve_one(struct parallel_share share, void *context)
+{
+    struct reserve *r = context;
+    const int n = PRODUCT_SIDE;
+
+    parallel_barrier(share);
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, n, n, n, 1.0f, r->a, n, r->a, n, 0.0f,
+                r->c + (size_t)share.part * PRODUCT_SIDE * PRODUCT_SIDE, n);
+}
+
+int gemm_reserve(int threads, struct error *e)
+{
+    size_t bytes = (size_t)threads * BUFFER_BYTES, square = (size_t)PRODUCT_SIDE * PRODUCT_SIDE;
+    void *room = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    if (room == MAP_FAILED)
+        return error_set(e, ERR_NO_MEMORY,
+                         "no memory for the buffers of OpenBLAS: %d x %zu MiB of address space",
+                         threads, BUFFER_BYTES >> 20);
+    munmap(room, bytes);
+    float *squares = calloc((size_t)threads + 1, square * sizeof *squares);
+    if (!squares)
+        return error_set(e, ERR_NO_MEMORY, "no memory for a product of matrices");
+    struct reserve r = {.a = squares, .c = squares + square};
+    gemm_single_threaded();
+    parallel_team(threads, reserve_one, &r);
+    free(squares);
+    return 0;
 }
 
 const char *gemm_processor(void)

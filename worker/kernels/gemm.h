@@ -9,8 +9,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "common/error.h"
+
 /* Makes OpenBLAS run in the calling thread; once a process, before the others. */
 void gemm_single_threaded(void);
+
+/* Has OpenBLAS take the buffer of each of so many threads, which it keeps. An error if there is no
+ * memory for them: OpenBLAS itself (0.3.21) tries again without end then, and says nothing. */
+int gemm_reserve(int threads, struct error *e);
 
 /* The processor that OpenBLAS has chosen its kernels for: "SkylakeX", or "Prescott" where it knows
  * no better. */

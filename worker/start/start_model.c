@@ -4,6 +4,7 @@
 
 #include "common/log.h"
 #include "common/run/weights.h"
+#include "worker/kernels/gemm.h"
 #include "worker/model/weights.h"
 #include "worker/start/start_parts.h"
 #include "worker/watch/stall.h"
@@ -113,7 +114,10 @@ static int build_model(struct run *r, struct error *e)
     }
     if (!evaluates && s->data.eval && job_spec_eval_size(s) != s->model.image_size)
         config.eval_size = (int)job_spec_eval_size(s);
-    int status = choose_convolutions(r, &config, e);
+    int status = gemm_reserve(r->threads, e);
+    status = run_agree(r, status, e);
+    if (!status)
+        status = choose_convolutions(r, &config, e);
     if (!status)
         status = model_create(&config, &r->model, e);
     if (!status && r->rank == 0)

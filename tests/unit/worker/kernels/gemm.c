@@ -1,3 +1,6 @@
+#include <string.h>
+#include <sys/resource.h>
+
 #include "tests/unit/worker/compare.h"
 #include "worker/kernels/gemm.h"
 #include "worker/kernels/tile_gemm.h"
@@ -54,6 +57,21 @@ Test(gemm, own_tile_takes_many_rows_by_many_columns)
 {
     size_t last = sizeof shapes / sizeof shapes[0] - 1;
     check(false, false, true, true, last, 400 / tile_columns() * tile_columns() + tile_columns());
+}
+
+/* OpenBLAS itself would try again without end. */
+Test(gemm, lack_of_memory_for_openblas_is_an_error, .timeout = 20)
+{
+    struct error e;
+    struct rlimit now, small;
+
+    cr_assert_eq(getrlimit(RLIMIT_AS, &now), 0);
+    small = (struct rlimit){(rlim_t)256 << 20, now.rlim_max};
+    cr_assert_eq(setrlimit(RLIMIT_AS, &small), 0);
+    cr_assert_eq(gemm_reserve(4, &e), -ERR_NO_MEMORY);
+    cr_assert_eq(setrlimit(RLIMIT_AS, &now), 0);
+    cr_assert(strstr(e.text, "buffers of OpenBLAS: 4 x"), "%s", e.text);
+    cr_assert_eq(gemm_reserve(2, &e), 0, "%s", e.text);
 }
 
 Test(gemm, openblas_is_called_with_the_right_layout)
