@@ -203,7 +203,7 @@ int json_file_write(const char *path, const json_t *value, struct error *e)
 {
     char *text = json_dumps(value, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
     if (!text)
-        return error_set(e, ERR_NO_MEMORY, "cannot format %s", path);
+        return error_set(e, ERR_NO_MEMORY, "no memory for the text of %s", path);
     size_t bytes = strlen(text);
     text[bytes] = '\n'; /* the place of the terminating NUL, which is not written */
     int status = file_write_atomic(path, text, bytes + 1, e);

@@ -10,6 +10,7 @@
 #include "worker/start/start.h"
 #include "worker/train.h"
 #include "worker/watch/energy.h"
+#include "worker/watch/last_words.h"
 #include "worker/watch/profile.h"
 #include "worker/watch/stall.h"
 
@@ -53,6 +54,7 @@ int main(int argc, char **argv)
     log_set_name(name);
     traincomm_on_span(comm, profile_comm_span, NULL);
     run_catch_signals();
+    last_words_prepare(comm);
     if (stall_share(options.stall, comm, &e))
         log_warning("%s", e.text);
     options.energy = energy_create(comm);

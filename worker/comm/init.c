@@ -179,3 +179,33 @@ void traincomm_on_wait(struct traincomm *c, traincomm_wait *wait, void *context)
     c->wait = wait;
     c->wait_context = context;
 }
+
+/* MPI's error handlers have no context. Set before the handler is. */
+static struct {
+    traincomm_error_call *call;
+    void *context;
+} on_error;
+
+static void end_by_error(MPI_Comm *comm, int *code, ...)
+{
+    char words[MPI_MAX_ERROR_STRING] = "";
+    int length;
+
+    if (MPI_Error_string(*code, words, &length))
+        snprintf(words, sizeof words, "error %d of MPI", *code);
+    on_error.call(on_error.context, words);
+    MPI_Abort(*comm, *code);
+}
+
+void traincomm_on_error(struct traincomm *c, traincomm_error_call *call, void *context)
+{
+    MPI_Errhandler handler;
+
+    on_error.call = call;
+    on_error.context = context;
+    if (MPI_Comm_create_errhandler(end_by_error, &handler))
+        return;
+    MPI_Comm_set_errhandler(c->comm, handler);
+    MPI_Comm_set_errhandler(c->node, handler);
+    MPI_Errhandler_free(&handler); /* the communicators, and what is made of them, keep it */
+}

@@ -207,6 +207,11 @@ void traincomm_on_span(struct traincomm *c, traincomm_span *span, void *context)
 typedef void traincomm_wait(void *context, bool waits);
 void traincomm_on_wait(struct traincomm *c, traincomm_wait *wait, void *context);
 
+/* MPI has found an error on this rank, in MPI's words: the last call before all ranks are ended.
+ * Without such a function MPI itself prints a message. Since 1.4. */
+typedef void traincomm_error_call(void *context, const char *words);
+void traincomm_on_error(struct traincomm *c, traincomm_error_call *call, void *context);
+
 #ifdef __cplusplus
 }
 #endif

@@ -46,7 +46,7 @@ static int write_result_file(const struct run *r, const struct result *s, struct
         "target_reached", s->has_target ? json_boolean(s->target_reached) : json_null(),
         "bad_images", (json_int_t)s->bad_images, "model", json_text_or_null(s->model));
     if (!file)
-        return error_set(e, ERR_INTERNAL, "cannot format result.json");
+        return error_set(e, ERR_NO_MEMORY, "no memory for the text of result.json");
     snprintf(path, sizeof path, "%s/result.json", r->run_dir);
     int status = json_file_write(path, file, e);
     json_decref(file);

@@ -36,6 +36,16 @@ kill -KILL "$(process_ids "$id" | sort -n | tail -n 1)"
 ok "a killed rank fails it" wait_state "$id" failed
 like "$(job "$id" reason)" "^rank [01] on $(hostname) was ended by signal 9 \(SIGKILL, Killed\).*; the last step was [0-9]+; last lines of the log: .*Step " "with rank, host, signal and last lines"
 
+# A limit below what it has: MPI, the C library or the worker come upon it.
+train 100000
+ok "one trains" eventually has_events "$id" 3
+rank=$(process_ids "$id" | sort -n | tail -n 1)
+prlimit --pid "$rank" --as=1
+kill -SEGV "$rank"
+ok "a crash for lack of memory fails it" wait_state "$id" failed
+like "$(job "$id" reason)" "signal 11 .*rank [01] on $(hostname): Cannot allocate memory: there was no room" "the reason says what it lacked"
+is "$(job "$id" failure.label)" out-of-memory "and it is put there"
+
 train 100000
 ok "another trains" eventually has_events "$id" 2
 call -X POST "/v1/jobs/$id/cancel"
