@@ -23,6 +23,8 @@ char *attempt_read_tail(const char *folder, const char *name)
     if (text && fd >= 0 && fstat(fd, &st) == 0) {
         off_t from = st.st_size > TAIL_BYTES ? st.st_size - TAIL_BYTES : 0;
         ssize_t n = pread(fd, text, TAIL_BYTES, from);
+        for (ssize_t i = 0; i < n; i++)
+            text[i] = text[i] ? text[i] : ' '; /* what stands behind a NUL counts, too */
         text[n > 0 ? n : 0] = '\0';
         char *newline = from ? strchr(text, '\n') : NULL;
         if (newline)

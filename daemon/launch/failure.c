@@ -89,6 +89,24 @@ bool failure_read_log(const char *log, struct failure_rank *r)
            read_abort(log, r);
 }
 
+/* "[host:pid] *** reported by process [JOB,RANK]" of Open MPI's message on an error that it found
+ * itself: which call, and what kind of error. */
+static bool read_mpi_error(const char *log, struct failure_rank *r, char *words, size_t bytes)
+{
+    const char *at = strstr(log, "*** An error occurred in ");
+    const char *process = at ? strstr(at, "*** reported by process [") : NULL;
+    const char *kind = at ? strstr(at, "*** MPI_ERR_") : NULL;
+    char call[64];
+    long long rank;
+
+    if (!kind || !process || sscanf(at, "*** An error occurred in %63[A-Za-z_]", call) != 1 ||
+        sscanf(process, "*** reported by process [%*u,%lld]", &rank) != 1)
+        return false;
+    r->rank = rank;
+    snprintf(words, bytes, "%s ended with %.*s", call, (int)strcspn(kind + 4, "\n"), kind + 4);
+    return true;
+}
+
 /* ---------------------------------------------------------------- last lines */
 
 static bool is_rule(const char *line, size_t length)
@@ -265,10 +283,16 @@ static void name_rank(struct verdict *v, const struct launch_exit *how, bool sai
 static void judge_by_log(struct verdict *v, const struct launch_exit *how, const char *log)
 {
     bool said = failure_read_log(log, &v->who);
+    char words[256];
     size_t used;
 
     name_rank(v, how, said);
     used = strlen(v->reason);
+    if (read_mpi_error(log, &v->who, words, sizeof words)) {
+        snprintf(v->reason + used, sizeof v->reason - used, "; on rank %lld %s",
+                 (long long)v->who.rank, words);
+        used = strlen(v->reason);
+    }
     if (v->phase[0])
         snprintf(v->reason + used, sizeof v->reason - used, " in phase %s", v->phase);
     used = strlen(v->reason);

@@ -43,6 +43,15 @@ static const char mpi_abort[] =
          "You may or may not see output from other processes, depending on\n"
          "exactly when Open MPI kills them.\n" RULE;
 
+static const char mpi_error[] =
+    "words of a worker\n"
+    "[vm:26912] *** An error occurred in MPI_Allreduce\n"
+    "[vm:26912] *** reported by process [99221505,1]\n"
+    "[vm:26912] *** on communicator MPI COMMUNICATOR 7 DUP FROM 6\n"
+    "[vm:26912] *** MPI_ERR_INTERN: internal error\n"
+    "[vm:26912] *** MPI_ERRORS_ARE_FATAL (processes in this communicator will now abort,\n"
+    "[vm:26912] ***    and potentially your MPI job)\n";
+
 static const char not_launched[] =
     RULE "mpirun was unable to launch the specified application as it could not access\n"
          "or execute an executable:\n\nExecutable: /opt/train-worker\nNode: vm\n\n"
@@ -137,6 +146,34 @@ static struct verdict judge_failure(const char *events, const char *log, int64_t
     "{\"seq\": 9, \"t\": 9, \"type\": \"failed\", \"rank\": 3, \"host\": \"n4\", \"phase\": "      \
     "\"data\", "                                                                                   \
     "\"signal\": null, \"reason\": \"shard-2 is damaged at byte 40\"}\n"
+
+Test(failure, end_behind_a_nul_byte_is_read)
+{
+    static const char events[] = RUN_START "@@@\n" SUCCESS;
+    char folder[] = "/tmp/failure.XXXXXX", path[64], bytes[sizeof events];
+    struct launch_exit how = {0, -1};
+    struct verdict v;
+    struct error e;
+
+    cr_assert_not_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/events.jsonl", folder);
+    for (size_t i = 0; i < sizeof events; i++)
+        bytes[i] = events[i] == '@' ? '\0' : events[i];
+    cr_assert_eq(file_write_atomic(path, bytes, sizeof events - 1, &e), 0);
+    failure_judge(folder, &how, FAILURE_NOT_STOPPED, &v);
+    file_remove_tree(folder, &e);
+    cr_assert_eq(v.state, JOB_SUCCEEDED, "%s", v.reason);
+}
+
+Test(failure, error_of_mpi_itself_is_named)
+{
+    struct verdict v = judge_failure(RUN_START, mpi_error, 17, -1, FAILURE_NOT_STOPPED);
+    cr_assert_eq(v.state, JOB_FAILED);
+    cr_assert_eq(v.who.rank, 1);
+    cr_assert(strstr(v.reason, "mpirun ended with exit code 17; on rank 1 MPI_Allreduce ended with "
+                               "MPI_ERR_INTERN: internal error in phase data"),
+              "%s", v.reason);
+}
 
 Test(failure, success_needs_its_run_stop)
 {
