@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/log.h"
 #include "common/system/file.h"
 
 bool checkpoint_step(const char *name, int64_t *step)
@@ -83,18 +82,18 @@ static int checkpoint_is_unfinished(const struct dirent *entry)
            entry->d_name[used] == '\0';
 }
 
-void checkpoint_remove_unfinished(const char *checkpoints)
+int checkpoint_remove_unfinished(const char *checkpoints, struct error *e)
 {
     struct dirent **names;
-    struct error e;
-    int count = scandir(checkpoints, &names, checkpoint_is_unfinished, alphasort);
+    int count = scandir(checkpoints, &names, checkpoint_is_unfinished, alphasort), status = 0;
 
     for (int i = 0; i < count; i++) {
         char path[PATH_MAX + 300];
         snprintf(path, sizeof path, "%s/%s", checkpoints, names[i]->d_name);
-        if (file_remove_tree(path, &e))
-            log_warning("%s", e.text);
+        int removed = file_remove_tree(path, e);
+        status = removed ? removed : status;
     }
     if (count >= 0)
         checkpoint_list_free(names, count);
+    return status;
 }

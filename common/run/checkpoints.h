@@ -15,8 +15,9 @@
 int checkpoint_list(const char *checkpoints, struct dirent ***names);
 void checkpoint_list_free(struct dirent **names, int count);
 
-/* Removes what a run that was killed while it wrote one has left: .step-00000520.tmp. */
-void checkpoint_remove_unfinished(const char *checkpoints);
+/* Removes what a run that was killed while it wrote one has left: .step-00000520.tmp. All that can
+ * be removed is; an error if something cannot. */
+int checkpoint_remove_unfinished(const char *checkpoints, struct error *e);
 
 /* The step of a folder's name; false: it is no checkpoint's. */
 bool checkpoint_step(const char *name, int64_t *step);

@@ -59,6 +59,8 @@ struct job_manager {
     double queue_looked_at;    /* the loop's, monotonic */
     double sweeps_next_at;     /* when losers of sweeps are looked for again */
     double queue_next_at;      /* the loop's: when the queue is looked at in any case, monotonic */
+    struct trim_later *trim_later; /* the loop's: of ended runs, what is to be removed (trim.h) */
+    double trim_next_at;           /* monotonic: when that is tried again */
 
     pthread_mutex_t files; /* taken while a run directory is made, changed or removed: a job may be
                               launched in the same moment */

@@ -19,6 +19,7 @@
 #include "daemon/job/queue/queue.h"
 #include "daemon/job/remove.h"
 #include "daemon/job/run_dir.h"
+#include "daemon/job/trim.h"
 #include "daemon/launch/failure_rules.h"
 #include "daemon/sweep/sweep.h"
 
@@ -112,7 +113,7 @@ int job_manager_create(const struct job_manager_config *config, struct store *st
     m->agent = manager_copy_text(config->agent ? config->agent : "ssh");
     m->slots = config->slots > 0 ? config->slots : launch_node_slots(false);
     m->slurm_settings = config->slurm;
-    m->queue_next_at = m->round_next_at = INFINITY;
+    m->queue_next_at = m->round_next_at = m->trim_next_at = INFINITY;
     job_manager_set_limits(m, &config->limits);
     m->used.total = m->slots;
     m->look_at_queue = true;
@@ -152,6 +153,7 @@ void job_manager_destroy(struct job_manager *m)
         return;
     while (m->active)
         active_destroy(m, m->active);
+    job_trim_forget(m);
     slurm_destroy(m->slurm);
     if (m->wake_fd >= 0)
         close(m->wake_fd);
@@ -238,8 +240,8 @@ static size_t fill_fds(const struct job_manager *m, struct round *r)
 
 static int wait_ms(const struct job_manager *m, const struct round *r, double now)
 {
-    double until =
-        fmin(fmin(m->active ? r->next_poll : INFINITY, m->queue_next_at), m->round_next_at);
+    double until = fmin(fmin(m->active ? r->next_poll : INFINITY, m->queue_next_at),
+                        fmin(m->round_next_at, m->trim_next_at));
 
     if (m->look_at_queue)
         return 0;
@@ -359,6 +361,7 @@ static int one_round(struct job_manager *m, struct round *r, struct error *e)
         sweeps_go_on(m);
         queue_start_jobs(m);
     }
+    job_trim_again(m, now);
     publish_slots(m);
     if (m->each_round)
         m->round_next_at = clock_monotonic() + m->each_round(m->round_context);

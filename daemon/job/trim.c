@@ -2,12 +2,14 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "common/log.h"
 #include "common/run/checkpoints.h"
 #include "common/system/file.h"
@@ -72,17 +74,83 @@ static void trim_log(const struct job_manager *m, const struct active_job *a)
         log_warning("job %lld: %s", (long long)a->id, e.text);
 }
 
-static void trim_unfinished(const struct active_job *a)
+/* ---------------------------------------------------------------- unfinished checkpoints */
+
+#define TRIM_AGAIN_SECONDS 5.0
+
+/* An ended run whose unfinished checkpoint cannot be removed yet: its folder is read-only. */
+struct trim_later {
+    struct trim_later *next;
+    char run_dir[];
+};
+
+static int trim_unfinished(const char *run_dir, struct error *e)
 {
     char folder[PATH_MAX];
 
-    if ((size_t)snprintf(folder, sizeof folder, "%s/checkpoints", a->run_dir) < sizeof folder)
-        checkpoint_remove_unfinished(folder);
+    if ((size_t)snprintf(folder, sizeof folder, "%s/checkpoints", run_dir) >= sizeof folder)
+        return 0;
+    return checkpoint_remove_unfinished(folder, e);
 }
 
-void job_trim_run(const struct job_manager *m, const struct active_job *a)
+static void trim_put_off(struct job_manager *m, const char *run_dir)
 {
+    struct trim_later *later = malloc(sizeof *later + strlen(run_dir) + 1);
+
+    if (!later)
+        return;
+    strcpy(later->run_dir, run_dir);
+    later->next = m->trim_later;
+    m->trim_later = later;
+    m->trim_next_at = clock_monotonic() + TRIM_AGAIN_SECONDS;
+}
+
+/* Its next checkpoint removes what is left of the earlier ones. */
+static bool trim_runs_again(const struct job_manager *m, const char *run_dir)
+{
+    for (const struct active_job *a = m->active; a; a = a->next)
+        if (strcmp(a->run_dir, run_dir) == 0)
+            return true;
+    return false;
+}
+
+void job_trim_again(struct job_manager *m, double now)
+{
+    struct error e;
+
+    if (now < m->trim_next_at)
+        return;
+    pthread_mutex_lock(&m->files);
+    for (struct trim_later **at = &m->trim_later, *later; (later = *at);) {
+        if (!trim_runs_again(m, later->run_dir) && trim_unfinished(later->run_dir, &e)) {
+            at = &later->next;
+            continue;
+        }
+        *at = later->next;
+        free(later);
+    }
+    pthread_mutex_unlock(&m->files);
+    m->trim_next_at = m->trim_later ? now + TRIM_AGAIN_SECONDS : INFINITY;
+}
+
+void job_trim_forget(struct job_manager *m)
+{
+    for (struct trim_later *later; (later = m->trim_later);) {
+        m->trim_later = later->next;
+        free(later);
+    }
+}
+
+/* ---------------------------------------------------------------- the end of a run */
+
+void job_trim_run(struct job_manager *m, const struct active_job *a)
+{
+    struct error e;
+
     trim_log(m, a);
-    trim_unfinished(a);
+    if (trim_unfinished(a->run_dir, &e)) {
+        log_warning("job %lld: %s; it is tried again until it can be", (long long)a->id, e.text);
+        trim_put_off(m, a->run_dir);
+    }
     trim_checkpoints(m, a);
 }

@@ -4,6 +4,10 @@
 
 #include "daemon/job/inside.h"
 
-void job_trim_run(const struct job_manager *m, const struct active_job *a);
+void job_trim_run(struct job_manager *m, const struct active_job *a);
+
+/* Once it is m->trim_next_at: tries again what could not be removed at the end of a run. */
+void job_trim_again(struct job_manager *m, double now);
+void job_trim_forget(struct job_manager *m); /* at the manager's end */
 
 #endif

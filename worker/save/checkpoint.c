@@ -85,7 +85,8 @@ static int write_folder(struct run *r, struct optimizer *optimizer, const struct
     snprintf(checkpoints, sizeof checkpoints, "%s/checkpoints", r->run_dir);
     snprintf(hidden, sizeof hidden, "%s/.step-%08lld.tmp", checkpoints, (long long)step);
     snprintf(final, sizeof final, "%s/step-%08lld", checkpoints, (long long)step);
-    checkpoint_remove_unfinished(checkpoints);
+    if (checkpoint_remove_unfinished(checkpoints, e))
+        log_warning("%s", e->text);
     int status = file_make_dirs(hidden, e);
     if (!status)
         status = fill_folder(r, optimizer, state, hidden, e);

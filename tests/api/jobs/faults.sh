@@ -58,6 +58,21 @@ quiet() { [ "$(sql "select count(*) from job where state in ('queued', 'starting
 ok "none is left over" eventually quiet
 is "$(sql "select count(*) from job where state not in ('succeeded', 'failed')")" 0 "each has ended, one way or the other"
 
+# ------------------------------------------------------------------ what cannot be removed at the end of a run
+
+submit "steps=3 gate=2" "$one"
+ok "a job waits in its run" eventually has_events "$id" 1
+checkpoints=$state/jobs/$id/checkpoints
+mkdir -p "$checkpoints/.step-00000002.tmp"
+mount --bind "$checkpoints" "$checkpoints"
+mount -o remount,bind,ro "$checkpoints"
+touch "$state/jobs/$id/attempt-1/go"
+ok "it ends with its checkpoints on a read-only disk" wait_state "$id" succeeded
+like "$(cat "$work"/*.log)" "cannot remove [^ ]*/.step-00000002.tmp: Read-only file system" "the log names the unfinished one that stays"
+umount "$checkpoints"
+is_gone() { [ ! -e "$checkpoints/.step-00000002.tmp" ]; }
+ok "it is removed when that is possible again" eventually is_gone
+
 # ------------------------------------------------------------------ a start that fails for what passes
 
 stop_daemon
