@@ -560,7 +560,9 @@ static int train_finish(struct trainer *t, struct error *e)
         result->ttt_seconds = NAN;
     if (!status)
         status = profile_finish(t->profile, e);
-    if (!status && !r->spec->checkpoint.disable && t->saved_at != result->steps)
+    /* Nobody can resume from step 0, where nothing was trained. */
+    if (!status && !r->spec->checkpoint.disable && result->steps > 0 &&
+        t->saved_at != result->steps)
         status = checkpoint_now(t, true, e);
     if (status)
         return status;
