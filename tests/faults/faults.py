@@ -17,6 +17,7 @@ import resource
 import shutil
 import signal
 import sqlite3
+import struct
 import subprocess
 import sys
 import threading
@@ -301,8 +302,8 @@ def read_only(lane, number, draw):
 
 def spool_garbage(lane, number, draw):
     path = f'{lane.run(number)}/attempt-1/events.jsonl'
-    if not lane.lines(number):
-        return Outcome(attempts=1)
+    if not lane.lines(number) or any(b'"type": "run_stop"' in line for line in lane.lines(number)):
+        return Outcome(attempts=1)  # behind the end it may be that nobody reads any more
     with open(path, 'ab', buffering=0) as file:
         file.write(draw.choice([b'garbage\n', b'\0\0\0\n', b'{"seq": 1}\n', b'[]\n', b'\xff\xfe{\n', b'x' * 5000 + b'\n']))
     return Outcome(attempts=1, warns=r'bad line')
@@ -407,7 +408,7 @@ def no_memory(lane, number, draw):
             resource.prlimit(pid, resource.RLIMIT_AS, (now + draw.choice([0, 1 << 16, 1 << 20]),) * 2)
         except (OSError, ProcessLookupError, ValueError):
             pass
-    return Outcome(cause=r'memory|SIGSEGV|SIGABRT|signal|exit|cannot start a .*thread', states=('succeeded', 'failed'), failed_cause=r'memory|cannot start a .*thread')
+    return Outcome(cause=r'memory|failed to map|cannot start a .*thread', states=('succeeded', 'failed'), failed_cause=r'memory|failed to map|cannot start a .*thread')
 
 
 # name: what is done, the moments at which it can be
@@ -436,12 +437,56 @@ def weights(lane, number):
     return out
 
 
+def tensors(path):
+    """{name: bytes} of a safetensors file"""
+    with open(path, 'rb') as file:
+        data = file.read()
+    start = 8 + struct.unpack('<Q', data[:8])[0]
+    header = json.loads(data[8:start])
+    return {name: data[start + value['data_offsets'][0]:start + value['data_offsets'][1]] for name, value in header.items() if name != '__metadata__'}
+
+
+def stopped_early(lane, number):
+    """Did an attempt that was told to stop write a checkpoint at a step that the job does not name? It averages the running statistics once
+    more than the undisturbed run does (doc/internals.md, Resume), which changes their last bits."""
+    steps = lane.sql(f"select body from job_event where job_id = {number} and type = 'checkpoint'")
+    return any(json.loads(row[0])['step'] % 2 for row in steps)
+
+
+def same_weights(lane, number, reference):
+    if weights(lane, number) == reference['weights']:
+        return True
+    if not stopped_early(lane, number):
+        return False
+    mine = tensors(f'{lane.run(number)}/checkpoints/step-{STEPS:08d}/model.safetensors')
+    if mine.keys() != reference['tensors'].keys() or weights(lane, number)[1] != reference['weights'][1]:
+        return False
+    return all(near(mine[name], value) if 'running_' in name else mine[name] == value for name, value in reference['tensors'].items())
+
+
+def near(mine, theirs):
+    pairs = zip(*(struct.unpack(f'<{len(data) // 4}f', data) for data in (mine, theirs)))
+    return all(abs(a - b) <= 1e-5 * max(abs(a), abs(b), 1e-3) for a, b in pairs)
+
+
+def same_evaluations(lane, number, reference):
+    mine, theirs = evaluations(lane, number), reference['evaluations']
+    if mine == theirs or not stopped_early(lane, number):
+        return mine == theirs
+    return len(mine) == len(theirs) and all(a[0] == b[0] and abs(a[3] - b[3]) <= 1e-4 * abs(b[3]) for a, b in zip(mine, theirs))
+
+
 def series(lane, number):
     return lane.sql(f'select step, loss from step_metric where job_id = {number} order by step')
 
 
 def evaluations(lane, number):
     return [(e['step'], e['top1'], e['top5'], e['loss'], e['images']) for e in lane.call(f'/v1/jobs/{number}/evals')['evals']]
+
+
+def unfinished(lane, number):
+    folder = f'{lane.run(number)}/checkpoints'
+    return [name for name in (os.listdir(folder) if os.path.isdir(folder) else []) if not re.match(r'step-\d{8}$', name)]
 
 
 def judge(lane, number, outcome, reference):
@@ -462,14 +507,13 @@ def judge(lane, number, outcome, reference):
     twice = lane.sql(f'select count(*) - count(distinct attempt || "." || seq) from job_event where job_id = {number} and seq > 0')[0][0]
     expect(twice == 0, f'{twice} events are there twice')
     if job['state'] == 'succeeded' and outcome.same:
-        expect(weights(lane, number) == reference['weights'], f'other weights than the undisturbed run: {told}')
-        whole = series(lane, number) == reference['series'] and evaluations(lane, number) == reference['evaluations']
+        expect(same_weights(lane, number, reference), f'other weights than the undisturbed run: {told}')
+        whole = series(lane, number) == reference['series'] and same_evaluations(lane, number, reference)
         expect(whole or not outcome.complete, f'other steps or evaluations: {series(lane, number)} {evaluations(lane, number)}; {told}')
         expect(whole or re.search('shorter|bad line', lane.warnings(number)), f'events are missing, and nothing says so: {told}')
     expect(until(lambda: not lane.processes(number), 60), f'processes are left: {lane.processes(number)}')
-    left = [name for name in os.listdir(f'{lane.run(number)}/checkpoints') if not re.match(r'step-\d{8}$', name)] \
-        if os.path.isdir(f'{lane.run(number)}/checkpoints') else []
-    expect(not left, f'left in the folder of checkpoints: {left}')
+    # What could not be removed while the folder was read-only is a few seconds later.
+    expect(until(lambda: not unfinished(lane, number), 30), f'left in the folder of checkpoints: {unfinished(lane, number)}')
 
 
 def one_fault(lane, fault, options, reference):
@@ -529,7 +573,8 @@ def undisturbed(lane, options):
     until(lambda: lane.ended(number))
     job = lane.job(number)
     expect(job['state'] == 'succeeded' and job['attempt'] == 1, f'the undisturbed run is {job["state"]}: {job["reason"]}')
-    reference = {'weights': weights(lane, number), 'series': series(lane, number), 'evaluations': evaluations(lane, number)}
+    reference = {'weights': weights(lane, number), 'series': series(lane, number), 'evaluations': evaluations(lane, number),
+                 'tensors': tensors(f'{lane.run(number)}/checkpoints/step-{STEPS:08d}/model.safetensors')}
     expect([step for step, _ in reference['series']] == list(range(1, STEPS + 1)), 'the undisturbed run lacks steps')
     tidy(lane, number)
     return reference
