@@ -20,7 +20,9 @@ static char *forecasts_percent(char text[HUMAN_BYTES], const json_t *score, cons
 {
     double share = json_get_number(score, key, NAN);
 
-    snprintf(text, HUMAN_BYTES, isnan(share) ? "-" : format, 100 * share);
+    if (isnan(share))
+        return strcpy(text, "-");
+    snprintf(text, HUMAN_BYTES, format, 100 * share);
     return text;
 }
 

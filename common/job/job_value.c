@@ -133,7 +133,9 @@ static void fraction_words(const struct job_option *o, const json_t *v, char tex
     double value = json_number_value(v);
     bool percent = o->unit && strcmp(o->unit, "fraction") == 0 && value > 1 && value <= 100;
 
-    snprintf(text, 64, percent ? "; %.10g %% is %.10g" : "", value, value / 100);
+    text[0] = '\0';
+    if (percent)
+        snprintf(text, 64, "; %.10g %% is %.10g", value, value / 100);
 }
 
 static const char *nearest_choice(const struct job_option *o, const json_t *v)
