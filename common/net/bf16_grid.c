@@ -73,9 +73,19 @@ struct bf16_grid bf16_grid_make(const struct arch_conv *c)
     g.slack = (g.kernel + g.pad + g.lead) * (g.width + 1) + 2 * BF16_ROWS;
     g.x_in_place = g.kernel == 1 && g.stride == 1 && !g.pad;
     g.dz_in_place = g.kernel == 1 && g.width == g.out;
-    g.images = group_bytes(&g) / (g.width * g.width * grid_max(g.ci, g.co) * sizeof(bf16));
-    g.images = g.images ? g.images : 1;
+    size_t channels = grid_max(g.ci, g.co) * sizeof(bf16);
+    g.rows = grid_max(group_bytes(&g) / (g.width * g.width * channels), 1) * g.width;
+    g.in_place = grid_max(group_bytes(&g) / channels & ~(size_t)31, 64);
     return g;
+}
+
+void bf16_grid_share(struct bf16_grid *g, size_t images, int threads)
+{
+    size_t parts = threads > 0 ? (size_t)threads : 1, lines = (images * g->out + parts - 1) / parts;
+
+    /* with the rows behind each image that the lines end */
+    g->rows = grid_min(g->rows, lines + (lines / g->out + 1) * (g->width - g->out));
+    g->in_place = grid_min(g->in_place, grid_max(bf16_round_up(lines * g->out, 32), 64));
 }
 
 bool bf16_grid_is_first(const struct bf16_grid *g)
@@ -94,9 +104,7 @@ static void *carve(char *memory, size_t *used, size_t bytes)
 
 size_t bf16_grid_positions(const struct bf16_grid *g)
 {
-    if (g->x_in_place)
-        return grid_max(group_bytes(g) / (grid_max(g->ci, g->co) * sizeof(bf16)) & ~(size_t)31, 64);
-    return g->images * g->width * g->width;
+    return g->x_in_place ? g->in_place : g->rows * g->width;
 }
 
 size_t bf16_first_layer_rows(const struct bf16_grid *g)
@@ -104,7 +112,7 @@ size_t bf16_first_layer_rows(const struct bf16_grid *g)
     return bf16_round_up(g->kernel * g->kernel * g->ci, 32);
 }
 
-struct bf16_scratch bf16_scratch_of(const struct bf16_grid *g, bool backward, void *memory)
+struct bf16_scratch bf16_scratch_of(const struct bf16_grid *g, enum bf16_use use, void *memory)
 {
     struct bf16_scratch s = {0};
     size_t n = bf16_grid_positions(g), phases = g->phases * g->phases,
@@ -118,12 +126,13 @@ struct bf16_scratch bf16_scratch_of(const struct bf16_grid *g, bool backward, vo
     s.pixel = carve(memory, &s.bytes, all * sizeof *s.pixel);
     if (!g->x_in_place)
         s.x = carve(memory, &s.bytes, phases * all * (first ? g->stride : 1) * g->ci * sizeof *s.x);
-    if (!backward)
+    if (use == BF16_FORWARD)
         return s;
     s.block = carve(memory, &s.bytes, (all / 32 + 1) * sizeof *s.block);
-    s.x_columns = carve(memory, &s.bytes,
-                        (first ? g->stride * g->stride : phases) * g->ci * s.ld * sizeof *s.x);
     s.tail = carve(memory, &s.bytes, 32 * grid_max(g->ci, g->co) * sizeof *s.tail);
+    if (use == BF16_BACKWARD)
+        s.x_columns = carve(memory, &s.bytes,
+                            (first ? g->stride * g->stride : phases) * g->ci * s.ld * sizeof *s.x);
     if (first) {
         s.dw = carve(memory, &s.bytes, bf16_first_layer_rows(g) * g->co * sizeof *s.dw);
         s.dz = carve(memory, &s.bytes, BF16_BLOCK_POSITIONS * g->co * sizeof *s.dz);
@@ -132,7 +141,8 @@ struct bf16_scratch bf16_scratch_of(const struct bf16_grid *g, bool backward, vo
         return s;
     }
     s.dz = carve(memory, &s.bytes, (g->dz_in_place ? 0 : all * g->co) * sizeof *s.dz);
-    s.dz_panels = carve(memory, &s.bytes, bf16_round_up(n, 32) * g->co * sizeof *s.dz);
+    if (use == BF16_BACKWARD)
+        s.dz_panels = carve(memory, &s.bytes, bf16_round_up(n, 32) * g->co * sizeof *s.dz);
     return s;
 }
 
@@ -208,10 +218,15 @@ static void add_convolution(const struct arch_conv *c, void *context)
     struct bf16_grid g = bf16_grid_make(c);
     size_t dw = g.kernel * g.kernel * g.gi * g.co * sizeof(float);
 
-    n->most.scratch = grid_max(n->most.scratch, bf16_scratch_of(&g, n->backward, NULL).bytes);
+    enum bf16_use use = BF16_FORWARD;
+    size_t shared = n->backward ? grid_min(n->images, bf16_shared_images(&g, n->threads)) : 0;
+
+    if (n->backward)
+        use = shared == n->images ? BF16_BACKWARD_SHARED : BF16_BACKWARD;
+    bf16_grid_share(&g, n->images, n->threads);
+    n->most.scratch = grid_max(n->most.scratch, bf16_scratch_of(&g, use, NULL).bytes);
     if (!n->backward)
         return;
-    size_t shared = grid_min(n->images, bf16_shared_images(&g, n->threads));
     if (shared)
         n->most.shared = grid_max(n->most.shared, shared_bytes(&g, shared, n->threads));
     if (shared < n->images)

@@ -28,12 +28,15 @@ struct bf16_grid {
     size_t width;      /* positions of a row, rows of an image */
     size_t lead;       /* zero rows and columns before dz */
     size_t slack;      /* zero positions behind the last image */
-    size_t images;     /* of a group */
+    size_t rows;       /* of a piece, at most */
+    size_t in_place;   /* rows of x that a piece in place has, at most */
     bool x_in_place, dz_in_place;
 };
 
 /* Of a convolution as arch_each_conv shows it. */
 struct bf16_grid bf16_grid_make(const struct arch_conv *c);
+/* Of a batch that so many threads share: a piece need not hold more than a share. */
+void bf16_grid_share(struct bf16_grid *g, size_t images, int threads);
 /* The first layer: fewer channels than a chunk. */
 bool bf16_grid_is_first(const struct bf16_grid *g);
 bool bf16_grid_is_large(const struct bf16_grid *g); /* its weights */
@@ -70,8 +73,11 @@ struct bf16_scratch {
     size_t bytes;
 };
 
+/* Of backward with dw's factors in memory of the team: without x_columns and dz_panels. */
+enum bf16_use { BF16_FORWARD, BF16_BACKWARD, BF16_BACKWARD_SHARED };
+
 /* memory NULL: only its size. */
-struct bf16_scratch bf16_scratch_of(const struct bf16_grid *g, bool backward, void *memory);
+struct bf16_scratch bf16_scratch_of(const struct bf16_grid *g, enum bf16_use use, void *memory);
 size_t bf16_first_layer_rows(const struct bf16_grid *g); /* of dw, up to a multiple of 32 */
 
 /* dw by several threads: either each has a part of its own, of its lines, and the parts are added

@@ -104,7 +104,7 @@ struct data_bf16 {
     struct conv c;
     float *images, *w, *dw;
     bf16 *x, *z, *dx, *forward, *back;
-    void *scratch;
+    struct conv_bf16_scratch scratch;
     int batch;
 };
 
@@ -170,7 +170,8 @@ static void measure_bf16(const struct data *from, size_t in, size_t out)
                           .z = noise_bf16(out),
                           .dx = noise_bf16(in),
                           .forward = noise_bf16(conv_bf16_packed(&from->c, CONV_FORWARD)),
-                          .scratch = memory_allocate(conv_bf16_scratch_bytes(&from->c, true)),
+                          .scratch.memory =
+                              memory_allocate(conv_bf16_scratch_bytes(&from->c, true)),
                           .batch = from->batch};
     double flops = 2.0 * d.batch * (double)conv_weights(&d.c) * d.c.window.out * d.c.window.out;
 
@@ -183,7 +184,7 @@ static void measure_bf16(const struct data *from, size_t in, size_t out)
         printf(" %8.2f ms %6.1f", 1e3 * s, 1e-9 * flops / s);
     }
     printf("   (packing %.2f ms)\n", 1e3 * packing);
-    void *all[] = {d.x, d.z, d.dx, d.forward, d.back, d.scratch};
+    void *all[] = {d.x, d.z, d.dx, d.forward, d.back, d.scratch.memory};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         free(all[i]);
 }

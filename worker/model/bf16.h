@@ -18,6 +18,14 @@ static inline struct parallel_range model_bf16_lines(const struct model *m, cons
     return parallel_range((size_t)m->n * (size_t)u->conv.window.out, share);
 }
 
+static inline struct conv_bf16_scratch model_bf16_scratch(const struct model *m,
+                                                          struct parallel_share share)
+{
+    /* a dry run counts larger batches than the memory would hold */
+    int images = m->n > m->layout->batch ? m->n : m->layout->batch;
+    return (struct conv_bf16_scratch){m->own[share.part], (size_t)images, m->config.threads};
+}
+
 /* A thread's part of making model->packed; then all of it is there. */
 void model_bf16_pack(struct model *m, const struct unit *u, enum conv_direction direction,
                      struct parallel_share share);

@@ -122,7 +122,7 @@ static void walk_convolve(struct parallel_share share, void *context)
         .add_dx = p.add_dx,
         .dw = leads || shares_dw ? m->grads + p.u->weight : p.lane->dw,
         .add_dw = (leads || shares_dw) && p.accumulate,
-        .scratch = m->own[share.part],
+        .scratch = model_bf16_scratch(m, share),
         .ready = by_images ? bf16_make_dz : NULL,
         .done = p.target.unit ? bf16_finish_dx : NULL,
         .context = &p,

@@ -87,7 +87,7 @@ static void convolve(struct parallel_share share, void *context)
     lane_clear(p.lane, p.u);
     model_bf16_pack(m, p.u, CONV_FORWARD, share);
     conv_bf16_forward(&p.u->conv, m->packed, p.in, p.u->half.z, lines.first, lines.end,
-                      m->own[share.part], done, &p, m->config.bf16_images);
+                      model_bf16_scratch(m, share), done, &p, m->config.bf16_images);
     if (done != bf16_take_sums)
         return;
     parallel_barrier(share);

@@ -15,7 +15,16 @@ bool conv_bf16_takes(const struct conv *c)
 size_t conv_bf16_scratch_bytes(const struct conv *c, bool backward)
 {
     struct bf16_grid g = bf16_grid_of(c);
-    return bf16_scratch_of(&g, backward, NULL).bytes;
+    return bf16_scratch_of(&g, backward ? BF16_BACKWARD : BF16_FORWARD, NULL).bytes;
+}
+
+struct bf16_grid bf16_grid_of_share(const struct conv *c, struct conv_bf16_scratch scratch)
+{
+    struct bf16_grid g = bf16_grid_of(c);
+
+    if (scratch.threads)
+        bf16_grid_share(&g, scratch.images, scratch.threads);
+    return g;
 }
 
 /* Distances of forward's chunks; `phase` elements lie between two phases. */
@@ -95,11 +104,11 @@ static void forward_pieces(const struct bf16_grid *g, const struct bf16_scratch 
 }
 
 void conv_bf16_forward(const struct conv *c, const bf16 *packed, const void *x, bf16 *z,
-                       size_t first, size_t end, void *scratch, conv_bf16_rows *done, void *context,
-                       bool bf16_x)
+                       size_t first, size_t end, struct conv_bf16_scratch scratch,
+                       conv_bf16_rows *done, void *context, bool bf16_x)
 {
-    struct bf16_grid g = bf16_grid_of(c);
-    struct bf16_scratch s = bf16_scratch_of(&g, false, scratch);
+    struct bf16_grid g = bf16_grid_of_share(c, scratch);
+    struct bf16_scratch s = bf16_scratch_of(&g, BF16_FORWARD, scratch.memory);
 
     bf16_begin();
     if (g.x_in_place)

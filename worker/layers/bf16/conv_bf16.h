@@ -28,6 +28,14 @@ void conv_bf16_pack(const struct conv *c, enum conv_direction direction, const f
 
 size_t conv_bf16_scratch_bytes(const struct conv *c, bool backward);
 
+/* A thread's memory, for its share of a batch (bf16_grid.h: bf16_thread_bytes_of). threads 0: as
+ * large as conv_bf16_scratch_bytes. */
+struct conv_bf16_scratch {
+    void *memory;
+    size_t images;
+    int threads;
+};
+
 /* Rows (pixels) [row, row + rows) of z or dx were written, or of dz are about to be read. */
 typedef void conv_bf16_rows(size_t row, size_t rows, void *context);
 
@@ -36,8 +44,8 @@ typedef void conv_bf16_rows(size_t row, size_t rows, void *context);
 /* The lines [first, end) of z (N, out, out, c_out). done may be NULL. x is float where c_in <
  * 32, unless bf16_x. */
 void conv_bf16_forward(const struct conv *c, const bf16 *packed, const void *x, bf16 *z,
-                       size_t first, size_t end, void *scratch, conv_bf16_rows *done, void *context,
-                       bool bf16_x);
+                       size_t first, size_t end, struct conv_bf16_scratch scratch,
+                       conv_bf16_rows *done, void *context, bool bf16_x);
 
 /* Does backward read no rows of dz and x but those of its lines? Others reach beyond them, into the
  * lines before and behind in the same image. */
@@ -55,7 +63,7 @@ struct conv_bf16_backward {
     bool add_dx;
     float *dw;
     bool add_dw;
-    void *scratch;
+    struct conv_bf16_scratch scratch;
     conv_bf16_rows *ready, *done; /* of dz; of dx. NULL: none */
     void *context;
     /* Memory of the team for dw's factors (bf16_grid.h: bf16_shared_of): conv_bf16_backward then

@@ -279,11 +279,17 @@ static void backward_in_place(const struct bf16_grid *g, const struct bf16_scrat
     }
 }
 
+static struct bf16_scratch scratch_of(const struct bf16_grid *g, const struct conv_bf16_backward *b)
+{
+    enum bf16_use use = b->shared ? BF16_BACKWARD_SHARED : BF16_BACKWARD;
+    return bf16_scratch_of(g, use, b->scratch.memory);
+}
+
 void conv_bf16_backward(const struct conv *c, const struct conv_bf16_backward *b, size_t first,
                         size_t end)
 {
-    struct bf16_grid g = bf16_grid_of(c);
-    struct bf16_scratch s = bf16_scratch_of(&g, true, b->scratch);
+    struct bf16_grid g = bf16_grid_of_share(c, b->scratch);
+    struct bf16_scratch s = scratch_of(&g, b);
 
     bf16_begin();
     if (bf16_grid_is_first(&g))
@@ -326,8 +332,8 @@ static void sum_share(const struct bf16_grid *g, const struct bf16_scratch *s,
 
 void conv_bf16_sum_shared(const struct conv *c, const struct conv_bf16_backward *b)
 {
-    struct bf16_grid g = bf16_grid_of(c);
-    struct bf16_scratch s = bf16_scratch_of(&g, true, b->scratch);
+    struct bf16_grid g = bf16_grid_of_share(c, b->scratch);
+    struct bf16_scratch s = scratch_of(&g, b);
     struct parallel_range blocks = parallel_range(conv_weights(c) / BF16_CHUNK_SIZE, b->share);
     bool add = b->add_dw;
 

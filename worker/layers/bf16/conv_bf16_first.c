@@ -137,7 +137,7 @@ void bf16_backward_first(const struct bf16_grid *g, const struct bf16_scratch *s
     struct bf16_piece p;
 
     for (size_t row = start; row < last; row += p.rows) {
-        p = (struct bf16_piece){row, extent_min(last, (row / g->width + 1) * g->width) - row};
+        p = bf16_next_piece(g, row, extent_min(last, (row / g->width + 1) * g->width));
         size_t line = bf16_grid_line(g, row, g->out, 1);
         size_t lines = bf16_grid_line(g, row + p.rows, g->out, 1) - line;
         if (b->ready && lines)

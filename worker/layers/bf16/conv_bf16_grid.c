@@ -111,7 +111,7 @@ size_t bf16_grid_line(const struct bf16_grid *g, size_t row, size_t size, size_t
 
 struct bf16_piece bf16_next_piece(const struct bf16_grid *g, size_t row, size_t end)
 {
-    return (struct bf16_piece){row, extent_min(end - row, g->images * g->width)};
+    return (struct bf16_piece){row, extent_min(end - row, g->rows)};
 }
 
 size_t bf16_rows_behind(const struct bf16_grid *g, struct bf16_piece p, size_t wanted)

@@ -5,6 +5,10 @@
 #include "worker/layers/bf16/conv_bf16_grid.h"
 
 struct conv_bf16_backward;
+struct conv_bf16_scratch;
+
+/* With pieces that the scratch memory holds. */
+struct bf16_grid bf16_grid_of_share(const struct conv *c, struct conv_bf16_scratch scratch);
 
 /* ---- the first layer, which reads fp32, or bf16, and has no dx */
 

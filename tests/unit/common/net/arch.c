@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "common/net/arch.h"
+#include "common/net/bf16_grid.h"
 
 static struct arch_shape shape_of(const char *name)
 {
@@ -206,4 +207,17 @@ Test(arch, table_ends_and_names_are_found)
         cr_assert_eq(arch_find(arch_at(i)->name), arch_at(i));
     cr_assert_eq(i, 10);
     cr_assert_null(arch_find("vgg16"));
+}
+
+/* A thread of bf16 works in memory for its share of the batch, and has no whole dw of its own. */
+Test(arch, threads_of_bf16_take_little_memory)
+{
+    struct arch_shape shape = shape_of("resnet50");
+    static const int threads[] = {22, 24, 48};
+
+    for (size_t i = 0; i < sizeof threads / sizeof threads[0]; i++) {
+        struct bf16_thread_bytes b = bf16_thread_bytes_of(&shape, true, 48, threads[i]);
+        cr_expect_lt(b.scratch + b.dw, (size_t)4 << 20, "%d threads: %zu and %zu bytes", threads[i],
+                     b.scratch, b.dw);
+    }
 }

@@ -36,7 +36,7 @@ struct data {
     bool first;        /* layer: x is float */
     float *x, *w, *dz; /* rounded to bf16, as floats */
     bf16 *x_16, *dz_16, *forward, *back;
-    void *scratch;
+    struct conv_bf16_scratch scratch;
 };
 
 /* n numbers that bf16 has, also as such. */
@@ -71,14 +71,14 @@ static struct data bf16_conv_make(const struct shape *s)
         conv_bf16_pack(&d.c, CONV_DATA, d.w, 0, conv_bf16_panels(&d.c, CONV_DATA), d.back);
     }
     cr_assert_leq(conv_bf16_scratch_bytes(&d.c, false), bytes);
-    d.scratch = memory_allocate(bytes);
-    memset(d.scratch, 0xff, bytes); /* NaN: what is not written must not be read */
+    d.scratch.memory = memory_allocate(bytes);
+    memset(d.scratch.memory, 0xff, bytes); /* NaN: what is not written must not be read */
     return d;
 }
 
 static void bf16_conv_drop(struct data *d)
 {
-    void *all[] = {d->x, d->w, d->dz, d->x_16, d->dz_16, d->forward, d->back, d->scratch};
+    void *all[] = {d->x, d->w, d->dz, d->x_16, d->dz_16, d->forward, d->back, d->scratch.memory};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         free(all[i]);
 }
