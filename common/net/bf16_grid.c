@@ -148,8 +148,10 @@ struct bf16_scratch bf16_scratch_of(const struct bf16_grid *g, enum bf16_use use
 
 /* ---- dw's factors, shared by threads */
 
-enum { SHARED_READS = 16 }; /* of factors in a cache, as quick as one of a part of dw in memory */
-#define SHARED_UNEVEN 1.08  /* the largest share over the mean */
+enum {
+    SHARED_READS = 16,     /* of factors in a cache, as quick as one of a part of dw in memory */
+    UNEVEN_POSITIONS = 64, /* a block's products of so many are as quick as adding its part */
+};
 
 static size_t dw_blocks(const struct bf16_grid *g)
 {
@@ -166,10 +168,14 @@ size_t bf16_shared_images(const struct bf16_grid *g, int threads)
     size_t parts = threads > 0 ? (size_t)threads : 1, blocks = dw_blocks(g);
     size_t most = (blocks + parts - 1) / parts * parts;
 
-    if (threads < 2 || g->gi != g->ci || bf16_grid_is_first(g) ||
-        (double)most > SHARED_UNEVEN * (double)blocks)
+    if (threads < 2 || g->gi != g->ci || bf16_grid_is_first(g))
         return 0;
-    return SHARED_READS * g->kernel * g->kernel * grid_max(g->ci, g->co) / image_positions(g);
+    size_t images =
+        SHARED_READS * g->kernel * g->kernel * grid_max(g->ci, g->co) / image_positions(g);
+    if (most == blocks)
+        return images;
+    size_t even = UNEVEN_POSITIONS * parts * blocks / (most - blocks) / image_positions(g);
+    return grid_min(images, even);
 }
 
 struct bf16_shared bf16_shared_of(const struct bf16_grid *g, size_t images, int threads)
