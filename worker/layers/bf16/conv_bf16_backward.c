@@ -85,7 +85,7 @@ static void sum_tap(const struct bf16_sums *w, struct bf16_tap t, size_t j, size
 
 static size_t begin_sums(const struct bf16_sums *w)
 {
-    for (size_t i = 0; i < w->positions / 32; i++)
+    for (size_t i = 0; i < w->positions / 32 && !dry_run; i++)
         w->s->block[i] = 32 * i;
     return bf16_grid_is_large(w->g) ? BF16_LARGE_BLOCK_POSITIONS : BF16_BLOCK_POSITIONS;
 }

@@ -111,7 +111,7 @@ static void sum_first(const struct bf16_grid *g, const struct bf16_scratch *s,
     size_t phase = lay_first(g, b->x, b->bf16_x, p, s->x), n = bf16_round_up(p.rows * g->width, 32);
 
     turn_first(g, s, phase, bf16_round_up(n + g->slack, 32) - 32);
-    for (size_t i = 0; i < BF16_BLOCK_POSITIONS / 32; i++)
+    for (size_t i = 0; i < extent_min(n, BF16_BLOCK_POSITIONS) / 32 && !dry_run; i++)
         s->block[i] = 32 * i;
     for (size_t k0 = 0; k0 < n; k0 += BF16_BLOCK_POSITIONS) {
         size_t k = extent_min(n - k0, BF16_BLOCK_POSITIONS);
