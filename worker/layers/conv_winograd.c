@@ -164,8 +164,9 @@ static void find_pixels(const struct sizes *s, size_t image, ptrdiff_t y, ptrdif
     ptrdiff_t side = (ptrdiff_t)s->side;
 
     for (ptrdiff_t i = y; i < y + size; i++) {
-        const float *line = base + (image * s->side + (size_t)i) * s->side * channels;
         bool outside = i < 0 || i >= side;
+        size_t row = image * s->side + (size_t)(outside ? 0 : i);
+        const float *line = base + row * s->side * channels;
         for (ptrdiff_t j = x; j < x + size; j++)
             *pixels++ = outside || j < 0 || j >= side ? edge : line + j * (ptrdiff_t)channels;
     }
