@@ -168,6 +168,11 @@ void ema_gather(struct run *r)
     average_over_ranks(r, r->ema->stats, model_stat_count(r->model));
 }
 
+float *ema_stats(struct ema *m)
+{
+    return m->stats;
+}
+
 static void ema_exchange(float *a, float *b, size_t count)
 {
     for (size_t i = 0; i < count; i++) {

@@ -32,6 +32,9 @@ bool ema_has_begun(const struct ema *m);
 /* The average becomes whole on all ranks. Collective. */
 void ema_gather(struct run *r);
 
+/* Of this rank, as model_stats. */
+float *ema_stats(struct ema *m);
+
 /* Exchanges weights and statistics of the model with the average; the same again undoes it. */
 void ema_swap(struct run *r);
 

@@ -9,19 +9,13 @@
 #include "common/log.h"
 #include "common/run/progress.h"
 #include "common/run/trace.h"
-#include "worker/average.h"
 #include "worker/data/loader.h"
 #include "worker/ema.h"
 #include "worker/provenance/provenance.h"
 #include "worker/save/predictions.h"
+#include "worker/save/rank_statistics.h"
 #include "worker/save/result.h"
 #include "worker/watch/stall.h"
-
-void average_statistics(struct run *r)
-{
-    average_over_ranks(r, model_stats(r->model), model_stat_count(r->model));
-    model_params_changed(r->model);
-}
 
 /* Sums of one rank, then of all. */
 struct tally {
@@ -350,8 +344,7 @@ int evaluate(struct run *r, int64_t step, double epoch, bool predictions, struct
     r->phase = "evaluate";
     stall_phase(r->stall, STALL_IN_EVALUATION);
     stall_doing(r->stall, STALL_COMPUTE);
-    average_statistics(r);
-    ema_gather(r);
+    rank_statistics_average(r, step);
     model_use_size(r->model, (int)job_spec_eval_size(r->spec));
     bool averages = ema_has_begun(r->ema);
     int status = evaluate_weights(r, step, predictions && !averages, out, stopped, e);

@@ -16,8 +16,4 @@ int evaluate(struct run *r, int64_t step, double epoch, bool predictions, struct
 /* mode "eval": evaluate the weights of model.init, write run_stop and result.json. */
 int evaluate_only(struct run *r, struct error *e);
 
-/* The running means and variances of batch norm, averaged over all ranks, on all ranks. In double,
- * so that to average what is averaged already changes no bit. */
-void average_statistics(struct run *r);
-
 #endif

@@ -32,7 +32,8 @@ struct run {
     struct job_spec *spec;
     struct plan *plan; /* NULL until the data were counted */
     struct model *model;
-    struct ema *ema; /* averaged weights, in train(); NULL: none */
+    struct ema *ema;     /* averaged weights, in train(); NULL: none */
+    int64_t averaged_at; /* the last step after which the statistics were averaged; 0: none */
     struct model_tuning tuning;
     struct dataset *train_data, *eval_data; /* NULL: synthetic, or none; train_data: the part */
     struct dataset_part part; /* data.locality node: which node of how many this rank is on */

@@ -11,6 +11,7 @@
 #include "common/plan/replan.h"
 #include "common/run/trace.h"
 #include "worker/save/checkpoint.h"
+#include "worker/save/rank_statistics.h"
 #include "worker/data/loader.h"
 #include "worker/ema.h"
 #include "worker/evaluate.h"
@@ -137,6 +138,8 @@ static int open_trainer(struct run *r, struct trainer *t, struct error *e)
         status = open_gradients(r, t, e);
     if (!status && r->resumes)
         status = ema_resume(r, e);
+    if (!status && r->resumes)
+        status = rank_statistics_resume(r, e);
     if (status || !r->resumes)
         return status;
     for (size_t i = 0; i < optimizer_states(t->optimizer); i++)
@@ -470,13 +473,18 @@ static struct run_state state_of(const struct trainer *t)
     };
 }
 
+static bool was_stopped(const struct trainer *t)
+{
+    return strcmp(t->result.status, "cancelled") == 0;
+}
+
 /* A checkpoint on the way that cannot be written is a warning: the older ones and the training are
  * worth more. */
 static int checkpoint_now(struct trainer *t, bool last, struct error *e)
 {
     struct run *r = t->run;
     struct run_state state = state_of(t);
-    int status = checkpoint_write(r, t->optimizer, &state, t->result.model, e);
+    int status = checkpoint_write(r, t->optimizer, &state, was_stopped(t), t->result.model, e);
 
     if (!status)
         t->saved_at = t->result.steps;
@@ -514,11 +522,6 @@ static int between_steps(struct trainer *t, struct error *e)
         status = checkpoint_now(t, false, e);
     stall_step_ended(r->stall, step);
     return status;
-}
-
-static bool was_stopped(const struct trainer *t)
-{
-    return strcmp(t->result.status, "cancelled") == 0;
 }
 
 static bool goes_on(const struct trainer *t)

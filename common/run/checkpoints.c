@@ -51,6 +51,7 @@ static const struct checkpoint_file files[] = {
     {"model.safetensors",     false},
     {"optimizer.safetensors", false},
     {CHECKPOINT_EMA,          true },
+    {CHECKPOINT_STATISTICS,   true },
 };
 
 const struct checkpoint_file *checkpoint_file_at(size_t i)

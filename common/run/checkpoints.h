@@ -32,6 +32,10 @@ const struct checkpoint_file *checkpoint_file_at(size_t i); /* NULL behind the l
 /* Of a job with averaged weights (ema), from the epoch on that they begin in. */
 #define CHECKPOINT_EMA "ema.safetensors"
 
+/* Of a run of several ranks that was stopped where it would not have written a checkpoint:
+ * worker/save/rank_statistics.h */
+#define CHECKPOINT_STATISTICS "statistics.safetensors"
+
 /* Whether the checkpoint of this state.json must have the file. */
 bool checkpoint_needs(const json_t *state, const struct checkpoint_file *file);
 

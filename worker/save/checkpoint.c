@@ -15,8 +15,8 @@
 #include "common/run/checkpoints.h"
 #include "common/system/file.h"
 #include "worker/ema.h"
-#include "worker/evaluate.h"
 #include "worker/model/weights.h"
+#include "worker/save/rank_statistics.h"
 #include "worker/watch/stall.h"
 
 /* The averaged weights, as the raw ones are written. */
@@ -34,9 +34,17 @@ static int save_average(struct run *r, const char *folder, const struct safetens
     return status;
 }
 
-static int fill_folder(struct run *r, struct optimizer *optimizer, const struct run_state *state,
-                       const char *folder, struct error *e)
+/* What a checkpoint holds beside the model. */
+struct checkpoint_parts {
+    struct optimizer *optimizer;
+    const struct run_state *state;
+    struct rank_statistics own; /* of each rank; mostly empty */
+};
+
+static int fill_folder(struct run *r, const struct checkpoint_parts *parts, const char *folder,
+                       struct error *e)
 {
+    const struct run_state *state = parts->state;
     char path[PATH_MAX + 128], steps[32];
     struct safetensors_meta meta[] = {
         {"format", "pt"               },
@@ -49,10 +57,12 @@ static int fill_folder(struct run *r, struct optimizer *optimizer, const struct 
     int status = model_save(r->model, path, meta, sizeof meta / sizeof meta[0], e);
     if (!status)
         status = save_average(r, folder, meta, sizeof meta / sizeof meta[0], e);
+    if (!status)
+        status = rank_statistics_save(r, &parts->own, folder, e);
     if (status)
         return status;
     snprintf(path, sizeof path, "%s/optimizer.safetensors", folder);
-    status = optimizer_save(optimizer, state->step, path, e);
+    status = optimizer_save(parts->optimizer, state->step, path, e);
     return status ? status : run_state_write(state, r->spec, folder, e);
 }
 
@@ -76,10 +86,9 @@ static void remove_old(const struct run *r, const char *checkpoints, int64_t ste
     checkpoint_list_free(names, count);
 }
 
-static int write_folder(struct run *r, struct optimizer *optimizer, const struct run_state *state,
-                        struct error *e)
+static int write_folder(struct run *r, const struct checkpoint_parts *parts, struct error *e)
 {
-    int64_t step = state->step;
+    int64_t step = parts->state->step;
     char checkpoints[PATH_MAX + 16], hidden[PATH_MAX + 64], final[PATH_MAX + 64];
 
     snprintf(checkpoints, sizeof checkpoints, "%s/checkpoints", r->run_dir);
@@ -89,7 +98,7 @@ static int write_folder(struct run *r, struct optimizer *optimizer, const struct
         log_warning("%s", e->text);
     int status = file_make_dirs(hidden, e);
     if (!status)
-        status = fill_folder(r, optimizer, state, hidden, e);
+        status = fill_folder(r, parts, hidden, e);
     if (!status)
         status = file_remove_tree(final, e); /* of a past that this run left */
     if (!status && rename(hidden, final))
@@ -115,9 +124,25 @@ static int say_checkpoint(struct run *r, int64_t step, const char *relative, dou
     return report_end(r->report, e);
 }
 
-int checkpoint_write(struct run *r, struct optimizer *optimizer, const struct run_state *state,
-                     char *relative, struct error *e)
+/* Without memory for it the checkpoint is still worth more than none. */
+static int save_own_statistics(struct run *r, int64_t step, struct rank_statistics *own,
+                               struct error *e)
 {
+    char message[ERROR_TEXT_BYTES + 160];
+
+    if (!rank_statistics_gather(r, own, e))
+        return 0;
+    snprintf(message, sizeof message,
+             "%s: the checkpoint has only their average, so the statistics of a run that resumes "
+             "from it will not be bit for bit those of an undisturbed run",
+             e->text);
+    return run_warn(r, step, message, e);
+}
+
+int checkpoint_write(struct run *r, struct optimizer *optimizer, const struct run_state *state,
+                     bool stopped, char *relative, struct error *e)
+{
+    struct checkpoint_parts parts = {.optimizer = optimizer, .state = state};
     int64_t step = state->step;
     char model_path[64];
     double start = clock_monotonic();
@@ -126,15 +151,18 @@ int checkpoint_write(struct run *r, struct optimizer *optimizer, const struct ru
     r->phase = "checkpoint";
     stall_phase(r->stall, STALL_IN_CHECKPOINT);
     stall_doing(r->stall, STALL_FILES);
-    average_statistics(r);
-    ema_gather(r);
+    if (stopped && r->averaged_at != step)
+        status = save_own_statistics(r, step, &parts.own, e);
+    rank_statistics_average(r, step);
     snprintf(model_path, sizeof model_path, "checkpoints/step-%08lld/model.safetensors",
              (long long)step);
     if (r->rank == 0) {
-        status = write_folder(r, optimizer, state, e);
+        if (!status)
+            status = write_folder(r, &parts, e);
         if (!status)
             status = say_checkpoint(r, step, model_path, clock_monotonic() - start, e);
     }
+    rank_statistics_free(&parts.own);
     status = run_agree(r, status, e);
     if (!status && relative)
         memcpy(relative, model_path, sizeof model_path);

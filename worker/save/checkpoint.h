@@ -1,6 +1,8 @@
 /*
  * checkpoints/step-00000520/: model.safetensors (torchvision's names), optimizer.safetensors,
- * state.json. Made in a hidden folder and renamed, so that a folder of that name is always whole.
+ * state.json, and where they exist ema.safetensors (worker/ema.h) and statistics.safetensors
+ * (rank_statistics.h). Made in a hidden folder and renamed, so that a folder of that name is always
+ * whole.
  */
 #ifndef TRAIND_WORKER_SAVE_CHECKPOINT_H
 #define TRAIND_WORKER_SAVE_CHECKPOINT_H
@@ -10,8 +12,9 @@
 
 /* relative (64 bytes, may be NULL) gets "checkpoints/step-%08d/model.safetensors".
  * Averages the running statistics over the ranks; rank 0 writes and removes all but the newest
- * checkpoint.keep. Collective. ERR_NO_SPACE and ERR_IO leave the older checkpoints as they are. */
+ * checkpoint.keep. stopped: an undisturbed run would have none here, and what each rank has is
+ * saved too. Collective. ERR_NO_SPACE and ERR_IO leave the older checkpoints as they are. */
 int checkpoint_write(struct run *r, struct optimizer *optimizer, const struct run_state *state,
-                     char *relative, struct error *e);
+                     bool stopped, char *relative, struct error *e);
 
 #endif
