@@ -69,6 +69,34 @@ static void tally_image(struct tally *t, const float *logits, int classes, int l
     t->loss += cross_entropy(logits, classes, label);
 }
 
+static void count_seen_labels(double *counts, const struct loader_batch *b)
+{
+    for (int i = 0; counts && i < b->n; i++)
+        if (b->labels[i] >= 0)
+            counts[b->labels[i]]++;
+}
+
+/* Behind the first evaluation: an accuracy says nothing of classes that were not there. Collective.
+ */
+static int say_missing_classes(struct run *r, int64_t step, double *counts, struct error *e)
+{
+    int classes = (int)r->spec->model.classes, missing = 0, first = 0;
+    char message[160];
+
+    traincomm_reduce(r->comm, TRAINCOMM_SUM, counts, (size_t)classes);
+    r->counted_labels = true;
+    for (int c = 0; c < classes; c++)
+        if (counts[c] == 0 && missing++ == 0)
+            first = c;
+    if (missing == 0)
+        return 0;
+    snprintf(message, sizeof message,
+             "data.eval has no images of %d of the %d classes, the first of them is %d: accuracies "
+             "are those of the other classes",
+             missing, classes, first);
+    return run_agree(r, run_warn(r, step, message, e), e);
+}
+
 static int open_loader(struct run *r, struct loader **loader, struct error *e)
 {
     const struct job_spec *s = r->spec;
@@ -196,7 +224,8 @@ static int progress_after(struct run *r, int64_t mine, int64_t batches, int64_t 
 }
 
 static int evaluate_batches(struct run *r, struct loader *loader, int64_t step,
-                            struct predictions *predictions, struct tally *t, struct error *e)
+                            struct predictions *predictions, struct tally *t, double *labels,
+                            struct error *e)
 {
     const struct job_spec *s = r->spec;
     int classes = (int)s->model.classes, status;
@@ -215,6 +244,7 @@ static int evaluate_batches(struct run *r, struct loader *loader, int64_t step,
             break;
         predict_batch(r, &b, &buffers);
         progress_add((uint64_t)b.n);
+        count_seen_labels(labels, &b);
         for (int i = 0; i < b.n; i++)
             tally_image(t, logits + (size_t)i * classes, classes, b.labels[i]);
         status = predictions_add(predictions, &b, logits, classes, e);
@@ -288,13 +318,17 @@ static int evaluate_weights(struct run *r, int64_t step, bool predictions, struc
     struct loader *loader = NULL;
     struct predictions *file = NULL;
     struct tally mine = {0}, sum = {0};
+    bool counts = r->eval_data && !r->counted_labels;
+    double *labels = counts ? calloc((size_t)r->spec->model.classes, sizeof *labels) : NULL;
     double start = clock_monotonic(), span = trace_begin();
 
     int status = open_loader(r, &loader, e);
+    if (!status && counts && !labels)
+        status = error_set(e, ERR_NO_MEMORY, "no memory to count labels");
     if (!status && predictions)
         status = predictions_create(r, &file, e);
     if (!status)
-        status = evaluate_batches(r, loader, step, file, &mine, e);
+        status = evaluate_batches(r, loader, step, file, &mine, labels, e);
     loader_destroy(loader);
     trace_end(span, "phase", "evaluation", 0);
     *stopped = run_stop_requested();
@@ -305,7 +339,10 @@ static int evaluate_weights(struct run *r, int64_t step, bool predictions, struc
         status = evaluate_check_finite(r, &sum, step, e); /* the same numbers on every rank */
         if (!status && predictions)
             status = predictions_write(file, r, e);
+        if (!status && labels)
+            status = say_missing_classes(r, step, labels, e);
     }
+    free(labels);
     predictions_destroy(file);
     if (status || *stopped)
         return status;

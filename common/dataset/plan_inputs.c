@@ -1,6 +1,7 @@
 #include "common/dataset/plan_inputs.h"
 
 #include <dirent.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #include "common/dataset/look.h"
@@ -64,6 +65,7 @@ static void glance(const struct job_spec *spec, struct plan_data *data)
 {
     bool elsewhere = spec->cluster.launcher != JOB_LAUNCHER_LOCAL;
     struct dataset_glance train, eval = {0};
+    struct error e;
 
     *data = (struct plan_data){0};
     if (spec->mode != JOB_MODE_TRAIN || !spec->data.train ||
@@ -72,6 +74,8 @@ static void glance(const struct job_spec *spec, struct plan_data *data)
     dataset_look(spec->data.train, DATASET_TRAIN, &train);
     if (spec->data.eval)
         dataset_look(spec->data.eval, DATASET_EVAL, &eval);
+    if (spec->data.eval && dataset_same_classes(spec->data.train, spec->data.eval, &e))
+        snprintf(data->other_classes, sizeof data->other_classes, "%s", e.text);
     data->classes = train.classes;
     data->width = train.width;
     data->height = train.height;

@@ -74,6 +74,8 @@ void plan_check_data(const struct job_spec *spec, const struct plan_data *data,
                      "is %lld, but the training data have %lld classes: their labels would have no "
                      "place in the network",
                      (long long)spec->model.classes, (long long)data->classes);
+    if (*data->other_classes)
+        problems_add(problems, "/data/eval", NULL, "%s", data->other_classes);
 }
 
 /* The document's threads, or a worker's share of the cores that are known. */

@@ -22,9 +22,10 @@ struct plan_workers;
 /* What the document does not say itself. */
 struct plan_inputs {
     struct plan_data {
-        int64_t classes;         /* that the training data have; 0: not known */
-        int width, height;       /* of the first training image; 0: not known */
-        bool evaluates_training; /* data.eval holds the training images */
+        int64_t classes;                      /* that the training data have; 0: not known */
+        int width, height;                    /* of the first training image; 0: not known */
+        bool evaluates_training;              /* data.eval holds the training images */
+        char other_classes[ERROR_TEXT_BYTES]; /* what is wrong with the classes of data.eval; "" */
     } data;
     int64_t train_images; /* counted, or data.train_images; must be >= 1 when mode is train */
     int64_t eval_images;  /* 0: no evaluation data, or not counted */

@@ -64,6 +64,54 @@ static void warn_of_batch(struct plan *plan, const struct job_spec *spec)
                                plan->steps_in_epoch, (double)spec->recipe_images / (double)b));
 }
 
+static void find_smallest_output(const struct arch_conv *conv, void *context)
+{
+    int64_t *pixels = context, own = (int64_t)conv->out_size * conv->out_size;
+
+    if (*conv->bn_name && (*pixels == 0 || own < *pixels))
+        *pixels = own;
+}
+
+/* Pixels of an image in the smallest batch norm; 0: there is none. */
+static int64_t smallest_batch_norm(const struct job_spec *spec, int64_t image_size)
+{
+    struct arch_shape shape = arch_shape_of(spec);
+    int64_t pixels = 0;
+
+    shape.image_size = (int)image_size;
+    arch_each_conv(&shape, find_smallest_output, &pixels);
+    return pixels;
+}
+
+/* Where a worker has one image at a time, by the size that leaves the fewest pixels. */
+static void warn_of_single_images(struct plan *plan, const struct job_spec *spec)
+{
+    int64_t pixels = 0, size = 0;
+
+    for (size_t i = 0; i < plan->size_count; i++) {
+        int64_t own = smallest_batch_norm(spec, plan->sizes[i].size);
+        if (plan_batch_of_size(spec, plan->sizes[i].size) == 1 && (pixels == 0 || own < pixels)) {
+            pixels = own;
+            size = plan->sizes[i].size;
+        }
+    }
+    if (pixels == 1)
+        plan_warn_with(
+            plan,
+            json_sprintf("with one image of %lld pixels at a time, batch norm in the last layers "
+                         "has one value per channel, and what it makes of it does not depend on "
+                         "the image: the network cannot learn; use batch_per_worker 2 or more%s",
+                         (long long)size,
+                         spec->model.stem == JOB_STEM_IMAGENET ? ", or model.stem small" : ""));
+    else if (pixels)
+        plan_warn_with(
+            plan,
+            json_string("with batch_per_worker 1, batch norm normalises each image by itself in "
+                        "training and by running statistics in evaluations, which costs much "
+                        "accuracy; use at least 8 (Wu and He 2018); accumulate_steps has no "
+                        "effect on batch norm"));
+}
+
 /* What the data themselves say against the document. */
 static void warn_of_data(struct plan *plan, const struct job_spec *spec,
                          const struct plan_data *data)
@@ -349,6 +397,7 @@ void plan_warn(struct plan *plan, const struct job_spec *spec, const struct plan
     warn_of_slowest(plan, &inputs->speed);
     warn_of_threads(plan, spec);
     warn_of_batch(plan, spec);
+    warn_of_single_images(plan, spec);
     warn_of_data(plan, spec, &inputs->data);
     warn_of_locality(plan, spec);
     warn_of_epochs(plan, spec);

@@ -187,10 +187,13 @@ static void sweep_check_data(const struct job_spec *spec, const struct plan_data
                              struct problems *problems)
 {
     struct problems own = {0};
+    char pointer[64];
 
     plan_check_data(spec, data, &own);
-    for (size_t i = 0; i < own.count; i++)
-        problems_add(problems, "/base/model/classes", NULL, "%s", own.items[i].message);
+    for (size_t i = 0; i < own.count; i++) {
+        snprintf(pointer, sizeof pointer, "/base%s", own.items[i].pointer);
+        problems_add(problems, pointer, NULL, "%s", own.items[i].message);
+    }
     problems_clear(&own);
 }
 

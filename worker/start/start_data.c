@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/dataset/look.h"
 #include "common/dataset/plan_inputs.h"
 #include "common/job/job_document.h"
 #include "common/json.h"
@@ -105,6 +106,16 @@ static int start_make_plan(struct run *r, const struct plan_counts *counts, stru
     if (!status)
         status = check_image_count(r, counts, e);
     return status;
+}
+
+/* The plan of a daemon has said it, unless the data changed since. */
+static int check_classes(const struct run *r, struct error *e)
+{
+    const struct job_spec *s = r->spec;
+
+    if (!r->train_data || !r->eval_data || !dataset_same_classes(s->data.train, s->data.eval, e))
+        return 0;
+    return error_prefix(e, "data.eval, %s", s->data.eval);
 }
 
 static const char *const plan_keys[] = {"train_images", "global_batch", "train_steps",
@@ -245,6 +256,8 @@ int start_data(struct run *r, struct error *e)
         return status;
     start_count_images(r, &counts);
     status = start_make_plan(r, &counts, e);
+    if (!status && r->rank == 0)
+        status = check_classes(r, e);
     if (!status)
         status = take_place(r, e);
     status = run_agree(r, status, e);

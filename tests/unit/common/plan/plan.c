@@ -605,6 +605,44 @@ Test(plan, refuses_fewer_classes_than_the_data_have)
     problems_clear(&problems);
 }
 
+Test(plan, refuses_evaluation_data_of_other_classes)
+{
+    struct plan_data data = {.other_classes = "has no folder of class b"};
+    struct problems problems = {0};
+
+    cr_assert_null(plan_on("{\"data\": {\"train\": \"x\", \"eval\": \"y\"}}", &data, &problems));
+    cr_assert_eq(problems.count, 1);
+    cr_assert_str_eq(problems.items[0].pointer, "/data/eval");
+    problems_clear(&problems);
+}
+
+Test(plan, warns_of_batch_norm_over_one_image)
+{
+#define JOB_OF(model, batch)                                                                       \
+    "{\"data\": {\"train\": \"x\"}, \"batch_per_worker\": " batch ", \"model\": {" model "}}"
+    static const struct {
+        const char *document;
+        bool alone, constant;
+    } cases[] = {
+        {JOB_OF("\"image_size\": 224",                     "1"), true,  false},
+        {JOB_OF("\"image_size\": 224",                     "2"), false, false},
+        {JOB_OF("\"image_size\": 32",                      "1"), false, true },
+        {JOB_OF("\"image_size\": 33",                      "1"), true,  false}, /* 17, 9, 5, 3, 2 pixels wide */
+        {JOB_OF("\"image_size\": 32",                      "2"), false, false},
+        {JOB_OF("\"image_size\": 32, \"stem\": \"small\"", "1"), true,  false},
+        {JOB_OF("\"arch\": \"cnn\"",                       "1"), false, false},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct plan *plan = right_plan_of(cases[i].document, 60000);
+        cr_expect_eq(plan_warns(plan, "batch norm normalises each image by itself"), cases[i].alone,
+                     "%s", cases[i].document);
+        cr_expect_eq(plan_warns(plan, "the network cannot learn"), cases[i].constant, "%s",
+                     cases[i].document);
+        plan_destroy(plan);
+    }
+}
+
 Test(plan, warns_of_a_rate_far_above_the_usual)
 {
     static const struct {

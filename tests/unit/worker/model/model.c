@@ -215,6 +215,28 @@ Test(model, a_single_value_a_channel_has_no_variance)
     model_destroy(m);
 }
 
+/* Batch norm's variance is then zero where padding does not show; denormal pixels count as zeros.
+ */
+Test(model, images_of_equal_pixels_give_finite_numbers)
+{
+    static const float values[] = {0, 1, -2.5f, 1e-40f};
+
+    for (size_t v = 0; v < sizeof values / sizeof values[0]; v++) {
+        struct model *m = make_tiny(2);
+        float *x = images();
+        for (size_t i = 0; i < (size_t)BATCH * SIZE * SIZE * 3; i++)
+            x[i] = values[v];
+        cr_expect(isfinite(model_forward(m, x, tiny_labels, BATCH, NULL)), "%g", values[v]);
+        model_backward(m, 1, false, NULL, NULL);
+        for (size_t i = 0; i < model_param_count(m); i++)
+            cr_assert(isfinite(model_grads(m)[i]), "gradient %zu of images of %g", i, values[v]);
+        for (size_t i = 0; i < model_stat_count(m); i++)
+            cr_assert(isfinite(model_stats(m)[i]), "statistic %zu of images of %g", i, values[v]);
+        free(x);
+        model_destroy(m);
+    }
+}
+
 Test(model, a_nan_image_gives_a_nan_loss)
 {
     struct model *m = make_tiny(1);

@@ -1,4 +1,5 @@
 #include <criterion/criterion.h>
+#include <float.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -123,3 +124,38 @@ Test(parallel, items_come_once)
         cr_assert_eq(sum, items * (items - 1) / 2);
     }
 }
+
+/* ---- denormals */
+
+#ifdef __x86_64__
+
+enum { TINY_THREADS = 3, TINY_COUNT = 4096 };
+
+static void halve(int thread, int first, int end, void *context)
+{
+    volatile float *numbers = context;
+
+    (void)thread;
+    for (int i = first; i < end; i++)
+        numbers[i] = numbers[i] / 2;
+}
+
+/* A result that is a denormal is written as zero, and one that is read counts as zero: on every
+ * thread of a team. So a step full of them costs what a step of zeros does. */
+Test(parallel, denormals_are_zero)
+{
+    static float smallest[TINY_COUNT], denormal[TINY_COUNT];
+
+    for (int i = 0; i < TINY_COUNT; i++) {
+        smallest[i] = FLT_MIN;
+        denormal[i] = FLT_TRUE_MIN * 1000;
+    }
+    parallel_run(TINY_THREADS, TINY_COUNT, halve, smallest);
+    parallel_run(TINY_THREADS, TINY_COUNT, halve, denormal);
+    for (int i = 0; i < TINY_COUNT; i++) {
+        cr_assert_eq(memcmp(&smallest[i], &(float){0}, sizeof(float)), 0, "written, at %d", i);
+        cr_assert_eq(memcmp(&denormal[i], &(float){0}, sizeof(float)), 0, "read, at %d", i);
+    }
+}
+
+#endif
