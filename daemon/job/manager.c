@@ -373,6 +373,7 @@ int job_manager_run(struct job_manager *m, struct error *e)
     struct round round = {0};
     job_finish_removals(m);
     int status = recover_all(m, e);
+    job_trim_remember(m);
 
     job_keep_limits(m);
     publish_slots(m);

@@ -13,6 +13,8 @@
 #include "common/log.h"
 #include "common/run/checkpoints.h"
 #include "common/system/file.h"
+#include "daemon/job/run_dir.h"
+#include "daemon/store/leftover.h"
 
 static void trim_checkpoints(const struct job_manager *m, const struct active_job *a)
 {
@@ -76,11 +78,13 @@ static void trim_log(const struct job_manager *m, const struct active_job *a)
 
 /* ---------------------------------------------------------------- unfinished checkpoints */
 
-#define TRIM_AGAIN_SECONDS 5.0
+#define TRIM_AGAIN_SECONDS  5.0
+#define TRIM_REMEMBERED_MAX 1000
 
 /* An ended run whose unfinished checkpoint cannot be removed yet: its folder is read-only. */
 struct trim_later {
     struct trim_later *next;
+    int64_t id;
     char run_dir[];
 };
 
@@ -93,12 +97,23 @@ static int trim_unfinished(const char *run_dir, struct error *e)
     return checkpoint_remove_unfinished(folder, e);
 }
 
-static void trim_put_off(struct job_manager *m, const char *run_dir)
+/* Whether something is left, for the next daemon. */
+static void trim_store(struct job_manager *m, int64_t id, bool left)
+{
+    struct error e;
+
+    if (store_leftover_set(m->store, id, left, &e))
+        log_warning("job %lld: %s is not stored: %s", (long long)id,
+                    left ? "what its run left" : "that nothing is left of its run", e.text);
+}
+
+static void trim_put_off(struct job_manager *m, int64_t id, const char *run_dir)
 {
     struct trim_later *later = malloc(sizeof *later + strlen(run_dir) + 1);
 
     if (!later)
         return;
+    later->id = id;
     strcpy(later->run_dir, run_dir);
     later->next = m->trim_later;
     m->trim_later = later;
@@ -122,15 +137,52 @@ void job_trim_again(struct job_manager *m, double now)
         return;
     pthread_mutex_lock(&m->files);
     for (struct trim_later **at = &m->trim_later, *later; (later = *at);) {
-        if (!trim_runs_again(m, later->run_dir) && trim_unfinished(later->run_dir, &e)) {
+        bool runs = trim_runs_again(m, later->run_dir);
+        if (!runs && trim_unfinished(later->run_dir, &e)) {
             at = &later->next;
             continue;
         }
+        if (!runs)
+            log_info("job %lld: its unfinished checkpoint is removed", (long long)later->id);
+        trim_store(m, later->id, false);
         *at = later->next;
         free(later);
     }
     pthread_mutex_unlock(&m->files);
     m->trim_next_at = m->trim_later ? now + TRIM_AGAIN_SECONDS : INFINITY;
+}
+
+static void trim_take_up(struct job_manager *m, int64_t id)
+{
+    struct store_job job;
+    struct error e;
+
+    if (store_job_get(m->store, id, &job, &e)) {
+        log_warning("job %lld: %s", (long long)id, e.text);
+        return;
+    }
+    if (run_dir_look(m->store, &job, &e) == RUN_DIR_OWN) {
+        log_warning("job %lld: an unfinished checkpoint in %s could not be removed before traind "
+                    "was started; it is tried again until it can be",
+                    (long long)id, job.run_dir);
+        trim_put_off(m, id, job.run_dir);
+        m->trim_next_at = clock_monotonic();
+    } else {
+        trim_store(m, id, false);
+    }
+    store_job_clear(&job);
+}
+
+void job_trim_remember(struct job_manager *m)
+{
+    int64_t ids[TRIM_REMEMBERED_MAX];
+    size_t count;
+    struct error e;
+
+    if (store_leftover_list(m->store, ids, TRIM_REMEMBERED_MAX, &count, &e))
+        log_warning("what ended runs left is not known: %s", e.text);
+    for (size_t i = 0; i < count; i++)
+        trim_take_up(m, ids[i]);
 }
 
 void job_trim_forget(struct job_manager *m)
@@ -150,7 +202,8 @@ void job_trim_run(struct job_manager *m, const struct active_job *a)
     trim_log(m, a);
     if (trim_unfinished(a->run_dir, &e)) {
         log_warning("job %lld: %s; it is tried again until it can be", (long long)a->id, e.text);
-        trim_put_off(m, a->run_dir);
+        trim_put_off(m, a->id, a->run_dir);
+        trim_store(m, a->id, true);
     }
     trim_checkpoints(m, a);
 }

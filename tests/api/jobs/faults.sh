@@ -69,9 +69,15 @@ mount -o remount,bind,ro "$checkpoints"
 touch "$state/jobs/$id/attempt-1/go"
 ok "it ends with its checkpoints on a read-only disk" wait_state "$id" succeeded
 like "$(cat "$work"/*.log)" "cannot remove [^ ]*/.step-00000002.tmp: Read-only file system" "the log names the unfinished one that stays"
+is "$(sql "select group_concat(job_id) from leftover")" "$id" "the store knows of it"
+stop_daemon
+restart_runs
+like "$(cat "$work"/*.log)" "job $id: an unfinished checkpoint in [^ ]*/jobs/$id could not be removed before traind was started" "the next daemon says so"
 umount "$checkpoints"
 is_gone() { [ ! -e "$checkpoints/.step-00000002.tmp" ]; }
 ok "it is removed when that is possible again" eventually is_gone
+forgotten() { [ "$(sql "select count(*) from leftover")" = 0 ]; }
+ok "and the store forgets it" eventually forgotten
 
 # ------------------------------------------------------------------ a start that fails for what passes
 

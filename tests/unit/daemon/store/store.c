@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "common/system/file.h"
+#include "daemon/store/leftover.h"
 #include "daemon/store/migrate.h"
 #include "daemon/store/store.h"
 
@@ -533,6 +534,31 @@ Test(store, tables_are_strict)
     cr_assert_eq(sqlite3_exec(db, "update job set spec = '{'", NULL, NULL, NULL),
                  SQLITE_CONSTRAINT);
     sqlite3_close(db);
+}
+
+static void check_leftover(size_t wanted, int64_t first)
+{
+    int64_t ids[4];
+    size_t count;
+
+    cr_assert_eq(store_leftover_list(store, ids, 4, &count, &e), 0, "%s", e.text);
+    cr_assert_eq(count, wanted);
+    cr_assert(count == 0 || ids[0] == first);
+}
+
+Test(store, what_a_run_left_is_known_after_a_second_open)
+{
+    int64_t id = submit_stored();
+
+    check_leftover(0, 0);
+    for (int again = 0; again < 2; again++)
+        cr_assert_eq(store_leftover_set(store, id, true, &e), 0, "%s", e.text);
+    cr_assert_eq(store_leftover_set(store, id + 1, true, &e), 0, "a job that is not there");
+    store_close(store);
+    cr_assert_eq(store_open(path, &store, &e), 0, "%s", e.text);
+    check_leftover(1, id);
+    cr_assert_eq(store_leftover_set(store, id, false, &e), 0, "%s", e.text);
+    check_leftover(0, 0);
 }
 
 Test(store, a_second_open_finds_everything)
