@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# A rank that waits for another one leaves its core to others, where Open MPI yields (worker/patient_yield.c).
+set -u
+: "${top_srcdir:?run it by make check}" "${top_builddir:?}"
+# shellcheck source=tests/tap.sh
+. "$top_srcdir/tests/tap.sh"
+# shellcheck source=tests/system/lib.sh
+. "$top_srcdir/tests/system/lib.sh"
+export OMPI_MCA_mpi_yield_when_idle=1
+
+jq -n '{model: {arch: "cnn"}, data: {train: "synthetic", train_images: 1000}, cluster: {workers_per_node: 2, threads_per_worker: 1},
+    batch_per_worker: 8, steps: 1000000, checkpoint: {disable: true}}' >"$work/job.json"
+run=$work/run
+mpirun --oversubscribe --bind-to none -np 2 "$top_builddir/train-worker" --job "$work/job.json" --run-dir "$run" >"$work/log" 2>&1 &
+launcher=$!
+trap 'kill -KILL "${ranks[@]}" $launcher 2>/dev/null; wait $launcher 2>/dev/null; rm -rf "$work"' EXIT
+
+ranks=()
+trains() {
+    grep -qs '"type": "step", "step": 3,' "$run/attempt-1/events.jsonl" && mapfile -t ranks < <(pgrep -P $launcher) && [ ${#ranks[@]} = 2 ]
+}
+for _ in $(seq 1200); do
+    trains && break
+    sleep 0.1
+done
+is ${#ranks[@]} 2 "two ranks train"
+
+ticks() { # of processor time that the process has used
+    awk '{ sub(/.*\) /, ""); print $12 + $13 }' "/proc/$1/stat"
+}
+kill -STOP "${ranks[1]}"
+sleep 1 # the other one has come to where it waits
+before=$(ticks "${ranks[0]}")
+sleep 3
+used=$(($(ticks "${ranks[0]}") - before)) second=$(getconf CLK_TCK)
+ok "a rank that waits 3 s for one that is stopped uses less than a quarter of a core: $used ticks of 1/$second s" test $((4 * used)) -lt $((3 * second))
+kill -CONT "${ranks[1]}"
+reached=$(grep -c '"type": "step"' "$run/attempt-1/events.jsonl")
+goes_on() { [ "$(grep -c '"type": "step"' "$run/attempt-1/events.jsonl")" -gt $((reached + 3)) ]; }
+for _ in $(seq 600); do
+    goes_on && break
+    sleep 0.1
+done
+ok "then both go on" goes_on
+done_testing
