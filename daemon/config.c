@@ -13,6 +13,7 @@
 #include "common/job/job_env.h"
 #include "common/job/job_text.h"
 #include "common/suggest.h"
+#include "common/system/install_paths.h"
 #include "launch/launch.h"
 
 #define FIELD(name) offsetof(struct config, name)

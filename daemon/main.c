@@ -16,6 +16,7 @@
 #include "common/log.h"
 #include "common/system/core_dump.h"
 #include "common/system/file.h"
+#include "common/system/install_paths.h"
 #include "common/system/open_beneath.h"
 #include <config.h> /* the build's, not daemon/config.h */
 #include "daemon/config.h"

@@ -47,7 +47,8 @@ install_packages() {
         apt-get -q install -y --no-install-recommends "${missing[@]}"
 }
 
-# build DIR [configure options]: an out-of-tree build, configured again only when it has to be
+# build DIR [configure options]: an out-of-tree build, configured again only when it has to be. All are in _build/NAME: as far from the
+# sources as those of distcheck and of the packages, so that ccache knows what it compiled for another one.
 build() {
     local dir=$1 top=$PWD
     shift

@@ -10,6 +10,7 @@
 #include "client/measure/bench.h"
 #include "client/views/print.h"
 #include "common/check.h"
+#include "common/system/install_paths.h"
 #include "common/system/spawn.h"
 #include "launch/launch.h"
 

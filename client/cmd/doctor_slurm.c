@@ -10,6 +10,7 @@
 #include "client/cmd/doctor.h"
 #include "common/check.h"
 #include "common/system/file.h"
+#include "common/system/install_paths.h"
 
 #define TEXT_BYTES  262144
 #define VALUE_BYTES 1024

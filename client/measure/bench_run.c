@@ -16,6 +16,7 @@
 #include "common/job/job_document.h"
 #include "common/json.h"
 #include "common/system/file.h"
+#include "common/system/install_paths.h"
 #include "launch/launch.h"
 
 #define LOG_TAIL 600 /* bytes of the workers' output that an error shows */

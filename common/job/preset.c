@@ -7,6 +7,7 @@
 
 #include "common/json.h"
 #include "common/log.h"
+#include "common/system/install_paths.h"
 
 const char *preset_folder(void)
 {

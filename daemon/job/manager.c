@@ -12,6 +12,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/system/file.h"
+#include "common/system/install_paths.h"
 #include "daemon/job/active.h"
 #include "daemon/job/inside.h"
 #include "daemon/job/life/recover.h"

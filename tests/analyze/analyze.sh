@@ -8,7 +8,7 @@ set -u
 . "$top_srcdir/tests/tap.sh"
 cd "$top_srcdir" || exit 1
 folders='common launch daemon client prep worker'
-flags=(-D_GNU_SOURCE -I. -I"$top_builddir" -DPKGDATADIR='""' -DSYSCONFDIR='""' -DBINDIR='""' -DMPIRUN='""')
+flags=(-D_GNU_SOURCE -I. -I"$top_builddir")
 # shellcheck disable=SC2207
 packages=($(pkg-config --cflags jansson sqlite3 libmicrohttpd inih libprotobuf-c libisal libxxhash libarchive libpng matio libcurl ncursesw smartcols libsystemd libsodium openblas ompi-c))
 
