@@ -15,8 +15,8 @@
 #include "common/plan/parts.h"
 
 #define EVAL_BATCHES    3
-#define FIXED_BYTES     (32ll << 20) /* and CNN_FIXED_BYTES: 25 to 400 images, 1 to 7 threads */
-#define CNN_FIXED_BYTES (16ll << 20)
+#define FIXED_BYTES     (32ll << 20) /* and CNN_FIXED_BYTES: 25 to 400 images, 1 to 48 threads */
+#define CNN_FIXED_BYTES (20ll << 20)
 /* Measured with 2 to 48 threads. */
 #define THREAD_BYTES      (3ll << 19)
 #define CNN_THREAD_BYTES  (1ll << 20)

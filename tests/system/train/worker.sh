@@ -70,7 +70,7 @@ memory_of() { # THREADS JQ-CHANGES: sets $resident
 }
 for threads in 22 3; do
     memory_of $threads '.precision = "bf16"'
-    memory_of $threads '.model = {arch: "cnn"} | .batch_per_worker = 100'
+    memory_of $threads '.model = {arch: "cnn"} | .batch_per_worker = 400'
 done
 for threads in 1 7 48; do
     memory_of $threads .
