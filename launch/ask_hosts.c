@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -20,7 +21,9 @@
 #include "launch/hosts.h"
 
 #define ANSWER_SECONDS 20.0 /* of a host: an agent's own limit should be shorter */
-#define AT_ONCE        64   /* hosts asked at a time */
+#define MOST_AT_ONCE   64   /* hosts asked at a time */
+#define PER_PROBE      3    /* descriptors: two pipes and the process */
+#define OTHERS         40   /* descriptors: what starting one takes, files, what is inherited */
 #define LOOK_SECONDS   0.05
 #define ANSWER_BYTES   16384
 
@@ -143,13 +146,24 @@ static void ask_conclude(struct asked *h)
     spawn_clear(&h->probe);
 }
 
+/* As many as there are descriptors for. */
+static size_t ask_batch_size(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur >= OTHERS + PER_PROBE * MOST_AT_ONCE)
+        return MOST_AT_ONCE;
+    return limit.rlim_cur > OTHERS + PER_PROBE ? (limit.rlim_cur - OTHERS) / PER_PROBE : 1;
+}
+
 /* Descriptors are few (1024), hosts may be 4096: those of a batch are given back behind it. */
-static void ask_batch(struct asking *a)
+static void ask_batches(struct asking *a)
 {
     static const struct timespec pause = {0, (long)(LOOK_SECONDS * 1e9)};
+    size_t most = ask_batch_size();
 
-    for (size_t from = 0; from < a->count; from += AT_ONCE) {
-        size_t n = a->count - from < AT_ONCE ? a->count - from : AT_ONCE;
+    for (size_t from = 0; from < a->count; from += most) {
+        size_t n = a->count - from < most ? a->count - from : most;
         double until = clock_monotonic() + ANSWER_SECONDS;
         for (size_t i = 0; i < n; i++)
             ask_begin(a, &a->hosts[from + i]);
@@ -414,7 +428,7 @@ int hosts_launch(char **argv)
     int status = open_plan(attempt_dir, &a, &e);
 
     if (!status) {
-        ask_batch(&a);
+        ask_batches(&a);
         bool enough = judge_all(&a) >= (size_t)json_get_integer(a.plan, "nodes", 0);
         json_object_set_new(a.plan, "asked", json_true());
         ask_report(&a, enough);
