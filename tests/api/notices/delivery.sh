@@ -115,9 +115,9 @@ fails_of() {
 }
 submit_noted "fixture steps=1" "$(jq -n --arg here "$here" '[{to: ($here + "/flaky/2/x")}, {to: ($here + "/ok")}, {to: ($here + "/silent")}]')"
 first=$id
+ok "a job ends" wait_state "$first" succeeded
 submit_noted "fixture steps=1" "$(jq -n --arg here "$here" '[{to: ($here + "/flaky/2/x")}, {to: ($here + "/ok")}]')"
 second=$id
-ok "a job ends" wait_state "$first" succeeded
 ok "and another" wait_state "$second" succeeded
 arrived() { [ "$(got hook | grep -c "^$1")" -ge "$2" ]; }
 ok "a receiver that answers is told at once" eventually arrived /ok 2
