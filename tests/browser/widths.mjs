@@ -80,7 +80,7 @@ try {
     tags: ["baseline", "paper:table-2/row-17", "x".repeat(64), "augmentation", "schedule:cosine"] }) });
   const sweep = await api("/v1/sweeps", { method: "POST", body: JSON.stringify({ name: "rates", base: { ...JOB, steps: 2 }, metric: "loss", parameters: { "/lr/base": [0.1, 0.2] } }) });
   same(last.id, 12204, "jobs have ids of one, three and five digits");
-  const pages = { overview: "/#/", job: `/#/jobs/${first.id}`, queued: `/#/jobs/${last.id}`, submit: "/#/submit", compare: `/#/compare?ids=${first.id},${last.id}`,
+  const pages = { overview: "/#/", groups: "/#/groups", users: "/#/users", job: `/#/jobs/${first.id}`, queued: `/#/jobs/${last.id}`, submit: "/#/submit", compare: `/#/compare?ids=${first.id},${last.id}`,
     sweeps: "/#/sweeps", sweep: `/#/sweeps/${sweep.id}`, "new sweep": "/#/sweeps/new", API: "/docs", routes: "/v1/" };
   for (const [name, place] of Object.entries(pages)) {
     for (const width of WIDTHS) {
