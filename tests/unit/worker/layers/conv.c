@@ -455,19 +455,18 @@ Test(conv, a_team_equals_the_plain_convolution)
         check_team(&others[i], i == 5 ? CONV_PIXEL : CONV_TILE);
 }
 
+/* In all directions, then in all but one. */
 static void check_winograd_team(const struct shape *s, enum conv_winograd m, int threads)
 {
+    static const int without[] = {CONV_DIRECTIONS, CONV_WEIGHTS, CONV_DATA};
     struct data d = make(s);
     struct wanted w = wanted_of(&d, s);
 
-    for (int i = 0; i < CONV_DIRECTIONS; i++)
-        d.c.winograd[i] = m;
-    check_team_of(&d, s, &w, threads);
-    d.c.winograd[CONV_WEIGHTS] = CONV_NO_WINOGRAD;
-    check_team_of(&d, s, &w, threads);
-    d.c.winograd[CONV_WEIGHTS] = m;
-    d.c.winograd[CONV_DATA] = CONV_NO_WINOGRAD;
-    check_team_of(&d, s, &w, threads);
+    for (size_t i = 0; i < sizeof without / sizeof without[0]; i += ONE_OF) {
+        for (int j = 0; j < CONV_DIRECTIONS; j++)
+            d.c.winograd[j] = j == without[i] ? CONV_NO_WINOGRAD : m;
+        check_team_of(&d, s, &w, threads);
+    }
     drop_wanted(&w);
     drop(&d);
 }
