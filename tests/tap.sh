@@ -4,6 +4,13 @@
 tap_count=0
 tap_failed=0
 
+# To start, jq 1.6 takes four times as long as gojq, and the tests ask it thousands of times. gojq sorts the keys of objects and has
+# no -S: who needs jq's own says "command jq".
+if [ -x /usr/bin/gojq ]; then
+    jq() { /usr/bin/gojq "$@"; }
+    export -f jq
+fi
+
 # report STATUS NAME [DETAIL...]: 0 passes; the details are shown of what did not
 report() {
     local status=$1 name=$2
@@ -34,7 +41,11 @@ is() {
 
 # like TEXT ERE NAME: the extended regular expression is found in the text
 like() {
-    grep -qE -- "$2" <<<"$1"
+    if [[ $1 == *$'\n'* ]]; then
+        grep -qE -- "$2" <<<"$1"
+    else
+        [[ $1 =~ $2 ]] # the same, without a process
+    fi
     report $? "$3" "got:      $1" "expected: /$2/"
 }
 

@@ -91,8 +91,9 @@ kill_daemon() {
 call() {
     local path=${!#}
     status=$(curl -sS --path-as-is -o "$work/body" -D "$work/headers" -w '%{http_code}' "${@:1:$#-1}" "$url$path" 2>"$work/curl")
-    body=$(tr -d '\0' <"$work/body" 2>/dev/null)
-    headers=$(tr -d '\r' <"$work/headers" 2>/dev/null)
+    { body=$(<"$work/body"); } 2>/dev/null # which leaves out the bytes that are 0
+    { headers=$(<"$work/headers"); } 2>/dev/null
+    headers=${headers//$'\r'/}
 }
 
 want() {

@@ -138,8 +138,8 @@ exits 2 "list --state of no state" list --state walking
 exits 0 "show" show 1
 says "$out" "time to train" "show tells the time to train"
 run show 1 --json
-curl -s "$url/v1/jobs/1" | jq -S . >"$dir/api.json"
-jq -S . <"$dir/out" | cmp -s - "$dir/api.json"
+curl -s "$url/v1/jobs/1" | command jq -S . >"$dir/api.json"
+command jq -S . <"$dir/out" | cmp -s - "$dir/api.json"
 report $? "show --json is the API's"
 
 exits 0 "plan --set" plan --set batch_per_worker=16 --json "$dir/first.json"
@@ -195,8 +195,8 @@ mv "$state/jobs/4/provenance.json" "$dir/"
 exits 0 "compare without the provenance of a job" compare 1 4 2
 says "$out" "nothing was noted of the run of job 4" "compare says of which run nothing is known"
 run compare --json 1 2
-curl -s "$url/v1/compare?ids=1,2" | jq -S . >"$dir/api.json"
-jq -S . <"$dir/out" | cmp -s - "$dir/api.json"
+curl -s "$url/v1/compare?ids=1,2" | command jq -S . >"$dir/api.json"
+command jq -S . <"$dir/out" | cmp -s - "$dir/api.json"
 report $? "compare --json is the API's"
 exits 3 "compare with no such job" compare 1 99
 exits 0 "checkpoints of a job without" checkpoints 1

@@ -94,7 +94,7 @@ is "$(grep -cE '<script|(src|href)="(https?:|//)' "$work/body")" 0 "without scri
 is "$(grep -c 'class="method"' "$work/body")" "$(jq '.routes | length' "$work/routes.json")" "one section each"
 
 curl -sS "$url/openapi.json" >"$work/openapi.json"
-ok "the daemon serves the same document" cmp <(jq -S . "$top_srcdir/schema/openapi.json") <(jq -S . "$work/openapi.json")
+ok "the daemon serves the same document" cmp <(command jq -S . "$top_srcdir/schema/openapi.json") <(command jq -S . "$work/openapi.json")
 /usr/bin/python3 -W ignore "$top_srcdir/tests/api/http/contract.py" "$socket" "${url##*:}" "$work/openapi.json" "$work/archive" >"$work/checks"
 ended=$?
 while IFS= read -r line; do

@@ -44,7 +44,7 @@ is "$(jq -c '[.spec.name, .spec.tags]' <<<"$body")" '["lars run",["baseline","x:
 is "$(jq -c '[.name, .tags]' "$state/jobs/1/job.json")" '["steps=4 eval=1",["paper","baseline"]]' "that of the run does not"
 call "/v1/jobs/1/events?types=labels"
 is "$(jq -c '[.events[] | del(.id, .t)]' <<<"$body")" \
-    '[{"job":1,"attempt":1,"type":"labels","name":"lars run","tags":["baseline","x:1/y"],"starred":true}]' "an event tells what changed"
+    '[{"attempt":1,"job":1,"name":"lars run","starred":true,"tags":["baseline","x:1/y"],"type":"labels"}]' "an event tells what changed"
 patch 1 '{"note": null}'
 is "$(jq -c .note <<<"$body")" null "null removes"
 patch 2 '{"starred": true, "note": "Diverges at step 100"}'

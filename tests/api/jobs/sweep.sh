@@ -200,8 +200,8 @@ kill_daemon # whatever it is at
 start_daemon --config "$work/traind.conf"
 ok "it ends" ends "$id"
 call "/v1/sweeps/$id"
-json '[.trials[] | select(.rung == 0) | [.number, .point["/lr/base"], .state]] | sort | tojson' \
-    '[[0,0.01,"succeeded"],[1,0.01,"succeeded"],[2,1e-09,"stopped"],[3,1e-09,"stopped"]]' "the losers of its rung are stopped before its end"
+json '[.trials[] | select(.rung == 0) | [.number, .point["/lr/base"] == 0.01, .state]] | sort | tojson' \
+    '[[0,true,"succeeded"],[1,true,"succeeded"],[2,false,"stopped"],[3,false,"stopped"]]' "the losers of its rung are stopped before its end"
 like "$(jq -r '.trials[-1].reason' <<<"$body")" 'the last that will go on of [23] others' "with the reason"
 json '[.trials[] | select(.rung == 1) | .point["/lr/base"]] | tojson' '[0.01,0.01]' "the others go on"
 sweep '{parameters: {"/seed": [1]}, metric: "ttt_seconds", early_stop: {rule: "medan", from: 2, leest: 1}}'

@@ -24,7 +24,7 @@ is "$(jq -r 'select(.type == "run_start") | .kernels' "$events")" "$("$top_build
     "run_start says which kernels ran"
 is "$(jq -s -c 'map(.seq) == [range(1; length + 1)]' "$events")" true "and are numbered without a hole"
 is "$(jq -c 'select(.type == "step") | .step' "$events" | tr '\n' ' ')" "1 2 3 4 " "a step event for each step"
-is "$(jq -r 'select(.type == "step" and .step == 1) | keys_unsorted | join(" ")' "$events")" \
+is "$(command jq -r 'select(.type == "step" and .step == 1) | keys_unsorted | join(" ")' "$events")" \
     "seq t type step epoch loss lr images_per_sec step_ms data_ms forward_ms backward_ms comm_ms optim_ms grad_norm top1 slowest_rank rank_busy_ms" \
     "with the contract's fields"
 is "$(jq 'select(.type == "eval") | .images' "$events")" 50 "evaluation counts every image once"
