@@ -3,7 +3,8 @@
  * threads of real nodes a line each: the largest share over the mean, by products and by bytes
  * moved; barriers; and the share of their speed that so many threads keep: with each team weighted
  * by its time, measured with one thread; by counts alone; and by the planner's formula, which is
- * fitted to the counts. --bf16: with that precision. --layers: a line for each team too. --json.
+ * fitted to the counts. --bf16: with that precision. --layers: a line for each team too, those that
+ * lose most of the step's time first. --json.
  */
 #include <getopt.h>
 #include <stdio.h>
@@ -32,13 +33,40 @@ enum { MEASURED_IMAGES = 4 };
 static const char *const archs[] = {"resnet18",  "resnet34",        "resnet50",         "resnet101",
                                     "resnet152", "resnext50_32x4d", "resnext101_32x4d", "cnn"};
 
-static void print_layers(const struct shares_step *s, int threads)
+/* The teams of a step by what they lose, the largest first. */
+struct loss {
+    int team;
+    double lost, twice; /* of the step's time by one thread; part of it: work that is done twice */
+};
+
+static int by_loss(const void *a, const void *b)
 {
-    for (int i = 0; i < s->count; i++) {
-        const struct shares_team *t = &s->team[i];
-        printf("    team %3d: %8.3f GFLOP %5.3f  %8.1f MB %5.3f  even %5.3f  %d barriers\n", i,
-               t->flops * 1e-9, t->flops > 0 ? t->most_flops * threads / t->flops : 1,
-               t->bytes * 1e-6, t->bytes > 0 ? t->most_bytes * threads / t->bytes : 1,
+    const struct loss *x = a, *y = b;
+    return (x->lost < y->lost) - (x->lost > y->lost);
+}
+
+static void print_layers(const struct shares_step *one, const struct shares_step *all, int threads,
+                         const double *seconds)
+{
+    static struct loss loss[SHARES_TEAMS];
+    double step = 0;
+
+    for (int i = 0; i < all->count; i++)
+        step += seconds[i];
+    for (int i = 0; i < all->count; i++) {
+        double weight = seconds[i] / step / one->team[i].work;
+        loss[i].team = i;
+        loss[i].lost = (all->team[i].longest * threads - one->team[i].work) * weight;
+        loss[i].twice = (all->team[i].work - one->team[i].work) * weight;
+    }
+    qsort(loss, (size_t)all->count, sizeof loss[0], by_loss);
+    for (int i = 0; i < all->count; i++) {
+        const struct shares_team *t = &all->team[loss[i].team];
+        printf("    team %3d: lost %6.3f %%, %6.3f twice  %8.3f GFLOP %5.3f  %8.1f MB %5.3f  "
+               "even %5.3f  %d barriers\n",
+               loss[i].team, 100 * loss[i].lost, 100 * loss[i].twice, t->flops * 1e-9,
+               t->flops > 0 ? t->most_flops * threads / t->flops : 1, t->bytes * 1e-6,
+               t->bytes > 0 ? t->most_bytes * threads / t->bytes : 1,
                t->work / (t->longest * threads), t->barriers);
     }
 }
@@ -82,7 +110,7 @@ static void run(const struct shares_case *c, bool layers, bool json)
         shares_run(c, nodes[i].batch, nodes[i].threads, true, 1, &all);
         print_node(c, &nodes[i], &one, &all, measured.seconds, json);
         if (layers)
-            print_layers(&all, nodes[i].threads);
+            print_layers(&one, &all, nodes[i].threads, measured.seconds);
     }
 }
 
