@@ -44,6 +44,21 @@ static void set_width(struct bf16_grid *g)
     }
 }
 
+/* The last taps of x and dz; the last chunk of the first layer's rows of the kernel. */
+static void set_slack(struct bf16_grid *g)
+{
+    size_t taps = grid_max(bf16_grid_reach(g, 0), g->lead + bf16_grid_lead(g, 0));
+
+    g->slack = taps * (g->width + 1);
+    if (bf16_grid_is_first(g))
+        g->slack += BF16_CHUNK;
+}
+
+size_t bf16_grid_laid(const struct bf16_grid *g, size_t positions)
+{
+    return bf16_round_up(bf16_round_up(positions, BF16_ROWS) + g->slack, 32);
+}
+
 bool bf16_grid_is_large(const struct bf16_grid *g)
 {
     return g->kernel * g->kernel * g->gi * g->co > LARGE_WEIGHTS;
@@ -70,7 +85,7 @@ struct bf16_grid bf16_grid_make(const struct arch_conv *c)
     g.chunks_in = grid_max(g.gi, BF16_CHUNK) / BF16_CHUNK;
     g.chunks_out = grid_max(g.go, BF16_CHUNK) / BF16_CHUNK;
     set_width(&g);
-    g.slack = (g.kernel + g.pad + g.lead) * (g.width + 1) + 2 * BF16_ROWS;
+    set_slack(&g);
     g.x_in_place = g.kernel == 1 && g.stride == 1 && !g.pad;
     g.dz_in_place = g.kernel == 1 && g.width == g.out;
     size_t channels = grid_max(g.ci, g.co) * sizeof(bf16);
@@ -115,15 +130,14 @@ size_t bf16_first_layer_rows(const struct bf16_grid *g)
 struct bf16_scratch bf16_scratch_of(const struct bf16_grid *g, enum bf16_use use, void *memory)
 {
     struct bf16_scratch s = {0};
-    size_t n = bf16_grid_positions(g), phases = g->phases * g->phases,
-           all = bf16_round_up(n + g->slack, 32);
+    size_t n = bf16_grid_positions(g), phases = g->phases * g->phases, all = bf16_grid_laid(g, n);
     size_t taps = g->kernel * g->kernel, chunks = grid_max(g->chunks_in, g->chunks_out);
     bool first = bf16_grid_is_first(g);
 
     /* rows that do not fall on each other in the first-level cache */
     s.ld = all + (all / 32 % 2 ? 0 : 32);
     s.chunk = carve(memory, &s.bytes, (taps * chunks + g->kernel * 32) * sizeof *s.chunk);
-    s.pixel = carve(memory, &s.bytes, all * sizeof *s.pixel);
+    s.pixel = carve(memory, &s.bytes, (n + BF16_ROWS) * sizeof *s.pixel);
     if (!g->x_in_place)
         s.x = carve(memory, &s.bytes, phases * all * (first ? g->stride : 1) * g->ci * sizeof *s.x);
     if (use == BF16_FORWARD)
@@ -190,7 +204,7 @@ struct bf16_shared bf16_shared_of(const struct bf16_grid *g, size_t images, int 
         n = (lines + (lines / g->out + 1) * (g->width - g->out)) * g->width;
     s.pieces = (n + most - 1) / most;
     n = grid_min(n, most);
-    s.ld = bf16_round_up(n + (g->x_in_place ? 0 : g->slack), 32);
+    s.ld = bf16_grid_laid(g, n);
     s.ld += s.ld / 32 % 2 ? 0 : 32;
     s.columns_bytes = bf16_round_up(g->phases * g->phases * g->ci * s.ld * sizeof(bf16), 64);
     s.piece_bytes = s.columns_bytes + bf16_round_up(n, 32) * g->co * sizeof(bf16);

@@ -27,7 +27,7 @@ struct bf16_grid {
     size_t phases;     /* of each direction: the remainders by the stride that have taps */
     size_t width;      /* positions of a row, rows of an image */
     size_t lead;       /* zero rows and columns before dz */
-    size_t slack;      /* zero positions behind the last image */
+    size_t slack;      /* positions behind a piece that its products read */
     size_t rows;       /* of a piece, at most */
     size_t in_place;   /* rows of x that a piece in place has, at most */
     bool x_in_place, dz_in_place;
@@ -48,6 +48,8 @@ size_t bf16_grid_end(const struct bf16_grid *g, size_t f);
 size_t bf16_grid_reach(const struct bf16_grid *g, size_t f);
 /* Positions of a group; of a 1x1 in place, rows. */
 size_t bf16_grid_positions(const struct bf16_grid *g);
+/* So many positions with those that their products read. */
+size_t bf16_grid_laid(const struct bf16_grid *g, size_t positions);
 
 /* ---- scratch memory */
 
@@ -66,7 +68,7 @@ struct bf16_scratch {
     bf16 *tail;      /* (32, the more channels) */
     bf16 *left;      /* of the first layer: (its rows, BF16_LEFT_LD) */
     float *dw;       /* of the first layer: its rows up to a multiple of 32 */
-    int32_t *pixel;  /* (positions): of a tensor */
+    int32_t *pixel;  /* (positions + a tile's rows): of a tensor */
     size_t *chunk;   /* (chunks of a panel) */
     size_t *block;   /* (chunks of a block of positions) */
     size_t ld;       /* of x_columns */

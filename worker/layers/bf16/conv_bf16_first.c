@@ -10,7 +10,7 @@ static size_t lay_first(const struct bf16_grid *g, const void *x, bool bf16_x, s
                         bf16 *to)
 {
     size_t line = g->width * g->stride * g->ci, lead = g->pad * g->ci, pixels = g->in * g->ci;
-    size_t size = bf16_round_up(p.rows * g->width + g->slack, 32) * g->stride * g->ci;
+    size_t size = bf16_grid_laid(g, p.rows * g->width) * g->stride * g->ci;
     size_t last = p.row + p.rows + bf16_rows_behind(g, p, bf16_grid_reach(g, 0));
 
     if (dry_run_moves_bf16(2 * g->phases * size))
@@ -110,7 +110,7 @@ static void sum_first(const struct bf16_grid *g, const struct bf16_scratch *s,
 {
     size_t phase = lay_first(g, b->x, b->bf16_x, p, s->x), n = bf16_round_up(p.rows * g->width, 32);
 
-    turn_first(g, s, phase, bf16_round_up(n + g->slack, 32) - 32);
+    turn_first(g, s, phase, bf16_grid_laid(g, n) - BF16_CHUNK);
     for (size_t i = 0; i < extent_min(n, BF16_BLOCK_POSITIONS) / 32 && !dry_run; i++)
         s->block[i] = 32 * i;
     for (size_t k0 = 0; k0 < n; k0 += BF16_BLOCK_POSITIONS) {

@@ -122,7 +122,7 @@ size_t bf16_rows_behind(const struct bf16_grid *g, struct bf16_piece p, size_t w
 
 static size_t laid_positions(const struct bf16_grid *g, struct bf16_piece p)
 {
-    return bf16_round_up(p.rows * g->width + g->slack, 32);
+    return bf16_grid_laid(g, p.rows * g->width);
 }
 
 size_t bf16_lay_x(const struct bf16_grid *g, const bf16 *x, struct bf16_piece p, bf16 *to)
