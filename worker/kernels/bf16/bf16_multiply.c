@@ -133,6 +133,8 @@ static void multiply_dot(const struct bf16_product *p, size_t rows, float *c, si
         dot_rows(p, i, 11, c, ldc, add);
     for (; i + 10 <= rows; i += 10)
         dot_rows(p, i, 10, c, ldc, add);
+    for (; i + 5 <= rows; i += 5)
+        dot_rows(p, i, 5, c, ldc, add);
     for (; i < rows; i++)
         dot_rows(p, i, 1, c, ldc, add);
 }

@@ -20,20 +20,23 @@ BF16_INLINE void store_rows(const struct bf16_rows *r, const float *block, size_
     }
 }
 
+/* What is filled in part takes as long as a full one. */
+enum { HALF_TILE = BF16_ROWS / 2 };
+
 /* A panel stays in the first-level cache while the positions pass. */
 void bf16_multiply_rows(const struct bf16_rows *r)
 {
     float block[BF16_ROWS * BF16_COLUMNS] __attribute__((aligned(64)));
     struct bf16_product p = r->p;
 
-    /* A tile that is filled in part takes as long as a full one. */
-    if (dry_run_products(bf16_round_up(r->positions, BF16_ROWS), r->columns, p.chunks * BF16_CHUNK))
+    if (dry_run_products(bf16_round_up(r->positions, HALF_TILE), r->columns, p.chunks * BF16_CHUNK))
         return;
     for (size_t j = 0; j < r->columns / BF16_COLUMNS; j++) {
         const bf16 *a = r->p.a + r->base(r->g, j);
         p.panel = r->p.panel + j * r->panel;
         for (size_t q = 0; q < r->positions; q += BF16_ROWS) {
-            size_t rows = r->exact ? extent_min(r->positions - q, BF16_ROWS) : BF16_ROWS;
+            size_t left = r->exact ? r->positions - q : bf16_round_up(r->positions - q, HALF_TILE);
+            size_t rows = extent_min(left, BF16_ROWS);
             p.a = a + q * p.row;
             bf16_multiply(&p, rows, block, BF16_COLUMNS, false);
             if (bf16_converts())
