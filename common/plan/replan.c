@@ -30,7 +30,7 @@ static int keep_batch(struct job_spec *spec, int64_t world, struct error *e)
     int64_t most = share < spec->batch_per_worker ? share : spec->batch_per_worker;
     int64_t batch = share > 0 ? job_batch_even(share, most) : 0;
 
-    if (all % world != 0 || 2 * batch < most)
+    if (all % world != 0 || batch < 1 || 2 * batch < most)
         return error_set(
             e, ERR_INVALID,
             "restart.on_fewer_nodes is keep_batch, but a global batch of %lld images "
