@@ -17,6 +17,7 @@
 #   SLURM_CLUSTER_PROLOG, _EPILOG, _TASK_PROLOG, _PROLOG_SLURMCTLD: paths of programs
 #   SLURM_CLUSTER_CONF=FILE       lines for slurm.conf; they replace those with the same key
 #   SLURM_CLUSTER_MSR=DIR         stands in the place of /dev/cpu on each node: N/msr for the plugin that reads RAPL
+#   SLURM_CLUSTER_SCRATCH=DIR     each node has the folder DIR/NODE, which must be there, in the place of DIR: a disk of its own
 #   SLURM_CLUSTER_RESTD=USER      also slurmrestd, as that user (it refuses root; who must be able to reach DIR: mind the folders
 #                                 above it), at the unix socket DIR/restd/socket
 set -u
@@ -105,6 +106,7 @@ start_node() { # n1
     launch "$1" unshare --uts --mount --pid --fork --kill-child --mount-proc --propagation slave /bin/sh -c '
         echo "$1" >/proc/sys/kernel/hostname && mount --bind "$2" /etc/hosts && mount -t tmpfs tmpfs /dev/shm || exit 1
         [ -z "${SLURM_CLUSTER_MSR:-}" ] || mount --bind "$SLURM_CLUSTER_MSR" /dev/cpu || exit 1
+        [ -z "${SLURM_CLUSTER_SCRATCH:-}" ] || mount --bind "$SLURM_CLUSTER_SCRATCH/$1" "$SLURM_CLUSTER_SCRATCH" || exit 1
         slurmd -D -N "$1" -f "$SLURM_CONF" &
         slurmd=$!
         while kill -0 $slurmd 2>/dev/null; do wait $slurmd; done' sh "$1" "$dir/etc/hosts"

@@ -4,6 +4,8 @@
 # neither opens the data nor starts a training (plan, predict, the batch script) keeps the pages' own numbers.
 # shellcheck source=tests/system/slurm/slurm.sh.inc
 . "${top_srcdir:?is set by make check}/tests/system/slurm/slurm.sh.inc"
+# shellcheck source=tests/system/slurm/pages.sh.inc
+. "$top_srcdir/tests/system/slurm/pages.sh.inc"
 /usr/bin/python3 -c 'import PIL' 2>/dev/null || skip_all "needs python3-pil"
 
 # ------------------------------------------------------------------ programs, data, Slurm
@@ -23,47 +25,6 @@ unset TRAINCTL_TOKEN
 cd "$work/here" || exit 1
 
 # ------------------------------------------------------------------ the pages' commands
-
-squeezed() { tr -s ' ' <<<"$1" | sed 's/^ *//; s/ *$//'; }
-run() { # LINE COMMAND [WHAT IT PRINTS]
-    local printed status=0
-    printed=$(eval "$2" 2>"$work/err" </dev/null) || status=$?
-    [ "$status" = 0 ]
-    report $? "$page:$1: $2" "exit status $status" "$(cat "$work/err")"
-    [ $# -lt 3 ] || is "$(squeezed "$printed" | grep -Fx "$(squeezed "$3")")" "$(squeezed "$3")" "$page:$1: it prints what the page shows"
-}
-# Each command of a page: what is indented by four and begins with "$ ", the output behind it, or with a program's name. It goes on as
-# long as a quote is open. What begins with "{" is the file that the page names.
-walk() { # FILE
-    local number=0 text command='' shown='' first=0 mode='' rows=0
-    finish() {
-        case $mode in
-        shown) run $first "$command" "${shown%$'\n'}" ;;
-        plain) run $first "$command" ;;
-        esac
-        [ -z "$mode" ] || rows=$((rows + 1))
-        mode='' command='' shown=''
-    }
-    while IFS= read -r text; do
-        number=$((number + 1))
-        quotes=${command//[!\']/}
-        if [ "$mode" = plain ] && ((${#quotes} % 2)); then
-            command+=$'\n'$text
-        elif [[ $text != '    '* ]]; then
-            finish
-        elif [[ $text = '    $ '* ]]; then
-            finish
-            mode=shown first=$number command=${text#'    $ '}
-        elif [ "$mode" = shown ]; then
-            shown+=${text#'    '}$'\n'
-        elif [[ $text =~ ^'    '(trainctl|train-prep|curl|sinfo|scontrol)' ' ]]; then
-            finish
-            mode=plain first=$number command=${text#'    '} command=${command%% \#*}
-        fi
-    done <"$1"
-    finish
-    walked=$rows
-}
 
 page=imagenet.md
 sed -n '/^    \$ cat job.json/,/^    \$ trainctl/p' "$top_srcdir/doc/imagenet.md" | sed '1d;$d;s/^    //' >job.json
