@@ -105,14 +105,17 @@ static void shared_folder(const char *attempt_dir, char path[64])
     snprintf(path, 64, "/dev/shm/traind-%u-%.16s", geteuid(), hex);
 }
 
-/* Anybody may make files there: false where it is not ours. */
-static bool make_shared_folder(const char *path)
+/* Anybody may make files beside it: false where it is not ours. */
+static bool is_own_folder(const char *path)
 {
     struct stat st;
 
-    if (mkdir(path, 0700) && errno != EEXIST)
-        return false;
     return lstat(path, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid();
+}
+
+static bool make_shared_folder(const char *path)
+{
+    return (mkdir(path, 0700) == 0 || errno == EEXIST) && is_own_folder(path);
 }
 
 static int local_write_file(const char *folder, const char *name, char *text, struct error *e)
@@ -212,14 +215,35 @@ static void local_stop(struct launch_process *p, const char *attempt_dir, enum l
     }
 }
 
+/* What a killed mpirun leaves of its session, whose folder has its number; as Open MPI 4 names it.
+ * (Without hosts it is in the shared folder.) */
+static void remove_session(const struct launch_process *p)
+{
+    const char *tmp = getenv("TMPDIR");
+    char host[128] = "", all[PATH_MAX], path[PATH_MAX + 16];
+
+    if (p->pid <= 0 || process_start(p->pid) > 0) /* that number may have another life by now */
+        return;
+    gethostname(host, sizeof host - 1);
+    host[strcspn(host, ".")] = '\0';
+    if ((size_t)snprintf(all, sizeof all, "%s/ompi.%s.%u", tmp && *tmp ? tmp : "/tmp", host,
+                         geteuid()) >= sizeof all ||
+        !is_own_folder(all))
+        return;
+    snprintf(path, sizeof path, "%s/pid.%d", all, (int)p->pid);
+    file_remove_tree(path, NULL);
+}
+
 static int local_survivors(struct launch_process *p, const char *attempt_dir)
 {
     int members = (int)look_for_members(p, attempt_dir);
     char shared[64];
 
     shared_folder(attempt_dir, shared);
-    if (members == 0)
+    if (members == 0) {
         file_remove_tree(shared, NULL);
+        remove_session(p);
+    }
     return members;
 }
 

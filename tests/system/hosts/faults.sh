@@ -26,7 +26,8 @@ fails_within() {
     ok "... nothing is left on either host" eventually nothing_left
 }
 nothing_left() {
-    [ -z "$(on_host "$h1" 'train-worker .*--job')$(on_host "$h2" 'train-worker .*--job')$(on_host "$h2" orted)" ]
+    [ -z "$(on_host "$h1" 'train-worker .*--job')$(on_host "$h2" 'train-worker .*--job')$(on_host "$h2" orted)" ] &&
+        [ -z "$(find "${TMPDIR:-/tmp}/ompi.$h1".* -name 'pid.*' 2>/dev/null)" ] # of an mpirun that was killed
 }
 kill_on() { # SIGNAL PID
     like "$2" '^[0-9]+$' "its process is found"
