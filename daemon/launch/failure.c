@@ -11,9 +11,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/system/file.h"
-#include "common/run/event.h"
 #include "common/json.h"
+#include "common/run/attempt.h"
+#include "common/run/event.h"
+#include "common/system/file.h"
 #include "daemon/launch/attempt_tail.h"
 #include "daemon/launch/stalled.h"
 #include "launch/hosts.h"
@@ -215,10 +216,15 @@ void failure_signal_words(int64_t signal_number, char *text, size_t bytes)
         snprintf(text, bytes, "signal %d", (int)signal_number);
 }
 
-static const char *signal_hint(int64_t signal_number)
+/* What the rank itself could not say. MPI's start crashes where a library finds no memory. */
+static const char *failure_hint(const struct failure_rank *r, const char *log)
 {
-    if (signal_number == 9)
+    if (r->signal == 9)
         return "; if nobody did that, the kernel was out of memory: see dmesg";
+    if (r->signal < 0 && r->exit_code == ATTEMPT_EXIT_NO_SPACE)
+        return ": No space left on device";
+    if (r->signal > 0 && strstr(log, "failed to map segment from shared object"))
+        return ": Cannot allocate memory for a shared library";
     return "";
 }
 
@@ -296,7 +302,7 @@ static void judge_by_log(struct verdict *v, const struct launch_exit *how, const
     if (v->phase[0])
         snprintf(v->reason + used, sizeof v->reason - used, " in phase %s", v->phase);
     used = strlen(v->reason);
-    snprintf(v->reason + used, sizeof v->reason - used, "%s", signal_hint(v->who.signal));
+    snprintf(v->reason + used, sizeof v->reason - used, "%s", failure_hint(&v->who, log));
     if (v->step > 0) {
         used = strlen(v->reason);
         snprintf(v->reason + used, sizeof v->reason - used, "; the last step was %lld",

@@ -100,8 +100,9 @@ static const char usage[] =
 
 static const char exit_statuses[] =
     "\n"
-    "Exit status: 0 done, 1 failed, 2 wrong usage or job document, 130 stopped by a signal; of the "
-    "self-check\n1: this machine is not fit, 6: the data are not, 7: its scratch is not.\n";
+    "Exit status: 0 done, 1 failed, 2 wrong usage or job document, 8 failed by a full disk,\n"
+    "130 stopped by a signal; of the self-check 1: this machine is not fit, 6: the data are not,\n"
+    "7: its scratch is not.\n";
 
 static int print_usage(void)
 {

@@ -82,6 +82,10 @@ if unshare --mount true 2>/dev/null; then
         '^checkpoint of step 3: cannot write .*[Nn]o space left' "with a warning that says why there is no checkpoint"
     is "$(tr '\n' ' ' <"$work/seen/then")" "step-00000001 step-00000002 " "the older ones stay"
     is "$(tr '\n' ' ' <"$work/seen/now")" "step-00000015 step-00000016 " "with room again they are written again, and nothing unfinished is left"
+    # shellcheck disable=SC2016
+    unshare --mount bash -c 'mount -t tmpfs -o size=64k traind-test "$1" && mkdir "$1/run" && head -c 1M /dev/zero >"$1/ballast"
+        mpirun --oversubscribe --bind-to none -np 1 "$top_builddir/train-worker" --job "$2" --run-dir "$1/run"' sh "$work/disk" "$work/full.json" >"$work/log" 2>&1
+    is "$?" 8 "a run that finds it full at its start ends with a status of its own"
 else
     skip "training goes on over a full disk" "needs the right to mount"
 fi

@@ -207,6 +207,23 @@ Test(failure, names_rank_host_signal_and_last_lines)
                                "last lines of the log: error: bad thing");
 }
 
+Test(failure, a_full_disk_is_known_from_the_exit_code)
+{
+    struct verdict v = judge_failure(NULL, ABORTED, 8, -1, FAILURE_NOT_STOPPED);
+    cr_assert_not_null(strstr(v.reason, "exit code 8: No space left on device"), "%s", v.reason);
+}
+
+Test(failure, no_memory_for_a_library_of_mpi_is_named)
+{
+    struct verdict v = judge_failure(
+        NULL,
+        "[vm:19604] mca_base_component_repository_open: unable to open mca_pml_ob1: "
+        "/usr/lib/mca_pml_ob1.so: failed to map segment from shared object (ignored)\n",
+        139, -1, FAILURE_NOT_STOPPED);
+    cr_assert_str_eq(v.reason, "a worker was ended by signal 11 (SIGSEGV, Segmentation fault): "
+                               "Cannot allocate memory for a shared library");
+}
+
 Test(failure, names_the_last_step)
 {
     struct verdict v =
