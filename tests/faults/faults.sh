@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Faults drawn from a seed against running daemons with real training jobs (faults.py): a dozen here, in shared memory and a temporary folder of its own.
 #   FAULTS=1000 SEED=7 make faults       FAULT=17 SEED=7 make faults (that one again)      FAULTS_SECONDS: stop then      FAULTS_KEEP: a folder for what findings left
+#   FAULTS_ON=hosts, FAULTS_ON=slurm     on two hosts in network namespaces, or on a Slurm cluster of three nodes (cluster.py)
 if [ -z "${TRAIND_TEST_NAMESPACE-}" ]; then
     if unshare -m sh -c 'mount -t tmpfs none /mnt' 2>/dev/null; then
         TRAIND_TEST_NAMESPACE=1 exec unshare -m "$BASH" "$0"

@@ -6,7 +6,7 @@
 #   net.sh down DIR          ends all that runs there, by process id, and removes it all; may be repeated
 #   net.sh run DIR HOST COMMAND...     runs it on a host, in place of this process
 #   net.sh link DIR HOST up|down       its cable
-#   net.sh rate DIR HOST RATE|off      limits its link both ways, as in 100mbit
+#   net.sh rate DIR HOST RATE|off [QUEUE]   limits its link both ways, as in 100mbit; what a short queue (6kb) cannot hold is dropped
 #   net.sh pids DIR HOST     who runs there
 #
 # DIR/ssh is the launch agent: ssh from one host to another with keys of their own.
@@ -80,12 +80,13 @@ down) [ ! -e "$dir/name" ] || { name=$(cat "$dir/name") && down; } ;;
 run) enter "$@" ;;
 link) ip -n "$1" link set eth0 "$2" ;;
 rate)
-    name=$(cat "$dir/name") h=$1 rate=$2
+    name=$(cat "$dir/name") h=$1 rate=$2 queue="burst 64kb latency 50ms"
+    [ -z "${3-}" ] || queue="burst 6kb limit $3"
     for end in "$h eth0" "${name}sw p${h#"$name"}"; do
         # shellcheck disable=SC2086
         set -- $end
         tc -n "$1" qdisc del dev "$2" root 2>/dev/null
-        [ "$rate" = off ] || tc -n "$1" qdisc add dev "$2" root tbf rate "$rate" burst 64kb latency 50ms || die "no limit on $1"
+        [ "$rate" = off ] || tc -n "$1" qdisc add dev "$2" root tbf rate "$rate" $queue || die "no limit on $1"
     done
     ;;
 pids) ip netns pids "$1" ;;
