@@ -59,36 +59,39 @@ class Hosts(faults.Lane):
         until(lambda: not self.pids('orted'), 60)
 
 
-def lost(lane):
-    """The other host is not to be reached: the job goes on without it, or with it if it is back."""
-    return Outcome(cause=rf'{lane.there}|rank 1 on|network')
+def lost(lane, number):
+    """The other host is not to be reached: the job goes on without it, or with it if it is back. Without a checkpoint it starts again with as
+    many hosts as at first, or fails."""
+    folder = f'{lane.run(number)}/checkpoints'
+    states = ('succeeded',) if os.path.isdir(folder) and os.listdir(folder) else ('succeeded', 'failed')
+    return Outcome(cause=rf'{lane.there}|rank 1 on|network', states=states, failed_cause=lane.there)
 
 
-def cut_since(lane, begin):
-    """The link is whole again; on a busy machine it may have been cut for longer than Open MPI waits for a sign of life (9 s)."""
+def cut_since(lane, number, begin):
+    """The link is whole again; on a busy machine it may have been cut for longer than Open MPI waits for a sign of life (4 to 9 s)."""
     lane.link('up')
-    return Outcome(attempts=1) if time.monotonic() - begin < 6 else lost(lane)
+    return Outcome(attempts=1) if time.monotonic() - begin < 3.5 else lost(lane, number)
 
 
 def cut_briefly(lane, number, draw):
     begin = time.monotonic()
     lane.link('down')
     time.sleep(draw.choice([0.1, 1, 3]))
-    return cut_since(lane, begin)
+    return cut_since(lane, number, begin)
 
 
 def cut_for_long(lane, number, draw):
     lane.link('down')
     time.sleep(draw.choice([8, 15, 30]))
     lane.link('up')
-    return lost(lane)
+    return lost(lane, number)
 
 
 def cut_for_ever(lane, number, draw):
     lane.link('down')
     until(lambda: lane.ended(number), every=0.1)
     lane.link('up')
-    return lost(lane)
+    return lost(lane, number)
 
 
 def cut_and_killed(lane, number, draw):
@@ -97,7 +100,7 @@ def cut_and_killed(lane, number, draw):
     lane.kill()
     time.sleep(draw.choice([0, 1, 3]))
     lane.start()
-    return cut_since(lane, begin)
+    return cut_since(lane, number, begin)
 
 
 def limited(lane, number, draw, *words):
@@ -120,12 +123,12 @@ def lossy(lane, number, draw):
 
 def kill_orted(lane, number, draw):
     send_all(lane.pids('orted'), signal.SIGKILL)
-    return lost(lane)
+    return lost(lane, number)
 
 
 def kill_all_there(lane, number, draw):
     send_all([pid for pid in lane.pids() if pid not in lane.pids('sshd_config')], signal.SIGKILL)
-    return lost(lane)
+    return lost(lane, number)
 
 
 def stop_there_briefly(lane, number, draw):
@@ -140,7 +143,7 @@ def stop_there_for_ever(lane, number, draw):
     send_all(lane.pids(), signal.SIGSTOP)
     until(lambda: lane.ended(number), every=0.1)
     send_all(lane.pids(), signal.SIGCONT)
-    return Outcome(cause=rf'{lane.there}|rank 1 on|stopped')
+    return lost(lane, number)
 
 
 ON_HOSTS = {
