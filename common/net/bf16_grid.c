@@ -59,6 +59,11 @@ size_t bf16_grid_laid(const struct bf16_grid *g, size_t positions)
     return bf16_round_up(bf16_round_up(positions, BF16_ROWS) + g->slack, 32);
 }
 
+bool bf16_grid_ends_with_lines(const struct bf16_grid *g)
+{
+    return g->stride == 1;
+}
+
 bool bf16_grid_is_large(const struct bf16_grid *g)
 {
     return g->kernel * g->kernel * g->gi * g->co > LARGE_WEIGHTS;
@@ -94,13 +99,21 @@ struct bf16_grid bf16_grid_make(const struct arch_conv *c)
     return g;
 }
 
+/* The most rows of positions that one of so many threads has. */
+static size_t share_rows(const struct bf16_grid *g, size_t images, int threads)
+{
+    size_t parts = threads > 0 ? (size_t)threads : 1;
+    size_t rows = (images * g->width + parts - 1) / parts;
+
+    return bf16_grid_ends_with_lines(g) ? rows : rows + g->width - g->out;
+}
+
 void bf16_grid_share(struct bf16_grid *g, size_t images, int threads)
 {
-    size_t parts = threads > 0 ? (size_t)threads : 1, lines = (images * g->out + parts - 1) / parts;
+    size_t rows = share_rows(g, images, threads);
 
-    /* with the rows behind each image that the lines end */
-    g->rows = grid_min(g->rows, lines + (lines / g->out + 1) * (g->width - g->out));
-    g->in_place = grid_min(g->in_place, grid_max(bf16_round_up(lines * g->out, 32), 64));
+    g->rows = grid_min(g->rows, rows);
+    g->in_place = grid_min(g->in_place, grid_max(bf16_round_up(rows * g->out, 32), 64));
 }
 
 bool bf16_grid_is_first(const struct bf16_grid *g)
@@ -194,14 +207,9 @@ size_t bf16_shared_images(const struct bf16_grid *g, int threads)
 
 struct bf16_shared bf16_shared_of(const struct bf16_grid *g, size_t images, int threads)
 {
-    size_t parts = (size_t)threads, lines = (images * g->out + parts - 1) / parts;
-    size_t most = bf16_grid_positions(g), n;
+    size_t n = share_rows(g, images, threads) * g->width, most = bf16_grid_positions(g);
     struct bf16_shared s = {0};
 
-    if (g->x_in_place)
-        n = lines * g->out;
-    else /* with the rows behind each image that the lines end */
-        n = (lines + (lines / g->out + 1) * (g->width - g->out)) * g->width;
     s.pieces = (n + most - 1) / most;
     n = grid_min(n, most);
     s.ld = bf16_grid_laid(g, n);

@@ -40,6 +40,8 @@ void bf16_grid_share(struct bf16_grid *g, size_t images, int threads);
 /* The first layer: fewer channels than a chunk. */
 bool bf16_grid_is_first(const struct bf16_grid *g);
 bool bf16_grid_is_large(const struct bf16_grid *g); /* its weights */
+/* Are the rows behind an image's last line zeros that give nothing? With a stride some are dx's. */
+bool bf16_grid_ends_with_lines(const struct bf16_grid *g);
 
 /* Positions of phase f before the first pixel, and before the end of the last one. */
 size_t bf16_grid_lead(const struct bf16_grid *g, size_t f);

@@ -15,7 +15,7 @@ void model_bf16_backward(struct model *m, bool accumulate, const struct announce
 static inline struct parallel_range model_bf16_lines(const struct model *m, const struct unit *u,
                                                      struct parallel_share share)
 {
-    return parallel_range((size_t)m->n * (size_t)u->conv.window.out, share);
+    return conv_bf16_lines(&u->conv, (size_t)m->n, share);
 }
 
 static inline struct conv_bf16_scratch model_bf16_scratch(const struct model *m,

@@ -65,27 +65,34 @@ static void bf16_finish_dx(size_t row, size_t rows, void *context)
 
 enum { SUMS = 256 }; /* at once: they stay in the first-level cache while all parts are added */
 
+/* Has the thread lines, of which the first thread's are not part? */
+static bool has_part(const struct pass *p, int thread, int threads)
+{
+    struct parallel_range lines =
+        model_bf16_lines(p->m, p->u, (struct parallel_share){thread, threads});
+    return 0 < lines.first && lines.first < lines.end;
+}
+
 /* The first thread that has lines writes the gradient, the others' parts are added in order. */
 static void add_parts(const struct pass *p, struct parallel_share share)
 {
     struct model *m = p->m;
-    size_t n = (size_t)m->n * (size_t)p->u->conv.window.out;
     float *sum = m->grads + p->u->weight;
     struct parallel_range mine = parallel_range(conv_weights(&p->u->conv) / 16, share);
     size_t end = 16 * mine.end;
-    int first = parallel_owner(0, n, share.parts), parts = 0;
+    int parts = 0;
 
     if (share.parts == 1)
         return;
     parallel_barrier(share);
-    for (int t = first + 1; t < share.parts; t++)
-        parts += !parallel_is_empty(n, (struct parallel_share){t, share.parts});
+    for (int t = 1; t < share.parts; t++)
+        parts += has_part(p, t, share.parts);
     if (dry_run_moves((size_t)(parts + 2) * (end - 16 * mine.first)))
         return;
     for (size_t from = 16 * mine.first, to; from < end; from = to) {
         to = end - from < SUMS ? end : from + SUMS;
-        for (int t = first + 1; t < share.parts; t++)
-            if (!parallel_is_empty(n, (struct parallel_share){t, share.parts}))
+        for (int t = 1; t < share.parts; t++)
+            if (has_part(p, t, share.parts))
                 for (size_t i = from; i < to; i++)
                     sum[i] += m->lanes[t].dw[i];
     }
@@ -104,7 +111,7 @@ static void walk_convolve(struct parallel_share share, void *context)
     struct model *m = p.m;
     struct parallel_range lines = model_bf16_lines(m, p.u, share);
     size_t out = (size_t)p.u->conv.window.out;
-    bool leads = share.part == parallel_owner(0, (size_t)m->n * out, share.parts);
+    bool leads = lines.first == 0 && lines.end > 0;
     bool by_images = shares_images(&p, share);
     bool shares_dw = m->team && conv_bf16_shares(&p.u->conv, (size_t)m->n, m->config.threads);
 

@@ -87,7 +87,7 @@ static void forward_pieces(const struct bf16_grid *g, const struct bf16_scratch 
                            const bf16 *packed, const void *x, bf16 *z, size_t first, size_t end,
                            conv_bf16_rows *done, void *context, bool bf16_x)
 {
-    size_t last = bf16_grid_row(g, end);
+    size_t last = bf16_grid_behind(g, end);
     struct bf16_piece p;
 
     for (size_t row = bf16_grid_row(g, first); row < last; row += p.rows) {
@@ -116,6 +116,13 @@ void conv_bf16_forward(const struct conv *c, const bf16 *packed, const void *x, 
     else
         forward_pieces(&g, &s, packed, x, z, first, end, done, context, bf16_x);
     bf16_end();
+}
+
+struct parallel_range conv_bf16_lines(const struct conv *c, size_t images,
+                                      struct parallel_share share)
+{
+    struct bf16_grid g = bf16_grid_of(c);
+    return bf16_grid_lines(&g, images, share);
 }
 
 bool conv_bf16_keeps_lines(const struct conv *c)

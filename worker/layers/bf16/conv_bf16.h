@@ -39,7 +39,10 @@ struct conv_bf16_scratch {
 /* Rows (pixels) [row, row + rows) of z or dx were written, or of dz are about to be read. */
 typedef void conv_bf16_rows(size_t row, size_t rows, void *context);
 
-/* What threads share are lines of z, counted through the batch: (N out). */
+/* What threads share are lines of z, counted through the batch: (N out). A share's, perhaps none;
+ * an image's last line takes longer where rows of zeros lie behind it. */
+struct parallel_range conv_bf16_lines(const struct conv *c, size_t images,
+                                      struct parallel_share share);
 
 /* The lines [first, end) of z (N, out, out, c_out). done may be NULL. x is float where c_in <
  * 32, unless bf16_x. */

@@ -228,7 +228,7 @@ static void backward_piece(const struct bf16_grid *g, const struct bf16_scratch 
 static void backward_pieces(const struct bf16_grid *g, const struct bf16_scratch *s,
                             const struct conv_bf16_backward *b, size_t first, size_t end)
 {
-    size_t start = bf16_grid_row(g, first), last = bf16_grid_row(g, end), number = 0;
+    size_t start = bf16_grid_row(g, first), last = bf16_grid_behind(g, end), number = 0;
     struct bf16_piece p;
 
     for (size_t row = start; row < last; row += p.rows) {
@@ -313,9 +313,10 @@ static void sum_share(const struct bf16_grid *g, const struct bf16_scratch *s,
                       bool *add)
 {
     struct parallel_range lines =
-        parallel_range(b->images * g->out, (struct parallel_share){part, b->share.parts});
+        bf16_grid_lines(g, b->images, (struct parallel_share){part, b->share.parts});
     size_t row = g->x_in_place ? lines.first * g->out : bf16_grid_row(g, lines.first);
-    size_t last = g->x_in_place ? lines.end * g->out : bf16_grid_row(g, lines.end), n, number = 0;
+    size_t last = g->x_in_place ? lines.end * g->out : bf16_grid_behind(g, lines.end), n,
+           number = 0;
 
     for (; row < last; row += n) {
         struct bf16_scratch factors = factors_at(g, s, b, part, number++);

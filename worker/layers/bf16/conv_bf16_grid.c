@@ -109,6 +109,20 @@ size_t bf16_grid_line(const struct bf16_grid *g, size_t row, size_t size, size_t
     return row / g->width * size + extent_min(row % g->width * stride, size);
 }
 
+size_t bf16_grid_behind(const struct bf16_grid *g, size_t line)
+{
+    bool ends = line > 0 && bf16_grid_ends_with_lines(g);
+    return ends ? bf16_grid_row(g, line - 1) + 1 : bf16_grid_row(g, line);
+}
+
+struct parallel_range bf16_grid_lines(const struct bf16_grid *g, size_t images,
+                                      struct parallel_share share)
+{
+    struct parallel_range rows = parallel_range(images * g->width, share);
+    return (struct parallel_range){bf16_grid_line(g, rows.first, g->out, 1),
+                                   bf16_grid_line(g, rows.end, g->out, 1)};
+}
+
 struct bf16_piece bf16_next_piece(const struct bf16_grid *g, size_t row, size_t end)
 {
     return (struct bf16_piece){row, extent_min(end - row, g->rows)};

@@ -11,6 +11,7 @@
 #include "worker/kernels/bf16/bf16.h"
 #include "worker/kernels/extent.h"
 #include "worker/layers/conv_shape.h"
+#include "worker/team/parallel.h"
 
 struct bf16_grid bf16_grid_of(const struct conv *c);
 
@@ -42,6 +43,11 @@ struct bf16_piece {
 };
 
 size_t bf16_grid_row(const struct bf16_grid *g, size_t line); /* of z */
+/* Where the rows of the lines before `line` end. */
+size_t bf16_grid_behind(const struct bf16_grid *g, size_t line);
+/* A thread's lines of z. Threads share rows of positions, which are what is multiplied. */
+struct parallel_range bf16_grid_lines(const struct bf16_grid *g, size_t images,
+                                      struct parallel_share share);
 /* Lines before a row of positions, of a tensor of `size` lines an image, `stride` of them a row. */
 size_t bf16_grid_line(const struct bf16_grid *g, size_t row, size_t size, size_t stride);
 /* At most the rows that fit into the scratch memory, from `row` on. */
