@@ -150,10 +150,13 @@ const EDGE = { left: 62, right: 16, top: 12, bottom: 40 };
 // update({x: axis, y: axis, points: [{x, y, words, goodness, faint, best, open}]}): y null: no result, a cross at the foot. opened(point) on a click.
 export function scatter(id, title, opened) {
   let data = null, under = null;
+  // Of points and ticks alike. At both ends of y there is room for a dot.
+  const across = (place, width) => EDGE.left + place * (width - EDGE.left - EDGE.right);
+  const down = (place, height) => height - EDGE.bottom - 8 - place * (height - EDGE.top - EDGE.bottom - 16);
   const at = (point, width, height) => {
     const px = placeOf(data.x, point.x), py = placeOf(data.y, point.y);
     if (px === null) return null;
-    return { x: EDGE.left + px * (width - EDGE.left - EDGE.right), y: py === null ? height - EDGE.bottom + 9 : height - EDGE.bottom - 8 - py * (height - EDGE.top - EDGE.bottom - 16) };
+    return { x: across(px, width), y: py === null ? height - EDGE.bottom + 9 : down(py, height) };
   };
   const axes = (ctx, width, height) => {
     const foot = height - EDGE.bottom;
@@ -161,13 +164,13 @@ export function scatter(id, title, opened) {
     ctx.fillStyle = css("--muted");
     ctx.lineWidth = 1;
     for (const [place, words] of ticksOf(data.y)) {
-      const y = foot - 8 - place * (foot - EDGE.top - 8);
+      const y = down(place, height);
       line(ctx, EDGE.left - 4, y, width - EDGE.right, y);
       drawText(ctx, words, EDGE.left - 9, y + 4, "right", EDGE.left - 12);
     }
     const ticks = ticksOf(data.x), room = (width - EDGE.left - EDGE.right) / Math.max(1, ticks.length - 1);
     for (const [place, words] of ticks) {
-      const x = EDGE.left + place * (width - EDGE.left - EDGE.right);
+      const x = across(place, width);
       line(ctx, x, EDGE.top, x, foot + 4);
       const half = ctx.measureText(words).width / 2;
       drawText(ctx, words, Math.min(x, width - half - 2), foot + 24, "center", room - 6);

@@ -188,6 +188,26 @@ async function sweepMatches(page) {
   return sweep;
 }
 
+// Dots of the scatter and the numbers beside them are on one scale: what is drawn on the canvas is written down.
+async function dotsMatch(page, sweep) {
+  const drawn = await page.locator("[data-chart=sweep-1-scatter] canvas").evaluate((canvas) => {
+    const ctx = canvas.getContext("2d"), dots = [], ticks = [];
+    ctx.arc = (x, y, radius, ...rest) => { dots.push(y); CanvasRenderingContext2D.prototype.arc.call(ctx, x, y, radius, ...rest); };
+    ctx.fillText = (words, x, y) => {
+      if (ctx.textAlign === "right") ticks.push([Number(words.replaceAll(/[^0-9.]/g, "")), y - 4]);
+      CanvasRenderingContext2D.prototype.fillText.call(ctx, words, x, y);
+    };
+    canvas.dispatchEvent(new PointerEvent("pointerleave"));
+    delete ctx.arc;
+    delete ctx.fillText;
+    return { dots, ticks };
+  });
+  const [[low, y], [high, top]] = [drawn.ticks[0], drawn.ticks.at(-1)];
+  const wanted = sweep.trials.filter((t) => t.metric !== null).map((t) => y + ((t.metric - low) / (high - low)) * (top - y));
+  const far = Math.max(...wanted.map((one) => Math.min(...drawn.dots.map((dot) => Math.abs(dot - one)))));
+  ok(drawn.ticks.length > 1 && wanted.length > 1 && far < 1, "sweep: each dot of the scatter is where the axis has its value", text({ far, ...drawn }));
+}
+
 async function brushing(page, sweep) {
   const canvas = page.locator("[data-chart=sweep-1-parallel] canvas");
   await bringIntoView(canvas);
@@ -255,6 +275,7 @@ await story(async ({ page }) => {
   const half = (await submit({ ...SMALL, name: "smaller batch", cluster: { workers_per_node: 2, threads_per_worker: 1 }, batch_per_worker: 4 })).id;
   for (const id of [...made, half]) await jobIn(id, "succeeded");
   const sweep = await sweepMatches(page);
+  await dotsMatch(page, sweep);
   await brushing(page, sweep);
   await comparing(page, made);
   await scaling(page, [...made, half]);
