@@ -138,7 +138,7 @@ like "$("$top_builddir/trainctl" --server "$url" sweep plan "$work/cost.json" | 
     "trainctl sweep plan tells it"
 jq '.base.data += {train: "synthetic", eval: "synthetic", train_images: 60000, eval_images: 10000}' "$top_srcdir/etc/examples/large-batches.json" >"$work/large.json"
 like "$("$top_builddir/trainctl" --server "$url" sweep plan "$work/large.json" | tr '\n' ' ')" \
-    'large-batches: 56 points, 56 jobs, 13,429,760 images' "the example of large batches is a sweep"
+    'large-batches: 40 points, 40 jobs, 9,591,808 images' "the example of large batches is a sweep"
 like "$("$top_builddir/trainctl" --server "$url" sweep plan 2>&1)" 'of which document\? trainctl sweep plan FILE' "of which"
 
 # ------------------------------------------------------------------ all wrong points; once only; pages
