@@ -84,6 +84,11 @@ static int wait_for_end(struct run *r, const char *attempt_dir, struct error *e)
             asked = true;
         }
     launch_reap(&r->process, &code, &signal_number);
+    /* An mpirun that was killed leaves its ranks. With the last one their memory is given back. */
+    if (launcher_local.survivors(&r->process, attempt_dir) > 0) {
+        launcher_local.stop(&r->process, attempt_dir, LAUNCH_STOP_KILL);
+        launcher_local.survivors(&r->process, attempt_dir);
+    }
     launch_process_close(&r->process);
     if (interrupted)
         return error_set(e, ERR_INTERRUPTED, "interrupted");

@@ -33,6 +33,15 @@ like "$output" '^share of peak +[0-9.]+ %' "and the share of SGEMM's peak"
 bench --image-size 32 --batch 2 --workers 1 --threads $(($(nproc) + 1)) --steps 1
 like "$output" "warning: $(($(nproc) + 1)) threads share $(nproc) cores?, so the figures mean little" "more threads than cores are told"
 
+# In a /dev/shm of its own, as other tests' ranks share memory too.
+if unshare --mount true 2>/dev/null; then
+    output=$(unshare --mount sh -c 'mount -t tmpfs none /dev/shm && "$@" >/dev/null 2>&1 && ls -A /dev/shm' sh \
+        "$trainctl" bench --arch resnet18 --image-size 32 --batch 2 --workers 2 --threads 1 --steps 1 2>&1)
+    is "$? $output" "0 " "nothing stays in the memory that ranks share"
+else
+    skip "nothing stays in shared memory" "needs root: a mount namespace"
+fi
+
 bench --arch resnet500
 is $? 2 "an unknown network is a usage error"
 like "$output" '--arch: must be one of .*did you mean resnet50\?' "that names the nearest"
