@@ -42,4 +42,5 @@ is "$(value traind_http_request_duration_seconds_bucket "route=/healthz,le=+Inf"
     "$(value traind_http_requests_total route=/healthz,status=200)" "their durations are a histogram"
 is "$(promtool check metrics <"$work/metrics" 2>&1)" "" "promtool has nothing to say"
 call -X POST "/v1/jobs/$id/cancel"
+ok "it ends" wait_state "$id" cancelled
 done_testing
