@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "client/api.h"
-#include "client/cmd/doctor.h"
+#include "client/cmd/admin/doctor.h"
 #include "common/check.h"
 #include "common/system/file.h"
 #include "common/system/install_paths.h"

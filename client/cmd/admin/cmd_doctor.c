@@ -6,7 +6,7 @@
 
 #include "client/api.h"
 #include "client/cmd.h"
-#include "client/cmd/doctor.h"
+#include "client/cmd/admin/doctor.h"
 #include "client/measure/bench.h"
 #include "client/views/print.h"
 #include "common/check.h"

@@ -1,6 +1,6 @@
 /* What the files of `trainctl doctor` share. */
-#ifndef TRAIND_CLIENT_CMD_DOCTOR_H
-#define TRAIND_CLIENT_CMD_DOCTOR_H
+#ifndef TRAIND_CLIENT_CMD_ADMIN_DOCTOR_H
+#define TRAIND_CLIENT_CMD_ADMIN_DOCTOR_H
 
 #include <jansson.h>
 #include <stdbool.h>
