@@ -191,6 +191,8 @@ run() { # LINE COMMAND [WHAT IT PRINTS]: tests/system/slurm/imagenet.sh sees to 
         ok "$page:$1: $2" convert_data "${words[@]}"
         is "$(jq -r '"\(.train.images) \(.train.shards | length) \(.validation.images) \(.validation.shards | length) \(.classes | length)"' "$at/shared/imagenet/manifest.json")" \
             "$train_images 1024 $eval_images 128 1000" "all images are in the shards"
+        # A page of memory for each header of a tar would be 5 GB at 1:1.
+        ok "in less than 1 GB of memory" [ "$(jq .peak_bytes "$at/figures/convert.json")" -lt 1000000000 ]
         ;;
     'train-prep audit '*)
         ok "$page:$1: $2" step audit "${words[@]}" --json
