@@ -14,7 +14,7 @@
 #include "client/token.h"
 #include "common/buffer.h"
 #include "common/json.h"
-#include "common/printable.h"
+#include "common/text/printable.h"
 #include "common/problem.h"
 
 #define PROBLEM_LIMIT_BYTES ((size_t)1 << 20) /* of an answer that is an error */

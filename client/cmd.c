@@ -11,9 +11,9 @@
 #include "client/api.h"
 #include "client/views/print.h"
 #include "common/job/job_state.h"
-#include "common/printable.h"
+#include "common/text/printable.h"
 #include "common/run/event.h"
-#include "common/suggest.h"
+#include "common/text/suggest.h"
 #include "config.h"
 
 /* clang-format off */

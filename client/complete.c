@@ -10,7 +10,7 @@
 #include "client/job.h"
 #include "client/views/print.h"
 #include "common/job/job_options.h"
-#include "common/job/preset.h"
+#include "common/job/recipe/preset.h"
 #include "common/net/arch.h"
 
 #define HURRY_MS 700 /* nobody waits longer for a key */

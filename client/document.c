@@ -11,9 +11,9 @@
 #include "client/views/print.h"
 #include "common/dataset/plan_inputs.h"
 #include "common/job/job_document.h"
-#include "common/job/preset.h"
+#include "common/job/recipe/preset.h"
 #include "common/json.h"
-#include "common/printable.h"
+#include "common/text/printable.h"
 
 /* ---- a document that is wrong */
 

@@ -8,7 +8,7 @@
 #include "client/api.h"
 #include "client/cmd.h"
 #include "client/complete.h"
-#include "common/suggest.h"
+#include "common/text/suggest.h"
 #include "common/system/core_dump.h"
 
 static int unknown_command(const char *name)

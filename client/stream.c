@@ -9,7 +9,7 @@
 #include "client/api.h"
 #include "client/cmd.h"
 #include "common/clock.h"
-#include "common/printable.h"
+#include "common/text/printable.h"
 
 #define RETRY_MS        1000 /* if the daemon names none */
 #define RETRY_MS_MOST   15000

@@ -6,7 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/printable.h"
+#include "common/text/printable.h"
 
 static _Atomic(enum log_level) limit = LOG_LEVEL_INFO;
 static _Atomic(enum log_format) shape = LOG_TEXT;

@@ -12,7 +12,7 @@
 
 #include "common/job/job_env.h"
 #include "common/job/job_text.h"
-#include "common/suggest.h"
+#include "common/text/suggest.h"
 #include "common/system/install_paths.h"
 #include "launch/launch.h"
 

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "common/job/job_document.h"
-#include "common/job/preset.h"
+#include "common/job/recipe/preset.h"
 #include "common/json.h"
 #include "common/system/host.h"
 #include "common/system/placement.h"

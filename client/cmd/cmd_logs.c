@@ -7,7 +7,7 @@
 #include "client/cmd.h"
 #include "client/follow.h"
 #include "common/buffer.h"
-#include "common/printable.h"
+#include "common/text/printable.h"
 
 #define LOG_TAIL_LIMIT_BYTES ((size_t)64 << 20)
 #define LOOK_SECONDS         0.2 /* events may come by the thousand */

@@ -16,8 +16,8 @@
 #include "common/job/job_batch.h"
 #include "common/dataset/plan_inputs.h"
 #include "common/job/job_document.h"
-#include "common/plan/threads.h"
-#include "common/plural.h"
+#include "common/plan/predict/threads.h"
+#include "common/text/plural.h"
 
 #define POINTS_MAX    64
 #define NODES_MAX     65536

@@ -7,8 +7,8 @@
 #include "client/views/print.h"
 #include "client/views/table.h"
 #include "common/json.h"
-#include "common/job/preset.h"
-#include "common/suggest.h"
+#include "common/job/recipe/preset.h"
+#include "common/text/suggest.h"
 
 #define DESCRIPTION_BEGINS 26
 

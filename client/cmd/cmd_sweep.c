@@ -13,7 +13,7 @@
 #include "client/views/print.h"
 #include "client/views/table.h"
 #include "common/json.h"
-#include "common/suggest.h"
+#include "common/text/suggest.h"
 #include "common/system/file.h"
 
 static char *sweep_format_number(const json_t *json, const char *key, char text[HUMAN_BYTES])

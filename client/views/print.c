@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "client/views/terminal.h"
-#include "common/printable.h"
+#include "common/text/printable.h"
 
 /* The fewest digits that give every number back as it is: 0.1 stays 0.1, a date keeps its
  * microseconds. */

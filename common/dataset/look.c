@@ -12,7 +12,7 @@
 #include "common/dataset/manifest.h"
 #include "common/dataset/tf_example.h"
 #include "common/dataset/tfrecord.h"
-#include "common/printable.h"
+#include "common/text/printable.h"
 #include "common/system/open_beneath.h"
 
 #define RECORD_LIMIT_BYTES ((size_t)16 << 20)

@@ -6,9 +6,9 @@
 
 #include "common/job/job_batch.h"
 #include "common/job/job_options.h"
-#include "common/job/optimizers.h"
+#include "common/job/recipe/optimizers.h"
 #include "common/net/arch.h"
-#include "common/suggest.h"
+#include "common/text/suggest.h"
 #include "common/needed.h"
 
 /* A hostile document can hold a hundred thousand wrong keys; a person reads a few. */

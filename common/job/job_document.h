@@ -8,8 +8,9 @@
 #include "common/problem.h"
 
 /* Finds a preset by name: a new reference to its document, or NULL. Lets the pure parser be given
- * the folder of presets by those who may read files: preset_lookup of common/job/preset.h. Called
- * with NULL instead of a name it returns the list of all names (or NULL), for "did you mean". */
+ * the folder of presets by those who may read files: preset_lookup of common/job/recipe/preset.h.
+ * Called with NULL instead of a name it returns the list of all names (or NULL), for "did you
+ * mean". */
 typedef json_t *job_preset_lookup(const char *name, void *context);
 
 /*

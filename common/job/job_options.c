@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "common/net/arch.h"
-#include "common/suggest.h"
+#include "common/text/suggest.h"
 
 /* Enums are stored through an int, as gcc and clang lay them out. */
 _Static_assert(sizeof(enum job_mode) == sizeof(int), "enums are ints");

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "common/job/time_limit.h"
-#include "common/printable.h"
+#include "common/text/printable.h"
 #include "common/system/host.h"
 
 #define DIGITS    "0123456789"

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "common/job/job_options.h"
-#include "common/suggest.h"
+#include "common/text/suggest.h"
 #include "common/needed.h"
 
 /* ---- checks */

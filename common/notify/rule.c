@@ -7,7 +7,7 @@
 
 #include "common/needed.h"
 #include "common/notify/target.h"
-#include "common/suggest.h"
+#include "common/text/suggest.h"
 
 /* ---------------------------------------------------------------- checks */
 

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/job/optimizers.h"
+#include "common/job/recipe/optimizers.h"
 #include "common/net/arch.h"
 #include "common/plan/decimal.h"
 #include "common/plan/parts.h"

@@ -7,7 +7,7 @@
  * residual networks of 18 to 152 layers at 64 to 224 pixels, 1 to 48 threads and 1 to 4 workers. In
  * bf16 a thread's memory follows from the network (bf16_grid.h).
  */
-#include "common/job/optimizers.h"
+#include "common/job/recipe/optimizers.h"
 #include "common/net/activations.h"
 #include "common/net/arch.h"
 #include "common/net/bf16_grid.h"

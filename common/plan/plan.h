@@ -13,8 +13,8 @@
 #include "common/error.h"
 #include "common/job/job_spec.h"
 #include "common/plan/lr_schedule.h"
-#include "common/plan/predict.h"
-#include "common/plan/prices.h"
+#include "common/plan/predict/predict.h"
+#include "common/plan/predict/prices.h"
 #include "common/problem.h"
 
 struct plan_workers;

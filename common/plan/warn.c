@@ -6,11 +6,11 @@
 
 #include "common/job/job_env.h"
 #include "common/job/job_options.h"
-#include "common/job/optimizers.h"
+#include "common/job/recipe/optimizers.h"
 #include "common/net/arch.h"
 #include "common/plan/parts.h"
-#include "common/plan/threads.h"
-#include "common/plural.h"
+#include "common/plan/predict/threads.h"
+#include "common/text/plural.h"
 
 #define LARGE_BATCH     8192 /* Goyal et al. 2017: the accuracy of plain SGD falls above 8K */
 #define HIGH_RATE_TIMES 20

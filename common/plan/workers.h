@@ -12,7 +12,7 @@
 #ifndef TRAIND_COMMON_PLAN_WORKERS_H
 #define TRAIND_COMMON_PLAN_WORKERS_H
 
-#include "common/plan/predict.h"
+#include "common/plan/predict/predict.h"
 #include "common/problem.h"
 
 #define PLAN_WORKERS_SLACK 0.05

@@ -10,7 +10,7 @@
 
 #include "common/buffer.h"
 #include "common/json.h"
-#include "common/printable.h"
+#include "common/text/printable.h"
 #include "common/system/file.h"
 #include "daemon/archive/job_archive.h"
 

@@ -7,8 +7,8 @@
 
 #include "common/clock.h"
 #include "common/log.h"
-#include "common/plural.h"
-#include "common/printable.h"
+#include "common/text/plural.h"
+#include "common/text/printable.h"
 #include "daemon/ingest/follow.h"
 #include "daemon/ingest/step_line.h"
 

@@ -8,7 +8,7 @@
 #ifndef TRAIND_DAEMON_JOB_BILL_H
 #define TRAIND_DAEMON_JOB_BILL_H
 
-#include "common/plan/prices.h"
+#include "common/plan/predict/prices.h"
 #include "daemon/store/store.h"
 
 enum bill_source {

@@ -12,7 +12,7 @@
 #include "common/system/file.h"
 #include "daemon/job/inside.h"
 #include "daemon/job/life/marks.h"
-#include "daemon/job/run_dir.h"
+#include "daemon/job/dir/run_dir.h"
 
 const char *job_by_words(const char *by)
 {

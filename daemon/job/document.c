@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "common/job/job_document.h"
-#include "common/job/preset.h"
+#include "common/job/recipe/preset.h"
 #include "common/json.h"
 
 struct job_spec *job_stored_spec(const struct store_job *job, struct error *e)

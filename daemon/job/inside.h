@@ -7,7 +7,7 @@
 
 #include "daemon/ingest/apply.h"
 #include "daemon/job/job.h"
-#include "daemon/job/life/life.h"
+#include "daemon/job/life/decide/life.h"
 #include "daemon/job/queue/hosts.h"
 #include "daemon/launch/stalled.h"
 #include "launch/launch.h"

@@ -18,9 +18,9 @@
 #include "daemon/job/life/recover.h"
 #include "daemon/job/life/watch.h"
 #include "daemon/job/queue/queue.h"
-#include "daemon/job/remove.h"
-#include "daemon/job/run_dir.h"
-#include "daemon/job/trim.h"
+#include "daemon/job/dir/remove.h"
+#include "daemon/job/dir/run_dir.h"
+#include "daemon/job/dir/trim.h"
 #include "daemon/launch/failure_rules.h"
 #include "daemon/sweep/sweep.h"
 

@@ -4,7 +4,7 @@
 
 #include "common/log.h"
 #include "daemon/job/again.h"
-#include "daemon/job/run_dir.h"
+#include "daemon/job/dir/run_dir.h"
 
 static int resume_check_state(const struct store_job *job, struct error *e)
 {

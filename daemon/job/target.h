@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "common/plan/predict.h"
+#include "common/plan/predict/predict.h"
 
 struct target_eval {
     double step, top1, t; /* t: Unix seconds, of its end */

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "common/buffer.h"
-#include "common/suggest.h"
+#include "common/text/suggest.h"
 #include "common/system/file.h"
 #include "daemon/launch/attempt_tail.h"
 

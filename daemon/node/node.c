@@ -7,7 +7,7 @@
 
 #include "common/log.h"
 #include "common/median.h"
-#include "common/plural.h"
+#include "common/text/plural.h"
 #include "common/system/spawn.h"
 #include "config.h"
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "common/buffer.h"
-#include "common/printable.h"
+#include "common/text/printable.h"
 #include "daemon/notice/text.h"
 
 #define MESSAGE_LIMIT_BYTES ((size_t)256 << 10)

@@ -9,7 +9,7 @@
 
 #include "common/needed.h"
 #include "common/system/file.h"
-#include "daemon/notice/address.h"
+#include "daemon/notice/send/address.h"
 
 #define FILE_LIMIT_BYTES ((size_t)1 << 20)
 

@@ -12,7 +12,7 @@
 struct notice_settings {
     struct notice_admin_rules rules;
     struct notice_secrets secrets;
-    char *allow;      /* as daemon/notice/address.h reads it; NULL: public addresses alone */
+    char *allow;      /* as daemon/notice/send/address.h reads it; NULL: public addresses alone */
     char *proxy;      /* NULL: none */
     char *ca_file;    /* NULL: the system's */
     char *sendmail;   /* the program */

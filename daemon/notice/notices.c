@@ -7,7 +7,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
-#include "daemon/notice/deliver.h"
+#include "daemon/notice/send/deliver.h"
 #include "daemon/store/sql.h"
 
 struct notices {

@@ -13,8 +13,8 @@
 
 #include "common/clock.h"
 #include "common/system/file.h"
-#include "daemon/store/bucket.h"
-#include "daemon/store/migrate.h"
+#include "daemon/store/series/bucket.h"
+#include "daemon/store/migrate/migrate.h"
 #include "daemon/store/sql.h"
 #include "daemon/store/store_internal.h"
 

@@ -7,7 +7,7 @@
 #include "common/job/job_text.h"
 #include "common/json.h"
 #include "common/rng.h"
-#include "common/suggest.h"
+#include "common/text/suggest.h"
 #include "daemon/sweep/halton.h"
 #include "daemon/sweep/sweep.h"
 

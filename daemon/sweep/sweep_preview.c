@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "common/job/job_document.h"
-#include "common/job/preset.h"
+#include "common/job/recipe/preset.h"
 #include "common/json.h"
 #include "common/needed.h"
 #include "common/net/arch.h"

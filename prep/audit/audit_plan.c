@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "common/job/job_document.h"
-#include "common/job/preset.h"
+#include "common/job/recipe/preset.h"
 #include "common/json.h"
 #include "common/plan/plan.h"
 #include "prep/audit/audit.h"

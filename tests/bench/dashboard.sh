@@ -2,8 +2,8 @@
 # The dashboard in Chromium beside LIVE (200) jobs that say a step a second, one of them behind 100,000 steps: time to the first
 # paint, and the longest task of the page while it streams, is zoomed, sorted and scrolled. A launcher writes the events in
 # place of workers and sleeps; daemon, store, stream and page are the real ones. Prints what tests/browser/speed.mjs measures.
-# shellcheck source=tests/browser/daemon.sh.inc
-. "$(dirname "$0")/../browser/daemon.sh.inc"
+# shellcheck source=tests/browser/lib/daemon.sh.inc
+. "$(dirname "$0")/../browser/lib/daemon.sh.inc"
 live=${LIVE:-200} steps=${STEPS:-100000}
 
 cat >"$work/launcher" <<'EOS'

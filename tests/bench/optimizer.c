@@ -12,7 +12,7 @@
 #include <stdlib.h>
 
 #include "common/clock.h"
-#include "common/job/optimizers.h"
+#include "common/job/recipe/optimizers.h"
 #include "worker/team/parallel.h"
 #include "worker/optim/optimizer.h"
 

@@ -1,9 +1,9 @@
 // Comparing runs (#/compare) and sweeps (#/sweeps), in a real browser against a real daemon: node compare.mjs http://HOST:PORT. Prints TAP.
 
 import { readFileSync } from "node:fs";
-import { openBrowser } from "./browser.mjs";
-import { accessible, api, brightness, bringIntoView, forget, jobIn, JOB, listen, origin, sideways, story, submit, until } from "./checks.mjs";
-import { ok, same } from "./tap.mjs";
+import { openBrowser } from "./lib/browser.mjs";
+import { accessible, api, brightness, bringIntoView, forget, jobIn, JOB, listen, origin, sideways, story, submit, until } from "./lib/checks.mjs";
+import { ok, same } from "./lib/tap.mjs";
 
 const SMALL = { ...JOB, model: { ...JOB.model, arch: "resnet18" }, steps: 6, lr: { warmup_epochs: 0.25 } };
 const text = JSON.stringify;

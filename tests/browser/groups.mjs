@@ -2,9 +2,9 @@
 
 import { readFileSync } from "node:fs";
 import { request } from "node:http";
-import { openBrowser } from "./browser.mjs";
-import { accessible, api, forget, jobIn, JOB, listen, origin, sideways, story, submit, until } from "./checks.mjs";
-import { ok, same } from "./tap.mjs";
+import { openBrowser } from "./lib/browser.mjs";
+import { accessible, api, forget, jobIn, JOB, listen, origin, sideways, story, submit, until } from "./lib/checks.mjs";
+import { ok, same } from "./lib/tap.mjs";
 
 const text = JSON.stringify;
 const SMALL = { ...JOB, model: { ...JOB.model, arch: "resnet18" }, steps: 2 };

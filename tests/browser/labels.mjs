@@ -1,7 +1,7 @@
 // Tags, notes, stars and what is done with them: node labels.mjs http://HOST:PORT [FOLDER FOR PICTURES]. Prints TAP.
 
-import { accessible, api, forget, JOB, jobIn, origin, sideways, story, submit, until } from "./checks.mjs";
-import { ok, same } from "./tap.mjs";
+import { accessible, api, forget, JOB, jobIn, origin, sideways, story, submit, until } from "./lib/checks.mjs";
+import { ok, same } from "./lib/tap.mjs";
 
 const pictures = process.argv[3];
 const NOTE = "Diverges <b>at</b> step 100.\nSee job 2.";

@@ -2,8 +2,8 @@
 // Prints TAP. The daemon may call 127.0.0.1, and its worker trains.
 
 import { createServer } from "node:http";
-import { accessible, api, brightness, forget, jobIn, JOB, origin, sideways, story, submit, until } from "./checks.mjs";
-import { ok, same } from "./tap.mjs";
+import { accessible, api, brightness, forget, jobIn, JOB, origin, sideways, story, submit, until } from "./lib/checks.mjs";
+import { ok, same } from "./lib/tap.mjs";
 
 const taken = [];
 const receiver = createServer((request, answer) => {

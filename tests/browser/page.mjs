@@ -2,9 +2,9 @@
 // Prints TAP. The daemon must have no jobs yet, and a worker that trains.
 
 import { readFileSync } from "node:fs";
-import { openBrowser } from "./browser.mjs";
-import { accessible, api, brightness, errors, jobIn, JOB, listen, origin, sideways, story, submit, until } from "./checks.mjs";
-import { ok, same } from "./tap.mjs";
+import { openBrowser } from "./lib/browser.mjs";
+import { accessible, api, brightness, errors, jobIn, JOB, listen, origin, sideways, story, submit, until } from "./lib/checks.mjs";
+import { ok, same } from "./lib/tap.mjs";
 
 // ------------------------------------------------------------------ the numbers, formatted anew here
 

@@ -1,8 +1,8 @@
 // What a job was computed with, on its page, and the job that repeats it: node provenance.mjs http://HOST:PORT. Prints TAP.
 
-import { openBrowser } from "./browser.mjs";
-import { accessible, api, jobIn, JOB, listen, origin, sideways, story, submit } from "./checks.mjs";
-import { ok, same } from "./tap.mjs";
+import { openBrowser } from "./lib/browser.mjs";
+import { accessible, api, jobIn, JOB, listen, origin, sideways, story, submit } from "./lib/checks.mjs";
+import { ok, same } from "./lib/tap.mjs";
 
 async function opened(page, id, heading) {
   await page.goto(`${origin}/#/jobs/${id}`);

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
 # The section Provenance of the job page in Debian's Chromium, against a real daemon and real trainings. Prints TAP (provenance.mjs).
-# shellcheck source=tests/browser/daemon.sh.inc
-. "$(dirname "$0")/daemon.sh.inc"
+# shellcheck source=tests/browser/lib/daemon.sh.inc
+. "$(dirname "$0")/lib/daemon.sh.inc"
 story provenance.mjs

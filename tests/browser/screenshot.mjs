@@ -1,6 +1,6 @@
 // A picture of a page: node screenshot.mjs URL OUT.png [--dark] [--phone] [--whole]
 
-import { openBrowser } from "./browser.mjs";
+import { openBrowser } from "./lib/browser.mjs";
 
 const args = process.argv.slice(2);
 const flags = new Set(args.filter((word) => word.startsWith("--")));

@@ -1,8 +1,8 @@
 // The pictures of doc/img: node screenshots.mjs http://HOST:PORT TRAIN EVAL OUT. Trains for some minutes; every number is of a real run.
 
 import { join } from "node:path";
-import { openBrowser } from "./browser.mjs";
-import { api, submit, until } from "./checks.mjs";
+import { openBrowser } from "./lib/browser.mjs";
+import { api, submit, until } from "./lib/checks.mjs";
 
 const [origin, train, evaluation, out] = process.argv.slice(2);
 const DOCUMENT = {

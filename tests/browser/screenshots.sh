@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # make screenshots: takes the pictures of doc/img anew, of ResNets that train on Fashion-MNIST (Debian's dataset-fashion-mnist) for
 # some minutes.
-# shellcheck source=tests/browser/daemon.sh.inc
-. "$(dirname "$0")/daemon.sh.inc"
+# shellcheck source=tests/browser/lib/daemon.sh.inc
+. "$(dirname "$0")/lib/daemon.sh.inc"
 out=${1:?usage: screenshots.sh FOLDER}
 data=/usr/share/datasets/fashion-mnist
 [ -d "$data" ] || { echo "apt-get install dataset-fashion-mnist" >&2; exit 1; }

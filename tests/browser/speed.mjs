@@ -1,7 +1,7 @@
 // How quick the dashboard is: node speed.mjs http://HOST:PORT JOBS STEPS. Run by tests/bench/dashboard.sh; prints figures, judges none.
 
-import { openBrowser } from "./browser.mjs";
-import { api, origin, submit, until } from "./checks.mjs";
+import { openBrowser } from "./lib/browser.mjs";
+import { api, origin, submit, until } from "./lib/checks.mjs";
 
 const [jobs, steps] = process.argv.slice(3).map(Number);
 const WATCHED_MS = 10000;

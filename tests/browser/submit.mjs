@@ -1,9 +1,9 @@
 // Submitting by the dashboard (#/submit), in a real browser against a real daemon: node submit.mjs http://HOST:PORT. Prints TAP.
 
 import { execFileSync } from "node:child_process";
-import { openBrowser } from "./browser.mjs";
-import { accessible, api, brightness, forget, jobIn, JOB, listen, origin, sideways, story, until } from "./checks.mjs";
-import { ok, same } from "./tap.mjs";
+import { openBrowser } from "./lib/browser.mjs";
+import { accessible, api, brightness, forget, jobIn, JOB, listen, origin, sideways, story, until } from "./lib/checks.mjs";
+import { ok, same } from "./lib/tap.mjs";
 
 const field = (page, pointer) => page.locator(`[id="job${pointer.replaceAll("/", "-")}"]`);
 const json = (page) => page.locator("#job-json");

@@ -4,9 +4,9 @@
 import { spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { request } from "node:http";
-import { openBrowser } from "./browser.mjs";
-import { accessible, errors, foreign, JOB, listen, origin, until } from "./checks.mjs";
-import { done, ok, same } from "./tap.mjs";
+import { openBrowser } from "./lib/browser.mjs";
+import { accessible, errors, foreign, JOB, listen, origin, until } from "./lib/checks.mjs";
+import { done, ok, same } from "./lib/tap.mjs";
 
 const [socketPath, pid, traind, state, config] = process.argv.slice(3);
 

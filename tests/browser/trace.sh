@@ -4,8 +4,8 @@
 set -u
 # shellcheck source=tests/tap.sh
 . "${top_srcdir:?is set by make check}/tests/tap.sh"
-# shellcheck source=tests/browser/install.sh.inc
-. "$top_srcdir/tests/browser/install.sh.inc"
+# shellcheck source=tests/browser/lib/install.sh.inc
+. "$top_srcdir/tests/browser/lib/install.sh.inc"
 browser_needed
 # shellcheck source=tests/system/lib.sh
 . "$top_srcdir/tests/system/lib.sh"

@@ -3,9 +3,9 @@
 // node widths.mjs http://HOST:PORT SOCKET PID TRAIND STATE CONFIG. Prints TAP.
 
 import { execFileSync } from "node:child_process";
-import { openBrowser } from "./browser.mjs";
-import { accessible, api, cancelAll, errors, foreign, forget, JOB, jobIn, listen, origin, submit, until } from "./checks.mjs";
-import { done, ok, same } from "./tap.mjs";
+import { openBrowser } from "./lib/browser.mjs";
+import { accessible, api, cancelAll, errors, foreign, forget, JOB, jobIn, listen, origin, submit, until } from "./lib/checks.mjs";
+import { done, ok, same } from "./lib/tap.mjs";
 
 const WIDTHS = [360, 600, 800, 820, 1024, 1240, 1920];
 const state = process.argv[6];

@@ -17,6 +17,6 @@ check() { # check NAME ENVIRONMENT FILE...
     report $? "$name" "$out"
 }
 top=$(cd "$top_srcdir" && pwd)
-check "web/" browser "$top"/web/*.js "$top"/web/views/*.js
-check "tests/browser/" browser,node "$top"/tests/browser/*.mjs
+check "web/" browser "$top"/web/*.js "$top"/web/{charts,sweep,views}/*.js
+check "tests/browser/" browser,node "$top"/tests/browser/{,lib/}*.mjs
 done_testing

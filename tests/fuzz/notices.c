@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "common/notify/target.h"
-#include "daemon/notice/address.h"
+#include "daemon/notice/send/address.h"
 #include "daemon/notice/rules.h"
 #include "tests/fuzz/fuzz.h"
 

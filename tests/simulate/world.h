@@ -1,5 +1,5 @@
 /*
- * A made-up world for the real core of a job's life (daemon/job/life/life.h, life_end.h,
+ * A made-up world for the real core of a job's life (daemon/job/life/decide/life.h, life_end.h,
  * queue_plan.h): a store, run directories, processes, Slurm, users and a clock. The store, the run
  * directories, processes and Slurm outlive a daemon that is killed.
  */
@@ -11,8 +11,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "daemon/job/life/life.h"
-#include "daemon/job/life/life_end.h"
+#include "daemon/job/life/decide/life.h"
+#include "daemon/job/life/decide/life_end.h"
 #include "daemon/job/queue/fair.h"
 #include "tests/simulate/chance.h"
 

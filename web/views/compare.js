@@ -1,10 +1,10 @@
 // Several jobs side by side: #/compare?ids=1,2,3&x=epoch&hide=2&scaling=nodes&published=1
 
 import { get, Problem } from "../api.js";
-import { Chart, ChartGroup, joined } from "../charts.js";
+import { Chart, ChartGroup, joined } from "../charts/charts.js";
 import { badge, choice, download, h, notice, setBadge, show } from "../dom.js";
 import * as f from "../format.js";
-import { ScalingCards } from "../scaling.js";
+import { ScalingCards } from "../charts/scaling.js";
 import { csv, pickJobs } from "../tables.js";
 import { ended, title } from "../jobs.js";
 import { tagChips } from "../labels.js";

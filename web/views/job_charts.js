@@ -1,10 +1,10 @@
 // The charts of one job: what is drawn, over which x, with which marks.
 
 import { get } from "../api.js";
-import { Chart, ChartGroup, joined } from "../charts.js";
+import { Chart, ChartGroup, joined } from "../charts/charts.js";
 import { choice, h, show } from "../dom.js";
 import * as f from "../format.js";
-import { HeatMap } from "../heat_map.js";
+import { HeatMap } from "../charts/heat_map.js";
 import { setQuery } from "../place.js";
 
 const POINTS = 700; // of a series: about as many as a chart has pixels

@@ -5,9 +5,9 @@ import { codeBox, curlCommand, jsonEditor, problemList } from "../code.js";
 import { h, notice, say, show } from "../dom.js";
 import { fieldsOf, keyWords, pretty, sparse, valueAt, withValue } from "../job_document.js";
 import { watch } from "../live.js";
-import { sweepForm } from "../sweep_form.js";
-import { sweepPlan } from "../sweep_plan.js";
-import { trialsOf } from "../sweeps.js";
+import { sweepForm } from "../sweep/sweep_form.js";
+import { sweepPlan } from "../sweep/sweep_plan.js";
+import { trialsOf } from "../sweep/sweeps.js";
 
 const BASE = { data: { train: "synthetic", train_images: 512 }, model: { arch: "resnet18", image_size: 32, classes: 10 }, batch_per_worker: 8, steps: 16, checkpoint: { disable: true } };
 const EXAMPLES = [

@@ -1,7 +1,7 @@
 // What the cluster does as a whole: numbers, throughput over time, nodes, queue.
 
 import { get, Problem } from "../api.js";
-import { Chart, ChartGroup } from "../charts.js";
+import { Chart, ChartGroup } from "../charts/charts.js";
 import { choice, datum, h, mark, say, setDatum, show } from "../dom.js";
 import * as f from "../format.js";
 import { title } from "../jobs.js";

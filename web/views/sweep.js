@@ -6,8 +6,8 @@ import { badge, download, h, mark, notice, say, setBadge, show } from "../dom.js
 import * as f from "../format.js";
 import { watch } from "../live.js";
 import { href, setQuery } from "../place.js";
-import { axisOf, canBeLog, parallel, placeOf, scatter, valueAtPlace, wordOf } from "../sweep_plots.js";
-import { axisFormat, metricFormat, name, outcome, running } from "../sweeps.js";
+import { axisOf, canBeLog, parallel, placeOf, scatter, valueAtPlace, wordOf } from "../sweep/sweep_plots.js";
+import { axisFormat, metricFormat, name, outcome, running } from "../sweep/sweeps.js";
 import { csv } from "../tables.js";
 import { keyWords, pretty, writeText } from "../job_document.js";
 

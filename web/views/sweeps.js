@@ -4,7 +4,7 @@ import { get } from "../api.js";
 import { badge, h, notice, say, setBadge, show } from "../dom.js";
 import * as f from "../format.js";
 import { watch } from "../live.js";
-import { metricFormat, name, running } from "../sweeps.js";
+import { metricFormat, name, running } from "../sweep/sweeps.js";
 
 const COLUMNS = [["Sweep"], ["State"], ["Trials", "num"], ["Best", "num"], ["Started", "num"]];
 

@@ -1,11 +1,11 @@
 /*
  * The optimisers with a rate of its own for each weight, as PyTorch (torch.optim, 1.13) defines
- * them; the formulas are in common/job/optimizers.c. They share one pass over the weights.
+ * them; the formulas are in common/job/recipe/optimizers.c. They share one pass over the weights.
  */
 #include <math.h>
 #include <string.h>
 
-#include "common/job/optimizers.h"
+#include "common/job/recipe/optimizers.h"
 #include "worker/kernels/vec.h"
 #include "worker/optim/update.h"
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/job/optimizers.h"
+#include "common/job/recipe/optimizers.h"
 #include "worker/team/dry_run.h"
 #include "worker/team/memory.h"
 #include "worker/team/parallel.h"

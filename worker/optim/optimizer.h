@@ -25,8 +25,8 @@ double optimizer_step(struct optimizer *o, double lr);
  * rank. */
 void optimizer_set_place(struct optimizer *o, int64_t steps, double last_lr);
 
-/* What it remembers from step to step (common/job/optimizers.h): each is one number for each of
- * model_params, in that layout. */
+/* What it remembers from step to step (common/job/recipe/optimizers.h): each is one number for each
+ * of model_params, in that layout. */
 size_t optimizer_states(const struct optimizer *o);
 float *optimizer_state(struct optimizer *o, size_t i);
 

@@ -1,6 +1,6 @@
 /*
  * The arithmetic of the optimisers: what happens to a range of weights in one step. Which of them
- * there are, their formulas and what they remember: common/job/optimizers.h.
+ * there are, their formulas and what they remember: common/job/recipe/optimizers.h.
  *
  * Weight decay is for the weights of convolutions and of the classifier, and for the classifier's
  * bias (as PyTorch does unless told otherwise); for gamma and beta of batch norm only with

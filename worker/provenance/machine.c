@@ -10,7 +10,7 @@
 #include "common/dataset/dataset.h"
 #include "common/job/job_document.h"
 #include "common/job/job_env.h"
-#include "common/job/preset.h"
+#include "common/job/recipe/preset.h"
 #include "common/json.h"
 #include "common/problem.h"
 #include "common/system/build_id.h"

@@ -9,7 +9,7 @@
 #include "common/clock.h"
 #include "common/job/job_batch.h"
 #include "common/job/job_document.h"
-#include "common/job/preset.h"
+#include "common/job/recipe/preset.h"
 #include "common/json.h"
 #include "common/plan/replan.h"
 #include "common/system/file.h"

@@ -9,7 +9,7 @@
 #include "common/job/job_document.h"
 #include "common/json.h"
 #include "common/plan/replan.h"
-#include "common/plural.h"
+#include "common/text/plural.h"
 #include "worker/start/start_parts.h"
 
 static int open_data(const char *path, enum dataset_role role, struct dataset_part part,

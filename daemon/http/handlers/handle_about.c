@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "common/job/job_document.h"
-#include "common/job/preset.h"
+#include "common/job/recipe/preset.h"
 #include "config.h"
 #include "daemon/http/routes.h"
 

@@ -7,7 +7,7 @@
 #include "daemon/http/routes.h"
 #include "daemon/job/bill.h"
 #include "daemon/job/measure.h"
-#include "daemon/job/run_dir.h"
+#include "daemon/job/dir/run_dir.h"
 
 static void add_exit(struct json_text *t, const char *key, int64_t value)
 {

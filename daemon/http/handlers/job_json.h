@@ -3,7 +3,7 @@
 #define TRAIND_DAEMON_HTTP_HANDLERS_JOB_JSON_H
 
 #include "daemon/http/json_text.h"
-#include "common/plan/prices.h"
+#include "common/plan/predict/prices.h"
 #include "daemon/http/reply.h"
 #include "daemon/http/routes.h"
 #include "daemon/store/store.h"

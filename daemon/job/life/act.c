@@ -11,7 +11,7 @@
 #include "daemon/job/life/end.h"
 #include "daemon/job/life/marks.h"
 #include "daemon/job/life/start.h"
-#include "daemon/job/remove.h"
+#include "daemon/job/dir/remove.h"
 #include "daemon/launch/stalled.h"
 
 #define TRY_LATER_SECONDS 1.0

@@ -12,7 +12,7 @@
 #include "common/system/process_stat.h"
 #include "daemon/job/active.h"
 #include "daemon/job/life/act.h"
-#include "daemon/job/run_dir.h"
+#include "daemon/job/dir/run_dir.h"
 
 /* The state folder may be a copy: the launcher then belongs to the job that it is a copy of, and
  * works in another folder. */

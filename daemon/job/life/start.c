@@ -14,7 +14,7 @@
 #include "daemon/job/document.h"
 #include "daemon/job/life/grace.h"
 #include "daemon/job/queue/size.h"
-#include "daemon/job/run_dir.h"
+#include "daemon/job/dir/run_dir.h"
 #include "daemon/launch/slurm_script.h"
 #include "launch/hosts.h"
 

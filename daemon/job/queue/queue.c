@@ -9,7 +9,7 @@
 #include "common/log.h"
 #include "daemon/job/active.h"
 #include "daemon/job/life/act.h"
-#include "daemon/job/life/life_end.h"
+#include "daemon/job/life/decide/life_end.h"
 #include "daemon/job/life/start.h"
 #include "daemon/job/measure.h"
 #include "daemon/job/queue/queue_plan.h"

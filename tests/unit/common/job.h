@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "common/job/job_document.h"
-#include "common/job/preset.h"
+#include "common/job/recipe/preset.h"
 
 static inline struct job_spec *job_parse(const char *text, struct problems *problems,
                                          struct problems *unsupported)

@@ -13,10 +13,10 @@
 #include "common/run/provenance.h"
 #include "config.h"
 #include "daemon/archive/job_archive.h"
-#include "daemon/http/handlers/run_file.h"
+#include "daemon/http/handlers/run/run_file.h"
 #include "daemon/http/routes.h"
 #include "daemon/job/life/place.h"
-#include "daemon/job/run_dir.h"
+#include "daemon/job/dir/run_dir.h"
 
 /* Has no name: nothing is left behind. */
 static int nameless_file(const struct request *q, struct error *e)

@@ -18,7 +18,7 @@
 #include "daemon/http/handlers/job_json.h"
 #include "daemon/http/routes.h"
 #include "daemon/job/queue/size.h"
-#include "daemon/job/run_dir.h"
+#include "daemon/job/dir/run_dir.h"
 
 #define ATTEMPTS_MOST 100000
 #define REASON_BYTES  4096

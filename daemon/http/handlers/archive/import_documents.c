@@ -7,7 +7,7 @@
 
 #include "common/dataset/plan_inputs.h"
 #include "common/job/job_document.h"
-#include "common/job/preset.h"
+#include "common/job/recipe/preset.h"
 #include "common/json.h"
 #include "common/system/file.h"
 #include "daemon/job/document.h"

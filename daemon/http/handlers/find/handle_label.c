@@ -6,7 +6,7 @@
 
 #include "common/job/job_options.h"
 #include "common/json.h"
-#include "common/suggest.h"
+#include "common/text/suggest.h"
 #include "daemon/http/access/auth.h"
 #include "daemon/http/handlers/job_json.h"
 #include "daemon/http/routes.h"

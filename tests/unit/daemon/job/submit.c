@@ -11,7 +11,7 @@
 #include "common/system/file.h"
 #include "daemon/job/job.h"
 #include "daemon/job/queue/queue.h"
-#include "daemon/job/run_dir.h"
+#include "daemon/job/dir/run_dir.h"
 
 static char folder[64], jobs_dir[256];
 static struct store *store;

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "common/job/job_document.h"
-#include "common/job/preset.h"
+#include "common/job/recipe/preset.h"
 #include "daemon/launch/slurm.h"
 #include "daemon/launch/slurm_call.h"
 #include "daemon/launch/slurm_reply.h"

@@ -11,7 +11,7 @@
 
 #include "common/system/file.h"
 #include "daemon/store/leftover.h"
-#include "daemon/store/migrate.h"
+#include "daemon/store/migrate/migrate.h"
 #include "daemon/store/store.h"
 
 static char folder[64], path[PATH_MAX];

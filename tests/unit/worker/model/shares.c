@@ -2,8 +2,8 @@
  * same for all networks, weighted by measured times. */
 #include <criterion/criterion.h>
 
-#include "common/job/optimizers.h"
-#include "common/plan/threads.h"
+#include "common/job/recipe/optimizers.h"
+#include "common/plan/predict/threads.h"
 #include "tests/bench/shares.h"
 #include "worker/team/parallel.h"
 #include "worker/kernels/tile_gemm.h"

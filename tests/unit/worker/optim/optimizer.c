@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "common/job/optimizers.h"
+#include "common/job/recipe/optimizers.h"
 #include "tests/unit/worker/optim/small_model.h"
 #include "worker/optim/optimizer.h"
 #include "worker/optim/update.h"

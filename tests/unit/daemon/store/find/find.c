@@ -11,7 +11,7 @@
 #include "common/system/file.h"
 #include "daemon/store/find/groups.h"
 #include "daemon/store/find/label.h"
-#include "daemon/store/migrate.h"
+#include "daemon/store/migrate/migrate.h"
 
 static char folder[64], path[PATH_MAX];
 static struct store *store;

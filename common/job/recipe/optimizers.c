@@ -1,0 +1,132 @@
+#include "common/job/recipe/optimizers.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define PYTORCH        "PyTorch's torch.optim"
+#define MOMENTUM_STATE "momentum"
+
+/* Defaults: the rates are Cray's table of usual starting rates (Scaling Deep Learning, ALCF 2018,
+ * after Keras), the rest PyTorch's. Of the states only those are made that the job's keys need
+ * (optimizer_states_of). */
+static const struct optimizer_kind kinds[] = {
+    [JOB_OPTIMIZER_SGD] = {.name = "sgd",
+                           .formula = "v = momentum v + g + decay w; w -= lr v",
+                           .source = "Goyal et al. 2017, eq. 9; " PYTORCH,
+                           .keys = " momentum nesterov momentum_correction ",
+                           .states = {MOMENTUM_STATE}                           },
+    [JOB_OPTIMIZER_LARS] = {                 .name = "lars",
+                           .formula = "trust = eta |w| / (|g| + decay |w|); m = momentum m + lr "
+                                       "trust (g + decay w); w -= m",                                .source = "You et al. 2017 (arXiv:1708.03888); MLPerf reference",
+                           .spares_biases = true,
+                           .keys = " momentum nesterov momentum_correction lars_eta ",
+                           .states = {MOMENTUM_STATE}},
+    [JOB_OPTIMIZER_ADAM] = {                             .name = "adam",
+                           .formula = "g += decay w; m = beta1 m + (1 - beta1) g; v = beta2 v + "
+                                       "(1 - beta2) g^2; w -= lr / (1 - beta1^t) m / (sqrt(v / (1 "
+                                       "- beta2^t)) + eps)",                          .source = "Kingma and Ba 2015 (arXiv:1412.6980); " PYTORCH,
+                           .adaptive = true,
+                           .keys = " beta1 beta2 eps ",
+                           .states = {"exp_avg", "exp_avg_sq"},
+                           .defaults = {{"/lr/base", "0.001"},
+                                         {"/lr/scaling", "\"sqrt\""},
+                                         {"/optimizer/weight_decay", "0"}}},
+    [JOB_OPTIMIZER_ADAMW] = {       .name = "adamw",
+                           .formula = "w -= lr decay w; then as adam without decay",
+                           .source = "Loshchilov and Hutter 2019 (arXiv:1711.05101); " PYTORCH,
+                           .adaptive = true,
+                           .keys = " beta1 beta2 eps ",
+                           .states = {"exp_avg", "exp_avg_sq"},
+                           .defaults = {{"/lr/base", "0.001"},
+                                          {"/lr/scaling", "\"sqrt\""},
+                                          {"/optimizer/weight_decay", "0.01"}}},
+    [JOB_OPTIMIZER_RMSPROP] = { .name = "rmsprop",
+                           .formula = "g += decay w; v = alpha v + (1 - alpha) g^2; b = "
+                                          "momentum b + g / (sqrt(v) + eps); w -= lr b; centered: "
+                                          "v less the square of the gradients' mean",              .source = "Hinton's lecture 6e; Graves 2013 (centered); " PYTORCH,
+                           .adaptive = true,
+                           .keys = " alpha eps momentum centered ",
+                           .states = {"square_avg", "grad_avg", MOMENTUM_STATE},
+                           .defaults = {{"/lr/base", "0.001"},
+                                            {"/lr/scaling", "\"sqrt\""},
+                                            {"/optimizer/weight_decay", "0"},
+                                            {"/optimizer/momentum", "0"}}},
+    [JOB_OPTIMIZER_ADAGRAD] = {      .name = "adagrad",
+                           .formula = "g += decay w; s += g^2; w -= lr / (1 + (t - 1) lr_decay)"
+                                          " g / (sqrt(s) + eps)",                             .source = "Duchi et al. 2011; " PYTORCH,
+                           .adaptive = true,
+                           .keys = " lr_decay eps ",
+                           .states = {"sum"},
+                           .defaults = {{"/lr/base", "0.01"},
+                                            {"/lr/scaling", "\"sqrt\""},
+                                            {"/optimizer/weight_decay", "0"},
+                                            {"/optimizer/eps", "1e-10"}}},
+    [JOB_OPTIMIZER_ADADELTA] = {      .name = "adadelta",
+                           .formula = "g += decay w; v = rho v + (1 - rho) g^2; d = sqrt((u + "
+                                           "eps) / (v + eps)) g; u = rho u + (1 - rho) d^2; w -= "
+                                           "lr d",                                  .source = "Zeiler 2012 (arXiv:1212.5701); " PYTORCH,
+                           .adaptive = true,
+                           .keys = " rho eps ",
+                           .states = {"square_avg", "acc_delta"},
+                           .defaults = {{"/lr/base", "1"},
+                                             {"/lr/scaling", "\"sqrt\""},
+                                             {"/optimizer/weight_decay", "0"},
+                                             {"/optimizer/eps", "1e-6"}}},
+};
+
+/* Keys that only some optimisers use; the others of the group are for all. */
+static const char special_keys[] =
+    " momentum nesterov momentum_correction lars_eta beta1 beta2 eps "
+    "alpha centered lr_decay rho ";
+
+const struct optimizer_kind *optimizer_kind_at(size_t i)
+{
+    return i < sizeof kinds / sizeof kinds[0] ? &kinds[i] : NULL;
+}
+
+static bool optimizer_lists_key(const char *keys, const char *key)
+{
+    char word[64];
+
+    snprintf(word, sizeof word, " %s ", key);
+    return strstr(keys, word) != NULL;
+}
+
+bool optimizer_uses(const struct optimizer_kind *kind, const char *pointer)
+{
+    static const char group[] = "/optimizer/";
+
+    if (strncmp(pointer, group, sizeof group - 1) != 0)
+        return true;
+    const char *key = pointer + sizeof group - 1;
+    return optimizer_lists_key(kind->keys, key) || !optimizer_lists_key(special_keys, key);
+}
+
+const char *optimizer_default(const struct optimizer_kind *kind, const char *pointer)
+{
+    for (size_t i = 0; i < OPTIMIZER_DEFAULTS_MAX && kind->defaults[i].pointer; i++)
+        if (strcmp(kind->defaults[i].pointer, pointer) == 0)
+            return kind->defaults[i].value;
+    return NULL;
+}
+
+/* RMSProp keeps a mean only if centered and a velocity only with momentum, as PyTorch does. */
+static bool needs_state(const struct job_spec *spec, const char *state)
+{
+    if (spec->optimizer.name != JOB_OPTIMIZER_RMSPROP)
+        return true;
+    if (strcmp(state, "grad_avg") == 0)
+        return spec->optimizer.centered;
+    return strcmp(state, MOMENTUM_STATE) != 0 || spec->optimizer.momentum > 0;
+}
+
+size_t optimizer_states_of(const struct job_spec *spec, const char *names[OPTIMIZER_STATES_MAX])
+{
+    const struct optimizer_kind *kind = &kinds[spec->optimizer.name];
+    size_t count = 0;
+
+    for (size_t i = 0; kind->states[i]; i++)
+        if (needs_state(spec, kind->states[i]))
+            names[count++] = kind->states[i];
+    return count;
+}

@@ -1,0 +1,93 @@
+#include "common/job/recipe/preset.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/json.h"
+#include "common/log.h"
+#include "common/system/install_paths.h"
+
+const char *preset_folder(void)
+{
+    const char *folder = getenv("TRAIND_PRESETS");
+
+    return folder && *folder ? folder : PKGDATADIR "/presets";
+}
+
+/* Names come from users: one that is not a plain file name is no preset. */
+static bool preset_is_plain(const char *name)
+{
+    return *name && *name != '.' && strlen(name) < 200 && !strchr(name, '/');
+}
+
+static json_t *preset_load(const char *name)
+{
+    char path[4096];
+    struct error e;
+
+    snprintf(path, sizeof path, "%s/%s.json", preset_folder(), name);
+    json_t *document = json_document_load(path, &e);
+    if (!document && e.code != ERR_NOT_FOUND)
+        log_warning("the preset %s cannot be used: %s", name, e.text);
+    return document;
+}
+
+static int is_preset_file(const struct dirent *entry)
+{
+    const char *end = strrchr(entry->d_name, '.');
+
+    return end && strcmp(end, ".json") == 0 && preset_is_plain(entry->d_name);
+}
+
+static json_t *preset_names(void)
+{
+    struct dirent **entries = NULL;
+    int count = scandir(preset_folder(), &entries, is_preset_file, alphasort);
+    json_t *list = json_array();
+
+    for (int i = 0; i < count; i++) {
+        size_t length = strlen(entries[i]->d_name) - strlen(".json");
+        json_array_append_new(list, json_stringn(entries[i]->d_name, length));
+        free(entries[i]);
+    }
+    free(entries);
+    return list;
+}
+
+json_t *preset_lookup(const char *name, void *context)
+{
+    (void)context;
+    if (!name)
+        return preset_names();
+    return preset_is_plain(name) ? preset_load(name) : NULL;
+}
+
+static json_t *preset_describe(const char *name, json_t *document)
+{
+    json_t *entry = json_pack("{s:s, s:O?, s:O?}", "name", name, "description",
+                              json_object_get(document, "description"), "source",
+                              json_object_get(document, "source"));
+
+    json_object_del(document, "description");
+    json_object_del(document, "source");
+    json_object_del(document, "recipe_images");
+    json_object_set(entry, "document", document);
+    return entry;
+}
+
+json_t *preset_list(void)
+{
+    json_t *list = json_array(), *all = preset_names(), *name;
+    size_t i;
+
+    json_array_foreach (all, i, name) {
+        json_t *document = preset_load(json_string_value(name));
+        if (document)
+            json_array_append_new(list, preset_describe(json_string_value(name), document));
+        json_decref(document);
+    }
+    json_decref(all);
+    return list;
+}

@@ -1,0 +1,332 @@
+/* Checkpoints of a job: which there are, and their weights. */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/json.h"
+#include "common/run/checkpoints.h"
+#include "common/run/safetensors.h"
+#include "daemon/http/handlers/file_verdicts.h"
+#include "daemon/http/handlers/run/run_file.h"
+#include "daemon/http/routes.h"
+#include "daemon/job/dir/run_dir.h"
+
+#define MODEL "model.safetensors"
+
+/* A file of a checkpoint, or -1 with errno. */
+static int checkpoint_open(const char *run_dir, int64_t step, const char *name)
+{
+    char path[128];
+
+    snprintf(path, sizeof path, "checkpoints/step-%08lld/%s", (long long)step, name);
+    return run_file_open(run_dir, path);
+}
+
+/* How an open file is named to those who take a path. */
+static const char *checkpoint_fd_path(int fd, char path[32])
+{
+    snprintf(path, 32, "/proc/self/fd/%d", fd);
+    return path;
+}
+
+/* state.json; NULL where it is not there or not what was written. *st: of the file. */
+static json_t *checkpoint_read_state(const char *run_dir, int64_t step, struct stat *st)
+{
+    char path[32], hex[DIGEST_BYTES];
+    struct error ignored;
+    int fd = checkpoint_open(run_dir, step, "state.json");
+
+    if (fd < 0)
+        return NULL;
+    json_t *state =
+        fstat(fd, st) ? NULL : json_document_load(checkpoint_fd_path(fd, path), &ignored);
+    close(fd);
+    if (!state)
+        return NULL;
+    checkpoint_state_digest(state, hex);
+    const char *wanted = json_string_value(json_object_get(state, "xxh128"));
+    if (wanted && strcmp(wanted, hex) == 0)
+        return state;
+    json_decref(state);
+    return NULL;
+}
+
+static const char *digest_in(const json_t *state, const char *name)
+{
+    return json_string_value(json_object_get(json_object_get(state, "files"), name));
+}
+
+/* By its every byte. */
+static bool is_as_written(const json_t *state, const char *name, int fd)
+{
+    char path[32], hex[DIGEST_BYTES];
+    const char *wanted = digest_in(state, name);
+    struct error ignored;
+    struct stat st;
+
+    if (!wanted || fstat(fd, &st) || digest_file(checkpoint_fd_path(fd, path), hex, &ignored))
+        return false;
+    bool whole = strcmp(wanted, hex) == 0;
+    file_verdict_keep(&st, wanted, whole);
+    return whole;
+}
+
+/* ---------------------------------------------------------------- the list */
+
+static bool is_after(const struct timespec *a, const struct timespec *b)
+{
+    return a->tv_sec > b->tv_sec || (a->tv_sec == b->tv_sec && a->tv_nsec > b->tv_nsec);
+}
+
+static bool has_its_size(int fd)
+{
+    char path[32];
+    struct safetensors *file;
+    struct error ignored;
+
+    if (safetensors_open(checkpoint_fd_path(fd, path), &file, &ignored))
+        return false;
+    safetensors_close(file);
+    return true;
+}
+
+/* Read in whole only where it has changed since state.json, which is written last, and once. */
+static bool seems_whole(const json_t *state, const struct stat *state_file, const char *name,
+                        int fd)
+{
+    const char *wanted = digest_in(state, name);
+    struct stat st;
+    bool whole;
+
+    if (!wanted || fstat(fd, &st) || !has_its_size(fd))
+        return false;
+    if (file_verdict_find(&st, wanted, &whole))
+        return whole;
+    return !is_after(&st.st_mtim, &state_file->st_mtim) || is_as_written(state, name, fd);
+}
+
+static bool checkpoint_is_complete(const char *run_dir, int64_t step, const json_t *state,
+                                   const struct stat *state_file)
+{
+    const struct checkpoint_file *file;
+    bool whole = state != NULL;
+
+    for (size_t i = 0; whole && (file = checkpoint_file_at(i)); i++) {
+        if (!checkpoint_needs(state, file))
+            continue;
+        int fd = checkpoint_open(run_dir, step, file->name);
+        whole = fd >= 0 && seems_whole(state, state_file, file->name, fd);
+        if (fd >= 0)
+            close(fd);
+    }
+    return whole;
+}
+
+static json_t *checkpoint_to_json(const char *run_dir, int64_t step)
+{
+    struct stat st = {0}, state_file;
+    json_t *state = checkpoint_read_state(run_dir, step, &state_file);
+    json_t *epoch = json_incref(json_object_get(state, "epoch"));
+    int fd = checkpoint_open(run_dir, step, MODEL);
+
+    if (fd >= 0) {
+        fstat(fd, &st);
+        close(fd);
+    }
+    bool complete = checkpoint_is_complete(run_dir, step, state, &state_file);
+    json_decref(state);
+    return json_pack("{s:I, s:o, s:I, s:o, s:b}", "step", (json_int_t)step, "epoch",
+                     epoch ? epoch : json_null(), "bytes", (json_int_t)st.st_size, "written",
+                     fd >= 0
+                         ? json_real((double)st.st_mtim.tv_sec + (double)st.st_mtim.tv_nsec / 1e9)
+                         : json_null(),
+                     "complete", complete);
+}
+
+static int list_of(const struct store_job *job, struct dirent ***names)
+{
+    char folder[PATH_MAX];
+
+    *names = NULL;
+    if ((size_t)snprintf(folder, sizeof folder, "%s/checkpoints", job->run_dir) >= sizeof folder)
+        return 0;
+    return checkpoint_list(folder, names);
+}
+
+/* The job, where its run directory may be read. */
+static int get_job(const struct request *q, struct store_job *job, struct error *e)
+{
+    int status = store_job_get(q->app->store, q->id, job, e);
+
+    if (status == 0 && (status = run_dir_check(q->app->store, job, e)))
+        store_job_clear(job);
+    return status;
+}
+
+int handle_checkpoints(const struct request *q, struct reply *r, struct error *e)
+{
+    struct store_job job;
+    struct dirent **names;
+
+    if (get_job(q, &job, e))
+        return -(int)e->code;
+    json_t *list = json_array();
+    int count = list_of(&job, &names);
+    for (int i = 0; i < count; i++) {
+        int64_t step = 0;
+        checkpoint_step(names[i]->d_name, &step);
+        json_array_append_new(list, checkpoint_to_json(job.run_dir, step));
+    }
+    checkpoint_list_free(names, count);
+    store_job_clear(&job);
+    return reply_json(r, 200, json_pack("{s:o}", "checkpoints", list), e);
+}
+
+/* ---------------------------------------------------------------- the weights */
+
+static int no_such_step(const struct request *q, const struct store_job *job, const char *text,
+                        struct error *e)
+{
+    char steps[200] = "";
+    struct dirent **names;
+    int count = list_of(job, &names);
+
+    for (int i = 0; i < count; i++) {
+        int64_t step = 0;
+        size_t used = strlen(steps);
+        checkpoint_step(names[i]->d_name, &step);
+        snprintf(steps + used, sizeof steps - used, "%s%lld", i ? ", " : "", (long long)step);
+    }
+    checkpoint_list_free(names, count);
+    return error_set(e, ERR_NOT_FOUND, "job %lld has no checkpoint of step %.20s; %s%s",
+                     (long long)q->id, text, count ? "it has those of the steps " : "it has none",
+                     steps);
+}
+
+/* The file with its digest, which is its entity tag; damaged ones are refused. */
+static int open_model(const struct request *q, struct store_job *job, int *fd,
+                      char tag[DIGEST_BYTES + 2], struct error *e)
+{
+    const char *text = strrchr(q->path, '/') + 1;
+    size_t digits = strspn(text, "0123456789");
+
+    if (text[digits] || digits == 0)
+        return error_set(e, ERR_USAGE, "the step in %s must be a whole number", q->path);
+    int64_t step = digits <= 18 ? strtoll(text, NULL, 10) : -1;
+    *fd = checkpoint_open(job->run_dir, step, MODEL);
+    if (*fd < 0)
+        return no_such_step(q, job, text, e);
+    struct stat unused;
+    json_t *state = checkpoint_read_state(job->run_dir, step, &unused);
+    int status = 0;
+    if (is_as_written(state, MODEL, *fd)) {
+        snprintf(tag, DIGEST_BYTES + 2, "\"%s\"", digest_in(state, MODEL));
+    } else {
+        close(*fd);
+        status = error_set(e, ERR_CORRUPT,
+                           "the checkpoint of step %lld is not whole: its weights are not what was "
+                           "written",
+                           (long long)step);
+    }
+    json_decref(state);
+    return status;
+}
+
+/* "bytes=FROM-", "bytes=FROM-TO", "bytes=-LAST" (RFC 9110, 14.1.2). false: not one range of bytes,
+ * which is as none. */
+static bool parse_range(const char *text, uint64_t size, uint64_t *from, uint64_t *bytes)
+{
+    char *end;
+
+    if (!text || strncmp(text, "bytes=", 6) != 0 || strchr(text, ','))
+        return false;
+    text += 6;
+    errno = 0;
+    if (*text == '-') {
+        unsigned long long last = strtoull(text + 1, &end, 10);
+        *bytes = last < size ? last : size;
+        *from = size - *bytes;
+        return text[1] >= '0' && text[1] <= '9' && !*end;
+    }
+    unsigned long long first = strtoull(text, &end, 10), to = UINT64_MAX;
+    if (end == text || *text < '0' || *text > '9' || *end != '-')
+        return false;
+    if (end[1])
+        to = strtoull(end + 1, &end, 10);
+    else
+        end++;
+    *from = first;
+    *bytes = first >= size ? 0 : (to < size ? to : size - 1) - first + 1;
+    return !*end && to >= first;
+}
+
+static void refuse_range(struct reply *r, uint64_t size, uint64_t from)
+{
+    struct error e;
+
+    reply_header(r, "Content-Range", "bytes */%llu", (unsigned long long)size);
+    error_set(&e, ERR_USAGE, "the file has %llu bytes; there is nothing from byte %llu on",
+              (unsigned long long)size, (unsigned long long)from);
+    reply_problem(r, 416, &e, NULL);
+}
+
+/* Takes over fd. */
+static int send_model(const struct request *q, struct reply *r, int fd, const char *tag,
+                      struct error *e)
+{
+    struct stat st;
+    uint64_t from = 0, bytes;
+
+    if (fstat(fd, &st) || st.st_size == 0) {
+        close(fd);
+        return error_set(e, ERR_IO, "the weights cannot be read");
+    }
+    uint64_t size = (uint64_t)st.st_size;
+    bool same = !q->if_range || strcmp(q->if_range, tag) == 0;
+    reply_header(r, "ETag", "%s", tag);
+    reply_header(r, "Accept-Ranges", "bytes");
+    r->type = "application/octet-stream";
+    if (q->if_none_match && strstr(q->if_none_match, tag)) {
+        close(fd);
+        return reply_text(r, 304, r->type, "", 0, e);
+    }
+    bool part = same && parse_range(q->range, size, &from, &bytes);
+    if (part && bytes == 0) {
+        close(fd);
+        refuse_range(r, size, from);
+        return 0;
+    }
+    if (!part)
+        bytes = size;
+    else
+        reply_header(r, "Content-Range", "bytes %llu-%llu/%llu", (unsigned long long)from,
+                     (unsigned long long)(from + bytes - 1), (unsigned long long)size);
+    r->status = part ? 206 : 200;
+    r->fd = fd;
+    r->file_from = from;
+    r->file_bytes = bytes;
+    return 0;
+}
+
+int handle_checkpoint(const struct request *q, struct reply *r, struct error *e)
+{
+    struct store_job job;
+    char tag[DIGEST_BYTES + 2];
+    int fd = -1;
+
+    if (get_job(q, &job, e))
+        return -(int)e->code;
+    int status = open_model(q, &job, &fd, tag, e);
+    if (status == 0) {
+        reply_header(r, "Content-Disposition",
+                     "attachment; filename=\"job-%lld-step-%s.safetensors\"", (long long)q->id,
+                     strrchr(q->path, '/') + 1);
+        status = send_model(q, r, fd, tag, e);
+    }
+    store_job_clear(&job);
+    return status;
+}

@@ -1,0 +1,163 @@
+#include "daemon/http/handlers/run/images_seen.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/buffer.h"
+#include "common/json.h"
+#include "common/run/event.h"
+
+/* One row of the series. */
+struct images_row {
+    size_t rate, ms; /* of event_metric_at */
+    int64_t step, batch;
+};
+
+static void images_take(void *context, const struct store_metric_part *part)
+{
+    struct images_row *row = context;
+    double batch = part->of[row->rate].sum * part->of[row->ms].sum / 1e3;
+
+    row->step = part->step;
+    row->batch = isfinite(batch) ? llround(batch) : 0;
+}
+
+static size_t images_metric(const char *name)
+{
+    size_t i = 0;
+
+    while (strcmp(event_metric_at(i)->name, name) != 0)
+        i++;
+    return i;
+}
+
+/* Of this step, or of the next one that has a row; 0: there is none. */
+static int images_batch(struct store *s, int64_t job_id, int64_t step, int64_t *batch,
+                        struct error *e)
+{
+    struct images_row row = {.rate = images_metric("images_per_sec"),
+                             .ms = images_metric("step_ms")};
+    int status = store_metric_each(s, job_id, step, 1, images_take, &row, e);
+
+    *batch = row.batch;
+    return status;
+}
+
+static int images_append(struct images_seen *seen, int64_t first_step, int64_t batch,
+                         struct error *e)
+{
+    struct images_part *last = seen->count ? &seen->parts[seen->count - 1] : NULL;
+    int64_t before = last ? last->before + (first_step - last->first_step) * last->batch : 0;
+
+    if (last && last->batch == batch)
+        return 0;
+    struct images_part *more = array_grow(seen->parts, seen->count, &seen->room, sizeof *more);
+    if (!more)
+        return error_set(e, ERR_NO_MEMORY, "no memory for the images of a run");
+    seen->parts = more;
+    seen->parts[seen->count++] = (struct images_part){first_step, before, batch};
+    return 0;
+}
+
+/* The steps [from, to] of one attempt: batches never grow, so that each change is found by halving
+ * what lies between two that differ. */
+static int images_of_attempt(struct store *s, int64_t job_id, int64_t from, int64_t to,
+                             struct images_seen *seen, struct error *e)
+{
+    int64_t batch = 0, last = 0;
+    int status = images_batch(s, job_id, to, &last, e);
+
+    while (!status && from <= to) {
+        if ((status = images_batch(s, job_id, from, &batch, e)) ||
+            (status = images_append(seen, from, batch, e)) || batch == last)
+            break;
+        int64_t same = from, other = to, between;
+        while (!status && other - same > 1) {
+            int64_t middle = same + (other - same) / 2;
+            status = images_batch(s, job_id, middle, &between, e);
+            *(between == batch ? &same : &other) = middle;
+        }
+        from = other;
+    }
+    return status;
+}
+
+static int images_ascending(const void *a, const void *b)
+{
+    const int64_t *x = a, *y = b;
+
+    return (*x > *y) - (*x < *y);
+}
+
+/* The steps after which rows are of another attempt, ascending; the caller frees them. Behind the
+ * newest step (`now`) there may be rows of an attempt that came farther. */
+static int images_resumed(struct store *s, int64_t job_id, int64_t now, int64_t **steps,
+                          size_t *count, struct error *e)
+{
+    const struct store_event_range range = {.job_id = job_id, .types = "run_start"};
+    json_t *events;
+    const json_t *event;
+    size_t i;
+    int status = store_event_list(s, &range, &events, e);
+
+    *count = 0;
+    *steps = NULL;
+    if (status)
+        return status;
+    *steps = calloc(json_array_size(events) + 1, sizeof **steps);
+    if (*steps && now > 0)
+        (*steps)[(*count)++] = now;
+    json_array_foreach (events, i, event) {
+        int64_t step = json_get_integer(event, "resumed_step", 0);
+        if (*steps && step > 0)
+            (*steps)[(*count)++] = step;
+    }
+    json_decref(events);
+    if (!*steps)
+        return error_set(e, ERR_NO_MEMORY, "no memory for the attempts of a run");
+    qsort(*steps, *count, sizeof **steps, images_ascending);
+    return 0;
+}
+
+int images_seen_read(struct store *s, const struct store_job *job, struct images_seen *seen,
+                     struct error *e)
+{
+    int64_t job_id = job->id;
+    struct store_metric_ends ends;
+    int64_t *resumed, from = 1;
+    size_t count;
+
+    *seen = (struct images_seen){0};
+    if (store_metric_ends(s, job_id, 0, INT64_MAX, 2, &ends, e))
+        return -(int)e->code;
+    if (ends.rows == 0)
+        return 0;
+    int status = images_resumed(s, job_id, job->step, &resumed, &count, e);
+    for (size_t i = 0; !status && i <= count; i++) {
+        int64_t to = i < count && resumed[i] < ends.last_step ? resumed[i] : ends.last_step;
+        if (to >= from)
+            status = images_of_attempt(s, job_id, from, to, seen, e);
+        from = to >= from ? to + 1 : from;
+    }
+    free(resumed);
+    return status;
+}
+
+int64_t images_seen_at(const struct images_seen *seen, int64_t step)
+{
+    size_t i = seen->count;
+
+    while (i > 1 && seen->parts[i - 1].first_step > step)
+        i--;
+    if (i == 0)
+        return -1;
+    const struct images_part *part = &seen->parts[i - 1];
+    return part->before + (step - part->first_step + 1) * part->batch;
+}
+
+void images_seen_clear(struct images_seen *seen)
+{
+    free(seen->parts);
+    *seen = (struct images_seen){0};
+}

@@ -1,0 +1,31 @@
+/*
+ * How many images a run had trained on after each step: the sum of the global batches. Batches
+ * change where a run went on with other workers, and with the sizes of images. A step's own batch
+ * is its images_per_sec x step_ms; within an attempt it never grows, so that few rows tell all.
+ */
+#ifndef TRAIND_DAEMON_HTTP_HANDLERS_RUN_IMAGES_SEEN_H
+#define TRAIND_DAEMON_HTTP_HANDLERS_RUN_IMAGES_SEEN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/store/store.h"
+
+struct images_part {
+    int64_t first_step; /* all steps from here on have this batch, until the next part */
+    int64_t before;     /* images of the steps before it */
+    int64_t batch;
+};
+struct images_seen {
+    struct images_part *parts;
+    size_t count, room;
+};
+
+/* Zeroed where the job has no steps. Free with images_seen_clear. */
+int images_seen_read(struct store *s, const struct store_job *job, struct images_seen *seen,
+                     struct error *e);
+/* -1: not known. Step 0: none. */
+int64_t images_seen_at(const struct images_seen *seen, int64_t step);
+void images_seen_clear(struct images_seen *seen);
+
+#endif

@@ -1,0 +1,228 @@
+#include "daemon/http/handlers/run/series.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "common/run/event.h"
+
+struct series {
+    struct series_shape shape;
+    int64_t used, rows;              /* points begun (exact); rows in all */
+    struct store_metric_part *parts; /* (points); rows 0: none there */
+};
+
+struct series *series_create(const struct series_shape *shape)
+{
+    struct series *s = calloc(1, sizeof *s);
+
+    if (!s)
+        return NULL;
+    s->shape = *shape;
+    s->parts = calloc((size_t)shape->points + 1, sizeof *s->parts);
+    if (!s->parts) {
+        free(s);
+        return NULL;
+    }
+    return s;
+}
+
+/* The first and the last step have a point each. */
+static int64_t series_slot(struct series *s, int64_t step)
+{
+    const struct series_shape *shape = &s->shape;
+    int64_t points = shape->points, span = shape->last_step - shape->first_step - 1;
+
+    if (shape->exact)
+        return s->used++;
+    if (step <= shape->first_step)
+        return 0;
+    if (step >= shape->last_step)
+        return points - 1;
+    return points == 2 ? -1 /* no room between them */
+                       : 1 + (step - shape->first_step - 1) * (points - 2) / span;
+}
+
+void series_add(void *context, const struct store_metric_part *part)
+{
+    struct series *s = context;
+    int64_t place = s->shape.exact && s->used >= s->shape.points ? -1 : series_slot(s, part->step);
+
+    if (place >= 0 || !s->shape.exact)
+        s->rows += part->rows;
+    if (place >= 0)
+        store_metric_fold(&s->parts[place], part);
+}
+
+/* ---------------------------------------------------------------- values */
+
+enum value { VALUE_MEAN, VALUE_MIN, VALUE_MAX };
+
+static double series_part_value(const struct store_metric_part *p, int metric, enum value which)
+{
+    const struct store_metric_sum *of = &p->of[metric];
+
+    if (of->count == 0)
+        return NAN;
+    switch (which) {
+    case VALUE_MIN:
+        return of->min;
+    case VALUE_MAX:
+        return of->max;
+    default:
+        return of->count > 1 ? of->sum / of->count : of->sum;
+    }
+}
+
+static const struct store_metric_part *series_next_part(const struct series *s, int64_t *i)
+{
+    while (*i < s->shape.points)
+        if (s->parts[(*i)++].rows)
+            return &s->parts[*i - 1];
+    return NULL;
+}
+
+/* ---------------------------------------------------------------- JSON */
+
+static void series_add_column(struct json_text *t, const struct series *s, int metric,
+                              enum value which)
+{
+    const struct store_metric_part *p;
+
+    json_text_open(t, event_metric_at((size_t)metric)->name, '[');
+    for (int64_t i = 0; (p = series_next_part(s, &i));) {
+        if (which == VALUE_MEAN && p->of[metric].count > 1)
+            json_text_rounded(t, NULL, series_part_value(p, metric, which));
+        else
+            json_text_real(t, NULL, series_part_value(p, metric, which));
+    }
+    json_text_close(t, ']');
+}
+
+static void series_add_columns(struct json_text *t, const struct series *s, enum value which)
+{
+    for (int m = 0; event_metric_at((size_t)m); m++)
+        if (s->shape.wanted & 1u << m)
+            series_add_column(t, s, m, which);
+}
+
+static void series_slots(struct json_text *t, const struct series *s,
+                         const struct images_seen *seen)
+{
+    const struct store_metric_part *p;
+
+    json_text_open(t, "step", '[');
+    for (int64_t i = 0; (p = series_next_part(s, &i));)
+        json_text_integer(t, NULL, p->step);
+    json_text_close(t, ']');
+    json_text_open(t, "images", '[');
+    for (int64_t i = 0; (p = series_next_part(s, &i));)
+        json_text_integer(t, NULL, images_seen_at(seen, p->step));
+    json_text_close(t, ']');
+    json_text_open(t, "epoch", '[');
+    for (int64_t i = 0; (p = series_next_part(s, &i));)
+        json_text_real(t, NULL, p->epoch);
+    json_text_close(t, ']');
+    json_text_open(t, "t", '[');
+    for (int64_t i = 0; (p = series_next_part(s, &i));)
+        json_text_real(t, NULL, p->t);
+    json_text_close(t, ']');
+}
+
+static int64_t count_points(const struct series *s)
+{
+    int64_t points = 0;
+
+    for (int64_t i = 0; series_next_part(s, &i);)
+        points++;
+    return points;
+}
+
+void series_members(struct json_text *t, const struct series *s, const struct images_seen *seen)
+{
+    json_text_integer(t, "rows", s->rows);
+    json_text_integer(t, "points", count_points(s));
+    json_text_raw(t, "downsampled", s->shape.exact ? "false" : "true");
+    series_slots(t, s, seen);
+    series_add_columns(t, s, VALUE_MEAN);
+    if (s->shape.exact)
+        return;
+    json_text_open(t, "min", '{');
+    series_add_columns(t, s, VALUE_MIN);
+    json_text_close(t, '}');
+    json_text_open(t, "max", '{');
+    series_add_columns(t, s, VALUE_MAX);
+    json_text_close(t, '}');
+}
+
+/* ---------------------------------------------------------------- CSV */
+
+static void series_print_number(FILE *out, double value)
+{
+    fputc(',', out);
+    if (isfinite(value))
+        fprintf(out, "%.12g", value);
+}
+
+static void put_names(const struct series *s, FILE *out)
+{
+    fputs("step,epoch,t", out);
+    for (int m = 0; event_metric_at((size_t)m); m++) {
+        const char *name = event_metric_at((size_t)m)->name;
+        if (!(s->shape.wanted & 1u << m))
+            continue;
+        fprintf(out, ",%s", name);
+        if (!s->shape.exact)
+            fprintf(out, ",%s_min,%s_max", name, name);
+    }
+    fputs(s->shape.images ? ",images\r\n" : "\r\n", out);
+}
+
+static void put_line(const struct series *s, const struct images_seen *seen,
+                     const struct store_metric_part *p, FILE *out)
+{
+    fprintf(out, "%lld", (long long)p->step);
+    series_print_number(out, p->epoch);
+    fprintf(out, ",%.6f", p->t);
+    for (int m = 0; event_metric_at((size_t)m); m++) {
+        if (!(s->shape.wanted & 1u << m))
+            continue;
+        series_print_number(out, series_part_value(p, m, VALUE_MEAN));
+        if (!s->shape.exact) {
+            series_print_number(out, series_part_value(p, m, VALUE_MIN));
+            series_print_number(out, series_part_value(p, m, VALUE_MAX));
+        }
+    }
+    if (s->shape.images)
+        fprintf(out, ",%lld", (long long)images_seen_at(seen, p->step));
+    fputs("\r\n", out);
+}
+
+char *series_to_csv(const struct series *s, const struct images_seen *seen, size_t *bytes)
+{
+    const struct store_metric_part *p;
+    char *text = NULL;
+    FILE *out = open_memstream(&text, bytes);
+
+    if (!out)
+        return NULL;
+    put_names(s, out);
+    for (int64_t i = 0; (p = series_next_part(s, &i));)
+        put_line(s, seen, p, out);
+    fclose(out);
+    return text;
+}
+
+/* ---------------------------------------------------------------- */
+
+int64_t series_next(const struct series *s)
+{
+    return s->used > 0 ? s->parts[s->used - 1].step + 1 : 0;
+}
+
+void series_destroy(struct series *s)
+{
+    if (s)
+        free(s->parts);
+    free(s);
+}

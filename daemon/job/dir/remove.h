@@ -1,0 +1,10 @@
+/* Removing runs, but for job_remove (job.h). */
+#ifndef TRAIND_DAEMON_JOB_DIR_REMOVE_H
+#define TRAIND_DAEMON_JOB_DIR_REMOVE_H
+
+#include "daemon/job/inside.h"
+
+void job_finish_removals(struct job_manager *m); /* that a killed daemon left half done */
+void job_keep_limits(struct job_manager *m);     /* keep_runs, keep_audit_days */
+
+#endif

@@ -1,0 +1,47 @@
+/*
+ * Whose a run directory is. STATE/jobs/ID holds an owner.json, {"store", "job", "created_at"}: the
+ * database, the job and when it was submitted. A database that was restored from a backup, or is
+ * new, may not know the jobs that other directories belong to, so nothing in a directory is read,
+ * written or removed for a job before it was looked at here, and new ids lie above all there are.
+ */
+#ifndef TRAIND_DAEMON_JOB_DIR_RUN_DIR_H
+#define TRAIND_DAEMON_JOB_DIR_RUN_DIR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/store/store.h"
+
+enum run_dir { RUN_DIR_OWN, RUN_DIR_MISSING, RUN_DIR_FOREIGN };
+
+/* *e gets the words for a directory that is missing (ERR_NOT_FOUND) or foreign (ERR_CONFLICT).
+ * Thread-safe. */
+enum run_dir run_dir_look(struct store *s, const struct store_job *job, struct error *e);
+
+/* 0: what is there may be read for this job. A directory that is missing is an error only of a job
+ * that was launched once. Thread-safe. */
+int run_dir_check(struct store *s, const struct store_job *job, struct error *e);
+
+/* Makes the run directory with its owner.json, or finds that it is the job's own. ERR_CONFLICT: it
+ * is foreign; it is left as it is. */
+int run_dir_claim(struct store *s, const struct store_job *job, struct error *e);
+
+/* Likewise, with job.json and plan.json as they are in the job's row. */
+int run_dir_prepare(struct store *s, const struct store_job *job, struct error *e);
+
+/* What the folder of an import is named in STATE/jobs until it is put into its place; what is left
+ * of one is removed at the next start. */
+#define RUN_DIR_IMPORT ".removed-import."
+
+/* A folder that was filled elsewhere becomes the job's run directory `to`. */
+int run_dir_adopt(struct store *s, const struct store_job *job, const char *folder, const char *to,
+                  struct error *e);
+
+/* The highest N of its attempt-N; 0: none. */
+int64_t run_dir_last_attempt(const char *run_dir);
+
+/* At the daemon's start: the next id lies above those of all run directories, and the log names the
+ * directories without a job and the launched jobs without a directory. */
+int run_dirs_survey(struct store *s, const char *jobs_dir, struct error *e);
+
+#endif

@@ -1,0 +1,15 @@
+/* What is kept of an ended run: log_limit_bytes and keep_checkpoints. */
+#ifndef TRAIND_DAEMON_JOB_DIR_TRIM_H
+#define TRAIND_DAEMON_JOB_DIR_TRIM_H
+
+#include "daemon/job/inside.h"
+
+void job_trim_run(struct job_manager *m, const struct active_job *a);
+
+/* Once it is m->trim_next_at: tries again what could not be removed at the end of a run. The store
+ * remembers it: job_trim_remember, at the loop's start, takes up what an earlier daemon left. */
+void job_trim_again(struct job_manager *m, double now);
+void job_trim_remember(struct job_manager *m);
+void job_trim_forget(struct job_manager *m); /* at the manager's end */
+
+#endif

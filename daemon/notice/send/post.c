@@ -1,0 +1,283 @@
+#include "daemon/notice/send/post.h"
+
+#include <netdb.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <config.h>
+#include "common/clock.h"
+#include "common/notify/target.h"
+#include "daemon/notice/send/address.h"
+#include "daemon/notice/message.h"
+#include "daemon/notice/send/sign.h"
+
+#define CONNECT_SECONDS 5L
+#define POST_SECONDS    10L
+#define ANSWER_BYTES    ((size_t)64 << 10) /* of which nothing is kept */
+#define RETRY_AFTER_MAX 3600
+
+struct post {
+    CURL *curl;
+    const struct outbox_notice *notice;
+    const struct notice_settings *settings;
+    struct curl_slist *headers;
+    char *body;
+    char *url; /* of this hop */
+    struct notice_target target;
+    int64_t hops;
+    size_t answer_bytes;
+    char refused[ADDRESS_TEXT_BYTES]; /* the address that may not be called; "": none was */
+    char why[CURL_ERROR_SIZE];
+};
+
+/* ---------------------------------------------------------------- addresses */
+
+static bool post_may_call(const struct post *p, const struct sockaddr *address)
+{
+    const struct notice_settings *s = p->settings;
+
+    return address_is_public(address) || address_is_allowed(s->allow, address) ||
+           address_host_is_allowed(s->allow, p->target.host, p->target.port);
+}
+
+/* The proxy's address is the administrator's choice. */
+static curl_socket_t post_open_socket(void *context, curlsocktype purpose,
+                                      struct curl_sockaddr *address)
+{
+    struct post *p = context;
+
+    (void)purpose;
+    if (!p->settings->proxy && !post_may_call(p, &address->addr)) {
+        address_text(&address->addr, p->refused);
+        return CURL_SOCKET_BAD;
+    }
+    return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+}
+
+/* A proxy asks its own name service. What is private by ours is refused here; a name that only the
+ * proxy knows is for it to judge. */
+static bool post_proxy_may_call(struct post *p)
+{
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found = NULL;
+    bool may = true;
+
+    if (!p->settings->proxy || getaddrinfo(p->target.host, NULL, &hints, &found))
+        return true;
+    for (const struct addrinfo *a = found; a && may; a = a->ai_next)
+        if (!post_may_call(p, a->ai_addr)) {
+            address_text(a->ai_addr, p->refused);
+            may = false;
+        }
+    freeaddrinfo(found);
+    return may;
+}
+
+/* ---------------------------------------------------------------- the request */
+
+static size_t post_receive(char *data, size_t size, size_t count, void *context)
+{
+    struct post *p = context;
+
+    (void)data;
+    p->answer_bytes += size * count;
+    return p->answer_bytes > ANSWER_BYTES ? 0 : size * count;
+}
+
+static bool post_add_header(struct post *p, const char *name, const char *value)
+{
+    char line[256];
+
+    snprintf(line, sizeof line, "%s: %s", name, value);
+    struct curl_slist *longer = curl_slist_append(p->headers, line);
+    if (longer)
+        p->headers = longer;
+    return longer != NULL;
+}
+
+static bool post_add_headers(struct post *p)
+{
+    const char *secret =
+        notice_secret_of(&p->settings->rules, &p->settings->secrets, p->notice->target);
+    char now[32], signature[SIGN_BYTES];
+    bool added = post_add_header(p, "Content-Type", "application/json") &&
+                 post_add_header(p, "User-Agent", "traind/" PACKAGE_VERSION) &&
+                 post_add_header(p, "Traind-Notice-Id", p->notice->uid) &&
+                 post_add_header(p, "Expect", ""); /* no pause before the body */
+
+    if (!secret || !added)
+        return added;
+    snprintf(now, sizeof now, "%lld", (long long)clock_now());
+    sign_body(secret, now, p->body, strlen(p->body), signature);
+    return post_add_header(p, "Traind-Timestamp", now) &&
+           post_add_header(p, "Traind-Signature", signature);
+}
+
+static void post_set_options(struct post *p)
+{
+    const struct notice_settings *s = p->settings;
+
+    curl_easy_setopt(p->curl, CURLOPT_URL, p->url);
+    curl_easy_setopt(p->curl, CURLOPT_PRIVATE, p);
+    curl_easy_setopt(p->curl, CURLOPT_HTTPHEADER, p->headers);
+    curl_easy_setopt(p->curl, CURLOPT_POSTFIELDS, p->body);
+#if LIBCURL_VERSION_NUM >= 0x075500
+    curl_easy_setopt(p->curl, CURLOPT_PROTOCOLS_STR, "http,https");
+#else
+    curl_easy_setopt(p->curl, CURLOPT_PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
+#endif
+    curl_easy_setopt(p->curl, CURLOPT_FOLLOWLOCATION, 0L);
+    curl_easy_setopt(p->curl, CURLOPT_OPENSOCKETFUNCTION, post_open_socket);
+    curl_easy_setopt(p->curl, CURLOPT_OPENSOCKETDATA, p);
+    curl_easy_setopt(p->curl, CURLOPT_WRITEFUNCTION, post_receive);
+    curl_easy_setopt(p->curl, CURLOPT_WRITEDATA, p);
+    curl_easy_setopt(p->curl, CURLOPT_ERRORBUFFER, p->why);
+    curl_easy_setopt(p->curl, CURLOPT_CONNECTTIMEOUT, CONNECT_SECONDS);
+    curl_easy_setopt(p->curl, CURLOPT_TIMEOUT, POST_SECONDS);
+    curl_easy_setopt(p->curl, CURLOPT_NOSIGNAL, 1L);
+    /* A connection that was opened for one target is not used for another's check. */
+    curl_easy_setopt(p->curl, CURLOPT_FORBID_REUSE, 1L);
+    curl_easy_setopt(p->curl, CURLOPT_FRESH_CONNECT, 1L);
+    /* What the daemon's environment says of proxies is meant for others. */
+    curl_easy_setopt(p->curl, CURLOPT_PROXY, s->proxy ? s->proxy : "");
+    curl_easy_setopt(p->curl, CURLOPT_NOPROXY, "");
+    if (s->ca_file)
+        curl_easy_setopt(p->curl, CURLOPT_CAINFO, s->ca_file);
+}
+
+int post_create(const struct outbox_notice *n, const struct notice_settings *settings,
+                struct post **out, struct error *e)
+{
+    struct post *p = calloc(1, sizeof *p);
+    const char *why;
+
+    *out = NULL;
+    if (p)
+        *p = (struct post){
+            .curl = curl_easy_init(), .notice = n, .settings = settings, .url = strdup(n->target)};
+    if (!p || !p->curl || !p->url) {
+        post_destroy(p);
+        return error_set(e, ERR_NO_MEMORY, "no memory for a notice");
+    }
+    int status = message_json(n, settings, &p->body, e);
+    if (!status && !notice_target_parse(p->url, &p->target, &why))
+        status = error_set(e, ERR_INVALID, "the target %s", why);
+    if (!status && !post_add_headers(p))
+        status = error_set(e, ERR_NO_MEMORY, "no memory for a notice");
+    if (!status && !post_proxy_may_call(p))
+        status = error_set(e, ERR_NOT_ALLOWED,
+                           "%s is not a public address, and notify_allow of traind.conf does not "
+                           "list it",
+                           p->refused);
+    if (status) {
+        post_destroy(p);
+        return status;
+    }
+    post_set_options(p);
+    *out = p;
+    return 0;
+}
+
+CURL *post_handle(struct post *p)
+{
+    return p->curl;
+}
+
+void post_destroy(struct post *p)
+{
+    if (!p)
+        return;
+    curl_easy_cleanup(p->curl);
+    curl_slist_free_all(p->headers);
+    free(p->body);
+    free(p->url);
+    free(p);
+}
+
+/* ---------------------------------------------------------------- its end */
+
+static bool post_end(struct post_outcome *o, enum outbox_state state, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static bool post_end(struct post_outcome *o, enum outbox_state state, const char *format, ...)
+{
+    va_list args;
+
+    o->state = state;
+    va_start(args, format);
+    vsnprintf(o->words, sizeof o->words, format, args);
+    va_end(args);
+    return true;
+}
+
+/* The next address, if there may be one; false: *outcome says why not. */
+static bool post_follow(struct post *p, long status, struct post_outcome *o)
+{
+    char *url = NULL;
+    const char *why;
+    struct notice_target next;
+
+    curl_easy_getinfo(p->curl, CURLINFO_REDIRECT_URL, &url);
+    if (!url)
+        return !post_end(o, OUTBOX_WAITING, "the answer is %ld without a Location", status);
+    if (p->hops++ >= p->settings->redirects)
+        return !post_end(
+            o, OUTBOX_FAILED,
+            p->settings->redirects
+                ? "the answer is a redirect (%ld) again, and notify_redirects is used up"
+                : "the answer is a redirect (%ld), which notify_redirects does not "
+                  "allow",
+            status);
+    if (!notice_target_parse(url, &next, &why) || next.kind == NOTICE_TARGET_MAIL)
+        return !post_end(o, OUTBOX_FAILED, "the redirect's address %s",
+                         next.kind == NOTICE_TARGET_MAIL ? "is none of HTTP" : why);
+    if (p->target.kind == NOTICE_TARGET_HTTPS && next.kind != NOTICE_TARGET_HTTPS)
+        return !post_end(o, OUTBOX_FAILED, "the redirect leads from https to http");
+    char *copy = strdup(url);
+    if (!copy)
+        return !post_end(o, OUTBOX_WAITING, "no memory for a redirect");
+    free(p->url);
+    p->url = copy;
+    p->target = next;
+    if (!post_proxy_may_call(p))
+        return !post_end(o, OUTBOX_FAILED,
+                         "the redirect leads to %s, which is not a public address, and "
+                         "notify_allow of traind.conf does not list it",
+                         p->refused);
+    p->answer_bytes = 0;
+    p->refused[0] = p->why[0] = '\0';
+    curl_easy_setopt(p->curl, CURLOPT_URL, p->url);
+    return true;
+}
+
+static bool post_failed(const struct post *p, CURLcode code, struct post_outcome *o)
+{
+    if (*p->refused)
+        return post_end(o, OUTBOX_FAILED,
+                        "%s is not a public address, and notify_allow of traind.conf does not list "
+                        "it",
+                        p->refused);
+    return post_end(o, OUTBOX_WAITING, "%s", *p->why ? p->why : curl_easy_strerror(code));
+}
+
+bool post_done(struct post *p, CURLcode code, struct post_outcome *o)
+{
+    curl_off_t after = 0;
+    long status = 0;
+
+    *o = (struct post_outcome){.state = OUTBOX_WAITING};
+    curl_easy_getinfo(p->curl, CURLINFO_RESPONSE_CODE, &status);
+    if (code != CURLE_OK && !(code == CURLE_WRITE_ERROR && p->answer_bytes > ANSWER_BYTES))
+        return post_failed(p, code, o);
+    if (status >= 200 && status < 300)
+        return post_end(o, OUTBOX_DELIVERED, "%s", "");
+    if (status >= 300 && status < 400)
+        return !post_follow(p, status, o);
+    if (status == 410)
+        return post_end(o, OUTBOX_FAILED, "the answer is 410 (gone)");
+    curl_easy_getinfo(p->curl, CURLINFO_RETRY_AFTER, &after);
+    o->retry_after = after > RETRY_AFTER_MAX ? RETRY_AFTER_MAX : (double)after;
+    return post_end(o, OUTBOX_WAITING, "the answer is %ld, not 200 to 299", status);
+}

@@ -1,0 +1,38 @@
+/*
+ * A notice as an HTTP request, by libcurl: POST of JSON with the headers
+ *
+ *     Traind-Notice-Id: the notice; the same however often it comes
+ *     Traind-Timestamp, Traind-Signature: sign.h; where the target has a secret
+ *
+ * Any answer of 200 to 299 takes it. Addresses are checked when they are connected to (address.h);
+ * with a proxy, which connects in the daemon's place, those that the name has here. A redirect is a
+ * request of its own. Not thread-safe.
+ */
+#ifndef TRAIND_DAEMON_NOTICE_SEND_POST_H
+#define TRAIND_DAEMON_NOTICE_SEND_POST_H
+
+#include <curl/curl.h>
+
+#include "daemon/notice/notice_settings.h"
+#include "daemon/notice/outbox.h"
+
+struct post_outcome {
+    enum outbox_state state; /* OUTBOX_WAITING: worth another attempt */
+    double retry_after;      /* seconds that the receiver asks for; 0: nothing */
+    char words[1024];        /* what went wrong; "" if it was delivered */
+};
+
+struct post;
+
+/* n and settings are borrowed until post_destroy. The request is made by adding post_handle to a
+ * multi handle. */
+int post_create(const struct outbox_notice *n, const struct notice_settings *settings,
+                struct post **out, struct error *e);
+CURL *post_handle(struct post *p);
+
+/* After curl is done with it (and it was taken out of the multi handle). true: *outcome is filled;
+ * false: it goes on at another address, add its handle again. */
+bool post_done(struct post *p, CURLcode code, struct post_outcome *outcome);
+void post_destroy(struct post *p); /* NULL is fine */
+
+#endif

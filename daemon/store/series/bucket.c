@@ -1,0 +1,277 @@
+#include "daemon/store/series/bucket.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "common/log.h"
+
+#define LEVELS     7 /* the last holds 2 million steps a row */
+#define LEVEL_BITS 3 /* 8 buckets become one */
+
+/* ---------------------------------------------------------------- folding */
+
+static void bucket_clear(struct store_metric_part *p)
+{
+    memset(p, 0, sizeof *p);
+}
+
+static void place_at(struct store_metric_part *p, int64_t step, double epoch, double t)
+{
+    p->step = step;
+    p->epoch = epoch;
+    p->t = t;
+}
+
+static void merge_metric(struct store_metric_sum *into, const struct store_metric_sum *from)
+{
+    if (from->count == 0)
+        return;
+    into->min = into->count && into->min < from->min ? into->min : from->min;
+    into->max = into->count && into->max > from->max ? into->max : from->max;
+    into->sum += from->sum;
+    into->count += from->count;
+}
+
+void store_metric_fold(struct store_metric_part *into, const struct store_metric_part *part)
+{
+    place_at(into, part->step, part->epoch, part->t);
+    into->rows += part->rows;
+    for (int i = 0; event_metric_at((size_t)i); i++)
+        merge_metric(&into->of[i], &part->of[i]);
+}
+
+/* ---------------------------------------------------------------- rows */
+
+static void read_step(sqlite3_stmt *row, struct store_metric_part *p)
+{
+    bucket_clear(p);
+    place_at(p, sqlite3_column_int64(row, 0), sql_double(row, 1), sqlite3_column_double(row, 2));
+    p->rows = 1;
+    for (int i = 0; event_metric_at((size_t)i); i++) {
+        double v = sql_double(row, 3 + i);
+        if (isfinite(v))
+            p->of[i] = (struct store_metric_sum){1, v, v, v};
+    }
+}
+
+static void read_bucket(sqlite3_stmt *row, struct store_metric_part *p)
+{
+    bucket_clear(p);
+    place_at(p, sqlite3_column_int64(row, 1), sql_double(row, 2), sqlite3_column_double(row, 3));
+    p->rows = sqlite3_column_int64(row, 0);
+    size_t bytes = (size_t)sqlite3_column_bytes(row, 4);
+    memcpy(p->of, sqlite3_column_blob(row, 4), bytes < sizeof p->of ? bytes : sizeof p->of);
+}
+
+/* Steps (level 0) or buckets whose steps lie in [from, to), in order; both are multiples of the
+ * bucket's size. */
+static int bucket_each(struct sql *c, int64_t job_id, int level, int64_t from, int64_t to,
+                       store_metric_visit *visit, void *context, struct error *e)
+{
+    struct store_metric_part part;
+    int shift = level * LEVEL_BITS;
+    sqlite3_stmt *row =
+        level == 0 ? sql_query(c, e,
+                               "select step, epoch, t, loss, lr, images_per_sec, step_ms, data_ms, "
+                               "forward_ms, backward_ms, comm_ms, optim_ms, grad_norm, "
+                               "slowest_rank, top1 from step_metric "
+                               "where job_id = ? and step >= ? and step < ? order by step",
+                               "iii", job_id, from, to)
+                   : sql_query(c, e,
+                               "select rows, step, epoch, t, metrics from metric_bucket "
+                               "where job_id = ? and level = ? and bucket >= ? and bucket < ? "
+                               "order by bucket",
+                               "iiii", job_id, (int64_t)level, from >> shift, to >> shift);
+    int status = row ? 1 : -(int)ERR_INTERNAL;
+
+    while (status > 0 && (status = sql_row(c, row, e)) > 0) {
+        if (level == 0)
+            read_step(row, &part);
+        else
+            read_bucket(row, &part);
+        visit(context, &part);
+    }
+    return status;
+}
+
+int store_metric_each(struct store *s, int64_t job_id, int64_t from_step, int64_t limit,
+                      store_metric_visit *visit, void *context, struct error *e)
+{
+    struct store_metric_part part;
+    struct sql *c = sql_read_begin(s);
+    sqlite3_stmt *row = sql_query(c, e,
+                                  "select step, epoch, t, loss, lr, images_per_sec, step_ms, "
+                                  "data_ms, forward_ms, backward_ms, comm_ms, optim_ms, "
+                                  "grad_norm, slowest_rank, top1 from step_metric "
+                                  "where job_id = ? and step >= ? order by step limit ?",
+                                  "iii", job_id, from_step, limit);
+    int status = row ? 1 : -(int)ERR_INTERNAL;
+
+    while (status > 0 && (status = sql_row(c, row, e)) > 0) {
+        read_step(row, &part);
+        visit(context, &part);
+    }
+    sql_read_end(s, c);
+    return status;
+}
+
+/* ---------------------------------------------------------------- writing */
+
+struct writer {
+    struct sql *c;
+    int64_t job_id, bucket;
+    int level, status;
+    struct store_metric_part part;
+    struct error *e;
+};
+
+static void write_bucket(struct writer *w)
+{
+    int metrics = 0;
+
+    if (w->status || w->part.rows == 0)
+        return;
+    while (event_metric_at((size_t)metrics))
+        metrics++;
+    w->status = sql_run(
+        w->c, w->e, NULL,
+        "insert or replace into metric_bucket (job_id, level, bucket, rows, step, epoch, "
+        "t, metrics) values (?, ?, ?, ?, ?, ?, ?, ?)",
+        "iiiiiddb", w->job_id, (int64_t)w->level, w->bucket, w->part.rows, w->part.step,
+        w->part.epoch, w->part.t, w->part.of, (int64_t)metrics * (int64_t)sizeof w->part.of[0]);
+    bucket_clear(&w->part);
+}
+
+static void bucket_add_part(void *context, const struct store_metric_part *part)
+{
+    struct writer *w = context;
+    int64_t bucket = part->step >> (w->level * LEVEL_BITS);
+
+    if (bucket != w->bucket)
+        write_bucket(w);
+    w->bucket = bucket;
+    store_metric_fold(&w->part, part);
+}
+
+int store_buckets_update(struct sql *c, int64_t job_id, int64_t first_step, int64_t last_step,
+                         struct error *e)
+{
+    for (int level = 1; level <= LEVELS; level++) {
+        struct writer w = {.c = c, .job_id = job_id, .level = level, .bucket = -1, .e = e};
+        int64_t size = (int64_t)1 << (level * LEVEL_BITS);
+        int status = bucket_each(c, job_id, level - 1, first_step / size * size,
+                                 (last_step / size + 1) * size, bucket_add_part, &w, e);
+        if (status == 0) {
+            write_bucket(&w);
+            status = w.status;
+        }
+        if (status)
+            return status;
+    }
+    return 0;
+}
+
+/* ---------------------------------------------------------------- an older database */
+
+static int fill_one(struct sql *c, int64_t job_id, struct error *e)
+{
+    sqlite3_stmt *row = sql_query(
+        c, e,
+        "select coalesce(min(step), 0), coalesce(max(step), 0) from step_metric where job_id = ?",
+        "i", job_id);
+    int status = row ? sql_row(c, row, e) : -(int)ERR_INTERNAL;
+    int64_t first = 0, last = 0;
+
+    if (status > 0) {
+        first = sqlite3_column_int64(row, 0);
+        last = sqlite3_column_int64(row, 1);
+        sql_done(row);
+        status = store_buckets_update(c, job_id, first, last, e);
+    }
+    return status
+               ? status
+               : sql_run(c, e, NULL, "delete from metric_unfilled where job_id = ?", "i", job_id);
+}
+
+int store_buckets_fill(struct store *s, struct error *e)
+{
+    for (int64_t filled = 0;; filled++) {
+        struct sql *c = sql_write_begin(s, false, e);
+        if (!c)
+            return -(int)e->code;
+        sqlite3_stmt *row = sql_query(c, e, "select job_id from metric_unfilled limit 1", "");
+        int found = row ? sql_row(c, row, e) : -(int)ERR_INTERNAL;
+        if (found > 0) {
+            int64_t id = sqlite3_column_int64(row, 0);
+            sql_done(row);
+            if (filled == 0)
+                log_info("store: making the series of earlier jobs faster to draw, once");
+            int status = fill_one(c, id, e);
+            if ((status = sql_write_end(s, c, status, e)))
+                return status;
+            continue;
+        }
+        return sql_write_end(s, c, found, e);
+    }
+}
+
+/* ---------------------------------------------------------------- reading */
+
+/* [from, to) as few parts as there are up to this level: finer ones at both ends. */
+static int bucket_cover(struct sql *c, int64_t job_id, int level, int64_t from, int64_t to,
+                        store_metric_visit *visit, void *context, struct error *e)
+{
+    int64_t size = (int64_t)1 << (level * LEVEL_BITS);
+    int64_t begin = (from + size - 1) / size * size, end = to / size * size;
+
+    if (from >= to)
+        return 0;
+    if (level == 0)
+        return bucket_each(c, job_id, 0, from, to, visit, context, e);
+    if (begin >= end)
+        return bucket_cover(c, job_id, level - 1, from, to, visit, context, e);
+    int status = bucket_cover(c, job_id, level - 1, from, begin, visit, context, e);
+    if (status == 0)
+        status = bucket_each(c, job_id, level, begin, end, visit, context, e);
+    return status ? status : bucket_cover(c, job_id, level - 1, end, to, visit, context, e);
+}
+
+int store_metric_parts(struct store *s, int64_t job_id, int64_t from_step, int64_t to_step,
+                       int64_t parts, store_metric_visit *visit, void *context, struct error *e)
+{
+    int level = 0;
+    struct sql *c = sql_read_begin(s);
+
+    while (level < LEVELS && (to_step - from_step) >> ((level + 1) * LEVEL_BITS) >= parts)
+        level++;
+    int status = bucket_cover(c, job_id, level, from_step, to_step, visit, context, e);
+    sql_read_end(s, c);
+    return status;
+}
+
+int store_metric_ends(struct store *s, int64_t job_id, int64_t from_step, int64_t to_step,
+                      int64_t most, struct store_metric_ends *ends, struct error *e)
+{
+    struct sql *c = sql_read_begin(s);
+    sqlite3_stmt *row =
+        sql_query(c, e,
+                  "select (select count(*) from (select 1 from step_metric where job_id = ?1 "
+                  "and step >= ?2 and step <= ?3 limit ?4 + 1)), "
+                  "coalesce((select min(step) from step_metric where job_id = ?1 and step >= ?2 "
+                  "and step <= ?3), 0), "
+                  "coalesce((select max(step) from step_metric where job_id = ?1 and step >= ?2 "
+                  "and step <= ?3), 0)",
+                  "iiii", job_id, from_step, to_step, most);
+    int status = row ? sql_row(c, row, e) : -(int)ERR_INTERNAL;
+
+    *ends = (struct store_metric_ends){0};
+    if (status > 0) {
+        *ends =
+            (struct store_metric_ends){sqlite3_column_int64(row, 0), sqlite3_column_int64(row, 1),
+                                       sqlite3_column_int64(row, 2)};
+        sql_done(row);
+        status = 0;
+    }
+    sql_read_end(s, c);
+    return status;
+}

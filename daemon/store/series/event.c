@@ -1,0 +1,397 @@
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/json.h"
+#include "daemon/store/series/bucket.h"
+#include "daemon/store/sql.h"
+#include "daemon/store/store.h"
+
+/* ---------------------------------------------------------------- writing */
+
+/* The type's own fields: seq, t and type have columns of their own. The caller frees it. */
+static char *own_fields(const json_t *body)
+{
+    json_t *own = body ? json_copy((json_t *)body) : json_object();
+    json_object_del(own, "seq");
+    json_object_del(own, "t");
+    json_object_del(own, "type");
+    char *text = json_dumps(own, JSON_COMPACT | JSON_REAL_PRECISION(12));
+    json_decref(own);
+    return text;
+}
+
+static int insert_text(struct sql *c, int64_t job_id, int64_t attempt, int64_t seq, double t,
+                       const char *type, const char *fields, int *inserted, struct error *e)
+{
+    return sql_run(c, e, inserted,
+                   "insert into job_event (job_id, attempt, seq, t, type, body) "
+                   "values (?, ?, ?, ?, ?, ?) on conflict (job_id, attempt, seq) do nothing",
+                   "iindss", job_id, attempt, seq, t, type, fields);
+}
+
+static int insert_event(struct sql *c, int64_t job_id, int64_t attempt, int64_t seq, double t,
+                        const char *type, const json_t *body, int *inserted, struct error *e)
+{
+    char *fields = own_fields(body);
+    if (!fields)
+        return error_set(e, ERR_NO_MEMORY, "no memory for an event");
+    int status = insert_text(c, job_id, attempt, seq, t, type, fields, inserted, e);
+    free(fields);
+    return status;
+}
+
+int store_event_state(struct sql *c, int64_t job_id, const struct store_state_change *change,
+                      struct error *e)
+{
+    json_t *body = json_pack("{s:s, s:s*, s:s*}", "state", job_state_name(change->to), "reason",
+                             change->reason, "by", change->by);
+    char *fields = json_dumps(body, JSON_COMPACT);
+    json_decref(body);
+    int status = sql_run(c, e, NULL,
+                         "insert into job_event (job_id, attempt, t, type, body) "
+                         "select id, attempt, ?2, 'state', ?3 from job where id = ?1",
+                         "ids", job_id, change->now, fields);
+    free(fields);
+    return status;
+}
+
+static int event_tell(struct sql *c, const struct store_fact *of, struct error *e)
+{
+    struct store_fact fact = *of;
+
+    fact.what = STORE_FACT_EVENT;
+    return store_tell(c, &fact, e);
+}
+
+int store_event_insert(struct sql *c, int64_t job_id, int64_t attempt, const char *type,
+                       const json_t *fields, double now, struct error *e)
+{
+    struct store_fact fact = {
+        .id = job_id, .attempt = attempt, .type = event_type_of(type), .body = fields, .t = now};
+    int status = insert_event(c, job_id, attempt, -1, now, type, fields, NULL, e);
+
+    return status || fact.type != EVENT_WARNING ? status : event_tell(c, &fact, e);
+}
+
+int store_event_of_attempt(struct sql *c, int64_t job_id, const char *type, const json_t *fields,
+                           double now, struct error *e)
+{
+    char *text = own_fields(fields);
+
+    if (!text)
+        return error_set(e, ERR_NO_MEMORY, "no memory for an event");
+    int status = sql_run(c, e, NULL,
+                         "insert into job_event (job_id, attempt, t, type, body) "
+                         "select id, attempt, ?2, ?3, ?4 from job where id = ?1",
+                         "idss", job_id, now, type, text);
+    free(text);
+    return status;
+}
+
+int store_event_add(struct store *s, int64_t job_id, int64_t attempt, const char *type,
+                    const json_t *fields, double now, struct error *e)
+{
+    struct sql *c = sql_write_begin(s, false, e);
+
+    if (!c)
+        return -(int)e->code;
+    return sql_write_end(s, c, store_event_insert(c, job_id, attempt, type, fields, now, e), e);
+}
+
+void store_step_clear(struct store_step *step)
+{
+    step->step = -1;
+    step->epoch = NAN;
+    for (size_t i = 0; i < EVENT_METRICS_MAX; i++)
+        step->metrics[i] = NAN;
+}
+
+void store_step_of(const json_t *body, struct store_step *step)
+{
+    store_step_clear(step);
+    step->step = json_get_integer(body, "step", -1);
+    step->epoch = json_get_number(body, "epoch", NAN);
+    for (size_t i = 0; event_metric_at(i); i++)
+        step->metrics[i] = json_get_number(body, event_metric_at(i)->name, NAN);
+}
+
+/* What the steps of a batch leave to be done once, behind the last. */
+struct steps {
+    int64_t first, last; /* the lowest and the highest number */
+    const struct store_step *newest;
+};
+
+static void note_step(struct steps *steps, const struct store_step *step)
+{
+    if (!steps->newest || step->step < steps->first)
+        steps->first = step->step;
+    if (!steps->newest || step->step > steps->last)
+        steps->last = step->step;
+    steps->newest = step;
+}
+
+static int finish_steps(struct sql *c, int64_t job_id, const struct steps *steps, struct error *e)
+{
+    if (!steps->newest)
+        return 0;
+    const struct store_step *newest = steps->newest;
+    int status = store_buckets_update(c, job_id, steps->first, steps->last, e);
+    if (status)
+        return status;
+    return sql_run(c, e, NULL,
+                   "update job set step = ?2, epoch = ?3, loss = ?4, lr = ?5, images_per_sec = ?6 "
+                   "where id = ?1",
+                   "iidddd", job_id, newest->step, newest->epoch, newest->metrics[0],
+                   newest->metrics[1], newest->metrics[2]);
+}
+
+static int ingest_step(struct sql *c, int64_t job_id, const struct store_event *event,
+                       struct steps *steps, struct error *e)
+{
+    const struct store_step *step = &event->step;
+    const double *v = step->metrics;
+
+    if (step->step < 0)
+        return 0; /* kept as an event; a step without its number is in no series */
+    note_step(steps, step);
+    return sql_run(c, e, NULL,
+                   "insert or replace into step_metric (job_id, step, epoch, t, loss, lr, "
+                   "images_per_sec, step_ms, data_ms, forward_ms, backward_ms, comm_ms, "
+                   "optim_ms, grad_norm, slowest_rank, top1) "
+                   "values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                   "iidddddddddddddd", job_id, step->step, step->epoch, event->t, v[0], v[1], v[2],
+                   v[3], v[4], v[5], v[6], v[7], v[8], v[9], v[10], v[11]);
+}
+
+/* The best of the job's evaluations, after one was stored: it is better, or stands in the place of
+ * the best one, as after a resume from an earlier step. */
+static int ingest_best(struct sql *c, int64_t job_id, int64_t step, double epoch, double top1,
+                       double t, struct error *e)
+{
+    int better = 0;
+    int status = sql_run(c, e, &better,
+                         "update job set best_top1 = ?2, best_top1_step = ?3, "
+                         "best_top1_epoch = ?4, best_top1_at = ?5 "
+                         "where id = ?1 and (best_top1 is null or best_top1 < ?2)",
+                         "ididd", job_id, top1, step, epoch, t);
+
+    if (status || better)
+        return status;
+    return sql_run(c, e, NULL,
+                   "update job set (best_top1, best_top1_step, best_top1_epoch, best_top1_at) = "
+                   "(select top1, step, epoch, t from eval where job_id = ?1 and top1 is not null "
+                   "order by top1 desc, step limit 1) where id = ?1 and best_top1_step = ?2",
+                   "ii", job_id, step);
+}
+
+static int ingest_eval(struct sql *c, int64_t job_id, const struct store_event *event,
+                       struct error *e)
+{
+    const json_t *body = event->body;
+    int64_t step = json_get_integer(body, "step", -1);
+    double top1 = json_get_number(body, "top1", NAN), top5 = json_get_number(body, "top5", NAN);
+
+    double epoch = json_get_number(body, "epoch", NAN);
+    int status =
+        sql_run(c, e, NULL,
+                "insert or replace into eval (job_id, step, epoch, top1, top5, loss, "
+                "images, t) values (?, ?, ?, ?, ?, ?, ?, ?)",
+                "iiddddnd", job_id, step < 0 ? (int64_t)0 : step, epoch, top1, top5,
+                json_get_number(body, "loss", NAN), json_get_integer(body, "images", -1), event->t);
+    if (!status && !isnan(top1))
+        status = ingest_best(c, job_id, step < 0 ? 0 : step, epoch, top1, event->t, e);
+    if (status)
+        return status;
+    /* A job without steps of its own evaluates weights of that step. */
+    return sql_run(c, e, NULL,
+                   "update job set top1 = ?2, top5 = ?3, "
+                   "step = case when train_steps = 0 then ?4 else step end where id = ?1",
+                   "iddi", job_id, top1, top5, step < 0 ? (int64_t)0 : step);
+}
+
+int store_job_sum_energy(struct sql *c, int64_t job_id, struct error *e)
+{
+    return sql_run(c, e, NULL,
+                   "update job set (joules, joules_whole) = (select nullif(sum(joules), 0), "
+                   "min(hosts_measured >= hosts) from attempt_energy where job_id = ?1) "
+                   "where id = ?1",
+                   "i", job_id);
+}
+
+/* Each event has the sum of its attempt so far. */
+static int ingest_energy(struct sql *c, const struct store_batch *batch,
+                         const struct store_event *event, struct error *e)
+{
+    const json_t *body = event->body;
+    double joules = json_get_number(body, "joules", NAN);
+    int64_t hosts = json_get_integer(body, "hosts", 0);
+
+    if (!(joules >= 0) || !isfinite(joules) || hosts < 1)
+        return 0; /* kept as an event */
+    int status = sql_run(c, e, NULL,
+                         "insert or replace into attempt_energy "
+                         "(job_id, attempt, joules, hosts, hosts_measured) values (?, ?, ?, ?, ?)",
+                         "iidii", batch->job_id, batch->attempt, joules, hosts,
+                         json_get_integer(body, "hosts_measured", 0));
+    return status ? status : store_job_sum_energy(c, batch->job_id, e);
+}
+
+static int ingest_run_stop(struct sql *c, int64_t job_id, const struct store_event *event,
+                           struct error *e)
+{
+    const json_t *body = event->body;
+    return sql_run(c, e, NULL,
+                   "update job set ttt_seconds = coalesce(?2, ttt_seconds), "
+                   "images_per_sec = coalesce(?3, images_per_sec), top1 = coalesce(?4, top1), "
+                   "top5 = coalesce(?5, top5) where id = ?1",
+                   "idddd", job_id, json_get_number(body, "ttt_seconds", NAN),
+                   json_get_number(body, "images_per_sec", NAN), json_get_number(body, "top1", NAN),
+                   json_get_number(body, "top5", NAN));
+}
+
+/* Where the attempt begins: behind the steps of an earlier one that came after its checkpoint. */
+static int ingest_run_start(struct sql *c, int64_t job_id, const struct store_event *event,
+                            struct error *e)
+{
+    int64_t step = json_integer_value(json_object_get(event->body, "resumed_step"));
+    return sql_run(c, e, NULL, "update job set step = ?2 where id = ?1", "ii", job_id, step);
+}
+
+static int ingest_event(struct sql *c, const struct store_batch *batch,
+                        const struct store_event *event, struct steps *steps, struct error *e)
+{
+    /* An unknown type is stored under its name. */
+    const char *type = json_string_value(json_object_get(event->body, "type"));
+    const char *name = type ? type : event_type_name(event->type);
+    int inserted = 0;
+
+    int status = event->own ? insert_text(c, batch->job_id, batch->attempt, event->seq, event->t,
+                                          name, event->own, &inserted, e)
+                            : insert_event(c, batch->job_id, batch->attempt, event->seq, event->t,
+                                           name, event->body, &inserted, e);
+    if (status || !inserted)
+        return status;
+    struct store_fact fact = {.id = batch->job_id,
+                              .attempt = batch->attempt,
+                              .type = event->type,
+                              .body = event->body,
+                              .t = event->t};
+    switch (event->type) {
+    case EVENT_RUN_START:
+        return ingest_run_start(c, batch->job_id, event, e);
+    case EVENT_STEP:
+        return ingest_step(c, batch->job_id, event, steps, e);
+    case EVENT_EVAL:
+        status = ingest_eval(c, batch->job_id, event, e);
+        return status ? status : event_tell(c, &fact, e);
+    case EVENT_ENERGY:
+        return ingest_energy(c, batch, event, e);
+    case EVENT_STRAGGLER:
+    case EVENT_WARNING:
+        return event_tell(c, &fact, e);
+    case EVENT_RUN_STOP: /* says more of the speed than the last step */
+        status = finish_steps(c, batch->job_id, steps, e);
+        steps->newest = NULL;
+        return status ? status : ingest_run_stop(c, batch->job_id, event, e);
+    default:
+        return 0;
+    }
+}
+
+static int event_position(struct sql *c, int64_t job_id, int64_t attempt, int64_t *bytes,
+                          struct error *e)
+{
+    sqlite3_stmt *row =
+        sql_query(c, e, "select bytes from ingest_position where job_id = ? and attempt = ?", "ii",
+                  job_id, attempt);
+    int found = row ? sql_row(c, row, e) : -(int)ERR_INTERNAL;
+
+    *bytes = 0;
+    if (found > 0) {
+        *bytes = sqlite3_column_int64(row, 0);
+        sql_done(row);
+        found = 0;
+    }
+    return found;
+}
+
+static int change_state(struct sql *c, const struct store_batch *batch, struct error *e)
+{
+    if (!batch->change)
+        return 0;
+    sqlite3_stmt *row = sql_query(c, e, "select 1 from job where id = ? and state = ?", "is",
+                                  batch->job_id, job_state_name(batch->change->to));
+    int same = row ? sql_row(c, row, e) : -(int)ERR_INTERNAL;
+    if (same > 0)
+        sql_done(row);
+    if (same)
+        return same > 0 ? 0 : same;
+    return store_state_apply(c, batch->job_id, batch->change, e);
+}
+
+int store_events_take(struct sql *c, const struct store_batch *batch, struct error *e)
+{
+    struct steps steps = {0};
+    int status = 0;
+
+    for (size_t i = 0; status == 0 && i < batch->count; i++)
+        status = ingest_event(c, batch, &batch->events[i], &steps, e);
+    return status ? status : finish_steps(c, batch->job_id, &steps, e);
+}
+
+static int event_ingest(struct sql *c, const struct store_batch *batch, struct error *e)
+{
+    int64_t at;
+    int status = event_position(c, batch->job_id, batch->attempt, &at, e);
+
+    if (status == 0 && at != batch->from_bytes)
+        status = error_set(e, ERR_CONFLICT,
+                           "events of job %lld, attempt %lld, were read up to byte %lld, not %lld",
+                           (long long)batch->job_id, (long long)batch->attempt, (long long)at,
+                           (long long)batch->from_bytes);
+    if (status == 0)
+        status = store_events_take(c, batch, e);
+    if (status == 0)
+        status = sql_run(c, e, NULL,
+                         "insert or replace into ingest_position (job_id, attempt, bytes) "
+                         "values (?, ?, ?)",
+                         "iii", batch->job_id, batch->attempt, batch->to_bytes);
+    return status ? status : change_state(c, batch, e);
+}
+
+int store_ingest(struct store *s, const struct store_batch *batch, struct error *e)
+{
+    struct sql *c = sql_write_begin(s, batch->change != NULL, e);
+
+    if (!c)
+        return -(int)e->code;
+    return sql_write_end(s, c, event_ingest(c, batch, e), e);
+}
+
+/* ---------------------------------------------------------------- reading */
+
+int store_ingest_position(struct store *s, int64_t job_id, int64_t attempt, int64_t *bytes,
+                          struct error *e)
+{
+    struct sql *c = sql_read_begin(s);
+    int status = event_position(c, job_id, attempt, bytes, e);
+    sql_read_end(s, c);
+    return status;
+}
+
+int store_ingest_seq(struct store *s, int64_t job_id, int64_t attempt, int64_t *seq,
+                     struct error *e)
+{
+    struct sql *c = sql_read_begin(s);
+    sqlite3_stmt *row =
+        sql_query(c, e, "select max(seq) from job_event where job_id = ? and attempt = ?", "ii",
+                  job_id, attempt);
+    int status = row ? sql_row(c, row, e) : -(int)ERR_INTERNAL;
+
+    *seq = status > 0 ? sqlite3_column_int64(row, 0) : 0;
+    if (status > 0)
+        sql_done(row);
+    sql_read_end(s, c);
+    return status < 0 ? status : 0;
+}

@@ -1,0 +1,127 @@
+// How speed grows with workers or nodes: images/s and efficiency of jobs, a line for each batch of a worker, beside the ideal and,
+// on request, what others have published.
+
+import { Chart, ChartGroup } from "./charts.js";
+import { choice, h, say, show } from "../dom.js";
+import * as f from "../format.js";
+import { keyWords } from "../job_document.js";
+
+const BY = {
+  workers: { words: "Workers", one: "worker", many: "workers", of: (run) => run.workers },
+  nodes: { words: "Nodes", one: "node", many: "nodes", of: (run) => run.nodes },
+};
+
+// ResNet-50 on ImageNet with CPUs, two workers a node. One node of SURFsara's: its share of 16,400 images/s at the 81 % it states.
+const PUBLISHED = [
+  { key: "surfsara", label: "SURFsara and Intel 2018, 2 x 8160 per node", source: "ResNet-50 BKM: 16,400 images/s on 256 nodes, 81 % efficiency",
+    points: [{ nodes: 1, workers: 2, rate: 16400 / 256 / 0.81 }, { nodes: 256, workers: 512, rate: 16400 }] },
+];
+
+const batchOf = (job) => job.plan.global_batch / job.plan.world_size;
+
+// [{nodes, workers, batch, rate}] of the jobs that have a speed, in order of their batch.
+function runsOf(jobs) {
+  return jobs.filter((job) => job.plan?.world_size && job.plan.global_batch && job.images_per_sec > 0)
+    .map((job) => ({ nodes: job.spec?.cluster?.nodes ?? 1, workers: job.plan.world_size, batch: batchOf(job), rate: job.images_per_sec }))
+    .sort((a, b) => a.batch - b.batch);
+}
+
+// {x: counts, best: {batch: {x: rate}}, one: speed of one worker or node as the fewest have it}; null: all have as many of them.
+// Efficiency is measured against the best run with the fewest, whatever its batch.
+function scaling(runs, by) {
+  const x = [...new Set(runs.map(by))].sort((a, b) => a - b), best = new Map();
+  if (x.length < 2) return null;
+  for (const run of runs) {
+    const rates = best.get(run.batch) ?? best.set(run.batch, new Map()).get(run.batch);
+    rates.set(by(run), Math.max(rates.get(by(run)) ?? 0, run.rate));
+  }
+  const one = Math.max(...runs.filter((run) => by(run) === x[0]).map((run) => run.rate)) / x[0];
+  return { x, best, one };
+}
+
+const lineOf = (batch, i) => ({ key: `b${batch}`, label: `${f.number(batch)} images per worker`, color: `--c${(i % 7) + 1}`, dots: true });
+const published = ({ key, label }) => ({ key, label, color: "--violet", points: true });
+
+function dataOf({ x, best, one }, by, references) {
+  const all = [...new Set([...x, ...references.flatMap(({ points }) => points.map(by))])].sort((a, b) => a - b);
+  const rate = { ideal: all.map((n) => one * n) }, share = {};
+  for (const [batch, rates] of best) {
+    rate[`b${batch}`] = all.map((n) => rates.get(n) ?? null);
+    share[`b${batch}`] = all.map((n) => (rates.has(n) ? rates.get(n) / n / one : null));
+  }
+  for (const { key, points } of references) {
+    const at = new Map(points.map((point) => [by(point), point.rate])), first = points[0].rate / by(points[0]);
+    rate[key] = all.map((n) => at.get(n) ?? null);
+    share[key] = all.map((n) => (at.has(n) ? at.get(n) / n / first : null));
+  }
+  return { x: all, rate, share };
+}
+
+export class ScalingCards {
+  // set(name, value): keeps the choices in the address
+  constructor({ by, reference }, set) {
+    this.by = by in BY ? by : "workers";
+    this.reference = reference;
+    this.set = set;
+    this.group = new ChartGroup(this.axis());
+    this.speed = new Chart({ id: "scaling", title: "Scaling", unit: "images/s", log: true, startsLog: true, format: f.rate, series: [] }, this.group);
+    this.share = new Chart({ id: "efficiency", title: "Efficiency", unit: "of the ideal", zero: true, format: (x) => `${Math.round(100 * x)} %`, series: [] }, this.group);
+    this.note = h("p", { class: "quiet" });
+    this.choice = choice("Scaling by", Object.entries(BY).map(([name, { words }]) => [name, words]), this.by, (name) => this.choose({ by: name }));
+    this.tick = h("input", { type: "checkbox", checked: this.reference, onchange: (event) => this.choose({ reference: event.currentTarget.checked }) });
+    this.element = h("div", { class: "scaling", hidden: true },
+      h("div", { class: "actions" }, this.choice.element, h("label", { class: "tick" }, this.tick, " Published figures")),
+      h("div", { class: "charts" }, this.speed.element, this.share.element), this.note);
+  }
+
+  axis() {
+    const { many } = BY[this.by];
+    return { name: many, format: f.count, log: true };
+  }
+
+  choose(what) {
+    Object.assign(this, what);
+    this.set("scaling", this.by === "workers" ? null : this.by);
+    this.set("published", this.reference ? "1" : null);
+    this.group.setX(this.axis());
+    this.draw();
+  }
+
+  update(jobs, differences) {
+    this.runs = runsOf(jobs);
+    this.differences = differences;
+    this.draw();
+  }
+
+  draw() {
+    const { of: by, one: single, many } = BY[this.by], found = scaling(this.runs, by);
+    const either = Object.values(BY).some(({ of }) => scaling(this.runs, of));
+    show(this.element, either);
+    if (!either) return;
+    const references = this.reference ? PUBLISHED : [];
+    const lines = found ? [...found.best.keys()].map(lineOf) : [];
+    const data = found ? dataOf(found, by, references) : { x: [], rate: {}, share: {} };
+    this.fill(this.speed, [{ key: "ideal", label: "ideal", color: "--c8", dash: [6, 4] }, ...lines, ...references.map(published)], { x: data.x, y: data.rate });
+    this.fill(this.share, [...lines, ...references.map(published)], { x: data.x, y: data.share, lines: found ? [{ y: 1, label: "" }] : [] });
+    say(this.note, found ? this.words(found.x[0], found.x[0] === 1 ? single : many, references) : `All of these jobs have as many ${many}.`);
+  }
+
+  fill(chart, series, data) {
+    const keys = series.map((s) => s.key + s.label).join();
+    if (chart.keys !== keys) chart.setSeries(series);
+    chart.keys = keys;
+    chart.update(data);
+  }
+
+  words(fewest, name, references) {
+    const others = this.differences.map((d) => d.pointer)
+      .filter((pointer) => !/^\/(name|cluster\/.*|priority|restart\/.*|checkpoint\/.*|batch_per_worker|global_batch|accumulate_steps)$/.test(pointer));
+    return `The ideal is the best speed on ${f.count(fewest)} ${name}, multiplied.` +
+      (others.length ? ` These runs differ in more than their size: ${others.map(keyWords).join(", ")}.` : "") +
+      references.map(({ label, source }) => ` ${label}: ${source}.`).join("");
+  }
+
+  close() {
+    [this.speed, this.share].forEach((chart) => chart.close());
+  }
+}
