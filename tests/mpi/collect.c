@@ -3,6 +3,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "tests/mpi/tap.h"
 #include "worker/comm/traincomm.h"
@@ -52,6 +53,30 @@ static void check_numbers(struct traincomm *c)
         right &= all[i] == i * 10 + 1;
     tap_check(right, "each rank's bytes reach all");
     free(all);
+}
+
+/* Rank 0 comes a second later: the others have slept until then. */
+static void check_waiting(struct traincomm *c)
+{
+    struct timespec before, after, second = {.tv_sec = 1};
+    bool stop = false, slept = true;
+    struct traincomm_failure failure = {0};
+
+    for (int i = 0; i < 2; i++) {
+        traincomm_barrier(c);
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &before);
+        if (traincomm_rank(c) == 0)
+            nanosleep(&second, NULL);
+        if (i == 0)
+            traincomm_barrier(c);
+        else
+            traincomm_agree(c, &stop, &failure);
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &after);
+        slept = slept && (double)(after.tv_sec - before.tv_sec) +
+                                 1e-9 * (double)(after.tv_nsec - before.tv_nsec) <
+                             0.3;
+    }
+    tap_check(slept, "a rank that waits leaves its core to others");
 }
 
 /* Rank r sends r times its letter: rank 0 none. */
@@ -130,6 +155,7 @@ int main(void)
     check_numbers(c);
     check_gather(c);
     check_host(c);
+    check_waiting(c);
     collect_check_part();
     int failed = tap_done(), ended;
     traincomm_finalize(c);

@@ -8,9 +8,11 @@ int traincomm_agree(struct traincomm *c, bool *stop, struct traincomm_failure *f
     int mine[2] = {failure->code ? c->rank : INT_MAX, stop && *stop ? 0 : 1};
     int all[2];
     double start = comm_clock();
+    MPI_Request request;
 
     comm_wait_begins(c);
-    MPI_Allreduce(mine, all, 2, MPI_INT, MPI_MIN, c->comm);
+    MPI_Iallreduce(mine, all, 2, MPI_INT, MPI_MIN, c->comm, &request);
+    comm_wait_request(&request);
     comm_span(c, "agree", 0, start, 0);
     comm_wait_ends(c);
     if (stop)

@@ -12,13 +12,14 @@
 void traincomm_barrier(struct traincomm *c)
 {
     comm_wait_begins(c);
-    MPI_Barrier(c->comm);
+    comm_meet(c->comm);
     comm_wait_ends(c);
 }
 
 void traincomm_broadcast(struct traincomm *c, void *data, size_t bytes, int root)
 {
     comm_wait_begins(c);
+    comm_meet(c->comm);
     for (size_t from = 0; from < bytes; from += BROADCAST_BYTES) {
         size_t n = bytes - from < BROADCAST_BYTES ? bytes - from : BROADCAST_BYTES;
         MPI_Bcast((char *)data + from, (int)n, MPI_BYTE, root, c->comm);
@@ -31,6 +32,7 @@ void traincomm_reduce(struct traincomm *c, enum traincomm_op op, double *values,
     MPI_Op how = op == TRAINCOMM_MIN ? MPI_MIN : op == TRAINCOMM_MAX ? MPI_MAX : MPI_SUM;
 
     comm_wait_begins(c);
+    comm_meet(c->comm);
     for (size_t from = 0; from < count; from += REDUCE_COUNT) {
         size_t n = count - from < REDUCE_COUNT ? count - from : REDUCE_COUNT;
         MPI_Allreduce(MPI_IN_PLACE, values + from, (int)n, MPI_DOUBLE, how, c->comm);
@@ -41,6 +43,7 @@ void traincomm_reduce(struct traincomm *c, enum traincomm_op op, double *values,
 void traincomm_all_gather(struct traincomm *c, const void *mine, size_t bytes, void *all)
 {
     comm_wait_begins(c);
+    comm_meet(c->comm);
     MPI_Allgather(mine, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, c->comm);
     comm_wait_ends(c);
 }
@@ -118,6 +121,7 @@ int traincomm_gather(struct traincomm *c, const void *mine, size_t bytes, void *
     bool same;
 
     comm_wait_begins(c);
+    comm_meet(c->comm);
     int status = collect_make_room(c, bytes, &sizes, &to, &same);
 
     *all_bytes = 0;

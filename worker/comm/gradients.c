@@ -559,6 +559,7 @@ static void reduce_pieces(struct traincomm_gradients *g)
 {
     size_t step = g->narrow ? narrow_whole(PIECE_FLOATS, g->c->size) : PIECE_FLOATS;
 
+    comm_meet(g->c->comm);
     for (size_t from = 0, n; from < g->count; from += n) {
         n = g->count - from < step ? g->count - from : step;
         double start = comm_clock();

@@ -23,6 +23,17 @@ struct traincomm {
 
 double comm_clock(void);
 
+/*
+ * MPI's own waits spin, on a core that the loader or another rank could use. These sleep if it
+ * takes long: wait.c. Between machines, what is sent moves only while somebody asks for it: there,
+ * only for waits in which nothing large is under way.
+ */
+void comm_wait_request(MPI_Request *request);
+
+/* Until all ranks of comm are here: before a call that is to be MPI's own, which then does not
+ * wait. */
+void comm_meet(MPI_Comm comm);
+
 static inline void comm_span(const struct traincomm *c, const char *what, int number, double start,
                              size_t bytes)
 {
