@@ -14,9 +14,9 @@ static const struct threads_fit basic = {0.015, 0.0104, 1.13, 0.52, 1.00};
 static const struct threads_fit bottleneck = {0.015, 0.0234, 0.93, 0.71, 1.37};
 static const struct threads_fit grouped = {0.008, 0.0474, 0.67, 0.98, 1.75};
 static const struct threads_fit cnn = {0, 0.057, 1.18, 1.02, 1.95};
-static const struct threads_fit basic_bf16 = {0.004, 0.0312, 1.164, 0.723, 1.34};
-static const struct threads_fit bottleneck_bf16 = {0.014, 0.0179, 1.373, 0.855, 1.57};
-static const struct threads_fit grouped_bf16 = {0.007, 0.0209, 1.332, 0.868, 1.62};
+static const struct threads_fit basic_bf16 = {0, 0.0216, 1.192, 0.754, 1.39};
+static const struct threads_fit bottleneck_bf16 = {0, 0.0224, 1.087, 0.676, 1.29};
+static const struct threads_fit grouped_bf16 = {0, 0.0220, 1.131, 0.761, 1.48};
 
 static const struct threads_fit *threads_fit_of(const struct job_spec *spec,
                                                 const struct arch *arch)
