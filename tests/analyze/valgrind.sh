@@ -17,7 +17,7 @@ trains() {
     rm -rf "$work/run"
     mpirun --oversubscribe --bind-to none -np 2 "$top_builddir/libtool" --mode=execute valgrind --quiet --error-exitcode=9 --leak-check=full \
         --show-leak-kinds=definite --errors-for-leak-kinds=definite --suppressions="$top_srcdir/tests/analyze/valgrind.suppress" --num-callers=30 \
-        "$top_builddir/train-worker" --job "$work/job.json" --run-dir "$work/run"
+        "$top_builddir/tests/bin/train-worker" --job "$work/job.json" --run-dir "$work/run"
 }
 ok "the small network" trains '{"arch": "cnn"}'
 ok "a residual network" trains '{"arch": "resnet18", "width": 0.25, "stem": "small", "image_size": 32, "classes": 10}'

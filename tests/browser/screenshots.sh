@@ -6,7 +6,7 @@
 out=${1:?usage: screenshots.sh FOLDER}
 data=/usr/share/datasets/fashion-mnist
 [ -d "$data" ] || { echo "apt-get install dataset-fashion-mnist" >&2; exit 1; }
-"$top_builddir/train-prep" convert --from idx --in "$data" --out "$work/data" --shards 8 --eval-shards 10 --seed 1 --pad 2 >"$work/prep.log" ||
+"$top_builddir/tests/bin/train-prep" convert --from idx --in "$data" --out "$work/data" --shards 8 --eval-shards 10 --seed 1 --pad 2 >"$work/prep.log" ||
     { cat "$work/prep.log" >&2; exit 1; }
 # A tenth of the test images, so that evaluations are short.
 mkdir "$work/eval" && mv "$work/data/validation/validation-00000-of-00010" "$work/eval/validation-00000-of-00001" || exit 1

@@ -98,7 +98,7 @@ class Lane:
         os.makedirs(self.state)
         self.mount()
         with open(f'{self.folder}/traind.conf', 'w') as file:
-            file.write(f'worker = {options.build}/train-worker\nslots = 2\nrestart_delay_seconds = 0\ncancel_grace_seconds = 2\n'
+            file.write(f'worker = {options.build}/tests/bin/train-worker\nslots = 2\nrestart_delay_seconds = 0\ncancel_grace_seconds = 2\n'
                        f'stall_seconds = {STALL_SECONDS}\nrequire_token = no\nnode_check_seconds = 0\n' +
                        ''.join(f'{line}\n' for line in self.settings))
 

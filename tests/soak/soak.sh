@@ -13,4 +13,4 @@ end() {
 trap end EXIT
 export TMPDIR=$work XDG_CACHE_HOME=$work/cache OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 TRAIND_PRESETS=$top_srcdir/etc/presets
 unset http_proxy https_proxy all_proxy HTTP_PROXY HTTPS_PROXY ALL_PROXY TRAIND_STATE
-/usr/bin/python3 "$top_srcdir/tests/soak/soak.py" --seconds "${SOAK_SECONDS:-20}" --fill $((${SOAK_SECONDS:-20} < 600 ? 400 : 8000)) --traind "$top_builddir/traind" --worker "$top_builddir/train-worker" --work "$work"
+/usr/bin/python3 "$top_srcdir/tests/soak/soak.py" --seconds "${SOAK_SECONDS:-20}" --fill $((${SOAK_SECONDS:-20} < 600 ? 400 : 8000)) --traind "$top_builddir/traind" --worker "$top_builddir/tests/bin/train-worker" --work "$work"

@@ -12,7 +12,7 @@ export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMP_NUM_THREADS
 worker() {
     local ranks=$1 job=$2 run=$3
     shift 3
-    output=$(mpirun --oversubscribe --bind-to none -np "$ranks" "$top_builddir/train-worker" \
+    output=$(mpirun --oversubscribe --bind-to none -np "$ranks" "$top_builddir/tests/bin/train-worker" \
         --job "$job" --run-dir "$run" "$@" 2>&1)
 }
 

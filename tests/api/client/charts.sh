@@ -3,7 +3,7 @@
 # the events that are no steps, and what all jobs together trained.
 . "$(dirname "$0")/../lib.sh"
 
-printf 'worker = %s\nslots = 2\n' "$top_builddir/train-worker" >"$work/traind.conf"
+printf 'worker = %s\nslots = 2\n' "$top_builddir/tests/bin/train-worker" >"$work/traind.conf"
 start_daemon --config "$work/traind.conf"
 ended() { [[ $(curl -sS "$url/v1/jobs/$1" | jq -r .state) =~ ^(succeeded|failed)$ ]]; }
 

@@ -23,7 +23,7 @@ cd "$HOME" && exec sh -c "$*"
 END
 chmod +x "$work/agent"
 start() {
-    printf "%s\n" "worker = $top_builddir/train-worker" "slots = 2" "restart_delay_seconds = 0" "requests_per_second = 0" \
+    printf "%s\n" "worker = $top_builddir/tests/bin/train-worker" "slots = 2" "restart_delay_seconds = 0" "requests_per_second = 0" \
         "launch_agent = $work/agent" >"$work/traind.conf"
     start_daemon --config "$work/traind.conf"
 }

@@ -7,7 +7,7 @@ trainctl() {
     "$top_builddir/trainctl" --server "$url" "$@"
 }
 start() {
-    printf '%s\n' "worker = $top_builddir/train-worker" "slots = 2" "restart_delay_seconds = 0" "node_check_seconds = 0" "$@" >"$work/traind.conf"
+    printf '%s\n' "worker = $top_builddir/tests/bin/train-worker" "slots = 2" "restart_delay_seconds = 0" "node_check_seconds = 0" "$@" >"$work/traind.conf"
     start_daemon --config "$work/traind.conf"
 }
 start

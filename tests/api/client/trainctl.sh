@@ -77,7 +77,7 @@ exits 5 "wait on nobody: 5" --server $nobody wait 1
 
 # ---------------------------------------------------------------- with one
 
-echo "worker = $top_builddir/train-worker" >"$dir/traind.conf"
+echo "worker = $top_builddir/tests/bin/train-worker" >"$dir/traind.conf"
 start_daemon --config "$dir/traind.conf"
 export TRAINCTL_SERVER=$url
 

@@ -3,7 +3,7 @@
 # shellcheck source=tests/api/runs.sh.inc
 . "$(dirname "$0")/../runs.sh.inc"
 export OMP_NUM_THREADS=1
-printf '%s\n' "worker = $top_builddir/train-worker" "slots = 2" >"$work/traind.conf"
+printf '%s\n' "worker = $top_builddir/tests/bin/train-worker" "slots = 2" >"$work/traind.conf"
 restart_runs
 train() { # JQ
     jq -n "{name: \"small\", cluster: {workers_per_node: 1, threads_per_worker: 1}, data: {train: \"synthetic\", train_images: 64},

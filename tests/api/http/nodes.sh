@@ -11,7 +11,7 @@ chmod +x "$work/drain"
 cat >"$work/traind.conf" <<END
 node_drain_command = $work/drain
 node_check_seconds = 0
-worker = $top_builddir/train-worker
+worker = $top_builddir/tests/bin/train-worker
 END
 start_daemon --config "$work/traind.conf"
 export TRAINCTL_SERVER=$url

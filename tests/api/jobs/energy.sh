@@ -4,7 +4,7 @@
 . "$(dirname "$0")/../runs.sh.inc"
 start_runs
 half='{"workers_per_node": 1, "threads_per_worker": 1}'
-cores=$("$top_builddir/train-worker" --self-check --json 2>/dev/null | jq .cores)
+cores=$("$top_builddir/tests/bin/train-worker" --self-check --json 2>/dev/null | jq .cores)
 near() { awk -v a="$1" -v b="$2" 'BEGIN { d = a - b; exit !(d * d <= 1e-12 * b * b) }'; }
 
 submit "steps=4 step_ms=20" "$half"

@@ -12,7 +12,7 @@ eventually() {
         sleep 0.1
     done
 }
-printf '%s\n' "worker = $top_builddir/train-worker" "slots = 2" "stall_seconds = 6" "restart_delay_seconds = 0" \
+printf '%s\n' "worker = $top_builddir/tests/bin/train-worker" "slots = 2" "stall_seconds = 6" "restart_delay_seconds = 0" \
     "cancel_grace_seconds = 2" >"$work/traind.conf"
 restart_runs
 

@@ -2,7 +2,7 @@
 # Series by the images seen: exact where a run goes on with other workers. And the accuracy of weights that are not averaged.
 # shellcheck source=tests/api/runs.sh.inc
 . "$(dirname "$0")/../runs.sh.inc"
-printf "%s\n" "worker = $top_builddir/train-worker" "slots = 2" >"$work/traind.conf"
+printf "%s\n" "worker = $top_builddir/tests/bin/train-worker" "slots = 2" >"$work/traind.conf"
 export OMP_NUM_THREADS=1
 start_daemon --config "$work/traind.conf"
 trainctl=("$top_builddir/trainctl" --server "$url")

@@ -5,7 +5,7 @@
 . "$(dirname "$0")/../runs.sh.inc"
 export OMP_NUM_THREADS=1
 umask 022
-printf '%s\n' "worker = $top_builddir/train-worker" "slots = 2" "mpirun = $work/mpirun" >"$work/traind.conf"
+printf '%s\n' "worker = $top_builddir/tests/bin/train-worker" "slots = 2" "mpirun = $work/mpirun" >"$work/traind.conf"
 printf '%s\n' '#!/bin/bash' "ulimit -Sc >'$work/core-limit'" 'exec mpirun "$@"' >"$work/mpirun"
 chmod +x "$work/mpirun"
 [ "$(ulimit -Hc)" = 0 ] || ulimit -Sc 1024
@@ -56,7 +56,7 @@ state=$mine
 # A rank on another machine, which ssh or Slurm starts with an umask of theirs.
 jq '.cluster.workers_per_node = 1' "$work/job.json" >"$work/one.json"
 run_by_hand() { # FOLDER [VARIABLE]
-    mkdir -p "$1" && env "${@:2}" mpirun --allow-run-as-root --oversubscribe -np 1 "$top_builddir/train-worker" --job "$work/one.json" --run-dir "$1" >"$work/out" 2>&1
+    mkdir -p "$1" && env "${@:2}" mpirun --allow-run-as-root --oversubscribe -np 1 "$top_builddir/tests/bin/train-worker" --job "$work/one.json" --run-dir "$1" >"$work/out" 2>&1
 }
 mkdir -m 700 "$work/remote"
 ok "a rank that the daemon's launcher started" run_by_hand "$work/remote" TRAIND_ATTEMPT_DIR="$work/remote/attempt-1"

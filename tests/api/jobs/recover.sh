@@ -3,7 +3,7 @@
 # undisturbed run, bit by bit; a cancelled one is resumed, also on one worker.
 # shellcheck source=tests/api/runs.sh.inc
 . "$(dirname "$0")/../runs.sh.inc"
-printf '%s\n' "worker = $top_builddir/train-worker" "slots = 2" "restart_delay_seconds = 1" >"$work/traind.conf"
+printf '%s\n' "worker = $top_builddir/tests/bin/train-worker" "slots = 2" "restart_delay_seconds = 1" >"$work/traind.conf"
 restart_runs
 
 train() { # STEPS CHECKPOINT_EVERY: sets $id

@@ -32,7 +32,7 @@ restart() { log_lines=$(($(wc -l <"$work/daemon.log") + 1)); restart_runs; }
 
 # ------------------------------------------------------------------ a real training, a real backup
 
-printf '%s\n' "worker = $top_builddir/train-worker" "slots = 2" >"$work/traind.conf"
+printf '%s\n' "worker = $top_builddir/tests/bin/train-worker" "slots = 2" >"$work/traind.conf"
 start_daemon --config "$work/traind.conf"
 train 1
 ok "a training succeeds" wait_state 1 succeeded

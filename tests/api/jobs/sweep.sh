@@ -2,7 +2,7 @@
 # Sweeps: a grid of four real trainings, a halving that lives through kill -9, what is refused, cancel.
 # shellcheck source=tests/api/runs.sh.inc
 . "$(dirname "$0")/../runs.sh.inc"
-printf "%s\n" "worker = $top_builddir/train-worker" "slots = 2" "data_roots = $work" >"$work/traind.conf"
+printf "%s\n" "worker = $top_builddir/tests/bin/train-worker" "slots = 2" "data_roots = $work" >"$work/traind.conf"
 export OMP_NUM_THREADS=1
 start_daemon --config "$work/traind.conf"
 

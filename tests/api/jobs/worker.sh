@@ -12,7 +12,7 @@ train() { # STEPS: sets $id
     id=$(jq -r '.id // 0' <<<"$body")
 }
 
-printf '%s\n' "worker = $top_builddir/train-worker" "slots = 2" >"$work/traind.conf"
+printf '%s\n' "worker = $top_builddir/tests/bin/train-worker" "slots = 2" >"$work/traind.conf"
 restart_runs
 train 6
 want 201 "a job is taken"

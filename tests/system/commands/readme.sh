@@ -30,7 +30,7 @@ for program in traind trainctl train-prep train-worker; do
 done
 bin=$here/_install/bin
 "$bin/train-prep" convert --from idx --in "$work/idx" --out "$here/_data/fashion-mnist" --shards 2 --eval-shards 1 --pad 2 >/dev/null 2>&1
-printf '%s\n' "worker = $top_builddir/train-worker" "slots = 2" "node_check_seconds = 0" >"$work/traind.conf"
+printf '%s\n' "worker = $top_builddir/tests/bin/train-worker" "slots = 2" "node_check_seconds = 0" >"$work/traind.conf"
 "$bin/traind" --config "$work/traind.conf" --state "$here/_state" --listen 127.0.0.1:0 >"$work/daemon.log" 2>&1 &
 daemon=$!
 listens() { [ -s "$here/_state/listen" ] && curl -sf -o /dev/null "$(cat "$here/_state/listen")/healthz"; }

@@ -10,7 +10,7 @@ trap 'rm -rf "$work"' EXIT
 
 check() { # ARGUMENT...: sets $output, $code
     code=0
-    output=$("$top_builddir/train-worker" --self-check "$@" 2>"$work/err") || code=$?
+    output=$("$top_builddir/tests/bin/train-worker" --self-check "$@" 2>"$work/err") || code=$?
 }
 has() { # JQ EXPECTED NAME
     is "$(jq -cr "$1" <<<"$output" 2>&1)" "$2" "$3"
@@ -30,7 +30,7 @@ has '[.core_types[].cores] | add' "$cores" "each core is of one type"
 has .cores "$cores" "all of them are used"
 has .kind "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1)" "the processor is named"
 has .mpi "$(sed -n 's/.*(Open MPI) \(.*\)/Open MPI v\1/p' <<<"$(mpirun --version)")" "so is the MPI library, without starting it"
-has '.version' "$("$top_builddir/train-worker" --version | cut -d' ' -f2)" "and the version of the worker"
+has '.version' "$("$top_builddir/tests/bin/train-worker" --version | cut -d' ' -f2)" "and the version of the worker"
 like "$(jq -r '.data[0].manifest' <<<"$output")" '^[0-9a-f]{32}$' "the digest of the data set's manifest"
 manifest=$(jq -r '.data[0].manifest' <<<"$output")
 has '[.data[0].shards, .data[0].images, .data[0].ok]' '[2,96,true]' "its shards and images"
@@ -43,12 +43,12 @@ like "$output" '^ok +GEMM +[0-9.]+ GFLOP/s on [0-9]+ cores?; one alone [0-9.]+' 
 like "$output" '^ok +data +synthetic' "synthetic data need no look"
 like "$output" "^ok +data +$work/data/train: 2 shards, 96 images, manifest $manifest" "a role's folder has the manifest above it"
 
-OMP_NUM_THREADS='' taskset -c 0 "$top_builddir/train-worker" --self-check --json >"$work/one"
+OMP_NUM_THREADS='' taskset -c 0 "$top_builddir/tests/bin/train-worker" --self-check --json >"$work/one"
 is "$(jq .cores "$work/one")" 1 "on one core where no more is allowed"
 
 # ------------------------------------------------------------------ staged data
 
-"$top_builddir/train-prep" stage --from "$work/data" --to "$work/staged" --node 1 --nodes 2 >/dev/null
+"$top_builddir/tests/bin/train-prep" stage --from "$work/data" --to "$work/staged" --node 1 --nodes 2 >/dev/null
 check --json --data "$work/staged"
 is "$code" 0 "a node's part of a data set"
 has '[.data[0].shards, .data[0].images]' '[1,48]' "is known as such"
@@ -88,7 +88,7 @@ fi
 
 # ------------------------------------------------------------------ data that another has looked at
 
-lines=$("$top_builddir/train-worker" --self-check --lines --data "$work/data" --data "$work/none" --data synthetic)
+lines=$("$top_builddir/tests/bin/train-worker" --self-check --lines --data "$work/data" --data "$work/none" --data synthetic)
 is "$?" 6 "--lines: data that are not there"
 is "$lines" "ok 2 0 96 $manifest
 bad there is no data set at $work/none
@@ -107,7 +107,7 @@ done
 for wrong in '--lines --data x' '--self-check --lines --json' '--self-check --found' '--json' '--data x' '--scratch x' '--self-check x' '--self-check --data' \
     '--self-check --data a --data b --data c --data d --data e'; do
     # shellcheck disable=SC2086
-    "$top_builddir/train-worker" $wrong >"$work/out" 2>&1
+    "$top_builddir/tests/bin/train-worker" $wrong >"$work/out" 2>&1
     is "$?" 2 "train-worker $wrong is refused"
 done
 

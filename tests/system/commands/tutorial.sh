@@ -24,7 +24,7 @@ idx 64 t10k-images-idx3-ubyte.gz t10k-labels-idx1-ubyte.gz
 
 # The programs as they are built here; the daemon on a port that is free, with the worker of this build.
 port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
-printf '%s\n' "worker = $top_builddir/train-worker" "slots = 2" >"$work/traind.conf"
+printf '%s\n' "worker = $top_builddir/tests/bin/train-worker" "slots = 2" >"$work/traind.conf"
 for program in trainctl train-prep; do
     printf '#!/bin/sh\nexec %s "$@"\n' "$top_builddir/$program" >"$work/bin/$program"
 done

@@ -60,7 +60,7 @@ like "$(failed_event "$work/run")" 'train-0000[01]-of-00002, record at byte [0-9
 
 # ---- class folders: JPEGs that are cut, all of one class; ranks meet different numbers of them
 mkdir "$work/out"
-(cd "$work/out" && "$top_builddir/train-prep" extract --out . "$work/data/train" >/dev/null 2>&1)
+(cd "$work/out" && "$top_builddir/tests/bin/train-prep" extract --out . "$work/data/train" >/dev/null 2>&1)
 rm -rf "$work/bad"
 mkdir -p "$work/bad/a" "$work/bad/b"
 n=0

@@ -11,7 +11,7 @@ roots=$work/roots
 mkdir -p "$roots" "$work/secret"
 mv "$work/data" "$roots/set"
 cp -r "$roots/set" "$work/secret/set"
-printf '%s\n' "worker = $top_builddir/train-worker" "slots = 1" "cancel_grace_seconds = 2" "data_roots = $roots" >"$work/traind.conf"
+printf '%s\n' "worker = $top_builddir/tests/bin/train-worker" "slots = 1" "cancel_grace_seconds = 2" "data_roots = $roots" >"$work/traind.conf"
 start_daemon --config "$work/traind.conf"
 
 # small NAME JQ-EXPRESSION: submits a job on the real images with changes
@@ -62,7 +62,7 @@ want 201 "links that stay beneath a root are taken"
 ok "and followed" long_wait "$id" succeeded
 
 mkdir -p "$roots/pictures/a" "$roots/pictures/b"
-"$top_builddir/train-prep" extract --out "$work/out" "$roots/set/train" >/dev/null 2>&1
+"$top_builddir/tests/bin/train-prep" extract --out "$work/out" "$roots/set/train" >/dev/null 2>&1
 n=0
 while IFS= read -r jpeg; do
     n=$((n + 1))

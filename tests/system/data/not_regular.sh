@@ -26,11 +26,11 @@ ends() {
 
 # fails WORDS NAME RUN
 fails() {
-    ends "$1" "$2" mpirun --oversubscribe --bind-to none -np 1 "$top_builddir/train-worker" --job "$work/changed.json" --run-dir "$work/$3"
+    ends "$1" "$2" mpirun --oversubscribe --bind-to none -np 1 "$top_builddir/tests/bin/train-worker" --job "$work/changed.json" --run-dir "$work/$3"
 }
 
 ends 'pipe is a named pipe, not a regular file' "train-worker --job PIPE" \
-    mpirun -np 1 "$top_builddir/train-worker" --job "$work/pipe" --run-dir "$work/r0"
+    mpirun -np 1 "$top_builddir/tests/bin/train-worker" --job "$work/pipe" --run-dir "$work/r0"
 job "$work/changed.json" ".model.init = \"$work/pipe\""
 fails 'pipe is a named pipe, not a regular file' "model.init" r1
 job "$work/changed.json" ".model.init = \"/dev/zero\""
@@ -49,17 +49,17 @@ fails 'a/1.jpg is a named pipe, not a regular file' "a picture" r4
 rm -f "$work"/data/train/.traind-index* "$work/data/manifest.json.was"
 mkfifo "$work/data/train/.traind-index-train"
 job "$work/changed.json" .
-is "$(HOME=$work timeout 100 mpirun --oversubscribe --bind-to none -np 1 "$top_builddir/train-worker" --job "$work/changed.json" \
+is "$(HOME=$work timeout 100 mpirun --oversubscribe --bind-to none -np 1 "$top_builddir/tests/bin/train-worker" --job "$work/changed.json" \
     --run-dir "$work/r5" >"$work/out" 2>&1; echo $?)" 0 "an index that is a pipe is no index"
 
 ends 'train-00001-of-00002 is a named pipe, not a regular file' "train-prep stage" \
-    "$top_builddir/train-prep" stage --from "$work/piped" --to "$work/scratch"
-ends 'train-00001-of-00002 is a named pipe, not a regular file' "train-prep audit" "$top_builddir/train-prep" audit "$work/piped"
+    "$top_builddir/tests/bin/train-prep" stage --from "$work/piped" --to "$work/scratch"
+ends 'train-00001-of-00002 is a named pipe, not a regular file' "train-prep audit" "$top_builddir/tests/bin/train-prep" audit "$work/piped"
 cp -r "$work/data" "$work/nomanifest"
 rm "$work/nomanifest/manifest.json"
 mkfifo "$work/nomanifest/manifest.json"
 ends 'manifest.json is a named pipe, not a regular file' "a manifest" \
-    "$top_builddir/train-prep" stage --from "$work/nomanifest" --to "$work/scratch"
+    "$top_builddir/tests/bin/train-prep" stage --from "$work/nomanifest" --to "$work/scratch"
 ends 'is a named pipe, not a regular file' "trainctl plan PIPE" "$top_builddir/trainctl" plan "$work/pipe"
 mkdir -p "$work/state"
 mkfifo "$work/state/traind.db"

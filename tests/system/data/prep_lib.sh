@@ -3,7 +3,7 @@
 set -u
 # shellcheck source=tests/tap.sh
 . "${top_srcdir:?is set by make check}/tests/tap.sh"
-prep=${top_builddir:?is set by make check}/train-prep
+prep=${top_builddir:?is set by make check}/tests/bin/train-prep
 top_srcdir=$(cd "$top_srcdir" && pwd)
 python=/usr/bin/python3
 work=$(mktemp -d)

@@ -20,7 +20,7 @@ run() {
  "cluster": {"workers_per_node": $ranks, "threads_per_worker": $threads${cluster:+, $cluster}}, "batch_per_worker": 2, "steps": 1,
  "lr": {"warmup_epochs": 0}, "checkpoint": {"disable": true}}
 END
-    log=$(mpirun -np "$ranks" "$@" "$top_builddir/train-worker" --job "$work/job.json" --run-dir "$work/run" 2>&1)
+    log=$(mpirun -np "$ranks" "$@" "$top_builddir/tests/bin/train-worker" --job "$work/job.json" --run-dir "$work/run" 2>&1)
     ok "$threads threads, $ranks ranks, $*" test $? = 0
     start=$(jq -c 'select(.type == "run_start") | .binding' "$work/run/attempt-1/events.jsonl")
     warnings=$(jq -r 'select(.type == "warning") | .message' "$work/run/attempt-1/events.jsonl")
@@ -56,7 +56,7 @@ cpus_of() {
 }
 rm -rf "$work/run"
 jq '.steps = 1000000 | .cluster = {workers_per_node: 2, threads_per_worker: 1}' "$work/job.json" >"$work/long.json"
-mpirun -np 2 --bind-to none -x OMP_PLACES=cores -x OMP_PROC_BIND=close "$top_builddir/train-worker" --job "$work/long.json" \
+mpirun -np 2 --bind-to none -x OMP_PLACES=cores -x OMP_PROC_BIND=close "$top_builddir/tests/bin/train-worker" --job "$work/long.json" \
     --run-dir "$work/run" >"$work/long.log" 2>&1 &
 mpirun=$!
 for _ in $(seq 600); do

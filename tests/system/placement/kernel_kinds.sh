@@ -10,7 +10,7 @@ small_data
 cat >"$work/worker" <<END
 #!/bin/sh
 [ "\$(hostname)" != "$h2" ] || [ ! -e "$work/differ" ] || export OPENBLAS_CORETYPE=Nehalem
-exec "$top_builddir/train-worker" "\$@"
+exec "$top_builddir/tests/bin/train-worker" "\$@"
 END
 chmod +x "$work/worker"
 two=$(jq -nc --arg a "$h1" --arg b "$h2" '{nodes: 2, hosts: [$a, $b], interface: "eth0", workers_per_node: 1}')

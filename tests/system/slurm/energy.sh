@@ -12,7 +12,7 @@ nobody=$(id -u nobody)
 other=$(id -u daemon)
 
 for script in prolog epilog node.sh; do
-    sed -e "s|@pkgdatadir@/slurm|$work|; s|@bindir@|$top_builddir|; s|@sysconfdir@|$work|" "$top_srcdir/etc/slurm/$script.in" >"$work/$script"
+    sed -e "s|@pkgdatadir@/slurm|$work|; s|@bindir@|$top_builddir/tests/bin|; s|@sysconfdir@|$work|" "$top_srcdir/etc/slurm/$script.in" >"$work/$script"
 done
 zone() { # ZONE NAME
     mkdir -p "$work/powercap/$1"
@@ -28,7 +28,7 @@ mkdir -p "$work/jobs/1/attempt-1"
 echo '{"data": {"train": "synthetic", "train_images": 64}}' >"$work/jobs/1/job.json"
 conf() { # ENERGY
     printf '%s\n' "runs=$work/jobs" url=http://127.0.0.1:9 token_file= ca= scratch=/tmp stage= stage_bandwidth= stage_seconds=10 keep_days=7 \
-        check_seconds=60 "energy=$1" "powercap=$work/powercap" "spool=$work/spool" "state=$work/state" "bin=$top_builddir" >"$work/traind-node.conf"
+        check_seconds=60 "energy=$1" "powercap=$work/powercap" "spool=$work/spool" "state=$work/state" "bin=$top_builddir/tests/bin" >"$work/traind-node.conf"
 }
 node() { # SCRIPT JOB UID
     TRAIND_NODE_CONF=$work/traind-node.conf SLURM_JOB_WORK_DIR=$work/jobs/1/attempt-1 SLURM_JOB_ID=$2 SLURM_JOB_UID=$3 SLURM_JOB_GID=$3 \

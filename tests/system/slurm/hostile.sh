@@ -35,7 +35,7 @@ printf '%s\n' "runs=$runs" url=http://127.0.0.1:1 token_file= ca= "scratch=$scra
 # the real ones.
 cat >"$work/bin/train-worker" <<END
 #!/bin/sh
-[ \$(id -u) != 0 ] || exec "$top_builddir/train-worker" "\$@"
+[ \$(id -u) != 0 ] || exec "$top_builddir/tests/bin/train-worker" "\$@"
 case \$1 in
 --job-settings) cat "$work/open/say-settings"; . "$work/open/do-settings" ;;
 *) cat "$work/open/say-check"; . "$work/open/do-check" ;;

@@ -7,7 +7,7 @@ worker=tests/api/fixture_worker
 chmod 755 "$work"
 SLURM_CLUSTER_RESTD=nobody start_cluster 2
 case $top_builddir in # nobody must be able to read the programs
-/*) setpriv --reuid=nobody --regid=nogroup --clear-groups test -x "$top_builddir/train-worker" ||
+/*) setpriv --reuid=nobody --regid=nogroup --clear-groups test -x "$top_builddir/tests/bin/train-worker" ||
     skip_all "the user nobody cannot run programs in $top_builddir" ;;
 esac
 mkdir "$state"

@@ -15,7 +15,7 @@ cat >"$work/train.json" <<END
 END
 train_worker() { # RUN JOB [OPTION...]
     mkdir -p "$work/$1"
-    "$top_builddir/train-worker" --job "$work/$2.json" --run-dir "$work/$1" "${@:3}" >"$work/$1.log" 2>&1
+    "$top_builddir/tests/bin/train-worker" --job "$work/$2.json" --run-dir "$work/$1" "${@:3}" >"$work/$1.log" 2>&1
 }
 weights() { # RUN
     cat "$work/$1"/checkpoints/step-00000004/{model,optimizer}.safetensors | sha256sum

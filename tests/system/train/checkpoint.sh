@@ -60,7 +60,7 @@ like "$output" 'step-00000003 is not whole: cannot open .*model.safetensors' "an
 cat >"$work/full.sh" <<'END'
 mount -t tmpfs -o size=300m traind-test "$1" || exit 1
 head -c 90M /dev/zero >"$1/ballast"
-mpirun --oversubscribe --bind-to none -np 1 "$top_builddir/train-worker" --job "$2" --run-dir "$1/run" >"$3/log" 2>&1 &
+mpirun --oversubscribe --bind-to none -np 1 "$top_builddir/tests/bin/train-worker" --job "$2" --run-dir "$1/run" >"$3/log" 2>&1 &
 until [ "$(grep -cs '"type": "warning"' "$1/run/attempt-1/events.jsonl")" -ge 2 ] 2>/dev/null; do
     kill -0 $! 2>/dev/null || break
     sleep 0.02
@@ -84,7 +84,7 @@ if unshare --mount true 2>/dev/null; then
     is "$(tr '\n' ' ' <"$work/seen/now")" "step-00000015 step-00000016 " "with room again they are written again, and nothing unfinished is left"
     # shellcheck disable=SC2016
     unshare --mount bash -c 'mount -t tmpfs -o size=64k traind-test "$1" && mkdir "$1/run" && head -c 1M /dev/zero >"$1/ballast"
-        mpirun --oversubscribe --bind-to none -np 1 "$top_builddir/train-worker" --job "$2" --run-dir "$1/run"' sh "$work/disk" "$work/full.json" >"$work/log" 2>&1
+        mpirun --oversubscribe --bind-to none -np 1 "$top_builddir/tests/bin/train-worker" --job "$2" --run-dir "$1/run"' sh "$work/disk" "$work/full.json" >"$work/log" 2>&1
     is "$?" 8 "a run that finds it full at its start ends with a status of its own"
 else
     skip "training goes on over a full disk" "needs the right to mount"

@@ -8,8 +8,8 @@
 mkdir "$work/idx"
 idx 2400 train-images-idx3-ubyte.gz train-labels-idx1-ubyte.gz
 idx 300 t10k-images-idx3-ubyte.gz t10k-labels-idx1-ubyte.gz
-"$top_builddir/train-prep" convert --from idx --in "$work/idx" --out "$work/data" --shards 2 --eval-shards 1 >/dev/null 2>&1
-printf "%s\n" "worker = $top_builddir/train-worker" "slots = 2" "data_roots = $work" >"$work/traind.conf"
+"$top_builddir/tests/bin/train-prep" convert --from idx --in "$work/idx" --out "$work/data" --shards 2 --eval-shards 1 >/dev/null 2>&1
+printf "%s\n" "worker = $top_builddir/tests/bin/train-worker" "slots = 2" "data_roots = $work" >"$work/traind.conf"
 export OMP_NUM_THREADS=1
 start_daemon --config "$work/traind.conf"
 

@@ -30,7 +30,7 @@ energy() { jq -c "select(.type == \"energy\") | $2" "$1/attempt-1/events.jsonl";
 # is asked to end after its step.
 told() { grep -q '"type":"energy"\|"type": "energy"' "$work/run/attempt-1/events.jsonl" 2>/dev/null; }
 jq '.steps = 100000000' "$work/small.json" >"$work/long.json"
-TRAIN_POWERCAP=$cap mpirun --oversubscribe --bind-to none -np 2 "$top_builddir/train-worker" --job "$work/long.json" --run-dir "$work/run" >"$work/out" 2>&1 &
+TRAIN_POWERCAP=$cap mpirun --oversubscribe --bind-to none -np 2 "$top_builddir/tests/bin/train-worker" --job "$work/long.json" --run-dir "$work/run" >"$work/out" 2>&1 &
 launcher=$!
 for _ in $(seq 600); do
     told && break

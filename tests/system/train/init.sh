@@ -10,7 +10,7 @@ trainctl=$top_builddir/trainctl
 export HOME=$work XDG_CONFIG_HOME=$work/config
 unset TRAINCTL_SERVER TRAINCTL_TOKEN
 small_data
-printf '%s\n' "worker = $top_builddir/train-worker" "slots = 1" "cancel_grace_seconds = 2" "require_token = no" >"$work/traind.conf"
+printf '%s\n' "worker = $top_builddir/tests/bin/train-worker" "slots = 1" "cancel_grace_seconds = 2" "require_token = no" >"$work/traind.conf"
 start_daemon --config "$work/traind.conf"
 
 # document JQ-EXPRESSION: $work/job.json

@@ -17,7 +17,7 @@ has() { # LEVEL: of this processor, as the dynamic linker sees it
 best="sse4.2"
 ! has x86-64-v3 || best=avx2
 ! has x86-64-v4 || best=avx512
-is "$("$top_builddir/train-worker" --version | sed 's/.*(kernels: \(.*\))/\1/')" $best "the best kernels are loaded by themselves"
+is "$("$top_builddir/tests/bin/train-worker" --version | sed 's/.*(kernels: \(.*\))/\1/')" $best "the best kernels are loaded by themselves"
 
 # A folder without glibc-hwcaps below it, searched first: what is in it is taken.
 mkdir "$work/x86-64-v2"

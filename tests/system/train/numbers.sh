@@ -61,7 +61,7 @@ for images in train:96 t10k:50; do
         head -c $((${images#*:} * 784)) /dev/zero
     } >"$work/flat/${images%:*}-images-idx3-ubyte"
 done
-"$top_builddir/train-prep" convert --from idx --in "$work/flat" --out "$work/black" --shards 2 --eval-shards 1 >"$work/answer" 2>&1
+"$top_builddir/tests/bin/train-prep" convert --from idx --in "$work/flat" --out "$work/black" --shards 2 --eval-shards 1 >"$work/answer" 2>&1
 job "$work/black.json" ".data = {\"train\": \"$work/black/train\", \"eval\": \"$work/black/validation\"}"
 worker 2 "$work/black.json" "$work/black-run"
 is $? 0 "images of one colour train"
@@ -70,7 +70,7 @@ ok "with finite losses" finite "$work/black-run"
 # ---- classes that are not there: numbered in sorted order, b must not take the place of another
 extracted=$work/extracted
 mkdir "$extracted"
-"$top_builddir/train-prep" extract --out "$extracted" "$work/data/train" >"$work/answer" 2>&1
+"$top_builddir/tests/bin/train-prep" extract --out "$extracted" "$work/data/train" >"$work/answer" 2>&1
 mapfile -t jpegs < <(find "$extracted" -type f | sort)
 for class in a b c; do
     mkdir -p "$work/folders/train/$class" "$work/folders/eval/$class"

@@ -7,7 +7,7 @@
 . "$top_srcdir/tests/system/idx.sh.inc"
 small_data
 export OMP_NUM_THREADS=1 HOME=$work XDG_CACHE_HOME=$work/cache
-printf '%s\n' "worker = $top_builddir/train-worker" "slots = 2" >"$work/traind.conf"
+printf '%s\n' "worker = $top_builddir/tests/bin/train-worker" "slots = 2" >"$work/traind.conf"
 start_daemon --config "$work/traind.conf"
 trainctl() { "$top_builddir/trainctl" --server "unix:$socket" "$@"; }
 result() { jq -r ".attempts[-1].result.$2" "$state/jobs/$1/provenance.json"; }
@@ -25,11 +25,11 @@ want 200 "its provenance"
 json '.attempts | length' 1 "has one attempt"
 json '[.attempts[0] | .world_size, .threads_per_worker, .gradients, (.data.train.images), (.data.eval.images)] | map(tostring) | join(" ")' \
     "2 1 pieces 96 50" "its ranks, threads, way between them and images"
-json '.attempts[0].machines[0].openblas' "$("$top_builddir/train-worker" --self-check --json | jq -r '.blas as $b | "0.3.21 \($b)"' |
+json '.attempts[0].machines[0].openblas' "$("$top_builddir/tests/bin/train-worker" --self-check --json | jq -r '.blas as $b | "0.3.21 \($b)"' |
     sed "s/^0.3.21/$(jq -r '.attempts[0].machines[0].openblas | split(" ")[0]' <<<"$body")/")" "the kernels of OpenBLAS"
 build_id() { readelf -n "$(readlink -f "$1")" | sed -n 's/.*Build ID: //p'; }
-if [ -e "$top_builddir/.libs/train-worker" ] && command -v readelf >/dev/null; then
-    json '.attempts[0].machines[0].build_id' "$(build_id "$top_builddir/.libs/train-worker")" "the build id of train-worker"
+if command -v readelf >/dev/null; then
+    json '.attempts[0].machines[0].build_id' "$(build_id "$top_builddir/tests/bin/train-worker")" "the build id of train-worker"
     json '.daemon.build_id' "$(build_id "$top_builddir/traind")" "and that of traind"
 fi
 json '.attempts[0].machines[0].libraries | has("libm.so.6") and (keys | any(startswith("libopenblas"))) and (keys | any(startswith("libtrainengine")))' \
@@ -55,7 +55,7 @@ mkdir "$work/resumed"
 cp -r "$state/jobs/1/checkpoints" "$work/resumed/"
 rm -r "$work/resumed/checkpoints/step-00000004"
 cp "$state/jobs/2/job.json" "$work/resumed/"
-mpirun --allow-run-as-root --oversubscribe -np 2 "$top_builddir/train-worker" --job "$work/resumed/job.json" --run-dir "$work/resumed" \
+mpirun --allow-run-as-root --oversubscribe -np 2 "$top_builddir/tests/bin/train-worker" --job "$work/resumed/job.json" --run-dir "$work/resumed" \
     --attempt 2 --resume latest >"$work/log" 2>&1
 is "$? $(jq -r '.attempts[-1] | "\(.attempt) \(.weights.step) \(.result.weights) \(.result.losses) \(.result.evaluations)"' "$work/resumed/provenance.json")" \
     "0 2 2 $(result 1 weights) $(result 1 losses) $(result 1 evaluations)" "a run resumed at step 2 comes to the same digests"
@@ -74,7 +74,7 @@ like "$(trainctl --json reproduce --check 2 | jq -c '[.verdict, .same.weights, .
 trainctl reproduce --check 1 >"$work/out" 2>&1
 is "$?" 3 "a job that reproduces none is told apart"
 
-"$top_builddir/train-prep" convert --from idx --in "$work/idx" --out "$work/other" --shards 2 --eval-shards 1 --seed 5 >/dev/null 2>&1
+"$top_builddir/tests/bin/train-prep" convert --from idx --in "$work/idx" --out "$work/other" --shards 2 --eval-shards 1 --seed 5 >/dev/null 2>&1
 cp "$work"/other/train/* "$work/data/train/"
 before=$(sql 'select count(*) from job')
 trainctl reproduce 1 >"$work/out" 2>"$work/err"

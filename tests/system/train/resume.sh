@@ -29,7 +29,7 @@ mkfifo "$never"
 killed() {
     local ranks=$1 job=$2 dir=$3 launcher
     shift 3
-    mpirun --oversubscribe --bind-to none -np "$ranks" "$top_builddir/train-worker" --job "$job" --run-dir "$dir" >/dev/null 2>&1 &
+    mpirun --oversubscribe --bind-to none -np "$ranks" "$top_builddir/tests/bin/train-worker" --job "$job" --run-dir "$dir" >/dev/null 2>&1 &
     launcher=$!
     for _ in $(seq 6000); do
         "$@" && break

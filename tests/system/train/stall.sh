@@ -7,7 +7,7 @@ set -u
 # shellcheck source=tests/system/train/held_up.sh.inc
 . "$top_srcdir/tests/system/train/held_up.sh.inc"
 
-output=$("$top_builddir/train-worker" --job x --run-dir y --stall-seconds soon 2>&1)
+output=$("$top_builddir/tests/bin/train-worker" --job x --run-dir y --stall-seconds soon 2>&1)
 is $? 2 "a time that is none is a usage error"
 like "$output" '--stall-seconds takes seconds, 0 for never, not soon' "and is named"
 

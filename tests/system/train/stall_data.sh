@@ -11,7 +11,7 @@ trap '[ -z "$run" ] || { kill "$run" 2>/dev/null && wait "$run"; }; rm -rf "$wor
 small_data
 
 mkdir -p "$work/images/train/one" "$work/images/train/two"
-"$top_builddir/train-prep" extract --out "$work/jpeg" --limit 96 "$work/data" >/dev/null
+"$top_builddir/tests/bin/train-prep" extract --out "$work/jpeg" --limit 96 "$work/data" >/dev/null
 find "$work/jpeg" -type f -exec mv '{}' "$work/images/train/one/" ';'
 set -- "$work"/images/train/one/*
 mv "$1" "$work/images/train/two/last.jpeg"
@@ -24,7 +24,7 @@ cat >"$work/small.json" <<END
 END
 events=$work/run/attempt-1/events.jsonl
 ok "the library that lets a file hang is built" "${CC:-cc}" -shared -fPIC -O1 -o "$work/hanging_file.so" "$top_srcdir/tests/system/train/hanging_file.c"
-mpirun --oversubscribe --bind-to none -np 2 env LD_PRELOAD="$work/hanging_file.so" HANG_FILE=two/last.jpeg HANG_NOW="$work/hang" "$top_builddir/train-worker" --job "$work/small.json" --run-dir "$work/run" \
+mpirun --oversubscribe --bind-to none -np 2 env LD_PRELOAD="$work/hanging_file.so" HANG_FILE=two/last.jpeg HANG_NOW="$work/hang" "$top_builddir/tests/bin/train-worker" --job "$work/small.json" --run-dir "$work/run" \
     --stall-seconds 4 >"$work/log" 2>&1 &
 run=$!
 within() { # SECONDS COMMAND...

@@ -24,7 +24,7 @@ mkfifo "$never"
 # wrote its last checkpoint
 stopped() {
     local events=() launcher ranks
-    mpirun --oversubscribe --bind-to none -np 2 "$top_builddir/train-worker" --job "$1" --run-dir "$2" >/dev/null 2>&1 &
+    mpirun --oversubscribe --bind-to none -np 2 "$top_builddir/tests/bin/train-worker" --job "$1" --run-dir "$2" >/dev/null 2>&1 &
     launcher=$!
     for _ in $(seq 6000); do
         mapfile -t events 2>/dev/null <"$2/attempt-1/events.jsonl"

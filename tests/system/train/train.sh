@@ -10,14 +10,14 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 
-ok "train-prep makes shards of all 70,000 images" "$top_builddir/train-prep" convert --from idx --in $fashion \
+ok "train-prep makes shards of all 70,000 images" "$top_builddir/tests/bin/train-prep" convert --from idx --in $fashion \
     --out "$work/data" --shards 4 --eval-shards 2
 cat >"$work/job.json" <<END
 {"model": {"classes": 10, "arch": "resnet18", "width": 0.25, "image_size": 32, "winograd": false}, "batch_per_worker": 32, "steps": 100, "lr": {"warmup_epochs": 0.02},
  "data": {"train": "$work/data/train", "eval": "$work/data/validation", "preprocess": "torchvision", "augment": false},
  "cluster": {"workers_per_node": 2, "threads_per_worker": 1}, "checkpoint": {"disable": true}}
 END
-ok "it trains" mpirun --oversubscribe --bind-to none -np 2 "$top_builddir/train-worker" --job "$work/job.json" --run-dir "$work/run"
+ok "it trains" mpirun --oversubscribe --bind-to none -np 2 "$top_builddir/tests/bin/train-worker" --job "$work/job.json" --run-dir "$work/run"
 result=$work/run/result.json
 is "$(jq .eval_images "$result")" 10000 "all test images were judged"
 # About 78 %. Without Winograd, as then no kernel is chosen by measuring: after so few steps the last bits count.

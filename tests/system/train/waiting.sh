@@ -11,7 +11,7 @@ export OMPI_MCA_mpi_yield_when_idle=1
 jq -n '{model: {arch: "cnn"}, data: {train: "synthetic", train_images: 1000}, cluster: {workers_per_node: 2, threads_per_worker: 1},
     batch_per_worker: 8, steps: 1000000, checkpoint: {disable: true}}' >"$work/job.json"
 run=$work/run
-mpirun --oversubscribe --bind-to none -np 2 "$top_builddir/train-worker" --job "$work/job.json" --run-dir "$run" >"$work/log" 2>&1 &
+mpirun --oversubscribe --bind-to none -np 2 "$top_builddir/tests/bin/train-worker" --job "$work/job.json" --run-dir "$run" >"$work/log" 2>&1 &
 launcher=$!
 trap 'kill -KILL "${ranks[@]}" $launcher 2>/dev/null; wait $launcher 2>/dev/null; rm -rf "$work"' EXIT
 

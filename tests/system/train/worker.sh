@@ -20,7 +20,7 @@ is $? 0 "a small job on two ranks ends well"
 events=$work/run/attempt-1/events.jsonl
 is "$(jq -r .type "$events" | uniq | tr '\n' ' ')" "run_start step eval_progress eval checkpoint run_stop " \
     "events come in their order"
-is "$(jq -r 'select(.type == "run_start") | .kernels' "$events")" "$("$top_builddir/train-worker" --version | sed 's/.*(kernels: \(.*\))/\1/')" \
+is "$(jq -r 'select(.type == "run_start") | .kernels' "$events")" "$("$top_builddir/tests/bin/train-worker" --version | sed 's/.*(kernels: \(.*\))/\1/')" \
     "run_start says which kernels ran"
 is "$(jq -s -c 'map(.seq) == [range(1; length + 1)]' "$events")" true "and are numbered without a hole"
 is "$(jq -c 'select(.type == "step") | .step' "$events" | tr '\n' ' ')" "1 2 3 4 " "a step event for each step"
