@@ -3,6 +3,7 @@
 # machine and on machines that are made up for both (a copy of /sys, HWLOC_SYNTHETIC). srun binds, too.
 # shellcheck source=tests/system/slurm/slurm.sh.inc
 . "${top_srcdir:?run it by make check}/tests/system/slurm/slurm.sh.inc"
+unset HWLOC_COMPONENTS # it would leave out what HWLOC_SYNTHETIC makes up
 [ "$(nproc)" -ge 2 ] || skip_all "needs two cores"
 echo "TaskPlugin=task/affinity" >"$work/slurm.conf"
 export SLURM_CLUSTER_CONF=$work/slurm.conf SLURM_CLUSTER_CPUS=64
@@ -12,7 +13,7 @@ cp "$work/setup.sh" "$work/plain.sh"
 cat >"$work/worker" <<END
 #!/bin/sh
 [ "\$1" = --placement ] && [ -e "$work/sys" ] && set -- "\$@" --sys "$work/sys"
-exec "$top_builddir/train-worker" "\$@"
+exec "$top_builddir/tests/bin/train-worker" "\$@"
 END
 chmod +x "$work/worker"
 start_placed() { # SETTING...
