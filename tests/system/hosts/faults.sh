@@ -6,7 +6,7 @@
 . "$(dirname "$0")/hosts.sh.inc"
 hosts_up 2
 small_data
-start_hosts "slots = 4" "stall_seconds = 4"
+start_hosts "slots = 4" "stall_seconds = 10"
 two=$(jq -nc --arg a "$h1" --arg b "$h2" '{nodes: 2, hosts: [$a, $b], interface: "eth0"}')
 once='{"steps": 100000, "restart": {"max": 0}, "checkpoint": {"disable": true}, "data": {"train": "synthetic", "train_images": 96},
        "model": {"arch": "resnet18", "width": 0.25, "image_size": 32, "classes": 10}}'

@@ -18,13 +18,14 @@ steps_of() { # ID
     sql "select count(distinct json_extract(body, '\$.step')) from job_event where job_id = $1 and type = 'step'"
 }
 
-fixture_job "steps=60 step_ms=200 every=5" '.cluster.time_limit = "0:10" | .steps = 60'
+# The workers are told at half of so short a limit: they have 10 s to start and to write their first checkpoint.
+fixture_job "steps=60 step_ms=300 every=3" '.cluster.time_limit = "0:22" | .steps = 60 | .batch_per_worker = 16'
 long=$id
 script=$state/jobs/$long/attempt-1/sbatch
-ok "a job of about 15 s with a limit of 10 s runs" eventually has_events "$long" 3
-like "$(cat "$script")" '^#SBATCH --time="0:10"$' "Slurm is told its limit"
+ok "a job of 18 s, of which an allocation does at most 11, runs" eventually has_events "$long" 3
+like "$(cat "$script")" '^#SBATCH --time="0:22"$' "Slurm is told its limit"
 left=$(curl -sS "$url/v1/jobs/$long" | jq '.time_left.value')
-is "$(jq -n "$left > 4")" true "its time left is that of all links ($left s)"
+is "$(jq -n "$left > 22")" true "its time left is that of all links ($left s)"
 ok "it succeeds" ends "$long" succeeded
 like "$(job "$long" attempt)" "^[2-9]$" "in several allocations"
 is "$(job "$long" restarts)" 0 "none of which counts as a restart"
@@ -34,7 +35,7 @@ like "$(sql "select json_extract(body, '\$.reason') from job_event where job_id 
 is "$(sql "select count(*) from job_event where job_id = $long and type = 'failed'")" 0 "and without a failure"
 
 # The script watches the time by itself: traind is away when it is over.
-fixture_job "steps=30 step_ms=200 every=5" '.cluster.time_limit = "0:08"'
+fixture_job "steps=30 step_ms=500 every=2" '.cluster.time_limit = "0:20"'
 alone=$id
 ok "another one runs" eventually has_events "$alone" 1
 kill_daemon
