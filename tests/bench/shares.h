@@ -110,8 +110,10 @@ static inline void shares_run(const struct shares_case *c, int n, int threads, b
     if (c->winograd)
         model_tune_all(&config, c->winograd, &tuning);
     config.tuning = &tuning;
+    team_watch = dry ? &watch : NULL;
     if (!images || !labels || model_create(&config, &m, &e))
         abort();
+    team_watch = NULL;
     if (!dry)
         model_init(m, 1);
     for (size_t i = 0; !dry && i < floats; i++)

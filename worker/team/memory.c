@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "worker/team/dry_run.h"
 #include "worker/team/parallel.h"
 
 enum { CACHE_LINE = 64, HUGE_PAGE = 2 << 20 };
@@ -28,11 +29,17 @@ static void *memory_reserve(size_t bytes)
     return p;
 }
 
+/* A model that is only counted has memory of any size, of which none is touched. */
+static bool is_counted(void)
+{
+    return team_watch && team_watch->dry;
+}
+
 void *memory_allocate(size_t bytes)
 {
     void *p = memory_reserve(bytes);
 
-    return p ? memset(p, 0, whole_lines(bytes)) : NULL;
+    return p && !is_counted() ? memset(p, 0, whole_lines(bytes)) : p;
 }
 
 struct memory_parts {
@@ -57,7 +64,7 @@ void *memory_allocate_shared(size_t bytes, const struct memory_extent *extents, 
 {
     struct memory_parts m = {memory_reserve(bytes), extents, count};
 
-    if (m.shared)
+    if (m.shared && !is_counted())
         parallel_team(threads, zero_parts, &m);
     return m.shared;
 }
@@ -84,5 +91,6 @@ void memory_allocate_each(void **memory, size_t bytes, int threads)
 
     for (int i = 0; i < threads; i++)
         memory[i] = memory_reserve(bytes);
-    parallel_team(threads, zero_each, &m);
+    if (!is_counted())
+        parallel_team(threads, zero_each, &m);
 }

@@ -1,7 +1,8 @@
 /*
  * Memory for large arrays of numbers: on huge pages, where Linux gives them on request
  * (/sys/kernel/mm/transparent_hugepage/enabled: madvise or always). A matrix whose rows lie
- * kilobytes apart needs a translation for each row otherwise.
+ * kilobytes apart needs a translation for each row otherwise. While a step is only counted
+ * (worker/team/dry_run.h) none of it is written, nor zeroed.
  */
 #ifndef TRAIND_WORKER_TEAM_MEMORY_H
 #define TRAIND_WORKER_TEAM_MEMORY_H
