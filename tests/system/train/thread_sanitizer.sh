@@ -30,6 +30,6 @@ step "basic blocks by tiles of 4x4, tiles of their own" --arch resnet18 --image-
 step "basic blocks by tiles of 2x2" --arch resnet18 --image-size 32 --small-stem --batch 3 --winograd 2
 step "groups" --width 1 --arch resnext50_32x4d --image-size 32 --batch 3 --no-winograd
 step "two steps of one image" --steps 1 --arch resnet18 --image-size 32 --batch 1 --no-winograd
-step "bf16" --width 1 --arch resnet18 --image-size 32 --batch 3 --bf16
+step "bf16" --arch resnet18 --image-size 32 --batch 3 --bf16
 step "an evaluation" --arch resnet18 --image-size 64 --batch 5 --winograd 4 --eval
 done_testing
