@@ -1,6 +1,9 @@
 # Shared by ./quickstart and ./runtests: install what is missing, build. Source it from the top folder.
 # shellcheck shell=bash
 
+# configure and libtool run their scripts with it: dash starts in half the time that bash takes.
+export CONFIG_SHELL=/bin/sh
+
 say() {
     printf '\n== %s\n' "$*"
 }
