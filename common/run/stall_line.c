@@ -16,12 +16,19 @@ static const struct {
 #define PHASES (sizeof phases / sizeof phases[0])
 
 static const char *const states[] = {
-    [STALL_STOPPED] = "is stopped by a signal",  [STALL_DEAD] = "is dead",
-    [STALL_STARVED] = "gets no processor time",  [STALL_DATA_LATE] = "waits for data",
-    [STALL_COMPUTES] = "still computes",         [STALL_FILES_LATE] = "reads or writes files",
-    [STALL_WAITS] = "waits for the other ranks", [STALL_GETS_ON] = "gets on",
+    [STALL_STOPPED] = "is stopped by a signal",
+    [STALL_DEAD] = "is dead",
+    [STALL_STARVED] = "gets no processor time",
+    [STALL_DATA_LATE] = "waits for data",
+    [STALL_COMPUTES] = "still computes",
+    [STALL_FILES_LATE] = "reads or writes files",
+    [STALL_WAITS] = "waits for the other ranks",
+    [STALL_EXCHANGES] = "exchanges gradients",
+    [STALL_GETS_ON] = "gets on",
 };
 #define STATES (sizeof states / sizeof states[0])
+
+static const char exchanging[] = "its ranks still exchange gradients: the network is slow";
 
 const char *stall_state_words(enum stall_state state)
 {
@@ -51,6 +58,8 @@ static const char *host_words(const struct stall_line *line, bool others)
 {
     if (line->state == STALL_GETS_ON)
         return "its ranks are at work";
+    if (line->state == STALL_EXCHANGES)
+        return exchanging;
     return others ? "all ranks of this machine wait for ranks of others: a network or a machine is "
                     "gone"
                   : "all ranks wait for each other";
@@ -117,6 +126,10 @@ bool stall_line_parse(const char *text, struct stall_line *line)
         words)
         return parse_state(rest + words, &line->state);
     line->rank = -1;
-    return sscanf(rest, " for %lf s on %127[^: \n]: %n", &line->seconds, line->host, &words) == 2 &&
-           words > 0;
+    if (sscanf(rest, " for %lf s on %127[^: \n]: %n", &line->seconds, line->host, &words) != 2 ||
+        !words)
+        return false;
+    if (strncmp(rest + words, exchanging, sizeof exchanging - 1) == 0)
+        line->state = STALL_EXCHANGES;
+    return true;
 }

@@ -29,6 +29,8 @@ enum stall_state {
     STALL_FILES_LATE,
     /* Of one rank before it knows those beside it, or else of all ranks of a machine. */
     STALL_WAITS,
+    /* Of a machine: a step whose gradients are still on their way. */
+    STALL_EXCHANGES,
     /* Of a machine: a long phase in which something is done. */
     STALL_GETS_ON
 };

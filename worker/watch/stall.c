@@ -1,5 +1,6 @@
 #include "worker/watch/stall.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -13,12 +14,14 @@
 #include "common/run/progress.h"
 #include "common/system/process_stat.h"
 #include "worker/data/helper_thread.h"
+#include "worker/watch/traffic.h"
 
 #define BEAT_SECONDS 0.5
 #define LATE_SECONDS 3 /* without a beat: its process does not run */
 #define GIVE_UP_PATIENT                                                                            \
     10                  /* times as long outside of steps: a checkpoint may take long elsewhere */
 #define EVENT_SECONDS 1 /* the event log may be what hangs */
+#define MOVED_BYTES   (1 << 16) /* more than what MPI's daemons send to see that they live */
 
 /* A rank, as the others on its machine see it. Written by that rank alone. Clocks are monotonic,
  * one for the machine. */
@@ -27,6 +30,7 @@ struct pulse {
     _Atomic double since;       /* that it is doing this */
     _Atomic double phase_at;    /* that the phase, or the step, began */
     _Atomic double progress_at; /* that it last got anything done */
+    _Atomic double moved_at;    /* that its connections last moved MOVED_BYTES in a long wait */
     _Atomic double beat;        /* its watching thread's last sign of life */
     _Atomic int64_t steps;      /* that ended in this run, of all attempts */
     int rank;
@@ -34,7 +38,7 @@ struct pulse {
 };
 
 /* How bad it is. */
-enum told { TOLD_NOTHING, TOLD_GETS_ON, TOLD_SLOW, TOLD_BAD };
+enum told { TOLD_NOTHING, TOLD_GETS_ON, TOLD_EXCHANGES, TOLD_SLOW, TOLD_BAD };
 
 struct stall {
     double seconds, give_up_seconds;
@@ -44,6 +48,8 @@ struct stall {
     int ranks_here, world;           /* 1 and 0 then */
     struct report *report;
     uint64_t progress; /* progress_total as last seen */
+    uint64_t moved;    /* traffic_tcp_bytes at moved_at, or when the wait was found to be long */
+    double moved_wait; /* since of that wait */
     int doing_before;  /* the wait */
     double told_phase; /* phase_at of what was spoken of last */
     double told_at;
@@ -178,6 +184,16 @@ static bool gets_on(const struct stall *s, double now)
            now - stall_last_progress(s) < s->seconds;
 }
 
+/* A step whose gradients move is slow, and no more: it ends if nobody ends the run. */
+static bool exchanges(const struct stall *s, double now)
+{
+    double last = -INFINITY;
+
+    for (int i = 0; i < s->ranks_here; i++)
+        last = fmax(last, atomic_load(&pulse_of(s, i)->moved_at));
+    return s->shared && atomic_load(&s->own->phase) == STALL_IN_STEP && now - last < s->seconds / 2;
+}
+
 /* The worst first: whoever does not run, then who does not come to where the others wait. */
 static struct verdict stall_judge(const struct stall *s, double now)
 {
@@ -195,6 +211,8 @@ static struct verdict stall_judge(const struct stall *s, double now)
         return (struct verdict){STALL_FILES_LATE, p};
     if ((p = first_doing(s, STALL_COMPUTE)))
         return (struct verdict){STALL_COMPUTES, p};
+    if (exchanges(s, now))
+        return (struct verdict){STALL_EXCHANGES, NULL};
     return (struct verdict){STALL_WAITS, s->shared ? NULL : s->own};
 }
 
@@ -292,9 +310,10 @@ static void give_up(const struct stall *s, const struct verdict *v, double now)
  * time: for the daemon, a machine that says nothing is gone. */
 static void stall_log(struct stall *s, const struct verdict *v, double now, double began)
 {
-    enum told now_told = v->state <= STALL_STARVED   ? TOLD_BAD
-                         : v->state == STALL_GETS_ON ? TOLD_GETS_ON
-                                                     : TOLD_SLOW;
+    enum told now_told = v->state <= STALL_STARVED     ? TOLD_BAD
+                         : v->state == STALL_GETS_ON   ? TOLD_GETS_ON
+                         : v->state == STALL_EXCHANGES ? TOLD_EXCHANGES
+                                                       : TOLD_SLOW;
     bool first = s->told_phase != began || now_told > s->told;
 
     if (!first && now - s->told_at < s->seconds)
@@ -306,6 +325,31 @@ static void stall_log(struct stall *s, const struct verdict *v, double now, doub
         say_own_part(s, now, now - began);
     if (is_first_that_runs(s, now))
         stall_report(s, v, now - began, first);
+}
+
+static bool waits_for_others(const struct stall *s)
+{
+    int doing = atomic_load(&s->own->doing);
+    return doing == STALL_ALLREDUCE || doing == STALL_WAIT;
+}
+
+/* In the second half of what a step may take, if this rank waits in it. */
+static void look_at_traffic(struct stall *s, double now, double began)
+{
+    double since = atomic_load(&s->own->since);
+
+    if (now - began < s->seconds / 2 || !s->shared || s->ranks_here == s->world ||
+        !waits_for_others(s))
+        return;
+    uint64_t bytes = traffic_tcp_bytes();
+    if (since > s->moved_wait || bytes < s->moved) { /* another wait, or a connection was closed */
+        s->moved_wait = since;
+        s->moved = bytes;
+    } else if (bytes - s->moved >= MOVED_BYTES) {
+        s->moved = bytes;
+        atomic_store(&s->own->moved_at, now);
+        atomic_store(&s->own->progress_at, now);
+    }
 }
 
 static void stall_check(struct stall *s)
@@ -320,6 +364,7 @@ static void stall_check(struct stall *s)
     if (progress != s->progress || slept)
         atomic_store(&s->own->progress_at, now);
     s->progress = progress;
+    look_at_traffic(s, now, began);
     if (slept || now - began < s->seconds)
         return;
     struct verdict v = stall_judge(s, now);
@@ -392,6 +437,7 @@ int stall_create(double seconds, double give_up_seconds, struct stall **out, str
     s->alone.rank = rank_by_environment();
     s->alone.pid = getpid();
     atomic_store(&s->alone.beat, clock_monotonic());
+    atomic_store(&s->alone.moved_at, -INFINITY);
     stall_phase(s, STALL_IN_START);
     set_doing(s, STALL_WAIT);
     if (stall_start_thread(s, e)) {
@@ -412,6 +458,7 @@ static void move_pulse(struct stall *s, struct pulse *to)
     atomic_store(&to->since, atomic_load(&from->since));
     atomic_store(&to->phase_at, atomic_load(&from->phase_at));
     atomic_store(&to->progress_at, atomic_load(&from->progress_at));
+    atomic_store(&to->moved_at, atomic_load(&from->moved_at));
     atomic_store(&to->beat, clock_monotonic());
     atomic_store(&to->steps, atomic_load(&from->steps));
     to->pid = from->pid;

@@ -19,6 +19,9 @@
 #define GETS_ON(host)                                                                              \
     "2026-11-21T20:12:02.000Z info: rank 2: in the evaluation for 20 s on " host                   \
     ": its ranks are at work\n"
+#define EXCHANGES(host)                                                                            \
+    AT("02")                                                                                       \
+    "no step for 20 s on " host ": its ranks still exchange gradients: the network is slow\n"
 #define RANK_WAITS(n)                                                                              \
     AT("03") "no progress in the start for 20 s: rank " #n " on a waits for the other ranks\n"
 
@@ -110,6 +113,8 @@ Test(stalled, leaves_alone_what_gets_on_or_is_only_slow)
     cr_assert_not(look_for_stall("", HOST_LINE("a.net"), true, &s), "nobody knows since when");
     cr_assert_not(look_for_stall(STEP, HOST_LINE("a.net") GETS_ON("c.net"), true, &s),
                   "a long phase in which others wait");
+    cr_assert_not(look_for_stall(STEP, HOST_LINE("a.net") EXCHANGES("c.net"), true, &s),
+                  "a step whose gradients are on their way");
     snprintf(events, sizeof events, "%s%s", STEP, late);
     cr_assert_not(look_for_stall(events, HOST_LINE("a.net"), true, &s), "a step ended since");
     cr_assert_not(
