@@ -10,6 +10,8 @@ chmod 755 "$work"
 command -v setpriv >/dev/null || skip_all "setpriv was not found: apt-get install util-linux"
 nobody=$(id -u nobody)
 other=$(id -u daemon)
+setpriv --reuid="$nobody" --regid=nogroup --clear-groups test -x "$top_builddir/tests/bin/train-worker" ||
+    skip_all "other users cannot reach $top_builddir/tests/bin/train-worker"
 
 for script in prolog epilog node.sh; do
     sed -e "s|@pkgdatadir@/slurm|$work|; s|@bindir@|$top_builddir/tests/bin|; s|@sysconfdir@|$work|" "$top_srcdir/etc/slurm/$script.in" >"$work/$script"
