@@ -39,6 +39,15 @@ is() {
     report $? "$3" "got:      $1" "expected: $2"
 }
 
+# Waits until the command succeeds, which runs in this shell: for five minutes, as the machine may be busy.
+eventually() {
+    local end=$((SECONDS + 300))
+    until "$@"; do
+        [ "$SECONDS" -lt "$end" ] || return 1
+        sleep 0.1
+    done
+}
+
 # like TEXT ERE NAME: the extended regular expression is found in the text
 like() {
     if [[ $1 == *$'\n'* ]]; then

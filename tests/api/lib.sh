@@ -34,16 +34,6 @@ trap 'exit 1' INT TERM
 
 # ------------------------------------------------------------------ the daemon
 
-# Waits until the command succeeds: up to a minute, as the machine may be busy.
-eventually() {
-    local _
-    for _ in $(seq 600); do
-        "$@" && return
-        sleep 0.1
-    done
-    return 1
-}
-
 answers() {
     kill -0 "$daemon" 2>/dev/null || return 0 # it died: no use in waiting
     [ -s "$state/listen" ] && curl -sf -o /dev/null "$(cat "$state/listen")/healthz"

@@ -4,14 +4,6 @@
 # shellcheck disable=SC2119,SC2317
 # shellcheck source=tests/api/runs.sh.inc
 . "$(dirname "$0")/../runs.sh.inc"
-# All is slower on a loaded machine, and each case waits for several times stall_seconds.
-eventually() {
-    local end=$((SECONDS + 120))
-    until "$@"; do
-        [ "$SECONDS" -lt "$end" ] || return 1
-        sleep 0.1
-    done
-}
 printf '%s\n' "worker = $top_builddir/tests/bin/train-worker" "slots = 2" "stall_seconds = 6" "restart_delay_seconds = 0" \
     "cancel_grace_seconds = 2" >"$work/traind.conf"
 restart_runs

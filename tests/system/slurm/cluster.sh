@@ -86,7 +86,7 @@ members() { # what runs, nodes first
 start_munged() {
     launch munged munged -F --force --socket="$dir/munge/socket" --key-file="$dir/munge/key" --log-file="$dir/log/munged.log" \
         --pid-file="$dir/munge/pid" --seed-file="$dir/munge/seed"
-    for _ in $(seq 100); do
+    for _ in $(seq 1000); do
         munge -n -S "$dir/munge/socket" 2>/dev/null | unmunge -S "$dir/munge/socket" >/dev/null 2>&1 && return
         lives munged || break
         sleep 0.05
@@ -119,7 +119,7 @@ start_slurmrestd() {
     rm -f "$dir/restd/socket"
     launch slurmrestd setpriv --reuid="$user" --regid="$(id -g "$user")" --clear-groups env SLURM_CONF="$SLURM_CONF" \
         slurmrestd -f "$SLURM_CONF" -a rest_auth/local -s openapi/v0.0.38 -t 4 "unix:$dir/restd/socket"
-    for _ in $(seq 100); do
+    for _ in $(seq 1000); do
         [ -S "$dir/restd/socket" ] && return
         lives slurmrestd || break
         sleep 0.05
@@ -258,7 +258,7 @@ all_idle() {
 
 wait_until_idle() {
     local what
-    for _ in $(seq 300); do
+    for _ in $(seq 1000); do
         all_idle && return
         for what in $(members); do
             lives "$what" || { echo "$what ended" >&2 && return 1; }

@@ -19,14 +19,6 @@ left() {
         echo "${process#/proc/}"
     done
 }
-eventually() {
-    for _ in $(seq 100); do
-        "$@" && return
-        sleep 0.1
-    done
-    return 1
-}
-
 said=$(cluster start 2 2>&1)
 status=$?
 [ $status != 77 ] || skip_all "${said#skip: }"
