@@ -23,6 +23,7 @@ static long connect_timeout_ms = 5000, answer_timeout_ms = 60000;
 
 static CURL *connection;
 static json_t *last_problem;
+static bool any_answer;
 
 void api_hurry(long ms)
 {
@@ -262,8 +263,10 @@ static int failure_of(CURL *curl, CURLcode code, const char *path, const char *w
 {
     long os_errno = 0;
 
-    if (code == CURLE_OK)
+    if (code == CURLE_OK) {
+        any_answer = true;
         return 0;
+    }
     if (code == CURLE_WRITE_ERROR)
         return error_set(e, ERR_TOO_LARGE, "the answer to %s is over %u MiB", path,
                          API_ANSWER_LIMIT_BYTES >> 20);
@@ -364,9 +367,13 @@ int api_outcome(CURL *curl, CURLcode code, const char *path, const char *words, 
     long status = 0;
 
     curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
-    if (code == CURLE_OK && (status < 200 || status > 299))
-        return take_problem(&answer, status, e);
-    return failure_of(curl, code, path, words, e);
+    int failure = failure_of(curl, code, path, words, e);
+    return failure || (status >= 200 && status <= 299) ? failure : take_problem(&answer, status, e);
+}
+
+bool api_has_answered(void)
+{
+    return any_answer;
 }
 
 int api_get_text(const char *path, char **text, size_t *bytes, struct error *e)

@@ -9,6 +9,7 @@
 
 #include <curl/curl.h>
 #include <jansson.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 
@@ -46,6 +47,9 @@ CURL *api_open(const char *path, struct curl_slist **headers, char *words, struc
 /* What became of it: 0 after a good answer, else the error; body: what came instead of one. */
 int api_outcome(CURL *curl, CURLcode code, const char *path, const char *words, const char *body,
                 size_t bytes, struct error *e);
+
+/* Whether there was an answer to any call of this process: the daemon was there. */
+bool api_has_answered(void);
 
 /* From now on nothing waits longer than this for an answer. */
 void api_hurry(long ms);

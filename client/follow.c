@@ -68,16 +68,6 @@ static int follow_read_job(struct following *f, struct error *e)
     return 0;
 }
 
-/* One message when the daemon goes, one when it is back: not one a try. */
-static void follow_report_connection(int news)
-{
-    if (news == STREAM_LOST)
-        fprintf(stderr, "trainctl: %s does not answer; the job continues; trying again\n",
-                client.server);
-    else
-        fprintf(stderr, "trainctl: %s is back\n", client.server);
-}
-
 /* What a piece of news means for the job. A daemon that went away between the event and our
  * question is found again by the stream, and asked then. */
 static int follow_handle(struct following *f, int news, const struct stream_event *event,
@@ -86,8 +76,7 @@ static int follow_handle(struct following *f, int news, const struct stream_even
     bool state = news == STREAM_EVENT && strcmp(event->type, "state") == 0;
     bool answers = news == STREAM_EVENT || news == STREAM_ALIVE || news == STREAM_BACK;
 
-    if (news == STREAM_LOST || news == STREAM_BACK)
-        follow_report_connection(news);
+    stream_report(news, "the job continues; ");
     if (state || news == STREAM_BACK || (f->unread && answers)) {
         int status = follow_read_job(f, e);
         f->unread = status == -(int)ERR_UNREACHABLE;

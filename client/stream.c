@@ -144,7 +144,7 @@ static int stream_has_ended(struct stream *s, CURLcode code, struct error *e)
         s->next_try = now;
         return STREAM_NOTHING;
     }
-    if (!s->ever || !stream_is_transient(e))
+    if (!(s->ever || api_has_answered()) || !stream_is_transient(e))
         return status;
     double pause = (double)s->sse.retry_ms * pow(1.6, s->failed_tries++);
     s->next_try = now + fmin(pause, RETRY_MS_MOST) / 1e3;
@@ -225,14 +225,24 @@ int stream_next(struct stream *s, int fd, double seconds, struct stream_event *e
     }
 }
 
+void stream_report(int news, const char *meanwhile)
+{
+    if (news == STREAM_LOST)
+        fprintf(stderr, "trainctl: %s does not answer; %strying again\n", client.server, meanwhile);
+    else if (news == STREAM_BACK)
+        fprintf(stderr, "trainctl: %s is back\n", client.server);
+}
+
 int stream_newest(long long *id, struct error *e)
 {
     struct stream *s = stream_create("/v1/events", -1);
     struct stream_event event;
     int news = 0;
 
-    while (news >= 0 && stream_position(s) < 0)
+    while (news >= 0 && stream_position(s) < 0) {
         news = stream_next(s, -1, -1, &event, e);
+        stream_report(news, "");
+    }
     *id = stream_position(s);
     stream_destroy(s);
     return news < 0 ? news : 0;

@@ -1,8 +1,9 @@
 /*
  * The daemon's live stream of events (server-sent events), also over the daemon's restart: the
- * connection is made again with Last-Event-ID, so that no event is lost or comes twice. Only the
- * first connection may fail; later ones are tried again for STREAM_PATIENCE_SECONDS, after longer
- * and longer pauses. Single-threaded: all happens inside stream_next.
+ * connection is made again with Last-Event-ID, so that no event is lost or comes twice. A daemon
+ * that has answered nothing yet fails at once; one that has is asked again for
+ * STREAM_PATIENCE_SECONDS, after longer and longer pauses. Single-threaded: all happens inside
+ * stream_next.
  */
 #ifndef TRAIND_CLIENT_STREAM_H
 #define TRAIND_CLIENT_STREAM_H
@@ -43,6 +44,10 @@ int stream_next(struct stream *s, int fd, double seconds, struct stream_event *e
                 struct error *e);
 
 long long stream_position(const struct stream *s); /* id of the newest event; below 0: not known */
+
+/* One message on stderr when the daemon goes, one when it is back: not one a try. meanwhile: "the
+ * job continues; ", or "". */
+void stream_report(int news, const char *meanwhile);
 
 /* The id of the newest event of all jobs, by a stream that is opened and closed again. */
 int stream_newest(long long *id, struct error *e);

@@ -280,6 +280,7 @@ static int sweep_wait(const char *path, json_t **answer, struct error *e)
             status = news;
             break;
         }
+        stream_report(news, "");
         if (news == STREAM_LOST || (news == STREAM_EVENT && strcmp(event.type, "state") != 0))
             continue;
         next = news == STREAM_NOTHING ? next + 1 : 0;

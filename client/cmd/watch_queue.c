@@ -34,10 +34,7 @@ int watch_queue(void)
     while ((news = stream_next(stream, -1, -1, &event, &e)) >= 0) {
         if (news == STREAM_EVENT)
             print_event(&event);
-        else if (news == STREAM_LOST)
-            fprintf(stderr, "trainctl: %s does not answer; trying again\n", client.server);
-        else if (news == STREAM_BACK)
-            fprintf(stderr, "trainctl: %s is back\n", client.server);
+        stream_report(news, "");
     }
     stream_destroy(stream);
     return cmd_fail(&e);

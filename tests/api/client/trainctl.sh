@@ -258,10 +258,43 @@ timeout 120 "$trainctl" wait "$id" >"$dir/wait" 2>&1 &
 waiter=$!
 timeout 120 "$trainctl" logs -f "$id" >"$dir/log" 2>&1 &
 follower=$!
-for _ in $(seq 300); do
-    [ "$("$trainctl" show "$id" --json | jq .step)" -gt 1 ] && break
-    sleep 0.2
-done
+steps() { [ "$("$trainctl" show "$id" --json | jq .step)" -gt 1 ]; }
+eventually steps
+# Between our first question and its stream of events a daemon may go, too: here the first stream is cut off.
+cat >"$dir/cut.py" <<'END'
+import socket, struct, sys, threading
+cut = []
+def pump(a, b):
+    while data := a.recv(65536):
+        b.sendall(data)
+    b.shutdown(socket.SHUT_WR)
+def serve(client):
+    head = client.recv(65536)
+    if b"/events" in head.split(b"\r\n")[0] and not cut:
+        cut.append(True)
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        client.close()
+        return
+    server = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+    server.sendall(head)
+    threading.Thread(target=pump, args=(server, client), daemon=True).start()
+    pump(client, server)
+listener = socket.create_server(("127.0.0.1", 0))
+print(listener.getsockname()[1], flush=True)
+while True:
+    threading.Thread(target=serve, args=(listener.accept()[0],), daemon=True).start()
+END
+/usr/bin/python3 "$dir/cut.py" "${url##*:}" >"$dir/cut.port" &
+proxy=$!
+eventually test -s "$dir/cut.port"
+"$trainctl" --server "http://127.0.0.1:$(cat "$dir/cut.port")" wait "$id" >"$dir/cut" 2>&1 &
+cut_off=$!
+ok "wait lives through a stream that is cut off before its first event" eventually grep -q 'is back' "$dir/cut"
+says "$(cat "$dir/cut")" "does not answer" "and says so"
+ok "it goes on" kill $cut_off
+wait $cut_off
+kill $proxy
+wait $proxy 2>/dev/null
 stop_daemon
 ok "wait notices that the daemon is gone" eventually grep -q 'does not answer' "$dir/wait"
 start_daemon --config "$dir/traind.conf" --listen "${url#http://}"
