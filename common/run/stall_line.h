@@ -44,8 +44,9 @@ struct stall_line {
 };
 
 /* "no step for 12 s: rank 1 on n2 is stopped by a signal"; "no progress in the evaluation for 12 s
- * on n2: all ranks wait for each other"; "in the evaluation for 300 s on n2: its ranks are at
- * work". others: the run has other machines. */
+ * on n2: all ranks wait for each other"; "no step for 12 s on n2: its ranks still exchange
+ * gradients: the network is slow"; "in the evaluation for 300 s on n2: its ranks are at work".
+ * others: the run has other machines. */
 void stall_line_print(const struct stall_line *line, bool others, char text[STALL_LINE_BYTES]);
 
 /* False: text does not begin with such a line. */

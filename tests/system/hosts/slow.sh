@@ -12,7 +12,7 @@ train "$(jq -nc --arg a "$h1" --arg b "$h2" '{nodes: 2, hosts: [$a, $b], interfa
 ok "a job trains" eventually has_events "$id" 2
 # 2.8 MB of gradients go over it both ways in a step: more than 20 s.
 "$net" rate "$lab" "$h2" 1mbit
-said() { # SECONDS: that often that many
+said() { # SECONDS, a regular expression
     grep -qE "no step for ($1) s on .*: its ranks still exchange gradients: the network is slow" "$state/jobs/$id/attempt-1/stdout.log"
 }
 ok "its watchers say that the network is slow" eventually said '[0-9]+'
