@@ -48,6 +48,14 @@ eventually() {
     done
 }
 
+# write_script PATH: it becomes the script on the standard input, to be called. It may be replaced while others call it: nobody meets
+# half a file, or one that is busy.
+write_script() {
+    cat >"$1.new"
+    chmod +x "$1.new"
+    mv "$1.new" "$1"
+}
+
 # like TEXT ERE NAME: the extended regular expression is found in the text
 like() {
     if [[ $1 == *$'\n'* ]]; then

@@ -9,9 +9,11 @@
 mkdir -p "$work/bin"
 away() {
     for command in sbatch squeue scancel sinfo; do
-        printf '#!/bin/sh\necho "%s: error: Unable to contact slurm controller (connect failure)" >&2\nexit 1\n' $command >"$work/bin/$command.new"
-        chmod +x "$work/bin/$command.new"
-        mv "$work/bin/$command.new" "$work/bin/$command"
+        write_script "$work/bin/$command" <<END
+#!/bin/sh
+echo "$command: error: Unable to contact slurm controller (connect failure)" >&2
+exit 1
+END
     done
 }
 away
@@ -67,21 +69,24 @@ ok "what Slurm says is not repeated in the log" test $(($(logged "error: Unable 
 
 # A queue of one job: what sbatch was given, from then on.
 back() { # SECONDS: that sbatch takes
-    cat >"$work/bin/sbatch.new" <<END
+    write_script "$work/bin/squeue" <<END
+#!/bin/sh
+name=\$(cat "$work/queued" 2>/dev/null) && echo '{"jobs": [{"job_id": 77, "name": "'"\$name"'", "job_state": "PENDING", "state_reason": "Priority",
+    "partition": "p"}]}' || echo '{"jobs": []}'
+END
+    write_script "$work/bin/scancel" <<END
+#!/bin/sh
+echo "\$1" >>"$work/cancelled"
+rm -f "$work/queued"
+END
+    # last: traind submits as soon as it answers
+    write_script "$work/bin/sbatch" <<END
 #!/bin/sh
 touch "$work/submitting"
 sleep $1
 sed -n 's/^#SBATCH --job-name=//p' "\$2" >"$work/queued"
 echo 77
 END
-    cat >"$work/bin/squeue" <<END
-#!/bin/sh
-name=\$(cat "$work/queued" 2>/dev/null) && echo '{"jobs": [{"job_id": 77, "name": "'"\$name"'", "job_state": "PENDING", "state_reason": "Priority",
-    "partition": "p"}]}' || echo '{"jobs": []}'
-END
-    printf '#!/bin/sh\necho "$1" >>"%s"\nrm -f "%s"\n' "$work/cancelled" "$work/queued" >"$work/bin/scancel"
-    chmod +x "$work/bin/sbatch.new"
-    mv "$work/bin/sbatch.new" "$work/bin/sbatch"
 }
 back 0
 ok "it is submitted once Slurm answers" eventually test -s "$work/queued"

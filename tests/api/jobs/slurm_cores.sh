@@ -96,9 +96,11 @@ like "$(jq -r '.warnings[-1]' <<<"$body")" 'not known: sinfo knows no nodes of p
     "with a warning that names the keys"
 call --data-binary "@$work/job.json" /v1/jobs
 refused 422 invalid 'sinfo knows no nodes of partition nowhere; give cluster.threads_per_worker, or have slurm.node_cores' "but not run"
-printf '#!/bin/sh\necho "slurm_load_node error: Unable to contact slurm controller" >&2\nexit 1\n' >"$work/bin/sinfo.new"
-chmod +x "$work/bin/sinfo.new"
-mv "$work/bin/sinfo.new" "$work/bin/sinfo"
+write_script "$work/bin/sinfo" <<'END'
+#!/bin/sh
+echo "slurm_load_node error: Unable to contact slurm controller" >&2
+exit 1
+END
 document '{partition: "big"}'
 call --data-binary "@$work/job.json" /v1/jobs
 refused 422 invalid 'not known: slurm_load_node error: Unable to contact slurm controller; give cluster.threads_per_worker' "nor is one while Slurm is away"
