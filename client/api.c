@@ -367,6 +367,8 @@ int api_outcome(CURL *curl, CURLcode code, const char *path, const char *words, 
     long status = 0;
 
     curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
+    if (status != 0)
+        any_answer = true; /* though it may have been cut since */
     int failure = failure_of(curl, code, path, words, e);
     return failure || (status >= 200 && status <= 299) ? failure : take_problem(&answer, status, e);
 }

@@ -24,7 +24,6 @@ struct stream {
     struct sse sse;
     json_t *event;    /* what the caller was given last */
     bool begun;       /* this connection sent something good */
-    bool ever;        /* one did */
     double next_try;  /* clock_monotonic */
     double lost_at;   /* clock_monotonic; 0: not lost */
     int failed_tries; /* since it was last connected */
@@ -144,7 +143,7 @@ static int stream_has_ended(struct stream *s, CURLcode code, struct error *e)
         s->next_try = now;
         return STREAM_NOTHING;
     }
-    if (!(s->ever || api_has_answered()) || !stream_is_transient(e))
+    if (!api_has_answered() || !stream_is_transient(e))
         return status;
     double pause = (double)s->sse.retry_ms * pow(1.6, s->failed_tries++);
     s->next_try = now + fmin(pause, RETRY_MS_MOST) / 1e3;
@@ -176,7 +175,7 @@ static int read_news(struct stream *s, struct stream_event *event)
 {
     if (answered_well(s) && !s->begun) {
         bool back = s->lost_at > 0;
-        s->begun = s->ever = true;
+        s->begun = true;
         s->lost_at = 0;
         s->failed_tries = 0;
         return back ? STREAM_BACK : STREAM_ALIVE;
