@@ -39,9 +39,9 @@ is() {
     report $? "$3" "got:      $1" "expected: $2"
 }
 
-# Waits until the command succeeds, which runs in this shell: for five minutes, as the machine may be busy.
+# Waits until the command succeeds, which runs in this shell: for ten minutes, as the machine may be busy.
 eventually() {
-    local end=$((SECONDS + 300))
+    local end=$((SECONDS + 600))
     until "$@"; do
         [ "$SECONDS" -lt "$end" ] || return 1
         sleep 0.1

@@ -31,14 +31,14 @@ occupy() {
 }
 release() {
     call -X POST "/v1/jobs/$busy/cancel"
-    long_wait "$busy" cancelled
+    wait_state "$busy" cancelled
 }
 
 # ---- what is there at the submission
 small inside .
 want 201 "a data set beneath the roots is taken"
 trained=$id
-ok "and trained" long_wait "$trained" succeeded
+ok "and trained" wait_state "$trained" succeeded
 like "$(cat "$state/jobs/$trained/attempt-1/command")" "--data-roots $roots" "the workers are told the roots"
 cp "$state/jobs/$trained/checkpoints/step-00000002/model.safetensors" "$work/secret/"
 cp "$work/secret/model.safetensors" "$roots/"
@@ -59,7 +59,7 @@ mkdir -p "$roots/byname/train"
 ln -s "$roots/set/train/train-00000-of-00002" ../../set/train/train-00001-of-00002 "$roots/byname/train/"
 small byname ".data.train = \"$roots/byname/train\" | .model.init = \"$roots/model.safetensors\""
 want 201 "links that stay beneath a root are taken"
-ok "and followed" long_wait "$id" succeeded
+ok "and followed" wait_state "$id" succeeded
 
 mkdir -p "$roots/pictures/a" "$roots/pictures/b"
 "$top_builddir/tests/bin/train-prep" extract --out "$work/out" "$roots/set/train" >/dev/null 2>&1
@@ -92,11 +92,11 @@ cp "$roots/set-before/train/"train-0000* "$roots/byname/train/"
 cp "$roots/pictures/a/2.jpg" "$work/secret/2.jpg"
 ln -sf "$work/secret/2.jpg" "$roots/pictures/a/2.jpg"
 release
-ok "the first job fails" long_wait "$shard" failed
+ok "the first job fails" wait_state "$shard" failed
 like "$(job "$shard" reason)" "$roots/set/train is not below a folder that jobs may use" "by the folder that became a link"
-ok "the second fails" long_wait "$weights" failed
+ok "the second fails" wait_state "$weights" failed
 like "$(job "$weights" reason)" "$roots/model.safetensors is not below a folder that jobs may use" "by the weights that became a link"
-ok "the third fails" long_wait "$pictures" failed
+ok "the third fails" wait_state "$pictures" failed
 like "$(job "$pictures" reason)" "2.jpg is not below a folder that jobs may use" "by the picture that became a link"
 is "$(find "$work/secret" -name '.traind-index*')" "" "no index was written outside"
 

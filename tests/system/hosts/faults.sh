@@ -73,7 +73,7 @@ train "$two" '{"steps": 60, "checkpoint": {"every_steps": 2, "keep": 2}, "restar
     "model": {"arch": "resnet18", "width": 0.25, "stem": "small", "image_size": 32, "classes": 10}}'
 ok "a job with checkpoints trains" eventually has_events "$id" 3
 "$net" link "$lab" "$h2" down
-ok "a host is lost: it goes on without it" long_wait "$id" succeeded
+ok "a host is lost: it goes on without it" wait_state "$id" succeeded
 like "$(job "$id" reason)" "^complete after [12] restarts; the first failure: host $h2 does not answer" "and says what had happened"
 call "/v1/jobs/$id/events?limit=1000"
 resumed=$(jq -c '[.events[] | select(.type == "resume")][0]' <<<"$body")

@@ -36,7 +36,7 @@ told_policy() { # ID
 }
 train "$(jq -c ".env = $env" <<<"$two")"
 want 201 "a job on two hosts is taken"
-ok "it succeeds" long_wait "$id" succeeded
+ok "it succeeds" wait_state "$id" succeeded
 run=$state/jobs/$id
 is "$(cat "$run/attempt-1/hostfile")" "$h1 slots=2"$'\n'"$h2 slots=2" "on both"
 like "$(cat "$run/attempt-1/command")" '--mca btl_tcp_if_include eth0' "over the interface that was named"
@@ -45,7 +45,7 @@ is "$(jq -r .world_size "$run/plan.json") $(job "$id" step)" "4 6" "four ranks, 
 far=$(weights "$id")
 id_two=$id
 train "$(jq -nc "{workers_per_node: 4, env: $env}")"
-ok "four workers on one host succeed too" long_wait "$id" succeeded
+ok "four workers on one host succeed too" wait_state "$id" succeeded
 is "$(told_policy "$id")" 4 "all with the job's variables"
 is "$(weights "$id")" "$far" "with the same weights, bit by bit"
 is "$("$top_builddir/trainctl" --server "unix:$socket" reproduce "$id_two" 2>&1 | tail -n 1)" "job $((id + 1)) reproduces job $id_two to the bit" \
@@ -75,11 +75,11 @@ ok "without leaders they send more ($sent bytes by a host)" test $((sent * 10)) 
 # ---- sshd on another port
 elsewhere=$(jq -c '.ssh_port = 2222' <<<"$two")
 train "$elsewhere" '{"restart": {"max": 0}}'
-ok "a job whose hosts have no sshd on its port fails" long_wait "$id" failed
+ok "a job whose hosts have no sshd on its port fails" wait_state "$id" failed
 like "$(job "$id" reason)" "host $h2 does not answer: .*port 2222: Connection refused" "in words"
 "$net" run "$lab" "$h2" /usr/sbin/sshd -f "$lab/sshd_config" -p 2222
 train "$elsewhere"
-ok "with one it succeeds" long_wait "$id" succeeded
+ok "with one it succeeds" wait_state "$id" succeeded
 like "$(cat "$state/jobs/$id/attempt-1/command")" "--mca plm_rsh_agent '$lab/ssh -p 2222'" "as its command says"
 ok "the daemon stops in order" stop_daemon
 
@@ -95,14 +95,14 @@ like "$body" "$work/mpi is none of the folders .*mpi_prefixes" "by name"
 ok "the daemon stops" stop_daemon
 start_hosts "slots = 4" "mpi_prefixes = /opt/mpi:$work/mpi"
 train "$(jq -c ".mpi_prefix = \"$work/mpi\" | .ssh_port = 2222" <<<"$two")" '{"steps": 1000000}'
-ok "with one that is a job runs" long_wait "$id" running
+ok "with one that is a job runs" wait_state "$id" running
 is "$(cat "$work/orted.log")" "$work/mpi/bin/orted $h2" "its orted is started on the other host"
 has_libraries() {
     tr '\0' '\n' <"/proc/$(worker_on "$h2" 2)/environ" 2>/dev/null | grep -qE "^LD_LIBRARY_PATH=(.*:)?$work/mpi/lib"
 }
 ok "and the ranks there have its libraries" eventually has_libraries
 call -X POST "/v1/jobs/$id/cancel"
-ok "the job ends" long_wait "$id" cancelled
+ok "the job ends" wait_state "$id" cancelled
 ok "the daemon stops in order again" stop_daemon
 
 # ---- data_roots binds the ranks of all hosts: weights that become a link out of it while the job waits
@@ -112,12 +112,12 @@ cp "$work/secret/model.safetensors" "$work/data/init.safetensors"
 start_hosts "slots = 4" "data_roots = $work/data"
 train "$two" '{"steps": 1000000}'
 busy=$id
-ok "a job takes all cores" long_wait "$busy" running
+ok "a job takes all cores" wait_state "$busy" running
 train "$two" "{\"model\": {\"arch\": \"resnet18\", \"width\": 0.25, \"image_size\": 32, \"classes\": 10, \"init\": \"$work/data/init.safetensors\"}, \"restart\": {\"max\": 0}}"
 is "$status $(job "$id" state)" "201 queued" "the next one waits"
 ln -sf "$work/secret/model.safetensors" "$work/data/init.safetensors"
 call -X POST "/v1/jobs/$busy/cancel"
-ok "it fails" long_wait "$id" failed
+ok "it fails" wait_state "$id" failed
 like "$(job "$id" reason)" 'init.safetensors is not below a folder that jobs may use' "because of the link"
 like "$(cat "$state/jobs/$id/attempt-1/command")" "--data-roots $work/data" "whose roots the command of all ranks names"
 ok "the daemon stops" stop_daemon

@@ -20,7 +20,7 @@ ok "its watchers say that the network is slow" eventually said '[0-9]+'
 ok "twice as long without a step" eventually said '1[6-9]|[2-9][0-9]'
 is "$(job "$id" state)" running "it still runs"
 "$net" rate "$lab" "$h2" off
-ok "it succeeds" long_wait "$id" succeeded
+ok "it succeeds" wait_state "$id" succeeded
 is "$(job "$id" attempt)" 1 "in its first attempt"
 like "$(curl -sS "$url/v1/jobs/$id/events?limit=1000" | jq -r '.events[] | select(.type == "warning") | .cause + ": " + .message')" \
     "all_reduce: no step for [0-9]+ s on .*the network is slow" "an event has it, with the cause"

@@ -16,7 +16,7 @@ got() { # FILTER of run_start's binding
 }
 for row in 'core|slot:PE=1 --bind-to core' 'socket|socket:PE=1 --bind-to core' 'numa|numa:PE=1 --bind-to core' 'none|slot:OVERSUBSCRIBE --bind-to none'; do
     train "{\"bind\": \"${row%%|*}\"}" '{"steps": 1}'
-    ok "bind ${row%%|*}: the job succeeds" long_wait "$id" succeeded
+    ok "bind ${row%%|*}: the job succeeds" wait_state "$id" succeeded
     is "$(placed "$id")" "--map-by ${row#*|}" "mpirun is told so"
     if [ "${row%%|*}" = none ]; then
         is "$(got 'map(.cpus) | unique | length')" 1 "both ranks may run on the same cores"
@@ -25,7 +25,7 @@ for row in 'core|slot:PE=1 --bind-to core' 'socket|socket:PE=1 --bind-to core' '
     fi
 done
 train '{"bind": "core", "smt": true}' '{"steps": 1}'
-ok "hardware threads as slots: the job succeeds" long_wait "$id" succeeded
+ok "hardware threads as slots: the job succeeds" wait_state "$id" succeeded
 is "$(placed "$id")" "--map-by slot:PE=1 --bind-to hwthread --use-hwthread-cpus" "mpirun is told so"
 is "$(got 'map(.cpus | test("^[0-9]+$"))')" "[true,true]" "each rank has one hardware thread"
 is "$(job "$id" spec.cluster.bind) $(job "$id" spec.cluster.smt)" "core true" "the document keeps both"
@@ -33,7 +33,7 @@ is "$(job "$id" spec.cluster.bind) $(job "$id" spec.cluster.smt)" "core true" "t
 # ---- other hosts
 two=$(jq -nc --arg a "$h1" --arg b "$h2" '{nodes: 2, hosts: [$a, $b], interface: "eth0"}')
 train "$(jq -c '.bind = "socket"' <<<"$two")" '{"steps": 1}'
-ok "bind socket on two hosts: the job succeeds" long_wait "$id" succeeded
+ok "bind socket on two hosts: the job succeeds" wait_state "$id" succeeded
 is "$(placed "$id")" "--map-by socket:PE=1 --bind-to core" "mpirun is told so"
 is "$(got 'group_by(.host) | map(map(.cpus) | unique | length)')" "[2,2]" "the ranks of each host have cores of their own"
 train "$(jq -c --arg b "$h2" '.bind = "numa" | .threads_per_worker = 1024 | .nodes = 1 | .hosts = [$b]' <<<"$two")" '{"restart": {"max": 0}}'

@@ -31,14 +31,14 @@ warned() {
 
 start_two
 train "$two" '{"steps": 1}'
-ok "a job on two hosts of one kind succeeds" long_wait "$id" succeeded
+ok "a job on two hosts of one kind succeeds" wait_state "$id" succeeded
 like "$(started .openblas)" '^"[0-9.]+ [A-Za-z]+"$' "run_start has OpenBLAS's version and processor"
 is "$(started '[(.binding | map(.openblas) | unique | length), has("kernel_kinds")]')" '[1,false]' "the same for all ranks"
 is "$(warned | grep -c 'kernels differ')" 0 "which is not warned of"
 
 touch "$work/differ"
 train "$two" '{"steps": 1}'
-ok "a job on two kinds of hosts succeeds" long_wait "$id" succeeded
+ok "a job on two kinds of hosts succeeds" wait_state "$id" succeeded
 is "$(started '.kernel_kinds | map([.hosts[0], (.openblas | test("Nehalem"))])')" "[[\"$h1\",false],[\"$h2\",true]]" "run_start says which host has which"
 like "$(warned)" "kernels differ between hosts.* on $h1; .* Nehalem on $h2: use machines of one kind" "a warning names the hosts"
 ok "the daemon stops" stop_daemon
@@ -46,7 +46,7 @@ ok "the daemon stops" stop_daemon
 rm "$work/differ"
 start_two OPENBLAS_CORETYPE=Haswell GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX512F
 train "$two" '{"steps": 1}'
-ok "a job of a daemon that was told which kernels to take succeeds" long_wait "$id" succeeded
+ok "a job of a daemon that was told which kernels to take succeeds" wait_state "$id" succeeded
 is "$(started '.binding | map([.host, (.openblas | sub(".* "; ""))])')" "[[\"$h1\",\"Haswell\"],[\"$h2\",\"Haswell\"]]" "they are those of the ranks on both hosts"
 is "$(tr '\0' '\n' <"$state/jobs/$id/attempt-1/command" | grep -c -- '-x GLIBC_TUNABLES -x OPENBLAS_CORETYPE')" 1 "and the choice of the engine goes to them too"
 ok "the daemon stops" stop_daemon

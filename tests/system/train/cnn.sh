@@ -25,7 +25,7 @@ post '.profile.steps = [2, 4]'
 want 201 "a job of the small network"
 json '[.spec.model.classes, .spec.model.image_size, .spec.model.dropout, .spec.data.preprocess, .spec.data.augment] | tojson' \
     '[10,28,0.4,"whole",false]' "has its defaults"
-ok "it trains" long_wait "$id" succeeded
+ok "it trains" wait_state "$id" succeeded
 trained=$id
 top1=$(job "$id" top1)
 is "$(jq -n "$top1 >= 0.6")" true "two epochs of 2400 images give at least 60 % of 300 others ($top1)"
@@ -45,14 +45,14 @@ print(*(n + str(t["shape"]).replace(" ", "") for n, t in sorted(h.items())))' "$
 
 post ".mode = \"eval\" | del(.data.train) | .model.init = \"$run\""
 want 201 "an evaluation of its run"
-ok "it runs" long_wait "$id" succeeded
+ok "it runs" wait_state "$id" succeeded
 is "$(job "$id" top1)" "$top1" "without dropout: the same top-1 again"
 post ".model.init = \"$run\" | .model.width = 0.5"
 want 422 "its weights do not fit another width"
 like "$body" 'conv1.weight has shape' "which is said"
 
 post '.model.gemm = "openblas" | .steps = 3'
-ok "it trains with OpenBLAS" long_wait "$id" succeeded
+ok "it trains with OpenBLAS" wait_state "$id" succeeded
 first_loss() { sql "select json_extract(body, '\$.loss') from job_event where job_id = $1 and type = 'step' and json_extract(body, '\$.step') = 1"; }
 is "$(jq -n "$(first_loss "$id") / $(first_loss "$trained") - 1 | fabs < 1e-4")" true "from the same loss"
 
@@ -70,6 +70,6 @@ json '.best.metric == ([.trials[].metric] | max) and .best.metric > 0.2' true "a
 
 post '.model = {arch: "resnet18", stem: "small", image_size: 32, classes: 10, width: 0.5, dropout: 0.2} | .data.preprocess = "whole" |
     .steps = 2 | .batch_per_worker = 4'
-ok "a ResNet of half the width with dropout trains too" long_wait "$id" succeeded
+ok "a ResNet of half the width with dropout trains too" wait_state "$id" succeeded
 stop_daemon
 done_testing

@@ -30,7 +30,7 @@ post() {
 
 post .
 trained=$id
-ok "a job trains" long_wait "$trained" succeeded
+ok "a job trains" wait_state "$trained" succeeded
 run=$state/jobs/$trained
 last=$run/checkpoints/step-00000004
 top1=$(job "$trained" top1)
@@ -38,7 +38,7 @@ top1=$(job "$trained" top1)
 # evaluates WHAT INIT STEP
 evaluates() {
     post ".mode = \"eval\" | .model.init = \"$2\""
-    ok "$1: the evaluation succeeds" long_wait "$id" succeeded
+    ok "$1: the evaluation succeeds" wait_state "$id" succeeded
     is "$(job "$id" step) $(sql "select step from eval where job_id = $id")" "$3 $3" "$1: of the weights of step $3, by the API"
     is "$(jq .steps "$state/jobs/$id/result.json")" "$3" "$1: by result.json"
     like "$(cat "$state/jobs/$id/attempt-1/stdout.log")" "Evaluation at step $3: .*" "$1: by the log"
@@ -59,7 +59,7 @@ on_its_way() {
 }
 ok "some are" eventually on_its_way
 like "$shown" 'progress +[1-4],?[0-9]+ of 5,?000 images \([1-9]0 %\)' "trainctl show tells how many while it runs"
-ok "it succeeds" long_wait "$id" succeeded
+ok "it succeeds" wait_state "$id" succeeded
 is "$(job "$id" evaluated_images) of $(job "$id" eval_images)" "5000 of 5000" "all are evaluated in the end"
 is "$(job "$trained" evaluated_images) of $(job "$trained" eval_images)" "null of null" "a training counts steps"
 # The upper half of each fp32, as BF16: near the same network.
@@ -87,7 +87,7 @@ cp -r "$run" "$work/torn"
 truncate -s 20 "$work/torn/checkpoints/step-00000004/state.json"
 evaluates "a run directory whose newest checkpoint is not whole" "$work/torn" 2
 post ".model.init = \"$run\" | .steps = 1"
-ok "a training starts from a run directory" long_wait "$id" succeeded
+ok "a training starts from a run directory" wait_state "$id" succeeded
 like "$(cat "$state/jobs/$id/attempt-1/stdout.log")" 'the weights are .*step-00000004/model.safetensors, saved at step 4' "and says from which weights"
 
 # ---- what does not fit, before anything is launched
