@@ -197,6 +197,19 @@ static void wait_for_go(void)
         nap(20);
 }
 
+/* Whether any rank says so. Whoever waits sleeps: a rank may hang for minutes, and others need the
+ * processor. */
+static int any_rank(int mine)
+{
+    MPI_Request request;
+    int any, ended = 0;
+
+    MPI_Iallreduce(&mine, &any, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD, &request);
+    for (int tries = 0; MPI_Test(&request, &ended, MPI_STATUS_IGNORE), !ended; tries++)
+        nap(tries > 100);
+    return any;
+}
+
 /* Returns the steps done; *stopped as all ranks agreed. */
 static long run_steps(int rank, long from, int *stopped)
 {
@@ -214,8 +227,7 @@ static long run_steps(int rank, long from, int *stopped)
             say_energy(step, (double)(word("joules", 0) * (step - from)));
         if (wrong && step == word("at", -1) && rank == word("rank", -1))
             go_wrong(rank);
-        int mine = stop && !word("deaf", 0);
-        MPI_Allreduce(&mine, stopped, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+        *stopped = any_rank(stop && !word("deaf", 0));
         if (rank == 0 && every && (step % every == 0 || *stopped))
             write_checkpoint(step);
     }
