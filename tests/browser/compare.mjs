@@ -166,7 +166,7 @@ async function starting(page) {
 }
 
 async function sweepMatches(page) {
-  await until("the sweep to end", async () => (await api("/v1/sweeps/1")).state !== "running", 60);
+  await until("the sweep to end", async () => (await api("/v1/sweeps/1")).state !== "running");
   await page.locator(".title .badge[data-state=succeeded]").waitFor();
   const sweep = await api("/v1/sweeps/1");
   const rows = page.locator(".trials tbody tr");

@@ -7,7 +7,7 @@ const pictures = process.argv[3];
 const NOTE = "Diverges <b>at</b> step 100.\nSee job 2.";
 const row = (page, id) => page.locator(`tr[data-job="${id}"]`);
 const shown = (page) => page.locator("table.jobs tbody tr").evaluateAll((rows) => rows.map((r) => r.dataset.job).join(" "));
-const shows = (page, ids, words) => until(words, async () => (await shown(page)) === ids, 30).then(() => ok(true, words), async () => same(await shown(page), ids, words));
+const shows = (page, ids, words) => until(words, async () => (await shown(page)) === ids).then(() => ok(true, words), async () => same(await shown(page), ids, words));
 const labels = (id, change) => api(`/v1/jobs/${id}`, { method: "PATCH", body: JSON.stringify(change) });
 
 async function picture(page, name) {
@@ -117,6 +117,7 @@ async function one(page, id) {
   same((await api(`/v1/jobs/${id}`)).starred, true, "job: its star");
   await picture(page, "job");
   await page.getByRole("button", { name: "Edit name, tags and note…" }).click();
+  await page.getByRole("dialog").waitFor();
   await accessible(page, "job: the dialog");
   await labels(id, { add_tags: ["meanwhile"] }); // somebody else, while the dialog is open
   await page.getByLabel("Name").fill("renamed");

@@ -3,7 +3,7 @@
 
 import { readFileSync } from "node:fs";
 import { openBrowser } from "./lib/browser.mjs";
-import { accessible, api, brightness, errors, jobIn, JOB, listen, origin, sideways, story, submit, until } from "./lib/checks.mjs";
+import { accessible, api, brightness, errors, forget, jobIn, JOB, listen, origin, sideways, story, submit, until } from "./lib/checks.mjs";
 import { ok, same } from "./lib/tap.mjs";
 
 // ------------------------------------------------------------------ the numbers, formatted anew here
@@ -21,7 +21,7 @@ async function tilesMatch(page, job) {
   for (const [key, words] of Object.entries(WORDS)) {
     const tile = page.locator(`data[data-key=${key}]`);
     const want = job[key] === null ? "–" : words(job[key]);
-    await until(`${key} to be ${want}`, async () => (await tile.textContent()) === want, 5).catch(() => {});
+    await until(`${key} to be ${want}`, async () => (await tile.textContent()) === want).catch(() => {});
     same(await tile.textContent(), want, `job: ${key} is the API's`);
     same(await tile.getAttribute("value"), job[key] === null ? "" : String(job[key]), `job: ${key} is exact`);
   }
@@ -33,7 +33,7 @@ async function chartsMatch(page, id) {
     const chart = page.locator(`.chart[data-chart=${key}]`);
     ok(await chart.locator("canvas").count() === 1, `job: the ${key} chart is drawn`);
     await chart.locator("summary").click();
-    await chart.locator("tbody tr").first().waitFor();
+    await until("every step", async () => await chart.locator("tbody tr").count() === series.step.length).catch(() => {});
     const rows = await chart.locator("tbody tr").allTextContents();
     same(rows.length, series.step.length, `job: the table behind ${key} has every step`);
     const words = key === "images_per_sec" ? WORDS.images_per_sec : WORDS.loss;
@@ -46,6 +46,7 @@ async function chartsMatch(page, id) {
 
 async function evalsMatch(page, id) {
   const { evals } = await api(`/v1/jobs/${id}/evals`);
+  await until("every evaluation", async () => await page.locator(".evals tbody tr").count() === evals.length).catch(() => {});
   const shown = await page.locator(".evals tbody tr").evaluateAll((rows) =>
     rows.map((row) => [...row.querySelectorAll("data")].map((d) => Number(d.value))));
   const want = evals.toReversed().map((e) => [e.step, e.epoch, e.top1, e.top5, e.loss, e.images]);
@@ -76,11 +77,12 @@ async function listAndJob(page) {
   ok(true, "job: its end shows by itself");
   ok(await page.getByRole("button", { name: "Cancel…" }).count() === 0, "job: what has ended cannot be cancelled");
   await tilesMatch(page, job);
-  await until("the evaluation to show", async () => await page.locator(".evals tbody tr").count() > 0, 20).catch(() => {});
   await chartsMatch(page, id);
   await evalsMatch(page, id);
   const log = await (await fetch(`${origin}/v1/jobs/${id}/log`)).text();
-  same((await page.locator(".log").textContent()).trim(), log.trim(), "job: the log is the API's");
+  const logged = async () => (await page.locator(".log").textContent()).trim();
+  await until("the whole log", async () => (await logged()) === log.trim()).catch(() => {});
+  same(await logged(), log.trim(), "job: the log is the API's");
   await accessible(page, "job");
 
   await page.goto(`${origin}/#/jobs/${id}`);
@@ -105,11 +107,11 @@ async function chartTools(page, id) {
   await page.goto(`${origin}/#/jobs/${id}`);
   await loss.locator("canvas").waitFor();
   await page.getByRole("button", { name: "epoch", exact: true }).click();
-  await until("the epoch", async () => (await where.textContent()).startsWith("epoch"), 5).catch(() => {});
+  await until("the epoch", async () => (await where.textContent()).startsWith("epoch")).catch(() => {});
   same(await where.textContent(), `epoch ${Number(series.epoch.at(-1).toFixed(2))}`, "charts: over epochs too");
   same((await query(page)).x, "epoch", "charts: the axis stands in the address");
   await page.getByRole("button", { name: "images", exact: true }).click();
-  await until("the images", async () => (await where.textContent()).startsWith("images"), 5).catch(() => {});
+  await until("the images", async () => (await where.textContent()).startsWith("images")).catch(() => {});
   ok((await where.textContent()).startsWith("images"), "charts: by the images seen", await where.textContent());
   await page.getByRole("button", { name: "epoch", exact: true }).click();
   await page.getByRole("button", { name: "step", exact: true }).click();
@@ -145,6 +147,7 @@ async function overviewTools(page) {
   await page.keyboard.press("/");
   await page.keyboard.type("nothing");
   await page.getByText("No job matches").waitFor();
+  await until("all words", async () => (await query(page)).q === "nothing").catch(() => {}); // the first of them may have been looked for already
   same((await query(page)).q, "nothing", "overview: / searches, and the address keeps the words");
   await page.goto(`${origin}/#/?sort=id`);
   const ids = () => page.locator("tr[data-job]").evaluateAll((rows) => rows.map((row) => Number(row.dataset.job)));
@@ -160,6 +163,7 @@ async function overviewTools(page) {
   });
   ok(true, "overview: slots are the API's");
   const series = await api("/v1/throughput?seconds=3600&points=180");
+  await page.locator("[data-chart=throughput] canvas").first().waitFor();
   ok(Math.max(...series.images_per_sec) > 0 && await page.locator(".chart[data-chart=throughput] canvas").count() === 1, "overview: what was trained is drawn");
 }
 
@@ -192,7 +196,7 @@ async function cancelling(page) {
   ok((await api(`/v1/jobs/${id}`)).state === "running", "cancel: asks first, and no means no");
   await page.getByRole("button", { name: "Cancel…" }).click();
   await page.getByRole("button", { name: "Cancel the job" }).click();
-  await page.locator(".title .badge[data-state=cancelled]").waitFor({ timeout: 60000 });
+  await page.locator(".title .badge[data-state=cancelled]").waitFor();
   same((await api(`/v1/jobs/${id}`)).state, "cancelled", "cancel: the button cancels the job");
   await page.getByRole("button", { name: "Resume" }).click();
   const again = await jobIn(id, "running");
@@ -208,6 +212,7 @@ async function held(page) {
   await jobIn(first.id, "running");
   const { id } = await submit({ ...JOB, name: "behind", steps: 2, profile: { steps: [1, 2] }, eval: { predictions: true } });
   await page.goto(`${origin}/#/jobs/${id}`);
+  await page.getByRole("heading", { name: "behind" }).waitFor(); // the other job's page is gone
   await page.getByText("Global batch", { exact: true }).waitFor();
   same(await page.locator(".tiles:visible, .charts:visible, .log:visible").count(), 0, "waiting: the plan comes first, without empty charts");
   await page.getByRole("button", { name: "Hold" }).click();
@@ -232,6 +237,7 @@ async function held(page) {
   await page.getByText("Its run directory is deleted for good").waitFor();
   await page.getByRole("button", { name: "Delete the job" }).click();
   await page.getByRole("heading", { name: "Jobs", exact: true }).waitFor();
+  forget(new RegExp(`status of 404.*/v1/jobs/${id}\\b`)); // its page may have looked once more
   ok(!(await api("/v1/jobs")).jobs.some((job) => job.id === id), "waiting: the button deletes it, after a question");
 }
 

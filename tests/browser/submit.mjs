@@ -13,10 +13,10 @@ const plan = (document) => api("/v1/plan", { method: "POST", body: JSON.stringif
 // The page's number of a key of the plan once it is that of the document, as digits.
 async function planShows(page, document, name) {
   const want = await plan(document);
-  const shown = (key) => page.locator(`.plan:not(.old) dd[data-key=${key}]`).first().textContent({ timeout: 5000 });
+  const shown = (key) => page.locator(`.plan:not(.old) dd[data-key=${key}]`).first().textContent();
   const right = async () => (await shown("global_batch")).replaceAll(/(\d),(\d)/g, "$1$2").startsWith(`${want.global_batch} `) &&
     (await shown("train_steps")).replaceAll(/(\d),(\d)/g, "$1$2").startsWith(`${want.train_steps}, ${want.steps_per_epoch} per epoch`);
-  ok(await until("the plan", right, 10).catch(() => false), `${name}: the plan is the API's`, `want ${want.global_batch}, ${want.train_steps}`);
+  ok(await until("the plan", right).catch(() => false), `${name}: the plan is the API's`, `want ${want.global_batch}, ${want.train_steps}`);
   same(Number((await shown("peak_lr")).trim()), Number(want.peak_lr.toPrecision(4)), `${name}: so is the peak of the learning rate`);
   const warnings = await page.locator(".plan .warnings li").allTextContents();
   same(JSON.stringify(warnings), JSON.stringify(want.warnings), `${name}: and its warnings`);
@@ -67,7 +67,7 @@ async function problems(page) {
   await accessible(page, "problem");
   await page.getByRole("button", { name: "Submit the job" }).click();
   await page.getByText("Not submitted: there is a problem.").waitFor();
-  ok(await until("the focus", async () => (await page.evaluate(() => document.activeElement.id)) === "job-lr-base", 5).catch(() => false),
+  ok(await until("the focus", async () => (await page.evaluate(() => document.activeElement.id)) === "job-lr-base").catch(() => false),
     "problem: the job is refused, and the keyboard is where it is wrong");
   same((await api("/v1/jobs")).jobs.length, 0, "problem: no job was made");
   await page.getByRole("button", { name: /^Reset to .*: base$/ }).click();
@@ -91,7 +91,7 @@ async function jsonBothWays(page) {
   ok((await page.locator("#job-json-error").textContent()).startsWith("Line 3: "), "json: what is none is told with its line",
     await page.locator("#job-json-error").textContent());
   await page.reload();
-  ok(await until("the draft", async () => (await json(page).inputValue()).includes('"epochs" 3'), 5).catch(() => false), "draft: is there after a reload");
+  ok(await until("the draft", async () => (await json(page).inputValue()).includes('"epochs" 3')).catch(() => false), "draft: is there after a reload");
   await json(page).fill('{"data": {"train": "synthetic"}, "epochs": 90, "seed": 7}');
   await json(page).blur();
   same(JSON.stringify(await written(page)), JSON.stringify({ seed: 7, data: { train: "synthetic" } }), "json: what is as by default is left out");

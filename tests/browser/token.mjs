@@ -26,7 +26,6 @@ const browser = await openBrowser();
 const { page } = browser;
 let second = null;
 try {
-  page.setDefaultTimeout(20000);
   listen(page);
   const streams = [];
   page.on("request", (sent) => sent.url().endsWith("/v1/events") && streams.push(sent.headers()));
@@ -76,8 +75,10 @@ try {
   const before = await shown();
   await until("more of them", async () => (await shown()) > before + 5);
   ok(true, "a running job's steps move by themselves");
+  const earlier = (await job(id)).step;
+  await until("the API's step on the page", async () => (await shown()) >= earlier);
   const step = await shown();
-  ok(Math.abs((await job(id)).step - step) < 200, "and are the API's", `page ${step}`);
+  ok(step <= (await job(id)).step, "and are the API's", `page ${step}`);
 
   const waiting = page.waitForEvent("download");
   await page.getByRole("link", { name: "CSV", exact: true }).click();
@@ -89,19 +90,19 @@ try {
   await page.locator(".connection[data-state=lost]").waitFor();
   ok(await page.getByRole("heading", { name: "watched" }).isVisible(), "the daemon is gone: it says so, and what was known stays");
   second = spawn(traind, ["--state", state, "--listen", new URL(origin).host, "--config", config], { stdio: "ignore" });
-  await page.locator(".connection[data-state=live]").waitFor({ timeout: 30000 });
+  await page.locator(".connection[data-state=live]").waitFor();
   const then = await shown();
-  await until("the job to go on", async () => (await shown()) > then + 5, 30);
+  await until("the job to go on", async () => (await shown()) > then + 5);
   ok(true, "it is back: the page goes on by itself, and so does the training");
   await until("the stream again", () => streams.length > asked && streams.at(-1)["last-event-id"]);
   ok(/^\d+$/.test(streams.at(-1)["last-event-id"]), "the stream goes on behind the last event that came");
 
   await page.getByRole("button", { name: "Cancel…" }).click();
   await page.getByRole("button", { name: "Cancel the job" }).click();
-  await page.locator(".title .badge[data-state=cancelled]").waitFor({ timeout: 60000 });
+  await page.locator(".title .badge[data-state=cancelled]").waitFor();
   same((await job(id)).state, "cancelled", "a token that may submit may cancel");
-  const events = await page.locator(".events tbody tr").allTextContents();
-  ok(events.some((text) => text.includes("cancelled")), "its end is among the events", events.join("\n"));
+  await page.locator(".events tbody tr", { hasText: "cancelled" }).first().waitFor();
+  ok(true, "its end is among the events");
   await page.goto("about:blank");
 
   const own = errors.filter((text) => !/status of 401|ERR_CONNECTION|ERR_INCOMPLETE|ERR_EMPTY/.test(text)); // these the browser logs itself
@@ -113,7 +114,7 @@ try {
   await browser.close();
   for (const { id } of (await api("/v1/jobs?state=queued,starting,running,evaluating").catch(() => ({ jobs: [] }))).jobs ?? []) {
     await api(`/v1/jobs/${id}/cancel`, undefined, "POST").catch(() => {});
-    await until("the job to end", async () => (await job(id)).finished_at, 30).catch(() => {});
+    await until("the job to end", async () => (await job(id)).finished_at).catch(() => {});
   }
   second?.kill("SIGTERM");
 }

@@ -41,7 +41,7 @@ try {
   await page.goto("devtools://devtools/bundled/devtools_app.html?panel=timeline");
   await page.locator("input[type=file]").setInputFiles(file);
   let tracks = [], slices = [];
-  for (const end = Date.now() + 30000; tracks.length === 0 && Date.now() < end; await page.waitForTimeout(100)) {
+  for (const end = Date.now() + 300000; tracks.length === 0 && Date.now() < end; await page.waitForTimeout(100)) {
     ({ tracks, slices } = await page.evaluate(chart));
   }
 

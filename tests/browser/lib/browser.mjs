@@ -17,9 +17,10 @@ export async function openBrowser(options = {}) {
     executablePath: chromiumPath(), args: QUIET, headless: true,
     viewport: { width: 1240, height: 900 }, reducedMotion: "reduce", ...options,
   });
+  context.setDefaultTimeout(300000); // a busy machine may be slow: see until
   const close = async () => {
     await context.close();
-    rmSync(folder, { recursive: true, force: true });
+    rmSync(folder, { recursive: true, force: true, maxRetries: 100, retryDelay: 100 }); // helpers of it may still end
   };
   return { context, page: context.pages()[0] ?? (await context.newPage()), close };
 }
