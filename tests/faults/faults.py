@@ -317,7 +317,11 @@ def spool_garbage(lane, number, draw):
     if not lane.lines(number) or any(b'"type": "run_stop"' in line for line in lane.lines(number)):
         return Outcome(attempts=1)  # behind the end it may be that nobody reads any more
     with open(path, 'ab', buffering=0) as file:
-        file.write(draw.choice([b'garbage\n', b'\0\0\0\n', b'{"seq": 1}\n', b'[]\n', b'\xff\xfe{\n', b'x' * 5000 + b'\n']))
+        garbage = draw.choice([b'garbage\n', b'\0\0\0\n', b'{"seq": 1}\n', b'[]\n', b'\xff\xfe{\n', b'x' * 5000 + b'\n'])
+        file.write(garbage)
+    before = b'\n'.join(lane.lines(number)).split(garbage[:-1])[0]
+    if b'"type": "run_stop"' in before:  # it ended meanwhile
+        return Outcome(attempts=1)
     return Outcome(attempts=1, warns=r'bad line')
 
 
@@ -386,7 +390,8 @@ def checkpoints_spoilt(lane, number, draw, count):
     lane.start()
     spoilt = names[:count]
     if spoilt and len(spoilt) == len(names):
-        return Outcome(states=('succeeded', 'failed'), failed_cause=r'none of the \d+ checkpoints|checkpoint', cause='.', warns=None)
+        return Outcome(states=('succeeded', 'failed'), failed_cause=r'none of the \d+ checkpoints|checkpoint', cause='.', warns=None,
+                       same=f'step-{STEPS:08d}' not in spoilt)
     if f'step-{STEPS:08d}' in spoilt:
         return Outcome(cause='.', states=('succeeded', 'failed'), failed_cause='.', same=False)
     return Outcome(cause='.', warns=r'an older one is tried' if spoilt else None)

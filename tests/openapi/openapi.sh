@@ -22,6 +22,9 @@ END
 chmod +x "$work/mpirun"
 printf '%s\n' "mpirun = $work/mpirun" "worker = $work/mpirun" 'slots = 1' 'node_check_seconds = 0' 'cancel_grace_seconds = 0' >"$work/traind.conf"
 start_daemon --config "$work/traind.conf"
+# The only slot is taken: what the client submits waits.
+call --json '{"data": {"train": "synthetic"}, "steps": 2, "cluster": {"workers_per_node": 1, "threads_per_worker": 1}}' /v1/jobs
+first=$(jq .id <<<"$body")
 told=$(node "$dir/client.js" "$url" 2>&1)
 like "$told" '^plan 200 48$' "it plans"
 like "$told" '^submitJob 201 queued$' "it submits"
@@ -29,6 +32,7 @@ like "$told" '^getJob 200 by a client 90$' "and reads the job, with its defaults
 like "$told" '^listJobs 200 1 true$' "it finds it"
 like "$told" '^cancelJob true$' "and cancels it"
 like "$told" '^problem 422 /data/train$' "a refusal says where"
+call -X POST "/v1/jobs/$first/cancel"
 all_ended() { [ "$(curl -s "$url/v1/jobs?state=queued,starting,running,evaluating" | jq '.jobs | length')" = 0 ]; }
 ok "no job is left" eventually all_ended
 ok "the daemon stops in order" stop_daemon

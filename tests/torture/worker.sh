@@ -26,7 +26,7 @@ train() { # RUN COMMAND...
     "$@" "$worker" --job "$work/job.json" --run-dir "$run"
 }
 go_on() {
-    timeout 120 "$worker" --job "$work/job.json" --run-dir "$work/run" --attempt 2 --resume latest
+    timeout 1200 "$worker" --job "$work/job.json" --run-dir "$work/run" --attempt 2 --resume latest
 }
 weights() { # RUN: "" if they are not there
     cat "$1"/checkpoints/step-00000004/{model,optimizer}.safetensors 2>/dev/null | sha256sum
@@ -35,7 +35,7 @@ result() {
     jq -c '[.top1, .top5, .steps]' "$1/result.json" 2>/dev/null
 }
 
-train "$work/whole" timeout 120 >"$work/words" 2>&1
+train "$work/whole" timeout 1200 >"$work/words" 2>&1
 is $? 0 "the job trains"
 whole_weights=$(weights "$work/whole") whole_result=$(result "$work/whole")
 

@@ -22,7 +22,7 @@ static void take_a_while(void *context)
     done++;
 }
 
-Test(crew, tasks_wait_beside_each_other, .timeout = 20)
+Test(crew, tasks_wait_beside_each_other, .timeout = 600)
 {
     struct crew_task tasks[8];
     struct crew *crew;
@@ -43,7 +43,7 @@ Test(crew, tasks_wait_beside_each_other, .timeout = 20)
     pthread_barrier_destroy(&all_in);
 }
 
-Test(crew, what_was_taken_is_done_before_it_is_dismissed, .timeout = 20)
+Test(crew, what_was_taken_is_done_before_it_is_dismissed, .timeout = 600)
 {
     struct crew_task tasks[50];
     struct crew *crew;

@@ -209,7 +209,7 @@ static void read_until_killed(void)
     _exit(2);
 }
 
-Test(apply, no_event_is_lost_or_doubled_by_kills, .timeout = 60)
+Test(apply, no_event_is_lost_or_doubled_by_kills, .timeout = 600)
 {
     unsigned random = 99;
     int kills = 0, status;
@@ -259,7 +259,7 @@ static void append_steps(FILE *file, int from, int count)
 }
 
 /* Its speed is printed, not judged: ingest must keep up with 1,000 events/s. */
-Test(apply, ten_thousand_events_in_one_go, .timeout = 60)
+Test(apply, ten_thousand_events_in_one_go, .timeout = 600)
 {
     FILE *file = fopen(events_path, "a");
     append_steps(file, 1, 10000);

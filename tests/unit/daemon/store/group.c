@@ -1,5 +1,6 @@
 /* Submissions that share a commit: none takes harm from another, and what was answered is there. */
 #include <criterion/criterion.h>
+#include <dirent.h>
 #include <limits.h>
 #include <pthread.h>
 #include <signal.h>
@@ -75,6 +76,37 @@ static int count_commit(void *context)
     return refuse_commit;
 }
 
+static bool thread_sleeps(const char *id)
+{
+    char stat[64], text[512] = "";
+    FILE *in;
+
+    snprintf(stat, sizeof stat, "/proc/self/task/%.20s/stat", id);
+    if ((in = fopen(stat, "r"))) {
+        text[fread(text, 1, sizeof text - 1, in)] = '\0';
+        fclose(in);
+    }
+    const char *state = strrchr(text, ')');
+    return state && state[2] == 'S';
+}
+
+/* All threads but this one, among them the clients: they wait for something. */
+static bool clients_sleep(void)
+{
+    DIR *tasks = opendir("/proc/self/task");
+    char self[16];
+    int there = 0, sleeping = 0;
+
+    snprintf(self, sizeof self, "%d", (int)gettid());
+    for (struct dirent *d; (d = readdir(tasks));)
+        if (d->d_name[0] != '.' && strcmp(d->d_name, self) != 0) {
+            there++;
+            sleeping += thread_sleeps(d->d_name);
+        }
+    closedir(tasks);
+    return there >= CLIENTS && sleeping == there;
+}
+
 /* The writer is taken while they come, so all but the first share one group, or all do. */
 static void submit_at_once(struct client *clients)
 {
@@ -84,7 +116,8 @@ static void submit_at_once(struct client *clients)
     sqlite3_commit_hook(sql_db(writer), count_commit, NULL);
     for (int i = 0; i < CLIENTS; i++)
         cr_assert_eq(pthread_create(&clients[i].thread, NULL, submit_in_group, &clients[i]), 0);
-    usleep(100000);
+    while (!clients_sleep())
+        usleep(1000);
     cr_assert_eq(sql_write_end(store, writer, -1, &e), -1);
     for (int i = 0; i < CLIENTS; i++)
         pthread_join(clients[i].thread, NULL);
